@@ -1,0 +1,59 @@
+#include "base/nearest.h"
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+#include <utility>
+
+namespace floe {
+namespace {
+
+std::string Lower(std::string s) {
+  for (char& c : s) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return s;
+}
+
+// Wagner-Fischer with one row. Names are cut at a length that keeps hostile requests cheap.
+size_t EditDistance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::vector<std::string> NearestNames(const std::string& name,
+                                      const std::vector<std::string>& candidates, size_t count) {
+  constexpr size_t kMaxLength = 128;
+  const std::string wanted = Lower(name.substr(0, kMaxLength));
+  std::vector<std::pair<size_t, size_t>> ranked;  // distance, index
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const std::string candidate = Lower(candidates[i].substr(0, kMaxLength));
+    size_t distance = 2 * EditDistance(wanted, candidate);
+    if (!wanted.empty() && candidate.find(wanted) != std::string::npos) distance = std::min<size_t>(distance, 3);
+    ranked.emplace_back(distance, i);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> nearest;
+  for (size_t i = 0; i < std::min(count, ranked.size()); ++i) nearest.push_back(candidates[ranked[i].second]);
+  return nearest;
+}
+
+std::string QuotedList(const std::vector<std::string>& names) {
+  if (names.empty()) return "(none)";
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
+  return out;
+}
+
+}  // namespace floe

@@ -1,0 +1,59 @@
+#include "base/thread_pool.h"
+
+namespace floe {
+
+ThreadPool::ThreadPool(int threads) {
+  for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { Work(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    MutexLock lock(mutex_);
+    stop_ = true;
+  }
+  wake_.NotifyAll();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::Drain(Trampoline call, const void* body, int64_t chunks) {
+  for (int64_t i = next_.fetch_add(1); i < chunks; i = next_.fetch_add(1)) call(body, i);
+}
+
+void ThreadPool::Run(int64_t chunks, Trampoline call, const void* body) {
+  {
+    MutexLock lock(mutex_);
+    call_ = call;
+    body_ = body;
+    chunks_ = chunks;
+    next_.store(0);
+    ++generation_;
+    busy_ = static_cast<int>(workers_.size());
+  }
+  wake_.NotifyAll();
+  Drain(call, body, chunks);
+  MutexLock lock(mutex_);
+  while (busy_ != 0) done_.Wait(mutex_);
+}
+
+void ThreadPool::Work() {
+  uint64_t seen = 0;
+  while (true) {
+    Trampoline call;
+    const void* body;
+    int64_t chunks;
+    {
+      MutexLock lock(mutex_);
+      while (!stop_ && generation_ == seen) wake_.Wait(mutex_);
+      if (stop_) return;
+      seen = generation_;
+      call = call_;
+      body = body_;
+      chunks = chunks_;
+    }
+    Drain(call, body, chunks);
+    MutexLock lock(mutex_);
+    if (--busy_ == 0) done_.NotifyOne();
+  }
+}
+
+}  // namespace floe

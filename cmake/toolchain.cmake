@@ -1,0 +1,28 @@
+# Compiler flags, linker and cache, the same for every target.
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_program(LLD ld.lld)
+if(LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
+
+# Contraction off: FMA only where a kernel says MulAdd, so that every tail rounds as its body does.
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off -fno-math-errno
+                    -fvisibility-inlines-hidden)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
+
+set(FLOE_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, e.g. address,undefined or thread")
+if(FLOE_SANITIZE)
+  add_compile_options(-fsanitize=${FLOE_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${FLOE_SANITIZE})
+endif()
+option(FLOE_WITH_GRPC "Build what needs grpc++ (transport, tools, their tests)" ON)
+if(FLOE_SANITIZE MATCHES "thread")
+  # ThreadSanitizer reports races inside Debian's prebuilt gRPC; the rest is built and tested without it.
+  set(FLOE_WITH_GRPC OFF)
+endif()
+include_directories(${CMAKE_SOURCE_DIR})
