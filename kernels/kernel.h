@@ -1,0 +1,88 @@
+// Kernel: how one op is computed on one device; KernelRegistry: where factories are found.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "base/thread_pool.h"
+#include "model/graph.h"
+#include "model/op_def.h"
+#include "model/tensor.h"
+
+namespace floe {
+
+// Which matrix multiplication serves MatMul and convolutions.
+enum class GemmBackend : uint8_t {
+  kAuto,       // the best native variant (never OpenBLAS: its bits change with the batch size)
+  kNative,     // packed weights, Highway
+  kOpenBlas,   // opened at run time
+  kReference,  // plain loops, the oracle
+};
+absl::StatusOr<GemmBackend> GemmBackendFromName(const std::string& name);
+const char* GemmBackendName(GemmBackend backend);
+
+struct KernelOptions {
+  GemmBackend gemm = GemmBackend::kAuto;
+};
+
+// What one Run gets. Views hold concrete shapes; outputs are sized as the op's inference said.
+struct KernelContext {
+  absl::Span<const TensorView> inputs;
+  absl::Span<const TensorView> outputs;
+  std::byte* scratch = nullptr;  // ScratchBytes() bytes, aligned to kAlignment, uninitialised
+  ThreadPool* pool = nullptr;    // never null; may have one thread
+
+  const TensorView& in(int i) const { return inputs[i]; }
+  const TensorView& out(int i) const { return outputs[i]; }
+};
+
+// One step of a plan. Holds attributes, routes and packed weights, no run state.
+// Threading: const after construction, shared by all workers.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  // Fails only for what depends on client data (an index out of range). Types and shapes were settled when
+  // planning. Rows of the output must not depend, to the bit, on how many rows there are or on ctx.pool's size.
+  virtual absl::Status Run(const KernelContext& ctx) const = 0;
+
+  // Working memory for these shapes. Must not shrink when dim 0 grows, and must be affine in dim 0 or independent of it.
+  virtual int64_t ScratchBytes(absl::Span<const Shape> inputs, absl::Span<const Shape> outputs) const {
+    (void)inputs;
+    (void)outputs;
+    return 0;
+  }
+
+  // "native 8x32 avx512", shown by `inspect --plan`; empty for plain kernels.
+  virtual std::string Route() const { return ""; }
+};
+
+// What a factory knows: the node and its inputs' types; `constant` is set for weights, which may be packed
+// now (the kernel keeps its packed copy; it need not keep the tensor).
+struct KernelArgs {
+  const Node& node;
+  absl::Span<const ValueInfo> inputs;
+  const KernelOptions& options;
+};
+using KernelFactory = absl::StatusOr<std::unique_ptr<Kernel>> (*)(const KernelArgs&);
+
+enum class DeviceKind : uint8_t { kCpu, kCuda };
+
+// Registers at start-up. `key_input`: the factory is found by the dtype of this input (or of output 0 when -1);
+// `dtypes` empty: any dtype (kernels that only move bytes, or that switch dtype themselves).
+class KernelRegistrar {
+ public:
+  KernelRegistrar(const std::string& op, DeviceKind device, std::vector<DType> dtypes, KernelFactory make);
+};
+#define FLOE_REGISTER_KERNEL(op, device, make, ...)                                             \
+  static const ::floe::KernelRegistrar FLOE_CONCAT_(floe_kernel_, __COUNTER__)(                 \
+      #op, ::floe::DeviceKind::device, std::vector<::floe::DType>{__VA_ARGS__}, make)
+
+// Null when the op has no kernel there for this dtype. `dtype`: of input 0, or of output 0 for ops without inputs.
+KernelFactory FindKernel(const std::string& op, DeviceKind device, DType dtype);
+// Every dtype registered for an op on a device; {kInvalid} stands for "any".
+std::vector<DType> KernelDTypes(const std::string& op, DeviceKind device);
+
+}  // namespace floe

@@ -1,0 +1,71 @@
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/kernel.h"
+
+namespace floe {
+namespace {
+
+struct Key {
+  std::string op;
+  DeviceKind device;
+  DType dtype;  // kInvalid: any
+  bool operator<(const Key& o) const {
+    return std::tie(op, device, dtype) < std::tie(o.op, o.device, o.dtype);
+  }
+};
+
+// Function-local, because registrars of other files run before this file's own statics may exist.
+std::map<Key, KernelFactory>& Factories() {
+  static std::map<Key, KernelFactory> factories;
+  return factories;
+}
+
+constexpr struct {
+  GemmBackend backend;
+  const char* name;
+} kGemmNames[] = {{GemmBackend::kAuto, "auto"},
+                  {GemmBackend::kNative, "native"},
+                  {GemmBackend::kOpenBlas, "openblas"},
+                  {GemmBackend::kReference, "reference"}};
+
+}  // namespace
+
+KernelRegistrar::KernelRegistrar(const std::string& op, DeviceKind device, std::vector<DType> dtypes,
+                                 KernelFactory make) {
+  if (dtypes.empty()) dtypes.push_back(DType::kInvalid);
+  for (DType dtype : dtypes) Factories()[Key{op, device, dtype}] = make;
+}
+
+KernelFactory FindKernel(const std::string& op, DeviceKind device, DType dtype) {
+  for (DType wanted : {dtype, DType::kInvalid}) {
+    const auto it = Factories().find(Key{op, device, wanted});
+    if (it != Factories().end()) return it->second;
+  }
+  return nullptr;
+}
+
+std::vector<DType> KernelDTypes(const std::string& op, DeviceKind device) {
+  std::vector<DType> dtypes;
+  for (const auto& [key, factory] : Factories()) {
+    if (key.op == op && key.device == device) dtypes.push_back(key.dtype);
+  }
+  return dtypes;
+}
+
+absl::StatusOr<GemmBackend> GemmBackendFromName(const std::string& name) {
+  for (const auto& entry : kGemmNames) {
+    if (name == entry.name) return entry.backend;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown GEMM backend '", name, "'; expected auto, native, openblas or reference"));
+}
+
+const char* GemmBackendName(GemmBackend backend) {
+  for (const auto& entry : kGemmNames) {
+    if (entry.backend == backend) return entry.name;
+  }
+  return "invalid";
+}
+
+}  // namespace floe

@@ -1,0 +1,81 @@
+// Graph: floe's intermediate representation. SSA values with dtype and partly known shape.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/attrs.h"
+#include "model/shape.h"
+
+namespace floe {
+
+struct OpDef;
+
+struct TensorType {
+  DType dtype = DType::kInvalid;
+  SymShape shape = SymShape::UnknownRank();
+  bool operator==(const TensorType& o) const { return dtype == o.dtype && shape == o.shape; }
+};
+
+// Output `output` of node `node` of the same graph.
+struct ValueRef {
+  int node = -1;
+  int output = 0;
+  bool operator==(const ValueRef& o) const { return node == o.node && output == o.output; }
+  bool operator<(const ValueRef& o) const { return node != o.node ? node < o.node : output < o.output; }
+};
+
+class Graph;
+
+struct Node {
+  std::string name;           // the file's name, unique in its graph; used in every message
+  const OpDef* op = nullptr;  // static
+  Attrs attrs;
+  std::vector<ValueRef> inputs;
+  std::vector<DType> output_dtypes;
+  std::vector<std::shared_ptr<const Graph>> subgraphs;  // If: {then, else}; While: {condition, body}
+};
+
+// Nodes in topological order: inputs refer to earlier nodes only.
+// Threading: written by one thread during import and passes, then shared as const.
+class Graph {
+ public:
+  // Appends and returns the index. Inputs must be of earlier nodes.
+  int Add(Node node) {
+    nodes_.push_back(std::move(node));
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  std::vector<Node>& mutable_nodes() { return nodes_; }
+  const Node& node(int index) const { return nodes_[index]; }
+  Node& mutable_node(int index) { return nodes_[index]; }
+  int size() const { return static_cast<int>(nodes_.size()); }
+
+  // Nodes of op "Input" in feeding order, and the values to fetch.
+  std::vector<int> inputs;
+  std::vector<ValueRef> outputs;
+
+ private:
+  std::vector<Node> nodes_;
+};
+
+// Multi-line listing for tests and tools: index, name, op, inputs.
+std::string DebugString(const Graph& graph);
+
+// One named tensor of a signature.
+struct SignatureTensor {
+  std::string key;          // what clients write
+  std::string tensor_name;  // "node" or "node:1" in the graph
+  TensorType type;
+  Tensor default_value;     // valid: the input is optional
+};
+
+// What callers feed and fetch. `inputs`/`outputs` in the order of the file.
+struct SignatureDef {
+  std::string name = "serving_default";
+  std::string method = "tensorflow/serving/predict";
+  std::vector<SignatureTensor> inputs, outputs;
+};
+
+}  // namespace floe

@@ -1,0 +1,41 @@
+// File -> graph with signatures. The one entry point for every format.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "model/graph.h"
+
+namespace floe {
+
+// Renames and choices from the configuration; empty means "as the file says".
+struct ImportOptions {
+  std::map<std::string, Tensor> placeholder_defaults;    // by placeholder name
+  std::map<std::string, std::string> input_aliases;      // key -> tensor name; non-empty: exactly these inputs
+  std::map<std::string, std::string> output_aliases;     // key -> tensor name; non-empty: exactly these outputs
+  // For tools that run a bare graph: these tensors are fetched instead of a signature's outputs.
+  std::vector<std::string> fetches;
+  int64_t max_file_bytes = int64_t{4} << 30;
+};
+
+struct ImportedModel {
+  Graph graph;  // inputs/outputs empty: signatures name tensors
+  std::vector<SignatureDef> signatures;
+  std::string format;  // "GraphDef (binary)", "GraphDef (text)"
+};
+
+// Errors: NOT_FOUND no such file; INVALID_ARGUMENT malformed (names node and reason); UNIMPLEMENTED lists every
+// unsupported node with its op. Never crashes on hostile bytes.
+absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOptions& options);
+absl::StatusOr<ImportedModel> ImportBytes(const std::string& bytes, const ImportOptions& options);
+
+// "name" or "name:k" -> node name and output number.
+struct TensorName {
+  std::string node;
+  int output = 0;
+};
+absl::StatusOr<TensorName> ParseTensorName(const std::string& name);
+
+}  // namespace floe

@@ -1,0 +1,108 @@
+// OpDef: the meaning of one op, apart from how it is computed: arity, type inference, what it does to
+// request rows, and the names other frameworks know it by. One file a small family in model/ops/; each
+// registers itself, there is no list to edit.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "model/graph.h"
+
+namespace floe {
+
+// What is known about one value while shapes are inferred. `constant` is set for values known without running
+// (weights, shape arithmetic). A small integer value that is affine in rows has `per_row` too: the value
+// is constant + per_row * rows, element by element.
+struct ValueInfo {
+  TensorType type;
+  Tensor constant;
+  Tensor per_row;
+  bool has_constant() const { return constant.valid() && !per_row.valid(); }
+};
+
+struct InferContext {
+  const Node& node;
+  absl::Span<const ValueInfo> inputs;
+
+  int num_inputs() const { return static_cast<int>(inputs.size()); }
+  DType dtype(int i) const { return inputs[i].type.dtype; }
+  const SymShape& shape(int i) const { return inputs[i].type.shape; }
+  const Attrs& attrs() const { return node.attrs; }
+  // Elements of an integer input as dims, when its value is known.
+  // Error when known but not int32/int64; an empty optional-like `known=false` otherwise.
+  absl::StatusOr<bool> DimsOf(int i, std::vector<Dim>* dims) const;
+  // The same where rows may not appear; false also for values that depend on rows.
+  absl::StatusOr<bool> IntsOf(int i, std::vector<int64_t>* values) const;
+};
+using Types = std::vector<TensorType>;
+
+// What an op does to the mark "dim 0 holds request rows" (DESIGN 4).
+enum class RowMark : uint8_t {
+  kConstant,  // the same for every request and every number of rows
+  kRows,      // dim 0 = k * rows, block i depends on request row i alone
+  kMixed,     // depends on other rows or on their number
+  kUnknown,   // the op has no rule
+};
+struct RowContext {
+  const Node& node;
+  absl::Span<const RowMark> marks;    // of the inputs
+  absl::Span<const ValueInfo> inputs;
+  absl::Span<const TensorType> outputs;
+  // True when every input but those in [0, n) is kConstant.
+  bool OthersConstant(int n) const;
+};
+// One mark for all outputs.
+using RowRule = RowMark (*)(const RowContext&);
+
+// Rules shared by many ops.
+RowMark RowsElementwise(const RowContext&);   // broadcasting; any number of inputs
+RowMark RowsOfInput0(const RowContext&);      // rows of input 0 stay rows; the other inputs must be constant
+RowMark RowsNever(const RowContext&);         // constant from constants, otherwise mixed
+
+// How the value of an integer output follows from integer inputs that are affine in rows.
+enum class ValueRule : uint8_t {
+  kNone,
+  kLinear,   // moves or adds elements: the kernel is applied to both parts
+  kProduct,  // multiplies: allowed when at most one factor depends on rows
+};
+
+struct OpDef {
+  std::string name;
+  int min_inputs = 0;
+  int max_inputs = 0;  // -1: any number
+  int outputs = 1;     // -1: from the node's output_dtypes
+  // Types of the outputs; errors name dims and attributes (the caller adds the node and op).
+  absl::StatusOr<Types> (*infer)(const InferContext&) = nullptr;
+  RowRule rows = nullptr;  // null: kUnknown
+  ValueRule values = ValueRule::kNone;
+  bool alias = false;      // output 0 is input 0's bytes under another shape; no work at run time
+  bool in_place = false;   // output 0 may overwrite input 0 of equal size
+  bool stateful = false;   // never folded or merged (random numbers, tables)
+  // Inputs that only shape inference reads (bit i = input i): with their value known before the run they
+  // are not computed.
+  uint64_t shape_inputs = 0;
+  // Floating-point operations of one evaluation, for `inspect`; null: one per output element.
+  double (*flops)(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out, int64_t rows) = nullptr;
+  // TensorFlow's op names that mean this; attributes are taken over as they are.
+  std::vector<std::string> tensorflow;
+};
+
+// Registers at start-up (static objects of model/ops/*.cc).
+class OpRegistrar {
+ public:
+  explicit OpRegistrar(OpDef def);
+};
+
+const OpDef* FindOp(const std::string& name);            // null when unknown
+const OpDef* FindTensorFlowOp(const std::string& name);  // by TensorFlow's name
+std::vector<const OpDef*> AllOps();                      // by name
+
+// ---- helpers for infer functions ----
+absl::Status Bad(const std::string& message);  // INVALID_ARGUMENT
+// NumPy broadcasting of known or partly known shapes; an error names both.
+absl::StatusOr<SymShape> BroadcastShapes(const SymShape& a, const SymShape& b);
+// Output = input 0.
+absl::StatusOr<Types> InferSame(const InferContext& c);
+
+}  // namespace floe

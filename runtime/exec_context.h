@@ -1,0 +1,44 @@
+// ExecContext: the memory and threads one worker runs plans with.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/device.h"
+#include "model/tensor.h"
+
+namespace floe {
+
+class Plan;
+struct Frame;
+
+// Threading: used by one thread at a time, never shared. Grows its arena to the largest plan and rows it has seen;
+// a repeated (plan, rows) allocates nothing.
+class ExecContext {
+ public:
+  explicit ExecContext(int intra_op_threads = 1);
+  ~ExecContext();
+
+  // Makes (plan, rows) current: afterwards Input() may be written and Run() called. The plan must outlive its use here.
+  // rows >= 1 for plans with rows (0 rows: RESOURCE limits and empty outputs are handled); RESOURCE_EXHAUSTED when memory is short.
+  absl::Status Prepare(std::shared_ptr<const Plan> plan, int64_t rows);
+
+  // The memory of input i, to be filled by the caller (rows * bytes per row).
+  const TensorView& Input(int i) const;
+  // Reads input i from `data` instead (aligned for its dtype, valid until Run returns, never written).
+  void BindInput(int i, const void* data);
+  absl::Status Run();
+  // Valid until the next Prepare or Run.
+  const TensorView& Output(int i) const;
+
+  size_t arena_bytes() const;
+  ThreadPool& pool() { return pool_; }
+
+ private:
+  friend class Executor;
+  ThreadPool pool_;
+  std::unique_ptr<Frame> frame_;
+};
+
+}  // namespace floe
