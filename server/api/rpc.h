@@ -1,0 +1,73 @@
+// The RPCs as functions of bytes: what api/ offers to any transport. Nothing here knows gRPC's C++ library.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/cancel.h"
+#include "base/clock.h"
+
+namespace floe::server {
+
+// What a transport knows of a call besides its messages.
+struct CallInfo {
+  std::string path;  // "/tensorflow.serving.PredictionService/Predict"
+  std::vector<std::pair<std::string, std::string>> metadata;  // keys in lower case
+  TimePoint deadline = TimePoint::max();
+  std::shared_ptr<CancelToken> cancel;  // raised when the caller leaves; never null
+
+  // First value of a key, or null.
+  const std::string* FindMetadata(std::string_view key) const;
+};
+
+// A received message: contiguous bytes kept alive by `owner`.
+struct Message {
+  std::string_view bytes;
+  std::shared_ptr<const void> owner;
+};
+
+// Where answers go. The transport implements it.
+// Threading: any thread, but one call at a time per responder. Finish exactly once and last. The transport keeps the call's resources until
+// Finish; calls after the caller left are ignored.
+class Responder {
+ public:
+  virtual ~Responder() = default;
+  virtual void Write(std::string message) = 0;            // one message, copied by nobody
+  virtual void Finish(const absl::Status& status) = 0;    // trailers; for unary calls after one Write, or none when not OK
+};
+
+// One streaming call in progress. Methods are called by the transport, one at a time; destroyed after OnDone.
+class StreamHandler {
+ public:
+  virtual ~StreamHandler() = default;
+  virtual void OnMessage(Message message) = 0;
+  virtual void OnHalfClose() = 0;  // the caller will send no more
+  virtual void OnDone() = 0;       // the call is over, by Finish or because the caller left
+};
+
+// Unary: starts the call; the answer may come later from another thread. Errors go through Finish too.
+using UnaryMethod = std::function<void(const CallInfo& call, Message request, std::shared_ptr<Responder> responder)>;
+using StreamMethod = std::function<std::unique_ptr<StreamHandler>(const CallInfo& call, std::shared_ptr<Responder> responder)>;
+
+// Path -> method. Filled at start-up, then read by any thread.
+class MethodTable {
+ public:
+  void AddUnary(const std::string& path, UnaryMethod method) { unary_[path] = std::move(method); }
+  void AddStream(const std::string& path, StreamMethod method) { stream_[path] = std::move(method); }
+  // Null when there is none.
+  const UnaryMethod* FindUnary(const std::string& path) const;
+  const StreamMethod* FindStream(const std::string& path) const;
+  std::vector<std::string> Paths() const;
+
+ private:
+  std::map<std::string, UnaryMethod> unary_;
+  std::map<std::string, StreamMethod> stream_;
+};
+
+}  // namespace floe::server
