@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "base/status.h"
 #include "model/graph.h"
 
 namespace floe {
