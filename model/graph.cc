@@ -5,6 +5,10 @@
 
 namespace floe {
 
+std::string TensorNameOf(const std::string& node, int output) {
+  return output == 0 ? node : absl::StrCat(node, ":", output);
+}
+
 std::string DebugString(const Graph& graph) {
   std::string out;
   for (int i = 0; i < graph.size(); ++i) {

@@ -33,7 +33,9 @@ struct Node {
   const OpDef* op = nullptr;  // static
   Attrs attrs;
   std::vector<ValueRef> inputs;
-  std::vector<DType> output_dtypes;
+  // Nodes whose branch this one shares (TensorFlow's control edges); used and cleared when control flow is structured.
+  std::vector<int> control_inputs;
+  int num_outputs = 1;
   std::vector<std::shared_ptr<const Graph>> subgraphs;  // If: {then, else}; While: {condition, body}
 };
 
@@ -68,7 +70,8 @@ struct SignatureTensor {
   std::string key;          // what clients write
   std::string tensor_name;  // "node" or "node:1" in the graph
   TensorType type;
-  Tensor default_value;     // valid: the input is optional
+  bool optional = false;    // inputs: may be left out
+  Tensor default_value;     // of an optional input, where it is a constant
 };
 
 // What callers feed and fetch. `inputs`/`outputs` in the order of the file.
@@ -77,5 +80,8 @@ struct SignatureDef {
   std::string method = "tensorflow/serving/predict";
   std::vector<SignatureTensor> inputs, outputs;
 };
+
+// "name" for output 0, "name:k" for others.
+std::string TensorNameOf(const std::string& node, int output);
 
 }  // namespace floe

@@ -72,11 +72,13 @@ struct OpDef {
   std::string name;
   int min_inputs = 0;
   int max_inputs = 0;  // -1: any number
-  int outputs = 1;     // -1: from the node's output_dtypes
+  int outputs = 1;     // -1: the node's num_outputs
   // Types of the outputs; errors name dims and attributes (the caller adds the node and op).
   absl::StatusOr<Types> (*infer)(const InferContext&) = nullptr;
   RowRule rows = nullptr;  // null: kUnknown
   ValueRule values = ValueRule::kNone;
+  // Inputs whose elements the value rule moves or adds (bit i = input i); 0: all that are not shape_inputs.
+  uint64_t value_inputs = 0;
   bool alias = false;      // output 0 is input 0's bytes under another shape; no work at run time
   bool in_place = false;   // output 0 may overwrite input 0 of equal size
   bool stateful = false;   // never folded or merged (random numbers, tables)
