@@ -1,0 +1,62 @@
+#include "kernels/cpu/isa.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "kernels/cpu/hwy_targets.h"
+
+#include <hwy/highway.h>
+
+namespace floe::kernels {
+namespace {
+
+struct Level {
+  const char* name;
+  int64_t target;
+};
+constexpr Level kLevels[] = {{"avx512", HWY_AVX3}, {"avx2", HWY_AVX2},     {"sse4", HWY_SSE4},
+                             {"neon", HWY_NEON},   {"scalar", HWY_SCALAR}, {"scalar", HWY_EMU128}};
+
+// The best level among `targets`: Highway numbers better targets lower.
+const char* BestName(int64_t targets) {
+  const int64_t usable = targets & HWY_TARGETS;
+  const int64_t best = usable & -usable;
+  for (const Level& level : kLevels) {
+    if (level.target == best) return level.name;
+  }
+  return "scalar";
+}
+
+// The bits that a forced level rules out; 0 when nothing is forced.
+int64_t TargetsRuledOut(const char* forced) {
+  if (forced == nullptr || *forced == '\0') return 0;
+  const int64_t supported = hwy::SupportedTargets() & HWY_TARGETS;
+  for (const Level& level : kLevels) {
+    // The fallback is always there, though the CPU's mask may not list it.
+    const bool here = (level.target & (supported | HWY_SCALAR | HWY_EMU128) & HWY_TARGETS) != 0;
+    if (std::string(forced) == level.name && here) return level.target - 1;
+  }
+  std::fprintf(stderr, "FLOE_FORCE_ISA=%s is not a level of this CPU (its best is %s); ignored\n", forced,
+               BestName(supported));
+  return 0;
+}
+
+}  // namespace
+
+void ChooseIsa() {
+  static const bool forced = [] {
+    if (const int64_t ruled_out = TargetsRuledOut(std::getenv("FLOE_FORCE_ISA"))) hwy::DisableTargets(ruled_out);
+    return true;
+  }();
+  (void)forced;
+  // Every call, because tests narrow the supported targets between two calls.
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+std::string IsaName() {
+  ChooseIsa();
+  return BestName(hwy::SupportedTargets());
+}
+
+}  // namespace floe::kernels

@@ -1,0 +1,124 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/cpu/hwy_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/vector_math_test.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/cpu/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace floe::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+enum Function { kExp, kLog, kTanh, kSigmoid, kErf };
+
+// y[i] = f(x[i]); n is a multiple of 64.
+void Apply(int function, const float* x, float* y, size_t n) {
+  const hn::ScalableTag<float> d;
+  for (size_t i = 0; i < n; i += hn::Lanes(d)) {
+    const auto v = hn::LoadU(d, x + i);
+    switch (function) {
+      case kExp: hn::StoreU(Exp(d, v), d, y + i); break;
+      case kLog: hn::StoreU(Log(d, v), d, y + i); break;
+      case kTanh: hn::StoreU(Tanh(d, v), d, y + i); break;
+      case kSigmoid: hn::StoreU(Sigmoid(d, v), d, y + i); break;
+      default: hn::StoreU(Erf(d, v), d, y + i); break;
+    }
+  }
+}
+
+}  // namespace floe::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace floe::kernels {
+namespace {
+HWY_EXPORT(Apply);
+
+enum Function { kExp, kLog, kTanh, kSigmoid, kErf };
+
+double Reference(int function, double x) {
+  switch (function) {
+    case kExp: return std::exp(x);
+    case kLog: return std::log(x);
+    case kTanh: return std::tanh(x);
+    case kSigmoid: return 1 / (1 + std::exp(-x));
+    default: return std::erf(x);
+  }
+}
+
+bool Matches(float y, double want) {
+  if (std::isnan(want)) return std::isnan(y);
+  if (std::abs(want) > std::numeric_limits<float>::max()) return y == static_cast<float>(want);
+  return std::abs(y - want) <= 1e-6 * std::abs(want) + 1.5e-38;  // the last term: subnormals may be flushed
+}
+
+void ExpectClose(int function, const std::vector<float>& x) {
+  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(isa);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    std::vector<float> padded = x;
+    padded.resize((x.size() + 63) / 64 * 64, 1.0f);
+    std::vector<float> y(padded.size());
+    HWY_DYNAMIC_DISPATCH(Apply)(function, padded.data(), y.data(), padded.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double want = Reference(function, x[i]);
+      ASSERT_TRUE(Matches(y[i], want))
+          << hwy::TargetName(isa) << " function " << function << " x=" << x[i] << ": " << y[i] << " is not " << want;
+    }
+    hwy::SetSupportedTargetsForTest(0);
+  }
+}
+
+std::vector<float> Range(double low, double high, int count) {
+  std::vector<float> x;
+  for (int i = 0; i <= count; ++i) x.push_back(static_cast<float>(low + (high - low) * i / count));
+  return x;
+}
+
+const float kInf = std::numeric_limits<float>::infinity();
+const std::vector<float> kSpecial = {0.0f, -0.0f, kInf, -kInf, std::numeric_limits<float>::quiet_NaN(), 1e-30f,
+                                     -1e-30f, 1.0f, -1.0f, 1e30f, -1e30f, 3.4e38f, -3.4e38f};
+
+TEST(VectorMath, EveryIsaMatchesFloat64) {
+  for (int function : {kExp, kTanh, kSigmoid, kErf}) {
+    ExpectClose(function, Range(-110, 110, 100000));
+    ExpectClose(function, Range(-5, 5, 100000));
+    ExpectClose(function, Range(-0.01, 0.01, 1000));
+    ExpectClose(function, kSpecial);
+  }
+}
+
+TEST(VectorMath, LogMatchesFloat64OverAllExponents) {
+  ExpectClose(kLog, kSpecial);
+  ExpectClose(kLog, Range(0.001, 4, 100000));
+  std::vector<float> x;
+  for (int e = -148; e < 128; ++e) {
+    for (double m : {1.0, 1.2, 1.4142, 1.5, 1.9999}) x.push_back(static_cast<float>(std::ldexp(m, e)));
+  }
+  ExpectClose(kLog, x);
+}
+
+TEST(VectorMath, ExpIsZeroOrInfiniteBeyondFloat) {
+  ExpectClose(kExp, {-104.0f, -200.0f, 88.72f, 88.73f, 100.0f});
+}
+
+TEST(VectorMath, TanhAndErfKeepTheSignOfZero) {
+  std::vector<float> x(64, -0.0f), y(64);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  for (int function : {kTanh, kErf}) {
+    HWY_DYNAMIC_DISPATCH(Apply)(function, x.data(), y.data(), x.size());
+    EXPECT_TRUE(std::signbit(y[0])) << function;
+  }
+}
+
+}  // namespace
+}  // namespace floe::kernels
+#endif
