@@ -1,0 +1,269 @@
+#include "model/import/import.h"
+
+#include <fcntl.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/text_format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/nearest.h"
+#include "base/status.h"
+#include "model/import/graphdef/graphdef.h"
+#include "model/op_def.h"
+#include "tensorflow/core/framework/graph.pb.h"
+
+namespace floe {
+namespace {
+
+// A whole file mapped read-only; unmapped with the object.
+class MappedFile {
+ public:
+  static absl::StatusOr<MappedFile> Open(const std::string& path, int64_t max_bytes) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+    struct stat info;
+    MappedFile file;
+    absl::Status status;
+    if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+      status = absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
+    } else if (info.st_size > max_bytes) {
+      status = absl::InvalidArgumentError(absl::StrCat(path, " has ", info.st_size, " bytes, more than the limit of ", max_bytes));
+    } else if (info.st_size > 0) {
+      void* data = ::mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+      if (data == MAP_FAILED) {
+        status = absl::ErrnoToStatus(errno, absl::StrCat("cannot map ", path));
+      } else {
+        file.data_ = static_cast<const char*>(data);
+        file.size_ = info.st_size;
+      }
+    }
+    ::close(fd);
+    if (!status.ok()) return status;
+    return file;
+  }
+  MappedFile() = default;
+  MappedFile(MappedFile&& o) noexcept : data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)) {}
+  ~MappedFile() {
+    if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
+  }
+  const char* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Text form holds no control bytes but white space; a binary GraphDef has them within its first fields.
+bool LooksLikeText(const char* data, size_t size) {
+  constexpr size_t kProbe = 512;
+  return size != 0 && std::none_of(data, data + std::min(size, kProbe), [](char c) {
+    const auto u = static_cast<unsigned char>(c);
+    return (u < 0x20 && c != '\n' && c != '\r' && c != '\t') || u == 0x7f;
+  });
+}
+
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
+    if (text_.empty()) text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+constexpr int kMaxDepth = 100;  // of nested messages
+
+absl::Status ParseText(const char* data, size_t size, tensorflow::GraphDef* def) {
+  google::protobuf::TextFormat::Parser parser;
+  FirstError error;
+  parser.RecordErrorsTo(&error);
+  parser.SetRecursionLimit(kMaxDepth);
+  google::protobuf::io::ArrayInputStream stream(data, static_cast<int>(size));
+  if (parser.Parse(&stream, def)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("not a GraphDef in text form: ", error.text()));
+}
+
+absl::Status ParseBinary(const char* data, size_t size, tensorflow::GraphDef* def) {
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(data), static_cast<int>(size));
+  stream.SetRecursionLimit(kMaxDepth);
+  if (def->ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("not a GraphDef: malformed or cut off near byte ", stream.CurrentPosition(), " of ", size));
+}
+
+// What tools and configuration may name: every output of every node.
+std::vector<std::string> AllTensorNames(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes()) {
+    for (int k = 0; k < node.num_outputs; ++k) names.push_back(TensorNameOf(node.name, k));
+  }
+  return names;
+}
+
+class SignatureBuilder {
+ public:
+  SignatureBuilder(const Graph& graph, const ImportOptions& options) : graph_(graph), options_(options) {
+    for (int i = 0; i < graph.size(); ++i) index_[graph.node(i).name] = i;
+  }
+
+  absl::StatusOr<SignatureDef> Build() {
+    SignatureDef signature;
+    FLOE_RETURN_IF_ERROR(AddInputs(&signature));
+    FLOE_RETURN_IF_ERROR(AddOutputs(&signature));
+    return signature;
+  }
+
+ private:
+  static bool IsInput(const Node& node) { return node.op->name == "Input" || node.op->name == "PlaceholderWithDefault"; }
+
+  absl::StatusOr<SignatureTensor> InputOf(const std::string& key, const Node& node) const {
+    SignatureTensor input{.key = key, .tensor_name = node.name};
+    input.type.dtype = node.attrs.Type("dtype");
+    input.type.shape = node.attrs.Get<SymShape>("shape", SymShape::UnknownRank());
+    const auto configured = options_.placeholder_defaults.find(node.name);
+    if (configured != options_.placeholder_defaults.end()) {
+      input.optional = true;
+      input.default_value = configured->second;
+    } else if (node.op->name == "PlaceholderWithDefault") {
+      input.optional = true;
+      const Node& from = graph_.node(node.inputs[0].node);
+      if (const Tensor* value = from.attrs.Find<Tensor>("value"); value != nullptr && from.op->name == "Const") input.default_value = *value;
+    } else if (node.name == "keras_learning_phase" && input.type.dtype == DType::kBool) {
+      input.optional = true;  // Keras on TF1 leaves it behind in every frozen graph; serving is not training
+      input.default_value = Tensor::Scalar(DType::kBool, false);
+    }
+    if (input.default_value.valid() && input.default_value.dtype() != input.type.dtype) {
+      return absl::InvalidArgumentError(absl::StrCat("the default of placeholder '", node.name, "' is ", DTypeName(input.default_value.dtype()),
+                                                     ", the placeholder is ", DTypeName(input.type.dtype)));
+    }
+    return input;
+  }
+
+  absl::Status AddInputs(SignatureDef* signature) const {
+    for (const auto& [name, value] : options_.placeholder_defaults) {
+      const auto found = index_.find(name);
+      if (found == index_.end() || !IsInput(graph_.node(found->second))) {
+        return NotFound("placeholder_defaults", name, PlaceholderNames());
+      }
+    }
+    if (!options_.input_aliases.empty()) {
+      for (const auto& [key, tensor] : options_.input_aliases) {
+        FLOE_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(tensor));
+        const auto found = index_.find(name.node);
+        if (found == index_.end() || name.output != 0 || !IsInput(graph_.node(found->second))) {
+          return NotFound(absl::StrCat("input '", key, "'"), tensor, PlaceholderNames());
+        }
+        FLOE_ASSIGN_OR_RETURN(SignatureTensor input, InputOf(key, graph_.node(found->second)));
+        signature->inputs.push_back(std::move(input));
+      }
+      return absl::OkStatus();
+    }
+    for (const Node& node : graph_.nodes()) {
+      if (!IsInput(node)) continue;
+      FLOE_ASSIGN_OR_RETURN(SignatureTensor input, InputOf(node.name, node));
+      signature->inputs.push_back(std::move(input));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddOutput(const std::string& key, const std::string& tensor, SignatureDef* signature) const {
+    FLOE_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(tensor));
+    const auto found = index_.find(name.node);
+    if (found == index_.end() || name.output >= graph_.node(found->second).num_outputs) {
+      return NotFound(key == tensor ? "output" : absl::StrCat("output '", key, "'"), tensor, AllTensorNames(graph_));
+    }
+    signature->outputs.push_back({.key = key, .tensor_name = TensorNameOf(name.node, name.output)});
+    return absl::OkStatus();
+  }
+
+  absl::Status AddOutputs(SignatureDef* signature) const {
+    if (!options_.fetches.empty()) {
+      for (const std::string& fetch : options_.fetches) FLOE_RETURN_IF_ERROR(AddOutput(fetch, fetch, signature));
+      return absl::OkStatus();
+    }
+    if (!options_.output_aliases.empty()) {
+      for (const auto& [key, tensor] : options_.output_aliases) FLOE_RETURN_IF_ERROR(AddOutput(key, tensor, signature));
+      return absl::OkStatus();
+    }
+    for (const std::string& sink : SinkNames(graph_)) FLOE_RETURN_IF_ERROR(AddOutput(sink, sink, signature));
+    if (signature->outputs.empty()) {
+      return absl::InvalidArgumentError("the graph has no outputs: every node is consumed by another, a constant or a placeholder; "
+                                        "name the outputs in the configuration (signature.outputs)");
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> PlaceholderNames() const {
+    std::vector<std::string> names;
+    for (const Node& node : graph_.nodes()) {
+      if (IsInput(node)) names.push_back(node.name);
+    }
+    return names;
+  }
+
+  absl::Status NotFound(const std::string& what, const std::string& name, const std::vector<std::string>& candidates) const {
+    return absl::NotFoundError(absl::StrCat(what, ": the graph has no '", name, "'; nearest: ", QuotedList(NearestNames(name, candidates)),
+                                            "; sinks of the graph: ", QuotedList(SinkNames(graph_))));
+  }
+
+  const Graph& graph_;
+  const ImportOptions& options_;
+  std::map<std::string, int> index_;
+};
+
+absl::StatusOr<ImportedModel> Import(const char* data, size_t size, const ImportOptions& options) {
+  if (size == 0) return absl::InvalidArgumentError("the file is empty");
+  if (size > INT32_MAX) return absl::InvalidArgumentError(absl::StrCat("a GraphDef of ", size, " bytes is past protobuf's limit of 2 GiB"));
+  const bool text = LooksLikeText(data, size);
+  tensorflow::GraphDef def;
+  FLOE_RETURN_IF_ERROR(text ? ParseText(data, size, &def) : ParseBinary(data, size, &def));
+  if (def.node_size() == 0) return absl::InvalidArgumentError("the graph has no nodes");
+  ImportedModel model;
+  model.format = text ? "GraphDef (text)" : "GraphDef (binary)";
+  FLOE_ASSIGN_OR_RETURN(model.graph, GraphFromGraphDef(&def));
+  FLOE_ASSIGN_OR_RETURN(SignatureDef signature, SignatureBuilder(model.graph, options).Build());
+  model.signatures.push_back(std::move(signature));
+  return model;
+}
+
+}  // namespace
+
+absl::StatusOr<TensorName> ParseTensorName(const std::string& name) {
+  TensorName parsed{name, 0};
+  const size_t colon = name.rfind(':');
+  if (colon != std::string::npos) {
+    parsed.node = name.substr(0, colon);
+    const char* begin = name.data() + colon + 1;
+    const char* end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(begin, end, parsed.output);
+    if (error != std::errc() || stop != end || parsed.output < 0 || parsed.output > 65535) {
+      return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not a tensor name (NODE or NODE:NUMBER)"));
+    }
+  }
+  if (parsed.node.empty()) return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not a tensor name (NODE or NODE:NUMBER)"));
+  return parsed;
+}
+
+absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOptions& options) {
+  FLOE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path, options.max_file_bytes));
+  absl::StatusOr<ImportedModel> model = Import(file.data(), file.size(), options);
+  if (!model.ok()) return Annotate(model.status(), path);
+  return model;
+}
+
+absl::StatusOr<ImportedModel> ImportBytes(const std::string& bytes, const ImportOptions& options) {
+  return Import(bytes.data(), bytes.size(), options);
+}
+
+}  // namespace floe

@@ -1,0 +1,49 @@
+// Ops of control flow as files write them, and the structured If that replaces them.
+#include "absl/strings/str_cat.h"
+#include "model/op_def.h"
+
+namespace floe {
+namespace {
+
+// Switch(data, predicate): output 0 lives when the predicate is false, output 1 when it is true.
+absl::StatusOr<Types> InferSwitch(const InferContext& c) {
+  return Types{c.inputs[0].type, c.inputs[0].type};
+}
+
+// Merge(a, b, ...): the one living input, and its index.
+absl::StatusOr<Types> InferMerge(const InferContext& c) {
+  TensorType out = c.inputs[0].type;
+  for (const ValueInfo& in : c.inputs) {
+    if (in.type.dtype != out.dtype) return Bad("inputs of different dtypes");
+    if (in.type.shape == out.shape) continue;
+    SymShape joined = SymShape::UnknownRank();
+    if (in.type.shape.rank_known() && out.shape.rank_known() && in.type.shape.rank() == out.shape.rank()) {
+      joined = out.shape;
+      for (int i = 0; i < joined.rank(); ++i) {
+        if (joined.dim(i) != in.type.shape.dim(i)) joined.set_dim(i, Dim::Unknown());
+      }
+    }
+    out.shape = joined;
+  }
+  return Types{out, TensorType{DType::kInt32, SymShape()}};
+}
+
+absl::StatusOr<Types> InferUnsupported(const InferContext& c) {
+  return absl::UnimplementedError(absl::StrCat("op ", c.attrs().String("tensorflow_op"), " is not supported"));
+}
+
+
+const OpRegistrar kSwitch({.name = "Switch", .min_inputs = 2, .max_inputs = 2, .outputs = 2,
+                           .infer = InferSwitch, .tensorflow = {"Switch", "RefSwitch"}});
+const OpRegistrar kMerge({.name = "Merge", .min_inputs = 1, .max_inputs = -1, .outputs = 2,
+                          .infer = InferMerge, .tensorflow = {"Merge", "RefMerge"}});
+// An op this build does not know; harmless until an output needs it.
+const OpRegistrar kUnsupported({.name = "Unsupported", .min_inputs = 0, .max_inputs = -1, .outputs = -1,
+                                .infer = InferUnsupported, .stateful = true});
+// Fed by callers, or else input 0.
+const OpRegistrar kPlaceholderWithDefault({.name = "PlaceholderWithDefault", .min_inputs = 1, .max_inputs = 1,
+                                           .infer = InferSame, .rows = RowsOfInput0, .alias = true,
+                                           .tensorflow = {"PlaceholderWithDefault"}});
+
+}  // namespace
+}  // namespace floe

@@ -1,0 +1,212 @@
+// Ops that compute each output element from the elements at its place (with broadcasting).
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace {
+
+absl::StatusOr<Types> InferBroadcast(const InferContext& c) {
+  if (c.dtype(0) != c.dtype(1)) {
+    return Bad(absl::StrCat("inputs have types ", DTypeName(c.dtype(0)), " and ", DTypeName(c.dtype(1))));
+  }
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, BroadcastShapes(c.shape(0), c.shape(1)));
+  return ops::One(c.dtype(0), std::move(shape));
+}
+
+absl::StatusOr<Types> InferCompare(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(Types types, InferBroadcast(c));
+  types[0].dtype = DType::kBool;
+  return types;
+}
+
+absl::StatusOr<Types> InferTest(const InferContext& c) { return ops::One(DType::kBool, c.shape(0)); }
+
+// complex64 -> float32, complex128 -> float64.
+absl::StatusOr<Types> InferComplexPart(const InferContext& c) {
+  const DType otherwise = c.dtype(0) == DType::kComplex128 ? DType::kFloat64 : DType::kFloat32;
+  return ops::One(ops::TypeAttr(c, "Tout", otherwise), c.shape(0));
+}
+
+OpDef Unary(const std::string& name, std::vector<std::string> tensorflow = {}) {
+  tensorflow.push_back(name);
+  return {.name = name, .min_inputs = 1, .max_inputs = 1, .infer = InferSame, .rows = RowsElementwise,
+          .in_place = true, .tensorflow = tensorflow};
+}
+
+OpDef Binary(const std::string& name, std::vector<std::string> tensorflow = {}) {
+  tensorflow.push_back(name);
+  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = InferBroadcast, .rows = RowsElementwise,
+          .in_place = true, .tensorflow = tensorflow};
+}
+
+OpDef Compare(const std::string& name) {
+  OpDef def = Binary(name);
+  def.infer = InferCompare;
+  def.in_place = false;
+  return def;
+}
+
+OpDef Test(const std::string& name) {
+  OpDef def = Unary(name);
+  def.infer = InferTest;
+  def.in_place = false;
+  return def;
+}
+
+OpDef ComplexPart(const std::string& name) {
+  OpDef def = Unary(name);
+  def.infer = InferComplexPart;
+  def.in_place = false;
+  return def;
+}
+
+OpDef WithValues(OpDef def, ValueRule rule) {
+  def.values = rule;
+  return def;
+}
+
+const OpRegistrar kUnary[] = {
+    OpRegistrar(Unary("Relu")),       OpRegistrar(Unary("Relu6")),
+    OpRegistrar(Unary("Elu")),        OpRegistrar(Unary("Selu")),
+    OpRegistrar(Unary("LeakyRelu")),  OpRegistrar(Unary("Sigmoid")),
+    OpRegistrar(Unary("Tanh")),       OpRegistrar(Unary("Exp")),
+    OpRegistrar(Unary("Expm1")),      OpRegistrar(Unary("Log")),
+    OpRegistrar(Unary("Log1p")),      OpRegistrar(Unary("Sqrt")),
+    OpRegistrar(Unary("Rsqrt")),      OpRegistrar(Unary("Square")),
+    OpRegistrar(Unary("Abs")),        OpRegistrar(Unary("Sign")),
+    OpRegistrar(Unary("Softplus")),   OpRegistrar(Unary("Softsign")),
+    OpRegistrar(Unary("Erf")),        OpRegistrar(Unary("Erfc")),
+    OpRegistrar(Unary("Floor")),      OpRegistrar(Unary("Ceil")),
+    OpRegistrar(Unary("Round")),      OpRegistrar(Unary("Rint")),
+    OpRegistrar(Unary("Sin")),        OpRegistrar(Unary("Cos")),
+    OpRegistrar(Unary("Tan")),        OpRegistrar(Unary("Asin")),
+    OpRegistrar(Unary("Acos")),       OpRegistrar(Unary("Atan")),
+    OpRegistrar(Unary("Sinh")),       OpRegistrar(Unary("Cosh")),
+    OpRegistrar(Unary("Asinh")),      OpRegistrar(Unary("Acosh")),
+    OpRegistrar(Unary("Atanh")),      OpRegistrar(Unary("Reciprocal", {"Inv"})),
+    OpRegistrar(Unary("LogicalNot")), OpRegistrar(Unary("Invert")),
+    OpRegistrar(Unary("Conj")),       OpRegistrar(WithValues(Unary("Neg"), ValueRule::kLinear)),
+    OpRegistrar(Test("IsNan")),       OpRegistrar(Test("IsInf")),
+    OpRegistrar(Test("IsFinite")),    OpRegistrar(ComplexPart("ComplexAbs")),
+    OpRegistrar(ComplexPart("Real")), OpRegistrar(ComplexPart("Imag")),
+};
+
+const OpRegistrar kBinary[] = {
+    OpRegistrar(WithValues(Binary("Add", {"AddV2"}), ValueRule::kLinear)),
+    OpRegistrar(WithValues(Binary("Sub"), ValueRule::kLinear)),
+    OpRegistrar(WithValues(Binary("Mul"), ValueRule::kProduct)),
+    OpRegistrar(Binary("RealDiv", {"Div"})),
+    OpRegistrar(Binary("DivNoNan")),
+    OpRegistrar(Binary("Maximum")),
+    OpRegistrar(Binary("Minimum")),
+    OpRegistrar(Binary("Pow")),
+    OpRegistrar(Binary("SquaredDifference")),
+    OpRegistrar(Binary("FloorDiv")),
+    OpRegistrar(Binary("FloorMod")),
+    OpRegistrar(Binary("TruncateDiv")),
+    OpRegistrar(Binary("TruncateMod", {"Mod"})),
+    OpRegistrar(Binary("Atan2")),
+    OpRegistrar(Binary("BitwiseAnd")),
+    OpRegistrar(Binary("BitwiseOr")),
+    OpRegistrar(Binary("BitwiseXor")),
+    OpRegistrar(Binary("LeftShift")),
+    OpRegistrar(Binary("RightShift")),
+    OpRegistrar(Binary("LogicalAnd")),
+    OpRegistrar(Binary("LogicalOr")),
+    OpRegistrar(Compare("Equal")),
+    OpRegistrar(Compare("NotEqual")),
+    OpRegistrar(Compare("Less")),
+    OpRegistrar(Compare("LessEqual")),
+    OpRegistrar(Compare("Greater")),
+    OpRegistrar(Compare("GreaterEqual")),
+};
+
+absl::StatusOr<Types> InferCast(const InferContext& c) {
+  const DType to = ops::TypeAttr(c, "DstT", DType::kInvalid);
+  if (to == DType::kInvalid) return Bad("attribute DstT is missing");
+  return ops::One(to, c.shape(0));
+}
+
+const OpRegistrar kCast({.name = "Cast", .min_inputs = 1, .max_inputs = 1, .infer = InferCast,
+                         .rows = RowsElementwise, .values = ValueRule::kLinear, .tensorflow = {"Cast"}});
+
+// Bias of the channels: dim 1 in NCHW, the last one otherwise.
+absl::StatusOr<Types> InferBiasAdd(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
+  if (!c.shape(0).rank_known()) return Types{c.inputs[0].type};
+  const int rank = c.shape(0).rank();
+  if (rank < 2) return Bad(absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected rank 2 or more"));
+  const int channel = c.attrs().String("data_format", "NHWC") == "NCHW" ? 1 : rank - 1;
+  SymShape shape = c.shape(0);
+  if (ops::RankOf(c, 1) == 1 && c.shape(1).dim(0).concrete()) {
+    const Dim channels = c.shape(1).dim(0);
+    if (shape.dim(channel).concrete() && shape.dim(channel) != channels) {
+      return Bad(absl::StrCat("bias has ", channels.ToString(), " elements, input ", shape.ToString(), " has ",
+                              shape.dim(channel).ToString(), " channels"));
+    }
+    if (!shape.dim(channel).known()) shape.set_dim(channel, channels);
+  }
+  return ops::One(c.dtype(0), std::move(shape));
+}
+
+const OpRegistrar kBiasAdd({.name = "BiasAdd", .min_inputs = 2, .max_inputs = 2, .infer = InferBiasAdd,
+                            .rows = RowsOfInput0, .in_place = true, .tensorflow = {"BiasAdd", "BiasAddV1"}});
+
+absl::StatusOr<Types> InferAddN(const InferContext& c) {
+  SymShape shape = c.shape(0);
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    FLOE_ASSIGN_OR_RETURN(shape, ops::Merge(shape, c.shape(i)));
+  }
+  return ops::One(c.dtype(0), std::move(shape));
+}
+
+const OpRegistrar kAddN({.name = "AddN", .min_inputs = 1, .max_inputs = -1, .infer = InferAddN,
+                         .rows = RowsElementwise, .values = ValueRule::kLinear, .in_place = true,
+                         .tensorflow = {"AddN", "AccumulateNV2"}});
+
+absl::StatusOr<Types> InferSelectV2(const InferContext& c) {
+  if (c.dtype(0) != DType::kBool) return Bad(absl::StrCat("condition has type ", DTypeName(c.dtype(0)), ", expected bool"));
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, BroadcastShapes(c.shape(1), c.shape(2)));
+  FLOE_ASSIGN_OR_RETURN(shape, BroadcastShapes(c.shape(0), shape));
+  return ops::One(c.dtype(1), std::move(shape));
+}
+
+// The condition has the shape of the values, or is a scalar, or a vector that picks along dim 0.
+absl::StatusOr<Types> InferSelect(const InferContext& c) {
+  if (c.dtype(0) != DType::kBool) return Bad(absl::StrCat("condition has type ", DTypeName(c.dtype(0)), ", expected bool"));
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::Merge(c.shape(1), c.shape(2)));
+  const int rank = ops::RankOf(c, 0);
+  if (shape.rank_known() && rank > 1) {
+    FLOE_ASSIGN_OR_RETURN(shape, ops::Merge(shape, c.shape(0)));
+  }
+  return ops::One(c.dtype(1), std::move(shape));
+}
+
+RowMark SelectRows(const RowContext& c) {
+  const SymShape& condition = c.inputs[0].type.shape;
+  const SymShape& out = c.outputs[0].shape;
+  const bool picks_rows = condition.rank_known() && condition.rank() == 1 && out.rank_known() && out.rank() > 1;
+  if (!picks_rows) return RowsElementwise(c);
+  // A vector of conditions lies along dim 0, not along the last dim as broadcasting would have it.
+  for (RowMark mark : c.marks) {
+    if (mark == RowMark::kUnknown) return mark;
+  }
+  if (c.marks[0] == RowMark::kConstant && c.marks[1] == RowMark::kConstant && c.marks[2] == RowMark::kConstant) {
+    return ops::Checked(RowMark::kConstant, c);
+  }
+  for (RowMark mark : c.marks) {
+    if (mark != RowMark::kRows) return RowMark::kMixed;
+  }
+  return condition.dim(0) == out.dim(0) ? ops::Checked(RowMark::kRows, c) : RowMark::kMixed;
+}
+
+const OpRegistrar kSelect[] = {
+    OpRegistrar({.name = "SelectV2", .min_inputs = 3, .max_inputs = 3, .infer = InferSelectV2,
+                 .rows = RowsElementwise, .tensorflow = {"SelectV2"}}),
+    OpRegistrar({.name = "Select", .min_inputs = 3, .max_inputs = 3, .infer = InferSelect, .rows = SelectRows,
+                 .tensorflow = {"Select"}}),
+};
+
+}  // namespace
+}  // namespace floe

@@ -1,0 +1,82 @@
+#include "model/ops/op_util.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace floe::ops {
+
+SymShape UnknownDims(int rank) {
+  SymShape shape;
+  for (int i = 0; i < rank; ++i) shape.push_back(Dim::Unknown());
+  return shape;
+}
+
+DType TypeAttr(const InferContext& c, const std::string& name, DType otherwise) {
+  return c.attrs().Type(name, otherwise);
+}
+
+bool ConstantInts(const ValueInfo& value, std::vector<int64_t>* out) {
+  if (!value.has_constant()) return false;
+  auto values = IntegerValues(value.constant.view());
+  if (!values.ok()) return false;
+  *out = *std::move(values);
+  return true;
+}
+
+absl::StatusOr<SymShape> Merge(const SymShape& a, const SymShape& b) {
+  if (!a.rank_known()) return b;
+  if (!b.rank_known()) return a;
+  const auto contradiction = [&] {
+    return Bad(absl::StrCat("shapes ", a.ToString(), " and ", b.ToString(), " must be equal"));
+  };
+  if (a.rank() != b.rank()) return contradiction();
+  SymShape merged = a;
+  for (int i = 0; i < a.rank(); ++i) {
+    if (a.dim(i) == b.dim(i) || !b.dim(i).known()) continue;
+    if (!a.dim(i).known()) {
+      merged.set_dim(i, b.dim(i));
+    } else if (a.dim(i).concrete() && b.dim(i).concrete()) {
+      return contradiction();
+    } else {
+      merged.set_dim(i, Dim::Unknown());
+    }
+  }
+  return merged;
+}
+
+absl::Status ExpectRank(const InferContext& c, int input, int rank) {
+  const int found = RankOf(c, input);
+  if (found < 0 || found == rank) return absl::OkStatus();
+  return Bad(absl::StrCat("input ", input, " has shape ", c.shape(input).ToString(), ", expected rank ", rank));
+}
+
+bool LeadingRows(const TensorType& type) {
+  const SymShape& shape = type.shape;
+  if (!shape.rank_known() || shape.rank() == 0) return false;
+  const Dim rows = shape.dim(0);
+  if (!rows.has_rows() || rows.base() != 0 || rows.per_row() <= 0) return false;
+  for (int i = 1; i < shape.rank(); ++i) {
+    if (!shape.dim(i).concrete()) return false;
+  }
+  return true;
+}
+
+bool DependsOnRows(const TensorType& type) { return !type.shape.concrete(); }
+
+RowMark Checked(RowMark mark, const RowContext& c) {
+  if (mark == RowMark::kRows && !LeadingRows(c.outputs[0])) return RowMark::kMixed;
+  if (mark == RowMark::kConstant) {
+    for (const TensorType& type : c.outputs) {
+      if (DependsOnRows(type)) return RowMark::kMixed;
+    }
+  }
+  return mark;
+}
+
+RowMark MarkOfData(const RowContext& c, int data, bool keeps) {
+  RowMark mark = c.marks[data];
+  if (mark == RowMark::kRows && !keeps) mark = RowMark::kMixed;
+  return Checked(mark, c);
+}
+
+}  // namespace floe::ops

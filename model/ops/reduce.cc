@@ -1,0 +1,90 @@
+// Reductions over axes that input 1 gives.
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace {
+
+absl::StatusOr<std::vector<bool>> ReducedAxes(const std::vector<int64_t>& axes, int rank) {
+  std::vector<bool> reduced(rank, false);
+  for (int64_t axis : axes) {
+    FLOE_ASSIGN_OR_RETURN(const int a, NormalizeAxis(axis, rank));
+    reduced[a] = true;
+  }
+  return reduced;
+}
+
+absl::StatusOr<SymShape> ReducedShape(const InferContext& c, const std::string& keep_attr) {
+  const SymShape& in = c.shape(0);
+  const bool keep = c.attrs().Bool(keep_attr);
+  std::vector<int64_t> axes;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(1, &axes));
+  if (!in.rank_known()) return SymShape::UnknownRank();
+  if (!known) return keep ? ops::UnknownDims(in.rank()) : SymShape::UnknownRank();
+  FLOE_ASSIGN_OR_RETURN(const std::vector<bool> reduced, ReducedAxes(axes, in.rank()));
+  SymShape out;
+  for (int i = 0; i < in.rank(); ++i) {
+    if (!reduced[i]) {
+      out.push_back(in.dim(i));
+    } else if (keep) {
+      out.push_back(1);
+    }
+  }
+  return out;
+}
+
+absl::StatusOr<Types> InferReduce(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, ReducedShape(c, "keep_dims"));
+  return ops::One(c.dtype(0), std::move(shape));
+}
+
+// Rows stay apart when axis 0 is not among the axes.
+RowMark ReduceRows(const RowContext& c) {
+  const SymShape& in = c.inputs[0].type.shape;
+  std::vector<int64_t> axes;
+  if (!in.rank_known() || !ops::ConstantInts(c.inputs[1], &axes)) {
+    return c.marks[0] == RowMark::kUnknown ? RowMark::kUnknown : RowMark::kMixed;
+  }
+  bool keeps = true;
+  for (int64_t axis : axes) keeps = keeps && axis != 0 && axis != -in.rank();
+  return ops::MarkOfData(c, 0, keeps);
+}
+
+OpDef Reduce(const std::string& name, ValueRule values = ValueRule::kNone) {
+  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = InferReduce, .rows = ReduceRows,
+          .values = values, .shape_inputs = 2, .tensorflow = {name}};
+}
+
+const OpRegistrar kReduce[] = {
+    OpRegistrar(Reduce("Sum", ValueRule::kLinear)), OpRegistrar(Reduce("Prod", ValueRule::kProduct)),
+    OpRegistrar(Reduce("Mean")), OpRegistrar(Reduce("Max")), OpRegistrar(Reduce("Min")),
+    OpRegistrar(Reduce("All")), OpRegistrar(Reduce("Any")), OpRegistrar(Reduce("EuclideanNorm")),
+};
+
+absl::StatusOr<Types> InferArg(const InferContext& c) {
+  const DType dtype = ops::TypeAttr(c, "output_type", DType::kInt64);
+  const SymShape& in = c.shape(0);
+  std::vector<int64_t> axis;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(1, &axis));
+  if (!in.rank_known()) return ops::One(dtype, SymShape::UnknownRank());
+  if (in.rank() == 0) return Bad("input is a scalar");
+  if (!known || axis.size() != 1) return ops::One(dtype, ops::UnknownDims(in.rank() - 1));
+  FLOE_ASSIGN_OR_RETURN(const int reduced, NormalizeAxis(axis[0], in.rank()));
+  if (in.dim(reduced) == Dim(0)) return Bad(absl::StrCat("axis ", reduced, " of ", in.ToString(), " is empty"));
+  SymShape out;
+  for (int i = 0; i < in.rank(); ++i) {
+    if (i != reduced) out.push_back(in.dim(i));
+  }
+  return ops::One(dtype, std::move(out));
+}
+
+OpDef Arg(const std::string& name) {
+  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = InferArg, .rows = ReduceRows,
+          .shape_inputs = 2, .tensorflow = {name}};
+}
+
+const OpRegistrar kArg[] = {OpRegistrar(Arg("ArgMax")), OpRegistrar(Arg("ArgMin"))};
+
+}  // namespace
+}  // namespace floe

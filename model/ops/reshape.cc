@@ -1,0 +1,182 @@
+// Ops about shapes: other shapes for the same bytes, and shapes as values.
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace {
+
+absl::StatusOr<Types> InferReshape(const InferContext& c) {
+  std::vector<Dim> dims;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &dims));
+  const DType dtype = c.dtype(0);
+  if (!known) {
+    const SymShape& target = c.shape(1);
+    if (!target.rank_known() || target.rank() != 1 || !target.dim(0).concrete()) {
+      return ops::One(dtype, SymShape::UnknownRank());
+    }
+    return ops::One(dtype, ops::UnknownDims(static_cast<int>(target.dim(0).size())));
+  }
+  const Dim elements = c.shape(0).elements();
+  SymShape out;
+  Dim product = 1;
+  int open = -1;
+  for (Dim d : dims) {
+    if (d == Dim(-1)) {
+      if (open >= 0) return Bad("the shape has -1 twice");
+      open = out.rank();
+    } else if (d.concrete() && d.size() < 0) {
+      return Bad(absl::StrCat("dimension ", d.size(), " is negative"));
+    } else {
+      product = product * d;
+    }
+    out.push_back(d);
+  }
+  const auto mismatch = [&] {
+    return Bad(absl::StrCat("cannot reshape ", c.shape(0).ToString(), " to ", out.ToString()));
+  };
+  const bool both_numbers = elements.concrete() && product.concrete();
+  if (open >= 0) {
+    if (both_numbers && (product.size() == 0 || elements.size() % product.size() != 0)) return mismatch();
+    out.set_dim(open, DivideExactly(elements, product));
+  } else if (both_numbers && elements != product) {
+    return mismatch();
+  } else if (elements.known() && product.known() && elements != product) {
+    return ops::One(dtype, ops::UnknownDims(out.rank()));  // fits only for some number of rows
+  }
+  return ops::One(dtype, std::move(out));
+}
+
+// Row-major blocks stay whole when dim 0 of both sides is a multiple of the rows.
+RowMark SameBytesRows(const RowContext& c) { return ops::MarkOfData(c, 0, true); }
+
+const OpRegistrar kReshape({.name = "Reshape", .min_inputs = 2, .max_inputs = 2, .infer = InferReshape,
+                            .rows = SameBytesRows, .values = ValueRule::kLinear, .alias = true,
+                            .shape_inputs = 2, .tensorflow = {"Reshape"}});
+
+absl::StatusOr<Types> InferSqueeze(const InferContext& c) {
+  const SymShape& in = c.shape(0);
+  const DType dtype = c.dtype(0);
+  if (!in.rank_known()) return ops::One(dtype, SymShape::UnknownRank());
+  std::vector<int64_t> axes = c.attrs().Ints("squeeze_dims");
+  if (axes.empty()) axes = c.attrs().Ints("axis");
+  std::vector<bool> drop(in.rank(), false);
+  for (int64_t axis : axes) {
+    FLOE_ASSIGN_OR_RETURN(const int a, NormalizeAxis(axis, in.rank()));
+    if (in.dim(a).concrete() && in.dim(a).size() != 1) {
+      return Bad(absl::StrCat("dimension ", a, " of ", in.ToString(), " is not 1"));
+    }
+    // Only one row could be squeezed away.
+    if (in.dim(a).has_rows()) return ops::One(dtype, SymShape::UnknownRank());
+    drop[a] = true;
+  }
+  SymShape out;
+  for (int i = 0; i < in.rank(); ++i) {
+    if (axes.empty()) {
+      if (!in.dim(i).concrete()) return ops::One(dtype, SymShape::UnknownRank());  // may be 1
+      drop[i] = in.dim(i).size() == 1;
+    }
+    if (!drop[i]) out.push_back(in.dim(i));
+  }
+  return ops::One(dtype, std::move(out));
+}
+
+const OpRegistrar kSqueeze({.name = "Squeeze", .min_inputs = 1, .max_inputs = 1, .infer = InferSqueeze,
+                            .rows = SameBytesRows, .values = ValueRule::kLinear, .alias = true,
+                            .tensorflow = {"Squeeze"}});
+
+absl::StatusOr<Types> InferExpandDims(const InferContext& c) {
+  const SymShape& in = c.shape(0);
+  std::vector<int64_t> axis;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(1, &axis));
+  if (!in.rank_known()) return ops::One(c.dtype(0), SymShape::UnknownRank());
+  if (!known) return ops::One(c.dtype(0), ops::UnknownDims(in.rank() + 1));
+  if (axis.size() != 1) return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
+  FLOE_ASSIGN_OR_RETURN(const int at, NormalizeAxis(axis[0], in.rank() + 1));
+  SymShape out;
+  for (int i = 0; i <= in.rank(); ++i) {
+    if (i == at) out.push_back(1);
+    if (i < in.rank()) out.push_back(in.dim(i));
+  }
+  return ops::One(c.dtype(0), std::move(out));
+}
+
+const OpRegistrar kExpandDims({.name = "ExpandDims", .min_inputs = 2, .max_inputs = 2, .infer = InferExpandDims,
+                               .rows = SameBytesRows, .values = ValueRule::kLinear, .alias = true,
+                               .shape_inputs = 2, .tensorflow = {"ExpandDims"}});
+
+Dim RankAsDim(const SymShape& shape) { return shape.rank_known() ? Dim(shape.rank()) : Dim::Unknown(); }
+
+absl::StatusOr<Types> InferShape(const InferContext& c) {
+  const DType dtype = ops::TypeAttr(c, "out_type", DType::kInt32);
+  Types types;
+  for (const ValueInfo& input : c.inputs) types.push_back({dtype, {RankAsDim(input.type.shape)}});
+  return types;
+}
+
+absl::StatusOr<Types> InferSize(const InferContext& c) {
+  return ops::One(ops::TypeAttr(c, "out_type", DType::kInt32), {});
+}
+
+absl::StatusOr<Types> InferRank(const InferContext&) { return ops::One(DType::kInt32, {}); }
+
+// The number of rows is the same for no two batches.
+RowMark ShapeRows(const RowContext& c) {
+  for (const ValueInfo& input : c.inputs) {
+    if (!input.type.shape.concrete()) return RowMark::kMixed;
+  }
+  return RowMark::kConstant;
+}
+
+RowMark RankRows(const RowContext& c) {
+  return c.inputs[0].type.shape.rank_known() ? RowMark::kConstant : RowMark::kMixed;
+}
+
+const OpRegistrar kShapes[] = {
+    OpRegistrar({.name = "Shape", .min_inputs = 1, .max_inputs = 1, .infer = InferShape, .rows = ShapeRows,
+                 .shape_inputs = 1, .tensorflow = {"Shape"}}),
+    OpRegistrar({.name = "ShapeN", .min_inputs = 1, .max_inputs = -1, .outputs = -1, .infer = InferShape,
+                 .rows = ShapeRows, .tensorflow = {"ShapeN"}}),
+    OpRegistrar({.name = "Size", .min_inputs = 1, .max_inputs = 1, .infer = InferSize, .rows = ShapeRows,
+                 .shape_inputs = 1, .tensorflow = {"Size"}}),
+    OpRegistrar({.name = "Rank", .min_inputs = 1, .max_inputs = 1, .infer = InferRank, .rows = RankRows,
+                 .shape_inputs = 1, .tensorflow = {"Rank"}}),
+};
+
+absl::StatusOr<Types> InferBroadcastTo(const InferContext& c) {
+  std::vector<Dim> dims;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &dims));
+  if (!known) {
+    const SymShape& target = c.shape(1);
+    const bool sized = target.rank_known() && target.rank() == 1 && target.dim(0).concrete();
+    return ops::One(c.dtype(0), sized ? ops::UnknownDims(static_cast<int>(target.dim(0).size())) : SymShape::UnknownRank());
+  }
+  SymShape out;
+  for (Dim d : dims) {
+    if (d.concrete() && d.size() < 0) return Bad(absl::StrCat("dimension ", d.size(), " is negative"));
+    out.push_back(d);
+  }
+  FLOE_ASSIGN_OR_RETURN(const SymShape both, BroadcastShapes(c.shape(0), out));
+  if (both.rank_known() && both.rank() != out.rank()) {
+    return Bad(absl::StrCat("cannot broadcast ", c.shape(0).ToString(), " to ", out.ToString()));
+  }
+  return ops::One(c.dtype(0), std::move(out));
+}
+
+// Rows stay rows when dim 0 is not repeated; a constant laid over the rows is the same in each.
+RowMark BroadcastToRows(const RowContext& c) {
+  const SymShape& in = c.inputs[0].type.shape;
+  const SymShape& out = c.outputs[0].shape;
+  if (c.marks[0] == RowMark::kConstant && in.concrete() && ops::LeadingRows(c.outputs[0])) {
+    return in.rank() < out.rank() || in.dim(0) == Dim(1) ? RowMark::kRows : RowMark::kMixed;
+  }
+  const bool keeps = in.rank_known() && out.rank_known() && in.rank() == out.rank() && in.rank() > 0 && in.dim(0) == out.dim(0);
+  return ops::MarkOfData(c, 0, keeps);
+}
+
+const OpRegistrar kBroadcastTo({.name = "BroadcastTo", .min_inputs = 2, .max_inputs = 2, .infer = InferBroadcastTo,
+                                .rows = BroadcastToRows, .values = ValueRule::kLinear, .shape_inputs = 2,
+                                .tensorflow = {"BroadcastTo"}});
+
+}  // namespace
+}  // namespace floe

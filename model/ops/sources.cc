@@ -1,0 +1,174 @@
+// Ops that make tensors: inputs, constants, filled and counted ones, random numbers; and those that pass theirs on.
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace {
+
+absl::StatusOr<Types> InferInput(const InferContext& c) {
+  return ops::One(ops::TypeAttr(c, "dtype", DType::kInvalid), c.attrs().Get<SymShape>("shape", SymShape::UnknownRank()));
+}
+
+const OpRegistrar kInput({.name = "Input", .infer = InferInput, .stateful = true, .tensorflow = {"Placeholder"}});
+
+absl::StatusOr<Types> InferConst(const InferContext& c) {
+  const Tensor* value = c.attrs().Find<Tensor>("value");
+  if (value == nullptr || !value->valid()) return Bad("attribute value is missing");
+  return ops::One(value->dtype(), SymShape(value->shape()));
+}
+
+const OpRegistrar kConst({.name = "Const", .infer = InferConst, .rows = RowsNever, .tensorflow = {"Const"}});
+
+absl::StatusOr<Types> InferNothing(const InferContext&) { return Types{}; }
+
+const OpRegistrar kNoOp({.name = "NoOp", .max_inputs = -1, .outputs = 0, .infer = InferNothing, .rows = RowsNever,
+                         .tensorflow = {"NoOp"}});
+
+RowMark IdentityRows(const RowContext& c) { return c.marks[0]; }
+
+const OpRegistrar kIdentity({.name = "Identity", .min_inputs = 1, .max_inputs = 1, .infer = InferSame,
+                             .rows = IdentityRows, .values = ValueRule::kLinear, .alias = true,
+                             .tensorflow = {"Identity", "StopGradient", "PreventGradient", "Snapshot",
+                                            "PlaceholderWithDefault"}});
+
+absl::StatusOr<Types> InferAllSame(const InferContext& c) {
+  Types types;
+  for (const ValueInfo& input : c.inputs) types.push_back(input.type);
+  return types;
+}
+
+// One mark stands for all outputs, so it is kept only when the inputs agree.
+RowMark IdentityNRows(const RowContext& c) {
+  for (RowMark mark : c.marks) {
+    if (mark == RowMark::kUnknown) return mark;
+    if (mark != c.marks[0]) return RowMark::kMixed;
+  }
+  return c.marks.empty() ? RowMark::kConstant : c.marks[0];
+}
+
+const OpRegistrar kIdentityN({.name = "IdentityN", .min_inputs = 0, .max_inputs = -1, .outputs = -1,
+                              .infer = InferAllSame, .rows = IdentityNRows, .tensorflow = {"IdentityN"}});
+
+// Dims of the integer vector input `i`; unknown dims when only its length is known.
+absl::StatusOr<SymShape> ShapeFrom(const InferContext& c, int i) {
+  std::vector<Dim> dims;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(i, &dims));
+  if (!known) {
+    const SymShape& shape = c.shape(i);
+    if (!shape.rank_known() || shape.rank() != 1 || !shape.dim(0).concrete()) return SymShape::UnknownRank();
+    return ops::UnknownDims(static_cast<int>(shape.dim(0).size()));
+  }
+  SymShape shape;
+  for (Dim d : dims) {
+    if (d.concrete() && d.size() < 0) return Bad(absl::StrCat("dimension ", d.size(), " is negative"));
+    shape.push_back(d);
+  }
+  return shape;
+}
+
+absl::StatusOr<Types> InferFill(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, ShapeFrom(c, 0));
+  return ops::One(c.dtype(1), std::move(shape));
+}
+
+// One value everywhere: the rows of the output are equal whatever their number.
+RowMark FillRows(const RowContext& c) {
+  if (c.marks[1] != RowMark::kConstant) return c.marks[1] == RowMark::kUnknown ? RowMark::kUnknown : RowMark::kMixed;
+  if (c.outputs[0].shape.concrete()) return RowMark::kConstant;
+  return ops::LeadingRows(c.outputs[0]) ? RowMark::kRows : RowMark::kMixed;
+}
+
+const OpRegistrar kFill({.name = "Fill", .min_inputs = 2, .max_inputs = 2, .infer = InferFill, .rows = FillRows,
+                         .values = ValueRule::kNone, .shape_inputs = 1, .tensorflow = {"Fill"}});
+
+// Depends on the shape of its input alone.
+RowMark LikeRows(const RowContext& c) {
+  if (c.outputs[0].shape.concrete()) return RowMark::kConstant;
+  return ops::LeadingRows(c.outputs[0]) ? RowMark::kRows : RowMark::kMixed;
+}
+
+const OpRegistrar kZerosLike({.name = "ZerosLike", .min_inputs = 1, .max_inputs = 1, .infer = InferSame,
+                              .rows = LikeRows, .tensorflow = {"ZerosLike"}});
+const OpRegistrar kOnesLike({.name = "OnesLike", .min_inputs = 1, .max_inputs = 1, .infer = InferSame,
+                             .rows = LikeRows, .tensorflow = {"OnesLike"}});
+
+template <typename T>
+absl::StatusOr<SymShape> CountRange(const InferContext& c) {
+  const double start = *c.inputs[0].constant.as<T>(), limit = *c.inputs[1].constant.as<T>(),
+               delta = *c.inputs[2].constant.as<T>();
+  if (delta == 0) return Bad("delta is 0");
+  if ((delta > 0 && start > limit) || (delta < 0 && start < limit)) {
+    return Bad(absl::StrCat("start ", start, ", limit ", limit, " and delta ", delta, " never meet"));
+  }
+  return SymShape({Dim(static_cast<int64_t>(std::ceil(std::abs((limit - start) / delta))))});
+}
+
+absl::StatusOr<Types> InferRange(const InferContext& c) {
+  const DType dtype = c.dtype(0);
+  for (int i = 0; i < 3; ++i) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 0));
+  if (IsInteger(dtype)) {
+    std::vector<Dim> start, limit, delta;
+    FLOE_ASSIGN_OR_RETURN(const bool start_known, c.DimsOf(0, &start));
+    FLOE_ASSIGN_OR_RETURN(const bool limit_known, c.DimsOf(1, &limit));
+    FLOE_ASSIGN_OR_RETURN(const bool delta_known, c.DimsOf(2, &delta));
+    if (!start_known || !limit_known || !delta_known) return ops::One(dtype, {Dim::Unknown()});
+    if (start[0].concrete() && limit[0].concrete() && delta[0].concrete()) {
+      const int64_t s = start[0].size(), l = limit[0].size(), d = delta[0].size();
+      if (d == 0) return Bad("delta is 0");
+      if ((d > 0 && s > l) || (d < 0 && s < l)) {
+        return Bad(absl::StrCat("start ", s, ", limit ", l, " and delta ", d, " never meet"));
+      }
+      const int64_t step = std::abs(d), span = std::abs(l - s);
+      return ops::One(dtype, {Dim((span + step - 1) / step)});
+    }
+    // range(0, rows) and the like; other affine ranges depend on the number of rows too much to say.
+    const bool from_zero = start[0] == Dim(0) && delta[0] == Dim(1) && limit[0].base() >= 0 && limit[0].per_row() >= 0;
+    return ops::One(dtype, {from_zero ? limit[0] : Dim::Unknown()});
+  }
+  for (const ValueInfo& input : c.inputs) {
+    if (!input.has_constant()) return ops::One(dtype, {Dim::Unknown()});
+  }
+  absl::StatusOr<SymShape> shape = Bad(absl::StrCat("type ", DTypeName(dtype), " cannot be counted"));
+  if (dtype == DType::kFloat32) shape = CountRange<float>(c);
+  if (dtype == DType::kFloat64) shape = CountRange<double>(c);
+  if (!shape.ok()) return shape.status();
+  return ops::One(dtype, *std::move(shape));
+}
+
+RowMark RangeRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
+
+// Inputs 0 and 2 give the values; the limit only the length.
+const OpRegistrar kRange({.name = "Range", .min_inputs = 3, .max_inputs = 3, .infer = InferRange, .rows = RangeRows,
+                          .shape_inputs = 2, .tensorflow = {"Range"}});
+
+absl::StatusOr<Types> InferRandom(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, ShapeFrom(c, 0));
+  return ops::One(ops::TypeAttr(c, "dtype", DType::kFloat32), std::move(shape));
+}
+
+absl::StatusOr<Types> InferRandomInt(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, ShapeFrom(c, 0));
+  return ops::One(ops::TypeAttr(c, "Tout", c.dtype(1)), std::move(shape));
+}
+
+// The next numbers depend on how many were drawn before.
+RowMark RandomRows(const RowContext&) { return RowMark::kMixed; }
+
+OpDef Random(const std::string& name) {
+  return {.name = name, .min_inputs = 1, .max_inputs = 1, .infer = InferRandom, .rows = RandomRows,
+          .stateful = true, .shape_inputs = 1, .tensorflow = {name}};
+}
+
+const OpRegistrar kRandom[] = {
+    OpRegistrar(Random("RandomUniform")),
+    OpRegistrar(Random("RandomStandardNormal")),
+    OpRegistrar(Random("TruncatedNormal")),
+    OpRegistrar({.name = "RandomUniformInt", .min_inputs = 3, .max_inputs = 3, .infer = InferRandomInt,
+                 .rows = RandomRows, .stateful = true, .shape_inputs = 1, .tensorflow = {"RandomUniformInt"}}),
+};
+
+}  // namespace
+}  // namespace floe

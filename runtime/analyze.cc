@@ -1,0 +1,314 @@
+#include "runtime/analyze.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "runtime/evaluate.h"
+
+namespace floe {
+namespace {
+
+// Larger results are left to the run (or, for weights, would only bloat the plan).
+constexpr int64_t kMaxFoldedElements = int64_t{1} << 24;
+constexpr int64_t kMaxShapeElements = 1024;
+
+bool IsShapeDType(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
+
+Tensor FromDims(DType dtype, const std::vector<int64_t>& values, bool scalar) {
+  Tensor t = Tensor::Allocate(dtype, scalar ? Shape() : Shape({static_cast<int64_t>(values.size())}));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (dtype == DType::kInt32) {
+      static_cast<int32_t*>(t.mutable_data())[i] = static_cast<int32_t>(values[i]);
+    } else {
+      static_cast<int64_t*>(t.mutable_data())[i] = values[i];
+    }
+  }
+  return t;
+}
+
+void SetDims(const std::vector<Dim>& dims, bool scalar, ValueInfo* info) {
+  std::vector<int64_t> base, per_row;
+  bool rows = false;
+  for (Dim d : dims) {
+    base.push_back(d.base());
+    per_row.push_back(d.per_row());
+    rows |= d.per_row() != 0;
+  }
+  info->constant = FromDims(info->type.dtype, base, scalar);
+  if (rows) info->per_row = FromDims(info->type.dtype, per_row, scalar);
+}
+
+// Shape, ShapeN, Size and Rank read types, not values.
+void InferTypeReaders(const Node& node, absl::Span<const ValueInfo> inputs, std::vector<ValueInfo>* out) {
+  const std::string& op = node.op->name;
+  for (size_t i = 0; i < out->size() && i < inputs.size(); ++i) {
+    const SymShape& shape = inputs[i].type.shape;
+    ValueInfo& info = (*out)[i];
+    if (!IsShapeDType(info.type.dtype)) continue;
+    if ((op == "Shape" || op == "ShapeN") && shape.known()) {
+      SetDims(std::vector<Dim>(shape.dims().begin(), shape.dims().end()), false, &info);
+    } else if (op == "Size" && shape.elements().known()) {
+      SetDims({shape.elements()}, true, &info);
+    } else if (op == "Rank" && shape.rank_known()) {
+      SetDims({Dim(shape.rank())}, true, &info);
+    }
+  }
+}
+
+bool AllZero(const Tensor& t) {
+  const char* data = t.as<char>();
+  return std::all_of(data, data + t.bytes(), [](char c) { return c == 0; });
+}
+
+Tensor ZerosLike(const Tensor& t) {
+  Tensor zeros = Tensor::Allocate(t.dtype(), t.shape());
+  std::memset(zeros.mutable_data(), 0, zeros.bytes());
+  return zeros;
+}
+
+// Integer values that are affine in rows, carried through ops that move, add or multiply elements.
+class AffineValues {
+ public:
+  AffineValues(const Node& node, absl::Span<const ValueInfo> inputs, const std::vector<ValueInfo>& out, const KernelOptions& options)
+      : node_(node), inputs_(inputs), out_(out), options_(options) {}
+
+  bool Applies() const {
+    if (node_.op->values == ValueRule::kNone || !CanEvaluate(node_)) return false;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (!inputs_[i].constant.valid() || (!IsData(i) && inputs_[i].per_row.valid())) return false;
+      if (IsData(i) && (!IsShapeDType(inputs_[i].type.dtype) || inputs_[i].constant.elements() > kMaxShapeElements)) return false;
+    }
+    return std::all_of(out_.begin(), out_.end(), [](const ValueInfo& o) {
+      return o.type.shape.concrete() && IsShapeDType(o.type.dtype);
+    });
+  }
+
+  absl::Status Evaluate(std::vector<ValueInfo>* out) const {
+    if (node_.op->values == ValueRule::kProduct) return Product(out);
+    std::vector<Tensor> base, slope;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      base.push_back(inputs_[i].constant);
+      slope.push_back(!IsData(i) ? inputs_[i].constant : Slope(i));
+    }
+    return Store(base, slope, out);
+  }
+
+ private:
+  bool IsData(size_t i) const {
+    const uint64_t bit = i < 64 ? uint64_t{1} << i : 0;
+    if (node_.op->value_inputs != 0) return (node_.op->value_inputs & bit) != 0;
+    return (node_.op->shape_inputs & bit) == 0;
+  }
+  Tensor Slope(size_t i) const { return inputs_[i].per_row.valid() ? inputs_[i].per_row : ZerosLike(inputs_[i].constant); }
+
+  // (a + b r)(c + d r) with b d = 0 is ac + (bc + ad) r. Prod: at most one element of the input may depend on rows.
+  absl::Status Product(std::vector<ValueInfo>* out) const {
+    std::vector<Tensor> base;
+    for (const ValueInfo& in : inputs_) base.push_back(in.constant);
+    if (node_.op->name == "Prod") {
+      std::vector<Tensor> slope = base;
+      FLOE_ASSIGN_OR_RETURN(std::vector<int64_t> values, IntegerValues(inputs_[0].constant.view()));
+      FLOE_ASSIGN_OR_RETURN(std::vector<int64_t> slopes, IntegerValues(Slope(0).view()));
+      if (inputs_[0].constant.shape().rank() != 1 || std::count_if(slopes.begin(), slopes.end(), [](int64_t s) { return s != 0; }) > 1) {
+        return absl::OkStatus();
+      }
+      for (size_t i = 0; i < values.size(); ++i) {
+        if (slopes[i] != 0) values[i] = slopes[i];
+      }
+      slope[0] = FromDims(inputs_[0].type.dtype, values, false);
+      return Store(base, slope, out);
+    }
+    if (inputs_.size() != 2 || (inputs_[0].per_row.valid() && inputs_[1].per_row.valid())) return absl::OkStatus();
+    std::vector<Tensor> slope = base;
+    const size_t with_rows = inputs_[0].per_row.valid() ? 0 : 1;
+    slope[with_rows] = Slope(with_rows);
+    return Store(base, slope, out);
+  }
+
+  absl::Status Store(const std::vector<Tensor>& base, const std::vector<Tensor>& slope, std::vector<ValueInfo>* out) const {
+    Types types;
+    for (const ValueInfo& o : out_) types.push_back(o.type);
+    FLOE_ASSIGN_OR_RETURN(std::vector<Tensor> bases, EvaluateNode(node_, base, types, options_));
+    FLOE_ASSIGN_OR_RETURN(std::vector<Tensor> slopes, EvaluateNode(node_, slope, types, options_));
+    for (size_t k = 0; k < out->size(); ++k) {
+      (*out)[k].constant = bases[k];
+      if (!AllZero(slopes[k])) (*out)[k].per_row = slopes[k];
+    }
+    return absl::OkStatus();
+  }
+
+  const Node& node_;
+  absl::Span<const ValueInfo> inputs_;
+  const std::vector<ValueInfo>& out_;
+  const KernelOptions& options_;
+};
+
+bool AllConstant(absl::Span<const ValueInfo> inputs) {
+  return std::all_of(inputs.begin(), inputs.end(), [](const ValueInfo& v) { return v.has_constant(); });
+}
+
+bool Foldable(const std::vector<ValueInfo>& out) {
+  return std::all_of(out.begin(), out.end(), [](const ValueInfo& o) {
+    if (!o.type.shape.concrete() || (DTypeSize(o.type.dtype) == 0 && o.type.dtype != DType::kString)) return false;
+    const Shape shape = o.type.shape.At(0);
+    const auto elements = CheckedElements(shape.dims(), 1);
+    return elements.ok() && *elements <= kMaxFoldedElements;
+  });
+}
+
+// What both branches of an If agree on.
+absl::StatusOr<std::vector<ValueInfo>> InferBranches(const Node& node, absl::Span<const ValueInfo> inputs, const KernelOptions& options) {
+  std::vector<ValueInfo> joined;
+  std::vector<ValueInfo> passed;  // values known in the caller stay unknown inside: a branch is compiled once
+  for (const ValueInfo& v : inputs.subspan(1)) passed.push_back({v.type, {}, {}});
+  const std::vector<RowMark> marks(passed.size(), RowMark::kUnknown);
+  for (const auto& branch : node.subgraphs) {
+    FLOE_ASSIGN_OR_RETURN(const Analysis analysis, Analyze(*branch, passed, marks, options));
+    for (size_t k = 0; k < branch->outputs.size(); ++k) {
+      TensorType type = analysis.at(branch->outputs[k]).type;
+      if (joined.size() <= k) {
+        joined.push_back({type, {}, {}});
+      } else if (joined[k].type.dtype != type.dtype) {
+        return absl::InvalidArgumentError(absl::StrCat("its branches give ", DTypeName(joined[k].type.dtype), " and ", DTypeName(type.dtype)));
+      } else if (joined[k].type.shape != type.shape) {
+        joined[k].type.shape = SymShape::UnknownRank();
+      }
+    }
+  }
+  return joined;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node, absl::Span<const ValueInfo> inputs, const KernelOptions& options) {
+  if (node.op->name == "Const") {
+    const Tensor& value = *node.attrs.Find<Tensor>("value");
+    return std::vector<ValueInfo>{{TensorType{value.dtype(), SymShape(value.shape())}, value, {}}};
+  }
+  if (!node.subgraphs.empty()) return InferBranches(node, inputs, options);
+  FLOE_ASSIGN_OR_RETURN(const Types types, node.op->infer({node, inputs}));
+  std::vector<ValueInfo> out;
+  for (const TensorType& type : types) out.push_back({type, {}, {}});
+  InferTypeReaders(node, inputs, &out);
+  if (std::any_of(out.begin(), out.end(), [](const ValueInfo& o) { return o.constant.valid(); })) return out;
+  if (CanEvaluate(node) && AllConstant(inputs) && Foldable(out)) {
+    std::vector<Tensor> values;
+    for (const ValueInfo& v : inputs) values.push_back(v.constant);
+    absl::StatusOr<std::vector<Tensor>> folded = EvaluateNode(node, values, types, options);
+    if (!folded.ok()) {
+      if (absl::IsUnimplemented(folded.status())) return out;  // reported with all others when kernels are chosen
+      return folded.status();
+    }
+    for (size_t k = 0; k < out.size(); ++k) out[k].constant = (*folded)[k];
+    return out;
+  }
+  const AffineValues affine(node, inputs, out, options);
+  if (affine.Applies()) {
+    std::vector<ValueInfo> known = out;
+    const absl::Status evaluated = affine.Evaluate(&known);
+    if (evaluated.ok()) return known;
+    if (!absl::IsUnimplemented(evaluated)) return evaluated;
+  }
+  return out;
+}
+
+namespace {
+
+class Analyzer {
+ public:
+  Analyzer(const Graph& graph, const KernelOptions& options) : graph_(graph), options_(options) {
+    analysis_.values.resize(graph.size());
+    analysis_.marks.assign(graph.size(), RowMark::kConstant);
+    analysis_.culprit.assign(graph.size(), -1);
+    analysis_.subgraph_culprit.resize(graph.size());
+  }
+
+  absl::StatusOr<Analysis> Run(absl::Span<const ValueInfo> inputs, absl::Span<const RowMark> marks) {
+    for (size_t k = 0; k < graph_.inputs.size(); ++k) {
+      analysis_.values[graph_.inputs[k]] = {inputs[k]};
+      analysis_.marks[graph_.inputs[k]] = marks[k];
+    }
+    for (int i = 0; i < graph_.size(); ++i) {
+      if (analysis_.values[i].empty()) FLOE_RETURN_IF_ERROR(AtNode(graph_.node(i), Visit(i)));
+    }
+    return std::move(analysis_);
+  }
+
+ private:
+  absl::Status Visit(int i) {
+    const Node& node = graph_.node(i);
+    infos_.clear();
+    for (const ValueRef& in : node.inputs) infos_.push_back(analysis_.at(in));
+    FLOE_ASSIGN_OR_RETURN(analysis_.values[i], InferNode(node, infos_, options_));
+    Mark(i);
+    return absl::OkStatus();
+  }
+
+  void Mark(int i) {
+    const Node& node = graph_.node(i);
+    const std::vector<ValueInfo>& out = analysis_.values[i];
+    if (std::all_of(out.begin(), out.end(), [](const ValueInfo& o) { return o.has_constant(); })) return;
+    Types types;
+    for (const ValueInfo& o : out) types.push_back(o.type);
+    std::vector<RowMark> marks;
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const bool shape_only = k < 64 && (node.op->shape_inputs >> k & 1) != 0 && infos_[k].constant.valid();
+      marks.push_back(shape_only ? RowMark::kConstant : analysis_.marks[node.inputs[k].node]);
+    }
+    RowMark mark;
+    if (!node.subgraphs.empty()) {
+      mark = MarkBranches(i, marks);
+    } else if (node.op->rows != nullptr) {
+      mark = node.op->rows({node, marks, infos_, types});
+    } else {
+      const bool constant = !node.op->stateful && std::all_of(marks.begin(), marks.end(), [](RowMark m) { return m == RowMark::kConstant; });
+      mark = constant ? RowMark::kConstant : RowMark::kUnknown;
+    }
+    analysis_.marks[i] = mark;
+    if (mark != RowMark::kMixed && mark != RowMark::kUnknown) return;
+    analysis_.culprit[i] = i;
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const int from = analysis_.culprit[node.inputs[k].node];
+      if (from >= 0 && marks[k] != RowMark::kConstant) analysis_.culprit[i] = from;
+    }
+  }
+
+  // Rows survive an If whose predicate is the same for the whole batch and whose branches both keep them.
+  RowMark MarkBranches(int i, const std::vector<RowMark>& marks) {
+    const Node& node = graph_.node(i);
+    if (marks[0] != RowMark::kConstant) return RowMark::kMixed;
+    RowMark result = RowMark::kConstant;
+    for (const auto& branch : node.subgraphs) {
+      const auto inner = Analyze(*branch, absl::MakeConstSpan(infos_).subspan(1), absl::MakeConstSpan(marks).subspan(1), options_);
+      if (!inner.ok()) return RowMark::kUnknown;
+      for (const ValueRef& out : branch->outputs) {
+        const RowMark mark = inner->marks[out.node];
+        if (mark == RowMark::kMixed || mark == RowMark::kUnknown) {
+          const int culprit = inner->culprit[out.node];
+          if (culprit >= 0) analysis_.subgraph_culprit[i] = branch->node(culprit).name;
+          return mark;
+        }
+        // A branch whose value has no rows beside one that has: nothing to split by.
+        if (&branch != &node.subgraphs.front() && mark != result) return RowMark::kMixed;
+        result = mark;
+      }
+    }
+    return result;
+  }
+
+  const Graph& graph_;
+  const KernelOptions& options_;
+  Analysis analysis_;
+  std::vector<ValueInfo> infos_;
+};
+
+}  // namespace
+
+absl::StatusOr<Analysis> Analyze(const Graph& graph, absl::Span<const ValueInfo> inputs, absl::Span<const RowMark> marks,
+                                 const KernelOptions& options) {
+  return Analyzer(graph, options).Run(inputs, marks);
+}
+
+}  // namespace floe

@@ -1,0 +1,24 @@
+// Runs one node at once, outside any plan: constant folding and shape arithmetic use the kernels themselves.
+#pragma once
+
+#include <vector>
+
+#include "kernels/kernel.h"
+
+namespace floe {
+
+// A kernel for the node on the CPU. UNIMPLEMENTED when there is none for the dtype; the message has op and dtype, not the node.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node, absl::Span<const ValueInfo> inputs,
+                                                   const KernelOptions& options);
+
+// `out` must be concrete. Errors are the kernel's.
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, absl::Span<const Tensor> inputs,
+                                                 absl::Span<const TensorType> out, const KernelOptions& options);
+
+// Ops that cannot be run here: stateful ones, subgraphs, inputs.
+bool CanEvaluate(const Node& node);
+
+// "node 'name' (Op): reason".
+absl::Status AtNode(const Node& node, const absl::Status& status);
+
+}  // namespace floe
