@@ -1,0 +1,250 @@
+#include "config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_split.h"
+
+namespace floe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::StartsWith;
+
+// The mistakes of a text, one string each.
+std::vector<std::string> Mistakes(const std::string& text) {
+  const auto config = ParseConfig(text, "f.yaml", "");
+  if (config.ok()) return {"(none)"};
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
+  return absl::StrSplit(std::string(config.status().message()), '\n');
+}
+
+TEST(Config, EveryKeyIsRead) {
+  const auto config = ParseConfig(R"(
+server:
+  port: 9000
+  bind_address: 0.0.0.0
+  grpc_socket_path: /run/floe/grpc.sock
+  enable_reflection: true
+  max_message_bytes: 1048576
+  drain_timeout_seconds: 7
+  drain_lame_duck_seconds: 3
+  grpc_channel_arguments: "a=1,b=x"
+  insecure_public: true
+log: {level: debug, format: json}
+cpu: {gemm: openblas, blas_library: libblis.so.4}
+models:
+  - name: digits
+    base_path: models/digits
+    workers: 2
+    intra_op_threads: 3
+    batching: {max_batch_size: 16, batch_timeout_micros: 500, max_enqueued_batches: 8}
+    inline_below_us: 0
+    placeholder_defaults:
+      keras_learning_phase: false
+      steps: 3
+      rate: 0.5
+      mode: "1"
+      wide: {value: 4, dtype: int64}
+    signature: {inputs: {x: input}, outputs: {y: "softmax:0"}}
+    reply: content
+  - {name: other, base_path: /srv/other}
+)",
+                                  "f.yaml", "/etc/floe");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->server.port, 9000);
+  EXPECT_EQ(config->server.bind_address, "0.0.0.0");
+  EXPECT_EQ(config->server.grpc_socket_path, "/run/floe/grpc.sock");
+  EXPECT_TRUE(config->server.enable_reflection);
+  EXPECT_EQ(config->server.max_message_bytes, 1048576);
+  EXPECT_EQ(config->server.drain_timeout_seconds, 7);
+  EXPECT_EQ(config->server.drain_lame_duck_seconds, 3);
+  EXPECT_EQ(config->server.grpc_channel_arguments, "a=1,b=x");
+  EXPECT_TRUE(config->server.insecure_public);
+  EXPECT_EQ(config->log.level, "debug");
+  EXPECT_EQ(config->log.format, LogFormat::kJson);
+  EXPECT_EQ(config->cpu.gemm, "openblas");
+  EXPECT_EQ(config->cpu.blas_library, "libblis.so.4");
+  ASSERT_EQ(config->models.size(), 2u);
+  const ModelConfig& m = config->models[0];
+  EXPECT_EQ(m.name, "digits");
+  EXPECT_EQ(m.base_path, "/etc/floe/models/digits");
+  EXPECT_EQ(m.where, "f.yaml:16");
+  EXPECT_EQ(m.workers, 2);
+  EXPECT_EQ(m.intra_op_threads, 3);
+  EXPECT_EQ(m.batching.max_batch_size, 16);
+  EXPECT_EQ(m.batching.batch_timeout_micros, 500);
+  EXPECT_EQ(m.batching.max_enqueued_batches, 8);
+  EXPECT_EQ(m.inline_below_us, 0);
+  EXPECT_EQ(std::get<bool>(m.placeholder_defaults.at("keras_learning_phase").value), false);
+  EXPECT_EQ(std::get<int64_t>(m.placeholder_defaults.at("steps").value), 3);
+  EXPECT_EQ(std::get<double>(m.placeholder_defaults.at("rate").value), 0.5);
+  EXPECT_EQ(std::get<std::string>(m.placeholder_defaults.at("mode").value), "1");
+  EXPECT_EQ(std::get<int64_t>(m.placeholder_defaults.at("wide").value), 4);
+  EXPECT_EQ(m.placeholder_defaults.at("wide").dtype, "int64");
+  EXPECT_THAT(m.signature.inputs, ElementsAre(Pair("x", "input")));
+  EXPECT_THAT(m.signature.outputs, ElementsAre(Pair("y", "softmax:0")));
+  EXPECT_EQ(m.reply, ReplyFormat::kContent);
+  EXPECT_EQ(config->models[1].base_path, "/srv/other");
+  EXPECT_FALSE(config->models[1].reply.has_value());
+  EXPECT_EQ(config->models[1].batching.max_batch_size, 64);
+}
+
+TEST(Config, EmptyTextGivesDefaults) {
+  const auto config = ParseConfig("", "f.yaml", "");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->server.port, 8500);
+  EXPECT_EQ(config->server.bind_address, "127.0.0.1");
+  EXPECT_TRUE(config->models.empty());
+}
+
+TEST(Config, MistakesNameLineKeyAndExpectation) {
+  const auto mistakes = Mistakes(R"(server:
+  port: high
+  drain_timeout_seconds: "30"
+  enable_reflection: 1
+  max_mesage_bytes: 5
+log:
+  level: loud
+models:
+  - name: a
+    base_path: /x
+  - name: b
+    base_path: /y
+    batching:
+      max_batch_size: 0
+      max_batch_size: 4
+  - base_path: [/z]
+modles: []
+)");
+  EXPECT_THAT(
+      mistakes,
+      ElementsAre(
+          "f.yaml:2: server.port: expected a whole number from 0 to 65535, got 'high'",
+          "f.yaml:3: server.drain_timeout_seconds: expected a whole number from 0 to 3600, got the "
+          "text '30'",
+          "f.yaml:4: server.enable_reflection: expected true or false, got '1'",
+          AllOf(StartsWith(
+                    "f.yaml:5: server.max_mesage_bytes: unknown key; nearest: 'max_message_bytes'"),
+                HasSubstr("drain_timeout_seconds")),
+          "f.yaml:7: log.level: expected one of 'trace', 'debug', 'info', 'warn', 'error', 'off', "
+          "got 'loud'",
+          "f.yaml:14: models[1].batching.max_batch_size: expected a whole number from 1 to 65536, "
+          "got '0'",
+          "f.yaml:15: models[1].batching.max_batch_size: is written twice (first in line 14); keep "
+          "one",
+          "f.yaml:16: models[2].base_path: expected text, got a list",
+          StartsWith("f.yaml:16: models[2]: expected 'name: NAME'"),
+          StartsWith("f.yaml:16: models[2]: expected 'base_path: PATH'"),
+          StartsWith("f.yaml:17: modles: unknown key; nearest: 'models'")));
+}
+
+TEST(Config, WrongKindsOfNodes) {
+  EXPECT_THAT(Mistakes("server: 3\n"),
+              ElementsAre("f.yaml:1: server: expected a mapping of keys, got '3'"));
+  EXPECT_THAT(Mistakes("- a\n"), ElementsAre("f.yaml:1: expected a mapping of keys, got a list"));
+  EXPECT_THAT(Mistakes("\nmodels: {a: b}\n"),
+              ElementsAre("f.yaml:2: models: expected a list, got a mapping"));
+  EXPECT_THAT(
+      Mistakes("models:\n  - name: a\n    base_path: /x\n    placeholder_defaults: {p: [1]}\n"),
+      ElementsAre(
+          StartsWith("f.yaml:4: models[0].placeholder_defaults.p: expected a value such as")));
+  EXPECT_THAT(
+      Mistakes("models:\n  - name: a\n    base_path: /x\n    signature: {inputs: {p: }}\n"),
+      ElementsAre("f.yaml:4: models[0].signature.inputs.p: expected a tensor's name, got nothing"));
+  EXPECT_THAT(Mistakes("server:\n  port: -1\n"), ElementsAre(HasSubstr("got '-1'")));
+  EXPECT_THAT(Mistakes("server:\n  port: 99999999999999999999\n"),
+              ElementsAre(HasSubstr("0 to 65535")));
+}
+
+TEST(Config, DuplicateModelNamesAreRefused) {
+  EXPECT_THAT(
+      Mistakes("models:\n- name: a\n  base_path: /x\n- name: a\n  base_path: /y\n"),
+      ElementsAre(
+          "f.yaml:4: models[1].name: the model name 'a' is taken (f.yaml:3); names must differ"));
+}
+
+TEST(Config, BrokenYamlNamesTheLine) {
+  EXPECT_THAT(Mistakes("server:\n  port: [1\nlog: x\n"),
+              ElementsAre(AllOf(StartsWith("f.yaml:"), HasSubstr("not valid YAML"))));
+}
+
+TEST(Config, MissingFileIsNotFound) {
+  const auto config = LoadConfigFile("/nonexistent/floe.yaml");
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(config.status().message()), HasSubstr("'/nonexistent/floe.yaml'"));
+  EXPECT_EQ(LoadConfigFile("/").status().code(), absl::StatusCode::kNotFound) << "a directory";
+}
+
+TEST(Config, RelativePathsStartAtTheFile) {
+  const std::string directory = testing::TempDir() + "floe_config_test";
+  std::filesystem::create_directories(directory);
+  std::ofstream(directory + "/f.yaml") << "models: [{name: a, base_path: m}]\n";
+  const auto config = LoadConfigFile(directory + "/f.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->models[0].base_path, directory + "/m");
+
+  const absl::Status missing = CheckPaths(*config);
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.message()),
+              AllOf(HasSubstr("f.yaml:1: model 'a'"), HasSubstr(directory + "/m"),
+                    HasSubstr("No such file")));
+  std::filesystem::create_directories(directory + "/m");
+  EXPECT_TRUE(CheckPaths(*config).ok());
+  std::filesystem::remove_all(directory);
+}
+
+TEST(ValidateConfig, PublicPlainTextNeedsConsent) {
+  ServerConfig config;
+  EXPECT_TRUE(ValidateConfig(config).ok());
+  config.server.bind_address = "0.0.0.0";
+  const absl::Status refused = ValidateConfig(config);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("--insecure_public"));
+  config.server.insecure_public = true;
+  EXPECT_TRUE(ValidateConfig(config).ok());
+  config.server.insecure_public = false;
+  config.server.port = 0;  // only a unix socket: no address is bound
+  config.server.grpc_socket_path = "/run/x";
+  EXPECT_TRUE(ValidateConfig(config).ok());
+  config.server.grpc_socket_path = "";
+  EXPECT_THAT(std::string(ValidateConfig(config).message()), HasSubstr("nothing to listen on"));
+}
+
+TEST(ValidateConfig, NamesAndRanges) {
+  ServerConfig config;
+  config.cpu.gemm = "atlas";
+  config.server.grpc_socket_path = std::string(108, 'x');
+  config.server.grpc_channel_arguments = "a=1,b";
+  config.models = {{.name = "m", .base_path = "/a", .where = "f:1"},
+                   {.name = "m", .where = "--model_name"}};
+  EXPECT_THAT(std::string(ValidateConfig(config).message()),
+              AllOf(HasSubstr("cpu.gemm: expected one of"), HasSubstr("limit is 107"),
+                    HasSubstr("'b' is not key=value"), HasSubstr("'m' has no path"),
+                    HasSubstr("given twice (f:1 and --model_name)")));
+}
+
+TEST(ParseChannelArguments, Pairs) {
+  EXPECT_THAT(*ParseChannelArguments("a=1,b=x=y"), ElementsAre(Pair("a", "1"), Pair("b", "x=y")));
+  EXPECT_TRUE(ParseChannelArguments("")->empty());
+  for (const char* bad : {"a", "=1", "a=1,", ",", "a=1,b"})
+    EXPECT_EQ(ParseChannelArguments(bad).status().code(), absl::StatusCode::kInvalidArgument)
+        << bad;
+}
+
+TEST(IsLoopback, Addresses) {
+  for (const char* yes : {"127.0.0.1", "127.9.9.9", "::1", "localhost", "[::1]"})
+    EXPECT_TRUE(IsLoopback(yes)) << yes;
+  for (const char* no : {"0.0.0.0", "::", "10.0.0.1", "", "127.0.0.1.example.org"})
+    EXPECT_FALSE(IsLoopback(no)) << no;
+}
+
+}  // namespace
+}  // namespace floe

@@ -1,0 +1,118 @@
+#include <arpa/inet.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/nearest.h"
+#include "config/config.h"
+
+namespace floe {
+namespace {
+
+void CheckListen(const ListenConfig& listen, std::vector<std::string>* errors) {
+  if (listen.port < 0 || listen.port > 65535)
+    errors->push_back(absl::StrCat("port: ", listen.port, " is outside 0..65535"));
+  if (listen.port == 0 && listen.grpc_socket_path.empty())
+    errors->push_back("server: nothing to listen on; set port, or grpc_socket_path, or both");
+  if (listen.port != 0 && !IsLoopback(listen.bind_address) && !listen.insecure_public)
+    errors->push_back(
+        absl::StrCat("bind_address: ", listen.bind_address,
+                     " is reachable from other machines and the connection is not encrypted; add "
+                     "--insecure_public (or "
+                     "insecure_public: true) if the network is trusted, or keep 127.0.0.1"));
+  if (listen.grpc_socket_path.size() > 107)  // sun_path, less its final zero
+    errors->push_back(absl::StrCat("grpc_socket_path: '", listen.grpc_socket_path, "' has ",
+                                   listen.grpc_socket_path.size(),
+                                   " characters; the system's limit is 107"));
+  if (listen.max_message_bytes < 1024 || listen.max_message_bytes > INT32_MAX)
+    errors->push_back(absl::StrCat("max_message_bytes: ", listen.max_message_bytes,
+                                   " is outside 1024..", INT32_MAX));
+  if (const auto args = ParseChannelArguments(listen.grpc_channel_arguments); !args.ok())
+    errors->push_back(std::string(args.status().message()));
+}
+
+void CheckChoice(const char* key, const std::string& value, const std::vector<std::string>& names,
+                 std::vector<std::string>* errors) {
+  if (std::find(names.begin(), names.end(), value) == names.end())
+    errors->push_back(
+        absl::StrCat(key, ": expected one of ", QuotedList(names), ", got '", value, "'"));
+}
+
+}  // namespace
+
+const std::vector<std::string>& LogLevels() {
+  static const auto* levels =
+      new std::vector<std::string>{"trace", "debug", "info", "warn", "error", "off"};
+  return *levels;
+}
+
+const std::vector<std::string>& GemmNames() {
+  static const auto* names =
+      new std::vector<std::string>{"auto", "native", "openblas", "reference"};
+  return *names;
+}
+
+bool IsLoopback(const std::string& address) {
+  if (address == "localhost" || address == "::1" || address == "[::1]") return true;
+  in_addr v4;
+  return inet_pton(AF_INET, address.c_str(), &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127;
+}
+
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParseChannelArguments(
+    const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  if (text.empty()) return pairs;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const size_t equals = part.find('=');
+    if (equals == absl::string_view::npos || equals == 0)
+      return absl::InvalidArgumentError(absl::StrCat(
+          "grpc_channel_arguments: '", part, "' is not key=value (the whole is '", text, "')"));
+    pairs.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+  }
+  return pairs;
+}
+
+absl::Status ValidateConfig(const ServerConfig& config) {
+  std::vector<std::string> errors;
+  CheckListen(config.server, &errors);
+  CheckChoice("log.level", config.log.level, LogLevels(), &errors);
+  CheckChoice("cpu.gemm", config.cpu.gemm, GemmNames(), &errors);
+  for (size_t i = 0; i < config.models.size(); ++i) {
+    const ModelConfig& model = config.models[i];
+    if (model.name.empty())
+      errors.push_back("a model has no name; give --model_name or models[].name");
+    if (model.base_path.empty())
+      errors.push_back(absl::StrCat("model '", model.name,
+                                    "' has no path; give --model_base_path or base_path"));
+    for (size_t k = 0; k < i; ++k)
+      if (config.models[k].name == model.name)
+        errors.push_back(absl::StrCat("model name '", model.name, "' is given twice (",
+                                      config.models[k].where, " and ", model.where, ")"));
+  }
+  if (!errors.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
+  return absl::OkStatus();
+}
+
+absl::Status CheckPaths(const ServerConfig& config) {
+  std::vector<std::string> errors;
+  struct stat info;
+  for (const ModelConfig& model : config.models)
+    if (stat(model.base_path.c_str(), &info) != 0)
+      errors.push_back(absl::StrCat(model.where, ": model '", model.name, "': base_path '",
+                                    model.base_path, "': ", std::strerror(errno),
+                                    "; expected a directory or a model file"));
+  const std::string& blas = config.cpu.blas_library;
+  // Without a slash it is a name for the dynamic linker, which searches on its own.
+  if (blas.find('/') != std::string::npos && stat(blas.c_str(), &info) != 0)
+    errors.push_back(absl::StrCat("cpu.blas_library '", blas, "': ", std::strerror(errno),
+                                  "; expected a shared library with the CBLAS interface"));
+  if (!errors.empty()) return absl::NotFoundError(absl::StrJoin(errors, "\n"));
+  return absl::OkStatus();
+}
+
+}  // namespace floe
