@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -279,23 +280,19 @@ class Analyzer {
   RowMark MarkBranches(int i, const std::vector<RowMark>& marks) {
     const Node& node = graph_.node(i);
     if (marks[0] != RowMark::kConstant) return RowMark::kMixed;
-    RowMark result = RowMark::kConstant;
+    std::optional<RowMark> result;
     for (const auto& branch : node.subgraphs) {
       const auto inner = Analyze(*branch, absl::MakeConstSpan(infos_).subspan(1), absl::MakeConstSpan(marks).subspan(1), options_);
       if (!inner.ok()) return RowMark::kUnknown;
       for (const ValueRef& out : branch->outputs) {
         const RowMark mark = inner->marks[out.node];
-        if (mark == RowMark::kMixed || mark == RowMark::kUnknown) {
-          const int culprit = inner->culprit[out.node];
-          if (culprit >= 0) analysis_.subgraph_culprit[i] = branch->node(culprit).name;
-          return mark;
-        }
-        // A branch whose value has no rows beside one that has: nothing to split by.
-        if (&branch != &node.subgraphs.front() && mark != result) return RowMark::kMixed;
+        if (inner->culprit[out.node] >= 0) analysis_.subgraph_culprit[i] = branch->node(inner->culprit[out.node]).name;
+        // Outputs that do not all have rows leave nothing to split by.
+        if (result.has_value() && *result != mark) return RowMark::kMixed;
         result = mark;
       }
     }
-    return result;
+    return result.value_or(RowMark::kConstant);
   }
 
   const Graph& graph_;

@@ -37,6 +37,8 @@ const OpRegistrar kSwitch({.name = "Switch", .min_inputs = 2, .max_inputs = 2, .
                            .infer = InferSwitch, .tensorflow = {"Switch", "RefSwitch"}});
 const OpRegistrar kMerge({.name = "Merge", .min_inputs = 1, .max_inputs = -1, .outputs = 2,
                           .infer = InferMerge, .tensorflow = {"Merge", "RefMerge"}});
+// If(predicate, captured...): subgraphs {then, else} take the captured values; the analysis infers them.
+const OpRegistrar kIf({.name = "If", .min_inputs = 1, .max_inputs = -1, .outputs = -1, .infer = InferUnsupported});
 // An op this build does not know; harmless until an output needs it.
 const OpRegistrar kUnsupported({.name = "Unsupported", .min_inputs = 0, .max_inputs = -1, .outputs = -1,
                                 .infer = InferUnsupported, .stateful = true});

@@ -1,0 +1,148 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "runtime/analyze.h"
+#include "runtime/evaluate.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rebuild.h"
+
+namespace floe {
+namespace {
+
+class Folder {
+ public:
+  Folder(const Graph& graph, const KernelOptions& options)
+      : graph_(graph), options_(options), rebuild_(graph), values_(graph.size()), dead_(graph.size()) {}
+
+  absl::StatusOr<Graph> Run(absl::Span<const TensorType> inputs) {
+    for (size_t k = 0; k < graph_.inputs.size(); ++k) values_[graph_.inputs[k]] = {ValueInfo{inputs[k], {}, {}}};
+    for (int i = 0; i < graph_.size(); ++i) FLOE_RETURN_IF_ERROR(AtNode(graph_.node(i), Visit(i)));
+    for (const ValueRef& out : graph_.outputs) {
+      if (!rebuild_.Mapped(out)) {
+        return absl::InvalidArgumentError(absl::StrCat("output '", TensorNameOf(graph_.node(out.node).name, out.output),
+                                                       "' is dead: it lies in a branch that a constant predicate never takes"));
+      }
+    }
+    return rebuild_.Finish();
+  }
+
+ private:
+  bool IsDead(ValueRef ref) const { return ref.output < static_cast<int>(dead_[ref.node].size()) && dead_[ref.node][ref.output]; }
+
+  void MarkDead(int i) { dead_[i].assign(std::max(1, graph_.node(i).num_outputs), true); }
+
+  absl::Status Visit(int i) {
+    const Node& node = graph_.node(i);
+    if (!values_[i].empty()) {  // an input
+      rebuild_.Keep(i);
+      return absl::OkStatus();
+    }
+    if (node.op->name == "Merge") return VisitMerge(i);
+    const bool dead = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const ValueRef& in) { return IsDead(in); }) ||
+                      std::any_of(node.control_inputs.begin(), node.control_inputs.end(), [&](int c) { return IsDead({c, 0}); });
+    if (dead) {
+      MarkDead(i);
+      return absl::OkStatus();
+    }
+    std::vector<ValueInfo> inputs;
+    for (const ValueRef& in : node.inputs) inputs.push_back(values_[in.node][in.output]);
+    if (node.op->name == "Switch" && inputs[1].has_constant()) return VisitSwitch(i, inputs);
+    return Fold(i, inputs);
+  }
+
+  absl::Status VisitSwitch(int i, const std::vector<ValueInfo>& inputs) {
+    const Tensor& predicate = inputs[1].constant;
+    if (predicate.dtype() != DType::kBool || predicate.elements() != 1) return absl::InvalidArgumentError("its predicate is not a bool scalar");
+    const int alive = *predicate.as<bool>() ? 1 : 0;
+    rebuild_.Replace(i, alive, rebuild_.Map(graph_.node(i).inputs[0]));
+    dead_[i] = {alive == 1, alive == 0};
+    values_[i] = {inputs[0], inputs[0]};
+    return absl::OkStatus();
+  }
+
+  absl::Status VisitMerge(int i) {
+    const Node& node = graph_.node(i);
+    std::vector<int> alive;
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (!IsDead(node.inputs[k])) alive.push_back(static_cast<int>(k));
+    }
+    if (alive.empty()) {
+      MarkDead(i);
+      return absl::OkStatus();
+    }
+    if (alive.size() > 1 || alive.size() == node.inputs.size()) {
+      std::vector<ValueInfo> inputs;
+      Node kept = node;
+      kept.inputs.clear();
+      for (int k : alive) {
+        inputs.push_back(values_[node.inputs[k].node][node.inputs[k].output]);
+        kept.inputs.push_back(rebuild_.Map(node.inputs[k]));
+      }
+      FLOE_ASSIGN_OR_RETURN(values_[i], InferNode(node, inputs, options_));
+      rebuild_.Emit(i, std::move(kept));
+      return absl::OkStatus();
+    }
+    const ValueRef in = node.inputs[alive[0]];
+    const Tensor index = Tensor::Scalar<int32_t>(DType::kInt32, alive[0]);
+    values_[i] = {values_[in.node][in.output], ValueInfo{TensorType{DType::kInt32, SymShape()}, index, {}}};
+    rebuild_.Replace(i, 0, rebuild_.Map(in));
+    rebuild_.Replace(i, 1, {rebuild_.Append(ConstNode(node.name + "/value_index", index)), 0});
+    return absl::OkStatus();
+  }
+
+  absl::Status Fold(int i, const std::vector<ValueInfo>& inputs) {
+    const Node& node = graph_.node(i);
+    if (node.op->name == "Unsupported") {  // listed with all others once it is known what is needed
+      values_[i].assign(node.num_outputs, ValueInfo{});
+      rebuild_.Keep(i);
+      return absl::OkStatus();
+    }
+    const bool unsupported_input = std::any_of(inputs.begin(), inputs.end(), [](const ValueInfo& v) { return v.type.dtype == DType::kInvalid; });
+    if (unsupported_input) {
+      values_[i].assign(std::max(1, node.num_outputs), ValueInfo{});
+      rebuild_.Keep(i);
+      return absl::OkStatus();
+    }
+    FLOE_ASSIGN_OR_RETURN(values_[i], InferNode(node, inputs, options_));
+    if (static_cast<int>(values_[i].size()) < node.num_outputs) {
+      return absl::InternalError(absl::StrCat("inference gave ", values_[i].size(), " of ", node.num_outputs, " outputs"));
+    }
+    const bool constant = !node.inputs.empty() && !values_[i].empty() &&
+                          std::all_of(values_[i].begin(), values_[i].end(), [](const ValueInfo& v) { return v.has_constant(); });
+    if (!constant) {
+      rebuild_.Keep(i);
+      return absl::OkStatus();
+    }
+    for (int k = 0; k < node.num_outputs; ++k) {
+      rebuild_.Replace(i, k, {rebuild_.Append(ConstNode(TensorNameOf(node.name, k), values_[i][k].constant)), 0});
+    }
+    return absl::OkStatus();
+  }
+
+  static Node ConstNode(const std::string& name, const Tensor& value) {
+    Node node;
+    node.name = name;
+    node.op = FindOp("Const");
+    node.attrs.Set("dtype", value.dtype());
+    node.attrs.Set("value", value);
+    return node;
+  }
+
+  const Graph& graph_;
+  const KernelOptions& options_;
+  Rebuild rebuild_;
+  std::vector<std::vector<ValueInfo>> values_;
+  std::vector<std::vector<bool>> dead_;
+};
+
+}  // namespace
+
+absl::Status FoldConstants(Graph* graph, absl::Span<const TensorType> inputs, const KernelOptions& options) {
+  Folder folder(*graph, options);
+  FLOE_ASSIGN_OR_RETURN(Graph folded, folder.Run(inputs));
+  *graph = std::move(folded);
+  return absl::OkStatus();
+}
+
+}  // namespace floe

@@ -1,0 +1,19 @@
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rebuild.h"
+
+namespace floe {
+
+void RemoveIdentities(Graph* graph) {
+  Rebuild rebuild(*graph);
+  for (int i = 0; i < graph->size(); ++i) {
+    const Node& node = graph->node(i);
+    if (node.op->name == "Identity" || node.op->name == "PlaceholderWithDefault") {
+      rebuild.Replace(i, 0, rebuild.Map(node.inputs[0]));
+    } else {
+      rebuild.Keep(i);
+    }
+  }
+  *graph = rebuild.Finish();
+}
+
+}  // namespace floe

@@ -1,0 +1,284 @@
+// v1 `cond`: every value lives under a set of (predicate, side) conditions, which Switch adds and Merge removes. Merges
+// of one predicate under the same outer conditions become one If; inner ones first.
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/op_def.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rebuild.h"
+
+namespace floe {
+namespace {
+
+using Conditions = std::map<ValueRef, bool>;  // predicate -> side
+
+absl::Status CannotStructure(const Node& node, const std::string& why) {
+  return absl::UnimplementedError(absl::StrCat("node '", node.name, "' (", node.op->name, "): this conditional cannot be structured: ", why));
+}
+
+// Restores topological order after nodes were replaced in place; keeps relative order otherwise. False on a cycle.
+bool SortTopologically(Graph* graph) {
+  const int n = graph->size();
+  std::vector<int> missing(n, 0), position(n, -1), order;
+  std::vector<std::vector<int>> users(n);
+  for (int i = 0; i < n; ++i) {
+    const Node& node = graph->node(i);
+    for (const ValueRef& in : node.inputs) users[in.node].push_back(i);
+    for (int control : node.control_inputs) users[control].push_back(i);
+    missing[i] = static_cast<int>(node.inputs.size() + node.control_inputs.size());
+  }
+  std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
+  for (int i = 0; i < n; ++i) {
+    if (missing[i] == 0) ready.push(i);
+  }
+  while (!ready.empty()) {
+    const int i = ready.top();
+    ready.pop();
+    position[i] = static_cast<int>(order.size());
+    order.push_back(i);
+    for (int user : users[i]) {
+      if (--missing[user] == 0) ready.push(user);
+    }
+  }
+  if (static_cast<int>(order.size()) != n) return false;
+  Graph sorted;
+  for (int i : order) {
+    Node node = std::move(graph->mutable_node(i));
+    for (ValueRef& in : node.inputs) in.node = position[in.node];
+    for (int& control : node.control_inputs) control = position[control];
+    sorted.Add(std::move(node));
+  }
+  for (int input : graph->inputs) sorted.inputs.push_back(position[input]);
+  for (const ValueRef& out : graph->outputs) sorted.outputs.push_back({position[out.node], out.output});
+  *graph = std::move(sorted);
+  return true;
+}
+
+class Structurer {
+ public:
+  explicit Structurer(Graph* graph) : graph_(*graph) {}
+
+  // One If a call; false when no Merge is left.
+  absl::StatusOr<bool> Step() {
+    FLOE_RETURN_IF_ERROR(FindConditions());
+    int innermost = -1;
+    for (int i = 0; i < graph_.size(); ++i) {
+      if (graph_.node(i).op->name != "Merge") continue;
+      if (innermost < 0 || merges_[i].outer.size() > merges_[innermost].outer.size()) innermost = i;
+    }
+    if (innermost < 0) return false;
+    FLOE_RETURN_IF_ERROR(Convert(Group(innermost)));
+    return true;
+  }
+
+  absl::Status CheckOutputs() {
+    FLOE_RETURN_IF_ERROR(FindConditions());
+    for (const ValueRef& out : graph_.outputs) {
+      const Conditions conditions = ConditionsOf(out);
+      if (!conditions.empty()) {
+        return absl::InvalidArgumentError(absl::StrCat("output '", TensorNameOf(graph_.node(out.node).name, out.output),
+                                                       "' is dead unless predicate '", graph_.node(conditions.begin()->first.node).name, "' is ",
+                                                       conditions.begin()->second ? "true" : "false"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct MergeInfo {
+    ValueRef predicate;
+    Conditions outer;
+    int true_input = 0;
+  };
+
+  ValueRef Predicate(ValueRef ref) const {
+    while (graph_.node(ref.node).op->name == "Identity") ref = graph_.node(ref.node).inputs[0];
+    return ref;
+  }
+
+  Conditions ConditionsOf(ValueRef ref) const {
+    Conditions conditions = conditions_[ref.node];
+    const Node& node = graph_.node(ref.node);
+    if (node.op->name == "Switch") conditions[Predicate(node.inputs[1])] = ref.output == 1;
+    return conditions;
+  }
+
+  absl::Status FindConditions() {
+    conditions_.assign(graph_.size(), {});
+    merges_.clear();
+    for (int i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.node(i);
+      if (node.op->name == "Merge") {
+        FLOE_ASSIGN_OR_RETURN(merges_[i], Match(node));
+        conditions_[i] = merges_[i].outer;
+        continue;
+      }
+      std::vector<ValueRef> sources = node.inputs;
+      for (int control : node.control_inputs) sources.push_back({control, 0});
+      for (const ValueRef& source : sources) {
+        for (const auto& [predicate, side] : ConditionsOf(source)) {
+          const auto [found, fresh] = conditions_[i].emplace(predicate, side);
+          if (!fresh && found->second != side) return CannotStructure(node, absl::StrCat("it needs both sides of predicate '", graph_.node(predicate.node).name, "'"));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The predicate on whose two sides the Merge's inputs live.
+  absl::StatusOr<MergeInfo> Match(const Node& node) const {
+    if (node.inputs.size() != 2) return CannotStructure(node, absl::StrCat("it joins ", node.inputs.size(), " values, only pairs are supported"));
+    const Conditions a = ConditionsOf(node.inputs[0]), b = ConditionsOf(node.inputs[1]);
+    for (const auto& [predicate, side] : a) {
+      const auto other = b.find(predicate);
+      if (other == b.end() || other->second == side) continue;
+      Conditions rest_a = a, rest_b = b;
+      rest_a.erase(predicate);
+      rest_b.erase(predicate);
+      if (rest_a != rest_b) continue;
+      return MergeInfo{predicate, rest_a, side ? 0 : 1};
+    }
+    return CannotStructure(node, "its two inputs are not the two sides of one predicate");
+  }
+
+  std::vector<bool> Ancestors(int i) const {
+    std::vector<bool> seen(graph_.size(), false);
+    seen[i] = true;
+    for (int k = i; k >= 0; --k) {
+      if (!seen[k]) continue;
+      for (const ValueRef& in : graph_.node(k).inputs) seen[in.node] = true;
+    }
+    return seen;
+  }
+
+  // All Merges that go into one If with `first`: the same predicate and outer conditions, none needing another.
+  std::vector<int> Group(int first) const {
+    std::vector<int> group;
+    for (const auto& [i, info] : merges_) {
+      if (!(info.predicate == merges_.at(first).predicate) || info.outer != merges_.at(first).outer) continue;
+      const std::vector<bool> ancestors = Ancestors(i);
+      const bool dependent = std::any_of(group.begin(), group.end(), [&](int other) { return ancestors[other]; });
+      if (!dependent) group.push_back(i);
+    }
+    return group;
+  }
+
+  struct Branch {
+    Graph graph;
+    std::map<ValueRef, int> captured;  // value outside -> Input node inside
+  };
+
+  // Copies what `ref` needs from under the predicate's `side` into the branch; all else is captured.
+  ValueRef Copy(ValueRef ref, ValueRef predicate, bool side, Branch* branch, std::map<int, int>* copied, std::vector<ValueRef>* captures) {
+    const Node& node = graph_.node(ref.node);
+    const bool entry = node.op->name == "Switch" && Predicate(node.inputs[1]) == predicate;
+    if (entry) return Copy(node.inputs[0], predicate, side, branch, copied, captures);
+    if (conditions_[ref.node].count(predicate) == 0) {
+      const auto [found, fresh] = branch->captured.emplace(ref, -1);
+      if (fresh) {
+        if (std::find(captures->begin(), captures->end(), ref) == captures->end()) captures->push_back(ref);
+        Node input;
+        input.name = TensorNameOf(node.name, ref.output);
+        input.op = FindOp("Input");
+        found->second = branch->graph.Add(std::move(input));
+      }
+      return {found->second, 0};
+    }
+    const auto known = copied->find(ref.node);
+    if (known != copied->end()) return {known->second, ref.output};
+    Node copy = node;
+    copy.control_inputs.clear();
+    for (ValueRef& in : copy.inputs) in = Copy(in, predicate, side, branch, copied, captures);
+    const int index = branch->graph.Add(std::move(copy));
+    (*copied)[ref.node] = index;
+    return {index, ref.output};
+  }
+
+  absl::Status Convert(const std::vector<int>& group) {
+    const MergeInfo info = merges_.at(group.front());
+    std::vector<ValueRef> captures;
+    Branch branches[2];  // by side
+    for (bool side : {true, false}) {
+      std::map<int, int> copied;
+      Branch& branch = branches[side];
+      for (int merge : group) {
+        const int input = side ? merges_.at(merge).true_input : 1 - merges_.at(merge).true_input;
+        branch.graph.outputs.push_back(Copy(graph_.node(merge).inputs[input], info.predicate, side, &branch, &copied, &captures));
+        Node index;
+        index.name = graph_.node(merge).name + "/value_index";
+        index.op = FindOp("Const");
+        index.attrs.Set("dtype", DType::kInt32);
+        index.attrs.Set("value", Tensor::Scalar<int32_t>(DType::kInt32, input));
+        branch.graph.outputs.push_back({branch.graph.Add(std::move(index)), 0});
+      }
+    }
+    Node node;
+    node.name = graph_.node(group.front()).name;
+    node.op = FindOp("If");
+    node.inputs.push_back(info.predicate);
+    for (const ValueRef& capture : captures) node.inputs.push_back(capture);
+    for (bool side : {true, false}) {
+      for (const ValueRef& capture : captures) {
+        auto [found, fresh] = branches[side].captured.emplace(capture, -1);
+        if (fresh) {
+          Node input;
+          input.name = TensorNameOf(graph_.node(capture.node).name, capture.output);
+          input.op = FindOp("Input");
+          found->second = branches[side].graph.Add(std::move(input));
+        }
+        branches[side].graph.inputs.push_back(found->second);
+      }
+      node.subgraphs.push_back(std::make_shared<const Graph>(std::move(branches[side].graph)));
+    }
+    node.num_outputs = static_cast<int>(2 * group.size());
+    return Splice(group, std::move(node));
+  }
+
+  // The first Merge's place becomes the If; uses of the others are sent there.
+  absl::Status Splice(const std::vector<int>& group, Node node) {
+    const int at = group.front();
+    std::map<ValueRef, ValueRef> moved;
+    for (size_t k = 0; k < group.size(); ++k) {
+      for (int output : {0, 1}) moved[{group[k], output}] = {at, static_cast<int>(2 * k) + output};
+    }
+    const auto redirect = [&](ValueRef& ref) {
+      const auto found = moved.find(ref);
+      if (found != moved.end()) ref = found->second;
+    };
+    graph_.mutable_node(at) = std::move(node);
+    for (Node& user : graph_.mutable_nodes()) {
+      for (ValueRef& in : user.inputs) redirect(in);
+    }
+    for (ValueRef& out : graph_.outputs) redirect(out);
+    for (size_t k = 1; k < group.size(); ++k) graph_.mutable_node(group[k]).inputs.assign(1, {at, 0});
+    for (size_t k = 1; k < group.size(); ++k) graph_.mutable_node(group[k]).op = FindOp("Identity");
+    if (!SortTopologically(&graph_)) return absl::InternalError("a conditional made a cycle");
+    Prune(&graph_);
+    return absl::OkStatus();
+  }
+
+  Graph& graph_;
+  std::vector<Conditions> conditions_;  // by node: of its inputs
+  std::map<int, MergeInfo> merges_;
+};
+
+}  // namespace
+
+absl::Status StructureConditionals(Graph* graph) {
+  Structurer structurer(graph);
+  while (true) {
+    FLOE_ASSIGN_OR_RETURN(const bool more, structurer.Step());
+    if (!more) break;
+  }
+  FLOE_RETURN_IF_ERROR(structurer.CheckOutputs());
+  for (Node& node : graph->mutable_nodes()) node.control_inputs.clear();
+  Prune(graph);
+  return absl::OkStatus();
+}
+
+}  // namespace floe
