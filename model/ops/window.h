@@ -1,0 +1,31 @@
+// Sliding windows of pooling ops.
+#pragma once
+
+#include "absl/container/inlined_vector.h"
+#include "model/op_def.h"
+
+namespace floe::ops {
+
+struct WindowPads {
+  bool same = false;  // TensorFlow's SAME: half of what is missing before, the rest after
+  int64_t low = 0, high = 0;
+};
+
+// One entry for each spatial dim, outermost first.
+struct Window {
+  bool channels_first = false;
+  absl::InlinedVector<int64_t, 3> kernel, stride;
+  absl::InlinedVector<WindowPads, 3> pads;
+  int axis(int spatial) const { return spatial + (channels_first ? 2 : 1); }
+};
+
+// From ksize, strides, padding, explicit_paddings and data_format. UNIMPLEMENTED for windows over channels.
+absl::StatusOr<Window> WindowOf(const Attrs& attrs, int spatial);
+
+// Output size along one dim; unknown when `in` is not a number.
+absl::StatusOr<Dim> WindowOutput(Dim in, int64_t kernel, int64_t stride, const WindowPads& pads);
+
+// Elements of padding before the input.
+int64_t PadLow(int64_t in, int64_t out, int64_t kernel, int64_t stride, const WindowPads& pads);
+
+}  // namespace floe::ops
