@@ -51,6 +51,7 @@ inline absl::StatusOr<std::unique_ptr<TestKernel>> MakeTestKernel(const std::str
   }
   const InferContext context{made->node, made->infos};
   FLOE_ASSIGN_OR_RETURN(made->output_types, made->node.op->infer(context));
+  made->node.num_outputs = static_cast<int>(made->output_types.size());
   const DType key = inputs.empty() ? made->output_types[0].dtype : inputs[0].dtype();
   const KernelFactory factory = FindKernel(op, DeviceKind::kCpu, key);
   if (factory == nullptr) return absl::NotFoundError(absl::StrCat("no kernel for ", op, " of ", DTypeName(key)));

@@ -1,0 +1,74 @@
+// Activations of float vectors, one rounding for fused and unfused use.
+// Included once per target: include "kernels/cpu/hwy_targets.h", foreach_target.h and highway.h first.
+#if defined(FLOE_KERNELS_CPU_ACTIVATION_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FLOE_KERNELS_CPU_ACTIVATION_INL_H_
+#undef FLOE_KERNELS_CPU_ACTIVATION_INL_H_
+#else
+#define FLOE_KERNELS_CPU_ACTIVATION_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include "kernels/cpu/activation.h"
+#include "kernels/cpu/partial-inl.h"
+#include "kernels/cpu/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace floe::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Comparisons instead of Max and Min, so that NaN passes through on every target.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Relu(D d, V x) {
+  const V zero = hn::Zero(d);
+  return hn::IfThenElse(hn::Lt(x, zero), zero, x);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Relu6(D d, V x) {
+  const V six = hn::Set(d, 6.0f);
+  return Relu(d, hn::IfThenElse(hn::Gt(x, six), six, x));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V LeakyRelu(D d, V x, float alpha) {
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, alpha)), x);
+}
+
+// x for x >= 0, e^x - 1 below. Near zero e^x - 1 is tanh(x/2) * (e^x + 1), which cancels nothing.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Elu(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V below = hn::Min(x, hn::Zero(d));
+  const V e = hn::Mul(Tanh(d, hn::Mul(below, hn::Set(d, 0.5f))), hn::Add(Exp(d, below), one));
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, x);
+}
+
+// f(v) over p[0, n) in place; the tail is computed in a full vector.
+template <class D, class F>
+HWY_INLINE void MapInPlace(D d, float* p, size_t n, const F& f) {
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(f(hn::LoadU(d, p + i)), d, p + i);
+  if (i < n) StorePartial(d, f(LoadPartial(d, p + i, n - i)), p + i, n - i);
+}
+
+inline HWY_NOINLINE void ActivateInPlace(Activation activation, float alpha, float* p, size_t n) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  switch (activation) {
+    case Activation::kNone: return;
+    case Activation::kRelu: return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Relu(d, v); });
+    case Activation::kRelu6: return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Relu6(d, v); });
+    case Activation::kSigmoid: return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Sigmoid(d, v); });
+    case Activation::kTanh: return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Tanh(d, v); });
+    case Activation::kElu: return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Elu(d, v); });
+    case Activation::kLeakyRelu:
+      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return LeakyRelu(d, v, alpha); });
+  }
+}
+
+}  // namespace floe::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // FLOE_KERNELS_CPU_ACTIVATION_INL_H_

@@ -1,0 +1,43 @@
+// Activations that a multiplication or convolution applies to its own result.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "model/attrs.h"
+
+namespace floe::kernels {
+
+enum class Activation : uint8_t { kNone, kRelu, kRelu6, kSigmoid, kTanh, kElu, kLeakyRelu };
+
+// By TensorFlow's op name; "" is kNone. INVALID_ARGUMENT names what is known.
+absl::StatusOr<Activation> ActivationFromName(const std::string& name);
+const char* ActivationName(Activation activation);
+
+// What follows the sum of one output element.
+struct Epilogue {
+  Activation activation = Activation::kNone;
+  float alpha = 0.2f;  // LeakyRelu's slope
+  bool bias = false;   // the node's last input is the bias
+
+  // From attributes fused_activation, fused_alpha and fused_bias.
+  static absl::StatusOr<Epilogue> FromAttrs(const Attrs& attrs);
+};
+
+// The plain form, for the reference kernels and tests.
+template <typename T>
+T ActivatePlain(const Epilogue& epilogue, T x) {
+  switch (epilogue.activation) {
+    case Activation::kNone: return x;
+    case Activation::kRelu: return x < T(0) ? T(0) : x;
+    case Activation::kRelu6: return x < T(0) ? T(0) : x > T(6) ? T(6) : x;
+    case Activation::kSigmoid: return static_cast<T>(1 / (1 + std::exp(-static_cast<double>(x))));
+    case Activation::kTanh: return static_cast<T>(std::tanh(static_cast<double>(x)));
+    case Activation::kElu: return x < T(0) ? static_cast<T>(std::expm1(static_cast<double>(x))) : x;
+    case Activation::kLeakyRelu: return x < T(0) ? static_cast<T>(x * static_cast<double>(epilogue.alpha)) : x;
+  }
+  return x;
+}
+
+}  // namespace floe::kernels

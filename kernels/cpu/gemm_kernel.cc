@@ -1,0 +1,314 @@
+#include <algorithm>
+
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/hwy_targets.h"
+#include "kernels/cpu/isa.h"
+
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm_kernel.cc"  // compiled once per ISA
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+// clang-format on
+
+#include "kernels/cpu/activation-inl.h"
+#include "kernels/cpu/partial-inl.h"
+
+// The loops over a tile's accumulators must vanish, so that these stay in registers.
+#define FLOE_UNROLL _Pragma("GCC unroll 16")
+
+HWY_BEFORE_NAMESPACE();
+namespace floe::kernels::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+// Rows of the largest tile: tile_rows x 2 accumulators, 2 vectors of B and one of A must fit the registers (32 in
+// AVX-512 and NEON, 16 elsewhere) and the row pointers the general ones.
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+constexpr int kTileRows = 8;
+#elif HWY_TARGET == HWY_AVX2
+constexpr int kTileRows = 6;
+#else
+constexpr int kTileRows = 4;
+#endif
+
+// Blocks for the caches: kBlockRows x kBlockK of A (144 KiB) stay in L2 while all panels pass, kBlockK rows of a
+// panel (24 to 48 KiB) stay near L1 while the block's tiles pass.
+constexpr int64_t kBlockRows = 96;
+constexpr int64_t kBlockK = 384;
+static_assert(kBlockRows % kTileRows == 0);
+
+// One block of K: elements [k_begin, k_end) of runs [run_begin, run_end).
+struct KBlock {
+  int64_t run_begin, run_end, k_begin, k_end;
+  bool first, last;
+};
+
+// Walks K in blocks of about kBlockK, which are whole runs or parts of one run.
+class KBlocks {
+ public:
+  KBlocks(const GemmRuns& runs, bool whole) : runs_(runs) {
+    if (whole || runs.k() <= kBlockK) {
+      per_block_ = runs.count;
+      part_ = runs.length;
+    } else if (runs.length <= kBlockK) {
+      per_block_ = kBlockK / runs.length;
+      part_ = runs.length;
+    } else {
+      const int64_t parts = (runs.length + kBlockK - 1) / kBlockK;
+      per_block_ = 1;
+      part_ = (runs.length + parts - 1) / parts;
+    }
+    block_ = {0, HWY_MIN(per_block_, runs.count), 0, HWY_MIN(part_, runs.length), true, false};
+    block_.last = block_.run_end == runs_.count && block_.k_end == runs_.length;
+  }
+  const KBlock& block() const { return block_; }
+  // False after the last block.
+  bool Next() {
+    if (block_.last) return false;
+    block_.first = false;
+    if (block_.k_end < runs_.length) {
+      block_.k_begin = block_.k_end;
+    } else {
+      block_.k_begin = 0;
+      block_.run_begin = block_.run_end;
+      block_.run_end = HWY_MIN(block_.run_end + per_block_, runs_.count);
+    }
+    block_.k_end = HWY_MIN(block_.k_begin + part_, runs_.length);
+    block_.last = block_.run_end == runs_.count && block_.k_end == runs_.length;
+    return true;
+  }
+
+ private:
+  const GemmRuns& runs_;
+  int64_t per_block_, part_;
+  KBlock block_;
+};
+
+// Where one tile works: kPanels panels of kVectors vectors from b on, `panel_floats` apart.
+struct TilePlace {
+  const float* const* rows;
+  const float* b;        // row 0 of the K block
+  int64_t panel_floats;  // from one packed panel to the next
+  float* c;
+  int64_t columns;  // of C that are left from `c` on; may exceed the tile
+  const float* bias;
+};
+
+// The sums of one tile over one K block, continued from C unless first, finished when last.
+template <int kRows, int kPanels, int kVectors>
+void Tile(const GemmTask& task, const KBlock& block, const TilePlace& at) {
+  constexpr int kWide = kPanels * kVectors;
+  const D d;
+  constexpr int64_t kLanes = HWY_MAX(1, static_cast<int64_t>(hn::MaxLanes(D())));
+  V sum[kRows][kWide];
+  const bool full = at.columns >= kWide * kLanes;
+  if (block.first) {
+    FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+      FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = hn::Zero(d);
+    }
+  } else {
+    FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+      const float* c = at.c + i * task.ldc;
+      FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
+        const int64_t left = at.columns - j * kLanes;
+        sum[i][j] = full || left >= kLanes ? hn::LoadU(d, c + j * kLanes)
+                    : left > 0             ? LoadPartial(d, c + j * kLanes, left)
+                                           : hn::Zero(d);
+      }
+    }
+  }
+
+  const GemmRuns& runs = task.runs;
+  const float* b = at.b;
+  const int64_t length = block.k_end - block.k_begin;
+  int64_t group = 0, in_group = 0;
+  if (block.run_begin != 0) {
+    group = block.run_begin / runs.per_group;
+    in_group = block.run_begin % runs.per_group;
+  }
+  for (int64_t run = block.run_begin; run < block.run_end; ++run) {
+    const int64_t offset = group * runs.group_stride + in_group * runs.stride + block.k_begin;
+    if (++in_group == runs.per_group) {
+      in_group = 0;
+      ++group;
+    }
+    const float* a[kRows];
+    FLOE_UNROLL for (int i = 0; i < kRows; ++i) a[i] = at.rows[i] + offset;
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < length; ++k) {
+      V vb[kWide];
+      FLOE_UNROLL for (int p = 0; p < kPanels; ++p) {
+        FLOE_UNROLL for (int v = 0; v < kVectors; ++v) {
+          vb[p * kVectors + v] = hn::Load(d, b + p * at.panel_floats + v * kLanes);
+        }
+      }
+      FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+        const V va = hn::Set(d, a[i][k]);
+        FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = hn::MulAdd(va, vb[j], sum[i][j]);
+      }
+      b += kVectors * kLanes;
+    }
+  }
+
+  if (block.last) {
+    if (at.bias != nullptr) {
+      FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
+        if (full || j * kLanes < at.columns) {
+          const V bias = hn::LoadU(d, at.bias + j * kLanes);
+          FLOE_UNROLL for (int i = 0; i < kRows; ++i) sum[i][j] = hn::Add(sum[i][j], bias);
+        }
+      }
+    }
+    if (task.activation == Activation::kRelu) {
+      FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+        FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = Relu(d, sum[i][j]);
+      }
+    }
+  }
+  FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+    float* c = at.c + i * task.ldc;
+    FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
+      const int64_t left = at.columns - j * kLanes;
+      if (full || left >= kLanes) {
+        hn::StoreU(sum[i][j], d, c + j * kLanes);
+      } else if (left > 0) {
+        StorePartial(d, sum[i][j], c + j * kLanes, left);
+      }
+    }
+  }
+  if (block.last && task.activation > Activation::kRelu) {
+    for (int i = 0; i < kRows; ++i) {
+      ActivateInPlace(task.activation, task.alpha, at.c + i * task.ldc, HWY_MIN(at.columns, kWide * kLanes));
+    }
+  }
+}
+
+using TileFunction = void (*)(const GemmTask&, const KBlock&, const TilePlace&);
+
+// By rows of the tile, then by vectors of the panel.
+constexpr TileFunction kTiles[][2] = {
+    {nullptr, nullptr},     {Tile<1, 1, 1>, Tile<1, 1, 2>}, {Tile<2, 1, 1>, Tile<2, 1, 2>},
+    {Tile<3, 1, 1>, Tile<3, 1, 2>}, {Tile<4, 1, 1>, Tile<4, 1, 2>},
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON || HWY_TARGET == HWY_AVX2
+    {Tile<5, 1, 1>, Tile<5, 1, 2>}, {Tile<6, 1, 1>, Tile<6, 1, 2>},
+#endif
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+    {Tile<7, 1, 1>, Tile<7, 1, 2>}, {Tile<8, 1, 1>, Tile<8, 1, 2>},
+#endif
+};
+static_assert(sizeof(kTiles) / sizeof(kTiles[0]) == kTileRows + 1);
+
+// One or two rows have too few sums in flight to hide the latency of a multiply-add: several panels at once.
+constexpr int kPanelsOfOneRow = 4, kPanelsOfTwoRows = 2;
+
+// All panels of one tile of rows in one K block.
+void RowTile(const GemmTask& task, const KBlock& block, const float* const* rows, int count, float* c,
+             int64_t panel_begin, int64_t panel_end) {
+  constexpr int64_t kLanes = hn::MaxLanes(D());
+  constexpr int64_t kPanel = 2 * kLanes;
+  const int64_t k = task.runs.k();
+  const int64_t k_done = block.run_begin * task.runs.length + block.k_begin;
+  const int64_t whole_end = HWY_MIN(panel_end, (task.n + kLanes - 1) / kPanel);  // panels of two vectors
+  int64_t panel = panel_begin;
+  const auto place = [&](int64_t width) {
+    const int64_t column = panel * kPanel;
+    return TilePlace{rows, task.b + column * k + k_done * width, kPanel * k, c + column, task.n - column,
+                     task.bias == nullptr ? nullptr : task.bias + column};
+  };
+  if (count == 1) {
+    for (; panel + kPanelsOfOneRow <= whole_end; panel += kPanelsOfOneRow) {
+      Tile<1, kPanelsOfOneRow, 2>(task, block, place(kPanel));
+    }
+  } else if (count == 2) {
+    for (; panel + kPanelsOfTwoRows <= whole_end; panel += kPanelsOfTwoRows) {
+      Tile<2, kPanelsOfTwoRows, 2>(task, block, place(kPanel));
+    }
+  }
+  for (; panel < whole_end; ++panel) kTiles[count][1](task, block, place(kPanel));
+  if (panel < panel_end) kTiles[count][0](task, block, place(kLanes));
+}
+
+// One block of rows against one panel range; `rows` are their addresses.
+void RowBlock(const GemmTask& task, const KBlock& block, const float* const* rows, int64_t count, float* c,
+              int64_t panel_begin, int64_t panel_end) {
+  if (count <= kTileRows) {
+    RowTile(task, block, rows, static_cast<int>(count), c, panel_begin, panel_end);
+    return;
+  }
+  for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
+    for (int64_t i = 0; i < count; i += kTileRows) {
+      RowTile(task, block, rows + i, static_cast<int>(HWY_MIN(count - i, kTileRows)), c + i * task.ldc, panel,
+              panel + 1);
+    }
+  }
+}
+
+void RunGemmBlock(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t panel_begin, int64_t panel_end) {
+  const float* rows[kBlockRows];
+  const GemmRows& a = task.a;
+  int64_t line = 0, in_line = row_begin;
+  if (row_begin >= a.per_line) {
+    line = row_begin / a.per_line;
+    in_line = row_begin % a.per_line;
+  }
+  for (int64_t begin = row_begin; begin < row_end; begin += kBlockRows) {
+    const int64_t count = HWY_MIN(kBlockRows, row_end - begin);
+    for (int64_t i = 0; i < count; ++i) {
+      rows[i] = a.base + line * a.line_stride + in_line * a.stride;
+      if (++in_line == a.per_line) {
+        in_line = 0;
+        ++line;
+      }
+    }
+    // A single tile reuses nothing of B, so K need not be cut.
+    KBlocks blocks(task.runs, row_end - row_begin <= kTileRows);
+    do {
+      RowBlock(task, blocks.block(), rows, count, task.c + begin * task.ldc, panel_begin, panel_end);
+    } while (blocks.Next());
+  }
+}
+
+void FinishRows(const Epilogue& epilogue, const float* bias, float* p, int64_t rows, int64_t n, int64_t ld) {
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t r = 0; r < rows; ++r, p += ld) {
+    if (bias != nullptr) {
+      int64_t i = 0;
+      for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Add(hn::LoadU(d, p + i), hn::LoadU(d, bias + i)), d, p + i);
+      for (; i < n; ++i) p[i] += bias[i];
+    }
+    ActivateInPlace(epilogue.activation, epilogue.alpha, p, n);
+  }
+}
+
+int64_t VectorLanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+int64_t TileRows() { return kTileRows; }
+
+}  // namespace
+}  // namespace floe::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace floe::kernels {
+
+HWY_EXPORT(RunGemmBlock);
+HWY_EXPORT(FinishRows);
+HWY_EXPORT(VectorLanes);
+HWY_EXPORT(TileRows);
+
+GemmKernels PickGemm() {
+  ChooseIsa();
+  GemmKernels kernels;
+  kernels.lanes = HWY_DYNAMIC_DISPATCH(VectorLanes)();
+  kernels.tile_rows = HWY_DYNAMIC_DISPATCH(TileRows)();
+  kernels.run = &HWY_DYNAMIC_DISPATCH(RunGemmBlock);
+  kernels.finish = &HWY_DYNAMIC_DISPATCH(FinishRows);
+  return kernels;
+}
+
+}  // namespace floe::kernels
+#endif
