@@ -1,0 +1,315 @@
+// mnist_client: sends handwritten digits to a model server, one Predict call for each, and counts
+// what comes back.
+//
+// It is also an example of a C++ client: nothing but protobuf and gRPC, no generated stubs. The
+// wire messages are those of TensorFlow Serving (proto/tensorflow_serving), so it talks to any
+// server that speaks them.
+//
+//   mnist_client --target 127.0.0.1:8500 --model mnist_beginner
+//       --images t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "tensorflow_serving/apis/predict.pb.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Message = google::protobuf::MessageLite;
+using Stub = grpc::TemplatedGenericStub<Message, Message>;
+using tensorflow::serving::PredictRequest;
+using tensorflow::serving::PredictResponse;
+
+constexpr size_t kPixels = 28 * 28;
+constexpr int kClasses = 10;
+
+struct Options {
+  std::string target = "127.0.0.1:8500", model = "mnist_beginner", input = "input";
+  std::string images, labels, expect;
+  int concurrency = 16;
+  double timeout_s = 30;
+};
+
+// ---- The data: gzipped IDX files. ----
+
+std::string ReadGzip(const std::string& path) {
+  const gzFile file = gzopen(path.c_str(), "rb");
+  if (file == nullptr) throw std::runtime_error("cannot open " + path);
+  std::string bytes;
+  std::vector<char> buffer(1 << 20);
+  int got = 0;
+  while ((got = gzread(file, buffer.data(), buffer.size())) > 0) bytes.append(buffer.data(), got);
+  gzclose(file);
+  if (got < 0) throw std::runtime_error(path + " is damaged");
+  return bytes;
+}
+
+// The items of an IDX file of bytes with `rank` dims: a header of big-endian numbers, then the
+// values.
+std::string ReadIdx(const std::string& path, int rank, size_t item_bytes) {
+  const std::string bytes = ReadGzip(path);
+  const auto number = [&](size_t at) {
+    uint32_t value = 0;
+    for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+    return value;
+  };
+  const size_t header = 4 + 4 * static_cast<size_t>(rank);
+  constexpr uint32_t kUnsignedBytes = 0x800;
+  if (bytes.size() < header || number(0) != (kUnsignedBytes | static_cast<uint32_t>(rank)) ||
+      bytes.size() - header != number(4) * item_bytes) {
+    throw std::runtime_error(path + " is not an IDX file of the expected kind");
+  }
+  return bytes.substr(header);
+}
+
+// ---- The calls. ----
+
+// What came back for one digit.
+struct Answer {
+  int digit = -1;  // -1: the call failed
+  float latency_us = 0;
+};
+
+// Keeps `concurrency` calls under way until every digit is answered.
+class Sender {
+ public:
+  Sender(const Options& options, const std::string& images)
+      : options_(options), images_(images), answers_(images.size() / kPixels) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    stub_.emplace(
+        grpc::CreateCustomChannel(options.target, grpc::InsecureChannelCredentials(), arguments));
+  }
+
+  // Returns when all answers are there.
+  void Run() {
+    running_ = options_.concurrency;
+    std::vector<std::unique_ptr<Call>> calls;
+    for (int i = 0; i < options_.concurrency; ++i) calls.push_back(std::make_unique<Call>(*this));
+    for (const auto& call : calls) call->SendNext();
+    std::unique_lock<std::mutex> lock(mutex_);
+    all_done_.wait(lock, [this] { return running_ == 0; });
+  }
+
+  const std::vector<Answer>& answers() const { return answers_; }
+  const std::string& first_error() const { return first_error_; }
+
+ private:
+  // One call at a time; its answer starts the next, on a thread of gRPC's.
+  class Call {
+   public:
+    explicit Call(Sender& sender) : sender_(sender) {
+      request_.mutable_model_spec()->set_name(sender.options_.model);
+      tensorflow::TensorProto& tensor = (*request_.mutable_inputs())[sender.options_.input];
+      tensor.set_dtype(tensorflow::DT_FLOAT);
+      tensor.mutable_tensor_shape()->add_dim()->set_size(1);
+      tensor.mutable_tensor_shape()->add_dim()->set_size(kPixels);
+      input_ = &tensor;
+    }
+
+    void SendNext() {
+      index_ = sender_.next_.fetch_add(1);
+      if (index_ >= sender_.answers_.size()) return sender_.Finished();
+      std::vector<float> pixels(kPixels);
+      const auto* from =
+          reinterpret_cast<const uint8_t*>(sender_.images_.data()) + index_ * kPixels;
+      std::transform(from, from + kPixels, pixels.begin(), [](uint8_t p) { return p / 255.0f; });
+      input_->set_tensor_content(pixels.data(), kPixels * sizeof(float));  // little-endian floats
+      response_.Clear();
+      context_ = std::make_unique<grpc::ClientContext>();  // a context serves one call
+      context_->set_deadline(
+          std::chrono::system_clock::now() +
+          std::chrono::milliseconds(static_cast<int64_t>(sender_.options_.timeout_s * 1000)));
+      sent_ = Clock::now();
+      sender_.stub_->UnaryCall(context_.get(), "/tensorflow.serving.PredictionService/Predict",
+                               grpc::StubOptions(), &request_, &response_,
+                               [this](const grpc::Status& status) { Received(status); });
+    }
+
+   private:
+    void Received(const grpc::Status& status) {
+      Answer& answer = sender_.answers_[index_];
+      answer.latency_us = std::chrono::duration<float, std::micro>(Clock::now() - sent_).count();
+      if (status.ok()) {
+        answer.digit = LikeliestDigit(response_);
+        if (answer.digit < 0) sender_.Failed("the reply holds no output of 10 floats");
+      } else {
+        sender_.Failed("code " + std::to_string(status.error_code()) + ": " +
+                       status.error_message());
+      }
+      SendNext();
+    }
+
+    Sender& sender_;
+    PredictRequest request_;
+    PredictResponse response_;
+    tensorflow::TensorProto* input_;  // in request_
+    std::unique_ptr<grpc::ClientContext> context_;
+    size_t index_ = 0;
+    Clock::time_point sent_;
+  };
+
+  // The index of the largest of ten values, from the first output that has ten; -1 when there is
+  // none.
+  static int LikeliestDigit(const PredictResponse& response) {
+    for (const auto& [key, tensor] : response.outputs()) {
+      // Servers send values typed or as raw bytes.
+      std::vector<float> values(tensor.float_val().begin(), tensor.float_val().end());
+      if (values.empty() && tensor.tensor_content().size() == kClasses * sizeof(float)) {
+        values.resize(kClasses);
+        std::memcpy(values.data(), tensor.tensor_content().data(), kClasses * sizeof(float));
+      }
+      if (tensor.dtype() == tensorflow::DT_FLOAT && values.size() == kClasses) {
+        return static_cast<int>(std::max_element(values.begin(), values.end()) - values.begin());
+      }
+    }
+    return -1;
+  }
+
+  void Failed(const std::string& why) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (first_error_.empty()) first_error_ = why;
+  }
+
+  void Finished() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (--running_ == 0) all_done_.notify_one();
+  }
+
+  const Options& options_;
+  const std::string& images_;
+  std::optional<Stub> stub_;
+  std::vector<Answer> answers_;  // each element written by the one call that took its index
+  std::atomic<size_t> next_{0};
+  std::mutex mutex_;
+  std::condition_variable all_done_;
+  int running_ = 0;  // guarded by mutex_, as is first_error_
+  std::string first_error_;
+};
+
+// ---- The report. ----
+
+double Percentile(const std::vector<float>& sorted, double fraction) {
+  return sorted.empty() ? 0 : sorted[static_cast<size_t>((sorted.size() - 1) * fraction)];
+}
+
+// Returns the number of failed calls.
+size_t Report(const Options& options, const Sender& sender, const std::string& labels,
+              double seconds) {
+  const std::vector<Answer>& answers = sender.answers();
+  size_t right = 0, failed = 0;
+  std::vector<float> latencies;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].digit < 0) {
+      ++failed;
+      continue;
+    }
+    latencies.push_back(answers[i].latency_us);
+    right += answers[i].digit == static_cast<uint8_t>(labels[i]);
+  }
+  std::sort(latencies.begin(), latencies.end());
+  std::printf("model         %s\n", options.model.c_str());
+  std::printf("calls         %zu (%d at a time)\n", answers.size(), options.concurrency);
+  std::printf("failed calls  %zu\n", failed);
+  std::printf("accuracy      %.4f\n", static_cast<double>(right) / answers.size());
+  std::printf("requests/s    %.0f\n", answers.size() / seconds);
+  std::printf("p50 latency   %.0f us\n", Percentile(latencies, 0.50));
+  std::printf("p99 latency   %.0f us\n", Percentile(latencies, 0.99));
+  if (failed != 0)
+    std::fprintf(stderr, "mnist_client: first failure: %s\n", sender.first_error().c_str());
+  return failed;
+}
+
+// Prints where the answers differ from a file of one byte a digit, and returns how many do.
+size_t Compare(const std::string& path, const std::vector<Answer>& answers) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string expected((std::istreambuf_iterator<char>(file)),
+                             std::istreambuf_iterator<char>());
+  if (expected.size() != answers.size()) {
+    throw std::runtime_error(path + " holds " + std::to_string(expected.size()) + " classes for " +
+                             std::to_string(answers.size()) + " digits");
+  }
+  size_t different = 0;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].digit == static_cast<uint8_t>(expected[i])) continue;
+    ++different;
+    std::printf("digit %zu: answered %d, expected %d\n", i, answers[i].digit,
+                static_cast<uint8_t>(expected[i]));
+  }
+  std::printf("disagreements %zu\n", different);
+  return different;
+}
+
+int Run(const Options& options) {
+  const std::string images = ReadIdx(options.images, 3, kPixels);
+  const std::string labels = ReadIdx(options.labels, 1, 1);
+  if (images.empty() || images.size() / kPixels != labels.size()) {
+    throw std::runtime_error("the files hold different numbers of images and labels, or none");
+  }
+  Sender sender(options, images);
+  const Clock::time_point start = Clock::now();
+  sender.Run();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const size_t failed = Report(options, sender, labels, seconds);
+  const size_t different = options.expect.empty() ? 0 : Compare(options.expect, sender.answers());
+  return failed == 0 && different == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app(
+      "Sends handwritten digits to a model server, one Predict call each, and reports accuracy and "
+      "speed.");
+  app.add_option("--target", options.target, "The server: HOST:PORT or unix:PATH")
+      ->capture_default_str();
+  app.add_option("--model", options.model, "Name of the model")->capture_default_str();
+  app.add_option("--input", options.input, "Key of the model's input, float32 [1,784]")
+      ->capture_default_str();
+  app.add_option("--images", options.images, "Digits: a gzipped IDX file")->required();
+  app.add_option("--labels", options.labels, "Their labels: a gzipped IDX file")->required();
+  app.add_option("--concurrency", options.concurrency, "Calls under way at a time")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--timeout", options.timeout_s, "Seconds to wait for each answer")
+      ->check(CLI::Range(0.001, 86400.0))
+      ->capture_default_str();
+  app.add_option("--expect", options.expect,
+                 "Expected classes, one byte a digit; differences are printed and fail");
+  app.footer(
+      "Exit codes: 0 all calls answered, 1 a call failed or an answer was not the expected one, 2 "
+      "wrong usage.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  try {
+    return Run(options);
+  } catch (const std::exception& e) {
+    std::cerr << "mnist_client: " << e.what() << "\n";
+    return 1;
+  }
+}
