@@ -1,0 +1,66 @@
+#include "cli/command.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+
+#include "absl/strings/str_cat.h"
+#include "cli/version.h"
+#include "kernels/kernel.h"
+
+namespace floe::cli {
+namespace {
+
+int RunAction(const std::string& name, const Context& context) {
+  absl::Status status;
+  try {
+    status = context.action();
+  } catch (const std::bad_alloc&) {
+    status = absl::ResourceExhaustedError("out of memory");
+  } catch (const std::exception& e) {  // of libraries; nothing of floe's throws
+    status = absl::InternalError(e.what());
+  }
+  context.out.flush();
+  if (status.ok()) return kExitOk;
+  context.err << "floectl " << name << ": " << absl::StatusCodeToString(status.code()) << ": "
+              << std::string(status.message()) << "\n";
+  return kExitFailed;
+}
+
+}  // namespace
+
+CLI::Option* AddGemmOption(CLI::App& app, std::string& value) {
+  return app
+      .add_option("--gemm", value, "Matrix multiplication: auto, native, openblas or reference")
+      ->check([](const std::string& name) {
+        const auto backend = GemmBackendFromName(name);
+        return backend.ok() ? std::string() : std::string(backend.status().message());
+      })
+      ->type_name("BACKEND")
+      ->capture_default_str();
+}
+
+int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CLI::App app("floectl: looks at floe servers and model files, and runs them.", "floectl");
+  app.set_version_flag("--version", std::string("floectl ") + kVersion);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 done, 1 the operation failed, 2 wrong usage.\n"
+      "floectl COMMAND --help shows a command's options and an example.");
+  Context context{out, err, {}};
+  AddStatusCommand(app, context);
+  AddPredictCommand(app, context);
+  AddInspectCommand(app, context);
+  AddRunCommand(app, context);
+  AddBenchCommand(app, context);
+  try {
+    std::vector<std::string> reversed(args.rbegin(),
+                                      args.rend());  // CLI11 takes them from the back
+    app.parse(std::move(reversed));
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e, out, err) == 0 ? kExitOk : kExitUsage;
+  }
+  return RunAction(app.get_subcommands().front()->get_name(), context);
+}
+
+}  // namespace floe::cli

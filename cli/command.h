@@ -1,0 +1,41 @@
+// What the subcommands of floectl share: registration, exit codes, options that several of them
+// have.
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+
+namespace floe::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;  // the operation failed
+inline constexpr int kExitUsage = 2;   // the command line is wrong
+
+// Results go to `out`; `err` carries warnings (Main prints errors).
+struct Context {
+  std::ostream& out;
+  std::ostream& err;
+  // Set by the chosen subcommand while the line is parsed, run afterwards.
+  std::function<absl::Status()> action;
+};
+
+// Each adds one subcommand.
+void AddStatusCommand(CLI::App& app, Context& context);
+void AddPredictCommand(CLI::App& app, Context& context);
+void AddInspectCommand(CLI::App& app, Context& context);
+void AddRunCommand(CLI::App& app, Context& context);
+void AddBenchCommand(CLI::App& app, Context& context);
+
+// The whole tool: parses `args` (without the program's name), runs, reports. Returns the exit code.
+// Never throws.
+int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+
+// --gemm NAME, checked while parsing.
+CLI::Option* AddGemmOption(CLI::App& app, std::string& value);
+
+}  // namespace floe::cli

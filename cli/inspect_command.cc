@@ -1,0 +1,172 @@
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "cli/command.h"
+#include "cli/inspect_report.h"
+#include "cli/table.h"
+#include "nlohmann/json.hpp"
+
+namespace floe::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string file;
+  std::string gemm = "auto";
+  InspectOptions inspect;
+  bool nodes = false, plan = false, json = false;
+};
+
+Json TensorsJson(const std::vector<SignatureTensor>& tensors) {
+  Json list = Json::array();
+  for (const SignatureTensor& tensor : tensors) {
+    Json entry = {{"key", tensor.key},
+                  {"tensor", tensor.tensor_name},
+                  {"dtype", DTypeName(tensor.type.dtype)}};
+    entry["shape"] = nullptr;  // unknown rank
+    if (tensor.type.shape.rank_known()) {
+      entry["shape"] = Json::array();
+      for (const Dim dim : tensor.type.shape.dims())
+        entry["shape"].push_back(dim.concrete() ? dim.size() : -1);
+    }
+    if (tensor.optional) entry["optional"] = true;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json NodesJson(const std::vector<InspectedNode>& nodes) {
+  Json list = Json::array();
+  for (const InspectedNode& node : nodes)
+    list.push_back({{"name", node.name}, {"op", node.op}, {"type", node.type}});
+  return list;
+}
+
+void PrintJson(const Options& options, const InspectReport& report, const absl::Status& status,
+               std::ostream& out) {
+  Json json = {{"file", report.file}, {"format", report.format}, {"file_bytes", report.file_bytes}};
+  if (!status.ok()) json["error"] = std::string(status.message());
+  json["signatures"] = Json::array();
+  for (const SignatureDef& def : report.signatures) {
+    json["signatures"].push_back({{"name", def.name},
+                                  {"method", def.method},
+                                  {"inputs", TensorsJson(def.inputs)},
+                                  {"outputs", TensorsJson(def.outputs)}});
+  }
+  json["ops"] = report.ops;
+  json["parameters"] = report.parameters;
+  if (status.ok()) {
+    json["signature"] = report.signature;
+    json["weight_bytes"] = report.weight_bytes;
+    json["flops_per_row"] = report.flops_per_row;
+    json["arena_bytes"] = {{"1", report.arena_bytes_1},
+                           {std::to_string(report.rows), report.arena_bytes_rows}};
+    json["batchable"] = report.why_not_batchable.empty();
+    if (!report.why_not_batchable.empty()) json["why_not_batchable"] = report.why_not_batchable;
+  }
+  if (options.nodes) json["nodes"] = NodesJson(report.nodes);
+  if (options.plan) json["plan"] = NodesJson(report.steps);
+  out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+void PrintSignature(const SignatureDef& def, std::ostream& out) {
+  out << "signature " << def.name << " (" << def.method << ")\n";
+  Table table({"", "KEY", "TENSOR", "DTYPE", "SHAPE"});
+  for (const bool inputs : {true, false}) {
+    for (const SignatureTensor& tensor : inputs ? def.inputs : def.outputs) {
+      table.Add({inputs ? (tensor.optional ? "in, optional" : "in") : "out", tensor.key,
+                 tensor.tensor_name, DTypeName(tensor.type.dtype), tensor.type.shape.ToString()});
+    }
+  }
+  table.Print(out, 2);
+}
+
+void PrintNodes(const std::string& title, const std::vector<InspectedNode>& nodes,
+                std::ostream& out) {
+  out << title << "\n";
+  Table table({"NAME", "OP", "TYPE", ""});
+  for (const InspectedNode& node : nodes) table.Add({node.name, node.op, node.type, node.route});
+  table.Print(out, 2);
+}
+
+void PrintText(const Options& options, const InspectReport& report, const absl::Status& status,
+               std::ostream& out) {
+  if (report.format.empty()) return;  // nothing was read
+  out << report.file << ": " << report.format << ", " << HumanBytes(report.file_bytes) << "\n";
+  for (const SignatureDef& def : report.signatures) PrintSignature(def, out);
+  out << "ops";
+  for (const auto& [op, count] : report.ops) {
+    out << "  " << op;
+    if (count != 1) out << " x" << count;
+  }
+  out << "\n";
+  Table table({"parameters", HumanCount(report.parameters)});
+  if (status.ok()) {
+    table.Add({"weights", HumanBytes(report.weight_bytes)});
+    table.Add({"FLOPs per row", HumanCount(report.flops_per_row)});
+    table.Add({"memory of the plan",
+               absl::StrCat(HumanBytes(report.arena_bytes_1), " at 1 row, ",
+                            HumanBytes(report.arena_bytes_rows), " at ", report.rows, " rows")});
+    table.Add({"batchable",
+               report.why_not_batchable.empty() ? "yes" : "no: " + report.why_not_batchable});
+  }
+  table.Print(out);
+  if (options.nodes) PrintNodes("nodes of the file", report.nodes, out);
+  if (options.plan && status.ok()) PrintNodes("steps of the plan", report.steps, out);
+}
+
+absl::Status Run(Options& options, Context& context) {
+  const auto gemm = GemmBackendFromName(options.gemm);
+  if (!gemm.ok()) return gemm.status();
+  options.inspect.local.compile.kernels.gemm = *gemm;
+  InspectReport report;
+  const absl::Status status = Inspect(options.file, options.inspect, &report);
+  if (options.json) {
+    PrintJson(options, report, status, context.out);
+  } else {
+    PrintText(options, report, status, context.out);
+  }
+  return status;
+}
+
+}  // namespace
+
+void AddInspectCommand(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command =
+      app.add_subcommand("inspect", "Show what is in a model file and what serving it takes");
+  command->add_option("FILE", options->file, "The model: a frozen GraphDef, binary or text")
+      ->required();
+  command->add_flag("--nodes", options->nodes, "List the file's nodes: name, op, type");
+  command->add_flag("--plan", options->plan, "List the steps of the plan: node, op, type, route");
+  command
+      ->add_option("--fetch", options->inspect.local.fetches,
+                   "Tensors to look at instead of a signature's outputs")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--signature", options->inspect.local.signature,
+                   "Signature (default serving_default)")
+      ->type_name("NAME");
+  command
+      ->add_option("--rows", options->inspect.rows,
+                   "Rows for the second figure of the plan's memory")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+      ->capture_default_str();
+  command
+      ->add_option("--dim", options->inspect.unknown_dim,
+                   "Size taken for unknown dims other than dim 0")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print JSON");
+  AddGemmOption(*command, options->gemm);
+  command->footer("Example:\n  floectl inspect frozen.pb --nodes");
+  command->callback([options, &context] {
+    context.action = [options, &context] { return Run(*options, context); };
+  });
+}
+
+}  // namespace floe::cli

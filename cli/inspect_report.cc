@@ -1,0 +1,158 @@
+#include "cli/inspect_report.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/op_def.h"
+#include "runtime/analyze.h"
+#include "runtime/step.h"
+
+namespace floe::cli {
+namespace {
+
+// The part of a graph that some tensors need, as a graph of its own.
+Graph Needed(const Graph& graph, const std::vector<SignatureTensor>& outputs) {
+  std::map<std::string, int> index;
+  for (int i = 0; i < graph.size(); ++i) index[graph.node(i).name] = i;
+  std::vector<bool> needed(graph.size(), false);
+  for (const SignatureTensor& output : outputs) {
+    const auto name = ParseTensorName(output.tensor_name);
+    const auto found = name.ok() ? index.find(name->node) : index.end();
+    if (found != index.end()) needed[found->second] = true;
+  }
+  for (int i = graph.size() - 1; i >= 0; --i) {
+    if (!needed[i]) continue;
+    for (const ValueRef& input : graph.node(i).inputs) needed[input.node] = true;
+  }
+  Graph part;
+  std::vector<int> moved(graph.size(), -1);
+  for (int i = 0; i < graph.size(); ++i) {
+    if (!needed[i]) continue;
+    Node node = graph.node(i);
+    for (ValueRef& input : node.inputs) input.node = moved[input.node];
+    node.control_inputs.clear();
+    moved[i] = part.Add(std::move(node));
+    if (part.node(moved[i]).op->name == "Input") part.inputs.push_back(moved[i]);
+  }
+  return part;
+}
+
+// The op's name; the file's own for ops that have no translation.
+std::string OpName(const Node& node) {
+  return node.op->name == "Unsupported" ? node.attrs.String("tensorflow_op", "Unsupported")
+                                        : node.op->name;
+}
+
+void CountNodes(const Graph& graph, InspectReport* report) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name != "Const") {
+      ++report->ops[OpName(node)];
+      continue;
+    }
+    const Tensor* const value = node.attrs.Find<Tensor>("value");
+    if (value != nullptr && IsFloating(value->dtype())) report->parameters += value->elements();
+  }
+}
+
+std::string Join(const std::vector<ValueInfo>& values) {
+  std::string text;
+  for (const ValueInfo& value : values)
+    absl::StrAppend(&text, text.empty() ? "" : ", ", TypeText(value.type));
+  return text;
+}
+
+// Nodes with their types, where these can be inferred from the inputs' types (by input name).
+std::vector<InspectedNode> ListNodes(const Graph& graph,
+                                     const std::map<std::string, TensorType>& input_types,
+                                     const KernelOptions& options) {
+  std::vector<ValueInfo> infos;
+  for (const int input : graph.inputs) {
+    const auto found = input_types.find(graph.node(input).name);
+    ValueInfo info;
+    if (found != input_types.end()) info.type = found->second;
+    infos.push_back(info);
+  }
+  const std::vector<RowMark> marks(infos.size(), RowMark::kRows);
+  // Graphs with v1 control flow have no types before it is structured; their nodes are listed
+  // without.
+  const auto analysis = Analyze(graph, infos, marks, options);
+  std::vector<InspectedNode> nodes;
+  for (int i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.node(i);
+    nodes.push_back({node.name, OpName(node), analysis.ok() ? Join(analysis->values[i]) : "?", ""});
+  }
+  return nodes;
+}
+
+absl::Status InspectPlan(const LocalModel& model, const InspectOptions& options,
+                         InspectReport* report, std::map<std::string, TensorType>* input_types) {
+  for (const SignatureTensor& input : model.def().inputs)
+    (*input_types)[input.tensor_name] = input.type;
+  FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs,
+                        MadeUpInputs(*model.signature, 1, options.unknown_dim));
+  FLOE_ASSIGN_OR_RETURN(const BoundCall call, BindCall(*model.signature, inputs));
+  const Plan& plan = *call.plan;
+  report->weight_bytes = static_cast<int64_t>(call.form->weight_bytes());
+  report->flops_per_row = plan.Flops(1);
+  report->arena_bytes_1 = plan.ArenaBytes(1);
+  report->rows = options.rows;
+  report->arena_bytes_rows = plan.ArenaBytes(options.rows);
+  report->why_not_batchable = plan.why_not_batchable();
+  const SignatureDef& def = call.form->signature();
+  for (size_t i = 0; i < def.inputs.size(); ++i)
+    (*input_types)[def.inputs[i].tensor_name] = plan.input_types()[i];
+  for (const Step& step : plan.steps()) {
+    const Node& node = plan.signature().graph().node(step.node);
+    InspectedNode shown{node.name, node.op->name, "",
+                        step.kernel == nullptr ? "" : step.kernel->Route()};
+    for (const int slot : step.outputs) {
+      absl::StrAppend(&shown.type, shown.type.empty() ? "" : ", ",
+                      TypeText(plan.slots()[slot].type));
+    }
+    report->steps.push_back(std::move(shown));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string TypeText(const TensorType& type) {
+  return absl::StrCat(DTypeName(type.dtype),
+                      type.shape.rank_known() ? type.shape.ToString() : "[...]");
+}
+
+absl::Status Inspect(const std::string& path, const InspectOptions& options,
+                     InspectReport* report) {
+  report->file = path;
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (!error) report->file_bytes = static_cast<int64_t>(size);
+  ImportOptions import;
+  import.fetches = options.local.fetches;
+  FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportFile(path, import));
+  report->format = imported.format;
+  report->signatures = imported.signatures;
+  const Graph file_graph = imported.graph;  // shares the weights
+
+  const auto compiled = CompileLocal(std::move(imported), path, options.local);
+  std::map<std::string, TensorType> input_types;
+  absl::Status status = compiled.status();
+  const SignatureDef* def = report->signatures.empty() ? nullptr : &report->signatures.front();
+  if (compiled.ok()) {
+    report->signatures.clear();
+    for (const auto& [name, signature] : compiled->model->signatures())
+      report->signatures.push_back(signature.def());
+    def = &compiled->def();
+    report->signature = def->name;
+    status = InspectPlan(*compiled, options, report, &input_types);
+  }
+  if (def == nullptr) return status;
+  const Graph needed = Needed(file_graph, def->outputs);
+  CountNodes(needed, report);
+  report->nodes = ListNodes(needed, input_types, options.local.compile.kernels);
+  return status;
+}
+
+}  // namespace floe::cli

@@ -1,0 +1,48 @@
+// What `inspect` finds out about a model file, apart from how it is shown.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/local_model.h"
+
+namespace floe::cli {
+
+struct InspectedNode {
+  std::string name, op;
+  std::string type;   // "float32[rows,10]", outputs joined by ", "; "?" if not known before a request
+  std::string route;  // of a step: how it is computed; empty for plain kernels
+};
+
+struct InspectReport {
+  std::string file, format;
+  int64_t file_bytes = 0;
+  std::vector<SignatureDef> signatures;
+
+  // Of the chosen signature.
+  std::string signature;
+  std::map<std::string, int> ops;  // nodes needed for its outputs, constants left out
+  int64_t parameters = 0;          // elements of its floating-point constants
+  int64_t weight_bytes = 0;        // constants and packed weights in memory
+  double flops_per_row = 0;
+  int64_t rows = 0;  // the larger number of rows asked about
+  int64_t arena_bytes_1 = 0, arena_bytes_rows = 0;
+  std::string why_not_batchable;     // empty: batchable
+  std::vector<InspectedNode> nodes;  // of the file, in order; only those needed
+  std::vector<InspectedNode> steps;  // of the plan
+};
+
+struct InspectOptions {
+  LocalOptions local;
+  int64_t rows = 64;
+  int64_t unknown_dim = 1;  // for unknown dims other than dim 0
+};
+
+// What was found before an error is in `report` even then.
+absl::Status Inspect(const std::string& path, const InspectOptions& options, InspectReport* report);
+
+// "float32[?,784]"
+std::string TypeText(const TensorType& type);
+
+}  // namespace floe::cli

@@ -1,0 +1,76 @@
+// Running a model file in this process: what `run`, `inspect` and `bench` share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "cli/npz.h"
+#include "model/import/import.h"
+#include "runtime/exec_context.h"
+#include "runtime/model.h"
+
+namespace floe::cli {
+
+struct LocalOptions {
+  CompileOptions compile;
+  std::vector<std::string> fetches;  // tensors instead of a signature's outputs
+  std::string signature;             // empty: serving_default, or the only one
+};
+
+// A loaded file and one of its signatures.
+struct LocalModel {
+  ModelHandle model;
+  const Signature* signature = nullptr;  // lives in `model`
+  std::string format;
+
+  const SignatureDef& def() const { return signature->def(); }
+};
+
+// Import and compile errors as they come; NOT_FOUND lists the signatures there are.
+absl::StatusOr<LocalModel> LoadLocal(const std::string& path, const LocalOptions& options);
+// The same from what was imported already (`path` for messages only).
+absl::StatusOr<LocalModel> CompileLocal(ImportedModel imported, const std::string& path,
+                                        const LocalOptions& options);
+
+// Which input a name means: its key or tensor name, with or without ":0", ':' also as "__".
+// INVALID_ARGUMENT with the nearest names otherwise.
+absl::StatusOr<int> FindInput(const SignatureDef& def, const std::string& array);
+
+struct MatchOptions {
+  bool by_position = false;  // the i-th array feeds the i-th input
+  // By array name: shapes of string arrays, where the declared shape leaves them open.
+  std::vector<std::pair<std::string, Shape>> string_shapes;
+};
+// One tensor for each input of the signature, invalid where nothing was given. Strings arrive as in
+// cli/string_array.h. INVALID_ARGUMENT for names that match nothing, two arrays for one input,
+// wrong dtypes.
+absl::StatusOr<std::vector<Tensor>> MatchInputs(const SignatureDef& def, const NamedTensors& arrays,
+                                                const MatchOptions& options);
+
+// A call with its plan: ready to be run any number of times on one context. Keeps the inputs alive.
+struct BoundCall {
+  const CompiledSignature* form = nullptr;
+  std::shared_ptr<const Plan> plan;
+  std::vector<Tensor> inputs;  // in the order of the form
+  int64_t rows = 1;
+};
+absl::StatusOr<BoundCall> BindCall(const Signature& signature, absl::Span<const Tensor> inputs);
+// Outputs are read from `context` in the order of the signature's outputs.
+absl::Status RunCall(const BoundCall& call, ExecContext& context);
+
+// "name:0" -> "name", "name:1" -> "name__1": a tensor's key in an .npz file.
+std::string ArrayName(const std::string& tensor_name);
+
+// The same arrays with `rows` rows, repeating them in turn, for the inputs with rows of the form
+// chosen for `inputs`.
+absl::StatusOr<std::vector<Tensor>> WithRows(const Signature& signature,
+                                             absl::Span<const Tensor> inputs, int64_t rows);
+
+// Made-up inputs for every required input: floats uniform in [0, 1) with a fixed seed, everything
+// else zero; dim 0 of inputs with rows is `rows`, other unknown dims are `unknown_dim`.
+absl::StatusOr<std::vector<Tensor>> MadeUpInputs(const Signature& signature, int64_t rows,
+                                                 int64_t unknown_dim);
+
+}  // namespace floe::cli

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/nearest.h"
+#include "base/status.h"
+#include "cli/command.h"
+#include "cli/predict_io.h"
+#include "cli/rpc.h"
+#include "cli/string_array.h"
+#include "cli/tensor_json.h"
+#include "model/import/tensor_proto.h"
+#include "tensorflow_serving/apis/get_model_metadata.pb.h"
+#include "tensorflow_serving/apis/predict.pb.h"
+
+namespace floe::cli {
+namespace {
+
+namespace tfs = tensorflow::serving;
+
+struct Options {
+  Target target;
+  std::string model, signature = "serving_default", out;
+  int64_t version = 0;  // 0: the server's choice
+  std::vector<std::string> inputs;
+  bool json = false, content = false;
+};
+
+void FillSpec(const Options& options, tfs::ModelSpec* spec) {
+  spec->set_name(options.model);
+  if (options.version != 0) spec->mutable_version()->set_value(options.version);
+}
+
+absl::StatusOr<SignatureDef> FetchSignature(const RpcClient& client, const Options& options) {
+  tfs::GetModelMetadataRequest request;
+  tfs::GetModelMetadataResponse response;
+  FillSpec(options, request.mutable_model_spec());
+  request.add_metadata_field("signature_def");
+  FLOE_RETURN_IF_ERROR(
+      client.Call("/tensorflow.serving.PredictionService/GetModelMetadata", request, &response));
+  tfs::SignatureDefMap map;
+  const auto packed = response.metadata().find("signature_def");
+  if (packed == response.metadata().end() || !packed->second.UnpackTo(&map)) {
+    return absl::InternalError("the server's metadata holds no signature_def");
+  }
+  const auto found = map.signature_def().find(options.signature);
+  if (found == map.signature_def().end()) {
+    std::vector<std::string> names;
+    for (const auto& [name, signature] : map.signature_def()) names.push_back(name);
+    return absl::NotFoundError(absl::StrCat("model '", options.model, "' has no signature '",
+                                            options.signature, "'; it has ", QuotedList(names)));
+  }
+  return SignatureFromProto(found->first, found->second);
+}
+
+// In the order of their keys.
+absl::StatusOr<NamedTensors> Outputs(tfs::PredictResponse* response) {
+  std::vector<std::string> keys;
+  for (const auto& [key, proto] : response->outputs()) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  NamedTensors outputs;
+  for (const std::string& key : keys) {
+    auto tensor = TensorFromProto(&(*response->mutable_outputs())[key]);
+    if (!tensor.ok()) return Annotate(tensor.status(), absl::StrCat("output '", key, "'"));
+    outputs.emplace_back(key, *std::move(tensor));
+  }
+  return outputs;
+}
+
+absl::Status WriteArchive(const std::string& path, const NamedTensors& outputs, std::ostream& out) {
+  NamedTensors arrays;
+  for (const auto& [key, tensor] : outputs) {
+    arrays.emplace_back(absl::StrReplaceAll(key, {{":", "__"}}),
+                        tensor.dtype() == DType::kString ? EncodeStrings(tensor.view()) : tensor);
+  }
+  FLOE_RETURN_IF_ERROR(WriteNpz(path, arrays));
+  out << "wrote " << arrays.size() << " array(s) to " << path << "\n";
+  return absl::OkStatus();
+}
+
+void PrintJson(const tfs::ModelSpec& spec, const NamedTensors& outputs, std::ostream& out) {
+  nlohmann::ordered_json json = {{"model", spec.name()},
+                                 {"version", spec.version().value()},
+                                 {"signature", spec.signature_name()},
+                                 {"outputs", nlohmann::ordered_json::object()}};
+  for (const auto& [key, tensor] : outputs) {
+    json["outputs"][key] = {
+        {"dtype", DTypeName(tensor.dtype())},
+        {"shape", std::vector<int64_t>(tensor.shape().dims().begin(), tensor.shape().dims().end())},
+        {"values", TensorToJson(tensor.view())}};
+  }
+  out << json.dump() << "\n";
+}
+
+void PrintTables(const tfs::ModelSpec& spec, const NamedTensors& outputs, std::ostream& out) {
+  constexpr int64_t kMaxRows = 20, kMaxColumns = 16;
+  out << "model " << spec.name() << ", version " << spec.version().value() << ", signature "
+      << spec.signature_name() << "\n";
+  for (const auto& [key, tensor] : outputs)
+    PrintTensor(key, tensor.view(), kMaxRows, kMaxColumns, out);
+}
+
+absl::Status Run(const Options& options, Context& context) {
+  std::vector<InputArgument> arguments;
+  for (const std::string& text : options.inputs) {
+    FLOE_ASSIGN_OR_RETURN(InputArgument argument, ParseInputArgument(text));
+    arguments.push_back(std::move(argument));
+  }
+  const RpcClient client(options.target);
+  FLOE_ASSIGN_OR_RETURN(const SignatureDef def, FetchSignature(client, options));
+  FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, TensorsFromArguments(def, arguments));
+
+  tfs::PredictRequest request;
+  tfs::PredictResponse response;
+  FillSpec(options, request.mutable_model_spec());
+  request.mutable_model_spec()->set_signature_name(options.signature);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].valid())
+      TensorToProto(inputs[i], &(*request.mutable_inputs())[def.inputs[i].key]);
+  }
+  RpcClient::Metadata metadata;
+  if (options.content) metadata.emplace_back("floe-reply", "content");
+  FLOE_RETURN_IF_ERROR(
+      client.Call("/tensorflow.serving.PredictionService/Predict", request, &response, metadata));
+
+  FLOE_ASSIGN_OR_RETURN(const NamedTensors outputs, Outputs(&response));
+  if (options.json) {
+    PrintJson(response.model_spec(), outputs, context.out);
+  } else if (options.out.empty()) {
+    PrintTables(response.model_spec(), outputs, context.out);
+  }
+  if (options.out.empty()) return absl::OkStatus();
+  return WriteArchive(options.out, outputs, options.json ? context.err : context.out);
+}
+
+}  // namespace
+
+void AddPredictCommand(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command =
+      app.add_subcommand("predict", "Send one Predict call to a server and show the answer");
+  command->add_option("MODEL", options->model, "Name of the model")->required();
+  command
+      ->add_option("INPUT", options->inputs,
+                   "NAME=@FILE.npy, @FILE.npz (all its arrays, by name) or NAME=JSON; dtypes are "
+                   "the model's")
+      ->check([](const std::string& text) {
+        const auto argument = ParseInputArgument(text);
+        return argument.ok() ? std::string() : std::string(argument.status().message());
+      });
+  AddTargetOptions(*command, options->target);
+  command->add_option("--signature", options->signature, "Signature to call")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      ->add_option("--version", options->version,
+                   "Version of the model (default: the server's choice)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command->add_option("-o,--out", options->out, "Write the outputs to an .npz file")
+      ->type_name("FILE.npz");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--content", options->content,
+                    "Ask for the reply as raw bytes (metadata floe-reply: content)");
+  command->footer(
+      "JSON lists give the shape: 1.5 is a scalar, [[1,2,3]] is [1,3]. Strings: \"text\" or "
+      "{\"b64\": \"...\"}.\n"
+      "Example:\n  floectl predict mnist_beginner input=@digits.npy --target 127.0.0.1:8500\n"
+      "  floectl predict adder 'x=[1, 2.5]' 'y=[3, 4]' --json");
+  command->callback([options, &context] {
+    context.action = [options, &context] { return Run(*options, context); };
+  });
+}
+
+}  // namespace floe::cli

@@ -1,0 +1,65 @@
+#include "cli/rpc.h"
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+#include <chrono>
+#include <future>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace floe::cli {
+
+void AddTargetOptions(CLI::App& app, Target& target) {
+  app.add_option("--target", target.address, "The server: HOST:PORT or unix:PATH")
+      ->type_name("ADDRESS")
+      ->capture_default_str();
+  app.add_option("--timeout", target.timeout_s, "Seconds to wait for each answer")
+      ->type_name("S")
+      ->check(CLI::Range(0.001, 86400.0))
+      ->capture_default_str();
+}
+
+RpcClient::RpcClient(const Target& target) : target_(target) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY,
+                   0);  // a proxy from the environment knows no local server
+  channel_ =
+      grpc::CreateCustomChannel(target.address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+absl::Status RpcClient::Call(const std::string& method,
+                             const google::protobuf::MessageLite& request,
+                             google::protobuf::MessageLite* response,
+                             const Metadata& metadata) const {
+  using Message = google::protobuf::MessageLite;
+  grpc::TemplatedGenericStub<Message, Message> stub(channel_);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::microseconds(static_cast<int64_t>(target_.timeout_s * 1e6)));
+  for (const auto& [key, value] : metadata) context.AddMetadata(key, value);
+  std::promise<grpc::Status> done;
+  stub.UnaryCall(&context, method, grpc::StubOptions(), &request, response,
+                 [&done](grpc::Status status) { done.set_value(std::move(status)); });
+  const grpc::Status status = done.get_future().get();
+  if (status.ok()) return absl::OkStatus();
+  std::string message = status.error_message();
+  // gRPC's own words when nobody listens; a server that answers UNAVAILABLE speaks for itself.
+  const bool unreachable =
+      status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+      (absl::StrContains(message, "failed to connect") || absl::StrContains(message, "resolution"));
+  if (unreachable) {
+    message = absl::StrCat("no server answers at ", target_.address,
+                           " (--target names another): ", message);
+  } else if (message.empty()) {
+    message = absl::StrCat(method, " failed");
+  }
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), message);
+}
+
+}  // namespace floe::cli

@@ -1,0 +1,44 @@
+// Calls to a server, without generated stubs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+
+namespace google::protobuf {
+class MessageLite;
+}
+namespace grpc {
+class Channel;
+}
+
+namespace floe::cli {
+
+struct Target {
+  std::string address = "127.0.0.1:8500";  // HOST:PORT, unix:PATH or any name gRPC resolves
+  double timeout_s = 10;                   // of each call, connecting included
+};
+void AddTargetOptions(CLI::App& app, Target& target);
+
+// Threading: any thread. Messages may be as large as protobuf allows.
+class RpcClient {
+ public:
+  using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+  explicit RpcClient(const Target& target);
+
+  // Blocks until the answer or the timeout. `method`: "/package.Service/Method". The server's code
+  // and message; an unreachable server is UNAVAILABLE naming the address.
+  absl::Status Call(const std::string& method, const google::protobuf::MessageLite& request,
+                    google::protobuf::MessageLite* response, const Metadata& metadata = {}) const;
+
+ private:
+  Target target_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+}  // namespace floe::cli

@@ -1,0 +1,144 @@
+#include <memory>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status.h"
+#include "cli/command.h"
+#include "cli/local_model.h"
+#include "cli/npz.h"
+#include "cli/string_array.h"
+
+namespace floe::cli {
+namespace {
+
+struct Options {
+  std::string file, inputs, outputs, signature;
+  std::string gemm = "auto";
+  std::vector<std::string> fetches, init_nodes, shapes;
+  bool by_position = false;
+  bool stored = false;
+  int threads = 1;
+};
+
+// "NAME=2,3" (or "NAME=" for a scalar).
+absl::StatusOr<std::pair<std::string, Shape>> ParseShape(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return absl::InvalidArgumentError("'" + text + "' is not NAME=DIM,DIM,...");
+  }
+  Shape shape;
+  const std::string dims = text.substr(equals + 1);
+  for (const auto& part : absl::StrSplit(dims, ',', absl::SkipEmpty())) {
+    int64_t dim = 0;
+    if (!absl::SimpleAtoi(part, &dim) || dim < 0) {
+      return absl::InvalidArgumentError("'" + text +
+                                        "' has a dimension that is not an integer >= 0");
+    }
+    shape.push_back(dim);
+  }
+  return std::make_pair(text.substr(0, equals), shape);
+}
+
+// Initialisers fill lookup tables. A graph that loads has none, so there is nothing for them to do;
+// one that has is refused while loading, and then the caller learns that --init would not have
+// helped.
+absl::Status ExplainInit(const absl::Status& status, const Options& options) {
+  if (options.init_nodes.empty() || !absl::IsUnimplemented(status)) return status;
+  return Annotate(
+      status, absl::StrCat("--init '", options.init_nodes.front(),
+                           "': the graph needs table initialisers, which this build cannot run"));
+}
+
+absl::Status Run(const Options& options, Context& context) {
+  LocalOptions local_options;
+  FLOE_ASSIGN_OR_RETURN(local_options.compile.kernels.gemm, GemmBackendFromName(options.gemm));
+  local_options.fetches = options.fetches;
+  local_options.signature = options.signature;
+  MatchOptions match;
+  match.by_position = options.by_position;
+  for (const std::string& text : options.shapes) {
+    FLOE_ASSIGN_OR_RETURN(auto shape, ParseShape(text));
+    match.string_shapes.push_back(std::move(shape));
+  }
+  NamedTensors arrays;
+  if (!options.inputs.empty()) {
+    FLOE_ASSIGN_OR_RETURN(arrays, ReadNpz(options.inputs));
+  }
+  auto loaded = LoadLocal(options.file, local_options);
+  if (!loaded.ok()) return ExplainInit(loaded.status(), options);
+  FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs,
+                        MatchInputs(loaded->def(), arrays, match));
+  FLOE_ASSIGN_OR_RETURN(const BoundCall call, BindCall(*loaded->signature, inputs));
+  ExecContext exec(options.threads);
+  FLOE_RETURN_IF_ERROR(RunCall(call, exec));
+
+  NamedTensors outputs;
+  for (size_t i = 0; i < loaded->def().outputs.size(); ++i) {
+    const TensorView& view = exec.Output(static_cast<int>(i));
+    Tensor tensor = view.dtype == DType::kString ? EncodeStrings(view) : Tensor::Copy(view);
+    const std::string name = ArrayName(loaded->def().outputs[i].tensor_name);
+    // Two keys may name one tensor; it is written once.
+    if (FindTensor(outputs, name) == nullptr) outputs.emplace_back(name, std::move(tensor));
+  }
+  const Compression compression = options.stored ? Compression::kStored : Compression::kDeflated;
+  FLOE_RETURN_IF_ERROR(WriteNpz(options.outputs, outputs, compression));
+  for (const auto& [name, tensor] : outputs) {
+    context.out << name << " " << DTypeName(tensor.dtype()) << tensor.shape().ToString() << "\n";
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command =
+      app.add_subcommand("run", "Run a model file once in this process, from .npz to .npz");
+  command->add_option("FILE", options->file, "The model: a frozen GraphDef, binary or text")
+      ->required();
+  command->add_option("-i,--inputs", options->inputs, "Arrays to feed (.npz)")->type_name("IN.npz");
+  command->add_option("-o,--outputs", options->outputs, "Where to write the results (.npz)")
+      ->type_name("OUT.npz")
+      ->required();
+  command
+      ->add_option("--fetch", options->fetches,
+                   "A tensor to fetch ('node' or 'node:1'); may be repeated. "
+                   "Default: all outputs of the signature")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--init", options->init_nodes,
+                   "A node to run once before (table initialisers); may be repeated")
+      ->type_name("NODE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--shape", options->shapes,
+                   "Shape of a string array that the model leaves open; may be repeated")
+      ->type_name("NAME=D,D,..")
+      ->check([](const std::string& text) {
+        const auto shape = ParseShape(text);
+        return shape.ok() ? std::string() : std::string(shape.status().message());
+      })
+      ->allow_extra_args(false);
+  command->add_flag("--by-position", options->by_position,
+                    "Feed the arrays in the order of the signature, whatever their names");
+  command
+      ->add_option("--signature", options->signature, "Signature to run (default serving_default)")
+      ->type_name("NAME");
+  command->add_option("--threads", options->threads, "Threads inside one run")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_flag("--stored", options->stored, "Write the results without compression");
+  AddGemmOption(*command, options->gemm);
+  command->footer(
+      "Keys in .npz files are input keys or tensor names, ':' written as '__'; ':0' may be left "
+      "out.\n"
+      "Strings are one 1-D uint8 array: each element a little-endian u32 length, then its bytes.\n"
+      "Example:\n  floectl run frozen.pb --inputs in.npz --outputs out.npz --fetch softmax");
+  command->callback([options, &context] {
+    context.action = [options, &context] { return Run(*options, context); };
+  });
+}
+
+}  // namespace floe::cli

@@ -1,0 +1,128 @@
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "cli/command.h"
+#include "cli/rpc.h"
+#include "cli/table.h"
+#include "grpc/health/v1/health.pb.h"
+#include "nlohmann/json.hpp"
+#include "tensorflow_serving/apis/get_model_status.pb.h"
+
+namespace floe::cli {
+namespace {
+
+namespace tfs = tensorflow::serving;
+
+struct Options {
+  Target target;
+  std::string model;
+  bool json = false;
+};
+
+struct Report {
+  std::string server_health;
+  std::string model_health;
+  tfs::GetModelStatusResponse model;
+};
+
+// "SERVING", "NOT_SERVING", ...; "UNKNOWN" from servers that do not know the service or the name.
+absl::StatusOr<std::string> Health(const RpcClient& client, const std::string& service) {
+  grpc::health::v1::HealthCheckRequest request;
+  grpc::health::v1::HealthCheckResponse response;
+  request.set_service(service);
+  const absl::Status status = client.Call("/grpc.health.v1.Health/Check", request, &response);
+  if (absl::IsUnimplemented(status) || absl::IsNotFound(status)) return std::string("UNKNOWN");
+  FLOE_RETURN_IF_ERROR(status);
+  return grpc::health::v1::HealthCheckResponse::ServingStatus_Name(response.status());
+}
+
+std::string StateName(const tfs::ModelVersionStatus& version) {
+  const std::string name = tfs::ModelVersionStatus::State_Name(version.state());
+  return name.empty() ? absl::StrCat("state ", static_cast<int>(version.state())) : name;
+}
+
+void PrintJson(const Options& options, const Report& report, std::ostream& out) {
+  nlohmann::ordered_json json = {{"target", options.target.address},
+                                 {"health", report.server_health}};
+  if (!options.model.empty()) {
+    json["model"] = options.model;
+    json["model_health"] = report.model_health;
+    json["versions"] = nlohmann::ordered_json::array();
+    for (const auto& version : report.model.model_version_status()) {
+      json["versions"].push_back({{"version", version.version()},
+                                  {"state", StateName(version)},
+                                  {"error_code", static_cast<int>(version.status().error_code())},
+                                  {"error_message", version.status().error_message()}});
+    }
+  }
+  out << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+}
+
+void PrintTable(const Options& options, const Report& report, std::ostream& out) {
+  out << options.target.address << ": " << report.server_health << "\n";
+  if (options.model.empty()) {
+    out << "(--model NAME shows the versions of a model)\n";
+    return;
+  }
+  Table table({"MODEL", "VERSION", "STATE", "HEALTH", "ERROR"});
+  for (const auto& version : report.model.model_version_status()) {
+    table.Add({options.model, std::to_string(version.version()), StateName(version),
+               report.model_health, version.status().error_message()});
+  }
+  table.Print(out);
+}
+
+// Whether what was asked about serves, as an exit code for scripts.
+absl::Status Verdict(const Options& options, const Report& report) {
+  if (report.server_health == "NOT_SERVING") {
+    return absl::UnavailableError(
+        absl::StrCat("the server at ", options.target.address, " is not serving"));
+  }
+  if (options.model.empty()) return absl::OkStatus();
+  for (const auto& version : report.model.model_version_status()) {
+    if (version.state() == tfs::ModelVersionStatus::AVAILABLE &&
+        report.model_health != "NOT_SERVING") {
+      return absl::OkStatus();
+    }
+  }
+  return absl::UnavailableError(absl::StrCat("model '", options.model, "' is not serving"));
+}
+
+absl::Status Run(const Options& options, Context& context) {
+  const RpcClient client(options.target);
+  Report report;
+  FLOE_ASSIGN_OR_RETURN(report.server_health, Health(client, ""));
+  if (!options.model.empty()) {
+    tfs::GetModelStatusRequest request;
+    request.mutable_model_spec()->set_name(options.model);
+    FLOE_RETURN_IF_ERROR(
+        client.Call("/tensorflow.serving.ModelService/GetModelStatus", request, &report.model));
+    FLOE_ASSIGN_OR_RETURN(report.model_health, Health(client, "model/" + options.model));
+  }
+  if (options.json) {
+    PrintJson(options, report, context.out);
+  } else {
+    PrintTable(options, report, context.out);
+  }
+  return Verdict(options, report);
+}
+
+}  // namespace
+
+void AddStatusCommand(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command =
+      app.add_subcommand("status", "Ask a server for its health and a model's versions");
+  AddTargetOptions(*command, options->target);
+  command->add_option("-m,--model", options->model, "The model to ask about")->type_name("NAME");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer(
+      "Exits with 1 when what was asked about does not serve.\n"
+      "Example:\n  floectl status --target 127.0.0.1:8500 --model mnist_beginner");
+  command->callback([options, &context] {
+    context.action = [options, &context] { return Run(*options, context); };
+  });
+}
+
+}  // namespace floe::cli
