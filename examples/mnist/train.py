@@ -7,7 +7,7 @@ Writes, beside this file unless --out says otherwise:
 
     models/mnist_beginner/1/frozen.pb   softmax regression, 784 -> 10
     models/mnist_conv/1/frozen.pb       two convolutions, two dense layers, dropout behind a v1 cond
-    expected_classes.npz                TensorFlow's class for each test digit, per model (uint8), and the labels
+    expected_classes/MODEL.u8           TensorFlow's class for each test digit, one byte a digit
 
 Both take `input`, float32 [N, 784], pixels divided by 255, and give `softmax`, float32 [N, 10].
 mnist_conv has a second placeholder, the bool scalar `keras_learning_phase`: true turns dropout on.
@@ -139,17 +139,17 @@ def main():
         "mnist_beginner": (beginner, {}, dict(steps=3000, rate=1e-3, shift=0)),
         "mnist_conv": (conv, {"keras_learning_phase": np.bool_(False)}, dict(steps=4000, rate=1e-3, shift=2)),
     }
-    expected = {"labels": test_labels}
     for name, (build, serving, settings) in recipes.items():
         graph_def = train(build, images, labels, **settings)
         path = os.path.join(args.out, "models", name, "1", "frozen.pb")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as f:
             f.write(graph_def.SerializeToString(deterministic=True))
-        expected[name] = classes(graph_def, test_images, serving)
-        print(f"{name}: {os.path.getsize(path)} bytes, accuracy {(expected[name] == test_labels).mean():.4f},"
+        expected = classes(graph_def, test_images, serving)
+        os.makedirs(os.path.join(args.out, "expected_classes"), exist_ok=True)
+        expected.tofile(os.path.join(args.out, "expected_classes", name + ".u8"))
+        print(f"{name}: {os.path.getsize(path)} bytes, accuracy {(expected == test_labels).mean():.4f},"
               f" ops {sorted({node.op for node in graph_def.node})}", flush=True)
-    np.savez_compressed(os.path.join(args.out, "expected_classes.npz"), **expected)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that floe needs. Does nothing when all are there.
+#
+#   scripts/install_deps.sh [build|all]     build: to compile and run floe (the default); all: also to check it
+set -euo pipefail
+
+build_packages=(
+  ca-certificates ccache cmake g++ libabsl-dev libbenchmark-dev libcli11-dev libgmock-dev libgrpc++-dev libgtest-dev
+  libhwy-dev libopenblas0-pthread libprotobuf-dev libspdlog-dev libsystemd-dev libyaml-cpp-dev libzip-dev lld
+  ninja-build nlohmann-json3-dev pkg-config protobuf-compiler zlib1g-dev
+)
+check_packages=(clang clang-format clang-tidy git python3 python3-venv systemd)
+
+case "${1:-build}" in
+  build) wanted=("${build_packages[@]}") ;;
+  all) wanted=("${build_packages[@]}" "${check_packages[@]}") ;;
+  *) echo "usage: $0 [build|all]" >&2; exit 2 ;;
+esac
+
+missing=()
+for package in "${wanted[@]}"; do
+  [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null || { echo "needs root to install: ${missing[*]}" >&2; exit 1; }
+  as_root=(sudo)
+fi
+echo "installing: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt=("${as_root[@]}" apt-get -o DPkg::Lock::Timeout=300 -qq)
+"${apt[@]}" update
+"${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
