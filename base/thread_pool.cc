@@ -1,5 +1,7 @@
 #include "base/thread_pool.h"
 
+#include "base/denormals.h"
+
 namespace floe {
 
 ThreadPool::ThreadPool(int threads) {
@@ -36,6 +38,7 @@ void ThreadPool::Run(int64_t chunks, Trampoline call, const void* body) {
 }
 
 void ThreadPool::Work() {
+  const ScopedFlushDenormals flush;
   uint64_t seen = 0;
   while (true) {
     Trampoline call;

@@ -55,6 +55,14 @@ class Kernel {
     return 0;
   }
 
+  // False for a constant input that the kernel has packed: its view may be without data, and the tensor may be freed.
+  virtual bool NeedsInput(int i) const {
+    (void)i;
+    return true;
+  }
+  // Bytes of packed weights held.
+  virtual size_t PackedBytes() const { return 0; }
+
   // "native 8x32 avx512", shown by `inspect --plan`; empty for plain kernels.
   virtual std::string Route() const { return ""; }
 };

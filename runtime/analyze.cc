@@ -185,8 +185,11 @@ absl::StatusOr<std::vector<ValueInfo>> InferBranches(const Node& node, absl::Spa
 
 absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node, absl::Span<const ValueInfo> inputs, const KernelOptions& options) {
   if (node.op->name == "Const") {
-    const Tensor& value = *node.attrs.Find<Tensor>("value");
-    return std::vector<ValueInfo>{{TensorType{value.dtype(), SymShape(value.shape())}, value, {}}};
+    const Tensor* value = node.attrs.Find<Tensor>("value");
+    if (value == nullptr) {  // packed by its users and released; its type is what is left
+      return std::vector<ValueInfo>{{TensorType{node.attrs.Type("dtype"), node.attrs.Get<SymShape>("shape", SymShape())}, {}, {}}};
+    }
+    return std::vector<ValueInfo>{{TensorType{value->dtype(), SymShape(value->shape())}, *value, {}}};
   }
   if (!node.subgraphs.empty()) return InferBranches(node, inputs, options);
   FLOE_ASSIGN_OR_RETURN(const Types types, node.op->infer({node, inputs}));
@@ -250,6 +253,7 @@ class Analyzer {
   void Mark(int i) {
     const Node& node = graph_.node(i);
     const std::vector<ValueInfo>& out = analysis_.values[i];
+    if (node.op->name == "Const") return;
     if (std::all_of(out.begin(), out.end(), [](const ValueInfo& o) { return o.has_constant(); })) return;
     Types types;
     for (const ValueInfo& o : out) types.push_back(o.type);

@@ -36,7 +36,6 @@ class ExecContext {
   ThreadPool& pool() { return pool_; }
 
  private:
-  friend class Executor;
   ThreadPool pool_;
   std::unique_ptr<Frame> frame_;
 };

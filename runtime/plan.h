@@ -11,14 +11,35 @@
 #include "base/mutex.h"
 #include "kernels/kernel.h"
 #include "model/graph.h"
+#include "runtime/step.h"
 
 namespace floe {
+
+// Kernels shared between compilations of one model, so that weights are packed once.
+// Threading: one thread at a time.
+class KernelCache {
+ public:
+  std::shared_ptr<const Kernel> Find(const std::string& key) const {
+    const auto it = entries_.find(key);
+    return it == entries_.end() ? nullptr : it->second.kernel;
+  }
+  // Keys hold addresses of constants, so the cache keeps these alive.
+  void Keep(const std::string& key, std::shared_ptr<const Kernel> kernel, std::vector<Tensor> constants) {
+    entries_[key] = {std::move(kernel), std::move(constants)};
+  }
+
+ private:
+  struct Entry {
+    std::shared_ptr<const Kernel> kernel;
+    std::vector<Tensor> constants;
+  };
+  std::map<std::string, Entry> entries_;
+};
 
 struct CompileOptions {
   KernelOptions kernels;
   size_t max_plans = 64;             // bound of the plan cache, entries
-  bool fold_constants = true;        // passes; tests compare with and without
-  bool fuse = true;
+  bool fuse = true;                  // fusing passes; tests compare with and without
 };
 
 // The shapes a request binds a plan to: one per signature input. With `rows` the first dim of every input that has
@@ -29,38 +50,44 @@ struct PlanKey {
   bool operator<(const PlanKey& o) const;
 };
 
-struct Step;  // runtime/step.h
+class Binder;
+class Compiler;
+struct Frame;
 
 // Threading: immutable, shared by all workers.
 class Plan {
  public:
-  ~Plan();
   // True when a run of several requests' rows gives each the bits it would get alone.
   bool batchable() const { return why_not_batchable_.empty(); }
   const std::string& why_not_batchable() const { return why_not_batchable_; }  // names the node
   bool has_rows() const { return has_rows_; }
+  bool has_dynamic_steps() const { return has_dynamic_; }  // shapes that depend on data
   // Types with Dim::Rows() as dim 0 where rows are open.
   const std::vector<TensorType>& input_types() const { return input_types_; }
   const std::vector<TensorType>& output_types() const { return output_types_; }
   const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<Slot>& slots() const { return slots_; }
   int64_t ArenaBytes(int64_t rows) const { return arena_base_ + arena_per_row_ * rows; }
   double Flops(int64_t rows) const;
+  const CompiledSignature& signature() const { return *signature_; }
+  int input_slot(int i) const { return input_slots_[i]; }
+  int output_slot(int i) const { return output_slots_[i]; }
 
  private:
   friend class Binder;
-  friend class ExecContext;
-  friend class Executor;
   friend struct Frame;
-  Plan();
+  Plan() = default;
   std::vector<Step> steps_;
+  std::vector<Slot> slots_;
   std::vector<TensorType> input_types_, output_types_;
   std::vector<int> input_slots_, output_slots_;
-  struct Slot;
-  std::vector<Slot> slots_;
+  std::vector<std::vector<int>> input_views_;  // by input: slots that show its bytes
+  std::vector<std::vector<int>> input_args_;   // by input: arguments that do
+  int args_ = 0;
   int64_t arena_base_ = 0, arena_per_row_ = 0;
   std::string why_not_batchable_;
-  bool has_rows_ = false;
-  std::shared_ptr<const class CompiledSignature> signature_;  // keeps kernels and weights
+  bool has_rows_ = false, has_dynamic_ = false;
+  std::shared_ptr<const CompiledSignature> signature_;  // keeps kernels and weights
 };
 
 // Threading: immutable but for its plan cache, which locks. Shared by all workers.
@@ -68,12 +95,12 @@ class CompiledSignature : public std::enable_shared_from_this<CompiledSignature>
  public:
   // Passes, kernel choice and weight packing. `graph.inputs` are in the order of `signature.inputs`.
   // Errors name the node: UNIMPLEMENTED listing every op without a kernel, INVALID_ARGUMENT for contradictions.
-  static absl::StatusOr<std::shared_ptr<const CompiledSignature>> Compile(Graph graph, SignatureDef signature, const CompileOptions& options);
-  ~CompiledSignature();
+  static absl::StatusOr<std::shared_ptr<const CompiledSignature>> Compile(Graph graph, SignatureDef signature, const CompileOptions& options, KernelCache* cache = nullptr);
 
   const SignatureDef& signature() const { return signature_; }
   const Graph& graph() const { return graph_; }
-  size_t weight_bytes() const;  // constants and packed weights
+  size_t weight_bytes() const { return weight_bytes_; }  // constants and packed weights
+  const Kernel* kernel(int node) const { return kernels_[node].get(); }
 
   // A plan for requests of these full input shapes (dim 0 of inputs with rows may differ from call to call and is ignored).
   // Cached, least recently used dropped. INVALID_ARGUMENT names the input, what came and what the model takes.
@@ -85,16 +112,19 @@ class CompiledSignature : public std::enable_shared_from_this<CompiledSignature>
  private:
   friend class Compiler;
   friend class Binder;
-  CompiledSignature();
+  CompiledSignature() = default;
   absl::Status CheckShapes(absl::Span<const Shape> shapes) const;
+  std::shared_ptr<const Plan> FindPlan(const PlanKey& key) const;
+  void KeepPlan(const PlanKey& key, std::shared_ptr<const Plan> plan) const;
+  absl::StatusOr<std::shared_ptr<const Plan>> BindConcrete(absl::Span<const Shape> shapes, const std::string& why_not_rows) const;
 
   SignatureDef signature_;
   Graph graph_;
   CompileOptions options_;
   std::vector<bool> input_has_rows_;
-  std::vector<std::unique_ptr<Kernel>> kernels_;  // by node index; null for inputs, constants, aliases
-  std::vector<Tensor> constants_;                 // by node index; valid for constants
-  size_t packed_bytes_ = 0;
+  std::vector<std::shared_ptr<const Kernel>> kernels_;  // by node; null for inputs, constants, aliases, Ifs
+  std::vector<std::vector<std::shared_ptr<const CompiledSignature>>> branches_;  // by node: an If's
+  size_t weight_bytes_ = 0;
 
   mutable Mutex mutex_;
   struct Cached {

@@ -170,33 +170,52 @@ class Structurer {
 
   struct Branch {
     Graph graph;
-    std::map<ValueRef, int> captured;  // value outside -> Input node inside
+    std::map<ValueRef, int> captured;   // value outside -> Input node inside
+    std::map<int, int> copied;          // node outside -> node inside
   };
 
-  // Copies what `ref` needs from under the predicate's `side` into the branch; all else is captured.
-  ValueRef Copy(ValueRef ref, ValueRef predicate, bool side, Branch* branch, std::map<int, int>* copied, std::vector<ValueRef>* captures) {
-    const Node& node = graph_.node(ref.node);
-    const bool entry = node.op->name == "Switch" && Predicate(node.inputs[1]) == predicate;
-    if (entry) return Copy(node.inputs[0], predicate, side, branch, copied, captures);
-    if (conditions_[ref.node].count(predicate) == 0) {
-      const auto [found, fresh] = branch->captured.emplace(ref, -1);
-      if (fresh) {
-        if (std::find(captures->begin(), captures->end(), ref) == captures->end()) captures->push_back(ref);
-        Node input;
-        input.name = TensorNameOf(node.name, ref.output);
-        input.op = FindOp("Input");
-        found->second = branch->graph.Add(std::move(input));
-      }
-      return {found->second, 0};
+  bool IsEntry(const Node& node, ValueRef predicate) const { return node.op->name == "Switch" && Predicate(node.inputs[1]) == predicate; }
+  bool IsInside(int i, ValueRef predicate) const { return conditions_[i].count(predicate) != 0; }
+
+  // Copies what `wanted` need from under the predicate into the branch; all else is captured. Two scans over the
+  // nodes' order instead of recursion: a branch may be as deep as the file likes.
+  void CopyBranch(const std::vector<ValueRef>& wanted, ValueRef predicate, Branch* branch, std::vector<ValueRef>* captures) {
+    std::vector<bool> needed(graph_.size(), false);
+    for (const ValueRef& ref : wanted) needed[ref.node] = true;
+    for (int i = graph_.size() - 1; i >= 0; --i) {
+      const Node& node = graph_.node(i);
+      if (!needed[i] || (!IsInside(i, predicate) && !IsEntry(node, predicate))) continue;
+      for (const ValueRef& in : node.inputs) needed[in.node] = true;
     }
-    const auto known = copied->find(ref.node);
-    if (known != copied->end()) return {known->second, ref.output};
-    Node copy = node;
-    copy.control_inputs.clear();
-    for (ValueRef& in : copy.inputs) in = Copy(in, predicate, side, branch, copied, captures);
-    const int index = branch->graph.Add(std::move(copy));
-    (*copied)[ref.node] = index;
-    return {index, ref.output};
+    for (int i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.node(i);
+      if (!needed[i] || !IsInside(i, predicate) || IsEntry(node, predicate)) continue;
+      Node copy = node;
+      copy.control_inputs.clear();
+      for (ValueRef& in : copy.inputs) in = Inside(in, predicate, branch, captures);
+      branch->copied[i] = branch->graph.Add(std::move(copy));
+    }
+    for (const ValueRef& ref : wanted) branch->graph.outputs.push_back(Inside(ref, predicate, branch, captures));
+  }
+
+  // The branch's own name for a value.
+  ValueRef Inside(ValueRef ref, ValueRef predicate, Branch* branch, std::vector<ValueRef>* captures) const {
+    while (IsEntry(graph_.node(ref.node), predicate)) ref = graph_.node(ref.node).inputs[0];
+    const auto copied = branch->copied.find(ref.node);
+    if (copied != branch->copied.end()) return {copied->second, ref.output};
+    if (std::find(captures->begin(), captures->end(), ref) == captures->end()) captures->push_back(ref);
+    return {Capture(ref, branch), 0};
+  }
+
+  int Capture(ValueRef ref, Branch* branch) const {
+    const auto [found, fresh] = branch->captured.emplace(ref, -1);
+    if (fresh) {
+      Node input;
+      input.name = TensorNameOf(graph_.node(ref.node).name, ref.output);
+      input.op = FindOp("Input");
+      found->second = branch->graph.Add(std::move(input));
+    }
+    return found->second;
   }
 
   absl::Status Convert(const std::vector<int>& group) {
@@ -204,18 +223,10 @@ class Structurer {
     std::vector<ValueRef> captures;
     Branch branches[2];  // by side
     for (bool side : {true, false}) {
-      std::map<int, int> copied;
-      Branch& branch = branches[side];
-      for (int merge : group) {
-        const int input = side ? merges_.at(merge).true_input : 1 - merges_.at(merge).true_input;
-        branch.graph.outputs.push_back(Copy(graph_.node(merge).inputs[input], info.predicate, side, &branch, &copied, &captures));
-        Node index;
-        index.name = graph_.node(merge).name + "/value_index";
-        index.op = FindOp("Const");
-        index.attrs.Set("dtype", DType::kInt32);
-        index.attrs.Set("value", Tensor::Scalar<int32_t>(DType::kInt32, input));
-        branch.graph.outputs.push_back({branch.graph.Add(std::move(index)), 0});
-      }
+      std::vector<ValueRef> wanted;
+      for (int merge : group) wanted.push_back(graph_.node(merge).inputs[MergeInput(merge, side)]);
+      CopyBranch(wanted, info.predicate, &branches[side], &captures);
+      AddValueIndexes(group, side, &branches[side].graph);
     }
     Node node;
     node.name = graph_.node(group.front()).name;
@@ -224,19 +235,32 @@ class Structurer {
     for (const ValueRef& capture : captures) node.inputs.push_back(capture);
     for (bool side : {true, false}) {
       for (const ValueRef& capture : captures) {
-        auto [found, fresh] = branches[side].captured.emplace(capture, -1);
-        if (fresh) {
-          Node input;
-          input.name = TensorNameOf(graph_.node(capture.node).name, capture.output);
-          input.op = FindOp("Input");
-          found->second = branches[side].graph.Add(std::move(input));
-        }
-        branches[side].graph.inputs.push_back(found->second);
+        const int input = Capture(capture, &branches[side]);
+        branches[side].graph.inputs.push_back(input);
       }
       node.subgraphs.push_back(std::make_shared<const Graph>(std::move(branches[side].graph)));
     }
     node.num_outputs = static_cast<int>(2 * group.size());
     return Splice(group, std::move(node));
+  }
+
+  int MergeInput(int merge, bool side) const {
+    return side ? merges_.at(merge).true_input : 1 - merges_.at(merge).true_input;
+  }
+
+  // Outputs of a branch: value and index of each Merge in turn.
+  void AddValueIndexes(const std::vector<int>& group, bool side, Graph* branch) const {
+    std::vector<ValueRef> outputs;
+    for (size_t k = 0; k < group.size(); ++k) {
+      Node index;
+      index.name = graph_.node(group[k]).name + "/value_index";
+      index.op = FindOp("Const");
+      index.attrs.Set("dtype", DType::kInt32);
+      index.attrs.Set("value", Tensor::Scalar<int32_t>(DType::kInt32, MergeInput(group[k], side)));
+      outputs.push_back(branch->outputs[k]);
+      outputs.push_back({branch->Add(std::move(index)), 0});
+    }
+    branch->outputs = std::move(outputs);
   }
 
   // The first Merge's place becomes the If; uses of the others are sent there.

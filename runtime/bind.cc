@@ -1,0 +1,390 @@
+// CompiledSignature -> Plan: shapes made concrete, steps chosen, memory placed.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "runtime/analyze.h"
+#include "runtime/evaluate.h"
+#include "runtime/memory_plan.h"
+#include "runtime/plan.h"
+
+namespace floe {
+
+class Binder {
+ public:
+  // `why_not_rows`: why rows were not left open, where they could have been.
+  Binder(const CompiledSignature& signature, const Analysis& analysis, bool rows, std::string why_not_rows = "")
+      : why_not_rows_(std::move(why_not_rows)), signature_(signature), graph_(signature.graph()), analysis_(analysis), plan_(new Plan()) {
+    plan_->signature_ = signature.shared_from_this();
+    plan_->has_rows_ = rows;
+  }
+
+  std::shared_ptr<const Plan> Run() {
+    MakeSlots();
+    FindNeeded();
+    for (int i = 0; i < graph_.size(); ++i) MakeStep(i);
+    for (int input : graph_.inputs) {
+      plan_->input_slots_.push_back(SlotOf({input, 0}));
+      plan_->input_types_.push_back(TypeOf({input, 0}));
+    }
+    for (const ValueRef& out : graph_.outputs) {
+      plan_->output_slots_.push_back(SlotOf(out));
+      plan_->output_types_.push_back(TypeOf(out));
+    }
+    FindLifetimes();
+    PlaceMemory();
+    IndexInputs();
+    ExplainBatching();
+    return plan_;
+  }
+
+ private:
+  const TensorType& TypeOf(ValueRef ref) const { return analysis_.at(ref).type; }
+  int SlotOf(ValueRef ref) const { return first_slot_[ref.node] + ref.output; }
+  Slot& slot(int i) { return plan_->slots_[i]; }
+  int Root(int i) const { return plan_->slots_[i].root; }
+
+  void MakeSlots() {
+    for (int i = 0; i < graph_.size(); ++i) {
+      first_slot_.push_back(static_cast<int>(plan_->slots_.size()));
+      for (const ValueInfo& value : analysis_.values[i]) {
+        Slot s;
+        s.type = value.type;
+        s.root = static_cast<int>(plan_->slots_.size());
+        if (value.has_constant()) {
+          s.home = Slot::Home::kConstant;
+          s.constant = value.constant;
+        } else if (graph_.node(i).op->name == "Input") {
+          s.home = Slot::Home::kInput;
+        }
+        plan_->slots_.push_back(std::move(s));
+      }
+    }
+  }
+
+  // True when input k of the node need not be computed: inference has read it already.
+  bool OnlyShapes(const Node& node, size_t k) const {
+    return k < 64 && (node.op->shape_inputs >> k & 1) != 0 && analysis_.at(node.inputs[k]).constant.valid();
+  }
+
+  void FindNeeded() {
+    needed_.assign(graph_.size(), false);
+    for (const ValueRef& out : graph_.outputs) needed_[out.node] = true;
+    for (int i = graph_.size() - 1; i >= 0; --i) {
+      if (!needed_[i] || !DoesWork(i)) continue;
+      const Node& node = graph_.node(i);
+      for (size_t k = 0; k < node.inputs.size(); ++k) {
+        if (!OnlyShapes(node, k)) needed_[node.inputs[k].node] = true;
+      }
+    }
+  }
+
+  // Inputs, constants and values already known do not.
+  bool DoesWork(int i) const {
+    const std::vector<ValueInfo>& values = analysis_.values[i];
+    if (graph_.node(i).op->name == "Input" || graph_.node(i).op->name == "Const" || values.empty()) return false;
+    return !std::all_of(values.begin(), values.end(), [](const ValueInfo& v) { return v.has_constant(); });
+  }
+
+  static bool IsStatic(const TensorType& type) { return type.shape.known() && type.shape.elements().known() && DTypeSize(type.dtype) != 0; }
+
+  void MakeStep(int i) {
+    if (!needed_[i] || !DoesWork(i)) return;
+    const Node& node = graph_.node(i);
+    Step step;
+    step.node = i;
+    step.kernel = signature_.kernels_[i].get();
+    if (!signature_.branches_[i].empty()) step.branches = &signature_.branches_[i];
+    for (const ValueRef& in : node.inputs) {
+      step.inputs.push_back(SlotOf(in));
+      if (slot(Root(SlotOf(in))).home == Slot::Home::kDynamic) step.dynamic = true;
+    }
+    bool fixed_alias = node.op->alias && !step.dynamic;
+    for (int k = 0; k < static_cast<int>(analysis_.values[i].size()); ++k) {
+      const int s = SlotOf({i, k});
+      step.outputs.push_back(s);
+      if (slot(s).home == Slot::Home::kConstant) {  // of a node with other outputs to compute: written anyway
+        slot(s).constant = Tensor();
+      }
+      const bool fixed = IsStatic(slot(s).type);
+      slot(s).home = fixed ? Slot::Home::kArena : Slot::Home::kDynamic;
+      if (!fixed) step.dynamic = true;
+      fixed_alias = fixed_alias && fixed;
+    }
+    plan_->has_dynamic_ |= step.dynamic;
+    if (fixed_alias) {
+      const int from = step.inputs[0];
+      slot(step.outputs[0]).root = Root(from);
+      slot(step.outputs[0]).home = slot(from).home;
+      slot(step.outputs[0]).constant = slot(from).constant;
+      return;
+    }
+    step.first_arg = plan_->args_;
+    plan_->args_ += static_cast<int>(step.inputs.size() + step.outputs.size());
+    plan_->steps_.push_back(std::move(step));
+  }
+
+  struct Lifetime {
+    int first = INT32_MAX, last = -1;
+    void Cover(int step) {
+      first = std::min(first, step);
+      last = std::max(last, step);
+    }
+  };
+
+  void FindLifetimes() {
+    lifetimes_.assign(plan_->slots_.size(), {});
+    const int end = static_cast<int>(plan_->steps_.size());
+    for (int s = 0; s < end; ++s) {
+      const Step& step = plan_->steps_[s];
+      for (int in : step.inputs) lifetimes_[Root(in)].Cover(s);
+      for (int out : step.outputs) lifetimes_[Root(out)].Cover(s);
+    }
+    // Inputs stay whole, so that a prepared context may run again; outputs are read afterwards.
+    for (int in : plan_->input_slots_) {
+      lifetimes_[in].Cover(-1);
+      lifetimes_[in].Cover(end);
+    }
+    for (int out : plan_->output_slots_) lifetimes_[Root(out)].Cover(end);
+    for (int s = 0; s < end; ++s) ReuseInput(s);
+  }
+
+  // An element-wise step writes over its first input when nobody reads that again.
+  void ReuseInput(int s) {
+    const Step& step = plan_->steps_[s];
+    const Node& node = graph_.node(step.node);
+    if (!node.op->in_place || step.dynamic || step.outputs.size() != 1) return;
+    const int from = Root(step.inputs[0]), to = step.outputs[0];
+    if (slot(from).home != Slot::Home::kArena || slot(to).home != Slot::Home::kArena || lifetimes_[from].last != s) return;
+    if (Bytes(slot(step.inputs[0]).type) != Bytes(slot(to).type) || Bytes(slot(from).type) != Bytes(slot(to).type)) return;
+    if (std::count_if(step.inputs.begin(), step.inputs.end(), [&](int in) { return Root(in) == from; }) != 1) return;
+    for (Slot& other : plan_->slots_) {
+      if (other.root == to) other.root = from;
+    }
+    lifetimes_[from].last = lifetimes_[to].last;
+  }
+
+  static std::pair<int64_t, int64_t> Bytes(const TensorType& type) {
+    const Dim bytes = type.shape.elements() * Dim(static_cast<int64_t>(DTypeSize(type.dtype)));
+    return {bytes.base(), bytes.per_row()};
+  }
+
+  // Blocks whose size has rows live in a region of their own that scales with rows; the others in front of it.
+  void PlaceMemory() {
+    std::vector<Block> fixed, growing;
+    std::vector<AffineBytes*> fixed_at, growing_at;
+    const auto add = [&](std::pair<int64_t, int64_t> bytes, int first, int last, AffineBytes* at) {
+      const bool grows = bytes.second != 0;
+      Block block;
+      // base + per_row * rows <= (base + per_row) * rows, as rows >= 1.
+      block.bytes = std::max<int64_t>(bytes.first, 0) + bytes.second;
+      block.first = first;
+      block.last = last;
+      (grows ? growing : fixed).push_back(block);
+      (grows ? growing_at : fixed_at).push_back(at);
+    };
+    for (size_t i = 0; i < plan_->slots_.size(); ++i) {
+      Slot& s = plan_->slots_[i];
+      const bool own = s.root == static_cast<int>(i) && (s.home == Slot::Home::kArena || s.home == Slot::Home::kInput);
+      if (own && IsStatic(s.type) && lifetimes_[i].last >= 0) add(Bytes(s.type), lifetimes_[i].first, lifetimes_[i].last, &s.offset);
+    }
+    for (size_t i = 0; i < plan_->steps_.size(); ++i) {
+      Step& step = plan_->steps_[i];
+      FindScratch(&step);
+      if (step.scratch_bytes.base + step.scratch_bytes.per_row > 0) {
+        add({step.scratch_bytes.base, step.scratch_bytes.per_row}, static_cast<int>(i), static_cast<int>(i), &step.scratch_offset);
+      }
+    }
+    plan_->arena_base_ = PlaceBlocks(&fixed);
+    plan_->arena_per_row_ = PlaceBlocks(&growing);
+    for (size_t i = 0; i < fixed.size(); ++i) *fixed_at[i] = {fixed[i].offset, 0};
+    for (size_t i = 0; i < growing.size(); ++i) *growing_at[i] = {plan_->arena_base_, growing[i].offset};
+  }
+
+  void FindScratch(Step* step) const {
+    if (step->dynamic || step->kernel == nullptr) return;
+    const auto at = [&](int64_t rows) {
+      std::vector<Shape> in, out;
+      for (int s : step->inputs) in.push_back(plan_->slots_[s].type.shape.At(rows));
+      for (int s : step->outputs) out.push_back(plan_->slots_[s].type.shape.At(rows));
+      return step->kernel->ScratchBytes(in, out);
+    };
+    const int64_t one = at(1);
+    const int64_t per_row = plan_->has_rows_ ? at(2) - one : 0;
+    step->scratch_bytes = {one - per_row, per_row};
+  }
+
+  void IndexInputs() {
+    for (int input : plan_->input_slots_) {
+      std::vector<int> views, args;
+      for (size_t i = 0; i < plan_->slots_.size(); ++i) {
+        if (Root(static_cast<int>(i)) == input) views.push_back(static_cast<int>(i));
+      }
+      for (const Step& step : plan_->steps_) {
+        for (size_t k = 0; k < step.inputs.size(); ++k) {
+          if (Root(step.inputs[k]) == input) args.push_back(step.first_arg + static_cast<int>(k));
+        }
+      }
+      plan_->input_views_.push_back(std::move(views));
+      plan_->input_args_.push_back(std::move(args));
+    }
+  }
+
+  void ExplainBatching() {
+    std::string& why = plan_->why_not_batchable_;
+    if (!plan_->has_rows_) {
+      why = why_not_rows_.empty() ? "no input has an open first dimension" : why_not_rows_;
+      return;
+    }
+    for (size_t k = 0; k < graph_.outputs.size() && why.empty(); ++k) {
+      const ValueRef out = graph_.outputs[k];
+      const std::string name = absl::StrCat("output '", signature_.signature().outputs[k].key, "'");
+      const SymShape& shape = TypeOf(out).shape;
+      const RowMark mark = analysis_.marks[out.node];
+      if (mark == RowMark::kConstant) {
+        why = absl::StrCat(name, " has no rows: it is the same for every request");
+      } else if (mark != RowMark::kRows) {
+        why = absl::StrCat(name, mark == RowMark::kMixed ? " mixes rows" : " cannot be proved row-wise", Where(out.node));
+      } else if (!shape.rank_known() || shape.rank() == 0 || shape.dim(0) != Dim::Rows()) {
+        why = absl::StrCat(name, " has shape ", shape.ToString(), ", whose first dimension is not the request's rows");
+      }
+    }
+  }
+
+  std::string Where(int output) const {
+    const int culprit = analysis_.culprit[output];
+    if (culprit < 0) return "";
+    const Node& node = graph_.node(culprit);
+    if (!analysis_.subgraph_culprit[culprit].empty()) return absl::StrCat(" at node '", analysis_.subgraph_culprit[culprit], "' in a branch of '", node.name, "'");
+    return absl::StrCat(" at node '", node.name, "' (", node.op->name, ")");
+  }
+
+  const std::string why_not_rows_;
+  const CompiledSignature& signature_;
+  const Graph& graph_;
+  const Analysis& analysis_;
+  std::shared_ptr<Plan> plan_;
+  std::vector<int> first_slot_;
+  std::vector<bool> needed_;
+  std::vector<Lifetime> lifetimes_;
+};
+
+double Plan::Flops(int64_t rows) const {
+  double total = 0;
+  const Graph& graph = signature_->graph();
+  for (const Step& step : steps_) {
+    const Node& node = graph.node(step.node);
+    if (step.dynamic) continue;
+    Types in, out;
+    for (int s : step.inputs) in.push_back(slots_[s].type);
+    for (int s : step.outputs) out.push_back(slots_[s].type);
+    total += node.op->flops != nullptr ? node.op->flops(node, in, out, rows) : static_cast<double>(out.empty() ? 0 : out[0].shape.elements().At(rows));
+  }
+  return total;
+}
+
+bool PlanKey::operator<(const PlanKey& o) const {
+  if (rows != o.rows) return rows < o.rows;
+  return std::lexicographical_compare(shapes.begin(), shapes.end(), o.shapes.begin(), o.shapes.end(), [](const Shape& a, const Shape& b) {
+    return std::lexicographical_compare(a.dims().begin(), a.dims().end(), b.dims().begin(), b.dims().end());
+  });
+}
+
+std::shared_ptr<const Plan> CompiledSignature::FindPlan(const PlanKey& key) const {
+  MutexLock lock(mutex_);
+  const auto found = index_.find(key);
+  if (found == index_.end()) return nullptr;
+  plans_.splice(plans_.begin(), plans_, found->second);
+  return found->second->plan;
+}
+
+void CompiledSignature::KeepPlan(const PlanKey& key, std::shared_ptr<const Plan> plan) const {
+  std::list<Cached> dropped;  // freed after the lock
+  MutexLock lock(mutex_);
+  if (index_.count(key) != 0) return;
+  plans_.push_front({key, std::move(plan)});
+  index_[key] = plans_.begin();
+  while (plans_.size() > options_.max_plans) {
+    index_.erase(plans_.back().key);
+    dropped.splice(dropped.begin(), plans_, std::prev(plans_.end()));
+  }
+}
+
+absl::Status CompiledSignature::CheckShapes(absl::Span<const Shape> shapes) const {
+  if (shapes.size() != signature_.inputs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("got ", shapes.size(), " inputs, the signature has ", signature_.inputs.size()));
+  }
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const SymShape& wanted = signature_.inputs[i].type.shape;
+    if (!wanted.rank_known()) continue;
+    bool fits = shapes[i].rank() == wanted.rank();
+    for (int axis = 0; fits && axis < wanted.rank(); ++axis) fits = !wanted.dim(axis).known() || wanted.dim(axis) == Dim(shapes[i].dim(axis));
+    if (!fits) {
+      return absl::InvalidArgumentError(absl::StrCat("input '", signature_.inputs[i].key, "' has shape ", shapes[i].ToString(), ", the model takes ", wanted.ToString()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::Bind(absl::Span<const Shape> shapes) const {
+  FLOE_RETURN_IF_ERROR(CheckShapes(shapes));
+  // Rows may stay open when all inputs that have rows have equally many.
+  int64_t rows = -1;
+  bool open = false, equal = true;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (!input_has_rows_[i] || shapes[i].rank() == 0) continue;
+    equal = equal && (!open || shapes[i].dim(0) == rows);
+    rows = shapes[i].dim(0);
+    open = true;
+  }
+  if (!open) return BindConcrete(shapes, "");
+  if (!equal) return BindConcrete(shapes, "the inputs disagree in their first dimension");
+
+  PlanKey key;
+  std::vector<ValueInfo> inputs;
+  std::vector<RowMark> marks;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const bool has_rows = input_has_rows_[i] && shapes[i].rank() > 0;
+    key.shapes.emplace_back(has_rows ? shapes[i].dims().subspan(1) : shapes[i].dims());
+  }
+  std::shared_ptr<const Plan> plan = FindPlan(key);
+  if (plan == nullptr) {
+    const PlanKey concrete{std::vector<Shape>(shapes.begin(), shapes.end()), false};
+    if (std::shared_ptr<const Plan> found = FindPlan(concrete)) return found;
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      const bool has_rows = input_has_rows_[i] && shapes[i].rank() > 0;
+      SymShape shape(shapes[i]);
+      if (has_rows) shape.set_dim(0, Dim::Rows());
+      inputs.push_back({TensorType{signature_.inputs[i].type.dtype, shape}, {}, {}});
+      marks.push_back(has_rows ? RowMark::kRows : RowMark::kConstant);
+    }
+    const auto analysis = Analyze(graph_, inputs, marks, options_.kernels);
+    // Shapes that only fit a given number of rows are an answer too: such a signature runs unbatched.
+    if (!analysis.ok()) return BindConcrete(shapes, std::string(analysis.status().message()));
+    plan = Binder(*this, *analysis, true).Run();
+    KeepPlan(key, plan);
+  }
+  if (plan->batchable() || !plan->has_dynamic_steps()) return plan;
+  return BindConcrete(shapes, plan->why_not_batchable());
+}
+
+absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::BindConcrete(absl::Span<const Shape> shapes, const std::string& why_not_rows) const {
+  PlanKey key;
+  key.rows = false;
+  key.shapes.assign(shapes.begin(), shapes.end());
+  if (std::shared_ptr<const Plan> found = FindPlan(key)) return found;
+  std::vector<ValueInfo> inputs;
+  for (size_t i = 0; i < shapes.size(); ++i) inputs.push_back({TensorType{signature_.inputs[i].type.dtype, SymShape(shapes[i])}, {}, {}});
+  const std::vector<RowMark> marks(shapes.size(), RowMark::kUnknown);
+  absl::StatusOr<Analysis> analysis = Analyze(graph_, inputs, marks, options_.kernels);
+  if (!analysis.ok()) {
+    std::string came;
+    for (size_t i = 0; i < shapes.size(); ++i) absl::StrAppend(&came, i == 0 ? "" : ", ", "'", signature_.inputs[i].key, "' ", shapes[i].ToString());
+    return Annotate(analysis.status(), absl::StrCat("inputs ", came, " do not fit the model"));
+  }
+  std::shared_ptr<const Plan> plan = Binder(*this, *analysis, false, why_not_rows).Run();
+  KeepPlan(key, plan);
+  return plan;
+}
+
+}  // namespace floe

@@ -1,0 +1,46 @@
+// What a bound plan is made of.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/kernel.h"
+#include "model/graph.h"
+
+namespace floe {
+
+class CompiledSignature;
+
+// bytes = base + per_row * rows.
+struct AffineBytes {
+  int64_t base = 0, per_row = 0;
+  int64_t At(int64_t rows) const { return base + per_row * rows; }
+};
+
+// Where one value lives during a run.
+struct Slot {
+  enum class Home : uint8_t {
+    kNone,      // never computed: only its type matters
+    kInput,     // the caller's
+    kConstant,  // the plan's
+    kArena,     // at `offset`
+    kDynamic,   // its size is known only during the run; from the context's pool
+  };
+  TensorType type;
+  Home home = Home::kNone;
+  int root = -1;       // the slot whose bytes these are; itself when its own
+  AffineBytes offset;  // of an arena root: in the fixed region, or (per_row != 0) in the region that grows with rows
+  Tensor constant;
+};
+
+struct Step {
+  int node = -1;                   // in the compiled signature's graph
+  const Kernel* kernel = nullptr;  // null: an alias of unknown shape, or an If
+  const std::vector<std::shared_ptr<const CompiledSignature>>* branches = nullptr;  // of an If
+  std::vector<int> inputs, outputs;  // slots
+  int first_arg = 0;                 // of the frame's argument views: inputs, then outputs
+  bool dynamic = false;              // shapes are settled during the run
+  AffineBytes scratch_bytes, scratch_offset;
+};
+
+}  // namespace floe
