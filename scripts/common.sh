@@ -20,10 +20,10 @@ install_deps_and_step_down() {
 
 # configure PRESET [CMAKE-ARGUMENT...]: configures build/PRESET; its output is shown only when it fails.
 configure() {
-  local preset=$1; shift
-  (cd "$root" && cmake --preset "$preset" "$@" >"/tmp/floe-cmake-$$.log" 2>&1) ||
-    { cat "/tmp/floe-cmake-$$.log"; rm -f "/tmp/floe-cmake-$$.log"; return 1; }
-  rm -f "/tmp/floe-cmake-$$.log"
+  local log
+  log=$(mktemp)
+  cmake --preset "$@" >"$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; return 1; }
+  rm -f "$log"
 }
 
 # A TCP port on which nothing listens right now.

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Fails when a file includes what its folder may not know.
+
+    scripts/check_includes.py [ROOT]
+
+The rules are the house's directions: no arrow goes up. A folder is looked up by its longest prefix below.
+"""
+import os
+import re
+import sys
+
+# Folder -> the folders of this repository it may include (itself is always allowed).
+ALLOWED = {
+    "base": [],
+    "proto": [],
+    "model": ["base"],
+    "model/ops": ["model", "base"],
+    "model/import": ["model", "base", "proto"],
+    "kernels": ["kernels/cpu", "model", "base"],
+    "kernels/cpu": ["kernels", "model", "base"],
+    "runtime": ["runtime/passes", "kernels", "model", "base"],
+    "runtime/passes": ["runtime", "kernels", "model", "base"],
+    "config": ["base", "proto"],
+    "server/batching": ["runtime", "kernels", "model", "base", "config"],
+    "server/registry": ["server/batching", "server/health", "runtime", "kernels", "model", "model/import", "base", "config"],
+    "server/health": ["server/batching", "server/registry", "runtime", "kernels", "model", "base"],
+    "server/api": ["server/batching", "server/registry", "server/health", "runtime", "kernels", "model", "model/import",
+                   "base", "config", "proto"],
+    "server/transport": ["server/api", "server/health", "base", "config"],
+    "server/transport/grpcpp": ["server/transport", "server/api", "server/health", "base", "config"],
+    "server": ["server/*", "runtime", "kernels", "model", "model/import", "base", "config", "proto"],
+    "cli": ["runtime", "runtime/passes", "kernels", "model", "model/import", "model/ops", "base", "config", "proto"],
+    "bench": ["*"],
+    "tests": ["*"],
+    "examples": ["proto"],
+}
+# Tests may drive what stands above their subject.
+TEST_EXTRA = {
+    "runtime": ["model/import", "proto"],
+    "runtime/passes": ["model/import", "proto"],
+    "kernels": ["runtime"],
+    "kernels/cpu": ["runtime"],
+    "server/batching": ["server/*", "model/import"],
+    "server/registry": ["server/*"],
+    "server/health": ["server/*"],
+    "server/transport/grpcpp": ["server/*", "runtime", "model", "model/import", "proto"],
+}
+# An outside library -> who may include it.
+LIBRARIES = {
+    r"grpcpp/|grpc/": ["server/transport/grpcpp", "cli", "bench", "tests", "examples"],
+    r"hwy/": ["kernels", "bench", "tests"],
+    r"yaml-cpp/": ["config"],
+    r"CLI/": ["cli", "server/main.cc", "server/flags", "bench", "examples", "tests"],
+    r"systemd/": ["server"],
+    r"google/protobuf/": ["proto", "model/import", "server/api", "server/transport/grpcpp", "cli", "examples", "tests", "bench", "config"],
+}
+GENERATED = re.compile(r"^(tensorflow|tensorflow_serving|grpc/health|grpc/reflection|kserve)/.*\.pb\.h$")
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
+
+
+def rule_of(path, table):
+    """The longest key of `table` that is `path` or a folder above it."""
+    parts = path.split("/")
+    for n in range(len(parts), 0, -1):
+        if (key := "/".join(parts[:n])) in table:
+            return key
+    return None
+
+
+def covers(allowed, folder):
+    return any(a == "*" or a == folder or (a.endswith("/*") and folder.startswith(a[:-1])) or
+               (folder.startswith(a + "/") and rule_of(folder, ALLOWED) == a) for a in allowed)
+
+
+def check(path, included):
+    """Why `path` may not include `included`, or None."""
+    mine = rule_of(os.path.dirname(path), ALLOWED)
+    if mine is None:
+        return f"no rule for the folder {os.path.dirname(path)}/; add one to scripts/check_includes.py"
+    allowed = [mine] + ALLOWED[mine]
+    # Headers that only tests use have a name that says so.
+    if re.search(r"_test(_util)?\.(cc|h)$", path):
+        allowed += TEST_EXTRA.get(mine, [])
+    if GENERATED.match(included):
+        return None if covers(allowed, "proto") else f"{mine}/ may not know the wire formats"
+    for pattern, users in LIBRARIES.items():
+        if re.match(pattern, included) and not any(path == u or path.startswith(u + ("" if "." in u else "/")) or
+                                                   path.startswith(u + ".") for u in users):
+            return f"only {', '.join(users)} may"
+    theirs = rule_of(os.path.dirname(included), ALLOWED)
+    if theirs is None or covers(allowed, theirs):
+        return None
+    return f"{mine}/ may include only {', '.join(allowed)}"
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    bad = files = 0
+    for top in sorted({folder.split("/")[0] for folder in ALLOWED}):
+        for folder, _, names in os.walk(os.path.join(root, top)):
+            for name in sorted(names):
+                if not name.endswith((".h", ".cc", ".cu", ".cuh")):
+                    continue
+                path = os.path.relpath(os.path.join(folder, name), root)
+                text = open(os.path.join(root, path), encoding="utf-8").read()
+                files += 1
+                for match in INCLUDE.finditer(text):
+                    if why := check(path, match.group(1)):
+                        line = text.count("\n", 0, match.start(1)) + 1
+                        print(f"{path}:{line}: includes {match.group(1)}: {why}")
+                        bad += 1
+    print(f"{files} files, {bad} wrong includes")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

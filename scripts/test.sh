@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Builds floe and runs its tests.
+#
+#   scripts/test.sh [--ci] [--full] [--offline]
+#
+#   (nothing)    Release build and all tests, those in Python included
+#   --ci         also sanitizers, static checks, every instruction set, installation and the systemd unit
+#   --full       with --ci: static checks look at all files, not only at changed ones
+#   --offline    nothing is downloaded: packages must be there; Python tests are skipped without their environment
+#
+# Prints each stage's time, and at last the line "N passed, N failed, N skipped". Exit status 0: nothing failed.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+ci= full= offline=
+for argument in "$@"; do
+  case "$argument" in
+    --ci) ci=1 ;;
+    --full) full=1 ;;
+    --offline) offline=1; export FLOE_OFFLINE=1 ;;
+    *) sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+  esac
+done
+[ -n "$offline" ] || install_deps_and_step_down all "$@"
+git() { command git -c safe.directory="$root" "$@"; }
+
+results=()    # folders for scripts/test_report.py
+checks=()     # "passed NAME" or "failed NAME", of stages that are one check each
+times=()
+stage_start=
+begin() { say "$1"; stage=$1; stage_start=$SECONDS; }
+end() { times+=("$(printf '%4d s  %s' $((SECONDS - stage_start)) "$stage")"); echo "-- $stage: $((SECONDS - stage_start)) s"; }
+
+# check NAME COMMAND...: a stage that is one check.
+check() {
+  local name=$1; shift
+  begin "$name"
+  if "$@"; then checks+=("passed $name"); else checks+=("failed $name"); echo "-- $name FAILED"; fi
+  end
+}
+
+# run_tests NAME BUILD CTEST-ARGUMENT...: a stage that runs tests, each of which counts.
+run_tests() {
+  local name=$1 build=$2; shift 2
+  local folder="$root/build/test-results/$name/results"
+  rm -rf "$folder"; mkdir -p "$folder"
+  begin "tests: $name"
+  GTEST_OUTPUT="xml:$folder/" FLOE_TEST_RESULTS="$folder" \
+    ctest --test-dir "$build" --output-on-failure --output-junit "$folder/ctest.xml" --timeout 1200 \
+      --parallel "$(nproc)" "$@" || true  # the report judges
+  results+=("$folder")
+  end
+}
+
+build() { configure "$@" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON && ninja -C "build/$1"; }
+
+# Files that differ from the commit this work started from, one a line; empty where that is unknown.
+changed_files() {
+  local base head
+  head=$(git rev-parse -q --verify HEAD 2>/dev/null) || return 0
+  base=$(git merge-base HEAD origin/HEAD 2>/dev/null || git merge-base HEAD origin/main 2>/dev/null || true)
+  [ -n "$base" ] && [ "$base" != "$head" ] || base=$(git rev-parse -q --verify HEAD~1 2>/dev/null) || return 0
+  { git diff --name-only --diff-filter=d "$base" -- '*.cc' '*.h'
+    git ls-files --others --exclude-standard -- '*.cc' '*.h'; } | sort -u
+}
+
+static_checks() {
+  local files=()
+  if [ -z "$full" ]; then
+    mapfile -t files < <(changed_files)
+    if [ ${#files[@]} = 0 ]; then
+      git rev-parse -q --verify HEAD~1 >/dev/null 2>&1 && { echo "no source changed"; return 0; }
+    fi
+  fi
+  check clang-format scripts/check_clang.py format "${files[@]}"
+  check clang-tidy scripts/check_clang.py tidy build/release "${files[@]}"
+}
+
+install_and_unit() {
+  local dest code=0
+  dest=$(mktemp -d)
+  DESTDIR=$dest cmake --install build/release --prefix /usr >/dev/null || code=1
+  for file in usr/bin/floed usr/bin/floectl etc/floe/floe.yaml usr/lib/systemd/system/floed.service; do
+    [ -e "$dest/$file" ] || { echo "not installed: /$file"; code=1; }
+  done
+  # verify looks for the program where the unit says: in the staged tree, for this one.
+  sed "s|^ExecStart=|&$dest|" "$dest/usr/lib/systemd/system/floed.service" >"$dest/floed.service" || code=1
+  systemd-analyze verify "$dest/floed.service" || code=1
+  systemd-analyze security --offline=yes --threshold=20 --no-pager "$dest/usr/lib/systemd/system/floed.service" \
+    >"$dest/security" || { cat "$dest/security"; code=1; }
+  tail -1 "$dest/security"
+  rm -rf "$dest"
+  return $code
+}
+
+check "build release" build release
+run_tests release build/release
+if [ -n "$ci" ]; then
+  check "include directions" scripts/check_includes.py
+  check "file and function sizes" scripts/check_sizes.py
+  static_checks
+  check "clang thread safety" scripts/check_clang.py thread-safety build/release
+  for isa in scalar sse4 avx2 avx512; do
+    FLOE_FORCE_ISA=$isa run_tests "isa-$isa" build/release -R '^kernels$'
+  done
+  check "install and systemd unit" install_and_unit
+  check "build asan-ubsan" build asan-ubsan
+  run_tests asan-ubsan build/asan-ubsan -LE load
+  check "build tsan" build tsan
+  run_tests tsan build/tsan -L nogrpc
+fi
+
+say "times"
+printf '%s\n' "${times[@]}"
+say "totals"
+printf '%s\n' "${checks[@]}" | scripts/test_report.py "${results[@]}"
