@@ -38,7 +38,7 @@ struct GemmTask {
   GemmRows a;
   GemmRuns runs;
   const float* b = nullptr;     // packed, aligned
-  const float* bias = nullptr;  // PaddedColumns(n) floats, or null
+  const float* bias = nullptr;  // PaddedColumns(n) readable floats, or null
   int64_t n = 0;                // columns of C
   float* c = nullptr;
   int64_t ldc = 0;  // floats from one row of C to the next

@@ -1,0 +1,215 @@
+#include "kernels/cpu/conv.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/gemm_operands.h"
+
+namespace floe::kernels {
+
+ConvSizes::ConvSizes(const ops::ConvWindow& window, const Shape& input, const Shape& filter, const Shape& output)
+    : images(input.dim(0)),
+      in_h(input.dim(window.axis(0))),
+      in_w(input.dim(window.axis(1))),
+      in_c(input.dim(window.channel_axis())),
+      kernel_h(filter.dim(0)),
+      kernel_w(filter.dim(1)),
+      filter_in(filter.dim(2)),
+      filter_out(filter.dim(3)),
+      out_h(output.dim(window.axis(0))),
+      out_w(output.dim(window.axis(1))),
+      out_c(output.dim(window.channel_axis())),
+      stride_h(window.stride[0]),
+      stride_w(window.stride[1]),
+      dilation_h(window.dilation[0]),
+      dilation_w(window.dilation[1]),
+      channels_first(window.channels_first) {
+  const int64_t span_h = window.Span(0, kernel_h), span_w = window.Span(1, kernel_w);
+  pad_top = ops::PadLow(in_h, out_h, span_h, stride_h, window.pads[0]);
+  pad_left = ops::PadLow(in_w, out_w, span_w, stride_w, window.pads[1]);
+  padded_h = std::max(pad_top + in_h, (out_h - 1) * stride_h + span_h);
+  padded_w = std::max(pad_left + in_w, (out_w - 1) * stride_w + span_w);
+}
+
+absl::Status CheckConv(const ConvSizes& s, const KernelContext& ctx, const Epilogue& epilogue, bool depthwise) {
+  const bool channels_fit =
+      depthwise ? s.filter_in == s.in_c && s.out_c == s.in_c * s.filter_out
+                : s.filter_in > 0 && s.in_c % s.filter_in == 0 && s.out_c == s.filter_out &&
+                      (s.in_c == 0 || s.out_c % (s.in_c / s.filter_in) == 0);
+  if (!channels_fit) {
+    return absl::InvalidArgumentError(absl::StrCat("input ", ctx.in(0).shape.ToString(), " does not fit filter ",
+                                                   ctx.in(1).shape.ToString()));
+  }
+  if (epilogue.bias && ctx.inputs.back().elements() != s.out_c) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("bias has ", ctx.inputs.back().elements(), " elements for ", s.out_c, " channels"));
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+// Pixels [0, in_w) of row y of an image as NHWC.
+void CopyRow(const ConvSizes& s, const float* image, int64_t y, float* to) {
+  if (s.channels_first) {
+    TransposeCopy(image + y * s.in_w, s.in_c, s.in_w, s.in_h * s.in_w, to, s.in_c);
+  } else {
+    std::memcpy(to, image + y * s.in_w * s.in_c, s.in_w * s.in_c * sizeof(float));
+  }
+}
+
+constexpr int64_t kRowsPerChunk = 8;
+
+}  // namespace
+
+void PadImage(const ConvSizes& s, const float* image, float* padded, ThreadPool& pool) {
+  const int64_t row_floats = s.padded_w * s.in_c, left = s.pad_left * s.in_c;
+  const int64_t right = row_floats - left - s.in_w * s.in_c;
+  const auto pad_rows = [&](int64_t chunk) {
+    const int64_t end = std::min(s.padded_h, (chunk + 1) * kRowsPerChunk);
+    for (int64_t y = chunk * kRowsPerChunk; y < end; ++y) {
+      float* row = padded + y * row_floats;
+      if (y < s.pad_top || y >= s.pad_top + s.in_h) {
+        std::fill_n(row, row_floats, 0.0f);
+        continue;
+      }
+      std::fill_n(row, left, 0.0f);
+      CopyRow(s, image, y - s.pad_top, row + left);
+      std::fill_n(row + row_floats - right, right, 0.0f);
+    }
+  };
+  pool.ParallelFor((s.padded_h + kRowsPerChunk - 1) / kRowsPerChunk, pad_rows);
+}
+
+const float* PaddedImage(const ConvSizes& s, const float* image, float* scratch, ThreadPool& pool) {
+  if (!s.needs_padding() && !s.channels_first) return image;
+  PadImage(s, image, scratch, pool);
+  return scratch;
+}
+
+int64_t PaddedScratch(const ConvSizes& s) { return s.needs_padding() || s.channels_first ? s.padded_floats() : 0; }
+
+namespace {
+
+// The packed multiplication over image rows read in place: each output pixel is a row of A whose K elements are the
+// contiguous pieces of the input under the filter.
+class NativeConv final : public Kernel {
+ public:
+  NativeConv(const KernelArgs& args, const ops::ConvWindow& window, const Epilogue& epilogue)
+      : window_(window), epilogue_(epilogue), gemm_(PickGemm()), bias_(args, epilogue, gemm_) {
+    if (!args.inputs[1].has_constant()) return;
+    const Shape& filter = args.inputs[1].constant.shape();
+    const SymShape& input = args.inputs[0].type.shape;
+    // Unknown channels are most likely the filter's; Run packs again should that be wrong.
+    const Dim channels = input.rank_known() ? input.dim(window.channel_axis()) : Dim::Unknown();
+    packed_groups_ = channels.concrete() && channels.size() > 0 ? channels.size() / filter.dim(2) : 1;
+    const int64_t k = filter.dim(0) * filter.dim(1) * filter.dim(2), n = filter.dim(3) / packed_groups_;
+    packed_ = AlignedBuffer(packed_groups_ * gemm_.PackedFloats(k, n) * sizeof(float));
+    Pack(args.inputs[1].constant.as<float>(), packed_groups_, k, n, reinterpret_cast<float*>(packed_.data()));
+  }
+
+  int64_t ScratchBytes(absl::Span<const Shape> inputs, absl::Span<const Shape> outputs) const override {
+    const ConvSizes s(window_, inputs[0], inputs[1], outputs[0]);
+    return ScratchPieces::Bytes({bias_.ScratchFloats(s.out_c), PackScratch(s), PaddedScratch(s),
+                                 s.channels_first ? s.out_floats() : 0});
+  }
+  std::string Route() const override { return absl::StrCat("implicit GEMM, ", NativeRoute(gemm_)); }
+
+  absl::Status Run(const KernelContext& ctx) const override {
+    const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
+    FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, false));
+    if (s.images == 0 || s.out_floats() == 0 || s.in_c == 0) return absl::OkStatus();
+    ScratchPieces pieces(ctx.scratch);
+    const float* bias = bias_.Padded(ctx, s.out_c, pieces);
+    const float* weights = Weights(ctx, s, pieces);
+    float* padded = pieces.Floats(PaddedScratch(s));
+    float* channels_last = s.channels_first ? pieces.Floats(s.out_floats()) : nullptr;
+    const float* in = ctx.in(0).as<float>();
+    float* out = ctx.out(0).as<float>();
+    if (IsMatrix(s)) {
+      Multiply(s, in, weights, bias, out, s.images * s.out_pixels(), *ctx.pool);
+      return absl::OkStatus();
+    }
+    // Image by image, so that the scratch does not grow with the batch.
+    for (int64_t i = 0; i < s.images; ++i, in += s.image_floats(), out += s.out_floats()) {
+      const float* image = PaddedImage(s, in, padded, *ctx.pool);
+      Multiply(s, image, weights, bias, s.channels_first ? channels_last : out, s.out_pixels(), *ctx.pool);
+      if (s.channels_first) TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // A filter of one tap over every pixel: all images are one matrix.
+  static bool IsMatrix(const ConvSizes& s) {
+    return s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 && !s.needs_padding() &&
+           !s.channels_first;
+  }
+
+  int64_t PackScratch(const ConvSizes& s) const {
+    const int64_t groups = s.filter_in > 0 ? s.in_c / s.filter_in : 0;
+    if (groups == 0 || groups == packed_groups_) return 0;
+    return groups * PackedBound(gemm_, s.kernel_h * s.kernel_w * s.filter_in, s.out_c / groups);
+  }
+
+  void Pack(const float* filter, int64_t groups, int64_t k, int64_t n, float* packed) const {
+    for (int64_t g = 0; g < groups; ++g) {
+      PackGemm(gemm_, filter + g * n, n * groups, 1, k, n, packed + g * gemm_.PackedFloats(k, n));
+    }
+  }
+
+  const float* Weights(const KernelContext& ctx, const ConvSizes& s, ScratchPieces& pieces) const {
+    const int64_t groups = s.in_c / s.filter_in;
+    if (groups == packed_groups_) return reinterpret_cast<const float*>(packed_.data());
+    float* packed = pieces.Floats(PackScratch(s));
+    Pack(ctx.in(1).as<float>(), groups, s.kernel_h * s.kernel_w * s.filter_in, s.out_c / groups, packed);
+    return packed;
+  }
+
+  void Multiply(const ConvSizes& s, const float* image, const float* weights, const float* bias, float* out,
+                int64_t rows, ThreadPool& pool) const {
+    const int64_t groups = s.in_c / s.filter_in, row_floats = s.padded_w * s.in_c;
+    GemmTask task;
+    task.a = {image, s.out_w, s.stride_w * s.in_c, s.stride_h * row_floats};
+    if (IsMatrix(s)) task.a = {image, INT64_MAX, s.in_c, 0};
+    if (groups == 1 && s.dilation_w == 1) {  // a filter row is one piece of memory
+      task.runs = {s.kernel_w * s.in_c, s.kernel_h, 1, 0, s.dilation_h * row_floats};
+    } else {
+      task.runs = {s.filter_in, s.kernel_h * s.kernel_w, s.kernel_w, s.dilation_w * s.in_c, s.dilation_h * row_floats};
+    }
+    task.n = s.out_c / groups;
+    task.ldc = s.out_c;
+    task.activation = epilogue_.activation;
+    task.alpha = epilogue_.alpha;
+    for (int64_t g = 0; g < groups; ++g) {
+      task.a.base = image + g * s.filter_in;
+      task.b = weights + g * gemm_.PackedFloats(task.runs.k(), task.n);
+      task.bias = bias == nullptr ? nullptr : bias + g * task.n;
+      task.c = out + g * task.n;
+      RunGemm(gemm_, task, rows, pool);
+    }
+  }
+
+  const ops::ConvWindow window_;
+  const Epilogue epilogue_;
+  const GemmKernels gemm_;
+  const BiasOperand bias_;
+  int64_t packed_groups_ = 0;  // 0: not constant
+  AlignedBuffer packed_;
+};
+
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+  FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
+  FLOE_ASSIGN_OR_RETURN(const ops::ConvWindow window, ops::ConvWindowOf(args.node.attrs));
+  if (args.inputs[0].type.dtype != DType::kFloat32 || args.options.gemm == GemmBackend::kReference) {
+    return MakePlainConv(args, window, epilogue, false);
+  }
+  if (args.options.gemm == GemmBackend::kOpenBlas) return MakeBlasConv(args, window, epilogue);
+  return std::make_unique<NativeConv>(args, window, epilogue);
+}
+
+FLOE_REGISTER_KERNEL(Conv2D, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kInt32);
+
+}  // namespace
+}  // namespace floe::kernels

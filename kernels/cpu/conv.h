@@ -1,0 +1,48 @@
+// Conv2D and DepthwiseConv2dNative: what their backends share.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/cpu/activation.h"
+#include "kernels/kernel.h"
+#include "model/ops/conv_window.h"
+
+namespace floe::kernels {
+
+// All sizes of one run. A row and a pixel mean those of one image.
+struct ConvSizes {
+  ConvSizes(const ops::ConvWindow& window, const Shape& input, const Shape& filter, const Shape& output);
+
+  int64_t images, in_h, in_w, in_c;
+  int64_t kernel_h, kernel_w, filter_in, filter_out;  // the filter's four dims
+  int64_t out_h, out_w, out_c;
+  int64_t stride_h, stride_w, dilation_h, dilation_w;
+  int64_t pad_top, pad_left;
+  int64_t padded_h, padded_w;  // the input with the zeros that some tap reads
+  bool channels_first;
+
+  bool needs_padding() const { return padded_h != in_h || padded_w != in_w; }
+  int64_t out_pixels() const { return out_h * out_w; }
+  int64_t image_floats() const { return in_h * in_w * in_c; }
+  int64_t out_floats() const { return out_pixels() * out_c; }
+  int64_t padded_floats() const { return padded_h * padded_w * in_c; }
+};
+
+// INVALID_ARGUMENT when what inference could not know does not fit: filter against channels, bias against outputs.
+absl::Status CheckConv(const ConvSizes& sizes, const KernelContext& ctx, const Epilogue& epilogue, bool depthwise);
+
+// Copies one image (NHWC or NCHW) into a zero-padded NHWC image of padded_h x padded_w.
+void PadImage(const ConvSizes& sizes, const float* image, float* padded, ThreadPool& pool);
+
+// The image as padded NHWC: the image itself when nothing has to be done, else a copy in `scratch`, which needs
+// PaddedScratch floats.
+const float* PaddedImage(const ConvSizes& sizes, const float* image, float* scratch, ThreadPool& pool);
+int64_t PaddedScratch(const ConvSizes& sizes);
+
+std::unique_ptr<Kernel> MakePlainConv(const KernelArgs& args, const ops::ConvWindow& window, const Epilogue& epilogue,
+                                      bool depthwise);
+absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasConv(const KernelArgs& args, const ops::ConvWindow& window,
+                                                     const Epilogue& epilogue);
+
+}  // namespace floe::kernels

@@ -1,0 +1,84 @@
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/plain_sum.h"
+
+namespace floe::kernels {
+namespace {
+
+// Floats from one index of a dim to the next in an NHWC or NCHW image.
+struct Strides {
+  int64_t y, x, c;
+  Strides(bool channels_first, int64_t height, int64_t width, int64_t channels)
+      : y(channels_first ? width : width * channels),
+        x(channels_first ? 1 : channels),
+        c(channels_first ? height * width : 1) {}
+};
+
+// Plain loops over both kinds of convolution, float64 sums for floating types: the oracle.
+template <typename T>
+class PlainConv final : public Kernel {
+ public:
+  PlainConv(const ops::ConvWindow& window, const Epilogue& epilogue, bool depthwise)
+      : window_(window), epilogue_(epilogue), depthwise_(depthwise) {}
+  std::string Route() const override { return "reference"; }
+
+  absl::Status Run(const KernelContext& ctx) const override {
+    const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
+    FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, depthwise_));
+    const Strides out(s.channels_first, s.out_h, s.out_w, s.out_c);
+    const T* bias = epilogue_.bias ? ctx.inputs.back().as<T>() : nullptr;
+    for (int64_t image = 0; image < s.images; ++image) {
+      const T* from = ctx.in(0).as<T>() + image * s.image_floats();
+      T* to = ctx.out(0).as<T>() + image * s.out_floats();
+      for (int64_t y = 0; y < s.out_h; ++y) {
+        for (int64_t x = 0; x < s.out_w; ++x) {
+          for (int64_t c = 0; c < s.out_c; ++c) {
+            to[y * out.y + x * out.x + c * out.c] = PlainFinish(
+                epilogue_, Sum(s, from, ctx.in(1).as<T>(), y, x, c), bias == nullptr ? nullptr : bias + c);
+          }
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  PlainSum<T> Sum(const ConvSizes& s, const T* image, const T* filter, int64_t y, int64_t x, int64_t c) const {
+    const Strides in(s.channels_first, s.in_h, s.in_w, s.in_c);
+    // Input channels [first, first + count) and the filter's index for each.
+    const int64_t groups = depthwise_ || s.filter_in == 0 || s.in_c == 0 ? 1 : s.in_c / s.filter_in;
+    const int64_t count = depthwise_ ? 1 : s.filter_in;
+    const int64_t first = depthwise_ ? c / s.filter_out : c / (s.out_c / groups) * s.filter_in;
+    PlainSum<T> sum = 0;
+    for (int64_t ky = 0; ky < s.kernel_h; ++ky) {
+      const int64_t iy = y * s.stride_h + ky * s.dilation_h - s.pad_top;
+      if (iy < 0 || iy >= s.in_h) continue;
+      for (int64_t kx = 0; kx < s.kernel_w; ++kx) {
+        const int64_t ix = x * s.stride_w + kx * s.dilation_w - s.pad_left;
+        if (ix < 0 || ix >= s.in_w) continue;
+        const T* tap = filter + (ky * s.kernel_w + kx) * s.filter_in * s.filter_out;
+        for (int64_t i = 0; i < count; ++i) {
+          const T weight = depthwise_ ? tap[c] : tap[i * s.filter_out + c];
+          sum += PlainProduct(image[iy * in.y + ix * in.x + (first + i) * in.c], weight);
+        }
+      }
+    }
+    return sum;
+  }
+
+  const ops::ConvWindow window_;
+  const Epilogue epilogue_;
+  const bool depthwise_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakePlainConv(const KernelArgs& args, const ops::ConvWindow& window, const Epilogue& epilogue,
+                                      bool depthwise) {
+  switch (args.inputs[0].type.dtype) {
+    case DType::kFloat64: return std::make_unique<PlainConv<double>>(window, epilogue, depthwise);
+    case DType::kInt32: return std::make_unique<PlainConv<int32_t>>(window, epilogue, depthwise);
+    default: return std::make_unique<PlainConv<float>>(window, epilogue, depthwise);
+  }
+}
+
+}  // namespace floe::kernels

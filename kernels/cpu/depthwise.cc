@@ -1,0 +1,92 @@
+#include "kernels/cpu/depthwise.h"
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/gemm_operands.h"
+#include "kernels/cpu/isa.h"
+
+namespace floe::kernels {
+namespace {
+
+constexpr int64_t kSerialBelow = 50'000;  // multiply-adds
+
+class NativeDepthwise final : public Kernel {
+ public:
+  NativeDepthwise(const ops::ConvWindow& window, const Epilogue& epilogue)
+      : window_(window), epilogue_(epilogue), row_(PickDepthwiseRow()) {}
+
+  int64_t ScratchBytes(absl::Span<const Shape> inputs, absl::Span<const Shape> outputs) const override {
+    const ConvSizes s(window_, inputs[0], inputs[1], outputs[0]);
+    return ScratchPieces::Bytes({ImageScratch(s), s.channels_first ? s.out_floats() : 0});
+  }
+  std::string Route() const override { return absl::StrCat("depthwise ", IsaName()); }
+
+  absl::Status Run(const KernelContext& ctx) const override {
+    const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
+    FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, true));
+    ScratchPieces pieces(ctx.scratch);
+    float* copy = pieces.Floats(ImageScratch(s));
+    float* channels_last = s.channels_first ? pieces.Floats(s.out_floats()) : nullptr;
+    const float* in = ctx.in(0).as<float>();
+    float* out = ctx.out(0).as<float>();
+    DepthwiseTask task{nullptr, ctx.in(1).as<float>(), epilogue_.bias ? ctx.inputs.back().as<float>() : nullptr,
+                       s.in_h, s.in_w, s.out_c, s.kernel_h, s.kernel_w, s.stride_h, s.stride_w, s.dilation_h,
+                       s.dilation_w, s.pad_top, s.pad_left, s.out_w, epilogue_};
+    for (int64_t i = 0; i < s.images; ++i, in += s.image_floats(), out += s.out_floats()) {
+      task.image = in;
+      if (copy != nullptr) {
+        Spread(s, in, copy);
+        task.image = copy;
+      }
+      float* result = s.channels_first ? channels_last : out;
+      RunImage(s, task, result, *ctx.pool);
+      if (s.channels_first) TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static int64_t ImageScratch(const ConvSizes& s) {
+    return s.channels_first || s.filter_out != 1 ? s.in_h * s.in_w * s.out_c : 0;
+  }
+
+  // The image as NHWC with each channel repeated for every output channel made from it.
+  static void Spread(const ConvSizes& s, const float* image, float* to) {
+    const int64_t pixels = s.in_h * s.in_w;
+    const int64_t from_pixel = s.channels_first ? 1 : s.in_c, from_channel = s.channels_first ? pixels : 1;
+    for (int64_t p = 0; p < pixels; ++p) {
+      for (int64_t c = 0; c < s.in_c; ++c) {
+        for (int64_t m = 0; m < s.filter_out; ++m) *to++ = image[p * from_pixel + c * from_channel];
+      }
+    }
+  }
+
+  void RunImage(const ConvSizes& s, const DepthwiseTask& task, float* out, ThreadPool& pool) const {
+    const int64_t row_floats = s.out_w * s.out_c;
+    const bool serial = s.out_floats() * s.kernel_h * s.kernel_w < kSerialBelow;
+    const int64_t chunk = serial ? s.out_h : (s.out_h + 4 * pool.threads() - 1) / (4 * pool.threads());
+    if (chunk == 0) return;
+    pool.ParallelFor((s.out_h + chunk - 1) / chunk, [&](int64_t i) {
+      const int64_t end = (i + 1) * chunk < s.out_h ? (i + 1) * chunk : s.out_h;
+      for (int64_t y = i * chunk; y < end; ++y) row_(task, y, out + y * row_floats);
+    });
+  }
+
+  const ops::ConvWindow window_;
+  const Epilogue epilogue_;
+  const DepthwiseRowFunction row_;
+};
+
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+  FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
+  FLOE_ASSIGN_OR_RETURN(const ops::ConvWindow window, ops::ConvWindowOf(args.node.attrs));
+  if (args.inputs[0].type.dtype != DType::kFloat32 || args.options.gemm == GemmBackend::kReference) {
+    return MakePlainConv(args, window, epilogue, true);
+  }
+  return std::make_unique<NativeDepthwise>(window, epilogue);
+}
+
+FLOE_REGISTER_KERNEL(DepthwiseConv2dNative, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kInt32);
+
+}  // namespace
+}  // namespace floe::kernels

@@ -1,0 +1,51 @@
+#include "kernels/cpu/gemm_operands.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/isa.h"
+
+namespace floe::kernels {
+namespace {
+
+constexpr int64_t kTransposeStep = 16;  // floats of a cache line
+
+void CopyPadded(const float* bias, int64_t n, int64_t padded, float* to) {
+  if (n > 0) std::memcpy(to, bias, n * sizeof(float));
+  std::fill(to + n, to + padded, 0.0f);
+}
+
+}  // namespace
+
+BiasOperand::BiasOperand(const KernelArgs& args, const Epilogue& epilogue, const GemmKernels& kernels)
+    : given_(epilogue.bias), lanes_(kernels.lanes) {
+  if (!given_ || !args.inputs.back().has_constant()) return;
+  const Tensor& bias = args.inputs.back().constant;
+  const int64_t n = bias.elements(), padded = n + kernels.lanes;
+  constant_ = AlignedBuffer(padded * sizeof(float));
+  CopyPadded(bias.as<float>(), n, padded, reinterpret_cast<float*>(constant_.data()));
+}
+
+const float* BiasOperand::Padded(const KernelContext& ctx, int64_t n, ScratchPieces& pieces) const {
+  if (!given_) return nullptr;
+  if (constant_.size() != 0) return reinterpret_cast<const float*>(constant_.data());
+  float* copy = pieces.Floats(n + lanes_);
+  CopyPadded(ctx.inputs.back().as<float>(), n, n + lanes_, copy);
+  return copy;
+}
+
+void TransposeCopy(const float* from, int64_t rows, int64_t columns, int64_t from_ld, float* to, int64_t to_ld) {
+  for (int64_t r0 = 0; r0 < rows; r0 += kTransposeStep) {
+    const int64_t r1 = std::min(rows, r0 + kTransposeStep);
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t r = r0; r < r1; ++r) to[c * to_ld + r] = from[r * from_ld + c];
+    }
+  }
+}
+
+std::string NativeRoute(const GemmKernels& kernels) {
+  return absl::StrCat("native ", kernels.tile_rows, "x", kernels.panel(), " ", IsaName());
+}
+
+}  // namespace floe::kernels

@@ -1,0 +1,163 @@
+// Conv2D (with groups) and DepthwiseConv2dNative over NHWC or NCHW images. Both may carry a bias and an activation
+// that fusion moved into them: attributes fused_bias (the last input is the bias) and fused_activation.
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/ops/conv_window.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace ops {
+namespace {
+
+absl::Status ReadPadding(const Attrs& attrs, ConvWindow* window) {
+  const std::string padding = attrs.String("padding", "VALID");
+  if (padding == "VALID") return absl::OkStatus();
+  if (padding == "SAME") {
+    window->pads[0].same = window->pads[1].same = true;
+    return absl::OkStatus();
+  }
+  if (padding != "EXPLICIT") return Bad("padding '" + padding + "' is none of VALID, SAME, EXPLICIT");
+  const std::vector<int64_t> pads = attrs.Ints("explicit_paddings");
+  if (pads.size() != 8) return Bad(absl::StrCat("explicit_paddings has ", pads.size(), " numbers, expected 8"));
+  for (int64_t pad : pads) {
+    if (pad < 0) return Bad(absl::StrCat("explicit_paddings holds ", pad));
+  }
+  for (int i = 0; i < 2; ++i) {
+    const int axis = window->axis(i);
+    window->pads[i] = {false, pads[2 * axis], pads[2 * axis + 1]};
+  }
+  return absl::OkStatus();
+}
+
+// `name` holds one number a dim, batch and channels 1; all 1 when absent.
+absl::Status ReadSteps(const Attrs& attrs, const char* name, const ConvWindow& window, int64_t (&steps)[2]) {
+  const std::vector<int64_t> values = attrs.Ints(name);
+  if (values.empty()) return absl::OkStatus();
+  if (values.size() != 4) return Bad(absl::StrCat(name, " has ", values.size(), " numbers, expected 4"));
+  if (values[0] != 1 || values[window.channel_axis()] != 1) {
+    return Bad(absl::StrCat(name, " of batch and channels must be 1"));
+  }
+  for (int i = 0; i < 2; ++i) {
+    steps[i] = values[window.axis(i)];
+    if (steps[i] < 1) return Bad(absl::StrCat(name, " holds ", steps[i]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ConvWindow> ConvWindowOf(const Attrs& attrs) {
+  ConvWindow window;
+  const std::string format = attrs.String("data_format", "NHWC");
+  if (format != "NHWC" && format != "NCHW") return Bad("data_format '" + format + "' is neither NHWC nor NCHW");
+  window.channels_first = format == "NCHW";
+  FLOE_RETURN_IF_ERROR(ReadSteps(attrs, "strides", window, window.stride));
+  FLOE_RETURN_IF_ERROR(ReadSteps(attrs, "dilations", window, window.dilation));
+  FLOE_RETURN_IF_ERROR(ReadPadding(attrs, &window));
+  return window;
+}
+
+}  // namespace ops
+
+namespace {
+
+absl::Status CheckInputs(const InferContext& c) {
+  const int wanted = c.attrs().Bool("fused_bias") ? 3 : 2;
+  if (c.num_inputs() != wanted) return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", wanted));
+  for (int i = 1; i < wanted; ++i) {
+    if (c.dtype(i) != c.dtype(0)) {
+      return Bad(absl::StrCat("input ", i, " is ", DTypeName(c.dtype(i)), ", input 0 is ", DTypeName(c.dtype(0))));
+    }
+  }
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
+  return ops::ExpectRank(c, 1, 4);
+}
+
+// Output channels of a filter [height, width, in, out], after checking it against the input's channels.
+absl::StatusOr<Dim> DenseChannels(const InferContext& c, Dim channels) {
+  const Dim in = c.shape(1).dim(2), out = c.shape(1).dim(3);
+  if (!channels.concrete() || !in.concrete()) return out;
+  if (in.size() < 1 || channels.size() % in.size() != 0) {
+    return Bad(absl::StrCat("input ", c.shape(0).ToString(), " has ", channels.size(), " channels, the filter ",
+                            c.shape(1).ToString(), " takes ", in.size()));
+  }
+  const int64_t groups = channels.size() / in.size();
+  if (out.concrete() && groups > 0 && out.size() % groups != 0) {
+    return Bad(absl::StrCat(out.size(), " output channels for ", groups, " groups"));
+  }
+  return out;
+}
+
+// Output channels of a depthwise filter [height, width, channels, multiplier].
+absl::StatusOr<Dim> DepthwiseChannels(const InferContext& c, Dim channels) {
+  const Dim in = c.shape(1).dim(2);
+  if (channels.concrete() && in.concrete() && channels != in) {
+    return Bad(absl::StrCat("input ", c.shape(0).ToString(), " has ", channels.size(), " channels, the filter ",
+                            c.shape(1).ToString(), " takes ", in.size()));
+  }
+  return (channels.concrete() ? channels : in) * c.shape(1).dim(3);
+}
+
+template <absl::StatusOr<Dim> (*kChannels)(const InferContext&, Dim)>
+absl::StatusOr<Types> Infer(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(CheckInputs(c));
+  FLOE_ASSIGN_OR_RETURN(const ops::ConvWindow window, ops::ConvWindowOf(c.attrs()));
+  SymShape out = ops::UnknownDims(4);
+  const SymShape& in = c.shape(0);
+  if (in.rank_known()) out.set_dim(0, in.dim(0));
+  if (!c.shape(1).rank_known()) return ops::One(c.dtype(0), std::move(out));
+  const Dim channels = in.rank_known() ? in.dim(window.channel_axis()) : Dim::Unknown();
+  FLOE_ASSIGN_OR_RETURN(const Dim out_channels, kChannels(c, channels));
+  out.set_dim(window.channel_axis(), out_channels);
+  for (int i = 0; in.rank_known() && i < 2; ++i) {
+    const Dim kernel = c.shape(1).dim(i);
+    if (!kernel.concrete()) continue;
+    FLOE_ASSIGN_OR_RETURN(const Dim size, ops::WindowOutput(in.dim(window.axis(i)), window.Span(i, kernel.size()),
+                                                            window.stride[i], window.pads[i]));
+    out.set_dim(window.axis(i), size);
+  }
+  if (c.attrs().Bool("fused_bias")) {
+    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 1));
+    const SymShape& bias = c.shape(2);
+    if (bias.rank_known() && bias.dim(0).concrete() && out_channels.concrete() && bias.dim(0) != out_channels) {
+      return Bad(absl::StrCat("bias ", bias.ToString(), " for ", out_channels.size(), " channels"));
+    }
+  }
+  return ops::One(c.dtype(0), std::move(out));
+}
+
+// `taps`: products summed for one output element.
+double Flops(double taps, const TensorType& out, int64_t rows) {
+  return out.shape.known() ? 2 * taps * static_cast<double>(out.shape.At(rows).elements()) : 0;
+}
+
+double DenseFlops(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out, int64_t rows) {
+  const SymShape& filter = in[1].shape;
+  if (!filter.concrete() || filter.rank() != 4) return 0;
+  return Flops(static_cast<double>(filter.dim(0).size() * filter.dim(1).size() * filter.dim(2).size()), out[0], rows);
+}
+
+double DepthwiseFlops(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out,
+                      int64_t rows) {
+  const SymShape& filter = in[1].shape;
+  if (!filter.concrete() || filter.rank() != 4) return 0;
+  return Flops(static_cast<double>(filter.dim(0).size() * filter.dim(1).size()), out[0], rows);
+}
+
+const OpRegistrar kConv2D({.name = "Conv2D",
+                           .min_inputs = 2,
+                           .max_inputs = 3,
+                           .infer = Infer<DenseChannels>,
+                           .rows = RowsOfInput0,
+                           .flops = DenseFlops,
+                           .tensorflow = {"Conv2D"}});
+const OpRegistrar kDepthwise({.name = "DepthwiseConv2dNative",
+                              .min_inputs = 2,
+                              .max_inputs = 3,
+                              .infer = Infer<DepthwiseChannels>,
+                              .rows = RowsOfInput0,
+                              .flops = DepthwiseFlops,
+                              .tensorflow = {"DepthwiseConv2dNative"}});
+
+}  // namespace
+}  // namespace floe
