@@ -148,7 +148,7 @@ absl::Status Fill(const Json& json, const Shape& shape, int axis, DType dtype,
       return absl::OkStatus();
     }
     return absl::InvalidArgumentError(
-        absl::StrCat("element", at, ": ", json.dump(), " is not a ", DTypeName(dtype)));
+        absl::StrCat("element", at, ": ", json.dump(), " is not of type ", DTypeName(dtype)));
   }
   if (!json.is_array() || static_cast<int64_t>(json.size()) != shape.dim(axis)) {
     return absl::InvalidArgumentError(

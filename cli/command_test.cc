@@ -1,0 +1,287 @@
+// The tool from argument list to output, on a graph small enough to compute by hand.
+#include "cli/command.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "cli/npz.h"
+#include "cli/string_array.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace floe::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// scores = input * w + b; positive = relu(scores). `unused` belongs to no output's past.
+constexpr char kGraph[] = R"(
+node { name: "input" op: "Placeholder"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
+node { name: "w" op: "Const"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } dim { size: 3 } }
+    float_val: 1 float_val: 2 float_val: 3 float_val: 4 float_val: 5 float_val: 6 } } } }
+node { name: "b" op: "Const"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 } }
+    float_val: -10 float_val: 0 float_val: 0.5 } } } }
+node { name: "product" op: "MatMul" input: "input" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "scores" op: "BiasAdd" input: "product" input: "b" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "positive" op: "Relu" input: "scores" attr { key: "T" value { type: DT_FLOAT } } }
+)";
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+Outcome Floectl(const std::vector<std::string>& args) {
+  std::ostringstream out, err;
+  Outcome outcome;
+  outcome.code = Main(args, out, err);
+  outcome.out = out.str();
+  outcome.err = err.str();
+  return outcome;
+}
+
+std::string WriteText(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + name;
+  std::ofstream(path, std::ios::trunc) << text;
+  return path;
+}
+
+std::string GraphFile() { return WriteText("tiny.pbtxt", kGraph); }
+
+// Two rows: (1, 1) and (2, -1).
+std::string InputFile(const std::string& key) {
+  const std::string path = testing::TempDir() + "in.npz";
+  const Tensor rows = Tensor::Vector<float>(DType::kFloat32, {1, 1, 2, -1}).Reshaped({2, 2});
+  EXPECT_TRUE(WriteNpz(path, {{key, rows}}).ok());
+  return path;
+}
+
+std::vector<float> Floats(const std::string& path, const std::string& name) {
+  const auto arrays = ReadNpz(path);
+  EXPECT_TRUE(arrays.ok()) << arrays.status();
+  const Tensor* const tensor = arrays.ok() ? FindTensor(*arrays, name) : nullptr;
+  EXPECT_NE(tensor, nullptr) << name;
+  if (tensor == nullptr) return {};
+  return std::vector<float>(tensor->as<float>(), tensor->as<float>() + tensor->elements());
+}
+
+// (1,1) * w + b = (5-10, 7, 9+.5); (2,-1) * w + b = (-2-10, -1, 0+.5)
+const auto kScores = ElementsAre(-5, 7, 9.5, -12, -1, 0.5);
+const auto kPositive = ElementsAre(0, 7, 9.5, 0, 0, 0.5);
+
+TEST(Usage, EveryCommandExplainsItselfWithAnExample) {
+  for (const std::string command : {"status", "predict", "inspect", "run", "bench"}) {
+    const Outcome outcome = Floectl({command, "--help"});
+    EXPECT_EQ(outcome.code, kExitOk) << command;
+    EXPECT_THAT(outcome.out, HasSubstr("Example:\n  floectl " + command));
+    EXPECT_EQ(outcome.err, "");
+  }
+  EXPECT_THAT(Floectl({"--help"}).out, HasSubstr("Exit codes"));
+  EXPECT_EQ(Floectl({"--version"}).out, "floectl 0.1.0\n");
+}
+
+TEST(Usage, MistakesExitWith2AndSayWhatIsWrong) {
+  const std::vector<std::vector<std::string>> mistakes = {
+      {},
+      {"frobnicate"},
+      {"run"},
+      {"run", "x.pb", "--outputs"},
+      {"run", "x.pb", "--outputs", "o.npz", "--gemm", "magic"},
+      {"run", "x.pb", "--outputs", "o.npz", "--shape", "a=b"},
+      {"bench", "x.pb", "--batch", "0"},
+      {"inspect", "x.pb", "--unknown"},
+      {"predict", "model", "nonsense"},
+      {"predict", "model", "=1"},
+      {"status", "--timeout", "never"},
+  };
+  for (const auto& args : mistakes) {
+    const Outcome outcome = Floectl(args);
+    EXPECT_EQ(outcome.code, kExitUsage) << testing::PrintToString(args);
+    EXPECT_NE(outcome.err, "") << testing::PrintToString(args);
+    EXPECT_EQ(outcome.out, "") << testing::PrintToString(args);
+  }
+  EXPECT_THAT(Floectl({"predict", "m", "nonsense"}).err, HasSubstr("NAME=@FILE.npy"));
+}
+
+TEST(Usage, FailuresExitWith1NameTheCommandAndTheFile) {
+  for (const std::string command : {"inspect", "bench"}) {
+    const Outcome outcome = Floectl({command, "/nonexistent/graph.pb"});
+    EXPECT_EQ(outcome.code, kExitFailed);
+    EXPECT_THAT(outcome.err, HasSubstr("floectl " + command + ": NOT_FOUND: "));
+    EXPECT_THAT(outcome.err, HasSubstr("/nonexistent/graph.pb"));
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(Run, WritesAllOutputsOfTheSignature) {
+  const std::string out = testing::TempDir() + "out.npz";
+  const Outcome outcome =
+      Floectl({"run", GraphFile(), "--inputs", InputFile("input"), "--outputs", out});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_EQ(outcome.out, "positive float32[2,3]\n");
+  EXPECT_THAT(Floats(out, "positive"), kPositive);
+}
+
+TEST(Run, FetchesNamedTensors) {
+  const std::string out = testing::TempDir() + "out.npz";
+  const Outcome outcome = Floectl({"run", GraphFile(), "-i", InputFile("input"), "-o", out,
+                                   "--fetch", "scores:0", "--fetch", "positive", "--stored"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_THAT(Floats(out, "scores"), kScores);
+  EXPECT_THAT(Floats(out, "positive"), kPositive);
+}
+
+TEST(Run, InputsGoByEveryFormOfTheirName) {
+  const std::string out = testing::TempDir() + "out.npz";
+  for (const std::string name : {"input", "input:0", "input__0"}) {
+    const Outcome outcome = Floectl({"run", GraphFile(), "-i", InputFile(name), "-o", out});
+    ASSERT_EQ(outcome.code, kExitOk) << name << ": " << outcome.err;
+    EXPECT_THAT(Floats(out, "positive"), kPositive);
+  }
+}
+
+TEST(Run, ByPositionIgnoresNames) {
+  const std::string out = testing::TempDir() + "out.npz";
+  const std::vector<std::string> args = {"run", GraphFile(), "-i", InputFile("arr_0"), "-o", out};
+  const Outcome by_name = Floectl(args);
+  EXPECT_EQ(by_name.code, kExitFailed);
+  EXPECT_THAT(by_name.err, HasSubstr("'arr_0' names no input"));
+  EXPECT_THAT(by_name.err, HasSubstr("'input'"));
+  std::vector<std::string> by_position = args;
+  by_position.push_back("--by-position");
+  ASSERT_EQ(Floectl(by_position).code, kExitOk);
+  EXPECT_THAT(Floats(out, "positive"), kPositive);
+}
+
+TEST(Run, WrongTensorsAreExplained) {
+  const std::string in = testing::TempDir() + "wrong.npz", out = testing::TempDir() + "out.npz";
+  ASSERT_TRUE(
+      WriteNpz(in, {{"input", Tensor::Vector<double>(DType::kFloat64, {1, 1}).Reshaped({1, 2})}})
+          .ok());
+  EXPECT_THAT(Floectl({"run", GraphFile(), "-i", in, "-o", out}).err,
+              HasSubstr("is float64, the model takes float32"));
+  ASSERT_TRUE(
+      WriteNpz(in, {{"input", Tensor::Vector<float>(DType::kFloat32, {1, 1, 1}).Reshaped({1, 3})}})
+          .ok());
+  EXPECT_THAT(Floectl({"run", GraphFile(), "-i", in, "-o", out}).err, HasSubstr("input"));
+  EXPECT_EQ(Floectl({"run", GraphFile(), "-o", out}).code, kExitFailed);
+  const Tensor one = Tensor::Vector<float>(DType::kFloat32, {1, 1}).Reshaped({1, 2});
+  ASSERT_TRUE(WriteNpz(in, {{"input", one}, {"input__0", one}}).ok());
+  EXPECT_THAT(Floectl({"run", GraphFile(), "-i", in, "-o", out}).err,
+              HasSubstr("second one for input 'input'"));
+}
+
+TEST(Run, UnknownFetchNamesTheNearest) {
+  const Outcome outcome =
+      Floectl({"run", GraphFile(), "-i", InputFile("input"), "-o", "o.npz", "--fetch", "scorse"});
+  EXPECT_EQ(outcome.code, kExitFailed);
+  EXPECT_THAT(outcome.err, HasSubstr("'scores'"));
+}
+
+TEST(Run, InitialisersThatCannotRunAreNamed) {
+  const std::string table = WriteText(
+      "table.pbtxt",
+      R"(node { name: "table" op: "HashTableV2" } node { name: "init_all" op: "NoOp" input: "^table" })");
+  const Outcome outcome =
+      Floectl({"run", table, "-o", "o.npz", "--fetch", "table", "--init", "init_all"});
+  EXPECT_EQ(outcome.code, kExitFailed);
+  EXPECT_THAT(outcome.err, HasSubstr("UNIMPLEMENTED: --init 'init_all'"));
+  // A graph without tables needs none of them.
+  const std::string out = testing::TempDir() + "out.npz";
+  EXPECT_EQ(
+      Floectl({"run", GraphFile(), "-i", InputFile("input"), "-o", out, "--init", "anything"}).code,
+      kExitOk);
+}
+
+TEST(Run, EveryGemmBackendThatIsAlwaysThereAgrees) {
+  const std::string out = testing::TempDir() + "out.npz";
+  for (const std::string gemm : {"auto", "native", "reference"}) {
+    ASSERT_EQ(
+        Floectl({"run", GraphFile(), "-i", InputFile("input"), "-o", out, "--gemm", gemm}).code,
+        kExitOk);
+    EXPECT_THAT(Floats(out, "positive"), kPositive) << gemm;
+  }
+}
+
+TEST(Inspect, TellsWhatIsInTheFile) {
+  const Outcome outcome =
+      Floectl({"inspect", GraphFile(), "--json", "--nodes", "--plan", "--rows", "8"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["format"], "GraphDef (text)");
+  EXPECT_EQ(json["signatures"][0]["name"], "serving_default");
+  EXPECT_EQ(json["signatures"][0]["inputs"][0],
+            nlohmann::json::parse(
+                R"({"key":"input","tensor":"input","dtype":"float32","shape":[-1,2]})"));
+  EXPECT_EQ(json["signatures"][0]["outputs"][0]["key"], "positive");
+  EXPECT_EQ(json["ops"], nlohmann::json::parse(R"({"BiasAdd":1,"Input":1,"MatMul":1,"Relu":1})"));
+  EXPECT_EQ(json["parameters"], 9);
+  EXPECT_GE(json["weight_bytes"], 9 * 4);
+  EXPECT_GE(json["flops_per_row"],
+            12);  // 6 multiplications, 6 additions; more or less for bias and relu
+  EXPECT_LE(json["flops_per_row"], 24);
+  EXPECT_EQ(json["batchable"], true);
+  EXPECT_GE(json["arena_bytes"]["8"], json["arena_bytes"]["1"]);
+  EXPECT_EQ(json["nodes"].size(), 6u);
+  EXPECT_EQ(json["nodes"].back(),
+            nlohmann::json::parse(R"({"name":"positive","op":"Relu","type":"float32[rows,3]"})"));
+  EXPECT_GE(json["plan"].size(), 1u);
+}
+
+TEST(Inspect, TextHasTheSameFacts) {
+  const Outcome outcome = Floectl({"inspect", GraphFile(), "--nodes"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("signature serving_default"));
+  EXPECT_THAT(outcome.out, HasSubstr("batchable"));
+  EXPECT_THAT(outcome.out, HasSubstr("float32[rows,3]"));
+}
+
+TEST(Inspect, ShowsWhatItCanOfAGraphThatCannotRun) {
+  const std::string path =
+      WriteText("unsupported.pbtxt",
+                std::string(kGraph) + R"(node { name: "odd" op: "FancyOp" input: "positive" })");
+  const Outcome outcome = Floectl({"inspect", path});
+  EXPECT_EQ(outcome.code, kExitFailed);
+  EXPECT_THAT(outcome.err, HasSubstr("UNIMPLEMENTED"));
+  EXPECT_THAT(outcome.err, HasSubstr("FancyOp"));
+  EXPECT_THAT(outcome.out, HasSubstr("FancyOp"));
+  EXPECT_THAT(outcome.out, HasSubstr("BiasAdd"));
+}
+
+TEST(Bench, ReportsFiguresInOrder) {
+  const Outcome outcome = Floectl(
+      {"bench", GraphFile(), "--seconds", "0.02", "--batch", "3", "--threads", "2", "--json"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["batch"], 3);
+  EXPECT_EQ(json["threads"], 2);
+  EXPECT_GT(json["calls"], 0);
+  EXPECT_GT(json["min_us"], 0);
+  EXPECT_LE(json["min_us"], json["p50_us"]);
+  EXPECT_LE(json["p50_us"], json["p99_us"]);
+  EXPECT_GT(json["first_us"], 0);
+  EXPECT_GT(json["load_ms"], 0);
+  EXPECT_GT(json["peak_rss_bytes"], 1 << 20);
+}
+
+TEST(Bench, BatchDefaultsToTheRowsOfTheInputs) {
+  const Outcome outcome =
+      Floectl({"bench", GraphFile(), "-s", "0.01", "-i", InputFile("input"), "--json"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out)["batch"], 2);
+  const Outcome more =
+      Floectl({"bench", GraphFile(), "-s", "0.01", "-i", InputFile("input"), "-b", "5", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(more.out)["batch"], 5);
+}
+
+}  // namespace
+}  // namespace floe::cli

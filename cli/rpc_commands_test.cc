@@ -1,0 +1,315 @@
+// status and predict against a server whose answers are written down here.
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "cli/command.h"
+#include "cli/npy.h"
+#include "cli/npz.h"
+#include "gmock/gmock.h"
+#include "grpc/health/v1/health.pb.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tensorflow_serving/apis/get_model_metadata.pb.h"
+#include "tensorflow_serving/apis/get_model_status.pb.h"
+#include "tensorflow_serving/apis/predict.pb.h"
+
+namespace floe::cli {
+namespace {
+
+namespace tfs = tensorflow::serving;
+using testing::HasSubstr;
+
+constexpr char kHealth[] = "/grpc.health.v1.Health/Check";
+constexpr char kModelStatus[] = "/tensorflow.serving.ModelService/GetModelStatus";
+constexpr char kMetadata[] = "/tensorflow.serving.PredictionService/GetModelMetadata";
+constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
+
+// Any unary RPC, as a function of bytes, behind a unix socket.
+class ScriptedServer : public grpc::CallbackGenericService {
+ public:
+  using Handler = std::function<grpc::Status(const std::string& request, std::string* reply)>;
+
+  ScriptedServer()
+      : address_("unix:" + testing::TempDir() + "floectl_" + std::to_string(getpid()) + ".sock") {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
+    builder.RegisterCallbackGenericService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~ScriptedServer() override { server_->Shutdown(); }
+
+  const std::string& address() const { return address_; }
+  std::map<std::string, Handler> handlers;           // by method; set before calls
+  std::multimap<std::string, std::string> metadata;  // of the last call; read after it
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    metadata.clear();
+    for (const auto& [key, value] : context->client_metadata()) {
+      metadata.emplace(std::string(key.data(), key.size()),
+                       std::string(value.data(), value.size()));
+    }
+    return new Reactor(*this, context->method());
+  }
+
+ private:
+  class Reactor : public grpc::ServerGenericBidiReactor {
+   public:
+    Reactor(ScriptedServer& server, std::string method)
+        : server_(server), method_(std::move(method)) {
+      StartRead(&message_);
+    }
+    void OnReadDone(bool ok) override {
+      const auto handler = server_.handlers.find(method_);
+      if (!ok || handler == server_.handlers.end()) {
+        return Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "no " + method_));
+      }
+      grpc::Slice bytes;
+      if (!message_.DumpToSingleSlice(&bytes).ok())
+        return Finish(grpc::Status(grpc::StatusCode::INTERNAL, "dump"));
+      std::string reply;
+      const grpc::Status status = handler->second(
+          std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size()), &reply);
+      if (!status.ok()) return Finish(status);
+      const grpc::Slice slice(reply);
+      message_ = grpc::ByteBuffer(&slice, 1);
+      StartWriteAndFinish(&message_, grpc::WriteOptions(), grpc::Status::OK);
+    }
+    void OnDone() override { delete this; }
+
+   private:
+    ScriptedServer& server_;
+    const std::string method_;
+    grpc::ByteBuffer message_;
+  };
+
+  const std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+class RpcCommands : public testing::Test {
+ protected:
+  Outcome Floectl(std::vector<std::string> args) {
+    args.insert(args.end(), {"--target", server_.address()});
+    std::ostringstream out, err;
+    Outcome outcome;
+    outcome.code = Main(args, out, err);
+    outcome.out = out.str();
+    outcome.err = err.str();
+    return outcome;
+  }
+
+  // Health by service name; names that are missing are NOT_FOUND.
+  void AnswerHealth(std::map<std::string, int> states) {
+    server_.handlers[kHealth] = [states](const std::string& bytes, std::string* reply) {
+      grpc::health::v1::HealthCheckRequest request;
+      request.ParseFromString(bytes);
+      const auto state = states.find(request.service());
+      if (state == states.end())
+        return grpc::Status(grpc::StatusCode::NOT_FOUND, "unknown service");
+      grpc::health::v1::HealthCheckResponse response;
+      response.set_status(
+          static_cast<grpc::health::v1::HealthCheckResponse::ServingStatus>(state->second));
+      *reply = response.SerializeAsString();
+      return grpc::Status::OK;
+    };
+  }
+
+  void AnswerStatus(tfs::ModelVersionStatus::State state) {
+    server_.handlers[kModelStatus] = [state](const std::string& bytes, std::string* reply) {
+      tfs::GetModelStatusRequest request;
+      request.ParseFromString(bytes);
+      if (request.model_spec().name() != "mnist")
+        return grpc::Status(grpc::StatusCode::NOT_FOUND, "no such model");
+      tfs::GetModelStatusResponse response;
+      auto* version = response.add_model_version_status();
+      version->set_version(3);
+      version->set_state(state);
+      version->mutable_status()->set_error_message("why not");
+      *reply = response.SerializeAsString();
+      return grpc::Status::OK;
+    };
+  }
+
+  // x: float32 [?,2], count: int64 scalar, word: string [?] -> sum: float32.
+  void AnswerMetadata() {
+    server_.handlers[kMetadata] = [](const std::string& bytes, std::string* reply) {
+      tfs::GetModelMetadataRequest request;
+      request.ParseFromString(bytes);
+      if (request.metadata_field_size() != 1 || request.metadata_field(0) != "signature_def") {
+        return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "metadata_field");
+      }
+      tfs::SignatureDefMap map;
+      auto& inputs = *(*map.mutable_signature_def())["serving_default"].mutable_inputs();
+      inputs["x"].set_dtype(tensorflow::DT_FLOAT);
+      inputs["x"].mutable_tensor_shape()->add_dim()->set_size(-1);
+      inputs["x"].mutable_tensor_shape()->add_dim()->set_size(2);
+      inputs["count"].set_dtype(tensorflow::DT_INT64);
+      inputs["word"].set_dtype(tensorflow::DT_STRING);
+      inputs["word"].mutable_tensor_shape()->add_dim()->set_size(-1);
+      tfs::GetModelMetadataResponse response;
+      (*response.mutable_metadata())["signature_def"].PackFrom(map);
+      *reply = response.SerializeAsString();
+      return grpc::Status::OK;
+    };
+  }
+
+  // Remembers the request, answers floats typed and a string.
+  void AnswerPredict() {
+    server_.handlers[kPredict] = [this](const std::string& bytes, std::string* reply) {
+      request_.ParseFromString(bytes);
+      tfs::PredictResponse response;
+      response.mutable_model_spec()->set_name("adder");
+      response.mutable_model_spec()->mutable_version()->set_value(7);
+      response.mutable_model_spec()->set_signature_name("serving_default");
+      auto& sum = (*response.mutable_outputs())["sum"];
+      sum.set_dtype(tensorflow::DT_FLOAT);
+      sum.mutable_tensor_shape()->add_dim()->set_size(2);
+      sum.add_float_val(0.1f);
+      sum.add_float_val(-2);
+      auto& label = (*response.mutable_outputs())["label"];
+      label.set_dtype(tensorflow::DT_STRING);
+      label.mutable_tensor_shape();
+      label.add_string_val("four");
+      *reply = response.SerializeAsString();
+      return grpc::Status::OK;
+    };
+  }
+
+  ScriptedServer server_;
+  tfs::PredictRequest request_;
+};
+
+TEST_F(RpcCommands, StatusOfAServingModel) {
+  AnswerHealth({{"", 1}, {"model/mnist", 1}});
+  AnswerStatus(tfs::ModelVersionStatus::AVAILABLE);
+  const Outcome outcome = Floectl({"status", "--model", "mnist"});
+  EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("mnist  3        AVAILABLE  SERVING"));
+  const auto json = nlohmann::json::parse(Floectl({"status", "--model", "mnist", "--json"}).out);
+  EXPECT_EQ(json["health"], "SERVING");
+  EXPECT_EQ(json["versions"][0]["version"], 3);
+  EXPECT_EQ(json["versions"][0]["state"], "AVAILABLE");
+}
+
+TEST_F(RpcCommands, StatusFailsForWhatDoesNotServe) {
+  AnswerHealth({{"", 1}});
+  AnswerStatus(tfs::ModelVersionStatus::LOADING);
+  const Outcome loading = Floectl({"status", "--model", "mnist"});
+  EXPECT_EQ(loading.code, kExitFailed);
+  EXPECT_THAT(loading.out, HasSubstr("LOADING"));  // the table is there all the same
+  EXPECT_THAT(loading.err, HasSubstr("model 'mnist' is not serving"));
+  EXPECT_THAT(Floectl({"status", "--model", "other"}).err, HasSubstr("NOT_FOUND: no such model"));
+  AnswerHealth({{"", 2}});
+  EXPECT_EQ(Floectl({"status"}).code, kExitFailed);
+}
+
+TEST_F(RpcCommands, ServersWithoutHealthAreUnknownNotBroken) {
+  AnswerStatus(tfs::ModelVersionStatus::AVAILABLE);
+  const Outcome outcome = Floectl({"status", "--model", "mnist"});
+  EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("UNKNOWN"));
+}
+
+TEST_F(RpcCommands, NobodyListening) {
+  std::ostringstream out, err;
+  EXPECT_EQ(Main({"status", "--target", "unix:" + testing::TempDir() + "nobody.sock"}, out, err),
+            kExitFailed);
+  EXPECT_THAT(err.str(), HasSubstr("no server answers at unix:"));
+}
+
+TEST_F(RpcCommands, PredictTakesJsonByTheModelsDTypes) {
+  AnswerMetadata();
+  AnswerPredict();
+  const Outcome outcome = Floectl({"predict", "adder", "x=[[1, 2.5]]", "count=9007199254740993",
+                                   "word=[\"a\", \"\"]", "--version", "7", "--json"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_EQ(request_.model_spec().name(), "adder");
+  EXPECT_EQ(request_.model_spec().version().value(), 7);
+  EXPECT_EQ(request_.model_spec().signature_name(), "serving_default");
+  const auto& x = request_.inputs().at("x");
+  EXPECT_EQ(x.dtype(), tensorflow::DT_FLOAT);
+  ASSERT_EQ(x.tensor_shape().dim_size(), 2);
+  EXPECT_EQ(x.tensor_shape().dim(0).size(), 1);
+  const float expected[] = {1, 2.5};
+  EXPECT_EQ(x.tensor_content(),
+            std::string(reinterpret_cast<const char*>(expected), sizeof expected));
+  int64_t count = 0;
+  ASSERT_EQ(request_.inputs().at("count").tensor_content().size(), sizeof count);
+  std::memcpy(&count, request_.inputs().at("count").tensor_content().data(), sizeof count);
+  EXPECT_EQ(count, 9007199254740993);  // a double would have lost the last digit
+  EXPECT_EQ(request_.inputs().at("word").string_val_size(), 2);
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["version"], 7);
+  EXPECT_EQ(json["outputs"]["sum"]["values"].dump(), "[0.1,-2.0]");
+  EXPECT_EQ(json["outputs"]["label"]["values"], "four");
+}
+
+TEST_F(RpcCommands, PredictReadsFilesAndWritesOne) {
+  AnswerMetadata();
+  AnswerPredict();
+  const std::string npy = testing::TempDir() + "x.npy", npz = testing::TempDir() + "rest.npz";
+  const std::string out = testing::TempDir() + "answers.npz";
+  const Tensor x = Tensor::Vector<float>(DType::kFloat32, {3, 4}).Reshaped({1, 2});
+  std::ofstream(npy, std::ios::binary) << *SerializeNpy(x.view());
+  ASSERT_TRUE(WriteNpz(npz, {{"count", Tensor::Scalar<int64_t>(DType::kInt64, 5)}}).ok());
+  const Outcome outcome = Floectl({"predict", "adder", "x=@" + npy, "@" + npz, "--out", out});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_EQ(request_.inputs().at("x").tensor_content(), std::string(x.as<char>(), x.bytes()));
+  EXPECT_EQ(request_.inputs().at("count").tensor_shape().dim_size(), 0);
+  EXPECT_EQ(request_.inputs().size(), 2u);  // inputs not given are not sent
+  const auto arrays = ReadNpz(out);
+  ASSERT_TRUE(arrays.ok()) << arrays.status();
+  EXPECT_EQ(FindTensor(*arrays, "sum")->as<float>()[1], -2);
+  EXPECT_EQ(FindTensor(*arrays, "label")->dtype(), DType::kUInt8);
+}
+
+TEST_F(RpcCommands, PredictPrintsATableAndAsksForContentOnRequest) {
+  AnswerMetadata();
+  AnswerPredict();
+  const Outcome outcome = Floectl({"predict", "adder", "x=[[1, 2]]", "--content"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("sum  float32[2]\n  0.1 -2\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("'four'"));
+  EXPECT_EQ(server_.metadata.find("floe-reply")->second, "content");
+  ASSERT_EQ(Floectl({"predict", "adder", "x=[[1, 2]]"}).code, kExitOk);
+  EXPECT_EQ(server_.metadata.count("floe-reply"), 0u);
+}
+
+TEST_F(RpcCommands, PredictExplainsWrongInputsBeforeItCalls) {
+  AnswerMetadata();
+  EXPECT_THAT(Floectl({"predict", "adder", "xx=[1]"}).err, HasSubstr("nearest: 'x'"));
+  EXPECT_THAT(Floectl({"predict", "adder", "x=[1,"}).err, HasSubstr("neither JSON nor @FILE"));
+  EXPECT_THAT(Floectl({"predict", "adder", "count=1.5"}).err,
+              HasSubstr("1.5 is not of type int64"));
+  EXPECT_THAT(Floectl({"predict", "adder", "x=@/nonexistent.npy"}).err,
+              HasSubstr("NOT_FOUND: /nonexistent.npy"));
+  EXPECT_THAT(Floectl({"predict", "adder", "x=@/nonexistent.npz"}).err, HasSubstr("is an archive"));
+  EXPECT_THAT(Floectl({"predict", "adder", "x=[[1,2]]", "--signature", "other"}).err,
+              HasSubstr("'serving_default'"));
+}
+
+TEST_F(RpcCommands, TheServersErrorComesThrough) {
+  AnswerMetadata();
+  server_.handlers[kPredict] = [](const std::string&, std::string*) {
+    return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "the queue is full");
+  };
+  const Outcome outcome = Floectl({"predict", "adder", "x=[[1, 2]]"});
+  EXPECT_EQ(outcome.code, kExitFailed);
+  EXPECT_EQ(outcome.err, "floectl predict: RESOURCE_EXHAUSTED: the queue is full\n");
+}
+
+}  // namespace
+}  // namespace floe::cli
