@@ -148,13 +148,13 @@ absl::StatusOr<ServerConfig> ParseConfig(const std::string& text, const std::str
 }
 
 absl::StatusOr<ServerConfig> LoadConfigFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   std::error_code ignored;
+  std::ifstream in(path, std::ios::binary);
   if (!in.is_open() || std::filesystem::is_directory(path, ignored)) {
     return absl::NotFoundError(
         absl::StrCat("config file '", path, "' cannot be read; --config expects a YAML file"));
   }
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   const size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "."
                                 : slash == 0               ? "/"

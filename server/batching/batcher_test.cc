@@ -1,0 +1,417 @@
+#include "server/batching/batcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <random>
+
+namespace floe::server {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A model that doubles int64 rows. inputs[0]: the rows; inputs[1], when there is one, names the
+// bucket. A negative value makes its whole run fail.
+class Doubler : public BatchRunner {
+ public:
+  explicit Doubler(int slots = 1) : outputs_(slots), busy_(slots) {}
+
+  int slots() const override { return static_cast<int>(outputs_.size()); }
+  absl::Status Admit(Task* task) override {
+    const auto& inputs = task->request->inputs;
+    if (inputs[0].shape.rank() != 1) return absl::InvalidArgumentError("rank 1 expected");
+    task->key = this;
+    task->rows = inputs[0].shape.dim(0);
+    task->bytes = inputs[0].bytes();
+    if (inputs.size() > 1) task->fixed = {inputs[1]};
+    task->alone = task->rows == 0;
+    task->cheap = cheap;
+    return absl::OkStatus();
+  }
+  absl::Status Run(int slot, absl::Span<Task* const> batch) override {
+    EXPECT_FALSE(busy_[slot].exchange(true)) << "two runs on one slot";
+    if (on_run) on_run(batch);
+    std::vector<int64_t>& out = outputs_[slot];
+    out.clear();
+    bool bad = false;
+    for (const Task* task : batch) {
+      const TensorView& in = task->request->inputs[0];
+      for (int64_t i = 0; i < task->rows; ++i) {
+        bad |= in.as<int64_t>()[i] < 0;
+        out.push_back(2 * in.as<int64_t>()[i]);
+      }
+    }
+    busy_[slot] = false;
+    if (bad) return absl::OutOfRangeError("negative");
+    return absl::OkStatus();
+  }
+  void Outputs(int slot, const Task& task, int64_t first_row, OutputViews* views) override {
+    views->push_back({DType::kInt64, Shape({task.rows}), outputs_[slot].data() + first_row});
+  }
+
+  bool cheap = false;
+  std::function<void(absl::Span<Task* const>)> on_run;
+
+ private:
+  std::vector<std::vector<int64_t>> outputs_;
+  std::vector<std::atomic<bool>> busy_;
+};
+
+// One caller's view of its request.
+struct Call {
+  std::vector<int64_t> values;
+  int64_t bucket = 0;
+  std::shared_ptr<CancelToken> cancel = std::make_shared<CancelToken>();
+  std::atomic<int> answers{0};
+  absl::Status status;
+  std::vector<int64_t> result;
+  std::thread::id answered_by;
+  std::function<void()> on_answer;
+
+  explicit Call(std::vector<int64_t> v, int64_t b = 0) : values(std::move(v)), bucket(b) {}
+
+  std::unique_ptr<InferRequest> Request(TimePoint deadline = TimePoint::max()) {
+    auto request = std::make_unique<InferRequest>();
+    request->inputs = {{DType::kInt64, Shape({static_cast<int64_t>(values.size())}), values.data()},
+                       {DType::kInt64, Shape(), &bucket}};
+    request->deadline = deadline;
+    request->cancel = cancel;
+    request->done = [this](const absl::Status& s, absl::Span<const TensorView> outputs) {
+      status = s;
+      answered_by = std::this_thread::get_id();
+      EXPECT_EQ(outputs.size(), s.ok() ? 1u : 0u);
+      if (s.ok())
+        result.assign(outputs[0].as<int64_t>(), outputs[0].as<int64_t>() + outputs[0].elements());
+      if (on_answer) on_answer();
+      answers.fetch_add(1, std::memory_order_release);
+    };
+    return request;
+  }
+  // Answered once, with its own rows doubled.
+  void ExpectDoubled() const {
+    ASSERT_EQ(answers.load(), 1);
+    ASSERT_TRUE(status.ok()) << status;
+    std::vector<int64_t> expected;
+    for (const int64_t v : values) expected.push_back(2 * v);
+    EXPECT_EQ(result, expected);
+  }
+  void ExpectCode(absl::StatusCode code) const {
+    ASSERT_EQ(answers.load(), 1);
+    EXPECT_EQ(status.code(), code) << status;
+  }
+};
+
+// A batcher without threads and with a clock that stands still.
+struct Stepped {
+  explicit Stepped(BatchQueue::Limits limits = {}, int slots = 1) {
+    auto owned = std::make_unique<Doubler>(slots);
+    runner = owned.get();
+    runner->on_run = [this](absl::Span<Task* const> batch) {
+      batches.emplace_back();
+      for (const Task* task : batch)
+        batches.back().push_back(task->request->inputs[0].as<int64_t>()[0]);
+    };
+    batcher = std::make_unique<Batcher>(
+        std::move(owned),
+        Batcher::Options{.limits = limits, .threads = 0, .clock = &clock, .name = "m"});
+  }
+  void Drain() {
+    while (batcher->Step()) {
+    }
+  }
+  FakeClock clock;
+  Doubler* runner;
+  std::vector<std::vector<int64_t>> batches;  // first values of the members
+  std::unique_ptr<Batcher> batcher;
+};
+
+TEST(Batcher, RowsGoBackToTheirOwners) {
+  Stepped s;
+  Call a({1, 2}), b({3}), c({4, 5, 6}), other({7}, 1);
+  for (Call* call : {&a, &b, &other, &c}) s.batcher->Submit(call->Request());
+  EXPECT_EQ(a.answers, 0);
+  s.Drain();
+  for (Call* call : {&a, &b, &c, &other}) call->ExpectDoubled();
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1, 3, 4), ElementsAre(7)));
+}
+
+TEST(Batcher, WhatAdmitRefusesNeverQueues) {
+  Stepped s;
+  Call call({1});
+  auto request = call.Request();
+  request->inputs[0].shape = Shape({1, 1});
+  s.batcher->Submit(std::move(request));
+  call.ExpectCode(absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(s.batcher->Step());
+}
+
+TEST(Batcher, AFailedBatchRunsOneByOne) {
+  Stepped s;
+  Call good({1, 2}), bad({-1}), also_good({3});
+  for (Call* call : {&good, &bad, &also_good}) s.batcher->Submit(call->Request());
+  s.Drain();
+  good.ExpectDoubled();
+  also_good.ExpectDoubled();
+  bad.ExpectCode(absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(s.batches,
+              ElementsAre(ElementsAre(1, -1, 3), ElementsAre(1), ElementsAre(-1), ElementsAre(3)));
+}
+
+TEST(Batcher, DeadlinesInTheQueue) {
+  Stepped s;
+  Call late({1}), fine({2}), hopeless({3});
+  s.batcher->Submit(hopeless.Request(s.clock.Now()));
+  hopeless.ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  s.batcher->Submit(late.Request(s.clock.Now() + milliseconds(5)));
+  s.batcher->Submit(fine.Request(s.clock.Now() + milliseconds(50)));
+  s.clock.Advance(milliseconds(5));
+  s.Drain();
+  late.ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  fine.ExpectDoubled();
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(2)));
+}
+
+TEST(Batcher, CancellationTakesARequestOut) {
+  Stepped s;
+  Call before({1}), queued({2}), stays({3}), after({4});
+  before.cancel->Cancel();
+  s.batcher->Submit(before.Request());
+  before.ExpectCode(absl::StatusCode::kCancelled);
+  s.batcher->Submit(queued.Request());
+  s.batcher->Submit(stays.Request());
+  s.batcher->Submit(after.Request());
+  // The answer must not come on the cancelling thread, where the token's lock is held.
+  queued.on_answer = [&queued] { queued.cancel->ClearListener(); };
+  queued.cancel->Cancel();
+  EXPECT_EQ(queued.answers, 0);
+  EXPECT_EQ(s.batcher->Progress().queued, 2u);
+  s.Drain();
+  queued.ExpectCode(absl::StatusCode::kCancelled);
+  stays.ExpectDoubled();
+  after.ExpectDoubled();
+  after.cancel->Cancel();  // too late to matter
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(3, 4)));
+}
+
+TEST(Batcher, FullQueueRefuses) {
+  Stepped s({.max_rows = 1, .max_tasks = 2});
+  Call a({1}), b({2}), c({3});
+  for (Call* call : {&a, &b, &c}) s.batcher->Submit(call->Request());
+  c.ExpectCode(absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(c.status.message()), HasSubstr("'m' is full (2 requests"));
+  s.Drain();
+  a.ExpectDoubled();
+  b.ExpectDoubled();
+}
+
+TEST(Batcher, StopAnswersEverythingOnce) {
+  Stepped s;
+  Call queued({1}), refused({2});
+  s.batcher->Submit(queued.Request());
+  s.batcher->Stop();
+  queued.ExpectCode(absl::StatusCode::kUnavailable);
+  s.batcher->Submit(refused.Request());
+  refused.ExpectCode(absl::StatusCode::kUnavailable);
+  s.batcher->Stop();
+}
+
+TEST(Batcher, CheapRequestsRunOnTheCallersThreadWhenNobodyWaits) {
+  Stepped s;
+  s.runner->cheap = true;
+  Call inline_call({1});
+  s.batcher->Submit(inline_call.Request());
+  inline_call.ExpectDoubled();
+  EXPECT_EQ(inline_call.answered_by, std::this_thread::get_id());
+
+  s.runner->cheap = false;
+  Call queued({2}), behind({3});
+  s.batcher->Submit(queued.Request());
+  s.runner->cheap = true;
+  s.batcher->Submit(behind.Request());  // must not overtake
+  EXPECT_EQ(behind.answers, 0);
+  s.Drain();
+  queued.ExpectDoubled();
+  behind.ExpectDoubled();
+
+  // While the only slot is taken (here: from within its run's answer) a cheap request queues.
+  Call outer({4}), nested({5});
+  outer.on_answer = [&] { s.batcher->Submit(nested.Request()); };
+  s.batcher->Submit(outer.Request());
+  EXPECT_EQ(nested.answers, 0);
+  s.Drain();
+  nested.ExpectDoubled();
+}
+
+TEST(Batcher, ProgressShowsWorkThatDoesNotMove) {
+  Stepped s;
+  EXPECT_FALSE(IsStuck(s.batcher->Progress(), s.clock.Now()));
+  Call a({1});
+  s.batcher->Submit(a.Request());
+  s.clock.Advance(seconds(10));
+  EXPECT_FALSE(IsStuck(s.batcher->Progress(), s.clock.Now()));
+  s.clock.Advance(seconds(1));
+  EXPECT_TRUE(IsStuck(s.batcher->Progress(), s.clock.Now()));
+  s.runner->on_run = [&s](absl::Span<Task* const>) {
+    EXPECT_EQ(s.batcher->Progress().running, 1);
+    s.clock.Advance(seconds(3));
+  };
+  s.Drain();
+  EXPECT_FALSE(IsStuck(s.batcher->Progress(), s.clock.Now())) << "nothing waits";
+  EXPECT_EQ(s.batcher->Progress().slowest, Duration(seconds(3)));
+  Call b({1});
+  s.batcher->Submit(b.Request());
+  s.clock.Advance(seconds(60));
+  EXPECT_FALSE(IsStuck(s.batcher->Progress(), s.clock.Now())) << "20 x the slowest run, 3 s";
+  s.clock.Advance(seconds(1));
+  EXPECT_TRUE(IsStuck(s.batcher->Progress(), s.clock.Now()));
+  s.Drain();
+}
+
+// Random schedules of arrivals, departures, deadlines and runs: every request is answered exactly
+// once and with its own rows, batches keep their bounds and never mix buckets, and within a bucket
+// runs start in order of arrival.
+TEST(Batcher, RandomSchedules) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 rng(seed);
+    const auto pick = [&rng](int n) { return static_cast<int>(rng() % n); };
+    const int64_t max_rows = 1 + pick(8);
+    Stepped s({.max_rows = max_rows, .timeout = microseconds(pick(2) * 30), .max_tasks = 10},
+              1 + pick(2));
+    std::vector<std::unique_ptr<Call>> calls;
+    std::map<int64_t, int64_t>
+        last_started;  // by bucket: first values count up in order of arrival
+    s.runner->on_run = [&](absl::Span<Task* const> batch) {
+      int64_t rows = 0, bucket = *batch[0]->request->inputs[1].as<int64_t>();
+      for (const Task* task : batch) {
+        rows += task->rows;
+        EXPECT_EQ(*task->request->inputs[1].as<int64_t>(), bucket);
+        const int64_t first = task->request->inputs[0].as<int64_t>()[0];
+        if (task->rows > max_rows) continue;  // runs alone, in no bucket
+        EXPECT_GT(first, last_started[bucket]);
+        last_started[bucket] = first;
+      }
+      EXPECT_TRUE(rows <= max_rows || batch.size() == 1);
+    };
+    for (int step = 0; step < 200; ++step) {
+      s.clock.Advance(microseconds(pick(10)));
+      const int action = pick(10);
+      if (action < 5) {
+        const int64_t first = 1000 * (step + 1);
+        std::vector<int64_t> values(1 + pick(10));
+        for (size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<int64_t>(i);
+        calls.push_back(std::make_unique<Call>(values, pick(3)));
+        s.runner->cheap = pick(3) == 0;
+        s.batcher->Submit(calls.back()->Request(
+            pick(3) == 0 ? s.clock.Now() + microseconds(pick(40)) : TimePoint::max()));
+      } else if (action < 9) {
+        s.batcher->Step();
+      } else if (!calls.empty()) {
+        calls[pick(static_cast<int>(calls.size()))]->cancel->Cancel();
+      }
+    }
+    s.Drain();
+    s.batcher->Stop();
+    for (const auto& call : calls) {
+      if (call->status.ok())
+        call->ExpectDoubled();
+      else
+        EXPECT_EQ(call->answers, 1);
+    }
+    if (HasFailure()) return;
+  }
+}
+
+// Real threads: callers, cancellers, deadlines, inline runs, several workers and a Stop in the
+// middle of it.
+TEST(Batcher, ManyThreads) {
+  for (const int workers : {1, 2, 4}) {
+    SCOPED_TRACE(workers);
+    auto runner = std::make_unique<Doubler>(workers + 1);
+    runner->cheap = workers == 2;
+    auto batcher = std::make_unique<Batcher>(
+        std::move(runner),
+        Batcher::Options{.limits = {.max_rows = 8,
+                                    .timeout = microseconds(workers == 4 ? 200 : 0),
+                                    .max_tasks = 64},
+                         .threads = workers,
+                         .name = "stress"});
+    constexpr int kCallers = 4, kCalls = 400;
+    std::vector<std::vector<std::unique_ptr<Call>>> calls(kCallers);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kCallers; ++t) {
+      for (int i = 0; i < kCalls; ++i)
+        calls[t].push_back(std::make_unique<Call>(
+            std::vector<int64_t>(1 + i % 3, i % 50 == 7 ? -1 : 100 * t + i), i % 2));
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < kCalls; ++i) {
+          Call& call = *calls[t][i];
+          const Duration patience = i % 7 == 0 ? Duration(microseconds(50)) : Duration(seconds(60));
+          batcher->Submit(call.Request(Clock::Steady().Now() + patience));
+          if (i % 11 == 0) call.cancel->Cancel();
+          if (i % 16 == 0)
+            while (call.answers.load(std::memory_order_acquire) == 0) std::this_thread::yield();
+        }
+      });
+    }
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) {
+        EXPECT_FALSE(IsStuck(batcher->Progress(), Clock::Steady().Now()));
+        calls[i % kCallers][(i * 37) % kCalls]->cancel->Cancel();
+      }
+      if (workers == 4) batcher->Stop();
+    });
+    for (std::thread& thread : threads) thread.join();
+    batcher->Stop();
+    int served = 0;
+    for (const auto& caller : calls)
+      for (const auto& call : caller) {
+        ASSERT_EQ(call->answers.load(std::memory_order_acquire), 1);
+        if (call->status.ok()) call->ExpectDoubled();
+        served += call->status.ok();
+        if (call->status.code() == absl::StatusCode::kOutOfRange) {
+          EXPECT_EQ(call->values[0], -1);
+        }
+      }
+    EXPECT_GT(served, 0);
+  }
+}
+
+// A worker that is busy must not keep late or abandoned requests waiting for their answer.
+TEST(Batcher, TimerAnswersWhileTheWorkerIsBusy) {
+  std::atomic<bool> go{false};
+  auto runner = std::make_unique<Doubler>();
+  runner->on_run = [&go](absl::Span<Task* const>) {
+    while (!go) std::this_thread::yield();
+  };
+  Batcher batcher(std::move(runner), {.threads = 1, .name = "busy"});
+  Call busy({1}), late({2}), left({3}), waits({4});
+  batcher.Submit(busy.Request());
+  while (batcher.Progress().running == 0) std::this_thread::yield();
+  const TimePoint start = Clock::Steady().Now();
+  batcher.Submit(waits.Request());
+  batcher.Submit(late.Request(start + milliseconds(20)));
+  batcher.Submit(left.Request());
+  left.cancel->Cancel();
+  while (late.answers.load() == 0 || left.answers.load() == 0) std::this_thread::yield();
+  EXPECT_GE(Clock::Steady().Now(), start + milliseconds(20));
+  EXPECT_EQ(busy.answers, 0);
+  EXPECT_EQ(waits.answers, 0);
+  go = true;
+  batcher.Stop();
+  late.ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  left.ExpectCode(absl::StatusCode::kCancelled);
+  busy.ExpectDoubled();
+  waits.ExpectDoubled();
+}
+
+}  // namespace
+}  // namespace floe::server

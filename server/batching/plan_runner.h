@@ -1,0 +1,47 @@
+// PlanRunner: runs batches of a compiled model; one ExecContext per slot.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "server/batching/task.h"
+
+namespace floe::server {
+
+// What a run of one form of a signature takes, measured at warm-up: fixed_us + per_row_us * rows.
+struct RunCost {
+  const CompiledSignature* form = nullptr;
+  double fixed_us = 0, per_row_us = 0;
+};
+
+// Threading: as BatchRunner. Slots and costs are set up before the first request.
+class PlanRunner : public BatchRunner {
+ public:
+  // `max_batch_rows`: more rows than that never share a run. The model lives as long as its tasks'
+  // requests hold it.
+  PlanRunner(int slots, int intra_op_threads, int64_t max_batch_rows);
+
+  int slots() const override { return static_cast<int>(slots_.size()); }
+  absl::Status Admit(Task* task) override;
+  absl::Status Run(int slot, absl::Span<Task* const> batch) override;
+  void Outputs(int slot, const Task& task, int64_t first_row, OutputViews* views) override;
+
+  // Tasks expected to take less are marked cheap; forms without a cost never are.
+  void SetCosts(std::vector<RunCost> costs, double inline_below_us);
+  void AddSlots(int count);
+  ExecContext& context(int slot) { return *slots_[slot].context; }
+
+ private:
+  struct Slot {
+    std::unique_ptr<ExecContext> context;
+    bool sliced = false;  // the last run's outputs are shared by several tasks
+  };
+
+  const int intra_op_threads_;
+  const int64_t max_batch_rows_;
+  std::vector<Slot> slots_;
+  std::vector<RunCost> costs_;
+  double inline_below_us_ = 0;
+};
+
+}  // namespace floe::server
