@@ -1,6 +1,8 @@
 #include "model/op_def.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
 
@@ -26,8 +28,13 @@ OpRegistrar::OpRegistrar(OpDef def) {
   Registry& registry = TheRegistry();
   const std::string name = def.name;
   auto owned = std::make_unique<const OpDef>(std::move(def));
-  for (const std::string& tf : owned->tensorflow) registry.by_tensorflow_name[tf] = owned.get();
-  registry.by_name[name] = std::move(owned);
+  bool fresh = true;
+  for (const std::string& tf : owned->tensorflow) fresh &= registry.by_tensorflow_name.emplace(tf, owned.get()).second;
+  fresh &= registry.by_name.emplace(name, std::move(owned)).second;
+  if (!fresh) {  // two files claim one name: a mistake in the program, seen at its first start
+    std::fprintf(stderr, "op %s or one of its TensorFlow names is registered twice\n", name.c_str());
+    std::abort();
+  }
 }
 
 const OpDef* FindOp(const std::string& name) {

@@ -85,6 +85,12 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 
 constexpr int kMaxDepth = 100;  // of nested messages
 
+// Errors are returned; protobuf's own lines on stderr would only let a hostile file fill the log.
+void SilenceProtobuf() {
+  static const bool once = (google::protobuf::SetLogHandler(nullptr), true);
+  (void)once;
+}
+
 absl::Status ParseText(const char* data, size_t size, tensorflow::GraphDef* def) {
   google::protobuf::TextFormat::Parser parser;
   FirstError error;
@@ -225,6 +231,7 @@ class SignatureBuilder {
 absl::StatusOr<ImportedModel> Import(const char* data, size_t size, const ImportOptions& options) {
   if (size == 0) return absl::InvalidArgumentError("the file is empty");
   if (size > INT32_MAX) return absl::InvalidArgumentError(absl::StrCat("a GraphDef of ", size, " bytes is past protobuf's limit of 2 GiB"));
+  SilenceProtobuf();
   const bool text = LooksLikeText(data, size);
   tensorflow::GraphDef def;
   FLOE_RETURN_IF_ERROR(text ? ParseText(data, size, &def) : ParseBinary(data, size, &def));

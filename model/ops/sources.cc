@@ -31,8 +31,7 @@ RowMark IdentityRows(const RowContext& c) { return c.marks[0]; }
 
 const OpRegistrar kIdentity({.name = "Identity", .min_inputs = 1, .max_inputs = 1, .infer = InferSame,
                              .rows = IdentityRows, .values = ValueRule::kLinear, .alias = true,
-                             .tensorflow = {"Identity", "StopGradient", "PreventGradient", "Snapshot",
-                                            "PlaceholderWithDefault"}});
+                             .tensorflow = {"Identity", "StopGradient", "PreventGradient", "Snapshot"}});
 
 absl::StatusOr<Types> InferAllSame(const InferContext& c) {
   Types types;

@@ -1,0 +1,190 @@
+// GraphDef import: forms, signatures, defaults and every kind of malformed file.
+#include "model/import/import.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include "tensorflow/core/framework/graph.pb.h"
+
+namespace floe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kDense[] = R"(
+  node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+         attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
+  node { name: "w" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+         attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } dim { size: 1 } } float_val: 3 } } } }
+  node { name: "y" op: "MatMul" input: "x" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
+  node { name: "done" op: "NoOp" input: "^y" }
+)";
+
+std::string Binary(const std::string& text) {
+  tensorflow::GraphDef def;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &def));
+  return def.SerializeAsString();
+}
+
+std::vector<std::string> Keys(const std::vector<SignatureTensor>& tensors) {
+  std::vector<std::string> keys;
+  for (const SignatureTensor& t : tensors) keys.push_back(t.key);
+  return keys;
+}
+
+std::string ErrorOf(const std::string& bytes, const ImportOptions& options = {}) {
+  const auto model = ImportBytes(bytes, options);
+  return model.ok() ? "no error" : std::string(model.status().message());
+}
+
+TEST(Import, TextAndBinaryAreToldApartByContent) {
+  const auto text = ImportBytes(kDense, {});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(text->format, "GraphDef (text)");
+  const auto binary = ImportBytes(Binary(kDense), {});
+  ASSERT_TRUE(binary.ok()) << binary.status();
+  EXPECT_EQ(binary->format, "GraphDef (binary)");
+  EXPECT_EQ(DebugString(text->graph), DebugString(binary->graph));
+}
+
+TEST(Import, MakesASignatureFromPlaceholdersAndSinks) {
+  const auto model = ImportBytes(kDense, {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const SignatureDef& signature = model->signatures.at(0);
+  EXPECT_EQ(signature.name, "serving_default");
+  EXPECT_EQ(signature.method, "tensorflow/serving/predict");
+  EXPECT_THAT(Keys(signature.inputs), ElementsAre("x"));
+  EXPECT_THAT(Keys(signature.outputs), ElementsAre("y"));
+  EXPECT_EQ(signature.inputs[0].type.shape.ToString(), "[?,2]");
+}
+
+TEST(Import, ConfigurationRenamesAndChooses) {
+  ImportOptions options;
+  options.input_aliases = {{"features", "x:0"}};
+  options.output_aliases = {{"scores", "y"}};
+  const auto model = ImportBytes(kDense, options);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT(Keys(model->signatures[0].inputs), ElementsAre("features"));
+  EXPECT_THAT(Keys(model->signatures[0].outputs), ElementsAre("scores"));
+}
+
+TEST(Import, WrongNamesAreAnsweredWithNearestAndSinks) {
+  ImportOptions options;
+  options.fetches = {"Y"};
+  EXPECT_THAT(ErrorOf(kDense, options), AllOf(HasSubstr("no 'Y'"), HasSubstr("nearest: 'y'"), HasSubstr("sinks of the graph: 'y'")));
+  options = {};
+  options.input_aliases = {{"in", "xx"}};
+  EXPECT_THAT(ErrorOf(kDense, options), AllOf(HasSubstr("input 'in'"), HasSubstr("nearest: 'x'")));
+  options = {};
+  options.placeholder_defaults = {{"phase", Tensor::Scalar(DType::kBool, true)}};
+  EXPECT_THAT(ErrorOf(kDense, options), HasSubstr("placeholder_defaults"));
+}
+
+TEST(Import, LastTypedValueRepeats) {
+  const auto model = ImportBytes(kDense, {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  for (const Node& node : model->graph.nodes()) {
+    if (node.name != "w") continue;
+    const Tensor& w = *node.attrs.Find<Tensor>("value");
+    EXPECT_EQ(w.as<float>()[0], 3.f);
+    EXPECT_EQ(w.as<float>()[1], 3.f);
+  }
+}
+
+TEST(Import, LearningPhaseAndPlaceholderWithDefaultAreOptional) {
+  const auto model = ImportBytes(R"(
+    node { name: "keras_learning_phase" op: "Placeholder" attr { key: "dtype" value { type: DT_BOOL } } attr { key: "shape" value { shape {} } } }
+    node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+           attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 0 } } } }
+    node { name: "bias" op: "PlaceholderWithDefault" input: "zero" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape {} } } }
+    node { name: "out" op: "Identity" input: "bias" })", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_EQ(model->signatures[0].inputs.size(), 2u);
+  for (const SignatureTensor& input : model->signatures[0].inputs) {
+    EXPECT_TRUE(input.optional) << input.key;
+    EXPECT_TRUE(input.default_value.valid()) << input.key;
+  }
+}
+
+TEST(Import, SinksOfSeveralOutputsGetNumbers) {
+  const auto model = ImportBytes(R"(
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: 4 } } } } }
+    node { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+           attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 0 } } } }
+    node { name: "halves" op: "Split" input: "axis" input: "x" attr { key: "num_split" value { i: 2 } } attr { key: "T" value { type: DT_FLOAT } } })", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT(Keys(model->signatures[0].outputs), ElementsAre("halves", "halves:1"));
+}
+
+struct Malformed {
+  const char* what;
+  std::string graph;
+  const char* error;
+};
+
+TEST(Import, MalformedGraphsNameNodeAndReason) {
+  const std::string node = "node { name: \"a\" op: \"Identity\" input: ";
+  const std::vector<Malformed> cases = {
+      {"empty", "", "empty"},
+      {"no nodes", "versions { producer: 21 }", "no nodes"},
+      {"text cut off", "node { name: \"a\" op:", "line 1"},
+      {"unknown field", "node { naame: \"a\" }", "naame"},
+      {"missing input", node + "\"b\" }", "'b' names no node"},
+      {"cycle", node + "\"b\" } node { name: \"b\" op: \"Identity\" input: \"a\" }", "cycle through 'a' <- 'b'"},
+      {"self cycle", node + "\"a\" }", "cycle"},
+      {"duplicate", "node { name: \"a\" op: \"NoOp\" } node { name: \"a\" op: \"NoOp\" }", "second node of this name"},
+      {"no name", "node { op: \"NoOp\" }", "has no name"},
+      {"arity", "node { name: \"a\" op: \"Identity\" }", "has 0 inputs"},
+      {"output number", "node { name: \"b\" op: \"NoOp\" } " + node + "\"b:1\" }", "past the"},
+      {"bad tensor name", "node { name: \"b\" op: \"NoOp\" } " + node + "\"b:x\" }", "not a tensor name"},
+      {"const without value", "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } }", "no attribute 'value'"},
+      {"const of another dtype",
+       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"value\" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 1 } } } }",
+       "says dtype float32 but its value is int32"},
+      {"content of the wrong size",
+       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } } tensor_content: \"abc\" } } } }",
+       "needs 8 bytes, tensor_content has 3"},
+      {"negative dim",
+       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: -5 } } } } } }",
+       "negative dimension"},
+      {"shape that overflows",
+       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 4294967296 } dim { size: 4294967296 } } } } } }",
+       "too many elements"},
+      {"bomb of one value",
+       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 99999999999 } } float_val: 1 } } } }",
+       "bytes"},
+      {"unknown dtype", "node { name: \"a\" op: \"Placeholder\" attr { key: \"dtype\" value { type: 77 } } }", "dtype"},
+  };
+  for (const Malformed& c : cases) EXPECT_THAT(ErrorOf(c.graph), HasSubstr(c.error)) << c.what;
+}
+
+TEST(Import, EveryTruncationAndByteFlipIsAnErrorOrAGraph) {
+  const std::string whole = Binary(kDense);
+  for (size_t n = 0; n < whole.size(); ++n) ErrorOf(whole.substr(0, n));
+  for (size_t n = 0; n < whole.size(); ++n) {
+    for (int bit : {0, 3, 7}) {
+      std::string flipped = whole;
+      flipped[n] = static_cast<char>(flipped[n] ^ (1 << bit));
+      ErrorOf(flipped);
+    }
+  }
+  EXPECT_THAT(ErrorOf(whole.substr(0, whole.size() - 3)), HasSubstr("malformed or cut off"));
+}
+
+TEST(Import, AVersionOneLoopIsRefusedByName) {
+  EXPECT_THAT(ErrorOf(R"(
+    node { name: "enter" op: "Enter" input: "x" }
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+    node { name: "merge" op: "Merge" input: "enter" input: "next" }
+    node { name: "next" op: "NextIteration" input: "merge" })"), AllOf(HasSubstr("while loop"), HasSubstr("merge")));
+}
+
+TEST(Import, MissingFilesAreNotFound) {
+  EXPECT_EQ(ImportFile("/nonexistent/frozen.pb", {}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ImportFile("/", {}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace floe
