@@ -38,7 +38,9 @@ def cc_functions(source):
             declaration = text[head:at]
             if outside and CONTAINER.search(declaration.split("(")[0]):
                 stack.append(True)
-            elif outside and (name := NAME.search(declaration)) and not re.search(r"=\s*$", declaration):
+            # clang-format puts a space before a body's brace and none before an initialiser's.
+            elif (outside and declaration[-1:].isspace() and (name := NAME.search(declaration)) and
+                  not re.search(r"=\s*$", declaration)):
                 start = head + len(declaration) - len(declaration.lstrip())
                 stack.append((name.group(1), text.count("\n", 0, start) + 1))
             else:

@@ -1,0 +1,90 @@
+"""SIGTERM under load: what was accepted is answered, and floed exits with 0."""
+import threading
+
+import grpc
+import numpy as np
+import pytest
+
+from floed import CONFIG, MNIST, NOT_SERVING, SERVING, Floed, digits, predict_request
+
+
+@pytest.fixture(scope="module")
+def x():
+    return digits()
+
+
+def config(tmp_path, lame_duck):
+    path = tmp_path / "floe.yaml"
+    path.write_text(f"""
+server: {{drain_lame_duck_seconds: {lame_duck}, drain_timeout_seconds: 60}}
+models:
+  - {{name: mnist_beginner, base_path: {MNIST}/models/mnist_beginner}}
+  - {{name: mnist_conv, base_path: {MNIST}/models/mnist_conv}}
+""")
+    return str(path)
+
+
+def test_queued_calls_are_answered(x, tmp_path):
+    floed = Floed("--config", config(tmp_path, 0))
+    request = predict_request("mnist_conv", {"input": np.concatenate([x, x])})
+    with floed.client() as client:
+        calls = [client.prediction.Predict.future(request, timeout=120) for _ in range(4)]
+        answered = threading.Semaphore(0)
+        for call in calls:
+            call.add_done_callback(lambda _: answered.release())
+        assert answered.acquire(timeout=120)  # one is done, so the others have long been there
+        floed.terminate()
+        for call in calls:
+            assert len(call.result().outputs["softmax"].float_val) == 200000
+    assert floed.wait() == 0
+    floed.close()
+
+
+def test_no_call_fails_when_clients_watch_the_health(x, tmp_path):
+    floed = Floed("--config", config(tmp_path, 2))
+    leaving = threading.Event()
+    failures, done = [], []
+
+    def caller(model, start):
+        with floed.client() as client:
+            k = start
+            while not leaving.is_set():
+                try:
+                    client.predict(model, {"input": x[k:k + 3]}, timeout=30)
+                    done.append(k)
+                except grpc.RpcError as error:
+                    failures.append(f"{error.code()}: {error.details()}")
+                k = (k + 7) % 9000
+
+    threads = [threading.Thread(target=caller, args=(model, 100 * n)) for n, model in
+               enumerate(["mnist_beginner", "mnist_conv"] * 4)]
+    with floed.client() as watcher:
+        states = watcher.watch("", timeout=120)
+        assert next(states).status == SERVING
+        for thread in threads:
+            thread.start()
+        while len(done) < 200 and not failures:
+            leaving.wait(0.01)
+        floed.terminate()
+        assert next(states).status == NOT_SERVING
+        leaving.set()
+        for thread in threads:
+            thread.join()
+    assert not failures, failures[:5]
+    assert floed.wait() == 0
+    floed.close()
+
+
+def test_second_sigterm_ends_it_now(x):
+    floed = Floed("--config", CONFIG)
+    request = predict_request("mnist_conv", {"input": np.concatenate([x] * 5)})
+    with floed.client() as client:
+        calls = [client.prediction.Predict.future(request, timeout=120) for _ in range(8)]
+        answered = threading.Event()
+        calls[0].add_done_callback(lambda _: answered.set())
+        assert answered.wait(120)
+        floed.terminate()
+        floed.terminate()
+        floed.wait(timeout=20)
+        for call in calls:
+            call.cancel()

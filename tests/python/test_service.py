@@ -1,0 +1,179 @@
+"""floed as a process: flags, configuration errors, listeners, and what it tells the service manager."""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+
+import grpc
+import numpy as np
+import pytest
+
+from floed import CONFIG, FLOED, MNIST, SERVING, START_SECONDS, Client, Floed, digits
+
+BEGINNER = os.path.join(MNIST, "models/mnist_beginner")
+
+
+def run(*args):
+    return subprocess.run([FLOED, *args], capture_output=True, text=True, timeout=60, check=False)
+
+
+# ---- flags
+
+@pytest.mark.parametrize("path", [BEGINNER, BEGINNER + "/1", BEGINNER + "/1/frozen.pb"], ids=["versions", "folder", "file"])
+def test_single_model_flags(path):
+    floed = Floed("--model_name=digits", f"--model_base_path={path}")
+    with floed.client() as client:
+        assert client.softmax("digits", digits()[:2]).shape == (2, 10)
+        assert client.check("model/digits") == SERVING
+    floed.close()
+
+
+def test_newest_version_is_served(tmp_path):
+    for version in ("1", "3", "10"):
+        shutil.copytree(BEGINNER + "/1", tmp_path / version)
+    floed = Floed("--model_name=digits", f"--model_base_path={tmp_path}")
+    with floed.client() as client:
+        assert client.predict("digits", {"input": digits()[:1]}).model_spec.version.value == 10
+    floed.close()
+
+
+def test_help_and_version():
+    help_text = run("--help")
+    assert help_text.returncode == 0
+    for flag in ("--config", "--check-config", "--port", "--model_name", "--model_base_path"):
+        assert flag in help_text.stdout
+    assert run("--version").returncode == 0
+
+
+def test_unknown_flag():
+    done = run("--no-such-flag")
+    assert done.returncode != 0 and "no-such-flag" in done.stderr
+
+
+# ---- configuration
+
+def test_example_configuration_is_right():
+    done = run("--check-config", "--config", CONFIG)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("text,line,words", [
+    ("server:\n  prt: 8500\n", 2, ["prt", "port"]),
+    ("server:\n  port: high\n", 2, ["port", "high"]),
+    ("models:\n  - name: a\n    base_path: /nonexistent/model\n", 3, ["/nonexistent/model"]),
+    ("models:\n  - name: a\n    base_path: [1\n", None, []),
+])
+def test_check_config_names_line_and_key(tmp_path, text, line, words):
+    path = tmp_path / "floe.yaml"
+    path.write_text(text)
+    done = run("--check-config", "--config", str(path))
+    assert done.returncode != 0
+    if line is not None:
+        assert f"floe.yaml:{line}" in done.stderr, done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+
+
+def test_missing_config_file():
+    done = run("--config", "/nonexistent/floe.yaml")
+    assert done.returncode != 0 and "/nonexistent/floe.yaml" in done.stderr
+
+
+def test_public_address_needs_consent():
+    done = run("--config", CONFIG, "--bind_address=0.0.0.0")
+    assert done.returncode != 0 and "insecure_public" in done.stderr
+
+
+def test_port_in_use():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = run("--config", CONFIG, f"--port={port}")
+    assert done.returncode != 0 and str(port) in done.stderr
+
+
+# ---- listeners
+
+def test_unix_socket(tmp_path):
+    path = str(tmp_path / "floe.sock")
+    floed = Floed("--config", CONFIG, f"--grpc_socket_path={path}")
+    with Client("unix:" + path) as client:
+        assert client.softmax("mnist_beginner", digits()[:2]).shape == (2, 10)
+    assert f"127.0.0.1:{floed.port}" in floed.log() and path in floed.log()
+    floed.close()
+
+
+def test_reflection_can_be_off(tmp_path):
+    path = tmp_path / "floe.yaml"
+    path.write_text(f"server: {{enable_reflection: false}}\nmodels: [{{name: digits, base_path: {BEGINNER}}}]\n")
+    floed = Floed("--config", str(path))
+    with floed.client() as client:
+        call = client.channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+        with pytest.raises(grpc.RpcError) as info:
+            list(call(iter([b""]), timeout=30))
+        assert info.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    floed.close()
+
+
+def test_oversized_message(tmp_path):
+    path = tmp_path / "floe.yaml"
+    path.write_text(f"server: {{max_message_bytes: 100000}}\nmodels: [{{name: digits, base_path: {BEGINNER}}}]\n")
+    floed = Floed("--config", str(path))
+    with floed.client() as client:
+        assert client.softmax("digits", digits()[:16]).shape == (16, 10)
+        with pytest.raises(grpc.RpcError) as info:
+            client.softmax("digits", digits()[:64])
+        assert info.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert client.softmax("digits", digits()[:16]).shape == (16, 10)
+    floed.close()
+
+
+# ---- the service manager
+
+class Manager:
+    """The receiving end of sd_notify."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.socket.settimeout(START_SECONDS)
+
+    def wait_for(self, word):
+        """The messages up to the first that says `word`, that one included."""
+        said = []
+        while not said or word not in said[-1].split("\n"):
+            said.append(self.socket.recv(65536).decode())
+        return said
+
+
+def test_ready_watchdog_and_stopping(tmp_path):
+    manager = Manager(str(tmp_path))
+    floed = Floed("--config", CONFIG, wait=False,
+                  env={"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "200000"})
+    manager.wait_for("READY=1")
+    with floed.client() as client:
+        # READY means that the models answer: no waiting here.
+        assert client.softmax("mnist_conv", np.zeros([1, 784], np.float32)).shape == (1, 10)
+        for _ in range(5):
+            manager.wait_for("WATCHDOG=1")
+    floed.process.send_signal(signal.SIGTERM)
+    manager.wait_for("STOPPING=1")
+    assert floed.wait() == 0
+    floed.close()
+
+
+def test_no_ready_without_a_model(tmp_path):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1/frozen.pb").write_bytes(b"this is no graph")
+    manager = Manager(str(tmp_path))
+    floed = Floed("--model_name=broken", f"--model_base_path={tmp_path}", wait=False,
+                  env={"NOTIFY_SOCKET": manager.path})
+    code = floed.process.wait(START_SECONDS)
+    assert code != 0
+    assert "frozen.pb" in floed.log() and "broken" in floed.log()
+    manager.socket.settimeout(0)
+    with pytest.raises(BlockingIOError):
+        manager.wait_for("READY=1")
