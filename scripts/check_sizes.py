@@ -14,6 +14,7 @@ MAX_FILE, MAX_FUNCTION = 600, 80
 CODE = (".h", ".cc", ".cu", ".cuh", ".py", ".sh")
 SKIP = {"build", ".git"}
 NAME = re.compile(r"(~?[A-Za-z_][\w:]*|operator[^\s(]+)\s*\(")
+LABELS = re.compile(r"(\s|(public|private|protected)\s*:)*")
 CONTAINER = re.compile(r"\b(namespace|class|struct|union|enum)\b|extern\s*$")
 
 
@@ -41,7 +42,7 @@ def cc_functions(source):
             # clang-format puts a space before a body's brace and none before an initialiser's.
             elif (outside and declaration[-1:].isspace() and (name := NAME.search(declaration)) and
                   not re.search(r"=\s*$", declaration)):
-                start = head + len(declaration) - len(declaration.lstrip())
+                start = head + LABELS.match(declaration).end()
                 stack.append((name.group(1), text.count("\n", 0, start) + 1))
             else:
                 stack.append(False)
