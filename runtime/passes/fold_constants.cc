@@ -79,7 +79,11 @@ class Folder {
         inputs.push_back(values_[node.inputs[k].node][node.inputs[k].output]);
         kept.inputs.push_back(rebuild_.Map(node.inputs[k]));
       }
-      FLOE_ASSIGN_OR_RETURN(values_[i], InferNode(node, inputs, options_));
+      if (AnyUnsupported(inputs)) {
+        values_[i].assign(node.num_outputs, ValueInfo{});
+      } else {
+        FLOE_ASSIGN_OR_RETURN(values_[i], InferNode(node, inputs, options_));
+      }
       rebuild_.Emit(i, std::move(kept));
       return absl::OkStatus();
     }
@@ -93,13 +97,8 @@ class Folder {
 
   absl::Status Fold(int i, const std::vector<ValueInfo>& inputs) {
     const Node& node = graph_.node(i);
-    if (node.op->name == "Unsupported") {  // listed with all others once it is known what is needed
-      values_[i].assign(node.num_outputs, ValueInfo{});
-      rebuild_.Keep(i);
-      return absl::OkStatus();
-    }
-    const bool unsupported_input = std::any_of(inputs.begin(), inputs.end(), [](const ValueInfo& v) { return v.type.dtype == DType::kInvalid; });
-    if (unsupported_input) {
+    // Unsupported nodes are listed all together once it is known which are needed.
+    if (node.op->name == "Unsupported" || AnyUnsupported(inputs)) {
       values_[i].assign(std::max(1, node.num_outputs), ValueInfo{});
       rebuild_.Keep(i);
       return absl::OkStatus();
@@ -118,6 +117,11 @@ class Folder {
       rebuild_.Replace(i, k, {rebuild_.Append(ConstNode(TensorNameOf(node.name, k), values_[i][k].constant)), 0});
     }
     return absl::OkStatus();
+  }
+
+  // What comes from an unsupported node has no type.
+  static bool AnyUnsupported(const std::vector<ValueInfo>& inputs) {
+    return std::any_of(inputs.begin(), inputs.end(), [](const ValueInfo& v) { return v.type.dtype == DType::kInvalid; });
   }
 
   static Node ConstNode(const std::string& name, const Tensor& value) {
