@@ -124,6 +124,8 @@ void ExpectConv(const ConvCase& t, GemmBackend backend) {
   const Side h(t.padding, t.height, t.kernel_h, t.stride_h, t.dilation_h, 2, 1);
   const Side w(t.padding, t.width, t.kernel_w, t.stride_w, t.dilation_w, 0, 3);
   const int64_t out_c = t.depthwise ? t.channels * t.out_channels : t.out_channels;
+  const int64_t products = t.kernel_h * t.kernel_w * (t.depthwise ? 1 : t.channels / t.groups);
+  const double tolerance = 3e-6 * std::sqrt(static_cast<double>(products)) + 1e-6;
   ASSERT_EQ((*outputs)[0].shape(), Image(t.nchw, t.images, h.out, w.out, out_c));
   for (int64_t n = 0; n < t.images; ++n) {
     for (int64_t y = 0; y < h.out; ++y) {
@@ -131,7 +133,7 @@ void ExpectConv(const ConvCase& t, GemmBackend backend) {
         for (int64_t c = 0; c < out_c; ++c) {
           const int64_t at =
               t.nchw ? ((n * out_c + c) * h.out + y) * w.out + x : ((n * h.out + y) * w.out + x) * out_c + c;
-          ASSERT_NEAR((*outputs)[0].as<float>()[at], Want(t, inputs, h, w, n, y, x, c), 2e-5)
+          ASSERT_NEAR((*outputs)[0].as<float>()[at], Want(t, inputs, h, w, n, y, x, c), tolerance)
               << n << "," << y << "," << x << "," << c;
         }
       }

@@ -118,7 +118,7 @@ RowMark TransposeRows(const RowContext& c) {
 
 const OpRegistrar kTranspose({.name = "Transpose", .min_inputs = 2, .max_inputs = 2, .infer = InferTranspose,
                               .rows = TransposeRows, .values = ValueRule::kLinear, .shape_inputs = 2,
-                              .tensorflow = {"Transpose", "ConjugateTranspose"}});
+                              .tensorflow = {"Transpose"}});
 
 absl::StatusOr<Types> InferTile(const InferContext& c) {
   const SymShape& in = c.shape(0);

@@ -7,16 +7,20 @@
 namespace floe {
 namespace ops {
 
-absl::StatusOr<SliceDims> ResolveStridedSlice(const Attrs& attrs, int entries, int rank) {
+SliceMasks::SliceMasks(const Attrs& attrs)
+    : begin(attrs.Int("begin_mask")),
+      end(attrs.Int("end_mask")),
+      ellipsis(attrs.Int("ellipsis_mask")),
+      new_axis(attrs.Int("new_axis_mask")),
+      shrink(attrs.Int("shrink_axis_mask")) {}
+
+absl::StatusOr<SliceDims> ResolveStridedSlice(const SliceMasks& masks, int entries, int rank) {
   const auto bit = [](int64_t mask, int i) { return i < 63 && ((mask >> i) & 1) != 0; };
-  const int64_t begin = attrs.Int("begin_mask"), end = attrs.Int("end_mask"), shrink = attrs.Int("shrink_axis_mask");
-  int64_t ellipsis = attrs.Int("ellipsis_mask");
-  const int64_t new_axis = attrs.Int("new_axis_mask");
   int consumed = 0, ellipses = 0;  // entries that name an axis
   for (int i = 0; i < entries; ++i) {
-    if (bit(ellipsis, i)) {
+    if (bit(masks.ellipsis, i)) {
       ++ellipses;
-    } else if (!bit(new_axis, i)) {
+    } else if (!bit(masks.new_axis, i)) {
       ++consumed;
     }
   }
@@ -28,12 +32,12 @@ absl::StatusOr<SliceDims> ResolveStridedSlice(const Attrs& attrs, int entries, i
     for (int k = 0; k < count; ++k) dims.push_back({.axis = axis++});
   };
   for (int i = 0; i < entries; ++i) {
-    if (bit(ellipsis, i)) {
+    if (bit(masks.ellipsis, i)) {
       fill(rank - consumed);
-    } else if (bit(new_axis, i)) {
+    } else if (bit(masks.new_axis, i)) {
       dims.push_back({});
     } else {
-      dims.push_back({axis++, i, bit(shrink, i), bit(begin, i), bit(end, i)});
+      dims.push_back({axis++, i, bit(masks.shrink, i), bit(masks.begin, i), bit(masks.end, i)});
     }
   }
   fill(rank - axis);
@@ -99,7 +103,7 @@ absl::StatusOr<Types> InferStridedSlice(const InferContext& c) {
   const SymShape& in = c.shape(0);
   const int entries = Entries(c);
   if (!in.rank_known() || entries < 0) return ops::One(c.dtype(0), SymShape::UnknownRank());
-  FLOE_ASSIGN_OR_RETURN(const ops::SliceDims dims, ops::ResolveStridedSlice(c.attrs(), entries, in.rank()));
+  FLOE_ASSIGN_OR_RETURN(const ops::SliceDims dims, ops::ResolveStridedSlice(ops::SliceMasks(c.attrs()), entries, in.rank()));
   std::vector<Dim> begin, end, stride;
   FLOE_ASSIGN_OR_RETURN(const bool begin_known, c.DimsOf(1, &begin));
   FLOE_ASSIGN_OR_RETURN(const bool end_known, c.DimsOf(2, &end));
@@ -141,7 +145,7 @@ RowMark StridedSliceRows(const RowContext& c) {
       !spec.dim(0).concrete()) {
     return RowMark::kMixed;
   }
-  auto dims = ops::ResolveStridedSlice(c.node.attrs, static_cast<int>(spec.dim(0).size()), in.rank());
+  auto dims = ops::ResolveStridedSlice(ops::SliceMasks(c.node.attrs), static_cast<int>(spec.dim(0).size()), in.rank());
   if (!dims.ok() || dims->empty()) return RowMark::kMixed;
   // Indices of the inner axes may come from the request's own data only when they are known here.
   for (int i : {1, 3}) {

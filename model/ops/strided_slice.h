@@ -15,7 +15,12 @@ struct SliceDim {
 };
 using SliceDims = absl::InlinedVector<SliceDim, 8>;
 
+struct SliceMasks {
+  explicit SliceMasks(const Attrs& attrs);
+  int64_t begin, end, ellipsis, new_axis, shrink;  // bit i: entry i
+};
+
 // INVALID_ARGUMENT when the specification has more entries than the input has axes, or two ellipses.
-absl::StatusOr<SliceDims> ResolveStridedSlice(const Attrs& attrs, int entries, int rank);
+absl::StatusOr<SliceDims> ResolveStridedSlice(const SliceMasks& masks, int entries, int rank);
 
 }  // namespace floe::ops

@@ -1,0 +1,104 @@
+#include "kernels/cpu/binary_f32.h"
+
+#include "kernels/cpu/hwy_targets.h"
+#include "kernels/cpu/isa.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/binary_f32.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/cpu/partial-inl.h"
+
+// The functions, in the order of every table below.
+#ifndef FLOE_BINARY_F32
+#define FLOE_BINARY_F32(X) X(Add) X(Sub) X(Mul) X(RealDiv) X(Maximum) X(Minimum) X(SquaredDifference)
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace floe::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#define FLOE_FUNCTION(NAME, EXPRESSION)     \
+  struct NAME##Function {                   \
+    template <class V>                      \
+    HWY_INLINE V operator()(V a, V b) const { \
+      return EXPRESSION;                    \
+    }                                       \
+  };
+
+template <class V>
+HWY_INLINE V SquareOf(V x) {
+  return hn::Mul(x, x);
+}
+
+FLOE_FUNCTION(Add, hn::Add(a, b))
+FLOE_FUNCTION(Sub, hn::Sub(a, b))
+FLOE_FUNCTION(Mul, hn::Mul(a, b))
+FLOE_FUNCTION(RealDiv, hn::Div(a, b))
+// NaN in either operand is the result.
+FLOE_FUNCTION(Maximum, hn::IfThenElse(hn::Or(hn::Ge(a, b), hn::Ne(a, a)), a, b))
+FLOE_FUNCTION(Minimum, hn::IfThenElse(hn::Or(hn::Le(a, b), hn::Ne(a, a)), a, b))
+FLOE_FUNCTION(SquaredDifference, SquareOf(hn::Sub(a, b)))
+#undef FLOE_FUNCTION
+
+template <class Function>
+void Vectors(const float* a, const float* b, float* y, size_t n) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const Function f;
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(f(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+  if (i < n) StorePartial(d, f(LoadPartial(d, a + i, n - i), LoadPartial(d, b + i, n - i)), y + i, n - i);
+}
+
+template <class Function>
+void ScalarB(const float* a, const float* b, float* y, size_t n) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto vb = hn::Set(d, *b);
+  const Function f;
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(f(hn::LoadU(d, a + i), vb), d, y + i);
+  if (i < n) StorePartial(d, f(LoadPartial(d, a + i, n - i), vb), y + i, n - i);
+}
+
+template <class Function>
+void ScalarA(const float* a, const float* b, float* y, size_t n) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto va = hn::Set(d, *a);
+  const Function f;
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(f(va, hn::LoadU(d, b + i)), d, y + i);
+  if (i < n) StorePartial(d, f(va, LoadPartial(d, b + i, n - i)), y + i, n - i);
+}
+
+BinaryF32Set BinaryAt(size_t index) {
+#define FLOE_ENTRY(NAME) {&Vectors<NAME##Function>, &ScalarB<NAME##Function>, &ScalarA<NAME##Function>},
+  static constexpr BinaryF32Set kFunctions[] = {FLOE_BINARY_F32(FLOE_ENTRY)};
+#undef FLOE_ENTRY
+  return kFunctions[index];
+}
+
+}  // namespace floe::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace floe::kernels {
+HWY_EXPORT(BinaryAt);
+
+BinaryF32Set FindBinaryF32(const std::string& op) {
+#define FLOE_ENTRY(NAME) #NAME,
+  static constexpr const char* kNames[] = {FLOE_BINARY_F32(FLOE_ENTRY)};
+#undef FLOE_ENTRY
+  for (size_t i = 0; i < std::size(kNames); ++i) {
+    if (op != kNames[i]) continue;
+    ChooseIsa();
+    return HWY_DYNAMIC_DISPATCH(BinaryAt)(i);
+  }
+  return {};
+}
+
+}  // namespace floe::kernels
+#endif

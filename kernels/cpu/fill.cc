@@ -1,0 +1,123 @@
+// Ops that write values of their own: Fill, ZerosLike, OnesLike, Range, and shapes as values.
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/cpu/dtypes.h"
+#include "kernels/cpu/grid_copy.h"
+
+namespace floe::kernels {
+namespace {
+
+template <class K>
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
+  return std::make_unique<K>();
+}
+
+class FillKernel : public Kernel {
+ public:
+  absl::Status Run(const KernelContext& ctx) const override {
+    FillElements(ctx.out(0).dtype, ctx.in(1).data, ctx.out(0).data, ctx.out(0).elements());
+    return absl::OkStatus();
+  }
+};
+FLOE_REGISTER_KERNEL(Fill, kCpu, Make<FillKernel>);
+
+class ZerosKernel : public Kernel {
+ public:
+  absl::Status Run(const KernelContext& ctx) const override {
+    const TensorView& out = ctx.out(0);
+    if (out.dtype == DType::kString) {
+      const std::string empty;
+      FillElements(out.dtype, &empty, out.data, out.elements());
+    } else if (out.bytes() != 0) {
+      std::memset(out.data, 0, out.bytes());
+    }
+    return absl::OkStatus();
+  }
+};
+FLOE_REGISTER_KERNEL(ZerosLike, kCpu, Make<ZerosKernel>);
+
+using Unit = TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
+                      uint64_t, bool, std::complex<float>, std::complex<double>>;
+
+class OnesKernel : public Kernel {
+ public:
+  absl::Status Run(const KernelContext& ctx) const override {
+    const TensorView& out = ctx.out(0);
+    const bool found = ForDType(out.dtype, Unit{}, [&](auto t) {
+      using T = decltype(t);
+      std::fill_n(out.as<T>(), out.elements(), static_cast<T>(1));
+    });
+    return found ? absl::OkStatus() : absl::UnimplementedError(absl::StrCat("OnesLike of ", DTypeName(out.dtype)));
+  }
+};
+FLOE_REGISTER_KERNEL(OnesLike, kCpu, Make<OnesKernel>);
+
+// Adds delta again and again, as TensorFlow does, so that sums round alike.
+template <class T>
+class RangeKernel : public Kernel {
+ public:
+  absl::Status Run(const KernelContext& ctx) const override {
+    if (ctx.in(0).data == nullptr || ctx.in(2).data == nullptr) {
+      return absl::InvalidArgumentError("start or delta depends on the number of request rows");
+    }
+    auto value = static_cast<Compute<T>>(*ctx.in(0).as<T>());
+    const auto delta = static_cast<Compute<T>>(*ctx.in(2).as<T>());
+    T* out = ctx.out(0).as<T>();
+    for (int64_t i = 0; i < ctx.out(0).elements(); ++i) {
+      out[i] = static_cast<T>(value);
+      value = WrapAdd(value, delta);
+    }
+    return absl::OkStatus();
+  }
+};
+
+template <class... Ts>
+bool RegisterRange(TypeList<Ts...>) {
+  (KernelRegistrar("Range", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<RangeKernel<Ts>>), ...);
+  return true;
+}
+const bool kRange = RegisterRange(Reals{});
+
+void StoreInt(const TensorView& out, int64_t at, int64_t value) {
+  if (out.dtype == DType::kInt64) {
+    out.as<int64_t>()[at] = value;
+  } else {
+    out.as<int32_t>()[at] = static_cast<int32_t>(value);
+  }
+}
+
+class ShapeKernel : public Kernel {
+ public:
+  absl::Status Run(const KernelContext& ctx) const override {
+    for (size_t i = 0; i < ctx.outputs.size(); ++i) {
+      const Shape& shape = ctx.inputs[i].shape;
+      for (int k = 0; k < shape.rank(); ++k) StoreInt(ctx.outputs[i], k, shape.dim(k));
+    }
+    return absl::OkStatus();
+  }
+};
+FLOE_REGISTER_KERNEL(Shape, kCpu, Make<ShapeKernel>);
+FLOE_REGISTER_KERNEL(ShapeN, kCpu, Make<ShapeKernel>);
+
+class SizeKernel : public Kernel {
+ public:
+  absl::Status Run(const KernelContext& ctx) const override {
+    StoreInt(ctx.out(0), 0, ctx.in(0).elements());
+    return absl::OkStatus();
+  }
+};
+FLOE_REGISTER_KERNEL(Size, kCpu, Make<SizeKernel>);
+
+class RankKernel : public Kernel {
+ public:
+  absl::Status Run(const KernelContext& ctx) const override {
+    StoreInt(ctx.out(0), 0, ctx.in(0).shape.rank());
+    return absl::OkStatus();
+  }
+};
+FLOE_REGISTER_KERNEL(Rank, kCpu, Make<RankKernel>);
+
+}  // namespace
+}  // namespace floe::kernels

@@ -1,0 +1,192 @@
+#include "kernels/cpu/grid_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/cpu/dtypes.h"
+#include "kernels/cpu/parallel.h"
+
+namespace floe::kernels {
+namespace {
+
+struct Bytes16 {
+  uint64_t low, high;
+};
+
+// Calls f with a value of a type as large as the elements.
+template <class F>
+void ForElement(DType dtype, F&& f) {
+  if (dtype == DType::kString) return f(std::string());
+  switch (DTypeSize(dtype)) {
+    case 1: return f(uint8_t{});
+    case 2: return f(uint16_t{});
+    case 4: return f(uint32_t{});
+    case 8: return f(uint64_t{});
+    case 16: return f(Bytes16{});
+    default: return;
+  }
+}
+
+template <class T>
+void CopyRun(const T* from, T* to, int64_t n) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    std::copy_n(from, n, to);
+  } else {
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+  }
+}
+
+template <class T>
+void CopyLine(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t n) {
+  if (from_stride == 1 && to_stride == 1) return CopyRun(from, to, n);
+  if (from_stride == 0 && to_stride == 1) return static_cast<void>(std::fill_n(to, n, *from));
+  for (int64_t i = 0; i < n; ++i) to[i * to_stride] = from[i * from_stride];
+}
+
+// The last two dims, when the outer of them runs through `from` without gaps: in squares that stay in the cache.
+template <class T>
+void CopySquares(const Grid& g, const T* from, T* to) {
+  constexpr int64_t kSide = 16;
+  const size_t r = g.dims.size() - 2, c = r + 1;
+  for (int64_t i0 = 0; i0 < g.dims[r]; i0 += kSide) {
+    const int64_t i1 = std::min(i0 + kSide, g.dims[r]);
+    for (int64_t j0 = 0; j0 < g.dims[c]; j0 += kSide) {
+      const int64_t width = std::min(kSide, g.dims[c] - j0);
+      for (int64_t i = i0; i < i1; ++i) {
+        CopyLine(from + i * g.from[r] + j0 * g.from[c], g.from[c], to + i * g.to[r] + j0 * g.to[c], g.to[c], width);
+      }
+    }
+  }
+}
+
+// Dims of size 1 dropped, neighbours that run on joined.
+Grid Simplified(const Grid& g) {
+  Grid s;
+  for (size_t i = 0; i < g.dims.size(); ++i) {
+    if (g.dims[i] == 1) continue;
+    if (!s.dims.empty() && s.from.back() == g.from[i] * g.dims[i] && s.to.back() == g.to[i] * g.dims[i]) {
+      s.dims.back() *= g.dims[i];
+      s.from.back() = g.from[i];
+      s.to.back() = g.to[i];
+    } else {
+      s.Add(g.dims[i], g.from[i], g.to[i]);
+    }
+  }
+  if (s.dims.empty()) s.Add(1, 1, 1);
+  return s;
+}
+
+// Brings the dim that is dense in `from` next to the last one, when the last one is not.
+bool ArrangeSquares(Grid* g) {
+  const size_t rank = g->dims.size();
+  if (rank < 2 || g->from.back() == 1 || g->from.back() == 0) return false;
+  for (size_t i = 0; i + 1 < rank; ++i) {
+    if (g->from[i] != 1) continue;
+    std::swap(g->dims[i], g->dims[rank - 2]);
+    std::swap(g->from[i], g->from[rank - 2]);
+    std::swap(g->to[i], g->to[rank - 2]);
+    return true;
+  }
+  return false;
+}
+
+template <class T>
+void CopyTyped(const Grid& g, bool squares, const T* from, T* to, ThreadPool* pool) {
+  const int inner_dims = squares ? 2 : 1;
+  const int outer = static_cast<int>(g.dims.size()) - inner_dims;
+  int64_t count = 1, inner = 1;
+  for (int i = 0; i < outer; ++i) count *= g.dims[i];
+  for (size_t i = outer; i < g.dims.size(); ++i) inner *= g.dims[i];
+  ParallelRange(pool, count, std::max<int64_t>(1, kElementGrain / inner), [&](int64_t begin, int64_t end) {
+    IntList index(outer, 0);
+    int64_t rest = begin;
+    const T* f = from;
+    T* t = to;
+    for (int i = outer - 1; i >= 0; --i) {
+      index[i] = rest % g.dims[i];
+      rest /= g.dims[i];
+      f += index[i] * g.from[i];
+      t += index[i] * g.to[i];
+    }
+    for (int64_t k = begin; k < end; ++k) {
+      if (squares) {
+        CopySquares(g, f, t);
+      } else {
+        CopyLine(f, g.from.back(), t, g.to.back(), g.dims.back());
+      }
+      for (int i = outer - 1; i >= 0; --i) {
+        f += g.from[i];
+        t += g.to[i];
+        if (++index[i] < g.dims[i]) break;
+        f -= g.dims[i] * g.from[i];
+        t -= g.dims[i] * g.to[i];
+        index[i] = 0;
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void CopyGrid(Grid grid, DType dtype, const void* from, void* to, ThreadPool* pool) {
+  for (int64_t d : grid.dims) {
+    if (d == 0) return;
+  }
+  Grid g = Simplified(grid);
+  const bool squares = ArrangeSquares(&g);
+  ForElement(dtype, [&](auto element) {
+    using T = decltype(element);
+    CopyTyped(g, squares, static_cast<const T*>(from), static_cast<T*>(to), pool);
+  });
+}
+
+IntList DenseStrides(const Shape& shape) {
+  IntList strides(shape.rank());
+  int64_t stride = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    strides[i] = stride;
+    stride *= shape.dim(i);
+  }
+  return strides;
+}
+
+void CopyElements(DType dtype, const void* from, void* to, int64_t count) {
+  if (count == 0) return;
+  ForElement(dtype, [&](auto element) {
+    using T = decltype(element);
+    CopyRun(static_cast<const T*>(from), static_cast<T*>(to), count);
+  });
+}
+
+void FillElements(DType dtype, const void* value, void* to, int64_t count) {
+  ForElement(dtype, [&](auto element) {
+    using T = decltype(element);
+    std::fill_n(static_cast<T*>(to), count, *static_cast<const T*>(value));
+  });
+}
+
+absl::Status ReadInts(const TensorView& view, IntList* values) {
+  const int64_t n = view.elements();
+  if (n > 0 && view.data == nullptr) {
+    return absl::InvalidArgumentError("an index or axis depends on the number of request rows");
+  }
+  if (view.dtype == DType::kInt32) {
+    values->assign(view.as<int32_t>(), view.as<int32_t>() + n);
+  } else if (view.dtype == DType::kInt64) {
+    values->assign(view.as<int64_t>(), view.as<int64_t>() + n);
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat("expected int32 or int64, got ", DTypeName(view.dtype)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ReadInt(const TensorView& view) {
+  IntList values;
+  FLOE_RETURN_IF_ERROR(ReadInts(view, &values));
+  if (values.size() != 1) return absl::InvalidArgumentError(absl::StrCat("expected one integer, got ", values.size()));
+  return values[0];
+}
+
+}  // namespace floe::kernels

@@ -1,0 +1,225 @@
+// MaxPool, AvgPool, their 3-D forms and MaxPoolWithArgmax. Averages divide by the number of elements inside the input.
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/cpu/dtypes.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/pool_f32.h"
+#include "model/ops/window.h"
+
+namespace floe::kernels {
+namespace {
+
+// Input and output as [batch, 3 spatial dims, channels], 2-D images having a depth of 1.
+struct PoolShape {
+  int64_t batch = 1, channels = 1;
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
+  int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, low[3] = {0, 0, 0};
+  int64_t in_stride[3], channel_stride, in_batch_stride, out_channel_stride, out_position_stride;
+};
+
+PoolShape Describe(const ops::Window& w, const Shape& in, const Shape& out) {
+  PoolShape s;
+  const int spatial = static_cast<int>(w.kernel.size()), skip = 3 - spatial;
+  s.batch = in.dim(0);
+  s.channels = in.dim(w.channels_first ? 1 : spatial + 1);
+  for (int i = 0; i < spatial; ++i) {
+    s.in[skip + i] = in.dim(w.axis(i));
+    s.out[skip + i] = out.dim(w.axis(i));
+    s.kernel[skip + i] = w.kernel[i];
+    s.stride[skip + i] = w.stride[i];
+    s.low[skip + i] = ops::PadLow(in.dim(w.axis(i)), out.dim(w.axis(i)), w.kernel[i], w.stride[i], w.pads[i]);
+  }
+  const int64_t positions = s.in[0] * s.in[1] * s.in[2], out_positions = s.out[0] * s.out[1] * s.out[2];
+  s.channel_stride = w.channels_first ? positions : 1;
+  s.out_channel_stride = w.channels_first ? out_positions : 1;
+  const int64_t step = w.channels_first ? 1 : s.channels;
+  s.out_position_stride = step;
+  s.in_stride[2] = step;
+  s.in_stride[1] = step * s.in[2];
+  s.in_stride[0] = step * s.in[2] * s.in[1];
+  s.in_batch_stride = positions * s.channels;
+  return s;
+}
+
+// The part of an output position's window that lies inside the input, and the offset of its first element.
+struct Place {
+  PoolBox box;
+  int64_t start = 0;
+};
+
+Place PlaceOf(const PoolShape& s, int64_t position) {
+  Place place;
+  for (int i = 2; i >= 0; --i) {
+    const int64_t o = position % s.out[i];
+    position /= s.out[i];
+    const int64_t first = o * s.stride[i] - s.low[i];
+    const int64_t begin = std::max<int64_t>(first, 0), end = std::min(first + s.kernel[i], s.in[i]);
+    place.box.count[i] = std::max<int64_t>(end - begin, 0);
+    place.box.stride[i] = s.in_stride[i];
+    place.start += begin * s.in_stride[i];
+  }
+  return place;
+}
+
+// Calls body(batch, position) for all.
+template <class Body>
+void ForPositions(const KernelContext& ctx, const PoolShape& s, const Body& body) {
+  const int64_t positions = s.out[0] * s.out[1] * s.out[2];
+  const int64_t cost = s.channels * s.kernel[0] * s.kernel[1] * s.kernel[2];
+  ParallelRange(ctx.pool, s.batch * positions, std::max<int64_t>(1, kElementGrain / std::max<int64_t>(cost, 1)),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) body(i / positions, i % positions);
+                });
+}
+
+class PoolKernel : public Kernel {
+ public:
+  explicit PoolKernel(ops::Window window) : window_(std::move(window)) {}
+  absl::Status Run(const KernelContext& ctx) const override {
+    Pool(ctx, Describe(window_, ctx.in(0).shape, ctx.out(0).shape));
+    return absl::OkStatus();
+  }
+
+ protected:
+  virtual void Pool(const KernelContext& ctx, const PoolShape& s) const = 0;
+
+ private:
+  ops::Window window_;
+};
+
+class ChannelsLastF32 : public PoolKernel {
+ public:
+  ChannelsLastF32(ops::Window window, PoolF32 pool) : PoolKernel(std::move(window)), pool_(pool) {}
+  void Pool(const KernelContext& ctx, const PoolShape& s) const override {
+    const float* x = ctx.in(0).as<float>();
+    float* y = ctx.out(0).as<float>();
+    const int64_t positions = s.out[0] * s.out[1] * s.out[2];
+    ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
+      const Place place = PlaceOf(s, position);
+      pool_(x + batch * s.in_batch_stride + place.start, place.box, static_cast<size_t>(s.channels),
+            y + (batch * positions + position) * s.channels);
+    });
+  }
+
+ private:
+  PoolF32 pool_;
+};
+
+template <class C>
+C Lowest() {
+  return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
+}
+
+// Calls f(value, offset) over the box.
+template <class T, class F>
+void ForBox(const T* x, const PoolBox& box, const F& f) {
+  for (int64_t i = 0; i < box.count[0]; ++i) {
+    for (int64_t j = 0; j < box.count[1]; ++j) {
+      for (int64_t k = 0; k < box.count[2]; ++k) {
+        const int64_t at = i * box.stride[0] + j * box.stride[1] + k * box.stride[2];
+        f(static_cast<Compute<T>>(x[at]), at);
+      }
+    }
+  }
+}
+
+template <bool kMean, class T>
+class AnyPool : public PoolKernel {
+ public:
+  using PoolKernel::PoolKernel;
+  void Pool(const KernelContext& ctx, const PoolShape& s) const override {
+    using C = Compute<T>;
+    const T* x = ctx.in(0).as<T>();
+    T* y = ctx.out(0).as<T>();
+    const int64_t out_batch = s.out[0] * s.out[1] * s.out[2] * s.channels;
+    ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
+      const Place place = PlaceOf(s, position);
+      const auto count = static_cast<C>(place.box.count[0] * place.box.count[1] * place.box.count[2]);
+      for (int64_t c = 0; c < s.channels; ++c) {
+        C fold = kMean ? C(0) : Lowest<C>();
+        ForBox(x + batch * s.in_batch_stride + place.start + c * s.channel_stride, place.box, [&](C v, int64_t) {
+          if (kMean) fold = static_cast<C>(fold + v);
+          else fold = v > fold ? v : fold;
+        });
+        if (kMean) fold = static_cast<C>(fold / count);
+        y[batch * out_batch + position * s.out_position_stride + c * s.out_channel_stride] = static_cast<T>(fold);
+      }
+    });
+  }
+};
+
+template <class T>
+class ArgmaxPool : public PoolKernel {
+ public:
+  ArgmaxPool(ops::Window window, bool batch_in_index) : PoolKernel(std::move(window)), batch_in_index_(batch_in_index) {}
+  void Pool(const KernelContext& ctx, const PoolShape& s) const override {
+    using C = Compute<T>;
+    const T* x = ctx.in(0).as<T>();
+    T* y = ctx.out(0).as<T>();
+    const int64_t out_batch = s.out[0] * s.out[1] * s.out[2] * s.channels;
+    ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
+      const Place place = PlaceOf(s, position);
+      for (int64_t c = 0; c < s.channels; ++c) {
+        C best = Lowest<C>();
+        int64_t where = place.start + c;
+        const int64_t base = place.start + c;
+        ForBox(x + batch * s.in_batch_stride + base, place.box, [&](C v, int64_t at) {
+          if (v > best) {
+            best = v;
+            where = base + at;
+          }
+        });
+        const int64_t to = batch * out_batch + position * s.channels + c;
+        if (y != nullptr) y[to] = static_cast<T>(best);
+        Store(ctx.out(1), to, where + (batch_in_index_ ? batch * s.in_batch_stride : 0));
+      }
+    });
+  }
+
+ private:
+  static void Store(const TensorView& out, int64_t at, int64_t index) {
+    if (out.data == nullptr) return;
+    if (out.dtype == DType::kInt32) out.as<int32_t>()[at] = static_cast<int32_t>(index);
+    else out.as<int64_t>()[at] = index;
+  }
+  bool batch_in_index_;
+};
+
+template <bool kMean, int kSpatial, class T>
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+  FLOE_ASSIGN_OR_RETURN(ops::Window window, ops::WindowOf(args.node.attrs, kSpatial));
+  if constexpr (std::is_same_v<T, float>) {
+    const PoolsF32 pools = PickPoolsF32();
+    if (!window.channels_first) {
+      return std::make_unique<ChannelsLastF32>(std::move(window), kMean ? pools.mean : pools.maximum);
+    }
+  }
+  return std::make_unique<AnyPool<kMean, T>>(std::move(window));
+}
+
+template <class T>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeArgmax(const KernelArgs& args) {
+  FLOE_ASSIGN_OR_RETURN(ops::Window window, ops::WindowOf(args.node.attrs, 2));
+  if (window.channels_first) return absl::UnimplementedError("MaxPoolWithArgmax of NCHW");
+  return std::make_unique<ArgmaxPool<T>>(std::move(window), args.node.attrs.Bool("include_batch_in_index"));
+}
+
+template <class... Ts>
+bool Register(TypeList<Ts...>) {
+  (KernelRegistrar("MaxPool", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<false, 2, Ts>), ...);
+  (KernelRegistrar("MaxPool3D", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<false, 3, Ts>), ...);
+  (KernelRegistrar("MaxPoolWithArgmax", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeArgmax<Ts>), ...);
+  return true;
+}
+template <class... Ts>
+bool RegisterMean(TypeList<Ts...>) {
+  (KernelRegistrar("AvgPool", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<true, 2, Ts>), ...);
+  (KernelRegistrar("AvgPool3D", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<true, 3, Ts>), ...);
+  return true;
+}
+const bool kRegistered[] = {Register(Reals{}), RegisterMean(Floats{})};
+
+}  // namespace
+}  // namespace floe::kernels

@@ -1,0 +1,107 @@
+// Random numbers. They have TensorFlow's distributions, not its sequences.
+#include <atomic>
+#include <chrono>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/cpu/dtypes.h"
+#include "kernels/cpu/grid_copy.h"
+
+namespace floe::kernels {
+namespace {
+
+// A counter through a mixer (splitmix64): a number of the sequence is a function of its place, so that runs only
+// share the place of the next one.
+class Sequence {
+ public:
+  explicit Sequence(uint64_t seed) : seed_(seed) {}
+  uint64_t Reserve(uint64_t count) { return next_.fetch_add(count, std::memory_order_relaxed); }
+  uint64_t At(uint64_t place) const {
+    uint64_t z = seed_ + (place + 1) * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  // [0, 1) in steps that a float holds.
+  double Unit(uint64_t place) const { return static_cast<double>(At(place) >> 40) * 0x1p-24; }
+  double Normal(uint64_t place) const {
+    const double radius = std::sqrt(-2 * std::log(1 - Unit(2 * place)));
+    return radius * std::cos(6.283185307179586 * Unit(2 * place + 1));
+  }
+
+ private:
+  uint64_t seed_;
+  std::atomic<uint64_t> next_{0};
+};
+
+uint64_t SeedOf(const Attrs& attrs) {
+  const auto a = static_cast<uint64_t>(attrs.Int("seed")), b = static_cast<uint64_t>(attrs.Int("seed2"));
+  if (a != 0 || b != 0) return a * 0xD1B54A32D192ED03u + b;
+  static std::atomic<uint64_t> models{0};
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  return static_cast<uint64_t>(now) + models.fetch_add(0x632BE59BD9B4E019u);
+}
+
+enum class Distribution : uint8_t { kUniform, kNormal, kTruncatedNormal };
+
+template <Distribution kDistribution>
+class RandomKernel : public Kernel {
+ public:
+  explicit RandomKernel(uint64_t seed) : sequence_(seed) {}
+  absl::Status Run(const KernelContext& ctx) const override {
+    const TensorView& out = ctx.out(0);
+    const auto n = static_cast<uint64_t>(out.elements());
+    const uint64_t first = sequence_.Reserve(n);
+    const bool found = ForDType(out.dtype, Floats{}, [&](auto t) {
+      using T = decltype(t);
+      for (uint64_t i = 0; i < n; ++i) out.as<T>()[i] = static_cast<T>(static_cast<Compute<T>>(Draw(first + i)));
+    });
+    return found ? absl::OkStatus() : absl::UnimplementedError(absl::StrCat("random ", DTypeName(out.dtype)));
+  }
+
+ private:
+  double Draw(uint64_t place) const {
+    if constexpr (kDistribution == Distribution::kUniform) return sequence_.Unit(place);
+    double value = sequence_.Normal(place);
+    if constexpr (kDistribution == Distribution::kTruncatedNormal) {
+      // Other draws come from far along the sequence.
+      for (uint64_t again = 1; std::abs(value) > 2; ++again) value = sequence_.Normal(place + (again << 40));
+    }
+    return value;
+  }
+  mutable Sequence sequence_;
+};
+
+class RandomIntKernel : public Kernel {
+ public:
+  explicit RandomIntKernel(uint64_t seed) : sequence_(seed) {}
+  absl::Status Run(const KernelContext& ctx) const override {
+    FLOE_ASSIGN_OR_RETURN(const int64_t low, ReadInt(ctx.in(1)));
+    FLOE_ASSIGN_OR_RETURN(const int64_t high, ReadInt(ctx.in(2)));
+    if (low >= high) return absl::InvalidArgumentError(absl::StrCat("minval ", low, " is not below maxval ", high));
+    const auto n = static_cast<uint64_t>(ctx.out(0).elements());
+    const uint64_t first = sequence_.Reserve(n), range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+    for (uint64_t i = 0; i < n; ++i) {
+      const int64_t value = low + static_cast<int64_t>(sequence_.At(first + i) % range);
+      if (ctx.out(0).dtype == DType::kInt32) ctx.out(0).as<int32_t>()[i] = static_cast<int32_t>(value);
+      else ctx.out(0).as<int64_t>()[i] = value;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  mutable Sequence sequence_;
+};
+
+template <class K>
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+  return std::make_unique<K>(SeedOf(args.node.attrs));
+}
+FLOE_REGISTER_KERNEL(RandomUniform, kCpu, Make<RandomKernel<Distribution::kUniform>>);
+FLOE_REGISTER_KERNEL(RandomStandardNormal, kCpu, Make<RandomKernel<Distribution::kNormal>>);
+FLOE_REGISTER_KERNEL(TruncatedNormal, kCpu, Make<RandomKernel<Distribution::kTruncatedNormal>>);
+FLOE_REGISTER_KERNEL(RandomUniformInt, kCpu, Make<RandomIntKernel>);
+
+}  // namespace
+}  // namespace floe::kernels

@@ -1,0 +1,170 @@
+// Element-wise ops of one input: float32 by the ISA functions where they exist, every other type by one template.
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/dtypes.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/unary_f32.h"
+
+namespace floe::kernels {
+namespace {
+
+using Loop = void (*)(const void* x, void* y, int64_t n, float alpha);
+
+class UnaryKernel : public Kernel {
+ public:
+  UnaryKernel(Loop loop, UnaryF32 fast, float alpha) : loop_(loop), fast_(fast), alpha_(alpha) {}
+
+  absl::Status Run(const KernelContext& ctx) const override {
+    const TensorView &in = ctx.in(0), &out = ctx.out(0);
+    const auto* x = static_cast<const char*>(in.data);
+    auto* y = static_cast<char*>(out.data);
+    const size_t in_size = DTypeSize(in.dtype), out_size = DTypeSize(out.dtype);
+    ParallelRange(ctx.pool, out.elements(), kElementGrain, [&](int64_t begin, int64_t end) {
+      const void* from = x + begin * in_size;
+      void* to = y + begin * out_size;
+      if (fast_ != nullptr) {
+        fast_(static_cast<const float*>(from), static_cast<float*>(to), static_cast<size_t>(end - begin), alpha_);
+      } else {
+        loop_(from, to, end - begin, alpha_);
+      }
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  Loop loop_;
+  UnaryF32 fast_;
+  float alpha_;
+};
+
+// Op::Do(x) or, for ops with a parameter, Op::Do(x, alpha). The result's type is what Do returns.
+template <class Op, class T>
+struct Unary {
+  static auto Apply(Compute<T> x, float alpha) {
+    if constexpr (requires { Op::Do(x, alpha); }) {
+      return Op::Do(x, alpha);
+    } else {
+      (void)alpha;
+      return Op::Do(x);
+    }
+  }
+  using Result = decltype(Apply(Compute<T>{}, 0.0f));
+  using Stored = std::conditional_t<std::is_same_v<Result, Compute<T>>, T, Result>;
+
+  static void Run(const void* x, void* y, int64_t n, float alpha) {
+    const T* from = static_cast<const T*>(x);
+    Stored* to = static_cast<Stored*>(y);
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Stored>(Apply(static_cast<Compute<T>>(from[i]), alpha));
+  }
+
+  static absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+    UnaryF32 fast = nullptr;
+    if constexpr (std::is_same_v<T, float> && std::is_same_v<Stored, float>) fast = FindUnaryF32(args.node.op->name);
+    return std::make_unique<UnaryKernel>(&Run, fast, args.node.attrs.Float("alpha", 0.2f));
+  }
+};
+
+struct Register {
+  template <class Op, class... Ts>
+  Register(const char* name, Op, TypeList<Ts...>) {
+    (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &Unary<Op, Ts>::Make), ...);
+  }
+};
+
+// Not 0 - x, which makes +0 of +0.
+template <class T>
+T Negated(T x) {
+  if constexpr (std::is_integral_v<T>) return WrapSub(T(0), x);
+  else return -x;
+}
+
+#define FLOE_UNARY(NAME, TYPES, EXPRESSION)           \
+  struct NAME##Op {                                   \
+    template <class T>                                \
+    static auto Do(T x) {                             \
+      return EXPRESSION;                              \
+    }                                                 \
+  };                                                  \
+  const Register k##NAME(#NAME, NAME##Op{}, TYPES{});
+
+// Integers narrower than int become int in arithmetic; T(...) brings them back.
+FLOE_UNARY(Relu, Reals, x < T(0) ? T(0) : x)
+FLOE_UNARY(Relu6, Reals, x < T(0) ? T(0) : x > T(6) ? T(6) : x)
+FLOE_UNARY(Elu, Floats, x < T(0) ? std::expm1(x) : x)
+FLOE_UNARY(Selu, Floats, x < T(0) ? T(1.7580993408473768599402175208123) * std::expm1(x) : T(1.0507009873554804934193349852946) * x)
+FLOE_UNARY(Sigmoid, FloatsAndComplexes, T(1) / (T(1) + std::exp(-x)))
+FLOE_UNARY(Tanh, FloatsAndComplexes, std::tanh(x))
+FLOE_UNARY(Exp, FloatsAndComplexes, std::exp(x))
+FLOE_UNARY(Expm1, Floats, std::expm1(x))
+FLOE_UNARY(Log, FloatsAndComplexes, std::log(x))
+FLOE_UNARY(Log1p, Floats, std::log1p(x))
+FLOE_UNARY(Sqrt, FloatsAndComplexes, std::sqrt(x))
+FLOE_UNARY(Rsqrt, FloatsAndComplexes, T(1) / std::sqrt(x))
+FLOE_UNARY(Square, Numbers, WrapMul(x, x))
+FLOE_UNARY(Neg, Numbers, Negated(x))
+FLOE_UNARY(Abs, Reals, x < T(0) || x == T(0) ? WrapSub(T(0), x) : x)
+FLOE_UNARY(Softplus, Floats, (x > T(0) ? x : T(0)) + std::log1p(std::exp(-std::abs(x))))
+FLOE_UNARY(Softsign, Floats, x / (T(1) + std::abs(x)))
+FLOE_UNARY(Erf, Floats, std::erf(x))
+FLOE_UNARY(Erfc, Floats, std::erfc(x))
+FLOE_UNARY(Floor, Floats, std::floor(x))
+FLOE_UNARY(Ceil, Floats, std::ceil(x))
+FLOE_UNARY(Rint, Floats, std::nearbyint(x))
+FLOE_UNARY(Sin, FloatsAndComplexes, std::sin(x))
+FLOE_UNARY(Cos, FloatsAndComplexes, std::cos(x))
+FLOE_UNARY(Tan, FloatsAndComplexes, std::tan(x))
+FLOE_UNARY(Asin, Floats, std::asin(x))
+FLOE_UNARY(Acos, Floats, std::acos(x))
+FLOE_UNARY(Atan, Floats, std::atan(x))
+FLOE_UNARY(Sinh, FloatsAndComplexes, std::sinh(x))
+FLOE_UNARY(Cosh, FloatsAndComplexes, std::cosh(x))
+FLOE_UNARY(Asinh, Floats, std::asinh(x))
+FLOE_UNARY(Acosh, Floats, std::acosh(x))
+FLOE_UNARY(Atanh, Floats, std::atanh(x))
+FLOE_UNARY(Reciprocal, FloatsAndComplexes, T(1) / x)
+FLOE_UNARY(LogicalNot, Booleans, !x)
+FLOE_UNARY(Invert, Integers, T(~x))
+FLOE_UNARY(IsNan, Floats, std::isnan(x))
+FLOE_UNARY(IsInf, Floats, std::isinf(x))
+FLOE_UNARY(IsFinite, Floats, std::isfinite(x))
+FLOE_UNARY(ComplexAbs, Complexes, std::abs(x))
+FLOE_UNARY(Real, Complexes, x.real())
+FLOE_UNARY(Imag, Complexes, x.imag())
+FLOE_UNARY(Conj, Complexes, std::conj(x))
+#undef FLOE_UNARY
+
+struct SignOp {
+  template <class T>
+  static T Do(T x) {
+    if constexpr (kIsComplex<T>) {
+      return x == T(0) ? T(0) : x / std::abs(x);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return std::isnan(x) ? x : T((x > 0) - (x < 0));
+    } else {
+      return T((x > T(0)) - (x < T(0)));
+    }
+  }
+};
+const Register kSign("Sign", SignOp{}, Numbers{});
+
+// Half to even; integers are round already.
+struct RoundOp {
+  template <class T>
+  static T Do(T x) {
+    if constexpr (std::is_floating_point_v<T>) return std::nearbyint(x);
+    return x;
+  }
+};
+const Register kRound("Round", RoundOp{}, Reals{});
+
+struct LeakyReluOp {
+  template <class T>
+  static T Do(T x, float alpha) {
+    return x < T(0) ? x * T(alpha) : x;
+  }
+};
+const Register kLeakyRelu("LeakyRelu", LeakyReluOp{}, Floats{});
+
+}  // namespace
+}  // namespace floe::kernels
