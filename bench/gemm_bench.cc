@@ -2,10 +2,12 @@
 // BM_Peak the rate of multiply-adds that never leave the registers, to compare it with.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/aligned_buffer.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/kernel.h"
 
 namespace floe::kernels {
 namespace {
@@ -105,6 +107,44 @@ BENCHMARK(BM_Conv)
     ->Args({58, 58, 64, 3, 3, 64})
     ->Args({16, 16, 256, 3, 3, 256})
     ->Args({9, 9, 512, 3, 3, 512});
+
+// The whole MatMul kernel with constant weights and bias, as a plan calls it.
+void BM_MatMulKernel(benchmark::State& state) {
+  const int64_t m = state.range(0), k = state.range(1), n = state.range(2);
+  const auto filled = [](const Shape& shape) {
+    Tensor t = Tensor::Allocate(DType::kFloat32, shape);
+    std::fill_n(static_cast<float*>(t.mutable_data()), t.elements(), 0.01f);
+    return t;
+  };
+  const std::vector<Tensor> inputs = {filled({m, k}), filled({k, n}), filled({n})};
+  Node node;
+  node.attrs.Set("fused_bias", true);
+  node.attrs.Set("fused_activation", std::string("Relu"));
+  std::vector<ValueInfo> infos;
+  std::vector<TensorView> in;
+  for (const Tensor& t : inputs) {
+    infos.push_back({{DType::kFloat32, SymShape(t.shape())}, t, {}});
+    in.push_back(t.view());
+  }
+  const auto backend = static_cast<GemmBackend>(state.range(3));
+  const KernelOptions options{backend};
+  const auto kernel = FindKernel("MatMul", DeviceKind::kCpu, DType::kFloat32)(KernelArgs{node, infos, options});
+  if (!kernel.ok()) return state.SkipWithError(std::string(kernel.status().message()).c_str());
+  Tensor c = filled({m, n});
+  const std::vector<TensorView> out = {c.view()};
+  AlignedBuffer scratch(4096);
+  ThreadPool pool(1);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize((*kernel)->Run({in, out, scratch.data(), &pool}));
+  }
+  state.SetLabel(GemmBackendName(backend));
+  state.counters["flops"] = benchmark::Counter(2.0 * m * k * n, benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(BM_MatMulKernel)
+    ->ArgNames({"m", "k", "n", "backend"})
+    ->ArgsProduct({{1}, {4}, {2}, {1, 2}})
+    ->ArgsProduct({{1, 64}, {784}, {10}, {1, 2}})
+    ->ArgsProduct({{1, 8, 256}, {3136}, {1024}, {1, 2}});
 
 }  // namespace
 }  // namespace floe::kernels
