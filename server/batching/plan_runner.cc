@@ -38,6 +38,12 @@ bool IsAligned(const TensorView& view) {
   return view.data != nullptr && reinterpret_cast<uintptr_t>(view.data) % to == 0;
 }
 
+// Whether input i of the plan is counted in rows.
+bool HasRows(const Plan& plan, int i) {
+  const SymShape& shape = plan.input_types()[i].shape;
+  return plan.has_rows() && shape.rank() > 0 && shape.dim(0).has_rows();
+}
+
 const TensorView& InputOf(const Task& task, int i) {
   return task.request->inputs[(*task.input_of)[i]];
 }
@@ -73,17 +79,19 @@ absl::Status PlanRunner::Admit(Task* task) {
   task->key =
       task->plan.get();  // a plan stands for its form and inner shapes, and the task keeps it alive
   task->rows = 1;
+  task->alone = !task->plan->has_rows() || !task->plan->batchable();
   for (int i = static_cast<int>(shapes.size()) - 1; i >= 0; --i) {
     const TensorView& input = InputOf(*task, i);
-    task->bytes += input.dtype == DType::kString ? 0 : input.bytes();
-    if (task->plan->has_rows() && task->form->InputHasRows(i)) {
-      task->rows = input.shape.dim(0);
-    } else {
+    task->bytes += input.bytes();
+    if (!HasRows(*task->plan, i)) {
       task->fixed.push_back(input);
+      continue;
     }
+    task->rows = input.shape.dim(0);
+    task->alone |=
+        input.dtype == DType::kString;  // has no place in the arena where rows could be gathered
   }
-  task->alone = !task->plan->has_rows() || !task->plan->batchable() || task->rows == 0 ||
-                task->rows > max_batch_rows_;
+  task->alone |= task->rows == 0 || task->rows > max_batch_rows_;
   for (const RunCost& cost : costs_)
     if (cost.form == task->form)
       task->cheap =
@@ -94,19 +102,18 @@ absl::Status PlanRunner::Admit(Task* task) {
 absl::Status PlanRunner::Run(int slot, absl::Span<Task* const> batch) {
   const Task& first = *batch[0];
   ExecContext& context = *slots_[slot].context;
-  const bool has_rows = first.plan->has_rows();
   int64_t rows = 0;
   for (const Task* task : batch) rows += task->rows;
   FLOE_RETURN_IF_ERROR(context.Prepare(first.plan, rows));
   const int inputs = static_cast<int>(first.input_of->size());
   for (int i = 0; i < inputs; ++i) {
-    const bool shared = batch.size() == 1 || !has_rows || !first.form->InputHasRows(i);
-    if (shared && IsAligned(InputOf(first, i))) {
+    const bool whole = batch.size() == 1 || !HasRows(*first.plan, i);
+    if (whole && IsAligned(InputOf(first, i))) {
       context.BindInput(i, InputOf(first, i).data);
       continue;
     }
     const TensorView& target = context.Input(i);
-    if (shared) {
+    if (whole) {
       CopyElements(InputOf(first, i), target.data);
       continue;
     }
