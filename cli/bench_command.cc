@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <memory>
 
@@ -132,6 +134,9 @@ absl::StatusOr<Result> Bench(const Options& options) {
   return result;
 }
 
+// To a nanosecond: the clock knows no more.
+double Rounded(double value) { return std::round(value * 1000) / 1000; }
+
 void PrintJson(const Options& options, const Result& r, std::ostream& out) {
   const nlohmann::ordered_json json = {
       {"file", options.file},
@@ -139,15 +144,15 @@ void PrintJson(const Options& options, const Result& r, std::ostream& out) {
       {"batch", r.batch},
       {"threads", options.threads},
       {"calls", r.calls},
-      {"p50_us", r.p50_us},
-      {"p99_us", r.p99_us},
-      {"min_us", r.min_us},
-      {"mean_us", r.mean_us},
-      {"first_us", r.first_us},
-      {"load_ms", r.load_ms},
-      {"rows_per_second", r.batch * 1e6 / r.mean_us},
+      {"p50_us", Rounded(r.p50_us)},
+      {"p99_us", Rounded(r.p99_us)},
+      {"min_us", Rounded(r.min_us)},
+      {"mean_us", Rounded(r.mean_us)},
+      {"first_us", Rounded(r.first_us)},
+      {"load_ms", Rounded(r.load_ms)},
+      {"rows_per_second", std::round(r.batch * 1e6 / r.mean_us)},
       {"peak_rss_bytes", r.peak_rss_bytes},
-      {"timer_us", r.timer_us},
+      {"timer_us", Rounded(r.timer_us)},
   };
   out << json.dump(2) << "\n";
 }

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "cli/npz.h"
@@ -243,6 +244,56 @@ TEST(Inspect, TextHasTheSameFacts) {
   EXPECT_THAT(outcome.out, HasSubstr("signature serving_default"));
   EXPECT_THAT(outcome.out, HasSubstr("batchable"));
   EXPECT_THAT(outcome.out, HasSubstr("float32[rows,3]"));
+}
+
+// A bool placeholder switches between 10 * input and input, as TensorFlow 1's cond does.
+constexpr char kSwitched[] = R"(
+node { name: "input" op: "Placeholder"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
+node { name: "keras_learning_phase" op: "Placeholder"
+  attr { key: "dtype" value { type: DT_BOOL } } attr { key: "shape" value { shape { } } } }
+node { name: "ten" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 10 } } } }
+node { name: "switch" op: "Switch" input: "input" input: "keras_learning_phase"
+  attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "times" op: "Mul" input: "switch:1" input: "ten" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "as_is" op: "Identity" input: "switch" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "merge" op: "Merge" input: "as_is" input: "times"
+  attr { key: "T" value { type: DT_FLOAT } } attr { key: "N" value { i: 2 } } }
+node { name: "result" op: "Neg" input: "merge" attr { key: "T" value { type: DT_FLOAT } } }
+)";
+
+TEST(Run, OptionalInputsHaveTheirDefaultUntilFed) {
+  const std::string graph = WriteText("switched.pbtxt", kSwitched);
+  const std::string in = testing::TempDir() + "phase.npz", out = testing::TempDir() + "out.npz";
+  const Outcome plain = Floectl({"run", graph, "-i", InputFile("input"), "-o", out});
+  ASSERT_EQ(plain.code, kExitOk) << plain.err;
+  EXPECT_THAT(Floats(out, "result"), ElementsAre(-1, -1, -2, 1));
+  const Tensor rows = Tensor::Vector<float>(DType::kFloat32, {1, 1, 2, -1}).Reshaped({2, 2});
+  for (const bool phase : {false, true}) {
+    ASSERT_TRUE(WriteNpz(in, {{"input", rows},
+                              {"keras_learning_phase", Tensor::Scalar(DType::kBool, phase)}})
+                    .ok());
+    const Outcome fed = Floectl({"run", graph, "-i", in, "-o", out});
+    ASSERT_EQ(fed.code, kExitOk) << fed.err;
+    const float factor = phase ? -10 : -1;
+    EXPECT_THAT(Floats(out, "result"), ElementsAre(factor, factor, 2 * factor, -factor));
+  }
+}
+
+TEST(Inspect, TypesOfAGraphWithSwitches) {
+  const Outcome outcome =
+      Floectl({"inspect", WriteText("switched.pbtxt", kSwitched), "--json", "--nodes"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["signatures"][0]["inputs"][1]["optional"], true);
+  std::map<std::string, std::string> types;
+  for (const auto& node : json["nodes"]) types[node["name"]] = node["type"];
+  EXPECT_EQ(types["result"], "float32[rows,2]");
+  EXPECT_EQ(types["ten"], "float32[]");
+  EXPECT_EQ(types["times"], "float32[rows,2]");  // also in the branch that is not taken
+  EXPECT_EQ(types["switch"], "float32[rows,2], float32[rows,2]");
 }
 
 TEST(Inspect, ShowsWhatItCanOfAGraphThatCannotRun) {

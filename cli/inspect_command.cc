@@ -72,11 +72,11 @@ void PrintJson(const Options& options, const InspectReport& report, const absl::
 
 void PrintSignature(const SignatureDef& def, std::ostream& out) {
   out << "signature " << def.name << " (" << def.method << ")\n";
-  Table table({"", "KEY", "TENSOR", "DTYPE", "SHAPE"});
+  Table table({"", "KEY", "TENSOR", "TYPE"});
   for (const bool inputs : {true, false}) {
     for (const SignatureTensor& tensor : inputs ? def.inputs : def.outputs) {
       table.Add({inputs ? (tensor.optional ? "in, optional" : "in") : "out", tensor.key,
-                 tensor.tensor_name, DTypeName(tensor.type.dtype), tensor.type.shape.ToString()});
+                 tensor.tensor_name, TypeText(tensor.type)});
     }
   }
   table.Print(out, 2);

@@ -63,9 +63,10 @@ std::string Join(const std::vector<ValueInfo>& values) {
   return text;
 }
 
-// Nodes with their types, where these can be inferred from the inputs' types (by input name).
-std::vector<InspectedNode> ListNodes(const Graph& graph,
-                                     const std::map<std::string, TensorType>& input_types,
+using InputTypes = std::map<std::string, TensorType>;  // by tensor name
+
+// Nodes with their types, where these can be inferred from the inputs' types.
+std::vector<InspectedNode> ListNodes(const Graph& graph, const InputTypes& input_types,
                                      const KernelOptions& options) {
   std::vector<ValueInfo> infos;
   for (const int input : graph.inputs) {
@@ -75,8 +76,7 @@ std::vector<InspectedNode> ListNodes(const Graph& graph,
     infos.push_back(info);
   }
   const std::vector<RowMark> marks(infos.size(), RowMark::kRows);
-  // Graphs with v1 control flow have no types before it is structured; their nodes are listed
-  // without.
+  // Fails for a graph with ops floe does not know; its nodes are worth listing all the same.
   const auto analysis = Analyze(graph, infos, marks, options);
   std::vector<InspectedNode> nodes;
   for (int i = 0; i < graph.size(); ++i) {
@@ -87,7 +87,7 @@ std::vector<InspectedNode> ListNodes(const Graph& graph,
 }
 
 absl::Status InspectPlan(const LocalModel& model, const InspectOptions& options,
-                         InspectReport* report, std::map<std::string, TensorType>* input_types) {
+                         InspectReport* report, InputTypes* input_types) {
   for (const SignatureTensor& input : model.def().inputs)
     (*input_types)[input.tensor_name] = input.type;
   FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs,
@@ -119,6 +119,7 @@ absl::Status InspectPlan(const LocalModel& model, const InspectOptions& options,
 }  // namespace
 
 std::string TypeText(const TensorType& type) {
+  if (type.dtype == DType::kInvalid) return "?";
   return absl::StrCat(DTypeName(type.dtype),
                       type.shape.rank_known() ? type.shape.ToString() : "[...]");
 }
@@ -137,7 +138,7 @@ absl::Status Inspect(const std::string& path, const InspectOptions& options,
   const Graph file_graph = imported.graph;  // shares the weights
 
   const auto compiled = CompileLocal(std::move(imported), path, options.local);
-  std::map<std::string, TensorType> input_types;
+  InputTypes input_types;
   absl::Status status = compiled.status();
   const SignatureDef* def = report->signatures.empty() ? nullptr : &report->signatures.front();
   if (compiled.ok()) {

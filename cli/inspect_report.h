@@ -11,7 +11,8 @@ namespace floe::cli {
 
 struct InspectedNode {
   std::string name, op;
-  std::string type;   // "float32[rows,10]", outputs joined by ", "; "?" if not known before a request
+  std::string
+      type;  // "float32[rows,10]", outputs joined by ", "; "?" if not known before a request
   std::string route;  // of a step: how it is computed; empty for plain kernels
 };
 

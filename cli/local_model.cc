@@ -197,9 +197,10 @@ absl::StatusOr<BoundCall> BindCall(const Signature& signature, absl::Span<const 
   BoundCall call;
   call.form = form.compiled;
   std::vector<Shape> shapes;
-  for (const int input : *form.input_of) {
-    call.inputs.push_back(inputs[input]);
-    shapes.push_back(inputs[input].shape());
+  for (const int i : *form.input_of) {
+    // The form in which optional inputs are inputs needs all of them.
+    call.inputs.push_back(inputs[i].valid() ? inputs[i] : signature.def().inputs[i].default_value);
+    shapes.push_back(call.inputs.back().shape());
   }
   FLOE_ASSIGN_OR_RETURN(call.plan, call.form->Bind(shapes));
   if (!call.plan->has_rows()) return call;
@@ -230,7 +231,7 @@ absl::StatusOr<std::vector<Tensor>> WithRows(const Signature& signature,
   std::vector<Tensor> result(inputs.begin(), inputs.end());
   for (size_t i = 0; i < form.input_of->size(); ++i) {
     Tensor& tensor = result[(*form.input_of)[i]];
-    if (!form.compiled->InputHasRows(static_cast<int>(i)) || tensor.shape().rank() == 0) continue;
+    if (!tensor.valid() || !form.compiled->InputHasRows(static_cast<int>(i))) continue;
     FLOE_ASSIGN_OR_RETURN(tensor, TakeRows(tensor, rows));
   }
   return result;
