@@ -1,5 +1,6 @@
-// The packed multiplication alone: MatMul and convolution shapes on one thread. The counter "flops" is its rate, and
-// BM_Peak the rate of multiply-adds that never leave the registers, to compare it with.
+// The packed multiplication alone: MatMul and convolution shapes on one thread. The counter "flops"
+// is its rate, and BM_Peak the rate of multiply-adds that never leave the registers, to compare it
+// with.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -22,14 +23,15 @@ struct Packed {
   AlignedBuffer weights;
 };
 
-void Measure(benchmark::State& state, const GemmTask& task, int64_t rows, const GemmKernels& kernels) {
+void Measure(benchmark::State& state, const GemmTask& task, int64_t rows,
+             const GemmKernels& kernels) {
   ThreadPool pool(1);
   for (auto _ : state) {
     RunGemm(kernels, task, rows, pool);
     benchmark::ClobberMemory();
   }
-  state.counters["flops"] =
-      benchmark::Counter(2.0 * rows * task.n * task.runs.k(), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["flops"] = benchmark::Counter(2.0 * rows * task.n * task.runs.k(),
+                                               benchmark::Counter::kIsIterationInvariantRate);
 }
 
 // One panel that stays in L1 with one row tile: what the inner loop reaches at best.
@@ -128,7 +130,8 @@ void BM_MatMulKernel(benchmark::State& state) {
   }
   const auto backend = static_cast<GemmBackend>(state.range(3));
   const KernelOptions options{backend};
-  const auto kernel = FindKernel("MatMul", DeviceKind::kCpu, DType::kFloat32)(KernelArgs{node, infos, options});
+  const auto kernel =
+      FindKernel("MatMul", DeviceKind::kCpu, DType::kFloat32)(KernelArgs{node, infos, options});
   if (!kernel.ok()) return state.SkipWithError(std::string(kernel.status().message()).c_str());
   Tensor c = filled({m, n});
   const std::vector<TensorView> out = {c.view()};
@@ -138,7 +141,8 @@ void BM_MatMulKernel(benchmark::State& state) {
     benchmark::DoNotOptimize((*kernel)->Run({in, out, scratch.data(), &pool}));
   }
   state.SetLabel(GemmBackendName(backend));
-  state.counters["flops"] = benchmark::Counter(2.0 * m * k * n, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["flops"] =
+      benchmark::Counter(2.0 * m * k * n, benchmark::Counter::kIsIterationInvariantRate);
 }
 BENCHMARK(BM_MatMulKernel)
     ->ArgNames({"m", "k", "n", "backend"})

@@ -1,5 +1,6 @@
 // Activations of float vectors, one rounding for fused and unfused use.
-// Included once per target: include "kernels/cpu/hwy_targets.h", foreach_target.h and highway.h first.
+// Included once per target: include "kernels/cpu/hwy_targets.h", foreach_target.h and highway.h
+// first.
 #if defined(FLOE_KERNELS_CPU_ACTIVATION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FLOE_KERNELS_CPU_ACTIVATION_INL_H_
 #undef FLOE_KERNELS_CPU_ACTIVATION_INL_H_
@@ -57,12 +58,18 @@ inline HWY_NOINLINE void ActivateInPlace(Activation activation, float alpha, flo
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   switch (activation) {
-    case Activation::kNone: return;
-    case Activation::kRelu: return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Relu(d, v); });
-    case Activation::kRelu6: return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Relu6(d, v); });
-    case Activation::kSigmoid: return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Sigmoid(d, v); });
-    case Activation::kTanh: return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Tanh(d, v); });
-    case Activation::kElu: return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Elu(d, v); });
+    case Activation::kNone:
+      return;
+    case Activation::kRelu:
+      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Relu(d, v); });
+    case Activation::kRelu6:
+      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Relu6(d, v); });
+    case Activation::kSigmoid:
+      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Sigmoid(d, v); });
+    case Activation::kTanh:
+      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Tanh(d, v); });
+    case Activation::kElu:
+      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Elu(d, v); });
     case Activation::kLeakyRelu:
       return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return LeakyRelu(d, v, alpha); });
   }

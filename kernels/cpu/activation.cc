@@ -9,8 +9,12 @@ namespace {
 constexpr struct {
   Activation activation;
   const char* name;
-} kNames[] = {{Activation::kNone, ""},          {Activation::kRelu, "Relu"}, {Activation::kRelu6, "Relu6"},
-              {Activation::kSigmoid, "Sigmoid"}, {Activation::kTanh, "Tanh"}, {Activation::kElu, "Elu"},
+} kNames[] = {{Activation::kNone, ""},
+              {Activation::kRelu, "Relu"},
+              {Activation::kRelu6, "Relu6"},
+              {Activation::kSigmoid, "Sigmoid"},
+              {Activation::kTanh, "Tanh"},
+              {Activation::kElu, "Elu"},
               {Activation::kLeakyRelu, "LeakyRelu"}};
 
 }  // namespace
@@ -21,7 +25,8 @@ absl::StatusOr<Activation> ActivationFromName(const std::string& name) {
     if (name == entry.name) return entry.activation;
     if (*entry.name != '\0') absl::StrAppend(&known, known.empty() ? "" : ", ", entry.name);
   }
-  return absl::InvalidArgumentError(absl::StrCat("fused_activation '", name, "' is none of ", known));
+  return absl::InvalidArgumentError(
+      absl::StrCat("fused_activation '", name, "' is none of ", known));
 }
 
 const char* ActivationName(Activation activation) {

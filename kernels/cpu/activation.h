@@ -29,13 +29,20 @@ struct Epilogue {
 template <typename T>
 T ActivatePlain(const Epilogue& epilogue, T x) {
   switch (epilogue.activation) {
-    case Activation::kNone: return x;
-    case Activation::kRelu: return x < T(0) ? T(0) : x;
-    case Activation::kRelu6: return x < T(0) ? T(0) : x > T(6) ? T(6) : x;
-    case Activation::kSigmoid: return static_cast<T>(1 / (1 + std::exp(-static_cast<double>(x))));
-    case Activation::kTanh: return static_cast<T>(std::tanh(static_cast<double>(x)));
-    case Activation::kElu: return x < T(0) ? static_cast<T>(std::expm1(static_cast<double>(x))) : x;
-    case Activation::kLeakyRelu: return x < T(0) ? static_cast<T>(x * static_cast<double>(epilogue.alpha)) : x;
+    case Activation::kNone:
+      return x;
+    case Activation::kRelu:
+      return x < T(0) ? T(0) : x;
+    case Activation::kRelu6:
+      return x < T(0) ? T(0) : x > T(6) ? T(6) : x;
+    case Activation::kSigmoid:
+      return static_cast<T>(1 / (1 + std::exp(-static_cast<double>(x))));
+    case Activation::kTanh:
+      return static_cast<T>(std::tanh(static_cast<double>(x)));
+    case Activation::kElu:
+      return x < T(0) ? static_cast<T>(std::expm1(static_cast<double>(x))) : x;
+    case Activation::kLeakyRelu:
+      return x < T(0) ? static_cast<T>(x * static_cast<double>(epilogue.alpha)) : x;
   }
   return x;
 }

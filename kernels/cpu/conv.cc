@@ -8,7 +8,8 @@
 
 namespace floe::kernels {
 
-ConvSizes::ConvSizes(const ops::ConvWindow& window, const Shape& input, const Shape& filter, const Shape& output)
+ConvSizes::ConvSizes(const ops::ConvWindow& window, const Shape& input, const Shape& filter,
+                     const Shape& output)
     : images(input.dim(0)),
       in_h(input.dim(window.axis(0))),
       in_w(input.dim(window.axis(1))),
@@ -32,18 +33,19 @@ ConvSizes::ConvSizes(const ops::ConvWindow& window, const Shape& input, const Sh
   padded_w = std::max(pad_left + in_w, (out_w - 1) * stride_w + span_w);
 }
 
-absl::Status CheckConv(const ConvSizes& s, const KernelContext& ctx, const Epilogue& epilogue, bool depthwise) {
-  const bool channels_fit =
-      depthwise ? s.filter_in == s.in_c && s.out_c == s.in_c * s.filter_out
-                : s.filter_in > 0 && s.in_c % s.filter_in == 0 && s.out_c == s.filter_out &&
-                      (s.in_c == 0 || s.out_c % (s.in_c / s.filter_in) == 0);
+absl::Status CheckConv(const ConvSizes& s, const KernelContext& ctx, const Epilogue& epilogue,
+                       bool depthwise) {
+  const bool channels_fit = depthwise ? s.filter_in == s.in_c && s.out_c == s.in_c * s.filter_out
+                                      : s.filter_in > 0 && s.in_c % s.filter_in == 0 &&
+                                            s.out_c == s.filter_out &&
+                                            (s.in_c == 0 || s.out_c % (s.in_c / s.filter_in) == 0);
   if (!channels_fit) {
-    return absl::InvalidArgumentError(absl::StrCat("input ", ctx.in(0).shape.ToString(), " does not fit filter ",
-                                                   ctx.in(1).shape.ToString()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input ", ctx.in(0).shape.ToString(), " does not fit filter ", ctx.in(1).shape.ToString()));
   }
   if (epilogue.bias && ctx.inputs.back().elements() != s.out_c) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("bias has ", ctx.inputs.back().elements(), " elements for ", s.out_c, " channels"));
+    return absl::InvalidArgumentError(absl::StrCat("bias has ", ctx.inputs.back().elements(),
+                                                   " elements for ", s.out_c, " channels"));
   }
   return absl::OkStatus();
 }
@@ -88,12 +90,14 @@ const float* PaddedImage(const ConvSizes& s, const float* image, float* scratch,
   return scratch;
 }
 
-int64_t PaddedScratch(const ConvSizes& s) { return s.needs_padding() || s.channels_first ? s.padded_floats() : 0; }
+int64_t PaddedScratch(const ConvSizes& s) {
+  return s.needs_padding() || s.channels_first ? s.padded_floats() : 0;
+}
 
 namespace {
 
-// The packed multiplication over image rows read in place: each output pixel is a row of A whose K elements are the
-// contiguous pieces of the input under the filter.
+// The packed multiplication over image rows read in place: each output pixel is a row of A whose K
+// elements are the contiguous pieces of the input under the filter.
 class NativeConv final : public Kernel {
  public:
   NativeConv(const KernelArgs& args, const ops::ConvWindow& window, const Epilogue& epilogue)
@@ -103,13 +107,17 @@ class NativeConv final : public Kernel {
     const SymShape& input = args.inputs[0].type.shape;
     // Unknown channels are most likely the filter's; Run packs again should that be wrong.
     const Dim channels = input.rank_known() ? input.dim(window.channel_axis()) : Dim::Unknown();
-    packed_groups_ = channels.concrete() && channels.size() > 0 ? channels.size() / filter.dim(2) : 1;
-    const int64_t k = filter.dim(0) * filter.dim(1) * filter.dim(2), n = filter.dim(3) / packed_groups_;
+    packed_groups_ =
+        channels.concrete() && channels.size() > 0 ? channels.size() / filter.dim(2) : 1;
+    const int64_t k = filter.dim(0) * filter.dim(1) * filter.dim(2),
+                  n = filter.dim(3) / packed_groups_;
     packed_ = AlignedBuffer(packed_groups_ * gemm_.PackedFloats(k, n) * sizeof(float));
-    Pack(args.inputs[1].constant.as<float>(), packed_groups_, k, n, reinterpret_cast<float*>(packed_.data()));
+    Pack(args.inputs[1].constant.as<float>(), packed_groups_, k, n,
+         reinterpret_cast<float*>(packed_.data()));
   }
 
-  int64_t ScratchBytes(absl::Span<const Shape> inputs, absl::Span<const Shape> outputs) const override {
+  int64_t ScratchBytes(absl::Span<const Shape> inputs,
+                       absl::Span<const Shape> outputs) const override {
     const ConvSizes s(window_, inputs[0], inputs[1], outputs[0]);
     return ScratchPieces::Bytes({bias_.ScratchFloats(s.out_c), PackScratch(s), PaddedScratch(s),
                                  s.channels_first ? s.out_floats() : 0});
@@ -134,8 +142,10 @@ class NativeConv final : public Kernel {
     // Image by image, so that the scratch does not grow with the batch.
     for (int64_t i = 0; i < s.images; ++i, in += s.image_floats(), out += s.out_floats()) {
       const float* image = PaddedImage(s, in, padded, *ctx.pool);
-      Multiply(s, image, weights, bias, s.channels_first ? channels_last : out, s.out_pixels(), *ctx.pool);
-      if (s.channels_first) TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
+      Multiply(s, image, weights, bias, s.channels_first ? channels_last : out, s.out_pixels(),
+               *ctx.pool);
+      if (s.channels_first)
+        TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
     }
     return absl::OkStatus();
   }
@@ -143,8 +153,8 @@ class NativeConv final : public Kernel {
  private:
   // A filter of one tap over every pixel: all images are one matrix.
   static bool IsMatrix(const ConvSizes& s) {
-    return s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 && !s.needs_padding() &&
-           !s.channels_first;
+    return s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 &&
+           !s.needs_padding() && !s.channels_first;
   }
 
   int64_t PackScratch(const ConvSizes& s) const {
@@ -163,12 +173,13 @@ class NativeConv final : public Kernel {
     const int64_t groups = s.in_c / s.filter_in;
     if (groups == packed_groups_) return reinterpret_cast<const float*>(packed_.data());
     float* packed = pieces.Floats(PackScratch(s));
-    Pack(ctx.in(1).as<float>(), groups, s.kernel_h * s.kernel_w * s.filter_in, s.out_c / groups, packed);
+    Pack(ctx.in(1).as<float>(), groups, s.kernel_h * s.kernel_w * s.filter_in, s.out_c / groups,
+         packed);
     return packed;
   }
 
-  void Multiply(const ConvSizes& s, const float* image, const float* weights, const float* bias, float* out,
-                int64_t rows, ThreadPool& pool) const {
+  void Multiply(const ConvSizes& s, const float* image, const float* weights, const float* bias,
+                float* out, int64_t rows, ThreadPool& pool) const {
     const int64_t groups = s.in_c / s.filter_in, row_floats = s.padded_w * s.in_c;
     GemmTask task;
     task.a = {image, s.out_w, s.stride_w * s.in_c, s.stride_h * row_floats};
@@ -176,7 +187,8 @@ class NativeConv final : public Kernel {
     if (groups == 1 && s.dilation_w == 1) {  // a filter row is one piece of memory
       task.runs = {s.kernel_w * s.in_c, s.kernel_h, 1, 0, s.dilation_h * row_floats};
     } else {
-      task.runs = {s.filter_in, s.kernel_h * s.kernel_w, s.kernel_w, s.dilation_w * s.in_c, s.dilation_h * row_floats};
+      task.runs = {s.filter_in, s.kernel_h * s.kernel_w, s.kernel_w, s.dilation_w * s.in_c,
+                   s.dilation_h * row_floats};
     }
     task.n = s.out_c / groups;
     task.ldc = s.out_c;
@@ -202,7 +214,8 @@ class NativeConv final : public Kernel {
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
   FLOE_ASSIGN_OR_RETURN(const ops::ConvWindow window, ops::ConvWindowOf(args.node.attrs));
-  if (args.inputs[0].type.dtype != DType::kFloat32 || args.options.gemm == GemmBackend::kReference) {
+  if (args.inputs[0].type.dtype != DType::kFloat32 ||
+      args.options.gemm == GemmBackend::kReference) {
     return MakePlainConv(args, window, epilogue, false);
   }
   if (args.options.gemm == GemmBackend::kOpenBlas) return MakeBlasConv(args, window, epilogue);

@@ -12,7 +12,8 @@ namespace floe::kernels {
 
 // All sizes of one run. A row and a pixel mean those of one image.
 struct ConvSizes {
-  ConvSizes(const ops::ConvWindow& window, const Shape& input, const Shape& filter, const Shape& output);
+  ConvSizes(const ops::ConvWindow& window, const Shape& input, const Shape& filter,
+            const Shape& output);
 
   int64_t images, in_h, in_w, in_c;
   int64_t kernel_h, kernel_w, filter_in, filter_out;  // the filter's four dims
@@ -29,20 +30,24 @@ struct ConvSizes {
   int64_t padded_floats() const { return padded_h * padded_w * in_c; }
 };
 
-// INVALID_ARGUMENT when what inference could not know does not fit: filter against channels, bias against outputs.
-absl::Status CheckConv(const ConvSizes& sizes, const KernelContext& ctx, const Epilogue& epilogue, bool depthwise);
+// INVALID_ARGUMENT when what inference could not know does not fit: filter against channels, bias
+// against outputs.
+absl::Status CheckConv(const ConvSizes& sizes, const KernelContext& ctx, const Epilogue& epilogue,
+                       bool depthwise);
 
 // Copies one image (NHWC or NCHW) into a zero-padded NHWC image of padded_h x padded_w.
 void PadImage(const ConvSizes& sizes, const float* image, float* padded, ThreadPool& pool);
 
-// The image as padded NHWC: the image itself when nothing has to be done, else a copy in `scratch`, which needs
-// PaddedScratch floats.
-const float* PaddedImage(const ConvSizes& sizes, const float* image, float* scratch, ThreadPool& pool);
+// The image as padded NHWC: the image itself when nothing has to be done, else a copy in `scratch`,
+// which needs PaddedScratch floats.
+const float* PaddedImage(const ConvSizes& sizes, const float* image, float* scratch,
+                         ThreadPool& pool);
 int64_t PaddedScratch(const ConvSizes& sizes);
 
-std::unique_ptr<Kernel> MakePlainConv(const KernelArgs& args, const ops::ConvWindow& window, const Epilogue& epilogue,
-                                      bool depthwise);
-absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasConv(const KernelArgs& args, const ops::ConvWindow& window,
+std::unique_ptr<Kernel> MakePlainConv(const KernelArgs& args, const ops::ConvWindow& window,
+                                      const Epilogue& epilogue, bool depthwise);
+absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasConv(const KernelArgs& args,
+                                                     const ops::ConvWindow& window,
                                                      const Epilogue& epilogue);
 
 }  // namespace floe::kernels

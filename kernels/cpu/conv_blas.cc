@@ -7,15 +7,18 @@
 namespace floe::kernels {
 namespace {
 
-// The textbook way: the pixels under the filter are written out as a matrix, image by image, and multiplied.
+// The textbook way: the pixels under the filter are written out as a matrix, image by image, and
+// multiplied.
 class BlasConv final : public Kernel {
  public:
   BlasConv(const ops::ConvWindow& window, const Epilogue& epilogue, const Blas& blas)
       : window_(window), epilogue_(epilogue), gemm_(PickGemm()), blas_(blas) {}
 
-  int64_t ScratchBytes(absl::Span<const Shape> inputs, absl::Span<const Shape> outputs) const override {
+  int64_t ScratchBytes(absl::Span<const Shape> inputs,
+                       absl::Span<const Shape> outputs) const override {
     const ConvSizes s(window_, inputs[0], inputs[1], outputs[0]);
-    return ScratchPieces::Bytes({PaddedScratch(s), MatrixFloats(s), s.channels_first ? s.out_floats() : 0});
+    return ScratchPieces::Bytes(
+        {PaddedScratch(s), MatrixFloats(s), s.channels_first ? s.out_floats() : 0});
   }
   std::string Route() const override { return "im2col, openblas"; }
 
@@ -35,7 +38,8 @@ class BlasConv final : public Kernel {
       float* result = s.channels_first ? channels_last : out;
       MultiplyImage(s, image, ctx.in(1).as<float>(), matrix, result);
       gemm_.finish(epilogue_, bias, result, s.out_pixels(), s.out_c, s.out_c);
-      if (s.channels_first) TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
+      if (s.channels_first)
+        TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
     }
     return absl::OkStatus();
   }
@@ -51,20 +55,24 @@ class BlasConv final : public Kernel {
       for (int64_t x = 0; x < s.out_w; ++x) {
         for (int64_t ky = 0; ky < s.kernel_h; ++ky) {
           for (int64_t kx = 0; kx < s.kernel_w; ++kx, matrix += s.filter_in) {
-            const int64_t iy = y * s.stride_h + ky * s.dilation_h, ix = x * s.stride_w + kx * s.dilation_w;
-            std::memcpy(matrix, group + (iy * s.padded_w + ix) * s.in_c, s.filter_in * sizeof(float));
+            const int64_t iy = y * s.stride_h + ky * s.dilation_h,
+                          ix = x * s.stride_w + kx * s.dilation_w;
+            std::memcpy(matrix, group + (iy * s.padded_w + ix) * s.in_c,
+                        s.filter_in * sizeof(float));
           }
         }
       }
     }
   }
 
-  void MultiplyImage(const ConvSizes& s, const float* image, const float* filter, float* matrix, float* out) const {
+  void MultiplyImage(const ConvSizes& s, const float* image, const float* filter, float* matrix,
+                     float* out) const {
     const int64_t groups = s.in_c / s.filter_in, n = s.out_c / groups;
     const int64_t k = s.kernel_h * s.kernel_w * s.filter_in;
     for (int64_t g = 0; g < groups; ++g) {
       WriteOut(s, image + g * s.filter_in, matrix);
-      blas_.Multiply(s.out_pixels(), n, k, {matrix, k}, {filter + g * n, s.out_c}, out + g * n, s.out_c);
+      blas_.Multiply(s.out_pixels(), n, k, {matrix, k}, {filter + g * n, s.out_c}, out + g * n,
+                     s.out_c);
     }
   }
 
@@ -76,7 +84,8 @@ class BlasConv final : public Kernel {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasConv(const KernelArgs&, const ops::ConvWindow& window,
+absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasConv(const KernelArgs&,
+                                                     const ops::ConvWindow& window,
                                                      const Epilogue& epilogue) {
   FLOE_ASSIGN_OR_RETURN(const Blas* blas, OpenBlas());
   return std::make_unique<BlasConv>(window, epilogue, *blas);

@@ -32,8 +32,9 @@ class PlainConv final : public Kernel {
       for (int64_t y = 0; y < s.out_h; ++y) {
         for (int64_t x = 0; x < s.out_w; ++x) {
           for (int64_t c = 0; c < s.out_c; ++c) {
-            to[y * out.y + x * out.x + c * out.c] = PlainFinish(
-                epilogue_, Sum(s, from, ctx.in(1).as<T>(), y, x, c), bias == nullptr ? nullptr : bias + c);
+            to[y * out.y + x * out.x + c * out.c] =
+                PlainFinish(epilogue_, Sum(s, from, ctx.in(1).as<T>(), y, x, c),
+                            bias == nullptr ? nullptr : bias + c);
           }
         }
       }
@@ -42,7 +43,8 @@ class PlainConv final : public Kernel {
   }
 
  private:
-  PlainSum<T> Sum(const ConvSizes& s, const T* image, const T* filter, int64_t y, int64_t x, int64_t c) const {
+  PlainSum<T> Sum(const ConvSizes& s, const T* image, const T* filter, int64_t y, int64_t x,
+                  int64_t c) const {
     const Strides in(s.channels_first, s.in_h, s.in_w, s.in_c);
     // Input channels [first, first + count) and the filter's index for each.
     const int64_t groups = depthwise_ || s.filter_in == 0 || s.in_c == 0 ? 1 : s.in_c / s.filter_in;
@@ -72,12 +74,15 @@ class PlainConv final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakePlainConv(const KernelArgs& args, const ops::ConvWindow& window, const Epilogue& epilogue,
-                                      bool depthwise) {
+std::unique_ptr<Kernel> MakePlainConv(const KernelArgs& args, const ops::ConvWindow& window,
+                                      const Epilogue& epilogue, bool depthwise) {
   switch (args.inputs[0].type.dtype) {
-    case DType::kFloat64: return std::make_unique<PlainConv<double>>(window, epilogue, depthwise);
-    case DType::kInt32: return std::make_unique<PlainConv<int32_t>>(window, epilogue, depthwise);
-    default: return std::make_unique<PlainConv<float>>(window, epilogue, depthwise);
+    case DType::kFloat64:
+      return std::make_unique<PlainConv<double>>(window, epilogue, depthwise);
+    case DType::kInt32:
+      return std::make_unique<PlainConv<int32_t>>(window, epilogue, depthwise);
+    default:
+      return std::make_unique<PlainConv<float>>(window, epilogue, depthwise);
   }
 }
 

@@ -9,8 +9,6 @@
 #include "kernels/cpu/kernel_test_util.h"
 #include "kernels/cpu/openblas.h"
 
-#include <hwy/highway.h>
-
 namespace floe {
 namespace {
 
@@ -62,8 +60,8 @@ Attrs AttrsOf(const ConvCase& t) {
 // Output size and zeros before the input, as TensorFlow defines them.
 struct Side {
   int64_t out, before;
-  Side(const std::string& padding, int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t low,
-       int64_t high) {
+  Side(const std::string& padding, int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
+       int64_t low, int64_t high) {
     const int64_t span = (kernel - 1) * dilation + 1;
     if (padding == "SAME") {
       out = (in + stride - 1) / stride;
@@ -76,19 +74,22 @@ struct Side {
 };
 
 std::vector<Tensor> InputsOf(const ConvCase& t) {
-  const Shape filter = t.depthwise ? Shape{t.kernel_h, t.kernel_w, t.channels, t.out_channels}
-                                   : Shape{t.kernel_h, t.kernel_w, t.channels / t.groups, t.out_channels};
+  const Shape filter = t.depthwise
+                           ? Shape{t.kernel_h, t.kernel_w, t.channels, t.out_channels}
+                           : Shape{t.kernel_h, t.kernel_w, t.channels / t.groups, t.out_channels};
   const int64_t out = t.depthwise ? t.channels * t.out_channels : t.out_channels;
-  return {Random(Image(t.nchw, t.images, t.height, t.width, t.channels), 1), Random(filter, 2), Random({out}, 3)};
+  return {Random(Image(t.nchw, t.images, t.height, t.width, t.channels), 1), Random(filter, 2),
+          Random({out}, 3)};
 }
 
 const char* OpOf(const ConvCase& t) { return t.depthwise ? "DepthwiseConv2dNative" : "Conv2D"; }
 
 // The convolution by its definition in float64, one output element.
-double Want(const ConvCase& t, const std::vector<Tensor>& inputs, const Side& h, const Side& w, int64_t n, int64_t y,
-            int64_t x, int64_t c) {
+double Want(const ConvCase& t, const std::vector<Tensor>& inputs, const Side& h, const Side& w,
+            int64_t n, int64_t y, int64_t x, int64_t c) {
   const int64_t in_per_group = t.depthwise ? 1 : t.channels / t.groups;
-  const int64_t first = t.depthwise ? c / t.out_channels : c / (t.out_channels / t.groups) * in_per_group;
+  const int64_t first =
+      t.depthwise ? c / t.out_channels : c / (t.out_channels / t.groups) * in_per_group;
   double sum = 0;
   for (int64_t ky = 0; ky < t.kernel_h; ++ky) {
     for (int64_t kx = 0; kx < t.kernel_w; ++kx) {
@@ -113,11 +114,13 @@ double Want(const ConvCase& t, const std::vector<Tensor>& inputs, const Side& h,
 }
 
 void ExpectConv(const ConvCase& t, GemmBackend backend) {
-  SCOPED_TRACE(testing::Message() << GemmBackendName(backend) << " " << OpOf(t) << " " << t.images << "x" << t.height
-                                  << "x" << t.width << "x" << t.channels << " filter " << t.kernel_h << "x"
-                                  << t.kernel_w << "x" << t.out_channels << " stride " << t.stride_h << t.stride_w
-                                  << " dilation " << t.dilation_h << t.dilation_w << " " << t.padding << " nchw "
-                                  << t.nchw << " groups " << t.groups << " const " << t.const_mask);
+  SCOPED_TRACE(testing::Message() << GemmBackendName(backend) << " " << OpOf(t) << " " << t.images
+                                  << "x" << t.height << "x" << t.width << "x" << t.channels
+                                  << " filter " << t.kernel_h << "x" << t.kernel_w << "x"
+                                  << t.out_channels << " stride " << t.stride_h << t.stride_w
+                                  << " dilation " << t.dilation_h << t.dilation_w << " "
+                                  << t.padding << " nchw " << t.nchw << " groups " << t.groups
+                                  << " const " << t.const_mask);
   const std::vector<Tensor> inputs = InputsOf(t);
   const auto outputs = RunKernel(OpOf(t), AttrsOf(t), inputs, {{backend}, t.threads, t.const_mask});
   ASSERT_TRUE(outputs.ok()) << outputs.status();
@@ -131,8 +134,8 @@ void ExpectConv(const ConvCase& t, GemmBackend backend) {
     for (int64_t y = 0; y < h.out; ++y) {
       for (int64_t x = 0; x < w.out; ++x) {
         for (int64_t c = 0; c < out_c; ++c) {
-          const int64_t at =
-              t.nchw ? ((n * out_c + c) * h.out + y) * w.out + x : ((n * h.out + y) * w.out + x) * out_c + c;
+          const int64_t at = t.nchw ? ((n * out_c + c) * h.out + y) * w.out + x
+                                    : ((n * h.out + y) * w.out + x) * out_c + c;
           ASSERT_NEAR((*outputs)[0].as<float>()[at], Want(t, inputs, h, w, n, y, x, c), tolerance)
               << n << "," << y << "," << x << "," << c;
         }
@@ -238,7 +241,10 @@ void ExpectImagesAreIndependent(ConvCase t) {
     const Tensor one = FloatTensor(shape, std::vector<float>(begin, begin + image));
     const auto alone = RunKernel(OpOf(t), AttrsOf(t), {one, inputs[1], inputs[2]}, {{}, 1, 6});
     ASSERT_TRUE(alone.ok()) << alone.status();
-    ASSERT_EQ(std::memcmp((*alone)[0].data(), (*all)[0].as<float>() + i * result, result * sizeof(float)), 0) << i;
+    ASSERT_EQ(
+        std::memcmp((*alone)[0].data(), (*all)[0].as<float>() + i * result, result * sizeof(float)),
+        0)
+        << i;
   }
 }
 
@@ -292,7 +298,8 @@ TEST(Depthwise, EveryChannelTailOnEveryIsa) {
   }
 }
 
-absl::StatusOr<Types> Infer(const std::string& op, const Attrs& attrs, const std::vector<SymShape>& shapes) {
+absl::StatusOr<Types> Infer(const std::string& op, const Attrs& attrs,
+                            const std::vector<SymShape>& shapes) {
   Node node;
   node.op = FindOp(op);
   node.attrs = attrs;
@@ -308,20 +315,24 @@ TEST(ConvInference, KeepsRowsAndUnknownDims) {
   const Dim unknown = Dim::Unknown();
   EXPECT_EQ((*Infer("Conv2D", attrs, {{Dim::Rows(), 28, 27, 1}, {5, 5, 1, 32}}))[0].shape,
             SymShape({Dim::Rows(), 14, 14, 32}));
-  EXPECT_EQ((*Infer("Conv2D", attrs, {{Dim::Rows(), unknown, 27, unknown}, {5, 5, 1, 32}}))[0].shape,
-            SymShape({Dim::Rows(), unknown, 14, 32}));
+  EXPECT_EQ(
+      (*Infer("Conv2D", attrs, {{Dim::Rows(), unknown, 27, unknown}, {5, 5, 1, 32}}))[0].shape,
+      SymShape({Dim::Rows(), unknown, 14, 32}));
   EXPECT_EQ((*Infer("Conv2D", attrs, {SymShape::UnknownRank(), {5, 5, 1, 32}}))[0].shape,
             SymShape({unknown, unknown, unknown, 32}));
-  EXPECT_EQ((*Infer("DepthwiseConv2dNative", attrs, {{Dim::Rows(), 28, 27, 6}, {5, 5, 6, 2}}))[0].shape,
-            SymShape({Dim::Rows(), 14, 14, 12}));
+  EXPECT_EQ(
+      (*Infer("DepthwiseConv2dNative", attrs, {{Dim::Rows(), 28, 27, 6}, {5, 5, 6, 2}}))[0].shape,
+      SymShape({Dim::Rows(), 14, 14, 12}));
 }
 
 TEST(ConvInference, RefusesWhatDoesNotFit) {
   const Attrs none;
-  EXPECT_FALSE(Infer("Conv2D", none, {{1, 8, 8, 3}, {3, 3, 2, 4}}).ok());  // 3 channels in groups of 2
+  EXPECT_FALSE(
+      Infer("Conv2D", none, {{1, 8, 8, 3}, {3, 3, 2, 4}}).ok());  // 3 channels in groups of 2
   EXPECT_FALSE(Infer("Conv2D", none, {{1, 8, 8, 4}, {3, 3, 2, 5}}).ok());  // 5 outputs in 2 groups
   EXPECT_FALSE(Infer("Conv2D", none, {{1, 8, 3}, {3, 3, 2, 4}}).ok());
-  EXPECT_FALSE(Infer("Conv2D", none, {{1, 2, 8, 3}, {3, 3, 3, 4}}).ok());  // the filter is larger than the image
+  EXPECT_FALSE(Infer("Conv2D", none, {{1, 2, 8, 3}, {3, 3, 3, 4}})
+                   .ok());  // the filter is larger than the image
   EXPECT_FALSE(Infer("DepthwiseConv2dNative", none, {{1, 8, 8, 3}, {3, 3, 2, 4}}).ok());
   Attrs attrs;
   attrs.Set("strides", std::vector<int64_t>{2, 1, 1, 1});
@@ -343,12 +354,15 @@ TEST(Conv2D, PacksAgainWhenUnknownChannelsAreGroups) {
   infos[1].type = {DType::kFloat32, SymShape(filter.shape())};
   infos[1].constant = filter;
   const KernelOptions options;
-  const auto kernel = FindKernel("Conv2D", DeviceKind::kCpu, DType::kFloat32)(KernelArgs{node, infos, options});
+  const auto kernel =
+      FindKernel("Conv2D", DeviceKind::kCpu, DType::kFloat32)(KernelArgs{node, infos, options});
   ASSERT_TRUE(kernel.ok()) << kernel.status();
-  const auto got = RunTestKernel(**kernel, {image, filter}, {{DType::kFloat32, SymShape({1, 3, 3, 4})}});
+  const auto got =
+      RunTestKernel(**kernel, {image, filter}, {{DType::kFloat32, SymShape({1, 3, 3, 4})}});
   ASSERT_TRUE(got.ok()) << got.status();
   const auto want = RunKernel("Conv2D", {}, {image, filter}, {{GemmBackend::kReference}, 1, 0});
-  for (int64_t i = 0; i < 36; ++i) EXPECT_NEAR((*got)[0].as<float>()[i], (*want)[0].as<float>()[i], 1e-6);
+  for (int64_t i = 0; i < 36; ++i)
+    EXPECT_NEAR((*got)[0].as<float>()[i], (*want)[0].as<float>()[i], 1e-6);
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ class NativeDepthwise final : public Kernel {
   NativeDepthwise(const ops::ConvWindow& window, const Epilogue& epilogue)
       : window_(window), epilogue_(epilogue), row_(PickDepthwiseRow()) {}
 
-  int64_t ScratchBytes(absl::Span<const Shape> inputs, absl::Span<const Shape> outputs) const override {
+  int64_t ScratchBytes(absl::Span<const Shape> inputs,
+                       absl::Span<const Shape> outputs) const override {
     const ConvSizes s(window_, inputs[0], inputs[1], outputs[0]);
     return ScratchPieces::Bytes({ImageScratch(s), s.channels_first ? s.out_floats() : 0});
   }
@@ -29,9 +30,22 @@ class NativeDepthwise final : public Kernel {
     float* channels_last = s.channels_first ? pieces.Floats(s.out_floats()) : nullptr;
     const float* in = ctx.in(0).as<float>();
     float* out = ctx.out(0).as<float>();
-    DepthwiseTask task{nullptr, ctx.in(1).as<float>(), epilogue_.bias ? ctx.inputs.back().as<float>() : nullptr,
-                       s.in_h, s.in_w, s.out_c, s.kernel_h, s.kernel_w, s.stride_h, s.stride_w, s.dilation_h,
-                       s.dilation_w, s.pad_top, s.pad_left, s.out_w, epilogue_};
+    DepthwiseTask task{nullptr,
+                       ctx.in(1).as<float>(),
+                       epilogue_.bias ? ctx.inputs.back().as<float>() : nullptr,
+                       s.in_h,
+                       s.in_w,
+                       s.out_c,
+                       s.kernel_h,
+                       s.kernel_w,
+                       s.stride_h,
+                       s.stride_w,
+                       s.dilation_h,
+                       s.dilation_w,
+                       s.pad_top,
+                       s.pad_left,
+                       s.out_w,
+                       epilogue_};
     for (int64_t i = 0; i < s.images; ++i, in += s.image_floats(), out += s.out_floats()) {
       task.image = in;
       if (copy != nullptr) {
@@ -40,7 +54,8 @@ class NativeDepthwise final : public Kernel {
       }
       float* result = s.channels_first ? channels_last : out;
       RunImage(s, task, result, *ctx.pool);
-      if (s.channels_first) TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
+      if (s.channels_first)
+        TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
     }
     return absl::OkStatus();
   }
@@ -53,7 +68,8 @@ class NativeDepthwise final : public Kernel {
   // The image as NHWC with each channel repeated for every output channel made from it.
   static void Spread(const ConvSizes& s, const float* image, float* to) {
     const int64_t pixels = s.in_h * s.in_w;
-    const int64_t from_pixel = s.channels_first ? 1 : s.in_c, from_channel = s.channels_first ? pixels : 1;
+    const int64_t from_pixel = s.channels_first ? 1 : s.in_c,
+                  from_channel = s.channels_first ? pixels : 1;
     for (int64_t p = 0; p < pixels; ++p) {
       for (int64_t c = 0; c < s.in_c; ++c) {
         for (int64_t m = 0; m < s.filter_out; ++m) *to++ = image[p * from_pixel + c * from_channel];
@@ -64,7 +80,8 @@ class NativeDepthwise final : public Kernel {
   void RunImage(const ConvSizes& s, const DepthwiseTask& task, float* out, ThreadPool& pool) const {
     const int64_t row_floats = s.out_w * s.out_c;
     const bool serial = s.out_floats() * s.kernel_h * s.kernel_w < kSerialBelow;
-    const int64_t chunk = serial ? s.out_h : (s.out_h + 4 * pool.threads() - 1) / (4 * pool.threads());
+    const int64_t chunk =
+        serial ? s.out_h : (s.out_h + 4 * pool.threads() - 1) / (4 * pool.threads());
     if (chunk == 0) return;
     pool.ParallelFor((s.out_h + chunk - 1) / chunk, [&](int64_t i) {
       const int64_t end = (i + 1) * chunk < s.out_h ? (i + 1) * chunk : s.out_h;
@@ -80,13 +97,15 @@ class NativeDepthwise final : public Kernel {
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
   FLOE_ASSIGN_OR_RETURN(const ops::ConvWindow window, ops::ConvWindowOf(args.node.attrs));
-  if (args.inputs[0].type.dtype != DType::kFloat32 || args.options.gemm == GemmBackend::kReference) {
+  if (args.inputs[0].type.dtype != DType::kFloat32 ||
+      args.options.gemm == GemmBackend::kReference) {
     return MakePlainConv(args, window, epilogue, true);
   }
   return std::make_unique<NativeDepthwise>(window, epilogue);
 }
 
-FLOE_REGISTER_KERNEL(DepthwiseConv2dNative, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kInt32);
+FLOE_REGISTER_KERNEL(DepthwiseConv2dNative, kCpu, Make, DType::kFloat32, DType::kFloat64,
+                     DType::kInt32);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -7,7 +7,8 @@
 
 namespace floe::kernels {
 
-// An NHWC image and a filter [kernel_h, kernel_w, channels]: output channel c is made from input channel c alone.
+// An NHWC image and a filter [kernel_h, kernel_w, channels]: output channel c is made from input
+// channel c alone.
 struct DepthwiseTask {
   const float* image;
   const float* filter;
@@ -20,8 +21,8 @@ struct DepthwiseTask {
   Epilogue epilogue;
 };
 
-// Computes output row y into out[out_w][channels]. Taps outside the image are left out; the others are added in the
-// filter's order. Never allocates, never fails, any thread.
+// Computes output row y into out[out_w][channels]. Taps outside the image are left out; the others
+// are added in the filter's order. Never allocates, never fails, any thread.
 using DepthwiseRowFunction = void (*)(const DepthwiseTask& task, int64_t y, float* out);
 DepthwiseRowFunction PickDepthwiseRow();  // for this CPU; call once, when a kernel is made
 

@@ -20,7 +20,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// Taps [begin, end) of one filter dim that lie inside the image for an output whose first tap is at `first`.
+// Taps [begin, end) of one filter dim that lie inside the image for an output whose first tap is at
+// `first`.
 struct TapRange {
   int64_t begin, end;
   TapRange(int64_t first, int64_t size, int64_t kernel, int64_t dilation) {
@@ -38,15 +39,17 @@ struct Pixel {
 
 // kVectors vectors of channels from c on; `partial` != 0: one vector with that many channels.
 template <int kVectors>
-HWY_INLINE void Channels(const DepthwiseTask& task, const Pixel& pixel, int64_t c, size_t partial, float* out) {
+HWY_INLINE void Channels(const DepthwiseTask& task, const Pixel& pixel, int64_t c, size_t partial,
+                         float* out) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   V sum[kVectors];
   for (int v = 0; v < kVectors; ++v) sum[v] = hn::Zero(d);
   for (int64_t ky = pixel.rows.begin; ky < pixel.rows.end; ++ky) {
     for (int64_t kx = pixel.columns.begin; kx < pixel.columns.end; ++kx) {
-      const float* in =
-          pixel.first + (ky * task.dilation_h * task.in_w + kx * task.dilation_w) * task.channels + c;
+      const float* in = pixel.first +
+                        (ky * task.dilation_h * task.in_w + kx * task.dilation_w) * task.channels +
+                        c;
       const float* weight = task.filter + (ky * task.kernel_w + kx) * task.channels + c;
       if (partial != 0) {
         sum[0] = hn::MulAdd(LoadPartial(d, in, partial), LoadPartial(d, weight, partial), sum[0]);
@@ -82,7 +85,8 @@ void DepthwiseRow(const DepthwiseTask& task, int64_t y, float* out) {
     for (; c + 4 * lanes <= task.channels; c += 4 * lanes) Channels<4>(task, pixel, c, 0, out);
     for (; c + lanes <= task.channels; c += lanes) Channels<1>(task, pixel, c, 0, out);
     if (c < task.channels) Channels<1>(task, pixel, c, static_cast<size_t>(task.channels - c), out);
-    ActivateInPlace(task.epilogue.activation, task.epilogue.alpha, out, static_cast<size_t>(task.channels));
+    ActivateInPlace(task.epilogue.activation, task.epilogue.alpha, out,
+                    static_cast<size_t>(task.channels));
   }
 }
 

@@ -1,8 +1,8 @@
 // The packed matrix multiplication behind MatMul and the convolutions:
 //   C[m][n] = activation(bias[n] + sum over k of A(m, k) * B[k][n])
-// B is packed once into column panels; A is read in place. One output element is summed in the order of k with one
-// multiply-add each, whatever the number of rows, the tile it falls into, the blocking and the threads: its bits
-// depend on its row of A, on B and on the instruction set only.
+// B is packed once into column panels; A is read in place. One output element is summed in the
+// order of k with one multiply-add each, whatever the number of rows, the tile it falls into, the
+// blocking and the threads: its bits depend on its row of A, on B and on the instruction set only.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,9 @@
 
 namespace floe::kernels {
 
-// Where row m of A begins: lines of `per_line` rows. A matrix is one line; an image of NHWC pixels has one line per
-// output row, whose rows overlap when the stride is below the kernel size. Strides in floats.
+// Where row m of A begins: lines of `per_line` rows. A matrix is one line; an image of NHWC pixels
+// has one line per output row, whose rows overlap when the stride is below the kernel size. Strides
+// in floats.
 struct GemmRows {
   const float* base = nullptr;
   int64_t per_line = INT64_MAX;
@@ -51,9 +52,12 @@ struct GemmKernels {
   int64_t lanes;      // floats of a vector
   int64_t tile_rows;  // rows of the largest register tile
   // Rows [row_begin, row_end) of panels [panel_begin, panel_end).
-  void (*run)(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t panel_begin, int64_t panel_end);
-  // p[r][0, n) = activation(p[r] + bias) for `rows` rows `ld` floats apart; bias may be null. For other backends.
-  void (*finish)(const Epilogue& epilogue, const float* bias, float* p, int64_t rows, int64_t n, int64_t ld);
+  void (*run)(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t panel_begin,
+              int64_t panel_end);
+  // p[r][0, n) = activation(p[r] + bias) for `rows` rows `ld` floats apart; bias may be null. For
+  // other backends.
+  void (*finish)(const Epilogue& epilogue, const float* bias, float* p, int64_t rows, int64_t n,
+                 int64_t ld);
 
   int64_t panel() const { return 2 * lanes; }  // columns
   int64_t panels(int64_t n) const { return (n + panel() - 1) / panel(); }
@@ -66,8 +70,8 @@ struct GemmKernels {
 GemmKernels PickGemm();
 
 // Packs B, whose element (k, n) is b[k * k_stride + n * n_stride]; columns beyond n become 0.
-void PackGemm(const GemmKernels& kernels, const float* b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t n,
-              float* packed);
+void PackGemm(const GemmKernels& kernels, const float* b, int64_t k_stride, int64_t n_stride,
+              int64_t k, int64_t n, float* packed);
 
 // All rows, split over the pool's threads when there is enough to do.
 void RunGemm(const GemmKernels& kernels, const GemmTask& task, int64_t rows, ThreadPool& pool);

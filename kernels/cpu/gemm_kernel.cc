@@ -25,8 +25,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// Rows of the largest tile: tile_rows x 2 accumulators, 2 vectors of B and one of A must fit the registers (32 in
-// AVX-512 and NEON, 16 elsewhere) and the row pointers the general ones.
+// Rows of the largest tile: tile_rows x 2 accumulators, 2 vectors of B and one of A must fit the
+// registers (32 in AVX-512 and NEON, 16 elsewhere) and the row pointers the general ones.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
 constexpr int kTileRows = 8;
 #elif HWY_TARGET == HWY_AVX2
@@ -35,8 +35,8 @@ constexpr int kTileRows = 6;
 constexpr int kTileRows = 4;
 #endif
 
-// Blocks for the caches: kBlockRows x kBlockK of A (144 KiB) stay in L2 while all panels pass, kBlockK rows of a
-// panel (24 to 48 KiB) stay near L1 while the block's tiles pass.
+// Blocks for the caches: kBlockRows x kBlockK of A (144 KiB) stay in L2 while all panels pass,
+// kBlockK rows of a panel (24 to 48 KiB) stay near L1 while the block's tiles pass.
 constexpr int64_t kBlockRows = 96;
 constexpr int64_t kBlockK = 384;
 static_assert(kBlockRows % kTileRows == 0);
@@ -98,33 +98,98 @@ struct TilePlace {
   const float* bias;
 };
 
+constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
+
+// A tile's partial sums from the previous K block. Columns that C does not have are 0.
+template <int kRows, int kWide>
+HWY_INLINE void LoadSums(const float* c, int64_t ldc, int64_t columns, V (&sum)[kRows][kWide]) {
+  const D d;
+  FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+    FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
+      const float* from = c + i * ldc + j * kLanes;
+      const int64_t left = columns - j * kLanes;
+      sum[i][j] = left >= kLanes ? hn::LoadU(d, from)
+                  : left > 0     ? LoadPartial(d, from, left)
+                                 : hn::Zero(d);
+    }
+  }
+}
+
+template <int kRows, int kWide>
+HWY_INLINE void StoreSums(const V (&sum)[kRows][kWide], float* c, int64_t ldc, int64_t columns) {
+  const D d;
+  FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+    FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
+      float* to = c + i * ldc + j * kLanes;
+      const int64_t left = columns - j * kLanes;
+      if (left >= kLanes) {
+        hn::StoreU(sum[i][j], d, to);
+      } else if (left > 0) {
+        StorePartial(d, sum[i][j], to, left);
+      }
+    }
+  }
+}
+
+// Adds the products of one run of `length` elements of K; returns the row of B behind them.
+template <int kRows, int kPanels, int kVectors>
+HWY_INLINE const float* AddRun(const float* const (&a)[kRows], const float* b, int64_t panel_floats,
+                               int64_t length, V (&sum)[kRows][kPanels * kVectors]) {
+  const D d;
+#pragma GCC unroll 4
+  for (int64_t k = 0; k < length; ++k) {
+    V vb[kPanels * kVectors];
+    FLOE_UNROLL for (int p = 0; p < kPanels; ++p) {
+      FLOE_UNROLL for (int v = 0; v < kVectors; ++v) {
+        vb[p * kVectors + v] = hn::Load(d, b + p * panel_floats + v * kLanes);
+      }
+    }
+    FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+      const V va = hn::Set(d, a[i][k]);
+      FLOE_UNROLL for (int j = 0; j < kPanels * kVectors; ++j) {
+        sum[i][j] = hn::MulAdd(va, vb[j], sum[i][j]);
+      }
+    }
+    b += kVectors * kLanes;
+  }
+  return b;
+}
+
+// Bias, and the activation that is cheap enough to be done in registers.
+template <int kRows, int kWide>
+HWY_INLINE void FinishSums(const GemmTask& task, const TilePlace& at, V (&sum)[kRows][kWide]) {
+  const D d;
+  if (at.bias != nullptr) {
+    FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
+      if (j * kLanes < at.columns) {
+        const V bias = hn::LoadU(d, at.bias + j * kLanes);
+        FLOE_UNROLL for (int i = 0; i < kRows; ++i) sum[i][j] = hn::Add(sum[i][j], bias);
+      }
+    }
+  }
+  if (task.activation == Activation::kRelu) {
+    FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+      FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = Relu(d, sum[i][j]);
+    }
+  }
+}
+
 // The sums of one tile over one K block, continued from C unless first, finished when last.
 template <int kRows, int kPanels, int kVectors>
 void Tile(const GemmTask& task, const KBlock& block, const TilePlace& at) {
   constexpr int kWide = kPanels * kVectors;
   const D d;
-  constexpr int64_t kLanes = HWY_MAX(1, static_cast<int64_t>(hn::MaxLanes(D())));
   V sum[kRows][kWide];
-  const bool full = at.columns >= kWide * kLanes;
   if (block.first) {
     FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
       FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = hn::Zero(d);
     }
   } else {
-    FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
-      const float* c = at.c + i * task.ldc;
-      FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
-        const int64_t left = at.columns - j * kLanes;
-        sum[i][j] = full || left >= kLanes ? hn::LoadU(d, c + j * kLanes)
-                    : left > 0             ? LoadPartial(d, c + j * kLanes, left)
-                                           : hn::Zero(d);
-      }
-    }
+    LoadSums(at.c, task.ldc, at.columns, sum);
   }
 
   const GemmRuns& runs = task.runs;
   const float* b = at.b;
-  const int64_t length = block.k_end - block.k_begin;
   int64_t group = 0, in_group = 0;
   if (block.run_begin != 0) {
     group = block.run_begin / runs.per_group;
@@ -138,51 +203,15 @@ void Tile(const GemmTask& task, const KBlock& block, const TilePlace& at) {
     }
     const float* a[kRows];
     FLOE_UNROLL for (int i = 0; i < kRows; ++i) a[i] = at.rows[i] + offset;
-#pragma GCC unroll 4
-    for (int64_t k = 0; k < length; ++k) {
-      V vb[kWide];
-      FLOE_UNROLL for (int p = 0; p < kPanels; ++p) {
-        FLOE_UNROLL for (int v = 0; v < kVectors; ++v) {
-          vb[p * kVectors + v] = hn::Load(d, b + p * at.panel_floats + v * kLanes);
-        }
-      }
-      FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
-        const V va = hn::Set(d, a[i][k]);
-        FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = hn::MulAdd(va, vb[j], sum[i][j]);
-      }
-      b += kVectors * kLanes;
-    }
+    b = AddRun<kRows, kPanels, kVectors>(a, b, at.panel_floats, block.k_end - block.k_begin, sum);
   }
 
-  if (block.last) {
-    if (at.bias != nullptr) {
-      FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
-        if (full || j * kLanes < at.columns) {
-          const V bias = hn::LoadU(d, at.bias + j * kLanes);
-          FLOE_UNROLL for (int i = 0; i < kRows; ++i) sum[i][j] = hn::Add(sum[i][j], bias);
-        }
-      }
-    }
-    if (task.activation == Activation::kRelu) {
-      FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
-        FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = Relu(d, sum[i][j]);
-      }
-    }
-  }
-  FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
-    float* c = at.c + i * task.ldc;
-    FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
-      const int64_t left = at.columns - j * kLanes;
-      if (full || left >= kLanes) {
-        hn::StoreU(sum[i][j], d, c + j * kLanes);
-      } else if (left > 0) {
-        StorePartial(d, sum[i][j], c + j * kLanes, left);
-      }
-    }
-  }
+  if (block.last) FinishSums(task, at, sum);
+  StoreSums(sum, at.c, task.ldc, at.columns);
   if (block.last && task.activation > Activation::kRelu) {
     for (int i = 0; i < kRows; ++i) {
-      ActivateInPlace(task.activation, task.alpha, at.c + i * task.ldc, HWY_MIN(at.columns, kWide * kLanes));
+      ActivateInPlace(task.activation, task.alpha, at.c + i * task.ldc,
+                      HWY_MIN(at.columns, kWide * kLanes));
     }
   }
 }
@@ -191,63 +220,80 @@ using TileFunction = void (*)(const GemmTask&, const KBlock&, const TilePlace&);
 
 // By rows of the tile, then by vectors of the panel.
 constexpr TileFunction kTiles[][2] = {
-    {nullptr, nullptr},     {Tile<1, 1, 1>, Tile<1, 1, 2>}, {Tile<2, 1, 1>, Tile<2, 1, 2>},
-    {Tile<3, 1, 1>, Tile<3, 1, 2>}, {Tile<4, 1, 1>, Tile<4, 1, 2>},
+    {nullptr, nullptr},
+    {Tile<1, 1, 1>, Tile<1, 1, 2>},
+    {Tile<2, 1, 1>, Tile<2, 1, 2>},
+    {Tile<3, 1, 1>, Tile<3, 1, 2>},
+    {Tile<4, 1, 1>, Tile<4, 1, 2>},
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON || HWY_TARGET == HWY_AVX2
-    {Tile<5, 1, 1>, Tile<5, 1, 2>}, {Tile<6, 1, 1>, Tile<6, 1, 2>},
+    {Tile<5, 1, 1>, Tile<5, 1, 2>},
+    {Tile<6, 1, 1>, Tile<6, 1, 2>},
 #endif
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
-    {Tile<7, 1, 1>, Tile<7, 1, 2>}, {Tile<8, 1, 1>, Tile<8, 1, 2>},
+    {Tile<7, 1, 1>, Tile<7, 1, 2>},
+    {Tile<8, 1, 1>, Tile<8, 1, 2>},
 #endif
 };
 static_assert(sizeof(kTiles) / sizeof(kTiles[0]) == kTileRows + 1);
 
-// One or two rows have too few sums in flight to hide the latency of a multiply-add: several panels at once.
-constexpr int kPanelsOfOneRow = 4, kPanelsOfTwoRows = 2;
+// One or two rows have too few sums in flight to hide the latency of a multiply-add: several panels
+// at once.
+constexpr TileFunction kOneRow[] = {nullptr, Tile<1, 1, 2>, Tile<1, 2, 2>, Tile<1, 3, 2>,
+                                    Tile<1, 4, 2>};
+constexpr TileFunction kTwoRows[] = {nullptr, Tile<2, 1, 2>, Tile<2, 2, 2>};
+constexpr int64_t kPanelsOfOneRow = 4, kPanelsOfTwoRows = 2;
 
 // All panels of one tile of rows in one K block.
-void RowTile(const GemmTask& task, const KBlock& block, const float* const* rows, int count, float* c,
-             int64_t panel_begin, int64_t panel_end) {
-  constexpr int64_t kLanes = hn::MaxLanes(D());
+void RowTile(const GemmTask& task, const KBlock& block, const float* const* rows, int count,
+             float* c, int64_t panel_begin, int64_t panel_end) {
   constexpr int64_t kPanel = 2 * kLanes;
   const int64_t k = task.runs.k();
   const int64_t k_done = block.run_begin * task.runs.length + block.k_begin;
-  const int64_t whole_end = HWY_MIN(panel_end, (task.n + kLanes - 1) / kPanel);  // panels of two vectors
+  const int64_t whole_end =
+      HWY_MIN(panel_end, (task.n + kLanes - 1) / kPanel);  // panels of two vectors
   int64_t panel = panel_begin;
   const auto place = [&](int64_t width) {
     const int64_t column = panel * kPanel;
-    return TilePlace{rows, task.b + column * k + k_done * width, kPanel * k, c + column, task.n - column,
+    return TilePlace{rows,
+                     task.b + column * k + k_done * width,
+                     kPanel * k,
+                     c + column,
+                     task.n - column,
                      task.bias == nullptr ? nullptr : task.bias + column};
   };
-  if (count == 1) {
-    for (; panel + kPanelsOfOneRow <= whole_end; panel += kPanelsOfOneRow) {
-      Tile<1, kPanelsOfOneRow, 2>(task, block, place(kPanel));
+  while (panel < whole_end) {
+    int64_t together = 1;
+    TileFunction tile = kTiles[count][1];
+    if (count == 1) {
+      together = HWY_MIN(whole_end - panel, kPanelsOfOneRow);
+      tile = kOneRow[together];
+    } else if (count == 2) {
+      together = HWY_MIN(whole_end - panel, kPanelsOfTwoRows);
+      tile = kTwoRows[together];
     }
-  } else if (count == 2) {
-    for (; panel + kPanelsOfTwoRows <= whole_end; panel += kPanelsOfTwoRows) {
-      Tile<2, kPanelsOfTwoRows, 2>(task, block, place(kPanel));
-    }
+    tile(task, block, place(kPanel));
+    panel += together;
   }
-  for (; panel < whole_end; ++panel) kTiles[count][1](task, block, place(kPanel));
   if (panel < panel_end) kTiles[count][0](task, block, place(kLanes));
 }
 
 // One block of rows against one panel range; `rows` are their addresses.
-void RowBlock(const GemmTask& task, const KBlock& block, const float* const* rows, int64_t count, float* c,
-              int64_t panel_begin, int64_t panel_end) {
+void RowBlock(const GemmTask& task, const KBlock& block, const float* const* rows, int64_t count,
+              float* c, int64_t panel_begin, int64_t panel_end) {
   if (count <= kTileRows) {
     RowTile(task, block, rows, static_cast<int>(count), c, panel_begin, panel_end);
     return;
   }
   for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
     for (int64_t i = 0; i < count; i += kTileRows) {
-      RowTile(task, block, rows + i, static_cast<int>(HWY_MIN(count - i, kTileRows)), c + i * task.ldc, panel,
-              panel + 1);
+      RowTile(task, block, rows + i, static_cast<int>(HWY_MIN(count - i, kTileRows)),
+              c + i * task.ldc, panel, panel + 1);
     }
   }
 }
 
-void RunGemmBlock(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t panel_begin, int64_t panel_end) {
+void RunGemmBlock(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t panel_begin,
+                  int64_t panel_end) {
   const float* rows[kBlockRows];
   const GemmRows& a = task.a;
   int64_t line = 0, in_line = row_begin;
@@ -267,18 +313,21 @@ void RunGemmBlock(const GemmTask& task, int64_t row_begin, int64_t row_end, int6
     // A single tile reuses nothing of B, so K need not be cut.
     KBlocks blocks(task.runs, row_end - row_begin <= kTileRows);
     do {
-      RowBlock(task, blocks.block(), rows, count, task.c + begin * task.ldc, panel_begin, panel_end);
+      RowBlock(task, blocks.block(), rows, count, task.c + begin * task.ldc, panel_begin,
+               panel_end);
     } while (blocks.Next());
   }
 }
 
-void FinishRows(const Epilogue& epilogue, const float* bias, float* p, int64_t rows, int64_t n, int64_t ld) {
+void FinishRows(const Epilogue& epilogue, const float* bias, float* p, int64_t rows, int64_t n,
+                int64_t ld) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t r = 0; r < rows; ++r, p += ld) {
     if (bias != nullptr) {
       int64_t i = 0;
-      for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Add(hn::LoadU(d, p + i), hn::LoadU(d, bias + i)), d, p + i);
+      for (; i + lanes <= n; i += lanes)
+        hn::StoreU(hn::Add(hn::LoadU(d, p + i), hn::LoadU(d, bias + i)), d, p + i);
       for (; i < n; ++i) p[i] += bias[i];
     }
     ActivateInPlace(epilogue.activation, epilogue.alpha, p, n);

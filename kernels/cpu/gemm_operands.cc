@@ -18,7 +18,8 @@ void CopyPadded(const float* bias, int64_t n, int64_t padded, float* to) {
 
 }  // namespace
 
-BiasOperand::BiasOperand(const KernelArgs& args, const Epilogue& epilogue, const GemmKernels& kernels)
+BiasOperand::BiasOperand(const KernelArgs& args, const Epilogue& epilogue,
+                         const GemmKernels& kernels)
     : given_(epilogue.bias), lanes_(kernels.lanes) {
   if (!given_ || !args.inputs.back().has_constant()) return;
   const Tensor& bias = args.inputs.back().constant;
@@ -35,7 +36,8 @@ const float* BiasOperand::Padded(const KernelContext& ctx, int64_t n, ScratchPie
   return copy;
 }
 
-void TransposeCopy(const float* from, int64_t rows, int64_t columns, int64_t from_ld, float* to, int64_t to_ld) {
+void TransposeCopy(const float* from, int64_t rows, int64_t columns, int64_t from_ld, float* to,
+                   int64_t to_ld) {
   for (int64_t r0 = 0; r0 < rows; r0 += kTransposeStep) {
     const int64_t r1 = std::min(rows, r0 + kTransposeStep);
     for (int64_t c = 0; c < columns; ++c) {

@@ -20,10 +20,12 @@ class ScratchPieces {
     next_ += AlignUp(static_cast<size_t>(count) * sizeof(float));
     return piece;
   }
-  // Bytes that hold pieces of these sizes. Affine in each size, as Kernel::ScratchBytes demands: not rounded up.
+  // Bytes that hold pieces of these sizes. Affine in each size, as Kernel::ScratchBytes demands:
+  // not rounded up.
   static int64_t Bytes(std::initializer_list<int64_t> floats) {
     int64_t bytes = 0;
-    for (int64_t count : floats) bytes += count * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(kAlignment);
+    for (int64_t count : floats)
+      bytes += count * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(kAlignment);
     return bytes;
   }
 
@@ -32,14 +34,18 @@ class ScratchPieces {
 };
 
 // An upper bound of PackedFloats that is affine in k and in n.
-inline int64_t PackedBound(const GemmKernels& kernels, int64_t k, int64_t n) { return k * (n + kernels.lanes - 1); }
+inline int64_t PackedBound(const GemmKernels& kernels, int64_t k, int64_t n) {
+  return k * (n + kernels.lanes - 1);
+}
 
-// The bias of a node with a vector of zeros behind it, so that whole vectors may be read from any element on: copied
-// once when constant, else in each run.
+// The bias of a node with a vector of zeros behind it, so that whole vectors may be read from any
+// element on: copied once when constant, else in each run.
 class BiasOperand {
  public:
   BiasOperand(const KernelArgs& args, const Epilogue& epilogue, const GemmKernels& kernels);
-  int64_t ScratchFloats(int64_t n) const { return given_ && constant_.size() == 0 ? n + lanes_ : 0; }
+  int64_t ScratchFloats(int64_t n) const {
+    return given_ && constant_.size() == 0 ? n + lanes_ : 0;
+  }
   // Null when there is none. `pieces` gives room for a bias that is not constant.
   const float* Padded(const KernelContext& ctx, int64_t n, ScratchPieces& pieces) const;
 
@@ -50,7 +56,8 @@ class BiasOperand {
 };
 
 // to[c * to_ld + r] = from[r * from_ld + c].
-void TransposeCopy(const float* from, int64_t rows, int64_t columns, int64_t from_ld, float* to, int64_t to_ld);
+void TransposeCopy(const float* from, int64_t rows, int64_t columns, int64_t from_ld, float* to,
+                   int64_t to_ld);
 
 // "native 8x32 avx512"
 std::string NativeRoute(const GemmKernels& kernels);

@@ -9,8 +9,6 @@
 #include "base/aligned_buffer.h"
 #include "kernels/cpu/hwy_targets.h"
 
-#include <hwy/highway.h>
-
 namespace floe::kernels {
 namespace {
 
@@ -48,7 +46,8 @@ struct Problem {
   int64_t Offset(int64_t row, int64_t k) const {
     const int64_t run = k / runs.length;
     return row / rows.per_line * rows.line_stride + row % rows.per_line * rows.stride +
-           run / runs.per_group * runs.group_stride + run % runs.per_group * runs.stride + k % runs.length;
+           run / runs.per_group * runs.group_stride + run % runs.per_group * runs.stride +
+           k % runs.length;
   }
 };
 
@@ -65,7 +64,8 @@ Problem Dense(int64_t m, int64_t k, int64_t n) {
 }
 
 // C of rows [row, row + count), with canaries behind each row.
-std::vector<float> Multiply(const GemmKernels& kernels, const Problem& p, int64_t row, int64_t count, int threads) {
+std::vector<float> Multiply(const GemmKernels& kernels, const Problem& p, int64_t row,
+                            int64_t count, int threads) {
   const int64_t k = p.runs.k(), ld = p.n + kGap;
   AlignedBuffer packed(kernels.PackedFloats(k, p.n) * sizeof(float));
   PackGemm(kernels, p.b.data(), p.n, 1, k, p.n, reinterpret_cast<float*>(packed.data()));
@@ -100,9 +100,11 @@ void ExpectRight(const GemmKernels& kernels, const Problem& p) {
       }
       if (!p.bias.empty()) sum += p.bias[j];
       if (p.activation == Activation::kRelu && sum < 0) sum = 0;
-      ASSERT_NEAR(c[i * ld + j], sum, 1e-5 * (size + 1)) << p.m << "x" << k << "x" << p.n << " at " << i << "," << j;
+      ASSERT_NEAR(c[i * ld + j], sum, 1e-5 * (size + 1))
+          << p.m << "x" << k << "x" << p.n << " at " << i << "," << j;
     }
-    for (int64_t j = p.n; j < ld; ++j) ASSERT_EQ(c[i * ld + j], kCanary) << "behind row " << i << ", n=" << p.n;
+    for (int64_t j = p.n; j < ld; ++j)
+      ASSERT_EQ(c[i * ld + j], kCanary) << "behind row " << i << ", n=" << p.n;
   }
 }
 
@@ -110,7 +112,8 @@ TEST(Gemm, EveryTailMatchesFloat64OnEveryIsa) {
   ForEveryIsa([](const GemmKernels& kernels) {
     for (int64_t k : {1, 2, 5, 8, 40}) {
       for (int64_t m = 1; m <= 17; ++m) {
-        for (int64_t n = 1; n <= 70; ++n) ASSERT_NO_FATAL_FAILURE(ExpectRight(kernels, Dense(m, k, n)));
+        for (int64_t n = 1; n <= 70; ++n)
+          ASSERT_NO_FATAL_FAILURE(ExpectRight(kernels, Dense(m, k, n)));
       }
     }
   });
@@ -118,8 +121,12 @@ TEST(Gemm, EveryTailMatchesFloat64OnEveryIsa) {
 
 TEST(Gemm, BlocksOfKAndRowsMatchFloat64OnEveryIsa) {
   ForEveryIsa([](const GemmKernels& kernels) {
-    for (const auto& [m, k, n] : std::vector<std::tuple<int, int, int>>{
-             {1, 3136, 70}, {2, 1000, 130}, {9, 385, 33}, {97, 769, 40}, {200, 384, 65}, {100, 1537, 5}}) {
+    for (const auto& [m, k, n] : std::vector<std::tuple<int, int, int>>{{1, 3136, 70},
+                                                                        {2, 1000, 130},
+                                                                        {9, 385, 33},
+                                                                        {97, 769, 40},
+                                                                        {200, 384, 65},
+                                                                        {100, 1537, 5}}) {
       ASSERT_NO_FATAL_FAILURE(ExpectRight(kernels, Dense(m, k, n)));
     }
   });
@@ -140,7 +147,8 @@ TEST(Gemm, NoBiasAndReluAndEmptySums) {
 }
 
 // Overlapping rows in lines and runs in groups: what convolutions ask for.
-Problem Windowed(int64_t lines, int64_t per_line, int64_t length, int64_t groups, int64_t per_group, int64_t n) {
+Problem Windowed(int64_t lines, int64_t per_line, int64_t length, int64_t groups, int64_t per_group,
+                 int64_t n) {
   Problem p;
   p.runs = {length, groups * per_group, per_group, 2 * length + 1, 101};
   p.rows = {nullptr, per_line, 3, 57};
@@ -168,15 +176,18 @@ void ExpectRowsAreIndependent(const GemmKernels& kernels, const Problem& p) {
   const std::vector<float> all = Multiply(kernels, p, 0, p.m, 1);
   for (int64_t row = 0; row < p.m; ++row) {
     const std::vector<float> alone = Multiply(kernels, p, row, 1, 1);
-    ASSERT_EQ(std::memcmp(alone.data(), all.data() + row * ld, p.n * sizeof(float)), 0) << "row " << row;
+    ASSERT_EQ(std::memcmp(alone.data(), all.data() + row * ld, p.n * sizeof(float)), 0)
+        << "row " << row;
   }
   for (int64_t count = 1; count <= p.m; ++count) {
     const std::vector<float> some = Multiply(kernels, p, 0, count, 1);
-    ASSERT_EQ(std::memcmp(some.data(), all.data(), some.size() * sizeof(float)), 0) << count << " rows";
+    ASSERT_EQ(std::memcmp(some.data(), all.data(), some.size() * sizeof(float)), 0)
+        << count << " rows";
   }
   for (int threads : {2, 3}) {
     const std::vector<float> split = Multiply(kernels, p, 0, p.m, threads);
-    ASSERT_EQ(std::memcmp(split.data(), all.data(), split.size() * sizeof(float)), 0) << threads << " threads";
+    ASSERT_EQ(std::memcmp(split.data(), all.data(), split.size() * sizeof(float)), 0)
+        << threads << " threads";
   }
 }
 

@@ -6,8 +6,6 @@
 
 #include "kernels/cpu/hwy_targets.h"
 
-#include <hwy/highway.h>
-
 namespace floe::kernels {
 namespace {
 
@@ -37,8 +35,8 @@ int64_t TargetsRuledOut(const char* forced) {
     const bool here = (level.target & (supported | HWY_SCALAR | HWY_EMU128) & HWY_TARGETS) != 0;
     if (std::string(forced) == level.name && here) return level.target - 1;
   }
-  std::fprintf(stderr, "FLOE_FORCE_ISA=%s is not a level of this CPU (its best is %s); ignored\n", forced,
-               BestName(supported));
+  std::fprintf(stderr, "FLOE_FORCE_ISA=%s is not a level of this CPU (its best is %s); ignored\n",
+               forced, BestName(supported));
   return 0;
 }
 
@@ -46,7 +44,8 @@ int64_t TargetsRuledOut(const char* forced) {
 
 void ChooseIsa() {
   static const bool forced = [] {
-    if (const int64_t ruled_out = TargetsRuledOut(std::getenv("FLOE_FORCE_ISA"))) hwy::DisableTargets(ruled_out);
+    if (const int64_t ruled_out = TargetsRuledOut(std::getenv("FLOE_FORCE_ISA")))
+      hwy::DisableTargets(ruled_out);
     return true;
   }();
   (void)forced;

@@ -15,7 +15,8 @@ namespace floe {
 struct RunOptions {
   KernelOptions kernels;
   int threads = 1;
-  uint64_t const_mask = 0;  // bit i: input i is a constant (a weight), known to inference and the factory
+  uint64_t const_mask =
+      0;  // bit i: input i is a constant (a weight), known to inference and the factory
 };
 
 inline Tensor FloatTensor(const Shape& shape, const std::vector<float>& values) {
@@ -34,7 +35,8 @@ struct TestKernel {
 };
 
 // Errors of inference and of the factory come back; NOT_FOUND when op or kernel is missing.
-inline absl::StatusOr<std::unique_ptr<TestKernel>> MakeTestKernel(const std::string& op, const Attrs& attrs,
+inline absl::StatusOr<std::unique_ptr<TestKernel>> MakeTestKernel(const std::string& op,
+                                                                  const Attrs& attrs,
                                                                   const std::vector<Tensor>& inputs,
                                                                   const RunOptions& options = {}) {
   auto made = std::make_unique<TestKernel>();
@@ -54,16 +56,18 @@ inline absl::StatusOr<std::unique_ptr<TestKernel>> MakeTestKernel(const std::str
   made->node.num_outputs = static_cast<int>(made->output_types.size());
   const DType key = inputs.empty() ? made->output_types[0].dtype : inputs[0].dtype();
   const KernelFactory factory = FindKernel(op, DeviceKind::kCpu, key);
-  if (factory == nullptr) return absl::NotFoundError(absl::StrCat("no kernel for ", op, " of ", DTypeName(key)));
+  if (factory == nullptr)
+    return absl::NotFoundError(absl::StrCat("no kernel for ", op, " of ", DTypeName(key)));
   FLOE_ASSIGN_OR_RETURN(made->kernel, factory(KernelArgs{made->node, made->infos, made->options}));
   return made;
 }
 
-// Runs a made kernel; `output_shapes` must be concrete. Outputs are followed by canaries and filled with a pattern
-// first; INTERNAL when a canary was overwritten. Scratch is filled with NaN patterns and guarded alike.
-inline absl::StatusOr<std::vector<Tensor>> RunTestKernel(const Kernel& kernel, const std::vector<Tensor>& inputs,
-                                                         const std::vector<TensorType>& output_types,
-                                                         int threads = 1) {
+// Runs a made kernel; `output_shapes` must be concrete. Outputs are followed by canaries and filled
+// with a pattern first; INTERNAL when a canary was overwritten. Scratch is filled with NaN patterns
+// and guarded alike.
+inline absl::StatusOr<std::vector<Tensor>> RunTestKernel(
+    const Kernel& kernel, const std::vector<Tensor>& inputs,
+    const std::vector<TensorType>& output_types, int threads = 1) {
   constexpr size_t kGuard = 256;
   constexpr int kPattern = 0xFF;  // as float32: NaN
   std::vector<TensorView> in, out;
@@ -75,7 +79,8 @@ inline absl::StatusOr<std::vector<Tensor>> RunTestKernel(const Kernel& kernel, c
     in_shapes.push_back(t.shape());
   }
   for (const TensorType& type : output_types) {
-    if (!type.shape.concrete()) return absl::FailedPreconditionError("output shape is not concrete");
+    if (!type.shape.concrete())
+      return absl::FailedPreconditionError("output shape is not concrete");
     const Shape shape = type.shape.At(1);
     out_shapes.push_back(shape);
     if (type.dtype == DType::kString) {
@@ -101,7 +106,8 @@ inline absl::StatusOr<std::vector<Tensor>> RunTestKernel(const Kernel& kernel, c
     }
     return true;
   };
-  if (!intact(scratch.data() + scratch_bytes)) return absl::InternalError("wrote behind its scratch");
+  if (!intact(scratch.data() + scratch_bytes))
+    return absl::InternalError("wrote behind its scratch");
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i].dtype == DType::kString) continue;
     if (!intact(buffers[i].data() + out[i].bytes())) {
@@ -116,7 +122,8 @@ inline absl::StatusOr<std::vector<Tensor>> RunTestKernel(const Kernel& kernel, c
 inline absl::StatusOr<std::vector<Tensor>> RunKernel(const std::string& op, const Attrs& attrs,
                                                      const std::vector<Tensor>& inputs,
                                                      const RunOptions& options = {}) {
-  FLOE_ASSIGN_OR_RETURN(std::unique_ptr<TestKernel> made, MakeTestKernel(op, attrs, inputs, options));
+  FLOE_ASSIGN_OR_RETURN(std::unique_ptr<TestKernel> made,
+                        MakeTestKernel(op, attrs, inputs, options));
   return RunTestKernel(*made->kernel, inputs, made->output_types, options.threads);
 }
 

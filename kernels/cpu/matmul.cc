@@ -40,7 +40,8 @@ class NativeMatMul final : public MatMulKernel {
     constant_b_ = true;
     const Tensor& b = args.inputs[1].constant;
     const int rank = b.shape().rank();
-    const int64_t k = b.shape().dim(rank - (transpose_b_ ? 1 : 2)), n = b.shape().dim(rank - (transpose_b_ ? 2 : 1));
+    const int64_t k = b.shape().dim(rank - (transpose_b_ ? 1 : 2)),
+                  n = b.shape().dim(rank - (transpose_b_ ? 2 : 1));
     const int64_t count = Matrices(b.shape()), each = gemm_.PackedFloats(k, n);
     packed_ = AlignedBuffer(count * each * sizeof(float));
     for (int64_t i = 0; i < count; ++i) Pack(b.as<float>() + i * k * n, k, n, packed() + i * each);
@@ -102,9 +103,11 @@ class BlasMatMul final : public MatMulKernel {
  private:
   void Multiply(const MatMulCall& call) const override {
     float* c = static_cast<float*>(call.c);
-    blas_.Multiply(call.m, call.n, call.k,
-                   {static_cast<const float*>(call.a), transpose_a_ ? call.m : call.k, transpose_a_},
-                   {static_cast<const float*>(call.b), transpose_b_ ? call.k : call.n, transpose_b_}, c, call.n);
+    blas_.Multiply(
+        call.m, call.n, call.k,
+        {static_cast<const float*>(call.a), transpose_a_ ? call.m : call.k, transpose_a_},
+        {static_cast<const float*>(call.b), transpose_b_ ? call.k : call.n, transpose_b_}, c,
+        call.n);
     const float* bias = epilogue_.bias ? call.ctx.inputs.back().as<float>() : nullptr;
     gemm_.finish(epilogue_, bias, c, call.m, call.n, call.n);
   }
@@ -123,8 +126,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   return MakeNativeMatMul(args, epilogue);
 }
 
-FLOE_REGISTER_KERNEL(MatMul, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64);
-FLOE_REGISTER_KERNEL(BatchMatMul, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64);
+FLOE_REGISTER_KERNEL(MatMul, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kInt32,
+                     DType::kInt64);
+FLOE_REGISTER_KERNEL(BatchMatMul, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kInt32,
+                     DType::kInt64);
 
 }  // namespace
 
@@ -144,8 +149,9 @@ absl::Status MatMulKernel::Run(const KernelContext& ctx) const {
   const MatMulSizes size(a.shape, b.shape, transpose_a_, transpose_b_);
   // Inference lets dims pass that it does not know; reading on would leave B's memory.
   if (size.k != size.b_k || (epilogue_.bias && ctx.inputs.back().elements() != size.n)) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot multiply ", a.shape.ToString(), " by ", b.shape.ToString(),
-                                                   ": inner dims ", size.k, " and ", size.b_k, " differ"));
+    return absl::InvalidArgumentError(absl::StrCat("cannot multiply ", a.shape.ToString(), " by ",
+                                                   b.shape.ToString(), ": inner dims ", size.k,
+                                                   " and ", size.b_k, " differ"));
   }
   MatMulCall call{ctx, size.m, size.k, size.n, a.data, b.data, 0, true, c.data};
   const int64_t products = Matrices(c.shape);
@@ -171,7 +177,8 @@ std::unique_ptr<Kernel> MakeNativeMatMul(const KernelArgs& args, const Epilogue&
   return std::make_unique<NativeMatMul>(args, epilogue);
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasMatMul(const KernelArgs& args, const Epilogue& epilogue) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasMatMul(const KernelArgs& args,
+                                                       const Epilogue& epilogue) {
   FLOE_ASSIGN_OR_RETURN(const Blas* blas, OpenBlas());
   return std::make_unique<BlasMatMul>(args, epilogue, *blas);
 }

@@ -19,7 +19,8 @@ struct MatMulCall {
   void* c;
 };
 
-// Walks the batch dims with broadcasting. A B without batch dims is multiplied with all of A at once.
+// Walks the batch dims with broadcasting. A B without batch dims is multiplied with all of A at
+// once.
 class MatMulKernel : public Kernel {
  public:
   MatMulKernel(const KernelArgs& args, const Epilogue& epilogue);
@@ -38,9 +39,12 @@ struct MatMulSizes {
   MatMulSizes(const Shape& a, const Shape& b, bool transpose_a, bool transpose_b);
 };
 
-// Plain loops, float64 sums for floating types: the oracle, and the only form for types other than float32.
-std::unique_ptr<Kernel> MakePlainMatMul(const KernelArgs& args, const Epilogue& epilogue, DType dtype);
+// Plain loops, float64 sums for floating types: the oracle, and the only form for types other than
+// float32.
+std::unique_ptr<Kernel> MakePlainMatMul(const KernelArgs& args, const Epilogue& epilogue,
+                                        DType dtype);
 std::unique_ptr<Kernel> MakeNativeMatMul(const KernelArgs& args, const Epilogue& epilogue);
-absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasMatMul(const KernelArgs& args, const Epilogue& epilogue);
+absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasMatMul(const KernelArgs& args,
+                                                       const Epilogue& epilogue);
 
 }  // namespace floe::kernels

@@ -20,7 +20,8 @@ class PlainMatMul final : public MatMulKernel {
     for (int64_t m = 0; m < call.m; ++m) {
       for (int64_t n = 0; n < call.n; ++n) {
         PlainSum<T> sum = 0;
-        for (int64_t k = 0; k < call.k; ++k) sum += PlainProduct(a[m * a_m + k * a_k], b[k * b_k + n * b_n]);
+        for (int64_t k = 0; k < call.k; ++k)
+          sum += PlainProduct(a[m * a_m + k * a_k], b[k * b_k + n * b_n]);
         c[m * call.n + n] = PlainFinish(epilogue_, sum, bias == nullptr ? nullptr : bias + n);
       }
     }
@@ -29,12 +30,17 @@ class PlainMatMul final : public MatMulKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakePlainMatMul(const KernelArgs& args, const Epilogue& epilogue, DType dtype) {
+std::unique_ptr<Kernel> MakePlainMatMul(const KernelArgs& args, const Epilogue& epilogue,
+                                        DType dtype) {
   switch (dtype) {
-    case DType::kFloat64: return std::make_unique<PlainMatMul<double>>(args, epilogue);
-    case DType::kInt32: return std::make_unique<PlainMatMul<int32_t>>(args, epilogue);
-    case DType::kInt64: return std::make_unique<PlainMatMul<int64_t>>(args, epilogue);
-    default: return std::make_unique<PlainMatMul<float>>(args, epilogue);
+    case DType::kFloat64:
+      return std::make_unique<PlainMatMul<double>>(args, epilogue);
+    case DType::kInt32:
+      return std::make_unique<PlainMatMul<int32_t>>(args, epilogue);
+    case DType::kInt64:
+      return std::make_unique<PlainMatMul<int64_t>>(args, epilogue);
+    default:
+      return std::make_unique<PlainMatMul<float>>(args, epilogue);
   }
 }
 

@@ -24,17 +24,19 @@ Tensor Random(const Shape& shape, uint32_t seed) {
 }
 
 std::vector<GemmBackend> Backends() {
-  std::vector<GemmBackend> backends = {GemmBackend::kAuto, GemmBackend::kNative, GemmBackend::kReference};
+  std::vector<GemmBackend> backends = {GemmBackend::kAuto, GemmBackend::kNative,
+                                       GemmBackend::kReference};
   if (kernels::OpenBlas().ok()) backends.push_back(GemmBackend::kOpenBlas);
   return backends;
 }
 
 // Element (i, j) of the product of two row-major matrices, in float64.
-double Product(const float* a, const float* b, int64_t m, int64_t k, int64_t n, bool ta, bool tb, int64_t i,
-               int64_t j) {
+double Product(const float* a, const float* b, int64_t m, int64_t k, int64_t n, bool ta, bool tb,
+               int64_t i, int64_t j) {
   double sum = 0;
   for (int64_t x = 0; x < k; ++x) {
-    sum += static_cast<double>(ta ? a[x * m + i] : a[i * k + x]) * (tb ? b[j * k + x] : b[x * n + j]);
+    sum +=
+        static_cast<double>(ta ? a[x * m + i] : a[i * k + x]) * (tb ? b[j * k + x] : b[x * n + j]);
   }
   return sum;
 }
@@ -48,9 +50,9 @@ struct MatMulCase {
 };
 
 void ExpectProduct(const MatMulCase& t, GemmBackend backend) {
-  SCOPED_TRACE(testing::Message() << GemmBackendName(backend) << " " << t.m << "x" << t.k << "x" << t.n << " "
-                                  << t.transpose_a << t.transpose_b << " const " << t.const_mask << " "
-                                  << t.activation << " bias " << t.bias);
+  SCOPED_TRACE(testing::Message() << GemmBackendName(backend) << " " << t.m << "x" << t.k << "x"
+                                  << t.n << " " << t.transpose_a << t.transpose_b << " const "
+                                  << t.const_mask << " " << t.activation << " bias " << t.bias);
   std::vector<Tensor> inputs = {Random(t.transpose_a ? Shape{t.k, t.m} : Shape{t.m, t.k}, 1),
                                 Random(t.transpose_b ? Shape{t.n, t.k} : Shape{t.k, t.n}, 2)};
   if (t.bias) inputs.push_back(Random({t.n}, 3));
@@ -66,11 +68,12 @@ void ExpectProduct(const MatMulCase& t, GemmBackend backend) {
   epilogue.activation = *kernels::ActivationFromName(t.activation);
   for (int64_t i = 0; i < t.m; ++i) {
     for (int64_t j = 0; j < t.n; ++j) {
-      double want = Product(inputs[0].as<float>(), inputs[1].as<float>(), t.m, t.k, t.n, t.transpose_a,
-                            t.transpose_b, i, j);
+      double want = Product(inputs[0].as<float>(), inputs[1].as<float>(), t.m, t.k, t.n,
+                            t.transpose_a, t.transpose_b, i, j);
       if (t.bias) want += inputs[2].as<float>()[j];
       want = kernels::ActivatePlain(epilogue, want);
-      ASSERT_NEAR((*outputs)[0].as<float>()[i * t.n + j], want, 1e-5 * std::sqrt(t.k)) << i << "," << j;
+      ASSERT_NEAR((*outputs)[0].as<float>()[i * t.n + j], want, 1e-5 * std::sqrt(t.k))
+          << i << "," << j;
     }
   }
 }
@@ -80,7 +83,8 @@ TEST(MatMul, TransposedConstantAndNotOnEveryBackend) {
     for (int flags = 0; flags < 4; ++flags) {
       for (uint64_t const_mask : {0, 2, 6}) {
         for (int64_t m : {1, 2, 5, 40}) {
-          ExpectProduct({m, 33, 21, (flags & 1) != 0, (flags & 2) != 0, const_mask, "", true}, backend);
+          ExpectProduct({m, 33, 21, (flags & 1) != 0, (flags & 2) != 0, const_mask, "", true},
+                        backend);
         }
       }
     }
@@ -109,15 +113,17 @@ TEST(MatMul, EmptyDims) {
 }
 
 TEST(MatMul, OtherTypes) {
-  const auto ints = RunKernel("MatMul", {},
-                              {Tensor::Vector<int32_t>(DType::kInt32, {1, 2, 3, 4}).Reshaped({2, 2}),
-                               Tensor::Vector<int32_t>(DType::kInt32, {5, 6, 7, 8}).Reshaped({2, 2})});
+  const auto ints =
+      RunKernel("MatMul", {},
+                {Tensor::Vector<int32_t>(DType::kInt32, {1, 2, 3, 4}).Reshaped({2, 2}),
+                 Tensor::Vector<int32_t>(DType::kInt32, {5, 6, 7, 8}).Reshaped({2, 2})});
   ASSERT_TRUE(ints.ok()) << ints.status();
   const int32_t* got = (*ints)[0].as<int32_t>();
   EXPECT_EQ(std::vector<int32_t>(got, got + 4), (std::vector<int32_t>{19, 22, 43, 50}));
-  const auto doubles = RunKernel("MatMul", {},
-                                 {Tensor::Vector<double>(DType::kFloat64, {1e10, 1e-10}).Reshaped({1, 2}),
-                                  Tensor::Vector<double>(DType::kFloat64, {1, 1}).Reshaped({2, 1})});
+  const auto doubles =
+      RunKernel("MatMul", {},
+                {Tensor::Vector<double>(DType::kFloat64, {1e10, 1e-10}).Reshaped({1, 2}),
+                 Tensor::Vector<double>(DType::kFloat64, {1, 1}).Reshaped({2, 1})});
   ASSERT_TRUE(doubles.ok()) << doubles.status();
   EXPECT_DOUBLE_EQ((*doubles)[0].as<double>()[0], 1e10 + 1e-10);
 }
@@ -128,24 +134,29 @@ TEST(MatMul, BitsOfARowDoNotDependOnTheBatchOrThreads) {
   attrs.Set("fused_activation", std::string("Tanh"));
   const Tensor b = Random({500, 70}, 2), bias = Random({70}, 3), all = Random({33, 500}, 1);
   const auto run = [&](int64_t begin, int64_t count, int threads, uint64_t mask) {
-    const Tensor a = FloatTensor({count, 500}, std::vector<float>(all.as<float>() + begin * 500,
-                                                                  all.as<float>() + (begin + count) * 500));
+    const Tensor a = FloatTensor(
+        {count, 500},
+        std::vector<float>(all.as<float>() + begin * 500, all.as<float>() + (begin + count) * 500));
     auto outputs = RunKernel("MatMul", attrs, {a, b, bias}, {{}, threads, mask});
     EXPECT_TRUE(outputs.ok()) << outputs.status();
     return (*outputs)[0];
   };
   const Tensor want = run(0, 33, 1, 6);
   for (int64_t row = 0; row < 33; ++row) {
-    ASSERT_EQ(std::memcmp(run(row, 1, 1, 6).data(), want.as<float>() + row * 70, 70 * sizeof(float)), 0) << row;
+    ASSERT_EQ(
+        std::memcmp(run(row, 1, 1, 6).data(), want.as<float>() + row * 70, 70 * sizeof(float)), 0)
+        << row;
   }
   for (int threads = 1; threads <= 3; ++threads) {
     for (uint64_t mask : {0, 2, 6}) {
-      ASSERT_EQ(std::memcmp(run(0, 33, threads, mask).data(), want.data(), want.bytes()), 0) << threads;
+      ASSERT_EQ(std::memcmp(run(0, 33, threads, mask).data(), want.data(), want.bytes()), 0)
+          << threads;
     }
   }
 }
 
-void ExpectBatchProduct(const Shape& a_shape, const Shape& b_shape, const Shape& c_shape, bool adj_x, bool adj_y) {
+void ExpectBatchProduct(const Shape& a_shape, const Shape& b_shape, const Shape& c_shape,
+                        bool adj_x, bool adj_y) {
   const Tensor a = Random(a_shape, 1), b = Random(b_shape, 2);
   Attrs attrs;
   attrs.Set("adj_x", adj_x);
@@ -154,13 +165,15 @@ void ExpectBatchProduct(const Shape& a_shape, const Shape& b_shape, const Shape&
   const int64_t k = a_shape.dim(a_shape.rank() - (adj_x ? 2 : 1));
   for (GemmBackend backend : Backends()) {
     for (uint64_t mask : {0, 2}) {
-      SCOPED_TRACE(testing::Message() << GemmBackendName(backend) << " " << a_shape.ToString() << b_shape.ToString()
-                                      << adj_x << adj_y << " const " << mask);
+      SCOPED_TRACE(testing::Message() << GemmBackendName(backend) << " " << a_shape.ToString()
+                                      << b_shape.ToString() << adj_x << adj_y << " const " << mask);
       const auto outputs = RunKernel("BatchMatMul", attrs, {a, b}, {{backend}, 1, mask});
       ASSERT_TRUE(outputs.ok()) << outputs.status();
       ASSERT_EQ((*outputs)[0].shape(), c_shape);
       // Batch dims here are at most two: [outer, inner], counted from the end.
-      const auto batch = [](const Shape& s, int from_end) { return s.rank() >= from_end ? s.dim(s.rank() - from_end) : 1; };
+      const auto batch = [](const Shape& s, int from_end) {
+        return s.rank() >= from_end ? s.dim(s.rank() - from_end) : 1;
+      };
       for (int64_t o = 0; o < batch(c_shape, 4); ++o) {
         for (int64_t i = 0; i < batch(c_shape, 3); ++i) {
           const auto matrix = [&](const Shape& s) {
@@ -171,7 +184,8 @@ void ExpectBatchProduct(const Shape& a_shape, const Shape& b_shape, const Shape&
           const float* pc = (*outputs)[0].as<float>() + matrix(c_shape) * m * n;
           for (int64_t r = 0; r < m; ++r) {
             for (int64_t c = 0; c < n; ++c) {
-              ASSERT_NEAR(pc[r * n + c], Product(pa, pb, m, k, n, adj_x, adj_y, r, c), 1e-5) << o << i << r << c;
+              ASSERT_NEAR(pc[r * n + c], Product(pa, pb, m, k, n, adj_x, adj_y, r, c), 1e-5)
+                  << o << i << r << c;
             }
           }
         }
@@ -195,7 +209,8 @@ TEST(BatchMatMul, Adjoints) {
   ExpectBatchProduct({3, 5, 4}, {6, 5}, {3, 4, 6}, true, true);
 }
 
-absl::StatusOr<Types> Infer(const std::string& op, const Attrs& attrs, const std::vector<SymShape>& shapes) {
+absl::StatusOr<Types> Infer(const std::string& op, const Attrs& attrs,
+                            const std::vector<SymShape>& shapes) {
   Node node;
   node.op = FindOp(op);
   node.attrs = attrs;
@@ -215,8 +230,10 @@ TEST(MatMulInference, NamesBothShapesWhenInnerDimsDiffer) {
 }
 
 TEST(MatMulInference, KeepsRowsAndUnknownDims) {
-  EXPECT_EQ((*Infer("MatMul", {}, {{Dim::Rows(), 784}, {784, 10}}))[0].shape, SymShape({Dim::Rows(), 10}));
-  EXPECT_EQ((*Infer("MatMul", {}, {SymShape::UnknownRank(), {784, 10}}))[0].shape, SymShape({Dim::Unknown(), 10}));
+  EXPECT_EQ((*Infer("MatMul", {}, {{Dim::Rows(), 784}, {784, 10}}))[0].shape,
+            SymShape({Dim::Rows(), 10}));
+  EXPECT_EQ((*Infer("MatMul", {}, {SymShape::UnknownRank(), {784, 10}}))[0].shape,
+            SymShape({Dim::Unknown(), 10}));
   EXPECT_EQ((*Infer("BatchMatMul", {}, {{Dim::Rows(), 7, 3, 4}, {7, 4, 5}}))[0].shape,
             SymShape({Dim::Rows(), 7, 3, 5}));
 }
@@ -233,7 +250,8 @@ RowMark Rows(const std::string& op, const Attrs& attrs, const std::vector<SymSha
 }
 
 TEST(MatMulRows, KeptOnlyWhereEachRowStandsAlone) {
-  constexpr RowMark kRows = RowMark::kRows, kConstant = RowMark::kConstant, kMixed = RowMark::kMixed;
+  constexpr RowMark kRows = RowMark::kRows, kConstant = RowMark::kConstant,
+                    kMixed = RowMark::kMixed;
   const Dim rows = Dim::Rows();
   EXPECT_EQ(Rows("MatMul", {}, {{rows, 4}, {4, 5}}, {kRows, kConstant}), kRows);
   EXPECT_EQ(Rows("MatMul", {}, {{rows, 4}, {4, rows}}, {kRows, kRows}), kMixed);
@@ -252,7 +270,8 @@ TEST(MatMul, RefusesInnerDimsThatInferenceCouldNotSee) {
   const std::vector<Tensor> right = {Random({2, 5}, 1), Random({5, 3}, 2)};
   auto made = MakeTestKernel("MatMul", {}, right);
   ASSERT_TRUE(made.ok()) << made.status();
-  const auto outputs = RunTestKernel(*(*made)->kernel, {Random({2, 7}, 1), right[1]}, (*made)->output_types);
+  const auto outputs =
+      RunTestKernel(*(*made)->kernel, {Random({2, 7}, 1), right[1]}, (*made)->output_types);
   EXPECT_EQ(outputs.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
@@ -269,8 +288,8 @@ TEST(OpenBlas, SixCallersAtOnceGetRightAnswers) {
       (*blas)->Multiply(kM, kN, kK, {a.as<float>(), kK}, {b.as<float>(), kN}, c.data(), kN);
       for (int64_t i = 0; i < kM; ++i) {
         for (int64_t j = 0; j < kN; ++j) {
-          const double error =
-              std::abs(c[i * kN + j] - Product(a.as<float>(), b.as<float>(), kM, kK, kN, false, false, i, j));
+          const double error = std::abs(c[i * kN + j] - Product(a.as<float>(), b.as<float>(), kM,
+                                                                kK, kN, false, false, i, j));
           if (!(error <= *worst)) *worst = error;
         }
       }

@@ -23,8 +23,9 @@ constexpr char kArchitecture[] = "";
 
 // CBLAS's own enumerators.
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
-using Sgemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float* a, int lda,
-                       const float* b, int ldb, float beta, float* c, int ldc);
+using Sgemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
+                       const float* a, int lda, const float* b, int ldb, float beta, float* c,
+                       int ldc);
 
 struct State {
   Mutex mutex;
@@ -42,7 +43,8 @@ Mutex& SerialMutex() {
   return *mutex;
 }
 
-// The pthread flavour first: plain libopenblas.so.0 may be a serial build, which is wrong under several callers.
+// The pthread flavour first: plain libopenblas.so.0 may be a serial build, which is wrong under
+// several callers.
 std::vector<std::string> Candidates(const std::string& configured) {
   if (!configured.empty()) return {configured};
   std::vector<std::string> paths;
@@ -71,26 +73,31 @@ class BlasLoader {
       dlclose(library);
       return nullptr;
     }
-    if (auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"))) {
+    if (auto set_threads =
+            reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"))) {
       set_threads(1);
     }
     auto get_parallel = reinterpret_cast<int (*)()>(dlsym(library, "openblas_get_parallel"));
     blas->serial_ = get_parallel != nullptr && get_parallel() == 0;
     auto get_config = reinterpret_cast<const char* (*)()>(dlsym(library, "openblas_get_config"));
-    blas->description_ = absl::StrCat(get_config != nullptr ? get_config() : "CBLAS", " (", path,
-                                      blas->serial_ ? ", serial build: calls are serialised)" : ")");
+    blas->description_ =
+        absl::StrCat(get_config != nullptr ? get_config() : "CBLAS", " (", path,
+                     blas->serial_ ? ", serial build: calls are serialised)" : ")");
     return blas;  // the library stays open for the life of the process
   }
 };
 
-void Blas::Multiply(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, float* c, int64_t ldc) const {
+void Blas::Multiply(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, float* c,
+                    int64_t ldc) const {
   if (m == 0 || n == 0) return;
-  const auto leading = [](const Matrix& x) { return static_cast<int>(x.ld > 1 ? x.ld : 1); };  // 0 is an error
+  const auto leading = [](const Matrix& x) {
+    return static_cast<int>(x.ld > 1 ? x.ld : 1);
+  };  // 0 is an error
   const auto call = [&] {
-    reinterpret_cast<Sgemm>(sgemm_)(kRowMajor, a.transposed ? kTrans : kNoTrans, b.transposed ? kTrans : kNoTrans,
-                                    static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), 1.0f, a.data,
-                                    leading(a), b.data, leading(b), 0.0f, c,
-                                    static_cast<int>(ldc));
+    reinterpret_cast<Sgemm>(sgemm_)(kRowMajor, a.transposed ? kTrans : kNoTrans,
+                                    b.transposed ? kTrans : kNoTrans, static_cast<int>(m),
+                                    static_cast<int>(n), static_cast<int>(k), 1.0f, a.data,
+                                    leading(a), b.data, leading(b), 0.0f, c, static_cast<int>(ldc));
   };
   if (serial_) {
     MutexLock lock(SerialMutex());
@@ -117,8 +124,9 @@ absl::StatusOr<const Blas*> OpenBlas() {
     if ((state.blas = BlasLoader::Open(path, &why)) != nullptr) return state.blas.get();
     absl::StrAppend(&reasons, reasons.empty() ? "" : "; ", why);
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "no BLAS library could be opened (", reasons, "); install libopenblas0-pthread or set cpu.blas_library"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("no BLAS library could be opened (", reasons,
+                   "); install libopenblas0-pthread or set cpu.blas_library"));
 }
 
 std::string BlasDescription() {

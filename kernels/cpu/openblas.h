@@ -1,4 +1,5 @@
-// OpenBLAS, or another CBLAS, opened at run time. It is never linked: who does not choose it does not need it.
+// OpenBLAS, or another CBLAS, opened at run time. It is never linked: who does not choose it does
+// not need it.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace floe::kernels {
 
-// C = A * B in row-major float32, one thread, C overwritten. Any thread; calls are serialised inside when the library was
-// built without thread safety.
+// C = A * B in row-major float32, one thread, C overwritten. Any thread; calls are serialised
+// inside when the library was built without thread safety.
 class Blas {
  public:
   struct Matrix {
@@ -17,7 +18,8 @@ class Blas {
     int64_t ld;
     bool transposed = false;
   };
-  void Multiply(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, float* c, int64_t ldc) const;
+  void Multiply(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, float* c,
+                int64_t ldc) const;
 
   // "OpenBLAS 0.3.21 ... (/usr/lib/...)" and whether calls are serialised.
   const std::string& description() const { return description_; }
@@ -32,7 +34,8 @@ class Blas {
 // Which library to open instead of the system's OpenBLAS. Call before the first model is loaded.
 void SetBlasLibrary(const std::string& path);
 
-// Opened at the first call and kept. FAILED_PRECONDITION names every library tried and the package to install.
+// Opened at the first call and kept. FAILED_PRECONDITION names every library tried and the package
+// to install.
 absl::StatusOr<const Blas*> OpenBlas();
 
 // Name and configuration for status; "not opened" before the first use.

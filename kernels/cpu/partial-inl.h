@@ -1,5 +1,6 @@
 // Loads and stores of fewer floats than a vector holds, which touch no other memory.
-// Included once per target: include "kernels/cpu/hwy_targets.h", foreach_target.h and highway.h first.
+// Included once per target: include "kernels/cpu/hwy_targets.h", foreach_target.h and highway.h
+// first.
 #if defined(FLOE_KERNELS_CPU_PARTIAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FLOE_KERNELS_CPU_PARTIAL_INL_H_
 #undef FLOE_KERNELS_CPU_PARTIAL_INL_H_

@@ -20,7 +20,8 @@ PlainSum<T> PlainProduct(T a, T b) {
 template <typename T>
 T PlainFinish(const Epilogue& epilogue, PlainSum<T> sum, const T* bias) {
   T y = static_cast<T>(sum);
-  if (bias != nullptr) y = static_cast<T>(static_cast<PlainSum<T>>(y) + static_cast<PlainSum<T>>(*bias));
+  if (bias != nullptr)
+    y = static_cast<T>(static_cast<PlainSum<T>>(y) + static_cast<PlainSum<T>>(*bias));
   return ActivatePlain(epilogue, y);
 }
 

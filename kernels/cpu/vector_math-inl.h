@@ -1,11 +1,13 @@
-// Elementary functions of float vectors: Exp, Log, Tanh, Sigmoid, Erf. Every lane is computed alone by the same
-// operations, so a partly loaded vector rounds as a full one does. Relative error below 1e-6 against float64 wherever
-// the result is a normal number; NaN in, NaN out; infinities and overflow as in C's functions.
+// Elementary functions of float vectors: Exp, Log, Tanh, Sigmoid, Erf. Every lane is computed alone
+// by the same operations, so a partly loaded vector rounds as a full one does. Relative error below
+// 1e-6 against float64 wherever the result is a normal number; NaN in, NaN out; infinities and
+// overflow as in C's functions.
 //
 // Range reductions and coefficients: S. L. Moshier, Cephes Mathematical Library, single precision
 // (expf, logf, tanhf, ndtrf), https://www.netlib.org/cephes/.
 //
-// Included once per target: include "kernels/cpu/hwy_targets.h", foreach_target.h and highway.h first.
+// Included once per target: include "kernels/cpu/hwy_targets.h", foreach_target.h and highway.h
+// first.
 #if defined(FLOE_KERNELS_CPU_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FLOE_KERNELS_CPU_VECTOR_MATH_INL_H_
 #undef FLOE_KERNELS_CPU_VECTOR_MATH_INL_H_
@@ -38,7 +40,8 @@ HWY_INLINE V PowerOfTwo(D d, VI n) {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
-  // Beyond these bounds the result is 0 or infinity. The order of operands makes a NaN become a bound on x86.
+  // Beyond these bounds the result is 0 or infinity. The order of operands makes a NaN become a
+  // bound on x86.
   const V bounded = hn::Max(hn::Min(x, hn::Set(d, 89.0f)), hn::Set(d, -104.0f));
   const auto n = hn::NearestInt(hn::Mul(bounded, hn::Set(d, 1.44269504088896341f)));
   const V nf = hn::ConvertTo(d, n);
@@ -46,7 +49,7 @@ HWY_INLINE V Exp(D d, V x) {
   V r = hn::NegMulAdd(nf, hn::Set(d, 0.693359375f), bounded);
   r = hn::MulAdd(nf, hn::Set(d, 2.12194440e-4f), r);
   constexpr float kExpTerms[] = {1.9875691500E-4f, 1.3981999507E-3f, 8.3334519073E-3f,
-                            4.1665795894E-2f, 1.6666665459E-1f, 5.0000001201E-1f};
+                                 4.1665795894E-2f, 1.6666665459E-1f, 5.0000001201E-1f};
   const V p = hn::MulAdd(Polynomial(d, r, kExpTerms), hn::Mul(r, r), hn::Add(r, hn::Set(d, 1.0f)));
   // 2^n in two steps: n runs from -150 to 128, beyond what one exponent field holds.
   const auto half = hn::ShiftRight<1>(n);
@@ -70,9 +73,9 @@ HWY_INLINE V Log(D d, V x) {
   const auto low = hn::Lt(m, hn::Set(d, 0.707106781186547524f));
   e = hn::Sub(e, hn::IfThenElseZero(low, one));
   m = hn::Sub(hn::Add(m, hn::IfThenElseZero(low, m)), one);
-  constexpr float kLogTerms[] = {7.0376836292E-2f, -1.1514610310E-1f, 1.1676998740E-1f,
-                            -1.2420140846E-1f, 1.4249322787E-1f, -1.6668057665E-1f,
-                            2.0000714765E-1f, -2.4999993993E-1f, 3.3333331174E-1f};
+  constexpr float kLogTerms[] = {7.0376836292E-2f,  -1.1514610310E-1f, 1.1676998740E-1f,
+                                 -1.2420140846E-1f, 1.4249322787E-1f,  -1.6668057665E-1f,
+                                 2.0000714765E-1f,  -2.4999993993E-1f, 3.3333331174E-1f};
   const V square = hn::Mul(m, m);
   V y = hn::Mul(hn::Mul(Polynomial(d, m, kLogTerms), m), square);
   y = hn::NegMulAdd(e, hn::Set(d, 2.12194440e-4f), y);
@@ -90,7 +93,7 @@ HWY_INLINE V Tanh(D d, V x) {
   const V one = hn::Set(d, 1.0f), two = hn::Set(d, 2.0f);
   const V size = hn::Abs(x);
   constexpr float kTanhTerms[] = {-5.70498872745E-3f, 2.06390887954E-2f, -5.37397155531E-2f,
-                             1.33314422036E-1f, -3.33332819422E-1f};
+                                  1.33314422036E-1f, -3.33332819422E-1f};
   const V square = hn::Mul(x, x);
   const V near_zero = hn::MulAdd(hn::Mul(Polynomial(d, square, kTanhTerms), square), x, x);
   const V far = hn::Sub(one, hn::Div(two, hn::Add(Exp(d, hn::Mul(size, two)), one)));
@@ -111,9 +114,10 @@ HWY_INLINE V Erf(D d, V x) {
   constexpr float kNear[] = {7.853861353153693E-5f,  -8.010193625184903E-4f, 5.188327685732524E-3f,
                              -2.685381193529856E-2f, 1.128358514861418E-1f,  -3.761262582423300E-1f,
                              1.128379165726710E+0f};
-  constexpr float kMiddle[] = {2.326819970068386E-2f,  -1.387039388740657E-1f, 3.687424674597105E-1f,
-                               -5.824733027278666E-1f, 6.210004621745983E-1f,  -4.944515323274145E-1f,
-                               3.404879937665872E-1f,  -2.741127028184656E-1f, 5.638259427386472E-1f};
+  constexpr float kMiddle[] = {
+      2.326819970068386E-2f,  -1.387039388740657E-1f, 3.687424674597105E-1f,
+      -5.824733027278666E-1f, 6.210004621745983E-1f,  -4.944515323274145E-1f,
+      3.404879937665872E-1f,  -2.741127028184656E-1f, 5.638259427386472E-1f};
   constexpr float kFar[] = {-1.047766399936249E+1f, 1.297719955372516E+1f,  -7.495518717768503E+0f,
                             2.921019019210786E+0f,  -1.015265279202700E+0f, 4.218463358204948E-1f,
                             -2.820767439740514E-1f, 5.641895067754075E-1f};
@@ -122,7 +126,8 @@ HWY_INLINE V Erf(D d, V x) {
   // 1 - erfc(|x|); the maximum keeps 1/|x| finite where the result is not used.
   const V inverse = hn::Div(one, hn::IfThenElse(hn::Lt(size, one), one, size));
   const V y = hn::Mul(inverse, inverse);
-  const V p = hn::IfThenElse(hn::Lt(size, hn::Set(d, 2.0f)), Polynomial(d, y, kMiddle), Polynomial(d, y, kFar));
+  const V p = hn::IfThenElse(hn::Lt(size, hn::Set(d, 2.0f)), Polynomial(d, y, kMiddle),
+                             Polynomial(d, y, kFar));
   const V tail = hn::Mul(hn::Mul(Exp(d, hn::Neg(square)), inverse), p);
   return hn::IfThenElse(hn::Lt(size, one), near_zero, hn::CopySign(hn::Sub(one, tail), x));
 }

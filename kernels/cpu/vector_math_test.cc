@@ -6,10 +6,12 @@
 
 #include "kernels/cpu/hwy_targets.h"
 
+// clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/vector_math_test.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+// clang-format on
 
 #include "kernels/cpu/vector_math-inl.h"
 
@@ -25,11 +27,21 @@ void Apply(int function, const float* x, float* y, size_t n) {
   for (size_t i = 0; i < n; i += hn::Lanes(d)) {
     const auto v = hn::LoadU(d, x + i);
     switch (function) {
-      case kExp: hn::StoreU(Exp(d, v), d, y + i); break;
-      case kLog: hn::StoreU(Log(d, v), d, y + i); break;
-      case kTanh: hn::StoreU(Tanh(d, v), d, y + i); break;
-      case kSigmoid: hn::StoreU(Sigmoid(d, v), d, y + i); break;
-      default: hn::StoreU(Erf(d, v), d, y + i); break;
+      case kExp:
+        hn::StoreU(Exp(d, v), d, y + i);
+        break;
+      case kLog:
+        hn::StoreU(Log(d, v), d, y + i);
+        break;
+      case kTanh:
+        hn::StoreU(Tanh(d, v), d, y + i);
+        break;
+      case kSigmoid:
+        hn::StoreU(Sigmoid(d, v), d, y + i);
+        break;
+      default:
+        hn::StoreU(Erf(d, v), d, y + i);
+        break;
     }
   }
 }
@@ -46,18 +58,24 @@ enum Function { kExp, kLog, kTanh, kSigmoid, kErf };
 
 double Reference(int function, double x) {
   switch (function) {
-    case kExp: return std::exp(x);
-    case kLog: return std::log(x);
-    case kTanh: return std::tanh(x);
-    case kSigmoid: return 1 / (1 + std::exp(-x));
-    default: return std::erf(x);
+    case kExp:
+      return std::exp(x);
+    case kLog:
+      return std::log(x);
+    case kTanh:
+      return std::tanh(x);
+    case kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    default:
+      return std::erf(x);
   }
 }
 
 bool Matches(float y, double want) {
   if (std::isnan(want)) return std::isnan(y);
   if (std::abs(want) > std::numeric_limits<float>::max()) return y == static_cast<float>(want);
-  return std::abs(y - want) <= 1e-6 * std::abs(want) + 1.5e-38;  // the last term: subnormals may be flushed
+  return std::abs(y - want) <=
+         1e-6 * std::abs(want) + 1.5e-38;  // the last term: subnormals may be flushed
 }
 
 void ExpectClose(int function, const std::vector<float>& x) {
@@ -70,8 +88,8 @@ void ExpectClose(int function, const std::vector<float>& x) {
     HWY_DYNAMIC_DISPATCH(Apply)(function, padded.data(), y.data(), padded.size());
     for (size_t i = 0; i < x.size(); ++i) {
       const double want = Reference(function, x[i]);
-      ASSERT_TRUE(Matches(y[i], want))
-          << hwy::TargetName(isa) << " function " << function << " x=" << x[i] << ": " << y[i] << " is not " << want;
+      ASSERT_TRUE(Matches(y[i], want)) << hwy::TargetName(isa) << " function " << function
+                                       << " x=" << x[i] << ": " << y[i] << " is not " << want;
     }
     hwy::SetSupportedTargetsForTest(0);
   }
@@ -84,8 +102,10 @@ std::vector<float> Range(double low, double high, int count) {
 }
 
 const float kInf = std::numeric_limits<float>::infinity();
-const std::vector<float> kSpecial = {0.0f, -0.0f, kInf, -kInf, std::numeric_limits<float>::quiet_NaN(), 1e-30f,
-                                     -1e-30f, 1.0f, -1.0f, 1e30f, -1e30f, 3.4e38f, -3.4e38f};
+const std::vector<float> kSpecial = {
+    0.0f,   -0.0f,   kInf,    -kInf, std::numeric_limits<float>::quiet_NaN(),
+    1e-30f, -1e-30f, 1.0f,    -1.0f, 1e30f,
+    -1e30f, 3.4e38f, -3.4e38f};
 
 TEST(VectorMath, EveryIsaMatchesFloat64) {
   for (int function : {kExp, kTanh, kSigmoid, kErf}) {
@@ -101,7 +121,8 @@ TEST(VectorMath, LogMatchesFloat64OverAllExponents) {
   ExpectClose(kLog, Range(0.001, 4, 100000));
   std::vector<float> x;
   for (int e = -148; e < 128; ++e) {
-    for (double m : {1.0, 1.2, 1.4142, 1.5, 1.9999}) x.push_back(static_cast<float>(std::ldexp(m, e)));
+    for (double m : {1.0, 1.2, 1.4142, 1.5, 1.9999})
+      x.push_back(static_cast<float>(std::ldexp(m, e)));
   }
   ExpectClose(kLog, x);
 }

@@ -1,5 +1,6 @@
-// Conv2D (with groups) and DepthwiseConv2dNative over NHWC or NCHW images. Both may carry a bias and an activation
-// that fusion moved into them: attributes fused_bias (the last input is the bias) and fused_activation.
+// Conv2D (with groups) and DepthwiseConv2dNative over NHWC or NCHW images. Both may carry a bias
+// and an activation that fusion moved into them: attributes fused_bias (the last input is the bias)
+// and fused_activation.
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/conv_window.h"
@@ -16,9 +17,11 @@ absl::Status ReadPadding(const Attrs& attrs, ConvWindow* window) {
     window->pads[0].same = window->pads[1].same = true;
     return absl::OkStatus();
   }
-  if (padding != "EXPLICIT") return Bad("padding '" + padding + "' is none of VALID, SAME, EXPLICIT");
+  if (padding != "EXPLICIT")
+    return Bad("padding '" + padding + "' is none of VALID, SAME, EXPLICIT");
   const std::vector<int64_t> pads = attrs.Ints("explicit_paddings");
-  if (pads.size() != 8) return Bad(absl::StrCat("explicit_paddings has ", pads.size(), " numbers, expected 8"));
+  if (pads.size() != 8)
+    return Bad(absl::StrCat("explicit_paddings has ", pads.size(), " numbers, expected 8"));
   for (int64_t pad : pads) {
     if (pad < 0) return Bad(absl::StrCat("explicit_paddings holds ", pad));
   }
@@ -30,10 +33,12 @@ absl::Status ReadPadding(const Attrs& attrs, ConvWindow* window) {
 }
 
 // `name` holds one number a dim, batch and channels 1; all 1 when absent.
-absl::Status ReadSteps(const Attrs& attrs, const char* name, const ConvWindow& window, int64_t (&steps)[2]) {
+absl::Status ReadSteps(const Attrs& attrs, const char* name, const ConvWindow& window,
+                       int64_t (&steps)[2]) {
   const std::vector<int64_t> values = attrs.Ints(name);
   if (values.empty()) return absl::OkStatus();
-  if (values.size() != 4) return Bad(absl::StrCat(name, " has ", values.size(), " numbers, expected 4"));
+  if (values.size() != 4)
+    return Bad(absl::StrCat(name, " has ", values.size(), " numbers, expected 4"));
   if (values[0] != 1 || values[window.channel_axis()] != 1) {
     return Bad(absl::StrCat(name, " of batch and channels must be 1"));
   }
@@ -49,7 +54,8 @@ absl::Status ReadSteps(const Attrs& attrs, const char* name, const ConvWindow& w
 absl::StatusOr<ConvWindow> ConvWindowOf(const Attrs& attrs) {
   ConvWindow window;
   const std::string format = attrs.String("data_format", "NHWC");
-  if (format != "NHWC" && format != "NCHW") return Bad("data_format '" + format + "' is neither NHWC nor NCHW");
+  if (format != "NHWC" && format != "NCHW")
+    return Bad("data_format '" + format + "' is neither NHWC nor NCHW");
   window.channels_first = format == "NCHW";
   FLOE_RETURN_IF_ERROR(ReadSteps(attrs, "strides", window, window.stride));
   FLOE_RETURN_IF_ERROR(ReadSteps(attrs, "dilations", window, window.dilation));
@@ -63,23 +69,26 @@ namespace {
 
 absl::Status CheckInputs(const InferContext& c) {
   const int wanted = c.attrs().Bool("fused_bias") ? 3 : 2;
-  if (c.num_inputs() != wanted) return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", wanted));
+  if (c.num_inputs() != wanted)
+    return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", wanted));
   for (int i = 1; i < wanted; ++i) {
     if (c.dtype(i) != c.dtype(0)) {
-      return Bad(absl::StrCat("input ", i, " is ", DTypeName(c.dtype(i)), ", input 0 is ", DTypeName(c.dtype(0))));
+      return Bad(absl::StrCat("input ", i, " is ", DTypeName(c.dtype(i)), ", input 0 is ",
+                              DTypeName(c.dtype(0))));
     }
   }
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
   return ops::ExpectRank(c, 1, 4);
 }
 
-// Output channels of a filter [height, width, in, out], after checking it against the input's channels.
+// Output channels of a filter [height, width, in, out], after checking it against the input's
+// channels.
 absl::StatusOr<Dim> DenseChannels(const InferContext& c, Dim channels) {
   const Dim in = c.shape(1).dim(2), out = c.shape(1).dim(3);
   if (!channels.concrete() || !in.concrete()) return out;
   if (in.size() < 1 || channels.size() % in.size() != 0) {
-    return Bad(absl::StrCat("input ", c.shape(0).ToString(), " has ", channels.size(), " channels, the filter ",
-                            c.shape(1).ToString(), " takes ", in.size()));
+    return Bad(absl::StrCat("input ", c.shape(0).ToString(), " has ", channels.size(),
+                            " channels, the filter ", c.shape(1).ToString(), " takes ", in.size()));
   }
   const int64_t groups = channels.size() / in.size();
   if (out.concrete() && groups > 0 && out.size() % groups != 0) {
@@ -92,8 +101,8 @@ absl::StatusOr<Dim> DenseChannels(const InferContext& c, Dim channels) {
 absl::StatusOr<Dim> DepthwiseChannels(const InferContext& c, Dim channels) {
   const Dim in = c.shape(1).dim(2);
   if (channels.concrete() && in.concrete() && channels != in) {
-    return Bad(absl::StrCat("input ", c.shape(0).ToString(), " has ", channels.size(), " channels, the filter ",
-                            c.shape(1).ToString(), " takes ", in.size()));
+    return Bad(absl::StrCat("input ", c.shape(0).ToString(), " has ", channels.size(),
+                            " channels, the filter ", c.shape(1).ToString(), " takes ", in.size()));
   }
   return (channels.concrete() ? channels : in) * c.shape(1).dim(3);
 }
@@ -112,14 +121,16 @@ absl::StatusOr<Types> Infer(const InferContext& c) {
   for (int i = 0; in.rank_known() && i < 2; ++i) {
     const Dim kernel = c.shape(1).dim(i);
     if (!kernel.concrete()) continue;
-    FLOE_ASSIGN_OR_RETURN(const Dim size, ops::WindowOutput(in.dim(window.axis(i)), window.Span(i, kernel.size()),
-                                                            window.stride[i], window.pads[i]));
+    FLOE_ASSIGN_OR_RETURN(const Dim size,
+                          ops::WindowOutput(in.dim(window.axis(i)), window.Span(i, kernel.size()),
+                                            window.stride[i], window.pads[i]));
     out.set_dim(window.axis(i), size);
   }
   if (c.attrs().Bool("fused_bias")) {
     FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 1));
     const SymShape& bias = c.shape(2);
-    if (bias.rank_known() && bias.dim(0).concrete() && out_channels.concrete() && bias.dim(0) != out_channels) {
+    if (bias.rank_known() && bias.dim(0).concrete() && out_channels.concrete() &&
+        bias.dim(0) != out_channels) {
       return Bad(absl::StrCat("bias ", bias.ToString(), " for ", out_channels.size(), " channels"));
     }
   }
@@ -131,14 +142,17 @@ double Flops(double taps, const TensorType& out, int64_t rows) {
   return out.shape.known() ? 2 * taps * static_cast<double>(out.shape.At(rows).elements()) : 0;
 }
 
-double DenseFlops(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out, int64_t rows) {
+double DenseFlops(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out,
+                  int64_t rows) {
   const SymShape& filter = in[1].shape;
   if (!filter.concrete() || filter.rank() != 4) return 0;
-  return Flops(static_cast<double>(filter.dim(0).size() * filter.dim(1).size() * filter.dim(2).size()), out[0], rows);
+  return Flops(
+      static_cast<double>(filter.dim(0).size() * filter.dim(1).size() * filter.dim(2).size()),
+      out[0], rows);
 }
 
-double DepthwiseFlops(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out,
-                      int64_t rows) {
+double DepthwiseFlops(const Node&, absl::Span<const TensorType> in,
+                      absl::Span<const TensorType> out, int64_t rows) {
   const SymShape& filter = in[1].shape;
   if (!filter.concrete() || filter.rank() != 4) return 0;
   return Flops(static_cast<double>(filter.dim(0).size() * filter.dim(1).size()), out[0], rows);

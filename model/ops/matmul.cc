@@ -1,5 +1,6 @@
-// MatMul of two matrices and BatchMatMul with broadcast batch dims. Both may carry a bias and an activation that
-// fusion moved into them: attributes fused_bias (the last input is the bias) and fused_activation.
+// MatMul of two matrices and BatchMatMul with broadcast batch dims. Both may carry a bias and an
+// activation that fusion moved into them: attributes fused_bias (the last input is the bias) and
+// fused_activation.
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
@@ -12,10 +13,12 @@ bool Contradict(Dim a, Dim b) { return a.concrete() && b.concrete() && a != b; }
 
 absl::Status CheckTypes(const InferContext& c) {
   const int wanted = c.attrs().Bool("fused_bias") ? 3 : 2;
-  if (c.num_inputs() != wanted) return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", wanted));
+  if (c.num_inputs() != wanted)
+    return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", wanted));
   for (int i = 1; i < wanted; ++i) {
     if (c.dtype(i) != c.dtype(0)) {
-      return Bad(absl::StrCat("input ", i, " is ", DTypeName(c.dtype(i)), ", input 0 is ", DTypeName(c.dtype(0))));
+      return Bad(absl::StrCat("input ", i, " is ", DTypeName(c.dtype(i)), ", input 0 is ",
+                              DTypeName(c.dtype(0))));
     }
   }
   return absl::OkStatus();
@@ -25,7 +28,8 @@ absl::Status CheckBias(const InferContext& c, Dim columns) {
   if (!c.attrs().Bool("fused_bias")) return absl::OkStatus();
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 1));
   if (c.shape(2).rank_known() && Contradict(c.shape(2).dim(0), columns)) {
-    return Bad(absl::StrCat("bias ", c.shape(2).ToString(), " for ", columns.ToString(), " columns"));
+    return Bad(
+        absl::StrCat("bias ", c.shape(2).ToString(), " for ", columns.ToString(), " columns"));
   }
   return absl::OkStatus();
 }
@@ -36,8 +40,10 @@ Dim InnerDim(const SymShape& shape, bool from_end, bool transposed) {
 }
 
 // Rows, columns and the agreement of the inner dims of the last two dims.
-absl::Status InferMatrix(const InferContext& c, bool transpose_a, bool transpose_b, Dim* rows, Dim* columns) {
-  const Dim inner_a = InnerDim(c.shape(0), true, transpose_a), inner_b = InnerDim(c.shape(1), false, transpose_b);
+absl::Status InferMatrix(const InferContext& c, bool transpose_a, bool transpose_b, Dim* rows,
+                         Dim* columns) {
+  const Dim inner_a = InnerDim(c.shape(0), true, transpose_a),
+            inner_b = InnerDim(c.shape(1), false, transpose_b);
   if (Contradict(inner_a, inner_b)) {
     return Bad(absl::StrCat("inner dims ", inner_a.ToString(), " and ", inner_b.ToString(), " of ",
                             c.shape(0).ToString(), transpose_a ? " (transposed)" : "", " and ",
@@ -53,8 +59,8 @@ absl::StatusOr<Types> InferMatMul(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 2));
   Dim rows, columns;
-  FLOE_RETURN_IF_ERROR(
-      InferMatrix(c, c.attrs().Bool("transpose_a"), c.attrs().Bool("transpose_b"), &rows, &columns));
+  FLOE_RETURN_IF_ERROR(InferMatrix(c, c.attrs().Bool("transpose_a"), c.attrs().Bool("transpose_b"),
+                                   &rows, &columns));
   return ops::One(c.dtype(0), {rows, columns});
 }
 
@@ -67,17 +73,22 @@ SymShape BatchDims(const SymShape& shape) {
 absl::StatusOr<Types> InferBatchMatMul(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckTypes(c));
   if (ops::TypeAttr(c, "Tout", c.dtype(0)) != c.dtype(0)) {
-    return absl::UnimplementedError(absl::StrCat("a result of another type (Tout) than ", DTypeName(c.dtype(0))));
+    return absl::UnimplementedError(
+        absl::StrCat("a result of another type (Tout) than ", DTypeName(c.dtype(0))));
   }
   for (int i = 0; i < 2; ++i) {
     if (c.shape(i).rank_known() && c.shape(i).rank() < 2) {
-      return Bad(absl::StrCat("input ", i, " has shape ", c.shape(i).ToString(), ", expected at least two dims"));
+      return Bad(absl::StrCat("input ", i, " has shape ", c.shape(i).ToString(),
+                              ", expected at least two dims"));
     }
   }
   Dim rows, columns;
-  FLOE_RETURN_IF_ERROR(InferMatrix(c, c.attrs().Bool("adj_x"), c.attrs().Bool("adj_y"), &rows, &columns));
-  if (!c.shape(0).rank_known() || !c.shape(1).rank_known()) return ops::One(c.dtype(0), SymShape::UnknownRank());
-  FLOE_ASSIGN_OR_RETURN(SymShape out, BroadcastShapes(BatchDims(c.shape(0)), BatchDims(c.shape(1))));
+  FLOE_RETURN_IF_ERROR(
+      InferMatrix(c, c.attrs().Bool("adj_x"), c.attrs().Bool("adj_y"), &rows, &columns));
+  if (!c.shape(0).rank_known() || !c.shape(1).rank_known())
+    return ops::One(c.dtype(0), SymShape::UnknownRank());
+  FLOE_ASSIGN_OR_RETURN(SymShape out,
+                        BroadcastShapes(BatchDims(c.shape(0)), BatchDims(c.shape(1))));
   out.push_back(rows);
   out.push_back(columns);
   return ops::One(c.dtype(0), std::move(out));
@@ -96,7 +107,8 @@ bool SameForEveryRow(const RowContext& c, int i, int rank) {
 RowMark BatchMatMulRows(const RowContext& c) {
   const RowMark worst = RowsNever(c);
   if (worst != RowMark::kMixed) return worst;  // constant or unknown
-  const SymShape &a = c.inputs[0].type.shape, &b = c.inputs[1].type.shape, &out = c.outputs[0].shape;
+  const SymShape &a = c.inputs[0].type.shape, &b = c.inputs[1].type.shape,
+                 &out = c.outputs[0].shape;
   if (!a.rank_known() || !b.rank_known() || !out.rank_known()) return RowMark::kMixed;
   if (c.inputs.size() > 2 && c.marks[2] != RowMark::kConstant) return RowMark::kMixed;
   if (out.rank() == 2) return c.node.attrs.Bool("adj_x") ? RowMark::kMixed : RowsOfInput0(c);
@@ -114,8 +126,8 @@ RowMark BatchMatMulRows(const RowContext& c) {
   return any ? RowMark::kRows : RowMark::kMixed;
 }
 
-double MatMulFlops(const Node& node, absl::Span<const TensorType> in, absl::Span<const TensorType> out,
-                   int64_t rows) {
+double MatMulFlops(const Node& node, absl::Span<const TensorType> in,
+                   absl::Span<const TensorType> out, int64_t rows) {
   if (!out[0].shape.known() || !in[0].shape.known() || in[0].shape.rank() < 2) return 0;
   const bool transposed = node.attrs.Bool("transpose_a") || node.attrs.Bool("adj_x");
   const double inner = static_cast<double>(InnerDim(in[0].shape, true, transposed).At(rows));
