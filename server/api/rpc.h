@@ -70,4 +70,7 @@ class MethodTable {
   std::map<std::string, StreamMethod> stream_;
 };
 
+// UNIMPLEMENTED: names the path and the nearest ones there are.
+absl::Status UnknownMethodError(const MethodTable& table, const std::string& path);
+
 }  // namespace floe::server

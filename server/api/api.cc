@@ -1,0 +1,66 @@
+#include "server/api/api.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "server/api/methods.h"
+#include "server/api/proto_method.h"
+
+namespace floe::server {
+namespace {
+
+namespace pb = tensorflow::serving;
+
+constexpr char kPrediction[] = "tensorflow.serving.PredictionService";
+constexpr char kModel[] = "tensorflow.serving.ModelService";
+constexpr char kHealth[] = "grpc.health.v1.Health";
+constexpr char kReflection[] = "grpc.reflection.v1alpha.ServerReflection";
+// The same messages under a newer name. Not listed among the services: its descriptors are not known here.
+constexpr char kReflectionV1[] = "grpc.reflection.v1.ServerReflection";
+
+std::string Path(const char* service, const char* method) {
+  return absl::StrCat("/", service, "/", method);
+}
+
+UnaryMethod Refuse(const std::string& reason) {
+  return [reason](const CallInfo&, const Message&, const std::shared_ptr<Responder>& responder) {
+    responder->Finish(absl::UnimplementedError(reason));
+  };
+}
+
+void RegisterRefusals(MethodTable* table) {
+  for (const char* method : {"Classify", "Regress", "MultiInference"}) {
+    table->AddUnary(Path(kPrediction, method),
+                    Refuse(absl::StrCat(method, " is not offered: floe does not read tf.Example; "
+                                                "send the features as tensors to Predict")));
+  }
+  table->AddUnary(Path(kModel, "HandleReloadConfigRequest"),
+                  Refuse("HandleReloadConfigRequest is not offered: models are configured in "
+                         "floe.yaml and by flags, and read at start"));
+}
+
+}  // namespace
+
+void RegisterApi(const ApiContext& context, MethodTable* table) {
+  const ModelRegistry& registry = context.registry;
+  table->AddUnary(Path(kPrediction, "Predict"), PredictMethod(context));
+  table->AddUnary(Path(kPrediction, "GetModelMetadata"),
+                  ProtoMethod<pb::GetModelMetadataRequest, pb::GetModelMetadataResponse>(
+                      [&registry](const auto& request, auto* response) {
+                        return GetModelMetadata(registry, request, response);
+                      }));
+  table->AddUnary(Path(kModel, "GetModelStatus"),
+                  ProtoMethod<pb::GetModelStatusRequest, pb::GetModelStatusResponse>(
+                      [&registry](const auto& request, auto* response) {
+                        return GetModelStatus(registry, request, response);
+                      }));
+  RegisterRefusals(table);
+  table->AddUnary(Path(kHealth, "Check"), HealthCheckMethod(context.health));
+  table->AddStream(Path(kHealth, "Watch"), HealthWatchMethod(context.health));
+  if (!context.enable_reflection) return;
+  const StreamMethod reflection = ReflectionMethod({kPrediction, kModel, kHealth, kReflection});
+  table->AddStream(Path(kReflection, "ServerReflectionInfo"), reflection);
+  table->AddStream(Path(kReflectionV1, "ServerReflectionInfo"), reflection);
+}
+
+}  // namespace floe::server

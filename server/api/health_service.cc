@@ -1,0 +1,78 @@
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "grpc/health/v1/health.pb.h"
+#include "server/api/methods.h"
+#include "server/api/names.h"
+#include "server/api/proto_method.h"
+
+namespace floe::server {
+namespace {
+
+namespace pb = grpc::health::v1;
+
+std::string StatusMessage(ServingStatus status) {
+  pb::HealthCheckResponse response;
+  response.set_status(static_cast<pb::HealthCheckResponse::ServingStatus>(status));
+  return response.SerializeAsString();
+}
+
+// Watches one name from the first message until the call is over.
+class WatchHandler : public StreamHandler {
+ public:
+  WatchHandler(HealthState& health, std::shared_ptr<Responder> responder)
+      : health_(health), responder_(std::move(responder)) {}
+
+  void OnMessage(Message message) override {
+    if (answered_) return;
+    answered_ = true;
+    pb::HealthCheckRequest request;
+    const absl::Status status = ParseMessage(message.bytes, &request);
+    if (!status.ok()) return responder_->Finish(status);
+    // The watcher holds the responder alone: this handler may be gone when a status arrives.
+    watch_ = health_.Watch(request.service(), [responder = responder_](ServingStatus now) {
+      responder->Write(StatusMessage(now));
+    });
+  }
+
+  void OnHalfClose() override {
+    if (answered_) return;
+    answered_ = true;
+    responder_->Finish(absl::InvalidArgumentError("Watch was sent no HealthCheckRequest"));
+  }
+
+  void OnDone() override {
+    if (watch_.has_value()) health_.Unwatch(*watch_);
+  }
+
+ private:
+  HealthState& health_;
+  const std::shared_ptr<Responder> responder_;
+  bool answered_ = false;
+  std::optional<int64_t> watch_;
+};
+
+}  // namespace
+
+UnaryMethod HealthCheckMethod(HealthState& health) {
+  return ProtoMethod<pb::HealthCheckRequest, pb::HealthCheckResponse>(
+      [&health](const pb::HealthCheckRequest& request, pb::HealthCheckResponse* response) {
+        const std::optional<ServingStatus> status = health.Get(request.service());
+        if (!status.has_value()) {
+          return absl::NotFoundError(
+              absl::StrCat("health: unknown service ", Quoted(request.service())));
+        }
+        response->set_status(static_cast<pb::HealthCheckResponse::ServingStatus>(*status));
+        return absl::OkStatus();
+      });
+}
+
+StreamMethod HealthWatchMethod(HealthState& health) {
+  return [&health](const CallInfo&, std::shared_ptr<Responder> responder) {
+    return std::make_unique<WatchHandler>(health, std::move(responder));
+  };
+}
+
+}  // namespace floe::server

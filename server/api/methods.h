@@ -1,0 +1,36 @@
+// The single RPCs, for RegisterApi and tests. See api.h for lifetimes.
+#pragma once
+
+#include <string>
+
+#include "server/api/api.h"
+#include "tensorflow_serving/apis/get_model_metadata.pb.h"
+#include "tensorflow_serving/apis/get_model_status.pb.h"
+
+namespace floe::server {
+
+// PredictionService/Predict. The reply may come from a worker's thread.
+UnaryMethod PredictMethod(const ApiContext& context);
+
+// PredictionService/GetModelMetadata: signature_def only.
+absl::Status GetModelMetadata(const ModelRegistry& registry,
+                              const tensorflow::serving::GetModelMetadataRequest& request,
+                              tensorflow::serving::GetModelMetadataResponse* response);
+
+// ModelService/GetModelStatus.
+absl::Status GetModelStatus(const ModelRegistry& registry,
+                            const tensorflow::serving::GetModelStatusRequest& request,
+                            tensorflow::serving::GetModelStatusResponse* response);
+
+// grpc.health.v1.Health Check and Watch.
+UnaryMethod HealthCheckMethod(HealthState& health);
+StreamMethod HealthWatchMethod(HealthState& health);
+
+// ServerReflectionInfo. `services` are the full names that list_services answers.
+StreamMethod ReflectionMethod(std::vector<std::string> services);
+
+// What TF Serving's RPCs say of a spec that names no model or uses a label: INVALID_ARGUMENT.
+absl::Status CheckSpec(const ModelRegistry& registry, std::string_view model,
+                       std::string_view version_label);
+
+}  // namespace floe::server

@@ -1,0 +1,40 @@
+// Unary methods over protobuf classes: for the RPCs that are rare.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "server/api/rpc.h"
+
+namespace floe::server {
+
+// INVALID_ARGUMENT when the bytes are no such message.
+template <typename Proto>
+absl::Status ParseMessage(std::string_view bytes, Proto* proto) {
+  if (bytes.size() <= INT32_MAX &&
+      proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the request is not a valid ", Proto::descriptor()->full_name()));
+}
+
+// `handle` answers at once, on the transport's thread.
+template <typename Request, typename Response>
+UnaryMethod ProtoMethod(std::function<absl::Status(const Request&, Response*)> handle) {
+  return [handle = std::move(handle)](const CallInfo&, const Message& message,
+                                      const std::shared_ptr<Responder>& responder) {
+    Request request;
+    Response response;
+    absl::Status status = ParseMessage(message.bytes, &request);
+    if (status.ok()) status = handle(request, &response);
+    if (status.ok()) responder->Write(response.SerializeAsString());
+    responder->Finish(status);
+  };
+}
+
+}  // namespace floe::server
