@@ -37,8 +37,8 @@ FLOE_FUNCTION(Sub, hn::Sub(a, b))
 FLOE_FUNCTION(Mul, hn::Mul(a, b))
 FLOE_FUNCTION(RealDiv, hn::Div(a, b))
 // NaN in either operand is the result.
-FLOE_FUNCTION(Maximum, hn::IfThenElse(hn::Or(hn::Ge(a, b), hn::Ne(a, a)), a, b))
-FLOE_FUNCTION(Minimum, hn::IfThenElse(hn::Or(hn::Le(a, b), hn::Ne(a, a)), a, b))
+FLOE_FUNCTION(Maximum, hn::IfThenElse(hn::Or(hn::Ge(a, b), hn::IsNaN(a)), a, b))
+FLOE_FUNCTION(Minimum, hn::IfThenElse(hn::Or(hn::Le(a, b), hn::IsNaN(a)), a, b))
 FLOE_FUNCTION(SquaredDifference, SquareOf(hn::Sub(a, b)))
 #undef FLOE_FUNCTION
 

@@ -32,14 +32,14 @@ struct MaxFold {
   static float Neutral() { return -__builtin_inff(); }
   template <class V>
   HWY_INLINE V operator()(V a, V b) const {
-    return hn::IfThenElse(hn::Or(hn::Ge(a, b), hn::Ne(a, a)), a, b);
+    return hn::IfThenElse(hn::Or(hn::Ge(a, b), hn::IsNaN(a)), a, b);
   }
 };
 struct MinFold {
   static float Neutral() { return __builtin_inff(); }
   template <class V>
   HWY_INLINE V operator()(V a, V b) const {
-    return hn::IfThenElse(hn::Or(hn::Le(a, b), hn::Ne(a, a)), a, b);
+    return hn::IfThenElse(hn::Or(hn::Le(a, b), hn::IsNaN(a)), a, b);
   }
 };
 
