@@ -1,0 +1,60 @@
+// Probe: asks the server something through its own socket, tells the service manager, and watches
+// the models' progress.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+
+namespace floe::server {
+
+// Calls the probe model at `address` and checks its answer. OK also when the server refuses for
+// load (RESOURCE_EXHAUSTED): a server that says no is at work.
+absl::Status AskProbeModel(const std::string& address, Duration timeout);
+
+// Threading: any thread; the callbacks run on the probe's own thread.
+class Probe {
+ public:
+  struct Options {
+    std::function<absl::Status(Duration timeout)> ask;
+    std::function<void()> feed;                   // after each good answer, and while draining
+    std::function<void(bool ok)> on_change;       // the server no longer answers, or answers again
+    std::function<void(TimePoint)> watch_models;  // every second or more often
+    Duration interval = std::chrono::seconds(10);
+    const Clock* clock = &Clock::Steady();
+  };
+  // An answer may take this long; a server that is slow because it is loaded is well.
+  static constexpr Duration kPatience = std::chrono::seconds(10);
+  static constexpr int kFailuresToReport = 2;
+
+  explicit Probe(Options options) : options_(std::move(options)) {}
+  ~Probe();
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+
+  void Start();
+  // The listeners go: from now on only the watchdog is fed.
+  void Drain();
+  void Stop();
+
+  // One round at the clock's time; for tests, and for the thread.
+  void Step();
+
+ private:
+  void Run();
+
+  const Options options_;
+  Mutex mutex_;
+  CondVar wake_;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  TimePoint next_ask_ = TimePoint::min();  // the stepping thread's, as is failures_
+  int failures_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace floe::server

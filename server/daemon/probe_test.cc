@@ -1,0 +1,91 @@
+#include "server/daemon/probe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include "server/daemon/logging.h"
+
+namespace floe::server {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+
+struct Harness {
+  Harness() { spdlog::set_level(spdlog::level::off); }
+  FakeClock clock;
+  absl::Status answer;
+  int asked = 0, fed = 0, watched = 0;
+  std::vector<bool> changes;
+  Probe probe{{.ask =
+                   [this](Duration) {
+                     ++asked;
+                     return answer;
+                   },
+               .feed = [this] { ++fed; },
+               .on_change = [this](bool ok) { changes.push_back(ok); },
+               .watch_models = [this](TimePoint) { ++watched; },
+               .interval = seconds(10),
+               .clock = &clock}};
+  void Round() {
+    probe.Step();
+    clock.Advance(seconds(10));
+  }
+};
+
+TEST(Probe, FeedsOnlyAfterAGoodAnswer) {
+  Harness h;
+  h.Round();
+  EXPECT_EQ(h.fed, 1);
+  h.answer = absl::DeadlineExceededError("silent");
+  h.Round();
+  EXPECT_EQ(h.fed, 1);
+  EXPECT_THAT(h.changes, ElementsAre()) << "once is no news";
+  h.Round();
+  h.Round();
+  EXPECT_EQ(h.fed, 1);
+  h.answer = absl::OkStatus();
+  h.Round();
+  h.Round();
+  EXPECT_EQ(h.fed, 3);
+  EXPECT_THAT(h.changes, ElementsAre(false, true));
+}
+
+TEST(Probe, AsksOncePerIntervalButWatchesEveryRound) {
+  Harness h;
+  for (int i = 0; i < 10; ++i) {
+    h.probe.Step();
+    h.clock.Advance(seconds(1));
+  }
+  EXPECT_EQ(h.asked, 1);
+  EXPECT_EQ(h.watched, 10);
+  h.probe.Step();
+  EXPECT_EQ(h.asked, 2);
+}
+
+TEST(Probe, DrainingFeedsWithoutAsking) {
+  Harness h;
+  h.answer = absl::UnavailableError("no listener");
+  h.probe.Drain();
+  h.Round();
+  h.Round();
+  EXPECT_EQ(h.asked, 0);
+  EXPECT_EQ(h.fed, 2);
+  EXPECT_THAT(h.changes, ElementsAre());
+}
+
+TEST(Logging, JsonEscapes) {
+  EXPECT_EQ(JsonEscaped("a\"b\\c\nd\x01"), "a\\\"b\\\\c\\u000ad\\u0001");
+  spdlog::memory_buf_t out;
+  const auto formatter = MakeJsonFormatter();
+  spdlog::details::log_msg msg(spdlog::log_clock::time_point(std::chrono::milliseconds(1500)), {},
+                               "x", spdlog::level::warn, "say \"hi\"");
+  formatter->format(msg, out);
+  EXPECT_EQ(std::string(out.data(), out.size()),
+            "{\"time\":\"1970-01-01T00:00:01.500Z\",\"level\":\"warning\",\"message\":\"say "
+            "\\\"hi\\\"\"}\n");
+}
+
+}  // namespace
+}  // namespace floe::server
