@@ -79,7 +79,7 @@ def check(path, included):
         return f"no rule for the folder {os.path.dirname(path)}/; add one to scripts/check_includes.py"
     allowed = [mine] + ALLOWED[mine]
     # Headers that only tests use have a name that says so.
-    if re.search(r"_test(_util)?\.(cc|h)$", path):
+    if re.search(r"_test(_util)?\.(cc|h)$|/test_\w+\.h$", path):
         allowed += TEST_EXTRA.get(mine, [])
     if GENERATED.match(included):
         return None if covers(allowed, "proto") else f"{mine}/ may not know the wire formats"
