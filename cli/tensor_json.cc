@@ -121,7 +121,7 @@ bool ValueOf(const Json& json, T* value) {
     if (!json.is_number_integer()) return false;
     const auto wide = json.get<int64_t>();  // negative: the others are unsigned to the parser
     *value = static_cast<T>(wide);
-    return std::is_signed_v<T> && wide >= static_cast<int64_t>(std::numeric_limits<T>::min());
+    return wide >= static_cast<int64_t>(std::numeric_limits<T>::min());
   } else {
     return false;  // complex numbers come from .npy files
   }

@@ -241,15 +241,18 @@ size_t Report(const Options& options, const Sender& sender, const std::string& l
   return failed;
 }
 
-// Prints where the answers differ from a file of one byte a digit, and returns how many do.
-size_t Compare(const std::string& path, const std::vector<Answer>& answers) {
+std::string ReadClasses(const std::string& path, size_t digits) {
   std::ifstream file(path, std::ios::binary);
-  const std::string expected((std::istreambuf_iterator<char>(file)),
-                             std::istreambuf_iterator<char>());
-  if (expected.size() != answers.size()) {
-    throw std::runtime_error(path + " holds " + std::to_string(expected.size()) + " classes for " +
-                             std::to_string(answers.size()) + " digits");
-  }
+  if (!file) throw std::runtime_error("cannot open " + path);
+  const std::string classes((std::istreambuf_iterator<char>(file)),
+                            std::istreambuf_iterator<char>());
+  if (classes.size() == digits) return classes;
+  throw std::runtime_error(path + " holds " + std::to_string(classes.size()) + " classes for " +
+                           std::to_string(digits) + " digits");
+}
+
+// Prints where the answers differ from the expected classes, and returns how many do.
+size_t Compare(const std::string& expected, const std::vector<Answer>& answers) {
   size_t different = 0;
   for (size_t i = 0; i < answers.size(); ++i) {
     if (answers[i].digit == static_cast<uint8_t>(expected[i])) continue;
@@ -267,12 +270,14 @@ int Run(const Options& options) {
   if (images.empty() || images.size() / kPixels != labels.size()) {
     throw std::runtime_error("the files hold different numbers of images and labels, or none");
   }
+  std::string expected;
+  if (!options.expect.empty()) expected = ReadClasses(options.expect, labels.size());
   Sender sender(options, images);
   const Clock::time_point start = Clock::now();
   sender.Run();
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const size_t failed = Report(options, sender, labels, seconds);
-  const size_t different = options.expect.empty() ? 0 : Compare(options.expect, sender.answers());
+  const size_t different = options.expect.empty() ? 0 : Compare(expected, sender.answers());
   return failed == 0 && different == 0 ? 0 : 1;
 }
 
