@@ -24,15 +24,6 @@ TensorView Rows(const TensorView& whole, int64_t first, int64_t rows) {
   return view;
 }
 
-void CopyElements(const TensorView& from, void* to) {
-  const int64_t n = from.elements();
-  if (from.dtype == DType::kString) {
-    for (int64_t i = 0; i < n; ++i) static_cast<std::string*>(to)[i] = from.as<std::string>()[i];
-  } else if (n > 0) {
-    std::memcpy(to, from.data, from.bytes());
-  }
-}
-
 bool IsAligned(const TensorView& view) {
   const size_t to = view.dtype == DType::kString ? alignof(std::string) : DTypeSize(view.dtype);
   return view.data != nullptr && reinterpret_cast<uintptr_t>(view.data) % to == 0;

@@ -5,9 +5,9 @@
 
 namespace floe::server {
 
-// Serves until SIGTERM or SIGINT and returns the exit status: 0 after a drain; 1 when a listener cannot be opened or none of
-// the configured models can be served. `config` is valid. Once in a process, after BlockSignals and InitLogging, before other
-// threads.
+// Serves until SIGTERM or SIGINT and returns the exit status: 0 after a drain; 1 when a listener
+// cannot be opened or none of the configured models can be served. `config` is valid. Once in a
+// process, after BlockSignals and InitLogging, before other threads.
 int RunDaemon(const ServerConfig& config);
 
 }  // namespace floe::server

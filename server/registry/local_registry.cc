@@ -169,6 +169,17 @@ bool LocalRegistry::AllAvailable() const {
   });
 }
 
+size_t LocalRegistry::AvailableCount() const {
+  MutexLock lock(mutex_);
+  return static_cast<size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& named) {
+    return !named.second.built_in && named.second.status.state == VersionState::kAvailable;
+  }));
+}
+
+void LocalRegistry::SetAnswering(bool answering) {
+  SetOverall(answering && AllAvailable() ? ServingStatus::kServing : ServingStatus::kNotServing);
+}
+
 void LocalRegistry::CheckProgress(TimePoint now) {
   std::vector<std::pair<std::string, bool>> changed;  // name, stuck
   {

@@ -26,6 +26,11 @@ class LocalRegistry : public ModelRegistry {
   void StartLoading();     // once
   void WaitUntilLoaded();  // every model is available or has failed
   bool AllAvailable() const;
+  size_t AvailableCount() const;  // of the configured models
+
+  // Whether the server as a whole answers (the daemon's probe); overall health needs it besides the
+  // models.
+  void SetAnswering(bool answering);
 
   // Sets the health of models whose work does not go on (IsStuck), and of those where it does
   // again.

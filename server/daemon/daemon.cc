@@ -1,0 +1,160 @@
+#include "server/daemon/daemon.h"
+
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/openblas.h"
+#include "server/api/api.h"
+#include "server/daemon/listeners.h"
+#include "server/daemon/probe.h"
+#include "server/daemon/service_manager.h"
+#include "server/daemon/signals.h"
+#include "server/flags/flags.h"
+#include "server/registry/local_registry.h"
+#include "server/transport/transport.h"
+
+namespace floe::server {
+namespace {
+
+LoadOptions LoadOptionsOf(const ServerConfig& config) {
+  LoadOptions options;
+  // The name is one of GemmNames(), which are the backends' names.
+  options.compile.kernels.gemm = GemmBackendFromName(config.cpu.gemm).value_or(GemmBackend::kAuto);
+  options.default_reply = config.reply;
+  return options;
+}
+
+Duration Seconds(int64_t seconds) { return std::chrono::seconds(seconds); }
+
+class Daemon {
+ public:
+  explicit Daemon(const ServerConfig& config)
+      : config_(config), registry_(config.models, LoadOptionsOf(config), &health_) {}
+
+  int Run() {
+    SignalWatcher signals([this] {
+      health_.Shutdown();
+      Raise(&stop_requested_);
+    });
+    registry_.StartLoading();
+    if (const absl::Status status = Listen(); !status.ok()) {
+      spdlog::error("{}", std::string(status.message()));
+      return 1;
+    }
+    // Ports are open meanwhile: the server is alive, its health says not serving yet.
+    std::thread loading([this] {
+      registry_.WaitUntilLoaded();
+      Raise(&loaded_);
+    });
+    const int exit_code = Serve(&signals);
+    loading.join();
+    return exit_code;
+  }
+
+ private:
+  void Raise(bool* flag) {
+    {
+      MutexLock lock(mutex_);
+      *flag = true;
+    }
+    changed_.NotifyAll();
+  }
+
+  absl::Status Listen() {
+    ApiContext api{registry_, health_};
+    api.content_replies = config_.reply == ReplyFormat::kContent;
+    api.enable_reflection = config_.server.enable_reflection;
+    api.max_input_bytes = config_.server.max_message_bytes;
+    RegisterApi(api, &methods_);
+    auto transport = OpenTransport(config_.server, &methods_);
+    if (!transport.ok()) return transport.status();
+    transport_ = *std::move(transport);
+    for (const std::string& line : DescribeListeners(config_.server)) spdlog::info("{}", line);
+    return absl::OkStatus();
+  }
+
+  int Serve(SignalWatcher* signals) {
+    {
+      MutexLock lock(mutex_);
+      while (!loaded_ && !stop_requested_) changed_.Wait(mutex_);
+      if (stop_requested_) return Drain(signals, nullptr);
+    }
+    const size_t available = registry_.AvailableCount(), configured = config_.models.size();
+    if (available == 0 && configured > 0) {
+      spdlog::error("none of the {} configured models can be served; ending", configured);
+      Close(Clock::Steady().Now());
+      return 1;
+    }
+    Probe probe(ProbeOptions());
+    probe.Start();
+    const std::string status = absl::StrCat("Serving ", available, " of ", configured, " models");
+    manager_.Ready(status);
+    spdlog::info("ready: {}", status);
+    MutexLock lock(mutex_);
+    while (!stop_requested_) changed_.Wait(mutex_);
+    return Drain(signals, &probe);
+  }
+
+  Probe::Options ProbeOptions() {
+    Probe::Options options;
+    const std::string address = ProbeAddress(config_.server);
+    options.ask = [address](Duration timeout) { return AskProbeModel(address, timeout); };
+    options.feed = [this] { manager_.FeedWatchdog(); };
+    options.on_change = [this](bool ok) { registry_.SetAnswering(ok); };
+    options.watch_models = [this](TimePoint now) { registry_.CheckProgress(now); };
+    if (const auto watchdog = manager_.WatchdogInterval(); watchdog.count() > 0)
+      options.interval = watchdog / 2;
+    return options;
+  }
+
+  // Health says no already. Clients get `lame duck` seconds to hear of it while calls are still
+  // taken; then the listeners close and what was accepted is finished.
+  int Drain(SignalWatcher* signals, Probe* probe) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    manager_.Stopping();
+    if (probe != nullptr) probe->Drain();
+    const TimePoint lame_duck_end =
+        Clock::Steady().Now() + Seconds(config_.server.drain_lame_duck_seconds);
+    const TimePoint end = lame_duck_end + Seconds(config_.server.drain_timeout_seconds);
+    signals->ExitAt(end + kLastMoment);
+    while (Clock::Steady().Now() < lame_duck_end) changed_.WaitUntil(mutex_, lame_duck_end);
+    mutex_.Unlock();
+    Close(end);
+    if (probe != nullptr) probe->Stop();
+    spdlog::info("drained; ending");
+    mutex_.Lock();
+    return 0;
+  }
+
+  void Close(TimePoint deadline) {
+    transport_->Shutdown(deadline);
+    registry_.Stop();
+  }
+
+  // Between cancelling what is left and leaving without it.
+  static constexpr Duration kLastMoment = std::chrono::milliseconds(500);
+
+  const ServerConfig& config_;
+  ServiceManager manager_;
+  HealthState health_;
+  LocalRegistry registry_;
+  MethodTable methods_;
+  std::unique_ptr<Transport> transport_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool loaded_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+int RunDaemon(const ServerConfig& config) {
+  spdlog::info("floed {} with {} models, gemm {}", kVersion, config.models.size(), config.cpu.gemm);
+  if (!config.cpu.blas_library.empty()) kernels::SetBlasLibrary(config.cpu.blas_library);
+  return Daemon(config).Run();
+}
+
+}  // namespace floe::server
