@@ -284,10 +284,14 @@ void RowBlock(const GemmTask& task, const KBlock& block, const float* const* row
     RowTile(task, block, rows, static_cast<int>(count), c, panel_begin, panel_end);
     return;
   }
+  const int64_t tiles = (count + kTileRows - 1) / kTileRows;
   for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
-    for (int64_t i = 0; i < count; i += kTileRows) {
-      RowTile(task, block, rows + i, static_cast<int>(HWY_MIN(count - i, kTileRows)),
-              c + i * task.ldc, panel, panel + 1);
+    int64_t row = 0;
+    for (int64_t left = tiles; left > 0; --left) {
+      const int64_t tile_rows = (count - row + left - 1) / left;  // even tiles: 4 + 4 beats 6 + 2
+      RowTile(task, block, rows + row, static_cast<int>(tile_rows), c + row * task.ldc, panel,
+              panel + 1);
+      row += tile_rows;
     }
   }
 }
