@@ -27,15 +27,26 @@ struct KernelOptions {
   GemmBackend gemm = GemmBackend::kAuto;
 };
 
+// Where kernels of ops with OpDef::allocates get memory for outputs. Valid during one Run.
+class OutputAllocator {
+ public:
+  virtual ~OutputAllocator() = default;
+  // Uninitialised numbers, empty strings or null handles; once per output. RESOURCE_EXHAUSTED past the memory limit.
+  virtual absl::StatusOr<TensorView> Allocate(int output, DType dtype, const Shape& shape) = 0;
+};
+
 // What one Run gets. Views hold concrete shapes; outputs are sized as the op's inference said.
 struct KernelContext {
   absl::Span<const TensorView> inputs;
   absl::Span<const TensorView> outputs;
   std::byte* scratch = nullptr;  // ScratchBytes() bytes, aligned to kAlignment, uninitialised
   ThreadPool* pool = nullptr;    // never null; may have one thread
+  OutputAllocator* allocator = nullptr;  // set for ops with OpDef::allocates, whose `outputs` is empty
+  uint64_t consumable = 0;               // bit i: nobody reads input i after this kernel
 
   const TensorView& in(int i) const { return inputs[i]; }
   const TensorView& out(int i) const { return outputs[i]; }
+  bool Consumable(int i) const { return i < 64 && (consumable >> i & 1) != 0; }
 };
 
 // One step of a plan. Holds attributes, routes and packed weights, no run state.

@@ -63,6 +63,8 @@ bool IsFloating(DType dtype) {
          dtype == DType::kBFloat16;
 }
 
+bool IsHandle(DType dtype) { return dtype == DType::kVariant || dtype == DType::kResource; }
+
 bool IsInteger(DType dtype) {
   switch (dtype) {
     case DType::kInt8:

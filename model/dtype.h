@@ -42,6 +42,7 @@ absl::StatusOr<DType> DTypeFromName(const std::string& name);
 absl::StatusOr<DType> DTypeFromNumber(int number);
 
 bool IsFloating(DType dtype);  // float16, bfloat16, float32, float64
+bool IsHandle(DType dtype);    // variant, resource
 bool IsInteger(DType dtype);   // any width, signed or not; bool is not
 
 }  // namespace floe

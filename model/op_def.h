@@ -41,7 +41,8 @@ using Types = std::vector<TensorType>;
 // What an op does to the mark "dim 0 holds request rows" (DESIGN 4).
 enum class RowMark : uint8_t {
   kConstant,  // the same for every request and every number of rows
-  kRows,      // dim 0 = k * rows, block i depends on request row i alone
+  kRows,      // dim 0 = k * rows, block i depends on request row i alone; of a list: every element's dim 0
+  kRowsDim1,  // the same of dim 1 = rows (time-major sequences); only OpDef::time_major rules see it
   kMixed,     // depends on other rows or on their number
   kUnknown,   // the op has no rule
 };
@@ -76,11 +77,15 @@ struct OpDef {
   // Types of the outputs; errors name dims and attributes (the caller adds the node and op).
   absl::StatusOr<Types> (*infer)(const InferContext&) = nullptr;
   RowRule rows = nullptr;  // null: kUnknown
+  // Asked instead when an input is kRowsDim1 or the output would be; null: such inputs count as mixed.
+  RowRule time_major = nullptr;
   ValueRule values = ValueRule::kNone;
   // Inputs whose elements the value rule moves or adds (bit i = input i); 0: all that are not shape_inputs.
   uint64_t value_inputs = 0;
   bool alias = false;      // output 0 is input 0's bytes under another shape; no work at run time
   bool in_place = false;   // output 0 may overwrite input 0 of equal size
+  // Output shapes depend on data: the kernel asks KernelContext::allocator for each output once its size is known.
+  bool allocates = false;
   bool stateful = false;   // never folded or merged (random numbers, tables)
   // Inputs that only shape inference reads (bit i = input i): with their value known before the run they
   // are not computed.

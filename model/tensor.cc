@@ -1,6 +1,9 @@
 #include "model/tensor.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "model/handle.h"
 
 namespace floe {
 
@@ -12,6 +15,12 @@ Tensor Tensor::Allocate(DType dtype, const Shape& shape) {
     auto strings = std::make_shared<std::vector<std::string>>(shape.elements());
     t.data_ = strings->data();
     t.owner_ = std::move(strings);
+    return t;
+  }
+  if (IsHandle(dtype)) {
+    auto handles = std::make_shared<std::vector<Handle>>(shape.elements());
+    t.data_ = handles->data();
+    t.owner_ = std::move(handles);
     return t;
   }
   auto buffer = std::make_shared<AlignedBuffer>(t.bytes());
@@ -32,13 +41,18 @@ Tensor Tensor::Borrow(DType dtype, const Shape& shape, std::shared_ptr<const voi
 
 Tensor Tensor::Copy(const TensorView& view) {
   Tensor t = Allocate(view.dtype, view.shape);
-  if (view.dtype == DType::kString) {
-    auto* out = static_cast<std::string*>(t.mutable_data());
-    std::copy_n(view.as<std::string>(), view.elements(), out);
-  } else if (t.bytes() != 0) {
-    std::memcpy(t.mutable_data(), view.data, t.bytes());
-  }
+  CopyElements(view, t.mutable_data());
   return t;
+}
+
+void CopyElements(const TensorView& from, void* to) {
+  if (from.dtype == DType::kString) {
+    std::copy_n(from.as<std::string>(), from.elements(), static_cast<std::string*>(to));
+  } else if (IsHandle(from.dtype)) {
+    std::copy_n(from.as<Handle>(), from.elements(), static_cast<Handle*>(to));
+  } else if (from.bytes() != 0) {
+    std::memcpy(to, from.data, from.bytes());
+  }
 }
 
 Tensor Tensor::Reshaped(const Shape& shape) const {

@@ -13,7 +13,7 @@
 namespace floe {
 
 // A borrowed, dense, row-major window: never outlives the call it is passed to. Strings: `data` points to
-// std::string elements.
+// std::string elements; kVariant and kResource: to Handle elements (model/handle.h).
 struct TensorView {
   DType dtype = DType::kInvalid;
   Shape shape;
@@ -33,7 +33,7 @@ class Tensor {
  public:
   Tensor() = default;  // dtype kInvalid: "no tensor"
 
-  // Uninitialised numbers, or empty strings. The shape's size has been checked by the caller.
+  // Uninitialised numbers, empty strings or null handles. The shape's size has been checked by the caller.
   static Tensor Allocate(DType dtype, const Shape& shape);
   // Points into memory kept alive by `owner` (a mapped file, a protobuf's string).
   static Tensor Borrow(DType dtype, const Shape& shape, std::shared_ptr<const void> owner, const void* data);
@@ -73,6 +73,9 @@ class Tensor {
   std::shared_ptr<const void> owner_;
   const void* data_ = nullptr;
 };
+
+// Copies every element into memory of the same dtype and number of elements.
+void CopyElements(const TensorView& from, void* to);
 
 // Elements of an int32 or int64 tensor as int64; empty-vector error otherwise (INVALID_ARGUMENT).
 absl::StatusOr<std::vector<int64_t>> IntegerValues(const TensorView& view);

@@ -159,28 +159,6 @@ bool Foldable(const std::vector<ValueInfo>& out) {
   });
 }
 
-// What both branches of an If agree on.
-absl::StatusOr<std::vector<ValueInfo>> InferBranches(const Node& node, absl::Span<const ValueInfo> inputs, const KernelOptions& options) {
-  std::vector<ValueInfo> joined;
-  std::vector<ValueInfo> passed;  // values known in the caller stay unknown inside: a branch is compiled once
-  for (const ValueInfo& v : inputs.subspan(1)) passed.push_back({v.type, {}, {}});
-  const std::vector<RowMark> marks(passed.size(), RowMark::kUnknown);
-  for (const auto& branch : node.subgraphs) {
-    FLOE_ASSIGN_OR_RETURN(const Analysis analysis, Analyze(*branch, passed, marks, options));
-    for (size_t k = 0; k < branch->outputs.size(); ++k) {
-      TensorType type = analysis.at(branch->outputs[k]).type;
-      if (joined.size() <= k) {
-        joined.push_back({type, {}, {}});
-      } else if (joined[k].type.dtype != type.dtype) {
-        return absl::InvalidArgumentError(absl::StrCat("its branches give ", DTypeName(joined[k].type.dtype), " and ", DTypeName(type.dtype)));
-      } else if (joined[k].type.shape != type.shape) {
-        joined[k].type.shape = SymShape::UnknownRank();
-      }
-    }
-  }
-  return joined;
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node, absl::Span<const ValueInfo> inputs, const KernelOptions& options) {
@@ -191,13 +169,17 @@ absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node, absl::Span<co
     }
     return std::vector<ValueInfo>{{TensorType{value->dtype(), SymShape(value->shape())}, *value, {}}};
   }
-  if (!node.subgraphs.empty()) return InferBranches(node, inputs, options);
+  if (!node.subgraphs.empty()) {
+    const std::vector<RowMark> marks(inputs.size(), RowMark::kUnknown);
+    FLOE_ASSIGN_OR_RETURN(ControlAnalysis control, AnalyzeControl(node, inputs, marks, options));
+    return std::move(control.values);
+  }
   FLOE_ASSIGN_OR_RETURN(const Types types, node.op->infer({node, inputs}));
   std::vector<ValueInfo> out;
   for (const TensorType& type : types) out.push_back({type, {}, {}});
   InferTypeReaders(node, inputs, &out);
   if (std::any_of(out.begin(), out.end(), [](const ValueInfo& o) { return o.constant.valid(); })) return out;
-  if (CanEvaluate(node) && AllConstant(inputs) && Foldable(out)) {
+  if (CanEvaluate(node) && AllConstant(inputs) && (node.op->allocates || Foldable(out))) {
     std::vector<Tensor> values;
     for (const ValueInfo& v : inputs) values.push_back(v.constant);
     absl::StatusOr<std::vector<Tensor>> folded = EvaluateNode(node, values, types, options);
@@ -205,7 +187,10 @@ absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node, absl::Span<co
       if (absl::IsUnimplemented(folded.status())) return out;  // reported with all others when kernels are chosen
       return folded.status();
     }
-    for (size_t k = 0; k < out.size(); ++k) out[k].constant = (*folded)[k];
+    for (size_t k = 0; k < out.size(); ++k) {
+      out[k].constant = (*folded)[k];
+      out[k].type.shape = SymShape((*folded)[k].shape());
+    }
     return out;
   }
   const AffineValues affine(node, inputs, out, options);
@@ -220,19 +205,20 @@ absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node, absl::Span<co
 
 namespace {
 
+bool IsBad(RowMark mark) { return mark == RowMark::kMixed || mark == RowMark::kUnknown; }
+
 class Analyzer {
  public:
   Analyzer(const Graph& graph, const KernelOptions& options) : graph_(graph), options_(options) {
     analysis_.values.resize(graph.size());
-    analysis_.marks.assign(graph.size(), RowMark::kConstant);
-    analysis_.culprit.assign(graph.size(), -1);
-    analysis_.subgraph_culprit.resize(graph.size());
+    analysis_.marks.resize(graph.size());
+    analysis_.culprit.resize(graph.size());
   }
 
   absl::StatusOr<Analysis> Run(absl::Span<const ValueInfo> inputs, absl::Span<const RowMark> marks) {
     for (size_t k = 0; k < graph_.inputs.size(); ++k) {
       analysis_.values[graph_.inputs[k]] = {inputs[k]};
-      analysis_.marks[graph_.inputs[k]] = marks[k];
+      analysis_.marks[graph_.inputs[k]] = {marks[k]};
     }
     for (int i = 0; i < graph_.size(); ++i) {
       if (analysis_.values[i].empty()) FLOE_RETURN_IF_ERROR(AtNode(graph_.node(i), Visit(i)));
@@ -244,7 +230,20 @@ class Analyzer {
   absl::Status Visit(int i) {
     const Node& node = graph_.node(i);
     infos_.clear();
-    for (const ValueRef& in : node.inputs) infos_.push_back(analysis_.at(in));
+    marks_.clear();
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      infos_.push_back(analysis_.at(node.inputs[k]));
+      // What only shapes read shows in the types already.
+      const bool shape_only = k < 64 && (node.op->shape_inputs >> k & 1) != 0 && infos_[k].constant.valid();
+      marks_.push_back(shape_only ? RowMark::kConstant : analysis_.mark(node.inputs[k]));
+    }
+    if (!node.subgraphs.empty()) {
+      FLOE_ASSIGN_OR_RETURN(ControlAnalysis control, AnalyzeControl(node, infos_, marks_, options_));
+      analysis_.values[i] = std::move(control.values);
+      analysis_.marks[i] = std::move(control.marks);
+      Blame(i, control.culprit);
+      return absl::OkStatus();
+    }
     FLOE_ASSIGN_OR_RETURN(analysis_.values[i], InferNode(node, infos_, options_));
     Mark(i);
     return absl::OkStatus();
@@ -253,56 +252,53 @@ class Analyzer {
   void Mark(int i) {
     const Node& node = graph_.node(i);
     const std::vector<ValueInfo>& out = analysis_.values[i];
-    if (node.op->name == "Const") return;
+    std::vector<RowMark>& marks = analysis_.marks[i];
+    marks.assign(out.size(), RowMark::kConstant);
+    if (node.op->name == "Const" || out.empty()) return;
     if (std::all_of(out.begin(), out.end(), [](const ValueInfo& o) { return o.has_constant(); })) return;
     Types types;
     for (const ValueInfo& o : out) types.push_back(o.type);
-    std::vector<RowMark> marks;
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      const bool shape_only = k < 64 && (node.op->shape_inputs >> k & 1) != 0 && infos_[k].constant.valid();
-      marks.push_back(shape_only ? RowMark::kConstant : analysis_.marks[node.inputs[k].node]);
-    }
-    RowMark mark;
-    if (!node.subgraphs.empty()) {
-      mark = MarkBranches(i, marks);
-    } else if (node.op->rows != nullptr) {
-      mark = node.op->rows({node, marks, infos_, types});
-    } else {
-      const bool constant = !node.op->stateful && std::all_of(marks.begin(), marks.end(), [](RowMark m) { return m == RowMark::kConstant; });
-      mark = constant ? RowMark::kConstant : RowMark::kUnknown;
-    }
-    analysis_.marks[i] = mark;
-    if (mark != RowMark::kMixed && mark != RowMark::kUnknown) return;
-    analysis_.culprit[i] = i;
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      const int from = analysis_.culprit[node.inputs[k].node];
-      if (from >= 0 && marks[k] != RowMark::kConstant) analysis_.culprit[i] = from;
-    }
+    marks.assign(out.size(), Rule(node, types));
+    Blame(i, "");
   }
 
-  // Rows survive an If whose predicate is the same for the whole batch and whose branches both keep them.
-  RowMark MarkBranches(int i, const std::vector<RowMark>& marks) {
+  RowMark Rule(const Node& node, const Types& types) {
+    const RowContext context{node, marks_, infos_, types};
+    const bool time_major = std::count(marks_.begin(), marks_.end(), RowMark::kRowsDim1) != 0;
+    if (time_major && node.op->time_major == nullptr) {
+      return std::count(marks_.begin(), marks_.end(), RowMark::kUnknown) != 0 ? RowMark::kUnknown : RowMark::kMixed;
+    }
+    RowMark mark = RowMark::kUnknown;
+    if (!time_major && node.op->rows != nullptr) {
+      mark = node.op->rows(context);
+    } else if (!time_major) {
+      const bool constant = !node.op->stateful && std::all_of(marks_.begin(), marks_.end(), [](RowMark m) { return m == RowMark::kConstant; });
+      mark = constant ? RowMark::kConstant : RowMark::kUnknown;
+    }
+    // Rows that leave dim 0 may still be told apart in dim 1.
+    if (node.op->time_major != nullptr && (time_major || mark == RowMark::kMixed)) mark = node.op->time_major(context);
+    return mark;
+  }
+
+  // Records where rows were lost: in an input already, or here.
+  void Blame(int i, const std::string& inside) {
     const Node& node = graph_.node(i);
-    if (marks[0] != RowMark::kConstant) return RowMark::kMixed;
-    std::optional<RowMark> result;
-    for (const auto& branch : node.subgraphs) {
-      const auto inner = Analyze(*branch, absl::MakeConstSpan(infos_).subspan(1), absl::MakeConstSpan(marks).subspan(1), options_);
-      if (!inner.ok()) return RowMark::kUnknown;
-      for (const ValueRef& out : branch->outputs) {
-        const RowMark mark = inner->marks[out.node];
-        if (inner->culprit[out.node] >= 0) analysis_.subgraph_culprit[i] = branch->node(inner->culprit[out.node]).name;
-        // Outputs that do not all have rows leave nothing to split by.
-        if (result.has_value() && *result != mark) return RowMark::kMixed;
-        result = mark;
+    if (std::none_of(analysis_.marks[i].begin(), analysis_.marks[i].end(), IsBad)) return;
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (IsBad(marks_[k]) && !analysis_.culprit[node.inputs[k].node].empty()) {
+        analysis_.culprit[i] = analysis_.culprit[node.inputs[k].node];
+        return;
       }
     }
-    return result.value_or(RowMark::kConstant);
+    analysis_.culprit[i] = absl::StrCat("'", node.name, "' (", node.op->name, ")");
+    if (!inside.empty()) analysis_.culprit[i] = absl::StrCat(inside, " inside ", analysis_.culprit[i]);
   }
 
   const Graph& graph_;
   const KernelOptions& options_;
   Analysis analysis_;
-  std::vector<ValueInfo> infos_;
+  std::vector<ValueInfo> infos_;  // of the node being visited
+  std::vector<RowMark> marks_;
 };
 
 }  // namespace

@@ -13,16 +13,26 @@ namespace floe {
 
 struct Analysis {
   std::vector<std::vector<ValueInfo>> values;  // [node][output]
-  std::vector<RowMark> marks;                  // [node]
-  std::vector<int> culprit;                    // [node]: where rows were first mixed; -1 when they were not
-  std::vector<std::string> subgraph_culprit;   // [node]: inside an If, what mixed them
+  std::vector<std::vector<RowMark>> marks;     // [node][output]
+  std::vector<std::string> culprit;            // [node]: where rows were first mixed, "'name' (Op)"; empty when they were not
 
   const ValueInfo& at(ValueRef ref) const { return values[ref.node][ref.output]; }
+  RowMark mark(ValueRef ref) const { return marks[ref.node][ref.output]; }
 };
 
 // `inputs` and `marks` are those of graph.inputs, in order. Errors name the node.
 absl::StatusOr<Analysis> Analyze(const Graph& graph, absl::Span<const ValueInfo> inputs, absl::Span<const RowMark> marks,
                                  const KernelOptions& options);
+
+// What a node with subgraphs (If, Case, While) gives for these inputs.
+struct ControlAnalysis {
+  std::vector<ValueInfo> values;  // by output
+  std::vector<RowMark> marks;
+  std::string culprit;
+};
+// While: types and marks are widened until the body gives back what it was given.
+absl::StatusOr<ControlAnalysis> AnalyzeControl(const Node& node, absl::Span<const ValueInfo> inputs, absl::Span<const RowMark> marks,
+                                               const KernelOptions& options);
 
 // The infos of one node's outputs, given its inputs'. Shared with constant folding.
 absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node, absl::Span<const ValueInfo> inputs, const KernelOptions& options);

@@ -94,7 +94,7 @@ class Binder {
     Step step;
     step.node = i;
     step.kernel = signature_.kernels_[i].get();
-    if (!signature_.branches_[i].empty()) step.branches = &signature_.branches_[i];
+    if (!signature_.programs_[i].empty()) step.programs = &signature_.programs_[i];
     for (const ValueRef& in : node.inputs) {
       step.inputs.push_back(SlotOf(in));
       if (slot(Root(SlotOf(in))).home == Slot::Home::kDynamic) step.dynamic = true;
@@ -106,15 +106,15 @@ class Binder {
       if (slot(s).home == Slot::Home::kConstant) {  // of a node with other outputs to compute: written anyway
         slot(s).constant = Tensor();
       }
-      const bool fixed = IsStatic(slot(s).type);
+      const bool fixed = IsStatic(slot(s).type) && !node.op->allocates;
       slot(s).home = fixed ? Slot::Home::kArena : Slot::Home::kDynamic;
       if (!fixed) step.dynamic = true;
       fixed_alias = fixed_alias && fixed;
     }
     plan_->has_dynamic_ |= step.dynamic;
+    const int from = step.inputs.empty() ? -1 : step.inputs[0];
+    if (node.op->alias) slot(step.outputs[0]).root = Root(from);
     if (fixed_alias) {
-      const int from = step.inputs[0];
-      slot(step.outputs[0]).root = Root(from);
       slot(step.outputs[0]).home = slot(from).home;
       slot(step.outputs[0]).constant = slot(from).constant;
       return;
@@ -146,7 +146,27 @@ class Binder {
       lifetimes_[in].Cover(end);
     }
     for (int out : plan_->output_slots_) lifetimes_[Root(out)].Cover(end);
+    for (int s = 0; s < end; ++s) FindLastReads(s);
     for (int s = 0; s < end; ++s) ReuseInput(s);
+  }
+
+  void FindLastReads(int s) {
+    Step& step = plan_->steps_[s];
+    for (size_t k = 0; k < std::min<size_t>(step.inputs.size(), 64); ++k) {
+      const int root = Root(step.inputs[k]);
+      const bool twice = std::count_if(step.inputs.begin(), step.inputs.end(), [&](int in) { return Root(in) == root; }) != 1;
+      if (!twice && slot(root).home != Slot::Home::kConstant && ReadLast(root, s)) step.last_reads |= uint64_t{1} << k;
+    }
+  }
+
+  // Inputs count as read to the end only because a prepared context may run again; a run's own reads are what matters here.
+  bool ReadLast(int root, int s) const {
+    for (size_t later = s + 1; later < plan_->steps_.size(); ++later) {
+      for (int in : plan_->steps_[later].inputs) {
+        if (Root(in) == root) return false;
+      }
+    }
+    return std::none_of(plan_->output_slots_.begin(), plan_->output_slots_.end(), [&](int out) { return Root(out) == root; });
   }
 
   // An element-wise step writes over its first input when nobody reads that again.
@@ -240,7 +260,7 @@ class Binder {
       const ValueRef out = graph_.outputs[k];
       const std::string name = absl::StrCat("output '", signature_.signature().outputs[k].key, "'");
       const SymShape& shape = TypeOf(out).shape;
-      const RowMark mark = analysis_.marks[out.node];
+      const RowMark mark = analysis_.mark(out);
       if (mark == RowMark::kConstant) {
         why = absl::StrCat(name, " has no rows: it is the same for every request");
       } else if (mark != RowMark::kRows) {
@@ -252,11 +272,8 @@ class Binder {
   }
 
   std::string Where(int output) const {
-    const int culprit = analysis_.culprit[output];
-    if (culprit < 0) return "";
-    const Node& node = graph_.node(culprit);
-    if (!analysis_.subgraph_culprit[culprit].empty()) return absl::StrCat(" at node '", analysis_.subgraph_culprit[culprit], "' in a branch of '", node.name, "'");
-    return absl::StrCat(" at node '", node.name, "' (", node.op->name, ")");
+    const std::string& culprit = analysis_.culprit[output];
+    return culprit.empty() ? "" : absl::StrCat(" at node ", culprit);
   }
 
   const std::string why_not_rows_;

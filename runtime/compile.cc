@@ -92,7 +92,7 @@ class Compiler {
     FLOE_ASSIGN_OR_RETURN(const Analysis analysis, Analyze(graph(), inputs, marks, kernel_options()));
     for (size_t k = 0; k < graph().outputs.size(); ++k) compiled_->signature_.outputs[k].type = analysis.at(graph().outputs[k]).type;
     compiled_->kernels_.resize(graph().size());
-    compiled_->branches_.resize(graph().size());
+    compiled_->programs_.resize(graph().size());
     for (int i = 0; i < graph().size(); ++i) {
       std::vector<ValueInfo> infos;
       for (const ValueRef& in : graph().node(i).inputs) infos.push_back(analysis.at(in));
@@ -109,7 +109,7 @@ class Compiler {
   absl::Status MakeKernelOf(int i, const std::vector<ValueInfo>& inputs) {
     const Node& node = graph().node(i);
     if (IsSource(node) || node.op->alias || node.op->name == "NoOp") return absl::OkStatus();
-    if (!node.subgraphs.empty()) return CompileBranches(i, inputs);
+    if (!node.subgraphs.empty()) return CompileSubgraphs(i, inputs);
     const std::string key = cache_ == nullptr ? "" : KernelKey(node, inputs);
     if (cache_ != nullptr) compiled_->kernels_[i] = cache_->Find(key);
     if (compiled_->kernels_[i] == nullptr) {
@@ -123,19 +123,20 @@ class Compiler {
     return absl::OkStatus();
   }
 
-  absl::Status CompileBranches(int i, const std::vector<ValueInfo>& inputs) {
+  absl::Status CompileSubgraphs(int i, const std::vector<ValueInfo>& inputs) {
     const Node& node = graph().node(i);
     for (const auto& branch : node.subgraphs) {
       SignatureDef signature;
-      for (size_t k = 1; k < inputs.size(); ++k) {
-        SignatureTensor input{.key = absl::StrCat("input ", k), .tensor_name = branch->node(branch->inputs[k - 1]).name};
-        input.type.dtype = inputs[k].type.dtype;  // shapes stay open: one branch serves every plan of the caller
+      const size_t first = node.op->name == "While" ? 0 : 1;  // branches do not see their predicate
+      for (size_t k = first; k < inputs.size(); ++k) {
+        SignatureTensor input{.key = absl::StrCat("input ", k), .tensor_name = branch->node(branch->inputs[k - first]).name};
+        input.type.dtype = inputs[k].type.dtype;  // shapes stay open: one program serves every plan of the caller
         signature.inputs.push_back(std::move(input));
       }
       signature.outputs.resize(branch->outputs.size());
       FLOE_ASSIGN_OR_RETURN(auto compiled, CompiledSignature::Compile(*branch, std::move(signature), compiled_->options_, cache_));
       compiled_->weight_bytes_ += compiled->weight_bytes();
-      compiled_->branches_[i].push_back(std::move(compiled));
+      compiled_->programs_[i].push_back(std::move(compiled));
     }
     return absl::OkStatus();
   }

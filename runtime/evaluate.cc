@@ -1,5 +1,7 @@
 #include "runtime/evaluate.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 
@@ -15,13 +17,19 @@ bool CanEvaluate(const Node& node) {
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node, absl::Span<const ValueInfo> inputs,
                                                    const KernelOptions& options) {
-  DType key = inputs.empty() ? node.attrs.Type("dtype") : inputs[0].type.dtype;
-  if (node.op->name == "Select" && inputs.size() == 3) key = inputs[1].type.dtype;
+  const DType key = inputs.empty() ? node.attrs.Type("dtype") : inputs[0].type.dtype;
   KernelFactory make = FindKernel(node.op->name, DeviceKind::kCpu, key);
   if (make == nullptr) {
     return absl::UnimplementedError(absl::StrCat(node.op->name, " has no kernel for ", DTypeName(key)));
   }
   return make(KernelArgs{node, inputs, options});
+}
+
+absl::StatusOr<TensorView> HeapOutputs::Allocate(int output, DType dtype, const Shape& shape) {
+  FLOE_RETURN_IF_ERROR(CheckedElements(shape.dims(), std::max<size_t>(DTypeSize(dtype), 1)).status());
+  if (static_cast<int>(tensors.size()) <= output) tensors.resize(output + 1);
+  tensors[output] = Tensor::Allocate(dtype, shape);
+  return tensors[output].view();
 }
 
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, absl::Span<const Tensor> inputs,
@@ -30,23 +38,24 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, absl::Span<co
   std::vector<ValueInfo> infos;
   std::vector<TensorView> in_views, out_views;
   std::vector<Shape> in_shapes, out_shapes;
-  std::vector<Tensor> outputs;
+  HeapOutputs outputs;
   for (const Tensor& t : inputs) {
     infos.push_back({TensorType{t.dtype(), SymShape(t.shape())}, t, {}});
     in_views.push_back(t.view());
     in_shapes.push_back(t.shape());
   }
-  for (const TensorType& type : out) {
-    const Shape shape = type.shape.At(0);
-    outputs.push_back(Tensor::Allocate(type.dtype, shape));
-    out_views.push_back(outputs.back().view());
+  for (size_t k = 0; k < out.size() && !node.op->allocates; ++k) {
+    const Shape shape = out[k].shape.At(0);
+    FLOE_ASSIGN_OR_RETURN(const TensorView view, outputs.Allocate(static_cast<int>(k), out[k].dtype, shape));
+    out_views.push_back(view);
     out_shapes.push_back(shape);
   }
   FLOE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, MakeKernel(node, infos, options));
   AlignedBuffer scratch(static_cast<size_t>(kernel->ScratchBytes(in_shapes, out_shapes)));
   ThreadPool pool(1);
-  FLOE_RETURN_IF_ERROR(kernel->Run({in_views, out_views, scratch.data(), &pool}));
-  return outputs;
+  FLOE_RETURN_IF_ERROR(kernel->Run({in_views, out_views, scratch.data(), &pool, &outputs}));
+  if (outputs.tensors.size() < out.size()) return absl::InternalError("the kernel left an output without memory");
+  return std::move(outputs.tensors);
 }
 
 }  // namespace floe

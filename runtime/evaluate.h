@@ -11,7 +11,14 @@ namespace floe {
 absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node, absl::Span<const ValueInfo> inputs,
                                                    const KernelOptions& options);
 
-// `out` must be concrete. Errors are the kernel's.
+// Outputs as tensors of their own.
+class HeapOutputs : public OutputAllocator {
+ public:
+  absl::StatusOr<TensorView> Allocate(int output, DType dtype, const Shape& shape) override;
+  std::vector<Tensor> tensors;  // by output
+};
+
+// `out` must be concrete unless the op allocates its outputs. Errors are the kernel's.
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, absl::Span<const Tensor> inputs,
                                                  absl::Span<const TensorType> out, const KernelOptions& options);
 

@@ -18,6 +18,7 @@ struct Frame;
 class ExecContext {
  public:
   explicit ExecContext(int intra_op_threads = 1);
+  explicit ExecContext(ThreadPool* pool);  // borrowed; outlives the context
   ~ExecContext();
 
   // Makes (plan, rows) current: afterwards Input() may be written and Run() called. The plan must outlive its use here.
@@ -26,17 +27,19 @@ class ExecContext {
 
   // The memory of input i, to be filled by the caller (rows * bytes per row).
   const TensorView& Input(int i) const;
-  // Reads input i from `data` instead (aligned for its dtype, valid until Run returns, never written).
-  void BindInput(int i, const void* data);
+  // Reads input i from `data` instead: aligned for its dtype, valid until the outputs have been read, never written.
+  // `consumable`: handles in it may be moved out by their last reader.
+  void BindInput(int i, const void* data, bool consumable = false);
   absl::Status Run();
   // Valid until the next Prepare or Run.
   const TensorView& Output(int i) const;
 
   size_t arena_bytes() const;
-  ThreadPool& pool() { return pool_; }
+  ThreadPool& pool() { return *pool_; }
 
  private:
-  ThreadPool pool_;
+  std::unique_ptr<ThreadPool> own_pool_;
+  ThreadPool* pool_;
   std::unique_ptr<Frame> frame_;
 };
 

@@ -123,7 +123,7 @@ class CompiledSignature : public std::enable_shared_from_this<CompiledSignature>
   CompileOptions options_;
   std::vector<bool> input_has_rows_;
   std::vector<std::shared_ptr<const Kernel>> kernels_;  // by node; null for inputs, constants, aliases, Ifs
-  std::vector<std::vector<std::shared_ptr<const CompiledSignature>>> branches_;  // by node: an If's
+  std::vector<std::vector<std::shared_ptr<const CompiledSignature>>> programs_;  // by node: of its subgraphs
   size_t weight_bytes_ = 0;
 
   mutable Mutex mutex_;

@@ -39,6 +39,10 @@ const OpRegistrar kMerge({.name = "Merge", .min_inputs = 1, .max_inputs = -1, .o
                           .infer = InferMerge, .tensorflow = {"Merge", "RefMerge"}});
 // If(predicate, captured...): subgraphs {then, else} take the captured values; the analysis infers them.
 const OpRegistrar kIf({.name = "If", .min_inputs = 1, .max_inputs = -1, .outputs = -1, .infer = InferUnsupported});
+// Case(index, captured...): as If, with a subgraph for each index; one past the end takes the last.
+const OpRegistrar kCase({.name = "Case", .min_inputs = 1, .max_inputs = -1, .outputs = -1, .infer = InferUnsupported});
+// While(variables...): subgraphs {condition, body}.
+const OpRegistrar kWhile({.name = "While", .min_inputs = 1, .max_inputs = -1, .outputs = -1, .infer = InferUnsupported});
 // An op this build does not know; harmless until an output needs it.
 const OpRegistrar kUnsupported({.name = "Unsupported", .min_inputs = 0, .max_inputs = -1, .outputs = -1,
                                 .infer = InferUnsupported, .stateful = true});

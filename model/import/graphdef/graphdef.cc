@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/import/import.h"
+#include "model/import/graphdef/functions.h"
 #include "model/import/tensor_proto.h"
 #include "model/op_def.h"
 #include "tensorflow/core/framework/graph.pb.h"
@@ -107,53 +108,95 @@ absl::Status CheckSpecial(const tensorflow::NodeDef& def, const Node& node) {
   return absl::OkStatus();
 }
 
+using NodeDefs = google::protobuf::RepeatedPtrField<tensorflow::NodeDef>;
+
+// One list of nodes: a graph's, or the body of a function.
 class Importer {
  public:
-  explicit Importer(tensorflow::GraphDef* def) : def_(*def) {}
+  Importer(NodeDefs* nodes, FunctionLibrary* library) : nodes_(*nodes), library_(library) {}
+
+  // The arguments of a function, which its nodes name as inputs.
+  void AddArguments(const tensorflow::OpDef& signature) {
+    for (const auto& argument : signature.input_arg()) arguments_.push_back(argument.name());
+    in_function_ = true;
+  }
 
   absl::StatusOr<Graph> Run() {
     FLOE_RETURN_IF_ERROR(IndexNames());
     FLOE_RETURN_IF_ERROR(ResolveEdges());
     FLOE_ASSIGN_OR_RETURN(const std::vector<int> order, TopologicalOrder());
-    Graph graph;
-    std::vector<int> position(order.size());
-    for (int i : order) {
-      FLOE_ASSIGN_OR_RETURN(Node node, Translate(i, position));
-      position[i] = graph.Add(std::move(node));
+    values_.resize(edges_.size());
+    for (size_t k = 0; k < arguments_.size(); ++k) {
+      Node input;
+      input.name = arguments_[k];
+      input.op = FindOp("Input");
+      const int index = graph_.Add(std::move(input));
+      graph_.inputs.push_back(index);
+      values_[ArgumentId(k)] = index;
     }
-    FLOE_RETURN_IF_ERROR(CheckOutputNumbers(graph));
-    return graph;
+    for (int i : order) {
+      if (i < nodes_.size()) FLOE_RETURN_IF_ERROR(Translate(i));
+    }
+    FLOE_RETURN_IF_ERROR(CheckOutputNumbers());
+    return std::move(graph_);
+  }
+
+  // What a function returns, after Run: a value in the form its nodes' inputs have.
+  absl::StatusOr<ValueRef> Returned(const std::string& name) const {
+    FLOE_ASSIGN_OR_RETURN(const Edge edge, ParseFunctionInput(name));
+    return ValueRef{values_[edge.node], edge.output};
   }
 
  private:
+  // Arguments count as nodes after the last one.
+  int ArgumentId(size_t k) const { return nodes_.size() + static_cast<int>(k); }
+
   absl::Status IndexNames() {
-    for (int i = 0; i < def_.node_size(); ++i) {
-      const tensorflow::NodeDef& node = def_.node(i);
+    for (size_t k = 0; k < arguments_.size(); ++k) index_[arguments_[k]] = ArgumentId(k);
+    for (int i = 0; i < nodes_.size(); ++i) {
+      const tensorflow::NodeDef& node = nodes_.Get(i);
       if (node.name().empty()) return absl::InvalidArgumentError(absl::StrCat("node number ", i, " (", node.op(), ") has no name"));
       if (!index_.emplace(node.name(), i).second) return NodeError(node, "a second node of this name");
     }
     return absl::OkStatus();
   }
 
+  absl::StatusOr<Edge> Named(const std::string& input, const std::string& name, int output) const {
+    const auto found = index_.find(name);
+    if (found == index_.end()) return absl::InvalidArgumentError(absl::StrCat("input '", input, "' names no node of the graph"));
+    return Edge{found->second, output};
+  }
+
+  // "^name", "name", "name:2"; inside functions "argument" or "name:output_argument:2".
+  absl::StatusOr<Edge> ParseInput(const std::string& input) const {
+    if (!input.empty() && input[0] == '^') return Named(input, input.substr(1), Edge::kControl);
+    if (in_function_) return ParseFunctionInput(input);
+    FLOE_ASSIGN_OR_RETURN(const TensorName parsed, ParseTensorName(input));
+    return Named(input, parsed.node, parsed.output);
+  }
+
+  absl::StatusOr<Edge> ParseFunctionInput(const std::string& input) const {
+    const size_t first = input.find(':');
+    if (first == std::string::npos) return Named(input, input, 0);
+    const size_t second = input.find(':', first + 1);
+    const std::string argument = input.substr(first + 1, second == std::string::npos ? second : second - first - 1);
+    const std::string number = second == std::string::npos ? "0" : input.substr(second + 1);
+    FLOE_ASSIGN_OR_RETURN(const TensorName parsed, ParseTensorName(absl::StrCat(input.substr(0, first), ":", number)));
+    FLOE_ASSIGN_OR_RETURN(Edge edge, Named(input, parsed.node, parsed.output));
+    if (edge.node < nodes_.size()) {
+      FLOE_ASSIGN_OR_RETURN(const int base, OutputArgument(nodes_.Get(edge.node).op(), argument));
+      edge.output += base;
+    }
+    return edge;
+  }
+
   absl::Status ResolveEdges() {
-    edges_.resize(def_.node_size());
-    for (int i = 0; i < def_.node_size(); ++i) {
-      const tensorflow::NodeDef& node = def_.node(i);
-      for (const std::string& input : node.input()) {
-        Edge edge{0, Edge::kControl};
-        std::string name = input;
-        if (!input.empty() && input[0] == '^') {
-          name = input.substr(1);
-        } else {
-          absl::StatusOr<TensorName> parsed = ParseTensorName(input);
-          if (!parsed.ok()) return NodeError(node, std::string(parsed.status().message()));
-          name = parsed->node;
-          edge.output = parsed->output;
-        }
-        const auto found = index_.find(name);
-        if (found == index_.end()) return NodeError(node, absl::StrCat("input '", input, "' names no node of the graph"));
-        edge.node = found->second;
-        edges_[i].push_back(edge);
+    edges_.resize(nodes_.size() + arguments_.size());
+    for (int i = 0; i < nodes_.size(); ++i) {
+      for (const std::string& input : nodes_.Get(i).input()) {
+        const absl::StatusOr<Edge> edge = ParseInput(input);
+        if (!edge.ok()) return NodeError(nodes_.Get(i), std::string(edge.status().message()));
+        edges_[i].push_back(*edge);
       }
     }
     return absl::OkStatus();
@@ -161,7 +204,7 @@ class Importer {
 
   // Kahn's algorithm, the earliest node of the file first, so that equal files give equal graphs.
   absl::StatusOr<std::vector<int>> TopologicalOrder() const {
-    const int n = def_.node_size();
+    const int n = static_cast<int>(edges_.size());
     std::vector<int> missing(n, 0);
     std::vector<std::vector<int>> users(n);
     for (int i = 0; i < n; ++i) {
@@ -195,22 +238,24 @@ class Importer {
       i = std::find_if(edges_[i].begin(), edges_[i].end(), [&](const Edge& e) { return missing[e.node] > 0; })->node;
     }
     path.erase(path.begin(), std::find(path.begin(), path.end(), i));
-    std::string names = absl::StrCat("'", def_.node(i).name(), "'");
-    const bool loop = std::any_of(path.begin(), path.end(), [&](int k) { return def_.node(k).op() == "NextIteration"; });
+    std::string names = absl::StrCat("'", nodes_.Get(i).name(), "'");
+    const bool loop = std::any_of(path.begin(), path.end(), [&](int k) { return nodes_.Get(k).op() == "NextIteration"; });
     constexpr size_t kShown = 8;
-    for (size_t k = 1; k < std::min(path.size(), kShown); ++k) absl::StrAppend(&names, " <- '", def_.node(path[k]).name(), "'");
+    for (size_t k = 1; k < std::min(path.size(), kShown); ++k) absl::StrAppend(&names, " <- '", nodes_.Get(path[k]).name(), "'");
     if (loop) {
       return absl::UnimplementedError(absl::StrCat("a while loop in control-flow form 1 runs through ", names, "; such loops are not supported"));
     }
     return absl::InvalidArgumentError(absl::StrCat("the graph has a cycle through ", names));
   }
 
-  absl::StatusOr<Node> Translate(int i, const std::vector<int>& position) {
-    tensorflow::NodeDef& def = *def_.mutable_node(i);
+  absl::Status Translate(int i) {
+    tensorflow::NodeDef& def = *nodes_.Mutable(i);
     Node node;
     node.name = def.name();
     node.op = FindTensorFlowOp(def.op());
-    const bool supported = node.op != nullptr;
+    const bool call = IsCall(def.op()) || (node.op == nullptr && library_->Has(def.op()));
+    const bool control = IsControl(def.op());
+    const bool supported = node.op != nullptr || call || control;
     if (!supported) {
       node.op = FindOp("Unsupported");
       node.attrs.Set("tensorflow_op", def.op());
@@ -222,42 +267,169 @@ class Importer {
     if (supported) FLOE_RETURN_IF_ERROR(CheckSpecial(def, node));
     for (const Edge& edge : edges_[i]) {
       if (edge.output == Edge::kControl) {
-        node.control_inputs.push_back(position[edge.node]);
+        node.control_inputs.push_back(values_[edge.node]);
       } else {
-        node.inputs.push_back({position[edge.node], edge.output});
+        node.inputs.push_back({values_[edge.node], edge.output});
       }
     }
-    const int inputs = static_cast<int>(node.inputs.size());
-    if (inputs < node.op->min_inputs || (node.op->max_inputs >= 0 && inputs > node.op->max_inputs)) {
-      return NodeError(def, absl::StrCat("has ", inputs, " inputs, the op takes ", node.op->min_inputs,
-                                         node.op->max_inputs == node.op->min_inputs ? "" : node.op->max_inputs < 0 ? " or more" : absl::StrCat(" to ", node.op->max_inputs)));
+    absl::Status built;
+    if (call) {
+      built = Inline(def, &node);
+    } else if (control) {
+      built = AddSubgraphs(def, &node);
+    } else {
+      built = CheckArity(def, &node);
     }
-    node.num_outputs = node.op->outputs >= 0 ? node.op->outputs : CountOutputs(node.attrs);
-    return node;
+    FLOE_RETURN_IF_ERROR(built);
+    values_[i] = graph_.Add(std::move(node));
+    return absl::OkStatus();
   }
 
-  static absl::Status CheckOutputNumbers(Graph& graph) {
-    for (const Node& node : graph.nodes()) {
-      for (const ValueRef& in : node.inputs) {
-        Node& from = graph.mutable_node(in.node);
-        if (from.op->name == "Unsupported") from.num_outputs = std::max(from.num_outputs, in.output + 1);
-        if (in.output >= from.num_outputs) {
-          return absl::InvalidArgumentError(absl::StrCat("node '", node.name, "': input '", from.name, ":", in.output, "' is past the ",
-                                                         from.num_outputs, " outputs of that ", from.op->name));
-        }
+  static absl::Status CheckArity(const tensorflow::NodeDef& def, Node* node) {
+    const int inputs = static_cast<int>(node->inputs.size());
+    const OpDef& op = *node->op;
+    if (inputs < op.min_inputs || (op.max_inputs >= 0 && inputs > op.max_inputs)) {
+      const std::string most = op.max_inputs == op.min_inputs ? "" : op.max_inputs < 0 ? " or more" : absl::StrCat(" to ", op.max_inputs);
+      return NodeError(def, absl::StrCat("has ", inputs, " inputs, the op takes ", op.min_inputs, most));
+    }
+    node->num_outputs = op.outputs >= 0 ? op.outputs : CountOutputs(node->attrs);
+    return absl::OkStatus();
+  }
+
+  // The function's nodes take the call's place; `node` becomes an IdentityN that keeps the call's name for its results.
+  absl::Status Inline(const tensorflow::NodeDef& def, Node* node) {
+    const FunctionName* function = node->attrs.Find<FunctionName>("f");
+    const std::string name = function != nullptr ? function->name : def.op();
+    absl::StatusOr<std::shared_ptr<const Graph>> body = library_->Import(name);
+    if (!body.ok()) return Annotate(body.status(), absl::StrCat("node '", def.name(), "'"));
+    const Graph& callee = **body;
+    if (callee.inputs.size() != node->inputs.size()) {
+      return NodeError(def, absl::StrCat("passes ", node->inputs.size(), " values to function '", name, "', which takes ", callee.inputs.size()));
+    }
+    std::vector<ValueRef> inputs = node->inputs;
+    for (ValueRef& in : inputs) FLOE_RETURN_IF_ERROR(CheckOutput(def, in));
+    std::vector<int> position(callee.size(), -1);
+    std::map<int, ValueRef> argument;
+    for (size_t k = 0; k < callee.inputs.size(); ++k) argument[callee.inputs[k]] = inputs[k];
+    const auto map = [&](ValueRef ref) {
+      const auto found = argument.find(ref.node);
+      return found == argument.end() ? ValueRef{position[ref.node], ref.output} : found->second;
+    };
+    for (int k = 0; k < callee.size(); ++k) {
+      if (argument.count(k) != 0) continue;
+      Node copy = callee.node(k);
+      copy.name = absl::StrCat(def.name(), "/", copy.name);
+      for (ValueRef& in : copy.inputs) in = map(in);
+      std::vector<int> controls;
+      for (int c : copy.control_inputs) controls.push_back(map({c, 0}).node);
+      if (copy.inputs.empty() && controls.empty()) controls = node->control_inputs;
+      copy.control_inputs = std::move(controls);
+      position[k] = graph_.Add(std::move(copy));
+    }
+    node->op = FindOp("IdentityN");
+    node->attrs = {};
+    node->inputs.clear();
+    for (const ValueRef& out : callee.outputs) node->inputs.push_back(map(out));
+    node->num_outputs = static_cast<int>(callee.outputs.size());
+    return absl::OkStatus();
+  }
+
+  absl::Status AddSubgraphs(const tensorflow::NodeDef& def, Node* node) {
+    const std::string& op = def.op();
+    const std::string kind = op == "While" || op == "StatelessWhile" ? "While" : op == "Case" || op == "StatelessCase" ? "Case" : "If";
+    node->op = FindOp(kind);
+    std::vector<FunctionName> functions;
+    if (kind == "Case") {
+      functions = node->attrs.Get<std::vector<FunctionName>>("branches", {});
+    } else {
+      const bool loop = kind == "While";
+      for (const char* attr : {loop ? "cond" : "then_branch", loop ? "body" : "else_branch"}) {
+        if (const auto* function = node->attrs.Find<FunctionName>(attr)) functions.push_back(*function);
+      }
+      if (functions.size() != 2) return NodeError(def, "does not name both of its functions");
+    }
+    if (functions.empty() || node->inputs.empty()) return NodeError(def, "has no branches or no inputs");
+    for (const FunctionName& function : functions) {
+      absl::StatusOr<std::shared_ptr<const Graph>> body = library_->Import(function.name);
+      if (!body.ok()) return Annotate(body.status(), absl::StrCat("node '", def.name(), "'"));
+      node->subgraphs.push_back(*std::move(body));
+    }
+    node->num_outputs = static_cast<int>(node->subgraphs.back()->outputs.size());
+    const size_t passed = kind == "While" ? node->inputs.size() : node->inputs.size() - 1;
+    for (const auto& graph : node->subgraphs) {
+      if (graph->inputs.size() != passed) {
+        return NodeError(def, absl::StrCat("passes ", passed, " values to a function that takes ", graph->inputs.size()));
+      }
+    }
+    node->attrs = {};
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckOutput(const tensorflow::NodeDef& def, ValueRef ref) {
+    Node& from = graph_.mutable_node(ref.node);
+    if (from.op->name == "Unsupported") from.num_outputs = std::max(from.num_outputs, ref.output + 1);
+    if (ref.output < from.num_outputs) return absl::OkStatus();
+    return NodeError(def, absl::StrCat("input '", from.name, ":", ref.output, "' is past the ", from.num_outputs, " outputs of that ", from.op->name));
+  }
+
+  absl::Status CheckOutputNumbers() {
+    for (int i = 0; i < nodes_.size(); ++i) {
+      for (const Edge& edge : edges_[i]) {
+        if (edge.output != Edge::kControl) FLOE_RETURN_IF_ERROR(CheckOutput(nodes_.Get(i), {values_[edge.node], edge.output}));
       }
     }
     return absl::OkStatus();
   }
 
-  tensorflow::GraphDef& def_;
+  NodeDefs& nodes_;
+  FunctionLibrary* library_;
+  bool in_function_ = false;
+  std::vector<std::string> arguments_;
   std::map<std::string, int> index_;
   std::vector<std::vector<Edge>> edges_;
+  std::vector<int> values_;  // by node of the file, then by argument: its node in graph_
+  Graph graph_;
 };
 
 }  // namespace
 
-absl::StatusOr<Graph> GraphFromGraphDef(tensorflow::GraphDef* def) { return Importer(def).Run(); }
+absl::StatusOr<std::shared_ptr<const Graph>> FunctionLibrary::Import(const std::string& name) {
+  const auto found = functions_.find(name);
+  if (found == functions_.end()) return absl::InvalidArgumentError(absl::StrCat("the graph's library has no function '", name, "'"));
+  Entry& entry = found->second;
+  if (entry.graph != nullptr) return entry.graph;
+  if (entry.open) return absl::InvalidArgumentError(absl::StrCat("function '", name, "' calls itself"));
+  constexpr int kMaxDepth = 32;
+  if (depth_ >= kMaxDepth) return absl::InvalidArgumentError(absl::StrCat("functions call each other deeper than ", kMaxDepth, " levels, down to '", name, "'"));
+  entry.open = true;
+  ++depth_;
+  Importer importer(entry.def->mutable_node_def(), this);
+  importer.AddArguments(entry.def->signature());
+  absl::StatusOr<Graph> graph = importer.Run();
+  --depth_;
+  entry.open = false;
+  if (!graph.ok()) return Annotate(graph.status(), absl::StrCat("function '", name, "'"));
+  for (const auto& output : entry.def->signature().output_arg()) {
+    const auto returned = entry.def->ret().find(output.name());
+    if (returned == entry.def->ret().end()) return absl::InvalidArgumentError(absl::StrCat("function '", name, "' returns nothing for '", output.name(), "'"));
+    absl::StatusOr<ValueRef> value = importer.Returned(returned->second);
+    if (!value.ok()) return Annotate(value.status(), absl::StrCat("function '", name, "'"));
+    if (value->output < 0 || value->output >= graph->node(value->node).num_outputs) {
+      return absl::InvalidArgumentError(absl::StrCat("function '", name, "' returns '", returned->second, "', which does not exist"));
+    }
+    graph->outputs.push_back(*value);
+  }
+  constexpr int64_t kMaxNodes = 4'000'000;
+  nodes_ += graph->size();
+  if (nodes_ > kMaxNodes) return absl::InvalidArgumentError("calls of functions multiply to more nodes than any model has");
+  entry.graph = std::make_shared<const Graph>(*std::move(graph));
+  return entry.graph;
+}
+
+absl::StatusOr<Graph> GraphFromGraphDef(tensorflow::GraphDef* def) {
+  FunctionLibrary library(def->mutable_library());
+  return Importer(def->mutable_node(), &library).Run();
+}
 
 std::vector<std::string> SinkNames(const Graph& graph) {
   std::vector<bool> consumed(graph.size(), false);

@@ -1,0 +1,122 @@
+// If, Case and While: subgraphs run in contexts of their own.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/handle.h"
+#include "runtime/frame.h"
+
+namespace floe {
+namespace {
+
+// The number of rows a subgraph's plan runs at.
+int64_t RowsOf(const CompiledSignature& program, absl::Span<const Shape> shapes) {
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (program.InputHasRows(static_cast<int>(i)) && shapes[i].rank() > 0) return shapes[i].dim(0);
+  }
+  return 1;
+}
+
+// Runs a subgraph on `inputs`, read in place. `take`: bit i set when input i may be taken over.
+absl::Status RunProgram(const CompiledSignature& program, ExecContext& context, absl::Span<const TensorView> inputs, const std::vector<bool>& take) {
+  std::vector<Shape> shapes;
+  for (const TensorView& view : inputs) shapes.push_back(view.shape);
+  FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.Bind(shapes));
+  const int64_t rows = plan->has_rows() ? RowsOf(program, shapes) : 1;
+  FLOE_RETURN_IF_ERROR(context.Prepare(std::move(plan), rows));
+  for (size_t k = 0; k < inputs.size(); ++k) context.BindInput(static_cast<int>(k), inputs[k].data, take[k]);
+  return context.Run();
+}
+
+absl::StatusOr<bool> Truth(const TensorView& value) {
+  if (value.elements() != 1) return absl::InvalidArgumentError(absl::StrCat("its predicate has shape ", value.shape.ToString(), ", expected a scalar"));
+  switch (value.dtype) {
+    case DType::kBool: return *value.as<bool>();
+    case DType::kInt32: return *value.as<int32_t>() != 0;
+    case DType::kInt64: return *value.as<int64_t>() != 0;
+    case DType::kFloat32: return *value.as<float>() != 0;
+    default: return absl::InvalidArgumentError(absl::StrCat("its predicate is ", DTypeName(value.dtype)));
+  }
+}
+
+ExecContext& ContextOf(Frame::Nested& nested, size_t i, ThreadPool* pool) {
+  if (nested.contexts.size() <= i) nested.contexts.resize(i + 1);
+  if (nested.contexts[i] == nullptr) nested.contexts[i] = std::make_unique<ExecContext>(pool);
+  return *nested.contexts[i];
+}
+
+}  // namespace
+
+absl::Status Frame::RunControl(const Step& step, size_t s, absl::Span<const TensorView> inputs, ThreadPool* pool) {
+  if (nested.size() < plan->steps_.size()) nested.resize(plan->steps_.size());
+  const bool loop = plan->signature_->graph().node(step.node).op->name == "While";
+  return loop ? RunWhile(step, nested[s], inputs, pool) : RunBranch(step, nested[s], inputs, pool);
+}
+
+absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const TensorView> inputs, ThreadPool* pool) {
+  const auto& programs = *step.programs;
+  size_t branch;
+  if (plan->signature_->graph().node(step.node).op->name == "Case") {
+    if (inputs[0].dtype != DType::kInt32 || inputs[0].elements() != 1) return absl::InvalidArgumentError("its index is not an int32 scalar");
+    const int32_t index = *inputs[0].as<int32_t>();
+    branch = index < 0 || index >= static_cast<int64_t>(programs.size()) ? programs.size() - 1 : index;
+  } else {
+    FLOE_ASSIGN_OR_RETURN(const bool taken, Truth(inputs[0]));
+    branch = taken ? 0 : 1;
+  }
+  ExecContext& context = ContextOf(nested, branch, pool);
+  const uint64_t consumable = Consumable(step);
+  std::vector<bool> take;
+  for (size_t k = 1; k < inputs.size(); ++k) take.push_back(k < 64 && (consumable >> k & 1) != 0);
+  FLOE_RETURN_IF_ERROR(RunProgram(*programs[branch], context, inputs.subspan(1), take));
+  for (size_t k = 0; k < step.outputs.size(); ++k) {
+    // What a branch only passes on still belongs to the caller.
+    const TensorView& value = context.Output(static_cast<int>(k));
+    const auto from = std::find_if(inputs.begin() + 1, inputs.end(), [&](const TensorView& in) { return in.data == value.data; });
+    const size_t position = from - inputs.begin();
+    const bool take_output = from == inputs.end() || (position < 64 && (consumable >> position & 1) != 0);
+    FLOE_RETURN_IF_ERROR(Give(step, k, value, take_output));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const TensorView> inputs, ThreadPool* pool) {
+  const CompiledSignature &condition = *(*step.programs)[0], &body = *(*step.programs)[1];
+  std::vector<TensorView> variables(inputs.begin(), inputs.end());
+  const uint64_t consumable = Consumable(step);
+  std::vector<bool> take(inputs.size());
+  for (size_t k = 0; k < take.size() && k < 64; ++k) take[k] = (consumable >> k & 1) != 0;
+  const std::vector<bool> keep(inputs.size(), false);
+  nested.kept.resize(2 * inputs.size());
+  for (int round = 0;; ++round) {
+    ExecContext& test = ContextOf(nested, 0, pool);
+    FLOE_RETURN_IF_ERROR(RunProgram(condition, test, variables, keep));
+    FLOE_ASSIGN_OR_RETURN(const bool again, Truth(test.Output(0)));
+    if (!again) break;
+    ExecContext& context = ContextOf(nested, 1 + round % 2, pool);
+    FLOE_RETURN_IF_ERROR(RunProgram(body, context, variables, take));
+    const std::vector<TensorView> before = variables;
+    for (size_t k = 0; k < variables.size(); ++k) {
+      const TensorView& value = context.Output(static_cast<int>(k));
+      const auto same = [&](const TensorView& v) { return v.data == value.data && v.data != nullptr; };
+      if (same(before[k])) {  // passed on in place
+        variables[k].shape = value.shape;
+        continue;
+      }
+      // A value that came in elsewhere, or that another variable shows too, needs memory of its own: the next round but
+      // one writes where it is now.
+      const bool shared = std::any_of(before.begin(), before.end(), same) || std::any_of(variables.begin(), variables.begin() + k, same);
+      variables[k] = value;
+      if (shared) {
+        Tensor& kept = nested.kept[2 * k + round % 2];
+        kept = Tensor::Copy(value);
+        variables[k] = kept.view();
+      }
+      take[k] = true;
+    }
+  }
+  for (size_t k = 0; k < step.outputs.size(); ++k) FLOE_RETURN_IF_ERROR(Give(step, k, variables[k], take[k]));
+  return absl::OkStatus();
+}
+
+}  // namespace floe
