@@ -28,7 +28,7 @@ ALLOWED = {
                    "base", "config", "proto"],
     "server/transport": ["server/api", "server/health", "base", "config"],
     "server/transport/grpcpp": ["server/transport", "server/api", "server/health", "base", "config"],
-    "server": ["server/*", "runtime", "kernels", "model", "model/import", "base", "config", "proto"],
+    "server": ["server/*", "runtime", "kernels", "kernels/cpu", "model", "model/import", "base", "config", "proto"],
     "cli": ["runtime", "runtime/passes", "kernels", "model", "model/import", "model/ops", "base", "config", "proto"],
     "bench": ["*"],
     "tests": ["*"],

@@ -1,4 +1,5 @@
 """SIGTERM under load: what was accepted is answered, and floed exits with 0."""
+import shutil
 import threading
 
 import grpc
@@ -85,6 +86,7 @@ def test_second_sigterm_ends_it_now(x):
         assert answered.wait(120)
         floed.terminate()
         floed.terminate()
-        floed.wait(timeout=20)
+        assert floed.wait(timeout=20) == 1
         for call in calls:
             call.cancel()
+    shutil.rmtree(floed.folder)
