@@ -1,0 +1,128 @@
+// The calls in progress: one reactor each, which is its own Responder.
+//
+// Lifetime: a reactor owns itself (`self_`) until gRPC's OnDone, which comes after Finish and after every other
+// reaction. Responders that methods keep longer only keep its memory; what they say then is ignored.
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/mutex.h"
+#include "server/api/rpc.h"
+#include "server/transport/grpcpp/wire.h"
+
+namespace floe::server {
+
+// A unary call: one message in, at most one out.
+// Threading: reactions on gRPC's threads, Write and Finish on any one thread at a time.
+class UnaryCall final : public grpc::ServerGenericBidiReactor,
+                        public Responder,
+                        public std::enable_shared_from_this<UnaryCall> {
+ public:
+  // `method` outlives the call.
+  static grpc::ServerGenericBidiReactor* Start(grpc::GenericCallbackServerContext* context,
+                                               const UnaryMethod& method, int64_t max_bytes);
+  UnaryCall(grpc::GenericCallbackServerContext* context, const UnaryMethod& method,
+            int64_t max_bytes)
+      : context_(*context), method_(method), max_bytes_(max_bytes) {}
+
+  void Write(std::string message) override;
+  void Finish(const absl::Status& status) override;
+
+ private:
+  void OnReadDone(bool ok) override;
+  void OnCancel() override { cancel_.Cancel(); }
+  void OnDone() override;
+
+  const grpc::GenericCallbackServerContext& context_;  // gone after OnDone
+  const UnaryMethod& method_;
+  const int64_t max_bytes_;
+  std::shared_ptr<UnaryCall> self_;
+  CancelToken cancel_;
+  grpc::ByteBuffer received_, reply_;
+  grpc::Slice message_;
+  bool has_reply_ = false;
+  std::atomic<bool> finished_{false};
+};
+
+// A call to a path nobody serves.
+class RefusedCall final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit RefusedCall(const absl::Status& status) { Finish(ToGrpc(status)); }
+
+ private:
+  void OnDone() override { delete this; }
+};
+
+class StreamCall;
+
+// The streams in progress, so that shutting down can end them: they would otherwise last as long as their callers like.
+// Threading: any thread.
+class OpenStreams {
+ public:
+  // False once closed.
+  bool Add(const std::shared_ptr<StreamCall>& call);
+  void Remove(StreamCall* call);
+  // Ends all with UNAVAILABLE and admits no more.
+  void Close();
+
+ private:
+  Mutex mutex_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::set<StreamCall*> calls_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A streaming call. Messages out wait in a queue, since gRPC takes one at a time; no message is read while many wait.
+// Threading: Write and Finish on any thread.
+class StreamCall final : public grpc::ServerGenericBidiReactor,
+                         public Responder,
+                         public std::enable_shared_from_this<StreamCall> {
+ public:
+  // `method` and `streams` outlive the call.
+  static grpc::ServerGenericBidiReactor* Start(grpc::GenericCallbackServerContext* context,
+                                               const StreamMethod& method, OpenStreams* streams,
+                                               int64_t max_bytes);
+  StreamCall(grpc::GenericCallbackServerContext* context, OpenStreams* streams, int64_t max_bytes)
+      : context_(*context), streams_(*streams), max_bytes_(max_bytes) {}
+
+  void Write(std::string message) override;
+  void Finish(const absl::Status& status) override;
+
+ private:
+  enum class Next : uint8_t { kNothing, kWrite, kFinish };
+  static constexpr size_t kMaxWaiting = 16;  // messages out, before reading pauses
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+  // What to ask of gRPC now; the caller does it after letting go of the lock.
+  Next Decide() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(Next next);
+  void ReadOn();
+
+  const grpc::GenericCallbackServerContext& context_;  // gone after OnDone
+  OpenStreams& streams_;
+  const int64_t max_bytes_;
+  std::shared_ptr<StreamCall> self_;
+  CancelToken cancel_;
+  std::unique_ptr<StreamHandler> handler_;
+  grpc::ByteBuffer received_;
+  grpc::ByteBuffer sending_;  // written by whoever set `writing_`
+
+  Mutex mutex_;
+  std::deque<std::string> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reading_paused_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // set: nothing more is accepted
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;            // gRPC was told
+};
+
+}  // namespace floe::server

@@ -1,0 +1,146 @@
+#include <utility>
+#include <vector>
+
+#include "server/transport/grpcpp/calls.h"
+
+namespace floe::server {
+namespace {
+
+absl::Status ShuttingDown() { return absl::UnavailableError("the server is shutting down"); }
+
+}  // namespace
+
+bool OpenStreams::Add(const std::shared_ptr<StreamCall>& call) {
+  MutexLock lock(mutex_);
+  if (closed_) return false;
+  calls_.insert(call.get());
+  return true;
+}
+
+void OpenStreams::Remove(StreamCall* call) {
+  MutexLock lock(mutex_);
+  calls_.erase(call);
+}
+
+void OpenStreams::Close() {
+  std::vector<std::shared_ptr<StreamCall>> calls;
+  {
+    MutexLock lock(mutex_);
+    closed_ = true;
+    // A call is removed before it lets go of itself, so those listed are alive.
+    for (StreamCall* call : calls_) calls.push_back(call->shared_from_this());
+  }
+  for (const auto& call : calls) call->Finish(ShuttingDown());
+}
+
+grpc::ServerGenericBidiReactor* StreamCall::Start(grpc::GenericCallbackServerContext* context,
+                                                  const StreamMethod& method, OpenStreams* streams,
+                                                  int64_t max_bytes) {
+  auto call = std::make_shared<StreamCall>(context, streams, max_bytes);
+  StreamCall* const reactor = call.get();
+  reactor->self_ = call;
+  CallInfo info = MakeCallInfo(*context);
+  info.cancel = std::shared_ptr<CancelToken>(call, &reactor->cancel_);
+  reactor->handler_ = method(info, call);
+  if (!streams->Add(call)) reactor->Finish(ShuttingDown());
+  reactor->ReadOn();
+  return reactor;
+}
+
+void StreamCall::Write(std::string message) {
+  Next next;
+  {
+    MutexLock lock(mutex_);
+    if (end_.has_value()) return;
+    waiting_.push_back(std::move(message));
+    next = Decide();
+  }
+  Do(next);
+}
+
+void StreamCall::Finish(const absl::Status& status) {
+  Next next;
+  {
+    MutexLock lock(mutex_);
+    if (end_.has_value()) return;
+    end_ = status;
+    next = Decide();
+  }
+  Do(next);
+}
+
+StreamCall::Next StreamCall::Decide() {
+  if (writing_ || finished_) return Next::kNothing;
+  if (!waiting_.empty()) {
+    writing_ = true;
+    sending_ = Pack(std::move(waiting_.front()));
+    waiting_.pop_front();
+    return Next::kWrite;
+  }
+  if (!end_.has_value()) return Next::kNothing;
+  finished_ = true;
+  return Next::kFinish;
+}
+
+// Outside the lock, because gRPC may run reactions on the thread that asks. `writing_` and `finished_` keep others from
+// asking meanwhile; `end_` no longer changes once it is set.
+void StreamCall::Do(Next next) {
+  if (next == Next::kWrite) return StartWrite(&sending_);
+  if (next == Next::kNothing) return;
+  absl::Status status;
+  {
+    MutexLock lock(mutex_);
+    status = *end_;
+  }
+  grpc::ServerGenericBidiReactor::Finish(ToGrpc(status));
+}
+
+void StreamCall::ReadOn() {
+  {
+    MutexLock lock(mutex_);
+    if (end_.has_value()) return;
+    reading_paused_ = waiting_.size() > kMaxWaiting;
+    if (reading_paused_) return;
+  }
+  StartRead(&received_);
+}
+
+void StreamCall::OnReadDone(bool ok) {
+  if (!ok) {
+    if (!context_.IsCancelled()) handler_->OnHalfClose();
+    return;
+  }
+  const auto slice = std::make_shared<grpc::Slice>();
+  const absl::Status status = TakeSlice(&received_, max_bytes_, slice.get());
+  if (!status.ok()) return Finish(status);
+  handler_->OnMessage(Message{BytesOf(*slice), slice});
+  ReadOn();
+}
+
+void StreamCall::OnWriteDone(bool ok) {
+  Next next;
+  bool resume;
+  {
+    MutexLock lock(mutex_);
+    writing_ = false;
+    if (!ok) waiting_.clear();  // the caller is gone; OnCancel ends the call
+    next = Decide();
+    resume = reading_paused_ && waiting_.empty();
+  }
+  Do(next);
+  if (resume) ReadOn();
+}
+
+void StreamCall::OnCancel() {
+  cancel_.Cancel();
+  Finish(absl::CancelledError("the caller left"));
+}
+
+void StreamCall::OnDone() {
+  const std::shared_ptr<StreamCall> self = std::move(self_);
+  streams_.Remove(this);
+  handler_->OnDone();
+  handler_.reset();
+}
+
+}  // namespace floe::server
