@@ -397,12 +397,14 @@ TEST(Batcher, TimerAnswersWhileTheWorkerIsBusy) {
   Call busy({1}), late({2}), left({3}), waits({4});
   batcher.Submit(busy.Request());
   while (batcher.Progress().running == 0) std::this_thread::yield();
-  const TimePoint start = Clock::Steady().Now();
-  batcher.Submit(waits.Request());
-  batcher.Submit(late.Request(start + milliseconds(20)));
+  batcher.Submit(waits.Request(Clock::Steady().Now() + seconds(600)));
   batcher.Submit(left.Request());
   left.cancel->Cancel();
-  while (late.answers.load() == 0 || left.answers.load() == 0) std::this_thread::yield();
+  while (left.answers.load() == 0) std::this_thread::yield();
+  // The timer sleeps now, for ten minutes: an earlier deadline must wake it.
+  const TimePoint start = Clock::Steady().Now();
+  batcher.Submit(late.Request(start + milliseconds(20)));
+  while (late.answers.load() == 0) std::this_thread::yield();
   EXPECT_GE(Clock::Steady().Now(), start + milliseconds(20));
   EXPECT_EQ(busy.answers, 0);
   EXPECT_EQ(waits.answers, 0);
