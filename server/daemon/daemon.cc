@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "kernels/cpu/openblas.h"
 #include "server/api/api.h"
 #include "server/daemon/listeners.h"
@@ -15,7 +16,7 @@
 #include "server/daemon/signals.h"
 #include "server/flags/flags.h"
 #include "server/registry/local_registry.h"
-#include "server/transport/transport.h"
+#include "server/transport/grpcpp/grpcpp_transport.h"
 
 namespace floe::server {
 namespace {
@@ -70,9 +71,12 @@ class Daemon {
     api.enable_reflection = config_.server.enable_reflection;
     api.max_input_bytes = config_.server.max_message_bytes;
     RegisterApi(api, &methods_);
-    auto transport = OpenTransport(config_.server, &methods_);
-    if (!transport.ok()) return transport.status();
-    transport_ = *std::move(transport);
+    TransportOptions options;
+    options.max_message_bytes = config_.server.max_message_bytes;
+    FLOE_ASSIGN_OR_RETURN(options.channel_args,
+                          ParseChannelArguments(config_.server.grpc_channel_arguments));
+    transport_ = MakeGrpcppTransport(methods_, std::move(options));
+    FLOE_RETURN_IF_ERROR(transport_->Start(ListenAddresses(config_.server)));
     for (const std::string& line : DescribeListeners(config_.server)) spdlog::info("{}", line);
     return absl::OkStatus();
   }
