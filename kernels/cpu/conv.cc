@@ -107,6 +107,7 @@ class NativeConv final : public Kernel {
     const SymShape& input = args.inputs[0].type.shape;
     // Unknown channels are most likely the filter's; Run packs again should that be wrong.
     const Dim channels = input.rank_known() ? input.dim(window.channel_axis()) : Dim::Unknown();
+    groups_known_ = channels.concrete();
     packed_groups_ =
         channels.concrete() && channels.size() > 0 ? channels.size() / filter.dim(2) : 1;
     const int64_t k = filter.dim(0) * filter.dim(1) * filter.dim(2),
@@ -123,6 +124,8 @@ class NativeConv final : public Kernel {
                                  s.channels_first ? s.out_floats() : 0});
   }
   std::string Route() const override { return absl::StrCat("implicit GEMM, ", NativeRoute(gemm_)); }
+  bool NeedsInput(int i) const override { return i != 1 || packed_groups_ == 0 || !groups_known_; }
+  size_t PackedBytes() const override { return packed_.size(); }
 
   absl::Status Run(const KernelContext& ctx) const override {
     const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
@@ -208,6 +211,7 @@ class NativeConv final : public Kernel {
   const GemmKernels gemm_;
   const BiasOperand bias_;
   int64_t packed_groups_ = 0;  // 0: not constant
+  bool groups_known_ = false;
   AlignedBuffer packed_;
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "kernels/cpu/element_type.h"
 #include "kernels/kernel.h"
 #include "model/half.h"
 
@@ -52,11 +53,6 @@ template <class T>
 using Compute = std::conditional_t<kIsHalf<T>, float, T>;
 template <class T>
 inline constexpr bool kIsFloating = std::is_floating_point_v<Compute<T>>;
-
-// Bytes between elements in memory; strings are std::string objects.
-inline size_t ElementBytes(DType dtype) {
-  return dtype == DType::kString ? sizeof(std::string) : DTypeSize(dtype);
-}
 
 // Integer arithmetic modulo 2^width, as TensorFlow's; plain arithmetic for other types.
 template <class T>

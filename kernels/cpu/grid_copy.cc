@@ -11,30 +11,12 @@
 namespace floe::kernels {
 namespace {
 
-struct Bytes16 {
-  uint64_t low, high;
-};
-
-// Calls f with a value of a type as large as the elements.
-template <class F>
-void ForElement(DType dtype, F&& f) {
-  if (dtype == DType::kString) return f(std::string());
-  switch (DTypeSize(dtype)) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    case 8: return f(uint64_t{});
-    case 16: return f(Bytes16{});
-    default: return;
-  }
-}
-
 template <class T>
 void CopyRun(const T* from, T* to, int64_t n) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    std::copy_n(from, n, to);
-  } else {
+  if constexpr (std::is_trivially_copyable_v<T>) {
     std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+  } else {
+    std::copy_n(from, n, to);
   }
 }
 

@@ -39,6 +39,7 @@ class NativeMatMul final : public MatMulKernel {
     if (!args.inputs[1].has_constant()) return;
     constant_b_ = true;
     const Tensor& b = args.inputs[1].constant;
+    single_b_ = b.shape().rank() == 2;
     const int rank = b.shape().rank();
     const int64_t k = b.shape().dim(rank - (transpose_b_ ? 1 : 2)),
                   n = b.shape().dim(rank - (transpose_b_ ? 2 : 1));
@@ -54,6 +55,8 @@ class NativeMatMul final : public MatMulKernel {
                                  transpose_a_ ? size.m * size.k : 0});
   }
   std::string Route() const override { return NativeRoute(gemm_); }
+  bool NeedsInput(int i) const override { return i != 1 || !constant_b_ || !single_b_; }
+  size_t PackedBytes() const override { return packed_.size(); }
 
  private:
   float* packed() const { return reinterpret_cast<float*>(packed_.data()); }
@@ -91,6 +94,7 @@ class NativeMatMul final : public MatMulKernel {
   const GemmKernels gemm_;
   const BiasOperand bias_;
   bool constant_b_ = false;
+  bool single_b_ = false;  // one matrix: nothing is addressed inside the original any more
   AlignedBuffer packed_;
 };
 

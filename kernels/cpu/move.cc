@@ -1,6 +1,7 @@
 // Ops that move elements by one grid copy: Transpose, slices, Tile, BroadcastTo, and plain copies.
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/cpu/element_type.h"
 #include "kernels/cpu/grid_copy.h"
 #include "kernels/kernel.h"
 #include "model/ops/strided_slice.h"
@@ -59,8 +60,7 @@ class TransposeKernel : public Kernel {
 FLOE_REGISTER_KERNEL(Transpose, kCpu, Make<TransposeKernel>);
 
 const void* Offset(const TensorView& view, int64_t elements) {
-  const size_t size = view.dtype == DType::kString ? sizeof(std::string) : DTypeSize(view.dtype);
-  return view.as<char>() + elements * static_cast<int64_t>(size);
+  return view.as<char>() + elements * static_cast<int64_t>(ElementBytes(view.dtype));
 }
 
 class StridedSliceKernel : public Kernel {

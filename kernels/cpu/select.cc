@@ -5,28 +5,13 @@
 namespace floe::kernels {
 namespace {
 
-struct Bytes16 {
-  uint64_t low, high;
-};
-
 class SelectKernel : public Kernel {
  public:
   // `along_rows`: a vector of conditions lies along dim 0.
   explicit SelectKernel(bool along_rows) : along_rows_(along_rows) {}
 
   absl::Status Run(const KernelContext& ctx) const override {
-    if (ctx.out(0).dtype == DType::kString) {
-      Pick<std::string>(ctx);
-      return absl::OkStatus();
-    }
-    switch (DTypeSize(ctx.out(0).dtype)) {
-      case 1: Pick<uint8_t>(ctx); break;
-      case 2: Pick<uint16_t>(ctx); break;
-      case 4: Pick<uint32_t>(ctx); break;
-      case 8: Pick<uint64_t>(ctx); break;
-      case 16: Pick<Bytes16>(ctx); break;
-      default: return absl::UnimplementedError("Select of handles");
-    }
+    ForElement(ctx.out(0).dtype, [&](auto element) { Pick<decltype(element)>(ctx); });
     return absl::OkStatus();
   }
 

@@ -1,0 +1,134 @@
+// MatrixDiag, MatrixDiagPart, MatrixSetDiag and MatrixBandPart in their forms.
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/cpu/element_type.h"
+#include "kernels/cpu/function_kernel.h"
+#include "kernels/cpu/grid_copy.h"
+#include "model/ops/diagonal.h"
+
+namespace floe::kernels {
+namespace {
+
+// The band of this run; input `k` may be absent.
+absl::StatusOr<ops::Diagonals> BandOf(const Node& node, const KernelContext& ctx, size_t k_input) {
+  IntList k;
+  if (ctx.inputs.size() > k_input) FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(static_cast<int>(k_input)), &k));
+  return ops::DiagonalsOf(node, k);
+}
+
+struct Matrices {
+  int64_t count = 1, rows, cols;
+};
+Matrices MatricesOf(const Shape& shape) {
+  Matrices m;
+  m.rows = shape.dim(shape.rank() - 2);
+  m.cols = shape.dim(shape.rank() - 1);
+  for (int i = 0; i + 2 < shape.rank(); ++i) m.count *= shape.dim(i);
+  return m;
+}
+
+// Visits every element of every diagonal: visit(matrix element, element of the band).
+template <class Visit>
+void ForBand(const ops::Diagonals& band, const Matrices& m, int64_t longest, const Visit& visit) {
+  for (int64_t n = 0; n < m.count; ++n) {
+    for (int64_t d = band.lower; d <= band.upper; ++d) {
+      const int64_t length = std::max<int64_t>(0, ops::Diagonals::Length(d, m.rows, m.cols)), offset = band.Offset(d, m.rows, m.cols);
+      for (int64_t i = 0; i < length; ++i) {
+        const int64_t row = i - std::min<int64_t>(d, 0), col = i + std::max<int64_t>(d, 0);
+        visit((n * m.rows + row) * m.cols + col, (n * band.count() + band.upper - d) * longest + offset + i);
+      }
+    }
+  }
+}
+
+// The value that fills what no diagonal covers: input `i` when it exists, else zero.
+template <class T>
+T Padding(const KernelContext& ctx, size_t i) {
+  return ctx.inputs.size() > i ? *ctx.in(static_cast<int>(i)).as<T>() : T{};
+}
+
+absl::Status Diag(const Node& node, const KernelContext& ctx) {
+  FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 1));
+  const Matrices m = MatricesOf(ctx.out(0).shape);
+  const Shape& in = ctx.in(0).shape;
+  ForElement(ctx.in(0).dtype, [&](auto element) {
+    using T = decltype(element);
+    const T* x = ctx.in(0).as<T>();
+    T* y = ctx.out(0).as<T>();
+    std::fill_n(y, ctx.out(0).elements(), Padding<T>(ctx, 4));
+    ForBand(band, m, in.dim(in.rank() - 1), [&](int64_t matrix, int64_t diagonal) { y[matrix] = x[diagonal]; });
+  });
+  return absl::OkStatus();
+}
+
+absl::Status DiagPart(const Node& node, const KernelContext& ctx) {
+  FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 1));
+  const Matrices m = MatricesOf(ctx.in(0).shape);
+  const Shape& out = ctx.out(0).shape;
+  ForElement(ctx.in(0).dtype, [&](auto element) {
+    using T = decltype(element);
+    const T* x = ctx.in(0).as<T>();
+    T* y = ctx.out(0).as<T>();
+    std::fill_n(y, ctx.out(0).elements(), Padding<T>(ctx, 2));
+    ForBand(band, m, out.dim(out.rank() - 1), [&](int64_t matrix, int64_t diagonal) { y[diagonal] = x[matrix]; });
+  });
+  return absl::OkStatus();
+}
+
+absl::Status SetDiag(const Node& node, const KernelContext& ctx) {
+  FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 2));
+  const Matrices m = MatricesOf(ctx.in(0).shape);
+  const Shape& diagonal_shape = ctx.in(1).shape;
+  const int64_t longest = diagonal_shape.dim(diagonal_shape.rank() - 1);
+  if (longest != band.Longest(m.rows, m.cols) || ctx.in(1).elements() != m.count * band.count() * longest) {
+    return absl::InvalidArgumentError(absl::StrCat("diagonals of shape ", diagonal_shape.ToString(), " do not fit ", ctx.in(0).shape.ToString()));
+  }
+  CopyElements(ctx.in(0).dtype, ctx.in(0).data, ctx.out(0).data, ctx.in(0).elements());
+  ForElement(ctx.in(0).dtype, [&](auto element) {
+    using T = decltype(element);
+    const T* x = ctx.in(1).as<T>();
+    T* y = ctx.out(0).as<T>();
+    ForBand(band, m, longest, [&](int64_t matrix, int64_t diagonal) { y[matrix] = x[diagonal]; });
+  });
+  return absl::OkStatus();
+}
+
+// Negative bounds keep the whole triangle.
+absl::Status BandPart(const KernelContext& ctx) {
+  FLOE_ASSIGN_OR_RETURN(const int64_t lower, ReadInt(ctx.in(1)));
+  FLOE_ASSIGN_OR_RETURN(const int64_t upper, ReadInt(ctx.in(2)));
+  const Matrices m = MatricesOf(ctx.in(0).shape);
+  ForElement(ctx.in(0).dtype, [&](auto element) {
+    using T = decltype(element);
+    const T* x = ctx.in(0).as<T>();
+    T* y = ctx.out(0).as<T>();
+    for (int64_t i = 0; i < m.count * m.rows * m.cols; ++i) {
+      const int64_t row = i / m.cols % m.rows, col = i % m.cols;
+      const bool inside = (lower < 0 || row - col <= lower) && (upper < 0 || col - row <= upper);
+      y[i] = inside ? x[i] : T{};
+    }
+  });
+  return absl::OkStatus();
+}
+FLOE_REGISTER_KERNEL(MatrixBandPart, kCpu, MakeFunction<BandPart>);
+
+// The alignment is an attribute of the node; kernels outlive it, so they keep a copy of what they need.
+template <absl::Status (*kRun)(const Node&, const KernelContext&)>
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+  Node node;
+  node.op = args.node.op;
+  node.attrs = args.node.attrs;
+  return FromFunction([node](const KernelContext& ctx) { return kRun(node, ctx); });
+}
+FLOE_REGISTER_KERNEL(MatrixDiag, kCpu, Make<Diag>);
+FLOE_REGISTER_KERNEL(MatrixDiagV2, kCpu, Make<Diag>);
+FLOE_REGISTER_KERNEL(MatrixDiagV3, kCpu, Make<Diag>);
+FLOE_REGISTER_KERNEL(MatrixDiagPart, kCpu, Make<DiagPart>);
+FLOE_REGISTER_KERNEL(MatrixDiagPartV2, kCpu, Make<DiagPart>);
+FLOE_REGISTER_KERNEL(MatrixDiagPartV3, kCpu, Make<DiagPart>);
+FLOE_REGISTER_KERNEL(MatrixSetDiag, kCpu, Make<SetDiag>);
+FLOE_REGISTER_KERNEL(MatrixSetDiagV2, kCpu, Make<SetDiag>);
+FLOE_REGISTER_KERNEL(MatrixSetDiagV3, kCpu, Make<SetDiag>);
+
+}  // namespace
+}  // namespace floe::kernels
