@@ -15,7 +15,8 @@ constexpr char kPrediction[] = "tensorflow.serving.PredictionService";
 constexpr char kModel[] = "tensorflow.serving.ModelService";
 constexpr char kHealth[] = "grpc.health.v1.Health";
 constexpr char kReflection[] = "grpc.reflection.v1alpha.ServerReflection";
-// The same messages under a newer name. Not listed among the services: its descriptors are not known here.
+// The same messages under a newer name. Not listed among the services: its descriptors are not
+// known here.
 constexpr char kReflectionV1[] = "grpc.reflection.v1.ServerReflection";
 
 std::string Path(const char* service, const char* method) {
@@ -31,8 +32,9 @@ UnaryMethod Refuse(const std::string& reason) {
 void RegisterRefusals(MethodTable* table) {
   for (const char* method : {"Classify", "Regress", "MultiInference"}) {
     table->AddUnary(Path(kPrediction, method),
-                    Refuse(absl::StrCat(method, " is not offered: floe does not read tf.Example; "
-                                                "send the features as tensors to Predict")));
+                    Refuse(absl::StrCat(method,
+                                        " is not offered: floe does not read tf.Example; "
+                                        "send the features as tensors to Predict")));
   }
   table->AddUnary(Path(kModel, "HandleReloadConfigRequest"),
                   Refuse("HandleReloadConfigRequest is not offered: models are configured in "

@@ -13,13 +13,14 @@ namespace floe::server {
 struct ApiContext {
   const ModelRegistry& registry;
   HealthState& health;
-  bool content_replies = false;     // tensor_content in every reply (--enable_serialization_as_tensor_content)
+  bool content_replies =
+      false;  // tensor_content in every reply (--enable_serialization_as_tensor_content)
   bool enable_reflection = false;
   int64_t max_input_bytes = int64_t{256} << 20;  // of one request's decoded inputs
 };
 
-// PredictionService, ModelService, Health and, when enabled, ServerReflection (v1alpha and v1). Methods that are known
-// but not offered answer UNIMPLEMENTED with the reason.
+// PredictionService, ModelService, Health and, when enabled, ServerReflection (v1alpha and v1).
+// Methods that are known but not offered answer UNIMPLEMENTED with the reason.
 void RegisterApi(const ApiContext& context, MethodTable* table);
 
 }  // namespace floe::server

@@ -56,14 +56,14 @@ absl::Status CheckFields(const pb::GetModelMetadataRequest& request) {
 absl::Status CheckSpec(const ModelRegistry& registry, std::string_view model,
                        std::string_view version_label) {
   if (model.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("model_spec.name is empty; models: ",
-                                                   QuotedNames(registry.ModelNames())));
+    return absl::InvalidArgumentError(
+        absl::StrCat("model_spec.name is empty; models: ", QuotedNames(registry.ModelNames())));
   }
   if (version_label.empty()) return absl::OkStatus();
   FLOE_RETURN_IF_ERROR(registry.Status(std::string(model), std::nullopt).status());
-  return absl::InvalidArgumentError(absl::StrCat(
-      "model ", Quoted(model), " has no version label ", Quoted(version_label),
-      "; leave version_label out for the newest version, or give model_spec.version"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("model ", Quoted(model), " has no version label ", Quoted(version_label),
+                   "; leave version_label out for the newest version, or give model_spec.version"));
 }
 
 absl::Status GetModelMetadata(const ModelRegistry& registry,

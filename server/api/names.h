@@ -1,4 +1,5 @@
-// Names from requests and models in messages: quoted, printable and bounded, since the caller chose some of them.
+// Names from requests and models in messages: quoted, printable and bounded, since the caller chose
+// some of them.
 #pragma once
 
 #include <string>

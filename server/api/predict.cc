@@ -39,8 +39,9 @@ std::string TakenInputs(const std::vector<SignatureTensor>& inputs) {
   return text.empty() ? "(none)" : text;
 }
 
-// One Predict from its message to its answer. Kept alive by the queued request, whose inputs are views into it. It
-// holds the model but not the ServedModel: a worker may be the last to drop it, and must not then stop its own queue.
+// One Predict from its message to its answer. Kept alive by the queued request, whose inputs are
+// views into it. It holds the model but not the ServedModel: a worker may be the last to drop it,
+// and must not then stop its own queue.
 class PredictCall : public std::enable_shared_from_this<PredictCall> {
  public:
   PredictCall(const ApiContext& context, Message message, std::shared_ptr<Responder> responder)
@@ -99,8 +100,8 @@ absl::Status PredictCall::ChooseEncoding(const CallInfo& call) {
   const std::string* const wish = call.FindMetadata(kReplyKey);
   if (wish == nullptr) return absl::OkStatus();
   if (*wish != "content" && *wish != "typed") {
-    return absl::InvalidArgumentError(absl::StrCat("metadata ", kReplyKey, " is ", Quoted(*wish),
-                                                   "; use 'content' or 'typed'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("metadata ", kReplyKey, " is ", Quoted(*wish), "; use 'content' or 'typed'"));
   }
   encoding_ = *wish == "content" ? ReplyEncoding::kContent : ReplyEncoding::kTyped;
   return absl::OkStatus();
@@ -136,19 +137,18 @@ absl::Status PredictCall::WrongInputs() const {
     hints = absl::StrCat("; unknown ", Quoted(input.key), NearestHint(input.key, Keys(taken)));
     break;  // one hint: the lists show the rest
   }
-  return absl::InvalidArgumentError(absl::StrCat(ModelAndSignature(), " takes inputs ",
-                                                 TakenInputs(taken), ", but ",
-                                                 QuotedNames(SentKeys(sent_)), " were sent", hints));
+  return absl::InvalidArgumentError(
+      absl::StrCat(ModelAndSignature(), " takes inputs ", TakenInputs(taken), ", but ",
+                   QuotedNames(SentKeys(sent_)), " were sent", hints));
 }
 
 absl::Status PredictCall::ReadInput(const SentInput& input, const SignatureTensor& taken,
                                     TensorView* view) {
   FLOE_ASSIGN_OR_RETURN(const DType dtype, SentDtype(input.key, input.tensor));
   if (dtype != taken.type.dtype) {
-    return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(input.key), ": ",
-                                                   ModelAndSignature(), " takes ",
-                                                   DTypeName(taken.type.dtype), ", but ",
-                                                   DTypeName(dtype), " was sent"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("input ", Quoted(input.key), ": ", ModelAndSignature(), " takes ",
+                     DTypeName(taken.type.dtype), ", but ", DTypeName(dtype), " was sent"));
   }
   FLOE_ASSIGN_OR_RETURN(*view, ReadTensor(input.key, input.tensor, &storage_));
   return absl::OkStatus();
@@ -202,7 +202,8 @@ absl::StatusOr<std::string> PredictCall::Encode(absl::Span<const TensorView> out
   }
   absl::InlinedVector<ReplyOutput, 4> chosen;
   for (const int index : outputs_) {
-    chosen.push_back({def.outputs[static_cast<size_t>(index)].key, outputs[static_cast<size_t>(index)]});
+    chosen.push_back(
+        {def.outputs[static_cast<size_t>(index)].key, outputs[static_cast<size_t>(index)]});
   }
   const ModelInfo& info = model_->info();
   return EncodePredictReply({info.name, info.version, def.name}, chosen, encoding_);

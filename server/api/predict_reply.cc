@@ -69,7 +69,8 @@ class Writer {
   std::string& out_;
 };
 
-// Calls visit(varint) for each element, as protobuf writes it: int32 lists are extended with their sign.
+// Calls visit(varint) for each element, as protobuf writes it: int32 lists are extended with their
+// sign.
 template <typename Visit>
 void ForEachVarint(const TensorView& view, Visit visit) {
   const auto each = [&view, visit]<typename T>(T) {
@@ -81,15 +82,22 @@ void ForEachVarint(const TensorView& view, Visit visit) {
     }
   };
   switch (view.dtype) {
-    case DType::kInt8: return each(int8_t{});
-    case DType::kUInt8: return each(uint8_t{});
-    case DType::kInt16: return each(int16_t{});
+    case DType::kInt8:
+      return each(int8_t{});
+    case DType::kUInt8:
+      return each(uint8_t{});
+    case DType::kInt16:
+      return each(int16_t{});
     case DType::kUInt16:
     case DType::kFloat16:
-    case DType::kBFloat16: return each(uint16_t{});
-    case DType::kInt32: return each(int32_t{});
-    case DType::kUInt32: return each(uint32_t{});
-    default: return each(int64_t{});  // uint64 has the same bits
+    case DType::kBFloat16:
+      return each(uint16_t{});
+    case DType::kInt32:
+      return each(int32_t{});
+    case DType::kUInt32:
+      return each(uint32_t{});
+    default:
+      return each(int64_t{});  // uint64 has the same bits
   }
 }
 
@@ -178,7 +186,8 @@ void WriteOutput(const ReplyOutput& output, const Measured& m, Writer& writer) {
   writer.BeginBytes(kOutputs, m.entry);
   writer.Bytes(kEntryKey, output.key);
   writer.BeginBytes(kEntryValue, m.tensor);
-  writer.Number(static_cast<uint32_t>(TensorField::kDtype), static_cast<uint64_t>(output.value.dtype));
+  writer.Number(static_cast<uint32_t>(TensorField::kDtype),
+                static_cast<uint64_t>(output.value.dtype));
   WriteShape(output.value.shape, m.shape, writer);
   WriteValues(output.value, m, writer);
 }
@@ -207,8 +216,9 @@ absl::StatusOr<std::string> EncodePredictReply(const ReplySpec& spec,
     total += BytesFieldSize(kOutputs, measured.back().entry);
   }
   if (total > INT32_MAX) {
-    return absl::OutOfRangeError(absl::StrCat("the reply has ", total, " bytes and a message at most ",
-                                              INT32_MAX, "; ask for fewer rows or outputs"));
+    return absl::OutOfRangeError(absl::StrCat("the reply has ", total,
+                                              " bytes and a message at most ", INT32_MAX,
+                                              "; ask for fewer rows or outputs"));
   }
   std::string reply;
   reply.reserve(total);

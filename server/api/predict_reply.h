@@ -22,9 +22,9 @@ struct ReplyOutput {
   TensorView value;
 };
 
-// The bytes of a tensorflow.serving.PredictResponse, outputs in the given order. kTyped uses the lists TF Serving uses
-// (float_val and so on); kContent uses tensor_content for everything but strings. OUT_OF_RANGE beyond 2 GiB, which no
-// protobuf message may exceed.
+// The bytes of a tensorflow.serving.PredictResponse, outputs in the given order. kTyped uses the
+// lists TF Serving uses (float_val and so on); kContent uses tensor_content for everything but
+// strings. OUT_OF_RANGE beyond 2 GiB, which no protobuf message may exceed.
 absl::StatusOr<std::string> EncodePredictReply(const ReplySpec& spec,
                                                absl::Span<const ReplyOutput> outputs,
                                                ReplyEncoding encoding);

@@ -12,10 +12,10 @@
 namespace floe::server {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using tensorflow::TensorProto;
 using tensorflow::serving::PredictResponse;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 PredictResponse Reply(const std::vector<ReplyOutput>& outputs, ReplyEncoding encoding) {
   const auto bytes = EncodePredictReply({"model", 7, "serving_default"}, outputs, encoding);
@@ -29,7 +29,8 @@ PredictResponse Reply(const std::vector<ReplyOutput>& outputs, ReplyEncoding enc
 }
 
 template <typename T>
-TensorProto One(DType dtype, std::vector<T> values, ReplyEncoding encoding = ReplyEncoding::kTyped) {
+TensorProto One(DType dtype, std::vector<T> values,
+                ReplyEncoding encoding = ReplyEncoding::kTyped) {
   const TensorView view{dtype, Shape({static_cast<int64_t>(values.size())}), values.data()};
   return Reply({{"y", view}}, encoding).outputs().at("y");
 }
@@ -53,31 +54,37 @@ TEST(PredictReply, SpecAndShape) {
 }
 
 TEST(PredictReply, TypedLists) {
-  EXPECT_THAT(One<float>(DType::kFloat32, {1.5f, -INFINITY}).float_val(), ElementsAre(1.5f, -INFINITY));
+  EXPECT_THAT(One<float>(DType::kFloat32, {1.5f, -INFINITY}).float_val(),
+              ElementsAre(1.5f, -INFINITY));
   EXPECT_THAT(One<double>(DType::kFloat64, {1.5, 1e300}).double_val(), ElementsAre(1.5, 1e300));
-  EXPECT_THAT(One<int32_t>(DType::kInt32, {1, -1, INT32_MIN}).int_val(), ElementsAre(1, -1, INT32_MIN));
+  EXPECT_THAT(One<int32_t>(DType::kInt32, {1, -1, INT32_MIN}).int_val(),
+              ElementsAre(1, -1, INT32_MIN));
   EXPECT_THAT(One<int16_t>(DType::kInt16, {300, -300}).int_val(), ElementsAre(300, -300));
   EXPECT_THAT(One<uint16_t>(DType::kUInt16, {300, 65535}).int_val(), ElementsAre(300, 65535));
   EXPECT_THAT(One<int8_t>(DType::kInt8, {3, -3}).int_val(), ElementsAre(3, -3));
   EXPECT_THAT(One<uint8_t>(DType::kUInt8, {3, 255}).int_val(), ElementsAre(3, 255));
   EXPECT_THAT(One<int64_t>(DType::kInt64, {3, INT64_MIN}).int64_val(), ElementsAre(3, INT64_MIN));
   EXPECT_THAT(One<uint8_t>(DType::kBool, {1, 0}).bool_val(), ElementsAre(true, false));
-  EXPECT_THAT(One<uint16_t>(DType::kFloat16, {0x3c00, 0xc000}).half_val(), ElementsAre(0x3c00, 0xc000));
+  EXPECT_THAT(One<uint16_t>(DType::kFloat16, {0x3c00, 0xc000}).half_val(),
+              ElementsAre(0x3c00, 0xc000));
   EXPECT_THAT(One<uint16_t>(DType::kBFloat16, {0x3f80}).half_val(), ElementsAre(0x3f80));
   EXPECT_THAT(One<uint32_t>(DType::kUInt32, {4294967295u}).uint32_val(), ElementsAre(4294967295u));
-  EXPECT_THAT(One<uint64_t>(DType::kUInt64, {~uint64_t{0}}).uint64_val(), ElementsAre(~uint64_t{0}));
+  EXPECT_THAT(One<uint64_t>(DType::kUInt64, {~uint64_t{0}}).uint64_val(),
+              ElementsAre(~uint64_t{0}));
   EXPECT_THAT(One<std::string>(DType::kString, {"", std::string(300, 'x')}).string_val(),
               ElementsAre("", std::string(300, 'x')));
   float complex_values[] = {1, 2};
   const TensorView complex_view{DType::kComplex64, Shape({1}), complex_values};
-  EXPECT_THAT(Reply({{"y", complex_view}}, ReplyEncoding::kTyped).outputs().at("y").scomplex_val(), ElementsAre(1, 2));
+  EXPECT_THAT(Reply({{"y", complex_view}}, ReplyEncoding::kTyped).outputs().at("y").scomplex_val(),
+              ElementsAre(1, 2));
 }
 
 TEST(PredictReply, ContentForAllButStrings) {
   const TensorProto numbers = One<int32_t>(DType::kInt32, {1, -1}, ReplyEncoding::kContent);
   EXPECT_EQ(numbers.tensor_content(), std::string("\1\0\0\0\377\377\377\377", 8));
   EXPECT_EQ(numbers.int_val_size(), 0);
-  EXPECT_THAT(One<std::string>(DType::kString, {"a"}, ReplyEncoding::kContent).string_val(), ElementsAre("a"));
+  EXPECT_THAT(One<std::string>(DType::kString, {"a"}, ReplyEncoding::kContent).string_val(),
+              ElementsAre("a"));
 }
 
 TEST(PredictReply, EmptyOutputsHaveNoValues) {
@@ -101,7 +108,8 @@ TEST(PredictReply, RandomIntegersSurvive) {
     std::vector<int64_t> values(static_cast<size_t>(rng() % 300));
     for (int64_t& value : values) value = static_cast<int64_t>(rng() >> (rng() % 64));
     const TensorProto y = One<int64_t>(DType::kInt64, values);
-    ASSERT_TRUE(std::equal(values.begin(), values.end(), y.int64_val().begin(), y.int64_val().end()));
+    ASSERT_TRUE(
+        std::equal(values.begin(), values.end(), y.int64_val().begin(), y.int64_val().end()));
   }
 }
 
@@ -111,7 +119,9 @@ TEST(PredictReply, RefusesWhatAMessageCannotHold) {
   const auto reply = EncodePredictReply({"m", 1, "s"}, {{"y", huge}}, ReplyEncoding::kTyped);
   EXPECT_EQ(reply.status().code(), absl::StatusCode::kOutOfRange);
   const TensorView handle{DType::kResource, Shape(), &value};
-  EXPECT_THAT(EncodePredictReply({"m", 1, "s"}, {{"y", handle}}, ReplyEncoding::kTyped).status().ToString(), HasSubstr("resource"));
+  EXPECT_THAT(
+      EncodePredictReply({"m", 1, "s"}, {{"y", handle}}, ReplyEncoding::kTyped).status().ToString(),
+      HasSubstr("resource"));
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ bool ReadAscii(WireReader& reader, std::string_view* text) {
   return std::all_of(text->begin(), text->end(), [](char c) { return (c & 0x80) == 0; });
 }
 
-// Fields seen so far in one message: a second occurrence would have to be merged, which is protobuf's business.
+// Fields seen so far in one message: a second occurrence would have to be merged, which is
+// protobuf's business.
 class SeenOnce {
  public:
   bool First(uint32_t field) {
@@ -120,10 +121,14 @@ bool WalkShape(std::string_view bytes, Shape* shape) {
 // Whether protobuf would accept these bytes as a packed list.
 bool ValidList(TensorField list, std::string_view packed) {
   switch (KindOf(list)) {
-    case ListKind::kFixed32: return packed.size() % 4 == 0;
-    case ListKind::kFixed64: return packed.size() % 8 == 0;
-    case ListKind::kVarint: break;
-    default: return false;
+    case ListKind::kFixed32:
+      return packed.size() % 4 == 0;
+    case ListKind::kFixed64:
+      return packed.size() % 8 == 0;
+    case ListKind::kVarint:
+      break;
+    default:
+      return false;
   }
   WireReader reader(packed);
   uint64_t value;
@@ -261,7 +266,8 @@ absl::Status ParsePredictRequest(std::string_view bytes, SentPredict* out) {
   auto proto = std::make_shared<tensorflow::serving::PredictRequest>();
   if (bytes.size() > INT32_MAX ||
       !proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::InvalidArgumentError("the request is not a valid tensorflow.serving.PredictRequest");
+    return absl::InvalidArgumentError(
+        "the request is not a valid tensorflow.serving.PredictRequest");
   }
   *out = SentPredict();
   const auto& spec = proto->model_spec();

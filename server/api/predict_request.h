@@ -18,14 +18,16 @@ namespace floe::server {
 
 // A tensor as sent. Views point into the message, or into `SentPredict::parsed`.
 struct SentTensor {
-  int dtype = 0;                // TensorFlow's number, unchecked
-  Shape shape;                  // as sent: dims may be negative or too large
+  int dtype = 0;  // TensorFlow's number, unchecked
+  Shape shape;    // as sent: dims may be negative or too large
   bool unknown_rank = false;
-  std::string_view content;     // tensor_content
-  TensorField list = TensorField::kNone;  // the one typed list with values; kNone when there is none
-  bool several_lists = false;   // values in more than one list
-  std::string_view packed;      // the list's values as on the wire; unused when `proto` is set
-  const tensorflow::TensorProto* proto = nullptr;  // the values' home when protobuf read the message
+  std::string_view content;  // tensor_content
+  TensorField list =
+      TensorField::kNone;      // the one typed list with values; kNone when there is none
+  bool several_lists = false;  // values in more than one list
+  std::string_view packed;     // the list's values as on the wire; unused when `proto` is set
+  const tensorflow::TensorProto* proto =
+      nullptr;  // the values' home when protobuf read the message
 };
 
 struct SentInput {
@@ -43,8 +45,9 @@ struct SentPredict {
   std::shared_ptr<const void> parsed;  // keeps what protobuf read; null after a walk
 };
 
-// Finds the parts in the wire format itself. False for anything malformed or unusual (a list not packed, string_val, a
-// field written twice, text that is not ASCII): nothing is decided then and `out` is of no use.
+// Finds the parts in the wire format itself. False for anything malformed or unusual (a list not
+// packed, string_val, a field written twice, text that is not ASCII): nothing is decided then and
+// `out` is of no use.
 bool WalkPredictRequest(std::string_view bytes, SentPredict* out);
 
 // The same by protobuf. INVALID_ARGUMENT when the bytes are no PredictRequest.

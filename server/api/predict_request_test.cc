@@ -1,4 +1,5 @@
-// The walk over the wire format against protobuf's own classes, on random, spliced and damaged messages.
+// The walk over the wire format against protobuf's own classes, on random, spliced and damaged
+// messages.
 #include "server/api/predict_request.h"
 
 #include <gtest/gtest.h>
@@ -46,11 +47,21 @@ class RandomRequest {
     for (int i = 1 + Below(3); i > 0 && !bytes->empty(); --i) {
       const size_t at = static_cast<size_t>(Below(static_cast<int>(bytes->size())));
       switch (Below(5)) {
-        case 0: (*bytes)[at] = static_cast<char>((*bytes)[at] ^ (1 << Below(8))); break;
-        case 1: (*bytes)[at] = static_cast<char>(Below(256)); break;
-        case 2: bytes->resize(at); break;
-        case 3: bytes->insert(at, 1, static_cast<char>(Below(256))); break;
-        default: bytes->erase(at, 1); break;
+        case 0:
+          (*bytes)[at] = static_cast<char>((*bytes)[at] ^ (1 << Below(8)));
+          break;
+        case 1:
+          (*bytes)[at] = static_cast<char>(Below(256));
+          break;
+        case 2:
+          bytes->resize(at);
+          break;
+        case 3:
+          bytes->insert(at, 1, static_cast<char>(Below(256)));
+          break;
+        default:
+          bytes->erase(at, 1);
+          break;
       }
     }
   }
@@ -58,15 +69,20 @@ class RandomRequest {
  private:
   int64_t Number() {
     switch (Below(4)) {
-      case 0: return Below(3);
-      case 1: return -Below(200);
-      case 2: return static_cast<int64_t>(rng_());
-      default: return Below(100000);
+      case 0:
+        return Below(3);
+      case 1:
+        return -Below(200);
+      case 2:
+        return static_cast<int64_t>(rng_());
+      default:
+        return Below(100000);
     }
   }
 
   void FillTensor(TensorProto* tensor) {
-    static constexpr int kTypes[] = {1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 14, 17, 18, 19, 22, 23, 20, 0, 99};
+    static constexpr int kTypes[] = {1,  1,  1,  2,  3,  4,  5,  6,  7, 8, 9,
+                                     10, 14, 17, 18, 19, 22, 23, 20, 0, 99};
     tensor->set_dtype(static_cast<DataType>(kTypes[Below(21)]));
     int64_t elements = 1;
     for (int i = Below(3); i > 0; --i) {
@@ -80,7 +96,8 @@ class RandomRequest {
     if (OneIn(60)) tensor->set_version_number(Below(3));
     if (OneIn(3)) return SetContent(tensor, elements);
     const auto dtype = DTypeFromNumber(tensor->dtype());
-    const TensorField list = !dtype.ok() || OneIn(25) ? static_cast<TensorField>(5 + Below(13)) : ListOf(*dtype);
+    const TensorField list =
+        !dtype.ok() || OneIn(25) ? static_cast<TensorField>(5 + Below(13)) : ListOf(*dtype);
     AddValues(tensor, list, OneIn(4) ? Below(5) : static_cast<int>(elements));
     if (OneIn(50)) AddValues(tensor, TensorField::kIntVal, 1);
   }
@@ -90,7 +107,8 @@ class RandomRequest {
     size_t bytes = static_cast<size_t>(elements) * (dtype.ok() ? DTypeSize(*dtype) : 1);
     if (OneIn(10)) bytes += static_cast<size_t>(Below(3));
     std::string content(bytes, '\0');
-    for (char& c : content) c = static_cast<char>(tensor->dtype() == tensorflow::DT_BOOL ? Below(2) : Below(256));
+    for (char& c : content)
+      c = static_cast<char>(tensor->dtype() == tensorflow::DT_BOOL ? Below(2) : Below(256));
     tensor->set_tensor_content(content);
     if (OneIn(20)) tensor->add_float_val(1);
   }
@@ -99,18 +117,41 @@ class RandomRequest {
     for (int i = 0; i < count; ++i) {
       const int64_t number = Number();
       switch (list) {
-        case TensorField::kFloatVal: tensor->add_float_val(static_cast<float>(number) / 3); break;
-        case TensorField::kDoubleVal: tensor->add_double_val(static_cast<double>(number) / 3); break;
-        case TensorField::kIntVal: tensor->add_int_val(static_cast<int>(number)); break;
-        case TensorField::kStringVal: tensor->add_string_val(std::string(static_cast<size_t>(Below(40)), 's')); break;
-        case TensorField::kScomplexVal: tensor->add_scomplex_val(1), tensor->add_scomplex_val(static_cast<float>(number)); break;
-        case TensorField::kInt64Val: tensor->add_int64_val(number); break;
-        case TensorField::kBoolVal: tensor->add_bool_val(number % 2 != 0); break;
-        case TensorField::kDcomplexVal: tensor->add_dcomplex_val(2), tensor->add_dcomplex_val(static_cast<double>(number)); break;
-        case TensorField::kHalfVal: tensor->add_half_val(static_cast<uint16_t>(number)); break;
-        case TensorField::kUint32Val: tensor->add_uint32_val(static_cast<uint32_t>(number)); break;
-        case TensorField::kUint64Val: tensor->add_uint64_val(static_cast<uint64_t>(number)); break;
-        default: break;
+        case TensorField::kFloatVal:
+          tensor->add_float_val(static_cast<float>(number) / 3);
+          break;
+        case TensorField::kDoubleVal:
+          tensor->add_double_val(static_cast<double>(number) / 3);
+          break;
+        case TensorField::kIntVal:
+          tensor->add_int_val(static_cast<int>(number));
+          break;
+        case TensorField::kStringVal:
+          tensor->add_string_val(std::string(static_cast<size_t>(Below(40)), 's'));
+          break;
+        case TensorField::kScomplexVal:
+          tensor->add_scomplex_val(1), tensor->add_scomplex_val(static_cast<float>(number));
+          break;
+        case TensorField::kInt64Val:
+          tensor->add_int64_val(number);
+          break;
+        case TensorField::kBoolVal:
+          tensor->add_bool_val(number % 2 != 0);
+          break;
+        case TensorField::kDcomplexVal:
+          tensor->add_dcomplex_val(2), tensor->add_dcomplex_val(static_cast<double>(number));
+          break;
+        case TensorField::kHalfVal:
+          tensor->add_half_val(static_cast<uint16_t>(number));
+          break;
+        case TensorField::kUint32Val:
+          tensor->add_uint32_val(static_cast<uint32_t>(number));
+          break;
+        case TensorField::kUint64Val:
+          tensor->add_uint64_val(static_cast<uint64_t>(number));
+          break;
+        default:
+          break;
       }
     }
   }
@@ -220,7 +261,8 @@ TEST(PredictRequest, UnusualFormsAreLeftToProtobuf) {
   EXPECT_TRUE(WalkPredictRequest(request(dtype), &sent));
   for (const std::string& bytes :
        {request(dtype + unpacked), request(dtype + dtype), request(dtype + Field(8, "text")),
-        request(dtype) + request(dtype), Field(1, Field(1, "\xff")), Field(5, ""), std::string("\x0b\x0c")}) {
+        request(dtype) + request(dtype), Field(1, Field(1, "\xff")), Field(5, ""),
+        std::string("\x0b\x0c")}) {
     SentPredict other;
     EXPECT_FALSE(WalkPredictRequest(bytes, &other)) << testing::PrintToString(bytes);
   }

@@ -20,7 +20,8 @@ using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
 
-void SetError(absl::StatusCode code, const std::string& message, pb::ServerReflectionResponse* out) {
+void SetError(absl::StatusCode code, const std::string& message,
+              pb::ServerReflectionResponse* out) {
   out->mutable_error_response()->set_error_code(static_cast<int>(code));
   out->mutable_error_response()->set_error_message(message);
 }
@@ -52,17 +53,18 @@ void AnswerExtension(const pb::ExtensionRequest& asked, pb::ServerReflectionResp
   const Descriptor* const type = pool.FindMessageTypeByName(asked.containing_type());
   const FieldDescriptor* const extension =
       type == nullptr ? nullptr : pool.FindExtensionByNumber(type, asked.extension_number());
-  AnswerFile(extension == nullptr ? nullptr : extension->file(),
-             absl::StrCat("extension ", asked.extension_number(), " of ",
-                          Quoted(asked.containing_type())),
-             out);
+  AnswerFile(
+      extension == nullptr ? nullptr : extension->file(),
+      absl::StrCat("extension ", asked.extension_number(), " of ", Quoted(asked.containing_type())),
+      out);
 }
 
 void AnswerExtensionNumbers(const std::string& name, pb::ServerReflectionResponse* out) {
   const DescriptorPool& pool = *DescriptorPool::generated_pool();
   const Descriptor* const type = pool.FindMessageTypeByName(name);
   if (type == nullptr) {
-    return SetError(absl::StatusCode::kNotFound, absl::StrCat("no message type ", Quoted(name)), out);
+    return SetError(absl::StatusCode::kNotFound, absl::StrCat("no message type ", Quoted(name)),
+                    out);
   }
   auto* const numbers = out->mutable_all_extension_numbers_response();
   numbers->set_base_type_name(name);

@@ -1,4 +1,5 @@
-// The RPCs as functions of bytes: what api/ offers to any transport. Nothing here knows gRPC's C++ library.
+// The RPCs as functions of bytes: what api/ offers to any transport. Nothing here knows gRPC's C++
+// library.
 #pragma once
 
 #include <functional>
@@ -33,16 +34,18 @@ struct Message {
 };
 
 // Where answers go. The transport implements it.
-// Threading: any thread, but one call at a time per responder. Finish exactly once and last. The transport keeps the call's resources until
-// Finish; calls after the caller left are ignored.
+// Threading: any thread, but one call at a time per responder. Finish exactly once and last. The
+// transport keeps the call's resources until Finish; calls after the caller left are ignored.
 class Responder {
  public:
   virtual ~Responder() = default;
-  virtual void Write(std::string message) = 0;            // one message, copied by nobody
-  virtual void Finish(const absl::Status& status) = 0;    // trailers; for unary calls after one Write, or none when not OK
+  virtual void Write(std::string message) = 0;          // one message, copied by nobody
+  virtual void Finish(const absl::Status& status) = 0;  // trailers; for unary calls after one
+                                                        // Write, or none when not OK
 };
 
-// One streaming call in progress. Methods are called by the transport, one at a time; destroyed after OnDone.
+// One streaming call in progress. Methods are called by the transport, one at a time; destroyed
+// after OnDone.
 class StreamHandler {
  public:
   virtual ~StreamHandler() = default;
@@ -51,15 +54,20 @@ class StreamHandler {
   virtual void OnDone() = 0;       // the call is over, by Finish or because the caller left
 };
 
-// Unary: starts the call; the answer may come later from another thread. Errors go through Finish too.
-using UnaryMethod = std::function<void(const CallInfo& call, Message request, std::shared_ptr<Responder> responder)>;
-using StreamMethod = std::function<std::unique_ptr<StreamHandler>(const CallInfo& call, std::shared_ptr<Responder> responder)>;
+// Unary: starts the call; the answer may come later from another thread. Errors go through Finish
+// too.
+using UnaryMethod = std::function<void(const CallInfo& call, Message request,
+                                       std::shared_ptr<Responder> responder)>;
+using StreamMethod = std::function<std::unique_ptr<StreamHandler>(
+    const CallInfo& call, std::shared_ptr<Responder> responder)>;
 
 // Path -> method. Filled at start-up, then read by any thread.
 class MethodTable {
  public:
   void AddUnary(const std::string& path, UnaryMethod method) { unary_[path] = std::move(method); }
-  void AddStream(const std::string& path, StreamMethod method) { stream_[path] = std::move(method); }
+  void AddStream(const std::string& path, StreamMethod method) {
+    stream_[path] = std::move(method);
+  }
   // Null when there is none.
   const UnaryMethod* FindUnary(const std::string& path) const;
   const StreamMethod* FindStream(const std::string& path) const;

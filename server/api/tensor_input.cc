@@ -18,10 +18,12 @@ absl::Status BadInput(std::string_view key, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(key), ": ", what));
 }
 
-// Fills `elements` values of type T with the `count` (> 0) that next() gives, the last one repeated.
+// Fills `elements` values of type T with the `count` (> 0) that next() gives, the last one
+// repeated.
 template <typename T, typename Next>
 absl::StatusOr<void*> Expand(int64_t elements, int64_t count, InputStorage* storage, Next next) {
-  FLOE_ASSIGN_OR_RETURN(void* memory, storage->Allocate(elements * static_cast<int64_t>(sizeof(T))));
+  FLOE_ASSIGN_OR_RETURN(void* memory,
+                        storage->Allocate(elements * static_cast<int64_t>(sizeof(T))));
   T* out = static_cast<T*>(memory);
   T last{};
   for (int64_t i = 0; i < count; ++i) out[i] = last = next();
@@ -53,7 +55,8 @@ absl::StatusOr<void*> ExpandAs(DType dtype, int64_t elements, int64_t count, Inp
                              [&] { return static_cast<uint8_t>(next() != 0); });
     case DType::kInt8:
     case DType::kUInt8:
-      return Expand<uint8_t>(elements, count, storage, [&] { return static_cast<uint8_t>(next()); });
+      return Expand<uint8_t>(elements, count, storage,
+                             [&] { return static_cast<uint8_t>(next()); });
     case DType::kInt16:
     case DType::kUInt16:
     case DType::kFloat16:
@@ -78,10 +81,14 @@ std::string_view RawBytes(const Repeated& values) {
 // What protobuf read, as raw bytes of a fixed-size list.
 std::string_view RawOf(const tensorflow::TensorProto& proto, TensorField list) {
   switch (list) {
-    case TensorField::kFloatVal: return RawBytes(proto.float_val());
-    case TensorField::kDoubleVal: return RawBytes(proto.double_val());
-    case TensorField::kScomplexVal: return RawBytes(proto.scomplex_val());
-    default: return RawBytes(proto.dcomplex_val());
+    case TensorField::kFloatVal:
+      return RawBytes(proto.float_val());
+    case TensorField::kDoubleVal:
+      return RawBytes(proto.double_val());
+    case TensorField::kScomplexVal:
+      return RawBytes(proto.scomplex_val());
+    default:
+      return RawBytes(proto.dcomplex_val());
   }
 }
 
@@ -97,12 +104,18 @@ absl::StatusOr<void*> ExpandParsed(DType dtype, int64_t elements, const SentTens
                                    InputStorage* storage) {
   const tensorflow::TensorProto& proto = *sent.proto;
   switch (sent.list) {
-    case TensorField::kIntVal: return ExpandRepeated(dtype, elements, proto.int_val(), storage);
-    case TensorField::kInt64Val: return ExpandRepeated(dtype, elements, proto.int64_val(), storage);
-    case TensorField::kBoolVal: return ExpandRepeated(dtype, elements, proto.bool_val(), storage);
-    case TensorField::kHalfVal: return ExpandRepeated(dtype, elements, proto.half_val(), storage);
-    case TensorField::kUint32Val: return ExpandRepeated(dtype, elements, proto.uint32_val(), storage);
-    default: return ExpandRepeated(dtype, elements, proto.uint64_val(), storage);
+    case TensorField::kIntVal:
+      return ExpandRepeated(dtype, elements, proto.int_val(), storage);
+    case TensorField::kInt64Val:
+      return ExpandRepeated(dtype, elements, proto.int64_val(), storage);
+    case TensorField::kBoolVal:
+      return ExpandRepeated(dtype, elements, proto.bool_val(), storage);
+    case TensorField::kHalfVal:
+      return ExpandRepeated(dtype, elements, proto.half_val(), storage);
+    case TensorField::kUint32Val:
+      return ExpandRepeated(dtype, elements, proto.uint32_val(), storage);
+    default:
+      return ExpandRepeated(dtype, elements, proto.uint64_val(), storage);
   }
 }
 
@@ -123,13 +136,20 @@ int64_t CountVarints(std::string_view packed) {
 int64_t CountParsed(const SentTensor& sent) {
   const tensorflow::TensorProto& proto = *sent.proto;
   switch (sent.list) {
-    case TensorField::kIntVal: return proto.int_val_size();
-    case TensorField::kInt64Val: return proto.int64_val_size();
-    case TensorField::kBoolVal: return proto.bool_val_size();
-    case TensorField::kHalfVal: return proto.half_val_size();
-    case TensorField::kUint32Val: return proto.uint32_val_size();
-    case TensorField::kUint64Val: return proto.uint64_val_size();
-    default: return proto.string_val_size();
+    case TensorField::kIntVal:
+      return proto.int_val_size();
+    case TensorField::kInt64Val:
+      return proto.int64_val_size();
+    case TensorField::kBoolVal:
+      return proto.bool_val_size();
+    case TensorField::kHalfVal:
+      return proto.half_val_size();
+    case TensorField::kUint32Val:
+      return proto.uint32_val_size();
+    case TensorField::kUint64Val:
+      return proto.uint64_val_size();
+    default:
+      return proto.string_val_size();
   }
 }
 
@@ -162,15 +182,16 @@ absl::StatusOr<void*> ReadContent(std::string_view key, DType dtype, const SentT
   }
   const auto expected = static_cast<size_t>(elements) * DTypeSize(dtype);
   if (sent.content.size() != expected) {
-    return BadInput(key, absl::StrCat("shape ", sent.shape.ToString(), " of ", DTypeName(dtype),
-                                      " needs ", expected, " bytes of tensor_content, got ",
-                                      sent.content.size()));
+    return BadInput(
+        key, absl::StrCat("shape ", sent.shape.ToString(), " of ", DTypeName(dtype), " needs ",
+                          expected, " bytes of tensor_content, got ", sent.content.size()));
   }
   if (dtype == DType::kBool) {
     for (const char byte : sent.content) {
       if ((byte & ~1) == 0) continue;
       const int number = static_cast<uint8_t>(byte);
-      return BadInput(key, absl::StrCat("tensor_content of bool holds byte ", number, ", not 0 or 1"));
+      return BadInput(key,
+                      absl::StrCat("tensor_content of bool holds byte ", number, ", not 0 or 1"));
     }
   }
   return const_cast<char*>(sent.content.data());
@@ -202,8 +223,9 @@ absl::StatusOr<void*> ReadList(std::string_view key, DType dtype, const SentTens
   const TensorField list = ListOf(dtype);
   if (sent.several_lists) return BadInput(key, "values in more than one list");
   if (sent.list != TensorField::kNone && sent.list != list) {
-    return BadInput(key, absl::StrCat("values in ", FieldName(sent.list), ", but ", DTypeName(dtype),
-                                      " is read from ", FieldName(list), " or tensor_content"));
+    return BadInput(key,
+                    absl::StrCat("values in ", FieldName(sent.list), ", but ", DTypeName(dtype),
+                                 " is read from ", FieldName(list), " or tensor_content"));
   }
   if (dtype == DType::kString) return ReadStrings(key, sent, elements, storage);
   if (sent.list == TensorField::kNone) {
@@ -258,9 +280,8 @@ absl::StatusOr<TensorView> ReadTensor(std::string_view key, const SentTensor& se
   const absl::StatusOr<int64_t> elements =
       CheckedElements(sent.shape.dims(), element_size, kMaxTensorBytes);
   if (!elements.ok()) return BadInput(key, std::string(elements.status().message()));
-  absl::StatusOr<void*> data = sent.content.empty()
-                                   ? ReadList(key, dtype, sent, *elements, storage)
-                                   : ReadContent(key, dtype, sent, *elements);
+  absl::StatusOr<void*> data = sent.content.empty() ? ReadList(key, dtype, sent, *elements, storage)
+                                                    : ReadContent(key, dtype, sent, *elements);
   if (!data.ok()) return std::move(data).status();
   return TensorView{dtype, sent.shape, *data};
 }

@@ -12,8 +12,8 @@
 
 namespace floe::server {
 
-// Memory for values that do not lie in the message as they are needed. Bounded, because a few bytes may stand for many
-// (a short list repeats its last value). Threading: one thread at a time.
+// Memory for values that do not lie in the message as they are needed. Bounded, because a few bytes
+// may stand for many (a short list repeats its last value). Threading: one thread at a time.
 class InputStorage {
  public:
   explicit InputStorage(int64_t max_bytes) : left_(max_bytes) {}
@@ -34,10 +34,11 @@ class InputStorage {
 // The tensor's dtype, or INVALID_ARGUMENT naming input and number.
 absl::StatusOr<DType> SentDtype(std::string_view key, const SentTensor& sent);
 
-// The view points into the message, or into `storage` where values had to be decoded or repeated; it may be unaligned.
-// No values at all mean zeros, as in TensorFlow. INVALID_ARGUMENT, naming the input and what was expected, for: a shape
-// of unknown rank, negative or too large; tensor_content of another size than the shape's; more values than elements;
-// values in another list than the dtype's, or in several places.
+// The view points into the message, or into `storage` where values had to be decoded or repeated;
+// it may be unaligned. No values at all mean zeros, as in TensorFlow. INVALID_ARGUMENT, naming the
+// input and what was expected, for: a shape of unknown rank, negative or too large; tensor_content
+// of another size than the shape's; more values than elements; values in another list than the
+// dtype's, or in several places.
 absl::StatusOr<TensorView> ReadTensor(std::string_view key, const SentTensor& sent,
                                       InputStorage* storage);
 

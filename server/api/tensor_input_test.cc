@@ -60,17 +60,22 @@ std::string TensorInput::Encode(const std::string& text) {
 TEST_P(TensorInput, ReadsEveryList) {
   const std::string two = " tensor_shape { dim { size: 2 } } ";
   EXPECT_THAT(Values<float>("dtype: DT_FLOAT float_val: [1.5, -2]" + two), ElementsAre(1.5f, -2.f));
-  EXPECT_THAT(Values<double>("dtype: DT_DOUBLE double_val: [1.5, -2]" + two), ElementsAre(1.5, -2.0));
+  EXPECT_THAT(Values<double>("dtype: DT_DOUBLE double_val: [1.5, -2]" + two),
+              ElementsAre(1.5, -2.0));
   EXPECT_THAT(Values<int32_t>("dtype: DT_INT32 int_val: [7, -2]" + two), ElementsAre(7, -2));
   EXPECT_THAT(Values<int16_t>("dtype: DT_INT16 int_val: [7, -2]" + two), ElementsAre(7, -2));
-  EXPECT_THAT(Values<uint16_t>("dtype: DT_UINT16 int_val: [7, 65535]" + two), ElementsAre(7, 65535));
+  EXPECT_THAT(Values<uint16_t>("dtype: DT_UINT16 int_val: [7, 65535]" + two),
+              ElementsAre(7, 65535));
   EXPECT_THAT(Values<int8_t>("dtype: DT_INT8 int_val: [7, -2]" + two), ElementsAre(7, -2));
   EXPECT_THAT(Values<uint8_t>("dtype: DT_UINT8 int_val: [7, 255]" + two), ElementsAre(7, 255));
   EXPECT_THAT(Values<int64_t>("dtype: DT_INT64 int64_val: [7, -2]" + two), ElementsAre(7, -2));
   EXPECT_THAT(Values<uint8_t>("dtype: DT_BOOL bool_val: [true, false]" + two), ElementsAre(1, 0));
-  EXPECT_THAT(Values<uint16_t>("dtype: DT_HALF half_val: [15360, 49152]" + two), ElementsAre(15360, 49152));
-  EXPECT_THAT(Values<uint32_t>("dtype: DT_UINT32 uint32_val: [7, 4294967295]" + two), ElementsAre(7u, 4294967295u));
-  EXPECT_THAT(Values<uint64_t>("dtype: DT_UINT64 uint64_val: [7, 18446744073709551615]" + two), ElementsAre(7u, ~uint64_t{0}));
+  EXPECT_THAT(Values<uint16_t>("dtype: DT_HALF half_val: [15360, 49152]" + two),
+              ElementsAre(15360, 49152));
+  EXPECT_THAT(Values<uint32_t>("dtype: DT_UINT32 uint32_val: [7, 4294967295]" + two),
+              ElementsAre(7u, 4294967295u));
+  EXPECT_THAT(Values<uint64_t>("dtype: DT_UINT64 uint64_val: [7, 18446744073709551615]" + two),
+              ElementsAre(7u, ~uint64_t{0}));
   EXPECT_THAT(Values<float>("dtype: DT_COMPLEX64 scomplex_val: [1, 2, 3, 4]" + two).size(), 2u);
 }
 
@@ -83,31 +88,40 @@ TEST_P(TensorInput, RepeatsTheLastValue) {
 }
 
 TEST_P(TensorInput, ContentMustHaveTheShapesSize) {
-  EXPECT_THAT(Values<int16_t>("dtype: DT_INT16 tensor_content: '\\001\\000\\377\\377' tensor_shape { dim { size: 2 } }"),
+  EXPECT_THAT(Values<int16_t>("dtype: DT_INT16 tensor_content: '\\001\\000\\377\\377' tensor_shape "
+                              "{ dim { size: 2 } }"),
               ElementsAre(1, -1));
-  const std::string error = Error("dtype: DT_FLOAT tensor_content: '12345' tensor_shape { dim { size: 2 } dim { size: 3 } }");
-  for (const char* part : {"INVALID_ARGUMENT", "'x'", "[2,3]", "24", "5"}) EXPECT_THAT(error, HasSubstr(part));
-  EXPECT_THAT(Error("dtype: DT_FLOAT tensor_content: '1234' tensor_shape { dim { size: 0 } }"), HasSubstr("needs 0 bytes"));
+  const std::string error = Error(
+      "dtype: DT_FLOAT tensor_content: '12345' tensor_shape { dim { size: 2 } dim { size: 3 } }");
+  for (const char* part : {"INVALID_ARGUMENT", "'x'", "[2,3]", "24", "5"})
+    EXPECT_THAT(error, HasSubstr(part));
+  EXPECT_THAT(Error("dtype: DT_FLOAT tensor_content: '1234' tensor_shape { dim { size: 0 } }"),
+              HasSubstr("needs 0 bytes"));
   EXPECT_THAT(Error("dtype: DT_BOOL tensor_content: '\\007'"), HasSubstr("byte 7"));
   EXPECT_THAT(Error("dtype: DT_STRING tensor_content: 'ab'"), HasSubstr("string_val"));
 }
 
 TEST_P(TensorInput, RefusesBadShapes) {
   EXPECT_THAT(Error("dtype: DT_FLOAT tensor_shape { dim { size: -1 } }"), HasSubstr("negative"));
-  EXPECT_THAT(Error("dtype: DT_FLOAT tensor_shape { dim { size: 4611686018427387904 } dim { size: 4611686018427387904 } }"),
+  EXPECT_THAT(Error("dtype: DT_FLOAT tensor_shape { dim { size: 4611686018427387904 } dim { size: "
+                    "4611686018427387904 } }"),
               HasSubstr("too many elements"));
-  EXPECT_THAT(Error("dtype: DT_FLOAT float_val: 1 tensor_shape { dim { size: 9000000000 } }"), HasSubstr("RESOURCE_EXHAUSTED"));
-  EXPECT_THAT(Error("dtype: DT_FLOAT float_val: 1 tensor_shape { dim { size: 3 } }", 11), HasSubstr("--grpc_max_message_bytes"));
+  EXPECT_THAT(Error("dtype: DT_FLOAT float_val: 1 tensor_shape { dim { size: 9000000000 } }"),
+              HasSubstr("RESOURCE_EXHAUSTED"));
+  EXPECT_THAT(Error("dtype: DT_FLOAT float_val: 1 tensor_shape { dim { size: 3 } }", 11),
+              HasSubstr("--grpc_max_message_bytes"));
 }
 
 TEST_P(TensorInput, RefusesValuesInTheWrongPlace) {
-  EXPECT_THAT(Error("dtype: DT_FLOAT int_val: 1"), HasSubstr("values in int_val, but float32 is read from float_val"));
+  EXPECT_THAT(Error("dtype: DT_FLOAT int_val: 1"),
+              HasSubstr("values in int_val, but float32 is read from float_val"));
   EXPECT_THAT(Error("dtype: DT_FLOAT float_val: [1, 2]"), HasSubstr("2 values"));
   EXPECT_THAT(Error("dtype: DT_FLOAT float_val: 1 tensor_content: '1234'"), HasSubstr("both"));
   EXPECT_THAT(Error("float_val: 1"), HasSubstr("no dtype"));
   EXPECT_THAT(Error("dtype: DT_QINT8"), HasSubstr("11"));
   EXPECT_THAT(Error("dtype: DT_RESOURCE"), HasSubstr("resource"));
-  EXPECT_THAT(Error("dtype: DT_COMPLEX64 scomplex_val: [1, 2, 3] tensor_shape { dim { size: 2 } }"), HasSubstr("middle"));
+  EXPECT_THAT(Error("dtype: DT_COMPLEX64 scomplex_val: [1, 2, 3] tensor_shape { dim { size: 2 } }"),
+              HasSubstr("middle"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, TensorInput, testing::Bool(),
@@ -116,13 +130,17 @@ INSTANTIATE_TEST_SUITE_P(Ways, TensorInput, testing::Bool(),
 class ParsedInput : public TensorInput {};
 
 TEST_P(ParsedInput, StringsAndSeveralListsNeedProtobuf) {
-  const auto view = Read("dtype: DT_STRING string_val: ['a', 'bc'] tensor_shape { dim { size: 3 } }");
+  const auto view =
+      Read("dtype: DT_STRING string_val: ['a', 'bc'] tensor_shape { dim { size: 3 } }");
   ASSERT_TRUE(view.ok()) << view.status();
   EXPECT_EQ(view->as<std::string>()[0], "a");
   EXPECT_EQ(view->as<std::string>()[2], "bc");
-  EXPECT_THAT(Error("dtype: DT_STRING string_val: 'abcdefghij' tensor_shape { dim { size: 3 } }", 120), HasSubstr("RESOURCE_EXHAUSTED"));
+  EXPECT_THAT(
+      Error("dtype: DT_STRING string_val: 'abcdefghij' tensor_shape { dim { size: 3 } }", 120),
+      HasSubstr("RESOURCE_EXHAUSTED"));
   EXPECT_THAT(Error("dtype: DT_FLOAT float_val: 1 int_val: 1"), HasSubstr("more than one list"));
-  EXPECT_THAT(Error("dtype: DT_FLOAT tensor_shape { unknown_rank: true }"), HasSubstr("unknown rank"));
+  EXPECT_THAT(Error("dtype: DT_FLOAT tensor_shape { unknown_rank: true }"),
+              HasSubstr("unknown rank"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, ParsedInput, testing::Values(false));

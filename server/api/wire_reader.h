@@ -9,8 +9,9 @@ namespace floe::server {
 
 enum class WireType : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
-// Every read checks its bounds, so any bytes may be given. A false return means that the bytes are no message, or an
-// unusual one (groups); the reader is then of no further use. Assumes a little-endian host.
+// Every read checks its bounds, so any bytes may be given. A false return means that the bytes are
+// no message, or an unusual one (groups); the reader is then of no further use. Assumes a
+// little-endian host.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes)
@@ -53,10 +54,14 @@ class WireReader {
     uint64_t number;
     std::string_view bytes;
     switch (type) {
-      case WireType::kVarint: return ReadVarint(&number);
-      case WireType::kBytes: return ReadBytes(&bytes);
-      case WireType::kFixed64: return Advance(8);
-      case WireType::kFixed32: return Advance(4);
+      case WireType::kVarint:
+        return ReadVarint(&number);
+      case WireType::kBytes:
+        return ReadBytes(&bytes);
+      case WireType::kFixed64:
+        return Advance(8);
+      case WireType::kFixed32:
+        return Advance(4);
     }
     return false;
   }

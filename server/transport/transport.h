@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "base/clock.h"
 
 namespace floe::server {
@@ -18,24 +18,22 @@ struct TransportOptions {
   std::vector<std::pair<std::string, std::string>> channel_args;
 };
 
-// "key=value,key=value" (--grpc_channel_arguments). INVALID_ARGUMENT names the part that has no key or no '='.
-absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParseChannelArgs(
-    const std::string& text);
-
-// Threading: Start, then from any thread addresses(); Shutdown once or more, from any thread that serves no call.
+// Threading: Start, then from any thread addresses(); Shutdown once or more, from any thread that
+// serves no call.
 class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Opens every listener, or none: "host:port" (port 0 takes a free one), "[::1]:port", "unix:/path" (a stale socket
-  // file is replaced), "unix-abstract:name". An error names the listener. At most once.
+  // Opens every listener, or none: "host:port" (port 0 takes a free one), "[::1]:port",
+  // "unix:/path" (a stale socket file is replaced), "unix-abstract:name". An error names the
+  // listener. At most once.
   virtual absl::Status Start(const std::vector<std::string>& listeners) = 0;
 
   // As bound, in the order given: "127.0.0.1:40213".
   virtual std::vector<std::string> addresses() const = 0;
 
-  // Takes no new calls, ends streams (UNAVAILABLE) once what was written to them is sent, waits for the other calls
-  // until `deadline`, cancels what is left and returns when nothing runs any more.
+  // Takes no new calls, ends streams (UNAVAILABLE) once what was written to them is sent, waits for
+  // the other calls until `deadline`, cancels what is left and returns when nothing runs any more.
   virtual void Shutdown(TimePoint deadline) = 0;
 };
 

@@ -1,7 +1,8 @@
 // The calls in progress: one reactor each, which is its own Responder.
 //
-// Lifetime: a reactor owns itself (`self_`) until gRPC's OnDone, which comes after Finish and after every other
-// reaction. Responders that methods keep longer only keep its memory; what they say then is ignored.
+// Lifetime: a reactor owns itself (`self_`) until gRPC's OnDone, which comes after Finish and after
+// every other reaction. Responders that methods keep longer only keep its memory; what they say
+// then is ignored.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -62,8 +63,8 @@ class RefusedCall final : public grpc::ServerGenericBidiReactor {
 
 class StreamCall;
 
-// The streams in progress, so that shutting down can end them: they would otherwise last as long as their callers like.
-// Threading: any thread.
+// The streams in progress, so that shutting down can end them: they would otherwise last as long as
+// their callers like. Threading: any thread.
 class OpenStreams {
  public:
   // False once closed.
@@ -78,8 +79,8 @@ class OpenStreams {
   std::set<StreamCall*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A streaming call. Messages out wait in a queue, since gRPC takes one at a time; no message is read while many wait.
-// Threading: Write and Finish on any thread.
+// A streaming call. Messages out wait in a queue, since gRPC takes one at a time; no message is
+// read while many wait. Threading: Write and Finish on any thread.
 class StreamCall final : public grpc::ServerGenericBidiReactor,
                          public Responder,
                          public std::enable_shared_from_this<StreamCall> {

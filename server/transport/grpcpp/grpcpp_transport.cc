@@ -68,8 +68,8 @@ class GrpcppTransport final : public Transport {
 };
 
 void GrpcppTransport::Configure(grpc::ServerBuilder* builder) const {
-  // Larger messages are refused by the calls themselves, with a text that names the flag: gRPC holds the whole message
-  // before it compares, so its own limit would save nothing.
+  // Larger messages are refused by the calls themselves, with a text that names the flag: gRPC
+  // holds the whole message before it compares, so its own limit would save nothing.
   builder->SetMaxReceiveMessageSize(-1);
   builder->SetMaxSendMessageSize(-1);
   // Two servers on one port would share its connections without a word.
@@ -104,9 +104,9 @@ absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
     // gRPC stops at the first listener that fails.
     for (size_t i = 0; i < listeners.size(); ++i) {
       if (ports[i] > 0) continue;
-      return absl::UnavailableError(absl::StrCat(
-          "cannot listen on ", listeners[i],
-          ": the address is in use, not this machine's, or not permitted"));
+      return absl::UnavailableError(
+          absl::StrCat("cannot listen on ", listeners[i],
+                       ": the address is in use, not this machine's, or not permitted"));
     }
     return absl::InternalError("gRPC did not start a server");
   }
@@ -127,7 +127,8 @@ void GrpcppTransport::Shutdown(TimePoint deadline) {
 
 }  // namespace
 
-std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods, TransportOptions options) {
+std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods,
+                                               TransportOptions options) {
   return std::make_unique<GrpcppTransport>(methods, std::move(options));
 }
 

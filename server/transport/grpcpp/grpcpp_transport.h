@@ -9,6 +9,7 @@
 namespace floe::server {
 
 // `methods` is complete and outlives the transport. Methods are called on gRPC's threads.
-std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods, TransportOptions options);
+std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods,
+                                               TransportOptions options);
 
 }  // namespace floe::server

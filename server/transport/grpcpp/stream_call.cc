@@ -82,8 +82,8 @@ StreamCall::Next StreamCall::Decide() {
   return Next::kFinish;
 }
 
-// Outside the lock, because gRPC may run reactions on the thread that asks. `writing_` and `finished_` keep others from
-// asking meanwhile; `end_` no longer changes once it is set.
+// Outside the lock, because gRPC may run reactions on the thread that asks. `writing_` and
+// `finished_` keep others from asking meanwhile; `end_` no longer changes once it is set.
 void StreamCall::Do(Next next) {
   if (next == Next::kWrite) return StartWrite(&sending_);
   if (next == Next::kNothing) return;

@@ -39,7 +39,8 @@ void UnaryCall::Finish(const absl::Status& status) {
   if (status.ok() && has_reply_) {
     StartWriteAndFinish(&reply_, grpc::WriteOptions(), grpc::Status::OK);
   } else if (status.ok()) {
-    grpc::ServerGenericBidiReactor::Finish({grpc::StatusCode::INTERNAL, "the method gave no reply"});
+    grpc::ServerGenericBidiReactor::Finish(
+        {grpc::StatusCode::INTERNAL, "the method gave no reply"});
   } else {
     grpc::ServerGenericBidiReactor::Finish(ToGrpc(status));
   }

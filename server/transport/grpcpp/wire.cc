@@ -10,7 +10,7 @@ namespace floe::server {
 namespace {
 
 constexpr size_t kMaxStatusBytes = 2048;  // three times as many when every byte is escaped
-constexpr size_t kAdoptBytes = 512;       // below this a copy costs less than the owner of the original
+constexpr size_t kAdoptBytes = 512;  // below this a copy costs less than the owner of the original
 
 TimePoint DeadlineOf(gpr_timespec deadline) {
   if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) return TimePoint::max();
@@ -49,10 +49,10 @@ CallInfo MakeCallInfo(const grpc::GenericCallbackServerContext& context) {
 absl::Status TakeSlice(grpc::ByteBuffer* buffer, int64_t max_bytes, grpc::Slice* slice) {
   const size_t size = buffer->Length();
   if (size > static_cast<size_t>(max_bytes)) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the request has ", size, " bytes and the server accepts ", max_bytes,
-        "; raise --grpc_max_message_bytes there (and, for large replies, the client's "
-        "grpc.max_receive_message_length)"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the request has ", size, " bytes and the server accepts ", max_bytes,
+                     "; raise --grpc_max_message_bytes there (and, for large replies, the client's "
+                     "grpc.max_receive_message_length)"));
   }
   grpc::Status status = buffer->TrySingleSlice(slice);
   if (!status.ok()) status = buffer->DumpToSingleSlice(slice);

@@ -18,8 +18,8 @@ grpc::Status ToGrpc(const absl::Status& status);
 // Path, metadata and deadline; no cancel token.
 CallInfo MakeCallInfo(const grpc::GenericCallbackServerContext& context);
 
-// One contiguous slice: the buffer's own when it has a single one, a copy otherwise. RESOURCE_EXHAUSTED beyond
-// `max_bytes`. Clears the buffer.
+// One contiguous slice: the buffer's own when it has a single one, a copy otherwise.
+// RESOURCE_EXHAUSTED beyond `max_bytes`. Clears the buffer.
 absl::Status TakeSlice(grpc::ByteBuffer* buffer, int64_t max_bytes, grpc::Slice* slice);
 
 inline std::string_view BytesOf(const grpc::Slice& slice) {

@@ -1,0 +1,129 @@
+// A registry, a served model and a responder that tests script.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "model/import/import.h"
+#include "server/api/rpc.h"
+#include "server/registry/registry.h"
+
+namespace floe::server {
+
+// x float32 [?,2] and ids int64 [?] must be fed, training bool need not; outputs y, label and
+// switch.
+inline constexpr char kTestGraph[] = R"(
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
+node { name: "ids" op: "Placeholder" attr { key: "dtype" value { type: DT_INT64 } }
+  attr { key: "shape" value { shape { dim { size: -1 } } } } }
+node { name: "off" op: "Const" attr { key: "dtype" value { type: DT_BOOL } }
+  attr { key: "value" value { tensor { dtype: DT_BOOL tensor_shape { } bool_val: false } } } }
+node { name: "training" op: "PlaceholderWithDefault" input: "off"
+  attr { key: "dtype" value { type: DT_BOOL } } attr { key: "shape" value { shape { } } } }
+node { name: "y" op: "Relu" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "label" op: "Identity" input: "ids" attr { key: "T" value { type: DT_INT64 } } }
+node { name: "switch" op: "Identity" input: "training" attr { key: "T" value { type: DT_BOOL } } }
+)";
+
+inline ModelHandle MakeTestModel(const std::string& name, int64_t version) {
+  auto imported = ImportBytes(kTestGraph, {});
+  EXPECT_TRUE(imported.ok()) << imported.status();
+  if (!imported.ok()) return nullptr;
+  auto model = Model::Create(
+      {{name, version, ""}, std::move(imported->graph), std::move(imported->signatures)}, {});
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *model : nullptr;
+}
+
+// Hands each request to the test.
+class FakeServed : public ServedModel {
+ public:
+  explicit FakeServed(ModelHandle handle) : handle_(std::move(handle)) {}
+  const ModelHandle& model() const override { return handle_; }
+  ReplyEncoding reply_encoding() const override { return encoding; }
+  void Submit(std::unique_ptr<InferRequest> request) override { on_submit(std::move(request)); }
+
+  ReplyEncoding encoding = ReplyEncoding::kTyped;
+  std::function<void(std::unique_ptr<InferRequest>)> on_submit = [](std::unique_ptr<InferRequest>) {
+    ADD_FAILURE() << "nothing was to be submitted";
+  };
+
+ private:
+  const ModelHandle handle_;
+};
+
+class FakeRegistry : public ModelRegistry {
+ public:
+  absl::StatusOr<ServedHandle> Acquire(const std::string& name,
+                                       std::optional<int64_t> version) const override {
+    const auto it = models.find(name);
+    if (it == models.end() || version.value_or(it->second->model()->info().version) !=
+                                  it->second->model()->info().version) {
+      return absl::NotFoundError(absl::StrCat("no model '", name, "'"));
+    }
+    return ServedHandle(it->second);
+  }
+  absl::StatusOr<std::vector<VersionStatus>> Status(const std::string& name,
+                                                    std::optional<int64_t> version) const override {
+    const auto it = statuses.find(name);
+    if (it == statuses.end()) return absl::NotFoundError(absl::StrCat("no model '", name, "'"));
+    std::vector<VersionStatus> found;
+    for (const VersionStatus& status : it->second) {
+      if (!version.has_value() || status.version == *version) found.push_back(status);
+    }
+    return found;
+  }
+  std::vector<std::string> ModelNames() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, model] : models) names.push_back(name);
+    return names;
+  }
+
+  std::map<std::string, std::shared_ptr<FakeServed>> models;
+  std::map<std::string, std::vector<VersionStatus>> statuses;
+};
+
+// What was answered.
+class FakeResponder : public Responder {
+ public:
+  void Write(std::string message) override {
+    EXPECT_EQ(finishes, 0) << "nothing may follow Finish";
+    messages.push_back(std::move(message));
+  }
+  void Finish(const absl::Status& s) override {
+    ++finishes;
+    status = s;
+  }
+
+  std::vector<std::string> messages;
+  absl::Status status;
+  int finishes = 0;
+};
+
+// Calls a unary method and returns what it answered so far.
+inline std::shared_ptr<FakeResponder> CallUnary(
+    const MethodTable& table, const std::string& path, const std::string& request,
+    std::vector<std::pair<std::string, std::string>> metadata = {}) {
+  const UnaryMethod* const method = table.FindUnary(path);
+  auto responder = std::make_shared<FakeResponder>();
+  EXPECT_NE(method, nullptr) << path;
+  if (method == nullptr) return responder;
+  CallInfo info;
+  info.path = path;
+  info.metadata = std::move(metadata);
+  info.cancel = std::make_shared<CancelToken>();
+  const auto bytes = std::make_shared<const std::string>(request);
+  (*method)(info, Message{*bytes, bytes}, responder);
+  return responder;
+}
+
+}  // namespace floe::server

@@ -1,0 +1,220 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "google/protobuf/text_format.h"
+#include "server/api/api.h"
+#include "server/api/fakes_for_test.h"
+#include "tensorflow_serving/apis/predict.pb.h"
+
+namespace floe::server {
+namespace {
+
+using tensorflow::serving::PredictRequest;
+using tensorflow::serving::PredictResponse;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kPath[] = "/tensorflow.serving.PredictionService/Predict";
+constexpr char kX[] =
+    "inputs { key: 'x' value { dtype: DT_FLOAT float_val: [1, 2] tensor_shape { dim { size: 1 } "
+    "dim { size: 2 } } } }";
+constexpr char kIds[] =
+    "inputs { key: 'ids' value { dtype: DT_INT64 int64_val: 300 tensor_shape { dim { size: 1 } } } "
+    "}";
+
+class Predict : public testing::Test {
+ protected:
+  Predict() {
+    served_ = std::make_shared<FakeServed>(MakeTestModel("mnist", 4));
+    registry_.models["mnist"] = served_;
+    registry_.statuses["mnist"] = {};
+    RegisterApi({registry_, health_}, &table_);
+  }
+
+  static std::string Encode(const std::string& text) {
+    PredictRequest request;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        "model_spec { name: 'mnist' } " + text, &request));
+    return request.SerializeAsString();
+  }
+
+  // Answers y = x, label = ids, switch = false.
+  void AnswerDirectly() {
+    served_->on_submit = [this](std::unique_ptr<InferRequest> request) {
+      ++submitted_;
+      const auto& inputs = request->signature->def().inputs;
+      TensorView by_name[2];
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i].key == "x") by_name[0] = request->inputs[i];
+        if (inputs[i].key == "ids") by_name[1] = request->inputs[i];
+      }
+      bool off = false;
+      std::vector<TensorView> outputs;
+      for (const SignatureTensor& output : request->signature->def().outputs) {
+        outputs.push_back(output.key == "y"       ? by_name[0]
+                          : output.key == "label" ? by_name[1]
+                                                  : TensorView{DType::kBool, Shape(), &off});
+      }
+      request->done(absl::OkStatus(), outputs);
+    };
+  }
+
+  PredictResponse Ok(const std::string& text,
+                     std::vector<std::pair<std::string, std::string>> metadata = {}) {
+    AnswerDirectly();
+    const auto responder = CallUnary(table_, kPath, Encode(text), std::move(metadata));
+    EXPECT_TRUE(responder->status.ok()) << responder->status;
+    EXPECT_EQ(responder->finishes, 1);
+    PredictResponse response;
+    EXPECT_EQ(responder->messages.size(), 1u);
+    if (!responder->messages.empty()) {
+      EXPECT_TRUE(response.ParseFromString(responder->messages[0]));
+    }
+    return response;
+  }
+
+  // The error of a request that never reaches the model.
+  std::string Refused(const std::string& bytes) {
+    const auto responder = CallUnary(table_, kPath, bytes);
+    EXPECT_EQ(responder->finishes, 1);
+    EXPECT_TRUE(responder->messages.empty());
+    return responder->status.ToString();
+  }
+
+  FakeRegistry registry_;
+  HealthState health_;
+  MethodTable table_;
+  std::shared_ptr<FakeServed> served_;
+  int submitted_ = 0;
+};
+
+TEST_F(Predict, AnswersWithTypedFields) {
+  const PredictResponse response = Ok(std::string(kX) + kIds);
+  EXPECT_EQ(response.model_spec().name(), "mnist");
+  EXPECT_EQ(response.model_spec().version().value(), 4);
+  EXPECT_EQ(response.model_spec().signature_name(), "serving_default");
+  ASSERT_EQ(response.outputs_size(), 3);
+  EXPECT_THAT(response.outputs().at("y").float_val(), ElementsAre(1, 2));
+  EXPECT_EQ(response.outputs().at("y").tensor_shape().dim(1).size(), 2);
+  EXPECT_THAT(response.outputs().at("label").int64_val(), ElementsAre(300));
+  EXPECT_THAT(response.outputs().at("switch").bool_val(), ElementsAre(false));
+}
+
+TEST_F(Predict, ContentOnRequest) {
+  EXPECT_EQ(Ok(std::string(kX) + kIds, {{"floe-reply", "content"}})
+                .outputs()
+                .at("y")
+                .tensor_content()
+                .size(),
+            8u);
+  served_->encoding = ReplyEncoding::kContent;
+  EXPECT_EQ(Ok(std::string(kX) + kIds).outputs().at("y").tensor_content().size(), 8u);
+  EXPECT_THAT(Ok(std::string(kX) + kIds, {{"floe-reply", "typed"}}).outputs().at("y").float_val(),
+              ElementsAre(1, 2));
+  served_->encoding = ReplyEncoding::kTyped;
+  MethodTable table;
+  RegisterApi({registry_, health_, /*content_replies=*/true}, &table);
+  const auto responder = CallUnary(table, kPath, Encode(std::string(kX) + kIds));
+  PredictResponse response;
+  ASSERT_TRUE(response.ParseFromString(responder->messages.at(0)));
+  EXPECT_EQ(response.outputs().at("y").tensor_content().size(), 8u);
+  const auto refused =
+      CallUnary(table, kPath, Encode(std::string(kX) + kIds), {{"floe-reply", "json"}});
+  EXPECT_THAT(refused->status.ToString(),
+              AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("'json'")));
+}
+
+TEST_F(Predict, OutputFilter) {
+  const PredictResponse response = Ok(std::string(kX) + kIds + "output_filter: 'label'");
+  ASSERT_EQ(response.outputs_size(), 1);
+  EXPECT_THAT(response.outputs().at("label").int64_val(), ElementsAre(300));
+  EXPECT_THAT(Refused(Encode(std::string(kX) + kIds + "output_filter: 'lable'")),
+              AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("'lable'; nearest: 'label'")));
+  EXPECT_THAT(Refused(Encode(std::string(kX) + kIds + "output_filter: ['y', 'y']")),
+              AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("twice")));
+}
+
+TEST_F(Predict, MissingAndExtraInputsListBothSets) {
+  for (const std::string& request :
+       {Encode(kX),
+        Encode(std::string(kX) + kIds + "inputs { key: 'idz' value { dtype: DT_FLOAT } }")}) {
+    EXPECT_THAT(Refused(request), AllOf(HasSubstr("INVALID_ARGUMENT"),
+                                        HasSubstr("takes inputs 'x', 'ids', 'training' (optional)"),
+                                        HasSubstr("'x' were sent")));
+  }
+}
+
+TEST_F(Predict, SpecErrors) {
+  PredictRequest request;
+  EXPECT_THAT(Refused(request.SerializeAsString()),
+              AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("'mnist'")));
+  request.mutable_model_spec()->set_name("mnits");
+  EXPECT_THAT(Refused(request.SerializeAsString()), HasSubstr("NOT_FOUND"));
+  request.mutable_model_spec()->set_name("mnist");
+  request.mutable_model_spec()->mutable_version()->set_value(5);
+  EXPECT_THAT(Refused(request.SerializeAsString()), HasSubstr("NOT_FOUND"));
+  request.mutable_model_spec()->set_version_label("stable");
+  EXPECT_THAT(Refused(request.SerializeAsString()),
+              AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("'stable'")));
+  request.mutable_model_spec()->clear_version_label();
+  request.mutable_model_spec()->set_signature_name("classify");
+  EXPECT_THAT(Refused(request.SerializeAsString()),
+              AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("'classify'"),
+                    HasSubstr("'serving_default'")));
+  EXPECT_THAT(Refused("\x0a\xff"), HasSubstr("INVALID_ARGUMENT"));
+}
+
+TEST_F(Predict, InputErrors) {
+  EXPECT_THAT(
+      Refused(Encode(std::string(kIds) +
+                     "inputs { key: 'x' value { dtype: DT_DOUBLE double_val: 1 } }")),
+      AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("takes float32, but float64 was sent")));
+  EXPECT_THAT(
+      Refused(Encode(std::string(kIds) +
+                     "inputs { key: 'x' value { dtype: DT_FLOAT tensor_content: 'abc' } }")),
+      AllOf(HasSubstr("'x'"), HasSubstr("needs 4 bytes")));
+}
+
+TEST_F(Predict, ModelErrorsPassThrough) {
+  served_->on_submit = [](std::unique_ptr<InferRequest> request) {
+    request->done(absl::ResourceExhaustedError("queue full"), {});
+  };
+  EXPECT_THAT(Refused(Encode(std::string(kX) + kIds)), HasSubstr("RESOURCE_EXHAUSTED: queue full"));
+}
+
+TEST_F(Predict, AnswersLaterAndKeepsInputsUntilThen) {
+  std::unique_ptr<InferRequest> waiting;
+  served_->on_submit = [&](std::unique_ptr<InferRequest> request) { waiting = std::move(request); };
+  const auto responder =
+      CallUnary(table_, kPath, Encode(std::string(kX) + kIds + "output_filter: 'y'"));
+  EXPECT_EQ(responder->finishes, 0);
+  ASSERT_NE(waiting, nullptr);
+  EXPECT_NE(waiting->cancel, nullptr);
+  EXPECT_EQ(waiting->deadline, TimePoint::max());
+  ASSERT_EQ(waiting->inputs.size(), 3u);
+  EXPECT_EQ(waiting->inputs[2].dtype, DType::kInvalid);  // training was not fed
+  // The caller's message is gone by now but for what the request holds.
+  std::vector<TensorView> outputs(3, waiting->inputs[0]);
+  waiting->done(absl::OkStatus(), outputs);
+  waiting.reset();
+  ASSERT_EQ(responder->finishes, 1);
+  PredictResponse response;
+  ASSERT_TRUE(response.ParseFromString(responder->messages.at(0)));
+  EXPECT_THAT(response.outputs().at("y").float_val(), ElementsAre(1, 2));
+}
+
+TEST_F(Predict, TheWaitingRequestDoesNotHoldTheServedModel) {
+  std::unique_ptr<InferRequest> waiting;
+  served_->on_submit = [&](std::unique_ptr<InferRequest> request) { waiting = std::move(request); };
+  CallUnary(table_, kPath, Encode(std::string(kX) + kIds));
+  ASSERT_NE(waiting, nullptr);
+  const std::weak_ptr<FakeServed> served = served_;
+  registry_.models.clear();
+  served_.reset();
+  EXPECT_TRUE(served.expired());
+  waiting->done(absl::UnavailableError("stopping"), {});
+}
+
+}  // namespace
+}  // namespace floe::server
