@@ -1,0 +1,152 @@
+#include "tests/corpus_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/status.h"
+#include "cli/local_model.h"
+#include "cli/string_array.h"
+#include "model/half.h"
+
+namespace floe::corpus {
+namespace {
+
+absl::StatusOr<Tensor> ArrayOf(const cli::NamedTensors& arrays, const nlohmann::json& described) {
+  const std::string name = described["name"];
+  const Tensor* array = cli::FindTensor(arrays, absl::StrReplaceAll(name, {{":", "__"}}));
+  if (array == nullptr) return absl::InvalidArgumentError(absl::StrCat("no array for '", name, "'"));
+  if (described["dtype"] != "string") return *array;
+  FLOE_ASSIGN_OR_RETURN(const Tensor flat, cli::DecodeStrings(*array));
+  Shape shape;
+  for (const int64_t dim : described["shape"]) shape.push_back(dim);
+  if (shape.elements() != flat.elements()) return absl::InvalidArgumentError(absl::StrCat(flat.elements(), " strings for '", name, "'"));
+  return flat.Reshaped(shape);
+}
+
+// A difference in one element, or an empty string.
+template <typename T>
+std::string CompareElement(const CorpusCase& c, T got, T want) {
+  double g = static_cast<double>(got), w = static_cast<double>(want);
+  if (std::isnan(g) && std::isnan(w)) return "";
+  if (c.mtol > 0) {
+    g = std::clamp(g, -c.mtol, c.mtol);
+    w = std::clamp(w, -c.mtol, c.mtol);
+  }
+  if (g == w || std::abs(g - w) <= c.atol + c.rtol * std::abs(w)) return "";
+  return absl::StrCat(g, ", expected ", w);
+}
+std::string CompareElement(const CorpusCase&, const std::string& got, const std::string& want) {
+  return got == want ? "" : absl::StrCat("'", got, "', expected '", want, "'");
+}
+template <typename T>
+std::string CompareExactly(T got, T want) {
+  return got == want ? "" : absl::StrCat(got, ", expected ", want);
+}
+template <typename T>
+std::string CompareElement(const CorpusCase& c, std::complex<T> got, std::complex<T> want) {
+  const std::string real = CompareElement(c, got.real(), want.real());
+  return real.empty() ? CompareElement(c, got.imag(), want.imag()) : real;
+}
+
+template <typename T>
+absl::Status CompareAll(const CorpusCase& c, const TensorView& got, const TensorView& want) {
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    std::string difference;
+    if constexpr (std::is_integral_v<T>) {
+      difference = CompareExactly(+got.as<T>()[i], +want.as<T>()[i]);
+    } else {
+      difference = CompareElement(c, got.as<T>()[i], want.as<T>()[i]);
+    }
+    if (!difference.empty()) return absl::DataLossError(absl::StrCat("element ", i, " of ", want.elements(), " is ", difference));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunOnce(const CorpusCase& c, const cli::BoundCall& call, ExecContext& context) {
+  FLOE_RETURN_IF_ERROR(cli::RunCall(call, context));
+  for (size_t k = 0; k < c.outputs.size(); ++k) {
+    const absl::Status same = CompareTensors(c, context.Output(static_cast<int>(k)), c.outputs[k].value.view());
+    if (!same.ok()) return Annotate(same, absl::StrCat("output '", c.outputs[k].name, "'"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder) {
+  const nlohmann::json description = nlohmann::json::parse(std::ifstream(folder / "case.json"));
+  FLOE_ASSIGN_OR_RETURN(const cli::NamedTensors inputs, cli::ReadNpz((folder / "inputs.npz").string()));
+  FLOE_ASSIGN_OR_RETURN(const cli::NamedTensors outputs, cli::ReadNpz((folder / "outputs.npz").string()));
+  CorpusCase c;
+  for (const auto& input : description["inputs"]) {
+    if (input["graph_shape"] == "absent") continue;
+    FLOE_ASSIGN_OR_RETURN(Tensor value, ArrayOf(inputs, input));
+    c.inputs.push_back({input["name"], std::move(value)});
+  }
+  CorpusVariant main{folder.filename().string(), folder / "graph.pb", {}};
+  for (const auto& output : description["outputs"]) {
+    FLOE_ASSIGN_OR_RETURN(Tensor value, ArrayOf(outputs, output));
+    c.outputs.push_back({output["name"], std::move(value)});
+    main.outputs.push_back(output["name"]);
+  }
+  c.variants.push_back(std::move(main));
+  for (const auto& [name, variant] : description["variants"].items()) {
+    c.variants.push_back({absl::StrCat(folder.filename().string(), "/", name), folder / std::string(variant["graph"]), variant["outputs"]});
+  }
+  c.init_ops = description["init_ops"];
+  c.rtol = description["rtol"];
+  c.atol = description["atol"];
+  if (!description["mtol"].is_null()) c.mtol = description["mtol"];
+  c.values = description["check"] == "value";
+  return c;
+}
+
+absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant) {
+  cli::LocalOptions options;
+  options.fetches = variant.outputs;
+  FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model, cli::LoadLocal(variant.graph.string(), options));
+  std::vector<Tensor> inputs(model.def().inputs.size());
+  for (const CorpusTensor& input : c.inputs) {
+    FLOE_ASSIGN_OR_RETURN(const int i, cli::FindInput(model.def(), input.name));
+    inputs[i] = input.value;
+  }
+  FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, cli::BindCall(*model.signature, inputs));
+  ExecContext context;
+  FLOE_RETURN_IF_ERROR(RunOnce(c, call, context));
+  // What a run leaves behind in its context must not reach the next one.
+  const absl::Status again = RunOnce(c, call, context);
+  return again.ok() ? again : Annotate(again, "the second run");
+}
+
+absl::Status CompareTensors(const CorpusCase& c, const TensorView& got, const TensorView& want) {
+  if (got.dtype != want.dtype || got.shape != want.shape) {
+    return absl::DataLossError(absl::StrCat("is ", DTypeName(got.dtype), got.shape.ToString(), ", expected ", DTypeName(want.dtype), want.shape.ToString()));
+  }
+  if (!c.values) return absl::OkStatus();
+  switch (want.dtype) {
+    case DType::kFloat32: return CompareAll<float>(c, got, want);
+    case DType::kFloat64: return CompareAll<double>(c, got, want);
+    case DType::kFloat16: return CompareAll<Half>(c, got, want);
+    case DType::kBFloat16: return CompareAll<BFloat16>(c, got, want);
+    case DType::kInt8: return CompareAll<int8_t>(c, got, want);
+    case DType::kInt16: return CompareAll<int16_t>(c, got, want);
+    case DType::kInt32: return CompareAll<int32_t>(c, got, want);
+    case DType::kInt64: return CompareAll<int64_t>(c, got, want);
+    case DType::kBool:
+    case DType::kUInt8: return CompareAll<uint8_t>(c, got, want);
+    case DType::kUInt16: return CompareAll<uint16_t>(c, got, want);
+    case DType::kUInt32: return CompareAll<uint32_t>(c, got, want);
+    case DType::kUInt64: return CompareAll<uint64_t>(c, got, want);
+    case DType::kComplex64: return CompareAll<std::complex<float>>(c, got, want);
+    case DType::kComplex128: return CompareAll<std::complex<double>>(c, got, want);
+    case DType::kString: return CompareAll<std::string>(c, got, want);
+    default: return absl::UnimplementedError(absl::StrCat("values of dtype ", DTypeName(want.dtype), " cannot be compared"));
+  }
+}
+
+}  // namespace floe::corpus
