@@ -81,7 +81,7 @@ To call the server yourself, start it in one terminal:
 and ask in another:
 
     build/release/floectl status --model mnist_conv
-    build/release/floectl predict mnist_beginner input=@digits.npy     # a float32 array [N,784], pixels / 255
+    build/release/floectl predict mnist_beginner input=@examples/mnist/data/digits.npy     # the first eight
 
 or from Python, with TensorFlow Serving's client (pip install tensorflow-cpu; pip install --no-deps tensorflow-serving-api):
 

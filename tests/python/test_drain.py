@@ -78,13 +78,16 @@ def test_no_call_fails_when_clients_watch_the_health(x, tmp_path):
 
 def test_second_sigterm_ends_it_now(x):
     floed = Floed("--config", CONFIG)
-    request = predict_request("mnist_conv", {"input": np.concatenate([x] * 5)})
+    request = predict_request("mnist_conv", {"input": x})
     with floed.client() as client:
-        calls = [client.prediction.Predict.future(request, timeout=120) for _ in range(8)]
+        states = client.watch("", timeout=120)
+        assert next(states).status == SERVING
+        calls = [client.prediction.Predict.future(request, timeout=120) for _ in range(12)]
         answered = threading.Event()
         calls[0].add_done_callback(lambda _: answered.set())
         assert answered.wait(120)
         floed.terminate()
+        assert next(states).status == NOT_SERVING  # it has heard the first
         floed.terminate()
         assert floed.wait(timeout=20) == 1
         for call in calls:
