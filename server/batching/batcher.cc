@@ -29,7 +29,9 @@ absl::Status Left() { return absl::CancelledError("the caller cancelled the requ
 
 bool IsStuck(const BatcherProgress& progress, TimePoint now) {
   if (progress.waiting_since == TimePoint::max()) return false;
-  const Duration limit = std::max<Duration>(std::chrono::seconds(10), 20 * progress.slowest);
+  const auto patience =
+      std::chrono::duration_cast<Duration>(20 * progress.largest * progress.slowest);
+  const Duration limit = std::max<Duration>(std::chrono::seconds(10), patience);
   return now - std::max(progress.waiting_since, progress.last_finished) > limit;
 }
 
@@ -37,7 +39,7 @@ Batcher::Batcher(std::unique_ptr<BatchRunner> runner, Options options)
     : runner_(std::move(runner)),
       options_(std::move(options)),
       queue_(options_.limits),
-      slot_started_(runner_->slots(), TimePoint::max()),
+      slots_(runner_->slots()),
       slowest_(options_.slowest) {
   for (int slot = runner_->slots() - 1; slot >= 0; --slot) idle_slots_.push_back(slot);
   for (int i = 0; i < options_.threads; ++i)
@@ -68,13 +70,14 @@ void Batcher::Submit(std::unique_ptr<InferRequest> request) {
 
 bool Batcher::TryRunInline(std::unique_ptr<Task>* task, TimePoint now) {
   int slot;
+  Task* const alone = task->get();
   {
     MutexLock lock(mutex_);
     // A queued request was here first, so it must not be overtaken.
     if (stopping_ || !queue_.empty() || idle_slots_.empty()) return false;
-    slot = TakeSlot(now);
+    slot = TakeSlot(now, absl::MakeConstSpan(&alone, 1));
   }
-  Task* const alone = task->release();
+  (void)task->release();
   RunBatch(slot, absl::MakeConstSpan(&alone, 1));
   MutexLock lock(mutex_);
   ReleaseSlot(slot);
@@ -122,18 +125,23 @@ void Batcher::CancelQueued(Task* task) {
   timer_.NotifyOne();
 }
 
-int Batcher::TakeSlot(TimePoint now) {
+int Batcher::TakeSlot(TimePoint now, absl::Span<Task* const> batch) {
   const int slot = idle_slots_.back();
   idle_slots_.pop_back();
-  slot_started_[slot] = now;
+  int64_t rows = 0;
+  for (const Task* task : batch) rows += task->rows;
+  slots_[slot] = {now, std::max(1.0, static_cast<double>(rows) /
+                                         static_cast<double>(options_.limits.max_rows))};
   return slot;
 }
 
 void Batcher::ReleaseSlot(int slot) {
   const TimePoint now = options_.clock->Now();
-  slowest_ = std::max(slowest_, now - slot_started_[slot]);
+  const auto took =
+      std::chrono::duration_cast<Duration>((now - slots_[slot].started) / slots_[slot].batches);
+  slowest_ = std::max(slowest_, took);
   last_finished_ = now;
-  slot_started_[slot] = TimePoint::max();
+  slots_[slot] = SlotUse();
   idle_slots_.push_back(slot);
   if (!queue_.empty() && waiting_workers_ > 0) work_.NotifyOne();
   if (stopping_) idle_.NotifyAll();
@@ -151,7 +159,7 @@ int Batcher::TakeBatch(std::vector<Task*>* batch) {
   const TimePoint now = options_.clock->Now();
   CollectExpired(now);
   queue_.TakeBatch(now, batch);
-  return batch->empty() ? -1 : TakeSlot(now);
+  return batch->empty() ? -1 : TakeSlot(now, *batch);
 }
 
 int Batcher::WaitForBatch(std::vector<Task*>* batch) {
@@ -266,7 +274,7 @@ void Batcher::Stop() {
   threads_.clear();
   {
     MutexLock lock(mutex_);
-    while (idle_slots_.size() < slot_started_.size())
+    while (idle_slots_.size() < slots_.size())
       idle_.Wait(mutex_);  // callers' threads still running one
     timer_stop_ = true;
   }
@@ -280,9 +288,10 @@ BatcherProgress Batcher::Progress() const {
   BatcherProgress progress;
   progress.queued = queue_.size();
   if (!queue_.empty()) progress.waiting_since = queue_.oldest()->enqueued;
-  for (const TimePoint started : slot_started_) {
-    progress.running += started != TimePoint::max();
-    progress.waiting_since = std::min(progress.waiting_since, started);
+  for (const SlotUse& slot : slots_) {
+    progress.running += slot.started != TimePoint::max();
+    progress.waiting_since = std::min(progress.waiting_since, slot.started);
+    progress.largest = std::max(progress.largest, slot.batches);
   }
   progress.last_finished = last_finished_;
   progress.slowest = slowest_;

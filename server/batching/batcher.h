@@ -20,9 +20,11 @@ struct BatcherProgress {
   TimePoint waiting_since =
       TimePoint::max();  // start of the oldest unfinished work, queued or running
   TimePoint last_finished = TimePoint::min();
-  Duration slowest = Duration::zero();  // of all runs so far
+  Duration slowest = Duration::zero();  // of all runs so far, per as many rows as a batch may have
+  double largest = 1;                   // running: the most rows, in batches
 };
-// No run finished for max(10 s, 20 x the slowest run) although work was there all that time.
+// No run finished for max(10 s, 20 x the slowest run) although work was there all that time. A run
+// of more rows than a batch may take as many times longer.
 bool IsStuck(const BatcherProgress& progress, TimePoint now);
 
 // An idle worker takes what is queued at once, unless the limits name a timeout. When the queue is
@@ -75,7 +77,7 @@ class Batcher {
   int WaitForBatch(std::vector<Task*>* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int TakeBatch(std::vector<Task*>* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CollectExpired(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int TakeSlot(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int TakeSlot(TimePoint now, absl::Span<Task* const> batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseSlot(int slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunBatch(int slot, absl::Span<Task* const> batch);
   void DeliverRows(int slot, Task* task, int64_t first_row);
@@ -91,7 +93,11 @@ class Batcher {
       ABSL_GUARDED_BY(mutex_);  // left the queue unrun; the timer answers them
   std::vector<Task*> expired_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> idle_slots_ ABSL_GUARDED_BY(mutex_);  // last used on top: its memory is warm
-  std::vector<TimePoint> slot_started_ ABSL_GUARDED_BY(mutex_);  // max(): idle
+  struct SlotUse {
+    TimePoint started = TimePoint::max();  // max(): idle
+    double batches = 1;                    // rows / max_rows, at least 1
+  };
+  std::vector<SlotUse> slots_ ABSL_GUARDED_BY(mutex_);
   int waiting_workers_ ABSL_GUARDED_BY(mutex_) = 0;
   TimePoint timer_sleeps_until_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();  // min(): it is awake
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -275,6 +275,27 @@ TEST(Batcher, ProgressShowsWorkThatDoesNotMove) {
   s.Drain();
 }
 
+TEST(Batcher, ALargeRequestMayTakeAsManyTimesLonger) {
+  Stepped s({.max_rows = 2});
+  bool stuck_at_60 = true, stuck_at_601 = false;
+  s.runner->on_run = [&](absl::Span<Task* const> batch) {
+    if (batch[0]->rows <= 2) return s.clock.Advance(seconds(3));
+    s.clock.Advance(seconds(60));
+    stuck_at_60 = IsStuck(s.batcher->Progress(), s.clock.Now());
+    s.clock.Advance(seconds(541));
+    stuck_at_601 = IsStuck(s.batcher->Progress(), s.clock.Now());
+  };
+  Call small({1, 2}), large(std::vector<int64_t>(20, 1));
+  s.batcher->Submit(small.Request());
+  s.Drain();
+  s.batcher->Submit(large.Request());
+  s.Drain();
+  EXPECT_FALSE(stuck_at_60);
+  EXPECT_TRUE(stuck_at_601) << "20 x 3 s x 10 batches";
+  EXPECT_EQ(s.batcher->Progress().slowest, Duration(std::chrono::milliseconds(60100)))
+      << "of as many rows as a batch has";
+}
+
 // Random schedules of arrivals, departures, deadlines and runs: every request is answered exactly
 // once and with its own rows, batches keep their bounds and never mix buckets, and within a bucket
 // runs start in order of arrival.

@@ -1,6 +1,6 @@
 #include "server/batching/plan_runner.h"
 
-#include <cstring>
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -37,6 +37,37 @@ bool HasRows(const Plan& plan, int i) {
 
 const TensorView& InputOf(const Task& task, int i) {
   return task.request->inputs[(*task.input_of)[i]];
+}
+
+// Lets input i be read from where it lies, or copies it where the kernels could not read it.
+void Feed(const TensorView& view, int i, ExecContext& context) {
+  if (IsAligned(view)) {
+    context.BindInput(i, view.data);
+  } else {
+    CopyElements(view, context.Input(i).data);
+  }
+}
+
+// Pieces are put together by bytes, so every output needs rows of a size.
+bool CanRunInPieces(const Plan& plan) {
+  return plan.has_rows() && plan.batchable() &&
+         std::all_of(plan.output_types().begin(), plan.output_types().end(),
+                     [](const TensorType& type) { return DTypeSize(type.dtype) != 0; });
+}
+
+absl::Status CheckRows(const Task& task, size_t i, const TensorView& output, int64_t rows) {
+  if (output.shape.rank() > 0 && output.shape.dim(0) == rows) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "output '", task.form->signature().outputs[i].key, "' has shape ", output.shape.ToString(),
+      " after a run of ", rows, " rows; its first dim must be the rows"));
+}
+
+absl::Status StillWanted(const InferRequest& request) {
+  if (request.cancel != nullptr && request.cancel->cancelled())
+    return absl::CancelledError("the caller cancelled the request");
+  if (request.deadline != TimePoint::max() && request.deadline <= Clock::Steady().Now())
+    return absl::DeadlineExceededError("the deadline passed while the request was computed");
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -90,49 +121,79 @@ absl::Status PlanRunner::Admit(Task* task) {
   return absl::OkStatus();
 }
 
-absl::Status PlanRunner::Run(int slot, absl::Span<Task* const> batch) {
+absl::Status PlanRunner::Run(int index, absl::Span<Task* const> batch) {
+  Slot& slot = slots_[index];
+  slot.gathered.clear();
   const Task& first = *batch[0];
-  ExecContext& context = *slots_[slot].context;
+  if (batch.size() == 1 && first.rows > max_batch_rows_ && CanRunInPieces(*first.plan))
+    return RunInPieces(&slot, first);
+  return RunOnce(&slot, batch);
+}
+
+absl::Status PlanRunner::RunOnce(Slot* slot, absl::Span<Task* const> batch) {
+  const Task& first = *batch[0];
+  ExecContext& context = *slot->context;
   int64_t rows = 0;
   for (const Task* task : batch) rows += task->rows;
   FLOE_RETURN_IF_ERROR(context.Prepare(first.plan, rows));
   const int inputs = static_cast<int>(first.input_of->size());
   for (int i = 0; i < inputs; ++i) {
-    const bool whole = batch.size() == 1 || !HasRows(*first.plan, i);
-    if (whole && IsAligned(InputOf(first, i))) {
-      context.BindInput(i, InputOf(first, i).data);
-      continue;
-    }
-    const TensorView& target = context.Input(i);
-    if (whole) {
-      CopyElements(InputOf(first, i), target.data);
+    if (batch.size() == 1 || !HasRows(*first.plan, i)) {
+      Feed(InputOf(first, i), i, context);
       continue;
     }
     int64_t row = 0;
     for (const Task* task : batch) {
-      CopyElements(InputOf(*task, i), Rows(target, row, task->rows).data);
+      CopyElements(InputOf(*task, i), Rows(context.Input(i), row, task->rows).data);
       row += task->rows;
     }
   }
   FLOE_RETURN_IF_ERROR(context.Run());
 
-  slots_[slot].sliced = batch.size() > 1;
+  slot->sliced = batch.size() > 1;
   if (batch.size() == 1) return absl::OkStatus();
   // The proof that rows may be shared is checked against what came out before anyone gets another's
   // rows.
-  for (size_t i = 0; i < first.form->signature().outputs.size(); ++i) {
-    const TensorView& output = context.Output(static_cast<int>(i));
-    if (output.shape.rank() == 0 || output.shape.dim(0) != rows)
-      return absl::InternalError(absl::StrCat("output '", first.form->signature().outputs[i].key,
-                                              "' has shape ", output.shape.ToString(),
-                                              " after a batch of ", rows,
-                                              " rows; its first dim must be the rows"));
+  for (size_t i = 0; i < first.form->signature().outputs.size(); ++i)
+    FLOE_RETURN_IF_ERROR(CheckRows(first, i, context.Output(static_cast<int>(i)), rows));
+  return absl::OkStatus();
+}
+
+absl::Status PlanRunner::RunInPieces(Slot* slot, const Task& task) {
+  ExecContext& context = *slot->context;
+  slot->sliced = false;
+  for (int64_t row = 0; row < task.rows; row += max_batch_rows_) {
+    FLOE_RETURN_IF_ERROR(StillWanted(*task.request));
+    const int64_t rows = std::min(max_batch_rows_, task.rows - row);
+    FLOE_RETURN_IF_ERROR(context.Prepare(task.plan, rows));
+    for (int i = 0; i < static_cast<int>(task.input_of->size()); ++i) {
+      const TensorView& whole = InputOf(task, i);
+      Feed(HasRows(*task.plan, i) ? Rows(whole, row, rows) : whole, i, context);
+    }
+    FLOE_RETURN_IF_ERROR(context.Run());
+    for (size_t i = 0; i < task.form->signature().outputs.size(); ++i) {
+      const TensorView& piece = context.Output(static_cast<int>(i));
+      FLOE_RETURN_IF_ERROR(CheckRows(task, i, piece, rows));
+      Shape shape = piece.shape;
+      shape.set_dim(0, task.rows);
+      if (row == 0) {
+        FLOE_RETURN_IF_ERROR(CheckedElements(shape.dims(), DTypeSize(piece.dtype)).status());
+        slot->gathered.push_back(Tensor::Allocate(piece.dtype, shape));
+      }
+      if (slot->gathered[i].shape() != shape)
+        return absl::InternalError(absl::StrCat(
+            "output '", task.form->signature().outputs[i].key, "' has ", piece.shape.ToString(),
+            " in one piece of the request and other inner dims in another"));
+      CopyElements(piece, Rows(slot->gathered[i].view(), row, rows).data);
+    }
   }
   return absl::OkStatus();
 }
 
 void PlanRunner::Outputs(int slot, const Task& task, int64_t first_row, OutputViews* views) {
   const ExecContext& context = *slots_[slot].context;
+  for (const Tensor& output : slots_[slot].gathered) views->push_back(output.view());
+  if (!views->empty()) return;
   for (size_t i = 0; i < task.form->signature().outputs.size(); ++i) {
     const TensorView& whole = context.Output(static_cast<int>(i));
     views->push_back(slots_[slot].sliced ? Rows(whole, first_row, task.rows) : whole);

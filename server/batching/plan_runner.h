@@ -14,10 +14,12 @@ struct RunCost {
   double fixed_us = 0, per_row_us = 0;
 };
 
-// Threading: as BatchRunner. Slots and costs are set up before the first request.
+// A request with more rows than one run may have is computed in pieces of that size, so that memory
+// stays bounded and a caller who left or is too late is noticed in between. Threading: as
+// BatchRunner. Slots and costs are set up before the first request.
 class PlanRunner : public BatchRunner {
  public:
-  // `max_batch_rows`: more rows than that never share a run. The model lives as long as its tasks'
+  // `max_batch_rows`: of one run. The model lives as long as its tasks'
   // requests hold it.
   PlanRunner(int slots, int intra_op_threads, int64_t max_batch_rows);
 
@@ -34,8 +36,12 @@ class PlanRunner : public BatchRunner {
  private:
   struct Slot {
     std::unique_ptr<ExecContext> context;
-    bool sliced = false;  // the last run's outputs are shared by several tasks
+    bool sliced = false;           // the last run's outputs are shared by several tasks
+    std::vector<Tensor> gathered;  // the outputs of a run in pieces; empty otherwise
   };
+
+  absl::Status RunOnce(Slot* slot, absl::Span<Task* const> batch);
+  absl::Status RunInPieces(Slot* slot, const Task& task);
 
   const int intra_op_threads_;
   const int64_t max_batch_rows_;

@@ -74,6 +74,41 @@ TEST(PlanRunner, LargeAndEmptyRequestsRunAlone) {
   EXPECT_EQ(empty.shape, Shape({0, 2}));
 }
 
+TEST(PlanRunner, ALargeRequestIsComputedInPieces) {
+  Served s(kScaleGraph, 4);
+  std::vector<float> x(2 * 11), expected;
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  for (const float value : x) expected.push_back(3 * value);
+  FloatCall call({{Shape({11, 2}), x}, {Shape(), {3}}});
+  s.batcher->Submit(call.Request(s.model));
+  EXPECT_EQ(s.Drain(), 1);
+  ASSERT_TRUE(call.status.ok()) << call.status;
+  EXPECT_EQ(call.shape, Shape({11, 2}));
+  EXPECT_EQ(call.result, expected);
+  // Memory for one piece, not for the request: x and y of 4 rows, each padded to a cache line, and
+  // the scale.
+  EXPECT_LE(s.runner->context(0).arena_bytes(), 4u * 64 * 2 + 2 * 64);
+
+  FloatCall after({{Shape({1, 2}), {1, 2}}, {Shape(), {3}}});
+  s.batcher->Submit(after.Request(s.model));
+  s.Drain();
+  EXPECT_THAT(after.result, ElementsAre(3, 6));
+}
+
+TEST(PlanRunner, ACallerWhoLeavesStopsItsOwnLargeRequest) {
+  Served s(kTwiceGraph, 2);
+  FloatCall call({{Shape({9, 2}), std::vector<float>(18, 1)}});
+  auto request = call.Request(s.model);
+  request->cancel = std::make_shared<CancelToken>();
+  const auto cancel = request->cancel;
+  Task task;
+  task.request = std::move(request);
+  ASSERT_TRUE(s.runner->Admit(&task).ok());
+  cancel->Cancel();
+  Task* const batch = &task;
+  EXPECT_EQ(s.runner->Run(0, absl::MakeConstSpan(&batch, 1)).code(), absl::StatusCode::kCancelled);
+}
+
 TEST(PlanRunner, WrongShapesAreTheCallersError) {
   Served s(kTwiceGraph);
   FloatCall call({{Shape({1, 3}), {1, 2, 3}}});
