@@ -64,6 +64,16 @@ def test_learning_phase_is_false_unless_fed(client, x):
     assert fed.outputs["softmax"] == unfed.outputs["softmax"]
 
 
+def test_learning_phase_true_turns_dropout_on(client, x):
+    calm = client.softmax("mnist_conv", x[:500])
+    request = {"input": x[:500], "keras_learning_phase": np.bool_(True)}
+    out = client.predict("mnist_conv", request).outputs["softmax"]
+    learning = np.array(out.float_val, np.float32).reshape(500, 10)
+    np.testing.assert_allclose(learning.sum(1), 1, rtol=1e-5)
+    assert (learning != calm).any(axis=1).mean() > 0.9
+    assert (learning.argmax(1) == calm.argmax(1)).mean() > 0.9
+
+
 # ---- requests
 
 def typed(array):
