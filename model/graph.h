@@ -62,6 +62,10 @@ class Graph {
   std::vector<Node> nodes_;
 };
 
+// Restores topological order after nodes were replaced in place; keeps the relative order otherwise. False on a cycle, which
+// leaves the graph as it was. `moved`, when given, receives each old node's new number.
+bool SortTopologically(Graph* graph, std::vector<int>* moved = nullptr);
+
 // Multi-line listing for tests and tools: index, name, op, inputs.
 std::string DebugString(const Graph& graph);
 

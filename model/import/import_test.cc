@@ -5,6 +5,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include "model/op_def.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace floe {
@@ -173,12 +174,54 @@ TEST(Import, EveryTruncationAndByteFlipIsAnErrorOrAGraph) {
   EXPECT_THAT(ErrorOf(whole.substr(0, whole.size() - 3)), HasSubstr("malformed or cut off"));
 }
 
-TEST(Import, AVersionOneLoopIsRefusedByName) {
+// while (i < 3) { i = i + 1; x = x * c }, as TensorFlow 1 writes it.
+constexpr char kLoop[] = R"(
+  node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: -1 } } } } }
+  node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 0 } } } }
+  node { name: "c" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 2 } } } }
+  node { name: "i/Enter" op: "Enter" input: "zero" attr { key: "frame_name" value { s: "loop" } } }
+  node { name: "x/Enter" op: "Enter" input: "x" attr { key: "frame_name" value { s: "loop" } } }
+  node { name: "c/Enter" op: "Enter" input: "c" attr { key: "frame_name" value { s: "loop" } } attr { key: "is_constant" value { b: true } } }
+  node { name: "i/Merge" op: "Merge" input: "i/Enter" input: "i/Next" attr { key: "N" value { i: 2 } } }
+  node { name: "x/Merge" op: "Merge" input: "x/Enter" input: "x/Next" attr { key: "N" value { i: 2 } } }
+  node { name: "three" op: "Const" input: "^i/Merge" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 3 } } } }
+  node { name: "less" op: "Less" input: "i/Merge" input: "three" attr { key: "T" value { type: DT_INT32 } } }
+  node { name: "cond" op: "LoopCond" input: "less" }
+  node { name: "i/Switch" op: "Switch" input: "i/Merge" input: "cond" }
+  node { name: "x/Switch" op: "Switch" input: "x/Merge" input: "cond" }
+  node { name: "one" op: "Const" input: "^i/Switch" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 1 } } } }
+  node { name: "add" op: "AddV2" input: "i/Switch:1" input: "one" attr { key: "T" value { type: DT_INT32 } } }
+  node { name: "mul" op: "Mul" input: "x/Switch:1" input: "c/Enter" attr { key: "T" value { type: DT_FLOAT } } }
+  node { name: "i/Next" op: "NextIteration" input: "add" }
+  node { name: "x/Next" op: "NextIteration" input: "mul" }
+  node { name: "x/Exit" op: "Exit" input: "x/Switch" }
+  node { name: "y" op: "Identity" input: "x/Exit" })";
+
+TEST(Import, AVersionOneLoopBecomesAWhile) {
+  const auto model = ImportBytes(kLoop, {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  int loops = 0;
+  for (const Node& node : model->graph.nodes()) {
+    EXPECT_THAT(node.op->name, testing::AnyOf("Input", "Const", "Identity", "While"));
+    if (node.op->name != "While") continue;
+    ++loops;
+    EXPECT_EQ(node.inputs.size(), 3u);
+    EXPECT_EQ(node.subgraphs.size(), 2u);
+  }
+  EXPECT_EQ(loops, 1);
+  EXPECT_THAT(Keys(model->signatures[0].outputs), ElementsAre("y"));
+}
+
+TEST(Import, LoopsWithoutAFormAreRefusedByName) {
+  std::string text = kLoop;
+  const std::string from = "input: \"x/Switch:1\" input: \"c/Enter\"";
+  text.replace(text.find(from), from.size(), "input: \"x/Switch:1\" input: \"x\"");
+  EXPECT_THAT(ErrorOf(text), AllOf(HasSubstr("'x'"), HasSubstr("frame 'loop'"), HasSubstr("without an Enter")));
   EXPECT_THAT(ErrorOf(R"(
     node { name: "enter" op: "Enter" input: "x" }
     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
     node { name: "merge" op: "Merge" input: "enter" input: "next" }
-    node { name: "next" op: "NextIteration" input: "merge" })"), AllOf(HasSubstr("while loop"), HasSubstr("merge")));
+    node { name: "next" op: "NextIteration" input: "merge" })"), AllOf(HasSubstr("while frame"), HasSubstr("LoopCond")));
 }
 
 TEST(Import, MissingFilesAreNotFound) {

@@ -37,6 +37,12 @@ const OpRegistrar kSwitch({.name = "Switch", .min_inputs = 2, .max_inputs = 2, .
                            .infer = InferSwitch, .tensorflow = {"Switch", "RefSwitch"}});
 const OpRegistrar kMerge({.name = "Merge", .min_inputs = 1, .max_inputs = -1, .outputs = 2,
                           .infer = InferMerge, .tensorflow = {"Merge", "RefMerge"}});
+// Loops of control-flow form 1; import turns them into While.
+const OpRegistrar kEnter({.name = "Enter", .min_inputs = 1, .max_inputs = 1, .infer = InferUnsupported, .tensorflow = {"Enter", "RefEnter"}});
+const OpRegistrar kExit({.name = "Exit", .min_inputs = 1, .max_inputs = 1, .infer = InferUnsupported, .tensorflow = {"Exit", "RefExit"}});
+const OpRegistrar kNextIteration({.name = "NextIteration", .min_inputs = 1, .max_inputs = 1, .infer = InferUnsupported,
+                                  .tensorflow = {"NextIteration", "RefNextIteration"}});
+const OpRegistrar kLoopCond({.name = "LoopCond", .min_inputs = 1, .max_inputs = 1, .infer = InferUnsupported, .tensorflow = {"LoopCond"}});
 // If(predicate, captured...): subgraphs {then, else} take the captured values; the analysis infers them.
 const OpRegistrar kIf({.name = "If", .min_inputs = 1, .max_inputs = -1, .outputs = -1, .infer = InferUnsupported});
 // Case(index, captured...): as If, with a subgraph for each index; one past the end takes the last.

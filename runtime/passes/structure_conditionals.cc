@@ -1,9 +1,7 @@
 // v1 `cond`: every value lives under a set of (predicate, side) conditions, which Switch adds and Merge removes. Merges
 // of one predicate under the same outer conditions become one If; inner ones first.
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <queue>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -19,44 +17,6 @@ using Conditions = std::map<ValueRef, bool>;  // predicate -> side
 
 absl::Status CannotStructure(const Node& node, const std::string& why) {
   return absl::UnimplementedError(absl::StrCat("node '", node.name, "' (", node.op->name, "): this conditional cannot be structured: ", why));
-}
-
-// Restores topological order after nodes were replaced in place; keeps relative order otherwise. False on a cycle.
-bool SortTopologically(Graph* graph) {
-  const int n = graph->size();
-  std::vector<int> missing(n, 0), position(n, -1), order;
-  std::vector<std::vector<int>> users(n);
-  for (int i = 0; i < n; ++i) {
-    const Node& node = graph->node(i);
-    for (const ValueRef& in : node.inputs) users[in.node].push_back(i);
-    for (int control : node.control_inputs) users[control].push_back(i);
-    missing[i] = static_cast<int>(node.inputs.size() + node.control_inputs.size());
-  }
-  std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
-  for (int i = 0; i < n; ++i) {
-    if (missing[i] == 0) ready.push(i);
-  }
-  while (!ready.empty()) {
-    const int i = ready.top();
-    ready.pop();
-    position[i] = static_cast<int>(order.size());
-    order.push_back(i);
-    for (int user : users[i]) {
-      if (--missing[user] == 0) ready.push(user);
-    }
-  }
-  if (static_cast<int>(order.size()) != n) return false;
-  Graph sorted;
-  for (int i : order) {
-    Node node = std::move(graph->mutable_node(i));
-    for (ValueRef& in : node.inputs) in.node = position[in.node];
-    for (int& control : node.control_inputs) control = position[control];
-    sorted.Add(std::move(node));
-  }
-  for (int input : graph->inputs) sorted.inputs.push_back(position[input]);
-  for (const ValueRef& out : graph->outputs) sorted.outputs.push_back({position[out.node], out.output});
-  *graph = std::move(sorted);
-  return true;
 }
 
 class Structurer {

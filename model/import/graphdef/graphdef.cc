@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "model/import/import.h"
 #include "model/import/graphdef/functions.h"
+#include "model/import/graphdef/structure_loops.h"
 #include "model/import/tensor_proto.h"
 #include "model/op_def.h"
 #include "tensorflow/core/framework/graph.pb.h"
@@ -137,13 +138,16 @@ class Importer {
     for (int i : order) {
       if (i < nodes_.size()) FLOE_RETURN_IF_ERROR(Translate(i));
     }
+    CloseLoops();
     FLOE_RETURN_IF_ERROR(CheckOutputNumbers());
+    FLOE_RETURN_IF_ERROR(StructureLoops(&graph_, &values_));
     return std::move(graph_);
   }
 
   // What a function returns, after Run: a value in the form its nodes' inputs have.
   absl::StatusOr<ValueRef> Returned(const std::string& name) const {
     FLOE_ASSIGN_OR_RETURN(const Edge edge, ParseFunctionInput(name));
+    if (values_[edge.node] < 0) return absl::InvalidArgumentError(absl::StrCat("returns '", name, "' from inside a while frame"));
     return ValueRef{values_[edge.node], edge.output};
   }
 
@@ -202,14 +206,36 @@ class Importer {
     return absl::OkStatus();
   }
 
+  // The one edge that may lead backwards: a loop variable's next value.
+  bool IsBackEdge(int i, const Edge& edge) const {
+    if (i >= nodes_.size() || edge.node >= nodes_.size() || edge.output == Edge::kControl) return false;
+    const std::string &op = nodes_.Get(i).op(), &from = nodes_.Get(edge.node).op();
+    return (op == "Merge" || op == "RefMerge") && (from == "NextIteration" || from == "RefNextIteration");
+  }
+
+  // Merges were made before the values their loops send back.
+  void CloseLoops() {
+    for (int i = 0; i < nodes_.size(); ++i) {
+      size_t input = 0;
+      for (const Edge& edge : edges_[i]) {
+        if (edge.output == Edge::kControl) continue;
+        if (IsBackEdge(i, edge)) graph_.mutable_node(values_[i]).inputs[input].node = values_[edge.node];
+        ++input;
+      }
+    }
+  }
+
   // Kahn's algorithm, the earliest node of the file first, so that equal files give equal graphs.
   absl::StatusOr<std::vector<int>> TopologicalOrder() const {
     const int n = static_cast<int>(edges_.size());
     std::vector<int> missing(n, 0);
     std::vector<std::vector<int>> users(n);
     for (int i = 0; i < n; ++i) {
-      missing[i] = static_cast<int>(edges_[i].size());
-      for (const Edge& edge : edges_[i]) users[edge.node].push_back(i);
+      for (const Edge& edge : edges_[i]) {
+        if (IsBackEdge(i, edge)) continue;
+        ++missing[i];
+        users[edge.node].push_back(i);
+      }
     }
     std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
     for (int i = 0; i < n; ++i) {
@@ -235,16 +261,12 @@ class Importer {
     std::set<int> seen;
     while (seen.insert(i).second) {
       path.push_back(i);
-      i = std::find_if(edges_[i].begin(), edges_[i].end(), [&](const Edge& e) { return missing[e.node] > 0; })->node;
+      i = std::find_if(edges_[i].begin(), edges_[i].end(), [&](const Edge& e) { return missing[e.node] > 0 && !IsBackEdge(i, e); })->node;
     }
     path.erase(path.begin(), std::find(path.begin(), path.end(), i));
     std::string names = absl::StrCat("'", nodes_.Get(i).name(), "'");
-    const bool loop = std::any_of(path.begin(), path.end(), [&](int k) { return nodes_.Get(k).op() == "NextIteration"; });
     constexpr size_t kShown = 8;
     for (size_t k = 1; k < std::min(path.size(), kShown); ++k) absl::StrAppend(&names, " <- '", nodes_.Get(path[k]).name(), "'");
-    if (loop) {
-      return absl::UnimplementedError(absl::StrCat("a while loop in control-flow form 1 runs through ", names, "; such loops are not supported"));
-    }
     return absl::InvalidArgumentError(absl::StrCat("the graph has a cycle through ", names));
   }
 
@@ -269,7 +291,7 @@ class Importer {
       if (edge.output == Edge::kControl) {
         node.control_inputs.push_back(values_[edge.node]);
       } else {
-        node.inputs.push_back({values_[edge.node], edge.output});
+        node.inputs.push_back({IsBackEdge(i, edge) ? -1 : values_[edge.node], edge.output});
       }
     }
     absl::Status built;

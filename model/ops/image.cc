@@ -1,0 +1,74 @@
+// Ops on images: resizing, cropping and colours.
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace {
+
+// [batch, rows, cols, channels] to the size that input 1 gives.
+absl::StatusOr<Types> Resized(const InferContext& c, DType dtype) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
+  SymShape out = c.shape(0).rank_known() ? c.shape(0) : ops::UnknownDims(4);
+  std::vector<Dim> size;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &size));
+  if (known && size.size() != 2) return Bad(absl::StrCat("size has ", size.size(), " elements, expected 2"));
+  for (int i = 0; i < 2; ++i) {
+    if (known && size[i].concrete() && size[i].size() <= 0) return Bad(absl::StrCat("size ", size[i].size(), " is not positive"));
+    out.set_dim(i + 1, known ? size[i] : Dim::Unknown());
+  }
+  return ops::One(dtype, std::move(out));
+}
+absl::StatusOr<Types> InferResize(const InferContext& c) { return Resized(c, DType::kFloat32); }
+absl::StatusOr<Types> InferNearest(const InferContext& c) { return Resized(c, c.dtype(0)); }
+
+RowMark ResizeRows(const RowContext& c) { return ops::MarkOfData(c, 0, true); }
+
+OpDef Resize(const std::string& name, absl::StatusOr<Types> (*infer)(const InferContext&)) {
+  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = infer, .rows = ResizeRows, .shape_inputs = 2, .tensorflow = {name}};
+}
+const OpRegistrar kResize[] = {
+    OpRegistrar(Resize("ResizeBilinear", InferResize)), OpRegistrar(Resize("ResizeBicubic", InferResize)),
+    OpRegistrar(Resize("ResizeArea", InferResize)), OpRegistrar(Resize("ResizeNearestNeighbor", InferNearest)),
+};
+
+// Inputs: image, boxes [n, 4], the image of each box, size.
+absl::StatusOr<Types> InferCrop(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 2));
+  SymShape out = ops::UnknownDims(4);
+  if (c.shape(1).rank_known()) out.set_dim(0, c.shape(1).dim(0));
+  if (c.shape(0).rank_known()) out.set_dim(3, c.shape(0).dim(3));
+  std::vector<Dim> size;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(3, &size));
+  if (known && size.size() != 2) return Bad(absl::StrCat("crop_size has ", size.size(), " elements, expected 2"));
+  for (int i = 0; known && i < 2; ++i) out.set_dim(i + 1, size[i]);
+  return ops::One(DType::kFloat32, std::move(out));
+}
+RowMark MixedRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
+const OpRegistrar kCrop({.name = "CropAndResize", .min_inputs = 4, .max_inputs = 4, .infer = InferCrop, .rows = MixedRows,
+                         .shape_inputs = 8, .tensorflow = {"CropAndResize"}});
+
+// Images [..., rows, cols, channels], changed alike by a scalar.
+absl::StatusOr<Types> InferAdjust(const InferContext& c) {
+  if (c.shape(0).rank_known() && c.shape(0).rank() < 3) return Bad(absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected images"));
+  return InferSame(c);
+}
+RowMark AdjustRows(const RowContext& c) {
+  const SymShape& in = c.inputs[0].type.shape;
+  if (!c.OthersConstant(1)) return RowMark::kMixed;
+  return ops::MarkOfData(c, 0, in.rank_known() && in.rank() >= 4);
+}
+OpDef Adjust(const std::string& name) {
+  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = InferAdjust, .rows = AdjustRows, .tensorflow = {name}};
+}
+const OpRegistrar kAdjust[] = {OpRegistrar(Adjust("AdjustContrastv2")), OpRegistrar(Adjust("AdjustHue")), OpRegistrar(Adjust("AdjustSaturation"))};
+
+absl::StatusOr<Types> InferLrn(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
+  return InferSame(c);
+}
+const OpRegistrar kLrn({.name = "LRN", .min_inputs = 1, .max_inputs = 1, .infer = InferLrn, .rows = RowsOfInput0, .tensorflow = {"LRN"}});
+
+}  // namespace
+}  // namespace floe

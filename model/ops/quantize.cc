@@ -1,0 +1,93 @@
+// Simulated quantisation, losses, and recurrent cells as single ops.
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace {
+
+// The range is constant; one that is computed from the whole input mixes rows.
+RowMark FakeQuantRows(const RowContext& c) {
+  if (!c.OthersConstant(1)) return RowMark::kMixed;
+  return ops::MarkOfData(c, 0, true);
+}
+RowMark QuantizeRows(const RowContext& c) {
+  if (c.node.attrs.Bool("range_given")) return FakeQuantRows(c);
+  const RowMark mark = c.OthersConstant(1) ? c.marks[0] : RowMark::kMixed;
+  return mark == RowMark::kRows ? RowMark::kMixed : ops::Checked(mark, c);
+}
+OpDef Quantize(const std::string& name, int inputs, RowRule rows) {
+  return {.name = name, .min_inputs = inputs, .max_inputs = inputs, .infer = InferSame, .rows = rows, .tensorflow = {name}};
+}
+const OpRegistrar kQuantize[] = {
+    OpRegistrar(Quantize("FakeQuantWithMinMaxArgs", 1, FakeQuantRows)),
+    OpRegistrar(Quantize("FakeQuantWithMinMaxVars", 3, FakeQuantRows)),
+    OpRegistrar(Quantize("FakeQuantWithMinMaxVarsPerChannel", 3, FakeQuantRows)),
+    OpRegistrar(Quantize("QuantizeAndDequantizeV2", 3, QuantizeRows)),
+    OpRegistrar(Quantize("QuantizeAndDequantizeV3", 4, QuantizeRows)),
+};
+
+// Logits [batch, classes]; labels of the same shape, or a class each. Outputs: loss [batch], gradient [batch, classes].
+absl::StatusOr<Types> InferCrossEntropy(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
+  SymShape logits = c.shape(0).rank_known() ? c.shape(0) : ops::UnknownDims(2);
+  const bool sparse = c.node.op->name[0] == 'S' && c.node.op->name[1] == 'p';
+  if (!sparse) {
+    FLOE_ASSIGN_OR_RETURN(logits, BroadcastShapes(logits, c.shape(1)));
+    if (!logits.rank_known()) logits = ops::UnknownDims(2);
+  }
+  return Types{{c.dtype(0), {logits.dim(0)}}, {c.dtype(0), logits}};
+}
+RowMark CrossEntropyRows(const RowContext& c) {
+  const RowMark mark = RowsElementwise(RowContext{c.node, c.marks, c.inputs, c.outputs.subspan(1)});
+  const SymShape &a = c.inputs[0].type.shape, &b = c.inputs[1].type.shape;
+  if (mark != RowMark::kRows) {
+    const bool both = c.marks[0] == RowMark::kRows && c.marks[1] == RowMark::kRows;
+    if (!both || !a.rank_known() || !b.rank_known() || b.rank() != 1 || a.dim(0) != b.dim(0)) return mark;
+  }
+  return ops::Checked(RowMark::kRows, c);
+}
+OpDef CrossEntropy(const std::string& name) {
+  return {.name = name, .min_inputs = 2, .max_inputs = 2, .outputs = 2, .infer = InferCrossEntropy, .rows = CrossEntropyRows, .tensorflow = {name}};
+}
+const OpRegistrar kLosses[] = {
+    OpRegistrar(CrossEntropy("SoftmaxCrossEntropyWithLogits")),
+    OpRegistrar(CrossEntropy("SparseSoftmaxCrossEntropyWithLogits")),
+};
+
+// Inputs x [batch, in], state [batch, cell], then weights: every output is [batch, cell].
+RowMark CellRows(const RowContext& c, size_t states) {
+  bool rows = false;
+  for (size_t i = 0; i < c.marks.size(); ++i) {
+    if (c.marks[i] == RowMark::kUnknown || c.marks[i] == RowMark::kMixed) return c.marks[i];
+    if (c.marks[i] != RowMark::kRows) continue;
+    if (i >= states) return RowMark::kMixed;
+    rows = true;
+  }
+  if (!rows) return ops::Checked(RowMark::kConstant, c);
+  // A constant state of one row per request would have to know their number.
+  for (size_t i = 0; i < states; ++i) {
+    if (c.marks[i] != RowMark::kRows) return RowMark::kMixed;
+  }
+  return ops::Checked(RowMark::kRows, c);
+}
+RowMark GruRows(const RowContext& c) { return CellRows(c, 2); }
+RowMark LstmRows(const RowContext& c) { return CellRows(c, 3); }
+
+absl::StatusOr<Types> InferCell(const InferContext& c, int outputs) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 2));
+  SymShape state = c.shape(1).rank_known() ? c.shape(1) : ops::UnknownDims(2);
+  if (!state.dim(0).known() && c.shape(0).rank_known()) state.set_dim(0, c.shape(0).dim(0));
+  return Types(outputs, TensorType{c.dtype(0), state});
+}
+absl::StatusOr<Types> InferGru(const InferContext& c) { return InferCell(c, 4); }
+absl::StatusOr<Types> InferLstm(const InferContext& c) { return InferCell(c, 7); }
+
+const OpRegistrar kCells[] = {
+    OpRegistrar({.name = "GRUBlockCell", .min_inputs = 6, .max_inputs = 6, .outputs = 4, .infer = InferGru, .rows = GruRows, .tensorflow = {"GRUBlockCell"}}),
+    OpRegistrar({.name = "LSTMBlockCell", .min_inputs = 8, .max_inputs = 8, .outputs = 7, .infer = InferLstm, .rows = LstmRows, .tensorflow = {"LSTMBlockCell"}}),
+};
+
+}  // namespace
+}  // namespace floe

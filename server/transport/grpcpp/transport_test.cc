@@ -1,0 +1,465 @@
+// The transport with a real grpc++ client over real sockets.
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "server/transport/grpcpp/grpcpp_transport.h"
+
+namespace floe::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Long enough for a loaded machine; tests that work never wait for it.
+constexpr auto kPatience = std::chrono::seconds(60);
+
+TimePoint Soon() { return Clock::Steady().Now() + kPatience; }
+
+// Counts up; tests wait for a count.
+class Event {
+ public:
+  void Raise() {
+    MutexLock lock(mutex_);
+    ++count_;
+    changed_.NotifyAll();
+  }
+  testing::AssertionResult Reaches(int count) {
+    const TimePoint until = Soon();
+    MutexLock lock(mutex_);
+    while (count_ < count) {
+      if (!changed_.WaitUntil(mutex_, until) && count_ < count) {
+        return testing::AssertionFailure() << count_ << " of " << count << " came";
+      }
+    }
+    return testing::AssertionSuccess();
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+grpc::ByteBuffer Buffer(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return {&slice, 1};
+}
+
+std::string Text(const grpc::ByteBuffer& buffer) {
+  grpc::Slice slice;
+  if (!buffer.Valid() || !buffer.DumpToSingleSlice(&slice).ok()) return "(none)";
+  return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
+}
+
+// A unary call in progress at the client.
+struct ClientCall {
+  grpc::ClientContext context;
+  grpc::ByteBuffer request, reply;
+  grpc::Status status;
+  Event done;
+
+  void Start(grpc::GenericStub* stub, const std::string& path, const std::string& message) {
+    request = Buffer(message);
+    stub->UnaryCall(&context, path, {}, &request, &reply, [this](grpc::Status s) {
+      status = std::move(s);
+      done.Raise();
+    });
+  }
+};
+
+// A stream in progress at the client: sends one message after another, reads until the end.
+class ClientStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  void Start(grpc::GenericStub* stub, const std::string& path) {
+    stub->PrepareBidiStreamingCall(&context, path, {}, this);
+    StartRead(&incoming_);
+    AddHold();
+    StartCall();
+  }
+  void Send(const std::string& message) {
+    outgoing_ = Buffer(message);
+    ++sent_;
+    StartWrite(&outgoing_);
+    ASSERT_TRUE(written.Reaches(sent_));
+  }
+  void HalfClose() { StartWritesDone(); }
+  // No more is sent by the test.
+  void Release() { RemoveHold(); }
+
+  grpc::ClientContext context;
+  std::vector<std::string> received;  // read after `got` or `done`
+  grpc::Status status;
+  Event written, got, done;
+
+ private:
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    received.push_back(Text(incoming_));
+    got.Raise();
+    StartRead(&incoming_);
+  }
+  void OnWriteDone(bool) override { written.Raise(); }
+  void OnDone(const grpc::Status& s) override {
+    status = s;
+    done.Raise();
+  }
+
+  grpc::ByteBuffer incoming_, outgoing_;
+  int sent_ = 0;
+};
+
+// Echoes each message; says "end" when the caller half-closes.
+class EchoHandler : public StreamHandler {
+ public:
+  EchoHandler(std::shared_ptr<Responder> responder, Event* over)
+      : responder_(std::move(responder)), over_(*over) {}
+  void OnMessage(Message message) override {
+    if (message.bytes == "fail") return responder_->Finish(absl::DataLossError("as asked"));
+    responder_->Write("echo " + std::string(message.bytes));
+  }
+  void OnHalfClose() override {
+    responder_->Write("end");
+    responder_->Finish(absl::OkStatus());
+  }
+  void OnDone() override { over_.Raise(); }
+
+ private:
+  const std::shared_ptr<Responder> responder_;
+  Event& over_;
+};
+
+class GrpcppTransport : public testing::Test {
+ protected:
+  GrpcppTransport() {
+    methods_.AddUnary("/test/Echo", [](const CallInfo&, const Message& message, const auto& responder) {
+      responder->Write(std::string(message.bytes));
+      responder->Finish(absl::OkStatus());
+    });
+    methods_.AddUnary("/test/Fail", [](const CallInfo&, const Message& message, const auto& responder) {
+      responder->Finish(absl::FailedPreconditionError("no: " + std::string(message.bytes)));
+    });
+    // Keeps the call for the test to answer.
+    methods_.AddUnary("/test/Hold", [this](const CallInfo& info, Message message, std::shared_ptr<Responder> responder) {
+      info.cancel->SetListener([this] { cancelled_.Raise(); });
+      MutexLock lock(mutex_);
+      infos_.push_back(info);
+      held_.emplace_back(std::move(message), std::move(responder));
+      arrived_.Raise();
+    });
+    methods_.AddStream("/test/Chat", [this](const CallInfo& info, std::shared_ptr<Responder> responder) {
+      info.cancel->SetListener([this] { cancelled_.Raise(); });
+      return std::make_unique<EchoHandler>(std::move(responder), &over_);
+    });
+  }
+
+  void Open(TransportOptions options = {}, const std::string& listener = "127.0.0.1:0") {
+    transport_ = MakeGrpcppTransport(methods_, std::move(options));
+    const absl::Status status = transport_->Start({listener});
+    ASSERT_TRUE(status.ok()) << status;
+    Connect(transport_->addresses().at(0));
+  }
+  void Connect(const std::string& address) {
+    grpc::ChannelArguments args;
+    args.SetMaxReceiveMessageSize(-1);
+    args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    stub_ = std::make_unique<grpc::GenericStub>(
+        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), args));
+  }
+
+  std::unique_ptr<ClientCall> Call(const std::string& path, const std::string& message) {
+    auto call = std::make_unique<ClientCall>();
+    call->Start(stub_.get(), path, message);
+    return call;
+  }
+  std::unique_ptr<ClientCall> Finished(const std::string& path, const std::string& message) {
+    auto call = Call(path, message);
+    EXPECT_TRUE(call->done.Reaches(1));
+    return call;
+  }
+
+  std::pair<Message, std::shared_ptr<Responder>> TakeHeld() {
+    MutexLock lock(mutex_);
+    auto held = std::move(held_.back());
+    held_.pop_back();
+    return held;
+  }
+
+  MethodTable methods_;
+  Mutex mutex_;
+  std::vector<CallInfo> infos_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<Message, std::shared_ptr<Responder>>> held_ ABSL_GUARDED_BY(mutex_);
+  Event arrived_, cancelled_, over_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<grpc::GenericStub> stub_;
+};
+
+TEST_F(GrpcppTransport, UnaryRoundTrips) {
+  Open();
+  for (const size_t size : {size_t{0}, size_t{5}, size_t{511}, size_t{100000}, size_t{3000000}}) {
+    std::string message(size, 'a');
+    for (size_t i = 0; i < size; ++i) message[i] = static_cast<char>(i * 7);
+    const auto call = Finished("/test/Echo", message);
+    ASSERT_TRUE(call->status.ok()) << call->status.error_message();
+    ASSERT_EQ(Text(call->reply), message) << size;
+  }
+}
+
+TEST_F(GrpcppTransport, ErrorsKeepCodeAndMessage) {
+  Open();
+  const auto failed = Finished("/test/Fail", "x\xc3\xa4");
+  EXPECT_EQ(failed->status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(failed->status.error_message(), "no: x\xc3\xa4");
+  const auto long_text = Finished("/test/Fail", std::string(100000, 'y'));
+  EXPECT_EQ(long_text->status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(long_text->status.error_message(), StartsWith("no: yyy"));
+  const auto unknown = Finished("/test/Ecko", "x");
+  EXPECT_EQ(unknown->status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_THAT(unknown->status.error_message(), AllOf(HasSubstr("'/test/Ecko'"), HasSubstr("'/test/Echo'")));
+}
+
+TEST_F(GrpcppTransport, TooLargeARequestNamesTheFlag) {
+  TransportOptions options;
+  options.max_message_bytes = 1000;
+  Open(options);
+  EXPECT_TRUE(Finished("/test/Echo", std::string(1000, 'a'))->status.ok());
+  // The default limit of grpc++ itself is 4 MiB: both sizes must reach ours.
+  for (const size_t size : {size_t{1001}, size_t{5000000}}) {
+    const auto call = Finished("/test/Echo", std::string(size, 'a'));
+    EXPECT_EQ(call->status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_THAT(call->status.error_message(),
+                AllOf(HasSubstr(std::to_string(size)), HasSubstr("1000"), HasSubstr("--grpc_max_message_bytes")));
+  }
+}
+
+TEST_F(GrpcppTransport, MetadataAndDeadlineArrive) {
+  Open();
+  auto with = std::make_unique<ClientCall>();
+  with->context.AddMetadata("floe-reply", "content");
+  with->context.set_deadline(std::chrono::system_clock::now() + std::chrono::hours(2));
+  with->Start(stub_.get(), "/test/Hold", "m");
+  ASSERT_TRUE(arrived_.Reaches(1));
+  {
+    MutexLock lock(mutex_);
+    const CallInfo& info = infos_.back();
+    EXPECT_EQ(info.path, "/test/Hold");
+    ASSERT_NE(info.FindMetadata("floe-reply"), nullptr);
+    EXPECT_EQ(*info.FindMetadata("floe-reply"), "content");
+    EXPECT_EQ(info.FindMetadata("floe-other"), nullptr);
+    const auto left = info.deadline - Clock::Steady().Now();
+    EXPECT_GT(left, std::chrono::minutes(119));
+    EXPECT_LT(left, std::chrono::minutes(121));
+  }
+  auto [message, responder] = TakeHeld();
+  EXPECT_EQ(message.bytes, "m");
+  responder->Write("later");
+  std::thread([responder = responder] { responder->Finish(absl::OkStatus()); }).join();
+  ASSERT_TRUE(with->done.Reaches(1));
+  EXPECT_EQ(Text(with->reply), "later");
+
+  const auto without = Call("/test/Hold", "m");
+  ASSERT_TRUE(arrived_.Reaches(2));
+  {
+    MutexLock lock(mutex_);
+    EXPECT_EQ(infos_.back().deadline, TimePoint::max());
+  }
+  TakeHeld().second->Finish(absl::AbortedError("enough"));
+  ASSERT_TRUE(without->done.Reaches(1));
+  EXPECT_EQ(without->status.error_code(), grpc::StatusCode::ABORTED);
+}
+
+TEST_F(GrpcppTransport, ACallersDepartureRaisesTheToken) {
+  Open();
+  const auto call = Call("/test/Hold", "m");
+  ASSERT_TRUE(arrived_.Reaches(1));
+  call->context.TryCancel();
+  ASSERT_TRUE(cancelled_.Reaches(1));
+  ASSERT_TRUE(call->done.Reaches(1));
+  EXPECT_EQ(call->status.error_code(), grpc::StatusCode::CANCELLED);
+  auto [message, responder] = TakeHeld();
+  EXPECT_EQ(message.bytes, "m");  // still there
+  responder->Write("too late");
+  responder->Finish(absl::OkStatus());
+  responder->Finish(absl::InternalError("twice"));
+}
+
+TEST_F(GrpcppTransport, APassedDeadlineRaisesTheToken) {
+  Open();
+  auto call = std::make_unique<ClientCall>();
+  call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
+  call->Start(stub_.get(), "/test/Hold", "m");
+  ASSERT_TRUE(arrived_.Reaches(1));
+  ASSERT_TRUE(cancelled_.Reaches(1));
+  ASSERT_TRUE(call->done.Reaches(1));
+  EXPECT_EQ(call->status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  TakeHeld().second->Finish(absl::DeadlineExceededError("late"));
+}
+
+TEST_F(GrpcppTransport, NoMessageIsAnError) {
+  Open();
+  ClientStream stream;
+  stream.Start(stub_.get(), "/test/Echo");
+  stream.HalfClose();
+  stream.Release();
+  ASSERT_TRUE(stream.done.Reaches(1));
+  EXPECT_EQ(stream.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(GrpcppTransport, StreamsBothWays) {
+  Open();
+  ClientStream stream;
+  stream.Start(stub_.get(), "/test/Chat");
+  stream.Send("a");
+  ASSERT_TRUE(stream.got.Reaches(1));
+  stream.Send("b");
+  stream.HalfClose();
+  stream.Release();
+  ASSERT_TRUE(stream.done.Reaches(1));
+  EXPECT_TRUE(stream.status.ok());
+  EXPECT_THAT(stream.received, ElementsAre("echo a", "echo b", "end"));
+  EXPECT_TRUE(over_.Reaches(1));
+}
+
+TEST_F(GrpcppTransport, StreamsEndWithErrors) {
+  TransportOptions options;
+  options.max_message_bytes = 10;
+  Open(options);
+  ClientStream failing, large;
+  failing.Start(stub_.get(), "/test/Chat");
+  failing.Send("fail");
+  failing.Release();
+  ASSERT_TRUE(failing.done.Reaches(1));
+  EXPECT_EQ(failing.status.error_code(), grpc::StatusCode::DATA_LOSS);
+  large.Start(stub_.get(), "/test/Chat");
+  large.Send("eleven byte");
+  large.Release();
+  ASSERT_TRUE(large.done.Reaches(1));
+  EXPECT_EQ(large.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(over_.Reaches(2));
+}
+
+TEST_F(GrpcppTransport, ACancelledStreamIsOver) {
+  Open();
+  ClientStream stream;
+  stream.Start(stub_.get(), "/test/Chat");
+  stream.Send("a");
+  ASSERT_TRUE(stream.got.Reaches(1));
+  stream.context.TryCancel();
+  stream.Release();
+  ASSERT_TRUE(stream.done.Reaches(1));
+  EXPECT_TRUE(cancelled_.Reaches(1));
+  EXPECT_TRUE(over_.Reaches(1));
+}
+
+TEST_F(GrpcppTransport, ManyCallsAtOnce) {
+  Open();
+  constexpr int kCalls = 100;
+  std::vector<std::unique_ptr<ClientCall>> calls;
+  for (int i = 0; i < kCalls; ++i) calls.push_back(Call("/test/Hold", std::to_string(i)));
+  ASSERT_TRUE(arrived_.Reaches(kCalls));
+  // Answered from several threads, last first.
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this] {
+      for (int i = 0; i < kCalls / 4; ++i) {
+        auto [message, responder] = TakeHeld();
+        responder->Write("re " + std::string(message.bytes));
+        responder->Finish(absl::OkStatus());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 0; i < kCalls; ++i) {
+    ASSERT_TRUE(calls[static_cast<size_t>(i)]->done.Reaches(1));
+    EXPECT_EQ(Text(calls[static_cast<size_t>(i)]->reply), "re " + std::to_string(i));
+  }
+}
+
+TEST_F(GrpcppTransport, ShutdownWaitsForCallsAndEndsStreams) {
+  Open();
+  ClientStream stream;
+  stream.Start(stub_.get(), "/test/Chat");
+  stream.Send("a");
+  ASSERT_TRUE(stream.got.Reaches(1));
+  const auto call = Call("/test/Hold", "m");
+  ASSERT_TRUE(arrived_.Reaches(1));
+  Event down;
+  std::thread shutting([&] {
+    transport_->Shutdown(Soon());
+    down.Raise();
+  });
+  stream.Release();
+  ASSERT_TRUE(stream.done.Reaches(1));
+  EXPECT_EQ(stream.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(over_.Reaches(1));
+  auto [message, responder] = TakeHeld();
+  responder->Write("finished in time");
+  responder->Finish(absl::OkStatus());
+  ASSERT_TRUE(call->done.Reaches(1));
+  EXPECT_TRUE(call->status.ok()) << call->status.error_message();
+  EXPECT_EQ(Text(call->reply), "finished in time");
+  EXPECT_TRUE(down.Reaches(1));
+  shutting.join();
+  EXPECT_EQ(Finished("/test/Echo", "x")->status.error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(GrpcppTransport, ShutdownCancelsAtItsDeadline) {
+  Open();
+  const auto call = Call("/test/Hold", "m");
+  ASSERT_TRUE(arrived_.Reaches(1));
+  std::thread shutting([&] { transport_->Shutdown(Clock::Steady().Now()); });
+  ASSERT_TRUE(cancelled_.Reaches(1));
+  TakeHeld().second->Finish(absl::CancelledError("stopped"));
+  shutting.join();
+  ASSERT_TRUE(call->done.Reaches(1));
+  EXPECT_FALSE(call->status.ok());
+  transport_->Shutdown(Soon());  // again: nothing is left to do
+}
+
+TEST_F(GrpcppTransport, Listeners) {
+  Open();
+  EXPECT_THAT(transport_->addresses(), ElementsAre(StartsWith("127.0.0.1:")));
+  auto second = MakeGrpcppTransport(methods_, {});
+  const std::string taken = transport_->addresses()[0];
+  EXPECT_THAT(second->Start({"127.0.0.1:0", taken}).ToString(), HasSubstr("cannot listen on " + taken));
+  EXPECT_FALSE(MakeGrpcppTransport(methods_, {})->Start({}).ok());
+
+  const std::string path = testing::TempDir() + "floe_transport_" + std::to_string(getpid()) + ".sock";
+  const std::string abstract = "unix-abstract:floe_transport_test_" + std::to_string(getpid());
+  auto local = MakeGrpcppTransport(methods_, {});
+  ASSERT_TRUE(local->Start({"unix:" + path, abstract, "127.0.0.1:0"}).ok());
+  ASSERT_EQ(local->addresses().size(), 3u);
+  for (const std::string& address : local->addresses()) {
+    Connect(address);
+    EXPECT_TRUE(Finished("/test/Echo", address)->status.ok()) << address;
+  }
+}
+
+TEST_F(GrpcppTransport, ChannelArgumentsReachGrpc) {
+  TransportOptions options;
+  options.channel_args = {{"grpc.max_concurrent_streams", "1"}, {"grpc.primary_user_agent", "text"}};
+  Open(options);
+  const auto first = Call("/test/Hold", "1");
+  ASSERT_TRUE(arrived_.Reaches(1));
+  auto second = std::make_unique<ClientCall>();
+  second->context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
+  second->Start(stub_.get(), "/test/Echo", "2");
+  ASSERT_TRUE(second->done.Reaches(1));
+  EXPECT_EQ(second->status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);  // it never got a stream
+  TakeHeld().second->Finish(absl::AbortedError("enough"));
+  ASSERT_TRUE(first->done.Reaches(1));
+}
+
+}  // namespace
+}  // namespace floe::server
