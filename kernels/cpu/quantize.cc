@@ -1,0 +1,154 @@
+// Simulated quantisation: values rounded to the grid that a given number of bits has in a range.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/cpu/function_kernel.h"
+#include "kernels/cpu/grid_copy.h"
+
+namespace floe::kernels {
+namespace {
+
+struct FakeQuant {
+  float low = -6, high = 6;
+  float first = 0, last = 255;  // the grid's steps
+};
+
+// The range moved so that zero falls on the grid.
+void Nudge(const FakeQuant& q, float* low, float* high, float* step) {
+  *step = (q.high - q.low) / (q.last - q.first);
+  const float zero = q.first - q.low / *step;
+  const float nudged = zero < q.first ? q.first : zero > q.last ? q.last : std::round(zero);
+  *low = (q.first - nudged) * *step;
+  *high = (q.last - nudged) * *step;
+}
+
+void QuantizeLine(const FakeQuant& q, const float* x, float* y, int64_t n, int64_t stride) {
+  if (q.low == 0 && q.high == 0) {
+    for (int64_t i = 0; i < n; ++i) y[i * stride] = 0;
+    return;
+  }
+  float low, high, step;
+  Nudge(q, &low, &high, &step);
+  for (int64_t i = 0; i < n; ++i) {
+    const float shifted = std::min(std::max(x[i * stride], low), high) - low;
+    y[i * stride] = std::floor(shifted / step + 0.5f) * step + low;
+  }
+}
+
+FakeQuant QuantOf(const Attrs& attrs) {
+  FakeQuant q;
+  q.low = attrs.Float("min", -6);
+  q.high = attrs.Float("max", 6);
+  q.first = attrs.Bool("narrow_range") ? 1 : 0;
+  q.last = static_cast<float>((int64_t{1} << attrs.Int("num_bits", 8)) - 1);
+  return q;
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeArgs(const KernelArgs& args) {
+  const FakeQuant q = QuantOf(args.node.attrs);
+  return FromFunction([q](const KernelContext& ctx) {
+    QuantizeLine(q, ctx.in(0).as<float>(), ctx.out(0).as<float>(), ctx.out(0).elements(), 1);
+    return absl::OkStatus();
+  });
+}
+FLOE_REGISTER_KERNEL(FakeQuantWithMinMaxArgs, kCpu, MakeArgs, DType::kFloat32);
+
+// One range for all, or one for each channel (the last dim).
+absl::StatusOr<std::unique_ptr<Kernel>> MakeVars(const KernelArgs& args) {
+  const FakeQuant base = QuantOf(args.node.attrs);
+  return FromFunction([base](const KernelContext& ctx) {
+    const int64_t ranges = ctx.in(1).elements();
+    if (ranges == 0 || ctx.in(2).elements() != ranges || ctx.out(0).elements() % ranges != 0) {
+      return absl::InvalidArgumentError("min and max do not fit the channels");
+    }
+    for (int64_t c = 0; c < ranges; ++c) {
+      FakeQuant q = base;
+      q.low = ctx.in(1).as<float>()[c];
+      q.high = ctx.in(2).as<float>()[c];
+      QuantizeLine(q, ctx.in(0).as<float>() + c, ctx.out(0).as<float>() + c, ctx.out(0).elements() / ranges, ranges);
+    }
+    return absl::OkStatus();
+  });
+}
+FLOE_REGISTER_KERNEL(FakeQuantWithMinMaxVars, kCpu, MakeVars, DType::kFloat32);
+FLOE_REGISTER_KERNEL(FakeQuantWithMinMaxVarsPerChannel, kCpu, MakeVars, DType::kFloat32);
+
+struct Dequant {
+  bool is_signed, range_given, narrow, half_up;
+  int bits, axis;
+};
+
+// The scale is the power-free one that fits the larger side of the range.
+void DequantizeLine(const Dequant& d, int bits, float low, float high, const float* x, float* y, int64_t outer, int64_t inner, int64_t step) {
+  const float least = d.is_signed ? -std::ldexp(1.0f, bits - 1) + (d.narrow ? 1 : 0) : 0;
+  const float most = d.is_signed ? std::ldexp(1.0f, bits - 1) - 1 : std::ldexp(1.0f, bits) - 1;
+  const float by_low = least * low > 0 ? least / low : std::numeric_limits<float>::max();
+  const float by_high = most * high > 0 ? most / high : std::numeric_limits<float>::max();
+  float scale, inverse;
+  if (by_low < by_high) {
+    scale = by_low;
+    inverse = low / least;
+    high = most * inverse;
+  } else {
+    scale = by_high;
+    inverse = high / most;
+    low = least * inverse;
+  }
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < inner; ++i) {
+      const float value = d.range_given ? std::min(std::max(x[o * step + i], low), high) : x[o * step + i];
+      const float grid = value * scale;
+      y[o * step + i] = (d.half_up ? std::floor(grid + 0.5f) : std::nearbyint(grid)) * inverse;
+    }
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeDequant(const KernelArgs& args) {
+  const auto& a = args.node.attrs;
+  const Dequant d{a.Bool("signed_input", true), a.Bool("range_given"), a.Bool("narrow_range"),
+                  a.String("round_mode", "HALF_TO_EVEN") == "HALF_UP", static_cast<int>(a.Int("num_bits", 8)), static_cast<int>(a.Int("axis", -1))};
+  return FromFunction([d](const KernelContext& ctx) -> absl::Status {
+    const Shape& shape = ctx.in(0).shape;
+    int bits = d.bits;
+    if (ctx.inputs.size() > 3) {
+      FLOE_ASSIGN_OR_RETURN(const int64_t given, ReadInt(ctx.in(3)));
+      bits = static_cast<int>(given);
+    }
+    if (bits < 1 || bits > 62) return absl::InvalidArgumentError(absl::StrCat("num_bits is ", bits));
+    int64_t channels = 1, inner = shape.elements();
+    if (d.axis >= 0 && d.axis < shape.rank()) {
+      channels = shape.dim(d.axis);
+      inner = 1;
+      for (int i = d.axis + 1; i < shape.rank(); ++i) inner *= shape.dim(i);
+    }
+    if (shape.elements() == 0) return absl::OkStatus();
+    const int64_t step = channels * inner, outer = shape.elements() / step;
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* x = ctx.in(0).as<float>() + c * inner;
+      float low = 0, high = 0;
+      if (d.range_given) {
+        low = ctx.in(1).as<float>()[ctx.in(1).elements() == channels ? c : 0];
+        high = ctx.in(2).as<float>()[ctx.in(2).elements() == channels ? c : 0];
+        if (low > high) return absl::InvalidArgumentError(absl::StrCat("input_min ", low, " is above input_max ", high));
+      } else {
+        low = high = x[0];
+        for (int64_t o = 0; o < outer; ++o) {
+          for (int64_t i = 0; i < inner; ++i) {
+            low = std::min(low, x[o * step + i]);
+            high = std::max(high, x[o * step + i]);
+          }
+        }
+      }
+      DequantizeLine(d, bits, low, high, x, ctx.out(0).as<float>() + c * inner, outer, inner, step);
+    }
+    return absl::OkStatus();
+  });
+}
+FLOE_REGISTER_KERNEL(QuantizeAndDequantizeV2, kCpu, MakeDequant, DType::kFloat32);
+FLOE_REGISTER_KERNEL(QuantizeAndDequantizeV3, kCpu, MakeDequant, DType::kFloat32);
+
+}  // namespace
+}  // namespace floe::kernels

@@ -1,0 +1,207 @@
+// Ops that combine rows by segment, count, or run along an axis: segments, DenseBincount, TopKV2, Cumsum, Cumprod.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/cpu/dtypes.h"
+#include "kernels/cpu/function_kernel.h"
+#include "kernels/cpu/grid_copy.h"
+#include "kernels/cpu/parallel.h"
+
+namespace floe::kernels {
+namespace {
+
+enum class Fold : uint8_t { kSum, kProd, kMax, kMin };
+
+template <Fold kFold, class C>
+C Start() {
+  if constexpr (kFold == Fold::kProd) return C(1);
+  if constexpr (kFold == Fold::kMax) return std::numeric_limits<C>::lowest();
+  if constexpr (kFold == Fold::kMin) return std::numeric_limits<C>::max();
+  return C(0);
+}
+template <Fold kFold, class T>
+T Join(T a, T b) {
+  using C = Compute<T>;
+  const C x = static_cast<C>(a), y = static_cast<C>(b);
+  if constexpr (kFold == Fold::kSum) return static_cast<T>(WrapAdd(x, y));
+  if constexpr (kFold == Fold::kProd) return static_cast<T>(WrapMul(x, y));
+  if constexpr (kFold == Fold::kMax) return y > x ? b : a;
+  if constexpr (kFold == Fold::kMin) return y < x ? b : a;
+}
+
+// Negative ids are left out.
+template <Fold kFold, class T>
+absl::Status UnsortedSegment(const KernelContext& ctx) {
+  const TensorView &data = ctx.in(0), &out = ctx.out(0);
+  IntList ids;
+  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &ids));
+  const int64_t segments = out.shape.dim(0);
+  std::fill_n(out.as<T>(), out.elements(), static_cast<T>(Start<kFold, Compute<T>>()));
+  const int64_t slice = ids.empty() ? 0 : data.elements() / static_cast<int64_t>(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0) continue;
+    if (ids[i] >= segments) return absl::InvalidArgumentError(absl::StrCat("segment id ", ids[i], " is not below ", segments));
+    T* to = out.as<T>() + ids[i] * slice;
+    const T* from = data.as<T>() + static_cast<int64_t>(i) * slice;
+    for (int64_t k = 0; k < slice; ++k) to[k] = Join<kFold>(to[k], from[k]);
+  }
+  return absl::OkStatus();
+}
+
+template <Fold kFold, class... Ts>
+bool RegisterUnsorted(const char* name, TypeList<Ts...>) {
+  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&UnsortedSegment<kFold, Ts>>), ...);
+  return true;
+}
+const bool kUnsorted[] = {
+    RegisterUnsorted<Fold::kSum>("UnsortedSegmentSum", Numbers{}), RegisterUnsorted<Fold::kProd>("UnsortedSegmentProd", Numbers{}),
+    RegisterUnsorted<Fold::kMax>("UnsortedSegmentMax", Reals{}), RegisterUnsorted<Fold::kMin>("UnsortedSegmentMin", Reals{})};
+
+enum class Scale : uint8_t { kNone, kMean, kSqrt };
+
+template <Scale kScale, class T>
+absl::Status SparseSegment(const KernelContext& ctx) {
+  using C = Compute<T>;
+  const TensorView &data = ctx.in(0), &out = ctx.out(0);
+  IntList indices, ids;
+  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &indices));
+  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(2), &ids));
+  if (indices.size() != ids.size()) return absl::InvalidArgumentError(absl::StrCat(indices.size(), " indices for ", ids.size(), " segment ids"));
+  const int64_t rows = data.shape.dim(0), segments = out.shape.dim(0);
+  const int64_t slice = rows == 0 ? 0 : data.elements() / rows;
+  std::fill_n(out.as<T>(), out.elements(), static_cast<T>(C(0)));
+  for (size_t i = 0; i < ids.size();) {
+    size_t end = i;
+    while (end < ids.size() && ids[end] == ids[i]) ++end;
+    if (ids[i] < 0 || ids[i] >= segments) return absl::InvalidArgumentError(absl::StrCat("segment id ", ids[i], " is not in [0, ", segments, ")"));
+    T* to = out.as<T>() + ids[i] * slice;
+    const auto count = static_cast<C>(end - i);
+    for (size_t k = i; k < end; ++k) {
+      if (indices[k] < 0 || indices[k] >= rows) return absl::InvalidArgumentError(absl::StrCat("index ", indices[k], " is not in [0, ", rows, ")"));
+      const T* from = data.as<T>() + indices[k] * slice;
+      for (int64_t j = 0; j < slice; ++j) to[j] = static_cast<T>(static_cast<C>(to[j]) + static_cast<C>(from[j]));
+    }
+    for (int64_t j = 0; kScale != Scale::kNone && j < slice; ++j) {
+      to[j] = static_cast<T>(static_cast<C>(to[j]) / (kScale == Scale::kMean ? count : static_cast<C>(std::sqrt(count))));
+    }
+    i = end;
+  }
+  return absl::OkStatus();
+}
+template <class... Ts>
+bool RegisterSparse(TypeList<Ts...>) {
+  for (const char* suffix : {"", "WithNumSegments"}) {
+    (KernelRegistrar(absl::StrCat("SparseSegmentMean", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&SparseSegment<Scale::kMean, Ts>>), ...);
+    (KernelRegistrar(absl::StrCat("SparseSegmentSqrtN", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&SparseSegment<Scale::kSqrt, Ts>>), ...);
+    (KernelRegistrar(absl::StrCat("SparseSegmentSum", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&SparseSegment<Scale::kNone, Ts>>), ...);
+  }
+  return true;
+}
+const bool kSparse = RegisterSparse(Floats{});
+
+// Counts, or sums of weights, of each value below the size; with `binary`, 1 for what occurs.
+absl::Status Bincount(const KernelContext& ctx, bool binary) {
+  const TensorView &out = ctx.out(0), &weights = ctx.in(2);
+  IntList values;
+  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(0), &values));
+  const int64_t size = out.shape.dim(out.shape.rank() - 1);
+  const int64_t rows = out.shape.rank() == 2 ? out.shape.dim(0) : 1;
+  const int64_t width = rows == 0 ? 0 : static_cast<int64_t>(values.size()) / rows;
+  const bool weighted = weights.elements() == static_cast<int64_t>(values.size()) && !values.empty();
+  for (int64_t v : values) {
+    if (v < 0) return absl::InvalidArgumentError(absl::StrCat("value ", v, " is negative"));
+  }
+  const bool found = ForDType(out.dtype, TypeList<int32_t, int64_t, float, double>{}, [&](auto t) {
+    using T = decltype(t);
+    T* y = out.as<T>();
+    std::fill_n(y, out.elements(), T(0));
+    for (int64_t i = 0; i < rows * width; ++i) {
+      if (values[i] >= size) continue;
+      T& cell = y[i / width * size + values[i]];
+      cell = binary ? T(1) : WrapAdd(cell, weighted ? weights.as<T>()[i] : T(1));
+    }
+  });
+  return found ? absl::OkStatus() : absl::UnimplementedError(absl::StrCat("DenseBincount of ", DTypeName(out.dtype)));
+}
+absl::StatusOr<std::unique_ptr<Kernel>> MakeBincount(const KernelArgs& args) {
+  const bool binary = args.node.attrs.Bool("binary_output");
+  return FromFunction([binary](const KernelContext& ctx) { return Bincount(ctx, binary); });
+}
+FLOE_REGISTER_KERNEL(DenseBincount, kCpu, MakeBincount);
+
+// Of equal elements the first comes first.
+template <class T>
+absl::Status TopK(const KernelContext& ctx) {
+  const TensorView &in = ctx.in(0), &values = ctx.out(0), &indices = ctx.out(1);
+  const int64_t n = in.shape.dim(in.shape.rank() - 1), k = values.shape.dim(values.shape.rank() - 1);
+  if (k > n) return absl::InvalidArgumentError(absl::StrCat("k is ", k, ", the last dimension ", n));
+  if (k == 0) return absl::OkStatus();
+  std::vector<int64_t> order(n);
+  for (int64_t row = 0; row < values.elements() / k; ++row) {
+    const T* x = in.as<T>() + row * n;
+    std::iota(order.begin(), order.end(), 0);
+    std::partial_sort(order.begin(), order.begin() + k, order.end(), [x](int64_t a, int64_t b) {
+      const auto va = static_cast<Compute<T>>(x[a]), vb = static_cast<Compute<T>>(x[b]);
+      return va > vb || (!(vb > va) && a < b);
+    });
+    for (int64_t i = 0; i < k; ++i) {
+      if (values.data != nullptr) values.as<T>()[row * k + i] = x[order[i]];
+      if (indices.data == nullptr) continue;
+      if (indices.dtype == DType::kInt64) indices.as<int64_t>()[row * k + i] = order[i];
+      else indices.as<int32_t>()[row * k + i] = static_cast<int32_t>(order[i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+struct ScanOptions {
+  bool exclusive, reverse;
+};
+
+template <bool kProduct, class T>
+absl::Status Scan(const KernelContext& ctx, const ScanOptions& options) {
+  using C = Compute<T>;
+  const Shape& shape = ctx.in(0).shape;
+  FLOE_ASSIGN_OR_RETURN(const int64_t axis_value, ReadInt(ctx.in(1)));
+  FLOE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_value, shape.rank()));
+  int64_t inner = 1;
+  for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape.dim(i);
+  const int64_t n = shape.dim(axis);
+  if (shape.elements() == 0) return absl::OkStatus();
+  const T* x = ctx.in(0).as<T>();
+  T* y = ctx.out(0).as<T>();
+  ParallelRange(ctx.pool, shape.elements() / n, std::max<int64_t>(1, kElementGrain / n), [&](int64_t begin, int64_t end) {
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t base = line / inner * n * inner + line % inner;
+      C total = kProduct ? C(1) : C(0);
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t at = base + (options.reverse ? n - 1 - i : i) * inner;
+        const C value = static_cast<C>(x[at]), next = kProduct ? WrapMul(total, value) : WrapAdd(total, value);
+        y[at] = static_cast<T>(options.exclusive ? total : next);
+        total = next;
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+template <bool kProduct, class T>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeScan(const KernelArgs& args) {
+  const ScanOptions options{args.node.attrs.Bool("exclusive"), args.node.attrs.Bool("reverse")};
+  return FromFunction([options](const KernelContext& ctx) { return Scan<kProduct, T>(ctx, options); });
+}
+
+template <class... Ts>
+bool RegisterAlongAxis(TypeList<Ts...>) {
+  (KernelRegistrar("Cumsum", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeScan<false, Ts>), ...);
+  (KernelRegistrar("Cumprod", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeScan<true, Ts>), ...);
+  (KernelRegistrar("TopKV2", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&TopK<Ts>>), ...);
+  return true;
+}
+const bool kAlongAxis = RegisterAlongAxis(Reals{});
+
+}  // namespace
+}  // namespace floe::kernels
