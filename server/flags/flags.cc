@@ -34,6 +34,14 @@ struct Flags {
   Given<bool> reflection, content, insecure_public;
 };
 
+// CLI11 sets what a plain flag is bound to even when it was not given; a callback comes only when
+// it was.
+void AddSwitch(CLI::App& app, const std::string& name, Given<bool>& value,
+               const std::string& help) {
+  app.add_flag_function(
+      name, [&value](int64_t count) { value = count > 0; }, help);
+}
+
 void AddServingFlags(CLI::App& app, Flags& f) {
   app.add_option("--port", f.port, "TCP port of the gRPC service; 0: no TCP [8500]")
       ->type_name("PORT")
@@ -54,8 +62,8 @@ void AddServingFlags(CLI::App& app, Flags& f) {
                  "gRPC server arguments, e.g. "
                  "grpc.max_connection_age_ms=60000,grpc.keepalive_time_ms=20000")
       ->type_name("KEY=VALUE,...");
-  app.add_flag("--enable_reflection", f.reflection,
-               "Answer gRPC reflection, which grpcurl and the like use");
+  AddSwitch(app, "--enable_reflection", f.reflection,
+            "Answer gRPC reflection, which grpcurl and the like use");
   app.add_flag(
       "--enable_serialization_as_tensor_content", f.content,
       "Reply with tensor_content instead of typed values, for models that do not say otherwise");

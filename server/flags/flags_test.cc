@@ -60,6 +60,7 @@ TEST_F(FlagsTest, FlagsWinOverTheFile) {
   const Parsed plain = Parse({"--config", file_});
   ASSERT_TRUE(plain.command) << plain.err;
   EXPECT_EQ(plain.command->config.server.port, 1234);
+  EXPECT_TRUE(plain.command->config.server.enable_reflection);
   EXPECT_EQ(plain.command->config.models[0].name, "a");
   const Parsed p = Parse(
       {"--config=" + file_, "--port=5", "--enable_reflection=false", "--bind_address=10.0.0.1",
