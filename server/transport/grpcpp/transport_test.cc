@@ -143,25 +143,29 @@ class EchoHandler : public StreamHandler {
 class GrpcppTransport : public testing::Test {
  protected:
   GrpcppTransport() {
-    methods_.AddUnary("/test/Echo", [](const CallInfo&, const Message& message, const auto& responder) {
-      responder->Write(std::string(message.bytes));
-      responder->Finish(absl::OkStatus());
-    });
-    methods_.AddUnary("/test/Fail", [](const CallInfo&, const Message& message, const auto& responder) {
-      responder->Finish(absl::FailedPreconditionError("no: " + std::string(message.bytes)));
-    });
+    methods_.AddUnary("/test/Echo",
+                      [](const CallInfo&, const Message& message, const auto& responder) {
+                        responder->Write(std::string(message.bytes));
+                        responder->Finish(absl::OkStatus());
+                      });
+    methods_.AddUnary(
+        "/test/Fail", [](const CallInfo&, const Message& message, const auto& responder) {
+          responder->Finish(absl::FailedPreconditionError("no: " + std::string(message.bytes)));
+        });
     // Keeps the call for the test to answer.
-    methods_.AddUnary("/test/Hold", [this](const CallInfo& info, Message message, std::shared_ptr<Responder> responder) {
+    methods_.AddUnary("/test/Hold", [this](const CallInfo& info, Message message,
+                                           std::shared_ptr<Responder> responder) {
       info.cancel->SetListener([this] { cancelled_.Raise(); });
       MutexLock lock(mutex_);
       infos_.push_back(info);
       held_.emplace_back(std::move(message), std::move(responder));
       arrived_.Raise();
     });
-    methods_.AddStream("/test/Chat", [this](const CallInfo& info, std::shared_ptr<Responder> responder) {
-      info.cancel->SetListener([this] { cancelled_.Raise(); });
-      return std::make_unique<EchoHandler>(std::move(responder), &over_);
-    });
+    methods_.AddStream("/test/Chat",
+                       [this](const CallInfo& info, std::shared_ptr<Responder> responder) {
+                         info.cancel->SetListener([this] { cancelled_.Raise(); });
+                         return std::make_unique<EchoHandler>(std::move(responder), &over_);
+                       });
   }
 
   void Open(TransportOptions options = {}, const std::string& listener = "127.0.0.1:0") {
@@ -226,7 +230,8 @@ TEST_F(GrpcppTransport, ErrorsKeepCodeAndMessage) {
   EXPECT_THAT(long_text->status.error_message(), StartsWith("no: yyy"));
   const auto unknown = Finished("/test/Ecko", "x");
   EXPECT_EQ(unknown->status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_THAT(unknown->status.error_message(), AllOf(HasSubstr("'/test/Ecko'"), HasSubstr("'/test/Echo'")));
+  EXPECT_THAT(unknown->status.error_message(),
+              AllOf(HasSubstr("'/test/Ecko'"), HasSubstr("'/test/Echo'")));
 }
 
 TEST_F(GrpcppTransport, TooLargeARequestNamesTheFlag) {
@@ -239,7 +244,8 @@ TEST_F(GrpcppTransport, TooLargeARequestNamesTheFlag) {
     const auto call = Finished("/test/Echo", std::string(size, 'a'));
     EXPECT_EQ(call->status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
     EXPECT_THAT(call->status.error_message(),
-                AllOf(HasSubstr(std::to_string(size)), HasSubstr("1000"), HasSubstr("--grpc_max_message_bytes")));
+                AllOf(HasSubstr(std::to_string(size)), HasSubstr("1000"),
+                      HasSubstr("--grpc_max_message_bytes")));
   }
 }
 
@@ -432,10 +438,12 @@ TEST_F(GrpcppTransport, Listeners) {
   EXPECT_THAT(transport_->addresses(), ElementsAre(StartsWith("127.0.0.1:")));
   auto second = MakeGrpcppTransport(methods_, {});
   const std::string taken = transport_->addresses()[0];
-  EXPECT_THAT(second->Start({"127.0.0.1:0", taken}).ToString(), HasSubstr("cannot listen on " + taken));
+  EXPECT_THAT(second->Start({"127.0.0.1:0", taken}).ToString(),
+              HasSubstr("cannot listen on " + taken));
   EXPECT_FALSE(MakeGrpcppTransport(methods_, {})->Start({}).ok());
 
-  const std::string path = testing::TempDir() + "floe_transport_" + std::to_string(getpid()) + ".sock";
+  const std::string path =
+      testing::TempDir() + "floe_transport_" + std::to_string(getpid()) + ".sock";
   const std::string abstract = "unix-abstract:floe_transport_test_" + std::to_string(getpid());
   auto local = MakeGrpcppTransport(methods_, {});
   ASSERT_TRUE(local->Start({"unix:" + path, abstract, "127.0.0.1:0"}).ok());
@@ -448,7 +456,8 @@ TEST_F(GrpcppTransport, Listeners) {
 
 TEST_F(GrpcppTransport, ChannelArgumentsReachGrpc) {
   TransportOptions options;
-  options.channel_args = {{"grpc.max_concurrent_streams", "1"}, {"grpc.primary_user_agent", "text"}};
+  options.channel_args = {{"grpc.max_concurrent_streams", "1"},
+                          {"grpc.primary_user_agent", "text"}};
   Open(options);
   const auto first = Call("/test/Hold", "1");
   ASSERT_TRUE(arrived_.Reaches(1));
@@ -456,7 +465,8 @@ TEST_F(GrpcppTransport, ChannelArgumentsReachGrpc) {
   second->context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
   second->Start(stub_.get(), "/test/Echo", "2");
   ASSERT_TRUE(second->done.Reaches(1));
-  EXPECT_EQ(second->status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);  // it never got a stream
+  EXPECT_EQ(second->status.error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);  // it never got a stream
   TakeHeld().second->Finish(absl::AbortedError("enough"));
   ASSERT_TRUE(first->done.Reaches(1));
 }
