@@ -14,7 +14,8 @@ install_deps_and_step_down() {
   local owner
   owner=$(stat -c %U "$root")
   if [ "$(id -u)" = 0 ] && [ -n "${SUDO_USER:-}" ] && [ "$SUDO_USER" != root ] && [ "$owner" = "$SUDO_USER" ]; then
-    exec sudo -u "$SUDO_USER" -H -- "$root/scripts/$(basename "$0")" "$@"
+    HOME=$(getent passwd "$SUDO_USER" | cut -d: -f6) \
+      exec runuser -u "$SUDO_USER" -- "$root/scripts/$(basename "$0")" "$@"
   fi
 }
 
