@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/attrs.h"
+#include "model/list_type.h"
 #include "model/shape.h"
 
 namespace floe {
@@ -15,7 +16,8 @@ struct OpDef;
 struct TensorType {
   DType dtype = DType::kInvalid;
   SymShape shape = SymShape::UnknownRank();
-  bool operator==(const TensorType& o) const { return dtype == o.dtype && shape == o.shape; }
+  ListTypePtr list = nullptr;
+  bool operator==(const TensorType& o) const { return dtype == o.dtype && shape == o.shape && SameLists(list, o.list); }
 };
 
 // Output `output` of node `node` of the same graph.

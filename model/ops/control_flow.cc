@@ -15,15 +15,8 @@ absl::StatusOr<Types> InferMerge(const InferContext& c) {
   TensorType out = c.inputs[0].type;
   for (const ValueInfo& in : c.inputs) {
     if (in.type.dtype != out.dtype) return Bad("inputs of different dtypes");
-    if (in.type.shape == out.shape) continue;
-    SymShape joined = SymShape::UnknownRank();
-    if (in.type.shape.rank_known() && out.shape.rank_known() && in.type.shape.rank() == out.shape.rank()) {
-      joined = out.shape;
-      for (int i = 0; i < joined.rank(); ++i) {
-        if (joined.dim(i) != in.type.shape.dim(i)) joined.set_dim(i, Dim::Unknown());
-      }
-    }
-    out.shape = joined;
+    out.shape = JoinShapes(out.shape, in.type.shape);
+    out.list = JoinLists(out.list, in.type.list);
   }
   return Types{out, TensorType{DType::kInt32, SymShape()}};
 }

@@ -1,0 +1,194 @@
+// TensorList: a list of tensors as a value. Ops that change a list give a new one; kernels reuse the old where they may.
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/ops/list_ops.h"
+
+namespace floe {
+namespace {
+
+using ops::ListHandle;
+using ops::MakeList;
+using ops::SpelledShape;
+
+DType ElementType(const InferContext& c) { return ops::TypeAttr(c, "element_dtype", DType::kInvalid); }
+const ListTypePtr& ListOf(const InferContext& c) { return c.inputs[0].type.list; }
+
+// A scalar's value as a dim; unknown when it is not known, or negative.
+absl::StatusOr<Dim> Count(const InferContext& c, int i) {
+  std::vector<Dim> value;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(i, &value));
+  if (!known) return Dim::Unknown();
+  if (value.size() != 1) return Bad(absl::StrCat("input ", i, " has ", value.size(), " elements, expected a scalar"));
+  return value[0].concrete() && value[0].size() < 0 ? Dim::Unknown() : value[0];
+}
+
+// EmptyTensorList(element_shape, max_num_elements)
+absl::StatusOr<Types> InferEmpty(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(SymShape element, SpelledShape(c, 0));
+  return Types{ListHandle(MakeList(0, false, std::move(element)))};
+}
+
+// TensorListReserve(element_shape, num_elements)
+absl::StatusOr<Types> InferReserve(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(SymShape element, SpelledShape(c, 0));
+  FLOE_ASSIGN_OR_RETURN(const Dim size, Count(c, 1));
+  return Types{ListHandle(MakeList(size, false, std::move(element)))};
+}
+
+// TensorListFromTensor(tensor, element_shape)
+absl::StatusOr<Types> InferFromTensor(const InferContext& c) {
+  const SymShape& tensor = c.shape(0);
+  if (tensor.rank_known() && tensor.rank() == 0) return Bad("a scalar cannot be taken apart into a list");
+  return Types{ListHandle(MakeList(tensor.rank_known() ? tensor.dim(0) : Dim::Unknown(), true, ops::WithoutDim0(tensor)))};
+}
+
+// TensorListGetItem(list, index, element_shape)
+absl::StatusOr<Types> InferGetItem(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(const SymShape declared, SpelledShape(c, 2));
+  return ops::One(ElementType(c), ops::ElementShape(ListOf(c), declared));
+}
+
+// TensorListSetItem(list, index, item)
+absl::StatusOr<Types> InferSetItem(const InferContext& c) {
+  ListTypePtr list = ops::Written(ListOf(c), c.shape(2));
+  if (list != nullptr && c.attrs().Bool("resize_if_index_out_of_bounds")) list = MakeList(Dim::Unknown(), true, list->element);
+  return Types{ListHandle(std::move(list))};
+}
+
+// TensorListPushBack(list, item)
+absl::StatusOr<Types> InferPushBack(const InferContext& c) {
+  ListTypePtr list = ops::Written(ListOf(c), c.shape(1));
+  if (list != nullptr) list = MakeList(list->size + Dim(1), true, list->element);
+  return Types{ListHandle(std::move(list))};
+}
+
+// TensorListPopBack(list, element_shape) -> list, item
+absl::StatusOr<Types> InferPopBack(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(const SymShape declared, SpelledShape(c, 1));
+  ListTypePtr list = ListOf(c);
+  SymShape item = ops::ElementShape(list, declared);
+  if (list != nullptr) list = MakeList(list->size + Dim(-1), list->written, list->element);
+  return Types{ListHandle(std::move(list)), TensorType{ElementType(c), std::move(item)}};
+}
+
+absl::StatusOr<Types> InferLength(const InferContext&) { return ops::One(DType::kInt32, {}); }
+
+// TensorListElementShape(list): a vector, or the scalar -1
+absl::StatusOr<Types> InferElementShape(const InferContext& c) {
+  return ops::One(ops::TypeAttr(c, "shape_type", DType::kInt32), SymShape::UnknownRank());
+}
+
+// TensorListResize(list, size)
+absl::StatusOr<Types> InferResize(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(const Dim size, Count(c, 1));
+  ListTypePtr list = ListOf(c);
+  if (list != nullptr) list = MakeList(size, list->written, list->element);
+  return Types{ListHandle(std::move(list))};
+}
+
+// TensorListStack(list, element_shape)
+absl::StatusOr<Types> InferStack(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(const SymShape declared, SpelledShape(c, 1));
+  const int64_t wanted = c.attrs().Int("num_elements", -1);
+  Dim size = ListOf(c) == nullptr ? Dim::Unknown() : ListOf(c)->size;
+  if (wanted >= 0) size = wanted;
+  return ops::One(ElementType(c), ops::WithDim0(size, ops::ElementShape(ListOf(c), declared)));
+}
+
+// TensorListGather(list, indices, element_shape)
+absl::StatusOr<Types> InferGather(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
+  FLOE_ASSIGN_OR_RETURN(const SymShape declared, SpelledShape(c, 2));
+  const Dim size = c.shape(1).rank_known() ? c.shape(1).dim(0) : Dim::Unknown();
+  return ops::One(ElementType(c), ops::WithDim0(size, ops::ElementShape(ListOf(c), declared)));
+}
+
+// TensorListConcatV2(list, element_shape, leading_dims) -> tensor, lengths
+absl::StatusOr<Types> InferConcat(const InferContext& c) {
+  SymShape declared = c.attrs().Get<SymShape>("element_shape", SymShape::UnknownRank());
+  if (c.num_inputs() > 1) {
+    FLOE_ASSIGN_OR_RETURN(declared, SpelledShape(c, 1));
+  }
+  SymShape out = ops::ElementShape(ListOf(c), declared);
+  if (out.rank_known() && out.rank() == 0) return Bad("elements of rank 0 cannot be concatenated");
+  if (out.rank_known()) out.set_dim(0, Dim::Unknown());
+  const Dim size = ListOf(c) == nullptr ? Dim::Unknown() : ListOf(c)->size;
+  return Types{TensorType{ElementType(c), std::move(out)}, TensorType{DType::kInt64, {size}}};
+}
+
+// TensorListSplit(tensor, element_shape, lengths)
+absl::StatusOr<Types> InferSplit(const InferContext& c) {
+  SymShape element = c.shape(0);
+  if (element.rank_known() && element.rank() == 0) return Bad("a scalar cannot be split into a list");
+  if (element.rank_known()) element.set_dim(0, Dim::Unknown());
+  const Dim size = c.shape(2).rank_known() && c.shape(2).rank() == 1 ? c.shape(2).dim(0) : Dim::Unknown();
+  return Types{ListHandle(MakeList(size, true, std::move(element)))};
+}
+
+// TensorListScatter(tensor, indices, element_shape), V2: (..., num_elements)
+absl::StatusOr<Types> InferScatter(const InferContext& c) {
+  Dim size = Dim::Unknown();
+  if (c.num_inputs() > 3) {
+    FLOE_ASSIGN_OR_RETURN(size, Count(c, 3));
+  }
+  return Types{ListHandle(MakeList(size, true, ops::WithoutDim0(c.shape(0))))};
+}
+
+// TensorListScatterIntoExistingList(list, tensor, indices)
+absl::StatusOr<Types> InferScatterInto(const InferContext& c) {
+  ListTypePtr list = ops::Written(ListOf(c), ops::WithoutDim0(c.shape(1)));
+  if (list != nullptr) list = MakeList(Dim::Unknown(), true, list->element);
+  return Types{ListHandle(std::move(list))};
+}
+
+// A list made of sizes alone.
+RowMark FreshRows(const RowContext& c) { return ops::OthersConstant(c, {}) ? RowMark::kConstant : RowsNever(c); }
+RowMark SetItemRows(const RowContext& c) { return ops::MarkOfWrite(c, 0, 2); }
+RowMark PushBackRows(const RowContext& c) { return ops::MarkOfWrite(c, 0, 1); }
+RowMark GetItemRows(const RowContext& c) { return ops::MarkOfRead(c, 0); }
+RowMark PopBackRows(const RowContext& c) { return ops::MarkOfRead(c, 0, 1); }
+RowMark StackRows(const RowContext& c) { return ops::MarkOfStack(c, 0); }
+RowMark FromTensorRows(const RowContext& c) { return ops::MarkOfUnstack(c, -1, 0); }
+RowMark ScatterIntoRows(const RowContext& c) { return ops::MarkOfUnstack(c, 0, 1); }
+
+// The number of elements is the same whatever they hold.
+RowMark LengthRows(const RowContext& c) {
+  const RowMark list = c.marks[0];
+  return list == RowMark::kRows || list == RowMark::kConstant ? RowMark::kConstant : list;
+}
+
+// Another length of the same list.
+RowMark ResizeRows(const RowContext& c) {
+  if (!ops::OthersConstant(c, {0})) return RowsNever(c);
+  return c.marks[0];
+}
+
+// Handles are never constants of a graph, so that files of one can hold them all: hence `stateful`.
+OpDef List(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows, int outputs = 1) {
+  return {.name = name, .min_inputs = inputs, .max_inputs = inputs, .outputs = outputs, .infer = infer, .rows = rows, .time_major = rows,
+          .allocates = true, .stateful = true, .tensorflow = {name}};
+}
+
+const OpRegistrar kLists[] = {
+    OpRegistrar(List("EmptyTensorList", 2, InferEmpty, FreshRows)),
+    OpRegistrar(List("TensorListReserve", 2, InferReserve, FreshRows)),
+    OpRegistrar(List("TensorListFromTensor", 2, InferFromTensor, FromTensorRows)),
+    OpRegistrar(List("TensorListGetItem", 3, InferGetItem, GetItemRows)),
+    OpRegistrar(List("TensorListSetItem", 3, InferSetItem, SetItemRows)),
+    OpRegistrar(List("TensorListPushBack", 2, InferPushBack, PushBackRows)),
+    OpRegistrar(List("TensorListPopBack", 2, InferPopBack, PopBackRows, 2)),
+    OpRegistrar(List("TensorListLength", 1, InferLength, LengthRows)),
+    OpRegistrar(List("TensorListElementShape", 1, InferElementShape, RowsNever)),
+    OpRegistrar(List("TensorListResize", 2, InferResize, ResizeRows)),
+    OpRegistrar(List("TensorListStack", 2, InferStack, StackRows)),
+    OpRegistrar(List("TensorListGather", 3, InferGather, StackRows)),
+    OpRegistrar(List("TensorListConcat", 1, InferConcat, RowsNever, 2)),
+    OpRegistrar(List("TensorListConcatV2", 3, InferConcat, RowsNever, 2)),
+    OpRegistrar(List("TensorListSplit", 3, InferSplit, RowsNever)),
+    OpRegistrar(List("TensorListScatter", 3, InferScatter, FromTensorRows)),
+    OpRegistrar(List("TensorListScatterV2", 4, InferScatter, FromTensorRows)),
+    OpRegistrar(List("TensorListScatterIntoExistingList", 3, InferScatterInto, ScatterIntoRows)),
+};
+
+}  // namespace
+}  // namespace floe
