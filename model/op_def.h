@@ -86,6 +86,7 @@ struct OpDef {
   bool in_place = false;   // output 0 may overwrite input 0 of equal size
   // Output shapes depend on data: the kernel asks KernelContext::allocator for each output once its size is known.
   bool allocates = false;
+  bool effect = false;     // runs although nobody reads its outputs (Assert)
   bool stateful = false;   // never folded or merged (random numbers, tables)
   // Inputs that only shape inference reads (bit i = input i): with their value known before the run they
   // are not computed.

@@ -21,14 +21,7 @@ absl::StatusOr<TensorType> Widen(const TensorType& a, const TensorType& b) {
   if (a.dtype != b.dtype) {
     return absl::InvalidArgumentError(absl::StrCat("a value is ", DTypeName(a.dtype), " on one way and ", DTypeName(b.dtype), " on another"));
   }
-  if (a.shape == b.shape) return a;
-  TensorType wide{a.dtype, SymShape::UnknownRank()};
-  if (!a.shape.rank_known() || !b.shape.rank_known() || a.shape.rank() != b.shape.rank()) return wide;
-  wide.shape = a.shape;
-  for (int i = 0; i < a.shape.rank(); ++i) {
-    if (a.shape.dim(i) != b.shape.dim(i)) wide.shape.set_dim(i, Dim::Unknown());
-  }
-  return wide;
+  return TensorType{a.dtype, JoinShapes(a.shape, b.shape), JoinLists(a.list, b.list)};
 }
 
 // Values known outside stay open inside: a subgraph is compiled once for all calls.

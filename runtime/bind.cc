@@ -6,6 +6,7 @@
 #include "runtime/analyze.h"
 #include "runtime/evaluate.h"
 #include "runtime/memory_plan.h"
+#include "runtime/passes/passes.h"
 #include "runtime/plan.h"
 
 namespace floe {
@@ -71,6 +72,7 @@ class Binder {
     needed_.assign(graph_.size(), false);
     for (const ValueRef& out : graph_.outputs) needed_[out.node] = true;
     for (int i = graph_.size() - 1; i >= 0; --i) {
+      needed_[i] = needed_[i] || HasEffect(graph_.node(i));
       if (!needed_[i] || !DoesWork(i)) continue;
       const Node& node = graph_.node(i);
       for (size_t k = 0; k < node.inputs.size(); ++k) {
@@ -82,6 +84,7 @@ class Binder {
   // Inputs, constants and values already known do not.
   bool DoesWork(int i) const {
     const std::vector<ValueInfo>& values = analysis_.values[i];
+    if (HasEffect(graph_.node(i))) return true;
     if (graph_.node(i).op->name == "Input" || graph_.node(i).op->name == "Const" || values.empty()) return false;
     return !std::all_of(values.begin(), values.end(), [](const ValueInfo& v) { return v.has_constant(); });
   }

@@ -74,7 +74,7 @@ class Compiler {
   const KernelOptions& kernel_options() const { return compiled_->options_.kernels; }
 
   absl::Status RunPasses() {
-    Prune(&graph());
+    Prune(&graph(), /*keep_effects=*/false);
     FLOE_RETURN_IF_ERROR(FoldConstants(&graph(), types_, kernel_options()));
     Prune(&graph());
     if (const std::vector<std::string> nodes = UnsupportedNodes(graph()); !nodes.empty()) return Unsupported(nodes);

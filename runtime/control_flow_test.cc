@@ -113,6 +113,32 @@ TEST(While, SwappedVariablesKeepTheirValues) {
   EXPECT_EQ(context.Output(1).as<float>()[0], 2);
 }
 
+// y = x, once every element of x is above zero.
+constexpr char kAssert[] = R"(
+  node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: -1 } } } } }
+  node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 0 } } } }
+  node { name: "axes" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 0 } } } }
+  node { name: "text" op: "Const" attr { key: "dtype" value { type: DT_STRING } } attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape {} string_val: "x must be positive" } } } }
+  node { name: "above" op: "Greater" input: "x" input: "zero" attr { key: "T" value { type: DT_FLOAT } } }
+  node { name: "all" op: "All" input: "above" input: "axes" }
+  node { name: "check" op: "Assert" input: "all" input: "text" input: "x" attr { key: "summarize" value { i: 2 } } }
+  node { name: "y" op: "Identity" input: "x" input: "^check" attr { key: "T" value { type: DT_FLOAT } } })";
+
+TEST(Assert, FailsTheRunWithItsMessage) {
+  const auto model = Load(kAssert);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto plan = (*model)->Find("")->defaults_form().Bind({Shape({3})});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ExecContext context;
+  ASSERT_TRUE(context.Prepare(*plan, 3).ok());
+  const float good[3] = {1, 2, 3}, bad[3] = {1, -2, 3};
+  context.BindInput(0, good);
+  EXPECT_TRUE(context.Run().ok());
+  EXPECT_EQ(context.Output(0).as<float>()[2], 3);
+  context.BindInput(0, bad);
+  EXPECT_THAT(std::string(context.Run().message()), AllOf(HasSubstr("node 'check'"), HasSubstr("x must be positive"), HasSubstr("[1 -2...]")));
+}
+
 TEST(Functions, HostileLibrariesAreRefused) {
   const auto error = [](const std::string& text) { return std::string(Load(text).status().message()); };
   EXPECT_THAT(error(With(kLoop, "op: \"Relu\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } }", "op: \"PartitionedCall\" input: \"x\" attr { key: \"f\" value { func { name: \"step\" } } }")),

@@ -12,7 +12,7 @@ absl::Status AtNode(const Node& node, const absl::Status& status) {
 }
 
 bool CanEvaluate(const Node& node) {
-  return !node.op->stateful && node.subgraphs.empty() && !node.inputs.empty();
+  return !node.op->stateful && !node.op->effect && node.subgraphs.empty() && !node.inputs.empty();
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node, absl::Span<const ValueInfo> inputs,

@@ -5,6 +5,9 @@
 namespace floe {
 namespace {
 
+// Assert(condition, data...): fails the run with the data in the message.
+absl::StatusOr<Types> InferAssert(const InferContext&) { return Types{}; }
+
 // Switch(data, predicate): output 0 lives when the predicate is false, output 1 when it is true.
 absl::StatusOr<Types> InferSwitch(const InferContext& c) {
   return Types{c.inputs[0].type, c.inputs[0].type};
@@ -26,6 +29,8 @@ absl::StatusOr<Types> InferUnsupported(const InferContext& c) {
 }
 
 
+const OpRegistrar kAssert({.name = "Assert", .min_inputs = 1, .max_inputs = -1, .outputs = 0, .infer = InferAssert,
+                           .effect = true, .tensorflow = {"Assert"}});
 const OpRegistrar kSwitch({.name = "Switch", .min_inputs = 2, .max_inputs = 2, .outputs = 2,
                            .infer = InferSwitch, .tensorflow = {"Switch", "RefSwitch"}});
 const OpRegistrar kMerge({.name = "Merge", .min_inputs = 1, .max_inputs = -1, .outputs = 2,

@@ -11,7 +11,11 @@
 namespace floe {
 
 // Keeps what the outputs need; inputs stay in any case. Control edges are followed, so that branches keep their pivots.
-void Prune(Graph* graph);
+// `keep_effects`: nodes that run for their effect stay too; without it only those that an output waits for.
+void Prune(Graph* graph, bool keep_effects = true);
+
+// True for ops with an effect, and for control flow around one.
+bool HasEffect(const Node& node);
 
 // Replaces nodes whose inputs are all constants by their values, computed by the kernels. A Switch on a constant
 // predicate and the Merge behind it go away with the dead branch. `inputs`: types of graph->inputs.

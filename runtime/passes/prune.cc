@@ -1,10 +1,22 @@
+#include <algorithm>
+
+#include "model/op_def.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rebuild.h"
 
 namespace floe {
 
-void Prune(Graph* graph) {
+bool HasEffect(const Node& node) {
+  if (node.op->effect) return true;
+  for (const auto& subgraph : node.subgraphs) {
+    if (std::any_of(subgraph->nodes().begin(), subgraph->nodes().end(), HasEffect)) return true;
+  }
+  return false;
+}
+
+void Prune(Graph* graph, bool keep_effects) {
   std::vector<bool> needed(graph->size(), false);
+  for (int i = 0; i < graph->size() && keep_effects; ++i) needed[i] = HasEffect(graph->node(i));
   for (int input : graph->inputs) needed[input] = true;
   for (const ValueRef& output : graph->outputs) needed[output.node] = true;
   for (int i = graph->size() - 1; i >= 0; --i) {

@@ -146,12 +146,18 @@ class Structurer {
       const Node& node = graph_.node(i);
       if (!needed[i] || (!IsInside(i, predicate) && !IsEntry(node, predicate))) continue;
       for (const ValueRef& in : node.inputs) needed[in.node] = true;
+      for (int control : node.control_inputs) needed[control] = true;
     }
     for (int i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.node(i);
       if (!needed[i] || !IsInside(i, predicate) || IsEntry(node, predicate)) continue;
       Node copy = node;
+      // Inside the branch control edges still say which effects a value waits for.
       copy.control_inputs.clear();
+      for (int control : node.control_inputs) {
+        const auto copied = branch->copied.find(control);
+        if (copied != branch->copied.end()) copy.control_inputs.push_back(copied->second);
+      }
       for (ValueRef& in : copy.inputs) in = Inside(in, predicate, branch, captures);
       branch->copied[i] = branch->graph.Add(std::move(copy));
     }

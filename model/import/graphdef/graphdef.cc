@@ -465,7 +465,6 @@ std::vector<std::string> SinkNames(const Graph& graph) {
   for (int i = 0; i < graph.size(); ++i) {
     const Node& node = graph.node(i);
     if (consumed[i] || kNotOutputs.count(node.op->name) != 0) continue;
-    if (node.attrs.String("tensorflow_op") == "Assert") continue;
     for (int k = 0; k < node.num_outputs; ++k) names.push_back(TensorNameOf(node.name, k));
   }
   return names;
