@@ -73,13 +73,13 @@ absl::Status StillWanted(const InferRequest& request) {
 }  // namespace
 
 PlanRunner::PlanRunner(int slots, int intra_op_threads, int64_t max_batch_rows)
-    : intra_op_threads_(intra_op_threads), max_batch_rows_(max_batch_rows) {
-  AddSlots(slots);
+    : max_batch_rows_(max_batch_rows) {
+  AddSlots(slots, intra_op_threads);
 }
 
-void PlanRunner::AddSlots(int count) {
+void PlanRunner::AddSlots(int count, int intra_op_threads) {
   for (int i = 0; i < count; ++i)
-    slots_.push_back({std::make_unique<ExecContext>(intra_op_threads_)});
+    slots_.push_back({std::make_unique<ExecContext>(intra_op_threads)});
 }
 
 void PlanRunner::SetCosts(std::vector<RunCost> costs, double inline_below_us) {

@@ -30,7 +30,7 @@ class PlanRunner : public BatchRunner {
 
   // Tasks expected to take less are marked cheap; forms without a cost never are.
   void SetCosts(std::vector<RunCost> costs, double inline_below_us);
-  void AddSlots(int count);
+  void AddSlots(int count, int intra_op_threads);
   ExecContext& context(int slot) { return *slots_[slot].context; }
 
  private:
@@ -43,7 +43,6 @@ class PlanRunner : public BatchRunner {
   absl::Status RunOnce(Slot* slot, absl::Span<Task* const> batch);
   absl::Status RunInPieces(Slot* slot, const Task& task);
 
-  const int intra_op_threads_;
   const int64_t max_batch_rows_;
   std::vector<Slot> slots_;
   std::vector<RunCost> costs_;

@@ -155,7 +155,7 @@ TEST(WarmUp, MeasuresAndLeavesNoMemoryToGrow) {
   const size_t bytes = runner.context(1).arena_bytes();
   EXPECT_GE(bytes, 64 * 2 * sizeof(float));
   EXPECT_EQ(runner.context(0).arena_bytes(), bytes);
-  runner.AddSlots(1);
+  runner.AddSlots(1, 1);
   WarmUpSlots(*model, &runner, 2, 64);
   EXPECT_EQ(runner.context(2).arena_bytes(), bytes);
 }

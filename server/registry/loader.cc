@@ -49,7 +49,8 @@ void PrepareInline(const ModelConfig& config, const Model& model, const WarmUpRe
                   [limit](const RunCost& cost) { return cost.fixed_us + cost.per_row_us < limit; });
   if (!any || config.batching.batch_timeout_micros > 0) return;
   const int first = runner->slots();
-  runner->AddSlots(static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 8u)));
+  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
+  runner->AddSlots(static_cast<int>(threads), /*intra_op_threads=*/1);  // too short a run to split
   WarmUpSlots(model, runner, first, config.batching.max_batch_size);
   runner->SetCosts(report.costs, limit);
 }

@@ -137,8 +137,9 @@ void LocalRegistry::LoadEntry(Entry* entry) {
     if (loaded.ok()) served = *std::move(loaded);
   }
   if (!status.ok()) {
-    spdlog::error("{}: model '{}' version {} is not served: {}", config.where, config.name,
-                  found.version, std::string(status.message()));
+    const std::string version = found.file.empty() ? "" : absl::StrCat(" version ", found.version);
+    spdlog::error("{}: model '{}'{} is not served: {}", config.where, config.name, version,
+                  std::string(status.message()));
     return SetStatus(entry, VersionState::kEnd, status);
   }
   {
