@@ -51,7 +51,7 @@ run_tests() {
   end
 }
 
-build() { configure "$@" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON && ninja -C "build/$1"; }
+build() { configure "$@" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON && ninja -k 0 -C "build/$1"; }
 
 # Files that differ from the commit this work started from, one a line; empty where that is unknown.
 changed_files() {
