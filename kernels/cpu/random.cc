@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -94,6 +95,60 @@ class RandomIntKernel : public Kernel {
   mutable Sequence sequence_;
 };
 
+// The slices along dim 0 in random order.
+class ShuffleKernel : public Kernel {
+ public:
+  explicit ShuffleKernel(uint64_t seed) : sequence_(seed) {}
+  absl::Status Run(const KernelContext& ctx) const override {
+    const TensorView &in = ctx.in(0), &out = ctx.out(0);
+    const int64_t n = in.shape.rank() == 0 ? 1 : in.shape.dim(0);
+    if (in.elements() == 0) return absl::OkStatus();
+    const int64_t slice = in.elements() / n, bytes = slice * static_cast<int64_t>(ElementBytes(in.dtype));
+    const uint64_t first = sequence_.Reserve(static_cast<uint64_t>(n));
+    std::vector<int64_t> order(n);
+    for (int64_t i = 0; i < n; ++i) {
+      const auto k = static_cast<int64_t>(sequence_.At(first + static_cast<uint64_t>(i)) % static_cast<uint64_t>(i + 1));
+      order[i] = order[k];
+      order[k] = i;
+    }
+    for (int64_t i = 0; i < n; ++i) CopyElements(in.dtype, in.as<char>() + order[i] * bytes, out.as<char>() + i * bytes, slice);
+    return absl::OkStatus();
+  }
+
+ private:
+  mutable Sequence sequence_;
+};
+
+// Classes with the probabilities that the logits give: the largest of logit plus Gumbel noise.
+template <class T>
+class MultinomialKernel : public Kernel {
+ public:
+  explicit MultinomialKernel(uint64_t seed) : sequence_(seed) {}
+  absl::Status Run(const KernelContext& ctx) const override {
+    const int64_t classes = ctx.in(0).shape.dim(1), draws = ctx.out(0).shape.dim(1), n = ctx.out(0).elements();
+    if (classes == 0 && n > 0) return absl::InvalidArgumentError("the logits have no classes");
+    uint64_t place = sequence_.Reserve(static_cast<uint64_t>(n * classes));
+    for (int64_t i = 0; i < n; ++i) {
+      const T* logits = ctx.in(0).as<T>() + i / draws * classes;
+      int64_t best = 0;
+      double top = -INFINITY;
+      for (int64_t c = 0; c < classes; ++c) {
+        const double score = static_cast<double>(static_cast<Compute<T>>(logits[c])) - std::log(-std::log1p(-sequence_.Unit(place++)));
+        if (score > top) {
+          top = score;
+          best = c;
+        }
+      }
+      if (ctx.out(0).dtype == DType::kInt32) ctx.out(0).as<int32_t>()[i] = static_cast<int32_t>(best);
+      else ctx.out(0).as<int64_t>()[i] = best;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  mutable Sequence sequence_;
+};
+
 template <class K>
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   return std::make_unique<K>(SeedOf(args.node.attrs));
@@ -102,6 +157,9 @@ FLOE_REGISTER_KERNEL(RandomUniform, kCpu, Make<RandomKernel<Distribution::kUnifo
 FLOE_REGISTER_KERNEL(RandomStandardNormal, kCpu, Make<RandomKernel<Distribution::kNormal>>);
 FLOE_REGISTER_KERNEL(TruncatedNormal, kCpu, Make<RandomKernel<Distribution::kTruncatedNormal>>);
 FLOE_REGISTER_KERNEL(RandomUniformInt, kCpu, Make<RandomIntKernel>);
+FLOE_REGISTER_KERNEL(RandomShuffle, kCpu, Make<ShuffleKernel>);
+FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<float>>, DType::kFloat32);
+FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<double>>, DType::kFloat64);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -1,6 +1,7 @@
 // Reductions, ArgMax, softmax, pools and batch normalisation against plain loops in float64.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -320,6 +321,26 @@ TEST(Random, HasItsDistribution) {
   double square = 0;
   for (int i = 0; i < 10000; ++i) square += std::pow((*normal)[0].as<float>()[i], 2);
   EXPECT_NEAR(square / 10000, 1, 0.08);
+}
+
+TEST(Random, ShuffleAndMultinomial) {
+  std::vector<int32_t> values(100);
+  for (int i = 0; i < 100; ++i) values[i] = i;
+  auto shuffled = RunKernel("RandomShuffle", {}, {Ints(values)});
+  ASSERT_TRUE(shuffled.ok()) << shuffled.status();
+  std::vector<int32_t> got((*shuffled)[0].as<int32_t>(), (*shuffled)[0].as<int32_t>() + 100);
+  EXPECT_NE(got, values);
+  std::sort(got.begin(), got.end());
+  EXPECT_EQ(got, values);
+  // Probabilities 0.2, 0.8 and 0.
+  auto drawn = RunKernel("Multinomial", {}, {FloatTensor({1, 3}, {0, std::log(4.0f), -1000}), Tensor::Scalar(DType::kInt32, 10000)}, {.const_mask = 2});
+  ASSERT_TRUE(drawn.ok()) << drawn.status();
+  double sum = 0;
+  for (int i = 0; i < 10000; ++i) {
+    ASSERT_LT((*drawn)[0].as<int64_t>()[i], 2);
+    sum += static_cast<double>((*drawn)[0].as<int64_t>()[i]);
+  }
+  EXPECT_NEAR(sum / 10000, 0.8, 0.03);
 }
 
 }  // namespace

@@ -204,6 +204,36 @@ TEST(RowRules, ImagesAndNormalisation) {
   EXPECT_MARK(Mark("FusedBatchNormV3", {Rows(kImage), c, c, c, c}, With("is_training", true)), kM, "[rows,8,6,3]");
 }
 
+TEST(RowRules, RearrangingAndIndexing) {
+  EXPECT_MARK(Mark("ReverseV2", {Rows(kX), Known({1})}), kR, "[rows,4]");
+  EXPECT_MARK(Mark("ReverseV2", {Rows(kX), Known({1, -2})}), kM, "[rows,4]");
+  EXPECT_MARK(Mark("Roll", {Rows(kX), Known({3}), Known({1})}), kR, "[rows,4]");
+  EXPECT_MARK(Mark("Roll", {Rows(kX), Known({3}), Known({0})}), kM, "[rows,4]");
+  EXPECT_MARK(Mark("Cumsum", {Rows(kX), KnownScalar(1)}), kR, "[rows,4]");
+  EXPECT_MARK(Mark("Cumsum", {Rows(kX), KnownScalar(0)}), kM, "[rows,4]");
+  EXPECT_MARK(Mark("SpaceToBatchND", {Rows({kRows, 4, 1}), Known({2}), Known({0, 0})}), kM, "[2*rows,2,1]");
+  EXPECT_MARK(Mark("SpaceToDepth", {Rows({kRows, 4, 2, 3})}, With("block_size", int64_t{2})), kR, "[rows,2,1,12]");
+  EXPECT_MARK(Mark("OneHot", {Rows({kRows}, DType::kInt32), KnownScalar(9), Weight({}), Weight({})}), kR, "[rows,9]");
+  EXPECT_MARK(Mark("OneHot", {Rows({kRows}, DType::kInt32), KnownScalar(9), Weight({}), Weight({})}, With("axis", int64_t{0})), kM, "[9,rows]");
+  EXPECT_MARK(Mark("GatherNd", {Weight({5, 6}), Rows({kRows, 1}, DType::kInt32)}), kR, "[rows,6]");
+  EXPECT_MARK(Mark("GatherNd", {Weight({5, 6}), Rows({kRows}, DType::kInt32)}), kM, "<unknown rank>");
+  EXPECT_MARK(Mark("GatherNd", {Rows(kX), Rows({kRows, 1}, DType::kInt32)}), kM, "[rows,4]");
+  EXPECT_MARK(Mark("TopKV2", {Rows(kX), KnownScalar(2)}), kR, "[rows,2]");
+  EXPECT_MARK(Mark("TensorScatterAdd", {Rows(kX), Rows({kRows, 1}, DType::kInt32), Rows(kX)}), kM, "[rows,4]");
+  EXPECT_MARK(Mark("UnsortedSegmentSum", {Rows(kX), Rows({kRows}, DType::kInt32), KnownScalar(3)}), kM, "[3,4]");
+  EXPECT_MARK(Mark("MatrixDiag", {Rows(kX)}), kR, "[rows,4,4]");
+  EXPECT_MARK(Mark("MatrixDiag", {Rows({kRows})}), kM, "[?,?]");
+  EXPECT_MARK(Mark("MatrixBandPart", {Rows(kX), KnownScalar(0), KnownScalar(0)}), kM, "[rows,4]");
+  EXPECT_MARK(Mark("RFFT", {Rows(kX), Known({4})}), kR, "[rows,3]");
+  EXPECT_MARK(Mark("RFFT2D", {Rows(kX), Known({4, 4})}), kM, "[4,3]");
+  EXPECT_MARK(Mark("ResizeBilinear", {Rows(kImage), Known({4, 5})}), kR, "[rows,4,5,3]");
+  EXPECT_MARK(Mark("Einsum", {Rows(kX), Weight({4, 7})}, With("equation", std::string("ij,jk->ik"))), kR, "[rows,7]");
+  EXPECT_MARK(Mark("Einsum", {Rows(kX), Weight({4, 7})}, With("equation", std::string("ij,jk->ki"))), kM, "[7,rows]");
+  EXPECT_MARK(Mark("Einsum", {Rows(kX), Rows(kX)}, With("equation", std::string("ij,ik->jk"))), kM, "[4,4]");
+  EXPECT_MARK(Mark("Einsum", {Rows(kX), Rows(kX)}, With("equation", std::string("ij,ik->ijk"))), kR, "[rows,4,4]");
+  EXPECT_MARK(Mark("GRUBlockCell", {Rows(kX), Rows({kRows, 3}), Weight({7, 6}), Weight({7, 3}), Weight({6}), Weight({3})}), kR, "[rows,3]");
+}
+
 // Nothing is known: no crash, no promise.
 TEST(RowRules, UnknownShapesNeverKeepRows) {
   const In x = {kR, SymShape::UnknownRank(), DType::kFloat32, {}, {}};

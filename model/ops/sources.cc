@@ -156,6 +156,14 @@ absl::StatusOr<Types> InferRandomInt(const InferContext& c) {
 // The next numbers depend on how many were drawn before.
 RowMark RandomRows(const RowContext&) { return RowMark::kMixed; }
 
+absl::StatusOr<Types> InferMultinomial(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
+  std::vector<Dim> count;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &count));
+  const Dim batch = ops::RankOf(c, 0) == 2 ? c.shape(0).dim(0) : Dim::Unknown();
+  return ops::One(ops::TypeAttr(c, "output_dtype", DType::kInt64), {batch, known && count.size() == 1 ? count[0] : Dim::Unknown()});
+}
+
 OpDef Random(const std::string& name) {
   return {.name = name, .min_inputs = 1, .max_inputs = 1, .infer = InferRandom, .rows = RandomRows,
           .stateful = true, .shape_inputs = 1, .tensorflow = {name}};
@@ -167,6 +175,10 @@ const OpRegistrar kRandom[] = {
     OpRegistrar(Random("TruncatedNormal")),
     OpRegistrar({.name = "RandomUniformInt", .min_inputs = 3, .max_inputs = 3, .infer = InferRandomInt,
                  .rows = RandomRows, .stateful = true, .shape_inputs = 1, .tensorflow = {"RandomUniformInt"}}),
+    OpRegistrar({.name = "RandomShuffle", .min_inputs = 1, .max_inputs = 1, .infer = InferSame, .rows = RandomRows,
+                 .stateful = true, .tensorflow = {"RandomShuffle"}}),
+    OpRegistrar({.name = "Multinomial", .min_inputs = 2, .max_inputs = 2, .infer = InferMultinomial, .rows = RandomRows,
+                 .stateful = true, .shape_inputs = 2, .tensorflow = {"Multinomial"}}),
 };
 
 }  // namespace
