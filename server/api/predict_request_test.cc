@@ -266,6 +266,15 @@ TEST(PredictRequest, UnusualFormsAreLeftToProtobuf) {
     SentPredict other;
     EXPECT_FALSE(WalkPredictRequest(bytes, &other)) << testing::PrintToString(bytes);
   }
+  // Tags and sizes longer than 5 bytes are no protobuf; 5 bytes are.
+  const std::string spec = Field(1, "m");
+  const auto with_tag = [&spec](const std::string& tag) { return tag + spec.substr(1); };
+  const std::string long_tag = Field(1, with_tag(std::string("\x8a\x80\x80\x80\x00", 5)));
+  EXPECT_TRUE(Compare(long_tag));
+  const std::string longer_tag = Field(1, with_tag(std::string("\x8a\x80\x80\x80\x80\x00", 6)));
+  const std::string longer_size = Field(1, std::string("\x0a\x81\x80\x80\x80\x80\x00", 7) + "m");
+  EXPECT_FALSE(Compare(longer_tag));
+  EXPECT_FALSE(Compare(longer_size));
   SentPredict read;
   ASSERT_TRUE(ReadPredictRequest(request(dtype + unpacked), &read).ok());
   EXPECT_EQ(read.inputs[0].tensor.list, TensorField::kFloatVal);

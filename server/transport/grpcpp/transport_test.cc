@@ -120,6 +120,8 @@ class ClientStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
   int sent_ = 0;
 };
 
+constexpr int kBurst = 100;
+
 // Echoes each message; says "end" when the caller half-closes.
 class EchoHandler : public StreamHandler {
  public:
@@ -127,7 +129,11 @@ class EchoHandler : public StreamHandler {
       : responder_(std::move(responder)), over_(*over) {}
   void OnMessage(Message message) override {
     if (message.bytes == "fail") return responder_->Finish(absl::DataLossError("as asked"));
-    responder_->Write("echo " + std::string(message.bytes));
+    if (message.bytes == "burst") {
+      for (int i = 0; i < kBurst; ++i) responder_->Write(std::to_string(i));
+    } else {
+      responder_->Write("echo " + std::string(message.bytes));
+    }
   }
   void OnHalfClose() override {
     responder_->Write("end");
@@ -335,6 +341,22 @@ TEST_F(GrpcppTransport, StreamsBothWays) {
   EXPECT_TRUE(stream.status.ok());
   EXPECT_THAT(stream.received, ElementsAre("echo a", "echo b", "end"));
   EXPECT_TRUE(over_.Reaches(1));
+}
+
+TEST_F(GrpcppTransport, ManyWritesAtOnceKeepTheirOrder) {
+  Open();
+  ClientStream stream;
+  stream.Start(stub_.get(), "/test/Chat");
+  stream.Send("burst");
+  stream.Send("burst");  // read when the first has gone out
+  stream.HalfClose();
+  stream.Release();
+  ASSERT_TRUE(stream.done.Reaches(1));
+  EXPECT_TRUE(stream.status.ok());
+  ASSERT_EQ(stream.received.size(), 2u * kBurst + 1);
+  for (int i = 0; i < 2 * kBurst; ++i) {
+    EXPECT_EQ(stream.received[static_cast<size_t>(i)], std::to_string(i % kBurst));
+  }
 }
 
 TEST_F(GrpcppTransport, StreamsEndWithErrors) {
