@@ -149,6 +149,7 @@ TEST(Segment, SumsCountsAndOthers) {
   EXPECT_EQ(Refusal("UnsortedSegmentSum", {data, ids, Int(2)}, 4), kInvalid);
   const Tensor rows = Ints({0, 3, 1}), of = Ints({0, 0, 2});
   EXPECT_EQ(Result("SparseSegmentSumWithNumSegments", {data, rows, of, Int(4)}, 8), (Answer{{4, 2}, {6, 8, 0, 0, 2, 3, 0, 0}}));
+  EXPECT_EQ(Result("SparseSegmentSumWithNumSegments", {Ints({5, 6, 7}), Ints({0, 2}), Ints({0, 0}), Int(1)}, 8), (Answer{{1}, {12}}));
   EXPECT_EQ(Result("SparseSegmentMeanWithNumSegments", {data, rows, of, three}, 8), (Answer{{3, 2}, {3, 4, 0, 0, 2, 3}}));
   EXPECT_EQ(Result("DenseBincount", {Ints({1, 1, 3, 9}), Int(4), Ints({})}, 2), (Answer{{4}, {0, 2, 0, 1}}));
   EXPECT_EQ(Result("DenseBincount", {Ints({2, 2}, {0, 0, 1, 0}), Int(2), Ints({})}, 2), (Answer{{2, 2}, {2, 0, 1, 1}}));

@@ -143,8 +143,10 @@ absl::Status Area(const KernelContext& ctx, const Options& options) {
   const int64_t channels = in.dim(3);
   const float row_scale = ScaleOf(in.dim(1), out.dim(1), options.align_corners), col_scale = ScaleOf(in.dim(2), out.dim(2), options.align_corners);
   const float area = 1 / (row_scale * col_scale);
-  const auto part = [](int64_t place, float begin, float end) {
+  // How much of a pixel lies in [begin, end). An area inside one pixel counts with its exact size, not with a rounded difference.
+  const auto part = [](int64_t place, float begin, float end, float size) {
     const auto low = static_cast<float>(place);
+    if (low < begin && low + 1 > end) return size;
     return std::min(low + 1, end) - std::max(low, begin);
   };
   for (int64_t i = 0; i < out.elements(); ++i) {
@@ -157,9 +159,9 @@ absl::Status Area(const KernelContext& ctx, const Options& options) {
       for (auto q = static_cast<int64_t>(std::floor(left)); q < static_cast<int64_t>(std::ceil(right)); ++q) {
         const int64_t row = std::min(r, in.dim(1) - 1), col = std::min(q, in.dim(2) - 1);
         const T value = ctx.in(0).as<T>()[((n * in.dim(1) + row) * in.dim(2) + col) * channels + c];
-        across += static_cast<float>(static_cast<Compute<T>>(value)) * part(q, left, right);
+        across += static_cast<float>(static_cast<Compute<T>>(value)) * part(q, left, right, col_scale);
       }
-      sum += across * part(r, top, bottom);
+      sum += across * part(r, top, bottom, row_scale);
     }
     ctx.out(0).as<float>()[i] = sum * area;
   }

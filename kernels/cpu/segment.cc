@@ -83,7 +83,7 @@ absl::Status SparseSegment(const KernelContext& ctx) {
     for (size_t k = i; k < end; ++k) {
       if (indices[k] < 0 || indices[k] >= rows) return absl::InvalidArgumentError(absl::StrCat("index ", indices[k], " is not in [0, ", rows, ")"));
       const T* from = data.as<T>() + indices[k] * slice;
-      for (int64_t j = 0; j < slice; ++j) to[j] = static_cast<T>(static_cast<C>(to[j]) + static_cast<C>(from[j]));
+      for (int64_t j = 0; j < slice; ++j) to[j] = static_cast<T>(WrapAdd(static_cast<C>(to[j]), static_cast<C>(from[j])));
     }
     for (int64_t j = 0; kScale != Scale::kNone && j < slice; ++j) {
       to[j] = static_cast<T>(static_cast<C>(to[j]) / (kScale == Scale::kMean ? count : static_cast<C>(std::sqrt(count))));
@@ -97,11 +97,17 @@ bool RegisterSparse(TypeList<Ts...>) {
   for (const char* suffix : {"", "WithNumSegments"}) {
     (KernelRegistrar(absl::StrCat("SparseSegmentMean", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&SparseSegment<Scale::kMean, Ts>>), ...);
     (KernelRegistrar(absl::StrCat("SparseSegmentSqrtN", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&SparseSegment<Scale::kSqrt, Ts>>), ...);
+  }
+  return true;
+}
+template <class... Ts>
+bool RegisterSparseSum(TypeList<Ts...>) {
+  for (const char* suffix : {"", "WithNumSegments"}) {
     (KernelRegistrar(absl::StrCat("SparseSegmentSum", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&SparseSegment<Scale::kNone, Ts>>), ...);
   }
   return true;
 }
-const bool kSparse = RegisterSparse(Floats{});
+const bool kSparse[] = {RegisterSparse(Floats{}), RegisterSparseSum(Reals{})};
 
 // Counts, or sums of weights, of each value below the size; with `binary`, 1 for what occurs.
 absl::Status Bincount(const KernelContext& ctx, bool binary) {
