@@ -15,15 +15,16 @@ namespace floe::server {
 struct InferRequest {
   ModelHandle model;                     // keeps `signature` and the plans alive
   const Signature* signature = nullptr;  // of `model`
-  // One per signature input, in its order; dtype kInvalid: not fed. Dtypes are right, bytes match the shapes; the
-  // shapes have not been compared with the model's. Data may be unaligned.
+  // One per signature input, in its order; dtype kInvalid: not fed. Dtypes are right, bytes match
+  // the shapes; the shapes have not been compared with the model's. Data may be unaligned.
   absl::InlinedVector<TensorView, 2> inputs;
-  std::shared_ptr<const void> owner;     // keeps the inputs' bytes alive
+  std::shared_ptr<const void> owner;  // keeps the inputs' bytes alive
   TimePoint deadline = TimePoint::max();
-  std::shared_ptr<CancelToken> cancel;   // may be null
+  std::shared_ptr<CancelToken> cancel;  // may be null
 
-  // Called exactly once, on a worker thread or inside Submit. The outputs (this caller's rows alone, in the order of the
-  // signature) are valid only during the call and empty unless the status is OK.
+  // Called exactly once, on a worker thread or inside Submit. The outputs (this caller's rows
+  // alone, in the order of the signature) are valid only during the call and empty unless the
+  // status is OK.
   std::function<void(const absl::Status&, absl::Span<const TensorView> outputs)> done;
 };
 

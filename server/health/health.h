@@ -1,4 +1,5 @@
-// HealthService's knowledge: which names exist, whether they serve, and who wants to hear of changes.
+// HealthService's knowledge: which names exist, whether they serve, and who wants to hear of
+// changes.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,9 @@ namespace floe::server {
 // Numbers as in grpc.health.v1.
 enum class ServingStatus : int { kUnknown = 0, kServing = 1, kNotServing = 2, kServiceUnknown = 3 };
 
-// Names: "" (the whole server), the gRPC services' full names, TF Serving's short names, and "model/<name>".
-// Threading: any thread. Watchers run on the thread that sets, without the lock held, once at registration
-// and then for each change, in order per watcher.
+// Names: "" (the whole server), the gRPC services' full names, TF Serving's short names, and
+// "model/<name>". Threading: any thread. Watchers run on the thread that sets, without the lock
+// held, once at registration and then for each change, in order per watcher.
 class HealthState {
  public:
   using Watcher = std::function<void(ServingStatus)>;
@@ -27,7 +28,8 @@ class HealthState {
   void Shutdown();
   std::optional<ServingStatus> Get(const std::string& name) const;
 
-  // Unknown names may be watched (kServiceUnknown until they appear). Returns an id for Unwatch; after Unwatch returns the watcher is not called.
+  // Unknown names may be watched (kServiceUnknown until they appear). Returns an id for Unwatch;
+  // after Unwatch returns the watcher is not called.
   int64_t Watch(const std::string& name, Watcher watcher);
   void Unwatch(int64_t id);
 
@@ -37,7 +39,8 @@ class HealthState {
     Watcher watcher;
   };
   mutable Mutex mutex_;
-  Mutex notify_mutex_;  // held while watchers run, so that each hears changes in order; taken before mutex_
+  Mutex notify_mutex_;  // held while watchers run, so that each hears changes in order; taken
+                        // before mutex_
   std::map<std::string, ServingStatus> states_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, Entry> watchers_ ABSL_GUARDED_BY(notify_mutex_);
   int64_t next_id_ ABSL_GUARDED_BY(notify_mutex_) = 1;

@@ -1,4 +1,5 @@
-// ModelRegistry: which models and versions there are, their states, and how an RPC gets hold of one.
+// ModelRegistry: which models and versions there are, their states, and how an RPC gets hold of
+// one.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,14 @@
 namespace floe::server {
 
 // Numbers as in GetModelStatusResponse.
-enum class VersionState : int { kUnknown = 0, kStart = 10, kLoading = 20, kAvailable = 30, kUnloading = 40, kEnd = 50 };
+enum class VersionState : int {
+  kUnknown = 0,
+  kStart = 10,
+  kLoading = 20,
+  kAvailable = 30,
+  kUnloading = 40,
+  kEnd = 50
+};
 const char* VersionStateName(VersionState state);
 
 struct VersionStatus {
@@ -34,8 +42,8 @@ class ServedModel {
   virtual ~ServedModel() = default;
   virtual const ModelHandle& model() const = 0;
   virtual ReplyEncoding reply_encoding() const = 0;
-  // Takes the request in every case; request->done reports refusals too (RESOURCE_EXHAUSTED when full, DEADLINE_EXCEEDED when late,
-  // UNAVAILABLE while stopping).
+  // Takes the request in every case; request->done reports refusals too (RESOURCE_EXHAUSTED when
+  // full, DEADLINE_EXCEEDED when late, UNAVAILABLE while stopping).
   virtual void Submit(std::unique_ptr<InferRequest> request) = 0;
 };
 using ServedHandle = std::shared_ptr<ServedModel>;
@@ -45,12 +53,15 @@ class ModelRegistry {
  public:
   virtual ~ModelRegistry() = default;
 
-  // The newest available version, or the given one. NOT_FOUND: unknown model or version (names the nearest model names);
-  // UNAVAILABLE: known but not available yet, with the load error if there is one.
-  virtual absl::StatusOr<ServedHandle> Acquire(const std::string& name, std::optional<int64_t> version) const = 0;
+  // The newest available version, or the given one. NOT_FOUND: unknown model or version (names the
+  // nearest model names); UNAVAILABLE: known but not available yet, with the load error if there is
+  // one.
+  virtual absl::StatusOr<ServedHandle> Acquire(const std::string& name,
+                                               std::optional<int64_t> version) const = 0;
 
   // Newest version first; NOT_FOUND as above.
-  virtual absl::StatusOr<std::vector<VersionStatus>> Status(const std::string& name, std::optional<int64_t> version) const = 0;
+  virtual absl::StatusOr<std::vector<VersionStatus>> Status(
+      const std::string& name, std::optional<int64_t> version) const = 0;
   virtual std::vector<std::string> ModelNames() const = 0;
 };
 
