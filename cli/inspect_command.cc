@@ -121,7 +121,7 @@ absl::Status Run(Options& options, Context& context) {
   if (!gemm.ok()) return gemm.status();
   options.inspect.local.compile.kernels.gemm = *gemm;
   InspectReport report;
-  const absl::Status status = Inspect(options.file, options.inspect, &report);
+  absl::Status status = Inspect(options.file, options.inspect, &report);
   if (options.json) {
     PrintJson(options, report, status, context.out);
   } else {

@@ -154,7 +154,7 @@ absl::Status WriteNpz(const std::string& path, const NamedTensors& tensors,
   if (zip_close(archive.get()) != 0) {
     return absl::InternalError(absl::StrCat(path, ": ", zip_strerror(archive.get())));
   }
-  archive.release();  // zip_close freed it
+  static_cast<void>(archive.release());  // zip_close freed it
   return absl::OkStatus();
 }
 

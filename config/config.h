@@ -55,7 +55,7 @@ struct ListenConfig {
   bool enable_reflection = false;
   int64_t max_message_bytes = int64_t{256} << 20;
   int64_t drain_timeout_seconds = 30;
-  int64_t drain_lame_duck_seconds = 0;
+  int64_t drain_lame_duck_seconds = 1;
   std::string grpc_channel_arguments;  // "key=value,key=value"
   bool insecure_public = false;        // plain text beyond loopback is accepted
 };

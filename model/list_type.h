@@ -1,4 +1,5 @@
-// What is known of a list's elements before a run. Carried by the type of its handle (of a TensorArray: of its flow).
+// What is known of a list's elements before a run. Carried by the type of its handle (of a
+// TensorArray: of its flow).
 #pragma once
 
 #include <memory>
@@ -10,9 +11,12 @@ namespace floe {
 struct ListType {
   Dim size = Dim::Unknown();  // number of elements
   bool written = false;       // false: no element was written yet
-  SymShape element = SymShape::UnknownRank();  // what every written element has; before that, what was declared
+  SymShape element =
+      SymShape::UnknownRank();  // what every written element has; before that, what was declared
 
-  bool operator==(const ListType& o) const { return size == o.size && written == o.written && element == o.element; }
+  bool operator==(const ListType& o) const {
+    return size == o.size && written == o.written && element == o.element;
+  }
 };
 using ListTypePtr = std::shared_ptr<const ListType>;  // null: nothing is known, or not a list
 

@@ -266,6 +266,9 @@ class Binder {
       const RowMark mark = analysis_.mark(out);
       if (mark == RowMark::kConstant) {
         why = absl::StrCat(name, " has no rows: it is the same for every request");
+      } else if (mark == RowMark::kRowsDim1) {
+        const Node& node = graph_.node(out.node);
+        why = absl::StrCat(name, " has the request's rows in dimension 1 at node '", node.name, "' (", node.op->name, ")");
       } else if (mark != RowMark::kRows) {
         why = absl::StrCat(name, mark == RowMark::kMixed ? " mixes rows" : " cannot be proved row-wise", Where(out.node));
       } else if (!shape.rank_known() || shape.rank() == 0 || shape.dim(0) != Dim::Rows()) {

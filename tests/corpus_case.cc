@@ -19,12 +19,14 @@ namespace {
 absl::StatusOr<Tensor> ArrayOf(const cli::NamedTensors& arrays, const nlohmann::json& described) {
   const std::string name = described["name"];
   const Tensor* array = cli::FindTensor(arrays, absl::StrReplaceAll(name, {{":", "__"}}));
-  if (array == nullptr) return absl::InvalidArgumentError(absl::StrCat("no array for '", name, "'"));
+  if (array == nullptr)
+    return absl::InvalidArgumentError(absl::StrCat("no array for '", name, "'"));
   if (described["dtype"] != "string") return *array;
   FLOE_ASSIGN_OR_RETURN(const Tensor flat, cli::DecodeStrings(*array));
   Shape shape;
   for (const int64_t dim : described["shape"]) shape.push_back(dim);
-  if (shape.elements() != flat.elements()) return absl::InvalidArgumentError(absl::StrCat(flat.elements(), " strings for '", name, "'"));
+  if (shape.elements() != flat.elements())
+    return absl::InvalidArgumentError(absl::StrCat(flat.elements(), " strings for '", name, "'"));
   return flat.Reshaped(shape);
 }
 
@@ -62,7 +64,9 @@ absl::Status CompareAll(const CorpusCase& c, const TensorView& got, const Tensor
     } else {
       difference = CompareElement(c, got.as<T>()[i], want.as<T>()[i]);
     }
-    if (!difference.empty()) return absl::DataLossError(absl::StrCat("element ", i, " of ", want.elements(), " is ", difference));
+    if (!difference.empty())
+      return absl::DataLossError(
+          absl::StrCat("element ", i, " of ", want.elements(), " is ", difference));
   }
   return absl::OkStatus();
 }
@@ -70,7 +74,8 @@ absl::Status CompareAll(const CorpusCase& c, const TensorView& got, const Tensor
 absl::Status RunOnce(const CorpusCase& c, const cli::BoundCall& call, ExecContext& context) {
   FLOE_RETURN_IF_ERROR(cli::RunCall(call, context));
   for (size_t k = 0; k < c.outputs.size(); ++k) {
-    const absl::Status same = CompareTensors(c, context.Output(static_cast<int>(k)), c.outputs[k].value.view());
+    const absl::Status same =
+        CompareTensors(c, context.Output(static_cast<int>(k)), c.outputs[k].value.view());
     if (!same.ok()) return Annotate(same, absl::StrCat("output '", c.outputs[k].name, "'"));
   }
   return absl::OkStatus();
@@ -80,8 +85,10 @@ absl::Status RunOnce(const CorpusCase& c, const cli::BoundCall& call, ExecContex
 
 absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder) {
   const nlohmann::json description = nlohmann::json::parse(std::ifstream(folder / "case.json"));
-  FLOE_ASSIGN_OR_RETURN(const cli::NamedTensors inputs, cli::ReadNpz((folder / "inputs.npz").string()));
-  FLOE_ASSIGN_OR_RETURN(const cli::NamedTensors outputs, cli::ReadNpz((folder / "outputs.npz").string()));
+  FLOE_ASSIGN_OR_RETURN(const cli::NamedTensors inputs,
+                        cli::ReadNpz((folder / "inputs.npz").string()));
+  FLOE_ASSIGN_OR_RETURN(const cli::NamedTensors outputs,
+                        cli::ReadNpz((folder / "outputs.npz").string()));
   CorpusCase c;
   for (const auto& input : description["inputs"]) {
     if (input["graph_shape"] == "absent") continue;
@@ -96,7 +103,8 @@ absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder) {
   }
   c.variants.push_back(std::move(main));
   for (const auto& [name, variant] : description["variants"].items()) {
-    c.variants.push_back({absl::StrCat(folder.filename().string(), "/", name), folder / std::string(variant["graph"]), variant["outputs"]});
+    c.variants.push_back({absl::StrCat(folder.filename().string(), "/", name),
+                          folder / std::string(variant["graph"]), variant["outputs"]});
   }
   c.init_ops = description["init_ops"];
   c.rtol = description["rtol"];
@@ -109,7 +117,8 @@ absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder) {
 absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant) {
   cli::LocalOptions options;
   options.fetches = variant.outputs;
-  FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model, cli::LoadLocal(variant.graph.string(), options));
+  FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model,
+                        cli::LoadLocal(variant.graph.string(), options));
   std::vector<Tensor> inputs(model.def().inputs.size());
   for (const CorpusTensor& input : c.inputs) {
     FLOE_ASSIGN_OR_RETURN(const int i, cli::FindInput(model.def(), input.name));
@@ -125,27 +134,46 @@ absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant) {
 
 absl::Status CompareTensors(const CorpusCase& c, const TensorView& got, const TensorView& want) {
   if (got.dtype != want.dtype || got.shape != want.shape) {
-    return absl::DataLossError(absl::StrCat("is ", DTypeName(got.dtype), got.shape.ToString(), ", expected ", DTypeName(want.dtype), want.shape.ToString()));
+    return absl::DataLossError(absl::StrCat("is ", DTypeName(got.dtype), got.shape.ToString(),
+                                            ", expected ", DTypeName(want.dtype),
+                                            want.shape.ToString()));
   }
   if (!c.values) return absl::OkStatus();
   switch (want.dtype) {
-    case DType::kFloat32: return CompareAll<float>(c, got, want);
-    case DType::kFloat64: return CompareAll<double>(c, got, want);
-    case DType::kFloat16: return CompareAll<Half>(c, got, want);
-    case DType::kBFloat16: return CompareAll<BFloat16>(c, got, want);
-    case DType::kInt8: return CompareAll<int8_t>(c, got, want);
-    case DType::kInt16: return CompareAll<int16_t>(c, got, want);
-    case DType::kInt32: return CompareAll<int32_t>(c, got, want);
-    case DType::kInt64: return CompareAll<int64_t>(c, got, want);
+    case DType::kFloat32:
+      return CompareAll<float>(c, got, want);
+    case DType::kFloat64:
+      return CompareAll<double>(c, got, want);
+    case DType::kFloat16:
+      return CompareAll<Half>(c, got, want);
+    case DType::kBFloat16:
+      return CompareAll<BFloat16>(c, got, want);
+    case DType::kInt8:
+      return CompareAll<int8_t>(c, got, want);
+    case DType::kInt16:
+      return CompareAll<int16_t>(c, got, want);
+    case DType::kInt32:
+      return CompareAll<int32_t>(c, got, want);
+    case DType::kInt64:
+      return CompareAll<int64_t>(c, got, want);
     case DType::kBool:
-    case DType::kUInt8: return CompareAll<uint8_t>(c, got, want);
-    case DType::kUInt16: return CompareAll<uint16_t>(c, got, want);
-    case DType::kUInt32: return CompareAll<uint32_t>(c, got, want);
-    case DType::kUInt64: return CompareAll<uint64_t>(c, got, want);
-    case DType::kComplex64: return CompareAll<std::complex<float>>(c, got, want);
-    case DType::kComplex128: return CompareAll<std::complex<double>>(c, got, want);
-    case DType::kString: return CompareAll<std::string>(c, got, want);
-    default: return absl::UnimplementedError(absl::StrCat("values of dtype ", DTypeName(want.dtype), " cannot be compared"));
+    case DType::kUInt8:
+      return CompareAll<uint8_t>(c, got, want);
+    case DType::kUInt16:
+      return CompareAll<uint16_t>(c, got, want);
+    case DType::kUInt32:
+      return CompareAll<uint32_t>(c, got, want);
+    case DType::kUInt64:
+      return CompareAll<uint64_t>(c, got, want);
+    case DType::kComplex64:
+      return CompareAll<std::complex<float>>(c, got, want);
+    case DType::kComplex128:
+      return CompareAll<std::complex<double>>(c, got, want);
+    case DType::kString:
+      return CompareAll<std::string>(c, got, want);
+    default:
+      return absl::UnimplementedError(
+          absl::StrCat("values of dtype ", DTypeName(want.dtype), " cannot be compared"));
   }
 }
 

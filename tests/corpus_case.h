@@ -1,4 +1,5 @@
-// One case of the conformance corpus: reading it, running it in this process, comparing with TensorFlow's answers.
+// One case of the conformance corpus: reading it, running it in this process, comparing with
+// TensorFlow's answers.
 #pragma once
 
 #include <filesystem>
@@ -30,10 +31,12 @@ struct CorpusCase {
   bool values = true;                   // false: only dtypes and shapes are compared
 };
 
-// INVALID_ARGUMENT names what is missing. nlohmann::json's exceptions pass for a malformed case.json.
+// INVALID_ARGUMENT names what is missing. nlohmann::json's exceptions pass for a malformed
+// case.json.
 absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder);
 
-// OK when the graph gives the case's answers, twice in one context; otherwise the first error or difference.
+// OK when the graph gives the case's answers, twice in one context; otherwise the first error or
+// difference.
 absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant);
 
 // The first difference in dtype, shape or values. NaN equals NaN; `c` gives the tolerances.

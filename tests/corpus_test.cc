@@ -1,7 +1,8 @@
-// The conformance corpus beside the checkout: every case and every other form of it against TensorFlow's answers.
+// The conformance corpus beside the checkout: every case and every other form of it against
+// TensorFlow's answers.
 //
-// tests/corpus_failures.txt lists what is known to fail, NAME | REASON. The test fails when anything else does, and when
-// something on the list has begun to pass. Environment:
+// tests/corpus_failures.txt lists what is known to fail, NAME | REASON. The test fails when
+// anything else does, and when something on the list has begun to pass. Environment:
 //   FLOE_CORPUS_FILTER=TEXT   only cases whose name contains TEXT
 //   FLOE_CORPUS_VERBOSE=1     a line for each failing case
 //   FLOE_CORPUS_UPDATE=1      rewrites the list
@@ -36,22 +37,28 @@ char running[kThreads][256];
 void LastWords(int signal) {
   for (const auto& name : running) {
     // Nothing can be done about a failed write here.
-    if (write(STDERR_FILENO, "running: ", 9) < 0 || write(STDERR_FILENO, name, strnlen(name, sizeof name)) < 0 || write(STDERR_FILENO, "\n", 1) < 0) break;
+    if (write(STDERR_FILENO, "running: ", 9) < 0 ||
+        write(STDERR_FILENO, name, strnlen(name, sizeof name)) < 0 ||
+        write(STDERR_FILENO, "\n", 1) < 0)
+      break;
   }
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
 
-// The unpacked corpus, in the build folder under a name that changes with the archive. Empty without one.
+// The unpacked corpus, in the build folder under a name that changes with the archive. Empty
+// without one.
 fs::path UnpackedCorpus() {
   const fs::path archive = fs::path(FLOE_SOURCE_DIR) / ".." / "shared" / "corpus" / "corpus.tar.xz";
   if (!fs::exists(archive)) return {};
   const auto time = fs::last_write_time(archive).time_since_epoch().count();
-  const fs::path target = fs::path(FLOE_BINARY_DIR) / absl::StrCat("corpus-", fs::file_size(archive), "-", time);
+  const fs::path target =
+      fs::path(FLOE_BINARY_DIR) / absl::StrCat("corpus-", fs::file_size(archive), "-", time);
   if (fs::exists(target)) return target / "corpus";
   const fs::path partial = target.string() + absl::StrCat(".", getpid());
   fs::create_directories(partial);
-  const std::string command = absl::StrCat("tar xf '", archive.string(), "' -C '", partial.string(), "'");
+  const std::string command =
+      absl::StrCat("tar xf '", archive.string(), "' -C '", partial.string(), "'");
   if (std::system(command.c_str()) != 0) return {};
   std::error_code raced;  // another run may have been faster
   fs::rename(partial, target, raced);
@@ -81,7 +88,8 @@ std::vector<Result> RunAll(const std::vector<fs::path>& folders) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      for (size_t i = next++; i < folders.size(); i = next++) by_case[i] = RunCase(folders[i], running[t]);
+      for (size_t i = next++; i < folders.size(); i = next++)
+        by_case[i] = RunCase(folders[i], running[t]);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -92,18 +100,21 @@ std::vector<Result> RunAll(const std::vector<fs::path>& folders) {
 
 // One line without the machine's paths.
 std::string Reason(const Result& result, const fs::path& corpus) {
-  std::string text = absl::StrReplaceAll(std::string(result.status.message()), {{corpus.string() + "/", ""}, {"\n", " "}, {"|", "/"}});
+  std::string text = absl::StrReplaceAll(std::string(result.status.message()),
+                                         {{corpus.string() + "/", ""}, {"\n", " "}, {"|", "/"}});
   if (text.size() > 160) text = text.substr(0, 157) + "...";
   return text;
 }
 
-// What failures have in common: each op that is missing, or else the message without names and numbers.
+// What failures have in common: each op that is missing, or else the message without names and
+// numbers.
 std::set<std::string> Groups(const Result& result, const fs::path& corpus) {
   const std::string message(result.status.message());
   std::set<std::string> groups;
   if (message.find("does not support") != std::string::npos) {
     static const std::regex kOp(R"('[^']*' \(([^)]*)\))");
-    for (std::sregex_iterator it(message.begin(), message.end(), kOp), end; it != end; ++it) groups.insert("missing: " + (*it)[1].str());
+    for (std::sregex_iterator it(message.begin(), message.end(), kOp), end; it != end; ++it)
+      groups.insert("missing: " + (*it)[1].str());
     if (!groups.empty()) return groups;
   }
   std::string text = absl::StrReplaceAll(message, {{corpus.string() + "/", ""}});
@@ -128,7 +139,8 @@ std::set<std::string> ReadListed() {
 
 void WriteListed(const std::vector<Result>& results, const fs::path& corpus) {
   std::ofstream file(kListed);
-  file << "# Cases of the conformance corpus that fail, NAME | REASON. Written by corpus_tests with FLOE_CORPUS_UPDATE=1.\n";
+  file << "# Cases of the conformance corpus that fail, NAME | REASON. Written by corpus_tests "
+          "with FLOE_CORPUS_UPDATE=1.\n";
   for (const Result& result : results) {
     if (!result.status.ok()) file << result.name << " | " << Reason(result, corpus) << "\n";
   }
@@ -145,13 +157,15 @@ void PrintSummary(const std::vector<Result>& results, const fs::path& corpus) {
       continue;
     }
     for (const std::string& group : Groups(result, corpus)) ++groups[group];
-    if (std::getenv("FLOE_CORPUS_VERBOSE") != nullptr) std::cout << result.name << ": " << result.status.message() << "\n";
+    if (std::getenv("FLOE_CORPUS_VERBOSE") != nullptr)
+      std::cout << result.name << ": " << result.status.message() << "\n";
   }
   std::multimap<int, std::string, std::greater<>> by_count;
   for (const auto& [group, n] : groups) by_count.emplace(n, group);
   std::cout << "failing\tbecause of\n";
   for (const auto& [n, group] : by_count) std::cout << n << "\t" << group << "\n";
-  std::cout << passed[0] << " of " << count[0] << " cases, variants " << passed[1] << " of " << count[1] << std::endl;
+  std::cout << passed[0] << " of " << count[0] << " cases, variants " << passed[1] << " of "
+            << count[1] << std::endl;
 }
 
 TEST(Corpus, EveryCaseGivesTensorFlowsAnswers) {
@@ -160,19 +174,23 @@ TEST(Corpus, EveryCaseGivesTensorFlowsAnswers) {
   const char* filter = std::getenv("FLOE_CORPUS_FILTER");
   std::vector<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(corpus)) {
-    if (filter == nullptr || entry.path().filename().string().find(filter) != std::string::npos) folders.push_back(entry.path());
+    if (filter == nullptr || entry.path().filename().string().find(filter) != std::string::npos)
+      folders.push_back(entry.path());
   }
   std::sort(folders.begin(), folders.end());
-  for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGALRM}) std::signal(signal, LastWords);
+  for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGALRM})
+    std::signal(signal, LastWords);
   alarm(600);
   const std::vector<Result> results = RunAll(folders);
   alarm(0);
   PrintSummary(results, corpus);
-  if (std::getenv("FLOE_CORPUS_UPDATE") != nullptr && filter == nullptr) WriteListed(results, corpus);
+  if (std::getenv("FLOE_CORPUS_UPDATE") != nullptr && filter == nullptr)
+    WriteListed(results, corpus);
   const std::set<std::string> listed = ReadListed();
   for (const Result& result : results) {
     if (result.status.ok()) {
-      EXPECT_EQ(listed.count(result.name), 0u) << result.name << " passes; take it off tests/corpus_failures.txt";
+      EXPECT_EQ(listed.count(result.name), 0u)
+          << result.name << " passes; take it off tests/corpus_failures.txt";
     } else {
       EXPECT_EQ(listed.count(result.name), 1u) << result.name << ": " << Reason(result, corpus);
     }

@@ -11,12 +11,14 @@ namespace {
 
 // Handles lead to const objects elsewhere; an array is the exception (model/lists.h).
 absl::StatusOr<TensorArrayObject*> ArrayIn(const KernelContext& ctx) {
-  FLOE_ASSIGN_OR_RETURN(const TensorArrayObject* const array, ObjectIn<TensorArrayObject>(ctx.in(0), "TensorArray"));
+  FLOE_ASSIGN_OR_RETURN(const TensorArrayObject* const array,
+                        ObjectIn<TensorArrayObject>(ctx.in(0), "TensorArray"));
   return const_cast<TensorArrayObject*>(array);
 }
 
 absl::Status GiveFlow(const KernelContext& ctx, int output = 0) {
-  FLOE_ASSIGN_OR_RETURN(const TensorView out, ctx.allocator->Allocate(output, DType::kFloat32, Shape()));
+  FLOE_ASSIGN_OR_RETURN(const TensorView out,
+                        ctx.allocator->Allocate(output, DType::kFloat32, Shape()));
   *out.as<float>() = 0;
   return absl::OkStatus();
 }
@@ -39,7 +41,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeArray(const KernelArgs& args) {
 }
 
 absl::Status OutOfRange(int64_t index, const TensorArrayObject& array) {
-  return absl::InvalidArgumentError(absl::StrCat("index ", index, " is outside an array of ", array.elements.size(), " elements"));
+  return absl::InvalidArgumentError(absl::StrCat("index ", index, " is outside an array of ",
+                                                 array.elements.size(), " elements"));
 }
 
 absl::Status Put(TensorArrayObject* array, int64_t index, Tensor value) {
@@ -47,10 +50,13 @@ absl::Status Put(TensorArrayObject* array, int64_t index, Tensor value) {
     FLOE_RETURN_IF_ERROR(CheckListSize(index + 1));
     array->elements.resize(index + 1);
   }
-  if (index < 0 || index >= static_cast<int64_t>(array->elements.size())) return OutOfRange(index, *array);
+  if (index < 0 || index >= static_cast<int64_t>(array->elements.size()))
+    return OutOfRange(index, *array);
   FLOE_RETURN_IF_ERROR(CheckElement(array->dtype, array->element_shape, value.view(), index));
   TensorArrayObject::Element& element = array->elements[index];
-  if (element.written) return absl::InvalidArgumentError(absl::StrCat("element ", index, " of the array was written before"));
+  if (element.written)
+    return absl::InvalidArgumentError(
+        absl::StrCat("element ", index, " of the array was written before"));
   if (array->identical_shapes) array->element_shape = SymShape(value.shape());
   element.value = std::move(value);
   element.written = true;
@@ -59,19 +65,24 @@ absl::Status Put(TensorArrayObject* array, int64_t index, Tensor value) {
 
 // The element, which a read may take away. Unwritten ones are zeros where their shape is known.
 absl::StatusOr<Tensor> Get(TensorArrayObject* array, int64_t index) {
-  if (index < 0 || index >= static_cast<int64_t>(array->elements.size())) return OutOfRange(index, *array);
+  if (index < 0 || index >= static_cast<int64_t>(array->elements.size()))
+    return OutOfRange(index, *array);
   TensorArrayObject::Element& element = array->elements[index];
   if (element.cleared) {
-    return absl::InvalidArgumentError(absl::StrCat("element ", index, " of the array was read before, which cleared it (clear_after_read)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "element ", index, " of the array was read before, which cleared it (clear_after_read)"));
   }
   Tensor value = element.value;
   if (!element.written) {
     if (!array->element_shape.concrete()) {
-      return absl::InvalidArgumentError(absl::StrCat("element ", index, " of an array of ", array->elements.size(), " was never written, and its shape is only known as ",
-                                                     array->element_shape.ToString()));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "element ", index, " of an array of ", array->elements.size(),
+          " was never written, and its shape is only known as ", array->element_shape.ToString()));
     }
     const Shape shape = array->element_shape.At(0);
-    FLOE_RETURN_IF_ERROR(CheckedElements(shape.dims(), std::max<size_t>(DTypeSize(array->dtype), 1), int64_t{1} << 36).status());
+    FLOE_RETURN_IF_ERROR(CheckedElements(shape.dims(), std::max<size_t>(DTypeSize(array->dtype), 1),
+                                         int64_t{1} << 36)
+                             .status());
     value = Tensor::Allocate(array->dtype, shape);
     SetZero(value.view());
   }
@@ -124,10 +135,12 @@ absl::Status Scatter(const KernelContext& ctx) {
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &indices));
   const TensorView& value = ctx.in(2);
   if (value.shape.rank() == 0 || static_cast<int64_t>(indices.size()) != value.shape.dim(0)) {
-    return absl::InvalidArgumentError(absl::StrCat(indices.size(), " indices for a value of shape ", value.shape.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(indices.size(), " indices for a value of shape ", value.shape.ToString()));
   }
   std::vector<Tensor> elements = Unstacked(value);
-  for (size_t i = 0; i < indices.size(); ++i) FLOE_RETURN_IF_ERROR(Put(array, indices[i], std::move(elements[i])));
+  for (size_t i = 0; i < indices.size(); ++i)
+    FLOE_RETURN_IF_ERROR(Put(array, indices[i], std::move(elements[i])));
   return GiveFlow(ctx);
 }
 
@@ -154,15 +167,18 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeConcat(const KernelArgs& args) {
 
 absl::Status Split(const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(TensorArrayObject* const array, ArrayIn(ctx));
-  if (ctx.in(1).shape.rank() == 0) return absl::InvalidArgumentError("a scalar cannot be split into an array");
+  if (ctx.in(1).shape.rank() == 0)
+    return absl::InvalidArgumentError("a scalar cannot be split into an array");
   IntList lengths;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(2), &lengths));
   FLOE_RETURN_IF_ERROR(CheckLengths(lengths, ctx.in(1).shape.dim(0)));
   if (!array->dynamic_size && lengths.size() != array->elements.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(lengths.size(), " lengths for an array of ", array->elements.size(), " elements"));
+    return absl::InvalidArgumentError(absl::StrCat(lengths.size(), " lengths for an array of ",
+                                                   array->elements.size(), " elements"));
   }
   std::vector<Tensor> elements = Banded(ctx.in(1), lengths);
-  for (size_t i = 0; i < elements.size(); ++i) FLOE_RETURN_IF_ERROR(Put(array, static_cast<int64_t>(i), std::move(elements[i])));
+  for (size_t i = 0; i < elements.size(); ++i)
+    FLOE_RETURN_IF_ERROR(Put(array, static_cast<int64_t>(i), std::move(elements[i])));
   return GiveFlow(ctx);
 }
 

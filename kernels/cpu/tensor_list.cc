@@ -11,10 +11,13 @@ namespace floe::kernels {
 namespace {
 
 absl::Status OutOfRange(int64_t index, size_t size) {
-  return absl::InvalidArgumentError(absl::StrCat("index ", index, " is outside a list of ", size, " elements"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("index ", index, " is outside a list of ", size, " elements"));
 }
 
-bool Inside(int64_t index, const TensorListObject& list) { return index >= 0 && index < static_cast<int64_t>(list.elements.size()); }
+bool Inside(int64_t index, const TensorListObject& list) {
+  return index >= 0 && index < static_cast<int64_t>(list.elements.size());
+}
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeReserve(const KernelArgs& args) {
   const DType dtype = args.node.attrs.Type("element_dtype");
@@ -38,20 +41,24 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeEmpty(const KernelArgs& args) {
   });
 }
 
-// An element that was never written: zeros, of the shape that declarations and the other elements give.
-absl::Status GiveUnwritten(const KernelContext& ctx, int output, const TensorListObject& list, const SymShape& declared) {
+// An element that was never written: zeros, of the shape that declarations and the other elements
+// give.
+absl::Status GiveUnwritten(const KernelContext& ctx, int output, const TensorListObject& list,
+                           const SymShape& declared) {
   FLOE_ASSIGN_OR_RETURN(SymShape shape, MergeShapes(list.element_shape, declared));
   for (const Tensor& element : list.elements) {
     if (shape.concrete() || !element.valid()) continue;
     FLOE_ASSIGN_OR_RETURN(shape, MergeShapes(shape, SymShape(element.shape())));
   }
   if (!shape.concrete()) {
-    return absl::InvalidArgumentError(absl::StrCat("the element was never written and its shape is only known as ", shape.ToString()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the element was never written and its shape is only known as ", shape.ToString()));
   }
   return GiveZeros(ctx, output, list.dtype, shape.At(0));
 }
 
-absl::Status GiveElement(const KernelContext& ctx, int output, const TensorListObject& list, int64_t index, const TensorView& declared) {
+absl::Status GiveElement(const KernelContext& ctx, int output, const TensorListObject& list,
+                         int64_t index, const TensorView& declared) {
   FLOE_ASSIGN_OR_RETURN(const SymShape shape, ReadShape(declared));
   const Tensor& element = list.elements[index];
   if (!element.valid()) return GiveUnwritten(ctx, output, list, shape);
@@ -92,7 +99,8 @@ absl::Status PushBack(const KernelContext& ctx) {
   const auto size = static_cast<int64_t>(list->elements.size());
   FLOE_RETURN_IF_ERROR(CheckListSize(size + 1));
   if (list->max_elements >= 0 && size >= list->max_elements) {
-    return absl::InvalidArgumentError(absl::StrCat("the list is full: it may have ", list->max_elements, " elements"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the list is full: it may have ", list->max_elements, " elements"));
   }
   FLOE_RETURN_IF_ERROR(CheckElement(list->dtype, list->element_shape, ctx.in(1), size));
   list->elements.push_back(Tensor::Copy(ctx.in(1)));
@@ -104,8 +112,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakePopBack(const KernelArgs& args) {
   return FromFunction([dtype](const KernelContext& ctx) -> absl::Status {
     FLOE_ASSIGN_OR_RETURN(const std::shared_ptr<TensorListObject> list, TakeList(ctx, 0));
     FLOE_RETURN_IF_ERROR(CheckDType(list->dtype, dtype));
-    if (list->elements.empty()) return absl::InvalidArgumentError("the list is empty, nothing can be popped");
-    FLOE_RETURN_IF_ERROR(GiveElement(ctx, 1, *list, static_cast<int64_t>(list->elements.size()) - 1, ctx.in(1)));
+    if (list->elements.empty())
+      return absl::InvalidArgumentError("the list is empty, nothing can be popped");
+    FLOE_RETURN_IF_ERROR(
+        GiveElement(ctx, 1, *list, static_cast<int64_t>(list->elements.size()) - 1, ctx.in(1)));
     list->elements.pop_back();
     return GiveList(ctx, list);
   });
@@ -120,13 +130,18 @@ absl::Status Length(const KernelContext& ctx) {
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeElementShape(const KernelArgs& args) {
   const DType dtype = args.node.attrs.Type("shape_type", DType::kInt32);
-  if (dtype != DType::kInt32 && dtype != DType::kInt64) return absl::InvalidArgumentError(absl::StrCat("shapes of ", DTypeName(dtype)));
+  if (dtype != DType::kInt32 && dtype != DType::kInt64)
+    return absl::InvalidArgumentError(absl::StrCat("shapes of ", DTypeName(dtype)));
   return FromFunction([dtype](const KernelContext& ctx) -> absl::Status {
     FLOE_ASSIGN_OR_RETURN(const TensorListObject* const list, ListIn(ctx.in(0)));
     const SymShape& shape = list->element_shape;
-    FLOE_ASSIGN_OR_RETURN(const TensorView out, ctx.allocator->Allocate(0, dtype, shape.rank_known() ? Shape({shape.rank()}) : Shape()));
+    FLOE_ASSIGN_OR_RETURN(
+        const TensorView out,
+        ctx.allocator->Allocate(0, dtype, shape.rank_known() ? Shape({shape.rank()}) : Shape()));
     for (int64_t i = 0; i < out.elements(); ++i) {
-      const int64_t dim = shape.rank_known() && shape.dim(static_cast<int>(i)).known() ? shape.dim(static_cast<int>(i)).size() : -1;
+      const int64_t dim = shape.rank_known() && shape.dim(static_cast<int>(i)).known()
+                              ? shape.dim(static_cast<int>(i)).size()
+                              : -1;
       if (dtype == DType::kInt32) {
         out.as<int32_t>()[i] = static_cast<int32_t>(dim);
       } else {

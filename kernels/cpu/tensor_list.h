@@ -20,11 +20,14 @@ template <typename T>
 absl::StatusOr<const T*> ObjectIn(const TensorView& handle, const char* what) {
   const bool one = IsHandle(handle.dtype) && handle.data != nullptr && handle.elements() == 1;
   const T* object = one ? dynamic_cast<const T*>(handle.as<Handle>()->get()) : nullptr;
-  if (object == nullptr) return absl::InvalidArgumentError(std::string("the handle is not that of a ") + what);
+  if (object == nullptr)
+    return absl::InvalidArgumentError(std::string("the handle is not that of a ") + what);
   return object;
 }
 
-inline absl::StatusOr<const TensorListObject*> ListIn(const TensorView& handle) { return ObjectIn<TensorListObject>(handle, "TensorList"); }
+inline absl::StatusOr<const TensorListObject*> ListIn(const TensorView& handle) {
+  return ObjectIn<TensorListObject>(handle, "TensorList");
+}
 
 // The list of input i, to be changed: taken over when nobody else sees it, otherwise a copy.
 absl::StatusOr<std::shared_ptr<TensorListObject>> TakeList(const KernelContext& ctx, int i);
@@ -44,8 +47,10 @@ absl::StatusOr<SymShape> ReadShape(const TensorView& view);
 // What both shapes say; INVALID_ARGUMENT when they contradict each other.
 absl::StatusOr<SymShape> MergeShapes(const SymShape& a, const SymShape& b);
 
-// INVALID_ARGUMENT when an element of this dtype and shape does not belong into the list. `index`: where it was to go.
-absl::Status CheckElement(DType dtype, const SymShape& declared, const TensorView& item, int64_t index);
+// INVALID_ARGUMENT when an element of this dtype and shape does not belong into the list. `index`:
+// where it was to go.
+absl::Status CheckElement(DType dtype, const SymShape& declared, const TensorView& item,
+                          int64_t index);
 
 absl::Status CheckDType(DType list, DType op);
 
@@ -64,9 +69,12 @@ Shape WithDim0(int64_t size, const Shape& shape);
 // Lengths that are not negative and add up to `rows`.
 absl::Status CheckLengths(const IntList& lengths, int64_t rows);
 
-// Copies elements one after the other into output 0, under [elements, element...]. Invalid ones are zeros of that shape.
-absl::Status GiveStack(const KernelContext& ctx, DType dtype, const std::vector<Tensor>& elements, const SymShape& element_shape);
+// Copies elements one after the other into output 0, under [elements, element...]. Invalid ones are
+// zeros of that shape.
+absl::Status GiveStack(const KernelContext& ctx, DType dtype, const std::vector<Tensor>& elements,
+                       const SymShape& element_shape);
 // Joins elements along dim 0 into output 0, their lengths into output 1.
-absl::Status GiveConcat(const KernelContext& ctx, DType dtype, const std::vector<Tensor>& elements, const SymShape& element_shape);
+absl::Status GiveConcat(const KernelContext& ctx, DType dtype, const std::vector<Tensor>& elements,
+                        const SymShape& element_shape);
 
 }  // namespace floe::kernels

@@ -125,8 +125,8 @@ class SignatureBuilder {
 
   absl::StatusOr<SignatureDef> Build() {
     SignatureDef signature;
-    FLOE_RETURN_IF_ERROR(AddInputs(&signature));
     FLOE_RETURN_IF_ERROR(AddOutputs(&signature));
+    FLOE_RETURN_IF_ERROR(AddInputs(&signature));
     return signature;
   }
 
@@ -175,12 +175,43 @@ class SignatureBuilder {
       }
       return absl::OkStatus();
     }
-    for (const Node& node : graph_.nodes()) {
+    const std::vector<bool> needed = NeededBy(*signature);
+    for (int i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.node(i);
       if (!IsInput(node)) continue;
       FLOE_ASSIGN_OR_RETURN(SignatureTensor input, InputOf(node.name, node));
+      if (!needed[i] && !input.optional) MakeIgnored(&input);
       signature->inputs.push_back(std::move(input));
     }
     return absl::OkStatus();
+  }
+
+  // A placeholder that no output reads (TensorFlow's lowering leaves such behind) may be fed, and need not be.
+  static void MakeIgnored(SignatureTensor* input) {
+    input->optional = true;
+    Shape shape;
+    if (input->type.shape.rank_known()) {
+      for (Dim dim : input->type.shape.dims()) shape.push_back(dim.known() ? dim.size() : 1);
+    }
+    constexpr int64_t kMaxBytes = 1 << 20;
+    const size_t element = DTypeSize(input->type.dtype);
+    if (element == 0 || !CheckedElements(shape.dims(), element, kMaxBytes).ok()) return;
+    input->default_value = Tensor::Allocate(input->type.dtype, shape);
+    std::memset(input->default_value.mutable_data(), 0, input->default_value.bytes());
+  }
+
+  std::vector<bool> NeededBy(const SignatureDef& signature) const {
+    std::vector<bool> needed(graph_.size(), false);
+    for (const SignatureTensor& output : signature.outputs) {
+      const absl::StatusOr<TensorName> name = ParseTensorName(output.tensor_name);
+      needed[index_.at(name->node)] = true;
+    }
+    for (int i = graph_.size() - 1; i >= 0; --i) {
+      if (!needed[i]) continue;
+      for (const ValueRef& in : graph_.node(i).inputs) needed[in.node] = true;
+      for (int control : graph_.node(i).control_inputs) needed[control] = true;
+    }
+    return needed;
   }
 
   absl::Status AddOutput(const std::string& key, const std::string& tensor, SignatureDef* signature) const {

@@ -61,6 +61,15 @@ TEST(Import, MakesASignatureFromPlaceholdersAndSinks) {
   EXPECT_EQ(signature.inputs[0].type.shape.ToString(), "[?,2]");
 }
 
+TEST(Import, APlaceholderThatNoOutputReadsNeedNotBeFed) {
+  const auto model = ImportBytes(std::string(kDense) + R"(
+    node { name: "unused" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } } })", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_THAT(Keys(model->signatures[0].inputs), ElementsAre("x", "unused"));
+  EXPECT_FALSE(model->signatures[0].inputs[0].optional);
+  EXPECT_TRUE(model->signatures[0].inputs[1].optional);
+}
+
 TEST(Import, ConfigurationRenamesAndChooses) {
   ImportOptions options;
   options.input_aliases = {{"features", "x:0"}};
@@ -100,7 +109,8 @@ TEST(Import, LearningPhaseAndPlaceholderWithDefaultAreOptional) {
     node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
            attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 0 } } } }
     node { name: "bias" op: "PlaceholderWithDefault" input: "zero" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape {} } } }
-    node { name: "out" op: "Identity" input: "bias" })", {});
+    node { name: "s" op: "Switch" input: "bias" input: "keras_learning_phase" }
+    node { name: "out" op: "Merge" input: "s" input: "s:1" })", {});
   ASSERT_TRUE(model.ok()) << model.status();
   ASSERT_EQ(model->signatures[0].inputs.size(), 2u);
   for (const SignatureTensor& input : model->signatures[0].inputs) {

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
+#include "model/ops/time_major.h"
 
 namespace floe {
 namespace {
@@ -30,13 +31,13 @@ absl::StatusOr<Types> InferComplexPart(const InferContext& c) {
 
 OpDef Unary(const std::string& name, std::vector<std::string> tensorflow = {}) {
   tensorflow.push_back(name);
-  return {.name = name, .min_inputs = 1, .max_inputs = 1, .infer = InferSame, .rows = RowsElementwise,
+  return {.name = name, .min_inputs = 1, .max_inputs = 1, .infer = InferSame, .rows = RowsElementwise, .time_major = ops::TimeMajorElementwise,
           .in_place = true, .tensorflow = tensorflow};
 }
 
 OpDef Binary(const std::string& name, std::vector<std::string> tensorflow = {}) {
   tensorflow.push_back(name);
-  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = InferBroadcast, .rows = RowsElementwise,
+  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = InferBroadcast, .rows = RowsElementwise, .time_major = ops::TimeMajorElementwise,
           .in_place = true, .tensorflow = tensorflow};
 }
 
@@ -129,7 +130,8 @@ absl::StatusOr<Types> InferCast(const InferContext& c) {
 }
 
 const OpRegistrar kCast({.name = "Cast", .min_inputs = 1, .max_inputs = 1, .infer = InferCast,
-                         .rows = RowsElementwise, .values = ValueRule::kLinear, .tensorflow = {"Cast"}});
+                         .rows = RowsElementwise, .time_major = ops::TimeMajorElementwise, .values = ValueRule::kLinear,
+                         .tensorflow = {"Cast"}});
 
 // Bias of the channels: dim 1 in NCHW, the last one otherwise.
 absl::StatusOr<Types> InferBiasAdd(const InferContext& c) {
@@ -162,7 +164,7 @@ absl::StatusOr<Types> InferAddN(const InferContext& c) {
 }
 
 const OpRegistrar kAddN({.name = "AddN", .min_inputs = 1, .max_inputs = -1, .infer = InferAddN,
-                         .rows = RowsElementwise, .values = ValueRule::kLinear, .in_place = true,
+                         .rows = RowsElementwise, .time_major = ops::TimeMajorElementwise, .values = ValueRule::kLinear, .in_place = true,
                          .tensorflow = {"AddN", "AccumulateNV2"}});
 
 absl::StatusOr<Types> InferSelectV2(const InferContext& c) {
@@ -203,7 +205,7 @@ RowMark SelectRows(const RowContext& c) {
 
 const OpRegistrar kSelect[] = {
     OpRegistrar({.name = "SelectV2", .min_inputs = 3, .max_inputs = 3, .infer = InferSelectV2,
-                 .rows = RowsElementwise, .tensorflow = {"SelectV2"}}),
+                 .rows = RowsElementwise, .time_major = ops::TimeMajorElementwise, .tensorflow = {"SelectV2"}}),
     OpRegistrar({.name = "Select", .min_inputs = 3, .max_inputs = 3, .infer = InferSelect, .rows = SelectRows,
                  .tensorflow = {"Select"}}),
 };

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
+#include "model/ops/time_major.h"
 
 namespace floe {
 namespace {
@@ -85,7 +86,7 @@ RowMark ConcatRows(const RowContext& c) {
 }
 
 const OpRegistrar kConcat({.name = "ConcatV2", .min_inputs = 2, .max_inputs = -1, .infer = InferConcat,
-                           .rows = ConcatRows, .values = ValueRule::kLinear, .value_inputs = ~uint64_t{0},
+                           .rows = ConcatRows, .time_major = ops::TimeMajorConcat, .values = ValueRule::kLinear, .value_inputs = ~uint64_t{0},
                            .tensorflow = {"ConcatV2"}});
 
 absl::StatusOr<Types> InferTranspose(const InferContext& c) {
@@ -117,7 +118,7 @@ RowMark TransposeRows(const RowContext& c) {
 }
 
 const OpRegistrar kTranspose({.name = "Transpose", .min_inputs = 2, .max_inputs = 2, .infer = InferTranspose,
-                              .rows = TransposeRows, .values = ValueRule::kLinear, .shape_inputs = 2,
+                              .rows = TransposeRows, .time_major = ops::TimeMajorTranspose, .values = ValueRule::kLinear, .shape_inputs = 2,
                               .tensorflow = {"Transpose"}});
 
 absl::StatusOr<Types> InferTile(const InferContext& c) {

@@ -12,18 +12,24 @@ absl::StatusOr<SymShape> SpelledShape(const InferContext& c, int i) {
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(i, &dims));
   const SymShape& given = c.shape(i);
   if (!known) {
-    if (!given.rank_known() || given.rank() != 1 || !given.dim(0).concrete()) return SymShape::UnknownRank();
-    if (given.dim(0).size() > kMaxRank) return Bad(absl::StrCat("an element shape of ", given.dim(0).size(), " dimensions"));
+    if (!given.rank_known() || given.rank() != 1 || !given.dim(0).concrete())
+      return SymShape::UnknownRank();
+    if (given.dim(0).size() > kMaxRank)
+      return Bad(absl::StrCat("an element shape of ", given.dim(0).size(), " dimensions"));
     return UnknownDims(static_cast<int>(given.dim(0).size()));
   }
   if (c.inputs[i].constant.shape().rank() == 0) {
-    if (dims[0] != Dim(-1)) return Bad(absl::StrCat("the element shape is the scalar ", dims[0].ToString(), ", expected -1 or a vector"));
+    if (dims[0] != Dim(-1))
+      return Bad(absl::StrCat("the element shape is the scalar ", dims[0].ToString(),
+                              ", expected -1 or a vector"));
     return SymShape::UnknownRank();
   }
-  if (dims.size() > kMaxRank) return Bad(absl::StrCat("an element shape of ", dims.size(), " dimensions"));
+  if (dims.size() > kMaxRank)
+    return Bad(absl::StrCat("an element shape of ", dims.size(), " dimensions"));
   SymShape shape;
   for (Dim d : dims) {
-    if (d.concrete() && d.size() < -1) return Bad(absl::StrCat("dimension ", d.size(), " of the element shape is negative"));
+    if (d.concrete() && d.size() < -1)
+      return Bad(absl::StrCat("dimension ", d.size(), " of the element shape is negative"));
     shape.push_back(d == Dim(-1) ? Dim::Unknown() : d);
   }
   return shape;
@@ -72,7 +78,9 @@ bool OthersConstant(const RowContext& c, std::initializer_list<int> data) {
 
 namespace {
 
-bool AnyUnknown(const RowContext& c) { return std::find(c.marks.begin(), c.marks.end(), RowMark::kUnknown) != c.marks.end(); }
+bool AnyUnknown(const RowContext& c) {
+  return std::find(c.marks.begin(), c.marks.end(), RowMark::kUnknown) != c.marks.end();
+}
 
 RowMark Lost(const RowContext& c) { return AnyUnknown(c) ? RowMark::kUnknown : RowMark::kMixed; }
 
@@ -96,20 +104,23 @@ RowMark MarkOfWrite(const RowContext& c, int list, int item) {
   if (before == RowMark::kRows) return before;
   // In a list that holds constants already, rows would stand beside elements that have none.
   const ListTypePtr& known = c.inputs[list].type.list;
-  return before == RowMark::kConstant && known != nullptr && !known->written ? RowMark::kRows : Lost(c);
+  return before == RowMark::kConstant && known != nullptr && !known->written ? RowMark::kRows
+                                                                             : Lost(c);
 }
 
 RowMark MarkOfRead(const RowContext& c, int list, int output) {
   if (!OthersConstant(c, {list})) return Lost(c);
   const TensorType& out = c.outputs[output];
   if (c.marks[list] == RowMark::kRows) return LeadingRows(out) ? RowMark::kRows : RowMark::kMixed;
-  if (c.marks[list] == RowMark::kConstant) return DependsOnRows(out) ? RowMark::kMixed : RowMark::kConstant;
+  if (c.marks[list] == RowMark::kConstant)
+    return DependsOnRows(out) ? RowMark::kMixed : RowMark::kConstant;
   return Lost(c);
 }
 
 RowMark MarkOfStack(const RowContext& c, int list) {
   if (!OthersConstant(c, {list})) return Lost(c);
-  if (c.marks[list] == RowMark::kRows) return RowsInDim1(c.outputs[0].shape) ? RowMark::kRowsDim1 : RowMark::kMixed;
+  if (c.marks[list] == RowMark::kRows)
+    return RowsInDim1(c.outputs[0].shape) ? RowMark::kRowsDim1 : RowMark::kMixed;
   return MarkOfRead(c, list);
 }
 

@@ -1,5 +1,5 @@
-// What the ops of TensorLists and TensorArrays share. Both keep what is known of their elements in TensorType::list, of the
-// list's handle or of the array's flow; "carrier" below is that value.
+// What the ops of TensorLists and TensorArrays share. Both keep what is known of their elements in
+// TensorType::list, of the list's handle or of the array's flow; "carrier" below is that value.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,9 @@ namespace floe::ops {
 
 inline constexpr int kMaxRank = 254;  // as in TensorFlow
 
-inline TensorType ListHandle(ListTypePtr list) { return {DType::kVariant, SymShape(), std::move(list)}; }
+inline TensorType ListHandle(ListTypePtr list) {
+  return {DType::kVariant, SymShape(), std::move(list)};
+}
 
 inline ListTypePtr MakeList(Dim size, bool written, SymShape element) {
   return std::make_shared<const ListType>(ListType{size, written, std::move(element)});
@@ -32,10 +34,12 @@ SymShape WithDim0(Dim dim, const SymShape& shape);
 
 // ---- row rules: all inputs but `data` must be the same for every request ----
 
-// Constant from constants alone; values that are only affine in the number of rows (shapes) count as constants.
+// Constant from constants alone; values that are only affine in the number of rows (shapes) count
+// as constants.
 bool OthersConstant(const RowContext& c, std::initializer_list<int> data);
 
-// A list of which input `list` says the mark, after `item` was written into it. Items with rows make a list of rows.
+// A list of which input `list` says the mark, after `item` was written into it. Items with rows
+// make a list of rows.
 RowMark MarkOfWrite(const RowContext& c, int list, int item);
 // An element of the list.
 RowMark MarkOfRead(const RowContext& c, int list, int output = 0);

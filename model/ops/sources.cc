@@ -30,7 +30,7 @@ const OpRegistrar kNoOp({.name = "NoOp", .max_inputs = -1, .outputs = 0, .infer 
 RowMark IdentityRows(const RowContext& c) { return c.marks[0]; }
 
 const OpRegistrar kIdentity({.name = "Identity", .min_inputs = 1, .max_inputs = 1, .infer = InferSame,
-                             .rows = IdentityRows, .values = ValueRule::kLinear, .alias = true,
+                             .rows = IdentityRows, .time_major = IdentityRows, .values = ValueRule::kLinear, .alias = true,
                              .tensorflow = {"Identity", "StopGradient", "PreventGradient", "Snapshot"}});
 
 absl::StatusOr<Types> InferAllSame(const InferContext& c) {

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
+#include "model/ops/time_major.h"
 
 namespace floe {
 namespace {
@@ -33,7 +34,7 @@ RowMark RollRows(const RowContext& c) {
 }
 
 const OpRegistrar kReverse({.name = "ReverseV2", .min_inputs = 2, .max_inputs = 2, .infer = InferAxes, .rows = ReverseRows,
-                            .values = ValueRule::kLinear, .shape_inputs = 2, .tensorflow = {"ReverseV2"}});
+                            .time_major = ops::TimeMajorReverse, .values = ValueRule::kLinear, .shape_inputs = 2, .tensorflow = {"ReverseV2"}});
 const OpRegistrar kRoll({.name = "Roll", .min_inputs = 3, .max_inputs = 3, .infer = InferAxes, .rows = RollRows,
                          .shape_inputs = 6, .tensorflow = {"Roll"}});
 const OpRegistrar kCumulative[] = {

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
+#include "model/ops/time_major.h"
 
 namespace floe {
 namespace ops {
@@ -160,7 +161,7 @@ RowMark StridedSliceRows(const RowContext& c) {
 }
 
 const OpRegistrar kStridedSlice({.name = "StridedSlice", .min_inputs = 4, .max_inputs = 4, .infer = InferStridedSlice,
-                                 .rows = StridedSliceRows, .values = ValueRule::kLinear, .shape_inputs = 14,
+                                 .rows = StridedSliceRows, .time_major = ops::TimeMajorStridedSlice, .values = ValueRule::kLinear, .shape_inputs = 14,
                                  .tensorflow = {"StridedSlice"}});
 
 absl::StatusOr<Types> InferSlice(const InferContext& c) {

@@ -1,5 +1,6 @@
-// TensorArray: an object behind a resource handle, written in place. Each op takes the flow (a float scalar that orders
-// them) and writers give the next one; what is known of the elements travels with the flow.
+// TensorArray: an object behind a resource handle, written in place. Each op takes the flow (a
+// float scalar that orders them) and writers give the next one; what is known of the elements
+// travels with the flow.
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/list_ops.h"
@@ -20,29 +21,36 @@ SymShape DeclaredShape(const InferContext& c) {
 absl::StatusOr<Types> InferArray(const InferContext& c) {
   std::vector<Dim> size;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(0, &size));
-  if (known && size.size() != 1) return Bad(absl::StrCat("the size has ", size.size(), " elements, expected a scalar"));
+  if (known && size.size() != 1)
+    return Bad(absl::StrCat("the size has ", size.size(), " elements, expected a scalar"));
   const Dim fixed = known && !c.attrs().Bool("dynamic_size") ? size[0] : Dim::Unknown();
-  return Types{TensorType{DType::kResource, SymShape()}, Flow(MakeList(fixed, false, DeclaredShape(c)))};
+  return Types{TensorType{DType::kResource, SymShape()},
+               Flow(MakeList(fixed, false, DeclaredShape(c)))};
 }
 
 // TensorArrayWriteV3(handle, index, value, flow)
-absl::StatusOr<Types> InferWrite(const InferContext& c) { return Types{Flow(ops::Written(c.inputs[3].type.list, c.shape(2)))}; }
+absl::StatusOr<Types> InferWrite(const InferContext& c) {
+  return Types{Flow(ops::Written(c.inputs[3].type.list, c.shape(2)))};
+}
 
 // TensorArrayReadV3(handle, index, flow)
 absl::StatusOr<Types> InferRead(const InferContext& c) {
-  return ops::One(ops::TypeAttr(c, "dtype", DType::kInvalid), ops::ElementShape(c.inputs[2].type.list, SymShape::UnknownRank()));
+  return ops::One(ops::TypeAttr(c, "dtype", DType::kInvalid),
+                  ops::ElementShape(c.inputs[2].type.list, SymShape::UnknownRank()));
 }
 
 // TensorArrayGatherV3(handle, indices, flow)
 absl::StatusOr<Types> InferGather(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   const Dim size = c.shape(1).rank_known() ? c.shape(1).dim(0) : Dim::Unknown();
-  return ops::One(ops::TypeAttr(c, "dtype", DType::kInvalid), ops::WithDim0(size, ops::ElementShape(c.inputs[2].type.list, DeclaredShape(c))));
+  return ops::One(ops::TypeAttr(c, "dtype", DType::kInvalid),
+                  ops::WithDim0(size, ops::ElementShape(c.inputs[2].type.list, DeclaredShape(c))));
 }
 
 // TensorArrayScatterV3(handle, indices, value, flow)
 absl::StatusOr<Types> InferScatter(const InferContext& c) {
-  if (c.shape(2).rank_known() && c.shape(2).rank() == 0) return Bad("a scalar cannot be taken apart into an array");
+  if (c.shape(2).rank_known() && c.shape(2).rank() == 0)
+    return Bad("a scalar cannot be taken apart into an array");
   return Types{Flow(ops::Written(c.inputs[3].type.list, ops::WithoutDim0(c.shape(2))))};
 }
 
@@ -55,34 +63,48 @@ absl::StatusOr<Types> InferConcat(const InferContext& c) {
   SymShape out = ops::ElementShape(list, SymShape::UnknownRank());
   if (out.rank_known() && out.rank() == 0) return Bad("elements of rank 0 cannot be concatenated");
   if (out.rank_known()) out.set_dim(0, Dim::Unknown());
-  return Types{TensorType{ops::TypeAttr(c, "dtype", DType::kInvalid), std::move(out)}, TensorType{DType::kInt64, {list == nullptr ? Dim::Unknown() : list->size}}};
+  return Types{TensorType{ops::TypeAttr(c, "dtype", DType::kInvalid), std::move(out)},
+               TensorType{DType::kInt64, {list == nullptr ? Dim::Unknown() : list->size}}};
 }
 
 // TensorArraySplitV3(handle, value, lengths, flow)
 absl::StatusOr<Types> InferSplit(const InferContext& c) {
   SymShape element = c.shape(1);
-  if (element.rank_known() && element.rank() == 0) return Bad("a scalar cannot be split into an array");
+  if (element.rank_known() && element.rank() == 0)
+    return Bad("a scalar cannot be split into an array");
   if (element.rank_known()) element.set_dim(0, Dim::Unknown());
   return Types{Flow(ops::Written(c.inputs[3].type.list, element))};
 }
 
 absl::StatusOr<Types> InferClose(const InferContext&) { return Types{}; }
 
-// The handle is neither constant nor rows of anything; what matters is the flow. It counts as constant so that loops
-// may carry it.
-RowMark ArrayRows(const RowContext& c) { return ops::OthersConstant(c, {}) ? RowMark::kConstant : RowsNever(c); }
+// The handle is neither constant nor rows of anything; what matters is the flow. It counts as
+// constant so that loops may carry it.
+RowMark ArrayRows(const RowContext& c) {
+  return ops::OthersConstant(c, {}) ? RowMark::kConstant : RowsNever(c);
+}
 RowMark WriteRows(const RowContext& c) { return ops::MarkOfWrite(c, 3, 2); }
 RowMark ReadRows(const RowContext& c) { return ops::MarkOfRead(c, 2); }
 RowMark GatherRows(const RowContext& c) { return ops::MarkOfStack(c, 2); }
 RowMark ScatterRows(const RowContext& c) { return ops::MarkOfUnstack(c, 3, 2); }
 RowMark SizeRows(const RowContext& c) {
   const RowMark flow = c.marks[1];
-  return c.marks[0] == RowMark::kConstant && flow == RowMark::kRows ? RowMark::kConstant : RowsNever(c);
+  return c.marks[0] == RowMark::kConstant && flow == RowMark::kRows ? RowMark::kConstant
+                                                                    : RowsNever(c);
 }
 
-OpDef Array(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows, int outputs = 1) {
-  return {.name = name, .min_inputs = inputs, .max_inputs = inputs, .outputs = outputs, .infer = infer, .rows = rows, .time_major = rows,
-          .allocates = true, .stateful = true, .tensorflow = {name}};
+OpDef Array(const std::string& name, int inputs,
+            absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows, int outputs = 1) {
+  return {.name = name,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .outputs = outputs,
+          .infer = infer,
+          .rows = rows,
+          .time_major = rows,
+          .allocates = true,
+          .stateful = true,
+          .tensorflow = {name}};
 }
 
 const OpRegistrar kArrays[] = {

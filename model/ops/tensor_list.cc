@@ -1,4 +1,5 @@
-// TensorList: a list of tensors as a value. Ops that change a list give a new one; kernels reuse the old where they may.
+// TensorList: a list of tensors as a value. Ops that change a list give a new one; kernels reuse
+// the old where they may.
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/list_ops.h"
@@ -10,7 +11,9 @@ using ops::ListHandle;
 using ops::MakeList;
 using ops::SpelledShape;
 
-DType ElementType(const InferContext& c) { return ops::TypeAttr(c, "element_dtype", DType::kInvalid); }
+DType ElementType(const InferContext& c) {
+  return ops::TypeAttr(c, "element_dtype", DType::kInvalid);
+}
 const ListTypePtr& ListOf(const InferContext& c) { return c.inputs[0].type.list; }
 
 // A scalar's value as a dim; unknown when it is not known, or negative.
@@ -18,7 +21,8 @@ absl::StatusOr<Dim> Count(const InferContext& c, int i) {
   std::vector<Dim> value;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(i, &value));
   if (!known) return Dim::Unknown();
-  if (value.size() != 1) return Bad(absl::StrCat("input ", i, " has ", value.size(), " elements, expected a scalar"));
+  if (value.size() != 1)
+    return Bad(absl::StrCat("input ", i, " has ", value.size(), " elements, expected a scalar"));
   return value[0].concrete() && value[0].size() < 0 ? Dim::Unknown() : value[0];
 }
 
@@ -38,8 +42,10 @@ absl::StatusOr<Types> InferReserve(const InferContext& c) {
 // TensorListFromTensor(tensor, element_shape)
 absl::StatusOr<Types> InferFromTensor(const InferContext& c) {
   const SymShape& tensor = c.shape(0);
-  if (tensor.rank_known() && tensor.rank() == 0) return Bad("a scalar cannot be taken apart into a list");
-  return Types{ListHandle(MakeList(tensor.rank_known() ? tensor.dim(0) : Dim::Unknown(), true, ops::WithoutDim0(tensor)))};
+  if (tensor.rank_known() && tensor.rank() == 0)
+    return Bad("a scalar cannot be taken apart into a list");
+  return Types{ListHandle(MakeList(tensor.rank_known() ? tensor.dim(0) : Dim::Unknown(), true,
+                                   ops::WithoutDim0(tensor)))};
 }
 
 // TensorListGetItem(list, index, element_shape)
@@ -51,7 +57,8 @@ absl::StatusOr<Types> InferGetItem(const InferContext& c) {
 // TensorListSetItem(list, index, item)
 absl::StatusOr<Types> InferSetItem(const InferContext& c) {
   ListTypePtr list = ops::Written(ListOf(c), c.shape(2));
-  if (list != nullptr && c.attrs().Bool("resize_if_index_out_of_bounds")) list = MakeList(Dim::Unknown(), true, list->element);
+  if (list != nullptr && c.attrs().Bool("resize_if_index_out_of_bounds"))
+    list = MakeList(Dim::Unknown(), true, list->element);
   return Types{ListHandle(std::move(list))};
 }
 
@@ -119,9 +126,11 @@ absl::StatusOr<Types> InferConcat(const InferContext& c) {
 // TensorListSplit(tensor, element_shape, lengths)
 absl::StatusOr<Types> InferSplit(const InferContext& c) {
   SymShape element = c.shape(0);
-  if (element.rank_known() && element.rank() == 0) return Bad("a scalar cannot be split into a list");
+  if (element.rank_known() && element.rank() == 0)
+    return Bad("a scalar cannot be split into a list");
   if (element.rank_known()) element.set_dim(0, Dim::Unknown());
-  const Dim size = c.shape(2).rank_known() && c.shape(2).rank() == 1 ? c.shape(2).dim(0) : Dim::Unknown();
+  const Dim size =
+      c.shape(2).rank_known() && c.shape(2).rank() == 1 ? c.shape(2).dim(0) : Dim::Unknown();
   return Types{ListHandle(MakeList(size, true, std::move(element)))};
 }
 
@@ -142,7 +151,9 @@ absl::StatusOr<Types> InferScatterInto(const InferContext& c) {
 }
 
 // A list made of sizes alone.
-RowMark FreshRows(const RowContext& c) { return ops::OthersConstant(c, {}) ? RowMark::kConstant : RowsNever(c); }
+RowMark FreshRows(const RowContext& c) {
+  return ops::OthersConstant(c, {}) ? RowMark::kConstant : RowsNever(c);
+}
 RowMark SetItemRows(const RowContext& c) { return ops::MarkOfWrite(c, 0, 2); }
 RowMark PushBackRows(const RowContext& c) { return ops::MarkOfWrite(c, 0, 1); }
 RowMark GetItemRows(const RowContext& c) { return ops::MarkOfRead(c, 0); }
@@ -164,9 +175,18 @@ RowMark ResizeRows(const RowContext& c) {
 }
 
 // Handles are never constants of a graph, so that files of one can hold them all: hence `stateful`.
-OpDef List(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows, int outputs = 1) {
-  return {.name = name, .min_inputs = inputs, .max_inputs = inputs, .outputs = outputs, .infer = infer, .rows = rows, .time_major = rows,
-          .allocates = true, .stateful = true, .tensorflow = {name}};
+OpDef List(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(const InferContext&),
+           RowRule rows, int outputs = 1) {
+  return {.name = name,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .outputs = outputs,
+          .infer = infer,
+          .rows = rows,
+          .time_major = rows,
+          .allocates = true,
+          .stateful = true,
+          .tensorflow = {name}};
 }
 
 const OpRegistrar kLists[] = {

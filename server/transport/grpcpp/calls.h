@@ -20,18 +20,50 @@
 
 namespace floe::server {
 
+// How many unary calls are in progress, and whether new ones are still taken.
+// Threading: any thread.
+class CallGate {
+ public:
+  // False once closed; otherwise Leave follows.
+  bool Enter() {
+    active_.fetch_add(1);
+    if (!closed_.load()) return true;
+    Leave();
+    return false;
+  }
+  void Leave() {
+    if (active_.fetch_sub(1) != 1 || !closed_.load()) return;
+    MutexLock lock(mutex_);
+    empty_.NotifyAll();
+  }
+  // Admits no more and waits for those inside, at most until `deadline`.
+  void CloseAndWait(TimePoint deadline) {
+    closed_.store(true);
+    MutexLock lock(mutex_);
+    while (active_.load() != 0 && empty_.WaitUntil(mutex_, deadline)) {
+    }
+  }
+
+ private:
+  std::atomic<int64_t> active_{0};
+  std::atomic<bool> closed_{false};
+  Mutex mutex_;  // of the condition alone
+  CondVar empty_;
+};
+
 // A unary call: one message in, at most one out.
 // Threading: reactions on gRPC's threads, Write and Finish on any one thread at a time.
 class UnaryCall final : public grpc::ServerGenericBidiReactor,
                         public Responder,
                         public std::enable_shared_from_this<UnaryCall> {
  public:
-  // `method` outlives the call.
+  // `method` and `gate`, which was entered, outlive the call.
   static grpc::ServerGenericBidiReactor* Start(grpc::GenericCallbackServerContext* context,
-                                               const UnaryMethod& method, int64_t max_bytes);
-  UnaryCall(grpc::GenericCallbackServerContext* context, const UnaryMethod& method,
+                                               const UnaryMethod& method, CallGate* gate,
+                                               int64_t max_bytes);
+  UnaryCall(grpc::GenericCallbackServerContext* context, const UnaryMethod& method, CallGate* gate,
             int64_t max_bytes)
-      : context_(*context), method_(method), max_bytes_(max_bytes) {}
+      : context_(*context), method_(method), gate_(*gate), max_bytes_(max_bytes) {}
 
   void Write(std::string message) override;
   void Finish(const absl::Status& status) override;
@@ -43,6 +75,7 @@ class UnaryCall final : public grpc::ServerGenericBidiReactor,
 
   const grpc::GenericCallbackServerContext& context_;  // gone after OnDone
   const UnaryMethod& method_;
+  CallGate& gate_;
   const int64_t max_bytes_;
   std::shared_ptr<UnaryCall> self_;
   CancelToken cancel_;
@@ -52,7 +85,7 @@ class UnaryCall final : public grpc::ServerGenericBidiReactor,
   std::atomic<bool> finished_{false};
 };
 
-// A call to a path nobody serves.
+// A call to a path nobody serves, or one that comes while the server drains.
 class RefusedCall final : public grpc::ServerGenericBidiReactor {
  public:
   explicit RefusedCall(const absl::Status& status) { Finish(ToGrpc(status)); }

@@ -24,7 +24,10 @@ class Dispatcher final : public grpc::CallbackGenericService {
       grpc::GenericCallbackServerContext* context) override {
     const std::string& path = context->method();
     if (const UnaryMethod* method = methods_.FindUnary(path)) {
-      return UnaryCall::Start(context, *method, max_bytes_);
+      if (!gate_.Enter()) {
+        return new RefusedCall(absl::UnavailableError("the server is shutting down"));
+      }
+      return UnaryCall::Start(context, *method, &gate_, max_bytes_);
     }
     if (const StreamMethod* method = methods_.FindStream(path)) {
       return StreamCall::Start(context, *method, &streams_, max_bytes_);
@@ -33,11 +36,13 @@ class Dispatcher final : public grpc::CallbackGenericService {
   }
 
   OpenStreams& streams() { return streams_; }
+  CallGate& gate() { return gate_; }
 
  private:
   const MethodTable& methods_;
   const int64_t max_bytes_;
   OpenStreams streams_;
+  CallGate gate_;
 };
 
 std::optional<int> AsInteger(const std::string& text) {
@@ -119,6 +124,9 @@ absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
 void GrpcppTransport::Shutdown(TimePoint deadline) {
   if (server_ == nullptr) return;
   dispatcher_.streams().Close();
+  // gRPC cancels calls that reach it after its own shutdown began, which callers would take for a failure; a plain
+  // UNAVAILABLE sends them elsewhere. So what is inside is finished first.
+  dispatcher_.gate().CloseAndWait(deadline);
   const Duration left = deadline - Clock::Steady().Now();
   // A far deadline must not overflow on its way to the other clock.
   constexpr Duration kFar = std::chrono::hours(24 * 365);

@@ -5,8 +5,9 @@
 namespace floe::server {
 
 grpc::ServerGenericBidiReactor* UnaryCall::Start(grpc::GenericCallbackServerContext* context,
-                                                 const UnaryMethod& method, int64_t max_bytes) {
-  auto call = std::make_shared<UnaryCall>(context, method, max_bytes);
+                                                 const UnaryMethod& method, CallGate* gate,
+                                                 int64_t max_bytes) {
+  auto call = std::make_shared<UnaryCall>(context, method, gate, max_bytes);
   UnaryCall* const reactor = call.get();
   reactor->self_ = std::move(call);
   reactor->StartRead(&reactor->received_);
@@ -48,6 +49,7 @@ void UnaryCall::Finish(const absl::Status& status) {
 
 void UnaryCall::OnDone() {
   const std::shared_ptr<UnaryCall> self = std::move(self_);  // may be the last reference
+  gate_.Leave();
 }
 
 }  // namespace floe::server

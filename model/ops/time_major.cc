@@ -1,0 +1,105 @@
+#include "model/ops/time_major.h"
+
+#include <algorithm>
+
+#include "model/ops/op_util.h"
+#include "model/ops/strided_slice.h"
+
+namespace floe::ops {
+namespace {
+
+RowMark Lost(const RowContext& c) {
+  return std::find(c.marks.begin(), c.marks.end(), RowMark::kUnknown) != c.marks.end()
+             ? RowMark::kUnknown
+             : RowMark::kMixed;
+}
+
+RowMark RowsInDim1Or(const RowContext& c, bool keeps) {
+  return keeps && RowsInDim1(c.outputs[0].shape) ? RowMark::kRowsDim1 : Lost(c);
+}
+
+// Input 0 is time-major and the others are known.
+bool OnlyInput0(const RowContext& c) {
+  return c.marks[0] == RowMark::kRowsDim1 && RowsInDim1(c.inputs[0].type.shape) &&
+         c.OthersConstant(1);
+}
+
+}  // namespace
+
+bool RowsInDim1(const SymShape& shape) {
+  if (!shape.rank_known() || shape.rank() < 2 || shape.dim(1) != Dim::Rows()) return false;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (i != 1 && !shape.dim(i).concrete()) return false;
+  }
+  return true;
+}
+
+RowMark TimeMajorElementwise(const RowContext& c) {
+  const SymShape& out = c.outputs[0].shape;
+  if (!RowsInDim1(out)) return Lost(c);
+  for (size_t i = 0; i < c.marks.size(); ++i) {
+    const SymShape& in = c.inputs[i].type.shape;
+    if (!in.rank_known()) return Lost(c);
+    const int axis = 1 - (out.rank() - in.rank());  // of the input, laid over dim 1
+    const bool fits =
+        c.marks[i] == RowMark::kRowsDim1
+            ? in.rank() == out.rank() && in.dim(1) == Dim::Rows()
+            : c.marks[i] == RowMark::kConstant && (axis < 0 || in.dim(axis) == Dim(1));
+    if (!fits) return Lost(c);
+  }
+  return RowMark::kRowsDim1;
+}
+
+RowMark TimeMajorSame(const RowContext& c) { return RowsInDim1Or(c, OnlyInput0(c)); }
+
+RowMark TimeMajorTranspose(const RowContext& c) {
+  std::vector<int64_t> perm;
+  const SymShape& in = c.inputs[0].type.shape;
+  if (!ConstantInts(c.inputs[1], &perm) || perm.size() < 2 || !in.rank_known()) return Lost(c);
+  for (int64_t& p : perm) p += p < 0 ? in.rank() : 0;
+  if (c.marks[0] == RowMark::kRows)
+    return RowsInDim1Or(c, perm[1] == 0 && in.dim(0) == Dim::Rows());
+  if (!OnlyInput0(c)) return Lost(c);
+  if (perm[0] == 1) return LeadingRows(c.outputs[0]) ? RowMark::kRows : Lost(c);
+  return RowsInDim1Or(c, perm[1] == 1);
+}
+
+RowMark TimeMajorStridedSlice(const RowContext& c) {
+  const SymShape &in = c.inputs[0].type.shape, &out = c.outputs[0].shape;
+  std::vector<int64_t> begin, stride;
+  if (!OnlyInput0(c) || !ConstantInts(c.inputs[1], &begin) || !ConstantInts(c.inputs[3], &stride))
+    return Lost(c);
+  const auto dims =
+      ResolveStridedSlice(SliceMasks(c.node.attrs), static_cast<int>(begin.size()), in.rank());
+  if (!dims.ok() || dims->size() < 2) return Lost(c);
+  const SliceDim &time = (*dims)[0], &rows = (*dims)[1];
+  const bool whole =
+      rows.entry < 0 || (stride[rows.entry] == 1 && (rows.begin_masked || begin[rows.entry] == 0));
+  if (time.axis != 0 || rows.axis != 1 || rows.shrink || !whole || !out.rank_known())
+    return Lost(c);
+  // The end of the slice is judged by what is left.
+  if (time.shrink)
+    return out.rank() > 0 && out.dim(0) == Dim::Rows() && LeadingRows(c.outputs[0]) ? RowMark::kRows
+                                                                                    : Lost(c);
+  return RowsInDim1Or(c, true);
+}
+
+RowMark TimeMajorReverse(const RowContext& c) {
+  std::vector<int64_t> axes;
+  if (!OnlyInput0(c) || !ConstantInts(c.inputs[1], &axes)) return Lost(c);
+  const int rank = c.inputs[0].type.shape.rank();
+  return RowsInDim1Or(c, std::none_of(axes.begin(), axes.end(),
+                                      [&](int64_t a) { return a == 1 || a == 1 - rank; }));
+}
+
+RowMark TimeMajorConcat(const RowContext& c) {
+  const size_t parts = c.inputs.size() - 1;
+  std::vector<int64_t> axis;
+  if (!ConstantInts(c.inputs[parts], &axis) || axis.size() != 1) return Lost(c);
+  for (size_t i = 0; i < parts; ++i) {
+    if (c.marks[i] != RowMark::kRowsDim1 || !RowsInDim1(c.inputs[i].type.shape)) return Lost(c);
+  }
+  return RowsInDim1Or(c, axis[0] != 1 && axis[0] != 1 - c.inputs[0].type.shape.rank());
+}
+
+}  // namespace floe::ops

@@ -1,0 +1,196 @@
+// TensorLists through loops: written in place however many steps there are, and rows kept apart.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/lists.h"
+#include "runtime/exec_context.h"
+#include "runtime/test_graph.h"
+
+namespace floe {
+namespace {
+
+constexpr DType kFloat = DType::kFloat32;
+
+std::vector<std::pair<std::string, AttrValue>> Element() { return {{"element_dtype", kFloat}}; }
+
+// While over (i, variables...) with i counted up to `steps`. `body` gets the variables and returns
+// the next ones.
+template <typename Body>
+int AddLoop(TestGraph* g, int steps, const std::vector<ValueRef>& variables,
+            const std::vector<DType>& dtypes, Body body) {
+  const auto inputs = [&](TestGraph* sub) {
+    std::vector<ValueRef> values{sub->Input("i", DType::kInt32, SymShape())};
+    for (size_t k = 0; k < dtypes.size(); ++k)
+      values.push_back(sub->Input("v" + std::to_string(k), dtypes[k], SymShape::UnknownRank()));
+    return values;
+  };
+  TestGraph test, step;
+  test.Output(test.Op("Less", "again", {inputs(&test)[0], test.Int("steps", steps)}));
+  const std::vector<ValueRef> values = inputs(&step);
+  step.Output(step.Op("Add", "next", {values[0], step.Int("one", 1)}));
+  for (const ValueRef& value : body(&step, values)) step.Output(value);
+
+  std::vector<ValueRef> all{g->Int("zero", 0)};
+  all.insert(all.end(), variables.begin(), variables.end());
+  const int loop = g->Op("While", "loop", all).node;
+  g->graph.mutable_node(loop).num_outputs = static_cast<int>(all.size());
+  g->graph.mutable_node(loop).subgraphs = {std::make_shared<const Graph>(test.graph),
+                                           std::make_shared<const Graph>(step.graph)};
+  return loop;
+}
+
+// y[t] = x + t for t < steps, collected in a list.
+TestGraph CountingLoop(int steps) {
+  TestGraph g;
+  const ValueRef x = g.Input("x", kFloat, {2});
+  const ValueRef list = g.Op("TensorListReserve", "reserve",
+                             {g.Ints("element", {2}), g.Int("size", steps)}, Element());
+  const int loop =
+      AddLoop(&g, steps, {list, x}, {DType::kVariant, kFloat},
+              [](TestGraph* b, const std::vector<ValueRef>& v) {
+                const ValueRef t = b->Op("Cast", "t", {v[0]}, {{"DstT", kFloat}});
+                const ValueRef item = b->Op("Add", "item", {v[2], t});
+                return std::vector<ValueRef>{
+                    b->Op("TensorListSetItem", "set", {v[1], v[0], item}, Element()), v[2]};
+              });
+  g.Output(g.Op("TensorListStack", "stack", {ValueRef{loop, 1}, g.Ints("shape", {2})}, Element()));
+  return g;
+}
+
+TEST(ListLoop, CopiesNoElementsHoweverManySteps) {
+  for (const int steps : {10, 1000, 10000}) {
+    const auto compiled = CountingLoop(steps).Compile();
+    ASSERT_NE(compiled, nullptr);
+    const auto plan = compiled->Bind({Shape({2})});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ExecContext context;
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      const float x[2] = {.5f, static_cast<float>(repeat)};
+      const int64_t before = copied_list_elements;
+      ASSERT_TRUE(context.Prepare(*plan, 1).ok());
+      context.BindInput(0, x);
+      const absl::Status status = context.Run();
+      ASSERT_TRUE(status.ok()) << status;
+      EXPECT_EQ(copied_list_elements - before, 0) << steps << " steps";
+      ASSERT_EQ(context.Output(0).shape, Shape({steps, 2}));
+      const float* y = context.Output(0).as<float>();
+      for (int t = 0; t < steps; ++t) {
+        ASSERT_EQ(y[2 * t], .5f + static_cast<float>(t));
+        ASSERT_EQ(y[2 * t + 1], x[1] + static_cast<float>(t));
+      }
+    }
+  }
+}
+
+// h = tanh(h + x[:, t]) for each of three steps; all h as [rows, 3, 2]. `xs` must be [rows, 3, 2],
+// `h` [rows, 2].
+TestGraph Recurrent(bool arrays) {
+  TestGraph g;
+  const ValueRef x = g.Input("x", kFloat, {Dim::Unknown(), 3, 2}),
+                 h = g.Input("h", kFloat, {Dim::Unknown(), 2});
+  const ValueRef major = g.Op("Transpose", "major", {x, g.Ints("perm", {1, 0, 2})});
+  ValueRef stack;
+  if (arrays) {
+    const std::vector<std::pair<std::string, AttrValue>> attrs{{"dtype", kFloat}};
+    const int in = g.Op("TensorArrayV3", "in", {g.Int("size", 3)}, attrs).node,
+              out = g.Op("TensorArrayV3", "out", {g.Int("size2", 3)}, attrs).node;
+    const ValueRef steps = g.Ints("steps", {0, 1, 2});
+    const ValueRef filled =
+        g.Op("TensorArrayScatterV3", "scatter", {{in, 0}, steps, major, {in, 1}});
+    const std::vector<DType> dtypes{DType::kResource, kFloat, DType::kResource, kFloat, kFloat};
+    const int loop = AddLoop(
+        &g, 3, {{in, 0}, filled, {out, 0}, {out, 1}, h}, dtypes,
+        [&](TestGraph* b, const std::vector<ValueRef>& v) {
+          const ValueRef item = b->Op("TensorArrayReadV3", "read", {v[1], v[0], v[2]}, attrs);
+          const ValueRef next = b->Op("Tanh", "tanh", {b->Op("Add", "add", {v[5], item})});
+          return std::vector<ValueRef>{
+              v[1], v[2], v[3], b->Op("TensorArrayWriteV3", "write", {v[3], v[0], next, v[4]}),
+              next};
+        });
+    stack = g.Op("TensorArrayGatherV3", "gather", {{out, 0}, steps, {loop, 4}}, attrs);
+  } else {
+    const ValueRef in =
+        g.Op("TensorListFromTensor", "in", {major, g.Ints("element", {-1, 2})}, Element());
+    const ValueRef out = g.Op("TensorListReserve", "out",
+                              {g.Ints("element2", {-1, 2}), g.Int("size", 3)}, Element());
+    const int loop =
+        AddLoop(&g, 3, {in, out, h}, {DType::kVariant, DType::kVariant, kFloat},
+                [](TestGraph* b, const std::vector<ValueRef>& v) {
+                  const ValueRef item = b->Op("TensorListGetItem", "get",
+                                              {v[1], v[0], b->Ints("element", {-1, 2})}, Element());
+                  const ValueRef next = b->Op("Tanh", "tanh", {b->Op("Add", "add", {v[3], item})});
+                  return std::vector<ValueRef>{
+                      v[1], b->Op("TensorListSetItem", "set", {v[2], v[0], next}, Element()), next};
+                });
+    stack =
+        g.Op("TensorListStack", "stack", {ValueRef{loop, 2}, g.Ints("shape", {-1, 2})}, Element());
+  }
+  g.Output(g.Op("Transpose", "y", {stack, g.Ints("perm2", {1, 0, 2})}));
+  return g;
+}
+
+class RecurrentLoop : public testing::TestWithParam<bool> {};
+
+TEST_P(RecurrentLoop, IsProvedRowWiseAndIs) {
+  const auto compiled = Recurrent(GetParam()).Compile();
+  ASSERT_NE(compiled, nullptr);
+  ExecContext context;
+  for (const int64_t rows : {1, 2, 5, 1}) {
+    const auto plan = compiled->Bind({Shape({rows, 3, 2}), Shape({rows, 2})});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ((*plan)->why_not_batchable(), "");
+    std::vector<float> x, h;
+    for (int64_t i = 0; i < rows * 6; ++i) x.push_back(static_cast<float>(i) * .125f - 1);
+    for (int64_t i = 0; i < rows * 2; ++i) h.push_back(static_cast<float>(i) * .25f);
+    ASSERT_TRUE(context.Prepare(*plan, rows).ok());
+    context.BindInput(0, x.data());
+    context.BindInput(1, h.data());
+    const absl::Status status = context.Run();
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(context.Output(0).shape, Shape({rows, 3, 2}));
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < 2; ++c) {
+        double state = h[r * 2 + c];
+        for (int64_t t = 0; t < 3; ++t) {
+          state = std::tanh(state + x[(r * 3 + t) * 2 + c]);
+          EXPECT_NEAR(context.Output(0).as<float>()[(r * 3 + t) * 2 + c], state, 1e-6)
+              << "row " << r << " of " << rows << ", step " << t;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Containers, RecurrentLoop, testing::Bool(), [](const auto& info) {
+  return info.param ? "TensorArray" : "TensorList";
+});
+
+// What stands beside constants, or at a place that the request says, is not proved.
+TEST(ListLoop, MixesAreNotProved) {
+  const auto why = [](bool constants, bool moving) {
+    TestGraph g;
+    const ValueRef x = g.Input("x", kFloat, {Dim::Unknown(), 2});
+    const ValueRef begin =
+        constants ? g.Op("TensorListFromTensor", "begin",
+                         {g.Floats("numbers", {2, 1, 2}, {1, 2, 3, 4}), g.Ints("element", {-1, 2})},
+                         Element())
+                  : g.Op("TensorListReserve", "begin",
+                         {g.Ints("element", {-1, 2}), g.Int("size", 2)}, Element());
+    const ValueRef list = g.Op("TensorListSetItem", "set", {begin, g.Int("at", 0), x}, Element());
+    const ValueRef from =
+        moving ? g.Op("Cast", "from", {g.Op("Max", "largest", {x, g.Ints("axes", {0, 1})})},
+                      {{"DstT", DType::kInt32}})
+               : g.Int("from", 0);
+    g.Output(g.Op("TensorListGetItem", "get", {list, from, g.Ints("shape", {-1, 2})}, Element()));
+    const auto plan = g.Compile()->Bind({Shape({3, 2})});
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return (*plan)->why_not_batchable();
+  };
+  EXPECT_EQ(why(false, false), "");
+  EXPECT_NE(why(true, false), "");
+  EXPECT_NE(why(false, true), "");
+}
+
+}  // namespace
+}  // namespace floe
