@@ -10,14 +10,17 @@ namespace floe {
 
 inline constexpr size_t kAlignment = 64;  // bytes: a cache line, and the widest vector
 
-constexpr size_t AlignUp(size_t bytes, size_t to = kAlignment) { return (bytes + to - 1) / to * to; }
+constexpr size_t AlignUp(size_t bytes, size_t to = kAlignment) {
+  return (bytes + to - 1) / to * to;
+}
 
 // Owns `size()` bytes; movable, not copyable. Contents are uninitialised. Throws std::bad_alloc.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(size_t bytes)
-      : data_(bytes == 0 ? nullptr : static_cast<std::byte*>(std::aligned_alloc(kAlignment, AlignUp(bytes)))),
+      : data_(bytes == 0 ? nullptr
+                         : static_cast<std::byte*>(std::aligned_alloc(kAlignment, AlignUp(bytes)))),
         size_(bytes) {
     if (bytes != 0 && data_ == nullptr) throw std::bad_alloc();
   }

@@ -9,8 +9,8 @@
 
 namespace floe {
 
-// Threading: any thread. The listener runs once, on the thread that cancels (or at once in SetListener when the flag
-// is up already), and never after ClearListener has returned.
+// Threading: any thread. The listener runs once, on the thread that cancels (or at once in
+// SetListener when the flag is up already), and never after ClearListener has returned.
 class CancelToken {
  public:
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }

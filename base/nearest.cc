@@ -39,13 +39,15 @@ std::vector<std::string> NearestNames(const std::string& name,
   for (size_t i = 0; i < candidates.size(); ++i) {
     const std::string candidate = Lower(candidates[i].substr(0, kMaxLength));
     size_t distance = 2 * EditDistance(wanted, candidate);
-    if (!wanted.empty() && candidate.find(wanted) != std::string::npos) distance = std::min<size_t>(distance, 3);
+    if (!wanted.empty() && candidate.find(wanted) != std::string::npos)
+      distance = std::min<size_t>(distance, 3);
     ranked.emplace_back(distance, i);
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> nearest;
-  for (size_t i = 0; i < std::min(count, ranked.size()); ++i) nearest.push_back(candidates[ranked[i].second]);
+  for (size_t i = 0; i < std::min(count, ranked.size()); ++i)
+    nearest.push_back(candidates[ranked[i].second]);
   return nearest;
 }
 

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 
 // Returns from the enclosing function when `expr` (an absl::Status) is not OK.
-#define FLOE_RETURN_IF_ERROR(expr)                         \
-  do {                                                     \
+#define FLOE_RETURN_IF_ERROR(expr)                                                   \
+  do {                                                                               \
     if (absl::Status floe_status_ = (expr); !floe_status_.ok()) return floe_status_; \
   } while (false)
 

@@ -10,9 +10,9 @@
 
 namespace floe {
 
-// Threading: ParallelFor is called by one thread at a time (the owning ExecContext's); it returns when every
-// chunk is done. With no extra threads it is a plain loop. Chunks may run in any order on any thread, so the
-// body must write disjoint data and must not split a sum.
+// Threading: ParallelFor is called by one thread at a time (the owning ExecContext's); it returns
+// when every chunk is done. With no extra threads it is a plain loop. Chunks may run in any order
+// on any thread, so the body must write disjoint data and must not split a sum.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);  // total, the caller's included; at least 1
@@ -29,7 +29,8 @@ class ThreadPool {
       for (int64_t i = 0; i < chunks; ++i) body(i);
       return;
     }
-    Run(chunks, [](const void* b, int64_t i) { (*static_cast<const Body*>(b))(i); }, &body);
+    Run(
+        chunks, [](const void* b, int64_t i) { (*static_cast<const Body*>(b))(i); }, &body);
   }
 
  private:

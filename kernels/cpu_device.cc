@@ -34,7 +34,9 @@ class Cpu : public Device {
       return absl::ResourceExhaustedError(absl::StrCat("cannot allocate ", bytes, " bytes"));
     }
   }
-  absl::StatusOr<std::unique_ptr<Stream>> NewStream() override { return std::make_unique<ImmediateStream>(); }
+  absl::StatusOr<std::unique_ptr<Stream>> NewStream() override {
+    return std::make_unique<ImmediateStream>();
+  }
   absl::Status Copy(void* to, const void* from, size_t bytes, CopyDirection, Stream&) override {
     if (bytes != 0) std::memcpy(to, from, bytes);
     return absl::OkStatus();

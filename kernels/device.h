@@ -1,5 +1,5 @@
-// Device: the seam between the runtime and where kernels run. CPU is built in; a shared library may add more
-// by registering kernels and a Device before the first model is loaded.
+// Device: the seam between the runtime and where kernels run. CPU is built in; a shared library may
+// add more by registering kernels and a Device before the first model is loaded.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,8 @@ class Device {
   // RESOURCE_EXHAUSTED when there is not enough.
   virtual absl::StatusOr<std::unique_ptr<DeviceMemory>> Allocate(size_t bytes) = 0;
   virtual absl::StatusOr<std::unique_ptr<Stream>> NewStream() = 0;
-  virtual absl::Status Copy(void* to, const void* from, size_t bytes, CopyDirection direction, Stream& stream) = 0;
+  virtual absl::Status Copy(void* to, const void* from, size_t bytes, CopyDirection direction,
+                            Stream& stream) = 0;
   // Null when this device has no kernel for the op and dtype.
   virtual KernelFactory FindKernel(const std::string& op, DType dtype) const = 0;
 };

@@ -31,7 +31,8 @@ struct KernelOptions {
 class OutputAllocator {
  public:
   virtual ~OutputAllocator() = default;
-  // Uninitialised numbers, empty strings or null handles; once per output. RESOURCE_EXHAUSTED past the memory limit.
+  // Uninitialised numbers, empty strings or null handles; once per output. RESOURCE_EXHAUSTED past
+  // the memory limit.
   virtual absl::StatusOr<TensorView> Allocate(int output, DType dtype, const Shape& shape) = 0;
 };
 
@@ -41,8 +42,9 @@ struct KernelContext {
   absl::Span<const TensorView> outputs;
   std::byte* scratch = nullptr;  // ScratchBytes() bytes, aligned to kAlignment, uninitialised
   ThreadPool* pool = nullptr;    // never null; may have one thread
-  OutputAllocator* allocator = nullptr;  // set for ops with OpDef::allocates, whose `outputs` is empty
-  uint64_t consumable = 0;               // bit i: nobody reads input i after this kernel
+  OutputAllocator* allocator =
+      nullptr;              // set for ops with OpDef::allocates, whose `outputs` is empty
+  uint64_t consumable = 0;  // bit i: nobody reads input i after this kernel
 
   const TensorView& in(int i) const { return inputs[i]; }
   const TensorView& out(int i) const { return outputs[i]; }
@@ -55,18 +57,22 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  // Fails only for what depends on client data (an index out of range). Types and shapes were settled when
-  // planning. Rows of the output must not depend, to the bit, on how many rows there are or on ctx.pool's size.
+  // Fails only for what depends on client data (an index out of range). Types and shapes were
+  // settled when planning. Rows of the output must not depend, to the bit, on how many rows there
+  // are or on ctx.pool's size.
   virtual absl::Status Run(const KernelContext& ctx) const = 0;
 
-  // Working memory for these shapes. Must not shrink when dim 0 grows, and must be affine in dim 0 or independent of it.
-  virtual int64_t ScratchBytes(absl::Span<const Shape> inputs, absl::Span<const Shape> outputs) const {
+  // Working memory for these shapes. Must not shrink when dim 0 grows, and must be affine in dim 0
+  // or independent of it.
+  virtual int64_t ScratchBytes(absl::Span<const Shape> inputs,
+                               absl::Span<const Shape> outputs) const {
     (void)inputs;
     (void)outputs;
     return 0;
   }
 
-  // False for a constant input that the kernel has packed: its view may be without data, and the tensor may be freed.
+  // False for a constant input that the kernel has packed: its view may be without data, and the
+  // tensor may be freed.
   virtual bool NeedsInput(int i) const {
     (void)i;
     return true;
@@ -78,8 +84,8 @@ class Kernel {
   virtual std::string Route() const { return ""; }
 };
 
-// What a factory knows: the node and its inputs' types; `constant` is set for weights, which may be packed
-// now (the kernel keeps its packed copy; it need not keep the tensor).
+// What a factory knows: the node and its inputs' types; `constant` is set for weights, which may be
+// packed now (the kernel keeps its packed copy; it need not keep the tensor).
 struct KernelArgs {
   const Node& node;
   absl::Span<const ValueInfo> inputs;
@@ -89,17 +95,20 @@ using KernelFactory = absl::StatusOr<std::unique_ptr<Kernel>> (*)(const KernelAr
 
 enum class DeviceKind : uint8_t { kCpu, kCuda };
 
-// Registers at start-up. `key_input`: the factory is found by the dtype of this input (or of output 0 when -1);
-// `dtypes` empty: any dtype (kernels that only move bytes, or that switch dtype themselves).
+// Registers at start-up. `key_input`: the factory is found by the dtype of this input (or of output
+// 0 when -1); `dtypes` empty: any dtype (kernels that only move bytes, or that switch dtype
+// themselves).
 class KernelRegistrar {
  public:
-  KernelRegistrar(const std::string& op, DeviceKind device, std::vector<DType> dtypes, KernelFactory make);
+  KernelRegistrar(const std::string& op, DeviceKind device, std::vector<DType> dtypes,
+                  KernelFactory make);
 };
-#define FLOE_REGISTER_KERNEL(op, device, make, ...)                                             \
-  static const ::floe::KernelRegistrar FLOE_CONCAT_(floe_kernel_, __COUNTER__)(                 \
+#define FLOE_REGISTER_KERNEL(op, device, make, ...)                             \
+  static const ::floe::KernelRegistrar FLOE_CONCAT_(floe_kernel_, __COUNTER__)( \
       #op, ::floe::DeviceKind::device, std::vector<::floe::DType>{__VA_ARGS__}, make)
 
-// Null when the op has no kernel there for this dtype. `dtype`: of input 0, or of output 0 for ops without inputs.
+// Null when the op has no kernel there for this dtype. `dtype`: of input 0, or of output 0 for ops
+// without inputs.
 KernelFactory FindKernel(const std::string& op, DeviceKind device, DType dtype);
 // Every dtype registered for an op on a device; {kInvalid} stands for "any".
 std::vector<DType> KernelDTypes(const std::string& op, DeviceKind device);

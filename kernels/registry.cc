@@ -31,8 +31,8 @@ constexpr struct {
 
 }  // namespace
 
-KernelRegistrar::KernelRegistrar(const std::string& op, DeviceKind device, std::vector<DType> dtypes,
-                                 KernelFactory make) {
+KernelRegistrar::KernelRegistrar(const std::string& op, DeviceKind device,
+                                 std::vector<DType> dtypes, KernelFactory make) {
   if (dtypes.empty()) dtypes.push_back(DType::kInvalid);
   for (DType dtype : dtypes) Factories()[Key{op, device, dtype}] = make;
 }
@@ -57,8 +57,8 @@ absl::StatusOr<GemmBackend> GemmBackendFromName(const std::string& name) {
   for (const auto& entry : kGemmNames) {
     if (name == entry.name) return entry.backend;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown GEMM backend '", name, "'; expected auto, native, openblas or reference"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown GEMM backend '", name, "'; expected auto, native, openblas or reference"));
 }
 
 const char* GemmBackendName(GemmBackend backend) {

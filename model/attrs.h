@@ -18,10 +18,10 @@ struct FunctionName {
   bool operator==(const FunctionName& o) const { return name == o.name; }
 };
 
-using AttrValue =
-    std::variant<int64_t, float, bool, std::string, DType, SymShape, Tensor, FunctionName,
-                 std::vector<int64_t>, std::vector<float>, std::vector<bool>, std::vector<std::string>,
-                 std::vector<DType>, std::vector<SymShape>, std::vector<FunctionName>>;
+using AttrValue = std::variant<int64_t, float, bool, std::string, DType, SymShape, Tensor,
+                               FunctionName, std::vector<int64_t>, std::vector<float>,
+                               std::vector<bool>, std::vector<std::string>, std::vector<DType>,
+                               std::vector<SymShape>, std::vector<FunctionName>>;
 
 // A small map. Typed getters return the given default when the name is absent or of another type.
 class Attrs {
@@ -40,12 +40,24 @@ class Attrs {
     const T* value = Find<T>(name);
     return value == nullptr ? std::move(otherwise) : *value;
   }
-  int64_t Int(const std::string& name, int64_t otherwise = 0) const { return Get<int64_t>(name, otherwise); }
-  bool Bool(const std::string& name, bool otherwise = false) const { return Get<bool>(name, otherwise); }
-  float Float(const std::string& name, float otherwise = 0) const { return Get<float>(name, otherwise); }
-  std::string String(const std::string& name, std::string otherwise = "") const { return Get<std::string>(name, std::move(otherwise)); }
-  DType Type(const std::string& name, DType otherwise = DType::kInvalid) const { return Get<DType>(name, otherwise); }
-  std::vector<int64_t> Ints(const std::string& name) const { return Get<std::vector<int64_t>>(name, {}); }
+  int64_t Int(const std::string& name, int64_t otherwise = 0) const {
+    return Get<int64_t>(name, otherwise);
+  }
+  bool Bool(const std::string& name, bool otherwise = false) const {
+    return Get<bool>(name, otherwise);
+  }
+  float Float(const std::string& name, float otherwise = 0) const {
+    return Get<float>(name, otherwise);
+  }
+  std::string String(const std::string& name, std::string otherwise = "") const {
+    return Get<std::string>(name, std::move(otherwise));
+  }
+  DType Type(const std::string& name, DType otherwise = DType::kInvalid) const {
+    return Get<DType>(name, otherwise);
+  }
+  std::vector<int64_t> Ints(const std::string& name) const {
+    return Get<std::vector<int64_t>>(name, {});
+  }
 
   const std::map<std::string, AttrValue>& values() const { return values_; }
 

@@ -12,15 +12,24 @@ struct Info {
 };
 
 constexpr Info kInfos[] = {
-    {DType::kFloat32, 4, "float32"},     {DType::kFloat64, 8, "float64"},
-    {DType::kInt32, 4, "int32"},         {DType::kUInt8, 1, "uint8"},
-    {DType::kInt16, 2, "int16"},         {DType::kInt8, 1, "int8"},
-    {DType::kString, 0, "string"},       {DType::kComplex64, 8, "complex64"},
-    {DType::kInt64, 8, "int64"},         {DType::kBool, 1, "bool"},
-    {DType::kBFloat16, 2, "bfloat16"},   {DType::kUInt16, 2, "uint16"},
-    {DType::kComplex128, 16, "complex128"}, {DType::kFloat16, 2, "float16"},
-    {DType::kResource, 0, "resource"},   {DType::kVariant, 0, "variant"},
-    {DType::kUInt32, 4, "uint32"},       {DType::kUInt64, 8, "uint64"},
+    {DType::kFloat32, 4, "float32"},
+    {DType::kFloat64, 8, "float64"},
+    {DType::kInt32, 4, "int32"},
+    {DType::kUInt8, 1, "uint8"},
+    {DType::kInt16, 2, "int16"},
+    {DType::kInt8, 1, "int8"},
+    {DType::kString, 0, "string"},
+    {DType::kComplex64, 8, "complex64"},
+    {DType::kInt64, 8, "int64"},
+    {DType::kBool, 1, "bool"},
+    {DType::kBFloat16, 2, "bfloat16"},
+    {DType::kUInt16, 2, "uint16"},
+    {DType::kComplex128, 16, "complex128"},
+    {DType::kFloat16, 2, "float16"},
+    {DType::kResource, 0, "resource"},
+    {DType::kVariant, 0, "variant"},
+    {DType::kUInt32, 4, "uint32"},
+    {DType::kUInt64, 8, "uint64"},
 };
 
 const Info* Find(DType dtype) {

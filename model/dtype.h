@@ -1,4 +1,5 @@
-// Element types. The numbers are TensorFlow's DataType numbers, so that wire and file formats need no table.
+// Element types. The numbers are TensorFlow's DataType numbers, so that wire and file formats need
+// no table.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,8 @@ size_t DTypeSize(DType dtype);
 const char* DTypeName(DType dtype);
 absl::StatusOr<DType> DTypeFromName(const std::string& name);
 
-// From TensorFlow's number (reference types, 100 + n, become n); an error that names the number otherwise.
+// From TensorFlow's number (reference types, 100 + n, become n); an error that names the number
+// otherwise.
 absl::StatusOr<DType> DTypeFromNumber(int number);
 
 bool IsFloating(DType dtype);  // float16, bfloat16, float32, float64

@@ -44,7 +44,8 @@ bool SortTopologically(Graph* graph, std::vector<int>* moved) {
     sorted.Add(std::move(node));
   }
   for (int input : graph->inputs) sorted.inputs.push_back(position[input]);
-  for (const ValueRef& out : graph->outputs) sorted.outputs.push_back({position[out.node], out.output});
+  for (const ValueRef& out : graph->outputs)
+    sorted.outputs.push_back({position[out.node], out.output});
   *graph = std::move(sorted);
   if (moved != nullptr) *moved = std::move(position);
   return true;

@@ -17,7 +17,9 @@ struct TensorType {
   DType dtype = DType::kInvalid;
   SymShape shape = SymShape::UnknownRank();
   ListTypePtr list = nullptr;
-  bool operator==(const TensorType& o) const { return dtype == o.dtype && shape == o.shape && SameLists(list, o.list); }
+  bool operator==(const TensorType& o) const {
+    return dtype == o.dtype && shape == o.shape && SameLists(list, o.list);
+  }
 };
 
 // Output `output` of node `node` of the same graph.
@@ -25,7 +27,9 @@ struct ValueRef {
   int node = -1;
   int output = 0;
   bool operator==(const ValueRef& o) const { return node == o.node && output == o.output; }
-  bool operator<(const ValueRef& o) const { return node != o.node ? node < o.node : output < o.output; }
+  bool operator<(const ValueRef& o) const {
+    return node != o.node ? node < o.node : output < o.output;
+  }
 };
 
 class Graph;
@@ -35,10 +39,12 @@ struct Node {
   const OpDef* op = nullptr;  // static
   Attrs attrs;
   std::vector<ValueRef> inputs;
-  // Nodes whose branch this one shares (TensorFlow's control edges); used and cleared when control flow is structured.
+  // Nodes whose branch this one shares (TensorFlow's control edges); used and cleared when control
+  // flow is structured.
   std::vector<int> control_inputs;
   int num_outputs = 1;
-  std::vector<std::shared_ptr<const Graph>> subgraphs;  // If: {then, else}; While: {condition, body}
+  std::vector<std::shared_ptr<const Graph>>
+      subgraphs;  // If: {then, else}; While: {condition, body}
 };
 
 // Nodes in topological order: inputs refer to earlier nodes only.
@@ -64,8 +70,9 @@ class Graph {
   std::vector<Node> nodes_;
 };
 
-// Restores topological order after nodes were replaced in place; keeps the relative order otherwise. False on a cycle, which
-// leaves the graph as it was. `moved`, when given, receives each old node's new number.
+// Restores topological order after nodes were replaced in place; keeps the relative order
+// otherwise. False on a cycle, which leaves the graph as it was. `moved`, when given, receives each
+// old node's new number.
 bool SortTopologically(Graph* graph, std::vector<int>* moved = nullptr);
 
 // Multi-line listing for tests and tools: index, name, op, inputs.
@@ -76,8 +83,8 @@ struct SignatureTensor {
   std::string key;          // what clients write
   std::string tensor_name;  // "node" or "node:1" in the graph
   TensorType type;
-  bool optional = false;    // inputs: may be left out
-  Tensor default_value;     // of an optional input, where it is a constant
+  bool optional = false;  // inputs: may be left out
+  Tensor default_value;   // of an optional input, where it is a constant
 };
 
 // What callers feed and fetch. `inputs`/`outputs` in the order of the file.

@@ -12,7 +12,8 @@ namespace {
 double HalfValue(uint16_t bits) {
   const double sign = (bits & 0x8000) != 0 ? -1 : 1;
   const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
-  if (exponent == 31) return mantissa != 0 ? std::nan("") : sign * std::numeric_limits<double>::infinity();
+  if (exponent == 31)
+    return mantissa != 0 ? std::nan("") : sign * std::numeric_limits<double>::infinity();
   if (exponent == 0) return sign * std::ldexp(mantissa, -24);
   return sign * std::ldexp(1024 + mantissa, exponent - 25);
 }
@@ -33,7 +34,8 @@ TEST(Half, EveryValueThereAndBack) {
 
 TEST(Half, RoundsToNearestTiesToEven) {
   for (uint16_t bits = 0; bits < 0x7bff; ++bits) {
-    const double low = HalfValue(bits), high = HalfValue(static_cast<uint16_t>(bits + 1)), middle = (low + high) / 2;
+    const double low = HalfValue(bits), high = HalfValue(static_cast<uint16_t>(bits + 1)),
+                 middle = (low + high) / 2;
     const auto even = static_cast<uint16_t>(bits + (bits & 1));
     ASSERT_EQ(FloatToHalfBits(static_cast<float>(middle)), even) << bits;
     ASSERT_EQ(FloatToHalfBits(std::nextafter(static_cast<float>(middle), 0.0f)), bits);

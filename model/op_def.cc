@@ -29,10 +29,12 @@ OpRegistrar::OpRegistrar(OpDef def) {
   const std::string name = def.name;
   auto owned = std::make_unique<const OpDef>(std::move(def));
   bool fresh = true;
-  for (const std::string& tf : owned->tensorflow) fresh &= registry.by_tensorflow_name.emplace(tf, owned.get()).second;
+  for (const std::string& tf : owned->tensorflow)
+    fresh &= registry.by_tensorflow_name.emplace(tf, owned.get()).second;
   fresh &= registry.by_name.emplace(name, std::move(owned)).second;
   if (!fresh) {  // two files claim one name: a mistake in the program, seen at its first start
-    std::fprintf(stderr, "op %s or one of its TensorFlow names is registered twice\n", name.c_str());
+    std::fprintf(stderr, "op %s or one of its TensorFlow names is registered twice\n",
+                 name.c_str());
     std::abort();
   }
 }

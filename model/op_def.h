@@ -1,6 +1,6 @@
-// OpDef: the meaning of one op, apart from how it is computed: arity, type inference, what it does to
-// request rows, and the names other frameworks know it by. One file a small family in model/ops/; each
-// registers itself, there is no list to edit.
+// OpDef: the meaning of one op, apart from how it is computed: arity, type inference, what it does
+// to request rows, and the names other frameworks know it by. One file a small family in
+// model/ops/; each registers itself, there is no list to edit.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace floe {
 
-// What is known about one value while shapes are inferred. `constant` is set for values known without running
-// (weights, shape arithmetic). A small integer value that is affine in rows has `per_row` too: the value
-// is constant + per_row * rows, element by element.
+// What is known about one value while shapes are inferred. `constant` is set for values known
+// without running (weights, shape arithmetic). A small integer value that is affine in rows has
+// `per_row` too: the value is constant + per_row * rows, element by element.
 struct ValueInfo {
   TensorType type;
   Tensor constant;
@@ -41,14 +41,16 @@ using Types = std::vector<TensorType>;
 // What an op does to the mark "dim 0 holds request rows" (DESIGN 4).
 enum class RowMark : uint8_t {
   kConstant,  // the same for every request and every number of rows
-  kRows,      // dim 0 = k * rows, block i depends on request row i alone; of a list: every element's dim 0
-  kRowsDim1,  // the same of dim 1 = rows (time-major sequences); only OpDef::time_major rules see it
+  kRows,  // dim 0 = k * rows, block i depends on request row i alone; of a list: every element's
+          // dim 0
+  kRowsDim1,  // the same of dim 1 = rows (time-major sequences); only OpDef::time_major rules see
+              // it
   kMixed,     // depends on other rows or on their number
   kUnknown,   // the op has no rule
 };
 struct RowContext {
   const Node& node;
-  absl::Span<const RowMark> marks;    // of the inputs
+  absl::Span<const RowMark> marks;  // of the inputs
   absl::Span<const ValueInfo> inputs;
   absl::Span<const TensorType> outputs;
   // True when every input but those in [0, n) is kConstant.
@@ -58,9 +60,10 @@ struct RowContext {
 using RowRule = RowMark (*)(const RowContext&);
 
 // Rules shared by many ops.
-RowMark RowsElementwise(const RowContext&);   // broadcasting; any number of inputs
-RowMark RowsOfInput0(const RowContext&);      // rows of input 0 stay rows; the other inputs must be constant
-RowMark RowsNever(const RowContext&);         // constant from constants, otherwise mixed
+RowMark RowsElementwise(const RowContext&);  // broadcasting; any number of inputs
+RowMark RowsOfInput0(
+    const RowContext&);  // rows of input 0 stay rows; the other inputs must be constant
+RowMark RowsNever(const RowContext&);  // constant from constants, otherwise mixed
 
 // How the value of an integer output follows from integer inputs that are affine in rows.
 enum class ValueRule : uint8_t {
@@ -77,22 +80,26 @@ struct OpDef {
   // Types of the outputs; errors name dims and attributes (the caller adds the node and op).
   absl::StatusOr<Types> (*infer)(const InferContext&) = nullptr;
   RowRule rows = nullptr;  // null: kUnknown
-  // Asked instead when an input is kRowsDim1 or the output would be; null: such inputs count as mixed.
+  // Asked instead when an input is kRowsDim1 or the output would be; null: such inputs count as
+  // mixed.
   RowRule time_major = nullptr;
   ValueRule values = ValueRule::kNone;
-  // Inputs whose elements the value rule moves or adds (bit i = input i); 0: all that are not shape_inputs.
+  // Inputs whose elements the value rule moves or adds (bit i = input i); 0: all that are not
+  // shape_inputs.
   uint64_t value_inputs = 0;
-  bool alias = false;      // output 0 is input 0's bytes under another shape; no work at run time
-  bool in_place = false;   // output 0 may overwrite input 0 of equal size
-  // Output shapes depend on data: the kernel asks KernelContext::allocator for each output once its size is known.
+  bool alias = false;     // output 0 is input 0's bytes under another shape; no work at run time
+  bool in_place = false;  // output 0 may overwrite input 0 of equal size
+  // Output shapes depend on data: the kernel asks KernelContext::allocator for each output once its
+  // size is known.
   bool allocates = false;
-  bool effect = false;     // runs although nobody reads its outputs (Assert)
-  bool stateful = false;   // never folded or merged (random numbers, tables)
-  // Inputs that only shape inference reads (bit i = input i): with their value known before the run they
-  // are not computed.
+  bool effect = false;    // runs although nobody reads its outputs (Assert)
+  bool stateful = false;  // never folded or merged (random numbers, tables)
+  // Inputs that only shape inference reads (bit i = input i): with their value known before the run
+  // they are not computed.
   uint64_t shape_inputs = 0;
   // Floating-point operations of one evaluation, for `inspect`; null: one per output element.
-  double (*flops)(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out, int64_t rows) = nullptr;
+  double (*flops)(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out,
+                  int64_t rows) = nullptr;
   // TensorFlow's op names that mean this; attributes are taken over as they are.
   std::vector<std::string> tensorflow;
 };

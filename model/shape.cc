@@ -18,15 +18,19 @@ absl::StatusOr<int64_t> CheckedElements(absl::Span<const int64_t> dims, size_t e
   int64_t elements = 1;
   bool empty = false;
   for (int64_t d : dims) {
-    if (d < 0) return absl::InvalidArgumentError(absl::StrCat("negative dimension in shape [", absl::StrJoin(dims, ","), "]"));
+    if (d < 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("negative dimension in shape [", absl::StrJoin(dims, ","), "]"));
     if (d == 0) {
       empty = true;
     } else if (__builtin_mul_overflow(elements, d, &elements)) {
-      return absl::InvalidArgumentError(absl::StrCat("shape [", absl::StrJoin(dims, ","), "] has too many elements"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape [", absl::StrJoin(dims, ","), "] has too many elements"));
     }
   }
   if (element_size != 0 && elements > max_bytes / static_cast<int64_t>(element_size)) {
-    return absl::InvalidArgumentError(absl::StrCat("shape [", absl::StrJoin(dims, ","), "] needs more than ", max_bytes, " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat("shape [", absl::StrJoin(dims, ","),
+                                                   "] needs more than ", max_bytes, " bytes"));
   }
   return empty ? 0 : elements;
 }
@@ -67,7 +71,8 @@ Dim operator+(Dim a, Dim b) {
 Dim DivideExactly(Dim a, Dim b) {
   if (!a.known() || !b.known()) return Dim::Unknown();
   if (b.concrete()) {
-    if (b.size() == 0 || a.base() % b.size() != 0 || a.per_row() % b.size() != 0) return Dim::Unknown();
+    if (b.size() == 0 || a.base() % b.size() != 0 || a.per_row() % b.size() != 0)
+      return Dim::Unknown();
     return Dim::Affine(a.base() / b.size(), a.per_row() / b.size());
   }
   // (p + q r) / (s + t r) is a number only when the two are proportional.
@@ -107,7 +112,9 @@ Dim SymShape::elements() const {
 
 std::string SymShape::ToString() const {
   if (!rank_known_) return "<unknown rank>";
-  return absl::StrCat("[", absl::StrJoin(dims_, ",", [](std::string* out, Dim d) { out->append(d.ToString()); }), "]");
+  return absl::StrCat(
+      "[", absl::StrJoin(dims_, ",", [](std::string* out, Dim d) { out->append(d.ToString()); }),
+      "]");
 }
 
 absl::StatusOr<int> NormalizeAxis(int64_t axis, int rank) {

@@ -1,5 +1,5 @@
-// Shapes: concrete (`Shape`) and symbolic (`SymShape`), whose dims may be unknown or affine in the number
-// of request rows.
+// Shapes: concrete (`Shape`) and symbolic (`SymShape`), whose dims may be unknown or affine in the
+// number of request rows.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ class Shape {
   void set_dim(int axis, int64_t size) { dims_[axis] = size; }
   void push_back(int64_t size) { dims_.push_back(size); }
   absl::Span<const int64_t> dims() const { return dims_; }
-  int64_t elements() const;  // 1 for a scalar; the caller has checked for overflow (CheckedElements)
+  int64_t elements()
+      const;  // 1 for a scalar; the caller has checked for overflow (CheckedElements)
   bool operator==(const Shape& other) const { return dims_ == other.dims_; }
   bool operator!=(const Shape& other) const { return !(*this == other); }
   std::string ToString() const;  // "[2,3]"
@@ -38,7 +39,8 @@ class Shape {
 absl::StatusOr<int64_t> CheckedElements(absl::Span<const int64_t> dims, size_t element_size,
                                         int64_t max_bytes = int64_t{1} << 40);
 
-// base + per_row * rows, or unknown. `rows` is the number of request rows in a run (>= 1 where it matters).
+// base + per_row * rows, or unknown. `rows` is the number of request rows in a run (>= 1 where it
+// matters).
 class Dim {
  public:
   constexpr Dim(int64_t size = kUnknown) : base_(size) {}  // NOLINT: dims read as numbers
@@ -50,14 +52,16 @@ class Dim {
     return d;
   }
 
-  constexpr bool known() const { return base_ != kUnknown; }          // concrete or affine
+  constexpr bool known() const { return base_ != kUnknown; }  // concrete or affine
   constexpr bool concrete() const { return known() && per_row_ == 0; }
   constexpr bool has_rows() const { return known() && per_row_ != 0; }
   constexpr int64_t base() const { return base_; }
   constexpr int64_t per_row() const { return per_row_; }
   constexpr int64_t size() const { return base_; }  // of a concrete dim
   constexpr int64_t At(int64_t rows) const { return base_ + per_row_ * rows; }
-  constexpr bool operator==(const Dim& o) const { return base_ == o.base_ && per_row_ == o.per_row_; }
+  constexpr bool operator==(const Dim& o) const {
+    return base_ == o.base_ && per_row_ == o.per_row_;
+  }
   constexpr bool operator!=(const Dim& o) const { return !(*this == o); }
   std::string ToString() const;  // "3", "?", "rows", "49*rows", "2+rows"
 
@@ -95,11 +99,13 @@ class SymShape {
   void push_back(Dim dim) { dims_.push_back(dim); }
   const Dims& dims() const { return dims_; }
 
-  bool known() const;     // rank and every dim known (concrete or affine in rows)
-  bool concrete() const;  // every dim a number
+  bool known() const;            // rank and every dim known (concrete or affine in rows)
+  bool concrete() const;         // every dim a number
   Shape At(int64_t rows) const;  // needs known()
   Dim elements() const;          // unknown unless known() and affine
-  bool operator==(const SymShape& o) const { return rank_known_ == o.rank_known_ && dims_ == o.dims_; }
+  bool operator==(const SymShape& o) const {
+    return rank_known_ == o.rank_known_ && dims_ == o.dims_;
+  }
   bool operator!=(const SymShape& o) const { return !(*this == o); }
   std::string ToString() const;  // "[rows,28,28,1]", "[?,3]", "<unknown rank>"
 

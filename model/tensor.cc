@@ -63,9 +63,12 @@ Tensor Tensor::Reshaped(const Shape& shape) const {
 
 absl::StatusOr<std::vector<int64_t>> IntegerValues(const TensorView& view) {
   const int64_t n = view.elements();
-  if (view.dtype == DType::kInt32) return std::vector<int64_t>(view.as<int32_t>(), view.as<int32_t>() + n);
-  if (view.dtype == DType::kInt64) return std::vector<int64_t>(view.as<int64_t>(), view.as<int64_t>() + n);
-  return absl::InvalidArgumentError(absl::StrCat("expected int32 or int64, got ", DTypeName(view.dtype)));
+  if (view.dtype == DType::kInt32)
+    return std::vector<int64_t>(view.as<int32_t>(), view.as<int32_t>() + n);
+  if (view.dtype == DType::kInt64)
+    return std::vector<int64_t>(view.as<int64_t>(), view.as<int64_t>() + n);
+  return absl::InvalidArgumentError(
+      absl::StrCat("expected int32 or int64, got ", DTypeName(view.dtype)));
 }
 
 }  // namespace floe

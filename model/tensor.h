@@ -12,8 +12,8 @@
 
 namespace floe {
 
-// A borrowed, dense, row-major window: never outlives the call it is passed to. Strings: `data` points to
-// std::string elements; kVariant and kResource: to Handle elements (model/handle.h).
+// A borrowed, dense, row-major window: never outlives the call it is passed to. Strings: `data`
+// points to std::string elements; kVariant and kResource: to Handle elements (model/handle.h).
 struct TensorView {
   DType dtype = DType::kInvalid;
   Shape shape;
@@ -33,10 +33,12 @@ class Tensor {
  public:
   Tensor() = default;  // dtype kInvalid: "no tensor"
 
-  // Uninitialised numbers, empty strings or null handles. The shape's size has been checked by the caller.
+  // Uninitialised numbers, empty strings or null handles. The shape's size has been checked by the
+  // caller.
   static Tensor Allocate(DType dtype, const Shape& shape);
   // Points into memory kept alive by `owner` (a mapped file, a protobuf's string).
-  static Tensor Borrow(DType dtype, const Shape& shape, std::shared_ptr<const void> owner, const void* data);
+  static Tensor Borrow(DType dtype, const Shape& shape, std::shared_ptr<const void> owner,
+                       const void* data);
   static Tensor Copy(const TensorView& view);
 
   template <typename T>

@@ -18,7 +18,8 @@ constexpr int64_t kMaxShapeElements = 1024;
 bool IsShapeDType(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
 
 Tensor FromDims(DType dtype, const std::vector<int64_t>& values, bool scalar) {
-  Tensor t = Tensor::Allocate(dtype, scalar ? Shape() : Shape({static_cast<int64_t>(values.size())}));
+  Tensor t =
+      Tensor::Allocate(dtype, scalar ? Shape() : Shape({static_cast<int64_t>(values.size())}));
   for (size_t i = 0; i < values.size(); ++i) {
     if (dtype == DType::kInt32) {
       static_cast<int32_t*>(t.mutable_data())[i] = static_cast<int32_t>(values[i]);
@@ -42,7 +43,8 @@ void SetDims(const std::vector<Dim>& dims, bool scalar, ValueInfo* info) {
 }
 
 // Shape, ShapeN, Size and Rank read types, not values.
-void InferTypeReaders(const Node& node, absl::Span<const ValueInfo> inputs, std::vector<ValueInfo>* out) {
+void InferTypeReaders(const Node& node, absl::Span<const ValueInfo> inputs,
+                      std::vector<ValueInfo>* out) {
   const std::string& op = node.op->name;
   for (size_t i = 0; i < out->size() && i < inputs.size(); ++i) {
     const SymShape& shape = inputs[i].type.shape;
@@ -72,14 +74,17 @@ Tensor ZerosLike(const Tensor& t) {
 // Integer values that are affine in rows, carried through ops that move, add or multiply elements.
 class AffineValues {
  public:
-  AffineValues(const Node& node, absl::Span<const ValueInfo> inputs, const std::vector<ValueInfo>& out, const KernelOptions& options)
+  AffineValues(const Node& node, absl::Span<const ValueInfo> inputs,
+               const std::vector<ValueInfo>& out, const KernelOptions& options)
       : node_(node), inputs_(inputs), out_(out), options_(options) {}
 
   bool Applies() const {
     if (node_.op->values == ValueRule::kNone || !CanEvaluate(node_)) return false;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (!inputs_[i].constant.valid() || (!IsData(i) && inputs_[i].per_row.valid())) return false;
-      if (IsData(i) && (!IsShapeDType(inputs_[i].type.dtype) || inputs_[i].constant.elements() > kMaxShapeElements)) return false;
+      if (IsData(i) && (!IsShapeDType(inputs_[i].type.dtype) ||
+                        inputs_[i].constant.elements() > kMaxShapeElements))
+        return false;
     }
     return std::all_of(out_.begin(), out_.end(), [](const ValueInfo& o) {
       return o.type.shape.concrete() && IsShapeDType(o.type.dtype);
@@ -102,9 +107,12 @@ class AffineValues {
     if (node_.op->value_inputs != 0) return (node_.op->value_inputs & bit) != 0;
     return (node_.op->shape_inputs & bit) == 0;
   }
-  Tensor Slope(size_t i) const { return inputs_[i].per_row.valid() ? inputs_[i].per_row : ZerosLike(inputs_[i].constant); }
+  Tensor Slope(size_t i) const {
+    return inputs_[i].per_row.valid() ? inputs_[i].per_row : ZerosLike(inputs_[i].constant);
+  }
 
-  // (a + b r)(c + d r) with b d = 0 is ac + (bc + ad) r. Prod: at most one element of the input may depend on rows.
+  // (a + b r)(c + d r) with b d = 0 is ac + (bc + ad) r. Prod: at most one element of the input may
+  // depend on rows.
   absl::Status Product(std::vector<ValueInfo>* out) const {
     std::vector<Tensor> base;
     for (const ValueInfo& in : inputs_) base.push_back(in.constant);
@@ -112,7 +120,8 @@ class AffineValues {
       std::vector<Tensor> slope = base;
       FLOE_ASSIGN_OR_RETURN(std::vector<int64_t> values, IntegerValues(inputs_[0].constant.view()));
       FLOE_ASSIGN_OR_RETURN(std::vector<int64_t> slopes, IntegerValues(Slope(0).view()));
-      if (inputs_[0].constant.shape().rank() != 1 || std::count_if(slopes.begin(), slopes.end(), [](int64_t s) { return s != 0; }) > 1) {
+      if (inputs_[0].constant.shape().rank() != 1 ||
+          std::count_if(slopes.begin(), slopes.end(), [](int64_t s) { return s != 0; }) > 1) {
         return absl::OkStatus();
       }
       for (size_t i = 0; i < values.size(); ++i) {
@@ -121,14 +130,16 @@ class AffineValues {
       slope[0] = FromDims(inputs_[0].type.dtype, values, false);
       return Store(base, slope, out);
     }
-    if (inputs_.size() != 2 || (inputs_[0].per_row.valid() && inputs_[1].per_row.valid())) return absl::OkStatus();
+    if (inputs_.size() != 2 || (inputs_[0].per_row.valid() && inputs_[1].per_row.valid()))
+      return absl::OkStatus();
     std::vector<Tensor> slope = base;
     const size_t with_rows = inputs_[0].per_row.valid() ? 0 : 1;
     slope[with_rows] = Slope(with_rows);
     return Store(base, slope, out);
   }
 
-  absl::Status Store(const std::vector<Tensor>& base, const std::vector<Tensor>& slope, std::vector<ValueInfo>* out) const {
+  absl::Status Store(const std::vector<Tensor>& base, const std::vector<Tensor>& slope,
+                     std::vector<ValueInfo>* out) const {
     Types types;
     for (const ValueInfo& o : out_) types.push_back(o.type);
     FLOE_ASSIGN_OR_RETURN(std::vector<Tensor> bases, EvaluateNode(node_, base, types, options_));
@@ -147,12 +158,15 @@ class AffineValues {
 };
 
 bool AllConstant(absl::Span<const ValueInfo> inputs) {
-  return std::all_of(inputs.begin(), inputs.end(), [](const ValueInfo& v) { return v.has_constant(); });
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [](const ValueInfo& v) { return v.has_constant(); });
 }
 
 bool Foldable(const std::vector<ValueInfo>& out) {
   return std::all_of(out.begin(), out.end(), [](const ValueInfo& o) {
-    if (!o.type.shape.concrete() || (DTypeSize(o.type.dtype) == 0 && o.type.dtype != DType::kString)) return false;
+    if (!o.type.shape.concrete() ||
+        (DTypeSize(o.type.dtype) == 0 && o.type.dtype != DType::kString))
+      return false;
     const Shape shape = o.type.shape.At(0);
     const auto elements = CheckedElements(shape.dims(), 1);
     return elements.ok() && *elements <= kMaxFoldedElements;
@@ -161,13 +175,19 @@ bool Foldable(const std::vector<ValueInfo>& out) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node, absl::Span<const ValueInfo> inputs, const KernelOptions& options) {
+absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node,
+                                                 absl::Span<const ValueInfo> inputs,
+                                                 const KernelOptions& options) {
   if (node.op->name == "Const") {
     const Tensor* value = node.attrs.Find<Tensor>("value");
     if (value == nullptr) {  // packed by its users and released; its type is what is left
-      return std::vector<ValueInfo>{{TensorType{node.attrs.Type("dtype"), node.attrs.Get<SymShape>("shape", SymShape())}, {}, {}}};
+      return std::vector<ValueInfo>{
+          {TensorType{node.attrs.Type("dtype"), node.attrs.Get<SymShape>("shape", SymShape())},
+           {},
+           {}}};
     }
-    return std::vector<ValueInfo>{{TensorType{value->dtype(), SymShape(value->shape())}, *value, {}}};
+    return std::vector<ValueInfo>{
+        {TensorType{value->dtype(), SymShape(value->shape())}, *value, {}}};
   }
   if (!node.subgraphs.empty()) {
     const std::vector<RowMark> marks(inputs.size(), RowMark::kUnknown);
@@ -178,13 +198,15 @@ absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node, absl::Span<co
   std::vector<ValueInfo> out;
   for (const TensorType& type : types) out.push_back({type, {}, {}});
   InferTypeReaders(node, inputs, &out);
-  if (std::any_of(out.begin(), out.end(), [](const ValueInfo& o) { return o.constant.valid(); })) return out;
+  if (std::any_of(out.begin(), out.end(), [](const ValueInfo& o) { return o.constant.valid(); }))
+    return out;
   if (CanEvaluate(node) && AllConstant(inputs) && (node.op->allocates || Foldable(out))) {
     std::vector<Tensor> values;
     for (const ValueInfo& v : inputs) values.push_back(v.constant);
     absl::StatusOr<std::vector<Tensor>> folded = EvaluateNode(node, values, types, options);
     if (!folded.ok()) {
-      if (absl::IsUnimplemented(folded.status())) return out;  // reported with all others when kernels are chosen
+      if (absl::IsUnimplemented(folded.status()))
+        return out;  // reported with all others when kernels are chosen
       return folded.status();
     }
     for (size_t k = 0; k < out.size(); ++k) {
@@ -215,7 +237,8 @@ class Analyzer {
     analysis_.culprit.resize(graph.size());
   }
 
-  absl::StatusOr<Analysis> Run(absl::Span<const ValueInfo> inputs, absl::Span<const RowMark> marks) {
+  absl::StatusOr<Analysis> Run(absl::Span<const ValueInfo> inputs,
+                               absl::Span<const RowMark> marks) {
     for (size_t k = 0; k < graph_.inputs.size(); ++k) {
       analysis_.values[graph_.inputs[k]] = {inputs[k]};
       analysis_.marks[graph_.inputs[k]] = {marks[k]};
@@ -234,11 +257,13 @@ class Analyzer {
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       infos_.push_back(analysis_.at(node.inputs[k]));
       // What only shapes read shows in the types already.
-      const bool shape_only = k < 64 && (node.op->shape_inputs >> k & 1) != 0 && infos_[k].constant.valid();
+      const bool shape_only =
+          k < 64 && (node.op->shape_inputs >> k & 1) != 0 && infos_[k].constant.valid();
       marks_.push_back(shape_only ? RowMark::kConstant : analysis_.mark(node.inputs[k]));
     }
     if (!node.subgraphs.empty()) {
-      FLOE_ASSIGN_OR_RETURN(ControlAnalysis control, AnalyzeControl(node, infos_, marks_, options_));
+      FLOE_ASSIGN_OR_RETURN(ControlAnalysis control,
+                            AnalyzeControl(node, infos_, marks_, options_));
       analysis_.values[i] = std::move(control.values);
       analysis_.marks[i] = std::move(control.marks);
       Blame(i, control.culprit);
@@ -255,7 +280,8 @@ class Analyzer {
     std::vector<RowMark>& marks = analysis_.marks[i];
     marks.assign(out.size(), RowMark::kConstant);
     if (node.op->name == "Const" || out.empty()) return;
-    if (std::all_of(out.begin(), out.end(), [](const ValueInfo& o) { return o.has_constant(); })) return;
+    if (std::all_of(out.begin(), out.end(), [](const ValueInfo& o) { return o.has_constant(); }))
+      return;
     Types types;
     for (const ValueInfo& o : out) types.push_back(o.type);
     marks.assign(out.size(), Rule(node, types));
@@ -266,17 +292,21 @@ class Analyzer {
     const RowContext context{node, marks_, infos_, types};
     const bool time_major = std::count(marks_.begin(), marks_.end(), RowMark::kRowsDim1) != 0;
     if (time_major && node.op->time_major == nullptr) {
-      return std::count(marks_.begin(), marks_.end(), RowMark::kUnknown) != 0 ? RowMark::kUnknown : RowMark::kMixed;
+      return std::count(marks_.begin(), marks_.end(), RowMark::kUnknown) != 0 ? RowMark::kUnknown
+                                                                              : RowMark::kMixed;
     }
     RowMark mark = RowMark::kUnknown;
     if (!time_major && node.op->rows != nullptr) {
       mark = node.op->rows(context);
     } else if (!time_major) {
-      const bool constant = !node.op->stateful && std::all_of(marks_.begin(), marks_.end(), [](RowMark m) { return m == RowMark::kConstant; });
+      const bool constant =
+          !node.op->stateful && std::all_of(marks_.begin(), marks_.end(),
+                                            [](RowMark m) { return m == RowMark::kConstant; });
       mark = constant ? RowMark::kConstant : RowMark::kUnknown;
     }
     // Rows that leave dim 0 may still be told apart in dim 1.
-    if (node.op->time_major != nullptr && (time_major || mark == RowMark::kMixed)) mark = node.op->time_major(context);
+    if (node.op->time_major != nullptr && (time_major || mark == RowMark::kMixed))
+      mark = node.op->time_major(context);
     return mark;
   }
 
@@ -291,7 +321,8 @@ class Analyzer {
       }
     }
     analysis_.culprit[i] = absl::StrCat("'", node.name, "' (", node.op->name, ")");
-    if (!inside.empty()) analysis_.culprit[i] = absl::StrCat(inside, " inside ", analysis_.culprit[i]);
+    if (!inside.empty())
+      analysis_.culprit[i] = absl::StrCat(inside, " inside ", analysis_.culprit[i]);
   }
 
   const Graph& graph_;
@@ -303,8 +334,8 @@ class Analyzer {
 
 }  // namespace
 
-absl::StatusOr<Analysis> Analyze(const Graph& graph, absl::Span<const ValueInfo> inputs, absl::Span<const RowMark> marks,
-                                 const KernelOptions& options) {
+absl::StatusOr<Analysis> Analyze(const Graph& graph, absl::Span<const ValueInfo> inputs,
+                                 absl::Span<const RowMark> marks, const KernelOptions& options) {
   return Analyzer(graph, options).Run(inputs, marks);
 }
 

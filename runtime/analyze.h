@@ -1,5 +1,5 @@
-// One walk over a graph that settles, for given input types, every value's type, the values known without running, and
-// which values keep request rows apart.
+// One walk over a graph that settles, for given input types, every value's type, the values known
+// without running, and which values keep request rows apart.
 #pragma once
 
 #include <string>
@@ -14,15 +14,16 @@ namespace floe {
 struct Analysis {
   std::vector<std::vector<ValueInfo>> values;  // [node][output]
   std::vector<std::vector<RowMark>> marks;     // [node][output]
-  std::vector<std::string> culprit;            // [node]: where rows were first mixed, "'name' (Op)"; empty when they were not
+  std::vector<std::string>
+      culprit;  // [node]: where rows were first mixed, "'name' (Op)"; empty when they were not
 
   const ValueInfo& at(ValueRef ref) const { return values[ref.node][ref.output]; }
   RowMark mark(ValueRef ref) const { return marks[ref.node][ref.output]; }
 };
 
 // `inputs` and `marks` are those of graph.inputs, in order. Errors name the node.
-absl::StatusOr<Analysis> Analyze(const Graph& graph, absl::Span<const ValueInfo> inputs, absl::Span<const RowMark> marks,
-                                 const KernelOptions& options);
+absl::StatusOr<Analysis> Analyze(const Graph& graph, absl::Span<const ValueInfo> inputs,
+                                 absl::Span<const RowMark> marks, const KernelOptions& options);
 
 // What a node with subgraphs (If, Case, While) gives for these inputs.
 struct ControlAnalysis {
@@ -31,10 +32,13 @@ struct ControlAnalysis {
   std::string culprit;
 };
 // While: types and marks are widened until the body gives back what it was given.
-absl::StatusOr<ControlAnalysis> AnalyzeControl(const Node& node, absl::Span<const ValueInfo> inputs, absl::Span<const RowMark> marks,
+absl::StatusOr<ControlAnalysis> AnalyzeControl(const Node& node, absl::Span<const ValueInfo> inputs,
+                                               absl::Span<const RowMark> marks,
                                                const KernelOptions& options);
 
 // The infos of one node's outputs, given its inputs'. Shared with constant folding.
-absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node, absl::Span<const ValueInfo> inputs, const KernelOptions& options);
+absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node,
+                                                 absl::Span<const ValueInfo> inputs,
+                                                 const KernelOptions& options);
 
 }  // namespace floe

@@ -19,7 +19,8 @@ RowMark Join(RowMark a, RowMark b) {
 // The widest type that says no more than both do.
 absl::StatusOr<TensorType> Widen(const TensorType& a, const TensorType& b) {
   if (a.dtype != b.dtype) {
-    return absl::InvalidArgumentError(absl::StrCat("a value is ", DTypeName(a.dtype), " on one way and ", DTypeName(b.dtype), " on another"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a value is ", DTypeName(a.dtype), " on one way and ", DTypeName(b.dtype), " on another"));
   }
   return TensorType{a.dtype, JoinShapes(a.shape, b.shape), JoinLists(a.list, b.list)};
 }
@@ -33,18 +34,22 @@ std::vector<ValueInfo> TypesOnly(absl::Span<const ValueInfo> values) {
 
 absl::Status CheckCount(const Graph& graph, size_t inputs, size_t outputs) {
   if (graph.inputs.size() == inputs && graph.outputs.size() == outputs) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("a subgraph takes ", graph.inputs.size(), " values and gives ", graph.outputs.size(),
+  return absl::InvalidArgumentError(absl::StrCat("a subgraph takes ", graph.inputs.size(),
+                                                 " values and gives ", graph.outputs.size(),
                                                  ", the node has ", inputs, " and ", outputs));
 }
 
 // A branch per value of the predicate.
-absl::StatusOr<ControlAnalysis> AnalyzeBranches(const Node& node, absl::Span<const ValueInfo> inputs, absl::Span<const RowMark> marks,
+absl::StatusOr<ControlAnalysis> AnalyzeBranches(const Node& node,
+                                                absl::Span<const ValueInfo> inputs,
+                                                absl::Span<const RowMark> marks,
                                                 const KernelOptions& options) {
   ControlAnalysis result;
   const std::vector<ValueInfo> passed = TypesOnly(inputs.subspan(1));
   for (const auto& branch : node.subgraphs) {
     FLOE_RETURN_IF_ERROR(CheckCount(*branch, passed.size(), node.num_outputs));
-    FLOE_ASSIGN_OR_RETURN(const Analysis analysis, Analyze(*branch, passed, marks.subspan(1), options));
+    FLOE_ASSIGN_OR_RETURN(const Analysis analysis,
+                          Analyze(*branch, passed, marks.subspan(1), options));
     for (size_t k = 0; k < branch->outputs.size(); ++k) {
       const ValueRef out = branch->outputs[k];
       if (result.culprit.empty()) result.culprit = analysis.culprit[out.node];
@@ -56,29 +61,34 @@ absl::StatusOr<ControlAnalysis> AnalyzeBranches(const Node& node, absl::Span<con
         result.marks.push_back(mark);
         continue;
       }
-      FLOE_ASSIGN_OR_RETURN(result.values[k].type, Widen(result.values[k].type, analysis.at(out).type));
+      FLOE_ASSIGN_OR_RETURN(result.values[k].type,
+                            Widen(result.values[k].type, analysis.at(out).type));
       // A constant beside rows has the right length, but not row by row.
-      result.marks[k] = result.marks[k] == mark ? mark : Join(Join(result.marks[k], mark), RowMark::kMixed);
+      result.marks[k] =
+          result.marks[k] == mark ? mark : Join(Join(result.marks[k], mark), RowMark::kMixed);
     }
   }
   return result;
 }
 
-absl::StatusOr<ControlAnalysis> AnalyzeWhile(const Node& node, absl::Span<const ValueInfo> inputs, absl::Span<const RowMark> marks,
+absl::StatusOr<ControlAnalysis> AnalyzeWhile(const Node& node, absl::Span<const ValueInfo> inputs,
+                                             absl::Span<const RowMark> marks,
                                              const KernelOptions& options) {
   const Graph &condition = *node.subgraphs[0], &body = *node.subgraphs[1];
   FLOE_RETURN_IF_ERROR(CheckCount(condition, inputs.size(), 1));
   FLOE_RETURN_IF_ERROR(CheckCount(body, inputs.size(), inputs.size()));
   ControlAnalysis result{TypesOnly(inputs), {marks.begin(), marks.end()}, ""};
-  // Each round widens at least one type or mark. Types have few steps to unknown, marks three; bodies that take longer
-  // are refused rather than waited for.
+  // Each round widens at least one type or mark. Types have few steps to unknown, marks three;
+  // bodies that take longer are refused rather than waited for.
   constexpr int kMaxRounds = 16;
   for (int round = 0; round < kMaxRounds; ++round) {
-    FLOE_ASSIGN_OR_RETURN(const Analysis analysis, Analyze(body, result.values, result.marks, options));
+    FLOE_ASSIGN_OR_RETURN(const Analysis analysis,
+                          Analyze(body, result.values, result.marks, options));
     bool stable = true;
     for (size_t k = 0; k < inputs.size(); ++k) {
       const ValueRef out = body.outputs[k];
-      FLOE_ASSIGN_OR_RETURN(const TensorType type, Widen(result.values[k].type, analysis.at(out).type));
+      FLOE_ASSIGN_OR_RETURN(const TensorType type,
+                            Widen(result.values[k].type, analysis.at(out).type));
       const RowMark mark = Join(result.marks[k], analysis.mark(out));
       if (result.culprit.empty()) result.culprit = analysis.culprit[out.node];
       stable = stable && type == result.values[k].type && mark == result.marks[k];
@@ -86,7 +96,8 @@ absl::StatusOr<ControlAnalysis> AnalyzeWhile(const Node& node, absl::Span<const 
       result.marks[k] = mark;
     }
     if (!stable) continue;
-    FLOE_ASSIGN_OR_RETURN(const Analysis test, Analyze(condition, result.values, result.marks, options));
+    FLOE_ASSIGN_OR_RETURN(const Analysis test,
+                          Analyze(condition, result.values, result.marks, options));
     if (test.mark(condition.outputs[0]) != RowMark::kConstant) {
       // How often the body runs depends on the rows together.
       for (RowMark& mark : result.marks) mark = Join(mark, RowMark::kMixed);
@@ -99,9 +110,11 @@ absl::StatusOr<ControlAnalysis> AnalyzeWhile(const Node& node, absl::Span<const 
 
 }  // namespace
 
-absl::StatusOr<ControlAnalysis> AnalyzeControl(const Node& node, absl::Span<const ValueInfo> inputs, absl::Span<const RowMark> marks,
+absl::StatusOr<ControlAnalysis> AnalyzeControl(const Node& node, absl::Span<const ValueInfo> inputs,
+                                               absl::Span<const RowMark> marks,
                                                const KernelOptions& options) {
-  return node.op->name == "While" ? AnalyzeWhile(node, inputs, marks, options) : AnalyzeBranches(node, inputs, marks, options);
+  return node.op->name == "While" ? AnalyzeWhile(node, inputs, marks, options)
+                                  : AnalyzeBranches(node, inputs, marks, options);
 }
 
 }  // namespace floe

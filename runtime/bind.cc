@@ -14,8 +14,13 @@ namespace floe {
 class Binder {
  public:
   // `why_not_rows`: why rows were not left open, where they could have been.
-  Binder(const CompiledSignature& signature, const Analysis& analysis, bool rows, std::string why_not_rows = "")
-      : why_not_rows_(std::move(why_not_rows)), signature_(signature), graph_(signature.graph()), analysis_(analysis), plan_(new Plan()) {
+  Binder(const CompiledSignature& signature, const Analysis& analysis, bool rows,
+         std::string why_not_rows = "")
+      : why_not_rows_(std::move(why_not_rows)),
+        signature_(signature),
+        graph_(signature.graph()),
+        analysis_(analysis),
+        plan_(new Plan()) {
     plan_->signature_ = signature.shared_from_this();
     plan_->has_rows_ = rows;
   }
@@ -65,7 +70,8 @@ class Binder {
 
   // True when input k of the node need not be computed: inference has read it already.
   bool OnlyShapes(const Node& node, size_t k) const {
-    return k < 64 && (node.op->shape_inputs >> k & 1) != 0 && analysis_.at(node.inputs[k]).constant.valid();
+    return k < 64 && (node.op->shape_inputs >> k & 1) != 0 &&
+           analysis_.at(node.inputs[k]).constant.valid();
   }
 
   void FindNeeded() {
@@ -85,11 +91,15 @@ class Binder {
   bool DoesWork(int i) const {
     const std::vector<ValueInfo>& values = analysis_.values[i];
     if (HasEffect(graph_.node(i))) return true;
-    if (graph_.node(i).op->name == "Input" || graph_.node(i).op->name == "Const" || values.empty()) return false;
-    return !std::all_of(values.begin(), values.end(), [](const ValueInfo& v) { return v.has_constant(); });
+    if (graph_.node(i).op->name == "Input" || graph_.node(i).op->name == "Const" || values.empty())
+      return false;
+    return !std::all_of(values.begin(), values.end(),
+                        [](const ValueInfo& v) { return v.has_constant(); });
   }
 
-  static bool IsStatic(const TensorType& type) { return type.shape.known() && type.shape.elements().known() && DTypeSize(type.dtype) != 0; }
+  static bool IsStatic(const TensorType& type) {
+    return type.shape.known() && type.shape.elements().known() && DTypeSize(type.dtype) != 0;
+  }
 
   void MakeStep(int i) {
     if (!needed_[i] || !DoesWork(i)) return;
@@ -106,7 +116,8 @@ class Binder {
     for (int k = 0; k < static_cast<int>(analysis_.values[i].size()); ++k) {
       const int s = SlotOf({i, k});
       step.outputs.push_back(s);
-      if (slot(s).home == Slot::Home::kConstant) {  // of a node with other outputs to compute: written anyway
+      if (slot(s).home ==
+          Slot::Home::kConstant) {  // of a node with other outputs to compute: written anyway
         slot(s).constant = Tensor();
       }
       const bool fixed = IsStatic(slot(s).type) && !node.op->allocates;
@@ -157,19 +168,23 @@ class Binder {
     Step& step = plan_->steps_[s];
     for (size_t k = 0; k < std::min<size_t>(step.inputs.size(), 64); ++k) {
       const int root = Root(step.inputs[k]);
-      const bool twice = std::count_if(step.inputs.begin(), step.inputs.end(), [&](int in) { return Root(in) == root; }) != 1;
-      if (!twice && slot(root).home != Slot::Home::kConstant && ReadLast(root, s)) step.last_reads |= uint64_t{1} << k;
+      const bool twice = std::count_if(step.inputs.begin(), step.inputs.end(),
+                                       [&](int in) { return Root(in) == root; }) != 1;
+      if (!twice && slot(root).home != Slot::Home::kConstant && ReadLast(root, s))
+        step.last_reads |= uint64_t{1} << k;
     }
   }
 
-  // Inputs count as read to the end only because a prepared context may run again; a run's own reads are what matters here.
+  // Inputs count as read to the end only because a prepared context may run again; a run's own
+  // reads are what matters here.
   bool ReadLast(int root, int s) const {
     for (size_t later = s + 1; later < plan_->steps_.size(); ++later) {
       for (int in : plan_->steps_[later].inputs) {
         if (Root(in) == root) return false;
       }
     }
-    return std::none_of(plan_->output_slots_.begin(), plan_->output_slots_.end(), [&](int out) { return Root(out) == root; });
+    return std::none_of(plan_->output_slots_.begin(), plan_->output_slots_.end(),
+                        [&](int out) { return Root(out) == root; });
   }
 
   // An element-wise step writes over its first input when nobody reads that again.
@@ -178,9 +193,15 @@ class Binder {
     const Node& node = graph_.node(step.node);
     if (!node.op->in_place || step.dynamic || step.outputs.size() != 1) return;
     const int from = Root(step.inputs[0]), to = step.outputs[0];
-    if (slot(from).home != Slot::Home::kArena || slot(to).home != Slot::Home::kArena || lifetimes_[from].last != s) return;
-    if (Bytes(slot(step.inputs[0]).type) != Bytes(slot(to).type) || Bytes(slot(from).type) != Bytes(slot(to).type)) return;
-    if (std::count_if(step.inputs.begin(), step.inputs.end(), [&](int in) { return Root(in) == from; }) != 1) return;
+    if (slot(from).home != Slot::Home::kArena || slot(to).home != Slot::Home::kArena ||
+        lifetimes_[from].last != s)
+      return;
+    if (Bytes(slot(step.inputs[0]).type) != Bytes(slot(to).type) ||
+        Bytes(slot(from).type) != Bytes(slot(to).type))
+      return;
+    if (std::count_if(step.inputs.begin(), step.inputs.end(),
+                      [&](int in) { return Root(in) == from; }) != 1)
+      return;
     for (Slot& other : plan_->slots_) {
       if (other.root == to) other.root = from;
     }
@@ -192,7 +213,8 @@ class Binder {
     return {bytes.base(), bytes.per_row()};
   }
 
-  // Blocks whose size has rows live in a region of their own that scales with rows; the others in front of it.
+  // Blocks whose size has rows live in a region of their own that scales with rows; the others in
+  // front of it.
   void PlaceMemory() {
     std::vector<Block> fixed, growing;
     std::vector<AffineBytes*> fixed_at, growing_at;
@@ -208,20 +230,24 @@ class Binder {
     };
     for (size_t i = 0; i < plan_->slots_.size(); ++i) {
       Slot& s = plan_->slots_[i];
-      const bool own = s.root == static_cast<int>(i) && (s.home == Slot::Home::kArena || s.home == Slot::Home::kInput);
-      if (own && IsStatic(s.type) && lifetimes_[i].last >= 0) add(Bytes(s.type), lifetimes_[i].first, lifetimes_[i].last, &s.offset);
+      const bool own = s.root == static_cast<int>(i) &&
+                       (s.home == Slot::Home::kArena || s.home == Slot::Home::kInput);
+      if (own && IsStatic(s.type) && lifetimes_[i].last >= 0)
+        add(Bytes(s.type), lifetimes_[i].first, lifetimes_[i].last, &s.offset);
     }
     for (size_t i = 0; i < plan_->steps_.size(); ++i) {
       Step& step = plan_->steps_[i];
       FindScratch(&step);
       if (step.scratch_bytes.base + step.scratch_bytes.per_row > 0) {
-        add({step.scratch_bytes.base, step.scratch_bytes.per_row}, static_cast<int>(i), static_cast<int>(i), &step.scratch_offset);
+        add({step.scratch_bytes.base, step.scratch_bytes.per_row}, static_cast<int>(i),
+            static_cast<int>(i), &step.scratch_offset);
       }
     }
     plan_->arena_base_ = PlaceBlocks(&fixed);
     plan_->arena_per_row_ = PlaceBlocks(&growing);
     for (size_t i = 0; i < fixed.size(); ++i) *fixed_at[i] = {fixed[i].offset, 0};
-    for (size_t i = 0; i < growing.size(); ++i) *growing_at[i] = {plan_->arena_base_, growing[i].offset};
+    for (size_t i = 0; i < growing.size(); ++i)
+      *growing_at[i] = {plan_->arena_base_, growing[i].offset};
   }
 
   void FindScratch(Step* step) const {
@@ -268,11 +294,15 @@ class Binder {
         why = absl::StrCat(name, " has no rows: it is the same for every request");
       } else if (mark == RowMark::kRowsDim1) {
         const Node& node = graph_.node(out.node);
-        why = absl::StrCat(name, " has the request's rows in dimension 1 at node '", node.name, "' (", node.op->name, ")");
+        why = absl::StrCat(name, " has the request's rows in dimension 1 at node '", node.name,
+                           "' (", node.op->name, ")");
       } else if (mark != RowMark::kRows) {
-        why = absl::StrCat(name, mark == RowMark::kMixed ? " mixes rows" : " cannot be proved row-wise", Where(out.node));
+        why = absl::StrCat(name,
+                           mark == RowMark::kMixed ? " mixes rows" : " cannot be proved row-wise",
+                           Where(out.node));
       } else if (!shape.rank_known() || shape.rank() == 0 || shape.dim(0) != Dim::Rows()) {
-        why = absl::StrCat(name, " has shape ", shape.ToString(), ", whose first dimension is not the request's rows");
+        why = absl::StrCat(name, " has shape ", shape.ToString(),
+                           ", whose first dimension is not the request's rows");
       }
     }
   }
@@ -301,16 +331,21 @@ double Plan::Flops(int64_t rows) const {
     Types in, out;
     for (int s : step.inputs) in.push_back(slots_[s].type);
     for (int s : step.outputs) out.push_back(slots_[s].type);
-    total += node.op->flops != nullptr ? node.op->flops(node, in, out, rows) : static_cast<double>(out.empty() ? 0 : out[0].shape.elements().At(rows));
+    total += node.op->flops != nullptr
+                 ? node.op->flops(node, in, out, rows)
+                 : static_cast<double>(out.empty() ? 0 : out[0].shape.elements().At(rows));
   }
   return total;
 }
 
 bool PlanKey::operator<(const PlanKey& o) const {
   if (rows != o.rows) return rows < o.rows;
-  return std::lexicographical_compare(shapes.begin(), shapes.end(), o.shapes.begin(), o.shapes.end(), [](const Shape& a, const Shape& b) {
-    return std::lexicographical_compare(a.dims().begin(), a.dims().end(), b.dims().begin(), b.dims().end());
-  });
+  return std::lexicographical_compare(shapes.begin(), shapes.end(), o.shapes.begin(),
+                                      o.shapes.end(), [](const Shape& a, const Shape& b) {
+                                        return std::lexicographical_compare(
+                                            a.dims().begin(), a.dims().end(), b.dims().begin(),
+                                            b.dims().end());
+                                      });
 }
 
 std::shared_ptr<const Plan> CompiledSignature::FindPlan(const PlanKey& key) const {
@@ -335,21 +370,26 @@ void CompiledSignature::KeepPlan(const PlanKey& key, std::shared_ptr<const Plan>
 
 absl::Status CompiledSignature::CheckShapes(absl::Span<const Shape> shapes) const {
   if (shapes.size() != signature_.inputs.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("got ", shapes.size(), " inputs, the signature has ", signature_.inputs.size()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "got ", shapes.size(), " inputs, the signature has ", signature_.inputs.size()));
   }
   for (size_t i = 0; i < shapes.size(); ++i) {
     const SymShape& wanted = signature_.inputs[i].type.shape;
     if (!wanted.rank_known()) continue;
     bool fits = shapes[i].rank() == wanted.rank();
-    for (int axis = 0; fits && axis < wanted.rank(); ++axis) fits = !wanted.dim(axis).known() || wanted.dim(axis) == Dim(shapes[i].dim(axis));
+    for (int axis = 0; fits && axis < wanted.rank(); ++axis)
+      fits = !wanted.dim(axis).known() || wanted.dim(axis) == Dim(shapes[i].dim(axis));
     if (!fits) {
-      return absl::InvalidArgumentError(absl::StrCat("input '", signature_.inputs[i].key, "' has shape ", shapes[i].ToString(), ", the model takes ", wanted.ToString()));
+      return absl::InvalidArgumentError(absl::StrCat("input '", signature_.inputs[i].key,
+                                                     "' has shape ", shapes[i].ToString(),
+                                                     ", the model takes ", wanted.ToString()));
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::Bind(absl::Span<const Shape> shapes) const {
+absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::Bind(
+    absl::Span<const Shape> shapes) const {
   FLOE_RETURN_IF_ERROR(CheckShapes(shapes));
   // Rows may stay open when all inputs that have rows have equally many.
   int64_t rows = -1;
@@ -382,7 +422,8 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::Bind(absl::Span<c
       marks.push_back(has_rows ? RowMark::kRows : RowMark::kConstant);
     }
     const auto analysis = Analyze(graph_, inputs, marks, options_.kernels);
-    // Shapes that only fit a given number of rows are an answer too: such a signature runs unbatched.
+    // Shapes that only fit a given number of rows are an answer too: such a signature runs
+    // unbatched.
     if (!analysis.ok()) return BindConcrete(shapes, std::string(analysis.status().message()));
     plan = Binder(*this, *analysis, true).Run();
     KeepPlan(key, plan);
@@ -391,18 +432,22 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::Bind(absl::Span<c
   return BindConcrete(shapes, plan->why_not_batchable());
 }
 
-absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::BindConcrete(absl::Span<const Shape> shapes, const std::string& why_not_rows) const {
+absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::BindConcrete(
+    absl::Span<const Shape> shapes, const std::string& why_not_rows) const {
   PlanKey key;
   key.rows = false;
   key.shapes.assign(shapes.begin(), shapes.end());
   if (std::shared_ptr<const Plan> found = FindPlan(key)) return found;
   std::vector<ValueInfo> inputs;
-  for (size_t i = 0; i < shapes.size(); ++i) inputs.push_back({TensorType{signature_.inputs[i].type.dtype, SymShape(shapes[i])}, {}, {}});
+  for (size_t i = 0; i < shapes.size(); ++i)
+    inputs.push_back({TensorType{signature_.inputs[i].type.dtype, SymShape(shapes[i])}, {}, {}});
   const std::vector<RowMark> marks(shapes.size(), RowMark::kUnknown);
   absl::StatusOr<Analysis> analysis = Analyze(graph_, inputs, marks, options_.kernels);
   if (!analysis.ok()) {
     std::string came;
-    for (size_t i = 0; i < shapes.size(); ++i) absl::StrAppend(&came, i == 0 ? "" : ", ", "'", signature_.inputs[i].key, "' ", shapes[i].ToString());
+    for (size_t i = 0; i < shapes.size(); ++i)
+      absl::StrAppend(&came, i == 0 ? "" : ", ", "'", signature_.inputs[i].key, "' ",
+                      shapes[i].ToString());
     return Annotate(analysis.status(), absl::StrCat("inputs ", came, " do not fit the model"));
   }
   std::shared_ptr<const Plan> plan = Binder(*this, *analysis, false, why_not_rows).Run();

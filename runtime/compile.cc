@@ -15,24 +15,29 @@ namespace {
 std::vector<std::string> UnsupportedNodes(const Graph& graph) {
   std::vector<std::string> names;
   for (const Node& node : graph.nodes()) {
-    if (node.op->name == "Unsupported") names.push_back(absl::StrCat("'", node.name, "' (", node.attrs.String("tensorflow_op"), ")"));
+    if (node.op->name == "Unsupported")
+      names.push_back(absl::StrCat("'", node.name, "' (", node.attrs.String("tensorflow_op"), ")"));
   }
   return names;
 }
 
 absl::Status Unsupported(const std::vector<std::string>& nodes) {
-  return absl::UnimplementedError(absl::StrCat("the graph needs ", nodes.size(), nodes.size() == 1 ? " node" : " nodes",
-                                               " that floe does not support: ", absl::StrJoin(nodes, ", ")));
+  return absl::UnimplementedError(
+      absl::StrCat("the graph needs ", nodes.size(), nodes.size() == 1 ? " node" : " nodes",
+                   " that floe does not support: ", absl::StrJoin(nodes, ", ")));
 }
 
 bool IsSource(const Node& node) { return node.op->name == "Input" || node.op->name == "Const"; }
 
-// Two nodes with equal keys may share a kernel: same op, attributes, input dtypes and constant inputs.
+// Two nodes with equal keys may share a kernel: same op, attributes, input dtypes and constant
+// inputs.
 std::string KernelKey(const Node& node, absl::Span<const ValueInfo> inputs) {
   std::string key = node.op->name;
   for (const ValueInfo& v : inputs) {
     absl::StrAppend(&key, "|", DTypeName(v.type.dtype), v.type.shape.ToString());
-    if (v.constant.valid()) absl::StrAppend(&key, "@", reinterpret_cast<uintptr_t>(v.constant.data()), v.constant.shape().ToString());
+    if (v.constant.valid())
+      absl::StrAppend(&key, "@", reinterpret_cast<uintptr_t>(v.constant.data()),
+                      v.constant.shape().ToString());
   }
   for (const auto& [name, value] : node.attrs.values()) {
     absl::StrAppend(&key, "|", name, "=", value.index(), ":");
@@ -40,7 +45,8 @@ std::string KernelKey(const Node& node, absl::Span<const ValueInfo> inputs) {
     if (const auto* f = std::get_if<float>(&value)) absl::StrAppend(&key, *f);
     if (const auto* b = std::get_if<bool>(&value)) absl::StrAppend(&key, *b ? 1 : 0);
     if (const auto* s = std::get_if<std::string>(&value)) absl::StrAppend(&key, *s);
-    if (const auto* l = std::get_if<std::vector<int64_t>>(&value)) absl::StrAppend(&key, absl::StrJoin(*l, ","));
+    if (const auto* l = std::get_if<std::vector<int64_t>>(&value))
+      absl::StrAppend(&key, absl::StrJoin(*l, ","));
   }
   return key;
 }
@@ -61,7 +67,8 @@ class Compiler {
     for (const SignatureTensor& input : compiled_->signature_.inputs) {
       types_.push_back(input.type);
       const SymShape& shape = input.type.shape;
-      compiled_->input_has_rows_.push_back(!shape.rank_known() || (shape.rank() > 0 && !shape.dim(0).known()));
+      compiled_->input_has_rows_.push_back(!shape.rank_known() ||
+                                           (shape.rank() > 0 && !shape.dim(0).known()));
     }
     FLOE_RETURN_IF_ERROR(RunPasses());
     FLOE_RETURN_IF_ERROR(MakeKernels());
@@ -77,7 +84,8 @@ class Compiler {
     Prune(&graph(), /*keep_effects=*/false);
     FLOE_RETURN_IF_ERROR(FoldConstants(&graph(), types_, kernel_options()));
     Prune(&graph());
-    if (const std::vector<std::string> nodes = UnsupportedNodes(graph()); !nodes.empty()) return Unsupported(nodes);
+    if (const std::vector<std::string> nodes = UnsupportedNodes(graph()); !nodes.empty())
+      return Unsupported(nodes);
     FLOE_RETURN_IF_ERROR(StructureConditionals(&graph()));
     RemoveIdentities(&graph());
     if (compiled_->options_.fuse) FuseEpilogues(&graph());
@@ -89,8 +97,10 @@ class Compiler {
     std::vector<ValueInfo> inputs;
     for (const TensorType& type : types_) inputs.push_back({type, {}, {}});
     const std::vector<RowMark> marks(inputs.size(), RowMark::kUnknown);
-    FLOE_ASSIGN_OR_RETURN(const Analysis analysis, Analyze(graph(), inputs, marks, kernel_options()));
-    for (size_t k = 0; k < graph().outputs.size(); ++k) compiled_->signature_.outputs[k].type = analysis.at(graph().outputs[k]).type;
+    FLOE_ASSIGN_OR_RETURN(const Analysis analysis,
+                          Analyze(graph(), inputs, marks, kernel_options()));
+    for (size_t k = 0; k < graph().outputs.size(); ++k)
+      compiled_->signature_.outputs[k].type = analysis.at(graph().outputs[k]).type;
     compiled_->kernels_.resize(graph().size());
     compiled_->programs_.resize(graph().size());
     for (int i = 0; i < graph().size(); ++i) {
@@ -98,7 +108,8 @@ class Compiler {
       for (const ValueRef& in : graph().node(i).inputs) infos.push_back(analysis.at(in));
       const absl::Status made = MakeKernelOf(i, infos);
       if (absl::IsUnimplemented(made)) {
-        missing_.push_back(absl::StrCat("'", graph().node(i).name, "' (", std::string(made.message()), ")"));
+        missing_.push_back(
+            absl::StrCat("'", graph().node(i).name, "' (", std::string(made.message()), ")"));
       } else {
         FLOE_RETURN_IF_ERROR(AtNode(graph().node(i), made));
       }
@@ -113,7 +124,8 @@ class Compiler {
     const std::string key = cache_ == nullptr ? "" : KernelKey(node, inputs);
     if (cache_ != nullptr) compiled_->kernels_[i] = cache_->Find(key);
     if (compiled_->kernels_[i] == nullptr) {
-      FLOE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, MakeKernel(node, inputs, kernel_options()));
+      FLOE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
+                            MakeKernel(node, inputs, kernel_options()));
       compiled_->kernels_[i] = std::move(kernel);
       std::vector<Tensor> constants;
       for (const ValueInfo& v : inputs) constants.push_back(v.constant);
@@ -129,12 +141,15 @@ class Compiler {
       SignatureDef signature;
       const size_t first = node.op->name == "While" ? 0 : 1;  // branches do not see their predicate
       for (size_t k = first; k < inputs.size(); ++k) {
-        SignatureTensor input{.key = absl::StrCat("input ", k), .tensor_name = branch->node(branch->inputs[k - first]).name};
-        input.type.dtype = inputs[k].type.dtype;  // shapes stay open: one program serves every plan of the caller
+        SignatureTensor input{.key = absl::StrCat("input ", k),
+                              .tensor_name = branch->node(branch->inputs[k - first]).name};
+        input.type.dtype =
+            inputs[k].type.dtype;  // shapes stay open: one program serves every plan of the caller
         signature.inputs.push_back(std::move(input));
       }
       signature.outputs.resize(branch->outputs.size());
-      FLOE_ASSIGN_OR_RETURN(auto compiled, CompiledSignature::Compile(*branch, std::move(signature), compiled_->options_, cache_));
+      FLOE_ASSIGN_OR_RETURN(auto compiled, CompiledSignature::Compile(*branch, std::move(signature),
+                                                                      compiled_->options_, cache_));
       compiled_->weight_bytes_ += compiled->weight_bytes();
       compiled_->programs_[i].push_back(std::move(compiled));
     }
@@ -149,7 +164,8 @@ class Compiler {
       const Node& node = graph().node(i);
       const Kernel* kernel = compiled_->kernels_[i].get();
       for (size_t k = 0; k < node.inputs.size(); ++k) {
-        if (kernel == nullptr || kernel->NeedsInput(static_cast<int>(k))) needed[node.inputs[k].node] = true;
+        if (kernel == nullptr || kernel->NeedsInput(static_cast<int>(k)))
+          needed[node.inputs[k].node] = true;
       }
     }
     for (int i = 0; i < graph().size(); ++i) {
@@ -171,7 +187,8 @@ class Compiler {
   std::vector<std::string> missing_;
 };
 
-absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompiledSignature::Compile(Graph graph, SignatureDef signature, const CompileOptions& options, KernelCache* cache) {
+absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompiledSignature::Compile(
+    Graph graph, SignatureDef signature, const CompileOptions& options, KernelCache* cache) {
   return Compiler(std::move(graph), std::move(signature), options, cache).Run();
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// y = x after n rounds of x = relu(x) * 2 - 1, i counted in a loop variable; then double(x) by a call.
+// y = x after n rounds of x = relu(x) * 2 - 1, i counted in a loop variable; then double(x) by a
+// call.
 constexpr char kLoop[] = R"(
   node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
   node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 0 } } } }
@@ -41,7 +42,8 @@ constexpr char kLoop[] = R"(
       ret { key: "r" value: "sum:z:0" } }
   })";
 
-absl::StatusOr<std::shared_ptr<const Model>> Load(const std::string& text, const std::vector<std::string>& fetches = {}) {
+absl::StatusOr<std::shared_ptr<const Model>> Load(const std::string& text,
+                                                  const std::vector<std::string>& fetches = {}) {
   ImportOptions options;
   options.fetches = fetches;
   FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportBytes(text, options));
@@ -69,7 +71,9 @@ TEST(While, RunsRowWiseForEveryBatchSize) {
       context.BindInput(0, x.data());
       const absl::Status status = context.Run();
       ASSERT_TRUE(status.ok()) << status;
-      for (size_t i = 0; i < x.size(); ++i) EXPECT_FLOAT_EQ(context.Output(0).as<float>()[i], LoopReference(x[i], 3)) << rows << " rows, element " << i;
+      for (size_t i = 0; i < x.size(); ++i)
+        EXPECT_FLOAT_EQ(context.Output(0).as<float>()[i], LoopReference(x[i], 3))
+            << rows << " rows, element " << i;
     }
   }
 }
@@ -95,8 +99,11 @@ TEST(While, ZeroRoundsGiveTheInitialValues) {
 }
 
 TEST(While, SwappedVariablesKeepTheirValues) {
-  // Three rounds of (i, c, x) -> (i + 1, x, c): values change places through the two contexts of the body.
-  std::string text = With(kLoop, "ret { key: \"c_same\" value: \"c\" } ret { key: \"x_next\" value: \"sub:z:0\" }", "ret { key: \"c_same\" value: \"x\" } ret { key: \"x_next\" value: \"c\" }");
+  // Three rounds of (i, c, x) -> (i + 1, x, c): values change places through the two contexts of
+  // the body.
+  std::string text =
+      With(kLoop, "ret { key: \"c_same\" value: \"c\" } ret { key: \"x_next\" value: \"sub:z:0\" }",
+           "ret { key: \"c_same\" value: \"x\" } ret { key: \"x_next\" value: \"c\" }");
   const auto model = Load(text, {"loop:2", "loop:3"});
   ASSERT_TRUE(model.ok()) << model.status();
   const auto plan = (*model)->Find("")->defaults_form().Bind({Shape({1, 2})});
@@ -136,17 +143,27 @@ TEST(Assert, FailsTheRunWithItsMessage) {
   EXPECT_TRUE(context.Run().ok());
   EXPECT_EQ(context.Output(0).as<float>()[2], 3);
   context.BindInput(0, bad);
-  EXPECT_THAT(std::string(context.Run().message()), AllOf(HasSubstr("node 'check'"), HasSubstr("x must be positive"), HasSubstr("[1 -2...]")));
+  EXPECT_THAT(
+      std::string(context.Run().message()),
+      AllOf(HasSubstr("node 'check'"), HasSubstr("x must be positive"), HasSubstr("[1 -2...]")));
 }
 
 TEST(Functions, HostileLibrariesAreRefused) {
-  const auto error = [](const std::string& text) { return std::string(Load(text).status().message()); };
-  EXPECT_THAT(error(With(kLoop, "op: \"Relu\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } }", "op: \"PartitionedCall\" input: \"x\" attr { key: \"f\" value { func { name: \"step\" } } }")),
-              HasSubstr("'step' calls itself"));
-  EXPECT_THAT(error(With(kLoop, "func { name: \"double\" }", "func { name: \"absent\" }")), HasSubstr("no function 'absent'"));
-  EXPECT_THAT(error(With(kLoop, "input: \"zero\" input: \"n\"", "input: \"zero\"")), HasSubstr("passes 3 values"));
+  const auto error = [](const std::string& text) {
+    return std::string(Load(text).status().message());
+  };
+  EXPECT_THAT(
+      error(With(kLoop, "op: \"Relu\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } }",
+                 "op: \"PartitionedCall\" input: \"x\" attr { key: \"f\" value { func { name: "
+                 "\"step\" } } }")),
+      HasSubstr("'step' calls itself"));
+  EXPECT_THAT(error(With(kLoop, "func { name: \"double\" }", "func { name: \"absent\" }")),
+              HasSubstr("no function 'absent'"));
+  EXPECT_THAT(error(With(kLoop, "input: \"zero\" input: \"n\"", "input: \"zero\"")),
+              HasSubstr("passes 3 values"));
   EXPECT_THAT(error(With(kLoop, "value: \"sub:z:0\"", "value: \"gone:z:0\"")), HasSubstr("gone"));
-  EXPECT_THAT(error(With(kLoop, "value: \"less:z:0\"", "value: \"i\"")), testing::Not(HasSubstr("crash")));
+  EXPECT_THAT(error(With(kLoop, "value: \"less:z:0\"", "value: \"i\"")),
+              testing::Not(HasSubstr("crash")));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Runs one node at once, outside any plan: constant folding and shape arithmetic use the kernels themselves.
+// Runs one node at once, outside any plan: constant folding and shape arithmetic use the kernels
+// themselves.
 #pragma once
 
 #include <vector>
@@ -7,8 +8,10 @@
 
 namespace floe {
 
-// A kernel for the node on the CPU. UNIMPLEMENTED when there is none for the dtype; the message has op and dtype, not the node.
-absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node, absl::Span<const ValueInfo> inputs,
+// A kernel for the node on the CPU. UNIMPLEMENTED when there is none for the dtype; the message has
+// op and dtype, not the node.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node,
+                                                   absl::Span<const ValueInfo> inputs,
                                                    const KernelOptions& options);
 
 // Outputs as tensors of their own.
@@ -20,7 +23,8 @@ class HeapOutputs : public OutputAllocator {
 
 // `out` must be concrete unless the op allocates its outputs. Errors are the kernel's.
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, absl::Span<const Tensor> inputs,
-                                                 absl::Span<const TensorType> out, const KernelOptions& options);
+                                                 absl::Span<const TensorType> out,
+                                                 const KernelOptions& options);
 
 // Ops that cannot be run here: stateful ones, subgraphs, inputs.
 bool CanEvaluate(const Node& node);

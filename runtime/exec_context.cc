@@ -9,7 +9,9 @@
 namespace floe {
 
 ExecContext::ExecContext(int intra_op_threads)
-    : own_pool_(std::make_unique<ThreadPool>(std::max(1, intra_op_threads))), pool_(own_pool_.get()), frame_(std::make_unique<Frame>()) {}
+    : own_pool_(std::make_unique<ThreadPool>(std::max(1, intra_op_threads))),
+      pool_(own_pool_.get()),
+      frame_(std::make_unique<Frame>()) {}
 ExecContext::ExecContext(ThreadPool* pool) : pool_(pool), frame_(std::make_unique<Frame>()) {}
 ExecContext::~ExecContext() = default;
 
@@ -33,8 +35,12 @@ absl::Status ExecContext::Prepare(std::shared_ptr<const Plan> plan, int64_t rows
   return absl::OkStatus();
 }
 
-const TensorView& ExecContext::Input(int i) const { return frame_->slots[frame_->plan->input_slot(i)]; }
-const TensorView& ExecContext::Output(int i) const { return frame_->slots[frame_->plan->output_slot(i)]; }
+const TensorView& ExecContext::Input(int i) const {
+  return frame_->slots[frame_->plan->input_slot(i)];
+}
+const TensorView& ExecContext::Output(int i) const {
+  return frame_->slots[frame_->plan->output_slot(i)];
+}
 
 void ExecContext::BindInput(int i, const void* data, bool consumable) {
   frame_->bound[i] = true;
@@ -47,6 +53,8 @@ absl::Status ExecContext::Run() {
   return frame_->Run(pool_);
 }
 
-size_t ExecContext::arena_bytes() const { return frame_->arena == nullptr ? 0 : frame_->arena->size(); }
+size_t ExecContext::arena_bytes() const {
+  return frame_->arena == nullptr ? 0 : frame_->arena->size();
+}
 
 }  // namespace floe

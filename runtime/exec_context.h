@@ -13,22 +13,23 @@ namespace floe {
 class Plan;
 struct Frame;
 
-// Threading: used by one thread at a time, never shared. Grows its arena to the largest plan and rows it has seen;
-// a repeated (plan, rows) allocates nothing.
+// Threading: used by one thread at a time, never shared. Grows its arena to the largest plan and
+// rows it has seen; a repeated (plan, rows) allocates nothing.
 class ExecContext {
  public:
   explicit ExecContext(int intra_op_threads = 1);
   explicit ExecContext(ThreadPool* pool);  // borrowed; outlives the context
   ~ExecContext();
 
-  // Makes (plan, rows) current: afterwards Input() may be written and Run() called. The plan must outlive its use here.
-  // rows >= 1 for plans with rows (0 rows: RESOURCE limits and empty outputs are handled); RESOURCE_EXHAUSTED when memory is short.
+  // Makes (plan, rows) current: afterwards Input() may be written and Run() called. The plan must
+  // outlive its use here. rows >= 1 for plans with rows (0 rows: RESOURCE limits and empty outputs
+  // are handled); RESOURCE_EXHAUSTED when memory is short.
   absl::Status Prepare(std::shared_ptr<const Plan> plan, int64_t rows);
 
   // The memory of input i, to be filled by the caller (rows * bytes per row).
   const TensorView& Input(int i) const;
-  // Reads input i from `data` instead: aligned for its dtype, valid until the outputs have been read, never written.
-  // `consumable`: handles in it may be moved out by their last reader.
+  // Reads input i from `data` instead: aligned for its dtype, valid until the outputs have been
+  // read, never written. `consumable`: handles in it may be moved out by their last reader.
   void BindInput(int i, const void* data, bool consumable = false);
   absl::Status Run();
   // Valid until the next Prepare or Run.

@@ -16,9 +16,12 @@ constexpr int64_t kMaxArenaBytes = int64_t{1} << 40;
 }  // namespace
 
 absl::Status Frame::Grow(const Plan& next, int64_t next_rows) {
-  const int64_t sized = std::max<int64_t>(next_rows, 1);  // offsets are laid out for one row at least
-  if (next.arena_per_row_ != 0 && sized > (kMaxArenaBytes - next.arena_base_) / next.arena_per_row_) {
-    return absl::ResourceExhaustedError(absl::StrCat(next_rows, " rows need more memory than any machine has"));
+  const int64_t sized =
+      std::max<int64_t>(next_rows, 1);  // offsets are laid out for one row at least
+  if (next.arena_per_row_ != 0 &&
+      sized > (kMaxArenaBytes - next.arena_base_) / next.arena_per_row_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(next_rows, " rows need more memory than any machine has"));
   }
   const auto bytes = static_cast<size_t>(next.ArenaBytes(sized));
   if (arena != nullptr && arena->size() >= bytes) return absl::OkStatus();
@@ -62,16 +65,20 @@ void Frame::PointInput(int i, void* data) {
 }
 
 std::byte* Frame::Scratch(const Step& step) const {
-  return step.scratch_bytes.base + step.scratch_bytes.per_row > 0 ? static_cast<std::byte*>(Address(step.scratch_offset)) : nullptr;
+  return step.scratch_bytes.base + step.scratch_bytes.per_row > 0
+             ? static_cast<std::byte*>(Address(step.scratch_offset))
+             : nullptr;
 }
 
-// Which inputs the step may take over: values of the run itself at their last read, and the caller's if it said so.
+// Which inputs the step may take over: values of the run itself at their last read, and the
+// caller's if it said so.
 uint64_t Frame::Consumable(const Step& step) const {
   uint64_t mask = step.last_reads;
   for (size_t k = 0; k < step.inputs.size() && k < 64; ++k) {
     const int root = plan->slots_[step.inputs[k]].root;
     if (plan->slots_[root].home != Slot::Home::kInput) continue;
-    const auto input = std::find(plan->input_slots_.begin(), plan->input_slots_.end(), root) - plan->input_slots_.begin();
+    const auto input = std::find(plan->input_slots_.begin(), plan->input_slots_.end(), root) -
+                       plan->input_slots_.begin();
     if (!consumable[input]) mask &= ~(uint64_t{1} << k);
   }
   return mask;
@@ -84,8 +91,10 @@ absl::Status Frame::Run(ThreadPool* pool) {
     if (step.dynamic || step.kernel == nullptr) {
       status = RunDynamic(step, s, pool);
     } else {
-      const absl::Span<const TensorView> all(args.data() + step.first_arg, step.inputs.size() + step.outputs.size());
-      status = step.kernel->Run({all.first(step.inputs.size()), all.subspan(step.inputs.size()), Scratch(step), pool});
+      const absl::Span<const TensorView> all(args.data() + step.first_arg,
+                                             step.inputs.size() + step.outputs.size());
+      status = step.kernel->Run(
+          {all.first(step.inputs.size()), all.subspan(step.inputs.size()), Scratch(step), pool});
     }
     if (!status.ok()) return AtNode(plan->signature_->graph().node(step.node), status);
   }
@@ -103,7 +112,8 @@ absl::Status Frame::RunDynamic(const Step& step, size_t s, ThreadPool* pool) {
   std::vector<ValueInfo> infos;
   for (const TensorView& view : inputs) {
     ValueInfo info{TensorType{view.dtype, SymShape(view.shape)}, {}, {}};
-    if (view.data != nullptr || view.elements() == 0) info.constant = Tensor::Borrow(view.dtype, view.shape, nullptr, view.data);
+    if (view.data != nullptr || view.elements() == 0)
+      info.constant = Tensor::Borrow(view.dtype, view.shape, nullptr, view.data);
     infos.push_back(std::move(info));
   }
   FLOE_ASSIGN_OR_RETURN(const Types types, node.op->infer({node, infos}));
@@ -113,26 +123,32 @@ absl::Status Frame::RunDynamic(const Step& step, size_t s, ThreadPool* pool) {
   }
   std::vector<TensorView> outputs;
   for (size_t k = 0; k < step.outputs.size(); ++k) {
-    if (!types[k].shape.concrete()) return absl::InternalError(absl::StrCat("the shape of output ", k, " is still open: ", types[k].shape.ToString()));
+    if (!types[k].shape.concrete())
+      return absl::InternalError(
+          absl::StrCat("the shape of output ", k, " is still open: ", types[k].shape.ToString()));
     FLOE_RETURN_IF_ERROR(Place(step, k, types[k].dtype, types[k].shape.At(rows)));
     outputs.push_back(slots[step.outputs[k]]);
   }
   return RunKernel(step, inputs, outputs, pool);
 }
 
-absl::Status Frame::RunKernel(const Step& step, absl::Span<const TensorView> inputs, absl::Span<const TensorView> outputs, ThreadPool* pool) {
+absl::Status Frame::RunKernel(const Step& step, absl::Span<const TensorView> inputs,
+                              absl::Span<const TensorView> outputs, ThreadPool* pool) {
   std::vector<Shape> in_shapes, out_shapes;
   for (const TensorView& view : inputs) in_shapes.push_back(view.shape);
   for (const TensorView& view : outputs) out_shapes.push_back(view.shape);
   const auto bytes = static_cast<size_t>(step.kernel->ScratchBytes(in_shapes, out_shapes));
   if (dynamic_scratch.size() < bytes) dynamic_scratch = AlignedBuffer(bytes);
-  return step.kernel->Run({inputs, outputs, dynamic_scratch.data(), pool, nullptr, Consumable(step)});
+  return step.kernel->Run(
+      {inputs, outputs, dynamic_scratch.data(), pool, nullptr, Consumable(step)});
 }
 
-absl::Status Frame::RunAllocating(const Step& step, absl::Span<const TensorView> inputs, ThreadPool* pool) {
+absl::Status Frame::RunAllocating(const Step& step, absl::Span<const TensorView> inputs,
+                                  ThreadPool* pool) {
   HeapOutputs outputs;
   FLOE_RETURN_IF_ERROR(step.kernel->Run({inputs, {}, nullptr, pool, &outputs, Consumable(step)}));
-  if (outputs.tensors.size() < step.outputs.size()) return absl::InternalError("the kernel left an output without memory");
+  if (outputs.tensors.size() < step.outputs.size())
+    return absl::InternalError("the kernel left an output without memory");
   for (size_t k = 0; k < step.outputs.size(); ++k) {
     dynamic[step.outputs[k]] = std::move(outputs.tensors[k]);
     slots[step.outputs[k]] = dynamic[step.outputs[k]].view();
@@ -144,7 +160,8 @@ absl::Status Frame::RunAllocating(const Step& step, absl::Span<const TensorView>
 absl::Status Frame::Place(const Step& step, size_t k, DType dtype, const Shape& shape) {
   const int out = step.outputs[k];
   if (plan->slots_[out].home != Slot::Home::kDynamic) return absl::OkStatus();
-  FLOE_RETURN_IF_ERROR(CheckedElements(shape.dims(), std::max<size_t>(DTypeSize(dtype), 1)).status());
+  FLOE_RETURN_IF_ERROR(
+      CheckedElements(shape.dims(), std::max<size_t>(DTypeSize(dtype), 1)).status());
   dynamic[out] = Tensor::Allocate(dtype, shape);
   slots[out] = dynamic[out].view();
   return absl::OkStatus();
@@ -155,7 +172,8 @@ absl::Status Frame::Give(const Step& step, size_t k, const TensorView& value, bo
   FLOE_RETURN_IF_ERROR(Place(step, k, value.dtype, value.shape));
   const TensorView& to = slots[step.outputs[k]];
   if (to.shape != value.shape) {
-    return absl::InternalError(absl::StrCat("output ", k, " has shape ", value.shape.ToString(), ", planned was ", to.shape.ToString()));
+    return absl::InternalError(absl::StrCat("output ", k, " has shape ", value.shape.ToString(),
+                                            ", planned was ", to.shape.ToString()));
   }
   if (take && IsHandle(value.dtype)) {
     std::move(value.as<Handle>(), value.as<Handle>() + value.elements(), to.as<Handle>());

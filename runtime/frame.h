@@ -14,14 +14,14 @@ struct Frame {
   std::shared_ptr<const Plan> plan;
   int64_t rows = -1;
   std::unique_ptr<DeviceMemory> arena;
-  std::vector<TensorView> slots;   // what each slot shows now
-  std::vector<TensorView> args;    // of each step: inputs, then outputs
-  std::vector<bool> bound;         // input i reads the caller's memory
-  std::vector<bool> consumable;    // and may be taken over by its last reader
-  std::vector<Tensor> dynamic;     // by slot: values whose size the run settles
+  std::vector<TensorView> slots;  // what each slot shows now
+  std::vector<TensorView> args;   // of each step: inputs, then outputs
+  std::vector<bool> bound;        // input i reads the caller's memory
+  std::vector<bool> consumable;   // and may be taken over by its last reader
+  std::vector<Tensor> dynamic;    // by slot: values whose size the run settles
   AlignedBuffer dynamic_scratch;
-  // By step, for control flow: contexts of its subgraphs. A While has two for its body, used in turn, so that one
-  // round's outputs are the next one's inputs without a copy.
+  // By step, for control flow: contexts of its subgraphs. A While has two for its body, used in
+  // turn, so that one round's outputs are the next one's inputs without a copy.
   struct Nested {
     std::vector<std::unique_ptr<ExecContext>> contexts;
     std::vector<Tensor> kept;  // loop variables that moved to another place in their list
@@ -31,7 +31,9 @@ struct Frame {
   absl::Status Grow(const Plan& next, int64_t next_rows);
   void Materialise();
   void PointInput(int i, void* data);
-  void* Address(const AffineBytes& offset) const { return arena->data() + offset.At(rows > 1 ? rows : 1); }
+  void* Address(const AffineBytes& offset) const {
+    return arena->data() + offset.At(rows > 1 ? rows : 1);
+  }
   absl::Status Run(ThreadPool* pool);
 
  private:
@@ -39,15 +41,20 @@ struct Frame {
   std::byte* Scratch(const Step& step) const;
   uint64_t Consumable(const Step& step) const;
   absl::Status RunDynamic(const Step& step, size_t s, ThreadPool* pool);
-  absl::Status RunAllocating(const Step& step, absl::Span<const TensorView> inputs, ThreadPool* pool);
-  absl::Status RunKernel(const Step& step, absl::Span<const TensorView> inputs, absl::Span<const TensorView> outputs, ThreadPool* pool);
+  absl::Status RunAllocating(const Step& step, absl::Span<const TensorView> inputs,
+                             ThreadPool* pool);
+  absl::Status RunKernel(const Step& step, absl::Span<const TensorView> inputs,
+                         absl::Span<const TensorView> outputs, ThreadPool* pool);
   absl::Status Place(const Step& step, size_t k, DType dtype, const Shape& shape);
   absl::Status Give(const Step& step, size_t k, const TensorView& value, bool take);
 
   // runtime/run_control.cc
-  absl::Status RunControl(const Step& step, size_t s, absl::Span<const TensorView> inputs, ThreadPool* pool);
-  absl::Status RunBranch(const Step& step, Nested& nested, absl::Span<const TensorView> inputs, ThreadPool* pool);
-  absl::Status RunWhile(const Step& step, Nested& nested, absl::Span<const TensorView> inputs, ThreadPool* pool);
+  absl::Status RunControl(const Step& step, size_t s, absl::Span<const TensorView> inputs,
+                          ThreadPool* pool);
+  absl::Status RunBranch(const Step& step, Nested& nested, absl::Span<const TensorView> inputs,
+                         ThreadPool* pool);
+  absl::Status RunWhile(const Step& step, Nested& nested, absl::Span<const TensorView> inputs,
+                        ThreadPool* pool);
 };
 
 }  // namespace floe

@@ -10,7 +10,8 @@ namespace floe {
 int64_t PlaceBlocks(std::vector<Block>* blocks) {
   std::vector<int> order(blocks->size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return (*blocks)[a].bytes > (*blocks)[b].bytes; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return (*blocks)[a].bytes > (*blocks)[b].bytes; });
   std::vector<int> placed;  // by offset
   int64_t size = 0;
   for (int i : order) {
@@ -22,11 +23,15 @@ int64_t PlaceBlocks(std::vector<Block>* blocks) {
       const Block& other = (*blocks)[k];
       if (other.last < block.first || block.last < other.first) continue;
       if (other.offset - offset >= bytes) break;
-      offset = std::max(offset, other.offset + static_cast<int64_t>(AlignUp(static_cast<size_t>(other.bytes))));
+      offset = std::max(
+          offset, other.offset + static_cast<int64_t>(AlignUp(static_cast<size_t>(other.bytes))));
     }
     block.offset = offset;
     size = std::max(size, offset + bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), i, [&](int a, int b) { return (*blocks)[a].offset < (*blocks)[b].offset; }), i);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), i,
+                         [&](int a, int b) { return (*blocks)[a].offset < (*blocks)[b].offset; }),
+        i);
   }
   return size;
 }

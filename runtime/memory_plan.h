@@ -1,5 +1,5 @@
-// Places blocks with lifetimes into one arena: greedy by size, first gap that fits (Pisarchyk & Lee, "Efficient Memory
-// Management for Deep Neural Net Inference", 2020, "greedy by size").
+// Places blocks with lifetimes into one arena: greedy by size, first gap that fits (Pisarchyk &
+// Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020, "greedy by size").
 #pragma once
 
 #include <cstdint>

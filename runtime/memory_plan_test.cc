@@ -28,7 +28,8 @@ TEST(PlaceBlocks, BlocksAliveTogetherNeverOverlap) {
       for (size_t k = 0; k < i; ++k) {
         const Block &a = blocks[i], &b = blocks[k];
         if (a.last < b.first || b.last < a.first) continue;
-        EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset) << i << " and " << k;
+        EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset)
+            << i << " and " << k;
       }
     }
   }

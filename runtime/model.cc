@@ -12,12 +12,14 @@ namespace floe {
 namespace {
 
 bool SameValue(const TensorView& a, const Tensor& b) {
-  return a.dtype == b.dtype() && a.shape == b.shape() && DTypeSize(a.dtype) != 0 && std::memcmp(a.data, b.data(), b.bytes()) == 0;
+  return a.dtype == b.dtype() && a.shape == b.shape() && DTypeSize(a.dtype) != 0 &&
+         std::memcmp(a.data, b.data(), b.bytes()) == 0;
 }
 
-// The graph with this signature's inputs and outputs selected. In the `live` form optional inputs are inputs; otherwise
-// they take their default.
-absl::StatusOr<Graph> Select(const Graph& whole, const SignatureDef& def, bool live, std::vector<int>* input_of) {
+// The graph with this signature's inputs and outputs selected. In the `live` form optional inputs
+// are inputs; otherwise they take their default.
+absl::StatusOr<Graph> Select(const Graph& whole, const SignatureDef& def, bool live,
+                             std::vector<int>* input_of) {
   Graph graph = whole;
   std::map<std::string, int> index;
   for (int i = 0; i < graph.size(); ++i) index[graph.node(i).name] = i;
@@ -25,7 +27,8 @@ absl::StatusOr<Graph> Select(const Graph& whole, const SignatureDef& def, bool l
     const size_t colon = tensor.rfind(':');
     const int output = colon == std::string::npos ? 0 : std::atoi(tensor.c_str() + colon + 1);
     const auto found = index.find(tensor.substr(0, colon));
-    if (found == index.end()) return absl::NotFoundError(absl::StrCat("the graph has no tensor '", tensor, "'"));
+    if (found == index.end())
+      return absl::NotFoundError(absl::StrCat("the graph has no tensor '", tensor, "'"));
     return ValueRef{found->second, output};
   };
   for (size_t k = 0; k < def.inputs.size(); ++k) {
@@ -59,16 +62,19 @@ absl::Status CheckFed(const Graph& graph) {
   for (int i = graph.size() - 1; i >= 0; --i) {
     if (!needed[i]) continue;
     if (graph.node(i).op->name == "Input" && !fed[i]) {
-      return absl::InvalidArgumentError(absl::StrCat("the outputs need placeholder '", graph.node(i).name,
-                                                     "', which is not an input of the signature and has no default; add it to signature.inputs or to placeholder_defaults"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the outputs need placeholder '", graph.node(i).name,
+                       "', which is not an input of the signature and has no default; add it to "
+                       "signature.inputs or to placeholder_defaults"));
     }
     for (const ValueRef& in : graph.node(i).inputs) needed[in.node] = true;
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompileForm(const Graph& whole, const SignatureDef& def, bool live, const CompileOptions& options,
-                                                                     KernelCache* cache, std::vector<int>* input_of) {
+absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompileForm(
+    const Graph& whole, const SignatureDef& def, bool live, const CompileOptions& options,
+    KernelCache* cache, std::vector<int>* input_of) {
   FLOE_ASSIGN_OR_RETURN(Graph graph, Select(whole, def, live, input_of));
   FLOE_RETURN_IF_ERROR(CheckFed(graph));
   SignatureDef form = def;
@@ -89,37 +95,45 @@ int FindKey(const std::vector<SignatureTensor>& tensors, const std::string& key)
 int Signature::FindInput(const std::string& key) const { return FindKey(def_.inputs, key); }
 int Signature::FindOutput(const std::string& key) const { return FindKey(def_.outputs, key); }
 
-absl::StatusOr<const CompiledSignature*> Signature::Choose(absl::Span<const TensorView* const> fed, const std::vector<int>** input_of) const {
+absl::StatusOr<const CompiledSignature*> Signature::Choose(
+    absl::Span<const TensorView* const> fed, const std::vector<int>** input_of) const {
   bool live = false;
   for (size_t i = 0; i < def_.inputs.size(); ++i) {
     const SignatureTensor& input = def_.inputs[i];
-    if (fed[i] == nullptr && !input.optional) return absl::InvalidArgumentError(absl::StrCat("input '", input.key, "' is missing"));
-    live |= fed[i] != nullptr && input.optional && !(input.default_value.valid() && SameValue(*fed[i], input.default_value));
+    if (fed[i] == nullptr && !input.optional)
+      return absl::InvalidArgumentError(absl::StrCat("input '", input.key, "' is missing"));
+    live |= fed[i] != nullptr && input.optional &&
+            !(input.default_value.valid() && SameValue(*fed[i], input.default_value));
   }
   if (!live) {
     *input_of = &defaults_inputs_;
     return defaults_.get();
   }
-  if (live_ == nullptr) return Annotate(why_not_live_, "optional inputs of this model can only take their default");
+  if (live_ == nullptr)
+    return Annotate(why_not_live_, "optional inputs of this model can only take their default");
   for (size_t i = 0; i < def_.inputs.size(); ++i) {
     if (fed[i] == nullptr && !def_.inputs[i].default_value.valid()) {
-      return absl::InvalidArgumentError(absl::StrCat("input '", def_.inputs[i].key, "' must be fed when other optional inputs are"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "input '", def_.inputs[i].key, "' must be fed when other optional inputs are"));
     }
   }
   *input_of = &live_inputs_;
   return live_.get();
 }
 
-absl::StatusOr<std::shared_ptr<const Model>> Model::Create(Source source, const CompileOptions& options) {
+absl::StatusOr<std::shared_ptr<const Model>> Model::Create(Source source,
+                                                           const CompileOptions& options) {
   auto model = std::make_shared<Model>();
   model->info_ = std::move(source.info);
   KernelCache cache;
   for (SignatureDef& def : source.signatures) {
     Signature signature;
-    const auto compiled = CompileForm(source.graph, def, false, options, &cache, &signature.defaults_inputs_);
+    const auto compiled =
+        CompileForm(source.graph, def, false, options, &cache, &signature.defaults_inputs_);
     if (!compiled.ok()) return compiled.status();
     signature.defaults_ = *compiled;
-    if (std::any_of(def.inputs.begin(), def.inputs.end(), [](const SignatureTensor& t) { return t.optional; })) {
+    if (std::any_of(def.inputs.begin(), def.inputs.end(),
+                    [](const SignatureTensor& t) { return t.optional; })) {
       auto live = CompileForm(source.graph, def, true, options, &cache, &signature.live_inputs_);
       if (live.ok()) {
         signature.live_ = *live;
@@ -141,7 +155,8 @@ const Signature* Model::Find(const std::string& name) const {
 
 size_t Model::weight_bytes() const {
   size_t bytes = 0;
-  for (const auto& [name, signature] : signatures_) bytes += signature.defaults_form().weight_bytes();
+  for (const auto& [name, signature] : signatures_)
+    bytes += signature.defaults_form().weight_bytes();
   return bytes;
 }
 

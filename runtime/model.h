@@ -11,9 +11,9 @@
 
 namespace floe {
 
-// One signature as served. Optional inputs (placeholders with a default) are compiled in at their default; a request
-// that feeds them something else runs the `live` form, in which they are ordinary inputs.
-// Threading: immutable, any thread.
+// One signature as served. Optional inputs (placeholders with a default) are compiled in at their
+// default; a request that feeds them something else runs the `live` form, in which they are
+// ordinary inputs. Threading: immutable, any thread.
 class Signature {
  public:
   const SignatureDef& def() const { return def_; }
@@ -24,7 +24,8 @@ class Signature {
   // What a request runs on, given which inputs it feeds. `fed[i]` null: input i is not fed.
   // Fills `input_of`: for each input of the returned form, the index in def().inputs.
   // INVALID_ARGUMENT for a required input that is missing.
-  absl::StatusOr<const CompiledSignature*> Choose(absl::Span<const TensorView* const> fed, const std::vector<int>** input_of) const;
+  absl::StatusOr<const CompiledSignature*> Choose(absl::Span<const TensorView* const> fed,
+                                                  const std::vector<int>** input_of) const;
 
   const CompiledSignature& defaults_form() const { return *defaults_; }
   // Null when there are no optional inputs, or with `why_not_live` when it cannot be compiled.
@@ -53,10 +54,12 @@ class Model {
     Graph graph;                           // inputs/outputs empty: each signature selects its own
     std::vector<SignatureDef> signatures;  // at least one
   };
-  static absl::StatusOr<std::shared_ptr<const Model>> Create(Source source, const CompileOptions& options);
+  static absl::StatusOr<std::shared_ptr<const Model>> Create(Source source,
+                                                             const CompileOptions& options);
 
   const ModelInfo& info() const { return info_; }
-  const Signature* Find(const std::string& name) const;  // "" means serving_default; null when unknown
+  const Signature* Find(
+      const std::string& name) const;  // "" means serving_default; null when unknown
   const std::map<std::string, Signature>& signatures() const { return signatures_; }
   size_t weight_bytes() const;
 

@@ -1,5 +1,5 @@
-// CompiledSignature: a graph with symbolic shapes, chosen kernels and packed weights, made once per model version.
-// Plan: the same bound to concrete inner shapes, with the number of rows left open.
+// CompiledSignature: a graph with symbolic shapes, chosen kernels and packed weights, made once per
+// model version. Plan: the same bound to concrete inner shapes, with the number of rows left open.
 #pragma once
 
 #include <list>
@@ -24,7 +24,8 @@ class KernelCache {
     return it == entries_.end() ? nullptr : it->second.kernel;
   }
   // Keys hold addresses of constants, so the cache keeps these alive.
-  void Keep(const std::string& key, std::shared_ptr<const Kernel> kernel, std::vector<Tensor> constants) {
+  void Keep(const std::string& key, std::shared_ptr<const Kernel> kernel,
+            std::vector<Tensor> constants) {
     entries_[key] = {std::move(kernel), std::move(constants)};
   }
 
@@ -38,12 +39,12 @@ class KernelCache {
 
 struct CompileOptions {
   KernelOptions kernels;
-  size_t max_plans = 64;             // bound of the plan cache, entries
-  bool fuse = true;                  // fusing passes; tests compare with and without
+  size_t max_plans = 64;  // bound of the plan cache, entries
+  bool fuse = true;       // fusing passes; tests compare with and without
 };
 
-// The shapes a request binds a plan to: one per signature input. With `rows` the first dim of every input that has
-// one is left open; otherwise all dims count.
+// The shapes a request binds a plan to: one per signature input. With `rows` the first dim of every
+// input that has one is left open; otherwise all dims count.
 struct PlanKey {
   std::vector<Shape> shapes;  // inner dims only for inputs with rows
   bool rows = true;
@@ -93,20 +94,25 @@ class Plan {
 // Threading: immutable but for its plan cache, which locks. Shared by all workers.
 class CompiledSignature : public std::enable_shared_from_this<CompiledSignature> {
  public:
-  // Passes, kernel choice and weight packing. `graph.inputs` are in the order of `signature.inputs`.
-  // Errors name the node: UNIMPLEMENTED listing every op without a kernel, INVALID_ARGUMENT for contradictions.
-  static absl::StatusOr<std::shared_ptr<const CompiledSignature>> Compile(Graph graph, SignatureDef signature, const CompileOptions& options, KernelCache* cache = nullptr);
+  // Passes, kernel choice and weight packing. `graph.inputs` are in the order of
+  // `signature.inputs`. Errors name the node: UNIMPLEMENTED listing every op without a kernel,
+  // INVALID_ARGUMENT for contradictions.
+  static absl::StatusOr<std::shared_ptr<const CompiledSignature>> Compile(
+      Graph graph, SignatureDef signature, const CompileOptions& options,
+      KernelCache* cache = nullptr);
 
   const SignatureDef& signature() const { return signature_; }
   const Graph& graph() const { return graph_; }
   size_t weight_bytes() const { return weight_bytes_; }  // constants and packed weights
   const Kernel* kernel(int node) const { return kernels_[node].get(); }
 
-  // A plan for requests of these full input shapes (dim 0 of inputs with rows may differ from call to call and is ignored).
-  // Cached, least recently used dropped. INVALID_ARGUMENT names the input, what came and what the model takes.
+  // A plan for requests of these full input shapes (dim 0 of inputs with rows may differ from call
+  // to call and is ignored). Cached, least recently used dropped. INVALID_ARGUMENT names the input,
+  // what came and what the model takes.
   absl::StatusOr<std::shared_ptr<const Plan>> Bind(absl::Span<const Shape> input_shapes) const;
 
-  // Whether input i carries request rows in dim 0 (its declared dim 0 is unknown and its rank is not 0).
+  // Whether input i carries request rows in dim 0 (its declared dim 0 is unknown and its rank is
+  // not 0).
   bool InputHasRows(int i) const { return input_has_rows_[i]; }
 
  private:
@@ -116,14 +122,17 @@ class CompiledSignature : public std::enable_shared_from_this<CompiledSignature>
   absl::Status CheckShapes(absl::Span<const Shape> shapes) const;
   std::shared_ptr<const Plan> FindPlan(const PlanKey& key) const;
   void KeepPlan(const PlanKey& key, std::shared_ptr<const Plan> plan) const;
-  absl::StatusOr<std::shared_ptr<const Plan>> BindConcrete(absl::Span<const Shape> shapes, const std::string& why_not_rows) const;
+  absl::StatusOr<std::shared_ptr<const Plan>> BindConcrete(absl::Span<const Shape> shapes,
+                                                           const std::string& why_not_rows) const;
 
   SignatureDef signature_;
   Graph graph_;
   CompileOptions options_;
   std::vector<bool> input_has_rows_;
-  std::vector<std::shared_ptr<const Kernel>> kernels_;  // by node; null for inputs, constants, aliases, Ifs
-  std::vector<std::vector<std::shared_ptr<const CompiledSignature>>> programs_;  // by node: of its subgraphs
+  std::vector<std::shared_ptr<const Kernel>>
+      kernels_;  // by node; null for inputs, constants, aliases, Ifs
+  std::vector<std::vector<std::shared_ptr<const CompiledSignature>>>
+      programs_;  // by node: of its subgraphs
   size_t weight_bytes_ = 0;
 
   mutable Mutex mutex_;

@@ -1,4 +1,5 @@
-// Compiled signatures, plans and runs: one plan for every batch size, what may be batched and why not, optional inputs.
+// Compiled signatures, plans and runs: one plan for every batch size, what may be batched and why
+// not, optional inputs.
 #include "runtime/plan.h"
 
 #include <gmock/gmock.h>
@@ -20,8 +21,10 @@ using testing::HasSubstr;
 TestGraph Dense() {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), 4});
-  const ValueRef h = t.Op("MatMul", "h", {x, t.Floats("w", {4, 2}, {.5f, -1, 2, .25f, -.75f, 1, 0, 3})});
-  const ValueRef r = t.Op("Relu", "r", {t.Op("BiasAdd", "hb", {h, t.Floats("b", {2}, {.1f, -.2f})})});
+  const ValueRef h =
+      t.Op("MatMul", "h", {x, t.Floats("w", {4, 2}, {.5f, -1, 2, .25f, -.75f, 1, 0, 3})});
+  const ValueRef r =
+      t.Op("Relu", "r", {t.Op("BiasAdd", "hb", {h, t.Floats("b", {2}, {.1f, -.2f})})});
   t.Output(t.Op("Sigmoid", "y", {t.Op("MatMul", "o", {r, t.Floats("v", {2, 1}, {1.5f, -2})})}));
   return t;
 }
@@ -36,7 +39,8 @@ double DenseReference(const float* x) {
   return 1 / (1 + std::exp(-o));
 }
 
-std::vector<float> RunRows(ExecContext& context, const std::shared_ptr<const Plan>& plan, const std::vector<float>& x, int64_t rows) {
+std::vector<float> RunRows(ExecContext& context, const std::shared_ptr<const Plan>& plan,
+                           const std::vector<float>& x, int64_t rows) {
   EXPECT_TRUE(context.Prepare(plan, rows).ok());
   std::copy(x.begin(), x.end(), context.Input(0).as<float>());
   const absl::Status status = context.Run();
@@ -61,7 +65,8 @@ TEST(Plan, OnePlanServesEveryBatchSizeWithTheSameBits) {
       EXPECT_TRUE((*plan)->batchable()) << (*plan)->why_not_batchable();
       const std::vector<float> y = RunRows(context, *plan, {x.begin(), x.begin() + rows * 4}, rows);
       ASSERT_EQ(static_cast<int64_t>(y.size()), rows);
-      alone.push_back(RunRows(context, *plan, {x.begin() + (rows - 1) * 4, x.begin() + rows * 4}, 1)[0]);
+      alone.push_back(
+          RunRows(context, *plan, {x.begin() + (rows - 1) * 4, x.begin() + rows * 4}, 1)[0]);
       EXPECT_EQ(y, alone) << "batch of " << rows;
     }
     for (int64_t i = 0; i < 33; ++i) EXPECT_NEAR(alone[i], DenseReference(&x[i * 4]), 1e-6);
@@ -89,14 +94,16 @@ TEST(Plan, BoundInputsAreReadInPlaceAndLeftAlone) {
   EXPECT_EQ(context.Output(0).as<float>()[0], expected[0]);
   EXPECT_EQ(x, copy);
   // The next Prepare goes back to the context's own memory.
-  EXPECT_NEAR(RunRows(context, *plan, {0, 0, 0, 0}, 1)[0], DenseReference(std::vector<float>(4, 0).data()), 1e-6);
+  EXPECT_NEAR(RunRows(context, *plan, {0, 0, 0, 0}, 1)[0],
+              DenseReference(std::vector<float>(4, 0).data()), 1e-6);
 }
 
 TEST(Bind, WrongShapesNameTheInput) {
   const auto compiled = Dense().Compile();
   const auto status = compiled->Bind({Shape({2, 5})}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("'x'"), HasSubstr("[2,5]"), HasSubstr("[?,4]")));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("'x'"), HasSubstr("[2,5]"), HasSubstr("[?,4]")));
 }
 
 TEST(Bind, TheCacheOfPlansIsBoundedAndDropsTheOldest) {
@@ -129,24 +136,41 @@ std::vector<BatchCase> BatchCases() {
     t.Output(build(t, x));
     cases.push_back({name, std::move(t), why});
   };
-  add("softmax over columns", "", [](TestGraph& t, ValueRef x) { return t.Op("Softmax", "s", {x}); });
-  add("mean over columns", "", [](TestGraph& t, ValueRef x) { return t.Op("Mean", "m", {x, t.Int("a", 1)}, {{"keep_dims", true}}); });
-  add("mean over the batch", "'m' (Mean)", [](TestGraph& t, ValueRef x) { return t.Op("Sub", "d", {x, t.Op("Mean", "m", {x, t.Int("a", 0)}, {{"keep_dims", true}})}); });
-  add("rows turned into columns", "'t' (Transpose)", [](TestGraph& t, ValueRef x) { return t.Op("Transpose", "t", {x, t.Ints("p", {1, 0})}); });
+  add("softmax over columns", "",
+      [](TestGraph& t, ValueRef x) { return t.Op("Softmax", "s", {x}); });
+  add("mean over columns", "", [](TestGraph& t, ValueRef x) {
+    return t.Op("Mean", "m", {x, t.Int("a", 1)}, {{"keep_dims", true}});
+  });
+  add("mean over the batch", "'m' (Mean)", [](TestGraph& t, ValueRef x) {
+    return t.Op("Sub", "d", {x, t.Op("Mean", "m", {x, t.Int("a", 0)}, {{"keep_dims", true}})});
+  });
+  add("rows turned into columns", "'t' (Transpose)", [](TestGraph& t, ValueRef x) {
+    return t.Op("Transpose", "t", {x, t.Ints("p", {1, 0})});
+  });
   add("flattened and restored", "", [](TestGraph& t, ValueRef x) {
-    return t.Op("Reshape", "back", {t.Op("Reshape", "flat", {x, t.Ints("s1", {-1, 2})}), t.Ints("s2", {-1, 6})});
+    return t.Op("Reshape", "back",
+                {t.Op("Reshape", "flat", {x, t.Ints("s1", {-1, 2})}), t.Ints("s2", {-1, 6})});
   });
   add("restored by the shape of the input", "", [](TestGraph& t, ValueRef x) {
-    const ValueRef rows = t.Op("StridedSlice", "n", {t.Op("Shape", "sh", {x}, {{"out_type", DType::kInt32}}), t.Ints("b", {0}), t.Ints("e", {1}), t.Ints("st", {1})},
+    const ValueRef rows = t.Op("StridedSlice", "n",
+                               {t.Op("Shape", "sh", {x}, {{"out_type", DType::kInt32}}),
+                                t.Ints("b", {0}), t.Ints("e", {1}), t.Ints("st", {1})},
                                {{"shrink_axis_mask", int64_t{1}}});
-    return t.Op("Reshape", "r", {x, t.Op("Pack", "p", {rows, t.Int("two", 2), t.Int("three", 3)}, {{"axis", int64_t{0}}})});
+    return t.Op(
+        "Reshape", "r",
+        {x, t.Op("Pack", "p", {rows, t.Int("two", 2), t.Int("three", 3)}, {{"axis", int64_t{0}}})});
   });
   add("divided by the number of rows", "rows", [](TestGraph& t, ValueRef x) {
-    const ValueRef n = t.Op("Cast", "n", {t.Op("Size", "size", {x}, {{"out_type", DType::kInt32}})}, {{"SrcT", DType::kInt32}, {"DstT", DType::kFloat32}});
+    const ValueRef n = t.Op("Cast", "n", {t.Op("Size", "size", {x}, {{"out_type", DType::kInt32}})},
+                            {{"SrcT", DType::kInt32}, {"DstT", DType::kFloat32}});
     return t.Op("RealDiv", "d", {x, n});
   });
-  add("a constant row per position", "'y' (Add)", [](TestGraph& t, ValueRef x) { return t.Op("Add", "y", {x, t.Floats("c", {2, 6}, std::vector<float>(12, 1))}); });
-  add("an output without rows", "has no rows", [](TestGraph& t, ValueRef) { return t.Floats("c", {2}, {1, 2}); });
+  add("a constant row per position", "'y' (Add)", [](TestGraph& t, ValueRef x) {
+    return t.Op("Add", "y", {x, t.Floats("c", {2, 6}, std::vector<float>(12, 1))});
+  });
+  add("an output without rows", "has no rows", [](TestGraph& t, ValueRef) {
+    return t.Floats("c", {2}, {1, 2});
+  });
   return cases;
 }
 
@@ -170,11 +194,14 @@ TEST(Compile, ListsEveryUnsupportedNode) {
     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
     node { name: "first" op: "NoSuchOp" input: "x" }
     node { name: "second" op: "NorThis" input: "first" }
-    node { name: "y" op: "Relu" input: "second" attr { key: "T" value { type: DT_FLOAT } } })", {});
+    node { name: "y" op: "Relu" input: "second" attr { key: "T" value { type: DT_FLOAT } } })",
+                                 {});
   ASSERT_TRUE(model.ok()) << model.status();
   const auto created = Model::Create({{}, model->graph, model->signatures}, {});
   EXPECT_EQ(created.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(created.status().message()), AllOf(HasSubstr("'first' (NoSuchOp)"), HasSubstr("'second' (NorThis)"), HasSubstr("2 nodes")));
+  EXPECT_THAT(std::string(created.status().message()),
+              AllOf(HasSubstr("'first' (NoSuchOp)"), HasSubstr("'second' (NorThis)"),
+                    HasSubstr("2 nodes")));
 }
 
 // A cond behind a learning phase, with an op floe lacks in the branch that serving never takes.
@@ -213,7 +240,8 @@ absl::StatusOr<float> Predict(const Model& model, const bool* phase) {
   FLOE_ASSIGN_OR_RETURN(auto plan, form->Bind(shapes));
   ExecContext context;
   FLOE_RETURN_IF_ERROR(context.Prepare(plan, 1));
-  for (size_t k = 0; k < input_of->size(); ++k) context.BindInput(static_cast<int>(k), fed[(*input_of)[k]]->data);
+  for (size_t k = 0; k < input_of->size(); ++k)
+    context.BindInput(static_cast<int>(k), fed[(*input_of)[k]]->data);
   FLOE_RETURN_IF_ERROR(context.Run());
   return context.Output(0).as<float>()[0];
 }
@@ -226,7 +254,8 @@ TEST(OptionalInputs, TheLearningPhaseIsFalseUnlessFed) {
   EXPECT_EQ(*Predict(*model, &off), -3.f);
   EXPECT_EQ(*Predict(*model, &on), 0.f);
   const Signature& signature = *model->Find("");
-  for (const char* gone : {"Switch", "Merge", "If"}) EXPECT_EQ(CountOps(signature.defaults_form().graph(), gone), 0) << gone;
+  for (const char* gone : {"Switch", "Merge", "If"})
+    EXPECT_EQ(CountOps(signature.defaults_form().graph(), gone), 0) << gone;
   EXPECT_EQ(CountOps(signature.live_form()->graph(), "If"), 1);
 }
 

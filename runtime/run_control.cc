@@ -18,24 +18,33 @@ int64_t RowsOf(const CompiledSignature& program, absl::Span<const Shape> shapes)
 }
 
 // Runs a subgraph on `inputs`, read in place. `take`: bit i set when input i may be taken over.
-absl::Status RunProgram(const CompiledSignature& program, ExecContext& context, absl::Span<const TensorView> inputs, const std::vector<bool>& take) {
+absl::Status RunProgram(const CompiledSignature& program, ExecContext& context,
+                        absl::Span<const TensorView> inputs, const std::vector<bool>& take) {
   std::vector<Shape> shapes;
   for (const TensorView& view : inputs) shapes.push_back(view.shape);
   FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.Bind(shapes));
   const int64_t rows = plan->has_rows() ? RowsOf(program, shapes) : 1;
   FLOE_RETURN_IF_ERROR(context.Prepare(std::move(plan), rows));
-  for (size_t k = 0; k < inputs.size(); ++k) context.BindInput(static_cast<int>(k), inputs[k].data, take[k]);
+  for (size_t k = 0; k < inputs.size(); ++k)
+    context.BindInput(static_cast<int>(k), inputs[k].data, take[k]);
   return context.Run();
 }
 
 absl::StatusOr<bool> Truth(const TensorView& value) {
-  if (value.elements() != 1) return absl::InvalidArgumentError(absl::StrCat("its predicate has shape ", value.shape.ToString(), ", expected a scalar"));
+  if (value.elements() != 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat("its predicate has shape ", value.shape.ToString(), ", expected a scalar"));
   switch (value.dtype) {
-    case DType::kBool: return *value.as<bool>();
-    case DType::kInt32: return *value.as<int32_t>() != 0;
-    case DType::kInt64: return *value.as<int64_t>() != 0;
-    case DType::kFloat32: return *value.as<float>() != 0;
-    default: return absl::InvalidArgumentError(absl::StrCat("its predicate is ", DTypeName(value.dtype)));
+    case DType::kBool:
+      return *value.as<bool>();
+    case DType::kInt32:
+      return *value.as<int32_t>() != 0;
+    case DType::kInt64:
+      return *value.as<int64_t>() != 0;
+    case DType::kFloat32:
+      return *value.as<float>() != 0;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("its predicate is ", DTypeName(value.dtype)));
   }
 }
 
@@ -47,19 +56,23 @@ ExecContext& ContextOf(Frame::Nested& nested, size_t i, ThreadPool* pool) {
 
 }  // namespace
 
-absl::Status Frame::RunControl(const Step& step, size_t s, absl::Span<const TensorView> inputs, ThreadPool* pool) {
+absl::Status Frame::RunControl(const Step& step, size_t s, absl::Span<const TensorView> inputs,
+                               ThreadPool* pool) {
   if (nested.size() < plan->steps_.size()) nested.resize(plan->steps_.size());
   const bool loop = plan->signature_->graph().node(step.node).op->name == "While";
   return loop ? RunWhile(step, nested[s], inputs, pool) : RunBranch(step, nested[s], inputs, pool);
 }
 
-absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const TensorView> inputs, ThreadPool* pool) {
+absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const TensorView> inputs,
+                              ThreadPool* pool) {
   const auto& programs = *step.programs;
   size_t branch;
   if (plan->signature_->graph().node(step.node).op->name == "Case") {
-    if (inputs[0].dtype != DType::kInt32 || inputs[0].elements() != 1) return absl::InvalidArgumentError("its index is not an int32 scalar");
+    if (inputs[0].dtype != DType::kInt32 || inputs[0].elements() != 1)
+      return absl::InvalidArgumentError("its index is not an int32 scalar");
     const int32_t index = *inputs[0].as<int32_t>();
-    branch = index < 0 || index >= static_cast<int64_t>(programs.size()) ? programs.size() - 1 : index;
+    branch =
+        index < 0 || index >= static_cast<int64_t>(programs.size()) ? programs.size() - 1 : index;
   } else {
     FLOE_ASSIGN_OR_RETURN(const bool taken, Truth(inputs[0]));
     branch = taken ? 0 : 1;
@@ -72,15 +85,18 @@ absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const
   for (size_t k = 0; k < step.outputs.size(); ++k) {
     // What a branch only passes on still belongs to the caller.
     const TensorView& value = context.Output(static_cast<int>(k));
-    const auto from = std::find_if(inputs.begin() + 1, inputs.end(), [&](const TensorView& in) { return in.data == value.data; });
+    const auto from = std::find_if(inputs.begin() + 1, inputs.end(),
+                                   [&](const TensorView& in) { return in.data == value.data; });
     const size_t position = from - inputs.begin();
-    const bool take_output = from == inputs.end() || (position < 64 && (consumable >> position & 1) != 0);
+    const bool take_output =
+        from == inputs.end() || (position < 64 && (consumable >> position & 1) != 0);
     FLOE_RETURN_IF_ERROR(Give(step, k, value, take_output));
   }
   return absl::OkStatus();
 }
 
-absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const TensorView> inputs, ThreadPool* pool) {
+absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const TensorView> inputs,
+                             ThreadPool* pool) {
   const CompiledSignature &condition = *(*step.programs)[0], &body = *(*step.programs)[1];
   std::vector<TensorView> variables(inputs.begin(), inputs.end());
   const uint64_t consumable = Consumable(step);
@@ -98,14 +114,17 @@ absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const 
     const std::vector<TensorView> before = variables;
     for (size_t k = 0; k < variables.size(); ++k) {
       const TensorView& value = context.Output(static_cast<int>(k));
-      const auto same = [&](const TensorView& v) { return v.data == value.data && v.data != nullptr; };
+      const auto same = [&](const TensorView& v) {
+        return v.data == value.data && v.data != nullptr;
+      };
       if (same(before[k])) {  // passed on in place
         variables[k].shape = value.shape;
         continue;
       }
-      // A value that came in elsewhere, or that another variable shows too, needs memory of its own: the next round but
-      // one writes where it is now.
-      const bool shared = std::any_of(before.begin(), before.end(), same) || std::any_of(variables.begin(), variables.begin() + k, same);
+      // A value that came in elsewhere, or that another variable shows too, needs memory of its
+      // own: the next round but one writes where it is now.
+      const bool shared = std::any_of(before.begin(), before.end(), same) ||
+                          std::any_of(variables.begin(), variables.begin() + k, same);
       variables[k] = value;
       if (shared) {
         Tensor& kept = nested.kept[2 * k + round % 2];
@@ -115,7 +134,8 @@ absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const 
       take[k] = true;
     }
   }
-  for (size_t k = 0; k < step.outputs.size(); ++k) FLOE_RETURN_IF_ERROR(Give(step, k, variables[k], take[k]));
+  for (size_t k = 0; k < step.outputs.size(); ++k)
+    FLOE_RETURN_IF_ERROR(Give(step, k, variables[k], take[k]));
   return absl::OkStatus();
 }
 

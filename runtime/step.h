@@ -29,18 +29,21 @@ struct Slot {
   TensorType type;
   Home home = Home::kNone;
   int root = -1;       // the slot whose bytes these are; itself when its own
-  AffineBytes offset;  // of an arena root: in the fixed region, or (per_row != 0) in the region that grows with rows
+  AffineBytes offset;  // of an arena root: in the fixed region, or (per_row != 0) in the region
+                       // that grows with rows
   Tensor constant;
 };
 
 struct Step {
   int node = -1;                   // in the compiled signature's graph
   const Kernel* kernel = nullptr;  // null: an alias of unknown shape, or control flow
-  const std::vector<std::shared_ptr<const CompiledSignature>>* programs = nullptr;  // subgraphs of an If, Case or While
+  const std::vector<std::shared_ptr<const CompiledSignature>>* programs =
+      nullptr;                       // subgraphs of an If, Case or While
   std::vector<int> inputs, outputs;  // slots
   int first_arg = 0;                 // of the frame's argument views: inputs, then outputs
   bool dynamic = false;              // shapes are settled during the run
-  uint64_t last_reads = 0;           // bit k: nobody reads input k after this step (inputs past 63 never count)
+  uint64_t last_reads =
+      0;  // bit k: nobody reads input k after this step (inputs past 63 never count)
   AffineBytes scratch_bytes, scratch_offset;
 };
 

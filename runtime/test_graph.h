@@ -23,7 +23,8 @@ class TestGraph {
     node.attrs.Set("shape", shape);
     const int index = graph.Add(std::move(node));
     graph.inputs.push_back(index);
-    signature.inputs.push_back({.key = name, .tensor_name = name, .type = {dtype, std::move(shape)}});
+    signature.inputs.push_back(
+        {.key = name, .tensor_name = name, .type = {dtype, std::move(shape)}});
     return {index, 0};
   }
   ValueRef Const(const std::string& name, const Tensor& value) {
@@ -37,11 +38,16 @@ class TestGraph {
   ValueRef Floats(const std::string& name, const Shape& shape, const std::vector<float>& values) {
     return Const(name, Tensor::Vector(DType::kFloat32, values).Reshaped(shape));
   }
-  ValueRef Ints(const std::string& name, const std::vector<int32_t>& values) { return Const(name, Tensor::Vector(DType::kInt32, values)); }
-  ValueRef Int(const std::string& name, int32_t value) { return Const(name, Tensor::Scalar(DType::kInt32, value)); }
+  ValueRef Ints(const std::string& name, const std::vector<int32_t>& values) {
+    return Const(name, Tensor::Vector(DType::kInt32, values));
+  }
+  ValueRef Int(const std::string& name, int32_t value) {
+    return Const(name, Tensor::Scalar(DType::kInt32, value));
+  }
 
   ValueRef Op(const std::string& op, const std::string& name, std::vector<ValueRef> inputs,
-              const std::vector<std::pair<std::string, AttrValue>>& attrs = {}, std::vector<int> controls = {}) {
+              const std::vector<std::pair<std::string, AttrValue>>& attrs = {},
+              std::vector<int> controls = {}) {
     Node node;
     node.name = name;
     node.op = FindOp(op);
@@ -54,7 +60,8 @@ class TestGraph {
   }
   void Output(ValueRef value) {
     graph.outputs.push_back(value);
-    signature.outputs.push_back({.key = graph.node(value.node).name, .tensor_name = graph.node(value.node).name});
+    signature.outputs.push_back(
+        {.key = graph.node(value.node).name, .tensor_name = graph.node(value.node).name});
   }
   std::vector<TensorType> InputTypes() const {
     std::vector<TensorType> types;

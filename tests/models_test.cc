@@ -1,5 +1,5 @@
-// The reference models beside the checkout: TensorFlow's answers, and the same bits for a row whatever its batch,
-// position and thread count.
+// The reference models beside the checkout: TensorFlow's answers, and the same bits for a row
+// whatever its batch, position and thread count.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,8 @@
 namespace floe::cli {
 namespace {
 
-const std::filesystem::path kModels = std::filesystem::path(FLOE_SOURCE_DIR) / ".." / "shared" / "models";
+const std::filesystem::path kModels =
+    std::filesystem::path(FLOE_SOURCE_DIR) / ".." / "shared" / "models";
 
 struct Case {
   nlohmann::json description;
@@ -56,7 +57,8 @@ class ReferenceModel : public testing::TestWithParam<const char*> {
     const absl::Status status = RunCall(*call, context);
     EXPECT_TRUE(status.ok()) << status;
     std::vector<Tensor> outputs;
-    for (size_t k = 0; k < model_.def().outputs.size(); ++k) outputs.push_back(Tensor::Copy(context.Output(static_cast<int>(k))));
+    for (size_t k = 0; k < model_.def().outputs.size(); ++k)
+      outputs.push_back(Tensor::Copy(context.Output(static_cast<int>(k))));
     return outputs;
   }
 
@@ -98,7 +100,8 @@ TEST_P(ReferenceModel, GivesTensorFlowsAnswers) {
     ASSERT_EQ(outputs[k].dtype(), want.dtype());
     for (int64_t i = 0; i < want.elements(); ++i) {
       const double w = want.as<float>()[i];
-      ASSERT_NEAR(outputs[k].as<float>()[i], w, atol + rtol * std::abs(w)) << case_.outputs[k].first << " element " << i;
+      ASSERT_NEAR(outputs[k].as<float>()[i], w, atol + rtol * std::abs(w))
+          << case_.outputs[k].first << " element " << i;
     }
   }
 }
@@ -126,8 +129,9 @@ TEST_P(ReferenceModel, ARowHasTheSameBitsInEveryBatchAndThreadCount) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ReferenceModel,
-                         testing::Values("tiny_dense", "mnist_beginner", "mnist_expert", "dqn", "small_140", "small_1400", "small_flat_400",
-                                         "medium_1400", "mobilenet_v2"),
+                         testing::Values("tiny_dense", "mnist_beginner", "mnist_expert", "dqn",
+                                         "small_140", "small_1400", "small_flat_400", "medium_1400",
+                                         "mobilenet_v2"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

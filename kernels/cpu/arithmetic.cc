@@ -17,7 +17,8 @@ FLOE_BINARY(SquaredDifference, Numbers, WrapMul(WrapSub(a, b), WrapSub(a, b)))
 FLOE_BINARY(DivNoNan, FloatsAndComplexes, b == T(0) ? T(0) : a / b)
 FLOE_BINARY(Atan2, Floats, std::atan2(a, b))
 
-// The least integer divided by -1 does not fit; like TensorFlow's on x86 it would trap, so it wraps.
+// The least integer divided by -1 does not fit; like TensorFlow's on x86 it would trap, so it
+// wraps.
 template <class T>
 T Quotient(T a, T b) {
   if constexpr (std::is_signed_v<T>) {
@@ -134,7 +135,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBiasAdd(const KernelArgs& args) {
     const BinaryF32Set fast = std::is_same_v<T, float> ? FindBinaryF32("Add") : BinaryF32Set{};
     kernel = MakeBinaryKernel(&BinaryOf<AddOp, T>::Run, fast, "", nchw);
   });
-  if (!found) return absl::UnimplementedError(std::string("BiasAdd of ") + DTypeName(args.inputs[0].type.dtype));
+  if (!found)
+    return absl::UnimplementedError(std::string("BiasAdd of ") +
+                                    DTypeName(args.inputs[0].type.dtype));
   return kernel;
 }
 FLOE_REGISTER_KERNEL(BiasAdd, kCpu, MakeBiasAdd);
@@ -149,7 +152,8 @@ class AddNKernel : public Kernel {
     if (out != ctx.in(0).as<T>() && n > 0) std::copy_n(ctx.in(0).as<T>(), n, out);
     for (size_t i = 1; i < ctx.inputs.size(); ++i) {
       if (add_ != nullptr) {
-        add_(ctx.out(0).as<float>(), ctx.inputs[i].as<float>(), ctx.out(0).as<float>(), static_cast<size_t>(n));
+        add_(ctx.out(0).as<float>(), ctx.inputs[i].as<float>(), ctx.out(0).as<float>(),
+             static_cast<size_t>(n));
       } else {
         BinaryOf<AddOp, T>::Run(out, 1, ctx.inputs[i].data, 1, out, n);
       }

@@ -1,4 +1,5 @@
-// FusedBatchNorm: y = (x - mean) * scale / sqrt(variance + epsilon) + offset, with given or with the batch's own statistics.
+// FusedBatchNorm: y = (x - mean) * scale / sqrt(variance + epsilon) + offset, with given or with
+// the batch's own statistics.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -65,7 +66,8 @@ class BatchNormKernel : public Kernel {
         double total = 0;
         for (int64_t b = 0; b < e.batch; ++b) {
           for (int64_t i = 0; i < e.inner; ++i) {
-            total += term(static_cast<double>(static_cast<Compute<T>>(x[(b * e.channels + c) * e.inner + i])));
+            total += term(static_cast<double>(
+                static_cast<Compute<T>>(x[(b * e.channels + c) * e.inner + i])));
           }
         }
         return total;
@@ -77,7 +79,8 @@ class BatchNormKernel : public Kernel {
   }
 
   // Outputs 1 and 2: running averages; 3 and 4: the statistics themselves.
-  void StoreStatistics(const KernelContext& ctx, const Extents& e, const P* mean, const P* variance) const {
+  void StoreStatistics(const KernelContext& ctx, const Extents& e, const P* mean,
+                       const P* variance) const {
     const double count = static_cast<double>(e.batch * e.inner);
     const P unbiased = static_cast<P>(training_ && count > 1 ? count / (count - 1) : 1.0);
     for (size_t k = 1; k < ctx.outputs.size(); ++k) {
@@ -93,7 +96,9 @@ class BatchNormKernel : public Kernel {
       for (int64_t c = 0; c < e.channels; ++c) {
         const P fresh = from[c] * scale;
         const P factor = static_cast<P>(average_factor_);
-        out[c] = blends ? (P(1) - factor) * ctx.in(static_cast<int>(k) + 2).as<P>()[c] + factor * fresh : fresh;
+        out[c] = blends
+                     ? (P(1) - factor) * ctx.in(static_cast<int>(k) + 2).as<P>()[c] + factor * fresh
+                     : fresh;
       }
     }
   }
@@ -104,22 +109,24 @@ class BatchNormKernel : public Kernel {
     const P* offset = ctx.in(2).as<P>();
     const int64_t width = e.channels * e.inner;
     if (width == 0) return;
-    ParallelRange(ctx.pool, e.batch, std::max<int64_t>(1, kElementGrain / width), [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) {
-        if constexpr (std::is_same_v<T, float>) {
-          NormalizeF32(x + b * width, y + b * width, e, factor, mean, offset);
-        } else {
-          for (int64_t k = 0; k < width; ++k) {
-            const int64_t c = k / e.inner;
-            const P v = static_cast<P>(static_cast<Compute<T>>(x[b * width + k]));
-            y[b * width + k] = static_cast<T>((v - mean[c]) * factor[c] + offset[c]);
-          }
-        }
-      }
-    });
+    ParallelRange(ctx.pool, e.batch, std::max<int64_t>(1, kElementGrain / width),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t b = begin; b < end; ++b) {
+                      if constexpr (std::is_same_v<T, float>) {
+                        NormalizeF32(x + b * width, y + b * width, e, factor, mean, offset);
+                      } else {
+                        for (int64_t k = 0; k < width; ++k) {
+                          const int64_t c = k / e.inner;
+                          const P v = static_cast<P>(static_cast<Compute<T>>(x[b * width + k]));
+                          y[b * width + k] = static_cast<T>((v - mean[c]) * factor[c] + offset[c]);
+                        }
+                      }
+                    }
+                  });
   }
 
-  void NormalizeF32(const float* x, float* y, const Extents& e, const float* factor, const float* mean, const float* offset) const {
+  void NormalizeF32(const float* x, float* y, const Extents& e, const float* factor,
+                    const float* mean, const float* offset) const {
     if (e.inner == 1) {
       const auto n = static_cast<size_t>(e.channels);
       subtract_.vectors(x, mean, y, n);
@@ -145,7 +152,8 @@ template <class T, class P>
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   const DType statistics = args.inputs[1].type.dtype;
   if (statistics != kDTypeOf<P>) {
-    return absl::UnimplementedError(absl::StrCat(args.node.op->name, " with a scale of ", DTypeName(statistics)));
+    return absl::UnimplementedError(
+        absl::StrCat(args.node.op->name, " with a scale of ", DTypeName(statistics)));
   }
   return std::make_unique<BatchNormKernel<T, P>>(args.node.attrs);
 }

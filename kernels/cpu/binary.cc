@@ -26,8 +26,9 @@ class BinaryKernel : public Kernel {
     const int64_t step_a = b.strides[0].back(), step_b = b.strides[1].back();
     std::atomic<bool> failed{false};
     ForEachRun(b, ctx.pool, [&](int64_t at, const std::array<int64_t, 2>& in, int64_t n) {
-      const bool fine = loop_(ctx.in(0).as<char>() + in[0] * in_size, step_a, ctx.in(1).as<char>() + in[1] * in_size,
-                              step_b, ctx.out(0).as<char>() + at * out_size, n);
+      const bool fine = loop_(ctx.in(0).as<char>() + in[0] * in_size, step_a,
+                              ctx.in(1).as<char>() + in[1] * in_size, step_b,
+                              ctx.out(0).as<char>() + at * out_size, n);
       if (!fine) failed.store(true, std::memory_order_relaxed);
     });
     return failed.load() ? absl::InvalidArgumentError(failure_) : absl::OkStatus();
@@ -53,8 +54,8 @@ class BinaryKernel : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeBinaryKernel(BinaryLoop loop, const BinaryF32Set& fast, const char* failure,
-                                         bool channel_bias) {
+std::unique_ptr<Kernel> MakeBinaryKernel(BinaryLoop loop, const BinaryF32Set& fast,
+                                         const char* failure, bool channel_bias) {
   return std::make_unique<BinaryKernel>(loop, fast, failure, channel_bias);
 }
 

@@ -12,19 +12,20 @@
 
 // The functions, in the order of every table below.
 #ifndef FLOE_BINARY_F32
-#define FLOE_BINARY_F32(X) X(Add) X(Sub) X(Mul) X(RealDiv) X(Maximum) X(Minimum) X(SquaredDifference)
+#define FLOE_BINARY_F32(X) \
+  X(Add) X(Sub) X(Mul) X(RealDiv) X(Maximum) X(Minimum) X(SquaredDifference)
 #endif
 
 HWY_BEFORE_NAMESPACE();
 namespace floe::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#define FLOE_FUNCTION(NAME, EXPRESSION)     \
-  struct NAME##Function {                   \
-    template <class V>                      \
+#define FLOE_FUNCTION(NAME, EXPRESSION)       \
+  struct NAME##Function {                     \
+    template <class V>                        \
     HWY_INLINE V operator()(V a, V b) const { \
-      return EXPRESSION;                    \
-    }                                       \
+      return EXPRESSION;                      \
+    }                                         \
   };
 
 template <class V>
@@ -48,8 +49,10 @@ void Vectors(const float* a, const float* b, float* y, size_t n) {
   const size_t lanes = hn::Lanes(d);
   const Function f;
   size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(f(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
-  if (i < n) StorePartial(d, f(LoadPartial(d, a + i, n - i), LoadPartial(d, b + i, n - i)), y + i, n - i);
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(f(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+  if (i < n)
+    StorePartial(d, f(LoadPartial(d, a + i, n - i), LoadPartial(d, b + i, n - i)), y + i, n - i);
 }
 
 template <class Function>
@@ -75,7 +78,8 @@ void ScalarA(const float* a, const float* b, float* y, size_t n) {
 }
 
 BinaryF32Set BinaryAt(size_t index) {
-#define FLOE_ENTRY(NAME) {&Vectors<NAME##Function>, &ScalarB<NAME##Function>, &ScalarA<NAME##Function>},
+#define FLOE_ENTRY(NAME) \
+  {&Vectors<NAME##Function>, &ScalarB<NAME##Function>, &ScalarA<NAME##Function>},
   static constexpr BinaryF32Set kFunctions[] = {FLOE_BINARY_F32(FLOE_ENTRY)};
 #undef FLOE_ENTRY
   return kFunctions[index];

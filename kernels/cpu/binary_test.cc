@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <hwy/highway.h>
 
 #include <cmath>
 #include <functional>
@@ -7,8 +8,6 @@
 #include "kernels/cpu/binary_f32.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
-
-#include <hwy/highway.h>
 
 namespace floe {
 namespace {
@@ -47,7 +46,8 @@ TEST(BinaryF32, EveryIsaMatchesReference) {
         fns.scalar_b(a.data(), b.data(), yb.data(), n);
         fns.scalar_a(a.data(), b.data(), ya.data(), n);
         for (size_t i = 0; i < n; ++i) {
-          SCOPED_TRACE(testing::Message() << hwy::TargetName(isa) << " " << c.op << " n=" << n << " i=" << i);
+          SCOPED_TRACE(testing::Message()
+                       << hwy::TargetName(isa) << " " << c.op << " n=" << n << " i=" << i);
           // (a - b)^2 rounds twice and cancels.
           const double slack = 3e-7 * (std::abs(double(a[i])) + std::abs(double(b[i]))) * 10;
           ASSERT_NEAR(y[i], c.reference(a[i], b[i]), slack);
@@ -61,7 +61,8 @@ TEST(BinaryF32, EveryIsaMatchesReference) {
       for (auto [a, b] : {std::pair{kNan, 1.0f}, {1.0f, kNan}}) {
         float y;
         fns.vectors(&a, &b, &y, 1);
-        EXPECT_TRUE(std::isnan(y)) << hwy::TargetName(isa) << " " << c.op << "(" << a << "," << b << ")";
+        EXPECT_TRUE(std::isnan(y))
+            << hwy::TargetName(isa) << " " << c.op << "(" << a << "," << b << ")";
       }
     }
     hwy::SetSupportedTargetsForTest(0);
@@ -71,8 +72,10 @@ TEST(BinaryF32, EveryIsaMatchesReference) {
 Tensor Counted(const Shape& shape, DType dtype, int start) {
   Tensor t = Tensor::Allocate(dtype, shape);
   for (int64_t i = 0; i < shape.elements(); ++i) {
-    if (dtype == DType::kFloat32) static_cast<float*>(t.mutable_data())[i] = static_cast<float>(start + i);
-    else static_cast<int32_t*>(t.mutable_data())[i] = static_cast<int32_t>(start + i);
+    if (dtype == DType::kFloat32)
+      static_cast<float*>(t.mutable_data())[i] = static_cast<float>(start + i);
+    else
+      static_cast<int32_t*>(t.mutable_data())[i] = static_cast<int32_t>(start + i);
   }
   return t;
 }
@@ -115,14 +118,16 @@ TEST(Binary, BroadcastsEveryPattern) {
   for (const auto& s : kShapes) {
     for (DType dtype : {DType::kFloat32, DType::kInt32}) {
       for (int threads : {1, 3}) {
-        SCOPED_TRACE(testing::Message() << s.a.ToString() << " " << s.b.ToString() << " " << DTypeName(dtype));
+        SCOPED_TRACE(testing::Message()
+                     << s.a.ToString() << " " << s.b.ToString() << " " << DTypeName(dtype));
         const Tensor a = Counted(s.a, dtype, 100), b = Counted(s.b, dtype, 7);
         auto out = RunKernel("Sub", {}, {a, b}, {.threads = threads});
         ASSERT_TRUE(out.ok()) << out.status();
         ASSERT_EQ((*out)[0].shape(), s.out);
         for (int64_t i = 0; i < s.out.elements(); ++i) {
           const int64_t want = 93 + IndexAt(s.a, s.out, i) - IndexAt(s.b, s.out, i);
-          const double got = dtype == DType::kFloat32 ? (*out)[0].as<float>()[i] : (*out)[0].as<int32_t>()[i];
+          const double got =
+              dtype == DType::kFloat32 ? (*out)[0].as<float>()[i] : (*out)[0].as<int32_t>()[i];
           ASSERT_EQ(got, static_cast<double>(want)) << i;
         }
       }
@@ -131,7 +136,8 @@ TEST(Binary, BroadcastsEveryPattern) {
 }
 
 TEST(Binary, ShapesAndTypesThatDoNotFit) {
-  auto out = RunKernel("Add", {}, {FloatTensor({2, 3}, std::vector<float>(6)), FloatTensor({2}, {1, 2})});
+  auto out =
+      RunKernel("Add", {}, {FloatTensor({2, 3}, std::vector<float>(6)), FloatTensor({2}, {1, 2})});
   EXPECT_EQ(out.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(out.status().message().find("[2,3]"), absl::string_view::npos) << out.status();
   out = RunKernel("Add", {}, {FloatTensor({1}, {1}), Tensor::Vector<int32_t>(DType::kInt32, {1})});
@@ -139,8 +145,10 @@ TEST(Binary, ShapesAndTypesThatDoNotFit) {
 }
 
 template <class T>
-absl::StatusOr<std::vector<T>> RunAs(const char* op, DType dtype, const std::vector<T>& a, const std::vector<T>& b) {
-  FLOE_ASSIGN_OR_RETURN(std::vector<Tensor> out, RunKernel(op, {}, {Tensor::Vector(dtype, a), Tensor::Vector(dtype, b)}));
+absl::StatusOr<std::vector<T>> RunAs(const char* op, DType dtype, const std::vector<T>& a,
+                                     const std::vector<T>& b) {
+  FLOE_ASSIGN_OR_RETURN(std::vector<Tensor> out,
+                        RunKernel(op, {}, {Tensor::Vector(dtype, a), Tensor::Vector(dtype, b)}));
   return std::vector<T>(out[0].as<T>(), out[0].as<T>() + out[0].elements());
 }
 using Ints = std::vector<int32_t>;
@@ -167,14 +175,20 @@ TEST(Binary, IntegersWrapAround) {
 }
 
 TEST(Binary, FloatDivisionAndPowers) {
-  const std::vector<float> quotients = *RunAs<float>("FloorDiv", DType::kFloat32, {7, -7, 7, 1}, {2, 2, -2, 0});
+  const std::vector<float> quotients =
+      *RunAs<float>("FloorDiv", DType::kFloat32, {7, -7, 7, 1}, {2, 2, -2, 0});
   EXPECT_EQ(quotients, (std::vector<float>{3, -4, -4, kInf}));
-  EXPECT_EQ(*RunAs<float>("FloorMod", DType::kFloat32, {7, -7, 7, -7, 5, -5}, {2, 2, -2, -2, kInf, kInf}),
-            (std::vector<float>{1, 1, -1, -1, 5, kInf}));
-  EXPECT_EQ(*RunAs<float>("DivNoNan", DType::kFloat32, {1, 3}, {0, 2}), (std::vector<float>{0, 1.5f}));
-  EXPECT_EQ(*RunAs<float>("Pow", DType::kFloat32, {0, -2, 2, kNan, 1}, {0, 2, -1, 0, kNan}), (std::vector<float>{1, 4, 0.5f, 1, 1}));
-  EXPECT_EQ(*RunAs<int32_t>("Pow", DType::kInt32, {2, -3, 0, 7}, {10, 3, 0, 1}), (Ints{1024, -27, 1, 7}));
-  EXPECT_EQ(RunAs<int32_t>("Pow", DType::kInt32, {2}, {-1}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      *RunAs<float>("FloorMod", DType::kFloat32, {7, -7, 7, -7, 5, -5}, {2, 2, -2, -2, kInf, kInf}),
+      (std::vector<float>{1, 1, -1, -1, 5, kInf}));
+  EXPECT_EQ(*RunAs<float>("DivNoNan", DType::kFloat32, {1, 3}, {0, 2}),
+            (std::vector<float>{0, 1.5f}));
+  EXPECT_EQ(*RunAs<float>("Pow", DType::kFloat32, {0, -2, 2, kNan, 1}, {0, 2, -1, 0, kNan}),
+            (std::vector<float>{1, 4, 0.5f, 1, 1}));
+  EXPECT_EQ(*RunAs<int32_t>("Pow", DType::kInt32, {2, -3, 0, 7}, {10, 3, 0, 1}),
+            (Ints{1024, -27, 1, 7}));
+  EXPECT_EQ(RunAs<int32_t>("Pow", DType::kInt32, {2}, {-1}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Binary, BitsAndLogic) {
@@ -183,13 +197,16 @@ TEST(Binary, BitsAndLogic) {
   EXPECT_EQ(*RunAs<int32_t>("BitwiseXor", DType::kInt32, {12}, {10}), (Ints{6}));
   EXPECT_EQ(*RunAs<int32_t>("LeftShift", DType::kInt32, {3, -1}, {2, 4}), (Ints{12, -16}));
   EXPECT_EQ(*RunAs<int32_t>("RightShift", DType::kInt32, {-16, 16}, {2, 3}), (Ints{-4, 2}));
-  EXPECT_EQ(*RunAs<uint8_t>("LogicalAnd", DType::kBool, {0, 1, 1}, {1, 0, 1}), (std::vector<uint8_t>{0, 0, 1}));
-  EXPECT_EQ(*RunAs<uint8_t>("LogicalOr", DType::kBool, {0, 1, 0}, {1, 0, 0}), (std::vector<uint8_t>{1, 1, 0}));
+  EXPECT_EQ(*RunAs<uint8_t>("LogicalAnd", DType::kBool, {0, 1, 1}, {1, 0, 1}),
+            (std::vector<uint8_t>{0, 0, 1}));
+  EXPECT_EQ(*RunAs<uint8_t>("LogicalOr", DType::kBool, {0, 1, 0}, {1, 0, 0}),
+            (std::vector<uint8_t>{1, 1, 0}));
 }
 
 TEST(Binary, Comparisons) {
   const auto run = [](const char* op) {
-    auto out = RunKernel(op, {}, {FloatTensor({4}, {1, 2, 3, kNan}), FloatTensor({4}, {2, 2, 2, kNan})});
+    auto out =
+        RunKernel(op, {}, {FloatTensor({4}, {1, 2, 3, kNan}), FloatTensor({4}, {2, 2, 2, kNan})});
     EXPECT_EQ((*out)[0].dtype(), DType::kBool);
     const auto* p = (*out)[0].as<uint8_t>();
     return std::vector<int>(p, p + 4);
@@ -203,7 +220,8 @@ TEST(Binary, Comparisons) {
 }
 
 TEST(Binary, EqualOfStrings) {
-  Tensor a = Tensor::Allocate(DType::kString, Shape({2})), b = Tensor::Allocate(DType::kString, Shape({}));
+  Tensor a = Tensor::Allocate(DType::kString, Shape({2})),
+         b = Tensor::Allocate(DType::kString, Shape({}));
   static_cast<std::string*>(a.mutable_data())[0] = "x";
   static_cast<std::string*>(a.mutable_data())[1] = "y";
   static_cast<std::string*>(b.mutable_data())[0] = "y";
@@ -216,21 +234,27 @@ TEST(Binary, EqualOfStrings) {
 TEST(BiasAdd, BothFormats) {
   std::vector<float> x(2 * 2 * 3);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
-  auto last = RunKernel("BiasAdd", {}, {FloatTensor({2, 2, 3}, x), FloatTensor({3}, {100, 200, 300})});
+  auto last =
+      RunKernel("BiasAdd", {}, {FloatTensor({2, 2, 3}, x), FloatTensor({3}, {100, 200, 300})});
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ((*last)[0].as<float>()[5], 305);
   Attrs nchw;
   nchw.Set("data_format", std::string("NCHW"));
-  auto first = RunKernel("BiasAdd", nchw, {FloatTensor({2, 2, 3}, x), FloatTensor({2}, {100, 200})});
+  auto first =
+      RunKernel("BiasAdd", nchw, {FloatTensor({2, 2, 3}, x), FloatTensor({2}, {100, 200})});
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ((*first)[0].as<float>()[2], 102);
   EXPECT_EQ((*first)[0].as<float>()[3], 203);
   EXPECT_EQ((*first)[0].as<float>()[9], 209);
-  EXPECT_FALSE(RunKernel("BiasAdd", {}, {FloatTensor({2, 3}, std::vector<float>(6)), FloatTensor({2}, {1, 2})}).ok());
+  EXPECT_FALSE(RunKernel("BiasAdd", {},
+                         {FloatTensor({2, 3}, std::vector<float>(6)), FloatTensor({2}, {1, 2})})
+                   .ok());
 }
 
 TEST(AddN, AddsAll) {
-  auto out = RunKernel("AddN", {}, {FloatTensor({3}, {1, 2, 3}), FloatTensor({3}, {10, 20, 30}), FloatTensor({3}, {5, 5, 5})});
+  auto out = RunKernel(
+      "AddN", {},
+      {FloatTensor({3}, {1, 2, 3}), FloatTensor({3}, {10, 20, 30}), FloatTensor({3}, {5, 5, 5})});
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_EQ((*out)[0].as<float>()[2], 38);
   const Tensor i = Tensor::Vector<int64_t>(DType::kInt64, {4});

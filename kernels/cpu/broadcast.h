@@ -1,4 +1,5 @@
-// Iteration over broadcast operands: dims that can be walked together are joined, so that the inner loop is long.
+// Iteration over broadcast operands: dims that can be walked together are joined, so that the inner
+// loop is long.
 #pragma once
 
 #include <array>
@@ -10,7 +11,8 @@
 
 namespace floe::kernels {
 
-// N inputs that broadcast to a dense output. Strides count elements; those of the last dim are 0 or 1.
+// N inputs that broadcast to a dense output. Strides count elements; those of the last dim are 0
+// or 1.
 template <int N>
 struct Broadcast {
   using Dims = absl::InlinedVector<int64_t, 6>;
@@ -58,8 +60,8 @@ Broadcast<N> MakeBroadcast(const Shape& out, const std::array<const Shape*, N>& 
   return b;
 }
 
-// Calls body(output offset, input offsets, count) over the whole output; the inputs' inner strides are b.strides[k].back().
-// `count` elements never cross a run.
+// Calls body(output offset, input offsets, count) over the whole output; the inputs' inner strides
+// are b.strides[k].back(). `count` elements never cross a run.
 template <int N, class Body>
 void ForEachRun(const Broadcast<N>& b, ThreadPool* pool, const Body& body) {
   const int64_t runs = b.runs(), run = b.run();
@@ -73,25 +75,26 @@ void ForEachRun(const Broadcast<N>& b, ThreadPool* pool, const Body& body) {
   }
   if (run == 0) return;
   const int outer = static_cast<int>(b.dims.size()) - 1;
-  ParallelRange(pool, runs, std::max<int64_t>(1, kElementGrain / run), [&](int64_t begin, int64_t end) {
-    absl::InlinedVector<int64_t, 6> index(outer, 0);
-    std::array<int64_t, N> at{};
-    int64_t rest = begin;
-    for (int i = outer - 1; i >= 0; --i) {
-      index[i] = rest % b.dims[i];
-      rest /= b.dims[i];
-      for (int k = 0; k < N; ++k) at[k] += index[i] * b.strides[k][i];
-    }
-    for (int64_t r = begin; r < end; ++r) {
-      body(r * run, at, run);
-      for (int i = outer - 1; i >= 0; --i) {
-        for (int k = 0; k < N; ++k) at[k] += b.strides[k][i];
-        if (++index[i] < b.dims[i]) break;
-        for (int k = 0; k < N; ++k) at[k] -= b.dims[i] * b.strides[k][i];
-        index[i] = 0;
-      }
-    }
-  });
+  ParallelRange(pool, runs, std::max<int64_t>(1, kElementGrain / run),
+                [&](int64_t begin, int64_t end) {
+                  absl::InlinedVector<int64_t, 6> index(outer, 0);
+                  std::array<int64_t, N> at{};
+                  int64_t rest = begin;
+                  for (int i = outer - 1; i >= 0; --i) {
+                    index[i] = rest % b.dims[i];
+                    rest /= b.dims[i];
+                    for (int k = 0; k < N; ++k) at[k] += index[i] * b.strides[k][i];
+                  }
+                  for (int64_t r = begin; r < end; ++r) {
+                    body(r * run, at, run);
+                    for (int i = outer - 1; i >= 0; --i) {
+                      for (int k = 0; k < N; ++k) at[k] += b.strides[k][i];
+                      if (++index[i] < b.dims[i]) break;
+                      for (int k = 0; k < N; ++k) at[k] -= b.dims[i] * b.strides[k][i];
+                      index[i] = 0;
+                    }
+                  }
+                });
 }
 
 }  // namespace floe::kernels

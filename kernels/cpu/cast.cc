@@ -9,15 +9,17 @@
 namespace floe::kernels {
 namespace {
 
-using Castable = TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-                          uint32_t, uint64_t, bool, std::complex<float>, std::complex<double>>;
+using Castable =
+    TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+             uint32_t, uint64_t, bool, std::complex<float>, std::complex<double>>;
 
-// Toward zero; what does not fit (and NaN) becomes the least integer, as x86's conversions have it. Narrow types
-// take the low bits of an int32.
+// Toward zero; what does not fit (and NaN) becomes the least integer, as x86's conversions have it.
+// Narrow types take the low bits of an int32.
 template <class To, class From>
 To ToInteger(From x) {
   if constexpr (std::is_same_v<To, uint64_t>) {
-    if (x >= From(9223372036854775808.0) && x < From(18446744073709551616.0)) return static_cast<To>(x);
+    if (x >= From(9223372036854775808.0) && x < From(18446744073709551616.0))
+      return static_cast<To>(x);
     return static_cast<To>(ToInteger<int64_t>(x));
   } else if constexpr (std::is_same_v<To, uint32_t>) {
     return static_cast<To>(ToInteger<int64_t>(x));
@@ -33,8 +35,10 @@ To ToInteger(From x) {
 template <class To, class From>
 To Convert(From value) {
   if constexpr (kIsComplex<From>) {
-    if constexpr (kIsComplex<To>) return To(value);
-    else return Convert<To>(value.real());
+    if constexpr (kIsComplex<To>)
+      return To(value);
+    else
+      return Convert<To>(value.real());
   } else if constexpr (kIsHalf<From>) {
     return Convert<To>(static_cast<float>(value));
   } else if constexpr (std::is_same_v<To, bool>) {
@@ -64,7 +68,8 @@ class CastKernel : public Kernel {
   CastKernel(Loop loop) : loop_(loop) {}
   absl::Status Run(const KernelContext& ctx) const override {
     const TensorView &in = ctx.in(0), &out = ctx.out(0);
-    const auto in_size = static_cast<int64_t>(DTypeSize(in.dtype)), out_size = static_cast<int64_t>(DTypeSize(out.dtype));
+    const auto in_size = static_cast<int64_t>(DTypeSize(in.dtype)),
+               out_size = static_cast<int64_t>(DTypeSize(out.dtype));
     ParallelRange(ctx.pool, out.elements(), kElementGrain, [&](int64_t begin, int64_t end) {
       void* to = out.as<char>() + begin * out_size;
       if (loop_ == nullptr) {
@@ -87,7 +92,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   ForDType(from, Castable{}, [&](auto f) {
     ForDType(to, Castable{}, [&](auto t) { loop = &ConvertLoop<decltype(t), decltype(f)>; });
   });
-  if (loop == nullptr) return absl::UnimplementedError(absl::StrCat("Cast from ", DTypeName(from), " to ", DTypeName(to)));
+  if (loop == nullptr)
+    return absl::UnimplementedError(
+        absl::StrCat("Cast from ", DTypeName(from), " to ", DTypeName(to)));
   return std::make_unique<CastKernel>(loop);
 }
 FLOE_REGISTER_KERNEL(Cast, kCpu, Make);

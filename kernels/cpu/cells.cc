@@ -14,7 +14,8 @@ namespace {
 float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
 // out[n] = bias[n] + sum of [x, h][k] * w[k][n], added in the order of k.
-void Affine(const float* x, int64_t inputs, const float* h, int64_t cells, const float* w, const float* bias, int64_t width, float* out) {
+void Affine(const float* x, int64_t inputs, const float* h, int64_t cells, const float* w,
+            const float* bias, int64_t width, float* out) {
   std::copy_n(bias, width, out);
   for (int64_t k = 0; k < inputs + cells; ++k) {
     const float value = k < inputs ? x[k] : h[k - inputs];
@@ -29,17 +30,23 @@ void Store(const TensorView& out, int64_t row, const float* values, int64_t n) {
 
 // Inputs: x, h, w_ru, w_c, b_ru, b_c. Outputs: r, u, c, h.
 absl::Status GruCell(const KernelContext& ctx) {
-  const int64_t batch = ctx.in(0).shape.dim(0), inputs = ctx.in(0).shape.dim(1), cells = ctx.in(1).shape.dim(1);
-  if (ctx.in(2).elements() != (inputs + cells) * 2 * cells || ctx.in(3).elements() != (inputs + cells) * cells) {
-    return absl::InvalidArgumentError(absl::StrCat("weights ", ctx.in(2).shape.ToString(), " and ", ctx.in(3).shape.ToString(), " do not fit ", cells, " cells"));
+  const int64_t batch = ctx.in(0).shape.dim(0), inputs = ctx.in(0).shape.dim(1),
+                cells = ctx.in(1).shape.dim(1);
+  if (ctx.in(2).elements() != (inputs + cells) * 2 * cells ||
+      ctx.in(3).elements() != (inputs + cells) * cells) {
+    return absl::InvalidArgumentError(absl::StrCat("weights ", ctx.in(2).shape.ToString(), " and ",
+                                                   ctx.in(3).shape.ToString(), " do not fit ",
+                                                   cells, " cells"));
   }
   std::vector<float> gates(2 * cells), reset(cells), candidate(cells), state(cells);
   for (int64_t b = 0; b < batch; ++b) {
     const float *x = ctx.in(0).as<float>() + b * inputs, *h = ctx.in(1).as<float>() + b * cells;
-    Affine(x, inputs, h, cells, ctx.in(2).as<float>(), ctx.in(4).as<float>(), 2 * cells, gates.data());
+    Affine(x, inputs, h, cells, ctx.in(2).as<float>(), ctx.in(4).as<float>(), 2 * cells,
+           gates.data());
     for (float& g : gates) g = Sigmoid(g);
     for (int64_t i = 0; i < cells; ++i) reset[i] = gates[i] * h[i];
-    Affine(x, inputs, reset.data(), cells, ctx.in(3).as<float>(), ctx.in(5).as<float>(), cells, candidate.data());
+    Affine(x, inputs, reset.data(), cells, ctx.in(3).as<float>(), ctx.in(5).as<float>(), cells,
+           candidate.data());
     for (int64_t i = 0; i < cells; ++i) {
       candidate[i] = std::tanh(candidate[i]);
       const float u = gates[cells + i];
@@ -59,18 +66,24 @@ struct LstmOptions {
   bool peephole;
 };
 
-// Inputs: x, cs, h, w, wci, wcf, wco, b; gates in the order i, ci, f, o. Outputs: i, cs, f, o, ci, co, h.
+// Inputs: x, cs, h, w, wci, wcf, wco, b; gates in the order i, ci, f, o. Outputs: i, cs, f, o, ci,
+// co, h.
 absl::Status LstmCell(const KernelContext& ctx, const LstmOptions& options) {
-  const int64_t batch = ctx.in(0).shape.dim(0), inputs = ctx.in(0).shape.dim(1), cells = ctx.in(1).shape.dim(1);
+  const int64_t batch = ctx.in(0).shape.dim(0), inputs = ctx.in(0).shape.dim(1),
+                cells = ctx.in(1).shape.dim(1);
   if (ctx.in(3).elements() != (inputs + cells) * 4 * cells) {
-    return absl::InvalidArgumentError(absl::StrCat("weights ", ctx.in(3).shape.ToString(), " do not fit ", cells, " cells"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("weights ", ctx.in(3).shape.ToString(), " do not fit ", cells, " cells"));
   }
   std::vector<float> gates(4 * cells), out(7 * cells);
   for (int64_t b = 0; b < batch; ++b) {
     const float* before = ctx.in(1).as<float>() + b * cells;
-    Affine(ctx.in(0).as<float>() + b * inputs, inputs, ctx.in(2).as<float>() + b * cells, cells, ctx.in(3).as<float>(), ctx.in(7).as<float>(), 4 * cells, gates.data());
+    Affine(ctx.in(0).as<float>() + b * inputs, inputs, ctx.in(2).as<float>() + b * cells, cells,
+           ctx.in(3).as<float>(), ctx.in(7).as<float>(), 4 * cells, gates.data());
     for (int64_t k = 0; k < cells; ++k) {
-      const auto peep = [&](int input, float c) { return options.peephole ? ctx.in(input).as<float>()[k] * c : 0.0f; };
+      const auto peep = [&](int input, float c) {
+        return options.peephole ? ctx.in(input).as<float>()[k] * c : 0.0f;
+      };
       const float i = Sigmoid(gates[k] + peep(4, before[k]));
       const float ci = std::tanh(gates[cells + k]);
       const float f = Sigmoid(gates[2 * cells + k] + options.forget_bias + peep(5, before[k]));
@@ -86,7 +99,9 @@ absl::Status LstmCell(const KernelContext& ctx, const LstmOptions& options) {
   return absl::OkStatus();
 }
 absl::StatusOr<std::unique_ptr<Kernel>> MakeLstm(const KernelArgs& args) {
-  const LstmOptions options{args.node.attrs.Float("forget_bias", 1), args.node.attrs.Float("cell_clip", 3), args.node.attrs.Bool("use_peephole")};
+  const LstmOptions options{args.node.attrs.Float("forget_bias", 1),
+                            args.node.attrs.Float("cell_clip", 3),
+                            args.node.attrs.Bool("use_peephole")};
   return FromFunction([options](const KernelContext& ctx) { return LstmCell(ctx, options); });
 }
 FLOE_REGISTER_KERNEL(LSTMBlockCell, kCpu, MakeLstm, DType::kFloat32);
@@ -98,7 +113,10 @@ absl::Status CrossEntropy(const KernelContext& ctx, const Label& label_at) {
   const int64_t rows = out.dim(0), classes = out.dim(1);
   const int64_t logit_rows = ctx.in(0).shape.dim(0), logit_cols = ctx.in(0).shape.dim(1);
   for (int64_t r = 0; r < rows; ++r) {
-    const auto logit = [&](int64_t c) { return ctx.in(0).as<float>()[(logit_rows == 1 ? 0 : r) * logit_cols + (logit_cols == 1 ? 0 : c)]; };
+    const auto logit = [&](int64_t c) {
+      return ctx.in(0)
+          .as<float>()[(logit_rows == 1 ? 0 : r) * logit_cols + (logit_cols == 1 ? 0 : c)];
+    };
     float top = -std::numeric_limits<float>::infinity(), sum = 0, loss = 0;
     for (int64_t c = 0; c < classes; ++c) top = std::max(top, logit(c));
     for (int64_t c = 0; c < classes; ++c) sum += std::exp(logit(c) - top);
@@ -106,7 +124,8 @@ absl::Status CrossEntropy(const KernelContext& ctx, const Label& label_at) {
     for (int64_t c = 0; c < classes; ++c) {
       const float label = label_at(r, c), log_p = logit(c) - top - log_sum;
       if (label != 0) loss -= label * log_p;
-      if (ctx.out(1).data != nullptr) ctx.out(1).as<float>()[r * classes + c] = std::exp(log_p) - label;
+      if (ctx.out(1).data != nullptr)
+        ctx.out(1).as<float>()[r * classes + c] = std::exp(log_p) - label;
     }
     if (ctx.out(0).data != nullptr) ctx.out(0).as<float>()[r] = loss;
   }
@@ -116,21 +135,28 @@ absl::Status CrossEntropy(const KernelContext& ctx, const Label& label_at) {
 absl::Status DenseCrossEntropy(const KernelContext& ctx) {
   const Shape& labels = ctx.in(1).shape;
   return CrossEntropy(ctx, [&](int64_t r, int64_t c) {
-    return ctx.in(1).as<float>()[(labels.dim(0) == 1 ? 0 : r) * labels.dim(1) + (labels.dim(1) == 1 ? 0 : c)];
+    return ctx.in(1)
+        .as<float>()[(labels.dim(0) == 1 ? 0 : r) * labels.dim(1) + (labels.dim(1) == 1 ? 0 : c)];
   });
 }
 absl::Status SparseCrossEntropy(const KernelContext& ctx) {
   IntList labels;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &labels));
   const int64_t classes = ctx.in(0).shape.dim(1);
-  if (static_cast<int64_t>(labels.size()) != ctx.in(0).shape.dim(0)) return absl::InvalidArgumentError(absl::StrCat(labels.size(), " labels for logits ", ctx.in(0).shape.ToString()));
+  if (static_cast<int64_t>(labels.size()) != ctx.in(0).shape.dim(0))
+    return absl::InvalidArgumentError(
+        absl::StrCat(labels.size(), " labels for logits ", ctx.in(0).shape.ToString()));
   for (int64_t label : labels) {
-    if (label < 0 || label >= classes) return absl::InvalidArgumentError(absl::StrCat("label ", label, " is not in [0, ", classes, ")"));
+    if (label < 0 || label >= classes)
+      return absl::InvalidArgumentError(
+          absl::StrCat("label ", label, " is not in [0, ", classes, ")"));
   }
   return CrossEntropy(ctx, [&](int64_t r, int64_t c) { return labels[r] == c ? 1.0f : 0.0f; });
 }
-FLOE_REGISTER_KERNEL(SoftmaxCrossEntropyWithLogits, kCpu, MakeFunction<DenseCrossEntropy>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(SparseSoftmaxCrossEntropyWithLogits, kCpu, MakeFunction<SparseCrossEntropy>, DType::kFloat32);
+FLOE_REGISTER_KERNEL(SoftmaxCrossEntropyWithLogits, kCpu, MakeFunction<DenseCrossEntropy>,
+                     DType::kFloat32);
+FLOE_REGISTER_KERNEL(SparseSoftmaxCrossEntropyWithLogits, kCpu, MakeFunction<SparseCrossEntropy>,
+                     DType::kFloat32);
 
 }  // namespace
 }  // namespace floe::kernels

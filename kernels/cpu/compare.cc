@@ -6,8 +6,9 @@
 namespace floe::kernels {
 namespace {
 
-using Comparable = TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-                            uint32_t, uint64_t, bool, std::complex<float>, std::complex<double>>;
+using Comparable =
+    TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+             uint32_t, uint64_t, bool, std::complex<float>, std::complex<double>>;
 
 FLOE_BINARY(Equal, Comparable, a == b)
 FLOE_BINARY(NotEqual, Comparable, a != b)
@@ -15,9 +16,9 @@ FLOE_BINARY(Less, Reals, a < b)
 FLOE_BINARY(LessEqual, Reals, a <= b)
 FLOE_BINARY(Greater, Reals, a > b)
 FLOE_BINARY(GreaterEqual, Reals, a >= b)
-FLOE_BINARY(LogicalAnd, Booleans, a && b)
+FLOE_BINARY(LogicalAnd, Booleans, a&& b)
 FLOE_BINARY(LogicalOr, Booleans, a || b)
-FLOE_BINARY(BitwiseAnd, Integers, T(a & b))
+FLOE_BINARY(BitwiseAnd, Integers, T(a& b))
 FLOE_BINARY(BitwiseOr, Integers, T(a | b))
 FLOE_BINARY(BitwiseXor, Integers, T(a ^ b))
 
@@ -33,7 +34,8 @@ FLOE_BINARY(RightShift, Integers, T(a >> ShiftBy(b)))
 
 // Strings have no arithmetic, so their loop is written out.
 template <bool kEqual>
-bool CompareStrings(const void* a, int64_t step_a, const void* b, int64_t step_b, void* y, int64_t n) {
+bool CompareStrings(const void* a, int64_t step_a, const void* b, int64_t step_b, void* y,
+                    int64_t n) {
   const auto *pa = static_cast<const std::string*>(a), *pb = static_cast<const std::string*>(b);
   bool* to = static_cast<bool*>(y);
   for (int64_t i = 0; i < n; ++i) to[i] = (pa[i * step_a] == pb[i * step_b]) == kEqual;

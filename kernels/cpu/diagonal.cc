@@ -1,10 +1,11 @@
 // MatrixDiag, MatrixDiagPart, MatrixSetDiag and MatrixBandPart in their forms.
+#include "model/ops/diagonal.h"
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/element_type.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
-#include "model/ops/diagonal.h"
 
 namespace floe::kernels {
 namespace {
@@ -12,7 +13,8 @@ namespace {
 // The band of this run; input `k` may be absent.
 absl::StatusOr<ops::Diagonals> BandOf(const Node& node, const KernelContext& ctx, size_t k_input) {
   IntList k;
-  if (ctx.inputs.size() > k_input) FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(static_cast<int>(k_input)), &k));
+  if (ctx.inputs.size() > k_input)
+    FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(static_cast<int>(k_input)), &k));
   return ops::DiagonalsOf(node, k);
 }
 
@@ -32,10 +34,12 @@ template <class Visit>
 void ForBand(const ops::Diagonals& band, const Matrices& m, int64_t longest, const Visit& visit) {
   for (int64_t n = 0; n < m.count; ++n) {
     for (int64_t d = band.lower; d <= band.upper; ++d) {
-      const int64_t length = std::max<int64_t>(0, ops::Diagonals::Length(d, m.rows, m.cols)), offset = band.Offset(d, m.rows, m.cols);
+      const int64_t length = std::max<int64_t>(0, ops::Diagonals::Length(d, m.rows, m.cols)),
+                    offset = band.Offset(d, m.rows, m.cols);
       for (int64_t i = 0; i < length; ++i) {
         const int64_t row = i - std::min<int64_t>(d, 0), col = i + std::max<int64_t>(d, 0);
-        visit((n * m.rows + row) * m.cols + col, (n * band.count() + band.upper - d) * longest + offset + i);
+        visit((n * m.rows + row) * m.cols + col,
+              (n * band.count() + band.upper - d) * longest + offset + i);
       }
     }
   }
@@ -56,7 +60,8 @@ absl::Status Diag(const Node& node, const KernelContext& ctx) {
     const T* x = ctx.in(0).as<T>();
     T* y = ctx.out(0).as<T>();
     std::fill_n(y, ctx.out(0).elements(), Padding<T>(ctx, 4));
-    ForBand(band, m, in.dim(in.rank() - 1), [&](int64_t matrix, int64_t diagonal) { y[matrix] = x[diagonal]; });
+    ForBand(band, m, in.dim(in.rank() - 1),
+            [&](int64_t matrix, int64_t diagonal) { y[matrix] = x[diagonal]; });
   });
   return absl::OkStatus();
 }
@@ -70,7 +75,8 @@ absl::Status DiagPart(const Node& node, const KernelContext& ctx) {
     const T* x = ctx.in(0).as<T>();
     T* y = ctx.out(0).as<T>();
     std::fill_n(y, ctx.out(0).elements(), Padding<T>(ctx, 2));
-    ForBand(band, m, out.dim(out.rank() - 1), [&](int64_t matrix, int64_t diagonal) { y[diagonal] = x[matrix]; });
+    ForBand(band, m, out.dim(out.rank() - 1),
+            [&](int64_t matrix, int64_t diagonal) { y[diagonal] = x[matrix]; });
   });
   return absl::OkStatus();
 }
@@ -80,8 +86,10 @@ absl::Status SetDiag(const Node& node, const KernelContext& ctx) {
   const Matrices m = MatricesOf(ctx.in(0).shape);
   const Shape& diagonal_shape = ctx.in(1).shape;
   const int64_t longest = diagonal_shape.dim(diagonal_shape.rank() - 1);
-  if (longest != band.Longest(m.rows, m.cols) || ctx.in(1).elements() != m.count * band.count() * longest) {
-    return absl::InvalidArgumentError(absl::StrCat("diagonals of shape ", diagonal_shape.ToString(), " do not fit ", ctx.in(0).shape.ToString()));
+  if (longest != band.Longest(m.rows, m.cols) ||
+      ctx.in(1).elements() != m.count * band.count() * longest) {
+    return absl::InvalidArgumentError(absl::StrCat("diagonals of shape ", diagonal_shape.ToString(),
+                                                   " do not fit ", ctx.in(0).shape.ToString()));
   }
   CopyElements(ctx.in(0).dtype, ctx.in(0).data, ctx.out(0).data, ctx.in(0).elements());
   ForElement(ctx.in(0).dtype, [&](auto element) {
@@ -112,7 +120,8 @@ absl::Status BandPart(const KernelContext& ctx) {
 }
 FLOE_REGISTER_KERNEL(MatrixBandPart, kCpu, MakeFunction<BandPart>);
 
-// The alignment is an attribute of the node; kernels outlive it, so they keep a copy of what they need.
+// The alignment is an attribute of the node; kernels outlive it, so they keep a copy of what they
+// need.
 template <absl::Status (*kRun)(const Node&, const KernelContext&)>
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   Node node;

@@ -1,10 +1,12 @@
-// Einsum of one or two operands, by the definition: each output element adds its products in the order of the labels.
+// Einsum of one or two operands, by the definition: each output element adds its products in the
+// order of the labels.
+#include "model/ops/einsum.h"
+
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
 #include "kernels/cpu/parallel.h"
-#include "model/ops/einsum.h"
 
 namespace floe::kernels {
 namespace {
@@ -59,7 +61,8 @@ EinsumPlan PlanOf(const ops::EinsumLabels& labels, absl::Span<const TensorView> 
   return plan;
 }
 
-// Sums of float are kept in double, so that long contractions stay within the tolerance of a blocked one.
+// Sums of float are kept in double, so that long contractions stay within the tolerance of a
+// blocked one.
 template <class T>
 using Sum = std::conditional_t<std::is_same_v<Compute<T>, float>, double, Compute<T>>;
 
@@ -73,19 +76,25 @@ absl::Status Run(const KernelContext& ctx, const std::string& equation) {
   const T *a = ctx.in(0).as<T>(), *b = two ? ctx.in(1).as<T>() : nullptr;
   T* y = ctx.out(0).as<T>();
   const int64_t terms = plan.summed.count();
-  ParallelRange(ctx.pool, ctx.out(0).elements(), std::max<int64_t>(1, kElementGrain / std::max<int64_t>(terms, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T* from_a = a + plan.output.Offset(0, i);
-      const T* from_b = two ? b + plan.output.Offset(1, i) : nullptr;
-      Sum<T> sum = 0;
-      for (int64_t k = 0; k < terms; ++k) {
-        const auto left = static_cast<Sum<T>>(static_cast<Compute<T>>(from_a[plan.summed.Offset(0, k)]));
-        const auto right = two ? static_cast<Sum<T>>(static_cast<Compute<T>>(from_b[plan.summed.Offset(1, k)])) : Sum<T>(1);
-        sum = WrapAdd(sum, WrapMul(left, right));
-      }
-      y[i] = static_cast<T>(static_cast<Compute<T>>(sum));
-    }
-  });
+  ParallelRange(
+      ctx.pool, ctx.out(0).elements(),
+      std::max<int64_t>(1, kElementGrain / std::max<int64_t>(terms, 1)),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const T* from_a = a + plan.output.Offset(0, i);
+          const T* from_b = two ? b + plan.output.Offset(1, i) : nullptr;
+          Sum<T> sum = 0;
+          for (int64_t k = 0; k < terms; ++k) {
+            const auto left =
+                static_cast<Sum<T>>(static_cast<Compute<T>>(from_a[plan.summed.Offset(0, k)]));
+            const auto right =
+                two ? static_cast<Sum<T>>(static_cast<Compute<T>>(from_b[plan.summed.Offset(1, k)]))
+                    : Sum<T>(1);
+            sum = WrapAdd(sum, WrapMul(left, right));
+          }
+          y[i] = static_cast<T>(static_cast<Compute<T>>(sum));
+        }
+      });
   return absl::OkStatus();
 }
 

@@ -13,13 +13,15 @@ Tensor Floats(const Shape& shape, float start) {
   return FloatTensor(shape, values);
 }
 
-absl::StatusOr<std::vector<Tensor>> Einsum(const std::string& equation, const std::vector<Tensor>& inputs) {
+absl::StatusOr<std::vector<Tensor>> Einsum(const std::string& equation,
+                                           const std::vector<Tensor>& inputs) {
   Attrs attrs;
   attrs.Set("equation", equation);
   return RunKernel("Einsum", attrs, inputs, {.threads = 2});
 }
 
-void ExpectEinsum(const std::string& equation, const std::vector<Tensor>& inputs, const Shape& shape, const std::vector<float>& want) {
+void ExpectEinsum(const std::string& equation, const std::vector<Tensor>& inputs,
+                  const Shape& shape, const std::vector<float>& want) {
   const auto out = Einsum(equation, inputs);
   ASSERT_TRUE(out.ok()) << equation << ": " << out.status();
   ASSERT_EQ((*out)[0].shape(), shape) << equation;
@@ -43,7 +45,8 @@ TEST(Einsum, Equations) {
 
 TEST(Einsum, RefusesWhatDoesNotFit) {
   const Tensor a = Floats({2, 3}, 1);
-  for (const char* equation : {"ij,jk->ik", "ij", "ijk,jk->i", "ij,jl->iz", "ij,jk->ii", "i1,jk->i"}) {
+  for (const char* equation :
+       {"ij,jk->ik", "ij", "ijk,jk->i", "ij,jl->iz", "ij,jk->ii", "i1,jk->i"}) {
     EXPECT_FALSE(Einsum(equation, {a, a}).ok()) << equation;
   }
 }

@@ -19,12 +19,18 @@ void ForElement(DType dtype, F&& f) {
   if (dtype == DType::kString) return f(std::string());
   if (dtype == DType::kVariant || dtype == DType::kResource) return f(Handle());
   switch (DTypeSize(dtype)) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    case 8: return f(uint64_t{});
-    case 16: return f(Bytes16{});
-    default: return;
+    case 1:
+      return f(uint8_t{});
+    case 2:
+      return f(uint16_t{});
+    case 4:
+      return f(uint32_t{});
+    case 8:
+      return f(uint64_t{});
+    case 16:
+      return f(Bytes16{});
+    default:
+      return;
   }
 }
 

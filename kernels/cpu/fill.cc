@@ -38,8 +38,9 @@ class ZerosKernel : public Kernel {
 };
 FLOE_REGISTER_KERNEL(ZerosLike, kCpu, Make<ZerosKernel>);
 
-using Unit = TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                      uint64_t, bool, std::complex<float>, std::complex<double>>;
+using Unit =
+    TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+             uint32_t, uint64_t, bool, std::complex<float>, std::complex<double>>;
 
 class OnesKernel : public Kernel {
  public:
@@ -49,7 +50,8 @@ class OnesKernel : public Kernel {
       using T = decltype(t);
       std::fill_n(out.as<T>(), out.elements(), static_cast<T>(1));
     });
-    return found ? absl::OkStatus() : absl::UnimplementedError(absl::StrCat("OnesLike of ", DTypeName(out.dtype)));
+    return found ? absl::OkStatus()
+                 : absl::UnimplementedError(absl::StrCat("OnesLike of ", DTypeName(out.dtype)));
   }
 };
 FLOE_REGISTER_KERNEL(OnesLike, kCpu, Make<OnesKernel>);

@@ -1,5 +1,5 @@
-// FFT and its relatives, computed in float64. Powers of two by Cooley and Tukey's scheme, other lengths through a convolution
-// of such a length (Bluestein).
+// FFT and its relatives, computed in float64. Powers of two by Cooley and Tukey's scheme, other
+// lengths through a convolution of such a length (Bluestein).
 #include <cmath>
 #include <complex>
 #include <vector>
@@ -110,7 +110,8 @@ template <int kDims, class T>
 absl::Status RealFft(const KernelContext& ctx) {
   IntList length;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &length));
-  if (length.size() != kDims) return absl::InvalidArgumentError(absl::StrCat("fft_length has ", length.size(), " elements"));
+  if (length.size() != kDims)
+    return absl::InvalidArgumentError(absl::StrCat("fft_length has ", length.size(), " elements"));
   const Sizes in = SizesOf(ctx.in(0).shape, kDims), out = SizesOf(ctx.out(0).shape, kDims);
   const int64_t rows = kDims == 2 ? length[0] : 1, cols = length[kDims - 1];
   if (ctx.out(0).elements() == 0) return absl::OkStatus();
@@ -123,7 +124,8 @@ absl::Status RealFft(const KernelContext& ctx) {
     }
     Transform(&data, rows, cols, -1);
     auto* y = ctx.out(0).as<std::complex<T>>() + k * out.rows * out.cols;
-    for (int64_t i = 0; i < out.rows * out.cols; ++i) y[i] = std::complex<T>(data[i / out.cols * cols + i % out.cols]);
+    for (int64_t i = 0; i < out.rows * out.cols; ++i)
+      y[i] = std::complex<T>(data[i / out.cols * cols + i % out.cols]);
   }
   return absl::OkStatus();
 }
@@ -134,7 +136,8 @@ bool Register() {
   KernelRegistrar("FFT", DeviceKind::kCpu, {kDTypeOf<C>}, &MakeFunction<&ComplexFft<1, true, C>>);
   KernelRegistrar("IFFT", DeviceKind::kCpu, {kDTypeOf<C>}, &MakeFunction<&ComplexFft<1, false, C>>);
   KernelRegistrar("FFT2D", DeviceKind::kCpu, {kDTypeOf<C>}, &MakeFunction<&ComplexFft<2, true, C>>);
-  KernelRegistrar("IFFT2D", DeviceKind::kCpu, {kDTypeOf<C>}, &MakeFunction<&ComplexFft<2, false, C>>);
+  KernelRegistrar("IFFT2D", DeviceKind::kCpu, {kDTypeOf<C>},
+                  &MakeFunction<&ComplexFft<2, false, C>>);
   KernelRegistrar("RFFT", DeviceKind::kCpu, {kDTypeOf<T>}, &MakeFunction<&RealFft<1, T>>);
   KernelRegistrar("RFFT2D", DeviceKind::kCpu, {kDTypeOf<T>}, &MakeFunction<&RealFft<2, T>>);
   return true;

@@ -23,7 +23,8 @@ absl::Status GatherSlices(const KernelContext& ctx, const Extents& e) {
   const Index* indices = ctx.in(1).as<Index>();
   char* out = ctx.out(0).as<char>();
   std::atomic<int64_t> wrong{-1};
-  ParallelRange(ctx.pool, e.batch * e.outer * e.count, std::max<int64_t>(1, kElementGrain / std::max<int64_t>(e.inner, 1)),
+  ParallelRange(ctx.pool, e.batch * e.outer * e.count,
+                std::max<int64_t>(1, kElementGrain / std::max<int64_t>(e.inner, 1)),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t k = begin; k < end; ++k) {
                     const int64_t i = k % e.count, o = k / e.count;  // o counts batch and outer
@@ -38,7 +39,8 @@ absl::Status GatherSlices(const KernelContext& ctx, const Extents& e) {
                   }
                 });
   if (const int64_t at = wrong.load(); at >= 0) {
-    return absl::InvalidArgumentError(absl::StrCat("index ", indices[at], " at position ", at, " is not in [0, ", e.along, ")"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("index ", indices[at], " at position ", at, " is not in [0, ", e.along, ")"));
   }
   return absl::OkStatus();
 }
@@ -57,14 +59,18 @@ class GatherKernel : public Kernel {
     const int64_t batch_dims = batch_dims_ < 0 ? batch_dims_ + indices.rank() : batch_dims_;
     Extents e;
     for (int i = 0; i < params.rank(); ++i) {
-      int64_t& part = i < batch_dims ? e.batch : i < along ? e.outer : i == along ? e.along : e.inner;
+      int64_t& part = i < batch_dims ? e.batch
+                      : i < along    ? e.outer
+                      : i == along   ? e.along
+                                     : e.inner;
       part *= params.dim(i);
     }
     for (int i = static_cast<int>(batch_dims); i < indices.rank(); ++i) e.count *= indices.dim(i);
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     if (ctx.in(1).dtype == DType::kInt32) return GatherSlices<int32_t>(ctx, e);
     if (ctx.in(1).dtype == DType::kInt64) return GatherSlices<int64_t>(ctx, e);
-    return absl::InvalidArgumentError(absl::StrCat("indices have type ", DTypeName(ctx.in(1).dtype)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("indices have type ", DTypeName(ctx.in(1).dtype)));
   }
 
  private:

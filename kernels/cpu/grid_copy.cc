@@ -27,7 +27,8 @@ void CopyLine(const T* from, int64_t from_stride, T* to, int64_t to_stride, int6
   for (int64_t i = 0; i < n; ++i) to[i * to_stride] = from[i * from_stride];
 }
 
-// The last two dims, when the outer of them runs through `from` without gaps: in squares that stay in the cache.
+// The last two dims, when the outer of them runs through `from` without gaps: in squares that stay
+// in the cache.
 template <class T>
 void CopySquares(const Grid& g, const T* from, T* to) {
   constexpr int64_t kSide = 16;
@@ -37,7 +38,8 @@ void CopySquares(const Grid& g, const T* from, T* to) {
     for (int64_t j0 = 0; j0 < g.dims[c]; j0 += kSide) {
       const int64_t width = std::min(kSide, g.dims[c] - j0);
       for (int64_t i = i0; i < i1; ++i) {
-        CopyLine(from + i * g.from[r] + j0 * g.from[c], g.from[c], to + i * g.to[r] + j0 * g.to[c], g.to[c], width);
+        CopyLine(from + i * g.from[r] + j0 * g.from[c], g.from[c], to + i * g.to[r] + j0 * g.to[c],
+                 g.to[c], width);
       }
     }
   }
@@ -48,7 +50,8 @@ Grid Simplified(const Grid& g) {
   Grid s;
   for (size_t i = 0; i < g.dims.size(); ++i) {
     if (g.dims[i] == 1) continue;
-    if (!s.dims.empty() && s.from.back() == g.from[i] * g.dims[i] && s.to.back() == g.to[i] * g.dims[i]) {
+    if (!s.dims.empty() && s.from.back() == g.from[i] * g.dims[i] &&
+        s.to.back() == g.to[i] * g.dims[i]) {
       s.dims.back() *= g.dims[i];
       s.from.back() = g.from[i];
       s.to.back() = g.to[i];
@@ -81,33 +84,34 @@ void CopyTyped(const Grid& g, bool squares, const T* from, T* to, ThreadPool* po
   int64_t count = 1, inner = 1;
   for (int i = 0; i < outer; ++i) count *= g.dims[i];
   for (size_t i = outer; i < g.dims.size(); ++i) inner *= g.dims[i];
-  ParallelRange(pool, count, std::max<int64_t>(1, kElementGrain / inner), [&](int64_t begin, int64_t end) {
-    IntList index(outer, 0);
-    int64_t rest = begin;
-    const T* f = from;
-    T* t = to;
-    for (int i = outer - 1; i >= 0; --i) {
-      index[i] = rest % g.dims[i];
-      rest /= g.dims[i];
-      f += index[i] * g.from[i];
-      t += index[i] * g.to[i];
-    }
-    for (int64_t k = begin; k < end; ++k) {
-      if (squares) {
-        CopySquares(g, f, t);
-      } else {
-        CopyLine(f, g.from.back(), t, g.to.back(), g.dims.back());
-      }
-      for (int i = outer - 1; i >= 0; --i) {
-        f += g.from[i];
-        t += g.to[i];
-        if (++index[i] < g.dims[i]) break;
-        f -= g.dims[i] * g.from[i];
-        t -= g.dims[i] * g.to[i];
-        index[i] = 0;
-      }
-    }
-  });
+  ParallelRange(pool, count, std::max<int64_t>(1, kElementGrain / inner),
+                [&](int64_t begin, int64_t end) {
+                  IntList index(outer, 0);
+                  int64_t rest = begin;
+                  const T* f = from;
+                  T* t = to;
+                  for (int i = outer - 1; i >= 0; --i) {
+                    index[i] = rest % g.dims[i];
+                    rest /= g.dims[i];
+                    f += index[i] * g.from[i];
+                    t += index[i] * g.to[i];
+                  }
+                  for (int64_t k = begin; k < end; ++k) {
+                    if (squares) {
+                      CopySquares(g, f, t);
+                    } else {
+                      CopyLine(f, g.from.back(), t, g.to.back(), g.dims.back());
+                    }
+                    for (int i = outer - 1; i >= 0; --i) {
+                      f += g.from[i];
+                      t += g.to[i];
+                      if (++index[i] < g.dims[i]) break;
+                      f -= g.dims[i] * g.from[i];
+                      t -= g.dims[i] * g.to[i];
+                      index[i] = 0;
+                    }
+                  }
+                });
 }
 
 }  // namespace
@@ -159,7 +163,8 @@ absl::Status ReadInts(const TensorView& view, IntList* values) {
   } else if (view.dtype == DType::kInt64) {
     values->assign(view.as<int64_t>(), view.as<int64_t>() + n);
   } else {
-    return absl::InvalidArgumentError(absl::StrCat("expected int32 or int64, got ", DTypeName(view.dtype)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected int32 or int64, got ", DTypeName(view.dtype)));
   }
   return absl::OkStatus();
 }
@@ -167,7 +172,8 @@ absl::Status ReadInts(const TensorView& view, IntList* values) {
 absl::StatusOr<int64_t> ReadInt(const TensorView& view) {
   IntList values;
   FLOE_RETURN_IF_ERROR(ReadInts(view, &values));
-  if (values.size() != 1) return absl::InvalidArgumentError(absl::StrCat("expected one integer, got ", values.size()));
+  if (values.size() != 1)
+    return absl::InvalidArgumentError(absl::StrCat("expected one integer, got ", values.size()));
   return values[0];
 }
 

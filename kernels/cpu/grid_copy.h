@@ -1,4 +1,5 @@
-// Moving elements between two strided layouts: what transposes, slices, joins, splits, tiles and broadcasts do.
+// Moving elements between two strided layouts: what transposes, slices, joins, splits, tiles and
+// broadcasts do.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace floe::kernels {
 
 using IntList = absl::InlinedVector<int64_t, 8>;
 
-// dims[i] steps of from[i] and to[i] elements. Strides may be 0 or negative in `from`; `to` must not visit a place twice.
+// dims[i] steps of from[i] and to[i] elements. Strides may be 0 or negative in `from`; `to` must
+// not visit a place twice.
 struct Grid {
   IntList dims, from, to;
   void Add(int64_t size, int64_t from_stride, int64_t to_stride) {
@@ -21,7 +23,8 @@ struct Grid {
   }
 };
 
-// Copies the elements of the grid from `from` to `to` (the addresses of its first element). The two must not overlap.
+// Copies the elements of the grid from `from` to `to` (the addresses of its first element). The two
+// must not overlap.
 void CopyGrid(Grid grid, DType dtype, const void* from, void* to, ThreadPool* pool);
 
 // Row-major strides of a shape, in elements.
@@ -33,7 +36,8 @@ void CopyElements(DType dtype, const void* from, void* to, int64_t count);
 // Writes *value to each of `count` elements.
 void FillElements(DType dtype, const void* value, void* to, int64_t count);
 
-// The elements of an int32 or int64 input; INVALID_ARGUMENT for other types, and when the values depend on the number of rows.
+// The elements of an int32 or int64 input; INVALID_ARGUMENT for other types, and when the values
+// depend on the number of rows.
 absl::Status ReadInts(const TensorView& view, IntList* values);
 
 // An input of one element.

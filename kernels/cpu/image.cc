@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/status.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
-#include "base/status.h"
 
 namespace floe::kernels {
 namespace {
@@ -12,7 +12,8 @@ namespace {
 // (x - mean) * factor + mean, the mean of each channel of each image.
 absl::Status AdjustContrast(const KernelContext& ctx) {
   const Shape& shape = ctx.in(0).shape;
-  const int64_t channels = shape.dim(shape.rank() - 1), area = shape.dim(shape.rank() - 2) * shape.dim(shape.rank() - 3);
+  const int64_t channels = shape.dim(shape.rank() - 1),
+                area = shape.dim(shape.rank() - 2) * shape.dim(shape.rank() - 3);
   if (shape.elements() == 0) return absl::OkStatus();
   const float factor = *ctx.in(1).as<float>();
   const float* x = ctx.in(0).as<float>();
@@ -22,7 +23,8 @@ absl::Status AdjustContrast(const KernelContext& ctx) {
     double sum = 0;
     for (int64_t i = 0; i < area; ++i) sum += x[base + i * channels];
     const auto mean = static_cast<float>(sum / static_cast<double>(area));
-    for (int64_t i = 0; i < area; ++i) y[base + i * channels] = (x[base + i * channels] - mean) * factor + mean;
+    for (int64_t i = 0; i < area; ++i)
+      y[base + i * channels] = (x[base + i * channels] - mean) * factor + mean;
   }
   return absl::OkStatus();
 }
@@ -40,7 +42,9 @@ Hsv ToHsv(const float* rgb) {
   c.saturation = c.value > 0 ? range / c.value : 0;
   if (range > 0) {
     const float unit = 1.0f / (6.0f * range);
-    c.hue = r == c.value ? unit * (g - b) : g == c.value ? unit * (b - r) + 2.0f / 6.0f : unit * (r - g) + 4.0f / 6.0f;
+    c.hue = r == c.value   ? unit * (g - b)
+            : g == c.value ? unit * (b - r) + 2.0f / 6.0f
+                           : unit * (r - g) + 4.0f / 6.0f;
     if (c.hue < 0) c.hue += 1;
   }
   return c;
@@ -57,7 +61,9 @@ void FromHsv(const Hsv& c, float* rgb) {
 template <class Change>
 absl::Status AdjustPixels(const KernelContext& ctx, const Change& change) {
   const Shape& shape = ctx.in(0).shape;
-  if (shape.dim(shape.rank() - 1) != 3) return absl::InvalidArgumentError("images of shape " + shape.ToString() + " have no 3 channels");
+  if (shape.dim(shape.rank() - 1) != 3)
+    return absl::InvalidArgumentError("images of shape " + shape.ToString() +
+                                      " have no 3 channels");
   for (int64_t i = 0; i < shape.elements(); i += 3) {
     Hsv c = ToHsv(ctx.in(0).as<float>() + i);
     change(&c);
@@ -75,7 +81,9 @@ absl::Status AdjustHue(const KernelContext& ctx) {
 }
 absl::Status AdjustSaturation(const KernelContext& ctx) {
   const float scale = *ctx.in(1).as<float>();
-  return AdjustPixels(ctx, [scale](Hsv* c) { c->saturation = std::min(std::max(c->saturation * scale, 0.0f), 1.0f); });
+  return AdjustPixels(ctx, [scale](Hsv* c) {
+    c->saturation = std::min(std::max(c->saturation * scale, 0.0f), 1.0f);
+  });
 }
 FLOE_REGISTER_KERNEL(AdjustHue, kCpu, MakeFunction<AdjustHue>, DType::kFloat32);
 FLOE_REGISTER_KERNEL(AdjustSaturation, kCpu, MakeFunction<AdjustSaturation>, DType::kFloat32);
@@ -90,7 +98,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeLrn(const KernelArgs& args) {
     const int64_t depth = shape.dim(3);
     const float* x = ctx.in(0).as<float>();
     for (int64_t i = 0; i < shape.elements(); ++i) {
-      const int64_t c = i % depth, first = std::max<int64_t>(0, c - radius), last = std::min(depth - 1, c + radius);
+      const int64_t c = i % depth, first = std::max<int64_t>(0, c - radius),
+                    last = std::min(depth - 1, c + radius);
       float sum = 0;
       for (int64_t k = first; k <= last; ++k) sum += x[i - c + k] * x[i - c + k];
       ctx.out(0).as<float>()[i] = x[i] * std::pow(bias + alpha * sum, -beta);

@@ -1,5 +1,5 @@
-// Ops that read or write places named by index tensors: GatherNd, ScatterNd, TensorScatter*, SparseToDense, OneHot,
-// DynamicStitch, InvertPermutation.
+// Ops that read or write places named by index tensors: GatherNd, ScatterNd, TensorScatter*,
+// SparseToDense, OneHot, DynamicStitch, InvertPermutation.
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -18,10 +18,12 @@ char* ElementAt(const TensorView& view, int64_t at) {
 absl::Status OutsideError(absl::Span<const int64_t> place, const Shape& shape) {
   std::string text;
   for (int64_t p : place) absl::StrAppend(&text, text.empty() ? "" : ",", p);
-  return absl::InvalidArgumentError(absl::StrCat("index [", text, "] is outside ", shape.ToString()));
+  return absl::InvalidArgumentError(
+      absl::StrCat("index [", text, "] is outside ", shape.ToString()));
 }
 
-// Offset, in slices of the dims behind `depth`, of the place that `depth` indices name after `skip` dims; -1 when outside.
+// Offset, in slices of the dims behind `depth`, of the place that `depth` indices name after `skip`
+// dims; -1 when outside.
 int64_t PlaceOf(const int64_t* index, int depth, const Shape& shape, int skip) {
   int64_t at = 0;
   for (int i = 0; i < depth; ++i) {
@@ -44,14 +46,17 @@ absl::Status GatherNd(const KernelContext& ctx, int batch_dims) {
   IntList values;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &values));
   const int depth = static_cast<int>(indices.dim(indices.rank() - 1));
-  const int64_t slice = SizeBehind(params, batch_dims + depth), batch_slice = SizeBehind(params, batch_dims);
+  const int64_t slice = SizeBehind(params, batch_dims + depth),
+                batch_slice = SizeBehind(params, batch_dims);
   int64_t batches = 1, places = 1;
-  for (int i = 0; i + 1 < indices.rank(); ++i) (i < batch_dims ? batches : places) *= indices.dim(i);
+  for (int i = 0; i + 1 < indices.rank(); ++i)
+    (i < batch_dims ? batches : places) *= indices.dim(i);
   for (int64_t k = 0; k < batches * places; ++k) {
     const int64_t* index = values.data() + k * depth;
     const int64_t at = PlaceOf(index, depth, params, batch_dims);
     if (at < 0) return OutsideError({index, static_cast<size_t>(depth)}, params);
-    CopyElements(ctx.in(0).dtype, ElementAt(ctx.in(0), k / places * batch_slice + at * slice), ElementAt(ctx.out(0), k * slice), slice);
+    CopyElements(ctx.in(0).dtype, ElementAt(ctx.in(0), k / places * batch_slice + at * slice),
+                 ElementAt(ctx.out(0), k * slice), slice);
   }
   return absl::OkStatus();
 }
@@ -82,7 +87,9 @@ absl::Status ForPlaces(const KernelContext& ctx, const TensorView& indices, cons
   FLOE_RETURN_IF_ERROR(ReadInts(indices, &values));
   const int rank = indices.shape.rank();
   const int depth = rank == 0 ? 1 : static_cast<int>(indices.shape.dim(rank - 1));
-  if (depth > out.rank()) return absl::InvalidArgumentError(absl::StrCat("indices ", indices.shape.ToString(), " for ", out.ToString()));
+  if (depth > out.rank())
+    return absl::InvalidArgumentError(
+        absl::StrCat("indices ", indices.shape.ToString(), " for ", out.ToString()));
   const int64_t slice = SizeBehind(out, depth);
   int64_t places = 1;
   for (int i = 0; i + 1 < rank; ++i) places *= indices.shape.dim(i);
@@ -96,7 +103,8 @@ absl::Status ForPlaces(const KernelContext& ctx, const TensorView& indices, cons
 }
 
 template <Update kUpdate, class T>
-absl::Status Scatter(const KernelContext& ctx, const TensorView& indices, const TensorView& updates) {
+absl::Status Scatter(const KernelContext& ctx, const TensorView& indices,
+                     const TensorView& updates) {
   T* y = ctx.out(0).as<T>();
   const T* u = updates.as<T>();
   return ForPlaces(ctx, indices, [&](int64_t from, int64_t to, int64_t n) {
@@ -108,7 +116,8 @@ absl::Status Scatter(const KernelContext& ctx, const TensorView& indices, const 
 template <Update kUpdate, class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeTensorScatter(const KernelArgs&) {
   return FromFunction([](const KernelContext& ctx) {
-    if (ctx.out(0).data != ctx.in(0).data) CopyElements(ctx.in(0).dtype, ctx.in(0).data, ctx.out(0).data, ctx.in(0).elements());
+    if (ctx.out(0).data != ctx.in(0).data)
+      CopyElements(ctx.in(0).dtype, ctx.in(0).data, ctx.out(0).data, ctx.in(0).elements());
     return Scatter<kUpdate, T>(ctx, ctx.in(1), ctx.in(2));
   });
 }
@@ -117,7 +126,8 @@ absl::Status TensorScatterUpdate(const KernelContext& ctx) {
   const TensorView& out = ctx.out(0);
   if (out.data != ctx.in(0).data) CopyElements(out.dtype, ctx.in(0).data, out.data, out.elements());
   return ForPlaces(ctx, ctx.in(1), [&](int64_t from, int64_t to, int64_t n) {
-    if (from + n <= ctx.in(2).elements()) CopyElements(out.dtype, ElementAt(ctx.in(2), from), ElementAt(out, to), n);
+    if (from + n <= ctx.in(2).elements())
+      CopyElements(out.dtype, ElementAt(ctx.in(2), from), ElementAt(out, to), n);
   });
 }
 FLOE_REGISTER_KERNEL(TensorScatterUpdate, kCpu, MakeFunction<TensorScatterUpdate>);
@@ -125,7 +135,8 @@ FLOE_REGISTER_KERNEL(TensorScatterUpdate, kCpu, MakeFunction<TensorScatterUpdate
 // Repeated places add up.
 absl::Status ScatterNd(const KernelContext& ctx) {
   const TensorView& out = ctx.out(0);
-  absl::Status status = absl::UnimplementedError(absl::StrCat("ScatterNd of ", DTypeName(out.dtype)));
+  absl::Status status =
+      absl::UnimplementedError(absl::StrCat("ScatterNd of ", DTypeName(out.dtype)));
   ForDType(out.dtype, Numbers{}, [&](auto t) {
     using T = decltype(t);
     std::fill_n(out.as<T>(), out.elements(), T{});
@@ -137,15 +148,24 @@ FLOE_REGISTER_KERNEL(ScatterNd, kCpu, MakeFunction<ScatterNd>);
 
 template <class... Ts>
 bool RegisterTensorScatter(TypeList<Ts...>) {
-  (KernelRegistrar("TensorScatterAdd", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeTensorScatter<Update::kAdd, Ts>), ...);
-  (KernelRegistrar("TensorScatterSub", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeTensorScatter<Update::kSub, Ts>), ...);
-  (KernelRegistrar("TensorScatterMin", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeTensorScatter<Update::kMin, Ts>), ...);
-  (KernelRegistrar("TensorScatterMax", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeTensorScatter<Update::kMax, Ts>), ...);
+  (KernelRegistrar("TensorScatterAdd", DeviceKind::kCpu, {kDTypeOf<Ts>},
+                   &MakeTensorScatter<Update::kAdd, Ts>),
+   ...);
+  (KernelRegistrar("TensorScatterSub", DeviceKind::kCpu, {kDTypeOf<Ts>},
+                   &MakeTensorScatter<Update::kSub, Ts>),
+   ...);
+  (KernelRegistrar("TensorScatterMin", DeviceKind::kCpu, {kDTypeOf<Ts>},
+                   &MakeTensorScatter<Update::kMin, Ts>),
+   ...);
+  (KernelRegistrar("TensorScatterMax", DeviceKind::kCpu, {kDTypeOf<Ts>},
+                   &MakeTensorScatter<Update::kMax, Ts>),
+   ...);
   return true;
 }
 const bool kTensorScatter = RegisterTensorScatter(Reals{});
 
-// Inputs: indices, shape, values (one for all, or each its own), default. Indices of rank 0 and 1 name places of a vector.
+// Inputs: indices, shape, values (one for all, or each its own), default. Indices of rank 0 and 1
+// name places of a vector.
 absl::Status SparseToDense(const KernelContext& ctx) {
   const TensorView &out = ctx.out(0), &values = ctx.in(2);
   FillElements(out.dtype, ctx.in(3).data, out.data, out.elements());
@@ -153,7 +173,8 @@ absl::Status SparseToDense(const KernelContext& ctx) {
   if (indices.shape.rank() < 2) indices.shape = Shape({indices.elements(), 1});
   return ForPlaces(ctx, indices, [&](int64_t from, int64_t to, int64_t) {
     const int64_t at = values.shape.rank() == 0 ? 0 : from;
-    if (at < values.elements()) CopyElements(out.dtype, ElementAt(values, at), ElementAt(out, to), 1);
+    if (at < values.elements())
+      CopyElements(out.dtype, ElementAt(values, at), ElementAt(out, to), 1);
   });
 }
 FLOE_REGISTER_KERNEL(SparseToDense, kCpu, MakeFunction<SparseToDense>);
@@ -163,15 +184,17 @@ absl::Status OneHot(const KernelContext& ctx, int64_t axis_attr) {
   const int axis = static_cast<int>(axis_attr < 0 ? axis_attr + out.shape.rank() : axis_attr);
   const int64_t inner = SizeBehind(in.shape, axis), depth = out.shape.dim(axis);
   FillElements(out.dtype, ctx.in(3).data, out.data, out.elements());
-  const bool found = ForDType(in.dtype, TypeList<int32_t, int64_t, uint8_t, int8_t, int16_t>{}, [&](auto t) {
-    const auto* index = in.as<decltype(t)>();
-    for (int64_t i = 0; i < in.elements(); ++i) {
-      if (index[i] < 0 || static_cast<int64_t>(index[i]) >= depth) continue;
-      const int64_t to = (i / inner * depth + index[i]) * inner + i % inner;
-      CopyElements(out.dtype, ctx.in(2).data, ElementAt(out, to), 1);
-    }
-  });
-  return found ? absl::OkStatus() : absl::UnimplementedError(absl::StrCat("OneHot of ", DTypeName(in.dtype)));
+  const bool found =
+      ForDType(in.dtype, TypeList<int32_t, int64_t, uint8_t, int8_t, int16_t>{}, [&](auto t) {
+        const auto* index = in.as<decltype(t)>();
+        for (int64_t i = 0; i < in.elements(); ++i) {
+          if (index[i] < 0 || static_cast<int64_t>(index[i]) >= depth) continue;
+          const int64_t to = (i / inner * depth + index[i]) * inner + i % inner;
+          CopyElements(out.dtype, ctx.in(2).data, ElementAt(out, to), 1);
+        }
+      });
+  return found ? absl::OkStatus()
+               : absl::UnimplementedError(absl::StrCat("OneHot of ", DTypeName(in.dtype)));
 }
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOneHot(const KernelArgs& args) {
   const int64_t axis = args.node.attrs.Int("axis", -1);
@@ -186,10 +209,14 @@ absl::Status InvertPermutation(const KernelContext& ctx) {
   absl::InlinedVector<bool, 64> seen(values.size(), false);
   for (int64_t i = 0; i < n; ++i) {
     const int64_t to = values[i];
-    if (to < 0 || to >= n || seen[to]) return absl::InvalidArgumentError(absl::StrCat("element ", i, " = ", to, " makes no permutation of ", n));
+    if (to < 0 || to >= n || seen[to])
+      return absl::InvalidArgumentError(
+          absl::StrCat("element ", i, " = ", to, " makes no permutation of ", n));
     seen[to] = true;
-    if (ctx.out(0).dtype == DType::kInt64) ctx.out(0).as<int64_t>()[to] = i;
-    else ctx.out(0).as<int32_t>()[to] = static_cast<int32_t>(i);
+    if (ctx.out(0).dtype == DType::kInt64)
+      ctx.out(0).as<int64_t>()[to] = i;
+    else
+      ctx.out(0).as<int32_t>()[to] = static_cast<int32_t>(i);
   }
   return absl::OkStatus();
 }
@@ -205,8 +232,10 @@ absl::Status DynamicStitch(const KernelContext& ctx) {
     IntList indices;
     FLOE_RETURN_IF_ERROR(ReadInts(ctx.inputs[k], &indices));
     for (size_t i = 0; i < indices.size(); ++i) {
-      if (indices[i] < 0 || indices[i] >= out.shape.dim(0)) return OutsideError({&indices[i], 1}, out.shape);
-      CopyElements(out.dtype, ElementAt(ctx.inputs[n + k], static_cast<int64_t>(i) * slice), ElementAt(out, indices[i] * slice), slice);
+      if (indices[i] < 0 || indices[i] >= out.shape.dim(0))
+        return OutsideError({&indices[i], 1}, out.shape);
+      CopyElements(out.dtype, ElementAt(ctx.inputs[n + k], static_cast<int64_t>(i) * slice),
+                   ElementAt(out, indices[i] * slice), slice);
     }
   }
   return absl::OkStatus();

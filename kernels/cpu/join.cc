@@ -13,9 +13,10 @@ int64_t Product(const Shape& shape, int begin, int end) {
   return n;
 }
 
-// Copies band [at, at + width) of each of `outer` lines of `whole_width` elements to or from a dense part.
-void CopyBand(const KernelContext& ctx, DType dtype, void* whole, int64_t at, int64_t whole_width, void* part, int64_t width,
-              int64_t outer, bool into_whole) {
+// Copies band [at, at + width) of each of `outer` lines of `whole_width` elements to or from a
+// dense part.
+void CopyBand(const KernelContext& ctx, DType dtype, void* whole, int64_t at, int64_t whole_width,
+              void* part, int64_t width, int64_t outer, bool into_whole) {
   void* band = static_cast<char*>(whole) + at * static_cast<int64_t>(ElementBytes(dtype));
   Grid grid;
   if (into_whole) {
@@ -30,8 +31,10 @@ void CopyBand(const KernelContext& ctx, DType dtype, void* whole, int64_t at, in
 }
 
 // `parts` side by side along `axis` of the whole; their sizes follow from their elements.
-absl::Status CopyParts(const KernelContext& ctx, const TensorView& whole, absl::Span<const TensorView> parts, int axis, bool into_whole) {
-  const int64_t outer = Product(whole.shape, 0, axis), width = Product(whole.shape, axis, whole.shape.rank());
+absl::Status CopyParts(const KernelContext& ctx, const TensorView& whole,
+                       absl::Span<const TensorView> parts, int axis, bool into_whole) {
+  const int64_t outer = Product(whole.shape, 0, axis),
+                width = Product(whole.shape, axis, whole.shape.rank());
   if (outer == 0 || width == 0) return absl::OkStatus();
   int64_t at = 0;
   for (const TensorView& part : parts) {

@@ -1,4 +1,5 @@
-// MatrixInverse and MatrixDeterminant by elimination with the largest pivot of the column, in float64.
+// MatrixInverse and MatrixDeterminant by elimination with the largest pivot of the column, in
+// float64.
 #include <cmath>
 #include <vector>
 
@@ -10,7 +11,8 @@
 namespace floe::kernels {
 namespace {
 
-// Brings the n x n matrix `a` (row-major) to the identity while doing the same to `b`; returns the determinant, 0 when singular.
+// Brings the n x n matrix `a` (row-major) to the identity while doing the same to `b`; returns the
+// determinant, 0 when singular.
 double Eliminate(std::vector<double>* a, std::vector<double>* b, int64_t n) {
   double determinant = 1;
   for (int64_t c = 0; c < n; ++c) {
@@ -48,7 +50,9 @@ template <class T>
 absl::Status Solve(const KernelContext& ctx, bool inverse, bool adjoint) {
   const Shape& shape = ctx.in(0).shape;
   const int64_t n = shape.dim(shape.rank() - 1);
-  if (shape.dim(shape.rank() - 2) != n) return absl::InvalidArgumentError(absl::StrCat("matrices of ", shape.ToString(), " are not square"));
+  if (shape.dim(shape.rank() - 2) != n)
+    return absl::InvalidArgumentError(
+        absl::StrCat("matrices of ", shape.ToString(), " are not square"));
   std::vector<double> a(n * n), b(n * n);
   int64_t count = 1;
   for (int i = 0; i + 2 < shape.rank(); ++i) count *= shape.dim(i);
@@ -72,7 +76,8 @@ absl::Status Solve(const KernelContext& ctx, bool inverse, bool adjoint) {
 template <bool kInverse, class T>
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   const bool adjoint = args.node.attrs.Bool("adjoint");
-  return FromFunction([adjoint](const KernelContext& ctx) { return Solve<T>(ctx, kInverse, adjoint); });
+  return FromFunction(
+      [adjoint](const KernelContext& ctx) { return Solve<T>(ctx, kInverse, adjoint); });
 }
 const KernelRegistrar kRegistered[] = {
     KernelRegistrar("MatrixInverse", DeviceKind::kCpu, {DType::kFloat32}, &Make<true, float>),

@@ -24,7 +24,8 @@ class CopyKernel : public Kernel {
   absl::Status Run(const KernelContext& ctx) const override {
     for (size_t i = 0; i < ctx.outputs.size(); ++i) {
       const TensorView& out = ctx.outputs[i];
-      if (out.data != nullptr) CopyElements(out.dtype, ctx.inputs[i].data, out.data, out.elements());
+      if (out.data != nullptr)
+        CopyElements(out.dtype, ctx.inputs[i].data, out.data, out.elements());
     }
     return absl::OkStatus();
   }
@@ -42,14 +43,16 @@ class TransposeKernel : public Kernel {
     FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &perm));
     const int rank = ctx.in(0).shape.rank();
     if (static_cast<int>(perm.size()) != rank) {
-      return absl::InvalidArgumentError(absl::StrCat("perm has ", perm.size(), " elements, input has rank ", rank));
+      return absl::InvalidArgumentError(
+          absl::StrCat("perm has ", perm.size(), " elements, input has rank ", rank));
     }
     const IntList from = DenseStrides(ctx.in(0).shape), to = DenseStrides(ctx.out(0).shape);
     Grid grid;
     uint64_t seen = 0;
     for (int i = 0; i < rank; ++i) {
       FLOE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(perm[i], rank));
-      if ((seen >> axis) & 1) return absl::InvalidArgumentError(absl::StrCat("perm names axis ", axis, " twice"));
+      if ((seen >> axis) & 1)
+        return absl::InvalidArgumentError(absl::StrCat("perm names axis ", axis, " twice"));
       seen |= uint64_t{1} << axis;
       grid.Add(ctx.out(0).shape.dim(i), from[axis], to[i]);
     }
@@ -70,10 +73,12 @@ class StridedSliceKernel : public Kernel {
   absl::Status Run(const KernelContext& ctx) const override {
     const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
     const int entries = static_cast<int>(ctx.in(1).elements());
-    FLOE_ASSIGN_OR_RETURN(const ops::SliceDims dims, ops::ResolveStridedSlice(masks_, entries, in.rank()));
+    FLOE_ASSIGN_OR_RETURN(const ops::SliceDims dims,
+                          ops::ResolveStridedSlice(masks_, entries, in.rank()));
     IntList begin, stride;
     bool needs_begin = false;
-    for (const ops::SliceDim& d : dims) needs_begin = needs_begin || (d.entry >= 0 && !d.begin_masked);
+    for (const ops::SliceDim& d : dims)
+      needs_begin = needs_begin || (d.entry >= 0 && !d.begin_masked);
     if (needs_begin) FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &begin));
     FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(3), &stride));
     begin.resize(entries, 0);
@@ -96,7 +101,8 @@ class StridedSliceKernel : public Kernel {
       if (d.shrink) {
         if (d.begin_masked) b = 0;
         if (b < 0 || b >= size) {
-          return absl::InvalidArgumentError(absl::StrCat("index ", begin[d.entry], " is outside dimension ", d.axis, " of size ", size));
+          return absl::InvalidArgumentError(absl::StrCat(
+              "index ", begin[d.entry], " is outside dimension ", d.axis, " of size ", size));
         }
       } else {
         if (d.begin_masked) b = step > 0 ? 0 : size - 1;
@@ -127,7 +133,9 @@ class SliceKernel : public Kernel {
     int64_t start = 0;
     for (int i = 0; i < in.rank(); ++i) {
       if (begin[i] < 0 || begin[i] + out.dim(i) > in.dim(i)) {
-        return absl::InvalidArgumentError(absl::StrCat("begin ", begin[i], " and size ", out.dim(i), " leave dimension ", i, " of ", in.ToString()));
+        return absl::InvalidArgumentError(absl::StrCat("begin ", begin[i], " and size ", out.dim(i),
+                                                       " leave dimension ", i, " of ",
+                                                       in.ToString()));
       }
       start += begin[i] * from[i];
       grid.Add(out.dim(i), from[i], to[i]);
@@ -166,7 +174,8 @@ class BroadcastToKernel : public Kernel {
       const int own = i - (out.rank() - in.rank());
       const bool repeats = own < 0 || in.dim(own) == 1;
       if (!repeats && in.dim(own) != out.dim(i)) {
-        return absl::InvalidArgumentError(absl::StrCat("cannot broadcast ", in.ToString(), " to ", out.ToString()));
+        return absl::InvalidArgumentError(
+            absl::StrCat("cannot broadcast ", in.ToString(), " to ", out.ToString()));
       }
       grid.Add(out.dim(i), repeats ? 0 : from[own], to[i]);
     }

@@ -22,7 +22,8 @@ Tensor Counted(const Shape& shape, DType dtype = kInt32) {
       static_cast<std::string*>(t.mutable_data())[i] = std::to_string(i);
     } else {
       std::memset(static_cast<char*>(t.mutable_data()) + i * DTypeSize(dtype), 0, DTypeSize(dtype));
-      std::memcpy(static_cast<char*>(t.mutable_data()) + i * DTypeSize(dtype), &i, std::min<size_t>(DTypeSize(dtype), 8));
+      std::memcpy(static_cast<char*>(t.mutable_data()) + i * DTypeSize(dtype), &i,
+                  std::min<size_t>(DTypeSize(dtype), 8));
     }
   }
   return t;
@@ -34,7 +35,8 @@ std::vector<int64_t> Values(const Tensor& t) {
     if (t.dtype() == DType::kString) {
       values[i] = std::stoll(t.as<std::string>()[i]);
     } else {
-      std::memcpy(&values[i], t.as<char>() + i * DTypeSize(t.dtype()), std::min<size_t>(DTypeSize(t.dtype()), 8));
+      std::memcpy(&values[i], t.as<char>() + i * DTypeSize(t.dtype()),
+                  std::min<size_t>(DTypeSize(t.dtype()), 8));
     }
   }
   return values;
@@ -61,18 +63,23 @@ void ExpectMoved(const absl::StatusOr<std::vector<Tensor>>& out, const Shape& sh
   const Tensor& t = (*out)[output];
   ASSERT_EQ(t.shape(), shape);
   const std::vector<int64_t> values = Values(t);
-  for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], from(Unravel(i, shape))) << "element " << i;
+  for (size_t i = 0; i < values.size(); ++i)
+    ASSERT_EQ(values[i], from(Unravel(i, shape))) << "element " << i;
 }
 
 TEST(Transpose, EveryPermutationAndElementSize) {
-  for (const Shape& shape : {Shape({2, 3, 4}), Shape({1, 5, 3}), Shape({40, 33, 2}), Shape({3, 1, 0})}) {
+  for (const Shape& shape :
+       {Shape({2, 3, 4}), Shape({1, 5, 3}), Shape({40, 33, 2}), Shape({3, 1, 0})}) {
     std::vector<int32_t> perm = {0, 1, 2};
     do {
-      for (DType dtype : {DType::kUInt16, kInt32, DType::kFloat64, DType::kComplex128, DType::kString}) {
-        SCOPED_TRACE(testing::Message() << shape.ToString() << " " << perm[0] << perm[1] << perm[2] << " " << DTypeName(dtype));
+      for (DType dtype :
+           {DType::kUInt16, kInt32, DType::kFloat64, DType::kComplex128, DType::kString}) {
+        SCOPED_TRACE(testing::Message() << shape.ToString() << " " << perm[0] << perm[1] << perm[2]
+                                        << " " << DTypeName(dtype));
         const Shape want({shape.dim(perm[0]), shape.dim(perm[1]), shape.dim(perm[2])});
-        ExpectMoved(RunKernel("Transpose", {}, {Counted(shape, dtype), Ints(perm)}, {.threads = 2, .const_mask = 2}), want,
-                    [&](std::vector<int64_t> at) {
+        ExpectMoved(RunKernel("Transpose", {}, {Counted(shape, dtype), Ints(perm)},
+                              {.threads = 2, .const_mask = 2}),
+                    want, [&](std::vector<int64_t> at) {
                       std::vector<int64_t> source(3);
                       for (int k = 0; k < 3; ++k) source[perm[k]] = at[k];
                       return Ravel(source, shape);
@@ -98,17 +105,46 @@ struct SliceCase {
 TEST(StridedSlice, AsNumPy) {
   const SliceCase kCases[] = {
       {{0, 0, 1}, {1, 1, 3}, {1, 1, 1}, 0, 0, 0, 0, 0, {1, 1, 2}, {1, 2}},
-      {{0, 1}, {0, 3}, {1, 1}, 1, 1, 0, 0, 0, {2, 2, 4}, {4, 5, 6, 7, 8, 9, 10, 11, 16, 17, 18, 19, 20, 21, 22, 23}},
+      {{0, 1},
+       {0, 3},
+       {1, 1},
+       1,
+       1,
+       0,
+       0,
+       0,
+       {2, 2, 4},
+       {4, 5, 6, 7, 8, 9, 10, 11, 16, 17, 18, 19, 20, 21, 22, 23}},
       {{1}, {2}, {1}, 0, 0, 0, 0, 1, {3, 4}, {12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
       {{-1}, {0}, {1}, 0, 0, 0, 0, 1, {3, 4}, {12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
-      {{0, 0}, {0, 2}, {1, 1}, 0, 0, 1, 0, 0, {2, 3, 2}, {0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21}},           // [..., 0:2]
-      {{0, -1}, {0, 0}, {1, 1}, 0, 0, 1, 0, 2, {2, 3}, {3, 7, 11, 15, 19, 23}},                                  // [..., -1]
-      {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, 7, 7, 0, 2, 0, {2, 1, 3, 4}, {}},                                        // [:, newaxis, :]
-      {{0, 0, 3}, {1, 3, -5}, {1, 2, -2}, 0, 0, 0, 0, 0, {1, 2, 2}, {3, 1, 11, 9}},                              // [0:1, 0:3:2, 3::-2]
-      {{0}, {0}, {-1}, 1, 1, 0, 0, 0, {2, 3, 4}, {12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
-      {{0, 5}, {9, 9}, {1, 1}, 0, 0, 0, 0, 0, {2, 0, 4}, {}},                                                    // beyond the end
+      {{0, 0},
+       {0, 2},
+       {1, 1},
+       0,
+       0,
+       1,
+       0,
+       0,
+       {2, 3, 2},
+       {0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21}},                              // [..., 0:2]
+      {{0, -1}, {0, 0}, {1, 1}, 0, 0, 1, 0, 2, {2, 3}, {3, 7, 11, 15, 19, 23}},  // [..., -1]
+      {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, 7, 7, 0, 2, 0, {2, 1, 3, 4}, {}},        // [:, newaxis, :]
+      {{0, 0, 3}, {1, 3, -5}, {1, 2, -2}, 0, 0, 0, 0, 0, {1, 2, 2}, {3, 1, 11, 9}},  // [0:1, 0:3:2,
+                                                                                     // 3::-2]
+      {{0}, {0}, {-1}, 1, 1, 0, 0, 0, {2, 3, 4}, {12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
+                                                  0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11}},
+      {{0, 5}, {9, 9}, {1, 1}, 0, 0, 0, 0, 0, {2, 0, 4}, {}},  // beyond the end
       {{1, 2, 3}, {2, 3, 4}, {1, 1, 1}, 0, 0, 0, 0, 7, {}, {23}},
-      {{0, 1, 0}, {0, 2, 0}, {1, 1, 1}, 1, 1, 4, 0, 2, {2, 4}, {4, 5, 6, 7, 16, 17, 18, 19}},                    // [:, 1, ...]
+      {{0, 1, 0},
+       {0, 2, 0},
+       {1, 1, 1},
+       1,
+       1,
+       4,
+       0,
+       2,
+       {2, 4},
+       {4, 5, 6, 7, 16, 17, 18, 19}},  // [:, 1, ...]
   };
   int index = 0;
   for (const SliceCase& c : kCases) {
@@ -120,7 +156,9 @@ TEST(StridedSlice, AsNumPy) {
     attrs.Set("shrink_axis_mask", int64_t{c.shrink});
     for (DType dtype : {DType::kInt8, DType::kInt64, DType::kString}) {
       SCOPED_TRACE(testing::Message() << "case " << index << " " << DTypeName(dtype));
-      auto out = RunKernel("StridedSlice", attrs, {Counted({2, 3, 4}, dtype), Ints(c.begin), Ints(c.end), Ints(c.strides)}, {.const_mask = 14});
+      auto out = RunKernel("StridedSlice", attrs,
+                           {Counted({2, 3, 4}, dtype), Ints(c.begin), Ints(c.end), Ints(c.strides)},
+                           {.const_mask = 14});
       ASSERT_TRUE(out.ok()) << out.status();
       EXPECT_EQ((*out)[0].shape(), c.want);
       std::vector<int64_t> want = c.values;
@@ -138,39 +176,55 @@ TEST(StridedSlice, RefusesWhatIsOutside) {
   Attrs shrink;
   shrink.Set("shrink_axis_mask", int64_t{1});
   const Tensor x = Counted({2, 3});
-  EXPECT_FALSE(RunKernel("StridedSlice", shrink, {x, Ints({2}), Ints({3}), Ints({1})}, {.const_mask = 14}).ok());
-  EXPECT_FALSE(RunKernel("StridedSlice", {}, {x, Ints({0}), Ints({1}), Ints({0})}, {.const_mask = 14}).ok());
-  EXPECT_FALSE(RunKernel("StridedSlice", {}, {x, Ints({0, 0, 0}), Ints({1, 1, 1}), Ints({1, 1, 1})}, {.const_mask = 14}).ok());
+  EXPECT_FALSE(
+      RunKernel("StridedSlice", shrink, {x, Ints({2}), Ints({3}), Ints({1})}, {.const_mask = 14})
+          .ok());
+  EXPECT_FALSE(
+      RunKernel("StridedSlice", {}, {x, Ints({0}), Ints({1}), Ints({0})}, {.const_mask = 14}).ok());
+  EXPECT_FALSE(RunKernel("StridedSlice", {}, {x, Ints({0, 0, 0}), Ints({1, 1, 1}), Ints({1, 1, 1})},
+                         {.const_mask = 14})
+                   .ok());
   // An index that is only known at run time is checked then.
-  const auto run_time = RunKernel("StridedSlice", shrink, {x, Ints({2}), Ints({3}), Ints({1})}, {.const_mask = 12});
+  const auto run_time =
+      RunKernel("StridedSlice", shrink, {x, Ints({2}), Ints({3}), Ints({1})}, {.const_mask = 12});
   EXPECT_EQ(run_time.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(run_time.status().message().find("index 2"), absl::string_view::npos) << run_time.status();
+  EXPECT_NE(run_time.status().message().find("index 2"), absl::string_view::npos)
+      << run_time.status();
 }
 
 TEST(Slice, TakesABox) {
-  ExpectMoved(RunKernel("Slice", {}, {Counted({3, 4, 5}), Ints({1, 0, 2}), Ints({2, -1, 3})}, {.const_mask = 6}), {2, 4, 3},
+  ExpectMoved(RunKernel("Slice", {}, {Counted({3, 4, 5}), Ints({1, 0, 2}), Ints({2, -1, 3})},
+                        {.const_mask = 6}),
+              {2, 4, 3},
               [](std::vector<int64_t> at) { return ((at[0] + 1) * 4 + at[1]) * 5 + at[2] + 2; });
-  EXPECT_FALSE(RunKernel("Slice", {}, {Counted({3}), Ints({1}), Ints({3})}, {.const_mask = 6}).ok());
-  EXPECT_FALSE(RunKernel("Slice", {}, {Counted({3}), Ints({2}), Ints({2})}, {.const_mask = 4}).ok());
+  EXPECT_FALSE(
+      RunKernel("Slice", {}, {Counted({3}), Ints({1}), Ints({3})}, {.const_mask = 6}).ok());
+  EXPECT_FALSE(
+      RunKernel("Slice", {}, {Counted({3}), Ints({2}), Ints({2})}, {.const_mask = 4}).ok());
 }
 
 TEST(Tile, RepeatsAxes) {
   ExpectMoved(RunKernel("Tile", {}, {Counted({2, 3}), Ints({2, 3})}, {.const_mask = 2}), {4, 9},
               [](std::vector<int64_t> at) { return at[0] % 2 * 3 + at[1] % 3; });
-  ExpectMoved(RunKernel("Tile", {}, {Counted({2}, DType::kString), Ints({0})}, {.const_mask = 2}), {0}, [](auto) { return 0; });
+  ExpectMoved(RunKernel("Tile", {}, {Counted({2}, DType::kString), Ints({0})}, {.const_mask = 2}),
+              {0}, [](auto) { return 0; });
 }
 
 TEST(BroadcastTo, RepeatsOnes) {
-  ExpectMoved(RunKernel("BroadcastTo", {}, {Counted({3, 1}), Ints({2, 3, 4})}, {.const_mask = 2}), {2, 3, 4},
-              [](std::vector<int64_t> at) { return at[1]; });
+  ExpectMoved(RunKernel("BroadcastTo", {}, {Counted({3, 1}), Ints({2, 3, 4})}, {.const_mask = 2}),
+              {2, 3, 4}, [](std::vector<int64_t> at) { return at[1]; });
   EXPECT_FALSE(RunKernel("BroadcastTo", {}, {Counted({3}), Ints({2})}, {.const_mask = 2}).ok());
   EXPECT_FALSE(RunKernel("BroadcastTo", {}, {Counted({2, 3}), Ints({3})}, {.const_mask = 2}).ok());
 }
 
 TEST(Reshape, KeepsBytes) {
-  const auto same = [](const Shape& shape) { return [shape](std::vector<int64_t> at) { return Ravel(at, shape); }; };
-  ExpectMoved(RunKernel("Reshape", {}, {Counted({2, 6}), Ints({3, -1})}, {.const_mask = 2}), {3, 4}, same({3, 4}));
-  ExpectMoved(RunKernel("ExpandDims", {}, {Counted({2, 3}), Int(-1)}, {.const_mask = 2}), {2, 3, 1}, same({2, 3, 1}));
+  const auto same = [](const Shape& shape) {
+    return [shape](std::vector<int64_t> at) { return Ravel(at, shape); };
+  };
+  ExpectMoved(RunKernel("Reshape", {}, {Counted({2, 6}), Ints({3, -1})}, {.const_mask = 2}), {3, 4},
+              same({3, 4}));
+  ExpectMoved(RunKernel("ExpandDims", {}, {Counted({2, 3}), Int(-1)}, {.const_mask = 2}), {2, 3, 1},
+              same({2, 3, 1}));
   ExpectMoved(RunKernel("Squeeze", {}, {Counted({2, 1, 3, 1})}), {2, 3}, same({2, 3}));
   Attrs dims;
   dims.Set("squeeze_dims", std::vector<int64_t>{-1});
@@ -197,7 +251,9 @@ TEST(Join, PackAndUnpackEveryAxis) {
       });
       attrs.Set("num", int64_t{3});
       for (int k = 0; k < 3; ++k) {
-        ExpectMoved(RunKernel("Unpack", attrs, {(*packed)[0]}), {2, 4}, [](std::vector<int64_t> at) { return at[0] * 4 + at[1]; }, k);
+        ExpectMoved(
+            RunKernel("Unpack", attrs, {(*packed)[0]}), {2, 4},
+            [](std::vector<int64_t> at) { return at[0] * 4 + at[1]; }, k);
       }
     }
   }
@@ -210,9 +266,12 @@ TEST(Join, ConcatAndSplitEveryAxis) {
     const Tensor whole = Counted(first ? Shape({6, 5}) : Shape({5, 6}));
     const int64_t width = first ? 5 : 6;
     const auto piece = [&](int64_t start) {
-      return [=](std::vector<int64_t> at) { return first ? (at[0] + start) * width + at[1] : at[0] * width + at[1] + start; };
+      return [=](std::vector<int64_t> at) {
+        return first ? (at[0] + start) * width + at[1] : at[0] * width + at[1] + start;
+      };
     };
-    auto split = RunKernel("SplitV", Attrs(), {whole, Ints({1, -1, 3}), Int(axis)}, {.const_mask = 6});
+    auto split =
+        RunKernel("SplitV", Attrs(), {whole, Ints({1, -1, 3}), Int(axis)}, {.const_mask = 6});
     EXPECT_FALSE(split.ok());  // num_split is missing
     Attrs three;
     three.Set("num_split", int64_t{3});
@@ -220,40 +279,50 @@ TEST(Join, ConcatAndSplitEveryAxis) {
     ExpectMoved(split, first ? Shape({1, 5}) : Shape({5, 1}), piece(0), 0);
     ExpectMoved(split, first ? Shape({2, 5}) : Shape({5, 2}), piece(1), 1);
     ExpectMoved(split, first ? Shape({3, 5}) : Shape({5, 3}), piece(3), 2);
-    ExpectMoved(RunKernel("ConcatV2", {}, {(*split)[0], (*split)[1], (*split)[2], Int(axis)}, {.const_mask = 8}), whole.shape(),
-                [&](std::vector<int64_t> at) { return Ravel(at, whole.shape()); });
+    ExpectMoved(RunKernel("ConcatV2", {}, {(*split)[0], (*split)[1], (*split)[2], Int(axis)},
+                          {.const_mask = 8}),
+                whole.shape(), [&](std::vector<int64_t> at) { return Ravel(at, whole.shape()); });
     auto equal = RunKernel("Split", three, {Int(axis), whole}, {.const_mask = 1});
     ExpectMoved(equal, first ? Shape({2, 5}) : Shape({5, 2}), piece(4), 2);
   }
   Attrs four;
   four.Set("num_split", int64_t{4});
   EXPECT_FALSE(RunKernel("Split", four, {Int(0), Counted({6})}, {.const_mask = 1}).ok());
-  EXPECT_FALSE(RunKernel("ConcatV2", {}, {Counted({2, 3}), Counted({3, 2}), Int(0)}, {.const_mask = 4}).ok());
+  EXPECT_FALSE(
+      RunKernel("ConcatV2", {}, {Counted({2, 3}), Counted({3, 2}), Int(0)}, {.const_mask = 4})
+          .ok());
 }
 
 TEST(Join, ConcatWithEmptyParts) {
-  ExpectMoved(RunKernel("ConcatV2", {}, {Counted({0, 2}), Counted({3, 2}), Int(0)}, {.const_mask = 4}), {3, 2},
-              [](std::vector<int64_t> at) { return at[0] * 2 + at[1]; });
+  ExpectMoved(
+      RunKernel("ConcatV2", {}, {Counted({0, 2}), Counted({3, 2}), Int(0)}, {.const_mask = 4}),
+      {3, 2}, [](std::vector<int64_t> at) { return at[0] * 2 + at[1]; });
 }
 
 TEST(Gather, AxesAndBatches) {
   const Tensor params = Counted({3, 4, 5}, DType::kFloat64);
-  ExpectMoved(RunKernel("GatherV2", {}, {params, Ints({2, 0}), Int(0)}, {.const_mask = 4}), {2, 4, 5},
-              [](std::vector<int64_t> at) { return ((at[0] == 0 ? 2 : 0) * 4 + at[1]) * 5 + at[2]; });
-  ExpectMoved(RunKernel("GatherV2", {}, {params, Counted({2, 2}), Int(1)}, {.const_mask = 4}), {3, 2, 2, 5},
+  ExpectMoved(
+      RunKernel("GatherV2", {}, {params, Ints({2, 0}), Int(0)}, {.const_mask = 4}), {2, 4, 5},
+      [](std::vector<int64_t> at) { return ((at[0] == 0 ? 2 : 0) * 4 + at[1]) * 5 + at[2]; });
+  ExpectMoved(RunKernel("GatherV2", {}, {params, Counted({2, 2}), Int(1)}, {.const_mask = 4}),
+              {3, 2, 2, 5},
               [](std::vector<int64_t> at) { return (at[0] * 4 + at[1] * 2 + at[2]) * 5 + at[3]; });
-  ExpectMoved(RunKernel("GatherV2", {}, {params, Tensor::Scalar<int64_t>(DType::kInt64, 4), Int(-1)}, {.const_mask = 4}), {3, 4},
-              [](std::vector<int64_t> at) { return (at[0] * 4 + at[1]) * 5 + 4; });
+  ExpectMoved(
+      RunKernel("GatherV2", {}, {params, Tensor::Scalar<int64_t>(DType::kInt64, 4), Int(-1)},
+                {.const_mask = 4}),
+      {3, 4}, [](std::vector<int64_t> at) { return (at[0] * 4 + at[1]) * 5 + 4; });
   Attrs batched;
   batched.Set("batch_dims", int64_t{1});
   Tensor indices = Tensor::Allocate(kInt32, Shape({3, 2}));
   const int32_t rows[] = {3, 0, 1, 1, 2, 3};
   std::memcpy(indices.mutable_data(), rows, sizeof(rows));
-  ExpectMoved(RunKernel("GatherV2", batched, {params, indices, Int(1)}, {.const_mask = 4}), {3, 2, 5},
-              [&](std::vector<int64_t> at) { return (at[0] * 4 + rows[at[0] * 2 + at[1]]) * 5 + at[2]; });
+  ExpectMoved(
+      RunKernel("GatherV2", batched, {params, indices, Int(1)}, {.const_mask = 4}), {3, 2, 5},
+      [&](std::vector<int64_t> at) { return (at[0] * 4 + rows[at[0] * 2 + at[1]]) * 5 + at[2]; });
   const auto outside = RunKernel("GatherV2", {}, {params, Ints({0, 3}), Int(0)}, {.const_mask = 4});
   EXPECT_EQ(outside.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(outside.status().message().find("index 3"), absl::string_view::npos) << outside.status();
+  EXPECT_NE(outside.status().message().find("index 3"), absl::string_view::npos)
+      << outside.status();
 }
 
 TEST(Pad, ConstantAndMirrored) {
@@ -275,33 +344,51 @@ TEST(Pad, ConstantAndMirrored) {
 }
 
 TEST(Fill, RangeShapeAndLikes) {
-  EXPECT_EQ(Values((*RunKernel("Fill", {}, {Ints({2, 2}), Int(7)}, {.const_mask = 1}))[0]), (std::vector<int64_t>{7, 7, 7, 7}));
-  EXPECT_EQ(Values((*RunKernel("Range", {}, {Int(2), Int(9), Int(3)}, {.const_mask = 7}))[0]), (std::vector<int64_t>{2, 5, 8}));
-  EXPECT_EQ((*RunKernel("Range", {}, {Int(5), Int(-1), Int(-2)}, {.const_mask = 7}))[0].as<int32_t>()[2], 1);
-  EXPECT_EQ((*RunKernel("Range", {}, {FloatTensor({}, {0}), FloatTensor({}, {1}), FloatTensor({}, {0.3f})}, {.const_mask = 7}))[0].elements(), 4);
+  EXPECT_EQ(Values((*RunKernel("Fill", {}, {Ints({2, 2}), Int(7)}, {.const_mask = 1}))[0]),
+            (std::vector<int64_t>{7, 7, 7, 7}));
+  EXPECT_EQ(Values((*RunKernel("Range", {}, {Int(2), Int(9), Int(3)}, {.const_mask = 7}))[0]),
+            (std::vector<int64_t>{2, 5, 8}));
+  EXPECT_EQ(
+      (*RunKernel("Range", {}, {Int(5), Int(-1), Int(-2)}, {.const_mask = 7}))[0].as<int32_t>()[2],
+      1);
+  EXPECT_EQ((*RunKernel("Range", {},
+                        {FloatTensor({}, {0}), FloatTensor({}, {1}), FloatTensor({}, {0.3f})},
+                        {.const_mask = 7}))[0]
+                .elements(),
+            4);
   EXPECT_FALSE(RunKernel("Range", {}, {Int(0), Int(1), Int(0)}, {.const_mask = 7}).ok());
   EXPECT_FALSE(RunKernel("Range", {}, {Int(3), Int(1), Int(1)}, {.const_mask = 7}).ok());
-  EXPECT_EQ(Values((*RunKernel("Shape", {}, {Counted({4, 0, 2})}))[0]), (std::vector<int64_t>{4, 0, 2}));
+  EXPECT_EQ(Values((*RunKernel("Shape", {}, {Counted({4, 0, 2})}))[0]),
+            (std::vector<int64_t>{4, 0, 2}));
   Attrs wide;
   wide.Set("out_type", DType::kInt64);
   EXPECT_EQ((*RunKernel("Shape", wide, {Counted({4})}))[0].dtype(), DType::kInt64);
   EXPECT_EQ(Values((*RunKernel("Size", {}, {Counted({4, 3})}))[0]), (std::vector<int64_t>{12}));
   EXPECT_EQ(Values((*RunKernel("Rank", {}, {Counted({4, 3})}))[0]), (std::vector<int64_t>{2}));
-  EXPECT_EQ(Values((*RunKernel("ZerosLike", {}, {Counted({3})}))[0]), (std::vector<int64_t>{0, 0, 0}));
-  EXPECT_EQ(Values((*RunKernel("OnesLike", {}, {Counted({3})}))[0]), (std::vector<int64_t>{1, 1, 1}));
+  EXPECT_EQ(Values((*RunKernel("ZerosLike", {}, {Counted({3})}))[0]),
+            (std::vector<int64_t>{0, 0, 0}));
+  EXPECT_EQ(Values((*RunKernel("OnesLike", {}, {Counted({3})}))[0]),
+            (std::vector<int64_t>{1, 1, 1}));
 }
 
 TEST(Select, BothRules) {
-  const auto bools = [](const Shape& shape, std::vector<uint8_t> values) { return Tensor::Vector(DType::kBool, values).Reshaped(shape); };
+  const auto bools = [](const Shape& shape, std::vector<uint8_t> values) {
+    return Tensor::Vector(DType::kBool, values).Reshaped(shape);
+  };
   const Tensor a = Counted({2, 3}), b = Ints({-1, -2, -3, -4, -5, -6}).Reshaped(Shape({2, 3}));
   const auto values = [](const absl::StatusOr<std::vector<Tensor>>& out) {
     EXPECT_TRUE(out.ok()) << out.status();
-    return std::vector<int32_t>((*out)[0].as<int32_t>(), (*out)[0].as<int32_t>() + (*out)[0].elements());
+    return std::vector<int32_t>((*out)[0].as<int32_t>(),
+                                (*out)[0].as<int32_t>() + (*out)[0].elements());
   };
-  EXPECT_EQ(values(RunKernel("Select", {}, {bools({2}, {0, 1}), a, b})), (std::vector<int32_t>{-1, -2, -3, 3, 4, 5}));
-  EXPECT_EQ(values(RunKernel("Select", {}, {bools({}, {1}), a, b})), (std::vector<int32_t>{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(values(RunKernel("SelectV2", {}, {bools({3}, {0, 1, 0}), a, b})), (std::vector<int32_t>{-1, 1, -3, -4, 4, -6}));
-  EXPECT_EQ(values(RunKernel("SelectV2", {}, {bools({2, 1}, {0, 1}), Int(9), b})), (std::vector<int32_t>{-1, -2, -3, 9, 9, 9}));
+  EXPECT_EQ(values(RunKernel("Select", {}, {bools({2}, {0, 1}), a, b})),
+            (std::vector<int32_t>{-1, -2, -3, 3, 4, 5}));
+  EXPECT_EQ(values(RunKernel("Select", {}, {bools({}, {1}), a, b})),
+            (std::vector<int32_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(values(RunKernel("SelectV2", {}, {bools({3}, {0, 1, 0}), a, b})),
+            (std::vector<int32_t>{-1, 1, -3, -4, 4, -6}));
+  EXPECT_EQ(values(RunKernel("SelectV2", {}, {bools({2, 1}, {0, 1}), Int(9), b})),
+            (std::vector<int32_t>{-1, -2, -3, 9, 9, 9}));
 }
 
 }  // namespace

@@ -16,12 +16,15 @@ absl::Status ReadPads(const KernelContext& ctx, IntList* pads) {
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), pads));
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   if (static_cast<int>(pads->size()) != 2 * in.rank()) {
-    return absl::InvalidArgumentError(absl::StrCat("paddings has ", pads->size() / 2, " pairs, input has rank ", in.rank()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("paddings has ", pads->size() / 2, " pairs, input has rank ", in.rank()));
   }
   for (int i = 0; i < in.rank(); ++i) {
     const int64_t low = (*pads)[2 * i], high = (*pads)[2 * i + 1];
     if (low < 0 || high < 0 || low + in.dim(i) + high != out.dim(i)) {
-      return absl::InvalidArgumentError(absl::StrCat("paddings ", low, " and ", high, " of axis ", i, " do not make ", out.ToString(), " of ", in.ToString()));
+      return absl::InvalidArgumentError(absl::StrCat("paddings ", low, " and ", high, " of axis ",
+                                                     i, " do not make ", out.ToString(), " of ",
+                                                     in.ToString()));
     }
   }
   return absl::OkStatus();
@@ -36,7 +39,8 @@ void CopyCentre(const KernelContext& ctx, const IntList& pads) {
     grid.Add(in.dim(i), from[i], to[i]);
     start += pads[2 * i] * to[i];
   }
-  CopyGrid(std::move(grid), ctx.in(0).dtype, ctx.in(0).data, ElementAt(ctx.out(0), start), ctx.pool);
+  CopyGrid(std::move(grid), ctx.in(0).dtype, ctx.in(0).data, ElementAt(ctx.out(0), start),
+           ctx.pool);
 }
 
 class PadKernel : public Kernel {
@@ -68,7 +72,8 @@ class MirrorPadKernel : public Kernel {
     if (out.elements() == 0) return absl::OkStatus();
     for (int i = 0; i < in.rank(); ++i) {
       if (std::max(pads[2 * i], pads[2 * i + 1]) > in.dim(i) - skip_) {
-        return absl::InvalidArgumentError(absl::StrCat("the padding of axis ", i, " exceeds what ", in.ToString(), " can mirror"));
+        return absl::InvalidArgumentError(absl::StrCat("the padding of axis ", i, " exceeds what ",
+                                                       in.ToString(), " can mirror"));
       }
     }
     CopyCentre(ctx, pads);
@@ -96,7 +101,9 @@ class MirrorPadKernel : public Kernel {
   int64_t skip_;  // 1 when the border itself is not repeated
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakePad(const KernelArgs&) { return std::make_unique<PadKernel>(); }
+absl::StatusOr<std::unique_ptr<Kernel>> MakePad(const KernelArgs&) {
+  return std::make_unique<PadKernel>();
+}
 absl::StatusOr<std::unique_ptr<Kernel>> MakeMirrorPad(const KernelArgs& args) {
   return std::make_unique<MirrorPadKernel>(args.node.attrs.String("mode", "REFLECT") == "REFLECT");
 }

@@ -8,8 +8,8 @@
 
 namespace floe::kernels {
 
-// Calls body(begin, end) for disjoint parts of [0, n), each at least `grain` long but the last. The bounds of the parts must
-// not show in the results.
+// Calls body(begin, end) for disjoint parts of [0, n), each at least `grain` long but the last. The
+// bounds of the parts must not show in the results.
 template <class Body>
 void ParallelRange(ThreadPool* pool, int64_t n, int64_t grain, const Body& body) {
   const int64_t most = (n + grain - 1) / std::max<int64_t>(grain, 1);

@@ -1,4 +1,5 @@
-// MaxPool, AvgPool, their 3-D forms and MaxPoolWithArgmax. Averages divide by the number of elements inside the input.
+// MaxPool, AvgPool, their 3-D forms and MaxPoolWithArgmax. Averages divide by the number of
+// elements inside the input.
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -29,9 +30,11 @@ PoolShape Describe(const ops::Window& w, const Shape& in, const Shape& out) {
     s.out[skip + i] = out.dim(w.axis(i));
     s.kernel[skip + i] = w.kernel[i];
     s.stride[skip + i] = w.stride[i];
-    s.low[skip + i] = ops::PadLow(in.dim(w.axis(i)), out.dim(w.axis(i)), w.kernel[i], w.stride[i], w.pads[i]);
+    s.low[skip + i] =
+        ops::PadLow(in.dim(w.axis(i)), out.dim(w.axis(i)), w.kernel[i], w.stride[i], w.pads[i]);
   }
-  const int64_t positions = s.in[0] * s.in[1] * s.in[2], out_positions = s.out[0] * s.out[1] * s.out[2];
+  const int64_t positions = s.in[0] * s.in[1] * s.in[2],
+                out_positions = s.out[0] * s.out[1] * s.out[2];
   s.channel_stride = w.channels_first ? positions : 1;
   s.out_channel_stride = w.channels_first ? out_positions : 1;
   const int64_t step = w.channels_first ? 1 : s.channels;
@@ -43,7 +46,8 @@ PoolShape Describe(const ops::Window& w, const Shape& in, const Shape& out) {
   return s;
 }
 
-// The part of an output position's window that lies inside the input, and the offset of its first element.
+// The part of an output position's window that lies inside the input, and the offset of its first
+// element.
 struct Place {
   PoolBox box;
   int64_t start = 0;
@@ -68,7 +72,8 @@ template <class Body>
 void ForPositions(const KernelContext& ctx, const PoolShape& s, const Body& body) {
   const int64_t positions = s.out[0] * s.out[1] * s.out[2];
   const int64_t cost = s.channels * s.kernel[0] * s.kernel[1] * s.kernel[2];
-  ParallelRange(ctx.pool, s.batch * positions, std::max<int64_t>(1, kElementGrain / std::max<int64_t>(cost, 1)),
+  ParallelRange(ctx.pool, s.batch * positions,
+                std::max<int64_t>(1, kElementGrain / std::max<int64_t>(cost, 1)),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t i = begin; i < end; ++i) body(i / positions, i % positions);
                 });
@@ -109,7 +114,8 @@ class ChannelsLastF32 : public PoolKernel {
 
 template <class C>
 C Lowest() {
-  return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
+  return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
+                                              : std::numeric_limits<C>::lowest();
 }
 
 // Calls f(value, offset) over the box.
@@ -136,15 +142,20 @@ class AnyPool : public PoolKernel {
     const int64_t out_batch = s.out[0] * s.out[1] * s.out[2] * s.channels;
     ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
       const Place place = PlaceOf(s, position);
-      const auto count = static_cast<C>(place.box.count[0] * place.box.count[1] * place.box.count[2]);
+      const auto count =
+          static_cast<C>(place.box.count[0] * place.box.count[1] * place.box.count[2]);
       for (int64_t c = 0; c < s.channels; ++c) {
         C fold = kMean ? C(0) : Lowest<C>();
-        ForBox(x + batch * s.in_batch_stride + place.start + c * s.channel_stride, place.box, [&](C v, int64_t) {
-          if (kMean) fold = static_cast<C>(fold + v);
-          else fold = v > fold ? v : fold;
-        });
+        ForBox(x + batch * s.in_batch_stride + place.start + c * s.channel_stride, place.box,
+               [&](C v, int64_t) {
+                 if (kMean)
+                   fold = static_cast<C>(fold + v);
+                 else
+                   fold = v > fold ? v : fold;
+               });
         if (kMean) fold = static_cast<C>(fold / count);
-        y[batch * out_batch + position * s.out_position_stride + c * s.out_channel_stride] = static_cast<T>(fold);
+        y[batch * out_batch + position * s.out_position_stride + c * s.out_channel_stride] =
+            static_cast<T>(fold);
       }
     });
   }
@@ -153,7 +164,8 @@ class AnyPool : public PoolKernel {
 template <class T>
 class ArgmaxPool : public PoolKernel {
  public:
-  ArgmaxPool(ops::Window window, bool batch_in_index) : PoolKernel(std::move(window)), batch_in_index_(batch_in_index) {}
+  ArgmaxPool(ops::Window window, bool batch_in_index)
+      : PoolKernel(std::move(window)), batch_in_index_(batch_in_index) {}
   void Pool(const KernelContext& ctx, const PoolShape& s) const override {
     using C = Compute<T>;
     const T* x = ctx.in(0).as<T>();
@@ -181,8 +193,10 @@ class ArgmaxPool : public PoolKernel {
  private:
   static void Store(const TensorView& out, int64_t at, int64_t index) {
     if (out.data == nullptr) return;
-    if (out.dtype == DType::kInt32) out.as<int32_t>()[at] = static_cast<int32_t>(index);
-    else out.as<int64_t>()[at] = index;
+    if (out.dtype == DType::kInt32)
+      out.as<int32_t>()[at] = static_cast<int32_t>(index);
+    else
+      out.as<int64_t>()[at] = index;
   }
   bool batch_in_index_;
 };
@@ -193,7 +207,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   if constexpr (std::is_same_v<T, float>) {
     const PoolsF32 pools = PickPoolsF32();
     if (!window.channels_first) {
-      return std::make_unique<ChannelsLastF32>(std::move(window), kMean ? pools.mean : pools.maximum);
+      return std::make_unique<ChannelsLastF32>(std::move(window),
+                                               kMean ? pools.mean : pools.maximum);
     }
   }
   return std::make_unique<AnyPool<kMean, T>>(std::move(window));
@@ -203,7 +218,8 @@ template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeArgmax(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(ops::Window window, ops::WindowOf(args.node.attrs, 2));
   if (window.channels_first) return absl::UnimplementedError("MaxPoolWithArgmax of NCHW");
-  return std::make_unique<ArgmaxPool<T>>(std::move(window), args.node.attrs.Bool("include_batch_in_index"));
+  return std::make_unique<ArgmaxPool<T>>(std::move(window),
+                                         args.node.attrs.Bool("include_batch_in_index"));
 }
 
 template <class... Ts>

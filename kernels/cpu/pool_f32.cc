@@ -51,13 +51,15 @@ void Pool(const float* x, const PoolBox& box, size_t channels, float* y) {
   const V count = hn::Set(d, static_cast<float>(box.count[0] * box.count[1] * box.count[2]));
   size_t c = 0;
   for (; c + lanes <= channels; c += lanes) {
-    V v = FoldBox<Fold>(start, x + c, box, [&](const float* p) HWY_ATTR { return hn::LoadU(d, p); });
+    V v =
+        FoldBox<Fold>(start, x + c, box, [&](const float* p) HWY_ATTR { return hn::LoadU(d, p); });
     if (kMean) v = hn::Div(v, count);
     hn::StoreU(v, d, y + c);
   }
   if (c < channels) {
     const size_t n = channels - c;
-    V v = FoldBox<Fold>(start, x + c, box, [&](const float* p) HWY_ATTR { return LoadPartial(d, p, n); });
+    V v = FoldBox<Fold>(start, x + c, box,
+                        [&](const float* p) HWY_ATTR { return LoadPartial(d, p, n); });
     if (kMean) v = hn::Div(v, count);
     StorePartial(d, v, y + c, n);
   }

@@ -68,7 +68,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeVars(const KernelArgs& args) {
       FakeQuant q = base;
       q.low = ctx.in(1).as<float>()[c];
       q.high = ctx.in(2).as<float>()[c];
-      QuantizeLine(q, ctx.in(0).as<float>() + c, ctx.out(0).as<float>() + c, ctx.out(0).elements() / ranges, ranges);
+      QuantizeLine(q, ctx.in(0).as<float>() + c, ctx.out(0).as<float>() + c,
+                   ctx.out(0).elements() / ranges, ranges);
     }
     return absl::OkStatus();
   });
@@ -82,7 +83,8 @@ struct Dequant {
 };
 
 // The scale is the power-free one that fits the larger side of the range.
-void DequantizeLine(const Dequant& d, int bits, float low, float high, const float* x, float* y, int64_t outer, int64_t inner, int64_t step) {
+void DequantizeLine(const Dequant& d, int bits, float low, float high, const float* x, float* y,
+                    int64_t outer, int64_t inner, int64_t step) {
   const float least = d.is_signed ? -std::ldexp(1.0f, bits - 1) + (d.narrow ? 1 : 0) : 0;
   const float most = d.is_signed ? std::ldexp(1.0f, bits - 1) - 1 : std::ldexp(1.0f, bits) - 1;
   const float by_low = least * low > 0 ? least / low : std::numeric_limits<float>::max();
@@ -99,7 +101,8 @@ void DequantizeLine(const Dequant& d, int bits, float low, float high, const flo
   }
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < inner; ++i) {
-      const float value = d.range_given ? std::min(std::max(x[o * step + i], low), high) : x[o * step + i];
+      const float value =
+          d.range_given ? std::min(std::max(x[o * step + i], low), high) : x[o * step + i];
       const float grid = value * scale;
       y[o * step + i] = (d.half_up ? std::floor(grid + 0.5f) : std::nearbyint(grid)) * inverse;
     }
@@ -108,8 +111,12 @@ void DequantizeLine(const Dequant& d, int bits, float low, float high, const flo
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDequant(const KernelArgs& args) {
   const auto& a = args.node.attrs;
-  const Dequant d{a.Bool("signed_input", true), a.Bool("range_given"), a.Bool("narrow_range"),
-                  a.String("round_mode", "HALF_TO_EVEN") == "HALF_UP", static_cast<int>(a.Int("num_bits", 8)), static_cast<int>(a.Int("axis", -1))};
+  const Dequant d{a.Bool("signed_input", true),
+                  a.Bool("range_given"),
+                  a.Bool("narrow_range"),
+                  a.String("round_mode", "HALF_TO_EVEN") == "HALF_UP",
+                  static_cast<int>(a.Int("num_bits", 8)),
+                  static_cast<int>(a.Int("axis", -1))};
   return FromFunction([d](const KernelContext& ctx) -> absl::Status {
     const Shape& shape = ctx.in(0).shape;
     int bits = d.bits;
@@ -117,7 +124,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeDequant(const KernelArgs& args) {
       FLOE_ASSIGN_OR_RETURN(const int64_t given, ReadInt(ctx.in(3)));
       bits = static_cast<int>(given);
     }
-    if (bits < 1 || bits > 62) return absl::InvalidArgumentError(absl::StrCat("num_bits is ", bits));
+    if (bits < 1 || bits > 62)
+      return absl::InvalidArgumentError(absl::StrCat("num_bits is ", bits));
     int64_t channels = 1, inner = shape.elements();
     if (d.axis >= 0 && d.axis < shape.rank()) {
       channels = shape.dim(d.axis);
@@ -132,7 +140,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeDequant(const KernelArgs& args) {
       if (d.range_given) {
         low = ctx.in(1).as<float>()[ctx.in(1).elements() == channels ? c : 0];
         high = ctx.in(2).as<float>()[ctx.in(2).elements() == channels ? c : 0];
-        if (low > high) return absl::InvalidArgumentError(absl::StrCat("input_min ", low, " is above input_max ", high));
+        if (low > high)
+          return absl::InvalidArgumentError(
+              absl::StrCat("input_min ", low, " is above input_max ", high));
       } else {
         low = high = x[0];
         for (int64_t o = 0; o < outer; ++o) {

@@ -12,8 +12,8 @@
 namespace floe::kernels {
 namespace {
 
-// A counter through a mixer (splitmix64): a number of the sequence is a function of its place, so that runs only
-// share the place of the next one.
+// A counter through a mixer (splitmix64): a number of the sequence is a function of its place, so
+// that runs only share the place of the next one.
 class Sequence {
  public:
   explicit Sequence(uint64_t seed) : seed_(seed) {}
@@ -37,7 +37,8 @@ class Sequence {
 };
 
 uint64_t SeedOf(const Attrs& attrs) {
-  const auto a = static_cast<uint64_t>(attrs.Int("seed")), b = static_cast<uint64_t>(attrs.Int("seed2"));
+  const auto a = static_cast<uint64_t>(attrs.Int("seed")),
+             b = static_cast<uint64_t>(attrs.Int("seed2"));
   if (a != 0 || b != 0) return a * 0xD1B54A32D192ED03u + b;
   static std::atomic<uint64_t> models{0};
   const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
@@ -56,9 +57,11 @@ class RandomKernel : public Kernel {
     const uint64_t first = sequence_.Reserve(n);
     const bool found = ForDType(out.dtype, Floats{}, [&](auto t) {
       using T = decltype(t);
-      for (uint64_t i = 0; i < n; ++i) out.as<T>()[i] = static_cast<T>(static_cast<Compute<T>>(Draw(first + i)));
+      for (uint64_t i = 0; i < n; ++i)
+        out.as<T>()[i] = static_cast<T>(static_cast<Compute<T>>(Draw(first + i)));
     });
-    return found ? absl::OkStatus() : absl::UnimplementedError(absl::StrCat("random ", DTypeName(out.dtype)));
+    return found ? absl::OkStatus()
+                 : absl::UnimplementedError(absl::StrCat("random ", DTypeName(out.dtype)));
   }
 
  private:
@@ -67,7 +70,8 @@ class RandomKernel : public Kernel {
     double value = sequence_.Normal(place);
     if constexpr (kDistribution == Distribution::kTruncatedNormal) {
       // Other draws come from far along the sequence.
-      for (uint64_t again = 1; std::abs(value) > 2; ++again) value = sequence_.Normal(place + (again << 40));
+      for (uint64_t again = 1; std::abs(value) > 2; ++again)
+        value = sequence_.Normal(place + (again << 40));
     }
     return value;
   }
@@ -80,13 +84,18 @@ class RandomIntKernel : public Kernel {
   absl::Status Run(const KernelContext& ctx) const override {
     FLOE_ASSIGN_OR_RETURN(const int64_t low, ReadInt(ctx.in(1)));
     FLOE_ASSIGN_OR_RETURN(const int64_t high, ReadInt(ctx.in(2)));
-    if (low >= high) return absl::InvalidArgumentError(absl::StrCat("minval ", low, " is not below maxval ", high));
+    if (low >= high)
+      return absl::InvalidArgumentError(
+          absl::StrCat("minval ", low, " is not below maxval ", high));
     const auto n = static_cast<uint64_t>(ctx.out(0).elements());
-    const uint64_t first = sequence_.Reserve(n), range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+    const uint64_t first = sequence_.Reserve(n),
+                   range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
     for (uint64_t i = 0; i < n; ++i) {
       const int64_t value = low + static_cast<int64_t>(sequence_.At(first + i) % range);
-      if (ctx.out(0).dtype == DType::kInt32) ctx.out(0).as<int32_t>()[i] = static_cast<int32_t>(value);
-      else ctx.out(0).as<int64_t>()[i] = value;
+      if (ctx.out(0).dtype == DType::kInt32)
+        ctx.out(0).as<int32_t>()[i] = static_cast<int32_t>(value);
+      else
+        ctx.out(0).as<int64_t>()[i] = value;
     }
     return absl::OkStatus();
   }
@@ -103,15 +112,18 @@ class ShuffleKernel : public Kernel {
     const TensorView &in = ctx.in(0), &out = ctx.out(0);
     const int64_t n = in.shape.rank() == 0 ? 1 : in.shape.dim(0);
     if (in.elements() == 0) return absl::OkStatus();
-    const int64_t slice = in.elements() / n, bytes = slice * static_cast<int64_t>(ElementBytes(in.dtype));
+    const int64_t slice = in.elements() / n,
+                  bytes = slice * static_cast<int64_t>(ElementBytes(in.dtype));
     const uint64_t first = sequence_.Reserve(static_cast<uint64_t>(n));
     std::vector<int64_t> order(n);
     for (int64_t i = 0; i < n; ++i) {
-      const auto k = static_cast<int64_t>(sequence_.At(first + static_cast<uint64_t>(i)) % static_cast<uint64_t>(i + 1));
+      const auto k = static_cast<int64_t>(sequence_.At(first + static_cast<uint64_t>(i)) %
+                                          static_cast<uint64_t>(i + 1));
       order[i] = order[k];
       order[k] = i;
     }
-    for (int64_t i = 0; i < n; ++i) CopyElements(in.dtype, in.as<char>() + order[i] * bytes, out.as<char>() + i * bytes, slice);
+    for (int64_t i = 0; i < n; ++i)
+      CopyElements(in.dtype, in.as<char>() + order[i] * bytes, out.as<char>() + i * bytes, slice);
     return absl::OkStatus();
   }
 
@@ -125,7 +137,8 @@ class MultinomialKernel : public Kernel {
  public:
   explicit MultinomialKernel(uint64_t seed) : sequence_(seed) {}
   absl::Status Run(const KernelContext& ctx) const override {
-    const int64_t classes = ctx.in(0).shape.dim(1), draws = ctx.out(0).shape.dim(1), n = ctx.out(0).elements();
+    const int64_t classes = ctx.in(0).shape.dim(1), draws = ctx.out(0).shape.dim(1),
+                  n = ctx.out(0).elements();
     if (classes == 0 && n > 0) return absl::InvalidArgumentError("the logits have no classes");
     uint64_t place = sequence_.Reserve(static_cast<uint64_t>(n * classes));
     for (int64_t i = 0; i < n; ++i) {
@@ -133,14 +146,17 @@ class MultinomialKernel : public Kernel {
       int64_t best = 0;
       double top = -INFINITY;
       for (int64_t c = 0; c < classes; ++c) {
-        const double score = static_cast<double>(static_cast<Compute<T>>(logits[c])) - std::log(-std::log1p(-sequence_.Unit(place++)));
+        const double score = static_cast<double>(static_cast<Compute<T>>(logits[c])) -
+                             std::log(-std::log1p(-sequence_.Unit(place++)));
         if (score > top) {
           top = score;
           best = c;
         }
       }
-      if (ctx.out(0).dtype == DType::kInt32) ctx.out(0).as<int32_t>()[i] = static_cast<int32_t>(best);
-      else ctx.out(0).as<int64_t>()[i] = best;
+      if (ctx.out(0).dtype == DType::kInt32)
+        ctx.out(0).as<int32_t>()[i] = static_cast<int32_t>(best);
+      else
+        ctx.out(0).as<int64_t>()[i] = best;
     }
     return absl::OkStatus();
   }

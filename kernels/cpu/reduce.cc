@@ -1,5 +1,5 @@
-// Reductions over any set of axes. Each output element folds its inputs in row-major order of the reduced axes, however the
-// kept axes are split over threads.
+// Reductions over any set of axes. Each output element folds its inputs in row-major order of the
+// reduced axes, however the kept axes are split over threads.
 #include <cmath>
 #include <limits>
 
@@ -63,11 +63,13 @@ enum class FoldKind : uint8_t { kSum, kMean, kProduct, kMaximum, kMinimum, kAll,
 
 template <class T>
 T Lowest() {
-  return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                              : std::numeric_limits<T>::lowest();
 }
 template <class T>
 T Highest() {
-  return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
+                                              : std::numeric_limits<T>::max();
 }
 
 template <FoldKind kKind, class C>
@@ -92,8 +94,10 @@ C Step(C a, C x) {
 template <FoldKind kKind, class C>
 C Finish(C a, int64_t n) {
   if constexpr (kKind == FoldKind::kMean) {
-    if constexpr (std::is_integral_v<C>) return n == 0 ? C(0) : static_cast<C>(a / static_cast<C>(n));
-    else return a / static_cast<C>(static_cast<float>(n));
+    if constexpr (std::is_integral_v<C>)
+      return n == 0 ? C(0) : static_cast<C>(a / static_cast<C>(n));
+    else
+      return a / static_cast<C>(static_cast<float>(n));
   } else if constexpr (kKind == FoldKind::kNorm) {
     return static_cast<C>(std::sqrt(a));
   } else {
@@ -110,7 +114,8 @@ class ReduceKernel : public Kernel {
     T* y = ctx.out(0).as<T>();
     const int64_t grain = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(plan.folded, 1));
     ParallelRange(ctx.pool, plan.outputs, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) y[i] = One(plan, x + ReducePlan::Offset(plan.kept, plan.kept_strides, i));
+      for (int64_t i = begin; i < end; ++i)
+        y[i] = One(plan, x + ReducePlan::Offset(plan.kept, plan.kept_strides, i));
     });
     return absl::OkStatus();
   }
@@ -129,8 +134,8 @@ class ReduceKernel : public Kernel {
   }
 };
 
-// Float32: long runs by vectors. When the last dim is reduced, each of its runs is folded at once; otherwise lines of kept
-// elements are folded onto each other.
+// Float32: long runs by vectors. When the last dim is reduced, each of its runs is folded at once;
+// otherwise lines of kept elements are folded onto each other.
 class ReduceF32Kernel : public Kernel {
  public:
   ReduceF32Kernel(FoldF32 fold, BinaryF32 join, float start, bool mean)
@@ -139,7 +144,8 @@ class ReduceF32Kernel : public Kernel {
   absl::Status Run(const KernelContext& ctx) const override {
     FLOE_ASSIGN_OR_RETURN(const ReducePlan plan, MakePlan(ctx.in(0).shape, ctx.in(1)));
     if (plan.folded == 0) {
-      std::fill_n(ctx.out(0).as<float>(), plan.outputs, mean_ ? std::numeric_limits<float>::quiet_NaN() : start_);
+      std::fill_n(ctx.out(0).as<float>(), plan.outputs,
+                  mean_ ? std::numeric_limits<float>::quiet_NaN() : start_);
     } else if (plan.outputs != 0) {
       const bool lines = !plan.kept.empty() && plan.kept_strides.back() == 1;
       lines ? FoldLines(ctx, plan) : FoldRuns(ctx, plan);
@@ -152,17 +158,20 @@ class ReduceF32Kernel : public Kernel {
     const float* x = ctx.in(0).as<float>();
     float* y = ctx.out(0).as<float>();
     const int64_t run = plan.reduced.empty() ? 1 : plan.reduced.back();
-    ParallelRange(ctx.pool, plan.outputs, std::max<int64_t>(1, kElementGrain / plan.folded), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const float* from = x + ReducePlan::Offset(plan.kept, plan.kept_strides, i);
-        float total = fold_(from, static_cast<size_t>(run));
-        for (int64_t at = run; at < plan.folded; at += run) {
-          const float next = fold_(from + ReducePlan::Offset(plan.reduced, plan.reduced_strides, at), static_cast<size_t>(run));
-          join_(&total, &next, &total, 1);
-        }
-        y[i] = mean_ ? total / static_cast<float>(plan.folded) : total;
-      }
-    });
+    ParallelRange(ctx.pool, plan.outputs, std::max<int64_t>(1, kElementGrain / plan.folded),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; ++i) {
+                      const float* from = x + ReducePlan::Offset(plan.kept, plan.kept_strides, i);
+                      float total = fold_(from, static_cast<size_t>(run));
+                      for (int64_t at = run; at < plan.folded; at += run) {
+                        const float next =
+                            fold_(from + ReducePlan::Offset(plan.reduced, plan.reduced_strides, at),
+                                  static_cast<size_t>(run));
+                        join_(&total, &next, &total, 1);
+                      }
+                      y[i] = mean_ ? total / static_cast<float>(plan.folded) : total;
+                    }
+                  });
   }
 
   void FoldLines(const KernelContext& ctx, const ReducePlan& plan) const {
@@ -176,7 +185,8 @@ class ReduceF32Kernel : public Kernel {
         float* to = y + i * line;
         std::copy_n(from, line, to);
         for (int64_t k = 1; k < plan.folded; ++k) {
-          join_(to, from + ReducePlan::Offset(plan.reduced, plan.reduced_strides, k), to, static_cast<size_t>(line));
+          join_(to, from + ReducePlan::Offset(plan.reduced, plan.reduced_strides, k), to,
+                static_cast<size_t>(line));
         }
         const auto count = static_cast<float>(plan.folded);
         for (int64_t j = 0; mean_ && j < line; ++j) to[j] /= count;
@@ -197,13 +207,17 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     switch (kKind) {
       case FoldKind::kProduct:
-        return std::make_unique<ReduceF32Kernel>(folds.product, FindBinaryF32("Mul").vectors, 1.0f, false);
+        return std::make_unique<ReduceF32Kernel>(folds.product, FindBinaryF32("Mul").vectors, 1.0f,
+                                                 false);
       case FoldKind::kMaximum:
-        return std::make_unique<ReduceF32Kernel>(folds.maximum, FindBinaryF32("Maximum").vectors, -kInfinity, false);
+        return std::make_unique<ReduceF32Kernel>(folds.maximum, FindBinaryF32("Maximum").vectors,
+                                                 -kInfinity, false);
       case FoldKind::kMinimum:
-        return std::make_unique<ReduceF32Kernel>(folds.minimum, FindBinaryF32("Minimum").vectors, kInfinity, false);
+        return std::make_unique<ReduceF32Kernel>(folds.minimum, FindBinaryF32("Minimum").vectors,
+                                                 kInfinity, false);
       default:
-        return std::make_unique<ReduceF32Kernel>(folds.sum, FindBinaryF32("Add").vectors, 0.0f, kKind == FoldKind::kMean);
+        return std::make_unique<ReduceF32Kernel>(folds.sum, FindBinaryF32("Add").vectors, 0.0f,
+                                                 kKind == FoldKind::kMean);
     }
   } else {
     return std::make_unique<ReduceKernel<kKind, T>>();
@@ -217,10 +231,14 @@ bool Register(const char* name, TypeList<Ts...>) {
 }
 
 const bool kRegistered[] = {
-    Register<FoldKind::kSum>("Sum", Numbers{}),         Register<FoldKind::kMean>("Mean", Numbers{}),
-    Register<FoldKind::kProduct>("Prod", Numbers{}),    Register<FoldKind::kMaximum>("Max", Reals{}),
-    Register<FoldKind::kMinimum>("Min", Reals{}),       Register<FoldKind::kAll>("All", Booleans{}),
-    Register<FoldKind::kAny>("Any", Booleans{}),        Register<FoldKind::kNorm>("EuclideanNorm", FloatsAndComplexes{}),
+    Register<FoldKind::kSum>("Sum", Numbers{}),
+    Register<FoldKind::kMean>("Mean", Numbers{}),
+    Register<FoldKind::kProduct>("Prod", Numbers{}),
+    Register<FoldKind::kMaximum>("Max", Reals{}),
+    Register<FoldKind::kMinimum>("Min", Reals{}),
+    Register<FoldKind::kAll>("All", Booleans{}),
+    Register<FoldKind::kAny>("Any", Booleans{}),
+    Register<FoldKind::kNorm>("EuclideanNorm", FloatsAndComplexes{}),
 };
 
 }  // namespace

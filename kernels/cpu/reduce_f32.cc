@@ -43,7 +43,8 @@ struct MinFold {
   }
 };
 
-// Four running vectors, then one, then its lanes in halves. Lanes behind the end hold the neutral value.
+// Four running vectors, then one, then its lanes in halves. Lanes behind the end hold the neutral
+// value.
 template <class Function>
 float Fold(const float* x, size_t n) {
   const hn::ScalableTag<float> d;

@@ -5,7 +5,8 @@
 
 namespace floe::kernels {
 
-// The order of operations depends on n and the ISA alone. NaN anywhere gives NaN. n == 0: 0, 1, -inf, inf.
+// The order of operations depends on n and the ISA alone. NaN anywhere gives NaN. n == 0: 0, 1,
+// -inf, inf.
 using FoldF32 = float (*)(const float* x, size_t n);
 
 struct FoldsF32 {

@@ -1,4 +1,5 @@
-// ResizeBilinear, ResizeNearestNeighbor, ResizeBicubic, ResizeArea and CropAndResize, placing pixels as TensorFlow does.
+// ResizeBilinear, ResizeNearestNeighbor, ResizeBicubic, ResizeArea and CropAndResize, placing
+// pixels as TensorFlow does.
 #include <array>
 #include <cmath>
 #include <vector>
@@ -16,10 +17,13 @@ namespace {
 struct Options {
   bool align_corners = false, half_pixel = false;
 };
-Options OptionsOf(const Attrs& attrs) { return {attrs.Bool("align_corners"), attrs.Bool("half_pixel_centers")}; }
+Options OptionsOf(const Attrs& attrs) {
+  return {attrs.Bool("align_corners"), attrs.Bool("half_pixel_centers")};
+}
 
 float ScaleOf(int64_t in, int64_t out, bool align) {
-  return align && out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1) : static_cast<float>(in) / static_cast<float>(out);
+  return align && out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
+                          : static_cast<float>(in) / static_cast<float>(out);
 }
 
 // A weighted sum of at most four input places along one axis.
@@ -40,7 +44,8 @@ Axis Bilinear(int64_t in, int64_t out, const Options& options) {
   for (int64_t o = 0; o < out; ++o) {
     const float source = SourceOf(o, scale, options.half_pixel), floor = std::floor(source);
     const auto low = static_cast<int64_t>(floor);
-    axis[o].at = {std::max<int64_t>(low, 0), std::min<int64_t>(static_cast<int64_t>(std::ceil(source)), in - 1), 0, 0};
+    axis[o].at = {std::max<int64_t>(low, 0),
+                  std::min<int64_t>(static_cast<int64_t>(std::ceil(source)), in - 1), 0, 0};
     axis[o].at[0] = std::min(axis[o].at[0], in - 1);
     axis[o].at[1] = std::max<int64_t>(axis[o].at[1], 0);
     axis[o].weight = {1 - (source - floor), source - floor, 0, 0};
@@ -48,14 +53,18 @@ Axis Bilinear(int64_t in, int64_t out, const Options& options) {
   return axis;
 }
 
-// Keys' cubic with a = -0.5 for half pixels, -0.75 otherwise; TensorFlow rounds the fraction to 1/1024 and, with half pixels,
-// leaves out places beyond the border.
+// Keys' cubic with a = -0.5 for half pixels, -0.75 otherwise; TensorFlow rounds the fraction to
+// 1/1024 and, with half pixels, leaves out places beyond the border.
 Axis Bicubic(int64_t in, int64_t out, const Options& options) {
   constexpr int kSteps = 1024;
   const double a = options.half_pixel ? -0.5 : -0.75;
   const float scale = ScaleOf(in, out, options.align_corners);
-  const auto near = [a](double x) { return static_cast<float>(((a + 2) * x - (a + 3)) * x * x + 1); };
-  const auto far = [a](double x) { return static_cast<float>(((a * x - 5 * a) * x + 8 * a) * x - 4 * a); };
+  const auto near = [a](double x) {
+    return static_cast<float>(((a + 2) * x - (a + 3)) * x * x + 1);
+  };
+  const auto far = [a](double x) {
+    return static_cast<float>(((a * x - 5 * a) * x + 8 * a) * x - 4 * a);
+  };
   Axis axis(out);
   for (int64_t o = 0; o < out; ++o) {
     const float source = SourceOf(o, scale, options.half_pixel);
@@ -70,7 +79,10 @@ Axis Bicubic(int64_t in, int64_t out, const Options& options) {
       if (options.half_pixel && place != axis[o].at[k]) axis[o].weight[k] = 0;
       sum += axis[o].weight[k];
     }
-    for (int k = 0; options.half_pixel && std::abs(sum) >= 1000 * std::numeric_limits<float>::min() && k < 4; ++k) axis[o].weight[k] /= sum;
+    for (int k = 0;
+         options.half_pixel && std::abs(sum) >= 1000 * std::numeric_limits<float>::min() && k < 4;
+         ++k)
+      axis[o].weight[k] /= sum;
   }
   return axis;
 }
@@ -79,43 +91,54 @@ template <Axis (*kAxis)(int64_t, int64_t, const Options&), int kTaps, class T>
 absl::Status Interpolate(const KernelContext& ctx, const Options& options) {
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   if (out.elements() == 0) return absl::OkStatus();
-  if (in.elements() == 0) return absl::InvalidArgumentError(absl::StrCat("an image of ", in.ToString(), " has nothing to resize"));
-  const Axis rows = kAxis(in.dim(1), out.dim(1), options), cols = kAxis(in.dim(2), out.dim(2), options);
-  const int64_t channels = in.dim(3), in_row = in.dim(2) * channels, in_image = in.dim(1) * in_row, out_row = out.dim(2) * channels;
+  if (in.elements() == 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("an image of ", in.ToString(), " has nothing to resize"));
+  const Axis rows = kAxis(in.dim(1), out.dim(1), options),
+             cols = kAxis(in.dim(2), out.dim(2), options);
+  const int64_t channels = in.dim(3), in_row = in.dim(2) * channels, in_image = in.dim(1) * in_row,
+                out_row = out.dim(2) * channels;
   const T* x = ctx.in(0).as<T>();
   float* y = ctx.out(0).as<float>();
-  ParallelRange(ctx.pool, out.dim(0) * out.dim(1), std::max<int64_t>(1, kElementGrain / (out_row * kTaps)), [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      const T* image = x + line / out.dim(1) * in_image;
-      const Taps& r = rows[line % out.dim(1)];
-      for (int64_t o = 0; o < out.dim(2); ++o) {
-        const Taps& q = cols[o];
-        for (int64_t c = 0; c < channels; ++c) {
-          float value = 0;
-          for (int i = 0; i < kTaps; ++i) {
-            const T* from = image + r.at[i] * in_row + c;
-            float across;
-            if constexpr (kTaps == 2) {
-              const auto left = static_cast<float>(static_cast<Compute<T>>(from[q.at[0] * channels]));
-              const auto right = static_cast<float>(static_cast<Compute<T>>(from[q.at[1] * channels]));
-              across = left + (right - left) * q.weight[1];
-              value = i == 0 ? across : value + (across - value) * r.weight[1];
-            } else {
-              across = 0;
-              for (int k = 0; k < kTaps; ++k) across += q.weight[k] * static_cast<float>(static_cast<Compute<T>>(from[q.at[k] * channels]));
-              value += r.weight[i] * across;
+  ParallelRange(
+      ctx.pool, out.dim(0) * out.dim(1), std::max<int64_t>(1, kElementGrain / (out_row * kTaps)),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; ++line) {
+          const T* image = x + line / out.dim(1) * in_image;
+          const Taps& r = rows[line % out.dim(1)];
+          for (int64_t o = 0; o < out.dim(2); ++o) {
+            const Taps& q = cols[o];
+            for (int64_t c = 0; c < channels; ++c) {
+              float value = 0;
+              for (int i = 0; i < kTaps; ++i) {
+                const T* from = image + r.at[i] * in_row + c;
+                float across;
+                if constexpr (kTaps == 2) {
+                  const auto left =
+                      static_cast<float>(static_cast<Compute<T>>(from[q.at[0] * channels]));
+                  const auto right =
+                      static_cast<float>(static_cast<Compute<T>>(from[q.at[1] * channels]));
+                  across = left + (right - left) * q.weight[1];
+                  value = i == 0 ? across : value + (across - value) * r.weight[1];
+                } else {
+                  across = 0;
+                  for (int k = 0; k < kTaps; ++k)
+                    across += q.weight[k] *
+                              static_cast<float>(static_cast<Compute<T>>(from[q.at[k] * channels]));
+                  value += r.weight[i] * across;
+                }
+              }
+              y[line * out_row + o * channels + c] = value;
             }
           }
-          y[line * out_row + o * channels + c] = value;
         }
-      }
-    }
-  });
+      });
   return absl::OkStatus();
 }
 
 int64_t NearestOf(int64_t o, float scale, int64_t in, const Options& options) {
-  const float source = options.half_pixel ? (static_cast<float>(o) + 0.5f) * scale : static_cast<float>(o) * scale;
+  const float source =
+      options.half_pixel ? (static_cast<float>(o) + 0.5f) * scale : static_cast<float>(o) * scale;
   const float place = options.align_corners ? std::round(source) : std::floor(source);
   return std::min(std::max<int64_t>(static_cast<int64_t>(place), 0), in - 1);
 }
@@ -125,12 +148,16 @@ absl::Status Nearest(const KernelContext& ctx, const Options& options) {
   if (out.elements() == 0) return absl::OkStatus();
   const auto size = static_cast<int64_t>(DTypeSize(ctx.in(0).dtype));
   const int64_t channels = in.dim(3);
-  const float row_scale = ScaleOf(in.dim(1), out.dim(1), options.align_corners), col_scale = ScaleOf(in.dim(2), out.dim(2), options.align_corners);
+  const float row_scale = ScaleOf(in.dim(1), out.dim(1), options.align_corners),
+              col_scale = ScaleOf(in.dim(2), out.dim(2), options.align_corners);
   for (int64_t line = 0; line < out.dim(0) * out.dim(1); ++line) {
-    const int64_t row = line / out.dim(1) * in.dim(1) + NearestOf(line % out.dim(1), row_scale, in.dim(1), options);
+    const int64_t row =
+        line / out.dim(1) * in.dim(1) + NearestOf(line % out.dim(1), row_scale, in.dim(1), options);
     for (int64_t o = 0; o < out.dim(2); ++o) {
-      const int64_t from = (row * in.dim(2) + NearestOf(o, col_scale, in.dim(2), options)) * channels;
-      CopyElements(ctx.in(0).dtype, ctx.in(0).as<char>() + from * size, ctx.out(0).as<char>() + (line * out.dim(2) + o) * channels * size, channels);
+      const int64_t from =
+          (row * in.dim(2) + NearestOf(o, col_scale, in.dim(2), options)) * channels;
+      CopyElements(ctx.in(0).dtype, ctx.in(0).as<char>() + from * size,
+                   ctx.out(0).as<char>() + (line * out.dim(2) + o) * channels * size, channels);
     }
   }
   return absl::OkStatus();
@@ -141,25 +168,34 @@ template <class T>
 absl::Status Area(const KernelContext& ctx, const Options& options) {
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   const int64_t channels = in.dim(3);
-  const float row_scale = ScaleOf(in.dim(1), out.dim(1), options.align_corners), col_scale = ScaleOf(in.dim(2), out.dim(2), options.align_corners);
+  const float row_scale = ScaleOf(in.dim(1), out.dim(1), options.align_corners),
+              col_scale = ScaleOf(in.dim(2), out.dim(2), options.align_corners);
   const float area = 1 / (row_scale * col_scale);
-  // How much of a pixel lies in [begin, end). An area inside one pixel counts with its exact size, not with a rounded difference.
+  // How much of a pixel lies in [begin, end). An area inside one pixel counts with its exact size,
+  // not with a rounded difference.
   const auto part = [](int64_t place, float begin, float end, float size) {
     const auto low = static_cast<float>(place);
     if (low < begin && low + 1 > end) return size;
     return std::min(low + 1, end) - std::max(low, begin);
   };
   for (int64_t i = 0; i < out.elements(); ++i) {
-    const int64_t c = i % channels, ox = i / channels % out.dim(2), oy = i / channels / out.dim(2) % out.dim(1), n = i / channels / out.dim(2) / out.dim(1);
-    const float top = static_cast<float>(oy) * row_scale, bottom = static_cast<float>(oy + 1) * row_scale;
-    const float left = static_cast<float>(ox) * col_scale, right = static_cast<float>(ox + 1) * col_scale;
+    const int64_t c = i % channels, ox = i / channels % out.dim(2),
+                  oy = i / channels / out.dim(2) % out.dim(1),
+                  n = i / channels / out.dim(2) / out.dim(1);
+    const float top = static_cast<float>(oy) * row_scale,
+                bottom = static_cast<float>(oy + 1) * row_scale;
+    const float left = static_cast<float>(ox) * col_scale,
+                right = static_cast<float>(ox + 1) * col_scale;
     float sum = 0;
-    for (auto r = static_cast<int64_t>(std::floor(top)); r < static_cast<int64_t>(std::ceil(bottom)); ++r) {
+    for (auto r = static_cast<int64_t>(std::floor(top));
+         r < static_cast<int64_t>(std::ceil(bottom)); ++r) {
       float across = 0;
-      for (auto q = static_cast<int64_t>(std::floor(left)); q < static_cast<int64_t>(std::ceil(right)); ++q) {
+      for (auto q = static_cast<int64_t>(std::floor(left));
+           q < static_cast<int64_t>(std::ceil(right)); ++q) {
         const int64_t row = std::min(r, in.dim(1) - 1), col = std::min(q, in.dim(2) - 1);
         const T value = ctx.in(0).as<T>()[((n * in.dim(1) + row) * in.dim(2) + col) * channels + c];
-        across += static_cast<float>(static_cast<Compute<T>>(value)) * part(q, left, right, col_scale);
+        across +=
+            static_cast<float>(static_cast<Compute<T>>(value)) * part(q, left, right, col_scale);
       }
       sum += across * part(r, top, bottom, row_scale);
     }
@@ -179,22 +215,31 @@ absl::Status Crop(const KernelContext& ctx, const CropOptions& options) {
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   IntList images;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(2), &images));
-  if (static_cast<int64_t>(images.size()) != out.dim(0)) return absl::InvalidArgumentError(absl::StrCat(images.size(), " image numbers for ", out.dim(0), " boxes"));
+  if (static_cast<int64_t>(images.size()) != out.dim(0))
+    return absl::InvalidArgumentError(
+        absl::StrCat(images.size(), " image numbers for ", out.dim(0), " boxes"));
   const float* boxes = ctx.in(1).as<float>();
   float* y = ctx.out(0).as<float>();
   const int64_t channels = in.dim(3);
-  const float last_row = static_cast<float>(in.dim(1) - 1), last_col = static_cast<float>(in.dim(2) - 1);
+  const float last_row = static_cast<float>(in.dim(1) - 1),
+              last_col = static_cast<float>(in.dim(2) - 1);
   const auto sample = [](float from, float to, float last, int64_t o, int64_t count) {
-    return count > 1 ? from * last + static_cast<float>(o) * ((to - from) * last / static_cast<float>(count - 1)) : 0.5f * (from + to) * last;
+    return count > 1 ? from * last + static_cast<float>(o) *
+                                         ((to - from) * last / static_cast<float>(count - 1))
+                     : 0.5f * (from + to) * last;
   };
   for (int64_t b = 0; b < out.dim(0); ++b) {
-    if (images[b] < 0 || images[b] >= in.dim(0)) return absl::InvalidArgumentError(absl::StrCat("image ", images[b], " is not in [0, ", in.dim(0), ")"));
+    if (images[b] < 0 || images[b] >= in.dim(0))
+      return absl::InvalidArgumentError(
+          absl::StrCat("image ", images[b], " is not in [0, ", in.dim(0), ")"));
     const T* image = ctx.in(0).as<T>() + images[b] * in.dim(1) * in.dim(2) * channels;
     const auto at = [&](int64_t row, int64_t col, int64_t c) {
-      return static_cast<float>(static_cast<Compute<T>>(image[(row * in.dim(2) + col) * channels + c]));
+      return static_cast<float>(
+          static_cast<Compute<T>>(image[(row * in.dim(2) + col) * channels + c]));
     };
     for (int64_t i = 0; i < out.dim(1) * out.dim(2) * channels; ++i) {
-      const int64_t c = i % channels, ox = i / channels % out.dim(2), oy = i / channels / out.dim(2);
+      const int64_t c = i % channels, ox = i / channels % out.dim(2),
+                    oy = i / channels / out.dim(2);
       const float row = sample(boxes[b * 4], boxes[b * 4 + 2], last_row, oy, out.dim(1));
       const float col = sample(boxes[b * 4 + 1], boxes[b * 4 + 3], last_col, ox, out.dim(2));
       float& to = y[b * out.dim(1) * out.dim(2) * channels + i];
@@ -203,8 +248,10 @@ absl::Status Crop(const KernelContext& ctx, const CropOptions& options) {
       } else if (options.nearest) {
         to = at(static_cast<int64_t>(std::round(row)), static_cast<int64_t>(std::round(col)), c);
       } else {
-        const auto top = static_cast<int64_t>(std::floor(row)), left = static_cast<int64_t>(std::floor(col));
-        const auto bottom = static_cast<int64_t>(std::ceil(row)), right = static_cast<int64_t>(std::ceil(col));
+        const auto top = static_cast<int64_t>(std::floor(row)),
+                   left = static_cast<int64_t>(std::floor(col));
+        const auto bottom = static_cast<int64_t>(std::ceil(row)),
+                   right = static_cast<int64_t>(std::ceil(col));
         const float dx = col - static_cast<float>(left), dy = row - static_cast<float>(top);
         const float upper = at(top, left, c) + (at(top, right, c) - at(top, left, c)) * dx;
         const float lower = at(bottom, left, c) + (at(bottom, right, c) - at(bottom, left, c)) * dx;
@@ -224,14 +271,19 @@ FLOE_REGISTER_KERNEL(ResizeNearestNeighbor, kCpu, Make<Nearest>);
 
 template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeCrop(const KernelArgs& args) {
-  const CropOptions options{args.node.attrs.String("method", "bilinear") == "nearest", args.node.attrs.Float("extrapolation_value", 0)};
+  const CropOptions options{args.node.attrs.String("method", "bilinear") == "nearest",
+                            args.node.attrs.Float("extrapolation_value", 0)};
   return FromFunction([options](const KernelContext& ctx) { return Crop<T>(ctx, options); });
 }
 
 template <class... Ts>
 bool Register(TypeList<Ts...>) {
-  (KernelRegistrar("ResizeBilinear", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<&Interpolate<&Bilinear, 2, Ts>>), ...);
-  (KernelRegistrar("ResizeBicubic", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<&Interpolate<&Bicubic, 4, Ts>>), ...);
+  (KernelRegistrar("ResizeBilinear", DeviceKind::kCpu, {kDTypeOf<Ts>},
+                   &Make<&Interpolate<&Bilinear, 2, Ts>>),
+   ...);
+  (KernelRegistrar("ResizeBicubic", DeviceKind::kCpu, {kDTypeOf<Ts>},
+                   &Make<&Interpolate<&Bicubic, 4, Ts>>),
+   ...);
   (KernelRegistrar("ResizeArea", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<&Area<Ts>>), ...);
   (KernelRegistrar("CropAndResize", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeCrop<Ts>), ...);
   return true;

@@ -21,12 +21,14 @@ absl::Status Reverse(const KernelContext& ctx) {
   int64_t start = 0;
   for (int64_t axis : axes) {
     FLOE_ASSIGN_OR_RETURN(const int a, NormalizeAxis(axis, shape.rank()));
-    if (grid.from[a] < 0) return absl::InvalidArgumentError(absl::StrCat("axis ", a, " is named twice"));
+    if (grid.from[a] < 0)
+      return absl::InvalidArgumentError(absl::StrCat("axis ", a, " is named twice"));
     start += (shape.dim(a) - 1) * strides[a];
     grid.from[a] = -strides[a];
   }
   if (shape.elements() == 0) return absl::OkStatus();
-  CopyGrid(std::move(grid), ctx.in(0).dtype, ElementAt(ctx.in(0), start), ctx.out(0).data, ctx.pool);
+  CopyGrid(std::move(grid), ctx.in(0).dtype, ElementAt(ctx.in(0), start), ctx.out(0).data,
+           ctx.pool);
   return absl::OkStatus();
 }
 FLOE_REGISTER_KERNEL(ReverseV2, kCpu, MakeFunction<Reverse>);
@@ -37,7 +39,9 @@ absl::Status Roll(const KernelContext& ctx) {
   IntList shifts, axes;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &shifts));
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(2), &axes));
-  if (shifts.size() != axes.size()) return absl::InvalidArgumentError(absl::StrCat(shifts.size(), " shifts for ", axes.size(), " axes"));
+  if (shifts.size() != axes.size())
+    return absl::InvalidArgumentError(
+        absl::StrCat(shifts.size(), " shifts for ", axes.size(), " axes"));
   if (shape.elements() == 0) return absl::OkStatus();
   IntList shift(shape.rank(), 0);
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -55,7 +59,8 @@ absl::Status Roll(const KernelContext& ctx) {
       grid.Add(wraps ? shift[a] : stays, strides[a], strides[a]);
       (wraps ? from : to) += (wraps ? stays : shift[a]) * strides[a];
     }
-    CopyGrid(std::move(grid), ctx.in(0).dtype, ElementAt(ctx.in(0), from), ElementAt(ctx.out(0), to), ctx.pool);
+    CopyGrid(std::move(grid), ctx.in(0).dtype, ElementAt(ctx.in(0), from),
+             ElementAt(ctx.out(0), to), ctx.pool);
   }
   return absl::OkStatus();
 }
@@ -69,13 +74,15 @@ absl::Status ReverseSequence(const KernelContext& ctx, int64_t seq_attr, int64_t
   IntList lengths;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &lengths));
   if (static_cast<int64_t>(lengths.size()) != shape.dim(batch)) {
-    return absl::InvalidArgumentError(absl::StrCat(lengths.size(), " lengths for a batch of ", shape.dim(batch)));
+    return absl::InvalidArgumentError(
+        absl::StrCat(lengths.size(), " lengths for a batch of ", shape.dim(batch)));
   }
   const IntList strides = DenseStrides(shape);
   for (int64_t b = 0; b < shape.dim(batch); ++b) {
     const int64_t length = lengths[b];
     if (length < 0 || length > shape.dim(seq)) {
-      return absl::InvalidArgumentError(absl::StrCat("length ", length, " is outside dimension ", seq, " of size ", shape.dim(seq)));
+      return absl::InvalidArgumentError(absl::StrCat("length ", length, " is outside dimension ",
+                                                     seq, " of size ", shape.dim(seq)));
     }
     for (const bool reversed : {true, false}) {
       Grid grid;
@@ -85,16 +92,19 @@ absl::Status ReverseSequence(const KernelContext& ctx, int64_t seq_attr, int64_t
         grid.Add(count, a == seq && reversed ? -strides[a] : strides[a], strides[a]);
       }
       const int64_t base = b * strides[batch];
-      const int64_t from = reversed ? base + (length - 1) * strides[seq] : base + length * strides[seq];
+      const int64_t from =
+          reversed ? base + (length - 1) * strides[seq] : base + length * strides[seq];
       const int64_t to = reversed ? base : from;
-      CopyGrid(std::move(grid), ctx.in(0).dtype, ElementAt(ctx.in(0), from), ElementAt(ctx.out(0), to), ctx.pool);
+      CopyGrid(std::move(grid), ctx.in(0).dtype, ElementAt(ctx.in(0), from),
+               ElementAt(ctx.out(0), to), ctx.pool);
     }
   }
   return absl::OkStatus();
 }
 absl::StatusOr<std::unique_ptr<Kernel>> MakeReverseSequence(const KernelArgs& args) {
   const int64_t seq = args.node.attrs.Int("seq_dim"), batch = args.node.attrs.Int("batch_dim");
-  return FromFunction([seq, batch](const KernelContext& ctx) { return ReverseSequence(ctx, seq, batch); });
+  return FromFunction(
+      [seq, batch](const KernelContext& ctx) { return ReverseSequence(ctx, seq, batch); });
 }
 FLOE_REGISTER_KERNEL(ReverseSequence, kCpu, MakeReverseSequence);
 

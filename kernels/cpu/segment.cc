@@ -1,4 +1,5 @@
-// Ops that combine rows by segment, count, or run along an axis: segments, DenseBincount, TopKV2, Cumsum, Cumprod.
+// Ops that combine rows by segment, count, or run along an axis: segments, DenseBincount, TopKV2,
+// Cumsum, Cumprod.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -44,7 +45,9 @@ absl::Status UnsortedSegment(const KernelContext& ctx) {
   const int64_t slice = ids.empty() ? 0 : data.elements() / static_cast<int64_t>(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0) continue;
-    if (ids[i] >= segments) return absl::InvalidArgumentError(absl::StrCat("segment id ", ids[i], " is not below ", segments));
+    if (ids[i] >= segments)
+      return absl::InvalidArgumentError(
+          absl::StrCat("segment id ", ids[i], " is not below ", segments));
     T* to = out.as<T>() + ids[i] * slice;
     const T* from = data.as<T>() + static_cast<int64_t>(i) * slice;
     for (int64_t k = 0; k < slice; ++k) to[k] = Join<kFold>(to[k], from[k]);
@@ -54,12 +57,15 @@ absl::Status UnsortedSegment(const KernelContext& ctx) {
 
 template <Fold kFold, class... Ts>
 bool RegisterUnsorted(const char* name, TypeList<Ts...>) {
-  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&UnsortedSegment<kFold, Ts>>), ...);
+  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>},
+                   &MakeFunction<&UnsortedSegment<kFold, Ts>>),
+   ...);
   return true;
 }
-const bool kUnsorted[] = {
-    RegisterUnsorted<Fold::kSum>("UnsortedSegmentSum", Numbers{}), RegisterUnsorted<Fold::kProd>("UnsortedSegmentProd", Numbers{}),
-    RegisterUnsorted<Fold::kMax>("UnsortedSegmentMax", Reals{}), RegisterUnsorted<Fold::kMin>("UnsortedSegmentMin", Reals{})};
+const bool kUnsorted[] = {RegisterUnsorted<Fold::kSum>("UnsortedSegmentSum", Numbers{}),
+                          RegisterUnsorted<Fold::kProd>("UnsortedSegmentProd", Numbers{}),
+                          RegisterUnsorted<Fold::kMax>("UnsortedSegmentMax", Reals{}),
+                          RegisterUnsorted<Fold::kMin>("UnsortedSegmentMin", Reals{})};
 
 enum class Scale : uint8_t { kNone, kMean, kSqrt };
 
@@ -70,23 +76,31 @@ absl::Status SparseSegment(const KernelContext& ctx) {
   IntList indices, ids;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &indices));
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(2), &ids));
-  if (indices.size() != ids.size()) return absl::InvalidArgumentError(absl::StrCat(indices.size(), " indices for ", ids.size(), " segment ids"));
+  if (indices.size() != ids.size())
+    return absl::InvalidArgumentError(
+        absl::StrCat(indices.size(), " indices for ", ids.size(), " segment ids"));
   const int64_t rows = data.shape.dim(0), segments = out.shape.dim(0);
   const int64_t slice = rows == 0 ? 0 : data.elements() / rows;
   std::fill_n(out.as<T>(), out.elements(), static_cast<T>(C(0)));
   for (size_t i = 0; i < ids.size();) {
     size_t end = i;
     while (end < ids.size() && ids[end] == ids[i]) ++end;
-    if (ids[i] < 0 || ids[i] >= segments) return absl::InvalidArgumentError(absl::StrCat("segment id ", ids[i], " is not in [0, ", segments, ")"));
+    if (ids[i] < 0 || ids[i] >= segments)
+      return absl::InvalidArgumentError(
+          absl::StrCat("segment id ", ids[i], " is not in [0, ", segments, ")"));
     T* to = out.as<T>() + ids[i] * slice;
     const auto count = static_cast<C>(end - i);
     for (size_t k = i; k < end; ++k) {
-      if (indices[k] < 0 || indices[k] >= rows) return absl::InvalidArgumentError(absl::StrCat("index ", indices[k], " is not in [0, ", rows, ")"));
+      if (indices[k] < 0 || indices[k] >= rows)
+        return absl::InvalidArgumentError(
+            absl::StrCat("index ", indices[k], " is not in [0, ", rows, ")"));
       const T* from = data.as<T>() + indices[k] * slice;
-      for (int64_t j = 0; j < slice; ++j) to[j] = static_cast<T>(WrapAdd(static_cast<C>(to[j]), static_cast<C>(from[j])));
+      for (int64_t j = 0; j < slice; ++j)
+        to[j] = static_cast<T>(WrapAdd(static_cast<C>(to[j]), static_cast<C>(from[j])));
     }
     for (int64_t j = 0; kScale != Scale::kNone && j < slice; ++j) {
-      to[j] = static_cast<T>(static_cast<C>(to[j]) / (kScale == Scale::kMean ? count : static_cast<C>(std::sqrt(count))));
+      to[j] = static_cast<T>(static_cast<C>(to[j]) /
+                             (kScale == Scale::kMean ? count : static_cast<C>(std::sqrt(count))));
     }
     i = end;
   }
@@ -95,15 +109,21 @@ absl::Status SparseSegment(const KernelContext& ctx) {
 template <class... Ts>
 bool RegisterSparse(TypeList<Ts...>) {
   for (const char* suffix : {"", "WithNumSegments"}) {
-    (KernelRegistrar(absl::StrCat("SparseSegmentMean", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&SparseSegment<Scale::kMean, Ts>>), ...);
-    (KernelRegistrar(absl::StrCat("SparseSegmentSqrtN", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&SparseSegment<Scale::kSqrt, Ts>>), ...);
+    (KernelRegistrar(absl::StrCat("SparseSegmentMean", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>},
+                     &MakeFunction<&SparseSegment<Scale::kMean, Ts>>),
+     ...);
+    (KernelRegistrar(absl::StrCat("SparseSegmentSqrtN", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>},
+                     &MakeFunction<&SparseSegment<Scale::kSqrt, Ts>>),
+     ...);
   }
   return true;
 }
 template <class... Ts>
 bool RegisterSparseSum(TypeList<Ts...>) {
   for (const char* suffix : {"", "WithNumSegments"}) {
-    (KernelRegistrar(absl::StrCat("SparseSegmentSum", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&SparseSegment<Scale::kNone, Ts>>), ...);
+    (KernelRegistrar(absl::StrCat("SparseSegmentSum", suffix), DeviceKind::kCpu, {kDTypeOf<Ts>},
+                     &MakeFunction<&SparseSegment<Scale::kNone, Ts>>),
+     ...);
   }
   return true;
 }
@@ -117,7 +137,8 @@ absl::Status Bincount(const KernelContext& ctx, bool binary) {
   const int64_t size = out.shape.dim(out.shape.rank() - 1);
   const int64_t rows = out.shape.rank() == 2 ? out.shape.dim(0) : 1;
   const int64_t width = rows == 0 ? 0 : static_cast<int64_t>(values.size()) / rows;
-  const bool weighted = weights.elements() == static_cast<int64_t>(values.size()) && !values.empty();
+  const bool weighted =
+      weights.elements() == static_cast<int64_t>(values.size()) && !values.empty();
   for (int64_t v : values) {
     if (v < 0) return absl::InvalidArgumentError(absl::StrCat("value ", v, " is negative"));
   }
@@ -131,7 +152,8 @@ absl::Status Bincount(const KernelContext& ctx, bool binary) {
       cell = binary ? T(1) : WrapAdd(cell, weighted ? weights.as<T>()[i] : T(1));
     }
   });
-  return found ? absl::OkStatus() : absl::UnimplementedError(absl::StrCat("DenseBincount of ", DTypeName(out.dtype)));
+  return found ? absl::OkStatus()
+               : absl::UnimplementedError(absl::StrCat("DenseBincount of ", DTypeName(out.dtype)));
 }
 absl::StatusOr<std::unique_ptr<Kernel>> MakeBincount(const KernelArgs& args) {
   const bool binary = args.node.attrs.Bool("binary_output");
@@ -143,8 +165,10 @@ FLOE_REGISTER_KERNEL(DenseBincount, kCpu, MakeBincount);
 template <class T>
 absl::Status TopK(const KernelContext& ctx) {
   const TensorView &in = ctx.in(0), &values = ctx.out(0), &indices = ctx.out(1);
-  const int64_t n = in.shape.dim(in.shape.rank() - 1), k = values.shape.dim(values.shape.rank() - 1);
-  if (k > n) return absl::InvalidArgumentError(absl::StrCat("k is ", k, ", the last dimension ", n));
+  const int64_t n = in.shape.dim(in.shape.rank() - 1),
+                k = values.shape.dim(values.shape.rank() - 1);
+  if (k > n)
+    return absl::InvalidArgumentError(absl::StrCat("k is ", k, ", the last dimension ", n));
   if (k == 0) return absl::OkStatus();
   std::vector<int64_t> order(n);
   for (int64_t row = 0; row < values.elements() / k; ++row) {
@@ -157,8 +181,10 @@ absl::Status TopK(const KernelContext& ctx) {
     for (int64_t i = 0; i < k; ++i) {
       if (values.data != nullptr) values.as<T>()[row * k + i] = x[order[i]];
       if (indices.data == nullptr) continue;
-      if (indices.dtype == DType::kInt64) indices.as<int64_t>()[row * k + i] = order[i];
-      else indices.as<int32_t>()[row * k + i] = static_cast<int32_t>(order[i]);
+      if (indices.dtype == DType::kInt64)
+        indices.as<int64_t>()[row * k + i] = order[i];
+      else
+        indices.as<int32_t>()[row * k + i] = static_cast<int32_t>(order[i]);
     }
   }
   return absl::OkStatus();
@@ -180,24 +206,27 @@ absl::Status Scan(const KernelContext& ctx, const ScanOptions& options) {
   if (shape.elements() == 0) return absl::OkStatus();
   const T* x = ctx.in(0).as<T>();
   T* y = ctx.out(0).as<T>();
-  ParallelRange(ctx.pool, shape.elements() / n, std::max<int64_t>(1, kElementGrain / n), [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      const int64_t base = line / inner * n * inner + line % inner;
-      C total = kProduct ? C(1) : C(0);
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t at = base + (options.reverse ? n - 1 - i : i) * inner;
-        const C value = static_cast<C>(x[at]), next = kProduct ? WrapMul(total, value) : WrapAdd(total, value);
-        y[at] = static_cast<T>(options.exclusive ? total : next);
-        total = next;
-      }
-    }
-  });
+  ParallelRange(ctx.pool, shape.elements() / n, std::max<int64_t>(1, kElementGrain / n),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t line = begin; line < end; ++line) {
+                    const int64_t base = line / inner * n * inner + line % inner;
+                    C total = kProduct ? C(1) : C(0);
+                    for (int64_t i = 0; i < n; ++i) {
+                      const int64_t at = base + (options.reverse ? n - 1 - i : i) * inner;
+                      const C value = static_cast<C>(x[at]),
+                              next = kProduct ? WrapMul(total, value) : WrapAdd(total, value);
+                      y[at] = static_cast<T>(options.exclusive ? total : next);
+                      total = next;
+                    }
+                  }
+                });
   return absl::OkStatus();
 }
 template <bool kProduct, class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeScan(const KernelArgs& args) {
   const ScanOptions options{args.node.attrs.Bool("exclusive"), args.node.attrs.Bool("reverse")};
-  return FromFunction([options](const KernelContext& ctx) { return Scan<kProduct, T>(ctx, options); });
+  return FromFunction(
+      [options](const KernelContext& ctx) { return Scan<kProduct, T>(ctx, options); });
 }
 
 template <class... Ts>

@@ -19,14 +19,17 @@ class SelectKernel : public Kernel {
   template <class T>
   void Pick(const KernelContext& ctx) const {
     Shape condition = ctx.in(0).shape;
-    while (along_rows_ && condition.rank() > 0 && condition.rank() < ctx.out(0).shape.rank()) condition.push_back(1);
-    const auto b = MakeBroadcast<3>(ctx.out(0).shape, {&condition, &ctx.in(1).shape, &ctx.in(2).shape});
+    while (along_rows_ && condition.rank() > 0 && condition.rank() < ctx.out(0).shape.rank())
+      condition.push_back(1);
+    const auto b =
+        MakeBroadcast<3>(ctx.out(0).shape, {&condition, &ctx.in(1).shape, &ctx.in(2).shape});
     const bool* c = ctx.in(0).as<bool>();
     const T *x = ctx.in(1).as<T>(), *y = ctx.in(2).as<T>();
     T* out = ctx.out(0).as<T>();
     const int64_t sc = b.strides[0].back(), sx = b.strides[1].back(), sy = b.strides[2].back();
     ForEachRun(b, ctx.pool, [&](int64_t at, const std::array<int64_t, 3>& in, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) out[at + i] = c[in[0] + i * sc] ? x[in[1] + i * sx] : y[in[2] + i * sy];
+      for (int64_t i = 0; i < n; ++i)
+        out[at + i] = c[in[0] + i * sc] ? x[in[1] + i * sx] : y[in[2] + i * sy];
     });
   }
 

@@ -18,16 +18,18 @@ void ForRows(const KernelContext& ctx, const Row& row) {
   const T* x = ctx.in(0).as<T>();
   T* y = ctx.out(0).as<T>();
   constexpr int64_t kCost = 8;  // an element costs this many cheap ones
-  ParallelRange(ctx.pool, shape.elements() / n, std::max<int64_t>(1, kElementGrain / (kCost * n)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) row(x + i * n, y + i * n, n);
-  });
+  ParallelRange(ctx.pool, shape.elements() / n, std::max<int64_t>(1, kElementGrain / (kCost * n)),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) row(x + i * n, y + i * n, n);
+                });
 }
 
 class SoftmaxF32Kernel : public Kernel {
  public:
   explicit SoftmaxF32Kernel(bool log) : row_(PickSoftmaxF32(log)) {}
   absl::Status Run(const KernelContext& ctx) const override {
-    ForRows<float>(ctx, [this](const float* x, float* y, int64_t n) { row_(x, y, static_cast<size_t>(n)); });
+    ForRows<float>(
+        ctx, [this](const float* x, float* y, int64_t n) { row_(x, y, static_cast<size_t>(n)); });
     return absl::OkStatus();
   }
 
@@ -55,8 +57,10 @@ class SoftmaxKernel : public Kernel {
 
 template <bool kLog, class T>
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
-  if constexpr (std::is_same_v<T, float>) return std::make_unique<SoftmaxF32Kernel>(kLog);
-  else return std::make_unique<SoftmaxKernel<kLog, T>>();
+  if constexpr (std::is_same_v<T, float>)
+    return std::make_unique<SoftmaxF32Kernel>(kLog);
+  else
+    return std::make_unique<SoftmaxKernel<kLog, T>>();
 }
 
 template <bool kLog, class... Ts>
@@ -64,7 +68,8 @@ bool Register(const char* name, TypeList<Ts...>) {
   (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<kLog, Ts>), ...);
   return true;
 }
-const bool kRegistered[] = {Register<false>("Softmax", Floats{}), Register<true>("LogSoftmax", Floats{})};
+const bool kRegistered[] = {Register<false>("Softmax", Floats{}),
+                            Register<true>("LogSoftmax", Floats{})};
 
 }  // namespace
 }  // namespace floe::kernels

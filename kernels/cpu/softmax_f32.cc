@@ -33,7 +33,8 @@ float Largest(D d, const float* x, size_t n) {
   size_t i = 0;
   const auto larger = [](V a, V b) HWY_ATTR { return hn::IfThenElse(hn::Gt(b, a), b, a); };
   for (; i + lanes <= n; i += lanes) top = larger(top, hn::LoadU(d, x + i));
-  if (i < n) top = larger(top, hn::IfThenElse(hn::FirstN(d, n - i), LoadPartial(d, x + i, n - i), top));
+  if (i < n)
+    top = larger(top, hn::IfThenElse(hn::FirstN(d, n - i), LoadPartial(d, x + i, n - i), top));
   HWY_ALIGN float values[HWY_MAX_BYTES / sizeof(float)];
   hn::Store(top, d, values);
   float result = values[0];
@@ -78,8 +79,10 @@ void LogSoftmax(const float* x, float* y, size_t n) {
   const auto shift = hn::Set(d, top);
   const auto log_sum = Log(d, hn::Set(d, SumOfExp(d, x, top, nullptr, n)));
   size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Sub(hn::Sub(hn::LoadU(d, x + i), shift), log_sum), d, y + i);
-  if (i < n) StorePartial(d, hn::Sub(hn::Sub(LoadPartial(d, x + i, n - i), shift), log_sum), y + i, n - i);
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::Sub(hn::Sub(hn::LoadU(d, x + i), shift), log_sum), d, y + i);
+  if (i < n)
+    StorePartial(d, hn::Sub(hn::Sub(LoadPartial(d, x + i, n - i), shift), log_sum), y + i, n - i);
 }
 
 }  // namespace floe::kernels::HWY_NAMESPACE

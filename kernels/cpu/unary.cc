@@ -1,4 +1,5 @@
-// Element-wise ops of one input: float32 by the ISA functions where they exist, every other type by one template.
+// Element-wise ops of one input: float32 by the ISA functions where they exist, every other type by
+// one template.
 #include <cmath>
 #include <limits>
 
@@ -24,7 +25,8 @@ class UnaryKernel : public Kernel {
       const void* from = x + begin * in_size;
       void* to = y + begin * out_size;
       if (fast_ != nullptr) {
-        fast_(static_cast<const float*>(from), static_cast<float*>(to), static_cast<size_t>(end - begin), alpha_);
+        fast_(static_cast<const float*>(from), static_cast<float*>(to),
+              static_cast<size_t>(end - begin), alpha_);
       } else {
         loop_(from, to, end - begin, alpha_);
       }
@@ -55,12 +57,14 @@ struct Unary {
   static void Run(const void* x, void* y, int64_t n, float alpha) {
     const T* from = static_cast<const T*>(x);
     Stored* to = static_cast<Stored*>(y);
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Stored>(Apply(static_cast<Compute<T>>(from[i]), alpha));
+    for (int64_t i = 0; i < n; ++i)
+      to[i] = static_cast<Stored>(Apply(static_cast<Compute<T>>(from[i]), alpha));
   }
 
   static absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
     UnaryF32 fast = nullptr;
-    if constexpr (std::is_same_v<T, float> && std::is_same_v<Stored, float>) fast = FindUnaryF32(args.node.op->name);
+    if constexpr (std::is_same_v<T, float> && std::is_same_v<Stored, float>)
+      fast = FindUnaryF32(args.node.op->name);
     return std::make_unique<UnaryKernel>(&Run, fast, args.node.attrs.Float("alpha", 0.2f));
   }
 };
@@ -75,24 +79,28 @@ struct Register {
 // Not 0 - x, which makes +0 of +0.
 template <class T>
 T Negated(T x) {
-  if constexpr (std::is_integral_v<T>) return WrapSub(T(0), x);
-  else return -x;
+  if constexpr (std::is_integral_v<T>)
+    return WrapSub(T(0), x);
+  else
+    return -x;
 }
 
-#define FLOE_UNARY(NAME, TYPES, EXPRESSION)           \
-  struct NAME##Op {                                   \
-    template <class T>                                \
-    static auto Do(T x) {                             \
-      return EXPRESSION;                              \
-    }                                                 \
-  };                                                  \
+#define FLOE_UNARY(NAME, TYPES, EXPRESSION) \
+  struct NAME##Op {                         \
+    template <class T>                      \
+    static auto Do(T x) {                   \
+      return EXPRESSION;                    \
+    }                                       \
+  };                                        \
   const Register k##NAME(#NAME, NAME##Op{}, TYPES{});
 
 // Integers narrower than int become int in arithmetic; T(...) brings them back.
 FLOE_UNARY(Relu, Reals, x < T(0) ? T(0) : x)
-FLOE_UNARY(Relu6, Reals, x < T(0) ? T(0) : x > T(6) ? T(6) : x)
+FLOE_UNARY(Relu6, Reals, x<T(0) ? T(0) : x> T(6) ? T(6) : x)
 FLOE_UNARY(Elu, Floats, x < T(0) ? std::expm1(x) : x)
-FLOE_UNARY(Selu, Floats, x < T(0) ? T(1.7580993408473768599402175208123) * std::expm1(x) : T(1.0507009873554804934193349852946) * x)
+FLOE_UNARY(Selu, Floats,
+           x < T(0) ? T(1.7580993408473768599402175208123) * std::expm1(x)
+                    : T(1.0507009873554804934193349852946) * x)
 FLOE_UNARY(Sigmoid, FloatsAndComplexes, T(1) / (T(1) + std::exp(-x)))
 FLOE_UNARY(Tanh, FloatsAndComplexes, std::tanh(x))
 FLOE_UNARY(Exp, FloatsAndComplexes, std::exp(x))

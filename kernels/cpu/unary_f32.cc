@@ -14,23 +14,24 @@
 
 // The functions, in the order of every table below.
 #ifndef FLOE_UNARY_F32
-#define FLOE_UNARY_F32(X)                                                                           \
-  X(Relu) X(Relu6) X(Elu) X(Selu) X(LeakyRelu) X(Sigmoid) X(Tanh) X(Exp) X(Log) X(Sqrt) X(Rsqrt) X(Square) \
-  X(Neg) X(Abs) X(Softplus) X(Softsign) X(Erf) X(Floor) X(Ceil) X(Round) X(Rint) X(Reciprocal)
+#define FLOE_UNARY_F32(X)                                                                          \
+  X(Relu)                                                                                          \
+  X(Relu6) X(Elu) X(Selu) X(LeakyRelu) X(Sigmoid) X(Tanh) X(Exp) X(Log) X(Sqrt) X(Rsqrt) X(Square) \
+      X(Neg) X(Abs) X(Softplus) X(Softsign) X(Erf) X(Floor) X(Ceil) X(Round) X(Rint) X(Reciprocal)
 #endif
 
 HWY_BEFORE_NAMESPACE();
 namespace floe::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#define FLOE_FUNCTION(NAME, EXPRESSION)                          \
-  struct NAME##Function {                                        \
-    template <class D, class V = hn::Vec<D>>                     \
-    HWY_INLINE V operator()(D d, V x, float alpha) const {       \
-      (void)d;                                                   \
-      (void)alpha;                                               \
-      return EXPRESSION;                                         \
-    }                                                            \
+#define FLOE_FUNCTION(NAME, EXPRESSION)                    \
+  struct NAME##Function {                                  \
+    template <class D, class V = hn::Vec<D>>               \
+    HWY_INLINE V operator()(D d, V x, float alpha) const { \
+      (void)d;                                             \
+      (void)alpha;                                         \
+      return EXPRESSION;                                   \
+    }                                                      \
   };
 
 template <class D, class V = hn::Vec<D>>

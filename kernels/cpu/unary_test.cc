@@ -1,14 +1,13 @@
 #include <gtest/gtest.h>
+#include <hwy/highway.h>
 
 #include <cmath>
 #include <functional>
 #include <limits>
 
 #include "kernels/cpu/hwy_targets.h"
-#include "kernels/cpu/unary_f32.h"
 #include "kernels/cpu/kernel_test_util.h"
-
-#include <hwy/highway.h>
+#include "kernels/cpu/unary_f32.h"
 
 namespace floe {
 namespace {
@@ -27,7 +26,9 @@ const Case kCases[] = {
     {"Relu", [](double x) { return x < 0 ? 0 : x; }, 0},
     {"Relu6", [](double x) { return x < 0 ? 0 : std::min(x, 6.0); }, 0},
     {"Elu", [](double x) { return x < 0 ? std::expm1(x) : x; }, 2e-6},
-    {"Selu", [](double x) { return 1.0507009873554805 * (x < 0 ? 1.6732632423543772 * std::expm1(x) : x); }, 2e-6},
+    {"Selu",
+     [](double x) { return 1.0507009873554805 * (x < 0 ? 1.6732632423543772 * std::expm1(x) : x); },
+     2e-6},
     {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-6},
     {"Tanh", [](double x) { return std::tanh(x); }, 1e-6},
     {"Exp", [](double x) { return std::exp(x); }, 1e-6},
@@ -47,7 +48,8 @@ const Case kCases[] = {
     {"Reciprocal", [](double x) { return 1 / x; }, 1e-7, 0.1, 9},
 };
 
-// Every ISA level against float64, for every tail length and misalignment, writing nothing outside [0, n).
+// Every ISA level against float64, for every tail length and misalignment, writing nothing outside
+// [0, n).
 TEST(UnaryF32, EveryIsaMatchesReference) {
   constexpr float kCanary = 12345.f;
   for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
@@ -57,10 +59,12 @@ TEST(UnaryF32, EveryIsaMatchesReference) {
       ASSERT_NE(fn, nullptr) << c.op;
       for (size_t n : {0, 1, 7, 8, 9, 15, 16, 17, 33, 1000}) {
         for (size_t offset : {0, 1, 3}) {
-          SCOPED_TRACE(testing::Message() << hwy::TargetName(isa) << " " << c.op << " n=" << n << " off=" << offset);
+          SCOPED_TRACE(testing::Message()
+                       << hwy::TargetName(isa) << " " << c.op << " n=" << n << " off=" << offset);
           std::vector<float> x(offset + n), y(offset + n + 1, kCanary);
           for (size_t i = 0; i < x.size(); ++i) {
-            x[i] = static_cast<float>(c.low + (c.high - c.low) * static_cast<double>((i * 7919 + n) % 1009) / 1009);
+            x[i] = static_cast<float>(
+                c.low + (c.high - c.low) * static_cast<double>((i * 7919 + n) % 1009) / 1009);
           }
           fn(x.data() + offset, y.data() + offset, n, 0);
           for (size_t i = 0; i < n; ++i) {
@@ -87,7 +91,8 @@ TEST(UnaryF32, BitsDoNotDependOnPlace) {
       for (size_t i = 0; i < x.size(); ++i) {
         float alone;
         fn(&x[i], &alone, 1, 0);
-        ASSERT_EQ(std::memcmp(&alone, &all[i], sizeof(float)), 0) << hwy::TargetName(isa) << " " << c.op << " " << i;
+        ASSERT_EQ(std::memcmp(&alone, &all[i], sizeof(float)), 0)
+            << hwy::TargetName(isa) << " " << c.op << " " << i;
       }
     }
     hwy::SetSupportedTargetsForTest(0);
@@ -130,7 +135,8 @@ TEST(UnaryF32, SpecialValues) {
 }
 
 template <class T>
-std::vector<T> RunAs(const std::string& op, DType dtype, const std::vector<T>& x, const Attrs& attrs = {}) {
+std::vector<T> RunAs(const std::string& op, DType dtype, const std::vector<T>& x,
+                     const Attrs& attrs = {}) {
   absl::StatusOr<std::vector<Tensor>> out = RunKernel(op, attrs, {Tensor::Vector(dtype, x)});
   EXPECT_TRUE(out.ok()) << out.status();
   if (!out.ok()) return {};
@@ -143,7 +149,8 @@ TEST(Unary, Float64) {
   EXPECT_EQ(RunAs<double>("Relu", DType::kFloat64, {-1, 0, 2}), (Doubles{0, 0, 2}));
   EXPECT_EQ(RunAs<double>("Round", DType::kFloat64, {0.5, 1.5, -2.5}), (Doubles{0, 2, -2}));
   EXPECT_DOUBLE_EQ(RunAs<double>("Softplus", DType::kFloat64, {-40})[0], std::exp(-40.0));
-  EXPECT_DOUBLE_EQ(RunAs<double>("Asinh", DType::kFloat64, {0.5})[0], std::log(0.5 + std::sqrt(1.25)));
+  EXPECT_DOUBLE_EQ(RunAs<double>("Asinh", DType::kFloat64, {0.5})[0],
+                   std::log(0.5 + std::sqrt(1.25)));
   EXPECT_DOUBLE_EQ(RunAs<double>("Atanh", DType::kFloat64, {0.5})[0], 0.5 * std::log(3.0));
   EXPECT_DOUBLE_EQ(RunAs<double>("Erf", DType::kFloat64, {0.5})[0], 0.5204998778130465);
   EXPECT_DOUBLE_EQ(RunAs<double>("Sigmoid", DType::kFloat64, {0})[0], 0.5);
@@ -151,8 +158,10 @@ TEST(Unary, Float64) {
 
 TEST(Unary, Integers) {
   EXPECT_EQ(RunAs<int32_t>("Relu", DType::kInt32, {-1, 0, 7}), (std::vector<int32_t>{0, 0, 7}));
-  EXPECT_EQ(RunAs<int32_t>("Neg", DType::kInt32, {-1, INT32_MIN}), (std::vector<int32_t>{1, INT32_MIN}));
-  EXPECT_EQ(RunAs<int32_t>("Abs", DType::kInt32, {-5, 5, INT32_MIN}), (std::vector<int32_t>{5, 5, INT32_MIN}));
+  EXPECT_EQ(RunAs<int32_t>("Neg", DType::kInt32, {-1, INT32_MIN}),
+            (std::vector<int32_t>{1, INT32_MIN}));
+  EXPECT_EQ(RunAs<int32_t>("Abs", DType::kInt32, {-5, 5, INT32_MIN}),
+            (std::vector<int32_t>{5, 5, INT32_MIN}));
   EXPECT_EQ(RunAs<int64_t>("Square", DType::kInt64, {-3, 4}), (std::vector<int64_t>{9, 16}));
   EXPECT_EQ(RunAs<uint8_t>("Invert", DType::kUInt8, {0, 5}), (std::vector<uint8_t>{255, 250}));
   EXPECT_EQ(RunAs<int8_t>("Sign", DType::kInt8, {-100, 0, 3}), (std::vector<int8_t>{-1, 0, 1}));
@@ -161,8 +170,10 @@ TEST(Unary, Integers) {
 
 TEST(Unary, HalfIsComputedInFloat) {
   // 1.5 and -2 in float16 and bfloat16.
-  EXPECT_EQ(RunAs<uint16_t>("Relu", DType::kFloat16, {0x3e00, 0xc000}), (std::vector<uint16_t>{0x3e00, 0}));
-  EXPECT_EQ(RunAs<uint16_t>("Square", DType::kBFloat16, {0x3fc0, 0xc000}), (std::vector<uint16_t>{0x4010, 0x4080}));
+  EXPECT_EQ(RunAs<uint16_t>("Relu", DType::kFloat16, {0x3e00, 0xc000}),
+            (std::vector<uint16_t>{0x3e00, 0}));
+  EXPECT_EQ(RunAs<uint16_t>("Square", DType::kBFloat16, {0x3fc0, 0xc000}),
+            (std::vector<uint16_t>{0x4010, 0x4080}));
 }
 
 TEST(Unary, TestsGiveBools) {

@@ -36,7 +36,8 @@ class MappedFile {
     if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
       status = absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
     } else if (info.st_size > max_bytes) {
-      status = absl::InvalidArgumentError(absl::StrCat(path, " has ", info.st_size, " bytes, more than the limit of ", max_bytes));
+      status = absl::InvalidArgumentError(
+          absl::StrCat(path, " has ", info.st_size, " bytes, more than the limit of ", max_bytes));
     } else if (info.st_size > 0) {
       void* data = ::mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
       if (data == MAP_FAILED) {
@@ -51,7 +52,8 @@ class MappedFile {
     return file;
   }
   MappedFile() = default;
-  MappedFile(MappedFile&& o) noexcept : data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)) {}
+  MappedFile(MappedFile&& o) noexcept
+      : data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)) {}
   ~MappedFile() {
     if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
   }
@@ -63,19 +65,22 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// Text form holds no control bytes but white space; a binary GraphDef has them within its first fields.
+// Text form holds no control bytes but white space; a binary GraphDef has them within its first
+// fields.
 bool LooksLikeText(const char* data, size_t size) {
   constexpr size_t kProbe = 512;
   return size != 0 && std::none_of(data, data + std::min(size, kProbe), [](char c) {
-    const auto u = static_cast<unsigned char>(c);
-    return (u < 0x20 && c != '\n' && c != '\r' && c != '\t') || u == 0x7f;
-  });
+           const auto u = static_cast<unsigned char>(c);
+           return (u < 0x20 && c != '\n' && c != '\r' && c != '\t') || u == 0x7f;
+         });
 }
 
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
-  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
-    if (text_.empty()) text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
+  void AddError(int line, google::protobuf::io::ColumnNumber column,
+                const std::string& message) override {
+    if (text_.empty())
+      text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
   }
   const std::string& text() const { return text_; }
 
@@ -102,10 +107,12 @@ absl::Status ParseText(const char* data, size_t size, tensorflow::GraphDef* def)
 }
 
 absl::Status ParseBinary(const char* data, size_t size, tensorflow::GraphDef* def) {
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(data), static_cast<int>(size));
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(data),
+                                                static_cast<int>(size));
   stream.SetRecursionLimit(kMaxDepth);
   if (def->ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("not a GraphDef: malformed or cut off near byte ", stream.CurrentPosition(), " of ", size));
+  return absl::InvalidArgumentError(absl::StrCat("not a GraphDef: malformed or cut off near byte ",
+                                                 stream.CurrentPosition(), " of ", size));
 }
 
 // What tools and configuration may name: every output of every node.
@@ -119,7 +126,8 @@ std::vector<std::string> AllTensorNames(const Graph& graph) {
 
 class SignatureBuilder {
  public:
-  SignatureBuilder(const Graph& graph, const ImportOptions& options) : graph_(graph), options_(options) {
+  SignatureBuilder(const Graph& graph, const ImportOptions& options)
+      : graph_(graph), options_(options) {
     for (int i = 0; i < graph.size(); ++i) index_[graph.node(i).name] = i;
   }
 
@@ -131,7 +139,9 @@ class SignatureBuilder {
   }
 
  private:
-  static bool IsInput(const Node& node) { return node.op->name == "Input" || node.op->name == "PlaceholderWithDefault"; }
+  static bool IsInput(const Node& node) {
+    return node.op->name == "Input" || node.op->name == "PlaceholderWithDefault";
+  }
 
   absl::StatusOr<SignatureTensor> InputOf(const std::string& key, const Node& node) const {
     SignatureTensor input{.key = key, .tensor_name = node.name};
@@ -144,14 +154,19 @@ class SignatureBuilder {
     } else if (node.op->name == "PlaceholderWithDefault") {
       input.optional = true;
       const Node& from = graph_.node(node.inputs[0].node);
-      if (const Tensor* value = from.attrs.Find<Tensor>("value"); value != nullptr && from.op->name == "Const") input.default_value = *value;
+      if (const Tensor* value = from.attrs.Find<Tensor>("value");
+          value != nullptr && from.op->name == "Const")
+        input.default_value = *value;
     } else if (node.name == "keras_learning_phase" && input.type.dtype == DType::kBool) {
-      input.optional = true;  // Keras on TF1 leaves it behind in every frozen graph; serving is not training
+      input.optional =
+          true;  // Keras on TF1 leaves it behind in every frozen graph; serving is not training
       input.default_value = Tensor::Scalar(DType::kBool, false);
     }
     if (input.default_value.valid() && input.default_value.dtype() != input.type.dtype) {
-      return absl::InvalidArgumentError(absl::StrCat("the default of placeholder '", node.name, "' is ", DTypeName(input.default_value.dtype()),
-                                                     ", the placeholder is ", DTypeName(input.type.dtype)));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the default of placeholder '", node.name, "' is ",
+                       DTypeName(input.default_value.dtype()), ", the placeholder is ",
+                       DTypeName(input.type.dtype)));
     }
     return input;
   }
@@ -186,7 +201,8 @@ class SignatureBuilder {
     return absl::OkStatus();
   }
 
-  // A placeholder that no output reads (TensorFlow's lowering leaves such behind) may be fed, and need not be.
+  // A placeholder that no output reads (TensorFlow's lowering leaves such behind) may be fed, and
+  // need not be.
   static void MakeIgnored(SignatureTensor* input) {
     input->optional = true;
     Shape shape;
@@ -214,11 +230,13 @@ class SignatureBuilder {
     return needed;
   }
 
-  absl::Status AddOutput(const std::string& key, const std::string& tensor, SignatureDef* signature) const {
+  absl::Status AddOutput(const std::string& key, const std::string& tensor,
+                         SignatureDef* signature) const {
     FLOE_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(tensor));
     const auto found = index_.find(name.node);
     if (found == index_.end() || name.output >= graph_.node(found->second).num_outputs) {
-      return NotFound(key == tensor ? "output" : absl::StrCat("output '", key, "'"), tensor, AllTensorNames(graph_));
+      return NotFound(key == tensor ? "output" : absl::StrCat("output '", key, "'"), tensor,
+                      AllTensorNames(graph_));
     }
     signature->outputs.push_back({.key = key, .tensor_name = TensorNameOf(name.node, name.output)});
     return absl::OkStatus();
@@ -226,17 +244,22 @@ class SignatureBuilder {
 
   absl::Status AddOutputs(SignatureDef* signature) const {
     if (!options_.fetches.empty()) {
-      for (const std::string& fetch : options_.fetches) FLOE_RETURN_IF_ERROR(AddOutput(fetch, fetch, signature));
+      for (const std::string& fetch : options_.fetches)
+        FLOE_RETURN_IF_ERROR(AddOutput(fetch, fetch, signature));
       return absl::OkStatus();
     }
     if (!options_.output_aliases.empty()) {
-      for (const auto& [key, tensor] : options_.output_aliases) FLOE_RETURN_IF_ERROR(AddOutput(key, tensor, signature));
+      for (const auto& [key, tensor] : options_.output_aliases)
+        FLOE_RETURN_IF_ERROR(AddOutput(key, tensor, signature));
       return absl::OkStatus();
     }
-    for (const std::string& sink : SinkNames(graph_)) FLOE_RETURN_IF_ERROR(AddOutput(sink, sink, signature));
+    for (const std::string& sink : SinkNames(graph_))
+      FLOE_RETURN_IF_ERROR(AddOutput(sink, sink, signature));
     if (signature->outputs.empty()) {
-      return absl::InvalidArgumentError("the graph has no outputs: every node is consumed by another, a constant or a placeholder; "
-                                        "name the outputs in the configuration (signature.outputs)");
+      return absl::InvalidArgumentError(
+          "the graph has no outputs: every node is consumed by another, a constant or a "
+          "placeholder; "
+          "name the outputs in the configuration (signature.outputs)");
     }
     return absl::OkStatus();
   }
@@ -249,9 +272,12 @@ class SignatureBuilder {
     return names;
   }
 
-  absl::Status NotFound(const std::string& what, const std::string& name, const std::vector<std::string>& candidates) const {
-    return absl::NotFoundError(absl::StrCat(what, ": the graph has no '", name, "'; nearest: ", QuotedList(NearestNames(name, candidates)),
-                                            "; sinks of the graph: ", QuotedList(SinkNames(graph_))));
+  absl::Status NotFound(const std::string& what, const std::string& name,
+                        const std::vector<std::string>& candidates) const {
+    return absl::NotFoundError(
+        absl::StrCat(what, ": the graph has no '", name,
+                     "'; nearest: ", QuotedList(NearestNames(name, candidates)),
+                     "; sinks of the graph: ", QuotedList(SinkNames(graph_))));
   }
 
   const Graph& graph_;
@@ -261,7 +287,9 @@ class SignatureBuilder {
 
 absl::StatusOr<ImportedModel> Import(const char* data, size_t size, const ImportOptions& options) {
   if (size == 0) return absl::InvalidArgumentError("the file is empty");
-  if (size > INT32_MAX) return absl::InvalidArgumentError(absl::StrCat("a GraphDef of ", size, " bytes is past protobuf's limit of 2 GiB"));
+  if (size > INT32_MAX)
+    return absl::InvalidArgumentError(
+        absl::StrCat("a GraphDef of ", size, " bytes is past protobuf's limit of 2 GiB"));
   SilenceProtobuf();
   const bool text = LooksLikeText(data, size);
   tensorflow::GraphDef def;
@@ -286,10 +314,13 @@ absl::StatusOr<TensorName> ParseTensorName(const std::string& name) {
     const char* end = name.data() + name.size();
     const auto [stop, error] = std::from_chars(begin, end, parsed.output);
     if (error != std::errc() || stop != end || parsed.output < 0 || parsed.output > 65535) {
-      return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not a tensor name (NODE or NODE:NUMBER)"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", name, "' is not a tensor name (NODE or NODE:NUMBER)"));
     }
   }
-  if (parsed.node.empty()) return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not a tensor name (NODE or NODE:NUMBER)"));
+  if (parsed.node.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", name, "' is not a tensor name (NODE or NODE:NUMBER)"));
   return parsed;
 }
 

@@ -12,9 +12,11 @@ namespace floe {
 
 // Renames and choices from the configuration; empty means "as the file says".
 struct ImportOptions {
-  std::map<std::string, Tensor> placeholder_defaults;    // by placeholder name
-  std::map<std::string, std::string> input_aliases;      // key -> tensor name; non-empty: exactly these inputs
-  std::map<std::string, std::string> output_aliases;     // key -> tensor name; non-empty: exactly these outputs
+  std::map<std::string, Tensor> placeholder_defaults;  // by placeholder name
+  std::map<std::string, std::string>
+      input_aliases;  // key -> tensor name; non-empty: exactly these inputs
+  std::map<std::string, std::string>
+      output_aliases;  // key -> tensor name; non-empty: exactly these outputs
   // For tools that run a bare graph: these tensors are fetched instead of a signature's outputs.
   std::vector<std::string> fetches;
   int64_t max_file_bytes = int64_t{4} << 30;
@@ -26,8 +28,8 @@ struct ImportedModel {
   std::string format;  // "GraphDef (binary)", "GraphDef (text)"
 };
 
-// Errors: NOT_FOUND no such file; INVALID_ARGUMENT malformed (names node and reason); UNIMPLEMENTED lists every
-// unsupported node with its op. Never crashes on hostile bytes.
+// Errors: NOT_FOUND no such file; INVALID_ARGUMENT malformed (names node and reason); UNIMPLEMENTED
+// lists every unsupported node with its op. Never crashes on hostile bytes.
 absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOptions& options);
 absl::StatusOr<ImportedModel> ImportBytes(const std::string& bytes, const ImportOptions& options);
 

@@ -63,7 +63,8 @@ TEST(Import, MakesASignatureFromPlaceholdersAndSinks) {
 
 TEST(Import, APlaceholderThatNoOutputReadsNeedNotBeFed) {
   const auto model = ImportBytes(std::string(kDense) + R"(
-    node { name: "unused" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } } })", {});
+    node { name: "unused" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } } })",
+                                 {});
   ASSERT_TRUE(model.ok()) << model.status();
   ASSERT_THAT(Keys(model->signatures[0].inputs), ElementsAre("x", "unused"));
   EXPECT_FALSE(model->signatures[0].inputs[0].optional);
@@ -83,7 +84,8 @@ TEST(Import, ConfigurationRenamesAndChooses) {
 TEST(Import, WrongNamesAreAnsweredWithNearestAndSinks) {
   ImportOptions options;
   options.fetches = {"Y"};
-  EXPECT_THAT(ErrorOf(kDense, options), AllOf(HasSubstr("no 'Y'"), HasSubstr("nearest: 'y'"), HasSubstr("sinks of the graph: 'y'")));
+  EXPECT_THAT(ErrorOf(kDense, options), AllOf(HasSubstr("no 'Y'"), HasSubstr("nearest: 'y'"),
+                                              HasSubstr("sinks of the graph: 'y'")));
   options = {};
   options.input_aliases = {{"in", "xx"}};
   EXPECT_THAT(ErrorOf(kDense, options), AllOf(HasSubstr("input 'in'"), HasSubstr("nearest: 'x'")));
@@ -110,7 +112,8 @@ TEST(Import, LearningPhaseAndPlaceholderWithDefaultAreOptional) {
            attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 0 } } } }
     node { name: "bias" op: "PlaceholderWithDefault" input: "zero" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape {} } } }
     node { name: "s" op: "Switch" input: "bias" input: "keras_learning_phase" }
-    node { name: "out" op: "Merge" input: "s" input: "s:1" })", {});
+    node { name: "out" op: "Merge" input: "s" input: "s:1" })",
+                                 {});
   ASSERT_TRUE(model.ok()) << model.status();
   ASSERT_EQ(model->signatures[0].inputs.size(), 2u);
   for (const SignatureTensor& input : model->signatures[0].inputs) {
@@ -124,7 +127,8 @@ TEST(Import, SinksOfSeveralOutputsGetNumbers) {
     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: 4 } } } } }
     node { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
            attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 0 } } } }
-    node { name: "halves" op: "Split" input: "axis" input: "x" attr { key: "num_split" value { i: 2 } } attr { key: "T" value { type: DT_FLOAT } } })", {});
+    node { name: "halves" op: "Split" input: "axis" input: "x" attr { key: "num_split" value { i: 2 } } attr { key: "T" value { type: DT_FLOAT } } })",
+                                 {});
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_THAT(Keys(model->signatures[0].outputs), ElementsAre("halves", "halves:1"));
 }
@@ -143,30 +147,45 @@ TEST(Import, MalformedGraphsNameNodeAndReason) {
       {"text cut off", "node { name: \"a\" op:", "line 1"},
       {"unknown field", "node { naame: \"a\" }", "naame"},
       {"missing input", node + "\"b\" }", "'b' names no node"},
-      {"cycle", node + "\"b\" } node { name: \"b\" op: \"Identity\" input: \"a\" }", "cycle through 'a' <- 'b'"},
+      {"cycle", node + "\"b\" } node { name: \"b\" op: \"Identity\" input: \"a\" }",
+       "cycle through 'a' <- 'b'"},
       {"self cycle", node + "\"a\" }", "cycle"},
-      {"duplicate", "node { name: \"a\" op: \"NoOp\" } node { name: \"a\" op: \"NoOp\" }", "second node of this name"},
+      {"duplicate", "node { name: \"a\" op: \"NoOp\" } node { name: \"a\" op: \"NoOp\" }",
+       "second node of this name"},
       {"no name", "node { op: \"NoOp\" }", "has no name"},
       {"arity", "node { name: \"a\" op: \"Identity\" }", "has 0 inputs"},
       {"output number", "node { name: \"b\" op: \"NoOp\" } " + node + "\"b:1\" }", "past the"},
-      {"bad tensor name", "node { name: \"b\" op: \"NoOp\" } " + node + "\"b:x\" }", "not a tensor name"},
-      {"const without value", "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } }", "no attribute 'value'"},
+      {"bad tensor name", "node { name: \"b\" op: \"NoOp\" } " + node + "\"b:x\" }",
+       "not a tensor name"},
+      {"const without value",
+       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } }",
+       "no attribute 'value'"},
       {"const of another dtype",
-       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"value\" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 1 } } } }",
+       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { "
+       "key: \"value\" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 1 } } } }",
        "says dtype float32 but its value is int32"},
       {"content of the wrong size",
-       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } } tensor_content: \"abc\" } } } }",
+       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { "
+       "key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } } "
+       "tensor_content: \"abc\" } } } }",
        "needs 8 bytes, tensor_content has 3"},
       {"negative dim",
-       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: -5 } } } } } }",
+       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { "
+       "key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: -5 } } } } } }",
        "negative dimension"},
       {"shape that overflows",
-       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 4294967296 } dim { size: 4294967296 } } } } } }",
+       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { "
+       "key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 4294967296 } "
+       "dim { size: 4294967296 } } } } } }",
        "too many elements"},
       {"bomb of one value",
-       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 99999999999 } } float_val: 1 } } } }",
+       "node { name: \"a\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { "
+       "key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 99999999999 } } "
+       "float_val: 1 } } } }",
        "bytes"},
-      {"unknown dtype", "node { name: \"a\" op: \"Placeholder\" attr { key: \"dtype\" value { type: 77 } } }", "dtype"},
+      {"unknown dtype",
+       "node { name: \"a\" op: \"Placeholder\" attr { key: \"dtype\" value { type: 77 } } }",
+       "dtype"},
   };
   for (const Malformed& c : cases) EXPECT_THAT(ErrorOf(c.graph), HasSubstr(c.error)) << c.what;
 }
@@ -226,12 +245,14 @@ TEST(Import, LoopsWithoutAFormAreRefusedByName) {
   std::string text = kLoop;
   const std::string from = "input: \"x/Switch:1\" input: \"c/Enter\"";
   text.replace(text.find(from), from.size(), "input: \"x/Switch:1\" input: \"x\"");
-  EXPECT_THAT(ErrorOf(text), AllOf(HasSubstr("'x'"), HasSubstr("frame 'loop'"), HasSubstr("without an Enter")));
+  EXPECT_THAT(ErrorOf(text),
+              AllOf(HasSubstr("'x'"), HasSubstr("frame 'loop'"), HasSubstr("without an Enter")));
   EXPECT_THAT(ErrorOf(R"(
     node { name: "enter" op: "Enter" input: "x" }
     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
     node { name: "merge" op: "Merge" input: "enter" input: "next" }
-    node { name: "next" op: "NextIteration" input: "merge" })"), AllOf(HasSubstr("while frame"), HasSubstr("LoopCond")));
+    node { name: "next" op: "NextIteration" input: "merge" })"),
+              AllOf(HasSubstr("while frame"), HasSubstr("LoopCond")));
 }
 
 TEST(Import, MissingFilesAreNotFound) {

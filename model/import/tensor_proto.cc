@@ -16,8 +16,9 @@ template <typename T, typename Get>
 absl::Status Spread(int64_t count, Tensor& out, Get get) {
   const int64_t elements = out.elements();
   if (count > elements) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor of shape ", out.shape().ToString(), " has ",
-                                                   count, " values, more than its ", elements, " elements"));
+    return absl::InvalidArgumentError(absl::StrCat("tensor of shape ", out.shape().ToString(),
+                                                   " has ", count, " values, more than its ",
+                                                   elements, " elements"));
   }
   T* data = static_cast<T*>(out.mutable_data());
   for (int64_t i = 0; i < count; ++i) data[i] = get(static_cast<int>(i));
@@ -32,7 +33,8 @@ absl::Status SpreadField(const Field& field, Tensor& out) {
 
 template <typename Real, typename Field>
 absl::Status SpreadComplex(const Field& field, Tensor& out) {
-  if (field.size() % 2 != 0) return absl::InvalidArgumentError("complex tensor with an odd number of values");
+  if (field.size() % 2 != 0)
+    return absl::InvalidArgumentError("complex tensor with an odd number of values");
   return Spread<std::complex<Real>>(field.size() / 2, out, [&](int i) {
     return std::complex<Real>(field.Get(2 * i), field.Get(2 * i + 1));
   });
@@ -40,24 +42,40 @@ absl::Status SpreadComplex(const Field& field, Tensor& out) {
 
 absl::Status FillTyped(const tensorflow::TensorProto& p, Tensor& out) {
   switch (out.dtype()) {
-    case DType::kFloat32: return SpreadField<float>(p.float_val(), out);
-    case DType::kFloat64: return SpreadField<double>(p.double_val(), out);
-    case DType::kInt32: return SpreadField<int32_t>(p.int_val(), out);
-    case DType::kInt16: return SpreadField<int16_t>(p.int_val(), out);
-    case DType::kInt8: return SpreadField<int8_t>(p.int_val(), out);
-    case DType::kUInt16: return SpreadField<uint16_t>(p.int_val(), out);
-    case DType::kUInt8: return SpreadField<uint8_t>(p.int_val(), out);
-    case DType::kInt64: return SpreadField<int64_t>(p.int64_val(), out);
-    case DType::kUInt32: return SpreadField<uint32_t>(p.uint32_val(), out);
-    case DType::kUInt64: return SpreadField<uint64_t>(p.uint64_val(), out);
-    case DType::kBool: return SpreadField<bool>(p.bool_val(), out);
+    case DType::kFloat32:
+      return SpreadField<float>(p.float_val(), out);
+    case DType::kFloat64:
+      return SpreadField<double>(p.double_val(), out);
+    case DType::kInt32:
+      return SpreadField<int32_t>(p.int_val(), out);
+    case DType::kInt16:
+      return SpreadField<int16_t>(p.int_val(), out);
+    case DType::kInt8:
+      return SpreadField<int8_t>(p.int_val(), out);
+    case DType::kUInt16:
+      return SpreadField<uint16_t>(p.int_val(), out);
+    case DType::kUInt8:
+      return SpreadField<uint8_t>(p.int_val(), out);
+    case DType::kInt64:
+      return SpreadField<int64_t>(p.int64_val(), out);
+    case DType::kUInt32:
+      return SpreadField<uint32_t>(p.uint32_val(), out);
+    case DType::kUInt64:
+      return SpreadField<uint64_t>(p.uint64_val(), out);
+    case DType::kBool:
+      return SpreadField<bool>(p.bool_val(), out);
     case DType::kFloat16:
-    case DType::kBFloat16: return SpreadField<uint16_t>(p.half_val(), out);
-    case DType::kString: return SpreadField<std::string>(p.string_val(), out);
-    case DType::kComplex64: return SpreadComplex<float>(p.scomplex_val(), out);
-    case DType::kComplex128: return SpreadComplex<double>(p.dcomplex_val(), out);
+    case DType::kBFloat16:
+      return SpreadField<uint16_t>(p.half_val(), out);
+    case DType::kString:
+      return SpreadField<std::string>(p.string_val(), out);
+    case DType::kComplex64:
+      return SpreadComplex<float>(p.scomplex_val(), out);
+    case DType::kComplex128:
+      return SpreadComplex<double>(p.dcomplex_val(), out);
     default:
-      return absl::InvalidArgumentError(absl::StrCat("a constant of dtype ", DTypeName(out.dtype()), " is not supported"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("a constant of dtype ", DTypeName(out.dtype()), " is not supported"));
   }
 }
 
@@ -66,25 +84,32 @@ absl::Status FillTyped(const tensorflow::TensorProto& p, Tensor& out) {
 SymShape ShapeFromProto(const tensorflow::TensorShapeProto& proto) {
   if (proto.unknown_rank()) return SymShape::UnknownRank();
   SymShape shape;
-  for (const auto& dim : proto.dim()) shape.push_back(dim.size() < 0 ? Dim::Unknown() : Dim(dim.size()));
+  for (const auto& dim : proto.dim())
+    shape.push_back(dim.size() < 0 ? Dim::Unknown() : Dim(dim.size()));
   return shape;
 }
 
 absl::StatusOr<Tensor> TensorFromProto(tensorflow::TensorProto* proto) {
   FLOE_ASSIGN_OR_RETURN(const DType dtype, DTypeFromNumber(proto->dtype()));
-  if (proto->tensor_shape().unknown_rank()) return absl::InvalidArgumentError("tensor without a rank");
+  if (proto->tensor_shape().unknown_rank())
+    return absl::InvalidArgumentError("tensor without a rank");
   Shape shape;
   for (const auto& dim : proto->tensor_shape().dim()) shape.push_back(dim.size());
   const size_t element = DTypeSize(dtype);
   // Empty strings take 32 bytes each in memory and none in the file.
-  FLOE_ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(shape.dims(), element == 0 ? sizeof(std::string) : element, int64_t{4} << 30));
+  FLOE_ASSIGN_OR_RETURN(const int64_t elements,
+                        CheckedElements(shape.dims(), element == 0 ? sizeof(std::string) : element,
+                                        int64_t{4} << 30));
 
   if (!proto->tensor_content().empty()) {
-    if (element == 0) return absl::InvalidArgumentError(absl::StrCat("tensor_content for dtype ", DTypeName(dtype), " is not supported"));
+    if (element == 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor_content for dtype ", DTypeName(dtype), " is not supported"));
     const size_t expected = static_cast<size_t>(elements) * element;
     if (proto->tensor_content().size() != expected) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor of shape ", shape.ToString(), " and dtype ", DTypeName(dtype), " needs ",
-                                                     expected, " bytes, tensor_content has ", proto->tensor_content().size()));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tensor of shape ", shape.ToString(), " and dtype ", DTypeName(dtype), " needs ",
+          expected, " bytes, tensor_content has ", proto->tensor_content().size()));
     }
     std::shared_ptr<std::string> content(proto->release_tensor_content());
     const void* data = content->data();

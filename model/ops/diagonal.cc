@@ -14,7 +14,8 @@ absl::StatusOr<Diagonals> DiagonalsOf(const Node& node, absl::Span<const int64_t
     band.lower = k.front();
     band.upper = k.back();
   }
-  if (band.lower > band.upper) return Bad(absl::StrCat("the band from ", band.lower, " to ", band.upper, " is empty"));
+  if (band.lower > band.upper)
+    return Bad(absl::StrCat("the band from ", band.lower, " to ", band.upper, " is empty"));
   const std::string& name = node.op->name;
   const bool v3 = name.size() > 2 && name.substr(name.size() - 2) == "V3";
   const std::string align = v3 ? node.attrs.String("align", "RIGHT_LEFT") : "LEFT_LEFT";
@@ -34,7 +35,8 @@ absl::Status MatrixSize(const Diagonals& band, int64_t longest, int64_t* rows, i
     *cols = least_cols;
   }
   if (*rows < least_rows || *cols < least_cols) {
-    return Bad(absl::StrCat("a matrix of ", *rows, " x ", *cols, " is too small for a diagonal of ", longest));
+    return Bad(absl::StrCat("a matrix of ", *rows, " x ", *cols, " is too small for a diagonal of ",
+                            longest));
   }
   return absl::OkStatus();
 }
@@ -86,14 +88,17 @@ absl::StatusOr<Types> InferDiagPart(const InferContext& c) {
   bool known = false;
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, Band(c, 1, &known));
   if (!in.rank_known() || !known) return ops::One(c.dtype(0), SymShape::UnknownRank());
-  if (in.rank() < 2) return Bad(absl::StrCat("input has shape ", in.ToString(), ", expected matrices"));
+  if (in.rank() < 2)
+    return Bad(absl::StrCat("input has shape ", in.ToString(), ", expected matrices"));
   SymShape out;
   for (int i = 0; i + 2 < in.rank(); ++i) out.push_back(in.dim(i));
   if (band.count() > 1) out.push_back(band.count());
   const Dim rows = in.dim(in.rank() - 2), cols = in.dim(in.rank() - 1);
   const bool numbers = rows.concrete() && cols.concrete();
   const int64_t longest = numbers ? band.Longest(rows.size(), cols.size()) : 0;
-  if (longest < 0) return Bad(absl::StrCat("diagonal ", band.lower, " to ", band.upper, " is outside ", in.ToString()));
+  if (longest < 0)
+    return Bad(
+        absl::StrCat("diagonal ", band.lower, " to ", band.upper, " is outside ", in.ToString()));
   out.push_back(numbers ? Dim(longest) : Dim::Unknown());
   return ops::One(c.dtype(0), std::move(out));
 }
@@ -105,7 +110,8 @@ RowMark MatrixRows(const RowContext& c, int least_rank) {
 }
 RowMark DiagRows(const RowContext& c) {
   std::vector<int64_t> k;
-  const bool band = c.inputs.size() > 1 && !(ops::ConstantInts(c.inputs[1], &k) && k.front() == k.back());
+  const bool band =
+      c.inputs.size() > 1 && !(ops::ConstantInts(c.inputs[1], &k) && k.front() == k.back());
   return MatrixRows(c, band ? 3 : 2);
 }
 RowMark PartRows(const RowContext& c) { return MatrixRows(c, 3); }
@@ -115,19 +121,28 @@ RowMark SetDiagRows(const RowContext& c) {
   for (RowMark mark : c.marks) {
     if (mark == RowMark::kUnknown || mark == RowMark::kMixed) return mark;
   }
-  if (c.marks[0] == RowMark::kConstant && c.marks[1] == RowMark::kConstant) return ops::Checked(RowMark::kConstant, c);
-  const bool rows = c.marks[0] == RowMark::kRows && c.marks[1] == RowMark::kRows && in.rank_known() && in.rank() >= 3 &&
-                    diagonal.rank_known() && in.dim(0) == diagonal.dim(0);
+  if (c.marks[0] == RowMark::kConstant && c.marks[1] == RowMark::kConstant)
+    return ops::Checked(RowMark::kConstant, c);
+  const bool rows = c.marks[0] == RowMark::kRows && c.marks[1] == RowMark::kRows &&
+                    in.rank_known() && in.rank() >= 3 && diagonal.rank_known() &&
+                    in.dim(0) == diagonal.dim(0);
   return rows ? ops::Checked(RowMark::kRows, c) : RowMark::kMixed;
 }
 
 absl::StatusOr<Types> InferMatrix(const InferContext& c) {
-  if (c.shape(0).rank_known() && c.shape(0).rank() < 2) return Bad(absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected matrices"));
+  if (c.shape(0).rank_known() && c.shape(0).rank() < 2)
+    return Bad(absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected matrices"));
   return InferSame(c);
 }
 
-OpDef Op(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows) {
-  return {.name = name, .min_inputs = inputs, .max_inputs = inputs, .infer = infer, .rows = rows, .tensorflow = {name}};
+OpDef Op(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(const InferContext&),
+         RowRule rows) {
+  return {.name = name,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .infer = infer,
+          .rows = rows,
+          .tensorflow = {name}};
 }
 const OpRegistrar kDiagonals[] = {
     OpRegistrar(Op("MatrixDiag", 1, InferDiag, DiagRows)),
@@ -146,7 +161,8 @@ const OpRegistrar kDiagonals[] = {
 absl::StatusOr<Types> InferDeterminant(const InferContext& c) {
   const SymShape& in = c.shape(0);
   if (!in.rank_known()) return InferSame(c);
-  if (in.rank() < 2) return Bad(absl::StrCat("input has shape ", in.ToString(), ", expected matrices"));
+  if (in.rank() < 2)
+    return Bad(absl::StrCat("input has shape ", in.ToString(), ", expected matrices"));
   SymShape out;
   for (int i = 0; i + 2 < in.rank(); ++i) out.push_back(in.dim(i));
   return ops::One(c.dtype(0), std::move(out));

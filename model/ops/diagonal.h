@@ -26,7 +26,8 @@ struct Diagonals {
   }
 };
 
-// From the values of input k (empty: the main diagonal) and the attribute align; the forms before V3 align left.
+// From the values of input k (empty: the main diagonal) and the attribute align; the forms before
+// V3 align left.
 absl::StatusOr<Diagonals> DiagonalsOf(const Node& node, absl::Span<const int64_t> k);
 
 // Size of the matrix that a band fills; -1 for what the inputs leave open.

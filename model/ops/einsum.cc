@@ -42,10 +42,13 @@ absl::StatusOr<EinsumLabels> ParseEinsum(const std::string& equation, absl::Span
   if (arrow == std::string::npos) return Bad(absl::StrCat("equation '", equation, "' has no ->"));
   std::vector<std::string> terms = {""};
   for (char c : equation.substr(0, arrow)) {
-    if (c == ',') terms.emplace_back();
-    else terms.back() += c;
+    if (c == ',')
+      terms.emplace_back();
+    else
+      terms.back() += c;
   }
-  if (terms.size() != ranks.size()) return Bad(absl::StrCat("equation '", equation, "' for ", ranks.size(), " operands"));
+  if (terms.size() != ranks.size())
+    return Bad(absl::StrCat("equation '", equation, "' for ", ranks.size(), " operands"));
   EinsumLabels result;
   std::map<int, int> ids;
   int ellipsis = 0;
@@ -61,18 +64,22 @@ absl::StatusOr<EinsumLabels> ParseEinsum(const std::string& equation, absl::Span
   for (size_t i = 0; i < terms.size(); ++i) {
     const int rest = ranks[i] - NamedAxes(terms[i]);
     const bool has_ellipsis = terms[i].find("...") != std::string::npos;
-    if (rest < 0 || (rest > 0 && !has_ellipsis)) return Bad(absl::StrCat("equation term '", terms[i], "' for an operand of rank ", ranks[i]));
+    if (rest < 0 || (rest > 0 && !has_ellipsis))
+      return Bad(absl::StrCat("equation term '", terms[i], "' for an operand of rank ", ranks[i]));
     ellipsis = std::max(ellipsis, rest);
     FLOE_ASSIGN_OR_RETURN(const std::vector<int> labels, TermLabels(terms[i], rest));
     result.inputs.push_back(number(labels));
   }
   const int known = static_cast<int>(ids.size());
-  FLOE_ASSIGN_OR_RETURN(const std::vector<int> labels, TermLabels(equation.substr(arrow + 2), ellipsis));
+  FLOE_ASSIGN_OR_RETURN(const std::vector<int> labels,
+                        TermLabels(equation.substr(arrow + 2), ellipsis));
   result.output = number(labels);
-  if (static_cast<int>(ids.size()) != known) return Bad(absl::StrCat("equation '", equation, "' makes a label that no operand has"));
+  if (static_cast<int>(ids.size()) != known)
+    return Bad(absl::StrCat("equation '", equation, "' makes a label that no operand has"));
   for (size_t i = 0; i < result.output.size(); ++i) {
     for (size_t k = 0; k < i; ++k) {
-      if (result.output[i] == result.output[k]) return Bad(absl::StrCat("equation '", equation, "' repeats an output label"));
+      if (result.output[i] == result.output[k])
+        return Bad(absl::StrCat("equation '", equation, "' repeats an output label"));
     }
   }
   result.count = known;
@@ -104,7 +111,8 @@ absl::StatusOr<Types> InferEinsum(const InferContext& c) {
       if (size == Dim(-1) || size == own || !size.known() || (stretches && size == Dim(1))) {
         if (size == Dim(-1) || own.known()) size = own;
       } else if (own.concrete() && size.concrete() && !(stretches && own == Dim(1))) {
-        return Bad(absl::StrCat("dimension ", axis, " of operand ", i, " is ", own.size(), ", elsewhere ", size.size()));
+        return Bad(absl::StrCat("dimension ", axis, " of operand ", i, " is ", own.size(),
+                                ", elsewhere ", size.size()));
       } else if (own.has_rows() != size.has_rows() && own != Dim(1)) {
         size = Dim::Unknown();
       }
@@ -115,7 +123,8 @@ absl::StatusOr<Types> InferEinsum(const InferContext& c) {
   return ops::One(c.dtype(0), std::move(out));
 }
 
-// Rows stay apart when their label leads every operand that has rows and the output, and stands nowhere else.
+// Rows stay apart when their label leads every operand that has rows and the output, and stands
+// nowhere else.
 RowMark EinsumRows(const RowContext& c) {
   bool rows = false;
   for (RowMark mark : c.marks) {
@@ -139,7 +148,12 @@ RowMark EinsumRows(const RowContext& c) {
   return ops::Checked(RowMark::kRows, c);
 }
 
-const OpRegistrar kEinsum({.name = "Einsum", .min_inputs = 1, .max_inputs = 2, .infer = InferEinsum, .rows = EinsumRows, .tensorflow = {"Einsum"}});
+const OpRegistrar kEinsum({.name = "Einsum",
+                           .min_inputs = 1,
+                           .max_inputs = 2,
+                           .infer = InferEinsum,
+                           .rows = EinsumRows,
+                           .tensorflow = {"Einsum"}});
 
 }  // namespace
 }  // namespace floe

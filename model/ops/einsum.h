@@ -13,11 +13,12 @@ namespace floe::ops {
 struct EinsumLabels {
   std::vector<std::vector<int>> inputs;  // one label for each axis
   std::vector<int> output;
-  int count = 0;                         // labels are [0, count)
-  std::vector<bool> broadcasts;          // by label: from an ellipsis, so that sizes of 1 stretch
+  int count = 0;                 // labels are [0, count)
+  std::vector<bool> broadcasts;  // by label: from an ellipsis, so that sizes of 1 stretch
 };
 
-// INVALID_ARGUMENT when the equation has no "->", names axes that an operand lacks, or repeats an output label.
+// INVALID_ARGUMENT when the equation has no "->", names axes that an operand lacks, or repeats an
+// output label.
 absl::StatusOr<EinsumLabels> ParseEinsum(const std::string& equation, absl::Span<const int> ranks);
 
 }  // namespace floe::ops

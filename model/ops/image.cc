@@ -12,9 +12,11 @@ absl::StatusOr<Types> Resized(const InferContext& c, DType dtype) {
   SymShape out = c.shape(0).rank_known() ? c.shape(0) : ops::UnknownDims(4);
   std::vector<Dim> size;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &size));
-  if (known && size.size() != 2) return Bad(absl::StrCat("size has ", size.size(), " elements, expected 2"));
+  if (known && size.size() != 2)
+    return Bad(absl::StrCat("size has ", size.size(), " elements, expected 2"));
   for (int i = 0; i < 2; ++i) {
-    if (known && size[i].concrete() && size[i].size() <= 0) return Bad(absl::StrCat("size ", size[i].size(), " is not positive"));
+    if (known && size[i].concrete() && size[i].size() <= 0)
+      return Bad(absl::StrCat("size ", size[i].size(), " is not positive"));
     out.set_dim(i + 1, known ? size[i] : Dim::Unknown());
   }
   return ops::One(dtype, std::move(out));
@@ -25,11 +27,19 @@ absl::StatusOr<Types> InferNearest(const InferContext& c) { return Resized(c, c.
 RowMark ResizeRows(const RowContext& c) { return ops::MarkOfData(c, 0, true); }
 
 OpDef Resize(const std::string& name, absl::StatusOr<Types> (*infer)(const InferContext&)) {
-  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = infer, .rows = ResizeRows, .shape_inputs = 2, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer,
+          .rows = ResizeRows,
+          .shape_inputs = 2,
+          .tensorflow = {name}};
 }
 const OpRegistrar kResize[] = {
-    OpRegistrar(Resize("ResizeBilinear", InferResize)), OpRegistrar(Resize("ResizeBicubic", InferResize)),
-    OpRegistrar(Resize("ResizeArea", InferResize)), OpRegistrar(Resize("ResizeNearestNeighbor", InferNearest)),
+    OpRegistrar(Resize("ResizeBilinear", InferResize)),
+    OpRegistrar(Resize("ResizeBicubic", InferResize)),
+    OpRegistrar(Resize("ResizeArea", InferResize)),
+    OpRegistrar(Resize("ResizeNearestNeighbor", InferNearest)),
 };
 
 // Inputs: image, boxes [n, 4], the image of each box, size.
@@ -41,17 +51,24 @@ absl::StatusOr<Types> InferCrop(const InferContext& c) {
   if (c.shape(0).rank_known()) out.set_dim(3, c.shape(0).dim(3));
   std::vector<Dim> size;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(3, &size));
-  if (known && size.size() != 2) return Bad(absl::StrCat("crop_size has ", size.size(), " elements, expected 2"));
+  if (known && size.size() != 2)
+    return Bad(absl::StrCat("crop_size has ", size.size(), " elements, expected 2"));
   for (int i = 0; known && i < 2; ++i) out.set_dim(i + 1, size[i]);
   return ops::One(DType::kFloat32, std::move(out));
 }
 RowMark MixedRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
-const OpRegistrar kCrop({.name = "CropAndResize", .min_inputs = 4, .max_inputs = 4, .infer = InferCrop, .rows = MixedRows,
-                         .shape_inputs = 8, .tensorflow = {"CropAndResize"}});
+const OpRegistrar kCrop({.name = "CropAndResize",
+                         .min_inputs = 4,
+                         .max_inputs = 4,
+                         .infer = InferCrop,
+                         .rows = MixedRows,
+                         .shape_inputs = 8,
+                         .tensorflow = {"CropAndResize"}});
 
 // Images [..., rows, cols, channels], changed alike by a scalar.
 absl::StatusOr<Types> InferAdjust(const InferContext& c) {
-  if (c.shape(0).rank_known() && c.shape(0).rank() < 3) return Bad(absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected images"));
+  if (c.shape(0).rank_known() && c.shape(0).rank() < 3)
+    return Bad(absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected images"));
   return InferSame(c);
 }
 RowMark AdjustRows(const RowContext& c) {
@@ -60,15 +77,27 @@ RowMark AdjustRows(const RowContext& c) {
   return ops::MarkOfData(c, 0, in.rank_known() && in.rank() >= 4);
 }
 OpDef Adjust(const std::string& name) {
-  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = InferAdjust, .rows = AdjustRows, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = InferAdjust,
+          .rows = AdjustRows,
+          .tensorflow = {name}};
 }
-const OpRegistrar kAdjust[] = {OpRegistrar(Adjust("AdjustContrastv2")), OpRegistrar(Adjust("AdjustHue")), OpRegistrar(Adjust("AdjustSaturation"))};
+const OpRegistrar kAdjust[] = {OpRegistrar(Adjust("AdjustContrastv2")),
+                               OpRegistrar(Adjust("AdjustHue")),
+                               OpRegistrar(Adjust("AdjustSaturation"))};
 
 absl::StatusOr<Types> InferLrn(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
   return InferSame(c);
 }
-const OpRegistrar kLrn({.name = "LRN", .min_inputs = 1, .max_inputs = 1, .infer = InferLrn, .rows = RowsOfInput0, .tensorflow = {"LRN"}});
+const OpRegistrar kLrn({.name = "LRN",
+                        .min_inputs = 1,
+                        .max_inputs = 1,
+                        .infer = InferLrn,
+                        .rows = RowsOfInput0,
+                        .tensorflow = {"LRN"}});
 
 }  // namespace
 }  // namespace floe

@@ -17,28 +17,44 @@ RowMark SoftmaxRows(const RowContext& c) {
   return ops::MarkOfData(c, 0, in.rank_known() && in.rank() >= 2);
 }
 
-double SoftmaxFlops(const Node&, absl::Span<const TensorType>, absl::Span<const TensorType> out, int64_t rows) {
+double SoftmaxFlops(const Node&, absl::Span<const TensorType>, absl::Span<const TensorType> out,
+                    int64_t rows) {
   return out[0].shape.known() ? 5.0 * static_cast<double>(out[0].shape.At(rows).elements()) : 0;
 }
 
 const OpRegistrar kSoftmax[] = {
-    OpRegistrar({.name = "Softmax", .min_inputs = 1, .max_inputs = 1, .infer = InferSoftmax, .rows = SoftmaxRows,
-                 .in_place = true, .flops = SoftmaxFlops, .tensorflow = {"Softmax"}}),
-    OpRegistrar({.name = "LogSoftmax", .min_inputs = 1, .max_inputs = 1, .infer = InferSoftmax, .rows = SoftmaxRows,
-                 .in_place = true, .flops = SoftmaxFlops, .tensorflow = {"LogSoftmax"}}),
+    OpRegistrar({.name = "Softmax",
+                 .min_inputs = 1,
+                 .max_inputs = 1,
+                 .infer = InferSoftmax,
+                 .rows = SoftmaxRows,
+                 .in_place = true,
+                 .flops = SoftmaxFlops,
+                 .tensorflow = {"Softmax"}}),
+    OpRegistrar({.name = "LogSoftmax",
+                 .min_inputs = 1,
+                 .max_inputs = 1,
+                 .infer = InferSoftmax,
+                 .rows = SoftmaxRows,
+                 .in_place = true,
+                 .flops = SoftmaxFlops,
+                 .tensorflow = {"LogSoftmax"}}),
 };
 
-// Inputs: x, scale, offset, mean, variance. Outputs: y, mean, variance, then copies kept for training.
+// Inputs: x, scale, offset, mean, variance. Outputs: y, mean, variance, then copies kept for
+// training.
 absl::StatusOr<Types> InferBatchNorm(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   const bool known = c.shape(0).rank_known();
-  if (known && c.shape(0).rank() < 4) return Bad(absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected rank 4 or 5"));
+  if (known && c.shape(0).rank() < 4)
+    return Bad(absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected rank 4 or 5"));
   Dim channels = ops::RankOf(c, 1) == 1 ? c.shape(1).dim(0) : Dim::Unknown();
   if (known) {
     const bool first = c.attrs().String("data_format", "NHWC")[1] == 'C';
     const Dim own = c.shape(0).dim(first ? 1 : c.shape(0).rank() - 1);
     if (own.concrete() && channels.concrete() && own != channels) {
-      return Bad(absl::StrCat("scale has ", channels.ToString(), " elements, input ", c.shape(0).ToString(), " has ", own.ToString(), " channels"));
+      return Bad(absl::StrCat("scale has ", channels.ToString(), " elements, input ",
+                              c.shape(0).ToString(), " has ", own.ToString(), " channels"));
     }
     if (!channels.known()) channels = own;
   }
@@ -61,8 +77,14 @@ RowMark BatchNormRows(const RowContext& c) {
 }
 
 OpDef BatchNorm(const std::string& name, int outputs) {
-  return {.name = name, .min_inputs = 5, .max_inputs = 5, .outputs = outputs, .infer = InferBatchNorm,
-          .rows = BatchNormRows, .in_place = true, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = 5,
+          .max_inputs = 5,
+          .outputs = outputs,
+          .infer = InferBatchNorm,
+          .rows = BatchNormRows,
+          .in_place = true,
+          .tensorflow = {name}};
 }
 
 const OpRegistrar kBatchNorm[] = {

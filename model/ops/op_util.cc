@@ -47,7 +47,8 @@ absl::StatusOr<SymShape> Merge(const SymShape& a, const SymShape& b) {
 absl::Status ExpectRank(const InferContext& c, int input, int rank) {
   const int found = RankOf(c, input);
   if (found < 0 || found == rank) return absl::OkStatus();
-  return Bad(absl::StrCat("input ", input, " has shape ", c.shape(input).ToString(), ", expected rank ", rank));
+  return Bad(absl::StrCat("input ", input, " has shape ", c.shape(input).ToString(),
+                          ", expected rank ", rank));
 }
 
 bool LeadingRows(const TensorType& type) {

@@ -1,4 +1,5 @@
-// What the op files share: reading constant inputs, joining shapes, and the parts row rules are made of.
+// What the op files share: reading constant inputs, joining shapes, and the parts row rules are
+// made of.
 #pragma once
 
 #include <string>
@@ -18,12 +19,15 @@ DType TypeAttr(const InferContext& c, const std::string& name, DType otherwise);
 // Integers of a known value that does not depend on rows; false otherwise.
 bool ConstantInts(const ValueInfo& value, std::vector<int64_t>* out);
 
-// The shape that both describe: known dims win over unknown ones. INVALID_ARGUMENT when they contradict each other; a
-// number against a dim in rows gives an unknown dim, since it may hold for some number of rows.
+// The shape that both describe: known dims win over unknown ones. INVALID_ARGUMENT when they
+// contradict each other; a number against a dim in rows gives an unknown dim, since it may hold for
+// some number of rows.
 absl::StatusOr<SymShape> Merge(const SymShape& a, const SymShape& b);
 
 // Rank of input i when known, otherwise -1.
-inline int RankOf(const InferContext& c, int i) { return c.shape(i).rank_known() ? c.shape(i).rank() : -1; }
+inline int RankOf(const InferContext& c, int i) {
+  return c.shape(i).rank_known() ? c.shape(i).rank() : -1;
+}
 
 // INVALID_ARGUMENT unless the rank is unknown or `rank`.
 absl::Status ExpectRank(const InferContext& c, int input, int rank);
@@ -34,12 +38,12 @@ absl::Status ExpectRank(const InferContext& c, int input, int rank);
 bool LeadingRows(const TensorType& type);
 bool DependsOnRows(const TensorType& type);  // some dim has rows, or is unknown
 
-// Corrects a mark by the type of the outputs: kRows needs leading rows in output 0, kConstant a shape without rows. A
-// constant whose shape has leading rows stays kMixed.
+// Corrects a mark by the type of the outputs: kRows needs leading rows in output 0, kConstant a
+// shape without rows. A constant whose shape has leading rows stays kMixed.
 RowMark Checked(RowMark mark, const RowContext& c);
 
-// The mark of an op that rearranges input `data`; its other inputs are known now. `keeps`: rows of the data stay whole and
-// in order.
+// The mark of an op that rearranges input `data`; its other inputs are known now. `keeps`: rows of
+// the data stay whole and in order.
 RowMark MarkOfData(const RowContext& c, int data, bool keeps);
 
 }  // namespace floe::ops

@@ -8,11 +8,14 @@ namespace floe {
 namespace ops {
 
 absl::StatusOr<Dim> WindowOutput(Dim in, int64_t kernel, int64_t stride, const WindowPads& pads) {
-  if (kernel <= 0 || stride <= 0) return Bad(absl::StrCat("window ", kernel, " with stride ", stride));
+  if (kernel <= 0 || stride <= 0)
+    return Bad(absl::StrCat("window ", kernel, " with stride ", stride));
   if (!in.concrete()) return Dim::Unknown();
   if (pads.same) return Dim((in.size() + stride - 1) / stride);
   const int64_t room = in.size() + pads.low + pads.high - kernel;
-  if (room < 0) return Bad(absl::StrCat("window ", kernel, " is larger than the padded input ", in.size() + pads.low + pads.high));
+  if (room < 0)
+    return Bad(absl::StrCat("window ", kernel, " is larger than the padded input ",
+                            in.size() + pads.low + pads.high));
   return Dim(room / stride + 1);
 }
 
@@ -26,19 +29,25 @@ absl::StatusOr<Window> WindowOf(const Attrs& attrs, int spatial) {
   Window w;
   const std::string format = attrs.String("data_format", spatial == 2 ? "NHWC" : "NDHWC");
   w.channels_first = format == "NCHW" || format == "NCDHW";
-  if (!w.channels_first && format != "NHWC" && format != "NDHWC") return Bad("data_format '" + format + "' is unknown");
-  const std::vector<int64_t> ksize = attrs.Ints("ksize"), strides = attrs.Ints("strides"), explicit_pads = attrs.Ints("explicit_paddings");
+  if (!w.channels_first && format != "NHWC" && format != "NDHWC")
+    return Bad("data_format '" + format + "' is unknown");
+  const std::vector<int64_t> ksize = attrs.Ints("ksize"), strides = attrs.Ints("strides"),
+                             explicit_pads = attrs.Ints("explicit_paddings");
   const size_t rank = spatial + 2;
   if (ksize.size() != rank || strides.size() != rank) {
-    return Bad(absl::StrCat("ksize and strides have ", ksize.size(), " and ", strides.size(), " elements, expected ", rank));
+    return Bad(absl::StrCat("ksize and strides have ", ksize.size(), " and ", strides.size(),
+                            " elements, expected ", rank));
   }
   const int channel = w.channels_first ? 1 : spatial + 1;
   if (ksize[0] != 1 || strides[0] != 1) return Bad("pooling over the batch");
-  if (ksize[channel] != 1 || strides[channel] != 1) return absl::UnimplementedError("pooling over channels");
+  if (ksize[channel] != 1 || strides[channel] != 1)
+    return absl::UnimplementedError("pooling over channels");
   const std::string padding = attrs.String("padding");
-  if (padding != "SAME" && padding != "VALID" && padding != "EXPLICIT") return Bad("padding '" + padding + "' is unknown");
+  if (padding != "SAME" && padding != "VALID" && padding != "EXPLICIT")
+    return Bad("padding '" + padding + "' is unknown");
   if (padding == "EXPLICIT" && explicit_pads.size() != 2 * rank) {
-    return Bad(absl::StrCat("explicit_paddings has ", explicit_pads.size(), " elements, expected ", 2 * rank));
+    return Bad(absl::StrCat("explicit_paddings has ", explicit_pads.size(), " elements, expected ",
+                            2 * rank));
   }
   for (int i = 0; i < spatial; ++i) {
     const int axis = w.axis(i);
@@ -58,7 +67,8 @@ absl::StatusOr<Types> InferPool(const InferContext& c, int spatial) {
   if (!c.shape(0).rank_known()) return One(c.dtype(0), UnknownDims(spatial + 2));
   SymShape out = c.shape(0);
   for (int i = 0; i < spatial; ++i) {
-    FLOE_ASSIGN_OR_RETURN(const Dim d, WindowOutput(out.dim(w.axis(i)), w.kernel[i], w.stride[i], w.pads[i]));
+    FLOE_ASSIGN_OR_RETURN(const Dim d,
+                          WindowOutput(out.dim(w.axis(i)), w.kernel[i], w.stride[i], w.pads[i]));
     out.set_dim(w.axis(i), d);
   }
   return One(c.dtype(0), std::move(out));
@@ -79,7 +89,8 @@ absl::StatusOr<Types> InferWithArgmax(const InferContext& c) {
   return types;
 }
 
-double PoolFlops(const Node& node, absl::Span<const TensorType>, absl::Span<const TensorType> out, int64_t rows) {
+double PoolFlops(const Node& node, absl::Span<const TensorType>, absl::Span<const TensorType> out,
+                 int64_t rows) {
   if (!out[0].shape.known()) return 0;
   double flops = static_cast<double>(out[0].shape.At(rows).elements());
   for (int64_t k : node.attrs.Ints("ksize")) flops *= static_cast<double>(k);
@@ -88,21 +99,35 @@ double PoolFlops(const Node& node, absl::Span<const TensorType>, absl::Span<cons
 
 template <int kSpatial>
 OpDef Pool(const std::string& name) {
-  return {.name = name, .min_inputs = 1, .max_inputs = 1, .infer = Infer<kSpatial>, .rows = RowsOfInput0,
-          .flops = PoolFlops, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = Infer<kSpatial>,
+          .rows = RowsOfInput0,
+          .flops = PoolFlops,
+          .tensorflow = {name}};
 }
 
 // The index that argmax gives counts through the whole batch when include_batch_in_index is set.
 RowMark ArgmaxRows(const RowContext& c) {
-  if (c.node.attrs.Bool("include_batch_in_index") && c.marks[0] == RowMark::kRows) return RowMark::kMixed;
+  if (c.node.attrs.Bool("include_batch_in_index") && c.marks[0] == RowMark::kRows)
+    return RowMark::kMixed;
   return RowsOfInput0(c);
 }
 
 const OpRegistrar kPools[] = {
-    OpRegistrar(Pool<2>("MaxPool")), OpRegistrar(Pool<2>("AvgPool")),
-    OpRegistrar(Pool<3>("MaxPool3D")), OpRegistrar(Pool<3>("AvgPool3D")),
-    OpRegistrar({.name = "MaxPoolWithArgmax", .min_inputs = 1, .max_inputs = 1, .outputs = 2, .infer = InferWithArgmax,
-                 .rows = ArgmaxRows, .flops = PoolFlops, .tensorflow = {"MaxPoolWithArgmax"}}),
+    OpRegistrar(Pool<2>("MaxPool")),
+    OpRegistrar(Pool<2>("AvgPool")),
+    OpRegistrar(Pool<3>("MaxPool3D")),
+    OpRegistrar(Pool<3>("AvgPool3D")),
+    OpRegistrar({.name = "MaxPoolWithArgmax",
+                 .min_inputs = 1,
+                 .max_inputs = 1,
+                 .outputs = 2,
+                 .infer = InferWithArgmax,
+                 .rows = ArgmaxRows,
+                 .flops = PoolFlops,
+                 .tensorflow = {"MaxPoolWithArgmax"}}),
 };
 
 }  // namespace

@@ -17,7 +17,12 @@ RowMark QuantizeRows(const RowContext& c) {
   return mark == RowMark::kRows ? RowMark::kMixed : ops::Checked(mark, c);
 }
 OpDef Quantize(const std::string& name, int inputs, RowRule rows) {
-  return {.name = name, .min_inputs = inputs, .max_inputs = inputs, .infer = InferSame, .rows = rows, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .infer = InferSame,
+          .rows = rows,
+          .tensorflow = {name}};
 }
 const OpRegistrar kQuantize[] = {
     OpRegistrar(Quantize("FakeQuantWithMinMaxArgs", 1, FakeQuantRows)),
@@ -27,7 +32,8 @@ const OpRegistrar kQuantize[] = {
     OpRegistrar(Quantize("QuantizeAndDequantizeV3", 4, QuantizeRows)),
 };
 
-// Logits [batch, classes]; labels of the same shape, or a class each. Outputs: loss [batch], gradient [batch, classes].
+// Logits [batch, classes]; labels of the same shape, or a class each. Outputs: loss [batch],
+// gradient [batch, classes].
 absl::StatusOr<Types> InferCrossEntropy(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
   SymShape logits = c.shape(0).rank_known() ? c.shape(0) : ops::UnknownDims(2);
@@ -43,12 +49,19 @@ RowMark CrossEntropyRows(const RowContext& c) {
   const SymShape &a = c.inputs[0].type.shape, &b = c.inputs[1].type.shape;
   if (mark != RowMark::kRows) {
     const bool both = c.marks[0] == RowMark::kRows && c.marks[1] == RowMark::kRows;
-    if (!both || !a.rank_known() || !b.rank_known() || b.rank() != 1 || a.dim(0) != b.dim(0)) return mark;
+    if (!both || !a.rank_known() || !b.rank_known() || b.rank() != 1 || a.dim(0) != b.dim(0))
+      return mark;
   }
   return ops::Checked(RowMark::kRows, c);
 }
 OpDef CrossEntropy(const std::string& name) {
-  return {.name = name, .min_inputs = 2, .max_inputs = 2, .outputs = 2, .infer = InferCrossEntropy, .rows = CrossEntropyRows, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .outputs = 2,
+          .infer = InferCrossEntropy,
+          .rows = CrossEntropyRows,
+          .tensorflow = {name}};
 }
 const OpRegistrar kLosses[] = {
     OpRegistrar(CrossEntropy("SoftmaxCrossEntropyWithLogits")),
@@ -85,8 +98,20 @@ absl::StatusOr<Types> InferGru(const InferContext& c) { return InferCell(c, 4); 
 absl::StatusOr<Types> InferLstm(const InferContext& c) { return InferCell(c, 7); }
 
 const OpRegistrar kCells[] = {
-    OpRegistrar({.name = "GRUBlockCell", .min_inputs = 6, .max_inputs = 6, .outputs = 4, .infer = InferGru, .rows = GruRows, .tensorflow = {"GRUBlockCell"}}),
-    OpRegistrar({.name = "LSTMBlockCell", .min_inputs = 8, .max_inputs = 8, .outputs = 7, .infer = InferLstm, .rows = LstmRows, .tensorflow = {"LSTMBlockCell"}}),
+    OpRegistrar({.name = "GRUBlockCell",
+                 .min_inputs = 6,
+                 .max_inputs = 6,
+                 .outputs = 4,
+                 .infer = InferGru,
+                 .rows = GruRows,
+                 .tensorflow = {"GRUBlockCell"}}),
+    OpRegistrar({.name = "LSTMBlockCell",
+                 .min_inputs = 8,
+                 .max_inputs = 8,
+                 .outputs = 7,
+                 .infer = InferLstm,
+                 .rows = LstmRows,
+                 .tensorflow = {"LSTMBlockCell"}}),
 };
 
 }  // namespace

@@ -52,14 +52,25 @@ RowMark ReduceRows(const RowContext& c) {
 }
 
 OpDef Reduce(const std::string& name, ValueRule values = ValueRule::kNone) {
-  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = InferReduce, .rows = ReduceRows,
-          .values = values, .shape_inputs = 2, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = InferReduce,
+          .rows = ReduceRows,
+          .values = values,
+          .shape_inputs = 2,
+          .tensorflow = {name}};
 }
 
 const OpRegistrar kReduce[] = {
-    OpRegistrar(Reduce("Sum", ValueRule::kLinear)), OpRegistrar(Reduce("Prod", ValueRule::kProduct)),
-    OpRegistrar(Reduce("Mean")), OpRegistrar(Reduce("Max")), OpRegistrar(Reduce("Min")),
-    OpRegistrar(Reduce("All")), OpRegistrar(Reduce("Any")), OpRegistrar(Reduce("EuclideanNorm")),
+    OpRegistrar(Reduce("Sum", ValueRule::kLinear)),
+    OpRegistrar(Reduce("Prod", ValueRule::kProduct)),
+    OpRegistrar(Reduce("Mean")),
+    OpRegistrar(Reduce("Max")),
+    OpRegistrar(Reduce("Min")),
+    OpRegistrar(Reduce("All")),
+    OpRegistrar(Reduce("Any")),
+    OpRegistrar(Reduce("EuclideanNorm")),
 };
 
 absl::StatusOr<Types> InferArg(const InferContext& c) {
@@ -71,7 +82,8 @@ absl::StatusOr<Types> InferArg(const InferContext& c) {
   if (in.rank() == 0) return Bad("input is a scalar");
   if (!known || axis.size() != 1) return ops::One(dtype, ops::UnknownDims(in.rank() - 1));
   FLOE_ASSIGN_OR_RETURN(const int reduced, NormalizeAxis(axis[0], in.rank()));
-  if (in.dim(reduced) == Dim(0)) return Bad(absl::StrCat("axis ", reduced, " of ", in.ToString(), " is empty"));
+  if (in.dim(reduced) == Dim(0))
+    return Bad(absl::StrCat("axis ", reduced, " of ", in.ToString(), " is empty"));
   SymShape out;
   for (int i = 0; i < in.rank(); ++i) {
     if (i != reduced) out.push_back(in.dim(i));
@@ -80,8 +92,13 @@ absl::StatusOr<Types> InferArg(const InferContext& c) {
 }
 
 OpDef Arg(const std::string& name) {
-  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = InferArg, .rows = ReduceRows,
-          .shape_inputs = 2, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = InferArg,
+          .rows = ReduceRows,
+          .shape_inputs = 2,
+          .tensorflow = {name}};
 }
 
 const OpRegistrar kArg[] = {OpRegistrar(Arg("ArgMax")), OpRegistrar(Arg("ArgMin"))};

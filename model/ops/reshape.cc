@@ -37,7 +37,8 @@ absl::StatusOr<Types> InferReshape(const InferContext& c) {
   };
   const bool both_numbers = elements.concrete() && product.concrete();
   if (open >= 0) {
-    if (both_numbers && (product.size() == 0 || elements.size() % product.size() != 0)) return mismatch();
+    if (both_numbers && (product.size() == 0 || elements.size() % product.size() != 0))
+      return mismatch();
     out.set_dim(open, DivideExactly(elements, product));
   } else if (both_numbers && elements != product) {
     return mismatch();
@@ -50,9 +51,15 @@ absl::StatusOr<Types> InferReshape(const InferContext& c) {
 // Row-major blocks stay whole when dim 0 of both sides is a multiple of the rows.
 RowMark SameBytesRows(const RowContext& c) { return ops::MarkOfData(c, 0, true); }
 
-const OpRegistrar kReshape({.name = "Reshape", .min_inputs = 2, .max_inputs = 2, .infer = InferReshape,
-                            .rows = SameBytesRows, .values = ValueRule::kLinear, .alias = true,
-                            .shape_inputs = 2, .tensorflow = {"Reshape"}});
+const OpRegistrar kReshape({.name = "Reshape",
+                            .min_inputs = 2,
+                            .max_inputs = 2,
+                            .infer = InferReshape,
+                            .rows = SameBytesRows,
+                            .values = ValueRule::kLinear,
+                            .alias = true,
+                            .shape_inputs = 2,
+                            .tensorflow = {"Reshape"}});
 
 absl::StatusOr<Types> InferSqueeze(const InferContext& c) {
   const SymShape& in = c.shape(0);
@@ -81,8 +88,13 @@ absl::StatusOr<Types> InferSqueeze(const InferContext& c) {
   return ops::One(dtype, std::move(out));
 }
 
-const OpRegistrar kSqueeze({.name = "Squeeze", .min_inputs = 1, .max_inputs = 1, .infer = InferSqueeze,
-                            .rows = SameBytesRows, .values = ValueRule::kLinear, .alias = true,
+const OpRegistrar kSqueeze({.name = "Squeeze",
+                            .min_inputs = 1,
+                            .max_inputs = 1,
+                            .infer = InferSqueeze,
+                            .rows = SameBytesRows,
+                            .values = ValueRule::kLinear,
+                            .alias = true,
                             .tensorflow = {"Squeeze"}});
 
 absl::StatusOr<Types> InferExpandDims(const InferContext& c) {
@@ -91,7 +103,8 @@ absl::StatusOr<Types> InferExpandDims(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(1, &axis));
   if (!in.rank_known()) return ops::One(c.dtype(0), SymShape::UnknownRank());
   if (!known) return ops::One(c.dtype(0), ops::UnknownDims(in.rank() + 1));
-  if (axis.size() != 1) return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
+  if (axis.size() != 1)
+    return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
   FLOE_ASSIGN_OR_RETURN(const int at, NormalizeAxis(axis[0], in.rank() + 1));
   SymShape out;
   for (int i = 0; i <= in.rank(); ++i) {
@@ -101,11 +114,19 @@ absl::StatusOr<Types> InferExpandDims(const InferContext& c) {
   return ops::One(c.dtype(0), std::move(out));
 }
 
-const OpRegistrar kExpandDims({.name = "ExpandDims", .min_inputs = 2, .max_inputs = 2, .infer = InferExpandDims,
-                               .rows = SameBytesRows, .values = ValueRule::kLinear, .alias = true,
-                               .shape_inputs = 2, .tensorflow = {"ExpandDims"}});
+const OpRegistrar kExpandDims({.name = "ExpandDims",
+                               .min_inputs = 2,
+                               .max_inputs = 2,
+                               .infer = InferExpandDims,
+                               .rows = SameBytesRows,
+                               .values = ValueRule::kLinear,
+                               .alias = true,
+                               .shape_inputs = 2,
+                               .tensorflow = {"ExpandDims"}});
 
-Dim RankAsDim(const SymShape& shape) { return shape.rank_known() ? Dim(shape.rank()) : Dim::Unknown(); }
+Dim RankAsDim(const SymShape& shape) {
+  return shape.rank_known() ? Dim(shape.rank()) : Dim::Unknown();
+}
 
 absl::StatusOr<Types> InferShape(const InferContext& c) {
   const DType dtype = ops::TypeAttr(c, "out_type", DType::kInt32);
@@ -133,14 +154,34 @@ RowMark RankRows(const RowContext& c) {
 }
 
 const OpRegistrar kShapes[] = {
-    OpRegistrar({.name = "Shape", .min_inputs = 1, .max_inputs = 1, .infer = InferShape, .rows = ShapeRows,
-                 .shape_inputs = 1, .tensorflow = {"Shape"}}),
-    OpRegistrar({.name = "ShapeN", .min_inputs = 1, .max_inputs = -1, .outputs = -1, .infer = InferShape,
-                 .rows = ShapeRows, .tensorflow = {"ShapeN"}}),
-    OpRegistrar({.name = "Size", .min_inputs = 1, .max_inputs = 1, .infer = InferSize, .rows = ShapeRows,
-                 .shape_inputs = 1, .tensorflow = {"Size"}}),
-    OpRegistrar({.name = "Rank", .min_inputs = 1, .max_inputs = 1, .infer = InferRank, .rows = RankRows,
-                 .shape_inputs = 1, .tensorflow = {"Rank"}}),
+    OpRegistrar({.name = "Shape",
+                 .min_inputs = 1,
+                 .max_inputs = 1,
+                 .infer = InferShape,
+                 .rows = ShapeRows,
+                 .shape_inputs = 1,
+                 .tensorflow = {"Shape"}}),
+    OpRegistrar({.name = "ShapeN",
+                 .min_inputs = 1,
+                 .max_inputs = -1,
+                 .outputs = -1,
+                 .infer = InferShape,
+                 .rows = ShapeRows,
+                 .tensorflow = {"ShapeN"}}),
+    OpRegistrar({.name = "Size",
+                 .min_inputs = 1,
+                 .max_inputs = 1,
+                 .infer = InferSize,
+                 .rows = ShapeRows,
+                 .shape_inputs = 1,
+                 .tensorflow = {"Size"}}),
+    OpRegistrar({.name = "Rank",
+                 .min_inputs = 1,
+                 .max_inputs = 1,
+                 .infer = InferRank,
+                 .rows = RankRows,
+                 .shape_inputs = 1,
+                 .tensorflow = {"Rank"}}),
 };
 
 absl::StatusOr<Types> InferBroadcastTo(const InferContext& c) {
@@ -149,11 +190,13 @@ absl::StatusOr<Types> InferBroadcastTo(const InferContext& c) {
   if (!known) {
     const SymShape& target = c.shape(1);
     const bool sized = target.rank_known() && target.rank() == 1 && target.dim(0).concrete();
-    return ops::One(c.dtype(0), sized ? ops::UnknownDims(static_cast<int>(target.dim(0).size())) : SymShape::UnknownRank());
+    return ops::One(c.dtype(0), sized ? ops::UnknownDims(static_cast<int>(target.dim(0).size()))
+                                      : SymShape::UnknownRank());
   }
   SymShape out;
   for (Dim d : dims) {
-    if (d.concrete() && d.size() < 0) return Bad(absl::StrCat("dimension ", d.size(), " is negative"));
+    if (d.concrete() && d.size() < 0)
+      return Bad(absl::StrCat("dimension ", d.size(), " is negative"));
     out.push_back(d);
   }
   FLOE_ASSIGN_OR_RETURN(const SymShape both, BroadcastShapes(c.shape(0), out));
@@ -170,12 +213,18 @@ RowMark BroadcastToRows(const RowContext& c) {
   if (c.marks[0] == RowMark::kConstant && in.concrete() && ops::LeadingRows(c.outputs[0])) {
     return in.rank() < out.rank() || in.dim(0) == Dim(1) ? RowMark::kRows : RowMark::kMixed;
   }
-  const bool keeps = in.rank_known() && out.rank_known() && in.rank() == out.rank() && in.rank() > 0 && in.dim(0) == out.dim(0);
+  const bool keeps = in.rank_known() && out.rank_known() && in.rank() == out.rank() &&
+                     in.rank() > 0 && in.dim(0) == out.dim(0);
   return ops::MarkOfData(c, 0, keeps);
 }
 
-const OpRegistrar kBroadcastTo({.name = "BroadcastTo", .min_inputs = 2, .max_inputs = 2, .infer = InferBroadcastTo,
-                                .rows = BroadcastToRows, .values = ValueRule::kLinear, .shape_inputs = 2,
+const OpRegistrar kBroadcastTo({.name = "BroadcastTo",
+                                .min_inputs = 2,
+                                .max_inputs = 2,
+                                .infer = InferBroadcastTo,
+                                .rows = BroadcastToRows,
+                                .values = ValueRule::kLinear,
+                                .shape_inputs = 2,
                                 .tensorflow = {"BroadcastTo"}});
 
 }  // namespace

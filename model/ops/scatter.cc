@@ -14,7 +14,8 @@ absl::StatusOr<Types> InferOneHot(const InferContext& c) {
   if (!in.rank_known()) return ops::One(dtype, SymShape::UnknownRank());
   FLOE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(c.attrs().Int("axis", -1), in.rank() + 1));
   if (known && depth.size() != 1) return Bad("depth is no scalar");
-  if (known && depth[0].concrete() && depth[0].size() < 0) return Bad(absl::StrCat("depth ", depth[0].size(), " is negative"));
+  if (known && depth[0].concrete() && depth[0].size() < 0)
+    return Bad(absl::StrCat("depth ", depth[0].size(), " is negative"));
   SymShape out;
   for (int i = 0; i <= in.rank(); ++i) {
     if (i == axis) out.push_back(known ? depth[0] : Dim::Unknown());
@@ -32,23 +33,31 @@ RowMark OneHotRows(const RowContext& c) {
   return ops::MarkOfData(c, 0, out.rank_known() && axis != 0 && axis != -out.rank());
 }
 
-const OpRegistrar kOneHot({.name = "OneHot", .min_inputs = 4, .max_inputs = 4, .infer = InferOneHot, .rows = OneHotRows,
-                           .shape_inputs = 2, .tensorflow = {"OneHot"}});
+const OpRegistrar kOneHot({.name = "OneHot",
+                           .min_inputs = 4,
+                           .max_inputs = 4,
+                           .infer = InferOneHot,
+                           .rows = OneHotRows,
+                           .shape_inputs = 2,
+                           .tensorflow = {"OneHot"}});
 
 // params[batch...] at indices[..., :]: the last dim of the indices names a place.
 absl::StatusOr<Types> InferGatherNd(const InferContext& c) {
   const SymShape &params = c.shape(0), &indices = c.shape(1);
   const int64_t batch = c.attrs().Int("batch_dims");
-  if (!params.rank_known() || !indices.rank_known() || indices.rank() == 0 || !indices.dim(indices.rank() - 1).concrete()) {
+  if (!params.rank_known() || !indices.rank_known() || indices.rank() == 0 ||
+      !indices.dim(indices.rank() - 1).concrete()) {
     return ops::One(c.dtype(0), SymShape::UnknownRank());
   }
   const int64_t depth = indices.dim(indices.rank() - 1).size();
   if (batch < 0 || batch + depth > params.rank() || batch >= indices.rank()) {
-    return Bad(absl::StrCat("indices ", indices.ToString(), " name more axes than ", params.ToString(), " has"));
+    return Bad(absl::StrCat("indices ", indices.ToString(), " name more axes than ",
+                            params.ToString(), " has"));
   }
   SymShape out;
   for (int i = 0; i + 1 < indices.rank(); ++i) out.push_back(indices.dim(i));
-  for (int i = static_cast<int>(batch + depth); i < params.rank(); ++i) out.push_back(params.dim(i));
+  for (int i = static_cast<int>(batch + depth); i < params.rank(); ++i)
+    out.push_back(params.dim(i));
   return ops::One(c.dtype(0), std::move(out));
 }
 
@@ -59,15 +68,20 @@ RowMark GatherNdRows(const RowContext& c) {
   if (c.marks[0] == RowMark::kConstant) {
     if (c.marks[1] == RowMark::kConstant) return ops::Checked(RowMark::kConstant, c);
     const SymShape& indices = c.inputs[1].type.shape;
-    return indices.rank_known() && indices.rank() >= 2 ? ops::Checked(RowMark::kRows, c) : RowMark::kMixed;
+    return indices.rank_known() && indices.rank() >= 2 ? ops::Checked(RowMark::kRows, c)
+                                                       : RowMark::kMixed;
   }
   const bool paired = c.node.attrs.Int("batch_dims") > 0 && c.marks[1] == RowMark::kRows &&
                       c.inputs[0].type.shape.dim(0) == c.inputs[1].type.shape.dim(0);
   return paired ? ops::Checked(RowMark::kRows, c) : RowMark::kMixed;
 }
 
-const OpRegistrar kGatherNd({.name = "GatherNd", .min_inputs = 2, .max_inputs = 2, .infer = InferGatherNd,
-                             .rows = GatherNdRows, .tensorflow = {"GatherNd"}});
+const OpRegistrar kGatherNd({.name = "GatherNd",
+                             .min_inputs = 2,
+                             .max_inputs = 2,
+                             .infer = InferGatherNd,
+                             .rows = GatherNdRows,
+                             .tensorflow = {"GatherNd"}});
 
 absl::StatusOr<Types> InferScatterNd(const InferContext& c) {
   std::vector<Dim> dims;
@@ -75,7 +89,8 @@ absl::StatusOr<Types> InferScatterNd(const InferContext& c) {
   if (!known) return ops::One(c.dtype(1), SymShape::UnknownRank());
   SymShape out;
   for (Dim d : dims) {
-    if (d.concrete() && d.size() < 0) return Bad(absl::StrCat("dimension ", d.size(), " is negative"));
+    if (d.concrete() && d.size() < 0)
+      return Bad(absl::StrCat("dimension ", d.size(), " is negative"));
     out.push_back(d);
   }
   return ops::One(c.dtype(1), std::move(out));
@@ -83,15 +98,28 @@ absl::StatusOr<Types> InferScatterNd(const InferContext& c) {
 
 RowMark ScatterRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
 
-const OpRegistrar kScatterNd({.name = "ScatterNd", .min_inputs = 3, .max_inputs = 3, .infer = InferScatterNd,
-                              .rows = ScatterRows, .shape_inputs = 4, .tensorflow = {"ScatterNd"}});
+const OpRegistrar kScatterNd({.name = "ScatterNd",
+                              .min_inputs = 3,
+                              .max_inputs = 3,
+                              .infer = InferScatterNd,
+                              .rows = ScatterRows,
+                              .shape_inputs = 4,
+                              .tensorflow = {"ScatterNd"}});
 
 OpDef TensorScatter(const std::string& name) {
-  return {.name = name, .min_inputs = 3, .max_inputs = 3, .infer = InferSame, .rows = ScatterRows, .in_place = true, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = 3,
+          .max_inputs = 3,
+          .infer = InferSame,
+          .rows = ScatterRows,
+          .in_place = true,
+          .tensorflow = {name}};
 }
 const OpRegistrar kTensorScatter[] = {
-    OpRegistrar(TensorScatter("TensorScatterUpdate")), OpRegistrar(TensorScatter("TensorScatterAdd")),
-    OpRegistrar(TensorScatter("TensorScatterSub")), OpRegistrar(TensorScatter("TensorScatterMin")),
+    OpRegistrar(TensorScatter("TensorScatterUpdate")),
+    OpRegistrar(TensorScatter("TensorScatterAdd")),
+    OpRegistrar(TensorScatter("TensorScatterSub")),
+    OpRegistrar(TensorScatter("TensorScatterMin")),
     OpRegistrar(TensorScatter("TensorScatterMax")),
 };
 
@@ -104,11 +132,20 @@ absl::StatusOr<Types> InferSparseToDense(const InferContext& c) {
   for (Dim d : dims) out.push_back(d);
   return ops::One(c.dtype(2), std::move(out));
 }
-const OpRegistrar kSparseToDense({.name = "SparseToDense", .min_inputs = 4, .max_inputs = 4, .infer = InferSparseToDense,
-                                  .rows = ScatterRows, .shape_inputs = 2, .tensorflow = {"SparseToDense"}});
+const OpRegistrar kSparseToDense({.name = "SparseToDense",
+                                  .min_inputs = 4,
+                                  .max_inputs = 4,
+                                  .infer = InferSparseToDense,
+                                  .rows = ScatterRows,
+                                  .shape_inputs = 2,
+                                  .tensorflow = {"SparseToDense"}});
 
-const OpRegistrar kInvert({.name = "InvertPermutation", .min_inputs = 1, .max_inputs = 1, .infer = InferSame,
-                           .rows = ScatterRows, .tensorflow = {"InvertPermutation"}});
+const OpRegistrar kInvert({.name = "InvertPermutation",
+                           .min_inputs = 1,
+                           .max_inputs = 1,
+                           .infer = InferSame,
+                           .rows = ScatterRows,
+                           .tensorflow = {"InvertPermutation"}});
 
 absl::StatusOr<Types> InferTopK(const InferContext& c) {
   const SymShape& in = c.shape(0);
@@ -120,7 +157,8 @@ absl::StatusOr<Types> InferTopK(const InferContext& c) {
   SymShape out = in;
   const Dim width = in.dim(in.rank() - 1);
   if (known && (k.size() != 1 || k[0] < 0)) return Bad("k is no number of at least 0");
-  if (known && width.concrete() && width.size() < k[0]) return Bad(absl::StrCat("k is ", k[0], ", the last dimension ", width.size()));
+  if (known && width.concrete() && width.size() < k[0])
+    return Bad(absl::StrCat("k is ", k[0], ", the last dimension ", width.size()));
   out.set_dim(in.rank() - 1, known ? Dim(k[0]) : Dim::Unknown());
   return Types{{c.dtype(0), out}, {index, out}};
 }
@@ -128,8 +166,14 @@ RowMark LastAxisRows(const RowContext& c) {
   const SymShape& in = c.inputs[0].type.shape;
   return ops::MarkOfData(c, 0, in.rank_known() && in.rank() >= 2);
 }
-const OpRegistrar kTopK({.name = "TopKV2", .min_inputs = 2, .max_inputs = 2, .outputs = 2, .infer = InferTopK,
-                         .rows = LastAxisRows, .shape_inputs = 2, .tensorflow = {"TopKV2"}});
+const OpRegistrar kTopK({.name = "TopKV2",
+                         .min_inputs = 2,
+                         .max_inputs = 2,
+                         .outputs = 2,
+                         .infer = InferTopK,
+                         .rows = LastAxisRows,
+                         .shape_inputs = 2,
+                         .tensorflow = {"TopKV2"}});
 
 // data rows are combined by segment id; input 2 tells how many segments there are.
 absl::StatusOr<Types> InferUnsortedSegment(const InferContext& c) {
@@ -137,18 +181,28 @@ absl::StatusOr<Types> InferUnsortedSegment(const InferContext& c) {
   std::vector<int64_t> count;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(2, &count));
   if (!data.rank_known() || !ids.rank_known()) return ops::One(c.dtype(0), SymShape::UnknownRank());
-  if (ids.rank() > data.rank()) return Bad(absl::StrCat("segment ids ", ids.ToString(), " are no prefix of ", data.ToString()));
-  if (known && (count.size() != 1 || count[0] < 0)) return Bad("num_segments is no number of at least 0");
+  if (ids.rank() > data.rank())
+    return Bad(absl::StrCat("segment ids ", ids.ToString(), " are no prefix of ", data.ToString()));
+  if (known && (count.size() != 1 || count[0] < 0))
+    return Bad("num_segments is no number of at least 0");
   SymShape out = {known ? Dim(count[0]) : Dim::Unknown()};
   for (int i = ids.rank(); i < data.rank(); ++i) out.push_back(data.dim(i));
   return ops::One(c.dtype(0), std::move(out));
 }
 OpDef UnsortedSegment(const std::string& name) {
-  return {.name = name, .min_inputs = 3, .max_inputs = 3, .infer = InferUnsortedSegment, .rows = ScatterRows, .shape_inputs = 4, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = 3,
+          .max_inputs = 3,
+          .infer = InferUnsortedSegment,
+          .rows = ScatterRows,
+          .shape_inputs = 4,
+          .tensorflow = {name}};
 }
 const OpRegistrar kUnsortedSegment[] = {
-    OpRegistrar(UnsortedSegment("UnsortedSegmentSum")), OpRegistrar(UnsortedSegment("UnsortedSegmentProd")),
-    OpRegistrar(UnsortedSegment("UnsortedSegmentMax")), OpRegistrar(UnsortedSegment("UnsortedSegmentMin")),
+    OpRegistrar(UnsortedSegment("UnsortedSegmentSum")),
+    OpRegistrar(UnsortedSegment("UnsortedSegmentProd")),
+    OpRegistrar(UnsortedSegment("UnsortedSegmentMax")),
+    OpRegistrar(UnsortedSegment("UnsortedSegmentMin")),
 };
 
 // Inputs: data, indices into its rows, segment ids of the indices, number of segments.
@@ -158,12 +212,19 @@ absl::StatusOr<Types> InferSparseSegment(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(3, &count));
   if (!out.rank_known()) return ops::One(c.dtype(0), out);
   if (out.rank() == 0) return Bad("data is a scalar");
-  if (known && (count.size() != 1 || count[0] < 0)) return Bad("num_segments is no number of at least 0");
+  if (known && (count.size() != 1 || count[0] < 0))
+    return Bad("num_segments is no number of at least 0");
   out.set_dim(0, known ? Dim(count[0]) : Dim::Unknown());
   return ops::One(c.dtype(0), std::move(out));
 }
 OpDef SparseSegment(const std::string& name) {
-  return {.name = name, .min_inputs = 4, .max_inputs = 4, .infer = InferSparseSegment, .rows = ScatterRows, .shape_inputs = 8, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = 4,
+          .max_inputs = 4,
+          .infer = InferSparseSegment,
+          .rows = ScatterRows,
+          .shape_inputs = 8,
+          .tensorflow = {name}};
 }
 const OpRegistrar kSparseSegment[] = {
     OpRegistrar(SparseSegment("SparseSegmentSumWithNumSegments")),
@@ -186,10 +247,16 @@ RowMark BincountRows(const RowContext& c) {
   if (c.marks[2] != RowMark::kConstant) return RowMark::kMixed;
   return LastAxisRows(c);
 }
-const OpRegistrar kBincount({.name = "DenseBincount", .min_inputs = 3, .max_inputs = 3, .infer = InferBincount,
-                             .rows = BincountRows, .shape_inputs = 2, .tensorflow = {"DenseBincount"}});
+const OpRegistrar kBincount({.name = "DenseBincount",
+                             .min_inputs = 3,
+                             .max_inputs = 3,
+                             .infer = InferBincount,
+                             .rows = BincountRows,
+                             .shape_inputs = 2,
+                             .tensorflow = {"DenseBincount"}});
 
-// The first half of the inputs are indices, the second the data. The size is known with the indices.
+// The first half of the inputs are indices, the second the data. The size is known with the
+// indices.
 absl::StatusOr<Types> InferDynamicStitch(const InferContext& c) {
   const int n = c.num_inputs() / 2;
   int64_t largest = -1;
@@ -202,7 +269,8 @@ absl::StatusOr<Types> InferDynamicStitch(const InferContext& c) {
     for (int64_t index : indices) largest = std::max(largest, index);
     const SymShape &ids = c.shape(i), &data = c.shape(n + i);
     if (!ids.rank_known() || !data.rank_known()) continue;
-    if (ids.rank() > data.rank()) return Bad(absl::StrCat("indices ", ids.ToString(), " are no prefix of ", data.ToString()));
+    if (ids.rank() > data.rank())
+      return Bad(absl::StrCat("indices ", ids.ToString(), " are no prefix of ", data.ToString()));
     SymShape inner;
     for (int k = ids.rank(); k < data.rank(); ++k) inner.push_back(data.dim(k));
     FLOE_ASSIGN_OR_RETURN(rest, ops::Merge(rest, inner));
@@ -212,8 +280,12 @@ absl::StatusOr<Types> InferDynamicStitch(const InferContext& c) {
   for (Dim d : rest.dims()) out.push_back(d);
   return ops::One(c.dtype(n), std::move(out));
 }
-const OpRegistrar kStitch({.name = "DynamicStitch", .min_inputs = 2, .max_inputs = -1, .infer = InferDynamicStitch,
-                           .rows = ScatterRows, .tensorflow = {"DynamicStitch", "ParallelDynamicStitch"}});
+const OpRegistrar kStitch({.name = "DynamicStitch",
+                           .min_inputs = 2,
+                           .max_inputs = -1,
+                           .infer = InferDynamicStitch,
+                           .rows = ScatterRows,
+                           .tensorflow = {"DynamicStitch", "ParallelDynamicStitch"}});
 
 }  // namespace
 }  // namespace floe

@@ -19,12 +19,16 @@ absl::StatusOr<Types> InferReal(const InferContext& c) {
   std::vector<int64_t> length;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(1, &length));
   if (!out.rank_known()) return ops::One(dtype, out);
-  if (out.rank() < kDims) return Bad(absl::StrCat("input has shape ", out.ToString(), ", expected rank ", kDims, " or more"));
-  if (known && length.size() != kDims) return Bad(absl::StrCat("fft_length has ", length.size(), " elements, expected ", kDims));
+  if (out.rank() < kDims)
+    return Bad(
+        absl::StrCat("input has shape ", out.ToString(), ", expected rank ", kDims, " or more"));
+  if (known && length.size() != kDims)
+    return Bad(absl::StrCat("fft_length has ", length.size(), " elements, expected ", kDims));
   for (int i = 0; i < kDims; ++i) {
     if (known && length[i] < 0) return Bad(absl::StrCat("fft_length ", length[i], " is negative"));
     const bool halved = known && i + 1 == kDims && length[i] > 0;
-    out.set_dim(out.rank() - kDims + i, !known ? Dim::Unknown() : Dim(halved ? length[i] / 2 + 1 : length[i]));
+    out.set_dim(out.rank() - kDims + i,
+                !known ? Dim::Unknown() : Dim(halved ? length[i] / 2 + 1 : length[i]));
   }
   return ops::One(dtype, std::move(out));
 }
@@ -37,16 +41,27 @@ RowMark FourierRows(const RowContext& c) {
 
 template <int kDims>
 OpDef Complex(const std::string& name) {
-  return {.name = name, .min_inputs = 1, .max_inputs = 1, .infer = InferComplex, .rows = FourierRows<kDims>, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = InferComplex,
+          .rows = FourierRows<kDims>,
+          .tensorflow = {name}};
 }
 template <int kDims>
 OpDef Real(const std::string& name) {
-  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = InferReal<kDims>, .rows = FourierRows<kDims>,
-          .shape_inputs = 2, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = InferReal<kDims>,
+          .rows = FourierRows<kDims>,
+          .shape_inputs = 2,
+          .tensorflow = {name}};
 }
 const OpRegistrar kFourier[] = {
-    OpRegistrar(Complex<1>("FFT")), OpRegistrar(Complex<1>("IFFT")), OpRegistrar(Complex<2>("FFT2D")), OpRegistrar(Complex<2>("IFFT2D")),
-    OpRegistrar(Real<1>("RFFT")), OpRegistrar(Real<2>("RFFT2D")),
+    OpRegistrar(Complex<1>("FFT")),   OpRegistrar(Complex<1>("IFFT")),
+    OpRegistrar(Complex<2>("FFT2D")), OpRegistrar(Complex<2>("IFFT2D")),
+    OpRegistrar(Real<1>("RFFT")),     OpRegistrar(Real<2>("RFFT2D")),
 };
 
 }  // namespace

@@ -14,7 +14,8 @@ int OutputCount(const InferContext& c, const std::string& attr) {
 }
 
 // `sizes`: of each part along the axis. Unknown axis: every dim unknown.
-absl::StatusOr<Types> Parts(const InferContext& c, int data, int axis_input, const std::vector<Dim>& sizes) {
+absl::StatusOr<Types> Parts(const InferContext& c, int data, int axis_input,
+                            const std::vector<Dim>& sizes) {
   const SymShape& in = c.shape(data);
   Types types(sizes.size(), TensorType{c.dtype(data), SymShape::UnknownRank()});
   std::vector<int64_t> axis;
@@ -24,7 +25,8 @@ absl::StatusOr<Types> Parts(const InferContext& c, int data, int axis_input, con
     for (TensorType& type : types) type.shape = ops::UnknownDims(in.rank());
     return types;
   }
-  if (axis.size() != 1) return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
+  if (axis.size() != 1)
+    return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
   FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis[0], in.rank()));
   for (size_t i = 0; i < sizes.size(); ++i) {
     types[i].shape = in;
@@ -56,7 +58,8 @@ absl::StatusOr<Types> InferSplitV(const InferContext& c) {
   std::vector<Dim> sizes;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &sizes));
   if (!known) sizes.assign(count, Dim::Unknown());
-  if (static_cast<int>(sizes.size()) != count) return Bad(absl::StrCat(sizes.size(), " sizes for ", count, " outputs"));
+  if (static_cast<int>(sizes.size()) != count)
+    return Bad(absl::StrCat(sizes.size(), " sizes for ", count, " outputs"));
   FLOE_ASSIGN_OR_RETURN(const Dim whole, WholeAlong(c, 0, 2));
   Dim sum = 0;
   auto open = sizes.end();
@@ -69,8 +72,11 @@ absl::StatusOr<Types> InferSplitV(const InferContext& c) {
     }
   }
   if (open != sizes.end()) {
-    *open = whole.known() && sum.known() ? Dim::Affine(whole.base() - sum.base(), whole.per_row() - sum.per_row()) : Dim::Unknown();
-    if (open->concrete() && open->size() < 0) return Bad(absl::StrCat("the sizes exceed ", whole.ToString()));
+    *open = whole.known() && sum.known()
+                ? Dim::Affine(whole.base() - sum.base(), whole.per_row() - sum.per_row())
+                : Dim::Unknown();
+    if (open->concrete() && open->size() < 0)
+      return Bad(absl::StrCat("the sizes exceed ", whole.ToString()));
   } else if (whole.concrete() && sum.concrete() && whole != sum) {
     return Bad(absl::StrCat("the sizes add up to ", sum.ToString(), ", not ", whole.ToString()));
   }
@@ -97,10 +103,24 @@ RowMark SplitVRows(const RowContext& c) {
 }
 
 const OpRegistrar kSplit[] = {
-    OpRegistrar({.name = "Split", .min_inputs = 2, .max_inputs = 2, .outputs = -1, .infer = InferSplit,
-                 .rows = SplitRows, .values = ValueRule::kLinear, .shape_inputs = 1, .tensorflow = {"Split"}}),
-    OpRegistrar({.name = "SplitV", .min_inputs = 3, .max_inputs = 3, .outputs = -1, .infer = InferSplitV,
-                 .rows = SplitVRows, .values = ValueRule::kLinear, .shape_inputs = 6, .tensorflow = {"SplitV"}}),
+    OpRegistrar({.name = "Split",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .outputs = -1,
+                 .infer = InferSplit,
+                 .rows = SplitRows,
+                 .values = ValueRule::kLinear,
+                 .shape_inputs = 1,
+                 .tensorflow = {"Split"}}),
+    OpRegistrar({.name = "SplitV",
+                 .min_inputs = 3,
+                 .max_inputs = 3,
+                 .outputs = -1,
+                 .infer = InferSplitV,
+                 .rows = SplitVRows,
+                 .values = ValueRule::kLinear,
+                 .shape_inputs = 6,
+                 .tensorflow = {"SplitV"}}),
 };
 
 absl::StatusOr<Types> InferUnpack(const InferContext& c) {
@@ -125,8 +145,14 @@ RowMark UnpackRows(const RowContext& c) {
   return ops::MarkOfData(c, 0, in.rank_known() && axis != 0 && axis != -in.rank());
 }
 
-const OpRegistrar kUnpack({.name = "Unpack", .min_inputs = 1, .max_inputs = 1, .outputs = -1, .infer = InferUnpack,
-                           .rows = UnpackRows, .values = ValueRule::kLinear, .tensorflow = {"Unpack"}});
+const OpRegistrar kUnpack({.name = "Unpack",
+                           .min_inputs = 1,
+                           .max_inputs = 1,
+                           .outputs = -1,
+                           .infer = InferUnpack,
+                           .rows = UnpackRows,
+                           .values = ValueRule::kLinear,
+                           .tensorflow = {"Unpack"}});
 
 }  // namespace
 }  // namespace floe

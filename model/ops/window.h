@@ -19,7 +19,8 @@ struct Window {
   int axis(int spatial) const { return spatial + (channels_first ? 2 : 1); }
 };
 
-// From ksize, strides, padding, explicit_paddings and data_format. UNIMPLEMENTED for windows over channels.
+// From ksize, strides, padding, explicit_paddings and data_format. UNIMPLEMENTED for windows over
+// channels.
 absl::StatusOr<Window> WindowOf(const Attrs& attrs, int spatial);
 
 // Output size along one dim; unknown when `in` is not a number.

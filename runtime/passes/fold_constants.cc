@@ -13,22 +13,30 @@ namespace {
 class Folder {
  public:
   Folder(const Graph& graph, const KernelOptions& options)
-      : graph_(graph), options_(options), rebuild_(graph), values_(graph.size()), dead_(graph.size()) {}
+      : graph_(graph),
+        options_(options),
+        rebuild_(graph),
+        values_(graph.size()),
+        dead_(graph.size()) {}
 
   absl::StatusOr<Graph> Run(absl::Span<const TensorType> inputs) {
-    for (size_t k = 0; k < graph_.inputs.size(); ++k) values_[graph_.inputs[k]] = {ValueInfo{inputs[k], {}, {}}};
+    for (size_t k = 0; k < graph_.inputs.size(); ++k)
+      values_[graph_.inputs[k]] = {ValueInfo{inputs[k], {}, {}}};
     for (int i = 0; i < graph_.size(); ++i) FLOE_RETURN_IF_ERROR(AtNode(graph_.node(i), Visit(i)));
     for (const ValueRef& out : graph_.outputs) {
       if (!rebuild_.Mapped(out)) {
-        return absl::InvalidArgumentError(absl::StrCat("output '", TensorNameOf(graph_.node(out.node).name, out.output),
-                                                       "' is dead: it lies in a branch that a constant predicate never takes"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("output '", TensorNameOf(graph_.node(out.node).name, out.output),
+                         "' is dead: it lies in a branch that a constant predicate never takes"));
       }
     }
     return rebuild_.Finish();
   }
 
  private:
-  bool IsDead(ValueRef ref) const { return ref.output < static_cast<int>(dead_[ref.node].size()) && dead_[ref.node][ref.output]; }
+  bool IsDead(ValueRef ref) const {
+    return ref.output < static_cast<int>(dead_[ref.node].size()) && dead_[ref.node][ref.output];
+  }
 
   void MarkDead(int i) { dead_[i].assign(std::max(1, graph_.node(i).num_outputs), true); }
 
@@ -39,8 +47,12 @@ class Folder {
       return absl::OkStatus();
     }
     if (node.op->name == "Merge") return VisitMerge(i);
-    const bool dead = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const ValueRef& in) { return IsDead(in); }) ||
-                      std::any_of(node.control_inputs.begin(), node.control_inputs.end(), [&](int c) { return IsDead({c, 0}); });
+    const bool dead =
+        std::any_of(node.inputs.begin(), node.inputs.end(),
+                    [&](const ValueRef& in) { return IsDead(in); }) ||
+        std::any_of(node.control_inputs.begin(), node.control_inputs.end(), [&](int c) {
+          return IsDead({c, 0});
+        });
     if (dead) {
       MarkDead(i);
       return absl::OkStatus();
@@ -53,7 +65,8 @@ class Folder {
 
   absl::Status VisitSwitch(int i, const std::vector<ValueInfo>& inputs) {
     const Tensor& predicate = inputs[1].constant;
-    if (predicate.dtype() != DType::kBool || predicate.elements() != 1) return absl::InvalidArgumentError("its predicate is not a bool scalar");
+    if (predicate.dtype() != DType::kBool || predicate.elements() != 1)
+      return absl::InvalidArgumentError("its predicate is not a bool scalar");
     const int alive = *predicate.as<bool>() ? 1 : 0;
     rebuild_.Replace(i, alive, rebuild_.Map(graph_.node(i).inputs[0]));
     dead_[i] = {alive == 1, alive == 0};
@@ -89,7 +102,8 @@ class Folder {
     }
     const ValueRef in = node.inputs[alive[0]];
     const Tensor index = Tensor::Scalar<int32_t>(DType::kInt32, alive[0]);
-    values_[i] = {values_[in.node][in.output], ValueInfo{TensorType{DType::kInt32, SymShape()}, index, {}}};
+    values_[i] = {values_[in.node][in.output],
+                  ValueInfo{TensorType{DType::kInt32, SymShape()}, index, {}}};
     rebuild_.Replace(i, 0, rebuild_.Map(in));
     rebuild_.Replace(i, 1, {rebuild_.Append(ConstNode(node.name + "/value_index", index)), 0});
     return absl::OkStatus();
@@ -103,29 +117,35 @@ class Folder {
       rebuild_.Keep(i);
       return absl::OkStatus();
     }
-    if (node.op->name == "Assert" && inputs[0].has_constant() && inputs[0].constant.dtype() == DType::kBool &&
-        inputs[0].constant.elements() == 1 && *inputs[0].constant.as<bool>()) {
+    if (node.op->name == "Assert" && inputs[0].has_constant() &&
+        inputs[0].constant.dtype() == DType::kBool && inputs[0].constant.elements() == 1 &&
+        *inputs[0].constant.as<bool>()) {
       return absl::OkStatus();  // can never fail
     }
     FLOE_ASSIGN_OR_RETURN(values_[i], InferNode(node, inputs, options_));
     if (static_cast<int>(values_[i].size()) < node.num_outputs) {
-      return absl::InternalError(absl::StrCat("inference gave ", values_[i].size(), " of ", node.num_outputs, " outputs"));
+      return absl::InternalError(
+          absl::StrCat("inference gave ", values_[i].size(), " of ", node.num_outputs, " outputs"));
     }
     const bool constant = !node.inputs.empty() && !values_[i].empty() &&
-                          std::all_of(values_[i].begin(), values_[i].end(), [](const ValueInfo& v) { return v.has_constant(); });
+                          std::all_of(values_[i].begin(), values_[i].end(),
+                                      [](const ValueInfo& v) { return v.has_constant(); });
     if (!constant) {
       rebuild_.Keep(i);
       return absl::OkStatus();
     }
     for (int k = 0; k < node.num_outputs; ++k) {
-      rebuild_.Replace(i, k, {rebuild_.Append(ConstNode(TensorNameOf(node.name, k), values_[i][k].constant)), 0});
+      rebuild_.Replace(
+          i, k,
+          {rebuild_.Append(ConstNode(TensorNameOf(node.name, k), values_[i][k].constant)), 0});
     }
     return absl::OkStatus();
   }
 
   // What comes from an unsupported node has no type.
   static bool AnyUnsupported(const std::vector<ValueInfo>& inputs) {
-    return std::any_of(inputs.begin(), inputs.end(), [](const ValueInfo& v) { return v.type.dtype == DType::kInvalid; });
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [](const ValueInfo& v) { return v.type.dtype == DType::kInvalid; });
   }
 
   static Node ConstNode(const std::string& name, const Tensor& value) {
@@ -146,7 +166,8 @@ class Folder {
 
 }  // namespace
 
-absl::Status FoldConstants(Graph* graph, absl::Span<const TensorType> inputs, const KernelOptions& options) {
+absl::Status FoldConstants(Graph* graph, absl::Span<const TensorType> inputs,
+                           const KernelOptions& options) {
   Folder folder(*graph, options);
   FLOE_ASSIGN_OR_RETURN(Graph folded, folder.Run(inputs));
   *graph = std::move(folded);

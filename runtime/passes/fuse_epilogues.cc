@@ -13,7 +13,8 @@ const std::set<std::string>& FusableActivations() {
 }
 
 bool TakesEpilogue(const Node& node) {
-  return node.op->name == "MatMul" || node.op->name == "Conv2D" || node.op->name == "DepthwiseConv2dNative";
+  return node.op->name == "MatMul" || node.op->name == "Conv2D" ||
+         node.op->name == "DepthwiseConv2dNative";
 }
 
 bool IsFloatConstant(const Node& node) {
@@ -26,7 +27,8 @@ int64_t OutputChannels(const Graph& graph, const Node& node) {
   const Node& weights = graph.node(node.inputs[1].node);
   if (!IsFloatConstant(weights)) return -1;
   const Shape& shape = weights.attrs.Find<Tensor>("value")->shape();
-  if (node.op->name == "MatMul") return shape.rank() == 2 ? shape.dim(node.attrs.Bool("transpose_b") ? 0 : 1) : -1;
+  if (node.op->name == "MatMul")
+    return shape.rank() == 2 ? shape.dim(node.attrs.Bool("transpose_b") ? 0 : 1) : -1;
   if (shape.rank() != 4) return -1;
   return node.op->name == "Conv2D" ? shape.dim(3) : shape.dim(2) * shape.dim(3);
 }
@@ -37,7 +39,8 @@ class Fuser {
     for (const Node& node : graph.nodes()) {
       for (const ValueRef& in : node.inputs) ++uses_[in.node];
     }
-    for (const ValueRef& out : graph.outputs) uses_[out.node] += 2;  // an output's value must exist by itself
+    for (const ValueRef& out : graph.outputs)
+      uses_[out.node] += 2;  // an output's value must exist by itself
   }
 
   Graph Run() {
@@ -64,7 +67,9 @@ class Fuser {
       const Node* producer = Producer(node.inputs[side]);
       if (producer == nullptr || producer->attrs.Has("fused_bias")) continue;
       const ValueRef bias_ref = node.inputs[1 - side];
-      if (!IsFloatConstant(graph_.node(bias_ref.node)) || !FitsBias(node, *producer, graph_.node(bias_ref.node))) continue;
+      if (!IsFloatConstant(graph_.node(bias_ref.node)) ||
+          !FitsBias(node, *producer, graph_.node(bias_ref.node)))
+        continue;
       Node fused = *producer;
       fused.name = node.name;
       fused.attrs.Set("fused_bias", true);
@@ -83,7 +88,8 @@ class Fuser {
     if (node.op->name == "BiasAdd") {
       return shape.rank() == 1 && shape.dim(0) == channels && producer.op->name != "MatMul"
                  ? (node.attrs.String("data_format") == "NCHW") == nchw
-                 : shape.rank() == 1 && shape.dim(0) == channels && node.attrs.String("data_format") != "NCHW";
+                 : shape.rank() == 1 && shape.dim(0) == channels &&
+                       node.attrs.String("data_format") != "NCHW";
     }
     return !nchw && shape.rank() == 1 && shape.dim(0) == channels;
   }

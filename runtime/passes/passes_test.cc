@@ -27,7 +27,8 @@ TEST(Prune, DropsWhatNoOutputNeedsAndKeepsInputs) {
 TEST(FoldConstants, ComputesWithTheKernels) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
-  const ValueRef sum = t.Op("Add", "sum", {t.Floats("a", {4}, {1, 2, 3, 4}), t.Floats("b", {4}, {10, 20, 30, 40})});
+  const ValueRef sum =
+      t.Op("Add", "sum", {t.Floats("a", {4}, {1, 2, 3, 4}), t.Floats("b", {4}, {10, 20, 30, 40})});
   t.Output(t.Op("Mul", "y", {x, sum}));
   ASSERT_TRUE(FoldConstants(&t.graph, t.InputTypes(), {}).ok());
   Prune(&t.graph);
@@ -53,14 +54,17 @@ struct Cond {
   TestGraph t;
   explicit Cond(bool constant_predicate, bool value = false) {
     const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
-    const ValueRef p = constant_predicate ? t.Const("p", Tensor::Scalar(DType::kBool, value)) : t.Input("p", DType::kBool, SymShape());
+    const ValueRef p = constant_predicate ? t.Const("p", Tensor::Scalar(DType::kBool, value))
+                                          : t.Input("p", DType::kBool, SymShape());
     const ValueRef pivot = t.Op("Switch", "pivot", {p, p});
-    const ValueRef on = t.Op("Identity", "switch_t", {{pivot.node, 1}}), off = t.Op("Identity", "switch_f", {{pivot.node, 0}});
+    const ValueRef on = t.Op("Identity", "switch_t", {{pivot.node, 1}}),
+                   off = t.Op("Identity", "switch_f", {{pivot.node, 0}});
     const ValueRef data = t.Op("Switch", "data", {x, p});
     const ValueRef one = t.Floats("one", {1}, {1}), two = t.Floats("two", {1}, {2});
     t.graph.mutable_node(one.node).control_inputs = {on.node};
     t.graph.mutable_node(two.node).control_inputs = {off.node};
-    const ValueRef a = t.Op("Add", "a", {{data.node, 1}, one}), b = t.Op("Mul", "b", {{data.node, 0}, two});
+    const ValueRef a = t.Op("Add", "a", {{data.node, 1}, one}),
+                   b = t.Op("Mul", "b", {{data.node, 0}, two});
     t.Output(t.Op("Merge", "merge", {b, a}));
   }
 };
@@ -95,10 +99,14 @@ TEST(StructureConditionals, SwitchAndMergeBecomeIf) {
 
 TEST(StructureConditionals, TwoMergesOfOnePredicateShareAnIfAndNestedOnesNest) {
   TestGraph t;
-  const ValueRef x = t.Input("x", DType::kFloat32, kRows4), p = t.Input("p", DType::kBool, SymShape()), q = t.Input("q", DType::kBool, SymShape());
+  const ValueRef x = t.Input("x", DType::kFloat32, kRows4),
+                 p = t.Input("p", DType::kBool, SymShape()),
+                 q = t.Input("q", DType::kBool, SymShape());
   const ValueRef outer = t.Op("Switch", "outer", {x, p}), q_in = t.Op("Switch", "q_in", {q, p});
   const ValueRef inner = t.Op("Switch", "inner", {{outer.node, 1}, {q_in.node, 1}});
-  const ValueRef joined = t.Op("Merge", "joined", {t.Op("Relu", "r", {{inner.node, 0}}), t.Op("Tanh", "h", {{inner.node, 1}})});
+  const ValueRef joined =
+      t.Op("Merge", "joined",
+           {t.Op("Relu", "r", {{inner.node, 0}}), t.Op("Tanh", "h", {{inner.node, 1}})});
   const ValueRef off = t.Op("Neg", "n", {{outer.node, 0}});
   t.Output(t.Op("Merge", "m1", {off, joined}));
   t.Output(t.Op("Merge", "m2", {t.Op("Abs", "abs", {{outer.node, 0}}), {outer.node, 1}}));
@@ -112,7 +120,8 @@ TEST(StructureConditionals, TwoMergesOfOnePredicateShareAnIfAndNestedOnesNest) {
 
 TEST(StructureConditionals, WhatHasNoFormIsRefusedByName) {
   TestGraph t;
-  const ValueRef x = t.Input("x", DType::kFloat32, kRows4), p = t.Input("p", DType::kBool, SymShape());
+  const ValueRef x = t.Input("x", DType::kFloat32, kRows4),
+                 p = t.Input("p", DType::kBool, SymShape());
   const ValueRef data = t.Op("Switch", "data", {x, p});
   t.Output(t.Op("Merge", "odd", {{data.node, 0}, x}));
   const absl::Status status = StructureConditionals(&t.graph);
@@ -122,10 +131,12 @@ TEST(StructureConditionals, WhatHasNoFormIsRefusedByName) {
 
 TEST(StructureConditionals, AFetchInsideABranchIsDead) {
   TestGraph t;
-  const ValueRef x = t.Input("x", DType::kFloat32, kRows4), p = t.Input("p", DType::kBool, SymShape());
+  const ValueRef x = t.Input("x", DType::kFloat32, kRows4),
+                 p = t.Input("p", DType::kBool, SymShape());
   const ValueRef data = t.Op("Switch", "data", {x, p});
   t.Output(t.Op("Relu", "inside", {{data.node, 1}}));
-  EXPECT_THAT(std::string(StructureConditionals(&t.graph).message()), AllOf(HasSubstr("'inside'"), HasSubstr("dead")));
+  EXPECT_THAT(std::string(StructureConditionals(&t.graph).message()),
+              AllOf(HasSubstr("'inside'"), HasSubstr("dead")));
 }
 
 TEST(RemoveIdentities, UsesGoToTheOriginal) {
@@ -140,7 +151,8 @@ TEST(FuseEpilogues, BiasAndActivationJoinTheirMatMul) {
   for (const char* bias_op : {"BiasAdd", "Add"}) {
     TestGraph t;
     const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
-    const ValueRef product = t.Op("MatMul", "mm", {x, t.Floats("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});
+    const ValueRef product =
+        t.Op("MatMul", "mm", {x, t.Floats("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});
     const ValueRef biased = t.Op(bias_op, "bias", {product, t.Floats("b", {2}, {1, 2})});
     t.Output(t.Op("Relu", "y", {biased}));
     FuseEpilogues(&t.graph);
@@ -156,7 +168,8 @@ TEST(FuseEpilogues, BiasAndActivationJoinTheirMatMul) {
 TEST(FuseEpilogues, AValueThatOthersReadStays) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
-  const ValueRef product = t.Op("MatMul", "mm", {x, t.Floats("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});
+  const ValueRef product =
+      t.Op("MatMul", "mm", {x, t.Floats("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});
   t.Output(product);
   t.Output(t.Op("Relu", "y", {product}));
   FuseEpilogues(&t.graph);
@@ -166,7 +179,8 @@ TEST(FuseEpilogues, AValueThatOthersReadStays) {
 TEST(FuseEpilogues, ABiasOfAnotherLengthIsNotABias) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
-  const ValueRef product = t.Op("MatMul", "mm", {x, t.Floats("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});
+  const ValueRef product =
+      t.Op("MatMul", "mm", {x, t.Floats("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});
   t.Output(t.Op("Add", "y", {product, t.Floats("b", {1}, {1})}));
   FuseEpilogues(&t.graph);
   EXPECT_EQ(CountOps(t.graph, "Add"), 1);

@@ -1,4 +1,5 @@
-// Copies a graph node by node while values are replaced: what every pass that changes structure needs.
+// Copies a graph node by node while values are replaced: what every pass that changes structure
+// needs.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,8 @@ class Rebuild {
  public:
   explicit Rebuild(const Graph& old) : old_(old), map_(old.size()) {}
 
-  // Copies node `i` with its inputs mapped; all of them must have been mapped. Control edges to nodes left out are dropped.
+  // Copies node `i` with its inputs mapped; all of them must have been mapped. Control edges to
+  // nodes left out are dropped.
   int Keep(int i) {
     Node node = old_.node(i);
     for (ValueRef& in : node.inputs) in = Map(in);
@@ -23,7 +25,8 @@ class Rebuild {
   int Emit(int i, Node node) {
     std::vector<int> controls;
     for (int control : old_.node(i).control_inputs) {
-      if (!map_[control].empty() && map_[control][0].node >= 0) controls.push_back(map_[control][0].node);
+      if (!map_[control].empty() && map_[control][0].node >= 0)
+        controls.push_back(map_[control][0].node);
     }
     node.control_inputs = std::move(controls);
     const int outputs = node.num_outputs;

@@ -10,7 +10,8 @@ void RemoveIdentities(Graph* graph) {
     if (node.op->name == "Identity" || node.op->name == "PlaceholderWithDefault") {
       rebuild.Replace(i, 0, rebuild.Map(node.inputs[0]));
     } else if (node.op->name == "IdentityN") {
-      for (size_t k = 0; k < node.inputs.size(); ++k) rebuild.Replace(i, static_cast<int>(k), rebuild.Map(node.inputs[k]));
+      for (size_t k = 0; k < node.inputs.size(); ++k)
+        rebuild.Replace(i, static_cast<int>(k), rebuild.Map(node.inputs[k]));
     } else {
       rebuild.Keep(i);
     }

@@ -1,5 +1,6 @@
-// v1 `cond`: every value lives under a set of (predicate, side) conditions, which Switch adds and Merge removes. Merges
-// of one predicate under the same outer conditions become one If; inner ones first.
+// v1 `cond`: every value lives under a set of (predicate, side) conditions, which Switch adds and
+// Merge removes. Merges of one predicate under the same outer conditions become one If; inner ones
+// first.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -16,7 +17,8 @@ namespace {
 using Conditions = std::map<ValueRef, bool>;  // predicate -> side
 
 absl::Status CannotStructure(const Node& node, const std::string& why) {
-  return absl::UnimplementedError(absl::StrCat("node '", node.name, "' (", node.op->name, "): this conditional cannot be structured: ", why));
+  return absl::UnimplementedError(absl::StrCat("node '", node.name, "' (", node.op->name,
+                                               "): this conditional cannot be structured: ", why));
 }
 
 class Structurer {
@@ -41,9 +43,10 @@ class Structurer {
     for (const ValueRef& out : graph_.outputs) {
       const Conditions conditions = ConditionsOf(out);
       if (!conditions.empty()) {
-        return absl::InvalidArgumentError(absl::StrCat("output '", TensorNameOf(graph_.node(out.node).name, out.output),
-                                                       "' is dead unless predicate '", graph_.node(conditions.begin()->first.node).name, "' is ",
-                                                       conditions.begin()->second ? "true" : "false"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "output '", TensorNameOf(graph_.node(out.node).name, out.output),
+            "' is dead unless predicate '", graph_.node(conditions.begin()->first.node).name,
+            "' is ", conditions.begin()->second ? "true" : "false"));
       }
     }
     return absl::OkStatus();
@@ -83,7 +86,9 @@ class Structurer {
       for (const ValueRef& source : sources) {
         for (const auto& [predicate, side] : ConditionsOf(source)) {
           const auto [found, fresh] = conditions_[i].emplace(predicate, side);
-          if (!fresh && found->second != side) return CannotStructure(node, absl::StrCat("it needs both sides of predicate '", graph_.node(predicate.node).name, "'"));
+          if (!fresh && found->second != side)
+            return CannotStructure(node, absl::StrCat("it needs both sides of predicate '",
+                                                      graph_.node(predicate.node).name, "'"));
         }
       }
     }
@@ -92,7 +97,9 @@ class Structurer {
 
   // The predicate on whose two sides the Merge's inputs live.
   absl::StatusOr<MergeInfo> Match(const Node& node) const {
-    if (node.inputs.size() != 2) return CannotStructure(node, absl::StrCat("it joins ", node.inputs.size(), " values, only pairs are supported"));
+    if (node.inputs.size() != 2)
+      return CannotStructure(
+          node, absl::StrCat("it joins ", node.inputs.size(), " values, only pairs are supported"));
     const Conditions a = ConditionsOf(node.inputs[0]), b = ConditionsOf(node.inputs[1]);
     for (const auto& [predicate, side] : a) {
       const auto other = b.find(predicate);
@@ -116,13 +123,16 @@ class Structurer {
     return seen;
   }
 
-  // All Merges that go into one If with `first`: the same predicate and outer conditions, none needing another.
+  // All Merges that go into one If with `first`: the same predicate and outer conditions, none
+  // needing another.
   std::vector<int> Group(int first) const {
     std::vector<int> group;
     for (const auto& [i, info] : merges_) {
-      if (!(info.predicate == merges_.at(first).predicate) || info.outer != merges_.at(first).outer) continue;
+      if (!(info.predicate == merges_.at(first).predicate) || info.outer != merges_.at(first).outer)
+        continue;
       const std::vector<bool> ancestors = Ancestors(i);
-      const bool dependent = std::any_of(group.begin(), group.end(), [&](int other) { return ancestors[other]; });
+      const bool dependent =
+          std::any_of(group.begin(), group.end(), [&](int other) { return ancestors[other]; });
       if (!dependent) group.push_back(i);
     }
     return group;
@@ -130,16 +140,19 @@ class Structurer {
 
   struct Branch {
     Graph graph;
-    std::map<ValueRef, int> captured;   // value outside -> Input node inside
-    std::map<int, int> copied;          // node outside -> node inside
+    std::map<ValueRef, int> captured;  // value outside -> Input node inside
+    std::map<int, int> copied;         // node outside -> node inside
   };
 
-  bool IsEntry(const Node& node, ValueRef predicate) const { return node.op->name == "Switch" && Predicate(node.inputs[1]) == predicate; }
+  bool IsEntry(const Node& node, ValueRef predicate) const {
+    return node.op->name == "Switch" && Predicate(node.inputs[1]) == predicate;
+  }
   bool IsInside(int i, ValueRef predicate) const { return conditions_[i].count(predicate) != 0; }
 
-  // Copies what `wanted` need from under the predicate into the branch; all else is captured. Two scans over the
-  // nodes' order instead of recursion: a branch may be as deep as the file likes.
-  void CopyBranch(const std::vector<ValueRef>& wanted, ValueRef predicate, Branch* branch, std::vector<ValueRef>* captures) {
+  // Copies what `wanted` need from under the predicate into the branch; all else is captured. Two
+  // scans over the nodes' order instead of recursion: a branch may be as deep as the file likes.
+  void CopyBranch(const std::vector<ValueRef>& wanted, ValueRef predicate, Branch* branch,
+                  std::vector<ValueRef>* captures) {
     std::vector<bool> needed(graph_.size(), false);
     for (const ValueRef& ref : wanted) needed[ref.node] = true;
     for (int i = graph_.size() - 1; i >= 0; --i) {
@@ -161,15 +174,18 @@ class Structurer {
       for (ValueRef& in : copy.inputs) in = Inside(in, predicate, branch, captures);
       branch->copied[i] = branch->graph.Add(std::move(copy));
     }
-    for (const ValueRef& ref : wanted) branch->graph.outputs.push_back(Inside(ref, predicate, branch, captures));
+    for (const ValueRef& ref : wanted)
+      branch->graph.outputs.push_back(Inside(ref, predicate, branch, captures));
   }
 
   // The branch's own name for a value.
-  ValueRef Inside(ValueRef ref, ValueRef predicate, Branch* branch, std::vector<ValueRef>* captures) const {
+  ValueRef Inside(ValueRef ref, ValueRef predicate, Branch* branch,
+                  std::vector<ValueRef>* captures) const {
     while (IsEntry(graph_.node(ref.node), predicate)) ref = graph_.node(ref.node).inputs[0];
     const auto copied = branch->copied.find(ref.node);
     if (copied != branch->copied.end()) return {copied->second, ref.output};
-    if (std::find(captures->begin(), captures->end(), ref) == captures->end()) captures->push_back(ref);
+    if (std::find(captures->begin(), captures->end(), ref) == captures->end())
+      captures->push_back(ref);
     return {Capture(ref, branch), 0};
   }
 
@@ -245,7 +261,8 @@ class Structurer {
       for (ValueRef& in : user.inputs) redirect(in);
     }
     for (ValueRef& out : graph_.outputs) redirect(out);
-    for (size_t k = 1; k < group.size(); ++k) graph_.mutable_node(group[k]).inputs.assign(1, {at, 0});
+    for (size_t k = 1; k < group.size(); ++k)
+      graph_.mutable_node(group[k]).inputs.assign(1, {at, 0});
     for (size_t k = 1; k < group.size(); ++k) graph_.mutable_node(group[k]).op = FindOp("Identity");
     if (!SortTopologically(&graph_)) return absl::InternalError("a conditional made a cycle");
     Prune(&graph_);

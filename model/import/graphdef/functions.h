@@ -21,8 +21,8 @@ class FunctionLibrary {
   explicit FunctionLibrary(tensorflow::FunctionDefLibrary* library);
 
   bool Has(const std::string& name) const { return functions_.count(name) != 0; }
-  // A graph whose inputs are the arguments and whose outputs are the returned values. INVALID_ARGUMENT for unknown names,
-  // recursion and calls nested too deeply.
+  // A graph whose inputs are the arguments and whose outputs are the returned values.
+  // INVALID_ARGUMENT for unknown names, recursion and calls nested too deeply.
   absl::StatusOr<std::shared_ptr<const Graph>> Import(const std::string& name);
 
  private:
@@ -39,8 +39,8 @@ class FunctionLibrary {
 bool IsCall(const std::string& op);     // PartitionedCall and its kin
 bool IsControl(const std::string& op);  // functional If, Case, While
 
-// Function bodies name outputs "node:argument:k". The number of output `argument`:0 of an op; UNIMPLEMENTED when floe does
-// not know the op's output arguments.
+// Function bodies name outputs "node:argument:k". The number of output `argument`:0 of an op;
+// UNIMPLEMENTED when floe does not know the op's output arguments.
 absl::StatusOr<int> OutputArgument(const std::string& op, const std::string& argument);
 
 }  // namespace floe

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "model/import/import.h"
 #include "model/import/graphdef/functions.h"
 #include "model/import/graphdef/structure_loops.h"
+#include "model/import/import.h"
 #include "model/import/tensor_proto.h"
 #include "model/op_def.h"
 #include "tensorflow/core/framework/graph.pb.h"
@@ -18,7 +18,8 @@ namespace floe {
 namespace {
 
 absl::Status NodeError(const tensorflow::NodeDef& node, const std::string& reason) {
-  return absl::InvalidArgumentError(absl::StrCat("node '", node.name(), "' (", node.op(), "): ", reason));
+  return absl::InvalidArgumentError(
+      absl::StrCat("node '", node.name(), "' (", node.op(), "): ", reason));
 }
 
 // An edge as the file writes it, with names resolved to positions in the file.
@@ -32,7 +33,8 @@ absl::StatusOr<AttrValue> ListAttr(const tensorflow::AttrValue::ListValue& list)
   if (list.i_size() != 0) return AttrValue(std::vector<int64_t>(list.i().begin(), list.i().end()));
   if (list.f_size() != 0) return AttrValue(std::vector<float>(list.f().begin(), list.f().end()));
   if (list.b_size() != 0) return AttrValue(std::vector<bool>(list.b().begin(), list.b().end()));
-  if (list.s_size() != 0) return AttrValue(std::vector<std::string>(list.s().begin(), list.s().end()));
+  if (list.s_size() != 0)
+    return AttrValue(std::vector<std::string>(list.s().begin(), list.s().end()));
   if (list.type_size() != 0) {
     std::vector<DType> types;
     for (int number : list.type()) {
@@ -56,12 +58,24 @@ absl::StatusOr<AttrValue> ListAttr(const tensorflow::AttrValue::ListValue& list)
 
 absl::Status SetAttr(const std::string& name, tensorflow::AttrValue& value, Attrs* attrs) {
   switch (value.value_case()) {
-    case tensorflow::AttrValue::kI: attrs->Set(name, static_cast<int64_t>(value.i())); break;
-    case tensorflow::AttrValue::kF: attrs->Set(name, value.f()); break;
-    case tensorflow::AttrValue::kB: attrs->Set(name, value.b()); break;
-    case tensorflow::AttrValue::kS: attrs->Set(name, value.s()); break;
-    case tensorflow::AttrValue::kShape: attrs->Set(name, ShapeFromProto(value.shape())); break;
-    case tensorflow::AttrValue::kFunc: attrs->Set(name, FunctionName{value.func().name()}); break;
+    case tensorflow::AttrValue::kI:
+      attrs->Set(name, static_cast<int64_t>(value.i()));
+      break;
+    case tensorflow::AttrValue::kF:
+      attrs->Set(name, value.f());
+      break;
+    case tensorflow::AttrValue::kB:
+      attrs->Set(name, value.b());
+      break;
+    case tensorflow::AttrValue::kS:
+      attrs->Set(name, value.s());
+      break;
+    case tensorflow::AttrValue::kShape:
+      attrs->Set(name, ShapeFromProto(value.shape()));
+      break;
+    case tensorflow::AttrValue::kFunc:
+      attrs->Set(name, FunctionName{value.func().name()});
+      break;
     case tensorflow::AttrValue::kType: {
       FLOE_ASSIGN_OR_RETURN(const DType type, DTypeFromNumber(value.type()));
       attrs->Set(name, type);
@@ -90,7 +104,8 @@ int CountOutputs(const Attrs& attrs) {
     if (attrs.Has(name)) return static_cast<int>(std::clamp<int64_t>(attrs.Int(name), 0, 65536));
   }
   for (const char* name : {"Tout", "output_types", "out_types", "dtypes", "T"}) {
-    if (const auto* types = attrs.Find<std::vector<DType>>(name)) return static_cast<int>(types->size());
+    if (const auto* types = attrs.Find<std::vector<DType>>(name))
+      return static_cast<int>(types->size());
   }
   return 1;
 }
@@ -102,10 +117,12 @@ absl::Status CheckSpecial(const tensorflow::NodeDef& def, const Node& node) {
     const Tensor* value = node.attrs.Find<Tensor>("value");
     if (value == nullptr) return NodeError(def, "has no attribute 'value'");
     if (value->dtype() != dtype) {
-      return NodeError(def, absl::StrCat("says dtype ", DTypeName(dtype), " but its value is ", DTypeName(value->dtype())));
+      return NodeError(def, absl::StrCat("says dtype ", DTypeName(dtype), " but its value is ",
+                                         DTypeName(value->dtype())));
     }
   }
-  if (def.op() == "Placeholder" && dtype == DType::kInvalid) return NodeError(def, "has no attribute 'dtype'");
+  if (def.op() == "Placeholder" && dtype == DType::kInvalid)
+    return NodeError(def, "has no attribute 'dtype'");
   return absl::OkStatus();
 }
 
@@ -147,7 +164,9 @@ class Importer {
   // What a function returns, after Run: a value in the form its nodes' inputs have.
   absl::StatusOr<ValueRef> Returned(const std::string& name) const {
     FLOE_ASSIGN_OR_RETURN(const Edge edge, ParseFunctionInput(name));
-    if (values_[edge.node] < 0) return absl::InvalidArgumentError(absl::StrCat("returns '", name, "' from inside a while frame"));
+    if (values_[edge.node] < 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("returns '", name, "' from inside a while frame"));
     return ValueRef{values_[edge.node], edge.output};
   }
 
@@ -159,15 +178,20 @@ class Importer {
     for (size_t k = 0; k < arguments_.size(); ++k) index_[arguments_[k]] = ArgumentId(k);
     for (int i = 0; i < nodes_.size(); ++i) {
       const tensorflow::NodeDef& node = nodes_.Get(i);
-      if (node.name().empty()) return absl::InvalidArgumentError(absl::StrCat("node number ", i, " (", node.op(), ") has no name"));
-      if (!index_.emplace(node.name(), i).second) return NodeError(node, "a second node of this name");
+      if (node.name().empty())
+        return absl::InvalidArgumentError(
+            absl::StrCat("node number ", i, " (", node.op(), ") has no name"));
+      if (!index_.emplace(node.name(), i).second)
+        return NodeError(node, "a second node of this name");
     }
     return absl::OkStatus();
   }
 
   absl::StatusOr<Edge> Named(const std::string& input, const std::string& name, int output) const {
     const auto found = index_.find(name);
-    if (found == index_.end()) return absl::InvalidArgumentError(absl::StrCat("input '", input, "' names no node of the graph"));
+    if (found == index_.end())
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", input, "' names no node of the graph"));
     return Edge{found->second, output};
   }
 
@@ -183,9 +207,11 @@ class Importer {
     const size_t first = input.find(':');
     if (first == std::string::npos) return Named(input, input, 0);
     const size_t second = input.find(':', first + 1);
-    const std::string argument = input.substr(first + 1, second == std::string::npos ? second : second - first - 1);
+    const std::string argument =
+        input.substr(first + 1, second == std::string::npos ? second : second - first - 1);
     const std::string number = second == std::string::npos ? "0" : input.substr(second + 1);
-    FLOE_ASSIGN_OR_RETURN(const TensorName parsed, ParseTensorName(absl::StrCat(input.substr(0, first), ":", number)));
+    FLOE_ASSIGN_OR_RETURN(const TensorName parsed,
+                          ParseTensorName(absl::StrCat(input.substr(0, first), ":", number)));
     FLOE_ASSIGN_OR_RETURN(Edge edge, Named(input, parsed.node, parsed.output));
     if (edge.node < nodes_.size()) {
       FLOE_ASSIGN_OR_RETURN(const int base, OutputArgument(nodes_.Get(edge.node).op(), argument));
@@ -208,9 +234,11 @@ class Importer {
 
   // The one edge that may lead backwards: a loop variable's next value.
   bool IsBackEdge(int i, const Edge& edge) const {
-    if (i >= nodes_.size() || edge.node >= nodes_.size() || edge.output == Edge::kControl) return false;
+    if (i >= nodes_.size() || edge.node >= nodes_.size() || edge.output == Edge::kControl)
+      return false;
     const std::string &op = nodes_.Get(i).op(), &from = nodes_.Get(edge.node).op();
-    return (op == "Merge" || op == "RefMerge") && (from == "NextIteration" || from == "RefNextIteration");
+    return (op == "Merge" || op == "RefMerge") &&
+           (from == "NextIteration" || from == "RefNextIteration");
   }
 
   // Merges were made before the values their loops send back.
@@ -219,7 +247,8 @@ class Importer {
       size_t input = 0;
       for (const Edge& edge : edges_[i]) {
         if (edge.output == Edge::kControl) continue;
-        if (IsBackEdge(i, edge)) graph_.mutable_node(values_[i]).inputs[input].node = values_[edge.node];
+        if (IsBackEdge(i, edge))
+          graph_.mutable_node(values_[i]).inputs[input].node = values_[edge.node];
         ++input;
       }
     }
@@ -256,17 +285,22 @@ class Importer {
 
   // Walks backwards through nodes that never became ready until one repeats.
   absl::Status CycleError(const std::vector<int>& missing) const {
-    int i = static_cast<int>(std::find_if(missing.begin(), missing.end(), [](int m) { return m > 0; }) - missing.begin());
+    int i =
+        static_cast<int>(std::find_if(missing.begin(), missing.end(), [](int m) { return m > 0; }) -
+                         missing.begin());
     std::vector<int> path;
     std::set<int> seen;
     while (seen.insert(i).second) {
       path.push_back(i);
-      i = std::find_if(edges_[i].begin(), edges_[i].end(), [&](const Edge& e) { return missing[e.node] > 0 && !IsBackEdge(i, e); })->node;
+      i = std::find_if(edges_[i].begin(), edges_[i].end(), [&](const Edge& e) {
+            return missing[e.node] > 0 && !IsBackEdge(i, e);
+          })->node;
     }
     path.erase(path.begin(), std::find(path.begin(), path.end(), i));
     std::string names = absl::StrCat("'", nodes_.Get(i).name(), "'");
     constexpr size_t kShown = 8;
-    for (size_t k = 1; k < std::min(path.size(), kShown); ++k) absl::StrAppend(&names, " <- '", nodes_.Get(path[k]).name(), "'");
+    for (size_t k = 1; k < std::min(path.size(), kShown); ++k)
+      absl::StrAppend(&names, " <- '", nodes_.Get(path[k]).name(), "'");
     return absl::InvalidArgumentError(absl::StrCat("the graph has a cycle through ", names));
   }
 
@@ -284,7 +318,8 @@ class Importer {
     }
     for (auto& [name, value] : *def.mutable_attr()) {
       const absl::Status set = SetAttr(name, value, &node.attrs);
-      if (!set.ok() && supported) return NodeError(def, absl::StrCat("attribute '", name, "': ", std::string(set.message())));
+      if (!set.ok() && supported)
+        return NodeError(def, absl::StrCat("attribute '", name, "': ", std::string(set.message())));
     }
     if (supported) FLOE_RETURN_IF_ERROR(CheckSpecial(def, node));
     for (const Edge& edge : edges_[i]) {
@@ -311,14 +346,18 @@ class Importer {
     const int inputs = static_cast<int>(node->inputs.size());
     const OpDef& op = *node->op;
     if (inputs < op.min_inputs || (op.max_inputs >= 0 && inputs > op.max_inputs)) {
-      const std::string most = op.max_inputs == op.min_inputs ? "" : op.max_inputs < 0 ? " or more" : absl::StrCat(" to ", op.max_inputs);
-      return NodeError(def, absl::StrCat("has ", inputs, " inputs, the op takes ", op.min_inputs, most));
+      const std::string most = op.max_inputs == op.min_inputs ? ""
+                               : op.max_inputs < 0            ? " or more"
+                                                              : absl::StrCat(" to ", op.max_inputs);
+      return NodeError(def,
+                       absl::StrCat("has ", inputs, " inputs, the op takes ", op.min_inputs, most));
     }
     node->num_outputs = op.outputs >= 0 ? op.outputs : CountOutputs(node->attrs);
     return absl::OkStatus();
   }
 
-  // The function's nodes take the call's place; `node` becomes an IdentityN that keeps the call's name for its results.
+  // The function's nodes take the call's place; `node` becomes an IdentityN that keeps the call's
+  // name for its results.
   absl::Status Inline(const tensorflow::NodeDef& def, Node* node) {
     const FunctionName* function = node->attrs.Find<FunctionName>("f");
     const std::string name = function != nullptr ? function->name : def.op();
@@ -326,7 +365,8 @@ class Importer {
     if (!body.ok()) return Annotate(body.status(), absl::StrCat("node '", def.name(), "'"));
     const Graph& callee = **body;
     if (callee.inputs.size() != node->inputs.size()) {
-      return NodeError(def, absl::StrCat("passes ", node->inputs.size(), " values to function '", name, "', which takes ", callee.inputs.size()));
+      return NodeError(def, absl::StrCat("passes ", node->inputs.size(), " values to function '",
+                                         name, "', which takes ", callee.inputs.size()));
     }
     std::vector<ValueRef> inputs = node->inputs;
     for (ValueRef& in : inputs) FLOE_RETURN_IF_ERROR(CheckOutput(def, in));
@@ -358,7 +398,9 @@ class Importer {
 
   absl::Status AddSubgraphs(const tensorflow::NodeDef& def, Node* node) {
     const std::string& op = def.op();
-    const std::string kind = op == "While" || op == "StatelessWhile" ? "While" : op == "Case" || op == "StatelessCase" ? "Case" : "If";
+    const std::string kind = op == "While" || op == "StatelessWhile" ? "While"
+                             : op == "Case" || op == "StatelessCase" ? "Case"
+                                                                     : "If";
     node->op = FindOp(kind);
     std::vector<FunctionName> functions;
     if (kind == "Case") {
@@ -366,11 +408,13 @@ class Importer {
     } else {
       const bool loop = kind == "While";
       for (const char* attr : {loop ? "cond" : "then_branch", loop ? "body" : "else_branch"}) {
-        if (const auto* function = node->attrs.Find<FunctionName>(attr)) functions.push_back(*function);
+        if (const auto* function = node->attrs.Find<FunctionName>(attr))
+          functions.push_back(*function);
       }
       if (functions.size() != 2) return NodeError(def, "does not name both of its functions");
     }
-    if (functions.empty() || node->inputs.empty()) return NodeError(def, "has no branches or no inputs");
+    if (functions.empty() || node->inputs.empty())
+      return NodeError(def, "has no branches or no inputs");
     for (const FunctionName& function : functions) {
       absl::StatusOr<std::shared_ptr<const Graph>> body = library_->Import(function.name);
       if (!body.ok()) return Annotate(body.status(), absl::StrCat("node '", def.name(), "'"));
@@ -380,7 +424,8 @@ class Importer {
     const size_t passed = kind == "While" ? node->inputs.size() : node->inputs.size() - 1;
     for (const auto& graph : node->subgraphs) {
       if (graph->inputs.size() != passed) {
-        return NodeError(def, absl::StrCat("passes ", passed, " values to a function that takes ", graph->inputs.size()));
+        return NodeError(def, absl::StrCat("passes ", passed, " values to a function that takes ",
+                                           graph->inputs.size()));
       }
     }
     node->attrs = {};
@@ -389,15 +434,18 @@ class Importer {
 
   absl::Status CheckOutput(const tensorflow::NodeDef& def, ValueRef ref) {
     Node& from = graph_.mutable_node(ref.node);
-    if (from.op->name == "Unsupported") from.num_outputs = std::max(from.num_outputs, ref.output + 1);
+    if (from.op->name == "Unsupported")
+      from.num_outputs = std::max(from.num_outputs, ref.output + 1);
     if (ref.output < from.num_outputs) return absl::OkStatus();
-    return NodeError(def, absl::StrCat("input '", from.name, ":", ref.output, "' is past the ", from.num_outputs, " outputs of that ", from.op->name));
+    return NodeError(def, absl::StrCat("input '", from.name, ":", ref.output, "' is past the ",
+                                       from.num_outputs, " outputs of that ", from.op->name));
   }
 
   absl::Status CheckOutputNumbers() {
     for (int i = 0; i < nodes_.size(); ++i) {
       for (const Edge& edge : edges_[i]) {
-        if (edge.output != Edge::kControl) FLOE_RETURN_IF_ERROR(CheckOutput(nodes_.Get(i), {values_[edge.node], edge.output}));
+        if (edge.output != Edge::kControl)
+          FLOE_RETURN_IF_ERROR(CheckOutput(nodes_.Get(i), {values_[edge.node], edge.output}));
       }
     }
     return absl::OkStatus();
@@ -417,12 +465,17 @@ class Importer {
 
 absl::StatusOr<std::shared_ptr<const Graph>> FunctionLibrary::Import(const std::string& name) {
   const auto found = functions_.find(name);
-  if (found == functions_.end()) return absl::InvalidArgumentError(absl::StrCat("the graph's library has no function '", name, "'"));
+  if (found == functions_.end())
+    return absl::InvalidArgumentError(
+        absl::StrCat("the graph's library has no function '", name, "'"));
   Entry& entry = found->second;
   if (entry.graph != nullptr) return entry.graph;
-  if (entry.open) return absl::InvalidArgumentError(absl::StrCat("function '", name, "' calls itself"));
+  if (entry.open)
+    return absl::InvalidArgumentError(absl::StrCat("function '", name, "' calls itself"));
   constexpr int kMaxDepth = 32;
-  if (depth_ >= kMaxDepth) return absl::InvalidArgumentError(absl::StrCat("functions call each other deeper than ", kMaxDepth, " levels, down to '", name, "'"));
+  if (depth_ >= kMaxDepth)
+    return absl::InvalidArgumentError(absl::StrCat("functions call each other deeper than ",
+                                                   kMaxDepth, " levels, down to '", name, "'"));
   entry.open = true;
   ++depth_;
   Importer importer(entry.def->mutable_node_def(), this);
@@ -433,17 +486,22 @@ absl::StatusOr<std::shared_ptr<const Graph>> FunctionLibrary::Import(const std::
   if (!graph.ok()) return Annotate(graph.status(), absl::StrCat("function '", name, "'"));
   for (const auto& output : entry.def->signature().output_arg()) {
     const auto returned = entry.def->ret().find(output.name());
-    if (returned == entry.def->ret().end()) return absl::InvalidArgumentError(absl::StrCat("function '", name, "' returns nothing for '", output.name(), "'"));
+    if (returned == entry.def->ret().end())
+      return absl::InvalidArgumentError(
+          absl::StrCat("function '", name, "' returns nothing for '", output.name(), "'"));
     absl::StatusOr<ValueRef> value = importer.Returned(returned->second);
     if (!value.ok()) return Annotate(value.status(), absl::StrCat("function '", name, "'"));
     if (value->output < 0 || value->output >= graph->node(value->node).num_outputs) {
-      return absl::InvalidArgumentError(absl::StrCat("function '", name, "' returns '", returned->second, "', which does not exist"));
+      return absl::InvalidArgumentError(absl::StrCat("function '", name, "' returns '",
+                                                     returned->second, "', which does not exist"));
     }
     graph->outputs.push_back(*value);
   }
   constexpr int64_t kMaxNodes = 4'000'000;
   nodes_ += graph->size();
-  if (nodes_ > kMaxNodes) return absl::InvalidArgumentError("calls of functions multiply to more nodes than any model has");
+  if (nodes_ > kMaxNodes)
+    return absl::InvalidArgumentError(
+        "calls of functions multiply to more nodes than any model has");
   entry.graph = std::make_shared<const Graph>(*std::move(graph));
   return entry.graph;
 }
@@ -460,7 +518,8 @@ std::vector<std::string> SinkNames(const Graph& graph) {
     if (node.op->name == "NoOp") continue;  // a group of nodes consumes nothing
     for (int control : node.control_inputs) consumed[control] = true;
   }
-  static const std::set<std::string> kNotOutputs = {"NoOp", "Assert", "Const", "Input", "PlaceholderWithDefault"};
+  static const std::set<std::string> kNotOutputs = {"NoOp", "Assert", "Const", "Input",
+                                                    "PlaceholderWithDefault"};
   std::vector<std::string> names;
   for (int i = 0; i < graph.size(); ++i) {
     const Node& node = graph.node(i);

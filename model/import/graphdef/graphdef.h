@@ -14,13 +14,15 @@ class GraphDef;
 
 namespace floe {
 
-// Translates nodes in topological order. Switch and Merge stay as they are, with control edges kept, until the compiler
-// structures them; ops floe does not know become "Unsupported" nodes, which only matter if something needs them.
-// Constants are moved out of `def`. INVALID_ARGUMENT names the node: duplicate or empty names, missing inputs, cycles,
-// attributes that contradict themselves.
+// Translates nodes in topological order. Switch and Merge stay as they are, with control edges
+// kept, until the compiler structures them; ops floe does not know become "Unsupported" nodes,
+// which only matter if something needs them. Constants are moved out of `def`. INVALID_ARGUMENT
+// names the node: duplicate or empty names, missing inputs, cycles, attributes that contradict
+// themselves.
 absl::StatusOr<Graph> GraphFromGraphDef(tensorflow::GraphDef* def);
 
-// Nodes that nothing consumes, as tensor names in file order; NoOp, Assert, Const and Placeholder left out.
+// Nodes that nothing consumes, as tensor names in file order; NoOp, Assert, Const and Placeholder
+// left out.
 std::vector<std::string> SinkNames(const Graph& graph);
 
 }  // namespace floe

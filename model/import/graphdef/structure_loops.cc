@@ -1,7 +1,8 @@
 // The form that TensorFlow's while_loop writes, for each variable of a frame:
 //   Enter -> Merge(., NextIteration) -> Switch(., LoopCond) -> [0] Exit
 //                                                           -> [1] body -> NextIteration
-// and for each value the loop only reads: Enter(is_constant). LoopCond reads the test of the Merges.
+// and for each value the loop only reads: Enter(is_constant). LoopCond reads the test of the
+// Merges.
 #include "model/import/graphdef/structure_loops.h"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ namespace floe {
 namespace {
 
 struct Variable {
-  int enter = -1, merge = -1, next = -1, exchange = -1;  // nodes; exchange: the Switch, -1 when nothing reads past the test
+  int enter = -1, merge = -1, next = -1,
+      exchange = -1;  // nodes; exchange: the Switch, -1 when nothing reads past the test
   std::vector<int> exits;
 };
 
@@ -59,7 +61,9 @@ class LoopStructurer {
       Node node = std::move(graph_.mutable_node(i));
       for (ValueRef& in : node.inputs) {
         if (position[in.node] < 0) {
-          return absl::UnimplementedError(absl::StrCat("node '", node.name, "' (", node.op->name, ") reads a value from inside a while frame without an Exit"));
+          return absl::UnimplementedError(
+              absl::StrCat("node '", node.name, "' (", node.op->name,
+                           ") reads a value from inside a while frame without an Exit"));
         }
         in.node = position[in.node];
       }
@@ -77,13 +81,16 @@ class LoopStructurer {
 
  private:
   absl::Status Refuse(const Node& node, const std::string& frame, const std::string& why) const {
-    return absl::UnimplementedError(absl::StrCat("node '", node.name, "' (", node.op->name, ") of while frame '", frame, "': this loop cannot be structured: ", why));
+    return absl::UnimplementedError(absl::StrCat("node '", node.name, "' (", node.op->name,
+                                                 ") of while frame '", frame,
+                                                 "': this loop cannot be structured: ", why));
   }
 
   absl::Status CheckComplete() const {
     for (const Node& node : graph_.nodes()) {
       if (!IsLoopOp(node)) continue;
-      return absl::UnimplementedError(absl::StrCat("node '", node.name, "' (", node.op->name, ") belongs to no complete while frame"));
+      return absl::UnimplementedError(absl::StrCat("node '", node.name, "' (", node.op->name,
+                                                   ") belongs to no complete while frame"));
     }
     return absl::OkStatus();
   }
@@ -103,7 +110,9 @@ class LoopStructurer {
       int merge = -1;
       for (int user : users_[i]) {
         const Node& candidate = graph_.node(user);
-        if (candidate.op->name == "Merge" && candidate.inputs.size() == 2 && graph_.node(candidate.inputs[1].node).op->name == "NextIteration") merge = user;
+        if (candidate.op->name == "Merge" && candidate.inputs.size() == 2 &&
+            graph_.node(candidate.inputs[1].node).op->name == "NextIteration")
+          merge = user;
       }
       if (merge < 0) {
         loop.invariants.push_back(i);
@@ -112,7 +121,10 @@ class LoopStructurer {
       }
     }
     for (auto& [frame, loop] : loops_) {
-      if (loop.condition < 0) return Refuse(graph_.node(loop.variables.empty() ? loop.invariants[0] : loop.variables[0].enter), frame, "it has no LoopCond");
+      if (loop.condition < 0)
+        return Refuse(
+            graph_.node(loop.variables.empty() ? loop.invariants[0] : loop.variables[0].enter),
+            frame, "it has no LoopCond");
     }
     return absl::OkStatus();
   }
@@ -121,11 +133,14 @@ class LoopStructurer {
     Variable variable{enter, merge, graph_.node(merge).inputs[1].node, -1, {}};
     for (int user : users_[merge]) {
       const Node& node = graph_.node(user);
-      if (node.op->name != "Switch" || graph_.node(node.inputs[1].node).op->name != "LoopCond") continue;
-      if (variable.exchange >= 0) return Refuse(node, loop->name, "a second Switch of one variable");
+      if (node.op->name != "Switch" || graph_.node(node.inputs[1].node).op->name != "LoopCond")
+        continue;
+      if (variable.exchange >= 0)
+        return Refuse(node, loop->name, "a second Switch of one variable");
       variable.exchange = user;
       const int condition = node.inputs[1].node;
-      if (loop->condition >= 0 && loop->condition != condition) return Refuse(node, loop->name, "two conditions");
+      if (loop->condition >= 0 && loop->condition != condition)
+        return Refuse(node, loop->name, "two conditions");
       loop->condition = condition;
       for (int reader : users_[user]) {
         if (graph_.node(reader).op->name == "Exit") variable.exits.push_back(reader);
@@ -138,7 +153,8 @@ class LoopStructurer {
   // Where a loop's own subgraphs end: the number of the parameter that node stands for, or -1.
   static int Parameter(const Loop& loop, int node) {
     for (size_t k = 0; k < loop.variables.size(); ++k) {
-      if (loop.variables[k].merge == node || loop.variables[k].exchange == node) return static_cast<int>(k);
+      if (loop.variables[k].merge == node || loop.variables[k].exchange == node)
+        return static_cast<int>(k);
     }
     for (size_t k = 0; k < loop.invariants.size(); ++k) {
       if (loop.invariants[k] == node) return static_cast<int>(loop.variables.size() + k);
@@ -146,7 +162,8 @@ class LoopStructurer {
     return -1;
   }
 
-  // Nodes that the loop's test and body consist of, by walking back from their results to the parameters.
+  // Nodes that the loop's test and body consist of, by walking back from their results to the
+  // parameters.
   std::vector<bool> Inside(const Loop& loop, const std::vector<ValueRef>& results) const {
     std::vector<bool> inside(graph_.size(), false);
     std::vector<int> pending;
@@ -164,7 +181,8 @@ class LoopStructurer {
 
   std::vector<ValueRef> BodyResults(const Loop& loop) const {
     std::vector<ValueRef> results;
-    for (const Variable& variable : loop.variables) results.push_back(graph_.node(variable.next).inputs[0]);
+    for (const Variable& variable : loop.variables)
+      results.push_back(graph_.node(variable.next).inputs[0]);
     return results;
   }
 
@@ -187,7 +205,8 @@ class LoopStructurer {
   }
 
   // The nodes behind `results` as a graph of the loop's parameters.
-  absl::StatusOr<std::shared_ptr<const Graph>> Extract(const Loop& loop, const std::vector<ValueRef>& results) const {
+  absl::StatusOr<std::shared_ptr<const Graph>> Extract(const Loop& loop,
+                                                       const std::vector<ValueRef>& results) const {
     const std::vector<bool> inside = Inside(loop, results);
     Graph graph;
     std::vector<int> position(graph_.size(), -1);
@@ -202,7 +221,8 @@ class LoopStructurer {
     for (int invariant : loop.invariants) parameter_node(invariant);
     const auto map = [&](ValueRef ref) {
       const int parameter = Parameter(loop, ref.node);
-      return parameter >= 0 ? ValueRef{graph.inputs[parameter], 0} : ValueRef{position[ref.node], ref.output};
+      return parameter >= 0 ? ValueRef{graph.inputs[parameter], 0}
+                            : ValueRef{position[ref.node], ref.output};
     };
     for (int i = 0; i < graph_.size(); ++i) {
       if (!inside[i]) continue;
@@ -212,11 +232,14 @@ class LoopStructurer {
       }
       for (ValueRef& in : copy.inputs) {
         in = map(in);
-        if (in.node < 0) return Refuse(graph_.node(i), loop.name, "a value goes around the loop outside its variables");
+        if (in.node < 0)
+          return Refuse(graph_.node(i), loop.name,
+                        "a value goes around the loop outside its variables");
       }
       std::vector<int> controls;
       for (int control : copy.control_inputs) {
-        if (Parameter(loop, control) < 0 && position[control] >= 0) controls.push_back(position[control]);
+        if (Parameter(loop, control) < 0 && position[control] >= 0)
+          controls.push_back(position[control]);
       }
       copy.control_inputs = std::move(controls);
       if (i == loop.condition) copy.op = FindOp("Identity");
@@ -231,7 +254,8 @@ class LoopStructurer {
     node.name = absl::StrCat(loop.name, "/While");
     node.op = FindOp("While");
     std::vector<ValueRef> body_results = BodyResults(loop);
-    for (const Variable& variable : loop.variables) node.inputs.push_back(graph_.node(variable.enter).inputs[0]);
+    for (const Variable& variable : loop.variables)
+      node.inputs.push_back(graph_.node(variable.enter).inputs[0]);
     for (int invariant : loop.invariants) node.inputs.push_back(graph_.node(invariant).inputs[0]);
     for (int invariant : loop.invariants) body_results.push_back({invariant, 0});
     FLOE_ASSIGN_OR_RETURN(auto condition, Extract(loop, {graph_.node(loop.condition).inputs[0]}));
@@ -287,7 +311,8 @@ absl::Status StructureLoops(Graph* graph, std::vector<int>* values) {
   FLOE_RETURN_IF_ERROR(structurer.Run());
   FLOE_ASSIGN_OR_RETURN(std::vector<int> position, structurer.RemoveLeftovers());
   std::vector<int> moved;
-  if (!SortTopologically(graph, &moved)) return absl::InvalidArgumentError("a while frame leaves a cycle behind");
+  if (!SortTopologically(graph, &moved))
+    return absl::InvalidArgumentError("a while frame leaves a cycle behind");
   for (int& value : *values) {
     if (value >= 0) value = position[value] < 0 ? -1 : moved[position[value]];
   }

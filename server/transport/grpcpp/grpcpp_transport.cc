@@ -124,8 +124,8 @@ absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
 void GrpcppTransport::Shutdown(TimePoint deadline) {
   if (server_ == nullptr) return;
   dispatcher_.streams().Close();
-  // gRPC cancels calls that reach it after its own shutdown began, which callers would take for a failure; a plain
-  // UNAVAILABLE sends them elsewhere. So what is inside is finished first.
+  // gRPC cancels calls that reach it after its own shutdown began, which callers would take for a
+  // failure; a plain UNAVAILABLE sends them elsewhere. So what is inside is finished first.
   dispatcher_.gate().CloseAndWait(deadline);
   const Duration left = deadline - Clock::Steady().Now();
   // A far deadline must not overflow on its way to the other clock.
