@@ -1,6 +1,5 @@
 // Reductions, ArgMax, softmax, pools and batch normalisation against plain loops in float64.
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,8 @@ namespace {
 
 absl::StatusOr<Types> InferBroadcast(const InferContext& c) {
   if (c.dtype(0) != c.dtype(1)) {
-    return Bad(absl::StrCat("inputs have types ", DTypeName(c.dtype(0)), " and ", DTypeName(c.dtype(1))));
+    return Bad(
+        absl::StrCat("inputs have types ", DTypeName(c.dtype(0)), " and ", DTypeName(c.dtype(1))));
   }
   FLOE_ASSIGN_OR_RETURN(SymShape shape, BroadcastShapes(c.shape(0), c.shape(1)));
   return ops::One(c.dtype(0), std::move(shape));
@@ -21,7 +22,9 @@ absl::StatusOr<Types> InferCompare(const InferContext& c) {
   return types;
 }
 
-absl::StatusOr<Types> InferTest(const InferContext& c) { return ops::One(DType::kBool, c.shape(0)); }
+absl::StatusOr<Types> InferTest(const InferContext& c) {
+  return ops::One(DType::kBool, c.shape(0));
+}
 
 // complex64 -> float32, complex128 -> float64.
 absl::StatusOr<Types> InferComplexPart(const InferContext& c) {
@@ -31,14 +34,26 @@ absl::StatusOr<Types> InferComplexPart(const InferContext& c) {
 
 OpDef Unary(const std::string& name, std::vector<std::string> tensorflow = {}) {
   tensorflow.push_back(name);
-  return {.name = name, .min_inputs = 1, .max_inputs = 1, .infer = InferSame, .rows = RowsElementwise, .time_major = ops::TimeMajorElementwise,
-          .in_place = true, .tensorflow = tensorflow};
+  return {.name = name,
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = InferSame,
+          .rows = RowsElementwise,
+          .time_major = ops::TimeMajorElementwise,
+          .in_place = true,
+          .tensorflow = tensorflow};
 }
 
 OpDef Binary(const std::string& name, std::vector<std::string> tensorflow = {}) {
   tensorflow.push_back(name);
-  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = InferBroadcast, .rows = RowsElementwise, .time_major = ops::TimeMajorElementwise,
-          .in_place = true, .tensorflow = tensorflow};
+  return {.name = name,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = InferBroadcast,
+          .rows = RowsElementwise,
+          .time_major = ops::TimeMajorElementwise,
+          .in_place = true,
+          .tensorflow = tensorflow};
 }
 
 OpDef Compare(const std::string& name) {
@@ -129,8 +144,13 @@ absl::StatusOr<Types> InferCast(const InferContext& c) {
   return ops::One(to, c.shape(0));
 }
 
-const OpRegistrar kCast({.name = "Cast", .min_inputs = 1, .max_inputs = 1, .infer = InferCast,
-                         .rows = RowsElementwise, .time_major = ops::TimeMajorElementwise, .values = ValueRule::kLinear,
+const OpRegistrar kCast({.name = "Cast",
+                         .min_inputs = 1,
+                         .max_inputs = 1,
+                         .infer = InferCast,
+                         .rows = RowsElementwise,
+                         .time_major = ops::TimeMajorElementwise,
+                         .values = ValueRule::kLinear,
                          .tensorflow = {"Cast"}});
 
 // Bias of the channels: dim 1 in NCHW, the last one otherwise.
@@ -138,22 +158,30 @@ absl::StatusOr<Types> InferBiasAdd(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   if (!c.shape(0).rank_known()) return Types{c.inputs[0].type};
   const int rank = c.shape(0).rank();
-  if (rank < 2) return Bad(absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected rank 2 or more"));
+  if (rank < 2)
+    return Bad(
+        absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected rank 2 or more"));
   const int channel = c.attrs().String("data_format", "NHWC") == "NCHW" ? 1 : rank - 1;
   SymShape shape = c.shape(0);
   if (ops::RankOf(c, 1) == 1 && c.shape(1).dim(0).concrete()) {
     const Dim channels = c.shape(1).dim(0);
     if (shape.dim(channel).concrete() && shape.dim(channel) != channels) {
-      return Bad(absl::StrCat("bias has ", channels.ToString(), " elements, input ", shape.ToString(), " has ",
-                              shape.dim(channel).ToString(), " channels"));
+      return Bad(absl::StrCat("bias has ", channels.ToString(), " elements, input ",
+                              shape.ToString(), " has ", shape.dim(channel).ToString(),
+                              " channels"));
     }
     if (!shape.dim(channel).known()) shape.set_dim(channel, channels);
   }
   return ops::One(c.dtype(0), std::move(shape));
 }
 
-const OpRegistrar kBiasAdd({.name = "BiasAdd", .min_inputs = 2, .max_inputs = 2, .infer = InferBiasAdd,
-                            .rows = RowsOfInput0, .in_place = true, .tensorflow = {"BiasAdd", "BiasAddV1"}});
+const OpRegistrar kBiasAdd({.name = "BiasAdd",
+                            .min_inputs = 2,
+                            .max_inputs = 2,
+                            .infer = InferBiasAdd,
+                            .rows = RowsOfInput0,
+                            .in_place = true,
+                            .tensorflow = {"BiasAdd", "BiasAddV1"}});
 
 absl::StatusOr<Types> InferAddN(const InferContext& c) {
   SymShape shape = c.shape(0);
@@ -163,12 +191,19 @@ absl::StatusOr<Types> InferAddN(const InferContext& c) {
   return ops::One(c.dtype(0), std::move(shape));
 }
 
-const OpRegistrar kAddN({.name = "AddN", .min_inputs = 1, .max_inputs = -1, .infer = InferAddN,
-                         .rows = RowsElementwise, .time_major = ops::TimeMajorElementwise, .values = ValueRule::kLinear, .in_place = true,
+const OpRegistrar kAddN({.name = "AddN",
+                         .min_inputs = 1,
+                         .max_inputs = -1,
+                         .infer = InferAddN,
+                         .rows = RowsElementwise,
+                         .time_major = ops::TimeMajorElementwise,
+                         .values = ValueRule::kLinear,
+                         .in_place = true,
                          .tensorflow = {"AddN", "AccumulateNV2"}});
 
 absl::StatusOr<Types> InferSelectV2(const InferContext& c) {
-  if (c.dtype(0) != DType::kBool) return Bad(absl::StrCat("condition has type ", DTypeName(c.dtype(0)), ", expected bool"));
+  if (c.dtype(0) != DType::kBool)
+    return Bad(absl::StrCat("condition has type ", DTypeName(c.dtype(0)), ", expected bool"));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, BroadcastShapes(c.shape(1), c.shape(2)));
   FLOE_ASSIGN_OR_RETURN(shape, BroadcastShapes(c.shape(0), shape));
   return ops::One(c.dtype(1), std::move(shape));
@@ -176,7 +211,8 @@ absl::StatusOr<Types> InferSelectV2(const InferContext& c) {
 
 // The condition has the shape of the values, or is a scalar, or a vector that picks along dim 0.
 absl::StatusOr<Types> InferSelect(const InferContext& c) {
-  if (c.dtype(0) != DType::kBool) return Bad(absl::StrCat("condition has type ", DTypeName(c.dtype(0)), ", expected bool"));
+  if (c.dtype(0) != DType::kBool)
+    return Bad(absl::StrCat("condition has type ", DTypeName(c.dtype(0)), ", expected bool"));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::Merge(c.shape(1), c.shape(2)));
   const int rank = ops::RankOf(c, 0);
   if (shape.rank_known() && rank > 1) {
@@ -188,13 +224,15 @@ absl::StatusOr<Types> InferSelect(const InferContext& c) {
 RowMark SelectRows(const RowContext& c) {
   const SymShape& condition = c.inputs[0].type.shape;
   const SymShape& out = c.outputs[0].shape;
-  const bool picks_rows = condition.rank_known() && condition.rank() == 1 && out.rank_known() && out.rank() > 1;
+  const bool picks_rows =
+      condition.rank_known() && condition.rank() == 1 && out.rank_known() && out.rank() > 1;
   if (!picks_rows) return RowsElementwise(c);
   // A vector of conditions lies along dim 0, not along the last dim as broadcasting would have it.
   for (RowMark mark : c.marks) {
     if (mark == RowMark::kUnknown) return mark;
   }
-  if (c.marks[0] == RowMark::kConstant && c.marks[1] == RowMark::kConstant && c.marks[2] == RowMark::kConstant) {
+  if (c.marks[0] == RowMark::kConstant && c.marks[1] == RowMark::kConstant &&
+      c.marks[2] == RowMark::kConstant) {
     return ops::Checked(RowMark::kConstant, c);
   }
   for (RowMark mark : c.marks) {
@@ -204,9 +242,18 @@ RowMark SelectRows(const RowContext& c) {
 }
 
 const OpRegistrar kSelect[] = {
-    OpRegistrar({.name = "SelectV2", .min_inputs = 3, .max_inputs = 3, .infer = InferSelectV2,
-                 .rows = RowsElementwise, .time_major = ops::TimeMajorElementwise, .tensorflow = {"SelectV2"}}),
-    OpRegistrar({.name = "Select", .min_inputs = 3, .max_inputs = 3, .infer = InferSelect, .rows = SelectRows,
+    OpRegistrar({.name = "SelectV2",
+                 .min_inputs = 3,
+                 .max_inputs = 3,
+                 .infer = InferSelectV2,
+                 .rows = RowsElementwise,
+                 .time_major = ops::TimeMajorElementwise,
+                 .tensorflow = {"SelectV2"}}),
+    OpRegistrar({.name = "Select",
+                 .min_inputs = 3,
+                 .max_inputs = 3,
+                 .infer = InferSelect,
+                 .rows = SelectRows,
                  .tensorflow = {"Select"}}),
 };
 

@@ -1,4 +1,5 @@
-// Ops that put tensors together or lay them out anew: Pack, ConcatV2, Transpose, Tile, Pad, GatherV2.
+// Ops that put tensors together or lay them out anew: Pack, ConcatV2, Transpose, Tile, Pad,
+// GatherV2.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -39,11 +40,17 @@ RowMark JoinedRows(const RowContext& c, int first, int last, bool inner_axis) {
 RowMark PackRows(const RowContext& c) {
   const SymShape& out = c.outputs[0].shape;
   const int64_t axis = c.node.attrs.Int("axis");
-  return JoinedRows(c, 0, static_cast<int>(c.marks.size()), out.rank_known() && axis != 0 && axis != -out.rank());
+  return JoinedRows(c, 0, static_cast<int>(c.marks.size()),
+                    out.rank_known() && axis != 0 && axis != -out.rank());
 }
 
-const OpRegistrar kPack({.name = "Pack", .min_inputs = 1, .max_inputs = -1, .infer = InferPack, .rows = PackRows,
-                         .values = ValueRule::kLinear, .tensorflow = {"Pack"}});
+const OpRegistrar kPack({.name = "Pack",
+                         .min_inputs = 1,
+                         .max_inputs = -1,
+                         .infer = InferPack,
+                         .rows = PackRows,
+                         .values = ValueRule::kLinear,
+                         .tensorflow = {"Pack"}});
 
 // The inputs but the last, along the axis that the last one gives.
 absl::StatusOr<Types> InferConcat(const InferContext& c) {
@@ -53,7 +60,8 @@ absl::StatusOr<Types> InferConcat(const InferContext& c) {
   for (int i = 0; i < parts; ++i) {
     if (!c.shape(i).rank_known()) continue;
     if (rank >= 0 && rank != c.shape(i).rank()) {
-      return Bad(absl::StrCat("input ", i, " has shape ", c.shape(i).ToString(), ", others have rank ", rank));
+      return Bad(absl::StrCat("input ", i, " has shape ", c.shape(i).ToString(),
+                              ", others have rank ", rank));
     }
     rank = c.shape(i).rank();
   }
@@ -61,7 +69,8 @@ absl::StatusOr<Types> InferConcat(const InferContext& c) {
   std::vector<int64_t> axis;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(parts, &axis));
   if (!known) return ops::One(dtype, ops::UnknownDims(rank));
-  if (axis.size() != 1) return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
+  if (axis.size() != 1)
+    return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
   FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis[0], rank));
   Dim sum = 0;
   SymShape out = SymShape::UnknownRank();
@@ -82,21 +91,31 @@ RowMark ConcatRows(const RowContext& c) {
   const bool known = ops::ConstantInts(c.inputs[parts], &axis) && axis.size() == 1;
   if (!known && c.marks[parts] == RowMark::kUnknown) return RowMark::kUnknown;
   if (!known && c.marks[parts] != RowMark::kConstant) return RowMark::kMixed;
-  return JoinedRows(c, 0, parts, known && out.rank_known() && axis[0] != 0 && axis[0] != -out.rank());
+  return JoinedRows(c, 0, parts,
+                    known && out.rank_known() && axis[0] != 0 && axis[0] != -out.rank());
 }
 
-const OpRegistrar kConcat({.name = "ConcatV2", .min_inputs = 2, .max_inputs = -1, .infer = InferConcat,
-                           .rows = ConcatRows, .time_major = ops::TimeMajorConcat, .values = ValueRule::kLinear, .value_inputs = ~uint64_t{0},
+const OpRegistrar kConcat({.name = "ConcatV2",
+                           .min_inputs = 2,
+                           .max_inputs = -1,
+                           .infer = InferConcat,
+                           .rows = ConcatRows,
+                           .time_major = ops::TimeMajorConcat,
+                           .values = ValueRule::kLinear,
+                           .value_inputs = ~uint64_t{0},
                            .tensorflow = {"ConcatV2"}});
 
 absl::StatusOr<Types> InferTranspose(const InferContext& c) {
   const SymShape& in = c.shape(0);
   std::vector<int64_t> perm;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(1, &perm));
-  if (!known) return ops::One(c.dtype(0), in.rank_known() ? ops::UnknownDims(in.rank()) : SymShape::UnknownRank());
+  if (!known)
+    return ops::One(c.dtype(0),
+                    in.rank_known() ? ops::UnknownDims(in.rank()) : SymShape::UnknownRank());
   const int rank = static_cast<int>(perm.size());
   if (!in.rank_known()) return ops::One(c.dtype(0), ops::UnknownDims(rank));
-  if (rank != in.rank()) return Bad(absl::StrCat("perm has ", rank, " elements, input has shape ", in.ToString()));
+  if (rank != in.rank())
+    return Bad(absl::StrCat("perm has ", rank, " elements, input has shape ", in.ToString()));
   std::vector<bool> seen(rank, false);
   SymShape out;
   for (int64_t p : perm) {
@@ -117,8 +136,14 @@ RowMark TransposeRows(const RowContext& c) {
   return ops::MarkOfData(c, 0, !perm.empty() && (perm[0] == 0 || perm[0] == -rank));
 }
 
-const OpRegistrar kTranspose({.name = "Transpose", .min_inputs = 2, .max_inputs = 2, .infer = InferTranspose,
-                              .rows = TransposeRows, .time_major = ops::TimeMajorTranspose, .values = ValueRule::kLinear, .shape_inputs = 2,
+const OpRegistrar kTranspose({.name = "Transpose",
+                              .min_inputs = 2,
+                              .max_inputs = 2,
+                              .infer = InferTranspose,
+                              .rows = TransposeRows,
+                              .time_major = ops::TimeMajorTranspose,
+                              .values = ValueRule::kLinear,
+                              .shape_inputs = 2,
                               .tensorflow = {"Transpose"}});
 
 absl::StatusOr<Types> InferTile(const InferContext& c) {
@@ -128,11 +153,13 @@ absl::StatusOr<Types> InferTile(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &multiples));
   if (!known) return ops::One(c.dtype(0), ops::UnknownDims(in.rank()));
   if (static_cast<int>(multiples.size()) != in.rank()) {
-    return Bad(absl::StrCat("multiples has ", multiples.size(), " elements, input has shape ", in.ToString()));
+    return Bad(absl::StrCat("multiples has ", multiples.size(), " elements, input has shape ",
+                            in.ToString()));
   }
   SymShape out;
   for (int i = 0; i < in.rank(); ++i) {
-    if (multiples[i].concrete() && multiples[i].size() < 0) return Bad(absl::StrCat("multiple ", multiples[i].size(), " is negative"));
+    if (multiples[i].concrete() && multiples[i].size() < 0)
+      return Bad(absl::StrCat("multiple ", multiples[i].size(), " is negative"));
     out.push_back(in.dim(i) * multiples[i]);
   }
   return ops::One(c.dtype(0), std::move(out));
@@ -141,15 +168,24 @@ absl::StatusOr<Types> InferTile(const InferContext& c) {
 RowMark TileRows(const RowContext& c) {
   const SymShape &in = c.inputs[0].type.shape, &out = c.outputs[0].shape;
   // A constant repeated rows times is the same block for each row.
-  if (c.marks[0] == RowMark::kConstant && in.concrete() && ops::LeadingRows(c.outputs[0])) return RowMark::kRows;
-  const bool keeps = in.rank_known() && out.rank_known() && in.rank() > 0 && out.rank() > 0 && in.dim(0) == out.dim(0);
+  if (c.marks[0] == RowMark::kConstant && in.concrete() && ops::LeadingRows(c.outputs[0]))
+    return RowMark::kRows;
+  const bool keeps = in.rank_known() && out.rank_known() && in.rank() > 0 && out.rank() > 0 &&
+                     in.dim(0) == out.dim(0);
   return ops::MarkOfData(c, 0, keeps);
 }
 
-const OpRegistrar kTile({.name = "Tile", .min_inputs = 2, .max_inputs = 2, .infer = InferTile, .rows = TileRows,
-                         .values = ValueRule::kLinear, .shape_inputs = 2, .tensorflow = {"Tile"}});
+const OpRegistrar kTile({.name = "Tile",
+                         .min_inputs = 2,
+                         .max_inputs = 2,
+                         .infer = InferTile,
+                         .rows = TileRows,
+                         .values = ValueRule::kLinear,
+                         .shape_inputs = 2,
+                         .tensorflow = {"Tile"}});
 
-// Pads of every axis: [low, high] pairs in input 1. MirrorPad allows them up to the size of the axis.
+// Pads of every axis: [low, high] pairs in input 1. MirrorPad allows them up to the size of the
+// axis.
 absl::StatusOr<Types> InferPad(const InferContext& c) {
   const SymShape& in = c.shape(0);
   if (!in.rank_known()) return ops::One(c.dtype(0), SymShape::UnknownRank());
@@ -157,7 +193,8 @@ absl::StatusOr<Types> InferPad(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &pads));
   if (!known) return ops::One(c.dtype(0), ops::UnknownDims(in.rank()));
   if (static_cast<int>(pads.size()) != 2 * in.rank()) {
-    return Bad(absl::StrCat("paddings has ", pads.size() / 2, " pairs, input has shape ", in.ToString()));
+    return Bad(
+        absl::StrCat("paddings has ", pads.size() / 2, " pairs, input has shape ", in.ToString()));
   }
   const std::string mode = c.attrs().String("mode");
   SymShape out;
@@ -165,9 +202,14 @@ absl::StatusOr<Types> InferPad(const InferContext& c) {
     for (int side = 0; side < 2; ++side) {
       const Dim pad = pads[2 * i + side];
       if (!pad.concrete()) continue;
-      if (pad.size() < 0) return Bad(absl::StrCat("padding ", pad.size(), " of axis ", i, " is negative"));
-      const int64_t reach = mode.empty() ? INT64_MAX : in.dim(i).concrete() ? in.dim(i).size() - (mode == "REFLECT") : INT64_MAX;
-      if (pad.size() > reach) return Bad(absl::StrCat("padding ", pad.size(), " of axis ", i, " exceeds what ", in.ToString(), " can mirror"));
+      if (pad.size() < 0)
+        return Bad(absl::StrCat("padding ", pad.size(), " of axis ", i, " is negative"));
+      const int64_t reach = mode.empty()           ? INT64_MAX
+                            : in.dim(i).concrete() ? in.dim(i).size() - (mode == "REFLECT")
+                                                   : INT64_MAX;
+      if (pad.size() > reach)
+        return Bad(absl::StrCat("padding ", pad.size(), " of axis ", i, " exceeds what ",
+                                in.ToString(), " can mirror"));
     }
     out.push_back(in.dim(i) + pads[2 * i] + pads[2 * i + 1]);
   }
@@ -179,17 +221,34 @@ RowMark PadRows(const RowContext& c) {
   if (!ops::ConstantInts(c.inputs[1], &pads)) {
     return c.marks[0] == RowMark::kUnknown ? RowMark::kUnknown : RowMark::kMixed;
   }
-  if (c.marks.size() > 2 && c.marks[2] != RowMark::kConstant) return RowMark::kMixed;  // the value of PadV2
+  if (c.marks.size() > 2 && c.marks[2] != RowMark::kConstant)
+    return RowMark::kMixed;  // the value of PadV2
   return ops::MarkOfData(c, 0, pads.size() >= 2 && pads[0] == 0 && pads[1] == 0);
 }
 
 const OpRegistrar kPad[] = {
-    OpRegistrar({.name = "Pad", .min_inputs = 2, .max_inputs = 2, .infer = InferPad, .rows = PadRows,
-                 .values = ValueRule::kLinear, .shape_inputs = 2, .tensorflow = {"Pad"}}),
-    OpRegistrar({.name = "PadV2", .min_inputs = 3, .max_inputs = 3, .infer = InferPad, .rows = PadRows,
-                 .shape_inputs = 2, .tensorflow = {"PadV2"}}),
-    OpRegistrar({.name = "MirrorPad", .min_inputs = 2, .max_inputs = 2, .infer = InferPad, .rows = PadRows,
-                 .shape_inputs = 2, .tensorflow = {"MirrorPad"}}),
+    OpRegistrar({.name = "Pad",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .infer = InferPad,
+                 .rows = PadRows,
+                 .values = ValueRule::kLinear,
+                 .shape_inputs = 2,
+                 .tensorflow = {"Pad"}}),
+    OpRegistrar({.name = "PadV2",
+                 .min_inputs = 3,
+                 .max_inputs = 3,
+                 .infer = InferPad,
+                 .rows = PadRows,
+                 .shape_inputs = 2,
+                 .tensorflow = {"PadV2"}}),
+    OpRegistrar({.name = "MirrorPad",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .infer = InferPad,
+                 .rows = PadRows,
+                 .shape_inputs = 2,
+                 .tensorflow = {"MirrorPad"}}),
 };
 
 // params[:axis] + indices[batch_dims:] + params[axis + 1:], the first batch_dims axes being shared.
@@ -200,22 +259,30 @@ absl::StatusOr<Types> InferGather(const InferContext& c) {
   if (c.num_inputs() > 2) {
     FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(2, &axis));
     if (!known) return ops::One(dtype, SymShape::UnknownRank());
-    if (axis.size() != 1) return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
+    if (axis.size() != 1)
+      return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
   }
-  if (!params.rank_known() || !indices.rank_known()) return ops::One(dtype, SymShape::UnknownRank());
+  if (!params.rank_known() || !indices.rank_known())
+    return ops::One(dtype, SymShape::UnknownRank());
   FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis[0], params.rank()));
   int64_t batch = c.attrs().Int("batch_dims");
   if (batch < 0) batch += indices.rank();
   if (batch < 0 || batch > along || batch > indices.rank()) {
-    return Bad(absl::StrCat("batch_dims ", batch, " with axis ", along, " and indices ", indices.ToString()));
+    return Bad(absl::StrCat("batch_dims ", batch, " with axis ", along, " and indices ",
+                            indices.ToString()));
   }
   SymShape out;
   for (int i = 0; i < along; ++i) {
-    if (i < batch && params.dim(i) != indices.dim(i) && params.dim(i).concrete() && indices.dim(i).concrete()) {
-      return Bad(absl::StrCat("batch dimensions of ", params.ToString(), " and ", indices.ToString(), " differ"));
+    if (i < batch && params.dim(i) != indices.dim(i) && params.dim(i).concrete() &&
+        indices.dim(i).concrete()) {
+      return Bad(absl::StrCat("batch dimensions of ", params.ToString(), " and ",
+                              indices.ToString(), " differ"));
     }
-    const bool unsure = i < batch && params.dim(i) != indices.dim(i) && params.dim(i).known() && indices.dim(i).known();
-    out.push_back(unsure ? Dim::Unknown() : params.dim(i).known() || i >= batch ? params.dim(i) : indices.dim(i));
+    const bool unsure = i < batch && params.dim(i) != indices.dim(i) && params.dim(i).known() &&
+                        indices.dim(i).known();
+    out.push_back(unsure                                ? Dim::Unknown()
+                  : params.dim(i).known() || i >= batch ? params.dim(i)
+                                                        : indices.dim(i));
   }
   for (int i = static_cast<int>(batch); i < indices.rank(); ++i) out.push_back(indices.dim(i));
   for (int i = along + 1; i < params.rank(); ++i) out.push_back(params.dim(i));
@@ -230,12 +297,14 @@ RowMark GatherRows(const RowContext& c) {
   std::vector<int64_t> axis = {0};
   if (c.inputs.size() > 2 && !ops::ConstantInts(c.inputs[2], &axis)) return RowMark::kMixed;
   const RowMark of_params = c.marks[0], of_indices = c.marks[1];
-  if (of_params == RowMark::kConstant && of_indices == RowMark::kConstant) return ops::Checked(RowMark::kConstant, c);
+  if (of_params == RowMark::kConstant && of_indices == RowMark::kConstant)
+    return ops::Checked(RowMark::kConstant, c);
   if (!params.rank_known() || axis.size() != 1) return RowMark::kMixed;
   const bool axis0 = axis[0] == 0 || axis[0] == -params.rank();
   const bool batched = c.node.attrs.Int("batch_dims") != 0;
   bool keeps = false;
-  if (of_params == RowMark::kConstant && of_indices == RowMark::kRows) keeps = axis0 && !batched;  // an embedding
+  if (of_params == RowMark::kConstant && of_indices == RowMark::kRows)
+    keeps = axis0 && !batched;  // an embedding
   if (of_params == RowMark::kRows && of_indices == RowMark::kConstant) keeps = !axis0 && !batched;
   if (of_params == RowMark::kRows && of_indices == RowMark::kRows) {
     keeps = c.node.attrs.Int("batch_dims") > 0 && params.dim(0) == c.inputs[1].type.shape.dim(0);
@@ -244,10 +313,22 @@ RowMark GatherRows(const RowContext& c) {
 }
 
 const OpRegistrar kGather[] = {
-    OpRegistrar({.name = "GatherV2", .min_inputs = 3, .max_inputs = 3, .infer = InferGather, .rows = GatherRows,
-                 .values = ValueRule::kLinear, .value_inputs = 1, .tensorflow = {"GatherV2"}}),
-    OpRegistrar({.name = "Gather", .min_inputs = 2, .max_inputs = 2, .infer = InferGather, .rows = GatherRows,
-                 .values = ValueRule::kLinear, .value_inputs = 1, .tensorflow = {"Gather", "ResourceGather"}}),
+    OpRegistrar({.name = "GatherV2",
+                 .min_inputs = 3,
+                 .max_inputs = 3,
+                 .infer = InferGather,
+                 .rows = GatherRows,
+                 .values = ValueRule::kLinear,
+                 .value_inputs = 1,
+                 .tensorflow = {"GatherV2"}}),
+    OpRegistrar({.name = "Gather",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .infer = InferGather,
+                 .rows = GatherRows,
+                 .values = ValueRule::kLinear,
+                 .value_inputs = 1,
+                 .tensorflow = {"Gather", "ResourceGather"}}),
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Ops that make tensors: inputs, constants, filled and counted ones, random numbers; and those that pass theirs on.
+// Ops that make tensors: inputs, constants, filled and counted ones, random numbers; and those that
+// pass theirs on.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -9,10 +10,12 @@ namespace floe {
 namespace {
 
 absl::StatusOr<Types> InferInput(const InferContext& c) {
-  return ops::One(ops::TypeAttr(c, "dtype", DType::kInvalid), c.attrs().Get<SymShape>("shape", SymShape::UnknownRank()));
+  return ops::One(ops::TypeAttr(c, "dtype", DType::kInvalid),
+                  c.attrs().Get<SymShape>("shape", SymShape::UnknownRank()));
 }
 
-const OpRegistrar kInput({.name = "Input", .infer = InferInput, .stateful = true, .tensorflow = {"Placeholder"}});
+const OpRegistrar kInput(
+    {.name = "Input", .infer = InferInput, .stateful = true, .tensorflow = {"Placeholder"}});
 
 absl::StatusOr<Types> InferConst(const InferContext& c) {
   const Tensor* value = c.attrs().Find<Tensor>("value");
@@ -20,18 +23,30 @@ absl::StatusOr<Types> InferConst(const InferContext& c) {
   return ops::One(value->dtype(), SymShape(value->shape()));
 }
 
-const OpRegistrar kConst({.name = "Const", .infer = InferConst, .rows = RowsNever, .tensorflow = {"Const"}});
+const OpRegistrar kConst(
+    {.name = "Const", .infer = InferConst, .rows = RowsNever, .tensorflow = {"Const"}});
 
 absl::StatusOr<Types> InferNothing(const InferContext&) { return Types{}; }
 
-const OpRegistrar kNoOp({.name = "NoOp", .max_inputs = -1, .outputs = 0, .infer = InferNothing, .rows = RowsNever,
+const OpRegistrar kNoOp({.name = "NoOp",
+                         .max_inputs = -1,
+                         .outputs = 0,
+                         .infer = InferNothing,
+                         .rows = RowsNever,
                          .tensorflow = {"NoOp"}});
 
 RowMark IdentityRows(const RowContext& c) { return c.marks[0]; }
 
-const OpRegistrar kIdentity({.name = "Identity", .min_inputs = 1, .max_inputs = 1, .infer = InferSame,
-                             .rows = IdentityRows, .time_major = IdentityRows, .values = ValueRule::kLinear, .alias = true,
-                             .tensorflow = {"Identity", "StopGradient", "PreventGradient", "Snapshot"}});
+const OpRegistrar kIdentity({.name = "Identity",
+                             .min_inputs = 1,
+                             .max_inputs = 1,
+                             .infer = InferSame,
+                             .rows = IdentityRows,
+                             .time_major = IdentityRows,
+                             .values = ValueRule::kLinear,
+                             .alias = true,
+                             .tensorflow = {"Identity", "StopGradient", "PreventGradient",
+                                            "Snapshot"}});
 
 absl::StatusOr<Types> InferAllSame(const InferContext& c) {
   Types types;
@@ -48,8 +63,13 @@ RowMark IdentityNRows(const RowContext& c) {
   return c.marks.empty() ? RowMark::kConstant : c.marks[0];
 }
 
-const OpRegistrar kIdentityN({.name = "IdentityN", .min_inputs = 0, .max_inputs = -1, .outputs = -1,
-                              .infer = InferAllSame, .rows = IdentityNRows, .tensorflow = {"IdentityN"}});
+const OpRegistrar kIdentityN({.name = "IdentityN",
+                              .min_inputs = 0,
+                              .max_inputs = -1,
+                              .outputs = -1,
+                              .infer = InferAllSame,
+                              .rows = IdentityNRows,
+                              .tensorflow = {"IdentityN"}});
 
 // Dims of the integer vector input `i`; unknown dims when only its length is known.
 absl::StatusOr<SymShape> ShapeFrom(const InferContext& c, int i) {
@@ -57,12 +77,14 @@ absl::StatusOr<SymShape> ShapeFrom(const InferContext& c, int i) {
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(i, &dims));
   if (!known) {
     const SymShape& shape = c.shape(i);
-    if (!shape.rank_known() || shape.rank() != 1 || !shape.dim(0).concrete()) return SymShape::UnknownRank();
+    if (!shape.rank_known() || shape.rank() != 1 || !shape.dim(0).concrete())
+      return SymShape::UnknownRank();
     return ops::UnknownDims(static_cast<int>(shape.dim(0).size()));
   }
   SymShape shape;
   for (Dim d : dims) {
-    if (d.concrete() && d.size() < 0) return Bad(absl::StrCat("dimension ", d.size(), " is negative"));
+    if (d.concrete() && d.size() < 0)
+      return Bad(absl::StrCat("dimension ", d.size(), " is negative"));
     shape.push_back(d);
   }
   return shape;
@@ -75,13 +97,20 @@ absl::StatusOr<Types> InferFill(const InferContext& c) {
 
 // One value everywhere: the rows of the output are equal whatever their number.
 RowMark FillRows(const RowContext& c) {
-  if (c.marks[1] != RowMark::kConstant) return c.marks[1] == RowMark::kUnknown ? RowMark::kUnknown : RowMark::kMixed;
+  if (c.marks[1] != RowMark::kConstant)
+    return c.marks[1] == RowMark::kUnknown ? RowMark::kUnknown : RowMark::kMixed;
   if (c.outputs[0].shape.concrete()) return RowMark::kConstant;
   return ops::LeadingRows(c.outputs[0]) ? RowMark::kRows : RowMark::kMixed;
 }
 
-const OpRegistrar kFill({.name = "Fill", .min_inputs = 2, .max_inputs = 2, .infer = InferFill, .rows = FillRows,
-                         .values = ValueRule::kNone, .shape_inputs = 1, .tensorflow = {"Fill"}});
+const OpRegistrar kFill({.name = "Fill",
+                         .min_inputs = 2,
+                         .max_inputs = 2,
+                         .infer = InferFill,
+                         .rows = FillRows,
+                         .values = ValueRule::kNone,
+                         .shape_inputs = 1,
+                         .tensorflow = {"Fill"}});
 
 // Depends on the shape of its input alone.
 RowMark LikeRows(const RowContext& c) {
@@ -89,10 +118,18 @@ RowMark LikeRows(const RowContext& c) {
   return ops::LeadingRows(c.outputs[0]) ? RowMark::kRows : RowMark::kMixed;
 }
 
-const OpRegistrar kZerosLike({.name = "ZerosLike", .min_inputs = 1, .max_inputs = 1, .infer = InferSame,
-                              .rows = LikeRows, .tensorflow = {"ZerosLike"}});
-const OpRegistrar kOnesLike({.name = "OnesLike", .min_inputs = 1, .max_inputs = 1, .infer = InferSame,
-                             .rows = LikeRows, .tensorflow = {"OnesLike"}});
+const OpRegistrar kZerosLike({.name = "ZerosLike",
+                              .min_inputs = 1,
+                              .max_inputs = 1,
+                              .infer = InferSame,
+                              .rows = LikeRows,
+                              .tensorflow = {"ZerosLike"}});
+const OpRegistrar kOnesLike({.name = "OnesLike",
+                             .min_inputs = 1,
+                             .max_inputs = 1,
+                             .infer = InferSame,
+                             .rows = LikeRows,
+                             .tensorflow = {"OnesLike"}});
 
 template <typename T>
 absl::StatusOr<SymShape> CountRange(const InferContext& c) {
@@ -100,7 +137,8 @@ absl::StatusOr<SymShape> CountRange(const InferContext& c) {
                delta = *c.inputs[2].constant.as<T>();
   if (delta == 0) return Bad("delta is 0");
   if ((delta > 0 && start > limit) || (delta < 0 && start < limit)) {
-    return Bad(absl::StrCat("start ", start, ", limit ", limit, " and delta ", delta, " never meet"));
+    return Bad(
+        absl::StrCat("start ", start, ", limit ", limit, " and delta ", delta, " never meet"));
   }
   return SymShape({Dim(static_cast<int64_t>(std::ceil(std::abs((limit - start) / delta))))});
 }
@@ -123,14 +161,17 @@ absl::StatusOr<Types> InferRange(const InferContext& c) {
       const int64_t step = std::abs(d), span = std::abs(l - s);
       return ops::One(dtype, {Dim((span + step - 1) / step)});
     }
-    // range(0, rows) and the like; other affine ranges depend on the number of rows too much to say.
-    const bool from_zero = start[0] == Dim(0) && delta[0] == Dim(1) && limit[0].base() >= 0 && limit[0].per_row() >= 0;
+    // range(0, rows) and the like; other affine ranges depend on the number of rows too much to
+    // say.
+    const bool from_zero =
+        start[0] == Dim(0) && delta[0] == Dim(1) && limit[0].base() >= 0 && limit[0].per_row() >= 0;
     return ops::One(dtype, {from_zero ? limit[0] : Dim::Unknown()});
   }
   for (const ValueInfo& input : c.inputs) {
     if (!input.has_constant()) return ops::One(dtype, {Dim::Unknown()});
   }
-  absl::StatusOr<SymShape> shape = Bad(absl::StrCat("type ", DTypeName(dtype), " cannot be counted"));
+  absl::StatusOr<SymShape> shape =
+      Bad(absl::StrCat("type ", DTypeName(dtype), " cannot be counted"));
   if (dtype == DType::kFloat32) shape = CountRange<float>(c);
   if (dtype == DType::kFloat64) shape = CountRange<double>(c);
   if (!shape.ok()) return shape.status();
@@ -140,8 +181,13 @@ absl::StatusOr<Types> InferRange(const InferContext& c) {
 RowMark RangeRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
 
 // Inputs 0 and 2 give the values; the limit only the length.
-const OpRegistrar kRange({.name = "Range", .min_inputs = 3, .max_inputs = 3, .infer = InferRange, .rows = RangeRows,
-                          .shape_inputs = 2, .tensorflow = {"Range"}});
+const OpRegistrar kRange({.name = "Range",
+                          .min_inputs = 3,
+                          .max_inputs = 3,
+                          .infer = InferRange,
+                          .rows = RangeRows,
+                          .shape_inputs = 2,
+                          .tensorflow = {"Range"}});
 
 absl::StatusOr<Types> InferRandom(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(SymShape shape, ShapeFrom(c, 0));
@@ -161,24 +207,48 @@ absl::StatusOr<Types> InferMultinomial(const InferContext& c) {
   std::vector<Dim> count;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &count));
   const Dim batch = ops::RankOf(c, 0) == 2 ? c.shape(0).dim(0) : Dim::Unknown();
-  return ops::One(ops::TypeAttr(c, "output_dtype", DType::kInt64), {batch, known && count.size() == 1 ? count[0] : Dim::Unknown()});
+  return ops::One(ops::TypeAttr(c, "output_dtype", DType::kInt64),
+                  {batch, known && count.size() == 1 ? count[0] : Dim::Unknown()});
 }
 
 OpDef Random(const std::string& name) {
-  return {.name = name, .min_inputs = 1, .max_inputs = 1, .infer = InferRandom, .rows = RandomRows,
-          .stateful = true, .shape_inputs = 1, .tensorflow = {name}};
+  return {.name = name,
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = InferRandom,
+          .rows = RandomRows,
+          .stateful = true,
+          .shape_inputs = 1,
+          .tensorflow = {name}};
 }
 
 const OpRegistrar kRandom[] = {
     OpRegistrar(Random("RandomUniform")),
     OpRegistrar(Random("RandomStandardNormal")),
     OpRegistrar(Random("TruncatedNormal")),
-    OpRegistrar({.name = "RandomUniformInt", .min_inputs = 3, .max_inputs = 3, .infer = InferRandomInt,
-                 .rows = RandomRows, .stateful = true, .shape_inputs = 1, .tensorflow = {"RandomUniformInt"}}),
-    OpRegistrar({.name = "RandomShuffle", .min_inputs = 1, .max_inputs = 1, .infer = InferSame, .rows = RandomRows,
-                 .stateful = true, .tensorflow = {"RandomShuffle"}}),
-    OpRegistrar({.name = "Multinomial", .min_inputs = 2, .max_inputs = 2, .infer = InferMultinomial, .rows = RandomRows,
-                 .stateful = true, .shape_inputs = 2, .tensorflow = {"Multinomial"}}),
+    OpRegistrar({.name = "RandomUniformInt",
+                 .min_inputs = 3,
+                 .max_inputs = 3,
+                 .infer = InferRandomInt,
+                 .rows = RandomRows,
+                 .stateful = true,
+                 .shape_inputs = 1,
+                 .tensorflow = {"RandomUniformInt"}}),
+    OpRegistrar({.name = "RandomShuffle",
+                 .min_inputs = 1,
+                 .max_inputs = 1,
+                 .infer = InferSame,
+                 .rows = RandomRows,
+                 .stateful = true,
+                 .tensorflow = {"RandomShuffle"}}),
+    OpRegistrar({.name = "Multinomial",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .infer = InferMultinomial,
+                 .rows = RandomRows,
+                 .stateful = true,
+                 .shape_inputs = 2,
+                 .tensorflow = {"Multinomial"}}),
 };
 
 }  // namespace

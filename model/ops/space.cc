@@ -1,4 +1,5 @@
-// Ops that rearrange axes of one tensor: reversal, rolling, and blocks moved between space, depth and batch.
+// Ops that rearrange axes of one tensor: reversal, rolling, and blocks moved between space, depth
+// and batch.
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
@@ -13,7 +14,8 @@ RowMark RowsUnlessAxis0(const RowContext& c, int i) {
   std::vector<int64_t> axes;
   bool keeps = in.rank_known() && ops::ConstantInts(c.inputs[i], &axes);
   for (int64_t axis : axes) keeps = keeps && axis != 0 && axis != -in.rank();
-  if (!keeps && c.marks[0] == RowMark::kConstant && c.marks[i] != RowMark::kConstant) return RowMark::kMixed;
+  if (!keeps && c.marks[0] == RowMark::kConstant && c.marks[i] != RowMark::kConstant)
+    return RowMark::kMixed;
   return ops::MarkOfData(c, 0, keeps);
 }
 
@@ -29,19 +31,42 @@ absl::StatusOr<Types> InferAxes(const InferContext& c) {
 RowMark ReverseRows(const RowContext& c) { return RowsUnlessAxis0(c, 1); }
 RowMark RollRows(const RowContext& c) {
   std::vector<int64_t> shift;
-  if (!ops::ConstantInts(c.inputs[1], &shift) && c.marks[1] != RowMark::kConstant) return RowMark::kMixed;
+  if (!ops::ConstantInts(c.inputs[1], &shift) && c.marks[1] != RowMark::kConstant)
+    return RowMark::kMixed;
   return RowsUnlessAxis0(c, 2);
 }
 
-const OpRegistrar kReverse({.name = "ReverseV2", .min_inputs = 2, .max_inputs = 2, .infer = InferAxes, .rows = ReverseRows,
-                            .time_major = ops::TimeMajorReverse, .values = ValueRule::kLinear, .shape_inputs = 2, .tensorflow = {"ReverseV2"}});
-const OpRegistrar kRoll({.name = "Roll", .min_inputs = 3, .max_inputs = 3, .infer = InferAxes, .rows = RollRows,
-                         .shape_inputs = 6, .tensorflow = {"Roll"}});
+const OpRegistrar kReverse({.name = "ReverseV2",
+                            .min_inputs = 2,
+                            .max_inputs = 2,
+                            .infer = InferAxes,
+                            .rows = ReverseRows,
+                            .time_major = ops::TimeMajorReverse,
+                            .values = ValueRule::kLinear,
+                            .shape_inputs = 2,
+                            .tensorflow = {"ReverseV2"}});
+const OpRegistrar kRoll({.name = "Roll",
+                         .min_inputs = 3,
+                         .max_inputs = 3,
+                         .infer = InferAxes,
+                         .rows = RollRows,
+                         .shape_inputs = 6,
+                         .tensorflow = {"Roll"}});
 const OpRegistrar kCumulative[] = {
-    OpRegistrar({.name = "Cumsum", .min_inputs = 2, .max_inputs = 2, .infer = InferAxes, .rows = ReverseRows,
-                 .shape_inputs = 2, .tensorflow = {"Cumsum"}}),
-    OpRegistrar({.name = "Cumprod", .min_inputs = 2, .max_inputs = 2, .infer = InferAxes, .rows = ReverseRows,
-                 .shape_inputs = 2, .tensorflow = {"Cumprod"}}),
+    OpRegistrar({.name = "Cumsum",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .infer = InferAxes,
+                 .rows = ReverseRows,
+                 .shape_inputs = 2,
+                 .tensorflow = {"Cumsum"}}),
+    OpRegistrar({.name = "Cumprod",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .infer = InferAxes,
+                 .rows = ReverseRows,
+                 .shape_inputs = 2,
+                 .tensorflow = {"Cumprod"}}),
 };
 
 // Elements of row b are reversed up to seq_lengths[b].
@@ -50,20 +75,28 @@ RowMark ReverseSequenceRows(const RowContext& c) {
   for (RowMark mark : c.marks) {
     if (mark == RowMark::kUnknown || mark == RowMark::kMixed) return mark;
   }
-  if (c.marks[0] == RowMark::kConstant && c.marks[1] == RowMark::kConstant) return ops::Checked(RowMark::kConstant, c);
-  if (!batch_first || c.marks[0] != RowMark::kRows || c.marks[1] != RowMark::kRows) return RowMark::kMixed;
+  if (c.marks[0] == RowMark::kConstant && c.marks[1] == RowMark::kConstant)
+    return ops::Checked(RowMark::kConstant, c);
+  if (!batch_first || c.marks[0] != RowMark::kRows || c.marks[1] != RowMark::kRows)
+    return RowMark::kMixed;
   return ops::Checked(RowMark::kRows, c);
 }
-const OpRegistrar kReverseSequence({.name = "ReverseSequence", .min_inputs = 2, .max_inputs = 2, .infer = InferSame,
-                                    .rows = ReverseSequenceRows, .tensorflow = {"ReverseSequence"}});
+const OpRegistrar kReverseSequence({.name = "ReverseSequence",
+                                    .min_inputs = 2,
+                                    .max_inputs = 2,
+                                    .infer = InferSame,
+                                    .rows = ReverseSequenceRows,
+                                    .tensorflow = {"ReverseSequence"}});
 
 // Known blocks and pads of SpaceToBatchND and BatchToSpaceND; false when they are not.
-absl::StatusOr<bool> BlocksOf(const InferContext& c, std::vector<int64_t>* blocks, std::vector<int64_t>* pads) {
+absl::StatusOr<bool> BlocksOf(const InferContext& c, std::vector<int64_t>* blocks,
+                              std::vector<int64_t>* pads) {
   FLOE_ASSIGN_OR_RETURN(const bool blocks_known, c.IntsOf(1, blocks));
   FLOE_ASSIGN_OR_RETURN(const bool pads_known, c.IntsOf(2, pads));
   if (!blocks_known || !pads_known || !c.shape(0).rank_known()) return false;
   if (pads->size() != 2 * blocks->size() || static_cast<int>(blocks->size()) >= c.shape(0).rank()) {
-    return Bad(absl::StrCat(blocks->size(), " blocks and ", pads->size() / 2, " pairs of pads for ", c.shape(0).ToString()));
+    return Bad(absl::StrCat(blocks->size(), " blocks and ", pads->size() / 2, " pairs of pads for ",
+                            c.shape(0).ToString()));
   }
   for (int64_t block : *blocks) {
     if (block < 1) return Bad(absl::StrCat("block size ", block));
@@ -78,7 +111,9 @@ absl::StatusOr<Types> InferBlocks(const InferContext& c, bool to_batch) {
   const SymShape& in = c.shape(0);
   std::vector<int64_t> blocks, pads;
   FLOE_ASSIGN_OR_RETURN(const bool known, BlocksOf(c, &blocks, &pads));
-  if (!known) return ops::One(c.dtype(0), in.rank_known() ? ops::UnknownDims(in.rank()) : SymShape::UnknownRank());
+  if (!known)
+    return ops::One(c.dtype(0),
+                    in.rank_known() ? ops::UnknownDims(in.rank()) : SymShape::UnknownRank());
   SymShape out = in;
   for (size_t i = 0; i < blocks.size(); ++i) {
     const int axis = static_cast<int>(i) + 1;
@@ -87,13 +122,18 @@ absl::StatusOr<Types> InferBlocks(const InferContext& c, bool to_batch) {
       out.set_dim(0, out.dim(0) * Dim(blocks[i]));
       const Dim padded = in.dim(axis) + pad;
       out.set_dim(axis, DivideExactly(padded, blocks[i]));
-      if (padded.concrete() && !out.dim(axis).known()) return Bad(absl::StrCat("padded dimension ", padded.ToString(), " is no multiple of block ", blocks[i]));
+      if (padded.concrete() && !out.dim(axis).known())
+        return Bad(absl::StrCat("padded dimension ", padded.ToString(), " is no multiple of block ",
+                                blocks[i]));
     } else {
       const Dim whole = out.dim(0);
       out.set_dim(0, DivideExactly(whole, blocks[i]));
-      if (whole.concrete() && !out.dim(0).known()) return Bad(absl::StrCat("batch ", whole.ToString(), " is no multiple of block ", blocks[i]));
+      if (whole.concrete() && !out.dim(0).known())
+        return Bad(
+            absl::StrCat("batch ", whole.ToString(), " is no multiple of block ", blocks[i]));
       const Dim cropped = in.dim(axis) * Dim(blocks[i]) + Dim(-pad.size());
-      if (cropped.concrete() && cropped.size() < 0) return Bad(absl::StrCat("crops exceed dimension ", axis));
+      if (cropped.concrete() && cropped.size() < 0)
+        return Bad(absl::StrCat("crops exceed dimension ", axis));
       out.set_dim(axis, cropped.concrete() ? cropped : Dim::Unknown());
     }
   }
@@ -106,17 +146,28 @@ absl::StatusOr<Types> InferBatchToSpace(const InferContext& c) { return InferBlo
 RowMark BlockRows(const RowContext& c) { return ops::MarkOfData(c, 0, false); }
 
 const OpRegistrar kBlocks[] = {
-    OpRegistrar({.name = "SpaceToBatchND", .min_inputs = 3, .max_inputs = 3, .infer = InferSpaceToBatch, .rows = BlockRows,
-                 .shape_inputs = 6, .tensorflow = {"SpaceToBatchND"}}),
-    OpRegistrar({.name = "BatchToSpaceND", .min_inputs = 3, .max_inputs = 3, .infer = InferBatchToSpace, .rows = BlockRows,
-                 .shape_inputs = 6, .tensorflow = {"BatchToSpaceND"}}),
+    OpRegistrar({.name = "SpaceToBatchND",
+                 .min_inputs = 3,
+                 .max_inputs = 3,
+                 .infer = InferSpaceToBatch,
+                 .rows = BlockRows,
+                 .shape_inputs = 6,
+                 .tensorflow = {"SpaceToBatchND"}}),
+    OpRegistrar({.name = "BatchToSpaceND",
+                 .min_inputs = 3,
+                 .max_inputs = 3,
+                 .infer = InferBatchToSpace,
+                 .rows = BlockRows,
+                 .shape_inputs = 6,
+                 .tensorflow = {"BatchToSpaceND"}}),
 };
 
 absl::StatusOr<Types> InferDepth(const InferContext& c, bool to_depth) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
   if (!c.shape(0).rank_known()) return ops::One(c.dtype(0), ops::UnknownDims(4));
   const std::string format = c.attrs().String("data_format", "NHWC");
-  if (format != "NHWC" && format != "NCHW") return absl::UnimplementedError("data_format " + format);
+  if (format != "NHWC" && format != "NCHW")
+    return absl::UnimplementedError("data_format " + format);
   const int64_t block = c.attrs().Int("block_size");
   if (block < 1) return Bad(absl::StrCat("block_size ", block));
   const bool first = format == "NCHW";
@@ -124,11 +175,14 @@ absl::StatusOr<Types> InferDepth(const InferContext& c, bool to_depth) {
   const auto change = [&](int axis, Dim times, Dim over) -> absl::Status {
     const Dim before = out.dim(axis);
     out.set_dim(axis, DivideExactly(before * times, over));
-    if (before.concrete() && !out.dim(axis).known()) return Bad(absl::StrCat("dimension ", axis, " of ", c.shape(0).ToString(), " is no multiple of ", over.ToString()));
+    if (before.concrete() && !out.dim(axis).known())
+      return Bad(absl::StrCat("dimension ", axis, " of ", c.shape(0).ToString(),
+                              " is no multiple of ", over.ToString()));
     return absl::OkStatus();
   };
   const int height = first ? 2 : 1;
-  for (int axis : {height, height + 1}) FLOE_RETURN_IF_ERROR(to_depth ? change(axis, 1, block) : change(axis, block, 1));
+  for (int axis : {height, height + 1})
+    FLOE_RETURN_IF_ERROR(to_depth ? change(axis, 1, block) : change(axis, block, 1));
   const Dim area(block * block);
   FLOE_RETURN_IF_ERROR(to_depth ? change(first ? 1 : 3, area, 1) : change(first ? 1 : 3, 1, area));
   return ops::One(c.dtype(0), std::move(out));
@@ -137,19 +191,32 @@ absl::StatusOr<Types> InferSpaceToDepth(const InferContext& c) { return InferDep
 absl::StatusOr<Types> InferDepthToSpace(const InferContext& c) { return InferDepth(c, false); }
 
 const OpRegistrar kDepth[] = {
-    OpRegistrar({.name = "SpaceToDepth", .min_inputs = 1, .max_inputs = 1, .infer = InferSpaceToDepth, .rows = RowsOfInput0, .tensorflow = {"SpaceToDepth"}}),
-    OpRegistrar({.name = "DepthToSpace", .min_inputs = 1, .max_inputs = 1, .infer = InferDepthToSpace, .rows = RowsOfInput0, .tensorflow = {"DepthToSpace"}}),
+    OpRegistrar({.name = "SpaceToDepth",
+                 .min_inputs = 1,
+                 .max_inputs = 1,
+                 .infer = InferSpaceToDepth,
+                 .rows = RowsOfInput0,
+                 .tensorflow = {"SpaceToDepth"}}),
+    OpRegistrar({.name = "DepthToSpace",
+                 .min_inputs = 1,
+                 .max_inputs = 1,
+                 .infer = InferDepthToSpace,
+                 .rows = RowsOfInput0,
+                 .tensorflow = {"DepthToSpace"}}),
 };
 
 // [batch, rows, cols, depth] -> [batch, out_rows, out_cols, ksize_rows * ksize_cols * depth].
 absl::StatusOr<Types> InferPatches(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
   if (!c.shape(0).rank_known()) return ops::One(c.dtype(0), ops::UnknownDims(4));
-  const std::vector<int64_t> k = c.attrs().Ints("ksizes"), s = c.attrs().Ints("strides"), r = c.attrs().Ints("rates");
-  if (k.size() != 4 || s.size() != 4 || r.size() != 4) return Bad("ksizes, strides and rates need 4 elements");
+  const std::vector<int64_t> k = c.attrs().Ints("ksizes"), s = c.attrs().Ints("strides"),
+                             r = c.attrs().Ints("rates");
+  if (k.size() != 4 || s.size() != 4 || r.size() != 4)
+    return Bad("ksizes, strides and rates need 4 elements");
   SymShape out = c.shape(0);
   for (int axis : {1, 2}) {
-    if (k[axis] < 1 || s[axis] < 1 || r[axis] < 1) return Bad("ksizes, strides and rates must be positive");
+    if (k[axis] < 1 || s[axis] < 1 || r[axis] < 1)
+      return Bad("ksizes, strides and rates must be positive");
     const Dim in = out.dim(axis);
     const int64_t reach = (k[axis] - 1) * r[axis] + 1;
     if (!in.concrete()) {
@@ -163,8 +230,12 @@ absl::StatusOr<Types> InferPatches(const InferContext& c) {
   out.set_dim(3, out.dim(3) * Dim(k[1] * k[2]));
   return ops::One(c.dtype(0), std::move(out));
 }
-const OpRegistrar kPatches({.name = "ExtractImagePatches", .min_inputs = 1, .max_inputs = 1, .infer = InferPatches,
-                            .rows = RowsOfInput0, .tensorflow = {"ExtractImagePatches"}});
+const OpRegistrar kPatches({.name = "ExtractImagePatches",
+                            .min_inputs = 1,
+                            .max_inputs = 1,
+                            .infer = InferPatches,
+                            .rows = RowsOfInput0,
+                            .tensorflow = {"ExtractImagePatches"}});
 
 }  // namespace
 }  // namespace floe

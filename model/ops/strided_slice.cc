@@ -26,7 +26,8 @@ absl::StatusOr<SliceDims> ResolveStridedSlice(const SliceMasks& masks, int entri
     }
   }
   if (ellipses > 1) return Bad("ellipsis_mask has more than one bit");
-  if (consumed > rank) return Bad(absl::StrCat("slices ", consumed, " axes of a tensor of rank ", rank));
+  if (consumed > rank)
+    return Bad(absl::StrCat("slices ", consumed, " axes of a tensor of rank ", rank));
   SliceDims dims;
   int axis = 0;
   const auto fill = [&](int count) {
@@ -65,7 +66,8 @@ Dim Position(Dim bound, Dim size) {
   return from_end.base() >= 0 ? from_end : Dim::Unknown();
 }
 
-int64_t CountConcrete(int64_t begin, int64_t end, int64_t stride, bool begin_masked, bool end_masked, int64_t size) {
+int64_t CountConcrete(int64_t begin, int64_t end, int64_t stride, bool begin_masked,
+                      bool end_masked, int64_t size) {
   const int64_t low = stride > 0 ? 0 : -1, high = stride > 0 ? size : size - 1;
   const auto place = [&](int64_t v) { return std::min(std::max(v < 0 ? v + size : v, low), high); };
   const int64_t b = begin_masked ? (stride > 0 ? low : high) : place(begin);
@@ -75,8 +77,11 @@ int64_t CountConcrete(int64_t begin, int64_t end, int64_t stride, bool begin_mas
 }
 
 Dim CountSlice(const ops::SliceDim& d, Dim begin, Dim end, int64_t stride, Dim size) {
-  const bool numbers = size.concrete() && (d.begin_masked || begin.concrete()) && (d.end_masked || end.concrete());
-  if (numbers) return CountConcrete(begin.base(), end.base(), stride, d.begin_masked, d.end_masked, size.size());
+  const bool numbers =
+      size.concrete() && (d.begin_masked || begin.concrete()) && (d.end_masked || end.concrete());
+  if (numbers)
+    return CountConcrete(begin.base(), end.base(), stride, d.begin_masked, d.end_masked,
+                         size.size());
   if (d.begin_masked && d.end_masked && (stride == 1 || stride == -1)) return size;
   if (stride != 1) return Dim::Unknown();
   const Dim from = d.begin_masked ? Dim(0) : Position(begin, size);
@@ -89,13 +94,15 @@ Dim CountSlice(const ops::SliceDim& d, Dim begin, Dim end, int64_t stride, Dim s
 absl::Status CheckIndex(Dim index, Dim size, int axis) {
   if (!index.concrete() || !size.concrete()) return absl::OkStatus();
   if (index.size() >= -size.size() && index.size() < size.size()) return absl::OkStatus();
-  return Bad(absl::StrCat("index ", index.size(), " is outside dimension ", axis, " of size ", size.size()));
+  return Bad(absl::StrCat("index ", index.size(), " is outside dimension ", axis, " of size ",
+                          size.size()));
 }
 
 // Number of entries of the specification; -1 when unknown.
 int Entries(const InferContext& c) {
   for (int i = 1; i < 4; ++i) {
-    if (ops::RankOf(c, i) == 1 && c.shape(i).dim(0).concrete()) return static_cast<int>(c.shape(i).dim(0).size());
+    if (ops::RankOf(c, i) == 1 && c.shape(i).dim(0).concrete())
+      return static_cast<int>(c.shape(i).dim(0).size());
   }
   return -1;
 }
@@ -104,14 +111,17 @@ absl::StatusOr<Types> InferStridedSlice(const InferContext& c) {
   const SymShape& in = c.shape(0);
   const int entries = Entries(c);
   if (!in.rank_known() || entries < 0) return ops::One(c.dtype(0), SymShape::UnknownRank());
-  FLOE_ASSIGN_OR_RETURN(const ops::SliceDims dims, ops::ResolveStridedSlice(ops::SliceMasks(c.attrs()), entries, in.rank()));
+  FLOE_ASSIGN_OR_RETURN(const ops::SliceDims dims,
+                        ops::ResolveStridedSlice(ops::SliceMasks(c.attrs()), entries, in.rank()));
   std::vector<Dim> begin, end, stride;
   FLOE_ASSIGN_OR_RETURN(const bool begin_known, c.DimsOf(1, &begin));
   FLOE_ASSIGN_OR_RETURN(const bool end_known, c.DimsOf(2, &end));
   FLOE_ASSIGN_OR_RETURN(const bool stride_known, c.DimsOf(3, &stride));
-  for (auto [known, values] : {std::pair{begin_known, &begin}, {end_known, &end}, {stride_known, &stride}}) {
+  for (auto [known, values] :
+       {std::pair{begin_known, &begin}, {end_known, &end}, {stride_known, &stride}}) {
     if (!known) values->assign(entries, Dim::Unknown());
-    if (static_cast<int>(values->size()) != entries) return Bad("begin, end and strides differ in length");
+    if (static_cast<int>(values->size()) != entries)
+      return Bad("begin, end and strides differ in length");
   }
   SymShape out;
   for (const ops::SliceDim& d : dims) {
@@ -124,8 +134,9 @@ absl::StatusOr<Types> InferStridedSlice(const InferContext& c) {
     } else {
       const Dim step = stride[d.entry];
       if (step == Dim(0)) return Bad(absl::StrCat("stride of axis ", d.axis, " is 0"));
-      out.push_back(step.concrete() ? CountSlice(d, begin[d.entry], end[d.entry], step.size(), in.dim(d.axis))
-                                    : Dim::Unknown());
+      out.push_back(step.concrete()
+                        ? CountSlice(d, begin[d.entry], end[d.entry], step.size(), in.dim(d.axis))
+                        : Dim::Unknown());
     }
   }
   return ops::One(c.dtype(0), std::move(out));
@@ -133,7 +144,8 @@ absl::StatusOr<Types> InferStridedSlice(const InferContext& c) {
 
 // Rows stay rows when axis 0 comes first and is taken in full, in order.
 RowMark StridedSliceRows(const RowContext& c) {
-  const SymShape &in = c.inputs[0].type.shape, &out = c.outputs[0].shape, &spec = c.inputs[1].type.shape;
+  const SymShape &in = c.inputs[0].type.shape, &out = c.outputs[0].shape,
+                 &spec = c.inputs[1].type.shape;
   if (c.marks[0] != RowMark::kRows) {
     // Which part of a constant is taken must not depend on the request.
     RowMark mark = c.marks[0];
@@ -142,11 +154,12 @@ RowMark StridedSliceRows(const RowContext& c) {
     }
     return ops::Checked(mark == RowMark::kRows ? RowMark::kMixed : mark, c);
   }
-  if (!in.rank_known() || !out.rank_known() || out.rank() == 0 || !spec.rank_known() || spec.rank() != 1 ||
-      !spec.dim(0).concrete()) {
+  if (!in.rank_known() || !out.rank_known() || out.rank() == 0 || !spec.rank_known() ||
+      spec.rank() != 1 || !spec.dim(0).concrete()) {
     return RowMark::kMixed;
   }
-  auto dims = ops::ResolveStridedSlice(ops::SliceMasks(c.node.attrs), static_cast<int>(spec.dim(0).size()), in.rank());
+  auto dims = ops::ResolveStridedSlice(ops::SliceMasks(c.node.attrs),
+                                       static_cast<int>(spec.dim(0).size()), in.rank());
   if (!dims.ok() || dims->empty()) return RowMark::kMixed;
   // Indices of the inner axes may come from the request's own data only when they are known here.
   for (int i : {1, 3}) {
@@ -156,12 +169,20 @@ RowMark StridedSliceRows(const RowContext& c) {
   if (first.axis != 0 || first.shrink || out.dim(0) != in.dim(0)) return RowMark::kMixed;
   if (first.entry < 0) return ops::MarkOfData(c, 0, true);
   std::vector<int64_t> begin, stride;
-  const bool known = ops::ConstantInts(c.inputs[1], &begin) && ops::ConstantInts(c.inputs[3], &stride);
-  return ops::MarkOfData(c, 0, known && stride[first.entry] == 1 && (first.begin_masked || begin[first.entry] == 0));
+  const bool known =
+      ops::ConstantInts(c.inputs[1], &begin) && ops::ConstantInts(c.inputs[3], &stride);
+  return ops::MarkOfData(
+      c, 0, known && stride[first.entry] == 1 && (first.begin_masked || begin[first.entry] == 0));
 }
 
-const OpRegistrar kStridedSlice({.name = "StridedSlice", .min_inputs = 4, .max_inputs = 4, .infer = InferStridedSlice,
-                                 .rows = StridedSliceRows, .time_major = ops::TimeMajorStridedSlice, .values = ValueRule::kLinear, .shape_inputs = 14,
+const OpRegistrar kStridedSlice({.name = "StridedSlice",
+                                 .min_inputs = 4,
+                                 .max_inputs = 4,
+                                 .infer = InferStridedSlice,
+                                 .rows = StridedSliceRows,
+                                 .time_major = ops::TimeMajorStridedSlice,
+                                 .values = ValueRule::kLinear,
+                                 .shape_inputs = 14,
                                  .tensorflow = {"StridedSlice"}});
 
 absl::StatusOr<Types> InferSlice(const InferContext& c) {
@@ -173,7 +194,8 @@ absl::StatusOr<Types> InferSlice(const InferContext& c) {
   if (!begin_known) begin.assign(in.rank(), Dim::Unknown());
   if (!size_known) return ops::One(c.dtype(0), ops::UnknownDims(in.rank()));
   if (static_cast<int>(begin.size()) != in.rank() || static_cast<int>(size.size()) != in.rank()) {
-    return Bad(absl::StrCat("begin and size have ", begin.size(), " and ", size.size(), " elements, input has shape ", in.ToString()));
+    return Bad(absl::StrCat("begin and size have ", begin.size(), " and ", size.size(),
+                            " elements, input has shape ", in.ToString()));
   }
   SymShape out;
   for (int i = 0; i < in.rank(); ++i) {
@@ -181,11 +203,14 @@ absl::StatusOr<Types> InferSlice(const InferContext& c) {
     Dim count = size[i];
     if (count == Dim(-1)) {
       count = begin[i] == Dim(0) ? whole : Position(begin[i], whole);
-      if (begin[i] != Dim(0) && count.known()) count = Dim::Affine(whole.base() - count.base(), whole.per_row() - count.per_row());
+      if (begin[i] != Dim(0) && count.known())
+        count = Dim::Affine(whole.base() - count.base(), whole.per_row() - count.per_row());
     }
     if (begin[i].concrete() && count.concrete() && whole.concrete() &&
-        (begin[i].size() < 0 || count.size() < 0 || begin[i].size() + count.size() > whole.size())) {
-      return Bad(absl::StrCat("begin ", begin[i].size(), " and size ", size[i].size(), " leave dimension ", i, " of ", in.ToString()));
+        (begin[i].size() < 0 || count.size() < 0 ||
+         begin[i].size() + count.size() > whole.size())) {
+      return Bad(absl::StrCat("begin ", begin[i].size(), " and size ", size[i].size(),
+                              " leave dimension ", i, " of ", in.ToString()));
     }
     out.push_back(count);
   }
@@ -197,12 +222,19 @@ RowMark SliceRows(const RowContext& c) {
   std::vector<int64_t> begin;
   const bool known = ops::ConstantInts(c.inputs[1], &begin);
   if (!known) return c.marks[0] == RowMark::kUnknown ? RowMark::kUnknown : RowMark::kMixed;
-  const bool keeps = in.rank_known() && out.rank_known() && out.rank() > 0 && !begin.empty() && begin[0] == 0 && out.dim(0) == in.dim(0);
+  const bool keeps = in.rank_known() && out.rank_known() && out.rank() > 0 && !begin.empty() &&
+                     begin[0] == 0 && out.dim(0) == in.dim(0);
   return ops::MarkOfData(c, 0, keeps);
 }
 
-const OpRegistrar kSlice({.name = "Slice", .min_inputs = 3, .max_inputs = 3, .infer = InferSlice, .rows = SliceRows,
-                          .values = ValueRule::kLinear, .shape_inputs = 6, .tensorflow = {"Slice"}});
+const OpRegistrar kSlice({.name = "Slice",
+                          .min_inputs = 3,
+                          .max_inputs = 3,
+                          .infer = InferSlice,
+                          .rows = SliceRows,
+                          .values = ValueRule::kLinear,
+                          .shape_inputs = 6,
+                          .tensorflow = {"Slice"}});
 
 }  // namespace
 }  // namespace floe

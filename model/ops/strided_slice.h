@@ -20,7 +20,8 @@ struct SliceMasks {
   int64_t begin, end, ellipsis, new_axis, shrink;  // bit i: entry i
 };
 
-// INVALID_ARGUMENT when the specification has more entries than the input has axes, or two ellipses.
+// INVALID_ARGUMENT when the specification has more entries than the input has axes, or two
+// ellipses.
 absl::StatusOr<SliceDims> ResolveStridedSlice(const SliceMasks& masks, int entries, int rank);
 
 }  // namespace floe::ops
