@@ -1,0 +1,216 @@
+// NonMaxSuppression: the best boxes that do not overlap each other much.
+#include <cmath>
+#include <limits>
+#include <queue>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/function_kernel.h"
+#include "kernels/cpu/give.h"
+#include "kernels/cpu/grid_copy.h"
+
+namespace floe::kernels {
+namespace {
+
+struct Limits {
+  int64_t most = 0;
+  float iou = 0;
+  float score = std::numeric_limits<float>::lowest();
+  float sigma = 0;  // above 0: overlapping boxes lose score instead of being dropped
+};
+struct Chosen {
+  std::vector<int32_t> boxes;
+  std::vector<float> scores;
+};
+
+// Corners may come in any order.
+float Overlap(const float* a, const float* b) {
+  const float ay0 = std::min(a[0], a[2]), ay1 = std::max(a[0], a[2]);
+  const float ax0 = std::min(a[1], a[3]), ax1 = std::max(a[1], a[3]);
+  const float by0 = std::min(b[0], b[2]), by1 = std::max(b[0], b[2]);
+  const float bx0 = std::min(b[1], b[3]), bx1 = std::max(b[1], b[3]);
+  const float area_a = (ay1 - ay0) * (ax1 - ax0), area_b = (by1 - by0) * (bx1 - bx0);
+  if (area_a <= 0 || area_b <= 0) return 0;
+  const float height = std::max(std::min(ay1, by1) - std::max(ay0, by0), 0.f);
+  const float width = std::max(std::min(ax1, bx1) - std::max(ax0, bx0), 0.f);
+  const float common = height * width;
+  return common / (area_a + area_b - common);
+}
+
+struct Candidate {
+  float score;
+  int32_t box;
+  size_t compared;  // with so many of the chosen boxes
+  // The queue gives the best score first, of equal ones the first box.
+  bool operator<(const Candidate& o) const {
+    return score < o.score || (score == o.score && box > o.box);
+  }
+};
+
+// True when the candidate is out because of a chosen box; with a sigma its score falls instead.
+bool Suppressed(const float* boxes, int64_t step, const Limits& limits, const Chosen& chosen,
+                Candidate* candidate) {
+  for (size_t j = chosen.boxes.size(); j-- > candidate->compared;) {
+    const float overlap = Overlap(boxes + candidate->box * step, boxes + chosen.boxes[j] * step);
+    if (overlap > limits.iou) {
+      if (limits.sigma <= 0) return true;
+      candidate->score = 0;
+    } else if (limits.sigma > 0) {
+      candidate->score *= std::exp(-0.5f / limits.sigma * overlap * overlap);
+    }
+    if (candidate->score <= limits.score) return true;
+  }
+  candidate->compared = chosen.boxes.size();
+  return false;
+}
+
+// `count` boxes of 4 floats, `step` floats apart, their scores `score_step` apart.
+Chosen Choose(const float* boxes, int64_t step, const float* scores, int64_t score_step,
+              int64_t count, const Limits& limits) {
+  std::priority_queue<Candidate> queue;
+  for (int64_t i = 0; i < count; ++i) {
+    const float score = scores[i * score_step];
+    if (score > limits.score) queue.push({score, static_cast<int32_t>(i), 0});
+  }
+  Chosen chosen;
+  while (static_cast<int64_t>(chosen.boxes.size()) < limits.most && !queue.empty()) {
+    Candidate next = queue.top();
+    queue.pop();
+    const float score = next.score;
+    if (Suppressed(boxes, step, limits, chosen, &next)) continue;
+    if (next.score == score) {
+      chosen.boxes.push_back(next.box);
+      chosen.scores.push_back(score);
+    } else {
+      queue.push(next);
+    }
+  }
+  return chosen;
+}
+
+absl::StatusOr<float> ReadFloat(const TensorView& view) {
+  if (view.dtype != DType::kFloat32 || view.elements() != 1)
+    return absl::InvalidArgumentError(absl::StrCat("a threshold of type ", DTypeName(view.dtype),
+                                                   " and shape ", view.shape.ToString()));
+  return *view.as<float>();
+}
+
+absl::StatusOr<Limits> ReadLimits(const KernelContext& ctx) {
+  Limits limits;
+  FLOE_ASSIGN_OR_RETURN(limits.most, ReadInt(ctx.in(2)));
+  FLOE_ASSIGN_OR_RETURN(limits.iou, ReadFloat(ctx.in(3)));
+  if (ctx.inputs.size() > 4) {
+    FLOE_ASSIGN_OR_RETURN(limits.score, ReadFloat(ctx.in(4)));
+  }
+  if (ctx.inputs.size() > 5) {
+    FLOE_ASSIGN_OR_RETURN(limits.sigma, ReadFloat(ctx.in(5)));
+  }
+  if (limits.most < 0)
+    return absl::InvalidArgumentError(absl::StrCat("max_output_size is ", limits.most));
+  if (!(limits.iou >= 0 && limits.iou <= 1))
+    return absl::InvalidArgumentError(
+        absl::StrCat("iou_threshold ", limits.iou, " is not in [0, 1]"));
+  if (limits.sigma < 0)
+    return absl::InvalidArgumentError(absl::StrCat("soft_nms_sigma is ", limits.sigma));
+  return limits;
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeNms(const KernelArgs& args) {
+  const bool pad = args.node.attrs.Bool("pad_to_max_output_size");
+  const int outputs = args.node.op->outputs;
+  return FromFunction([pad, outputs](const KernelContext& ctx) -> absl::Status {
+    FLOE_ASSIGN_OR_RETURN(const Limits limits, ReadLimits(ctx));
+    const Shape &boxes = ctx.in(0).shape, &scores = ctx.in(1).shape;
+    if (boxes.rank() != 2 || boxes.dim(1) != 4 || scores.rank() != 1 ||
+        scores.dim(0) != boxes.dim(0) || ctx.in(1).dtype != DType::kFloat32)
+      return absl::InvalidArgumentError(
+          absl::StrCat("boxes ", boxes.ToString(), " with scores ", scores.ToString()));
+    Chosen chosen =
+        Choose(ctx.in(0).as<float>(), 4, ctx.in(1).as<float>(), 1, boxes.dim(0), limits);
+    const auto valid = static_cast<int32_t>(chosen.boxes.size());
+    if (pad) {
+      FLOE_RETURN_IF_ERROR(CheckedElements({limits.most}, sizeof(float), 1 << 30).status());
+      chosen.boxes.resize(limits.most);
+      chosen.scores.resize(limits.most);
+    }
+    FLOE_RETURN_IF_ERROR(Give(ctx, 0, chosen.boxes));
+    if (outputs == 3) {
+      FLOE_RETURN_IF_ERROR(Give(ctx, 1, chosen.scores));
+    }
+    return outputs == 1 ? absl::OkStatus()
+                        : Give(ctx, outputs - 1, std::vector<int32_t>{valid}, Shape());
+  });
+}
+
+struct Detection {
+  float score;
+  int32_t box, of_class;
+};
+
+// Inputs: boxes, scores, most of a class, most of all, iou_threshold, score_threshold.
+absl::Status Combined(const KernelContext& ctx, bool pad_per_class, bool clip) {
+  const Shape &boxes = ctx.in(0).shape, &scores = ctx.in(1).shape;
+  if (boxes.rank() != 4 || scores.rank() != 3 || boxes.dim(3) != 4 ||
+      boxes.dim(0) != scores.dim(0) || boxes.dim(1) != scores.dim(1) ||
+      (boxes.dim(2) != 1 && boxes.dim(2) != scores.dim(2)))
+    return absl::InvalidArgumentError(
+        absl::StrCat("boxes ", boxes.ToString(), " with scores ", scores.ToString()));
+  Limits limits;
+  FLOE_ASSIGN_OR_RETURN(limits.most, ReadInt(ctx.in(2)));
+  FLOE_ASSIGN_OR_RETURN(int64_t total, ReadInt(ctx.in(3)));
+  FLOE_ASSIGN_OR_RETURN(limits.iou, ReadFloat(ctx.in(4)));
+  FLOE_ASSIGN_OR_RETURN(limits.score, ReadFloat(ctx.in(5)));
+  if (limits.most <= 0 || total <= 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_output_size_per_class is ", limits.most, ", max_total_size ", total));
+  const int64_t batch = boxes.dim(0), count = boxes.dim(1), sets = boxes.dim(2),
+                classes = scores.dim(2);
+  if (pad_per_class) total = std::min(total, limits.most * classes);
+  FLOE_ASSIGN_OR_RETURN(const TensorView out,
+                        ctx.allocator->Allocate(0, DType::kFloat32, Shape({batch, total, 4})));
+  FLOE_ASSIGN_OR_RETURN(const TensorView out_scores,
+                        ctx.allocator->Allocate(1, DType::kFloat32, Shape({batch, total})));
+  FLOE_ASSIGN_OR_RETURN(const TensorView out_classes,
+                        ctx.allocator->Allocate(2, DType::kFloat32, Shape({batch, total})));
+  FLOE_ASSIGN_OR_RETURN(const TensorView out_valid,
+                        ctx.allocator->Allocate(3, DType::kInt32, Shape({batch})));
+  for (const TensorView* view : {&out, &out_scores, &out_classes})
+    std::fill_n(view->as<float>(), view->elements(), 0.f);
+  for (int64_t n = 0; n < batch; ++n) {
+    const float* of_image = ctx.in(0).as<float>() + n * count * sets * 4;
+    const float* image_scores = ctx.in(1).as<float>() + n * count * classes;
+    std::vector<Detection> found;
+    for (int64_t c = 0; c < classes; ++c) {
+      const Chosen chosen = Choose(of_image + (sets == 1 ? 0 : c * 4), sets * 4, image_scores + c,
+                                   classes, count, limits);
+      for (size_t i = 0; i < chosen.boxes.size(); ++i)
+        found.push_back({chosen.scores[i], chosen.boxes[i], static_cast<int32_t>(c)});
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Detection& a, const Detection& b) { return a.score > b.score; });
+    const int64_t valid = std::min<int64_t>(total, static_cast<int64_t>(found.size()));
+    out_valid.as<int32_t>()[n] = static_cast<int32_t>(valid);
+    for (int64_t i = 0; i < valid; ++i) {
+      const Detection& d = found[i];
+      const float* box = of_image + (d.box * sets + (sets == 1 ? 0 : d.of_class)) * 4;
+      for (int k = 0; k < 4; ++k)
+        out.as<float>()[(n * total + i) * 4 + k] = clip ? std::clamp(box[k], 0.f, 1.f) : box[k];
+      out_scores.as<float>()[n * total + i] = d.score;
+      out_classes.as<float>()[n * total + i] = static_cast<float>(d.of_class);
+    }
+  }
+  return absl::OkStatus();
+}
+absl::StatusOr<std::unique_ptr<Kernel>> MakeCombined(const KernelArgs& args) {
+  const bool pad = args.node.attrs.Bool("pad_per_class"),
+             clip = args.node.attrs.Bool("clip_boxes", true);
+  return FromFunction([pad, clip](const KernelContext& ctx) { return Combined(ctx, pad, clip); });
+}
+
+FLOE_REGISTER_KERNEL(NonMaxSuppressionV2, kCpu, MakeNms, DType::kFloat32);
+FLOE_REGISTER_KERNEL(NonMaxSuppressionV3, kCpu, MakeNms, DType::kFloat32);
+FLOE_REGISTER_KERNEL(NonMaxSuppressionV4, kCpu, MakeNms, DType::kFloat32);
+FLOE_REGISTER_KERNEL(NonMaxSuppressionV5, kCpu, MakeNms, DType::kFloat32);
+FLOE_REGISTER_KERNEL(CombinedNonMaxSuppression, kCpu, MakeCombined, DType::kFloat32);
+
+}  // namespace
+}  // namespace floe::kernels

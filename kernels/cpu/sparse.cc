@@ -1,0 +1,222 @@
+// Ops that take or give sparse tensors (indices, values, dense shape): SparseReshape,
+// SparseFillEmptyRows, set operations and CTCGreedyDecoder.
+#include <iterator>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/function_kernel.h"
+#include "kernels/cpu/give.h"
+#include "kernels/cpu/grid_copy.h"
+
+namespace floe::kernels {
+namespace {
+
+constexpr int64_t kMaxElements = int64_t{1} << 40;
+
+absl::Status SparseReshape(const KernelContext& ctx) {
+  IntList indices, from, to;
+  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(0), &indices));
+  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &from));
+  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(2), &to));
+  const Shape& shape = ctx.in(0).shape;
+  if (shape.rank() != 2 || shape.dim(1) != static_cast<int64_t>(from.size()))
+    return absl::InvalidArgumentError(
+        absl::StrCat("indices ", shape.ToString(), " into ", from.size(), " dims"));
+  FLOE_ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(from, 1, kMaxElements));
+  int64_t known = 1, open = -1;
+  for (size_t k = 0; k < to.size(); ++k) {
+    if (to[k] == -1 && open < 0) {
+      open = static_cast<int64_t>(k);
+      to[k] = 1;
+    }
+  }
+  FLOE_ASSIGN_OR_RETURN(known, CheckedElements(to, 1, kMaxElements));
+  if (open >= 0) to[open] = known == 0 ? 0 : elements / known;
+  if (open >= 0) known *= to[open];
+  if (known != elements)
+    return absl::InvalidArgumentError(
+        absl::StrCat("a shape of ", elements, " elements cannot become one of ", known));
+  const int64_t rows = shape.dim(0), width = shape.dim(1), rank = static_cast<int64_t>(to.size());
+  std::vector<int64_t> out(rows * rank);
+  for (int64_t i = 0; i < rows; ++i) {
+    int64_t at = 0;
+    for (int64_t k = 0; k < width; ++k) {
+      const int64_t index = indices[i * width + k];
+      if (index < 0 || index >= from[k])
+        return absl::InvalidArgumentError(
+            absl::StrCat("index ", index, " is not in [0, ", from[k], ")"));
+      at = at * from[k] + index;
+    }
+    for (int64_t k = rank - 1; k >= 0; --k) {
+      out[i * rank + k] = at % to[k];
+      at /= to[k];
+    }
+  }
+  FLOE_RETURN_IF_ERROR(Give(ctx, 0, out, Shape({rows, rank})));
+  return Give(ctx, 1, std::vector<int64_t>(to.begin(), to.end()));
+}
+
+// Rows without values get the default at column 0; the values come out ordered by row.
+absl::Status SparseFillEmptyRows(const KernelContext& ctx) {
+  IntList indices, shape;
+  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(0), &indices));
+  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(2), &shape));
+  const TensorView& values = ctx.in(1);
+  const auto width = static_cast<int64_t>(shape.size());
+  if (width == 0 || values.elements() * width != static_cast<int64_t>(indices.size()) ||
+      ctx.in(3).elements() != 1)
+    return absl::InvalidArgumentError(absl::StrCat(indices.size(), " indices for ",
+                                                   values.elements(), " values of rank ", width));
+  FLOE_RETURN_IF_ERROR(CheckedElements(absl::MakeConstSpan(shape.data(), 1), 64).status());
+  const int64_t rows = shape[0];
+  std::vector<int64_t> next(rows + 1), went(values.elements()), out;
+  for (int64_t i = 0; i < values.elements(); ++i) {
+    const int64_t row = indices[i * width];
+    if (row < 0 || row >= rows)
+      return absl::InvalidArgumentError(absl::StrCat("row ", row, " is not in [0, ", rows, ")"));
+    ++next[row + 1];
+  }
+  FLOE_ASSIGN_OR_RETURN(const TensorView empty,
+                        ctx.allocator->Allocate(2, DType::kBool, Shape({rows})));
+  for (int64_t r = 0; r < rows; ++r) {
+    empty.as<bool>()[r] = next[r + 1] == 0;
+    next[r + 1] = next[r] + std::max<int64_t>(next[r + 1], 1);
+  }
+  out.assign(next[rows] * width, 0);
+  FLOE_ASSIGN_OR_RETURN(const TensorView to,
+                        ctx.allocator->Allocate(1, values.dtype, Shape({next[rows]})));
+  const auto step = static_cast<int64_t>(ElementBytes(values.dtype));
+  const auto place = [&](const TensorView& view, int64_t from, int64_t at) {
+    CopyElements(view.dtype, view.as<std::byte>() + from * step, to.as<std::byte>() + at * step, 1);
+  };
+  for (int64_t r = 0; r < rows; ++r) {
+    if (!empty.as<bool>()[r]) continue;
+    out[next[r] * width] = r;
+    place(ctx.in(3), 0, next[r]);
+  }
+  for (int64_t i = 0; i < values.elements(); ++i) {
+    went[i] = next[indices[i * width]]++;
+    std::copy_n(indices.data() + i * width, width, out.data() + went[i] * width);
+    place(values, i, went[i]);
+  }
+  FLOE_RETURN_IF_ERROR(Give(ctx, 0, out, Shape({static_cast<int64_t>(out.size()) / width, width})));
+  return Give(ctx, 3, went);
+}
+
+using Keys =
+    TypeList<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, std::string>;
+
+template <class T>
+std::vector<T> Combine(const std::set<T>& a, const std::set<T>& b, const std::string& op) {
+  std::vector<T> out;
+  const auto end = std::back_inserter(out);
+  if (op == "union") std::set_union(a.begin(), a.end(), b.begin(), b.end(), end);
+  if (op == "intersection") std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), end);
+  if (op == "a-b") std::set_difference(a.begin(), a.end(), b.begin(), b.end(), end);
+  if (op == "b-a") std::set_difference(b.begin(), b.end(), a.begin(), a.end(), end);
+  return out;
+}
+
+// The last dim of both inputs holds sets, one for each place of the dims before.
+template <class T>
+absl::Status SetOperation(const KernelContext& ctx, const std::string& op) {
+  const Shape &a = ctx.in(0).shape, &b = ctx.in(1).shape;
+  const int rank = a.rank();
+  Shape groups;
+  for (int i = 0; i + 1 < rank; ++i) groups.push_back(a.dim(i));
+  if (rank < 2 || b.rank() != rank ||
+      !std::equal(groups.dims().begin(), groups.dims().end(), b.dims().begin()))
+    return absl::InvalidArgumentError(
+        absl::StrCat("sets of shape ", a.ToString(), " and ", b.ToString()));
+  const int64_t width_a = a.dim(rank - 1), width_b = b.dim(rank - 1);
+  std::vector<int64_t> indices;
+  std::vector<T> values;
+  int64_t largest = 0;
+  for (int64_t g = 0; g < groups.elements(); ++g) {
+    const T* x = ctx.in(0).as<T>() + g * width_a;
+    const T* y = ctx.in(1).as<T>() + g * width_b;
+    const std::vector<T> result =
+        Combine(std::set<T>(x, x + width_a), std::set<T>(y, y + width_b), op);
+    largest = std::max<int64_t>(largest, static_cast<int64_t>(result.size()));
+    std::vector<int64_t> at(rank);
+    int64_t rest = g;
+    for (int k = rank - 2; k >= 0; --k) {
+      at[k] = rest % groups.dim(k);
+      rest /= groups.dim(k);
+    }
+    for (const T& value : result) {
+      indices.insert(indices.end(), at.begin(), at.end());
+      values.push_back(value);
+      ++at[rank - 1];
+    }
+  }
+  std::vector<int64_t> shape(groups.dims().begin(), groups.dims().end());
+  shape.push_back(largest);
+  FLOE_RETURN_IF_ERROR(Give(ctx, 0, indices, Shape({static_cast<int64_t>(values.size()), rank})));
+  FLOE_RETURN_IF_ERROR(Give(ctx, 1, values));
+  return Give(ctx, 2, shape);
+}
+absl::StatusOr<std::unique_ptr<Kernel>> MakeSetOperation(const KernelArgs& args) {
+  const std::string op = args.node.attrs.String("set_operation");
+  return FromFunction([op](const KernelContext& ctx) {
+    absl::Status status = absl::UnimplementedError(
+        absl::StrCat("DenseToDenseSetOperation of ", DTypeName(ctx.in(0).dtype)));
+    ForDType(ctx.in(0).dtype, Keys{}, [&](auto t) { status = SetOperation<decltype(t)>(ctx, op); });
+    return status;
+  });
+}
+
+// The best class of every step, without blanks and, with `merge`, without repetitions.
+template <class T>
+absl::Status Ctc(const KernelContext& ctx, bool merge, int64_t blank) {
+  const Shape& shape = ctx.in(0).shape;
+  IntList lengths;
+  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &lengths));
+  const int64_t steps = shape.dim(0), batch = shape.dim(1), classes = shape.dim(2);
+  if (blank < 0) blank += classes;
+  if (static_cast<int64_t>(lengths.size()) != batch || classes == 0 || blank < 0 ||
+      blank >= classes)
+    return absl::InvalidArgumentError(absl::StrCat("logits ", shape.ToString(), " with ",
+                                                   lengths.size(), " lengths, blank ", blank));
+  std::vector<int64_t> indices, values;
+  std::vector<T> score(batch);
+  int64_t longest = 0;
+  for (int64_t b = 0; b < batch; ++b) {
+    if (lengths[b] < 0 || lengths[b] > steps)
+      return absl::InvalidArgumentError(
+          absl::StrCat("sequence_length ", lengths[b], " is not in [0, ", steps, "]"));
+    int64_t last = -1, count = 0;
+    for (int64_t t = 0; t < lengths[b]; ++t) {
+      const T* x = ctx.in(0).as<T>() + (t * batch + b) * classes;
+      const T* best = std::max_element(x, x + classes);
+      score[b] -= *best;
+      const int64_t label = best - x;
+      if (label != blank && !(merge && label == last)) {
+        indices.insert(indices.end(), {b, count++});
+        values.push_back(label);
+      }
+      last = label;
+    }
+    longest = std::max(longest, count);
+  }
+  FLOE_RETURN_IF_ERROR(Give(ctx, 0, indices, Shape({static_cast<int64_t>(values.size()), 2})));
+  FLOE_RETURN_IF_ERROR(Give(ctx, 1, values));
+  FLOE_RETURN_IF_ERROR(Give(ctx, 2, std::vector<int64_t>{batch, longest}));
+  return Give(ctx, 3, score, Shape({batch, 1}));
+}
+template <class T>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeCtc(const KernelArgs& args) {
+  const bool merge = args.node.attrs.Bool("merge_repeated");
+  const int64_t blank = args.node.attrs.Int("blank_index", -1);
+  return FromFunction(
+      [merge, blank](const KernelContext& ctx) { return Ctc<T>(ctx, merge, blank); });
+}
+
+FLOE_REGISTER_KERNEL(SparseReshape, kCpu, MakeFunction<&SparseReshape>);
+FLOE_REGISTER_KERNEL(SparseFillEmptyRows, kCpu, MakeFunction<&SparseFillEmptyRows>);
+FLOE_REGISTER_KERNEL(DenseToDenseSetOperation, kCpu, MakeSetOperation);
+FLOE_REGISTER_KERNEL(CTCGreedyDecoder, kCpu, MakeCtc<float>, DType::kFloat32);
+FLOE_REGISTER_KERNEL(CTCGreedyDecoder, kCpu, MakeCtc<double>, DType::kFloat64);
+
+}  // namespace
+}  // namespace floe::kernels

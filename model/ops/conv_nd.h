@@ -1,0 +1,26 @@
+// Windows of convolutions over two or three spatial dims, for the ops that have no packed kernel.
+#pragma once
+
+#include "model/op_def.h"
+#include "model/ops/window.h"
+
+namespace floe::ops {
+
+// One entry for each spatial dim, outermost first.
+struct ConvNd {
+  int spatial = 2;
+  bool channels_first = false;
+  int64_t stride[3] = {1, 1, 1};
+  int64_t dilation[3] = {1, 1, 1};
+  WindowPads pads[3];
+
+  int channel_axis() const { return channels_first ? 1 : spatial + 1; }
+  int axis(int i) const { return i + (channels_first ? 2 : 1); }
+  // Input elements a filter of `kernel` taps spans.
+  int64_t Span(int i, int64_t kernel) const { return (kernel - 1) * dilation[i] + 1; }
+};
+
+// From attributes strides, dilations, padding, explicit_paddings and data_format.
+absl::StatusOr<ConvNd> ConvNdOf(const Attrs& attrs, int spatial);
+
+}  // namespace floe::ops

@@ -1,0 +1,174 @@
+// Ops whose output sizes depend on data: selecting, grouping, boxes, strings taken apart.
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace {
+
+TensorType Vector(DType dtype) { return {dtype, {Dim::Unknown()}}; }
+TensorType Matrix(DType dtype, Dim width) { return {dtype, {Dim::Unknown(), width}}; }
+Dim DimOf(const InferContext& c, int i, int axis) {
+  const SymShape& shape = c.shape(i);
+  return shape.rank_known() && axis < shape.rank() ? shape.dim(axis) : Dim::Unknown();
+}
+
+OpDef Allocating(const std::string& name, int inputs, int outputs,
+                 absl::StatusOr<Types> (*infer)(const InferContext&)) {
+  return {.name = name,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .outputs = outputs,
+          .infer = infer,
+          .rows = RowsNever,
+          .allocates = true,
+          .tensorflow = {name}};
+}
+
+absl::StatusOr<Types> InferWhere(const InferContext& c) {
+  const int rank = ops::RankOf(c, 0);
+  return Types{Matrix(DType::kInt64, rank < 0 ? Dim::Unknown() : Dim(rank))};
+}
+
+// x -> distinct elements, index of each x among them[, counts]
+absl::StatusOr<Types> InferUnique(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
+  const DType index = ops::TypeAttr(c, "out_idx", DType::kInt32);
+  Types types = {Vector(c.dtype(0)), {index, {DimOf(c, 0, 0)}}};
+  if (c.node.op->outputs == 3) types.push_back(Vector(index));
+  return types;
+}
+
+// x, y -> elements of x not in y, their places
+absl::StatusOr<Types> InferListDiff(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
+  return Types{Vector(c.dtype(0)), Vector(ops::TypeAttr(c, "out_idx", DType::kInt32))};
+}
+
+// data, partitions
+absl::StatusOr<Types> InferPartition(const InferContext& c) {
+  const int64_t count = c.attrs().Int("num_partitions");
+  if (count < 1) return Bad(absl::StrCat("num_partitions is ", count));
+  const SymShape &data = c.shape(0), &ids = c.shape(1);
+  SymShape out = SymShape::UnknownRank();
+  if (data.rank_known() && ids.rank_known()) {
+    if (ids.rank() > data.rank())
+      return Bad(
+          absl::StrCat("partitions ", ids.ToString(), " are no prefix of ", data.ToString()));
+    out = {Dim::Unknown()};
+    for (int i = ids.rank(); i < data.rank(); ++i) out.push_back(data.dim(i));
+  }
+  // Partitions past the last one that is read are left out.
+  return Types(static_cast<size_t>(c.node.num_outputs), TensorType{c.dtype(0), out});
+}
+
+// data, sorted ids; and data, indices, ids
+absl::StatusOr<Types> InferSegment(const InferContext& c) {
+  SymShape out = c.shape(0);
+  if (out.rank_known() && out.rank() == 0) return Bad("data is a scalar");
+  if (out.rank_known()) out.set_dim(0, Dim::Unknown());
+  return Types{{c.dtype(0), out}};
+}
+// The same name has a kernel for when the number of segments is known.
+OpDef SparseSegment(const std::string& name) {
+  OpDef def = Allocating(name + "ToLastId", 3, 1, InferSegment);
+  def.tensorflow = {name};
+  return def;
+}
+
+// boxes, scores, max_output_size, iou_threshold[, score_threshold[, soft_nms_sigma]]
+absl::Status CheckBoxes(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
+  const Dim four = DimOf(c, 0, 1);
+  if (four.concrete() && four.size() != 4)
+    return Bad(absl::StrCat("boxes have ", four.size(), " coordinates, expected 4"));
+  return absl::OkStatus();
+}
+absl::StatusOr<Types> InferNms(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(CheckBoxes(c));
+  Types types = {Vector(DType::kInt32)};
+  if (c.num_inputs() == 6) types.push_back(Vector(c.dtype(1)));
+  if (c.node.op->outputs > 1) types.push_back({DType::kInt32, SymShape()});
+  return types;
+}
+// boxes [batch, n, 1 or classes, 4], scores [batch, n, classes], sizes and thresholds
+absl::StatusOr<Types> InferCombinedNms(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 3));
+  const DType dtype = DType::kFloat32;
+  const Dim batch = DimOf(c, 0, 0);
+  return Types{{dtype, {batch, Dim::Unknown(), 4}},
+               {dtype, {batch, Dim::Unknown()}},
+               {dtype, {batch, Dim::Unknown()}},
+               {DType::kInt32, {batch}}};
+}
+
+// input, separator -> indices, values, dense shape
+absl::StatusOr<Types> InferStringSplit(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
+  return Types{Matrix(DType::kInt64, 2), Vector(DType::kString), {DType::kInt64, {2}}};
+}
+
+// set1, set2 -> indices, values, dense shape
+absl::StatusOr<Types> InferSetOperation(const InferContext& c) {
+  const std::string op = c.attrs().String("set_operation");
+  if (op != "a-b" && op != "b-a" && op != "intersection" && op != "union")
+    return Bad("set_operation '" + op + "' is none of a-b, b-a, intersection, union");
+  const int rank = ops::RankOf(c, 0);
+  const Dim width = rank < 0 ? Dim::Unknown() : Dim(rank);
+  return Types{Matrix(DType::kInt64, width), Vector(c.dtype(0)), {DType::kInt64, {width}}};
+}
+
+// indices, shape, new shape
+absl::StatusOr<Types> InferSparseReshape(const InferContext& c) {
+  const Dim rank = DimOf(c, 2, 0);
+  return Types{{DType::kInt64, {DimOf(c, 0, 0), rank}}, {DType::kInt64, {rank}}};
+}
+
+// indices, values, shape, default -> indices, values, empty rows, where each value went
+absl::StatusOr<Types> InferFillEmptyRows(const InferContext& c) {
+  return Types{Matrix(DType::kInt64, DimOf(c, 0, 1)),
+               Vector(c.dtype(1)),
+               Vector(DType::kBool),
+               {DType::kInt64, {DimOf(c, 0, 0)}}};
+}
+
+// logits [time, batch, classes], lengths
+absl::StatusOr<Types> InferCtc(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 3));
+  return Types{Matrix(DType::kInt64, 2),
+               Vector(DType::kInt64),
+               {DType::kInt64, {2}},
+               {c.dtype(0), {DimOf(c, 0, 1), 1}}};
+}
+
+const OpRegistrar kAllocating[] = {
+    OpRegistrar(Allocating("Where", 1, 1, InferWhere)),
+    OpRegistrar(Allocating("Unique", 1, 2, InferUnique)),
+    OpRegistrar(Allocating("UniqueWithCounts", 1, 3, InferUnique)),
+    OpRegistrar(Allocating("ListDiff", 2, 2, InferListDiff)),
+    OpRegistrar(Allocating("DynamicPartition", 2, -1, InferPartition)),
+    OpRegistrar(Allocating("SegmentSum", 2, 1, InferSegment)),
+    OpRegistrar(Allocating("SegmentMean", 2, 1, InferSegment)),
+    OpRegistrar(Allocating("SegmentProd", 2, 1, InferSegment)),
+    OpRegistrar(Allocating("SegmentMax", 2, 1, InferSegment)),
+    OpRegistrar(Allocating("SegmentMin", 2, 1, InferSegment)),
+    OpRegistrar(SparseSegment("SparseSegmentSum")),
+    OpRegistrar(SparseSegment("SparseSegmentMean")),
+    OpRegistrar(SparseSegment("SparseSegmentSqrtN")),
+    OpRegistrar(Allocating("NonMaxSuppressionV2", 4, 1, InferNms)),
+    OpRegistrar(Allocating("NonMaxSuppressionV3", 5, 1, InferNms)),
+    OpRegistrar(Allocating("NonMaxSuppressionV4", 5, 2, InferNms)),
+    OpRegistrar(Allocating("NonMaxSuppressionV5", 6, 3, InferNms)),
+    OpRegistrar(Allocating("CombinedNonMaxSuppression", 6, 4, InferCombinedNms)),
+    OpRegistrar(Allocating("StringSplitV2", 2, 3, InferStringSplit)),
+    OpRegistrar(Allocating("DenseToDenseSetOperation", 2, 3, InferSetOperation)),
+    OpRegistrar(Allocating("SparseReshape", 3, 2, InferSparseReshape)),
+    OpRegistrar(Allocating("SparseFillEmptyRows", 4, 4, InferFillEmptyRows)),
+    OpRegistrar(Allocating("CTCGreedyDecoder", 2, 4, InferCtc)),
+};
+
+}  // namespace
+}  // namespace floe

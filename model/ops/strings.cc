@@ -1,0 +1,49 @@
+// Strings: case, numbers and joining. Taking them apart is in data_dependent.cc.
+#include "base/status.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace {
+
+absl::StatusOr<Types> InferString(const InferContext& c) {
+  return ops::One(DType::kString, c.shape(0));
+}
+absl::StatusOr<Types> InferToNumber(const InferContext& c) {
+  return ops::One(ops::TypeAttr(c, "out_type", DType::kFloat32), c.shape(0));
+}
+// Inputs of one shape, but for scalars, which are for every element.
+absl::StatusOr<Types> InferJoin(const InferContext& c) {
+  SymShape out;
+  bool found = false;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    if (!c.shape(i).rank_known()) return ops::One(DType::kString, SymShape::UnknownRank());
+    if (c.shape(i).rank() == 0) continue;
+    if (!found) {
+      out = c.shape(i);
+      found = true;
+    } else {
+      FLOE_ASSIGN_OR_RETURN(out, ops::Merge(out, c.shape(i)));
+    }
+  }
+  return ops::One(DType::kString, std::move(out));
+}
+
+OpDef Elementwise(const std::string& name, absl::StatusOr<Types> (*infer)(const InferContext&),
+                  int most = 1) {
+  return {.name = name,
+          .min_inputs = 1,
+          .max_inputs = most,
+          .infer = infer,
+          .rows = RowsElementwise,
+          .tensorflow = {name}};
+}
+const OpRegistrar kStrings[] = {
+    OpRegistrar(Elementwise("StringLower", InferString)),
+    OpRegistrar(Elementwise("StringUpper", InferString)),
+    OpRegistrar(Elementwise("AsString", InferString)),
+    OpRegistrar(Elementwise("StringToNumber", InferToNumber)),
+    OpRegistrar(Elementwise("StringJoin", InferJoin, -1)),
+};
+
+}  // namespace
+}  // namespace floe
