@@ -104,7 +104,7 @@ absl::Status InspectPlan(const LocalModel& model, const InspectOptions& options,
   for (size_t i = 0; i < def.inputs.size(); ++i)
     (*input_types)[def.inputs[i].tensor_name] = plan.input_types()[i];
   for (const Step& step : plan.steps()) {
-    const Node& node = plan.signature().graph().node(step.node);
+    const Node& node = plan.graph().node(step.node);
     InspectedNode shown{node.name, node.op->name, "",
                         step.kernel == nullptr ? "" : step.kernel->Route()};
     for (const int slot : step.outputs) {

@@ -21,7 +21,7 @@ class Binder {
         graph_(signature.graph()),
         analysis_(analysis),
         plan_(new Plan()) {
-    plan_->signature_ = signature.shared_from_this();
+    plan_->program_ = signature.program_;
     plan_->has_rows_ = rows;
   }
 
@@ -106,8 +106,9 @@ class Binder {
     const Node& node = graph_.node(i);
     Step step;
     step.node = i;
-    step.kernel = signature_.kernels_[i].get();
-    if (!signature_.programs_[i].empty()) step.programs = &signature_.programs_[i];
+    step.kernel = signature_.program_->kernels[i].get();
+    if (!signature_.program_->subprograms[i].empty())
+      step.programs = &signature_.program_->subprograms[i];
     for (const ValueRef& in : node.inputs) {
       step.inputs.push_back(SlotOf(in));
       if (slot(Root(SlotOf(in))).home == Slot::Home::kDynamic) step.dynamic = true;
@@ -324,7 +325,7 @@ class Binder {
 
 double Plan::Flops(int64_t rows) const {
   double total = 0;
-  const Graph& graph = signature_->graph();
+  const Graph& graph = program_->graph;
   for (const Step& step : steps_) {
     const Node& node = graph.node(step.node);
     if (step.dynamic) continue;
@@ -421,7 +422,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::Bind(
       inputs.push_back({TensorType{signature_.inputs[i].type.dtype, shape}, {}, {}});
       marks.push_back(has_rows ? RowMark::kRows : RowMark::kConstant);
     }
-    const auto analysis = Analyze(graph_, inputs, marks, options_.kernels);
+    const auto analysis = Analyze(graph(), inputs, marks, options_.kernels);
     // Shapes that only fit a given number of rows are an answer too: such a signature runs
     // unbatched.
     if (!analysis.ok()) return BindConcrete(shapes, std::string(analysis.status().message()));
@@ -442,7 +443,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::BindConcrete(
   for (size_t i = 0; i < shapes.size(); ++i)
     inputs.push_back({TensorType{signature_.inputs[i].type.dtype, SymShape(shapes[i])}, {}, {}});
   const std::vector<RowMark> marks(shapes.size(), RowMark::kUnknown);
-  absl::StatusOr<Analysis> analysis = Analyze(graph_, inputs, marks, options_.kernels);
+  absl::StatusOr<Analysis> analysis = Analyze(graph(), inputs, marks, options_.kernels);
   if (!analysis.ok()) {
     std::string came;
     for (size_t i = 0; i < shapes.size(); ++i)

@@ -58,7 +58,7 @@ class Compiler {
  public:
   Compiler(Graph graph, SignatureDef signature, const CompileOptions& options, KernelCache* cache)
       : compiled_(new CompiledSignature()), cache_(cache) {
-    compiled_->graph_ = std::move(graph);
+    compiled_->program_->graph = std::move(graph);
     compiled_->signature_ = std::move(signature);
     compiled_->options_ = options;
   }
@@ -77,7 +77,7 @@ class Compiler {
   }
 
  private:
-  Graph& graph() { return compiled_->graph_; }
+  Graph& graph() { return compiled_->program_->graph; }
   const KernelOptions& kernel_options() const { return compiled_->options_.kernels; }
 
   absl::Status RunPasses() {
@@ -101,8 +101,8 @@ class Compiler {
                           Analyze(graph(), inputs, marks, kernel_options()));
     for (size_t k = 0; k < graph().outputs.size(); ++k)
       compiled_->signature_.outputs[k].type = analysis.at(graph().outputs[k]).type;
-    compiled_->kernels_.resize(graph().size());
-    compiled_->programs_.resize(graph().size());
+    compiled_->program_->kernels.resize(graph().size());
+    compiled_->program_->subprograms.resize(graph().size());
     for (int i = 0; i < graph().size(); ++i) {
       std::vector<ValueInfo> infos;
       for (const ValueRef& in : graph().node(i).inputs) infos.push_back(analysis.at(in));
@@ -122,16 +122,17 @@ class Compiler {
     if (IsSource(node) || node.op->alias || node.op->name == "NoOp") return absl::OkStatus();
     if (!node.subgraphs.empty()) return CompileSubgraphs(i, inputs);
     const std::string key = cache_ == nullptr ? "" : KernelKey(node, inputs);
-    if (cache_ != nullptr) compiled_->kernels_[i] = cache_->Find(key);
-    if (compiled_->kernels_[i] == nullptr) {
+    if (cache_ != nullptr) compiled_->program_->kernels[i] = cache_->Find(key);
+    if (compiled_->program_->kernels[i] == nullptr) {
       FLOE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
                             MakeKernel(node, inputs, kernel_options()));
-      compiled_->kernels_[i] = std::move(kernel);
+      compiled_->program_->kernels[i] = std::move(kernel);
       std::vector<Tensor> constants;
       for (const ValueInfo& v : inputs) constants.push_back(v.constant);
-      if (cache_ != nullptr) cache_->Keep(key, compiled_->kernels_[i], std::move(constants));
+      if (cache_ != nullptr)
+        cache_->Keep(key, compiled_->program_->kernels[i], std::move(constants));
     }
-    compiled_->weight_bytes_ += compiled_->kernels_[i]->PackedBytes();
+    compiled_->weight_bytes_ += compiled_->program_->kernels[i]->PackedBytes();
     return absl::OkStatus();
   }
 
@@ -151,7 +152,7 @@ class Compiler {
       FLOE_ASSIGN_OR_RETURN(auto compiled, CompiledSignature::Compile(*branch, std::move(signature),
                                                                       compiled_->options_, cache_));
       compiled_->weight_bytes_ += compiled->weight_bytes();
-      compiled_->programs_[i].push_back(std::move(compiled));
+      compiled_->program_->subprograms[i].push_back(std::move(compiled));
     }
     return absl::OkStatus();
   }
@@ -162,7 +163,7 @@ class Compiler {
     for (const ValueRef& out : graph().outputs) needed[out.node] = true;
     for (int i = 0; i < graph().size(); ++i) {
       const Node& node = graph().node(i);
-      const Kernel* kernel = compiled_->kernels_[i].get();
+      const Kernel* kernel = compiled_->program_->kernels[i].get();
       for (size_t k = 0; k < node.inputs.size(); ++k) {
         if (kernel == nullptr || kernel->NeedsInput(static_cast<int>(k)))
           needed[node.inputs[k].node] = true;

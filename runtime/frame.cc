@@ -96,14 +96,14 @@ absl::Status Frame::Run(ThreadPool* pool) {
       status = step.kernel->Run(
           {all.first(step.inputs.size()), all.subspan(step.inputs.size()), Scratch(step), pool});
     }
-    if (!status.ok()) return AtNode(plan->signature_->graph().node(step.node), status);
+    if (!status.ok()) return AtNode(plan->program_->graph.node(step.node), status);
   }
   return absl::OkStatus();
 }
 
 // A step whose shapes are known only now: inference on the values at hand, memory from the heap.
 absl::Status Frame::RunDynamic(const Step& step, size_t s, ThreadPool* pool) {
-  const Node& node = plan->signature_->graph().node(step.node);
+  const Node& node = plan->program_->graph.node(step.node);
   TensorView* in = args.data() + step.first_arg;
   for (size_t k = 0; k < step.inputs.size(); ++k) in[k] = slots[step.inputs[k]];
   const absl::Span<const TensorView> inputs(in, step.inputs.size());

@@ -55,6 +55,15 @@ class Binder;
 class Compiler;
 struct Frame;
 
+// What a compiled signature and all its plans share: the graph after the passes, kernels, packed
+// weights.
+struct Program {
+  Graph graph;
+  std::vector<std::shared_ptr<const Kernel>>
+      kernels;  // by node; null for inputs, constants, aliases, control flow
+  std::vector<std::vector<std::shared_ptr<const CompiledSignature>>> subprograms;  // by node
+};
+
 // Threading: immutable, shared by all workers.
 class Plan {
  public:
@@ -70,7 +79,7 @@ class Plan {
   const std::vector<Slot>& slots() const { return slots_; }
   int64_t ArenaBytes(int64_t rows) const { return arena_base_ + arena_per_row_ * rows; }
   double Flops(int64_t rows) const;
-  const CompiledSignature& signature() const { return *signature_; }
+  const Graph& graph() const { return program_->graph; }  // what Step::node counts in
   int input_slot(int i) const { return input_slots_[i]; }
   int output_slot(int i) const { return output_slots_[i]; }
 
@@ -88,11 +97,11 @@ class Plan {
   int64_t arena_base_ = 0, arena_per_row_ = 0;
   std::string why_not_batchable_;
   bool has_rows_ = false, has_dynamic_ = false;
-  std::shared_ptr<const CompiledSignature> signature_;  // keeps kernels and weights
+  std::shared_ptr<const Program> program_;  // not the signature, whose cache holds this plan
 };
 
 // Threading: immutable but for its plan cache, which locks. Shared by all workers.
-class CompiledSignature : public std::enable_shared_from_this<CompiledSignature> {
+class CompiledSignature {
  public:
   // Passes, kernel choice and weight packing. `graph.inputs` are in the order of
   // `signature.inputs`. Errors name the node: UNIMPLEMENTED listing every op without a kernel,
@@ -102,9 +111,9 @@ class CompiledSignature : public std::enable_shared_from_this<CompiledSignature>
       KernelCache* cache = nullptr);
 
   const SignatureDef& signature() const { return signature_; }
-  const Graph& graph() const { return graph_; }
+  const Graph& graph() const { return program_->graph; }
   size_t weight_bytes() const { return weight_bytes_; }  // constants and packed weights
-  const Kernel* kernel(int node) const { return kernels_[node].get(); }
+  const Kernel* kernel(int node) const { return program_->kernels[node].get(); }
 
   // A plan for requests of these full input shapes (dim 0 of inputs with rows may differ from call
   // to call and is ignored). Cached, least recently used dropped. INVALID_ARGUMENT names the input,
@@ -126,13 +135,9 @@ class CompiledSignature : public std::enable_shared_from_this<CompiledSignature>
                                                            const std::string& why_not_rows) const;
 
   SignatureDef signature_;
-  Graph graph_;
+  std::shared_ptr<Program> program_ = std::make_shared<Program>();
   CompileOptions options_;
   std::vector<bool> input_has_rows_;
-  std::vector<std::shared_ptr<const Kernel>>
-      kernels_;  // by node; null for inputs, constants, aliases, Ifs
-  std::vector<std::vector<std::shared_ptr<const CompiledSignature>>>
-      programs_;  // by node: of its subgraphs
   size_t weight_bytes_ = 0;
 
   mutable Mutex mutex_;

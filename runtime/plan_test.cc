@@ -122,6 +122,25 @@ TEST(Bind, TheCacheOfPlansIsBoundedAndDropsTheOldest) {
   EXPECT_TRUE(plans[3].expired());
 }
 
+TEST(Bind, PlansAndSignaturesDoNotKeepEachOtherAlive) {
+  std::weak_ptr<const CompiledSignature> signature;
+  std::weak_ptr<const Plan> cached;
+  std::shared_ptr<const Plan> held;
+  {
+    const auto compiled = Dense().Compile();
+    signature = compiled;
+    cached = *compiled->Bind({Shape({1, 4})});
+    held = *compiled->Bind({Shape({1, 4})});
+  }
+  EXPECT_TRUE(signature.expired());
+  {
+    ExecContext context;  // a plan in use keeps what it needs
+    EXPECT_EQ(RunRows(context, held, {1, 2, 3, 4}, 1).size(), 1u);
+  }
+  held.reset();
+  EXPECT_TRUE(cached.expired());
+}
+
 struct BatchCase {
   const char* name;
   TestGraph graph;

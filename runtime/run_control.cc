@@ -59,7 +59,7 @@ ExecContext& ContextOf(Frame::Nested& nested, size_t i, ThreadPool* pool) {
 absl::Status Frame::RunControl(const Step& step, size_t s, absl::Span<const TensorView> inputs,
                                ThreadPool* pool) {
   if (nested.size() < plan->steps_.size()) nested.resize(plan->steps_.size());
-  const bool loop = plan->signature_->graph().node(step.node).op->name == "While";
+  const bool loop = plan->program_->graph.node(step.node).op->name == "While";
   return loop ? RunWhile(step, nested[s], inputs, pool) : RunBranch(step, nested[s], inputs, pool);
 }
 
@@ -67,7 +67,7 @@ absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const
                               ThreadPool* pool) {
   const auto& programs = *step.programs;
   size_t branch;
-  if (plan->signature_->graph().node(step.node).op->name == "Case") {
+  if (plan->program_->graph.node(step.node).op->name == "Case") {
     if (inputs[0].dtype != DType::kInt32 || inputs[0].elements() != 1)
       return absl::InvalidArgumentError("its index is not an int32 scalar");
     const int32_t index = *inputs[0].as<int32_t>();
