@@ -100,7 +100,7 @@ absl::Status SetAttr(const std::string& name, tensorflow::AttrValue& value, Attr
 
 // Outputs of an op whose number is an attribute.
 int CountOutputs(const Attrs& attrs) {
-  for (const char* name : {"num_split", "num"}) {
+  for (const char* name : {"num_split", "num", "num_partitions"}) {
     if (attrs.Has(name)) return static_cast<int>(std::clamp<int64_t>(attrs.Int(name), 0, 65536));
   }
   for (const char* name : {"Tout", "output_types", "out_types", "dtypes", "T"}) {
