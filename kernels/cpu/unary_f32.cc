@@ -17,8 +17,9 @@
 #define FLOE_UNARY_F32(X)                                                                        \
   X(Relu)                                                                                        \
   X(Relu6)                                                                                       \
-  X(Elu) X(Selu) X(LeakyRelu) X(Sigmoid) X(Tanh) X(Exp) X(Log) X(Sqrt) X(Rsqrt) X(Square) X(Neg) \
-      X(Abs) X(Softplus) X(Softsign) X(Erf) X(Floor) X(Ceil) X(Round) X(Rint) X(Reciprocal)
+  X(Elu)                                                                                         \
+  X(Selu) X(LeakyRelu) X(Sigmoid) X(Tanh) X(Exp) X(Log) X(Sqrt) X(Rsqrt) X(Square) X(Neg) X(Abs) \
+      X(Softplus) X(Softsign) X(Erf) X(Floor) X(Ceil) X(Round) X(Rint) X(Reciprocal)
 #endif
 
 HWY_BEFORE_NAMESPACE();
