@@ -67,7 +67,7 @@ bool AllZero(const Tensor& t) {
 
 Tensor ZerosLike(const Tensor& t) {
   Tensor zeros = Tensor::Allocate(t.dtype(), t.shape());
-  std::memset(zeros.mutable_data(), 0, zeros.bytes());
+  if (zeros.bytes() != 0) std::memset(zeros.mutable_data(), 0, zeros.bytes());
   return zeros;
 }
 

@@ -213,7 +213,8 @@ class SignatureBuilder {
     const size_t element = DTypeSize(input->type.dtype);
     if (element == 0 || !CheckedElements(shape.dims(), element, kMaxBytes).ok()) return;
     input->default_value = Tensor::Allocate(input->type.dtype, shape);
-    std::memset(input->default_value.mutable_data(), 0, input->default_value.bytes());
+    const size_t bytes = input->default_value.bytes();
+    if (bytes != 0) std::memset(input->default_value.mutable_data(), 0, bytes);
   }
 
   std::vector<bool> NeededBy(const SignatureDef& signature) const {
