@@ -13,7 +13,7 @@ namespace {
 
 bool SameValue(const TensorView& a, const Tensor& b) {
   return a.dtype == b.dtype() && a.shape == b.shape() && DTypeSize(a.dtype) != 0 &&
-         std::memcmp(a.data, b.data(), b.bytes()) == 0;
+         (b.bytes() == 0 || std::memcmp(a.data, b.data(), b.bytes()) == 0);
 }
 
 // The graph with this signature's inputs and outputs selected. In the `live` form optional inputs
