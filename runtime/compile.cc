@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "model/attrs_key.h"
 #include "runtime/analyze.h"
 #include "runtime/evaluate.h"
 #include "runtime/passes/passes.h"
@@ -39,15 +40,7 @@ std::string KernelKey(const Node& node, absl::Span<const ValueInfo> inputs) {
       absl::StrAppend(&key, "@", reinterpret_cast<uintptr_t>(v.constant.data()),
                       v.constant.shape().ToString());
   }
-  for (const auto& [name, value] : node.attrs.values()) {
-    absl::StrAppend(&key, "|", name, "=", value.index(), ":");
-    if (const auto* i = std::get_if<int64_t>(&value)) absl::StrAppend(&key, *i);
-    if (const auto* f = std::get_if<float>(&value)) absl::StrAppend(&key, *f);
-    if (const auto* b = std::get_if<bool>(&value)) absl::StrAppend(&key, *b ? 1 : 0);
-    if (const auto* s = std::get_if<std::string>(&value)) absl::StrAppend(&key, *s);
-    if (const auto* l = std::get_if<std::vector<int64_t>>(&value))
-      absl::StrAppend(&key, absl::StrJoin(*l, ","));
-  }
+  absl::StrAppend(&key, "|", AttrsKey(node.attrs));
   return key;
 }
 

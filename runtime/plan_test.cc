@@ -208,6 +208,24 @@ TEST(Batching, IsProvedOrRefusedWithTheNode) {
   }
 }
 
+TEST(Compile, NodesThatDifferOnlyInAnAttributeShareNoKernel) {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown()});
+  t.Output(t.Op("Cast", "a", {x}, {{"SrcT", DType::kFloat32}, {"DstT", DType::kInt32}}));
+  t.Output(t.Op("Cast", "b", {x}, {{"SrcT", DType::kFloat32}, {"DstT", DType::kFloat64}}));
+  KernelCache cache;
+  const auto compiled = CompiledSignature::Compile(t.graph, t.signature, {}, &cache);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  const auto plan = (*compiled)->Bind({Shape({1})});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ExecContext context;
+  ASSERT_TRUE(context.Prepare(*plan, 1).ok());
+  *context.Input(0).as<float>() = 2.5f;
+  ASSERT_TRUE(context.Run().ok());
+  EXPECT_EQ(*context.Output(0).as<int32_t>(), 2);
+  EXPECT_EQ(*context.Output(1).as<double>(), 2.5);
+}
+
 TEST(Compile, ListsEveryUnsupportedNode) {
   const auto model = ImportBytes(R"(
     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }

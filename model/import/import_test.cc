@@ -241,6 +241,15 @@ TEST(Import, AVersionOneLoopBecomesAWhile) {
   EXPECT_THAT(Keys(model->signatures[0].outputs), ElementsAre("y"));
 }
 
+TEST(Import, WhatALoopComputesForNobodyIsLeftOut) {
+  const auto model = ImportBytes(std::string(kLoop) + R"(
+  node { name: "unused" op: "Neg" input: "mul" attr { key: "T" value { type: DT_FLOAT } } }
+  node { name: "unused/too" op: "Neg" input: "unused" attr { key: "T" value { type: DT_FLOAT } } })",
+                                 {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT(Keys(model->signatures[0].outputs), ElementsAre("y"));
+}
+
 TEST(Import, LoopsWithoutAFormAreRefusedByName) {
   std::string text = kLoop;
   const std::string from = "input: \"x/Switch:1\" input: \"c/Enter\"";

@@ -48,8 +48,9 @@ class LoopStructurer {
   }
 
   // Takes out what the Whiles have replaced; returns each node's new number, -1 for those.
-  absl::StatusOr<std::vector<int>> RemoveLeftovers() {
+  std::vector<int> RemoveLeftovers() {
     removed_.resize(graph_.size(), false);
+    RemoveDeadEnds();
     std::vector<int> position(graph_.size(), -1);
     int next = 0;
     for (int i = 0; i < graph_.size(); ++i) {
@@ -59,14 +60,7 @@ class LoopStructurer {
     for (int i = 0; i < graph_.size(); ++i) {
       if (removed_[i]) continue;
       Node node = std::move(graph_.mutable_node(i));
-      for (ValueRef& in : node.inputs) {
-        if (position[in.node] < 0) {
-          return absl::UnimplementedError(
-              absl::StrCat("node '", node.name, "' (", node.op->name,
-                           ") reads a value from inside a while frame without an Exit"));
-        }
-        in.node = position[in.node];
-      }
+      for (ValueRef& in : node.inputs) in.node = position[in.node];
       std::vector<int> controls;
       for (int control : node.control_inputs) {
         if (position[control] >= 0) controls.push_back(position[control]);
@@ -280,6 +274,22 @@ class LoopStructurer {
     return absl::OkStatus();
   }
 
+  // What reads a frame's values and leads to none of its results belongs to the frame too: such
+  // values live in an iteration, nobody can fetch them.
+  void RemoveDeadEnds() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (int i = 0; i < graph_.size(); ++i) {
+        const auto& inputs = graph_.node(i).inputs;
+        if (removed_[i] || std::none_of(inputs.begin(), inputs.end(),
+                                        [&](const ValueRef& in) { return removed_[in.node]; }))
+          continue;
+        removed_[i] = true;
+        changed = true;
+      }
+    }
+  }
+
   // A node of the frame that the While replaces.
   void Leave(int i) {
     removed_[i] = true;
@@ -309,7 +319,7 @@ absl::Status StructureLoops(Graph* graph, std::vector<int>* values) {
   if (!any) return absl::OkStatus();
   LoopStructurer structurer(graph);
   FLOE_RETURN_IF_ERROR(structurer.Run());
-  FLOE_ASSIGN_OR_RETURN(std::vector<int> position, structurer.RemoveLeftovers());
+  const std::vector<int> position = structurer.RemoveLeftovers();
   std::vector<int> moved;
   if (!SortTopologically(graph, &moved))
     return absl::InvalidArgumentError("a while frame leaves a cycle behind");
