@@ -53,6 +53,7 @@ int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& 
   AddInspectCommand(app, context);
   AddRunCommand(app, context);
   AddBenchCommand(app, context);
+  AddConvertCommand(app, context);
   try {
     std::vector<std::string> reversed(args.rbegin(),
                                       args.rend());  // CLI11 takes them from the back

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "cli/local_model.h"
 #include "cli/string_array.h"
+#include "model/form/form.h"
 #include "model/half.h"
 
 namespace floe::corpus {
@@ -114,22 +115,66 @@ absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder) {
   return c;
 }
 
-absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant) {
-  cli::LocalOptions options;
-  options.fetches = variant.outputs;
-  FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model,
-                        cli::LoadLocal(variant.graph.string(), options));
+namespace {
+
+absl::StatusOr<cli::BoundCall> BindCase(const CorpusCase& c, const cli::LocalModel& model) {
   std::vector<Tensor> inputs(model.def().inputs.size());
   for (const CorpusTensor& input : c.inputs) {
     FLOE_ASSIGN_OR_RETURN(const int i, cli::FindInput(model.def(), input.name));
     inputs[i] = input.value;
   }
-  FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, cli::BindCall(*model.signature, inputs));
+  return cli::BindCall(*model.signature, inputs);
+}
+
+// Everything the graph answers. `converted`: by way of floe's own form.
+absl::StatusOr<std::vector<Tensor>> Answers(const CorpusCase& c, const CorpusVariant& variant,
+                                            bool converted) {
+  ImportOptions import;
+  import.fetches = variant.outputs;
+  FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportFile(variant.graph.string(), import));
+  if (converted) {
+    const FormModel form{std::move(imported.graph), std::move(imported.signatures), {}};
+    FLOE_ASSIGN_OR_RETURN(const std::string bytes, SerializeForm(form));
+    FLOE_ASSIGN_OR_RETURN(imported, ImportBytes(bytes, {}));
+  }
+  FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model,
+                        cli::CompileLocal(std::move(imported), variant.name, {}));
+  FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, BindCase(c, model));
+  ExecContext context;
+  FLOE_RETURN_IF_ERROR(cli::RunCall(call, context));
+  std::vector<Tensor> answers;
+  for (size_t k = 0; k < c.outputs.size(); ++k)
+    answers.push_back(Tensor::Copy(context.Output(static_cast<int>(k))));
+  return answers;
+}
+
+}  // namespace
+
+absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant) {
+  cli::LocalOptions options;
+  options.fetches = variant.outputs;
+  FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model,
+                        cli::LoadLocal(variant.graph.string(), options));
+  FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, BindCase(c, model));
   ExecContext context;
   FLOE_RETURN_IF_ERROR(RunOnce(c, call, context));
   // What a run leaves behind in its context must not reach the next one.
   const absl::Status again = RunOnce(c, call, context);
   return again.ok() ? again : Annotate(again, "the second run");
+}
+
+absl::Status RunConvertedCase(const CorpusCase& c, const CorpusVariant& variant) {
+  const auto direct = Answers(c, variant, false), converted = Answers(c, variant, true);
+  if (direct.status() != converted.status()) {
+    return absl::DataLossError(absl::StrCat("as it is: ", direct.status().ToString(),
+                                            "; converted: ", converted.status().ToString()));
+  }
+  if (!direct.ok()) return absl::OkStatus();
+  CorpusCase exact;
+  exact.values = c.values;  // random numbers have dtypes and shapes only
+  for (size_t k = 0; k < direct->size(); ++k)
+    FLOE_RETURN_IF_ERROR(CompareTensors(exact, (*converted)[k].view(), (*direct)[k].view()));
+  return absl::OkStatus();
 }
 
 absl::Status CompareTensors(const CorpusCase& c, const TensorView& got, const TensorView& want) {

@@ -39,6 +39,10 @@ absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder);
 // difference.
 absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant);
 
+// OK when the graph, written in floe's own form and read back, gives the same bits as it does
+// itself, or fails with the same error.
+absl::Status RunConvertedCase(const CorpusCase& c, const CorpusVariant& variant);
+
 // The first difference in dtype, shape or values. NaN equals NaN; `c` gives the tolerances.
 absl::Status CompareTensors(const CorpusCase& c, const TensorView& got, const TensorView& want);
 

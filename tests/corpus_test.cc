@@ -71,25 +71,27 @@ struct Result {
   absl::Status status;
 };
 
-std::vector<Result> RunCase(const fs::path& folder, char* now) {
+using RunVariant = absl::Status (*)(const CorpusCase&, const CorpusVariant&);
+
+std::vector<Result> RunCase(const fs::path& folder, RunVariant run, char* now) {
   const auto c = ReadCorpusCase(folder);
   if (!c.ok()) return {{folder.filename().string(), c.status()}};
   std::vector<Result> results;
   for (const CorpusVariant& variant : c->variants) {
     now[variant.name.copy(now, sizeof running[0] - 1)] = '\0';
-    results.push_back({variant.name, RunCorpusCase(*c, variant)});
+    results.push_back({variant.name, run(*c, variant)});
   }
   return results;
 }
 
-std::vector<Result> RunAll(const std::vector<fs::path>& folders) {
+std::vector<Result> RunAll(const std::vector<fs::path>& folders, RunVariant run) {
   std::vector<std::vector<Result>> by_case(folders.size());
   std::atomic<size_t> next{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (size_t i = next++; i < folders.size(); i = next++)
-        by_case[i] = RunCase(folders[i], running[t]);
+        by_case[i] = RunCase(folders[i], run, running[t]);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -168,9 +170,7 @@ void PrintSummary(const std::vector<Result>& results, const fs::path& corpus) {
             << count[1] << std::endl;
 }
 
-TEST(Corpus, EveryCaseGivesTensorFlowsAnswers) {
-  const fs::path corpus = UnpackedCorpus();
-  if (corpus.empty()) GTEST_SKIP() << "needs ../shared";
+std::vector<fs::path> Folders(const fs::path& corpus) {
   const char* filter = std::getenv("FLOE_CORPUS_FILTER");
   std::vector<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(corpus)) {
@@ -178,13 +178,32 @@ TEST(Corpus, EveryCaseGivesTensorFlowsAnswers) {
       folders.push_back(entry.path());
   }
   std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+std::vector<Result> RunGuarded(const std::vector<fs::path>& folders, RunVariant run) {
   for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGALRM})
     std::signal(signal, LastWords);
   alarm(600);
-  const std::vector<Result> results = RunAll(folders);
+  std::vector<Result> results = RunAll(folders, run);
   alarm(0);
+  return results;
+}
+
+// What floe's own form stores is all that matters of a graph.
+TEST(Corpus, EveryCaseConvertedGivesTheSameBits) {
+  const fs::path corpus = UnpackedCorpus();
+  if (corpus.empty()) GTEST_SKIP() << "needs ../shared";
+  for (const Result& result : RunGuarded(Folders(corpus), RunConvertedCase))
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+}
+
+TEST(Corpus, EveryCaseGivesTensorFlowsAnswers) {
+  const fs::path corpus = UnpackedCorpus();
+  if (corpus.empty()) GTEST_SKIP() << "needs ../shared";
+  const std::vector<Result> results = RunGuarded(Folders(corpus), RunCorpusCase);
   PrintSummary(results, corpus);
-  if (std::getenv("FLOE_CORPUS_UPDATE") != nullptr && filter == nullptr)
+  if (std::getenv("FLOE_CORPUS_UPDATE") != nullptr && std::getenv("FLOE_CORPUS_FILTER") == nullptr)
     WriteListed(results, corpus);
   const std::set<std::string> listed = ReadListed();
   for (const Result& result : results) {

@@ -1,69 +1,26 @@
 #include "model/import/import.h"
 
-#include <fcntl.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/aligned_buffer.h"
+#include "base/mapped_file.h"
 #include "base/nearest.h"
 #include "base/status.h"
+#include "model/form/form.h"
 #include "model/import/graphdef/graphdef.h"
 #include "model/op_def.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace floe {
 namespace {
-
-// A whole file mapped read-only; unmapped with the object.
-class MappedFile {
- public:
-  static absl::StatusOr<MappedFile> Open(const std::string& path, int64_t max_bytes) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-    struct stat info;
-    MappedFile file;
-    absl::Status status;
-    if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-      status = absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
-    } else if (info.st_size > max_bytes) {
-      status = absl::InvalidArgumentError(
-          absl::StrCat(path, " has ", info.st_size, " bytes, more than the limit of ", max_bytes));
-    } else if (info.st_size > 0) {
-      void* data = ::mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-      if (data == MAP_FAILED) {
-        status = absl::ErrnoToStatus(errno, absl::StrCat("cannot map ", path));
-      } else {
-        file.data_ = static_cast<const char*>(data);
-        file.size_ = info.st_size;
-      }
-    }
-    ::close(fd);
-    if (!status.ok()) return status;
-    return file;
-  }
-  MappedFile() = default;
-  MappedFile(MappedFile&& o) noexcept
-      : data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)) {}
-  ~MappedFile() {
-    if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
-  }
-  const char* data() const { return data_; }
-  size_t size() const { return size_; }
-
- private:
-  const char* data_ = nullptr;
-  size_t size_ = 0;
-};
 
 // Text form holds no control bytes but white space; a binary GraphDef has them within its first
 // fields.
@@ -286,7 +243,34 @@ class SignatureBuilder {
   std::map<std::string, int> index_;
 };
 
-absl::StatusOr<ImportedModel> Import(const char* data, size_t size, const ImportOptions& options) {
+absl::Span<const uint8_t> BytesOf(const char* data, size_t size) {
+  return {reinterpret_cast<const uint8_t*>(data), size};
+}
+
+// True when the options choose inputs, defaults or outputs other than the file's.
+bool ChoosesSignature(const ImportOptions& options) {
+  return !options.fetches.empty() || !options.input_aliases.empty() ||
+         !options.output_aliases.empty() || !options.placeholder_defaults.empty();
+}
+
+// `owner` keeps the bytes.
+absl::StatusOr<ImportedModel> ImportForm(absl::Span<const uint8_t> bytes,
+                                         std::shared_ptr<const void> owner,
+                                         const ImportOptions& options) {
+  FLOE_ASSIGN_OR_RETURN(FormModel form, ReadForm(bytes, std::move(owner)));
+  ImportedModel model;
+  model.format = "floe (binary)";
+  model.graph = std::move(form.graph);
+  model.signatures = std::move(form.signatures);
+  if (ChoosesSignature(options)) {
+    FLOE_ASSIGN_OR_RETURN(SignatureDef signature, SignatureBuilder(model.graph, options).Build());
+    model.signatures = {std::move(signature)};
+  }
+  return model;
+}
+
+absl::StatusOr<ImportedModel> ImportGraphDef(const char* data, size_t size,
+                                             const ImportOptions& options) {
   if (size == 0) return absl::InvalidArgumentError("the file is empty");
   if (size > INT32_MAX)
     return absl::InvalidArgumentError(
@@ -326,14 +310,23 @@ absl::StatusOr<TensorName> ParseTensorName(const std::string& name) {
 }
 
 absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOptions& options) {
-  FLOE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path, options.max_file_bytes));
-  absl::StatusOr<ImportedModel> model = Import(file.data(), file.size(), options);
+  FLOE_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file,
+                        MappedFile::Open(path, options.max_file_bytes));
+  const absl::Span<const uint8_t> bytes = BytesOf(file->data(), file->size());
+  absl::StatusOr<ImportedModel> model = IsForm(bytes)
+                                            ? ImportForm(bytes, file, options)
+                                            : ImportGraphDef(file->data(), file->size(), options);
   if (!model.ok()) return Annotate(model.status(), path);
   return model;
 }
 
 absl::StatusOr<ImportedModel> ImportBytes(const std::string& bytes, const ImportOptions& options) {
-  return Import(bytes.data(), bytes.size(), options);
+  if (!IsForm(BytesOf(bytes.data(), bytes.size())))
+    return ImportGraphDef(bytes.data(), bytes.size(), options);
+  auto copy = std::make_shared<AlignedBuffer>(bytes.size());
+  std::memcpy(copy->data(), bytes.data(), bytes.size());
+  const auto* data = reinterpret_cast<const uint8_t*>(copy->data());
+  return ImportForm({data, bytes.size()}, std::move(copy), options);
 }
 
 }  // namespace floe

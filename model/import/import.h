@@ -25,11 +25,12 @@ struct ImportOptions {
 struct ImportedModel {
   Graph graph;  // inputs/outputs empty: signatures name tensors
   std::vector<SignatureDef> signatures;
-  std::string format;  // "GraphDef (binary)", "GraphDef (text)"
+  std::string format;  // "GraphDef (binary)", "GraphDef (text)", "floe (binary)"
 };
 
 // Errors: NOT_FOUND no such file; INVALID_ARGUMENT malformed (names node and reason); UNIMPLEMENTED
-// lists every unsupported node with its op. Never crashes on hostile bytes.
+// lists every unsupported node with its op; of floe's own form those of model/form/form.h. Never
+// crashes on hostile bytes. Constants of floe's own form stay in the mapped file.
 absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOptions& options);
 absl::StatusOr<ImportedModel> ImportBytes(const std::string& bytes, const ImportOptions& options);
 

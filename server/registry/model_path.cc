@@ -82,17 +82,18 @@ std::string Describe(const Listing& listing) {
 // The model file among the files of a directory; nullopt: there is none.
 absl::StatusOr<std::optional<std::string>> ChooseFile(const std::string& directory,
                                                       const Listing& listing) {
-  for (const char* name : {"frozen.pb", "graph.pb"})
+  for (const char* name : {"model.floe", "frozen.pb", "graph.pb"})
     if (std::count(listing.files.begin(), listing.files.end(), name) != 0)
       return absl::StrCat(directory, "/", name);
-  for (const char* suffix : {".pb", ".pbtxt"}) {
+  for (const char* suffix : {".floe", ".pb", ".pbtxt"}) {
     std::vector<std::string> found;
     for (const std::string& name : listing.files)
       if (EndsWith(name, suffix)) found.push_back(name);
     if (found.size() > 1)
       return absl::InvalidArgumentError(
           absl::StrCat("'", directory, "' holds several models (", QuotedList(found),
-                       "); keep one, or call the right one frozen.pb"));
+                       "); keep one, or call the right one ",
+                       suffix == std::string(".floe") ? "model.floe" : "frozen.pb"));
     if (found.size() == 1) return absl::StrCat(directory, "/", found[0]);
   }
   return std::optional<std::string>();
@@ -130,14 +131,14 @@ absl::StatusOr<FoundModel> FindNewestVersion(const std::string& base_path) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", base_path, "' holds ", Describe(top),
                      "; expected directories named by a version number (1, 2, ...) with a model in "
-                     "each, or one *.pb file"));
+                     "each, or one *.floe or *.pb file"));
   }
   FLOE_ASSIGN_OR_RETURN(const Listing inside, List(directory));
   FLOE_ASSIGN_OR_RETURN(const std::optional<std::string> file, ChooseFile(directory, inside));
   if (!file)
     return absl::InvalidArgumentError(
         absl::StrCat("the newest version, '", directory, "', holds ", Describe(inside),
-                     "; expected frozen.pb, graph.pb or one *.pb file"));
+                     "; expected model.floe, frozen.pb, graph.pb or one *.floe or *.pb file"));
   newest.file = *file;
   return newest;
 }

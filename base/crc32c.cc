@@ -1,0 +1,51 @@
+#include "base/crc32c.h"
+
+#include <array>
+#include <cstring>
+
+namespace floe {
+namespace {
+
+constexpr uint32_t kPolynomial = 0x82f63b78;  // reflected
+constexpr int kSlices = 8;
+using Tables = std::array<std::array<uint32_t, 256>, kSlices>;
+
+// Table k advances a byte by k further bytes of zeros, so that eight bytes take eight independent
+// look-ups.
+constexpr Tables MakeTables() {
+  Tables tables{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0);
+    tables[0][byte] = crc;
+  }
+  for (int k = 1; k < kSlices; ++k) {
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      const uint32_t crc = tables[k - 1][byte];
+      tables[k][byte] = (crc >> 8) ^ tables[0][crc & 0xff];
+    }
+  }
+  return tables;
+}
+
+constexpr Tables kTables = MakeTables();
+
+}  // namespace
+
+uint32_t Crc32c(const void* data, size_t size, uint32_t before) {
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  uint32_t crc = ~before;
+  for (; size >= kSlices; size -= kSlices, bytes += kSlices) {
+    uint32_t low;
+    std::memcpy(&low, bytes, sizeof low);
+    if constexpr (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) low = __builtin_bswap32(low);
+    low ^= crc;
+    crc = kTables[7][low & 0xff] ^ kTables[6][low >> 8 & 0xff] ^ kTables[5][low >> 16 & 0xff] ^
+          kTables[4][low >> 24] ^ kTables[3][bytes[4]] ^ kTables[2][bytes[5]] ^
+          kTables[1][bytes[6]] ^ kTables[0][bytes[7]];
+  }
+  for (; size != 0; --size, ++bytes) crc = (crc >> 8) ^ kTables[0][(crc ^ *bytes) & 0xff];
+  return ~crc;
+}
+
+}  // namespace floe
