@@ -27,6 +27,12 @@ Registry& TheRegistry() {
 OpRegistrar::OpRegistrar(OpDef def) {
   Registry& registry = TheRegistry();
   const std::string name = def.name;
+  if (!def.output_names.empty()) {
+    const bool lists = std::any_of(
+        def.output_names.begin(), def.output_names.end(),
+        [](const std::string& output) { return output.find(':') != std::string::npos; });
+    def.outputs = lists ? -1 : static_cast<int>(def.output_names.size());
+  }
   auto owned = std::make_unique<const OpDef>(std::move(def));
   bool fresh = true;
   for (const std::string& tf : owned->tensorflow)

@@ -70,6 +70,10 @@ enum class ValueRule : uint8_t {
   kNone,
   kLinear,   // moves or adds elements: the kernel is applied to both parts
   kProduct,  // multiplies: allowed when at most one factor depends on rows
+  // Known from the types of the inputs alone; output i tells of input i.
+  kShapeOf,
+  kElementsOf,
+  kRankOf,
 };
 
 struct OpDef {
@@ -77,6 +81,12 @@ struct OpDef {
   int min_inputs = 0;
   int max_inputs = 0;  // -1: any number
   int outputs = 1;     // -1: the node's num_outputs
+  // TensorFlow's names of the outputs in order, which nodes in function bodies refer to; needed
+  // unless there is exactly one. "name:attr" stands for as many as the integer attribute says, or
+  // as the list of types has entries. When given, it sets `outputs`.
+  std::vector<std::string> output_names;
+  // Attributes naming the functions that the op runs; import makes subgraphs of them.
+  std::vector<std::string> functions;
   // Types of the outputs; errors name dims and attributes (the caller adds the node and op).
   absl::StatusOr<Types> (*infer)(const InferContext&) = nullptr;
   RowRule rows = nullptr;  // null: kUnknown
@@ -102,6 +112,10 @@ struct OpDef {
                   int64_t rows) = nullptr;
   // TensorFlow's op names that mean this; attributes are taken over as they are.
   std::vector<std::string> tensorflow;
+  // For docs/ops.md: why the op has no kernel of its own (null: it has one), and what of
+  // TensorFlow's meaning is missing.
+  const char* without_kernel = nullptr;
+  const char* limits = nullptr;
 };
 
 // Registers at start-up (static objects of model/ops/*.cc).

@@ -42,19 +42,19 @@ void SetDims(const std::vector<Dim>& dims, bool scalar, ValueInfo* info) {
   if (rows) info->per_row = FromDims(info->type.dtype, per_row, scalar);
 }
 
-// Shape, ShapeN, Size and Rank read types, not values.
+// Shape, Size and their like read types, not values.
 void InferTypeReaders(const Node& node, absl::Span<const ValueInfo> inputs,
                       std::vector<ValueInfo>* out) {
-  const std::string& op = node.op->name;
+  const ValueRule rule = node.op->values;
   for (size_t i = 0; i < out->size() && i < inputs.size(); ++i) {
     const SymShape& shape = inputs[i].type.shape;
     ValueInfo& info = (*out)[i];
     if (!IsShapeDType(info.type.dtype)) continue;
-    if ((op == "Shape" || op == "ShapeN") && shape.known()) {
+    if (rule == ValueRule::kShapeOf && shape.known()) {
       SetDims(std::vector<Dim>(shape.dims().begin(), shape.dims().end()), false, &info);
-    } else if (op == "Size" && shape.elements().known()) {
+    } else if (rule == ValueRule::kElementsOf && shape.elements().known()) {
       SetDims({shape.elements()}, true, &info);
-    } else if (op == "Rank" && shape.rank_known()) {
+    } else if (rule == ValueRule::kRankOf && shape.rank_known()) {
       SetDims({Dim(shape.rank())}, true, &info);
     }
   }
@@ -79,7 +79,9 @@ class AffineValues {
       : node_(node), inputs_(inputs), out_(out), options_(options) {}
 
   bool Applies() const {
-    if (node_.op->values == ValueRule::kNone || !CanEvaluate(node_)) return false;
+    const ValueRule rule = node_.op->values;
+    if ((rule != ValueRule::kLinear && rule != ValueRule::kProduct) || !CanEvaluate(node_))
+      return false;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (!inputs_[i].constant.valid() || (!IsData(i) && inputs_[i].per_row.valid())) return false;
       if (IsData(i) && (!IsShapeDType(inputs_[i].type.dtype) ||
@@ -111,12 +113,12 @@ class AffineValues {
     return inputs_[i].per_row.valid() ? inputs_[i].per_row : ZerosLike(inputs_[i].constant);
   }
 
-  // (a + b r)(c + d r) with b d = 0 is ac + (bc + ad) r. Prod: at most one element of the input may
+  // (a + b r)(c + d r) with b d = 0 is ac + (bc + ad) r. Of one input's elements at most one may
   // depend on rows.
   absl::Status Product(std::vector<ValueInfo>* out) const {
     std::vector<Tensor> base;
     for (const ValueInfo& in : inputs_) base.push_back(in.constant);
-    if (node_.op->name == "Prod") {
+    if (!IsData(1)) {
       std::vector<Tensor> slope = base;
       FLOE_ASSIGN_OR_RETURN(std::vector<int64_t> values, IntegerValues(inputs_[0].constant.view()));
       FLOE_ASSIGN_OR_RETURN(std::vector<int64_t> slopes, IntegerValues(Slope(0).view()));

@@ -153,9 +153,11 @@ TEST(Functions, HostileLibrariesAreRefused) {
     return std::string(Load(text).status().message());
   };
   EXPECT_THAT(
-      error(With(kLoop, "op: \"Relu\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } }",
-                 "op: \"PartitionedCall\" input: \"x\" attr { key: \"f\" value { func { name: "
-                 "\"step\" } } }")),
+      error(
+          With(With(kLoop, "op: \"Relu\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } }",
+                    "op: \"PartitionedCall\" input: \"x\" attr { key: \"f\" value { func { name: "
+                    "\"step\" } } } attr { key: \"Tout\" value { list { type: DT_FLOAT } } }"),
+               "relu:activations:0", "relu:output:0")),
       HasSubstr("'step' calls itself"));
   EXPECT_THAT(error(With(kLoop, "func { name: \"double\" }", "func { name: \"absent\" }")),
               HasSubstr("no function 'absent'"));

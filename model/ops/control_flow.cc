@@ -36,49 +36,67 @@ const OpRegistrar kAssert({.name = "Assert",
                            .infer = InferAssert,
                            .effect = true,
                            .tensorflow = {"Assert"}});
+
+constexpr const char* kRebuilt = "rebuilt into If and While at load";
 const OpRegistrar kSwitch({.name = "Switch",
                            .min_inputs = 2,
                            .max_inputs = 2,
-                           .outputs = 2,
+                           .output_names = {"output_false", "output_true"},
                            .infer = InferSwitch,
-                           .tensorflow = {"Switch", "RefSwitch"}});
+                           .tensorflow = {"Switch", "RefSwitch"},
+                           .without_kernel = kRebuilt});
 const OpRegistrar kMerge({.name = "Merge",
                           .min_inputs = 1,
                           .max_inputs = -1,
-                          .outputs = 2,
+                          .output_names = {"output", "value_index"},
                           .infer = InferMerge,
-                          .tensorflow = {"Merge", "RefMerge"}});
+                          .tensorflow = {"Merge", "RefMerge"},
+                          .without_kernel = kRebuilt});
+
 // Loops of control-flow form 1; import turns them into While.
-const OpRegistrar kEnter({.name = "Enter",
-                          .min_inputs = 1,
-                          .max_inputs = 1,
-                          .infer = InferUnsupported,
-                          .tensorflow = {"Enter", "RefEnter"}});
-const OpRegistrar kExit({.name = "Exit",
-                         .min_inputs = 1,
-                         .max_inputs = 1,
-                         .infer = InferUnsupported,
-                         .tensorflow = {"Exit", "RefExit"}});
-const OpRegistrar kNextIteration({.name = "NextIteration",
-                                  .min_inputs = 1,
-                                  .max_inputs = 1,
-                                  .infer = InferUnsupported,
-                                  .tensorflow = {"NextIteration", "RefNextIteration"}});
-const OpRegistrar kLoopCond({.name = "LoopCond",
-                             .min_inputs = 1,
-                             .max_inputs = 1,
-                             .infer = InferUnsupported,
-                             .tensorflow = {"LoopCond"}});
-// If(predicate, captured...): subgraphs {then, else} take the captured values; the analysis infers
-// them.
-const OpRegistrar kIf(
-    {.name = "If", .min_inputs = 1, .max_inputs = -1, .outputs = -1, .infer = InferUnsupported});
-// Case(index, captured...): as If, with a subgraph for each index; one past the end takes the last.
-const OpRegistrar kCase(
-    {.name = "Case", .min_inputs = 1, .max_inputs = -1, .outputs = -1, .infer = InferUnsupported});
-// While(variables...): subgraphs {condition, body}.
-const OpRegistrar kWhile(
-    {.name = "While", .min_inputs = 1, .max_inputs = -1, .outputs = -1, .infer = InferUnsupported});
+OpDef LoopOp(const std::string& name, std::vector<std::string> tensorflow) {
+  return {.name = name,
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = InferUnsupported,
+          .tensorflow = std::move(tensorflow),
+          .without_kernel = kRebuilt};
+}
+const OpRegistrar kLoops[] = {
+    OpRegistrar(LoopOp("Enter", {"Enter", "RefEnter"})),
+    OpRegistrar(LoopOp("Exit", {"Exit", "RefExit"})),
+    OpRegistrar(LoopOp("NextIteration", {"NextIteration", "RefNextIteration"})),
+    OpRegistrar(LoopOp("LoopCond", {"LoopCond"})),
+};
+
+// Ops with subgraphs, whose types the analysis infers.
+OpDef Functional(const std::string& name, std::vector<std::string> functions,
+                 const std::string& output, std::vector<std::string> tensorflow) {
+  return {.name = name,
+          .max_inputs = -1,
+          .output_names = {output},
+          .functions = std::move(functions),
+          .infer = InferUnsupported,
+          .tensorflow = std::move(tensorflow),
+          .without_kernel = "its functions are run as plans of their own"};
+}
+OpDef Call() {
+  OpDef def = Functional("PartitionedCall", {"f"}, "output:Tout",
+                         {"PartitionedCall", "StatefulPartitionedCall"});
+  def.without_kernel = "inlined at load";
+  return def;
+}
+const OpRegistrar kFunctional[] = {
+    // If(predicate, captured...): subgraphs {then, else} take the captured values.
+    OpRegistrar(
+        Functional("If", {"then_branch", "else_branch"}, "output:Tout", {"If", "StatelessIf"})),
+    // Case(index, captured...): as If, with a subgraph for each index; one past the end takes the
+    // last.
+    OpRegistrar(Functional("Case", {"branches"}, "output:Tout", {"Case", "StatelessCase"})),
+    // While(variables...): subgraphs {condition, body}.
+    OpRegistrar(Functional("While", {"cond", "body"}, "output:T", {"While", "StatelessWhile"})),
+    OpRegistrar(Call()),
+};
 // An op this build does not know; harmless until an output needs it.
 const OpRegistrar kUnsupported({.name = "Unsupported",
                                 .min_inputs = 0,

@@ -13,12 +13,13 @@ Dim DimOf(const InferContext& c, int i, int axis) {
   return shape.rank_known() && axis < shape.rank() ? shape.dim(axis) : Dim::Unknown();
 }
 
-OpDef Allocating(const std::string& name, int inputs, int outputs,
+// `outputs`: OpDef::output_names.
+OpDef Allocating(const std::string& name, int inputs, std::vector<std::string> outputs,
                  absl::StatusOr<Types> (*infer)(const InferContext&)) {
   return {.name = name,
           .min_inputs = inputs,
           .max_inputs = inputs,
-          .outputs = outputs,
+          .output_names = std::move(outputs),
           .infer = infer,
           .rows = RowsNever,
           .allocates = true,
@@ -72,7 +73,7 @@ absl::StatusOr<Types> InferSegment(const InferContext& c) {
 }
 // The same name has a kernel for when the number of segments is known.
 OpDef SparseSegment(const std::string& name) {
-  OpDef def = Allocating(name + "ToLastId", 3, 1, InferSegment);
+  OpDef def = Allocating(name + "ToLastId", 3, {"output"}, InferSegment);
   def.tensorflow = {name};
   return def;
 }
@@ -145,29 +146,40 @@ absl::StatusOr<Types> InferCtc(const InferContext& c) {
 }
 
 const OpRegistrar kAllocating[] = {
-    OpRegistrar(Allocating("Where", 1, 1, InferWhere)),
-    OpRegistrar(Allocating("Unique", 1, 2, InferUnique)),
-    OpRegistrar(Allocating("UniqueWithCounts", 1, 3, InferUnique)),
-    OpRegistrar(Allocating("ListDiff", 2, 2, InferListDiff)),
-    OpRegistrar(Allocating("DynamicPartition", 2, -1, InferPartition)),
-    OpRegistrar(Allocating("SegmentSum", 2, 1, InferSegment)),
-    OpRegistrar(Allocating("SegmentMean", 2, 1, InferSegment)),
-    OpRegistrar(Allocating("SegmentProd", 2, 1, InferSegment)),
-    OpRegistrar(Allocating("SegmentMax", 2, 1, InferSegment)),
-    OpRegistrar(Allocating("SegmentMin", 2, 1, InferSegment)),
+    OpRegistrar(Allocating("Where", 1, {"index"}, InferWhere)),
+    OpRegistrar(Allocating("Unique", 1, {"y", "idx"}, InferUnique)),
+    OpRegistrar(Allocating("UniqueWithCounts", 1, {"y", "idx", "count"}, InferUnique)),
+    OpRegistrar(Allocating("ListDiff", 2, {"out", "idx"}, InferListDiff)),
+    OpRegistrar(Allocating("DynamicPartition", 2, {"outputs:num_partitions"}, InferPartition)),
+    OpRegistrar(Allocating("SegmentSum", 2, {"output"}, InferSegment)),
+    OpRegistrar(Allocating("SegmentMean", 2, {"output"}, InferSegment)),
+    OpRegistrar(Allocating("SegmentProd", 2, {"output"}, InferSegment)),
+    OpRegistrar(Allocating("SegmentMax", 2, {"output"}, InferSegment)),
+    OpRegistrar(Allocating("SegmentMin", 2, {"output"}, InferSegment)),
     OpRegistrar(SparseSegment("SparseSegmentSum")),
     OpRegistrar(SparseSegment("SparseSegmentMean")),
     OpRegistrar(SparseSegment("SparseSegmentSqrtN")),
-    OpRegistrar(Allocating("NonMaxSuppressionV2", 4, 1, InferNms)),
-    OpRegistrar(Allocating("NonMaxSuppressionV3", 5, 1, InferNms)),
-    OpRegistrar(Allocating("NonMaxSuppressionV4", 5, 2, InferNms)),
-    OpRegistrar(Allocating("NonMaxSuppressionV5", 6, 3, InferNms)),
-    OpRegistrar(Allocating("CombinedNonMaxSuppression", 6, 4, InferCombinedNms)),
-    OpRegistrar(Allocating("StringSplitV2", 2, 3, InferStringSplit)),
-    OpRegistrar(Allocating("DenseToDenseSetOperation", 2, 3, InferSetOperation)),
-    OpRegistrar(Allocating("SparseReshape", 3, 2, InferSparseReshape)),
-    OpRegistrar(Allocating("SparseFillEmptyRows", 4, 4, InferFillEmptyRows)),
-    OpRegistrar(Allocating("CTCGreedyDecoder", 2, 4, InferCtc)),
+    OpRegistrar(Allocating("NonMaxSuppressionV2", 4, {"selected_indices"}, InferNms)),
+    OpRegistrar(Allocating("NonMaxSuppressionV3", 5, {"selected_indices"}, InferNms)),
+    OpRegistrar(
+        Allocating("NonMaxSuppressionV4", 5, {"selected_indices", "valid_outputs"}, InferNms)),
+    OpRegistrar(Allocating("NonMaxSuppressionV5", 6,
+                           {"selected_indices", "selected_scores", "valid_outputs"}, InferNms)),
+    OpRegistrar(Allocating("CombinedNonMaxSuppression", 6,
+                           {"nmsed_boxes", "nmsed_scores", "nmsed_classes", "valid_detections"},
+                           InferCombinedNms)),
+    OpRegistrar(Allocating("StringSplitV2", 2, {"indices", "values", "shape"}, InferStringSplit)),
+    OpRegistrar(Allocating("DenseToDenseSetOperation", 2,
+                           {"result_indices", "result_values", "result_shape"}, InferSetOperation)),
+    OpRegistrar(
+        Allocating("SparseReshape", 3, {"output_indices", "output_shape"}, InferSparseReshape)),
+    OpRegistrar(
+        Allocating("SparseFillEmptyRows", 4,
+                   {"output_indices", "output_values", "empty_row_indicator", "reverse_index_map"},
+                   InferFillEmptyRows)),
+    OpRegistrar(Allocating(
+        "CTCGreedyDecoder", 2,
+        {"decoded_indices", "decoded_values", "decoded_shape", "log_probability"}, InferCtc)),
 };
 
 }  // namespace

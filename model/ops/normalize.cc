@@ -76,11 +76,14 @@ RowMark BatchNormRows(const RowContext& c) {
   return ops::MarkOfData(c, 0, true);
 }
 
-OpDef BatchNorm(const std::string& name, int outputs) {
+OpDef BatchNorm(const std::string& name, bool third_reserve = false) {
+  std::vector<std::string> outputs = {"y", "batch_mean", "batch_variance", "reserve_space_1",
+                                      "reserve_space_2"};
+  if (third_reserve) outputs.push_back("reserve_space_3");
   return {.name = name,
           .min_inputs = 5,
           .max_inputs = 5,
-          .outputs = outputs,
+          .output_names = std::move(outputs),
           .infer = InferBatchNorm,
           .rows = BatchNormRows,
           .in_place = true,
@@ -88,9 +91,9 @@ OpDef BatchNorm(const std::string& name, int outputs) {
 }
 
 const OpRegistrar kBatchNorm[] = {
-    OpRegistrar(BatchNorm("FusedBatchNorm", 5)),
-    OpRegistrar(BatchNorm("FusedBatchNormV2", 5)),
-    OpRegistrar(BatchNorm("FusedBatchNormV3", 6)),
+    OpRegistrar(BatchNorm("FusedBatchNorm")),
+    OpRegistrar(BatchNorm("FusedBatchNormV2")),
+    OpRegistrar(BatchNorm("FusedBatchNormV3", /*third_reserve=*/true)),
 };
 
 }  // namespace

@@ -169,7 +169,7 @@ RowMark LastAxisRows(const RowContext& c) {
 const OpRegistrar kTopK({.name = "TopKV2",
                          .min_inputs = 2,
                          .max_inputs = 2,
-                         .outputs = 2,
+                         .output_names = {"values", "indices"},
                          .infer = InferTopK,
                          .rows = LastAxisRows,
                          .shape_inputs = 2,

@@ -14,8 +14,11 @@ absl::StatusOr<Types> InferInput(const InferContext& c) {
                   c.attrs().Get<SymShape>("shape", SymShape::UnknownRank()));
 }
 
-const OpRegistrar kInput(
-    {.name = "Input", .infer = InferInput, .stateful = true, .tensorflow = {"Placeholder"}});
+const OpRegistrar kInput({.name = "Input",
+                          .infer = InferInput,
+                          .stateful = true,
+                          .tensorflow = {"Placeholder"},
+                          .without_kernel = "fed by the request"});
 
 absl::StatusOr<Types> InferConst(const InferContext& c) {
   const Tensor* value = c.attrs().Find<Tensor>("value");
@@ -23,8 +26,11 @@ absl::StatusOr<Types> InferConst(const InferContext& c) {
   return ops::One(value->dtype(), SymShape(value->shape()));
 }
 
-const OpRegistrar kConst(
-    {.name = "Const", .infer = InferConst, .rows = RowsNever, .tensorflow = {"Const"}});
+const OpRegistrar kConst({.name = "Const",
+                          .infer = InferConst,
+                          .rows = RowsNever,
+                          .tensorflow = {"Const"},
+                          .without_kernel = "part of the model"});
 
 absl::StatusOr<Types> InferNothing(const InferContext&) { return Types{}; }
 
@@ -33,7 +39,8 @@ const OpRegistrar kNoOp({.name = "NoOp",
                          .outputs = 0,
                          .infer = InferNothing,
                          .rows = RowsNever,
-                         .tensorflow = {"NoOp"}});
+                         .tensorflow = {"NoOp"},
+                         .without_kernel = "does nothing"});
 
 RowMark IdentityRows(const RowContext& c) { return c.marks[0]; }
 
@@ -66,7 +73,7 @@ RowMark IdentityNRows(const RowContext& c) {
 const OpRegistrar kIdentityN({.name = "IdentityN",
                               .min_inputs = 0,
                               .max_inputs = -1,
-                              .outputs = -1,
+                              .output_names = {"output:T"},
                               .infer = InferAllSame,
                               .rows = IdentityNRows,
                               .tensorflow = {"IdentityN"}});

@@ -94,11 +94,12 @@ RowMark SizeRows(const RowContext& c) {
 }
 
 OpDef Array(const std::string& name, int inputs,
-            absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows, int outputs = 1) {
+            absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows,
+            std::vector<std::string> outputs = {}) {
   return {.name = name,
           .min_inputs = inputs,
           .max_inputs = inputs,
-          .outputs = outputs,
+          .output_names = std::move(outputs),
           .infer = infer,
           .rows = rows,
           .time_major = rows,
@@ -107,16 +108,22 @@ OpDef Array(const std::string& name, int inputs,
           .tensorflow = {name}};
 }
 
+OpDef CloseArray() {
+  OpDef def = Array("TensorArrayCloseV3", 1, InferClose, RowsNever);
+  def.outputs = 0;
+  return def;
+}
+
 const OpRegistrar kArrays[] = {
-    OpRegistrar(Array("TensorArrayV3", 1, InferArray, ArrayRows, 2)),
+    OpRegistrar(Array("TensorArrayV3", 1, InferArray, ArrayRows, {"handle", "flow"})),
     OpRegistrar(Array("TensorArrayWriteV3", 4, InferWrite, WriteRows)),
     OpRegistrar(Array("TensorArrayReadV3", 3, InferRead, ReadRows)),
     OpRegistrar(Array("TensorArrayGatherV3", 3, InferGather, GatherRows)),
     OpRegistrar(Array("TensorArrayScatterV3", 4, InferScatter, ScatterRows)),
     OpRegistrar(Array("TensorArraySizeV3", 2, InferSize, SizeRows)),
-    OpRegistrar(Array("TensorArrayConcatV3", 2, InferConcat, RowsNever, 2)),
+    OpRegistrar(Array("TensorArrayConcatV3", 2, InferConcat, RowsNever, {"value", "lengths"})),
     OpRegistrar(Array("TensorArraySplitV3", 4, InferSplit, RowsNever)),
-    OpRegistrar(Array("TensorArrayCloseV3", 1, InferClose, RowsNever, 0)),
+    OpRegistrar(CloseArray()),
 };
 
 }  // namespace

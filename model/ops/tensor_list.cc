@@ -176,11 +176,11 @@ RowMark ResizeRows(const RowContext& c) {
 
 // Handles are never constants of a graph, so that files of one can hold them all: hence `stateful`.
 OpDef List(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(const InferContext&),
-           RowRule rows, int outputs = 1) {
+           RowRule rows, std::vector<std::string> outputs = {}) {
   return {.name = name,
           .min_inputs = inputs,
           .max_inputs = inputs,
-          .outputs = outputs,
+          .output_names = std::move(outputs),
           .infer = infer,
           .rows = rows,
           .time_major = rows,
@@ -196,14 +196,15 @@ const OpRegistrar kLists[] = {
     OpRegistrar(List("TensorListGetItem", 3, InferGetItem, GetItemRows)),
     OpRegistrar(List("TensorListSetItem", 3, InferSetItem, SetItemRows)),
     OpRegistrar(List("TensorListPushBack", 2, InferPushBack, PushBackRows)),
-    OpRegistrar(List("TensorListPopBack", 2, InferPopBack, PopBackRows, 2)),
+    OpRegistrar(
+        List("TensorListPopBack", 2, InferPopBack, PopBackRows, {"output_handle", "tensor"})),
     OpRegistrar(List("TensorListLength", 1, InferLength, LengthRows)),
     OpRegistrar(List("TensorListElementShape", 1, InferElementShape, RowsNever)),
     OpRegistrar(List("TensorListResize", 2, InferResize, ResizeRows)),
     OpRegistrar(List("TensorListStack", 2, InferStack, StackRows)),
     OpRegistrar(List("TensorListGather", 3, InferGather, StackRows)),
-    OpRegistrar(List("TensorListConcat", 1, InferConcat, RowsNever, 2)),
-    OpRegistrar(List("TensorListConcatV2", 3, InferConcat, RowsNever, 2)),
+    OpRegistrar(List("TensorListConcat", 1, InferConcat, RowsNever, {"tensor", "lengths"})),
+    OpRegistrar(List("TensorListConcatV2", 3, InferConcat, RowsNever, {"tensor", "lengths"})),
     OpRegistrar(List("TensorListSplit", 3, InferSplit, RowsNever)),
     OpRegistrar(List("TensorListScatter", 3, InferScatter, FromTensorRows)),
     OpRegistrar(List("TensorListScatterV2", 4, InferScatter, FromTensorRows)),

@@ -1,56 +1,26 @@
 #include "model/import/graphdef/functions.h"
 
 #include <algorithm>
-#include <set>
-#include <vector>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "model/op_def.h"
 #include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
 
 namespace floe {
 namespace {
 
-// Names of the output arguments of ops with more than one, each a single tensor (TensorFlow's op
-// registry).
-const std::map<std::string, std::vector<std::string>>& OutputArguments() {
-  static const std::vector<std::string> kBatchNorm = {
-      "y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3"};
-  static const std::map<std::string, std::vector<std::string>> names = {
-      {"BlockLSTM", {"i", "cs", "f", "o", "ci", "co", "h"}},
-      {"BlockLSTMV2", {"i", "cs", "f", "o", "ci", "co", "h"}},
-      {"FusedBatchNorm", kBatchNorm},
-      {"FusedBatchNormV2", kBatchNorm},
-      {"FusedBatchNormV3", kBatchNorm},
-      {"GRUBlockCell", {"r", "u", "c", "h"}},
-      {"ListDiff", {"out", "idx"}},
-      {"LogMatrixDeterminant", {"sign", "log_abs_determinant"}},
-      {"LSTMBlockCell", {"i", "cs", "f", "o", "ci", "co", "h"}},
-      {"Merge", {"output", "value_index"}},
-      {"NonMaxSuppressionV4", {"selected_indices", "valid_outputs"}},
-      {"NonMaxSuppressionV5", {"selected_indices", "selected_scores", "valid_outputs"}},
-      {"Qr", {"q", "r"}},
-      {"RaggedRange", {"rt_nested_splits", "rt_dense_values"}},
-      {"SelfAdjointEigV2", {"e", "v"}},
-      {"SparseFillEmptyRows",
-       {"output_indices", "output_values", "empty_row_indicator", "reverse_index_map"}},
-      {"SparseReshape", {"output_indices", "output_shape"}},
-      {"StringSplit", {"indices", "values", "shape"}},
-      {"StringSplitV2", {"indices", "values", "shape"}},
-      {"Svd", {"s", "u", "v"}},
-      {"Switch", {"output_false", "output_true"}},
-      {"TensorArrayConcatV3", {"value", "lengths"}},
-      {"TensorArrayV3", {"handle", "flow"}},
-      {"TensorListConcat", {"tensor", "lengths"}},
-      {"TensorListConcatV2", {"tensor", "lengths"}},
-      {"TensorListPopBack", {"output_handle", "tensor"}},
-      {"TopK", {"values", "indices"}},
-      {"TopKV2", {"values", "indices"}},
-      {"Unique", {"y", "idx"}},
-      {"UniqueV2", {"y", "idx"}},
-      {"UniqueWithCounts", {"y", "idx", "count"}},
-  };
-  return names;
+// How many tensors an output argument stands for: "name" for one, "name:attr" as the attribute
+// says.
+int64_t Tensors(const tensorflow::NodeDef& node, const std::string& output) {
+  const size_t colon = output.find(':');
+  if (colon == std::string::npos) return 1;
+  const auto attr = node.attr().find(output.substr(colon + 1));
+  if (attr == node.attr().end()) return 0;
+  constexpr int64_t kMost = 65536;
+  return std::clamp<int64_t>(
+      attr->second.has_list() ? attr->second.list().type_size() : attr->second.i(), 0, kMost);
 }
 
 }  // namespace
@@ -60,29 +30,36 @@ FunctionLibrary::FunctionLibrary(tensorflow::FunctionDefLibrary* library) {
     functions_[def.signature().name()].def = &def;
 }
 
-bool IsCall(const std::string& op) {
-  return op == "PartitionedCall" || op == "StatefulPartitionedCall";
+int CountOutputs(const tensorflow::NodeDef& node, const OpDef& op) {
+  if (op.outputs >= 0) return op.outputs;
+  int64_t count = 0;
+  for (const std::string& output : op.output_names) count += Tensors(node, output);
+  return static_cast<int>(count);
 }
 
-bool IsControl(const std::string& op) {
-  static const std::set<std::string> names = {"While",       "StatelessWhile", "If",
-                                              "StatelessIf", "Case",           "StatelessCase"};
-  return names.count(op) != 0;
-}
-
-absl::StatusOr<int> OutputArgument(const std::string& op, const std::string& argument) {
-  const auto found = OutputArguments().find(op);
-  if (found != OutputArguments().end()) {
-    const auto at = std::find(found->second.begin(), found->second.end(), argument);
-    if (at == found->second.end())
-      return absl::InvalidArgumentError(
-          absl::StrCat(op, " has no output argument '", argument, "'"));
-    return static_cast<int>(at - found->second.begin());
+absl::StatusOr<int> OutputArgument(const tensorflow::NodeDef& node, const std::string& argument) {
+  const OpDef* op = FindTensorFlowOp(node.op());
+  if (op == nullptr || op->output_names.empty()) return 0;
+  int64_t first = 0;
+  for (const std::string& output : op->output_names) {
+    if (output.substr(0, output.find(':')) == argument) return static_cast<int>(first);
+    first += Tensors(node, output);
   }
-  const OpDef* def = FindTensorFlowOp(op);
-  if (def != nullptr && def->outputs > 1)
-    return absl::UnimplementedError(absl::StrCat("the output arguments of ", op, " are not known"));
-  return 0;
+  return absl::InvalidArgumentError(
+      absl::StrCat(node.op(), " has no output argument '", argument, "'"));
+}
+
+absl::StatusOr<int> FunctionLibrary::ResultNumber(const std::string& function,
+                                                  const std::string& result) const {
+  const auto found = functions_.find(function);
+  if (found != functions_.end()) {
+    const auto& results = found->second.def->signature().output_arg();
+    for (int k = 0; k < results.size(); ++k) {
+      if (results.Get(k).name() == result) return k;
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("function '", function, "' has no result '", result, "'"));
 }
 
 }  // namespace floe

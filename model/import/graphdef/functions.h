@@ -11,6 +11,7 @@
 namespace tensorflow {
 class FunctionDef;
 class FunctionDefLibrary;
+class NodeDef;
 }  // namespace tensorflow
 
 namespace floe {
@@ -24,6 +25,8 @@ class FunctionLibrary {
   // A graph whose inputs are the arguments and whose outputs are the returned values.
   // INVALID_ARGUMENT for unknown names, recursion and calls nested too deeply.
   absl::StatusOr<std::shared_ptr<const Graph>> Import(const std::string& name);
+  // Which of a function's results has this name.
+  absl::StatusOr<int> ResultNumber(const std::string& function, const std::string& result) const;
 
  private:
   struct Entry {
@@ -36,11 +39,11 @@ class FunctionLibrary {
   int64_t nodes_ = 0;
 };
 
-bool IsCall(const std::string& op);     // PartitionedCall and its kin
-bool IsControl(const std::string& op);  // functional If, Case, While
+// Outputs of a node, as its op and attributes have it.
+int CountOutputs(const tensorflow::NodeDef& node, const OpDef& op);
 
-// Function bodies name outputs "node:argument:k". The number of output `argument`:0 of an op;
-// UNIMPLEMENTED when floe does not know the op's output arguments.
-absl::StatusOr<int> OutputArgument(const std::string& op, const std::string& argument);
+// Function bodies name outputs "node:argument:k". The number of output `argument`:0; 0 for ops that
+// floe does not know. INVALID_ARGUMENT when the op has no such output argument.
+absl::StatusOr<int> OutputArgument(const tensorflow::NodeDef& node, const std::string& argument);
 
 }  // namespace floe

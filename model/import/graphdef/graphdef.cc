@@ -98,18 +98,6 @@ absl::Status SetAttr(const std::string& name, tensorflow::AttrValue& value, Attr
   return absl::OkStatus();
 }
 
-// Outputs of an op whose number is an attribute.
-int CountOutputs(const Attrs& attrs) {
-  for (const char* name : {"num_split", "num", "num_partitions"}) {
-    if (attrs.Has(name)) return static_cast<int>(std::clamp<int64_t>(attrs.Int(name), 0, 65536));
-  }
-  for (const char* name : {"Tout", "output_types", "out_types", "dtypes", "T"}) {
-    if (const auto* types = attrs.Find<std::vector<DType>>(name))
-      return static_cast<int>(types->size());
-  }
-  return 1;
-}
-
 // Attributes that hold the whole meaning of a node without inputs.
 absl::Status CheckSpecial(const tensorflow::NodeDef& def, const Node& node) {
   const DType dtype = node.attrs.Type("dtype");
@@ -214,7 +202,10 @@ class Importer {
                           ParseTensorName(absl::StrCat(input.substr(0, first), ":", number)));
     FLOE_ASSIGN_OR_RETURN(Edge edge, Named(input, parsed.node, parsed.output));
     if (edge.node < nodes_.size()) {
-      FLOE_ASSIGN_OR_RETURN(const int base, OutputArgument(nodes_.Get(edge.node).op(), argument));
+      const tensorflow::NodeDef& from = nodes_.Get(edge.node);
+      FLOE_ASSIGN_OR_RETURN(const int base, IsNamedCall(from.op())
+                                                ? library_->ResultNumber(from.op(), argument)
+                                                : OutputArgument(from, argument));
       edge.output += base;
     }
     return edge;
@@ -304,14 +295,20 @@ class Importer {
     return absl::InvalidArgumentError(absl::StrCat("the graph has a cycle through ", names));
   }
 
+  // A function called by a node whose op is the function's name.
+  bool IsNamedCall(const std::string& op) const {
+    return FindTensorFlowOp(op) == nullptr && library_->Has(op);
+  }
+  static bool IsCall(const OpDef& op) { return op.name == "PartitionedCall"; }
+
   absl::Status Translate(int i) {
     tensorflow::NodeDef& def = *nodes_.Mutable(i);
     Node node;
     node.name = def.name();
     node.op = FindTensorFlowOp(def.op());
-    const bool call = IsCall(def.op()) || (node.op == nullptr && library_->Has(def.op()));
-    const bool control = IsControl(def.op());
-    const bool supported = node.op != nullptr || call || control;
+    const bool call = node.op == nullptr ? IsNamedCall(def.op()) : IsCall(*node.op);
+    const bool control = !call && node.op != nullptr && !node.op->functions.empty();
+    const bool supported = node.op != nullptr || call;
     if (!supported) {
       node.op = FindOp("Unsupported");
       node.attrs.Set("tensorflow_op", def.op());
@@ -352,7 +349,7 @@ class Importer {
       return NodeError(def,
                        absl::StrCat("has ", inputs, " inputs, the op takes ", op.min_inputs, most));
     }
-    node->num_outputs = op.outputs >= 0 ? op.outputs : CountOutputs(node->attrs);
+    node->num_outputs = CountOutputs(def, op);
     return absl::OkStatus();
   }
 
@@ -397,21 +394,15 @@ class Importer {
   }
 
   absl::Status AddSubgraphs(const tensorflow::NodeDef& def, Node* node) {
-    const std::string& op = def.op();
-    const std::string kind = op == "While" || op == "StatelessWhile" ? "While"
-                             : op == "Case" || op == "StatelessCase" ? "Case"
-                                                                     : "If";
-    node->op = FindOp(kind);
     std::vector<FunctionName> functions;
-    if (kind == "Case") {
-      functions = node->attrs.Get<std::vector<FunctionName>>("branches", {});
-    } else {
-      const bool loop = kind == "While";
-      for (const char* attr : {loop ? "cond" : "then_branch", loop ? "body" : "else_branch"}) {
-        if (const auto* function = node->attrs.Find<FunctionName>(attr))
-          functions.push_back(*function);
+    for (const std::string& attr : node->op->functions) {
+      if (const auto* function = node->attrs.Find<FunctionName>(attr)) {
+        functions.push_back(*function);
+      } else if (const auto* list = node->attrs.Find<std::vector<FunctionName>>(attr)) {
+        functions.insert(functions.end(), list->begin(), list->end());
+      } else {
+        return NodeError(def, absl::StrCat("does not name its function '", attr, "'"));
       }
-      if (functions.size() != 2) return NodeError(def, "does not name both of its functions");
     }
     if (functions.empty() || node->inputs.empty())
       return NodeError(def, "has no branches or no inputs");
@@ -421,7 +412,7 @@ class Importer {
       node->subgraphs.push_back(*std::move(body));
     }
     node->num_outputs = static_cast<int>(node->subgraphs.back()->outputs.size());
-    const size_t passed = kind == "While" ? node->inputs.size() : node->inputs.size() - 1;
+    const size_t passed = node->op->name == "While" ? node->inputs.size() : node->inputs.size() - 1;
     for (const auto& graph : node->subgraphs) {
       if (graph->inputs.size() != passed) {
         return NodeError(def, absl::StrCat("passes ", passed, " values to a function that takes ",
