@@ -1,6 +1,6 @@
 // Einsum of one or two operands, by the definition: each output element adds its products in the
 // order of the labels.
-#include "model/ops/einsum.h"
+#include "kernels/cpu/einsum.h"
 
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
@@ -33,23 +33,13 @@ struct EinsumPlan {
   Loops output, summed;
 };
 
-EinsumPlan PlanOf(const ops::EinsumLabels& labels, absl::Span<const TensorView> inputs) {
-  IntList sizes(labels.count, 1), steps[2] = {IntList(labels.count, 0), IntList(labels.count, 0)};
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Shape& shape = inputs[i].shape;
-    const IntList dense = DenseStrides(shape);
-    for (int axis = 0; axis < shape.rank(); ++axis) {
-      const int label = labels.inputs[i][axis];
-      if (shape.dim(axis) == 1) continue;
-      sizes[label] = shape.dim(axis);
-      steps[i][label] += dense[axis];
-    }
-  }
+EinsumPlan PlanOf(const ops::EinsumLabels& labels, absl::Span<const Shape> inputs) {
+  const EinsumStrides strides(labels, inputs);
   EinsumPlan plan;
   std::vector<bool> kept(labels.count, false);
   const auto add = [&](Loops* loops, int label) {
-    loops->sizes.push_back(sizes[label]);
-    for (int i = 0; i < 2; ++i) loops->steps[i].push_back(steps[i][label]);
+    loops->sizes.push_back(strides.sizes[label]);
+    for (int i = 0; i < 2; ++i) loops->steps[i].push_back(strides.input[i][label]);
   };
   for (int label : labels.output) {
     kept[label] = true;
@@ -69,9 +59,13 @@ using Sum = std::conditional_t<std::is_same_v<Compute<T>, float>, double, Comput
 template <class T>
 absl::Status Run(const KernelContext& ctx, const std::string& equation) {
   absl::InlinedVector<int, 2> ranks;
-  for (const TensorView& input : ctx.inputs) ranks.push_back(input.shape.rank());
+  absl::InlinedVector<Shape, 2> shapes;
+  for (const TensorView& input : ctx.inputs) {
+    ranks.push_back(input.shape.rank());
+    shapes.push_back(input.shape);
+  }
   FLOE_ASSIGN_OR_RETURN(const ops::EinsumLabels labels, ops::ParseEinsum(equation, ranks));
-  const EinsumPlan plan = PlanOf(labels, ctx.inputs);
+  const EinsumPlan plan = PlanOf(labels, shapes);
   const bool two = ctx.inputs.size() > 1;
   const T *a = ctx.in(0).as<T>(), *b = two ? ctx.in(1).as<T>() : nullptr;
   T* y = ctx.out(0).as<T>();
@@ -100,6 +94,9 @@ absl::Status Run(const KernelContext& ctx, const std::string& equation) {
 
 template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+  if (std::is_same_v<T, float> && args.options.gemm != GemmBackend::kReference) {
+    if (std::unique_ptr<Kernel> kernel = MakeEinsumGemm(args)) return kernel;
+  }
   const std::string equation = args.node.attrs.String("equation");
   return FromFunction([equation](const KernelContext& ctx) { return Run<T>(ctx, equation); });
 }
@@ -111,4 +108,28 @@ bool Register(TypeList<Ts...>) {
 const bool kRegistered = Register(Numbers{});
 
 }  // namespace
+
+EinsumStrides::EinsumStrides(const ops::EinsumLabels& labels, absl::Span<const Shape> inputs)
+    : sizes(labels.count, 1),
+      input{IntList(labels.count, 0), IntList(labels.count, 0)},
+      output(labels.count, 0) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    for (int axis = 0; axis < inputs[i].rank(); ++axis) {
+      int64_t& size = sizes[labels.inputs[i][axis]];
+      if (inputs[i].dim(axis) != 1) size = inputs[i].dim(axis);
+    }
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const IntList dense = DenseStrides(inputs[i]);
+    for (int axis = 0; axis < inputs[i].rank(); ++axis) {
+      const int label = labels.inputs[i][axis];
+      if (inputs[i].dim(axis) == sizes[label]) input[i][label] += dense[axis];
+    }
+  }
+  int64_t step = 1;
+  for (size_t axis = labels.output.size(); axis-- > 0;) {
+    output[labels.output[axis]] = step;
+    step *= sizes[labels.output[axis]];
+  }
+}
 }  // namespace floe::kernels
