@@ -1,20 +1,24 @@
-// The reference models beside the checkout: TensorFlow's answers, and the same bits for a row
-// whatever its batch, position and thread count.
+// The reference models beside the checkout, and those in the folder that FLOE_MODELS names:
+// TensorFlow's answers, and the same bits for a row whatever its batch, its place there, the
+// threads, the load and the thread it runs on, on each instruction set by itself.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/local_model.h"
+#include "kernels/cpu/hwy_targets.h"
 
 namespace floe::cli {
 namespace {
 
-const std::filesystem::path kModels =
-    std::filesystem::path(FLOE_SOURCE_DIR) / ".." / "shared" / "models";
+constexpr int64_t kMostRows = 33;
 
 struct Case {
   nlohmann::json description;
@@ -32,59 +36,110 @@ absl::StatusOr<Case> ReadCase(const std::filesystem::path& folder) {
   return c;
 }
 
-class ReferenceModel : public testing::TestWithParam<const char*> {
+LocalModel Load(const std::string& folder, const Case& c) {
+  LocalOptions options;
+  for (const auto& [name, tensor] : c.outputs) options.fetches.push_back(name);
+  auto loaded = LoadLocal(folder + "/graph.pb", options);
+  EXPECT_TRUE(loaded.ok()) << loaded.status();
+  return loaded.ok() ? *std::move(loaded) : LocalModel();
+}
+
+class ReferenceModel : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    const std::filesystem::path folder = kModels / GetParam();
-    if (!std::filesystem::exists(folder)) GTEST_SKIP() << "needs ../shared";
-    auto read = ReadCase(folder);
+    if (GetParam().empty()) GTEST_SKIP() << "needs ../shared";
+    auto read = ReadCase(GetParam());
     ASSERT_TRUE(read.ok()) << read.status();
     case_ = *std::move(read);
-    LocalOptions options;
-    for (const auto& [name, tensor] : case_.outputs) options.fetches.push_back(name);
-    auto loaded = LoadLocal((folder / "graph.pb").string(), options);
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
-    model_ = *std::move(loaded);
+    model_ = Load(GetParam(), case_);
+    ASSERT_NE(model_.signature, nullptr);
     auto inputs = MatchInputs(model_.def(), case_.inputs, {});
     ASSERT_TRUE(inputs.ok()) << inputs.status();
     inputs_ = *std::move(inputs);
   }
 
   // All outputs of one call.
-  std::vector<Tensor> Run(const std::vector<Tensor>& inputs, ExecContext& context) {
-    auto call = BindCall(*model_.signature, inputs);
+  static std::vector<Tensor> Run(const LocalModel& model, const std::vector<Tensor>& inputs,
+                                 ExecContext& context) {
+    auto call = BindCall(*model.signature, inputs);
     EXPECT_TRUE(call.ok()) << call.status();
+    if (!call.ok()) return {};
     const absl::Status status = RunCall(*call, context);
     EXPECT_TRUE(status.ok()) << status;
     std::vector<Tensor> outputs;
-    for (size_t k = 0; k < model_.def().outputs.size(); ++k)
+    for (size_t k = 0; k < model.def().outputs.size() && status.ok(); ++k)
       outputs.push_back(Tensor::Copy(context.Output(static_cast<int>(k))));
     return outputs;
   }
 
-  // Rows [first, first + rows) of every input that has rows.
+  // Rows [first, first + rows) of every input. There are as many as one likes: the case's own in
+  // turn, each time around a little darker.
   std::vector<Tensor> Rows(int64_t first, int64_t rows) const {
     std::vector<Tensor> part = inputs_;
     for (Tensor& t : part) {
       if (!t.valid() || t.shape().rank() == 0) continue;
       Shape shape = t.shape();
-      const size_t row_bytes = t.bytes() / shape.dim(0);
+      const int64_t all = shape.dim(0), row_bytes = static_cast<int64_t>(t.bytes()) / all;
       shape.set_dim(0, rows);
       Tensor some = Tensor::Allocate(t.dtype(), shape);
-      std::memcpy(some.mutable_data(), t.as<char>() + first * row_bytes, rows * row_bytes);
+      for (int64_t r = 0; r < rows; ++r) {
+        char* to = static_cast<char*>(some.mutable_data()) + r * row_bytes;
+        std::memcpy(to, t.as<char>() + (first + r) % all * row_bytes, row_bytes);
+        Darken(t.dtype(), to, row_bytes, (first + r) / all);
+      }
       t = some;
     }
     return part;
   }
 
-  int64_t AllRows() const {
-    int64_t rows = 1;
-    for (const Tensor& t : inputs_) {
-      if (t.valid() && t.shape().rank() > 0) rows = t.shape().dim(0);
+  static void Darken(DType dtype, char* row, int64_t bytes, int64_t times) {
+    if (dtype == DType::kFloat32) {
+      auto* values = reinterpret_cast<float*>(row);
+      for (int64_t i = 0; i < bytes / 4; ++i) values[i] *= 1 - .02f * static_cast<float>(times);
+    } else if (dtype == DType::kUInt8) {
+      for (int64_t i = 0; i < bytes; ++i)
+        row[i] = static_cast<char>(static_cast<uint8_t>(row[i]) * (50 - times) / 50);
     }
-    return rows;
   }
 
+  // The batches tried: all sizes where that takes seconds, some where it takes minutes.
+  std::vector<int64_t> Batches(const LocalModel& model) const {
+    const auto call = BindCall(*model.signature, Rows(0, 1));
+    EXPECT_TRUE(call.ok()) << call.status();
+    const double flops = call.ok() ? call->plan->Flops(1) : 0;
+    if (flops > 1e9 * kScale) return {2, 5};
+    if (flops > 3e7 * kScale) return {2, 3, 7, 16};
+    std::vector<int64_t> batches;
+    for (int64_t rows = 2; rows <= kMostRows; ++rows) batches.push_back(rows);
+    return batches;
+  }
+
+  using Answers = std::vector<std::vector<Tensor>>;  // of each row by itself, all outputs
+  Answers Alone(const LocalModel& model, int64_t rows, ExecContext& context) const {
+    Answers answers;
+    for (int64_t r = 0; r < rows; ++r) answers.push_back(Run(model, Rows(r, 1), context));
+    return answers;
+  }
+
+  void ExpectSameBits(const LocalModel& model, const Answers& alone, int64_t first, int64_t rows,
+                      ExecContext& context, const std::string& how) const {
+    const std::vector<Tensor> batch = Run(model, Rows(first, rows), context);
+    for (size_t k = 0; k < batch.size(); ++k) {
+      for (int64_t r = 0; r < rows; ++r) {
+        const Tensor& want = alone[first + r][k];
+        ASSERT_EQ(batch[k].bytes(), want.bytes() * rows);
+        ASSERT_EQ(std::memcmp(batch[k].as<char>() + r * want.bytes(), want.data(), want.bytes()), 0)
+            << "output " << k << ", row " << first + r << " at place " << r << " of " << rows
+            << ", " << how;
+      }
+    }
+  }
+
+#if defined(__SANITIZE_ADDRESS__)
+  static constexpr double kScale = .01;
+#else
+  static constexpr double kScale = 1;
+#endif
   Case case_;
   LocalModel model_;
   std::vector<Tensor> inputs_;
@@ -92,7 +147,7 @@ class ReferenceModel : public testing::TestWithParam<const char*> {
 
 TEST_P(ReferenceModel, GivesTensorFlowsAnswers) {
   ExecContext context;
-  const std::vector<Tensor> outputs = Run(inputs_, context);
+  const std::vector<Tensor> outputs = Run(model_, inputs_, context);
   const double rtol = case_.description["rtol"], atol = case_.description["atol"];
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Tensor& want = case_.outputs[k].second;
@@ -106,40 +161,71 @@ TEST_P(ReferenceModel, GivesTensorFlowsAnswers) {
   }
 }
 
-TEST_P(ReferenceModel, ARowHasTheSameBitsInEveryBatchAndThreadCount) {
-  const int64_t all = AllRows();
-  if (all < 2) return;  // a case of one row has nothing to compare
-  const int64_t largest = std::min<int64_t>(all, 33);
-  ExecContext alone;
-  std::vector<Tensor> single;
-  for (int64_t r = 0; r < largest; ++r) single.push_back(Run(Rows(r, 1), alone)[0]);
-  for (int threads : {1, 3}) {
-    ExecContext context(threads);
-    for (int64_t rows : {int64_t{2}, int64_t{3}, int64_t{7}, int64_t{16}, largest}) {
-      if (rows > largest) continue;
-      const int64_t first = largest - rows;
-      const Tensor batch = Run(Rows(first, rows), context)[0];
-      for (int64_t r = 0; r < rows; ++r) {
-        const Tensor& want = single[first + r];
-        ASSERT_EQ(std::memcmp(batch.as<char>() + r * want.bytes(), want.data(), want.bytes()), 0)
-            << "row " << first + r << " in a batch of " << rows << " on " << threads << " threads";
-      }
+TEST_P(ReferenceModel, ARowHasTheSameBitsInEveryBatchPlaceAndThreadCount) {
+  const std::vector<int64_t> batches = Batches(model_);
+  const int64_t largest = batches.back();
+  ExecContext context;
+  const Answers alone = Alone(model_, largest, context);
+  for (int threads : {1, 2, 3}) {
+    ExecContext several(threads);
+    for (const int64_t rows : batches) {
+      const std::string how = std::to_string(threads) + " threads";
+      ExpectSameBits(model_, alone, 0, rows, several, how);
+      ExpectSameBits(model_, alone, largest - rows, rows, several, how);
     }
   }
 }
 
-std::vector<const char*> Models() {
-  std::vector<const char*> models = {
-      "tiny_dense", "mnist_beginner", "mnist_expert",   "dqn",
-      "small_140",  "small_1400",     "small_flat_400", "mobilenet_v2"};
-#if !defined(__SANITIZE_ADDRESS__)
-  models.push_back("medium_1400");  // 270 GFLOP a call: half an hour under AddressSanitizer
+TEST_P(ReferenceModel, ARowHasTheSameBitsOverLoadsAndCallers) {
+  ExecContext context;
+  const Answers alone = Alone(model_, 3, context);
+  const LocalModel again = Load(GetParam(), case_);
+  ASSERT_NE(again.signature, nullptr);
+  ExpectSameBits(again, alone, 0, 3, context, "another load");
+  std::thread([&] {
+    ExecContext own;
+    ExpectSameBits(model_, alone, 0, 3, own, "another thread");
+  }).join();
+}
+
+TEST_P(ReferenceModel, ARowHasTheSameBitsOnEachInstructionSet) {
+  for (const int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(isa);
+    const LocalModel lowered = Load(GetParam(), case_);
+    if (lowered.signature != nullptr) {
+      const int64_t rows = std::min<int64_t>(Batches(lowered).back(), 5);
+      ExecContext context, several(3);
+      const Answers alone = Alone(lowered, rows, context);
+      ExpectSameBits(lowered, alone, 0, rows, several, hwy::TargetName(isa));
+    }
+    hwy::SetSupportedTargetsForTest(0);
+  }
+}
+
+// Every folder with a graph and answers. An empty path stands for "there are none".
+std::vector<std::string> Models() {
+  std::vector<std::string> models;
+  const char* more = std::getenv("FLOE_MODELS");
+  for (const std::filesystem::path& folder :
+       {std::filesystem::path(FLOE_SOURCE_DIR) / ".." / "shared" / "models",
+        std::filesystem::path(more == nullptr ? "" : more)}) {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+#if defined(__SANITIZE_ADDRESS__)
+      if (entry.path().filename() == "medium_1400") continue;  // 270 GFLOP a call: half an hour
 #endif
+      if (std::filesystem::exists(entry.path() / "io.npz", none))
+        models.push_back(entry.path().string());
+    }
+  }
+  std::sort(models.begin(), models.end());
+  if (models.empty()) models.emplace_back();
   return models;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ReferenceModel, testing::ValuesIn(Models()),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Models, ReferenceModel, testing::ValuesIn(Models()), [](const auto& info) {
+  return info.param.empty() ? std::string("none") : info.param.filename().string();
+});
 
 }  // namespace
 }  // namespace floe::cli
