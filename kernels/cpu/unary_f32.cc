@@ -14,12 +14,13 @@
 
 // The functions, in the order of every table below.
 #ifndef FLOE_UNARY_F32
-#define FLOE_UNARY_F32(X)                                                                        \
-  X(Relu)                                                                                        \
-  X(Relu6)                                                                                       \
-  X(Elu)                                                                                         \
-  X(Selu) X(LeakyRelu) X(Sigmoid) X(Tanh) X(Exp) X(Log) X(Sqrt) X(Rsqrt) X(Square) X(Neg) X(Abs) \
-      X(Softplus) X(Softsign) X(Erf) X(Floor) X(Ceil) X(Round) X(Rint) X(Reciprocal)
+#define FLOE_UNARY_F32(X)                                                                \
+  X(Relu)                                                                                \
+  X(Relu6)                                                                               \
+  X(Elu)                                                                                 \
+  X(Selu)                                                                                \
+  X(LeakyRelu) X(Sigmoid) X(Tanh) X(Exp) X(Log) X(Sqrt) X(Rsqrt) X(Square) X(Neg) X(Abs) \
+      X(Softplus) X(Softsign) X(Erf) X(Erfc) X(Floor) X(Ceil) X(Round) X(Rint) X(Reciprocal)
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -71,6 +72,7 @@ FLOE_FUNCTION(Abs, hn::Abs(x))
 FLOE_FUNCTION(Softplus, SoftplusOf(d, x))
 FLOE_FUNCTION(Softsign, hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Abs(x))))
 FLOE_FUNCTION(Erf, Erf(d, x))
+FLOE_FUNCTION(Erfc, Erfc(d, x))
 FLOE_FUNCTION(Floor, hn::Floor(x))
 FLOE_FUNCTION(Ceil, hn::Ceil(x))
 FLOE_FUNCTION(Round, hn::Round(x))

@@ -40,6 +40,7 @@ const Case kCases[] = {
     {"Softplus", [](double x) { return std::log1p(std::exp(x)); }, 1e-6, -30, 30},
     {"Softsign", [](double x) { return x / (1 + std::abs(x)); }, 2e-7},
     {"Erf", [](double x) { return std::erf(x); }, 1e-6},
+    {"Erfc", [](double x) { return std::erfc(x); }, 1e-6},
     {"Floor", [](double x) { return std::floor(x); }, 0},
     {"Ceil", [](double x) { return std::ceil(x); }, 0},
     {"Round", [](double x) { return std::nearbyint(x); }, 0},

@@ -1,7 +1,7 @@
-// Elementary functions of float vectors: Exp, Log, Tanh, Sigmoid, Erf. Every lane is computed alone
-// by the same operations, so a partly loaded vector rounds as a full one does. Relative error below
-// 1e-6 against float64 wherever the result is a normal number; NaN in, NaN out; infinities and
-// overflow as in C's functions.
+// Elementary functions of float vectors: Exp, Log, Tanh, Sigmoid, Erf, Erfc. Every lane is computed
+// alone by the same operations, so a partly loaded vector rounds as a full one does. Relative error
+// below 1e-6 against float64 wherever the result is a normal number; NaN in, NaN out; infinities
+// and overflow as in C's functions.
 //
 // Range reductions and coefficients: S. L. Moshier, Cephes Mathematical Library, single precision
 // (expf, logf, tanhf, ndtrf), https://www.netlib.org/cephes/.
@@ -107,13 +107,19 @@ HWY_INLINE V Sigmoid(D d, V x) {
   return hn::Div(one, hn::Add(one, Exp(d, hn::Neg(x))));
 }
 
+// erf for |x| < 1.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V Erf(D d, V x) {
-  const V one = hn::Set(d, 1.0f);
-  const V size = hn::Abs(x);
+HWY_INLINE V ErfNearZero(D d, V x) {
   constexpr float kNear[] = {7.853861353153693E-5f,  -8.010193625184903E-4f, 5.188327685732524E-3f,
                              -2.685381193529856E-2f, 1.128358514861418E-1f,  -3.761262582423300E-1f,
                              1.128379165726710E+0f};
+  return hn::Mul(x, Polynomial(d, hn::Mul(x, x), kNear));
+}
+
+// erfc for x >= 1, finite below.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V ErfcTail(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
   constexpr float kMiddle[] = {
       2.326819970068386E-2f,  -1.387039388740657E-1f, 3.687424674597105E-1f,
       -5.824733027278666E-1f, 6.210004621745983E-1f,  -4.944515323274145E-1f,
@@ -121,15 +127,36 @@ HWY_INLINE V Erf(D d, V x) {
   constexpr float kFar[] = {-1.047766399936249E+1f, 1.297719955372516E+1f,  -7.495518717768503E+0f,
                             2.921019019210786E+0f,  -1.015265279202700E+0f, 4.218463358204948E-1f,
                             -2.820767439740514E-1f, 5.641895067754075E-1f};
-  const V square = hn::Mul(x, x);
-  const V near_zero = hn::Mul(x, Polynomial(d, square, kNear));
-  // 1 - erfc(|x|); the maximum keeps 1/|x| finite where the result is not used.
-  const V inverse = hn::Div(one, hn::IfThenElse(hn::Lt(size, one), one, size));
+  // Beyond 16 the result is 0 anyway, and the square stays finite.
+  const V size = hn::Min(hn::IfThenElse(hn::Lt(x, one), one, x), hn::Set(d, 16.0f));
+  const V inverse = hn::Div(one, size), square = hn::Mul(size, size);
+  // What the square lost in rounding, which the exponential would magnify; by halves of the number,
+  // whose products are exact (T. J. Dekker, 1971).
+  const V high = hn::And(size, hn::BitCast(d, hn::Set(hn::Rebind<uint32_t, D>(), 0xFFFFF000u)));
+  const V low = hn::Sub(size, high);
+  const V cross = hn::Mul(high, hn::Add(low, low));
+  const V lost = hn::Add(hn::Add(hn::Sub(hn::Mul(high, high), square), cross), hn::Mul(low, low));
   const V y = hn::Mul(inverse, inverse);
   const V p = hn::IfThenElse(hn::Lt(size, hn::Set(d, 2.0f)), Polynomial(d, y, kMiddle),
                              Polynomial(d, y, kFar));
-  const V tail = hn::Mul(hn::Mul(Exp(d, hn::Neg(square)), inverse), p);
-  return hn::IfThenElse(hn::Lt(size, one), near_zero, hn::CopySign(hn::Sub(one, tail), x));
+  const V power = Exp(d, hn::Neg(square));
+  return hn::Mul(hn::Mul(hn::NegMulAdd(power, lost, power), inverse), p);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Erf(D d, V x) {
+  const V one = hn::Set(d, 1.0f), size = hn::Abs(x);
+  const V y = hn::IfThenElse(hn::Lt(size, one), ErfNearZero(d, x),
+                             hn::CopySign(hn::Sub(one, ErfcTail(d, size)), x));
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Erfc(D d, V x) {
+  const V one = hn::Set(d, 1.0f), size = hn::Abs(x), tail = ErfcTail(d, size);
+  const V far = hn::IfThenElse(hn::Lt(x, one), hn::Sub(hn::Set(d, 2.0f), tail), tail);
+  const V y = hn::IfThenElse(hn::Lt(size, one), hn::Sub(one, ErfNearZero(d, x)), far);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 }  // namespace floe::kernels::HWY_NAMESPACE

@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace floe::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-enum Function { kExp, kLog, kTanh, kSigmoid, kErf };
+enum Function { kExp, kLog, kTanh, kSigmoid, kErf, kErfc };
 
 // y[i] = f(x[i]); n is a multiple of 64.
 void Apply(int function, const float* x, float* y, size_t n) {
@@ -39,8 +39,11 @@ void Apply(int function, const float* x, float* y, size_t n) {
       case kSigmoid:
         hn::StoreU(Sigmoid(d, v), d, y + i);
         break;
-      default:
+      case kErf:
         hn::StoreU(Erf(d, v), d, y + i);
+        break;
+      default:
+        hn::StoreU(Erfc(d, v), d, y + i);
         break;
     }
   }
@@ -54,7 +57,7 @@ namespace floe::kernels {
 namespace {
 HWY_EXPORT(Apply);
 
-enum Function { kExp, kLog, kTanh, kSigmoid, kErf };
+enum Function { kExp, kLog, kTanh, kSigmoid, kErf, kErfc };
 
 double Reference(int function, double x) {
   switch (function) {
@@ -66,8 +69,10 @@ double Reference(int function, double x) {
       return std::tanh(x);
     case kSigmoid:
       return 1 / (1 + std::exp(-x));
-    default:
+    case kErf:
       return std::erf(x);
+    default:
+      return std::erfc(x);
   }
 }
 
@@ -108,7 +113,7 @@ const std::vector<float> kSpecial = {
     -1e30f, 3.4e38f, -3.4e38f};
 
 TEST(VectorMath, EveryIsaMatchesFloat64) {
-  for (int function : {kExp, kTanh, kSigmoid, kErf}) {
+  for (int function : {kExp, kTanh, kSigmoid, kErf, kErfc}) {
     ExpectClose(function, Range(-110, 110, 100000));
     ExpectClose(function, Range(-5, 5, 100000));
     ExpectClose(function, Range(-0.01, 0.01, 1000));
