@@ -54,6 +54,7 @@ int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& 
   AddRunCommand(app, context);
   AddBenchCommand(app, context);
   AddConvertCommand(app, context);
+  AddOpsCommand(app, context);
   try {
     std::vector<std::string> reversed(args.rbegin(),
                                       args.rend());  // CLI11 takes them from the back

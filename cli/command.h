@@ -31,6 +31,7 @@ void AddInspectCommand(CLI::App& app, Context& context);
 void AddRunCommand(CLI::App& app, Context& context);
 void AddBenchCommand(CLI::App& app, Context& context);
 void AddConvertCommand(CLI::App& app, Context& context);
+void AddOpsCommand(CLI::App& app, Context& context);
 
 // The whole tool: parses `args` (without the program's name), runs, reports. Returns the exit code.
 // Never throws.

@@ -125,7 +125,7 @@ TEST(Convert, ACutFileIsRefused) {
 }
 
 TEST(Usage, EveryCommandExplainsItselfWithAnExample) {
-  for (const std::string command : {"status", "predict", "inspect", "run", "bench"}) {
+  for (const std::string command : {"status", "predict", "inspect", "run", "bench", "ops"}) {
     const Outcome outcome = Floectl({command, "--help"});
     EXPECT_EQ(outcome.code, kExitOk) << command;
     EXPECT_THAT(outcome.out, HasSubstr("Example:\n  floectl " + command));

@@ -72,14 +72,61 @@ absl::Status CompareAll(const CorpusCase& c, const TensorView& got, const Tensor
   return absl::OkStatus();
 }
 
-absl::Status RunOnce(const CorpusCase& c, const cli::BoundCall& call, ExecContext& context) {
-  FLOE_RETURN_IF_ERROR(cli::RunCall(call, context));
-  for (size_t k = 0; k < c.outputs.size(); ++k) {
-    const absl::Status same =
-        CompareTensors(c, context.Output(static_cast<int>(k)), c.outputs[k].value.view());
-    if (!same.ok()) return Annotate(same, absl::StrCat("output '", c.outputs[k].name, "'"));
+template <typename T>
+absl::Status CheckBounds(const ValueBounds& bounds, const TensorView& got) {
+  double sum = 0, squares = 0;
+  const auto n = static_cast<double>(got.elements());
+  for (int64_t i = 0; i < got.elements(); ++i) {
+    const auto value = static_cast<double>(got.as<T>()[i]);
+    if (!(value >= bounds.low && value <= bounds.high)) {
+      return absl::DataLossError(absl::StrCat("element ", i, " is ", value, ", expected ",
+                                              bounds.low, " to ", bounds.high));
+    }
+    sum += value;
+    squares += value * value;
+  }
+  // Six standard errors: one run in a hundred million strays further by chance.
+  const double mean = sum / n, deviation = std::sqrt(std::max(0.0, squares / n - mean * mean));
+  const double slack = 6 * bounds.deviation / std::sqrt(n) + 1e-6;
+  if (std::abs(mean - bounds.mean) > slack || std::abs(deviation - bounds.deviation) > slack) {
+    return absl::DataLossError(absl::StrCat("mean ", mean, " and deviation ", deviation,
+                                            ", expected ", bounds.mean, " and ", bounds.deviation));
   }
   return absl::OkStatus();
+}
+
+absl::Status CompareRandom(const CorpusCase& c, const CorpusTensor& want, const TensorView& got) {
+  CorpusCase shape_only;
+  shape_only.values = false;
+  FLOE_RETURN_IF_ERROR(CompareTensors(shape_only, got, want.value.view()));
+  switch (got.dtype) {
+    case DType::kFloat32:
+      return CheckBounds<float>(*want.bounds, got);
+    case DType::kFloat64:
+      return CheckBounds<double>(*want.bounds, got);
+    case DType::kFloat16:
+      return CheckBounds<Half>(*want.bounds, got);
+    case DType::kBFloat16:
+      return CheckBounds<BFloat16>(*want.bounds, got);
+    case DType::kInt32:
+      return CheckBounds<int32_t>(*want.bounds, got);
+    case DType::kInt64:
+      return CheckBounds<int64_t>(*want.bounds, got);
+    default:
+      return absl::UnimplementedError(
+          absl::StrCat("random values of dtype ", DTypeName(got.dtype), " in ", c.folder.string()));
+  }
+}
+
+absl::Status RunOnce(const CorpusCase& c, const cli::BoundCall& call, ExecContext& context) {
+  const absl::Status status = cli::RunCall(call, context);
+  if (c.fails.empty()) {
+    FLOE_RETURN_IF_ERROR(status);
+    return CompareOutputs(c, context);
+  }
+  if (status.ok()) return absl::DataLossError("runs, expected an error");
+  if (std::string(status.message()).find(c.fails) != std::string::npos) return absl::OkStatus();
+  return Annotate(status, absl::StrCat("expected an error with '", c.fails, "'"));
 }
 
 }  // namespace
@@ -94,18 +141,21 @@ absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder) {
   for (const auto& input : description["inputs"]) {
     if (input["graph_shape"] == "absent") continue;
     FLOE_ASSIGN_OR_RETURN(Tensor value, ArrayOf(inputs, input));
-    c.inputs.push_back({input["name"], std::move(value)});
+    c.inputs.push_back({input["name"], std::move(value), {}});
   }
-  CorpusVariant main{folder.filename().string(), folder / "graph.pb", {}};
+  c.folder = folder;
+  CorpusVariant main{folder.filename().string(), folder / "graph.pb", {}, {}};
   for (const auto& output : description["outputs"]) {
     FLOE_ASSIGN_OR_RETURN(Tensor value, ArrayOf(outputs, output));
-    c.outputs.push_back({output["name"], std::move(value)});
+    c.outputs.push_back({output["name"], std::move(value), {}});
     main.outputs.push_back(output["name"]);
   }
   c.variants.push_back(std::move(main));
   for (const auto& [name, variant] : description["variants"].items()) {
     c.variants.push_back({absl::StrCat(folder.filename().string(), "/", name),
-                          folder / std::string(variant["graph"]), variant["outputs"]});
+                          folder / std::string(variant["graph"]),
+                          {},
+                          variant["outputs"]});
   }
   c.init_ops = description["init_ops"];
   c.rtol = description["rtol"];
@@ -115,23 +165,44 @@ absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder) {
   return c;
 }
 
+absl::StatusOr<ImportedModel> ImportCorpusCase(const CorpusVariant& variant) {
+  ImportOptions options;
+  options.fetches = variant.outputs;
+  return variant.graph.empty() ? ImportBytes(variant.text, options)
+                               : ImportFile(variant.graph.string(), options);
+}
+
+absl::StatusOr<std::vector<Tensor>> InputsOf(const CorpusCase& c, const SignatureDef& def) {
+  std::vector<Tensor> inputs(def.inputs.size());
+  for (const CorpusTensor& input : c.inputs) {
+    FLOE_ASSIGN_OR_RETURN(const int i, cli::FindInput(def, input.name));
+    inputs[i] = input.value;
+  }
+  return inputs;
+}
+
+absl::Status CompareOutputs(const CorpusCase& c, const ExecContext& context) {
+  for (size_t k = 0; k < c.outputs.size(); ++k) {
+    const TensorView& got = context.Output(static_cast<int>(k));
+    const CorpusTensor& want = c.outputs[k];
+    const absl::Status same = want.bounds.has_value() ? CompareRandom(c, want, got)
+                                                      : CompareTensors(c, got, want.value.view());
+    if (!same.ok()) return Annotate(same, absl::StrCat("output '", want.name, "'"));
+  }
+  return absl::OkStatus();
+}
+
 namespace {
 
 absl::StatusOr<cli::BoundCall> BindCase(const CorpusCase& c, const cli::LocalModel& model) {
-  std::vector<Tensor> inputs(model.def().inputs.size());
-  for (const CorpusTensor& input : c.inputs) {
-    FLOE_ASSIGN_OR_RETURN(const int i, cli::FindInput(model.def(), input.name));
-    inputs[i] = input.value;
-  }
+  FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, InputsOf(c, model.def()));
   return cli::BindCall(*model.signature, inputs);
 }
 
 // Everything the graph answers. `converted`: by way of floe's own form.
 absl::StatusOr<std::vector<Tensor>> Answers(const CorpusCase& c, const CorpusVariant& variant,
                                             bool converted) {
-  ImportOptions import;
-  import.fetches = variant.outputs;
-  FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportFile(variant.graph.string(), import));
+  FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(variant));
   if (converted) {
     const FormModel form{std::move(imported.graph), std::move(imported.signatures), {}};
     FLOE_ASSIGN_OR_RETURN(const std::string bytes, SerializeForm(form));
@@ -151,10 +222,9 @@ absl::StatusOr<std::vector<Tensor>> Answers(const CorpusCase& c, const CorpusVar
 }  // namespace
 
 absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant) {
-  cli::LocalOptions options;
-  options.fetches = variant.outputs;
+  FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(variant));
   FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model,
-                        cli::LoadLocal(variant.graph.string(), options));
+                        cli::CompileLocal(std::move(imported), variant.name, cli::LocalOptions()));
   FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, BindCase(c, model));
   ExecContext context;
   FLOE_RETURN_IF_ERROR(RunOnce(c, call, context));

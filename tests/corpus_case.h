@@ -1,39 +1,57 @@
-// One case of the conformance corpus: reading it, running it in this process, comparing with
-// TensorFlow's answers.
+// One case of a corpus, the one beside the checkout or the project's own (tests/op_case_file.h):
+// running it in this process, comparing with TensorFlow's answers.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/local_model.h"
+#include "model/import/import.h"
 #include "model/tensor.h"
 
 namespace floe::corpus {
 
+// What is known of a random output: every element's range, their mean and standard deviation.
+struct ValueBounds {
+  double low = 0, high = 0, mean = 0, deviation = 0;
+};
+
 struct CorpusTensor {
   std::string name;  // "node:0"
   Tensor value;
+  std::optional<ValueBounds> bounds;  // instead of the values of `value`
 };
 
 // A graph of the case: the main one, or another form of the same model.
 struct CorpusVariant {
-  std::string name;  // "case", or "case/variant"
-  std::filesystem::path graph;
+  std::string name;                  // "case", or "case/variant"
+  std::filesystem::path graph;       // empty: the graph is `text`
+  std::string text;                  // a GraphDef in text form
   std::vector<std::string> outputs;  // by position those of the case
 };
 
 struct CorpusCase {
+  std::filesystem::path folder;         // where assets are
   std::vector<CorpusVariant> variants;  // the main graph first
   std::vector<CorpusTensor> inputs, outputs;
   std::vector<std::string> init_ops;
   double rtol = 0, atol = 0, mtol = 0;  // mtol 0: no clamping
   bool values = true;                   // false: only dtypes and shapes are compared
+  std::string fails;                    // the run must fail with a message that has these words
 };
 
 // INVALID_ARGUMENT names what is missing. nlohmann::json's exceptions pass for a malformed
 // case.json.
 absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder);
+
+// The variant's graph with the case's outputs, before it is compiled.
+absl::StatusOr<ImportedModel> ImportCorpusCase(const CorpusVariant& variant);
+
+// One tensor for each input of the signature, in its order; invalid where the case feeds nothing.
+absl::StatusOr<std::vector<Tensor>> InputsOf(const CorpusCase& c, const SignatureDef& def);
 
 // OK when the graph gives the case's answers, twice in one context; otherwise the first error or
 // difference.
@@ -42,6 +60,9 @@ absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant);
 // OK when the graph, written in floe's own form and read back, gives the same bits as it does
 // itself, or fails with the same error.
 absl::Status RunConvertedCase(const CorpusCase& c, const CorpusVariant& variant);
+
+// The outputs of the run that `context` holds against the case's.
+absl::Status CompareOutputs(const CorpusCase& c, const ExecContext& context);
 
 // The first difference in dtype, shape or values. NaN equals NaN; `c` gives the tolerances.
 absl::Status CompareTensors(const CorpusCase& c, const TensorView& got, const TensorView& want);

@@ -24,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "tests/corpus_case.h"
+#include "tests/row_check.h"
 
 namespace floe::corpus {
 namespace {
@@ -196,6 +197,21 @@ TEST(Corpus, EveryCaseConvertedGivesTheSameBits) {
   if (corpus.empty()) GTEST_SKIP() << "needs ../shared";
   for (const Result& result : RunGuarded(Folders(corpus), RunConvertedCase))
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+}
+
+absl::Status CheckRowsOf(const CorpusCase& c, const CorpusVariant& variant) {
+  return CheckRows(c, variant).status();
+}
+
+// Where the runtime says that requests may be batched, a row has the bits it has alone.
+TEST(Corpus, ProvedRowsKeepTheirBitsInCompany) {
+  const fs::path corpus = UnpackedCorpus();
+  if (corpus.empty()) GTEST_SKIP() << "needs ../shared";
+  const std::set<std::string> listed = ReadListed();
+  for (const Result& result : RunGuarded(Folders(corpus), CheckRowsOf)) {
+    EXPECT_TRUE(result.status.ok() || listed.count(result.name) != 0)
+        << result.name << ": " << result.status.message();
+  }
 }
 
 TEST(Corpus, EveryCaseGivesTensorFlowsAnswers) {

@@ -328,7 +328,7 @@ const OpRegistrar kGather[] = {
                  .rows = GatherRows,
                  .values = ValueRule::kLinear,
                  .value_inputs = 1,
-                 .tensorflow = {"Gather", "ResourceGather"}}),
+                 .tensorflow = {"Gather"}}),
 };
 
 }  // namespace

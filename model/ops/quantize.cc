@@ -44,28 +44,32 @@ absl::StatusOr<Types> InferCrossEntropy(const InferContext& c) {
   }
   return Types{{c.dtype(0), {logits.dim(0)}}, {c.dtype(0), logits}};
 }
-RowMark CrossEntropyRows(const RowContext& c) {
-  const RowMark mark = RowsElementwise(RowContext{c.node, c.marks, c.inputs, c.outputs.subspan(1)});
-  const SymShape &a = c.inputs[0].type.shape, &b = c.inputs[1].type.shape;
-  if (mark != RowMark::kRows) {
-    const bool both = c.marks[0] == RowMark::kRows && c.marks[1] == RowMark::kRows;
-    if (!both || !a.rank_known() || !b.rank_known() || b.rank() != 1 || a.dim(0) != b.dim(0))
-      return mark;
-  }
-  return ops::Checked(RowMark::kRows, c);
+RowMark DenseCrossEntropyRows(const RowContext& c) {
+  return RowsElementwise(RowContext{c.node, c.marks, c.inputs, c.outputs.subspan(1)});
 }
-OpDef CrossEntropy(const std::string& name) {
+// The labels lie along dim 0, so that constant ones would give each row another.
+RowMark SparseCrossEntropyRows(const RowContext& c) {
+  const SymShape &logits = c.inputs[0].type.shape, &labels = c.inputs[1].type.shape;
+  const bool both = c.marks[0] == RowMark::kRows && c.marks[1] == RowMark::kRows;
+  if (!both) return RowsNever(c);
+  return ops::Checked(logits.rank_known() && labels.rank_known() && logits.rank() == 2 &&
+                              labels.rank() == 1 && logits.dim(0) == labels.dim(0)
+                          ? RowMark::kRows
+                          : RowMark::kMixed,
+                      c);
+}
+OpDef CrossEntropy(const std::string& name, RowRule rows) {
   return {.name = name,
           .min_inputs = 2,
           .max_inputs = 2,
           .output_names = {"loss", "backprop"},
           .infer = InferCrossEntropy,
-          .rows = CrossEntropyRows,
+          .rows = rows,
           .tensorflow = {name}};
 }
 const OpRegistrar kLosses[] = {
-    OpRegistrar(CrossEntropy("SoftmaxCrossEntropyWithLogits")),
-    OpRegistrar(CrossEntropy("SparseSoftmaxCrossEntropyWithLogits")),
+    OpRegistrar(CrossEntropy("SoftmaxCrossEntropyWithLogits", DenseCrossEntropyRows)),
+    OpRegistrar(CrossEntropy("SparseSoftmaxCrossEntropyWithLogits", SparseCrossEntropyRows)),
 };
 
 // Inputs x [batch, in], state [batch, cell], then weights: every output is [batch, cell].

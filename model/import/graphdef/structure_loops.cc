@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -157,19 +159,38 @@ class LoopStructurer {
   }
 
   // Nodes that the loop's test and body consist of, by walking back from their results to the
-  // parameters.
+  // parameters; each after those it reads. (A While made of an inner frame stands at the end of
+  // graph_, behind its readers.)
+  std::vector<int> Ordered(const Loop& loop, const std::vector<ValueRef>& results) const {
+    std::vector<int> order;
+    std::vector<bool> seen(graph_.size(), false);
+    std::vector<std::pair<int, size_t>> path;  // a node and how many of its inputs were visited
+    const auto visit = [&](int i) {
+      if (seen[i] || Parameter(loop, i) >= 0) return;
+      seen[i] = true;
+      path.emplace_back(i, 0);
+    };
+    for (const ValueRef& result : results) {
+      visit(result.node);
+      while (!path.empty()) {
+        const int i = path.back().first;
+        const Node& node = graph_.node(i);
+        const size_t next = path.back().second++;
+        if (next < node.inputs.size()) {
+          visit(node.inputs[next].node);
+        } else if (next - node.inputs.size() < node.control_inputs.size()) {
+          visit(node.control_inputs[next - node.inputs.size()]);
+        } else {
+          order.push_back(i);
+          path.pop_back();
+        }
+      }
+    }
+    return order;
+  }
   std::vector<bool> Inside(const Loop& loop, const std::vector<ValueRef>& results) const {
     std::vector<bool> inside(graph_.size(), false);
-    std::vector<int> pending;
-    for (const ValueRef& result : results) pending.push_back(result.node);
-    while (!pending.empty()) {
-      const int i = pending.back();
-      pending.pop_back();
-      if (inside[i] || Parameter(loop, i) >= 0) continue;
-      inside[i] = true;
-      for (const ValueRef& in : graph_.node(i).inputs) pending.push_back(in.node);
-      for (int control : graph_.node(i).control_inputs) pending.push_back(control);
-    }
+    for (const int i : Ordered(loop, results)) inside[i] = true;
     return inside;
   }
 
@@ -201,7 +222,6 @@ class LoopStructurer {
   // The nodes behind `results` as a graph of the loop's parameters.
   absl::StatusOr<std::shared_ptr<const Graph>> Extract(const Loop& loop,
                                                        const std::vector<ValueRef>& results) const {
-    const std::vector<bool> inside = Inside(loop, results);
     Graph graph;
     std::vector<int> position(graph_.size(), -1);
     const auto parameter_node = [&](int enter) {
@@ -218,8 +238,7 @@ class LoopStructurer {
       return parameter >= 0 ? ValueRef{graph.inputs[parameter], 0}
                             : ValueRef{position[ref.node], ref.output};
     };
-    for (int i = 0; i < graph_.size(); ++i) {
-      if (!inside[i]) continue;
+    for (const int i : Ordered(loop, results)) {
       Node copy = graph_.node(i);
       if (copy.op->name == "Input" || copy.op->name == "PlaceholderWithDefault") {
         return Refuse(graph_.node(i), loop.name, "it enters the loop without an Enter");

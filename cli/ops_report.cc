@@ -1,0 +1,100 @@
+#include "cli/ops_report.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/kernel.h"
+#include "model/op_def.h"
+
+namespace floe::cli {
+namespace {
+
+struct DTypeGroup {
+  const char* name;
+  std::vector<DType> members;
+};
+
+const std::vector<DTypeGroup>& Groups() {
+  static const std::vector<DTypeGroup> groups = {
+      {"floats", {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}},
+      {"integers",
+       {DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kUInt8, DType::kUInt16,
+        DType::kUInt32, DType::kUInt64}},
+      {"complex", {DType::kComplex64, DType::kComplex128}},
+  };
+  return groups;
+}
+
+bool Contains(const std::vector<DType>& dtypes, DType dtype) {
+  return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
+}
+
+std::string DTypesOf(const OpDef& op) {
+  std::vector<DType> left = KernelDTypes(op.name, DeviceKind::kCpu);
+  if (left.empty() || Contains(left, DType::kInvalid)) return "any";
+  std::vector<std::string> words;
+  for (const DTypeGroup& group : Groups()) {
+    const bool whole = std::all_of(group.members.begin(), group.members.end(),
+                                   [&](DType dtype) { return Contains(left, dtype); });
+    if (!whole) continue;
+    words.emplace_back(group.name);
+    const auto grouped = [&](DType dtype) { return Contains(group.members, dtype); };
+    left.erase(std::remove_if(left.begin(), left.end(), grouped), left.end());
+  }
+  for (const DType dtype : left) words.emplace_back(DTypeName(dtype));
+  return absl::StrJoin(words, ", ");
+}
+
+std::string RowsOf(const OpDef& op) {
+  if (op.rows == nullptr) return "no row rule: never batched";
+  if (op.rows == RowsNever) return "mixes rows";
+  if (op.rows == RowsElementwise) return "keeps rows";
+  if (op.rows == RowsOfInput0) return "keeps rows of its first input";
+  return "keeps rows by attributes and shapes";
+}
+
+std::string NotesOf(const OpDef& op) {
+  std::vector<std::string> notes;
+  if (op.without_kernel != nullptr) {
+    notes.emplace_back(op.without_kernel);
+  } else if (op.outputs != 0) {
+    notes.push_back(RowsOf(op));
+  }
+  if (op.allocates) notes.emplace_back("sizes known only when run");
+  if (op.effect) notes.emplace_back("runs although nothing reads it");
+  if (op.stateful && !op.allocates && op.without_kernel == nullptr)
+    notes.emplace_back("never folded");
+  if (op.limits != nullptr) notes.emplace_back(op.limits);
+  return absl::StrJoin(notes, "; ");
+}
+
+}  // namespace
+
+std::vector<SupportedOp> SupportedOps() {
+  std::vector<SupportedOp> ops;
+  for (const OpDef* op : AllOps()) {
+    if (op->tensorflow.empty()) continue;
+    std::vector<std::string> names = op->tensorflow;
+    std::sort(names.begin(), names.end());
+    ops.push_back({absl::StrJoin(names, ", "), DTypesOf(*op), NotesOf(*op)});
+  }
+  std::sort(ops.begin(), ops.end(),
+            [](const SupportedOp& a, const SupportedOp& b) { return a.names < b.names; });
+  return ops;
+}
+
+void PrintOpsMarkdown(std::ostream& out) {
+  const std::vector<SupportedOp> ops = SupportedOps();
+  out << "# Ops\n\n"
+         "Written by `floectl ops --markdown > docs/ops.md`; a test compares it with the build.\n\n"
+         "TensorFlow's ops that frozen graphs may use. Dtypes are those of the first input, or of "
+         "the output where there\nis none; \"any\" for ops that look at no values or take what "
+         "TensorFlow's CPU kernel takes. \"Rows\" are the\nrequests that a batch puts together in "
+         "dim 0: a signature is batched when every op on the way keeps them apart.\n\n"
+         "| Op | Dtypes | Notes |\n| --- | --- | --- |\n";
+  for (const SupportedOp& op : ops)
+    out << "| " << op.names << " | " << op.dtypes << " | " << op.notes << " |\n";
+}
+
+}  // namespace floe::cli

@@ -1,0 +1,132 @@
+// Every op against the project's own cases (tests/op_cases): TensorFlow's answers, the proof that
+// rows may be batched, and that no op is without kernel, cases or its line in docs/ops.md.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cli/ops_report.h"
+#include "kernels/kernel.h"
+#include "model/op_def.h"
+#include "tests/op_case_file.h"
+#include "tests/row_check.h"
+
+namespace floe::corpus {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kSource = FLOE_SOURCE_DIR;
+
+// All families, in the order of their names; cases named family/case. FLOE_CORPUS_FILTER=TEXT
+// leaves only cases with TEXT in their names.
+const std::vector<CorpusCase>& AllCases() {
+  static const std::vector<CorpusCase> all = [] {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(kSource / "tests" / "op_cases")) {
+      if (entry.path().extension() == ".txt") files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    const char* filter = std::getenv("FLOE_CORPUS_FILTER");
+    std::vector<CorpusCase> cases;
+    for (const fs::path& file : files) {
+      auto family = ReadOpCases(file);
+      EXPECT_TRUE(family.ok()) << family.status();
+      if (!family.ok()) continue;
+      for (CorpusCase& c : *family) {
+        std::string& name = c.variants[0].name;
+        name = absl::StrCat(file.stem().string(), "/", name);
+        if (filter == nullptr || absl::StrContains(name, filter)) cases.push_back(std::move(c));
+      }
+    }
+    return cases;
+  }();
+  return all;
+}
+
+TEST(OpCases, GiveTensorFlowsAnswers) {
+  for (const CorpusCase& c : AllCases()) {
+    const absl::Status status = RunCorpusCase(c, c.variants[0]);
+    EXPECT_TRUE(status.ok()) << c.variants[0].name << ": " << status.message();
+  }
+}
+
+TEST(OpCases, GiveTheSameBitsWhenConverted) {
+  for (const CorpusCase& c : AllCases()) {
+    const bool random = !c.outputs.empty() && c.outputs[0].bounds.has_value();
+    if (random) continue;
+    const absl::Status status = RunConvertedCase(c, c.variants[0]);
+    EXPECT_TRUE(status.ok()) << c.variants[0].name << ": " << status.message();
+  }
+}
+
+TEST(OpCases, ProvedRowsKeepTheirBitsInCompany) {
+  int proved = 0;
+  for (const CorpusCase& c : AllCases()) {
+    const auto checked = CheckRows(c, c.variants[0]);
+    EXPECT_TRUE(checked.ok()) << c.variants[0].name << ": " << checked.status().message();
+    if (checked.ok()) proved += *checked;
+  }
+  std::cout << proved << " signatures are proved batchable\n";
+  if (std::getenv("FLOE_CORPUS_FILTER") == nullptr) {
+    EXPECT_GT(proved, 500);
+  }
+}
+
+// Ops with references to variables, which frozen graphs do not have, so that no such file can be
+// made.
+bool NeedsVariables(const std::string& name) { return absl::StartsWith(name, "Ref"); }
+
+TEST(Ops, HaveAKernelOrAReason) {
+  for (const OpDef* op : AllOps()) {
+    const bool kernel = op->alias || !KernelDTypes(op->name, DeviceKind::kCpu).empty();
+    if (op->tensorflow.empty()) continue;
+    EXPECT_NE(kernel, op->without_kernel != nullptr)
+        << op->name << " has " << (kernel ? "both a kernel and" : "neither a kernel nor")
+        << " OpDef::without_kernel";
+    EXPECT_TRUE(op->outputs == 0 || op->outputs == 1 || !op->output_names.empty())
+        << op->name << " has " << op->outputs << " outputs but no OpDef::output_names";
+  }
+}
+
+TEST(Ops, HaveCases) {
+  if (std::getenv("FLOE_CORPUS_FILTER") != nullptr) return;  // not all were read
+  std::set<std::string> used;
+  const std::regex op("op: \"([A-Za-z0-9_]+)\"");
+  for (const CorpusCase& c : AllCases()) {
+    const std::string& text = c.variants[0].text;
+    for (std::sregex_iterator it(text.begin(), text.end(), op), end; it != end; ++it)
+      used.insert((*it)[1]);
+  }
+  for (const OpDef* def : AllOps()) {
+    for (const std::string& name : def->tensorflow) {
+      EXPECT_TRUE(used.count(name) != 0 || NeedsVariables(name))
+          << name << " has no case; add one to a family in tests/op_cases and run make.py there";
+    }
+  }
+}
+
+TEST(Ops, AreInTheirDocument) {
+  std::ifstream file(kSource / "docs" / "ops.md");
+  std::stringstream there, wanted;
+  there << file.rdbuf();
+  cli::PrintOpsMarkdown(wanted);
+  std::set<std::string> lines;
+  for (std::string line; std::getline(there, line);) lines.insert(line);
+  for (std::string line; std::getline(wanted, line);)
+    EXPECT_EQ(lines.count(line), 1u) << "docs/ops.md lacks: " << line;
+  EXPECT_EQ(there.str(), wanted.str())
+      << "docs/ops.md is out of date; write it with: floectl ops --markdown > docs/ops.md";
+}
+
+}  // namespace
+}  // namespace floe::corpus
