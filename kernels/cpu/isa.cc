@@ -49,8 +49,10 @@ void ChooseIsa() {
     return true;
   }();
   (void)forced;
-  // Every call, because tests narrow the supported targets between two calls.
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  // Asking the CPU takes microseconds, in a virtual machine many: only at first, and after tests
+  // have narrowed the supported targets, which takes the choice back.
+  hwy::ChosenTarget& chosen = hwy::GetChosenTarget();
+  if (!chosen.IsInitialized()) chosen.Update(hwy::SupportedTargets());
 }
 
 std::string IsaName() {
