@@ -83,12 +83,21 @@ TEST(ListLoop, CopiesNoElementsHoweverManySteps) {
   }
 }
 
-// h = tanh(h + x[:, t]) for each of three steps; all h as [rows, 3, 2]. `xs` must be [rows, 3, 2],
-// `h` [rows, 2].
+// h where t < length, of the rows that are done the old one: the masked step of an RNN.
+ValueRef MaskedStep(TestGraph* b, ValueRef t, ValueRef h, ValueRef item, ValueRef lengths) {
+  const ValueRef next = b->Op("Tanh", "tanh", {b->Op("Add", "add", {h, item})});
+  const ValueRef going = b->Op("Less", "going", {t, lengths});
+  const ValueRef mask = b->Op("ExpandDims", "mask", {going, b->Int("axis", 1)});
+  return b->Op("SelectV2", "masked", {mask, next, h});
+}
+
+// h = tanh(h + x[:, t]) for each of three steps, kept from `lengths` on; all h as [rows, 3, 2]. `x`
+// is [rows, 3, 2], `h` [rows, 2], `lengths` [rows].
 TestGraph Recurrent(bool arrays) {
   TestGraph g;
   const ValueRef x = g.Input("x", kFloat, {Dim::Unknown(), 3, 2}),
-                 h = g.Input("h", kFloat, {Dim::Unknown(), 2});
+                 h = g.Input("h", kFloat, {Dim::Unknown(), 2}),
+                 lengths = g.Input("lengths", DType::kInt32, {Dim::Unknown()});
   const ValueRef major = g.Op("Transpose", "major", {x, g.Ints("perm", {1, 0, 2})});
   ValueRef stack;
   if (arrays) {
@@ -98,15 +107,16 @@ TestGraph Recurrent(bool arrays) {
     const ValueRef steps = g.Ints("steps", {0, 1, 2});
     const ValueRef filled =
         g.Op("TensorArrayScatterV3", "scatter", {{in, 0}, steps, major, {in, 1}});
-    const std::vector<DType> dtypes{DType::kResource, kFloat, DType::kResource, kFloat, kFloat};
+    const std::vector<DType> dtypes{DType::kResource, kFloat, DType::kResource,
+                                    kFloat,           kFloat, DType::kInt32};
     const int loop = AddLoop(
-        &g, 3, {{in, 0}, filled, {out, 0}, {out, 1}, h}, dtypes,
+        &g, 3, {{in, 0}, filled, {out, 0}, {out, 1}, h, lengths}, dtypes,
         [&](TestGraph* b, const std::vector<ValueRef>& v) {
           const ValueRef item = b->Op("TensorArrayReadV3", "read", {v[1], v[0], v[2]}, attrs);
-          const ValueRef next = b->Op("Tanh", "tanh", {b->Op("Add", "add", {v[5], item})});
+          const ValueRef next = MaskedStep(b, v[0], v[5], item, v[6]);
           return std::vector<ValueRef>{
               v[1], v[2], v[3], b->Op("TensorArrayWriteV3", "write", {v[3], v[0], next, v[4]}),
-              next};
+              next, v[6]};
         });
     stack = g.Op("TensorArrayGatherV3", "gather", {{out, 0}, steps, {loop, 4}}, attrs);
   } else {
@@ -114,15 +124,15 @@ TestGraph Recurrent(bool arrays) {
         g.Op("TensorListFromTensor", "in", {major, g.Ints("element", {-1, 2})}, Element());
     const ValueRef out = g.Op("TensorListReserve", "out",
                               {g.Ints("element2", {-1, 2}), g.Int("size", 3)}, Element());
-    const int loop =
-        AddLoop(&g, 3, {in, out, h}, {DType::kVariant, DType::kVariant, kFloat},
-                [](TestGraph* b, const std::vector<ValueRef>& v) {
-                  const ValueRef item = b->Op("TensorListGetItem", "get",
-                                              {v[1], v[0], b->Ints("element", {-1, 2})}, Element());
-                  const ValueRef next = b->Op("Tanh", "tanh", {b->Op("Add", "add", {v[3], item})});
-                  return std::vector<ValueRef>{
-                      v[1], b->Op("TensorListSetItem", "set", {v[2], v[0], next}, Element()), next};
-                });
+    const int loop = AddLoop(
+        &g, 3, {in, out, h, lengths}, {DType::kVariant, DType::kVariant, kFloat, DType::kInt32},
+        [](TestGraph* b, const std::vector<ValueRef>& v) {
+          const ValueRef item = b->Op("TensorListGetItem", "get",
+                                      {v[1], v[0], b->Ints("element", {-1, 2})}, Element());
+          const ValueRef next = MaskedStep(b, v[0], v[3], item, v[4]);
+          return std::vector<ValueRef>{
+              v[1], b->Op("TensorListSetItem", "set", {v[2], v[0], next}, Element()), next, v[4]};
+        });
     stack =
         g.Op("TensorListStack", "stack", {ValueRef{loop, 2}, g.Ints("shape", {-1, 2})}, Element());
   }
@@ -137,15 +147,18 @@ TEST_P(RecurrentLoop, IsProvedRowWiseAndIs) {
   ASSERT_NE(compiled, nullptr);
   ExecContext context;
   for (const int64_t rows : {1, 2, 5, 1}) {
-    const auto plan = compiled->Bind({Shape({rows, 3, 2}), Shape({rows, 2})});
+    const auto plan = compiled->Bind({Shape({rows, 3, 2}), Shape({rows, 2}), Shape({rows})});
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ((*plan)->why_not_batchable(), "");
     std::vector<float> x, h;
     for (int64_t i = 0; i < rows * 6; ++i) x.push_back(static_cast<float>(i) * .125f - 1);
     for (int64_t i = 0; i < rows * 2; ++i) h.push_back(static_cast<float>(i) * .25f);
+    std::vector<int32_t> lengths;
+    for (int32_t r = 0; r < rows; ++r) lengths.push_back(3 - r % 4);
     ASSERT_TRUE(context.Prepare(*plan, rows).ok());
     context.BindInput(0, x.data());
     context.BindInput(1, h.data());
+    context.BindInput(2, lengths.data());
     const absl::Status status = context.Run();
     ASSERT_TRUE(status.ok()) << status;
     ASSERT_EQ(context.Output(0).shape, Shape({rows, 3, 2}));
@@ -153,7 +166,7 @@ TEST_P(RecurrentLoop, IsProvedRowWiseAndIs) {
       for (int64_t c = 0; c < 2; ++c) {
         double state = h[r * 2 + c];
         for (int64_t t = 0; t < 3; ++t) {
-          state = std::tanh(state + x[(r * 3 + t) * 2 + c]);
+          if (t < lengths[r]) state = std::tanh(state + x[(r * 3 + t) * 2 + c]);
           EXPECT_NEAR(context.Output(0).as<float>()[(r * 3 + t) * 2 + c], state, 1e-6)
               << "row " << r << " of " << rows << ", step " << t;
         }
