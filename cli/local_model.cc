@@ -205,7 +205,7 @@ absl::StatusOr<BoundCall> BindCall(const Signature& signature, absl::Span<const 
   FLOE_ASSIGN_OR_RETURN(call.plan, call.form->Bind(shapes));
   if (!call.plan->has_rows()) return call;
   for (size_t i = 0; i < shapes.size(); ++i) {
-    if (call.form->InputHasRows(static_cast<int>(i))) {
+    if (call.form->InputHasRows(static_cast<int>(i)) && shapes[i].rank() > 0) {
       call.rows = shapes[i].dim(0);
       break;
     }
@@ -231,7 +231,9 @@ absl::StatusOr<std::vector<Tensor>> WithRows(const Signature& signature,
   std::vector<Tensor> result(inputs.begin(), inputs.end());
   for (size_t i = 0; i < form.input_of->size(); ++i) {
     Tensor& tensor = result[(*form.input_of)[i]];
-    if (!tensor.valid() || !form.compiled->InputHasRows(static_cast<int>(i))) continue;
+    if (!tensor.valid() || tensor.shape().rank() == 0 ||
+        !form.compiled->InputHasRows(static_cast<int>(i)))
+      continue;
     FLOE_ASSIGN_OR_RETURN(tensor, TakeRows(tensor, rows));
   }
   return result;

@@ -62,13 +62,27 @@ Tensor Tensor::Reshaped(const Shape& shape) const {
 }
 
 absl::StatusOr<std::vector<int64_t>> IntegerValues(const TensorView& view) {
-  const int64_t n = view.elements();
-  if (view.dtype == DType::kInt32)
-    return std::vector<int64_t>(view.as<int32_t>(), view.as<int32_t>() + n);
-  if (view.dtype == DType::kInt64)
-    return std::vector<int64_t>(view.as<int64_t>(), view.as<int64_t>() + n);
-  return absl::InvalidArgumentError(
-      absl::StrCat("expected int32 or int64, got ", DTypeName(view.dtype)));
+  const auto read = [&view](auto element) {
+    const auto* from = view.as<decltype(element)>();
+    return std::vector<int64_t>(from, from + view.elements());
+  };
+  switch (view.dtype) {
+    case DType::kInt32:
+      return read(int32_t{});
+    case DType::kInt64:
+      return read(int64_t{});
+    case DType::kInt16:
+      return read(int16_t{});
+    case DType::kInt8:
+      return read(int8_t{});
+    case DType::kUInt8:
+      return read(uint8_t{});
+    case DType::kUInt16:
+      return read(uint16_t{});
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("expected int32 or int64, got ", DTypeName(view.dtype)));
+  }
 }
 
 }  // namespace floe

@@ -3,62 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/evaluate.h"
+#include "runtime/run_op.h"
 
 namespace floe {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr DType kFloat = DType::kFloat32;
-
-Tensor Floats(const Shape& shape, const std::vector<float>& values) {
-  return Tensor::Vector(kFloat, values).Reshaped(shape);
-}
-Tensor Ints(const Shape& shape, const std::vector<int32_t>& values) {
-  return Tensor::Vector(DType::kInt32, values).Reshaped(shape);
-}
-Tensor Longs(const Shape& shape, const std::vector<int64_t>& values) {
-  return Tensor::Vector(DType::kInt64, values).Reshaped(shape);
-}
-Tensor Strings(const std::vector<std::string>& values) {
-  Tensor t = Tensor::Allocate(DType::kString, Shape({static_cast<int64_t>(values.size())}));
-  std::copy(values.begin(), values.end(), static_cast<std::string*>(t.mutable_data()));
-  return t;
-}
-
-// By TensorFlow's name; outputs, or the error of inference or kernel.
-absl::StatusOr<std::vector<Tensor>> RunOp(const std::string& op, const std::vector<Tensor>& inputs,
-                                          Attrs attrs = {}, int outputs = 1) {
-  Node node;
-  node.op = FindTensorFlowOp(op);
-  node.attrs = std::move(attrs);
-  node.num_outputs = node.op->outputs < 0 ? outputs : node.op->outputs;
-  std::vector<ValueInfo> infos;
-  for (const Tensor& input : inputs)
-    infos.push_back({TensorType{input.dtype(), SymShape(input.shape())}, input, {}});
-  FLOE_ASSIGN_OR_RETURN(const Types types, node.op->infer({node, infos}));
-  return EvaluateNode(node, inputs, types, {});
-}
-
-template <class T>
-std::vector<T> Values(const absl::StatusOr<std::vector<Tensor>>& outputs, int k = 0) {
-  EXPECT_TRUE(outputs.ok()) << outputs.status();
-  if (!outputs.ok()) return {};
-  const Tensor& t = outputs->at(k);
-  return std::vector<T>(t.as<T>(), t.as<T>() + t.elements());
-}
-std::string Message(const absl::StatusOr<std::vector<Tensor>>& outputs) {
-  return std::string(outputs.status().message());
-}
-
-template <class T>
-Attrs With(const std::string& name, T value) {
-  Attrs attrs;
-  attrs.Set(name, AttrValue(std::move(value)));
-  return attrs;
-}
 
 TEST(DataDependent, WhereGivesPlacesInOrder) {
   const auto out = RunOp("Where", {Ints({2, 3}, {0, 5, 0, -1, 0, 2})});

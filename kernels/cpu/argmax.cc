@@ -1,4 +1,6 @@
 // ArgMax and ArgMin: the first place of the largest or smallest element along one axis.
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
@@ -32,12 +34,16 @@ class ArgKernel : public Kernel {
   }
 
  private:
+  // Begins at place 0 with a finite bound, so that NaN is never chosen, as in TensorFlow.
   static int64_t Best(const T* x, int64_t n, int64_t stride) {
+    using C = Compute<T>;
     int64_t best = 0;
-    for (int64_t k = 1; k < n; ++k) {
-      const auto value = static_cast<Compute<T>>(x[k * stride]),
-                 so_far = static_cast<Compute<T>>(x[best * stride]);
-      if (kLargest ? value > so_far : value < so_far) best = k;
+    C so_far = kLargest ? std::numeric_limits<C>::lowest() : std::numeric_limits<C>::max();
+    for (int64_t k = 0; k < n; ++k) {
+      const auto value = static_cast<C>(x[k * stride]);
+      if (!(kLargest ? value > so_far : value < so_far)) continue;
+      best = k;
+      so_far = value;
     }
     return best;
   }

@@ -64,12 +64,13 @@ class RangeKernel : public Kernel {
     if (ctx.in(0).data == nullptr || ctx.in(2).data == nullptr) {
       return absl::InvalidArgumentError("start or delta depends on the number of request rows");
     }
-    auto value = static_cast<Compute<T>>(*ctx.in(0).as<T>());
-    const auto delta = static_cast<Compute<T>>(*ctx.in(2).as<T>());
+    using C = Compute<T>;
+    T value = *ctx.in(0).as<T>();
+    const C delta = static_cast<C>(*ctx.in(2).as<T>());
     T* out = ctx.out(0).as<T>();
     for (int64_t i = 0; i < ctx.out(0).elements(); ++i) {
-      out[i] = static_cast<T>(value);
-      value = WrapAdd(value, delta);
+      out[i] = value;
+      value = static_cast<T>(WrapAdd(static_cast<C>(value), delta));
     }
     return absl::OkStatus();
   }

@@ -67,6 +67,7 @@ class GatherKernel : public Kernel {
     }
     for (int i = static_cast<int>(batch_dims); i < indices.rank(); ++i) e.count *= indices.dim(i);
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
+    if (ctx.in(1).dtype == DType::kInt16) return GatherSlices<int16_t>(ctx, e);
     if (ctx.in(1).dtype == DType::kInt32) return GatherSlices<int32_t>(ctx, e);
     if (ctx.in(1).dtype == DType::kInt64) return GatherSlices<int64_t>(ctx, e);
     return absl::InvalidArgumentError(

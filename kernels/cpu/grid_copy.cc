@@ -158,15 +158,14 @@ absl::Status ReadInts(const TensorView& view, IntList* values) {
   if (n > 0 && view.data == nullptr) {
     return absl::InvalidArgumentError("an index or axis depends on the number of request rows");
   }
-  if (view.dtype == DType::kInt32) {
-    values->assign(view.as<int32_t>(), view.as<int32_t>() + n);
-  } else if (view.dtype == DType::kInt64) {
-    values->assign(view.as<int64_t>(), view.as<int64_t>() + n);
-  } else {
-    return absl::InvalidArgumentError(
-        absl::StrCat("expected int32 or int64, got ", DTypeName(view.dtype)));
-  }
-  return absl::OkStatus();
+  using Indices = TypeList<int32_t, int64_t, int16_t, int8_t, uint8_t, uint16_t>;
+  const bool read = ForDType(view.dtype, Indices{}, [&](auto t) {
+    const auto* from = view.as<decltype(t)>();
+    values->assign(from, from + n);
+  });
+  return read ? absl::OkStatus()
+              : absl::InvalidArgumentError(
+                    absl::StrCat("expected int32 or int64, got ", DTypeName(view.dtype)));
 }
 
 absl::StatusOr<int64_t> ReadInt(const TensorView& view) {

@@ -36,8 +36,8 @@ void CopyElements(DType dtype, const void* from, void* to, int64_t count);
 // Writes *value to each of `count` elements.
 void FillElements(DType dtype, const void* value, void* to, int64_t count);
 
-// The elements of an int32 or int64 input; INVALID_ARGUMENT for other types, and when the values
-// depend on the number of rows.
+// The elements of an input of integers up to 16 bits, int32 or int64; INVALID_ARGUMENT for other
+// types, and when the values depend on the number of rows.
 absl::Status ReadInts(const TensorView& view, IntList* values);
 
 // An input of one element.

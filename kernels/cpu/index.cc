@@ -1,10 +1,12 @@
 // Ops that read or write places named by index tensors: GatherNd, ScatterNd, TensorScatter*,
 // SparseToDense, OneHot, DynamicStitch, InvertPermutation.
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
+#include "kernels/cpu/element_type.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
 
@@ -40,7 +42,8 @@ int64_t SizeBehind(const Shape& shape, int axis) {
   return size;
 }
 
-absl::Status GatherNd(const KernelContext& ctx, int batch_dims) {
+// `ignore`: places outside give zeros.
+absl::Status GatherNd(const KernelContext& ctx, int batch_dims, bool ignore) {
   const Shape &params = ctx.in(0).shape, &indices = ctx.in(1).shape;
   if (ctx.out(0).elements() == 0) return absl::OkStatus();
   IntList values;
@@ -54,15 +57,24 @@ absl::Status GatherNd(const KernelContext& ctx, int batch_dims) {
   for (int64_t k = 0; k < batches * places; ++k) {
     const int64_t* index = values.data() + k * depth;
     const int64_t at = PlaceOf(index, depth, params, batch_dims);
-    if (at < 0) return OutsideError({index, static_cast<size_t>(depth)}, params);
-    CopyElements(ctx.in(0).dtype, ElementAt(ctx.in(0), k / places * batch_slice + at * slice),
-                 ElementAt(ctx.out(0), k * slice), slice);
+    if (at >= 0) {
+      CopyElements(ctx.in(0).dtype, ElementAt(ctx.in(0), k / places * batch_slice + at * slice),
+                   ElementAt(ctx.out(0), k * slice), slice);
+    } else if (ignore) {
+      ForElement(ctx.out(0).dtype, [&](auto element) {
+        std::fill_n(ctx.out(0).as<decltype(element)>() + k * slice, slice, decltype(element){});
+      });
+    } else {
+      return OutsideError({index, static_cast<size_t>(depth)}, params);
+    }
   }
   return absl::OkStatus();
 }
 absl::StatusOr<std::unique_ptr<Kernel>> MakeGatherNd(const KernelArgs& args) {
   const int batch_dims = static_cast<int>(args.node.attrs.Int("batch_dims"));
-  return FromFunction([batch_dims](const KernelContext& ctx) { return GatherNd(ctx, batch_dims); });
+  const bool ignore = args.node.attrs.String("bad_indices_policy") == "IGNORE";
+  return FromFunction(
+      [batch_dims, ignore](const KernelContext& ctx) { return GatherNd(ctx, batch_dims, ignore); });
 }
 FLOE_REGISTER_KERNEL(GatherNd, kCpu, MakeGatherNd);
 
@@ -102,13 +114,27 @@ absl::Status ForPlaces(const KernelContext& ctx, const TensorView& indices, cons
   return absl::OkStatus();
 }
 
+// The updates are [places of the indices..., slice...].
+absl::Status CheckUpdates(const Shape& indices, const Shape& updates, const Shape& out) {
+  const int rank = indices.rank();
+  const int64_t depth = rank == 0 ? -1 : indices.dim(rank - 1);
+  Shape wanted;
+  for (int i = 0; i + 1 < rank; ++i) wanted.push_back(indices.dim(i));
+  for (int64_t i = depth; i >= 0 && i < out.rank(); ++i)
+    wanted.push_back(out.dim(static_cast<int>(i)));
+  if (depth >= 0 && depth <= out.rank() && updates == wanted) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("updates ", updates.ToString(), " at indices ",
+                                                 indices.ToString(), " do not fit ",
+                                                 out.ToString()));
+}
+
 template <Update kUpdate, class T>
 absl::Status Scatter(const KernelContext& ctx, const TensorView& indices,
                      const TensorView& updates) {
+  FLOE_RETURN_IF_ERROR(CheckUpdates(indices.shape, updates.shape, ctx.out(0).shape));
   T* y = ctx.out(0).as<T>();
   const T* u = updates.as<T>();
   return ForPlaces(ctx, indices, [&](int64_t from, int64_t to, int64_t n) {
-    if (from + n > updates.elements()) return;
     for (int64_t i = 0; i < n; ++i) y[to + i] = Combine<kUpdate>(y[to + i], u[from + i]);
   });
 }
@@ -124,45 +150,39 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeTensorScatter(const KernelArgs&) {
 
 absl::Status TensorScatterUpdate(const KernelContext& ctx) {
   const TensorView& out = ctx.out(0);
+  FLOE_RETURN_IF_ERROR(CheckUpdates(ctx.in(1).shape, ctx.in(2).shape, out.shape));
   if (out.data != ctx.in(0).data) CopyElements(out.dtype, ctx.in(0).data, out.data, out.elements());
   return ForPlaces(ctx, ctx.in(1), [&](int64_t from, int64_t to, int64_t n) {
-    if (from + n <= ctx.in(2).elements())
-      CopyElements(out.dtype, ElementAt(ctx.in(2), from), ElementAt(out, to), n);
+    CopyElements(out.dtype, ElementAt(ctx.in(2), from), ElementAt(out, to), n);
   });
 }
 FLOE_REGISTER_KERNEL(TensorScatterUpdate, kCpu, MakeFunction<TensorScatterUpdate>);
 
-// Repeated places add up.
+// Repeated places add up: booleans by "or", strings one behind the other.
 absl::Status ScatterNd(const KernelContext& ctx) {
   const TensorView& out = ctx.out(0);
   absl::Status status =
       absl::UnimplementedError(absl::StrCat("ScatterNd of ", DTypeName(out.dtype)));
-  ForDType(out.dtype, Numbers{}, [&](auto t) {
+  const auto scatter = [&](auto t) {
     using T = decltype(t);
     std::fill_n(out.as<T>(), out.elements(), T{});
     status = Scatter<Update::kAdd, T>(ctx, ctx.in(0), ctx.in(1));
-  });
+  };
+  if (!ForDType(out.dtype, Numbers{}, scatter))
+    ForDType(out.dtype, TypeList<bool, std::string>{}, scatter);
   return status;
 }
 FLOE_REGISTER_KERNEL(ScatterNd, kCpu, MakeFunction<ScatterNd>);
 
-template <class... Ts>
-bool RegisterTensorScatter(TypeList<Ts...>) {
-  (KernelRegistrar("TensorScatterAdd", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeTensorScatter<Update::kAdd, Ts>),
-   ...);
-  (KernelRegistrar("TensorScatterSub", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeTensorScatter<Update::kSub, Ts>),
-   ...);
-  (KernelRegistrar("TensorScatterMin", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeTensorScatter<Update::kMin, Ts>),
-   ...);
-  (KernelRegistrar("TensorScatterMax", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeTensorScatter<Update::kMax, Ts>),
-   ...);
+template <Update kUpdate, class... Ts>
+bool RegisterTensorScatter(const char* name, TypeList<Ts...>) {
+  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeTensorScatter<kUpdate, Ts>), ...);
   return true;
 }
-const bool kTensorScatter = RegisterTensorScatter(Reals{});
+const bool kTensorScatter[] = {RegisterTensorScatter<Update::kAdd>("TensorScatterAdd", Numbers{}),
+                               RegisterTensorScatter<Update::kSub>("TensorScatterSub", Numbers{}),
+                               RegisterTensorScatter<Update::kMin>("TensorScatterMin", Reals{}),
+                               RegisterTensorScatter<Update::kMax>("TensorScatterMax", Reals{})};
 
 // Inputs: indices, shape, values (one for all, or each its own), default. Indices of rank 0 and 1
 // name places of a vector.

@@ -17,12 +17,21 @@ namespace {
 
 enum class Fold : uint8_t { kSum, kProd, kMax, kMin };
 
-template <Fold kFold, class C>
-C Start() {
-  if constexpr (kFold == Fold::kProd) return C(1);
-  if constexpr (kFold == Fold::kMax) return std::numeric_limits<C>::lowest();
-  if constexpr (kFold == Fold::kMin) return std::numeric_limits<C>::max();
-  return C(0);
+// The largest finite value of a type.
+template <class T>
+Compute<T> Largest() {
+  if constexpr (std::is_same_v<T, Half>) return 65504;
+  if constexpr (std::is_same_v<T, BFloat16>) return 0x1.fep127f;
+  return std::numeric_limits<Compute<T>>::max();
+}
+
+template <Fold kFold, class T>
+T Start() {
+  using C = Compute<T>;
+  if constexpr (kFold == Fold::kMax)
+    return T(std::is_integral_v<T> ? std::numeric_limits<C>::lowest() : C(0) - Largest<T>());
+  if constexpr (kFold == Fold::kMin) return T(Largest<T>());
+  return T(C(kFold == Fold::kProd ? 1 : 0));
 }
 template <Fold kFold, class T>
 T Join(T a, T b) {
@@ -40,8 +49,13 @@ absl::Status UnsortedSegment(const KernelContext& ctx) {
   const TensorView &data = ctx.in(0), &out = ctx.out(0);
   IntList ids;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &ids));
+  const Shape& prefix = ctx.in(1).shape;
+  if (prefix.rank() > data.shape.rank() ||
+      !std::equal(prefix.dims().begin(), prefix.dims().end(), data.shape.dims().begin()))
+    return absl::InvalidArgumentError(absl::StrCat("segment ids ", prefix.ToString(),
+                                                   " are no prefix of ", data.shape.ToString()));
   const int64_t segments = out.shape.dim(0);
-  std::fill_n(out.as<T>(), out.elements(), static_cast<T>(Start<kFold, Compute<T>>()));
+  std::fill_n(out.as<T>(), out.elements(), Start<kFold, T>());
   const int64_t slice = ids.empty() ? 0 : data.elements() / static_cast<int64_t>(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0) continue;
@@ -181,10 +195,9 @@ absl::Status TopK(const KernelContext& ctx) {
     for (int64_t i = 0; i < k; ++i) {
       if (values.data != nullptr) values.as<T>()[row * k + i] = x[order[i]];
       if (indices.data == nullptr) continue;
-      if (indices.dtype == DType::kInt64)
-        indices.as<int64_t>()[row * k + i] = order[i];
-      else
-        indices.as<int32_t>()[row * k + i] = static_cast<int32_t>(order[i]);
+      ForDType(indices.dtype, TypeList<int16_t, int32_t, int64_t>{}, [&](auto t) {
+        indices.as<decltype(t)>()[row * k + i] = static_cast<decltype(t)>(order[i]);
+      });
     }
   }
   return absl::OkStatus();
@@ -230,13 +243,17 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeScan(const KernelArgs& args) {
 }
 
 template <class... Ts>
-bool RegisterAlongAxis(TypeList<Ts...>) {
+bool RegisterScans(TypeList<Ts...>) {
   (KernelRegistrar("Cumsum", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeScan<false, Ts>), ...);
   (KernelRegistrar("Cumprod", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeScan<true, Ts>), ...);
+  return true;
+}
+template <class... Ts>
+bool RegisterTopK(TypeList<Ts...>) {
   (KernelRegistrar("TopKV2", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&TopK<Ts>>), ...);
   return true;
 }
-const bool kAlongAxis = RegisterAlongAxis(Reals{});
+const bool kAlongAxis[] = {RegisterScans(Numbers{}), RegisterTopK(Reals{})};
 
 }  // namespace
 }  // namespace floe::kernels

@@ -1,4 +1,5 @@
 // Where, Unique, ListDiff, DynamicPartition and sorted segments: outputs as large as the data say.
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,8 +11,8 @@
 namespace floe::kernels {
 namespace {
 
-using Keys = TypeList<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                      uint64_t, bool, std::string>;
+using Keys = TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                      uint16_t, uint32_t, uint64_t, bool, std::string>;
 
 absl::Status NoKernel(const char* op, DType dtype) {
   return absl::UnimplementedError(absl::StrCat(op, " of ", DTypeName(dtype)));
@@ -45,10 +46,11 @@ template <class T>
 absl::Status UniqueOf(const KernelContext& ctx, DType index_type, bool counts) {
   const TensorView& in = ctx.in(0);
   const T* x = in.as<T>();
-  std::unordered_map<T, int64_t> seen;
+  std::unordered_map<Compute<T>, int64_t> seen;
   std::vector<int64_t> index(in.elements()), count, first;
   for (int64_t i = 0; i < in.elements(); ++i) {
-    const auto [it, added] = seen.emplace(x[i], static_cast<int64_t>(first.size()));
+    const auto [it, added] =
+        seen.emplace(static_cast<Compute<T>>(x[i]), static_cast<int64_t>(first.size()));
     if (added) {
       first.push_back(i);
       count.push_back(0);
@@ -77,10 +79,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeUnique(const KernelArgs& args) {
 template <class T>
 absl::Status ListDiffOf(const KernelContext& ctx, DType index_type) {
   const TensorView &x = ctx.in(0), &y = ctx.in(1);
-  const std::unordered_set<T> left_out(y.as<T>(), y.as<T>() + y.elements());
+  std::unordered_set<Compute<T>> left_out;
+  for (int64_t i = 0; i < y.elements(); ++i) left_out.insert(static_cast<Compute<T>>(y.as<T>()[i]));
   std::vector<int64_t> places;
   for (int64_t i = 0; i < x.elements(); ++i) {
-    if (left_out.count(x.as<T>()[i]) == 0) places.push_back(i);
+    if (left_out.count(static_cast<Compute<T>>(x.as<T>()[i])) == 0) places.push_back(i);
   }
   FLOE_ASSIGN_OR_RETURN(
       const TensorView out,
@@ -161,6 +164,18 @@ C Joined(C a, C b) {
   return WrapAdd(a, b);
 }
 
+// What a segment of several rows begins with: as TensorFlow's, the largest and smallest of such a
+// segment leave NaN out.
+template <Fold kFold, class C>
+C First(C value) {
+  using Limits = std::numeric_limits<C>;
+  if constexpr (kFold == Fold::kMax)
+    return Joined<kFold, C>(Limits::has_infinity ? -Limits::infinity() : Limits::lowest(), value);
+  if constexpr (kFold == Fold::kMin)
+    return Joined<kFold, C>(Limits::has_infinity ? Limits::infinity() : Limits::max(), value);
+  return value;
+}
+
 // Segments without elements hold 1 for products and 0 otherwise.
 template <Fold kFold, class T>
 absl::Status Segment(const KernelContext& ctx) {
@@ -180,11 +195,12 @@ absl::Status Segment(const KernelContext& ctx) {
   std::vector<C> row(slice);
   for (size_t i = 0; i < ids.size();) {
     const size_t begin = i;
+    const bool several = i + 1 < ids.size() && ids[i + 1] == ids[i];
     for (; i < ids.size() && ids[i] == ids[begin]; ++i) {
       const T* from = data.as<T>() + static_cast<int64_t>(i) * slice;
       for (int64_t k = 0; k < slice; ++k) {
         const C value = static_cast<C>(from[k]);
-        row[k] = i == begin ? value : Joined<kFold>(row[k], value);
+        row[k] = i != begin ? Joined<kFold>(row[k], value) : several ? First<kFold>(value) : value;
       }
     }
     T* to = out.as<T>() + ids[begin] * slice;
@@ -196,26 +212,17 @@ absl::Status Segment(const KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-template <class... Ts>
-bool RegisterSegments(TypeList<Ts...>) {
-  (KernelRegistrar("SegmentSum", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeFunction<&Segment<Fold::kSum, Ts>>),
-   ...);
-  (KernelRegistrar("SegmentMean", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeFunction<&Segment<Fold::kMean, Ts>>),
-   ...);
-  (KernelRegistrar("SegmentProd", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeFunction<&Segment<Fold::kProd, Ts>>),
-   ...);
-  (KernelRegistrar("SegmentMax", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeFunction<&Segment<Fold::kMax, Ts>>),
-   ...);
-  (KernelRegistrar("SegmentMin", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &MakeFunction<&Segment<Fold::kMin, Ts>>),
+template <Fold kFold, class... Ts>
+bool RegisterSegments(const char* name, TypeList<Ts...>) {
+  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&Segment<kFold, Ts>>),
    ...);
   return true;
 }
-const bool kSegments = RegisterSegments(Reals{});
+const bool kSegments[] = {RegisterSegments<Fold::kSum>("SegmentSum", Numbers{}),
+                          RegisterSegments<Fold::kMean>("SegmentMean", Numbers{}),
+                          RegisterSegments<Fold::kProd>("SegmentProd", Numbers{}),
+                          RegisterSegments<Fold::kMax>("SegmentMax", Reals{}),
+                          RegisterSegments<Fold::kMin>("SegmentMin", Reals{})};
 
 // Allocates what the last id asks for, then runs the kernel for a known number of segments.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeSparseSegment(const KernelArgs& args) {

@@ -6,6 +6,16 @@
 namespace floe {
 namespace {
 
+// The product of the dims that are above 0, at most 2^62; of a shape whose dims are numbers.
+int64_t WithoutZeros(const SymShape& shape) {
+  int64_t product = 1;
+  for (const Dim d : shape.dims()) {
+    if (d.size() > 0 && __builtin_mul_overflow(product, d.size(), &product))
+      return int64_t{1} << 62;
+  }
+  return product;
+}
+
 absl::StatusOr<Types> InferReshape(const InferContext& c) {
   std::vector<Dim> dims;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &dims));
@@ -36,7 +46,10 @@ absl::StatusOr<Types> InferReshape(const InferContext& c) {
     return Bad(absl::StrCat("cannot reshape ", c.shape(0).ToString(), " to ", out.ToString()));
   };
   const bool both_numbers = elements.concrete() && product.concrete();
-  if (open >= 0) {
+  if (open >= 0 && both_numbers && elements.size() == 0 && product.size() == 0) {
+    out.set_dim(open, WithoutZeros(c.shape(0)) / WithoutZeros(out));
+    if (WithoutZeros(c.shape(0)) % WithoutZeros(out) != 0) return mismatch();
+  } else if (open >= 0) {
     if (both_numbers && (product.size() == 0 || elements.size() % product.size() != 0))
       return mismatch();
     out.set_dim(open, DivideExactly(elements, product));

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "model/half.h"
 #include "model/ops/op_util.h"
 
 namespace floe {
@@ -139,15 +140,31 @@ const OpRegistrar kOnesLike({.name = "OnesLike",
                              .tensorflow = {"OnesLike"}});
 
 template <typename T>
+double Number(const ValueInfo& value) {
+  return static_cast<float>(*value.constant.as<T>());
+}
+template <>
+double Number<double>(const ValueInfo& value) {
+  return *value.constant.as<double>();
+}
+
+template <typename T>
 absl::StatusOr<SymShape> CountRange(const InferContext& c) {
-  const double start = *c.inputs[0].constant.as<T>(), limit = *c.inputs[1].constant.as<T>(),
-               delta = *c.inputs[2].constant.as<T>();
+  for (const ValueInfo& input : c.inputs) {
+    if (input.constant.dtype() != c.dtype(0) || input.constant.elements() != 1)
+      return Bad("start, limit and delta are not three numbers of one type");
+  }
+  const double start = Number<T>(c.inputs[0]), limit = Number<T>(c.inputs[1]),
+               delta = Number<T>(c.inputs[2]);
   if (delta == 0) return Bad("delta is 0");
   if ((delta > 0 && start > limit) || (delta < 0 && start < limit)) {
     return Bad(
         absl::StrCat("start ", start, ", limit ", limit, " and delta ", delta, " never meet"));
   }
-  return SymShape({Dim(static_cast<int64_t>(std::ceil(std::abs((limit - start) / delta))))});
+  const double count = std::ceil(std::abs((limit - start) / delta));
+  constexpr double kMost = int64_t{1} << 40;
+  if (!(count <= kMost)) return Bad(absl::StrCat("a range of ", count, " elements"));
+  return SymShape({Dim(static_cast<int64_t>(count))});
 }
 
 absl::StatusOr<Types> InferRange(const InferContext& c) {
@@ -165,8 +182,14 @@ absl::StatusOr<Types> InferRange(const InferContext& c) {
       if ((d > 0 && s > l) || (d < 0 && s < l)) {
         return Bad(absl::StrCat("start ", s, ", limit ", l, " and delta ", d, " never meet"));
       }
-      const int64_t step = std::abs(d), span = std::abs(l - s);
-      return ops::One(dtype, {Dim((span + step - 1) / step)});
+      // Differences of int64 need not fit int64.
+      const uint64_t from = static_cast<uint64_t>(s), to = static_cast<uint64_t>(l);
+      const uint64_t step = d > 0 ? static_cast<uint64_t>(d) : 0 - static_cast<uint64_t>(d);
+      const uint64_t span = d > 0 ? to - from : from - to;
+      const uint64_t count = span / step + (span % step != 0 ? 1 : 0);
+      constexpr uint64_t kMost = uint64_t{1} << 40;
+      if (count > kMost) return Bad(absl::StrCat("a range of ", count, " elements"));
+      return ops::One(dtype, {Dim(static_cast<int64_t>(count))});
     }
     // range(0, rows) and the like; other affine ranges depend on the number of rows too much to
     // say.
@@ -181,6 +204,8 @@ absl::StatusOr<Types> InferRange(const InferContext& c) {
       Bad(absl::StrCat("type ", DTypeName(dtype), " cannot be counted"));
   if (dtype == DType::kFloat32) shape = CountRange<float>(c);
   if (dtype == DType::kFloat64) shape = CountRange<double>(c);
+  if (dtype == DType::kFloat16) shape = CountRange<Half>(c);
+  if (dtype == DType::kBFloat16) shape = CountRange<BFloat16>(c);
   if (!shape.ok()) return shape.status();
   return ops::One(dtype, *std::move(shape));
 }

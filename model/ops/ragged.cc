@@ -1,0 +1,186 @@
+// Ragged tensors: dense values under nested row splits (rank 1, the first 0, the last the number of
+// rows one level deeper).
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace {
+
+constexpr int64_t kMaxRaggedRank = 254;
+
+TensorType Vector(DType dtype) { return {dtype, {Dim::Unknown()}}; }
+
+DType SplitsType(const InferContext& c) { return ops::TypeAttr(c, "Tsplits", DType::kInt64); }
+
+// The attribute `name` as a number of nested splits.
+absl::StatusOr<int> RaggedRank(const InferContext& c, const std::string& name, int64_t least) {
+  const int64_t rank = c.attrs().Int(name, least);
+  if (rank >= least && rank <= kMaxRaggedRank) return static_cast<int>(rank);
+  return Bad(absl::StrCat(name, " is ", rank, ", expected ", least, " to ", kMaxRaggedRank));
+}
+
+absl::Status ExpectInputs(const InferContext& c, int64_t count) {
+  if (c.num_inputs() == count) return absl::OkStatus();
+  return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, its attributes say ", count));
+}
+
+// Inputs [first, first + count) are splits of the type that the attribute says.
+absl::Status ExpectSplits(const InferContext& c, int first, int count) {
+  const DType dtype = SplitsType(c);
+  if (dtype != DType::kInt32 && dtype != DType::kInt64)
+    return Bad(absl::StrCat("Tsplits is ", DTypeName(dtype), ", expected int32 or int64"));
+  for (int i = first; i < first + count; ++i) {
+    if (c.dtype(i) != dtype)
+      return Bad(absl::StrCat("input ", i, " has type ", DTypeName(c.dtype(i)), ", expected ",
+                              DTypeName(dtype)));
+    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 1));
+  }
+  return absl::OkStatus();
+}
+
+// The shape with dim 0 unknown.
+absl::StatusOr<SymShape> WithOpenDim0(SymShape shape) {
+  if (!shape.rank_known()) return shape;
+  if (shape.rank() == 0) return Bad("the values are a scalar");
+  shape.set_dim(0, Dim::Unknown());
+  return shape;
+}
+
+// starts, limits, deltas -> splits, values
+absl::StatusOr<Types> InferRange(const InferContext& c) {
+  for (int i = 0; i < 3; ++i) {
+    if (c.dtype(i) != c.dtype(0)) return Bad("starts, limits and deltas differ in type");
+    if (ops::RankOf(c, i) > 1)
+      return Bad(absl::StrCat("input ", i, " has shape ", c.shape(i).ToString(),
+                              ", expected a scalar or a vector"));
+  }
+  FLOE_RETURN_IF_ERROR(ExpectSplits(c, 0, 0));
+  Dim rows = 1;
+  for (int i = 0; i < 3; ++i) {
+    const int rank = ops::RankOf(c, i);
+    if (rank < 0) rows = Dim::Unknown();
+    if (rank == 1) {
+      rows = c.shape(i).dim(0);
+      break;
+    }
+  }
+  return Types{{SplitsType(c), {rows.known() ? rows + Dim(1) : rows}}, Vector(c.dtype(0))};
+}
+
+// splits..., values, indices -> splits..., values
+absl::StatusOr<Types> InferGather(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(const int in, RaggedRank(c, "PARAMS_RAGGED_RANK", 1));
+  FLOE_ASSIGN_OR_RETURN(const int out, RaggedRank(c, "OUTPUT_RAGGED_RANK", 0));
+  FLOE_RETURN_IF_ERROR(ExpectInputs(c, in + 2));
+  FLOE_RETURN_IF_ERROR(ExpectSplits(c, 0, in));
+  const int rank = ops::RankOf(c, in + 1);
+  if (rank >= 0 && out != in + rank - 1)
+    return Bad(absl::StrCat("OUTPUT_RAGGED_RANK is ", out, ", indices of rank ", rank,
+                            " into params of ragged rank ", in, " give ", in + rank - 1));
+  FLOE_ASSIGN_OR_RETURN(const SymShape values, WithOpenDim0(c.shape(in)));
+  Types types(out, Vector(SplitsType(c)));
+  types.push_back({c.dtype(in), values});
+  return types;
+}
+
+// shape, values, default value, partitions...
+absl::StatusOr<Types> InferToTensor(const InferContext& c) {
+  const auto kinds = c.attrs().Get<std::vector<std::string>>("row_partition_types", {});
+  FLOE_RETURN_IF_ERROR(ExpectInputs(c, 3 + static_cast<int64_t>(kinds.size())));
+  if (kinds.empty()) return Bad("row_partition_types is empty");
+  if (c.dtype(1) != c.dtype(2))
+    return Bad(absl::StrCat("the default value is ", DTypeName(c.dtype(2)), ", the values are ",
+                            DTypeName(c.dtype(1))));
+  const int ragged_rank = static_cast<int>(kinds.size()) - (kinds[0] == "FIRST_DIM_SIZE" ? 1 : 0);
+  const SymShape& values = c.shape(1);
+  if (values.rank_known() && values.rank() == 0) return Bad("the values are a scalar");
+  SymShape out = SymShape::UnknownRank();
+  if (values.rank_known()) {
+    out = ops::UnknownDims(ragged_rank + 1);
+    for (int i = 1; i < values.rank(); ++i) out.push_back(values.dim(i));
+  }
+  std::vector<int64_t> wanted;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(0, &wanted));
+  if (!known || ops::RankOf(c, 0) == 0) return ops::One(c.dtype(1), out);
+  SymShape asked;
+  for (const int64_t d : wanted) {
+    if (d < -1) return Bad(absl::StrCat("the shape has dimension ", d));
+    asked.push_back(d < 0 ? Dim::Unknown() : Dim(d));
+  }
+  FLOE_ASSIGN_OR_RETURN(out, ops::Merge(out, asked));
+  return ops::One(c.dtype(1), out);
+}
+
+// splits..., values -> one handle, or one a row
+absl::StatusOr<Types> InferToVariant(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(const int rank, RaggedRank(c, "RAGGED_RANK", 0));
+  FLOE_RETURN_IF_ERROR(ExpectInputs(c, rank + 1));
+  FLOE_RETURN_IF_ERROR(ExpectSplits(c, 0, rank));
+  if (!c.attrs().Bool("batched_input")) return ops::One(DType::kVariant, {});
+  const SymShape& outer = c.shape(0);  // the outermost splits, or the values
+  if (!outer.rank_known()) return ops::One(DType::kVariant, {Dim::Unknown()});
+  if (outer.rank() == 0) return Bad("a batch cannot be a scalar");
+  Dim rows = outer.dim(0);
+  if (rank > 0 && rows.known()) rows = rows + Dim(-1);
+  return ops::One(DType::kVariant, {rows});
+}
+
+// handles -> splits..., values
+absl::StatusOr<Types> InferFromVariant(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(const int out, RaggedRank(c, "output_ragged_rank", 0));
+  FLOE_ASSIGN_OR_RETURN(const int in, RaggedRank(c, "input_ragged_rank", -1));
+  if (c.dtype(0) != DType::kVariant)
+    return Bad(absl::StrCat("the input is ", DTypeName(c.dtype(0)), ", expected variant"));
+  FLOE_RETURN_IF_ERROR(ExpectSplits(c, 0, 0));
+  const int batch = ops::RankOf(c, 0);
+  if (batch >= 0 && (in >= 0 ? in + batch != out : out < batch))
+    return Bad(absl::StrCat("output_ragged_rank is ", out, ", a batch of rank ", batch,
+                            " of components of ragged rank ", in, " does not give that"));
+  Types types(out, Vector(SplitsType(c)));
+  types.push_back({ops::TypeAttr(c, "Tvalues", DType::kInvalid), SymShape::UnknownRank()});
+  return types;
+}
+
+// splits..., values -> indices, values, dense shape
+absl::StatusOr<Types> InferToSparse(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(const int rank, RaggedRank(c, "RAGGED_RANK", 1));
+  FLOE_RETURN_IF_ERROR(ExpectInputs(c, rank + 1));
+  FLOE_RETURN_IF_ERROR(ExpectSplits(c, 0, rank));
+  const int inner = ops::RankOf(c, rank);
+  if (inner == 0) return Bad("the values are a scalar");
+  const Dim width = inner < 0 ? Dim::Unknown() : Dim(rank + inner);
+  const Dim count = inner < 0 ? Dim::Unknown() : c.shape(rank).elements();
+  return Types{{DType::kInt64, {count, width}}, {c.dtype(rank), {count}}, {DType::kInt64, {width}}};
+}
+
+// `outputs`: OpDef::output_names.
+OpDef Ragged(const std::string& name, int min_inputs, int max_inputs,
+             std::vector<std::string> outputs,
+             absl::StatusOr<Types> (*infer)(const InferContext&)) {
+  return {.name = name,
+          .min_inputs = min_inputs,
+          .max_inputs = max_inputs,
+          .output_names = std::move(outputs),
+          .infer = infer,
+          .rows = RowsNever,
+          .allocates = true,
+          .tensorflow = {name}};
+}
+
+const OpRegistrar kRagged[] = {
+    OpRegistrar(Ragged("RaggedRange", 3, 3, {"rt_nested_splits", "rt_dense_values"}, InferRange)),
+    OpRegistrar(Ragged("RaggedGather", 3, -1,
+                       {"output_nested_splits:OUTPUT_RAGGED_RANK", "output_dense_values"},
+                       InferGather)),
+    OpRegistrar(Ragged("RaggedTensorToTensor", 4, -1, {"result"}, InferToTensor)),
+    OpRegistrar(Ragged("RaggedTensorToVariant", 1, -1, {"encoded_ragged"}, InferToVariant)),
+    OpRegistrar(Ragged("RaggedTensorFromVariant", 1, 1,
+                       {"output_nested_splits:output_ragged_rank", "output_dense_values"},
+                       InferFromVariant)),
+    OpRegistrar(Ragged("RaggedTensorToSparse", 2, -1,
+                       {"sparse_indices", "sparse_values", "sparse_dense_shape"}, InferToSparse)),
+};
+
+}  // namespace
+}  // namespace floe
