@@ -226,6 +226,20 @@ TEST(Run, WrongTensorsAreExplained) {
               HasSubstr("second one for input 'input'"));
 }
 
+TEST(Run, AnInputOfAnyRankMayBeAScalar) {
+  const std::string graph = WriteText("scalar.pbtxt", R"(
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { unknown_rank: true } } } }
+node { name: "n" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "shape" value { shape { unknown_rank: true } } } }
+node { name: "y" op: "Tile" input: "x" input: "n" attr { key: "T" value { type: DT_FLOAT } } attr { key: "Tmultiples" value { type: DT_INT32 } } })");
+  const std::string in = testing::TempDir() + "scalar.npz", out = testing::TempDir() + "tiled.npz";
+  ASSERT_TRUE(WriteNpz(in, {{"x", Tensor::Scalar<float>(DType::kFloat32, 7)},
+                            {"n", Tensor::Allocate(DType::kInt32, Shape({0}))}})
+                  .ok());
+  const Outcome outcome = Floectl({"run", graph, "--inputs", in, "--outputs", out});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(Floats(out, "y"), ElementsAre(7));
+}
+
 TEST(Run, UnknownFetchNamesTheNearest) {
   const Outcome outcome =
       Floectl({"run", GraphFile(), "-i", InputFile("input"), "-o", "o.npz", "--fetch", "scorse"});

@@ -184,20 +184,43 @@ const bool kTensorScatter[] = {RegisterTensorScatter<Update::kAdd>("TensorScatte
                                RegisterTensorScatter<Update::kMin>("TensorScatterMin", Reals{}),
                                RegisterTensorScatter<Update::kMax>("TensorScatterMax", Reals{})};
 
+// Places that never repeat and follow each other in the order of memory.
+absl::Status CheckOrder(const TensorView& indices) {
+  IntList values;
+  FLOE_RETURN_IF_ERROR(ReadInts(indices, &values));
+  const int64_t depth = indices.shape.dim(1);
+  for (int64_t k = 1; k < indices.shape.dim(0); ++k) {
+    const int64_t* place = values.data() + k * depth;
+    if (!std::lexicographical_compare(place - depth, place, place, place + depth))
+      return absl::InvalidArgumentError(
+          absl::StrCat("index ", k, " repeats the one before or is out of order"));
+  }
+  return absl::OkStatus();
+}
+
 // Inputs: indices, shape, values (one for all, or each its own), default. Indices of rank 0 and 1
 // name places of a vector.
-absl::Status SparseToDense(const KernelContext& ctx) {
+absl::Status SparseToDense(const KernelContext& ctx, bool check) {
   const TensorView &out = ctx.out(0), &values = ctx.in(2);
-  FillElements(out.dtype, ctx.in(3).data, out.data, out.elements());
   TensorView indices = ctx.in(0);
   if (indices.shape.rank() < 2) indices.shape = Shape({indices.elements(), 1});
+  if (indices.shape.rank() != 2 || indices.shape.dim(1) != out.shape.rank() ||
+      (values.shape.rank() != 0 && values.elements() != indices.shape.dim(0)))
+    return absl::InvalidArgumentError(absl::StrCat("indices ", indices.shape.ToString(),
+                                                   " of values ", values.shape.ToString(), " into ",
+                                                   out.shape.ToString()));
+  if (check) FLOE_RETURN_IF_ERROR(CheckOrder(indices));
+  FillElements(out.dtype, ctx.in(3).data, out.data, out.elements());
   return ForPlaces(ctx, indices, [&](int64_t from, int64_t to, int64_t) {
     const int64_t at = values.shape.rank() == 0 ? 0 : from;
-    if (at < values.elements())
-      CopyElements(out.dtype, ElementAt(values, at), ElementAt(out, to), 1);
+    CopyElements(out.dtype, ElementAt(values, at), ElementAt(out, to), 1);
   });
 }
-FLOE_REGISTER_KERNEL(SparseToDense, kCpu, MakeFunction<SparseToDense>);
+absl::StatusOr<std::unique_ptr<Kernel>> MakeSparseToDense(const KernelArgs& args) {
+  const bool check = args.node.attrs.Bool("validate_indices", true);
+  return FromFunction([check](const KernelContext& ctx) { return SparseToDense(ctx, check); });
+}
+FLOE_REGISTER_KERNEL(SparseToDense, kCpu, MakeSparseToDense);
 
 absl::Status OneHot(const KernelContext& ctx, int64_t axis_attr) {
   const TensorView &in = ctx.in(0), &out = ctx.out(0);

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -17,7 +19,9 @@ class Folder {
         options_(options),
         rebuild_(graph),
         values_(graph.size()),
-        dead_(graph.size()) {}
+        dead_(graph.size()),
+        branches_(std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                              [](const Node& node) { return node.op->name == "Switch"; })) {}
 
   absl::StatusOr<Graph> Run(absl::Span<const TensorType> inputs) {
     for (size_t k = 0; k < graph_.inputs.size(); ++k)
@@ -134,12 +138,46 @@ class Folder {
       rebuild_.Keep(i);
       return absl::OkStatus();
     }
+    const std::vector<int> controls = branches_ ? BranchesOf(i) : std::vector<int>();
     for (int k = 0; k < node.num_outputs; ++k) {
-      rebuild_.Replace(
-          i, k,
-          {rebuild_.Append(ConstNode(TensorNameOf(node.name, k), values_[i][k].constant)), 0});
+      Node value = ConstNode(TensorNameOf(node.name, k), values_[i][k].constant);
+      rebuild_.Replace(i, k, {rebuild_.Append(std::move(value), controls), 0});
     }
     return absl::OkStatus();
+  }
+
+  // Control edges that keep a folded value in the branch of a conditional where the node was: a
+  // value may be known although the branch is not taken.
+  std::vector<int> BranchesOf(int i) {
+    std::set<int> controls;
+    for (int control : graph_.node(i).control_inputs) {
+      if (const ValueRef to = rebuild_.Map({control, 0}); to.node >= 0) controls.insert(to.node);
+    }
+    for (const ValueRef& in : graph_.node(i).inputs) {
+      const ValueRef from = rebuild_.Map(in);
+      const Node& source = rebuild_.out().node(from.node);
+      if (source.op->name == "Const") {
+        controls.insert(source.control_inputs.begin(), source.control_inputs.end());
+      } else if (source.op->name == "Switch") {
+        controls.insert(PivotOf(from));  // control edges name no output
+      } else {
+        controls.insert(from.node);
+      }
+    }
+    return {controls.begin(), controls.end()};
+  }
+
+  int PivotOf(ValueRef exchange) {
+    const auto [found, fresh] = pivots_.emplace(exchange, -1);
+    if (fresh) {
+      Node pivot;
+      pivot.name =
+          TensorNameOf(rebuild_.out().node(exchange.node).name, exchange.output) + "/pivot";
+      pivot.op = FindOp("Identity");
+      pivot.inputs = {exchange};
+      found->second = rebuild_.Append(std::move(pivot));
+    }
+    return found->second;
   }
 
   // What comes from an unsupported node has no type.
@@ -162,6 +200,8 @@ class Folder {
   Rebuild rebuild_;
   std::vector<std::vector<ValueInfo>> values_;
   std::vector<std::vector<bool>> dead_;
+  bool branches_;                   // the graph has Switches
+  std::map<ValueRef, int> pivots_;  // output of a Switch -> an Identity of it, in the new graph
 };
 
 }  // namespace

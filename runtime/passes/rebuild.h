@@ -35,9 +35,9 @@ class Rebuild {
     for (int k = 0; k < std::max(outputs, 1); ++k) map_[i].push_back({index, k});
     return index;
   }
-  // Appends a node that stands for no old one.
-  int Append(Node node) {
-    node.control_inputs.clear();
+  // Appends a node that stands for no old one; `controls` are nodes of the new graph.
+  int Append(Node node, std::vector<int> controls = {}) {
+    node.control_inputs = std::move(controls);
     return out_.Add(std::move(node));
   }
   // Every use of old value (i, k) goes to `value` of the new graph.

@@ -149,12 +149,14 @@ class Structurer {
   }
   bool IsInside(int i, ValueRef predicate) const { return conditions_[i].count(predicate) != 0; }
 
-  // Copies what `wanted` need from under the predicate into the branch; all else is captured. Two
-  // scans over the nodes' order instead of recursion: a branch may be as deep as the file likes.
-  void CopyBranch(const std::vector<ValueRef>& wanted, ValueRef predicate, Branch* branch,
-                  std::vector<ValueRef>* captures) {
+  // Copies what `wanted` and the `effects` need from under the predicate into the branch; all else
+  // is captured. Two scans over the nodes' order instead of recursion: a branch may be as deep as
+  // the file likes.
+  void CopyBranch(const std::vector<ValueRef>& wanted, const std::vector<int>& effects,
+                  ValueRef predicate, Branch* branch, std::vector<ValueRef>* captures) {
     std::vector<bool> needed(graph_.size(), false);
     for (const ValueRef& ref : wanted) needed[ref.node] = true;
+    for (int effect : effects) needed[effect] = true;
     for (int i = graph_.size() - 1; i >= 0; --i) {
       const Node& node = graph_.node(i);
       if (!needed[i] || (!IsInside(i, predicate) && !IsEntry(node, predicate))) continue;
@@ -168,6 +170,7 @@ class Structurer {
       // Inside the branch control edges still say which effects a value waits for.
       copy.control_inputs.clear();
       for (int control : node.control_inputs) {
+        if (node.op->name == "Const") break;  // waits for nothing
         const auto copied = branch->copied.find(control);
         if (copied != branch->copied.end()) copy.control_inputs.push_back(copied->second);
       }
@@ -207,8 +210,9 @@ class Structurer {
     for (bool side : {true, false}) {
       std::vector<ValueRef> wanted;
       for (int merge : group) wanted.push_back(graph_.node(merge).inputs[MergeInput(merge, side)]);
-      CopyBranch(wanted, info.predicate, &branches[side], &captures);
-      AddValueIndexes(group, side, &branches[side].graph);
+      const std::vector<int> effects = Effects(group, info.predicate, side);
+      CopyBranch(wanted, effects, info.predicate, &branches[side], &captures);
+      AddValueIndexes(group, side, effects, &branches[side]);
     }
     Node node;
     node.name = graph_.node(group.front()).name;
@@ -223,15 +227,63 @@ class Structurer {
       node.subgraphs.push_back(std::make_shared<const Graph>(std::move(branches[side].graph)));
     }
     node.num_outputs = static_cast<int>(2 * group.size());
+    node.control_inputs = Pivots(info.outer);
+    // Effects happen in the branch now, and once.
+    for (const Branch& branch : branches) {
+      for (const auto& [outside, inside] : branch.copied) {
+        if (!HasEffect(graph_.node(outside))) continue;
+        graph_.mutable_node(outside).op = FindOp("NoOp");
+        graph_.mutable_node(outside).inputs.clear();
+        graph_.mutable_node(outside).subgraphs.clear();
+      }
+    }
     return Splice(group, std::move(node));
+  }
+
+  // What the Merges wait for under one side of the predicate.
+  std::vector<int> Effects(const std::vector<int>& group, ValueRef predicate, bool side) const {
+    std::vector<int> effects;
+    for (int merge : group) {
+      for (int control : graph_.node(merge).control_inputs) {
+        const auto found = conditions_[control].find(predicate);
+        if (found != conditions_[control].end() && found->second == side)
+          effects.push_back(control);
+      }
+    }
+    return effects;
+  }
+
+  // Nodes that are alive under these conditions: an If must not lose them, whatever it reads.
+  std::vector<int> Pivots(const Conditions& conditions) {
+    std::vector<int> pivots;
+    for (const auto& [predicate, side] : conditions) {
+      Node exchange;
+      exchange.name = absl::StrCat(graph_.node(predicate.node).name, "/switch");
+      exchange.op = FindOp("Switch");
+      exchange.inputs = {predicate, predicate};
+      exchange.num_outputs = 2;
+      Node pivot;
+      pivot.name = absl::StrCat(exchange.name, "/pivot");
+      pivot.op = FindOp("Identity");
+      pivot.inputs = {{graph_.Add(std::move(exchange)), side ? 1 : 0}};
+      pivots.push_back(graph_.Add(std::move(pivot)));
+    }
+    return pivots;
   }
 
   int MergeInput(int merge, bool side) const {
     return side ? merges_.at(merge).true_input : 1 - merges_.at(merge).true_input;
   }
 
-  // Outputs of a branch: value and index of each Merge in turn.
-  void AddValueIndexes(const std::vector<int>& group, bool side, Graph* branch) const {
+  // Outputs of a branch: value and index of each Merge in turn. The indexes wait for the effects,
+  // as the Merges did.
+  void AddValueIndexes(const std::vector<int>& group, bool side, const std::vector<int>& effects,
+                       Branch* branch) const {
+    std::vector<int> controls;
+    for (int effect : effects) {
+      if (const auto copied = branch->copied.find(effect); copied != branch->copied.end())
+        controls.push_back(copied->second);
+    }
     std::vector<ValueRef> outputs;
     for (size_t k = 0; k < group.size(); ++k) {
       Node index;
@@ -239,10 +291,11 @@ class Structurer {
       index.op = FindOp("Const");
       index.attrs.Set("dtype", DType::kInt32);
       index.attrs.Set("value", Tensor::Scalar<int32_t>(DType::kInt32, MergeInput(group[k], side)));
-      outputs.push_back(branch->outputs[k]);
-      outputs.push_back({branch->Add(std::move(index)), 0});
+      index.control_inputs = controls;
+      outputs.push_back(branch->graph.outputs[k]);
+      outputs.push_back({branch->graph.Add(std::move(index)), 0});
     }
-    branch->outputs = std::move(outputs);
+    branch->graph.outputs = std::move(outputs);
   }
 
   // The first Merge's place becomes the If; uses of the others are sent there.
@@ -263,6 +316,8 @@ class Structurer {
     for (ValueRef& out : graph_.outputs) redirect(out);
     for (size_t k = 1; k < group.size(); ++k)
       graph_.mutable_node(group[k]).inputs.assign(1, {at, 0});
+    for (size_t k = 1; k < group.size(); ++k) graph_.mutable_node(group[k]).control_inputs.clear();
+    for (size_t k = 1; k < group.size(); ++k) graph_.mutable_node(group[k]).num_outputs = 1;
     for (size_t k = 1; k < group.size(); ++k) graph_.mutable_node(group[k]).op = FindOp("Identity");
     if (!SortTopologically(&graph_)) return absl::InternalError("a conditional made a cycle");
     Prune(&graph_);
