@@ -233,6 +233,37 @@ absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant) {
   return again.ok() ? again : Annotate(again, "the second run");
 }
 
+absl::Status RunUndeclaredCase(const CorpusCase& c, const CorpusVariant& variant, bool ranks) {
+  FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(variant));
+  SignatureDef& signature = imported.signatures[0];
+  FLOE_ASSIGN_OR_RETURN(std::vector<Tensor> inputs, InputsOf(c, signature));
+  for (Node& node : imported.graph.mutable_nodes()) {
+    const Tensor* value = node.attrs.Find<Tensor>("value");
+    if (node.op->name != "Const" || value == nullptr) continue;
+    inputs.push_back(*value);
+    signature.inputs.push_back({.key = node.name, .tensor_name = node.name});
+    signature.inputs.back().type.dtype = value->dtype();
+    node.op = FindOp("Input");
+    node.attrs.Set("dtype", value->dtype());
+    node.attrs.Erase("value");
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].valid()) continue;
+    signature.inputs[i].optional = false;
+    SymShape shape = SymShape::UnknownRank();
+    if (ranks) {
+      shape = SymShape(inputs[i].shape());
+      for (int d = 0; d < shape.rank(); ++d) shape.set_dim(d, Dim::Unknown());
+    }
+    signature.inputs[i].type.shape = shape;
+  }
+  FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model,
+                        cli::CompileLocal(std::move(imported), variant.name, {}));
+  FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, cli::BindCall(*model.signature, inputs));
+  ExecContext context;
+  return RunOnce(c, call, context);
+}
+
 absl::Status RunConvertedCase(const CorpusCase& c, const CorpusVariant& variant) {
   const auto direct = Answers(c, variant, false), converted = Answers(c, variant, true);
   if (direct.status() != converted.status()) {

@@ -61,6 +61,10 @@ absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant);
 // itself, or fails with the same error.
 absl::Status RunConvertedCase(const CorpusCase& c, const CorpusVariant& variant);
 
+// As RunCorpusCase, with the graph's constants fed as well and nothing but dtypes declared (with
+// `ranks`: and ranks), so that all that depends on them is found out only when the graph runs.
+absl::Status RunUndeclaredCase(const CorpusCase& c, const CorpusVariant& variant, bool ranks);
+
 // The outputs of the run that `context` holds against the case's.
 absl::Status CompareOutputs(const CorpusCase& c, const ExecContext& context);
 

@@ -69,6 +69,16 @@ TEST(OpCases, GiveTheSameBitsWhenConverted) {
   }
 }
 
+TEST(OpCases, GiveTheSameWithNothingDeclared) {
+  for (const CorpusCase& c : AllCases()) {
+    for (const bool ranks : {true, false}) {
+      const absl::Status status = RunUndeclaredCase(c, c.variants[0], ranks);
+      EXPECT_TRUE(status.ok()) << c.variants[0].name << (ranks ? ", ranks" : ", nothing")
+                               << " declared: " << status.message();
+    }
+  }
+}
+
 TEST(OpCases, ProvedRowsKeepTheirBitsInCompany) {
   int proved = 0;
   for (const CorpusCase& c : AllCases()) {

@@ -76,6 +76,7 @@ class Structurer {
     merges_.clear();
     for (int i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.node(i);
+      if (node.op->name == "Input") continue;  // fed, whatever its control edges say
       if (node.op->name == "Merge") {
         FLOE_ASSIGN_OR_RETURN(merges_[i], Match(node));
         conditions_[i] = merges_[i].outer;
