@@ -161,31 +161,32 @@ class Binder {
       lifetimes_[in].Cover(end);
     }
     for (int out : plan_->output_slots_) lifetimes_[Root(out)].Cover(end);
-    for (int s = 0; s < end; ++s) FindLastReads(s);
+    const std::vector<int> last_reads = LastReads();
+    for (int s = 0; s < end; ++s) FindLastReads(s, last_reads);
     for (int s = 0; s < end; ++s) ReuseInput(s);
   }
 
-  void FindLastReads(int s) {
+  void FindLastReads(int s, const std::vector<int>& last_reads) {
     Step& step = plan_->steps_[s];
     for (size_t k = 0; k < std::min<size_t>(step.inputs.size(), 64); ++k) {
       const int root = Root(step.inputs[k]);
       const bool twice = std::count_if(step.inputs.begin(), step.inputs.end(),
                                        [&](int in) { return Root(in) == root; }) != 1;
-      if (!twice && slot(root).home != Slot::Home::kConstant && ReadLast(root, s))
+      if (!twice && slot(root).home != Slot::Home::kConstant && last_reads[root] == s)
         step.last_reads |= uint64_t{1} << k;
     }
   }
 
-  // Inputs count as read to the end only because a prepared context may run again; a run's own
-  // reads are what matters here.
-  bool ReadLast(int root, int s) const {
-    for (size_t later = s + 1; later < plan_->steps_.size(); ++later) {
-      for (int in : plan_->steps_[later].inputs) {
-        if (Root(in) == root) return false;
-      }
+  // By root: the last step that reads it, or INT32_MAX for outputs, which are read afterwards.
+  // Inputs live to the end only because a prepared context may run again; a run's own reads are
+  // what matters here.
+  std::vector<int> LastReads() const {
+    std::vector<int> last(plan_->slots_.size(), -1);
+    for (size_t s = 0; s < plan_->steps_.size(); ++s) {
+      for (int in : plan_->steps_[s].inputs) last[Root(in)] = static_cast<int>(s);
     }
-    return std::none_of(plan_->output_slots_.begin(), plan_->output_slots_.end(),
-                        [&](int out) { return Root(out) == root; });
+    for (int out : plan_->output_slots_) last[Root(out)] = INT32_MAX;
+    return last;
   }
 
   // An element-wise step writes over its first input when nobody reads that again.
@@ -413,7 +414,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::Bind(
   }
   std::shared_ptr<const Plan> plan = FindPlan(key);
   if (plan == nullptr) {
-    const PlanKey concrete{std::vector<Shape>(shapes.begin(), shapes.end()), false};
+    const PlanKey concrete{{shapes.begin(), shapes.end()}, false};
     if (std::shared_ptr<const Plan> found = FindPlan(concrete)) return found;
     for (size_t i = 0; i < shapes.size(); ++i) {
       const bool has_rows = input_has_rows_[i] && shapes[i].rank() > 0;
@@ -434,7 +435,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::Bind(
 }
 
 absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::BindConcrete(
-    absl::Span<const Shape> shapes, const std::string& why_not_rows) const {
+    absl::Span<const Shape> shapes, absl::string_view why_not_rows) const {
   PlanKey key;
   key.rows = false;
   key.shapes.assign(shapes.begin(), shapes.end());
@@ -451,7 +452,8 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::BindConcrete(
                       shapes[i].ToString());
     return Annotate(analysis.status(), absl::StrCat("inputs ", came, " do not fit the model"));
   }
-  std::shared_ptr<const Plan> plan = Binder(*this, *analysis, false, why_not_rows).Run();
+  std::shared_ptr<const Plan> plan =
+      Binder(*this, *analysis, false, std::string(why_not_rows)).Run();
   KeepPlan(key, plan);
   return plan;
 }

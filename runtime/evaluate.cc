@@ -31,7 +31,11 @@ absl::StatusOr<TensorView> HeapOutputs::Allocate(int output, DType dtype, const 
   FLOE_RETURN_IF_ERROR(
       CheckedElements(shape.dims(), std::max<size_t>(DTypeSize(dtype), 1)).status());
   if (static_cast<int>(tensors.size()) <= output) tensors.resize(output + 1);
-  tensors[output] = Tensor::Allocate(dtype, shape);
+  if (pool_ == nullptr) {
+    tensors[output] = Tensor::Allocate(dtype, shape);
+  } else {
+    FLOE_ASSIGN_OR_RETURN(tensors[output], pool_->Allocate(dtype, shape));
+  }
   return tensors[output].view();
 }
 

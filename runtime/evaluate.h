@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
+#include "runtime/value_pool.h"
 
 namespace floe {
 
@@ -14,11 +15,16 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node,
                                                    absl::Span<const ValueInfo> inputs,
                                                    const KernelOptions& options);
 
-// Outputs as tensors of their own.
+// Outputs as tensors of their own, from `pool` or, without one, from the heap. The pool outlives
+// this object, not the tensors.
 class HeapOutputs : public OutputAllocator {
  public:
+  explicit HeapOutputs(ValuePool* pool = nullptr) : pool_(pool) {}
   absl::StatusOr<TensorView> Allocate(int output, DType dtype, const Shape& shape) override;
   std::vector<Tensor> tensors;  // by output
+
+ private:
+  ValuePool* const pool_;
 };
 
 // `out` must be concrete unless the op allocates its outputs. Errors are the kernel's.

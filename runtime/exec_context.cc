@@ -11,8 +11,13 @@ namespace floe {
 ExecContext::ExecContext(int intra_op_threads)
     : own_pool_(std::make_unique<ThreadPool>(std::max(1, intra_op_threads))),
       pool_(own_pool_.get()),
-      frame_(std::make_unique<Frame>()) {}
-ExecContext::ExecContext(ThreadPool* pool) : pool_(pool), frame_(std::make_unique<Frame>()) {}
+      frame_(std::make_unique<Frame>()) {
+  frame_->pool = std::make_shared<ValuePool>();
+}
+ExecContext::ExecContext(ThreadPool* threads, std::shared_ptr<ValuePool> values)
+    : pool_(threads), frame_(std::make_unique<Frame>()) {
+  frame_->pool = values != nullptr ? std::move(values) : std::make_shared<ValuePool>();
+}
 ExecContext::~ExecContext() = default;
 
 absl::Status ExecContext::Prepare(std::shared_ptr<const Plan> plan, int64_t rows) {
@@ -51,6 +56,13 @@ void ExecContext::BindInput(int i, const void* data, bool consumable) {
 absl::Status ExecContext::Run() {
   const ScopedFlushDenormals flush;
   return frame_->Run(pool_);
+}
+
+size_t ExecContext::pool_bytes() const { return frame_->pool->held_bytes(); }
+
+size_t ExecContext::Trim() {
+  frame_->Drop();
+  return frame_->pool->Trim();
 }
 
 size_t ExecContext::arena_bytes() const {

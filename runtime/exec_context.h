@@ -11,6 +11,7 @@
 namespace floe {
 
 class Plan;
+class ValuePool;
 struct Frame;
 
 // Threading: used by one thread at a time, never shared. Grows its arena to the largest plan and
@@ -18,7 +19,8 @@ struct Frame;
 class ExecContext {
  public:
   explicit ExecContext(int intra_op_threads = 1);
-  explicit ExecContext(ThreadPool* pool);  // borrowed; outlives the context
+  // Threads borrowed, outliving the context; `values` shared by contexts of one thread, null: own.
+  explicit ExecContext(ThreadPool* threads, std::shared_ptr<ValuePool> values = nullptr);
   ~ExecContext();
 
   // Makes (plan, rows) current: afterwards Input() may be written and Run() called. The plan must
@@ -36,6 +38,12 @@ class ExecContext {
   const TensorView& Output(int i) const;
 
   size_t arena_bytes() const;
+  // Memory of values whose size a run settles; kept at its high water, so that runs like those
+  // before need no more.
+  size_t pool_bytes() const;
+  // Gives that memory back, for a context that will be idle; the arena stays. Outputs are gone,
+  // and before the next Run inputs must be bound or written again. Returns how many bytes.
+  size_t Trim();
   ThreadPool& pool() { return *pool_; }
 
  private:

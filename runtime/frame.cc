@@ -84,31 +84,49 @@ uint64_t Frame::Consumable(const Step& step) const {
   return mask;
 }
 
-absl::Status Frame::Run(ThreadPool* pool) {
+absl::Status Frame::Run(ThreadPool* threads) {
+  for (Tensor& value : dynamic)
+    value = Tensor();  // the last run's outputs make room for this one's
   for (size_t s = 0; s < plan->steps_.size(); ++s) {
     const Step& step = plan->steps_[s];
     absl::Status status;
     if (step.dynamic || step.kernel == nullptr) {
-      status = RunDynamic(step, s, pool);
+      status = RunDynamic(step, s, threads);
+      Release(step);
     } else {
       const absl::Span<const TensorView> all(args.data() + step.first_arg,
                                              step.inputs.size() + step.outputs.size());
       status = step.kernel->Run(
-          {all.first(step.inputs.size()), all.subspan(step.inputs.size()), Scratch(step), pool});
+          {all.first(step.inputs.size()), all.subspan(step.inputs.size()), Scratch(step), threads});
     }
     if (!status.ok()) return AtNode(plan->program_->graph.node(step.node), status);
   }
   return absl::OkStatus();
 }
 
-// A step whose shapes are known only now: inference on the values at hand, memory from the heap.
-absl::Status Frame::RunDynamic(const Step& step, size_t s, ThreadPool* pool) {
+// Values of the pool that nobody reads after this step make room for the next ones.
+void Frame::Release(const Step& step) {
+  for (size_t k = 0; k < step.inputs.size() && k < 64; ++k) {
+    const int root = plan->slots_[step.inputs[k]].root;
+    if ((step.last_reads >> k & 1) != 0 && plan->slots_[root].home == Slot::Home::kDynamic)
+      dynamic[root] = Tensor();
+  }
+}
+
+void Frame::Drop() {
+  nested.clear();
+  for (Tensor& value : dynamic) value = Tensor();
+  dynamic_scratch = AlignedBuffer();
+}
+
+// A step whose shapes are known only now: inference on the values at hand, memory from the pool.
+absl::Status Frame::RunDynamic(const Step& step, size_t s, ThreadPool* threads) {
   const Node& node = plan->program_->graph.node(step.node);
   TensorView* in = args.data() + step.first_arg;
   for (size_t k = 0; k < step.inputs.size(); ++k) in[k] = slots[step.inputs[k]];
   const absl::Span<const TensorView> inputs(in, step.inputs.size());
-  if (step.programs != nullptr) return RunControl(step, s, inputs, pool);
-  if (node.op->allocates) return RunAllocating(step, inputs, pool);
+  if (step.programs != nullptr) return RunControl(step, s, inputs, threads);
+  if (node.op->allocates) return RunAllocating(step, inputs, threads);
   std::vector<ValueInfo> infos;
   for (const TensorView& view : inputs) {
     ValueInfo info{TensorType{view.dtype, SymShape(view.shape)}, {}, {}};
@@ -129,24 +147,25 @@ absl::Status Frame::RunDynamic(const Step& step, size_t s, ThreadPool* pool) {
     FLOE_RETURN_IF_ERROR(Place(step, k, types[k].dtype, types[k].shape.At(rows)));
     outputs.push_back(slots[step.outputs[k]]);
   }
-  return RunKernel(step, inputs, outputs, pool);
+  return RunKernel(step, inputs, outputs, threads);
 }
 
 absl::Status Frame::RunKernel(const Step& step, absl::Span<const TensorView> inputs,
-                              absl::Span<const TensorView> outputs, ThreadPool* pool) {
+                              absl::Span<const TensorView> outputs, ThreadPool* threads) {
   std::vector<Shape> in_shapes, out_shapes;
   for (const TensorView& view : inputs) in_shapes.push_back(view.shape);
   for (const TensorView& view : outputs) out_shapes.push_back(view.shape);
   const auto bytes = static_cast<size_t>(step.kernel->ScratchBytes(in_shapes, out_shapes));
   if (dynamic_scratch.size() < bytes) dynamic_scratch = AlignedBuffer(bytes);
   return step.kernel->Run(
-      {inputs, outputs, dynamic_scratch.data(), pool, nullptr, Consumable(step)});
+      {inputs, outputs, dynamic_scratch.data(), threads, nullptr, Consumable(step)});
 }
 
 absl::Status Frame::RunAllocating(const Step& step, absl::Span<const TensorView> inputs,
-                                  ThreadPool* pool) {
-  HeapOutputs outputs;
-  FLOE_RETURN_IF_ERROR(step.kernel->Run({inputs, {}, nullptr, pool, &outputs, Consumable(step)}));
+                                  ThreadPool* threads) {
+  HeapOutputs outputs(pool.get());
+  FLOE_RETURN_IF_ERROR(
+      step.kernel->Run({inputs, {}, nullptr, threads, &outputs, Consumable(step)}));
   if (outputs.tensors.size() < step.outputs.size())
     return absl::InternalError("the kernel left an output without memory");
   for (size_t k = 0; k < step.outputs.size(); ++k) {
@@ -160,9 +179,7 @@ absl::Status Frame::RunAllocating(const Step& step, absl::Span<const TensorView>
 absl::Status Frame::Place(const Step& step, size_t k, DType dtype, const Shape& shape) {
   const int out = step.outputs[k];
   if (plan->slots_[out].home != Slot::Home::kDynamic) return absl::OkStatus();
-  FLOE_RETURN_IF_ERROR(
-      CheckedElements(shape.dims(), std::max<size_t>(DTypeSize(dtype), 1)).status());
-  dynamic[out] = Tensor::Allocate(dtype, shape);
+  FLOE_ASSIGN_OR_RETURN(dynamic[out], pool->Allocate(dtype, shape));
   slots[out] = dynamic[out].view();
   return absl::OkStatus();
 }

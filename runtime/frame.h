@@ -6,6 +6,7 @@
 
 #include "runtime/exec_context.h"
 #include "runtime/plan.h"
+#include "runtime/value_pool.h"
 
 namespace floe {
 
@@ -14,11 +15,12 @@ struct Frame {
   std::shared_ptr<const Plan> plan;
   int64_t rows = -1;
   std::unique_ptr<DeviceMemory> arena;
-  std::vector<TensorView> slots;  // what each slot shows now
-  std::vector<TensorView> args;   // of each step: inputs, then outputs
-  std::vector<bool> bound;        // input i reads the caller's memory
-  std::vector<bool> consumable;   // and may be taken over by its last reader
-  std::vector<Tensor> dynamic;    // by slot: values whose size the run settles
+  std::vector<TensorView> slots;    // what each slot shows now
+  std::vector<TensorView> args;     // of each step: inputs, then outputs
+  std::vector<bool> bound;          // input i reads the caller's memory
+  std::vector<bool> consumable;     // and may be taken over by its last reader
+  std::shared_ptr<ValuePool> pool;  // shared with the frames of subgraphs
+  std::vector<Tensor> dynamic;      // by slot: values whose size the run settles, until last read
   AlignedBuffer dynamic_scratch;
   // By step, for control flow: contexts of its subgraphs. A While has two for its body, used in
   // turn, so that one round's outputs are the next one's inputs without a copy.
@@ -34,27 +36,30 @@ struct Frame {
   void* Address(const AffineBytes& offset) const {
     return arena->data() + offset.At(rows > 1 ? rows : 1);
   }
-  absl::Status Run(ThreadPool* pool);
+  absl::Status Run(ThreadPool* threads);
+  // Drops every value and subgraph context.
+  void Drop();
 
  private:
   void Show(const Slot& slot, TensorView* view) const;
   std::byte* Scratch(const Step& step) const;
   uint64_t Consumable(const Step& step) const;
-  absl::Status RunDynamic(const Step& step, size_t s, ThreadPool* pool);
+  void Release(const Step& step);
+  absl::Status RunDynamic(const Step& step, size_t s, ThreadPool* threads);
   absl::Status RunAllocating(const Step& step, absl::Span<const TensorView> inputs,
-                             ThreadPool* pool);
+                             ThreadPool* threads);
   absl::Status RunKernel(const Step& step, absl::Span<const TensorView> inputs,
-                         absl::Span<const TensorView> outputs, ThreadPool* pool);
+                         absl::Span<const TensorView> outputs, ThreadPool* threads);
   absl::Status Place(const Step& step, size_t k, DType dtype, const Shape& shape);
   absl::Status Give(const Step& step, size_t k, const TensorView& value, bool take);
 
   // runtime/run_control.cc
   absl::Status RunControl(const Step& step, size_t s, absl::Span<const TensorView> inputs,
-                          ThreadPool* pool);
+                          ThreadPool* threads);
   absl::Status RunBranch(const Step& step, Nested& nested, absl::Span<const TensorView> inputs,
-                         ThreadPool* pool);
+                         ThreadPool* threads);
   absl::Status RunWhile(const Step& step, Nested& nested, absl::Span<const TensorView> inputs,
-                        ThreadPool* pool);
+                        ThreadPool* threads);
 };
 
 }  // namespace floe

@@ -5,7 +5,7 @@
 
 #include "model/lists.h"
 #include "runtime/exec_context.h"
-#include "runtime/test_graph.h"
+#include "runtime/test_loops.h"
 
 namespace floe {
 namespace {
@@ -14,53 +14,13 @@ constexpr DType kFloat = DType::kFloat32;
 
 std::vector<std::pair<std::string, AttrValue>> Element() { return {{"element_dtype", kFloat}}; }
 
-// While over (i, variables...) with i counted up to `steps`. `body` gets the variables and returns
-// the next ones.
-template <typename Body>
-int AddLoop(TestGraph* g, int steps, const std::vector<ValueRef>& variables,
-            const std::vector<DType>& dtypes, Body body) {
-  const auto inputs = [&](TestGraph* sub) {
-    std::vector<ValueRef> values{sub->Input("i", DType::kInt32, SymShape())};
-    for (size_t k = 0; k < dtypes.size(); ++k)
-      values.push_back(sub->Input("v" + std::to_string(k), dtypes[k], SymShape::UnknownRank()));
-    return values;
-  };
-  TestGraph test, step;
-  test.Output(test.Op("Less", "again", {inputs(&test)[0], test.Int("steps", steps)}));
-  const std::vector<ValueRef> values = inputs(&step);
-  step.Output(step.Op("Add", "next", {values[0], step.Int("one", 1)}));
-  for (const ValueRef& value : body(&step, values)) step.Output(value);
+class Collecting : public testing::TestWithParam<Container> {};
 
-  std::vector<ValueRef> all{g->Int("zero", 0)};
-  all.insert(all.end(), variables.begin(), variables.end());
-  const int loop = g->Op("While", "loop", all).node;
-  g->graph.mutable_node(loop).num_outputs = static_cast<int>(all.size());
-  g->graph.mutable_node(loop).subgraphs = {std::make_shared<const Graph>(test.graph),
-                                           std::make_shared<const Graph>(step.graph)};
-  return loop;
-}
-
-// y[t] = x + t for t < steps, collected in a list.
-TestGraph CountingLoop(int steps) {
-  TestGraph g;
-  const ValueRef x = g.Input("x", kFloat, {2});
-  const ValueRef list = g.Op("TensorListReserve", "reserve",
-                             {g.Ints("element", {2}), g.Int("size", steps)}, Element());
-  const int loop =
-      AddLoop(&g, steps, {list, x}, {DType::kVariant, kFloat},
-              [](TestGraph* b, const std::vector<ValueRef>& v) {
-                const ValueRef t = b->Op("Cast", "t", {v[0]}, {{"DstT", kFloat}});
-                const ValueRef item = b->Op("Add", "item", {v[2], t});
-                return std::vector<ValueRef>{
-                    b->Op("TensorListSetItem", "set", {v[1], v[0], item}, Element()), v[2]};
-              });
-  g.Output(g.Op("TensorListStack", "stack", {ValueRef{loop, 1}, g.Ints("shape", {2})}, Element()));
-  return g;
-}
-
-TEST(ListLoop, CopiesNoElementsHoweverManySteps) {
+// No step may touch what other steps stored: lists are never copied, and what a step asks of the
+// pool does not depend on how many there are.
+TEST_P(Collecting, CopiesNoElementsHoweverManySteps) {
   for (const int steps : {10, 1000, 10000}) {
-    const auto compiled = CountingLoop(steps).Compile();
+    const auto compiled = CollectingLoop(GetParam(), steps, 2).Compile();
     ASSERT_NE(compiled, nullptr);
     const auto plan = compiled->Bind({Shape({2})});
     ASSERT_TRUE(plan.ok()) << plan.status();
@@ -75,13 +35,21 @@ TEST(ListLoop, CopiesNoElementsHoweverManySteps) {
       EXPECT_EQ(copied_list_elements - before, 0) << steps << " steps";
       ASSERT_EQ(context.Output(0).shape, Shape({steps, 2}));
       const float* y = context.Output(0).as<float>();
+      double sum = 0;
       for (int t = 0; t < steps; ++t) {
         ASSERT_EQ(y[2 * t], .5f + static_cast<float>(t));
         ASSERT_EQ(y[2 * t + 1], x[1] + static_cast<float>(t));
+        sum += y[2 * t];
       }
+      EXPECT_NEAR(context.Output(1).as<float>()[0] / sum, 1, 1e-3);  // added up in float32
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Containers, Collecting,
+                         testing::Values(Container::kList, Container::kPushedList,
+                                         Container::kArray, Container::kGrowingArray),
+                         [](const auto& info) { return ContainerName(info.param); });
 
 // h where t < length, of the rows that are done the old one: the masked step of an RNN.
 ValueRef MaskedStep(TestGraph* b, ValueRef t, ValueRef h, ValueRef item, ValueRef lengths) {

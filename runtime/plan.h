@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
 #include "base/mutex.h"
 #include "kernels/kernel.h"
 #include "model/graph.h"
@@ -46,7 +48,8 @@ struct CompileOptions {
 // The shapes a request binds a plan to: one per signature input. With `rows` the first dim of every
 // input that has one is left open; otherwise all dims count.
 struct PlanKey {
-  std::vector<Shape> shapes;  // inner dims only for inputs with rows
+  // Inner dims only for inputs with rows. Looking up a plan allocates nothing up to so many inputs.
+  absl::InlinedVector<Shape, 8> shapes;
   bool rows = true;
   bool operator<(const PlanKey& o) const;
 };
@@ -132,7 +135,7 @@ class CompiledSignature {
   std::shared_ptr<const Plan> FindPlan(const PlanKey& key) const;
   void KeepPlan(const PlanKey& key, std::shared_ptr<const Plan> plan) const;
   absl::StatusOr<std::shared_ptr<const Plan>> BindConcrete(absl::Span<const Shape> shapes,
-                                                           const std::string& why_not_rows) const;
+                                                           absl::string_view why_not_rows) const;
 
   SignatureDef signature_;
   std::shared_ptr<Program> program_ = std::make_shared<Program>();

@@ -48,23 +48,25 @@ absl::StatusOr<bool> Truth(const TensorView& value) {
   }
 }
 
-ExecContext& ContextOf(Frame::Nested& nested, size_t i, ThreadPool* pool) {
+ExecContext& ContextOf(const Frame& frame, Frame::Nested& nested, size_t i, ThreadPool* threads) {
   if (nested.contexts.size() <= i) nested.contexts.resize(i + 1);
-  if (nested.contexts[i] == nullptr) nested.contexts[i] = std::make_unique<ExecContext>(pool);
+  if (nested.contexts[i] == nullptr)
+    nested.contexts[i] = std::make_unique<ExecContext>(threads, frame.pool);
   return *nested.contexts[i];
 }
 
 }  // namespace
 
 absl::Status Frame::RunControl(const Step& step, size_t s, absl::Span<const TensorView> inputs,
-                               ThreadPool* pool) {
+                               ThreadPool* threads) {
   if (nested.size() < plan->steps_.size()) nested.resize(plan->steps_.size());
   const bool loop = plan->program_->graph.node(step.node).op->name == "While";
-  return loop ? RunWhile(step, nested[s], inputs, pool) : RunBranch(step, nested[s], inputs, pool);
+  return loop ? RunWhile(step, nested[s], inputs, threads)
+              : RunBranch(step, nested[s], inputs, threads);
 }
 
 absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const TensorView> inputs,
-                              ThreadPool* pool) {
+                              ThreadPool* threads) {
   const auto& programs = *step.programs;
   size_t branch;
   if (plan->program_->graph.node(step.node).op->name == "Case") {
@@ -77,7 +79,7 @@ absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const
     FLOE_ASSIGN_OR_RETURN(const bool taken, Truth(inputs[0]));
     branch = taken ? 0 : 1;
   }
-  ExecContext& context = ContextOf(nested, branch, pool);
+  ExecContext& context = ContextOf(*this, nested, branch, threads);
   const uint64_t consumable = Consumable(step);
   std::vector<bool> take;
   for (size_t k = 1; k < inputs.size(); ++k) take.push_back(k < 64 && (consumable >> k & 1) != 0);
@@ -96,7 +98,7 @@ absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const
 }
 
 absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const TensorView> inputs,
-                             ThreadPool* pool) {
+                             ThreadPool* threads) {
   const CompiledSignature &condition = *(*step.programs)[0], &body = *(*step.programs)[1];
   std::vector<TensorView> variables(inputs.begin(), inputs.end());
   const uint64_t consumable = Consumable(step);
@@ -105,11 +107,11 @@ absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const 
   const std::vector<bool> keep(inputs.size(), false);
   nested.kept.resize(2 * inputs.size());
   for (int round = 0;; ++round) {
-    ExecContext& test = ContextOf(nested, 0, pool);
+    ExecContext& test = ContextOf(*this, nested, 0, threads);
     FLOE_RETURN_IF_ERROR(RunProgram(condition, test, variables, keep));
     FLOE_ASSIGN_OR_RETURN(const bool again, Truth(test.Output(0)));
     if (!again) break;
-    ExecContext& context = ContextOf(nested, 1 + round % 2, pool);
+    ExecContext& context = ContextOf(*this, nested, 1 + round % 2, threads);
     FLOE_RETURN_IF_ERROR(RunProgram(body, context, variables, take));
     const std::vector<TensorView> before = variables;
     for (size_t k = 0; k < variables.size(); ++k) {
@@ -128,7 +130,7 @@ absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const 
       variables[k] = value;
       if (shared) {
         Tensor& kept = nested.kept[2 * k + round % 2];
-        kept = Tensor::Copy(value);
+        FLOE_ASSIGN_OR_RETURN(kept, pool->Copy(value));
         variables[k] = kept.view();
       }
       take[k] = true;

@@ -130,8 +130,9 @@ int Batcher::TakeSlot(TimePoint now, absl::Span<Task* const> batch) {
   idle_slots_.pop_back();
   int64_t rows = 0;
   for (const Task* task : batch) rows += task->rows;
-  slots_[slot] = {now, std::max(1.0, static_cast<double>(rows) /
-                                         static_cast<double>(options_.limits.max_rows))};
+  slots_[slot].started = now;
+  slots_[slot].batches =
+      std::max(1.0, static_cast<double>(rows) / static_cast<double>(options_.limits.max_rows));
   return slot;
 }
 
@@ -142,9 +143,38 @@ void Batcher::ReleaseSlot(int slot) {
   slowest_ = std::max(slowest_, took);
   last_finished_ = now;
   slots_[slot] = SlotUse();
+  slots_[slot].idle_since = now;
   idle_slots_.push_back(slot);
+  SlotIsFree();
+}
+
+void Batcher::SlotIsFree() {
   if (!queue_.empty() && waiting_workers_ > 0) work_.NotifyOne();
   if (stopping_) idle_.NotifyAll();
+}
+
+// An idle slot used before that time and not trimmed since, or -1.
+int Batcher::TakeIdle(TimePoint used_before) {
+  const auto found = std::find_if(idle_slots_.begin(), idle_slots_.end(),
+                                  [&](int slot) { return slots_[slot].idle_since <= used_before; });
+  if (found == idle_slots_.end()) return -1;
+  const int slot = *found;
+  idle_slots_.erase(found);
+  slots_[slot].idle_since = TimePoint::max();
+  return slot;
+}
+
+void Batcher::TrimIdle(TimePoint now) {
+  constexpr auto kIdle = std::chrono::minutes(1);
+  mutex_.Lock();
+  for (int slot; (slot = TakeIdle(now - kIdle)) >= 0;) {
+    mutex_.Unlock();
+    runner_->Trim(slot);
+    mutex_.Lock();
+    idle_slots_.insert(idle_slots_.begin(), slot);  // those with warm memory go first
+    SlotIsFree();
+  }
+  mutex_.Unlock();
 }
 
 void Batcher::CollectExpired(TimePoint now) {

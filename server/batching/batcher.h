@@ -60,6 +60,10 @@ class Batcher {
 
   BatcherProgress Progress() const;
 
+  // Gives back what slots keep between runs, of those idle for a minute at `now`. Called now and
+  // then.
+  void TrimIdle(TimePoint now);
+
   // For tests, without threads: ends expired and cancelled requests, then runs one batch if one is
   // due. True when it did anything.
   bool Step();
@@ -79,6 +83,8 @@ class Batcher {
   void CollectExpired(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int TakeSlot(TimePoint now, absl::Span<Task* const> batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseSlot(int slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int TakeIdle(TimePoint used_before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SlotIsFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunBatch(int slot, absl::Span<Task* const> batch);
   void DeliverRows(int slot, Task* task, int64_t first_row);
   bool DeliverEnded();
@@ -94,8 +100,9 @@ class Batcher {
   std::vector<Task*> expired_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> idle_slots_ ABSL_GUARDED_BY(mutex_);  // last used on top: its memory is warm
   struct SlotUse {
-    TimePoint started = TimePoint::max();  // max(): idle
-    double batches = 1;                    // rows / max_rows, at least 1
+    TimePoint started = TimePoint::max();     // max(): idle
+    double batches = 1;                       // rows / max_rows, at least 1
+    TimePoint idle_since = TimePoint::max();  // max(): never used, or trimmed since
   };
   std::vector<SlotUse> slots_ ABSL_GUARDED_BY(mutex_);
   int waiting_workers_ ABSL_GUARDED_BY(mutex_) = 0;

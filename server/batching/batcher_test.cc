@@ -57,8 +57,14 @@ class Doubler : public BatchRunner {
     views->push_back({DType::kInt64, Shape({task.rows}), outputs_[slot].data() + first_row});
   }
 
+  void Trim(int slot) override {
+    EXPECT_FALSE(busy_[slot]) << "trimmed during a run";
+    trimmed.push_back(slot);
+  }
+
   bool cheap = false;
   std::function<void(absl::Span<Task* const>)> on_run;
+  std::vector<int> trimmed;  // slots, in order
 
  private:
   std::vector<std::vector<int64_t>> outputs_;
@@ -141,6 +147,25 @@ TEST(Batcher, RowsGoBackToTheirOwners) {
   s.Drain();
   for (Call* call : {&a, &b, &c, &other}) call->ExpectDoubled();
   EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1, 3, 4), ElementsAre(7)));
+}
+
+TEST(Batcher, SlotsThatStayIdleAreTrimmedOnce) {
+  Stepped s({}, 2);
+  s.batcher->TrimIdle(s.clock.Now() + std::chrono::hours(1));
+  EXPECT_THAT(s.runner->trimmed, ElementsAre());  // none was used
+  Call a({1}), b({2});
+  s.batcher->Submit(a.Request());
+  s.Drain();
+  s.batcher->TrimIdle(s.clock.Now() + seconds(59));
+  EXPECT_THAT(s.runner->trimmed, ElementsAre());
+  s.batcher->TrimIdle(s.clock.Now() + seconds(60));
+  s.batcher->TrimIdle(s.clock.Now() + seconds(120));
+  EXPECT_THAT(s.runner->trimmed, ElementsAre(0));
+  s.batcher->Submit(b.Request());
+  s.Drain();
+  b.ExpectDoubled();
+  s.batcher->TrimIdle(s.clock.Now() + seconds(60));
+  EXPECT_THAT(s.runner->trimmed, ElementsAre(0, 1));  // the slot with memory goes first
 }
 
 TEST(Batcher, WhatAdmitRefusesNeverQueues) {

@@ -121,6 +121,11 @@ absl::Status PlanRunner::Admit(Task* task) {
   return absl::OkStatus();
 }
 
+void PlanRunner::Trim(int slot) {
+  slots_[slot].gathered.clear();
+  slots_[slot].context->Trim();
+}
+
 absl::Status PlanRunner::Run(int index, absl::Span<Task* const> batch) {
   Slot& slot = slots_[index];
   slot.gathered.clear();

@@ -27,6 +27,7 @@ class PlanRunner : public BatchRunner {
   absl::Status Admit(Task* task) override;
   absl::Status Run(int slot, absl::Span<Task* const> batch) override;
   void Outputs(int slot, const Task& task, int64_t first_row, OutputViews* views) override;
+  void Trim(int slot) override;
 
   // Tasks expected to take less are marked cheap; forms without a cost never are.
   void SetCosts(std::vector<RunCost> costs, double inline_below_us);

@@ -58,6 +58,8 @@ class BatchRunner {
   // Rows [first_row, first_row + task.rows) of what the last OK Run(slot) computed. Valid until the
   // slot's next Run.
   virtual void Outputs(int slot, const Task& task, int64_t first_row, OutputViews* views) = 0;
+  // Gives back memory that the slot keeps for runs like its last ones; it will be idle.
+  virtual void Trim(int slot) { (void)slot; }
 };
 
 }  // namespace floe::server

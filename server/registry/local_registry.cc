@@ -183,16 +183,19 @@ void LocalRegistry::SetAnswering(bool answering) {
 
 void LocalRegistry::CheckProgress(TimePoint now) {
   std::vector<std::pair<std::string, bool>> changed;  // name, stuck
+  std::vector<std::shared_ptr<LocalServed>> served;
   {
     MutexLock lock(mutex_);
     for (auto& [name, entry] : entries_) {
       if (entry.served == nullptr || entry.built_in) continue;
+      served.push_back(entry.served);
       const bool stuck = IsStuck(entry.served->batcher().Progress(), now);
       if (stuck == entry.stuck) continue;
       entry.stuck = stuck;
       changed.emplace_back(name, stuck);
     }
   }
+  for (const auto& model : served) model->batcher().TrimIdle(now);
   for (const auto& [name, stuck] : changed) {
     if (stuck) {
       spdlog::error(

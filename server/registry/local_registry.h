@@ -33,7 +33,7 @@ class LocalRegistry : public ModelRegistry {
   void SetAnswering(bool answering);
 
   // Sets the health of models whose work does not go on (IsStuck), and of those where it does
-  // again.
+  // again. Models that have nothing to do give back memory that they keep between requests.
   void CheckProgress(TimePoint now);
 
   // Waits for loads under way, lets every queue finish what it has, and refuses from then on

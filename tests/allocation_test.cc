@@ -1,0 +1,243 @@
+// A request on a static graph allocates nothing: the allocator itself is counted, in every thread.
+// Graphs with values whose size the run settles are measured and reported.
+#include <execinfo.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "cli/local_model.h"
+#include "runtime/test_loops.h"
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<int64_t> calls{0}, bytes{0};
+void* first_stack[32];
+int first_depth = 0;
+
+void Count(size_t size) {
+  if (!counting.load(std::memory_order_relaxed)) return;
+  bytes += static_cast<int64_t>(size);
+  if (calls++ != 0) return;
+  counting = false;  // backtrace may allocate
+  first_depth = backtrace(first_stack, 32);
+  counting = true;
+}
+
+}  // namespace
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+// The sanitizer has malloc for itself; C++'s own operators can still be counted.
+void* operator new(size_t size) {
+  Count(size);
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#else
+// glibc's own allocator under other names; everything else comes through here.
+extern "C" {
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* memory, size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+
+void* malloc(size_t size) {
+  Count(size);
+  return __libc_malloc(size);
+}
+void* calloc(size_t count, size_t size) {
+  Count(count * size);
+  return __libc_calloc(count, size);
+}
+void* realloc(void* memory, size_t size) {
+  Count(size);
+  return __libc_realloc(memory, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  Count(size);
+  return __libc_memalign(alignment, size);
+}
+void* memalign(size_t alignment, size_t size) {
+  Count(size);
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** memory, size_t alignment, size_t size) {
+  Count(size);
+  *memory = __libc_memalign(alignment, size);
+  return *memory == nullptr ? ENOMEM : 0;
+}
+}
+#endif
+
+namespace floe::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Allocations {
+  int64_t calls = 0, bytes = 0;
+};
+
+template <typename Body>
+Allocations Counted(const Body& body) {
+  first_depth = 0;
+  calls = 0;
+  bytes = 0;
+  counting = true;
+  body();
+  counting = false;
+  return {calls, bytes};
+}
+
+void ExpectNone(const Allocations& allocations, const std::string& what) {
+  EXPECT_EQ(allocations.calls, 0) << what << " allocated " << allocations.bytes << " bytes";
+  if (allocations.calls != 0) backtrace_symbols_fd(first_stack, first_depth, STDERR_FILENO);
+}
+
+TEST(Allocations, AreCounted) {
+  volatile size_t size = 100;
+  EXPECT_EQ(Counted([&] { delete[] new char[size]; }).calls, 1);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_EQ(Counted([&] { std::free(std::aligned_alloc(64, size * 64)); }).bytes, 6400);
+#endif
+}
+
+class Request : public testing::Test {
+ protected:
+  void Load(const fs::path& path) {
+    auto model = LoadLocal(path.string(), {});
+    ASSERT_TRUE(model.ok()) << model.status();
+    model_ = *std::move(model);
+    for (int64_t rows : {int64_t{2}, int64_t{1}}) {
+      auto inputs = MadeUpInputs(*model_.signature, rows, /*unknown_dim=*/32);
+      ASSERT_TRUE(inputs.ok()) << inputs.status();
+      auto call = BindCall(*model_.signature, *inputs);
+      ASSERT_TRUE(call.ok()) << call.status();
+      calls_.push_back(*std::move(call));
+    }
+  }
+
+  // What a request does once its inputs are there: find the plan, prepare, run.
+  void RunAll(ExecContext& context) {
+    for (const BoundCall& call : calls_) {
+      absl::InlinedVector<Shape, 8> shapes;
+      for (const Tensor& input : call.inputs) shapes.push_back(input.shape());
+      const auto plan = call.form->Bind(shapes);
+      ok_ = ok_ && plan.ok() && context.Prepare(*plan, call.rows).ok();
+      for (size_t i = 0; i < call.inputs.size(); ++i)
+        context.BindInput(static_cast<int>(i), call.inputs[i].data());
+      ok_ = ok_ && context.Run().ok();
+    }
+  }
+
+  Allocations Warm(int threads) {
+    ExecContext context(threads);
+    RunAll(context);
+    return Counted([&] { RunAll(context); });
+  }
+
+  LocalModel model_;
+  std::vector<BoundCall> calls_;
+  bool ok_ = true;
+};
+
+class StaticRequest : public Request, public testing::WithParamInterface<const char*> {};
+
+TEST_P(StaticRequest, AllocatesNothing) {
+  const fs::path path = fs::path(FLOE_SOURCE_DIR) / GetParam();
+  if (!fs::exists(path)) GTEST_SKIP() << "needs ../shared";
+  Load(path);
+  ASSERT_FALSE(calls_.empty());
+  ASSERT_FALSE(calls_[0].plan->has_dynamic_steps());
+  for (int threads : {1, 3}) {
+    const Allocations allocations = Warm(threads);
+    EXPECT_TRUE(ok_);
+    ExpectNone(allocations, std::to_string(threads) + " threads");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, StaticRequest,
+                         testing::Values("examples/mnist/models/mnist_beginner/1/frozen.pb",
+                                         "examples/mnist/models/mnist_conv/1/frozen.pb",
+                                         "../shared/models/mobilenet_v2/graph.pb",
+                                         "../shared/models/transformer/graph.pb",
+                                         "../shared/models/small_140/graph.pb"),
+                         [](const auto& info) {
+                           std::string name = fs::path(info.param).parent_path().string();
+                           for (char& c : name) c = std::isalnum(c) != 0 ? c : '_';
+                           return name;
+                         });
+
+class DynamicRequest : public Request, public testing::WithParamInterface<const char*> {};
+
+// Loops look up plans and hand values on; what they need comes from pools that have it, so a run
+// asks the system for little, and for no more from run to run.
+TEST_P(DynamicRequest, NeedsNoMoreFromRunToRun) {
+  const fs::path path = fs::path(FLOE_SOURCE_DIR) / GetParam();
+  if (!fs::exists(path)) GTEST_SKIP() << "needs ../shared";
+  Load(path);
+  ASSERT_FALSE(calls_.empty());
+  ExecContext context(1);
+  for (int round = 0; round < 2; ++round) RunAll(context);
+  const size_t held = context.pool_bytes();
+  const Allocations allocations = Counted([&] { RunAll(context); });
+  EXPECT_TRUE(ok_);
+  EXPECT_EQ(context.pool_bytes(), held);
+  std::cout << GetParam() << ": " << allocations.calls << " allocations, " << allocations.bytes
+            << " bytes in " << calls_.size() << " runs; pool " << held << " bytes\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, DynamicRequest,
+                         testing::Values("../shared/models/rnn_small/graph.pb",
+                                         "../shared/models/rnn_small_v1/graph.pb"),
+                         [](const auto& info) {
+                           std::string name = fs::path(info.param).parent_path().filename();
+                           return name;
+                         });
+
+class CollectingAllocations : public testing::TestWithParam<Container> {};
+
+// What a loop asks of the allocator grows with its steps and not faster, as it would if a step
+// copied what others stored.
+TEST_P(CollectingAllocations, AreLinearInTheSteps) {
+  Allocations by_steps[2];
+  for (const int longer : {0, 1}) {
+    const auto compiled = CollectingLoop(GetParam(), longer != 0 ? 10000 : 1000, 16).Compile();
+    ASSERT_NE(compiled, nullptr);
+    const auto plan = compiled->Bind({Shape({16})});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const std::vector<float> x(16, 1.0f);
+    ExecContext context;
+    const auto run = [&] {
+      ASSERT_TRUE(context.Prepare(*plan, 1).ok());
+      context.BindInput(0, x.data());
+      ASSERT_TRUE(context.Run().ok());
+    };
+    run();
+    by_steps[longer] = Counted(run);
+  }
+  std::cout << ContainerName(GetParam()) << ": " << by_steps[1].calls << " allocations, "
+            << by_steps[1].bytes << " bytes in 10000 steps\n";
+  EXPECT_LE(by_steps[1].calls, 10 * by_steps[0].calls + 100);
+  EXPECT_LE(by_steps[1].bytes, 11 * by_steps[0].bytes);  // vectors grow by doubling
+}
+
+INSTANTIATE_TEST_SUITE_P(Containers, CollectingAllocations,
+                         testing::Values(Container::kList, Container::kPushedList,
+                                         Container::kArray, Container::kGrowingArray),
+                         [](const auto& info) { return ContainerName(info.param); });
+
+}  // namespace
+}  // namespace floe::cli
