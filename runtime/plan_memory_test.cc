@@ -36,7 +36,7 @@ TestGraph Bottlenecks(const std::vector<int64_t>& widths) {
 
 TEST(PlanMemory, ANetworkTakesLittleMoreThanItsLargestPair) {
   for (const std::vector<int64_t>& widths :
-       std::vector<std::vector<int64_t>>{{96, 96, 96, 96, 96},
+       std::vector<std::vector<int64_t>>{{24, 96, 96, 96, 96},
                                          {128, 96, 96, 64, 64, 64, 32},
                                          {32, 64, 64, 128, 128, 128},
                                          {48, 200, 200, 20, 20, 160}}) {

@@ -48,9 +48,12 @@ TEST_F(Trim, HighWaterIsKeptAndGivenBack) {
   const size_t high = context_.pool_bytes();
   EXPECT_GE(high, kLarge / 2 * sizeof(int64_t));  // the places
   for (int round = 0; round < 3; ++round) Run(kLarge);
-  Run(10);
   EXPECT_EQ(context_.pool_bytes(), high);
-  EXPECT_EQ(context_.Trim(), high);
+  Run(10);
+  const size_t held = context_.pool_bytes();
+  EXPECT_GE(held, high);
+  EXPECT_LE(held, high + 1024);  // blocks of small sizes
+  EXPECT_EQ(context_.Trim(), held);
   EXPECT_EQ(context_.pool_bytes(), 0u);
   Run(10);
   EXPECT_LT(context_.pool_bytes(), high / 10);

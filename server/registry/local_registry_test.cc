@@ -9,6 +9,8 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "model/form/form.h"
+#include "model/import/import.h"
 #include "server/batching/test_models.h"
 #include "server/registry/model_path.h"
 #include "server/registry/placeholder_default.h"
@@ -148,6 +150,24 @@ TEST_F(RegistryTest, LoadsTheNewestVersionAndServesIt) {
   registry.Stop();  // finishes what was taken
   EXPECT_THAT(call.result, ElementsAre(6, 0));
   EXPECT_EQ(registry.Acquire("m", std::nullopt).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(RegistryTest, ServesAConvertedModel) {
+  auto imported = ImportBytes(kTwiceGraph, {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const auto form =
+      SerializeForm({std::move(imported->graph), std::move(imported->signatures), {}});
+  ASSERT_TRUE(form.ok()) << form.status();
+  Write("m/3/model.floe", *form);
+  LocalRegistry registry({Config("m", "m")}, {}, &health_);
+  registry.StartLoading();
+  registry.WaitUntilLoaded();
+  const auto served = registry.Acquire("m", 3);
+  ASSERT_TRUE(served.ok()) << served.status();
+  FloatCall call({{Shape({1, 2}), {3, -4}}});
+  (*served)->Submit(call.Request((*served)->model()));
+  registry.Stop();
+  EXPECT_THAT(call.result, ElementsAre(6, 0));
 }
 
 TEST_F(RegistryTest, UnknownNamesAndVersions) {
