@@ -23,13 +23,7 @@ ExecContext::~ExecContext() = default;
 absl::Status ExecContext::Prepare(std::shared_ptr<const Plan> plan, int64_t rows) {
   Frame& frame = *frame_;
   if (frame.plan == plan && frame.rows == rows) {
-    for (size_t i = 0; i < frame.bound.size(); ++i) {
-      if (!frame.bound[i]) continue;
-      const int input = static_cast<int>(i);
-      frame.bound[i] = false;
-      frame.consumable[i] = false;
-      frame.PointInput(input, frame.Address(plan->slots()[plan->input_slot(input)].offset));
-    }
+    frame.Unbind();
     return absl::OkStatus();
   }
   FLOE_RETURN_IF_ERROR(frame.Grow(*plan, rows));
@@ -38,6 +32,12 @@ absl::Status ExecContext::Prepare(std::shared_ptr<const Plan> plan, int64_t rows
   frame.rows = rows;
   frame.Materialise();
   return absl::OkStatus();
+}
+
+bool ExecContext::PrepareAgain(absl::Span<const TensorView> inputs) {
+  if (!frame_->Fits(inputs)) return false;
+  frame_->Unbind();
+  return true;
 }
 
 const TensorView& ExecContext::Input(int i) const {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "base/thread_pool.h"
 #include "kernels/device.h"
 #include "model/tensor.h"
@@ -27,6 +28,10 @@ class ExecContext {
   // outlive its use here. rows >= 1 for plans with rows (0 rows: RESOURCE limits and empty outputs
   // are handled); RESOURCE_EXHAUSTED when memory is short.
   absl::Status Prepare(std::shared_ptr<const Plan> plan, int64_t rows);
+
+  // Makes the current plan ready to be run once more and returns true, when it was bound to inputs
+  // of these shapes; saves looking the plan up.
+  bool PrepareAgain(absl::Span<const TensorView> inputs);
 
   // The memory of input i, to be filled by the caller (rows * bytes per row).
   const TensorView& Input(int i) const;

@@ -49,6 +49,7 @@ void Frame::Materialise() {
   args.resize(plan->args_);
   bound.assign(plan->input_slots_.size(), false);
   consumable.assign(plan->input_slots_.size(), false);
+  settled.clear();
   dynamic.clear();
   dynamic.resize(plan->has_dynamic_ ? plan->slots_.size() : 0);
   for (size_t i = 0; i < slots.size(); ++i) Show(plan->slots_[i], &slots[i]);
@@ -57,6 +58,23 @@ void Frame::Materialise() {
     for (int in : step.inputs) *arg++ = slots[in];
     for (int out : step.outputs) *arg++ = slots[out];
   }
+}
+
+void Frame::Unbind() {
+  for (size_t i = 0; i < bound.size(); ++i) {
+    if (!bound[i]) continue;
+    bound[i] = false;
+    consumable[i] = false;
+    PointInput(static_cast<int>(i), Address(plan->slots_[plan->input_slots_[i]].offset));
+  }
+}
+
+bool Frame::Fits(absl::Span<const TensorView> inputs) const {
+  if (plan == nullptr || inputs.size() != plan->input_slots_.size()) return false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (slots[plan->input_slots_[i]].shape != inputs[i].shape) return false;
+  }
+  return true;
 }
 
 void Frame::PointInput(int i, void* data) {
@@ -115,6 +133,7 @@ void Frame::Release(const Step& step) {
 
 void Frame::Drop() {
   nested.clear();
+  settled.clear();
   for (Tensor& value : dynamic) value = Tensor();
   dynamic_scratch = AlignedBuffer();
 }
@@ -127,6 +146,44 @@ absl::Status Frame::RunDynamic(const Step& step, size_t s, ThreadPool* threads) 
   const absl::Span<const TensorView> inputs(in, step.inputs.size());
   if (step.programs != nullptr) return RunControl(step, s, inputs, threads);
   if (node.op->allocates) return RunAllocating(step, inputs, threads);
+  settled.resize(plan->steps_.size());
+  Settled& result = settled[s];
+  if (!StillHolds(result, step, inputs)) FLOE_RETURN_IF_ERROR(Settle(step, inputs, &result));
+  if (node.op->alias) {
+    slots[step.outputs[0]] = result.outputs[0];
+    slots[step.outputs[0]].data = inputs[0].data;
+    return absl::OkStatus();
+  }
+  TensorView* const out = in + step.inputs.size();
+  for (size_t k = 0; k < step.outputs.size(); ++k) {
+    FLOE_RETURN_IF_ERROR(Place(step, k, result.outputs[k].dtype, result.outputs[k].shape));
+    out[k] = slots[step.outputs[k]];
+  }
+  const auto bytes = static_cast<size_t>(result.scratch_bytes);
+  if (dynamic_scratch.size() < bytes) dynamic_scratch = AlignedBuffer(bytes);
+  return step.kernel->Run({inputs, absl::Span<const TensorView>(out, step.outputs.size()),
+                           dynamic_scratch.data(), threads, nullptr, Consumable(step)});
+}
+
+// Shapes settle everything but what depends on values, and of these inference reads integers and
+// scalars only.
+bool Frame::StillHolds(const Settled& last, const Step& step,
+                       absl::Span<const TensorView> inputs) const {
+  if (last.inputs.size() != inputs.size() || last.outputs.size() != step.outputs.size())
+    return false;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k].shape != last.inputs[k]) return false;
+    if (plan->slots_[step.inputs[k]].home == Slot::Home::kConstant) continue;
+    if (inputs[k].shape.rank() == 0 || IsInteger(inputs[k].dtype)) return false;
+  }
+  return true;
+}
+
+absl::Status Frame::Settle(const Step& step, absl::Span<const TensorView> inputs,
+                           Settled* result) const {
+  const Node& node = plan->program_->graph.node(step.node);
+  result->inputs.clear();
+  result->outputs.clear();
   std::vector<ValueInfo> infos;
   for (const TensorView& view : inputs) {
     ValueInfo info{TensorType{view.dtype, SymShape(view.shape)}, {}, {}};
@@ -135,30 +192,19 @@ absl::Status Frame::RunDynamic(const Step& step, size_t s, ThreadPool* threads) 
     infos.push_back(std::move(info));
   }
   FLOE_ASSIGN_OR_RETURN(const Types types, node.op->infer({node, infos}));
-  if (node.op->alias) {
-    slots[step.outputs[0]] = {types[0].dtype, types[0].shape.At(rows), inputs[0].data};
-    return absl::OkStatus();
-  }
-  std::vector<TensorView> outputs;
+  std::vector<Shape> in_shapes, out_shapes;
+  for (const TensorView& view : inputs) in_shapes.push_back(view.shape);
   for (size_t k = 0; k < step.outputs.size(); ++k) {
     if (!types[k].shape.concrete())
       return absl::InternalError(
           absl::StrCat("the shape of output ", k, " is still open: ", types[k].shape.ToString()));
-    FLOE_RETURN_IF_ERROR(Place(step, k, types[k].dtype, types[k].shape.At(rows)));
-    outputs.push_back(slots[step.outputs[k]]);
+    out_shapes.push_back(types[k].shape.At(rows));
+    result->outputs.push_back({types[k].dtype, out_shapes.back(), nullptr});
   }
-  return RunKernel(step, inputs, outputs, threads);
-}
-
-absl::Status Frame::RunKernel(const Step& step, absl::Span<const TensorView> inputs,
-                              absl::Span<const TensorView> outputs, ThreadPool* threads) {
-  std::vector<Shape> in_shapes, out_shapes;
-  for (const TensorView& view : inputs) in_shapes.push_back(view.shape);
-  for (const TensorView& view : outputs) out_shapes.push_back(view.shape);
-  const auto bytes = static_cast<size_t>(step.kernel->ScratchBytes(in_shapes, out_shapes));
-  if (dynamic_scratch.size() < bytes) dynamic_scratch = AlignedBuffer(bytes);
-  return step.kernel->Run(
-      {inputs, outputs, dynamic_scratch.data(), threads, nullptr, Consumable(step)});
+  result->scratch_bytes =
+      step.kernel == nullptr ? 0 : step.kernel->ScratchBytes(in_shapes, out_shapes);
+  result->inputs = std::move(in_shapes);
+  return absl::OkStatus();
 }
 
 absl::Status Frame::RunAllocating(const Step& step, absl::Span<const TensorView> inputs,

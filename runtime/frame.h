@@ -29,10 +29,22 @@ struct Frame {
     std::vector<Tensor> kept;  // loop variables that moved to another place in their list
   };
   std::vector<Nested> nested;
+  // By step, for steps whose shapes the run settles: what came of the shapes that came in last. In
+  // a loop they are the same round after round.
+  struct Settled {
+    std::vector<Shape> inputs;
+    std::vector<TensorView> outputs;  // without data
+    int64_t scratch_bytes = 0;
+  };
+  std::vector<Settled> settled;
 
   absl::Status Grow(const Plan& next, int64_t next_rows);
   void Materialise();
   void PointInput(int i, void* data);
+  // Inputs read the arena again.
+  void Unbind();
+  // Whether the plan at hand was bound to these inputs' shapes.
+  bool Fits(absl::Span<const TensorView> inputs) const;
   void* Address(const AffineBytes& offset) const {
     return arena->data() + offset.At(rows > 1 ? rows : 1);
   }
@@ -48,8 +60,8 @@ struct Frame {
   absl::Status RunDynamic(const Step& step, size_t s, ThreadPool* threads);
   absl::Status RunAllocating(const Step& step, absl::Span<const TensorView> inputs,
                              ThreadPool* threads);
-  absl::Status RunKernel(const Step& step, absl::Span<const TensorView> inputs,
-                         absl::Span<const TensorView> outputs, ThreadPool* threads);
+  bool StillHolds(const Settled& last, const Step& step, absl::Span<const TensorView> inputs) const;
+  absl::Status Settle(const Step& step, absl::Span<const TensorView> inputs, Settled* result) const;
   absl::Status Place(const Step& step, size_t k, DType dtype, const Shape& shape);
   absl::Status Give(const Step& step, size_t k, const TensorView& value, bool take);
 

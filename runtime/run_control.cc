@@ -17,14 +17,17 @@ int64_t RowsOf(const CompiledSignature& program, absl::Span<const Shape> shapes)
   return 1;
 }
 
-// Runs a subgraph on `inputs`, read in place. `take`: bit i set when input i may be taken over.
+// Runs a subgraph on `inputs`, read in place; `context` serves this program alone. `take`: bit i
+// set when input i may be taken over.
 absl::Status RunProgram(const CompiledSignature& program, ExecContext& context,
                         absl::Span<const TensorView> inputs, const std::vector<bool>& take) {
-  std::vector<Shape> shapes;
-  for (const TensorView& view : inputs) shapes.push_back(view.shape);
-  FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.Bind(shapes));
-  const int64_t rows = plan->has_rows() ? RowsOf(program, shapes) : 1;
-  FLOE_RETURN_IF_ERROR(context.Prepare(std::move(plan), rows));
+  if (!context.PrepareAgain(inputs)) {
+    std::vector<Shape> shapes;
+    for (const TensorView& view : inputs) shapes.push_back(view.shape);
+    FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.Bind(shapes));
+    const int64_t rows = plan->has_rows() ? RowsOf(program, shapes) : 1;
+    FLOE_RETURN_IF_ERROR(context.Prepare(std::move(plan), rows));
+  }
   for (size_t k = 0; k < inputs.size(); ++k)
     context.BindInput(static_cast<int>(k), inputs[k].data, take[k]);
   return context.Run();
