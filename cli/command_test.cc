@@ -247,19 +247,25 @@ TEST(Run, UnknownFetchNamesTheNearest) {
   EXPECT_THAT(outcome.err, HasSubstr("'scores'"));
 }
 
-TEST(Run, InitialisersThatCannotRunAreNamed) {
-  const std::string table = WriteText(
-      "table.pbtxt",
-      R"(node { name: "table" op: "HashTableV2" } node { name: "init_all" op: "NoOp" input: "^table" })");
-  const Outcome outcome =
-      Floectl({"run", table, "-o", "o.npz", "--fetch", "table", "--init", "init_all"});
-  EXPECT_EQ(outcome.code, kExitFailed);
-  EXPECT_THAT(outcome.err, HasSubstr("UNIMPLEMENTED: --init 'init_all'"));
-  // A graph without tables needs none of them.
+TEST(Run, InitialisersFillTablesFromFilesBesideTheModel) {
+  WriteText("vocabulary.txt", "one\ntwo\nthree\n");
+  const std::string graph = WriteText("table.pbtxt", R"(
+    node { name: "path" op: "Const" attr { key: "dtype" value { type: DT_STRING } } attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape {} string_val: "vocabulary.txt" } } } }
+    node { name: "table" op: "HashTableV2" attr { key: "key_dtype" value { type: DT_STRING } } attr { key: "value_dtype" value { type: DT_INT64 } } }
+    node { name: "fill" op: "InitializeTableFromTextFileV2" input: "table" input: "path" attr { key: "key_index" value { i: -2 } } attr { key: "value_index" value { i: -1 } } }
+    node { name: "init_all" op: "NoOp" input: "^fill" }
+    node { name: "size" op: "LookupTableSizeV2" input: "table" })");
   const std::string out = testing::TempDir() + "out.npz";
-  EXPECT_EQ(
-      Floectl({"run", GraphFile(), "-i", InputFile("input"), "-o", out, "--init", "anything"}).code,
-      kExitOk);
+  const Outcome filled =
+      Floectl({"run", graph, "-o", out, "--fetch", "size", "--init", "init_all"});
+  ASSERT_EQ(filled.code, kExitOk) << filled.err;
+  const auto arrays = ReadNpz(out);
+  ASSERT_TRUE(arrays.ok()) << arrays.status();
+  EXPECT_EQ(*FindTensor(*arrays, "size")->as<int64_t>(), 3);
+  EXPECT_EQ(Floectl({"run", graph, "-o", out, "--fetch", "size"}).code, kExitOk);
+  const Outcome unknown = Floectl({"run", graph, "-o", out, "--fetch", "size", "--init", "init"});
+  EXPECT_EQ(unknown.code, kExitFailed);
+  EXPECT_THAT(unknown.err, HasSubstr("nearest: 'init_all'"));
 }
 
 TEST(Run, EveryGemmBackendThatIsAlwaysThereAgrees) {

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/file_beneath.h"
 #include "base/nearest.h"
 #include "base/status.h"
 #include "cli/string_array.h"
@@ -148,6 +149,8 @@ absl::StatusOr<LocalModel> CompileLocal(ImportedModel imported, const std::strin
   source.info.path = path;
   source.graph = std::move(imported.graph);
   source.signatures = std::move(imported.signatures);
+  source.init_nodes = options.init_nodes;
+  source.asset_directory = DirectoryOf(path);
   FLOE_ASSIGN_OR_RETURN(local.model, Model::Create(std::move(source), options.compile));
   FLOE_ASSIGN_OR_RETURN(local.signature, PickSignature(*local.model, options.signature));
   return local;

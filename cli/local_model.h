@@ -15,8 +15,9 @@ namespace floe::cli {
 
 struct LocalOptions {
   CompileOptions compile;
-  std::vector<std::string> fetches;  // tensors instead of a signature's outputs
-  std::string signature;             // empty: serving_default, or the only one
+  std::vector<std::string> fetches;     // tensors instead of a signature's outputs
+  std::string signature;                // empty: serving_default, or the only one
+  std::vector<std::string> init_nodes;  // as of Model::Source
 };
 
 // A loaded file and one of its signatures.
@@ -30,7 +31,7 @@ struct LocalModel {
 
 // Import and compile errors as they come; NOT_FOUND lists the signatures there are.
 absl::StatusOr<LocalModel> LoadLocal(const std::string& path, const LocalOptions& options);
-// The same from what was imported already (`path` for messages only).
+// The same from what was imported already from `path`.
 absl::StatusOr<LocalModel> CompileLocal(ImportedModel imported, const std::string& path,
                                         const LocalOptions& options);
 

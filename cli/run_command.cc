@@ -40,16 +40,6 @@ absl::StatusOr<std::pair<std::string, Shape>> ParseShape(const std::string& text
   return std::make_pair(text.substr(0, equals), shape);
 }
 
-// Initialisers fill lookup tables. A graph that loads has none, so there is nothing for them to do;
-// one that has is refused while loading, and then the caller learns that --init would not have
-// helped.
-absl::Status ExplainInit(const absl::Status& status, const Options& options) {
-  if (options.init_nodes.empty() || !absl::IsUnimplemented(status)) return status;
-  return Annotate(
-      status, absl::StrCat("--init '", options.init_nodes.front(),
-                           "': the graph needs table initialisers, which this build cannot run"));
-}
-
 absl::Status Run(const Options& options, Context& context) {
   LocalOptions local_options;
   FLOE_ASSIGN_OR_RETURN(local_options.compile.kernels.gemm, GemmBackendFromName(options.gemm));
@@ -66,19 +56,18 @@ absl::Status Run(const Options& options, Context& context) {
   if (!options.inputs.empty()) {
     FLOE_ASSIGN_OR_RETURN(arrays, ReadNpz(options.inputs));
   }
-  auto loaded = LoadLocal(options.file, local_options);
-  if (!loaded.ok()) return ExplainInit(loaded.status(), options);
-  FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs,
-                        MatchInputs(loaded->def(), arrays, match));
-  FLOE_ASSIGN_OR_RETURN(const BoundCall call, BindCall(*loaded->signature, inputs));
+  local_options.init_nodes = options.init_nodes;
+  FLOE_ASSIGN_OR_RETURN(const LocalModel loaded, LoadLocal(options.file, local_options));
+  FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, MatchInputs(loaded.def(), arrays, match));
+  FLOE_ASSIGN_OR_RETURN(const BoundCall call, BindCall(*loaded.signature, inputs));
   ExecContext exec(options.threads);
   FLOE_RETURN_IF_ERROR(RunCall(call, exec));
 
   NamedTensors outputs;
-  for (size_t i = 0; i < loaded->def().outputs.size(); ++i) {
+  for (size_t i = 0; i < loaded.def().outputs.size(); ++i) {
     const TensorView& view = exec.Output(static_cast<int>(i));
     Tensor tensor = view.dtype == DType::kString ? EncodeStrings(view) : Tensor::Copy(view);
-    const std::string name = ArrayName(loaded->def().outputs[i].tensor_name);
+    const std::string name = ArrayName(loaded.def().outputs[i].tensor_name);
     // Two keys may name one tensor; it is written once.
     if (FindTensor(outputs, name) == nullptr) outputs.emplace_back(name, std::move(tensor));
   }
@@ -110,7 +99,8 @@ void AddRunCommand(CLI::App& app, Context& context) {
       ->allow_extra_args(false);
   command
       ->add_option("--init", options->init_nodes,
-                   "A node to run once before (table initialisers); may be repeated")
+                   "A node to run once before, which fills lookup tables; may be repeated. "
+                   "Default: every initialiser of a table in use")
       ->type_name("NODE")
       ->allow_extra_args(false);
   command

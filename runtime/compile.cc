@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/attrs_key.h"
+#include "model/tables.h"
 #include "runtime/analyze.h"
 #include "runtime/evaluate.h"
 #include "runtime/passes/passes.h"
@@ -145,7 +146,7 @@ class Compiler {
       const Tensor* value = node.attrs.Find<Tensor>("value");
       if (node.op->name != "Const" || value == nullptr) continue;
       if (needed[i]) {
-        compiled_->weight_bytes_ += value->bytes();
+        compiled_->weight_bytes_ += HeldBytes(*value);
       } else {
         node.attrs.Set("shape", SymShape(value->shape()));
         node.attrs.Erase("value");

@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "base/status.h"
 #include "model/op_def.h"
+#include "runtime/passes/load_tables.h"
 
 namespace floe {
 namespace {
@@ -72,6 +73,21 @@ absl::Status CheckFed(const Graph& graph) {
   return absl::OkStatus();
 }
 
+// The nodes that the signatures fetch; names the graph does not have are reported when a signature
+// is compiled.
+std::vector<int> FetchedNodes(const Graph& graph, const std::vector<SignatureDef>& signatures) {
+  std::map<std::string, int> index;
+  for (int i = 0; i < graph.size(); ++i) index[graph.node(i).name] = i;
+  std::vector<int> nodes;
+  for (const SignatureDef& signature : signatures) {
+    for (const SignatureTensor& output : signature.outputs) {
+      const auto found = index.find(output.tensor_name.substr(0, output.tensor_name.rfind(':')));
+      if (found != index.end()) nodes.push_back(found->second);
+    }
+  }
+  return nodes;
+}
+
 absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompileForm(
     const Graph& whole, const SignatureDef& def, bool live, const CompileOptions& options,
     KernelCache* cache, std::vector<int>* input_of) {
@@ -125,6 +141,10 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Create(Source source,
                                                            const CompileOptions& options) {
   auto model = std::make_shared<Model>();
   model->info_ = std::move(source.info);
+  FLOE_RETURN_IF_ERROR(LoadTables(
+      &source.graph,
+      {source.init_nodes, source.asset_directory, FetchedNodes(source.graph, source.signatures)},
+      options.kernels));
   KernelCache cache;
   for (SignatureDef& def : source.signatures) {
     Signature signature;

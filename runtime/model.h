@@ -53,6 +53,10 @@ class Model {
     ModelInfo info;
     Graph graph;                           // inputs/outputs empty: each signature selects its own
     std::vector<SignatureDef> signatures;  // at least one
+    // Lookup tables (runtime/passes/load_tables.h): nodes that fill them, empty for all that do;
+    // and the directory beneath which files named by the graph are opened, empty for none.
+    std::vector<std::string> init_nodes;
+    std::string asset_directory;
   };
   static absl::StatusOr<std::shared_ptr<const Model>> Create(Source source,
                                                              const CompileOptions& options);

@@ -1,6 +1,4 @@
 // Random numbers. They have TensorFlow's distributions, not its sequences.
-#include <atomic>
-#include <chrono>
 #include <cmath>
 #include <vector>
 
@@ -8,42 +6,10 @@
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/grid_copy.h"
+#include "kernels/cpu/random_sequence.h"
 
 namespace floe::kernels {
 namespace {
-
-// A counter through a mixer (splitmix64): a number of the sequence is a function of its place, so
-// that runs only share the place of the next one.
-class Sequence {
- public:
-  explicit Sequence(uint64_t seed) : seed_(seed) {}
-  uint64_t Reserve(uint64_t count) { return next_.fetch_add(count, std::memory_order_relaxed); }
-  uint64_t At(uint64_t place) const {
-    uint64_t z = seed_ + (place + 1) * 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-  }
-  // [0, 1) in steps that a float holds.
-  double Unit(uint64_t place) const { return static_cast<double>(At(place) >> 40) * 0x1p-24; }
-  double Normal(uint64_t place) const {
-    const double radius = std::sqrt(-2 * std::log(1 - Unit(2 * place)));
-    return radius * std::cos(6.283185307179586 * Unit(2 * place + 1));
-  }
-
- private:
-  uint64_t seed_;
-  std::atomic<uint64_t> next_{0};
-};
-
-uint64_t SeedOf(const Attrs& attrs) {
-  const auto a = static_cast<uint64_t>(attrs.Int("seed")),
-             b = static_cast<uint64_t>(attrs.Int("seed2"));
-  if (a != 0 || b != 0) return a * 0xD1B54A32D192ED03u + b;
-  static std::atomic<uint64_t> models{0};
-  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-  return static_cast<uint64_t>(now) + models.fetch_add(0x632BE59BD9B4E019u);
-}
 
 enum class Distribution : uint8_t { kUniform, kNormal, kTruncatedNormal };
 

@@ -150,7 +150,7 @@ class SignatureBuilder {
     const std::vector<bool> needed = NeededBy(*signature);
     for (int i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.node(i);
-      if (!IsInput(node)) continue;
+      if (!IsInput(node) || (!needed[i] && IsLeftover(node))) continue;
       FLOE_ASSIGN_OR_RETURN(SignatureTensor input, InputOf(node.name, node));
       if (!needed[i] && !input.optional) MakeIgnored(&input);
       signature->inputs.push_back(std::move(input));
@@ -158,8 +158,12 @@ class SignatureBuilder {
     return absl::OkStatus();
   }
 
-  // A placeholder that no output reads (TensorFlow's lowering leaves such behind) may be fed, and
-  // need not be.
+  // What TensorFlow's lowering of control flow leaves behind, by the dozen; nobody feeds those.
+  static bool IsLeftover(const Node& node) {
+    return node.name.find("unused_control_flow_input") != std::string::npos;
+  }
+
+  // A placeholder that no output reads may be fed, and need not be.
   static void MakeIgnored(SignatureTensor* input) {
     input->optional = true;
     Shape shape;

@@ -61,9 +61,11 @@ TEST(Import, MakesASignatureFromPlaceholdersAndSinks) {
   EXPECT_EQ(signature.inputs[0].type.shape.ToString(), "[?,2]");
 }
 
+// Those that lowering control flow leaves behind are no inputs at all.
 TEST(Import, APlaceholderThatNoOutputReadsNeedNotBeFed) {
   const auto model = ImportBytes(std::string(kDense) + R"(
-    node { name: "unused" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } } })",
+    node { name: "unused" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } } }
+    node { name: "cond/unused_control_flow_input_3" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } } })",
                                  {});
   ASSERT_TRUE(model.ok()) << model.status();
   ASSERT_THAT(Keys(model->signatures[0].inputs), ElementsAre("x", "unused"));

@@ -11,11 +11,15 @@ namespace {
 // Dims that are numbers and differ can never be multiplied.
 bool Contradict(Dim a, Dim b) { return a.concrete() && b.concrete() && a != b; }
 
-absl::Status CheckTypes(const InferContext& c) {
+absl::Status CheckArity(const InferContext& c) {
   const int wanted = c.attrs().Bool("fused_bias") ? 3 : 2;
-  if (c.num_inputs() != wanted)
-    return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", wanted));
-  for (int i = 1; i < wanted; ++i) {
+  if (c.num_inputs() == wanted) return absl::OkStatus();
+  return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", wanted));
+}
+
+absl::Status CheckTypes(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(CheckArity(c));
+  for (int i = 1; i < c.num_inputs(); ++i) {
     if (c.dtype(i) != c.dtype(0)) {
       return Bad(absl::StrCat("input ", i, " is ", DTypeName(c.dtype(i)), ", input 0 is ",
                               DTypeName(c.dtype(0))));
@@ -70,12 +74,23 @@ SymShape BatchDims(const SymShape& shape) {
   return batch;
 }
 
+// Small integers multiply to int32, and weights of theirs with bfloat16 to bfloat16; otherwise all
+// types are one.
+absl::StatusOr<DType> BatchMatMulType(const InferContext& c) {
+  const auto small = [](DType type) { return type == DType::kInt8 || type == DType::kUInt8; };
+  const DType a = c.dtype(0), b = c.num_inputs() > 1 ? c.dtype(1) : a;
+  const DType out = ops::TypeAttr(c, "Tout", a);
+  const bool mixed = (small(a) && b == DType::kBFloat16) || (a == DType::kBFloat16 && small(b));
+  const bool known = small(a) && small(b) ? out == DType::kInt32
+                     : mixed              ? out == DType::kBFloat16
+                                          : a == b && out == a;
+  if (known) return out;
+  return Bad(absl::StrCat(DTypeName(a), " times ", DTypeName(b), " cannot give ", DTypeName(out)));
+}
+
 absl::StatusOr<Types> InferBatchMatMul(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(CheckTypes(c));
-  if (ops::TypeAttr(c, "Tout", c.dtype(0)) != c.dtype(0)) {
-    return absl::UnimplementedError(
-        absl::StrCat("a result of another type (Tout) than ", DTypeName(c.dtype(0))));
-  }
+  FLOE_ASSIGN_OR_RETURN(const DType type, BatchMatMulType(c));
+  FLOE_RETURN_IF_ERROR(CheckArity(c));
   for (int i = 0; i < 2; ++i) {
     if (c.shape(i).rank_known() && c.shape(i).rank() < 2) {
       return Bad(absl::StrCat("input ", i, " has shape ", c.shape(i).ToString(),
@@ -86,12 +101,12 @@ absl::StatusOr<Types> InferBatchMatMul(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(
       InferMatrix(c, c.attrs().Bool("adj_x"), c.attrs().Bool("adj_y"), &rows, &columns));
   if (!c.shape(0).rank_known() || !c.shape(1).rank_known())
-    return ops::One(c.dtype(0), SymShape::UnknownRank());
+    return ops::One(type, SymShape::UnknownRank());
   FLOE_ASSIGN_OR_RETURN(SymShape out,
                         BroadcastShapes(BatchDims(c.shape(0)), BatchDims(c.shape(1))));
   out.push_back(rows);
   out.push_back(columns);
-  return ops::One(c.dtype(0), std::move(out));
+  return ops::One(type, std::move(out));
 }
 
 RowMark MatMulRows(const RowContext& c) {

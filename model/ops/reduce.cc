@@ -71,6 +71,7 @@ const OpRegistrar kReduce[] = {
     OpRegistrar(Reduce("All")),
     OpRegistrar(Reduce("Any")),
     OpRegistrar(Reduce("EuclideanNorm")),
+    OpRegistrar(Reduce("ReduceJoin")),
 };
 
 absl::StatusOr<Types> InferArg(const InferContext& c) {

@@ -1,4 +1,5 @@
-// Strings: case, numbers and joining. Taking them apart is in data_dependent.cc.
+// Strings: case, numbers, regular expressions and joining. Taking them apart is in
+// data_dependent.cc.
 #include "base/status.h"
 #include "model/ops/op_util.h"
 
@@ -28,6 +29,25 @@ absl::StatusOr<Types> InferJoin(const InferContext& c) {
   return ops::One(DType::kString, std::move(out));
 }
 
+absl::StatusOr<Types> InferMatch(const InferContext& c) {
+  return ops::One(DType::kBool, c.shape(0));
+}
+
+// Only the strings have rows, not pattern and rewrite.
+RowMark RegexRows(const RowContext& c) {
+  return c.OthersConstant(1) ? ops::MarkOfData(c, 0, true) : RowsNever(c);
+}
+
+OpDef Regex(const std::string& name, absl::StatusOr<Types> (*infer)(const InferContext&),
+            int inputs) {
+  return {.name = name,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .infer = infer,
+          .rows = RegexRows,
+          .tensorflow = {name}};
+}
+
 OpDef Elementwise(const std::string& name, absl::StatusOr<Types> (*infer)(const InferContext&),
                   int most = 1) {
   return {.name = name,
@@ -43,6 +63,11 @@ const OpRegistrar kStrings[] = {
     OpRegistrar(Elementwise("AsString", InferString)),
     OpRegistrar(Elementwise("StringToNumber", InferToNumber)),
     OpRegistrar(Elementwise("StringJoin", InferJoin, -1)),
+    OpRegistrar(Elementwise("StringStrip", InferString)),
+    OpRegistrar(Regex("StaticRegexReplace", InferString, 1)),
+    OpRegistrar(Regex("StaticRegexFullMatch", InferMatch, 1)),
+    OpRegistrar(Regex("RegexReplace", InferString, 3)),
+    OpRegistrar(Regex("RegexFullMatch", InferMatch, 2)),
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/file_beneath.h"
 #include "base/status.h"
 #include "model/import/import.h"
 #include "server/batching/warm_up.h"
@@ -36,6 +37,7 @@ absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, int64_t version,
   source.info = {config.name, version, file};
   source.graph = std::move(imported->graph);
   source.signatures = std::move(imported->signatures);
+  if (!file.empty()) source.asset_directory = DirectoryOf(file);
   return Model::Create(std::move(source), options.compile);
 }
 

@@ -1,0 +1,21 @@
+// Files that belong to a model: nothing outside its directory may be read on a file's say-so.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace floe {
+
+// The bytes of a regular file. `path` is relative to `directory`; neither ".." nor a symbolic link
+// on the way may lead out of it. NOT_FOUND: there is none. INVALID_ARGUMENT: an absolute or empty
+// path, one that leaves the directory, no regular file, or more than `max_bytes`. Messages name
+// `path`, not the directory.
+absl::StatusOr<std::string> ReadFileBeneath(const std::string& directory, const std::string& path,
+                                            int64_t max_bytes);
+
+// The directory part of a file's path: "." for a bare name, "/" for a file of the root.
+std::string DirectoryOf(const std::string& path);
+
+}  // namespace floe

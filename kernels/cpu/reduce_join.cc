@@ -1,0 +1,73 @@
+// ReduceJoin: strings along axes, joined in the order in which the axes are given.
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/cpu/function_kernel.h"
+#include "kernels/cpu/grid_copy.h"
+
+namespace floe::kernels {
+namespace {
+
+// Some axes of a tensor, the last running fastest.
+struct Axes {
+  IntList dims, strides;
+  int64_t count = 1;
+
+  void Add(int64_t dim, int64_t stride) {
+    dims.push_back(dim);
+    strides.push_back(stride);
+    count *= dim;
+  }
+  int64_t Offset(int64_t i) const {
+    int64_t at = 0;
+    for (size_t k = dims.size(); k-- > 0;) {
+      at += i % dims[k] * strides[k];
+      i /= dims[k];
+    }
+    return at;
+  }
+};
+
+absl::Status Split(const Shape& in, const TensorView& axes, Axes* kept, Axes* joined) {
+  IntList given;
+  FLOE_RETURN_IF_ERROR(ReadInts(axes, &given));
+  const IntList strides = DenseStrides(in);
+  std::vector<bool> is_joined(in.rank(), false);
+  // The first axis given is joined first: it runs fastest.
+  for (size_t k = given.size(); k-- > 0;) {
+    FLOE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(given[k], in.rank()));
+    if (is_joined[axis])
+      return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is given twice"));
+    is_joined[axis] = true;
+    joined->Add(in.dim(axis), strides[axis]);
+  }
+  for (int axis = 0; axis < in.rank(); ++axis) {
+    if (!is_joined[axis]) kept->Add(in.dim(axis), strides[axis]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+  const std::string separator = args.node.attrs.String("separator");
+  return FromFunction([separator](const KernelContext& ctx) -> absl::Status {
+    Axes kept, joined;
+    FLOE_RETURN_IF_ERROR(Split(ctx.in(0).shape, ctx.in(1), &kept, &joined));
+    if (ctx.out(0).elements() != kept.count)
+      return absl::InternalError("the output's shape is not that of the axes kept");
+    for (int64_t i = 0; i < kept.count; ++i) {
+      const std::string* from = ctx.in(0).as<std::string>() + kept.Offset(i);
+      std::string text;
+      for (int64_t k = 0; k < joined.count; ++k)
+        absl::StrAppend(&text, k == 0 ? "" : separator, from[joined.Offset(k)]);
+      ctx.out(0).as<std::string>()[i] = std::move(text);
+    }
+    return absl::OkStatus();
+  });
+}
+
+FLOE_REGISTER_KERNEL(ReduceJoin, kCpu, Make, DType::kString);
+
+}  // namespace
+}  // namespace floe::kernels

@@ -1,0 +1,87 @@
+// Regular expressions, by RE2: linear in time whatever the pattern, and TensorFlow's own engine, so
+// that patterns mean the same.
+#include <re2/re2.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/cpu/function_kernel.h"
+
+namespace floe::kernels {
+namespace {
+
+using SharedPattern = std::shared_ptr<const RE2>;
+
+absl::StatusOr<SharedPattern> Compile(const std::string& pattern) {
+  RE2::Options options;
+  options.set_log_errors(false);
+  auto compiled = std::make_shared<const RE2>(pattern, options);
+  if (compiled->ok()) return compiled;
+  return absl::InvalidArgumentError(absl::StrCat("pattern '", pattern, "': ", compiled->error()));
+}
+
+absl::StatusOr<const std::string*> ScalarOf(const TensorView& view, const char* what) {
+  if (view.dtype == DType::kString && view.elements() == 1 && view.shape.rank() == 0)
+    return view.as<std::string>();
+  return absl::InvalidArgumentError(absl::StrCat("its ", what, " is ", DTypeName(view.dtype),
+                                                 view.shape.ToString(),
+                                                 ", expected a single string"));
+}
+
+// The pattern of an attribute or a constant, compiled once; null for one that comes with a request.
+absl::StatusOr<SharedPattern> KnownPattern(const KernelArgs& args) {
+  if (args.inputs.size() < 2) return Compile(args.node.attrs.String("pattern"));
+  if (!args.inputs[1].has_constant()) return SharedPattern();
+  FLOE_ASSIGN_OR_RETURN(const std::string* const pattern,
+                        ScalarOf(args.inputs[1].constant.view(), "pattern"));
+  return Compile(*pattern);
+}
+
+absl::StatusOr<SharedPattern> PatternOf(const KernelContext& ctx, const SharedPattern& known) {
+  if (known != nullptr) return known;
+  FLOE_ASSIGN_OR_RETURN(const std::string* const pattern, ScalarOf(ctx.in(1), "pattern"));
+  return Compile(*pattern);
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeReplace(const KernelArgs& args) {
+  FLOE_ASSIGN_OR_RETURN(const SharedPattern known, KnownPattern(args));
+  const bool global = args.node.attrs.Bool("replace_global", true);
+  const std::string fixed = args.node.attrs.String("rewrite");
+  return FromFunction([known, global, fixed](const KernelContext& ctx) -> absl::Status {
+    FLOE_ASSIGN_OR_RETURN(const SharedPattern pattern, PatternOf(ctx, known));
+    const std::string* rewrite = &fixed;
+    if (ctx.inputs.size() > 2) {
+      FLOE_ASSIGN_OR_RETURN(rewrite, ScalarOf(ctx.in(2), "rewrite"));
+    }
+    for (int64_t i = 0; i < ctx.in(0).elements(); ++i) {
+      std::string& text = ctx.out(0).as<std::string>()[i];
+      text = ctx.in(0).as<std::string>()[i];
+      // A rewrite that asks for groups the pattern does not have changes nothing.
+      if (global) {
+        RE2::GlobalReplace(&text, *pattern, *rewrite);
+      } else {
+        RE2::Replace(&text, *pattern, *rewrite);
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeFullMatch(const KernelArgs& args) {
+  FLOE_ASSIGN_OR_RETURN(const SharedPattern known, KnownPattern(args));
+  return FromFunction([known](const KernelContext& ctx) -> absl::Status {
+    FLOE_ASSIGN_OR_RETURN(const SharedPattern pattern, PatternOf(ctx, known));
+    for (int64_t i = 0; i < ctx.in(0).elements(); ++i)
+      ctx.out(0).as<bool>()[i] = RE2::FullMatch(ctx.in(0).as<std::string>()[i], *pattern);
+    return absl::OkStatus();
+  });
+}
+
+FLOE_REGISTER_KERNEL(StaticRegexReplace, kCpu, MakeReplace, DType::kString);
+FLOE_REGISTER_KERNEL(RegexReplace, kCpu, MakeReplace, DType::kString);
+FLOE_REGISTER_KERNEL(StaticRegexFullMatch, kCpu, MakeFullMatch, DType::kString);
+FLOE_REGISTER_KERNEL(RegexFullMatch, kCpu, MakeFullMatch, DType::kString);
+
+}  // namespace
+}  // namespace floe::kernels
