@@ -41,6 +41,7 @@ struct CorpusCase {
   double rtol = 0, atol = 0, mtol = 0;  // mtol 0: no clamping
   bool values = true;                   // false: only dtypes and shapes are compared
   std::string fails;                    // the run must fail with a message that has these words
+  bool repeats = true;                  // false: a second run draws other numbers
 };
 
 // INVALID_ARGUMENT names what is missing. nlohmann::json's exceptions pass for a malformed
@@ -49,6 +50,11 @@ absl::StatusOr<CorpusCase> ReadCorpusCase(const std::filesystem::path& folder);
 
 // The variant's graph with the case's outputs, before it is compiled.
 absl::StatusOr<ImportedModel> ImportCorpusCase(const CorpusVariant& variant);
+
+// Compiles it with the case's initialisers and files.
+absl::StatusOr<cli::LocalModel> CompileCorpusCase(
+    const CorpusCase& c, ImportedModel imported,
+    const std::vector<std::string>& disabled_passes = {});
 
 // One tensor for each input of the signature, in its order; invalid where the case feeds nothing.
 absl::StatusOr<std::vector<Tensor>> InputsOf(const CorpusCase& c, const SignatureDef& def);

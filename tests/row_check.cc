@@ -175,7 +175,7 @@ absl::StatusOr<int> CheckRows(const CorpusCase& c, const CorpusVariant& variant)
         input.default_value = inputs[i];
       }
     }
-    auto model = cli::CompileLocal(std::move(opened), variant.name, cli::LocalOptions());
+    auto model = CompileCorpusCase(c, std::move(opened));
     if (!model.ok()) continue;  // it needs a fixed number of rows
     auto proved = RowChecker(c, *std::move(model), std::move(open)).Run();
     if (!proved.ok()) {

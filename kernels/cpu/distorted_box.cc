@@ -205,9 +205,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
     return absl::InvalidArgumentError(
         absl::StrCat("max_attempts ", attempts, " is not in [1, ", kMaxAttempts, "]"));
   return std::make_unique<DistortedBox>(Limits{ratio[0], ratio[1], area[0], area[1], attempts},
-                                        attrs.Float("min_object_covered", 0.1f),
-                                        attrs.Bool("use_image_if_no_bounding_boxes"),
-                                        SeedOf(attrs));
+                                        attrs);
 }
 FLOE_REGISTER_KERNEL(SampleDistortedBoundingBox, kCpu, Make);
 

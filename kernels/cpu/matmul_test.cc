@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <random>
 #include <thread>
 
 #include "kernels/cpu/activation.h"
 #include "kernels/cpu/kernel_test_util.h"
 #include "kernels/cpu/openblas.h"
+#include "model/half.h"
 
 namespace floe {
 namespace {
@@ -301,6 +303,67 @@ TEST(OpenBlas, SixCallersAtOnceGetRightAnswers) {
   for (int i = 0; i < 6; ++i) callers.emplace_back(work, i, &worst[i]);
   for (std::thread& caller : callers) caller.join();
   for (double w : worst) EXPECT_LT(w, 1e-4);
+}
+
+template <class A, class B>
+void ExpectSmallProduct(DType a_type, DType b_type) {
+  const std::vector<A> a = {static_cast<A>(-128), 127, 100, 3, static_cast<A>(255), 5};
+  const std::vector<B> b = {static_cast<B>(-128), 1, 127, 7, 100, static_cast<B>(255)};
+  Attrs attrs;
+  attrs.Set("Tout", DType::kInt32);
+  attrs.Set("adj_y", true);
+  const auto out = RunKernel(
+      "BatchMatMul", attrs,
+      {Tensor::Vector(a_type, a).Reshaped({2, 3}), Tensor::Vector(b_type, b).Reshaped({2, 3})});
+  ASSERT_TRUE(out.ok()) << out.status();
+  const Tensor& product = out->at(0);
+  ASSERT_EQ(product.dtype(), DType::kInt32);
+  const auto* got = static_cast<const int32_t*>(product.data());
+  for (int i = 0; i < 4; ++i) {
+    int32_t sum = 0;
+    for (int k = 0; k < 3; ++k) sum += int32_t{a[i / 2 * 3 + k]} * int32_t{b[i % 2 * 3 + k]};
+    EXPECT_EQ(got[i], sum) << i;
+  }
+}
+
+TEST(BatchMatMul, SmallIntegersGiveInt32) {
+  ExpectSmallProduct<int8_t, int8_t>(DType::kInt8, DType::kInt8);
+  ExpectSmallProduct<int8_t, uint8_t>(DType::kInt8, DType::kUInt8);
+  ExpectSmallProduct<uint8_t, int8_t>(DType::kUInt8, DType::kInt8);
+  ExpectSmallProduct<uint8_t, uint8_t>(DType::kUInt8, DType::kUInt8);
+}
+
+TEST(BatchMatMul, CombinationsWithoutAMeaningAreRefused) {
+  const Tensor bytes = Tensor::Vector<int8_t>(DType::kInt8, {1}).Reshaped({1, 1});
+  const Tensor one = FloatTensor({1, 1}, {1});
+  Attrs attrs;
+  attrs.Set("Tout", DType::kInt64);
+  EXPECT_THAT(std::string(RunKernel("BatchMatMul", attrs, {bytes, bytes}).status().message()),
+              HasSubstr("int8 times int8 cannot give int64"));
+  EXPECT_THAT(std::string(RunKernel("BatchMatMul", {}, {one, bytes}).status().message()),
+              HasSubstr("float32 times int8 cannot give float32"));
+}
+
+TEST(BatchMatMul, AdjointsOfComplexNumbersAreConjugated) {
+  using C = std::complex<double>;
+  const std::vector<C> a = {{1, 2}, {-3, .5}}, b = {{.25, -1}, {2, 2}};
+  Attrs attrs;
+  attrs.Set("adj_x", true);
+  const auto out = RunKernel("BatchMatMul", attrs,
+                             {Tensor::Vector(DType::kComplex128, a).Reshaped({2, 1}),
+                              Tensor::Vector(DType::kComplex128, b).Reshaped({2, 1})});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(*out->at(0).as<C>(), std::conj(a[0]) * b[0] + std::conj(a[1]) * b[1]);
+}
+
+TEST(MatMul, HalfFloatsAreRoundedOnce) {
+  const std::vector<Half> a(300, Half(1.0f / 3)), b(300, Half(3.0f));
+  const auto out = RunKernel("MatMul", {},
+                             {Tensor::Vector(DType::kFloat16, a).Reshaped({1, 300}),
+                              Tensor::Vector(DType::kFloat16, b).Reshaped({300, 1})});
+  ASSERT_TRUE(out.ok()) << out.status();
+  const float exact = 900 * static_cast<float>(a[0]);
+  EXPECT_EQ(static_cast<float>(*out->at(0).as<Half>()), static_cast<float>(Half(exact)));
 }
 
 }  // namespace
