@@ -35,8 +35,9 @@ class Descriptor {
 // O_NONBLOCK: a pipe would wait for its writer.
 constexpr int kOpenFile = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
-// For kernels without openat2: one step at a time, no links, no "..". Negative: errno.
-int WalkBeneath(int directory, const std::string& path) {
+}  // namespace
+
+int internal::OpenBeneathStepwise(int directory, const std::string& path) {
   Descriptor at(::dup(directory));
   for (size_t begin = 0; begin <= path.size();) {
     const size_t slash = path.find('/', begin);
@@ -54,13 +55,16 @@ int WalkBeneath(int directory, const std::string& path) {
   return -EXDEV;
 }
 
+namespace {
+
 int OpenBeneath(int directory, const std::string& path) {
   struct open_how how = {};
   how.flags = kOpenFile;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   const long fd = ::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how);
   if (fd >= 0) return static_cast<int>(fd);
-  return errno == ENOSYS ? WalkBeneath(directory, path) : -errno;
+  const bool missing = errno == ENOSYS || errno == EPERM;
+  return missing ? internal::OpenBeneathStepwise(directory, path) : -errno;
 }
 
 absl::Status OpenError(const std::string& path, int error) {

@@ -21,8 +21,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node,
   const DType key = inputs.empty() ? node.attrs.Type("dtype") : inputs[0].type.dtype;
   KernelFactory make = FindKernel(node.op->name, DeviceKind::kCpu, key);
   if (make == nullptr) {
+    const char* const why = node.op->without_kernel;
     return absl::UnimplementedError(
-        absl::StrCat(node.op->name, " has no kernel for ", DTypeName(key)));
+        why != nullptr ? absl::StrCat(node.op->name, ": ", why)
+                       : absl::StrCat(node.op->name, " has no kernel for ", DTypeName(key)));
   }
   return make(KernelArgs{node, inputs, options});
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/parse_number.h"
+#include "kernels/cpu/fingerprint.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
 
@@ -67,6 +68,20 @@ absl::Status StringToNumber(const KernelContext& ctx) {
       });
   return known ? status
                : absl::UnimplementedError(absl::StrCat("StringToNumber to ", DTypeName(out.dtype)));
+}
+
+// Words outside a vocabulary go to buckets this way.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeHashBucket(const KernelArgs& args) {
+  const int64_t buckets = args.node.attrs.Int("num_buckets");
+  if (buckets < 1)
+    return absl::InvalidArgumentError(absl::StrCat("num_buckets ", buckets, " is not positive"));
+  return FromFunction([buckets](const KernelContext& ctx) {
+    for (int64_t i = 0; i < ctx.in(0).elements(); ++i) {
+      ctx.out(0).as<int64_t>()[i] = static_cast<int64_t>(
+          Fingerprint64(ctx.in(0).as<std::string>()[i]) % static_cast<uint64_t>(buckets));
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::Status Strip(const KernelContext& ctx) {
@@ -151,6 +166,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSplit(const KernelArgs& args) {
 FLOE_REGISTER_KERNEL(StringLower, kCpu, MakeCase<false>, DType::kString);
 FLOE_REGISTER_KERNEL(StringUpper, kCpu, MakeCase<true>, DType::kString);
 FLOE_REGISTER_KERNEL(StringToNumber, kCpu, MakeFunction<&StringToNumber>, DType::kString);
+FLOE_REGISTER_KERNEL(StringToHashBucketFast, kCpu, MakeHashBucket, DType::kString);
 FLOE_REGISTER_KERNEL(StringStrip, kCpu, MakeFunction<&Strip>, DType::kString);
 FLOE_REGISTER_KERNEL(StringJoin, kCpu, MakeJoin, DType::kString);
 FLOE_REGISTER_KERNEL(StringSplitV2, kCpu, MakeSplit, DType::kString);

@@ -190,5 +190,35 @@ TEST(Regex, MatchesTheWholeString) {
   EXPECT_FALSE(matches[1] || matches[2] || matches[3]);
 }
 
+TEST(StringToHashBucketFast, GivesTensorFlowsBuckets) {
+  std::string digits;
+  for (int i = 0; i < 20; ++i) digits += "0123456789";
+  // Every length that the hash treats in a way of its own.
+  const std::vector<std::pair<std::string, int64_t>> expected = {
+      {"", 1936946117179621455},
+      {"a", 3694432073954588131},
+      {"abc", 2640714258260161385},
+      {"abcd", 1897425971756105985},
+      {"abcdefg", 4341691227789030229},
+      {"abcdefgh", 4533385575889643785},
+      {"0123456789abcdef", 1493332391325024359},
+      {"0123456789abcdefg", 2800675501336285770},
+      {std::string(32, 'x'), 3678204687145032709},
+      {std::string(33, 'x'), 3046993373088323127},
+      {digits.substr(0, 60) + "abcd", 1643205393884061375},
+      {std::string(65, 'y'), 4023130470993650268},
+      {std::string(128, 'z'), 569286240017589699},
+      {std::string(129, 'z'), 2429128038119043892},
+      {digits, 439712990348739477}};
+  for (const auto& [text, bucket] : expected) {
+    const auto out = RunKernel("StringToHashBucketFast", With({{"num_buckets", int64_t{1} << 62}}),
+                               {Text({text})});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ(*out->at(0).as<int64_t>(), bucket) << text;
+  }
+  EXPECT_THAT(Error("StringToHashBucketFast", {Text({"a"})}, {{"num_buckets", int64_t{0}}}),
+              HasSubstr("num_buckets 0"));
+}
+
 }  // namespace
 }  // namespace floe

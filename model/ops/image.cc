@@ -97,7 +97,7 @@ RowMark RandomRows(const RowContext&) { return RowMark::kMixed; }
 const OpRegistrar kDistortedBox({.name = "SampleDistortedBoundingBox",
                                  .min_inputs = 2,
                                  .max_inputs = 3,
-                                 .outputs = 3,
+                                 .output_names = {"begin", "size", "bboxes"},
                                  .infer = InferDistortedBox,
                                  .rows = RandomRows,
                                  .stateful = true,

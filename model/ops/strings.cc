@@ -29,6 +29,9 @@ absl::StatusOr<Types> InferJoin(const InferContext& c) {
   return ops::One(DType::kString, std::move(out));
 }
 
+absl::StatusOr<Types> InferBucket(const InferContext& c) {
+  return ops::One(DType::kInt64, c.shape(0));
+}
 absl::StatusOr<Types> InferMatch(const InferContext& c) {
   return ops::One(DType::kBool, c.shape(0));
 }
@@ -64,6 +67,7 @@ const OpRegistrar kStrings[] = {
     OpRegistrar(Elementwise("StringToNumber", InferToNumber)),
     OpRegistrar(Elementwise("StringJoin", InferJoin, -1)),
     OpRegistrar(Elementwise("StringStrip", InferString)),
+    OpRegistrar(Elementwise("StringToHashBucketFast", InferBucket)),
     OpRegistrar(Regex("StaticRegexReplace", InferString, 1)),
     OpRegistrar(Regex("StaticRegexFullMatch", InferMatch, 1)),
     OpRegistrar(Regex("RegexReplace", InferString, 3)),

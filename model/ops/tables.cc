@@ -58,7 +58,8 @@ OpDef Table(const std::string& name) {
           .infer = InferTable,
           .rows = RowsNever,
           .stateful = true,
-          .tensorflow = {name, name + "V2"}};
+          .tensorflow = {name, name + "V2"},
+          .without_kernel = "a filled constant once the model is loaded"};
 }
 
 // Ops that fill a table and give nothing.
@@ -71,7 +72,8 @@ OpDef Filler(const std::string& name, int inputs) {
           .rows = RowsNever,
           .effect = true,
           .stateful = true,
-          .tensorflow = {name, name + "V2"}};
+          .tensorflow = {name, name + "V2"},
+          .without_kernel = "run once, while the model is loaded"};
 }
 
 const OpRegistrar kTables[] = {

@@ -176,8 +176,7 @@ class TableLoader {
     std::vector<int> nodes;
     // What outputs wait for is run in any case, as every run would have done.
     for (int i = 0; i < graph_.size(); ++i) {
-      const std::string& op = graph_.node(i).op->name;
-      if (needed_[i] && (op == "InitializeTable" || op == "InitializeTableFromTextFile"))
+      if (needed_[i] && IsFiller(graph_.node(i)) && graph_.node(i).op->name != "LookupTableInsert")
         nodes.push_back(i);
     }
     if (!sources_.init_nodes.empty()) {
@@ -300,14 +299,13 @@ class TableLoader {
   absl::Status FillTable(int i, const std::vector<Tensor>& inputs, Table* table) {
     const Node& node = graph_.node(i);
     TableObject& object = *table->object;
-    const bool initialises = absl::StartsWith(node.op->name, "Initialize");
-    if (initialises != (object.kind() == TableKind::kFilledOnce)) {
+    const bool once = object.kind() == TableKind::kFilledOnce;
+    if (once ? node.op->name == "LookupTableInsert"
+             : absl::StartsWith(node.op->name, "Initialize")) {
       return absl::InvalidArgumentError(
-          absl::StrCat("table '", table->name,
-                       "' is of the other kind: HashTable is filled by "
-                       "InitializeTable, MutableHashTable by LookupTableImport or Insert"));
+          absl::StrCat("table '", table->name, "' is no ", once ? "Mutable" : "", "HashTable"));
     }
-    if (!initialises || table->filled_by.empty()) {
+    if (!once || table->filled_by.empty()) {
       FLOE_RETURN_IF_ERROR(Entries(node, inputs, &object));
       table->filled_by = node.name;
       return absl::OkStatus();

@@ -232,8 +232,16 @@ TEST_F(LoadTablesTest, MutableTablesKeepTheLastValueAndMayStayEmpty) {
   EXPECT_THAT(Answers(table + Lookup("t"), {"a"}), ElementsAre(-1));
   EXPECT_THAT(Error(table + twice + FromTensors("more", "t", "LookupTableInsertV2") + Lookup("t")),
               HasSubstr("is changed by 'init', 'more'"));
-  EXPECT_THAT(Error(Table("t", "STRING", "INT64") + twice + Lookup("t")),
-              HasSubstr("is of the other kind"));
+  const std::string insert = FromTensors("more", "t", "LookupTableInsertV2");
+  EXPECT_THAT(Error(Table("t", "STRING", "INT64") + insert + Lookup("t")),
+              HasSubstr("'t' is no MutableHashTable"));
+  EXPECT_THAT(Error(table + FromTensors("init", "t") + Lookup("t")),
+              HasSubstr("'t' is no HashTable"));
+  // TensorFlow's StaticHashTable.
+  EXPECT_THAT(Answers(Table("t", "STRING", "INT64") +
+                          FromTensors("init", "t", "LookupTableImportV2") + Lookup("t"),
+                      {"b"}),
+              ElementsAre(20));
 }
 
 TEST_F(LoadTablesTest, ContradictionsAreNamed) {
