@@ -217,8 +217,7 @@ absl::StatusOr<std::vector<Tensor>> Answers(const CorpusCase& c, const CorpusVar
     FLOE_ASSIGN_OR_RETURN(const std::string bytes, SerializeForm(form));
     FLOE_ASSIGN_OR_RETURN(imported, ImportBytes(bytes, {}));
   }
-  FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model,
-                        CompileCorpusCase(c, std::move(imported)));
+  FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model, CompileCorpusCase(c, std::move(imported)));
   FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, BindCase(c, model));
   ExecContext context;
   FLOE_RETURN_IF_ERROR(cli::RunCall(call, context));
