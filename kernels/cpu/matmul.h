@@ -39,14 +39,10 @@ struct MatMulSizes {
   MatMulSizes(const Shape& a, const Shape& b, bool transpose_a, bool transpose_b);
 };
 
-// Plain loops, float64 sums for floating types: the oracle, and the only form for float64, int32
-// and int64.
-std::unique_ptr<Kernel> MakePlainMatMul(const KernelArgs& args, const Epilogue& epilogue,
-                                        DType dtype);
-// Plain loops for the other types, two different ones among them: sums in float64 (complex128), of
-// integers in 64 bits. UNIMPLEMENTED for combinations TensorFlow does not have, and with an
-// epilogue.
-absl::StatusOr<std::unique_ptr<Kernel>> MakeTypedMatMul(const KernelArgs& args,
+// Plain loops, float64 sums for floating types: the oracle, and the only form for types other than
+// float32. Factors may be of other types than the result (attribute Tout); UNIMPLEMENTED names the
+// types that have no form.
+absl::StatusOr<std::unique_ptr<Kernel>> MakePlainMatMul(const KernelArgs& args,
                                                         const Epilogue& epilogue);
 std::unique_ptr<Kernel> MakeNativeMatMul(const KernelArgs& args, const Epilogue& epilogue);
 absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasMatMul(const KernelArgs& args,

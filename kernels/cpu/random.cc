@@ -1,5 +1,6 @@
 // Random numbers. They have TensorFlow's distributions, not its sequences.
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,15 +25,21 @@ class RandomKernel : public Kernel {
     const bool found = ForDType(out.dtype, Floats{}, [&](auto t) {
       using T = decltype(t);
       for (uint64_t i = 0; i < n; ++i)
-        out.as<T>()[i] = static_cast<T>(static_cast<Compute<T>>(Draw(first + i)));
+        out.as<T>()[i] = static_cast<T>(static_cast<Compute<T>>(Draw(first + i, kDigits<T>)));
     });
     return found ? absl::OkStatus()
                  : absl::UnimplementedError(absl::StrCat("random ", DTypeName(out.dtype)));
   }
 
  private:
-  double Draw(uint64_t place) const {
-    if constexpr (kDistribution == Distribution::kUniform) return sequence_.Unit(place);
+  // Bits of a uniform number that T holds without rounding up to 1.
+  template <class T>
+  static constexpr int kDigits = std::is_same_v<T, Half>       ? 11
+                                 : std::is_same_v<T, BFloat16> ? 8
+                                                               : std::numeric_limits<T>::digits;
+
+  double Draw(uint64_t place, int digits) const {
+    if constexpr (kDistribution == Distribution::kUniform) return sequence_.Fraction(place, digits);
     double value = sequence_.Normal(place);
     if constexpr (kDistribution == Distribution::kTruncatedNormal) {
       // Other draws come from far along the sequence.
@@ -142,6 +149,8 @@ FLOE_REGISTER_KERNEL(RandomUniformInt, kCpu, Make<RandomIntKernel>);
 FLOE_REGISTER_KERNEL(RandomShuffle, kCpu, Make<ShuffleKernel>);
 FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<float>>, DType::kFloat32);
 FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<double>>, DType::kFloat64);
+FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<Half>>, DType::kFloat16);
+FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<BFloat16>>, DType::kBFloat16);
 
 }  // namespace
 }  // namespace floe::kernels

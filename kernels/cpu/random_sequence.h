@@ -1,8 +1,7 @@
-// Where random kernels get their numbers from.
+// The sequence of numbers that random ops draw from.
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 
@@ -22,8 +21,12 @@ class Sequence {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
   }
-  // [0, 1) in steps that a float holds.
-  double Unit(uint64_t place) const { return static_cast<double>(At(place) >> 40) * 0x1p-24; }
+  // [0, 1) in steps of 2^-bits.
+  double Fraction(uint64_t place, int bits) const {
+    return std::ldexp(static_cast<double>(At(place) >> (64 - bits)), -bits);
+  }
+  // In steps that a float holds.
+  double Unit(uint64_t place) const { return Fraction(place, 24); }
   double Normal(uint64_t place) const {
     const double radius = std::sqrt(-2 * std::log(1 - Unit(2 * place)));
     return radius * std::cos(6.283185307179586 * Unit(2 * place + 1));
@@ -34,14 +37,7 @@ class Sequence {
   std::atomic<uint64_t> next_{0};
 };
 
-// From the attributes seed and seed2; with neither, another one for every kernel made.
-inline uint64_t SeedOf(const Attrs& attrs) {
-  const auto a = static_cast<uint64_t>(attrs.Int("seed")),
-             b = static_cast<uint64_t>(attrs.Int("seed2"));
-  if (a != 0 || b != 0) return a * 0xD1B54A32D192ED03u + b;
-  static std::atomic<uint64_t> models{0};
-  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-  return static_cast<uint64_t>(now) + models.fetch_add(0x632BE59BD9B4E019u);
-}
+// From attributes seed and seed2; a number of its own for each kernel when both are 0.
+uint64_t SeedOf(const Attrs& attrs);
 
 }  // namespace floe::kernels
