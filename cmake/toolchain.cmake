@@ -32,4 +32,17 @@ if(FLOE_SANITIZE MATCHES "thread")
   # a text GraphDef would crash. libstdc++ is told by its own macro instead.
   add_compile_options(-U__SANITIZE_THREAD__ -D_GLIBCXX_TSAN=1)
 endif()
+# Fuzzing builds (tests/fuzz, docs/fuzzing.md): libFuzzer's instrumentation everywhere, one instruction set, which keeps
+# the build short and still runs vector code with its tails.
+option(FLOE_FUZZ "Build the fuzzers with libFuzzer; needs clang" OFF)
+if(FLOE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "FLOE_FUZZ needs clang: use the preset 'fuzz'")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_compile_definitions(HWY_COMPILE_ONLY_STATIC)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    add_compile_options(-msse4.2 -mpclmul -maes)
+  endif()
+endif()
 include_directories(${CMAKE_SOURCE_DIR})

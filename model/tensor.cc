@@ -3,29 +3,47 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "model/handle.h"
 
 namespace floe {
+namespace {
+
+// Memory that counts against the budget as long as it lives.
+template <typename T>
+struct Charged {
+  Charged(int64_t elements, size_t element_size)
+      : charge(elements * static_cast<int64_t>(element_size)), held(elements) {}
+  MemoryCharge charge;
+  T held;
+};
+
+// The elements of an owned tensor, whose destructors run with it.
+template <typename T>
+std::shared_ptr<T> AllocateElements(int64_t elements) {
+  auto owner = std::make_shared<Charged<std::vector<T>>>(elements, sizeof(T));
+  return std::shared_ptr<T>(owner, owner->held.data());
+}
+
+}  // namespace
 
 Tensor Tensor::Allocate(DType dtype, const Shape& shape) {
   Tensor t;
   t.dtype_ = dtype;
   t.shape_ = shape;
   if (dtype == DType::kString) {
-    auto strings = std::make_shared<std::vector<std::string>>(shape.elements());
-    t.data_ = strings->data();
+    auto strings = AllocateElements<std::string>(shape.elements());
+    t.data_ = strings.get();
     t.owner_ = std::move(strings);
-    return t;
-  }
-  if (IsHandle(dtype)) {
-    auto handles = std::make_shared<std::vector<Handle>>(shape.elements());
-    t.data_ = handles->data();
+  } else if (IsHandle(dtype)) {
+    auto handles = AllocateElements<Handle>(shape.elements());
+    t.data_ = handles.get();
     t.owner_ = std::move(handles);
-    return t;
+  } else {
+    auto buffer = std::make_shared<Charged<AlignedBuffer>>(static_cast<int64_t>(t.bytes()), 1);
+    t.data_ = buffer->held.data();
+    t.owner_ = std::move(buffer);
   }
-  auto buffer = std::make_shared<AlignedBuffer>(t.bytes());
-  t.data_ = buffer->data();
-  t.owner_ = std::move(buffer);
   return t;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "runtime/evaluate.h"
 
@@ -180,6 +181,7 @@ bool Foldable(const std::vector<ValueInfo>& out) {
 absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node,
                                                  absl::Span<const ValueInfo> inputs,
                                                  const KernelOptions& options) {
+  FLOE_RETURN_IF_ERROR(SpendVisits(1));
   if (node.op->name == "Const") {
     const Tensor* value = node.attrs.Find<Tensor>("value");
     if (value == nullptr) {  // packed by its users and released; its type is what is left
@@ -196,7 +198,7 @@ absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node,
     FLOE_ASSIGN_OR_RETURN(ControlAnalysis control, AnalyzeControl(node, inputs, marks, options));
     return std::move(control.values);
   }
-  FLOE_ASSIGN_OR_RETURN(const Types types, node.op->infer({node, inputs}));
+  FLOE_ASSIGN_OR_RETURN(const Types types, InferTypes(node, inputs));
   std::vector<ValueInfo> out;
   for (const TensorType& type : types) out.push_back({type, {}, {}});
   InferTypeReaders(node, inputs, &out);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "runtime/analyze.h"
 
@@ -113,6 +114,7 @@ absl::StatusOr<ControlAnalysis> AnalyzeWhile(const Node& node, absl::Span<const 
 absl::StatusOr<ControlAnalysis> AnalyzeControl(const Node& node, absl::Span<const ValueInfo> inputs,
                                                absl::Span<const RowMark> marks,
                                                const KernelOptions& options) {
+  FLOE_RETURN_IF_ERROR(SpendVisits(1));
   return node.op->name == "While" ? AnalyzeWhile(node, inputs, marks, options)
                                   : AnalyzeBranches(node, inputs, marks, options);
 }

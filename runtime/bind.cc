@@ -376,6 +376,7 @@ absl::Status CompiledSignature::CheckShapes(absl::Span<const Shape> shapes) cons
         "got ", shapes.size(), " inputs, the signature has ", signature_.inputs.size()));
   }
   for (size_t i = 0; i < shapes.size(); ++i) {
+    FLOE_RETURN_IF_ERROR(CheckType({signature_.inputs[i].type.dtype, SymShape(shapes[i])}));
     const SymShape& wanted = signature_.inputs[i].type.shape;
     if (!wanted.rank_known()) continue;
     bool fits = shapes[i].rank() == wanted.rank();
@@ -424,6 +425,8 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::Bind(
       inputs.push_back({TensorType{signature_.inputs[i].type.dtype, shape}, {}, {}});
       marks.push_back(has_rows ? RowMark::kRows : RowMark::kConstant);
     }
+    const DefaultBudget budget(options_.limits);
+    const VisitScope visits;
     const auto analysis = Analyze(graph(), inputs, marks, options_.kernels);
     // Shapes that only fit a given number of rows are an answer too: such a signature runs
     // unbatched.
@@ -445,6 +448,8 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::BindConcrete(
   for (size_t i = 0; i < shapes.size(); ++i)
     inputs.push_back({TensorType{signature_.inputs[i].type.dtype, SymShape(shapes[i])}, {}, {}});
   const std::vector<RowMark> marks(shapes.size(), RowMark::kUnknown);
+  const DefaultBudget budget(options_.limits);
+  const VisitScope visits;
   absl::StatusOr<Analysis> analysis = Analyze(graph(), inputs, marks, options_.kernels);
   if (!analysis.ok()) {
     std::string came;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "model/attrs_key.h"
 #include "model/tables.h"
@@ -41,7 +42,10 @@ class Compiler {
   }
 
   absl::StatusOr<std::shared_ptr<const CompiledSignature>> Run() {
+    FLOE_RETURN_IF_ERROR(SpendVisits(graph().size() + 1));
     for (const SignatureTensor& input : compiled_->signature_.inputs) {
+      FLOE_RETURN_IF_ERROR(
+          Annotate(CheckType(input.type), absl::StrCat("input '", input.key, "'")));
       types_.push_back(input.type);
       const SymShape& shape = input.type.shape;
       compiled_->input_has_rows_.push_back(!shape.rank_known() ||

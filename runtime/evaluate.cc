@@ -3,9 +3,27 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 
 namespace floe {
+namespace {
+
+constexpr int kMaxRank = 254;                        // TensorFlow's
+constexpr int64_t kMaxRowFactor = int64_t{1} << 31;  // times as many rows stays below 2^63
+
+// Memory of one element.
+size_t ElementBytes(DType dtype) {
+  const size_t size = DTypeSize(dtype);
+  return size != 0 ? size : sizeof(std::string);
+}
+
+int64_t MaxValueBytes() {
+  const Budget* budget = Budget::Current();
+  return budget == nullptr ? ResourceLimits().max_value_bytes : budget->limits().max_value_bytes;
+}
+
+}  // namespace
 
 absl::Status AtNode(const Node& node, const absl::Status& status) {
   return Annotate(status, absl::StrCat("node '", node.name, "' (", node.op->name, ")"));
@@ -29,22 +47,58 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node,
   return make(KernelArgs{node, inputs, options});
 }
 
+absl::Status CheckType(const TensorType& type) {
+  if (!type.shape.rank_known()) return absl::OkStatus();
+  if (type.shape.rank() > kMaxRank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a value of rank ", type.shape.rank(), ", the limit is ", kMaxRank));
+  }
+  Shape least;  // for one row
+  for (const Dim& dim : type.shape.dims()) {
+    if (dim.has_rows()) {
+      if (std::abs(dim.base()) > kMaxRowFactor || std::abs(dim.per_row()) > kMaxRowFactor)
+        return absl::InvalidArgumentError(
+            absl::StrCat("a shape of ", type.shape.ToString(), " is larger than memory"));
+      least.push_back(std::max<int64_t>(0, dim.At(1)));
+    } else if (dim.known()) {
+      least.push_back(dim.size());
+    }
+  }
+  return CheckedElements(least.dims(), ElementBytes(type.dtype), MaxValueBytes()).status();
+}
+
+absl::StatusOr<Types> InferTypes(const Node& node, absl::Span<const ValueInfo> inputs) {
+  FLOE_ASSIGN_OR_RETURN(Types types, node.op->infer({node, inputs}));
+  if (static_cast<int>(types.size()) < node.num_outputs) {
+    return absl::InvalidArgumentError(absl::StrCat("its inputs and attributes give ", types.size(),
+                                                   " outputs, the node has ", node.num_outputs));
+  }
+  for (const TensorType& type : types) FLOE_RETURN_IF_ERROR(CheckType(type));
+  return types;
+}
+
+absl::StatusOr<Tensor> NewValue(DType dtype, const Shape& shape) {
+  const size_t element = ElementBytes(dtype);
+  FLOE_ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(shape.dims(), element));
+  FLOE_RETURN_IF_ERROR(CheckValueBytes(elements * static_cast<int64_t>(element)));
+  return Tensor::Allocate(dtype, shape);
+}
+
 absl::StatusOr<TensorView> HeapOutputs::Allocate(int output, DType dtype, const Shape& shape) {
-  FLOE_RETURN_IF_ERROR(
-      CheckedElements(shape.dims(), std::max<size_t>(DTypeSize(dtype), 1)).status());
   if (static_cast<int>(tensors.size()) <= output) tensors.resize(output + 1);
   if (pool_ == nullptr) {
-    tensors[output] = Tensor::Allocate(dtype, shape);
+    FLOE_ASSIGN_OR_RETURN(tensors[output], NewValue(dtype, shape));
   } else {
     FLOE_ASSIGN_OR_RETURN(tensors[output], pool_->Allocate(dtype, shape));
   }
   return tensors[output].view();
 }
 
-absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, absl::Span<const Tensor> inputs,
-                                                 absl::Span<const TensorType> out,
-                                                 const KernelOptions& options) {
-  if (node.op->alias) return std::vector<Tensor>{inputs[0].Reshaped(out[0].shape.At(0))};
+namespace {
+
+absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const Tensor> inputs,
+                                             absl::Span<const TensorType> out,
+                                             const KernelOptions& options) {
   std::vector<ValueInfo> infos;
   std::vector<TensorView> in_views, out_views;
   std::vector<Shape> in_shapes, out_shapes;
@@ -62,12 +116,23 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, absl::Span<co
     out_shapes.push_back(shape);
   }
   FLOE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, MakeKernel(node, infos, options));
-  AlignedBuffer scratch(static_cast<size_t>(kernel->ScratchBytes(in_shapes, out_shapes)));
+  const int64_t scratch_bytes = kernel->ScratchBytes(in_shapes, out_shapes);
+  FLOE_RETURN_IF_ERROR(CheckBlockBytes(scratch_bytes));
+  AlignedBuffer scratch(static_cast<size_t>(scratch_bytes));
   ThreadPool pool(1);
   FLOE_RETURN_IF_ERROR(kernel->Run({in_views, out_views, scratch.data(), &pool, &outputs}));
   if (outputs.tensors.size() < out.size())
     return absl::InternalError("the kernel left an output without memory");
   return std::move(outputs.tensors);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, absl::Span<const Tensor> inputs,
+                                                 absl::Span<const TensorType> out,
+                                                 const KernelOptions& options) {
+  if (node.op->alias) return std::vector<Tensor>{inputs[0].Reshaped(out[0].shape.At(0))};
+  return CatchOutOfMemory([&] { return Evaluate(node, inputs, out, options); });
 }
 
 }  // namespace floe

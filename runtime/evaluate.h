@@ -15,6 +15,17 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const Node& node,
                                                    absl::Span<const ValueInfo> inputs,
                                                    const KernelOptions& options);
 
+// INVALID_ARGUMENT or RESOURCE_EXHAUSTED for a rank or size that no value may have: a negative dim,
+// more elements than fit, more bytes than the current budget's limit for one value. What is not
+// known yet passes.
+absl::Status CheckType(const TensorType& type);
+
+// The node's inference, with what it gives checked: one type an output, each as CheckType says.
+absl::StatusOr<Types> InferTypes(const Node& node, absl::Span<const ValueInfo> inputs);
+
+// A tensor of its own for a value, within the current budget.
+absl::StatusOr<Tensor> NewValue(DType dtype, const Shape& shape);
+
 // Outputs as tensors of their own, from `pool` or, without one, from the heap. The pool outlives
 // this object, not the tensors.
 class HeapOutputs : public OutputAllocator {

@@ -26,6 +26,7 @@ absl::Status ExecContext::Prepare(std::shared_ptr<const Plan> plan, int64_t rows
     frame.Unbind();
     return absl::OkStatus();
   }
+  const BudgetScope scope(Budget::Current() != nullptr ? Budget::Current() : &budget_);
   FLOE_RETURN_IF_ERROR(frame.Grow(*plan, rows));
   if (frame.plan != plan) frame.nested.clear();
   frame.plan = std::move(plan);
@@ -55,7 +56,10 @@ void ExecContext::BindInput(int i, const void* data, bool consumable) {
 
 absl::Status ExecContext::Run() {
   const ScopedFlushDenormals flush;
-  return frame_->Run(pool_);
+  if (Budget::Current() != nullptr) return frame_->Run(pool_);
+  budget_.Restart();
+  const BudgetScope scope(&budget_);
+  return CatchOutOfMemory([&] { return frame_->Run(pool_); });
 }
 
 size_t ExecContext::pool_bytes() const { return frame_->pool->held_bytes(); }

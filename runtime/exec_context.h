@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "base/budget.h"
 #include "base/thread_pool.h"
 #include "kernels/device.h"
 #include "model/tensor.h"
@@ -38,7 +39,10 @@ class ExecContext {
   // Reads input i from `data` instead: aligned for its dtype, valid until the outputs have been
   // read, never written. `consumable`: handles in it may be moved out by their last reader.
   void BindInput(int i, const void* data, bool consumable = false);
+  // CANCELLED, DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED as budget() says, between two steps.
   absl::Status Run();
+  // What a run may use; set between runs. Inside another run, as a subgraph, that one's counts.
+  Budget& budget() { return budget_; }
   // Valid until the next Prepare or Run.
   const TensorView& Output(int i) const;
 
@@ -54,6 +58,7 @@ class ExecContext {
  private:
   std::unique_ptr<ThreadPool> own_pool_;
   ThreadPool* pool_;
+  Budget budget_;
   std::unique_ptr<Frame> frame_;
 };
 

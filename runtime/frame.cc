@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "model/handle.h"
 #include "runtime/evaluate.h"
@@ -12,21 +13,25 @@ namespace {
 
 // More than any arena that could be meant; the check comes before the multiplication can overflow.
 constexpr int64_t kMaxArenaBytes = int64_t{1} << 40;
+constexpr int64_t kMaxRows = INT32_MAX;
 
 }  // namespace
 
 absl::Status Frame::Grow(const Plan& next, int64_t next_rows) {
   const int64_t sized =
       std::max<int64_t>(next_rows, 1);  // offsets are laid out for one row at least
-  if (next.arena_per_row_ != 0 &&
-      sized > (kMaxArenaBytes - next.arena_base_) / next.arena_per_row_) {
+  if (sized > kMaxRows || (next.arena_per_row_ != 0 &&
+                           sized > (kMaxArenaBytes - next.arena_base_) / next.arena_per_row_)) {
     return absl::ResourceExhaustedError(
         absl::StrCat(next_rows, " rows need more memory than any machine has"));
   }
   const auto bytes = static_cast<size_t>(next.ArenaBytes(sized));
   if (arena != nullptr && arena->size() >= bytes) return absl::OkStatus();
   arena.reset();
+  arena_charge = MemoryCharge();
   rows = -1;
+  FLOE_RETURN_IF_ERROR(CheckBlockBytes(static_cast<int64_t>(bytes)));
+  arena_charge = MemoryCharge(static_cast<int64_t>(bytes));
   FLOE_ASSIGN_OR_RETURN(arena, CpuDevice().Allocate(bytes));
   return absl::OkStatus();
 }
@@ -105,9 +110,11 @@ uint64_t Frame::Consumable(const Step& step) const {
 absl::Status Frame::Run(ThreadPool* threads) {
   for (Tensor& value : dynamic)
     value = Tensor();  // the last run's outputs make room for this one's
+  const Budget* const budget = Budget::Current();
   for (size_t s = 0; s < plan->steps_.size(); ++s) {
     const Step& step = plan->steps_[s];
     absl::Status status;
+    if (budget != nullptr) FLOE_RETURN_IF_ERROR(budget->CheckTime());
     if (step.dynamic || step.kernel == nullptr) {
       status = RunDynamic(step, s, threads);
       Release(step);
@@ -191,7 +198,7 @@ absl::Status Frame::Settle(const Step& step, absl::Span<const TensorView> inputs
       info.constant = Tensor::Borrow(view.dtype, view.shape, nullptr, view.data);
     infos.push_back(std::move(info));
   }
-  FLOE_ASSIGN_OR_RETURN(const Types types, node.op->infer({node, infos}));
+  FLOE_ASSIGN_OR_RETURN(const Types types, InferTypes(node, infos));
   std::vector<Shape> in_shapes, out_shapes;
   for (const TensorView& view : inputs) in_shapes.push_back(view.shape);
   for (size_t k = 0; k < step.outputs.size(); ++k) {
@@ -203,6 +210,7 @@ absl::Status Frame::Settle(const Step& step, absl::Span<const TensorView> inputs
   }
   result->scratch_bytes =
       step.kernel == nullptr ? 0 : step.kernel->ScratchBytes(in_shapes, out_shapes);
+  FLOE_RETURN_IF_ERROR(CheckBlockBytes(result->scratch_bytes));
   result->inputs = std::move(in_shapes);
   return absl::OkStatus();
 }

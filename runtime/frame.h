@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/budget.h"
 #include "runtime/exec_context.h"
 #include "runtime/plan.h"
 #include "runtime/value_pool.h"
@@ -15,6 +16,7 @@ struct Frame {
   std::shared_ptr<const Plan> plan;
   int64_t rows = -1;
   std::unique_ptr<DeviceMemory> arena;
+  MemoryCharge arena_charge;
   std::vector<TensorView> slots;    // what each slot shows now
   std::vector<TensorView> args;     // of each step: inputs, then outputs
   std::vector<bool> bound;          // input i reads the caller's memory

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/nearest.h"
 #include "base/status.h"
 #include "model/op_def.h"
@@ -139,6 +140,12 @@ absl::StatusOr<const CompiledSignature*> Signature::Choose(
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::Create(Source source,
                                                            const CompileOptions& options) {
+  const DefaultBudget budget(options.limits);
+  return CatchOutOfMemory([&] { return CreateWithin(std::move(source), options); });
+}
+
+absl::StatusOr<std::shared_ptr<const Model>> Model::CreateWithin(Source source,
+                                                                 const CompileOptions& options) {
   auto model = std::make_shared<Model>();
   model->info_ = std::move(source.info);
   FLOE_RETURN_IF_ERROR(LoadTables(

@@ -68,6 +68,8 @@ class Model {
   size_t weight_bytes() const;
 
  private:
+  static absl::StatusOr<std::shared_ptr<const Model>> CreateWithin(Source source,
+                                                                   const CompileOptions& options);
   ModelInfo info_;
   std::map<std::string, Signature> signatures_;
 };

@@ -10,6 +10,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
+#include "base/budget.h"
 #include "base/mutex.h"
 #include "kernels/kernel.h"
 #include "model/graph.h"
@@ -44,6 +45,8 @@ struct CompileOptions {
   size_t max_plans = 64;  // bound of the plan cache, entries
   // Passes that do not run (runtime/passes/passes.h); tests compare with and without.
   std::vector<std::string> disabled_passes;
+  // While a model is compiled, and while a request's shapes are inferred. A run has its context's.
+  ResourceLimits limits;
 };
 
 // The shapes a request binds a plan to: one per signature input. With `rows` the first dim of every

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "model/handle.h"
 #include "runtime/frame.h"
@@ -109,7 +110,8 @@ absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const 
   for (size_t k = 0; k < take.size() && k < 64; ++k) take[k] = (consumable >> k & 1) != 0;
   const std::vector<bool> keep(inputs.size(), false);
   nested.kept.resize(2 * inputs.size());
-  for (int round = 0;; ++round) {
+  for (int64_t round = 0;; ++round) {
+    FLOE_RETURN_IF_ERROR(SpendLoopRound());
     ExecContext& test = ContextOf(*this, nested, 0, threads);
     FLOE_RETURN_IF_ERROR(RunProgram(condition, test, variables, keep));
     FLOE_ASSIGN_OR_RETURN(const bool again, Truth(test.Output(0)));

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/aligned_buffer.h"
+#include "base/budget.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "model/handle.h"
@@ -135,7 +136,10 @@ template <typename Core>
 class Lease {
  public:
   Lease(std::shared_ptr<Core> core, size_t bytes)
-      : core_(std::move(core)), bytes_(bytes), memory_(core_->Take(bytes)) {}
+      : charge_(static_cast<int64_t>(bytes)),
+        core_(std::move(core)),
+        bytes_(bytes),
+        memory_(core_->Take(bytes)) {}
   Lease(const Lease&) = delete;
   ~Lease() {
     if (memory_ == nullptr) return;
@@ -155,6 +159,7 @@ class Lease {
   }
 
  private:
+  const MemoryCharge charge_;
   const std::shared_ptr<Core> core_;
   const size_t bytes_;
   void* const memory_;
@@ -172,7 +177,8 @@ absl::StatusOr<Tensor> ValuePool::Allocate(DType dtype, const Shape& shape) {
                                                  : DTypeSize(dtype);
   FLOE_ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(shape.dims(), element));
   const auto count = static_cast<size_t>(elements);
-  if (count == 0) return Tensor::Borrow(dtype, shape, nullptr, nullptr);
+  if (count == 0) return Tensor::Allocate(dtype, shape);  // takes no memory
+  FLOE_RETURN_IF_ERROR(CheckValueBytes(static_cast<int64_t>(count * element)));
   using Lease = Lease<Core>;
   auto lease =
       std::allocate_shared<Lease>(CoreAllocator<Lease, Core>(core_), core_, count * element);

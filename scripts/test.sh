@@ -51,6 +51,13 @@ run_tests() {
   end
 }
 
+# Every fuzzer finds its planted bug, then each runs for a minute from the committed seeds.
+fuzz() {
+  scripts/fuzz --self-test || return 1
+  local name
+  for name in "$@"; do scripts/fuzz "$name" --minutes 1 || return 1; done
+}
+
 build() { configure "$@" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON && ninja -k 0 -C "build/$1"; }
 
 # Files that differ from the commit this work started from, one a line; empty where that is unknown.
@@ -107,6 +114,7 @@ if [ -n "$ci" ]; then
   run_tests asan-ubsan build/asan-ubsan -LE load
   check "build tsan" build tsan
   run_tests tsan build/tsan -L nogrpc
+  if command -v clang++ >/dev/null; then check "fuzzers" fuzz graph wire; fi
 fi
 
 say "times"

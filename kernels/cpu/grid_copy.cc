@@ -147,6 +147,7 @@ void CopyElements(DType dtype, const void* from, void* to, int64_t count) {
 }
 
 void FillElements(DType dtype, const void* value, void* to, int64_t count) {
+  if (count == 0) return;  // there may be no value then
   ForElement(dtype, [&](auto element) {
     using T = decltype(element);
     std::fill_n(static_cast<T*>(to), count, *static_cast<const T*>(value));

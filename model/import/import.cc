@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/aligned_buffer.h"
+#include "base/budget.h"
 #include "base/mapped_file.h"
 #include "base/nearest.h"
 #include "base/status.h"
@@ -292,6 +293,14 @@ absl::StatusOr<ImportedModel> ImportGraphDef(const char* data, size_t size,
   return model;
 }
 
+// What `import` returns, within the limits.
+template <typename Body>
+absl::StatusOr<ImportedModel> Within(const ResourceLimits& limits, const Body& import) {
+  Budget budget(limits);
+  const BudgetScope scope(&budget);
+  return CatchOutOfMemory(import);
+}
+
 }  // namespace
 
 absl::StatusOr<TensorName> ParseTensorName(const std::string& name) {
@@ -317,20 +326,23 @@ absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOp
   FLOE_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file,
                         MappedFile::Open(path, options.max_file_bytes));
   const absl::Span<const uint8_t> bytes = BytesOf(file->data(), file->size());
-  absl::StatusOr<ImportedModel> model = IsForm(bytes)
-                                            ? ImportForm(bytes, file, options)
-                                            : ImportGraphDef(file->data(), file->size(), options);
+  absl::StatusOr<ImportedModel> model = Within(options.limits, [&] {
+    return IsForm(bytes) ? ImportForm(bytes, file, options)
+                         : ImportGraphDef(file->data(), file->size(), options);
+  });
   if (!model.ok()) return Annotate(model.status(), path);
   return model;
 }
 
 absl::StatusOr<ImportedModel> ImportBytes(const std::string& bytes, const ImportOptions& options) {
-  if (!IsForm(BytesOf(bytes.data(), bytes.size())))
-    return ImportGraphDef(bytes.data(), bytes.size(), options);
-  auto copy = std::make_shared<AlignedBuffer>(bytes.size());
-  std::memcpy(copy->data(), bytes.data(), bytes.size());
-  const auto* data = reinterpret_cast<const uint8_t*>(copy->data());
-  return ImportForm({data, bytes.size()}, std::move(copy), options);
+  return Within(options.limits, [&]() -> absl::StatusOr<ImportedModel> {
+    if (!IsForm(BytesOf(bytes.data(), bytes.size())))
+      return ImportGraphDef(bytes.data(), bytes.size(), options);
+    auto copy = std::make_shared<AlignedBuffer>(bytes.size());
+    std::memcpy(copy->data(), bytes.data(), bytes.size());
+    const auto* data = reinterpret_cast<const uint8_t*>(copy->data());
+    return ImportForm({data, bytes.size()}, std::move(copy), options);
+  });
 }
 
 }  // namespace floe

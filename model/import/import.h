@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/budget.h"
 #include "model/graph.h"
 
 namespace floe {
@@ -20,6 +21,10 @@ struct ImportOptions {
   // For tools that run a bare graph: these tensors are fetched instead of a signature's outputs.
   std::vector<std::string> fetches;
   int64_t max_file_bytes = int64_t{4} << 30;
+  // A few bytes of a file may stand for many: values that repeat, functions called in several
+  // places.
+  ResourceLimits limits{
+      .max_value_bytes = int64_t{4} << 30, .max_bytes = int64_t{16} << 30, .max_visits = 4'000'000};
 };
 
 struct ImportedModel {

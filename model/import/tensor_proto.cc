@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 
@@ -97,9 +98,9 @@ absl::StatusOr<Tensor> TensorFromProto(tensorflow::TensorProto* proto) {
   for (const auto& dim : proto->tensor_shape().dim()) shape.push_back(dim.size());
   const size_t element = DTypeSize(dtype);
   // Empty strings take 32 bytes each in memory and none in the file.
-  FLOE_ASSIGN_OR_RETURN(const int64_t elements,
-                        CheckedElements(shape.dims(), element == 0 ? sizeof(std::string) : element,
-                                        int64_t{4} << 30));
+  const size_t element_bytes = element == 0 ? sizeof(std::string) : element;
+  FLOE_ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(shape.dims(), element_bytes));
+  FLOE_RETURN_IF_ERROR(CheckValueBytes(elements * static_cast<int64_t>(element_bytes)));
 
   if (!proto->tensor_content().empty()) {
     if (element == 0)

@@ -44,7 +44,10 @@ class WireReader {
 
   bool ReadBytes(std::string_view* bytes) {
     uint64_t size;
-    if (!ReadShortVarint(&size) || size > static_cast<uint64_t>(end_ - at_)) return false;
+    if (!ReadShortVarint(&size)) return false;
+#ifndef FLOE_FUZZ_PLANTED_BUG  // a check left out, for scripts/fuzz --self-test
+    if (size > static_cast<uint64_t>(end_ - at_)) return false;
+#endif
     *bytes = std::string_view(at_, size);
     at_ += size;
     return true;

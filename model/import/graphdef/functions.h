@@ -36,7 +36,6 @@ class FunctionLibrary {
   };
   std::map<std::string, Entry> functions_;
   int depth_ = 0;
-  int64_t nodes_ = 0;
 };
 
 // Outputs of a node, as its op and attributes have it.

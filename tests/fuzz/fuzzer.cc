@@ -1,0 +1,78 @@
+#include "tests/fuzz/fuzzer.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace floe::fuzz {
+namespace {
+
+constexpr double kMaxUnitSeconds = 1;
+
+double ThreadSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+std::map<std::string, int64_t>& Ends() {
+  static auto* ends = new std::map<std::string, int64_t>();
+  return *ends;
+}
+
+}  // namespace
+
+size_t Give(const std::string& bytes, uint8_t* out, size_t max_size) {
+  if (bytes.empty() || bytes.size() > max_size) return 0;
+  std::memcpy(out, bytes.data(), bytes.size());
+  return bytes.size();
+}
+
+std::string MutateBytes(const std::string& bytes, size_t max_size) {
+  std::string buffer(std::max(max_size, bytes.size()), '\0');
+  std::copy(bytes.begin(), bytes.end(), buffer.begin());
+  buffer.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(buffer.data()),
+                                 std::min(bytes.size(), max_size), max_size));
+  return buffer;
+}
+
+UnitTimer::UnitTimer() : started_(ThreadSeconds()) {}
+
+UnitTimer::~UnitTimer() {
+  const double seconds = ThreadSeconds() - started_;
+  if (seconds > kMaxUnitSeconds)
+    Fail("the unit took " + std::to_string(seconds) + " s of CPU time");
+}
+
+void Touch(const void* data, size_t bytes) {
+  uint8_t sum = 0;
+  for (size_t i = 0; i < bytes; ++i)
+    sum = static_cast<uint8_t>(sum + static_cast<const uint8_t*>(data)[i]);
+  __asm__ volatile("" : : "r"(sum));  // keeps the loop
+}
+
+void Report(const absl::Status& status) {
+  static std::map<std::string, int64_t>* const ends = [] {
+    if (std::getenv("FLOE_FUZZ_ENDS") == nullptr)
+      return static_cast<std::map<std::string, int64_t>*>(nullptr);
+    std::atexit([] {
+      for (const auto& [end, count] : Ends())
+        std::fprintf(stderr, "%8ld %s\n", static_cast<long>(count), end.c_str());
+    });
+    return &Ends();
+  }();
+  if (ends == nullptr) return;
+  constexpr size_t kShown = 60;  // the start of a message, which names the kind of error
+  ++(*ends)[status.ToString().substr(0, kShown)];
+}
+
+void Fail(const std::string& what) {
+  std::fprintf(stderr, "== FAILED: %s\n", what.c_str());
+  std::abort();
+}
+
+}  // namespace floe::fuzz

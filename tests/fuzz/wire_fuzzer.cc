@@ -1,0 +1,171 @@
+// Any bytes as a PredictRequest: floe's own walk over the wire format against protobuf's classes,
+// every tensor read both ways, and what was read written as a reply.
+#include <algorithm>
+#include <vector>
+
+#include "base/status.h"
+#include "server/api/predict_reply.h"
+#include "server/api/predict_request.h"
+#include "server/api/tensor_input.h"
+#include "tensorflow_serving/apis/predict.pb.h"
+#include "tests/fuzz/fuzzer.h"
+#include "tests/fuzz/proto_mutator.h"
+
+namespace floe::fuzz {
+namespace {
+
+using server::SentInput;
+using server::SentPredict;
+using tensorflow::TensorProto;
+using tensorflow::serving::PredictRequest;
+
+constexpr int64_t kMaxBytes = 1 << 16;  // what a request's inputs may unfold to
+
+// The tensor as text that is equal for equal tensors; the error where there is one.
+std::string Describe(std::string_view key, const TensorView& view) {
+  std::string text = std::string(key) + DTypeName(view.dtype) + view.shape.ToString() + ":";
+  if (view.dtype != DType::kString) return text.append(view.as<char>(), view.bytes());
+  for (int64_t i = 0; i < view.elements(); ++i) text += view.as<std::string>()[i] + "\n";
+  return text;
+}
+
+struct ReadInputs {
+  server::InputStorage storage{kMaxBytes};
+  std::vector<server::ReplyOutput> tensors;
+  std::vector<std::string> text;  // of every input, sorted
+};
+
+void ReadAll(const SentPredict& sent, ReadInputs* out) {
+  for (const SentInput& input : sent.inputs) {
+    server::InputStorage storage(kMaxBytes);
+    const auto alone = server::ReadTensor(input.key, input.tensor, &storage);
+    out->text.push_back(alone.ok() ? Describe(input.key, *alone) : alone.status().ToString());
+    const auto together = server::ReadTensor(input.key, input.tensor, &out->storage);
+    if (together.ok()) out->tensors.push_back({input.key, *together});
+  }
+  std::sort(out->text.begin(), out->text.end());
+}
+
+void Compare(const SentPredict& walked, const SentPredict& parsed) {
+  if (walked.model != parsed.model || walked.version != parsed.version ||
+      walked.version_label != parsed.version_label || walked.signature != parsed.signature ||
+      walked.output_filter != parsed.output_filter || walked.inputs.size() != parsed.inputs.size())
+    Fail("the walk and protobuf read different requests");
+  ReadInputs a, b;
+  ReadAll(walked, &a);
+  ReadAll(parsed, &b);
+  if (a.text != b.text) Fail("the walk and protobuf read different tensors");
+}
+
+// What was sent comes back as it was.
+void CheckReply(const ReadInputs& inputs, server::ReplyEncoding encoding) {
+  const auto bytes = server::EncodePredictReply({"m", 1, "s"}, inputs.tensors, encoding);
+  if (!bytes.ok()) Fail("a reply could not be written: " + bytes.status().ToString());
+  tensorflow::serving::PredictResponse reply;
+  if (!reply.ParseFromString(*bytes)) Fail("a reply is not a PredictResponse");
+  if (reply.outputs_size() != static_cast<int>(inputs.tensors.size()))
+    Fail("a reply has another number of tensors than was written");
+}
+
+absl::Status Read(const std::string& bytes) {
+  SentPredict walked, parsed;
+  const bool usual = server::WalkPredictRequest(bytes, &walked);
+  const absl::Status status = server::ParsePredictRequest(bytes, &parsed);
+  if (usual && !status.ok()) Fail("walked, but protobuf refuses");
+  FLOE_RETURN_IF_ERROR(status);
+  if (usual) Compare(walked, parsed);
+  ReadInputs inputs;
+  ReadAll(parsed, &inputs);
+  CheckReply(inputs, server::ReplyEncoding::kTyped);
+  CheckReply(inputs, server::ReplyEncoding::kContent);
+  return absl::OkStatus();
+}
+
+// Values whose number, list and size fit dtype and shape, or nearly.
+void Fit(TensorProto* tensor, Random& random) {
+  int64_t elements = 1;
+  constexpr int64_t kMaxElements = 16;
+  for (const auto& dim : tensor->tensor_shape().dim())
+    elements = std::min(kMaxElements, elements * std::clamp<int64_t>(dim.size(), 0, kMaxElements));
+  const auto dtype = DTypeFromNumber(tensor->dtype());
+  if (!dtype.ok()) return;
+  const size_t bytes = static_cast<size_t>(elements) * DTypeSize(*dtype);
+  if (random.OneIn(2) && bytes != 0) {
+    const tensorflow::TensorShapeProto shape = tensor->tensor_shape();
+    const auto number = tensor->dtype();
+    tensor->Clear();
+    tensor->set_dtype(number);
+    *tensor->mutable_tensor_shape() = shape;
+    tensor->set_tensor_content(std::string(bytes, static_cast<char>(random.Below(2))));
+    return;
+  }
+  const auto* field =
+      TensorProto::descriptor()->FindFieldByNumber(static_cast<int>(server::ListOf(*dtype)));
+  if (field == nullptr) return;
+  const int values = random.Below(static_cast<size_t>(elements) + 2);
+  ProtoMutator fields(&random);
+  for (int i = 0; i < values; ++i) fields.Add(tensor, field);
+}
+
+void Mutate(PredictRequest* request, Random& random) {
+  ProtoMutator fields(&random);
+  auto& inputs = *request->mutable_inputs();
+  if (inputs.empty() || random.OneIn(10)) inputs["x" + std::to_string(random.Below(3))];
+  TensorProto& tensor = std::next(inputs.begin(), random.Below(inputs.size()))->second;
+  switch (random.Below(6)) {
+    case 0:
+      tensor.set_dtype(static_cast<tensorflow::DataType>(random.Below(26)));
+      Fit(&tensor, random);
+      break;
+    case 1:
+      Fit(&tensor, random);
+      break;
+    case 2:
+      fields.Mutate(&tensor);
+      break;
+    case 3:
+      tensor.mutable_tensor_shape()->add_dim()->set_size(random.OneIn(4) ? random.Integer()
+                                                                         : random.Below(4));
+      if (random.OneIn(2)) Fit(&tensor, random);
+      break;
+    default:
+      fields.Mutate(request);
+      break;
+  }
+}
+
+}  // namespace
+}  // namespace floe::fuzz
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const floe::fuzz::UnitTimer timer;
+  floe::fuzz::Report(floe::fuzz::Read(std::string(reinterpret_cast<const char*>(data), size)));
+  return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+  using namespace floe::fuzz;
+  Random random(seed);
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  PredictRequest request;
+  if (random.OneIn(3) || !request.ParseFromString(bytes))
+    return Give(MutateBytes(bytes, max_size), data, max_size);
+  for (int changes = 1 + random.Below(3); changes > 0; --changes) Mutate(&request, random);
+  return Give(request.SerializeAsString(), data, max_size);
+}
+
+size_t LLVMFuzzerCustomCrossOver(const uint8_t* data1, size_t size1, const uint8_t* data2,
+                                 size_t size2, uint8_t* out, size_t max_out_size, unsigned seed) {
+  using namespace floe::fuzz;
+  Random random(seed);
+  std::string bytes(reinterpret_cast<const char*>(data1), size1);
+  const std::string other(reinterpret_cast<const char*>(data2), size2);
+  PredictRequest request, second;
+  if (random.OneIn(2) || !request.ParseFromString(bytes) || !second.ParseFromString(other)) {
+    bytes += other;  // protobuf merges two messages written one after the other
+  } else {
+    ProtoMutator(&random).CrossOver(&request, second);
+    bytes = request.SerializeAsString();
+  }
+  return Give(bytes, out, max_out_size);
+}
