@@ -18,6 +18,9 @@ struct Charged {
   T held;
 };
 
+// What values without elements point to, so that code may step over none of them from an address.
+alignas(kAlignment) std::byte nothing[kAlignment];
+
 // The elements of an owned tensor, whose destructors run with it.
 template <typename T>
 std::shared_ptr<T> AllocateElements(int64_t elements) {
@@ -31,7 +34,9 @@ Tensor Tensor::Allocate(DType dtype, const Shape& shape) {
   Tensor t;
   t.dtype_ = dtype;
   t.shape_ = shape;
-  if (dtype == DType::kString) {
+  if (shape.elements() == 0) {
+    t.data_ = nothing;
+  } else if (dtype == DType::kString) {
     auto strings = AllocateElements<std::string>(shape.elements());
     t.data_ = strings.get();
     t.owner_ = std::move(strings);

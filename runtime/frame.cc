@@ -25,7 +25,8 @@ absl::Status Frame::Grow(const Plan& next, int64_t next_rows) {
     return absl::ResourceExhaustedError(
         absl::StrCat(next_rows, " rows need more memory than any machine has"));
   }
-  const auto bytes = static_cast<size_t>(next.ArenaBytes(sized));
+  // Never nothing: values without elements have an address too.
+  const size_t bytes = std::max(static_cast<size_t>(next.ArenaBytes(sized)), kAlignment);
   if (arena != nullptr && arena->size() >= bytes) return absl::OkStatus();
   arena.reset();
   arena_charge = MemoryCharge();
@@ -83,6 +84,7 @@ bool Frame::Fits(absl::Span<const TensorView> inputs) const {
 }
 
 void Frame::PointInput(int i, void* data) {
+  if (data == nullptr) data = arena->data();  // an input without elements
   for (int view : plan->input_views_[i]) slots[view].data = data;
   for (int arg : plan->input_args_[i]) args[arg].data = data;
 }

@@ -1,5 +1,7 @@
 #include "server/api/api.h"
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -44,6 +46,8 @@ void RegisterRefusals(MethodTable* table) {
 }  // namespace
 
 void RegisterApi(const ApiContext& context, MethodTable* table) {
+  // A request that is no message gets an error; protobuf's lines on stderr would fill the log.
+  google::protobuf::SetLogHandler(nullptr);
   const ModelRegistry& registry = context.registry;
   table->AddUnary(Path(kPrediction, "Predict"), PredictMethod(context));
   table->AddUnary(Path(kPrediction, "GetModelMetadata"),

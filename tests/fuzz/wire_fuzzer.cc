@@ -68,6 +68,8 @@ void CheckReply(const ReadInputs& inputs, server::ReplyEncoding encoding) {
 }
 
 absl::Status Read(const std::string& bytes) {
+  static const bool silent = (google::protobuf::SetLogHandler(nullptr), true);
+  (void)silent;
   SentPredict walked, parsed;
   const bool usual = server::WalkPredictRequest(bytes, &walked);
   const absl::Status status = server::ParsePredictRequest(bytes, &parsed);
