@@ -105,6 +105,45 @@ TEST(Limits, AValueThatDoublesEachRoundStopsAtTheMemoryLimit) {
   EXPECT_LE(context.budget().bytes_held(), 1 << 20);
 }
 
+// Feeds one element and gives the error of the run.
+absl::Status RunOnOne(const Model& model, const ResourceLimits& limits, const void* value) {
+  ExecContext context;
+  context.budget().SetLimits(limits);
+  FLOE_ASSIGN_OR_RETURN(const auto plan, model.Find("")->defaults_form().Bind({Shape()}));
+  FLOE_RETURN_IF_ERROR(context.Prepare(plan, 1));
+  context.BindInput(0, value);
+  return context.Run();
+}
+
+TEST(Limits, StringsThatDoubleEachRoundStopAtTheMemoryLimit) {
+  std::string text = EndlessLoop(
+      "node_def { name: 'j' op: 'StringJoin' input: 'x' input: 'x' attr { key: 'N' value { i: 2 } "
+      "} }",
+      "j:output:0");
+  for (size_t at; (at = text.find("DT_FLOAT")) != std::string::npos;)
+    text.replace(at, 8, "DT_STRING");
+  const auto model = Load(text);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::string value = "abc";
+  const absl::Status status =
+      RunOnOne(**model, {.max_value_bytes = 1 << 16, .max_loop_rounds = 40}, &value);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("65536 for one value"));
+}
+
+TEST(Limits, ListsMayNotReserveMoreThanTheLimit) {
+  const auto model = Load(R"(
+      node { name: "n" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "shape" value { shape {} } } }
+      node { name: "s" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+             attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: -1 } } } }
+      node { name: "list" op: "TensorListReserve" input: "s" input: "n" attr { key: "element_dtype" value { type: DT_FLOAT } } }
+      node { name: "y" op: "TensorListLength" input: "list" })");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const int32_t elements = 1 << 20;
+  EXPECT_EQ(RunOnOne(**model, {.max_bytes = 1 << 20}, &elements).code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(RunOnOne(**model, {}, &elements).ok());
+}
+
 // f0 negates; each f(k) reaches f(k - 1) twice, by `twice`.
 std::string Bomb(int levels, const std::string& twice) {
   std::string text = absl::StrCat(

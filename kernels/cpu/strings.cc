@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/parse_number.h"
 #include "kernels/cpu/fingerprint.h"
 #include "kernels/cpu/function_kernel.h"
@@ -94,8 +95,9 @@ absl::Status Strip(const KernelContext& ctx) {
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeJoin(const KernelArgs& args) {
   const std::string separator = args.node.attrs.String("separator");
-  return FromFunction([separator](const KernelContext& ctx) {
+  return FromFunction([separator](const KernelContext& ctx) -> absl::Status {
     const TensorView& out = ctx.out(0);
+    int64_t bytes = 0;  // strings joined with themselves grow fast
     for (const TensorView& in : ctx.inputs) {
       if (in.shape.rank() != 0 && in.shape != out.shape)
         return absl::InvalidArgumentError(
@@ -108,6 +110,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeJoin(const KernelArgs& args) {
         absl::StrAppend(&text, k == 0 ? "" : separator,
                         in.as<std::string>()[in.shape.rank() == 0 ? 0 : i]);
       }
+      bytes += static_cast<int64_t>(text.size());
+      FLOE_RETURN_IF_ERROR(CheckValueBytes(bytes));
       out.as<std::string>()[i] = std::move(text);
     }
     return absl::OkStatus();

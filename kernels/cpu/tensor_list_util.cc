@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "kernels/cpu/element_type.h"
 #include "kernels/cpu/tensor_list.h"
@@ -15,7 +16,7 @@ absl::Status CheckListSize(int64_t elements) {
   if (elements > kMaxListElements)
     return absl::ResourceExhaustedError(absl::StrCat("a list of ", elements, " elements; at most ",
                                                      kMaxListElements, " are allowed"));
-  return absl::OkStatus();
+  return CheckBlockBytes(elements * static_cast<int64_t>(sizeof(Tensor)));
 }
 
 absl::StatusOr<std::shared_ptr<TensorListObject>> TakeList(const KernelContext& ctx, int i) {

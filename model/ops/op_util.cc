@@ -6,6 +6,8 @@
 namespace floe::ops {
 
 SymShape UnknownDims(int rank) {
+  constexpr int kMaxRank = 254;  // more are refused once they are known
+  if (rank < 0 || rank > kMaxRank) return SymShape::UnknownRank();
   SymShape shape;
   for (int i = 0; i < rank; ++i) shape.push_back(Dim::Unknown());
   return shape;
