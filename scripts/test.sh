@@ -114,7 +114,7 @@ if [ -n "$ci" ]; then
   run_tests asan-ubsan build/asan-ubsan -LE load
   check "build tsan" build tsan
   run_tests tsan build/tsan -L nogrpc
-  if command -v clang++ >/dev/null; then check "fuzzers" fuzz graph wire; fi
+  if command -v clang++ >/dev/null; then check "fuzzers" fuzz graph form wire; fi
 fi
 
 say "times"

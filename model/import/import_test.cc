@@ -266,6 +266,16 @@ TEST(Import, LoopsWithoutAFormAreRefusedByName) {
               AllOf(HasSubstr("while frame"), HasSubstr("LoopCond")));
 }
 
+TEST(Import, PlaceholdersInFunctionsAreRefused) {
+  EXPECT_THAT(ErrorOf(R"(
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+    node { name: "y" op: "PartitionedCall" input: "x" attr { key: "f" value { func { name: "f" } } } }
+    library { function { signature { name: "f" input_arg { name: "a" type: DT_FLOAT } output_arg { name: "r" type: DT_FLOAT } }
+      node_def { name: "p" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+      ret { key: "r" value: "p:output:0" } } })"),
+              HasSubstr("function 'f': placeholder 'p' can be fed by nobody"));
+}
+
 TEST(Import, MissingFilesAreNotFound) {
   EXPECT_EQ(ImportFile("/nonexistent/frozen.pb", {}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(ImportFile("/", {}).status().code(), absl::StatusCode::kInvalidArgument);

@@ -481,6 +481,12 @@ absl::StatusOr<std::shared_ptr<const Graph>> FunctionLibrary::Import(const std::
   --depth_;
   entry.open = false;
   if (!graph.ok()) return Annotate(graph.status(), absl::StrCat("function '", name, "'"));
+  const std::set<int> arguments(graph->inputs.begin(), graph->inputs.end());
+  for (int i = 0; i < graph->size(); ++i) {
+    if (graph->node(i).op->name != "Input" || arguments.count(i) != 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("function '", name, "': placeholder '",
+                                                   graph->node(i).name, "' can be fed by nobody"));
+  }
   for (const auto& output : entry.def->signature().output_arg()) {
     const auto returned = entry.def->ret().find(output.name());
     if (returned == entry.def->ret().end())
