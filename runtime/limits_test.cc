@@ -28,7 +28,7 @@ std::string EndlessLoop(const std::string& body, const std::string& result) {
     node { name: "loop" op: "While" input: "x" attr { key: "cond" value { func { name: "ever" } } }
            attr { key: "body" value { func { name: "step" } } } }
     node { name: "y" op: "Identity" input: "loop" )",
-                      kFloatAttr, "}",
+                      kFloatAttr, "} library {",
                       Function("ever", R"(
     node_def { name: "true" op: "Const" attr { key: "dtype" value { type: DT_BOOL } }
                attr { key: "value" value { tensor { dtype: DT_BOOL tensor_shape {} bool_val: true } } } })",
