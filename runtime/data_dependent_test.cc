@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "model/half.h"
 #include "runtime/run_op.h"
 
@@ -73,6 +75,16 @@ TEST(DataDependent, BoxesThatOverlapAreDropped) {
                                                   Floats({}, {0.f}), Floats({}, {0.5f})});
   EXPECT_THAT(Values<int32_t>(soft, 0), ElementsAre(1, 2, 0));
   EXPECT_NEAR(Values<float>(soft, 1)[2], 0.2560023, 1e-5);
+}
+
+TEST(DataDependent, ABoxWhoseSoftScoreBecomesNaNIsLeftOut) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const Tensor boxes = Floats({2, 4}, {0, 0, inf, inf, 0, 0, inf, 1});
+  const auto soft =
+      RunOp("NonMaxSuppressionV5", {boxes, Floats({2}, {0.9f, 0.5f}), Ints({}, {2}),
+                                    Floats({}, {1.f}), Floats({}, {0.f}), Floats({}, {0.5f})});
+  ASSERT_TRUE(soft.ok()) << soft.status();
+  EXPECT_EQ(Values<int32_t>(soft, 0)[0], 0);
 }
 
 TEST(DataDependent, StringSplit) {

@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
 #include "kernels/cpu/grid_copy.h"
@@ -82,7 +83,7 @@ Chosen Choose(const float* boxes, int64_t step, const float* scores, int64_t sco
     if (next.score == score) {
       chosen.boxes.push_back(next.box);
       chosen.scores.push_back(score);
-    } else {
+    } else if (next.score > limits.score) {  // not NaN, which would come back for ever
       queue.push(next);
     }
   }
@@ -141,6 +142,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeNms(const KernelArgs& args) {
     const auto valid = static_cast<int32_t>(chosen.boxes.size());
     if (pad) {
       FLOE_RETURN_IF_ERROR(CheckedElements({limits.most}, sizeof(float), 1 << 30).status());
+      FLOE_RETURN_IF_ERROR(CheckValueBytes(limits.most * static_cast<int64_t>(sizeof(float))));
       chosen.boxes.resize(limits.most);
       chosen.scores.resize(limits.most);
     }
