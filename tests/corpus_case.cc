@@ -239,7 +239,8 @@ absl::Status RunUndeclaredCase(const CorpusCase& c, const CorpusVariant& variant
   FLOE_ASSIGN_OR_RETURN(std::vector<Tensor> inputs, InputsOf(c, signature));
   for (Node& node : imported.graph.mutable_nodes()) {
     const Tensor* value = node.attrs.Find<Tensor>("value");
-    if (node.op->name != "Const" || value == nullptr) continue;
+    // One behind a control edge belongs to a branch, where nobody can feed it.
+    if (node.op->name != "Const" || value == nullptr || !node.control_inputs.empty()) continue;
     inputs.push_back(*value);
     signature.inputs.push_back({.key = node.name, .tensor_name = node.name});
     signature.inputs.back().type.dtype = value->dtype();

@@ -214,6 +214,23 @@ TEST(Corpus, ProvedRowsKeepTheirBitsInCompany) {
   }
 }
 
+absl::Status RunUndeclared(const CorpusCase& c, const CorpusVariant& variant) {
+  for (const bool ranks : {true, false})
+    FLOE_RETURN_IF_ERROR(RunUndeclaredCase(c, variant, ranks));
+  return absl::OkStatus();
+}
+
+// What shape inference knows beforehand makes a run quick, not right.
+TEST(Corpus, EveryCaseGivesTheSameWithNothingDeclared) {
+  const fs::path corpus = UnpackedCorpus();
+  if (corpus.empty()) GTEST_SKIP() << "needs ../shared";
+  const std::set<std::string> listed = ReadListed();
+  for (const Result& result : RunGuarded(Folders(corpus), RunUndeclared)) {
+    EXPECT_TRUE(result.status.ok() || listed.count(result.name) != 0)
+        << result.name << ": " << result.status.message();
+  }
+}
+
 TEST(Corpus, EveryCaseGivesTensorFlowsAnswers) {
   const fs::path corpus = UnpackedCorpus();
   if (corpus.empty()) GTEST_SKIP() << "needs ../shared";
