@@ -21,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 struct Options {
   std::string file, inputs, signature;
   std::string gemm = "auto";
+  std::vector<std::string> disabled_passes;
   std::vector<std::string> fetches;
   int64_t batch = 0;  // 0: the rows of the inputs, or 1
   int64_t unknown_dim = 1;
@@ -109,6 +110,7 @@ absl::StatusOr<Result> Bench(const Options& options) {
   Result result;
   LocalOptions local_options;
   FLOE_ASSIGN_OR_RETURN(local_options.compile.kernels.gemm, GemmBackendFromName(options.gemm));
+  local_options.compile.disabled_passes = options.disabled_passes;
   local_options.fetches = options.fetches;
   local_options.signature = options.signature;
   const Clock::time_point load_start = Clock::now();
@@ -225,6 +227,7 @@ void AddBenchCommand(CLI::App& app, Context& context) {
                     "Feed the arrays in the order of the signature");
   command->add_flag("--json", options->json, "Print JSON");
   AddGemmOption(*command, options->gemm);
+  AddDisablePassOption(*command, options->disabled_passes);
   command->footer(
       "Each call is timed by two readings of the clock, so every figure holds one reading's cost "
       "(timer_us in\n"

@@ -5,8 +5,10 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cli/version.h"
 #include "kernels/kernel.h"
+#include "runtime/passes/passes.h"
 
 namespace floe::cli {
 namespace {
@@ -38,6 +40,16 @@ CLI::Option* AddGemmOption(CLI::App& app, std::string& value) {
       })
       ->type_name("BACKEND")
       ->capture_default_str();
+}
+
+CLI::Option* AddDisablePassOption(CLI::App& app, std::vector<std::string>& names) {
+  return app
+      .add_option("--disable-pass", names,
+                  absl::StrCat("A pass over the graph to leave out; may be repeated: ",
+                               absl::StrJoin(PassNames(), ", "), ", or all"))
+      ->check([](const std::string& name) { return std::string(CheckPassNames({name}).message()); })
+      ->type_name("NAME")
+      ->allow_extra_args(false);
 }
 
 int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {

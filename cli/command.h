@@ -39,5 +39,7 @@ int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& 
 
 // --gemm NAME, checked while parsing.
 CLI::Option* AddGemmOption(CLI::App& app, std::string& value);
+// --disable-pass NAME, repeatable, checked while parsing.
+CLI::Option* AddDisablePassOption(CLI::App& app, std::vector<std::string>& names);
 
 }  // namespace floe::cli

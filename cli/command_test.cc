@@ -294,7 +294,49 @@ TEST(Inspect, TellsWhatIsInTheFile) {
   EXPECT_EQ(json["nodes"].size(), 6u);
   EXPECT_EQ(json["nodes"].back(),
             nlohmann::json::parse(R"({"name":"positive","op":"Relu","type":"float32[rows,3]"})"));
-  EXPECT_GE(json["plan"].size(), 1u);
+  const auto& plan = json["plan"];
+  EXPECT_EQ(plan["rows"], 8);
+  EXPECT_GE(plan["steps"].size(), 1u);
+  EXPECT_EQ(plan["steps"].back()["outputs"][0]["type"], "float32[8,3]");
+  EXPECT_EQ(plan["steps"].back()["outputs"][0]["bytes"], 8 * 3 * 4);
+  EXPECT_THAT(std::string(plan["steps"].back()["outputs"][0]["place"]), HasSubstr("arena +"));
+  // Input, result and scratch are alive together, and the arena holds them.
+  EXPECT_EQ(plan["largest_step_bytes"], 8 * (2 + 3) * 4);
+  EXPECT_GE(plan["live_bytes"], plan["largest_step_bytes"]);
+  EXPECT_GE(plan["arena_bytes"], plan["live_bytes"]);
+}
+
+TEST(Inspect, ThePlanKeepsRowsOpenUnlessTheyAreGiven) {
+  const Outcome outcome = Floectl({"inspect", GraphFile(), "--plan"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("float32[rows,3]"));
+  EXPECT_THAT(outcome.out, HasSubstr("arena +"));
+  EXPECT_THAT(outcome.out, HasSubstr("packed weights"));
+}
+
+TEST(DisablePass, ChangesThePlanAndNotTheAnswers) {
+  const auto steps = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"inspect", GraphFile(), "--json", "--plan"};
+    args.insert(args.end(), more.begin(), more.end());
+    const Outcome outcome = Floectl(args);
+    EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["plan"]["steps"].size();
+  };
+  EXPECT_EQ(steps({}), 1u);
+  EXPECT_EQ(steps({"--disable-pass", "fuse_epilogues", "--disable-pass", "fuse_elementwise"}), 3u);
+  EXPECT_EQ(steps({"--disable-pass", "all"}), 3u);
+  const std::string out = testing::TempDir() + "out.npz";
+  ASSERT_EQ(
+      Floectl({"run", GraphFile(), "-i", InputFile("input"), "-o", out, "--disable-pass", "all"})
+          .code,
+      kExitOk);
+  EXPECT_THAT(Floats(out, "positive"), kPositive);
+}
+
+TEST(DisablePass, AnUnknownNameIsAUsageErrorThatListsThem) {
+  const Outcome outcome = Floectl({"inspect", GraphFile(), "--disable-pass", "everything"});
+  EXPECT_EQ(outcome.code, kExitUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("fold_constants"));
 }
 
 TEST(Inspect, TextHasTheSameFacts) {

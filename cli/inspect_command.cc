@@ -15,6 +15,7 @@ struct Options {
   std::string file;
   std::string gemm = "auto";
   InspectOptions inspect;
+  const CLI::Option* rows_given = nullptr;
   bool nodes = false, plan = false, json = false;
 };
 
@@ -66,7 +67,7 @@ void PrintJson(const Options& options, const InspectReport& report, const absl::
     if (!report.why_not_batchable.empty()) json["why_not_batchable"] = report.why_not_batchable;
   }
   if (options.nodes) json["nodes"] = NodesJson(report.nodes);
-  if (options.plan) json["plan"] = NodesJson(report.steps);
+  if (options.plan && status.ok()) json["plan"] = PlanJson(report.plan);
   out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
@@ -82,11 +83,10 @@ void PrintSignature(const SignatureDef& def, std::ostream& out) {
   table.Print(out, 2);
 }
 
-void PrintNodes(const std::string& title, const std::vector<InspectedNode>& nodes,
-                std::ostream& out) {
-  out << title << "\n";
-  Table table({"NAME", "OP", "TYPE", ""});
-  for (const InspectedNode& node : nodes) table.Add({node.name, node.op, node.type, node.route});
+void PrintNodes(const std::vector<InspectedNode>& nodes, std::ostream& out) {
+  out << "nodes of the file\n";
+  Table table({"NAME", "OP", "TYPE"});
+  for (const InspectedNode& node : nodes) table.Add({node.name, node.op, node.type});
   table.Print(out, 2);
 }
 
@@ -112,14 +112,15 @@ void PrintText(const Options& options, const InspectReport& report, const absl::
                report.why_not_batchable.empty() ? "yes" : "no: " + report.why_not_batchable});
   }
   table.Print(out);
-  if (options.nodes) PrintNodes("nodes of the file", report.nodes, out);
-  if (options.plan && status.ok()) PrintNodes("steps of the plan", report.steps, out);
+  if (options.nodes) PrintNodes(report.nodes, out);
+  if (options.plan && status.ok()) PrintPlan(report.plan, out);
 }
 
 absl::Status Run(Options& options, Context& context) {
   const auto gemm = GemmBackendFromName(options.gemm);
   if (!gemm.ok()) return gemm.status();
   options.inspect.local.compile.kernels.gemm = *gemm;
+  if (options.rows_given->count() != 0) options.inspect.plan_rows = options.inspect.rows;
   InspectReport report;
   absl::Status status = Inspect(options.file, options.inspect, &report);
   if (options.json) {
@@ -139,7 +140,9 @@ void AddInspectCommand(CLI::App& app, Context& context) {
   command->add_option("FILE", options->file, "The model: a frozen GraphDef, binary or text, or a converted one")
       ->required();
   command->add_flag("--nodes", options->nodes, "List the file's nodes: name, op, type");
-  command->add_flag("--plan", options->plan, "List the steps of the plan: node, op, type, route");
+  command->add_flag(
+      "--plan", options->plan,
+      "List the steps of the plan: what each computes, where its outputs lie, what it costs");
   command
       ->add_option("--fetch", options->inspect.local.fetches,
                    "Tensors to look at instead of a signature's outputs")
@@ -149,12 +152,13 @@ void AddInspectCommand(CLI::App& app, Context& context) {
       ->add_option("--signature", options->inspect.local.signature,
                    "Signature (default serving_default)")
       ->type_name("NAME");
-  command
-      ->add_option("--rows", options->inspect.rows,
-                   "Rows for the second figure of the plan's memory")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
-      ->capture_default_str();
+  options->rows_given =
+      command
+          ->add_option("--rows", options->inspect.rows,
+                       "Rows for the second figure of the plan's memory, and for --plan")
+          ->type_name("N")
+          ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+          ->capture_default_str();
   command
       ->add_option("--dim", options->inspect.unknown_dim,
                    "Size taken for unknown dims other than dim 0")
@@ -163,6 +167,7 @@ void AddInspectCommand(CLI::App& app, Context& context) {
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON");
   AddGemmOption(*command, options->gemm);
+  AddDisablePassOption(*command, options->inspect.local.compile.disabled_passes);
   command->footer("Example:\n  floectl inspect frozen.pb --nodes");
   command->callback([options, &context] {
     context.action = [options, &context] { return Run(*options, context); };

@@ -7,7 +7,6 @@
 #include "base/status.h"
 #include "model/op_def.h"
 #include "runtime/analyze.h"
-#include "runtime/step.h"
 
 namespace floe::cli {
 namespace {
@@ -81,7 +80,7 @@ std::vector<InspectedNode> ListNodes(const Graph& graph, const InputTypes& input
   std::vector<InspectedNode> nodes;
   for (int i = 0; i < graph.size(); ++i) {
     const Node& node = graph.node(i);
-    nodes.push_back({node.name, OpName(node), analysis.ok() ? Join(analysis->values[i]) : "?", ""});
+    nodes.push_back({node.name, OpName(node), analysis.ok() ? Join(analysis->values[i]) : "?"});
   }
   return nodes;
 }
@@ -103,16 +102,7 @@ absl::Status InspectPlan(const LocalModel& model, const InspectOptions& options,
   const SignatureDef& def = call.form->signature();
   for (size_t i = 0; i < def.inputs.size(); ++i)
     (*input_types)[def.inputs[i].tensor_name] = plan.input_types()[i];
-  for (const Step& step : plan.steps()) {
-    const Node& node = plan.graph().node(step.node);
-    InspectedNode shown{node.name, node.op->name, "",
-                        step.kernel == nullptr ? "" : step.kernel->Route()};
-    for (const int slot : step.outputs) {
-      absl::StrAppend(&shown.type, shown.type.empty() ? "" : ", ",
-                      TypeText(plan.slots()[slot].type));
-    }
-    report->steps.push_back(std::move(shown));
-  }
+  report->plan = DescribePlan(*call.form, plan, options.plan_rows);
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/local_model.h"
+#include "cli/plan_report.h"
 
 namespace floe::cli {
 
@@ -13,7 +14,6 @@ struct InspectedNode {
   std::string name, op;
   std::string
       type;  // "float32[rows,10]", outputs joined by ", "; "?" if not known before a request
-  std::string route;  // of a step: how it is computed; empty for plain kernels
 };
 
 struct InspectReport {
@@ -31,12 +31,13 @@ struct InspectReport {
   int64_t arena_bytes_1 = 0, arena_bytes_rows = 0;
   std::string why_not_batchable;     // empty: batchable
   std::vector<InspectedNode> nodes;  // of the file, in order; only those needed
-  std::vector<InspectedNode> steps;  // of the plan
+  PlanReport plan;
 };
 
 struct InspectOptions {
   LocalOptions local;
   int64_t rows = 64;
+  int64_t plan_rows = 0;    // of the plan's listing; 0 leaves them open
   int64_t unknown_dim = 1;  // for unknown dims other than dim 0
 };
 

@@ -15,7 +15,7 @@ namespace {
 struct Options {
   std::string file, inputs, outputs, signature;
   std::string gemm = "auto";
-  std::vector<std::string> fetches, init_nodes, shapes;
+  std::vector<std::string> fetches, init_nodes, shapes, disabled_passes;
   bool by_position = false;
   bool stored = false;
   int threads = 1;
@@ -53,6 +53,7 @@ absl::Status ExplainInit(const absl::Status& status, const Options& options) {
 absl::Status Run(const Options& options, Context& context) {
   LocalOptions local_options;
   FLOE_ASSIGN_OR_RETURN(local_options.compile.kernels.gemm, GemmBackendFromName(options.gemm));
+  local_options.compile.disabled_passes = options.disabled_passes;
   local_options.fetches = options.fetches;
   local_options.signature = options.signature;
   MatchOptions match;
@@ -131,6 +132,7 @@ void AddRunCommand(CLI::App& app, Context& context) {
       ->capture_default_str();
   command->add_flag("--stored", options->stored, "Write the results without compression");
   AddGemmOption(*command, options->gemm);
+  AddDisablePassOption(*command, options->disabled_passes);
   command->footer(
       "Keys in .npz files are input keys or tensor names, ':' written as '__'; ':0' may be left "
       "out.\n"

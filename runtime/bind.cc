@@ -324,19 +324,19 @@ class Binder {
   std::vector<Lifetime> lifetimes_;
 };
 
+double Plan::StepFlops(const Step& step, int64_t rows) const {
+  if (step.dynamic) return 0;
+  const Node& node = program_->graph.node(step.node);
+  Types in, out;
+  for (int s : step.inputs) in.push_back(slots_[s].type);
+  for (int s : step.outputs) out.push_back(slots_[s].type);
+  if (node.op->flops != nullptr) return node.op->flops(node, in, out, rows);
+  return static_cast<double>(out.empty() ? 0 : out[0].shape.elements().At(rows));
+}
+
 double Plan::Flops(int64_t rows) const {
   double total = 0;
-  const Graph& graph = program_->graph;
-  for (const Step& step : steps_) {
-    const Node& node = graph.node(step.node);
-    if (step.dynamic) continue;
-    Types in, out;
-    for (int s : step.inputs) in.push_back(slots_[s].type);
-    for (int s : step.outputs) out.push_back(slots_[s].type);
-    total += node.op->flops != nullptr
-                 ? node.op->flops(node, in, out, rows)
-                 : static_cast<double>(out.empty() ? 0 : out[0].shape.elements().At(rows));
-  }
+  for (const Step& step : steps_) total += StepFlops(step, rows);
   return total;
 }
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "model/attrs_key.h"
 #include "runtime/analyze.h"
@@ -11,22 +10,6 @@
 
 namespace floe {
 namespace {
-
-// "'a' (Op), 'b' (Op)" of every node that floe has no meaning for.
-std::vector<std::string> UnsupportedNodes(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Node& node : graph.nodes()) {
-    if (node.op->name == "Unsupported")
-      names.push_back(absl::StrCat("'", node.name, "' (", node.attrs.String("tensorflow_op"), ")"));
-  }
-  return names;
-}
-
-absl::Status Unsupported(const std::vector<std::string>& nodes) {
-  return absl::UnimplementedError(
-      absl::StrCat("the graph needs ", nodes.size(), nodes.size() == 1 ? " node" : " nodes",
-                   " that floe does not support: ", absl::StrJoin(nodes, ", ")));
-}
 
 bool IsSource(const Node& node) { return node.op->name == "Input" || node.op->name == "Const"; }
 
@@ -74,16 +57,9 @@ class Compiler {
   const KernelOptions& kernel_options() const { return compiled_->options_.kernels; }
 
   absl::Status RunPasses() {
-    Prune(&graph(), /*keep_effects=*/false);
-    FLOE_RETURN_IF_ERROR(FoldConstants(&graph(), types_, kernel_options()));
-    Prune(&graph());
-    if (const std::vector<std::string> nodes = UnsupportedNodes(graph()); !nodes.empty())
-      return Unsupported(nodes);
-    FLOE_RETURN_IF_ERROR(StructureConditionals(&graph()));
-    RemoveIdentities(&graph());
-    if (compiled_->options_.fuse) FuseEpilogues(&graph());
-    Prune(&graph());
-    return absl::OkStatus();
+    Prune(&graph(), /*keep_effects=*/false);  // what the file holds for other signatures
+    return floe::RunPasses(&graph(), {types_, kernel_options()},
+                           compiled_->options_.disabled_passes);
   }
 
   absl::Status MakeKernels() {
@@ -107,7 +83,7 @@ class Compiler {
         FLOE_RETURN_IF_ERROR(AtNode(graph().node(i), made));
       }
     }
-    return missing_.empty() ? absl::OkStatus() : Unsupported(missing_);
+    return missing_.empty() ? absl::OkStatus() : UnsupportedNodes(missing_);
   }
 
   absl::Status MakeKernelOf(int i, const std::vector<ValueInfo>& inputs) {
@@ -130,8 +106,8 @@ class Compiler {
   }
 
   absl::Status CompileSubgraphs(int i, const std::vector<ValueInfo>& inputs) {
-    const Node& node = graph().node(i);
-    for (const auto& branch : node.subgraphs) {
+    Node& node = graph().mutable_node(i);
+    for (auto& branch : node.subgraphs) {
       SignatureDef signature;
       const size_t first = node.op->name == "While" ? 0 : 1;  // branches do not see their predicate
       for (size_t k = first; k < inputs.size(); ++k) {
@@ -145,6 +121,8 @@ class Compiler {
       FLOE_ASSIGN_OR_RETURN(auto compiled, CompiledSignature::Compile(*branch, std::move(signature),
                                                                       compiled_->options_, cache_));
       compiled_->weight_bytes_ += compiled->weight_bytes();
+      // Plans of this graph look at the subgraph as it runs.
+      branch = std::shared_ptr<const Graph>(compiled->program_, &compiled->program_->graph);
       compiled_->program_->subprograms[i].push_back(std::move(compiled));
     }
     return absl::OkStatus();

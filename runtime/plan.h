@@ -42,7 +42,8 @@ class KernelCache {
 struct CompileOptions {
   KernelOptions kernels;
   size_t max_plans = 64;  // bound of the plan cache, entries
-  bool fuse = true;       // fusing passes; tests compare with and without
+  // Passes that do not run (runtime/passes/passes.h); tests compare with and without.
+  std::vector<std::string> disabled_passes;
 };
 
 // The shapes a request binds a plan to: one per signature input. With `rows` the first dim of every
@@ -82,6 +83,7 @@ class Plan {
   const std::vector<Slot>& slots() const { return slots_; }
   int64_t ArenaBytes(int64_t rows) const { return arena_base_ + arena_per_row_ * rows; }
   double Flops(int64_t rows) const;
+  double StepFlops(const Step& step, int64_t rows) const;  // 0 when only a request tells
   const Graph& graph() const { return program_->graph; }  // what Step::node counts in
   int input_slot(int i) const { return input_slots_[i]; }
   int output_slot(int i) const { return output_slots_[i]; }
@@ -117,6 +119,9 @@ class CompiledSignature {
   const Graph& graph() const { return program_->graph; }
   size_t weight_bytes() const { return weight_bytes_; }  // constants and packed weights
   const Kernel* kernel(int node) const { return program_->kernels[node].get(); }
+  const std::vector<std::shared_ptr<const CompiledSignature>>& subprograms(int node) const {
+    return program_->subprograms[node];
+  }
 
   // A plan for requests of these full input shapes (dim 0 of inputs with rows may differ from call
   // to call and is ignored). Cached, least recently used dropped. INVALID_ARGUMENT names the input,

@@ -19,7 +19,7 @@ ALLOWED = {
     "kernels": ["kernels/cpu", "model", "model/ops", "base"],
     "kernels/cpu": ["kernels", "model", "model/ops", "base"],
     "runtime": ["runtime/passes", "kernels", "model", "base"],
-    "runtime/passes": ["runtime", "kernels", "model", "base"],
+    "runtime/passes": ["runtime", "kernels", "model", "model/ops", "base"],
     "config": ["base", "proto"],
     "server/batching": ["runtime", "kernels", "model", "base", "config"],
     "server/registry": ["server/batching", "server/health", "runtime", "kernels", "model", "model/import", "base", "config"],

@@ -221,10 +221,13 @@ absl::StatusOr<std::vector<Tensor>> Answers(const CorpusCase& c, const CorpusVar
 
 }  // namespace
 
-absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant) {
+absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant,
+                           const std::vector<std::string>& disabled_passes) {
+  cli::LocalOptions options;
+  options.compile.disabled_passes = disabled_passes;
   FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(variant));
   FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model,
-                        cli::CompileLocal(std::move(imported), variant.name, cli::LocalOptions()));
+                        cli::CompileLocal(std::move(imported), variant.name, options));
   FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, BindCase(c, model));
   ExecContext context;
   FLOE_RETURN_IF_ERROR(RunOnce(c, call, context));

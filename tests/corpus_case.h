@@ -54,8 +54,9 @@ absl::StatusOr<ImportedModel> ImportCorpusCase(const CorpusVariant& variant);
 absl::StatusOr<std::vector<Tensor>> InputsOf(const CorpusCase& c, const SignatureDef& def);
 
 // OK when the graph gives the case's answers, twice in one context; otherwise the first error or
-// difference.
-absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant);
+// difference. `disabled_passes`: as in CompileOptions.
+absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant,
+                           const std::vector<std::string>& disabled_passes = {});
 
 // OK when the graph, written in floe's own form and read back, gives the same bits as it does
 // itself, or fails with the same error.

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <regex>
@@ -23,6 +24,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "runtime/passes/passes.h"
 #include "tests/corpus_case.h"
 #include "tests/row_check.h"
 
@@ -72,9 +74,16 @@ struct Result {
   absl::Status status;
 };
 
-using RunVariant = absl::Status (*)(const CorpusCase&, const CorpusVariant&);
+using RunVariant = std::function<absl::Status(const CorpusCase&, const CorpusVariant&)>;
 
-std::vector<Result> RunCase(const fs::path& folder, RunVariant run, char* now) {
+// The case with some passes left out.
+RunVariant Without(const std::vector<std::string>& passes) {
+  return [passes](const CorpusCase& c, const CorpusVariant& variant) {
+    return RunCorpusCase(c, variant, passes);
+  };
+}
+
+std::vector<Result> RunCase(const fs::path& folder, const RunVariant& run, char* now) {
   const auto c = ReadCorpusCase(folder);
   if (!c.ok()) return {{folder.filename().string(), c.status()}};
   std::vector<Result> results;
@@ -85,7 +94,7 @@ std::vector<Result> RunCase(const fs::path& folder, RunVariant run, char* now) {
   return results;
 }
 
-std::vector<Result> RunAll(const std::vector<fs::path>& folders, RunVariant run) {
+std::vector<Result> RunAll(const std::vector<fs::path>& folders, const RunVariant& run) {
   std::vector<std::vector<Result>> by_case(folders.size());
   std::atomic<size_t> next{0};
   std::vector<std::thread> threads;
@@ -182,7 +191,7 @@ std::vector<fs::path> Folders(const fs::path& corpus) {
   return folders;
 }
 
-std::vector<Result> RunGuarded(const std::vector<fs::path>& folders, RunVariant run) {
+std::vector<Result> RunGuarded(const std::vector<fs::path>& folders, const RunVariant& run) {
   for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGALRM})
     std::signal(signal, LastWords);
   alarm(600);
@@ -234,7 +243,7 @@ TEST(Corpus, EveryCaseGivesTheSameWithNothingDeclared) {
 TEST(Corpus, EveryCaseGivesTensorFlowsAnswers) {
   const fs::path corpus = UnpackedCorpus();
   if (corpus.empty()) GTEST_SKIP() << "needs ../shared";
-  const std::vector<Result> results = RunGuarded(Folders(corpus), RunCorpusCase);
+  const std::vector<Result> results = RunGuarded(Folders(corpus), Without({}));
   PrintSummary(results, corpus);
   if (std::getenv("FLOE_CORPUS_UPDATE") != nullptr && std::getenv("FLOE_CORPUS_FILTER") == nullptr)
     WriteListed(results, corpus);
@@ -248,6 +257,28 @@ TEST(Corpus, EveryCaseGivesTensorFlowsAnswers) {
     }
   }
 }
+
+// A pass may make a graph faster, never right: without it the answers are the same.
+class WithoutPass : public testing::TestWithParam<std::string> {};
+
+TEST_P(WithoutPass, EveryCaseGivesTheSameAnswers) {
+  const fs::path corpus = UnpackedCorpus();
+  if (corpus.empty()) GTEST_SKIP() << "needs ../shared";
+  const std::set<std::string> listed = ReadListed();
+  for (const Result& result : RunGuarded(Folders(corpus), Without({GetParam()}))) {
+    if (listed.count(result.name) != 0) continue;
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << Reason(result, corpus);
+  }
+}
+
+std::vector<std::string> Switches() {
+  std::vector<std::string> names = PassNames();
+  names.emplace_back("all");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Passes, WithoutPass, testing::ValuesIn(Switches()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace floe::corpus

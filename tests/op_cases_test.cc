@@ -17,6 +17,7 @@
 #include "cli/ops_report.h"
 #include "kernels/kernel.h"
 #include "model/op_def.h"
+#include "runtime/passes/passes.h"
 #include "tests/op_case_file.h"
 #include "tests/row_check.h"
 
@@ -57,6 +58,19 @@ TEST(OpCases, GiveTensorFlowsAnswers) {
   for (const CorpusCase& c : AllCases()) {
     const absl::Status status = RunCorpusCase(c, c.variants[0]);
     EXPECT_TRUE(status.ok()) << c.variants[0].name << ": " << status.message();
+  }
+}
+
+// A pass may make a graph faster, never right.
+TEST(OpCases, GiveThemWithoutEachPassToo) {
+  std::vector<std::string> passes = PassNames();
+  passes.emplace_back("all");
+  for (const CorpusCase& c : AllCases()) {
+    for (const std::string& pass : passes) {
+      const absl::Status status = RunCorpusCase(c, c.variants[0], {pass});
+      EXPECT_TRUE(status.ok()) << c.variants[0].name << " without " << pass << ": "
+                               << status.message();
+    }
   }
 }
 

@@ -70,6 +70,8 @@ inline HWY_NOINLINE void ActivateInPlace(Activation activation, float alpha, flo
       return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Tanh(d, v); });
     case Activation::kElu:
       return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Elu(d, v); });
+    case Activation::kSwish:
+      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return hn::Mul(v, Sigmoid(d, v)); });
     case Activation::kLeakyRelu:
       return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return LeakyRelu(d, v, alpha); });
   }

@@ -15,7 +15,8 @@ constexpr struct {
               {Activation::kSigmoid, "Sigmoid"},
               {Activation::kTanh, "Tanh"},
               {Activation::kElu, "Elu"},
-              {Activation::kLeakyRelu, "LeakyRelu"}};
+              {Activation::kLeakyRelu, "LeakyRelu"},
+              {Activation::kSwish, "Swish"}};
 
 }  // namespace
 

@@ -9,9 +9,10 @@
 
 namespace floe::kernels {
 
-enum class Activation : uint8_t { kNone, kRelu, kRelu6, kSigmoid, kTanh, kElu, kLeakyRelu };
+enum class Activation : uint8_t { kNone, kRelu, kRelu6, kSigmoid, kTanh, kElu, kLeakyRelu, kSwish };
 
-// By TensorFlow's op name; "" is kNone. INVALID_ARGUMENT names what is known.
+// By TensorFlow's op name ("Swish": x * Sigmoid(x)); "" is kNone. INVALID_ARGUMENT names what is
+// known.
 absl::StatusOr<Activation> ActivationFromName(const std::string& name);
 const char* ActivationName(Activation activation);
 
@@ -43,6 +44,8 @@ T ActivatePlain(const Epilogue& epilogue, T x) {
       return x < T(0) ? static_cast<T>(std::expm1(static_cast<double>(x))) : x;
     case Activation::kLeakyRelu:
       return x < T(0) ? static_cast<T>(x * static_cast<double>(epilogue.alpha)) : x;
+    case Activation::kSwish:
+      return static_cast<T>(x / (1 + std::exp(-static_cast<double>(x))));
   }
   return x;
 }

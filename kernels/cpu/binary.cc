@@ -3,11 +3,12 @@
 #include <atomic>
 
 #include "kernels/cpu/broadcast.h"
+#include "kernels/elementwise.h"
 
 namespace floe::kernels {
 namespace {
 
-class BinaryKernel : public Kernel {
+class BinaryKernel : public ElementwiseKernel {
  public:
   BinaryKernel(BinaryLoop loop, const BinaryF32Set& fast, const char* failure, bool channel_bias)
       : loop_(loop), fast_(fast), failure_(failure), channel_bias_(channel_bias) {}
@@ -34,11 +35,23 @@ class BinaryKernel : public Kernel {
     return failed.load() ? absl::InvalidArgumentError(failure_) : absl::OkStatus();
   }
 
+  bool RunTile(absl::Span<const TileOperand> in, void* out, int64_t n) const override {
+    if (fast_.vectors == nullptr)
+      return loop_(in[0].data, in[0].step, in[1].data, in[1].step, out, n);
+    Fast(in[0].step, in[1].step)(static_cast<const float*>(in[0].data),
+                                 static_cast<const float*>(in[1].data), static_cast<float*>(out),
+                                 static_cast<size_t>(n));
+    return true;
+  }
+  const char* Failure() const override { return failure_; }
+
  private:
+  BinaryF32 Fast(int64_t step_a, int64_t step_b) const {
+    return step_a == 0 ? fast_.scalar_a : step_b == 0 ? fast_.scalar_b : fast_.vectors;
+  }
+
   void RunFast(const KernelContext& ctx, const Broadcast<2>& b) const {
-    const BinaryF32 f = b.strides[0].back() == 0   ? fast_.scalar_a
-                        : b.strides[1].back() == 0 ? fast_.scalar_b
-                                                   : fast_.vectors;
+    const BinaryF32 f = Fast(b.strides[0].back(), b.strides[1].back());
     const float *pa = ctx.in(0).as<float>(), *pb = ctx.in(1).as<float>();
     float* y = ctx.out(0).as<float>();
     ForEachRun(b, ctx.pool, [&](int64_t at, const std::array<int64_t, 2>& in, int64_t n) {

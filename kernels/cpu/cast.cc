@@ -5,6 +5,7 @@
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/grid_copy.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/elementwise.h"
 
 namespace floe::kernels {
 namespace {
@@ -63,9 +64,9 @@ void ConvertLoop(const void* from, void* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = Convert<To>(x[i]);
 }
 
-class CastKernel : public Kernel {
+class CastKernel : public ElementwiseKernel {
  public:
-  CastKernel(Loop loop) : loop_(loop) {}
+  CastKernel(Loop loop, DType from) : loop_(loop), from_(from) {}
   absl::Status Run(const KernelContext& ctx) const override {
     const TensorView &in = ctx.in(0), &out = ctx.out(0);
     const auto in_size = static_cast<int64_t>(DTypeSize(in.dtype)),
@@ -81,13 +82,23 @@ class CastKernel : public Kernel {
     return absl::OkStatus();
   }
 
+  bool RunTile(absl::Span<const TileOperand> in, void* out, int64_t n) const override {
+    if (loop_ == nullptr) {
+      CopyElements(from_, in[0].data, out, n);
+    } else {
+      loop_(in[0].data, out, n);
+    }
+    return true;
+  }
+
  private:
   Loop loop_;  // null: the types are equal
+  DType from_;
 };
 
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   const DType from = args.inputs[0].type.dtype, to = args.node.attrs.Type("DstT");
-  if (from == to) return std::make_unique<CastKernel>(nullptr);
+  if (from == to) return std::make_unique<CastKernel>(nullptr, from);
   Loop loop = nullptr;
   ForDType(from, Castable{}, [&](auto f) {
     ForDType(to, Castable{}, [&](auto t) { loop = &ConvertLoop<decltype(t), decltype(f)>; });
@@ -95,7 +106,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   if (loop == nullptr)
     return absl::UnimplementedError(
         absl::StrCat("Cast from ", DTypeName(from), " to ", DTypeName(to)));
-  return std::make_unique<CastKernel>(loop);
+  return std::make_unique<CastKernel>(loop, from);
 }
 FLOE_REGISTER_KERNEL(Cast, kCpu, Make);
 

@@ -95,7 +95,8 @@ TEST(MatMul, TransposedConstantAndNotOnEveryBackend) {
 
 TEST(MatMul, FusedActivationsOnEveryBackend) {
   for (GemmBackend backend : Backends()) {
-    for (const char* activation : {"Relu", "Relu6", "Sigmoid", "Tanh", "Elu", "LeakyRelu"}) {
+    for (const char* activation :
+         {"Relu", "Relu6", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "Swish"}) {
       for (int64_t n : {1, 19, 64}) {
         ExpectProduct({5, 90, n, false, false, 6, activation, true}, backend);
         ExpectProduct({5, 90, n, false, false, 0, activation, false}, backend);

@@ -6,13 +6,14 @@
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/unary_f32.h"
+#include "kernels/elementwise.h"
 
 namespace floe::kernels {
 namespace {
 
 using Loop = void (*)(const void* x, void* y, int64_t n, float alpha);
 
-class UnaryKernel : public Kernel {
+class UnaryKernel : public ElementwiseKernel {
  public:
   UnaryKernel(Loop loop, UnaryF32 fast, float alpha) : loop_(loop), fast_(fast), alpha_(alpha) {}
 
@@ -22,19 +23,26 @@ class UnaryKernel : public Kernel {
     auto* y = static_cast<char*>(out.data);
     const size_t in_size = DTypeSize(in.dtype), out_size = DTypeSize(out.dtype);
     ParallelRange(ctx.pool, out.elements(), kElementGrain, [&](int64_t begin, int64_t end) {
-      const void* from = x + begin * in_size;
-      void* to = y + begin * out_size;
-      if (fast_ != nullptr) {
-        fast_(static_cast<const float*>(from), static_cast<float*>(to),
-              static_cast<size_t>(end - begin), alpha_);
-      } else {
-        loop_(from, to, end - begin, alpha_);
-      }
+      Map(x + begin * in_size, y + begin * out_size, end - begin);
     });
     return absl::OkStatus();
   }
 
+  bool RunTile(absl::Span<const TileOperand> in, void* out, int64_t n) const override {
+    Map(in[0].data, out, n);
+    return true;
+  }
+
  private:
+  void Map(const void* from, void* to, int64_t n) const {
+    if (fast_ != nullptr) {
+      fast_(static_cast<const float*>(from), static_cast<float*>(to), static_cast<size_t>(n),
+            alpha_);
+    } else {
+      loop_(from, to, n, alpha_);
+    }
+  }
+
   Loop loop_;
   UnaryF32 fast_;
   float alpha_;

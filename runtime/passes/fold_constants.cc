@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "runtime/analyze.h"
 #include "runtime/evaluate.h"
+#include "runtime/passes/graph_util.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rebuild.h"
 
@@ -184,15 +185,6 @@ class Folder {
   static bool AnyUnsupported(const std::vector<ValueInfo>& inputs) {
     return std::any_of(inputs.begin(), inputs.end(),
                        [](const ValueInfo& v) { return v.type.dtype == DType::kInvalid; });
-  }
-
-  static Node ConstNode(const std::string& name, const Tensor& value) {
-    Node node;
-    node.name = name;
-    node.op = FindOp("Const");
-    node.attrs.Set("dtype", value.dtype());
-    node.attrs.Set("value", value);
-    return node;
   }
 
   const Graph& graph_;

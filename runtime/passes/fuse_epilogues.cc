@@ -1,6 +1,9 @@
+#include <optional>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "model/op_def.h"
+#include "runtime/passes/graph_util.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rebuild.h"
 
@@ -8,52 +11,35 @@ namespace floe {
 namespace {
 
 const std::set<std::string>& FusableActivations() {
-  static const std::set<std::string> names = {"Relu", "Relu6", "Sigmoid", "Tanh"};
+  static const std::set<std::string> names = {"Relu", "Relu6", "Sigmoid",
+                                              "Tanh", "Elu",   "LeakyRelu"};
   return names;
 }
 
 bool TakesEpilogue(const Node& node) {
-  return node.op->name == "MatMul" || node.op->name == "Conv2D" ||
-         node.op->name == "DepthwiseConv2dNative";
-}
-
-bool IsFloatConstant(const Node& node) {
-  const Tensor* value = node.attrs.Find<Tensor>("value");
-  return node.op->name == "Const" && value != nullptr && value->dtype() == DType::kFloat32;
-}
-
-// Channels of the op's output, from its constant filter or right-hand side; -1 when unknown.
-int64_t OutputChannels(const Graph& graph, const Node& node) {
-  const Node& weights = graph.node(node.inputs[1].node);
-  if (!IsFloatConstant(weights)) return -1;
-  const Shape& shape = weights.attrs.Find<Tensor>("value")->shape();
-  if (node.op->name == "MatMul")
-    return shape.rank() == 2 ? shape.dim(node.attrs.Bool("transpose_b") ? 0 : 1) : -1;
-  if (shape.rank() != 4) return -1;
-  return node.op->name == "Conv2D" ? shape.dim(3) : shape.dim(2) * shape.dim(3);
+  static const std::set<std::string> names = {"MatMul", "BatchMatMul", "Conv2D",
+                                              "DepthwiseConv2dNative"};
+  return names.count(node.op->name) != 0;
 }
 
 class Fuser {
  public:
-  explicit Fuser(const Graph& graph) : graph_(graph), uses_(graph.size(), 0), rebuild_(graph) {
-    for (const Node& node : graph.nodes()) {
-      for (const ValueRef& in : node.inputs) ++uses_[in.node];
-    }
-    for (const ValueRef& out : graph.outputs)
-      uses_[out.node] += 2;  // an output's value must exist by itself
-  }
+  explicit Fuser(const Graph& graph) : graph_(graph), uses_(graph), rebuild_(graph) {}
 
   Graph Run() {
     for (int i = 0; i < graph_.size(); ++i) {
-      if (!FuseBias(i) && !FuseActivation(i)) rebuild_.Keep(i);
+      if (!FuseBias(i) && !FuseActivation(i) && !FuseSwish(i)) rebuild_.Keep(i);
     }
     return rebuild_.Finish();
   }
 
  private:
-  // The node that makes `ref`, if only `ref`'s user needs it and it can still take an epilogue.
-  const Node* Producer(ValueRef ref) const {
-    if (uses_[ref.node] != 1 || ref.output != 0 || !rebuild_.Mapped(ref)) return nullptr;
+  // The node that makes `ref`, if it can still take an epilogue and `readers` reads of it are all
+  // that there are.
+  const Node* Producer(ValueRef ref, size_t readers) const {
+    if (uses_.users[ref.node].size() != readers || uses_.is_output[ref.node] ||
+        !uses_.first_output_only[ref.node] || !rebuild_.Mapped(ref))
+      return nullptr;
     const Node& node = rebuild_.out().node(rebuild_.Map(ref).node);
     return TakesEpilogue(node) && !node.attrs.Has("fused_activation") ? &node : nullptr;
   }
@@ -64,51 +50,85 @@ class Fuser {
     if (!bias_add && node.op->name != "Add") return false;
     for (int side : {0, 1}) {
       if (bias_add && side == 1) break;
-      const Node* producer = Producer(node.inputs[side]);
+      const Node* producer = Producer(node.inputs[side], 1);
       if (producer == nullptr || producer->attrs.Has("fused_bias")) continue;
-      const ValueRef bias_ref = node.inputs[1 - side];
-      if (!IsFloatConstant(graph_.node(bias_ref.node)) ||
-          !FitsBias(node, *producer, graph_.node(bias_ref.node)))
-        continue;
+      const ValueRef given = node.inputs[1 - side];
+      const std::optional<Tensor> bias = BiasOf(node, *producer, given);
+      if (!bias.has_value()) continue;
       Node fused = *producer;
       fused.name = node.name;
       fused.attrs.Set("fused_bias", true);
-      fused.inputs.push_back(rebuild_.Map(bias_ref));
+      const bool as_given = bias->data() == ConstantOf(graph_, given)->data() &&
+                            bias->shape() == ConstantOf(graph_, given)->shape();
+      fused.inputs.push_back(
+          as_given
+              ? rebuild_.Map(given)
+              : ValueRef{rebuild_.Append(ConstNode(absl::StrCat(node.name, "/bias"), *bias)), 0});
       rebuild_.Emit(i, std::move(fused));
       return true;
     }
     return false;
   }
 
-  // BiasAdd adds along the channels wherever they are; a plain Add only along the last dim.
-  bool FitsBias(const Node& node, const Node& producer, const Node& bias) const {
-    const Shape& shape = bias.attrs.Find<Tensor>("value")->shape();
-    const int64_t channels = OutputChannels(rebuild_.out(), producer);
-    const bool nchw = producer.attrs.String("data_format") == "NCHW";
+  // The constant as one number a channel. BiasAdd adds along the channels wherever its format has
+  // them; Add must broadcast along them. A single number for all stays an addition of its own
+  // unless there is one channel.
+  std::optional<Tensor> BiasOf(const Node& node, const Node& producer, ValueRef given) const {
+    const Tensor* constant = ConstantOf(graph_, given);
+    const Channels channels = ChannelsOf(rebuild_.out(), producer);
+    if (constant == nullptr || channels.weights == nullptr ||
+        constant->dtype() != DType::kFloat32 || constant->elements() != channels.count ||
+        channels.count == 0)
+      return std::nullopt;
     if (node.op->name == "BiasAdd") {
-      return shape.rank() == 1 && shape.dim(0) == channels && producer.op->name != "MatMul"
-                 ? (node.attrs.String("data_format") == "NCHW") == nchw
-                 : shape.rank() == 1 && shape.dim(0) == channels &&
-                       node.attrs.String("data_format") != "NCHW";
+      const bool first = node.attrs.String("data_format") == "NCHW";
+      const bool same =
+          channels.rank == 2 ? !(first && channels.deep) : first == channels.channels_first;
+      return same && constant->shape().rank() == 1 ? std::optional<Tensor>(*constant)
+                                                   : std::nullopt;
     }
-    return !nchw && shape.rank() == 1 && shape.dim(0) == channels;
+    std::vector<float> values;
+    if (!AlongAxis(*constant, channels.rank, channels.axis, channels.count, &values))
+      return std::nullopt;
+    return constant->Reshaped(Shape({channels.count}));
   }
 
   bool FuseActivation(int i) {
     const Node& node = graph_.node(i);
     if (FusableActivations().count(node.op->name) == 0) return false;
-    const Node* producer = Producer(node.inputs[0]);
+    const Node* producer = Producer(node.inputs[0], 1);
     if (producer == nullptr) return false;
-    if (producer->attrs.Type("T", DType::kFloat32) != DType::kFloat32) return false;
-    Node fused = *producer;
-    fused.name = node.name;
-    fused.attrs.Set("fused_activation", node.op->name);
+    return EmitActivated(i, *producer, node.op->name, node.attrs.Float("alpha", 0.2f));
+  }
+
+  // x * Sigmoid(x), in either order, where nobody else reads x or the sigmoid.
+  bool FuseSwish(int i) {
+    const Node& node = graph_.node(i);
+    if (node.op->name != "Mul") return false;
+    for (int side : {0, 1}) {
+      const ValueRef x = node.inputs[side], gate = node.inputs[1 - side];
+      const Node& sigmoid = graph_.node(gate.node);
+      if (sigmoid.op->name != "Sigmoid" || !(sigmoid.inputs[0] == x) ||
+          uses_.OnlyUser(gate.node) != i)
+        continue;
+      const Node* producer = Producer(x, 2);
+      if (producer != nullptr) return EmitActivated(i, *producer, "Swish", 0);
+    }
+    return false;
+  }
+
+  bool EmitActivated(int i, const Node& producer, const std::string& activation, float alpha) {
+    if (producer.attrs.Type("T", DType::kFloat32) != DType::kFloat32) return false;
+    Node fused = producer;
+    fused.name = graph_.node(i).name;
+    fused.attrs.Set("fused_activation", activation);
+    if (activation == "LeakyRelu") fused.attrs.Set("fused_alpha", alpha);
     rebuild_.Emit(i, std::move(fused));
     return true;
   }
 
   const Graph& graph_;
-  std::vector<int> uses_;
+  const Uses uses_;
   Rebuild rebuild_;
 };
 

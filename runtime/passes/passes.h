@@ -1,15 +1,42 @@
 // Graph -> graph rewrites run once at load, before kernels are chosen. Each is a file of its own
-// with a test.
+// with a test, and one line of the list in registry.cc, from which everything else follows: the
+// order, the names, the switch that turns it off.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "kernels/kernel.h"
 #include "model/graph.h"
 
 namespace floe {
+
+// What a pass may know beyond the graph.
+struct PassContext {
+  absl::Span<const TensorType> inputs;  // types of graph->inputs
+  const KernelOptions& kernels;
+};
+
+struct Pass {
+  const char* name;
+  absl::Status (*run)(Graph* graph, const PassContext& context);
+  // The runtime cannot do without: it has no kernels for what this replaces, or no other check.
+  bool needed = false;
+};
+
+// In the order they run; one may stand there several times.
+absl::Span<const Pass> AllPasses();
+// The names that can be turned off, each once, in that order.
+std::vector<std::string> PassNames();
+// OK when every name is one of PassNames() or "all"; INVALID_ARGUMENT lists them otherwise.
+absl::Status CheckPassNames(const std::vector<std::string>& names);
+
+// Runs the passes on one graph, those named in `disabled` left out ("all": every one that may be).
+// Subgraphs get theirs when they are compiled. Errors are those of the passes.
+absl::Status RunPasses(Graph* graph, const PassContext& context,
+                       const std::vector<std::string>& disabled);
 
 // Keeps what the outputs need; inputs stay in any case. Control edges are followed, so that
 // branches keep their pivots. `keep_effects`: nodes that run for their effect stay too; without it
@@ -26,6 +53,11 @@ bool HasEffect(const Node& node);
 absl::Status FoldConstants(Graph* graph, absl::Span<const TensorType> inputs,
                            const KernelOptions& options);
 
+// UNIMPLEMENTED listing every node that floe has no meaning for.
+absl::Status CheckSupported(const Graph& graph);
+// The same error for nodes that are known already, each "'name' (Op)".
+absl::Status UnsupportedNodes(const std::vector<std::string>& nodes);
+
 // Rebuilds the Switch/Merge pairs of v1 `cond` as If nodes with subgraphs. UNIMPLEMENTED names the
 // Switch or Merge that has no such form.
 absl::Status StructureConditionals(Graph* graph);
@@ -33,8 +65,41 @@ absl::Status StructureConditionals(Graph* graph);
 // Uses of Identity and its like go to the original.
 void RemoveIdentities(Graph* graph);
 
-// MatMul or Conv2D + BiasAdd/Add of a constant vector + activation becomes one node ("fused_bias",
-// "fused_activation").
+// Subgraphs get the constants they are given: branches all of them, loops those that no round
+// changes, so that weights are packed at load. Loop variables that go round unchanged are not
+// outputs any more, and those that nothing depends on are gone.
+void SpecializeSubgraphs(Graph* graph);
+
+// Floating-point values that a loop's condition or body computes from unchanged variables alone are
+// computed once, in front of the loop. `inputs`: types of graph->inputs.
+absl::Status HoistInvariants(Graph* graph, absl::Span<const TensorType> inputs,
+                             const KernelOptions& options);
+
+// Transposes of transposes become one or none, those that only move dims of 1 a Reshape; a Cast to
+// the same type, a Pad of nothing, x + 0 and x * 1 of integers and their like give their input.
+// Squeeze, ExpandDims and Reshape are views and cost nothing, so chains of them stay. `inputs`:
+// types of graph->inputs.
+absl::Status SimplifyMoves(Graph* graph, absl::Span<const TensorType> inputs,
+                           const KernelOptions& options);
+
+// Equal constants are one, and so are nodes of one op with equal attributes and inputs. Nodes with
+// an effect, a state or subgraphs stay apart.
+void MergeDuplicates(Graph* graph);
+
+// A product with constant weights (MatMul, a convolution) whose channels are then multiplied or
+// shifted by constants - FusedBatchNorm outside training, or the Mul, Sub, Add that frozen models
+// have in its place - becomes a product with other weights and one BiasAdd.
+void FoldBatchNorms(Graph* graph);
+
+// MatMul, BatchMatMul or a convolution + BiasAdd/Add of a constant vector + activation becomes one
+// node ("fused_bias", "fused_activation", "fused_alpha"). Activations: those of the kernels'
+// epilogue, and x * Sigmoid(x) as "Swish".
 void FuseEpilogues(Graph* graph);
+
+// Element-wise ops whose values only each other read become one FusedElementwise node
+// (model/ops/fused_elementwise.h), with the same bits; FusedBatchNorm outside training counts as
+// three of them. `inputs`: types of graph->inputs.
+absl::Status FuseElementwise(Graph* graph, absl::Span<const TensorType> inputs,
+                             const KernelOptions& options);
 
 }  // namespace floe

@@ -1,0 +1,214 @@
+#include "cli/plan_report.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "cli/inspect_report.h"
+#include "cli/table.h"
+#include "model/op_def.h"
+
+namespace floe::cli {
+namespace {
+
+int64_t BytesOf(const TensorType& type, int64_t rows) {
+  if (!type.shape.known()) return 0;
+  return type.shape.At(rows).elements() * static_cast<int64_t>(DTypeSize(type.dtype));
+}
+
+std::string TypeAt(const TensorType& type, int64_t rows) {
+  if (rows < 1 || !type.shape.known()) return TypeText(type);
+  return TypeText({type.dtype, SymShape(type.shape.At(rows))});
+}
+
+class Describer {
+ public:
+  Describer(const CompiledSignature& signature, const Plan& plan, int64_t rows)
+      : signature_(signature), plan_(plan), symbolic_(rows < 1), rows_(std::max<int64_t>(rows, 1)) {
+    report_.rows = rows_;
+  }
+
+  PlanReport Run() {
+    report_.arena_bytes = plan_.ArenaBytes(rows_);
+    report_.flops = plan_.Flops(rows_);
+    FindLastReads();
+    for (size_t s = 0; s < plan_.steps().size(); ++s) AddStep(s);
+    AddPacked(signature_);
+    return std::move(report_);
+  }
+
+ private:
+  const Slot& Root(int slot) const { return plan_.slots()[plan_.slots()[slot].root]; }
+  // Values of the run itself: not constants, nor what only the request sizes.
+  bool Lives(int slot) const {
+    const Slot::Home home = Root(slot).home;
+    return home == Slot::Home::kArena || home == Slot::Home::kInput;
+  }
+
+  void FindLastReads() {
+    const int end = static_cast<int>(plan_.steps().size());
+    last_.assign(plan_.slots().size(), -1);
+    first_.assign(plan_.slots().size(), end);
+    for (int s = 0; s < end; ++s) {
+      for (int in : plan_.steps()[s].inputs) last_[plan_.slots()[in].root] = s;
+      for (int out : plan_.steps()[s].outputs) {
+        const int root = plan_.slots()[out].root;
+        first_[root] = std::min(first_[root], s);
+        last_[root] = std::max(last_[root], s);
+      }
+    }
+    for (size_t i = 0; i < plan_.input_types().size(); ++i)
+      first_[plan_.input_slot(static_cast<int>(i))] = 0;
+    for (size_t i = 0; i < plan_.output_types().size(); ++i)
+      last_[plan_.slots()[plan_.output_slot(static_cast<int>(i))].root] = end;
+  }
+
+  void AddStep(size_t s) {
+    const Step& step = plan_.steps()[s];
+    const Node& node = plan_.graph().node(step.node);
+    PlannedStep shown{.name = node.name,
+                      .op = node.op->name,
+                      .route = step.kernel == nullptr ? "" : step.kernel->Route()};
+    int64_t touched = 0;
+    for (int in : step.inputs) {
+      shown.bytes += BytesOf(plan_.slots()[in].type, rows_);
+      if (Lives(in)) touched += BytesOf(plan_.slots()[in].type, rows_);
+    }
+    for (int out : step.outputs) {
+      const Slot& slot = plan_.slots()[out];
+      const int64_t bytes = BytesOf(slot.type, rows_);
+      shown.outputs.push_back({TypeAt(slot.type, symbolic_ ? 0 : rows_), Place(step, out), bytes});
+      shown.bytes += bytes;
+      if (Lives(out) && slot.root == out) touched += bytes;
+    }
+    shown.flops = plan_.StepFlops(step, rows_);
+    report_.steps.push_back(std::move(shown));
+    report_.largest_step_bytes = std::max(report_.largest_step_bytes, touched);
+    report_.live_bytes = std::max(report_.live_bytes, LiveAt(static_cast<int>(s)));
+    if (step.programs != nullptr) {
+      for (const auto& program : *step.programs) AddProgram(*program, 1);
+    }
+  }
+
+  int64_t LiveAt(int s) const {
+    int64_t live = plan_.steps()[s].scratch_bytes.At(rows_);
+    for (size_t i = 0; i < plan_.slots().size(); ++i) {
+      const Slot& slot = plan_.slots()[i];
+      if (slot.root != static_cast<int>(i) || !Lives(static_cast<int>(i))) continue;
+      if (first_[i] <= s && s <= last_[i]) live += BytesOf(slot.type, rows_);
+    }
+    return live;
+  }
+
+  std::string Place(const Step& step, int out) const {
+    const Slot& slot = plan_.slots()[out];
+    if (slot.home == Slot::Home::kDynamic) return "dynamic";
+    if (slot.root != out) {
+      for (size_t k = 0; k < step.inputs.size(); ++k) {
+        if (plan_.slots()[step.inputs[k]].root == slot.root) return absl::StrCat("over input ", k);
+      }
+    }
+    const Slot& root = Root(out);
+    if (root.home == Slot::Home::kInput) return "caller";
+    if (root.home != Slot::Home::kArena) return "";
+    if (!symbolic_ || root.offset.per_row == 0)
+      return absl::StrCat("arena +", root.offset.At(rows_));
+    if (root.offset.base == 0) return absl::StrCat("arena +", root.offset.per_row, "*rows");
+    return absl::StrCat("arena +", root.offset.base, "+", root.offset.per_row, "*rows");
+  }
+
+  // What a subgraph may run: its plans are bound when it is called.
+  void AddProgram(const CompiledSignature& program, int depth) {
+    for (int i = 0; i < program.graph().size(); ++i) {
+      const Node& node = program.graph().node(i);
+      const Kernel* kernel = program.kernel(i);
+      if (kernel == nullptr && node.subgraphs.empty()) continue;
+      PlannedStep shown{.name = node.name,
+                        .op = node.op->name,
+                        .route = kernel == nullptr ? "" : kernel->Route(),
+                        .depth = depth};
+      report_.steps.push_back(std::move(shown));
+      for (const auto& inner : program.subprograms(i)) AddProgram(*inner, depth + 1);
+    }
+  }
+
+  void AddPacked(const CompiledSignature& program) {
+    for (int i = 0; i < program.graph().size(); ++i) {
+      if (program.kernel(i) != nullptr)
+        report_.packed_bytes += static_cast<int64_t>(program.kernel(i)->PackedBytes());
+      for (const auto& inner : program.subprograms(i)) AddPacked(*inner);
+    }
+  }
+
+  const CompiledSignature& signature_;
+  const Plan& plan_;
+  const bool symbolic_;
+  const int64_t rows_;
+  std::vector<int> first_, last_;  // by slot: steps
+  PlanReport report_;
+};
+
+}  // namespace
+
+PlanReport DescribePlan(const CompiledSignature& signature, const Plan& plan, int64_t rows) {
+  return Describer(signature, plan, rows).Run();
+}
+
+void PrintPlan(const PlanReport& report, std::ostream& out) {
+  out << "steps of the plan, figures for " << report.rows
+      << (report.rows == 1 ? " row\n" : " rows\n");
+  Table table({"", "NAME", "OP", "OUTPUT", "PLACE", "BYTES", "FLOPS", "MOVES", "ROUTE"});
+  int number = 0;
+  for (const PlannedStep& step : report.steps) {
+    const std::string name = std::string(2 * step.depth, ' ') + step.name;
+    const std::string index = step.depth == 0 ? std::to_string(number++) : "";
+    if (step.outputs.empty()) {
+      table.Add({index, name, step.op, "", "", "", "", "", step.route});
+      continue;
+    }
+    for (size_t k = 0; k < step.outputs.size(); ++k) {
+      const PlannedValue& value = step.outputs[k];
+      const bool first = k == 0;
+      table.Add({first ? index : "", first ? name : "", first ? step.op : "", value.type,
+                 value.place, value.bytes == 0 ? "" : HumanBytes(value.bytes),
+                 first ? HumanCount(step.flops) : "", first ? HumanBytes(step.bytes) : "",
+                 first ? step.route : ""});
+    }
+  }
+  table.Print(out, 2);
+  Table totals({"steps", std::to_string(number)});
+  totals.Add({"FLOPs", HumanCount(report.flops)});
+  totals.Add({"arena", HumanBytes(report.arena_bytes)});
+  totals.Add({"most live at once", HumanBytes(report.live_bytes)});
+  totals.Add({"largest step", HumanBytes(report.largest_step_bytes)});
+  totals.Add({"packed weights", HumanBytes(report.packed_bytes)});
+  totals.Print(out, 2);
+}
+
+nlohmann::ordered_json PlanJson(const PlanReport& report) {
+  using Json = nlohmann::ordered_json;
+  Json steps = Json::array();
+  for (const PlannedStep& step : report.steps) {
+    Json outputs = Json::array();
+    for (const PlannedValue& value : step.outputs)
+      outputs.push_back({{"type", value.type}, {"place", value.place}, {"bytes", value.bytes}});
+    Json shown = {{"name", step.name}, {"op", step.op}, {"route", step.route}};
+    if (step.depth != 0) {
+      shown["depth"] = step.depth;
+    } else {
+      shown["outputs"] = std::move(outputs);
+      shown["flops"] = step.flops;
+      shown["bytes"] = step.bytes;
+    }
+    steps.push_back(std::move(shown));
+  }
+  return {{"rows", report.rows},
+          {"steps", std::move(steps)},
+          {"flops", report.flops},
+          {"arena_bytes", report.arena_bytes},
+          {"live_bytes", report.live_bytes},
+          {"largest_step_bytes", report.largest_step_bytes},
+          {"packed_bytes", report.packed_bytes}};
+}
+
+}  // namespace floe::cli

@@ -1,0 +1,241 @@
+// Several element-wise ops over one tile of elements after the other, so that what one leaves is
+// still in the nearest cache when the next one reads it. The ops' own kernels do the work, so the
+// bits are theirs.
+#include "model/ops/fused_elementwise.h"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "kernels/cpu/broadcast.h"
+#include "kernels/elementwise.h"
+
+namespace floe::kernels {
+namespace {
+
+constexpr int kInputs = ops::kMaxFusedInputs, kSteps = ops::kMaxFusedSteps;
+constexpr int64_t kTileBytes = 8192;
+
+struct TileStep {
+  std::unique_ptr<Kernel> owner;
+  const ElementwiseKernel* kernel = nullptr;
+  std::vector<int> operands;
+  int buffer = -1;  // where its result goes; -1: the output
+};
+
+// Results of steps and repeated operands of one thread. On the stack; most of it is never touched.
+struct TileMemory {
+  alignas(64) std::byte buffers[kSteps][kTileBytes];
+  alignas(64) std::byte repeated[kInputs][kTileBytes];
+};
+
+class FusedKernel final : public Kernel {
+ public:
+  FusedKernel(std::vector<TileStep> steps, int inputs, int64_t widest, std::string route)
+      : steps_(std::move(steps)),
+        inputs_(inputs),
+        tile_(kTileBytes / widest),
+        route_(std::move(route)) {}
+
+  std::string Route() const override { return route_; }
+
+  absl::Status Run(const KernelContext& ctx) const override {
+    if (ctx.out(0).elements() == 0) return absl::OkStatus();
+    std::atomic<const char*> failure{nullptr};
+    const int64_t period = Period(ctx);
+    if (period > 0) {
+      RunDense(ctx, period, &failure);
+    } else {
+      RunBroadcast(ctx, &failure);
+    }
+    const char* why = failure.load();
+    return why == nullptr ? absl::OkStatus() : absl::InvalidArgumentError(why);
+  }
+
+ private:
+  // When every operand is whole, one element, or lies along the last dims of the output and fits
+  // into a tile: the elements after which all of these repeat together. Otherwise 0.
+  int64_t Period(const KernelContext& ctx) const {
+    const Shape& out = ctx.out(0).shape;
+    const int64_t n = out.elements();
+    int64_t period = 1;
+    for (const TensorView& in : ctx.inputs) {
+      const int64_t elements = in.elements();
+      if (elements == 1 || elements == n) continue;
+      // Dims from the back that are equal, then only ones.
+      int i = 1;
+      while (i <= in.shape.rank() && in.shape.dim(in.shape.rank() - i) == out.dim(out.rank() - i))
+        ++i;
+      for (; i <= in.shape.rank(); ++i) {
+        if (in.shape.dim(in.shape.rank() - i) != 1) return 0;
+      }
+      if (elements > tile_) return 0;
+      period = std::max(period, elements);  // the shorter ones divide the longest
+    }
+    return period;
+  }
+
+  void RunDense(const KernelContext& ctx, int64_t period, std::atomic<const char*>* failure) const {
+    const int64_t n = ctx.out(0).elements(), tile = tile_ / period * period;
+    const int64_t tiles = (n + tile - 1) / tile;
+    ParallelRange(ctx.pool, tiles, std::max<int64_t>(1, kElementGrain / tile),
+                  [&](int64_t begin, int64_t end) {
+                    TileMemory memory;
+                    std::array<TileOperand, kInputs + kSteps> values;
+                    for (int k = 0; k < inputs_; ++k)
+                      values[k] = FirstTile(ctx, k, n, tile, &memory);
+                    for (int64_t t = begin; t < end; ++t) {
+                      const int64_t at = t * tile, count = std::min(tile, n - at);
+                      for (int k = 0; k < inputs_; ++k) {
+                        if (ctx.in(k).elements() == n && n != 1) values[k].data = At(ctx.in(k), at);
+                      }
+                      if (!Tile(values.data(), &memory, At(ctx.out(0), at), count, failure)) return;
+                    }
+                  });
+  }
+
+  // An operand as all tiles see it; whole ones are moved along afterwards. What repeats is written
+  // out once.
+  static TileOperand FirstTile(const KernelContext& ctx, int k, int64_t n, int64_t tile,
+                               TileMemory* memory) {
+    const TensorView& in = ctx.in(k);
+    const int64_t elements = in.elements();
+    if (elements == 1) return {in.data, n == 1 ? 1 : 0};
+    if (elements == n) return {in.data, 1};
+    const size_t bytes = in.bytes();
+    std::byte* to = memory->repeated[k];
+    for (int64_t i = 0; i < std::min(tile, n); i += elements)
+      std::memcpy(to + i / elements * bytes, in.data, bytes);
+    return {to, 1};
+  }
+
+  void RunBroadcast(const KernelContext& ctx, std::atomic<const char*>* failure) const {
+    static const Shape kScalar;
+    std::array<const Shape*, kInputs> shapes;
+    shapes.fill(&kScalar);
+    for (int k = 0; k < inputs_; ++k) shapes[k] = &ctx.in(k).shape;
+    const auto walk = MakeBroadcast<kInputs>(ctx.out(0).shape, shapes);
+    ForEachRun(walk, ctx.pool,
+               [&](int64_t at, const std::array<int64_t, kInputs>& in, int64_t run) {
+                 TileMemory memory;
+                 std::array<TileOperand, kInputs + kSteps> values;
+                 for (int64_t i = 0; i < run; i += tile_) {
+                   for (int k = 0; k < inputs_; ++k) {
+                     const int64_t step = walk.strides[k].back();
+                     values[k] = {At(ctx.in(k), in[k] + i * step), step};
+                   }
+                   const int64_t count = std::min(tile_, run - i);
+                   if (!Tile(values.data(), &memory, At(ctx.out(0), at + i), count, failure))
+                     return;
+                 }
+               });
+  }
+
+  static void* At(const TensorView& view, int64_t element) {
+    return view.as<std::byte>() + element * static_cast<int64_t>(DTypeSize(view.dtype));
+  }
+
+  // All steps over `n` elements. `values`: the inputs, then room for the results.
+  bool Tile(TileOperand* values, TileMemory* memory, void* out, int64_t n,
+            std::atomic<const char*>* failure) const {
+    for (size_t s = 0; s < steps_.size(); ++s) {
+      const TileStep& step = steps_[s];
+      std::array<TileOperand, 2> in;
+      int64_t steps = 0;
+      for (size_t k = 0; k < step.operands.size(); ++k) {
+        in[k] = values[step.operands[k]];
+        steps |= in[k].step;
+      }
+      void* to = step.buffer < 0 ? out : memory->buffers[step.buffer];
+      const absl::Span<const TileOperand> operands(in.data(), step.operands.size());
+      if (!step.kernel->RunTile(operands, to, steps != 0 ? n : 1)) {
+        failure->store(step.kernel->Failure());
+        return false;
+      }
+      values[inputs_ + s] = {to, steps};
+    }
+    return true;
+  }
+
+  const std::vector<TileStep> steps_;
+  const int inputs_;
+  const int64_t tile_;  // elements
+  const std::string route_;
+};
+
+// Gives each result a buffer until its last reader has run. A result takes the buffer of an operand
+// that ends there and has elements of its size.
+void PlaceResults(const std::vector<DType>& dtypes, int inputs, std::vector<TileStep>* steps) {
+  std::vector<int> last(steps->size(), -1);
+  for (size_t s = 0; s < steps->size(); ++s) {
+    for (int operand : (*steps)[s].operands) {
+      if (operand >= inputs) last[operand - inputs] = static_cast<int>(s);
+    }
+  }
+  std::vector<bool> taken(kSteps, false);
+  for (size_t s = 0; s + 1 < steps->size(); ++s) {
+    TileStep& step = (*steps)[s];
+    std::vector<int> ended;
+    for (int operand : step.operands) {
+      const int from = operand - inputs;
+      if (from < 0 || last[from] != static_cast<int>(s)) continue;
+      ended.push_back((*steps)[from].buffer);
+      if (step.buffer < 0 && DTypeSize(dtypes[operand]) == DTypeSize(dtypes[inputs + s]))
+        step.buffer = ended.back();
+    }
+    for (int i = 0; step.buffer < 0; ++i) {
+      if (!taken[i]) step.buffer = i;
+    }
+    for (int buffer : ended) taken[buffer] = false;
+    taken[step.buffer] = true;
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+  const int inputs = static_cast<int>(args.inputs.size());
+  FLOE_ASSIGN_OR_RETURN(const std::vector<ops::FusedStep> fused,
+                        ops::FusedStepsOf(args.node, inputs));
+  FLOE_ASSIGN_OR_RETURN(const Types types, ops::InferFusedSteps(fused, args.inputs));
+  std::vector<ValueInfo> infos;
+  for (const ValueInfo& input : args.inputs) infos.push_back({input.type, {}, {}});
+  for (const TensorType& type : types) infos.push_back({type, {}, {}});
+  std::vector<DType> dtypes;
+  int64_t widest = 1;
+  for (const ValueInfo& info : infos) {
+    dtypes.push_back(info.type.dtype);
+    widest = std::max(widest, static_cast<int64_t>(DTypeSize(info.type.dtype)));
+    if (DTypeSize(info.type.dtype) == 0)
+      return absl::UnimplementedError(
+          absl::StrCat("FusedElementwise of ", DTypeName(info.type.dtype)));
+  }
+  std::vector<TileStep> steps;
+  std::vector<std::string> names;
+  for (const ops::FusedStep& f : fused) {
+    std::vector<ValueInfo> in;
+    for (int operand : f.operands) in.push_back(infos[operand]);
+    const std::string& op = f.node.op->name;
+    const KernelFactory make = FindKernel(op, DeviceKind::kCpu, in[0].type.dtype);
+    TileStep step;
+    if (make != nullptr) {
+      FLOE_ASSIGN_OR_RETURN(step.owner, make({f.node, in, args.options}));
+    }
+    step.kernel = dynamic_cast<const ElementwiseKernel*>(step.owner.get());
+    if (step.kernel == nullptr) {
+      return absl::UnimplementedError(
+          absl::StrCat(op, " of ", DTypeName(in[0].type.dtype), " does not run in tiles"));
+    }
+    step.operands = f.operands;
+    steps.push_back(std::move(step));
+    names.push_back(op);
+  }
+  PlaceResults(dtypes, inputs, &steps);
+  return std::make_unique<FusedKernel>(std::move(steps), inputs, widest,
+                                       absl::StrJoin(names, ", "));
+}
+FLOE_REGISTER_KERNEL(FusedElementwise, kCpu, Make);
+
+}  // namespace
+}  // namespace floe::kernels

@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+
+#include "runtime/passes/pass_test_util.h"
+#include "runtime/passes/passes.h"
+#include "runtime/test_graph.h"
+
+namespace floe {
+namespace {
+
+const SymShape kRows4 = {Dim::Unknown(), 4};
+
+TEST(FuseEpilogues, BiasAndActivationJoinTheirMatMul) {
+  for (const char* bias_op : {"BiasAdd", "Add"}) {
+    TestGraph t;
+    const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
+    const ValueRef product =
+        t.Op("MatMul", "mm", {x, t.Floats("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});
+    const ValueRef biased = t.Op(bias_op, "bias", {product, t.Floats("b", {2}, {1, 2})});
+    t.Output(t.Op("Relu", "y", {biased}));
+    FuseEpilogues(&t.graph);
+    Prune(&t.graph);
+    const Node& fused = t.graph.node(t.graph.outputs[0].node);
+    EXPECT_EQ(fused.op->name, "MatMul");
+    EXPECT_TRUE(fused.attrs.Bool("fused_bias"));
+    EXPECT_EQ(fused.attrs.String("fused_activation"), "Relu");
+    EXPECT_EQ(fused.inputs.size(), 3u);
+  }
+}
+
+TEST(FuseEpilogues, EveryActivationOfTheKernels) {
+  for (const char* name : {"Relu", "Relu6", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "Swish"}) {
+    TestGraph t;
+    const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
+    ValueRef y = t.Op("MatMul", "mm", {x, t.Const("w", Wavy(Shape({4, 3}), 1))});
+    y = t.Op("Add", "sum", {t.Const("b", Wavy(Shape({1, 3}), 2)), y});
+    if (std::string(name) == "Swish") {
+      y = t.Op("Mul", "y", {t.Op("Sigmoid", "gate", {y}), y});
+    } else {
+      y = t.Op(name, "y", {y}, {{"alpha", 0.3f}});
+    }
+    t.Output(y);
+    const std::vector<Tensor> in = {Wavy(Shape({3, 4}), 3)};
+    const auto got = RunGraph(t, in), want = RunGraph(t, in, {"all"});
+    ASSERT_EQ(got.size(), 1u);
+    ExpectSameBits(got[0], want[0]);
+    FuseEpilogues(&t.graph);
+    Prune(&t.graph);
+    EXPECT_EQ(t.graph.size(), 4) << name << "\n" << DebugString(t.graph);
+  }
+}
+
+TEST(FuseEpilogues, AValueThatOthersReadStays) {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
+  const ValueRef product =
+      t.Op("MatMul", "mm", {x, t.Floats("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});
+  t.Output(product);
+  t.Output(t.Op("Relu", "y", {product}));
+  FuseEpilogues(&t.graph);
+  EXPECT_EQ(CountOps(t.graph, "Relu"), 1);
+}
+
+TEST(FuseEpilogues, ABiasOfAnotherLengthIsNotABias) {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
+  const ValueRef product =
+      t.Op("MatMul", "mm", {x, t.Floats("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});
+  t.Output(t.Op("Add", "y", {product, t.Floats("b", {1}, {1})}));
+  FuseEpilogues(&t.graph);
+  EXPECT_EQ(CountOps(t.graph, "Add"), 1);
+}
+
+}  // namespace
+}  // namespace floe

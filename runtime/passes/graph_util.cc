@@ -1,0 +1,82 @@
+#include "runtime/passes/graph_util.h"
+
+#include "model/op_def.h"
+
+namespace floe {
+
+const Tensor* ConstantOf(const Graph& graph, ValueRef ref) {
+  const Node& node = graph.node(ref.node);
+  return node.op->name == "Const" ? node.attrs.Find<Tensor>("value") : nullptr;
+}
+
+Node ConstNode(const std::string& name, const Tensor& value) {
+  Node node;
+  node.name = name;
+  node.op = FindOp("Const");
+  node.attrs.Set("dtype", value.dtype());
+  node.attrs.Set("value", value);
+  return node;
+}
+
+Uses::Uses(const Graph& graph)
+    : users(graph.size()), is_output(graph.size(), false), first_output_only(graph.size(), true) {
+  for (int i = 0; i < graph.size(); ++i) {
+    for (const ValueRef& in : graph.node(i).inputs) {
+      users[in.node].push_back(i);
+      if (in.output != 0) first_output_only[in.node] = false;
+    }
+    // Who waits for a node counts as a reader of something else than its value.
+    for (int control : graph.node(i).control_inputs) first_output_only[control] = false;
+  }
+  for (const ValueRef& out : graph.outputs) is_output[out.node] = true;
+}
+
+bool AlongAxis(const Tensor& constant, int rank, int axis, int64_t channels,
+               std::vector<float>* values) {
+  const Shape& shape = constant.shape();
+  if (constant.dtype() != DType::kFloat32 || shape.rank() > rank || channels < 1) return false;
+  for (int i = 0; i < shape.rank(); ++i) {
+    const bool along = rank - shape.rank() + i == axis;
+    if (shape.dim(i) != 1 && !(along && shape.dim(i) == channels)) return false;
+  }
+  const float* data = constant.as<float>();
+  values->assign(static_cast<size_t>(channels), data[0]);
+  if (constant.elements() == channels) values->assign(data, data + channels);
+  return true;
+}
+
+Channels ChannelsOf(const Graph& graph, const Node& node) {
+  const std::string& op = node.op->name;
+  Channels c;
+  if (node.inputs.size() < 2) return c;
+  const Tensor* weights = ConstantOf(graph, node.inputs[1]);
+  if (weights == nullptr || weights->dtype() != DType::kFloat32) return c;
+  const Shape& shape = weights->shape();
+  if (op == "MatMul" || op == "BatchMatMul") {
+    if (shape.rank() != 2) return c;
+    const bool transposed = node.attrs.Bool("transpose_b") || node.attrs.Bool("adj_y");
+    c = {weights,
+         shape.dim(transposed ? 0 : 1),
+         2,
+         1,
+         transposed ? shape.dim(1) : 1,
+         false,
+         op == "BatchMatMul"};
+    return c;
+  }
+  const bool plain = op == "Conv2D" || op == "Conv3D";
+  const bool backward = op == "Conv2DBackpropInput", depthwise = op == "DepthwiseConv2dNative";
+  if (!plain && !backward && !depthwise) return c;
+  const int rank = op == "Conv3D" ? 5 : 4;
+  if (shape.rank() != rank) return c;
+  c.channels_first = node.attrs.String("data_format").substr(0, 2) == "NC";
+  c.rank = rank;
+  c.axis = c.channels_first ? 1 : rank - 1;
+  c.count = backward ? shape.dim(2) : shape.dim(rank - 1);
+  if (depthwise) c.count = shape.dim(2) * shape.dim(3);
+  if (backward) c.inner = shape.dim(3);
+  c.weights = weights;
+  return c;
+}
+
+}  // namespace floe

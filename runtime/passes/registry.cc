@@ -1,0 +1,82 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "runtime/passes/passes.h"
+
+namespace floe {
+namespace {
+
+using Rewrite = void (*)(Graph*);
+template <Rewrite kRewrite>
+absl::Status Always(Graph* graph, const PassContext&) {
+  kRewrite(graph);
+  return absl::OkStatus();
+}
+using TypedRewrite = absl::Status (*)(Graph*, absl::Span<const TensorType>, const KernelOptions&);
+template <TypedRewrite kRewrite>
+absl::Status Typed(Graph* graph, const PassContext& context) {
+  return kRewrite(graph, context.inputs, context.kernels);
+}
+absl::Status Supported(Graph* graph, const PassContext&) { return CheckSupported(*graph); }
+absl::Status Structure(Graph* graph, const PassContext&) { return StructureConditionals(graph); }
+void PruneAll(Graph* graph) { Prune(graph); }
+
+constexpr Pass kPasses[] = {
+    {"fold_constants", Typed<FoldConstants>},
+    {"prune", Always<PruneAll>},
+    {"check_supported", Supported, /*needed=*/true},
+    {"structure_conditionals", Structure, /*needed=*/true},
+    {"remove_identities", Always<RemoveIdentities>},
+    {"specialize_subgraphs", Always<SpecializeSubgraphs>},
+    {"hoist_invariants", Typed<HoistInvariants>},
+    {"simplify_moves", Typed<SimplifyMoves>},
+    {"merge_duplicates", Always<MergeDuplicates>},
+    {"fold_batch_norms", Always<FoldBatchNorms>},
+    {"fuse_epilogues", Always<FuseEpilogues>},
+    {"prune", Always<PruneAll>},
+    {"fuse_elementwise", Typed<FuseElementwise>},
+    {"prune", Always<PruneAll>},
+};
+
+bool Names(const std::vector<std::string>& names, const char* name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+absl::Span<const Pass> AllPasses() { return kPasses; }
+
+std::vector<std::string> PassNames() {
+  std::vector<std::string> names;
+  for (const Pass& pass : kPasses) {
+    if (!pass.needed && !Names(names, pass.name)) names.emplace_back(pass.name);
+  }
+  return names;
+}
+
+absl::Status CheckPassNames(const std::vector<std::string>& names) {
+  std::vector<std::string> known = PassNames();
+  known.emplace_back("all");
+  for (const std::string& name : names) {
+    if (!Names(known, name.c_str())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("no pass '", name, "' can be turned off; use ", absl::StrJoin(known, ", ")));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunPasses(Graph* graph, const PassContext& context,
+                       const std::vector<std::string>& disabled) {
+  FLOE_RETURN_IF_ERROR(CheckPassNames(disabled));
+  const bool all = Names(disabled, "all");
+  for (const Pass& pass : kPasses) {
+    if (!pass.needed && (all || Names(disabled, pass.name))) continue;
+    FLOE_RETURN_IF_ERROR(pass.run(graph, context));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace floe

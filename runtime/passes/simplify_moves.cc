@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/op_def.h"
+#include "runtime/analyze.h"
+#include "runtime/passes/graph_util.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rebuild.h"
+
+namespace floe {
+namespace {
+
+using Permutation = std::vector<int64_t>;
+
+std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, ValueRef ref) {
+  const Tensor* value = ConstantOf(graph, ref);
+  if (value == nullptr) return std::nullopt;
+  const auto values = IntegerValues(value->view());
+  if (!values.ok()) return std::nullopt;
+  return *values;
+}
+
+// The constant permutation of a Transpose, made non-negative; nothing when it is not one.
+std::optional<Permutation> PermutationOf(const Graph& graph, const Node& node) {
+  if (node.op->name != "Transpose" || node.inputs.size() != 2 || node.attrs.Bool("conjugate"))
+    return std::nullopt;
+  std::optional<Permutation> perm = IntsOf(graph, node.inputs[1]);
+  if (!perm.has_value()) return std::nullopt;
+  std::vector<bool> seen(perm->size(), false);
+  for (int64_t& axis : *perm) {
+    if (axis < 0) axis += static_cast<int64_t>(perm->size());
+    if (axis < 0 || axis >= static_cast<int64_t>(perm->size()) || seen[axis]) return std::nullopt;
+    seen[axis] = true;
+  }
+  return perm;
+}
+
+bool IsIdentity(const Permutation& perm) {
+  for (size_t i = 0; i < perm.size(); ++i) {
+    if (perm[i] != static_cast<int64_t>(i)) return false;
+  }
+  return true;
+}
+
+class Simplifier {
+ public:
+  Simplifier(const Graph& graph, const Analysis& analysis)
+      : graph_(graph), analysis_(analysis), rebuild_(graph) {}
+
+  Graph Run() {
+    for (int i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.node(i);
+      if (!node.control_inputs.empty() || node.inputs.empty()) {
+        rebuild_.Keep(i);
+      } else if (const std::optional<int> same = SameAsInput(node)) {
+        rebuild_.Replace(i, 0, rebuild_.Map(node.inputs[*same]));
+      } else if (!SimplifyTranspose(i)) {
+        rebuild_.Keep(i);
+      }
+    }
+    return rebuild_.Finish();
+  }
+
+ private:
+  const TensorType& TypeOf(ValueRef ref) const { return analysis_.at(ref).type; }
+
+  // The input that a node gives back bit by bit, under the same shape, whatever its values. x * 1
+  // and x + 0 of floats are not among them: they flush denormal numbers, and -0 + 0 is 0.
+  std::optional<int> SameAsInput(const Node& node) const {
+    const std::string& op = node.op->name;
+    if (op == "Cast" && node.attrs.Type("DstT") == TypeOf(node.inputs[0]).dtype) return 0;
+    if (op == "Pad" || op == "PadV2" || op == "MirrorPad") return WithoutPadding(node);
+    if (op == "Reshape" || op == "BroadcastTo") {
+      const SymShape &from = TypeOf(node.inputs[0]).shape, &to = OutputOf(node).shape;
+      if (from.concrete() && from == to) return 0;
+    }
+    if (op == "AddN" && node.inputs.size() == 1) return 0;
+    if (op == "Add" || op == "Sub" || op == "Mul") return NeutralInteger(node);
+    if (op == "Transpose") {
+      const auto perm = PermutationOf(graph_, node);
+      const SymShape& shape = TypeOf(node.inputs[0]).shape;
+      // The rank must be known: a permutation of another length is an error.
+      if (perm.has_value() && shape.rank_known() &&
+          shape.rank() == static_cast<int>(perm->size()) && IsIdentity(*perm))
+        return 0;
+    }
+    return std::nullopt;
+  }
+
+  const TensorType& OutputOf(const Node& node) const {
+    return analysis_.values[&node - graph_.nodes().data()][0].type;
+  }
+
+  std::optional<int> WithoutPadding(const Node& node) const {
+    const auto pads = IntsOf(graph_, node.inputs[1]);
+    const SymShape& shape = TypeOf(node.inputs[0]).shape;
+    if (!pads.has_value() || !shape.rank_known() ||
+        pads->size() != static_cast<size_t>(2 * shape.rank()))
+      return std::nullopt;
+    const bool none = std::all_of(pads->begin(), pads->end(), [](int64_t p) { return p == 0; });
+    return none ? std::optional<int>(0) : std::nullopt;
+  }
+
+  // x + 0, 0 + x, x - 0, x * 1 and 1 * x of integers, where the constant makes x no larger.
+  std::optional<int> NeutralInteger(const Node& node) const {
+    const int64_t neutral = node.op->name == "Mul" ? 1 : 0;
+    for (int side : {0, 1}) {
+      if (side == 1 && node.op->name == "Sub") break;
+      const auto values = IntsOf(graph_, node.inputs[1 - side]);
+      const TensorType& x = TypeOf(node.inputs[side]);
+      if (!values.has_value() || values->empty() || !x.shape.rank_known()) continue;
+      if (ConstantOf(graph_, node.inputs[1 - side])->shape().rank() > x.shape.rank() ||
+          values->size() != 1 || (*values)[0] != neutral)
+        continue;
+      return side;
+    }
+    return std::nullopt;
+  }
+
+  // A transposed transpose is one transpose, or none; one that only moves dims of 1 is a reshape.
+  bool SimplifyTranspose(int i) {
+    const Node& node = graph_.node(i);
+    std::optional<Permutation> perm = PermutationOf(graph_, node);
+    if (!perm.has_value()) return false;
+    ValueRef source = node.inputs[0];
+    while (true) {
+      const Node& before = graph_.node(source.node);
+      const auto inner = PermutationOf(graph_, before);
+      if (!inner.has_value() || inner->size() != perm->size() || !before.control_inputs.empty())
+        break;
+      for (int64_t& axis : *perm) axis = (*inner)[axis];
+      source = before.inputs[0];
+    }
+    const SymShape& shape = TypeOf(source).shape;
+    if (!shape.rank_known() || shape.rank() != static_cast<int>(perm->size())) return false;
+    if (IsIdentity(*perm)) {
+      rebuild_.Replace(i, 0, rebuild_.Map(source));
+      return true;
+    }
+    if (AsReshape(i, source, *perm)) return true;
+    if (source == node.inputs[0]) return false;
+    Node joined = node;
+    joined.inputs = {rebuild_.Map(source), Append(i, "/perm", *perm)};
+    joined.attrs.Set("Tperm", DType::kInt64);
+    rebuild_.Emit(i, std::move(joined));
+    return true;
+  }
+
+  // Dim 0 must stay, and be the only one that may be open: the rows are there, and a reshape tells
+  // rows nowhere else.
+  bool AsReshape(int i, ValueRef source, const Permutation& perm) {
+    const SymShape& shape = TypeOf(source).shape;
+    if (perm.empty() || perm[0] != 0) return false;
+    std::vector<int64_t> dims, order;
+    for (int64_t axis : perm) {
+      const Dim dim = shape.dim(static_cast<int>(axis));
+      if (!dim.concrete() || dim.size() != 1) order.push_back(axis);
+      if (!dim.concrete() && axis != 0) return false;
+      dims.push_back(dim.concrete() ? dim.size() : -1);
+      if (dim.concrete() && dim.size() == 0) return false;  // -1 would have no answer
+    }
+    if (!std::is_sorted(order.begin(), order.end())) return false;
+    Node reshape;
+    reshape.name = graph_.node(i).name;
+    reshape.op = FindOp("Reshape");
+    reshape.attrs.Set("Tshape", DType::kInt64);
+    reshape.inputs = {rebuild_.Map(source), Append(i, "/shape", dims)};
+    rebuild_.Emit(i, std::move(reshape));
+    return true;
+  }
+
+  ValueRef Append(int i, const char* suffix, const std::vector<int64_t>& values) {
+    const Tensor value = Tensor::Vector(DType::kInt64, values);
+    return {rebuild_.Append(ConstNode(absl::StrCat(graph_.node(i).name, suffix), value)), 0};
+  }
+
+  const Graph& graph_;
+  const Analysis& analysis_;
+  Rebuild rebuild_;
+};
+
+}  // namespace
+
+absl::Status SimplifyMoves(Graph* graph, absl::Span<const TensorType> inputs,
+                           const KernelOptions& options) {
+  std::vector<ValueInfo> infos;
+  for (const TensorType& type : inputs) infos.push_back({type, {}, {}});
+  const std::vector<RowMark> marks(infos.size(), RowMark::kUnknown);
+  FLOE_ASSIGN_OR_RETURN(const Analysis analysis, Analyze(*graph, infos, marks, options));
+  *graph = Simplifier(*graph, analysis).Run();
+  return absl::OkStatus();
+}
+
+}  // namespace floe
