@@ -410,7 +410,8 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::Bind(
   std::vector<RowMark> marks;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const bool has_rows = input_has_rows_[i] && shapes[i].rank() > 0;
-    key.shapes.emplace_back(has_rows ? shapes[i].dims().subspan(1) : shapes[i].dims());
+    key.shapes.push_back(shapes[i]);
+    if (has_rows) key.shapes.back().set_dim(0, -1);  // open, and told from a lower rank
   }
   std::shared_ptr<const Plan> plan = FindPlan(key);
   if (plan == nullptr) {

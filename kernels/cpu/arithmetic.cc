@@ -8,12 +8,21 @@
 namespace floe::kernels {
 namespace {
 
+// Of complex numbers the square of the absolute value, as a complex number.
+template <class T>
+T SquaredSize(T d) {
+  if constexpr (kIsComplex<T>)
+    return std::conj(d) * d;
+  else
+    return WrapMul(d, d);
+}
+
 FLOE_BINARY(Add, Numbers, WrapAdd(a, b))
 FLOE_BINARY(Sub, Numbers, WrapSub(a, b))
 FLOE_BINARY(Mul, Numbers, WrapMul(a, b))
 FLOE_BINARY(Maximum, Reals, a >= b || a != a ? a : b)
 FLOE_BINARY(Minimum, Reals, a <= b || a != a ? a : b)
-FLOE_BINARY(SquaredDifference, Numbers, WrapMul(WrapSub(a, b), WrapSub(a, b)))
+FLOE_BINARY(SquaredDifference, Numbers, SquaredSize(WrapSub(a, b)))
 FLOE_BINARY(DivNoNan, FloatsAndComplexes, b == T(0) ? T(0) : a / b)
 FLOE_BINARY(Atan2, Floats, std::atan2(a, b))
 

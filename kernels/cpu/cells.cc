@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
 
@@ -14,18 +15,32 @@ namespace {
 float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
 // out[n] = bias[n] + sum of [x, h][k] * w[k][n], added in the order of k.
-void Affine(const float* x, int64_t inputs, const float* h, int64_t cells, const float* w,
-            const float* bias, int64_t width, float* out) {
+template <class T, class H>
+void Affine(const T* x, int64_t inputs, const H* h, int64_t cells, const T* w, const T* bias,
+            int64_t width, float* out) {
   std::copy_n(bias, width, out);
   for (int64_t k = 0; k < inputs + cells; ++k) {
-    const float value = k < inputs ? x[k] : h[k - inputs];
-    const float* row = w + k * width;
+    const float value = k < inputs ? static_cast<float>(x[k]) : static_cast<float>(h[k - inputs]);
+    const T* row = w + k * width;
     for (int64_t n = 0; n < width; ++n) out[n] += value * row[n];
   }
 }
 
+template <class T>
 void Store(const TensorView& out, int64_t row, const float* values, int64_t n) {
-  if (out.data != nullptr) std::copy_n(values, n, out.as<float>() + row * n);
+  if (out.data != nullptr) std::copy_n(values, n, out.as<T>() + row * n);
+}
+
+// Every vector among the inputs from `first` on has as many elements as there are cells times
+// `times`.
+absl::Status CheckVectors(const KernelContext& ctx, int first, int last, int64_t elements) {
+  for (int i = first; i <= last; ++i) {
+    if (ctx.in(i).elements() != elements)
+      return absl::InvalidArgumentError(absl::StrCat("input ", i, " has shape ",
+                                                     ctx.in(i).shape.ToString(), ", expected ",
+                                                     elements, " elements"));
+  }
+  return absl::OkStatus();
 }
 
 // Inputs: x, h, w_ru, w_c, b_ru, b_c. Outputs: r, u, c, h.
@@ -38,6 +53,9 @@ absl::Status GruCell(const KernelContext& ctx) {
                                                    ctx.in(3).shape.ToString(), " do not fit ",
                                                    cells, " cells"));
   }
+  FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 1, 1, batch * cells));
+  FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 4, 4, 2 * cells));
+  FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 5, 5, cells));
   std::vector<float> gates(2 * cells), reset(cells), candidate(cells), state(cells);
   for (int64_t b = 0; b < batch; ++b) {
     const float *x = ctx.in(0).as<float>() + b * inputs, *h = ctx.in(1).as<float>() + b * cells;
@@ -52,10 +70,10 @@ absl::Status GruCell(const KernelContext& ctx) {
       const float u = gates[cells + i];
       state[i] = u * h[i] + (1 - u) * candidate[i];
     }
-    Store(ctx.out(0), b, gates.data(), cells);
-    Store(ctx.out(1), b, gates.data() + cells, cells);
-    Store(ctx.out(2), b, candidate.data(), cells);
-    Store(ctx.out(3), b, state.data(), cells);
+    Store<float>(ctx.out(0), b, gates.data(), cells);
+    Store<float>(ctx.out(1), b, gates.data() + cells, cells);
+    Store<float>(ctx.out(2), b, candidate.data(), cells);
+    Store<float>(ctx.out(3), b, state.data(), cells);
   }
   return absl::OkStatus();
 }
@@ -68,6 +86,7 @@ struct LstmOptions {
 
 // Inputs: x, cs, h, w, wci, wcf, wco, b; gates in the order i, ci, f, o. Outputs: i, cs, f, o, ci,
 // co, h.
+template <class T>
 absl::Status LstmCell(const KernelContext& ctx, const LstmOptions& options) {
   const int64_t batch = ctx.in(0).shape.dim(0), inputs = ctx.in(0).shape.dim(1),
                 cells = ctx.in(1).shape.dim(1);
@@ -75,14 +94,17 @@ absl::Status LstmCell(const KernelContext& ctx, const LstmOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("weights ", ctx.in(3).shape.ToString(), " do not fit ", cells, " cells"));
   }
+  FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 1, 2, batch * cells));
+  FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 7, 7, 4 * cells));
+  if (options.peephole) FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 4, 6, cells));
   std::vector<float> gates(4 * cells), out(7 * cells);
   for (int64_t b = 0; b < batch; ++b) {
-    const float* before = ctx.in(1).as<float>() + b * cells;
-    Affine(ctx.in(0).as<float>() + b * inputs, inputs, ctx.in(2).as<float>() + b * cells, cells,
-           ctx.in(3).as<float>(), ctx.in(7).as<float>(), 4 * cells, gates.data());
+    const T* before = ctx.in(1).as<T>() + b * cells;
+    Affine(ctx.in(0).as<T>() + b * inputs, inputs, ctx.in(2).as<T>() + b * cells, cells,
+           ctx.in(3).as<T>(), ctx.in(7).as<T>(), 4 * cells, gates.data());
     for (int64_t k = 0; k < cells; ++k) {
       const auto peep = [&](int input, float c) {
-        return options.peephole ? ctx.in(input).as<float>()[k] * c : 0.0f;
+        return options.peephole ? static_cast<float>(ctx.in(input).as<T>()[k]) * c : 0.0f;
       };
       const float i = Sigmoid(gates[k] + peep(4, before[k]));
       const float ci = std::tanh(gates[cells + k]);
@@ -94,52 +116,59 @@ absl::Status LstmCell(const KernelContext& ctx, const LstmOptions& options) {
       const float values[] = {i, c, f, o, ci, co, co * o};
       for (int v = 0; v < 7; ++v) out[v * cells + k] = values[v];
     }
-    for (int v = 0; v < 7; ++v) Store(ctx.out(v), b, out.data() + v * cells, cells);
+    for (int v = 0; v < 7; ++v) Store<T>(ctx.out(v), b, out.data() + v * cells, cells);
   }
   return absl::OkStatus();
 }
+template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeLstm(const KernelArgs& args) {
   const LstmOptions options{args.node.attrs.Float("forget_bias", 1),
                             args.node.attrs.Float("cell_clip", 3),
                             args.node.attrs.Bool("use_peephole")};
-  return FromFunction([options](const KernelContext& ctx) { return LstmCell(ctx, options); });
+  return FromFunction([options](const KernelContext& ctx) { return LstmCell<T>(ctx, options); });
 }
-FLOE_REGISTER_KERNEL(LSTMBlockCell, kCpu, MakeLstm, DType::kFloat32);
+FLOE_REGISTER_KERNEL(LSTMBlockCell, kCpu, MakeLstm<float>, DType::kFloat32);
+FLOE_REGISTER_KERNEL(LSTMBlockCell, kCpu, MakeLstm<Half>, DType::kFloat16);
 
 // loss = -sum(label * log softmax), gradient = softmax - label.
-template <class Label>
+template <class T, class Label>
 absl::Status CrossEntropy(const KernelContext& ctx, const Label& label_at) {
+  using C = Compute<T>;
   const Shape& out = ctx.out(1).shape;
   const int64_t rows = out.dim(0), classes = out.dim(1);
   const int64_t logit_rows = ctx.in(0).shape.dim(0), logit_cols = ctx.in(0).shape.dim(1);
   for (int64_t r = 0; r < rows; ++r) {
     const auto logit = [&](int64_t c) {
-      return ctx.in(0)
-          .as<float>()[(logit_rows == 1 ? 0 : r) * logit_cols + (logit_cols == 1 ? 0 : c)];
+      return static_cast<C>(
+          ctx.in(0).as<T>()[(logit_rows == 1 ? 0 : r) * logit_cols + (logit_cols == 1 ? 0 : c)]);
     };
-    float top = -std::numeric_limits<float>::infinity(), sum = 0, loss = 0;
+    C top = -std::numeric_limits<C>::infinity(), sum = 0, loss = 0;
     for (int64_t c = 0; c < classes; ++c) top = std::max(top, logit(c));
     for (int64_t c = 0; c < classes; ++c) sum += std::exp(logit(c) - top);
-    const float log_sum = std::log(sum);
+    const C log_sum = std::log(sum);
     for (int64_t c = 0; c < classes; ++c) {
-      const float label = label_at(r, c), log_p = logit(c) - top - log_sum;
+      const C label = label_at(r, c), log_p = logit(c) - top - log_sum;
       if (label != 0) loss -= label * log_p;
       if (ctx.out(1).data != nullptr)
-        ctx.out(1).as<float>()[r * classes + c] = std::exp(log_p) - label;
+        ctx.out(1).as<T>()[r * classes + c] = static_cast<T>(std::exp(log_p) - label);
     }
-    if (ctx.out(0).data != nullptr) ctx.out(0).as<float>()[r] = loss;
+    if (ctx.out(0).data != nullptr) ctx.out(0).as<T>()[r] = static_cast<T>(loss);
   }
   return absl::OkStatus();
 }
 
+template <class T>
 absl::Status DenseCrossEntropy(const KernelContext& ctx) {
   const Shape& labels = ctx.in(1).shape;
-  return CrossEntropy(ctx, [&](int64_t r, int64_t c) {
-    return ctx.in(1)
-        .as<float>()[(labels.dim(0) == 1 ? 0 : r) * labels.dim(1) + (labels.dim(1) == 1 ? 0 : c)];
+  return CrossEntropy<T>(ctx, [&](int64_t r, int64_t c) {
+    return static_cast<Compute<T>>(ctx.in(1).as<T>()[(labels.dim(0) == 1 ? 0 : r) * labels.dim(1) +
+                                                     (labels.dim(1) == 1 ? 0 : c)]);
   });
 }
+
+template <class T>
 absl::Status SparseCrossEntropy(const KernelContext& ctx) {
+  using C = Compute<T>;
   IntList labels;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &labels));
   const int64_t classes = ctx.in(0).shape.dim(1);
@@ -151,12 +180,20 @@ absl::Status SparseCrossEntropy(const KernelContext& ctx) {
       return absl::InvalidArgumentError(
           absl::StrCat("label ", label, " is not in [0, ", classes, ")"));
   }
-  return CrossEntropy(ctx, [&](int64_t r, int64_t c) { return labels[r] == c ? 1.0f : 0.0f; });
+  return CrossEntropy<T>(ctx, [&](int64_t r, int64_t c) { return labels[r] == c ? C(1) : C(0); });
 }
-FLOE_REGISTER_KERNEL(SoftmaxCrossEntropyWithLogits, kCpu, MakeFunction<DenseCrossEntropy>,
-                     DType::kFloat32);
-FLOE_REGISTER_KERNEL(SparseSoftmaxCrossEntropyWithLogits, kCpu, MakeFunction<SparseCrossEntropy>,
-                     DType::kFloat32);
+
+template <class... Ts>
+bool RegisterCrossEntropies(TypeList<Ts...>) {
+  (KernelRegistrar("SoftmaxCrossEntropyWithLogits", DeviceKind::kCpu, {kDTypeOf<Ts>},
+                   &MakeFunction<&DenseCrossEntropy<Ts>>),
+   ...);
+  (KernelRegistrar("SparseSoftmaxCrossEntropyWithLogits", DeviceKind::kCpu, {kDTypeOf<Ts>},
+                   &MakeFunction<&SparseCrossEntropy<Ts>>),
+   ...);
+  return true;
+}
+const bool kCrossEntropies = RegisterCrossEntropies(Floats{});
 
 }  // namespace
 }  // namespace floe::kernels

@@ -226,7 +226,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   return std::make_unique<NativeConv>(args, window, epilogue);
 }
 
-FLOE_REGISTER_KERNEL(Conv2D, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kInt32);
+FLOE_REGISTER_KERNEL(Conv2D, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kFloat16,
+                     DType::kBFloat16, DType::kInt32);
 
 }  // namespace
 }  // namespace floe::kernels

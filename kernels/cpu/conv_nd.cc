@@ -1,5 +1,6 @@
-// Conv3D and the gradients of convolutions by their input, as plain loops with float64 sums.
-#include "model/ops/conv_nd.h"
+// Conv3D and the gradients of convolutions by their input: the plain loops, with float64 sums, and
+// the choice of the form.
+#include "kernels/cpu/conv_nd.h"
 
 #include <vector>
 
@@ -8,72 +9,18 @@
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/plain_sum.h"
 
 namespace floe::kernels {
 namespace {
 
 using ops::ConvNd;
-
-// Sizes of one run, with a leading dim of 1 for images of two dims. `image` is what is convolved,
-// `result` what comes out: the gradient's kernel reads the result and writes the image.
-struct Sizes {
-  int64_t images, image[3], channels, image_pixels;
-  int64_t taps[3], filter_in, filter_out;
-  int64_t result[3], result_channels, result_pixels;
-  int64_t stride[3], dilation[3], low[3];
-  bool channels_first;
-
-  Sizes(const ConvNd& conv, const Shape& in, const Shape& filter, const Shape& out) {
-    images = in.dim(0);
-    channels = in.dim(conv.channel_axis());
-    result_channels = out.dim(conv.channel_axis());
-    filter_in = filter.dim(conv.spatial);
-    filter_out = filter.dim(conv.spatial + 1);
-    channels_first = conv.channels_first;
-    const int missing = 3 - conv.spatial;
-    for (int k = 0; k < 3; ++k) {
-      const int i = k - missing;
-      image[k] = i < 0 ? 1 : in.dim(conv.axis(i));
-      result[k] = i < 0 ? 1 : out.dim(conv.axis(i));
-      taps[k] = i < 0 ? 1 : filter.dim(i);
-      stride[k] = i < 0 ? 1 : conv.stride[i];
-      dilation[k] = i < 0 ? 1 : conv.dilation[i];
-      low[k] =
-          i < 0 ? 0
-                : ops::PadLow(image[k], result[k], conv.Span(i, taps[k]), stride[k], conv.pads[i]);
-    }
-    image_pixels = image[0] * image[1] * image[2];
-    result_pixels = result[0] * result[1] * result[2];
-  }
-
-  int64_t groups() const { return channels / filter_in; }
-  // Steps from pixel to pixel and from channel to channel.
-  int64_t PixelStep(int64_t all) const { return channels_first ? 1 : all; }
-  int64_t ChannelStep(int64_t pixels) const { return channels_first ? pixels : 1; }
-};
-
-absl::Status Check(const ConvNd& conv, const Sizes& s, const Shape& out) {
-  if (s.filter_in == 0 || s.channels % s.filter_in != 0 || s.filter_out % s.groups() != 0 ||
-      s.filter_out != s.result_channels) {
-    return absl::InvalidArgumentError(absl::StrCat("a filter of ", s.filter_in, " x ", s.filter_out,
-                                                   " channels for ", s.channels, " x ",
-                                                   s.result_channels));
-  }
-  for (int i = 0; i < conv.spatial; ++i) {
-    const int k = i + 3 - conv.spatial;
-    FLOE_ASSIGN_OR_RETURN(const Dim want, ops::WindowOutput(s.image[k], conv.Span(i, s.taps[k]),
-                                                            s.stride[k], conv.pads[i]));
-    if (want.size() != s.result[k])
-      return absl::InvalidArgumentError(
-          absl::StrCat("spatial dim ", i, " of ", out.ToString(), " should be ", want.size()));
-  }
-  return absl::OkStatus();
-}
+using Convolved = TypeList<float, double, Half, BFloat16, int32_t>;
 
 // Calls f(tap, other pixel) for each tap that joins `pixel` of one side to a pixel of the other.
 // kForward: `pixel` is of the result, the other of the image.
 template <bool kForward, class F>
-void ForTaps(const Sizes& s, int64_t pixel, const F& f) {
+void ForTaps(const ConvNdSizes& s, int64_t pixel, const F& f) {
   const int64_t* from = kForward ? s.result : s.image;
   const int64_t* to = kForward ? s.image : s.result;
   const int64_t at[3] = {pixel / (from[1] * from[2]), pixel / from[2] % from[1], pixel % from[2]};
@@ -100,72 +47,68 @@ void ForTaps(const Sizes& s, int64_t pixel, const F& f) {
   }
 }
 
-// Every pixel of all images: sum(pixel of the batch, float64 sums by channel) and the sums written.
+// Every pixel of all images: sum(pixel of the batch, sums by channel) and the sums written.
 template <class T, class F>
-void ForPixels(const Sizes& s, int64_t pixels, int64_t channels, T* to, ThreadPool* pool,
+void ForPixels(const ConvNdSizes& s, int64_t pixels, int64_t channels, T* to, ThreadPool* pool,
                const F& sum) {
   const int64_t pixel_step = s.PixelStep(channels), channel_step = s.ChannelStep(pixels);
   ParallelRange(pool, s.images * pixels, 16, [&](int64_t begin, int64_t end) {
-    std::vector<double> sums(channels);
+    std::vector<PlainSum<T>> sums(channels);
     for (int64_t i = begin; i < end; ++i) {
-      std::fill(sums.begin(), sums.end(), 0.0);
+      std::fill(sums.begin(), sums.end(), PlainSum<T>(0));
       sum(i / pixels, i % pixels, sums.data());
       T* out = to + i / pixels * pixels * channels + i % pixels * pixel_step;
-      for (int64_t c = 0; c < channels; ++c)
-        out[c * channel_step] = static_cast<T>(static_cast<Compute<T>>(sums[c]));
+      for (int64_t c = 0; c < channels; ++c) out[c * channel_step] = PlainNarrow<T>(sums[c]);
     }
   });
 }
 
 template <class T>
-double Wide(T value) {
-  return static_cast<double>(static_cast<Compute<T>>(value));
-}
-
-template <class T>
-void Forward(const Sizes& s, const T* image, const T* filter, T* result, ThreadPool* pool) {
+void Forward(const ConvNdSizes& s, const T* image, const T* filter, T* result, ThreadPool* pool) {
   const int64_t pixel_step = s.PixelStep(s.channels), channel_step = s.ChannelStep(s.image_pixels);
   const int64_t of_group = s.filter_out / s.groups();
   ForPixels(s, s.result_pixels, s.result_channels, result, pool,
-            [&](int64_t n, int64_t pixel, double* sums) {
+            [&](int64_t n, int64_t pixel, PlainSum<T>* sums) {
               const T* from = image + n * s.image_pixels * s.channels;
               ForTaps<true>(s, pixel, [&](int64_t tap, int64_t other) {
                 for (int64_t c = 0; c < s.channels; ++c) {
-                  const double x = Wide(from[other * pixel_step + c * channel_step]);
+                  const PlainSum<T> x = PlainWide(from[other * pixel_step + c * channel_step]);
                   const T* w = filter + (tap * s.filter_in + c % s.filter_in) * s.filter_out;
                   const int64_t first = c / s.filter_in * of_group;
-                  for (int64_t o = first; o < first + of_group; ++o) sums[o] += x * Wide(w[o]);
+                  for (int64_t o = first; o < first + of_group; ++o) sums[o] += x * PlainWide(w[o]);
                 }
               });
             });
 }
 
 template <class T>
-void Backward(const Sizes& s, const T* result, const T* filter, T* image, ThreadPool* pool) {
+void Backward(const ConvNdSizes& s, const T* result, const T* filter, T* image, ThreadPool* pool) {
   const int64_t pixel_step = s.PixelStep(s.result_channels),
                 channel_step = s.ChannelStep(s.result_pixels);
   const int64_t of_group = s.filter_out / s.groups();
-  ForPixels(s, s.image_pixels, s.channels, image, pool,
-            [&](int64_t n, int64_t pixel, double* sums) {
-              const T* from = result + n * s.result_pixels * s.result_channels;
-              ForTaps<false>(s, pixel, [&](int64_t tap, int64_t other) {
-                for (int64_t c = 0; c < s.channels; ++c) {
-                  const T* w = filter + (tap * s.filter_in + c % s.filter_in) * s.filter_out;
-                  const int64_t first = c / s.filter_in * of_group;
-                  for (int64_t o = first; o < first + of_group; ++o)
-                    sums[c] += Wide(from[other * pixel_step + o * channel_step]) * Wide(w[o]);
-                }
-              });
-            });
+  ForPixels(
+      s, s.image_pixels, s.channels, image, pool, [&](int64_t n, int64_t pixel, PlainSum<T>* sums) {
+        const T* from = result + n * s.result_pixels * s.result_channels;
+        ForTaps<false>(s, pixel, [&](int64_t tap, int64_t other) {
+          for (int64_t c = 0; c < s.channels; ++c) {
+            const T* w = filter + (tap * s.filter_in + c % s.filter_in) * s.filter_out;
+            const int64_t first = c / s.filter_in * of_group;
+            for (int64_t o = first; o < first + of_group; ++o)
+              sums[c] += PlainWide(from[other * pixel_step + o * channel_step]) * PlainWide(w[o]);
+          }
+        });
+      });
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeConv3D(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ConvNd conv, ops::ConvNdOf(args.node.attrs, 3));
+  if (args.inputs[0].type.dtype == DType::kFloat32 && args.options.gemm != GemmBackend::kReference)
+    return MakeColumnsConv(args, conv, true);
   return FromFunction([conv](const KernelContext& ctx) -> absl::Status {
-    const Sizes s(conv, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
+    const ConvNdSizes s(conv, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
-    FLOE_RETURN_IF_ERROR(Check(conv, s, ctx.out(0).shape));
-    ForDType(ctx.in(0).dtype, Floats{}, [&](auto t) {
+    FLOE_RETURN_IF_ERROR(CheckConvNd(conv, s, ctx.out(0).shape));
+    ForDType(ctx.in(0).dtype, Convolved{}, [&](auto t) {
       using T = decltype(t);
       Forward(s, ctx.in(0).as<T>(), ctx.in(1).as<T>(), ctx.out(0).as<T>(), ctx.pool);
     });
@@ -177,16 +120,18 @@ template <int kSpatial>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeBackprop(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ConvNd conv, ops::ConvNdOf(args.node.attrs, kSpatial));
   const DType dtype = args.inputs[2].type.dtype;
-  if (!ForDType(dtype, Floats{}, [](auto) {}))
+  if (dtype == DType::kFloat32 && args.options.gemm != GemmBackend::kReference)
+    return MakeColumnsConv(args, conv, false);
+  if (!ForDType(dtype, Convolved{}, [](auto) {}))
     return absl::UnimplementedError(absl::StrCat(kSpatial, "-D gradients of ", DTypeName(dtype)));
   return FromFunction([conv](const KernelContext& ctx) -> absl::Status {
-    const Sizes s(conv, ctx.out(0).shape, ctx.in(1).shape, ctx.in(2).shape);
+    const ConvNdSizes s(conv, ctx.out(0).shape, ctx.in(1).shape, ctx.in(2).shape);
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     if (ctx.in(2).shape.dim(0) != s.images)
       return absl::InvalidArgumentError(absl::StrCat("input_sizes have batch ", s.images,
                                                      ", the gradient ", ctx.in(2).shape.dim(0)));
-    FLOE_RETURN_IF_ERROR(Check(conv, s, ctx.in(2).shape));
-    ForDType(ctx.in(2).dtype, Floats{}, [&](auto t) {
+    FLOE_RETURN_IF_ERROR(CheckConvNd(conv, s, ctx.in(2).shape));
+    ForDType(ctx.in(2).dtype, Convolved{}, [&](auto t) {
       using T = decltype(t);
       Backward(s, ctx.in(2).as<T>(), ctx.in(1).as<T>(), ctx.out(0).as<T>(), ctx.pool);
     });
@@ -201,4 +146,46 @@ FLOE_REGISTER_KERNEL(Conv2DBackpropInput, kCpu, MakeBackprop<2>);
 FLOE_REGISTER_KERNEL(Conv3DBackpropInputV2, kCpu, MakeBackprop<3>);
 
 }  // namespace
+
+ConvNdSizes::ConvNdSizes(const ConvNd& conv, const Shape& in, const Shape& filter, const Shape& out)
+    : images(in.dim(0)),
+      channels(in.dim(conv.channel_axis())),
+      filter_in(filter.dim(conv.spatial)),
+      filter_out(filter.dim(conv.spatial + 1)),
+      result_channels(out.dim(conv.channel_axis())),
+      channels_first(conv.channels_first) {
+  const int missing = 3 - conv.spatial;
+  for (int k = 0; k < 3; ++k) {
+    const int i = k - missing;
+    image[k] = i < 0 ? 1 : in.dim(conv.axis(i));
+    result[k] = i < 0 ? 1 : out.dim(conv.axis(i));
+    taps[k] = i < 0 ? 1 : filter.dim(i);
+    stride[k] = i < 0 ? 1 : conv.stride[i];
+    dilation[k] = i < 0 ? 1 : conv.dilation[i];
+    low[k] = i < 0
+                 ? 0
+                 : ops::PadLow(image[k], result[k], conv.Span(i, taps[k]), stride[k], conv.pads[i]);
+  }
+  image_pixels = image[0] * image[1] * image[2];
+  result_pixels = result[0] * result[1] * result[2];
+}
+
+absl::Status CheckConvNd(const ConvNd& conv, const ConvNdSizes& s, const Shape& result) {
+  if (s.filter_in == 0 || s.channels % s.filter_in != 0 || s.groups() == 0 ||
+      s.filter_out % s.groups() != 0 || s.filter_out != s.result_channels) {
+    return absl::InvalidArgumentError(absl::StrCat("a filter of ", s.filter_in, " x ", s.filter_out,
+                                                   " channels for ", s.channels, " x ",
+                                                   s.result_channels));
+  }
+  for (int i = 0; i < conv.spatial; ++i) {
+    const int k = i + 3 - conv.spatial;
+    FLOE_ASSIGN_OR_RETURN(const Dim want, ops::WindowOutput(s.image[k], conv.Span(i, s.taps[k]),
+                                                            s.stride[k], conv.pads[i]));
+    if (want.size() != s.result[k])
+      return absl::InvalidArgumentError(
+          absl::StrCat("spatial dim ", i, " of ", result.ToString(), " should be ", want.size()));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace floe::kernels

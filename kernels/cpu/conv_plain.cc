@@ -60,7 +60,7 @@ class PlainConv final : public Kernel {
         const T* tap = filter + (ky * s.kernel_w + kx) * s.filter_in * s.filter_out;
         for (int64_t i = 0; i < count; ++i) {
           const T weight = depthwise_ ? tap[c] : tap[i * s.filter_out + c];
-          sum += PlainProduct(image[iy * in.y + ix * in.x + (first + i) * in.c], weight);
+          sum += PlainWide(image[iy * in.y + ix * in.x + (first + i) * in.c]) * PlainWide(weight);
         }
       }
     }
@@ -76,14 +76,12 @@ class PlainConv final : public Kernel {
 
 std::unique_ptr<Kernel> MakePlainConv(const KernelArgs& args, const ops::ConvWindow& window,
                                       const Epilogue& epilogue, bool depthwise) {
-  switch (args.inputs[0].type.dtype) {
-    case DType::kFloat64:
-      return std::make_unique<PlainConv<double>>(window, epilogue, depthwise);
-    case DType::kInt32:
-      return std::make_unique<PlainConv<int32_t>>(window, epilogue, depthwise);
-    default:
-      return std::make_unique<PlainConv<float>>(window, epilogue, depthwise);
-  }
+  std::unique_ptr<Kernel> kernel;
+  ForDType(args.inputs[0].type.dtype, TypeList<float, double, Half, BFloat16, int32_t>{},
+           [&](auto t) {
+             kernel = std::make_unique<PlainConv<decltype(t)>>(window, epilogue, depthwise);
+           });
+  return kernel;
 }
 
 }  // namespace floe::kernels

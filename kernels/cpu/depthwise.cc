@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
 }
 
 FLOE_REGISTER_KERNEL(DepthwiseConv2dNative, kCpu, Make, DType::kFloat32, DType::kFloat64,
-                     DType::kInt32);
+                     DType::kFloat16, DType::kBFloat16, DType::kInt32);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
+#include "model/half.h"
 
 namespace floe::kernels {
 namespace {
@@ -89,6 +90,7 @@ FLOE_REGISTER_KERNEL(AdjustHue, kCpu, MakeFunction<AdjustHue>, DType::kFloat32);
 FLOE_REGISTER_KERNEL(AdjustSaturation, kCpu, MakeFunction<AdjustSaturation>, DType::kFloat32);
 
 // x / (bias + alpha * sum of squares of the channels around)^beta.
+template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeLrn(const KernelArgs& args) {
   const auto& a = args.node.attrs;
   const int64_t radius = a.Int("depth_radius", 5);
@@ -96,18 +98,24 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeLrn(const KernelArgs& args) {
   return FromFunction([=](const KernelContext& ctx) {
     const Shape& shape = ctx.in(0).shape;
     const int64_t depth = shape.dim(3);
-    const float* x = ctx.in(0).as<float>();
+    const T* x = ctx.in(0).as<T>();
     for (int64_t i = 0; i < shape.elements(); ++i) {
       const int64_t c = i % depth, first = std::max<int64_t>(0, c - radius),
                     last = std::min(depth - 1, c + radius);
       float sum = 0;
-      for (int64_t k = first; k <= last; ++k) sum += x[i - c + k] * x[i - c + k];
-      ctx.out(0).as<float>()[i] = x[i] * std::pow(bias + alpha * sum, -beta);
+      for (int64_t k = first; k <= last; ++k) {
+        const auto value = static_cast<float>(x[i - c + k]);
+        sum += value * value;
+      }
+      ctx.out(0).as<T>()[i] =
+          static_cast<T>(static_cast<float>(x[i]) * std::pow(bias + alpha * sum, -beta));
     }
     return absl::OkStatus();
   });
 }
-FLOE_REGISTER_KERNEL(LRN, kCpu, MakeLrn, DType::kFloat32);
+FLOE_REGISTER_KERNEL(LRN, kCpu, MakeLrn<float>, DType::kFloat32);
+FLOE_REGISTER_KERNEL(LRN, kCpu, MakeLrn<Half>, DType::kFloat16);
+FLOE_REGISTER_KERNEL(LRN, kCpu, MakeLrn<BFloat16>, DType::kBFloat16);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -1,5 +1,5 @@
 // MatrixInverse and MatrixDeterminant by elimination with the largest pivot of the column, in
-// float64.
+// float64 or complex128.
 #include <cmath>
 #include <vector>
 
@@ -7,21 +7,23 @@
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
+#include "kernels/cpu/plain_sum.h"
 
 namespace floe::kernels {
 namespace {
 
 // Brings the n x n matrix `a` (row-major) to the identity while doing the same to `b`; returns the
 // determinant, 0 when singular.
-double Eliminate(std::vector<double>* a, std::vector<double>* b, int64_t n) {
-  double determinant = 1;
+template <class W>
+W Eliminate(std::vector<W>* a, std::vector<W>* b, int64_t n) {
+  W determinant = 1;
   for (int64_t c = 0; c < n; ++c) {
     int64_t pivot = c;
     for (int64_t r = c + 1; r < n; ++r) {
       if (std::abs((*a)[r * n + c]) > std::abs((*a)[pivot * n + c])) pivot = r;
     }
-    const double value = (*a)[pivot * n + c];
-    if (value == 0) return 0;
+    const W value = (*a)[pivot * n + c];
+    if (value == W(0)) return W(0);
     if (pivot != c) {
       determinant = -determinant;
       for (int64_t k = 0; k < n; ++k) {
@@ -35,8 +37,8 @@ double Eliminate(std::vector<double>* a, std::vector<double>* b, int64_t n) {
       (*b)[c * n + k] /= value;
     }
     for (int64_t r = 0; r < n; ++r) {
-      const double factor = (*a)[r * n + c];
-      if (r == c || factor == 0) continue;
+      const W factor = (*a)[r * n + c];
+      if (r == c || factor == W(0)) continue;
       for (int64_t k = 0; k < n; ++k) {
         (*a)[r * n + k] -= factor * (*a)[c * n + k];
         (*b)[r * n + k] -= factor * (*b)[c * n + k];
@@ -53,22 +55,26 @@ absl::Status Solve(const KernelContext& ctx, bool inverse, bool adjoint) {
   if (shape.dim(shape.rank() - 2) != n)
     return absl::InvalidArgumentError(
         absl::StrCat("matrices of ", shape.ToString(), " are not square"));
-  std::vector<double> a(n * n), b(n * n);
+  using W = PlainSum<T>;
+  std::vector<W> a(n * n), b(n * n);
   int64_t count = 1;
   for (int i = 0; i + 2 < shape.rank(); ++i) count *= shape.dim(i);
   for (int64_t m = 0; m < count; ++m) {
     const T* x = ctx.in(0).as<T>() + m * n * n;
     for (int64_t i = 0; i < n * n; ++i) {
-      a[i] = static_cast<double>(adjoint ? x[i % n * n + i / n] : x[i]);
+      a[i] = PlainWide(adjoint ? x[i % n * n + i / n] : x[i]);
+      if constexpr (kIsComplex<T>) {
+        if (adjoint) a[i] = std::conj(a[i]);
+      }
       b[i] = i / n == i % n ? 1 : 0;
     }
-    const double determinant = Eliminate(&a, &b, n);
+    const W determinant = Eliminate(&a, &b, n);
     if (!inverse) {
-      ctx.out(0).as<T>()[m] = static_cast<T>(determinant);
+      ctx.out(0).as<T>()[m] = PlainNarrow<T>(determinant);
       continue;
     }
-    if (determinant == 0) return absl::InvalidArgumentError("the matrix is not invertible");
-    for (int64_t i = 0; i < n * n; ++i) ctx.out(0).as<T>()[m * n * n + i] = static_cast<T>(b[i]);
+    if (determinant == W(0)) return absl::InvalidArgumentError("the matrix is not invertible");
+    for (int64_t i = 0; i < n * n; ++i) ctx.out(0).as<T>()[m * n * n + i] = PlainNarrow<T>(b[i]);
   }
   return absl::OkStatus();
 }
@@ -79,11 +85,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   return FromFunction(
       [adjoint](const KernelContext& ctx) { return Solve<T>(ctx, kInverse, adjoint); });
 }
-const KernelRegistrar kRegistered[] = {
-    KernelRegistrar("MatrixInverse", DeviceKind::kCpu, {DType::kFloat32}, &Make<true, float>),
-    KernelRegistrar("MatrixInverse", DeviceKind::kCpu, {DType::kFloat64}, &Make<true, double>),
-    KernelRegistrar("MatrixDeterminant", DeviceKind::kCpu, {DType::kFloat32}, &Make<false, float>),
-    KernelRegistrar("MatrixDeterminant", DeviceKind::kCpu, {DType::kFloat64}, &Make<false, double>),
+template <bool kInverse, class... Ts>
+bool Register(const char* name, TypeList<Ts...>) {
+  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<kInverse, Ts>), ...);
+  return true;
+}
+const bool kRegistered[] = {
+    Register<true>("MatrixInverse", FloatsAndComplexes{}),
+    Register<false>("MatrixDeterminant", FloatsAndComplexes{}),
 };
 
 }  // namespace

@@ -122,18 +122,22 @@ class BlasMatMul final : public MatMulKernel {
 
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
-  const DType dtype = args.inputs[0].type.dtype;
-  if (dtype != DType::kFloat32 || args.options.gemm == GemmBackend::kReference) {
-    return MakePlainMatMul(args, epilogue, dtype);
+  const bool plain = args.inputs[0].type.dtype != DType::kFloat32 ||
+                     args.inputs[1].type.dtype != DType::kFloat32 ||
+                     args.node.attrs.Type("Tout", DType::kFloat32) != DType::kFloat32;
+  if (plain || args.options.gemm == GemmBackend::kReference) {
+    return MakePlainMatMul(args, epilogue);
   }
   if (args.options.gemm == GemmBackend::kOpenBlas) return MakeBlasMatMul(args, epilogue);
   return MakeNativeMatMul(args, epilogue);
 }
 
-FLOE_REGISTER_KERNEL(MatMul, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kInt32,
-                     DType::kInt64);
-FLOE_REGISTER_KERNEL(BatchMatMul, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kInt32,
-                     DType::kInt64);
+FLOE_REGISTER_KERNEL(MatMul, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kFloat16,
+                     DType::kBFloat16, DType::kInt16, DType::kInt32, DType::kInt64,
+                     DType::kComplex64, DType::kComplex128);
+FLOE_REGISTER_KERNEL(BatchMatMul, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kFloat16,
+                     DType::kBFloat16, DType::kInt8, DType::kUInt8, DType::kInt16, DType::kInt32,
+                     DType::kInt64, DType::kComplex64, DType::kComplex128);
 
 }  // namespace
 
@@ -164,14 +168,16 @@ absl::Status MatMulKernel::Run(const KernelContext& ctx) const {
     Multiply(call);
     return absl::OkStatus();
   }
-  const int64_t element = static_cast<int64_t>(DTypeSize(a.dtype));
+  const auto a_size = static_cast<int64_t>(DTypeSize(a.dtype)),
+             b_size = static_cast<int64_t>(DTypeSize(b.dtype)),
+             c_size = static_cast<int64_t>(DTypeSize(c.dtype));
   for (int64_t i = 0; i < products; ++i) {
     const int64_t b_index = BroadcastIndex(i, c.shape, b.shape);
     call.b_is_new = i == 0 || b_index != call.b_index;
     call.b_index = b_index;
-    call.a = a.as<std::byte>() + BroadcastIndex(i, c.shape, a.shape) * size.m * size.k * element;
-    call.b = b.as<std::byte>() + b_index * size.k * size.n * element;
-    call.c = c.as<std::byte>() + i * size.m * size.n * element;
+    call.a = a.as<std::byte>() + BroadcastIndex(i, c.shape, a.shape) * size.m * size.k * a_size;
+    call.b = b.as<std::byte>() + b_index * size.k * size.n * b_size;
+    call.c = c.as<std::byte>() + i * size.m * size.n * c_size;
     Multiply(call);
   }
   return absl::OkStatus();

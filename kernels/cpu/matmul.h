@@ -40,9 +40,10 @@ struct MatMulSizes {
 };
 
 // Plain loops, float64 sums for floating types: the oracle, and the only form for types other than
-// float32.
-std::unique_ptr<Kernel> MakePlainMatMul(const KernelArgs& args, const Epilogue& epilogue,
-                                        DType dtype);
+// float32. Factors may be of other types than the result (attribute Tout); UNIMPLEMENTED names the
+// types that have no form.
+absl::StatusOr<std::unique_ptr<Kernel>> MakePlainMatMul(const KernelArgs& args,
+                                                        const Epilogue& epilogue);
 std::unique_ptr<Kernel> MakeNativeMatMul(const KernelArgs& args, const Epilogue& epilogue);
 absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasMatMul(const KernelArgs& args,
                                                        const Epilogue& epilogue);

@@ -15,7 +15,8 @@ struct Limits {
   int64_t most = 0;
   float iou = 0;
   float score = std::numeric_limits<float>::lowest();
-  float sigma = 0;  // above 0: overlapping boxes lose score instead of being dropped
+  float sigma = 0;    // above 0: overlapping boxes lose score instead of being dropped
+  bool half = false;  // scores are kept in float16
 };
 struct Chosen {
   std::vector<int32_t> boxes;
@@ -51,11 +52,12 @@ bool Suppressed(const float* boxes, int64_t step, const Limits& limits, const Ch
                 Candidate* candidate) {
   for (size_t j = chosen.boxes.size(); j-- > candidate->compared;) {
     const float overlap = Overlap(boxes + candidate->box * step, boxes + chosen.boxes[j] * step);
-    if (overlap > limits.iou) {
-      if (limits.sigma <= 0) return true;
-      candidate->score = 0;
-    } else if (limits.sigma > 0) {
-      candidate->score *= std::exp(-0.5f / limits.sigma * overlap * overlap);
+    if (limits.sigma > 0) {
+      const float weight = std::exp(-0.5f / limits.sigma * overlap * overlap);
+      candidate->score *= limits.half ? static_cast<float>(Half(weight)) : weight;
+      if (limits.half) candidate->score = Half(candidate->score);
+    } else if (overlap > limits.iou) {
+      return true;
     }
     if (candidate->score <= limits.score) return true;
   }
@@ -88,10 +90,18 @@ Chosen Choose(const float* boxes, int64_t step, const float* scores, int64_t sco
 }
 
 absl::StatusOr<float> ReadFloat(const TensorView& view) {
-  if (view.dtype != DType::kFloat32 || view.elements() != 1)
+  const bool half = view.dtype == DType::kFloat16;
+  if ((!half && view.dtype != DType::kFloat32) || view.elements() != 1)
     return absl::InvalidArgumentError(absl::StrCat("a threshold of type ", DTypeName(view.dtype),
                                                    " and shape ", view.shape.ToString()));
-  return *view.as<float>();
+  return half ? static_cast<float>(*view.as<Half>()) : *view.as<float>();
+}
+
+// float32 elements in place; float16 ones copied to `store`.
+const float* AsFloats(const TensorView& view, std::vector<float>* store) {
+  if (view.dtype == DType::kFloat32) return view.as<float>();
+  store->assign(view.as<Half>(), view.as<Half>() + view.elements());
+  return store->data();
 }
 
 absl::StatusOr<Limits> ReadLimits(const KernelContext& ctx) {
@@ -118,14 +128,16 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeNms(const KernelArgs& args) {
   const bool pad = args.node.attrs.Bool("pad_to_max_output_size");
   const int outputs = args.node.op->outputs;
   return FromFunction([pad, outputs](const KernelContext& ctx) -> absl::Status {
-    FLOE_ASSIGN_OR_RETURN(const Limits limits, ReadLimits(ctx));
+    FLOE_ASSIGN_OR_RETURN(Limits limits, ReadLimits(ctx));
+    limits.half = ctx.in(0).dtype == DType::kFloat16;
     const Shape &boxes = ctx.in(0).shape, &scores = ctx.in(1).shape;
     if (boxes.rank() != 2 || boxes.dim(1) != 4 || scores.rank() != 1 ||
-        scores.dim(0) != boxes.dim(0) || ctx.in(1).dtype != DType::kFloat32)
+        scores.dim(0) != boxes.dim(0) || ctx.in(1).dtype != ctx.in(0).dtype)
       return absl::InvalidArgumentError(
           absl::StrCat("boxes ", boxes.ToString(), " with scores ", scores.ToString()));
-    Chosen chosen =
-        Choose(ctx.in(0).as<float>(), 4, ctx.in(1).as<float>(), 1, boxes.dim(0), limits);
+    std::vector<float> box_store, score_store;
+    Chosen chosen = Choose(AsFloats(ctx.in(0), &box_store), 4, AsFloats(ctx.in(1), &score_store), 1,
+                           boxes.dim(0), limits);
     const auto valid = static_cast<int32_t>(chosen.boxes.size());
     if (pad) {
       FLOE_RETURN_IF_ERROR(CheckedElements({limits.most}, sizeof(float), 1 << 30).status());
@@ -133,7 +145,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeNms(const KernelArgs& args) {
       chosen.scores.resize(limits.most);
     }
     FLOE_RETURN_IF_ERROR(Give(ctx, 0, chosen.boxes));
-    if (outputs == 3) {
+    if (outputs == 3 && limits.half) {
+      FLOE_RETURN_IF_ERROR(
+          Give(ctx, 1, std::vector<Half>(chosen.scores.begin(), chosen.scores.end())));
+    } else if (outputs == 3) {
       FLOE_RETURN_IF_ERROR(Give(ctx, 1, chosen.scores));
     }
     return outputs == 1 ? absl::OkStatus()
@@ -206,10 +221,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeCombined(const KernelArgs& args) {
   return FromFunction([pad, clip](const KernelContext& ctx) { return Combined(ctx, pad, clip); });
 }
 
-FLOE_REGISTER_KERNEL(NonMaxSuppressionV2, kCpu, MakeNms, DType::kFloat32);
-FLOE_REGISTER_KERNEL(NonMaxSuppressionV3, kCpu, MakeNms, DType::kFloat32);
-FLOE_REGISTER_KERNEL(NonMaxSuppressionV4, kCpu, MakeNms, DType::kFloat32);
-FLOE_REGISTER_KERNEL(NonMaxSuppressionV5, kCpu, MakeNms, DType::kFloat32);
+FLOE_REGISTER_KERNEL(NonMaxSuppressionV2, kCpu, MakeNms, DType::kFloat32, DType::kFloat16);
+FLOE_REGISTER_KERNEL(NonMaxSuppressionV3, kCpu, MakeNms, DType::kFloat32, DType::kFloat16);
+FLOE_REGISTER_KERNEL(NonMaxSuppressionV4, kCpu, MakeNms, DType::kFloat32, DType::kFloat16);
+FLOE_REGISTER_KERNEL(NonMaxSuppressionV5, kCpu, MakeNms, DType::kFloat32, DType::kFloat16);
 FLOE_REGISTER_KERNEL(CombinedNonMaxSuppression, kCpu, MakeCombined, DType::kFloat32);
 
 }  // namespace

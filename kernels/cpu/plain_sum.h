@@ -1,28 +1,39 @@
-// How the plain kernels sum: floating types in float64, integers with wrap-around.
+// How the plain kernels sum: floating types in float64, complex ones in complex128, integers with
+// wrap-around.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <type_traits>
 
 #include "kernels/cpu/activation.h"
+#include "kernels/cpu/dtypes.h"
 
 namespace floe::kernels {
 
 template <typename T>
-using PlainSum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+using PlainSum = std::conditional_t<kIsComplex<T>, std::complex<double>,
+                                    std::conditional_t<std::is_integral_v<T>, uint64_t, double>>;
 
 template <typename T>
-PlainSum<T> PlainProduct(T a, T b) {
-  return static_cast<PlainSum<T>>(a) * static_cast<PlainSum<T>>(b);
+PlainSum<T> PlainWide(T value) {
+  return static_cast<PlainSum<T>>(static_cast<Compute<T>>(value));
+}
+
+template <typename T>
+T PlainNarrow(PlainSum<T> sum) {
+  return static_cast<T>(static_cast<Compute<T>>(sum));
 }
 
 // Rounds once, then adds the bias and applies the activation in T.
 template <typename T>
 T PlainFinish(const Epilogue& epilogue, PlainSum<T> sum, const T* bias) {
-  T y = static_cast<T>(sum);
-  if (bias != nullptr)
-    y = static_cast<T>(static_cast<PlainSum<T>>(y) + static_cast<PlainSum<T>>(*bias));
-  return ActivatePlain(epilogue, y);
+  T y = PlainNarrow<T>(sum);
+  if (bias != nullptr) y = PlainNarrow<T>(PlainWide(y) + PlainWide(*bias));
+  if constexpr (kIsComplex<T>)
+    return y;
+  else
+    return static_cast<T>(ActivatePlain(epilogue, static_cast<Compute<T>>(y)));
 }
 
 }  // namespace floe::kernels

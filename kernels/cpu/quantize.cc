@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
 
@@ -32,9 +33,11 @@ void QuantizeLine(const FakeQuant& q, const float* x, float* y, int64_t n, int64
   }
   float low, high, step;
   Nudge(q, &low, &high, &step);
+  // TensorFlow multiplies by the inverse, which decides what lies half way between two steps.
+  const float inverse = 1.0f / step, zero = std::floor(-low * inverse + 0.5f);
   for (int64_t i = 0; i < n; ++i) {
-    const float shifted = std::min(std::max(x[i * stride], low), high) - low;
-    y[i * stride] = std::floor(shifted / step + 0.5f) * step + low;
+    const float shifted = std::max(std::min(x[i * stride], high), low) - low;
+    y[i * stride] = std::floor(shifted * inverse - zero + 0.5f) * step;
   }
 }
 
@@ -83,13 +86,14 @@ struct Dequant {
 };
 
 // The scale is the power-free one that fits the larger side of the range.
-void DequantizeLine(const Dequant& d, int bits, float low, float high, const float* x, float* y,
-                    int64_t outer, int64_t inner, int64_t step) {
-  const float least = d.is_signed ? -std::ldexp(1.0f, bits - 1) + (d.narrow ? 1 : 0) : 0;
-  const float most = d.is_signed ? std::ldexp(1.0f, bits - 1) - 1 : std::ldexp(1.0f, bits) - 1;
-  const float by_low = least * low > 0 ? least / low : std::numeric_limits<float>::max();
-  const float by_high = most * high > 0 ? most / high : std::numeric_limits<float>::max();
-  float scale, inverse;
+template <class T>
+void DequantizeLine(const Dequant& d, int bits, T low, T high, const T* x, T* y, int64_t outer,
+                    int64_t inner, int64_t step) {
+  const T least = d.is_signed ? -std::ldexp(T(1), bits - 1) + (d.narrow ? 1 : 0) : 0;
+  const T most = d.is_signed ? std::ldexp(T(1), bits - 1) - 1 : std::ldexp(T(1), bits) - 1;
+  const T by_low = least * low > 0 ? least / low : std::numeric_limits<T>::max();
+  const T by_high = most * high > 0 ? most / high : std::numeric_limits<T>::max();
+  T scale, inverse;
   if (by_low < by_high) {
     scale = by_low;
     inverse = low / least;
@@ -101,14 +105,15 @@ void DequantizeLine(const Dequant& d, int bits, float low, float high, const flo
   }
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < inner; ++i) {
-      const float value =
+      const T value =
           d.range_given ? std::min(std::max(x[o * step + i], low), high) : x[o * step + i];
-      const float grid = value * scale;
-      y[o * step + i] = (d.half_up ? std::floor(grid + 0.5f) : std::nearbyint(grid)) * inverse;
+      const T grid = value * scale;
+      y[o * step + i] = (d.half_up ? std::floor(grid + T(0.5)) : std::nearbyint(grid)) * inverse;
     }
   }
 }
 
+template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDequant(const KernelArgs& args) {
   const auto& a = args.node.attrs;
   const Dequant d{a.Bool("signed_input", true),
@@ -135,11 +140,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeDequant(const KernelArgs& args) {
     if (shape.elements() == 0) return absl::OkStatus();
     const int64_t step = channels * inner, outer = shape.elements() / step;
     for (int64_t c = 0; c < channels; ++c) {
-      const float* x = ctx.in(0).as<float>() + c * inner;
-      float low = 0, high = 0;
+      const T* x = ctx.in(0).as<T>() + c * inner;
+      T low = 0, high = 0;
       if (d.range_given) {
-        low = ctx.in(1).as<float>()[ctx.in(1).elements() == channels ? c : 0];
-        high = ctx.in(2).as<float>()[ctx.in(2).elements() == channels ? c : 0];
+        low = ctx.in(1).as<T>()[ctx.in(1).elements() == channels ? c : 0];
+        high = ctx.in(2).as<T>()[ctx.in(2).elements() == channels ? c : 0];
         if (low > high)
           return absl::InvalidArgumentError(
               absl::StrCat("input_min ", low, " is above input_max ", high));
@@ -152,13 +157,19 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeDequant(const KernelArgs& args) {
           }
         }
       }
-      DequantizeLine(d, bits, low, high, x, ctx.out(0).as<float>() + c * inner, outer, inner, step);
+      DequantizeLine<T>(d, bits, low, high, x, ctx.out(0).as<T>() + c * inner, outer, inner, step);
     }
     return absl::OkStatus();
   });
 }
-FLOE_REGISTER_KERNEL(QuantizeAndDequantizeV2, kCpu, MakeDequant, DType::kFloat32);
-FLOE_REGISTER_KERNEL(QuantizeAndDequantizeV3, kCpu, MakeDequant, DType::kFloat32);
+
+template <class... Ts>
+bool RegisterDequant(TypeList<Ts...>) {
+  for (const char* name : {"QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3"})
+    (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeDequant<Ts>), ...);
+  return true;
+}
+const bool kDequant = RegisterDequant(TypeList<float, double>{});
 
 }  // namespace
 }  // namespace floe::kernels

@@ -1,49 +1,16 @@
 // Random numbers. They have TensorFlow's distributions, not its sequences.
-#include <atomic>
-#include <chrono>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/grid_copy.h"
+#include "kernels/cpu/random_sequence.h"
 
 namespace floe::kernels {
 namespace {
-
-// A counter through a mixer (splitmix64): a number of the sequence is a function of its place, so
-// that runs only share the place of the next one.
-class Sequence {
- public:
-  explicit Sequence(uint64_t seed) : seed_(seed) {}
-  uint64_t Reserve(uint64_t count) { return next_.fetch_add(count, std::memory_order_relaxed); }
-  uint64_t At(uint64_t place) const {
-    uint64_t z = seed_ + (place + 1) * 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-  }
-  // [0, 1) in steps that a float holds.
-  double Unit(uint64_t place) const { return static_cast<double>(At(place) >> 40) * 0x1p-24; }
-  double Normal(uint64_t place) const {
-    const double radius = std::sqrt(-2 * std::log(1 - Unit(2 * place)));
-    return radius * std::cos(6.283185307179586 * Unit(2 * place + 1));
-  }
-
- private:
-  uint64_t seed_;
-  std::atomic<uint64_t> next_{0};
-};
-
-uint64_t SeedOf(const Attrs& attrs) {
-  const auto a = static_cast<uint64_t>(attrs.Int("seed")),
-             b = static_cast<uint64_t>(attrs.Int("seed2"));
-  if (a != 0 || b != 0) return a * 0xD1B54A32D192ED03u + b;
-  static std::atomic<uint64_t> models{0};
-  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-  return static_cast<uint64_t>(now) + models.fetch_add(0x632BE59BD9B4E019u);
-}
 
 enum class Distribution : uint8_t { kUniform, kNormal, kTruncatedNormal };
 
@@ -58,15 +25,21 @@ class RandomKernel : public Kernel {
     const bool found = ForDType(out.dtype, Floats{}, [&](auto t) {
       using T = decltype(t);
       for (uint64_t i = 0; i < n; ++i)
-        out.as<T>()[i] = static_cast<T>(static_cast<Compute<T>>(Draw(first + i)));
+        out.as<T>()[i] = static_cast<T>(static_cast<Compute<T>>(Draw(first + i, kDigits<T>)));
     });
     return found ? absl::OkStatus()
                  : absl::UnimplementedError(absl::StrCat("random ", DTypeName(out.dtype)));
   }
 
  private:
-  double Draw(uint64_t place) const {
-    if constexpr (kDistribution == Distribution::kUniform) return sequence_.Unit(place);
+  // Bits of a uniform number that T holds without rounding up to 1.
+  template <class T>
+  static constexpr int kDigits = std::is_same_v<T, Half>       ? 11
+                                 : std::is_same_v<T, BFloat16> ? 8
+                                                               : std::numeric_limits<T>::digits;
+
+  double Draw(uint64_t place, int digits) const {
+    if constexpr (kDistribution == Distribution::kUniform) return sequence_.Fraction(place, digits);
     double value = sequence_.Normal(place);
     if constexpr (kDistribution == Distribution::kTruncatedNormal) {
       // Other draws come from far along the sequence.
@@ -176,6 +149,8 @@ FLOE_REGISTER_KERNEL(RandomUniformInt, kCpu, Make<RandomIntKernel>);
 FLOE_REGISTER_KERNEL(RandomShuffle, kCpu, Make<ShuffleKernel>);
 FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<float>>, DType::kFloat32);
 FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<double>>, DType::kFloat64);
+FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<Half>>, DType::kFloat16);
+FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<BFloat16>>, DType::kBFloat16);
 
 }  // namespace
 }  // namespace floe::kernels

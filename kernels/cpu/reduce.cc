@@ -36,6 +36,8 @@ absl::StatusOr<ReducePlan> MakePlan(const Shape& in, const TensorView& axes_view
   absl::InlinedVector<bool, 8> is_reduced(in.rank(), false);
   for (int64_t axis : axes) {
     FLOE_ASSIGN_OR_RETURN(const int a, NormalizeAxis(axis, in.rank()));
+    if (is_reduced[a])
+      return absl::InvalidArgumentError(absl::StrCat("axis ", a, " is named twice"));
     is_reduced[a] = true;
   }
   const IntList strides = DenseStrides(in);
@@ -94,7 +96,7 @@ C Step(C a, C x) {
 template <FoldKind kKind, class C>
 C Finish(C a, int64_t n) {
   if constexpr (kKind == FoldKind::kMean) {
-    if constexpr (std::is_integral_v<C>)
+    if constexpr (std::is_integral_v<C> || kIsComplex<C>)
       return n == 0 ? C(0) : static_cast<C>(a / static_cast<C>(n));
     else
       return a / static_cast<C>(static_cast<float>(n));
@@ -121,7 +123,10 @@ class ReduceKernel : public Kernel {
   }
 
  private:
-  using C = Compute<T>;
+  // The sum of narrow integers need not fit them where their mean does.
+  static constexpr bool kWidens = kKind == FoldKind::kMean && std::is_integral_v<T>;
+  using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+  using C = std::conditional_t<kWidens, Wide, Compute<T>>;
   static T One(const ReducePlan& plan, const T* x) {
     C fold = Start<kKind, C>();
     const int64_t run = plan.reduced.empty() ? 1 : plan.reduced.back();

@@ -22,7 +22,7 @@ Options OptionsOf(const Attrs& attrs) {
 }
 
 float ScaleOf(int64_t in, int64_t out, bool align) {
-  return align && out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
+  return align && in > 1 && out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
                           : static_cast<float>(in) / static_cast<float>(out);
 }
 
@@ -87,15 +87,73 @@ Axis Bicubic(int64_t in, int64_t out, const Options& options) {
   return axis;
 }
 
-template <Axis (*kAxis)(int64_t, int64_t, const Options&), int kTaps, class T>
-absl::Status Interpolate(const KernelContext& ctx, const Options& options) {
+absl::Status CheckImage(const KernelContext& ctx) {
+  const Shape& in = ctx.in(0).shape;
+  if (in.elements() != 0 || ctx.out(0).elements() == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("an image of ", in.ToString(), " has nothing to resize"));
+}
+
+// One input row at the output's columns, `to` in the order of the output.
+template <class T>
+void AcrossRow(const T* row, const Axis& cols, int64_t channels, float* to) {
+  for (const Taps& q : cols) {
+    const T *left = row + q.at[0] * channels, *right = row + q.at[1] * channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      const auto first = static_cast<float>(static_cast<Compute<T>>(left[c])),
+                 second = static_cast<float>(static_cast<Compute<T>>(right[c]));
+      *to++ = first + (second - first) * q.weight[1];
+    }
+  }
+}
+
+// Rows are interpolated across once and kept while the next output rows need them.
+template <class T>
+absl::Status ResizeBilinear(const KernelContext& ctx, const Options& options) {
+  FLOE_RETURN_IF_ERROR(CheckImage(ctx));
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   if (out.elements() == 0) return absl::OkStatus();
-  if (in.elements() == 0)
-    return absl::InvalidArgumentError(
-        absl::StrCat("an image of ", in.ToString(), " has nothing to resize"));
-  const Axis rows = kAxis(in.dim(1), out.dim(1), options),
-             cols = kAxis(in.dim(2), out.dim(2), options);
+  const Axis rows = Bilinear(in.dim(1), out.dim(1), options),
+             cols = Bilinear(in.dim(2), out.dim(2), options);
+  const int64_t channels = in.dim(3), in_row = in.dim(2) * channels,
+                out_row = out.dim(2) * channels;
+  const T* x = ctx.in(0).as<T>();
+  float* y = ctx.out(0).as<float>();
+  ParallelRange(
+      ctx.pool, out.dim(0) * out.dim(1), std::max<int64_t>(1, kElementGrain / out_row),
+      [&](int64_t begin, int64_t end) {
+        std::vector<float> kept[2] = {std::vector<float>(out_row), std::vector<float>(out_row)};
+        int64_t held[2] = {-1, -1};
+        for (int64_t line = begin; line < end; ++line) {
+          const Taps& r = rows[line % out.dim(1)];
+          const int64_t image = line / out.dim(1) * in.dim(1);
+          const int64_t wanted[2] = {image + r.at[0], image + r.at[1]};
+          if (held[1] == wanted[0]) {
+            kept[0].swap(kept[1]);
+            std::swap(held[0], held[1]);
+          }
+          for (int k = 0; k < 2; ++k) {
+            if (held[k] == wanted[k]) continue;
+            AcrossRow(x + wanted[k] * in_row, cols, channels, kept[k].data());
+            held[k] = wanted[k];
+          }
+          const float *top = kept[0].data(), *bottom = kept[1].data();
+          const float weight = r.weight[1];
+          float* to = y + line * out_row;
+          for (int64_t i = 0; i < out_row; ++i) to[i] = top[i] + (bottom[i] - top[i]) * weight;
+        }
+      });
+  return absl::OkStatus();
+}
+
+template <class T>
+absl::Status ResizeBicubic(const KernelContext& ctx, const Options& options) {
+  constexpr int kTaps = 4;
+  FLOE_RETURN_IF_ERROR(CheckImage(ctx));
+  const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
+  if (out.elements() == 0) return absl::OkStatus();
+  const Axis rows = Bicubic(in.dim(1), out.dim(1), options),
+             cols = Bicubic(in.dim(2), out.dim(2), options);
   const int64_t channels = in.dim(3), in_row = in.dim(2) * channels, in_image = in.dim(1) * in_row,
                 out_row = out.dim(2) * channels;
   const T* x = ctx.in(0).as<T>();
@@ -112,21 +170,11 @@ absl::Status Interpolate(const KernelContext& ctx, const Options& options) {
               float value = 0;
               for (int i = 0; i < kTaps; ++i) {
                 const T* from = image + r.at[i] * in_row + c;
-                float across;
-                if constexpr (kTaps == 2) {
-                  const auto left =
-                      static_cast<float>(static_cast<Compute<T>>(from[q.at[0] * channels]));
-                  const auto right =
-                      static_cast<float>(static_cast<Compute<T>>(from[q.at[1] * channels]));
-                  across = left + (right - left) * q.weight[1];
-                  value = i == 0 ? across : value + (across - value) * r.weight[1];
-                } else {
-                  across = 0;
-                  for (int k = 0; k < kTaps; ++k)
-                    across += q.weight[k] *
-                              static_cast<float>(static_cast<Compute<T>>(from[q.at[k] * channels]));
-                  value += r.weight[i] * across;
-                }
+                float across = 0;
+                for (int k = 0; k < kTaps; ++k)
+                  across += q.weight[k] *
+                            static_cast<float>(static_cast<Compute<T>>(from[q.at[k] * channels]));
+                value += r.weight[i] * across;
               }
               y[line * out_row + o * channels + c] = value;
             }
@@ -144,6 +192,7 @@ int64_t NearestOf(int64_t o, float scale, int64_t in, const Options& options) {
 }
 
 absl::Status Nearest(const KernelContext& ctx, const Options& options) {
+  FLOE_RETURN_IF_ERROR(CheckImage(ctx));
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   if (out.elements() == 0) return absl::OkStatus();
   const auto size = static_cast<int64_t>(DTypeSize(ctx.in(0).dtype));
@@ -166,6 +215,7 @@ absl::Status Nearest(const KernelContext& ctx, const Options& options) {
 // Mean over the input area of each output pixel, its border pixels in part.
 template <class T>
 absl::Status Area(const KernelContext& ctx, const Options& options) {
+  FLOE_RETURN_IF_ERROR(CheckImage(ctx));
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   const int64_t channels = in.dim(3);
   const float row_scale = ScaleOf(in.dim(1), out.dim(1), options.align_corners),
@@ -278,11 +328,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeCrop(const KernelArgs& args) {
 
 template <class... Ts>
 bool Register(TypeList<Ts...>) {
-  (KernelRegistrar("ResizeBilinear", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &Make<&Interpolate<&Bilinear, 2, Ts>>),
+  (KernelRegistrar("ResizeBilinear", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<&ResizeBilinear<Ts>>),
    ...);
-  (KernelRegistrar("ResizeBicubic", DeviceKind::kCpu, {kDTypeOf<Ts>},
-                   &Make<&Interpolate<&Bicubic, 4, Ts>>),
+  (KernelRegistrar("ResizeBicubic", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<&ResizeBicubic<Ts>>),
    ...);
   (KernelRegistrar("ResizeArea", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<&Area<Ts>>), ...);
   (KernelRegistrar("CropAndResize", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeCrop<Ts>), ...);

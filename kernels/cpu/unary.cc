@@ -93,6 +93,21 @@ T Negated(T x) {
     return -x;
 }
 
+template <class T>
+T ExpMinusOne(T x) {
+  if constexpr (kIsComplex<T>)
+    return std::exp(x) - T(1);
+  else
+    return std::expm1(x);
+}
+template <class T>
+T LogOnePlus(T x) {
+  if constexpr (kIsComplex<T>)
+    return std::log(T(1) + x);
+  else
+    return std::log1p(x);
+}
+
 #define FLOE_UNARY(NAME, TYPES, EXPRESSION) \
   struct NAME##Op {                         \
     template <class T>                      \
@@ -112,9 +127,9 @@ FLOE_UNARY(Selu, Floats,
 FLOE_UNARY(Sigmoid, FloatsAndComplexes, T(1) / (T(1) + std::exp(-x)))
 FLOE_UNARY(Tanh, FloatsAndComplexes, std::tanh(x))
 FLOE_UNARY(Exp, FloatsAndComplexes, std::exp(x))
-FLOE_UNARY(Expm1, Floats, std::expm1(x))
+FLOE_UNARY(Expm1, FloatsAndComplexes, ExpMinusOne(x))
 FLOE_UNARY(Log, FloatsAndComplexes, std::log(x))
-FLOE_UNARY(Log1p, Floats, std::log1p(x))
+FLOE_UNARY(Log1p, FloatsAndComplexes, LogOnePlus(x))
 FLOE_UNARY(Sqrt, FloatsAndComplexes, std::sqrt(x))
 FLOE_UNARY(Rsqrt, FloatsAndComplexes, T(1) / std::sqrt(x))
 FLOE_UNARY(Square, Numbers, WrapMul(x, x))
@@ -130,14 +145,14 @@ FLOE_UNARY(Rint, Floats, std::nearbyint(x))
 FLOE_UNARY(Sin, FloatsAndComplexes, std::sin(x))
 FLOE_UNARY(Cos, FloatsAndComplexes, std::cos(x))
 FLOE_UNARY(Tan, FloatsAndComplexes, std::tan(x))
-FLOE_UNARY(Asin, Floats, std::asin(x))
-FLOE_UNARY(Acos, Floats, std::acos(x))
-FLOE_UNARY(Atan, Floats, std::atan(x))
+FLOE_UNARY(Asin, FloatsAndComplexes, std::asin(x))
+FLOE_UNARY(Acos, FloatsAndComplexes, std::acos(x))
+FLOE_UNARY(Atan, FloatsAndComplexes, std::atan(x))
 FLOE_UNARY(Sinh, FloatsAndComplexes, std::sinh(x))
 FLOE_UNARY(Cosh, FloatsAndComplexes, std::cosh(x))
-FLOE_UNARY(Asinh, Floats, std::asinh(x))
-FLOE_UNARY(Acosh, Floats, std::acosh(x))
-FLOE_UNARY(Atanh, Floats, std::atanh(x))
+FLOE_UNARY(Asinh, FloatsAndComplexes, std::asinh(x))
+FLOE_UNARY(Acosh, FloatsAndComplexes, std::acosh(x))
+FLOE_UNARY(Atanh, FloatsAndComplexes, std::atanh(x))
 FLOE_UNARY(Reciprocal, FloatsAndComplexes, T(1) / x)
 FLOE_UNARY(LogicalNot, Booleans, !x)
 FLOE_UNARY(Invert, Integers, T(~x))

@@ -82,6 +82,7 @@ absl::Status CheckChannels(Dim image, Dim filter) {
 // input, filter
 absl::StatusOr<Types> InferConv3D(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const ConvNd conv, ops::ConvNdOf(c.attrs(), 3));
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 5));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 5));
   SymShape out = ops::UnknownDims(5);
@@ -128,6 +129,7 @@ template <int kSpatial>
 absl::StatusOr<Types> InferBackprop(const InferContext& c) {
   constexpr int kRank = kSpatial + 2;
   FLOE_ASSIGN_OR_RETURN(const ConvNd conv, ops::ConvNdOf(c.attrs(), kSpatial));
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 1));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, kRank));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, kRank));
   const SymShape filter = ops::RankOf(c, 1) == kRank ? c.shape(1) : ops::UnknownDims(kRank);

@@ -98,6 +98,8 @@ absl::StatusOr<Types> InferNms(const InferContext& c) {
 absl::StatusOr<Types> InferCombinedNms(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 3));
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 0, DType::kFloat32));
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kFloat32));
   const DType dtype = DType::kFloat32;
   const Dim batch = DimOf(c, 0, 0);
   return Types{{dtype, {batch, Dim::Unknown(), 4}},

@@ -22,14 +22,27 @@ absl::StatusOr<Types> InferCompare(const InferContext& c) {
   return types;
 }
 
+// With incompatible_shape_error off, shapes that do not broadcast are unequal as a whole.
+absl::StatusOr<Types> InferEqual(const InferContext& c) {
+  const auto joined = BroadcastShapes(c.shape(0), c.shape(1));
+  if (!joined.ok() && c.dtype(0) == c.dtype(1) && c.shape(0).concrete() && c.shape(1).concrete() &&
+      !c.attrs().Bool("incompatible_shape_error", true))
+    return ops::One(DType::kBool, SymShape{});
+  return InferCompare(c);
+}
+
 absl::StatusOr<Types> InferTest(const InferContext& c) {
   return ops::One(DType::kBool, c.shape(0));
 }
 
 // complex64 -> float32, complex128 -> float64.
 absl::StatusOr<Types> InferComplexPart(const InferContext& c) {
-  const DType otherwise = c.dtype(0) == DType::kComplex128 ? DType::kFloat64 : DType::kFloat32;
-  return ops::One(ops::TypeAttr(c, "Tout", otherwise), c.shape(0));
+  const DType part = c.dtype(0) == DType::kComplex128 ? DType::kFloat64 : DType::kFloat32;
+  const DType wanted = ops::TypeAttr(c, "Tout", part);
+  if (wanted != part)
+    return Bad(absl::StrCat("attribute Tout is ", DTypeName(wanted), ", parts of ",
+                            DTypeName(c.dtype(0)), " are ", DTypeName(part)));
+  return ops::One(part, c.shape(0));
 }
 
 OpDef Unary(const std::string& name, std::vector<std::string> tensorflow = {}) {
@@ -60,6 +73,12 @@ OpDef Compare(const std::string& name) {
   OpDef def = Binary(name);
   def.infer = InferCompare;
   def.in_place = false;
+  return def;
+}
+
+OpDef Equality(const std::string& name) {
+  OpDef def = Compare(name);
+  def.infer = InferEqual;
   return def;
 }
 
@@ -130,8 +149,8 @@ const OpRegistrar kBinary[] = {
     OpRegistrar(Binary("RightShift")),
     OpRegistrar(Binary("LogicalAnd")),
     OpRegistrar(Binary("LogicalOr")),
-    OpRegistrar(Compare("Equal")),
-    OpRegistrar(Compare("NotEqual")),
+    OpRegistrar(Equality("Equal")),
+    OpRegistrar(Equality("NotEqual")),
     OpRegistrar(Compare("Less")),
     OpRegistrar(Compare("LessEqual")),
     OpRegistrar(Compare("Greater")),
@@ -155,6 +174,7 @@ const OpRegistrar kCast({.name = "Cast",
 
 // Bias of the channels: dim 1 in NCHW, the last one otherwise.
 absl::StatusOr<Types> InferBiasAdd(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   if (!c.shape(0).rank_known()) return Types{c.inputs[0].type};
   const int rank = c.shape(0).rank();
@@ -184,6 +204,7 @@ const OpRegistrar kBiasAdd({.name = "BiasAdd",
                             .tensorflow = {"BiasAdd", "BiasAddV1"}});
 
 absl::StatusOr<Types> InferAddN(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
   SymShape shape = c.shape(0);
   for (int i = 1; i < c.num_inputs(); ++i) {
     FLOE_ASSIGN_OR_RETURN(shape, ops::Merge(shape, c.shape(i)));
@@ -204,6 +225,7 @@ const OpRegistrar kAddN({.name = "AddN",
 absl::StatusOr<Types> InferSelectV2(const InferContext& c) {
   if (c.dtype(0) != DType::kBool)
     return Bad(absl::StrCat("condition has type ", DTypeName(c.dtype(0)), ", expected bool"));
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 1));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, BroadcastShapes(c.shape(1), c.shape(2)));
   FLOE_ASSIGN_OR_RETURN(shape, BroadcastShapes(c.shape(0), shape));
   return ops::One(c.dtype(1), std::move(shape));
@@ -213,10 +235,17 @@ absl::StatusOr<Types> InferSelectV2(const InferContext& c) {
 absl::StatusOr<Types> InferSelect(const InferContext& c) {
   if (c.dtype(0) != DType::kBool)
     return Bad(absl::StrCat("condition has type ", DTypeName(c.dtype(0)), ", expected bool"));
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 1));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::Merge(c.shape(1), c.shape(2)));
   const int rank = ops::RankOf(c, 0);
   if (shape.rank_known() && rank > 1) {
     FLOE_ASSIGN_OR_RETURN(shape, ops::Merge(shape, c.shape(0)));
+  } else if (shape.rank_known() && rank == 1) {
+    const Dim choices = c.shape(0).dim(0);
+    if (shape.rank() == 0 ||
+        (choices.concrete() && shape.dim(0).concrete() && choices != shape.dim(0)))
+      return Bad(absl::StrCat("a condition of shape ", c.shape(0).ToString(), " for values ",
+                              shape.ToString()));
   }
   return ops::One(c.dtype(1), std::move(shape));
 }

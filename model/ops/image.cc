@@ -10,6 +10,8 @@ namespace {
 absl::StatusOr<Types> Resized(const InferContext& c, DType dtype) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
   SymShape out = c.shape(0).rank_known() ? c.shape(0) : ops::UnknownDims(4);
+  if (c.attrs().Bool("align_corners") && c.attrs().Bool("half_pixel_centers"))
+    return Bad("align_corners and half_pixel_centers exclude each other");
   std::vector<Dim> size;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &size));
   if (known && size.size() != 2)
@@ -53,7 +55,15 @@ absl::StatusOr<Types> InferCrop(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(3, &size));
   if (known && size.size() != 2)
     return Bad(absl::StrCat("crop_size has ", size.size(), " elements, expected 2"));
-  for (int i = 0; known && i < 2; ++i) out.set_dim(i + 1, size[i]);
+  for (int i = 0; known && i < 2; ++i) {
+    if (size[i].concrete() && size[i].size() <= 0)
+      return Bad(absl::StrCat("crop_size ", size[i].size(), " is not positive"));
+    out.set_dim(i + 1, size[i]);
+  }
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kFloat32));
+  const Dim corners = c.shape(1).rank_known() ? c.shape(1).dim(1) : Dim::Unknown();
+  if (corners.concrete() && corners.size() != 4)
+    return Bad(absl::StrCat("boxes have ", corners.size(), " coordinates, expected 4"));
   return ops::One(DType::kFloat32, std::move(out));
 }
 RowMark MixedRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
@@ -69,6 +79,8 @@ const OpRegistrar kCrop({.name = "CropAndResize",
 absl::StatusOr<Types> InferAdjust(const InferContext& c) {
   if (c.shape(0).rank_known() && c.shape(0).rank() < 3)
     return Bad(absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected images"));
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kFloat32));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 0));
   return InferSame(c);
 }
 RowMark AdjustRows(const RowContext& c) {
@@ -87,6 +99,29 @@ OpDef Adjust(const std::string& name) {
 const OpRegistrar kAdjust[] = {OpRegistrar(Adjust("AdjustContrastv2")),
                                OpRegistrar(Adjust("AdjustHue")),
                                OpRegistrar(Adjust("AdjustSaturation"))};
+
+// image_size [3], bounding_boxes [batch, n, 4], min_object_covered -> where a part begins [3], its
+// size [3], the part as a box [1, 1, 4].
+absl::StatusOr<Types> InferRandomBox(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 3));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kFloat32));
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 2, DType::kFloat32));
+  const Dim corners = c.shape(1).rank_known() ? c.shape(1).dim(2) : Dim::Unknown();
+  if (corners.concrete() && corners.size() != 4)
+    return Bad(absl::StrCat("bounding boxes have ", corners.size(), " coordinates, expected 4"));
+  return Types{{c.dtype(0), {3}}, {c.dtype(0), {3}}, {DType::kFloat32, {1, 1, 4}}};
+}
+RowMark RandomBoxRows(const RowContext&) { return RowMark::kMixed; }
+const OpRegistrar kRandomBox({.name = "SampleDistortedBoundingBoxV2",
+                              .min_inputs = 3,
+                              .max_inputs = 3,
+                              .outputs = 3,
+                              .infer = InferRandomBox,
+                              .rows = RandomBoxRows,
+                              .stateful = true,
+                              .tensorflow = {"SampleDistortedBoundingBoxV2"}});
 
 absl::StatusOr<Types> InferLrn(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));

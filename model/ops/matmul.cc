@@ -15,8 +15,10 @@ absl::Status CheckTypes(const InferContext& c) {
   const int wanted = c.attrs().Bool("fused_bias") ? 3 : 2;
   if (c.num_inputs() != wanted)
     return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", wanted));
+  // Factors may differ when the type of the product is given; a bias has that type.
+  const DType product = ops::TypeAttr(c, "Tout", c.dtype(0));
   for (int i = 1; i < wanted; ++i) {
-    if (c.dtype(i) != c.dtype(0)) {
+    if (c.dtype(i) != (i == 2 ? product : c.dtype(0)) && (i == 2 || !c.attrs().Has("Tout"))) {
       return Bad(absl::StrCat("input ", i, " is ", DTypeName(c.dtype(i)), ", input 0 is ",
                               DTypeName(c.dtype(0))));
     }
@@ -72,10 +74,7 @@ SymShape BatchDims(const SymShape& shape) {
 
 absl::StatusOr<Types> InferBatchMatMul(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckTypes(c));
-  if (ops::TypeAttr(c, "Tout", c.dtype(0)) != c.dtype(0)) {
-    return absl::UnimplementedError(
-        absl::StrCat("a result of another type (Tout) than ", DTypeName(c.dtype(0))));
-  }
+  const DType dtype = ops::TypeAttr(c, "Tout", c.dtype(0));
   for (int i = 0; i < 2; ++i) {
     if (c.shape(i).rank_known() && c.shape(i).rank() < 2) {
       return Bad(absl::StrCat("input ", i, " has shape ", c.shape(i).ToString(),
@@ -86,12 +85,12 @@ absl::StatusOr<Types> InferBatchMatMul(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(
       InferMatrix(c, c.attrs().Bool("adj_x"), c.attrs().Bool("adj_y"), &rows, &columns));
   if (!c.shape(0).rank_known() || !c.shape(1).rank_known())
-    return ops::One(c.dtype(0), SymShape::UnknownRank());
+    return ops::One(dtype, SymShape::UnknownRank());
   FLOE_ASSIGN_OR_RETURN(SymShape out,
                         BroadcastShapes(BatchDims(c.shape(0)), BatchDims(c.shape(1))));
   out.push_back(rows);
   out.push_back(columns);
-  return ops::One(c.dtype(0), std::move(out));
+  return ops::One(dtype, std::move(out));
 }
 
 RowMark MatMulRows(const RowContext& c) {

@@ -45,6 +45,9 @@ const OpRegistrar kSoftmax[] = {
 // training.
 absl::StatusOr<Types> InferBatchNorm(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 1));
+  FLOE_RETURN_IF_ERROR(
+      ops::ExpectType(c, 1, c.dtype(0) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32));
   const bool known = c.shape(0).rank_known();
   if (known && c.shape(0).rank() < 4)
     return Bad(absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected rank 4 or 5"));

@@ -44,6 +44,26 @@ absl::StatusOr<SymShape> Merge(const SymShape& a, const SymShape& b) {
   return merged;
 }
 
+absl::Status ExpectType(const InferContext& c, int input, DType dtype) {
+  if (c.dtype(input) == dtype) return absl::OkStatus();
+  return Bad(absl::StrCat("input ", input, " is ", DTypeName(c.dtype(input)), ", expected ",
+                          DTypeName(dtype)));
+}
+
+absl::Status ExpectOneType(const InferContext& c, int first) {
+  for (int i = first + 1; i < c.num_inputs(); ++i)
+    FLOE_RETURN_IF_ERROR(ExpectType(c, i, c.dtype(first)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DType> IndexTypeAttr(const InferContext& c, const std::string& name,
+                                    DType otherwise) {
+  const DType dtype = TypeAttr(c, name, otherwise);
+  if (dtype == DType::kInt32 || dtype == DType::kInt64) return dtype;
+  return Bad(
+      absl::StrCat("attribute ", name, " is ", DTypeName(dtype), ", expected int32 or int64"));
+}
+
 absl::Status ExpectRank(const InferContext& c, int input, int rank) {
   const int found = RankOf(c, input);
   if (found < 0 || found == rank) return absl::OkStatus();

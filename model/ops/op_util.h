@@ -32,6 +32,15 @@ inline int RankOf(const InferContext& c, int i) {
 // INVALID_ARGUMENT unless the rank is unknown or `rank`.
 absl::Status ExpectRank(const InferContext& c, int input, int rank);
 
+// INVALID_ARGUMENT unless input i is of type `dtype`.
+absl::Status ExpectType(const InferContext& c, int input, DType dtype);
+// INVALID_ARGUMENT unless all inputs from `first` on are of the type of input `first`.
+absl::Status ExpectOneType(const InferContext& c, int first = 0);
+// The attribute `name` (or `otherwise`) as a type of indices: INVALID_ARGUMENT unless it is int32
+// or int64.
+absl::StatusOr<DType> IndexTypeAttr(const InferContext& c, const std::string& name,
+                                    DType otherwise);
+
 // ---- row rules ----
 
 // Dim 0 is k * rows, k > 0, and every other dim is a number.

@@ -85,7 +85,8 @@ absl::StatusOr<Types> Infer(const InferContext& c) {
 
 absl::StatusOr<Types> InferWithArgmax(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(Types types, ops::InferPool(c, 2));
-  types.push_back({ops::TypeAttr(c, "Targmax", DType::kInt64), types[0].shape});
+  FLOE_ASSIGN_OR_RETURN(const DType index, ops::IndexTypeAttr(c, "Targmax", DType::kInt64));
+  types.push_back({index, types[0].shape});
   return types;
 }
 

@@ -16,11 +16,17 @@ RowMark QuantizeRows(const RowContext& c) {
   const RowMark mark = c.OthersConstant(1) ? c.marks[0] : RowMark::kMixed;
   return mark == RowMark::kRows ? RowMark::kMixed : ops::Checked(mark, c);
 }
+// The range is of the input's type; num_bits as an input follows it.
+absl::StatusOr<Types> InferQuantize(const InferContext& c) {
+  for (int i = 1; i < c.num_inputs() && i < 3; ++i)
+    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, c.dtype(0)));
+  return InferSame(c);
+}
 OpDef Quantize(const std::string& name, int inputs, RowRule rows) {
   return {.name = name,
           .min_inputs = inputs,
           .max_inputs = inputs,
-          .infer = InferSame,
+          .infer = InferQuantize,
           .rows = rows,
           .tensorflow = {name}};
 }
@@ -39,6 +45,8 @@ absl::StatusOr<Types> InferCrossEntropy(const InferContext& c) {
   SymShape logits = c.shape(0).rank_known() ? c.shape(0) : ops::UnknownDims(2);
   const bool sparse = c.node.op->name[0] == 'S' && c.node.op->name[1] == 'p';
   if (!sparse) {
+    FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
+    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 2));
     FLOE_ASSIGN_OR_RETURN(logits, BroadcastShapes(logits, c.shape(1)));
     if (!logits.rank_known()) logits = ops::UnknownDims(2);
   }
@@ -94,6 +102,7 @@ RowMark LstmRows(const RowContext& c) { return CellRows(c, 3); }
 absl::StatusOr<Types> InferCell(const InferContext& c, int outputs) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 2));
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
   SymShape state = c.shape(1).rank_known() ? c.shape(1) : ops::UnknownDims(2);
   if (!state.dim(0).known() && c.shape(0).rank_known()) state.set_dim(0, c.shape(0).dim(0));
   return Types(outputs, TensorType{c.dtype(0), state});

@@ -10,6 +10,7 @@ absl::StatusOr<std::vector<bool>> ReducedAxes(const std::vector<int64_t>& axes, 
   std::vector<bool> reduced(rank, false);
   for (int64_t axis : axes) {
     FLOE_ASSIGN_OR_RETURN(const int a, NormalizeAxis(axis, rank));
+    if (reduced[a]) return Bad(absl::StrCat("axis ", a, " is named twice"));
     reduced[a] = true;
   }
   return reduced;
@@ -75,6 +76,9 @@ const OpRegistrar kReduce[] = {
 
 absl::StatusOr<Types> InferArg(const InferContext& c) {
   const DType dtype = ops::TypeAttr(c, "output_type", DType::kInt64);
+  if (dtype != DType::kInt64 && dtype != DType::kInt32 && dtype != DType::kInt16 &&
+      dtype != DType::kUInt16)
+    return Bad(absl::StrCat("attribute output_type is ", DTypeName(dtype)));
   const SymShape& in = c.shape(0);
   std::vector<int64_t> axis;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(1, &axis));

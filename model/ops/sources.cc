@@ -228,7 +228,8 @@ absl::StatusOr<Types> InferRandom(const InferContext& c) {
 
 absl::StatusOr<Types> InferRandomInt(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(SymShape shape, ShapeFrom(c, 0));
-  return ops::One(ops::TypeAttr(c, "Tout", c.dtype(1)), std::move(shape));
+  FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::IndexTypeAttr(c, "Tout", c.dtype(1)));
+  return ops::One(dtype, std::move(shape));
 }
 
 // The next numbers depend on how many were drawn before.
@@ -239,8 +240,8 @@ absl::StatusOr<Types> InferMultinomial(const InferContext& c) {
   std::vector<Dim> count;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &count));
   const Dim batch = ops::RankOf(c, 0) == 2 ? c.shape(0).dim(0) : Dim::Unknown();
-  return ops::One(ops::TypeAttr(c, "output_dtype", DType::kInt64),
-                  {batch, known && count.size() == 1 ? count[0] : Dim::Unknown()});
+  FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::IndexTypeAttr(c, "output_dtype", DType::kInt64));
+  return ops::One(dtype, {batch, known && count.size() == 1 ? count[0] : Dim::Unknown()});
 }
 
 OpDef Random(const std::string& name) {

@@ -1,0 +1,273 @@
+// Convolutions through columns: a line of the result meets the image in a matrix of one row for
+// each result pixel and one column for each tap and channel. Forward, the columns are gathered from
+// the image and multiplied by the filter; backward, the gradient is multiplied by the transposed
+// filter and the columns are added to the image. Blocks of lines bound the memory; within an
+// element the order of additions does not depend on them, nor on threads.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "kernels/cpu/conv_nd.h"
+#include "kernels/cpu/gemm_operands.h"
+#include "kernels/cpu/parallel.h"
+
+namespace floe::kernels {
+namespace {
+
+using ops::ConvNd;
+
+constexpr int64_t kBlockFloats = 1 << 19;  // of columns, about what a second-level cache holds
+
+class ColumnsConv final : public Kernel {
+ public:
+  ColumnsConv(const KernelArgs& args, const ConvNd& conv, bool forward)
+      : conv_(conv), forward_(forward), gemm_(PickGemm()) {
+    if (!args.inputs[1].has_constant()) return;
+    const Tensor& filter = args.inputs[1].constant;
+    const int64_t filter_in = filter.shape().dim(conv.spatial),
+                  filter_out = filter.shape().dim(conv.spatial + 1);
+    const int64_t channels = ImageChannels(args);
+    groups_known_ = channels >= 0;
+    const int64_t groups = groups_known_ && filter_in > 0 ? channels / filter_in : 1;
+    if (filter.elements() == 0 || groups == 0 || filter_out % groups != 0) return;
+    packed_groups_ = groups;
+    const int64_t taps = filter.elements() / (filter_in * filter_out);
+    packed_ = AlignedBuffer(PackedFloats(taps, filter_in, filter_out, groups) * sizeof(float));
+    Pack(filter.as<float>(), taps, filter_in, filter_out, groups,
+         reinterpret_cast<float*>(packed_.data()));
+  }
+
+  int64_t ScratchBytes(absl::Span<const Shape> inputs,
+                       absl::Span<const Shape> outputs) const override {
+    const ConvNdSizes s = SizesOf(inputs, outputs);
+    if (s.filter_in == 0 || s.groups() == 0) return 0;
+    return ScratchPieces::Bytes({PackScratch(s), ColumnFloats(s),
+                                 s.channels_first ? s.image_pixels * s.channels : 0,
+                                 s.channels_first ? s.result_pixels * s.result_channels : 0});
+  }
+  std::string Route() const override { return absl::StrCat("columns, ", NativeRoute(gemm_)); }
+  bool NeedsInput(int i) const override { return i != 1 || packed_groups_ == 0 || !groups_known_; }
+  size_t PackedBytes() const override { return packed_.size(); }
+
+  absl::Status Run(const KernelContext& ctx) const override {
+    const TensorView& out = ctx.out(0);
+    if (out.elements() == 0) return absl::OkStatus();
+    const TensorView &image = forward_ ? ctx.in(0) : out, &result = forward_ ? out : ctx.in(2);
+    const ConvNdSizes s(conv_, image.shape, ctx.in(1).shape, result.shape);
+    if (result.shape.dim(0) != s.images)
+      return absl::InvalidArgumentError(absl::StrCat("input_sizes have batch ", s.images,
+                                                     ", the gradient ", result.shape.dim(0)));
+    FLOE_RETURN_IF_ERROR(CheckConvNd(conv_, s, result.shape));
+    ScratchPieces pieces(ctx.scratch);
+    const float* weights = Weights(ctx, s, pieces);
+    float* columns = pieces.Floats(ColumnFloats(s));
+    float* image_copy = s.channels_first ? pieces.Floats(s.image_pixels * s.channels) : nullptr;
+    float* result_copy =
+        s.channels_first ? pieces.Floats(s.result_pixels * s.result_channels) : nullptr;
+    for (int64_t n = 0; n < s.images; ++n) {
+      float* own_image = image.as<float>() + n * s.image_pixels * s.channels;
+      float* own_result = result.as<float>() + n * s.result_pixels * s.result_channels;
+      float* x = s.channels_first ? image_copy : own_image;
+      float* y = s.channels_first ? result_copy : own_result;
+      if (s.channels_first && forward_)
+        TransposeCopy(own_image, s.channels, s.image_pixels, s.image_pixels, x, s.channels);
+      if (s.channels_first && !forward_)
+        TransposeCopy(own_result, s.result_channels, s.result_pixels, s.result_pixels, y,
+                      s.result_channels);
+      forward_ ? Forward(s, x, weights, columns, y, ctx.pool)
+               : Backward(s, y, weights, columns, x, ctx.pool);
+      if (s.channels_first && forward_)
+        TransposeCopy(y, s.result_pixels, s.result_channels, s.result_channels, own_result,
+                      s.result_pixels);
+      if (s.channels_first && !forward_)
+        TransposeCopy(x, s.image_pixels, s.channels, s.channels, own_image, s.image_pixels);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Channels of the image when they are known now, else -1.
+  int64_t ImageChannels(const KernelArgs& args) const {
+    if (forward_) {
+      const SymShape& image = args.inputs[0].type.shape;
+      const Dim channels = image.rank_known() ? image.dim(conv_.channel_axis()) : Dim::Unknown();
+      return channels.concrete() ? channels.size() : -1;
+    }
+    if (!args.inputs[0].has_constant()) return -1;
+    auto sizes = IntegerValues(args.inputs[0].constant.view());
+    if (!sizes.ok()) return -1;
+    if (static_cast<int>(sizes->size()) == conv_.spatial)
+      return args.inputs[1].constant.shape().dim(conv_.spatial);
+    return static_cast<int>(sizes->size()) == conv_.spatial + 2 ? (*sizes)[conv_.channel_axis()]
+                                                                : -1;
+  }
+
+  ConvNdSizes SizesOf(absl::Span<const Shape> inputs, absl::Span<const Shape> outputs) const {
+    return forward_ ? ConvNdSizes(conv_, inputs[0], inputs[1], outputs[0])
+                    : ConvNdSizes(conv_, outputs[0], inputs[1], inputs[2]);
+  }
+
+  // One matrix for each group: [taps * filter_in, outputs of the group], transposed backward.
+  int64_t PackedFloats(int64_t taps, int64_t filter_in, int64_t filter_out, int64_t groups) const {
+    const int64_t wide = taps * filter_in, narrow = filter_out / groups;
+    return groups *
+           (forward_ ? gemm_.PackedFloats(wide, narrow) : gemm_.PackedFloats(narrow, wide));
+  }
+
+  void Pack(const float* filter, int64_t taps, int64_t filter_in, int64_t filter_out,
+            int64_t groups, float* to) const {
+    const int64_t wide = taps * filter_in, narrow = filter_out / groups;
+    for (int64_t g = 0; g < groups; ++g) {
+      const float* from = filter + g * narrow;
+      if (forward_) {
+        PackGemm(gemm_, from, filter_out, 1, wide, narrow,
+                 to + g * gemm_.PackedFloats(wide, narrow));
+      } else {
+        PackGemm(gemm_, from, 1, filter_out, narrow, wide,
+                 to + g * gemm_.PackedFloats(narrow, wide));
+      }
+    }
+  }
+
+  int64_t PackScratch(const ConvNdSizes& s) const {
+    if (s.groups() == packed_groups_) return 0;
+    return PackedFloats(s.tap_count(), s.filter_in, s.filter_out, s.groups());
+  }
+
+  const float* Weights(const KernelContext& ctx, const ConvNdSizes& s,
+                       ScratchPieces& pieces) const {
+    if (s.groups() == packed_groups_) return reinterpret_cast<const float*>(packed_.data());
+    float* packed = pieces.Floats(PackScratch(s));
+    Pack(ctx.in(1).as<float>(), s.tap_count(), s.filter_in, s.filter_out, s.groups(), packed);
+    return packed;
+  }
+
+  // Result lines (of result[2] pixels) in a block.
+  static int64_t BlockLines(const ConvNdSizes& s) {
+    const int64_t line = s.result[2] * s.tap_count() * s.filter_in;
+    const int64_t lines = s.result[0] * s.result[1];
+    return std::clamp<int64_t>(line == 0 ? lines : kBlockFloats / line, 1,
+                               std::max<int64_t>(lines, 1));
+  }
+  static int64_t ColumnFloats(const ConvNdSizes& s) {
+    return BlockLines(s) * s.result[2] * s.tap_count() * s.filter_in;
+  }
+
+  // C = A * B of one group for the pixels of lines [first, last).
+  void Multiply(const float* a, int64_t a_step, const float* b, int64_t k, int64_t n, float* c,
+                int64_t c_step, int64_t rows, ThreadPool* pool) const {
+    GemmTask task;
+    task.a = {a, INT64_MAX, a_step, 0};
+    task.runs.length = k;
+    task.b = b;
+    task.n = n;
+    task.c = c;
+    task.ldc = c_step;
+    RunGemm(gemm_, task, rows, *pool);
+  }
+
+  void Forward(const ConvNdSizes& s, const float* image, const float* weights, float* columns,
+               float* result, ThreadPool* pool) const {
+    const int64_t wide = s.tap_count() * s.filter_in, narrow = s.filter_out / s.groups();
+    const int64_t lines = s.result[0] * s.result[1], step = BlockLines(s);
+    for (int64_t first = 0; first < lines; first += step) {
+      const int64_t last = std::min(lines, first + step);
+      for (int64_t g = 0; g < s.groups(); ++g) {
+        const float* from = image + g * s.filter_in;
+        ParallelRange(pool, last - first, 1, [&](int64_t begin, int64_t end) {
+          for (int64_t line = first + begin; line < first + end; ++line)
+            GatherLine(s, from, line, columns + (line - first) * s.result[2] * wide);
+        });
+        Multiply(columns, wide, weights + g * gemm_.PackedFloats(wide, narrow), wide, narrow,
+                 result + first * s.result[2] * s.filter_out + g * narrow, s.filter_out,
+                 (last - first) * s.result[2], pool);
+      }
+    }
+  }
+
+  static void GatherLine(const ConvNdSizes& s, const float* image, int64_t line, float* to) {
+    const int64_t z0 = line / s.result[1] * s.stride[0] - s.low[0],
+                  y0 = line % s.result[1] * s.stride[1] - s.low[1];
+    for (int64_t o = 0; o < s.result[2]; ++o) {
+      for (int64_t tap = 0; tap < s.tap_count(); ++tap, to += s.filter_in) {
+        const int64_t z = z0 + tap / (s.taps[1] * s.taps[2]) * s.dilation[0],
+                      y = y0 + tap / s.taps[2] % s.taps[1] * s.dilation[1],
+                      x = o * s.stride[2] - s.low[2] + tap % s.taps[2] * s.dilation[2];
+        const bool inside =
+            z >= 0 && z < s.image[0] && y >= 0 && y < s.image[1] && x >= 0 && x < s.image[2];
+        if (inside) {
+          std::copy_n(image + ((z * s.image[1] + y) * s.image[2] + x) * s.channels, s.filter_in,
+                      to);
+        } else {
+          std::fill_n(to, s.filter_in, 0.0f);
+        }
+      }
+    }
+  }
+
+  void Backward(const ConvNdSizes& s, const float* result, const float* weights, float* columns,
+                float* image, ThreadPool* pool) const {
+    const int64_t wide = s.tap_count() * s.filter_in, narrow = s.filter_out / s.groups();
+    const int64_t lines = s.result[0] * s.result[1], step = BlockLines(s);
+    std::fill_n(image, s.image_pixels * s.channels, 0.0f);
+    for (int64_t first = 0; first < lines; first += step) {
+      const int64_t last = std::min(lines, first + step);
+      for (int64_t g = 0; g < s.groups(); ++g) {
+        Multiply(result + first * s.result[2] * s.filter_out + g * narrow, s.filter_out,
+                 weights + g * gemm_.PackedFloats(narrow, wide), narrow, wide, columns, wide,
+                 (last - first) * s.result[2], pool);
+        float* to = image + g * s.filter_in;
+        ParallelRange(pool, s.image[0] * s.image[1], 1, [&](int64_t begin, int64_t end) {
+          for (int64_t line = begin; line < end; ++line)
+            ScatterLine(s, columns, first, last, line, to);
+        });
+      }
+    }
+  }
+
+  // The tap that joins a place of the image to a place of the result along dim k; -1: none.
+  static int64_t TapOf(const ConvNdSizes& s, int k, int64_t image, int64_t result) {
+    const int64_t steps = image + s.low[k] - result * s.stride[k];
+    if (steps < 0 || steps % s.dilation[k] != 0) return -1;
+    const int64_t tap = steps / s.dilation[k];
+    return tap < s.taps[k] ? tap : -1;
+  }
+
+  // Adds to image line `line` the columns of result lines [first, last).
+  static void ScatterLine(const ConvNdSizes& s, const float* columns, int64_t first, int64_t last,
+                          int64_t line, float* image) {
+    const int64_t wide = s.tap_count() * s.filter_in;
+    float* to_line = image + line * s.image[2] * s.channels;
+    for (int64_t from = first; from < last; ++from) {
+      const int64_t kz = TapOf(s, 0, line / s.image[1], from / s.result[1]),
+                    ky = TapOf(s, 1, line % s.image[1], from % s.result[1]);
+      if (kz < 0 || ky < 0) continue;
+      const float* row = columns + (from - first) * s.result[2] * wide +
+                         (kz * s.taps[1] + ky) * s.taps[2] * s.filter_in;
+      for (int64_t o = 0; o < s.result[2]; ++o, row += wide) {
+        for (int64_t kx = 0; kx < s.taps[2]; ++kx) {
+          const int64_t x = o * s.stride[2] - s.low[2] + kx * s.dilation[2];
+          if (x < 0 || x >= s.image[2]) continue;
+          float* to = to_line + x * s.channels;
+          const float* add = row + kx * s.filter_in;
+          for (int64_t c = 0; c < s.filter_in; ++c) to[c] += add[c];
+        }
+      }
+    }
+  }
+
+  const ConvNd conv_;
+  const bool forward_;
+  const GemmKernels gemm_;
+  int64_t packed_groups_ = 0;  // 0: not packed
+  bool groups_known_ = false;
+  AlignedBuffer packed_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeColumnsConv(const KernelArgs& args, const ConvNd& conv, bool forward) {
+  return std::make_unique<ColumnsConv>(args, conv, forward);
+}
+
+}  // namespace floe::kernels

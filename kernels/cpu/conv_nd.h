@@ -1,0 +1,39 @@
+// Conv3D and the gradients of convolutions by their input: what their forms share.
+#pragma once
+
+#include <memory>
+
+#include "kernels/kernel.h"
+#include "model/ops/conv_nd.h"
+
+namespace floe::kernels {
+
+// Sizes of one run, with a leading dim of 1 for images of two dims. `image` is what is convolved,
+// `result` what comes out: the gradient's kernel reads the result and writes the image.
+struct ConvNdSizes {
+  ConvNdSizes(const ops::ConvNd& conv, const Shape& image, const Shape& filter,
+              const Shape& result);
+
+  int64_t images, image[3], channels, image_pixels;
+  int64_t taps[3], filter_in, filter_out;
+  int64_t result[3], result_channels, result_pixels;
+  int64_t stride[3], dilation[3], low[3];
+  bool channels_first;
+
+  int64_t groups() const { return filter_in == 0 ? 0 : channels / filter_in; }
+  int64_t tap_count() const { return taps[0] * taps[1] * taps[2]; }
+  // Steps from pixel to pixel and from channel to channel.
+  int64_t PixelStep(int64_t all) const { return channels_first ? 1 : all; }
+  int64_t ChannelStep(int64_t pixels) const { return channels_first ? pixels : 1; }
+};
+
+// INVALID_ARGUMENT when filter, image and result (of shape `result`, for the message) do not fit
+// each other.
+absl::Status CheckConvNd(const ops::ConvNd& conv, const ConvNdSizes& sizes, const Shape& result);
+
+// float32 through columns and the packed multiplication, for 2 or 3 spatial dims. Forward: inputs
+// image, filter; backward: input_sizes, filter, gradient.
+std::unique_ptr<Kernel> MakeColumnsConv(const KernelArgs& args, const ops::ConvNd& conv,
+                                        bool forward);
+
+}  // namespace floe::kernels
