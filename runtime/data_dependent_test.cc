@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/half.h"
 #include "runtime/run_op.h"
 
 namespace floe {
@@ -147,6 +148,31 @@ TEST(DataDependent, Conv3D) {
           "Conv3D", {Floats({1, 3, 1, 1, 1}, {1, 2, 3}), Floats({3, 1, 1, 1, 1}, {100, 10, 1})},
           attrs)),
       ElementsAre(12, 123, 230));
+}
+
+// TensorFlow's answer: with a sigma no overlap drops a box, it only costs score.
+TEST(DataDependent, SoftSuppressionInBothTypes) {
+  const std::vector<float> boxes = {0, 0, 1, 1, 0, .1f, 1, 1.1f, 0, .6f, 1, 1.6f, 0, 3, 1, 4};
+  const std::vector<float> scores = {.9f, .8f, .7f, .6f};
+  const auto scalar = [](float value) { return Tensor::Scalar(kFloat, value); };
+  const auto out = RunOp("NonMaxSuppressionV5", {Floats({4, 4}, boxes), Floats({4}, scores),
+                                                 Tensor::Scalar(DType::kInt32, int32_t{4}),
+                                                 scalar(.3f), scalar(.1f), scalar(.5f)});
+  EXPECT_THAT(Values<int32_t>(out), ElementsAre(0, 2, 3, 1));
+  EXPECT_THAT(Values<float>(out, 1),
+              testing::Pointwise(testing::FloatNear(1e-6f), {.9f, .65758914f, .6f, .36652958f}));
+  const auto halves = [](const Shape& shape, const std::vector<float>& values) {
+    return Tensor::Vector(DType::kFloat16, std::vector<Half>(values.begin(), values.end()))
+        .Reshaped(shape);
+  };
+  const auto half =
+      RunOp("NonMaxSuppressionV5",
+            {halves({4, 4}, boxes), halves({4}, scores), Tensor::Scalar(DType::kInt32, int32_t{4}),
+             halves({}, {.3f}), halves({}, {.1f}), halves({}, {.5f})});
+  EXPECT_THAT(Values<int32_t>(half), ElementsAre(0, 2, 3, 1));
+  ASSERT_TRUE(half.ok());
+  EXPECT_EQ(half->at(1).dtype(), DType::kFloat16);
+  EXPECT_NEAR(half->at(1).as<Half>()[3], .3662f, 1e-3);
 }
 
 }  // namespace

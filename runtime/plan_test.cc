@@ -107,6 +107,19 @@ TEST(Bind, WrongShapesNameTheInput) {
               AllOf(HasSubstr("'x'"), HasSubstr("[2,5]"), HasSubstr("[?,4]")));
 }
 
+TEST(Bind, AScalarIsNotAVectorWithoutItsRows) {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, SymShape::UnknownRank());
+  const ValueRef y = t.Input("y", DType::kFloat32, SymShape::UnknownRank());
+  t.Output(t.Op("Add", "z", {x, y}));
+  const auto compiled = t.Compile();
+  const auto both = compiled->Bind({Shape({3}), Shape({3})});
+  const auto one = compiled->Bind({Shape(), Shape({3})});
+  ASSERT_TRUE(both.ok() && one.ok());
+  EXPECT_NE(*both, *one);
+  EXPECT_EQ((*one)->input_types()[0].shape.rank(), 0);
+}
+
 TEST(Bind, TheCacheOfPlansIsBoundedAndDropsTheOldest) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), Dim::Unknown()});

@@ -1,6 +1,8 @@
 // FusedBatchNorm: y = (x - mean) * scale / sqrt(variance + epsilon) + offset, with given or with
 // the batch's own statistics.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/binary_f32.h"
@@ -82,12 +84,17 @@ class BatchNormKernel : public Kernel {
   void StoreStatistics(const KernelContext& ctx, const Extents& e, const P* mean,
                        const P* variance) const {
     const double count = static_cast<double>(e.batch * e.inner);
+    const bool nothing = ctx.in(0).elements() == 0;
     const P unbiased = static_cast<P>(training_ && count > 1 ? count / (count - 1) : 1.0);
     for (size_t k = 1; k < ctx.outputs.size(); ++k) {
       if (ctx.outputs[k].data == nullptr) continue;
       P* out = ctx.outputs[k].as<P>();
       if (k == 5) {
         out[0] = 0;
+        continue;
+      }
+      if (nothing) {  // as TensorFlow has it, in training or not
+        std::fill_n(out, e.channels, k <= 2 ? std::numeric_limits<P>::quiet_NaN() : P(0));
         continue;
       }
       const P* from = k % 2 == 1 ? mean : variance;

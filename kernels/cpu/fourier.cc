@@ -1,5 +1,6 @@
 // FFT and its relatives, computed in float64. Powers of two by Cooley and Tukey's scheme, other
 // lengths through a convolution of such a length (Bluestein).
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <vector>
@@ -16,67 +17,103 @@ namespace {
 using Complex = std::complex<double>;
 constexpr double kPi = 3.14159265358979323846;
 
-// In place, n a power of two; sign -1 forward, +1 backward, unscaled.
-void PowerOfTwoFft(std::vector<Complex>* data, double sign) {
-  std::vector<Complex>& a = *data;
-  const size_t n = a.size();
-  for (size_t i = 1, j = 0; i < n; ++i) {
-    size_t bit = n >> 1;
-    for (; (j & bit) != 0; bit >>= 1) j ^= bit;
-    j ^= bit;
-    if (i < j) std::swap(a[i], a[j]);
+// One length and direction (sign -1 forward, +1 backward), unscaled: roots and chirps are computed
+// once for all lines.
+class Fft {
+ public:
+  Fft(size_t n, double sign) : n_(n), sign_(sign), padded_(1) {
+    const bool direct = (n & (n - 1)) == 0;
+    while (padded_ < (direct ? n : 2 * n)) padded_ *= 2;
+    roots_.resize(padded_ / 2);
+    for (size_t k = 0; k < roots_.size(); ++k)
+      roots_[k] = std::polar(1.0, -2 * kPi * static_cast<double>(k) / static_cast<double>(padded_));
+    if (direct) return;
+    chirp_.resize(n);
+    work_.resize(padded_);
+    kernel_.resize(padded_);
+    for (size_t k = 0; k < n; ++k) {
+      const auto square = static_cast<double>((static_cast<uint64_t>(k) * k) % (2 * n));
+      chirp_[k] = std::polar(1.0, sign * kPi * square / static_cast<double>(n));
+      kernel_[k] = std::conj(chirp_[k]);
+      if (k != 0) kernel_[padded_ - k] = kernel_[k];
+    }
+    PowerOfTwo(&kernel_, -1);
   }
-  for (size_t length = 2; length <= n; length *= 2) {
-    const double angle = sign * 2 * kPi / static_cast<double>(length);
-    for (size_t k = 0; k < length / 2; ++k) {
-      const Complex w = std::polar(1.0, angle * static_cast<double>(k));
-      for (size_t i = k; i < n; i += length) {
-        const Complex u = a[i], v = a[i + length / 2] * w;
-        a[i] = u + v;
-        a[i + length / 2] = u - v;
+
+  // In place; `line` has n elements.
+  void Run(std::vector<Complex>* line) {
+    if (n_ <= 1) return;
+    if (chirp_.empty()) return PowerOfTwo(line, sign_);
+    std::vector<Complex>& x = *line;
+    std::fill(work_.begin(), work_.end(), Complex());
+    for (size_t k = 0; k < n_; ++k) work_[k] = x[k] * chirp_[k];
+    PowerOfTwo(&work_, -1);
+    for (size_t k = 0; k < padded_; ++k) work_[k] *= kernel_[k];
+    PowerOfTwo(&work_, 1);
+    for (size_t k = 0; k < n_; ++k) x[k] = work_[k] * chirp_[k] / static_cast<double>(padded_);
+  }
+
+ private:
+  // padded_ elements.
+  void PowerOfTwo(std::vector<Complex>* data, double sign) const {
+    std::vector<Complex>& a = *data;
+    const size_t n = padded_;
+    for (size_t i = 1, j = 0; i < n; ++i) {
+      size_t bit = n >> 1;
+      for (; (j & bit) != 0; bit >>= 1) j ^= bit;
+      j ^= bit;
+      if (i < j) std::swap(a[i], a[j]);
+    }
+    for (size_t length = 2; length <= n; length *= 2) {
+      for (size_t first = 0; first < n; first += length) {
+        for (size_t k = 0; k < length / 2; ++k) {
+          const Complex root = roots_[k * (n / length)];
+          const Complex w = sign < 0 ? root : std::conj(root);
+          const Complex u = a[first + k], v = a[first + k + length / 2] * w;
+          a[first + k] = u + v;
+          a[first + k + length / 2] = u - v;
+        }
       }
     }
   }
-}
 
-void AnyFft(std::vector<Complex>* data, double sign) {
-  std::vector<Complex>& x = *data;
-  const size_t n = x.size();
-  if (n <= 1) return;
-  if ((n & (n - 1)) == 0) return PowerOfTwoFft(data, sign);
-  size_t m = 1;
-  while (m < 2 * n) m *= 2;
-  std::vector<Complex> chirp(n), a(m), b(m);
-  for (size_t k = 0; k < n; ++k) {
-    const auto square = static_cast<double>((static_cast<uint64_t>(k) * k) % (2 * n));
-    chirp[k] = std::polar(1.0, sign * kPi * square / static_cast<double>(n));
-    a[k] = x[k] * chirp[k];
-    b[k] = std::conj(chirp[k]);
-    if (k != 0) b[m - k] = b[k];
-  }
-  PowerOfTwoFft(&a, -1);
-  PowerOfTwoFft(&b, -1);
-  for (size_t k = 0; k < m; ++k) a[k] *= b[k];
-  PowerOfTwoFft(&a, 1);
-  for (size_t k = 0; k < n; ++k) x[k] = a[k] * chirp[k] / static_cast<double>(m);
-}
+  size_t n_;
+  double sign_;
+  size_t padded_;
+  std::vector<Complex> roots_, chirp_, kernel_, work_;
+};
 
 // Both dims of `rows` x `cols`, or only the columns' one when rows is 1.
-void Transform(std::vector<Complex>* data, int64_t rows, int64_t cols, double sign) {
-  std::vector<Complex> line(cols);
-  for (int64_t r = 0; r < rows; ++r) {
-    std::copy_n(data->begin() + r * cols, cols, line.begin());
-    AnyFft(&line, sign);
-    std::copy_n(line.begin(), cols, data->begin() + r * cols);
+class Transform {
+ public:
+  Transform(int64_t rows, int64_t cols, double sign)
+      : rows_(rows),
+        cols_(cols),
+        across_(static_cast<size_t>(cols), sign),
+        down_(static_cast<size_t>(rows), sign),
+        line_(static_cast<size_t>(std::max(rows, cols))) {}
+
+  void Run(std::vector<Complex>* data) {
+    line_.resize(static_cast<size_t>(cols_));
+    for (int64_t r = 0; r < rows_; ++r) {
+      std::copy_n(data->begin() + r * cols_, cols_, line_.begin());
+      across_.Run(&line_);
+      std::copy_n(line_.begin(), cols_, data->begin() + r * cols_);
+    }
+    if (rows_ == 1) return;
+    line_.resize(static_cast<size_t>(rows_));
+    for (int64_t c = 0; c < cols_; ++c) {
+      for (int64_t r = 0; r < rows_; ++r) line_[r] = (*data)[r * cols_ + c];
+      down_.Run(&line_);
+      for (int64_t r = 0; r < rows_; ++r) (*data)[r * cols_ + c] = line_[r];
+    }
   }
-  if (rows == 1) return;
-  line.resize(rows);
-  for (int64_t c = 0; c < cols; ++c) {
-    for (int64_t r = 0; r < rows; ++r) line[r] = (*data)[r * cols + c];
-    AnyFft(&line, sign);
-    for (int64_t r = 0; r < rows; ++r) (*data)[r * cols + c] = line[r];
-  }
-}
+
+ private:
+  int64_t rows_, cols_;
+  Fft across_, down_;
+  std::vector<Complex> line_;
+};
 
 struct Sizes {
   int64_t count = 1, rows = 1, cols = 1;
@@ -95,10 +132,12 @@ absl::Status ComplexFft(const KernelContext& ctx) {
   const int64_t n = s.rows * s.cols;
   std::vector<Complex> data(n);
   const double scale = kForward ? 1 : 1 / static_cast<double>(n);
-  for (int64_t k = 0; k < s.count && n > 0; ++k) {
+  if (ctx.out(0).elements() == 0) return absl::OkStatus();
+  Transform transform(s.rows, s.cols, kForward ? -1 : 1);
+  for (int64_t k = 0; k < s.count; ++k) {
     const C* x = ctx.in(0).as<C>() + k * n;
     for (int64_t i = 0; i < n; ++i) data[i] = Complex(x[i].real(), x[i].imag());
-    Transform(&data, s.rows, s.cols, kForward ? -1 : 1);
+    transform.Run(&data);
     C* y = ctx.out(0).as<C>() + k * n;
     for (int64_t i = 0; i < n; ++i) y[i] = C(data[i] * scale);
   }
@@ -116,13 +155,14 @@ absl::Status RealFft(const KernelContext& ctx) {
   const int64_t rows = kDims == 2 ? length[0] : 1, cols = length[kDims - 1];
   if (ctx.out(0).elements() == 0) return absl::OkStatus();
   std::vector<Complex> data(rows * cols);
+  Transform transform(rows, cols, -1);
   for (int64_t k = 0; k < in.count; ++k) {
     const T* x = ctx.in(0).as<T>() + k * in.rows * in.cols;
     for (int64_t i = 0; i < rows * cols; ++i) {
       const int64_t r = i / cols, c = i % cols;
       data[i] = r < in.rows && c < in.cols ? Complex(x[r * in.cols + c]) : Complex();
     }
-    Transform(&data, rows, cols, -1);
+    transform.Run(&data);
     auto* y = ctx.out(0).as<std::complex<T>>() + k * out.rows * out.cols;
     for (int64_t i = 0; i < out.rows * out.cols; ++i)
       y[i] = std::complex<T>(data[i / out.cols * cols + i % out.cols]);

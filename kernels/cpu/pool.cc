@@ -174,18 +174,20 @@ class ArgmaxPool : public PoolKernel {
     ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
       const Place place = PlaceOf(s, position);
       for (int64_t c = 0; c < s.channels; ++c) {
+        // Nothing is larger than a NaN that comes first.
         C best = Lowest<C>();
-        int64_t where = place.start + c;
+        int64_t where = -1;
         const int64_t base = place.start + c;
         ForBox(x + batch * s.in_batch_stride + base, place.box, [&](C v, int64_t at) {
-          if (v > best) {
+          if (where < 0 || v > best) {
             best = v;
             where = base + at;
           }
         });
         const int64_t to = batch * out_batch + position * s.channels + c;
         if (y != nullptr) y[to] = static_cast<T>(best);
-        Store(ctx.out(1), to, where + (batch_in_index_ ? batch * s.in_batch_stride : 0));
+        Store(ctx.out(1), to,
+              std::max<int64_t>(where, 0) + (batch_in_index_ ? batch * s.in_batch_stride : 0));
       }
     });
   }

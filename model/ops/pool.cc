@@ -13,6 +13,7 @@ absl::StatusOr<Dim> WindowOutput(Dim in, int64_t kernel, int64_t stride, const W
   if (!in.concrete()) return Dim::Unknown();
   if (pads.same) return Dim((in.size() + stride - 1) / stride);
   const int64_t room = in.size() + pads.low + pads.high - kernel;
+  if (room < 0 && room + stride >= 0) return Dim(0);  // a step short of a window: nothing, no error
   if (room < 0)
     return Bad(absl::StrCat("window ", kernel, " is larger than the padded input ",
                             in.size() + pads.low + pads.high));

@@ -1,0 +1,149 @@
+// Conv3D and transposed convolutions: the form through columns against the plain loops, and those
+// against TensorFlow's answers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "kernels/cpu/kernel_test_util.h"
+
+namespace floe {
+namespace {
+
+using testing::ElementsAre;
+
+Tensor Random(const Shape& shape, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> numbers(-1, 1);
+  Tensor t = Tensor::Allocate(DType::kFloat32, shape);
+  auto* values = static_cast<float*>(t.mutable_data());
+  for (int64_t i = 0; i < t.elements(); ++i) values[i] = numbers(random);
+  return t;
+}
+
+struct Case {
+  int spatial;
+  std::vector<int64_t> image;  // spatial sizes
+  std::vector<int64_t> taps;
+  int64_t channels, filter_in, filter_out;
+  std::vector<int64_t> stride, dilation;
+  std::string padding;
+  bool channels_first = false;
+};
+
+// Batch, spatial sizes and channels in the order of the format.
+std::vector<int64_t> Arranged(const Case& c, int64_t batch, const std::vector<int64_t>& sizes,
+                              int64_t channels) {
+  std::vector<int64_t> dims = sizes;
+  dims.insert(c.channels_first ? dims.begin() : dims.end(), channels);
+  dims.insert(dims.begin(), batch);
+  return dims;
+}
+
+Attrs AttrsOf(const Case& c) {
+  Attrs attrs;
+  attrs.Set("strides", Arranged(c, 1, c.stride, 1));
+  attrs.Set("dilations", Arranged(c, 1, c.dilation, 1));
+  attrs.Set("padding", c.padding);
+  const std::string last = c.spatial == 2 ? "NHWC" : "NDHWC",
+                    first = c.spatial == 2 ? "NCHW" : "NCDHW";
+  attrs.Set("data_format", c.channels_first ? first : last);
+  return attrs;
+}
+
+std::vector<int64_t> ResultSizes(const Case& c) {
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < c.spatial; ++i) {
+    const int64_t span = (c.taps[i] - 1) * c.dilation[i] + 1;
+    sizes.push_back(c.padding == "SAME" ? (c.image[i] + c.stride[i] - 1) / c.stride[i]
+                                        : (c.image[i] - span) / c.stride[i] + 1);
+  }
+  return sizes;
+}
+
+// Runs with the filter constant or not, on several threads or one, and compares with plain loops.
+void Check(const std::string& op, const Case& c, const std::vector<Tensor>& inputs) {
+  const auto want = RunKernel(op, AttrsOf(c), inputs,
+                              {.kernels = {.gemm = GemmBackend::kReference}, .const_mask = 1});
+  ASSERT_TRUE(want.ok()) << want.status();
+  std::vector<float> bits;
+  for (const uint64_t mask : {3, 1}) {
+    for (const int threads : {1, 3}) {
+      const auto got = RunKernel(op, AttrsOf(c), inputs, {.threads = threads, .const_mask = mask});
+      ASSERT_TRUE(got.ok()) << got.status();
+      ASSERT_EQ(got->at(0).shape(), want->at(0).shape());
+      const float *x = got->at(0).as<float>(), *y = want->at(0).as<float>();
+      const int64_t n = got->at(0).elements();
+      for (int64_t i = 0; i < n; ++i) ASSERT_NEAR(x[i], y[i], 1e-4) << op << " at " << i;
+      if (bits.empty()) bits.assign(x, x + n);
+      EXPECT_EQ(std::vector<float>(x, x + n), bits);
+    }
+  }
+}
+
+const std::vector<Case>& Cases() {
+  static const std::vector<Case> cases = {
+      {2, {7, 9}, {3, 2}, 5, 5, 6, {1, 1}, {1, 1}, "SAME"},
+      {2, {8, 6}, {3, 3}, 4, 4, 20, {2, 3}, {1, 1}, "SAME"},
+      {2, {9, 9}, {2, 3}, 6, 2, 9, {1, 2}, {2, 1}, "VALID"},
+      {2, {5, 5}, {1, 1}, 3, 3, 4, {2, 2}, {1, 1}, "VALID", true},
+      {2, {40, 300}, {3, 3}, 32, 32, 8, {1, 1}, {1, 1}, "SAME"},  // more than one block of lines
+      {3, {4, 5, 6}, {3, 2, 3}, 3, 3, 5, {1, 2, 1}, {1, 1, 1}, "SAME"},
+      {3, {6, 5, 7}, {2, 2, 2}, 4, 2, 6, {2, 1, 1}, {1, 2, 3}, "VALID", true},
+  };
+  return cases;
+}
+
+TEST(ColumnsConv, GradientsMatchThePlainLoops) {
+  for (const Case& c : Cases()) {
+    const auto image = Arranged(c, 2, c.image, c.channels);
+    const std::vector<int32_t> sizes(image.begin(), image.end());
+    std::vector<int64_t> filter = c.taps;
+    filter.insert(filter.end(), {c.filter_in, c.filter_out});
+    Check(c.spatial == 2 ? "Conv2DBackpropInput" : "Conv3DBackpropInputV2", c,
+          {Tensor::Vector(DType::kInt32, sizes), Random(Shape(filter), 1),
+           Random(Shape(Arranged(c, 2, ResultSizes(c), c.filter_out)), 2)});
+  }
+}
+
+TEST(ColumnsConv, Conv3DMatchesThePlainLoops) {
+  for (const Case& c : Cases()) {
+    if (c.spatial == 2) continue;
+    std::vector<int64_t> filter = c.taps;
+    filter.insert(filter.end(), {c.filter_in, c.filter_out});
+    Check("Conv3D", c,
+          {Random(Shape(Arranged(c, 2, c.image, c.channels)), 3), Random(Shape(filter), 4)});
+  }
+}
+
+TEST(ConvNd, IntegersAsTensorFlow) {
+  Attrs attrs;
+  attrs.Set("strides", std::vector<int64_t>{1, 1, 1, 1});
+  attrs.Set("padding", std::string("VALID"));
+  const Tensor counts = Tensor::Vector(DType::kInt32, std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8});
+  const auto out = RunKernel("Conv2DBackpropInput", attrs,
+                             {Tensor::Vector(DType::kInt32, std::vector<int32_t>{1, 3, 3, 1}),
+                              counts.Reshaped({2, 2, 1, 2}), counts.Reshaped({1, 2, 2, 2})},
+                             {.const_mask = 1});
+  ASSERT_TRUE(out.ok()) << out.status();
+  const auto* values = out->at(0).as<int32_t>();
+  EXPECT_THAT(std::vector<int32_t>(values, values + 9),
+              ElementsAre(5, 22, 25, 34, 124, 106, 61, 166, 113));
+}
+
+TEST(ConvNd, FilterAndGradientAreOfOneType) {
+  Attrs attrs;
+  attrs.Set("strides", std::vector<int64_t>{1, 1, 1, 1});
+  attrs.Set("padding", std::string("SAME"));
+  EXPECT_EQ(RunKernel("Conv2DBackpropInput", attrs,
+                      {Tensor::Vector(DType::kInt32, std::vector<int32_t>{1, 3, 3, 1}),
+                       Tensor::Allocate(DType::kFloat16, {1, 1, 1, 1}), Random({1, 3, 3, 1}, 1)},
+                      {.const_mask = 1})
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace floe
