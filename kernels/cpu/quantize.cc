@@ -34,7 +34,8 @@ void QuantizeLine(const FakeQuant& q, const float* x, float* y, int64_t n, int64
   float low, high, step;
   Nudge(q, &low, &high, &step);
   // TensorFlow multiplies by the inverse, which decides what lies half way between two steps.
-  const float inverse = 1.0f / step, zero = std::floor(-low * inverse + 0.5f);
+  const float inverse = (q.last - q.first) / (q.high - q.low),
+              zero = std::floor(-low * inverse + 0.5f);
   for (int64_t i = 0; i < n; ++i) {
     const float shifted = std::max(std::min(x[i * stride], high), low) - low;
     y[i * stride] = std::floor(shifted * inverse - zero + 0.5f) * step;
