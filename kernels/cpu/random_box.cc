@@ -1,11 +1,14 @@
 // SampleDistortedBoundingBoxV2: a random part of an image that covers enough of one of its objects.
+// Seeded, the parts are TensorFlow's, so the numbers are drawn and rounded in its order.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/grid_copy.h"
+#include "kernels/cpu/philox.h"
 #include "kernels/cpu/random_sequence.h"
 #include "kernels/kernel.h"
 
@@ -29,20 +32,23 @@ struct Range {
 absl::StatusOr<Range> RangeOf(const Attrs& attrs, const char* name, Range otherwise, float limit) {
   const std::vector<float> given = attrs.Get<std::vector<float>>(name, {});
   if (given.empty()) return otherwise;
-  if (given.size() != 2 || !(given[0] > 0) || !(given[1] >= given[0]) || !(given[1] <= limit))
+  if (given.size() != 2 || !(given[0] >= 1e-6f) || !(given[1] >= given[0]) || !(given[1] <= limit))
     return absl::InvalidArgumentError(
-        absl::StrCat(name, " is not a range of numbers above 0 and at most ", limit));
+        absl::StrCat(name, " is not a range of numbers from 1e-6 to ", limit));
   return Range{given[0], given[1]};
 }
 
 class RandomBoxKernel : public Kernel {
  public:
   RandomBoxKernel(const Attrs& attrs, Range aspects, Range areas)
-      : sequence_(SeedOf(attrs)),
+      : seed_(static_cast<uint64_t>(attrs.Int("seed"))),
+        seed2_(static_cast<uint64_t>(attrs.Int("seed2"))),
         aspects_(aspects),
         areas_(areas),
         attempts_(attrs.Int("max_attempts", 100)),
-        whole_if_none_(attrs.Bool("use_image_if_no_bounding_boxes")) {}
+        whole_if_none_(attrs.Bool("use_image_if_no_bounding_boxes")) {
+    if (seed_ == 0 && seed2_ == 0) seed_ = SeedOf(attrs);
+  }
 
   absl::Status Run(const KernelContext& ctx) const override {
     std::vector<int64_t> size;
@@ -54,9 +60,11 @@ class RandomBoxKernel : public Kernel {
       return absl::InvalidArgumentError(
           absl::StrCat("min_object_covered ", covered, " is not in [0, 1]"));
     Box crop{0, 0, size[0], size[1]};
+    const auto blocks = static_cast<uint64_t>(attempts_);
+    Philox random(seed_, seed2_, next_block_.fetch_add(blocks, std::memory_order_relaxed));
     for (int64_t i = 0; i < attempts_; ++i) {
       Box tried;
-      if (Draw(size, &tried) && Covers(tried, objects, covered)) {
+      if (Draw(size, &random, &tried) && Covers(tried, objects, covered)) {
         crop = tried;
         break;
       }
@@ -132,28 +140,29 @@ class RandomBoxKernel : public Kernel {
     return absl::OkStatus();
   }
 
-  int64_t Below(int64_t bound) const {
-    return static_cast<int64_t>(sequence_.At(sequence_.Reserve(1)) % static_cast<uint64_t>(bound));
+  static int64_t Below(int64_t bound, Philox* random) {
+    return random->Below(static_cast<uint32_t>(bound));
   }
 
   // An aspect ratio, then a height among those whose area is allowed, then a place.
-  bool Draw(const std::vector<int64_t>& size, Box* box) const {
-    const double height = static_cast<double>(size[0]), width = static_cast<double>(size[1]);
-    const double aspect =
-        aspects_.least + sequence_.Unit(sequence_.Reserve(1)) * (aspects_.most - aspects_.least);
-    const double least = areas_.least * height * width, most = areas_.most * height * width;
-    int64_t low = std::lrint(std::sqrt(least / aspect)),
-            high = std::lrint(std::sqrt(most / aspect));
-    if (static_cast<double>(std::lrint(static_cast<double>(high) * aspect)) > width)
-      high = static_cast<int64_t>((width + 0.5 - 1e-7) / aspect);
-    high = std::min(high, size[0]);
-    low = std::min(low, high);
-    int64_t rows = low + Below(high - low + 1);
-    const auto columns_of = [aspect](int64_t r) {
-      return static_cast<int64_t>(std::lrint(static_cast<double>(r) * aspect));
+  bool Draw(const std::vector<int64_t>& size, Philox* random, Box* box) const {
+    const auto height = static_cast<float>(size[0]), width = static_cast<float>(size[1]);
+    const float aspect = random->Unit() * (aspects_.most - aspects_.least) + aspects_.least;
+    const float least = areas_.least * width * height, most = areas_.most * width * height;
+    const auto columns_of = [aspect](int64_t rows) -> int64_t {
+      return std::lrint(static_cast<float>(rows) * aspect);
     };
+    int64_t rows = std::lrint(std::sqrt(least / aspect)),
+            highest = std::lrint(std::sqrt(most / aspect));
+    if (columns_of(highest) > size[1]) {
+      highest = static_cast<int64_t>((width + 0.5 - 1e-7) / aspect);
+      if (columns_of(highest) > size[1]) --highest;
+    }
+    highest = std::min(highest, size[0]);
+    rows = std::min(rows, highest);
+    if (rows < highest) rows += Below(highest - rows + 1, random);
     const auto area_of = [&](int64_t r) {
-      return static_cast<double>(r) * static_cast<double>(columns_of(r));
+      return static_cast<float>(r) * static_cast<float>(columns_of(r));
     };
     if (area_of(rows) < least) ++rows;
     if (area_of(rows) > most) --rows;
@@ -161,8 +170,8 @@ class RandomBoxKernel : public Kernel {
     if (area_of(rows) < least || area_of(rows) > most || rows <= 0 || columns <= 0 ||
         rows > size[0] || columns > size[1])
       return false;
-    box->top = Below(size[0] - rows + 1);
-    box->left = Below(size[1] - columns + 1);
+    box->top = rows < size[0] ? Below(size[0] - rows, random) : 0;
+    box->left = columns < size[1] ? Below(size[1] - columns, random) : 0;
     box->bottom = box->top + rows;
     box->right = box->left + columns;
     return true;
@@ -178,7 +187,9 @@ class RandomBoxKernel : public Kernel {
     return false;
   }
 
-  mutable Sequence sequence_;
+  uint64_t seed_;
+  const uint64_t seed2_;
+  mutable std::atomic<uint64_t> next_block_{0};
   const Range aspects_, areas_;
   const int64_t attempts_;
   const bool whole_if_none_;
