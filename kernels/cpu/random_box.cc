@@ -1,5 +1,5 @@
-// SampleDistortedBoundingBoxV2: a random part of an image that covers enough of one of its objects.
-// Seeded, the parts are TensorFlow's, so the numbers are drawn and rounded in its order.
+// SampleDistortedBoundingBox and its V2: a random part of an image that covers enough of one of its
+// objects. Seeded, the parts are TensorFlow's, so the numbers are drawn and rounded in its order.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -46,6 +46,7 @@ class RandomBoxKernel : public Kernel {
         aspects_(aspects),
         areas_(areas),
         attempts_(attrs.Int("max_attempts", 100)),
+        covered_(attrs.Float("min_object_covered", 0.1f)),
         whole_if_none_(attrs.Bool("use_image_if_no_bounding_boxes")) {
     if (seed_ == 0 && seed2_ == 0) seed_ = SeedOf(attrs);
   }
@@ -55,7 +56,7 @@ class RandomBoxKernel : public Kernel {
     FLOE_RETURN_IF_ERROR(ReadSize(ctx.in(0), &size));
     std::vector<Box> objects;
     FLOE_RETURN_IF_ERROR(ReadObjects(ctx.in(1), size, &objects));
-    const float covered = *ctx.in(2).as<float>();
+    const float covered = ctx.inputs.size() > 2 ? *ctx.in(2).as<float>() : covered_;
     if (!(covered >= 0 && covered <= 1))
       return absl::InvalidArgumentError(
           absl::StrCat("min_object_covered ", covered, " is not in [0, 1]"));
@@ -192,6 +193,7 @@ class RandomBoxKernel : public Kernel {
   mutable std::atomic<uint64_t> next_block_{0};
   const Range aspects_, areas_;
   const int64_t attempts_;
+  const float covered_;
   const bool whole_if_none_;
 };
 
@@ -205,6 +207,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
         absl::StrCat("max_attempts is ", attrs.Int("max_attempts", 100)));
   return std::make_unique<RandomBoxKernel>(attrs, aspects, areas);
 }
+FLOE_REGISTER_KERNEL(SampleDistortedBoundingBox, kCpu, Make, DType::kUInt8, DType::kInt8,
+                     DType::kInt16, DType::kInt32, DType::kInt64);
 FLOE_REGISTER_KERNEL(SampleDistortedBoundingBoxV2, kCpu, Make, DType::kUInt8, DType::kInt8,
                      DType::kInt16, DType::kInt32, DType::kInt64);
 
