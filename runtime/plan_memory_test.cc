@@ -41,7 +41,9 @@ TEST(PlanMemory, ANetworkTakesLittleMoreThanItsLargestPair) {
                                          {32, 64, 64, 128, 128, 128},
                                          {48, 200, 200, 20, 20, 160}}) {
     for (const bool fuse : {true, false}) {
-      const auto compiled = Bottlenecks(widths).Compile({.fuse = fuse});
+      const std::vector<std::string> off = {"fuse_epilogues", "fuse_elementwise"};
+      const auto compiled =
+          Bottlenecks(widths).Compile({.disabled_passes = fuse ? std::vector<std::string>{} : off});
       ASSERT_NE(compiled, nullptr);
       const auto plan = compiled->Bind({Shape({1, widths[0]})});
       ASSERT_TRUE(plan.ok()) << plan.status();

@@ -231,6 +231,18 @@ TEST(Random, NarrowTypesStayBelowOne) {
   }
 }
 
+TEST(Random, SeededPartsAreTensorFlows) {
+  const Attrs attrs = With({{"seed", int64_t{1}},
+                            {"seed2", int64_t{42}},
+                            {"aspect_ratio_range", std::vector<float>{.05f, 3}}});
+  const std::vector<Tensor> in = {Of<int32_t>({200, 300, 3}),
+                                  Of<float>({1, 2, 4}, {0, 0, .1f, .1f, .9f, .9f, 1, 1}),
+                                  Of<float>({}, {.8f})};
+  EXPECT_THAT(RunOp<int32_t>("SampleDistortedBoundingBoxV2", attrs, in), ElementsAre(1, 8, 0));
+  EXPECT_THAT(RunOp<int32_t>("SampleDistortedBoundingBoxV2", attrs, in, 1),
+              ElementsAre(197, 291, -1));
+}
+
 TEST(Random, PartsOfAnImageCoverAnObject) {
   const Attrs attrs = With({{"seed", int64_t{5}}, {"area_range", std::vector<float>{.1f, 1}}});
   const std::vector<Tensor> in = {Of<int32_t>({40, 60, 3}),

@@ -1,5 +1,5 @@
-// The counter-based generator of TensorFlow's random kernels, for the one op whose answers are
-// compared number by number.
+// The counter-based generator Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1,
+// 2, 3", 2011), seeded and read as TensorFlow does, so that seeded ops draw the same numbers.
 #pragma once
 
 #include <array>
@@ -7,53 +7,50 @@
 
 namespace floe::kernels {
 
-// Philox4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
-// The key is `seed`, the upper half of the counter `stream`, as TensorFlow uses its two seeds.
-// Numbers are drawn from block `first` on, four in each.
 class Philox {
  public:
-  Philox(uint64_t seed, uint64_t stream, uint64_t first)
-      : seed_(seed), stream_(stream), block_(first) {}
+  // `block`: how many blocks of four numbers are skipped.
+  Philox(uint64_t seed, uint64_t seed2, uint64_t block)
+      : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
+        block_(block),
+        stream_(seed2) {}
 
   uint32_t Next() {
-    if (used_ == values_.size()) {
-      values_ = Block(block_++);
+    if (used_ == 4) {
+      numbers_ = Block(block_++);
       used_ = 0;
     }
-    return values_[used_++];
+    return numbers_[used_++];
   }
   // [0, 1) in steps of 2^-23.
   float Unit() { return static_cast<float>(Next() & 0x7fffff) * 0x1p-23f; }
-  // [0, n), every number as likely; n > 0.
-  uint32_t Below(uint32_t n) {
-    if ((n & (n - 1)) == 0) return Next() & (n - 1);
-    const uint32_t uneven = UINT32_MAX % n + 1;  // the remainder of 2^32 by n
-    uint32_t value = Next();
-    while (value < uneven) value = Next();
-    return value % n;
+  // [0, bound), bound > 0, every number as likely as any other.
+  uint32_t Below(uint32_t bound) {
+    if ((bound & (bound - 1)) == 0) return Next() & (bound - 1);
+    const uint32_t surplus = UINT32_MAX % bound + 1;
+    uint32_t number = Next();
+    while (number < surplus) number = Next();
+    return number % bound;
   }
 
  private:
-  using Words = std::array<uint32_t, 4>;
-
-  Words Block(uint64_t place) const {
-    constexpr uint64_t kFactor0 = 0xD2511F53, kFactor1 = 0xCD9E8D57;
-    constexpr uint32_t kStep0 = 0x9E3779B9, kStep1 = 0xBB67AE85;
-    Words c = {Low(place), High(place), Low(stream_), High(stream_)};
-    uint32_t key0 = Low(seed_), key1 = High(seed_);
-    for (int round = 0; round < 10; ++round, key0 += kStep0, key1 += kStep1) {
-      const uint64_t a = kFactor0 * c[0], b = kFactor1 * c[2];
-      c = {High(b) ^ c[1] ^ key0, Low(b), High(a) ^ c[3] ^ key1, Low(a)};
+  std::array<uint32_t, 4> Block(uint64_t block) const {
+    std::array<uint32_t, 4> c = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
+                                 static_cast<uint32_t>(stream_),
+                                 static_cast<uint32_t>(stream_ >> 32)};
+    uint32_t k0 = key_[0], k1 = key_[1];
+    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+      const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
+      c = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(b),
+           static_cast<uint32_t>(a >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(a)};
     }
     return c;
   }
-  static uint32_t Low(uint64_t x) { return static_cast<uint32_t>(x); }
-  static uint32_t High(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
 
-  const uint64_t seed_, stream_;
-  uint64_t block_;
-  Words values_ = {};
-  size_t used_ = 4;
+  std::array<uint32_t, 2> key_;
+  uint64_t block_, stream_;
+  std::array<uint32_t, 4> numbers_{};
+  int used_ = 4;
 };
 
 }  // namespace floe::kernels

@@ -120,28 +120,34 @@ const OpRegistrar kAdjust[] = {OpRegistrar(Adjust("AdjustContrastv2")),
                                OpRegistrar(Adjust("AdjustHue")),
                                OpRegistrar(Adjust("AdjustSaturation"))};
 
-// image_size [3], bounding_boxes [batch, n, 4], min_object_covered -> where a part begins [3], its
-// size [3], the part as a box [1, 1, 4].
+// image_size [3], bounding_boxes [batch, n, 4][, min_object_covered, else an attribute] -> where a
+// part begins [3], its size [3], the part as a box [1, 1, 4].
 absl::StatusOr<Types> InferRandomBox(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 3));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kFloat32));
-  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 2, DType::kFloat32));
+  if (c.num_inputs() > 2) {
+    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
+    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 2, DType::kFloat32));
+  }
   const Dim corners = c.shape(1).rank_known() ? c.shape(1).dim(2) : Dim::Unknown();
   if (corners.concrete() && corners.size() != 4)
     return Bad(absl::StrCat("bounding boxes have ", corners.size(), " coordinates, expected 4"));
   return Types{{c.dtype(0), {3}}, {c.dtype(0), {3}}, {DType::kFloat32, {1, 1, 4}}};
 }
 RowMark RandomBoxRows(const RowContext&) { return RowMark::kMixed; }
-const OpRegistrar kRandomBox({.name = "SampleDistortedBoundingBoxV2",
-                              .min_inputs = 3,
-                              .max_inputs = 3,
-                              .outputs = 3,
-                              .infer = InferRandomBox,
-                              .rows = RandomBoxRows,
-                              .stateful = true,
-                              .tensorflow = {"SampleDistortedBoundingBoxV2"}});
+OpDef RandomBox(const std::string& name, int inputs) {
+  return {.name = name,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .output_names = {"begin", "size", "bboxes"},
+          .infer = InferRandomBox,
+          .rows = RandomBoxRows,
+          .stateful = true,
+          .tensorflow = {name}};
+}
+const OpRegistrar kRandomBox[] = {OpRegistrar(RandomBox("SampleDistortedBoundingBox", 2)),
+                                  OpRegistrar(RandomBox("SampleDistortedBoundingBoxV2", 3))};
 
 absl::StatusOr<Types> InferLrn(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));

@@ -107,7 +107,8 @@ OpDef Pool(const std::string& name) {
           .infer = Infer<kSpatial>,
           .rows = RowsOfInput0,
           .flops = PoolFlops,
-          .tensorflow = {name}};
+          .tensorflow = {name},
+          .limits = "windows over channels are refused"};
 }
 
 // The index that argmax gives counts through the whole batch when include_batch_in_index is set.

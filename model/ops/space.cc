@@ -190,19 +190,22 @@ absl::StatusOr<Types> InferDepth(const InferContext& c, bool to_depth) {
 absl::StatusOr<Types> InferSpaceToDepth(const InferContext& c) { return InferDepth(c, true); }
 absl::StatusOr<Types> InferDepthToSpace(const InferContext& c) { return InferDepth(c, false); }
 
+constexpr const char* kDepthLimits = "NCHW_VECT_C is refused";
 const OpRegistrar kDepth[] = {
     OpRegistrar({.name = "SpaceToDepth",
                  .min_inputs = 1,
                  .max_inputs = 1,
                  .infer = InferSpaceToDepth,
                  .rows = RowsOfInput0,
-                 .tensorflow = {"SpaceToDepth"}}),
+                 .tensorflow = {"SpaceToDepth"},
+                 .limits = kDepthLimits}),
     OpRegistrar({.name = "DepthToSpace",
                  .min_inputs = 1,
                  .max_inputs = 1,
                  .infer = InferDepthToSpace,
                  .rows = RowsOfInput0,
-                 .tensorflow = {"DepthToSpace"}}),
+                 .tensorflow = {"DepthToSpace"},
+                 .limits = kDepthLimits}),
 };
 
 // [batch, rows, cols, depth] -> [batch, out_rows, out_cols, ksize_rows * ksize_cols * depth].
