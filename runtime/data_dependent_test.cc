@@ -166,7 +166,7 @@ TEST(DataDependent, Conv3D) {
 TEST(DataDependent, SoftSuppressionInBothTypes) {
   const std::vector<float> boxes = {0, 0, 1, 1, 0, .1f, 1, 1.1f, 0, .6f, 1, 1.6f, 0, 3, 1, 4};
   const std::vector<float> scores = {.9f, .8f, .7f, .6f};
-  const auto scalar = [](float value) { return Tensor::Scalar(kFloat, value); };
+  const auto scalar = [](float value) { return Tensor::Scalar(DType::kFloat32, value); };
   const auto out = RunOp("NonMaxSuppressionV5", {Floats({4, 4}, boxes), Floats({4}, scores),
                                                  Tensor::Scalar(DType::kInt32, int32_t{4}),
                                                  scalar(.3f), scalar(.1f), scalar(.5f)});
