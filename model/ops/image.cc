@@ -96,26 +96,6 @@ OpDef Adjust(const std::string& name) {
           .rows = AdjustRows,
           .tensorflow = {name}};
 }
-// A random crop of one image: its first corner and size, as tf.slice takes them, and the crop as
-// relative coordinates. Inputs: image size [3], boxes [batch, n, 4] that it should show, and (V2)
-// how much of one of them.
-absl::StatusOr<Types> InferDistortedBox(const InferContext& c) {
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 3));
-  return Types{{c.dtype(0), {3}}, {c.dtype(0), {3}}, {DType::kFloat32, {1, 1, 4}}};
-}
-// The next numbers depend on how many were drawn before.
-RowMark RandomRows(const RowContext&) { return RowMark::kMixed; }
-const OpRegistrar kDistortedBox({.name = "SampleDistortedBoundingBox",
-                                 .min_inputs = 2,
-                                 .max_inputs = 3,
-                                 .output_names = {"begin", "size", "bboxes"},
-                                 .infer = InferDistortedBox,
-                                 .rows = RandomRows,
-                                 .stateful = true,
-                                 .tensorflow = {"SampleDistortedBoundingBox",
-                                                "SampleDistortedBoundingBoxV2"}});
-
 const OpRegistrar kAdjust[] = {OpRegistrar(Adjust("AdjustContrastv2")),
                                OpRegistrar(Adjust("AdjustHue")),
                                OpRegistrar(Adjust("AdjustSaturation"))};
