@@ -13,6 +13,7 @@
 #include "cli/string_array.h"
 #include "model/form/form.h"
 #include "model/half.h"
+#include "model/op_def.h"
 
 namespace floe::corpus {
 namespace {
@@ -244,14 +245,34 @@ absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant,
   return again.ok() ? again : Annotate(again, "the second run");
 }
 
+namespace {
+
+// Nodes that tables are filled from, which are run when a model is loaded.
+std::vector<bool> FillTables(const Graph& graph) {
+  std::vector<bool> fill(graph.size(), false);
+  for (int i = graph.size() - 1; i >= 0; --i) {
+    const Node& node = graph.node(i);
+    if (node.op->outputs == 0 && node.op->effect && node.op->without_kernel != nullptr)
+      fill[i] = true;
+    if (!fill[i]) continue;
+    for (const ValueRef& in : node.inputs) fill[in.node] = true;
+  }
+  return fill;
+}
+
+}  // namespace
+
 absl::Status RunUndeclaredCase(const CorpusCase& c, const CorpusVariant& variant, bool ranks) {
   FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(variant));
   SignatureDef& signature = imported.signatures[0];
   FLOE_ASSIGN_OR_RETURN(std::vector<Tensor> inputs, InputsOf(c, signature));
-  for (Node& node : imported.graph.mutable_nodes()) {
+  const std::vector<bool> fixed = FillTables(imported.graph);
+  for (int i = 0; i < imported.graph.size(); ++i) {
+    Node& node = imported.graph.mutable_node(i);
     const Tensor* value = node.attrs.Find<Tensor>("value");
+    if (node.op->name != "Const" || value == nullptr || fixed[i]) continue;
     // One behind a control edge belongs to a branch, where nobody can feed it.
-    if (node.op->name != "Const" || value == nullptr || !node.control_inputs.empty()) continue;
+    if (!node.control_inputs.empty()) continue;
     inputs.push_back(*value);
     signature.inputs.push_back({.key = node.name, .tensor_name = node.name});
     signature.inputs.back().type.dtype = value->dtype();
@@ -269,8 +290,7 @@ absl::Status RunUndeclaredCase(const CorpusCase& c, const CorpusVariant& variant
     }
     signature.inputs[i].type.shape = shape;
   }
-  FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model,
-                        cli::CompileLocal(std::move(imported), variant.name, {}));
+  FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model, CompileCorpusCase(c, std::move(imported)));
   FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, cli::BindCall(*model.signature, inputs));
   ExecContext context;
   return RunOnce(c, call, context);
