@@ -28,7 +28,10 @@ Uses::Uses(const Graph& graph)
     // Who waits for a node counts as a reader of something else than its value.
     for (int control : graph.node(i).control_inputs) first_output_only[control] = false;
   }
-  for (const ValueRef& out : graph.outputs) is_output[out.node] = true;
+  for (const ValueRef& out : graph.outputs) {
+    is_output[out.node] = true;
+    if (out.output != 0) first_output_only[out.node] = false;
+  }
 }
 
 bool AlongAxis(const Tensor& constant, int rank, int axis, int64_t channels,
