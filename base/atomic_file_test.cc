@@ -20,9 +20,7 @@ class AtomicFileTest : public testing::Test {
     fs::create_directory(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
-  int Files() const {
-    return static_cast<int>(std::distance(fs::directory_iterator(folder_), {}));
-  }
+  int Files() const { return static_cast<int>(std::distance(fs::directory_iterator(folder_), {})); }
   std::string Read(const fs::path& path) const {
     std::stringstream text;
     text << std::ifstream(path).rdbuf();

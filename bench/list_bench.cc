@@ -40,8 +40,8 @@ double Microseconds(Container container, int steps, int width) {
 
 int Main(int width) {
   std::printf("%-20s %12s %12s %8s\n", "container", "1000 steps", "10000 steps", "ratio");
-  for (const Container container : {Container::kList, Container::kPushedList, Container::kArray,
-                                    Container::kGrowingArray}) {
+  for (const Container container :
+       {Container::kList, Container::kPushedList, Container::kArray, Container::kGrowingArray}) {
     const double few = Microseconds(container, 1000, width);
     const double many = Microseconds(container, 10000, width);
     if (few < 0 || many < 0) {

@@ -87,7 +87,7 @@ class Plan {
   int64_t ArenaBytes(int64_t rows) const { return arena_base_ + arena_per_row_ * rows; }
   double Flops(int64_t rows) const;
   double StepFlops(const Step& step, int64_t rows) const;  // 0 when only a request tells
-  const Graph& graph() const { return program_->graph; }  // what Step::node counts in
+  const Graph& graph() const { return program_->graph; }   // what Step::node counts in
   int input_slot(int i) const { return input_slots_[i]; }
   int output_slot(int i) const { return output_slots_[i]; }
 

@@ -224,8 +224,7 @@ TEST(Corpus, ProvedRowsKeepTheirBitsInCompany) {
 }
 
 absl::Status RunUndeclared(const CorpusCase& c, const CorpusVariant& variant) {
-  for (const bool ranks : {true, false})
-    FLOE_RETURN_IF_ERROR(RunUndeclaredCase(c, variant, ranks));
+  for (const bool ranks : {true, false}) FLOE_RETURN_IF_ERROR(RunUndeclaredCase(c, variant, ranks));
   return absl::OkStatus();
 }
 

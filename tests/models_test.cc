@@ -224,7 +224,7 @@ std::vector<std::string> Models() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ReferenceModel, testing::ValuesIn(Models()), [](const auto& info) {
-  return info.param.empty() ? std::string("none") : info.param.filename().string();
+  return info.param.empty() ? "none" : std::filesystem::path(info.param).filename().string();
 });
 
 }  // namespace

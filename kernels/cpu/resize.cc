@@ -23,7 +23,7 @@ Options OptionsOf(const Attrs& attrs) {
 
 float ScaleOf(int64_t in, int64_t out, bool align) {
   return align && in > 1 && out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
-                          : static_cast<float>(in) / static_cast<float>(out);
+                                    : static_cast<float>(in) / static_cast<float>(out);
 }
 
 // A weighted sum of at most four input places along one axis.
