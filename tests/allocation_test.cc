@@ -108,9 +108,18 @@ void ExpectNone(const Allocations& allocations, const std::string& what) {
 
 TEST(Allocations, AreCounted) {
   volatile size_t size = 100;
-  EXPECT_EQ(Counted([&] { delete[] new char[size]; }).calls, 1);
+  void* volatile seen = nullptr;  // so that no compiler leaves the pair out
+  EXPECT_EQ(Counted([&] {
+              seen = ::operator new(size);
+              ::operator delete(seen);
+            }).calls,
+            1);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_EQ(Counted([&] { std::free(std::aligned_alloc(64, size * 64)); }).bytes, 6400);
+  EXPECT_EQ(Counted([&] {
+              seen = std::aligned_alloc(64, size * 64);
+              std::free(seen);
+            }).bytes,
+            6400);
 #endif
 }
 
@@ -231,7 +240,9 @@ TEST_P(CollectingAllocations, AreLinearInTheSteps) {
   std::cout << ContainerName(GetParam()) << ": " << by_steps[1].calls << " allocations, "
             << by_steps[1].bytes << " bytes in 10000 steps\n";
   EXPECT_LE(by_steps[1].calls, 10 * by_steps[0].calls + 100);
-  EXPECT_LE(by_steps[1].bytes, 11 * by_steps[0].bytes);  // vectors grow by doubling
+  // Vectors grow by doubling, which may round the longer run up by two; copies of what is stored
+  // would make it a hundred times.
+  EXPECT_LE(by_steps[1].bytes, 20 * by_steps[0].bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(Containers, CollectingAllocations,

@@ -331,7 +331,7 @@ TEST(ConvInference, RefusesWhatDoesNotFit) {
       Infer("Conv2D", none, {{1, 8, 8, 3}, {3, 3, 2, 4}}).ok());  // 3 channels in groups of 2
   EXPECT_FALSE(Infer("Conv2D", none, {{1, 8, 8, 4}, {3, 3, 2, 5}}).ok());  // 5 outputs in 2 groups
   EXPECT_FALSE(Infer("Conv2D", none, {{1, 8, 3}, {3, 3, 2, 4}}).ok());
-  EXPECT_FALSE(Infer("Conv2D", none, {{1, 2, 8, 3}, {3, 3, 3, 4}})
+  EXPECT_FALSE(Infer("Conv2D", none, {{1, 1, 8, 3}, {3, 3, 3, 4}})
                    .ok());  // the filter is larger than the image
   EXPECT_FALSE(Infer("DepthwiseConv2dNative", none, {{1, 8, 8, 3}, {3, 3, 2, 4}}).ok());
   Attrs attrs;

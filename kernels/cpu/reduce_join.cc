@@ -39,7 +39,7 @@ absl::Status Split(const Shape& in, const TensorView& axes, Axes* kept, Axes* jo
   for (size_t k = given.size(); k-- > 0;) {
     FLOE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(given[k], in.rank()));
     if (is_joined[axis])
-      return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is given twice"));
+      return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is named twice"));
     is_joined[axis] = true;
     joined->Add(in.dim(axis), strides[axis]);
   }

@@ -146,7 +146,7 @@ TEST(ReduceJoin, JoinsInTheOrderOfTheAxes) {
   EXPECT_THAT(join({0, 1}), ElementsAre("a,d,b,e,c,f"));
   EXPECT_THAT(join({1, 0}), ElementsAre("a,b,c,d,e,f"));
   EXPECT_THAT(join({}), ElementsAre("a", "b", "c", "d", "e", "f"));
-  EXPECT_THAT(join({0, -2})[0], HasSubstr("axis 0 is given twice"));
+  EXPECT_THAT(join({0, -2})[0], HasSubstr("axis 0 is named twice"));
   EXPECT_THAT(join({2})[0], HasSubstr("axis 2"));
   RunOptions constant_axes;
   constant_axes.const_mask = 2;

@@ -350,7 +350,8 @@ class Importer {
       return NodeError(def,
                        absl::StrCat("has ", inputs, " inputs, the op takes ", op.min_inputs, most));
     }
-    node->num_outputs = CountOutputs(def, op);
+    // Nobody knows how many outputs an unknown op has; one makes it a sink that errors can name.
+    node->num_outputs = op.name == "Unsupported" ? 1 : CountOutputs(def, op);
     return absl::OkStatus();
   }
 
