@@ -101,6 +101,9 @@ C Finish(C a, int64_t n) {
     else
       return a / static_cast<C>(static_cast<float>(n));
   } else if constexpr (kKind == FoldKind::kNorm) {
+    if constexpr (std::is_integral_v<C>) {
+      if (a < C(0)) return std::numeric_limits<C>::min();  // wrapped around: what a NaN becomes
+    }
     return static_cast<C>(std::sqrt(a));
   } else {
     return a;
@@ -243,7 +246,7 @@ const bool kRegistered[] = {
     Register<FoldKind::kMinimum>("Min", Reals{}),
     Register<FoldKind::kAll>("All", Booleans{}),
     Register<FoldKind::kAny>("Any", Booleans{}),
-    Register<FoldKind::kNorm>("EuclideanNorm", FloatsAndComplexes{}),
+    Register<FoldKind::kNorm>("EuclideanNorm", Numbers{}),
 };
 
 }  // namespace
