@@ -237,6 +237,7 @@ def graph_lines(graph_def):
     text = "\n".join(lines)
     for i, function in enumerate(functions):
         text = re.sub(rf"\b{re.escape(function.signature.name)}\b", f"function_{i}", text)
+    text = re.sub(r"_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "", text)  # made-up names of tables
     return text.split("\n")
 
 
