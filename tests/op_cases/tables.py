@@ -129,9 +129,7 @@ def first_version(c):
     looked_up(c, "v1_file", table, file, *common)
     changing = lambda: raw.mutable_hash_table(tf.string, tf.int64)
     for fill in (raw.lookup_table_import, raw.lookup_table_insert):
-        looked_up(
-            c, f"v1_{fill.__name__}", changing, lambda t: fill(t, WORDS, values, name="fill"), *common
-        )
+        looked_up(c, f"v1_{fill.__name__}", changing, lambda t: fill(t, WORDS, values, name="fill"), *common)
     looked_up(
         c,
         "v1_of_vectors",
@@ -147,7 +145,12 @@ def buckets(c):
     """Words outside a vocabulary."""
     long = ["x" * n for n in (3, 7, 8, 16, 17, 32, 33, 64, 65, 127, 128, 200)]
     for count in (1, 10, 1 << 40):
-        c.op("StringToHashBucketFast", Feed(np.array(long + list(MORE), object)), num_buckets=count, case=str(count))
+        c.op(
+            "StringToHashBucketFast",
+            Feed(np.array(long + list(MORE), object)),
+            num_buckets=count,
+            case=str(count),
+        )
 
     def build(enter):
         table = tf.lookup.StaticVocabularyTable(
