@@ -68,6 +68,12 @@ absl::Status CheckType(const TensorType& type) {
 }
 
 absl::StatusOr<Types> InferTypes(const Node& node, absl::Span<const ValueInfo> inputs) {
+  const int given = static_cast<int>(inputs.size());
+  if (given < node.op->min_inputs || (node.op->max_inputs >= 0 && given > node.op->max_inputs)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", given, " inputs, the op takes ", node.op->min_inputs,
+                     node.op->max_inputs == node.op->min_inputs ? "" : " or more"));
+  }
   FLOE_ASSIGN_OR_RETURN(Types types, node.op->infer({node, inputs}));
   if (static_cast<int>(types.size()) < node.num_outputs) {
     return absl::InvalidArgumentError(absl::StrCat("its inputs and attributes give ", types.size(),

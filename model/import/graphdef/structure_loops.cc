@@ -179,7 +179,8 @@ class LoopStructurer {
         if (next < node.inputs.size()) {
           visit(node.inputs[next].node);
         } else if (next - node.inputs.size() < node.control_inputs.size()) {
-          visit(node.control_inputs[next - node.inputs.size()]);
+          const int control = node.control_inputs[next - node.inputs.size()];
+          if (!Gone(control)) visit(control);
         } else {
           order.push_back(i);
           path.pop_back();
@@ -188,6 +189,9 @@ class LoopStructurer {
     }
     return order;
   }
+  // Whether a While has replaced the node.
+  bool Gone(int i) const { return i < static_cast<int>(removed_.size()) && removed_[i]; }
+
   std::vector<bool> Inside(const Loop& loop, const std::vector<ValueRef>& results) const {
     std::vector<bool> inside(graph_.size(), false);
     for (const int i : Ordered(loop, results)) inside[i] = true;
