@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/file_beneath.h"
 #include "base/nearest.h"
 #include "base/status.h"
@@ -32,11 +33,21 @@ bool IsFiller(const Node& node) {
          op == "LookupTableImport" || op == "LookupTableInsert";
 }
 
-bool HasTables(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
-    return IsTable(node) || std::any_of(node.subgraphs.begin(), node.subgraphs.end(),
-                                        [](const auto& body) { return HasTables(*body); });
+// Bodies are shared by whoever calls them, many times over in a hostile graph: each is looked at
+// once.
+using Seen = std::set<const Graph*>;
+
+bool HasTables(const Graph& graph, Seen* seen) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
+    return IsTable(node) ||
+           std::any_of(node.subgraphs.begin(), node.subgraphs.end(), [&](const auto& body) {
+             return seen->insert(body.get()).second && HasTables(*body, seen);
+           });
   });
+}
+bool HasTables(const Graph& graph) {
+  Seen seen;
+  return HasTables(graph, &seen);
 }
 
 // Nodes that `roots` need, themselves included.
@@ -71,8 +82,9 @@ class TableLoader {
   absl::Status Run() {
     FLOE_RETURN_IF_ERROR(MakeTables(&graph_));
     needed_ = Closure(graph_, sources_.roots);
+    Seen seen;
     for (int i = 0; i < graph_.size(); ++i) {
-      if (needed_[i]) MarkUses(graph_.node(i));
+      if (needed_[i]) MarkUses(graph_.node(i), &seen);
       if (!IsFiller(graph_.node(i))) continue;
       if (Table* const table = TableOfFiller(i)) table->fillers.push_back(i);
     }
@@ -85,6 +97,7 @@ class TableLoader {
   // ---- tables become constants ----
 
   absl::Status MakeTables(Graph* graph) {
+    FLOE_RETURN_IF_ERROR(SpendVisits(graph->size() + 1));
     for (Node& node : graph->mutable_nodes()) {
       if (IsTable(node)) FLOE_RETURN_IF_ERROR(AtNode(node, MakeTable(&node)));
       for (auto& body : node.subgraphs) {
@@ -163,10 +176,11 @@ class TableLoader {
     }
   }
 
-  void MarkUses(const Node& node) {
+  void MarkUses(const Node& node, Seen* seen) {
     if (Table* const table = TableOfConst(node)) table->used = true;
     for (const auto& body : node.subgraphs) {
-      for (const Node& inner : body->nodes()) MarkUses(inner);
+      if (!seen->insert(body.get()).second) continue;
+      for (const Node& inner : body->nodes()) MarkUses(inner, seen);
     }
   }
 
