@@ -73,6 +73,17 @@ TEST(Import, APlaceholderThatNoOutputReadsNeedNotBeFed) {
   EXPECT_TRUE(model->signatures[0].inputs[1].optional);
 }
 
+TEST(Import, WeightsThatNobodyReadsAreNoOutputs) {
+  const auto model = ImportBytes(R"(
+    node { name: "w" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 2 } } } }
+    node { name: "w/read" op: "Identity" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+    node { name: "y" op: "Mul" input: "x" input: "w" attr { key: "T" value { type: DT_FLOAT } } })",
+                                 {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT(Keys(model->signatures[0].outputs), ElementsAre("y"));
+}
+
 TEST(Import, ConfigurationRenamesAndChooses) {
   ImportOptions options;
   options.input_aliases = {{"features", "x:0"}};

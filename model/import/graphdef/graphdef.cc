@@ -511,21 +511,32 @@ absl::StatusOr<Graph> GraphFromGraphDef(tensorflow::GraphDef* def) {
 }
 
 std::vector<std::string> SinkNames(const Graph& graph) {
-  std::vector<bool> consumed(graph.size(), false);
-  for (const Node& node : graph.nodes()) {
-    for (const ValueRef& in : node.inputs) consumed[in.node] = true;
-    if (node.op->name == "NoOp") continue;  // a group of nodes consumes nothing
-    for (int control : node.control_inputs) consumed[control] = true;
-  }
   static const std::set<std::string> kNotOutputs = {"NoOp", "Assert", "Const", "Input",
                                                     "PlaceholderWithDefault"};
-  std::vector<std::string> names;
+  std::vector<bool> consumed(graph.size(), false), varies(graph.size(), false);
+  for (int i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.node(i);
+    varies[i] =
+        node.op->stateful || node.op->name == "Input" || node.op->name == "PlaceholderWithDefault";
+    for (const ValueRef& in : node.inputs) {
+      consumed[in.node] = true;
+      varies[i] = varies[i] || varies[in.node];
+    }
+    if (node.op->name == "NoOp") continue;  // a group of nodes consumes nothing
+    for (int control : node.control_inputs) {
+      consumed[control] = true;
+      varies[i] = varies[i] || varies[control];
+    }
+  }
+  std::vector<std::string> names, fixed;
   for (int i = 0; i < graph.size(); ++i) {
     const Node& node = graph.node(i);
     if (consumed[i] || kNotOutputs.count(node.op->name) != 0) continue;
-    for (int k = 0; k < node.num_outputs; ++k) names.push_back(TensorNameOf(node.name, k));
+    for (int k = 0; k < node.num_outputs; ++k)
+      (varies[i] ? names : fixed).push_back(TensorNameOf(node.name, k));
   }
-  return names;
+  // Weights that freezing left behind an Identity are no answer, unless nothing else is.
+  return names.empty() ? fixed : names;
 }
 
 }  // namespace floe

@@ -22,7 +22,7 @@ namespace floe {
 absl::StatusOr<Graph> GraphFromGraphDef(tensorflow::GraphDef* def);
 
 // Nodes that nothing consumes, as tensor names in file order; NoOp, Assert, Const and Placeholder
-// left out.
+// left out, and values that depend on no input unless there are only such.
 std::vector<std::string> SinkNames(const Graph& graph);
 
 }  // namespace floe
