@@ -33,22 +33,23 @@ bool IsFiller(const Node& node) {
          op == "LookupTableImport" || op == "LookupTableInsert";
 }
 
-// Bodies are shared by whoever calls them, many times over in a hostile graph: each is looked at
-// once.
-using Seen = std::set<const Graph*>;
+// Whether there are tables in a graph and those below it, which may share bodies many times over.
+class TableSearch {
+ public:
+  bool In(const Graph& graph) {
+    const auto [at, fresh] = known_.try_emplace(&graph, false);
+    if (!fresh) return at->second;
+    for (const Node& node : graph.nodes()) {
+      bool found = IsTable(node);
+      for (const auto& body : node.subgraphs) found = In(*body) || found;
+      if (found) return known_[&graph] = true;
+    }
+    return false;
+  }
 
-bool HasTables(const Graph& graph, Seen* seen) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
-    return IsTable(node) ||
-           std::any_of(node.subgraphs.begin(), node.subgraphs.end(), [&](const auto& body) {
-             return seen->insert(body.get()).second && HasTables(*body, seen);
-           });
-  });
-}
-bool HasTables(const Graph& graph) {
-  Seen seen;
-  return HasTables(graph, &seen);
-}
+ private:
+  std::map<const Graph*, bool> known_;
+};
 
 // Nodes that `roots` need, themselves included.
 std::vector<bool> Closure(const Graph& graph, const std::vector<int>& roots) {
@@ -82,9 +83,8 @@ class TableLoader {
   absl::Status Run() {
     FLOE_RETURN_IF_ERROR(MakeTables(&graph_));
     needed_ = Closure(graph_, sources_.roots);
-    Seen seen;
     for (int i = 0; i < graph_.size(); ++i) {
-      if (needed_[i]) MarkUses(graph_.node(i), &seen);
+      if (needed_[i]) MarkUses(graph_.node(i));
       if (!IsFiller(graph_.node(i))) continue;
       if (Table* const table = TableOfFiller(i)) table->fillers.push_back(i);
     }
@@ -101,10 +101,14 @@ class TableLoader {
     for (Node& node : graph->mutable_nodes()) {
       if (IsTable(node)) FLOE_RETURN_IF_ERROR(AtNode(node, MakeTable(&node)));
       for (auto& body : node.subgraphs) {
-        if (!HasTables(*body)) continue;
-        Graph copy = *body;
-        FLOE_RETURN_IF_ERROR(MakeTables(&copy));
-        body = std::make_shared<const Graph>(std::move(copy));
+        if (!search_.In(*body)) continue;
+        std::shared_ptr<const Graph>& changed = changed_[body];
+        if (changed == nullptr) {
+          Graph copy = *body;
+          FLOE_RETURN_IF_ERROR(MakeTables(&copy));
+          changed = std::make_shared<const Graph>(std::move(copy));
+        }
+        body = changed;
       }
     }
     return absl::OkStatus();
@@ -176,11 +180,11 @@ class TableLoader {
     }
   }
 
-  void MarkUses(const Node& node, Seen* seen) {
+  void MarkUses(const Node& node) {
     if (Table* const table = TableOfConst(node)) table->used = true;
     for (const auto& body : node.subgraphs) {
-      if (!seen->insert(body.get()).second) continue;
-      for (const Node& inner : body->nodes()) MarkUses(inner, seen);
+      if (!marked_.insert(body.get()).second) continue;
+      for (const Node& inner : body->nodes()) MarkUses(inner);
     }
   }
 
@@ -363,6 +367,10 @@ class TableLoader {
   Graph& graph_;
   const TableSources& sources_;
   const KernelOptions& options_;
+  TableSearch search_;
+  // Bodies with tables and what became of them; the keys keep them alive.
+  std::map<std::shared_ptr<const Graph>, std::shared_ptr<const Graph>> changed_;
+  std::set<const Graph*> marked_;
   std::vector<bool> needed_;  // by what the signatures fetch
   std::vector<std::unique_ptr<Table>> tables_;
   std::map<std::string, Table*> by_key_;
@@ -396,7 +404,7 @@ absl::StatusOr<std::string> ReadAsset(const std::string& directory, const std::s
 }
 
 absl::Status LoadTables(Graph* graph, const TableSources& sources, const KernelOptions& options) {
-  if (sources.init_nodes.empty() && !HasTables(*graph)) return absl::OkStatus();
+  if (sources.init_nodes.empty() && !TableSearch().In(*graph)) return absl::OkStatus();
   return TableLoader(graph, sources, options).Run();
 }
 

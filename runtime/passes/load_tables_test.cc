@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "model/import/import.h"
+#include "model/op_def.h"
 #include "model/tables.h"
 #include "runtime/exec_context.h"
 #include "runtime/model.h"
@@ -275,6 +276,33 @@ TEST_F(LoadTablesTest, TheSizeIsAConstantAndTablesCountAsWeights) {
   ASSERT_TRUE(lookup.ok()) << lookup.status();
   EXPECT_GT((*lookup)->weight_bytes(), 60'000u);
   EXPECT_LT((*lookup)->weight_bytes(), 300'000u);
+}
+
+// Every level names the level below twice: 2^40 ways down, 40 bodies.
+TEST(LoadTables, SharedBodiesAreSearchedOnce) {
+  Graph graph;
+  Node table;
+  table.name = "t";
+  table.op = FindOp("MutableHashTable");
+  table.attrs.Set("key_dtype", DType::kString);
+  table.attrs.Set("value_dtype", DType::kInt64);
+  graph.Add(std::move(table));
+  for (int level = 0; level < 40; ++level) {
+    const auto body = std::make_shared<const Graph>(std::move(graph));
+    graph = Graph();
+    Node branch;
+    branch.name = "b";
+    branch.op = FindOp("If");
+    branch.subgraphs = {body, body};
+    graph.Add(std::move(branch));
+  }
+  ASSERT_TRUE(LoadTables(&graph, {{}, "", {0}}, {}).ok());
+  const Graph* level = &graph;
+  while (!level->node(0).subgraphs.empty()) {
+    ASSERT_EQ(level->node(0).subgraphs[0], level->node(0).subgraphs[1]);
+    level = level->node(0).subgraphs[0].get();
+  }
+  EXPECT_EQ(level->node(0).op->name, "Const");
 }
 
 TEST(TableObject, FindsInEveryPairOfTypes) {
