@@ -98,6 +98,13 @@ TEST(Complex, Matrices) {
       {{3, -7}}, 1e-12);
 }
 
+TEST(FakeQuant, BitsOutOfRangeAreRefused) {
+  for (const int64_t bits : {int64_t{0}, int64_t{63}, int64_t{-68719476736}})
+    EXPECT_EQ(CodeOf("FakeQuantWithMinMaxArgs", With({{"num_bits", bits}}), {Of<float>({1}, {1})}),
+              absl::StatusCode::kInvalidArgument)
+        << bits;
+}
+
 TEST(MixedTypes, ProductsOfBytes) {
   const Attrs to_int = With({{"Tout", DType::kInt32}});
   EXPECT_THAT(RunOp<int32_t>("BatchMatMul", to_int,

@@ -20,6 +20,8 @@ RowMark QuantizeRows(const RowContext& c) {
 absl::StatusOr<Types> InferQuantize(const InferContext& c) {
   for (int i = 1; i < c.num_inputs() && i < 3; ++i)
     FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, c.dtype(0)));
+  const int64_t bits = c.attrs().Int("num_bits", 8);
+  if (bits < 1 || bits > 62) return Bad(absl::StrCat("num_bits is ", bits, ", expected 1 to 62"));
   return InferSame(c);
 }
 OpDef Quantize(const std::string& name, int inputs, RowRule rows) {
