@@ -55,6 +55,12 @@ absl::Status Diag(const Node& node, const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 1));
   const Matrices m = MatricesOf(ctx.out(0).shape);
   const Shape& in = ctx.in(0).shape;
+  if (band.Longest(m.rows, m.cols) > in.dim(in.rank() - 1) ||
+      (band.count() > 1 && in.dim(in.rank() - 2) != band.count())) {
+    return absl::InvalidArgumentError(absl::StrCat("diagonals of shape ", in.ToString(),
+                                                   " do not fill those of ",
+                                                   ctx.out(0).shape.ToString()));
+  }
   ForElement(ctx.in(0).dtype, [&](auto element) {
     using T = decltype(element);
     const T* x = ctx.in(0).as<T>();
