@@ -98,6 +98,47 @@ TEST(Complex, Matrices) {
       {{3, -7}}, 1e-12);
 }
 
+// Kernels write what inference announced; strings announced as numbers would be written over.
+TEST(TypeAttributes, OutputsOfATypeThatTheOpCannotHaveAreRefused) {
+  const Tensor x = Of<float>({2}, {1, 2}), axis = Of<int32_t>({}, {0});
+  const struct {
+    const char *op, *attribute;
+    std::vector<Tensor> inputs;
+  } cases[] = {
+      {"Shape", "out_type", {x}},
+      {"ShapeN", "out_type", {x, x}},
+      {"Size", "out_type", {x}},
+      {"Unique", "out_idx", {x}},
+      {"UniqueWithCounts", "out_idx", {x}},
+      {"ListDiff", "out_idx", {x, x}},
+      {"ArgMax", "output_type", {x, axis}},
+      {"TopKV2", "index_type", {x, Of<int32_t>({}, {1})}},
+      {"RandomUniform", "dtype", {Of<int32_t>({1}, {3})}},
+      {"RandomUniformInt", "Tout", {Of<int32_t>({1}, {3}), axis, Of<int32_t>({}, {9})}},
+      {"Multinomial", "output_dtype", {Of<float>({1, 2}, {1, 2}), Of<int32_t>({}, {1})}},
+      {"MaxPoolWithArgmax", "Targmax", {Of<float>({1, 1, 1, 1}, {1})}},
+  };
+  for (const auto& c : cases) {
+    for (const DType dtype : {DType::kString, DType::kVariant, DType::kBool}) {
+      EXPECT_EQ(CodeOf(c.op, With({{c.attribute, dtype}}), c.inputs),
+                absl::StatusCode::kInvalidArgument)
+          << c.op << " " << DTypeName(dtype);
+    }
+  }
+}
+
+TEST(MatrixDiag, DiagonalsThatDoNotFillTheMatrixAreRefused) {
+  const auto code = [](const Tensor& diagonal, int32_t rows, int32_t cols,
+                       const std::vector<int32_t>& k) {
+    return CodeOf("MatrixDiagV3", {},
+                  {diagonal, Of<int32_t>({static_cast<int64_t>(k.size())}, k),
+                   Of<int32_t>({}, {rows}), Of<int32_t>({}, {cols}), Of<float>({}, {0})});
+  };
+  EXPECT_EQ(code(Of<float>({2}, {1, 2}), 2, 2, {0}), absl::StatusCode::kOk);
+  EXPECT_EQ(code(Of<float>({2}, {1, 2}), 9, 9, {0}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(Of<float>({1, 2}, {1, 2}), 2, 2, {0, 1}), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(FakeQuant, BitsOutOfRangeAreRefused) {
   for (const int64_t bits : {int64_t{0}, int64_t{63}, int64_t{-68719476736}})
     EXPECT_EQ(CodeOf("FakeQuantWithMinMaxArgs", With({{"num_bits", bits}}), {Of<float>({1}, {1})}),

@@ -34,7 +34,7 @@ absl::StatusOr<Types> InferWhere(const InferContext& c) {
 // x -> distinct elements, index of each x among them[, counts]
 absl::StatusOr<Types> InferUnique(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
-  const DType index = ops::TypeAttr(c, "out_idx", DType::kInt32);
+  FLOE_ASSIGN_OR_RETURN(const DType index, ops::IndexTypeAttr(c, "out_idx", DType::kInt32));
   Types types = {Vector(c.dtype(0)), {index, {DimOf(c, 0, 0)}}};
   if (c.node.op->outputs == 3) types.push_back(Vector(index));
   return types;
@@ -44,7 +44,8 @@ absl::StatusOr<Types> InferUnique(const InferContext& c) {
 absl::StatusOr<Types> InferListDiff(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  return Types{Vector(c.dtype(0)), Vector(ops::TypeAttr(c, "out_idx", DType::kInt32))};
+  FLOE_ASSIGN_OR_RETURN(const DType index, ops::IndexTypeAttr(c, "out_idx", DType::kInt32));
+  return Types{Vector(c.dtype(0)), Vector(index)};
 }
 
 // data, partitions

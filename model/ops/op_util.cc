@@ -58,12 +58,21 @@ absl::Status ExpectOneType(const InferContext& c, int first) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<DType> TypeAttrOf(const InferContext& c, const std::string& name, DType otherwise,
+                                 std::initializer_list<DType> allowed) {
+  const DType dtype = TypeAttr(c, name, otherwise);
+  std::string names;
+  for (const DType one : allowed) {
+    if (dtype == one) return dtype;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", DTypeName(one));
+  }
+  return Bad(
+      absl::StrCat("attribute ", name, " is ", DTypeName(dtype), ", expected one of ", names));
+}
+
 absl::StatusOr<DType> IndexTypeAttr(const InferContext& c, const std::string& name,
                                     DType otherwise) {
-  const DType dtype = TypeAttr(c, name, otherwise);
-  if (dtype == DType::kInt32 || dtype == DType::kInt64) return dtype;
-  return Bad(
-      absl::StrCat("attribute ", name, " is ", DTypeName(dtype), ", expected int32 or int64"));
+  return TypeAttrOf(c, name, otherwise, {DType::kInt32, DType::kInt64});
 }
 
 absl::Status ExpectRank(const InferContext& c, int input, int rank) {

@@ -2,6 +2,7 @@
 // made of.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,11 @@ absl::Status ExpectRank(const InferContext& c, int input, int rank);
 absl::Status ExpectType(const InferContext& c, int input, DType dtype);
 // INVALID_ARGUMENT unless all inputs from `first` on are of the type of input `first`.
 absl::Status ExpectOneType(const InferContext& c, int first = 0);
-// The attribute `name` (or `otherwise`) as a type of indices: INVALID_ARGUMENT unless it is int32
-// or int64.
+// The attribute `name` (or `otherwise`) as the type of an output, which the kernel takes on trust:
+// INVALID_ARGUMENT unless it is one of `allowed`.
+absl::StatusOr<DType> TypeAttrOf(const InferContext& c, const std::string& name, DType otherwise,
+                                 std::initializer_list<DType> allowed);
+// The same for a type of indices: int32 or int64.
 absl::StatusOr<DType> IndexTypeAttr(const InferContext& c, const std::string& name,
                                     DType otherwise);
 

@@ -27,9 +27,7 @@ absl::Status ExpectInputs(const InferContext& c, int64_t count) {
 
 // Inputs [first, first + count) are splits of the type that the attribute says.
 absl::Status ExpectSplits(const InferContext& c, int first, int count) {
-  const DType dtype = SplitsType(c);
-  if (dtype != DType::kInt32 && dtype != DType::kInt64)
-    return Bad(absl::StrCat("Tsplits is ", DTypeName(dtype), ", expected int32 or int64"));
+  FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::IndexTypeAttr(c, "Tsplits", DType::kInt64));
   for (int i = first; i < first + count; ++i) {
     if (c.dtype(i) != dtype)
       return Bad(absl::StrCat("input ", i, " has type ", DTypeName(c.dtype(i)), ", expected ",

@@ -76,10 +76,9 @@ const OpRegistrar kReduce[] = {
 };
 
 absl::StatusOr<Types> InferArg(const InferContext& c) {
-  const DType dtype = ops::TypeAttr(c, "output_type", DType::kInt64);
-  if (dtype != DType::kInt64 && dtype != DType::kInt32 && dtype != DType::kInt16 &&
-      dtype != DType::kUInt16)
-    return Bad(absl::StrCat("attribute output_type is ", DTypeName(dtype)));
+  FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::TypeAttrOf(c, "output_type", DType::kInt64,
+                                                           {DType::kInt16, DType::kUInt16,
+                                                            DType::kInt32, DType::kInt64}));
   const SymShape& in = c.shape(0);
   std::vector<int64_t> axis;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(1, &axis));

@@ -142,14 +142,15 @@ Dim RankAsDim(const SymShape& shape) {
 }
 
 absl::StatusOr<Types> InferShape(const InferContext& c) {
-  const DType dtype = ops::TypeAttr(c, "out_type", DType::kInt32);
+  FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::IndexTypeAttr(c, "out_type", DType::kInt32));
   Types types;
   for (const ValueInfo& input : c.inputs) types.push_back({dtype, {RankAsDim(input.type.shape)}});
   return types;
 }
 
 absl::StatusOr<Types> InferSize(const InferContext& c) {
-  return ops::One(ops::TypeAttr(c, "out_type", DType::kInt32), {});
+  FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::IndexTypeAttr(c, "out_type", DType::kInt32));
+  return ops::One(dtype, {});
 }
 
 absl::StatusOr<Types> InferRank(const InferContext&) { return ops::One(DType::kInt32, {}); }

@@ -149,7 +149,9 @@ const OpRegistrar kInvert({.name = "InvertPermutation",
 
 absl::StatusOr<Types> InferTopK(const InferContext& c) {
   const SymShape& in = c.shape(0);
-  const DType index = ops::TypeAttr(c, "index_type", DType::kInt32);
+  FLOE_ASSIGN_OR_RETURN(const DType index,
+                        ops::TypeAttrOf(c, "index_type", DType::kInt32,
+                                        {DType::kInt16, DType::kInt32, DType::kInt64}));
   if (!in.rank_known()) return Types{{c.dtype(0), in}, {index, in}};
   if (in.rank() == 0) return Bad("input is a scalar");
   std::vector<int64_t> k;

@@ -223,7 +223,10 @@ const OpRegistrar kRange({.name = "Range",
 
 absl::StatusOr<Types> InferRandom(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(SymShape shape, ShapeFrom(c, 0));
-  return ops::One(ops::TypeAttr(c, "dtype", DType::kFloat32), std::move(shape));
+  FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::TypeAttrOf(c, "dtype", DType::kFloat32,
+                                                           {DType::kFloat16, DType::kBFloat16,
+                                                            DType::kFloat32, DType::kFloat64}));
+  return ops::One(dtype, std::move(shape));
 }
 
 absl::StatusOr<Types> InferRandomInt(const InferContext& c) {

@@ -10,7 +10,11 @@ absl::StatusOr<Types> InferString(const InferContext& c) {
   return ops::One(DType::kString, c.shape(0));
 }
 absl::StatusOr<Types> InferToNumber(const InferContext& c) {
-  return ops::One(ops::TypeAttr(c, "out_type", DType::kFloat32), c.shape(0));
+  FLOE_ASSIGN_OR_RETURN(const DType dtype,
+                        ops::TypeAttrOf(c, "out_type", DType::kFloat32,
+                                        {DType::kFloat32, DType::kFloat64, DType::kInt32,
+                                         DType::kInt64, DType::kUInt32, DType::kUInt64}));
+  return ops::One(dtype, c.shape(0));
 }
 // Inputs of one shape, but for scalars, which are for every element.
 absl::StatusOr<Types> InferJoin(const InferContext& c) {

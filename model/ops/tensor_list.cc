@@ -82,7 +82,8 @@ absl::StatusOr<Types> InferLength(const InferContext&) { return ops::One(DType::
 
 // TensorListElementShape(list): a vector, or the scalar -1
 absl::StatusOr<Types> InferElementShape(const InferContext& c) {
-  return ops::One(ops::TypeAttr(c, "shape_type", DType::kInt32), SymShape::UnknownRank());
+  FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::IndexTypeAttr(c, "shape_type", DType::kInt32));
+  return ops::One(dtype, SymShape::UnknownRank());
 }
 
 // TensorListResize(list, size)
