@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/cancel.h"
@@ -139,6 +140,29 @@ absl::Status CheckBlockBytes(int64_t bytes);
 absl::Status SpendVisits(int64_t nodes);
 absl::Status CheckRunTime();
 absl::Status SpendLoopRound();
+
+// A vector whose every block the current budget allows, else std::bad_alloc: for scratch memory of
+// a size that values or dims say, where no tensor of that size was allocated before. Not charged.
+template <typename T>
+struct BudgetAllocator {
+  using value_type = T;
+  BudgetAllocator() = default;
+  template <typename U>
+  BudgetAllocator(const BudgetAllocator<U>&) {}  // NOLINT(google-explicit-constructor)
+  T* allocate(size_t n) {
+    int64_t bytes = 0;
+    if (__builtin_mul_overflow(n, sizeof(T), &bytes) || !CheckBlockBytes(bytes).ok())
+      throw std::bad_alloc();
+    return std::allocator<T>().allocate(n);
+  }
+  void deallocate(T* memory, size_t n) { std::allocator<T>().deallocate(memory, n); }
+  template <typename U>
+  bool operator==(const BudgetAllocator<U>&) const {
+    return true;
+  }
+};
+template <typename T>
+using BudgetVector = std::vector<T, BudgetAllocator<T>>;
 
 // What `body` returns, or RESOURCE_EXHAUSTED when memory runs out inside it. The boundary where
 // allocations that cannot return an error (containers, tensors of kernels) end.

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "base/budget.h"
 #include "model/half.h"
 #include "runtime/run_op.h"
 
@@ -185,6 +186,22 @@ TEST(DataDependent, SoftSuppressionInBothTypes) {
   ASSERT_TRUE(half.ok());
   EXPECT_EQ(half->at(1).dtype(), DType::kFloat16);
   EXPECT_NEAR(half->at(1).as<Half>()[3], .3662f, 1e-3);
+}
+
+TEST(Scratch, OfASizeThatOnlyValuesOrEmptyTensorsSayIsWithinTheBudget) {
+  Budget budget({.max_value_bytes = 1 << 20, .max_bytes = 1 << 20});
+  const BudgetScope scope(&budget);
+  const auto run = [](const std::string& op, const std::vector<Tensor>& inputs) {
+    return CatchOutOfMemory([&] { return RunOp(op, inputs); }).status().code();
+  };
+  const auto fill = [&](int64_t rows) {
+    return run("SparseFillEmptyRows",
+               {Longs({1, 2}, {0, 1}), Floats({1}, {7}), Longs({2}, {rows, 2}), Floats({}, {0})});
+  };
+  EXPECT_EQ(fill(3), absl::StatusCode::kOk);
+  EXPECT_EQ(fill(int64_t{1} << 36), absl::StatusCode::kResourceExhausted);
+  const Tensor wide = Floats({0, 2048, 2048}, {});
+  EXPECT_EQ(run("MatrixInverse", {wide}), absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace

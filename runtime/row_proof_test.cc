@@ -68,6 +68,11 @@ std::vector<BatchCase> BatchCases() {
     return t.Op("Transpose", "back",
                 {t.Op("TopKV2", "k", {turned, t.Int("two", 2)}), t.Ints("q", {1, 0})});
   });
+  add("diagonals that the graph does not name", "'d' (MatrixDiagV3)", [](TestGraph& t, ValueRef x) {
+    return t.Op(
+        "MatrixDiagV3", "d",
+        {x, t.Ints("k", {}), t.Int("rows", -1), t.Int("cols", -1), t.Floats("pad", {}, {0})});
+  });
   add("the places of the batch", "'w' (Where)", [](TestGraph& t, ValueRef x) {
     return t.Op("Where", "w", {x}, {{"T", DType::kFloat32}});
   });

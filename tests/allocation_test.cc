@@ -36,16 +36,6 @@ void Count(size_t size) {
 
 }  // namespace
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-// The sanitizer has malloc for itself; C++'s own operators can still be counted.
-void* operator new(size_t size) {
-  Count(size);
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-#else
 // glibc's own allocator under other names; everything else comes through here.
 extern "C" {
 void* __libc_malloc(size_t size);
@@ -79,7 +69,6 @@ int posix_memalign(void** memory, size_t alignment, size_t size) {
   return *memory == nullptr ? ENOMEM : 0;
 }
 }
-#endif
 
 namespace floe::cli {
 namespace {
@@ -114,13 +103,11 @@ TEST(Allocations, AreCounted) {
               ::operator delete(seen);
             }).calls,
             1);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   EXPECT_EQ(Counted([&] {
               seen = std::aligned_alloc(64, size * 64);
               std::free(seen);
             }).bytes,
             6400);
-#endif
 }
 
 class Request : public testing::Test {

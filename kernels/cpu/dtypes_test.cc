@@ -15,9 +15,7 @@ namespace floe {
 namespace {
 
 using kernels::kDTypeOf;
-using testing::Each;
 using testing::ElementsAre;
-using testing::ElementsAreArray;
 using Complex = std::complex<double>;
 using ComplexF = std::complex<float>;
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
@@ -41,10 +42,10 @@ class Fft {
   }
 
   // In place; `line` has n elements.
-  void Run(std::vector<Complex>* line) {
+  void Run(BudgetVector<Complex>* line) {
     if (n_ <= 1) return;
     if (chirp_.empty()) return PowerOfTwo(line, sign_);
-    std::vector<Complex>& x = *line;
+    BudgetVector<Complex>& x = *line;
     std::fill(work_.begin(), work_.end(), Complex());
     for (size_t k = 0; k < n_; ++k) work_[k] = x[k] * chirp_[k];
     PowerOfTwo(&work_, -1);
@@ -55,8 +56,8 @@ class Fft {
 
  private:
   // padded_ elements.
-  void PowerOfTwo(std::vector<Complex>* data, double sign) const {
-    std::vector<Complex>& a = *data;
+  void PowerOfTwo(BudgetVector<Complex>* data, double sign) const {
+    BudgetVector<Complex>& a = *data;
     const size_t n = padded_;
     for (size_t i = 1, j = 0; i < n; ++i) {
       size_t bit = n >> 1;
@@ -80,7 +81,7 @@ class Fft {
   size_t n_;
   double sign_;
   size_t padded_;
-  std::vector<Complex> roots_, chirp_, kernel_, work_;
+  BudgetVector<Complex> roots_, chirp_, kernel_, work_;
 };
 
 // Both dims of `rows` x `cols`, or only the columns' one when rows is 1.
@@ -93,7 +94,7 @@ class Transform {
         down_(static_cast<size_t>(rows), sign),
         line_(static_cast<size_t>(std::max(rows, cols))) {}
 
-  void Run(std::vector<Complex>* data) {
+  void Run(BudgetVector<Complex>* data) {
     line_.resize(static_cast<size_t>(cols_));
     for (int64_t r = 0; r < rows_; ++r) {
       std::copy_n(data->begin() + r * cols_, cols_, line_.begin());
@@ -112,7 +113,7 @@ class Transform {
  private:
   int64_t rows_, cols_;
   Fft across_, down_;
-  std::vector<Complex> line_;
+  BudgetVector<Complex> line_;
 };
 
 struct Sizes {
@@ -130,9 +131,9 @@ template <int kDims, bool kForward, class C>
 absl::Status ComplexFft(const KernelContext& ctx) {
   const Sizes s = SizesOf(ctx.in(0).shape, kDims);
   const int64_t n = s.rows * s.cols;
-  std::vector<Complex> data(n);
-  const double scale = kForward ? 1 : 1 / static_cast<double>(n);
   if (ctx.out(0).elements() == 0) return absl::OkStatus();
+  BudgetVector<Complex> data(n);
+  const double scale = kForward ? 1 : 1 / static_cast<double>(n);
   Transform transform(s.rows, s.cols, kForward ? -1 : 1);
   for (int64_t k = 0; k < s.count; ++k) {
     const C* x = ctx.in(0).as<C>() + k * n;
@@ -154,7 +155,7 @@ absl::Status RealFft(const KernelContext& ctx) {
   const Sizes in = SizesOf(ctx.in(0).shape, kDims), out = SizesOf(ctx.out(0).shape, kDims);
   const int64_t rows = kDims == 2 ? length[0] : 1, cols = length[kDims - 1];
   if (ctx.out(0).elements() == 0) return absl::OkStatus();
-  std::vector<Complex> data(rows * cols);
+  BudgetVector<Complex> data(rows * cols);
   Transform transform(rows, cols, -1);
   for (int64_t k = 0; k < in.count; ++k) {
     const T* x = ctx.in(0).as<T>() + k * in.rows * in.cols;

@@ -11,15 +11,15 @@
 namespace floe::kernels {
 
 // `values` in row-major order as output k; their number is that of `shape`.
-template <class T>
-absl::Status Give(const KernelContext& ctx, int k, const std::vector<T>& values,
+template <class T, class A>
+absl::Status Give(const KernelContext& ctx, int k, const std::vector<T, A>& values,
                   const Shape& shape) {
   FLOE_ASSIGN_OR_RETURN(const TensorView out, ctx.allocator->Allocate(k, kDTypeOf<T>, shape));
   std::copy(values.begin(), values.end(), out.as<T>());
   return absl::OkStatus();
 }
-template <class T>
-absl::Status Give(const KernelContext& ctx, int k, const std::vector<T>& values) {
+template <class T, class A>
+absl::Status Give(const KernelContext& ctx, int k, const std::vector<T, A>& values) {
   return Give(ctx, k, values, Shape({static_cast<int64_t>(values.size())}));
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
@@ -15,7 +16,7 @@ namespace {
 // Brings the n x n matrix `a` (row-major) to the identity while doing the same to `b`; returns the
 // determinant, 0 when singular.
 template <class W>
-W Eliminate(std::vector<W>* a, std::vector<W>* b, int64_t n) {
+W Eliminate(BudgetVector<W>* a, BudgetVector<W>* b, int64_t n) {
   W determinant = 1;
   for (int64_t c = 0; c < n; ++c) {
     int64_t pivot = c;
@@ -56,7 +57,7 @@ absl::Status Solve(const KernelContext& ctx, bool inverse, bool adjoint) {
     return absl::InvalidArgumentError(
         absl::StrCat("matrices of ", shape.ToString(), " are not square"));
   using W = PlainSum<T>;
-  std::vector<W> a(n * n), b(n * n);
+  BudgetVector<W> a(n * n), b(n * n);
   int64_t count = 1;
   for (int i = 0; i + 2 < shape.rank(); ++i) count *= shape.dim(i);
   for (int64_t m = 0; m < count; ++m) {

@@ -234,9 +234,9 @@ FLOE_REGISTER_KERNEL(RaggedGather, kCpu, MakeGather);
 
 // [row of level 0, place in it, place in that, ...] of every row of the values, and the largest
 // place of each level + 1 appended to `dense`.
-std::vector<int64_t> Coordinates(const std::vector<Splits>& nested, std::vector<int64_t>* dense) {
+BudgetVector<int64_t> Coordinates(const std::vector<Splits>& nested, std::vector<int64_t>* dense) {
   const auto rows = static_cast<int64_t>(nested[0].size()) - 1;
-  std::vector<int64_t> places(rows), next;
+  BudgetVector<int64_t> places(rows), next;
   for (int64_t r = 0; r < rows; ++r) places[r] = r;
   dense->push_back(rows);
   for (size_t level = 0; level < nested.size(); ++level) {
@@ -266,7 +266,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeToSparse(const KernelArgs& args) {
     FLOE_ASSIGN_OR_RETURN(const std::vector<Splits> nested,
                           ReadNestedSplits(ctx, 0, levels, values));
     std::vector<int64_t> dense;
-    const std::vector<int64_t> places = Coordinates(nested, &dense);
+    const BudgetVector<int64_t> places = Coordinates(nested, &dense);
     for (int i = 1; i < values.shape.rank(); ++i) dense.push_back(values.shape.dim(i));
     const int64_t count = values.elements(), width = static_cast<int64_t>(dense.size());
     const int64_t inner = values.shape.dim(0) == 0 ? 0 : count / values.shape.dim(0);

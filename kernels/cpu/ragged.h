@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/budget.h"
 #include "kernels/kernel.h"
 
 namespace floe::kernels {
 
-using Splits = std::vector<int64_t>;
+using Splits = BudgetVector<int64_t>;
 
 // Row splits: at least one, from 0 upwards; INVALID_ARGUMENT otherwise.
 absl::StatusOr<Splits> ReadSplits(const TensorView& view);

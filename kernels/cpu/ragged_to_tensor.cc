@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "kernels/cpu/element_type.h"
 #include "kernels/cpu/function_kernel.h"
@@ -120,8 +121,8 @@ absl::StatusOr<Shape> OutputShape(const TensorView& asked, const std::vector<Spl
 }
 
 // Where each row of the values goes, in rows of the output; -1 for those cut off.
-std::vector<int64_t> Places(const std::vector<Splits>& nested, int64_t rows, const Shape& out) {
-  std::vector<int64_t> places(rows), next;
+BudgetVector<int64_t> Places(const std::vector<Splits>& nested, int64_t rows, const Shape& out) {
+  BudgetVector<int64_t> places(rows), next;
   for (int64_t r = 0; r < rows; ++r) places[r] = r < out.dim(0) ? r : -1;
   for (size_t level = 0; level < nested.size(); ++level) {
     const Splits& splits = nested[level];
@@ -175,7 +176,7 @@ absl::Status ToTensor(const KernelContext& ctx, const std::vector<std::string>& 
   const int first_inner = static_cast<int>(nested.size()) + 1;
   FLOE_RETURN_IF_ERROR(FillDefault(ctx, out, first_inner));
   if (out.elements() == 0 || values.elements() == 0) return absl::OkStatus();
-  const std::vector<int64_t> places = Places(nested, rows, shape);
+  const BudgetVector<int64_t> places = Places(nested, rows, shape);
   const auto count = static_cast<int64_t>(places.size());
   const int64_t inner = values.elements() / values.shape.dim(0);
   const auto step = inner * static_cast<int64_t>(ElementBytes(values.dtype));

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
@@ -184,7 +185,7 @@ absl::Status TopK(const KernelContext& ctx) {
   if (k > n)
     return absl::InvalidArgumentError(absl::StrCat("k is ", k, ", the last dimension ", n));
   if (k == 0) return absl::OkStatus();
-  std::vector<int64_t> order(n);
+  BudgetVector<int64_t> order(n);
   for (int64_t row = 0; row < values.elements() / k; ++row) {
     const T* x = in.as<T>() + row * n;
     std::iota(order.begin(), order.end(), 0);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
 #include "kernels/cpu/grid_copy.h"
@@ -37,7 +38,7 @@ absl::Status SparseReshape(const KernelContext& ctx) {
     return absl::InvalidArgumentError(
         absl::StrCat("a shape of ", elements, " elements cannot become one of ", known));
   const int64_t rows = shape.dim(0), width = shape.dim(1), rank = static_cast<int64_t>(to.size());
-  std::vector<int64_t> out(rows * rank);
+  BudgetVector<int64_t> out(rows * rank);
   for (int64_t i = 0; i < rows; ++i) {
     int64_t at = 0;
     for (int64_t k = 0; k < width; ++k) {
@@ -69,7 +70,7 @@ absl::Status SparseFillEmptyRows(const KernelContext& ctx) {
                                                    values.elements(), " values of rank ", width));
   FLOE_RETURN_IF_ERROR(CheckedElements(absl::MakeConstSpan(shape.data(), 1), 64).status());
   const int64_t rows = shape[0];
-  std::vector<int64_t> next(rows + 1), went(values.elements()), out;
+  BudgetVector<int64_t> next(rows + 1), went(values.elements()), out;
   for (int64_t i = 0; i < values.elements(); ++i) {
     const int64_t row = indices[i * width];
     if (row < 0 || row >= rows)
@@ -179,7 +180,7 @@ absl::Status Ctc(const KernelContext& ctx, bool merge, int64_t blank) {
     return absl::InvalidArgumentError(absl::StrCat("logits ", shape.ToString(), " with ",
                                                    lengths.size(), " lengths, blank ", blank));
   std::vector<int64_t> indices, values;
-  std::vector<T> score(batch);
+  BudgetVector<T> score(batch);
   int64_t longest = 0;
   for (int64_t b = 0; b < batch; ++b) {
     if (lengths[b] < 0 || lengths[b] > steps)

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
 #include "kernels/cpu/grid_copy.h"
@@ -117,14 +118,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakePartition(const KernelArgs& args) {
         inner.elements() * static_cast<int64_t>(ids.size()) != data.elements())
       return absl::InvalidArgumentError(absl::StrCat("partitions ", id_shape.ToString(),
                                                      " are no prefix of ", data.shape.ToString()));
-    std::vector<int64_t> sizes(count);
+    BudgetVector<int64_t> sizes(count);
     for (int64_t id : ids) {
       if (id < 0 || id >= count)
         return absl::InvalidArgumentError(
             absl::StrCat("partition ", id, " is not in [0, ", count, ")"));
       ++sizes[id];
     }
-    std::vector<std::byte*> to(std::max<int64_t>(count, outputs));
+    BudgetVector<std::byte*> to(std::max<int64_t>(count, outputs));
     for (int k = 0; k < outputs; ++k) {
       Shape shape({k < count ? sizes[k] : 0});
       for (int64_t d : inner.dims()) shape.push_back(d);

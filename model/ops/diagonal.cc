@@ -110,8 +110,8 @@ RowMark MatrixRows(const RowContext& c, int least_rank) {
 }
 RowMark DiagRows(const RowContext& c) {
   std::vector<int64_t> k;
-  const bool band =
-      c.inputs.size() > 1 && !(ops::ConstantInts(c.inputs[1], &k) && k.front() == k.back());
+  const bool band = c.inputs.size() > 1 &&
+                    !(ops::ConstantInts(c.inputs[1], &k) && !k.empty() && k.front() == k.back());
   return MatrixRows(c, band ? 3 : 2);
 }
 RowMark PartRows(const RowContext& c) { return MatrixRows(c, 3); }

@@ -155,8 +155,8 @@ void Batcher::SlotIsFree() {
 
 // An idle slot used before that time and not trimmed since, or -1.
 int Batcher::TakeIdle(TimePoint used_before) {
-  const auto found = std::find_if(idle_slots_.begin(), idle_slots_.end(),
-                                  [&](int slot) { return slots_[slot].idle_since <= used_before; });
+  auto found = idle_slots_.begin();
+  while (found != idle_slots_.end() && slots_[*found].idle_since > used_before) ++found;
   if (found == idle_slots_.end()) return -1;
   const int slot = *found;
   idle_slots_.erase(found);
