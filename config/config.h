@@ -14,10 +14,40 @@ namespace floe {
 
 // How many requests wait and how many run together.
 struct BatchingConfig {
-  int64_t max_batch_size = 64;        // rows of one run
+  int64_t max_batch_size = 64;        // rows of one batch; 0: what the model's measured costs say
   int64_t batch_timeout_micros = 0;   // an idle worker waits this long for a fuller batch
   int64_t max_enqueued_batches = 64;  // the queue holds this * max_batch_size requests
+  int64_t max_enqueued_bytes = 0;     // of the inputs of requests that wait; 0: 1 GiB
+  // Sizes a batch is padded up to with copies of its last row, ascending; empty: never padded. The
+  // last is the most rows of one run, so it equals max_execution_rows().
+  std::vector<int64_t> allowed_batch_sizes;
+  // Inputs that differ in inner dimensions share a batch, padded at the ends with padding_values
+  // (0 for inputs that it does not name).
+  bool pad_variable_length_inputs = false;
+  std::map<std::string, double> padding_values;  // by input's key
+  // A request of more than max_batch_size rows runs in parts, and a batch in runs of at most
+  // max_execution_batch_size rows (0: max_batch_size); false: it is refused.
+  bool enable_large_batch_splitting = true;
+  int64_t max_execution_batch_size = 0;
+
+  int64_t max_execution_rows() const {
+    return max_execution_batch_size != 0 ? max_execution_batch_size : max_batch_size;
+  }
+  friend bool operator==(const BatchingConfig&, const BatchingConfig&) = default;
 };
+
+// Which versions under base_path are to be served.
+struct VersionPolicy {
+  enum class Kind : uint8_t { kLatest, kAll, kSpecific };
+  Kind kind = Kind::kLatest;
+  int64_t latest = 1;             // of kLatest: how many of the highest
+  std::vector<int64_t> specific;  // of kSpecific: ascending, at least one
+  friend bool operator==(const VersionPolicy&, const VersionPolicy&) = default;
+};
+
+// What happens first when other versions are to be served: the new ones are loaded, or the old ones
+// are unloaded, which needs the memory of one version only.
+enum class VersionTransition : uint8_t { kAvailabilityPreserving, kResourcePreserving };
 
 // A value for a placeholder that callers need not feed. A bare YAML scalar becomes bool, int32
 // (int64 when it does not fit), float32 or string; `dtype` (NumPy's names), when not empty, says
@@ -25,11 +55,13 @@ struct BatchingConfig {
 struct PlaceholderDefault {
   std::variant<bool, int64_t, double, std::string> value;
   std::string dtype;
+  friend bool operator==(const PlaceholderDefault&, const PlaceholderDefault&) = default;
 };
 
 // Replaces the file's signature when not empty: alias -> tensor name ("node" or "node:1").
 struct SignatureConfig {
   std::map<std::string, std::string> inputs, outputs;
+  friend bool operator==(const SignatureConfig&, const SignatureConfig&) = default;
 };
 
 enum class ReplyFormat : uint8_t { kTyped, kContent };
@@ -38,14 +70,39 @@ struct ModelConfig {
   std::string name;
   std::string base_path;  // absolute, or relative to the process when given by a flag
   std::string where;      // "floe.yaml:12", or the flag, for messages
+  VersionPolicy versions;
+  std::map<std::string, int64_t> version_labels;
+  VersionTransition transition = VersionTransition::kAvailabilityPreserving;
   int64_t workers = 1;
   int64_t intra_op_threads = 1;
+  std::vector<int> cpu_set;  // CPUs its threads may use, ascending; empty: all usable ones
+  int64_t weight = 1;        // its share of the CPUs when models compete
   BatchingConfig batching;
   // A model whose measured run is shorter runs on the thread that brought the request; 0: never.
   int64_t inline_below_us = 50;
   std::map<std::string, PlaceholderDefault> placeholder_defaults;
   SignatureConfig signature;
   std::optional<ReplyFormat> reply;  // unset: as the server's flag says
+
+  // Whether a reload has nothing to do: everything but `where`.
+  friend bool operator==(const ModelConfig& a, const ModelConfig& b);
+};
+
+// How models come and go while the server runs.
+struct LifecycleConfig {
+  int64_t file_system_poll_wait_seconds = 1;        // between looks for versions; 0: at start only
+  int64_t model_config_file_poll_wait_seconds = 0;  // between looks at the files; 0: never
+  int64_t max_num_load_retries = 5;
+  int64_t load_retry_interval_micros = 60'000'000;
+  int64_t num_load_threads = 0;  // 0: as many as usable CPUs
+  bool allow_version_labels_for_unavailable_models = false;
+  bool enable_model_warmup = true;
+  int64_t num_request_iterations_for_warmup = 1;  // of each recorded warm-up request
+  bool warmup_optional = false;    // a version whose warm-up fails is served nevertheless
+  bool strict_readiness = true;    // the server is ready when all models are; false: when one is
+  bool exit_on_error = false;      // a model that cannot be served at start ends the process
+  int64_t memory_limit_bytes = 0;  // of all models' weights and plans; 0: none
+  friend bool operator==(const LifecycleConfig&, const LifecycleConfig&) = default;
 };
 
 struct ListenConfig {
@@ -56,8 +113,11 @@ struct ListenConfig {
   int64_t max_message_bytes = int64_t{256} << 20;
   int64_t drain_timeout_seconds = 30;
   int64_t drain_lame_duck_seconds = 1;
-  std::string grpc_channel_arguments;  // "key=value,key=value"
-  bool insecure_public = false;        // plain text beyond loopback is accepted
+  std::string grpc_channel_arguments;       // "key=value,key=value"
+  bool insecure_public = false;             // plain text beyond loopback is accepted
+  int64_t max_connections = 0;              // at the same time; 0: what open files allow
+  int64_t max_connections_per_address = 0;  // of one peer address; 0: no bound
+  friend bool operator==(const ListenConfig&, const ListenConfig&) = default;
 };
 
 enum class LogFormat : uint8_t { kText, kJson };
@@ -65,19 +125,30 @@ enum class LogFormat : uint8_t { kText, kJson };
 struct LogConfig {
   std::string level = "info";  // one of LogLevels()
   LogFormat format = LogFormat::kText;
+  friend bool operator==(const LogConfig&, const LogConfig&) = default;
 };
 
 struct CpuConfig {
   std::string gemm = "auto";  // one of GemmNames()
   std::string blas_library;   // empty: the system's OpenBLAS, when gemm says openblas
+  friend bool operator==(const CpuConfig&, const CpuConfig&) = default;
+};
+
+// Where a configuration came from, to read it again.
+struct ConfigSource {
+  std::vector<std::string> args;   // the command line, without the program's name
+  std::vector<std::string> files;  // read for it, in order
+  uint64_t content_hash = 0;       // of the files' bytes
 };
 
 struct ServerConfig {
   ListenConfig server;
   LogConfig log;
   CpuConfig cpu;
+  LifecycleConfig lifecycle;
   std::vector<ModelConfig> models;
   ReplyFormat reply = ReplyFormat::kTyped;  // of models that do not say
+  ConfigSource source;
 };
 
 const std::vector<std::string>& LogLevels();

@@ -1,0 +1,21 @@
+#include <tuple>
+
+#include "config/config.h"
+
+namespace floe {
+namespace {
+
+// A structured binding names every field, so that one added later cannot be forgotten.
+auto Compared(const ModelConfig& model) {
+  const auto& [name, base_path, where, versions, labels, transition, workers, intra_op_threads,
+               cpu_set, weight, batching, inline_below_us, placeholder_defaults, signature, reply] =
+      model;
+  return std::tie(name, base_path, versions, labels, transition, workers, intra_op_threads, cpu_set,
+                  weight, batching, inline_below_us, placeholder_defaults, signature, reply);
+}
+
+}  // namespace
+
+bool operator==(const ModelConfig& a, const ModelConfig& b) { return Compared(a) == Compared(b); }
+
+}  // namespace floe
