@@ -2,15 +2,13 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <new>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "base/file_beneath.h"
 #include "base/status.h"
 #include "model/import/import.h"
-#include "server/batching/warm_up.h"
+#include "server/batching/prepare.h"
 #include "server/registry/placeholder_default.h"
 
 namespace floe::server {
@@ -41,47 +39,17 @@ absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, int64_t version,
   return Model::Create(std::move(source), options.compile);
 }
 
-// Transport threads may each run a cheap model themselves, so it gets slots beyond those of its
-// workers. A model that is told to wait for fuller batches is not run that way.
-void PrepareInline(const ModelConfig& config, const Model& model, const WarmUpReport& report,
-                   PlanRunner* runner) {
-  const auto limit = static_cast<double>(config.inline_below_us);
-  const bool any =
-      std::any_of(report.costs.begin(), report.costs.end(),
-                  [limit](const RunCost& cost) { return cost.fixed_us + cost.per_row_us < limit; });
-  if (!any || config.batching.batch_timeout_micros > 0) return;
-  const int first = runner->slots();
-  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
-  runner->AddSlots(static_cast<int>(threads), /*intra_op_threads=*/1);  // too short a run to split
-  WarmUpSlots(model, runner, first, config.batching.max_batch_size);
-  runner->SetCosts(report.costs, limit);
-}
-
 absl::StatusOr<std::shared_ptr<LocalServed>> Load(const ModelConfig& config, int64_t version,
                                                   const std::string& file, const std::string& bytes,
                                                   const LoadOptions& options) {
   FLOE_ASSIGN_OR_RETURN(ModelHandle model, Compile(config, version, file, bytes, options));
-  auto runner = std::make_unique<PlanRunner>(static_cast<int>(config.workers),
-                                             static_cast<int>(config.intra_op_threads),
-                                             config.batching.max_batch_size);
-  FLOE_ASSIGN_OR_RETURN(const WarmUpReport report,
-                        WarmUp(*model, runner.get(), config.batching.max_batch_size));
-  for (const std::string& note : report.notes) spdlog::info("model '{}': {}", config.name, note);
-  PrepareInline(config, *model, report, runner.get());
-
-  Batcher::Options batcher;
-  batcher.limits.max_rows = config.batching.max_batch_size;
-  batcher.limits.timeout = std::chrono::microseconds(config.batching.batch_timeout_micros);
-  batcher.limits.max_tasks = static_cast<size_t>(config.batching.max_batch_size) *
-                             static_cast<size_t>(config.batching.max_enqueued_batches);
-  batcher.threads = static_cast<int>(config.workers);
-  batcher.name = config.name;
-  batcher.slowest = report.slowest;
+  FLOE_ASSIGN_OR_RETURN(BatcherSetup setup, PrepareBatcher(*model, config));
+  for (const std::string& note : setup.notes) spdlog::info("model '{}': {}", config.name, note);
   const ReplyFormat reply = config.reply.value_or(options.default_reply);
   return std::make_shared<LocalServed>(
       std::move(model),
       reply == ReplyFormat::kContent ? ReplyEncoding::kContent : ReplyEncoding::kTyped,
-      std::move(runner), std::move(batcher));
+      std::move(setup.runner), std::move(setup.options));
 }
 
 }  // namespace
