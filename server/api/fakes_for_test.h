@@ -63,22 +63,26 @@ class FakeServed : public ServedModel {
 
 class FakeRegistry : public ModelRegistry {
  public:
-  absl::StatusOr<ServedHandle> Acquire(const std::string& name,
-                                       std::optional<int64_t> version) const override {
-    const auto it = models.find(name);
-    if (it == models.end() || version.value_or(it->second->model()->info().version) !=
-                                  it->second->model()->info().version) {
-      return absl::NotFoundError(absl::StrCat("no model '", name, "'"));
-    }
+  absl::StatusOr<ServedHandle> Acquire(std::string_view name,
+                                       const VersionChoice& choice) const override {
+    const auto it = models.find(std::string(name));
+    if (it == models.end()) return absl::NotFoundError("no model '" + std::string(name) + "'");
+    const int64_t has = it->second->model()->info().version;
+    const absl::StatusOr<std::optional<int64_t>> wanted = Version(choice);
+    if (!wanted.ok()) return wanted.status();
+    if (wanted->value_or(has) != has)
+      return absl::NotFoundError(absl::StrCat("no version ", **wanted));
     return ServedHandle(it->second);
   }
-  absl::StatusOr<std::vector<VersionStatus>> Status(const std::string& name,
-                                                    std::optional<int64_t> version) const override {
-    const auto it = statuses.find(name);
-    if (it == statuses.end()) return absl::NotFoundError(absl::StrCat("no model '", name, "'"));
+  absl::StatusOr<std::vector<VersionStatus>> Status(std::string_view name,
+                                                    const VersionChoice& choice) const override {
+    const auto it = statuses.find(std::string(name));
+    if (it == statuses.end()) return absl::NotFoundError("no model '" + std::string(name) + "'");
+    const absl::StatusOr<std::optional<int64_t>> wanted = Version(choice);
+    if (!wanted.ok()) return wanted.status();
     std::vector<VersionStatus> found;
     for (const VersionStatus& status : it->second) {
-      if (!version.has_value() || status.version == *version) found.push_back(status);
+      if (wanted->value_or(status.version) == status.version) found.push_back(status);
     }
     return found;
   }
@@ -87,9 +91,29 @@ class FakeRegistry : public ModelRegistry {
     for (const auto& [name, model] : models) names.push_back(name);
     return names;
   }
+  absl::Status Reload(std::vector<ModelConfig> wanted, TimePoint deadline) override {
+    return on_reload(std::move(wanted), deadline);
+  }
+  ConfigState CurrentConfig() const override { return config; }
 
   std::map<std::string, std::shared_ptr<FakeServed>> models;
   std::map<std::string, std::vector<VersionStatus>> statuses;
+  std::map<std::string, int64_t, std::less<>> labels;  // of every model
+  ConfigState config;
+  std::function<absl::Status(std::vector<ModelConfig>, TimePoint)> on_reload =
+      [](const std::vector<ModelConfig>&, TimePoint) {
+        ADD_FAILURE() << "nothing was to be reloaded";
+        return absl::OkStatus();
+      };
+
+ private:
+  absl::StatusOr<std::optional<int64_t>> Version(const VersionChoice& choice) const {
+    if (choice.label.empty()) return choice.version;
+    const auto it = labels.find(choice.label);
+    if (it == labels.end())
+      return absl::InvalidArgumentError("no label '" + std::string(choice.label) + "'");
+    return std::optional<int64_t>(it->second);
+  }
 };
 
 // What was answered.

@@ -29,8 +29,7 @@ StreamMethod HealthWatchMethod(HealthState& health);
 // ServerReflectionInfo. `services` are the full names that list_services answers.
 StreamMethod ReflectionMethod(std::vector<std::string> services);
 
-// What TF Serving's RPCs say of a spec that names no model or uses a label: INVALID_ARGUMENT.
-absl::Status CheckSpec(const ModelRegistry& registry, std::string_view model,
-                       std::string_view version_label);
+// INVALID_ARGUMENT when a request names no model.
+absl::Status CheckModelName(const ModelRegistry& registry, std::string_view model);
 
 }  // namespace floe::server

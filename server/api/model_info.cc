@@ -12,9 +12,11 @@ namespace pb = tensorflow::serving;
 
 constexpr char kSignatureDef[] = "signature_def";
 
-std::optional<int64_t> VersionOf(const pb::ModelSpec& spec) {
-  if (!spec.has_version()) return std::nullopt;
-  return spec.version().value();
+VersionChoice ChoiceOf(const pb::ModelSpec& spec) {
+  VersionChoice choice;
+  if (spec.has_version()) choice.version = spec.version().value();
+  choice.label = spec.version_label();
+  return choice;
 }
 
 void FillTensorInfo(const SignatureTensor& tensor, tensorflow::TensorInfo* info) {
@@ -53,26 +55,19 @@ absl::Status CheckFields(const pb::GetModelMetadataRequest& request) {
 
 }  // namespace
 
-absl::Status CheckSpec(const ModelRegistry& registry, std::string_view model,
-                       std::string_view version_label) {
-  if (model.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model_spec.name is empty; models: ", QuotedNames(registry.ModelNames())));
-  }
-  if (version_label.empty()) return absl::OkStatus();
-  FLOE_RETURN_IF_ERROR(registry.Status(std::string(model), std::nullopt).status());
+absl::Status CheckModelName(const ModelRegistry& registry, std::string_view model) {
+  if (!model.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("model ", Quoted(model), " has no version label ", Quoted(version_label),
-                   "; leave version_label out for the newest version, or give model_spec.version"));
+      absl::StrCat("model_spec.name is empty; models: ", QuotedNames(registry.ModelNames())));
 }
 
 absl::Status GetModelMetadata(const ModelRegistry& registry,
                               const pb::GetModelMetadataRequest& request,
                               pb::GetModelMetadataResponse* response) {
   const pb::ModelSpec& spec = request.model_spec();
-  FLOE_RETURN_IF_ERROR(CheckSpec(registry, spec.name(), spec.version_label()));
+  FLOE_RETURN_IF_ERROR(CheckModelName(registry, spec.name()));
   FLOE_RETURN_IF_ERROR(CheckFields(request));
-  FLOE_ASSIGN_OR_RETURN(const ServedHandle served, registry.Acquire(spec.name(), VersionOf(spec)));
+  FLOE_ASSIGN_OR_RETURN(const ServedHandle served, registry.Acquire(spec.name(), ChoiceOf(spec)));
   const Model& model = *served->model();
   response->mutable_model_spec()->set_name(model.info().name);
   response->mutable_model_spec()->mutable_version()->set_value(model.info().version);
@@ -87,9 +82,9 @@ absl::Status GetModelMetadata(const ModelRegistry& registry,
 absl::Status GetModelStatus(const ModelRegistry& registry, const pb::GetModelStatusRequest& request,
                             pb::GetModelStatusResponse* response) {
   const pb::ModelSpec& spec = request.model_spec();
-  FLOE_RETURN_IF_ERROR(CheckSpec(registry, spec.name(), spec.version_label()));
+  FLOE_RETURN_IF_ERROR(CheckModelName(registry, spec.name()));
   FLOE_ASSIGN_OR_RETURN(const std::vector<VersionStatus> versions,
-                        registry.Status(spec.name(), VersionOf(spec)));
+                        registry.Status(spec.name(), ChoiceOf(spec)));
   for (const VersionStatus& version : versions) {
     pb::ModelVersionStatus* const out = response->add_model_version_status();
     out->set_version(version.version);

@@ -82,9 +82,9 @@ std::string PredictCall::ModelAndSignature() const {
 }
 
 absl::StatusOr<ServedHandle> PredictCall::FindModel() {
-  FLOE_RETURN_IF_ERROR(CheckSpec(registry_, sent_.model, sent_.version_label));
+  FLOE_RETURN_IF_ERROR(CheckModelName(registry_, sent_.model));
   FLOE_ASSIGN_OR_RETURN(ServedHandle served,
-                        registry_.Acquire(std::string(sent_.model), sent_.version));
+                        registry_.Acquire(sent_.model, {sent_.version, sent_.version_label}));
   model_ = served->model();
   signature_ = model_->Find(std::string(sent_.signature));
   if (signature_ != nullptr) return served;

@@ -71,7 +71,8 @@ LocalRegistry::LocalRegistry(std::vector<ModelConfig> models, LoadOptions option
   Entry& probe = entries_[kProbeModel];
   probe.config.name = kProbeModel;
   probe.config.inline_below_us = 0;  // the probe must see a worker thread work
-  probe.config.batching = {.max_batch_size = 1, .max_enqueued_batches = 16};
+  probe.config.batching.max_batch_size = 1;
+  probe.config.batching.max_enqueued_batches = 16;
   probe.bytes = kProbeGraph;
   probe.built_in = true;
   to_load_.push_back(&probe);
@@ -237,22 +238,26 @@ void LocalRegistry::Stop() {
   }
 }
 
-const LocalRegistry::Entry* LocalRegistry::Find(const std::string& name) const {
+const LocalRegistry::Entry* LocalRegistry::Find(std::string_view name) const {
   const auto it = entries_.find(name);
   return it == entries_.end() ? nullptr : &it->second;
 }
 
-absl::Status LocalRegistry::Unknown(const std::string& name) const {
+absl::Status LocalRegistry::Unknown(std::string_view name) const {
   std::vector<std::string> names;
   for (const auto& [known, entry] : entries_)
     if (!entry.built_in) names.push_back(known);
-  const std::vector<std::string> near = NearestNames(name, names);
+  const std::vector<std::string> near = NearestNames(std::string(name), names);
   return absl::NotFoundError(
-      absl::StrCat("there is no model '", name, "'; ",
+      absl::StrCat("there is no model '", std::string(name), "'; ",
                    near.empty() ? "no model is configured" : "nearest: " + QuotedList(near)));
 }
 
-absl::Status LocalRegistry::CheckVersion(const Entry& entry, std::optional<int64_t> version) const {
+absl::Status LocalRegistry::CheckVersion(const Entry& entry, const VersionChoice& choice) const {
+  if (!choice.label.empty())
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model '", entry.config.name, "' has no version label '", std::string(choice.label), "'"));
+  const std::optional<int64_t> version = choice.version;
   // While the version is not known yet, asking for one is not an error of the caller.
   if (!version || entry.status.version == 0 || *version == entry.status.version || entry.built_in)
     return absl::OkStatus();
@@ -260,27 +265,28 @@ absl::Status LocalRegistry::CheckVersion(const Entry& entry, std::optional<int64
                                           *version, "; it has ", entry.status.version));
 }
 
-absl::StatusOr<ServedHandle> LocalRegistry::Acquire(const std::string& name,
-                                                    std::optional<int64_t> version) const {
+absl::StatusOr<ServedHandle> LocalRegistry::Acquire(std::string_view name,
+                                                    const VersionChoice& choice) const {
   MutexLock lock(mutex_);
   const Entry* entry = Find(name);
   if (entry == nullptr) return Unknown(name);
-  FLOE_RETURN_IF_ERROR(CheckVersion(*entry, version));
+  FLOE_RETURN_IF_ERROR(CheckVersion(*entry, choice));
   if (entry->status.state == VersionState::kAvailable) return ServedHandle(entry->served);
   if (!entry->status.error.ok())
-    return absl::UnavailableError(absl::StrCat(
-        "model '", name, "' is not available: ", std::string(entry->status.error.message())));
+    return absl::UnavailableError(
+        absl::StrCat("model '", entry->config.name,
+                     "' is not available: ", std::string(entry->status.error.message())));
   const bool leaving = entry->status.state >= VersionState::kUnloading;
-  return absl::UnavailableError(
-      absl::StrCat("model '", name, "' is ", leaving ? "being stopped" : "still loading"));
+  return absl::UnavailableError(absl::StrCat("model '", entry->config.name, "' is ",
+                                             leaving ? "being stopped" : "still loading"));
 }
 
 absl::StatusOr<std::vector<VersionStatus>> LocalRegistry::Status(
-    const std::string& name, std::optional<int64_t> version) const {
+    std::string_view name, const VersionChoice& choice) const {
   MutexLock lock(mutex_);
   const Entry* entry = Find(name);
   if (entry == nullptr) return Unknown(name);
-  FLOE_RETURN_IF_ERROR(CheckVersion(*entry, version));
+  FLOE_RETURN_IF_ERROR(CheckVersion(*entry, choice));
   return std::vector<VersionStatus>{entry->status};
 }
 
@@ -290,6 +296,18 @@ std::vector<std::string> LocalRegistry::ModelNames() const {
   for (const auto& [name, entry] : entries_)
     if (!entry.built_in) names.push_back(name);
   return names;
+}
+
+absl::Status LocalRegistry::Reload(std::vector<ModelConfig> /*models*/, TimePoint /*deadline*/) {
+  return absl::UnimplementedError("the configuration is read at start only");
+}
+
+ConfigState LocalRegistry::CurrentConfig() const {
+  MutexLock lock(mutex_);
+  ConfigState state;
+  for (const auto& [name, entry] : entries_)
+    if (!entry.built_in) state.models.push_back(entry.config);
+  return state;
 }
 
 }  // namespace floe::server

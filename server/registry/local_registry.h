@@ -1,11 +1,13 @@
 // LocalRegistry: the configured models, loaded once at start, newest version only.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "server/health/health.h"
 #include "server/registry/loader.h"
 
@@ -40,11 +42,13 @@ class LocalRegistry : public ModelRegistry {
   // (UNAVAILABLE).
   void Stop();
 
-  absl::StatusOr<ServedHandle> Acquire(const std::string& name,
-                                       std::optional<int64_t> version) const override;
-  absl::StatusOr<std::vector<VersionStatus>> Status(const std::string& name,
-                                                    std::optional<int64_t> version) const override;
+  absl::StatusOr<ServedHandle> Acquire(std::string_view name,
+                                       const VersionChoice& choice) const override;
+  absl::StatusOr<std::vector<VersionStatus>> Status(std::string_view name,
+                                                    const VersionChoice& choice) const override;
   std::vector<std::string> ModelNames() const override;
+  absl::Status Reload(std::vector<ModelConfig> models, TimePoint deadline) override;
+  ConfigState CurrentConfig() const override;
 
  private:
   struct Entry {
@@ -60,15 +64,16 @@ class LocalRegistry : public ModelRegistry {
   void LoadEntry(Entry* entry);
   void SetStatus(Entry* entry, VersionState state, const absl::Status& error);
   void SetOverall(ServingStatus status);
-  const Entry* Find(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Unknown(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckVersion(const Entry& entry, std::optional<int64_t> version) const
+  const Entry* Find(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Unknown(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckVersion(const Entry& entry, const VersionChoice& choice) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const LoadOptions options_;
   HealthState* const health_;
   mutable Mutex mutex_;
-  std::map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);  // the set of names never changes
+  std::map<std::string, Entry, std::less<>> entries_
+      ABSL_GUARDED_BY(mutex_);  // the set of names never changes
   std::vector<Entry*> to_load_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Mutex threads_mutex_;

@@ -127,7 +127,7 @@ TEST_F(RegistryTest, LoadsTheNewestVersionAndServesIt) {
   LocalRegistry registry({Config("m", "m")}, {}, &health_);
   EXPECT_EQ(health_.Get("model/m"), ServingStatus::kNotServing);
   EXPECT_EQ(health_.Get(""), ServingStatus::kNotServing);
-  EXPECT_EQ(registry.Acquire("m", std::nullopt).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(registry.Acquire("m", {}).status().code(), absl::StatusCode::kUnavailable);
   registry.StartLoading();
   registry.WaitUntilLoaded();
   EXPECT_TRUE(registry.AllAvailable());
@@ -136,20 +136,20 @@ TEST_F(RegistryTest, LoadsTheNewestVersionAndServesIt) {
                            "tensorflow.serving.ModelService", "PredictionService", "ModelService"})
     EXPECT_EQ(health_.Get(name), ServingStatus::kServing) << name;
   EXPECT_THAT(registry.ModelNames(), ElementsAre("m"));
-  const auto status = registry.Status("m", 2);
+  const auto status = registry.Status("m", {2, ""});
   ASSERT_TRUE(status.ok()) << status.status();
   ASSERT_EQ(status->size(), 1u);
   EXPECT_EQ((*status)[0].version, 2);
   EXPECT_EQ((*status)[0].state, VersionState::kAvailable);
 
-  const auto served = registry.Acquire("m", std::nullopt);
+  const auto served = registry.Acquire("m", {});
   ASSERT_TRUE(served.ok()) << served.status();
   EXPECT_EQ((*served)->model()->info().version, 2);
   FloatCall call({{Shape({1, 2}), {3, -4}}});
   (*served)->Submit(call.Request((*served)->model()));
   registry.Stop();  // finishes what was taken
   EXPECT_THAT(call.result, ElementsAre(6, 0));
-  EXPECT_EQ(registry.Acquire("m", std::nullopt).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(registry.Acquire("m", {}).status().code(), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(RegistryTest, ServesAConvertedModel) {
@@ -162,7 +162,7 @@ TEST_F(RegistryTest, ServesAConvertedModel) {
   LocalRegistry registry({Config("m", "m")}, {}, &health_);
   registry.StartLoading();
   registry.WaitUntilLoaded();
-  const auto served = registry.Acquire("m", 3);
+  const auto served = registry.Acquire("m", {3, ""});
   ASSERT_TRUE(served.ok()) << served.status();
   FloatCall call({{Shape({1, 2}), {3, -4}}});
   (*served)->Submit(call.Request((*served)->model()));
@@ -175,12 +175,12 @@ TEST_F(RegistryTest, UnknownNamesAndVersions) {
   LocalRegistry registry({Config("digits", "m")}, {}, &health_);
   registry.StartLoading();
   registry.WaitUntilLoaded();
-  const absl::Status name = registry.Acquire("digit", std::nullopt).status();
+  const absl::Status name = registry.Acquire("digit", {}).status();
   EXPECT_EQ(name.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(
       std::string(name.message()),
       AllOf(HasSubstr("'digit'"), HasSubstr("nearest: 'digits'"), Not(HasSubstr("floe.probe"))));
-  const absl::Status version = registry.Status("digits", 8).status();
+  const absl::Status version = registry.Status("digits", {8, ""}).status();
   EXPECT_EQ(version.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(version.message()), AllOf(HasSubstr("version 8"), HasSubstr("it has 7")));
 }
@@ -196,13 +196,13 @@ TEST_F(RegistryTest, ABadModelDoesNotStopTheOthers) {
   EXPECT_EQ(health_.Get("model/good"), ServingStatus::kServing);
   EXPECT_EQ(health_.Get("model/bad"), ServingStatus::kNotServing);
   EXPECT_EQ(health_.Get(""), ServingStatus::kNotServing);
-  EXPECT_TRUE(registry.Acquire("good", std::nullopt).ok());
-  const absl::Status bad = registry.Acquire("bad", std::nullopt).status();
+  EXPECT_TRUE(registry.Acquire("good", {}).ok());
+  const absl::Status bad = registry.Acquire("bad", {}).status();
   EXPECT_EQ(bad.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(bad.message()), HasSubstr("NoSuchOp"));
-  const absl::Status gone = registry.Acquire("gone", std::nullopt).status();
+  const absl::Status gone = registry.Acquire("gone", {}).status();
   EXPECT_THAT(std::string(gone.message()), AllOf(HasSubstr("<base_path>"), Not(HasSubstr(root_))));
-  const auto status = registry.Status("bad", std::nullopt);
+  const auto status = registry.Status("bad", {});
   ASSERT_TRUE(status.ok());
   EXPECT_EQ((*status)[0].version, 1);
   EXPECT_EQ((*status)[0].state, VersionState::kEnd);
@@ -215,7 +215,7 @@ TEST_F(RegistryTest, TheProbeModelAnswersOnAWorker) {
   registry.WaitUntilLoaded();
   EXPECT_EQ(health_.Get(""), ServingStatus::kServing) << "no models: nothing to wait for";
   EXPECT_THAT(registry.ModelNames(), ElementsAre());
-  const auto served = registry.Acquire(kProbeModel, std::nullopt);
+  const auto served = registry.Acquire(kProbeModel, {});
   ASSERT_TRUE(served.ok()) << served.status();
   FloatCall call({{Shape({1, 1}), {21}}});
   (*served)->Submit(call.Request((*served)->model()));
@@ -232,7 +232,7 @@ TEST_F(RegistryTest, AStuckModelIsNotServing) {
   LocalRegistry registry({stuck, fine}, {}, &health_);
   registry.StartLoading();
   registry.WaitUntilLoaded();
-  const auto served = registry.Acquire("stuck", std::nullopt);
+  const auto served = registry.Acquire("stuck", {});
   ASSERT_TRUE(served.ok());
   FloatCall call({{Shape({1, 2}), {1, 2}}});
   std::atomic<bool> entered{false}, go{false};
@@ -273,7 +273,7 @@ TEST_F(RegistryTest, ManyCallers) {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < 300; ++i) {
-        const auto served = registry.Acquire(i % 2 == 0 ? "queued" : "direct", std::nullopt);
+        const auto served = registry.Acquire(i % 2 == 0 ? "queued" : "direct", {});
         ASSERT_TRUE(served.ok()) << served.status();
         const int64_t rows = 1 + (i + t) % 10;
         std::vector<float> values(2 * rows);

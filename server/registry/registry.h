@@ -3,14 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "base/mutex.h"
+#include "base/clock.h"
+#include "config/config.h"
 #include "runtime/model.h"
 #include "server/batching/infer_request.h"
 
@@ -33,6 +33,12 @@ struct VersionStatus {
   absl::Status error;  // why a version ended; OK otherwise
 };
 
+// Which version of a model a request means. Neither: the newest available one; never both.
+struct VersionChoice {
+  std::optional<int64_t> version;
+  std::string_view label;  // empty: none
+};
+
 enum class ReplyEncoding : uint8_t { kTyped, kContent };
 
 // A version that answers: the compiled model and the queue in front of its workers.
@@ -48,21 +54,40 @@ class ServedModel {
 };
 using ServedHandle = std::shared_ptr<ServedModel>;
 
+// The configuration in force, and how the last attempt to change it went.
+struct ConfigState {
+  int64_t generation = 1;   // of the configuration in force; each Reload that succeeds adds one
+  absl::Status last_error;  // of the last Reload; OK after one that succeeded
+  std::vector<ModelConfig> models;
+};
+
 // Threading: any thread; readers never wait for a load.
 class ModelRegistry {
  public:
   virtual ~ModelRegistry() = default;
 
-  // The newest available version, or the given one. NOT_FOUND: unknown model or version (names the
-  // nearest model names); UNAVAILABLE: known but not available yet, with the load error if there is
-  // one.
-  virtual absl::StatusOr<ServedHandle> Acquire(const std::string& name,
-                                               std::optional<int64_t> version) const = 0;
+  // NOT_FOUND: unknown model (names the nearest model names), or a version that is not loaded;
+  // INVALID_ARGUMENT: unknown label; FAILED_PRECONDITION: the label's version is not available;
+  // UNAVAILABLE: no version is available yet, with the load error if there is one. Allocates
+  // nothing when it succeeds.
+  virtual absl::StatusOr<ServedHandle> Acquire(std::string_view name,
+                                               const VersionChoice& choice) const = 0;
 
-  // Newest version first; NOT_FOUND as above.
-  virtual absl::StatusOr<std::vector<VersionStatus>> Status(
-      const std::string& name, std::optional<int64_t> version) const = 0;
+  // Newest version first, of those that have ended only the last few; errors of names, versions and
+  // labels as above, but a version in any state will do.
+  virtual absl::StatusOr<std::vector<VersionStatus>> Status(std::string_view name,
+                                                            const VersionChoice& choice) const = 0;
   virtual std::vector<std::string> ModelNames() const = 0;
+
+  // Makes `models` the configuration, all of it or nothing: looks for versions at once, loads what
+  // is new, and only when all of it is available does it replace what was there, whose requests in
+  // progress end on what they began with. On an error, and when `deadline` passes, the old
+  // configuration stays in force. INVALID_ARGUMENT, NOT_FOUND and others name the model;
+  // FAILED_PRECONDITION: a label would move to a version that is not available;
+  // DEADLINE_EXCEEDED says what was still going on. One at a time: a second one waits its turn,
+  // within its own deadline. Blocks; never on a thread that serves.
+  virtual absl::Status Reload(std::vector<ModelConfig> models, TimePoint deadline) = 0;
+  virtual ConfigState CurrentConfig() const = 0;
 };
 
 }  // namespace floe::server
