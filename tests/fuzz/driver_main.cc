@@ -1,8 +1,9 @@
 // Runs a fuzzer without libFuzzer: every file of a corpus as it is, then changed ones for a while.
 //
-//   DRIVER [--seconds N] FOLDER|FILE...
+//   DRIVER [--seconds N] [--seed N] FOLDER|FILE...
 //
-// The same build and corpus give the same units in the same order; --seconds only says how many.
+// The same build, corpus and seed give the same units in the same order; --seconds only says how
+// many.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -78,11 +79,11 @@ std::string Cross(const std::string& a, const std::string& b, Random& random) {
 }
 
 // Changes of changes: a pool of the seeds and of some of what came from them.
-int64_t Fuzz(std::vector<std::string> pool, double seconds) {
+int64_t Fuzz(std::vector<std::string> pool, double seconds, uint64_t seed) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double>(seconds));
-  Random random(20);
+  Random random(seed);
   const size_t seeds = pool.size();
   int64_t runs = 0;
   for (; Clock::now() < end; ++runs) {
@@ -129,10 +130,13 @@ size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size) {
 
 int main(int argc, char** argv) {
   double seconds = 0;
+  uint64_t seed = 20;
   std::vector<std::string> paths;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) {
       seconds = std::atof(argv[++i]);
+    } else if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
+      seed = std::strtoull(argv[++i], nullptr, 10);
     } else {
       paths.emplace_back(argv[i]);
     }
@@ -145,8 +149,10 @@ int main(int argc, char** argv) {
   std::signal(SIGABRT, SaveLastUnit);
   std::signal(SIGSEGV, SaveLastUnit);
   std::signal(SIGFPE, SaveLastUnit);
+  std::signal(SIGILL, SaveLastUnit);
+  std::signal(SIGBUS, SaveLastUnit);
   for (const std::string& unit : units) Run(unit);
-  const int64_t runs = seconds > 0 ? Fuzz(units, seconds) : 0;
+  const int64_t runs = seconds > 0 ? Fuzz(units, seconds, seed) : 0;
   std::printf("%zu files, %ld changed ones\n", units.size(), static_cast<long>(runs));
   return 0;
 }
