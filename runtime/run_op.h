@@ -45,6 +45,7 @@ inline absl::StatusOr<std::vector<Tensor>> RunOp(const std::string& op,
   node.attrs = std::move(attrs);
   node.num_outputs = node.op->outputs < 0 ? outputs : node.op->outputs;
   std::vector<ValueInfo> infos;
+  infos.reserve(inputs.size());
   for (const Tensor& input : inputs) {
     infos.push_back(
         {TensorType{input.dtype(), SymShape(input.shape())}, known ? input : Tensor(), {}});

@@ -37,11 +37,13 @@ void Count(size_t size) {
 }  // namespace
 
 // glibc's own allocator under other names; everything else comes through here.
+// NOLINTBEGIN(bugprone-reserved-identifier): its names
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);
 void* __libc_realloc(void* memory, size_t size);
 void* __libc_memalign(size_t alignment, size_t size);
+// NOLINTEND(bugprone-reserved-identifier)
 
 void* malloc(size_t size) {
   Count(size);
