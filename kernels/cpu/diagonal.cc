@@ -91,7 +91,8 @@ absl::Status SetDiag(const Node& node, const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 2));
   const Matrices m = MatricesOf(ctx.in(0).shape);
   const Shape& diagonal_shape = ctx.in(1).shape;
-  const int64_t longest = diagonal_shape.dim(diagonal_shape.rank() - 1);
+  const int64_t longest =
+      diagonal_shape.rank() == 0 ? -1 : diagonal_shape.dim(diagonal_shape.rank() - 1);
   if (longest != band.Longest(m.rows, m.cols) ||
       ctx.in(1).elements() != m.count * band.count() * longest) {
     return absl::InvalidArgumentError(absl::StrCat("diagonals of shape ", diagonal_shape.ToString(),

@@ -137,6 +137,11 @@ TEST(MatrixDiag, DiagonalsThatDoNotFillTheMatrixAreRefused) {
   EXPECT_EQ(code(Of<float>({1, 2}, {1, 2}), 2, 2, {0, 1}), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(MatrixSetDiag, AScalarIsNoDiagonal) {
+  EXPECT_EQ(CodeOf("MatrixSetDiag", {}, {Of<float>({1, 1}, {1}), Of<float>({}, {2})}),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(FakeQuant, BitsOutOfRangeAreRefused) {
   for (const int64_t bits : {int64_t{0}, int64_t{63}, int64_t{-68719476736}})
     EXPECT_EQ(CodeOf("FakeQuantWithMinMaxArgs", With({{"num_bits", bits}}), {Of<float>({1}, {1})}),
