@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "server/transport/acceptor.h"
 
 namespace floe::server {
 
@@ -16,6 +17,7 @@ struct TransportOptions {
   int64_t max_message_bytes = int64_t{256} << 20;
   // Passed to gRPC as integers where the value is one, otherwise as strings.
   std::vector<std::pair<std::string, std::string>> channel_args;
+  AcceptorLimits connections;
 };
 
 // Threading: Start, then from any thread addresses(); Shutdown once or more, from any thread that
@@ -25,15 +27,16 @@ class Transport {
   virtual ~Transport() = default;
 
   // Opens every listener, or none: "host:port" (port 0 takes a free one), "[::1]:port",
-  // "unix:/path" (a stale socket file is replaced), "unix-abstract:name". An error names the
-  // listener. At most once.
+  // "unix:/path" (a stale socket file is replaced), "unix-abstract:name", "fd:N" (ListenSocket).
+  // An error names the listener. At most once.
   virtual absl::Status Start(const std::vector<std::string>& listeners) = 0;
 
   // As bound, in the order given: "127.0.0.1:40213".
   virtual std::vector<std::string> addresses() const = 0;
 
-  // Takes no new calls, ends streams (UNAVAILABLE) once what was written to them is sent, waits for
-  // the other calls until `deadline`, cancels what is left and returns when nothing runs any more.
+  // Takes no new connections and calls, ends streams (UNAVAILABLE) once what was written to them is
+  // sent, waits for the other calls until `deadline`, cancels what is left and returns when nothing
+  // runs any more. Connections to inherited listeners wait for the next process.
   virtual void Shutdown(TimePoint deadline) = 0;
 };
 

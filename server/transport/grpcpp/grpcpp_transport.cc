@@ -64,12 +64,16 @@ class GrpcppTransport final : public Transport {
   void Shutdown(TimePoint deadline) override;
 
  private:
+  using Connection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
+
   void Configure(grpc::ServerBuilder* builder) const;
 
   const TransportOptions options_;
   Dispatcher dispatcher_;  // before server_, whose calls use it
   std::vector<std::string> addresses_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Acceptor> acceptor_;
 };
 
 void GrpcppTransport::Configure(grpc::ServerBuilder* builder) const {
@@ -77,8 +81,6 @@ void GrpcppTransport::Configure(grpc::ServerBuilder* builder) const {
   // holds the whole message before it compares, so its own limit would save nothing.
   builder->SetMaxReceiveMessageSize(-1);
   builder->SetMaxSendMessageSize(-1);
-  // Two servers on one port would share its connections without a word.
-  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   for (const auto& [key, value] : options_.channel_args) {
     if (const std::optional<int> number = AsInteger(value)) {
       builder->AddChannelArgument(key, *number);
@@ -88,45 +90,44 @@ void GrpcppTransport::Configure(grpc::ServerBuilder* builder) const {
   }
 }
 
-// "host:port" with the port that was bound; other kinds of addresses as given.
-std::string BoundAddress(const std::string& listener, int port) {
-  if (listener.rfind("unix", 0) == 0) return listener;
-  return absl::StrCat(listener.substr(0, listener.rfind(':')), ":", port);
-}
-
 absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
   if (listeners.empty()) return absl::InvalidArgumentError("no listener: give --port or a socket");
+  std::vector<ListenSocket> sockets;
+  for (const std::string& listener : listeners) {
+    FLOE_ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(listener));
+    addresses_.push_back(socket.address());
+    sockets.push_back(std::move(socket));
+  }
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
   Configure(&builder);
   builder.RegisterCallbackGenericService(&dispatcher_);
-  std::vector<int> ports(listeners.size(), 0);
-  for (size_t i = 0; i < listeners.size(); ++i) {
-    builder.AddListeningPort(listeners[i], grpc::InsecureServerCredentials(), &ports[i]);
-  }
+  // grpc++'s own listener stops for good once the process was out of file descriptors.
+  connections_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr) {
-    // gRPC stops at the first listener that fails.
-    for (size_t i = 0; i < listeners.size(); ++i) {
-      if (ports[i] > 0) continue;
-      return absl::UnavailableError(
-          absl::StrCat("cannot listen on ", listeners[i],
-                       ": the address is in use, not this machine's, or not permitted"));
-    }
-    return absl::InternalError("gRPC did not start a server");
-  }
-  for (size_t i = 0; i < listeners.size(); ++i) {
-    addresses_.push_back(BoundAddress(listeners[i], ports[i]));
-  }
+  if (server_ == nullptr) return absl::InternalError("gRPC did not start a server");
+  acceptor_ = std::make_unique<Acceptor>(std::move(sockets), options_.connections,
+                                         [this](int listener_fd, int fd) {
+                                           Connection connection;
+                                           connection.listener_fd = listener_fd;
+                                           connection.fd = fd;
+                                           connections_->HandleNewConnection(&connection);
+                                         });
+  acceptor_->Start();
   return absl::OkStatus();
 }
 
 void GrpcppTransport::Shutdown(TimePoint deadline) {
   if (server_ == nullptr) return;
+  acceptor_->Stop();
   dispatcher_.streams().Close();
   // gRPC cancels calls that reach it after its own shutdown began, which callers would take for a
-  // failure; a plain UNAVAILABLE sends them elsewhere. So what is inside is finished first.
+  // failure; a plain UNAVAILABLE sends them elsewhere. So what is inside is finished first, and
+  // connections end before the server does.
   dispatcher_.gate().CloseAndWait(deadline);
+  acceptor_->CloseConnections();
   const Duration left = deadline - Clock::Steady().Now();
   // A far deadline must not overflow on its way to the other clock.
   constexpr Duration kFar = std::chrono::hours(24 * 365);

@@ -1,0 +1,233 @@
+#include "server/transport/acceptor.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "server/transport/socket_address.h"
+
+namespace floe::server {
+namespace {
+
+// Descriptors that are not connections': model files, logs, event queues.
+constexpr int64_t kOtherFiles = 128;
+// Accepted from one listener before the others have their turn.
+constexpr int kTurn = 64;
+// The loop rests this long when not even the reserve helps.
+constexpr int kRestMillis = 100;
+
+int64_t ConnectionsThatFit() {
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
+    return std::numeric_limits<int64_t>::max();
+  const auto most = static_cast<int64_t>(files.rlim_cur);
+  return std::max(most - kOtherFiles, most / 2);
+}
+
+int OpenReserve() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+// The client sees a reset rather than an orderly end, which gRPC clients take for "try elsewhere".
+void Reset(int fd) {
+  const linger now = {1, 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  close(fd);
+}
+
+bool InodeOf(int fd, ino_t* inode) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return false;
+  *inode = info.st_ino;
+  return true;
+}
+
+}  // namespace
+
+Acceptor::Acceptor(std::vector<ListenSocket> listeners, AcceptorLimits limits, Take take)
+    : listeners_(std::move(listeners)),
+      limits_(limits),
+      take_(std::move(take)),
+      reserve_(OpenReserve()),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (limits_.max_connections <= 0) limits_.max_connections = ConnectionsThatFit();
+}
+
+void Acceptor::Start() {
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void Acceptor::Stop() {
+  if (thread_.joinable()) {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(wake_, &one, sizeof one);
+    thread_.join();
+  }
+  for (ListenSocket& listener : listeners_) {
+    // Clients whose connections are in the queue believe that they are connected.
+    while (!listener.inherited() && listener.fd() >= 0 && AcceptOne(listener.fd())) {
+    }
+    listener.Close();
+  }
+  for (int* fd : {&reserve_, &wake_}) {
+    if (*fd >= 0) close(std::exchange(*fd, -1));
+  }
+}
+
+void Acceptor::Loop() {
+  pthread_setname_np(pthread_self(), "accept");
+  std::vector<pollfd> polled = {{wake_, POLLIN, 0}};
+  for (const ListenSocket& listener : listeners_) polled.push_back({listener.fd(), POLLIN, 0});
+  while ((polled[0].revents & POLLIN) == 0) {
+    if (poll(polled.data(), polled.size(), -1) < 0) continue;
+    for (size_t i = 1; i < polled.size(); ++i) {
+      if (polled[i].revents == 0) continue;
+      for (int n = 0; n < kTurn && AcceptOne(polled[i].fd); ++n) {
+      }
+    }
+  }
+}
+
+// False when no connection waits, or none can be taken now.
+bool Acceptor::AcceptOne(int listener) {
+  sockaddr_storage peer = {};
+  socklen_t size = sizeof peer;
+  const int fd =
+      accept4(listener, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd >= 0) {
+    TakeOrRefuse(listener, fd, HostOf(peer));
+    return true;
+  }
+  switch (errno) {
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+      return Shed(listener);
+    case EAGAIN:
+    case EBADF:
+    case EINVAL:
+      return false;
+    default:
+      return true;  // an error of that connection (accept(2)); the next may be sound
+  }
+}
+
+void Acceptor::TakeOrRefuse(int listener, int fd, const std::string& host) {
+  bool room;
+  {
+    MutexLock lock(mutex_);
+    Forget(fd);  // its number is new, so the connection that had it is closed
+    room = HasRoom(host);
+    Open open = {0, host};
+    if (room && InodeOf(fd, &open.inode)) {
+      if (!host.empty()) ++by_host_[host];
+      open_[fd] = std::move(open);
+      ++counts_.accepted;
+    }
+  }
+  if (!room) {
+    Reset(fd);
+    return LogRefusals();
+  }
+  const int on = 1;
+  if (!host.empty()) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  take_(listener, fd);
+}
+
+// Looks for room first among the counts and, when they leave none, in the process.
+bool Acceptor::HasRoom(const std::string& host) {
+  for (const bool looked : {false, true}) {
+    const bool total = static_cast<int64_t>(open_.size()) < limits_.max_connections;
+    const auto same = by_host_.find(host);
+    const bool address = limits_.max_connections_per_address <= 0 || same == by_host_.end() ||
+                         same->second < limits_.max_connections_per_address;
+    if (total && address) return true;
+    if (looked) ++(total ? counts_.refused_address : counts_.refused_total);
+    if (!looked) ForgetClosed();
+  }
+  return false;
+}
+
+void Acceptor::Forget(int fd) {
+  const auto found = open_.find(fd);
+  if (found == open_.end()) return;
+  if (const auto host = by_host_.find(found->second.host); host != by_host_.end()) {
+    if (--host->second == 0) by_host_.erase(host);
+  }
+  open_.erase(found);
+}
+
+void Acceptor::ForgetClosed() {
+  // Where refusals come fast, looking takes a small part of the loop's time.
+  constexpr int kRestsPerLook = 20;
+  const TimePoint start = Clock::Steady().Now();
+  if (start < next_look_) return;
+  std::vector<int> closed;
+  for (const auto& [fd, open] : open_) {
+    ino_t inode = 0;
+    if (!InodeOf(fd, &inode) || inode != open.inode) closed.push_back(fd);
+  }
+  for (const int fd : closed) Forget(fd);
+  const TimePoint end = Clock::Steady().Now();
+  next_look_ = end + kRestsPerLook * (end - start);
+}
+
+// No descriptor is left: the reserve takes the connection in front and lets it go.
+bool Acceptor::Shed(int listener) {
+  if (reserve_ >= 0) close(std::exchange(reserve_, -1));
+  const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  if (fd >= 0) {
+    {
+      MutexLock lock(mutex_);
+      ++counts_.refused_files;
+    }
+    Reset(fd);
+  }
+  reserve_ = OpenReserve();
+  LogRefusals();
+  if (fd < 0) poll(nullptr, 0, kRestMillis);  // others took the reserve; do not spin
+  return fd >= 0;
+}
+
+// A line now and then, however many there are.
+void Acceptor::LogRefusals() {
+  constexpr auto kEvery = std::chrono::seconds(10);
+  const TimePoint now = Clock::Steady().Now();
+  MutexLock lock(mutex_);
+  if (now < next_line_) return;
+  next_line_ = now + kEvery;
+  spdlog::warn(
+      "connections refused so far: {} beyond server.max_connections ({}), {} beyond "
+      "server.max_connections_per_address ({}), {} for want of file descriptors (LimitNOFILE=)",
+      counts_.refused_total, limits_.max_connections, counts_.refused_address,
+      limits_.max_connections_per_address, counts_.refused_files);
+}
+
+void Acceptor::CloseConnections() {
+  MutexLock lock(mutex_);
+  next_look_ = TimePoint::min();
+  ForgetClosed();
+  for (const auto& [fd, open] : open_) shutdown(fd, SHUT_RD);
+  open_.clear();
+  by_host_.clear();
+}
+
+AcceptorCounts Acceptor::Counts() const {
+  MutexLock lock(mutex_);
+  return counts_;
+}
+
+}  // namespace floe::server

@@ -1,0 +1,90 @@
+// Acceptor: one loop that accepts the connections of every listener and hands them on.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "server/transport/listen_socket.h"
+
+namespace floe::server {
+
+struct AcceptorLimits {
+  int64_t max_connections = 0;              // 0: what the limit of open files leaves
+  int64_t max_connections_per_address = 0;  // of one TCP client address; 0: no limit
+};
+
+struct AcceptorCounts {
+  int64_t accepted = 0;  // and handed on
+  int64_t refused_total = 0, refused_address = 0;
+  int64_t refused_files = 0;  // no file descriptor was left for them
+};
+
+// A connection beyond a limit is accepted and closed at once, so that its client hears of it and
+// the queue of the listener never stands still; the same holds when the process has no file
+// descriptor left, for which one is kept in reserve. Connections that are open are known by their
+// descriptors: whoever they were handed to closes them without a word, so they are looked up (by
+// the socket's inode) when a limit is met.
+//
+// Threading: Start and Stop once, from one thread; the rest from any.
+class Acceptor {
+ public:
+  // Owns `fd` from then on: a connected, non-blocking, close-on-exec socket.
+  using Take = std::function<void(int listener_fd, int fd)>;
+
+  Acceptor(std::vector<ListenSocket> listeners, AcceptorLimits limits, Take take);
+  ~Acceptor() { Stop(); }
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+
+  void Start();
+
+  // Takes what is already queued (not at inherited listeners, whose queue outlives this process),
+  // and closes the listeners.
+  void Stop();
+
+  // To whoever has the open connections, their clients seem to have left. After Stop.
+  void CloseConnections();
+
+  AcceptorCounts Counts() const;
+  int64_t max_connections() const { return limits_.max_connections; }
+
+ private:
+  struct Open {
+    ino_t inode;
+    std::string host;  // of TCP clients
+  };
+
+  void Loop();
+  bool AcceptOne(int listener);
+  void TakeOrRefuse(int listener, int fd, const std::string& host);
+  bool Shed(int listener);
+  void LogRefusals();
+  void Forget(int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasRoom(const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  std::vector<ListenSocket> listeners_;  // the loop's while it runs
+  AcceptorLimits limits_;
+  const Take take_;
+  int reserve_ = -1;  // a descriptor to accept with when there is no other
+  int wake_ = -1;     // eventfd
+  std::thread thread_;
+
+  mutable Mutex mutex_;
+  std::unordered_map<int, Open> open_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int64_t> by_host_ ABSL_GUARDED_BY(mutex_);
+  AcceptorCounts counts_ ABSL_GUARDED_BY(mutex_);
+  TimePoint next_look_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();
+  TimePoint next_line_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();
+};
+
+}  // namespace floe::server

@@ -1,0 +1,17 @@
+// Addresses of sockets as text.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+
+namespace floe::server {
+
+// "127.0.0.1" or "::1" without the port; empty for other families. IPv4 inside IPv6 is IPv4.
+std::string HostOf(const sockaddr_storage& address);
+
+// Of a bound socket: "127.0.0.1:8500", "[::1]:8500", "unix:/path", "unix-abstract:name"; empty when
+// it has none.
+std::string LocalAddress(int fd);
+
+}  // namespace floe::server
