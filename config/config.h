@@ -20,18 +20,20 @@ struct BatchingConfig {
   int64_t max_enqueued_bytes = 0;     // of the inputs of requests that wait; 0: 1 GiB
   // Sizes a batch is padded up to with copies of its last row, ascending; empty: never padded. The
   // last is the most rows of one run, so it equals max_execution_rows().
-  std::vector<int64_t> allowed_batch_sizes;
+  std::vector<int64_t> allowed_batch_sizes = {};
   // Inputs that differ in inner dimensions share a batch, padded at the ends with padding_values
   // (0 for inputs that it does not name).
   bool pad_variable_length_inputs = false;
-  std::map<std::string, double> padding_values;  // by input's key
+  std::map<std::string, double> padding_values = {};  // by input's key
   // A request of more than max_batch_size rows runs in parts, and a batch in runs of at most
-  // max_execution_batch_size rows (0: max_batch_size); false: it is refused.
+  // max_execution_batch_size rows (0: max_batch_size); false: it is refused, and batches run whole.
   bool enable_large_batch_splitting = true;
   int64_t max_execution_batch_size = 0;
 
+  // Rows of one run; 0 as for max_batch_size.
   int64_t max_execution_rows() const {
-    return max_execution_batch_size != 0 ? max_execution_batch_size : max_batch_size;
+    return enable_large_batch_splitting && max_execution_batch_size != 0 ? max_execution_batch_size
+                                                                         : max_batch_size;
   }
   friend bool operator==(const BatchingConfig&, const BatchingConfig&) = default;
 };
@@ -113,10 +115,9 @@ struct ListenConfig {
   int64_t max_message_bytes = int64_t{256} << 20;
   int64_t drain_timeout_seconds = 30;
   int64_t drain_lame_duck_seconds = 1;
-  std::string grpc_channel_arguments;       // "key=value,key=value"
-  bool insecure_public = false;             // plain text beyond loopback is accepted
-  int64_t max_connections = 0;              // at the same time; 0: what open files allow
-  int64_t max_connections_per_address = 0;  // of one peer address; 0: no bound
+  std::string grpc_channel_arguments;  // "key=value,key=value"
+  bool insecure_public = false;        // plain text beyond loopback is accepted
+  bool enable_config_rpcs = true;      // HandleReloadConfigRequest and floe.Admin/GetConfig
   friend bool operator==(const ListenConfig&, const ListenConfig&) = default;
 };
 
@@ -148,21 +149,24 @@ struct ServerConfig {
   LifecycleConfig lifecycle;
   std::vector<ModelConfig> models;
   ReplyFormat reply = ReplyFormat::kTyped;  // of models that do not say
+  // What was asked for and has no effect here, a sentence each; to be said once at start.
+  std::vector<std::string> notes;
   ConfigSource source;
 };
 
 const std::vector<std::string>& LogLevels();
 const std::vector<std::string>& GemmNames();
 
-// Reads a file. NOT_FOUND when it cannot be opened. INVALID_ARGUMENT lists every mistake, one per
-// line, as "file:line: key.path: what is wrong, what was expected"; a relative base_path is taken
-// from the file's directory.
-absl::StatusOr<ServerConfig> LoadConfigFile(const std::string& path);
-
-// The same for text; `file` is what messages call it, `directory` where relative paths start ("" =
-// leave them).
+// floe.yaml as text. INVALID_ARGUMENT lists every mistake, one per line, as "file:line: key.path:
+// what is wrong, what was expected". `file` is what messages call it, `directory` where relative
+// base_paths start ("" = leave them), `defaults` what models start from.
 absl::StatusOr<ServerConfig> ParseConfig(const std::string& text, const std::string& file,
-                                         const std::string& directory);
+                                         const std::string& directory,
+                                         const ModelConfig& defaults = {});
+
+// The reverse, with every default spelt out. Parsing it gives the same configuration, but for
+// `where`, notes and source.
+std::string ConfigToYaml(const ServerConfig& config);
 
 // Rules that hold whatever the source: models' names and paths given, names unique, ranges of what
 // flags may set, and plain text only on loopback unless `insecure_public`. INVALID_ARGUMENT with

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "absl/strings/str_split.h"
+#include "config/files.h"
 
 namespace floe {
 namespace {
@@ -26,6 +27,21 @@ std::vector<std::string> Mistakes(const std::string& text) {
   return absl::StrSplit(std::string(config.status().message()), '\n');
 }
 
+void CheckLifecycle(const LifecycleConfig& l) {
+  EXPECT_EQ(l.file_system_poll_wait_seconds, 2);
+  EXPECT_EQ(l.model_config_file_poll_wait_seconds, 3);
+  EXPECT_EQ(l.max_num_load_retries, 4);
+  EXPECT_EQ(l.load_retry_interval_micros, 5);
+  EXPECT_EQ(l.num_load_threads, 6);
+  EXPECT_TRUE(l.allow_version_labels_for_unavailable_models);
+  EXPECT_FALSE(l.enable_model_warmup);
+  EXPECT_EQ(l.num_request_iterations_for_warmup, 7);
+  EXPECT_TRUE(l.warmup_optional);
+  EXPECT_FALSE(l.strict_readiness);
+  EXPECT_TRUE(l.exit_on_error);
+  EXPECT_EQ(l.memory_limit_bytes, int64_t{2} << 30);
+}
+
 TEST(Config, EveryKeyIsRead) {
   const auto config = ParseConfig(R"(
 server:
@@ -38,14 +54,43 @@ server:
   drain_lame_duck_seconds: 3
   grpc_channel_arguments: "a=1,b=x"
   insecure_public: true
+  enable_config_rpcs: false
+  reply: content
 log: {level: debug, format: json}
 cpu: {gemm: openblas, blas_library: libblis.so.4}
+lifecycle:
+  file_system_poll_wait_seconds: 2
+  model_config_file_poll_wait_seconds: 3
+  max_num_load_retries: 4
+  load_retry_interval_micros: 5
+  num_load_threads: 6
+  allow_version_labels_for_unavailable_models: true
+  enable_model_warmup: false
+  num_request_iterations_for_warmup: 7
+  warmup_optional: true
+  strict_readiness: false
+  exit_on_error: true
+  memory_limit: 2GiB
 models:
   - name: digits
     base_path: models/digits
     workers: 2
     intra_op_threads: 3
-    batching: {max_batch_size: 16, batch_timeout_micros: 500, max_enqueued_batches: 8}
+    batching:
+      max_batch_size: 16
+      batch_timeout_micros: 500
+      max_enqueued_batches: 8
+      max_enqueued_bytes: 64MiB
+      allowed_batch_sizes: [2, 8]
+      pad_variable_length_inputs: true
+      padding_values: {x: 0.5, y: -1}
+      enable_large_batch_splitting: true
+      max_execution_batch_size: 8
+    versions: {specific: [9, 4, 9]}
+    version_labels: {stable: 4, canary: 9}
+    version_transition: resource
+    cpu_set: "0-2,5"
+    weight: 3
     inline_below_us: 0
     placeholder_defaults:
       keras_learning_phase: false
@@ -59,7 +104,10 @@ models:
 )",
                                   "f.yaml", "/etc/floe");
   ASSERT_TRUE(config.ok()) << config.status();
+  CheckLifecycle(config->lifecycle);
   EXPECT_EQ(config->server.port, 9000);
+  EXPECT_FALSE(config->server.enable_config_rpcs);
+  EXPECT_EQ(config->reply, ReplyFormat::kContent);
   EXPECT_EQ(config->server.bind_address, "0.0.0.0");
   EXPECT_EQ(config->server.grpc_socket_path, "/run/floe/grpc.sock");
   EXPECT_TRUE(config->server.enable_reflection);
@@ -76,12 +124,23 @@ models:
   const ModelConfig& m = config->models[0];
   EXPECT_EQ(m.name, "digits");
   EXPECT_EQ(m.base_path, "/etc/floe/models/digits");
-  EXPECT_EQ(m.where, "f.yaml:16");
+  EXPECT_EQ(m.where, "f.yaml:31");
   EXPECT_EQ(m.workers, 2);
   EXPECT_EQ(m.intra_op_threads, 3);
   EXPECT_EQ(m.batching.max_batch_size, 16);
   EXPECT_EQ(m.batching.batch_timeout_micros, 500);
   EXPECT_EQ(m.batching.max_enqueued_batches, 8);
+  EXPECT_EQ(m.batching.max_enqueued_bytes, int64_t{64} << 20);
+  EXPECT_THAT(m.batching.allowed_batch_sizes, ElementsAre(2, 8));
+  EXPECT_TRUE(m.batching.pad_variable_length_inputs);
+  EXPECT_THAT(m.batching.padding_values, ElementsAre(Pair("x", 0.5), Pair("y", -1)));
+  EXPECT_EQ(m.batching.max_execution_rows(), 8);
+  EXPECT_EQ(m.versions.kind, VersionPolicy::Kind::kSpecific);
+  EXPECT_THAT(m.versions.specific, ElementsAre(4, 9));
+  EXPECT_THAT(m.version_labels, ElementsAre(Pair("canary", 9), Pair("stable", 4)));
+  EXPECT_EQ(m.transition, VersionTransition::kResourcePreserving);
+  EXPECT_THAT(m.cpu_set, ElementsAre(0, 1, 2, 5));
+  EXPECT_EQ(m.weight, 3);
   EXPECT_EQ(m.inline_below_us, 0);
   EXPECT_EQ(std::get<bool>(m.placeholder_defaults.at("keras_learning_phase").value), false);
   EXPECT_EQ(std::get<int64_t>(m.placeholder_defaults.at("steps").value), 3);
@@ -94,7 +153,119 @@ models:
   EXPECT_EQ(m.reply, ReplyFormat::kContent);
   EXPECT_EQ(config->models[1].base_path, "/srv/other");
   EXPECT_FALSE(config->models[1].reply.has_value());
-  EXPECT_EQ(config->models[1].batching.max_batch_size, 64);
+  EXPECT_EQ(config->models[1].batching, BatchingConfig());
+  EXPECT_EQ(config->models[1].versions, VersionPolicy());
+
+  // Written out, it is read as the same.
+  const std::string yaml = ConfigToYaml(*config);
+  const auto again = ParseConfig(yaml, "again.yaml", "");
+  ASSERT_TRUE(again.ok()) << again.status() << "\n" << yaml;
+  EXPECT_EQ(again->server, config->server);
+  EXPECT_EQ(again->log, config->log);
+  EXPECT_EQ(again->cpu, config->cpu);
+  EXPECT_EQ(again->lifecycle, config->lifecycle);
+  EXPECT_EQ(again->models, config->models) << yaml;
+  EXPECT_EQ(again->reply, config->reply);
+}
+
+TEST(Config, DefaultsAreWrittenOutToo) {
+  ServerConfig config;
+  config.models.resize(1);
+  config.models[0].name = "no";
+  config.models[0].base_path = "/a \"quoted\" path";
+  config.models[0].batching.max_batch_size = 0;
+  config.models[0].placeholder_defaults["one"] = {1.0, ""};
+  config.models[0].placeholder_defaults["text"] = {std::string("true"), "string"};
+  config.models[0].versions.kind = VersionPolicy::Kind::kAll;
+  const auto again = ParseConfig(ConfigToYaml(config), "again.yaml", "");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->models, config.models) << ConfigToYaml(config);
+  EXPECT_EQ(again->server, config.server);
+  EXPECT_EQ(again->lifecycle, config.lifecycle);
+}
+
+TEST(Config, ModelsStartFromTheDefaultsGiven) {
+  ModelConfig defaults;
+  defaults.workers = 5;
+  defaults.batching.max_enqueued_batches = 3;
+  const auto config = ParseConfig(
+      "models: [{name: a, base_path: /a, batching: {max_batch_size: auto}}, {name: b, base_path: "
+      "/b, workers: 2}]",
+      "f.yaml", "", defaults);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->models[0].workers, 5);
+  EXPECT_EQ(config->models[0].batching.max_batch_size, 0);
+  EXPECT_EQ(config->models[0].batching.max_enqueued_batches, 3);
+  EXPECT_EQ(config->models[1].workers, 2);
+}
+
+TEST(Config, ModelsAreTheSameWhereverTheyWereWritten) {
+  ModelConfig a, b;
+  b.where = "elsewhere:3";
+  EXPECT_EQ(a, b);
+  b.weight = 2;
+  EXPECT_FALSE(a == b);
+}
+
+TEST(Config, VersionsInAllTheirForms) {
+  const auto versions = [](const std::string& text) {
+    const auto config =
+        ParseConfig("models: [{name: a, base_path: /a, versions: " + text + "}]", "f", "");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config.ok() ? config->models[0].versions : VersionPolicy{};
+  };
+  using Kind = VersionPolicy::Kind;
+  EXPECT_EQ(versions("latest"), (VersionPolicy{Kind::kLatest, 1, {}}));
+  EXPECT_EQ(versions("all"), (VersionPolicy{Kind::kAll, 1, {}}));
+  EXPECT_EQ(versions("{latest: 3}"), (VersionPolicy{Kind::kLatest, 3, {}}));
+  EXPECT_EQ(versions("{specific: [5, 2]}"), (VersionPolicy{Kind::kSpecific, 1, {2, 5}}));
+}
+
+TEST(Config, MistakesOfModelsAndLifecycle) {
+  const auto mistakes = Mistakes(R"(lifecycle:
+  memory_limit: much
+  exit_on_error: 1
+models:
+  - name: a
+    base_path: /a
+    versions: newest
+    version_labels: {stable: one}
+    version_transition: fast
+    cpu_set: 3-1
+    weight: 0
+    batching:
+      allowed_batch_sizes: [2, x]
+      padding_values: {i: a}
+  - name: b
+    base_path: /b
+    versions: {specific: []}
+    batching: {allowed_batch_sizes: [8, 4], max_batch_size: 8}
+  - name: c
+    base_path: /c
+    versions: {latest: 0, specific: [1]}
+    cpu_set: {a: b}
+)");
+  EXPECT_THAT(
+      mistakes,
+      ElementsAre(
+          AllOf(StartsWith("f.yaml:2: lifecycle.memory_limit: expected bytes"),
+                HasSubstr("'much'")),
+          StartsWith("f.yaml:3: lifecycle.exit_on_error: expected true or false"),
+          AllOf(StartsWith("f.yaml:7: models[0].versions: expected latest, all,"),
+                HasSubstr("'newest'")),
+          StartsWith("f.yaml:8: models[0].version_labels.stable: expected a whole number, at "
+                     "least 0, got 'one'"),
+          StartsWith("f.yaml:9: models[0].version_transition: expected one of 'availability', "
+                     "'resource'"),
+          StartsWith("f.yaml:10: models[0].cpu_set: '3-1' is no CPU"),
+          StartsWith("f.yaml:11: models[0].weight: expected a whole number from 1 to 1000"),
+          StartsWith("f.yaml:13: models[0].batching.allowed_batch_sizes[1]: expected a whole"),
+          StartsWith("f.yaml:14: models[0].batching.padding_values.i: expected a number"),
+          StartsWith("f.yaml:17: models[1].versions: specific names no version"),
+          AllOf(StartsWith("f.yaml:18: models[1].batching: allowed_batch_sizes: 4 follows 8")),
+          AllOf(StartsWith("f.yaml:18: models[1].batching: allowed_batch_sizes: the last, 4,")),
+          StartsWith("f.yaml:21: models[2].versions: expected latest, all,"),
+          StartsWith("f.yaml:22: models[2].cpu_set: expected CPUs")));
 }
 
 TEST(Config, EmptyTextGivesDefaults) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "base/nearest.h"
 #include "config/config.h"
+#include "config/limits.h"
 
 namespace floe {
 namespace {
@@ -41,6 +42,26 @@ void CheckChoice(const char* key, const std::string& value, const std::vector<st
   if (std::find(names.begin(), names.end(), value) == names.end())
     errors->push_back(
         absl::StrCat(key, ": expected one of ", QuotedList(names), ", got '", value, "'"));
+}
+
+void CheckModel(const ModelConfig& model, std::vector<std::string>* errors) {
+  if (model.name.empty())
+    errors->push_back("a model has no name; give --model_name or models[].name");
+  if (model.base_path.empty())
+    errors->push_back(
+        absl::StrCat("model '", model.name, "' has no path; give --model_base_path or base_path"));
+  for (const std::string& mistake : BatchingMistakes(model.batching))
+    errors->push_back(absl::StrCat(model.where, ": model '", model.name, "': ", mistake));
+  // With listed versions it is known what a label can mean; otherwise the directory decides.
+  const VersionPolicy& versions = model.versions;
+  if (versions.kind != VersionPolicy::Kind::kSpecific) return;
+  for (const auto& [label, version] : model.version_labels)
+    if (std::find(versions.specific.begin(), versions.specific.end(), version) ==
+        versions.specific.end())
+      errors->push_back(absl::StrCat(
+          model.where, ": model '", model.name, "': label '", label, "' names version ", version,
+          ", which is not among the specific versions ", absl::StrJoin(versions.specific, ", "),
+          "; add the version or change the label"));
 }
 
 }  // namespace
@@ -84,11 +105,7 @@ absl::Status ValidateConfig(const ServerConfig& config) {
   CheckChoice("cpu.gemm", config.cpu.gemm, GemmNames(), &errors);
   for (size_t i = 0; i < config.models.size(); ++i) {
     const ModelConfig& model = config.models[i];
-    if (model.name.empty())
-      errors.push_back("a model has no name; give --model_name or models[].name");
-    if (model.base_path.empty())
-      errors.push_back(absl::StrCat("model '", model.name,
-                                    "' has no path; give --model_base_path or base_path"));
+    CheckModel(model, &errors);
     for (size_t k = 0; k < i; ++k)
       if (config.models[k].name == model.name)
         errors.push_back(absl::StrCat("model name '", model.name, "' is given twice (",

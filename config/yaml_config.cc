@@ -1,37 +1,62 @@
 // floe.yaml -> ServerConfig. The shape of the file is this file: one function per section.
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <limits>
+#include <algorithm>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/nearest.h"
-#include "base/status.h"
 #include "config/config.h"
+#include "config/limits.h"
 #include "config/yaml_section.h"
 
 namespace floe {
 namespace {
 
-void ReadListen(YamlSection& s, ListenConfig* out) {
-  s.Int("port", 0, 65535, &out->port);
+// The index of a choice among names, as the enumerator.
+template <typename Enum>
+void ReadEnum(YamlSection& s, const std::string& key, const std::vector<std::string>& names,
+              Enum* out) {
+  int index = -1;
+  s.Choice(key, names, &index);
+  if (index >= 0) *out = static_cast<Enum>(index);
+}
+
+void ReadListen(YamlSection& s, ServerConfig* config) {
+  ListenConfig* const out = &config->server;
+  s.Int("port", kPortRange, &out->port);
   s.String("bind_address", &out->bind_address);
   s.String("grpc_socket_path", &out->grpc_socket_path);
   s.Bool("enable_reflection", &out->enable_reflection);
-  s.Int("max_message_bytes", 1024, std::numeric_limits<int32_t>::max(), &out->max_message_bytes);
-  s.Int("drain_timeout_seconds", 0, 3600, &out->drain_timeout_seconds);
-  s.Int("drain_lame_duck_seconds", 0, 3600, &out->drain_lame_duck_seconds);
+  s.Int("max_message_bytes", kMessageBytesRange, &out->max_message_bytes);
+  s.Int("drain_timeout_seconds", kDrainSecondsRange, &out->drain_timeout_seconds);
+  s.Int("drain_lame_duck_seconds", kDrainSecondsRange, &out->drain_lame_duck_seconds);
   s.String("grpc_channel_arguments", &out->grpc_channel_arguments);
   s.Bool("insecure_public", &out->insecure_public);
+  s.Bool("enable_config_rpcs", &out->enable_config_rpcs);
+  ReadEnum(s, "reply", ReplyFormatNames(), &config->reply);
+}
+
+void ReadLifecycle(YamlSection& s, LifecycleConfig* out) {
+  s.Int("file_system_poll_wait_seconds", kPollSecondsRange, &out->file_system_poll_wait_seconds);
+  s.Int("model_config_file_poll_wait_seconds", kPollSecondsRange,
+        &out->model_config_file_poll_wait_seconds);
+  s.Int("max_num_load_retries", kLoadRetriesRange, &out->max_num_load_retries);
+  s.Int("load_retry_interval_micros", kRetryMicrosRange, &out->load_retry_interval_micros);
+  s.Int("num_load_threads", kLoadThreadsRange, &out->num_load_threads);
+  s.Bool("allow_version_labels_for_unavailable_models",
+         &out->allow_version_labels_for_unavailable_models);
+  s.Bool("enable_model_warmup", &out->enable_model_warmup);
+  s.Int("num_request_iterations_for_warmup", kWarmupIterationsRange,
+        &out->num_request_iterations_for_warmup);
+  s.Bool("warmup_optional", &out->warmup_optional);
+  s.Bool("strict_readiness", &out->strict_readiness);
+  s.Bool("exit_on_error", &out->exit_on_error);
+  s.Bytes("memory_limit", &out->memory_limit_bytes);
 }
 
 void ReadLog(YamlSection& s, LogConfig* out) {
-  int level = -1, format = -1;
+  int level = -1;
   s.Choice("level", LogLevels(), &level);
-  s.Choice("format", {"text", "json"}, &format);
   if (level >= 0) out->level = LogLevels()[level];
-  if (format >= 0) out->format = static_cast<LogFormat>(format);
+  ReadEnum(s, "format", {"text", "json"}, &out->format);
 }
 
 void ReadCpu(YamlSection& s, CpuConfig* out) {
@@ -42,9 +67,70 @@ void ReadCpu(YamlSection& s, CpuConfig* out) {
 }
 
 void ReadBatching(YamlSection& s, BatchingConfig* out) {
-  s.Int("max_batch_size", 1, 65536, &out->max_batch_size);
-  s.Int("batch_timeout_micros", 0, 60'000'000, &out->batch_timeout_micros);
-  s.Int("max_enqueued_batches", 1, 1'000'000, &out->max_enqueued_batches);
+  const YAML::Node max = s.Take("max_batch_size");
+  if (max.IsDefined() && max.IsScalar() && max.Scalar() == "auto")
+    out->max_batch_size = 0;
+  else
+    s.Int("max_batch_size", kMaxBatchSizeRange, &out->max_batch_size);
+  s.Int("batch_timeout_micros", kBatchTimeoutRange, &out->batch_timeout_micros);
+  s.Int("max_enqueued_batches", kMaxEnqueuedBatchesRange, &out->max_enqueued_batches);
+  s.Bytes("max_enqueued_bytes", &out->max_enqueued_bytes);
+  s.IntList("allowed_batch_sizes", kMaxBatchSizeRange, &out->allowed_batch_sizes);
+  s.Bool("pad_variable_length_inputs", &out->pad_variable_length_inputs);
+  s.NumberMap("padding_values", &out->padding_values);
+  s.Bool("enable_large_batch_splitting", &out->enable_large_batch_splitting);
+  s.Int("max_execution_batch_size", kMaxBatchSizeRange, &out->max_execution_batch_size);
+  FillBatching(max.IsDefined(), out);
+  for (const std::string& mistake : BatchingMistakes(*out)) s.Fail(mistake);
+}
+
+// `latest`, `all`, `{latest: 2}` or `{specific: [3, 5]}`.
+void ReadVersions(YamlSection& s, VersionPolicy* out) {
+  const YAML::Node node = s.Take("versions");
+  if (!node.IsDefined()) return;
+  using Kind = VersionPolicy::Kind;
+  if (node.IsScalar() && (node.Scalar() == "latest" || node.Scalar() == "all")) {
+    *out = {node.Scalar() == "all" ? Kind::kAll : Kind::kLatest, 1, {}};
+    return;
+  }
+  if (!node.IsMap() || node.size() != 1)
+    return s.Fail(node, "versions",
+                  absl::StrCat("expected latest, all, {latest: NUMBER} or {specific: [VERSION, "
+                               "...]}, got ",
+                               DescribeYaml(node)));
+  YamlSection choice(node, s.PathOf("versions"), s.errors());
+  *out = {};
+  choice.Int("latest", kLatestRange, &out->latest);
+  choice.IntList("specific", kVersionRange, &out->specific);
+  if (node["specific"].IsDefined()) {
+    out->kind = Kind::kSpecific;
+    std::sort(out->specific.begin(), out->specific.end());
+    out->specific.erase(std::unique(out->specific.begin(), out->specific.end()),
+                        out->specific.end());
+    if (node["specific"].IsSequence() && node["specific"].size() == 0)
+      choice.Fail("specific names no version; expected specific: [VERSION, ...]");
+  }
+  choice.Finish();
+}
+
+// `"0-3,8"`, `2` or `[0, 2]`.
+void ReadCpuSet(YamlSection& s, std::vector<int>* out) {
+  const YAML::Node node = s.Take("cpu_set");
+  if (!node.IsDefined()) return;
+  if (node.IsSequence()) {
+    std::vector<int64_t> cpus;
+    s.IntList("cpu_set", {0, kMaxCpus - 1}, &cpus);
+    out->assign(cpus.begin(), cpus.end());
+    std::sort(out->begin(), out->end());
+    out->erase(std::unique(out->begin(), out->end()), out->end());
+    return;
+  }
+  if (!node.IsScalar())
+    return s.Fail(node, "cpu_set",
+                  absl::StrCat("expected CPUs such as \"0-3,8\", got ", DescribeYaml(node)));
+  const auto cpus = ParseCpuSet(node.Scalar());
+  if (!cpus.ok()) return s.Fail(node, "cpu_set", std::string(cpus.status().message()));
+  *out = *cpus;
 }
 
 // An unquoted scalar as what it looks like.
@@ -82,26 +168,37 @@ void ReadDefault(YamlSection& s, const std::string& name, const YAML::Node& node
   out->placeholder_defaults[name] = std::move(result);
 }
 
-void ReadModel(YamlSection& s, const std::string& directory, std::vector<ModelConfig>* models) {
-  ModelConfig model;
-  s.String("name", &model.name);
-  s.String("base_path", &model.base_path);
-  s.Int("workers", 1, 1024, &model.workers);
-  s.Int("intra_op_threads", 1, 256, &model.intra_op_threads);
-  s.Map("batching", [&](YamlSection& b) { ReadBatching(b, &model.batching); });
-  s.Int("inline_below_us", 0, 1'000'000, &model.inline_below_us);
+// What a model may say besides its name and path.
+void ReadModelSettings(YamlSection& s, ModelConfig* model) {
+  ReadVersions(s, &model->versions);
+  s.IntMap("version_labels", kVersionRange, &model->version_labels);
+  ReadEnum(s, "version_transition", VersionTransitionNames(), &model->transition);
+  s.Int("workers", kWorkersRange, &model->workers);
+  s.Int("intra_op_threads", kIntraOpThreadsRange, &model->intra_op_threads);
+  ReadCpuSet(s, &model->cpu_set);
+  s.Int("weight", kWeightRange, &model->weight);
+  s.Map("batching", [&](YamlSection& b) { ReadBatching(b, &model->batching); });
+  s.Int("inline_below_us", kInlineBelowRange, &model->inline_below_us);
   s.Map("placeholder_defaults", [&](YamlSection& defaults) {
     defaults.Each([&](const std::string& name, const YAML::Node& value) {
-      ReadDefault(defaults, name, value, &model);
+      ReadDefault(defaults, name, value, model);
     });
   });
   s.Map("signature", [&](YamlSection& signature) {
-    signature.StringMap("inputs", &model.signature.inputs);
-    signature.StringMap("outputs", &model.signature.outputs);
+    signature.StringMap("inputs", &model->signature.inputs);
+    signature.StringMap("outputs", &model->signature.outputs);
   });
   int reply = -1;
-  s.Choice("reply", {"typed", "content"}, &reply);
-  if (reply >= 0) model.reply = static_cast<ReplyFormat>(reply);
+  s.Choice("reply", ReplyFormatNames(), &reply);
+  if (reply >= 0) model->reply = static_cast<ReplyFormat>(reply);
+}
+
+void ReadModel(YamlSection& s, const std::string& directory, const ModelConfig& defaults,
+               std::vector<ModelConfig>* models) {
+  ModelConfig model = defaults;
+  s.String("name", &model.name);
+  s.String("base_path", &model.base_path);
+  ReadModelSettings(s, &model);
 
   if (model.name.empty()) s.Fail("expected 'name: NAME', what clients call the model");
   if (model.base_path.empty())
@@ -121,14 +218,15 @@ void ReadModel(YamlSection& s, const std::string& directory, std::vector<ModelCo
 
 // May throw what yaml-cpp throws.
 absl::StatusOr<ServerConfig> Parse(const std::string& text, const std::string& file,
-                                   const std::string& directory) {
+                                   const std::string& directory, const ModelConfig& defaults) {
   ServerConfig config;
   YamlErrors errors(file);
   YamlSection root(YAML::Load(text), "", errors);
-  root.Map("server", [&](YamlSection& s) { ReadListen(s, &config.server); });
+  root.Map("server", [&](YamlSection& s) { ReadListen(s, &config); });
   root.Map("log", [&](YamlSection& s) { ReadLog(s, &config.log); });
   root.Map("cpu", [&](YamlSection& s) { ReadCpu(s, &config.cpu); });
-  root.List("models", [&](YamlSection& s) { ReadModel(s, directory, &config.models); });
+  root.Map("lifecycle", [&](YamlSection& s) { ReadLifecycle(s, &config.lifecycle); });
+  root.List("models", [&](YamlSection& s) { ReadModel(s, directory, defaults, &config.models); });
   root.Finish();
   if (!errors.empty()) return absl::InvalidArgumentError(errors.Joined());
   return config;
@@ -137,29 +235,15 @@ absl::StatusOr<ServerConfig> Parse(const std::string& text, const std::string& f
 }  // namespace
 
 absl::StatusOr<ServerConfig> ParseConfig(const std::string& text, const std::string& file,
-                                         const std::string& directory) {
+                                         const std::string& directory,
+                                         const ModelConfig& defaults) {
   // The one boundary where yaml-cpp's exceptions stop.
   try {
-    return Parse(text, file, directory);
+    return Parse(text, file, directory, defaults);
   } catch (const YAML::Exception& e) {
     return absl::InvalidArgumentError(absl::StrCat(
         file, ":", e.mark.line + 1, ": not valid YAML (column ", e.mark.column + 1, "): ", e.msg));
   }
-}
-
-absl::StatusOr<ServerConfig> LoadConfigFile(const std::string& path) {
-  std::error_code ignored;
-  std::ifstream in(path, std::ios::binary);
-  if (!in.is_open() || std::filesystem::is_directory(path, ignored)) {
-    return absl::NotFoundError(
-        absl::StrCat("config file '", path, "' cannot be read; --config expects a YAML file"));
-  }
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  const size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "."
-                                : slash == 0               ? "/"
-                                                           : path.substr(0, slash);
-  return ParseConfig(text, path, directory);
 }
 
 }  // namespace floe

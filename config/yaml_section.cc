@@ -1,6 +1,7 @@
 #include "config/yaml_section.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -85,7 +86,7 @@ std::string YamlSection::PathOf(const std::string& key) const {
 }
 
 YAML::Node YamlSection::Find(const std::string& key) {
-  known_.push_back(key);
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.push_back(key);
   YAML::Node found(YAML::NodeType::Undefined);
   for (Entry& entry : entries_) {
     if (entry.key != key) continue;
@@ -111,16 +112,73 @@ void YamlSection::Bool(const std::string& key, bool* out) {
   Fail(node, key, absl::StrCat("expected true or false, got ", DescribeYaml(node)));
 }
 
-void YamlSection::Int(const std::string& key, int64_t low, int64_t high, int64_t* out) {
+bool YamlSection::ReadInt(const YAML::Node& node, const std::string& key, const IntRange& range,
+                          int64_t* out) {
+  int64_t value = 0;
+  if (node.IsScalar() && !IsQuoted(node) && absl::SimpleAtoi(node.Scalar(), &value) &&
+      value >= range.low && value <= range.high) {
+    *out = value;
+    return true;
+  }
+  const std::string expected =
+      range.high == std::numeric_limits<int64_t>::max()
+          ? absl::StrCat("expected a whole number, at least ", range.low, ", got ")
+          : absl::StrCat("expected a whole number from ", range.low, " to ", range.high, ", got ");
+  Fail(node, key, expected + DescribeYaml(node));
+  return false;
+}
+
+void YamlSection::Int(const std::string& key, const IntRange& range, int64_t* out) {
+  const YAML::Node node = Find(key);
+  if (!Missing(node)) ReadInt(node, key, range, out);
+}
+
+void YamlSection::Bytes(const std::string& key, int64_t* out) {
   const YAML::Node node = Find(key);
   if (Missing(node)) return;
-  int64_t value = 0;
-  const std::string expected =
-      absl::StrCat("expected a whole number from ", low, " to ", high, ", got ");
-  if (!node.IsScalar() || IsQuoted(node) || !absl::SimpleAtoi(node.Scalar(), &value) ||
-      value < low || value > high)
-    return Fail(node, key, expected + DescribeYaml(node));
-  *out = value;
+  if (!node.IsScalar())
+    return Fail(node, key,
+                absl::StrCat("expected bytes, such as 512MiB, got ", DescribeYaml(node)));
+  const absl::StatusOr<int64_t> bytes = ParseBytes(node.Scalar());
+  if (!bytes.ok()) return Fail(node, key, std::string(bytes.status().message()));
+  *out = *bytes;
+}
+
+void YamlSection::IntList(const std::string& key, const IntRange& range,
+                          std::vector<int64_t>* out) {
+  const YAML::Node node = Find(key);
+  if (Missing(node)) return;
+  if (!node.IsSequence())
+    return Fail(node, key, absl::StrCat("expected a list of numbers, got ", DescribeYaml(node)));
+  out->clear();
+  for (size_t i = 0; i < node.size(); ++i) {
+    int64_t value = 0;
+    if (ReadInt(node[i], absl::StrCat(key, "[", i, "]"), range, &value)) out->push_back(value);
+  }
+}
+
+void YamlSection::IntMap(const std::string& key, const IntRange& range,
+                         std::map<std::string, int64_t>* out) {
+  Map(key, [&](YamlSection& section) {
+    out->clear();
+    section.Each([&](const std::string& name, const YAML::Node& value) {
+      int64_t number = 0;
+      if (section.ReadInt(value, name, range, &number)) (*out)[name] = number;
+    });
+  });
+}
+
+void YamlSection::NumberMap(const std::string& key, std::map<std::string, double>* out) {
+  Map(key, [&](YamlSection& section) {
+    out->clear();
+    section.Each([&](const std::string& name, const YAML::Node& value) {
+      double number = 0;
+      if (value.IsScalar() && !IsQuoted(value) && absl::SimpleAtod(value.Scalar(), &number))
+        (*out)[name] = number;
+      else
+        section.Fail(value, name, absl::StrCat("expected a number, got ", DescribeYaml(value)));
+    });
+  });
 }
 
 void YamlSection::String(const std::string& key, std::string* out) {

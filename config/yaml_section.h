@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "config/limits.h"
+
 namespace floe {
 
 // The mistakes found so far, in the order of reading.
@@ -38,12 +40,20 @@ class YamlSection {
   YamlSection(const YAML::Node& node, std::string path, YamlErrors& errors);
 
   void Bool(const std::string& key, bool* out);
-  void Int(const std::string& key, int64_t low, int64_t high, int64_t* out);
+  void Int(const std::string& key, const IntRange& range, int64_t* out);
+  // Bytes as ParseBytes reads them.
+  void Bytes(const std::string& key, int64_t* out);
+  void IntList(const std::string& key, const IntRange& range, std::vector<int64_t>* out);
+  // Free keys with numbers.
+  void IntMap(const std::string& key, const IntRange& range, std::map<std::string, int64_t>* out);
+  void NumberMap(const std::string& key, std::map<std::string, double>* out);
   void String(const std::string& key, std::string* out);
   // The index of the value among `names`.
   void Choice(const std::string& key, const std::vector<std::string>& names, int* out);
   void Map(const std::string& key, const std::function<void(YamlSection&)>& read);
   void List(const std::string& key, const std::function<void(YamlSection&)>& read);
+  // The value as it is, known from then on; undefined when it is absent.
+  YAML::Node Take(const std::string& key) { return Find(key); }
   // For mappings with free keys: every value with its key, each key known.
   void Each(const std::function<void(const std::string& key, const YAML::Node& value)>& read);
   // Free keys with text values.
@@ -63,7 +73,8 @@ class YamlSection {
     YAML::Node key_node, value;
     bool used = false;
   };
-  YAML::Node Find(const std::string& key);  // marks it known and used; null-like when absent
+  YAML::Node Find(const std::string& key);  // marks it known and used; undefined when absent
+  bool ReadInt(const YAML::Node& node, const std::string& key, const IntRange& range, int64_t* out);
 
   YamlErrors& errors_;
   std::string path_;

@@ -157,6 +157,7 @@ class Daemon {
 
 int RunDaemon(const ServerConfig& config) {
   spdlog::info("floed {} with {} models, gemm {}", kVersion, config.models.size(), config.cpu.gemm);
+  for (const std::string& note : config.notes) spdlog::warn("{}", note);
   if (!config.cpu.blas_library.empty()) kernels::SetBlasLibrary(config.cpu.blas_library);
   return Daemon(config).Run();
 }

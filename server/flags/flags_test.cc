@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -11,7 +12,11 @@ namespace floe::server {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 struct Parsed {
   std::optional<Command> command;
@@ -34,6 +39,8 @@ Parsed Parse(std::vector<std::string> args) {
 class FlagsTest : public testing::Test {
  protected:
   FlagsTest() {
+    unsetenv("MODEL_NAME");
+    unsetenv("MODEL_BASE_PATH");
     directory_ = testing::TempDir() + "floe_flags";
     std::filesystem::create_directories(directory_ + "/model");
     file_ = directory_ + "/f.yaml";
@@ -41,8 +48,200 @@ class FlagsTest : public testing::Test {
                             "models: [{name: a, base_path: model}]\n";
   }
   ~FlagsTest() override { std::filesystem::remove_all(directory_); }
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = directory_ + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
   std::string directory_, file_;
 };
+
+// Every flag of TensorFlow Serving 2.20's model server, with a value of its kind.
+const std::vector<std::pair<std::string, std::string>>& ValueFlags() {
+  static const auto* flags = new std::vector<std::pair<std::string, std::string>>{
+      {"port", "8500"},
+      {"grpc_socket_path", "/run/s"},
+      {"rest_api_port", "8501"},
+      {"rest_api_num_threads", "8"},
+      {"rest_api_timeout_in_ms", "30000"},
+      {"model_config_file_poll_wait_seconds", "2"},
+      {"model_name", "m"},
+      {"model_base_path", "/m"},
+      {"num_load_threads", "2"},
+      {"num_unload_threads", "2"},
+      {"max_num_load_retries", "3"},
+      {"load_retry_interval_micros", "-1"},
+      {"file_system_poll_wait_seconds", "4"},
+      {"tensorflow_session_parallelism", "0"},
+      {"tensorflow_session_config_file", "/c"},
+      {"tensorflow_intra_op_parallelism", "2"},
+      {"tensorflow_inter_op_parallelism", "3"},
+      {"ssl_config_file", "/ssl"},
+      {"platform_config_file", "/p"},
+      {"per_process_gpu_memory_fraction", "0.5"},
+      {"saved_model_tags", "serve"},
+      {"grpc_channel_arguments", "a=1"},
+      {"grpc_max_threads", "16"},
+      {"num_request_iterations_for_warmup", "2"},
+      {"monitoring_config_file", "/mon"},
+      {"num_tflite_pools", "1"},
+      {"num_tflite_interpreters_per_pool", "1"},
+      {"thread_pool_factory_config_file", "/t"},
+      {"mixed_precision", "bfloat16"}};
+  return *flags;
+}
+constexpr const char* kSwitches[] = {"rest_api_enable_cors_support",
+                                     "enable_batching",
+                                     "allow_version_labels_for_unavailable_models",
+                                     "enable_per_model_batching_parameters",
+                                     "flush_filesystem_caches",
+                                     "use_alts_credentials",
+                                     "enable_model_warmup",
+                                     "remove_unused_fields_from_bundle_metagraph",
+                                     "prefer_tflite_model",
+                                     "enable_signature_method_name_check",
+                                     "xla_cpu_compilation_enabled",
+                                     "xla_gpu_compilation_enabled",
+                                     "enable_profiler",
+                                     "skip_initialize_tpu",
+                                     "enable_grpc_healthcheck_service",
+                                     "enable_serialization_as_tensor_content"};
+
+TEST_F(FlagsTest, EveryFlagOfTfServingInEverySpelling) {
+  std::vector<std::string> equals, apart, bare;
+  for (const auto& [name, value] : ValueFlags()) {
+    equals.push_back("--" + name + "=" + value);
+    apart.insert(apart.end(), {"--" + name, value});
+  }
+  bare = equals;
+  for (const char* name : kSwitches) {
+    equals.push_back(std::string("--") + name + "=true");
+    apart.insert(apart.end(), {std::string("--") + name, "true"});
+    bare.push_back(std::string("--") + name);
+  }
+  const std::string batching = Write("b", "max_batch_size { value: 5 }");
+  const std::string list = Write("m", "model_config_list { config { name: 'x' base_path: '/x' } }");
+  for (std::vector<std::string>* args : {&equals, &apart, &bare}) {
+    args->insert(args->end(),
+                 {"--batching_parameters_file=" + batching, "--model_config_file=" + list});
+    const Parsed p = Parse(*args);
+    ASSERT_TRUE(p.command) << p.err;
+    const ServerConfig& c = p.command->config;
+    EXPECT_EQ(c.server.port, 8500);
+    EXPECT_EQ(c.server.grpc_socket_path, "/run/s");
+    EXPECT_EQ(c.server.grpc_channel_arguments, "a=1");
+    EXPECT_EQ(c.reply, ReplyFormat::kContent);
+    EXPECT_EQ(c.lifecycle.model_config_file_poll_wait_seconds, 2);
+    EXPECT_EQ(c.lifecycle.num_load_threads, 2);
+    EXPECT_EQ(c.lifecycle.max_num_load_retries, 3);
+    EXPECT_EQ(c.lifecycle.load_retry_interval_micros, 0) << "negative: no wait";
+    EXPECT_EQ(c.lifecycle.file_system_poll_wait_seconds, 4);
+    EXPECT_EQ(c.lifecycle.num_request_iterations_for_warmup, 2);
+    EXPECT_TRUE(c.lifecycle.allow_version_labels_for_unavailable_models);
+    ASSERT_EQ(c.models.size(), 1u);
+    EXPECT_EQ(c.models[0].name, "x") << "the list wins over --model_name, as in TensorFlow Serving";
+    EXPECT_EQ(c.models[0].batching.max_batch_size, 5);
+    EXPECT_EQ(c.models[0].intra_op_threads, 2);
+    EXPECT_EQ(c.models[0].workers, 3);
+    EXPECT_THAT(c.notes, Contains("--saved_model_tags=serve has no effect here: frozen models have "
+                                  "one graph"));
+    EXPECT_THAT(c.notes, Contains(StartsWith("--rest_api_enable_cors_support=true has no effect")));
+    EXPECT_THAT(c.notes, Contains(StartsWith("--model_base_path has no effect here")));
+  }
+}
+
+TEST_F(FlagsTest, SwitchesCanBeFalseAndTheLastFlagWins) {
+  const Parsed p =
+      Parse({"--model_name=a", "--model_base_path=/a", "--enable_model_warmup=false", "--port=1",
+             "--port", "2", "--prefer_tflite_model=false", "--enable_reflection",
+             "--enable_reflection=false", "--enable_batching", "false"});
+  ASSERT_TRUE(p.command) << p.err;
+  EXPECT_FALSE(p.command->config.lifecycle.enable_model_warmup);
+  EXPECT_EQ(p.command->config.server.port, 2);
+  EXPECT_FALSE(p.command->config.server.enable_reflection);
+  EXPECT_THAT(p.command->config.notes,
+              ElementsAre(StartsWith("--prefer_tflite_model=false has no effect"),
+                          StartsWith("--enable_batching=false has no effect")));
+  EXPECT_THAT(Parse({"--model_base_path=/a", "--enable_batching"}).command->config.notes,
+              IsEmpty());
+}
+
+TEST_F(FlagsTest, FloesOwnLifecycleFlags) {
+  const Parsed p = Parse({"--config", file_, "--version_transition=resource", "--memory_limit=1GiB",
+                          "--exit_on_error", "--strict_readiness=false", "--warmup_optional"});
+  ASSERT_TRUE(p.command) << p.err;
+  const ServerConfig& c = p.command->config;
+  EXPECT_EQ(c.models[0].transition, VersionTransition::kResourcePreserving);
+  EXPECT_EQ(c.lifecycle.memory_limit_bytes, int64_t{1} << 30);
+  EXPECT_TRUE(c.lifecycle.exit_on_error);
+  EXPECT_FALSE(c.lifecycle.strict_readiness);
+  EXPECT_TRUE(c.lifecycle.warmup_optional);
+}
+
+TEST_F(FlagsTest, BatchingParametersNeedTheSwitch) {
+  const std::string file = Write("b", "num_batch_threads { value: 4 } max_batch_size { value: 9 }");
+  const Parsed without = Parse({"--model_base_path=/a", "--batching_parameters_file=" + file});
+  EXPECT_EQ(without.exit_code, 1);
+  EXPECT_THAT(without.err, HasSubstr("without --enable_batching"));
+  const Parsed p =
+      Parse({"--model_base_path=/a", "--batching_parameters_file=" + file, "--enable_batching"});
+  ASSERT_TRUE(p.command) << p.err;
+  EXPECT_EQ(p.command->config.models[0].workers, 4);
+  EXPECT_EQ(p.command->config.models[0].batching.max_batch_size, 9);
+}
+
+TEST_F(FlagsTest, ParallelismMeansThreads) {
+  const auto model = [](const std::vector<std::string>& flags) {
+    std::vector<std::string> args = {"--model_base_path=/a"};
+    args.insert(args.end(), flags.begin(), flags.end());
+    const Parsed p = Parse(args);
+    EXPECT_TRUE(p.command) << p.err;
+    return p.command->config.models[0];
+  };
+  EXPECT_EQ(model({"--tensorflow_session_parallelism=4"}).workers, 4);
+  EXPECT_EQ(model({"--tensorflow_session_parallelism=4"}).intra_op_threads, 1);
+  EXPECT_EQ(model({"--tensorflow_session_parallelism=4", "--tensorflow_intra_op_parallelism=2"}),
+            model({"--tensorflow_intra_op_parallelism=2"}));
+  EXPECT_EQ(model({"--tensorflow_inter_op_parallelism=0"}), model({}));
+  EXPECT_EQ(Parse({"--model_base_path=/a", "--tensorflow_session_parallelism=4",
+                   "--tensorflow_intra_op_parallelism=2", "--tensorflow_inter_op_parallelism=2"})
+                .exit_code,
+            1);
+}
+
+TEST_F(FlagsTest, TheEnvironmentNamesAModelWhenNothingElseDoes) {
+  setenv("MODEL_NAME", "digits", 1);
+  EXPECT_EQ(Parse({}).command->config.models[0].base_path, "/models/digits");
+  setenv("MODEL_BASE_PATH", "/srv", 1);
+  EXPECT_EQ(Parse({}).command->config.models[0].base_path, "/srv/digits");
+  EXPECT_EQ(Parse({}).command->config.models[0].name, "digits");
+  EXPECT_EQ(Parse({"--config=" + file_}).command->config.models[0].name, "a");
+  EXPECT_EQ(Parse({"--model_base_path=/x"}).command->config.models[0].base_path, "/x");
+  unsetenv("MODEL_NAME");
+  EXPECT_EQ(Parse({}).command->config.models[0].base_path, "/srv/model");
+  unsetenv("MODEL_BASE_PATH");
+}
+
+TEST_F(FlagsTest, ReloadReadsTheFilesAgain) {
+  const std::string list = Write("m", "model_config_list { config { name: 'x' base_path: '/x' } }");
+  const Parsed p = Parse({"--config=" + file_, "--model_config_file=" + list, "--port=7"});
+  ASSERT_TRUE(p.command) << p.err;
+  const ServerConfig& first = p.command->config;
+  EXPECT_THAT(first.source.files, ElementsAre(file_, list));
+  auto again = ReloadConfig(first);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->models, first.models);
+  EXPECT_EQ(again->source.content_hash, first.source.content_hash);
+  Write("m", "model_config_list { config { name: 'y' base_path: '/y' } }");
+  again = ReloadConfig(first);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->models[0].name, "y");
+  EXPECT_EQ(again->server.port, 7);
+  EXPECT_NE(again->source.content_hash, first.source.content_hash);
+  Write("m", "model_config_list { config {");
+  EXPECT_THAT(ReloadConfig(*again).status().ToString(),
+              AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr(list + ":1: ")));
+}
 
 TEST_F(FlagsTest, TfServingsSingleModelFlags) {
   // Both spellings of a value.
@@ -87,11 +286,12 @@ TEST_F(FlagsTest, HelpAndVersionEndWell) {
   const Parsed help = Parse({"--help"});
   EXPECT_FALSE(help.command);
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* flag : {"--config", "--check-config", "--port", "--model_name",
-                           "--model_base_path", "--bind_address", "--grpc_socket_path",
-                           "--cpu_gemm", "--grpc_max_message_bytes", "--enable_reflection",
-                           "--enable_serialization_as_tensor_content", "--grpc_channel_arguments",
-                           "--log_level", "--log_format", "--insecure_public", "--version"})
+  for (const char* flag :
+       {"--config", "--check-config", "--port", "--model_name", "--model_base_path",
+        "--bind_address", "--grpc_socket_path", "--cpu_gemm", "--grpc_max_message_bytes",
+        "--enable_reflection", "--enable_serialization_as_tensor_content",
+        "--grpc_channel_arguments", "--log_level", "--log_format", "--insecure_public", "--version",
+        "--model_config_file", "--batching_parameters_file", "--memory_limit"})
     EXPECT_THAT(help.out, HasSubstr(flag));
   const Parsed version = Parse({"--version"});
   EXPECT_EQ(version.exit_code, 0);
@@ -107,6 +307,11 @@ TEST_F(FlagsTest, MistakesAreSaidOnStderr) {
     EXPECT_EQ(p.out, "");
   };
   fails({"--no-such-flag"}, 2, "no-such-flag");
+  fails({"--prot=5"}, 2, "nearest: '--port'");
+  fails({"--enable_reflection=maybe"}, 2, "maybe");
+  fails({"--enable_profiler=maybe"}, 2, "maybe");
+  fails({"--rest_api_port=x"}, 2, "rest_api_port");
+  fails({"--memory_limit=x"}, 2, "bytes");
   fails({"--port=high"}, 2, "port");
   fails({"--port=70000"}, 2, "port");
   fails({"--cpu_gemm=atlas"}, 2, "atlas");

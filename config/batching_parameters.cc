@@ -1,0 +1,86 @@
+// BatchingParameters -> BatchingConfig.
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "config/limits.h"
+#include "config/model_server_config.h"
+#include "tensorflow_serving/servables/tensorflow/session_bundle_config.pb.h"
+
+namespace floe {
+namespace {
+
+namespace pb = tensorflow::serving;
+
+class Reader {
+ public:
+  Reader(const pb::BatchingParameters& from, std::string file, const TextPlaces& places)
+      : from_(from), file_(std::move(file)), places_(places) {}
+
+  // `value` is the wrapper's; a field that is not there changes nothing.
+  void Int(const char* field, bool given, int64_t value, const IntRange& range, int64_t* out) {
+    if (!given) return;
+    if (value < range.low || value > range.high)
+      return Fail(field, absl::StrCat("expected { value: N } with N from ", range.low, " to ",
+                                      range.high, ", got ", value));
+    *out = value;
+  }
+  std::string Place(const char* field, int index = -1) const {
+    return PlaceOf(file_, &places_, from_, field, index);
+  }
+  void Fail(const char* field, const std::string& message) {
+    mistakes_.push_back(absl::StrCat(Place(field), ": ", field, ": ", message));
+  }
+  const std::vector<std::string>& mistakes() const { return mistakes_; }
+
+ private:
+  const pb::BatchingParameters& from_;
+  const std::string file_;
+  const TextPlaces& places_;
+  std::vector<std::string> mistakes_;
+};
+
+}  // namespace
+
+absl::Status ParseBatchingParameters(const std::string& text, const std::string& file,
+                                     ModelConfig* model, std::vector<std::string>* notes) {
+  pb::BatchingParameters from;
+  TextPlaces places;
+  FLOE_RETURN_IF_ERROR(ParseTextProto(text, file, &from, &places));
+  ModelConfig result = *model;
+  BatchingConfig& out = result.batching;
+  Reader reader(from, file, places);
+  reader.Int("max_batch_size", from.has_max_batch_size(), from.max_batch_size().value(),
+             kMaxBatchSizeRange, &out.max_batch_size);
+  reader.Int("batch_timeout_micros", from.has_batch_timeout_micros(),
+             from.batch_timeout_micros().value(), kBatchTimeoutRange, &out.batch_timeout_micros);
+  reader.Int("max_enqueued_batches", from.has_max_enqueued_batches(),
+             from.max_enqueued_batches().value(), kMaxEnqueuedBatchesRange,
+             &out.max_enqueued_batches);
+  reader.Int("num_batch_threads", from.has_num_batch_threads(), from.num_batch_threads().value(),
+             kWorkersRange, &result.workers);
+  reader.Int("max_execution_batch_size", from.has_max_execution_batch_size(),
+             from.max_execution_batch_size().value(), kMaxBatchSizeRange,
+             &out.max_execution_batch_size);
+  if (from.has_enable_large_batch_splitting())
+    out.enable_large_batch_splitting = from.enable_large_batch_splitting().value();
+  if (from.allowed_batch_sizes_size() > 0)
+    out.allowed_batch_sizes.assign(from.allowed_batch_sizes().begin(),
+                                   from.allowed_batch_sizes().end());
+  if (from.pad_variable_length_inputs()) out.pad_variable_length_inputs = true;
+  if (from.has_thread_pool_name())
+    notes->push_back(absl::StrCat(reader.Place("thread_pool_name"),
+                                  ": thread_pool_name has no effect here: every model has threads "
+                                  "of its own"));
+  FillBatching(from.has_max_batch_size(), &out);
+  std::vector<std::string> mistakes = reader.mistakes();
+  for (const std::string& mistake : BatchingMistakes(out))
+    mistakes.push_back(absl::StrCat(file, ": ", mistake));
+  if (!mistakes.empty()) return absl::InvalidArgumentError(absl::StrJoin(mistakes, "\n"));
+  *model = std::move(result);
+  return absl::OkStatus();
+}
+
+}  // namespace floe

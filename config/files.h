@@ -1,0 +1,45 @@
+// The files of a configuration, as one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "config/config.h"
+
+namespace floe {
+
+// Empty: not given.
+struct ConfigFiles {
+  std::string yaml;                 // floe.yaml
+  std::string model_config;         // ModelServerConfig in text format
+  std::string batching_parameters;  // BatchingParameters in text format
+};
+
+// Reads and merges them. Models start from `*defaults`, over which the batching parameters are laid
+// first, and take what their own entries say. A model list replaces the YAML's models; those of the
+// same name lend what a list cannot say. Relative base_paths start at the directory of the file
+// that has them. Sets source.files and source.content_hash. Errors name every mistake of every
+// file, one per line: NOT_FOUND when one cannot be read, else INVALID_ARGUMENT.
+absl::StatusOr<ServerConfig> LoadConfigFiles(const ConfigFiles& files, ModelConfig* defaults);
+
+// LoadConfigFiles of one floe.yaml.
+absl::StatusOr<ServerConfig> LoadConfigFile(const std::string& path);
+
+// What kind of file a text is, by its first field.
+enum class ConfigKind : uint8_t { kYaml, kModelConfig, kBatchingParameters };
+ConfigKind KindOf(const std::string& text);
+
+// A whole regular file of at most 16 MiB. NOT_FOUND naming path and reason.
+absl::StatusOr<std::string> ReadConfigText(const std::string& path);
+
+// As in source.content_hash, from the files as they are now; one that cannot be read changes it
+// too.
+uint64_t HashFiles(const std::vector<std::string>& paths);
+
+// What differs but is only read at the start: "server.port: 8500 -> 9000". Models and lifecycle are
+// not among it.
+std::vector<std::string> ChangesForRestart(const ServerConfig& before, const ServerConfig& after);
+
+}  // namespace floe

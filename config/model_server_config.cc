@@ -1,0 +1,208 @@
+#include "config/model_server_config.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "tensorflow_serving/config/model_server_config.pb.h"
+
+namespace floe {
+namespace {
+
+namespace pb = tensorflow::serving;
+using PolicyProto = pb::FileSystemStoragePathSourceConfig::ServableVersionPolicy;
+
+constexpr char kList[] = "model_config_list";
+
+// One entry of the list while it is read.
+class Entry {
+ public:
+  Entry(const pb::ModelConfig& proto, int index, const ModelListContext& context,
+        std::vector<std::string>* mistakes, std::vector<std::string>* notes)
+      : proto_(proto),
+        index_(index),
+        context_(context),
+        list_(context.places == nullptr ? nullptr
+                                        : context.places->GetTreeForNested(ListField(), -1)),
+        places_(list_ == nullptr ? nullptr : list_->GetTreeForNested(ConfigField(), index)),
+        mistakes_(mistakes),
+        notes_(notes) {}
+
+  ModelConfig Read() {
+    ModelConfig model = Base();
+    model.name = proto_.name();
+    model.where = context_.file.empty() ? Path("") : Place("");
+    if (model.name.empty())
+      Fail("name", "is missing; expected name: \"NAME\", what clients call the model");
+    ReadBasePath(&model);
+    ReadPlatform();
+    model.versions = ReadPolicy();
+    model.version_labels = ReadLabels();
+    if (proto_.has_logging_config())
+      notes_->push_back(absl::StrCat(Place("logging_config"), ": ", Path("logging_config"),
+                                     " has no effect here: requests are not logged"));
+    return model;
+  }
+
+ private:
+  static const google::protobuf::FieldDescriptor* ListField() {
+    return pb::ModelServerConfig::descriptor()->FindFieldByName(kList);
+  }
+  static const google::protobuf::FieldDescriptor* ConfigField() {
+    return pb::ModelConfigList::descriptor()->FindFieldByName("config");
+  }
+
+  // "model_config_list.config[2].name"
+  std::string Path(const std::string& field) const {
+    return absl::StrCat(kList, ".config[", index_, "]", field.empty() ? "" : ".", field);
+  }
+  // "file:line" of a field, or of the entry when it does not have it.
+  std::string Place(const std::string& field) const {
+    if (list_ == nullptr) return context_.file;
+    const auto line_of = [](const TextPlaces* tree, const google::protobuf::FieldDescriptor* f,
+                            int i) {
+      return tree == nullptr || f == nullptr ? -1 : tree->GetLocation(f, i).line;
+    };
+    const auto* found = field.empty() ? nullptr : proto_.GetDescriptor()->FindFieldByName(field);
+    int line = line_of(places_, found, found != nullptr && found->is_repeated() ? 0 : -1);
+    if (line < 0) line = line_of(list_, ConfigField(), index_);
+    return absl::StrCat(context_.file, ":", line + 1);
+  }
+  void Fail(const std::string& field, const std::string& message) {
+    const std::string place = Place(field);
+    mistakes_->push_back(
+        absl::StrCat(place, place.empty() ? "" : ": ", Path(field), ": ", message));
+  }
+
+  ModelConfig Base() const {
+    if (context_.known == nullptr) return context_.defaults;
+    const auto found =
+        std::find_if(context_.known->begin(), context_.known->end(),
+                     [this](const ModelConfig& model) { return model.name == proto_.name(); });
+    return found == context_.known->end() ? context_.defaults : *found;
+  }
+
+  void ReadBasePath(ModelConfig* model) {
+    const std::string& path = proto_.base_path();
+    if (path.empty()) {
+      Fail("base_path",
+           "is missing; expected base_path: \"PATH\", the directory that holds <version>/ "
+           "directories");
+    } else if (absl::StrContains(path, "://")) {
+      Fail("base_path", absl::StrCat("'", path,
+                                     "' is a URL; expected a path of this machine's "
+                                     "file system, where the store is mounted or copied to"));
+    } else if (path[0] != '/' && context_.directory.empty()) {
+      Fail("base_path", absl::StrCat("'", path,
+                                     "' is relative, which a call cannot be; expected an "
+                                     "absolute path on the server"));
+    }
+    model->base_path = path.empty() || path[0] == '/' || context_.directory.empty()
+                           ? path
+                           : absl::StrCat(context_.directory, "/", path);
+  }
+
+  void ReadPlatform() {
+    const std::string& platform = proto_.model_platform();
+    if (!platform.empty() && platform != "tensorflow")
+      Fail("model_platform", absl::StrCat("'", platform,
+                                          "' is not served here; expected "
+                                          "\"tensorflow\", or no model_platform"));
+    if (proto_.model_type() == pb::OTHER)
+      Fail("model_type", "OTHER is not served here; expected TENSORFLOW, or no model_type");
+  }
+
+  VersionPolicy ReadPolicy() {
+    VersionPolicy policy;
+    const PolicyProto& from = proto_.model_version_policy();
+    switch (from.policy_choice_case()) {
+      case PolicyProto::kAll:
+        policy.kind = VersionPolicy::Kind::kAll;
+        break;
+      case PolicyProto::kSpecific:
+        policy.kind = VersionPolicy::Kind::kSpecific;
+        policy.specific.assign(from.specific().versions().begin(),
+                               from.specific().versions().end());
+        if (policy.specific.empty())
+          Fail("model_version_policy",
+               "specific names no version; expected specific { versions: NUMBER }");
+        break;
+      default:  // latest, or nothing said
+        policy.latest = std::max<int64_t>(1, from.latest().num_versions());
+        break;
+    }
+    for (const int64_t version : policy.specific)
+      if (version < 0)
+        Fail("model_version_policy",
+             absl::StrCat("version ", version, " is negative; expected a directory's number"));
+    std::sort(policy.specific.begin(), policy.specific.end());
+    policy.specific.erase(std::unique(policy.specific.begin(), policy.specific.end()),
+                          policy.specific.end());
+    return policy;
+  }
+
+  std::map<std::string, int64_t> ReadLabels() {
+    std::map<std::string, int64_t> labels(proto_.version_labels().begin(),
+                                          proto_.version_labels().end());
+    for (const auto& [label, version] : labels) {
+      if (label.empty())
+        Fail("version_labels", "a label has no name; expected key: \"LABEL\" value: VERSION");
+      if (version < 0)
+        Fail("version_labels", absl::StrCat("label '", label, "' has version ", version,
+                                            ", which is negative; expected a directory's number"));
+    }
+    return labels;
+  }
+
+  const pb::ModelConfig& proto_;
+  const int index_;
+  const ModelListContext& context_;
+  const TextPlaces* const list_;
+  const TextPlaces* const places_;
+  std::vector<std::string>* const mistakes_;
+  std::vector<std::string>* const notes_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<ModelConfig>> ModelsOf(const pb::ModelServerConfig& config,
+                                                  const ModelListContext& context,
+                                                  std::vector<std::string>* notes) {
+  const std::string prefix = context.file.empty() ? "" : absl::StrCat(context.file, ": ");
+  if (config.config_case() == pb::ModelServerConfig::kCustomModelConfig)
+    return absl::InvalidArgumentError(
+        absl::StrCat(prefix, "custom_model_config is not read here; expected ", kList));
+  if (config.config_case() != pb::ModelServerConfig::kModelConfigList)
+    return absl::InvalidArgumentError(
+        absl::StrCat(prefix, "there is no ", kList, "; expected ", kList,
+                     " { config { name: \"NAME\" base_path: \"PATH\" } ... }"));
+  std::vector<std::string> mistakes;
+  std::vector<ModelConfig> models;
+  for (int i = 0; i < config.model_config_list().config_size(); ++i) {
+    ModelConfig model =
+        Entry(config.model_config_list().config(i), i, context, &mistakes, notes).Read();
+    for (const ModelConfig& other : models)
+      if (!model.name.empty() && other.name == model.name)
+        mistakes.push_back(absl::StrCat(model.where, ": the model name '", model.name,
+                                        "' is taken (", other.where, "); names must differ"));
+    models.push_back(std::move(model));
+  }
+  if (!mistakes.empty()) return absl::InvalidArgumentError(absl::StrJoin(mistakes, "\n"));
+  return models;
+}
+
+absl::StatusOr<std::vector<ModelConfig>> ParseModelServerConfig(const std::string& text,
+                                                                const ModelListContext& context,
+                                                                std::vector<std::string>* notes) {
+  pb::ModelServerConfig config;
+  TextPlaces places;
+  FLOE_RETURN_IF_ERROR(ParseTextProto(text, context.file, &config, &places));
+  ModelListContext located = context;
+  located.places = &places;
+  return ModelsOf(config, located, notes);
+}
+
+}  // namespace floe

@@ -1,0 +1,80 @@
+#include "config/text_proto.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/tokenizer.h>
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/nearest.h"
+
+namespace floe {
+namespace {
+
+namespace pb = google::protobuf;
+
+std::string FieldHint(const std::string& message_name, const std::string& field) {
+  const pb::Descriptor* const type =
+      pb::DescriptorPool::generated_pool()->FindMessageTypeByName(message_name);
+  if (type == nullptr) return "";
+  std::vector<std::string> names;
+  for (int i = 0; i < type->field_count(); ++i) names.push_back(type->field(i)->name());
+  const std::vector<std::string> near = NearestNames(field, names, 1);
+  return absl::StrCat(near.empty() ? "" : absl::StrCat("; nearest: '", near[0], "'"),
+                      "; expected one of ", absl::StrJoin(names, ", "));
+}
+
+// Unknown fields come as warnings, so that the parser goes on behind the first of them.
+class Mistakes : public pb::io::ErrorCollector {
+ public:
+  explicit Mistakes(std::string file) : file_(std::move(file)) {}
+
+  void AddError(int line, int /*column*/, const std::string& message) override {
+    lines_.push_back(absl::StrCat(file_, ":", line + 1, ": not valid text format: ", message));
+  }
+  void AddWarning(int line, int /*column*/, const std::string& message) override {
+    // 'Message type "a.B" has no field named "c".'
+    const std::vector<std::string> parts = absl::StrSplit(message, '"');
+    if (parts.size() != 5 || parts[2] != " has no field named ") return;
+    const std::string type = parts[1].substr(parts[1].rfind('.') + 1);
+    lines_.push_back(absl::StrCat(file_, ":", line + 1, ": unknown field '", parts[3], "' of ",
+                                  type, FieldHint(parts[1], parts[3])));
+  }
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  const std::string file_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+absl::Status ParseTextProto(const std::string& text, const std::string& file, pb::Message* message,
+                            TextPlaces* places) {
+  Mistakes mistakes(file);
+  pb::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&mistakes);
+  parser.AllowUnknownField(true);
+  // A hostile caller of the RPC sends no text, but a file may be anything.
+  parser.SetRecursionLimit(32);
+  if (places != nullptr) parser.WriteLocationsTo(places);
+  const bool parsed = parser.ParseFromString(text, message);
+  if (!mistakes.lines().empty())
+    return absl::InvalidArgumentError(absl::StrJoin(mistakes.lines(), "\n"));
+  if (!parsed)
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, ": not valid text format of ", std::string(message->GetDescriptor()->full_name())));
+  return absl::OkStatus();
+}
+
+std::string PlaceOf(const std::string& file, const TextPlaces* places, const pb::Message& message,
+                    const std::string& field, int index) {
+  const pb::FieldDescriptor* const found = message.GetDescriptor()->FindFieldByName(field);
+  if (places == nullptr || found == nullptr) return file;
+  const pb::TextFormat::ParseLocation place = places->GetLocation(found, index);
+  return place.line < 0 ? file : absl::StrCat(file, ":", place.line + 1);
+}
+
+}  // namespace floe
