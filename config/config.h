@@ -115,9 +115,11 @@ struct ListenConfig {
   int64_t max_message_bytes = int64_t{256} << 20;
   int64_t drain_timeout_seconds = 30;
   int64_t drain_lame_duck_seconds = 1;
-  std::string grpc_channel_arguments;  // "key=value,key=value"
-  bool insecure_public = false;        // plain text beyond loopback is accepted
-  bool enable_config_rpcs = true;      // HandleReloadConfigRequest and floe.Admin/GetConfig
+  std::string grpc_channel_arguments;       // "key=value,key=value"
+  bool insecure_public = false;             // plain text beyond loopback is accepted
+  int64_t max_connections = 0;              // open at the same time; 0: what open files allow
+  int64_t max_connections_per_address = 0;  // of them from one TCP address; 0: no limit
+  bool enable_config_rpcs = true;           // HandleReloadConfigRequest and floe.Admin/GetConfig
   friend bool operator==(const ListenConfig&, const ListenConfig&) = default;
 };
 

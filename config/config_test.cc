@@ -55,6 +55,8 @@ server:
   grpc_channel_arguments: "a=1,b=x"
   insecure_public: true
   enable_config_rpcs: false
+  max_connections: 1000
+  max_connections_per_address: 10
   reply: content
 log: {level: debug, format: json}
 cpu: {gemm: openblas, blas_library: libblis.so.4}
@@ -107,6 +109,8 @@ models:
   CheckLifecycle(config->lifecycle);
   EXPECT_EQ(config->server.port, 9000);
   EXPECT_FALSE(config->server.enable_config_rpcs);
+  EXPECT_EQ(config->server.max_connections, 1000);
+  EXPECT_EQ(config->server.max_connections_per_address, 10);
   EXPECT_EQ(config->reply, ReplyFormat::kContent);
   EXPECT_EQ(config->server.bind_address, "0.0.0.0");
   EXPECT_EQ(config->server.grpc_socket_path, "/run/floe/grpc.sock");
@@ -124,7 +128,7 @@ models:
   const ModelConfig& m = config->models[0];
   EXPECT_EQ(m.name, "digits");
   EXPECT_EQ(m.base_path, "/etc/floe/models/digits");
-  EXPECT_EQ(m.where, "f.yaml:31");
+  EXPECT_EQ(m.where, "f.yaml:33");
   EXPECT_EQ(m.workers, 2);
   EXPECT_EQ(m.intra_op_threads, 3);
   EXPECT_EQ(m.batching.max_batch_size, 16);

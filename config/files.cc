@@ -97,6 +97,8 @@ std::map<std::string, std::string> StartOnly(const ServerConfig& c) {
       {"server.drain_lame_duck_seconds", absl::StrCat(s.drain_lame_duck_seconds)},
       {"server.grpc_channel_arguments", s.grpc_channel_arguments},
       {"server.insecure_public", YesNo(s.insecure_public)},
+      {"server.max_connections", absl::StrCat(s.max_connections)},
+      {"server.max_connections_per_address", absl::StrCat(s.max_connections_per_address)},
       {"server.enable_config_rpcs", YesNo(s.enable_config_rpcs)},
       {"server.reply", c.reply == ReplyFormat::kContent ? "content" : "typed"},
       {"log.level", c.log.level},

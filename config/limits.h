@@ -18,6 +18,7 @@ struct IntRange {
 inline constexpr IntRange kPortRange{0, 65535};
 inline constexpr IntRange kMessageBytesRange{1024, std::numeric_limits<int32_t>::max()};
 inline constexpr IntRange kDrainSecondsRange{0, 3600};
+inline constexpr IntRange kConnectionsRange{0, 10'000'000};
 inline constexpr IntRange kWorkersRange{1, 1024};
 inline constexpr IntRange kIntraOpThreadsRange{1, 256};
 inline constexpr IntRange kParallelismRange{0, 256};

@@ -61,6 +61,8 @@ void PutListen(YAML::Emitter& out, const ServerConfig& config) {
   Put(out, "drain_lame_duck_seconds", s.drain_lame_duck_seconds);
   PutText(out, "grpc_channel_arguments", s.grpc_channel_arguments);
   Put(out, "insecure_public", s.insecure_public);
+  Put(out, "max_connections", s.max_connections);
+  Put(out, "max_connections_per_address", s.max_connections_per_address);
   Put(out, "enable_config_rpcs", s.enable_config_rpcs);
   Put(out, "reply", ReplyFormatNames()[static_cast<size_t>(config.reply)]);
   out << YAML::EndMap;
