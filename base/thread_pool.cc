@@ -1,11 +1,13 @@
 #include "base/thread_pool.h"
 
 #include "base/denormals.h"
+#include "base/threads.h"
 
 namespace floe {
 
 ThreadPool::ThreadPool(int threads) {
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { Work(); });
+  for (int i = 1; i < threads; ++i)
+    workers_.push_back(SpawnThread(ScopedThreadTraits::Current(), [this] { Work(); }));
 }
 
 ThreadPool::~ThreadPool() {

@@ -1,6 +1,6 @@
 #include "server/batching/batch_queue.h"
 
-#include <cstring>
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,7 +26,7 @@ uint64_t Mix(uint64_t h, uint64_t value) {
 }
 
 uint64_t HashOf(const Task& task) {
-  uint64_t h = Mix(0, reinterpret_cast<uintptr_t>(task.key));
+  uint64_t h = Mix(task.apart, reinterpret_cast<uintptr_t>(task.key));
   for (const TensorView& view : task.fixed) {
     if (view.dtype == DType::kString) {
       for (int64_t i = 0; i < view.elements(); ++i)
@@ -39,34 +39,48 @@ uint64_t HashOf(const Task& task) {
 }
 
 bool SameBucket(const Task& a, const Task& b) {
-  if (a.hash != b.hash || a.key != b.key || a.fixed.size() != b.fixed.size()) return false;
+  if (a.hash != b.hash || a.key != b.key || a.apart != b.apart || a.fixed.size() != b.fixed.size())
+    return false;
   for (size_t i = 0; i < a.fixed.size(); ++i)
     if (!SameValue(a.fixed[i], b.fixed[i])) return false;
   return true;
 }
 
+// Sums of estimates stay far from overflow.
+constexpr Duration kMostWork = std::chrono::minutes(15);
+
 }  // namespace
+
+const char* BatchCloseName(BatchClose close) {
+  constexpr const char* kNames[kBatchCloses] = {"full",  "no_fit", "idle", "timeout",
+                                                "alone", "apart",  "drain"};
+  return kNames[static_cast<int>(close)];
+}
 
 BatchQueue::BatchQueue(const Limits& limits) : limits_(limits) {}
 
-Bucket* BatchQueue::NewBucket() {
-  if (free_ == nullptr) {
+Bucket* BatchQueue::NewBucket(const Task& task) {
+  Bucket* bucket = free_;
+  if (bucket == nullptr) {
     buckets_.push_back(std::make_unique<Bucket>());
-    return buckets_.back().get();
+    bucket = buckets_.back().get();
+  } else {
+    free_ = bucket->chain;
+    *bucket = Bucket();
   }
-  Bucket* bucket = std::exchange(free_, free_->chain);
-  *bucket = Bucket();
+  bucket->max_rows =
+      task.max_rows == 0 ? limits_.max_rows : std::min(task.max_rows, limits_.max_rows);
   return bucket;
 }
 
 // Finds the shared bucket of the task or makes one.
 Bucket* BatchQueue::FindBucket(Task* task) {
-  if (task->alone) return NewBucket();
+  if (task->alone) return NewBucket(*task);
   task->hash = HashOf(*task);
   Bucket*& head = table_[task->hash % kTableSize];
   for (Bucket* bucket = head; bucket != nullptr; bucket = bucket->chain)
-    if (SameBucket(*bucket->tasks.front(), *task)) return bucket;
-  Bucket* bucket = NewBucket();
+    if (SameBucket(*bucket->tasks.First(), *task)) return bucket;
+  Bucket* bucket = NewBucket(*task);
   bucket->shared = true;
   bucket->chain = std::exchange(head, bucket);
   return bucket;
@@ -101,16 +115,21 @@ void BatchQueue::SetReady(Bucket* bucket, bool ready) {
 bool BatchQueue::Push(Task* task, TimePoint now) {
   if (tasks_ >= limits_.max_tasks) return false;
   if (tasks_ > 0 && bytes_ + task->bytes > limits_.max_bytes) return false;
-  if (task->rows > limits_.max_rows) task->alone = true;
+  const int64_t max_rows =
+      task->max_rows == 0 ? limits_.max_rows : std::min(task->max_rows, limits_.max_rows);
+  if (task->rows > max_rows && !task->splittable) task->alone = true;
   Bucket* bucket = FindBucket(task);
   task->bucket = bucket;
   task->enqueued = now;
-  bucket->tasks.PushBack(task);
+  task->level = std::clamp(task->request->priority, 1, kPriorities) - 1;
+  task->work = std::min(task->work, kMostWork);
+  bucket->tasks.Push(task);
   bucket->rows += task->rows;
-  arrivals_.PushBack(task);
+  arrivals_.Push(task);
+  work_[task->level] += task->work;
   ++tasks_;
   bytes_ += task->bytes;
-  SetReady(bucket, task->alone || bucket->rows >= limits_.max_rows);
+  SetReady(bucket, task->alone || bucket->rows >= bucket->max_rows);
   if (task->request->deadline != TimePoint::max()) {
     task->heap_index = deadlines_.size();
     deadlines_.push_back(task);
@@ -119,17 +138,19 @@ bool BatchQueue::Push(Task* task, TimePoint now) {
   return true;
 }
 
+// What is left of the task leaves the queue; the last task of a bucket frees it.
 void BatchQueue::Unlink(Task* task) {
   Bucket* bucket = std::exchange(task->bucket, nullptr);
   bucket->tasks.Remove(task);
-  bucket->rows -= task->rows;
+  bucket->rows -= task->rows - task->next_row;
   arrivals_.Remove(task);
+  work_[task->level] -= task->work;
   --tasks_;
   bytes_ -= task->bytes;
   if (task->request->deadline != TimePoint::max()) HeapRemove(task->heap_index);
   if (bucket->tasks.empty()) {
     Free(bucket, task->hash);
-  } else if (bucket->rows < limits_.max_rows) {
+  } else if (bucket->rows < bucket->max_rows) {
     SetReady(bucket, false);
   }
 }
@@ -143,23 +164,51 @@ bool BatchQueue::Remove(Task* task) {
 TimePoint BatchQueue::NextBatchTime() const {
   if (arrivals_.empty()) return TimePoint::max();
   if (ready_front_ != nullptr) return TimePoint::min();
-  return arrivals_.front()->enqueued + limits_.timeout;
+  return oldest()->enqueued + limits_.timeout;
 }
 
-void BatchQueue::TakeBatch(TimePoint now, std::vector<Task*>* batch) {
-  if (arrivals_.empty()) return;
-  Bucket* bucket = ready_front_;
-  if (now - arrivals_.front()->enqueued >= limits_.timeout) bucket = arrivals_.front()->bucket;
+Bucket* BatchQueue::ChooseBucket(TimePoint now, BatchClose* close) const {
+  const bool waits = limits_.timeout > Duration::zero();
+  const Task* const ripe = arrivals_.First(waits ? now - limits_.timeout : TimePoint::max());
+  Bucket* const bucket = ripe != nullptr ? ripe->bucket : ready_front_;
+  if (bucket == nullptr) return nullptr;
+  const Task& first = *bucket->tasks.First();
+  if (first.alone) {
+    *close = BatchClose::kAlone;
+  } else if (first.apart != 0) {
+    *close = BatchClose::kApart;
+  } else if (draining_) {
+    *close = BatchClose::kDrain;
+  } else {
+    *close = waits ? BatchClose::kTimeout : BatchClose::kIdle;
+  }
+  return bucket;
+}
+
+void BatchQueue::TakeBatch(TimePoint now, Batch* batch) {
+  Bucket* const bucket = ChooseBucket(now, &batch->close);
   if (bucket == nullptr) return;
-  Task* task = bucket->tasks.front();
-  int64_t rows = 0;
+  const int64_t max_rows = bucket->max_rows;
   do {
-    Task* next = TaskList<&Task::peers>::Next(task);
-    rows += task->rows;
-    batch->push_back(task);
-    Unlink(task);  // the last one frees the bucket
-    task = next;
-  } while (task != nullptr && rows + task->rows <= limits_.max_rows);
+    Task* const task = bucket->tasks.First();
+    const int64_t room = max_rows - batch->rows, left = task->rows - task->next_row;
+    if (left > room && !batch->slices.empty() && task->rows <= max_rows) {
+      batch->close = BatchClose::kNoFit;
+      return;
+    }
+    const int64_t rows = task->splittable ? std::min(left, room) : left;
+    batch->slices.push_back({task, task->next_row, rows});
+    batch->rows += rows;
+    if (rows == left) {
+      Unlink(task);
+    } else {
+      task->next_row += rows;
+      bucket->rows -= rows;
+      SetReady(bucket, task->alone || bucket->rows >= max_rows);
+    }
+  } while (!bucket->tasks.empty() && batch->rows < max_rows);  // freed, it is still readable here
+  if (batch->rows >= max_rows && batch->close != BatchClose::kAlone)
+    batch->close = BatchClose::kFull;
 }
 
 TimePoint BatchQueue::NextDeadline() const {
@@ -172,6 +221,12 @@ void BatchQueue::Expire(TimePoint now, std::vector<Task*>* expired) {
     Unlink(task);
     expired->push_back(task);
   }
+}
+
+Duration BatchQueue::WorkAhead(int priority) const {
+  Duration work = Duration::zero();
+  for (int level = 0; level < std::clamp(priority, 1, kPriorities); ++level) work += work_[level];
+  return work;
 }
 
 void BatchQueue::HeapSwap(size_t a, size_t b) {

@@ -17,7 +17,6 @@ class TaskList {
  public:
   Task* front() const { return front_; }
   bool empty() const { return front_ == nullptr; }
-  static Task* Next(const Task* task) { return (task->*kLinks).next; }
 
   void PushBack(Task* task) {
     (task->*kLinks) = {back_, nullptr};
@@ -36,10 +35,52 @@ class TaskList {
   Task* back_ = nullptr;
 };
 
-// Tasks that may run together, in order of arrival. A task that runs alone has a bucket of its own.
+// Tasks by rank: the time of arrival plus kPriorityAgeing for each step of priority. One list per
+// priority, each in order of arrival, so that nothing is ever sorted.
+template <TaskLinks Task::*kLinks>
+class RankedTasks {
+ public:
+  static TimePoint Rank(const Task& task) { return task.enqueued + task.level * kPriorityAgeing; }
+
+  bool empty() const { return used_ == 0; }
+  void Push(Task* task) {
+    levels_[task->level].PushBack(task);
+    used_ |= 1u << task->level;
+  }
+  void Remove(Task* task) {
+    levels_[task->level].Remove(task);
+    if (levels_[task->level].empty()) used_ &= ~(1u << task->level);
+  }
+  // The task of the least rank among those that arrived by then; null: none did.
+  Task* First(TimePoint arrived_by = TimePoint::max()) const {
+    Task* first = nullptr;
+    for (unsigned left = used_; left != 0; left &= left - 1) {
+      Task* const task = levels_[__builtin_ctz(left)].front();
+      if (task->enqueued <= arrived_by && (first == nullptr || Rank(*task) < Rank(*first)))
+        first = task;
+    }
+    return first;
+  }
+  // The task that arrived first.
+  Task* Oldest() const {
+    Task* oldest = nullptr;
+    for (unsigned left = used_; left != 0; left &= left - 1) {
+      Task* const task = levels_[__builtin_ctz(left)].front();
+      if (oldest == nullptr || task->enqueued < oldest->enqueued) oldest = task;
+    }
+    return oldest;
+  }
+
+ private:
+  std::array<TaskList<kLinks>, kPriorities> levels_;
+  unsigned used_ = 0;  // a bit for each list that is not empty
+};
+
+// Tasks that may run together. A task that runs alone has a bucket of its own.
 struct Bucket {
-  TaskList<&Task::peers> tasks;
-  int64_t rows = 0;
+  RankedTasks<&Task::peers> tasks;
+  int64_t rows = 0;  // not taken yet
+  int64_t max_rows = 0;
   bool shared = false;      // found by later tasks
   bool ready = false;       // in the list of buckets that need not wait for more
   Bucket* chain = nullptr;  // next of the same hash, or next free
@@ -47,16 +88,42 @@ struct Bucket {
   Bucket* ready_next = nullptr;
 };
 
-// Order: the oldest task's bucket goes first, and within a bucket tasks go in order of arrival. A
-// batch is the bucket's first task and those behind it while they fit into max_rows; a task that
-// does not fit ends the batch, so that order holds. With a timeout a bucket waits for more until
-// its rows reach max_rows or its first task is that old; tasks that run alone never wait.
+// Why a batch was not made larger.
+enum class BatchClose : uint8_t {
+  kFull,     // it has as many rows as a run may have
+  kNoFit,    // the next request would not fit
+  kIdle,     // a worker was idle and nothing else of its kind waited
+  kTimeout,  // its first request had waited for batch_timeout_micros
+  kAlone,    // its request may not share a run
+  kApart,    // its caller's requests made others' batches fail
+  kDrain,    // the queue is being emptied
+};
+inline constexpr int kBatchCloses = 7;
+const char* BatchCloseName(BatchClose close);  // "full", "no_fit" ...
+
+struct Batch {
+  std::vector<Slice> slices;
+  int64_t rows = 0;
+  BatchClose close = BatchClose::kIdle;
+
+  void clear() {
+    slices.clear();
+    rows = 0;
+  }
+};
+
+// Order: the bucket of the task of the least rank goes first, and within a bucket tasks go by rank,
+// which is the order of arrival where priorities are equal. A batch is the bucket's first task and
+// those behind it while they fit; a task that does not fit ends the batch, so that order holds. A
+// splittable task of more rows than a run may have is taken slice by slice, in order, each as large
+// as there is room; other such tasks run alone. With a timeout a bucket waits for more until its
+// rows fill a run or its first arrival is that old; tasks that run alone never wait.
 // Threading: none of its own; the caller locks. Tasks are the caller's, and stay in place while
 // queued.
 class BatchQueue {
  public:
   struct Limits {
-    int64_t max_rows = 64;  // of one batch; a larger task runs alone
+    int64_t max_rows = 64;  // of one run; tasks may name less
     Duration timeout = Duration::zero();
     size_t max_tasks = 4096;             // queued
     size_t max_bytes = size_t{1} << 30;  // of queued inputs; a lone task may exceed it
@@ -67,8 +134,9 @@ class BatchQueue {
 
   // False (nothing changed) when the bounds are reached.
   bool Push(Task* task, TimePoint now);
-  // Appends the next batch, if one is due; the tasks leave the queue.
-  void TakeBatch(TimePoint now, std::vector<Task*>* batch);
+  // Fills an empty batch with the next one, if one is due. Tasks leave the queue (their bucket is
+  // null) with their last slice.
+  void TakeBatch(TimePoint now, Batch* batch);
   // When TakeBatch gives something: in the past for "now", TimePoint::max() when empty.
   TimePoint NextBatchTime() const;
   // Appends the tasks whose deadline is not after `now`; they leave the queue.
@@ -77,19 +145,26 @@ class BatchQueue {
   // False when the task is not queued (any more).
   bool Remove(Task* task);
   // From now on nothing waits for a fuller batch.
-  void StopWaiting() { limits_.timeout = Duration::zero(); }
+  void StopWaiting() {
+    limits_.timeout = Duration::zero();
+    draining_ = true;
+  }
 
   bool empty() const { return tasks_ == 0; }
   size_t size() const { return tasks_; }
   size_t bytes() const { return bytes_; }
-  const Task* oldest() const { return arrivals_.front(); }
+  const Task* oldest() const { return arrivals_.Oldest(); }
+  Task* any() const { return arrivals_.First(); }
+  // The work of queued tasks that are as urgent as this priority or more.
+  Duration WorkAhead(int priority) const;
   const Limits& limits() const { return limits_; }
 
  private:
   static constexpr size_t kTableSize = 256;  // chains; a queue rarely holds that many buckets
 
   Bucket* FindBucket(Task* task);
-  Bucket* NewBucket();
+  Bucket* NewBucket(const Task& task);
+  Bucket* ChooseBucket(TimePoint now, BatchClose* close) const;
   void Free(Bucket* bucket, uint64_t hash);
   void SetReady(Bucket* bucket, bool ready);
   void Unlink(Task* task);
@@ -99,8 +174,10 @@ class BatchQueue {
   void HeapRemove(size_t index);
 
   Limits limits_;
+  bool draining_ = false;
   size_t tasks_ = 0, bytes_ = 0;
-  TaskList<&Task::arrival> arrivals_;
+  RankedTasks<&Task::arrival> arrivals_;
+  std::array<Duration, kPriorities> work_{};
   Bucket* ready_front_ = nullptr;
   Bucket* ready_back_ = nullptr;
   std::array<Bucket*, kTableSize> table_{};

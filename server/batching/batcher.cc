@@ -9,14 +9,10 @@
 namespace floe::server {
 namespace {
 
+constexpr size_t kMostPooled = 1024;  // tasks kept for later requests
+
 void NameThread(const std::string& name) {
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());  // the kernel's limit
-}
-
-// Answers without outputs. The listener goes first: afterwards nobody else knows the task.
-void Answer(std::unique_ptr<Task> task, const absl::Status& status) {
-  if (task->request->cancel != nullptr) task->request->cancel->ClearListener();
-  task->request->done(status, {});
 }
 
 absl::Status Late() {
@@ -24,6 +20,8 @@ absl::Status Late() {
 }
 
 absl::Status Left() { return absl::CancelledError("the caller cancelled the request"); }
+
+double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
 }  // namespace
 
@@ -38,6 +36,7 @@ bool IsStuck(const BatcherProgress& progress, TimePoint now) {
 Batcher::Batcher(std::unique_ptr<BatchRunner> runner, Options options)
     : runner_(std::move(runner)),
       options_(std::move(options)),
+      pool_(std::min(options_.limits.max_tasks, kMostPooled)),
       queue_(options_.limits),
       slots_(runner_->slots()),
       slowest_(options_.slowest) {
@@ -57,93 +56,192 @@ Batcher::Batcher(std::unique_ptr<BatchRunner> runner, Options options)
 Batcher::~Batcher() { Stop(); }
 
 void Batcher::Submit(std::unique_ptr<InferRequest> request) {
-  auto task = std::make_unique<Task>();
+  Task* const task = pool_.Take();
   task->request = std::move(request);
   const TimePoint now = options_.clock->Now();
   const CancelToken* cancel = task->request->cancel.get();
-  if (cancel != nullptr && cancel->cancelled()) return Answer(std::move(task), Left());
-  if (task->request->deadline <= now) return Answer(std::move(task), Late());
-  if (absl::Status s = runner_->Admit(task.get()); !s.ok()) return Answer(std::move(task), s);
-  if (task->cheap && TryRunInline(&task, now)) return;
-  Enqueue(std::move(task), now);
+  if (cancel != nullptr && cancel->cancelled()) return Answer(task, Outcome::kCancelled, Left());
+  if (task->request->deadline <= now) return Answer(task, Outcome::kExpired, Late());
+  if (absl::Status s = runner_->Admit(task); !s.ok()) return Answer(task, Outcome::kFailed, s);
+  if (task->cheap && TryRunInline(task, now)) return;
+  Enqueue(task, now);
 }
 
-bool Batcher::TryRunInline(std::unique_ptr<Task>* task, TimePoint now) {
+bool Batcher::TryRunInline(Task* task, TimePoint now) {
+  if (task->rows > options_.limits.max_rows) return false;
+  const Slice slice{task, 0, task->rows};
+  const absl::Span<const Slice> batch(&slice, 1);
   int slot;
-  Task* const alone = task->get();
   {
     MutexLock lock(mutex_);
     // A queued request was here first, so it must not be overtaken.
     if (stopping_ || !queue_.empty() || idle_slots_.empty()) return false;
-    slot = TakeSlot(now, absl::MakeConstSpan(&alone, 1));
+    slot = TakeSlot(now, batch, task->alone ? BatchClose::kAlone : BatchClose::kIdle);
+    ++inline_runs_;
   }
-  (void)task->release();
-  RunBatch(slot, absl::MakeConstSpan(&alone, 1));
+  RunBatch(slot, batch);
   MutexLock lock(mutex_);
   ReleaseSlot(slot);
   return true;
 }
 
-void Batcher::Enqueue(std::unique_ptr<Task> owned, TimePoint now) {
-  Task* task = owned.get();
-  CancelToken* cancel = task->request->cancel.get();
+Batcher::Measured Batcher::Measure(const Task& task) const {
+  const int64_t most = options_.limits.max_rows;
+  const int64_t full =
+      std::max<int64_t>(1, task.max_rows == 0 ? most : std::min(task.max_rows, most));
+  Measured measured;
+  measured.rows = task.splittable ? std::min(task.rows, full) : task.rows;
+  measured.run = runner_->Expect(task, measured.rows);
+  measured.share = measured.run;
+  if (task.alone && task.rows <= full) return measured;
+  const double runs = static_cast<double>(task.rows) / static_cast<double>(full);
+  measured.share = std::chrono::duration_cast<Duration>(runner_->Expect(task, full) * runs);
+  return measured;
+}
+
+// OK: the request may queue. What runs and waits is counted at its best, as if all of it ran in
+// full batches, so that nothing is refused that could have been answered in time.
+absl::Status Batcher::ExpectInTime(Task* task, const Measured& measured, TimePoint now) {
+  const BucketBook::Kind& kind = book_.Of(*task, *runner_);
+  task->work = kind.Expect(measured.share, task->rows);
   const TimePoint deadline = task->request->deadline;
+  if (deadline == TimePoint::max() || (queue_.empty() && !idle_slots_.empty()))
+    return absl::OkStatus();
+  Duration ahead = queue_.WorkAhead(task->request->priority);
+  for (const SlotUse& slot : slots_)
+    if (slot.started != TimePoint::max())
+      ahead += std::max(Duration::zero(), slot.started + slot.expected - now);
+  const Duration own = std::max(task->work, kind.Expect(measured.run, measured.rows));
+  const Duration need = ahead / std::max(1, options_.threads) + own;
+  if (need <= deadline - now) return absl::OkStatus();
+  return absl::DeadlineExceededError(absl::StrCat(
+      "refused: the deadline is in ", Millis(deadline - now), " ms, and with ", queue_.size(),
+      " requests waiting model '", options_.name, "' is expected to take ", Millis(need), " ms"));
+}
+
+void Batcher::Enqueue(Task* task, TimePoint now) {
+  CancelToken* cancel = task->request->cancel.get();
+  const Measured measured = Measure(*task);
   // Set before the task is queued: afterwards a worker may finish and free it at any moment. A
-  // listener that fires before Push finds nothing to remove; the check under the lock below makes
-  // up for that.
-  if (cancel != nullptr) cancel->SetListener([this, task] { CancelQueued(task); });
-  absl::Status refused;
+  // listener that fires before Push finds nothing to remove; the check under the lock in Admission
+  // makes up for that.
+  if (cancel != nullptr) cancel->SetListener([this, task] { Cancelled(task); });
+  const TimePoint deadline = task->request->deadline;
+  Ended refused{task, Outcome::kAnswered, absl::OkStatus()};
   bool wake_worker = false, wake_timer = false;
   {
     MutexLock lock(mutex_);
-    if (stopping_) {
-      refused =
-          absl::UnavailableError(absl::StrCat("model '", options_.name, "' is being stopped"));
-    } else if (cancel != nullptr && cancel->cancelled()) {
-      refused = Left();
-    } else if (!queue_.Push(task, now)) {
-      refused = absl::ResourceExhaustedError(absl::StrCat(
-          "the queue of model '", options_.name, "' is full (", queue_.size(), " requests, ",
-          queue_.bytes(), " bytes); try again later, or raise max_enqueued_batches or workers"));
-    } else {
-      (void)owned.release();  // the queue's now
-      wake_worker = waiting_workers_ > 0 && !idle_slots_.empty();
-      wake_timer = deadline < timer_sleeps_until_;
-    }
+    Admission(task, measured, now, &refused);
+    wake_worker = waiting_workers_ > 0 && !idle_slots_.empty();
+    wake_timer = deadline < timer_sleeps_until_;
   }
-  if (!refused.ok()) return Answer(std::move(owned), refused);
+  if (!refused.status.ok()) return Answer(task, refused.outcome, refused.status);
   if (wake_worker) work_.NotifyOne();
   if (wake_timer) timer_.NotifyOne();
 }
 
-// Runs under the token's lock, so it must not answer: it only takes the task out for the timer to
-// answer.
-void Batcher::CancelQueued(Task* task) {
-  MutexLock lock(mutex_);
-  if (!queue_.Remove(task)) return;
-  ended_.push_back({task, Left()});
+// Queues the task, or says why not.
+void Batcher::Admission(Task* task, const Measured& measured, TimePoint now, Ended* refused) {
+  const CancelToken* cancel = task->request->cancel.get();
+  if (stopping_) {
+    *refused = {task, Outcome::kRefusedStopped, Stopping()};
+    return;
+  }
+  if (cancel != nullptr && cancel->cancelled()) {
+    *refused = {task, Outcome::kCancelled, Left()};
+    return;
+  }
+  if (absl::Status late = ExpectInTime(task, measured, now); !late.ok()) {
+    *refused = {task, Outcome::kRefusedLate, std::move(late)};
+    return;
+  }
+  if (apart_.Has(task->request->caller, now)) task->apart = task->request->caller;
+  if (queue_.Push(task, now)) return;
+  *refused = {
+      task, Outcome::kRefusedFull,
+      absl::ResourceExhaustedError(absl::StrCat(
+          "the queue of model '", options_.name, "' is full (", queue_.size(), " requests, ",
+          queue_.bytes(), " bytes); try again later, or raise max_enqueued_batches or workers"))};
+}
+
+absl::Status Batcher::Stopping() const {
+  return absl::UnavailableError(absl::StrCat("model '", options_.name, "' is being stopped"));
+}
+
+// Takes the task out of the queue's hands: answered by the timer, or by the last of its runs.
+void Batcher::End(Task* task, Outcome outcome, const absl::Status& status) {
+  if (task->running > 0) {
+    if (task->failed.ok()) task->failed = status;
+    return;
+  }
+  ended_.push_back({task, outcome, status});
   timer_.NotifyOne();
 }
 
-int Batcher::TakeSlot(TimePoint now, absl::Span<Task* const> batch) {
+// Runs under the token's lock, so it must not answer.
+void Batcher::Cancelled(Task* task) {
+  MutexLock lock(mutex_);
+  task->left = true;
+  if (queue_.Remove(task)) End(task, Outcome::kCancelled, Left());
+  for (SlotUse& slot : slots_) {
+    const auto left = [](const Slice& slice) { return slice.task->left; };
+    if (slot.abandoned && !slot.batch.empty() &&
+        std::all_of(slot.batch.begin(), slot.batch.end(), left))
+      slot.abandoned->Cancel();
+  }
+}
+
+void Batcher::CollectExpired(TimePoint now) {
+  queue_.Expire(now, &expired_);
+  for (Task* task : expired_) End(task, Outcome::kExpired, Late());
+  expired_.clear();
+}
+
+int Batcher::TakeSlot(TimePoint now, absl::Span<const Slice> batch, BatchClose close) {
   const int slot = idle_slots_.back();
   idle_slots_.pop_back();
+  const Task& first = *batch[0].task;
   int64_t rows = 0;
-  for (const Task* task : batch) rows += task->rows;
-  slots_[slot].started = now;
-  slots_[slot].batches =
+  for (const Slice& slice : batch) {
+    rows += slice.rows;
+    ++slice.task->running;
+  }
+  BucketBook::Kind& kind = book_.Of(first, *runner_);
+  BatchCounts count;
+  count.batches = 1;
+  count.requests = batch.size();
+  count.rows = static_cast<uint64_t>(rows);
+  count.padded_rows = static_cast<uint64_t>(runner_->RunRows(first, rows) - rows);
+  count.closed[static_cast<size_t>(close)] = 1;
+  kind.counts.Add(count);
+  batches_.Add(count);
+
+  SlotUse& use = slots_[slot];
+  use.started = now;
+  use.batches =
       std::max(1.0, static_cast<double>(rows) / static_cast<double>(options_.limits.max_rows));
+  use.rows = rows;
+  use.measured = runner_->Expect(first, rows);
+  use.expected = kind.Expect(use.measured, rows);
+  use.key = first.key;
+  use.failed = false;
+  use.batch = batch;
+  use.abandoned.reset();
+  if (batch.size() > 1) use.abandoned.emplace();
   return slot;
 }
 
 void Batcher::ReleaseSlot(int slot) {
   const TimePoint now = options_.clock->Now();
-  const auto took =
-      std::chrono::duration_cast<Duration>((now - slots_[slot].started) / slots_[slot].batches);
-  slowest_ = std::max(slowest_, took);
+  SlotUse& use = slots_[slot];
+  const Duration took = now - use.started;
+  slowest_ = std::max(slowest_, std::chrono::duration_cast<Duration>(took / use.batches));
+  if (BucketBook::Kind* kind = book_.Find(use.key); kind != nullptr && !use.failed)
+    kind->Learn(use.measured, use.rows, took);
   last_finished_ = now;
-  slots_[slot] = SlotUse();
-  slots_[slot].idle_since = now;
+  use.started = TimePoint::max();
+  use.batches = 1;
+  use.idle_since = now;
   idle_slots_.push_back(slot);
   SlotIsFree();
 }
@@ -177,22 +275,15 @@ void Batcher::TrimIdle(TimePoint now) {
   mutex_.Unlock();
 }
 
-void Batcher::CollectExpired(TimePoint now) {
-  queue_.Expire(now, &expired_);
-  for (Task* task : expired_) ended_.push_back({task, Late()});
-  if (!expired_.empty()) timer_.NotifyOne();
-  expired_.clear();
-}
-
-int Batcher::TakeBatch(std::vector<Task*>* batch) {
+int Batcher::TakeBatch(Batch* batch) {
   if (queue_.empty() || idle_slots_.empty()) return -1;
   const TimePoint now = options_.clock->Now();
   CollectExpired(now);
   queue_.TakeBatch(now, batch);
-  return batch->empty() ? -1 : TakeSlot(now, *batch);
+  return batch->slices.empty() ? -1 : TakeSlot(now, batch->slices, batch->close);
 }
 
-int Batcher::WaitForBatch(std::vector<Task*>* batch) {
+int Batcher::WaitForBatch(Batch* batch) {
   for (;;) {
     if (const int slot = TakeBatch(batch); slot >= 0) return slot;
     if (stopping_ && queue_.empty()) return -1;
@@ -207,11 +298,13 @@ int Batcher::WaitForBatch(std::vector<Task*>* batch) {
 }
 
 void Batcher::Work() {
-  std::vector<Task*> batch;
+  Batch batch;
   mutex_.Lock();
   for (int slot; (slot = WaitForBatch(&batch)) >= 0;) {
+    // What a full batch left behind is another idle worker's.
+    if (!queue_.empty() && waiting_workers_ > 0 && !idle_slots_.empty()) work_.NotifyOne();
     mutex_.Unlock();
-    RunBatch(slot, batch);
+    RunBatch(slot, batch.slices);
     batch.clear();
     mutex_.Lock();
     ReleaseSlot(slot);
@@ -250,39 +343,8 @@ bool Batcher::DeliverEnded() {
     MutexLock lock(mutex_);
     ended.swap(ended_);
   }
-  for (Ended& e : ended) Answer(std::unique_ptr<Task>(e.task), e.status);
+  for (Ended& e : ended) Answer(e.task, e.outcome, e.status);
   return !ended.empty();
-}
-
-void Batcher::RunBatch(int slot, absl::Span<Task* const> batch) {
-  absl::Status status = runner_->Run(slot, batch);
-  if (status.ok()) {
-    int64_t row = 0;
-    for (Task* task : batch) {
-      const int64_t rows = task->rows;
-      DeliverRows(slot, task, row);
-      row += rows;
-    }
-  } else if (batch.size() == 1) {
-    Answer(std::unique_ptr<Task>(batch[0]), status);
-  } else {
-    for (Task* task : batch) {
-      status = runner_->Run(slot, absl::MakeConstSpan(&task, 1));
-      if (status.ok()) {
-        DeliverRows(slot, task, 0);
-      } else {
-        Answer(std::unique_ptr<Task>(task), status);
-      }
-    }
-  }
-}
-
-void Batcher::DeliverRows(int slot, Task* task, int64_t first_row) {
-  const std::unique_ptr<Task> owned(task);
-  OutputViews views;
-  runner_->Outputs(slot, *task, first_row, &views);
-  if (task->request->cancel != nullptr) task->request->cancel->ClearListener();
-  task->request->done(absl::OkStatus(), views);
 }
 
 void Batcher::Stop() {
@@ -291,12 +353,10 @@ void Batcher::Stop() {
     MutexLock lock(mutex_);
     stopping_ = true;
     queue_.StopWaiting();
-    std::vector<Task*> left;
-    if (threads_.empty()) {
-      while (!queue_.empty()) queue_.TakeBatch(TimePoint::max(), &left);
-      for (Task* task : left)
-        ended_.push_back({task, absl::UnavailableError(
-                                    absl::StrCat("model '", options_.name, "' is being stopped"))});
+    while (threads_.empty() && !queue_.empty()) {
+      Task* const task = queue_.any();
+      queue_.Remove(task);
+      End(task, Outcome::kRefusedStopped, Stopping());
     }
   }
   work_.NotifyAll();
@@ -328,8 +388,30 @@ BatcherProgress Batcher::Progress() const {
   return progress;
 }
 
+BatcherStats Batcher::Stats() const {
+  BatcherStats stats;
+  const auto count = [this](Outcome outcome) {
+    return outcomes_[static_cast<size_t>(outcome)].load(std::memory_order_relaxed);
+  };
+  stats.answered = count(Outcome::kAnswered);
+  stats.failed = count(Outcome::kFailed);
+  stats.refused_full = count(Outcome::kRefusedFull);
+  stats.refused_late = count(Outcome::kRefusedLate);
+  stats.refused_stopped = count(Outcome::kRefusedStopped);
+  stats.expired = count(Outcome::kExpired);
+  stats.cancelled = count(Outcome::kCancelled);
+  MutexLock lock(mutex_);
+  stats.inline_runs = inline_runs_;
+  stats.reruns = reruns_;
+  stats.queued = queue_.size();
+  stats.queued_bytes = queue_.bytes();
+  stats.batches = batches_;
+  stats.kinds = book_.Counts();
+  return stats;
+}
+
 bool Batcher::Step() {
-  std::vector<Task*> batch;
+  Batch batch;
   int slot;
   {
     MutexLock lock(mutex_);
@@ -338,7 +420,7 @@ bool Batcher::Step() {
   }
   const bool ended = DeliverEnded();
   if (slot < 0) return ended;
-  RunBatch(slot, batch);
+  RunBatch(slot, batch.slices);
   MutexLock lock(mutex_);
   ReleaseSlot(slot);
   return true;

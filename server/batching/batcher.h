@@ -2,7 +2,10 @@
 // abandoned requests.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -10,6 +13,8 @@
 
 #include "base/mutex.h"
 #include "server/batching/batch_queue.h"
+#include "server/batching/bucket_book.h"
+#include "server/batching/task_pool.h"
 
 namespace floe::server {
 
@@ -27,13 +32,33 @@ struct BatcherProgress {
 // of more rows than a batch may take as many times longer.
 bool IsStuck(const BatcherProgress& progress, TimePoint now);
 
+// What happened to the requests so far.
+struct BatcherStats {
+  uint64_t answered = 0;         // with outputs
+  uint64_t failed = 0;           // by the model, or as Admit said
+  uint64_t refused_full = 0;     // RESOURCE_EXHAUSTED
+  uint64_t refused_late = 0;     // DEADLINE_EXCEEDED without having waited
+  uint64_t refused_stopped = 0;  // UNAVAILABLE
+  uint64_t expired = 0;          // DEADLINE_EXCEEDED in the queue or in a run
+  uint64_t cancelled = 0;
+  uint64_t inline_runs = 0;  // on the thread that brought the request
+  uint64_t reruns = 0;       // batches that failed and were run once more one by one
+  size_t queued = 0;
+  size_t queued_bytes = 0;
+  BatchCounts batches;                                     // of all kinds of requests
+  std::vector<std::pair<std::string, BatchCounts>> kinds;  // by signature and inner shape
+};
+
 // An idle worker takes what is queued at once, unless the limits name a timeout. When the queue is
 // empty, a slot is idle and the request is cheap, Submit runs it on the calling thread instead.
 //
 // Every request is answered exactly once, without a lock held: after a run; DEADLINE_EXCEEDED when
-// it waited too long; CANCELLED when its caller left; RESOURCE_EXHAUSTED when the queue is full;
-// UNAVAILABLE after Stop; or with what Admit said. When a run of several requests fails, each runs
-// once more alone, so that no request suffers for another.
+// it waited too long, or at once when what is ahead of it is expected to take longer than it has;
+// CANCELLED when its caller left; RESOURCE_EXHAUSTED when the queue is full; UNAVAILABLE after
+// Stop; or with what Admit said. A request that finds an idle slot and an empty queue is never
+// refused for what is expected. When a run of several requests fails, each runs once more alone, so
+// that no request suffers for another, and the callers of those that fail again have batches of
+// their own for a second. A run ends between two steps when nobody waits for it any more.
 //
 // Threading: any thread may call Submit. Threads of its own: `threads` workers and one timer; with
 // no workers there is no timer either, and Step() does the work.
@@ -59,6 +84,7 @@ class Batcher {
   void Stop();
 
   BatcherProgress Progress() const;
+  BatcherStats Stats() const;
 
   // Gives back what slots keep between runs, of those idle for a minute at `now`. Called now and
   // then.
@@ -69,41 +95,86 @@ class Batcher {
   bool Step();
 
  private:
+  enum class Outcome : uint8_t {
+    kAnswered,
+    kFailed,
+    kRefusedFull,
+    kRefusedLate,
+    kRefusedStopped,
+    kExpired,
+    kCancelled
+  };
   struct Ended {
     Task* task;
+    Outcome outcome;
     absl::Status status;
   };
-
-  void Enqueue(std::unique_ptr<Task> task, TimePoint now);
-  bool TryRunInline(std::unique_ptr<Task>* task, TimePoint now);
-  void Work();
-  void KeepTime();
-  int WaitForBatch(std::vector<Task*>* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int TakeBatch(std::vector<Task*>* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CollectExpired(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int TakeSlot(TimePoint now, absl::Span<Task* const> batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReleaseSlot(int slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int TakeIdle(TimePoint used_before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SlotIsFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RunBatch(int slot, absl::Span<Task* const> batch);
-  void DeliverRows(int slot, Task* task, int64_t first_row);
-  bool DeliverEnded();
-  void CancelQueued(Task* task);
-
-  const std::unique_ptr<BatchRunner> runner_;
-  const Options options_;
-  mutable Mutex mutex_;
-  CondVar work_, timer_, idle_;
-  BatchQueue queue_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Ended> ended_
-      ABSL_GUARDED_BY(mutex_);  // left the queue unrun; the timer answers them
-  std::vector<Task*> expired_ ABSL_GUARDED_BY(mutex_);
-  std::vector<int> idle_slots_ ABSL_GUARDED_BY(mutex_);  // last used on top: its memory is warm
+  // Expected by what was measured at load.
+  struct Measured {
+    Duration share = Duration::zero();  // of a full run, for the request's rows
+    Duration run = Duration::zero();    // of a run of its own, or its first slice's
+    int64_t rows = 0;                   // of that run
+  };
   struct SlotUse {
     TimePoint started = TimePoint::max();     // max(): idle
     double batches = 1;                       // rows / max_rows, at least 1
     TimePoint idle_since = TimePoint::max();  // max(): never used, or trimmed since
+    Duration measured = Duration::zero();     // BatchRunner::Expect
+    Duration expected = Duration::zero();
+    int64_t rows = 0;
+    const void* key = nullptr;
+    bool failed = false;
+    absl::Span<const Slice> batch;  // empty once the run is over
+    std::optional<CancelToken> abandoned;
   };
+
+  void Enqueue(Task* task, TimePoint now);
+  Measured Measure(const Task& task) const;
+  void Admission(Task* task, const Measured& measured, TimePoint now, Ended* refused)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ExpectInTime(Task* task, const Measured& measured, TimePoint now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Stopping() const;
+  bool TryRunInline(Task* task, TimePoint now);
+  void Work();
+  void KeepTime();
+  int WaitForBatch(Batch* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int TakeBatch(Batch* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CollectExpired(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(Task* task, Outcome outcome, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int TakeSlot(TimePoint now, absl::Span<const Slice> batch, BatchClose close)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseSlot(int slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int TakeIdle(TimePoint used_before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SlotIsFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunBatch(int slot, absl::Span<const Slice> batch);
+  void RunSingly(int slot, absl::Span<const Slice> batch);
+  RunLimits LimitsOf(int slot, absl::Span<const Slice> batch);
+  void SetApart(const Task& task, const absl::Status& status);
+  absl::Status Gather(int slot, const Slice& slice, int64_t first_row);
+  void Finish(int slot, absl::Span<const Slice> batch, const absl::Status& status);
+  void Deliver(int slot, const Slice& slice, int64_t first_row);
+  void Answer(Task* task, Outcome outcome, const absl::Status& status,
+              absl::Span<const TensorView> outputs = {});
+  bool DeliverEnded();
+  void Cancelled(Task* task);
+
+  const std::unique_ptr<BatchRunner> runner_;
+  const Options options_;
+  TaskPool pool_;
+  mutable Mutex mutex_;
+  CondVar work_, timer_, idle_;
+  BatchQueue queue_ ABSL_GUARDED_BY(mutex_);
+  BucketBook book_ ABSL_GUARDED_BY(mutex_);
+  ApartList apart_ ABSL_GUARDED_BY(mutex_);
+  BatchCounts batches_ ABSL_GUARDED_BY(mutex_);
+  uint64_t inline_runs_ ABSL_GUARDED_BY(mutex_) = 0, reruns_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::array<std::atomic<uint64_t>, 7> outcomes_{};  // by Outcome
+  std::vector<Ended> ended_
+      ABSL_GUARDED_BY(mutex_);  // left the queue unrun; the timer answers them
+  std::vector<Task*> expired_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> idle_slots_ ABSL_GUARDED_BY(mutex_);  // last used on top: its memory is warm
   std::vector<SlotUse> slots_ ABSL_GUARDED_BY(mutex_);
   int waiting_workers_ ABSL_GUARDED_BY(mutex_) = 0;
   TimePoint timer_sleeps_until_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();  // min(): it is awake
@@ -111,7 +182,8 @@ class Batcher {
   bool timer_stop_ ABSL_GUARDED_BY(mutex_) = false;
   TimePoint last_finished_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();
   Duration slowest_ ABSL_GUARDED_BY(mutex_);
-  Mutex stop_mutex_;  // one Stop at a time
+  Mutex gather_mutex_;  // a split task's outputs are allocated by one of its runs
+  Mutex stop_mutex_;    // one Stop at a time
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(stop_mutex_);
   std::thread timer_thread_ ABSL_GUARDED_BY(stop_mutex_);
 };

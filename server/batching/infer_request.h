@@ -1,6 +1,7 @@
 // One caller's inference on its way through a model's queue.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -12,6 +13,12 @@
 
 namespace floe::server {
 
+// Priorities: 1 is served first, kPriorities last. A step is worth kPriorityAgeing of waiting: a
+// request goes before those one step more urgent that came that much later, so that none starves.
+inline constexpr int kPriorities = 9;
+inline constexpr int kDefaultPriority = 5;
+inline constexpr Duration kPriorityAgeing = std::chrono::milliseconds(200);
+
 struct InferRequest {
   ModelHandle model;                     // keeps `signature` and the plans alive
   const Signature* signature = nullptr;  // of `model`
@@ -21,6 +28,8 @@ struct InferRequest {
   std::shared_ptr<const void> owner;  // keeps the inputs' bytes alive
   TimePoint deadline = TimePoint::max();
   std::shared_ptr<CancelToken> cancel;  // may be null
+  int priority = kDefaultPriority;      // larger and smaller values count as the nearest
+  uint64_t caller = 0;                  // tells callers apart; 0: not known
 
   // Called exactly once, on a worker thread or inside Submit. The outputs (this caller's rows
   // alone, in the order of the signature) are valid only during the call and empty unless the

@@ -1,11 +1,12 @@
 #include "server/batching/plan_runner.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "server/batching/padding.h"
 
 namespace floe::server {
 namespace {
@@ -48,11 +49,15 @@ void Feed(const TensorView& view, int i, ExecContext& context) {
   }
 }
 
-// Pieces are put together by bytes, so every output needs rows of a size.
-bool CanRunInPieces(const Plan& plan) {
-  return plan.has_rows() && plan.batchable() &&
-         std::all_of(plan.output_types().begin(), plan.output_types().end(),
+bool SizedElements(const std::vector<TensorType>& types) {
+  return std::all_of(types.begin(), types.end(),
                      [](const TensorType& type) { return DTypeSize(type.dtype) != 0; });
+}
+
+// Whether rows may be computed in runs of other sizes. Outputs are put together by bytes, so every
+// one needs elements of a size.
+bool RowsAreFree(const Plan& plan) {
+  return plan.has_rows() && plan.batchable() && SizedElements(plan.output_types());
 }
 
 absl::Status CheckRows(const Task& task, size_t i, const TensorView& output, int64_t rows) {
@@ -62,18 +67,17 @@ absl::Status CheckRows(const Task& task, size_t i, const TensorView& output, int
       " after a run of ", rows, " rows; its first dim must be the rows"));
 }
 
-absl::Status StillWanted(const InferRequest& request) {
-  if (request.cancel != nullptr && request.cancel->cancelled())
-    return absl::CancelledError("the caller cancelled the request");
-  if (request.deadline != TimePoint::max() && request.deadline <= Clock::Steady().Now())
-    return absl::DeadlineExceededError("the deadline passed while the request was computed");
-  return absl::OkStatus();
+// The widest plan of which a run fits into `bytes`.
+int64_t RowsWithin(const Plan& plan, int64_t bytes) {
+  const int64_t of_row = plan.ArenaBytes(1) - plan.ArenaBytes(0);
+  if (of_row <= 0) return INT64_MAX;
+  return std::max<int64_t>(1, (bytes - plan.ArenaBytes(0)) / of_row);
 }
 
 }  // namespace
 
-PlanRunner::PlanRunner(int slots, int intra_op_threads, int64_t max_batch_rows)
-    : max_batch_rows_(max_batch_rows) {
+PlanRunner::PlanRunner(int slots, int intra_op_threads, Options options)
+    : options_(std::move(options)) {
   AddSlots(slots, intra_op_threads);
 }
 
@@ -82,9 +86,48 @@ void PlanRunner::AddSlots(int count, int intra_op_threads) {
     slots_.push_back({std::make_unique<ExecContext>(intra_op_threads)});
 }
 
-void PlanRunner::SetCosts(std::vector<RunCost> costs, double inline_below_us) {
-  costs_ = std::move(costs);
-  inline_below_us_ = inline_below_us;
+absl::Status PlanRunner::PadForm(const CompiledSignature& form,
+                                 const std::map<std::string, double>& values) {
+  std::vector<Tensor> pads;
+  bool any = false;
+  const auto& inputs = form.signature().inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    pads.emplace_back();
+    const TensorType& type = inputs[i].type;
+    if (!form.InputHasRows(static_cast<int>(i))) continue;
+    // Strings have no place where rows are gathered, and lists of dims of unequal length no
+    // maximum.
+    if (DTypeSize(type.dtype) == 0 || !type.shape.rank_known()) return absl::OkStatus();
+    for (int axis = 1; axis < type.shape.rank(); ++axis) any |= !type.shape.dim(axis).concrete();
+    const auto value = values.find(inputs[i].key);
+    auto pad = PadValue(type.dtype, value == values.end() ? 0 : value->second);
+    if (!pad.ok()) return Annotate(pad.status(), absl::StrCat("input '", inputs[i].key, "'"));
+    pads.back() = *std::move(pad);
+  }
+  if (any) pads_[&form] = std::move(pads);
+  return absl::OkStatus();
+}
+
+absl::Status PlanRunner::PadInnerDims(const Model& model,
+                                      const std::map<std::string, double>& values) {
+  std::set<std::string> known;
+  for (const auto& [name, signature] : model.signatures()) {
+    for (const SignatureTensor& input : signature.def().inputs) known.insert(input.key);
+    FLOE_RETURN_IF_ERROR(PadForm(signature.defaults_form(), values));
+    if (signature.live_form() != nullptr)
+      FLOE_RETURN_IF_ERROR(PadForm(*signature.live_form(), values));
+  }
+  for (const auto& [key, value] : values)
+    if (known.count(key) == 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("padding_values names input '", key, "', which the model does not have"));
+  return absl::OkStatus();
+}
+
+const RunCost* PlanRunner::CostOf(const CompiledSignature* form) const {
+  for (const RunCost& cost : costs_)
+    if (cost.form == form) return &cost;
+  return nullptr;
 }
 
 absl::Status PlanRunner::Admit(Task* task) {
@@ -98,14 +141,16 @@ absl::Status PlanRunner::Admit(Task* task) {
   for (const int i : *task->input_of) shapes.push_back(request.inputs[i].shape);
   FLOE_ASSIGN_OR_RETURN(task->plan, task->form->Bind(shapes));
 
-  task->key =
-      task->plan.get();  // a plan stands for its form and inner shapes, and the task keeps it alive
+  const Plan& plan = *task->plan;
+  // A plan stands for its form and inner shapes, and the task keeps it alive.
+  task->key = task->plan.get();
+  task->alone = !plan.has_rows() || !plan.batchable();
+  if (!pads_.empty() && !task->alone && pads_.count(task->form) > 0) task->key = task->form;
   task->rows = 1;
-  task->alone = !task->plan->has_rows() || !task->plan->batchable();
   for (int i = static_cast<int>(shapes.size()) - 1; i >= 0; --i) {
     const TensorView& input = InputOf(*task, i);
     task->bytes += input.bytes();
-    if (!HasRows(*task->plan, i)) {
+    if (!HasRows(plan, i)) {
       task->fixed.push_back(input);
       continue;
     }
@@ -113,95 +158,129 @@ absl::Status PlanRunner::Admit(Task* task) {
     task->alone |=
         input.dtype == DType::kString;  // has no place in the arena where rows could be gathered
   }
-  task->alone |= task->rows == 0 || task->rows > max_batch_rows_;
-  for (const RunCost& cost : costs_)
-    if (cost.form == task->form)
-      task->cheap =
-          cost.fixed_us + cost.per_row_us * static_cast<double>(task->rows) < inline_below_us_;
+  task->alone |= task->rows == 0;
+  task->splittable = RowsAreFree(plan);
+  if (plan.has_rows() && options_.max_request_rows > 0 && task->rows > options_.max_request_rows)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the request has ", task->rows, " rows, and the model takes at most ",
+        options_.max_request_rows, " (max_batch_size, without enable_large_batch_splitting)"));
+  task->max_rows = std::min(options_.max_rows, RowsWithin(plan, options_.max_arena_bytes));
+  const RunCost* const cost = CostOf(task->form);
+  if (cost == nullptr) return absl::OkStatus();
+  if (cost->max_rows > 0) task->max_rows = std::min(task->max_rows, cost->max_rows);
+  task->cheap = cost->exact && task->rows <= task->max_rows &&
+                cost->curve.Micros(RunRows(*task, task->rows)) < options_.inline_below_us;
   return absl::OkStatus();
 }
 
-void PlanRunner::Trim(int slot) {
-  slots_[slot].gathered.clear();
-  slots_[slot].context->Trim();
+Duration PlanRunner::Expect(const Task& task, int64_t rows) const {
+  const RunCost* const cost = CostOf(task.form);
+  if (cost == nullptr) return Duration::zero();
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double, std::micro>(cost->curve.Micros(RunRows(task, rows))));
 }
 
-absl::Status PlanRunner::Run(int index, absl::Span<Task* const> batch) {
-  Slot& slot = slots_[index];
-  slot.gathered.clear();
-  const Task& first = *batch[0];
-  if (batch.size() == 1 && first.rows > max_batch_rows_ && CanRunInPieces(*first.plan))
-    return RunInPieces(&slot, first);
-  return RunOnce(&slot, batch);
+int64_t PlanRunner::RunRows(const Task& task, int64_t rows) const {
+  if (options_.allowed_rows.empty() || rows == 0 || !RowsAreFree(*task.plan) ||
+      !SizedElements(task.plan->input_types()))
+    return rows;
+  const auto allowed =
+      std::lower_bound(options_.allowed_rows.begin(), options_.allowed_rows.end(), rows);
+  return allowed == options_.allowed_rows.end() ? rows : *allowed;
 }
 
-absl::Status PlanRunner::RunOnce(Slot* slot, absl::Span<Task* const> batch) {
-  const Task& first = *batch[0];
-  ExecContext& context = *slot->context;
-  int64_t rows = 0;
-  for (const Task* task : batch) rows += task->rows;
-  FLOE_RETURN_IF_ERROR(context.Prepare(first.plan, rows));
-  const int inputs = static_cast<int>(first.input_of->size());
-  for (int i = 0; i < inputs; ++i) {
-    if (batch.size() == 1 || !HasRows(*first.plan, i)) {
-      Feed(InputOf(first, i), i, context);
-      continue;
+std::string PlanRunner::Describe(const Task& task) const {
+  std::string text = task.form->signature().name;
+  if (text.empty()) text = "serving_default";
+  const bool padded = task.key == task.form;
+  for (const TensorType& type : task.plan->input_types())
+    absl::StrAppend(&text, " ", padded ? "padded" : type.shape.ToString());
+  return text;
+}
+
+void PlanRunner::Trim(int slot) { slots_[slot].context->Trim(); }
+
+// The plan of all slices' inputs: their own, or with padding that of the longest.
+absl::StatusOr<std::shared_ptr<const Plan>> PlanRunner::PlanOf(
+    absl::Span<const Slice> batch) const {
+  const Task& first = *batch[0].task;
+  const bool same = std::all_of(batch.begin(), batch.end(), [&first](const Slice& slice) {
+    return slice.task->plan == first.plan;
+  });
+  if (same) return first.plan;
+  absl::InlinedVector<Shape, 4> shapes;
+  for (size_t i = 0; i < first.input_of->size(); ++i) {
+    shapes.push_back(InputOf(first, static_cast<int>(i)).shape);
+    if (!HasRows(*first.plan, static_cast<int>(i))) continue;
+    for (const Slice& slice : batch)
+      RaiseInnerDims(InputOf(*slice.task, static_cast<int>(i)).shape, &shapes.back());
+  }
+  FLOE_ASSIGN_OR_RETURN(auto plan, first.form->Bind(shapes));
+  if (plan->has_rows() && plan->batchable()) return plan;
+  return absl::FailedPreconditionError("the padded inputs may not share a run");
+}
+
+// Gathers the slices' rows of an input, and repeats the last one up to run_rows.
+void PlanRunner::FeedRows(absl::Span<const Slice> batch, int input, int64_t rows, int64_t run_rows,
+                          ExecContext& context) const {
+  const TensorView& whole = context.Input(input);
+  int64_t row = 0;
+  for (const Slice& slice : batch) {
+    const TensorView from = Rows(InputOf(*slice.task, input), slice.first, slice.rows);
+    const TensorView to = Rows(whole, row, slice.rows);
+    if (from.shape == to.shape) {
+      CopyElements(from, to.data);
+    } else {
+      CopyPadded(from, to, pads_.at(slice.task->form)[input]);
     }
-    int64_t row = 0;
-    for (const Task* task : batch) {
-      CopyElements(InputOf(*task, i), Rows(context.Input(i), row, task->rows).data);
-      row += task->rows;
+    row += slice.rows;
+  }
+  const TensorView last = Rows(whole, rows - 1, 1);
+  for (; row < run_rows; ++row) CopyElements(last, Rows(whole, row, 1).data);
+}
+
+absl::Status PlanRunner::Run(int index, absl::Span<const Slice> batch, const RunLimits& limits) {
+  Slot& slot = slots_[index];
+  const Task& first = *batch[0].task;
+  ExecContext& context = *slot.context;
+  int64_t rows = 0;
+  for (const Slice& slice : batch) rows += slice.rows;
+  const int64_t run_rows = RunRows(first, rows);
+  FLOE_ASSIGN_OR_RETURN(auto plan, PlanOf(batch));
+  FLOE_RETURN_IF_ERROR(context.Prepare(plan, run_rows));
+  const bool gathers = batch.size() > 1 || run_rows != rows;
+  for (int i = 0; i < static_cast<int>(first.input_of->size()); ++i) {
+    const TensorView& input = InputOf(first, i);
+    if (!HasRows(*plan, i)) {
+      Feed(input, i, context);
+    } else if (gathers) {
+      FeedRows(batch, i, rows, run_rows, context);
+    } else {
+      Feed(batch[0].partial() ? Rows(input, batch[0].first, rows) : input, i, context);
     }
   }
-  FLOE_RETURN_IF_ERROR(context.Run());
+  context.budget().SetCancel(limits.cancel);
+  context.budget().SetDeadline(
+      limits.deadline == TimePoint::max() ? std::nullopt : std::optional(limits.deadline),
+      limits.clock);
+  const absl::Status status = context.Run();
+  context.budget().SetCancel(nullptr);  // it goes with the request
+  FLOE_RETURN_IF_ERROR(status);
 
-  slot->sliced = batch.size() > 1;
-  if (batch.size() == 1) return absl::OkStatus();
+  slot.sliced = gathers;
+  if (!gathers && !batch[0].partial()) return absl::OkStatus();
   // The proof that rows may be shared is checked against what came out before anyone gets another's
   // rows.
   for (size_t i = 0; i < first.form->signature().outputs.size(); ++i)
-    FLOE_RETURN_IF_ERROR(CheckRows(first, i, context.Output(static_cast<int>(i)), rows));
+    FLOE_RETURN_IF_ERROR(CheckRows(first, i, context.Output(static_cast<int>(i)), run_rows));
   return absl::OkStatus();
 }
 
-absl::Status PlanRunner::RunInPieces(Slot* slot, const Task& task) {
-  ExecContext& context = *slot->context;
-  slot->sliced = false;
-  for (int64_t row = 0; row < task.rows; row += max_batch_rows_) {
-    FLOE_RETURN_IF_ERROR(StillWanted(*task.request));
-    const int64_t rows = std::min(max_batch_rows_, task.rows - row);
-    FLOE_RETURN_IF_ERROR(context.Prepare(task.plan, rows));
-    for (int i = 0; i < static_cast<int>(task.input_of->size()); ++i) {
-      const TensorView& whole = InputOf(task, i);
-      Feed(HasRows(*task.plan, i) ? Rows(whole, row, rows) : whole, i, context);
-    }
-    FLOE_RETURN_IF_ERROR(context.Run());
-    for (size_t i = 0; i < task.form->signature().outputs.size(); ++i) {
-      const TensorView& piece = context.Output(static_cast<int>(i));
-      FLOE_RETURN_IF_ERROR(CheckRows(task, i, piece, rows));
-      Shape shape = piece.shape;
-      shape.set_dim(0, task.rows);
-      if (row == 0) {
-        FLOE_RETURN_IF_ERROR(CheckedElements(shape.dims(), DTypeSize(piece.dtype)).status());
-        slot->gathered.push_back(Tensor::Allocate(piece.dtype, shape));
-      }
-      if (slot->gathered[i].shape() != shape)
-        return absl::InternalError(absl::StrCat(
-            "output '", task.form->signature().outputs[i].key, "' has ", piece.shape.ToString(),
-            " in one piece of the request and other inner dims in another"));
-      CopyElements(piece, Rows(slot->gathered[i].view(), row, rows).data);
-    }
-  }
-  return absl::OkStatus();
-}
-
-void PlanRunner::Outputs(int slot, const Task& task, int64_t first_row, OutputViews* views) {
+void PlanRunner::Outputs(int slot, const Slice& slice, int64_t first_row, OutputViews* views) {
   const ExecContext& context = *slots_[slot].context;
-  for (const Tensor& output : slots_[slot].gathered) views->push_back(output.view());
-  if (!views->empty()) return;
-  for (size_t i = 0; i < task.form->signature().outputs.size(); ++i) {
+  for (size_t i = 0; i < slice.task->form->signature().outputs.size(); ++i) {
     const TensorView& whole = context.Output(static_cast<int>(i));
-    views->push_back(slots_[slot].sliced ? Rows(whole, first_row, task.rows) : whole);
+    views->push_back(slots_[slot].sliced ? Rows(whole, first_row, slice.rows) : whole);
   }
 }
 

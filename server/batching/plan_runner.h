@@ -1,53 +1,76 @@
 // PlanRunner: runs batches of a compiled model; one ExecContext per slot.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "server/batching/cost_curve.h"
 #include "server/batching/task.h"
 
 namespace floe::server {
 
-// What a run of one form of a signature takes, measured at warm-up: fixed_us + per_row_us * rows.
+// What runs of one form of a signature take, measured at warm-up.
 struct RunCost {
   const CompiledSignature* form = nullptr;
-  double fixed_us = 0, per_row_us = 0;
+  CostCurve curve;
+  bool exact = true;     // its inner dims are all known; otherwise measured with a guess
+  int64_t max_rows = 0;  // the best size of a batch by the curve; 0: not chosen
 };
 
-// A request with more rows than one run may have is computed in pieces of that size, so that memory
-// stays bounded and a caller who left or is too late is noticed in between. Threading: as
-// BatchRunner. Slots and costs are set up before the first request.
+// Threading: as BatchRunner. Slots and costs are set up before the first request.
 class PlanRunner : public BatchRunner {
  public:
-  // `max_batch_rows`: of one run. The model lives as long as its tasks'
-  // requests hold it.
-  PlanRunner(int slots, int intra_op_threads, int64_t max_batch_rows);
+  struct Options {
+    int64_t max_rows = 64;         // of one run
+    int64_t max_request_rows = 0;  // a request of more is refused; 0: none is
+    // Ascending. A run is padded up to the next size with copies of its last row; empty: never.
+    std::vector<int64_t> allowed_rows;
+    // A batch is kept so small that a run needs no more than this.
+    int64_t max_arena_bytes = int64_t{1} << 40;
+    double inline_below_us = 0;  // tasks expected to take less are marked cheap
+  };
+  // The model lives as long as its tasks' requests hold it.
+  PlanRunner(int slots, int intra_op_threads, Options options);
 
   int slots() const override { return static_cast<int>(slots_.size()); }
   absl::Status Admit(Task* task) override;
-  absl::Status Run(int slot, absl::Span<Task* const> batch) override;
-  void Outputs(int slot, const Task& task, int64_t first_row, OutputViews* views) override;
+  Duration Expect(const Task& task, int64_t rows) const override;
+  int64_t RunRows(const Task& task, int64_t rows) const override;
+  std::string Describe(const Task& task) const override;
+  absl::Status Run(int slot, absl::Span<const Slice> batch, const RunLimits& limits) override;
+  void Outputs(int slot, const Slice& slice, int64_t first_row, OutputViews* views) override;
   void Trim(int slot) override;
 
-  // Tasks expected to take less are marked cheap; forms without a cost never are.
-  void SetCosts(std::vector<RunCost> costs, double inline_below_us);
+  // Forms without a cost are never cheap.
+  void SetCosts(std::vector<RunCost> costs) { costs_ = std::move(costs); }
+  // From now on requests whose inputs differ in inner dims share runs, padded at the ends with
+  // these values (by input's key; 0 for others). What comes out depends on who shares the run:
+  // outputs have the inner dims of the longest. INVALID_ARGUMENT for a value that the input's dtype
+  // does not have, or an input that the model does not have.
+  absl::Status PadInnerDims(const Model& model, const std::map<std::string, double>& values);
   void AddSlots(int count, int intra_op_threads);
   ExecContext& context(int slot) { return *slots_[slot].context; }
+  const Options& options() const { return options_; }
 
  private:
   struct Slot {
     std::unique_ptr<ExecContext> context;
-    bool sliced = false;           // the last run's outputs are shared by several tasks
-    std::vector<Tensor> gathered;  // the outputs of a run in pieces; empty otherwise
+    bool sliced = false;  // the last run's outputs hold more rows than one slice's
   };
 
-  absl::Status RunOnce(Slot* slot, absl::Span<Task* const> batch);
-  absl::Status RunInPieces(Slot* slot, const Task& task);
+  const RunCost* CostOf(const CompiledSignature* form) const;
+  absl::Status PadForm(const CompiledSignature& form, const std::map<std::string, double>& values);
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanOf(absl::Span<const Slice> batch) const;
+  void FeedRows(absl::Span<const Slice> batch, int input, int64_t rows, int64_t run_rows,
+                ExecContext& context) const;
 
-  const int64_t max_batch_rows_;
+  const Options options_;
   std::vector<Slot> slots_;
   std::vector<RunCost> costs_;
-  double inline_below_us_ = 0;
+  std::map<const CompiledSignature*, std::vector<Tensor>> pads_;  // by input; not here: not padded
 };
 
 }  // namespace floe::server

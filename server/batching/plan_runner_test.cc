@@ -12,17 +12,20 @@
 namespace floe::server {
 namespace {
 
+using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A model behind a batcher that is stepped by hand.
 struct Served {
-  explicit Served(const char* graph, int64_t max_rows = 8) : model(CompileText(graph)) {
-    auto owned = std::make_unique<PlanRunner>(1, 1, max_rows);
+  explicit Served(const char* graph, int64_t max_rows = 8)
+      : Served(graph, PlanRunner::Options{.max_rows = max_rows}) {}
+  Served(const char* graph, const PlanRunner::Options& options) : model(CompileText(graph)) {
+    auto owned = std::make_unique<PlanRunner>(1, 1, options);
     runner = owned.get();
     batcher = std::make_unique<Batcher>(
         std::move(owned),
-        Batcher::Options{.limits = {.max_rows = max_rows}, .threads = 0, .clock = &clock});
+        Batcher::Options{.limits = {.max_rows = options.max_rows}, .threads = 0, .clock = &clock});
   }
   // Steps until nothing is left; how many runs it took.
   int Drain() {
@@ -81,7 +84,7 @@ TEST(PlanRunner, ALargeRequestIsComputedInPieces) {
   for (const float value : x) expected.push_back(3 * value);
   FloatCall call({{Shape({11, 2}), x}, {Shape(), {3}}});
   s.batcher->Submit(call.Request(s.model));
-  EXPECT_EQ(s.Drain(), 1);
+  EXPECT_EQ(s.Drain(), 3);
   ASSERT_TRUE(call.status.ok()) << call.status;
   EXPECT_EQ(call.shape, Shape({11, 2}));
   EXPECT_EQ(call.result, expected);
@@ -95,18 +98,83 @@ TEST(PlanRunner, ALargeRequestIsComputedInPieces) {
   EXPECT_THAT(after.result, ElementsAre(3, 6));
 }
 
-TEST(PlanRunner, ACallerWhoLeavesStopsItsOwnLargeRequest) {
+TEST(PlanRunner, ARunEndsWhenItsLimitsSaySo) {
   Served s(kTwiceGraph, 2);
-  FloatCall call({{Shape({9, 2}), std::vector<float>(18, 1)}});
-  auto request = call.Request(s.model);
-  request->cancel = std::make_shared<CancelToken>();
-  const auto cancel = request->cancel;
+  FloatCall call({{Shape({2, 2}), std::vector<float>(4, 1)}});
   Task task;
-  task.request = std::move(request);
+  task.request = call.Request(s.model);
   ASSERT_TRUE(s.runner->Admit(&task).ok());
-  cancel->Cancel();
-  Task* const batch = &task;
-  EXPECT_EQ(s.runner->Run(0, absl::MakeConstSpan(&batch, 1)).code(), absl::StatusCode::kCancelled);
+  const Slice slice{&task, 0, 2};
+  CancelToken cancel;
+  const auto run = [&](const RunLimits& limits) {
+    return s.runner->Run(0, absl::MakeConstSpan(&slice, 1), limits).code();
+  };
+  EXPECT_EQ(run({.cancel = &cancel, .clock = &s.clock}), absl::StatusCode::kOk);
+  EXPECT_EQ(run({.deadline = s.clock.Now() - milliseconds(1), .clock = &s.clock}),
+            absl::StatusCode::kDeadlineExceeded);
+  cancel.Cancel();
+  EXPECT_EQ(run({.cancel = &cancel, .clock = &s.clock}), absl::StatusCode::kCancelled);
+  EXPECT_EQ(run({}), absl::StatusCode::kOk) << "limits are of one run";
+}
+
+TEST(PlanRunner, RunsArePaddedToAllowedSizes) {
+  Served s(kTwiceGraph, {.max_rows = 8, .allowed_rows = {2, 8}});
+  FloatCall one({{Shape({1, 2}), {1, 2}}}), three({{Shape({3, 2}), {1, 2, 3, 4, 5, 6}}}),
+      two({{Shape({2, 2}), {7, 8, 9, 10}}}), many({{Shape({9, 2}), std::vector<float>(18, 3)}});
+  const auto rows_run = [&s] { return s.runner->context(0).Output(0).shape.dim(0); };
+  s.batcher->Submit(one.Request(s.model));
+  s.Drain();
+  EXPECT_THAT(one.result, ElementsAre(2, 4));
+  EXPECT_EQ(one.shape, Shape({1, 2}));
+  EXPECT_EQ(rows_run(), 2);
+  s.batcher->Submit(three.Request(s.model));
+  s.batcher->Submit(two.Request(s.model));
+  EXPECT_EQ(s.Drain(), 1);
+  EXPECT_THAT(three.result, ElementsAre(2, 4, 6, 8, 10, 12));
+  EXPECT_THAT(two.result, ElementsAre(14, 16, 18, 20));
+  EXPECT_EQ(rows_run(), 8);
+  s.batcher->Submit(many.Request(s.model));
+  EXPECT_EQ(s.Drain(), 2);
+  EXPECT_EQ(many.result, std::vector<float>(18, 6));
+  EXPECT_EQ(rows_run(), 2) << "8 rows and one";
+  EXPECT_EQ(s.batcher->Stats().batches.padded_rows, 1u + 3 + 1);
+
+  // Where rows are mixed, others would change the answer.
+  Served mixing(kCentredGraph, {.max_rows = 8, .allowed_rows = {4, 8}});
+  FloatCall centred({{Shape({2, 1}), {1, 3}}});
+  mixing.batcher->Submit(centred.Request(mixing.model));
+  mixing.Drain();
+  EXPECT_THAT(centred.result, ElementsAre(-1, 1));
+}
+
+TEST(PlanRunner, InnerDimsArePaddedWhereAsked) {
+  Served s(kScaleGraph);
+  ASSERT_TRUE(s.runner->PadInnerDims(*s.model, {{"x", -1}}).ok());
+  FloatCall shorter({{Shape({2, 1}), {1, 2}}, {Shape(), {10}}}),
+      longer({{Shape({1, 3}), {3, 4, 5}}, {Shape(), {10}}}),
+      other_scale({{Shape({1, 2}), {6, 7}}, {Shape(), {100}}});
+  for (FloatCall* call : {&shorter, &longer, &other_scale})
+    s.batcher->Submit(call->Request(s.model));
+  EXPECT_EQ(s.Drain(), 2);
+  EXPECT_THAT(shorter.result, ElementsAre(10, -10, -10, 20, -10, -10));
+  EXPECT_EQ(shorter.shape, Shape({2, 3}));
+  EXPECT_THAT(longer.result, ElementsAre(30, 40, 50));
+  EXPECT_THAT(other_scale.result, ElementsAre(600, 700));
+
+  EXPECT_THAT(std::string(s.runner->PadInnerDims(*s.model, {{"z", 0}}).message()),
+              HasSubstr("input 'z'"));
+}
+
+TEST(PlanRunner, RequestsBeyondAConfiguredSizeAreRefused) {
+  Served s(kTwiceGraph, {.max_rows = 4, .max_request_rows = 4});
+  FloatCall fits({{Shape({4, 2}), std::vector<float>(8, 1)}}),
+      large({{Shape({5, 2}), std::vector<float>(10, 1)}});
+  s.batcher->Submit(fits.Request(s.model));
+  s.batcher->Submit(large.Request(s.model));
+  s.Drain();
+  EXPECT_TRUE(fits.status.ok());
+  EXPECT_EQ(large.status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(large.status.message()), HasSubstr("5 rows"));
 }
 
 TEST(PlanRunner, WrongShapesAreTheCallersError) {
@@ -145,8 +213,8 @@ TEST(PlanRunner, AModelThatMixesRowsRunsEachRequestAlone) {
 
 TEST(WarmUp, MeasuresAndLeavesNoMemoryToGrow) {
   const ModelHandle model = CompileText(kTwiceGraph);
-  PlanRunner runner(2, 1, 64);
-  const auto report = WarmUp(*model, &runner, 64);
+  PlanRunner runner(2, 1, {});
+  const auto report = WarmUp(*model, &runner, {});
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_EQ(report->costs.size(), 1u);
   EXPECT_EQ(report->costs[0].form, &model->Find("")->defaults_form());
@@ -156,30 +224,55 @@ TEST(WarmUp, MeasuresAndLeavesNoMemoryToGrow) {
   EXPECT_GE(bytes, 64 * 2 * sizeof(float));
   EXPECT_EQ(runner.context(0).arena_bytes(), bytes);
   runner.AddSlots(1, 1);
-  WarmUpSlots(*model, &runner, 2, 64);
+  WarmUpSlots(*model, *report, &runner, 2, {});
   EXPECT_EQ(runner.context(2).arena_bytes(), bytes);
 }
 
 TEST(WarmUp, AnImpatientWarmUpStillGivesTheMemory) {
   const ModelHandle model = CompileText(kTwiceGraph);
-  PlanRunner runner(1, 1, 64);
-  const auto report = WarmUp(*model, &runner, 64, Duration::zero());
+  PlanRunner runner(1, 1, {});
+  const auto report = WarmUp(*model, &runner, {.patience = Duration::zero()});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_GE(runner.context(0).arena_bytes(), 64 * 2 * sizeof(float));
-  EXPECT_GT(report->costs[0].per_row_us, 0);
+  EXPECT_EQ(report->costs[0].curve.points().size(), 1u);
 }
 
-TEST(WarmUp, UnknownInnerDimsAreGuessedButNotMeasured) {
+TEST(WarmUp, UnknownInnerDimsAreGuessed) {
   const ModelHandle model = CompileText(kScaleGraph);
-  PlanRunner runner(1, 1, 4);
-  const auto report = WarmUp(*model, &runner, 4);
+  PlanRunner runner(1, 1, {.max_rows = 100});
+  const auto report = WarmUp(*model, &runner, {.max_rows = 100, .choose_rows = true});
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_TRUE(report->costs.empty());
+  ASSERT_EQ(report->costs.size(), 1u);
+  EXPECT_FALSE(report->costs[0].exact);
+  EXPECT_EQ(report->costs[0].max_rows, 64);
+}
+
+TEST(WarmUp, MeasuresPowersOfTwoAndChoosesAmongThem) {
+  const ModelHandle model = CompileText(kTwiceGraph);
+  PlanRunner runner(1, 1, {.max_rows = 100});
+  const auto report = WarmUp(*model, &runner, {.max_rows = 100, .choose_rows = true});
+  ASSERT_TRUE(report.ok()) << report.status();
+  const RunCost& cost = report->costs.at(0);
+  std::vector<int64_t> rows;
+  for (const CostCurve::Point& point : cost.curve.points()) rows.push_back(point.rows);
+  EXPECT_THAT(rows, ElementsAre(1, 2, 4, 8, 16, 32, 64, 100));
+  EXPECT_THAT(rows, testing::Contains(cost.max_rows));
+  const size_t row_bytes = 2 * sizeof(float);
+  EXPECT_GE(runner.context(0).arena_bytes(), static_cast<size_t>(cost.max_rows) * row_bytes);
+
+  PlanRunner small(1, 1, {.max_rows = 100});
+  const int64_t four_rows =
+      (*model->Find("")->defaults_form().Bind({Shape({1, 2})}))->ArenaBytes(4);
+  const auto bounded =
+      WarmUp(*model, &small, {.max_rows = 100, .choose_rows = true, .max_arena_bytes = four_rows});
+  ASSERT_TRUE(bounded.ok());
+  EXPECT_EQ(bounded->costs[0].curve.points().back().rows, 4);
 }
 
 TEST(PlanRunner, CheapRequestsAreMarked) {
   const ModelHandle model = CompileText(kTwiceGraph);
-  PlanRunner runner(1, 1, 64);
+  const CompiledSignature* form = &model->Find("")->defaults_form();
+  PlanRunner runner(1, 1, {.inline_below_us = 50});
   const auto is_cheap = [&](int64_t rows) {
     std::vector<float> values(2 * rows);
     FloatCall call({{Shape({rows, 2}), values}});
@@ -189,12 +282,25 @@ TEST(PlanRunner, CheapRequestsAreMarked) {
     return task.cheap;
   };
   EXPECT_FALSE(is_cheap(1)) << "nothing measured";
-  runner.SetCosts({{&model->Find("")->defaults_form(), 5, 2}}, 50);
+  const CostCurve curve({{1, 7}, {64, 133}});  // 5 us and 2 us a row
+  runner.SetCosts({{form, curve}});
   EXPECT_TRUE(is_cheap(1));
   EXPECT_TRUE(is_cheap(22));
   EXPECT_FALSE(is_cheap(23));
-  runner.SetCosts({{&model->Find("")->defaults_form(), 5, 2}}, 0);
+  runner.SetCosts({{form, curve, /*exact=*/false}});
   EXPECT_FALSE(is_cheap(1));
+}
+
+TEST(PlanRunner, ExpectsWhatWasMeasuredForTheRowsItRuns) {
+  const ModelHandle model = CompileText(kTwiceGraph);
+  PlanRunner runner(1, 1, {.allowed_rows = {4, 64}});
+  runner.SetCosts({{&model->Find("")->defaults_form(), CostCurve({{1, 7}, {64, 133}})}});
+  FloatCall call({{Shape({1, 2}), {1, 2}}});
+  Task task;
+  task.request = call.Request(model);
+  ASSERT_TRUE(runner.Admit(&task).ok());
+  EXPECT_EQ(runner.Expect(task, 1), std::chrono::microseconds(13)) << "4 rows";
+  EXPECT_EQ(runner.Expect(task, 5), std::chrono::microseconds(133));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "server/batching/plan_runner.h"
 #include "server/batching/warm_up.h"
@@ -11,37 +12,92 @@
 namespace floe::server {
 namespace {
 
+// Of a batch whose size is chosen by what was measured.
+constexpr int64_t kMostRows = 1024;
+constexpr int64_t kMostArenaBytes = int64_t{256} << 20;
+constexpr size_t kMaxBytes = size_t{1} << 30;  // of requests that wait, unless configured
+
+PlanRunner::Options RunnerOptions(const ModelConfig& config) {
+  const BatchingConfig& batching = config.batching;
+  PlanRunner::Options options;
+  options.allowed_rows = batching.allowed_batch_sizes;
+  options.max_rows = batching.max_execution_rows();
+  if (options.max_rows == 0) {
+    options.max_rows = options.allowed_rows.empty() ? kMostRows : options.allowed_rows.back();
+    options.max_arena_bytes = kMostArenaBytes;
+  }
+  if (!batching.enable_large_batch_splitting) options.max_request_rows = batching.max_batch_size;
+  // A model that is told to wait for fuller batches is not run on the threads of callers.
+  if (batching.batch_timeout_micros == 0)
+    options.inline_below_us = static_cast<double>(config.inline_below_us);
+  return options;
+}
+
+WarmUpOptions WarmUpOptionsOf(const ModelConfig& config, const PlanRunner::Options& runner) {
+  WarmUpOptions options;
+  options.max_rows = runner.max_rows;
+  options.choose_rows = config.batching.max_execution_rows() == 0 && runner.allowed_rows.empty();
+  options.max_arena_bytes = runner.max_arena_bytes;
+  return options;
+}
+
+bool AnyCheap(const WarmUpReport& report, double limit_us) {
+  return std::any_of(report.costs.begin(), report.costs.end(), [limit_us](const RunCost& cost) {
+    return cost.exact && cost.curve.Micros(1) < limit_us;
+  });
+}
+
 // Transport threads may each run a cheap model themselves, so it gets slots beyond those of its
-// workers. A model that is told to wait for fuller batches is not run that way.
-void PrepareInline(const ModelConfig& config, const Model& model, const WarmUpReport& report,
+// workers.
+void PrepareInline(const Model& model, const WarmUpReport& report, const WarmUpOptions& options,
                    PlanRunner* runner) {
-  const auto limit = static_cast<double>(config.inline_below_us);
-  const bool any =
-      std::any_of(report.costs.begin(), report.costs.end(),
-                  [limit](const RunCost& cost) { return cost.fixed_us + cost.per_row_us < limit; });
-  if (!any || config.batching.batch_timeout_micros > 0) return;
   const int first = runner->slots();
   const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
   runner->AddSlots(static_cast<int>(threads), /*intra_op_threads=*/1);  // too short a run to split
-  WarmUpSlots(model, runner, first, config.batching.max_batch_size);
-  runner->SetCosts(report.costs, limit);
+  WarmUpSlots(model, report, runner, first, options);
+}
+
+// The most rows that a batch of any form may have.
+int64_t MostRows(const WarmUpReport& report, const WarmUpOptions& options) {
+  if (!options.choose_rows) return options.max_rows;
+  int64_t most = 1;
+  for (const RunCost& cost : report.costs) most = std::max(most, cost.max_rows);
+  return most;
+}
+
+std::string DescribeSizes(const WarmUpReport& report) {
+  std::string text = "batches of at most";
+  for (const RunCost& cost : report.costs)
+    absl::StrAppend(&text, &cost == &report.costs[0] ? " " : ", ", cost.max_rows, " rows (",
+                    cost.curve.Micros(1), " us for one, ", cost.curve.Micros(cost.max_rows),
+                    " us for all)");
+  return text;
 }
 
 }  // namespace
 
 absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfig& config) {
+  const PlanRunner::Options options = RunnerOptions(config);
   auto runner = std::make_unique<PlanRunner>(static_cast<int>(config.workers),
-                                             static_cast<int>(config.intra_op_threads),
-                                             config.batching.max_batch_size);
-  FLOE_ASSIGN_OR_RETURN(WarmUpReport report,
-                        WarmUp(model, runner.get(), config.batching.max_batch_size));
-  PrepareInline(config, model, report, runner.get());
+                                             static_cast<int>(config.intra_op_threads), options);
+  if (config.batching.pad_variable_length_inputs)
+    FLOE_RETURN_IF_ERROR(runner->PadInnerDims(model, config.batching.padding_values));
+  const WarmUpOptions warm_up = WarmUpOptionsOf(config, options);
+  FLOE_ASSIGN_OR_RETURN(WarmUpReport report, WarmUp(model, runner.get(), warm_up));
+  if (warm_up.choose_rows && !report.costs.empty()) report.notes.push_back(DescribeSizes(report));
+  if (AnyCheap(report, options.inline_below_us))
+    PrepareInline(model, report, warm_up, runner.get());
+  const int64_t most_rows = MostRows(report, warm_up);
+  runner->SetCosts(std::move(report.costs));
 
   BatcherSetup setup;
-  setup.options.limits.max_rows = config.batching.max_batch_size;
+  setup.options.limits.max_rows = options.max_rows;
   setup.options.limits.timeout = std::chrono::microseconds(config.batching.batch_timeout_micros);
-  setup.options.limits.max_tasks = static_cast<size_t>(config.batching.max_batch_size) *
-                                   static_cast<size_t>(config.batching.max_enqueued_batches);
+  setup.options.limits.max_tasks =
+      static_cast<size_t>(std::max(config.batching.max_batch_size, most_rows)) *
+      static_cast<size_t>(config.batching.max_enqueued_batches);
+  const auto bytes = static_cast<size_t>(config.batching.max_enqueued_bytes);
+  setup.options.limits.max_bytes = bytes == 0 ? kMaxBytes : bytes;
   setup.options.threads = static_cast<int>(config.workers);
   setup.options.name = config.name;
   setup.options.slowest = report.slowest;

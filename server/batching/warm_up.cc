@@ -10,8 +10,6 @@
 namespace floe::server {
 namespace {
 
-constexpr int kMeasuredRuns = 5;
-
 // The shapes to bind at `rows`: unknown inner dims become 1 and clear `*known`. Empty: not even the
 // rank is known.
 std::optional<std::vector<Shape>> ShapesAt(const CompiledSignature& form, int64_t rows,
@@ -46,14 +44,19 @@ absl::StatusOr<Duration> RunZeros(const CompiledSignature& form, std::shared_ptr
 
 double Micros(Duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
 
-// Warms one form; `report` null: no measuring.
+constexpr int64_t kRowsOfGuesses = 64;
+// Of a batch beyond its run: waking a worker, forming the batch, answering. Without it models that
+// take a few microseconds would seem best served in batches of a few rows.
+constexpr double kBatchOverheadMicros = 20;
+
+// Warms one form.
 class FormWarmer {
  public:
   FormWarmer(const CompiledSignature& form, const std::string& name, PlanRunner* runner,
-             int64_t max_rows)
-      : form_(form), name_(name), runner_(runner), max_rows_(max_rows) {}
+             const WarmUpOptions& options)
+      : form_(form), name_(name), runner_(runner), options_(options) {}
 
-  absl::Status Measure(Duration patience, WarmUpReport* report) {
+  absl::Status Measure(WarmUpReport* report) {
     bool known = true;
     const auto shapes = ShapesAt(form_, 1, &known);
     if (!shapes) return Skip(report, "the rank of an input is not known");
@@ -62,41 +65,30 @@ class FormWarmer {
       return Annotate(plan.status(), absl::StrCat("warm-up of signature '", name_, "'"));
     if (!plan.ok()) return Skip(report, std::string(plan.status().message()));
 
-    Duration one = Duration::max();
-    for (int i = 0; i < kMeasuredRuns && (i == 0 || one < std::chrono::milliseconds(5)); ++i) {
-      auto took = RunZeros(form_, *plan, 1, runner_->context(0));
-      // Zeros may be values the model refuses; requests will bring others.
-      if (!took.ok()) return Skip(report, std::string(took.status().message()));
-      one = std::min(one, *took);
-      report->slowest = std::max(report->slowest, *took);
-    }
-    RunCost cost{&form_, Micros(one), 0};
-    if ((*plan)->has_rows() && max_rows_ > 1) {
-      if (one * max_rows_ > patience) {
-        max_is_slow_ = true;
-        cost = {&form_, 0, Micros(one)};
-      } else if (auto took = RunZeros(form_, *plan, max_rows_, runner_->context(0)); took.ok()) {
-        report->slowest = std::max(report->slowest, *took);
-        cost.per_row_us =
-            std::max(0.0, (Micros(*took) - Micros(one)) / static_cast<double>(max_rows_ - 1));
-        cost.fixed_us = std::max(0.0, cost.fixed_us - cost.per_row_us);
-      }
-    }
-    if (known) report->costs.push_back(cost);
-    WarmFrom(max_is_slow_ ? 0 : 1, *plan);
+    RunCost cost{&form_, {}, known, 0};
+    // Zeros may be values the model refuses; requests will bring others.
+    if (absl::Status s = MeasureCurve(*plan, &cost.curve, report); !s.ok())
+      return Skip(report, std::string(s.message()));
+    if (options_.choose_rows)
+      cost.max_rows = known ? cost.curve.BestRows(kBatchOverheadMicros)
+                            : std::min(kRowsOfGuesses, options_.max_rows);
+    WarmFrom(0, *plan, cost);
+    report->costs.push_back(std::move(cost));
     return absl::OkStatus();
   }
 
-  // Failures do not matter here: what the first slot could do, the others can.
-  void WarmFrom(int first_slot, const std::shared_ptr<const Plan>& plan) {
+  // Failures do not matter here: what the first run could do, the others can.
+  void WarmFrom(int first_slot, const std::shared_ptr<const Plan>& plan, const RunCost& cost) {
+    const int64_t most = cost.max_rows > 0 ? cost.max_rows : options_.max_rows;
+    const bool too_slow = cost.curve.points().back().rows < most;
     for (int slot = first_slot; slot < runner_->slots(); ++slot) {
       ExecContext& context = runner_->context(slot);
-      if (slot > 0) (void)RunZeros(form_, plan, 1, context);
-      if (!plan->has_rows() || max_rows_ == 1) continue;
-      if (max_is_slow_) {
-        (void)context.Prepare(plan, max_rows_);
+      (void)RunZeros(form_, plan, 1, context);
+      if (!plan->has_rows() || most == 1) continue;
+      if (too_slow) {
+        (void)context.Prepare(plan, most);
       } else {
-        (void)RunZeros(form_, plan, max_rows_, context);
+        (void)RunZeros(form_, plan, most, context);
       }
     }
   }
@@ -107,39 +99,74 @@ class FormWarmer {
     return absl::OkStatus();
   }
 
+  // On a context of its own: slots need no memory for sizes that are tried and not chosen.
+  absl::Status MeasureCurve(const std::shared_ptr<const Plan>& plan, CostCurve* curve,
+                            WarmUpReport* report) {
+    ExecContext context(runner_->context(0).pool().threads());
+    const TimePoint end = Clock::Steady().Now() + options_.patience;
+    const int64_t most = plan->has_rows() ? options_.max_rows : 1;
+    for (int64_t rows = 1; rows <= most;
+         rows = rows == most ? most + 1 : std::min(2 * rows, most)) {
+      const double expected = curve->Micros(rows);
+      if (rows > 1 && (Micros(end - Clock::Steady().Now()) < 2 * expected ||
+                       (options_.choose_rows && plan->ArenaBytes(rows) > options_.max_arena_bytes)))
+        return absl::OkStatus();
+      auto best = BestOfSeveral(plan, rows, context, report);
+      if (!best.ok()) return rows == 1 ? best.status() : absl::OkStatus();
+      curve->Add(rows, *best);
+    }
+    return absl::OkStatus();
+  }
+
+  // Several short runs, or one long one: what disturbs a measurement makes it longer.
+  absl::StatusOr<double> BestOfSeveral(const std::shared_ptr<const Plan>& plan, int64_t rows,
+                                       ExecContext& context, WarmUpReport* report) {
+    double best = 0, total = 0;
+    for (int run = 0; run < kMostRuns && (run < 2 || total < 20'000); ++run) {
+      FLOE_ASSIGN_OR_RETURN(const Duration took, RunZeros(form_, plan, rows, context));
+      report->slowest = std::max(report->slowest, took);
+      total += Micros(took);
+      best = run == 0 ? Micros(took) : std::min(best, Micros(took));
+      if (total > 100'000) break;
+    }
+    return best;
+  }
+
+  static constexpr int kMostRuns = 10;
+
   const CompiledSignature& form_;
   const std::string& name_;
   PlanRunner* runner_;
-  const int64_t max_rows_;
-  bool max_is_slow_ = false;
+  const WarmUpOptions& options_;
 };
 
 }  // namespace
 
-absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanRunner* runner, int64_t max_batch_rows,
-                                    Duration patience) {
+absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanRunner* runner,
+                                    const WarmUpOptions& options) {
   WarmUpReport report;
   for (const auto& [name, signature] : model.signatures()) {
-    FLOE_RETURN_IF_ERROR(FormWarmer(signature.defaults_form(), name, runner, max_batch_rows)
-                             .Measure(patience, &report));
+    FLOE_RETURN_IF_ERROR(
+        FormWarmer(signature.defaults_form(), name, runner, options).Measure(&report));
     // The live form serves requests that feed an optional input; a failure there leaves the usual
     // form usable.
     if (signature.live_form() == nullptr) continue;
     const absl::Status live =
-        FormWarmer(*signature.live_form(), name, runner, max_batch_rows).Measure(patience, &report);
+        FormWarmer(*signature.live_form(), name, runner, options).Measure(&report);
     if (!live.ok()) report.notes.push_back(std::string(live.message()));
   }
   return report;
 }
 
-void WarmUpSlots(const Model& model, PlanRunner* runner, int first_slot, int64_t max_batch_rows) {
+void WarmUpSlots(const Model& model, const WarmUpReport& report, PlanRunner* runner, int first_slot,
+                 const WarmUpOptions& options) {
   for (const auto& [name, signature] : model.signatures()) {
-    for (const CompiledSignature* form : {&signature.defaults_form(), signature.live_form()}) {
+    for (const RunCost& cost : report.costs) {
+      if (cost.form != &signature.defaults_form() && cost.form != signature.live_form()) continue;
       bool known = true;
-      const auto shapes = form == nullptr ? std::nullopt : ShapesAt(*form, 1, &known);
-      if (!shapes) continue;
-      if (auto plan = form->Bind(*shapes); plan.ok())
-        FormWarmer(*form, name, runner, max_batch_rows).WarmFrom(first_slot, *plan);
+      const auto shapes = ShapesAt(*cost.form, 1, &known);
+      if (auto plan = cost.form->Bind(*shapes); plan.ok())
+        FormWarmer(*cost.form, name, runner, options).WarmFrom(first_slot, *plan, cost);
     }
   }
 }

@@ -2,26 +2,39 @@
 // measures it.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "server/batching/plan_runner.h"
 
 namespace floe::server {
 
+struct WarmUpOptions {
+  // Rows of the largest run; measured is also what lies below.
+  int64_t max_rows = 64;
+  // The best number of rows up to max_rows is chosen from what was measured, and slots get memory
+  // for so many. Runs whose inner dims had to be guessed are not worth such a choice: 64.
+  bool choose_rows = false;
+  int64_t max_arena_bytes = int64_t{1} << 40;  // where rows are chosen: no run that needs more
+  // No run is measured that would take the measuring of a form beyond this.
+  Duration patience = std::chrono::seconds(1);
+};
+
 struct WarmUpReport {
-  std::vector<RunCost> costs;           // of forms whose inner dims are all known
+  std::vector<RunCost> costs;
   Duration slowest = Duration::zero();  // longest single run
   std::vector<std::string> notes;       // what was skipped and why, for the log
 };
 
-// Runs every form of every signature on every slot with zeros, at 1 row and at max_batch_rows.
-// Unknown inner dims are tried as 1, and a form that refuses this guess is skipped. A form too slow
-// for `patience` at max_batch_rows gets only its memory there. Fails when a form whose shapes are
-// all known cannot be bound.
-absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanRunner* runner, int64_t max_batch_rows,
-                                    Duration patience = std::chrono::seconds(1));
+// Runs every form of every signature with zeros, at 1 row and at the most rows a run may have, on
+// every slot, and measures it at 1, 2, 4 ... rows. Unknown inner dims are tried as 1, and a form
+// that refuses this guess is skipped. A form too slow for `patience` at the most rows gets only its
+// memory there. Fails when a form whose shapes are all known cannot be bound.
+absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanRunner* runner,
+                                    const WarmUpOptions& options);
 
 // The same work for slots added later; measures nothing and never fails.
-void WarmUpSlots(const Model& model, PlanRunner* runner, int first_slot, int64_t max_batch_rows);
+void WarmUpSlots(const Model& model, const WarmUpReport& report, PlanRunner* runner, int first_slot,
+                 const WarmUpOptions& options);
 
 }  // namespace floe::server

@@ -1,0 +1,25 @@
+// Which CPUs this process may use: affinity and the quota of its control groups.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace floe {
+
+struct UsableCpus {
+  std::vector<int> cpus;  // of the affinity mask, ascending; at least one
+  double quota = 0;       // CPU time per time, of the strictest group; 0: no limit
+
+  // How many threads can run at once: CPUs, or the quota rounded up where that is less.
+  int count() const;
+};
+
+// Read anew with every call. What cannot be read counts as no limit.
+UsableCpus FindUsableCpus();
+
+// The quota of cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us) for the groups named by
+// `root`/proc/self/cgroup and those above them, as far as `root`/proc/self/mountinfo shows them; 0:
+// none. `root` is "" but in tests.
+double CgroupCpuQuota(const std::string& root);
+
+}  // namespace floe

@@ -1,0 +1,62 @@
+// BucketBook: what a batcher knows of each kind of request: how its batches were formed, and how
+// long they take as against what was measured at load.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/batching/batch_queue.h"
+
+namespace floe::server {
+
+struct BatchCounts {
+  uint64_t batches = 0;
+  uint64_t requests = 0;  // a split one counts in each of its batches
+  uint64_t rows = 0;
+  uint64_t padded_rows = 0;                     // computed beyond those
+  std::array<uint64_t, kBatchCloses> closed{};  // by BatchClose
+
+  void Add(const BatchCounts& other);
+};
+
+// Tasks of one key are one kind. The book holds so many at a time; one that was not seen for
+// longest makes room for a new one, and its counts go to the first entry, "(others)".
+// Threading: the caller locks.
+class BucketBook {
+ public:
+  static constexpr size_t kMaxKinds = 64;
+
+  struct Kind {
+    std::string name;
+    BatchCounts counts;
+
+    // What a run of so many rows is expected to take, given what the measurement at load says
+    // (zero: there is none). Zero: not known.
+    Duration Expect(Duration measured, int64_t rows) const;
+    // What such a run took.
+    void Learn(Duration measured, int64_t rows, Duration took);
+
+   private:
+    friend class BucketBook;
+    const void* key = nullptr;
+    std::shared_ptr<const void> keep;  // keeps the key from being another's
+    uint64_t seen = 0;
+    double slower = 1;     // than measured at load, of late
+    double row_ticks = 0;  // of a row, of late, where nothing was measured
+  };
+
+  BucketBook();
+  Kind& Of(const Task& task, const BatchRunner& runner);
+  Kind* Find(const void* key);  // null: not in the book (any more)
+  // Kinds that had batches.
+  std::vector<std::pair<std::string, BatchCounts>> Counts() const;
+
+ private:
+  std::vector<Kind> kinds_;
+  uint64_t now_ = 0;  // look-ups so far
+};
+
+}  // namespace floe::server
