@@ -1,0 +1,146 @@
+// A model of a few lines behind a batcher without threads, and callers of it, for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "server/batching/batcher.h"
+
+namespace floe::server {
+
+// A model that doubles int64 rows. inputs[0]: the rows; inputs[1], when there is one, names the
+// bucket. A negative value makes its whole run fail.
+class Doubler : public BatchRunner {
+ public:
+  explicit Doubler(int slots = 1) : outputs_(slots), busy_(slots) {}
+
+  int slots() const override { return static_cast<int>(outputs_.size()); }
+  absl::Status Admit(Task* task) override {
+    const auto& inputs = task->request->inputs;
+    if (inputs[0].shape.rank() != 1) return absl::InvalidArgumentError("rank 1 expected");
+    task->key = this;
+    task->rows = inputs[0].shape.dim(0);
+    task->bytes = inputs[0].bytes();
+    if (inputs.size() > 1) task->fixed = {inputs[1]};
+    task->alone = task->rows == 0;
+    task->splittable = splittable;
+    task->cheap = cheap;
+    return absl::OkStatus();
+  }
+  Duration Expect(const Task&, int64_t rows) const override { return rows * row_takes; }
+  std::string Describe(const Task&) const override { return "twice"; }
+  absl::Status Run(int slot, absl::Span<const Slice> batch, const RunLimits& limits) override {
+    EXPECT_FALSE(busy_[slot].exchange(true)) << "two runs on one slot";
+    if (on_run) on_run(batch);
+    if (on_limits) on_limits(limits);
+    std::vector<int64_t>& out = outputs_[slot];
+    out.clear();
+    bool bad = false;
+    for (const Slice& slice : batch) {
+      const TensorView& in = slice.task->request->inputs[0];
+      for (int64_t i = slice.first; i < slice.first + slice.rows; ++i) {
+        bad |= in.as<int64_t>()[i] < 0;
+        out.push_back(2 * in.as<int64_t>()[i]);
+      }
+    }
+    busy_[slot] = false;
+    if (limits.cancel != nullptr && limits.cancel->cancelled()) return absl::CancelledError("left");
+    if (bad) return absl::OutOfRangeError("negative");
+    return absl::OkStatus();
+  }
+  void Outputs(int slot, const Slice& slice, int64_t first_row, OutputViews* views) override {
+    views->push_back({DType::kInt64, Shape({slice.rows}), outputs_[slot].data() + first_row});
+  }
+
+  void Trim(int slot) override {
+    EXPECT_FALSE(busy_[slot]) << "trimmed during a run";
+    trimmed.push_back(slot);
+  }
+
+  bool cheap = false;
+  bool splittable = true;
+  Duration row_takes = Duration::zero();
+  std::function<void(const RunLimits&)> on_limits;
+  std::function<void(absl::Span<const Slice>)> on_run;
+  std::vector<int> trimmed;  // slots, in order
+
+ private:
+  std::vector<std::vector<int64_t>> outputs_;
+  std::vector<std::atomic<bool>> busy_;
+};
+
+// One caller's view of its request.
+struct Call {
+  std::vector<int64_t> values;
+  int64_t bucket = 0;
+  std::shared_ptr<CancelToken> cancel = std::make_shared<CancelToken>();
+  std::atomic<int> answers{0};
+  absl::Status status;
+  std::vector<int64_t> result;
+  std::thread::id answered_by;
+  std::function<void()> on_answer;
+
+  explicit Call(std::vector<int64_t> v, int64_t b = 0) : values(std::move(v)), bucket(b) {}
+
+  std::unique_ptr<InferRequest> Request(TimePoint deadline = TimePoint::max()) {
+    auto request = std::make_unique<InferRequest>();
+    request->inputs = {{DType::kInt64, Shape({static_cast<int64_t>(values.size())}), values.data()},
+                       {DType::kInt64, Shape(), &bucket}};
+    request->deadline = deadline;
+    request->cancel = cancel;
+    request->done = [this](const absl::Status& s, absl::Span<const TensorView> outputs) {
+      status = s;
+      answered_by = std::this_thread::get_id();
+      EXPECT_EQ(outputs.size(), s.ok() ? 1u : 0u);
+      if (s.ok())
+        result.assign(outputs[0].as<int64_t>(), outputs[0].as<int64_t>() + outputs[0].elements());
+      if (on_answer) on_answer();
+      answers.fetch_add(1, std::memory_order_release);
+    };
+    return request;
+  }
+  // Answered once, with its own rows doubled.
+  void ExpectDoubled() const {
+    ASSERT_EQ(answers.load(), 1);
+    ASSERT_TRUE(status.ok()) << status;
+    std::vector<int64_t> expected;
+    for (const int64_t v : values) expected.push_back(2 * v);
+    EXPECT_EQ(result, expected);
+  }
+  void ExpectCode(absl::StatusCode code) const {
+    ASSERT_EQ(answers.load(), 1);
+    EXPECT_EQ(status.code(), code) << status;
+  }
+};
+
+// A batcher without threads and with a clock that stands still.
+struct Stepped {
+  explicit Stepped(BatchQueue::Limits limits = {}, int slots = 1) {
+    auto owned = std::make_unique<Doubler>(slots);
+    runner = owned.get();
+    runner->on_run = [this](absl::Span<const Slice> batch) {
+      batches.emplace_back();
+      for (const Slice& slice : batch)
+        batches.back().push_back(slice.task->request->inputs[0].as<int64_t>()[slice.first]);
+    };
+    batcher = std::make_unique<Batcher>(
+        std::move(owned),
+        Batcher::Options{.limits = limits, .threads = 0, .clock = &clock, .name = "m"});
+  }
+  void Drain() {
+    while (batcher->Step()) {
+    }
+  }
+  FakeClock clock;
+  Doubler* runner;
+  std::vector<std::vector<int64_t>> batches;  // first values of the members
+  std::unique_ptr<Batcher> batcher;
+};
+
+}  // namespace floe::server

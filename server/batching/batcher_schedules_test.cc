@@ -1,0 +1,208 @@
+// Batchers under random schedules, and with real threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <random>
+#include <set>
+#include <thread>
+#include <tuple>
+
+#include "server/batching/batcher_for_test.h"
+
+namespace floe::server {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Random schedules of arrivals, departures, deadlines, failures and runs: every request is answered
+// exactly once and with its own rows, batches keep their bounds and never mix buckets, and requests
+// of a bucket and a priority start in order of arrival.
+class RandomSchedule {
+ public:
+  explicit RandomSchedule(uint32_t seed)
+      : rng_(seed),
+        max_rows_(1 + Pick(8)),
+        stepped_({.max_rows = max_rows_, .timeout = microseconds(Pick(2) * 30), .max_tasks = 10},
+                 1 + Pick(2)) {
+    stepped_.runner->on_run = [this](absl::Span<const Slice> batch) { CheckRun(batch); };
+    stepped_.runner->row_takes = microseconds(Pick(3));
+  }
+
+  void Run() {
+    for (int step = 0; step < 100; ++step) {
+      stepped_.clock.Advance(microseconds(Pick(10)));
+      const int action = Pick(10);
+      if (action < 5) {
+        Submit(step);
+      } else if (action < 9) {
+        stepped_.batcher->Step();
+      } else if (!calls_.empty()) {
+        calls_[Pick(static_cast<int>(calls_.size()))]->cancel->Cancel();
+      }
+    }
+    stepped_.Drain();
+    stepped_.batcher->Stop();  // what still waits for fuller batches
+    uint64_t answered = 0;
+    for (const auto& call : calls_) {
+      ASSERT_EQ(call->answers, 1);
+      answered += call->status.ok();
+      if (call->status.ok()) call->ExpectDoubled();
+      const bool bad = std::any_of(call->values.begin(), call->values.end(),
+                                   [](int64_t value) { return value < 0; });
+      ASSERT_FALSE(bad && call->status.ok());
+      ASSERT_TRUE(bad || !absl::IsOutOfRange(call->status)) << "failed for another's rows";
+    }
+    const BatcherStats stats = stepped_.batcher->Stats();
+    EXPECT_EQ(stats.answered, answered);
+    EXPECT_EQ(stats.answered + stats.failed + stats.refused_full + stats.refused_late +
+                  stats.refused_stopped + stats.expired + stats.cancelled,
+              calls_.size());
+  }
+
+ private:
+  int Pick(int n) { return static_cast<int>(rng_() % n); }
+
+  void Submit(int step) {
+    const int64_t first = 1000 * (step + 1);
+    std::vector<int64_t> values(1 + Pick(10));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<int64_t>(i);
+    if (Pick(12) == 0) values[Pick(static_cast<int>(values.size()))] = -1;
+    calls_.push_back(std::make_unique<Call>(values, Pick(3)));
+    stepped_.runner->cheap = Pick(3) == 0;
+    stepped_.runner->splittable = Pick(2) == 0;
+    auto request = calls_.back()->Request(
+        Pick(3) == 0 ? stepped_.clock.Now() + microseconds(Pick(40)) : TimePoint::max());
+    request->priority = Pick(2) == 0 ? kDefaultPriority : 1 + Pick(kPriorities);
+    request->caller = Pick(4);
+    stepped_.batcher->Submit(std::move(request));
+  }
+
+  void CheckRun(absl::Span<const Slice> batch) {
+    int64_t rows = 0;
+    for (const Slice& slice : batch) {
+      rows += slice.rows;
+      const Task& task = *slice.task;
+      EXPECT_EQ(*task.request->inputs[1].as<int64_t>(),
+                *batch[0].task->request->inputs[1].as<int64_t>());
+      EXPECT_EQ(task.apart, batch[0].task->apart);
+      if (task.alone) continue;  // in no bucket
+      const int64_t arrival = task.request->inputs[0].as<int64_t>()[0];
+      if (arrival < 0 ||
+          !started_.insert(task.request->inputs[0].as<int64_t>() + slice.first).second)
+        continue;  // once more, one by one
+      int64_t& last =
+          last_started_[{*task.request->inputs[1].as<int64_t>(), task.level, task.apart}];
+      EXPECT_GE(arrival, last);
+      last = arrival;
+    }
+    EXPECT_TRUE(rows <= max_rows_ || (batch.size() == 1 && !batch[0].task->splittable));
+  }
+
+  std::mt19937 rng_;
+  const int64_t max_rows_;
+  std::vector<std::unique_ptr<Call>> calls_;
+  Stepped stepped_;
+  std::set<const int64_t*> started_;  // first values of what ran
+  std::map<std::tuple<int64_t, int, uint64_t>, int64_t> last_started_;
+};
+
+TEST(Batcher, RandomSchedules) {
+  for (uint32_t seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomSchedule(seed).Run();
+    if (HasFailure()) return;
+  }
+}
+
+// Real threads: callers, cancellers, deadlines, inline runs, several workers and a Stop in the
+// middle of it.
+TEST(Batcher, ManyThreads) {
+  for (const int workers : {1, 2, 4}) {
+    SCOPED_TRACE(workers);
+    auto runner = std::make_unique<Doubler>(workers + 1);
+    runner->cheap = workers == 2;
+    auto batcher = std::make_unique<Batcher>(
+        std::move(runner),
+        Batcher::Options{.limits = {.max_rows = 8,
+                                    .timeout = microseconds(workers == 4 ? 200 : 0),
+                                    .max_tasks = 64},
+                         .threads = workers,
+                         .name = "stress"});
+    constexpr int kCallers = 4, kCalls = 400;
+    std::vector<std::vector<std::unique_ptr<Call>>> calls(kCallers);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kCallers; ++t) {
+      for (int i = 0; i < kCalls; ++i)
+        calls[t].push_back(std::make_unique<Call>(
+            std::vector<int64_t>(1 + i % 3, i % 50 == 7 ? -1 : 100 * t + i), i % 2));
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < kCalls; ++i) {
+          Call& call = *calls[t][i];
+          const Duration patience = i % 7 == 0 ? Duration(microseconds(50)) : Duration(seconds(60));
+          batcher->Submit(call.Request(Clock::Steady().Now() + patience));
+          if (i % 11 == 0) call.cancel->Cancel();
+          if (i % 16 == 0)
+            while (call.answers.load(std::memory_order_acquire) == 0) std::this_thread::yield();
+        }
+      });
+    }
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) {
+        EXPECT_FALSE(IsStuck(batcher->Progress(), Clock::Steady().Now()));
+        calls[i % kCallers][(i * 37) % kCalls]->cancel->Cancel();
+      }
+      while (calls[0][kCalls / 2]->answers.load() == 0) std::this_thread::yield();
+      if (workers == 4) batcher->Stop();
+    });
+    for (std::thread& thread : threads) thread.join();
+    batcher->Stop();
+    int served = 0;
+    for (const auto& caller : calls)
+      for (const auto& call : caller) {
+        ASSERT_EQ(call->answers.load(std::memory_order_acquire), 1);
+        if (call->status.ok()) call->ExpectDoubled();
+        served += call->status.ok();
+        if (call->status.code() == absl::StatusCode::kOutOfRange) {
+          EXPECT_EQ(call->values[0], -1);
+        }
+      }
+    EXPECT_GT(served, 0);
+  }
+}
+
+// A worker that is busy must not keep late or abandoned requests waiting for their answer.
+TEST(Batcher, TimerAnswersWhileTheWorkerIsBusy) {
+  std::atomic<bool> go{false};
+  auto runner = std::make_unique<Doubler>();
+  runner->on_run = [&go](absl::Span<const Slice>) {
+    while (!go) std::this_thread::yield();
+  };
+  Batcher batcher(std::move(runner), {.threads = 1, .name = "busy"});
+  Call busy({1}), late({2}), left({3}), waits({4});
+  batcher.Submit(busy.Request());
+  while (batcher.Progress().running == 0) std::this_thread::yield();
+  batcher.Submit(waits.Request(Clock::Steady().Now() + seconds(600)));
+  batcher.Submit(left.Request());
+  left.cancel->Cancel();
+  while (left.answers.load() == 0) std::this_thread::yield();
+  // The timer sleeps now, for ten minutes: an earlier deadline must wake it.
+  const TimePoint start = Clock::Steady().Now();
+  batcher.Submit(late.Request(start + milliseconds(20)));
+  while (late.answers.load() == 0) std::this_thread::yield();
+  EXPECT_GE(Clock::Steady().Now(), start + milliseconds(20));
+  EXPECT_EQ(busy.answers, 0);
+  EXPECT_EQ(waits.answers, 0);
+  go = true;
+  batcher.Stop();
+  late.ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  left.ExpectCode(absl::StatusCode::kCancelled);
+  busy.ExpectDoubled();
+  waits.ExpectDoubled();
+}
+
+}  // namespace
+}  // namespace floe::server
