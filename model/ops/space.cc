@@ -1,5 +1,7 @@
 // Ops that rearrange axes of one tensor: reversal, rolling, and blocks moved between space, depth
 // and batch.
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
@@ -169,7 +171,8 @@ absl::StatusOr<Types> InferDepth(const InferContext& c, bool to_depth) {
   if (format != "NHWC" && format != "NCHW")
     return absl::UnimplementedError("data_format " + format);
   const int64_t block = c.attrs().Int("block_size");
-  if (block < 1) return Bad(absl::StrCat("block_size ", block));
+  if (block < 1 || block > std::numeric_limits<int32_t>::max())
+    return Bad(absl::StrCat("block_size ", block));
   const bool first = format == "NCHW";
   SymShape out = c.shape(0);
   const auto change = [&](int axis, Dim times, Dim over) -> absl::Status {

@@ -76,8 +76,14 @@ class Daemon {
     FLOE_ASSIGN_OR_RETURN(options.channel_args,
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
     transport_ = MakeGrpcppTransport(methods_, std::move(options));
-    FLOE_RETURN_IF_ERROR(transport_->Start(ListenAddresses(config_.server)));
-    for (const std::string& line : DescribeListeners(config_.server)) spdlog::info("{}", line);
+    options.connections = {config_.server.max_connections,
+                           config_.server.max_connections_per_address};
+    const std::vector<std::string> activated = ActivatedListeners();
+    const bool own = activated.empty();
+    FLOE_RETURN_IF_ERROR(transport_->Start(own ? ListenAddresses(config_.server) : activated));
+    for (const std::string& line :
+         own ? DescribeListeners(config_.server) : DescribeActivated(transport_->addresses()))
+      spdlog::info("{}", line);
     return absl::OkStatus();
   }
 
@@ -105,7 +111,7 @@ class Daemon {
 
   Probe::Options ProbeOptions() {
     Probe::Options options;
-    const std::string address = ProbeAddress(config_.server);
+    const std::string address = ProbeAddress(transport_->addresses().front());
     options.ask = [address](Duration timeout) { return AskProbeModel(address, timeout); };
     options.feed = [this] { manager_.FeedWatchdog(); };
     options.on_change = [this](bool ok) { registry_.SetAnswering(ok); };

@@ -1,5 +1,7 @@
 #include "server/daemon/listeners.h"
 
+#include <systemd/sd-daemon.h>
+
 #include "absl/strings/str_cat.h"
 
 namespace floe::server {
@@ -31,12 +33,28 @@ std::vector<std::string> DescribeListeners(const ListenConfig& config) {
   return lines;
 }
 
-std::string ProbeAddress(const ListenConfig& config) {
-  if (config.port == 0) return "unix:" + config.grpc_socket_path;
-  if (config.bind_address == "0.0.0.0") return HostPort("127.0.0.1", config.port);
-  if (config.bind_address == "::" || config.bind_address == "[::]")
-    return HostPort("::1", config.port);
-  return HostPort(config.bind_address, config.port);
+std::vector<std::string> DescribeActivated(const std::vector<std::string>& bound) {
+  std::vector<std::string> lines;
+  for (const std::string& address : bound)
+    lines.push_back(absl::StrCat("listening on ", address,
+                                 " (gRPC, plain text), a socket of the service manager; port, "
+                                 "bind_address and grpc_socket_path have no effect"));
+  return lines;
+}
+
+std::vector<std::string> ActivatedListeners() {
+  std::vector<std::string> listeners;
+  const int count = sd_listen_fds(/*unset_environment=*/1);
+  for (int i = 0; i < count; ++i) listeners.push_back(absl::StrCat("fd:", SD_LISTEN_FDS_START + i));
+  return listeners;
+}
+
+std::string ProbeAddress(const std::string& bound) {
+  const size_t colon = bound.rfind(':');
+  const std::string host = bound.substr(0, colon);
+  if (host == "0.0.0.0") return absl::StrCat("127.0.0.1", bound.substr(colon));
+  if (host == "[::]") return absl::StrCat("[::1]", bound.substr(colon));
+  return bound;
 }
 
 }  // namespace floe::server

@@ -14,10 +14,15 @@ std::string HostPort(const std::string& host, int64_t port);
 // gRPC's spelling of every listener: "127.0.0.1:8500", "unix:/run/floe/grpc.sock".
 std::vector<std::string> ListenAddresses(const ListenConfig& config);
 
+// Listening sockets that the service manager passed to this process (sd_listen_fds(3)), as
+// "fd:3"; they stand in for those of the configuration. Once.
+std::vector<std::string> ActivatedListeners();
+
 // One line a listener; a loopback one names the flags that open it to others.
 std::vector<std::string> DescribeListeners(const ListenConfig& config);
+std::vector<std::string> DescribeActivated(const std::vector<std::string>& bound);
 
-// Where the process reaches itself.
-std::string ProbeAddress(const ListenConfig& config);
+// How this process reaches a listener of its own: the wildcard address becomes loopback.
+std::string ProbeAddress(const std::string& bound);
 
 }  // namespace floe::server

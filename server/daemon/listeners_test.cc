@@ -14,17 +14,20 @@ using ::testing::Not;
 TEST(Listeners, Addresses) {
   ListenConfig config;
   EXPECT_THAT(ListenAddresses(config), ElementsAre("127.0.0.1:8500"));
-  EXPECT_EQ(ProbeAddress(config), "127.0.0.1:8500");
   config.bind_address = "::";
   config.port = 9;
   config.grpc_socket_path = "/run/s";
   EXPECT_THAT(ListenAddresses(config), ElementsAre("[::]:9", "unix:/run/s"));
-  EXPECT_EQ(ProbeAddress(config), "[::1]:9");
   config.bind_address = "0.0.0.0";
-  EXPECT_EQ(ProbeAddress(config), "127.0.0.1:9");
   config.port = 0;
   EXPECT_THAT(ListenAddresses(config), ElementsAre("unix:/run/s"));
-  EXPECT_EQ(ProbeAddress(config), "unix:/run/s");
+}
+
+TEST(Listeners, TheProbeReachesWildcards) {
+  EXPECT_EQ(ProbeAddress("127.0.0.1:8500"), "127.0.0.1:8500");
+  EXPECT_EQ(ProbeAddress("0.0.0.0:9"), "127.0.0.1:9");
+  EXPECT_EQ(ProbeAddress("[::]:9"), "[::1]:9");
+  EXPECT_EQ(ProbeAddress("unix:/run/s"), "unix:/run/s");
 }
 
 TEST(Listeners, TheLogNamesTheFlagThatOpensALoopbackListener) {

@@ -216,13 +216,16 @@ void Acceptor::LogRefusals() {
       limits_.max_connections_per_address, counts_.refused_files);
 }
 
-void Acceptor::CloseConnections() {
-  MutexLock lock(mutex_);
-  next_look_ = TimePoint::min();
-  ForgetClosed();
-  for (const auto& [fd, open] : open_) shutdown(fd, SHUT_RD);
-  open_.clear();
-  by_host_.clear();
+void Acceptor::CloseConnections(TimePoint deadline) {
+  constexpr int kLookMillis = 1;  // nobody says when a descriptor is closed
+  for (bool first = true; first || Clock::Steady().Now() < deadline; first = false) {
+    if (!first) poll(nullptr, 0, kLookMillis);
+    MutexLock lock(mutex_);
+    next_look_ = TimePoint::min();
+    ForgetClosed();
+    if (open_.empty()) return;
+    for (const auto& [fd, open] : open_) shutdown(fd, SHUT_RD);
+  }
 }
 
 AcceptorCounts Acceptor::Counts() const {

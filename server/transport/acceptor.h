@@ -51,8 +51,9 @@ class Acceptor {
   // and closes the listeners.
   void Stop();
 
-  // To whoever has the open connections, their clients seem to have left. After Stop.
-  void CloseConnections();
+  // To whoever has the open connections, their clients seem to have left; returns when all are
+  // closed, or at `deadline`. After Stop.
+  void CloseConnections(TimePoint deadline);
 
   AcceptorCounts Counts() const;
   int64_t max_connections() const { return limits_.max_connections; }

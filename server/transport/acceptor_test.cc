@@ -13,6 +13,7 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -219,9 +220,13 @@ TEST_F(AcceptorTest, ClosingEndsWhatIsOpen) {
   const File client = Connected(address_);
   ASSERT_EQ(Read(client), Seen::kByte);
   acceptor_->Stop();
-  acceptor_->CloseConnections();
-  MutexLock lock(mutex_);
-  EXPECT_EQ(Read(taken_.at(0)), Seen::kEnd);
+  std::thread closing([&] { acceptor_->CloseConnections(TimePoint::max()); });
+  {
+    MutexLock lock(mutex_);
+    EXPECT_EQ(Read(taken_.at(0)), Seen::kEnd);
+    taken_.clear();
+  }
+  closing.join();  // for it is closed now
 }
 
 }  // namespace

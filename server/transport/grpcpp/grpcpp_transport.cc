@@ -127,7 +127,8 @@ void GrpcppTransport::Shutdown(TimePoint deadline) {
   // failure; a plain UNAVAILABLE sends them elsewhere. So what is inside is finished first, and
   // connections end before the server does.
   dispatcher_.gate().CloseAndWait(deadline);
-  acceptor_->CloseConnections();
+  constexpr auto kLastBytes = std::chrono::seconds(1);
+  acceptor_->CloseConnections(std::min(deadline, Clock::Steady().Now() + kLastBytes));
   const Duration left = deadline - Clock::Steady().Now();
   // A far deadline must not overflow on its way to the other clock.
   constexpr Duration kFar = std::chrono::hours(24 * 365);

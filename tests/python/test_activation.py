@@ -1,0 +1,117 @@
+"""Sockets of the service manager: they outlive floed, and what comes between two processes waits for the next.
+
+FLOE_RESTARTS=N sets the number of restarts under load (3).
+"""
+import json
+import os
+import socket
+import subprocess
+import threading
+
+import grpc
+import numpy as np
+import pytest
+
+from floed import FLOED, MNIST, Client, digits, predict_request
+
+RESTARTS = int(os.environ.get("FLOE_RESTARTS", "3"))
+# What gRPC offers callers against servers that come and go (gRFC A6).
+RETRIES = json.dumps({"methodConfig": [{"name": [{}], "retryPolicy": {
+    "maxAttempts": 5, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2,
+    "retryableStatusCodes": ["UNAVAILABLE"]}}]})
+
+
+class Manager:
+    """The listening socket, and floed with it as systemd starts it (sd_listen_fds(3))."""
+
+    def __init__(self, *args):
+        self.socket = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.target = f"127.0.0.1:{self.socket.getsockname()[1]}"
+        self.args = args
+        self.process = None
+
+    def start(self):
+        fd = self.socket.fileno()
+        # A shell puts the descriptor and the process's own number in place, then becomes floed.
+        script = f'exec 3<&{fd}; export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"'
+        self.process = subprocess.Popen(["bash", "-c", script, "bash", FLOED, *self.args], pass_fds=[fd],
+                                        stderr=subprocess.PIPE, text=True)
+
+    def stop(self):
+        self.process.terminate()
+        _, log = self.process.communicate(timeout=120)
+        assert self.process.returncode == 0, log
+        return log
+
+    def close(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.socket.close()
+
+
+@pytest.fixture
+def manager(tmp_path):
+    config = tmp_path / "floe.yaml"
+    config.write_text(f"""
+server: {{drain_lame_duck_seconds: 0}}
+models: [{{name: mnist_beginner, base_path: {MNIST}/models/mnist_beginner}}]
+""")
+    manager = Manager("--config", str(config))
+    yield manager
+    manager.close()
+
+
+def test_the_manager_s_socket_serves_and_the_log_says_so(manager):
+    x = digits()[:1]
+    manager.start()
+    with Client(manager.target) as client:
+        request = predict_request("mnist_beginner", {"input": x})
+        client.prediction.Predict(request, timeout=60, wait_for_ready=True)
+    log = manager.stop()
+    assert manager.target in log and "service manager" in log
+
+
+def test_no_call_fails_over_restarts(manager):
+    x = digits()
+    done, failures = [0] * 4, []
+    leaving = threading.Event()
+
+    def caller(n):
+        with grpc.insecure_channel(manager.target, options=[
+                ("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1),
+                ("grpc.service_config", RETRIES)]) as channel:
+            predict = channel.unary_unary("/tensorflow.serving.PredictionService/Predict",
+                                          request_serializer=lambda r: r.SerializeToString())
+            while not leaving.is_set():
+                request = predict_request("mnist_beginner", {"input": x[np.arange(n, n + 2)]})
+                try:
+                    predict(request, timeout=60, wait_for_ready=True)
+                    done[n] += 1
+                except grpc.RpcError as error:
+                    failures.append(f"{error.code()}: {error.details()}")
+
+    def more_calls():
+        enough = [n + 20 for n in done]
+        while any(n < m for n, m in zip(done, enough)) and not failures:
+            assert manager.process.poll() is None, manager.process.stderr.read()
+            leaving.wait(0.01)
+        assert not failures, failures[:5]
+
+    manager.start()
+    threads = [threading.Thread(target=caller, args=(n,)) for n in range(len(done))]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(RESTARTS):
+            more_calls()
+            manager.stop()
+            manager.start()
+        more_calls()
+    finally:
+        leaving.set()
+        for thread in threads:
+            thread.join()
+    manager.stop()
+    print(f"{RESTARTS} restarts, {sum(done)} calls, {len(failures)} failed")
+    assert not failures, failures[:5]
