@@ -29,8 +29,6 @@ void ReadListen(YamlSection& s, ServerConfig* config) {
   s.Int("drain_timeout_seconds", kDrainSecondsRange, &out->drain_timeout_seconds);
   s.Int("drain_lame_duck_seconds", kDrainSecondsRange, &out->drain_lame_duck_seconds);
   s.String("grpc_channel_arguments", &out->grpc_channel_arguments);
-  s.Int("max_connections", 0, 10'000'000, &out->max_connections);
-  s.Int("max_connections_per_address", 0, 10'000'000, &out->max_connections_per_address);
   s.Bool("insecure_public", &out->insecure_public);
   s.Int("max_connections", kConnectionsRange, &out->max_connections);
   s.Int("max_connections_per_address", kConnectionsRange, &out->max_connections_per_address);
