@@ -145,6 +145,7 @@ inline std::shared_ptr<FakeResponder> CallUnary(
   info.path = path;
   info.metadata = std::move(metadata);
   info.cancel = std::make_shared<CancelToken>();
+  info.caller = 12;
   const auto bytes = std::make_shared<const std::string>(request);
   (*method)(info, Message{*bytes, bytes}, responder);
   return responder;

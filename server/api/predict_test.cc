@@ -125,6 +125,27 @@ TEST_F(Predict, ContentOnRequest) {
               AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("'json'")));
 }
 
+TEST_F(Predict, PriorityAndCallerReachTheQueue) {
+  int priority = 0;
+  uint64_t caller = 0;
+  served_->on_submit = [&](std::unique_ptr<InferRequest> request) {
+    priority = request->priority;
+    caller = request->caller;
+    request->done(absl::CancelledError(""), {});
+  };
+  const std::string message = Encode(std::string(kX) + kIds);
+  CallUnary(table_, kPath, message);
+  EXPECT_EQ(priority, kDefaultPriority);
+  CallUnary(table_, kPath, message, {{"floe-priority", "1"}});
+  EXPECT_EQ(priority, 1);
+  EXPECT_EQ(caller, 12u);
+  for (const char* text : {"0", "10", "", "high", "-1"}) {
+    const auto responder = CallUnary(table_, kPath, message, {{"floe-priority", text}});
+    EXPECT_EQ(responder->status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(responder->status.message()), HasSubstr("1 (first) to 9 (last)"));
+  }
+}
+
 TEST_F(Predict, OutputFilter) {
   const PredictResponse response = Ok(std::string(kX) + kIds + "output_filter: 'label'");
   ASSERT_EQ(response.outputs_size(), 1);

@@ -2,6 +2,7 @@
 // library.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@ struct CallInfo {
   std::string path;  // "/tensorflow.serving.PredictionService/Predict"
   std::vector<std::pair<std::string, std::string>> metadata;  // keys in lower case
   TimePoint deadline = TimePoint::max();
+  uint64_t caller = 0;                  // the same for the calls of one connection; 0: not known
   std::shared_ptr<CancelToken> cancel;  // raised when the caller leaves; never null
 
   // First value of a key, or null.

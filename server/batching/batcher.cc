@@ -1,7 +1,5 @@
 #include "server/batching/batcher.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -10,10 +8,6 @@ namespace floe::server {
 namespace {
 
 constexpr size_t kMostPooled = 1024;  // tasks kept for later requests
-
-void NameThread(const std::string& name) {
-  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());  // the kernel's limit
-}
 
 absl::Status Late() {
   return absl::DeadlineExceededError("the deadline passed while the request waited for its run");
@@ -41,16 +35,14 @@ Batcher::Batcher(std::unique_ptr<BatchRunner> runner, Options options)
       slots_(runner_->slots()),
       slowest_(options_.slowest) {
   for (int slot = runner_->slots() - 1; slot >= 0; --slot) idle_slots_.push_back(slot);
-  for (int i = 0; i < options_.threads; ++i)
-    threads_.emplace_back([this, i] {
-      NameThread(absl::StrCat("w", i, ":", options_.name));
-      Work();
-    });
+  ThreadTraits traits = options_.traits;
+  for (int i = 0; i < options_.threads; ++i) {
+    traits.name = absl::StrCat("w", i, ":", options_.name);
+    threads_.push_back(SpawnThread(traits, [this] { Work(); }));
+  }
+  // Late requests are answered in time however busy the model's CPUs are.
   if (options_.threads > 0)
-    timer_thread_ = std::thread([this] {
-      NameThread(absl::StrCat("t:", options_.name));
-      KeepTime();
-    });
+    timer_thread_ = SpawnThread({absl::StrCat("t:", options_.name), 0, {}}, [this] { KeepTime(); });
 }
 
 Batcher::~Batcher() { Stop(); }

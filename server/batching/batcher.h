@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/threads.h"
 #include "server/batching/batch_queue.h"
 #include "server/batching/bucket_book.h"
 #include "server/batching/task_pool.h"
@@ -71,6 +72,7 @@ class Batcher {
         &Clock::Steady();  // must outlive the batcher; real time when there are threads
     std::string name;      // for messages and thread names
     Duration slowest = Duration::zero();  // of the warm-up's runs
+    ThreadTraits traits;                  // of the workers; `name` above names them
   };
   Batcher(std::unique_ptr<BatchRunner> runner, Options options);
   ~Batcher();  // Stop()

@@ -1,11 +1,15 @@
 #include "server/batching/prepare.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/cpus.h"
+#include "base/file_beneath.h"
 #include "base/status.h"
+#include "base/threads.h"
 #include "server/batching/plan_runner.h"
 #include "server/batching/warm_up.h"
 
@@ -52,9 +56,27 @@ bool AnyCheap(const WarmUpReport& report, double limit_us) {
 void PrepareInline(const Model& model, const WarmUpReport& report, const WarmUpOptions& options,
                    PlanRunner* runner) {
   const int first = runner->slots();
-  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
-  runner->AddSlots(static_cast<int>(threads), /*intra_op_threads=*/1);  // too short a run to split
+  const int threads = std::clamp(FindUsableCpus().count(), 1, 8);
+  runner->AddSlots(threads, /*intra_op_threads=*/1);  // too short a run to split
   WarmUpSlots(model, report, runner, first, options);
+}
+
+// The requests recorded with the model, on every slot.
+absl::Status ReplayRecorded(const Model& model, const PrepareOptions& prepare, PlanRunner* runner,
+                            WarmUpReport* report) {
+  if (prepare.replay == nullptr || model.info().path.empty()) return absl::OkStatus();
+  const std::string name = "assets.extra/tf_serving_warmup_requests";
+  const std::string file = absl::StrCat(DirectoryOf(model.info().path), "/", name);
+  if (access(file.c_str(), F_OK) != 0) return absl::OkStatus();
+  const auto run = [&](std::unique_ptr<InferRequest> request) {
+    return WarmUpWith(std::move(request), prepare.replays, runner, report);
+  };
+  const absl::Status status = prepare.replay(file, model, run, &report->notes);
+  if (status.ok()) return status;
+  const absl::Status named = Annotate(status, absl::StrCat("warm-up with ", name));
+  if (!prepare.warm_up_optional) return named;
+  report->notes.push_back(std::string(named.message()));
+  return absl::OkStatus();
 }
 
 // The most rows that a batch of any form may have.
@@ -76,7 +98,12 @@ std::string DescribeSizes(const WarmUpReport& report) {
 
 }  // namespace
 
-absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfig& config) {
+absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfig& config,
+                                            const PrepareOptions& prepare) {
+  FLOE_RETURN_IF_ERROR(CheckCpuSet(config.cpu_set, FindUsableCpus().cpus));
+  const ThreadTraits traits{absl::StrCat("i:", config.name),
+                            NiceOfWeight(config.weight, prepare.heaviest), config.cpu_set};
+  const ScopedThreadTraits scope(&traits);  // of the intra-op threads
   const PlanRunner::Options options = RunnerOptions(config);
   auto runner = std::make_unique<PlanRunner>(static_cast<int>(config.workers),
                                              static_cast<int>(config.intra_op_threads), options);
@@ -88,7 +115,8 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
   if (AnyCheap(report, options.inline_below_us))
     PrepareInline(model, report, warm_up, runner.get());
   const int64_t most_rows = MostRows(report, warm_up);
-  runner->SetCosts(std::move(report.costs));
+  runner->SetCosts(std::exchange(report.costs, {}));
+  FLOE_RETURN_IF_ERROR(ReplayRecorded(model, prepare, runner.get(), &report));
 
   BatcherSetup setup;
   setup.options.limits.max_rows = options.max_rows;
@@ -100,10 +128,40 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
   setup.options.limits.max_bytes = bytes == 0 ? kMaxBytes : bytes;
   setup.options.threads = static_cast<int>(config.workers);
   setup.options.name = config.name;
+  setup.options.traits = traits;
   setup.options.slowest = report.slowest;
   setup.notes = std::move(report.notes);
   setup.runner = std::move(runner);
   return setup;
+}
+
+int64_t HeaviestWeight(const std::vector<ModelConfig>& models) {
+  int64_t heaviest = 1;
+  for (const ModelConfig& model : models) heaviest = std::max(heaviest, model.weight);
+  return heaviest;
+}
+
+std::vector<std::string> CpuBudgetWarnings(const std::vector<ModelConfig>& models,
+                                           const UsableCpus& usable) {
+  std::vector<std::string> warnings;
+  int64_t all = 0;
+  for (const ModelConfig& model : models) {
+    const int64_t threads = model.workers * model.intra_op_threads;
+    all += threads;
+    const int64_t cpus = model.cpu_set.empty()
+                             ? usable.count()
+                             : std::min<int64_t>(usable.count(), model.cpu_set.size());
+    if (threads > cpus)
+      warnings.push_back(absl::StrCat(
+          "model '", model.name, "': ", model.workers, " workers with ", model.intra_op_threads,
+          " intra-op threads each are ", threads, " threads for ", cpus,
+          " CPUs; runs will wait for each other: lower workers or intra_op_threads"));
+  }
+  if (warnings.empty() && all > usable.count())
+    warnings.push_back(
+        absl::StrCat("the models' workers and intra-op threads are ", all, " for ", usable.count(),
+                     " CPUs: when all models are busy they share the CPUs by their weights"));
+  return warnings;
 }
 
 }  // namespace floe::server

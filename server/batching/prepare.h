@@ -2,10 +2,12 @@
 // costs, limits.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/cpus.h"
 #include "config/config.h"
 #include "server/batching/batcher.h"
 
@@ -17,8 +19,34 @@ struct BatcherSetup {
   std::vector<std::string> notes;  // for the log
 };
 
+// Runs a recorded request to its end; its error otherwise.
+using RunRecorded = std::function<absl::Status(std::unique_ptr<InferRequest>)>;
+
+struct PrepareOptions {
+  // The most of any configured model: shares of the CPUs are by weight / heaviest.
+  int64_t heaviest = 1;
+  // Reads a file of recorded requests and has them run, in order, until one fails. Null: recorded
+  // requests are not used.
+  using ReplayRecorded =
+      std::function<absl::Status(const std::string& file, const Model& model,
+                                 const RunRecorded& run, std::vector<std::string>* notes)>;
+  ReplayRecorded replay;
+  int64_t replays = 1;            // how often each recorded request runs
+  bool warm_up_optional = false;  // a failure of theirs is a note only
+};
+
 // Runs the model (warm-up, measuring), so never on a thread that serves. Fails when the model
-// cannot be run at all.
-absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfig& config);
+// cannot be run at all, its cpu_set or padding values are not possible, or a request recorded in
+// assets.extra/tf_serving_warmup_requests beside the model's file fails.
+absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfig& config,
+                                            const PrepareOptions& options = {});
+
+// The largest weight; at least 1.
+int64_t HeaviestWeight(const std::vector<ModelConfig>& models);
+
+// One line for the log when the models' threads (workers x intra_op_threads) can need more CPUs
+// than there are, or one model's more than its cpu_set has.
+std::vector<std::string> CpuBudgetWarnings(const std::vector<ModelConfig>& models,
+                                           const UsableCpus& usable);
 
 }  // namespace floe::server

@@ -171,4 +171,25 @@ void WarmUpSlots(const Model& model, const WarmUpReport& report, PlanRunner* run
   }
 }
 
+absl::Status WarmUpWith(std::unique_ptr<InferRequest> request, int64_t times, PlanRunner* runner,
+                        WarmUpReport* report) {
+  Task task;
+  task.request = std::move(request);
+  FLOE_RETURN_IF_ERROR(runner->Admit(&task));
+  const int64_t piece = task.splittable ? std::max<int64_t>(1, task.max_rows) : task.rows;
+  for (int slot = 0; slot < runner->slots(); ++slot) {
+    for (int64_t run = 0; run < times; ++run) {
+      int64_t row = 0;
+      do {  // once for a request of no rows
+        const Slice slice{&task, row, std::min(piece, task.rows - row)};
+        const TimePoint start = Clock::Steady().Now();
+        FLOE_RETURN_IF_ERROR(runner->Run(slot, absl::MakeConstSpan(&slice, 1), {}));
+        report->slowest = std::max(report->slowest, Clock::Steady().Now() - start);
+        row += slice.rows;
+      } while (row < task.rows);
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace floe::server

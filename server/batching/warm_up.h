@@ -2,6 +2,7 @@
 // measures it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,5 +37,10 @@ absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanRunner* runner,
 // The same work for slots added later; measures nothing and never fails.
 void WarmUpSlots(const Model& model, const WarmUpReport& report, PlanRunner* runner, int first_slot,
                  const WarmUpOptions& options);
+
+// Runs a request on every slot, so often, in runs of as many rows as it would have. Its error if it
+// fails. Its `done` is not called.
+absl::Status WarmUpWith(std::unique_ptr<InferRequest> request, int64_t times, PlanRunner* runner,
+                        WarmUpReport* report);
 
 }  // namespace floe::server

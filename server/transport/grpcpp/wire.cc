@@ -3,6 +3,7 @@
 #include <grpc/support/time.h>
 
 #include <chrono>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 
@@ -43,6 +44,7 @@ CallInfo MakeCallInfo(const grpc::GenericCallbackServerContext& context) {
                                std::string(value.data(), value.size()));
   }
   info.deadline = DeadlineOf(context.raw_deadline());
+  info.caller = std::hash<std::string>()(context.peer());  // address and port
   return info;
 }
 

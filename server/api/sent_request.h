@@ -1,0 +1,48 @@
+// SentRequest: a PredictRequest against the model version that is to answer it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/model.h"
+#include "server/api/predict_request.h"
+#include "server/api/tensor_input.h"
+#include "server/batching/infer_request.h"
+
+namespace floe::server {
+
+// Lives as long as the InferRequest made from it, and so does the message: inputs are views into
+// both. Threading: one thread at a time. Errors name the model, the signature and what they have.
+class SentRequest {
+ public:
+  // `max_input_bytes`: of inputs that do not lie in the message as they are needed.
+  explicit SentRequest(int64_t max_input_bytes) : storage_(max_input_bytes) {}
+
+  absl::Status Read(std::string_view message) { return ReadPredictRequest(message, &sent_); }
+  const SentPredict& sent() const { return sent_; }
+
+  // Finds the signature asked for. FAILED_PRECONDITION: there is no such.
+  absl::Status ChooseSignature(ModelHandle model);
+  const ModelHandle& model() const { return model_; }
+  const Signature& signature() const { return *signature_; }
+  std::string ModelAndSignature() const;  // "model 'm' version 1, signature 'serving_default'"
+
+  // Fills model, signature and inputs. INVALID_ARGUMENT for inputs that the signature does not
+  // have or that are missing, and for tensors of another dtype.
+  absl::Status Fill(InferRequest* request);
+
+ private:
+  absl::Status ReadInput(const SentInput& input, const SignatureTensor& taken, TensorView* view);
+  absl::Status WrongInputs() const;
+
+  SentPredict sent_;
+  InputStorage storage_;
+  ModelHandle model_;
+  const Signature* signature_ = nullptr;
+};
+
+// The keys of a signature's inputs or outputs.
+std::vector<std::string> Keys(const std::vector<SignatureTensor>& tensors);
+
+}  // namespace floe::server

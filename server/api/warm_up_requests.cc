@@ -1,0 +1,75 @@
+#include "server/api/warm_up_requests.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/mapped_file.h"
+#include "base/status.h"
+#include "base/tf_record.h"
+#include "server/api/sent_request.h"
+#include "tensorflow_serving/apis/prediction_log.pb.h"
+
+namespace floe::server {
+namespace {
+
+constexpr int64_t kMostRecords = 1000;  // TensorFlow Serving's bound
+constexpr int64_t kMaxFileBytes = int64_t{1} << 32;
+constexpr int64_t kMaxInputBytes = int64_t{1} << 30;  // of one request, decoded
+
+// What a request made from a record needs to live.
+struct Recorded {
+  std::string message;
+  SentRequest request{kMaxInputBytes};
+};
+
+absl::Status RunPredict(const tensorflow::serving::PredictRequest& predict, const Model& model,
+                        const RunRecorded& run) {
+  auto recorded = std::make_shared<Recorded>();
+  recorded->message = predict.SerializeAsString();
+  FLOE_RETURN_IF_ERROR(recorded->request.Read(recorded->message));
+  // The caller keeps the model.
+  FLOE_RETURN_IF_ERROR(recorded->request.ChooseSignature(ModelHandle(ModelHandle(), &model)));
+  auto request = std::make_unique<InferRequest>();
+  FLOE_RETURN_IF_ERROR(recorded->request.Fill(request.get()));
+  request->owner = recorded;
+  return run(std::move(request));
+}
+
+absl::Status Replay(std::string_view record, const Model& model, const RunRecorded& run,
+                    int64_t* skipped) {
+  tensorflow::serving::PredictionLog log;
+  if (!log.ParseFromArray(record.data(), static_cast<int>(record.size())))
+    return absl::InvalidArgumentError("it is no PredictionLog");
+  if (log.has_predict_log()) return RunPredict(log.predict_log().request(), model, run);
+  ++*skipped;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReplayWarmUpRequests(const std::string& file, const Model& model,
+                                  const RunRecorded& run, std::vector<std::string>* notes) {
+  FLOE_ASSIGN_OR_RETURN(const auto bytes, MappedFile::Open(file, kMaxFileBytes));
+  TfRecordReader reader(std::string_view(bytes->data(), bytes->size()));
+  int64_t skipped = 0;
+  for (std::string_view record;;) {
+    FLOE_ASSIGN_OR_RETURN(const bool more, reader.Next(&record));
+    if (!more) break;
+    if (reader.count() > kMostRecords)
+      return absl::InvalidArgumentError(
+          absl::StrCat("there are more than ", kMostRecords, " records"));
+    if (record.size() > INT32_MAX)
+      return absl::InvalidArgumentError(
+          absl::StrCat("record ", reader.count(), " is larger than 2 GiB"));
+    if (absl::Status s = Replay(record, model, run, &skipped); !s.ok())
+      return Annotate(s, absl::StrCat("record ", reader.count()));
+  }
+  notes->push_back(
+      absl::StrCat("warm-up: ", reader.count() - skipped, " recorded requests",
+                   skipped == 0 ? std::string()
+                                : absl::StrCat(", ", skipped, " skipped that are not of Predict")));
+  return absl::OkStatus();
+}
+
+}  // namespace floe::server

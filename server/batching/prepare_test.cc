@@ -1,0 +1,116 @@
+#include "server/batching/prepare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include "server/batching/plan_runner.h"
+#include "server/batching/test_models.h"
+
+namespace floe::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+ModelConfig Config() {
+  ModelConfig config;
+  config.name = "m";
+  config.inline_below_us = 0;
+  return config;
+}
+
+TEST(Prepare, TakesItsLimitsFromTheConfiguration) {
+  const ModelHandle model = CompileText(kTwiceGraph);
+  ModelConfig config = Config();
+  config.workers = 2;
+  config.batching.max_batch_size = 32;
+  config.batching.max_execution_batch_size = 16;
+  config.batching.allowed_batch_sizes = {4, 16};
+  config.batching.max_enqueued_batches = 3;
+  config.batching.max_enqueued_bytes = 1000;
+  config.batching.batch_timeout_micros = 7;
+  const auto setup = PrepareBatcher(*model, config);
+  ASSERT_TRUE(setup.ok()) << setup.status();
+  EXPECT_EQ(setup->options.limits.max_rows, 16);
+  EXPECT_EQ(setup->options.limits.max_tasks, 96u);
+  EXPECT_EQ(setup->options.limits.max_bytes, 1000u);
+  EXPECT_EQ(setup->options.limits.timeout, std::chrono::microseconds(7));
+  EXPECT_EQ(setup->options.threads, 2);
+  const auto& runner = static_cast<const PlanRunner&>(*setup->runner).options();
+  EXPECT_EQ(runner.max_request_rows, 0);
+  EXPECT_THAT(runner.allowed_rows, ElementsAre(4, 16));
+  EXPECT_EQ(runner.inline_below_us, 0);
+  config.batching.enable_large_batch_splitting = false;
+  const auto whole = PrepareBatcher(*model, config);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(static_cast<const PlanRunner&>(*whole->runner).options().max_request_rows, 32);
+}
+
+TEST(Prepare, WithNothingConfiguredTheMeasurementChooses) {
+  const ModelHandle model = CompileText(kTwiceGraph);
+  ModelConfig config = Config();
+  config.batching.max_batch_size = 0;
+  const auto setup = PrepareBatcher(*model, config);
+  ASSERT_TRUE(setup.ok()) << setup.status();
+  FloatCall call({{Shape({1, 2}), {1, 2}}});
+  Task task;
+  task.request = call.Request(model);
+  ASSERT_TRUE(setup->runner->Admit(&task).ok());
+  EXPECT_GT(task.max_rows, 1) << "a run of two rows costs about the same as one of one";
+  EXPECT_LE(task.max_rows, setup->options.limits.max_rows);
+  EXPECT_EQ(setup->options.limits.max_tasks, static_cast<size_t>(task.max_rows) * 64);
+  EXPECT_GT(setup->runner->Expect(task, 1), Duration::zero());
+  ASSERT_EQ(setup->notes.size(), 1u);
+  EXPECT_THAT(setup->notes[0], HasSubstr("batches of at most"));
+}
+
+TEST(Prepare, WorkersHaveTheirModelsWeightAndCpus) {
+  const ModelHandle model = CompileText(kTwiceGraph);
+  ModelConfig config = Config();
+  config.cpu_set = {FindUsableCpus().cpus.back()};
+  auto setup = PrepareBatcher(*model, config, {.heaviest = 2});
+  ASSERT_TRUE(setup.ok()) << setup.status();
+  Batcher batcher(std::move(setup->runner), std::move(setup->options));
+  FloatCall call({{Shape({1, 2}), {1, 2}}});
+  auto request = call.Request(model);
+  int nice = 0;
+  std::vector<int> cpus;
+  std::string name(16, 0);
+  request->done = [&](const absl::Status&, absl::Span<const TensorView>) {
+    nice = getpriority(PRIO_PROCESS, 0);
+    cpus = FindUsableCpus().cpus;
+    pthread_getname_np(pthread_self(), name.data(), name.size());
+  };
+  batcher.Submit(std::move(request));
+  batcher.Stop();
+  EXPECT_EQ(nice, getpriority(PRIO_PROCESS, 0) + 3);
+  EXPECT_EQ(cpus, config.cpu_set);
+  EXPECT_STREQ(name.c_str(), "w0:m");
+
+  config.cpu_set = {1 << 14};
+  EXPECT_THAT(std::string(PrepareBatcher(*model, config).status().message()),
+              HasSubstr("cpu_set names CPUs"));
+}
+
+TEST(Prepare, WarnsOfMoreThreadsThanCpus) {
+  ModelConfig a = Config(), b = Config();
+  a.name = "a";
+  a.workers = a.intra_op_threads = 2;
+  b.weight = 5;
+  EXPECT_EQ(HeaviestWeight({}), 1);
+  EXPECT_EQ(HeaviestWeight({a, b}), 5);
+  const UsableCpus five{{0, 1, 2, 3, 4}, 0}, four{{0, 1, 2, 3}, 0}, three{{0, 1, 2, 3}, 2.5};
+  EXPECT_THAT(CpuBudgetWarnings({a, b}, five), IsEmpty());
+  EXPECT_THAT(CpuBudgetWarnings({a, b}, four), ElementsAre(HasSubstr("are 5 for 4 CPUs")));
+  EXPECT_THAT(CpuBudgetWarnings({a, b}, three),
+              ElementsAre(AllOf(HasSubstr("'a'"), HasSubstr("4 threads for 3 CPUs"))));
+  a.cpu_set = {0, 1};
+  EXPECT_THAT(CpuBudgetWarnings({a}, five), ElementsAre(HasSubstr("4 threads for 2 CPUs")));
+}
+
+}  // namespace
+}  // namespace floe::server
