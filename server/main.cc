@@ -1,6 +1,7 @@
 // floed: the server.
 #include <iostream>
 
+#include "base/threads.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/logging.h"
 #include "server/daemon/signals.h"
@@ -15,6 +16,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   floe::server::BlockSignals();
+  floe::StartThreadSource();  // while this thread is as nice as it was started
   floe::server::InitLogging(command->config.log);
   return floe::server::RunDaemon(command->config);
 }

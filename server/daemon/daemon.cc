@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "kernels/cpu/openblas.h"
 #include "server/api/api.h"
+#include "server/api/warm_up_requests.h"
 #include "server/daemon/listeners.h"
 #include "server/daemon/probe.h"
 #include "server/daemon/service_manager.h"
@@ -26,6 +27,10 @@ LoadOptions LoadOptionsOf(const ServerConfig& config) {
   // The name is one of GemmNames(), which are the backends' names.
   options.compile.kernels.gemm = GemmBackendFromName(config.cpu.gemm).value_or(GemmBackend::kAuto);
   options.default_reply = config.reply;
+  options.prepare.heaviest = HeaviestWeight(config.models);
+  if (config.lifecycle.enable_model_warmup) options.prepare.replay = ReplayWarmUpRequests;
+  options.prepare.replays = config.lifecycle.num_request_iterations_for_warmup;
+  options.prepare.warm_up_optional = config.lifecycle.warmup_optional;
   return options;
 }
 
@@ -164,6 +169,8 @@ class Daemon {
 int RunDaemon(const ServerConfig& config) {
   spdlog::info("floed {} with {} models, gemm {}", kVersion, config.models.size(), config.cpu.gemm);
   for (const std::string& note : config.notes) spdlog::warn("{}", note);
+  for (const std::string& warning : CpuBudgetWarnings(config.models, FindUsableCpus()))
+    spdlog::warn("{}", warning);
   if (!config.cpu.blas_library.empty()) kernels::SetBlasLibrary(config.cpu.blas_library);
   return Daemon(config).Run();
 }

@@ -8,7 +8,6 @@
 #include "base/file_beneath.h"
 #include "base/status.h"
 #include "model/import/import.h"
-#include "server/batching/prepare.h"
 #include "server/registry/placeholder_default.h"
 
 namespace floe::server {
@@ -43,7 +42,7 @@ absl::StatusOr<std::shared_ptr<LocalServed>> Load(const ModelConfig& config, int
                                                   const std::string& file, const std::string& bytes,
                                                   const LoadOptions& options) {
   FLOE_ASSIGN_OR_RETURN(ModelHandle model, Compile(config, version, file, bytes, options));
-  FLOE_ASSIGN_OR_RETURN(BatcherSetup setup, PrepareBatcher(*model, config));
+  FLOE_ASSIGN_OR_RETURN(BatcherSetup setup, PrepareBatcher(*model, config, options.prepare));
   for (const std::string& note : setup.notes) spdlog::info("model '{}': {}", config.name, note);
   const ReplyFormat reply = config.reply.value_or(options.default_reply);
   return std::make_shared<LocalServed>(

@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "server/batching/batcher.h"
+#include "server/batching/prepare.h"
 #include "server/registry/registry.h"
 
 namespace floe::server {
@@ -35,6 +36,7 @@ class LocalServed : public ServedModel {
 struct LoadOptions {
   CompileOptions compile;
   ReplyFormat default_reply = ReplyFormat::kTyped;
+  PrepareOptions prepare;
 };
 
 // `file` empty: the graph is in `bytes`. Takes as long as it takes; never on a thread that serves.
