@@ -67,6 +67,7 @@ int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& 
   AddBenchCommand(app, context);
   AddConvertCommand(app, context);
   AddOpsCommand(app, context);
+  AddConfigCommand(app, context);
   try {
     std::vector<std::string> reversed(args.rbegin(),
                                       args.rend());  // CLI11 takes them from the back

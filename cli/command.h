@@ -32,6 +32,7 @@ void AddRunCommand(CLI::App& app, Context& context);
 void AddBenchCommand(CLI::App& app, Context& context);
 void AddConvertCommand(CLI::App& app, Context& context);
 void AddOpsCommand(CLI::App& app, Context& context);
+void AddConfigCommand(CLI::App& app, Context& context);
 
 // The whole tool: parses `args` (without the program's name), runs, reports. Returns the exit code.
 // Never throws.

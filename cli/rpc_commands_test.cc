@@ -1,17 +1,13 @@
 // status and predict against a server whose answers are written down here.
-#include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/grpcpp.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <sstream>
 
 #include "cli/command.h"
 #include "cli/npy.h"
 #include "cli/npz.h"
+#include "cli/scripted_server_test_util.h"
 #include "gmock/gmock.h"
 #include "grpc/health/v1/health.pb.h"
 #include "gtest/gtest.h"
@@ -30,69 +26,6 @@ constexpr char kHealth[] = "/grpc.health.v1.Health/Check";
 constexpr char kModelStatus[] = "/tensorflow.serving.ModelService/GetModelStatus";
 constexpr char kMetadata[] = "/tensorflow.serving.PredictionService/GetModelMetadata";
 constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
-
-// Any unary RPC, as a function of bytes, behind a unix socket.
-class ScriptedServer : public grpc::CallbackGenericService {
- public:
-  using Handler = std::function<grpc::Status(const std::string& request, std::string* reply)>;
-
-  ScriptedServer()
-      : address_("unix:" + testing::TempDir() + "floectl_" + std::to_string(getpid()) + ".sock") {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
-    builder.RegisterCallbackGenericService(this);
-    server_ = builder.BuildAndStart();
-  }
-  ~ScriptedServer() override { server_->Shutdown(); }
-
-  const std::string& address() const { return address_; }
-  std::map<std::string, Handler> handlers;           // by method; set before calls
-  std::multimap<std::string, std::string> metadata;  // of the last call; read after it
-
-  grpc::ServerGenericBidiReactor* CreateReactor(
-      grpc::GenericCallbackServerContext* context) override {
-    metadata.clear();
-    for (const auto& [key, value] : context->client_metadata()) {
-      metadata.emplace(std::string(key.data(), key.size()),
-                       std::string(value.data(), value.size()));
-    }
-    return new Reactor(*this, context->method());
-  }
-
- private:
-  class Reactor : public grpc::ServerGenericBidiReactor {
-   public:
-    Reactor(ScriptedServer& server, std::string method)
-        : server_(server), method_(std::move(method)) {
-      StartRead(&message_);
-    }
-    void OnReadDone(bool ok) override {
-      const auto handler = server_.handlers.find(method_);
-      if (!ok || handler == server_.handlers.end()) {
-        return Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "no " + method_));
-      }
-      grpc::Slice bytes;
-      if (!message_.DumpToSingleSlice(&bytes).ok())
-        return Finish(grpc::Status(grpc::StatusCode::INTERNAL, "dump"));
-      std::string reply;
-      const grpc::Status status = handler->second(
-          std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size()), &reply);
-      if (!status.ok()) return Finish(status);
-      const grpc::Slice slice(reply);
-      message_ = grpc::ByteBuffer(&slice, 1);
-      StartWriteAndFinish(&message_, grpc::WriteOptions(), grpc::Status::OK);
-    }
-    void OnDone() override { delete this; }
-
-   private:
-    ScriptedServer& server_;
-    const std::string method_;
-    grpc::ByteBuffer message_;
-  };
-
-  const std::string address_;
-  std::unique_ptr<grpc::Server> server_;
-};
 
 struct Outcome {
   int code = -1;

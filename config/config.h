@@ -150,6 +150,7 @@ struct ServerConfig {
   CpuConfig cpu;
   LifecycleConfig lifecycle;
   std::vector<ModelConfig> models;
+  ModelConfig model_defaults;               // what models start from that do not say otherwise
   ReplyFormat reply = ReplyFormat::kTyped;  // of models that do not say
   // What was asked for and has no effect here, a sentence each; to be said once at start.
   std::vector<std::string> notes;

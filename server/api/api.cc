@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "server/api/config_service.h"
 #include "server/api/methods.h"
 #include "server/api/proto_method.h"
 
@@ -15,6 +16,7 @@ namespace pb = tensorflow::serving;
 
 constexpr char kPrediction[] = "tensorflow.serving.PredictionService";
 constexpr char kModel[] = "tensorflow.serving.ModelService";
+constexpr char kAdmin[] = "floe.Admin";
 constexpr char kHealth[] = "grpc.health.v1.Health";
 constexpr char kReflection[] = "grpc.reflection.v1alpha.ServerReflection";
 // The same messages under a newer name. Not listed among the services: its descriptors are not
@@ -38,9 +40,6 @@ void RegisterRefusals(MethodTable* table) {
                                         " is not offered: floe does not read tf.Example; "
                                         "send the features as tensors to Predict")));
   }
-  table->AddUnary(Path(kModel, "HandleReloadConfigRequest"),
-                  Refuse("HandleReloadConfigRequest is not offered: models are configured in "
-                         "floe.yaml and by flags, and read at start"));
 }
 
 }  // namespace
@@ -60,11 +59,14 @@ void RegisterApi(const ApiContext& context, MethodTable* table) {
                       [&registry](const auto& request, auto* response) {
                         return GetModelStatus(registry, request, response);
                       }));
+  table->AddUnary(Path(kModel, "HandleReloadConfigRequest"), ReloadConfigMethod(context));
+  table->AddUnary(Path(kAdmin, "GetConfig"), GetConfigMethod(context));
   RegisterRefusals(table);
   table->AddUnary(Path(kHealth, "Check"), HealthCheckMethod(context.health));
   table->AddStream(Path(kHealth, "Watch"), HealthWatchMethod(context.health));
   if (!context.enable_reflection) return;
-  const StreamMethod reflection = ReflectionMethod({kPrediction, kModel, kHealth, kReflection});
+  const StreamMethod reflection =
+      ReflectionMethod({kPrediction, kModel, kAdmin, kHealth, kReflection});
   table->AddStream(Path(kReflection, "ServerReflectionInfo"), reflection);
   table->AddStream(Path(kReflectionV1, "ServerReflectionInfo"), reflection);
 }

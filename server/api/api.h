@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "config/config.h"
 #include "server/api/rpc.h"
 #include "server/health/health.h"
 #include "server/registry/registry.h"
@@ -11,16 +12,18 @@ namespace floe::server {
 
 // Registry and health outlive every table they are registered in and every call made through it.
 struct ApiContext {
-  const ModelRegistry& registry;
+  ModelRegistry& registry;
   HealthState& health;
+  // As read at the start: what GetConfig shows besides models. Null: the defaults. Lives as long.
+  const ServerConfig* config = nullptr;
   bool content_replies =
       false;  // tensor_content in every reply (--enable_serialization_as_tensor_content)
   bool enable_reflection = false;
   int64_t max_input_bytes = int64_t{256} << 20;  // of one request's decoded inputs
 };
 
-// PredictionService, ModelService, Health and, when enabled, ServerReflection (v1alpha and v1).
-// Methods that are known but not offered answer UNIMPLEMENTED with the reason.
+// PredictionService, ModelService, floe.Admin, Health and, when enabled, ServerReflection (v1alpha
+// and v1). Methods that are known but not offered answer UNIMPLEMENTED with the reason.
 void RegisterApi(const ApiContext& context, MethodTable* table);
 
 }  // namespace floe::server

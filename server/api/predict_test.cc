@@ -114,7 +114,7 @@ TEST_F(Predict, ContentOnRequest) {
               ElementsAre(1, 2));
   served_->encoding = ReplyEncoding::kTyped;
   MethodTable table;
-  RegisterApi({registry_, health_, /*content_replies=*/true}, &table);
+  RegisterApi({.registry = registry_, .health = health_, .content_replies = true}, &table);
   const auto responder = CallUnary(table, kPath, Encode(std::string(kX) + kIds));
   PredictResponse response;
   ASSERT_TRUE(response.ParseFromString(responder->messages.at(0)));

@@ -133,8 +133,7 @@ TEST_F(Services, StatusOfVersions) {
 TEST_F(Services, KnownButNotOffered) {
   for (const char* path : {"/tensorflow.serving.PredictionService/Classify",
                            "/tensorflow.serving.PredictionService/Regress",
-                           "/tensorflow.serving.PredictionService/MultiInference",
-                           "/tensorflow.serving.ModelService/HandleReloadConfigRequest"}) {
+                           "/tensorflow.serving.PredictionService/MultiInference"}) {
     const auto responder = CallUnary(table_, path, "");
     EXPECT_EQ(responder->status.code(), absl::StatusCode::kUnimplemented);
     EXPECT_THAT(std::string(responder->status.message()), HasSubstr("not offered"));
@@ -231,7 +230,7 @@ TEST_F(Reflection, ListsServices) {
     for (const auto& service : response.list_services_response().service())
       names.push_back(service.name());
     EXPECT_THAT(names, ElementsAre("tensorflow.serving.PredictionService",
-                                   "tensorflow.serving.ModelService", "grpc.health.v1.Health",
+                                   "tensorflow.serving.ModelService", "floe.Admin", "grpc.health.v1.Health",
                                    "grpc.reflection.v1alpha.ServerReflection"));
   }
 }

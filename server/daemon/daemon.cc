@@ -72,6 +72,7 @@ class Daemon {
 
   absl::Status Listen() {
     ApiContext api{registry_, health_};
+    api.config = &config_;
     api.content_replies = config_.reply == ReplyFormat::kContent;
     api.enable_reflection = config_.server.enable_reflection;
     api.max_input_bytes = config_.server.max_message_bytes;

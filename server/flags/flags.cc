@@ -276,6 +276,7 @@ absl::StatusOr<ServerConfig> Assemble(const Flags& f) {
   ModelConfig defaults = ModelDefaults(f);
   FLOE_ASSIGN_OR_RETURN(ServerConfig config, LoadConfigFiles(f.files, &defaults));
   Overlay(f, &config);
+  config.model_defaults = defaults;
   config.notes.insert(config.notes.begin(), f.notes.begin(), f.notes.end());
   if (single && f.files.model_config.empty())
     ServeOnly(*single, defaults, &config);

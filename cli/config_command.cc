@@ -1,0 +1,250 @@
+// config check | show | apply.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/file_beneath.h"
+#include "base/status.h"
+#include "cli/command.h"
+#include "cli/rpc.h"
+#include "config/config.h"
+#include "config/files.h"
+#include "config/text_proto.h"
+#include "floe/admin.pb.h"
+#include "nlohmann/json.hpp"
+#include "tensorflow_serving/apis/model_management.pb.h"
+
+namespace floe::cli {
+namespace {
+
+namespace tfs = tensorflow::serving;
+
+constexpr char kReload[] = "/tensorflow.serving.ModelService/HandleReloadConfigRequest";
+constexpr char kGetConfig[] = "/floe.Admin/GetConfig";
+constexpr char kGenerationKey[] = "floe-config-generation";
+constexpr char kGenerationMetric[] = "floe_config_generation";
+
+// The files sorted by what they hold. A second one of a kind is a mistake.
+absl::Status SortFiles(const std::vector<std::string>& paths, ConfigFiles* files) {
+  for (const std::string& path : paths) {
+    const absl::StatusOr<std::string> text = ReadConfigText(path);
+    FLOE_RETURN_IF_ERROR(text.status());
+    const ConfigKind kind = KindOf(*text);
+    std::string* const slot = kind == ConfigKind::kYaml          ? &files->yaml
+                              : kind == ConfigKind::kModelConfig ? &files->model_config
+                                                                 : &files->batching_parameters;
+    if (!slot->empty())
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", *slot, "' and '", path,
+                       "' are files of the same kind; floed reads one "
+                       "floe.yaml, one ModelServerConfig and one BatchingParameters"));
+    *slot = path;
+  }
+  return absl::OkStatus();
+}
+
+struct CheckOptions {
+  std::vector<std::string> files;
+  bool skip_paths = false;
+};
+
+// Every mistake goes to `err` as it is; the status says how many.
+absl::Status Report(const std::vector<absl::Status>& found, Context& context) {
+  int count = 0;
+  for (const absl::Status& status : found) {
+    if (status.ok()) continue;
+    const std::string lines(status.message());
+    context.err << lines << "\n";
+    count += 1 + static_cast<int>(std::count(lines.begin(), lines.end(), '\n'));
+  }
+  if (count == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(count, count == 1 ? " mistake" : " mistakes", " in the configuration"));
+}
+
+absl::Status Check(const CheckOptions& options, Context& context) {
+  ConfigFiles files;
+  FLOE_RETURN_IF_ERROR(SortFiles(options.files, &files));
+  ModelConfig defaults;
+  const absl::StatusOr<ServerConfig> config = LoadConfigFiles(files, &defaults);
+  if (!config.ok()) return Report({config.status()}, context);
+  context.out << ConfigToYaml(*config);
+  for (const std::string& note : config->notes) context.err << note << "\n";
+  return Report(
+      {ValidateConfig(*config), options.skip_paths ? absl::OkStatus() : CheckPaths(*config)},
+      context);
+}
+
+struct ShowOptions {
+  Target target;
+  bool json = false;
+};
+
+absl::Status Show(const ShowOptions& options, Context& context) {
+  const RpcClient client(options.target);
+  floe::GetConfigResponse config;
+  FLOE_RETURN_IF_ERROR(client.Call(kGetConfig, floe::GetConfigRequest(), &config));
+  const tfs::StatusProto& error = config.last_error();
+  const std::string code =
+      absl::StatusCodeToString(static_cast<absl::StatusCode>(error.error_code()));
+  if (options.json) {
+    const nlohmann::ordered_json json = {{"generation", config.generation()},
+                                         {"last_error_code", static_cast<int>(error.error_code())},
+                                         {"last_error_message", error.error_message()},
+                                         {"yaml", config.yaml()}};
+    context.out << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+                << "\n";
+    return absl::OkStatus();
+  }
+  // Comments, so that what is printed is a floe.yaml.
+  context.out << "# generation " << config.generation() << "\n";
+  if (error.error_code() != 0) {
+    std::string message = error.error_message();
+    for (size_t at = 0; (at = message.find('\n', at)) != std::string::npos; at += 3)
+      message.replace(at, 1, "\n# ");
+    context.out << "# the last reload failed: " << code << ": " << message << "\n";
+  }
+  context.out << config.yaml();
+  return absl::OkStatus();
+}
+
+struct ApplyOptions {
+  Target target;
+  std::string file;
+  int64_t generation = 0;  // 0: whatever is in force
+};
+
+// The file as a request, checked as far as can be done here.
+absl::StatusOr<tfs::ModelServerConfig> RequestOf(const std::string& path, Context& context) {
+  ConfigFiles files;
+  FLOE_RETURN_IF_ERROR(SortFiles({path}, &files));
+  if (!files.batching_parameters.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path,
+                     "' holds batching parameters, which are read at start only; expected a "
+                     "floe.yaml or a ModelServerConfig"));
+  ModelConfig defaults;
+  FLOE_ASSIGN_OR_RETURN(const ServerConfig config, LoadConfigFiles(files, &defaults));
+  FLOE_ASSIGN_OR_RETURN(const std::string text, ReadConfigText(path));
+  const auto absolute = [](const std::string& file) {
+    return std::filesystem::absolute(file).lexically_normal().string();
+  };
+  tfs::ModelServerConfig request;
+  if (files.yaml.empty()) {
+    FLOE_RETURN_IF_ERROR(ParseTextProto(text, path, &request, nullptr));
+    // The server does not know where the file is.
+    for (int i = 0; i < request.model_config_list().config_size(); ++i)
+      request.mutable_model_config_list()->mutable_config(i)->set_base_path(
+          absolute(config.models[static_cast<size_t>(i)].base_path));
+    return request;
+  }
+  if (!ChangesForRestart(ServerConfig(), config).empty() || config.lifecycle != LifecycleConfig())
+    context.err << "only the models of '" << path
+                << "' are applied; its other sections are read when floed starts\n";
+  floe::YamlModels yaml;
+  yaml.set_yaml(text);
+  yaml.set_file(path);
+  yaml.set_directory(absolute(DirectoryOf(path)));
+  request.mutable_custom_model_config()->PackFrom(yaml);
+  return request;
+}
+
+absl::Status Apply(const ApplyOptions& options, Context& context) {
+  tfs::ReloadConfigRequest request;
+  FLOE_ASSIGN_OR_RETURN(*request.mutable_config(), RequestOf(options.file, context));
+  request.add_metric_names(kGenerationMetric);
+  RpcClient::Metadata metadata;
+  if (options.generation != 0)
+    metadata.emplace_back(kGenerationKey, absl::StrCat(options.generation));
+  tfs::ReloadConfigResponse response;
+  FLOE_RETURN_IF_ERROR(RpcClient(options.target).Call(kReload, request, &response, metadata));
+  // Other servers may answer OK with the error inside.
+  if (response.status().error_code() != 0)
+    return absl::Status(static_cast<absl::StatusCode>(response.status().error_code()),
+                        response.status().error_message());
+  context.out << "applied\n";
+  return absl::OkStatus();
+}
+
+// The address first, since these commands are about one server; --timeout as elsewhere.
+void AddAddress(CLI::App& command, Target& target, const char* timeout_help) {
+  command.add_option("ADDRESS", target.address, "The server: HOST:PORT or unix:PATH")->required();
+  command.add_option("--timeout", target.timeout_s, timeout_help)
+      ->type_name("S")
+      ->check(CLI::Range(0.001, 86400.0))
+      ->capture_default_str();
+}
+
+void AddCheck(CLI::App& app, Context& context) {
+  auto options = std::make_shared<CheckOptions>();
+  CLI::App* const command = app.add_subcommand(
+      "check", "Say what is wrong with configuration files, or print what they amount to");
+  command
+      ->add_option(
+          "FILE", options->files,
+          "floe.yaml, ModelServerConfig and BatchingParameters in text format, at most one "
+          "of each; what a file is, is told from its first field")
+      ->required();
+  command->add_flag("--skip-paths", options->skip_paths,
+                    "Do not look whether the models' paths exist on this machine");
+  command->footer(
+      "Exits with 1 when something is wrong, all of which is said by file and line.\n"
+      "Example:\n  floectl config check config/floe.yaml");
+  command->callback([options, &context] {
+    context.action = [options, &context] { return Check(*options, context); };
+  });
+}
+
+void AddShow(CLI::App& app, Context& context) {
+  auto options = std::make_shared<ShowOptions>();
+  CLI::App* const command = app.add_subcommand(
+      "show", "Print the configuration that a server has in force, and how the last reload went");
+  AddAddress(*command, options->target, "Seconds to wait for the answer");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer("Example:\n  floectl config show 127.0.0.1:8500");
+  command->callback([options, &context] {
+    context.action = [options, &context] { return Show(*options, context); };
+  });
+}
+
+void AddApply(CLI::App& app, Context& context) {
+  auto options = std::make_shared<ApplyOptions>();
+  options->target.timeout_s = 120;
+  CLI::App* const command = app.add_subcommand(
+      "apply", "Replace a server's models with a file's: all of them, or none when one fails");
+  AddAddress(*command, options->target, "Seconds that loading the models may take");
+  command
+      ->add_option(
+          "FILE", options->file,
+          "floe.yaml, of which the models are taken, or a ModelServerConfig in text format; "
+          "relative paths are taken from its directory")
+      ->required();
+  command
+      ->add_option("--if-generation", options->generation,
+                   "Only when the configuration in force has this generation (see show)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command->footer(
+      "The server's own files stay as they are: when they change, or at a restart, they count "
+      "again.\n"
+      "Example:\n  floectl config apply 127.0.0.1:8500 models.config");
+  command->callback([options, &context] {
+    context.action = [options, &context] { return Apply(*options, context); };
+  });
+}
+
+}  // namespace
+
+void AddConfigCommand(CLI::App& app, Context& context) {
+  CLI::App* const command =
+      app.add_subcommand("config", "Check configuration files, show and replace a server's");
+  command->require_subcommand(1);
+  AddCheck(*command, context);
+  AddShow(*command, context);
+  AddApply(*command, context);
+}
+
+}  // namespace floe::cli

@@ -1,0 +1,239 @@
+#include "server/api/config_service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "config/model_server_config.h"
+#include "floe/admin.pb.h"
+#include "server/api/names.h"
+#include "server/api/proto_method.h"
+#include "tensorflow_serving/apis/model_management.pb.h"
+
+namespace floe::server {
+namespace {
+
+namespace pb = tensorflow::serving;
+
+constexpr Duration kReloadBound = std::chrono::minutes(2);
+constexpr size_t kMaxWaiting = 8;
+// Messages travel as headers, of which clients take 8 KiB by default.
+constexpr size_t kMaxMessageBytes = 2000;
+
+absl::Status NotOffered() {
+  return absl::PermissionDeniedError(
+      "the configuration is not offered over RPC here; server.enable_config_rpcs: true in "
+      "floe.yaml offers it");
+}
+
+bool Offered(const ApiContext& context) {
+  return context.config == nullptr || context.config->server.enable_config_rpcs;
+}
+
+absl::Status Shortened(const absl::Status& status) {
+  if (status.ok() || status.message().size() <= kMaxMessageBytes) return status;
+  const std::string shown(status.message().substr(0, kMaxMessageBytes));
+  return absl::Status(status.code(), absl::StrCat(shown, " ... (shortened)"));
+}
+
+pb::StatusProto ToProto(const absl::Status& status) {
+  pb::StatusProto proto;
+  proto.set_error_code(static_cast<tensorflow::error::Code>(status.code()));
+  proto.set_error_message(std::string(status.message()));
+  return proto;
+}
+
+// Runs one task after the other on a thread that starts with the first of them.
+class TaskThread {
+ public:
+  struct Task {
+    std::function<void()> run;
+    std::function<void()> drop;  // instead of run, when the thread ends before
+  };
+
+  ~TaskThread() {
+    std::deque<Task> dropped;
+    {
+      MutexLock lock(mutex_);
+      stop_ = true;
+      dropped.swap(tasks_);
+    }
+    changed_.NotifyAll();
+    for (const Task& task : dropped) task.drop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // False: too many wait.
+  bool Add(Task task) {
+    {
+      MutexLock lock(mutex_);
+      if (tasks_.size() >= kMaxWaiting) return false;
+      tasks_.push_back(std::move(task));
+      if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
+    }
+    changed_.NotifyAll();
+    return true;
+  }
+
+ private:
+  void Work() {
+    while (true) {
+      Task task;
+      {
+        MutexLock lock(mutex_);
+        while (tasks_.empty() && !stop_) changed_.Wait(mutex_);
+        if (stop_) return;
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+      }
+      task.run();
+    }
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // set under the mutex, joined when nobody adds any more
+};
+
+class Reloader {
+ public:
+  explicit Reloader(const ApiContext& context)
+      : registry_(context.registry), config_(context.config) {}
+
+  void Start(const CallInfo& call, const Message& message,
+             const std::shared_ptr<Responder>& responder) {
+    auto request = std::make_shared<pb::ReloadConfigRequest>();
+    const absl::Status parsed = ParseMessage(message.bytes, request.get());
+    if (!parsed.ok()) return responder->Finish(parsed);
+    const TimePoint bound = Clock::Steady().Now() + kReloadBound;
+    const TimePoint deadline = call.deadline == TimePoint::max() ? bound : call.deadline;
+    const std::string* const generation = call.FindMetadata(kGenerationKey);
+    TaskThread::Task task;
+    task.run = [this, request, responder, deadline, cancel = call.cancel,
+                wanted = generation == nullptr ? "" : *generation] {
+      if (cancel != nullptr && cancel->cancelled())
+        return responder->Finish(absl::CancelledError("the caller left"));
+      Answer(*request, wanted, deadline, *responder);
+    };
+    task.drop = [responder] {
+      responder->Finish(absl::UnavailableError("the server is stopping"));
+    };
+    if (!thread_.Add(std::move(task)))
+      responder->Finish(absl::ResourceExhaustedError(
+          absl::StrCat(kMaxWaiting, " reloads wait already; try again when they are through")));
+  }
+
+ private:
+  void Answer(const pb::ReloadConfigRequest& request, const std::string& wanted, TimePoint deadline,
+              Responder& responder) {
+    const int64_t before = registry_.CurrentConfig().generation;
+    const absl::Status status = Shortened(Reload(request.config(), wanted, deadline));
+    if (!status.ok()) return responder.Finish(status);
+    pb::ReloadConfigResponse response;
+    *response.mutable_status() = ToProto(status);
+    for (const std::string& name : request.metric_names()) {
+      pb::Metric* const metric = response.add_metric();
+      metric->set_name(name);
+      // As TensorFlow Serving, 0 for metrics that there are not.
+      metric->set_int64_value_increase(
+          name == kGenerationMetric ? registry_.CurrentConfig().generation - before : 0);
+    }
+    responder.Write(response.SerializeAsString());
+    responder.Finish(absl::OkStatus());
+  }
+
+  absl::Status Reload(const pb::ModelServerConfig& config, const std::string& wanted,
+                      TimePoint deadline) {
+    const ConfigState current = registry_.CurrentConfig();
+    FLOE_RETURN_IF_ERROR(CheckGeneration(wanted, current.generation));
+    ServerConfig checked;
+    FLOE_ASSIGN_OR_RETURN(checked.models, ModelsIn(config, current));
+    FLOE_RETURN_IF_ERROR(ValidateConfig(checked));
+    return registry_.Reload(std::move(checked.models), deadline);
+  }
+
+  static absl::Status CheckGeneration(const std::string& wanted, int64_t current) {
+    int64_t number = 0;
+    if (wanted.empty()) return absl::OkStatus();
+    if (!absl::SimpleAtoi(wanted, &number))
+      return absl::InvalidArgumentError(
+          absl::StrCat("metadata ", kGenerationKey, ": expected a number, got ", Quoted(wanted)));
+    if (number == current) return absl::OkStatus();
+    return absl::AbortedError(absl::StrCat("the configuration in force has generation ", current,
+                                           ", not ", number,
+                                           "; look at it again before replacing it"));
+  }
+
+  absl::StatusOr<std::vector<ModelConfig>> ModelsIn(const pb::ModelServerConfig& config,
+                                                    const ConfigState& current) const {
+    floe::YamlModels yaml;
+    if (config.has_custom_model_config() && config.custom_model_config().UnpackTo(&yaml))
+      return ModelsInYaml(yaml);
+    ModelListContext context;
+    context.known = &current.models;
+    context.defaults = Defaults();
+    std::vector<std::string> notes;
+    return ModelsOf(config, context, &notes);
+  }
+
+  absl::StatusOr<std::vector<ModelConfig>> ModelsInYaml(const floe::YamlModels& from) const {
+    const std::string file = from.file().empty() ? "yaml" : from.file();
+    FLOE_ASSIGN_OR_RETURN(ServerConfig config,
+                          ParseConfig(from.yaml(), file, from.directory(), Defaults()));
+    for (const ModelConfig& model : config.models)
+      if (model.base_path[0] != '/')
+        return absl::InvalidArgumentError(absl::StrCat(
+            model.where, ": model ", Quoted(model.name), ": base_path ", Quoted(model.base_path),
+            " is relative, which a call cannot be; expected an absolute path on the "
+            "server"));
+    return std::move(config.models);
+  }
+
+  ModelConfig Defaults() const {
+    return config_ == nullptr ? ModelConfig() : config_->model_defaults;
+  }
+
+  ModelRegistry& registry_;
+  const ServerConfig* const config_;
+  TaskThread thread_;
+};
+
+}  // namespace
+
+UnaryMethod ReloadConfigMethod(const ApiContext& context) {
+  auto reloader = std::make_shared<Reloader>(context);
+  return [reloader, offered = Offered(context)](const CallInfo& call, const Message& message,
+                                                const std::shared_ptr<Responder>& responder) {
+    if (!offered) return responder->Finish(NotOffered());
+    reloader->Start(call, message, responder);
+  };
+}
+
+UnaryMethod GetConfigMethod(const ApiContext& context) {
+  const ModelRegistry& registry = context.registry;
+  return ProtoMethod<floe::GetConfigRequest, floe::GetConfigResponse>(
+      [&registry, config = context.config, offered = Offered(context)](const auto&,
+                                                                       auto* response) {
+        if (!offered) return NotOffered();
+        ConfigState state = registry.CurrentConfig();
+        ServerConfig merged = config == nullptr ? ServerConfig() : *config;
+        merged.models = std::move(state.models);
+        response->set_generation(state.generation);
+        *response->mutable_last_error() = ToProto(state.last_error);
+        response->set_yaml(ConfigToYaml(merged));
+        return absl::OkStatus();
+      });
+}
+
+}  // namespace floe::server

@@ -1,0 +1,227 @@
+#include "server/api/config_service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "floe/admin.pb.h"
+#include "server/api/fakes_for_test.h"
+#include "tensorflow_serving/apis/model_management.pb.h"
+
+namespace floe::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+namespace pb = tensorflow::serving;
+
+constexpr char kReload[] = "/tensorflow.serving.ModelService/HandleReloadConfigRequest";
+constexpr char kGetConfig[] = "/floe.Admin/GetConfig";
+
+// Answers come from another thread; Wait() gives them.
+class WaitingResponder : public Responder {
+ public:
+  void Write(std::string message) override { message_ = std::move(message); }
+  void Finish(const absl::Status& status) override { done_.set_value(status); }
+  absl::Status Wait() { return done_.get_future().get(); }
+  pb::ReloadConfigResponse response() const {
+    pb::ReloadConfigResponse response;
+    EXPECT_TRUE(response.ParseFromString(message_));
+    return response;
+  }
+
+ private:
+  std::string message_;
+  std::promise<absl::Status> done_;
+};
+
+class ConfigService : public testing::Test {
+ protected:
+  ConfigService() {
+    registry_.config.generation = 4;
+    registry_.config.models.resize(1);
+    registry_.config.models[0].name = "a";
+    registry_.config.models[0].base_path = "/old";
+    registry_.config.models[0].workers = 3;
+    config_.server.port = 1234;
+    config_.model_defaults.workers = 2;
+    registry_.on_reload = [this](std::vector<ModelConfig> models, TimePoint deadline) {
+      reloaded_ = std::move(models);
+      deadline_ = deadline;
+      if (result_.ok()) ++registry_.config.generation;
+      return result_;
+    };
+    Register();
+  }
+
+  void Register() {
+    table_ = std::make_unique<MethodTable>();
+    ApiContext context{registry_, health_};
+    context.config = &config_;
+    RegisterApi(context, table_.get());
+  }
+
+  std::shared_ptr<WaitingResponder> Start(const pb::ReloadConfigRequest& request,
+                                          std::string generation = "",
+                                          TimePoint deadline = TimePoint::max()) {
+    CallInfo info;
+    info.cancel = cancel_;
+    info.deadline = deadline;
+    if (!generation.empty()) info.metadata = {{kGenerationKey, std::move(generation)}};
+    auto responder = std::make_shared<WaitingResponder>();
+    const auto bytes = std::make_shared<const std::string>(request.SerializeAsString());
+    (*table_->FindUnary(kReload))(info, {*bytes, bytes}, responder);
+    return responder;
+  }
+
+  static pb::ReloadConfigRequest ListOf(const std::string& name, const std::string& path) {
+    pb::ReloadConfigRequest request;
+    auto* const entry = request.mutable_config()->mutable_model_config_list()->add_config();
+    entry->set_name(name);
+    entry->set_base_path(path);
+    return request;
+  }
+  static pb::ReloadConfigRequest YamlOf(const std::string& yaml,
+                                        const std::string& directory = "") {
+    floe::YamlModels models;
+    models.set_yaml(yaml);
+    models.set_file(directory.empty() ? "" : "mine.yaml");
+    models.set_directory(directory);
+    pb::ReloadConfigRequest request;
+    request.mutable_config()->mutable_custom_model_config()->PackFrom(models);
+    return request;
+  }
+
+  FakeRegistry registry_;
+  HealthState health_;
+  ServerConfig config_;
+  absl::Status result_;
+  std::vector<ModelConfig> reloaded_;
+  TimePoint deadline_;
+  std::shared_ptr<CancelToken> cancel_ = std::make_shared<CancelToken>();
+  std::unique_ptr<MethodTable> table_;
+};
+
+TEST_F(ConfigService, ReloadsAList) {
+  pb::ReloadConfigRequest request = ListOf("a", "/new");
+  auto* const other = request.mutable_config()->mutable_model_config_list()->add_config();
+  other->set_name("b");
+  other->set_base_path("/b");
+  other->mutable_model_version_policy()->mutable_all();
+  request.add_metric_names("floe_config_generation");
+  request.add_metric_names(":tensorflow:cc:saved_model:load_attempt_count");
+  const TimePoint deadline = Clock::Steady().Now() + std::chrono::hours(1);
+  const auto responder = Start(request, "", deadline);
+  ASSERT_TRUE(responder->Wait().ok());
+  EXPECT_EQ(deadline_, deadline);
+  ASSERT_EQ(reloaded_.size(), 2u);
+  EXPECT_EQ(reloaded_[0].base_path, "/new");
+  EXPECT_EQ(reloaded_[0].workers, 3) << "of the model in force";
+  EXPECT_EQ(reloaded_[1].workers, 2) << "of the command line";
+  EXPECT_EQ(reloaded_[1].versions.kind, VersionPolicy::Kind::kAll);
+  const pb::ReloadConfigResponse response = responder->response();
+  EXPECT_EQ(response.status().error_code(), tensorflow::error::OK);
+  ASSERT_EQ(response.metric_size(), 2);
+  EXPECT_EQ(response.metric(0).int64_value_increase(), 1);
+  EXPECT_EQ(response.metric(1).int64_value_increase(), 0);
+}
+
+TEST_F(ConfigService, WithoutADeadlineThereIsABound) {
+  const TimePoint before = Clock::Steady().Now();
+  ASSERT_TRUE(Start(ListOf("a", "/a"))->Wait().ok());
+  EXPECT_GT(deadline_, before);
+  EXPECT_LT(deadline_, before + std::chrono::minutes(10));
+}
+
+TEST_F(ConfigService, MistakesNeverReachTheRegistry) {
+  pb::ReloadConfigRequest twice = ListOf("a", "/a");
+  *twice.mutable_config()->mutable_model_config_list()->add_config() =
+      twice.config().model_config_list().config(0);
+  for (const auto& [request, words] : std::vector<std::pair<pb::ReloadConfigRequest, std::string>>{
+           {ListOf("a", "relative"), "config[0].base_path: 'relative'"},
+           {ListOf("", "/a"), "config[0].name"},
+           {twice, "'a' is taken"},
+           {pb::ReloadConfigRequest(), "expected model_config_list"},
+           {YamlOf("models: [{name: a, base_path: a}]"), "'a' is relative"},
+           {YamlOf("models: [{name: a, base_path: /a, wrkers: 2}]"), "nearest: 'workers'"}}) {
+    EXPECT_THAT(Start(request)->Wait().ToString(),
+                AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr(words)));
+  }
+  EXPECT_TRUE(reloaded_.empty());
+  const auto broken = CallUnary(*table_, kReload, "\x0a\xff");
+  EXPECT_EQ(broken->status.code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ConfigService, YamlSaysWhatAListCannot) {
+  ASSERT_TRUE(Start(YamlOf("models: [{name: y, base_path: /y, weight: 7}]"))->Wait().ok());
+  ASSERT_EQ(reloaded_.size(), 1u);
+  EXPECT_EQ(reloaded_[0].weight, 7);
+  EXPECT_EQ(reloaded_[0].workers, 2);
+  ASSERT_TRUE(Start(YamlOf("models: [{name: y, base_path: y}]", "/srv"))->Wait().ok());
+  EXPECT_EQ(reloaded_[0].base_path, "/srv/y");
+  EXPECT_THAT(Start(YamlOf("models: 3", "/srv"))->Wait().ToString(),
+              HasSubstr("mine.yaml:1: models"));
+}
+
+TEST_F(ConfigService, TheRegistrysErrorIsTheAnswerAndStaysShort) {
+  result_ = absl::NotFoundError("model 'a': " + std::string(100000, 'x'));
+  const absl::Status status = Start(ListOf("a", "/a"))->Wait();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_LT(status.message().size(), 4096u);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("model 'a'"));
+}
+
+TEST_F(ConfigService, OnlyTheGenerationNamedIsReplaced) {
+  EXPECT_EQ(Start(ListOf("a", "/a"), "3")->Wait().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(Start(ListOf("a", "/a"), "x")->Wait().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(reloaded_.empty());
+  EXPECT_TRUE(Start(ListOf("a", "/a"), "4")->Wait().ok());
+}
+
+TEST_F(ConfigService, ManyReloadsAreRefusedAndStoppingEndsTheRest) {
+  std::promise<void> entered, leave;
+  registry_.on_reload = [&](const std::vector<ModelConfig>&, TimePoint) {
+    entered.set_value();
+    leave.get_future().wait();
+    return absl::OkStatus();
+  };
+  const auto running = Start(ListOf("a", "/a"));
+  entered.get_future().wait();
+  std::vector<std::shared_ptr<WaitingResponder>> waiting;
+  for (int i = 0; i < 8; ++i) waiting.push_back(Start(ListOf("a", "/a")));
+  EXPECT_EQ(Start(ListOf("a", "/a"))->Wait().code(), absl::StatusCode::kResourceExhausted);
+  auto stopped = std::async(std::launch::async, [this] { table_.reset(); });
+  for (const auto& responder : waiting)
+    EXPECT_EQ(responder->Wait().code(), absl::StatusCode::kUnavailable);
+  leave.set_value();
+  stopped.get();
+  EXPECT_TRUE(running->Wait().ok());
+}
+
+TEST_F(ConfigService, ShowsWhatIsInForce) {
+  registry_.config.last_error = absl::NotFoundError("no such file");
+  const auto responder = CallUnary(*table_, kGetConfig, "");
+  ASSERT_TRUE(responder->status.ok()) << responder->status;
+  floe::GetConfigResponse response;
+  ASSERT_TRUE(response.ParseFromString(responder->messages.at(0)));
+  EXPECT_EQ(response.generation(), 4);
+  EXPECT_EQ(response.last_error().error_code(), tensorflow::error::NOT_FOUND);
+  EXPECT_EQ(response.last_error().error_message(), "no such file");
+  const auto shown = ParseConfig(response.yaml(), "yaml", "");
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  EXPECT_EQ(shown->server.port, 1234);
+  EXPECT_EQ(shown->models, registry_.config.models);
+}
+
+TEST_F(ConfigService, CanBeSwitchedOff) {
+  config_.server.enable_config_rpcs = false;
+  Register();
+  for (const char* path : {kReload, kGetConfig})
+    EXPECT_THAT(CallUnary(*table_, path, "")->status.ToString(),
+                AllOf(HasSubstr("PERMISSION_DENIED"), HasSubstr("enable_config_rpcs")));
+}
+
+}  // namespace
+}  // namespace floe::server
