@@ -351,6 +351,14 @@ TEST(Config, BrokenYamlNamesTheLine) {
               ElementsAre(AllOf(StartsWith("f.yaml:"), HasSubstr("not valid YAML"))));
 }
 
+TEST(Config, HostileTextsAreMistakes) {
+  EXPECT_THAT(Mistakes(std::string(100000, '['))[0], HasSubstr("not valid YAML"));
+  std::string many = "models: [";
+  for (int i = 0; i < 10001; ++i) many += "{},";
+  EXPECT_THAT(Mistakes(many + "]"),
+              ElementsAre("f.yaml:1: models: 10001 entries; expected at most 10000"));
+}
+
 TEST(Config, MissingFileIsNotFound) {
   const auto config = LoadConfigFile("/nonexistent/floe.yaml");
   EXPECT_EQ(config.status().code(), absl::StatusCode::kNotFound);

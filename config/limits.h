@@ -36,6 +36,7 @@ inline constexpr IntRange kRetryMicrosRange{0, int64_t{86'400} * 1'000'000};
 inline constexpr IntRange kLoadThreadsRange{0, 1024};
 inline constexpr IntRange kWarmupIterationsRange{1, 10'000};
 inline constexpr int kMaxCpus = 8192;
+inline constexpr int kMaxModels = 10'000;  // of one list
 
 // Gives max_batch_size the last of allowed_batch_sizes when only those were given.
 void FillBatching(bool max_batch_size_given, BatchingConfig* batching);

@@ -1,12 +1,12 @@
 #include "config/model_server_config.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "config/limits.h"
 #include "tensorflow_serving/config/model_server_config.pb.h"
 
 namespace floe {
@@ -179,6 +179,10 @@ absl::StatusOr<std::vector<ModelConfig>> ModelsOf(const pb::ModelServerConfig& c
     return absl::InvalidArgumentError(
         absl::StrCat(prefix, "there is no ", kList, "; expected ", kList,
                      " { config { name: \"NAME\" base_path: \"PATH\" } ... }"));
+  if (config.model_config_list().config_size() > kMaxModels)
+    return absl::InvalidArgumentError(absl::StrCat(prefix, kList, ": ",
+                                                   config.model_config_list().config_size(),
+                                                   " models; expected at most ", kMaxModels));
   std::vector<std::string> mistakes;
   std::vector<ModelConfig> models;
   for (int i = 0; i < config.model_config_list().config_size(); ++i) {

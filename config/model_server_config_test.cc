@@ -169,6 +169,14 @@ TEST(ModelServerConfig, CallsNeedAbsolutePaths) {
   EXPECT_EQ((*models)[0].where, "model_config_list.config[0]");
 }
 
+TEST(ModelServerConfig, ListsAreBounded) {
+  tensorflow::serving::ModelServerConfig config;
+  for (int i = 0; i < 10001; ++i) config.mutable_model_config_list()->add_config();
+  std::vector<std::string> notes;
+  EXPECT_THAT(Lines(ModelsOf(config, {}, &notes).status()),
+              ElementsAre("model_config_list: 10001 models; expected at most 10000"));
+}
+
 TEST(BatchingParameters, EveryFieldIsRead) {
   ModelConfig model;
   std::vector<std::string> notes;

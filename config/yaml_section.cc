@@ -216,6 +216,8 @@ void YamlSection::List(const std::string& key, const std::function<void(YamlSect
   if (Missing(node) || node.IsNull()) return;
   if (!node.IsSequence())
     return Fail(node, key, absl::StrCat("expected a list, got ", DescribeYaml(node)));
+  if (node.size() > kMaxModels)
+    return Fail(node, key, absl::StrCat(node.size(), " entries; expected at most ", kMaxModels));
   for (size_t i = 0; i < node.size(); ++i) {
     YamlSection section(node[i], absl::StrCat(PathOf(key), "[", i, "]"), errors_);
     read(section);

@@ -26,6 +26,7 @@ namespace pb = tensorflow::serving;
 
 constexpr Duration kReloadBound = std::chrono::minutes(2);
 constexpr size_t kMaxWaiting = 8;
+constexpr size_t kMaxYamlBytes = size_t{1} << 20;
 // Messages travel as headers, of which clients take 8 KiB by default.
 constexpr size_t kMaxMessageBytes = 2000;
 
@@ -188,6 +189,9 @@ class Reloader {
   }
 
   absl::StatusOr<std::vector<ModelConfig>> ModelsInYaml(const floe::YamlModels& from) const {
+    if (from.yaml().size() > kMaxYamlBytes)
+      return absl::InvalidArgumentError(absl::StrCat("the YAML has ", from.yaml().size(),
+                                                     " bytes; expected at most ", kMaxYamlBytes));
     const std::string file = from.file().empty() ? "yaml" : from.file();
     FLOE_ASSIGN_OR_RETURN(ServerConfig config,
                           ParseConfig(from.yaml(), file, from.directory(), Defaults()));
