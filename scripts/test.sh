@@ -89,12 +89,13 @@ install_and_unit() {
   local dest code=0
   dest=$(mktemp -d)
   DESTDIR=$dest cmake --install build/release --prefix /usr >/dev/null || code=1
-  for file in usr/bin/floed usr/bin/floectl etc/floe/floe.yaml usr/lib/systemd/system/floed.service; do
+  for file in usr/bin/floed usr/bin/floectl etc/floe/floe.yaml usr/lib/systemd/system/floed.{service,socket}; do
     [ -e "$dest/$file" ] || { echo "not installed: /$file"; code=1; }
   done
   # verify looks for the program where the unit says: in the staged tree, for this one.
   sed "s|^ExecStart=|&$dest|" "$dest/usr/lib/systemd/system/floed.service" >"$dest/floed.service" || code=1
-  systemd-analyze verify "$dest/floed.service" || code=1
+  cp "$dest/usr/lib/systemd/system/floed.socket" "$dest/"
+  systemd-analyze verify "$dest/floed.service" "$dest/floed.socket" || code=1
   systemd-analyze security --offline=yes --threshold=20 --no-pager "$dest/usr/lib/systemd/system/floed.service" \
     >"$dest/security" || { cat "$dest/security"; code=1; }
   tail -1 "$dest/security"
@@ -116,8 +117,8 @@ if [ -n "$ci" ]; then
   check "build asan-ubsan" build asan-ubsan
   run_tests asan-ubsan build/asan-ubsan -LE load
   # What shares data between threads; kernels and importers do not, and are slow to build.
-  check "build tsan" build tsan base_tests model_tests runtime_tests serving_tests api_tests
-  run_tests tsan build/tsan -R '^(base|model|runtime|serving|api)$'
+  check "build tsan" build tsan base_tests model_tests runtime_tests serving_tests listener_tests api_tests
+  run_tests tsan build/tsan -R '^(base|model|runtime|serving|listener|api)$'
   if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph form wire; fi
 fi
 
