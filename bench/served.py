@@ -10,43 +10,14 @@ ten floats without looking at the input: it is the floor.
 import argparse
 import json
 import os
-import socket
 import statistics
-import subprocess
 import sys
-import time
 
-ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def start(argv, port):
-    """The process, once something listens on `port`."""
-    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for _ in range(300):
-        with socket.socket() as s:
-            if s.connect_ex(("127.0.0.1", port)) == 0:
-                return process
-        if process.poll() is not None:
-            raise SystemExit(f"{argv[0]} ended with {process.returncode}")
-        time.sleep(0.1)
-    process.kill()
-    raise SystemExit(f"{argv[0]} does not listen on {port}")
-
+from serving_kit import ROOT, add_arguments, echo, free_port, load, running
 
 def measure(args, port, process, concurrency):
-    argv = [os.path.join(args.kit, "loadgen"), "--target", f"127.0.0.1:{port}", "--model", args.model,
-            "--input", args.input, "--concurrency", str(concurrency), "--duration", str(args.seconds),
-            "--warmup", "0.5", "--server-pid", str(process.pid), "--json"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"loadgen failed against port {port}:\n{done.stderr}")
-    out = json.loads(done.stdout)
+    out = load(args.kit, port, args.model, args.input, "--concurrency", concurrency, "--duration", args.seconds,
+               "--warmup", 0.5, "--server-pid", process.pid)
     return {"p50_us": out["latency_us"]["p50"], "p99_us": out["latency_us"]["p99"],
             "throughput_rps": out["throughput_rps"], "server_cpu_us": out["server"]["cpu_us_per_request"],
             "peak_rss_bytes": out["server"]["peak_rss_bytes"]}
@@ -78,32 +49,22 @@ def show(concurrency, result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kit", required=True)
-    parser.add_argument("--build", default=os.path.join(ROOT, "build/release"))
+    add_arguments(parser)
     parser.add_argument("--config", default=os.path.join(ROOT, "config/floe.yaml"))
     parser.add_argument("--model", default="mnist_beginner")
     parser.add_argument("--input", default="input:float32:1x784")
     parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 16])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--json", help="also write the figures to this file")
     args = parser.parse_args()
 
     echo_port, floed_port = free_port(), free_port()
-    servers = {}
-    try:
-        servers["echo"] = (echo_port, start([os.path.join(args.kit, "echo_server"), "--mode", "callback", "--listen",
-                                             f"127.0.0.1:{echo_port}", "--output-floats", "10"], echo_port))
-        servers["floed"] = (floed_port, start([os.path.join(args.build, "floed"), "--config", args.config,
-                                               f"--port={floed_port}"], floed_port))
+    floed = [os.path.join(args.build, "floed"), "--config", args.config, f"--port={floed_port}"]
+    with running(echo(args.kit, echo_port), echo_port) as floor, running(floed, floed_port) as served:
+        servers = {"echo": (echo_port, floor), "floed": (floed_port, served)}
         results = {}
         for concurrency in args.concurrency:
             results[concurrency] = compare(args, servers, concurrency)
             show(concurrency, results[concurrency])
-    finally:
-        for _, process in servers.values():
-            process.terminate()
-            process.wait()
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
             json.dump({"model": args.model, "by_concurrency": results}, f, indent=1)

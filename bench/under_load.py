@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""How a loaded floed behaves, as ratios from one run (docs/performance.md).
+
+    bench/under_load.py --kit BUILD_OF_BENCHMARK_KIT [--build build/release] [FIGURE...]
+
+    tail       p99.9 / p50 at half of the peak, arrivals at random, against the echo server at the same rate
+    batching   64 callers of single rows against the engine alone at batch 64; p99 / p50
+    overload   throughput at 150 % of the peak against the peak; how soon a refusal comes
+    neighbour  p99 of a model while another gets ten times its load, against alone
+    loading    p99 of a model while a large one is loaded again and again, against without
+    first      the first request after READY against the median of the next thousand
+
+`--model PATH --input SPEC` names the model of `batching` (a directory with one, or its file), `--large PATH` that of
+`loading`; figures whose models are not given are left out. Without FIGURE: all.
+"""
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from serving_kit import ROOT, add_arguments, echo, free_port, load, loadgen_argv, running
+
+DIGIT = "input:float32:1x784"
+MNIST = os.path.join(ROOT, "examples/mnist/models")
+
+
+class Floed:
+    """floed's argv for some models: {name: base_path}."""
+
+    def __init__(self, args, models, folder):
+        self.port = free_port()
+        config = os.path.join(folder, f"{self.port}.yaml")
+        with open(config, "w", encoding="utf-8") as f:
+            f.write("models:\n" + "".join(f"  - {{name: {n}, base_path: {p}}}\n" for n, p in models.items()))
+        self.argv = [os.path.join(args.build, "floed"), "--config", config, f"--port={self.port}"]
+
+
+def peak(args, port, model, tensor, concurrency=16):
+    return load(args.kit, port, model, tensor, "--concurrency", concurrency, "--duration", args.seconds)["throughput_rps"]
+
+
+def open_loop(args, port, model, tensor, rate, *more):
+    return load(args.kit, port, model, tensor, "--rate", rate, "--duration", args.seconds, *more)
+
+
+def quantile(rounds, name):
+    return statistics.median(r["latency_us"][name] for r in rounds)
+
+
+def tail(args, folder):
+    floed, floor = Floed(args, {"m": MNIST + "/mnist_beginner"}, folder), free_port()
+    with running(floed.argv, floed.port), running(echo(args.kit, floor), floor):
+        rate = peak(args, floed.port, "m", DIGIT) / 2
+        rounds = {port: [] for port in (floor, floed.port)}
+        for _ in range(args.rounds):
+            for port, found in rounds.items():
+                found.append(open_loop(args, port, "m", DIGIT, rate))
+    spread = {port: quantile(found, "p99.9") / quantile(found, "p50") for port, found in rounds.items()}
+    print(f"tail: p99.9 / p50 at {rate:.0f} requests/s: echo {spread[floor]:.1f}, floed {spread[floed.port]:.1f}, "
+          f"ratio {spread[floed.port] / spread[floor]:.2f} (at most 1.5)")
+
+
+def engine_rows_per_second(args, batch):
+    """floectl bench, one thread."""
+    graph = args.model
+    for folder, _, files in os.walk(args.model):
+        graph = next((os.path.join(folder, f) for f in files if f.endswith(".pb")), graph)
+    out = subprocess.run([os.path.join(args.build, "floectl"), "bench", graph, "--batch", str(batch),
+                          "--seconds", str(args.seconds)], capture_output=True, text=True, check=True).stdout
+    return batch * 1e6 / float(re.search(r"p50\s+([0-9.]+)", out).group(1))
+
+
+def batching(args, folder):
+    if not args.model:
+        return
+    floed = Floed(args, {"m": args.model}, folder)
+    with running(floed.argv, floed.port):
+        served, engine = [], []
+        for _ in range(args.rounds):
+            served.append(load(args.kit, floed.port, "m", args.input, "--concurrency", 64, "--connections", 4,
+                               "--duration", args.seconds))
+            engine.append(engine_rows_per_second(args, 64))
+    throughput = statistics.median(r["throughput_rps"] for r in served)
+    print(f"batching: {throughput:.0f} rows/s served, {statistics.median(engine):.0f} in process, ratio "
+          f"{throughput / statistics.median(engine):.2f} (at least 0.85); p99 / p50 "
+          f"{quantile(served, 'p99') / quantile(served, 'p50'):.1f} (at most 3)")
+
+
+def overload(args, folder):
+    floed = Floed(args, {"m": MNIST + "/mnist_conv"}, folder)
+    with running(floed.argv, floed.port):
+        best = peak(args, floed.port, "m", DIGIT, 64)
+        out = open_loop(args, floed.port, "m", DIGIT, 1.5 * best, "--concurrency", 20000, "--deadline-ms", 200,
+                        "--allow-errors")
+    print(f"overload: {out['throughput_rps']:.0f} requests/s at 150 % of {best:.0f}, ratio "
+          f"{out['throughput_rps'] / best:.2f} (at least 0.95); refused or late: {out['errors']}")
+
+
+def with_pressure(args, floed, rate, pressure):
+    """p99 of model `a` at `rate`, while `pressure` runs."""
+    stop = threading.Event()
+    thread = threading.Thread(target=pressure, args=(stop,))
+    thread.start()
+    try:
+        return quantile([open_loop(args, floed.port, "a", DIGIT, rate) for _ in range(args.rounds)], "p99")
+    finally:
+        stop.set()
+        thread.join()
+
+
+def neighbour(args, folder):
+    floed = Floed(args, {"a": MNIST + "/mnist_conv", "b": MNIST + "/mnist_conv"}, folder)
+    with running(floed.argv, floed.port):
+        rate = peak(args, floed.port, "a", DIGIT) / 15
+
+        def ten_times(stop):
+            while not stop.is_set():
+                subprocess.run(loadgen_argv(args.kit, floed.port, "b", DIGIT, "--rate", 10 * rate, "--duration",
+                                            args.seconds, "--allow-errors"), capture_output=True, check=False)
+        alone = quantile([open_loop(args, floed.port, "a", DIGIT, rate) for _ in range(args.rounds)], "p99")
+        beside = with_pressure(args, floed, rate, ten_times)
+    print(f"neighbour: p99 {alone:.0f} us alone, {beside:.0f} us beside ten times its load, ratio {beside / alone:.2f} "
+          f"(at most 1.5)")
+
+
+def loading(args, folder):
+    if not args.large:
+        return
+    floed = Floed(args, {"a": MNIST + "/mnist_beginner"}, folder)
+    with running(floed.argv, floed.port):
+        rate = peak(args, floed.port, "a", DIGIT) / 4
+
+        def load_again(stop):
+            small = {"a": MNIST + "/mnist_beginner"}
+            for both in (True, False) * 1000:
+                if stop.is_set():
+                    return
+                reload_models(args, floed.port, {**small, "large": args.large} if both else small, folder)
+        alone = quantile([open_loop(args, floed.port, "a", DIGIT, rate) for _ in range(args.rounds)], "p99")
+        beside = with_pressure(args, floed, rate, load_again)
+    print(f"loading: p99 {alone:.0f} us, {beside:.0f} us while a large model loads, ratio {beside / alone:.2f} "
+          f"(at most 1.25)")
+
+
+def reload_models(args, port, models, folder):
+    """Through HandleReloadConfigRequest."""
+    file = os.path.join(folder, "models.config")
+    with open(file, "w", encoding="utf-8") as f:
+        f.write("model_config_list {\n" + "".join(
+            f'  config {{ name: "{n}" base_path: "{p}" model_platform: "tensorflow" }}\n'
+            for n, p in models.items()) + "}\n")
+    subprocess.run([os.path.join(args.build, "floectl"), "config", "apply", f"127.0.0.1:{port}", file],
+                   capture_output=True, check=True)
+
+
+def first(args, folder):
+    sys.path.insert(0, os.path.join(ROOT, "tests/python"))
+    from floed import Client, predict_request  # the clients' packages: run it with $(scripts/pyenv.sh)
+    import numpy as np
+
+    row = {"input": np.zeros([1, 784], np.float32)}
+    ratios = []
+    for _ in range(args.rounds):
+        floed = Floed(args, {"warm": MNIST + "/mnist_beginner", "m": MNIST + "/mnist_conv"}, folder)
+        with running(floed.argv, floed.port), Client(f"127.0.0.1:{floed.port}") as client:
+            next(iter(client.watch("model/m")))  # waits until the port is open
+            while client.check("model/m") != 1:
+                time.sleep(0.01)
+            for _ in range(100):
+                client.predict("warm", row)  # the connection, and the client itself
+            request = predict_request("m", row)
+            times = []
+            for _ in range(1001):
+                begin = time.perf_counter()
+                client.prediction.Predict(request)
+                times.append(time.perf_counter() - begin)
+            ratios.append(times[0] / statistics.median(times[1:]))
+    print(f"first: the first request takes {statistics.median(ratios):.2f} x the median of the next thousand "
+          f"(at most 1.2)")
+
+
+FIGURES = {f.__name__: f for f in (tail, batching, overload, neighbour, loading, first)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_arguments(parser)
+    parser.add_argument("--model", help="of `batching`")
+    parser.add_argument("--input", default="x:float32:1x784", help="its input, for the load generator")
+    parser.add_argument("--large", help="of `loading`")
+    parser.add_argument("figures", nargs="*", metavar="FIGURE", choices=[*FIGURES, []], help=", ".join(FIGURES))
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in args.figures or FIGURES:
+            FIGURES[name](args, folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
