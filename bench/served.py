@@ -13,7 +13,7 @@ import os
 import statistics
 import sys
 
-from serving_kit import ROOT, add_arguments, echo, free_port, load, running
+from serving_kit import ROOT, add_arguments, echo, free_port, load, running, serving
 
 def measure(args, port, process, concurrency):
     out = load(args.kit, port, args.model, args.input, "--concurrency", concurrency, "--duration", args.seconds,
@@ -59,7 +59,7 @@ def main():
 
     echo_port, floed_port = free_port(), free_port()
     floed = [os.path.join(args.build, "floed"), "--config", args.config, f"--port={floed_port}"]
-    with running(echo(args.kit, echo_port), echo_port) as floor, running(floed, floed_port) as served:
+    with running(echo(args.kit, echo_port), echo_port) as floor, serving(args.build, floed, floed_port) as served:
         servers = {"echo": (echo_port, floor), "floed": (floed_port, served)}
         results = {}
         for concurrency in args.concurrency:

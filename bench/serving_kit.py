@@ -39,6 +39,18 @@ def running(argv, port):
         process.wait()
 
 
+@contextlib.contextmanager
+def serving(build, argv, port):
+    """floed, once its models serve."""
+    with running(argv, port) as process:
+        status = [os.path.join(build, "floectl"), "status", "--target", f"127.0.0.1:{port}"]
+        while subprocess.run(status, capture_output=True, check=False).returncode != 0:
+            if process.poll() is not None:
+                raise SystemExit(f"{argv[0]} ended with {process.returncode}")
+            time.sleep(0.1)
+        yield process
+
+
 def echo(kit, port):
     """The floor: answers ten floats without looking at the input."""
     return [os.path.join(kit, "echo_server"), "--mode", "callback", "--listen", f"127.0.0.1:{port}",

@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 
-from serving_kit import ROOT, add_arguments, echo, free_port, load, loadgen_argv, running
+from serving_kit import ROOT, add_arguments, echo, free_port, load, loadgen_argv, running, serving
 
 DIGIT = "input:float32:1x784"
 MNIST = os.path.join(ROOT, "examples/mnist/models")
@@ -54,7 +54,7 @@ def quantile(rounds, name):
 
 def tail(args, folder):
     floed, floor = Floed(args, {"m": MNIST + "/mnist_beginner"}, folder), free_port()
-    with running(floed.argv, floed.port), running(echo(args.kit, floor), floor):
+    with serving(args.build, floed.argv, floed.port), running(echo(args.kit, floor), floor):
         rate = peak(args, floed.port, "m", DIGIT) / 2
         rounds = {port: [] for port in (floor, floed.port)}
         for _ in range(args.rounds):
@@ -79,7 +79,7 @@ def batching(args, folder):
     if not args.model:
         return
     floed = Floed(args, {"m": args.model}, folder)
-    with running(floed.argv, floed.port):
+    with serving(args.build, floed.argv, floed.port):
         served, engine = [], []
         for _ in range(args.rounds):
             served.append(load(args.kit, floed.port, "m", args.input, "--concurrency", 64, "--connections", 4,
@@ -93,7 +93,7 @@ def batching(args, folder):
 
 def overload(args, folder):
     floed = Floed(args, {"m": MNIST + "/mnist_conv"}, folder)
-    with running(floed.argv, floed.port):
+    with serving(args.build, floed.argv, floed.port):
         best = peak(args, floed.port, "m", DIGIT, 64)
         out = open_loop(args, floed.port, "m", DIGIT, 1.5 * best, "--concurrency", 20000, "--deadline-ms", 200,
                         "--allow-errors")
@@ -115,7 +115,7 @@ def with_pressure(args, floed, rate, pressure):
 
 def neighbour(args, folder):
     floed = Floed(args, {"a": MNIST + "/mnist_conv", "b": MNIST + "/mnist_conv"}, folder)
-    with running(floed.argv, floed.port):
+    with serving(args.build, floed.argv, floed.port):
         rate = peak(args, floed.port, "a", DIGIT) / 15
 
         def ten_times(stop):
@@ -132,7 +132,7 @@ def loading(args, folder):
     if not args.large:
         return
     floed = Floed(args, {"a": MNIST + "/mnist_beginner"}, folder)
-    with running(floed.argv, floed.port):
+    with serving(args.build, floed.argv, floed.port):
         rate = peak(args, floed.port, "a", DIGIT) / 4
 
         def load_again(stop):
@@ -167,7 +167,7 @@ def first(args, folder):
     ratios = []
     for _ in range(args.rounds):
         floed = Floed(args, {"warm": MNIST + "/mnist_beginner", "m": MNIST + "/mnist_conv"}, folder)
-        with running(floed.argv, floed.port), Client(f"127.0.0.1:{floed.port}") as client:
+        with serving(args.build, floed.argv, floed.port), Client(f"127.0.0.1:{floed.port}") as client:
             next(iter(client.watch("model/m")))  # waits until the port is open
             while client.check("model/m") != 1:
                 time.sleep(0.01)
