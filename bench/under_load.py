@@ -15,7 +15,6 @@
 """
 import argparse
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -72,7 +71,8 @@ def engine_rows_per_second(args, batch):
         graph = next((os.path.join(folder, f) for f in files if f.endswith(".pb")), graph)
     out = subprocess.run([os.path.join(args.build, "floectl"), "bench", graph, "--batch", str(batch),
                           "--seconds", str(args.seconds)], capture_output=True, text=True, check=True).stdout
-    return batch * 1e6 / float(re.search(r"p50\s+([0-9.]+)", out).group(1))
+    p50_us = float(out.splitlines()[-1].split()[0])
+    return batch * 1e6 / p50_us
 
 
 def batching(args, folder):
