@@ -11,6 +11,7 @@
 namespace floe {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 class Lowered {
@@ -67,6 +68,29 @@ TEST(LoweredConditional, BothBranchesAreConstants) {
   g.t.Output(g.t.Op("Add", "sum", {g.Merge("merge", off, on), g.x}));
   EXPECT_EQ(g.Value(10, true), 13);
   EXPECT_EQ(g.Value(10, false), 15);
+}
+
+// The index of the input that lives, whichever order the Merge names them in.
+TEST(LoweredConditional, AMergeTellsWhichInputItTook) {
+  Lowered g;
+  const ValueRef on = g.Constant("on", 3, g.Pivot("t", g.p, true)),
+                 off = g.Constant("off", 5, g.Pivot("f", g.p, false));
+  const ValueRef merge = g.Merge("merge", off, on);  // its inputs are on, off
+  const ValueRef index = g.t.Op("Cast", "index", {{merge.node, 1}},
+                                {{"SrcT", DType::kInt32}, {"DstT", DType::kFloat32}});
+  g.t.Output(g.t.Op("Add", "sum", {index, g.x}));
+  EXPECT_EQ(g.Value(10, true), 10);
+  EXPECT_EQ(g.Value(10, false), 11);
+}
+
+TEST(LoweredConditional, MoreThanTwoValuesAreRefusedByName) {
+  Lowered g;
+  const int on = g.Pivot("t", g.p, true), off = g.Pivot("f", g.p, false);
+  const ValueRef joined = g.t.Op(
+      "Merge", "three", {g.Constant("a", 1, on), g.Constant("b", 2, off), g.Constant("c", 3, on)});
+  g.t.Output(g.t.Op("Add", "sum", {joined, g.x}));
+  EXPECT_THAT(std::string(g.Run(10, true).status().message()),
+              AllOf(HasSubstr("'three'"), HasSubstr("joins 3 values")));
 }
 
 TEST(LoweredConditional, AKnownShapeStaysInItsBranch) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 #include "kernels/cpu/kernel_test_util.h"
 
@@ -12,15 +11,6 @@ namespace floe {
 namespace {
 
 using testing::ElementsAre;
-
-Tensor Random(const Shape& shape, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> numbers(-1, 1);
-  Tensor t = Tensor::Allocate(DType::kFloat32, shape);
-  auto* values = static_cast<float*>(t.mutable_data());
-  for (int64_t i = 0; i < t.elements(); ++i) values[i] = numbers(random);
-  return t;
-}
 
 struct Case {
   int spatial;
@@ -102,8 +92,8 @@ TEST(ColumnsConv, GradientsMatchThePlainLoops) {
     std::vector<int64_t> filter = c.taps;
     filter.insert(filter.end(), {c.filter_in, c.filter_out});
     Check(c.spatial == 2 ? "Conv2DBackpropInput" : "Conv3DBackpropInputV2", c,
-          {Tensor::Vector(DType::kInt32, sizes), Random(Shape(filter), 1),
-           Random(Shape(Arranged(c, 2, ResultSizes(c), c.filter_out)), 2)});
+          {Tensor::Vector(DType::kInt32, sizes), RandomTensor(Shape(filter), 1),
+           RandomTensor(Shape(Arranged(c, 2, ResultSizes(c), c.filter_out)), 2)});
   }
 }
 
@@ -113,7 +103,8 @@ TEST(ColumnsConv, Conv3DMatchesThePlainLoops) {
     std::vector<int64_t> filter = c.taps;
     filter.insert(filter.end(), {c.filter_in, c.filter_out});
     Check("Conv3D", c,
-          {Random(Shape(Arranged(c, 2, c.image, c.channels)), 3), Random(Shape(filter), 4)});
+          {RandomTensor(Shape(Arranged(c, 2, c.image, c.channels)), 3),
+           RandomTensor(Shape(filter), 4)});
   }
 }
 
@@ -136,13 +127,14 @@ TEST(ConvNd, FilterAndGradientAreOfOneType) {
   Attrs attrs;
   attrs.Set("strides", std::vector<int64_t>{1, 1, 1, 1});
   attrs.Set("padding", std::string("SAME"));
-  EXPECT_EQ(RunKernel("Conv2DBackpropInput", attrs,
-                      {Tensor::Vector(DType::kInt32, std::vector<int32_t>{1, 3, 3, 1}),
-                       Tensor::Allocate(DType::kFloat16, {1, 1, 1, 1}), Random({1, 3, 3, 1}, 1)},
-                      {.const_mask = 1})
-                .status()
-                .code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      RunKernel("Conv2DBackpropInput", attrs,
+                {Tensor::Vector(DType::kInt32, std::vector<int32_t>{1, 3, 3, 1}),
+                 Tensor::Allocate(DType::kFloat16, {1, 1, 1, 1}), RandomTensor({1, 3, 3, 1}, 1)},
+                {.const_mask = 1})
+          .status()
+          .code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

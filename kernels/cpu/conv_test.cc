@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 #include "kernels/cpu/activation.h"
 #include "kernels/cpu/hwy_targets.h"
@@ -11,15 +10,6 @@
 
 namespace floe {
 namespace {
-
-Tensor Random(const Shape& shape, uint32_t seed) {
-  std::mt19937 rng(seed);
-  std::uniform_real_distribution<float> dist(-1, 1);
-  Tensor t = Tensor::Allocate(DType::kFloat32, shape);
-  float* values = static_cast<float*>(t.mutable_data());
-  for (int64_t i = 0; i < t.elements(); ++i) values[i] = dist(rng);
-  return t;
-}
 
 struct ConvCase {
   int64_t images, height, width, channels;
@@ -78,8 +68,8 @@ std::vector<Tensor> InputsOf(const ConvCase& t) {
                            ? Shape{t.kernel_h, t.kernel_w, t.channels, t.out_channels}
                            : Shape{t.kernel_h, t.kernel_w, t.channels / t.groups, t.out_channels};
   const int64_t out = t.depthwise ? t.channels * t.out_channels : t.out_channels;
-  return {Random(Image(t.nchw, t.images, t.height, t.width, t.channels), 1), Random(filter, 2),
-          Random({out}, 3)};
+  return {RandomTensor(Image(t.nchw, t.images, t.height, t.width, t.channels), 1),
+          RandomTensor(filter, 2), RandomTensor({out}, 3)};
 }
 
 const char* OpOf(const ConvCase& t) { return t.depthwise ? "DepthwiseConv2dNative" : "Conv2D"; }
@@ -346,7 +336,7 @@ TEST(ConvInference, RefusesWhatDoesNotFit) {
 
 // Channels that were unknown when the filter was packed turn out to be two groups.
 TEST(Conv2D, PacksAgainWhenUnknownChannelsAreGroups) {
-  const Tensor filter = Random({1, 1, 2, 4}, 2), image = Random({1, 3, 3, 4}, 1);
+  const Tensor filter = RandomTensor({1, 1, 2, 4}, 2), image = RandomTensor({1, 3, 3, 4}, 1);
   Node node;
   node.op = FindOp("Conv2D");
   std::vector<ValueInfo> infos(2);

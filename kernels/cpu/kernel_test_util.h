@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,16 @@ struct RunOptions {
 inline Tensor FloatTensor(const Shape& shape, const std::vector<float>& values) {
   Tensor t = Tensor::Allocate(DType::kFloat32, shape);
   if (!values.empty()) std::memcpy(t.mutable_data(), values.data(), values.size() * sizeof(float));
+  return t;
+}
+
+// float32 numbers in [-1, 1).
+inline Tensor RandomTensor(const Shape& shape, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> numbers(-1, 1);
+  Tensor t = Tensor::Allocate(DType::kFloat32, shape);
+  auto* values = static_cast<float*>(t.mutable_data());
+  for (int64_t i = 0; i < t.elements(); ++i) values[i] = numbers(random);
   return t;
 }
 

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <complex>
-#include <random>
 #include <thread>
 
 #include "kernels/cpu/activation.h"
@@ -15,15 +14,6 @@ namespace floe {
 namespace {
 
 using testing::HasSubstr;
-
-Tensor Random(const Shape& shape, uint32_t seed) {
-  std::mt19937 rng(seed);
-  std::uniform_real_distribution<float> dist(-1, 1);
-  Tensor t = Tensor::Allocate(DType::kFloat32, shape);
-  float* values = static_cast<float*>(t.mutable_data());
-  for (int64_t i = 0; i < t.elements(); ++i) values[i] = dist(rng);
-  return t;
-}
 
 std::vector<GemmBackend> Backends() {
   std::vector<GemmBackend> backends = {GemmBackend::kAuto, GemmBackend::kNative,
@@ -55,9 +45,9 @@ void ExpectProduct(const MatMulCase& t, GemmBackend backend) {
   SCOPED_TRACE(testing::Message() << GemmBackendName(backend) << " " << t.m << "x" << t.k << "x"
                                   << t.n << " " << t.transpose_a << t.transpose_b << " const "
                                   << t.const_mask << " " << t.activation << " bias " << t.bias);
-  std::vector<Tensor> inputs = {Random(t.transpose_a ? Shape{t.k, t.m} : Shape{t.m, t.k}, 1),
-                                Random(t.transpose_b ? Shape{t.n, t.k} : Shape{t.k, t.n}, 2)};
-  if (t.bias) inputs.push_back(Random({t.n}, 3));
+  std::vector<Tensor> inputs = {RandomTensor(t.transpose_a ? Shape{t.k, t.m} : Shape{t.m, t.k}, 1),
+                                RandomTensor(t.transpose_b ? Shape{t.n, t.k} : Shape{t.k, t.n}, 2)};
+  if (t.bias) inputs.push_back(RandomTensor({t.n}, 3));
   Attrs attrs;
   attrs.Set("transpose_a", t.transpose_a);
   attrs.Set("transpose_b", t.transpose_b);
@@ -135,7 +125,8 @@ TEST(MatMul, BitsOfARowDoNotDependOnTheBatchOrThreads) {
   Attrs attrs;
   attrs.Set("fused_bias", true);
   attrs.Set("fused_activation", std::string("Tanh"));
-  const Tensor b = Random({500, 70}, 2), bias = Random({70}, 3), all = Random({33, 500}, 1);
+  const Tensor b = RandomTensor({500, 70}, 2), bias = RandomTensor({70}, 3),
+               all = RandomTensor({33, 500}, 1);
   const auto run = [&](int64_t begin, int64_t count, int threads, uint64_t mask) {
     const Tensor a = FloatTensor(
         {count, 500},
@@ -160,7 +151,7 @@ TEST(MatMul, BitsOfARowDoNotDependOnTheBatchOrThreads) {
 
 void ExpectBatchProduct(const Shape& a_shape, const Shape& b_shape, const Shape& c_shape,
                         bool adj_x, bool adj_y) {
-  const Tensor a = Random(a_shape, 1), b = Random(b_shape, 2);
+  const Tensor a = RandomTensor(a_shape, 1), b = RandomTensor(b_shape, 2);
   Attrs attrs;
   attrs.Set("adj_x", adj_x);
   attrs.Set("adj_y", adj_y);
@@ -270,11 +261,11 @@ TEST(MatMulRows, KeptOnlyWhereEachRowStandsAlone) {
 }
 
 TEST(MatMul, RefusesInnerDimsThatInferenceCouldNotSee) {
-  const std::vector<Tensor> right = {Random({2, 5}, 1), Random({5, 3}, 2)};
+  const std::vector<Tensor> right = {RandomTensor({2, 5}, 1), RandomTensor({5, 3}, 2)};
   auto made = MakeTestKernel("MatMul", {}, right);
   ASSERT_TRUE(made.ok()) << made.status();
   const auto outputs =
-      RunTestKernel(*(*made)->kernel, {Random({2, 7}, 1), right[1]}, (*made)->output_types);
+      RunTestKernel(*(*made)->kernel, {RandomTensor({2, 7}, 1), right[1]}, (*made)->output_types);
   EXPECT_EQ(outputs.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
@@ -284,7 +275,7 @@ TEST(OpenBlas, SixCallersAtOnceGetRightAnswers) {
   EXPECT_THAT(kernels::BlasDescription(), HasSubstr("OpenBLAS"));
   constexpr int64_t kM = 64, kK = 150, kN = 90;
   const auto work = [&](int caller, double* worst) {
-    const Tensor a = Random({kM, kK}, caller), b = Random({kK, kN}, 100 + caller);
+    const Tensor a = RandomTensor({kM, kK}, caller), b = RandomTensor({kK, kN}, 100 + caller);
     std::vector<float> c(kM * kN);
     for (int repeat = 0; repeat < 20; ++repeat) {
       std::fill(c.begin(), c.end(), NAN);
