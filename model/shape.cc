@@ -71,14 +71,14 @@ Dim operator+(Dim a, Dim b) {
 Dim DivideExactly(Dim a, Dim b) {
   if (!a.known() || !b.known()) return Dim::Unknown();
   if (b.concrete()) {
-    if (b.size() == 0 || a.base() % b.size() != 0 || a.per_row() % b.size() != 0)
+    if (b.size() <= 0 || a.base() % b.size() != 0 || a.per_row() % b.size() != 0)
       return Dim::Unknown();
     return Dim::Affine(a.base() / b.size(), a.per_row() / b.size());
   }
   // (p + q r) / (s + t r) is a number only when the two are proportional.
-  if (a.per_row() % b.per_row() != 0) return Dim::Unknown();
+  if (b.per_row() < 0 || a.per_row() % b.per_row() != 0) return Dim::Unknown();
   const int64_t quotient = a.per_row() / b.per_row();
-  return b.base() * quotient == a.base() ? Dim(quotient) : Dim::Unknown();
+  return b * Dim(quotient) == a ? Dim(quotient) : Dim::Unknown();
 }
 
 bool SymShape::known() const {

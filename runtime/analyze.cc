@@ -233,6 +233,15 @@ absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node,
 
 namespace {
 
+// Rows that a value's type leaves no dimension for are lost: control flow joins types on the way,
+// and a rule has one mark for outputs of several ranks. Rules look at the dimension that a mark
+// promises.
+RowMark Tenable(RowMark mark, const TensorType& type) {
+  const int least = mark == RowMark::kRows ? 1 : mark == RowMark::kRowsDim1 ? 2 : 0;
+  if (least == 0 || IsHandle(type.dtype) || type.list != nullptr) return mark;
+  return type.shape.rank_known() && type.shape.rank() >= least ? mark : RowMark::kMixed;
+}
+
 bool IsBad(RowMark mark) { return mark == RowMark::kMixed || mark == RowMark::kUnknown; }
 
 class Analyzer {
@@ -247,10 +256,14 @@ class Analyzer {
                                absl::Span<const RowMark> marks) {
     for (size_t k = 0; k < graph_.inputs.size(); ++k) {
       analysis_.values[graph_.inputs[k]] = {inputs[k]};
-      analysis_.marks[graph_.inputs[k]] = {marks[k]};
+      analysis_.marks[graph_.inputs[k]] = {Tenable(marks[k], inputs[k].type)};
     }
     for (int i = 0; i < graph_.size(); ++i) {
-      if (analysis_.values[i].empty()) FLOE_RETURN_IF_ERROR(AtNode(graph_.node(i), Visit(i)));
+      if (!analysis_.values[i].empty()) continue;
+      FLOE_RETURN_IF_ERROR(AtNode(graph_.node(i), Visit(i)));
+      for (size_t k = 0; k < analysis_.marks[i].size(); ++k)
+        analysis_.marks[i][k] = Tenable(analysis_.marks[i][k], analysis_.values[i][k].type);
+      if (analysis_.culprit[i].empty()) Blame(i, "");
     }
     return std::move(analysis_);
   }

@@ -56,10 +56,13 @@ absl::Status CheckType(const TensorType& type) {
   Shape least;  // for one row
   for (const Dim& dim : type.shape.dims()) {
     if (dim.has_rows()) {
-      if (std::abs(dim.base()) > kMaxRowFactor || std::abs(dim.per_row()) > kMaxRowFactor)
+      if (dim.base() < 0 || dim.per_row() < 0)
+        return absl::InvalidArgumentError(
+            absl::StrCat("a shape of ", type.shape.ToString(), " is negative for some rows"));
+      if (dim.base() > kMaxRowFactor || dim.per_row() > kMaxRowFactor)
         return absl::InvalidArgumentError(
             absl::StrCat("a shape of ", type.shape.ToString(), " is larger than memory"));
-      least.push_back(std::max<int64_t>(0, dim.At(1)));
+      least.push_back(dim.At(1));
     } else if (dim.known()) {
       least.push_back(dim.size());
     }

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "runtime/plan.h"
 #include "runtime/test_graph.h"
 
@@ -90,6 +92,21 @@ std::vector<BatchCase> BatchCases() {
   add("[time, batch, channel], summed over time", "'over time' (Sum)", [](TestGraph& t, ValueRef) {
     const ValueRef steps = t.Input("steps", DType::kFloat32, {Dim::Unknown(), Dim::Unknown(), 3});
     return t.Op("Sum", "over time", {steps, t.Int("axis", 0)});
+  });
+  // What comes out has no dimension that rules could look at.
+  add("branches of different ranks", "'branch' (If)", [](TestGraph& t, ValueRef x) {
+    TestGraph flat, whole;
+    const SymShape any = SymShape::UnknownRank();
+    flat.Output(flat.Op("Reshape", "flat",
+                        {flat.Input("a", DType::kFloat32, any), flat.Ints("shape", {-1})}));
+    whole.Output(whole.Op("Neg", "whole", {whole.Input("a", DType::kFloat32, any)}));
+    const ValueRef branch = t.Op("If", "branch", {t.Input("p", DType::kBool, {}), x});
+    t.graph.mutable_node(branch.node).subgraphs = {std::make_shared<const Graph>(flat.graph),
+                                                   std::make_shared<const Graph>(whole.graph)};
+    const ValueRef places = t.Op("Cast", "places", {x}, {{"DstT", DType::kInt32}});
+    return t.Op("GatherNd", "g",
+                {branch, t.Op("Reshape", "pairs", {places, t.Ints("s", {-1, 6, 1})})},
+                {{"batch_dims", int64_t{1}}});
   });
   return cases;
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
@@ -83,11 +84,17 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   return FromFunction([format](const KernelContext& ctx) {
     const TensorView& in = ctx.in(0);
     auto* to = ctx.out(0).as<std::string>();
+    absl::Status status;
+    int64_t bytes = 0;  // a wide format makes much of little
     const bool known = ForDType(in.dtype, Types{}, [&](auto t) {
       using T = decltype(t);
-      for (int64_t i = 0; i < in.elements(); ++i) to[i] = Print(format, in.as<T>()[i]);
+      for (int64_t i = 0; status.ok() && i < in.elements(); ++i) {
+        to[i] = Print(format, in.as<T>()[i]);
+        bytes += static_cast<int64_t>(to[i].size());
+        status = CheckValueBytes(bytes);
+      }
     });
-    return known ? absl::OkStatus()
+    return known ? status
                  : absl::UnimplementedError(absl::StrCat("AsString of ", DTypeName(in.dtype)));
   });
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "kernels/cpu/binary_f32.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/parallel.h"
@@ -43,6 +44,7 @@ class BatchNormKernel : public Kernel {
 
   absl::Status Run(const KernelContext& ctx) const override {
     const Extents e = ExtentsOf(ctx.in(0).shape, channels_first_);
+    FLOE_RETURN_IF_ERROR(CheckStatistics(ctx, e.channels));
     P* factor = reinterpret_cast<P*>(ctx.scratch);
     P *mean = factor + e.channels, *variance = mean + e.channels;
     if (training_) {
@@ -60,6 +62,18 @@ class BatchNormKernel : public Kernel {
   }
 
  private:
+  // Inference does not see the sizes of all inputs of every model.
+  absl::Status CheckStatistics(const KernelContext& ctx, int64_t channels) const {
+    const int read = training_ && average_factor_ == 1.0f ? 3 : 5;
+    for (int i = 1; i < read; ++i) {
+      if (ctx.in(i).elements() != channels)
+        return absl::InvalidArgumentError(absl::StrCat("input ", i, " has shape ",
+                                                       ctx.in(i).shape.ToString(), " for ",
+                                                       channels, " channels"));
+    }
+    return absl::OkStatus();
+  }
+
   void Measure(const KernelContext& ctx, const Extents& e, P* mean, P* variance) const {
     const T* x = ctx.in(0).as<T>();
     const double count = static_cast<double>(e.batch * e.inner);

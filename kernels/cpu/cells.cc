@@ -31,8 +31,19 @@ void Store(const TensorView& out, int64_t row, const float* values, int64_t n) {
   if (out.data != nullptr) std::copy_n(values, n, out.as<T>() + row * n);
 }
 
-// Every vector among the inputs from `first` on has as many elements as there are cells times
-// `times`.
+// Inputs [first, last] have a row of cells, as many as input 1, for each row of input 0.
+absl::Status CheckStates(const KernelContext& ctx, int first, int last) {
+  const Shape wanted({ctx.in(0).shape.dim(0), ctx.in(1).shape.dim(1)});
+  for (int i = first; i <= last; ++i) {
+    if (ctx.in(i).shape != wanted)
+      return absl::InvalidArgumentError(absl::StrCat("input ", i, " has shape ",
+                                                     ctx.in(i).shape.ToString(), ", expected ",
+                                                     wanted.ToString()));
+  }
+  return absl::OkStatus();
+}
+
+// Inputs [first, last] have `elements` elements.
 absl::Status CheckVectors(const KernelContext& ctx, int first, int last, int64_t elements) {
   for (int i = first; i <= last; ++i) {
     if (ctx.in(i).elements() != elements)
@@ -47,15 +58,16 @@ absl::Status CheckVectors(const KernelContext& ctx, int first, int last, int64_t
 absl::Status GruCell(const KernelContext& ctx) {
   const int64_t batch = ctx.in(0).shape.dim(0), inputs = ctx.in(0).shape.dim(1),
                 cells = ctx.in(1).shape.dim(1);
-  if (ctx.in(2).elements() != (inputs + cells) * 2 * cells ||
-      ctx.in(3).elements() != (inputs + cells) * cells) {
+  if (ctx.in(2).shape != Shape({inputs + cells, 2 * cells}) ||
+      ctx.in(3).shape != Shape({inputs + cells, cells})) {
     return absl::InvalidArgumentError(absl::StrCat("weights ", ctx.in(2).shape.ToString(), " and ",
                                                    ctx.in(3).shape.ToString(), " do not fit ",
                                                    cells, " cells"));
   }
-  FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 1, 1, batch * cells));
+  FLOE_RETURN_IF_ERROR(CheckStates(ctx, 1, 1));
   FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 4, 4, 2 * cells));
   FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 5, 5, cells));
+  if (cells == 0) return absl::OkStatus();
   std::vector<float> gates(2 * cells), reset(cells), candidate(cells), state(cells);
   for (int64_t b = 0; b < batch; ++b) {
     const float *x = ctx.in(0).as<float>() + b * inputs, *h = ctx.in(1).as<float>() + b * cells;
@@ -90,13 +102,14 @@ template <class T>
 absl::Status LstmCell(const KernelContext& ctx, const LstmOptions& options) {
   const int64_t batch = ctx.in(0).shape.dim(0), inputs = ctx.in(0).shape.dim(1),
                 cells = ctx.in(1).shape.dim(1);
-  if (ctx.in(3).elements() != (inputs + cells) * 4 * cells) {
+  if (ctx.in(3).shape != Shape({inputs + cells, 4 * cells})) {
     return absl::InvalidArgumentError(
         absl::StrCat("weights ", ctx.in(3).shape.ToString(), " do not fit ", cells, " cells"));
   }
-  FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 1, 2, batch * cells));
+  FLOE_RETURN_IF_ERROR(CheckStates(ctx, 1, 2));
   FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 7, 7, 4 * cells));
   if (options.peephole) FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 4, 6, cells));
+  if (cells == 0) return absl::OkStatus();
   std::vector<float> gates(4 * cells), out(7 * cells);
   for (int64_t b = 0; b < batch; ++b) {
     const T* before = ctx.in(1).as<T>() + b * cells;

@@ -8,7 +8,7 @@
 
 namespace floe::kernels {
 
-ConvSizes::ConvSizes(const ops::ConvWindow& window, const Shape& input, const Shape& filter,
+ConvSizes::ConvSizes(const ops::ConvNd& window, const Shape& input, const Shape& filter,
                      const Shape& output)
     : images(input.dim(0)),
       in_h(input.dim(window.axis(0))),
@@ -21,10 +21,11 @@ ConvSizes::ConvSizes(const ops::ConvWindow& window, const Shape& input, const Sh
       out_h(output.dim(window.axis(0))),
       out_w(output.dim(window.axis(1))),
       out_c(output.dim(window.channel_axis())),
-      stride_h(window.stride[0]),
-      stride_w(window.stride[1]),
-      dilation_h(window.dilation[0]),
-      dilation_w(window.dilation[1]),
+      // Steps that nothing makes may be of any size; times a row of floats they would not fit.
+      stride_h(out_h > 1 ? window.stride[0] : 1),
+      stride_w(out_w > 1 ? window.stride[1] : 1),
+      dilation_h(kernel_h > 1 ? window.dilation[0] : 1),
+      dilation_w(kernel_w > 1 ? window.dilation[1] : 1),
       channels_first(window.channels_first) {
   const int64_t span_h = window.Span(0, kernel_h), span_w = window.Span(1, kernel_w);
   pad_top = ops::PadLow(in_h, out_h, span_h, stride_h, window.pads[0]);
@@ -36,9 +37,9 @@ ConvSizes::ConvSizes(const ops::ConvWindow& window, const Shape& input, const Sh
 absl::Status CheckConv(const ConvSizes& s, const KernelContext& ctx, const Epilogue& epilogue,
                        bool depthwise) {
   const bool channels_fit = depthwise ? s.filter_in == s.in_c && s.out_c == s.in_c * s.filter_out
-                                      : s.filter_in > 0 && s.in_c % s.filter_in == 0 &&
-                                            s.out_c == s.filter_out &&
-                                            (s.in_c == 0 || s.out_c % (s.in_c / s.filter_in) == 0);
+                                      : s.filter_in > 0 && s.in_c >= s.filter_in &&
+                                            s.in_c % s.filter_in == 0 && s.out_c == s.filter_out &&
+                                            s.out_c % (s.in_c / s.filter_in) == 0;
   if (!channels_fit) {
     return absl::InvalidArgumentError(absl::StrCat(
         "input ", ctx.in(0).shape.ToString(), " does not fit filter ", ctx.in(1).shape.ToString()));
@@ -91,7 +92,8 @@ const float* PaddedImage(const ConvSizes& s, const float* image, float* scratch,
 }
 
 int64_t PaddedScratch(const ConvSizes& s) {
-  return s.needs_padding() || s.channels_first ? s.padded_floats() : 0;
+  return s.needs_padding() || s.channels_first ? ScratchFloats({s.padded_h, s.padded_w, s.in_c})
+                                               : 0;
 }
 
 namespace {
@@ -100,10 +102,11 @@ namespace {
 // elements are the contiguous pieces of the input under the filter.
 class NativeConv final : public Kernel {
  public:
-  NativeConv(const KernelArgs& args, const ops::ConvWindow& window, const Epilogue& epilogue)
+  NativeConv(const KernelArgs& args, const ops::ConvNd& window, const Epilogue& epilogue)
       : window_(window), epilogue_(epilogue), gemm_(PickGemm()), bias_(args, epilogue, gemm_) {
     if (!args.inputs[1].has_constant()) return;
     const Shape& filter = args.inputs[1].constant.shape();
+    if (filter.elements() == 0) return;  // of any number of groups
     const SymShape& input = args.inputs[0].type.shape;
     // Unknown channels are most likely the filter's; Run packs again should that be wrong.
     const Dim channels = input.rank_known() ? input.dim(window.channel_axis()) : Dim::Unknown();
@@ -130,7 +133,7 @@ class NativeConv final : public Kernel {
   absl::Status Run(const KernelContext& ctx) const override {
     const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
     FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, false));
-    if (s.images == 0 || s.out_floats() == 0 || s.in_c == 0) return absl::OkStatus();
+    if (s.images == 0 || s.out_floats() == 0) return absl::OkStatus();
     ScratchPieces pieces(ctx.scratch);
     const float* bias = bias_.Padded(ctx, s.out_c, pieces);
     const float* weights = Weights(ctx, s, pieces);
@@ -206,7 +209,7 @@ class NativeConv final : public Kernel {
     }
   }
 
-  const ops::ConvWindow window_;
+  const ops::ConvNd window_;
   const Epilogue epilogue_;
   const GemmKernels gemm_;
   const BiasOperand bias_;
@@ -217,7 +220,7 @@ class NativeConv final : public Kernel {
 
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
-  FLOE_ASSIGN_OR_RETURN(const ops::ConvWindow window, ops::ConvWindowOf(args.node.attrs));
+  FLOE_ASSIGN_OR_RETURN(const ops::ConvNd window, ops::ConvNdOf(args.node.attrs, 2));
   if (args.inputs[0].type.dtype != DType::kFloat32 ||
       args.options.gemm == GemmBackend::kReference) {
     return MakePlainConv(args, window, epilogue, false);

@@ -6,13 +6,13 @@
 
 #include "kernels/cpu/activation.h"
 #include "kernels/kernel.h"
-#include "model/ops/conv_window.h"
+#include "model/ops/conv_nd.h"
 
 namespace floe::kernels {
 
 // All sizes of one run. A row and a pixel mean those of one image.
 struct ConvSizes {
-  ConvSizes(const ops::ConvWindow& window, const Shape& input, const Shape& filter,
+  ConvSizes(const ops::ConvNd& window, const Shape& input, const Shape& filter,
             const Shape& output);
 
   int64_t images, in_h, in_w, in_c;
@@ -27,7 +27,6 @@ struct ConvSizes {
   int64_t out_pixels() const { return out_h * out_w; }
   int64_t image_floats() const { return in_h * in_w * in_c; }
   int64_t out_floats() const { return out_pixels() * out_c; }
-  int64_t padded_floats() const { return padded_h * padded_w * in_c; }
 };
 
 // INVALID_ARGUMENT when what inference could not know does not fit: filter against channels, bias
@@ -44,10 +43,10 @@ const float* PaddedImage(const ConvSizes& sizes, const float* image, float* scra
                          ThreadPool& pool);
 int64_t PaddedScratch(const ConvSizes& sizes);
 
-std::unique_ptr<Kernel> MakePlainConv(const KernelArgs& args, const ops::ConvWindow& window,
+std::unique_ptr<Kernel> MakePlainConv(const KernelArgs& args, const ops::ConvNd& window,
                                       const Epilogue& epilogue, bool depthwise);
 absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasConv(const KernelArgs& args,
-                                                     const ops::ConvWindow& window,
+                                                     const ops::ConvNd& window,
                                                      const Epilogue& epilogue);
 
 }  // namespace floe::kernels

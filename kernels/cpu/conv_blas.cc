@@ -11,7 +11,7 @@ namespace {
 // multiplied.
 class BlasConv final : public Kernel {
  public:
-  BlasConv(const ops::ConvWindow& window, const Epilogue& epilogue, const Blas& blas)
+  BlasConv(const ops::ConvNd& window, const Epilogue& epilogue, const Blas& blas)
       : window_(window), epilogue_(epilogue), gemm_(PickGemm()), blas_(blas) {}
 
   int64_t ScratchBytes(absl::Span<const Shape> inputs,
@@ -25,7 +25,7 @@ class BlasConv final : public Kernel {
   absl::Status Run(const KernelContext& ctx) const override {
     const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
     FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, false));
-    if (s.in_c == 0) return absl::OkStatus();
+    if (s.out_floats() == 0) return absl::OkStatus();
     ScratchPieces pieces(ctx.scratch);
     float* padded = pieces.Floats(PaddedScratch(s));
     float* matrix = pieces.Floats(MatrixFloats(s));
@@ -46,7 +46,7 @@ class BlasConv final : public Kernel {
 
  private:
   static int64_t MatrixFloats(const ConvSizes& s) {
-    return s.out_pixels() * s.kernel_h * s.kernel_w * s.filter_in;
+    return ScratchFloats({s.out_pixels(), s.kernel_h, s.kernel_w, s.filter_in});
   }
 
   // Row p of `matrix`: the taps of one group under output pixel p.
@@ -76,7 +76,7 @@ class BlasConv final : public Kernel {
     }
   }
 
-  const ops::ConvWindow window_;
+  const ops::ConvNd window_;
   const Epilogue epilogue_;
   const GemmKernels gemm_;  // for the epilogue
   const Blas& blas_;
@@ -84,8 +84,7 @@ class BlasConv final : public Kernel {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasConv(const KernelArgs&,
-                                                     const ops::ConvWindow& window,
+absl::StatusOr<std::unique_ptr<Kernel>> MakeBlasConv(const KernelArgs&, const ops::ConvNd& window,
                                                      const Epilogue& epilogue) {
   FLOE_ASSIGN_OR_RETURN(const Blas* blas, OpenBlas());
   return std::make_unique<BlasConv>(window, epilogue, *blas);

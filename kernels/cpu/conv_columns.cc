@@ -144,13 +144,13 @@ class ColumnsConv final : public Kernel {
 
   // Result lines (of result[2] pixels) in a block.
   static int64_t BlockLines(const ConvNdSizes& s) {
-    const int64_t line = s.result[2] * s.tap_count() * s.filter_in;
+    const int64_t line = ScratchFloats({s.result[2], s.tap_count(), s.filter_in});
     const int64_t lines = s.result[0] * s.result[1];
     return std::clamp<int64_t>(line == 0 ? lines : kBlockFloats / line, 1,
                                std::max<int64_t>(lines, 1));
   }
   static int64_t ColumnFloats(const ConvNdSizes& s) {
-    return BlockLines(s) * s.result[2] * s.tap_count() * s.filter_in;
+    return ScratchFloats({BlockLines(s), s.result[2], s.tap_count(), s.filter_in});
   }
 
   // C = A * B of one group for the pixels of lines [first, last).

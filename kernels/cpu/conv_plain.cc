@@ -17,13 +17,14 @@ struct Strides {
 template <typename T>
 class PlainConv final : public Kernel {
  public:
-  PlainConv(const ops::ConvWindow& window, const Epilogue& epilogue, bool depthwise)
+  PlainConv(const ops::ConvNd& window, const Epilogue& epilogue, bool depthwise)
       : window_(window), epilogue_(epilogue), depthwise_(depthwise) {}
   std::string Route() const override { return "reference"; }
 
   absl::Status Run(const KernelContext& ctx) const override {
     const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
     FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, depthwise_));
+    if (s.out_floats() == 0) return absl::OkStatus();  // of however many images
     const Strides out(s.channels_first, s.out_h, s.out_w, s.out_c);
     const T* bias = epilogue_.bias ? ctx.inputs.back().as<T>() : nullptr;
     for (int64_t image = 0; image < s.images; ++image) {
@@ -47,7 +48,7 @@ class PlainConv final : public Kernel {
                   int64_t c) const {
     const Strides in(s.channels_first, s.in_h, s.in_w, s.in_c);
     // Input channels [first, first + count) and the filter's index for each.
-    const int64_t groups = depthwise_ || s.filter_in == 0 || s.in_c == 0 ? 1 : s.in_c / s.filter_in;
+    const int64_t groups = depthwise_ ? 1 : s.in_c / s.filter_in;
     const int64_t count = depthwise_ ? 1 : s.filter_in;
     const int64_t first = depthwise_ ? c / s.filter_out : c / (s.out_c / groups) * s.filter_in;
     PlainSum<T> sum = 0;
@@ -67,14 +68,14 @@ class PlainConv final : public Kernel {
     return sum;
   }
 
-  const ops::ConvWindow window_;
+  const ops::ConvNd window_;
   const Epilogue epilogue_;
   const bool depthwise_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakePlainConv(const KernelArgs& args, const ops::ConvWindow& window,
+std::unique_ptr<Kernel> MakePlainConv(const KernelArgs& args, const ops::ConvNd& window,
                                       const Epilogue& epilogue, bool depthwise) {
   std::unique_ptr<Kernel> kernel;
   ForDType(args.inputs[0].type.dtype, TypeList<float, double, Half, BFloat16, int32_t>{},

@@ -12,7 +12,7 @@ constexpr int64_t kSerialBelow = 50'000;  // multiply-adds
 
 class NativeDepthwise final : public Kernel {
  public:
-  NativeDepthwise(const ops::ConvWindow& window, const Epilogue& epilogue)
+  NativeDepthwise(const ops::ConvNd& window, const Epilogue& epilogue)
       : window_(window), epilogue_(epilogue), row_(PickDepthwiseRow()) {}
 
   int64_t ScratchBytes(absl::Span<const Shape> inputs,
@@ -25,6 +25,7 @@ class NativeDepthwise final : public Kernel {
   absl::Status Run(const KernelContext& ctx) const override {
     const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
     FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, true));
+    if (s.out_floats() == 0) return absl::OkStatus();
     ScratchPieces pieces(ctx.scratch);
     float* copy = pieces.Floats(ImageScratch(s));
     float* channels_last = s.channels_first ? pieces.Floats(s.out_floats()) : nullptr;
@@ -62,7 +63,7 @@ class NativeDepthwise final : public Kernel {
 
  private:
   static int64_t ImageScratch(const ConvSizes& s) {
-    return s.channels_first || s.filter_out != 1 ? s.in_h * s.in_w * s.out_c : 0;
+    return s.channels_first || s.filter_out != 1 ? ScratchFloats({s.in_h, s.in_w, s.out_c}) : 0;
   }
 
   // The image as NHWC with each channel repeated for every output channel made from it.
@@ -89,14 +90,14 @@ class NativeDepthwise final : public Kernel {
     });
   }
 
-  const ops::ConvWindow window_;
+  const ops::ConvNd window_;
   const Epilogue epilogue_;
   const DepthwiseRowFunction row_;
 };
 
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
-  FLOE_ASSIGN_OR_RETURN(const ops::ConvWindow window, ops::ConvWindowOf(args.node.attrs));
+  FLOE_ASSIGN_OR_RETURN(const ops::ConvNd window, ops::ConvNdOf(args.node.attrs, 2));
   if (args.inputs[0].type.dtype != DType::kFloat32 ||
       args.options.gemm == GemmBackend::kReference) {
     return MakePlainConv(args, window, epilogue, true);

@@ -53,6 +53,7 @@ T Padding(const KernelContext& ctx, size_t i) {
 
 absl::Status Diag(const Node& node, const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 1));
+  if (ctx.out(0).elements() == 0) return absl::OkStatus();
   const Matrices m = MatricesOf(ctx.out(0).shape);
   const Shape& in = ctx.in(0).shape;
   if (band.Longest(m.rows, m.cols) > in.dim(in.rank() - 1) ||
@@ -74,6 +75,7 @@ absl::Status Diag(const Node& node, const KernelContext& ctx) {
 
 absl::Status DiagPart(const Node& node, const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 1));
+  if (ctx.out(0).elements() == 0) return absl::OkStatus();
   const Matrices m = MatricesOf(ctx.in(0).shape);
   const Shape& out = ctx.out(0).shape;
   ForElement(ctx.in(0).dtype, [&](auto element) {
@@ -89,16 +91,19 @@ absl::Status DiagPart(const Node& node, const KernelContext& ctx) {
 
 absl::Status SetDiag(const Node& node, const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 2));
-  const Matrices m = MatricesOf(ctx.in(0).shape);
-  const Shape& diagonal_shape = ctx.in(1).shape;
-  const int64_t longest =
-      diagonal_shape.rank() == 0 ? -1 : diagonal_shape.dim(diagonal_shape.rank() - 1);
-  if (longest != band.Longest(m.rows, m.cols) ||
-      ctx.in(1).elements() != m.count * band.count() * longest) {
-    return absl::InvalidArgumentError(absl::StrCat("diagonals of shape ", diagonal_shape.ToString(),
-                                                   " do not fit ", ctx.in(0).shape.ToString()));
+  const Shape& in = ctx.in(0).shape;
+  const Matrices m = MatricesOf(in);
+  const int64_t longest = band.Longest(m.rows, m.cols);
+  Shape wanted(in.dims().first(static_cast<size_t>(in.rank()) - 2));
+  if (band.count() > 1) wanted.push_back(band.count());
+  wanted.push_back(longest);
+  if (ctx.in(1).shape != wanted) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("diagonals of shape ", ctx.in(1).shape.ToString(), " do not fit ",
+                     in.ToString(), ", expected ", wanted.ToString()));
   }
   CopyElements(ctx.in(0).dtype, ctx.in(0).data, ctx.out(0).data, ctx.in(0).elements());
+  if (ctx.in(1).elements() == 0) return absl::OkStatus();  // of however many diagonals
   ForElement(ctx.in(0).dtype, [&](auto element) {
     using T = decltype(element);
     const T* x = ctx.in(1).as<T>();

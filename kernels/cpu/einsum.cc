@@ -2,6 +2,8 @@
 // order of the labels.
 #include "kernels/cpu/einsum.h"
 
+#include <algorithm>
+
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
@@ -15,6 +17,7 @@ namespace {
 struct Loops {
   IntList sizes, steps[2];
   int64_t count() const {
+    if (std::count(sizes.begin(), sizes.end(), 0) != 0) return 0;  // whatever the others give
     int64_t n = 1;
     for (int64_t size : sizes) n *= size;
     return n;

@@ -33,6 +33,17 @@ class ScratchPieces {
   std::byte* next_;
 };
 
+// The product of sizes that need not belong to one tensor, or more floats than any machine has
+// where it would not fit 64 bits, so that such scratch is refused and not taken too small.
+inline int64_t ScratchFloats(std::initializer_list<int64_t> sizes) {
+  constexpr int64_t kTooMany = int64_t{1} << 50;
+  int64_t floats = 1;
+  for (int64_t size : sizes) {
+    if (__builtin_mul_overflow(floats, size, &floats) || floats > kTooMany) return kTooMany;
+  }
+  return floats;
+}
+
 // An upper bound of PackedFloats that is affine in k and in n.
 inline int64_t PackedBound(const GemmKernels& kernels, int64_t k, int64_t n) {
   return k * (n + kernels.lanes - 1);

@@ -93,7 +93,7 @@ FLOE_REGISTER_KERNEL(AdjustSaturation, kCpu, MakeFunction<AdjustSaturation>, DTy
 template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeLrn(const KernelArgs& args) {
   const auto& a = args.node.attrs;
-  const int64_t radius = a.Int("depth_radius", 5);
+  const int64_t radius = std::clamp<int64_t>(a.Int("depth_radius", 5), -1, INT32_MAX);
   const float bias = a.Float("bias", 1), alpha = a.Float("alpha", 1), beta = a.Float("beta", 0.5f);
   return FromFunction([=](const KernelContext& ctx) {
     const Shape& shape = ctx.in(0).shape;

@@ -46,6 +46,11 @@ int64_t SizeBehind(const Shape& shape, int axis) {
 absl::Status GatherNd(const KernelContext& ctx, int batch_dims, bool ignore) {
   const Shape &params = ctx.in(0).shape, &indices = ctx.in(1).shape;
   if (ctx.out(0).elements() == 0) return absl::OkStatus();
+  for (int i = 0; i < batch_dims; ++i) {
+    if (params.dim(i) != indices.dim(i))
+      return absl::InvalidArgumentError(absl::StrCat("batch dimensions of ", params.ToString(),
+                                                     " and ", indices.ToString(), " differ"));
+  }
   IntList values;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &values));
   const int depth = static_cast<int>(indices.dim(indices.rank() - 1));
@@ -103,6 +108,8 @@ absl::Status ForPlaces(const KernelContext& ctx, const TensorView& indices, cons
     return absl::InvalidArgumentError(
         absl::StrCat("indices ", indices.shape.ToString(), " for ", out.ToString()));
   const int64_t slice = SizeBehind(out, depth);
+  // Nothing to write, or indices of no numbers in one place: of these there may be any number.
+  if (slice == 0) return absl::OkStatus();
   int64_t places = 1;
   for (int i = 0; i + 1 < rank; ++i) places *= indices.shape.dim(i);
   for (int64_t k = 0; k < places; ++k) {
@@ -209,6 +216,9 @@ absl::Status SparseToDense(const KernelContext& ctx, bool check) {
     return absl::InvalidArgumentError(absl::StrCat("indices ", indices.shape.ToString(),
                                                    " of values ", values.shape.ToString(), " into ",
                                                    out.shape.ToString()));
+  if (out.shape.rank() == 0 && indices.shape.dim(0) > 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat(indices.shape.dim(0), " values for the one place of a scalar"));
   if (check) FLOE_RETURN_IF_ERROR(CheckOrder(indices));
   FillElements(out.dtype, ctx.in(3).data, out.data, out.elements());
   return ForPlaces(ctx, indices, [&](int64_t from, int64_t to, int64_t) {
@@ -274,6 +284,12 @@ absl::Status DynamicStitch(const KernelContext& ctx) {
   for (size_t k = 0; k < n; ++k) {
     IntList indices;
     FLOE_RETURN_IF_ERROR(ReadInts(ctx.inputs[k], &indices));
+    Shape wanted = ctx.inputs[k].shape;
+    for (int axis = 1; axis < out.shape.rank(); ++axis) wanted.push_back(out.shape.dim(axis));
+    if (ctx.inputs[n + k].shape != wanted)
+      return absl::InvalidArgumentError(
+          absl::StrCat("data ", ctx.inputs[n + k].shape.ToString(), " for indices of shape ",
+                       ctx.inputs[k].shape.ToString(), ", expected ", wanted.ToString()));
     for (size_t i = 0; i < indices.size(); ++i) {
       if (indices[i] < 0 || indices[i] >= out.shape.dim(0))
         return OutsideError({&indices[i], 1}, out.shape);

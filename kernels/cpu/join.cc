@@ -45,7 +45,9 @@ absl::Status CopyParts(const KernelContext& ctx, const TensorView& whole,
     }
     at += part_width;
   }
-  return absl::OkStatus();
+  if (at == width) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the parts take ", at, " of the ", width, " elements along axis ", axis));
 }
 
 class PackKernel : public Kernel {

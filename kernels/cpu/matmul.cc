@@ -43,7 +43,9 @@ class NativeMatMul final : public MatMulKernel {
     const int rank = b.shape().rank();
     const int64_t k = b.shape().dim(rank - (transpose_b_ ? 1 : 2)),
                   n = b.shape().dim(rank - (transpose_b_ ? 2 : 1));
-    const int64_t count = Matrices(b.shape()), each = gemm_.PackedFloats(k, n);
+    // Of matrices without elements there may be any number.
+    const int64_t count = b.elements() == 0 ? 0 : Matrices(b.shape()),
+                  each = gemm_.PackedFloats(k, n);
     packed_ = AlignedBuffer(count * each * sizeof(float));
     for (int64_t i = 0; i < count; ++i) Pack(b.as<float>() + i * k * n, k, n, packed() + i * each);
   }
@@ -161,6 +163,7 @@ absl::Status MatMulKernel::Run(const KernelContext& ctx) const {
                                                    b.shape.ToString(), ": inner dims ", size.k,
                                                    " and ", size.b_k, " differ"));
   }
+  if (c.elements() == 0) return absl::OkStatus();  // of however many products
   MatMulCall call{ctx, size.m, size.k, size.n, a.data, b.data, 0, true, c.data};
   const int64_t products = Matrices(c.shape);
   if (products == 1 || (Matrices(b.shape) == 1 && !transpose_a_)) {

@@ -1,4 +1,5 @@
 // Ops that move elements by one grid copy: Transpose, slices, Tile, BroadcastTo, and plain copies.
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/element_type.h"
@@ -48,12 +49,12 @@ class TransposeKernel : public Kernel {
     }
     const IntList from = DenseStrides(ctx.in(0).shape), to = DenseStrides(ctx.out(0).shape);
     Grid grid;
-    uint64_t seen = 0;
+    absl::InlinedVector<bool, 8> seen(rank, false);
     for (int i = 0; i < rank; ++i) {
       FLOE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(perm[i], rank));
-      if ((seen >> axis) & 1)
+      if (seen[axis])
         return absl::InvalidArgumentError(absl::StrCat("perm names axis ", axis, " twice"));
-      seen |= uint64_t{1} << axis;
+      seen[axis] = true;
       grid.Add(ctx.out(0).shape.dim(i), from[axis], to[i]);
     }
     CopyGrid(std::move(grid), ctx.in(0).dtype, ctx.in(0).data, ctx.out(0).data, ctx.pool);
@@ -107,7 +108,8 @@ class StridedSliceKernel : public Kernel {
       } else {
         if (d.begin_masked) b = step > 0 ? 0 : size - 1;
         b = std::min(std::max<int64_t>(b, 0), size - 1);
-        grid.Add(out.dim(at), own * step, to[at]);
+        // A step that is never made may be of any size.
+        grid.Add(out.dim(at), out.dim(at) > 1 ? own * step : own, to[at]);
         ++at;
       }
       start += b * own;
@@ -131,8 +133,11 @@ class SliceKernel : public Kernel {
     const IntList from = DenseStrides(in), to = DenseStrides(out);
     Grid grid;
     int64_t start = 0;
+    if (static_cast<int>(begin.size()) != in.rank())
+      return absl::InvalidArgumentError(
+          absl::StrCat("begin has ", begin.size(), " elements, input has rank ", in.rank()));
     for (int i = 0; i < in.rank(); ++i) {
-      if (begin[i] < 0 || begin[i] + out.dim(i) > in.dim(i)) {
+      if (begin[i] < 0 || begin[i] > in.dim(i) - out.dim(i)) {
         return absl::InvalidArgumentError(absl::StrCat("begin ", begin[i], " and size ", out.dim(i),
                                                        " leave dimension ", i, " of ",
                                                        in.ToString()));

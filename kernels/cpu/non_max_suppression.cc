@@ -181,7 +181,7 @@ absl::Status Combined(const KernelContext& ctx, bool pad_per_class, bool clip) {
         absl::StrCat("max_output_size_per_class is ", limits.most, ", max_total_size ", total));
   const int64_t batch = boxes.dim(0), count = boxes.dim(1), sets = boxes.dim(2),
                 classes = scores.dim(2);
-  if (pad_per_class) total = std::min(total, limits.most * classes);
+  if (pad_per_class) total = std::min(total, limits.most * std::min(classes, total));
   FLOE_ASSIGN_OR_RETURN(const TensorView out,
                         ctx.allocator->Allocate(0, DType::kFloat32, Shape({batch, total, 4})));
   FLOE_ASSIGN_OR_RETURN(const TensorView out_scores,

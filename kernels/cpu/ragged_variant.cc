@@ -26,6 +26,7 @@ absl::Status GiveRows(const KernelContext& ctx, const std::vector<Splits>& neste
                       const TensorView& values, DType splits_type) {
   const int64_t rows =
       nested.empty() ? values.shape.dim(0) : static_cast<int64_t>(nested[0].size()) - 1;
+  FLOE_RETURN_IF_ERROR(CheckListSize(rows));
   std::vector<std::vector<Tensor>> splits(rows);
   IntList lengths(nested.empty() ? 0 : rows);
   for (int64_t r = 0; r < rows && !nested.empty(); ++r) {

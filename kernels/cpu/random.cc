@@ -64,7 +64,8 @@ class RandomIntKernel : public Kernel {
     const uint64_t first = sequence_.Reserve(n),
                    range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
     for (uint64_t i = 0; i < n; ++i) {
-      const int64_t value = low + static_cast<int64_t>(sequence_.At(first + i) % range);
+      const auto value =
+          static_cast<int64_t>(static_cast<uint64_t>(low) + sequence_.At(first + i) % range);
       if (ctx.out(0).dtype == DType::kInt32)
         ctx.out(0).as<int32_t>()[i] = static_cast<int32_t>(value);
       else

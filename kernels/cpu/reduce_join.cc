@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
@@ -56,11 +57,15 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
     FLOE_RETURN_IF_ERROR(Split(ctx.in(0).shape, ctx.in(1), &kept, &joined));
     if (ctx.out(0).elements() != kept.count)
       return absl::InternalError("the output's shape is not that of the axes kept");
+    int64_t bytes = 0;  // separators between empty strings are many bytes of few
     for (int64_t i = 0; i < kept.count; ++i) {
       const std::string* from = ctx.in(0).as<std::string>() + kept.Offset(i);
       std::string text;
-      for (int64_t k = 0; k < joined.count; ++k)
+      for (int64_t k = 0; k < joined.count; ++k) {
         absl::StrAppend(&text, k == 0 ? "" : separator, from[joined.Offset(k)]);
+        FLOE_RETURN_IF_ERROR(CheckValueBytes(bytes + static_cast<int64_t>(text.size())));
+      }
+      bytes += static_cast<int64_t>(text.size());
       ctx.out(0).as<std::string>()[i] = std::move(text);
     }
     return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "kernels/cpu/function_kernel.h"
 
@@ -44,6 +45,18 @@ absl::StatusOr<SharedPattern> PatternOf(const KernelContext& ctx, const SharedPa
   return Compile(*pattern);
 }
 
+// RE2 makes the whole text before anybody could say that it is too long. There may be a match at
+// each place, with the rewrite in its stead; of the rewrite every second byte may name a group, and
+// all matches together are no longer than the text.
+absl::Status CheckGrowth(double bytes, const std::string& text, const std::string& rewrite) {
+  const auto n = static_cast<double>(text.size()), m = static_cast<double>(rewrite.size());
+  const double most = bytes + n + (n + 1) * m + n * m / 2;
+  if (most < 0x1p62 && CheckValueBytes(static_cast<int64_t>(most)).ok()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("a text of ", text.size(),
+                                                   " bytes with a rewrite of ", rewrite.size(),
+                                                   " may become longer than the memory limit"));
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> MakeReplace(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const SharedPattern known, KnownPattern(args));
   const bool global = args.node.attrs.Bool("replace_global", true);
@@ -54,15 +67,18 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeReplace(const KernelArgs& args) {
     if (ctx.inputs.size() > 2) {
       FLOE_ASSIGN_OR_RETURN(rewrite, ScalarOf(ctx.in(2), "rewrite"));
     }
+    double bytes = 0;
     for (int64_t i = 0; i < ctx.in(0).elements(); ++i) {
       std::string& text = ctx.out(0).as<std::string>()[i];
       text = ctx.in(0).as<std::string>()[i];
+      FLOE_RETURN_IF_ERROR(CheckGrowth(bytes, text, *rewrite));
       // A rewrite that asks for groups the pattern does not have changes nothing.
       if (global) {
         RE2::GlobalReplace(&text, *pattern, *rewrite);
       } else {
         RE2::Replace(&text, *pattern, *rewrite);
       }
+      bytes += static_cast<double>(text.size());
     }
     return absl::OkStatus();
   });

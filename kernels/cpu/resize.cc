@@ -1,10 +1,12 @@
 // ResizeBilinear, ResizeNearestNeighbor, ResizeBicubic, ResizeArea and CropAndResize, placing
 // pixels as TensorFlow does.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
@@ -31,7 +33,7 @@ struct Taps {
   std::array<int64_t, 4> at{};
   std::array<float, 4> weight{};
 };
-using Axis = std::vector<Taps>;
+using Axis = BudgetVector<Taps>;
 
 float SourceOf(int64_t o, float scale, bool half_pixel) {
   const auto place = static_cast<float>(o);
@@ -283,7 +285,10 @@ absl::Status Crop(const KernelContext& ctx, const CropOptions& options) {
       return absl::InvalidArgumentError(
           absl::StrCat("image ", images[b], " is not in [0, ", in.dim(0), ")"));
     const T* image = ctx.in(0).as<T>() + images[b] * in.dim(1) * in.dim(2) * channels;
+    // Places of images of more than 2^24 lines round up beyond the last.
     const auto at = [&](int64_t row, int64_t col, int64_t c) {
+      row = std::min(row, in.dim(1) - 1);
+      col = std::min(col, in.dim(2) - 1);
       return static_cast<float>(
           static_cast<Compute<T>>(image[(row * in.dim(2) + col) * channels + c]));
     };

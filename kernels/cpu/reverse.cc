@@ -47,14 +47,20 @@ absl::Status Roll(const KernelContext& ctx) {
   for (size_t i = 0; i < axes.size(); ++i) {
     FLOE_ASSIGN_OR_RETURN(const int a, NormalizeAxis(axes[i], shape.rank()));
     const int64_t size = shape.dim(a);
-    shift[a] = ((shift[a] + shifts[i]) % size + size) % size;
+    shift[a] = ((shift[a] + shifts[i] % size) % size + size) % size;
   }
   const IntList strides = DenseStrides(shape);
-  for (uint64_t wrapped = 0; wrapped < uint64_t{1} << shape.rank(); ++wrapped) {
+  // An axis that is shifted has two elements at least: there are no more of them than bits.
+  IntList bit(shape.rank(), -1);
+  int shifted = 0;
+  for (int a = 0; a < shape.rank(); ++a) {
+    if (shift[a] != 0) bit[a] = shifted++;
+  }
+  for (uint64_t wrapped = 0; wrapped < uint64_t{1} << shifted; ++wrapped) {
     Grid grid;
     int64_t from = 0, to = 0;
     for (int a = 0; a < shape.rank(); ++a) {
-      const bool wraps = (wrapped >> a) & 1;
+      const bool wraps = bit[a] >= 0 && ((wrapped >> bit[a]) & 1) != 0;
       const int64_t stays = shape.dim(a) - shift[a];
       grid.Add(wraps ? shift[a] : stays, strides[a], strides[a]);
       (wraps ? from : to) += (wraps ? stays : shift[a]) * strides[a];

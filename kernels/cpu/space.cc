@@ -25,6 +25,7 @@ absl::Status MoveBlocks(const KernelContext& ctx, const TensorView& whole, const
   const int m = static_cast<int>(blocks.size());
   if (pads.size() != 2 * blocks.size() || whole.shape.rank() <= m)
     return absl::InvalidArgumentError("block_shape and pads do not fit");
+  if (ctx.out(0).elements() == 0) return absl::OkStatus();  // there may be any number of places
   const IntList whole_strides = DenseStrides(whole.shape), part_strides = DenseStrides(parts.shape);
   const int64_t batch = whole.shape.dim(0);
   int64_t places = 1;
@@ -114,11 +115,12 @@ struct Patches {
 
 absl::Status ExtractPatches(const KernelContext& ctx, const Patches& p) {
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
+  if (out.elements() == 0) return absl::OkStatus();  // of any number of places
   const IntList from = DenseStrides(in), to = DenseStrides(out);
   if (ctx.out(0).bytes() != 0) std::memset(ctx.out(0).data, 0, ctx.out(0).bytes());
   int64_t low[2];
   for (int i = 0; i < 2; ++i) {
-    low[i] = ops::PadLow(in.dim(i + 1), out.dim(i + 1), (p.kernel[i] - 1) * p.rate[i] + 1,
+    low[i] = ops::PadLow(in.dim(i + 1), out.dim(i + 1), ops::WindowSpan(p.kernel[i], p.rate[i]),
                          p.stride[i], {p.same, 0, 0});
   }
   for (int64_t place = 0; place < p.kernel[0] * p.kernel[1]; ++place) {

@@ -14,12 +14,21 @@ namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 40;
 
+// As many dims as a dense tensor may have: indices are allocated by it.
+absl::Status CheckSparseRank(size_t dims) {
+  constexpr size_t kMost = 254;
+  return dims <= kMost
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat("a sparse tensor of ", dims, " dimensions"));
+}
+
 absl::Status SparseReshape(const KernelContext& ctx) {
   IntList indices, from, to;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(0), &indices));
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &from));
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(2), &to));
   const Shape& shape = ctx.in(0).shape;
+  FLOE_RETURN_IF_ERROR(CheckSparseRank(to.size()));
   if (shape.rank() != 2 || shape.dim(1) != static_cast<int64_t>(from.size()))
     return absl::InvalidArgumentError(
         absl::StrCat("indices ", shape.ToString(), " into ", from.size(), " dims"));
@@ -39,7 +48,7 @@ absl::Status SparseReshape(const KernelContext& ctx) {
         absl::StrCat("a shape of ", elements, " elements cannot become one of ", known));
   const int64_t rows = shape.dim(0), width = shape.dim(1), rank = static_cast<int64_t>(to.size());
   BudgetVector<int64_t> out(rows * rank);
-  for (int64_t i = 0; i < rows; ++i) {
+  for (int64_t i = 0; width + rank > 0 && i < rows; ++i) {
     int64_t at = 0;
     for (int64_t k = 0; k < width; ++k) {
       const int64_t index = indices[i * width + k];
@@ -64,6 +73,7 @@ absl::Status SparseFillEmptyRows(const KernelContext& ctx) {
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(2), &shape));
   const TensorView& values = ctx.in(1);
   const auto width = static_cast<int64_t>(shape.size());
+  FLOE_RETURN_IF_ERROR(CheckSparseRank(shape.size()));
   if (width == 0 || values.elements() * width != static_cast<int64_t>(indices.size()) ||
       ctx.in(3).elements() != 1)
     return absl::InvalidArgumentError(absl::StrCat(indices.size(), " indices for ",
@@ -133,7 +143,9 @@ absl::Status SetOperation(const KernelContext& ctx, const std::string& op) {
   std::vector<int64_t> indices;
   std::vector<T> values;
   int64_t largest = 0;
-  for (int64_t g = 0; g < groups.elements(); ++g) {
+  // Sets of nothing take no memory, however many there are.
+  const int64_t count = width_a + width_b == 0 ? 0 : groups.elements();
+  for (int64_t g = 0; g < count; ++g) {
     const T* x = ctx.in(0).as<T>() + g * width_a;
     const T* y = ctx.in(1).as<T>() + g * width_b;
     const std::vector<T> result =

@@ -118,7 +118,6 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeJoin(const KernelArgs& args) {
   });
 }
 
-// Without a separator, at runs of white space, which give no empty parts.
 // As Python's str.split. An empty separator means any run of white space, and none at either end;
 // then the part after the last split allowed is given even where nothing is left.
 std::vector<std::string> Parts(const std::string& text, const std::string& separator,
@@ -154,10 +153,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSplit(const KernelArgs& args) {
     std::vector<std::string> values;
     int64_t longest = 0;
     for (int64_t i = 0; i < in.elements(); ++i) {
-      const auto parts = Parts(in.as<std::string>()[i], *ctx.in(1).as<std::string>(), most);
+      std::vector<std::string> parts =
+          Parts(in.as<std::string>()[i], *ctx.in(1).as<std::string>(), most);
       for (size_t k = 0; k < parts.size(); ++k) {
         indices.insert(indices.end(), {i, static_cast<int64_t>(k)});
-        values.push_back(parts[k]);
+        values.push_back(std::move(parts[k]));
       }
       longest = std::max<int64_t>(longest, static_cast<int64_t>(parts.size()));
     }

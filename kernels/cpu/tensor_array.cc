@@ -120,6 +120,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGather(const KernelArgs& args) {
     IntList indices;
     FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &indices));
     FLOE_ASSIGN_OR_RETURN(const SymShape shape, MergeShapes(array->element_shape, declared));
+    FLOE_RETURN_IF_ERROR(CheckListSize(static_cast<int64_t>(indices.size())));
     std::vector<Tensor> values;
     for (const int64_t index : indices) {
       FLOE_ASSIGN_OR_RETURN(Tensor value, Get(array, index));
@@ -138,6 +139,7 @@ absl::Status Scatter(const KernelContext& ctx) {
     return absl::InvalidArgumentError(
         absl::StrCat(indices.size(), " indices for a value of shape ", value.shape.ToString()));
   }
+  FLOE_RETURN_IF_ERROR(CheckListSize(value.shape.dim(0)));
   std::vector<Tensor> elements = Unstacked(value);
   for (size_t i = 0; i < indices.size(); ++i)
     FLOE_RETURN_IF_ERROR(Put(array, indices[i], std::move(elements[i])));

@@ -57,7 +57,8 @@ absl::Status CheckDType(DType list, DType op);
 // Rows [at, at + count) of a tensor, under `shape`.
 TensorView Rows(const TensorView& whole, int64_t at, const Shape& shape);
 
-// Dim 0 of a tensor as elements that share one copy of its bytes.
+// Dim 0 of a tensor as elements that share one copy of its bytes; the caller has checked their
+// number (CheckListSize).
 std::vector<Tensor> Unstacked(const TensorView& whole);
 // The same in bands of these lengths.
 std::vector<Tensor> Banded(const TensorView& whole, const IntList& lengths);
@@ -66,7 +67,7 @@ std::vector<Tensor> Banded(const TensorView& whole, const IntList& lengths);
 Shape WithoutDim0(const Shape& shape);
 Shape WithDim0(int64_t size, const Shape& shape);
 
-// Lengths that are not negative and add up to `rows`.
+// Lengths that are not negative and add up to `rows`, as many as a list may have elements.
 absl::Status CheckLengths(const IntList& lengths, int64_t rows);
 
 // Copies elements one after the other into output 0, under [elements, element...]. Invalid ones are

@@ -56,6 +56,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGather(const KernelArgs& args) {
     IntList indices;
     FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &indices));
     FLOE_ASSIGN_OR_RETURN(const SymShape declared, ReadShape(ctx.in(2)));
+    FLOE_RETURN_IF_ERROR(CheckListSize(static_cast<int64_t>(indices.size())));
     std::vector<Tensor> elements;
     for (const int64_t index : indices) {
       if (index < 0 || index >= static_cast<int64_t>(list->elements.size())) {
@@ -146,6 +147,7 @@ absl::Status ScatterInto(const TensorView& tensor, const TensorView& indices, bo
     return absl::InvalidArgumentError(
         absl::StrCat(at.size(), " indices for ", tensor.shape.dim(0), " elements"));
   }
+  FLOE_RETURN_IF_ERROR(CheckListSize(tensor.shape.dim(0)));
   const std::vector<Tensor> items = Unstacked(tensor);
   for (size_t i = 0; i < at.size(); ++i) {
     if (at[i] < 0 || (fixed && at[i] >= static_cast<int64_t>(list->elements.size()))) {

@@ -142,6 +142,7 @@ Shape WithDim0(int64_t size, const Shape& shape) {
 }
 
 absl::Status CheckLengths(const IntList& lengths, int64_t rows) {
+  FLOE_RETURN_IF_ERROR(CheckListSize(static_cast<int64_t>(lengths.size())));
   int64_t total = 0;
   for (const int64_t length : lengths) {
     if (length < 0)

@@ -1,8 +1,12 @@
 // Where, Unique, ListDiff, DynamicPartition and sorted segments: outputs as large as the data say.
+#include <algorithm>
 #include <limits>
-#include <unordered_map>
-#include <unordered_set>
+#include <string>
+#include <type_traits>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
 #include "kernels/cpu/function_kernel.h"
@@ -22,42 +26,57 @@ absl::Status NoKernel(const char* op, DType dtype) {
 // Places of the elements that are not zero, in row-major order.
 absl::Status Where(const KernelContext& ctx) {
   const TensorView& in = ctx.in(0);
-  std::vector<int64_t> places;
-  const auto gather = [&](auto t) {
-    using T = decltype(t);
-    for (int64_t i = 0; i < in.elements(); ++i) {
-      if (in.as<T>()[i] != T(0)) places.push_back(i);
-    }
-  };
-  if (!ForDType(in.dtype, Booleans{}, gather) && !ForDType(in.dtype, Numbers{}, gather))
-    return NoKernel("Where", in.dtype);
   const int rank = in.shape.rank();
-  std::vector<int64_t> out(places.size() * static_cast<size_t>(rank));
-  for (size_t i = 0; i < places.size(); ++i) {
-    int64_t rest = places[i];
-    for (int k = rank - 1; k >= 0; --k) {
-      out[i * rank + k] = rest % in.shape.dim(k);
-      rest /= in.shape.dim(k);
+  absl::Status status = NoKernel("Where", in.dtype);
+  const auto gather = [&](auto t) -> absl::Status {
+    using T = decltype(t);
+    const T* x = in.as<T>();
+    const int64_t n = in.elements(), found = n - std::count(x, x + n, T(0));
+    FLOE_ASSIGN_OR_RETURN(const TensorView out,
+                          ctx.allocator->Allocate(0, DType::kInt64, Shape({found, rank})));
+    int64_t* to = out.as<int64_t>();
+    for (int64_t i = 0; rank > 0 && i < n; ++i) {
+      if (x[i] == T(0)) continue;
+      int64_t rest = i;
+      for (int k = rank - 1; k >= 0; --k) {
+        to[k] = rest % in.shape.dim(k);
+        rest /= in.shape.dim(k);
+      }
+      to += rank;
     }
-  }
-  return Give(ctx, 0, out, Shape({static_cast<int64_t>(places.size()), rank}));
+    return absl::OkStatus();
+  };
+  const auto run = [&](auto t) { status = gather(t); };
+  if (!ForDType(in.dtype, Booleans{}, run)) ForDType(in.dtype, Numbers{}, run);
+  return status;
+}
+
+// NaN is equal to nothing. In a hash table all of them would share a place and be compared with
+// each other.
+template <class T>
+bool IsNan(const T& value) {
+  if constexpr (std::is_same_v<T, std::string>)
+    return false;
+  else
+    return value != value;
 }
 
 template <class T>
 absl::Status UniqueOf(const KernelContext& ctx, DType index_type, bool counts) {
   const TensorView& in = ctx.in(0);
   const T* x = in.as<T>();
-  std::unordered_map<Compute<T>, int64_t> seen;
+  absl::flat_hash_map<Compute<T>, int64_t> seen;  // seeded: no keys are slow on purpose
   std::vector<int64_t> index(in.elements()), count, first;
   for (int64_t i = 0; i < in.elements(); ++i) {
-    const auto [it, added] =
-        seen.emplace(static_cast<Compute<T>>(x[i]), static_cast<int64_t>(first.size()));
-    if (added) {
+    const auto key = static_cast<Compute<T>>(x[i]);
+    const auto next = static_cast<int64_t>(first.size());
+    const int64_t at = IsNan(key) ? next : seen.try_emplace(key, next).first->second;
+    if (at == next) {
       first.push_back(i);
       count.push_back(0);
     }
-    index[i] = it->second;
-    ++count[it->second];
+    index[i] = at;
+    ++count[at];
   }
   FLOE_ASSIGN_OR_RETURN(
       const TensorView out,
@@ -80,8 +99,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeUnique(const KernelArgs& args) {
 template <class T>
 absl::Status ListDiffOf(const KernelContext& ctx, DType index_type) {
   const TensorView &x = ctx.in(0), &y = ctx.in(1);
-  std::unordered_set<Compute<T>> left_out;
-  for (int64_t i = 0; i < y.elements(); ++i) left_out.insert(static_cast<Compute<T>>(y.as<T>()[i]));
+  absl::flat_hash_set<Compute<T>> left_out;
+  for (int64_t i = 0; i < y.elements(); ++i) {
+    const auto key = static_cast<Compute<T>>(y.as<T>()[i]);
+    if (!IsNan(key)) left_out.insert(key);
+  }
   std::vector<int64_t> places;
   for (int64_t i = 0; i < x.elements(); ++i) {
     if (left_out.count(static_cast<Compute<T>>(x.as<T>()[i])) == 0) places.push_back(i);

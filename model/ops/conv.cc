@@ -3,68 +3,10 @@
 // and fused_activation.
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "model/ops/conv_window.h"
+#include "model/ops/conv_nd.h"
 #include "model/ops/op_util.h"
 
 namespace floe {
-namespace ops {
-namespace {
-
-absl::Status ReadPadding(const Attrs& attrs, ConvWindow* window) {
-  const std::string padding = attrs.String("padding", "VALID");
-  if (padding == "VALID") return absl::OkStatus();
-  if (padding == "SAME") {
-    window->pads[0].same = window->pads[1].same = true;
-    return absl::OkStatus();
-  }
-  if (padding != "EXPLICIT")
-    return Bad("padding '" + padding + "' is none of VALID, SAME, EXPLICIT");
-  const std::vector<int64_t> pads = attrs.Ints("explicit_paddings");
-  if (pads.size() != 8)
-    return Bad(absl::StrCat("explicit_paddings has ", pads.size(), " numbers, expected 8"));
-  for (int64_t pad : pads) {
-    if (pad < 0) return Bad(absl::StrCat("explicit_paddings holds ", pad));
-  }
-  for (int i = 0; i < 2; ++i) {
-    const int axis = window->axis(i);
-    window->pads[i] = {false, pads[2 * axis], pads[2 * axis + 1]};
-  }
-  return absl::OkStatus();
-}
-
-// `name` holds one number a dim, batch and channels 1; all 1 when absent.
-absl::Status ReadSteps(const Attrs& attrs, const char* name, const ConvWindow& window,
-                       int64_t (&steps)[2]) {
-  const std::vector<int64_t> values = attrs.Ints(name);
-  if (values.empty()) return absl::OkStatus();
-  if (values.size() != 4)
-    return Bad(absl::StrCat(name, " has ", values.size(), " numbers, expected 4"));
-  if (values[0] != 1 || values[window.channel_axis()] != 1) {
-    return Bad(absl::StrCat(name, " of batch and channels must be 1"));
-  }
-  for (int i = 0; i < 2; ++i) {
-    steps[i] = values[window.axis(i)];
-    if (steps[i] < 1) return Bad(absl::StrCat(name, " holds ", steps[i]));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::StatusOr<ConvWindow> ConvWindowOf(const Attrs& attrs) {
-  ConvWindow window;
-  const std::string format = attrs.String("data_format", "NHWC");
-  if (format != "NHWC" && format != "NCHW")
-    return Bad("data_format '" + format + "' is neither NHWC nor NCHW");
-  window.channels_first = format == "NCHW";
-  FLOE_RETURN_IF_ERROR(ReadSteps(attrs, "strides", window, window.stride));
-  FLOE_RETURN_IF_ERROR(ReadSteps(attrs, "dilations", window, window.dilation));
-  FLOE_RETURN_IF_ERROR(ReadPadding(attrs, &window));
-  return window;
-}
-
-}  // namespace ops
-
 namespace {
 
 absl::Status CheckInputs(const InferContext& c) {
@@ -110,7 +52,7 @@ absl::StatusOr<Dim> DepthwiseChannels(const InferContext& c, Dim channels) {
 template <absl::StatusOr<Dim> (*kChannels)(const InferContext&, Dim)>
 absl::StatusOr<Types> Infer(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckInputs(c));
-  FLOE_ASSIGN_OR_RETURN(const ops::ConvWindow window, ops::ConvWindowOf(c.attrs()));
+  FLOE_ASSIGN_OR_RETURN(const ops::ConvNd window, ops::ConvNdOf(c.attrs(), 2));
   SymShape out = ops::UnknownDims(4);
   const SymShape& in = c.shape(0);
   if (in.rank_known()) out.set_dim(0, in.dim(0));

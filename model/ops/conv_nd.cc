@@ -17,11 +17,8 @@ absl::Status ReadSteps(const Attrs& attrs, const char* name, const ConvNd& conv,
     return Bad(absl::StrCat(name, " has ", values.size(), " numbers, expected ", conv.spatial + 2));
   if (values[0] != 1 || values[conv.channel_axis()] != 1)
     return Bad(absl::StrCat(name, " of batch and channels must be 1"));
-  for (int i = 0; i < conv.spatial; ++i) {
-    steps[i] = values[conv.axis(i)];
-    if (steps[i] < 1) return Bad(absl::StrCat(name, " holds ", steps[i]));
-  }
-  return absl::OkStatus();
+  for (int i = 0; i < conv.spatial; ++i) steps[i] = values[conv.axis(i)];
+  return CheckWindowNumbers(name, values, 1);
 }
 
 absl::Status ReadPadding(const Attrs& attrs, ConvNd* conv) {
@@ -38,9 +35,7 @@ absl::Status ReadPadding(const Attrs& attrs, ConvNd* conv) {
   if (pads.size() != expected)
     return Bad(
         absl::StrCat("explicit_paddings has ", pads.size(), " numbers, expected ", expected));
-  for (int64_t pad : pads) {
-    if (pad < 0) return Bad(absl::StrCat("explicit_paddings holds ", pad));
-  }
+  FLOE_RETURN_IF_ERROR(CheckWindowNumbers("explicit_paddings", pads, 0));
   for (int i = 0; i < conv->spatial; ++i) {
     const int axis = conv->axis(i);
     conv->pads[i] = {false, pads[2 * axis], pads[2 * axis + 1]};

@@ -1,4 +1,4 @@
-// Windows of convolutions over two or three spatial dims, for the ops that have no packed kernel.
+// Windows of convolutions over two or three spatial dims, for inference and kernels.
 #pragma once
 
 #include "model/op_def.h"
@@ -17,10 +17,11 @@ struct ConvNd {
   int channel_axis() const { return channels_first ? 1 : spatial + 1; }
   int axis(int i) const { return i + (channels_first ? 2 : 1); }
   // Input elements a filter of `kernel` taps spans.
-  int64_t Span(int i, int64_t kernel) const { return (kernel - 1) * dilation[i] + 1; }
+  int64_t Span(int i, int64_t kernel) const { return WindowSpan(kernel, dilation[i]); }
 };
 
-// From attributes strides, dilations, padding, explicit_paddings and data_format.
+// From attributes strides, dilations, padding, explicit_paddings and data_format; numbers above
+// kMaxWindowNumber are refused.
 absl::StatusOr<ConvNd> ConvNdOf(const Attrs& attrs, int spatial);
 
 }  // namespace floe::ops

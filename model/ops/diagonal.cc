@@ -57,6 +57,7 @@ absl::StatusOr<ops::Diagonals> Band(const InferContext& c, int k_input, bool* kn
 }
 
 absl::StatusOr<Types> InferDiag(const InferContext& c) {
+  if (c.num_inputs() > 4) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 4, 0));
   const SymShape& in = c.shape(0);
   bool known = false;
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, Band(c, 1, &known));
@@ -84,6 +85,7 @@ absl::StatusOr<Types> InferDiag(const InferContext& c) {
 }
 
 absl::StatusOr<Types> InferDiagPart(const InferContext& c) {
+  if (c.num_inputs() > 2) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
   const SymShape& in = c.shape(0);
   bool known = false;
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, Band(c, 1, &known));
@@ -125,7 +127,7 @@ RowMark SetDiagRows(const RowContext& c) {
     return ops::Checked(RowMark::kConstant, c);
   const bool rows = c.marks[0] == RowMark::kRows && c.marks[1] == RowMark::kRows &&
                     in.rank_known() && in.rank() >= 3 && diagonal.rank_known() &&
-                    in.dim(0) == diagonal.dim(0);
+                    diagonal.rank() > 0 && in.dim(0) == diagonal.dim(0);
   return rows ? ops::Checked(RowMark::kRows, c) : RowMark::kMixed;
 }
 

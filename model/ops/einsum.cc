@@ -68,6 +68,8 @@ absl::StatusOr<EinsumLabels> ParseEinsum(const std::string& equation, absl::Span
       return Bad(absl::StrCat("equation term '", terms[i], "' for an operand of rank ", ranks[i]));
     ellipsis = std::max(ellipsis, rest);
     FLOE_ASSIGN_OR_RETURN(const std::vector<int> labels, TermLabels(terms[i], rest));
+    if (static_cast<int>(labels.size()) != ranks[i])
+      return Bad(absl::StrCat("equation term '", terms[i], "' has more than one ellipsis"));
     result.inputs.push_back(number(labels));
   }
   const int known = static_cast<int>(ids.size());
@@ -110,11 +112,9 @@ absl::StatusOr<Types> InferEinsum(const InferContext& c) {
       const bool stretches = labels.broadcasts[label];
       if (size == Dim(-1) || size == own || !size.known() || (stretches && size == Dim(1))) {
         if (size == Dim(-1) || own.known()) size = own;
-      } else if (own.concrete() && size.concrete() && !(stretches && own == Dim(1))) {
-        return Bad(absl::StrCat("dimension ", axis, " of operand ", i, " is ", own.size(),
-                                ", elsewhere ", size.size()));
-      } else if (own.has_rows() != size.has_rows() && own != Dim(1)) {
-        size = Dim::Unknown();
+      } else if (own.known() && !(stretches && own == Dim(1))) {
+        return Bad(absl::StrCat("dimension ", axis, " of operand ", i, " is ", own.ToString(),
+                                ", elsewhere ", size.ToString()));
       }
     }
   }

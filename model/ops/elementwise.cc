@@ -183,9 +183,9 @@ absl::StatusOr<Types> InferBiasAdd(const InferContext& c) {
         absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected rank 2 or more"));
   const int channel = c.attrs().String("data_format", "NHWC") == "NCHW" ? 1 : rank - 1;
   SymShape shape = c.shape(0);
-  if (ops::RankOf(c, 1) == 1 && c.shape(1).dim(0).concrete()) {
+  if (ops::RankOf(c, 1) == 1 && c.shape(1).dim(0).known()) {
     const Dim channels = c.shape(1).dim(0);
-    if (shape.dim(channel).concrete() && shape.dim(channel) != channels) {
+    if (ops::Differ(shape.dim(channel), channels)) {
       return Bad(absl::StrCat("bias has ", channels.ToString(), " elements, input ",
                               shape.ToString(), " has ", shape.dim(channel).ToString(),
                               " channels"));
@@ -242,8 +242,7 @@ absl::StatusOr<Types> InferSelect(const InferContext& c) {
     FLOE_ASSIGN_OR_RETURN(shape, ops::Merge(shape, c.shape(0)));
   } else if (shape.rank_known() && rank == 1) {
     const Dim choices = c.shape(0).dim(0);
-    if (shape.rank() == 0 ||
-        (choices.concrete() && shape.dim(0).concrete() && choices != shape.dim(0)))
+    if (shape.rank() == 0 || ops::Differ(choices, shape.dim(0)))
       return Bad(absl::StrCat("a condition of shape ", c.shape(0).ToString(), " for values ",
                               shape.ToString()));
   }

@@ -187,6 +187,7 @@ const OpRegistrar kTile({.name = "Tile",
 // Pads of every axis: [low, high] pairs in input 1. MirrorPad allows them up to the size of the
 // axis.
 absl::StatusOr<Types> InferPad(const InferContext& c) {
+  if (c.num_inputs() > 2) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
   const SymShape& in = c.shape(0);
   if (!in.rank_known()) return ops::One(c.dtype(0), SymShape::UnknownRank());
   std::vector<Dim> pads;

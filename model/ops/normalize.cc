@@ -41,26 +41,45 @@ const OpRegistrar kSoftmax[] = {
                  .tensorflow = {"LogSoftmax"}}),
 };
 
+absl::StatusOr<bool> ChannelsFirst(const Attrs& attrs) {
+  const std::string format = attrs.String("data_format", "NHWC");
+  const bool first = format == "NCHW" || format == "NCDHW";
+  if (first || format == "NHWC" || format == "NDHWC") return first;
+  return Bad("data_format '" + format + "' is unknown");
+}
+
+// One number for each channel. The mean and variance given are not read in training, which takes
+// the batch's own, unless the two are averaged.
+absl::Status CheckStatistics(const InferContext& c, Dim channels) {
+  const bool own =
+      c.attrs().Bool("is_training", true) && c.attrs().Float("exponential_avg_factor", 1) == 1;
+  for (int i = 1; i < 5; ++i) {
+    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 1));
+    if (ops::RankOf(c, i) != 1 || (own && i >= 3)) continue;
+    if (ops::Differ(c.shape(i).dim(0), channels))
+      return Bad(absl::StrCat("input ", i, " has shape ", c.shape(i).ToString(), ", input ",
+                              c.shape(0).ToString(), " has ", channels.ToString(), " channels"));
+  }
+  return absl::OkStatus();
+}
+
 // Inputs: x, scale, offset, mean, variance. Outputs: y, mean, variance, then copies kept for
 // training.
 absl::StatusOr<Types> InferBatchNorm(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(const bool first, ChannelsFirst(c.attrs()));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 1));
   FLOE_RETURN_IF_ERROR(
       ops::ExpectType(c, 1, c.dtype(0) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32));
   const bool known = c.shape(0).rank_known();
-  if (known && c.shape(0).rank() < 4)
+  if (known && c.shape(0).rank() != 4 && c.shape(0).rank() != 5)
     return Bad(absl::StrCat("input has shape ", c.shape(0).ToString(), ", expected rank 4 or 5"));
   Dim channels = ops::RankOf(c, 1) == 1 ? c.shape(1).dim(0) : Dim::Unknown();
   if (known) {
-    const bool first = c.attrs().String("data_format", "NHWC")[1] == 'C';
     const Dim own = c.shape(0).dim(first ? 1 : c.shape(0).rank() - 1);
-    if (own.concrete() && channels.concrete() && own != channels) {
-      return Bad(absl::StrCat("scale has ", channels.ToString(), " elements, input ",
-                              c.shape(0).ToString(), " has ", own.ToString(), " channels"));
-    }
-    if (!channels.known()) channels = own;
+    if (own.known()) channels = own;
   }
+  FLOE_RETURN_IF_ERROR(CheckStatistics(c, channels));
   Types types = {c.inputs[0].type};
   for (int i = 0; i < 4; ++i) types.push_back({c.dtype(1), {channels}});
   if (c.node.op->outputs == 6) types.push_back({c.dtype(1), SymShape{}});

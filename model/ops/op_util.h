@@ -25,6 +25,10 @@ bool ConstantInts(const ValueInfo& value, std::vector<int64_t>* out);
 // some number of rows.
 absl::StatusOr<SymShape> Merge(const SymShape& a, const SymShape& b);
 
+// Sizes that cannot be equal for every number of rows. A rule that refuses them is asked again with
+// the request's own sizes, and kernels may count on the two being equal.
+inline bool Differ(Dim a, Dim b) { return a.known() && b.known() && a != b; }
+
 // Rank of input i when known, otherwise -1.
 inline int RankOf(const InferContext& c, int i) {
   return c.shape(i).rank_known() ? c.shape(i).rank() : -1;

@@ -7,8 +7,24 @@
 namespace floe {
 namespace ops {
 
+absl::Status CheckWindowNumbers(const char* name, absl::Span<const int64_t> values, int64_t least) {
+  for (const int64_t value : values) {
+    if (value < least || value > kMaxWindowNumber)
+      return Bad(
+          absl::StrCat(name, " holds ", value, ", expected ", least, " to ", kMaxWindowNumber));
+  }
+  return absl::OkStatus();
+}
+
+int64_t WindowSpan(int64_t kernel, int64_t dilation) {
+  int64_t span = 0;
+  if (__builtin_mul_overflow(kernel - 1, dilation, &span) || span > kMaxWindowNumber)
+    return kMaxWindowNumber + 1;
+  return span + 1;
+}
+
 absl::StatusOr<Dim> WindowOutput(Dim in, int64_t kernel, int64_t stride, const WindowPads& pads) {
-  if (kernel <= 0 || stride <= 0)
+  if (kernel <= 0 || kernel > kMaxWindowNumber || stride <= 0)
     return Bad(absl::StrCat("window ", kernel, " with stride ", stride));
   if (!in.concrete()) return Dim::Unknown();
   if (pads.same) return Dim((in.size() + stride - 1) / stride);
@@ -50,6 +66,9 @@ absl::StatusOr<Window> WindowOf(const Attrs& attrs, int spatial) {
     return Bad(absl::StrCat("explicit_paddings has ", explicit_pads.size(), " elements, expected ",
                             2 * rank));
   }
+  FLOE_RETURN_IF_ERROR(CheckWindowNumbers("ksize", ksize, 1));
+  FLOE_RETURN_IF_ERROR(CheckWindowNumbers("strides", strides, 1));
+  FLOE_RETURN_IF_ERROR(CheckWindowNumbers("explicit_paddings", explicit_pads, 0));
   for (int i = 0; i < spatial; ++i) {
     const int axis = w.axis(i);
     w.kernel.push_back(ksize[axis]);

@@ -11,6 +11,8 @@ absl::StatusOr<Types> InferOneHot(const InferContext& c) {
   const DType dtype = c.dtype(2);
   std::vector<Dim> depth;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &depth));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 3, 0));
   if (!in.rank_known()) return ops::One(dtype, SymShape::UnknownRank());
   FLOE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(c.attrs().Int("axis", -1), in.rank() + 1));
   if (known && depth.size() != 1) return Bad("depth is no scalar");
@@ -50,9 +52,14 @@ absl::StatusOr<Types> InferGatherNd(const InferContext& c) {
     return ops::One(c.dtype(0), SymShape::UnknownRank());
   }
   const int64_t depth = indices.dim(indices.rank() - 1).size();
-  if (batch < 0 || batch + depth > params.rank() || batch >= indices.rank()) {
+  if (batch < 0 || batch >= indices.rank() || depth > params.rank() - batch) {
     return Bad(absl::StrCat("indices ", indices.ToString(), " name more axes than ",
                             params.ToString(), " has"));
+  }
+  for (int i = 0; i < batch; ++i) {
+    if (ops::Differ(params.dim(i), indices.dim(i)))
+      return Bad(absl::StrCat("batch dimensions of ", params.ToString(), " and ",
+                              indices.ToString(), " differ"));
   }
   SymShape out;
   for (int i = 0; i + 1 < indices.rank(); ++i) out.push_back(indices.dim(i));
@@ -127,6 +134,7 @@ const OpRegistrar kTensorScatter[] = {
 absl::StatusOr<Types> InferSparseToDense(const InferContext& c) {
   std::vector<Dim> dims;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &dims));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 3, 0));
   if (!known) return ops::One(c.dtype(2), SymShape::UnknownRank());
   SymShape out;
   for (Dim d : dims) out.push_back(d);
@@ -261,10 +269,14 @@ const OpRegistrar kBincount({.name = "DenseBincount",
 // indices.
 absl::StatusOr<Types> InferDynamicStitch(const InferContext& c) {
   const int n = c.num_inputs() / 2;
+  if (c.num_inputs() != 2 * n)
+    return Bad(absl::StrCat(c.num_inputs(), " inputs are no indices and as many data"));
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, n));
   int64_t largest = -1;
   bool known = true;
   SymShape rest = SymShape::UnknownRank();
   for (int i = 0; i < n; ++i) {
+    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, DType::kInt32));
     std::vector<int64_t> indices;
     FLOE_ASSIGN_OR_RETURN(const bool have, c.IntsOf(i, &indices));
     known = known && have;
@@ -273,6 +285,10 @@ absl::StatusOr<Types> InferDynamicStitch(const InferContext& c) {
     if (!ids.rank_known() || !data.rank_known()) continue;
     if (ids.rank() > data.rank())
       return Bad(absl::StrCat("indices ", ids.ToString(), " are no prefix of ", data.ToString()));
+    for (int k = 0; k < ids.rank(); ++k) {
+      if (ops::Differ(ids.dim(k), data.dim(k)))
+        return Bad(absl::StrCat("indices ", ids.ToString(), " are no prefix of ", data.ToString()));
+    }
     SymShape inner;
     for (int k = ids.rank(); k < data.rank(); ++k) inner.push_back(data.dim(k));
     FLOE_ASSIGN_OR_RETURN(rest, ops::Merge(rest, inner));

@@ -99,6 +99,8 @@ absl::StatusOr<SymShape> ShapeFrom(const InferContext& c, int i) {
 }
 
 absl::StatusOr<Types> InferFill(const InferContext& c) {
+  if (ops::Differ(c.shape(1).elements(), Dim(1)))  // a vector of one element is taken too
+    return Bad(absl::StrCat("the value has shape ", c.shape(1).ToString(), ", expected a scalar"));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, ShapeFrom(c, 0));
   return ops::One(c.dtype(1), std::move(shape));
 }

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "model/ops/op_util.h"
 #include "model/ops/time_major.h"
+#include "model/ops/window.h"
 
 namespace floe {
 namespace {
@@ -119,7 +120,7 @@ absl::StatusOr<Types> InferBlocks(const InferContext& c, bool to_batch) {
   SymShape out = in;
   for (size_t i = 0; i < blocks.size(); ++i) {
     const int axis = static_cast<int>(i) + 1;
-    const Dim pad(pads[2 * i] + pads[2 * i + 1]);
+    const Dim pad = Dim(pads[2 * i]) + Dim(pads[2 * i + 1]);
     if (to_batch) {
       out.set_dim(0, out.dim(0) * Dim(blocks[i]));
       const Dim padded = in.dim(axis) + pad;
@@ -133,7 +134,7 @@ absl::StatusOr<Types> InferBlocks(const InferContext& c, bool to_batch) {
       if (whole.concrete() && !out.dim(0).known())
         return Bad(
             absl::StrCat("batch ", whole.ToString(), " is no multiple of block ", blocks[i]));
-      const Dim cropped = in.dim(axis) * Dim(blocks[i]) + Dim(-pad.size());
+      const Dim cropped = in.dim(axis) * Dim(blocks[i]) + pad * Dim(-1);
       if (cropped.concrete() && cropped.size() < 0)
         return Bad(absl::StrCat("crops exceed dimension ", axis));
       out.set_dim(axis, cropped.concrete() ? cropped : Dim::Unknown());
@@ -186,7 +187,7 @@ absl::StatusOr<Types> InferDepth(const InferContext& c, bool to_depth) {
   const int height = first ? 2 : 1;
   for (int axis : {height, height + 1})
     FLOE_RETURN_IF_ERROR(to_depth ? change(axis, 1, block) : change(axis, block, 1));
-  const Dim area(block * block);
+  const Dim area = Dim(block) * Dim(block);
   FLOE_RETURN_IF_ERROR(to_depth ? change(first ? 1 : 3, area, 1) : change(first ? 1 : 3, 1, area));
   return ops::One(c.dtype(0), std::move(out));
 }
@@ -219,12 +220,13 @@ absl::StatusOr<Types> InferPatches(const InferContext& c) {
                              r = c.attrs().Ints("rates");
   if (k.size() != 4 || s.size() != 4 || r.size() != 4)
     return Bad("ksizes, strides and rates need 4 elements");
+  FLOE_RETURN_IF_ERROR(ops::CheckWindowNumbers("ksizes", k, 1));
+  FLOE_RETURN_IF_ERROR(ops::CheckWindowNumbers("strides", s, 1));
+  FLOE_RETURN_IF_ERROR(ops::CheckWindowNumbers("rates", r, 1));
   SymShape out = c.shape(0);
   for (int axis : {1, 2}) {
-    if (k[axis] < 1 || s[axis] < 1 || r[axis] < 1)
-      return Bad("ksizes, strides and rates must be positive");
     const Dim in = out.dim(axis);
-    const int64_t reach = (k[axis] - 1) * r[axis] + 1;
+    const int64_t reach = ops::WindowSpan(k[axis], r[axis]);
     if (!in.concrete()) {
       out.set_dim(axis, Dim::Unknown());
     } else if (c.attrs().String("padding") == "SAME") {
@@ -233,7 +235,7 @@ absl::StatusOr<Types> InferPatches(const InferContext& c) {
       out.set_dim(axis, std::max<int64_t>(0, (in.size() - reach) / s[axis] + 1));
     }
   }
-  out.set_dim(3, out.dim(3) * Dim(k[1] * k[2]));
+  out.set_dim(3, out.dim(3) * Dim(k[1]) * Dim(k[2]));
   return ops::One(c.dtype(0), std::move(out));
 }
 const OpRegistrar kPatches({.name = "ExtractImagePatches",

@@ -8,8 +8,11 @@
 namespace floe {
 namespace {
 
-int OutputCount(const InferContext& c, const std::string& attr) {
+// The attribute's number of outputs, which is the node's where it says so.
+absl::StatusOr<int> OutputCount(const InferContext& c, const std::string& attr) {
+  constexpr int64_t kMost = 1 << 16;  // as many as a node may have
   const int64_t count = c.attrs().Int(attr, -1);
+  if (count > kMost) return Bad(absl::StrCat(attr, " is ", count));
   return count >= 0 ? static_cast<int>(count) : static_cast<int>(c.node.num_outputs);
 }
 
@@ -44,7 +47,7 @@ absl::StatusOr<Dim> WholeAlong(const InferContext& c, int data, int axis_input) 
 }
 
 absl::StatusOr<Types> InferSplit(const InferContext& c) {
-  const int count = OutputCount(c, "num_split");
+  FLOE_ASSIGN_OR_RETURN(const int count, OutputCount(c, "num_split"));
   if (count <= 0) return Bad(absl::StrCat("num_split is ", count));
   FLOE_ASSIGN_OR_RETURN(const Dim whole, WholeAlong(c, 1, 0));
   if (whole.concrete() && whole.size() % count != 0) {
@@ -54,7 +57,7 @@ absl::StatusOr<Types> InferSplit(const InferContext& c) {
 }
 
 absl::StatusOr<Types> InferSplitV(const InferContext& c) {
-  const int count = OutputCount(c, "num_split");
+  FLOE_ASSIGN_OR_RETURN(const int count, OutputCount(c, "num_split"));
   std::vector<Dim> sizes;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &sizes));
   if (!known) sizes.assign(count, Dim::Unknown());
@@ -72,12 +75,10 @@ absl::StatusOr<Types> InferSplitV(const InferContext& c) {
     }
   }
   if (open != sizes.end()) {
-    *open = whole.known() && sum.known()
-                ? Dim::Affine(whole.base() - sum.base(), whole.per_row() - sum.per_row())
-                : Dim::Unknown();
+    *open = whole + sum * Dim(-1);
     if (open->concrete() && open->size() < 0)
       return Bad(absl::StrCat("the sizes exceed ", whole.ToString()));
-  } else if (whole.concrete() && sum.concrete() && whole != sum) {
+  } else if (ops::Differ(whole, sum)) {
     return Bad(absl::StrCat("the sizes add up to ", sum.ToString(), ", not ", whole.ToString()));
   }
   return Parts(c, 0, 2, sizes);
@@ -124,11 +125,11 @@ const OpRegistrar kSplit[] = {
 };
 
 absl::StatusOr<Types> InferUnpack(const InferContext& c) {
-  const int count = OutputCount(c, "num");
+  FLOE_ASSIGN_OR_RETURN(const int count, OutputCount(c, "num"));
   const SymShape& in = c.shape(0);
   if (!in.rank_known()) return Types(count, TensorType{c.dtype(0), SymShape::UnknownRank()});
   FLOE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(c.attrs().Int("axis"), in.rank()));
-  if (in.dim(axis).concrete() && in.dim(axis).size() != count) {
+  if (ops::Differ(in.dim(axis), Dim(count))) {
     return Bad(absl::StrCat("dimension ", axis, " of ", in.ToString(), " is not ", count));
   }
   SymShape out;

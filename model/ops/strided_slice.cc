@@ -73,7 +73,7 @@ int64_t CountConcrete(int64_t begin, int64_t end, int64_t stride, bool begin_mas
   const int64_t b = begin_masked ? (stride > 0 ? low : high) : place(begin);
   const int64_t e = end_masked ? (stride > 0 ? high : low) : place(end);
   const int64_t span = stride > 0 ? e - b : b - e, step = std::abs(stride);
-  return span <= 0 ? 0 : (span + step - 1) / step;
+  return span <= 0 ? 0 : (span - 1) / step + 1;
 }
 
 Dim CountSlice(const ops::SliceDim& d, Dim begin, Dim end, int64_t stride, Dim size) {
@@ -98,18 +98,24 @@ absl::Status CheckIndex(Dim index, Dim size, int axis) {
                           size.size()));
 }
 
-// Number of entries of the specification; -1 when unknown.
-int Entries(const InferContext& c) {
+// Number of entries of the specification, which all three vectors have; -1 when unknown.
+absl::StatusOr<int> Entries(const InferContext& c) {
+  constexpr int64_t kMost = 512;  // every axis that a tensor may have, and as many new ones
+  Dim entries = Dim::Unknown();
   for (int i = 1; i < 4; ++i) {
-    if (ops::RankOf(c, i) == 1 && c.shape(i).dim(0).concrete())
-      return static_cast<int>(c.shape(i).dim(0).size());
+    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 1));
+    const Dim own = ops::RankOf(c, i) == 1 ? c.shape(i).dim(0) : Dim::Unknown();
+    if (ops::Differ(own, entries)) return Bad("begin, end and strides differ in length");
+    if (own.known()) entries = own;
   }
-  return -1;
+  if (!entries.concrete()) return -1;
+  if (entries.size() > kMost) return Bad(absl::StrCat("a slice of ", entries.size(), " entries"));
+  return static_cast<int>(entries.size());
 }
 
 absl::StatusOr<Types> InferStridedSlice(const InferContext& c) {
   const SymShape& in = c.shape(0);
-  const int entries = Entries(c);
+  FLOE_ASSIGN_OR_RETURN(const int entries, Entries(c));
   if (!in.rank_known() || entries < 0) return ops::One(c.dtype(0), SymShape::UnknownRank());
   FLOE_ASSIGN_OR_RETURN(const ops::SliceDims dims,
                         ops::ResolveStridedSlice(ops::SliceMasks(c.attrs()), entries, in.rank()));
@@ -120,8 +126,6 @@ absl::StatusOr<Types> InferStridedSlice(const InferContext& c) {
   for (auto [known, values] :
        {std::pair{begin_known, &begin}, {end_known, &end}, {stride_known, &stride}}) {
     if (!known) values->assign(entries, Dim::Unknown());
-    if (static_cast<int>(values->size()) != entries)
-      return Bad("begin, end and strides differ in length");
   }
   SymShape out;
   for (const ops::SliceDim& d : dims) {
@@ -191,6 +195,10 @@ absl::StatusOr<Types> InferSlice(const InferContext& c) {
   std::vector<Dim> begin, size;
   FLOE_ASSIGN_OR_RETURN(const bool begin_known, c.DimsOf(1, &begin));
   FLOE_ASSIGN_OR_RETURN(const bool size_known, c.DimsOf(2, &size));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
+  if (ops::RankOf(c, 1) == 1 && ops::Differ(c.shape(1).dim(0), Dim(in.rank())))
+    return Bad(absl::StrCat("begin has shape ", c.shape(1).ToString(), ", input has shape ",
+                            in.ToString()));
   if (!begin_known) begin.assign(in.rank(), Dim::Unknown());
   if (!size_known) return ops::One(c.dtype(0), ops::UnknownDims(in.rank()));
   if (static_cast<int>(begin.size()) != in.rank() || static_cast<int>(size.size()) != in.rank()) {
@@ -208,7 +216,7 @@ absl::StatusOr<Types> InferSlice(const InferContext& c) {
     }
     if (begin[i].concrete() && count.concrete() && whole.concrete() &&
         (begin[i].size() < 0 || count.size() < 0 ||
-         begin[i].size() + count.size() > whole.size())) {
+         begin[i].size() > whole.size() - count.size())) {
       return Bad(absl::StrCat("begin ", begin[i].size(), " and size ", size[i].size(),
                               " leave dimension ", i, " of ", in.ToString()));
     }

@@ -11,6 +11,18 @@ struct WindowPads {
   int64_t low = 0, high = 0;
 };
 
+// Sizes, strides, dilations and paddings are 32-bit numbers in TensorFlow's kernels. With more,
+// what is computed of them would not fit 64 bits.
+inline constexpr int64_t kMaxWindowNumber = INT32_MAX;
+
+// INVALID_ARGUMENT when a number of the attribute `name` is below `least` or above
+// kMaxWindowNumber.
+absl::Status CheckWindowNumbers(const char* name, absl::Span<const int64_t> values, int64_t least);
+
+// Input elements that `kernel` taps span, or kMaxWindowNumber + 1, which WindowOutput refuses, when
+// they are more.
+int64_t WindowSpan(int64_t kernel, int64_t dilation);
+
 // One entry for each spatial dim, outermost first.
 struct Window {
   bool channels_first = false;
