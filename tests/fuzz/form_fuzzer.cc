@@ -124,11 +124,11 @@ void ChangeNumber(std::string* bytes, Random& random) {
   const size_t size = random.OneIn(4) ? 8 : 4;
   if (bytes->size() < size) return;
   const size_t at = static_cast<size_t>(random.Below(bytes->size() - size + 1));
-  int64_t number = 0;
+  uint64_t number = 0;
   std::memcpy(&number, bytes->data() + at, size);
-  number = random.OneIn(3)   ? random.Integer()
-           : random.OneIn(2) ? number + random.Below(5) - 2
-                             : random.Below(20);
+  number = random.OneIn(3)   ? static_cast<uint64_t>(random.Integer())
+           : random.OneIn(2) ? number + static_cast<uint64_t>(random.Below(5)) - 2
+                             : static_cast<uint64_t>(random.Below(20));
   std::memcpy(bytes->data() + at, &number, size);
 }
 
