@@ -41,6 +41,8 @@ TEST(Batching, RulesBetweenKeys) {
   BatchingConfig b;
   EXPECT_THAT(BatchingMistakes(b), IsEmpty());
   b.allowed_batch_sizes = {4, 8, 64};
+  EXPECT_THAT(BatchingMistakes(b), IsEmpty()) << "batches are as large as the last";
+  b.max_batch_size = 64;
   EXPECT_THAT(BatchingMistakes(b), IsEmpty());
   b.allowed_batch_sizes = {8, 4};
   EXPECT_THAT(BatchingMistakes(b), ElementsAre(HasSubstr("4 follows 8"),
@@ -55,6 +57,7 @@ TEST(Batching, RulesBetweenKeys) {
   EXPECT_THAT(BatchingMistakes(b), ElementsAre(HasSubstr("max_batch_size, which is 64")))
       << "batches run whole";
   b = {};
+  b.max_batch_size = 64;
   b.max_execution_batch_size = 65;
   EXPECT_THAT(BatchingMistakes(b), ElementsAre(HasSubstr("65 is more than max_batch_size")));
   b.max_batch_size = 0;

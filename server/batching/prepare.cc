@@ -19,6 +19,7 @@ namespace {
 // Of a batch whose size is chosen by what was measured.
 constexpr int64_t kMostRows = 1024;
 constexpr int64_t kMostArenaBytes = int64_t{256} << 20;
+constexpr int64_t kLeastQueuedRows = 64;  // times max_enqueued_batches, however small batches are
 constexpr size_t kMaxBytes = size_t{1} << 30;  // of requests that wait, unless configured
 
 PlanRunner::Options RunnerOptions(const ModelConfig& config) {
@@ -122,7 +123,9 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
   setup.options.limits.max_rows = options.max_rows;
   setup.options.limits.timeout = std::chrono::microseconds(config.batching.batch_timeout_micros);
   setup.options.limits.max_tasks =
-      static_cast<size_t>(std::max(config.batching.max_batch_size, most_rows)) *
+      static_cast<size_t>(config.batching.max_batch_size > 0
+                              ? std::max(config.batching.max_batch_size, most_rows)
+                              : std::max(kLeastQueuedRows, most_rows)) *
       static_cast<size_t>(config.batching.max_enqueued_batches);
   const auto bytes = static_cast<size_t>(config.batching.max_enqueued_bytes);
   setup.options.limits.max_bytes = bytes == 0 ? kMaxBytes : bytes;

@@ -62,7 +62,8 @@ TEST(Prepare, WithNothingConfiguredTheMeasurementChooses) {
   ASSERT_TRUE(setup->runner->Admit(&task).ok());
   EXPECT_GT(task.max_rows, 1) << "a run of two rows costs about the same as one of one";
   EXPECT_LE(task.max_rows, setup->options.limits.max_rows);
-  EXPECT_EQ(setup->options.limits.max_tasks, static_cast<size_t>(task.max_rows) * 64);
+  EXPECT_EQ(setup->options.limits.max_tasks,
+            static_cast<size_t>(std::max<int64_t>(task.max_rows, 64)) * 64);
   EXPECT_GT(setup->runner->Expect(task, 1), Duration::zero());
   ASSERT_EQ(setup->notes.size(), 1u);
   EXPECT_THAT(setup->notes[0], HasSubstr("batches of at most"));

@@ -1,0 +1,91 @@
+// A kernel that does not come back: its model's queue says so, and a neighbour goes on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "kernels/kernel.h"
+#include "model/op_def.h"
+#include "server/batching/batcher.h"
+#include "server/batching/plan_runner.h"
+#include "server/batching/test_models.h"
+
+namespace floe::server {
+namespace {
+
+std::atomic<bool> entered{false}, released{false};
+
+// Copies; for a first value of 13 not before it is released.
+class StuckKernel final : public Kernel {
+ public:
+  absl::Status Run(const KernelContext& ctx) const override {
+    if (ctx.in(0).as<float>()[0] == 13) {
+      entered = true;
+      while (!released) std::this_thread::yield();
+    }
+    CopyElements(ctx.in(0), ctx.out(0).data);
+    return absl::OkStatus();
+  }
+};
+
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
+  return std::make_unique<StuckKernel>();
+}
+FLOE_REGISTER_KERNEL(StuckForTest, kCpu, Make, DType::kFloat32);
+const OpRegistrar kStuckForTest(OpDef{
+    .name = "StuckForTest",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .infer = [](const InferContext& c) -> absl::StatusOr<std::vector<TensorType>> {
+      return std::vector<TensorType>{{c.dtype(0), c.shape(0)}};
+    },
+    .rows = RowsElementwise,
+    .tensorflow = {"StuckForTest"}});
+
+constexpr char kStuckGraph[] = R"(
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 1 } } } } }
+node { name: "y" op: "StuckForTest" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+)";
+
+TEST(StuckKernel, ItsModelIsStuckAndANeighbourIsNot) {
+  const ModelHandle stuck_model = CompileText(kStuckGraph), fine_model = CompileText(kTwiceGraph);
+  ASSERT_NE(stuck_model, nullptr);
+  const auto serve = [] {
+    return std::make_unique<Batcher>(std::make_unique<PlanRunner>(1, 1, PlanRunner::Options{}),
+                                     Batcher::Options{.threads = 1, .name = "m"});
+  };
+  const auto stuck = serve(), fine = serve();
+  const auto is_stuck = [](const Batcher& batcher, Duration later) {
+    return IsStuck(batcher.Progress(), Clock::Steady().Now() + later);
+  };
+  FloatCall never({{Shape({1, 1}), {13}}}), behind({{Shape({1, 1}), {1}}}),
+      beside({{Shape({1, 2}), {1, 2}}});
+  stuck->Submit(never.Request(stuck_model));
+  while (!entered) std::this_thread::yield();
+  auto late = behind.Request(stuck_model);
+  late->deadline = Clock::Steady().Now() + std::chrono::milliseconds(5);
+  std::atomic<bool> answered{false};
+  late->done = [&](const absl::Status& status, absl::Span<const TensorView>) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+    answered = true;
+  };
+  stuck->Submit(std::move(late));
+  while (!answered) std::this_thread::yield();
+  EXPECT_FALSE(is_stuck(*stuck, Duration::zero()));
+  EXPECT_TRUE(is_stuck(*stuck, std::chrono::seconds(11)));
+
+  fine->Submit(beside.Request(fine_model));
+  fine->Stop();
+  EXPECT_THAT(beside.result, testing::ElementsAre(2, 4));
+  EXPECT_FALSE(is_stuck(*fine, std::chrono::hours(1)));
+
+  released = true;
+  stuck->Stop();
+  EXPECT_THAT(never.result, testing::ElementsAre(13));
+  EXPECT_FALSE(is_stuck(*stuck, std::chrono::hours(1)));
+}
+
+}  // namespace
+}  // namespace floe::server
