@@ -7,16 +7,22 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "cli/local_model.h"
 #include "runtime/test_loops.h"
+#include "server/batching/batcher.h"
+#include "server/batching/plan_runner.h"
+#include "server/batching/test_models.h"
 
 namespace {
 
@@ -238,6 +244,54 @@ INSTANTIATE_TEST_SUITE_P(Containers, CollectingAllocations,
                          testing::Values(Container::kList, Container::kPushedList,
                                          Container::kArray, Container::kGrowingArray),
                          [](const auto& info) { return ContainerName(info.param); });
+
+// A request's way through a queue and back: batched, with a deadline and a token, on a worker of
+// its own. What the caller makes (the InferRequest) is the caller's.
+TEST(Queue, AllocatesNothing) {
+  using server::FloatCall;
+  const ModelHandle model = server::CompileText(server::kTwiceGraph);
+  ASSERT_NE(model, nullptr);
+  server::Batcher::Options options;
+  options.limits.max_rows = 4;
+  options.name = "counted";
+  server::Batcher batcher(
+      std::make_unique<server::PlanRunner>(1, 1, server::PlanRunner::Options{.max_rows = 4}),
+      options);
+  constexpr int kRequests = 200;
+  FloatCall call({{Shape({1, 2}), {1, 2}}});
+  std::atomic<int> answered{0}, right{0};
+  std::atomic<bool> go{true};
+  std::vector<std::unique_ptr<server::InferRequest>> requests;
+  const auto make = [&] {
+    for (int i = 0; i < kRequests; ++i) {
+      requests.push_back(call.Request(model));
+      server::InferRequest& request = *requests.back();
+      request.deadline = Clock::Steady().Now() + std::chrono::hours(1);
+      request.cancel = std::make_shared<CancelToken>();
+      request.caller = 3;
+      request.done = [&](const absl::Status& status, absl::Span<const TensorView> outputs) {
+        while (!go) std::this_thread::yield();
+        right += status.ok() && outputs[0].as<float>()[1] == 4;
+        ++answered;
+      };
+    }
+  };
+  const auto submit_all = [&] {
+    answered = 0;
+    for (auto& request : requests) batcher.Submit(std::move(request));
+    go = true;
+    while (answered < kRequests) std::this_thread::yield();
+  };
+  // First all wait at the same time: in the run that counts so many may, and no more.
+  go = false;
+  make();
+  submit_all();
+  requests.clear();
+  make();
+  right = 0;
+  ExpectNone(Counted(submit_all), "the queue");
+  EXPECT_EQ(right, kRequests);
+}
 
 }  // namespace
 }  // namespace floe::cli
