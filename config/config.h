@@ -100,6 +100,8 @@ struct LifecycleConfig {
   bool allow_version_labels_for_unavailable_models = false;
   bool enable_model_warmup = true;
   int64_t num_request_iterations_for_warmup = 1;  // of each recorded warm-up request
+  // A version's own batching_params.pbtxt (BatchingParameters) goes before its model's batching.
+  bool enable_per_model_batching_parameters = false;
   bool warmup_optional = false;    // a version whose warm-up fails is served nevertheless
   bool strict_readiness = true;    // the server is ready when all models are; false: when one is
   bool exit_on_error = false;      // a model that cannot be served at start ends the process

@@ -36,6 +36,7 @@ void CheckLifecycle(const LifecycleConfig& l) {
   EXPECT_TRUE(l.allow_version_labels_for_unavailable_models);
   EXPECT_FALSE(l.enable_model_warmup);
   EXPECT_EQ(l.num_request_iterations_for_warmup, 7);
+  EXPECT_TRUE(l.enable_per_model_batching_parameters);
   EXPECT_TRUE(l.warmup_optional);
   EXPECT_FALSE(l.strict_readiness);
   EXPECT_TRUE(l.exit_on_error);
@@ -69,6 +70,7 @@ lifecycle:
   allow_version_labels_for_unavailable_models: true
   enable_model_warmup: false
   num_request_iterations_for_warmup: 7
+  enable_per_model_batching_parameters: true
   warmup_optional: true
   strict_readiness: false
   exit_on_error: true
@@ -128,7 +130,7 @@ models:
   const ModelConfig& m = config->models[0];
   EXPECT_EQ(m.name, "digits");
   EXPECT_EQ(m.base_path, "/etc/floe/models/digits");
-  EXPECT_EQ(m.where, "f.yaml:33");
+  EXPECT_EQ(m.where, "f.yaml:34");
   EXPECT_EQ(m.workers, 2);
   EXPECT_EQ(m.intra_op_threads, 3);
   EXPECT_EQ(m.batching.max_batch_size, 16);
@@ -177,7 +179,7 @@ TEST(Config, DefaultsAreWrittenOutToo) {
   config.models.resize(1);
   config.models[0].name = "no";
   config.models[0].base_path = "/a \"quoted\" path";
-  config.models[0].batching.max_batch_size = 0;
+  config.models[0].batching.max_batch_size = 7;
   config.models[0].placeholder_defaults["one"] = {1.0, ""};
   config.models[0].placeholder_defaults["text"] = {std::string("true"), "string"};
   config.models[0].versions.kind = VersionPolicy::Kind::kAll;

@@ -48,6 +48,7 @@ void ReadLifecycle(YamlSection& s, LifecycleConfig* out) {
   s.Bool("enable_model_warmup", &out->enable_model_warmup);
   s.Int("num_request_iterations_for_warmup", kWarmupIterationsRange,
         &out->num_request_iterations_for_warmup);
+  s.Bool("enable_per_model_batching_parameters", &out->enable_per_model_batching_parameters);
   s.Bool("warmup_optional", &out->warmup_optional);
   s.Bool("strict_readiness", &out->strict_readiness);
   s.Bool("exit_on_error", &out->exit_on_error);

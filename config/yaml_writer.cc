@@ -79,6 +79,7 @@ void PutLifecycle(YAML::Emitter& out, const LifecycleConfig& l) {
       l.allow_version_labels_for_unavailable_models);
   Put(out, "enable_model_warmup", l.enable_model_warmup);
   Put(out, "num_request_iterations_for_warmup", l.num_request_iterations_for_warmup);
+  Put(out, "enable_per_model_batching_parameters", l.enable_per_model_batching_parameters);
   Put(out, "warmup_optional", l.warmup_optional);
   Put(out, "strict_readiness", l.strict_readiness);
   Put(out, "exit_on_error", l.exit_on_error);

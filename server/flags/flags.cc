@@ -45,7 +45,7 @@ struct Flags {
   Given<std::string> model_name, model_base_path, bind_address, socket_path, gemm,
       channel_arguments, log_level, log_format, version_transition, memory_limit;
   Given<bool> reflection, content, insecure_public, enable_batching, labels_for_unavailable,
-      model_warmup, warmup_optional, strict_readiness, exit_on_error;
+      model_warmup, per_model_batching, warmup_optional, strict_readiness, exit_on_error;
   Given<int64_t> config_poll_seconds, file_system_poll_seconds, load_threads, load_retries,
       retry_micros, warmup_iterations;
   Given<int64_t> session_parallelism, intra_op_parallelism, inter_op_parallelism;
@@ -105,6 +105,8 @@ void AddModelFlags(CLI::App& app, Flags& f) {
          "ModelServerConfig in text format: the models to serve, instead of floe.yaml's, of "
          "which those of the same name lend their other settings")
       ->type_name("FILE");
+  AddSwitch(app, "--enable_per_model_batching_parameters", f.per_model_batching,
+            "Read batching_params.pbtxt of a version; needs --enable_batching [false]");
   AddSwitch(app, "--enable_batching", f.enable_batching,
             "Needed for --batching_parameters_file; requests that wait are batched in any case");
   app.add_option("--batching_parameters_file", f.files.batching_parameters,
@@ -185,6 +187,9 @@ void OverlayLifecycle(const Flags& f, LifecycleConfig* out) {
   // As TensorFlow Serving: used only where it is a number of runs.
   if (f.warmup_iterations.value_or(0) > 0)
     out->num_request_iterations_for_warmup = *f.warmup_iterations;
+  if (f.per_model_batching)
+    out->enable_per_model_batching_parameters =
+        *f.per_model_batching && f.enable_batching.value_or(false);
   Set(f.warmup_optional, &out->warmup_optional);
   Set(f.strict_readiness, &out->strict_readiness);
   Set(f.exit_on_error, &out->exit_on_error);
@@ -283,6 +288,9 @@ absl::StatusOr<ServerConfig> Assemble(const Flags& f) {
   else if (single)
     config.notes.push_back(absl::StrCat(
         single->where, " has no effect here: the models come from --model_config_file"));
+  if (f.per_model_batching.value_or(false) && !f.enable_batching.value_or(false))
+    config.notes.push_back(
+        "--enable_per_model_batching_parameters has no effect without --enable_batching");
   if (f.enable_batching.has_value() && !*f.enable_batching)
     config.notes.push_back(
         "--enable_batching=false has no effect here: requests that wait run together, which "

@@ -137,6 +137,7 @@ TEST_F(FlagsTest, EveryFlagOfTfServingInEverySpelling) {
     EXPECT_EQ(c.lifecycle.load_retry_interval_micros, 0) << "negative: no wait";
     EXPECT_EQ(c.lifecycle.file_system_poll_wait_seconds, 4);
     EXPECT_EQ(c.lifecycle.num_request_iterations_for_warmup, 2);
+    EXPECT_TRUE(c.lifecycle.enable_per_model_batching_parameters);
     EXPECT_TRUE(c.lifecycle.allow_version_labels_for_unavailable_models);
     ASSERT_EQ(c.models.size(), 1u);
     EXPECT_EQ(c.models[0].name, "x") << "the list wins over --model_name, as in TensorFlow Serving";

@@ -43,8 +43,6 @@ constexpr Flag kFlags[] = {
     {"xla_gpu_compilation_enabled", Kind::kSwitch, kNoGpu},
     {"per_process_gpu_memory_fraction", Kind::kNumber, kNoGpu},
     {"skip_initialize_tpu", Kind::kSwitch, kNoGpu},
-    {"enable_per_model_batching_parameters", Kind::kSwitch,
-     "a model's entry in floe.yaml says how it is batched"},
     {"mixed_precision", Kind::kText, "models run in the types of their graphs"},
     {"saved_model_tags", Kind::kText, "frozen models have one graph"},
     {"use_saved_model", Kind::kSwitch, "the format is told from the file"},

@@ -88,7 +88,7 @@ absl::StatusOr<std::optional<std::string>> ChooseFile(const std::string& directo
   for (const char* suffix : {".floe", ".pb", ".pbtxt"}) {
     std::vector<std::string> found;
     for (const std::string& name : listing.files)
-      if (EndsWith(name, suffix)) found.push_back(name);
+      if (EndsWith(name, suffix) && name != "batching_params.pbtxt") found.push_back(name);
     if (found.size() > 1)
       return absl::InvalidArgumentError(
           absl::StrCat("'", directory, "' holds several models (", QuotedList(found),
