@@ -40,7 +40,6 @@ TEST(Bytes, Units) {
 TEST(Batching, RulesBetweenKeys) {
   BatchingConfig b;
   EXPECT_THAT(BatchingMistakes(b), IsEmpty());
-  b.max_batch_size = 64;
   b.allowed_batch_sizes = {4, 8, 64};
   EXPECT_THAT(BatchingMistakes(b), IsEmpty()) << "batches are as large as the last";
   b.max_batch_size = 64;
