@@ -112,6 +112,7 @@ void Load(const Settings& settings, const std::vector<Tensor>& inputs, Contender
   std::vector<std::vector<double>> latencies(static_cast<size_t>(settings.clients));
   const BatcherStats before = contender->served->batcher().Stats();
   std::vector<std::thread> threads;
+  threads.reserve(latencies.size());
   const TimePoint start = Clock::Steady().Now();
   for (auto& mine : latencies)
     threads.emplace_back([&] {

@@ -45,7 +45,7 @@ class RpcCommands : public testing::Test {
   }
 
   // Health by service name; names that are missing are NOT_FOUND.
-  void AnswerHealth(std::map<std::string, int> states) {
+  void AnswerHealth(const std::map<std::string, int>& states) {
     server_.handlers[kHealth] = [states](const std::string& bytes, std::string* reply) {
       grpc::health::v1::HealthCheckRequest request;
       request.ParseFromString(bytes);

@@ -20,6 +20,7 @@ std::string FieldHint(const std::string& message_name, const std::string& field)
       pb::DescriptorPool::generated_pool()->FindMessageTypeByName(message_name);
   if (type == nullptr) return "";
   std::vector<std::string> names;
+  names.reserve(type->field_count());
   for (int i = 0; i < type->field_count(); ++i) names.push_back(type->field(i)->name());
   const std::vector<std::string> near = NearestNames(field, names, 1);
   return absl::StrCat(near.empty() ? "" : absl::StrCat("; nearest: '", near[0], "'"),

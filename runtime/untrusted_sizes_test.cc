@@ -29,6 +29,7 @@ absl::StatusOr<Tensor> RunGraph(const TestGraph& g, const std::vector<Tensor>& i
   FLOE_ASSIGN_OR_RETURN(const auto compiled,
                         CompiledSignature::Compile(g.graph, g.signature, CompileOptions{}));
   std::vector<Shape> shapes;
+  shapes.reserve(inputs.size());
   for (const Tensor& input : inputs) shapes.push_back(input.shape());
   FLOE_ASSIGN_OR_RETURN(const auto plan, compiled->Bind(shapes));
   ExecContext context;

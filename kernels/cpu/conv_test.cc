@@ -219,7 +219,7 @@ TEST(Conv2D, ThreadsGiveTheSameBits) {
 }
 
 // Image i of a batch has the bits it has alone.
-void ExpectImagesAreIndependent(ConvCase t) {
+void ExpectImagesAreIndependent(const ConvCase& t) {
   const std::vector<Tensor> inputs = InputsOf(t);
   const auto all = RunKernel(OpOf(t), AttrsOf(t), inputs, {{}, 1, 6});
   ASSERT_TRUE(all.ok()) << all.status();
@@ -294,6 +294,7 @@ absl::StatusOr<Types> Infer(const std::string& op, const Attrs& attrs,
   node.op = FindOp(op);
   node.attrs = attrs;
   std::vector<ValueInfo> infos;
+  infos.reserve(shapes.size());
   for (const SymShape& shape : shapes) infos.push_back({{DType::kFloat32, shape}, {}, {}});
   return node.op->infer(InferContext{node, infos});
 }

@@ -209,6 +209,7 @@ absl::StatusOr<Types> Infer(const std::string& op, const Attrs& attrs,
   node.op = FindOp(op);
   node.attrs = attrs;
   std::vector<ValueInfo> infos;
+  infos.reserve(shapes.size());
   for (const SymShape& shape : shapes) infos.push_back({{DType::kFloat32, shape}, {}, {}});
   return node.op->infer(InferContext{node, infos});
 }
@@ -238,6 +239,7 @@ RowMark Rows(const std::string& op, const Attrs& attrs, const std::vector<SymSha
   node.op = FindOp(op);
   node.attrs = attrs;
   std::vector<ValueInfo> infos;
+  infos.reserve(shapes.size());
   for (const SymShape& shape : shapes) infos.push_back({{DType::kFloat32, shape}, {}, {}});
   const Types types = *node.op->infer(InferContext{node, infos});
   return node.op->rows(RowContext{node, marks, infos, types});
@@ -291,6 +293,7 @@ TEST(OpenBlas, SixCallersAtOnceGetRightAnswers) {
   };
   double worst[6] = {};
   std::vector<std::thread> callers;
+  callers.reserve(6);
   for (int i = 0; i < 6; ++i) callers.emplace_back(work, i, &worst[i]);
   for (std::thread& caller : callers) caller.join();
   for (double w : worst) EXPECT_LT(w, 1e-4);

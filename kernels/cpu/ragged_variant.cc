@@ -58,6 +58,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeToVariant(const KernelArgs& args) {
       return absl::InvalidArgumentError("a batch cannot be a scalar");
     if (batched) return GiveRows(ctx, nested, values, dtype);
     std::vector<Tensor> splits;
+    splits.reserve(levels);
     for (int i = 0; i < levels; ++i) splits.push_back(Tensor::Copy(ctx.in(i)));
     return GiveHandle(ctx, 0, DType::kVariant,
                       std::make_shared<RaggedObject>(std::move(splits), Tensor::Copy(values)));

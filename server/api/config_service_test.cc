@@ -13,7 +13,6 @@ namespace floe::server {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 namespace pb = tensorflow::serving;
 
@@ -190,6 +189,7 @@ TEST_F(ConfigService, ManyReloadsAreRefusedAndStoppingEndsTheRest) {
   const auto running = Start(ListOf("a", "/a"));
   entered.get_future().wait();
   std::vector<std::shared_ptr<WaitingResponder>> waiting;
+  waiting.reserve(8);
   for (int i = 0; i < 8; ++i) waiting.push_back(Start(ListOf("a", "/a")));
   EXPECT_EQ(Start(ListOf("a", "/a"))->Wait().code(), absl::StatusCode::kResourceExhausted);
   auto stopped = std::async(std::launch::async, [this] { table_.reset(); });

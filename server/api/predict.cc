@@ -137,8 +137,9 @@ absl::StatusOr<std::string> PredictCall::Encode(absl::Span<const TensorView> out
 void PredictCall::Answer(const absl::Status& status, absl::Span<const TensorView> outputs) {
   if (!status.ok()) return responder_->Finish(status);
   absl::StatusOr<std::string> reply = Encode(outputs);
-  if (reply.ok()) responder_->Write(*std::move(reply));
-  responder_->Finish(reply.status());
+  if (!reply.ok()) return responder_->Finish(reply.status());
+  responder_->Write(*std::move(reply));
+  responder_->Finish(absl::OkStatus());
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ std::string TakenInputs(const std::vector<SignatureTensor>& inputs) {
 
 std::vector<std::string> Keys(const std::vector<SignatureTensor>& tensors) {
   std::vector<std::string> keys;
+  keys.reserve(tensors.size());
   for (const SignatureTensor& tensor : tensors) keys.push_back(tensor.key);
   return keys;
 }
