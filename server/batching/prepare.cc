@@ -10,6 +10,7 @@
 #include "base/file_beneath.h"
 #include "base/status.h"
 #include "base/threads.h"
+#include "config/model_server_config.h"
 #include "server/batching/plan_runner.h"
 #include "server/batching/warm_up.h"
 
@@ -80,6 +81,16 @@ absl::Status ReplayRecorded(const Model& model, const PrepareOptions& prepare, P
   return absl::OkStatus();
 }
 
+// Lays the directory's batching parameters, if it has any, over the model's.
+absl::Status ReadOwnBatching(const std::string& directory, ModelConfig* config,
+                             std::vector<std::string>* notes) {
+  constexpr char kFile[] = "batching_params.pbtxt";
+  const absl::StatusOr<std::string> text = ReadFileBeneath(directory, kFile, int64_t{1} << 20);
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  FLOE_RETURN_IF_ERROR(text.status());
+  return ParseBatchingParameters(*text, kFile, config, notes);
+}
+
 // The most rows that a batch of any form may have.
 int64_t MostRows(const WarmUpReport& report, const WarmUpOptions& options) {
   if (!options.choose_rows) return options.max_rows;
@@ -99,8 +110,12 @@ std::string DescribeSizes(const WarmUpReport& report) {
 
 }  // namespace
 
-absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfig& config,
+absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfig& configured,
                                             const PrepareOptions& prepare) {
+  ModelConfig config = configured;
+  std::vector<std::string> notes;
+  if (prepare.own_batching_parameters && !model.info().path.empty())
+    FLOE_RETURN_IF_ERROR(ReadOwnBatching(DirectoryOf(model.info().path), &config, &notes));
   FLOE_RETURN_IF_ERROR(CheckCpuSet(config.cpu_set, FindUsableCpus().cpus));
   const ThreadTraits traits{absl::StrCat("i:", config.name),
                             NiceOfWeight(config.weight, prepare.heaviest), config.cpu_set};
@@ -134,6 +149,7 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
   setup.options.traits = traits;
   setup.options.slowest = report.slowest;
   setup.notes = std::move(report.notes);
+  setup.notes.insert(setup.notes.begin(), notes.begin(), notes.end());
   setup.runner = std::move(runner);
   return setup;
 }

@@ -31,13 +31,15 @@ struct PrepareOptions {
       std::function<absl::Status(const std::string& file, const Model& model,
                                  const RunRecorded& run, std::vector<std::string>* notes)>;
   ReplayRecorded replay;
-  int64_t replays = 1;            // how often each recorded request runs
+  int64_t replays = 1;  // how often each recorded request runs
+  // batching_params.pbtxt beside the model's file goes before the configured batching.
+  bool own_batching_parameters = false;
   bool warm_up_optional = false;  // a failure of theirs is a note only
 };
 
 // Runs the model (warm-up, measuring), so never on a thread that serves. Fails when the model
-// cannot be run at all, its cpu_set or padding values are not possible, or a request recorded in
-// assets.extra/tf_serving_warmup_requests beside the model's file fails.
+// cannot be run at all, its cpu_set or padding values are not possible, its batching_params.pbtxt
+// is wrong, or a request recorded in assets.extra/tf_serving_warmup_requests beside its file fails.
 absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfig& config,
                                             const PrepareOptions& options = {});
 

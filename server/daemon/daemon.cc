@@ -27,7 +27,7 @@ LoadOptions LoadOptionsOf(const ServerConfig& config) {
   // The name is one of GemmNames(), which are the backends' names.
   options.compile.kernels.gemm = GemmBackendFromName(config.cpu.gemm).value_or(GemmBackend::kAuto);
   options.default_reply = config.reply;
-  options.own_batching_parameters = config.lifecycle.enable_per_model_batching_parameters;
+  options.prepare.own_batching_parameters = config.lifecycle.enable_per_model_batching_parameters;
   options.prepare.heaviest = HeaviestWeight(config.models);
   if (config.lifecycle.enable_model_warmup) options.prepare.replay = ReplayWarmUpRequests;
   options.prepare.replays = config.lifecycle.num_request_iterations_for_warmup;

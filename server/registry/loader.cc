@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/file_beneath.h"
 #include "base/status.h"
-#include "config/model_server_config.h"
 #include "model/import/import.h"
 #include "server/registry/placeholder_default.h"
 
@@ -39,24 +38,11 @@ absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, int64_t version,
   return Model::Create(std::move(source), options.compile);
 }
 
-// Lays the directory's batching parameters, if it has any, over the model's.
-absl::Status ReadOwnBatching(const std::string& directory, ModelConfig* config) {
-  constexpr char kFile[] = "batching_params.pbtxt";
-  const absl::StatusOr<std::string> text = ReadFileBeneath(directory, kFile, int64_t{1} << 20);
-  if (absl::IsNotFound(text.status())) return absl::OkStatus();
-  FLOE_RETURN_IF_ERROR(text.status());
-  std::vector<std::string> notes;
-  return ParseBatchingParameters(*text, kFile, config, &notes);
-}
-
 absl::StatusOr<std::shared_ptr<LocalServed>> Load(const ModelConfig& config, int64_t version,
                                                   const std::string& file, const std::string& bytes,
                                                   const LoadOptions& options) {
   FLOE_ASSIGN_OR_RETURN(ModelHandle model, Compile(config, version, file, bytes, options));
-  ModelConfig prepared = config;
-  if (options.own_batching_parameters && !file.empty())
-    FLOE_RETURN_IF_ERROR(ReadOwnBatching(DirectoryOf(file), &prepared));
-  FLOE_ASSIGN_OR_RETURN(BatcherSetup setup, PrepareBatcher(*model, prepared, options.prepare));
+  FLOE_ASSIGN_OR_RETURN(BatcherSetup setup, PrepareBatcher(*model, config, options.prepare));
   for (const std::string& note : setup.notes) spdlog::info("model '{}': {}", config.name, note);
   const ReplyFormat reply = config.reply.value_or(options.default_reply);
   return std::make_shared<LocalServed>(

@@ -37,8 +37,6 @@ struct LoadOptions {
   CompileOptions compile;
   ReplyFormat default_reply = ReplyFormat::kTyped;
   PrepareOptions prepare;
-  // batching_params.pbtxt beside the file goes before the model's batching.
-  bool own_batching_parameters = false;
 };
 
 // `file` empty: the graph is in `bytes`. Takes as long as it takes; never on a thread that serves.
