@@ -12,7 +12,7 @@ import grpc
 import numpy as np
 import pytest
 
-from floed import FLOED, MNIST, Client, digits, predict_request
+from floed import FLOED, MNIST, SERVING, Client, digits, predict_request
 
 RESTARTS = int(os.environ.get("FLOE_RESTARTS", "3"))
 # What gRPC offers callers against servers that come and go (gRFC A6).
@@ -66,8 +66,8 @@ def test_the_manager_s_socket_serves_and_the_log_says_so(manager):
     x = digits()[:1]
     manager.start()
     with Client(manager.target) as client:
-        request = predict_request("mnist_beginner", {"input": x})
-        client.prediction.Predict(request, timeout=60, wait_for_ready=True)
+        next(reply for reply in client.watch("model/mnist_beginner") if reply.status == SERVING)
+        client.predict("mnist_beginner", {"input": x})
     log = manager.stop()
     assert manager.target in log and "service manager" in log
 
