@@ -150,6 +150,10 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
   setup.options.slowest = report.slowest;
   setup.notes = std::move(report.notes);
   setup.notes.insert(setup.notes.begin(), notes.begin(), notes.end());
+  for (int slot = 0; slot < runner->slots(); ++slot) {
+    const ExecContext& context = runner->context(slot);
+    setup.memory_bytes += static_cast<int64_t>(context.arena_bytes() + context.pool_bytes());
+  }
   setup.runner = std::move(runner);
   return setup;
 }

@@ -2,6 +2,7 @@
 // costs, limits.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +18,7 @@ struct BatcherSetup {
   std::unique_ptr<BatchRunner> runner;
   Batcher::Options options;
   std::vector<std::string> notes;  // for the log
+  int64_t memory_bytes = 0;        // that its slots hold from the warm-up on
 };
 
 // Runs a recorded request to its end; its error otherwise.

@@ -5,12 +5,15 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/openblas.h"
 #include "server/api/api.h"
 #include "server/api/warm_up_requests.h"
+#include "server/daemon/config_watch.h"
 #include "server/daemon/listeners.h"
 #include "server/daemon/probe.h"
 #include "server/daemon/service_manager.h"
@@ -22,16 +25,18 @@
 namespace floe::server {
 namespace {
 
-LoadOptions LoadOptionsOf(const ServerConfig& config) {
-  LoadOptions options;
+LocalRegistry::Options RegistryOptions(const ServerConfig& config) {
+  LocalRegistry::Options options;
+  options.lifecycle = config.lifecycle;
   // The name is one of GemmNames(), which are the backends' names.
-  options.compile.kernels.gemm = GemmBackendFromName(config.cpu.gemm).value_or(GemmBackend::kAuto);
-  options.default_reply = config.reply;
-  options.prepare.own_batching_parameters = config.lifecycle.enable_per_model_batching_parameters;
-  options.prepare.heaviest = HeaviestWeight(config.models);
-  if (config.lifecycle.enable_model_warmup) options.prepare.replay = ReplayWarmUpRequests;
-  options.prepare.replays = config.lifecycle.num_request_iterations_for_warmup;
-  options.prepare.warm_up_optional = config.lifecycle.warmup_optional;
+  options.load.compile.kernels.gemm =
+      GemmBackendFromName(config.cpu.gemm).value_or(GemmBackend::kAuto);
+  options.load.default_reply = config.reply;
+  options.load.prepare.own_batching_parameters =
+      config.lifecycle.enable_per_model_batching_parameters;
+  if (config.lifecycle.enable_model_warmup) options.load.prepare.replay = ReplayWarmUpRequests;
+  options.load.prepare.replays = config.lifecycle.num_request_iterations_for_warmup;
+  options.load.prepare.warm_up_optional = config.lifecycle.warmup_optional;
   return options;
 }
 
@@ -40,13 +45,17 @@ Duration Seconds(int64_t seconds) { return std::chrono::seconds(seconds); }
 class Daemon {
  public:
   explicit Daemon(const ServerConfig& config)
-      : config_(config), registry_(config.models, LoadOptionsOf(config), &health_) {}
+      : config_(config),
+        registry_(config.models, RegistryOptions(config), &health_),
+        watch_(WatchOptions()) {}
 
   int Run() {
-    SignalWatcher signals([this] {
-      health_.Shutdown();
-      Raise(&stop_requested_);
-    });
+    SignalWatcher signals(
+        [this] {
+          health_.Shutdown();
+          Raise(&stop_requested_);
+        },
+        [this] { watch_.ReloadNow(); });
     registry_.StartLoading();
     if (const absl::Status status = Listen(); !status.ok()) {
       spdlog::error("{}", std::string(status.message()));
@@ -57,8 +66,10 @@ class Daemon {
       registry_.WaitUntilLoaded();
       Raise(&loaded_);
     });
+    watch_.Start();
     const int exit_code = Serve(&signals);
     loading.join();
+    watch_.Stop();
     return exit_code;
   }
 
@@ -82,9 +93,9 @@ class Daemon {
     options.max_message_bytes = config_.server.max_message_bytes;
     FLOE_ASSIGN_OR_RETURN(options.channel_args,
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
-    transport_ = MakeGrpcppTransport(methods_, std::move(options));
     options.connections = {config_.server.max_connections,
                            config_.server.max_connections_per_address};
+    transport_ = MakeGrpcppTransport(methods_, std::move(options));
     const std::vector<std::string> activated = ActivatedListeners();
     const bool own = activated.empty();
     FLOE_RETURN_IF_ERROR(transport_->Start(own ? ListenAddresses(config_.server) : activated));
@@ -100,9 +111,16 @@ class Daemon {
       while (!loaded_ && !stop_requested_) changed_.Wait(mutex_);
       if (stop_requested_) return Drain(signals, nullptr);
     }
-    const size_t available = registry_.AvailableCount(), configured = config_.models.size();
+    const size_t available = registry_.AvailableCount();
+    const size_t configured = registry_.ModelNames().size();
     if (available == 0 && configured > 0) {
       spdlog::error("none of the {} configured models can be served; ending", configured);
+      Close(Clock::Steady().Now());
+      return 1;
+    }
+    if (available < configured && config_.lifecycle.exit_on_error) {
+      spdlog::error("{} of {} models cannot be served, and exit_on_error is set; ending",
+                    configured - available, configured);
       Close(Clock::Steady().Now());
       return 1;
     }
@@ -114,6 +132,18 @@ class Daemon {
     MutexLock lock(mutex_);
     while (!stop_requested_) changed_.Wait(mutex_);
     return Drain(signals, &probe);
+  }
+
+  ConfigWatch::Options WatchOptions() {
+    ConfigWatch::Options options;
+    options.config = config_;
+    options.poll = Seconds(config_.lifecycle.model_config_file_poll_wait_seconds);
+    options.read = ReloadConfig;
+    options.apply = [this](std::vector<ModelConfig> models, TimePoint deadline) {
+      return registry_.Reload(std::move(models), deadline);
+    };
+    options.failed = [this](const absl::Status& status) { registry_.NoteFailedReload(status); };
+    return options;
   }
 
   Probe::Options ProbeOptions() {
@@ -158,6 +188,7 @@ class Daemon {
   ServiceManager manager_;
   HealthState health_;
   LocalRegistry registry_;
+  ConfigWatch watch_;
   MethodTable methods_;
   std::unique_ptr<Transport> transport_;
   Mutex mutex_;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace floe::server {
 namespace {
@@ -16,7 +17,7 @@ constexpr int kWake = SIGUSR2;
 sigset_t Watched() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, kWake}) sigaddset(&set, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, kWake}) sigaddset(&set, signal);
   return set;
 }
 
@@ -28,8 +29,10 @@ void BlockSignals() {
   signal(SIGPIPE, SIG_IGN);
 }
 
-SignalWatcher::SignalWatcher(std::function<void()> on_first)
-    : on_first_(std::move(on_first)), thread_([this] { Watch(); }) {}
+SignalWatcher::SignalWatcher(std::function<void()> on_first, std::function<void()> on_hangup)
+    : on_first_(std::move(on_first)),
+      on_hangup_(std::move(on_hangup)),
+      thread_([this] { Watch(); }) {}
 
 SignalWatcher::~SignalWatcher() {
   leaving_ = true;
@@ -65,6 +68,10 @@ void SignalWatcher::Watch() {
       }
     }
     const int signal = sigtimedwait(&set, nullptr, &patience);
+    if (signal == SIGHUP) {
+      spdlog::info("SIGHUP received: reading the configuration again");
+      on_hangup_();
+    }
     if (signal != SIGTERM && signal != SIGINT) continue;
     if (++received == 1) {
       spdlog::info("{} received: finishing the calls in progress; once more ends at once",

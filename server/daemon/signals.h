@@ -1,4 +1,4 @@
-// SIGTERM and SIGINT as an event to wait for.
+// SIGTERM, SIGINT and SIGHUP as events to wait for.
 #pragma once
 
 #include <atomic>
@@ -11,16 +11,17 @@
 
 namespace floe::server {
 
-// Blocks SIGTERM and SIGINT and ignores SIGPIPE for this thread and those it starts from now on.
-// Before any thread.
+// Blocks SIGTERM, SIGINT and SIGHUP and ignores SIGPIPE for this thread and those it starts from
+// now on. Before any thread.
 void BlockSignals();
 
 // Waits for the signals on a thread of its own. The first asks the process to end; the second ends
-// it at once, with 1. Threading: any thread. At most one in a process, after BlockSignals.
+// it at once, with 1. SIGHUP asks for the configuration to be read again. Threading: any thread. At
+// most one in a process, after BlockSignals.
 class SignalWatcher {
  public:
-  // `on_first` runs on the watcher's thread.
-  explicit SignalWatcher(std::function<void()> on_first);
+  // Both run on the watcher's thread, and come back soon.
+  SignalWatcher(std::function<void()> on_first, std::function<void()> on_hangup);
   ~SignalWatcher();
 
   // Ends the process with 0 at `when` if it is still there: draining has its limit.
@@ -29,7 +30,7 @@ class SignalWatcher {
  private:
   void Watch();
 
-  std::function<void()> on_first_;
+  const std::function<void()> on_first_, on_hangup_;
   std::atomic<bool> leaving_{false};
   Mutex mutex_;
   std::optional<TimePoint> exit_at_ ABSL_GUARDED_BY(mutex_);

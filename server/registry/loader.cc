@@ -1,17 +1,25 @@
 #include "server/registry/loader.h"
 
+#include <sched.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
+#include <functional>
 #include <new>
 
 #include "absl/strings/str_cat.h"
 #include "base/file_beneath.h"
 #include "base/status.h"
+#include "base/threads.h"
 #include "model/import/import.h"
+#include "server/registry/memory_estimate.h"
 #include "server/registry/placeholder_default.h"
 
 namespace floe::server {
 namespace {
+
+// Rows that plans are counted for where the model's costs are to say how many a run has.
+constexpr int64_t kUsualRows = 64;
 
 absl::StatusOr<ImportOptions> ImportOptionsOf(const ModelConfig& config) {
   ImportOptions options;
@@ -23,48 +31,85 @@ absl::StatusOr<ImportOptions> ImportOptionsOf(const ModelConfig& config) {
   return options;
 }
 
-absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, int64_t version,
-                                    const std::string& file, const std::string& bytes,
+absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, const LoadSource& from,
                                     const LoadOptions& options) {
   FLOE_ASSIGN_OR_RETURN(const ImportOptions import_options, ImportOptionsOf(config));
-  auto imported =
-      file.empty() ? ImportBytes(bytes, import_options) : ImportFile(file, import_options);
+  auto imported = from.file.empty() ? ImportBytes(from.bytes, import_options)
+                                    : ImportFile(from.file, import_options);
   if (!imported.ok()) return imported.status();
   Model::Source source;
-  source.info = {config.name, version, file};
+  source.info = {config.name, from.version, from.file};
   source.graph = std::move(imported->graph);
   source.signatures = std::move(imported->signatures);
-  if (!file.empty()) source.asset_directory = DirectoryOf(file);
+  if (!from.file.empty()) source.asset_directory = DirectoryOf(from.file);
   return Model::Create(std::move(source), options.compile);
 }
 
-absl::StatusOr<std::shared_ptr<LocalServed>> Load(const ModelConfig& config, int64_t version,
-                                                  const std::string& file, const std::string& bytes,
-                                                  const LoadOptions& options) {
-  FLOE_ASSIGN_OR_RETURN(ModelHandle model, Compile(config, version, file, bytes, options));
-  FLOE_ASSIGN_OR_RETURN(BatcherSetup setup, PrepareBatcher(*model, config, options.prepare));
-  for (const std::string& note : setup.notes) spdlog::info("model '{}': {}", config.name, note);
-  const ReplyFormat reply = config.reply.value_or(options.default_reply);
-  return std::make_shared<LocalServed>(
-      std::move(model),
-      reply == ReplyFormat::kContent ? ReplyEncoding::kContent : ReplyEncoding::kTyped,
-      std::move(setup.runner), std::move(setup.options));
+int64_t FileBytes(const LoadSource& source) {
+  struct stat info;
+  if (source.file.empty()) return static_cast<int64_t>(source.bytes.size());
+  return stat(source.file.c_str(), &info) == 0 ? static_cast<int64_t>(info.st_size) : 0;
+}
+
+// Runs `work` where it does not get in the way of what serves, and waits for it. Its own thread
+// keeps the ordinary priority for starting those of the model.
+void RunInBackground(const std::function<void()>& work) {
+  constexpr int kNice = 10;  // a tenth of the CPU of an ordinary thread when both want all of it
+  SpawnThread({"load", kNice, {}}, [&work] {
+    const sched_param none = {};
+    (void)sched_setscheduler(0, SCHED_BATCH, &none);
+    work();
+  }).join();
+}
+
+// What takes long.
+struct Prepared {
+  ModelHandle model;
+  BatcherSetup setup;
+  MemoryShare memory;
+};
+
+absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& source,
+                                 const LoadOptions& options, MemoryBudget* budget) {
+  Prepared prepared;
+  FLOE_ASSIGN_OR_RETURN(prepared.memory, budget->Take(FileBytes(source)));
+  FLOE_ASSIGN_OR_RETURN(prepared.model, Compile(config, source, options));
+  const Model& model = *prepared.model;
+  const auto weights = static_cast<int64_t>(model.weight_bytes());
+  const int64_t rows = config.batching.max_execution_rows();
+  FLOE_RETURN_IF_ERROR(prepared.memory.Resize(
+      weights + config.workers * ArenaBytes(model, rows > 0 ? rows : kUsualRows)));
+  FLOE_ASSIGN_OR_RETURN(prepared.setup, PrepareBatcher(model, config, options.prepare));
+  FLOE_RETURN_IF_ERROR(prepared.memory.Resize(weights + prepared.setup.memory_bytes));
+  return prepared;
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config, int64_t version,
-                                                       const std::string& file,
-                                                       const std::string& bytes,
-                                                       const LoadOptions& options) {
+absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config,
+                                                       const LoadSource& source,
+                                                       const LoadOptions& options,
+                                                       MemoryBudget* memory) {
+  absl::StatusOr<Prepared> prepared = absl::UnknownError("");
   // Where a load's exceptions stop: memory is the one thing that may run out anywhere in it.
-  try {
-    return Load(config, version, file, bytes, options);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("memory ran out while loading");
-  } catch (const std::exception& e) {
-    return absl::InternalError(absl::StrCat("loading failed: ", e.what()));
-  }
+  RunInBackground([&] {
+    try {
+      prepared = Prepare(config, source, options, memory);
+    } catch (const std::bad_alloc&) {
+      prepared = absl::ResourceExhaustedError("memory ran out while loading");
+    } catch (const std::exception& e) {
+      prepared = absl::InternalError(absl::StrCat("loading failed: ", e.what()));
+    }
+  });
+  if (!prepared.ok()) return prepared.status();
+  for (const std::string& note : prepared->setup.notes)
+    spdlog::info("model '{}': {}", config.name, note);
+  const ReplyFormat reply = config.reply.value_or(options.default_reply);
+  return std::make_shared<LocalServed>(
+      std::move(prepared->model),
+      reply == ReplyFormat::kContent ? ReplyEncoding::kContent : ReplyEncoding::kTyped,
+      std::move(prepared->setup.runner), std::move(prepared->setup.options),
+      std::move(prepared->memory));
 }
 
 }  // namespace floe::server

@@ -1,12 +1,14 @@
-// Loading one configured model: find, import, compile, warm up, put a queue in front.
+// Loading one version of a configured model: import, compile, warm up, put a queue in front.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "config/config.h"
 #include "server/batching/batcher.h"
 #include "server/batching/prepare.h"
+#include "server/registry/memory_budget.h"
 #include "server/registry/registry.h"
 
 namespace floe::server {
@@ -17,8 +19,11 @@ namespace floe::server {
 class LocalServed : public ServedModel {
  public:
   LocalServed(ModelHandle model, ReplyEncoding reply, std::unique_ptr<BatchRunner> runner,
-              Batcher::Options options)
-      : model_(std::move(model)), reply_(reply), batcher_(std::move(runner), std::move(options)) {}
+              Batcher::Options options, MemoryShare memory)
+      : memory_(std::move(memory)),
+        model_(std::move(model)),
+        reply_(reply),
+        batcher_(std::move(runner), std::move(options)) {}
 
   const ModelHandle& model() const override { return model_; }
   ReplyEncoding reply_encoding() const override { return reply_; }
@@ -26,8 +31,10 @@ class LocalServed : public ServedModel {
     batcher_.Submit(std::move(request));
   }
   Batcher& batcher() { return batcher_; }
+  int64_t memory_bytes() const { return memory_.bytes(); }
 
  private:
+  const MemoryShare memory_;  // given back after all it stands for
   const ModelHandle model_;
   const ReplyEncoding reply_;
   Batcher batcher_;
@@ -39,11 +46,24 @@ struct LoadOptions {
   PrepareOptions prepare;
 };
 
-// `file` empty: the graph is in `bytes`. Takes as long as it takes; never on a thread that serves.
-// Errors as of import and compilation; RESOURCE_EXHAUSTED when memory is short.
-absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config, int64_t version,
-                                                       const std::string& file,
-                                                       const std::string& bytes,
-                                                       const LoadOptions& options);
+// What to load. `file` empty: the graph is in `bytes`.
+struct LoadSource {
+  int64_t version = 1;
+  std::string file;
+  std::string bytes;
+};
+
+// Takes as long as it takes, at low priority; never on a thread that serves. Errors as of import
+// and compilation; RESOURCE_EXHAUSTED when memory is short, or when `memory`, which outlives what
+// is loaded, has not enough left: it is asked before the file is read, by the file's size, and
+// before anything is run, by what weights and plans need.
+absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config,
+                                                       const LoadSource& source,
+                                                       const LoadOptions& options,
+                                                       MemoryBudget* memory);
+
+// How a registry loads.
+using LoadFunction = std::function<absl::StatusOr<std::shared_ptr<LocalServed>>(
+    const ModelConfig& config, const LoadSource& source)>;
 
 }  // namespace floe::server

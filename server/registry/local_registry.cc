@@ -1,31 +1,22 @@
 #include "server/registry/local_registry.h"
 
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/nearest.h"
+#include "base/cpus.h"
 #include "base/status.h"
-#include "server/registry/model_path.h"
 
 namespace floe::server {
 namespace {
 
-// y = relu(2 x): enough to pass through every part a request passes through.
-constexpr char kProbeGraph[] = R"(
-node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 1 } } } } }
-node { name: "two" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1 } } float_val: 2 } } } }
-node { name: "twice" op: "Mul" input: "x" input: "two" attr { key: "T" value { type: DT_FLOAT } } }
-node { name: "y" op: "Relu" input: "twice" attr { key: "T" value { type: DT_FLOAT } } }
-)";
-
-constexpr const char* kOverallNames[] = {"", "tensorflow.serving.PredictionService",
-                                         "tensorflow.serving.ModelService", "PredictionService",
-                                         "ModelService"};
+// Looks at directories that answer do not wait for one that does not; the same for unloading.
+constexpr int kScanThreads = 4, kUnloadThreads = 4;
 
 double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
@@ -34,6 +25,20 @@ absl::Status WithoutPaths(const absl::Status& error, const ModelConfig& config) 
   if (error.ok() || config.base_path.empty()) return error;
   return absl::Status(error.code(), absl::StrReplaceAll(std::string(error.message()),
                                                         {{config.base_path, "<base_path>"}}));
+}
+
+Lifecycle::Options LifecycleOptions(const LifecycleConfig& config) {
+  Lifecycle::Options options;
+  options.times.poll = std::chrono::seconds(config.file_system_poll_wait_seconds);
+  options.times.retry = std::chrono::microseconds(config.load_retry_interval_micros);
+  options.times.max_retries = config.max_num_load_retries;
+  options.allow_labels_for_unavailable = config.allow_version_labels_for_unavailable_models;
+  return options;
+}
+
+int LoadThreads(const LifecycleConfig& config) {
+  if (config.num_load_threads > 0) return static_cast<int>(config.num_load_threads);
+  return FindUsableCpus().count();
 }
 
 }  // namespace
@@ -56,258 +61,318 @@ const char* VersionStateName(VersionState state) {
   return "UNKNOWN";
 }
 
-LocalRegistry::LocalRegistry(std::vector<ModelConfig> models, LoadOptions options,
-                             HealthState* health)
-    : options_(std::move(options)), health_(health) {
-  MutexLock lock(mutex_);
-  for (ModelConfig& config : models) {
-    health_->Set(absl::StrCat("model/", config.name), ServingStatus::kNotServing);
-    Entry& entry = entries_[config.name];
-    entry.config = std::move(config);
-    entry.status.state = VersionState::kStart;
-    to_load_.push_back(&entry);
+// One caller of Reload.
+struct LocalRegistry::Waiter {
+  Mutex mutex;
+  CondVar ended;
+  std::optional<absl::Status> outcome ABSL_GUARDED_BY(mutex);
+
+  void End(const absl::Status& status) {
+    MutexLock lock(mutex);
+    if (!outcome) outcome = status;
+    ended.NotifyAll();
   }
-  SetOverall(ServingStatus::kNotServing);
-  Entry& probe = entries_[kProbeModel];
-  probe.config.name = kProbeModel;
-  probe.config.inline_below_us = 0;  // the probe must see a worker thread work
-  probe.config.batching.max_batch_size = 1;
-  probe.config.batching.max_enqueued_batches = 16;
-  probe.bytes = kProbeGraph;
-  probe.built_in = true;
-  to_load_.push_back(&probe);
+  absl::Status Wait() {
+    MutexLock lock(mutex);
+    while (!outcome) ended.Wait(mutex);
+    return *outcome;
+  }
+};
+
+LocalRegistry::LocalRegistry(const std::vector<ModelConfig>& models, Options options,
+                             HealthState* health)
+    : options_(std::move(options)),
+      memory_(options_.lifecycle.memory_limit_bytes),
+      readiness_(health, options_.lifecycle.strict_readiness),
+      lifecycle_(models, LifecycleOptions(options_.lifecycle)),
+      scans_(kScanThreads, "scan"),
+      loads_(LoadThreads(options_.lifecycle), "load"),
+      unloads_(kUnloadThreads, "unload") {
+  Publish();
 }
 
 LocalRegistry::~LocalRegistry() { Stop(); }
 
-void LocalRegistry::SetOverall(ServingStatus status) {
-  for (const char* name : kOverallNames) health_->Set(name, status);
-}
-
 void LocalRegistry::StartLoading() {
-  size_t models;
+  MutexLock lock(stop_mutex_);
+  loads_.Post([this] { LoadProbe(); });
+  manager_ = std::thread([this] { Manage(); });
+}
+
+void LocalRegistry::LoadProbe() {
+  MemoryBudget unlimited(0);
+  auto probe = LoadModel(ProbeConfig(), ProbeSource(), options_.load, &unlimited);
+  if (!probe.ok())
+    spdlog::error("the probe's model cannot be loaded: {}", std::string(probe.status().message()));
   {
-    MutexLock lock(mutex_);
-    models = to_load_.size();
-    std::reverse(to_load_.begin(), to_load_.end());  // taken from the back
+    MutexLock lock(table_mutex_);
+    if (probe.ok()) probe_ = *std::move(probe);
   }
-  MutexLock lock(threads_mutex_);
-  const size_t threads =
-      std::min<size_t>(models, std::max(1u, std::thread::hardware_concurrency()));
-  for (size_t i = 0; i < threads; ++i) loaders_.emplace_back([this] { LoadNext(); });
-}
-
-void LocalRegistry::LoadNext() {
-  for (;;) {
-    Entry* entry;
-    {
-      MutexLock lock(mutex_);
-      if (to_load_.empty() || stopping_) return;
-      entry = to_load_.back();
-      to_load_.pop_back();
-    }
-    LoadEntry(entry);
-  }
-}
-
-void LocalRegistry::SetStatus(Entry* entry, VersionState state, const absl::Status& error) {
-  MutexLock lock(mutex_);
-  entry->status.state = state;
-  entry->status.error = WithoutPaths(error, entry->config);
-}
-
-void LocalRegistry::LoadEntry(Entry* entry) {
-  const ModelConfig& config = entry->config;
-  const TimePoint start = Clock::Steady().Now();
-  SetStatus(entry, VersionState::kLoading, absl::OkStatus());
-  FoundModel found;
-  absl::Status status;
-  if (!entry->built_in) {
-    if (auto path = FindNewestVersion(config.base_path); path.ok()) {
-      found = *std::move(path);
-      MutexLock lock(mutex_);
-      entry->status.version = found.version;
-    } else {
-      status = path.status();
-    }
-  }
-  std::shared_ptr<LocalServed> served;
-  if (status.ok()) {
-    auto loaded = LoadModel(config, found.version, found.file, entry->bytes, options_);
-    status = loaded.status();
-    if (loaded.ok()) served = *std::move(loaded);
-  }
-  if (!status.ok()) {
-    const std::string version = found.file.empty() ? "" : absl::StrCat(" version ", found.version);
-    spdlog::error("{}: model '{}'{} is not served: {}", config.where, config.name, version,
-                  std::string(status.message()));
-    return SetStatus(entry, VersionState::kEnd, status);
-  }
+  readiness_.SetAnswering(true);
   {
-    MutexLock lock(mutex_);
-    entry->served = served;
-    entry->status = {found.version, VersionState::kAvailable, absl::OkStatus()};
+    MutexLock lock(table_mutex_);
+    probe_tried_ = true;
   }
-  if (entry->built_in) return;
-  spdlog::info("model '{}' version {} is available after {:.1f} ms: {}, {} KiB of weights",
-               config.name, found.version, Millis(Clock::Steady().Now() - start), found.file,
-               served->model()->weight_bytes() / 1024);
-  health_->Set(absl::StrCat("model/", config.name), ServingStatus::kServing);
+  table_changed_.NotifyAll();
 }
 
-void LocalRegistry::WaitUntilLoaded() {
-  {
-    MutexLock lock(threads_mutex_);
-    for (std::thread& loader : loaders_) loader.join();
-    loaders_.clear();
+// ---- the manager ----
+
+void LocalRegistry::Manage() {
+  while (!mailbox_->closed()) {
+    Advance();
+    // A clock of its own does not run: Wake says when to look at it.
+    const TimePoint until = options_.clock == &Clock::Steady() ? next_ : TimePoint::max();
+    for (const Mailbox::Letter& letter : mailbox_->Take(until)) letter();
   }
-  if (AllAvailable()) SetOverall(ServingStatus::kServing);
 }
 
-bool LocalRegistry::AllAvailable() const {
-  MutexLock lock(mutex_);
-  return std::all_of(entries_.begin(), entries_.end(), [](const auto& named) {
-    return named.second.built_in || named.second.status.state == VersionState::kAvailable;
+void LocalRegistry::Advance() {
+  std::vector<Lifecycle::ReloadOutcome> ended;
+  const Actions actions = lifecycle_.Step(options_.clock->Now(), &ended);
+  next_ = actions.next;
+  if (lifecycle_.TakeChanged()) Publish();
+  CarryOut(actions);
+  EndReloads(ended);
+}
+
+void LocalRegistry::CarryOut(const Actions& actions) {
+  // The table no longer has them: the last request that does, or this, ends the handle.
+  for (const UnloadAction& action : actions.unloads) loaded_[action.id].handle.reset();
+  for (const ScanAction& action : actions.scans) scans_.Post([this, action] { RunScan(action); });
+  for (const LoadAction& action : actions.loads) loads_.Post([this, action] { RunLoad(action); });
+}
+
+void LocalRegistry::RunScan(const ScanAction& action) {
+  auto found = ScanVersions(action.base_path, action.known);
+  mailbox_->Post([this, action, found = std::move(found)] {
+    lifecycle_.Scanned(action.model, action.ticket, found, options_.clock->Now());
   });
 }
 
-size_t LocalRegistry::AvailableCount() const {
-  MutexLock lock(mutex_);
-  return static_cast<size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& named) {
-    return !named.second.built_in && named.second.status.state == VersionState::kAvailable;
-  }));
+absl::StatusOr<std::shared_ptr<LocalServed>> LocalRegistry::Load(const LoadAction& action) {
+  if (action.unwanted->load()) return absl::CancelledError("nobody wants it any more");
+  const LoadSource source{action.version, action.file, ""};
+  if (options_.load_with) return options_.load_with(*action.config, source);
+  const TimePoint start = Clock::Steady().Now();
+  LoadOptions load = options_.load;
+  load.prepare.heaviest = std::max(action.config->weight, HeaviestWeight(Table()->config.models));
+  auto loaded = LoadModel(*action.config, source, load, &memory_);
+  if (loaded.ok())
+    spdlog::info(
+        "model '{}' version {} is loaded after {:.1f} ms: {}, {} KiB of weights, {} KiB "
+        "with its plans",
+        action.model, action.version, Millis(Clock::Steady().Now() - start), action.file,
+        (*loaded)->model()->weight_bytes() / 1024, (*loaded)->memory_bytes() / 1024);
+  return loaded;
 }
 
-void LocalRegistry::SetAnswering(bool answering) {
-  SetOverall(answering && AllAvailable() ? ServingStatus::kServing : ServingStatus::kNotServing);
+void LocalRegistry::RunLoad(const LoadAction& action) {
+  auto loaded = Load(action);
+  const bool taken = mailbox_->Post([this, action, loaded] {
+    if (loaded.ok()) loaded_[action.id] = {action.model, *loaded, MakeHandle(action.id, *loaded)};
+    lifecycle_.Loaded(action.model, action.id, loaded.status(), options_.clock->Now());
+  });
+  if (!taken && loaded.ok()) (*loaded)->batcher().Stop();
 }
 
-void LocalRegistry::CheckProgress(TimePoint now) {
-  std::vector<std::pair<std::string, bool>> changed;  // name, stuck
-  std::vector<std::shared_ptr<LocalServed>> served;
-  {
-    MutexLock lock(mutex_);
-    for (auto& [name, entry] : entries_) {
-      if (entry.served == nullptr || entry.built_in) continue;
-      served.push_back(entry.served);
-      const bool stuck = IsStuck(entry.served->batcher().Progress(), now);
-      if (stuck == entry.stuck) continue;
-      entry.stuck = stuck;
-      changed.emplace_back(name, stuck);
-    }
-  }
-  for (const auto& model : served) model->batcher().TrimIdle(now);
-  for (const auto& [name, stuck] : changed) {
-    if (stuck) {
-      spdlog::error(
-          "model '{}' makes no progress although requests wait; it is reported as not serving",
-          name);
+// The handle's end is a letter to the manager. Whatever thread drops the last copy, the model goes
+// on one of the registry's: that copy lets go of it before the letter is sent.
+ServedHandle LocalRegistry::MakeHandle(ServableId id, const std::shared_ptr<LocalServed>& served) {
+  return {served.get(), [this, id, kept = served, mailbox = mailbox_](ServedModel*) mutable {
+            kept.reset();
+            mailbox->Post([this, id] { Unload(id); });
+          }};
+}
+
+void LocalRegistry::Unload(ServableId id) {
+  const auto it = loaded_.find(id);
+  if (it == loaded_.end()) return;
+  unloads_.Post(
+      [this, id, model = it->second.model, served = std::move(it->second.served)]() mutable {
+        served->batcher().Stop();
+        served.reset();
+        // What an allocator keeps of a model's many pieces would otherwise add up, swap by swap.
+        malloc_trim(0);
+        mailbox_->Post([this, id, model] { lifecycle_.Unloaded(model, id); });
+      });
+  loaded_.erase(it);
+}
+
+void LocalRegistry::EndReloads(const std::vector<Lifecycle::ReloadOutcome>& ended) {
+  for (const Lifecycle::ReloadOutcome& outcome : ended) {
+    if (outcome.status.ok()) {
+      const ConfigState& config = lifecycle_.config();
+      spdlog::info("configuration {} is in force: {} models", config.generation,
+                   config.models.size());
     } else {
-      spdlog::info("model '{}' makes progress again", name);
+      spdlog::error("{}", std::string(outcome.status.message()));
     }
-    health_->Set(absl::StrCat("model/", name),
-                 stuck ? ServingStatus::kNotServing : ServingStatus::kServing);
+    const auto it = reloads_.find(outcome.ticket);
+    if (it == reloads_.end()) continue;
+    it->second->End(outcome.status);
+    reloads_.erase(it);
   }
 }
 
-void LocalRegistry::Stop() {
-  {
-    MutexLock lock(mutex_);
-    stopping_ = true;
-  }
-  {
-    MutexLock lock(threads_mutex_);
-    for (std::thread& loader : loaders_) loader.join();
-    loaders_.clear();
-  }
-  std::vector<std::shared_ptr<LocalServed>> served;
-  {
-    MutexLock lock(mutex_);
-    for (auto& [name, entry] : entries_) {
-      if (entry.served != nullptr) served.push_back(entry.served);
-      if (entry.status.state == VersionState::kAvailable)
-        entry.status.state = VersionState::kUnloading;
+// ---- what requests see ----
+
+ServedTable LocalRegistry::MakeTable() const {
+  ServedTable table;
+  table.config = lifecycle_.config();
+  table.settled = lifecycle_.Settled();
+  for (const auto& [name, entry] : lifecycle_.models()) {
+    if (!entry->current()) continue;
+    const ModelConfig& config = *entry->current()->config;
+    ServedTable::Entry& out = table.models[name];
+    out.labels.insert(config.version_labels.begin(), config.version_labels.end());
+    out.settled = entry->Settled();
+    out.trouble = WithoutPaths(entry->Trouble(), config);
+    out.statuses = entry->Statuses();
+    for (VersionStatus& status : out.statuses) status.error = WithoutPaths(status.error, config);
+    for (const Servable* servable : entry->Published()) {
+      const Loaded& loaded = loaded_.at(servable->id);
+      out.available.push_back({servable->version, loaded.handle, loaded.served.get()});
     }
   }
-  for (const auto& one : served) one->batcher().Stop();
-  // Threads are gone: from here on the last handle may go anywhere.
-  MutexLock lock(mutex_);
-  for (auto& [name, entry] : entries_) {
-    entry.served.reset();
-    if (entry.status.state == VersionState::kUnloading) entry.status.state = VersionState::kEnd;
+  return table;
+}
+
+void LocalRegistry::Publish() {
+  log_.Tell(lifecycle_);
+  auto table = std::make_shared<const ServedTable>(MakeTable());
+  std::map<std::string, bool> available;
+  for (const auto& [name, entry] : table->models) available[name] = !entry.available.empty();
+  std::shared_ptr<const ServedTable> old;  // ends without the lock
+  {
+    MutexLock lock(table_mutex_);
+    old = std::exchange(table_, std::move(table));
   }
+  // Whoever hears that a model is ready finds it in the table, and whoever waited for the table can
+  // read it off the health.
+  readiness_.SetModels(available);
+  {
+    MutexLock lock(table_mutex_);
+    settled_ = table_->settled;
+  }
+  table_changed_.NotifyAll();
 }
 
-const LocalRegistry::Entry* LocalRegistry::Find(std::string_view name) const {
-  const auto it = entries_.find(name);
-  return it == entries_.end() ? nullptr : &it->second;
-}
-
-absl::Status LocalRegistry::Unknown(std::string_view name) const {
-  std::vector<std::string> names;
-  for (const auto& [known, entry] : entries_)
-    if (!entry.built_in) names.push_back(known);
-  const std::vector<std::string> near = NearestNames(std::string(name), names);
-  return absl::NotFoundError(
-      absl::StrCat("there is no model '", std::string(name), "'; ",
-                   near.empty() ? "no model is configured" : "nearest: " + QuotedList(near)));
-}
-
-absl::Status LocalRegistry::CheckVersion(const Entry& entry, const VersionChoice& choice) const {
-  if (!choice.label.empty())
-    return absl::InvalidArgumentError(absl::StrCat(
-        "model '", entry.config.name, "' has no version label '", std::string(choice.label), "'"));
-  const std::optional<int64_t> version = choice.version;
-  // While the version is not known yet, asking for one is not an error of the caller.
-  if (!version || entry.status.version == 0 || *version == entry.status.version || entry.built_in)
-    return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat("model '", entry.config.name, "' has no version ",
-                                          *version, "; it has ", entry.status.version));
+std::shared_ptr<const ServedTable> LocalRegistry::Table() const {
+  MutexLock lock(table_mutex_);
+  return table_;
 }
 
 absl::StatusOr<ServedHandle> LocalRegistry::Acquire(std::string_view name,
                                                     const VersionChoice& choice) const {
-  MutexLock lock(mutex_);
-  const Entry* entry = Find(name);
-  if (entry == nullptr) return Unknown(name);
-  FLOE_RETURN_IF_ERROR(CheckVersion(*entry, choice));
-  if (entry->status.state == VersionState::kAvailable) return ServedHandle(entry->served);
-  if (!entry->status.error.ok())
-    return absl::UnavailableError(
-        absl::StrCat("model '", entry->config.name,
-                     "' is not available: ", std::string(entry->status.error.message())));
-  const bool leaving = entry->status.state >= VersionState::kUnloading;
-  return absl::UnavailableError(absl::StrCat("model '", entry->config.name, "' is ",
-                                             leaving ? "being stopped" : "still loading"));
+  if (name == kProbeModel) {
+    MutexLock lock(table_mutex_);
+    if (probe_ != nullptr) return ServedHandle(probe_);
+    return absl::UnavailableError("the probe's model is not loaded");
+  }
+  return Table()->Acquire(name, choice);
 }
 
 absl::StatusOr<std::vector<VersionStatus>> LocalRegistry::Status(
     std::string_view name, const VersionChoice& choice) const {
-  MutexLock lock(mutex_);
-  const Entry* entry = Find(name);
-  if (entry == nullptr) return Unknown(name);
-  FLOE_RETURN_IF_ERROR(CheckVersion(*entry, choice));
-  return std::vector<VersionStatus>{entry->status};
+  return Table()->Status(name, choice);
 }
 
 std::vector<std::string> LocalRegistry::ModelNames() const {
-  MutexLock lock(mutex_);
   std::vector<std::string> names;
-  for (const auto& [name, entry] : entries_)
-    if (!entry.built_in) names.push_back(name);
+  for (const auto& [name, entry] : Table()->models) names.push_back(name);
   return names;
 }
 
-absl::Status LocalRegistry::Reload(std::vector<ModelConfig> /*models*/, TimePoint /*deadline*/) {
-  return absl::UnimplementedError("the configuration is read at start only");
+ConfigState LocalRegistry::CurrentConfig() const { return Table()->config; }
+
+void LocalRegistry::WaitUntilLoaded() {
+  MutexLock lock(table_mutex_);
+  while (!table_->stopping && !(settled_ && probe_tried_)) table_changed_.Wait(table_mutex_);
 }
 
-ConfigState LocalRegistry::CurrentConfig() const {
-  MutexLock lock(mutex_);
-  ConfigState state;
-  for (const auto& [name, entry] : entries_)
-    if (!entry.built_in) state.models.push_back(entry.config);
-  return state;
+bool LocalRegistry::AllAvailable() const { return AvailableCount() == Table()->models.size(); }
+
+size_t LocalRegistry::AvailableCount() const {
+  const auto table = Table();
+  return static_cast<size_t>(
+      std::count_if(table->models.begin(), table->models.end(),
+                    [](const auto& named) { return !named.second.available.empty(); }));
+}
+
+void LocalRegistry::CheckProgress(TimePoint now) {
+  std::set<std::string> stuck;
+  const auto table = Table();
+  for (const auto& [name, entry] : table->models) {
+    for (const ServedTable::Version& version : entry.available) {
+      Batcher& batcher = version.served->batcher();
+      if (IsStuck(batcher.Progress(), now)) stuck.insert(name);
+      batcher.TrimIdle(now);
+    }
+  }
+  MutexLock lock(stuck_mutex_);
+  for (const std::string& name : stuck)
+    if (stuck_.count(name) == 0)
+      spdlog::error(
+          "model '{}' makes no progress although requests wait; it is reported as not serving",
+          name);
+  for (const std::string& name : stuck_)
+    if (stuck.count(name) == 0) spdlog::info("model '{}' makes progress again", name);
+  stuck_ = stuck;
+  readiness_.SetStuck(stuck);
+}
+
+// ---- changes and the end ----
+
+void LocalRegistry::Wake() {
+  mailbox_->Post([] {});
+}
+
+absl::Status LocalRegistry::Reload(std::vector<ModelConfig> models, TimePoint deadline) {
+  const auto waiter = std::make_shared<Waiter>();
+  const bool taken = mailbox_->Post([this, waiter, models = std::move(models), deadline] {
+    reloads_[lifecycle_.Reload(models, deadline)] = waiter;
+  });
+  if (!taken) return absl::UnavailableError("the server is stopping");
+  return waiter->Wait();
+}
+
+void LocalRegistry::NoteFailedReload(const absl::Status& error) {
+  mailbox_->Post([this, error] { lifecycle_.NoteFailedReload(error); });
+}
+
+// Requests that come now are refused, those that are there are finished.
+void LocalRegistry::StopServing() {
+  ServedTable table = *Table();
+  table.stopping = true;
+  for (auto& [name, entry] : table.models) {
+    entry.available.clear();
+    for (VersionStatus& status : entry.statuses) status.state = VersionState::kEnd;
+  }
+  std::shared_ptr<LocalServed> probe;
+  std::shared_ptr<const ServedTable> old;
+  {
+    MutexLock lock(table_mutex_);
+    old = std::exchange(table_, std::make_shared<const ServedTable>(std::move(table)));
+    probe.swap(probe_);
+  }
+  table_changed_.NotifyAll();
+  for (auto& [id, loaded] : loaded_) loaded.served->batcher().Stop();
+  if (probe != nullptr) probe->batcher().Stop();
+  // Threads are gone: from here on the last handle may go anywhere.
+  loaded_.clear();
+}
+
+void LocalRegistry::Stop() {
+  MutexLock lock(stop_mutex_);
+  if (stopped_) return;
+  stopped_ = true;
+  mailbox_->Close();
+  if (manager_.joinable()) manager_.join();
+  for (auto& [ticket, waiter] : reloads_)
+    waiter->End(absl::UnavailableError("the server is stopping"));
+  for (TaskThreads* threads : {&scans_, &loads_, &unloads_}) threads->Stop();
+  StopServing();
 }
 
 }  // namespace floe::server

@@ -1,42 +1,65 @@
-// LocalRegistry: the configured models, loaded once at start, newest version only.
+// LocalRegistry: the configured models, their versions found, loaded, swapped and unloaded by
+// threads of its own.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/mutex.h"
-#include "server/health/health.h"
+#include "server/registry/lifecycle.h"
+#include "server/registry/lifecycle_log.h"
 #include "server/registry/loader.h"
+#include "server/registry/mailbox.h"
+#include "server/registry/memory_budget.h"
+#include "server/registry/probe_model.h"
+#include "server/registry/readiness.h"
+#include "server/registry/served_table.h"
+#include "server/registry/task_threads.h"
 
 namespace floe::server {
 
-// The model behind the daemon's own probe; not listed, and not part of anybody's readiness.
-inline constexpr char kProbeModel[] = "floe.probe";
-
-// One bad model does not stop the others. Health: "model/<name>" serves when its model is available
-// and its work goes on; the overall names ("" and the services') serve when every configured model
-// has become available. Threading: any thread; loading happens on threads of its own.
+// One thread, the manager, holds the Lifecycle and does what it says; looking, loading and
+// unloading have threads of their own, and tell the manager when they are done. Requests read a
+// ServedTable. A version that leaves the table is unloaded when the last request that found it
+// there has handed its work over. One bad model does not stop the others. Health: see Readiness.
+// Threading: any thread.
 class LocalRegistry : public ModelRegistry {
  public:
-  // `health` outlives the registry.
-  LocalRegistry(std::vector<ModelConfig> models, LoadOptions options, HealthState* health);
+  struct Options {
+    LoadOptions load;
+    LifecycleConfig lifecycle;
+    const Clock* clock = &Clock::Steady();  // outlives the registry; another one: see Wake
+    LoadFunction load_with;                 // empty: LoadModel
+  };
+
+  // `models` are valid (CheckModels). `health` outlives the registry.
+  LocalRegistry(const std::vector<ModelConfig>& models, Options options, HealthState* health);
   ~LocalRegistry() override;  // Stop()
 
   void StartLoading();     // once
-  void WaitUntilLoaded();  // every model is available or has failed
+  void WaitUntilLoaded();  // every model is available or has failed, or Stop was called
   bool AllAvailable() const;
   size_t AvailableCount() const;  // of the configured models
+  int64_t memory_in_use() const { return memory_.in_use(); }
 
   // Whether the server as a whole answers (the daemon's probe); overall health needs it besides the
   // models.
-  void SetAnswering(bool answering);
+  void SetAnswering(bool answering) { readiness_.SetAnswering(answering); }
 
   // Sets the health of models whose work does not go on (IsStuck), and of those where it does
   // again. Models that have nothing to do give back memory that they keep between requests.
   void CheckProgress(TimePoint now);
+
+  // The configuration could not even be read: shown as the last error.
+  void NoteFailedReload(const absl::Status& error);
+
+  // The time of a clock that is not the steady one has advanced.
+  void Wake();
 
   // Waits for loads under way, lets every queue finish what it has, and refuses from then on
   // (UNAVAILABLE).
@@ -51,33 +74,61 @@ class LocalRegistry : public ModelRegistry {
   ConfigState CurrentConfig() const override;
 
  private:
-  struct Entry {
-    ModelConfig config;  // const once loading has started
-    std::string bytes;   // of a built-in model
-    bool built_in = false;
-    VersionStatus status;  // version 0: not known yet
+  // What was loaded, and the handle that requests get copies of; the end of its last copy is told
+  // to the manager.
+  struct Loaded {
+    std::string model;
     std::shared_ptr<LocalServed> served;
-    bool stuck = false;
+    ServedHandle handle;
   };
+  struct Waiter;
 
-  void LoadNext();
-  void LoadEntry(Entry* entry);
-  void SetStatus(Entry* entry, VersionState state, const absl::Status& error);
-  void SetOverall(ServingStatus status);
-  const Entry* Find(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Unknown(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckVersion(const Entry& entry, const VersionChoice& choice) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const ServedTable> Table() const;
+  void LoadProbe();
 
-  const LoadOptions options_;
-  HealthState* const health_;
-  mutable Mutex mutex_;
-  std::map<std::string, Entry, std::less<>> entries_
-      ABSL_GUARDED_BY(mutex_);  // the set of names never changes
-  std::vector<Entry*> to_load_ ABSL_GUARDED_BY(mutex_);
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  Mutex threads_mutex_;
-  std::vector<std::thread> loaders_ ABSL_GUARDED_BY(threads_mutex_);
+  // On the manager's thread.
+  void Manage();
+  void Advance();
+  void CarryOut(const Actions& actions);
+  void Unload(ServableId id);
+  void Publish();
+  ServedTable MakeTable() const;
+  void EndReloads(const std::vector<Lifecycle::ReloadOutcome>& ended);
+
+  // On threads for them.
+  void RunScan(const ScanAction& action);
+  void RunLoad(const LoadAction& action);
+  absl::StatusOr<std::shared_ptr<LocalServed>> Load(const LoadAction& action);
+
+  ServedHandle MakeHandle(ServableId id, const std::shared_ptr<LocalServed>& served);
+  void StopServing();
+
+  const Options options_;
+  MemoryBudget memory_;
+  Readiness readiness_;
+  const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
+
+  // The manager's; others touch them only before it starts and after it has ended.
+  Lifecycle lifecycle_;
+  std::map<ServableId, Loaded> loaded_;
+  std::map<int64_t, std::shared_ptr<Waiter>> reloads_;  // by ticket
+  LifecycleLog log_;
+  TimePoint next_ = TimePoint::max();
+
+  mutable Mutex table_mutex_;
+  CondVar table_changed_;
+  std::shared_ptr<const ServedTable> table_ ABSL_GUARDED_BY(table_mutex_);
+  std::shared_ptr<LocalServed> probe_ ABSL_GUARDED_BY(table_mutex_);
+  bool probe_tried_ ABSL_GUARDED_BY(table_mutex_) = false;
+  bool settled_ ABSL_GUARDED_BY(table_mutex_) = false;  // and the health service knows
+
+  Mutex stuck_mutex_;
+  std::set<std::string> stuck_ ABSL_GUARDED_BY(stuck_mutex_);
+
+  Mutex stop_mutex_;  // one Stop at a time
+  bool stopped_ ABSL_GUARDED_BY(stop_mutex_) = false;
+  TaskThreads scans_, loads_, unloads_;
+  std::thread manager_ ABSL_GUARDED_BY(stop_mutex_);
 };
 
 }  // namespace floe::server

@@ -7,12 +7,14 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "model/form/form.h"
 #include "model/import/import.h"
 #include "server/batching/test_models.h"
-#include "server/registry/model_path.h"
 #include "server/registry/placeholder_default.h"
 
 namespace floe::server {
@@ -47,63 +49,15 @@ class RegistryTest : public testing::Test {
     config.where = "f.yaml:1";
     return config;
   }
+  // Files are looked at once, and are taken for complete.
+  static LocalRegistry::Options Once() {
+    LocalRegistry::Options options;
+    options.lifecycle.file_system_poll_wait_seconds = 0;
+    return options;
+  }
   std::string root_;
   HealthState health_;
 };
-
-using ModelPath = RegistryTest;
-
-TEST_F(ModelPath, Layouts) {
-  Write("file.pb", "");
-  Write("flat/anything.pb", "");
-  Write("named/other.pb", "");
-  Write("named/graph.pb", "");
-  Write("named/frozen.pb", "");
-  Write("versions/2/graph.pb", "");
-  Write("versions/10/model.pb", "");
-  Write("versions/notes/readme.pb", "");
-  Write("versions/11x/frozen.pb", "");
-  Write("converted/frozen.pb", "");
-  Write("converted/model.floe", "");
-  Write("form/some.floe", "");
-  Write("form/old.pb", "");
-  const auto find = [this](const std::string& path) {
-    const auto found = FindNewestVersion(root_ + path);
-    EXPECT_TRUE(found.ok()) << found.status();
-    return found.ok() ? absl::StrCat(found->version, " ", found->file.substr(root_.size())) : "";
-  };
-  EXPECT_EQ(find("/file.pb"), "1 /file.pb");
-  EXPECT_EQ(find("/flat"), "1 /flat/anything.pb");
-  EXPECT_EQ(find("/named"), "1 /named/frozen.pb");
-  EXPECT_EQ(find("/converted"), "1 /converted/model.floe");
-  EXPECT_EQ(find("/form"), "1 /form/some.floe");
-  EXPECT_EQ(find("/versions"), "10 /versions/10/model.pb");
-}
-
-TEST_F(ModelPath, ErrorsNameWhatWasFound) {
-  const auto error = [this](const std::string& path, absl::StatusCode code) {
-    const absl::Status status = FindNewestVersion(root_ + path).status();
-    EXPECT_EQ(status.code(), code) << status;
-    return std::string(status.message());
-  };
-  EXPECT_THAT(error("/none", absl::StatusCode::kNotFound),
-              AllOf(HasSubstr(root_ + "/none"), HasSubstr("No such file")));
-  fs::create_directories(root_ + "/empty");
-  EXPECT_THAT(error("/empty", absl::StatusCode::kInvalidArgument),
-              HasSubstr("holds nothing; expected directories"));
-  Write("two/a.pb", "");
-  Write("two/b.pb", "");
-  EXPECT_THAT(error("/two", absl::StatusCode::kInvalidArgument),
-              HasSubstr("several models ('a.pb', 'b.pb')"));
-  Write("bad/1/frozen.pb", "");
-  Write("bad/3/variables/x", "");
-  EXPECT_THAT(error("/bad", absl::StatusCode::kInvalidArgument),
-              AllOf(HasSubstr("newest version"), HasSubstr("/bad/3'"), HasSubstr("'variables/'"),
-                    HasSubstr("frozen.pb")));
-  // A path that is hidden from services says so.
-  EXPECT_THAT(std::string(FindNewestVersion("/home/nobody/floe-model").status().message()),
-              AllOf(HasSubstr("ProtectHome"), HasSubstr("BindReadOnlyPaths")));
-}
 
 TEST(PlaceholderDefault, Values) {
   EXPECT_EQ(DefaultTensor("p", {false, ""})->dtype(), DType::kBool);
@@ -124,7 +78,7 @@ TEST(PlaceholderDefault, Values) {
 TEST_F(RegistryTest, LoadsTheNewestVersionAndServesIt) {
   Write("m/1/graph.pb", kCentredGraph);
   Write("m/2/frozen.pb", kTwiceGraph);
-  LocalRegistry registry({Config("m", "m")}, {}, &health_);
+  LocalRegistry registry({Config("m", "m")}, Once(), &health_);
   EXPECT_EQ(health_.Get("model/m"), ServingStatus::kNotServing);
   EXPECT_EQ(health_.Get(""), ServingStatus::kNotServing);
   EXPECT_EQ(registry.Acquire("m", {}).status().code(), absl::StatusCode::kUnavailable);
@@ -159,7 +113,7 @@ TEST_F(RegistryTest, ServesAConvertedModel) {
       SerializeForm({std::move(imported->graph), std::move(imported->signatures), {}});
   ASSERT_TRUE(form.ok()) << form.status();
   Write("m/3/model.floe", *form);
-  LocalRegistry registry({Config("m", "m")}, {}, &health_);
+  LocalRegistry registry({Config("m", "m")}, Once(), &health_);
   registry.StartLoading();
   registry.WaitUntilLoaded();
   const auto served = registry.Acquire("m", {3, ""});
@@ -172,7 +126,7 @@ TEST_F(RegistryTest, ServesAConvertedModel) {
 
 TEST_F(RegistryTest, UnknownNamesAndVersions) {
   Write("m/7/frozen.pb", kTwiceGraph);
-  LocalRegistry registry({Config("digits", "m")}, {}, &health_);
+  LocalRegistry registry({Config("digits", "m")}, Once(), &health_);
   registry.StartLoading();
   registry.WaitUntilLoaded();
   const absl::Status name = registry.Acquire("digit", {}).status();
@@ -182,14 +136,15 @@ TEST_F(RegistryTest, UnknownNamesAndVersions) {
       AllOf(HasSubstr("'digit'"), HasSubstr("nearest: 'digits'"), Not(HasSubstr("floe.probe"))));
   const absl::Status version = registry.Status("digits", {8, ""}).status();
   EXPECT_EQ(version.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(version.message()), AllOf(HasSubstr("version 8"), HasSubstr("it has 7")));
+  EXPECT_THAT(std::string(version.message()),
+              AllOf(HasSubstr("version 8"), HasSubstr("available: 7")));
 }
 
 TEST_F(RegistryTest, ABadModelDoesNotStopTheOthers) {
   Write("good/frozen.pb", kTwiceGraph);
   Write("bad/1/frozen.pb", "node { name: \"a\" op: \"NoSuchOp\" }");
-  LocalRegistry registry({Config("good", "good"), Config("bad", "bad"), Config("gone", "gone")}, {},
-                         &health_);
+  LocalRegistry registry({Config("good", "good"), Config("bad", "bad"), Config("gone", "gone")},
+                         Once(), &health_);
   registry.StartLoading();
   registry.WaitUntilLoaded();
   EXPECT_FALSE(registry.AllAvailable());
@@ -210,7 +165,7 @@ TEST_F(RegistryTest, ABadModelDoesNotStopTheOthers) {
 }
 
 TEST_F(RegistryTest, TheProbeModelAnswersOnAWorker) {
-  LocalRegistry registry({}, {}, &health_);
+  LocalRegistry registry({}, Once(), &health_);
   registry.StartLoading();
   registry.WaitUntilLoaded();
   EXPECT_EQ(health_.Get(""), ServingStatus::kServing) << "no models: nothing to wait for";
@@ -229,7 +184,7 @@ TEST_F(RegistryTest, AStuckModelIsNotServing) {
   Write("m/frozen.pb", kTwiceGraph);
   ModelConfig stuck = Config("stuck", "m"), fine = Config("fine", "m");
   stuck.inline_below_us = 0;
-  LocalRegistry registry({stuck, fine}, {}, &health_);
+  LocalRegistry registry({stuck, fine}, Once(), &health_);
   registry.StartLoading();
   registry.WaitUntilLoaded();
   const auto served = registry.Acquire("stuck", {});
@@ -257,6 +212,245 @@ TEST_F(RegistryTest, AStuckModelIsNotServing) {
   registry.CheckProgress(now + std::chrono::minutes(20));
 }
 
+// y = relu(`factor` x): which version answered can be read off the answer.
+std::string TimesGraph(int factor) {
+  return absl::StrReplaceAll(kTwiceGraph, {{"float_val: 2", absl::StrCat("float_val: ", factor)}});
+}
+
+// Waits for what threads will bring about. False after a minute.
+bool Eventually(const std::function<bool()>& condition) {
+  const TimePoint end = Clock::Steady().Now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (Clock::Steady().Now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+VersionState StateOf(const LocalRegistry& registry, const std::string& name, int64_t version) {
+  const auto statuses = registry.Status(name, {version, ""});
+  return statuses.ok() ? statuses->at(0).state : VersionState::kUnknown;
+}
+
+int64_t NewestOf(const LocalRegistry& registry, const std::string& name) {
+  const auto served = registry.Acquire(name, {});
+  return served.ok() ? (*served)->model()->info().version : -1;
+}
+
+TEST_F(RegistryTest, VersionsAreFoundWhileItRuns) {
+  FakeClock clock;
+  LocalRegistry::Options options;
+  options.clock = &clock;
+  Write("m/1/frozen.pb", TimesGraph(1));
+  LocalRegistry registry({Config("m", "m")}, options, &health_);
+  registry.StartLoading();
+  const auto look = [&] {
+    clock.Advance(std::chrono::seconds(1));
+    registry.Wake();
+  };
+  ASSERT_TRUE(Eventually([&] {
+    look();
+    return NewestOf(registry, "m") == 1;
+  }));
+  Write("m/2/frozen.pb", TimesGraph(2));
+  ASSERT_TRUE(Eventually([&] {
+    look();
+    return NewestOf(registry, "m") == 2;
+  }));
+  ASSERT_TRUE(Eventually([&] { return StateOf(registry, "m", 1) == VersionState::kEnd; }));
+  // A bad one is seen, said and changes nothing.
+  Write("m/3/frozen.pb", "node { name: \"a\" op: \"NoSuchOp\" }");
+  ASSERT_TRUE(Eventually([&] {
+    look();
+    return StateOf(registry, "m", 3) == VersionState::kEnd;
+  }));
+  EXPECT_EQ(NewestOf(registry, "m"), 2);
+  EXPECT_EQ(health_.Get("model/m"), ServingStatus::kServing);
+  EXPECT_EQ(health_.Get(""), ServingStatus::kServing);
+  const auto third = registry.Acquire("m", {3, ""});
+  EXPECT_EQ(third.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(third.status().message()), HasSubstr("NoSuchOp"));
+}
+
+// Work that was accepted, and handles that were given out, end on the version they began with.
+TEST_F(RegistryTest, TheOldVersionStaysAsLongAsARequestHasIt) {
+  Write("m/1/frozen.pb", TimesGraph(1));
+  LocalRegistry registry({Config("m", "m")}, Once(), &health_);
+  registry.StartLoading();
+  registry.WaitUntilLoaded();
+  auto old = registry.Acquire("m", {});
+  ASSERT_TRUE(old.ok()) << old.status();
+  Write("m/2/frozen.pb", TimesGraph(2));
+  const absl::Status reloaded =
+      registry.Reload({Config("m", "m")}, Clock::Steady().Now() + std::chrono::minutes(1));
+  ASSERT_TRUE(reloaded.ok()) << reloaded;
+  EXPECT_EQ(registry.CurrentConfig().generation, 2);
+  EXPECT_EQ(NewestOf(registry, "m"), 2);
+  EXPECT_EQ(StateOf(registry, "m", 1), VersionState::kUnloading);
+  EXPECT_EQ(registry.Acquire("m", {1, ""}).status().code(), absl::StatusCode::kNotFound);
+
+  FloatCall call({{Shape({1, 2}), {3, 4}}});
+  std::atomic<bool> answered{false};
+  auto request = call.Request((*old)->model());
+  request->done = [&, inner = request->done](const absl::Status& status,
+                                             absl::Span<const TensorView> outputs) {
+    inner(status, outputs);
+    answered = true;
+  };
+  (*old)->Submit(std::move(request));
+  ASSERT_TRUE(Eventually([&] { return answered.load(); }));
+  EXPECT_THAT(call.result, ElementsAre(3, 4));
+  EXPECT_EQ(StateOf(registry, "m", 1), VersionState::kUnloading);
+  old = absl::UnknownError("let go");
+  EXPECT_TRUE(Eventually([&] { return StateOf(registry, "m", 1) == VersionState::kEnd; }));
+}
+
+TEST_F(RegistryTest, ReloadIsSeenInNamesHealthAndLabels) {
+  Write("a/1/frozen.pb", TimesGraph(1));
+  Write("b/1/frozen.pb", TimesGraph(1));
+  Write("b/2/frozen.pb", TimesGraph(2));
+  LocalRegistry registry({Config("a", "a")}, Once(), &health_);
+  registry.StartLoading();
+  registry.WaitUntilLoaded();
+  const auto soon = [] { return Clock::Steady().Now() + std::chrono::minutes(1); };
+  ModelConfig b = Config("b", "b");
+  b.versions.latest = 2;
+  b.version_labels = {{"stable", 1}, {"canary", 2}};
+  ASSERT_TRUE(registry.Reload({b}, soon()).ok()) << registry.CurrentConfig().last_error;
+  EXPECT_THAT(registry.ModelNames(), ElementsAre("b"));
+  EXPECT_EQ(health_.Get("model/a"), std::nullopt);
+  EXPECT_EQ(health_.Get("model/b"), ServingStatus::kServing);
+  EXPECT_EQ(health_.Get(""), ServingStatus::kServing);
+  EXPECT_EQ(registry.Acquire("a", {}).status().code(), absl::StatusCode::kNotFound);
+  const auto version = [&](const std::string& label) {
+    const auto served = registry.Acquire("b", {std::nullopt, label});
+    return served.ok() ? (*served)->model()->info().version : -1;
+  };
+  EXPECT_EQ(version("stable"), 1);
+  EXPECT_EQ(version("canary"), 2);
+  EXPECT_EQ(registry.Acquire("b", {std::nullopt, "beta"}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(registry.Status("b", {std::nullopt, "stable"})->at(0).version, 1);
+
+  // A failure leaves everything, and is remembered.
+  const absl::Status failed = registry.Reload({b, Config("gone", "gone")}, soon());
+  EXPECT_EQ(failed.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(registry.CurrentConfig().last_error, failed);
+  EXPECT_EQ(registry.CurrentConfig().generation, 2);
+  EXPECT_EQ(version("stable"), 1);
+  EXPECT_THAT(registry.ModelNames(), ElementsAre("b"));
+}
+
+// A load that hangs holds up neither the reload beyond its deadline, nor the end.
+TEST_F(RegistryTest, AReloadThatHangsIsOverAtItsDeadline) {
+  Write("a/1/frozen.pb", TimesGraph(1));
+  Write("b/1/frozen.pb", TimesGraph(1));
+  std::atomic<bool> go{false};
+  LocalRegistry::Options options = Once();
+  options.load_with = [&go](const ModelConfig& config, const LoadSource& source) {
+    while (config.name == "b" && !go) std::this_thread::yield();
+    MemoryBudget budget(0);
+    return LoadModel(config, source, {}, &budget);
+  };
+  LocalRegistry registry({Config("a", "a")}, options, &health_);
+  registry.StartLoading();
+  registry.WaitUntilLoaded();
+  const absl::Status late =
+      registry.Reload({Config("b", "b")}, Clock::Steady().Now() + std::chrono::milliseconds(20));
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(late.message()), HasSubstr("model 'b'"));
+  EXPECT_EQ(NewestOf(registry, "a"), 1);
+  // One that waits when the registry stops is told so.
+  absl::Status stopped;
+  std::thread caller([&] {
+    stopped = registry.Reload({Config("b", "b")}, Clock::Steady().Now() + std::chrono::hours(1));
+  });
+  ASSERT_TRUE(Eventually([&] { return registry.Acquire("a", {}).ok(); }));
+  go = true;
+  registry.Stop();
+  caller.join();
+  EXPECT_TRUE(stopped.ok() || stopped.code() == absl::StatusCode::kUnavailable) << stopped;
+  EXPECT_EQ(registry.Reload({}, TimePoint::max()).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(RegistryTest, MemoryIsAdmittedOrRefusedWithNumbers) {
+  Write("a/frozen.pb", TimesGraph(1));
+  Write("b/frozen.pb", TimesGraph(1));
+  LocalRegistry::Options options = Once();
+  int64_t one = 0;
+  {
+    LocalRegistry registry({Config("a", "a")}, options, &health_);
+    registry.StartLoading();
+    registry.WaitUntilLoaded();
+    one = registry.memory_in_use();
+    EXPECT_GT(one, 0);
+    registry.Stop();
+    EXPECT_EQ(registry.memory_in_use(), 0);
+  }
+  options.lifecycle.memory_limit_bytes = one + one / 2;
+  LocalRegistry registry({Config("a", "a")}, options, &health_);
+  registry.StartLoading();
+  registry.WaitUntilLoaded();
+  ASSERT_TRUE(registry.Acquire("a", {}).ok());
+  const absl::Status refused = registry.Reload({Config("a", "a"), Config("b", "b")},
+                                               Clock::Steady().Now() + std::chrono::minutes(1));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("model 'b' version 1"), HasSubstr(absl::StrCat(one)),
+                    HasSubstr(absl::StrCat(one + one / 2)), HasSubstr("memory_limit")));
+  EXPECT_TRUE(registry.Acquire("a", {}).ok());
+  // In the place of a, b fits once a is gone.
+  ModelConfig only_b = Config("b", "b");
+  EXPECT_EQ(registry.Reload({only_b}, Clock::Steady().Now() + std::chrono::minutes(1)).code(),
+            absl::StatusCode::kResourceExhausted)
+      << "both are there for a while";
+}
+
+// Version after version under callers: no call fails, and each answer is one version's.
+TEST_F(RegistryTest, SwapsUnderCallers) {
+  constexpr int kSwaps = 25;
+  Write("m/1/frozen.pb", TimesGraph(1));
+  LocalRegistry registry({Config("m", "m")}, Once(), &health_);
+  registry.StartLoading();
+  registry.WaitUntilLoaded();
+  std::atomic<bool> stop{false};
+  std::atomic<int> answers{0};
+  const auto call = [&] {
+    while (!stop) {
+      const auto served = registry.Acquire("m", {});
+      ASSERT_TRUE(served.ok()) << served.status();
+      const auto version = static_cast<float>((*served)->model()->info().version);
+      FloatCall one({{Shape({3, 2}), {1, 2, 3, 4, 5, 6}}});
+      std::atomic<bool> done{false};
+      auto request = one.Request((*served)->model());
+      request->done = [&, inner = request->done](const absl::Status& s,
+                                                 absl::Span<const TensorView> outputs) {
+        inner(s, outputs);
+        done.store(true, std::memory_order_release);
+      };
+      (*served)->Submit(std::move(request));
+      while (!done.load(std::memory_order_acquire)) std::this_thread::yield();
+      ASSERT_TRUE(one.status.ok()) << one.status;
+      for (size_t i = 0; i < 6; ++i) ASSERT_EQ(one.result[i], version * static_cast<float>(i + 1));
+      ++answers;
+    }
+  };
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) callers.emplace_back(call);
+  for (int version = 2; version <= kSwaps + 1; ++version) {
+    Write(absl::StrCat("m/", version, "/frozen.pb"), TimesGraph(version));
+    const absl::Status swapped =
+        registry.Reload({Config("m", "m")}, Clock::Steady().Now() + std::chrono::minutes(1));
+    ASSERT_TRUE(swapped.ok()) << swapped;
+    EXPECT_EQ(NewestOf(registry, "m"), version);
+    const int before = answers;
+    ASSERT_TRUE(Eventually([&] { return answers > before + 8; }));
+  }
+  stop = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_TRUE(Eventually([&] { return StateOf(registry, "m", kSwaps) == VersionState::kEnd; }));
+}
+
 // Real threads through a real model, batched, inline and alone, with different numbers of rows.
 TEST_F(RegistryTest, ManyCallers) {
   Write("m/frozen.pb", kTwiceGraph);
@@ -265,7 +459,7 @@ TEST_F(RegistryTest, ManyCallers) {
   queued.inline_below_us = 0;
   direct.inline_below_us = 1'000'000;
   queued.batching.max_batch_size = direct.batching.max_batch_size = 8;
-  LocalRegistry registry({queued, direct}, {}, &health_);
+  LocalRegistry registry({queued, direct}, Once(), &health_);
   registry.StartLoading();
   std::vector<std::thread> threads;
   registry.WaitUntilLoaded();

@@ -1,13 +1,16 @@
-#include "server/registry/model_path.h"
+#include "server/registry/version_scan.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <system_error>
 #include <vector>
@@ -99,48 +102,115 @@ absl::StatusOr<std::optional<std::string>> ChooseFile(const std::string& directo
   return std::optional<std::string>();
 }
 
-// Digits only; 0 when it is no version.
-int64_t VersionOf(const std::string& name) {
+// Digits only; nullopt when it is no version.
+std::optional<int64_t> VersionOf(const std::string& name) {
   int64_t version = 0;
   if (name.find_first_not_of("0123456789") != std::string::npos ||
       !absl::SimpleAtoi(name, &version))
-    return 0;
+    return std::nullopt;
   return version;
+}
+
+// Sizes and times of many files as one number, and the time of the last change among them. The
+// change time (ctime) is the file system's own: copying tools cannot set it back as they do mtime.
+class Stamper {
+ public:
+  void Add(const std::string& name, const struct stat& info) {
+    for (const char c : name) Mix(static_cast<unsigned char>(c));
+    Mix(static_cast<uint64_t>(info.st_size));
+    Mix(static_cast<uint64_t>(info.st_mtim.tv_sec));
+    Mix(static_cast<uint64_t>(info.st_mtim.tv_nsec));
+    if (S_ISREG(info.st_mode)) bytes_ += info.st_size;
+    const auto changed =
+        std::chrono::seconds(info.st_ctim.tv_sec) + std::chrono::nanoseconds(info.st_ctim.tv_nsec);
+    newest_ = std::max(newest_, changed);
+  }
+  void Fill(FoundVersion* found) const {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    found->stamp = hash_;
+    found->bytes = bytes_;
+    found->quiet = std::max(Duration::zero(), std::chrono::duration_cast<Duration>(now - newest_));
+  }
+
+ private:
+  void Mix(uint64_t value) { hash_ = (hash_ ^ value) * 0x100000001b3 + (hash_ >> 47); }
+  uint64_t hash_ = 0xcbf29ce484222325;
+  int64_t bytes_ = 0;
+  std::chrono::nanoseconds newest_ = std::chrono::nanoseconds::min();
+};
+
+// A version of more files than this is judged by the first of them.
+constexpr int kMaxStampedFiles = 10'000;
+
+void Stamp(const std::string& path, FoundVersion* found) {
+  std::vector<std::string> paths = {path};
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(path, error), end;
+       !error && it != end && paths.size() < kMaxStampedFiles; it.increment(error))
+    paths.push_back(it->path().string());
+  std::sort(paths.begin(), paths.end());
+  Stamper stamper;
+  struct stat info;
+  for (const std::string& one : paths)
+    if (stat(one.c_str(), &info) == 0) stamper.Add(one, info);
+  stamper.Fill(found);
+}
+
+// The version whose files lie in `directory`.
+FoundVersion LookAt(int64_t version, const std::string& directory) {
+  FoundVersion found;
+  found.version = version;
+  const absl::StatusOr<Listing> inside = List(directory);
+  const auto file = inside.ok() ? ChooseFile(directory, *inside) : inside.status();
+  if (!file.ok()) {
+    found.error = file.status();
+  } else if (!file->has_value()) {
+    found.error = absl::InvalidArgumentError(
+        absl::StrCat("'", directory, "' holds ", Describe(*inside),
+                     "; expected model.floe, frozen.pb, graph.pb or one *.floe or *.pb file"));
+  } else {
+    found.file = **file;
+  }
+  Stamp(directory, &found);
+  return found;
 }
 
 }  // namespace
 
-absl::StatusOr<FoundModel> FindNewestVersion(const std::string& base_path) {
+absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_path,
+                                                       const std::set<int64_t>& known) {
   struct stat info;
   if (stat(base_path.c_str(), &info) != 0) return PathError(base_path, errno);
   if (access(base_path.c_str(), R_OK) != 0) return PathError(base_path, errno);
-  if (!S_ISDIR(info.st_mode)) return FoundModel{1, base_path};
+  if (!S_ISDIR(info.st_mode)) {
+    FoundVersion file;
+    file.file = base_path;
+    Stamp(base_path, &file);
+    return std::vector<FoundVersion>{std::move(file)};
+  }
 
   FLOE_ASSIGN_OR_RETURN(const Listing top, List(base_path));
-  FoundModel newest{0, ""};
-  std::string directory;
-  for (const std::string& name : top.directories) {
-    if (const int64_t version = VersionOf(name); version > newest.version) {
-      newest.version = version;
-      directory = absl::StrCat(base_path, "/", name);
+  std::map<int64_t, std::string, std::greater<>> directories;
+  for (const std::string& name : top.directories)
+    if (const auto version = VersionOf(name)) directories.emplace(*version, name);
+  std::vector<FoundVersion> versions;
+  for (const auto& [version, name] : directories) {
+    if (known.count(version) == 0) {
+      versions.push_back(LookAt(version, absl::StrCat(base_path, "/", name)));
+      continue;
     }
+    versions.emplace_back();
+    versions.back().version = version;
+    versions.back().looked = false;
   }
-  if (newest.version == 0) {
-    FLOE_ASSIGN_OR_RETURN(const std::optional<std::string> file, ChooseFile(base_path, top));
-    if (file) return FoundModel{1, *file};
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", base_path, "' holds ", Describe(top),
-                     "; expected directories named by a version number (1, 2, ...) with a model in "
-                     "each, or one *.floe or *.pb file"));
-  }
-  FLOE_ASSIGN_OR_RETURN(const Listing inside, List(directory));
-  FLOE_ASSIGN_OR_RETURN(const std::optional<std::string> file, ChooseFile(directory, inside));
-  if (!file)
-    return absl::InvalidArgumentError(
-        absl::StrCat("the newest version, '", directory, "', holds ", Describe(inside),
-                     "; expected model.floe, frozen.pb, graph.pb or one *.floe or *.pb file"));
-  newest.file = *file;
-  return newest;
+  if (!versions.empty()) return versions;
+
+  FLOE_ASSIGN_OR_RETURN(const std::optional<std::string> file, ChooseFile(base_path, top));
+  if (file) return std::vector<FoundVersion>{LookAt(1, base_path)};
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", base_path, "' holds ", Describe(top),
+                   "; expected directories named by a version number (1, 2, ...) with a model in "
+                   "each, or one *.floe or *.pb file"));
 }
 
 }  // namespace floe::server

@@ -1,0 +1,111 @@
+#include "server/daemon/config_watch.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+#include <utility>
+
+namespace floe::server {
+namespace {
+
+void NoteWhatNeedsARestart(const ServerConfig& before, const ServerConfig& after) {
+  const bool same = before.server == after.server && before.log == after.log &&
+                    before.cpu == after.cpu && before.lifecycle == after.lifecycle &&
+                    before.reply == after.reply;
+  if (!same)
+    spdlog::warn("the configuration differs in more than its models; that part needs a restart");
+}
+
+}  // namespace
+
+ConfigWatch::ConfigWatch(Options options)
+    : options_(std::move(options)),
+      current_(options_.config),
+      stamp_(FilesStamp()),
+      next_look_(options_.clock->Now() + options_.poll) {}
+
+ConfigWatch::~ConfigWatch() { Stop(); }
+
+void ConfigWatch::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void ConfigWatch::ReloadNow() {
+  {
+    MutexLock lock(mutex_);
+    told_ = true;
+  }
+  wake_.NotifyAll();
+}
+
+void ConfigWatch::Stop() {
+  {
+    MutexLock lock(mutex_);
+    stop_ = true;
+  }
+  wake_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ConfigWatch::Run() {
+  for (;;) {
+    {
+      MutexLock lock(mutex_);
+      while (!stop_ && !told_) {
+        if (options_.poll <= Duration::zero()) {
+          wake_.Wait(mutex_);
+        } else if (!wake_.WaitUntil(mutex_, next_look_)) {
+          break;
+        }
+      }
+      if (stop_) return;
+    }
+    Step();
+  }
+}
+
+void ConfigWatch::Step() {
+  bool told;
+  {
+    MutexLock lock(mutex_);
+    told = std::exchange(told_, false);
+  }
+  const TimePoint now = options_.clock->Now();
+  const bool look = options_.poll > Duration::zero() && now >= next_look_;
+  if (look) next_look_ = now + options_.poll;
+  const uint64_t stamp = FilesStamp();
+  if (!told && (!look || stamp == stamp_)) return;
+  stamp_ = stamp;
+  Reload(told);
+}
+
+void ConfigWatch::Reload(bool told) {
+  absl::StatusOr<ServerConfig> config = options_.read(current_);
+  if (!config.ok()) {
+    spdlog::error("the configuration was not changed: {}", std::string(config.status().message()));
+    options_.failed(config.status());
+    return;
+  }
+  // Written anew with the same content: there is nothing to do.
+  if (!told && config->source.content_hash == current_.source.content_hash) return;
+  NoteWhatNeedsARestart(current_, *config);
+  const absl::Status applied = options_.apply(config->models, options_.clock->Now() + kPatience);
+  // Only what is in force counts as known; the log has the error from the registry.
+  if (applied.ok()) current_ = *std::move(config);
+}
+
+uint64_t ConfigWatch::FilesStamp() const {
+  uint64_t stamp = 0;
+  const auto mix = [&stamp](uint64_t value) { stamp = (stamp ^ value) * 0x100000001b3 + 1; };
+  for (const std::string& file : current_.source.files) {
+    struct stat info = {};
+    if (stat(file.c_str(), &info) != 0) info = {};
+    mix(info.st_ino);
+    mix(static_cast<uint64_t>(info.st_size));
+    mix(static_cast<uint64_t>(info.st_mtim.tv_sec));
+    mix(static_cast<uint64_t>(info.st_mtim.tv_nsec));
+  }
+  return stamp;
+}
+
+}  // namespace floe::server

@@ -1,0 +1,63 @@
+// ConfigWatch: reads the configuration again when told to, or when its files have changed, and has
+// the models put in force.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "config/config.h"
+
+namespace floe::server {
+
+// Only the models are taken over; that other parts differ is said in the log. A configuration that
+// cannot be read or put in force leaves the old one, and is tried again when told to, or when the
+// files change once more. Threading: any thread; the callbacks run on the watch's own thread.
+class ConfigWatch {
+ public:
+  struct Options {
+    ServerConfig config;  // the one in force
+    Duration poll = {};   // between two looks at its files; 0: only when told to
+    std::function<absl::StatusOr<ServerConfig>(const ServerConfig& current)> read;
+    std::function<absl::Status(std::vector<ModelConfig>, TimePoint deadline)> apply;
+    std::function<void(const absl::Status&)> failed;  // it could not be read
+    const Clock* clock = &Clock::Steady();
+  };
+  // What a change may take, with all that is to be loaded for it.
+  static constexpr Duration kPatience = std::chrono::minutes(10);
+
+  explicit ConfigWatch(Options options);
+  ~ConfigWatch();  // Stop()
+  ConfigWatch(const ConfigWatch&) = delete;
+  ConfigWatch& operator=(const ConfigWatch&) = delete;
+
+  void Start();
+  void ReloadNow();  // returns at once
+  void Stop();       // waits for a reload under way
+
+  // Does what is due, now; for tests, and for the thread.
+  void Step();
+
+ private:
+  void Run();
+  void Reload(bool told);
+  uint64_t FilesStamp() const;
+
+  const Options options_;
+  Mutex mutex_;
+  CondVar wake_;
+  bool told_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  // The stepping thread's.
+  ServerConfig current_;
+  uint64_t stamp_ = 0;  // of the files when they were last read, or tried
+  TimePoint next_look_;
+  std::thread thread_;
+};
+
+}  // namespace floe::server

@@ -1,0 +1,209 @@
+#include "server/registry/lifecycle.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "server/registry/probe_model.h"
+#include "server/registry/version_labels.h"
+
+namespace floe::server {
+
+absl::Status CheckModels(const std::vector<ModelConfig>& models) {
+  ServerConfig config;
+  config.models = models;
+  FLOE_RETURN_IF_ERROR(ValidateConfig(config));
+  std::vector<std::string> errors;
+  for (const ModelConfig& model : models) {
+    const VersionPolicy& policy = model.versions;
+    if (model.name == kProbeModel)
+      errors.push_back(absl::StrCat("model name '", kProbeModel, "' is the server's own"));
+    if (policy.kind == VersionPolicy::Kind::kLatest && policy.latest < 1)
+      errors.push_back(absl::StrCat("model '", model.name, "': the latest ", policy.latest,
+                                    " versions are none; ask for 1 or more"));
+    if (policy.kind == VersionPolicy::Kind::kSpecific && policy.specific.empty())
+      errors.push_back(absl::StrCat("model '", model.name,
+                                    "': specific versions without a number; name at least one"));
+  }
+  if (!errors.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
+  return absl::OkStatus();
+}
+
+Lifecycle::Lifecycle(const std::vector<ModelConfig>& models, Options options)
+    : options_(std::move(options)) {
+  config_.models = models;
+  for (const ModelConfig& model : models)
+    EntryOf(model.name).SetCurrent(std::make_shared<const ModelConfig>(model));
+}
+
+ModelEntry* Lifecycle::Find(const std::string& name) {
+  const auto it = models_.find(name);
+  return it == models_.end() ? nullptr : it->second.get();
+}
+
+ModelEntry& Lifecycle::EntryOf(const std::string& name) {
+  std::unique_ptr<ModelEntry>& entry = models_[name];
+  if (entry == nullptr) entry = std::make_unique<ModelEntry>(name, &next_id_);
+  return *entry;
+}
+
+void Lifecycle::Scanned(const std::string& model, int64_t ticket,
+                        const absl::StatusOr<std::vector<FoundVersion>>& found, TimePoint now) {
+  if (ModelEntry* entry = Find(model))
+    changed_ |= entry->Scanned(ticket, found, now, options_.times);
+}
+
+void Lifecycle::Loaded(const std::string& model, ServableId id, const absl::Status& status,
+                       TimePoint now) {
+  if (ModelEntry* entry = Find(model)) entry->Loaded(id, status, now, options_.times);
+  changed_ = true;
+}
+
+void Lifecycle::Unloaded(const std::string& model, ServableId id) {
+  if (ModelEntry* entry = Find(model)) entry->Unloaded(id);
+  for (auto& [name, entry] : models_) entry->RetryRefused();
+  changed_ = true;
+}
+
+int64_t Lifecycle::Reload(std::vector<ModelConfig> models, TimePoint deadline) {
+  reloads_.push_back({next_id_++, std::move(models), deadline});
+  return reloads_.back().ticket;
+}
+
+Actions Lifecycle::Step(TimePoint now, std::vector<ReloadOutcome>* ended) {
+  Actions actions;
+  do {
+    for (auto& [name, entry] : models_) entry->Step(now, &actions);
+  } while (AdvanceReload(now, ended));
+  for (auto it = models_.begin(); it != models_.end();)
+    it = it->second->Empty() ? models_.erase(it) : std::next(it);
+  changed_ |= !actions.loads.empty() || !actions.unloads.empty() || !ended->empty();
+  for (const PendingReload& reload : reloads_)
+    actions.next = std::min(actions.next, reload.deadline);
+  return actions;
+}
+
+bool Lifecycle::Settled() const {
+  return std::all_of(models_.begin(), models_.end(),
+                     [](const auto& named) { return named.second->Settled(); });
+}
+
+// Those that wait behind the one under way.
+void Lifecycle::EndLateReloads(TimePoint now, std::vector<ReloadOutcome>* ended) {
+  for (auto it = reloads_.begin() + (reloading_ ? 1 : 0); it != reloads_.end();) {
+    if (now < it->deadline) {
+      ++it;
+      continue;
+    }
+    ended->push_back({it->ticket, absl::DeadlineExceededError(
+                                      "the configuration was not changed: the deadline passed "
+                                      "before another reload had ended")});
+    config_.last_error = ended->back().status;
+    it = reloads_.erase(it);
+  }
+}
+
+// True when the entries have something new to decide.
+bool Lifecycle::AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended) {
+  EndLateReloads(now, ended);
+  if (reloads_.empty()) return false;
+  if (!reloading_) {
+    reloading_ = true;
+    if (const absl::Status status = Begin(); !status.ok()) Finish(status, ended);
+    return true;
+  }
+  auto progress = Progress();
+  if (progress.ok() && *progress == ModelEntry::Progress::kReady) {
+    const absl::Status labels = CheckStagedLabels();
+    if (labels.ok()) Commit();
+    Finish(labels, ended);
+    return true;
+  }
+  if (progress.ok() && now >= reloads_.front().deadline) progress = Late();
+  if (!progress.ok()) {
+    Finish(progress.status(), ended);
+    return true;
+  }
+  return *progress == ModelEntry::Progress::kNeedsSwap && AllowSwaps();
+}
+
+absl::Status Lifecycle::Begin() {
+  const std::vector<ModelConfig>& wanted = reloads_.front().models;
+  FLOE_RETURN_IF_ERROR(CheckModels(wanted));
+  for (const ModelConfig& model : wanted)
+    EntryOf(model.name).Stage(std::make_shared<const ModelConfig>(model));
+  return absl::OkStatus();
+}
+
+// Of all staged models together: an error first; swaps only when nothing else is left to do.
+absl::StatusOr<ModelEntry::Progress> Lifecycle::Progress() const {
+  bool waiting = false, needs_swap = false;
+  for (const auto& [name, entry] : models_) {
+    if (!entry->staged()) continue;
+    FLOE_ASSIGN_OR_RETURN(const ModelEntry::Progress progress, entry->StagedProgress());
+    waiting |= progress == ModelEntry::Progress::kWaiting;
+    needs_swap |= progress == ModelEntry::Progress::kNeedsSwap;
+  }
+  if (waiting) return ModelEntry::Progress::kWaiting;
+  return needs_swap ? ModelEntry::Progress::kNeedsSwap : ModelEntry::Progress::kReady;
+}
+
+bool Lifecycle::AllowSwaps() {
+  bool any = false;
+  for (auto& [name, entry] : models_) {
+    if (!entry->staged()) continue;
+    const auto progress = entry->StagedProgress();
+    if (progress.ok() && *progress == ModelEntry::Progress::kNeedsSwap) any |= entry->AllowSwap();
+  }
+  return any;
+}
+
+absl::Status Lifecycle::CheckStagedLabels() const {
+  for (const auto& [name, entry] : models_) {
+    if (!entry->staged()) continue;
+    const VersionLabels none;
+    FLOE_RETURN_IF_ERROR(CheckLabels(
+        name, entry->current() ? entry->current()->config->version_labels : none,
+        entry->staged()->config->version_labels,
+        [&entry = *entry](int64_t version) { return entry.WillBeAvailable(version); },
+        options_.allow_labels_for_unavailable));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Lifecycle::Late() const {
+  std::vector<std::string> reasons;
+  for (const auto& [name, entry] : models_) {
+    if (!entry->staged()) continue;
+    const auto progress = entry->StagedProgress();
+    if (progress.ok() && *progress != ModelEntry::Progress::kReady)
+      reasons.push_back(absl::StrCat("model '", name, "': ", entry->StagedWaitsFor()));
+  }
+  return absl::DeadlineExceededError(
+      absl::StrCat("the deadline passed before all was loaded: ", absl::StrJoin(reasons, "; ")));
+}
+
+void Lifecycle::Commit() {
+  for (auto& [name, entry] : models_) {
+    if (entry->staged()) {
+      entry->Commit();
+    } else {
+      entry->Remove();
+    }
+  }
+  config_.models = std::move(reloads_.front().models);
+  ++config_.generation;
+}
+
+void Lifecycle::Finish(const absl::Status& status, std::vector<ReloadOutcome>* ended) {
+  for (auto& [name, entry] : models_) entry->Abandon();
+  config_.last_error = Annotate(status, "the configuration was not changed");
+  ended->push_back({reloads_.front().ticket, config_.last_error});
+  reloads_.pop_front();
+  reloading_ = false;
+}
+
+}  // namespace floe::server

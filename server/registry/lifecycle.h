@@ -1,0 +1,93 @@
+// Lifecycle: what is to happen to all models and versions, decided from what was found, loaded and
+// configured. No threads, files or clocks of its own: it is told what happened and when, and says
+// what to do next.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "config/config.h"
+#include "server/registry/model_entry.h"
+#include "server/registry/registry.h"
+
+namespace floe::server {
+
+// Threading: one thread at a time.
+class Lifecycle {
+ public:
+  struct Options {
+    LifecycleTimes times;
+    bool allow_labels_for_unavailable = false;
+  };
+  struct ReloadOutcome {
+    int64_t ticket = 0;
+    absl::Status status;
+  };
+
+  // `models` are valid (CheckModels).
+  Lifecycle(const std::vector<ModelConfig>& models, Options options);
+
+  // What happened. Models and tickets that are gone are ignored.
+  void Scanned(const std::string& model, int64_t ticket,
+               const absl::StatusOr<std::vector<FoundVersion>>& found, TimePoint now);
+  void Loaded(const std::string& model, ServableId id, const absl::Status& status, TimePoint now);
+  void Unloaded(const std::string& model, ServableId id);
+
+  // Asks for another configuration; Step says how it went, under the ticket returned here. Attempts
+  // are made one after the other.
+  int64_t Reload(std::vector<ModelConfig> models, TimePoint deadline);
+
+  // A reload that did not get as far as models.
+  void NoteFailedReload(const absl::Status& error) {
+    config_.last_error = error;
+    changed_ = true;
+  }
+
+  // What is to be done at `now`, each action once, and which reloads have ended.
+  Actions Step(TimePoint now, std::vector<ReloadOutcome>* ended);
+
+  const ConfigState& config() const { return config_; }
+  const std::map<std::string, std::unique_ptr<ModelEntry>>& models() const { return models_; }
+  bool Settled() const;  // of all models
+  // Whether something that can be seen from outside may have changed since the last call.
+  bool TakeChanged() { return std::exchange(changed_, false); }
+
+ private:
+  struct PendingReload {
+    int64_t ticket = 0;
+    std::vector<ModelConfig> models;
+    TimePoint deadline;
+  };
+
+  ModelEntry* Find(const std::string& name);
+  ModelEntry& EntryOf(const std::string& name);
+  void EndLateReloads(TimePoint now, std::vector<ReloadOutcome>* ended);
+  bool AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended);
+  absl::Status Begin();
+  absl::StatusOr<ModelEntry::Progress> Progress() const;
+  bool AllowSwaps();
+  absl::Status CheckStagedLabels() const;
+  absl::Status Late() const;
+  void Commit();
+  void Finish(const absl::Status& status, std::vector<ReloadOutcome>* ended);
+
+  const Options options_;
+  int64_t next_id_ = 1;
+  ConfigState config_;
+  std::map<std::string, std::unique_ptr<ModelEntry>> models_;
+  std::deque<PendingReload> reloads_;  // the first is under way when `reloading_`
+  bool reloading_ = false;
+  bool changed_ = true;
+};
+
+// INVALID_ARGUMENT, one line per mistake: models without a name or path, names given twice,
+// policies that ask for nothing.
+absl::Status CheckModels(const std::vector<ModelConfig>& models);
+
+}  // namespace floe::server

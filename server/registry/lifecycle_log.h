@@ -1,0 +1,26 @@
+// What changed between two pictures of the registry, for the log.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "server/registry/lifecycle.h"
+
+namespace floe::server {
+
+// Says in the log which versions have come, gone or failed, and which places cannot be looked
+// through, each once. Threading: one thread at a time.
+class LifecycleLog {
+ public:
+  void Tell(const Lifecycle& lifecycle);
+
+ private:
+  struct Known {
+    std::map<int64_t, VersionStatus> versions;
+    std::string scan_error;
+  };
+  std::map<std::string, Known> known_;
+};
+
+}  // namespace floe::server

@@ -1,0 +1,281 @@
+#include "server/registry/lifecycle.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/registry/lifecycle_world_for_test.h"
+
+namespace floe::server {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const absl::Status kBadModel = absl::InvalidArgumentError("this is no model");
+const absl::Status kPassing = absl::UnavailableError("the disk is slow today");
+
+VersionPolicy Policy(VersionPolicy::Kind kind, std::vector<int64_t> specific = {}) {
+  VersionPolicy policy;
+  policy.kind = kind;
+  policy.specific = std::move(specific);
+  return policy;
+}
+
+TEST(LifecycleTest, TheNewVersionIsUpBeforeTheOldOneGoes) {
+  LifecycleWorld world({TestModel("m")});
+  world.Put("/m", 1);
+  world.Step();
+  EXPECT_EQ(world.States("m"), "1 LOADING");
+  EXPECT_EQ(world.Served("m"), "");
+  EXPECT_FALSE(world.lifecycle().Settled());
+  world.Finish();
+  EXPECT_EQ(world.States("m"), "1 AVAILABLE");
+  EXPECT_TRUE(world.lifecycle().Settled());
+
+  world.Put("/m", 2);
+  world.Step();
+  EXPECT_EQ(world.Loads(), "") << "it is not time to look yet";
+  world.Advance(seconds(1));
+  EXPECT_EQ(world.States("m"), "2 LOADING, 1 AVAILABLE");
+  EXPECT_EQ(world.Served("m"), "1");
+  EXPECT_EQ(world.Unloads(), "");
+  world.FinishLoad();
+  EXPECT_EQ(world.Served("m"), "2");
+  EXPECT_EQ(world.States("m"), "2 AVAILABLE, 1 UNLOADING");
+  world.FinishUnload();
+  EXPECT_EQ(world.States("m"), "2 AVAILABLE, 1 END");
+  EXPECT_EQ(world.loaded(), 1u);
+}
+
+TEST(LifecycleTest, ABadNewVersionChangesNothingUntilItsFilesDo) {
+  LifecycleWorld world({TestModel("m")});
+  world.Put("/m", 1);
+  world.Finish();
+  world.Put("/m", 2);
+  world.Break("m", 2, kBadModel);
+  world.Advance(seconds(1));
+  world.Finish();
+  EXPECT_EQ(world.States("m"), "2 END!, 1 AVAILABLE");
+  EXPECT_EQ(world.ErrorOf("m", 2), kBadModel);
+  EXPECT_EQ(world.Served("m"), "1");
+  const int loads = world.finished_loads();
+  for (int i = 0; i < 300; ++i) world.Advance(seconds(1));
+  EXPECT_EQ(world.finished_loads(), loads) << "the same file is the same error";
+  EXPECT_EQ(world.Loads(), "");
+
+  world.Mend("m", 2);
+  world.Put("/m", 2, /*stamp=*/2);
+  world.Advance(seconds(1));
+  world.Finish();
+  EXPECT_EQ(world.States("m"), "2 AVAILABLE, 1 END");
+}
+
+// A restart must not turn a bad version that nobody noticed into an outage.
+TEST(LifecycleTest, AtStartAnOlderVersionStepsInForABadOne) {
+  LifecycleWorld world({TestModel("m")});
+  for (const int64_t version : {1, 2, 3}) world.Put("/m", version);
+  world.Break("m", 3, kBadModel);
+  world.Break("m", 2, kPassing);
+  world.Finish();
+  EXPECT_EQ(world.States("m"), "3 END!, 2 LOADING!, 1 AVAILABLE");
+  EXPECT_TRUE(world.lifecycle().Settled());
+  world.Mend("m", 2);
+  world.Advance(seconds(60));
+  world.Finish();
+  EXPECT_EQ(world.States("m"), "3 END!, 2 AVAILABLE, 1 END");
+}
+
+TEST(LifecycleTest, RetriesWhatMayPassAsOftenAsTold) {
+  Lifecycle::Options options;
+  options.times.retry = seconds(10);
+  options.times.max_retries = 2;
+  LifecycleWorld world({TestModel("m")}, options);
+  world.Put("/m", 1);
+  world.Break("m", 1, kPassing);
+  world.Finish();
+  EXPECT_EQ(world.finished_loads(), 1);
+  EXPECT_EQ(world.States("m"), "1 LOADING!");
+  world.Advance(seconds(9));
+  EXPECT_EQ(world.Loads(), "");
+  world.Advance(seconds(1));
+  EXPECT_EQ(world.Loads(), "m 1");
+  world.Finish();
+  EXPECT_EQ(world.States("m"), "1 LOADING!");
+  world.Advance(seconds(10));
+  world.Finish();
+  EXPECT_EQ(world.finished_loads(), 3);
+  EXPECT_EQ(world.States("m"), "1 END!");
+  for (int i = 0; i < 100; ++i) world.Advance(seconds(10));
+  EXPECT_EQ(world.finished_loads(), 3);
+}
+
+TEST(LifecycleTest, SaysWhenItWantsToBeAskedAgain) {
+  Lifecycle::Options options;
+  options.times.poll = seconds(100);
+  options.times.retry = seconds(10);
+  LifecycleWorld world({TestModel("m")}, options);
+  world.Put("/m", 1);
+  world.Finish();
+  EXPECT_EQ(world.next() - world.now(), seconds(100));
+  world.Put("/m", 2);
+  world.Break("m", 2, kPassing);
+  world.Advance(seconds(100));
+  world.Finish();
+  EXPECT_EQ(world.next() - world.now(), seconds(10));
+  options.times.poll = Duration::zero();
+  LifecycleWorld once({TestModel("m")}, options);
+  once.Put("/m", 1);
+  once.Finish();
+  EXPECT_EQ(once.next(), TimePoint::max());
+  EXPECT_EQ(once.scans(), 1);
+}
+
+TEST(LifecycleTest, AHalfCopiedVersionIsLeftAlone) {
+  LifecycleWorld world({TestModel("m")});
+  world.Put("/m", 1);
+  world.Finish();
+  for (uint64_t size = 1; size < 10; ++size) {  // it grows from look to look
+    world.Put("/m", 2, size, Duration::zero());
+    world.Advance(seconds(1));
+    EXPECT_EQ(world.Loads(), "");
+    EXPECT_EQ(world.States("m"), "2 START!, 1 AVAILABLE");
+  }
+  world.Advance(seconds(1));  // the second look at the same
+  EXPECT_EQ(world.Loads(), "m 2");
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "2");
+}
+
+TEST(LifecycleTest, WithoutPollingFilesAreTakenForComplete) {
+  Lifecycle::Options options;
+  options.times.poll = Duration::zero();
+  LifecycleWorld world({TestModel("m")}, options);
+  world.Put("/m", 1, 1, Duration::zero());
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "1");
+}
+
+TEST(LifecycleTest, AtStartOldFilesNeedNoSecondLook) {
+  LifecycleWorld world({TestModel("old"), TestModel("new")});
+  world.Put("/old", 1, 1, seconds(2));
+  world.Put("/new", 1, 1, seconds(0));
+  world.Finish();
+  EXPECT_EQ(world.Served("old"), "1");
+  EXPECT_EQ(world.Served("new"), "");
+  EXPECT_FALSE(world.lifecycle().Settled());
+  world.Advance(seconds(1));
+  world.Finish();
+  EXPECT_EQ(world.Served("new"), "1");
+  EXPECT_TRUE(world.lifecycle().Settled());
+}
+
+TEST(LifecycleTest, ARemovedVersionGoesAndTheOneBelowComesFirst) {
+  LifecycleWorld world({TestModel("m")});
+  world.Put("/m", 1);
+  world.Put("/m", 2);
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "2");
+  world.Delete("/m", 2);
+  world.Advance(seconds(1));
+  EXPECT_EQ(world.Loads(), "m 1");
+  EXPECT_EQ(world.Served("m"), "2");
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "1");
+  EXPECT_EQ(world.loaded(), 1u);
+}
+
+TEST(LifecycleTest, WhatIsServedStaysWhenItsPlaceIsEmptyOrGone) {
+  LifecycleWorld world({TestModel("m")});
+  world.Put("/m", 1);
+  world.Finish();
+  world.Delete("/m", 1);
+  world.Advance(seconds(1));
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "1");
+  world.Unmount("/m");
+  world.Advance(seconds(1));
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "1");
+  world.Put("/m", 1);
+  world.Advance(seconds(1));
+  EXPECT_EQ(world.Loads(), "") << "it is there already";
+}
+
+TEST(LifecycleTest, PolicyAllAndSpecific) {
+  ModelConfig all = TestModel("all", "/m"), some = TestModel("some", "/m");
+  all.versions = Policy(VersionPolicy::Kind::kAll);
+  some.versions = Policy(VersionPolicy::Kind::kSpecific, {1, 7});
+  LifecycleWorld world({all, some});
+  for (const int64_t version : {1, 2, 3}) world.Put("/m", version);
+  world.Finish();
+  EXPECT_EQ(world.Served("all"), "3, 2, 1");
+  EXPECT_EQ(world.States("some"), "7 END!, 1 AVAILABLE");
+  EXPECT_THAT(std::string(world.ErrorOf("some", 7).message()),
+              AllOf(HasSubstr("version 7"), HasSubstr("it holds 3, 2, 1")));
+  world.Put("/m", 7);
+  world.Delete("/m", 2);
+  world.Advance(seconds(1));
+  world.Finish();
+  EXPECT_EQ(world.Served("all"), "7, 3, 1");
+  EXPECT_EQ(world.Served("some"), "7, 1");
+}
+
+TEST(LifecycleTest, PreservingResourcesTheOldVersionGoesFirst) {
+  ModelConfig config = TestModel("m");
+  config.transition = VersionTransition::kResourcePreserving;
+  LifecycleWorld world({config});
+  world.Put("/m", 1);
+  world.Finish();
+  world.Put("/m", 2);
+  world.Advance(seconds(1));
+  EXPECT_EQ(world.Loads(), "");
+  EXPECT_EQ(world.States("m"), "2 START, 1 UNLOADING");
+  world.FinishUnload();
+  EXPECT_EQ(world.Loads(), "m 2");
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "2");
+}
+
+TEST(LifecycleTest, OnlyTheLastVersionsThatEndedAreRemembered) {
+  LifecycleWorld world({TestModel("m")});
+  for (int64_t version = 1; version <= 10; ++version) {
+    world.Put("/m", version);
+    world.Advance(seconds(1));
+    world.Finish();
+  }
+  EXPECT_EQ(world.States("m"), "10 AVAILABLE, 9 END, 8 END, 7 END");
+}
+
+TEST(LifecycleTest, ALoadThatNobodyWantsAnyMoreIsNotBegun) {
+  LifecycleWorld world({TestModel("m")});
+  world.Put("/m", 1);
+  world.Step();
+  EXPECT_EQ(world.Loads(), "m 1");
+  world.Put("/m", 2);
+  world.Advance(seconds(1));
+  EXPECT_EQ(world.Loads(), "m 1, m 2");
+  world.Finish();
+  EXPECT_EQ(world.States("m"), "2 AVAILABLE") << "1 was cancelled, which is no failure";
+  EXPECT_EQ(world.loaded(), 1u);
+}
+
+TEST(LifecycleTest, WhatMemoryRefusedComesWhenMemoryIsFreed) {
+  LifecycleWorld world({TestModel("a"), TestModel("b")});
+  world.Put("/a", 1);
+  world.Put("/b", 1);
+  world.Break("b", 1, absl::ResourceExhaustedError("too much"));
+  world.Finish();
+  EXPECT_EQ(world.States("b"), "1 LOADING!");
+  world.Mend("b", 1);
+  world.Put("/a", 2);
+  world.Advance(seconds(1));
+  EXPECT_EQ(world.Loads(), "a 2");
+  world.FinishLoad();
+  EXPECT_EQ(world.Loads(), "");
+  world.FinishUnload();
+  EXPECT_EQ(world.Loads(), "b 1") << "without waiting for its next try";
+}
+
+}  // namespace
+}  // namespace floe::server

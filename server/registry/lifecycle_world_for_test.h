@@ -1,0 +1,190 @@
+// A Lifecycle with a made-up disk, made-up loads and a clock to turn by hand.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <list>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/registry/lifecycle.h"
+
+namespace floe::server {
+
+inline ModelConfig TestModel(const std::string& name, const std::string& path = "") {
+  ModelConfig config;
+  config.name = name;
+  config.base_path = path.empty() ? "/" + name : path;
+  return config;
+}
+
+// Looks happen at once; loads and unloads when the test says so.
+class LifecycleWorld {
+ public:
+  explicit LifecycleWorld(const std::vector<ModelConfig>& models,
+                          Lifecycle::Options options = Lifecycle::Options())
+      : lifecycle_(models, std::move(options)) {}
+
+  // ---- the disk: by default, of files that have long been complete ----
+  void Put(const std::string& path, int64_t version, uint64_t stamp = 1,
+           Duration quiet = std::chrono::hours(1)) {
+    FoundVersion found;
+    found.version = version;
+    found.file = absl::StrCat(path, "/", version, "/frozen.pb");
+    found.stamp = stamp;
+    found.quiet = quiet;
+    disk_[path][version] = found;
+  }
+  void Delete(const std::string& path, int64_t version) { disk_[path].erase(version); }
+  void Unmount(const std::string& path) { disk_.erase(path); }
+  // Loads of this version end so, from now on.
+  void Break(const std::string& model, int64_t version, const absl::Status& error) {
+    broken_[{model, version}] = error;
+  }
+  void Mend(const std::string& model, int64_t version) { broken_.erase({model, version}); }
+
+  // ---- time and work ----
+  void Advance(Duration by) {
+    now_ += by;
+    Step();
+  }
+  void Step() {
+    for (bool looked = true; looked;) {
+      looked = false;
+      std::vector<Lifecycle::ReloadOutcome> ended;
+      const Actions actions = lifecycle_.Step(now_, &ended);
+      next_ = actions.next;
+      for (Lifecycle::ReloadOutcome& one : ended) outcomes_[one.ticket] = one.status;
+      for (const LoadAction& load : actions.loads) {
+        EXPECT_TRUE(ids_.insert(load.id).second || retried_.count(load.id)) << "loaded twice";
+        loads_.push_back(load);
+      }
+      for (const UnloadAction& unload : actions.unloads) {
+        EXPECT_EQ(loaded_.count(unload.id), 1u) << "unloaded, but not loaded";
+        unloads_.push_back(unload);
+      }
+      for (const ScanAction& scan : actions.scans) {
+        lifecycle_.Scanned(scan.model, scan.ticket, Look(scan), now_);
+        ++scans_;
+        looked = true;
+      }
+    }
+  }
+  // The first load, or unload, that is under way ends.
+  bool FinishLoad() {
+    if (loads_.empty()) return false;
+    const LoadAction load = loads_.front();
+    loads_.pop_front();
+    ++finished_loads_;
+    const auto it = broken_.find({load.model, load.version});
+    const absl::Status status = load.unwanted->load() ? absl::CancelledError("")
+                                : it != broken_.end() ? it->second
+                                                      : absl::OkStatus();
+    if (status.ok()) {
+      loaded_.insert(load.id);
+    } else {
+      retried_.insert(load.id);
+    }
+    lifecycle_.Loaded(load.model, load.id, status, now_);
+    Step();
+    return true;
+  }
+  bool FinishUnload() {
+    if (unloads_.empty()) return false;
+    const UnloadAction unload = unloads_.front();
+    unloads_.pop_front();
+    loaded_.erase(unload.id);
+    lifecycle_.Unloaded(unload.model, unload.id);
+    Step();
+    return true;
+  }
+  // Until nothing is under way. Time stands still.
+  void Finish() {
+    Step();
+    while (FinishLoad() || FinishUnload()) {
+    }
+  }
+  int64_t Reload(std::vector<ModelConfig> models, Duration patience = std::chrono::minutes(1)) {
+    const int64_t ticket = lifecycle_.Reload(std::move(models), now_ + patience);
+    Step();
+    return ticket;
+  }
+
+  // ---- what there is ----
+  bool Ended(int64_t ticket) const { return outcomes_.count(ticket) != 0; }
+  absl::Status Outcome(int64_t ticket) const {
+    return Ended(ticket) ? outcomes_.at(ticket) : absl::UnknownError("it has not ended");
+  }
+  // "3 AVAILABLE, 2 UNLOADING"; "none" when the model is not configured.
+  std::string States(const std::string& model) const {
+    const auto it = lifecycle_.models().find(model);
+    if (it == lifecycle_.models().end() || !it->second->current()) return "none";
+    std::vector<std::string> texts;
+    for (const VersionStatus& one : it->second->Statuses())
+      texts.push_back(
+          absl::StrCat(one.version, " ", VersionStateName(one.state), one.error.ok() ? "" : "!"));
+    return absl::StrJoin(texts, ", ");
+  }
+  // "3, 2": what requests find.
+  std::string Served(const std::string& model) const {
+    const auto it = lifecycle_.models().find(model);
+    std::vector<int64_t> versions;
+    if (it != lifecycle_.models().end())
+      for (const Servable* one : it->second->Published()) versions.push_back(one->version);
+    return absl::StrJoin(versions, ", ");
+  }
+  absl::Status ErrorOf(const std::string& model, int64_t version) const {
+    for (const VersionStatus& one : lifecycle_.models().at(model)->Statuses())
+      if (one.version == version) return one.error;
+    return absl::UnknownError("no such version");
+  }
+  std::string Loads() const {  // under way: "m 2, n 1"
+    return absl::StrJoin(loads_, ", ", [](std::string* out, const LoadAction& one) {
+      absl::StrAppend(out, one.model, " ", one.version);
+    });
+  }
+  std::string Unloads() const {
+    return absl::StrJoin(unloads_, ", ", [](std::string* out, const UnloadAction& one) {
+      absl::StrAppend(out, one.model);
+    });
+  }
+  size_t loaded() const { return loaded_.size(); }  // versions that take memory
+  int scans() const { return scans_; }
+  int finished_loads() const { return finished_loads_; }
+  TimePoint now() const { return now_; }
+  TimePoint next() const { return next_; }
+  Lifecycle& lifecycle() { return lifecycle_; }
+
+ private:
+  absl::StatusOr<std::vector<FoundVersion>> Look(const ScanAction& scan) const {
+    const auto it = disk_.find(scan.base_path);
+    if (it == disk_.end()) return absl::NotFoundError(absl::StrCat(scan.base_path, " is gone"));
+    if (it->second.empty()) return absl::InvalidArgumentError(scan.base_path + " holds nothing");
+    std::vector<FoundVersion> found;
+    for (auto one = it->second.rbegin(); one != it->second.rend(); ++one) {
+      found.push_back(one->second);
+      if (scan.known.count(one->first) == 0) continue;
+      found.back() = FoundVersion();
+      found.back().version = one->first;
+      found.back().looked = false;
+    }
+    return found;
+  }
+
+  std::map<std::string, std::map<int64_t, FoundVersion>> disk_;
+  std::map<std::pair<std::string, int64_t>, absl::Status> broken_;
+  TimePoint now_ = TimePoint(std::chrono::hours(1)), next_ = TimePoint::max();
+  std::list<LoadAction> loads_;
+  std::list<UnloadAction> unloads_;
+  std::set<ServableId> ids_, retried_, loaded_;
+  std::map<int64_t, absl::Status> outcomes_;
+  int scans_ = 0, finished_loads_ = 0;
+  Lifecycle lifecycle_;
+};
+
+}  // namespace floe::server

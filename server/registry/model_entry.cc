@@ -1,0 +1,472 @@
+#include "server/registry/model_entry.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "server/registry/version_policy.h"
+
+namespace floe::server {
+namespace {
+
+// Whether both load to the same: only which versions, or what they are called, may differ.
+bool LoadAlike(ModelConfig a, ModelConfig b) {
+  for (ModelConfig* config : {&a, &b}) {
+    config->versions = {};
+    config->version_labels.clear();
+    config->transition = {};
+  }
+  return a == b;
+}
+
+bool PreservesResources(const Target& target) {
+  return target.config->transition == VersionTransition::kResourcePreserving;
+}
+
+// Takes memory, or is about to.
+bool IsThere(const Servable& servable) {
+  return servable.state == VersionState::kLoading || servable.state == VersionState::kAvailable ||
+         servable.state == VersionState::kUnloading;
+}
+
+bool IsLoaded(const Servable& servable) {
+  return servable.state == VersionState::kLoading || servable.state == VersionState::kAvailable;
+}
+
+bool Contains(const std::vector<int64_t>& versions, int64_t version) {
+  return std::find(versions.begin(), versions.end(), version) != versions.end();
+}
+
+absl::Status NotThere(const Target& target, int64_t version) {
+  std::vector<int64_t> found;
+  for (const Target::Seen& seen : target.found) found.push_back(seen.files.version);
+  return absl::NotFoundError(absl::StrCat("there is no version ", version, " under '",
+                                          target.config->base_path, "'; it holds ",
+                                          found.empty() ? "none" : absl::StrJoin(found, ", ")));
+}
+
+}  // namespace
+
+const Target::Seen* Target::Find(int64_t version) const {
+  for (const Seen& seen : found)
+    if (seen.files.version == version) return &seen;
+  return nullptr;
+}
+
+const Servable* ModelEntry::Find(int64_t revision, int64_t version) const {
+  for (const Servable& servable : servables_)
+    if (servable.revision == revision && servable.version == version &&
+        servable.state != VersionState::kUnloading)
+      return &servable;
+  return nullptr;
+}
+
+Servable* ModelEntry::Find(int64_t revision, int64_t version) {
+  return const_cast<Servable*>(std::as_const(*this).Find(revision, version));
+}
+
+std::vector<int64_t> ModelEntry::Wanted(const Target& target, Scope scope) const {
+  std::vector<int64_t> found;
+  std::set<int64_t> failing;
+  for (const Target::Seen& seen : target.found) {
+    const int64_t version = seen.files.version;
+    const Servable* servable = Find(target.revision, version);
+    const bool loaded = servable != nullptr && IsLoaded(*servable);
+    if (scope == Scope::kExpected || seen.settled || loaded) found.push_back(version);
+    if (scope == Scope::kInForce && servable != nullptr && servable->failures > 0)
+      failing.insert(version);
+  }
+  return WantedVersions(target.config->versions, found, failing);
+}
+
+bool ModelEntry::WantedByCurrent(const Servable& servable) const {
+  return current_ && servable.revision == current_->revision &&
+         Contains(Wanted(*current_, Scope::kInForce), servable.version);
+}
+
+bool ModelEntry::WantedByStaged(const Servable& servable) const {
+  return staged_ && servable.revision == staged_->revision &&
+         Contains(Wanted(*staged_, Scope::kStrict), servable.version);
+}
+
+bool ModelEntry::IsWanted(const Servable& servable) const {
+  return WantedByStaged(servable) || (!swapping_ && WantedByCurrent(servable));
+}
+
+std::vector<int64_t> ModelEntry::Incomplete(const Target& target) const {
+  std::vector<int64_t> incomplete;
+  for (const int64_t version : Wanted(target, Scope::kExpected)) {
+    const Target::Seen* seen = target.Find(version);
+    const Servable* servable = Find(target.revision, version);
+    if (seen != nullptr && !seen->settled && (servable == nullptr || !IsLoaded(*servable)))
+      incomplete.push_back(version);
+  }
+  return incomplete;
+}
+
+// ---- configurations ----
+
+void ModelEntry::SetCurrent(std::shared_ptr<const ModelConfig> config) {
+  current_.emplace();
+  current_->revision = (*next_id_)++;
+  current_->config = std::move(config);
+}
+
+void ModelEntry::Stage(std::shared_ptr<const ModelConfig> config) {
+  const bool alike = current_ && LoadAlike(*current_->config, *config);
+  same_config_ = current_ && *current_->config == *config;
+  staged_.emplace();
+  staged_->revision = alike ? current_->revision : (*next_id_)++;
+  staged_->config = std::move(config);
+  failed_before_.clear();
+  for (const Servable& servable : servables_)
+    if (servable.revision == staged_->revision && servable.failures > 0)
+      failed_before_.insert(servable.version);
+}
+
+void ModelEntry::Commit() {
+  // A look that failed tells nothing against what is known of the same place.
+  if (same_config_ && !staged_->scan_error.ok()) {
+    current_->config = staged_->config;
+  } else {
+    current_ = std::move(staged_);
+  }
+  Abandon();
+}
+
+void ModelEntry::Abandon() {
+  staged_.reset();
+  swapping_ = false;
+  same_config_ = false;
+  failed_before_.clear();
+}
+
+void ModelEntry::Remove() {
+  current_.reset();
+  ended_.clear();
+}
+
+absl::StatusOr<ModelEntry::Progress> ModelEntry::StagedProgress() const {
+  if (!staged_->scanned) return Progress::kWaiting;
+  if (!staged_->scan_error.ok()) {
+    if (same_config_) return Progress::kReady;
+    return Annotate(staged_->scan_error, absl::StrCat("model '", name_, "'"));
+  }
+  Progress progress = Progress::kReady;
+  // Of a model that stays as it is, versions still being copied come with a later look.
+  if (!same_config_ && !Incomplete(*staged_).empty()) progress = Progress::kWaiting;
+  for (const int64_t version : Wanted(*staged_, Scope::kStrict)) {
+    const Servable* servable = Find(staged_->revision, version);
+    if (servable != nullptr && servable->state == VersionState::kAvailable) continue;
+    if (servable != nullptr && servable->failures > 0) {
+      if (same_config_ && failed_before_.count(version) != 0) continue;
+      return Annotate(servable->error, absl::StrCat("model '", name_, "' version ", version));
+    }
+    const bool blocked =
+        servable != nullptr && servable->state == VersionState::kStart && !MayLoad(*servable);
+    if (!blocked) progress = Progress::kWaiting;
+    if (blocked && progress == Progress::kReady) progress = Progress::kNeedsSwap;
+  }
+  return progress;
+}
+
+std::string ModelEntry::StagedWaitsFor() const {
+  if (!staged_->scanned)
+    return absl::StrCat("'", staged_->config->base_path, "' is looked through");
+  if (const auto incomplete = Incomplete(*staged_); !same_config_ && !incomplete.empty())
+    return absl::StrCat("files of version ", incomplete[0], " keep changing");
+  for (const Servable& servable : servables_)
+    if (WantedByStaged(servable) && servable.state != VersionState::kAvailable)
+      return absl::StrCat("version ", servable.version, " is being loaded");
+  return "its old version is being unloaded";
+}
+
+bool ModelEntry::WillBeAvailable(int64_t version) const {
+  const std::optional<Target>& target = staged_ ? staged_ : current_;
+  const Servable* servable = target ? Find(target->revision, version) : nullptr;
+  return servable != nullptr && servable->state == VersionState::kAvailable;
+}
+
+// ---- what happened ----
+
+bool ModelEntry::Scanned(int64_t ticket, const absl::StatusOr<std::vector<FoundVersion>>& found,
+                         TimePoint now, const LifecycleTimes& times) {
+  Target* target = nullptr;
+  for (std::optional<Target>* one : {&current_, &staged_})
+    if (*one && (*one)->scan_ticket == ticket) target = &**one;
+  if (target == nullptr) return false;
+  const TimePoint next = times.poll > Duration::zero() ? now + times.poll : TimePoint::max();
+  bool changed = !target->scanned || target->scan_error != found.status();
+  target->scan_ticket = 0;
+  target->scanned = true;
+  target->next_scan = next;
+  target->scan_error = found.status();
+  if (!found.ok()) return changed;
+
+  const Duration settle = times.Settle();
+  std::vector<Target::Seen> seen;
+  changed |= found->size() != target->found.size();
+  for (const FoundVersion& files : *found) {
+    const Target::Seen* before = target->Find(files.version);
+    if (!files.looked) {
+      seen.push_back(before != nullptr ? *before : Target::Seen{files, now, true});
+      continue;
+    }
+    const bool same = before != nullptr && before->files.stamp == files.stamp;
+    const TimePoint since = same ? before->since : now;
+    const bool settled = files.quiet >= settle || now - since >= settle;
+    changed |= !same || before->settled != settled;
+    if (!settled) target->next_scan = std::min(next, now + settle);
+    seen.push_back({files, since, settled});
+  }
+  target->found = std::move(seen);
+  return changed;
+}
+
+void ModelEntry::Loaded(ServableId id, const absl::Status& status, TimePoint now,
+                        const LifecycleTimes& times) {
+  const auto it = std::find_if(servables_.begin(), servables_.end(),
+                               [id](const Servable& one) { return one.id == id; });
+  if (it == servables_.end() || it->state != VersionState::kLoading) return;
+  if (status.ok()) {
+    it->state = VersionState::kAvailable;
+    it->error = absl::OkStatus();
+    it->failures = 0;
+    return;
+  }
+  if (!IsWanted(*it)) {
+    if (!absl::IsCancelled(status)) End(it->version, status);
+    servables_.erase(it);
+    return;
+  }
+  if (absl::IsCancelled(status)) {  // it was not begun, and is wanted again
+    it->state = VersionState::kStart;
+    return;
+  }
+  it->error = status;
+  ++it->failures;
+  const bool again = WantedByCurrent(*it) && MayRetry(status) && it->failures <= times.max_retries;
+  it->state = again ? VersionState::kStart : VersionState::kEnd;
+  it->retry_at = now + times.retry;
+}
+
+void ModelEntry::Unloaded(ServableId id) {
+  const auto it = std::find_if(servables_.begin(), servables_.end(),
+                               [id](const Servable& one) { return one.id == id; });
+  if (it == servables_.end() || it->state != VersionState::kUnloading) return;
+  const int64_t version = it->version;
+  servables_.erase(it);
+  End(version, absl::OkStatus());
+}
+
+void ModelEntry::RetryRefused() {
+  for (Servable& servable : servables_)
+    if (servable.state == VersionState::kStart && absl::IsResourceExhausted(servable.error))
+      servable.retry_at = TimePoint::min();
+}
+
+void ModelEntry::End(int64_t version, const absl::Status& error) {
+  if (!current_) return;
+  ended_.push_front({version, VersionState::kEnd, error});
+  if (ended_.size() > kEndedKept) ended_.pop_back();
+}
+
+// ---- what is to be done ----
+
+void ModelEntry::Step(TimePoint now, Actions* actions) {
+  HandOutScan(&current_, now, actions);
+  HandOutScan(&staged_, now, actions);
+  if (current_ && !swapping_) Aspire(*current_, Scope::kInForce);
+  if (staged_) Aspire(*staged_, Scope::kStrict);
+  Prune();
+  Publish();
+  Withdraw(actions);
+  StartLoads(now, actions);
+}
+
+void ModelEntry::HandOutScan(std::optional<Target>* target, TimePoint now, Actions* actions) {
+  if (!*target || (*target)->scan_ticket != 0) return;
+  if (now < (*target)->next_scan) {
+    actions->next = std::min(actions->next, (*target)->next_scan);
+    return;
+  }
+  (*target)->scan_ticket = (*next_id_)++;
+  ScanAction scan{name_, (*target)->scan_ticket, (*target)->config->base_path, {}};
+  for (const Servable& servable : servables_)
+    if (servable.revision == (*target)->revision && IsLoaded(servable))
+      scan.known.insert(servable.version);
+  actions->scans.push_back(std::move(scan));
+}
+
+void ModelEntry::Aspire(const Target& target, Scope scope) {
+  for (const int64_t version : Wanted(target, scope)) AspireTo(target, version);
+}
+
+void ModelEntry::AspireTo(const Target& target, int64_t version) {
+  const Target::Seen* seen = target.Find(version);
+  if (!target.scanned || (seen == nullptr && !target.scan_error.ok())) return;
+  if (seen != nullptr && (!seen->settled || !seen->files.looked)) return;
+  const uint64_t stamp = seen == nullptr ? 0 : seen->files.stamp;
+  Servable* servable = Find(target.revision, version);
+  if (servable != nullptr && (IsThere(*servable) || servable->stamp == stamp)) return;
+  if (servable == nullptr) {
+    servable = &servables_.emplace_back();
+    servable->id = (*next_id_)++;
+    servable->revision = target.revision;
+    servable->version = version;
+    servable->config = target.config;
+  } else {
+    failed_before_.erase(version);  // other files: another attempt
+  }
+  servable->stamp = stamp;
+  servable->error = seen == nullptr ? NotThere(target, version) : seen->files.error;
+  servable->failures = servable->error.ok() ? 0 : 1;
+  servable->state = servable->error.ok() ? VersionState::kStart : VersionState::kEnd;
+  servable->retry_at = TimePoint::min();
+  if (seen != nullptr) servable->file = seen->files.file;
+}
+
+// Drops what never came to be and is wanted no more.
+void ModelEntry::Prune() {
+  for (auto it = servables_.begin(); it != servables_.end();) {
+    const bool wanted = IsWanted(*it);
+    if (it->state == VersionState::kLoading) it->unwanted->store(!wanted);
+    const bool idle = it->state == VersionState::kStart || it->state == VersionState::kEnd;
+    if (wanted || !idle) {
+      ++it;
+      continue;
+    }
+    if (it->failures > 0 && current_ && it->revision == current_->revision)
+      End(it->version, it->error);
+    it = servables_.erase(it);
+  }
+}
+
+void ModelEntry::Publish() {
+  for (Servable& servable : servables_)
+    if (servable.state == VersionState::kAvailable && !swapping_ && WantedByCurrent(servable))
+      servable.published = true;
+}
+
+void ModelEntry::Withdraw(Actions* actions) {
+  for (Servable& servable : servables_) {
+    if (servable.state != VersionState::kAvailable || IsWanted(servable) || !MayWithdraw(servable))
+      continue;
+    servable.published = false;
+    servable.state = VersionState::kUnloading;
+    actions->unloads.push_back({name_, servable.id});
+  }
+}
+
+bool ModelEntry::MayWithdraw(const Servable& servable) const {
+  if (!servable.published || !current_ || swapping_) return true;
+  bool some_available = false, some_coming = false;
+  for (const int64_t version : Wanted(*current_, Scope::kInForce)) {
+    const Servable* wanted = Find(current_->revision, version);
+    const bool available = wanted != nullptr && wanted->state == VersionState::kAvailable;
+    some_available |= available;
+    some_coming |= !available && (wanted == nullptr || wanted->failures == 0);
+  }
+  if (PreservesResources(*current_)) return some_available || some_coming;
+  return some_available && !some_coming;
+}
+
+bool ModelEntry::OnlyWantedByStagedAreThere() const {
+  return std::all_of(servables_.begin(), servables_.end(), [this](const Servable& one) {
+    return !IsThere(one) || (one.state != VersionState::kUnloading && WantedByStaged(one));
+  });
+}
+
+bool ModelEntry::MayLoad(const Servable& servable) const {
+  if (!swapping_ && WantedByCurrent(servable)) {
+    return !PreservesResources(*current_) ||
+           std::all_of(servables_.begin(), servables_.end(), [this](const Servable& one) {
+             return !IsThere(one) || (one.state != VersionState::kUnloading && IsWanted(one));
+           });
+  }
+  if (!WantedByStaged(servable)) return false;
+  return !PreservesResources(*staged_) || OnlyWantedByStagedAreThere();
+}
+
+void ModelEntry::StartLoads(TimePoint now, Actions* actions) {
+  for (Servable& servable : servables_) {
+    if (servable.state != VersionState::kStart || !MayLoad(servable)) continue;
+    if (now < servable.retry_at) {
+      actions->next = std::min(actions->next, servable.retry_at);
+      continue;
+    }
+    servable.state = VersionState::kLoading;
+    ended_.erase(
+        std::remove_if(ended_.begin(), ended_.end(),
+                       [&](const VersionStatus& one) { return one.version == servable.version; }),
+        ended_.end());
+    actions->loads.push_back(
+        {name_, servable.id, servable.config, servable.version, servable.file, servable.unwanted});
+  }
+}
+
+// ---- what there is ----
+
+bool ModelEntry::Settled() const {
+  if (!current_) return true;
+  if (!current_->scanned || !Incomplete(*current_).empty()) return false;
+  return std::none_of(servables_.begin(), servables_.end(), [this](const Servable& one) {
+    return one.failures == 0 && WantedByCurrent(one) &&
+           (one.state == VersionState::kStart || one.state == VersionState::kLoading);
+  });
+}
+
+std::vector<const Servable*> ModelEntry::Published() const {
+  std::map<int64_t, const Servable*, std::greater<>> by_version;
+  for (const Servable& one : servables_) {
+    if (!one.published) continue;
+    const Servable*& chosen = by_version[one.version];
+    if (chosen == nullptr || (current_ && one.revision == current_->revision)) chosen = &one;
+  }
+  std::vector<const Servable*> published;
+  for (const auto& [version, servable] : by_version) published.push_back(servable);
+  return published;
+}
+
+absl::Status ModelEntry::Trouble() const {
+  if (!current_ || Available()) return absl::OkStatus();
+  for (const Servable& servable : servables_)
+    if (!servable.error.ok() && WantedByCurrent(servable)) return servable.error;
+  return current_->found.empty() ? current_->scan_error : absl::OkStatus();
+}
+
+std::vector<VersionStatus> ModelEntry::Statuses() const {
+  if (!current_) return {};
+  struct Ranked {
+    int rank = 0;
+    VersionStatus status;
+  };
+  std::map<int64_t, Ranked, std::greater<>> by_version;
+  const auto offer = [&by_version](int rank, VersionStatus status) {
+    Ranked& known = by_version[status.version];
+    if (rank > known.rank) known = {rank, std::move(status)};
+  };
+  for (const Servable& one : servables_) {
+    // Between two attempts it is still on its way.
+    const bool again = one.state == VersionState::kStart && one.failures > 0;
+    offer(one.published          ? 5
+          : WantedByCurrent(one) ? 4
+                                 : 3,
+          {one.version, again ? VersionState::kLoading : one.state, one.error});
+  }
+  for (const int64_t version : Incomplete(*current_))
+    offer(2, {version, VersionState::kStart,
+              absl::UnavailableError("its files have just changed; it is loaded once they stay "
+                                     "the same")});
+  for (const VersionStatus& one : ended_) by_version.emplace(one.version, Ranked{1, one});
+  std::vector<VersionStatus> statuses;
+  for (auto& [version, ranked] : by_version) statuses.push_back(std::move(ranked.status));
+  if (statuses.empty())
+    statuses.push_back({0, current_->scan_error.ok() ? VersionState::kStart : VersionState::kEnd,
+                        current_->scan_error});
+  return statuses;
+}
+
+}  // namespace floe::server

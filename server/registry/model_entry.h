@@ -1,0 +1,197 @@
+// ModelEntry: one configured model's versions and what is to happen to them next. Decisions only:
+// files are looked at, models loaded and unloaded by whoever carries out the actions.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "config/config.h"
+#include "server/registry/registry.h"
+#include "server/registry/version_scan.h"
+
+namespace floe::server {
+
+using ServableId = int64_t;
+
+// Look under base_path and report with Scanned.
+struct ScanAction {
+  std::string model;
+  int64_t ticket = 0;
+  std::string base_path;
+  std::set<int64_t> known;
+};
+
+// Load and warm up, and report with Loaded.
+struct LoadAction {
+  std::string model;
+  ServableId id = 0;
+  std::shared_ptr<const ModelConfig> config;
+  int64_t version = 0;
+  std::string file;
+  // Set when nobody wants the version any more: a load that has not begun need not begin.
+  std::shared_ptr<const std::atomic<bool>> unwanted;
+};
+
+// Let requests in progress end, free it all, and report with Unloaded. New requests have not found
+// it since before.
+struct UnloadAction {
+  std::string model;
+  ServableId id = 0;
+};
+
+struct Actions {
+  std::vector<ScanAction> scans;
+  std::vector<LoadAction> loads;
+  std::vector<UnloadAction> unloads;
+  TimePoint next = TimePoint::max();  // when to ask again though nothing was reported
+};
+
+// How patient and how persistent to be.
+struct LifecycleTimes {
+  Duration poll = std::chrono::seconds(1);  // between two looks at a base_path; 0: only when told
+  Duration retry = std::chrono::seconds(60);
+  int64_t max_retries = 5;
+
+  // Files of a version that stayed the same so long are complete.
+  Duration Settle() const { return std::min<Duration>(poll, std::chrono::seconds(1)); }
+};
+
+// One version, or one attempt to have it, under one configuration.
+struct Servable {
+  ServableId id = 0;
+  int64_t revision = 0;  // of the configuration it is made from
+  int64_t version = 0;
+  std::shared_ptr<const ModelConfig> config;
+  std::string file;
+  uint64_t stamp = 0;  // of the files it is made from
+  // kStart: waits for its turn, or for `retry_at`; kEnd: failed, and will not be tried again while
+  // its files stay as they are.
+  VersionState state = VersionState::kStart;
+  absl::Status error;  // of the last attempt
+  int64_t failures = 0;
+  TimePoint retry_at = TimePoint::min();
+  bool published = false;  // requests may find it; only ever set while it is available
+  std::shared_ptr<std::atomic<bool>> unwanted = std::make_shared<std::atomic<bool>>(false);
+};
+
+// A configuration of the model and what was found under its base_path.
+struct Target {
+  std::shared_ptr<const ModelConfig> config;
+  int64_t revision = 0;     // equal for configurations that load to the same
+  int64_t scan_ticket = 0;  // of the look under way; 0: none
+  TimePoint next_scan = TimePoint::min();
+  bool scanned = false;     // looked at least once
+  absl::Status scan_error;  // of the last look; `found` is of the last one that succeeded
+  struct Seen {
+    FoundVersion files;
+    TimePoint since;       // how long these have been its files
+    bool settled = false;  // complete, as far as can be seen
+  };
+  std::vector<Seen> found;  // highest version first
+
+  const Seen* Find(int64_t version) const;
+};
+
+// Threading: one thread at a time. Its servables' ids and revisions come from `next_id`, shared by
+// all entries.
+class ModelEntry {
+ public:
+  ModelEntry(std::string name, int64_t* next_id) : name_(std::move(name)), next_id_(next_id) {}
+
+  const std::string& name() const { return name_; }
+  // The configuration in force; none for a model that is only being tried, or being removed.
+  const std::optional<Target>& current() const { return current_; }
+  // The one that a reload tries.
+  const std::optional<Target>& staged() const { return staged_; }
+  const std::list<Servable>& servables() const { return servables_; }
+  bool Empty() const { return !current_ && !staged_ && servables_.empty(); }
+
+  void SetCurrent(std::shared_ptr<const ModelConfig> config);
+  // Looks and loads beside what is in force. Versions of an unchanged configuration that have
+  // failed before count as known, not as part of the attempt.
+  void Stage(std::shared_ptr<const ModelConfig> config);
+  // A model that preserves resources may now unload what is not part of the staged configuration.
+  // False: it might already.
+  bool AllowSwap() { return !std::exchange(swapping_, true); }
+  void Commit();   // staged becomes current
+  void Abandon();  // staged is dropped
+  void Remove();   // there is no configuration any more
+
+  // How far the staged configuration is. An error ends the attempt.
+  enum class Progress { kWaiting, kNeedsSwap, kReady };
+  absl::StatusOr<Progress> StagedProgress() const;
+  // "version 3 is being loaded"; what StagedProgress waits for.
+  std::string StagedWaitsFor() const;
+
+  // What happened. Unknown tickets and ids are ignored. Scanned: whether something is different.
+  bool Scanned(int64_t ticket, const absl::StatusOr<std::vector<FoundVersion>>& found,
+               TimePoint now, const LifecycleTimes& times);
+  void Loaded(ServableId id, const absl::Status& status, TimePoint now,
+              const LifecycleTimes& times);
+  void Unloaded(ServableId id);
+  // Memory came back: what was refused for lack of it need not wait.
+  void RetryRefused();
+
+  // What is to be done now, each action once; publishes and withdraws.
+  void Step(TimePoint now, Actions* actions);
+
+  // Nothing more will happen by itself, but for retries and changes of files.
+  bool Settled() const;
+  std::vector<const Servable*> Published() const;  // newest version first, each version once
+  bool Available() const { return !Published().empty(); }
+  // Of the configuration in force, newest version first, then those that ended.
+  std::vector<VersionStatus> Statuses() const;
+  // Why there is no version, for one who asks for the model; OK while that may still change.
+  absl::Status Trouble() const;
+  bool WillBeAvailable(int64_t version) const;  // once the staged configuration is in force
+
+ private:
+  static constexpr size_t kEndedKept = 3;
+
+  // How much of what was found counts.
+  enum class Scope {
+    kInForce,   // complete versions, and older ones in the place of those that fail
+    kStrict,    // complete versions
+    kExpected,  // all
+  };
+  std::vector<int64_t> Wanted(const Target& target, Scope scope) const;
+  bool WantedByCurrent(const Servable& servable) const;
+  bool WantedByStaged(const Servable& servable) const;
+  bool IsWanted(const Servable& servable) const;
+  bool OnlyWantedByStagedAreThere() const;
+  const Servable* Find(int64_t revision, int64_t version) const;
+  Servable* Find(int64_t revision, int64_t version);
+  std::vector<int64_t> Incomplete(const Target& target) const;
+
+  void HandOutScan(std::optional<Target>* target, TimePoint now, Actions* actions);
+  void Aspire(const Target& target, Scope scope);
+  void AspireTo(const Target& target, int64_t version);
+  void Prune();
+  void Publish();
+  void Withdraw(Actions* actions);
+  bool MayWithdraw(const Servable& servable) const;
+  void StartLoads(TimePoint now, Actions* actions);
+  bool MayLoad(const Servable& servable) const;
+  void End(int64_t version, const absl::Status& error);
+
+  const std::string name_;
+  int64_t* const next_id_;
+  std::optional<Target> current_, staged_;
+  bool swapping_ = false;
+  std::set<int64_t> failed_before_;  // versions that had failed when staging began
+  bool same_config_ = false;         // staged is what current is
+  std::list<Servable> servables_;
+  std::deque<VersionStatus> ended_;  // newest first
+};
+
+}  // namespace floe::server

@@ -1,0 +1,56 @@
+#include "server/registry/readiness.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace floe::server {
+namespace {
+
+constexpr const char* kOverallNames[] = {"", "tensorflow.serving.PredictionService",
+                                         "tensorflow.serving.ModelService", "PredictionService",
+                                         "ModelService"};
+
+ServingStatus StatusOf(bool serves) {
+  return serves ? ServingStatus::kServing : ServingStatus::kNotServing;
+}
+
+}  // namespace
+
+Readiness::Readiness(HealthState* health, bool strict) : health_(health), strict_(strict) {
+  MutexLock lock(mutex_);
+  Tell();
+}
+
+void Readiness::SetModels(const std::map<std::string, bool>& available) {
+  MutexLock lock(mutex_);
+  for (const auto& [name, was] : available_) {
+    if (available.count(name) != 0) continue;
+    once_.erase(name);
+    health_->Remove(absl::StrCat("model/", name));
+  }
+  available_ = available;
+  for (const auto& [name, is] : available_)
+    if (is) once_.insert(name);
+  Tell();
+}
+
+void Readiness::SetStuck(const std::set<std::string>& models) {
+  MutexLock lock(mutex_);
+  if (stuck_ == models) return;
+  stuck_ = models;
+  Tell();
+}
+
+void Readiness::SetAnswering(bool answering) {
+  MutexLock lock(mutex_);
+  answering_ = answering;
+  Tell();
+}
+
+void Readiness::Tell() {
+  for (const auto& [name, available] : available_)
+    health_->Set(absl::StrCat("model/", name), StatusOf(available && stuck_.count(name) == 0));
+  const bool enough = once_.size() == available_.size() || (!strict_ && !once_.empty());
+  for (const char* name : kOverallNames) health_->Set(name, StatusOf(answering_ && enough));
+}
+
+}  // namespace floe::server

@@ -1,0 +1,38 @@
+// Readiness: which names of the health service serve.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/mutex.h"
+#include "server/health/health.h"
+
+namespace floe::server {
+
+// "model/<name>" serves when a version is available and its work goes on. The overall names ("" and
+// the services') serve when every configured model has become available, some time since it was
+// configured, and the server answers; when not `strict`, one model is enough.
+// Threading: any thread.
+class Readiness {
+ public:
+  // `health` outlives it.
+  Readiness(HealthState* health, bool strict);
+
+  // All configured models, and which have an available version. Names that are gone are removed.
+  void SetModels(const std::map<std::string, bool>& available);
+  void SetStuck(const std::set<std::string>& models);  // whose work does not go on
+  void SetAnswering(bool answering);  // whether the server as a whole does; false at first
+
+ private:
+  void Tell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  HealthState* const health_;
+  const bool strict_;
+  Mutex mutex_;
+  std::map<std::string, bool> available_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> once_, stuck_ ABSL_GUARDED_BY(mutex_);  // have been available; are stuck
+  bool answering_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace floe::server

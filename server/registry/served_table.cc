@@ -1,0 +1,121 @@
+#include "server/registry/served_table.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/nearest.h"
+#include "base/status.h"
+
+namespace floe::server {
+namespace {
+
+constexpr size_t kMaxShown = 100;
+
+// What a caller sent, fit for a message.
+std::string Shown(std::string_view name) {
+  return absl::StrCat("'", absl::CHexEscape(std::string(name.substr(0, kMaxShown))),
+                      name.size() > kMaxShown ? "...'" : "'");
+}
+
+absl::Status UnknownModel(const ServedTable& table, std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& [known, entry] : table.models) names.push_back(known);
+  const std::vector<std::string> near = NearestNames(std::string(name.substr(0, kMaxShown)), names);
+  return absl::NotFoundError(
+      absl::StrCat("there is no model ", Shown(name), "; ",
+                   near.empty() ? "no model is configured" : "nearest: " + QuotedList(near)));
+}
+
+absl::Status UnknownLabel(std::string_view name, const ServedTable::Entry& entry,
+                          std::string_view label) {
+  std::vector<std::string> labels;
+  for (const auto& [known, version] : entry.labels) labels.push_back(known);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model '", std::string(name), "' has no version label ", Shown(label), "; it has ",
+      labels.empty() ? "none; leave version_label out for the newest version"
+                     : QuotedList(labels)));
+}
+
+std::string Versions(const ServedTable::Entry& entry) {
+  std::vector<int64_t> versions;
+  for (const ServedTable::Version& one : entry.available) versions.push_back(one.version);
+  return versions.empty() ? "none" : absl::StrJoin(versions, ", ");
+}
+
+// ": it is LOADING" and the like, when something is known of it.
+std::string Fate(const ServedTable::Entry& entry, int64_t version) {
+  for (const VersionStatus& one : entry.statuses)
+    if (one.version == version && one.state != VersionState::kAvailable)
+      return absl::StrCat(" (it is ", VersionStateName(one.state), one.error.ok() ? "" : ": ",
+                          std::string(one.error.message()), ")");
+  return "";
+}
+
+// The one the choice names; nullopt: the newest.
+absl::StatusOr<std::optional<int64_t>> ChosenVersion(std::string_view name,
+                                                     const ServedTable::Entry& entry,
+                                                     const VersionChoice& choice) {
+  if (choice.label.empty()) return choice.version;
+  const auto it = entry.labels.find(choice.label);
+  if (it == entry.labels.end()) return UnknownLabel(name, entry, choice.label);
+  return std::optional<int64_t>(it->second);
+}
+
+absl::Status NotAvailable(const ServedTable& table, std::string_view name,
+                          const ServedTable::Entry& entry) {
+  const std::string model = absl::StrCat("model '", std::string(name), "' ");
+  if (table.stopping) return absl::UnavailableError(model + "is being stopped");
+  if (!entry.trouble.ok())
+    return absl::UnavailableError(
+        absl::StrCat(model, "is not available: ", std::string(entry.trouble.message())));
+  return absl::UnavailableError(model + "is still loading");
+}
+
+absl::Status NotLoaded(const ServedTable& table, std::string_view name,
+                       const ServedTable::Entry& entry, int64_t version,
+                       const VersionChoice& choice) {
+  if (!choice.label.empty())
+    return absl::FailedPreconditionError(absl::StrCat(
+        "model '", std::string(name), "': label ", Shown(choice.label), " stands for version ",
+        version, ", which is not available", Fate(entry, version)));
+  // While it is not known what there will be, asking for a version is no error of the caller.
+  if (table.stopping || (entry.available.empty() && !entry.settled))
+    return NotAvailable(table, name, entry);
+  return absl::NotFoundError(absl::StrCat("model '", std::string(name), "' has no version ",
+                                          version, " loaded", Fate(entry, version),
+                                          "; available: ", Versions(entry)));
+}
+
+}  // namespace
+
+absl::StatusOr<ServedHandle> ServedTable::Acquire(std::string_view name,
+                                                  const VersionChoice& choice) const {
+  const auto it = models.find(name);
+  if (it == models.end()) return UnknownModel(*this, name);
+  const Entry& entry = it->second;
+  FLOE_ASSIGN_OR_RETURN(const std::optional<int64_t> version, ChosenVersion(name, entry, choice));
+  if (!version) {
+    if (entry.available.empty()) return NotAvailable(*this, name, entry);
+    return entry.available.front().handle;
+  }
+  for (const Version& one : entry.available)
+    if (one.version == *version) return one.handle;
+  return NotLoaded(*this, name, entry, *version, choice);
+}
+
+absl::StatusOr<std::vector<VersionStatus>> ServedTable::Status(std::string_view name,
+                                                               const VersionChoice& choice) const {
+  const auto it = models.find(name);
+  if (it == models.end()) return UnknownModel(*this, name);
+  const Entry& entry = it->second;
+  FLOE_ASSIGN_OR_RETURN(const std::optional<int64_t> version, ChosenVersion(name, entry, choice));
+  if (!version) return entry.statuses;
+  for (const VersionStatus& one : entry.statuses)
+    if (one.version == *version) return std::vector<VersionStatus>{one};
+  return NotLoaded(*this, name, entry, *version, choice);
+}
+
+}  // namespace floe::server

@@ -1,0 +1,41 @@
+// Threads for work that takes its time: looking at files, loading, unloading.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+
+namespace floe::server {
+
+// Tasks start in the order they were posted; threads are started as they are needed, up to a bound.
+// Threading: any thread.
+class TaskThreads {
+ public:
+  // `name`: of the threads, at most 15 characters.
+  TaskThreads(int max_threads, std::string name);
+  ~TaskThreads();  // Stop()
+  TaskThreads(const TaskThreads&) = delete;
+  TaskThreads& operator=(const TaskThreads&) = delete;
+
+  void Post(std::function<void()> task);  // dropped after Stop
+  // Waits for tasks under way and drops the others. Not from a task.
+  void Stop();
+
+ private:
+  void Work();
+
+  const size_t max_threads_;
+  const std::string name_;
+  Mutex mutex_;
+  CondVar posted_;
+  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace floe::server

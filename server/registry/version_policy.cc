@@ -1,0 +1,74 @@
+#include "server/registry/version_policy.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace floe::server {
+namespace {
+
+constexpr char kFinalUrl[] = "floe/final";
+
+}  // namespace
+
+std::vector<int64_t> WantedVersions(const VersionPolicy& policy, const std::vector<int64_t>& found,
+                                    const std::set<int64_t>& failing) {
+  switch (policy.kind) {
+    case VersionPolicy::Kind::kAll:
+      return found;
+    case VersionPolicy::Kind::kSpecific: {
+      std::vector<int64_t> wanted = policy.specific;
+      std::sort(wanted.begin(), wanted.end(), std::greater<>());
+      wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+      return wanted;
+    }
+    case VersionPolicy::Kind::kLatest:
+      break;
+  }
+  std::vector<int64_t> wanted;
+  int64_t healthy = 0;
+  for (const int64_t version : found) {
+    if (healthy >= policy.latest) break;
+    wanted.push_back(version);
+    if (failing.count(version) == 0) ++healthy;
+  }
+  return wanted;
+}
+
+bool MayRetry(const absl::Status& error) {
+  if (error.GetPayload(kFinalUrl).has_value()) return false;
+  switch (error.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kNotFound:  // a file that went between the look and the load
+    case absl::StatusCode::kUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::Status Final(absl::Status error) {
+  error.SetPayload(kFinalUrl, absl::Cord("1"));
+  return error;
+}
+
+std::string DescribePolicy(const VersionPolicy& policy) {
+  switch (policy.kind) {
+    case VersionPolicy::Kind::kAll:
+      return "all";
+    case VersionPolicy::Kind::kSpecific:
+      return absl::StrCat("specific ", absl::StrJoin(policy.specific, ", "));
+    case VersionPolicy::Kind::kLatest:
+      break;
+  }
+  return absl::StrCat("latest ", policy.latest);
+}
+
+}  // namespace floe::server

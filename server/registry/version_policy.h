@@ -1,0 +1,31 @@
+// Which of the versions that were found are to be served.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "config/config.h"
+
+namespace floe::server {
+
+// In descending order. `found` is in descending order, too. A version in `failing` is still wanted,
+// for its files may be mended, but `latest` does not count it: the next older one is wanted as
+// well, so that a bad new version takes nothing away, not even over a restart. `specific` names
+// versions whether they were found or not.
+std::vector<int64_t> WantedVersions(const VersionPolicy& policy, const std::vector<int64_t>& found,
+                                    const std::set<int64_t>& failing);
+
+// Whether trying again, with the same files, may end differently: not for what is wrong with the
+// model itself.
+bool MayRetry(const absl::Status& error);
+
+// Marks an error that MayRetry would take for a passing one.
+absl::Status Final(absl::Status error);
+
+// "latest 2", "all" or "specific 3, 7".
+std::string DescribePolicy(const VersionPolicy& policy);
+
+}  // namespace floe::server

@@ -1,0 +1,155 @@
+#include "server/registry/version_scan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace floe::server {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class VersionScan : public testing::Test {
+ protected:
+  VersionScan() {
+    root_ = testing::TempDir() + "floe_scan_" +
+            testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  ~VersionScan() override { fs::remove_all(root_); }
+
+  std::string Write(const std::string& path, const std::string& text) {
+    fs::create_directories(fs::path(root_ + "/" + path).parent_path());
+    std::ofstream(root_ + "/" + path) << text;
+    return root_ + "/" + path;
+  }
+  uint64_t Stamp(const std::string& path, size_t index = 0) {
+    const auto found = ScanVersions(root_ + path);
+    EXPECT_TRUE(found.ok()) << found.status();
+    return found.ok() ? found->at(index).stamp : 0;
+  }
+  std::string root_;
+};
+
+TEST_F(VersionScan, Layouts) {
+  Write("file.pb", "");
+  Write("flat/anything.pb", "");
+  Write("named/other.pb", "");
+  Write("named/graph.pb", "");
+  Write("named/frozen.pb", "");
+  Write("versions/2/graph.pb", "");
+  Write("versions/10/model.pb", "");
+  Write("versions/0/m.pb", "");
+  Write("versions/notes/readme.pb", "");
+  Write("versions/11x/frozen.pb", "");
+  Write("converted/frozen.pb", "");
+  Write("converted/model.floe", "");
+  Write("form/some.floe", "");
+  Write("form/old.pb", "");
+  const auto find = [this](const std::string& path) {
+    const auto found = ScanVersions(root_ + path);
+    EXPECT_TRUE(found.ok()) << found.status();
+    std::string text;
+    for (const FoundVersion& one : found.ok() ? *found : std::vector<FoundVersion>()) {
+      EXPECT_TRUE(one.error.ok()) << one.error;
+      absl::StrAppend(&text, text.empty() ? "" : ", ", one.version, " ",
+                      one.file.substr(root_.size()));
+    }
+    return text;
+  };
+  EXPECT_EQ(find("/file.pb"), "1 /file.pb");
+  EXPECT_EQ(find("/flat"), "1 /flat/anything.pb");
+  EXPECT_EQ(find("/named"), "1 /named/frozen.pb");
+  EXPECT_EQ(find("/converted"), "1 /converted/model.floe");
+  EXPECT_EQ(find("/form"), "1 /form/some.floe");
+  EXPECT_EQ(find("/versions"),
+            "10 /versions/10/model.pb, 2 /versions/2/graph.pb, 0 /versions/0/m.pb");
+}
+
+TEST_F(VersionScan, ErrorsNameWhatWasFound) {
+  const auto error = [this](const std::string& path, absl::StatusCode code) {
+    const absl::Status status = ScanVersions(root_ + path).status();
+    EXPECT_EQ(status.code(), code) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(error("/none", absl::StatusCode::kNotFound),
+              AllOf(HasSubstr(root_ + "/none"), HasSubstr("No such file")));
+  fs::create_directories(root_ + "/empty");
+  EXPECT_THAT(error("/empty", absl::StatusCode::kInvalidArgument),
+              HasSubstr("holds nothing; expected directories"));
+  Write("two/a.pb", "");
+  Write("two/b.pb", "");
+  EXPECT_THAT(error("/two", absl::StatusCode::kInvalidArgument),
+              HasSubstr("several models ('a.pb', 'b.pb')"));
+  // A bad version is one among others.
+  Write("bad/1/frozen.pb", "");
+  Write("bad/3/variables/x", "");
+  const auto bad = ScanVersions(root_ + "/bad");
+  ASSERT_TRUE(bad.ok()) << bad.status();
+  ASSERT_EQ(bad->size(), 2u);
+  EXPECT_EQ((*bad)[0].version, 3);
+  EXPECT_EQ((*bad)[0].file, "");
+  EXPECT_EQ((*bad)[0].error.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string((*bad)[0].error.message()),
+              AllOf(HasSubstr("/bad/3'"), HasSubstr("'variables/'"), HasSubstr("frozen.pb")));
+  EXPECT_TRUE((*bad)[1].error.ok());
+  // A path that is hidden from services says so.
+  EXPECT_THAT(std::string(ScanVersions("/home/nobody/floe-model").status().message()),
+              AllOf(HasSubstr("ProtectHome"), HasSubstr("BindReadOnlyPaths")));
+}
+
+// Whatever a copy still does to a version shows in its stamp, and nothing else does.
+TEST_F(VersionScan, TheStampTellsWhetherFilesChange) {
+  Write("m/1/frozen.pb", "abc");
+  Write("m/1/assets/words.txt", "one two");
+  Write("m/2/frozen.pb", "abc");
+  const uint64_t before = Stamp("/m", 1), other = Stamp("/m", 0);
+  EXPECT_EQ(Stamp("/m", 1), before);
+  EXPECT_NE(before, other) << "other files";
+  Write("m/1/assets/words.txt", "one two three");
+  const uint64_t longer = Stamp("/m", 1);
+  EXPECT_NE(longer, before);
+  Write("m/1/assets/more.txt", "");
+  const uint64_t more = Stamp("/m", 1);
+  EXPECT_NE(more, longer);
+  fs::last_write_time(root_ + "/m/1/frozen.pb",
+                      fs::file_time_type::clock::now() - std::chrono::hours(1));
+  EXPECT_NE(Stamp("/m", 1), more) << "the same size at another time";
+  EXPECT_EQ(Stamp("/m", 0), other) << "its neighbour was left alone";
+}
+
+TEST_F(VersionScan, SaysHowLongFilesHaveBeenQuietAndHowLargeTheyAre) {
+  Write("m/1/frozen.pb", std::string(1000, 'x'));
+  Write("m/1/assets/words.txt", "12345");
+  // Setting the time back does not make files look older than they are.
+  fs::last_write_time(root_ + "/m/1/frozen.pb",
+                      fs::file_time_type::clock::now() - std::chrono::hours(1));
+  const auto found = ScanVersions(root_ + "/m");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_LT((*found)[0].quiet, std::chrono::minutes(30));
+  EXPECT_GE((*found)[0].quiet, Duration::zero());
+  EXPECT_EQ((*found)[0].bytes, 1005);
+}
+
+TEST_F(VersionScan, KnownVersionsAreNotLookedInto) {
+  Write("m/1/frozen.pb", "");
+  Write("m/2/readme.txt", "no model");
+  const auto found = ScanVersions(root_ + "/m", {2});
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->size(), 2u);
+  EXPECT_FALSE((*found)[0].looked);
+  EXPECT_TRUE((*found)[0].error.ok());
+  EXPECT_TRUE((*found)[1].looked);
+}
+
+}  // namespace
+}  // namespace floe::server

@@ -1,0 +1,59 @@
+"""Versions that come and go while clients call. The long form is swaps.py as a command."""
+import os
+import signal
+
+import grpc
+import pytest
+
+import swaps
+from floed import SERVING, Floed
+
+
+def test_no_call_fails_and_no_reply_is_mixed():
+    figures = swaps.run(swaps=25, clients=8, kib=64)
+    assert figures["problems"] == []
+    assert figures["calls"] > 25
+
+
+def test_versions_are_found_by_polling():
+    figures = swaps.run(swaps=3, clients=4, kib=64, poll=1)
+    assert figures["problems"] == []
+
+
+def test_a_bad_file_changes_nothing(tmp_path):
+    versions = swaps.Versions(str(tmp_path), kib=1)
+    versions.add()
+    config = tmp_path / "floe.yaml"
+    good = f"models: [{{name: swapped, base_path: {versions.base}, version_labels: {{stable: 1}}}}]\n"
+    config.write_text("lifecycle: {model_config_file_poll_wait_seconds: 1}\n" + good)
+    floed = Floed("--config", str(config))
+    with floed.client() as client:
+        request = swaps.predict_request("swapped", {"x": swaps.np.ones((1, versions.width), "float32")})
+        request.model_spec.version_label = "stable"
+        assert client.prediction.Predict(request, timeout=30).model_spec.version.value == 1
+        config.write_text("models: [{name: swapped, base_path: /nowhere}]\n")
+        floed.process.send_signal(signal.SIGHUP)
+        pause = swaps.threading.Event()
+        while "the configuration was not changed" not in floed.log():
+            pause.wait(0.01)
+        assert client.prediction.Predict(request, timeout=30).model_spec.version.value == 1
+        assert client.check("model/swapped") == SERVING
+        # The file is followed: a label that the old one did not have.
+        config.write_text(good.replace("stable: 1", "stable: 1, canary: 1"))
+        request.model_spec.version_label = "canary"
+        end = swaps.time.monotonic() + 60
+        while True:
+            try:
+                assert client.prediction.Predict(request, timeout=30).model_spec.version.value == 1
+                break
+            except grpc.RpcError as error:
+                assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+                assert swaps.time.monotonic() < end
+            pause.wait(0.05)
+        request.model_spec.ClearField("version_label")
+        request.model_spec.version.value = 2
+        with pytest.raises(grpc.RpcError) as missing:
+            client.prediction.Predict(request, timeout=30)
+        assert missing.value.code() == grpc.StatusCode.NOT_FOUND
+    assert os.path.exists(versions.base)
+    floed.close()
