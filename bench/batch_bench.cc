@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "server/registry/loader.h"
-#include "server/registry/model_path.h"
+#include "server/registry/version_scan.h"
 
 namespace floe::server {
 namespace {
@@ -169,11 +169,13 @@ int Report(const Settings& settings, const std::vector<Tensor>& inputs,
 }
 
 int Main(const Settings& settings) {
-  const auto found = FindNewestVersion(settings.model);
-  if (!found.ok()) {
-    std::fprintf(stderr, "%s\n", std::string(found.status().message()).c_str());
+  const auto found = ScanVersions(settings.model);
+  const absl::Status error = found.ok() ? found->front().error : found.status();
+  if (!error.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(error.message()).c_str());
     return 2;
   }
+  MemoryBudget unlimited(0);
   std::vector<Contender> contenders = {{0, nullptr, {}, {}, {}, {}}};
   for (const int64_t size : settings.sizes) contenders.push_back({size, nullptr, {}, {}, {}, {}});
   for (Contender& contender : contenders) {
@@ -184,7 +186,7 @@ int Main(const Settings& settings) {
     // The same queue for all: what is compared is the size of runs.
     config.batching.max_enqueued_batches =
         contender.size == 0 ? 4096 : std::max<int64_t>(64, 4096 / contender.size);
-    auto served = LoadModel(config, 1, found->file, "", {});
+    auto served = LoadModel(config, {1, found->front().file, ""}, {}, &unlimited);
     if (!served.ok()) {
       std::fprintf(stderr, "%s\n", std::string(served.status().message()).c_str());
       return 2;

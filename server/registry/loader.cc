@@ -1,16 +1,14 @@
 #include "server/registry/loader.h"
 
-#include <sched.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
-#include <functional>
+#include <exception>
 #include <new>
 
 #include "absl/strings/str_cat.h"
 #include "base/file_beneath.h"
 #include "base/status.h"
-#include "base/threads.h"
 #include "model/import/import.h"
 #include "server/registry/memory_estimate.h"
 #include "server/registry/placeholder_default.h"
@@ -51,18 +49,6 @@ int64_t FileBytes(const LoadSource& source) {
   return stat(source.file.c_str(), &info) == 0 ? static_cast<int64_t>(info.st_size) : 0;
 }
 
-// Runs `work` where it does not get in the way of what serves, and waits for it. Its own thread
-// keeps the ordinary priority for starting those of the model.
-void RunInBackground(const std::function<void()>& work) {
-  constexpr int kNice = 10;  // a tenth of the CPU of an ordinary thread when both want all of it
-  SpawnThread({"load", kNice, {}}, [&work] {
-    const sched_param none = {};
-    (void)sched_setscheduler(0, SCHED_BATCH, &none);
-    work();
-  }).join();
-}
-
-// What takes long.
 struct Prepared {
   ModelHandle model;
   BatcherSetup setup;
@@ -92,15 +78,13 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config
                                                        MemoryBudget* memory) {
   absl::StatusOr<Prepared> prepared = absl::UnknownError("");
   // Where a load's exceptions stop: memory is the one thing that may run out anywhere in it.
-  RunInBackground([&] {
-    try {
-      prepared = Prepare(config, source, options, memory);
-    } catch (const std::bad_alloc&) {
-      prepared = absl::ResourceExhaustedError("memory ran out while loading");
-    } catch (const std::exception& e) {
-      prepared = absl::InternalError(absl::StrCat("loading failed: ", e.what()));
-    }
-  });
+  try {
+    prepared = Prepare(config, source, options, memory);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("memory ran out while loading");
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat("loading failed: ", e.what()));
+  }
   if (!prepared.ok()) return prepared.status();
   for (const std::string& note : prepared->setup.notes)
     spdlog::info("model '{}': {}", config.name, note);

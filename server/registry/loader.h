@@ -53,7 +53,7 @@ struct LoadSource {
   std::string bytes;
 };
 
-// Takes as long as it takes, at low priority; never on a thread that serves. Errors as of import
+// Takes as long as it takes; never on a thread that serves. Errors as of import
 // and compilation; RESOURCE_EXHAUSTED when memory is short, or when `memory`, which outlives what
 // is loaded, has not enough left: it is asked before the file is read, by the file's size, and
 // before anything is run, by what weights and plans need.

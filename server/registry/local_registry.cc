@@ -17,6 +17,8 @@ namespace {
 
 // Looks at directories that answer do not wait for one that does not; the same for unloading.
 constexpr int kScanThreads = 4, kUnloadThreads = 4;
+// A load gets a tenth of the CPU of what serves when both want all of it.
+constexpr int kLoadNice = 10;
 
 double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
@@ -85,9 +87,9 @@ LocalRegistry::LocalRegistry(const std::vector<ModelConfig>& models, Options opt
       memory_(options_.lifecycle.memory_limit_bytes),
       readiness_(health, options_.lifecycle.strict_readiness),
       lifecycle_(models, LifecycleOptions(options_.lifecycle)),
-      scans_(kScanThreads, "scan"),
-      loads_(LoadThreads(options_.lifecycle), "load"),
-      unloads_(kUnloadThreads, "unload") {
+      scans_(kScanThreads, {"scan", 0, {}}),
+      loads_(LoadThreads(options_.lifecycle), {"load", kLoadNice, {}}),
+      unloads_(kUnloadThreads, {"unload", 0, {}}) {
   Publish();
 }
 

@@ -1,14 +1,14 @@
 #include "server/registry/task_threads.h"
 
-#include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <utility>
 
 namespace floe::server {
 
-TaskThreads::TaskThreads(int max_threads, std::string name)
-    : max_threads_(static_cast<size_t>(std::max(1, max_threads))), name_(std::move(name)) {}
+TaskThreads::TaskThreads(int max_threads, ThreadTraits traits)
+    : max_threads_(static_cast<size_t>(std::max(1, max_threads))), traits_(std::move(traits)) {}
 
 TaskThreads::~TaskThreads() { Stop(); }
 
@@ -18,13 +18,14 @@ void TaskThreads::Post(std::function<void()> task) {
     if (stopping_) return;
     tasks_.push_back(std::move(task));
     if (idle_ < tasks_.size() && threads_.size() < max_threads_)
-      threads_.emplace_back([this] { Work(); });
+      threads_.push_back(SpawnThread(traits_, [this] { Work(); }));
   }
   posted_.NotifyOne();
 }
 
 void TaskThreads::Work() {
-  pthread_setname_np(pthread_self(), name_.c_str());
+  const sched_param none = {};
+  if (traits_.nice > 0) (void)sched_setscheduler(0, SCHED_BATCH, &none);
   for (;;) {
     std::function<void()> task;
     {

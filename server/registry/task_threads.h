@@ -3,11 +3,11 @@
 
 #include <deque>
 #include <functional>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/threads.h"
 
 namespace floe::server {
 
@@ -15,8 +15,9 @@ namespace floe::server {
 // Threading: any thread.
 class TaskThreads {
  public:
-  // `name`: of the threads, at most 15 characters.
-  TaskThreads(int max_threads, std::string name);
+  // Nice ones are also told to the scheduler as batch work. They stay: what they allocate comes
+  // from the same places again and again, while memory grows with every thread that comes and goes.
+  TaskThreads(int max_threads, ThreadTraits traits);
   ~TaskThreads();  // Stop()
   TaskThreads(const TaskThreads&) = delete;
   TaskThreads& operator=(const TaskThreads&) = delete;
@@ -29,7 +30,7 @@ class TaskThreads {
   void Work();
 
   const size_t max_threads_;
-  const std::string name_;
+  const ThreadTraits traits_;
   Mutex mutex_;
   CondVar posted_;
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
