@@ -1,4 +1,6 @@
 // floed: the server.
+#include <malloc.h>
+
 #include <iostream>
 
 #include "base/threads.h"
@@ -7,7 +9,16 @@
 #include "server/daemon/signals.h"
 #include "server/flags/flags.h"
 
+// Large blocks, such as a model's weights, are pages of their own and go back with the model. glibc
+// would otherwise learn from the first of them to keep such blocks in its arenas, and every swap
+// would leave another hole.
+static void KeepLargeBlocksApart() {
+  mallopt(M_MMAP_THRESHOLD, 2 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 20);
+}
+
 int main(int argc, char** argv) {
+  KeepLargeBlocksApart();
   int exit_code = 0;
   const auto command = floe::server::ParseCommandLine(argc, argv, std::cout, std::cerr, &exit_code);
   if (!command) return exit_code;

@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import statistics
 import sys
 import tempfile
 import threading
@@ -152,7 +153,8 @@ def rss_kib(pid):
 
 
 def run(swaps, clients, rows=1, kib=1024, poll=0, rss_after=10):
-    """The figures, as a dict. Memory is compared with that after `rss_after` swaps, when everything has been used."""
+    """The figures, as a dict. Memory is compared with that after `rss_after` swaps, when everything has been used: medians
+    of ten looks each, since what is in flight comes and goes."""
     folder = tempfile.mkdtemp(prefix="swaps")
     pause = threading.Event()
     try:
@@ -174,7 +176,8 @@ def run(swaps, clients, rows=1, kib=1024, poll=0, rss_after=10):
         floed.close()
     finally:
         shutil.rmtree(folder)
-    base, last = rss[min(rss_after, len(rss) - 1)], rss[-1]
+    base = statistics.median(rss[rss_after:rss_after + 10] or rss)
+    last = statistics.median(rss[-10:])
     return {"swaps": swaps, "clients": clients, "calls": callers.calls, "problems": callers.problems,
             "rss_kib_at_start": base, "rss_kib_at_end": last, "rss_growth_percent": 100 * (last - base) / base,
             "rss_kib": rss}
@@ -193,8 +196,8 @@ def main():
     for problem in figures["problems"][:10]:
         print(problem)
     print(f"{figures['swaps']} swaps under {figures['clients']} clients: {figures['calls']} calls, "
-          f"{len(figures['problems'])} failed or mixed; RSS {figures['rss_kib_at_start']} KiB -> "
-          f"{figures['rss_kib_at_end']} KiB ({figures['rss_growth_percent']:+.2f} %)")
+          f"{len(figures['problems'])} failed or mixed; RSS {figures['rss_kib_at_start']:.0f} KiB -> "
+          f"{figures['rss_kib_at_end']:.0f} KiB ({figures['rss_growth_percent']:+.2f} %)")
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
             json.dump(figures, f, indent=1)

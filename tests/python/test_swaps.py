@@ -20,6 +20,12 @@ def test_versions_are_found_by_polling():
     assert figures["problems"] == []
 
 
+def test_memory_comes_back():
+    figures = swaps.run(swaps=100, clients=2, kib=4096)
+    assert figures["problems"] == []
+    assert figures["rss_growth_percent"] < 2, figures["rss_kib"]
+
+
 def test_a_bad_file_changes_nothing(tmp_path):
     versions = swaps.Versions(str(tmp_path), kib=1)
     versions.add()
