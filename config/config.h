@@ -14,10 +14,11 @@ namespace floe {
 
 // How many requests wait and how many run together.
 struct BatchingConfig {
-  int64_t max_batch_size = 0;         // rows of one batch; 0: what the model's measured costs say
-  int64_t batch_timeout_micros = 0;   // an idle worker waits this long for a fuller batch
-  int64_t max_enqueued_batches = 64;  // the queue holds this * max_batch_size (0: at least 64) requests
-  int64_t max_enqueued_bytes = 0;     // of the inputs of requests that wait; 0: 1 GiB
+  int64_t max_batch_size = 0;        // rows of one batch; 0: what the model's measured costs say
+  int64_t batch_timeout_micros = 0;  // an idle worker waits this long for a fuller batch
+  int64_t max_enqueued_batches =
+      64;  // the queue holds this * max_batch_size (0: at least 64) requests
+  int64_t max_enqueued_bytes = 0;  // of the inputs of requests that wait; 0: 1 GiB
   // Sizes a batch is padded up to with copies of its last row, ascending; empty: never padded. The
   // last is the most rows of one run, so it equals max_execution_rows().
   std::vector<int64_t> allowed_batch_sizes = {};

@@ -43,8 +43,7 @@ void CheckLifecycle(const LifecycleConfig& l) {
   EXPECT_EQ(l.memory_limit_bytes, int64_t{2} << 30);
 }
 
-TEST(Config, EveryKeyIsRead) {
-  const auto config = ParseConfig(R"(
+constexpr char kEveryKey[] = R"(
 server:
   port: 9000
   bind_address: 0.0.0.0
@@ -105,8 +104,10 @@ models:
     signature: {inputs: {x: input}, outputs: {y: "softmax:0"}}
     reply: content
   - {name: other, base_path: /srv/other}
-)",
-                                  "f.yaml", "/etc/floe");
+)";
+
+TEST(Config, EveryKeyIsRead) {
+  const auto config = ParseConfig(kEveryKey, "f.yaml", "/etc/floe");
   ASSERT_TRUE(config.ok()) << config.status();
   CheckLifecycle(config->lifecycle);
   EXPECT_EQ(config->server.port, 9000);

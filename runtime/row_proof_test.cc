@@ -18,14 +18,19 @@ struct BatchCase {
   const char* why;  // part of the reason; empty: batchable
 };
 
-std::vector<BatchCase> BatchCases() {
-  std::vector<BatchCase> cases;
-  const auto add = [&](const char* name, const char* why, auto build) {
+// Adds a case: a graph of one input, float32 [rows, 6], and one output.
+struct AddCase {
+  std::vector<BatchCase>* cases;
+  template <class Build>
+  void operator()(const char* name, const char* why, const Build& build) const {
     TestGraph t;
     const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), 6});
     t.Output(build(t, x));
-    cases.push_back({name, std::move(t), why});
-  };
+    cases->push_back({name, std::move(t), why});
+  }
+};
+
+void AddMoves(const AddCase& add) {
   add("softmax over columns", "",
       [](TestGraph& t, ValueRef x) { return t.Op("Softmax", "s", {x}); });
   add("mean over columns", "", [](TestGraph& t, ValueRef x) {
@@ -75,6 +80,12 @@ std::vector<BatchCase> BatchCases() {
         "MatrixDiagV3", "d",
         {x, t.Ints("k", {}), t.Int("rows", -1), t.Int("cols", -1), t.Floats("pad", {}, {0})});
   });
+}
+
+std::vector<BatchCase> BatchCases() {
+  std::vector<BatchCase> cases;
+  const AddCase add{&cases};
+  AddMoves(add);
   add("the places of the batch", "'w' (Where)", [](TestGraph& t, ValueRef x) {
     return t.Op("Where", "w", {x}, {{"T", DType::kFloat32}});
   });

@@ -229,9 +229,10 @@ TEST_F(Reflection, ListsServices) {
     std::vector<std::string> names;
     for (const auto& service : response.list_services_response().service())
       names.push_back(service.name());
-    EXPECT_THAT(names, ElementsAre("tensorflow.serving.PredictionService",
-                                   "tensorflow.serving.ModelService", "floe.Admin", "grpc.health.v1.Health",
-                                   "grpc.reflection.v1alpha.ServerReflection"));
+    EXPECT_THAT(
+        names, ElementsAre("tensorflow.serving.PredictionService",
+                           "tensorflow.serving.ModelService", "floe.Admin", "grpc.health.v1.Health",
+                           "grpc.reflection.v1alpha.ServerReflection"));
   }
 }
 

@@ -13,8 +13,8 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
-#include <thread>
 #include <optional>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 
