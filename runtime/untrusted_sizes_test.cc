@@ -221,6 +221,8 @@ TEST(Windows, NumbersBeyond32BitsAreRefused) {
 TEST(Windows, PaddingIsNotWrittenIntoTooLittleMemory) {
   using Numbers = std::vector<int64_t>;
   const int64_t pad = (int64_t{1} << 31) - 2, step = int64_t{1} << 30;
+  Budget budget({.max_value_bytes = 1 << 20, .max_bytes = 1 << 24});
+  const BudgetScope scope(&budget);
   const auto out = RunOp("Conv2D", {Zeros({1, 2, 2, 4}), Zeros({2, 2, 4, 1})},
                          WithAll({{"strides", Numbers{1, step, step, 1}},
                                   {"padding", std::string("EXPLICIT")},
