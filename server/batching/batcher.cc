@@ -8,6 +8,10 @@ namespace floe::server {
 namespace {
 
 constexpr size_t kMostPooled = 1024;  // tasks kept for later requests
+// The wait may be longer by one part in so many. Under lasting overload a queue stays as long as it
+// is allowed to be: at the very edge, all answers come a little too late for callers that count
+// their way through the network.
+constexpr int kWaitMargin = 4;
 
 absl::Status Late() {
   return absl::DeadlineExceededError("the deadline passed while the request waited for its run");
@@ -18,14 +22,6 @@ absl::Status Left() { return absl::CancelledError("the caller cancelled the requ
 double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
 }  // namespace
-
-bool IsStuck(const BatcherProgress& progress, TimePoint now) {
-  if (progress.waiting_since == TimePoint::max()) return false;
-  const auto patience =
-      std::chrono::duration_cast<Duration>(20 * progress.largest * progress.slowest);
-  const Duration limit = std::max<Duration>(std::chrono::seconds(10), patience);
-  return now - std::max(progress.waiting_since, progress.last_finished) > limit;
-}
 
 Batcher::Batcher(std::unique_ptr<BatchRunner> runner, Options options)
     : runner_(std::move(runner)),
@@ -91,24 +87,38 @@ Batcher::Measured Batcher::Measure(const Task& task) const {
   return measured;
 }
 
-// OK: the request may queue. What runs and waits is counted at its best, as if all of it ran in
-// full batches, so that nothing is refused that could have been answered in time.
+// How long until the answer of a request of so much work: what runs and waits is counted as if all
+// of it ran in full batches. Its own batch is answered as a whole, and may have filled up meanwhile
+// as batches of its kind did of late, though not with more than what comes in while it waits.
+Duration Batcher::ExpectedTime(const Task& task, const BucketBook::Kind& kind, Duration own,
+                               TimePoint now) const {
+  const Duration queued = queue_.WorkAhead(task.request->priority);
+  Duration running = Duration::zero();
+  for (const SlotUse& slot : slots_)
+    if (slot.started != TimePoint::max())
+      running += std::max(Duration::zero(), slot.started + slot.expected - now);
+  const int threads = std::max(1, options_.threads);
+  const Duration batch =
+      std::clamp(kind.usual_run(), own, std::max(own, running + 2 * queued + own));
+  if (batch <= Duration::zero()) return Duration::zero();
+  const auto batches = (queued + own + batch - Duration(1)) / batch;
+  const Duration wait = running / threads + (batches - 1) / threads * batch;
+  return wait + wait / kWaitMargin + batch;
+}
+
+// OK: the request may queue.
 absl::Status Batcher::ExpectInTime(Task* task, const Measured& measured, TimePoint now) {
   const BucketBook::Kind& kind = book_.Of(*task, *runner_);
   task->work = kind.Expect(measured.share, task->rows);
   const TimePoint deadline = task->request->deadline;
   if (deadline == TimePoint::max() || (queue_.empty() && !idle_slots_.empty()))
     return absl::OkStatus();
-  Duration ahead = queue_.WorkAhead(task->request->priority);
-  for (const SlotUse& slot : slots_)
-    if (slot.started != TimePoint::max())
-      ahead += std::max(Duration::zero(), slot.started + slot.expected - now);
   const Duration own = std::max(task->work, kind.Expect(measured.run, measured.rows));
-  const Duration need = ahead / std::max(1, options_.threads) + own;
+  const Duration need = ExpectedTime(*task, kind, own, now);
   if (need <= deadline - now) return absl::OkStatus();
   return absl::DeadlineExceededError(absl::StrCat(
       "refused: the deadline is in ", Millis(deadline - now), " ms, and with ", queue_.size(),
-      " requests waiting model '", options_.name, "' is expected to take ", Millis(need), " ms"));
+      " requests waiting model '", options_.name, "' may take ", Millis(need), " ms"));
 }
 
 void Batcher::Enqueue(Task* task, TimePoint now) {

@@ -8,47 +8,16 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "base/threads.h"
 #include "server/batching/batch_queue.h"
+#include "server/batching/batcher_stats.h"
 #include "server/batching/bucket_book.h"
 #include "server/batching/task_pool.h"
 
 namespace floe::server {
-
-// How the work goes on, for the health probe.
-struct BatcherProgress {
-  size_t queued = 0;
-  int running = 0;
-  TimePoint waiting_since =
-      TimePoint::max();  // start of the oldest unfinished work, queued or running
-  TimePoint last_finished = TimePoint::min();
-  Duration slowest = Duration::zero();  // of all runs so far, per as many rows as a batch may have
-  double largest = 1;                   // running: the most rows, in batches
-};
-// No run finished for max(10 s, 20 x the slowest run) although work was there all that time. A run
-// of more rows than a batch may take as many times longer.
-bool IsStuck(const BatcherProgress& progress, TimePoint now);
-
-// What happened to the requests so far.
-struct BatcherStats {
-  uint64_t answered = 0;         // with outputs
-  uint64_t failed = 0;           // by the model, or as Admit said
-  uint64_t refused_full = 0;     // RESOURCE_EXHAUSTED
-  uint64_t refused_late = 0;     // DEADLINE_EXCEEDED without having waited
-  uint64_t refused_stopped = 0;  // UNAVAILABLE
-  uint64_t expired = 0;          // DEADLINE_EXCEEDED in the queue or in a run
-  uint64_t cancelled = 0;
-  uint64_t inline_runs = 0;  // on the thread that brought the request
-  uint64_t reruns = 0;       // batches that failed and were run once more one by one
-  size_t queued = 0;
-  size_t queued_bytes = 0;
-  BatchCounts batches;                                     // of all kinds of requests
-  std::vector<std::pair<std::string, BatchCounts>> kinds;  // by signature and inner shape
-};
 
 // An idle worker takes what is queued at once, unless the limits name a timeout. When the queue is
 // empty, a slot is idle and the request is cheap, Submit runs it on the calling thread instead.
@@ -136,6 +105,8 @@ class Batcher {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ExpectInTime(Task* task, const Measured& measured, TimePoint now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Duration ExpectedTime(const Task& task, const BucketBook::Kind& kind, Duration own,
+                        TimePoint now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Stopping() const;
   bool TryRunInline(Task* task, TimePoint now);
   void Work();

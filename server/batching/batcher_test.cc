@@ -306,54 +306,6 @@ TEST(Batcher, ACallerWhoFailsABatchIsBatchedApartForASecond) {
   EXPECT_THAT(s.batches, ElementsAre(ElementsAre(5, 6)));
 }
 
-TEST(Batcher, RefusesWhatIsExpectedToBeLate) {
-  Stepped s({.max_rows = 2});
-  s.runner->row_takes = milliseconds(10);
-  s.runner->on_run = [&s](absl::Span<const Slice> batch) {
-    for (const Slice& slice : batch) s.clock.Advance(milliseconds(10) * slice.rows);
-  };
-  const auto due = [&s](int ms) { return s.clock.Now() + milliseconds(ms); };
-  Call first({1}), second({2}), third({3}), fits({4}), hopeless({5}), patient({6});
-  s.batcher->Submit(first.Request(due(1)));  // nothing waits, so it is tried
-  s.batcher->Submit(second.Request());
-  s.batcher->Submit(third.Request());
-  s.batcher->Submit(hopeless.Request(due(39)));
-  hopeless.ExpectCode(absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(hopeless.status.message()), HasSubstr("expected to take 40 ms"));
-  s.batcher->Submit(fits.Request(due(40)));
-  s.batcher->Submit(patient.Request());
-  EXPECT_EQ(s.batcher->Stats().refused_late, 1u);
-  s.Drain();
-  for (Call* call : {&second, &third, &fits, &patient}) call->ExpectDoubled();
-
-  // Urgent requests do not count what they will overtake.
-  Call slow({1, 2}), urgent({3});
-  s.batcher->Submit(slow.Request());
-  auto request = urgent.Request(due(11));
-  request->priority = 1;
-  s.batcher->Submit(std::move(request));
-  s.Drain();
-  urgent.ExpectDoubled();
-}
-
-TEST(Batcher, ExpectationsFollowWhatRunsTake) {
-  Stepped s({.max_rows = 1});
-  s.runner->row_takes = milliseconds(10);
-  s.runner->on_run = [&s](absl::Span<const Slice>) { s.clock.Advance(milliseconds(20)); };
-  for (int i = 0; i < 100; ++i) {
-    Call call({1});
-    s.batcher->Submit(call.Request());
-    s.Drain();
-  }
-  Call ahead({1}), hopeless({2}), fits({3});
-  s.batcher->Submit(ahead.Request());
-  s.batcher->Submit(hopeless.Request(s.clock.Now() + milliseconds(38)));
-  hopeless.ExpectCode(absl::StatusCode::kDeadlineExceeded);
-  s.batcher->Submit(fits.Request(s.clock.Now() + milliseconds(41)));
-  s.Drain();
-  fits.ExpectDoubled();
-}
-
 TEST(Batcher, CountsWhatHappened) {
   Stepped s({.max_rows = 2, .max_tasks = 3});
   Call a({1}), b({2}), c({3}), full({4}), left({5}), late({6}), bad({-1});

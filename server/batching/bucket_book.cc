@@ -32,6 +32,7 @@ Duration BucketBook::Kind::Expect(Duration measured, int64_t rows) const {
 
 void BucketBook::Kind::Learn(Duration measured, int64_t rows, Duration took) {
   const auto ticks = static_cast<double>(took.count());
+  run_ticks = run_ticks == 0 ? ticks : Moved(run_ticks, ticks);
   if (measured > Duration::zero()) {
     slower = std::max(0.1, Moved(slower, ticks / static_cast<double>(measured.count())));
   } else {

@@ -38,6 +38,8 @@ class BucketBook {
     Duration Expect(Duration measured, int64_t rows) const;
     // What such a run took.
     void Learn(Duration measured, int64_t rows, Duration took);
+    // What a run took of late, of however many rows. Zero: not known.
+    Duration usual_run() const { return Duration(static_cast<Duration::rep>(run_ticks)); }
 
    private:
     friend class BucketBook;
@@ -46,6 +48,7 @@ class BucketBook {
     uint64_t seen = 0;
     double slower = 1;     // than measured at load, of late
     double row_ticks = 0;  // of a row, of late, where nothing was measured
+    double run_ticks = 0;
   };
 
   BucketBook();

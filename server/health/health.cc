@@ -1,20 +1,21 @@
 #include "server/health/health.h"
 
-#include <vector>
-
 namespace floe::server {
 
-void HealthState::Set(const std::string& name, ServingStatus status) {
+void HealthState::Set(const std::map<std::string, ServingStatus>& states) {
   MutexLock notify(notify_mutex_);
+  std::map<std::string, ServingStatus> changed;
   {
     MutexLock lock(mutex_);
     if (shut_down_) return;
-    const auto [it, added] = states_.emplace(name, status);
-    if (!added && it->second == status) return;
-    it->second = status;
+    for (const auto& [name, status] : states) {
+      const auto [it, added] = states_.emplace(name, status);
+      if (!added && it->second == status) continue;
+      it->second = status;
+      changed.emplace(name, status);
+    }
   }
-  for (const auto& [id, entry] : watchers_)
-    if (entry.name == name) entry.watcher(status);
+  Notify(changed);
 }
 
 void HealthState::Remove(const std::string& name) {
@@ -23,25 +24,22 @@ void HealthState::Remove(const std::string& name) {
     MutexLock lock(mutex_);
     if (shut_down_ || states_.erase(name) == 0) return;
   }
-  for (const auto& [id, entry] : watchers_)
-    if (entry.name == name) entry.watcher(ServingStatus::kServiceUnknown);
+  Notify({{name, ServingStatus::kServiceUnknown}});
 }
 
 void HealthState::Shutdown() {
   MutexLock notify(notify_mutex_);
-  std::vector<std::string> changed;
+  std::map<std::string, ServingStatus> changed;
   {
     MutexLock lock(mutex_);
     shut_down_ = true;
     for (auto& [name, status] : states_) {
       if (status == ServingStatus::kNotServing) continue;
       status = ServingStatus::kNotServing;
-      changed.push_back(name);
+      changed.emplace(name, status);
     }
   }
-  for (const std::string& name : changed)
-    for (const auto& [id, entry] : watchers_)
-      if (entry.name == name) entry.watcher(ServingStatus::kNotServing);
+  Notify(changed);
 }
 
 std::optional<ServingStatus> HealthState::Get(const std::string& name) const {
@@ -63,6 +61,13 @@ int64_t HealthState::Watch(const std::string& name, Watcher watcher) {
 void HealthState::Unwatch(int64_t id) {
   MutexLock notify(notify_mutex_);
   watchers_.erase(id);
+}
+
+void HealthState::Notify(const std::map<std::string, ServingStatus>& changed) {
+  for (const auto& [id, entry] : watchers_) {
+    const auto it = changed.find(entry.name);
+    if (it != changed.end()) entry.watcher(it->second);
+  }
 }
 
 }  // namespace floe::server

@@ -22,7 +22,9 @@ class HealthState {
  public:
   using Watcher = std::function<void(ServingStatus)>;
 
-  void Set(const std::string& name, ServingStatus status);
+  void Set(const std::string& name, ServingStatus status) { Set({{name, status}}); }
+  // All at once: a watcher that hears of one and asks for another is told the new state.
+  void Set(const std::map<std::string, ServingStatus>& states);
   void Remove(const std::string& name);
   // All names not serving for good (draining); later Set calls are ignored.
   void Shutdown();
@@ -38,6 +40,9 @@ class HealthState {
     std::string name;
     Watcher watcher;
   };
+  void Notify(const std::map<std::string, ServingStatus>& changed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(notify_mutex_);
+
   mutable Mutex mutex_;
   Mutex notify_mutex_;  // held while watchers run, so that each hears changes in order; taken
                         // before mutex_

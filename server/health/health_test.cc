@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -40,6 +43,17 @@ TEST(HealthState, WatchersHearTheFirstStateAndEveryChangeOnce) {
   health.Set("a", kServing);
   EXPECT_THAT(a, ElementsAre(kNotServing, kServing, kUnknownService));
   EXPECT_THAT(b, ElementsAre(kUnknownService, kServing));
+}
+
+TEST(HealthState, NamesSetTogetherChangeTogether) {
+  HealthState health;
+  const std::map<std::string, ServingStatus> all = {{"", kServing}, {"a", kServing}};
+  std::vector<std::optional<ServingStatus>> seen;
+  health.Set({{"", kNotServing}, {"a", kNotServing}});
+  health.Watch("", [&](ServingStatus) { seen.push_back(health.Get("a")); });
+  health.Set(all);
+  health.Set(all);  // no change, no news
+  EXPECT_THAT(seen, ElementsAre(kNotServing, kServing));
 }
 
 TEST(HealthState, ShutdownIsForGood) {

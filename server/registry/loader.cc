@@ -72,6 +72,12 @@ absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& so
 
 }  // namespace
 
+void LocalServed::Stop() {
+  batcher_.Stop();
+  if (const std::string summary = Summary(batcher_.Stats()); !summary.empty())
+    spdlog::info("model '{}' version {}: {}", model_->info().name, model_->info().version, summary);
+}
+
 absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config,
                                                        const LoadSource& source,
                                                        const LoadOptions& options,

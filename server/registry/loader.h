@@ -14,7 +14,7 @@
 namespace floe::server {
 
 // A loaded version with its queue.
-// Threading: any thread. Stop before the last handle goes: the queue's threads cannot end
+// Threading: any thread. Stop() before the last handle goes: the queue's threads cannot end
 // themselves.
 class LocalServed : public ServedModel {
  public:
@@ -31,6 +31,8 @@ class LocalServed : public ServedModel {
     batcher_.Submit(std::move(request));
   }
   Batcher& batcher() { return batcher_; }
+  // Finishes what is queued, ends the queue's threads, and logs what was asked, if anything was.
+  void Stop();
   int64_t memory_bytes() const { return memory_.bytes(); }
 
  private:

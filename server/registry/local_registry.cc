@@ -175,7 +175,7 @@ void LocalRegistry::RunLoad(const LoadAction& action) {
     if (loaded.ok()) loaded_[action.id] = {action.model, *loaded, MakeHandle(action.id, *loaded)};
     lifecycle_.Loaded(action.model, action.id, loaded.status(), options_.clock->Now());
   });
-  if (!taken && loaded.ok()) (*loaded)->batcher().Stop();
+  if (!taken && loaded.ok()) (*loaded)->Stop();
 }
 
 // The handle's end is a letter to the manager. Whatever thread drops the last copy, the model goes
@@ -192,7 +192,7 @@ void LocalRegistry::Unload(ServableId id) {
   if (it == loaded_.end()) return;
   unloads_.Post(
       [this, id, model = it->second.model, served = std::move(it->second.served)]() mutable {
-        served->batcher().Stop();
+        served->Stop();
         served.reset();
         // What an allocator keeps of a model's many pieces would otherwise add up, swap by swap.
         malloc_trim(0);
@@ -359,7 +359,7 @@ void LocalRegistry::StopServing() {
     probe.swap(probe_);
   }
   table_changed_.NotifyAll();
-  for (auto& [id, loaded] : loaded_) loaded.served->batcher().Stop();
+  for (auto& [id, loaded] : loaded_) loaded.served->Stop();
   if (probe != nullptr) probe->batcher().Stop();
   // Threads are gone: from here on the last handle may go anywhere.
   loaded_.clear();

@@ -47,10 +47,12 @@ void Readiness::SetAnswering(bool answering) {
 }
 
 void Readiness::Tell() {
+  std::map<std::string, ServingStatus> states;
   for (const auto& [name, available] : available_)
-    health_->Set(absl::StrCat("model/", name), StatusOf(available && stuck_.count(name) == 0));
+    states[absl::StrCat("model/", name)] = StatusOf(available && stuck_.count(name) == 0);
   const bool enough = once_.size() == available_.size() || (!strict_ && !once_.empty());
-  for (const char* name : kOverallNames) health_->Set(name, StatusOf(answering_ && enough));
+  for (const char* name : kOverallNames) states[name] = StatusOf(answering_ && enough);
+  health_->Set(states);
 }
 
 }  // namespace floe::server

@@ -1,11 +1,13 @@
 """What the tests share: the real floed in a process of its own, and the clients people use against it."""
 import gzip
+import inspect
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import time
 
 import grpc
 import numpy as np
@@ -119,6 +121,13 @@ class Floed:
                 self.kill()
                 raise AssertionError(f"floed never served: {error}\n{self.log()}") from None
         raise AssertionError("floed ended its health stream before serving\n" + self.log())
+
+    def wait_until(self, holds):
+        """Until `holds()` says so."""
+        end = time.monotonic() + START_SECONDS
+        while not holds():
+            assert time.monotonic() < end, "waited for " + inspect.getsource(holds).strip() + "\n" + self.log()
+            time.sleep(0.02)
 
     def client(self):
         return Client(self.target)

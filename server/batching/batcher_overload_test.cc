@@ -1,0 +1,104 @@
+// What the batcher does with more requests than it can answer in time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "server/batching/batcher_for_test.h"
+
+namespace floe::server {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+TEST(BatcherOverload, RefusesWhatIsExpectedToBeLate) {
+  Stepped s({.max_rows = 2});
+  s.runner->row_takes = milliseconds(10);
+  s.runner->on_run = [&s](absl::Span<const Slice> batch) {
+    for (const Slice& slice : batch) s.clock.Advance(milliseconds(10) * slice.rows);
+  };
+  const auto due = [&s](int ms) { return s.clock.Now() + milliseconds(ms); };
+  Call first({1}), second({2}), third({3}), fits({4}), hopeless({5}), patient({6});
+  s.batcher->Submit(first.Request(due(1)));  // nothing waits, so it is tried
+  s.batcher->Submit(second.Request());
+  s.batcher->Submit(third.Request());
+  // Its own run of 10 ms behind three more, and a quarter of their time.
+  s.batcher->Submit(hopeless.Request(due(47)));
+  hopeless.ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(hopeless.status.message()), HasSubstr("may take 47.5 ms"));
+  s.batcher->Submit(fits.Request(due(48)));
+  s.batcher->Submit(patient.Request());
+  EXPECT_EQ(s.batcher->Stats().refused_late, 1u);
+  s.Drain();
+  for (Call* call : {&second, &third, &fits, &patient}) call->ExpectDoubled();
+
+  // Urgent requests do not count what they will overtake.
+  Call slow({1, 2}), urgent({3});
+  s.batcher->Submit(slow.Request());
+  auto request = urgent.Request(due(11));
+  request->priority = 1;
+  s.batcher->Submit(std::move(request));
+  s.Drain();
+  urgent.ExpectDoubled();
+}
+
+TEST(BatcherOverload, ExpectationsFollowWhatRunsTake) {
+  Stepped s({.max_rows = 1});
+  s.runner->row_takes = milliseconds(10);
+  s.runner->on_run = [&s](absl::Span<const Slice>) { s.clock.Advance(milliseconds(20)); };
+  for (int i = 0; i < 100; ++i) {
+    Call call({1});
+    s.batcher->Submit(call.Request());
+    s.Drain();
+  }
+  Call ahead({1}), hopeless({2}), fits({3});
+  s.batcher->Submit(ahead.Request());
+  s.batcher->Submit(hopeless.Request(s.clock.Now() + milliseconds(43)));
+  hopeless.ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  s.batcher->Submit(fits.Request(s.clock.Now() + milliseconds(46)));
+  s.Drain();
+  fits.ExpectDoubled();
+}
+
+// Requests come half as fast again as they can be answered, each answer spends a while on its way,
+// and its caller counts that: nearly all the work done must still be of use to somebody.
+TEST(BatcherOverload, WhatIsAdmittedIsAnsweredInTime) {
+  constexpr milliseconds kPatience(200), kOnTheWay(10), kRow(6), kInterval(4);
+  Stepped s({.max_rows = 8});
+  s.runner->row_takes = kRow;
+  std::deque<Call> calls;
+  int64_t useful = 0;
+  const TimePoint start = s.clock.Now(), end = start + seconds(10);
+  TimePoint next = start;
+  const auto arrive = [&] {
+    for (; next <= std::min(s.clock.Now(), end); next += kInterval) {
+      Call& call = calls.emplace_back(std::vector<int64_t>{1});
+      const TimePoint left_caller = next - kOnTheWay / 2;
+      call.on_answer = [&, left_caller] {
+        const bool in_time = s.clock.Now() + kOnTheWay / 2 <= left_caller + kPatience;
+        useful += call.status.ok() && in_time;
+      };
+      s.batcher->Submit(call.Request(next + kPatience));
+    }
+  };
+  s.runner->on_run = [&](absl::Span<const Slice> batch) {
+    for (const Slice& slice : batch) {
+      s.clock.Advance(kRow * slice.rows);
+      arrive();
+    }
+  };
+  arrive();
+  while (s.clock.Now() < end) ASSERT_TRUE(s.batcher->Step());
+  const int64_t could = (s.clock.Now() - start) / kRow;
+  EXPECT_GE(useful, could * 95 / 100) << "of " << could;
+  s.Drain();
+  for (const Call& call : calls) EXPECT_EQ(call.answers.load(), 1);
+}
+
+}  // namespace
+}  // namespace floe::server

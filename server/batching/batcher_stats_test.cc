@@ -1,0 +1,48 @@
+#include "server/batching/batcher_stats.h"
+
+#include <gtest/gtest.h>
+
+namespace floe::server {
+namespace {
+
+TEST(Summary, SaysWhatHappened) {
+  BatcherStats stats;
+  EXPECT_EQ(Summary(stats), "") << "nothing was asked";
+  stats.refused_late = 3;
+  EXPECT_EQ(Summary(stats), "3 refused late");
+  stats.answered = 12;
+  stats.batches.batches = 4;
+  stats.batches.requests = 12;
+  stats.batches.rows = 14;
+  stats.batches.closed[static_cast<size_t>(BatchClose::kFull)] = 1;
+  stats.batches.closed[static_cast<size_t>(BatchClose::kIdle)] = 3;
+  EXPECT_EQ(
+      Summary(stats),
+      "12 answered, 3 refused late; 4 batches of 3.0 requests, 3.5 rows; closed: 1 full, 3 idle");
+  stats.batches.padded_rows = 2;
+  stats.inline_runs = 1;
+  EXPECT_EQ(Summary(stats),
+            "12 answered, 3 refused late; 4 batches of 3.0 requests, 3.5 rows, 2 padding rows, 1 "
+            "inline; closed: 1 full, 3 idle");
+}
+
+// Work that goes on, however slowly, is not stuck; work that stands still for long is.
+TEST(IsStuck, AfterTenSecondsOrTwentySlowestRuns) {
+  const TimePoint start = TimePoint() + std::chrono::hours(1);
+  BatcherProgress progress;
+  EXPECT_FALSE(IsStuck(progress, start + std::chrono::hours(1))) << "nothing to do";
+  progress.waiting_since = start;
+  EXPECT_FALSE(IsStuck(progress, start + std::chrono::seconds(10)));
+  EXPECT_TRUE(IsStuck(progress, start + std::chrono::milliseconds(10001)));
+  progress.slowest = std::chrono::seconds(1);
+  EXPECT_FALSE(IsStuck(progress, start + std::chrono::seconds(20)));
+  EXPECT_TRUE(IsStuck(progress, start + std::chrono::milliseconds(20001)));
+  progress.largest = 2;
+  EXPECT_FALSE(IsStuck(progress, start + std::chrono::seconds(40)));
+  progress.largest = 1;
+  progress.last_finished = start + std::chrono::seconds(15);
+  EXPECT_FALSE(IsStuck(progress, start + std::chrono::seconds(35)));
+}
+
+}  // namespace
+}  // namespace floe::server
