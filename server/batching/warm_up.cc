@@ -125,6 +125,8 @@ class FormWarmer {
     const int64_t most = plan->has_rows() ? options_.max_rows : 1;
     for (int64_t rows = 1; rows <= most;
          rows = rows == most ? most + 1 : std::min(2 * rows, most)) {
+      if (options_.choose_rows && 4 * curve->BestRows(kBatchOverheadMicros) < rows)
+        return absl::OkStatus();  // twice as many gained nothing, twice
       const double expected = curve->Micros(rows);
       if (rows > 1 && (Micros(end - Clock::Steady().Now()) < 2 * expected ||
                        (options_.choose_rows && plan->ArenaBytes(rows) > options_.max_arena_bytes)))
@@ -140,7 +142,7 @@ class FormWarmer {
   absl::StatusOr<double> BestOfSeveral(const std::shared_ptr<const Plan>& plan, int64_t rows,
                                        ExecContext& context, WarmUpReport* report) {
     double best = 0, total = 0;
-    for (int run = 0; run < kMostRuns && (run < 2 || total < 20'000); ++run) {
+    for (int run = 0; run < kMostRuns && (run < 3 || total < 20'000); ++run) {
       FLOE_ASSIGN_OR_RETURN(const Took took, RunZeros(form_, plan, rows, context));
       report->slowest = std::max(report->slowest, took.wall);
       total += Micros(took.wall);
