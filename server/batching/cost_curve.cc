@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace floe::server {
+namespace {
+
+constexpr double kNearlyBest = 0.96;
+constexpr double kShortRunMicros = 20'000;
+
+}  // namespace
 
 void CostCurve::Add(int64_t rows, double us) {
   points_.push_back({rows, points_.empty() ? us : std::max(us, points_.back().us)});
@@ -27,9 +33,11 @@ int64_t CostCurve::BestRows(double overhead_us) const {
   };
   double most = 0;
   for (const Point& point : points_) most = std::max(most, rate(point));
+  int64_t best = 0;
   for (const Point& point : points_)
-    if (rate(point) >= 0.97 * most) return point.rows;
-  return 1;
+    if (rate(point) >= kNearlyBest * most && (best == 0 || point.us <= kShortRunMicros))
+      best = point.rows;
+  return std::max<int64_t>(best, 1);
 }
 
 }  // namespace floe::server

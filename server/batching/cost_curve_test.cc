@@ -23,13 +23,16 @@ TEST(CostCurve, MoreRowsAreNotShorter) {
   EXPECT_EQ(curve.Micros(2), 10);
 }
 
-TEST(CostCurve, TheBestSizeIsTheFirstNearlyAsGoodAsAny) {
+TEST(CostCurve, TheBestSizeIsTheLargestShortOneNearlyAsGoodAsAny) {
   // Rows a second in thousands: 10, 20, 39.2, 40, 32 where memory gets short.
   const CostCurve curve({{1, 100}, {2, 100}, {4, 102}, {8, 200}, {16, 500}});
-  EXPECT_EQ(curve.BestRows(0), 4);
+  EXPECT_EQ(curve.BestRows(0), 8);
   EXPECT_EQ(curve.BestRows(1000), 16) << "overhead makes large ones better";
   EXPECT_EQ(CostCurve().BestRows(0), 1);
-  EXPECT_EQ(CostCurve({{1, 10}, {2, 20}, {4, 40}}).BestRows(0), 1);
+  const CostCurve flat({{1, 10'000}, {2, 20'000}, {4, 40'000}});
+  EXPECT_EQ(flat.BestRows(0), 2) << "nobody waits longer than 20 ms for nothing";
+  EXPECT_EQ(CostCurve({{1, 30'000}, {2, 60'000}}).BestRows(0), 1);
+  EXPECT_EQ(CostCurve({{1, 30'000}, {2, 40'000}, {4, 80'000}}).BestRows(0), 2) << "for something";
 }
 
 }  // namespace

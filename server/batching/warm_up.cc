@@ -123,10 +123,10 @@ class FormWarmer {
     ExecContext context(runner_->context(0).pool().threads());
     const TimePoint end = Clock::Steady().Now() + options_.patience;
     const int64_t most = plan->has_rows() ? options_.max_rows : 1;
+    double most_rate = 0;
+    int idle_steps = 0;
     for (int64_t rows = 1; rows <= most;
          rows = rows == most ? most + 1 : std::min(2 * rows, most)) {
-      if (options_.choose_rows && 4 * curve->BestRows(kBatchOverheadMicros) < rows)
-        return absl::OkStatus();  // twice as many gained nothing, twice
       const double expected = curve->Micros(rows);
       if (rows > 1 && (Micros(end - Clock::Steady().Now()) < 2 * expected ||
                        (options_.choose_rows && plan->ArenaBytes(rows) > options_.max_arena_bytes)))
@@ -134,6 +134,11 @@ class FormWarmer {
       auto best = BestOfSeveral(plan, rows, context, report);
       if (!best.ok()) return rows == 1 ? best.status() : absl::OkStatus();
       curve->Add(rows, *best);
+      if (!options_.choose_rows) continue;
+      const double rate = static_cast<double>(rows) / (*best + kBatchOverheadMicros);
+      idle_steps = rate > kGain * most_rate ? 0 : idle_steps + 1;
+      most_rate = std::max(most_rate, rate);
+      if (idle_steps == kIdleSteps) break;
     }
     return absl::OkStatus();
   }
@@ -153,6 +158,9 @@ class FormWarmer {
   }
 
   static constexpr int kMostRuns = 10;
+  // Where sizes are chosen, measuring ends when doubling so often gained less than that.
+  static constexpr int kIdleSteps = 3;
+  static constexpr double kGain = 1.04;
 
   const CompiledSignature& form_;
   const std::string& name_;
