@@ -126,9 +126,11 @@ def neighbour(args, folder):
         rate = peak(args, floed.port, "a", DIGITS) / 15
 
         def ten_times(stop):
+            # Nice: it stands for clients elsewhere, and must not hold up the one that measures.
+            argv = ["nice", "-n", "10", *loadgen_argv(args.kit, floed.port, "b", DIGITS, "--rate", 10 * rate,
+                                                      "--duration", args.seconds, "--allow-errors")]
             while not stop.is_set():
-                subprocess.run(loadgen_argv(args.kit, floed.port, "b", DIGITS, "--rate", 10 * rate, "--duration",
-                                            args.seconds, "--allow-errors"), capture_output=True, check=False)
+                subprocess.run(argv, capture_output=True, check=False)
         alone = quantile([open_loop(args, floed.port, "a", DIGITS, rate) for _ in range(args.rounds)], "p99")
         beside = with_pressure(args, floed, DIGITS, rate, ten_times)
     print(f"neighbour: p99 {alone:.0f} us alone, {beside:.0f} us beside ten times its load, ratio {beside / alone:.2f} "
