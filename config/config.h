@@ -76,7 +76,7 @@ struct ModelConfig {
   VersionPolicy versions;
   std::map<std::string, int64_t> version_labels;
   VersionTransition transition = VersionTransition::kAvailabilityPreserving;
-  int64_t workers = 1;
+  int64_t workers = 0;  // threads that run it; 0: by the CPUs it may use
   int64_t intra_op_threads = 1;
   std::vector<int> cpu_set;  // CPUs its threads may use, ascending; empty: all usable ones
   int64_t weight = 1;        // its share of the CPUs when models compete

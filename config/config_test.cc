@@ -197,13 +197,15 @@ TEST(Config, ModelsStartFromTheDefaultsGiven) {
   defaults.batching.max_enqueued_batches = 3;
   const auto config = ParseConfig(
       "models: [{name: a, base_path: /a, batching: {max_batch_size: auto}}, {name: b, base_path: "
-      "/b, workers: 2}]",
+      "/b, workers: 2}, {name: c, base_path: /c, workers: auto}]",
       "f.yaml", "", defaults);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->models[0].workers, 5);
   EXPECT_EQ(config->models[0].batching.max_batch_size, 0);
   EXPECT_EQ(config->models[0].batching.max_enqueued_batches, 3);
   EXPECT_EQ(config->models[1].workers, 2);
+  EXPECT_EQ(config->models[2].workers, 0);
+  EXPECT_THAT(ConfigToYaml(*config), HasSubstr("workers: auto"));
 }
 
 TEST(Config, ModelsAreTheSameWhereverTheyWereWritten) {

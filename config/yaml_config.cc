@@ -70,11 +70,7 @@ void ReadCpu(YamlSection& s, CpuConfig* out) {
 }
 
 void ReadBatching(YamlSection& s, BatchingConfig* out) {
-  const YAML::Node max = s.Take("max_batch_size");
-  if (max.IsDefined() && max.IsScalar() && max.Scalar() == "auto")
-    out->max_batch_size = 0;
-  else
-    s.Int("max_batch_size", kMaxBatchSizeRange, &out->max_batch_size);
+  const bool max_is_set = s.IntOrAuto("max_batch_size", kMaxBatchSizeRange, &out->max_batch_size);
   s.Int("batch_timeout_micros", kBatchTimeoutRange, &out->batch_timeout_micros);
   s.Int("max_enqueued_batches", kMaxEnqueuedBatchesRange, &out->max_enqueued_batches);
   s.Bytes("max_enqueued_bytes", &out->max_enqueued_bytes);
@@ -83,7 +79,7 @@ void ReadBatching(YamlSection& s, BatchingConfig* out) {
   s.NumberMap("padding_values", &out->padding_values);
   s.Bool("enable_large_batch_splitting", &out->enable_large_batch_splitting);
   s.Int("max_execution_batch_size", kMaxBatchSizeRange, &out->max_execution_batch_size);
-  FillBatching(max.IsDefined(), out);
+  FillBatching(max_is_set, out);
   for (const std::string& mistake : BatchingMistakes(*out)) s.Fail(mistake);
 }
 
@@ -176,7 +172,7 @@ void ReadModelSettings(YamlSection& s, ModelConfig* model) {
   ReadVersions(s, &model->versions);
   s.IntMap("version_labels", kVersionRange, &model->version_labels);
   ReadEnum(s, "version_transition", VersionTransitionNames(), &model->transition);
-  s.Int("workers", kWorkersRange, &model->workers);
+  s.IntOrAuto("workers", kWorkersRange, &model->workers);
   s.Int("intra_op_threads", kIntraOpThreadsRange, &model->intra_op_threads);
   ReadCpuSet(s, &model->cpu_set);
   s.Int("weight", kWeightRange, &model->weight);

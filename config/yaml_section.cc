@@ -128,6 +128,16 @@ bool YamlSection::ReadInt(const YAML::Node& node, const std::string& key, const 
   return false;
 }
 
+bool YamlSection::IntOrAuto(const std::string& key, const IntRange& range, int64_t* out) {
+  const YAML::Node node = Find(key);
+  if (Missing(node)) return false;
+  if (node.IsScalar() && node.Scalar() == "auto")
+    *out = 0;
+  else
+    ReadInt(node, key, range, out);
+  return true;
+}
+
 void YamlSection::Int(const std::string& key, const IntRange& range, int64_t* out) {
   const YAML::Node node = Find(key);
   if (!Missing(node)) ReadInt(node, key, range, out);

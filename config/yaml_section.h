@@ -41,6 +41,8 @@ class YamlSection {
 
   void Bool(const std::string& key, bool* out);
   void Int(const std::string& key, const IntRange& range, int64_t* out);
+  // Or `auto`, which is 0. Whether the key is there.
+  bool IntOrAuto(const std::string& key, const IntRange& range, int64_t* out);
   // Bytes as ParseBytes reads them.
   void Bytes(const std::string& key, int64_t* out);
   void IntList(const std::string& key, const IntRange& range, std::vector<int64_t>* out);

@@ -19,6 +19,11 @@ void Put(YAML::Emitter& out, const char* key, const T& value) {
   out << YAML::Key << key << YAML::Value << value;
 }
 
+void PutOrAuto(YAML::Emitter& out, const char* key, int64_t value) {
+  if (value == 0) return Put(out, key, "auto");
+  Put(out, key, value);
+}
+
 // Quoted, since bare text may look like a number or a truth value.
 void PutText(YAML::Emitter& out, const char* key, const std::string& value) {
   out << YAML::Key << key << YAML::Value << YAML::DoubleQuoted << value;
@@ -89,10 +94,7 @@ void PutLifecycle(YAML::Emitter& out, const LifecycleConfig& l) {
 
 void PutBatching(YAML::Emitter& out, const BatchingConfig& b) {
   out << YAML::Key << "batching" << YAML::Value << YAML::BeginMap;
-  if (b.max_batch_size == 0)
-    Put(out, "max_batch_size", "auto");
-  else
-    Put(out, "max_batch_size", b.max_batch_size);
+  PutOrAuto(out, "max_batch_size", b.max_batch_size);
   Put(out, "batch_timeout_micros", b.batch_timeout_micros);
   Put(out, "max_enqueued_batches", b.max_enqueued_batches);
   Put(out, "max_enqueued_bytes", b.max_enqueued_bytes);
@@ -150,7 +152,7 @@ void PutModel(YAML::Emitter& out, const ModelConfig& model) {
   PutVersions(out, model.versions);
   PutMap(out, "version_labels", model.version_labels);
   Put(out, "version_transition", VersionTransitionNames()[static_cast<size_t>(model.transition)]);
-  Put(out, "workers", model.workers);
+  PutOrAuto(out, "workers", model.workers);
   Put(out, "intra_op_threads", model.intra_op_threads);
   if (!model.cpu_set.empty()) PutText(out, "cpu_set", CpuSetText(model.cpu_set));
   Put(out, "weight", model.weight);

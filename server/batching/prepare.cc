@@ -21,7 +21,15 @@ namespace {
 constexpr int64_t kMostRows = 1024;
 constexpr int64_t kMostArenaBytes = int64_t{256} << 20;
 constexpr int64_t kLeastQueuedRows = 64;  // times max_enqueued_batches, however small batches are
+// Where the number of workers is not configured: each has memory of its own and is warmed up.
+constexpr int64_t kMostWorkers = 16;
 constexpr size_t kMaxBytes = size_t{1} << 30;  // of requests that wait, unless configured
+
+int64_t CpusOf(const ModelConfig& model, const UsableCpus& usable) {
+  const int64_t count = usable.count();
+  if (model.cpu_set.empty()) return count;
+  return std::min(count, static_cast<int64_t>(model.cpu_set.size()));
+}
 
 PlanRunner::Options RunnerOptions(const ModelConfig& config) {
   const BatchingConfig& batching = config.batching;
@@ -121,8 +129,9 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
                             NiceOfWeight(config.weight, prepare.heaviest), config.cpu_set};
   const ScopedThreadTraits scope(&traits);  // of the intra-op threads
   const PlanRunner::Options options = RunnerOptions(config);
-  auto runner = std::make_unique<PlanRunner>(static_cast<int>(config.workers),
-                                             static_cast<int>(config.intra_op_threads), options);
+  const auto workers = static_cast<int>(WorkersOf(config, FindUsableCpus()));
+  auto runner =
+      std::make_unique<PlanRunner>(workers, static_cast<int>(config.intra_op_threads), options);
   if (config.batching.pad_variable_length_inputs)
     FLOE_RETURN_IF_ERROR(runner->PadInnerDims(model, config.batching.padding_values));
   const WarmUpOptions warm_up = WarmUpOptionsOf(config, options);
@@ -144,7 +153,7 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
       static_cast<size_t>(config.batching.max_enqueued_batches);
   const auto bytes = static_cast<size_t>(config.batching.max_enqueued_bytes);
   setup.options.limits.max_bytes = bytes == 0 ? kMaxBytes : bytes;
-  setup.options.threads = static_cast<int>(config.workers);
+  setup.options.threads = workers;
   setup.options.name = config.name;
   setup.options.traits = traits;
   setup.options.slowest = report.slowest;
@@ -164,19 +173,23 @@ int64_t HeaviestWeight(const std::vector<ModelConfig>& models) {
   return heaviest;
 }
 
+int64_t WorkersOf(const ModelConfig& model, const UsableCpus& usable) {
+  if (model.workers > 0) return model.workers;
+  return std::clamp<int64_t>((CpusOf(model, usable) - 1) / model.intra_op_threads, 1, kMostWorkers);
+}
+
 std::vector<std::string> CpuBudgetWarnings(const std::vector<ModelConfig>& models,
                                            const UsableCpus& usable) {
   std::vector<std::string> warnings;
   int64_t all = 0;
   for (const ModelConfig& model : models) {
-    const int64_t threads = model.workers * model.intra_op_threads;
-    all += threads;
-    const int64_t cpus = model.cpu_set.empty()
-                             ? usable.count()
-                             : std::min<int64_t>(usable.count(), model.cpu_set.size());
+    const int64_t workers = WorkersOf(model, usable);
+    const int64_t threads = workers * model.intra_op_threads;
+    if (model.workers > 0) all += threads;
+    const int64_t cpus = CpusOf(model, usable);
     if (threads > cpus)
       warnings.push_back(absl::StrCat(
-          "model '", model.name, "': ", model.workers, " workers with ", model.intra_op_threads,
+          "model '", model.name, "': ", workers, " workers with ", model.intra_op_threads,
           " intra-op threads each are ", threads, " threads for ", cpus,
           " CPUs; runs will wait for each other: lower workers or intra_op_threads"));
   }

@@ -45,11 +45,15 @@ struct PrepareOptions {
 absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfig& config,
                                             const PrepareOptions& options = {});
 
+// How many workers the model gets: as configured, or as many as its CPUs run at once, less one for
+// connections and loading; at least 1, and at most 16.
+int64_t WorkersOf(const ModelConfig& model, const UsableCpus& usable);
+
 // The largest weight; at least 1.
 int64_t HeaviestWeight(const std::vector<ModelConfig>& models);
 
-// One line for the log when the models' threads (workers x intra_op_threads) can need more CPUs
-// than there are, or one model's more than its cpu_set has.
+// One line for the log when the threads (workers x intra_op_threads) that are configured can need
+// more CPUs than there are, or one model's more than its cpu_set has.
 std::vector<std::string> CpuBudgetWarnings(const std::vector<ModelConfig>& models,
                                            const UsableCpus& usable);
 

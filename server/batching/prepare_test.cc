@@ -97,10 +97,30 @@ TEST(Prepare, WorkersHaveTheirModelsWeightAndCpus) {
               HasSubstr("cpu_set names CPUs"));
 }
 
+TEST(Prepare, WorkersLeaveOneCpuUnlessTheyAreConfigured) {
+  const auto cpus = [](int count) { return UsableCpus{std::vector<int>(count), 0}; };
+  ModelConfig model = Config();
+  model.workers = 0;
+  EXPECT_EQ(WorkersOf(model, cpus(1)), 1);
+  EXPECT_EQ(WorkersOf(model, cpus(2)), 1);
+  EXPECT_EQ(WorkersOf(model, cpus(8)), 7);
+  EXPECT_EQ(WorkersOf(model, cpus(64)), 16);
+  EXPECT_EQ(WorkersOf(model, UsableCpus{std::vector<int>(8), 2.5}), 2) << "a quota of three CPUs";
+  model.intra_op_threads = 3;
+  EXPECT_EQ(WorkersOf(model, cpus(8)), 2);
+  model.intra_op_threads = 1;
+  model.cpu_set = {1, 2, 3};
+  EXPECT_EQ(WorkersOf(model, cpus(8)), 2);
+  EXPECT_EQ(WorkersOf(model, cpus(2)), 1);
+  model.workers = 9;
+  EXPECT_EQ(WorkersOf(model, cpus(2)), 9);
+}
+
 TEST(Prepare, WarnsOfMoreThreadsThanCpus) {
   ModelConfig a = Config(), b = Config();
   a.name = "a";
   a.workers = a.intra_op_threads = 2;
+  b.workers = 1;
   b.weight = 5;
   EXPECT_EQ(HeaviestWeight({}), 1);
   EXPECT_EQ(HeaviestWeight({a, b}), 5);
@@ -109,6 +129,8 @@ TEST(Prepare, WarnsOfMoreThreadsThanCpus) {
   EXPECT_THAT(CpuBudgetWarnings({a, b}, four), ElementsAre(HasSubstr("are 5 for 4 CPUs")));
   EXPECT_THAT(CpuBudgetWarnings({a, b}, three),
               ElementsAre(AllOf(HasSubstr("'a'"), HasSubstr("4 threads for 3 CPUs"))));
+  b.workers = 0;
+  EXPECT_THAT(CpuBudgetWarnings({a, b}, four), IsEmpty()) << "sharing is what auto means";
   a.cpu_set = {0, 1};
   EXPECT_THAT(CpuBudgetWarnings({a}, five), ElementsAre(HasSubstr("4 threads for 2 CPUs")));
 }
