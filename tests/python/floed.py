@@ -156,3 +156,22 @@ class Floed:
         log = self.log()
         shutil.rmtree(self.folder)
         assert code == 0, f"floed ended with {code}\n{log}"
+
+
+class Manager:
+    """The receiving end of sd_notify."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.socket.settimeout(START_SECONDS)
+
+    def messages(self):
+        """Each message's lines."""
+        while True:
+            yield self.socket.recv(65536).decode().split("\n")
+
+    def wait_for(self, word):
+        """Until a message says `word`."""
+        next(words for words in self.messages() if word in words)

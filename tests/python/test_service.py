@@ -9,7 +9,7 @@ import grpc
 import numpy as np
 import pytest
 
-from floed import CONFIG, FLOED, MNIST, SERVING, START_SECONDS, Client, Floed, digits
+from floed import CONFIG, FLOED, MNIST, SERVING, START_SECONDS, Client, Floed, Manager, digits
 
 BEGINNER = os.path.join(MNIST, "models/mnist_beginner")
 
@@ -131,23 +131,6 @@ def test_oversized_message(tmp_path):
 
 
 # ---- the service manager
-
-class Manager:
-    """The receiving end of sd_notify."""
-
-    def __init__(self, folder):
-        self.path = os.path.join(folder, "notify")
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(self.path)
-        self.socket.settimeout(START_SECONDS)
-
-    def wait_for(self, word):
-        """The messages up to the first that says `word`, that one included."""
-        said = []
-        while not said or word not in said[-1].split("\n"):
-            said.append(self.socket.recv(65536).decode())
-        return said
-
 
 def test_ready_watchdog_and_stopping(tmp_path):
     manager = Manager(str(tmp_path))
