@@ -21,8 +21,6 @@
 namespace floe::server {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
 using testing::StartsWith;
 
 // A file descriptor with an owner.
@@ -130,31 +128,6 @@ TEST_F(AcceptorTest, ConnectionsOfEveryKindArrive) {
   EXPECT_EQ(Read(ConnectedUnix(file, false)), Seen::kByte);
   acceptor_->Stop();
   EXPECT_NE(access(file.c_str(), F_OK), 0) << "the socket file stays";
-}
-
-TEST_F(AcceptorTest, ASocketFileIsTakenOverOnlyFromTheDead) {
-  const std::string file = testing::TempDir() + "acceptor_stale.sock";
-  unlink(file.c_str());
-  auto first = ListenSocket::Open("unix:" + file);
-  ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_THAT(std::string(ListenSocket::Open("unix:" + file).status().message()),
-              AllOf(HasSubstr(file), HasSubstr("in use")));
-  close(first->fd());  // as a killed process leaves it
-  auto second = ListenSocket::Open("unix:" + file);
-  EXPECT_TRUE(second.ok()) << second.status();
-}
-
-TEST_F(AcceptorTest, WhatIsNoListenerIsNamed) {
-  for (const char* listener : {"", "nothing", ":80", "fd:", "fd:x", "fd:-1", "unix:"})
-    EXPECT_EQ(ListenSocket::Open(listener).status().code(), absl::StatusCode::kInvalidArgument)
-        << listener;
-  Open("127.0.0.1:0");
-  const auto again = ListenSocket::Open(address_);
-  EXPECT_THAT(std::string(again.status().message()),
-              AllOf(HasSubstr(address_), HasSubstr("in use")));
-  const File no_listener = TcpSocket();
-  EXPECT_EQ(ListenSocket::Open(absl::StrCat("fd:", no_listener.fd())).status().code(),
-            absl::StatusCode::kUnavailable);
 }
 
 TEST_F(AcceptorTest, WhatWaitsAtAnInheritedListenerIsForTheNextProcess) {
