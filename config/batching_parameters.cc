@@ -27,8 +27,8 @@ class Reader {
                                       range.high, ", got ", value));
     *out = value;
   }
-  std::string Place(const char* field, int index = -1) const {
-    return PlaceOf(file_, &places_, from_, field, index);
+  std::string Place(const std::string& field) const {
+    return PlaceOf(file_, places_, from_, field);
   }
   void Fail(const char* field, const std::string& message) {
     mistakes_.push_back(absl::StrCat(Place(field), ": ", field, ": ", message));
@@ -77,7 +77,8 @@ absl::Status ParseBatchingParameters(const std::string& text, const std::string&
   FillBatching(from.has_max_batch_size(), &out);
   std::vector<std::string> mistakes = reader.mistakes();
   for (const std::string& mistake : BatchingMistakes(out))
-    mistakes.push_back(absl::StrCat(file, ": ", mistake));
+    mistakes.push_back(
+        absl::StrCat(reader.Place(mistake.substr(0, mistake.find(':'))), ": ", mistake));
   if (!mistakes.empty()) return absl::InvalidArgumentError(absl::StrJoin(mistakes, "\n"));
   *model = std::move(result);
   return absl::OkStatus();

@@ -171,7 +171,7 @@ absl::StatusOr<ServerConfig> ParseConfig(const std::string& text, const std::str
                                          const ModelConfig& defaults = {});
 
 // The reverse, with every default spelt out. Parsing it gives the same configuration, but for
-// `where`, notes and source.
+// `where`, notes, source, and bytes that are not UTF-8, which become U+FFFD.
 std::string ConfigToYaml(const ServerConfig& config);
 
 // Rules that hold whatever the source: models' names and paths given, names unique, ranges of what

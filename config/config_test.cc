@@ -1,14 +1,10 @@
 #include "config/config.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
-#include "absl/strings/str_split.h"
 #include "config/files.h"
+#include "config/mistakes_for_test.h"
 
 namespace floe {
 namespace {
@@ -21,10 +17,7 @@ using ::testing::StartsWith;
 
 // The mistakes of a text, one string each.
 std::vector<std::string> Mistakes(const std::string& text) {
-  const auto config = ParseConfig(text, "f.yaml", "");
-  if (config.ok()) return {"(none)"};
-  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
-  return absl::StrSplit(std::string(config.status().message()), '\n');
+  return MistakesOf(ParseConfig(text, "f.yaml", "").status());
 }
 
 void CheckLifecycle(const LifecycleConfig& l) {
@@ -162,33 +155,6 @@ TEST(Config, EveryKeyIsRead) {
   EXPECT_FALSE(config->models[1].reply.has_value());
   EXPECT_EQ(config->models[1].batching, BatchingConfig());
   EXPECT_EQ(config->models[1].versions, VersionPolicy());
-
-  // Written out, it is read as the same.
-  const std::string yaml = ConfigToYaml(*config);
-  const auto again = ParseConfig(yaml, "again.yaml", "");
-  ASSERT_TRUE(again.ok()) << again.status() << "\n" << yaml;
-  EXPECT_EQ(again->server, config->server);
-  EXPECT_EQ(again->log, config->log);
-  EXPECT_EQ(again->cpu, config->cpu);
-  EXPECT_EQ(again->lifecycle, config->lifecycle);
-  EXPECT_EQ(again->models, config->models) << yaml;
-  EXPECT_EQ(again->reply, config->reply);
-}
-
-TEST(Config, DefaultsAreWrittenOutToo) {
-  ServerConfig config;
-  config.models.resize(1);
-  config.models[0].name = "no";
-  config.models[0].base_path = "/a \"quoted\" path";
-  config.models[0].batching.max_batch_size = 7;
-  config.models[0].placeholder_defaults["one"] = {1.0, ""};
-  config.models[0].placeholder_defaults["text"] = {std::string("true"), "string"};
-  config.models[0].versions.kind = VersionPolicy::Kind::kAll;
-  const auto again = ParseConfig(ConfigToYaml(config), "again.yaml", "");
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->models, config.models) << ConfigToYaml(config);
-  EXPECT_EQ(again->server, config.server);
-  EXPECT_EQ(again->lifecycle, config.lifecycle);
 }
 
 TEST(Config, ModelsStartFromTheDefaultsGiven) {
@@ -206,14 +172,6 @@ TEST(Config, ModelsStartFromTheDefaultsGiven) {
   EXPECT_EQ(config->models[1].workers, 2);
   EXPECT_EQ(config->models[2].workers, 0);
   EXPECT_THAT(ConfigToYaml(*config), HasSubstr("workers: auto"));
-}
-
-TEST(Config, ModelsAreTheSameWhereverTheyWereWritten) {
-  ModelConfig a, b;
-  b.where = "elsewhere:3";
-  EXPECT_EQ(a, b);
-  b.weight = 2;
-  EXPECT_FALSE(a == b);
 }
 
 TEST(Config, VersionsInAllTheirForms) {

@@ -6,15 +6,15 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
-#include <map>
 #include <string_view>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file_beneath.h"
 #include "base/status.h"
+#include "config/keys.h"
 #include "config/model_server_config.h"
 #include "tensorflow_serving/config/model_server_config.pb.h"
 #include "tensorflow_serving/servables/tensorflow/session_bundle_config.pb.h"
@@ -22,7 +22,7 @@
 namespace floe {
 namespace {
 
-constexpr int64_t kMaxFileBytes = int64_t{16} << 20;
+constexpr size_t kMaxFileBytes = size_t{16} << 20;
 
 absl::Status Unreadable(const std::string& path, const std::string& why) {
   return absl::NotFoundError(absl::StrCat("config file '", path, "' cannot be read: ", why));
@@ -82,30 +82,10 @@ std::string FirstWord(const std::string& text) {
   return "";
 }
 
-std::string YesNo(bool value) { return value ? "true" : "false"; }
-
-// Keys of the parts that are read once, with their values.
-std::map<std::string, std::string> StartOnly(const ServerConfig& c) {
-  const ListenConfig& s = c.server;
-  return {
-      {"server.port", absl::StrCat(s.port)},
-      {"server.bind_address", s.bind_address},
-      {"server.grpc_socket_path", s.grpc_socket_path},
-      {"server.enable_reflection", YesNo(s.enable_reflection)},
-      {"server.max_message_bytes", absl::StrCat(s.max_message_bytes)},
-      {"server.drain_timeout_seconds", absl::StrCat(s.drain_timeout_seconds)},
-      {"server.drain_lame_duck_seconds", absl::StrCat(s.drain_lame_duck_seconds)},
-      {"server.grpc_channel_arguments", s.grpc_channel_arguments},
-      {"server.insecure_public", YesNo(s.insecure_public)},
-      {"server.max_connections", absl::StrCat(s.max_connections)},
-      {"server.max_connections_per_address", absl::StrCat(s.max_connections_per_address)},
-      {"server.enable_config_rpcs", YesNo(s.enable_config_rpcs)},
-      {"server.reply", c.reply == ReplyFormat::kContent ? "content" : "typed"},
-      {"log.level", c.log.level},
-      {"log.format", c.log.format == LogFormat::kJson ? "json" : "text"},
-      {"cpu.gemm", c.cpu.gemm},
-      {"cpu.blas_library", c.cpu.blas_library},
-  };
+std::string ValueText(const std::variant<bool, int64_t, std::string>& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return text->empty() ? "(empty)" : *text;
+  if (const auto* number = std::get_if<int64_t>(&value)) return absl::StrCat(*number);
+  return std::get<bool>(value) ? "true" : "false";
 }
 
 }  // namespace
@@ -114,12 +94,17 @@ absl::StatusOr<std::string> ReadConfigText(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return Unreadable(path, std::strerror(errno));
   if (S_ISDIR(info.st_mode)) return Unreadable(path, "it is a directory; expected a file");
-  if (S_ISREG(info.st_mode) && info.st_size > kMaxFileBytes)
-    return Unreadable(path, absl::StrCat("it has ", info.st_size, " bytes; at most ", kMaxFileBytes,
-                                         " are read"));
   std::ifstream in(path, std::ios::binary);
   if (!in.is_open()) return Unreadable(path, std::strerror(errno));
-  return std::string{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  // In pieces: what is no regular file does not say how long it is, and may have no end.
+  std::string text, piece(size_t{64} << 10, '\0');
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())), in.gcount() > 0) {
+    text.append(piece, 0, static_cast<size_t>(in.gcount()));
+    if (text.size() > kMaxFileBytes)
+      return Unreadable(path, absl::StrCat("it has more than ", kMaxFileBytes, " bytes"));
+  }
+  if (in.bad()) return Unreadable(path, std::strerror(errno));
+  return text;
 }
 
 absl::StatusOr<ServerConfig> LoadConfigFiles(const ConfigFiles& files, ModelConfig* defaults) {
@@ -176,11 +161,16 @@ uint64_t HashFiles(const std::vector<std::string>& paths) {
 
 std::vector<std::string> ChangesForRestart(const ServerConfig& before, const ServerConfig& after) {
   std::vector<std::string> changes;
-  const auto old = StartOnly(before);
-  for (const auto& [key, value] : StartOnly(after))
-    if (const std::string& was = old.at(key); was != value)
-      changes.push_back(absl::StrCat(key, ": ", was.empty() ? "(empty)" : was, " -> ",
-                                     value.empty() ? "(empty)" : value));
+  const std::vector<KeySection> old_sections = StartSections(before);
+  const std::vector<KeySection> new_sections = StartSections(after);
+  for (size_t i = 0; i < new_sections.size(); ++i)
+    for (size_t k = 0; k < new_sections[i].keys.size(); ++k) {
+      const KeyValue& was = old_sections[i].keys[k];
+      const KeyValue& is = new_sections[i].keys[k];
+      if (is.value != was.value)
+        changes.push_back(absl::StrCat(new_sections[i].name, ".", is.key, ": ",
+                                       ValueText(was.value), " -> ", ValueText(is.value)));
+    }
   return changes;
 }
 

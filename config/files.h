@@ -31,15 +31,15 @@ absl::StatusOr<ServerConfig> LoadConfigFile(const std::string& path);
 enum class ConfigKind : uint8_t { kYaml, kModelConfig, kBatchingParameters };
 ConfigKind KindOf(const std::string& text);
 
-// A whole regular file of at most 16 MiB. NOT_FOUND naming path and reason.
+// A whole file, or what comes through a pipe, of at most 16 MiB. NOT_FOUND naming path and reason.
 absl::StatusOr<std::string> ReadConfigText(const std::string& path);
 
 // As in source.content_hash, from the files as they are now; one that cannot be read changes it
 // too.
 uint64_t HashFiles(const std::vector<std::string>& paths);
 
-// What differs but is only read at the start: "server.port: 8500 -> 9000". Models and lifecycle are
-// not among it.
+// What differs but is only read at the start: "server.port: 8500 -> 9000", in the order of
+// floe.yaml. Models and lifecycle are not among it.
 std::vector<std::string> ChangesForRestart(const ServerConfig& before, const ServerConfig& after);
 
 }  // namespace floe

@@ -1,13 +1,10 @@
 #include "config/files.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 
-#include "absl/strings/str_split.h"
+#include "config/mistakes_for_test.h"
 
 namespace floe {
 namespace {
@@ -77,8 +74,7 @@ TEST_F(ConfigFilesTest, MistakesOfEveryFile) {
   files_.yaml = Write("f.yaml", "modles: []\n");
   files_.model_config = Write("m.config", "model_config_list { config { name: 'a' } }");
   const absl::Status status = Load().status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::vector<std::string>(absl::StrSplit(std::string(status.message()), '\n')),
+  EXPECT_THAT(MistakesOf(status),
               ElementsAre(StartsWith(files_.batching_parameters + ":1: max_batch_size"),
                           StartsWith(files_.yaml + ":1: modles"),
                           StartsWith(files_.model_config + ":1: ")));
@@ -104,6 +100,17 @@ TEST_F(ConfigFilesTest, TheHashFollowsTheBytes) {
   EXPECT_NE(HashFiles({files_.yaml, files_.model_config}), changed);
 }
 
+TEST_F(ConfigFilesTest, FilesAreBounded) {
+  const std::string path = Write("large", "a");
+  std::filesystem::resize_file(path, size_t{16} << 20);
+  EXPECT_EQ(ReadConfigText(path)->size(), size_t{16} << 20);
+  std::filesystem::resize_file(path, (size_t{16} << 20) + 1);
+  EXPECT_THAT(ReadConfigText(path).status().ToString(),
+              AllOf(HasSubstr(path), HasSubstr("more than 16777216 bytes")));
+  EXPECT_EQ(ReadConfigText("/dev/zero").status().code(), absl::StatusCode::kNotFound)
+      << "it has no end";
+}
+
 TEST(KindOf, ByTheFirstField) {
   EXPECT_EQ(KindOf("# c\n\n  model_config_list: {\n"), ConfigKind::kModelConfig);
   EXPECT_EQ(KindOf("model_config_list{}"), ConfigKind::kModelConfig);
@@ -124,7 +131,7 @@ TEST(ChangesForRestart, NamesKeysWithBothValues) {
   after.server.grpc_socket_path = "/s";
   after.reply = ReplyFormat::kContent;
   EXPECT_THAT(ChangesForRestart(before, after),
-              ElementsAre("server.grpc_socket_path: (empty) -> /s", "server.port: 8500 -> 9",
+              ElementsAre("server.port: 8500 -> 9", "server.grpc_socket_path: (empty) -> /s",
                           "server.reply: typed -> content"));
 }
 

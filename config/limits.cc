@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -38,9 +37,10 @@ std::vector<std::string> BatchingMistakes(const BatchingConfig& b) {
   std::vector<std::string> mistakes;
   const auto& sizes = b.allowed_batch_sizes;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < 1)
+    if (sizes[i] < kMaxBatchSizeRange.low || sizes[i] > kMaxBatchSizeRange.high)
       mistakes.push_back(absl::StrCat("allowed_batch_sizes: ", sizes[i],
-                                      " is no number of rows; expected at least 1"));
+                                      " is no number of rows; expected ", kMaxBatchSizeRange.low,
+                                      " to ", kMaxBatchSizeRange.high));
     if (i > 0 && sizes[i] <= sizes[i - 1])
       mistakes.push_back(absl::StrCat("allowed_batch_sizes: ", sizes[i], " follows ", sizes[i - 1],
                                       "; sizes must ascend"));
@@ -102,6 +102,11 @@ absl::StatusOr<int64_t> ParseBytes(const std::string& text) {
 
 const std::vector<std::string>& ReplyFormatNames() {
   static const auto* names = new std::vector<std::string>{"typed", "content"};
+  return *names;
+}
+
+const std::vector<std::string>& LogFormatNames() {
+  static const auto* names = new std::vector<std::string>{"text", "json"};
   return *names;
 }
 

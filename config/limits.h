@@ -52,8 +52,10 @@ std::string CpuSetText(const std::vector<int>& cpus);  // the reverse, as short 
 // otherwise or outside kBytesRange.
 absl::StatusOr<int64_t> ParseBytes(const std::string& text);
 
-// "typed", "content" by ReplyFormat; "availability", "resource" by VersionTransition.
+// By ReplyFormat: "typed", "content"; by LogFormat: "text", "json"; by VersionTransition:
+// "availability", "resource".
 const std::vector<std::string>& ReplyFormatNames();
+const std::vector<std::string>& LogFormatNames();
 const std::vector<std::string>& VersionTransitionNames();
 
 }  // namespace floe

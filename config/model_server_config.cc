@@ -131,7 +131,8 @@ class Entry {
                "specific names no version; expected specific { versions: NUMBER }");
         break;
       default:  // latest, or nothing said
-        policy.latest = std::max<int64_t>(1, from.latest().num_versions());
+        policy.latest =
+            std::clamp<int64_t>(from.latest().num_versions(), kLatestRange.low, kLatestRange.high);
         break;
     }
     for (const int64_t version : policy.specific)

@@ -1,9 +1,6 @@
 #include "config/model_server_config.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "absl/strings/str_split.h"
+#include "config/mistakes_for_test.h"
 #include "tensorflow_serving/config/model_server_config.pb.h"
 
 namespace floe {
@@ -23,15 +20,9 @@ ModelListContext FileContext() {
   return context;
 }
 
-std::vector<std::string> Lines(const absl::Status& status) {
-  if (status.ok()) return {"(none)"};
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  return absl::StrSplit(std::string(status.message()), '\n');
-}
-
 std::vector<std::string> Mistakes(const std::string& text) {
   std::vector<std::string> notes;
-  return Lines(ParseModelServerConfig(text, FileContext(), &notes).status());
+  return MistakesOf(ParseModelServerConfig(text, FileContext(), &notes).status());
 }
 
 TEST(ModelServerConfig, EveryFieldIsRead) {
@@ -150,6 +141,19 @@ TEST(ModelServerConfig, BrokenTextNamesTheLine) {
   EXPECT_NE(Mistakes(deep), std::vector<std::string>{"(none)"});
 }
 
+TEST(ModelServerConfig, MoreLatestVersionsThanCanBeAreAllThereAre) {
+  std::vector<std::string> notes;
+  const auto models = ParseModelServerConfig(
+      "model_config_list { config { name: 'a' base_path: '/a' model_version_policy { latest { "
+      "num_versions: 4294967295 } } } }",
+      FileContext(), &notes);
+  ASSERT_TRUE(models.ok()) << models.status();
+  ServerConfig config;
+  config.models = *models;
+  EXPECT_EQ(MistakesOf(ParseConfig(ConfigToYaml(config), "f.yaml", "").status())[0], "(none)")
+      << "what is in force is a floe.yaml";
+}
+
 TEST(ModelServerConfig, AnEmptyListIsAList) {
   EXPECT_EQ(Mistakes("model_config_list {}")[0], "(none)");
 }
@@ -160,7 +164,7 @@ TEST(ModelServerConfig, CallsNeedAbsolutePaths) {
   entry->set_name("a");
   entry->set_base_path("relative");
   std::vector<std::string> notes;
-  EXPECT_THAT(Lines(ModelsOf(config, {}, &notes).status()),
+  EXPECT_THAT(MistakesOf(ModelsOf(config, {}, &notes).status()),
               ElementsAre(AllOf(StartsWith("model_config_list.config[0].base_path: 'relative'"),
                                 HasSubstr("absolute path"))));
   entry->set_base_path("/absolute");
@@ -173,65 +177,8 @@ TEST(ModelServerConfig, ListsAreBounded) {
   tensorflow::serving::ModelServerConfig config;
   for (int i = 0; i < 10001; ++i) config.mutable_model_config_list()->add_config();
   std::vector<std::string> notes;
-  EXPECT_THAT(Lines(ModelsOf(config, {}, &notes).status()),
+  EXPECT_THAT(MistakesOf(ModelsOf(config, {}, &notes).status()),
               ElementsAre("model_config_list: 10001 models; expected at most 10000"));
-}
-
-TEST(BatchingParameters, EveryFieldIsRead) {
-  ModelConfig model;
-  std::vector<std::string> notes;
-  const absl::Status status = ParseBatchingParameters(R"(
-max_batch_size { value: 128 }
-batch_timeout_micros { value: 500 }
-max_enqueued_batches { value: 7 }
-num_batch_threads { value: 3 }
-thread_pool_name { value: "pool" }
-enable_large_batch_splitting { value: true }
-max_execution_batch_size { value: 32 }
-allowed_batch_sizes: 8
-allowed_batch_sizes: [16, 32]
-pad_variable_length_inputs: true
-)",
-                                                      "b.config", &model, &notes);
-  ASSERT_TRUE(status.ok()) << status;
-  EXPECT_EQ(model.workers, 3);
-  const BatchingConfig& b = model.batching;
-  EXPECT_EQ(b.max_batch_size, 128);
-  EXPECT_EQ(b.batch_timeout_micros, 500);
-  EXPECT_EQ(b.max_enqueued_batches, 7);
-  EXPECT_EQ(b.max_execution_batch_size, 32);
-  EXPECT_THAT(b.allowed_batch_sizes, ElementsAre(8, 16, 32));
-  EXPECT_TRUE(b.pad_variable_length_inputs);
-  EXPECT_THAT(notes, ElementsAre(StartsWith("b.config:6: thread_pool_name has no effect")));
-}
-
-TEST(BatchingParameters, FieldsThatAreNotThereStay) {
-  ModelConfig model;
-  model.workers = 5;
-  model.batching.batch_timeout_micros = 77;
-  const BatchingConfig before = model.batching;
-  std::vector<std::string> notes;
-  ASSERT_TRUE(ParseBatchingParameters("", "b", &model, &notes).ok());
-  EXPECT_EQ(model.workers, 5);
-  EXPECT_EQ(model.batching, before);
-  ASSERT_TRUE(ParseBatchingParameters("allowed_batch_sizes: [2, 4]", "b", &model, &notes).ok());
-  EXPECT_EQ(model.batching.max_batch_size, 4);
-}
-
-TEST(BatchingParameters, MistakesNameLineAndRange) {
-  ModelConfig model;
-  std::vector<std::string> notes;
-  EXPECT_THAT(
-      Lines(ParseBatchingParameters("max_batch_size { value: 0 }\n"
-                                    "num_batch_threads { value: 99999 }\n"
-                                    "allowed_batch_sizes: [4, 2]\n",
-                                    "b", &model, &notes)),
-      ElementsAre("b:1: max_batch_size: expected { value: N } with N from 1 to 65536, got 0",
-                  StartsWith("b:2: num_batch_threads: expected { value: N } with N from 1"),
-                  HasSubstr("2 follows 4")));
-  EXPECT_EQ(model, ModelConfig()) << "nothing of a wrong file is taken";
-  EXPECT_THAT(Lines(ParseBatchingParameters("max_batch_siz { value: 3 }", "b", &model, &notes)),
-              ElementsAre(HasSubstr("nearest: 'max_batch_size'")));
 }
 
 }  // namespace

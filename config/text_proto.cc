@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -35,10 +36,14 @@ class Mistakes : public pb::io::ErrorCollector {
   void AddError(int line, int /*column*/, const std::string& message) override {
     lines_.push_back(absl::StrCat(file_, ":", line + 1, ": not valid text format: ", message));
   }
-  void AddWarning(int line, int /*column*/, const std::string& message) override {
+  void AddWarning(int line, int column, const std::string& message) override {
     // 'Message type "a.B" has no field named "c".'
     const std::vector<std::string> parts = absl::StrSplit(message, '"');
-    if (parts.size() != 5 || parts[2] != " has no field named ") return;
+    if (parts.size() != 5 || parts[2] != " has no field named ") {
+      // TensorFlow Serving's own examples have deprecated fields.
+      if (!absl::StrContains(message, "deprecated")) AddError(line, column, message);
+      return;
+    }
     const std::string type = parts[1].substr(parts[1].rfind('.') + 1);
     lines_.push_back(absl::StrCat(file_, ":", line + 1, ": unknown field '", parts[3], "' of ",
                                   type, FieldHint(parts[1], parts[3])));
@@ -70,12 +75,12 @@ absl::Status ParseTextProto(const std::string& text, const std::string& file, pb
   return absl::OkStatus();
 }
 
-std::string PlaceOf(const std::string& file, const TextPlaces* places, const pb::Message& message,
-                    const std::string& field, int index) {
+std::string PlaceOf(const std::string& file, const TextPlaces& places, const pb::Message& message,
+                    const std::string& field) {
   const pb::FieldDescriptor* const found = message.GetDescriptor()->FindFieldByName(field);
-  if (places == nullptr || found == nullptr) return file;
-  const pb::TextFormat::ParseLocation place = places->GetLocation(found, index);
-  return place.line < 0 ? file : absl::StrCat(file, ":", place.line + 1);
+  if (found == nullptr) return file;
+  const int line = places.GetLocation(found, found->is_repeated() ? 0 : -1).line;
+  return line < 0 ? file : absl::StrCat(file, ":", line + 1);
 }
 
 }  // namespace floe

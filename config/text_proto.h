@@ -14,13 +14,14 @@ namespace floe {
 using TextPlaces = google::protobuf::TextFormat::ParseInfoTree;
 
 // INVALID_ARGUMENT has one line per mistake: "file:line: what is wrong"; a field that the message
-// does not have comes with the nearest one that it has. `places` may be null.
+// does not have comes with the nearest one that it has. `places` may be null. Without mistakes
+// `*message` is the text's and nothing else.
 absl::Status ParseTextProto(const std::string& text, const std::string& file,
                             google::protobuf::Message* message, TextPlaces* places);
 
-// "file:line" of a field (of its element `index`, -1 for one that is not repeated); "file" when the
-// text does not have it.
-std::string PlaceOf(const std::string& file, const TextPlaces* places,
-                    const google::protobuf::Message& message, const std::string& field, int index);
+// "file:line" of a field, of a repeated one's first element; "file" when the text or the message
+// does not have it.
+std::string PlaceOf(const std::string& file, const TextPlaces& places,
+                    const google::protobuf::Message& message, const std::string& field);
 
 }  // namespace floe

@@ -15,9 +15,14 @@
 namespace floe {
 namespace {
 
+void CheckRange(const char* key, int64_t value, const IntRange& range,
+                std::vector<std::string>* errors) {
+  if (value < range.low || value > range.high)
+    errors->push_back(absl::StrCat(key, ": ", value, " is outside ", range.low, "..", range.high));
+}
+
 void CheckListen(const ListenConfig& listen, std::vector<std::string>* errors) {
-  if (listen.port < 0 || listen.port > 65535)
-    errors->push_back(absl::StrCat("port: ", listen.port, " is outside 0..65535"));
+  CheckRange("port", listen.port, kPortRange, errors);
   if (listen.port == 0 && listen.grpc_socket_path.empty())
     errors->push_back("server: nothing to listen on; set port, or grpc_socket_path, or both");
   if (listen.port != 0 && !IsLoopback(listen.bind_address) && !listen.insecure_public)
@@ -30,9 +35,7 @@ void CheckListen(const ListenConfig& listen, std::vector<std::string>* errors) {
     errors->push_back(absl::StrCat("grpc_socket_path: '", listen.grpc_socket_path, "' has ",
                                    listen.grpc_socket_path.size(),
                                    " characters; the system's limit is 107"));
-  if (listen.max_message_bytes < 1024 || listen.max_message_bytes > INT32_MAX)
-    errors->push_back(absl::StrCat("max_message_bytes: ", listen.max_message_bytes,
-                                   " is outside 1024..", INT32_MAX));
+  CheckRange("max_message_bytes", listen.max_message_bytes, kMessageBytesRange, errors);
   if (const auto args = ParseChannelArguments(listen.grpc_channel_arguments); !args.ok())
     errors->push_back(std::string(args.status().message()));
 }

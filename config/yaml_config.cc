@@ -59,7 +59,7 @@ void ReadLog(YamlSection& s, LogConfig* out) {
   int level = -1;
   s.Choice("level", LogLevels(), &level);
   if (level >= 0) out->level = LogLevels()[level];
-  ReadEnum(s, "format", {"text", "json"}, &out->format);
+  ReadEnum(s, "format", LogFormatNames(), &out->format);
 }
 
 void ReadCpu(YamlSection& s, CpuConfig* out) {
@@ -153,9 +153,7 @@ void ReadDefault(YamlSection& s, const std::string& name, const YAML::Node& node
     result.value = ScalarValue(node);
   } else if (node.IsMap() && node["value"].IsDefined() && node["value"].IsScalar()) {
     YamlSection detail(node, s.PathOf(name), s.errors());
-    std::string text;
-    detail.String("value", &text);
-    result.value = ScalarValue(node["value"]);
+    result.value = ScalarValue(detail.Take("value"));
     detail.String("dtype", &result.dtype);
     detail.Finish();
   } else {

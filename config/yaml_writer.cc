@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "config/config.h"
+#include "config/keys.h"
 #include "config/limits.h"
 
 namespace floe {
@@ -54,41 +55,16 @@ void PutMap(YAML::Emitter& out, const char* key, const std::map<std::string, T>&
   out << YAML::EndMap;
 }
 
-void PutListen(YAML::Emitter& out, const ServerConfig& config) {
-  const ListenConfig& s = config.server;
-  out << YAML::Key << "server" << YAML::Value << YAML::BeginMap;
-  Put(out, "port", s.port);
-  PutText(out, "bind_address", s.bind_address);
-  PutText(out, "grpc_socket_path", s.grpc_socket_path);
-  Put(out, "enable_reflection", s.enable_reflection);
-  Put(out, "max_message_bytes", s.max_message_bytes);
-  Put(out, "drain_timeout_seconds", s.drain_timeout_seconds);
-  Put(out, "drain_lame_duck_seconds", s.drain_lame_duck_seconds);
-  PutText(out, "grpc_channel_arguments", s.grpc_channel_arguments);
-  Put(out, "insecure_public", s.insecure_public);
-  Put(out, "max_connections", s.max_connections);
-  Put(out, "max_connections_per_address", s.max_connections_per_address);
-  Put(out, "enable_config_rpcs", s.enable_config_rpcs);
-  Put(out, "reply", ReplyFormatNames()[static_cast<size_t>(config.reply)]);
-  out << YAML::EndMap;
-}
-
-void PutLifecycle(YAML::Emitter& out, const LifecycleConfig& l) {
-  out << YAML::Key << "lifecycle" << YAML::Value << YAML::BeginMap;
-  Put(out, "file_system_poll_wait_seconds", l.file_system_poll_wait_seconds);
-  Put(out, "model_config_file_poll_wait_seconds", l.model_config_file_poll_wait_seconds);
-  Put(out, "max_num_load_retries", l.max_num_load_retries);
-  Put(out, "load_retry_interval_micros", l.load_retry_interval_micros);
-  Put(out, "num_load_threads", l.num_load_threads);
-  Put(out, "allow_version_labels_for_unavailable_models",
-      l.allow_version_labels_for_unavailable_models);
-  Put(out, "enable_model_warmup", l.enable_model_warmup);
-  Put(out, "num_request_iterations_for_warmup", l.num_request_iterations_for_warmup);
-  Put(out, "enable_per_model_batching_parameters", l.enable_per_model_batching_parameters);
-  Put(out, "warmup_optional", l.warmup_optional);
-  Put(out, "strict_readiness", l.strict_readiness);
-  Put(out, "exit_on_error", l.exit_on_error);
-  Put(out, "memory_limit", l.memory_limit_bytes);
+void PutSection(YAML::Emitter& out, const KeySection& section) {
+  out << YAML::Key << section.name << YAML::Value << YAML::BeginMap;
+  for (const KeyValue& entry : section.keys) {
+    if (const auto* text = std::get_if<std::string>(&entry.value))
+      PutText(out, entry.key, *text);
+    else if (const auto* number = std::get_if<int64_t>(&entry.value))
+      Put(out, entry.key, *number);
+    else
+      Put(out, entry.key, std::get<bool>(entry.value));
+  }
   out << YAML::EndMap;
 }
 
@@ -174,15 +150,8 @@ void PutModel(YAML::Emitter& out, const ModelConfig& model) {
 std::string ConfigToYaml(const ServerConfig& config) {
   YAML::Emitter out;
   out << YAML::BeginMap;
-  PutListen(out, config);
-  out << YAML::Key << "log" << YAML::Value << YAML::BeginMap;
-  Put(out, "level", config.log.level);
-  Put(out, "format", config.log.format == LogFormat::kJson ? "json" : "text");
-  out << YAML::EndMap << YAML::Key << "cpu" << YAML::Value << YAML::BeginMap;
-  Put(out, "gemm", config.cpu.gemm);
-  PutText(out, "blas_library", config.cpu.blas_library);
-  out << YAML::EndMap;
-  PutLifecycle(out, config.lifecycle);
+  for (const KeySection& section : StartSections(config)) PutSection(out, section);
+  PutSection(out, LifecycleSection(config.lifecycle));
   out << YAML::Key << "models" << YAML::Value << YAML::BeginSeq;
   for (const ModelConfig& model : config.models) PutModel(out, model);
   out << YAML::EndSeq << YAML::EndMap;

@@ -1,0 +1,98 @@
+// Every setting of a model, changed.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+
+namespace floe {
+
+struct ModelChange {
+  const char* name;
+  std::function<void(ModelConfig&)> make;
+};
+
+// One for each setting that says something about what is served. Each by itself gives another
+// configuration that is still right.
+inline std::vector<ModelChange> ModelChanges() {
+  using M = ModelConfig&;
+  return {
+      {"name", [](M m) { m.name = "other"; }},
+      {"base_path", [](M m) { m.base_path = "/other"; }},
+      {"latest", [](M m) { m.versions.latest = 2; }},
+      {"all", [](M m) { m.versions.kind = VersionPolicy::Kind::kAll; }},
+      {"specific",
+       [](M m) {
+         m.versions = {VersionPolicy::Kind::kSpecific, 1, {3, 5}};
+       }},
+      {"version_labels", [](M m) { m.version_labels["stable"] = 3; }},
+      {"version_transition", [](M m) { m.transition = VersionTransition::kResourcePreserving; }},
+      {"workers", [](M m) { m.workers = 2; }},
+      {"intra_op_threads", [](M m) { m.intra_op_threads = 2; }},
+      {"cpu_set",
+       [](M m) {
+         m.cpu_set = {0, 1, 2, 5};
+       }},
+      {"weight", [](M m) { m.weight = 2; }},
+      {"max_batch_size", [](M m) { m.batching.max_batch_size = 2; }},
+      {"batch_timeout_micros", [](M m) { m.batching.batch_timeout_micros = 2; }},
+      {"max_enqueued_batches", [](M m) { m.batching.max_enqueued_batches = 2; }},
+      {"max_enqueued_bytes", [](M m) { m.batching.max_enqueued_bytes = 2; }},
+      {"allowed_batch_sizes",
+       [](M m) {
+         m.batching.allowed_batch_sizes = {2, 4};
+         m.batching.max_batch_size = 4;
+       }},
+      {"pad_variable_length_inputs", [](M m) { m.batching.pad_variable_length_inputs = true; }},
+      {"padding_values",
+       [](M m) {
+         m.batching.pad_variable_length_inputs = true;
+         m.batching.padding_values = {{"x", 0.1}, {"y", -1}, {"z", 1e300}};
+       }},
+      {"enable_large_batch_splitting",
+       [](M m) { m.batching.enable_large_batch_splitting = false; }},
+      {"max_execution_batch_size", [](M m) { m.batching.max_execution_batch_size = 2; }},
+      {"inline_below_us", [](M m) { m.inline_below_us = 0; }},
+      {"a bool",
+       [](M m) {
+         m.placeholder_defaults["p"] = {true, ""};
+       }},
+      {"an integer",
+       [](M m) {
+         m.placeholder_defaults["p"] = {int64_t{1}, ""};
+       }},
+      {"the least integer",
+       [](M m) {
+         m.placeholder_defaults["p"] = {std::numeric_limits<int64_t>::min(), ""};
+       }},
+      {"a whole number that is real",
+       [](M m) {
+         m.placeholder_defaults["p"] = {1.0, ""};
+       }},
+      {"a large real",
+       [](M m) {
+         m.placeholder_defaults["p"] = {1e22, ""};
+       }},
+      {"infinity",
+       [](M m) {
+         m.placeholder_defaults["p"] = {-std::numeric_limits<double>::infinity(), ""};
+       }},
+      {"a text",
+       [](M m) {
+         m.placeholder_defaults["p"] = {std::string("text"), ""};
+       }},
+      {"a dtype",
+       [](M m) {
+         m.placeholder_defaults["p"] = {true, "int64"};
+       }},
+      {"inputs", [](M m) { m.signature.inputs["x"] = "input:0"; }},
+      {"outputs", [](M m) { m.signature.outputs["y"] = "softmax"; }},
+      {"reply", [](M m) { m.reply = ReplyFormat::kTyped; }},
+      {"another reply", [](M m) { m.reply = ReplyFormat::kContent; }},
+  };
+}
+
+}  // namespace floe
