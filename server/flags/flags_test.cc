@@ -1,155 +1,18 @@
 #include "server/flags/flags.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+
+#include "server/flags/flags_for_test.h"
 
 namespace floe::server {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
-
-struct Parsed {
-  std::optional<Command> command;
-  int exit_code = -1;
-  std::string out, err;
-};
-
-Parsed Parse(std::vector<std::string> args) {
-  std::vector<const char*> argv = {"floed"};
-  for (const std::string& arg : args) argv.push_back(arg.c_str());
-  std::ostringstream out, err;
-  Parsed parsed;
-  parsed.command =
-      ParseCommandLine(static_cast<int>(argv.size()), argv.data(), out, err, &parsed.exit_code);
-  parsed.out = out.str();
-  parsed.err = err.str();
-  return parsed;
-}
-
-class FlagsTest : public testing::Test {
- protected:
-  FlagsTest() {
-    unsetenv("MODEL_NAME");
-    unsetenv("MODEL_BASE_PATH");
-    directory_ = testing::TempDir() + "floe_flags";
-    std::filesystem::create_directories(directory_ + "/model");
-    file_ = directory_ + "/f.yaml";
-    std::ofstream(file_) << "server: {port: 1234, enable_reflection: true}\n"
-                            "models: [{name: a, base_path: model}]\n";
-  }
-  ~FlagsTest() override { std::filesystem::remove_all(directory_); }
-  std::string Write(const std::string& name, const std::string& text) {
-    const std::string path = directory_ + "/" + name;
-    std::ofstream(path) << text;
-    return path;
-  }
-  std::string directory_, file_;
-};
-
-// Every flag of TensorFlow Serving 2.20's model server, with a value of its kind.
-const std::vector<std::pair<std::string, std::string>>& ValueFlags() {
-  static const auto* flags = new std::vector<std::pair<std::string, std::string>>{
-      {"port", "8500"},
-      {"grpc_socket_path", "/run/s"},
-      {"rest_api_port", "8501"},
-      {"rest_api_num_threads", "8"},
-      {"rest_api_timeout_in_ms", "30000"},
-      {"model_config_file_poll_wait_seconds", "2"},
-      {"model_name", "m"},
-      {"model_base_path", "/m"},
-      {"num_load_threads", "2"},
-      {"num_unload_threads", "2"},
-      {"max_num_load_retries", "3"},
-      {"load_retry_interval_micros", "-1"},
-      {"file_system_poll_wait_seconds", "4"},
-      {"tensorflow_session_parallelism", "0"},
-      {"tensorflow_session_config_file", "/c"},
-      {"tensorflow_intra_op_parallelism", "2"},
-      {"tensorflow_inter_op_parallelism", "3"},
-      {"ssl_config_file", "/ssl"},
-      {"platform_config_file", "/p"},
-      {"per_process_gpu_memory_fraction", "0.5"},
-      {"saved_model_tags", "serve"},
-      {"grpc_channel_arguments", "a=1"},
-      {"grpc_max_threads", "16"},
-      {"num_request_iterations_for_warmup", "2"},
-      {"monitoring_config_file", "/mon"},
-      {"num_tflite_pools", "1"},
-      {"num_tflite_interpreters_per_pool", "1"},
-      {"thread_pool_factory_config_file", "/t"},
-      {"mixed_precision", "bfloat16"}};
-  return *flags;
-}
-constexpr const char* kSwitches[] = {"rest_api_enable_cors_support",
-                                     "enable_batching",
-                                     "allow_version_labels_for_unavailable_models",
-                                     "enable_per_model_batching_parameters",
-                                     "flush_filesystem_caches",
-                                     "use_alts_credentials",
-                                     "enable_model_warmup",
-                                     "remove_unused_fields_from_bundle_metagraph",
-                                     "prefer_tflite_model",
-                                     "enable_signature_method_name_check",
-                                     "xla_cpu_compilation_enabled",
-                                     "xla_gpu_compilation_enabled",
-                                     "enable_profiler",
-                                     "skip_initialize_tpu",
-                                     "enable_grpc_healthcheck_service",
-                                     "enable_serialization_as_tensor_content"};
-
-TEST_F(FlagsTest, EveryFlagOfTfServingInEverySpelling) {
-  std::vector<std::string> equals, apart, bare;
-  for (const auto& [name, value] : ValueFlags()) {
-    equals.push_back("--" + name + "=" + value);
-    apart.insert(apart.end(), {"--" + name, value});
-  }
-  bare = equals;
-  for (const char* name : kSwitches) {
-    equals.push_back(std::string("--") + name + "=true");
-    apart.insert(apart.end(), {std::string("--") + name, "true"});
-    bare.push_back(std::string("--") + name);
-  }
-  const std::string batching = Write("b", "max_batch_size { value: 5 }");
-  const std::string list = Write("m", "model_config_list { config { name: 'x' base_path: '/x' } }");
-  for (std::vector<std::string>* args : {&equals, &apart, &bare}) {
-    args->insert(args->end(),
-                 {"--batching_parameters_file=" + batching, "--model_config_file=" + list});
-    const Parsed p = Parse(*args);
-    ASSERT_TRUE(p.command) << p.err;
-    const ServerConfig& c = p.command->config;
-    EXPECT_EQ(c.server.port, 8500);
-    EXPECT_EQ(c.server.grpc_socket_path, "/run/s");
-    EXPECT_EQ(c.server.grpc_channel_arguments, "a=1");
-    EXPECT_EQ(c.reply, ReplyFormat::kContent);
-    EXPECT_EQ(c.lifecycle.model_config_file_poll_wait_seconds, 2);
-    EXPECT_EQ(c.lifecycle.num_load_threads, 2);
-    EXPECT_EQ(c.lifecycle.max_num_load_retries, 3);
-    EXPECT_EQ(c.lifecycle.load_retry_interval_micros, 0) << "negative: no wait";
-    EXPECT_EQ(c.lifecycle.file_system_poll_wait_seconds, 4);
-    EXPECT_EQ(c.lifecycle.num_request_iterations_for_warmup, 2);
-    EXPECT_TRUE(c.lifecycle.enable_per_model_batching_parameters);
-    EXPECT_TRUE(c.lifecycle.allow_version_labels_for_unavailable_models);
-    ASSERT_EQ(c.models.size(), 1u);
-    EXPECT_EQ(c.models[0].name, "x") << "the list wins over --model_name, as in TensorFlow Serving";
-    EXPECT_EQ(c.models[0].batching.max_batch_size, 5);
-    EXPECT_EQ(c.models[0].intra_op_threads, 2);
-    EXPECT_EQ(c.models[0].workers, 3);
-    EXPECT_THAT(c.notes, Contains("--saved_model_tags=serve has no effect here: frozen models have "
-                                  "one graph"));
-    EXPECT_THAT(c.notes, Contains(StartsWith("--rest_api_enable_cors_support=true has no effect")));
-    EXPECT_THAT(c.notes, Contains(StartsWith("--model_base_path has no effect here")));
-  }
-}
 
 TEST_F(FlagsTest, SwitchesCanBeFalseAndTheLastFlagWins) {
   const Parsed p =
@@ -300,8 +163,8 @@ TEST_F(FlagsTest, HelpAndVersionEndWell) {
 }
 
 TEST_F(FlagsTest, MistakesAreSaidOnStderr) {
-  const auto fails = [](std::vector<std::string> args, int code, const std::string& words) {
-    const Parsed p = Parse(std::move(args));
+  const auto fails = [](const std::vector<std::string>& args, int code, const std::string& words) {
+    const Parsed p = Parse(args);
     EXPECT_FALSE(p.command);
     EXPECT_EQ(p.exit_code, code);
     EXPECT_THAT(p.err, HasSubstr(words));
