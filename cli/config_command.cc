@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/rpc.h"
 #include "config/config.h"
+#include "config/config_rpcs.h"
 #include "config/files.h"
 #include "config/text_proto.h"
 #include "floe/admin.pb.h"
@@ -21,11 +22,6 @@ namespace floe::cli {
 namespace {
 
 namespace tfs = tensorflow::serving;
-
-constexpr char kReload[] = "/tensorflow.serving.ModelService/HandleReloadConfigRequest";
-constexpr char kGetConfig[] = "/floe.Admin/GetConfig";
-constexpr char kGenerationKey[] = "floe-config-generation";
-constexpr char kGenerationMetric[] = "floe_config_generation";
 
 // The files sorted by what they hold. A second one of a kind is a mistake.
 absl::Status SortFiles(const std::vector<std::string>& paths, ConfigFiles* files) {
@@ -86,7 +82,7 @@ struct ShowOptions {
 absl::Status Show(const ShowOptions& options, Context& context) {
   const RpcClient client(options.target);
   floe::GetConfigResponse config;
-  FLOE_RETURN_IF_ERROR(client.Call(kGetConfig, floe::GetConfigRequest(), &config));
+  FLOE_RETURN_IF_ERROR(client.Call(kGetConfigMethod, floe::GetConfigRequest(), &config));
   const tfs::StatusProto& error = config.last_error();
   const std::string code =
       absl::StatusCodeToString(static_cast<absl::StatusCode>(error.error_code()));
@@ -160,7 +156,8 @@ absl::Status Apply(const ApplyOptions& options, Context& context) {
   if (options.generation != 0)
     metadata.emplace_back(kGenerationKey, absl::StrCat(options.generation));
   tfs::ReloadConfigResponse response;
-  FLOE_RETURN_IF_ERROR(RpcClient(options.target).Call(kReload, request, &response, metadata));
+  FLOE_RETURN_IF_ERROR(
+      RpcClient(options.target).Call(kReloadConfigMethod, request, &response, metadata));
   // Other servers may answer OK with the error inside.
   if (response.status().error_code() != 0)
     return absl::Status(static_cast<absl::StatusCode>(response.status().error_code()),

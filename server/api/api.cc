@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "config/config_rpcs.h"
 #include "server/api/config_service.h"
 #include "server/api/methods.h"
 #include "server/api/proto_method.h"
@@ -59,8 +60,8 @@ void RegisterApi(const ApiContext& context, MethodTable* table) {
                       [&registry](const auto& request, auto* response) {
                         return GetModelStatus(registry, request, response);
                       }));
-  table->AddUnary(Path(kModel, "HandleReloadConfigRequest"), ReloadConfigMethod(context));
-  table->AddUnary(Path(kAdmin, "GetConfig"), GetConfigMethod(context));
+  table->AddUnary(kReloadConfigMethod, ReloadConfigMethod(context));
+  table->AddUnary(kGetConfigMethod, GetConfigMethod(context));
   RegisterRefusals(table);
   table->AddUnary(Path(kHealth, "Check"), HealthCheckMethod(context.health));
   table->AddStream(Path(kHealth, "Watch"), HealthWatchMethod(context.health));

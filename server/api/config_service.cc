@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "config/config_rpcs.h"
 #include "config/model_server_config.h"
 #include "floe/admin.pb.h"
 #include "server/api/names.h"

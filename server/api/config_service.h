@@ -8,15 +8,11 @@ namespace floe::server {
 // ModelService/HandleReloadConfigRequest. One at a time, on a thread of its own that ends with the
 // last copy of the method; a few wait for it, more are refused (RESOURCE_EXHAUSTED). Takes
 // TensorFlow Serving's model_config_list, or custom_model_config with a floe.YamlModels. With the
-// metadata "floe-config-generation" only that generation is replaced (ABORTED otherwise). Without a
+// metadata kGenerationKey only that generation is replaced (ABORTED otherwise). Without a
 // deadline two minutes are the bound.
 UnaryMethod ReloadConfigMethod(const ApiContext& context);
 
 // floe.Admin/GetConfig.
 UnaryMethod GetConfigMethod(const ApiContext& context);
-
-// Key of the metadata, and the metric that metric_names may ask for.
-inline constexpr char kGenerationKey[] = "floe-config-generation";
-inline constexpr char kGenerationMetric[] = "floe_config_generation";
 
 }  // namespace floe::server

@@ -5,6 +5,7 @@
 
 #include <future>
 
+#include "config/config_rpcs.h"
 #include "floe/admin.pb.h"
 #include "server/api/fakes_for_test.h"
 #include "tensorflow_serving/apis/model_management.pb.h"
