@@ -1,68 +1,14 @@
 #include "server/batching/padding.h"
 
-#include <cmath>
-#include <complex>
 #include <cstring>
-#include <type_traits>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "model/half.h"
+#include "model/number.h"
 
 namespace floe::server {
 namespace {
-
-// Doubles beyond T's range have no value there, and converting them is undefined.
-template <typename T>
-bool MakeInteger(DType dtype, double value, Tensor* out) {
-  const double least = std::is_signed_v<T> ? -std::ldexp(1.0, 8 * sizeof(T) - 1) : 0;
-  const double past = std::ldexp(1.0, 8 * sizeof(T) - (std::is_signed_v<T> ? 1 : 0));
-  if (!(value >= least && value < past) || value != std::floor(value)) return false;
-  *out = Tensor::Scalar<T>(dtype, static_cast<T>(value));
-  return true;
-}
-
-template <typename T, typename From>
-bool Make(DType dtype, From value, Tensor* out) {
-  *out = Tensor::Scalar<T>(dtype, static_cast<T>(value));
-  return true;
-}
-
-bool MakeValue(DType dtype, double value, Tensor* out) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return Make<float>(dtype, value, out);
-    case DType::kFloat64:
-      return Make<double>(dtype, value, out);
-    case DType::kComplex64:
-      return Make<std::complex<float>>(dtype, static_cast<float>(value), out);
-    case DType::kComplex128:
-      return Make<std::complex<double>>(dtype, value, out);
-    case DType::kFloat16:
-      return Make<uint16_t>(dtype, FloatToHalfBits(static_cast<float>(value)), out);
-    case DType::kBFloat16:
-      return Make<uint16_t>(dtype, FloatToBFloat16Bits(static_cast<float>(value)), out);
-    case DType::kBool:
-      return (value == 0 || value == 1) && Make<bool>(dtype, value != 0, out);
-    case DType::kInt8:
-      return MakeInteger<int8_t>(dtype, value, out);
-    case DType::kInt16:
-      return MakeInteger<int16_t>(dtype, value, out);
-    case DType::kInt32:
-      return MakeInteger<int32_t>(dtype, value, out);
-    case DType::kInt64:
-      return MakeInteger<int64_t>(dtype, value, out);
-    case DType::kUInt8:
-      return MakeInteger<uint8_t>(dtype, value, out);
-    case DType::kUInt16:
-      return MakeInteger<uint16_t>(dtype, value, out);
-    case DType::kUInt32:
-      return MakeInteger<uint32_t>(dtype, value, out);
-    case DType::kUInt64:
-      return MakeInteger<uint64_t>(dtype, value, out);
-    default:
-      return false;
-  }
-}
 
 void Fill(std::byte* to, size_t elements, const Tensor& pad) {
   const size_t size = DTypeSize(pad.dtype());
@@ -99,8 +45,7 @@ void CopyAxis(const TensorView& from, const TensorView& to, int axis, const std:
 }  // namespace
 
 absl::StatusOr<Tensor> PadValue(DType dtype, double value) {
-  Tensor pad;
-  if (MakeValue(dtype, value, &pad)) return pad;
+  if (std::optional<Tensor> pad = RealScalar(dtype, value)) return *std::move(pad);
   return absl::InvalidArgumentError(
       absl::StrCat("padding value ", value, " is no ", DTypeName(dtype)));
 }

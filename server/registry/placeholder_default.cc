@@ -1,9 +1,13 @@
 #include "server/registry/placeholder_default.h"
 
 #include <limits>
+#include <optional>
+#include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "model/number.h"
 
 namespace floe::server {
 namespace {
@@ -26,60 +30,18 @@ DType Natural(const PlaceholderDefault& value) {
   return fits ? DType::kInt32 : DType::kInt64;
 }
 
-template <typename T>
-bool MakeInteger(DType dtype, const PlaceholderDefault& value, Tensor* out) {
-  const auto* integer = std::get_if<int64_t>(&value.value);
-  if (integer == nullptr || static_cast<int64_t>(static_cast<T>(*integer)) != *integer)
-    return false;
-  if (std::is_unsigned_v<T> && *integer < 0) return false;
-  *out = Tensor::Scalar<T>(dtype, static_cast<T>(*integer));
-  return true;
-}
-
-template <typename T>
-bool MakeReal(DType dtype, const PlaceholderDefault& value, Tensor* out) {
-  const auto* integer = std::get_if<int64_t>(&value.value);
-  const auto* real = std::get_if<double>(&value.value);
-  if (integer == nullptr && real == nullptr) return false;
-  *out =
-      Tensor::Scalar<T>(dtype, real != nullptr ? static_cast<T>(*real) : static_cast<T>(*integer));
-  return true;
-}
-
-bool Make(DType dtype, const PlaceholderDefault& value, Tensor* out) {
-  switch (dtype) {
-    case DType::kInt8:
-      return MakeInteger<int8_t>(dtype, value, out);
-    case DType::kInt16:
-      return MakeInteger<int16_t>(dtype, value, out);
-    case DType::kInt32:
-      return MakeInteger<int32_t>(dtype, value, out);
-    case DType::kInt64:
-      return MakeInteger<int64_t>(dtype, value, out);
-    case DType::kUInt8:
-      return MakeInteger<uint8_t>(dtype, value, out);
-    case DType::kUInt16:
-      return MakeInteger<uint16_t>(dtype, value, out);
-    case DType::kUInt32:
-      return MakeInteger<uint32_t>(dtype, value, out);
-    case DType::kUInt64:
-      return MakeInteger<uint64_t>(dtype, value, out);
-    case DType::kFloat32:
-      return MakeReal<float>(dtype, value, out);
-    case DType::kFloat64:
-      return MakeReal<double>(dtype, value, out);
-    case DType::kBool:
-      if (!std::holds_alternative<bool>(value.value)) return false;
-      *out = Tensor::Scalar<bool>(dtype, std::get<bool>(value.value));
-      return true;
-    case DType::kString:
-      if (!std::holds_alternative<std::string>(value.value)) return false;
-      *out = Tensor::Allocate(dtype, Shape());
-      *static_cast<std::string*>(out->mutable_data()) = std::get<std::string>(value.value);
-      return true;
-    default:
-      return false;
+std::optional<Tensor> Make(DType dtype, const PlaceholderDefault& value) {
+  if (const auto* integer = std::get_if<int64_t>(&value.value))
+    return IntegerScalar(dtype, *integer);
+  if (const auto* real = std::get_if<double>(&value.value)) return RealScalar(dtype, *real);
+  if (const auto* truth = std::get_if<bool>(&value.value)) {
+    if (dtype != DType::kBool) return std::nullopt;
+    return Tensor::Scalar(dtype, *truth);
   }
+  if (dtype != DType::kString) return std::nullopt;
+  Tensor text = Tensor::Allocate(dtype, Shape());
+  *static_cast<std::string*>(text.mutable_data()) = std::get<std::string>(value.value);
+  return text;
 }
 
 }  // namespace
@@ -91,11 +53,9 @@ absl::StatusOr<Tensor> DefaultTensor(const std::string& name, const PlaceholderD
     if (!named.ok()) return Annotate(named.status(), absl::StrCat("placeholder_defaults.", name));
     dtype = *named;
   }
-  Tensor tensor;
-  if (!Make(dtype, value, &tensor))
-    return absl::InvalidArgumentError(absl::StrCat("placeholder_defaults.", name, ": ", Text(value),
-                                                   " is no value of dtype ", DTypeName(dtype)));
-  return tensor;
+  if (std::optional<Tensor> tensor = Make(dtype, value)) return *std::move(tensor);
+  return absl::InvalidArgumentError(absl::StrCat("placeholder_defaults.", name, ": ", Text(value),
+                                                 " is no value of dtype ", DTypeName(dtype)));
 }
 
 }  // namespace floe::server
