@@ -12,7 +12,6 @@ using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-const absl::Status kBadModel = absl::InvalidArgumentError("this is no model");
 const absl::Status kPassing = absl::UnavailableError("the disk is slow today");
 
 VersionPolicy Policy(VersionPolicy::Kind kind, std::vector<int64_t> specific = {}) {
@@ -49,9 +48,7 @@ TEST(LifecycleTest, TheNewVersionIsUpBeforeTheOldOneGoes) {
 }
 
 TEST(LifecycleTest, ABadNewVersionChangesNothingUntilItsFilesDo) {
-  LifecycleWorld world({TestModel("m")});
-  world.Put("/m", 1);
-  world.Finish();
+  ServingWorld world;
   world.Put("/m", 2);
   world.Break("m", 2, kBadModel);
   world.Advance(seconds(1));
@@ -114,27 +111,20 @@ TEST(LifecycleTest, SaysWhenItWantsToBeAskedAgain) {
   Lifecycle::Options options;
   options.times.poll = seconds(100);
   options.times.retry = seconds(10);
-  LifecycleWorld world({TestModel("m")}, options);
-  world.Put("/m", 1);
-  world.Finish();
+  ServingWorld world(TestModel("m"), options);
   EXPECT_EQ(world.next() - world.now(), seconds(100));
   world.Put("/m", 2);
   world.Break("m", 2, kPassing);
   world.Advance(seconds(100));
   world.Finish();
   EXPECT_EQ(world.next() - world.now(), seconds(10));
-  options.times.poll = Duration::zero();
-  LifecycleWorld once({TestModel("m")}, options);
-  once.Put("/m", 1);
-  once.Finish();
+  const ServingWorld once(TestModel("m"), WithoutPolling());
   EXPECT_EQ(once.next(), TimePoint::max());
   EXPECT_EQ(once.scans(), 1);
 }
 
 TEST(LifecycleTest, AHalfCopiedVersionIsLeftAlone) {
-  LifecycleWorld world({TestModel("m")});
-  world.Put("/m", 1);
-  world.Finish();
+  ServingWorld world;
   for (uint64_t size = 1; size < 10; ++size) {  // it grows from look to look
     world.Put("/m", 2, size, Duration::zero());
     world.Advance(seconds(1));
@@ -148,9 +138,7 @@ TEST(LifecycleTest, AHalfCopiedVersionIsLeftAlone) {
 }
 
 TEST(LifecycleTest, WithoutPollingFilesAreTakenForComplete) {
-  Lifecycle::Options options;
-  options.times.poll = Duration::zero();
-  LifecycleWorld world({TestModel("m")}, options);
+  LifecycleWorld world({TestModel("m")}, WithoutPolling());
   world.Put("/m", 1, 1, Duration::zero());
   world.Finish();
   EXPECT_EQ(world.Served("m"), "1");
@@ -186,9 +174,7 @@ TEST(LifecycleTest, ARemovedVersionGoesAndTheOneBelowComesFirst) {
 }
 
 TEST(LifecycleTest, WhatIsServedStaysWhenItsPlaceIsEmptyOrGone) {
-  LifecycleWorld world({TestModel("m")});
-  world.Put("/m", 1);
-  world.Finish();
+  ServingWorld world;
   world.Delete("/m", 1);
   world.Advance(seconds(1));
   world.Finish();
@@ -224,9 +210,7 @@ TEST(LifecycleTest, PolicyAllAndSpecific) {
 TEST(LifecycleTest, PreservingResourcesTheOldVersionGoesFirst) {
   ModelConfig config = TestModel("m");
   config.transition = VersionTransition::kResourcePreserving;
-  LifecycleWorld world({config});
-  world.Put("/m", 1);
-  world.Finish();
+  ServingWorld world(config);
   world.Put("/m", 2);
   world.Advance(seconds(1));
   EXPECT_EQ(world.Loads(), "");

@@ -23,6 +23,15 @@ inline ModelConfig TestModel(const std::string& name, const std::string& path = 
   return config;
 }
 
+inline Lifecycle::Options WithoutPolling() {
+  Lifecycle::Options options;
+  options.times.poll = Duration::zero();
+  return options;
+}
+
+// A load's end that no further try changes.
+inline const absl::Status kBadModel = absl::InvalidArgumentError("this is no model");
+
 // Looks happen at once; loads and unloads when the test says so.
 class LifecycleWorld {
  public:
@@ -185,6 +194,17 @@ class LifecycleWorld {
   std::map<int64_t, absl::Status> outcomes_;
   int scans_ = 0, finished_loads_ = 0;
   Lifecycle lifecycle_;
+};
+
+// One in which version 1 of its only model is served, and nothing is under way.
+class ServingWorld : public LifecycleWorld {
+ public:
+  explicit ServingWorld(const ModelConfig& model = TestModel("m"),
+                        Lifecycle::Options options = Lifecycle::Options())
+      : LifecycleWorld({model}, std::move(options)) {
+    Put(model.base_path, 1);
+    Finish();
+  }
 };
 
 }  // namespace floe::server

@@ -15,7 +15,6 @@
 #include "model/form/form.h"
 #include "model/import/import.h"
 #include "server/batching/test_models.h"
-#include "server/registry/placeholder_default.h"
 
 namespace floe::server {
 namespace {
@@ -58,22 +57,6 @@ class RegistryTest : public testing::Test {
   std::string root_;
   HealthState health_;
 };
-
-TEST(PlaceholderDefault, Values) {
-  EXPECT_EQ(DefaultTensor("p", {false, ""})->dtype(), DType::kBool);
-  EXPECT_EQ(*DefaultTensor("p", {int64_t{3}, ""})->as<int32_t>(), 3);
-  EXPECT_EQ(DefaultTensor("p", {int64_t{1} << 40, ""})->dtype(), DType::kInt64);
-  EXPECT_EQ(*DefaultTensor("p", {0.5, ""})->as<float>(), 0.5f);
-  EXPECT_EQ(*DefaultTensor("p", {int64_t{3}, "float64"})->as<double>(), 3.0);
-  EXPECT_EQ(*DefaultTensor("p", {std::string("a"), ""})->as<std::string>(), "a");
-  for (const PlaceholderDefault& bad : {PlaceholderDefault{int64_t{300}, "uint8"},
-                                        {int64_t{-1}, "uint64"},
-                                        {0.5, "int32"},
-                                        {false, "float32"},
-                                        {false, "flot"}})
-    EXPECT_THAT(std::string(DefaultTensor("p", bad).status().message()),
-                HasSubstr("placeholder_defaults.p"));
-}
 
 TEST_F(RegistryTest, LoadsTheNewestVersionAndServesIt) {
   Write("m/1/graph.pb", kCentredGraph);
@@ -237,6 +220,19 @@ int64_t NewestOf(const LocalRegistry& registry, const std::string& name) {
   return served.ok() ? (*served)->model()->info().version : -1;
 }
 
+// Submits the call and waits for its answer.
+void Answer(ServedModel* served, FloatCall* call) {
+  std::atomic<bool> done{false};
+  auto request = call->Request(served->model());
+  request->done = [&, inner = request->done](const absl::Status& status,
+                                             absl::Span<const TensorView> outputs) {
+    inner(status, outputs);
+    done.store(true, std::memory_order_release);
+  };
+  served->Submit(std::move(request));
+  while (!done.load(std::memory_order_acquire)) std::this_thread::yield();
+}
+
 TEST_F(RegistryTest, VersionsAreFoundWhileItRuns) {
   FakeClock clock;
   LocalRegistry::Options options;
@@ -290,15 +286,7 @@ TEST_F(RegistryTest, TheOldVersionStaysAsLongAsARequestHasIt) {
   EXPECT_EQ(registry.Acquire("m", {1, ""}).status().code(), absl::StatusCode::kNotFound);
 
   FloatCall call({{Shape({1, 2}), {3, 4}}});
-  std::atomic<bool> answered{false};
-  auto request = call.Request((*old)->model());
-  request->done = [&, inner = request->done](const absl::Status& status,
-                                             absl::Span<const TensorView> outputs) {
-    inner(status, outputs);
-    answered = true;
-  };
-  (*old)->Submit(std::move(request));
-  ASSERT_TRUE(Eventually([&] { return answered.load(); }));
+  Answer(old->get(), &call);
   EXPECT_THAT(call.result, ElementsAre(3, 4));
   EXPECT_EQ(StateOf(registry, "m", 1), VersionState::kUnloading);
   old = absl::UnknownError("let go");
@@ -421,15 +409,7 @@ TEST_F(RegistryTest, SwapsUnderCallers) {
       ASSERT_TRUE(served.ok()) << served.status();
       const auto version = static_cast<float>((*served)->model()->info().version);
       FloatCall one({{Shape({3, 2}), {1, 2, 3, 4, 5, 6}}});
-      std::atomic<bool> done{false};
-      auto request = one.Request((*served)->model());
-      request->done = [&, inner = request->done](const absl::Status& s,
-                                                 absl::Span<const TensorView> outputs) {
-        inner(s, outputs);
-        done.store(true, std::memory_order_release);
-      };
-      (*served)->Submit(std::move(request));
-      while (!done.load(std::memory_order_acquire)) std::this_thread::yield();
+      Answer(served->get(), &one);
       ASSERT_TRUE(one.status.ok()) << one.status;
       for (size_t i = 0; i < 6; ++i) ASSERT_EQ(one.result[i], version * static_cast<float>(i + 1));
       ++answers;
@@ -474,15 +454,7 @@ TEST_F(RegistryTest, ManyCallers) {
         for (size_t k = 0; k < values.size(); ++k)
           values[k] = static_cast<float>(1000 * t + i + static_cast<int>(k));
         FloatCall call({{Shape({rows, 2}), values}});
-        std::atomic<bool> done{false};
-        auto request = call.Request((*served)->model());
-        request->done = [&, inner = request->done](const absl::Status& s,
-                                                   absl::Span<const TensorView> outputs) {
-          inner(s, outputs);
-          done.store(true, std::memory_order_release);
-        };
-        (*served)->Submit(std::move(request));
-        while (!done.load(std::memory_order_acquire)) std::this_thread::yield();
+        Answer(served->get(), &call);
         ASSERT_TRUE(call.status.ok()) << call.status;
         for (float& value : values) value *= 2;
         ASSERT_EQ(call.result, values);

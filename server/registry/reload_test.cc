@@ -13,14 +13,6 @@ using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-const absl::Status kBadModel = absl::InvalidArgumentError("this is no model");
-
-Lifecycle::Options WithoutPolling() {
-  Lifecycle::Options options;
-  options.times.poll = Duration::zero();
-  return options;
-}
-
 TEST(Reload, AllOfItComesAtOnceAndWhatIsGoneLeaves) {
   LifecycleWorld world({TestModel("a"), TestModel("b")});
   for (const char* path : {"/a", "/b", "/c"}) world.Put(path, 1);
@@ -67,9 +59,7 @@ TEST(Reload, OneErrorAndNothingChanges) {
 }
 
 TEST(Reload, MistakesAreFoundBeforeAnythingIsLoaded) {
-  LifecycleWorld world({TestModel("a")});
-  world.Put("/a", 1);
-  world.Finish();
+  ServingWorld world(TestModel("a"));
   ModelConfig none = TestModel("b"), empty = TestModel("c");
   none.versions.latest = 0;
   empty.versions.kind = VersionPolicy::Kind::kSpecific;
@@ -85,9 +75,7 @@ TEST(Reload, MistakesAreFoundBeforeAnythingIsLoaded) {
 }
 
 TEST(Reload, MissingPlacesAndVersionsAreErrorsThatNameTheModel) {
-  LifecycleWorld world({TestModel("a")}, WithoutPolling());
-  world.Put("/a", 1);
-  world.Finish();
+  ServingWorld world(TestModel("a"), WithoutPolling());
   const int64_t gone = world.Reload({TestModel("a"), TestModel("gone")});
   EXPECT_EQ(world.Outcome(gone).code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(world.Outcome(gone).message()), HasSubstr("model 'gone'"));
@@ -124,9 +112,7 @@ TEST(Reload, IsOverAtItsDeadlineWhateverHangs) {
 TEST(Reload, AChangedModelIsReplacedInOneStep) {
   ModelConfig before = TestModel("m"), after = TestModel("m");
   after.batching.max_batch_size = 7;
-  LifecycleWorld world({before});
-  world.Put("/m", 1);
-  world.Finish();
+  ServingWorld world(before);
   const int64_t ticket = world.Reload({after});
   EXPECT_EQ(world.Loads(), "m 1");
   EXPECT_EQ(world.States("m"), "1 AVAILABLE");
@@ -157,9 +143,7 @@ TEST(Reload, OtherVersionsOfTheSameModelAreNotLoadedAnew) {
 }
 
 TEST(Reload, LooksForNewVersionsAtOnce) {
-  LifecycleWorld world({TestModel("m")}, WithoutPolling());
-  world.Put("/m", 1);
-  world.Finish();
+  ServingWorld world(TestModel("m"), WithoutPolling());
   world.Put("/m", 2);
   world.Advance(seconds(1000));
   EXPECT_EQ(world.Served("m"), "1");
@@ -279,9 +263,7 @@ TEST(Reload, PreservingResourcesTheOldGoesLastOfAllAndComesBack) {
 }
 
 TEST(Reload, AModelThatLeftMayComeBackWhileItIsStillUnloaded) {
-  LifecycleWorld world({TestModel("m")});
-  world.Put("/m", 1);
-  world.Finish();
+  ServingWorld world;
   world.Reload({});
   EXPECT_EQ(world.Unloads(), "m");
   EXPECT_EQ(world.States("m"), "none");
