@@ -103,7 +103,7 @@ TEST_F(VersionScan, ErrorsNameWhatWasFound) {
               AllOf(HasSubstr("/bad/3'"), HasSubstr("'variables/'"), HasSubstr("frozen.pb")));
   EXPECT_TRUE((*bad)[1].error.ok());
   // A path that is hidden from services says so.
-  EXPECT_THAT(std::string(ScanVersions("/home/nobody/floe-model").status().message()),
+  EXPECT_THAT(std::string(ScanVersions("/home/user/model").status().message()),
               AllOf(HasSubstr("ProtectHome"), HasSubstr("BindReadOnlyPaths")));
 }
 
