@@ -1,0 +1,129 @@
+#include "server/registry/served_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+namespace floe::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Only its address matters here.
+class Served : public ServedModel {
+ public:
+  const ModelHandle& model() const override { return model_; }
+  ReplyEncoding reply_encoding() const override { return ReplyEncoding::kTyped; }
+  void Submit(std::unique_ptr<InferRequest>) override { ADD_FAILURE() << "nobody asked"; }
+
+ private:
+  ModelHandle model_;
+};
+
+// Versions 7 and 5 of "digits" are available, 6 has failed; "later" is loading.
+class ServedTableTest : public testing::Test {
+ protected:
+  ServedTableTest() {
+    ServedTable::Entry& digits = table_.models["digits"];
+    digits.available = {{7, seven_, nullptr}, {5, five_, nullptr}};
+    digits.statuses = {{7, VersionState::kAvailable, absl::OkStatus()},
+                       {6, VersionState::kEnd, absl::InvalidArgumentError("no such op")},
+                       {5, VersionState::kAvailable, absl::OkStatus()}};
+    digits.labels = {{"stable", 5}, {"canary", 6}};
+    digits.settled = true;
+    ServedTable::Entry& later = table_.models["later"];
+    later.statuses = {{1, VersionState::kLoading, absl::OkStatus()}};
+    later.labels = {{"stable", 1}};
+  }
+  ServedModel* Acquired(const VersionChoice& choice) const {
+    const auto served = table_.Acquire("digits", choice);
+    EXPECT_TRUE(served.ok()) << served.status();
+    return served.ok() ? served->get() : nullptr;
+  }
+  // The code, and that the message has `part`.
+  absl::StatusCode Refused(std::string_view name, const VersionChoice& choice,
+                           const std::string& part) const {
+    const absl::Status status = table_.Acquire(name, choice).status();
+    EXPECT_THAT(std::string(status.message()), HasSubstr(part));
+    return status.code();
+  }
+  const std::shared_ptr<Served> seven_ = std::make_shared<Served>();
+  const std::shared_ptr<Served> five_ = std::make_shared<Served>();
+  ServedTable table_;
+};
+
+TEST_F(ServedTableTest, NewestVersionLabel) {
+  EXPECT_EQ(Acquired({}), seven_.get());
+  EXPECT_EQ(Acquired({5, ""}), five_.get());
+  EXPECT_EQ(Acquired({7, ""}), seven_.get());
+  EXPECT_EQ(Acquired({std::nullopt, "stable"}), five_.get());
+}
+
+TEST_F(ServedTableTest, NotFoundNamesWhatThereIs) {
+  EXPECT_EQ(Refused("digit", {}, "'digit'; nearest: 'digits'"), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Refused("digits", {8, ""}, "no version 8 loaded; available: 7, 5"),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(Refused("digits", {6, ""}, "(it is END: no such op); available: 7, 5"),
+            absl::StatusCode::kNotFound);
+  const std::string long_name(5000, '\n');
+  const absl::Status status = table_.Acquire(long_name, {}).status();
+  EXPECT_LT(status.message().size(), 1000u);
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("\\n...'"), Not(HasSubstr("\n"))));
+  table_.models.clear();
+  EXPECT_EQ(Refused("digits", {}, "no model is configured"), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ServedTableTest, UnknownLabels) {
+  EXPECT_EQ(Refused("digits", {std::nullopt, "beta"}, "'beta'; it has 'canary', 'stable'"),
+            absl::StatusCode::kInvalidArgument);
+  table_.models.at("digits").labels.clear();
+  EXPECT_EQ(Refused("digits", {std::nullopt, "beta"}, "leave version_label out"),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ServedTableTest, ALabelOfAVersionThatIsNotAvailable) {
+  EXPECT_EQ(Refused("digits", {std::nullopt, "canary"},
+                    "label 'canary' stands for version 6, which is not available (it is END"),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Refused("later", {std::nullopt, "stable"}, "(it is LOADING)"),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ServedTableTest, UnavailableWhileItIsNotKnownWhatThereWillBe) {
+  for (const VersionChoice& choice : {VersionChoice{}, VersionChoice{1, ""}})
+    EXPECT_EQ(Refused("later", choice, "'later' is still loading"), absl::StatusCode::kUnavailable);
+  ServedTable::Entry& later = table_.models.at("later");
+  later.trouble = absl::NotFoundError("no such directory");
+  EXPECT_EQ(Refused("later", {}, "not available: no such directory"),
+            absl::StatusCode::kUnavailable);
+  later.settled = true;
+  EXPECT_EQ(Refused("later", {}, "no such directory"), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Refused("later", {2, ""}, "available: none"), absl::StatusCode::kNotFound);
+  table_.stopping = true;
+  for (const VersionChoice& choice : {VersionChoice{}, VersionChoice{2, ""}})
+    EXPECT_EQ(Refused("later", choice, "is being stopped"), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ServedTableTest, StatusOfAVersionInAnyState) {
+  const auto all = table_.Status("digits", {});
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->size(), 3u);
+  for (const VersionChoice& choice : {VersionChoice{6, ""}, {std::nullopt, "canary"}}) {
+    const auto one = table_.Status("digits", choice);
+    ASSERT_TRUE(one.ok()) << one.status();
+    ASSERT_EQ(one->size(), 1u);
+    EXPECT_EQ(one->at(0).version, 6);
+    EXPECT_EQ(one->at(0).state, VersionState::kEnd);
+  }
+  EXPECT_EQ(table_.Status("digits", {8, ""}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(table_.Status("digit", {}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(table_.Status("digits", {std::nullopt, "beta"}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace floe::server

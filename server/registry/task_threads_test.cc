@@ -1,0 +1,119 @@
+#include "server/registry/task_threads.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace floe::server {
+namespace {
+
+using ::testing::ElementsAre;
+
+// A task that says when it has begun and ends when it may.
+struct Gate {
+  std::promise<void> begun, may_end;
+  std::function<void()> Task() {
+    return [this] {
+      begun.set_value();
+      may_end.get_future().wait();
+    };
+  }
+  void AwaitBegin() { begun.get_future().wait(); }
+  void Open() { may_end.set_value(); }
+};
+
+TEST(TaskThreads, OneThreadTakesTasksInOrder) {
+  TaskThreads threads(1, {"one", 0, {}});
+  Gate first;
+  std::vector<int> order;
+  std::promise<void> last;
+  threads.Post(first.Task());
+  for (const int i : {1, 2, 3}) threads.Post([&order, i] { order.push_back(i); });
+  threads.Post([&last] { last.set_value(); });
+  first.AwaitBegin();
+  EXPECT_THAT(order, ElementsAre()) << "no second thread";
+  first.Open();
+  last.get_future().wait();
+  EXPECT_THAT(order, ElementsAre(1, 2, 3));
+}
+
+// Each of two tasks waits for the other: they end only if each has a thread.
+TEST(TaskThreads, StartsThreadsAsTheyAreNeededUpToTheBound) {
+  TaskThreads threads(2, {"two", 0, {}});
+  Gate a, b;
+  threads.Post(a.Task());
+  threads.Post(b.Task());
+  a.AwaitBegin();
+  b.AwaitBegin();
+  std::promise<std::thread::id> third;
+  bool opened = false;
+  threads.Post([&] {
+    EXPECT_TRUE(opened) << "both threads had work";
+    third.set_value(std::this_thread::get_id());
+  });
+  opened = true;
+  a.Open();
+  third.get_future().wait();
+  b.Open();
+}
+
+TEST(TaskThreads, StopWaitsForTheTaskUnderWayAndDropsTheOthers) {
+  auto held = std::make_shared<int>();
+  TaskThreads threads(1, {"stop", 0, {}});
+  Gate first;
+  bool ended = false;
+  threads.Post([&, run = first.Task()] {
+    run();
+    ended = true;
+  });
+  threads.Post([held] { ADD_FAILURE() << "it was to be dropped"; });
+  first.AwaitBegin();
+  std::thread stopper([&] { threads.Stop(); });
+  for (bool stopping = false; !stopping;) {  // what is posted is dropped at once when it is
+    const auto token = std::make_shared<int>();
+    threads.Post([token] { ADD_FAILURE() << "it was to be dropped"; });
+    stopping = token.use_count() == 1;
+    std::this_thread::yield();
+  }
+  first.Open();
+  stopper.join();
+  EXPECT_TRUE(ended);
+  threads.Post([held] { ADD_FAILURE() << "it came after Stop"; });
+  EXPECT_EQ(held.use_count(), 1);
+  threads.Stop();  // again
+}
+
+TEST(TaskThreads, NiceOnesAreBatchWork) {
+  const int base = getpriority(PRIO_PROCESS, 0);
+  for (const int nicer : {0, 3}) {
+    if (base != 0 && nicer == 0) continue;
+    struct {
+      std::string name;
+      int nice = -1, policy = -1;
+    } seen;
+    TaskThreads threads(1, {"worker", base + nicer, {}});
+    std::promise<void> done;
+    threads.Post([&] {
+      char name[16];
+      pthread_getname_np(pthread_self(), name, sizeof name);
+      seen = {name, getpriority(PRIO_PROCESS, 0), sched_getscheduler(0)};
+      done.set_value();
+    });
+    done.get_future().wait();
+    EXPECT_EQ(seen.name, "worker");
+    EXPECT_EQ(seen.nice, base + nicer);
+    EXPECT_EQ(seen.policy, nicer == 0 ? SCHED_OTHER : SCHED_BATCH);
+  }
+}
+
+}  // namespace
+}  // namespace floe::server
