@@ -112,12 +112,15 @@ void AddModelFlags(CLI::App& app, Flags& f) {
   app.add_option("--batching_parameters_file", f.files.batching_parameters,
                  "BatchingParameters in text format, for models that do not say otherwise")
       ->type_name("FILE");
-  AddInt(app, "--tensorflow_inter_op_parallelism", f.inter_op_parallelism, kParallelismRange,
-         "Workers of models that do not say otherwise; 0: the default [0]");
-  AddInt(app, "--tensorflow_intra_op_parallelism", f.intra_op_parallelism, kParallelismRange,
-         "Threads inside one run of models that do not say otherwise; 0: the default [0]");
-  AddInt(app, "--tensorflow_session_parallelism", f.session_parallelism, kParallelismRange,
-         "As --tensorflow_inter_op_parallelism, when neither of the two is given [0]");
+  const auto add_threads = [&app](const char* name, Given<int64_t>& value, const char* help) {
+    AddInt(app, name, value, kParallelismRange, help);
+  };
+  add_threads("--tensorflow_inter_op_parallelism", f.inter_op_parallelism,
+              "Workers of models that do not say otherwise; 0: the default [0]");
+  add_threads("--tensorflow_intra_op_parallelism", f.intra_op_parallelism,
+              "Threads inside one run of models that do not say otherwise; 0: the default [0]");
+  add_threads("--tensorflow_session_parallelism", f.session_parallelism,
+              "As --tensorflow_inter_op_parallelism, when neither of the two is given [0]");
   AddChoice(app, "--cpu_gemm", f.gemm, GemmNames(), "Matrix multiplication of every model [auto]");
 }
 
