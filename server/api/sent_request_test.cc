@@ -1,0 +1,104 @@
+#include "server/api/sent_request.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "server/api/fakes_for_test.h"
+#include "tensorflow_serving/apis/predict.pb.h"
+
+namespace floe::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr char kX[] =
+    "inputs { key: 'x' value { dtype: DT_FLOAT float_val: [1, 2] "
+    "tensor_shape { dim { size: 1 } dim { size: 2 } } } }";
+constexpr char kIds[] =
+    "inputs { key: 'ids' value { dtype: DT_INT64 int64_val: 300 "
+    "tensor_shape { dim { size: 1 } } } }";
+
+// A request against version 4 of the test model: x and ids must be fed, training need not.
+class SentRequestTest : public testing::Test {
+ protected:
+  absl::Status Choose(const std::string& text) {
+    tensorflow::serving::PredictRequest request;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &request));
+    bytes_ = request.SerializeAsString();
+    sent_ = std::make_unique<SentRequest>(1 << 20);
+    const absl::Status read = sent_->Read(bytes_);
+    EXPECT_TRUE(read.ok()) << read;
+    return sent_->ChooseSignature(MakeTestModel("mnist", 4));
+  }
+  absl::Status Fill(const std::string& text) {
+    const absl::Status chosen = Choose(text);
+    return chosen.ok() ? sent_->Fill(&filled_) : chosen;
+  }
+  std::string Refused(const std::string& text) {
+    const absl::Status status = Fill(text);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  }
+  std::string bytes_;
+  std::unique_ptr<SentRequest> sent_;
+  InferRequest filled_;
+};
+
+TEST_F(SentRequestTest, FillsInputsInTheSignaturesOrder) {
+  const absl::Status filled = Fill(std::string(kIds) + kX);
+  ASSERT_TRUE(filled.ok()) << filled;
+  EXPECT_EQ(filled_.model, sent_->model());
+  EXPECT_EQ(filled_.signature, &sent_->signature());
+  ASSERT_THAT(Keys(sent_->signature().def().inputs), ElementsAre("x", "ids", "training"));
+  ASSERT_EQ(filled_.inputs.size(), 3u);
+  EXPECT_EQ(filled_.inputs[0].shape, Shape({1, 2}));
+  ASSERT_EQ(filled_.inputs[1].dtype, DType::kInt64);
+  EXPECT_EQ(filled_.inputs[1].as<int64_t>()[0], 300);
+  EXPECT_EQ(filled_.inputs[2].dtype, DType::kInvalid) << "it has a default, which is not sent";
+}
+
+TEST_F(SentRequestTest, AnOptionalInputMayBeSent) {
+  const absl::Status filled =
+      Fill(std::string(kX) + kIds +
+           "inputs { key: 'training' value { dtype: DT_BOOL bool_val: true tensor_shape { } } }");
+  ASSERT_TRUE(filled.ok()) << filled;
+  ASSERT_EQ(filled_.inputs[2].dtype, DType::kBool);
+  EXPECT_TRUE(*filled_.inputs[2].as<bool>());
+}
+
+TEST_F(SentRequestTest, SignaturesByNameAndDefault) {
+  EXPECT_TRUE(Choose("").ok());
+  EXPECT_EQ(sent_->ModelAndSignature(), "model 'mnist' version 4, signature 'serving_default'");
+  EXPECT_TRUE(Choose("model_spec { signature_name: 'serving_default' }").ok());
+  const absl::Status none = Choose("model_spec { signature_name: 'classify' }");
+  EXPECT_EQ(none.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(none.message(),
+            "model 'mnist' version 4 has no signature 'classify'; it has 'serving_default'");
+}
+
+TEST_F(SentRequestTest, WrongInputsAreListedBesideTheRightOnes) {
+  const std::string both =
+      "model 'mnist' version 4, signature 'serving_default' takes inputs 'x', "
+      "'ids', 'training' (optional), but ";
+  EXPECT_EQ(Refused(""), both + "(none) were sent");
+  EXPECT_EQ(Refused(kX), both + "'x' were sent");
+  EXPECT_THAT(Refused(std::string(kX) + kIds + "inputs { key: 'trainin' value { } }"),
+              AllOf(StartsWith(both + "'ids', 'trainin', 'x' were sent"),
+                    HasSubstr("unknown 'trainin'; nearest: 'training'")));
+}
+
+TEST_F(SentRequestTest, AnotherDTypeIsNamed) {
+  EXPECT_EQ(Refused(std::string(kIds) + "inputs { key: 'x' value { dtype: DT_DOUBLE } }"),
+            "input 'x': model 'mnist' version 4, signature 'serving_default' takes float32, but "
+            "float64 was sent");
+}
+
+}  // namespace
+}  // namespace floe::server
