@@ -202,7 +202,7 @@ models:
     weight: 0
     batching:
       allowed_batch_sizes: [2, x]
-      padding_values: {i: a}
+      padding_values: {i: nan}
   - name: b
     base_path: /b
     versions: {specific: []}

@@ -1,5 +1,6 @@
 // floe.yaml -> ServerConfig. The shape of the file is this file: one function per section.
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -141,7 +142,8 @@ std::variant<bool, int64_t, double, std::string> ScalarValue(const YAML::Node& n
   if (text == "true" || text == "True") return true;
   if (text == "false" || text == "False") return false;
   if (absl::SimpleAtoi(text, &integer)) return integer;
-  if (absl::SimpleAtod(text, &real)) return real;
+  // What is not equal to itself would be a change at every reload.
+  if (absl::SimpleAtod(text, &real) && !std::isnan(real)) return real;
   return text;
 }
 

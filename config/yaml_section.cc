@@ -1,6 +1,7 @@
 #include "config/yaml_section.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/numbers.h"
@@ -183,7 +184,8 @@ void YamlSection::NumberMap(const std::string& key, std::map<std::string, double
     out->clear();
     section.Each([&](const std::string& name, const YAML::Node& value) {
       double number = 0;
-      if (value.IsScalar() && !IsQuoted(value) && absl::SimpleAtod(value.Scalar(), &number))
+      if (value.IsScalar() && !IsQuoted(value) && absl::SimpleAtod(value.Scalar(), &number) &&
+          !std::isnan(number))
         (*out)[name] = number;
       else
         section.Fail(value, name, absl::StrCat("expected a number, got ", DescribeYaml(value)));

@@ -19,6 +19,7 @@ class SentRequest {
   // `max_input_bytes`: of inputs that do not lie in the message as they are needed.
   explicit SentRequest(int64_t max_input_bytes) : storage_(max_input_bytes) {}
 
+  // First, and once.
   absl::Status Read(std::string_view message) { return ReadPredictRequest(message, &sent_); }
   const SentPredict& sent() const { return sent_; }
 

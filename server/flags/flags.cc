@@ -91,7 +91,7 @@ void AddServingFlags(CLI::App& app, Flags& f) {
       app, "--enable_serialization_as_tensor_content", f.content,
       "Reply with tensor_content instead of typed values, for models that do not say otherwise");
   AddChoice(app, "--log_level", f.log_level, LogLevels(), "What to log [info]");
-  AddChoice(app, "--log_format", f.log_format, {"text", "json"}, "How to log, on stderr [text]");
+  AddChoice(app, "--log_format", f.log_format, LogFormatNames(), "How to log, on stderr [text]");
 }
 
 void AddModelFlags(CLI::App& app, Flags& f) {

@@ -65,6 +65,11 @@ TEST_F(LifecycleLogTest, SaysOnceWhatFailedAndWhy) {
   EXPECT_EQ(Said(world),
             "warning: f.yaml:3: model 'm' version 3 is not served yet: the disk is slow\n");
   // The same version with another error is news.
+  world.Break("m", 3, absl::UnavailableError("the disk is gone"));
+  world.Advance(seconds(60));
+  world.Finish();
+  EXPECT_EQ(Said(world),
+            "warning: f.yaml:3: model 'm' version 3 is not served yet: the disk is gone\n");
   world.Break("m", 3, kBadModel);
   world.Advance(seconds(60));
   world.Finish();
