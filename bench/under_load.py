@@ -6,6 +6,7 @@
     tail       p99.9 / p50 at half of the peak, arrivals at random, against the echo server at the same rate
     batching   64 callers of single rows against the engine alone at batch 64; p99 / p50
     overload   throughput at 150 % of the peak against the peak, with a deadline of 200 ms
+    refusal    how soon a full queue refuses
     neighbour  p99 of a model while another gets ten times its load, against alone
     loading    p99 of a model while a large one is loaded again and again, against without
     first      the first request after READY against the median of the next thousand
@@ -30,13 +31,13 @@ MNIST = os.path.join(ROOT, "examples/mnist/models")
 
 
 class Floed:
-    """floed's argv for some models: {name: base_path}."""
+    """floed's argv for some models: {name: base_path}, with settings they share."""
 
-    def __init__(self, args, models, folder):
+    def __init__(self, args, models, folder, settings=""):
         self.port = free_port()
         config = os.path.join(folder, f"{self.port}.yaml")
         with open(config, "w", encoding="utf-8") as f:
-            f.write("models:\n" + "".join(f"  - {{name: {n}, base_path: {p}}}\n" for n, p in models.items()))
+            f.write("models:\n" + "".join(f"  - {{name: {n}, base_path: {p}{settings}}}\n" for n, p in models.items()))
         self.argv = [os.path.join(args.build, "floed"), "--config", config, f"--port={self.port}"]
 
 
@@ -167,22 +168,52 @@ def reload_models(args, port, models, folder):
                    capture_output=True, check=True)
 
 
-def first(args, folder):
+def clients():
+    """tests/python/floed.py, which needs the clients' packages: run it with $(scripts/pyenv.sh)."""
     sys.path.insert(0, os.path.join(ROOT, "tests/python"))
-    from floed import Client, predict_request  # the clients' packages: run it with $(scripts/pyenv.sh)
+    import floed
+    return floed
+
+
+def refusal(args, folder):
+    import grpc
     import numpy as np
 
+    kit = clients()
+    # Room for two requests, which wait for more of their kind.
+    floed = Floed(args, {"m": MNIST + "/mnist_conv"}, folder,
+                  ", batching: {batch_timeout_micros: 3000000, max_enqueued_bytes: 7000}")
+    request = kit.predict_request("m", {"input": np.zeros([1, 784], np.float32)})
+    times = []
+    with serving(args.build, floed.argv, floed.port), kit.Client(f"127.0.0.1:{floed.port}") as client:
+        while len(times) < 1000:
+            waiting = [client.prediction.Predict.future(request) for _ in range(2)]
+            while not any(w.done() for w in waiting):
+                begin = time.perf_counter()
+                try:
+                    client.prediction.Predict(request)
+                except grpc.RpcError as error:
+                    if error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED:
+                        times.append(time.perf_counter() - begin)
+    print(f"refusal: a full queue refuses in {1e3 * statistics.median(times):.2f} ms, p99 "
+          f"{1e3 * statistics.quantiles(times, n=100)[-1]:.2f} ms (under 5), as its client sees it")
+
+
+def first(args, folder):
+    import numpy as np
+
+    kit = clients()
     row = {"input": np.zeros([1, 784], np.float32)}
     ratios = []
     for _ in range(args.rounds):
         floed = Floed(args, {"warm": MNIST + "/mnist_beginner", "m": MNIST + "/mnist_conv"}, folder)
-        with serving(args.build, floed.argv, floed.port), Client(f"127.0.0.1:{floed.port}") as client:
+        with serving(args.build, floed.argv, floed.port), kit.Client(f"127.0.0.1:{floed.port}") as client:
             next(iter(client.watch("model/m")))  # waits until the port is open
             while client.check("model/m") != 1:
                 time.sleep(0.01)
             for _ in range(100):
                 client.predict("warm", row)  # the connection, and the client itself
-            request = predict_request("m", row)
+            request = kit.predict_request("m", row)
             times = []
             for _ in range(1001):
                 begin = time.perf_counter()
@@ -193,7 +224,7 @@ def first(args, folder):
           f"(at most 1.2)")
 
 
-FIGURES = {f.__name__: f for f in (tail, batching, overload, neighbour, loading, first)}
+FIGURES = {f.__name__: f for f in (tail, batching, overload, refusal, neighbour, loading, first)}
 
 
 def main():
