@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from floed import CONFIG, NOT_SERVING, SERVING, Floed, Manager, predict_request
 
-SECONDS = float(os.environ.get("FLOE_OVERLOAD_SECONDS", "4"))  # the figure to reach is for 60
-WATCHDOG_SECONDS = 1.0
+SECONDS = float(os.environ.get("FLOE_OVERLOAD_SECONDS", "8"))  # the figure to reach is for 60
+WATCHDOG_SECONDS = 3.0
 DEADLINE_SECONDS = 0.5
 ROWS = 64
 Code = grpc.StatusCode
