@@ -20,9 +20,12 @@
 #include "absl/container/inlined_vector.h"
 #include "cli/local_model.h"
 #include "runtime/test_loops.h"
+#include "server/api/api.h"
 #include "server/batching/batcher.h"
 #include "server/batching/plan_runner.h"
 #include "server/batching/test_models.h"
+#include "server/registry/local_registry.h"
+#include "tensorflow_serving/apis/predict.pb.h"
 
 namespace {
 
@@ -292,6 +295,78 @@ TEST(Queue, AllocatesNothing) {
   ExpectNone(Counted(submit_all), "the queue");
   EXPECT_EQ(right, kRequests);
 }
+
+// Counts its answers, and copies none.
+class CountingResponder : public server::Responder {
+ public:
+  void Write(std::string&& message) override { bytes_ = message.size(); }
+  void Finish(const absl::Status& status) override {
+    good_ += status.ok() && bytes_ > 0;
+    ++answered_;
+  }
+  void WaitFor(int answers) const {
+    while (answered_ < answers) std::this_thread::yield();
+  }
+  int good() const { return good_; }
+
+ private:
+  size_t bytes_ = 0;
+  std::atomic<int> good_{0}, answered_{0};
+};
+
+class PredictRequest : public testing::TestWithParam<const char*> {};
+
+// From the message as it came to the reply's bytes: registry, reading, queue or the caller's own
+// thread, run, writing.
+TEST_P(PredictRequest, AllocatesNothing) {
+  ModelConfig config;
+  config.name = "m";
+  config.base_path = std::string(FLOE_SOURCE_DIR) + "/examples/mnist/models/" + GetParam();
+  config.where = "here";
+  server::LocalRegistry::Options options;
+  options.lifecycle.file_system_poll_wait_seconds = 0;
+  server::HealthState health;
+  server::LocalRegistry registry({config}, options, &health);
+  registry.StartLoading();
+  registry.WaitUntilLoaded();
+  ASSERT_TRUE(registry.AllAvailable());
+  server::MethodTable methods;
+  server::RegisterApi({registry, health}, &methods);
+  const server::UnaryMethod* const predict =
+      methods.FindUnary("/tensorflow.serving.PredictionService/Predict");
+  ASSERT_NE(predict, nullptr);
+
+  tensorflow::serving::PredictRequest request;
+  request.mutable_model_spec()->set_name("m");
+  tensorflow::TensorProto& x = (*request.mutable_inputs())["input"];
+  x.set_dtype(tensorflow::DT_FLOAT);
+  x.mutable_tensor_shape()->add_dim()->set_size(1);
+  x.mutable_tensor_shape()->add_dim()->set_size(784);
+  x.set_tensor_content(std::string(784 * sizeof(float), '\0'));
+  const auto bytes = std::make_shared<const std::string>(request.SerializeAsString());
+
+  const auto responder = std::make_shared<CountingResponder>();
+  server::CallInfo call;
+  call.path = "/tensorflow.serving.PredictionService/Predict";
+  call.metadata.emplace_back("user-agent", "a client's name and version, of some length");
+  call.metadata.emplace_back("floe-priority", "3");
+  call.deadline = Clock::Steady().Now() + std::chrono::hours(1);
+  call.cancel = std::make_shared<CancelToken>();  // of all: each call clears it
+  int sent = 0;
+  const auto ask = [&] {
+    for (int i = 0; i < 100; ++i) {
+      (*predict)(call, server::Message{*bytes, bytes}, responder);
+      responder->WaitFor(++sent);
+    }
+  };
+  ask();
+  ExpectNone(Counted(ask), GetParam());
+  EXPECT_EQ(responder->good(), 200);
+  registry.Stop();
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PredictRequest, testing::Values("mnist_beginner", "mnist_conv"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace floe::cli

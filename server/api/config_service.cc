@@ -120,10 +120,10 @@ class Reloader {
     if (!parsed.ok()) return responder->Finish(parsed);
     const TimePoint bound = Clock::Steady().Now() + kReloadBound;
     const TimePoint deadline = call.deadline == TimePoint::max() ? bound : call.deadline;
-    const std::string* const generation = call.FindMetadata(kGenerationKey);
+    const std::string_view* const generation = call.FindMetadata(kGenerationKey);
     TaskThread::Task task;
     task.run = [this, request, responder, deadline, cancel = call.cancel,
-                wanted = generation == nullptr ? "" : *generation] {
+                wanted = std::string(generation == nullptr ? "" : *generation)] {
       if (cancel != nullptr && cancel->cancelled())
         return responder->Finish(absl::CancelledError("the caller left"));
       Answer(*request, wanted, deadline, *responder);

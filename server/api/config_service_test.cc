@@ -23,7 +23,7 @@ constexpr char kGetConfig[] = "/floe.Admin/GetConfig";
 // Answers come from another thread; Wait() gives them.
 class WaitingResponder : public Responder {
  public:
-  void Write(std::string message) override { message_ = std::move(message); }
+  void Write(std::string&& message) override { message_ = std::move(message); }
   // A status of its own: the prebuilt library counts references where ThreadSanitizer does not
   // look.
   void Finish(const absl::Status& status) override {
@@ -68,12 +68,12 @@ class ConfigService : public testing::Test {
   }
 
   std::shared_ptr<WaitingResponder> Start(const pb::ReloadConfigRequest& request,
-                                          std::string generation = "",
+                                          const std::string& generation = "",
                                           TimePoint deadline = TimePoint::max()) {
     CallInfo info;
     info.cancel = cancel_;
     info.deadline = deadline;
-    if (!generation.empty()) info.metadata = {{kGenerationKey, std::move(generation)}};
+    if (!generation.empty()) info.metadata.emplace_back(kGenerationKey, generation);
     auto responder = std::make_shared<WaitingResponder>();
     const auto bytes = std::make_shared<const std::string>(request.SerializeAsString());
     (*table_->FindUnary(kReload))(info, {*bytes, bytes}, responder);

@@ -119,7 +119,7 @@ class FakeRegistry : public ModelRegistry {
 // What was answered.
 class FakeResponder : public Responder {
  public:
-  void Write(std::string message) override {
+  void Write(std::string&& message) override {
     EXPECT_EQ(finishes, 0) << "nothing may follow Finish";
     messages.push_back(std::move(message));
   }
@@ -136,14 +136,14 @@ class FakeResponder : public Responder {
 // Calls a unary method and returns what it answered so far.
 inline std::shared_ptr<FakeResponder> CallUnary(
     const MethodTable& table, const std::string& path, const std::string& request,
-    std::vector<std::pair<std::string, std::string>> metadata = {}) {
+    const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
   const UnaryMethod* const method = table.FindUnary(path);
   auto responder = std::make_shared<FakeResponder>();
   EXPECT_NE(method, nullptr) << path;
   if (method == nullptr) return responder;
   CallInfo info;
   info.path = path;
-  info.metadata = std::move(metadata);
+  for (const auto& [key, value] : metadata) info.metadata.emplace_back(key, value);
   info.cancel = std::make_shared<CancelToken>();
   info.caller = 12;
   const auto bytes = std::make_shared<const std::string>(request);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/recycled.h"
 #include "base/status.h"
 #include "server/api/methods.h"
 #include "server/api/names.h"
@@ -19,7 +20,7 @@ constexpr char kReplyKey[] = "floe-reply";        // request metadata: "content"
 
 // 1 is served first, 9 last, without one 5.
 absl::StatusOr<int> PriorityOf(const CallInfo& call) {
-  const std::string* const wish = call.FindMetadata(kPriorityKey);
+  const std::string_view* const wish = call.FindMetadata(kPriorityKey);
   if (wish == nullptr) return kDefaultPriority;
   if (wish->size() == 1 && (*wish)[0] >= '1' && (*wish)[0] <= '0' + kPriorities)
     return (*wish)[0] - '0';
@@ -46,7 +47,7 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   absl::Status ChooseEncoding(const CallInfo& call);
   absl::Status ChooseOutputs();
   void Answer(const absl::Status& status, absl::Span<const TensorView> outputs);
-  absl::StatusOr<std::string> Encode(absl::Span<const TensorView> outputs) const;
+  absl::Status Encode(absl::Span<const TensorView> outputs, std::string* reply) const;
 
   const ModelRegistry& registry_;
   const Message message_;
@@ -66,7 +67,7 @@ absl::StatusOr<ServedHandle> PredictCall::FindModel() {
 }
 
 absl::Status PredictCall::ChooseEncoding(const CallInfo& call) {
-  const std::string* const wish = call.FindMetadata(kReplyKey);
+  const std::string_view* const wish = call.FindMetadata(kReplyKey);
   if (wish == nullptr) return absl::OkStatus();
   if (*wish != "content" && *wish != "typed") {
     return absl::InvalidArgumentError(
@@ -111,15 +112,15 @@ absl::Status PredictCall::Start(const CallInfo& call, bool content_replies) {
   request->owner = shared_from_this();
   request->deadline = call.deadline;
   request->cancel = call.cancel;
-  request->done = [self = shared_from_this()](const absl::Status& status,
-                                              absl::Span<const TensorView> outputs) {
-    self->Answer(status, outputs);
+  // The request's owner, so it is there.
+  request->done = [this](const absl::Status& status, absl::Span<const TensorView> outputs) {
+    Answer(status, outputs);
   };
   served->Submit(std::move(request));
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> PredictCall::Encode(absl::Span<const TensorView> outputs) const {
+absl::Status PredictCall::Encode(absl::Span<const TensorView> outputs, std::string* reply) const {
   const SignatureDef& def = request_.signature().def();
   if (outputs.size() != def.outputs.size()) {
     return absl::InternalError(absl::StrCat(request_.ModelAndSignature(), " gave ", outputs.size(),
@@ -131,14 +132,14 @@ absl::StatusOr<std::string> PredictCall::Encode(absl::Span<const TensorView> out
         {def.outputs[static_cast<size_t>(index)].key, outputs[static_cast<size_t>(index)]});
   }
   const ModelInfo& info = request_.model()->info();
-  return EncodePredictReply({info.name, info.version, def.name}, chosen, encoding_);
+  return EncodePredictReply({info.name, info.version, def.name}, chosen, encoding_, reply);
 }
 
 void PredictCall::Answer(const absl::Status& status, absl::Span<const TensorView> outputs) {
   if (!status.ok()) return responder_->Finish(status);
-  absl::StatusOr<std::string> reply = Encode(outputs);
-  if (!reply.ok()) return responder_->Finish(reply.status());
-  responder_->Write(*std::move(reply));
+  thread_local std::string reply;  // a small one is copied, and its memory serves again
+  if (absl::Status s = Encode(outputs, &reply); !s.ok()) return responder_->Finish(s);
+  responder_->Write(std::move(reply));
   responder_->Finish(absl::OkStatus());
 }
 
@@ -146,7 +147,8 @@ void PredictCall::Answer(const absl::Status& status, absl::Span<const TensorView
 
 UnaryMethod PredictMethod(const ApiContext& context) {
   return [context](const CallInfo& call, Message message, std::shared_ptr<Responder> responder) {
-    const auto predict = std::make_shared<PredictCall>(context, std::move(message), responder);
+    const auto predict = std::allocate_shared<PredictCall>(RecyclingAllocator<PredictCall>(),
+                                                           context, std::move(message), responder);
     const absl::Status status = predict->Start(call, context.content_replies);
     if (!status.ok()) responder->Finish(status);
   };

@@ -199,9 +199,8 @@ size_t SpecSize(const ReplySpec& spec, size_t version_size) {
 
 }  // namespace
 
-absl::StatusOr<std::string> EncodePredictReply(const ReplySpec& spec,
-                                               absl::Span<const ReplyOutput> outputs,
-                                               ReplyEncoding encoding) {
+absl::Status EncodePredictReply(const ReplySpec& spec, absl::Span<const ReplyOutput> outputs,
+                                ReplyEncoding encoding, std::string* reply) {
   const auto version = static_cast<uint64_t>(spec.version);
   const size_t version_size = NumberFieldSize(kWrappedValue, version);
   const size_t spec_size = SpecSize(spec, version_size);
@@ -220,16 +219,16 @@ absl::StatusOr<std::string> EncodePredictReply(const ReplySpec& spec,
                                               " bytes and a message at most ", INT32_MAX,
                                               "; ask for fewer rows or outputs"));
   }
-  std::string reply;
-  reply.reserve(total);
-  Writer writer(&reply);
+  reply->clear();
+  reply->reserve(total);
+  Writer writer(reply);
   for (size_t i = 0; i < outputs.size(); ++i) WriteOutput(outputs[i], measured[i], writer);
   writer.BeginBytes(kModelSpec, spec_size);
   writer.Bytes(kSpecName, spec.model);
   writer.BeginBytes(kSpecVersion, version_size);
   writer.Number(kWrappedValue, version);
   writer.Bytes(kSpecSignature, spec.signature);
-  return reply;
+  return absl::OkStatus();
 }
 
 }  // namespace floe::server

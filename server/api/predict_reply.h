@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "model/tensor.h"
 #include "server/registry/registry.h"
@@ -22,11 +22,11 @@ struct ReplyOutput {
   TensorView value;
 };
 
-// The bytes of a tensorflow.serving.PredictResponse, outputs in the given order. kTyped uses the
-// lists TF Serving uses (float_val and so on); kContent uses tensor_content for everything but
-// strings. OUT_OF_RANGE beyond 2 GiB, which no protobuf message may exceed.
-absl::StatusOr<std::string> EncodePredictReply(const ReplySpec& spec,
-                                               absl::Span<const ReplyOutput> outputs,
-                                               ReplyEncoding encoding);
+// Puts the bytes of a tensorflow.serving.PredictResponse, outputs in the given order, in place of
+// what `*reply` holds. kTyped uses the lists TF Serving uses (float_val and so on); kContent uses
+// tensor_content for everything but strings. OUT_OF_RANGE beyond 2 GiB, which no protobuf message
+// may exceed.
+absl::Status EncodePredictReply(const ReplySpec& spec, absl::Span<const ReplyOutput> outputs,
+                                ReplyEncoding encoding, std::string* reply);
 
 }  // namespace floe::server

@@ -5,7 +5,7 @@
 
 namespace floe::server {
 
-const std::string* CallInfo::FindMetadata(std::string_view key) const {
+const std::string_view* CallInfo::FindMetadata(std::string_view key) const {
   for (const auto& [name, value] : metadata) {
     if (name == key) return &value;
   }

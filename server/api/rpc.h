@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "base/cancel.h"
 #include "base/clock.h"
@@ -19,14 +20,16 @@ namespace floe::server {
 
 // What a transport knows of a call besides its messages.
 struct CallInfo {
-  std::string path;  // "/tensorflow.serving.PredictionService/Predict"
-  std::vector<std::pair<std::string, std::string>> metadata;  // keys in lower case
+  // Views, valid while the method that is given them has not returned.
+  std::string_view path;  // "/tensorflow.serving.PredictionService/Predict"
+  absl::InlinedVector<std::pair<std::string_view, std::string_view>, 8>
+      metadata;  // keys in lower case
   TimePoint deadline = TimePoint::max();
   uint64_t caller = 0;                  // the same for the calls of one connection; 0: not known
   std::shared_ptr<CancelToken> cancel;  // raised when the caller leaves; never null
 
   // First value of a key, or null.
-  const std::string* FindMetadata(std::string_view key) const;
+  const std::string_view* FindMetadata(std::string_view key) const;
 };
 
 // A received message: contiguous bytes kept alive by `owner`.
@@ -41,7 +44,7 @@ struct Message {
 class Responder {
  public:
   virtual ~Responder() = default;
-  virtual void Write(std::string message) = 0;          // one message, copied by nobody
+  virtual void Write(std::string&& message) = 0;        // one message; small ones may be left there
   virtual void Finish(const absl::Status& status) = 0;  // trailers; for unary calls after one
                                                         // Write, or none when not OK
 };

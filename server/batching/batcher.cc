@@ -7,7 +7,6 @@
 namespace floe::server {
 namespace {
 
-constexpr size_t kMostPooled = 1024;  // tasks kept for later requests
 // The wait may be longer by one part in so many. Under lasting overload a queue stays as long as it
 // is allowed to be: at the very edge, all answers come a little too late for callers that count
 // their way through the network.
@@ -26,7 +25,6 @@ double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).
 Batcher::Batcher(std::unique_ptr<BatchRunner> runner, Options options)
     : runner_(std::move(runner)),
       options_(std::move(options)),
-      pool_(std::min(options_.limits.max_tasks, kMostPooled)),
       queue_(options_.limits),
       slots_(runner_->slots()),
       slowest_(options_.slowest) {
@@ -44,7 +42,7 @@ Batcher::Batcher(std::unique_ptr<BatchRunner> runner, Options options)
 Batcher::~Batcher() { Stop(); }
 
 void Batcher::Submit(std::unique_ptr<InferRequest> request) {
-  Task* const task = pool_.Take();
+  Task* const task = std::make_unique<Task>().release();  // until it is answered
   task->request = std::move(request);
   const TimePoint now = options_.clock->Now();
   const CancelToken* cancel = task->request->cancel.get();

@@ -12,10 +12,10 @@
 
 #include "base/mutex.h"
 #include "base/threads.h"
+#include "server/batching/apart_list.h"
 #include "server/batching/batch_queue.h"
 #include "server/batching/batcher_stats.h"
 #include "server/batching/bucket_book.h"
-#include "server/batching/task_pool.h"
 
 namespace floe::server {
 
@@ -135,7 +135,6 @@ class Batcher {
 
   const std::unique_ptr<BatchRunner> runner_;
   const Options options_;
-  TaskPool pool_;
   mutable Mutex mutex_;
   CondVar work_, timer_, idle_;
   BatchQueue queue_ ABSL_GUARDED_BY(mutex_);

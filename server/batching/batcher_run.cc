@@ -1,5 +1,6 @@
 // The part of the batcher that runs batches and hands out what came of them.
 #include <algorithm>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -170,11 +171,11 @@ void Batcher::Deliver(int slot, const Slice& slice, int64_t first_row) {
 
 void Batcher::Answer(Task* task, Outcome outcome, const absl::Status& status,
                      absl::Span<const TensorView> outputs) {
+  const std::unique_ptr<Task> owned(task);
   outcomes_[static_cast<size_t>(outcome)].fetch_add(1, std::memory_order_relaxed);
   // The listener goes first: afterwards nobody else knows the task.
   if (task->request->cancel != nullptr) task->request->cancel->ClearListener();
   task->request->done(status, outputs);
-  pool_.Give(task);
 }
 
 }  // namespace floe::server

@@ -1,6 +1,7 @@
 // One caller's inference on its way through a model's queue.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include "absl/types/span.h"
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/recycled.h"
 #include "runtime/model.h"
 
 namespace floe::server {
@@ -20,6 +22,9 @@ inline constexpr int kDefaultPriority = 5;
 inline constexpr Duration kPriorityAgeing = std::chrono::milliseconds(200);
 
 struct InferRequest {
+  static void* operator new(size_t) { return BlocksOf<InferRequest>().Take(); }
+  static void operator delete(void* memory) { BlocksOf<InferRequest>().Give(memory); }
+
   ModelHandle model;                     // keeps `signature` and the plans alive
   const Signature* signature = nullptr;  // of `model`
   // One per signature input, in its order; dtype kInvalid: not fed. Dtypes are right, bytes match

@@ -1,6 +1,7 @@
 // A request that was admitted to a queue, and the interface of what runs it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "base/recycled.h"
 #include "server/batching/infer_request.h"
 
 namespace floe::server {
@@ -22,6 +24,9 @@ struct TaskLinks {
 };
 
 struct Task {
+  static void* operator new(size_t) { return BlocksOf<Task>().Take(); }
+  static void operator delete(void* memory) { BlocksOf<Task>().Give(memory); }
+
   std::unique_ptr<InferRequest> request;
 
   // Filled by BatchRunner::Admit. Tasks may share a run when their keys are equal and their `fixed`

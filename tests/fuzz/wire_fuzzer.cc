@@ -59,10 +59,12 @@ void Compare(const SentPredict& walked, const SentPredict& parsed) {
 
 // What was sent comes back as it was.
 void CheckReply(const ReadInputs& inputs, server::ReplyEncoding encoding) {
-  const auto bytes = server::EncodePredictReply({"m", 1, "s"}, inputs.tensors, encoding);
-  if (!bytes.ok()) Fail("a reply could not be written: " + bytes.status().ToString());
+  std::string bytes;
+  const absl::Status status =
+      server::EncodePredictReply({"m", 1, "s"}, inputs.tensors, encoding, &bytes);
+  if (!status.ok()) Fail("a reply could not be written: " + status.ToString());
   tensorflow::serving::PredictResponse reply;
-  if (!reply.ParseFromString(*bytes)) Fail("a reply is not a PredictResponse");
+  if (!reply.ParseFromString(bytes)) Fail("a reply is not a PredictResponse");
   if (reply.outputs_size() != static_cast<int>(inputs.tensors.size()))
     Fail("a reply has another number of tensors than was written");
 }

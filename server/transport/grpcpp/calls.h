@@ -65,7 +65,7 @@ class UnaryCall final : public grpc::ServerGenericBidiReactor,
             int64_t max_bytes)
       : context_(*context), method_(method), gate_(*gate), max_bytes_(max_bytes) {}
 
-  void Write(std::string message) override;
+  void Write(std::string&& message) override;
   void Finish(const absl::Status& status) override;
 
  private:
@@ -125,7 +125,7 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
   StreamCall(grpc::GenericCallbackServerContext* context, OpenStreams* streams, int64_t max_bytes)
       : context_(*context), streams_(*streams), max_bytes_(max_bytes) {}
 
-  void Write(std::string message) override;
+  void Write(std::string&& message) override;
   void Finish(const absl::Status& status) override;
 
  private:

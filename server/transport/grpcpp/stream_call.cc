@@ -47,7 +47,7 @@ grpc::ServerGenericBidiReactor* StreamCall::Start(grpc::GenericCallbackServerCon
   return reactor;
 }
 
-void StreamCall::Write(std::string message) {
+void StreamCall::Write(std::string&& message) {
   Next next;
   {
     MutexLock lock(mutex_);

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "base/recycled.h"
 #include "server/transport/grpcpp/calls.h"
 
 namespace floe::server {
@@ -7,7 +8,8 @@ namespace floe::server {
 grpc::ServerGenericBidiReactor* UnaryCall::Start(grpc::GenericCallbackServerContext* context,
                                                  const UnaryMethod& method, CallGate* gate,
                                                  int64_t max_bytes) {
-  auto call = std::make_shared<UnaryCall>(context, method, gate, max_bytes);
+  auto call = std::allocate_shared<UnaryCall>(RecyclingAllocator<UnaryCall>(), context, method,
+                                              gate, max_bytes);
   UnaryCall* const reactor = call.get();
   reactor->self_ = std::move(call);
   reactor->StartRead(&reactor->received_);
@@ -29,8 +31,8 @@ void UnaryCall::OnReadDone(bool ok) {
   method_(info, Message{BytesOf(message_), self}, self);
 }
 
-void UnaryCall::Write(std::string message) {
-  if (finished_.load(std::memory_order_relaxed)) return;
+void UnaryCall::Write(std::string&& message) {
+  if (finished_.load(std::memory_order_relaxed)) return std::string().swap(message);
   reply_ = Pack(std::move(message));
   has_reply_ = true;
 }

@@ -38,10 +38,9 @@ CallInfo MakeCallInfo(const grpc::GenericCallbackServerContext& context) {
   CallInfo info;
   info.path = context.method();
   const auto& metadata = context.client_metadata();
-  info.metadata.reserve(metadata.size());
   for (const auto& [key, value] : metadata) {
-    info.metadata.emplace_back(std::string(key.data(), key.size()),
-                               std::string(value.data(), value.size()));
+    info.metadata.emplace_back(std::string_view(key.data(), key.size()),
+                               std::string_view(value.data(), value.size()));
   }
   info.deadline = DeadlineOf(context.raw_deadline());
   info.caller = std::hash<std::string>()(context.peer());  // address and port
@@ -63,7 +62,7 @@ absl::Status TakeSlice(grpc::ByteBuffer* buffer, int64_t max_bytes, grpc::Slice*
   return absl::InternalError(absl::StrCat("the request cannot be read: ", status.error_message()));
 }
 
-grpc::ByteBuffer Pack(std::string message) {
+grpc::ByteBuffer Pack(std::string&& message) {
   if (message.size() < kAdoptBytes) {
     const grpc::Slice slice(message.data(), message.size());
     return {&slice, 1};

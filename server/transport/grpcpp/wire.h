@@ -27,6 +27,6 @@ inline std::string_view BytesOf(const grpc::Slice& slice) {
 }
 
 // The string's bytes without a copy (small ones are copied).
-grpc::ByteBuffer Pack(std::string message);
+grpc::ByteBuffer Pack(std::string&& message);
 
 }  // namespace floe::server
