@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from floed import CONFIG, NOT_SERVING, SERVING, Floed, Manager, predict_request
+from floed import MNIST, NOT_SERVING, SERVING, Floed, Manager, predict_request
 
 SECONDS = float(os.environ.get("FLOE_OVERLOAD_SECONDS", "8"))  # the figure to reach is for 60
 WATCHDOG_SECONDS = 3.0
@@ -59,8 +59,10 @@ class Load:
 @pytest.fixture
 def watched(tmp_path):
     """A server with a watchdog, and when it was fed."""
+    config = tmp_path / "floe.yaml"  # one worker: its clients are to be the stronger
+    config.write_text(f"models: [{{name: mnist_conv, base_path: {MNIST}/models/mnist_conv, workers: 1}}]\n")
     manager = Manager(str(tmp_path))
-    floed = Floed("--config", CONFIG, wait=False,
+    floed = Floed("--config", str(config), wait=False,
                   env={"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": str(int(WATCHDOG_SECONDS * 1e6))})
     manager.wait_for("READY=1")
     fed = []
@@ -95,7 +97,7 @@ def test_the_watchdog_is_fed_at_three_times_the_peak(watched):
           f"{longest:.2f} s apart at most (fewer than {WATCHDOG_SECONDS}); {ended}")
     assert longest < WATCHDOG_SECONDS
     assert set(ended) <= {"OK", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"}
-    assert ended["OK"] > 0 and ended["DEADLINE_EXCEEDED"] + ended.get("RESOURCE_EXHAUSTED", 0) > 0
+    assert ended["OK"] > 0 and sum(ended.values()) > ended["OK"]
 
 
 def endless(folder):
