@@ -146,7 +146,8 @@ void PredictCall::Answer(const absl::Status& status, absl::Span<const TensorView
 }  // namespace
 
 UnaryMethod PredictMethod(const ApiContext& context) {
-  return [context](const CallInfo& call, Message message, std::shared_ptr<Responder> responder) {
+  return [context](const CallInfo& call, Message message,
+                   const std::shared_ptr<Responder>& responder) {
     const auto predict = std::allocate_shared<PredictCall>(RecyclingAllocator<PredictCall>(),
                                                            context, std::move(message), responder);
     const absl::Status status = predict->Start(call, context.content_replies);

@@ -96,7 +96,7 @@ void Probe::Run() {
     mutex_.Unlock();
     Step();
     mutex_.Lock();
-    if (!stop_) wake_.WaitUntil(mutex_, options_.clock->Now() + pause);
+    if (!stop_) wake_.WaitUntil(mutex_, std::min(options_.clock->Now() + pause, next_ask_));
   }
   mutex_.Unlock();
 }
