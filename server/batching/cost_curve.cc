@@ -6,7 +6,9 @@ namespace floe::server {
 namespace {
 
 constexpr double kNearlyBest = 0.96;
+// A larger batch than need be takes no more time and rows than this.
 constexpr double kShortRunMicros = 20'000;
+constexpr int64_t kFewRows = 64;
 
 }  // namespace
 
@@ -35,7 +37,8 @@ int64_t CostCurve::BestRows(double overhead_us) const {
   for (const Point& point : points_) most = std::max(most, rate(point));
   int64_t best = 0;
   for (const Point& point : points_)
-    if (rate(point) >= kNearlyBest * most && (best == 0 || point.us <= kShortRunMicros))
+    if (rate(point) >= kNearlyBest * most &&
+        (best == 0 || (point.us <= kShortRunMicros && point.rows <= kFewRows)))
       best = point.rows;
   return std::max<int64_t>(best, 1);
 }

@@ -25,9 +25,9 @@ class CostCurve {
   // in proportion. 0 without points.
   double Micros(int64_t rows) const;
 
-  // The batch size for work that never ends, when every run costs `overhead_us` besides: of those
-  // with almost (96 %) the most rows a second the largest that takes no more than 20 ms, because
-  // large ones suffer least from what else the machine does; or the least. 1 without points.
+  // The batch size for work that never ends, when every run costs `overhead_us` besides: the least
+  // of those with almost (96 %) the most rows a second, or the largest of them with up to 64 rows
+  // and 20 ms, because large ones suffer least from what else the machine does. 1 without points.
   int64_t BestRows(double overhead_us) const;
 
  private:

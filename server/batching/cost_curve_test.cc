@@ -32,6 +32,9 @@ TEST(CostCurve, TheBestSizeIsTheLargestShortOneNearlyAsGoodAsAny) {
   const CostCurve flat({{1, 10'000}, {2, 20'000}, {4, 40'000}});
   EXPECT_EQ(flat.BestRows(0), 2) << "nobody waits longer than 20 ms for nothing";
   EXPECT_EQ(CostCurve({{1, 30'000}, {2, 60'000}}).BestRows(0), 1);
+  const CostCurve small({{32, 1000}, {64, 2000}, {128, 4000}});
+  EXPECT_EQ(small.BestRows(0), 64) << "nor is memory spent for nothing";
+  EXPECT_EQ(small.BestRows(1000), 128);
   EXPECT_EQ(CostCurve({{1, 30'000}, {2, 40'000}, {4, 80'000}}).BestRows(0), 2) << "for something";
 }
 

@@ -162,8 +162,9 @@ def run(swaps, clients, rows=1, kib=1024, poll=0, rss_after=10):
         versions.add()
         config = os.path.join(folder, "floe.yaml")
         with open(config, "w", encoding="utf-8") as f:
+            # A batch size chosen by measurement may differ between versions, and their memory with it.
             f.write(f"lifecycle: {{file_system_poll_wait_seconds: {poll}}}\n"
-                    f"models: [{{name: swapped, base_path: {versions.base}}}]\n")
+                    f"models: [{{name: swapped, base_path: {versions.base}, batching: {{max_batch_size: 16}}}}]\n")
         floed = Floed("--config", config)
         rss = []
         with floed.client() as client, Clients(floed.target, versions.width, rows, clients) as callers:
