@@ -154,7 +154,7 @@ def rss_kib(pid):
 
 def run(swaps, clients, rows=1, kib=1024, poll=0, rss_after=10):
     """The figures, as a dict. Memory is compared with that after `rss_after` swaps, when everything has been used: medians
-    of ten looks each, since what is in flight comes and goes."""
+    of 25 looks each, since what is in flight comes and goes."""
     folder = tempfile.mkdtemp(prefix="swaps")
     pause = threading.Event()
     try:
@@ -177,8 +177,8 @@ def run(swaps, clients, rows=1, kib=1024, poll=0, rss_after=10):
         floed.close()
     finally:
         shutil.rmtree(folder)
-    base = statistics.median(rss[rss_after:rss_after + 10] or rss)
-    last = statistics.median(rss[-10:])
+    base = statistics.median(rss[rss_after:rss_after + 25] or rss)
+    last = statistics.median(rss[-25:])
     return {"swaps": swaps, "clients": clients, "calls": callers.calls, "problems": callers.problems,
             "rss_kib_at_start": base, "rss_kib_at_end": last, "rss_growth_percent": 100 * (last - base) / base,
             "rss_kib": rss}

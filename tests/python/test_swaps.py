@@ -21,7 +21,7 @@ def test_versions_are_found_by_polling():
 
 
 def test_memory_comes_back():
-    figures = swaps.run(swaps=100, clients=2, kib=4096)
+    figures = swaps.run(swaps=100, clients=2, kib=16384)
     assert figures["problems"] == []
     assert figures["rss_growth_percent"] < 2, figures["rss_kib"]
 
