@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -16,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class VersionScan : public testing::Test {
  protected:
@@ -103,8 +105,13 @@ TEST_F(VersionScan, ErrorsNameWhatWasFound) {
               AllOf(HasSubstr("/bad/3'"), HasSubstr("'variables/'"), HasSubstr("frozen.pb")));
   EXPECT_TRUE((*bad)[1].error.ok());
   // A path that is hidden from services says so.
-  EXPECT_THAT(std::string(ScanVersions("/home/user/model").status().message()),
-              AllOf(HasSubstr("ProtectHome"), HasSubstr("BindReadOnlyPaths")));
+  for (const std::string place : {"/home", "/root", "/run/user", "/tmp", "/var/tmp"})
+    EXPECT_THAT(std::string(ScanVersions(place + "/none/such").status().message()),
+                AllOf(HasSubstr("ProtectHome"), HasSubstr("BindReadOnlyPaths")))
+        << place;
+  unsetenv("INVOCATION_ID");  // a service's
+  EXPECT_THAT(std::string(ScanVersions("/none/such").status().message()),
+              Not(HasSubstr("ProtectHome")));
 }
 
 // Whatever a copy still does to a version shows in its stamp, and nothing else does.
