@@ -146,7 +146,7 @@ class SignatureBuilder {
         FLOE_ASSIGN_OR_RETURN(SignatureTensor input, InputOf(key, graph_.node(found->second)));
         signature->inputs.push_back(std::move(input));
       }
-      return absl::OkStatus();
+      return AddDefaulted(signature);
     }
     const std::vector<bool> needed = NeededBy(*signature);
     for (int i = 0; i < graph_.size(); ++i) {
@@ -154,6 +154,31 @@ class SignatureBuilder {
       if (!IsInput(node) || (!needed[i] && IsLeftover(node))) continue;
       FLOE_ASSIGN_OR_RETURN(SignatureTensor input, InputOf(node.name, node));
       if (!needed[i] && !input.optional) MakeIgnored(&input);
+      signature->inputs.push_back(std::move(input));
+    }
+    return absl::OkStatus();
+  }
+
+  // The placeholders that the chosen inputs leave out, the outputs need and a default feeds.
+  absl::Status AddDefaulted(SignatureDef* signature) const {
+    std::set<std::string> taken, keys;
+    for (const SignatureTensor& input : signature->inputs) {
+      taken.insert(input.tensor_name);
+      keys.insert(input.key);
+    }
+    const std::vector<bool> needed = NeededBy(*signature);
+    for (int i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.node(i);
+      if (!needed[i] || !IsInput(node) || taken.contains(node.name)) continue;
+      // One with a default of its own passes that on, as in TensorFlow.
+      if (node.op->name != "Input" && !options_.placeholder_defaults.contains(node.name)) continue;
+      FLOE_ASSIGN_OR_RETURN(SignatureTensor input, InputOf(node.name, node));
+      if (!input.default_value.valid()) continue;
+      if (keys.contains(node.name)) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "signature.inputs: '", node.name, "' names another input, and placeholder '", node.name,
+            "' keeps its own name; choose another"));
+      }
       signature->inputs.push_back(std::move(input));
     }
     return absl::OkStatus();

@@ -135,6 +135,28 @@ TEST(Import, LearningPhaseAndPlaceholderWithDefaultAreOptional) {
   }
 }
 
+// Whoever names the inputs need not name those that have a value.
+TEST(Import, DefaultsFeedPlaceholdersThatTheChosenInputsLeaveOut) {
+  const char* const graph = R"(
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape {} } } }
+    node { name: "scale" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape {} } } }
+    node { name: "y" op: "Mul" input: "x" input: "scale" attr { key: "T" value { type: DT_FLOAT } } }
+    node { name: "other" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape {} } } })";
+  ImportOptions options;
+  options.fetches = {"y"};
+  options.input_aliases = {{"in", "x"}};
+  const Tensor one = Tensor::Scalar(DType::kFloat32, 1.f);
+  options.placeholder_defaults = {{"scale", one}, {"other", one}};
+  const auto model = ImportBytes(graph, options);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto& inputs = model->signatures[0].inputs;
+  ASSERT_THAT(Keys(inputs), ElementsAre("in", "scale"));
+  EXPECT_FALSE(inputs[0].optional);
+  EXPECT_TRUE(inputs[1].optional);
+  options.input_aliases = {{"scale", "x"}};
+  EXPECT_THAT(ErrorOf(graph, options), HasSubstr("signature.inputs: 'scale'"));
+}
+
 TEST(Import, SinksOfSeveralOutputsGetNumbers) {
   const auto model = ImportBytes(R"(
     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: 4 } } } } }
