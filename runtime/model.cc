@@ -100,7 +100,7 @@ absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompileForm(
   return CompiledSignature::Compile(std::move(graph), std::move(form), options, cache);
 }
 
-int FindKey(const std::vector<SignatureTensor>& tensors, const std::string& key) {
+int FindKey(const std::vector<SignatureTensor>& tensors, std::string_view key) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].key == key) return static_cast<int>(i);
   }
@@ -109,8 +109,8 @@ int FindKey(const std::vector<SignatureTensor>& tensors, const std::string& key)
 
 }  // namespace
 
-int Signature::FindInput(const std::string& key) const { return FindKey(def_.inputs, key); }
-int Signature::FindOutput(const std::string& key) const { return FindKey(def_.outputs, key); }
+int Signature::FindInput(std::string_view key) const { return FindKey(def_.inputs, key); }
+int Signature::FindOutput(std::string_view key) const { return FindKey(def_.outputs, key); }
 
 absl::StatusOr<const CompiledSignature*> Signature::Choose(
     absl::Span<const TensorView* const> fed, const std::vector<int>** input_of) const {
@@ -175,8 +175,8 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::CreateWithin(Source source,
   return model;
 }
 
-const Signature* Model::Find(const std::string& name) const {
-  const auto found = signatures_.find(name.empty() ? "serving_default" : name);
+const Signature* Model::Find(std::string_view name) const {
+  const auto found = signatures_.find(name.empty() ? std::string_view("serving_default") : name);
   return found == signatures_.end() ? nullptr : &found->second;
 }
 

@@ -1,9 +1,11 @@
 // Model: one loaded version with its signatures, ready to run. This is what server/ and cli/ use.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/exec_context.h"
@@ -18,8 +20,8 @@ class Signature {
  public:
   const SignatureDef& def() const { return def_; }
   // Index in def().inputs / def().outputs, or -1.
-  int FindInput(const std::string& key) const;
-  int FindOutput(const std::string& key) const;
+  int FindInput(std::string_view key) const;
+  int FindOutput(std::string_view key) const;
 
   // What a request runs on, given which inputs it feeds. `fed[i]` null: input i is not fed.
   // Fills `input_of`: for each input of the returned form, the index in def().inputs.
@@ -62,16 +64,17 @@ class Model {
                                                              const CompileOptions& options);
 
   const ModelInfo& info() const { return info_; }
-  const Signature* Find(
-      const std::string& name) const;  // "" means serving_default; null when unknown
-  const std::map<std::string, Signature>& signatures() const { return signatures_; }
+  // "" means serving_default; null when unknown.
+  const Signature* Find(std::string_view name) const;
+  using Signatures = std::map<std::string, Signature, std::less<>>;
+  const Signatures& signatures() const { return signatures_; }
   size_t weight_bytes() const;
 
  private:
   static absl::StatusOr<std::shared_ptr<const Model>> CreateWithin(Source source,
                                                                    const CompileOptions& options);
   ModelInfo info_;
-  std::map<std::string, Signature> signatures_;
+  Signatures signatures_;
 };
 using ModelHandle = std::shared_ptr<const Model>;
 

@@ -319,10 +319,17 @@ class PredictRequest : public testing::TestWithParam<const char*> {};
 // From the message as it came to the reply's bytes: registry, reading, queue or the caller's own
 // thread, run, writing.
 TEST_P(PredictRequest, AllocatesNothing) {
+  // Longer than a string holds in itself.
+  const char kName[] = "a model of handwritten digits", kInput[] = "the pixels of one digit",
+             kOutput[] = "the likelihood of each";
   ModelConfig config;
-  config.name = "m";
+  config.name = kName;
+  config.signature.inputs[kInput] = "input";
+  config.signature.outputs[kOutput] = "softmax";
   config.base_path = std::string(FLOE_SOURCE_DIR) + "/examples/mnist/models/" + GetParam();
   config.where = "here";
+  if (config.base_path.ends_with("mnist_conv"))
+    config.placeholder_defaults["keras_learning_phase"] = {false, ""};
   server::LocalRegistry::Options options;
   options.lifecycle.file_system_poll_wait_seconds = 0;
   server::HealthState health;
@@ -337,8 +344,9 @@ TEST_P(PredictRequest, AllocatesNothing) {
   ASSERT_NE(predict, nullptr);
 
   tensorflow::serving::PredictRequest request;
-  request.mutable_model_spec()->set_name("m");
-  tensorflow::TensorProto& x = (*request.mutable_inputs())["input"];
+  request.mutable_model_spec()->set_name(kName);
+  request.add_output_filter(kOutput);
+  tensorflow::TensorProto& x = (*request.mutable_inputs())[kInput];
   x.set_dtype(tensorflow::DT_FLOAT);
   x.mutable_tensor_shape()->add_dim()->set_size(1);
   x.mutable_tensor_shape()->add_dim()->set_size(784);

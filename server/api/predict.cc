@@ -84,7 +84,7 @@ absl::Status PredictCall::ChooseOutputs() {
     return absl::OkStatus();
   }
   for (const std::string_view alias : request_.sent().output_filter) {
-    const int index = request_.signature().FindOutput(std::string(alias));
+    const int index = request_.signature().FindOutput(alias);
     if (index < 0) {
       return absl::InvalidArgumentError(absl::StrCat(
           "output_filter: ", request_.ModelAndSignature(), " has no output ", Quoted(alias),

@@ -44,7 +44,7 @@ std::string SentRequest::ModelAndSignature() const {
 
 absl::Status SentRequest::ChooseSignature(ModelHandle model) {
   model_ = std::move(model);
-  signature_ = model_->Find(std::string(sent_.signature));
+  signature_ = model_->Find(sent_.signature);
   if (signature_ != nullptr) return absl::OkStatus();
   std::vector<std::string> names;
   for (const auto& [name, signature] : model_->signatures()) names.push_back(name);
@@ -58,7 +58,7 @@ absl::Status SentRequest::WrongInputs() const {
   const auto& taken = signature_->def().inputs;
   std::string hints;
   for (const SentInput& input : sent_.inputs) {
-    if (signature_->FindInput(std::string(input.key)) >= 0) continue;
+    if (signature_->FindInput(input.key) >= 0) continue;
     hints = absl::StrCat("; unknown ", Quoted(input.key), NearestHint(input.key, Keys(taken)));
     break;  // one hint: the lists show the rest
   }
@@ -83,7 +83,7 @@ absl::Status SentRequest::Fill(InferRequest* request) {
   const auto& taken = signature_->def().inputs;
   absl::InlinedVector<const SentInput*, 4> sent(taken.size(), nullptr);
   for (const SentInput& input : sent_.inputs) {
-    const int index = signature_->FindInput(std::string(input.key));
+    const int index = signature_->FindInput(input.key);
     if (index < 0) return WrongInputs();
     sent[static_cast<size_t>(index)] = &input;
   }
