@@ -44,7 +44,8 @@ run_tests() {
   local folder="$root/build/test-results/$name/results"
   rm -rf "$folder"; mkdir -p "$folder"
   begin "tests: $name"
-  GTEST_OUTPUT="xml:$folder/" FLOE_TEST_RESULTS="$folder" \
+  # Brief: of a program that fails, what failed is all that is read.
+  GTEST_BRIEF=1 GTEST_OUTPUT="xml:$folder/" FLOE_TEST_RESULTS="$folder" \
     ctest --test-dir "$build" --output-on-failure --output-junit "$folder/ctest.xml" --timeout 1200 \
       --parallel "$(nproc)" "$@" || true  # the report judges
   results+=("$folder")

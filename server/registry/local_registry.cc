@@ -332,10 +332,13 @@ void LocalRegistry::Wake() {
 
 absl::Status LocalRegistry::Reload(std::vector<ModelConfig> models, TimePoint deadline) {
   const auto waiter = std::make_shared<Waiter>();
-  const bool taken = mailbox_->Post([this, waiter, models = std::move(models), deadline] {
-    reloads_[lifecycle_.Reload(models, deadline)] = waiter;
+  // What goes unanswered, with its letter or with the registry, goes because the server stops.
+  std::shared_ptr<Waiter> end(waiter.get(), [waiter](Waiter*) {
+    waiter->End(absl::UnavailableError("the server is stopping"));
   });
-  if (!taken) return absl::UnavailableError("the server is stopping");
+  mailbox_->Post([this, end = std::move(end), models = std::move(models), deadline] {
+    reloads_[lifecycle_.Reload(models, deadline)] = end;
+  });
   return waiter->Wait();
 }
 
@@ -371,8 +374,7 @@ void LocalRegistry::Stop() {
   stopped_ = true;
   mailbox_->Close();
   if (manager_.joinable()) manager_.join();
-  for (auto& [ticket, waiter] : reloads_)
-    waiter->End(absl::UnavailableError("the server is stopping"));
+  reloads_.clear();
   for (TaskThreads* threads : {&scans_, &loads_, &unloads_}) threads->Stop();
   StopServing();
 }

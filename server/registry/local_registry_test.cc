@@ -361,13 +361,33 @@ TEST_F(RegistryTest, AReloadThatHangsIsOverAtItsDeadline) {
   EXPECT_EQ(registry.Reload({}, TimePoint::max()).code(), absl::StatusCode::kUnavailable);
 }
 
+// Whether the registry stops before it has read the call or after: the caller hears of it.
+TEST_F(RegistryTest, AReloadEndsWithTheRegistry) {
+  for (int i = 0; i < 50; ++i) {
+    LocalRegistry registry({}, Once(), &health_);  // not started: it reads nothing
+    std::atomic<bool> called{false};
+    absl::Status stopped;
+    std::thread caller([&] {
+      called = true;
+      stopped = registry.Reload({Config("m", "m")}, TimePoint::max());
+    });
+    while (!called) std::this_thread::yield();
+    registry.Stop();
+    caller.join();
+    ASSERT_EQ(stopped.code(), absl::StatusCode::kUnavailable);
+  }
+}
+
 TEST_F(RegistryTest, MemoryIsAdmittedOrRefusedWithNumbers) {
   Write("a/frozen.pb", TimesGraph(1));
   Write("b/frozen.pb", TimesGraph(1));
   LocalRegistry::Options options = Once();
+  // A size that is measured, as without this, is not the same every time, nor are its plans' bytes.
+  ModelConfig a = Config("a", "a"), b = Config("b", "b");
+  a.batching.max_batch_size = b.batching.max_batch_size = 4;
   int64_t one = 0;
   {
-    LocalRegistry registry({Config("a", "a")}, options, &health_);
+    LocalRegistry registry({a}, options, &health_);
     registry.StartLoading();
     registry.WaitUntilLoaded();
     one = registry.memory_in_use();
@@ -376,20 +396,19 @@ TEST_F(RegistryTest, MemoryIsAdmittedOrRefusedWithNumbers) {
     EXPECT_EQ(registry.memory_in_use(), 0);
   }
   options.lifecycle.memory_limit_bytes = one + one / 2;
-  LocalRegistry registry({Config("a", "a")}, options, &health_);
+  LocalRegistry registry({a}, options, &health_);
   registry.StartLoading();
   registry.WaitUntilLoaded();
   ASSERT_TRUE(registry.Acquire("a", {}).ok());
-  const absl::Status refused = registry.Reload({Config("a", "a"), Config("b", "b")},
-                                               Clock::Steady().Now() + std::chrono::minutes(1));
+  const absl::Status refused =
+      registry.Reload({a, b}, Clock::Steady().Now() + std::chrono::minutes(1));
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("model 'b' version 1"), HasSubstr(absl::StrCat(one)),
                     HasSubstr(absl::StrCat(one + one / 2)), HasSubstr("memory_limit")));
   EXPECT_TRUE(registry.Acquire("a", {}).ok());
   // In the place of a, b fits once a is gone.
-  ModelConfig only_b = Config("b", "b");
-  EXPECT_EQ(registry.Reload({only_b}, Clock::Steady().Now() + std::chrono::minutes(1)).code(),
+  EXPECT_EQ(registry.Reload({b}, Clock::Steady().Now() + std::chrono::minutes(1)).code(),
             absl::StatusCode::kResourceExhausted)
       << "both are there for a while";
 }
