@@ -21,7 +21,6 @@ void NoteWhatNeedsARestart(const ServerConfig& before, const ServerConfig& after
 ConfigWatch::ConfigWatch(Options options)
     : options_(std::move(options)),
       current_(options_.config),
-      stamp_(FilesStamp()),
       next_look_(options_.clock->Now() + options_.poll) {}
 
 ConfigWatch::~ConfigWatch() { Stop(); }
@@ -72,10 +71,16 @@ void ConfigWatch::Step() {
   }
   const TimePoint now = options_.clock->Now();
   const bool look = options_.poll > Duration::zero() && now >= next_look_;
-  if (look) next_look_ = now + options_.poll;
+  if (!told && !look) return;
   const uint64_t stamp = FilesStamp();
-  if (!told && (!look || stamp == stamp_)) return;
-  stamp_ = stamp;
+  bool settled = false;
+  if (look) {
+    next_look_ = now + options_.poll;
+    settled = seen_ == stamp;
+    seen_ = stamp;
+  }
+  if (!told && (!settled || stamp == read_)) return;
+  read_ = stamp;
   Reload(told);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,7 +18,9 @@ namespace floe::server {
 
 // Only the models are taken over; that other parts differ is said in the log. A configuration that
 // cannot be read or put in force leaves the old one, and is tried again when told to, or when the
-// files change once more. Threading: any thread; the callbacks run on the watch's own thread.
+// files change once more. Files that changed are read once two looks in a row found them the same:
+// those that are still being written may well be valid, and name fewer models. Threading: any
+// thread; the callbacks run on the watch's own thread.
 class ConfigWatch {
  public:
   struct Options {
@@ -55,7 +58,9 @@ class ConfigWatch {
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   // The stepping thread's.
   ServerConfig current_;
-  uint64_t stamp_ = 0;  // of the files when they were last read, or tried
+  // Of the files: at the last look, and when they were last read, or tried. None at the start, as
+  // they may have changed since `config` was read.
+  std::optional<uint64_t> seen_, read_;
   TimePoint next_look_;
   std::thread thread_;
 };

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace floe::server {
 namespace {
@@ -44,9 +46,10 @@ class ConfigWatchTest : public testing::Test {
     }
     return config;
   }
-  void Make(Duration poll) {
+  void Make(Duration poll) { Make(poll, *Read()); }
+  void Make(Duration poll, ServerConfig at_start) {
     ConfigWatch::Options options;
-    options.config = *Read();
+    options.config = std::move(at_start);
     options.poll = poll;
     options.clock = &clock_;
     options.read = [this](const ServerConfig&) { return Read(); };
@@ -60,6 +63,14 @@ class ConfigWatchTest : public testing::Test {
     options.failed = [this](const absl::Status& status) { failed_ = status; };
     watch_ = std::make_unique<ConfigWatch>(std::move(options));
   }
+  void Look(int times) {
+    for (int i = 0; i < times; ++i) {
+      clock_.Advance(kPoll);
+      watch_->Step();
+    }
+  }
+
+  static constexpr Duration kPoll = std::chrono::seconds(5);
 
   FakeClock clock_;
   std::string path_;
@@ -70,34 +81,60 @@ class ConfigWatchTest : public testing::Test {
 };
 
 TEST_F(ConfigWatchTest, FollowsTheFileAtTheIntervalAndOnlyWhatChanges) {
-  Make(std::chrono::seconds(5));
+  Make(kPoll);
   Write("one two");
   watch_->Step();
+  watch_->Step();
   EXPECT_THAT(applied_, ElementsAre()) << "it is not time yet";
-  clock_.Advance(std::chrono::seconds(5));
-  watch_->Step();
+  Look(2);
   EXPECT_THAT(applied_, ElementsAre("one two "));
-  clock_.Advance(std::chrono::seconds(5));
-  watch_->Step();
+  Look(2);
   Write("one two");  // touched
-  clock_.Advance(std::chrono::seconds(5));
+  Look(2);
+  EXPECT_THAT(applied_, ElementsAre("one two "));
+}
+
+TEST_F(ConfigWatchTest, AFileThatIsStillBeingWrittenIsNotRead) {
+  Make(kPoll);
+  Look(2);
+  const int reads = reads_;
+  Write("");
+  Look(1);
+  Write("one");
+  Look(1);
+  Write("one two");
+  Look(1);
+  EXPECT_EQ(reads_, reads);
+  Look(1);
+  EXPECT_THAT(applied_, ElementsAre("one two "));
+  // Told to, it reads what there is, and what comes after that too.
+  Write("");
+  watch_->ReloadNow();
   watch_->Step();
+  EXPECT_THAT(applied_, ElementsAre("one two ", ""));
+  Write("three");
+  Look(2);
+  EXPECT_THAT(applied_, ElementsAre("one two ", "", "three "));
+}
+
+TEST_F(ConfigWatchTest, AChangeBeforeTheFirstLookIsSeen) {
+  ServerConfig at_start = *Read();
+  Write("one two");
+  Make(kPoll, std::move(at_start));
+  Look(2);
   EXPECT_THAT(applied_, ElementsAre("one two "));
 }
 
 TEST_F(ConfigWatchTest, ABadFileIsSaidAndTriedAgainOnlyWhenItChanges) {
-  Make(std::chrono::seconds(5));
+  Make(kPoll);
   Write("bad");
-  clock_.Advance(std::chrono::seconds(5));
-  watch_->Step();
+  Look(2);
   EXPECT_EQ(failed_, absl::InvalidArgumentError("it is bad"));
   const int reads = reads_;
-  clock_.Advance(std::chrono::seconds(5));
-  watch_->Step();
+  Look(2);
   EXPECT_EQ(reads_, reads);
   Write("three");
-  clock_.Advance(std::chrono::seconds(5));
-  watch_->Step();
+  Look(2);
   EXPECT_THAT(applied_, ElementsAre("three "));
 }
 
