@@ -120,6 +120,9 @@ void ModelEntry::Stage(std::shared_ptr<const ModelConfig> config) {
   staged_.emplace();
   staged_->revision = alike ? current_->revision : (*next_id_)++;
   staged_->config = std::move(config);
+  // Loaded versions are not looked at again, and what is known of them is needed once they are
+  // gone.
+  if (alike) staged_->found = current_->found;
   failed_before_.clear();
   for (const Servable& servable : servables_)
     if (servable.revision == staged_->revision && servable.failures > 0)

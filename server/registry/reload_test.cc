@@ -262,6 +262,20 @@ TEST(Reload, PreservingResourcesTheOldGoesLastOfAllAndComesBack) {
   EXPECT_EQ(world.loaded(), 2u);
 }
 
+TEST(Reload, PreservingResourcesTheOldComesBackAfterReloadsThatChangedNothing) {
+  ModelConfig model = TestModel("m");
+  model.transition = VersionTransition::kResourcePreserving;
+  ServingWorld world(model, WithoutPolling());
+  EXPECT_TRUE(world.Outcome(world.Reload({model})).ok());
+  world.Put("/m", 2);
+  world.Break("m", 2, kBadModel);
+  const int64_t ticket = world.Reload({model});
+  EXPECT_EQ(world.Unloads(), "m");
+  world.Finish();
+  EXPECT_FALSE(world.Outcome(ticket).ok());
+  EXPECT_EQ(world.Served("m"), "1");
+}
+
 TEST(Reload, AModelThatLeftMayComeBackWhileItIsStillUnloaded) {
   ServingWorld world;
   world.Reload({});
