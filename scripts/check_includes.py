@@ -54,7 +54,7 @@ LIBRARIES = {
     r"systemd/": ["server"],
     r"google/protobuf/": ["proto", "model/import", "server/api", "server/transport/grpcpp", "cli", "examples", "tests", "bench", "config"],
 }
-GENERATED = re.compile(r"^(floe|tensorflow|tensorflow_serving|grpc/health|grpc/reflection|kserve)/.*\.pb\.h$")
+GENERATED = re.compile(r"^(floe|tensorflow|tensorflow_serving|grpc/health|grpc/reflection)/.*\.pb\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
 
 

@@ -1,6 +1,6 @@
 """Hot swaps under predicting clients, and what they leave behind in memory.
 
-    tests/python/swaps.py [--swaps 1000] [--clients 20] [--rows 1] [--kib 1024] [--poll SECONDS] [--json FILE]
+    $(scripts/pyenv.sh) tests/python/swaps.py [--swaps 1000] [--clients 20] [--rows 1] [--kib 1024] [--poll SECONDS] [--json FILE]
 
 A model whose answer tells its version is replaced again and again while clients call it: every call must succeed, and
 every reply must be one version's. Versions are put in place complete and found after SIGHUP, or by polling. Prints how
