@@ -157,24 +157,23 @@ class Reloader {
 
   absl::Status Reload(const pb::ModelServerConfig& config, const std::string& wanted,
                       TimePoint deadline) {
-    const ConfigState current = registry_.CurrentConfig();
-    FLOE_RETURN_IF_ERROR(CheckGeneration(wanted, current.generation));
-    ServerConfig checked;
-    FLOE_ASSIGN_OR_RETURN(checked.models, ModelsIn(config, current));
-    FLOE_RETURN_IF_ERROR(ValidateConfig(checked));
-    return registry_.Reload(std::move(checked.models), deadline);
-  }
-
-  static absl::Status CheckGeneration(const std::string& wanted, int64_t current) {
-    int64_t number = 0;
-    if (wanted.empty()) return absl::OkStatus();
-    if (!absl::SimpleAtoi(wanted, &number))
+    int64_t generation = 0;
+    if (!wanted.empty() && !absl::SimpleAtoi(wanted, &generation))
       return absl::InvalidArgumentError(
           absl::StrCat("metadata ", kGenerationKey, ": expected a number, got ", Quoted(wanted)));
-    if (number == current) return absl::OkStatus();
-    return absl::AbortedError(absl::StrCat("the configuration in force has generation ", current,
-                                           ", not ", number,
-                                           "; look at it again before replacing it"));
+    while (true) {
+      const ConfigState current = registry_.CurrentConfig();
+      if (!wanted.empty()) FLOE_RETURN_IF_ERROR(CheckGeneration(generation, current.generation));
+      ServerConfig checked;
+      FLOE_ASSIGN_OR_RETURN(checked.models, ModelsIn(config, current));
+      FLOE_RETURN_IF_ERROR(ValidateConfig(checked));
+      // What was made from this configuration is to replace no other one.
+      const absl::Status status =
+          registry_.Reload(std::move(checked.models), deadline, current.generation);
+      const bool overtaken =
+          absl::IsAborted(status) && registry_.CurrentConfig().generation != current.generation;
+      if (!overtaken || !wanted.empty()) return status;
+    }
   }
 
   absl::StatusOr<std::vector<ModelConfig>> ModelsIn(const pb::ModelServerConfig& config,

@@ -184,6 +184,32 @@ TEST_F(ConfigService, OnlyTheGenerationNamedIsReplaced) {
   EXPECT_TRUE(Start(ListOf("a", "/a"), "4")->Wait().ok());
 }
 
+// Another configuration comes into force after this call has looked at the one that it replaces.
+TEST_F(ConfigService, AnotherReloadInBetweenIsNotReverted) {
+  int calls = 0;
+  const auto overtake = [&](std::vector<ModelConfig> models, TimePoint) {
+    reloaded_ = std::move(models);
+    const int64_t before = registry_.config.generation;
+    if (++calls == 1) {
+      ++registry_.config.generation;
+      registry_.config.models[0].workers = 9;
+    }
+    EXPECT_EQ(registry_.replaced, before);
+    return CheckGeneration(*registry_.replaced, registry_.config.generation);
+  };
+  registry_.on_reload = overtake;
+  const absl::Status status = Start(ListOf("a", "/a"), "4")->Wait();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("generation 5"), HasSubstr("not 4")));
+  EXPECT_EQ(calls, 1);
+  // Without a condition it is made anew from the one that is in force now.
+  calls = 0;
+  registry_.config.models[0].workers = 3;
+  EXPECT_TRUE(Start(ListOf("a", "/a"))->Wait().ok());
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(reloaded_.at(0).workers, 9);
+}
+
 TEST_F(ConfigService, ManyReloadsAreRefusedAndStoppingEndsTheRest) {
   std::promise<void> entered, leave;
   registry_.on_reload = [&](const std::vector<ModelConfig>&, TimePoint) {

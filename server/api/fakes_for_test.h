@@ -91,7 +91,9 @@ class FakeRegistry : public ModelRegistry {
     for (const auto& [name, model] : models) names.push_back(name);
     return names;
   }
-  absl::Status Reload(std::vector<ModelConfig> wanted, TimePoint deadline) override {
+  absl::Status Reload(std::vector<ModelConfig> wanted, TimePoint deadline,
+                      std::optional<int64_t> replaces) override {
+    replaced = replaces;
     return on_reload(std::move(wanted), deadline);
   }
   ConfigState CurrentConfig() const override { return config; }
@@ -100,6 +102,7 @@ class FakeRegistry : public ModelRegistry {
   std::map<std::string, std::vector<VersionStatus>> statuses;
   std::map<std::string, int64_t, std::less<>> labels;  // of every model
   ConfigState config;
+  std::optional<int64_t> replaced;  // the generation that the last Reload named
   std::function<absl::Status(std::vector<ModelConfig>, TimePoint)> on_reload =
       [](const std::vector<ModelConfig>&, TimePoint) {
         ADD_FAILURE() << "nothing was to be reloaded";

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -140,7 +141,7 @@ class Daemon {
     options.poll = Seconds(config_.lifecycle.model_config_file_poll_wait_seconds);
     options.read = ReloadConfig;
     options.apply = [this](std::vector<ModelConfig> models, TimePoint deadline) {
-      return registry_.Reload(std::move(models), deadline);
+      return registry_.Reload(std::move(models), deadline, std::nullopt);
     };
     options.failed = [this](const absl::Status& status) { registry_.NoteFailedReload(status); };
     return options;

@@ -32,6 +32,13 @@ absl::Status CheckModels(const std::vector<ModelConfig>& models) {
   return absl::OkStatus();
 }
 
+absl::Status CheckGeneration(int64_t expected, int64_t in_force) {
+  if (expected == in_force) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("the configuration in force has generation ", in_force,
+                                         ", not ", expected,
+                                         "; look at it again before replacing it"));
+}
+
 Lifecycle::Lifecycle(const std::vector<ModelConfig>& models, Options options)
     : options_(std::move(options)) {
   config_.models = models;
@@ -68,8 +75,9 @@ void Lifecycle::Unloaded(const std::string& model, ServableId id) {
   changed_ = true;
 }
 
-int64_t Lifecycle::Reload(std::vector<ModelConfig> models, TimePoint deadline) {
-  reloads_.push_back({next_id_++, std::move(models), deadline});
+int64_t Lifecycle::Reload(std::vector<ModelConfig> models, TimePoint deadline,
+                          std::optional<int64_t> replaces) {
+  reloads_.push_back({next_id_++, std::move(models), deadline, replaces});
   return reloads_.back().ticket;
 }
 
@@ -130,8 +138,12 @@ bool Lifecycle::AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended) 
   return *progress == ModelEntry::Progress::kNeedsSwap && AllowSwaps();
 }
 
+// No other configuration comes into force between this and the commit: the generation that is
+// right here is right there.
 absl::Status Lifecycle::Begin() {
-  const std::vector<ModelConfig>& wanted = reloads_.front().models;
+  const PendingReload& reload = reloads_.front();
+  if (reload.replaces) FLOE_RETURN_IF_ERROR(CheckGeneration(*reload.replaces, config_.generation));
+  const std::vector<ModelConfig>& wanted = reload.models;
   FLOE_RETURN_IF_ERROR(CheckModels(wanted));
   for (const ModelConfig& model : wanted)
     EntryOf(model.name).Stage(std::make_shared<const ModelConfig>(model));

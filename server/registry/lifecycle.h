@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,8 +41,9 @@ class Lifecycle {
   void Unloaded(const std::string& model, ServableId id);
 
   // Asks for another configuration; Step says how it went, under the ticket returned here. Attempts
-  // are made one after the other.
-  int64_t Reload(std::vector<ModelConfig> models, TimePoint deadline);
+  // are made one after the other. `replaces`: as of ModelRegistry::Reload.
+  int64_t Reload(std::vector<ModelConfig> models, TimePoint deadline,
+                 std::optional<int64_t> replaces = std::nullopt);
 
   // A reload that did not get as far as models.
   void NoteFailedReload(const absl::Status& error) {
@@ -63,6 +65,7 @@ class Lifecycle {
     int64_t ticket = 0;
     std::vector<ModelConfig> models;
     TimePoint deadline;
+    std::optional<int64_t> replaces;
   };
 
   ModelEntry* Find(const std::string& name);

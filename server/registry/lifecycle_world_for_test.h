@@ -5,6 +5,7 @@
 
 #include <list>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -118,8 +119,9 @@ class LifecycleWorld {
     while (FinishLoad() || FinishUnload()) {
     }
   }
-  int64_t Reload(std::vector<ModelConfig> models, Duration patience = std::chrono::minutes(1)) {
-    const int64_t ticket = lifecycle_.Reload(std::move(models), now_ + patience);
+  int64_t Reload(std::vector<ModelConfig> models, Duration patience = std::chrono::minutes(1),
+                 std::optional<int64_t> replaces = std::nullopt) {
+    const int64_t ticket = lifecycle_.Reload(std::move(models), now_ + patience, replaces);
     Step();
     return ticket;
   }

@@ -330,14 +330,15 @@ void LocalRegistry::Wake() {
   mailbox_->Post([] {});
 }
 
-absl::Status LocalRegistry::Reload(std::vector<ModelConfig> models, TimePoint deadline) {
+absl::Status LocalRegistry::Reload(std::vector<ModelConfig> models, TimePoint deadline,
+                                   std::optional<int64_t> replaces) {
   const auto waiter = std::make_shared<Waiter>();
   // What goes unanswered, with its letter or with the registry, goes because the server stops.
   std::shared_ptr<Waiter> end(waiter.get(), [waiter](Waiter*) {
     waiter->End(absl::UnavailableError("the server is stopping"));
   });
-  mailbox_->Post([this, end = std::move(end), models = std::move(models), deadline] {
-    reloads_[lifecycle_.Reload(models, deadline)] = end;
+  mailbox_->Post([this, end = std::move(end), models = std::move(models), deadline, replaces] {
+    reloads_[lifecycle_.Reload(models, deadline, replaces)] = end;
   });
   return waiter->Wait();
 }

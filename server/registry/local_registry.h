@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -70,7 +71,8 @@ class LocalRegistry : public ModelRegistry {
   absl::StatusOr<std::vector<VersionStatus>> Status(std::string_view name,
                                                     const VersionChoice& choice) const override;
   std::vector<std::string> ModelNames() const override;
-  absl::Status Reload(std::vector<ModelConfig> models, TimePoint deadline) override;
+  absl::Status Reload(std::vector<ModelConfig> models, TimePoint deadline,
+                      std::optional<int64_t> replaces) override;
   ConfigState CurrentConfig() const override;
 
  private:

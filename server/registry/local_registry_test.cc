@@ -278,7 +278,7 @@ TEST_F(RegistryTest, TheOldVersionStaysAsLongAsARequestHasIt) {
   ASSERT_TRUE(old.ok()) << old.status();
   Write("m/2/frozen.pb", TimesGraph(2));
   const absl::Status reloaded =
-      registry.Reload({Config("m", "m")}, Clock::Steady().Now() + std::chrono::minutes(1));
+      registry.Reload({Config("m", "m")}, Clock::Steady().Now() + std::chrono::minutes(1), {});
   ASSERT_TRUE(reloaded.ok()) << reloaded;
   EXPECT_EQ(registry.CurrentConfig().generation, 2);
   EXPECT_EQ(NewestOf(registry, "m"), 2);
@@ -304,7 +304,7 @@ TEST_F(RegistryTest, ReloadIsSeenInNamesHealthAndLabels) {
   ModelConfig b = Config("b", "b");
   b.versions.latest = 2;
   b.version_labels = {{"stable", 1}, {"canary", 2}};
-  ASSERT_TRUE(registry.Reload({b}, soon()).ok()) << registry.CurrentConfig().last_error;
+  ASSERT_TRUE(registry.Reload({b}, soon(), {}).ok()) << registry.CurrentConfig().last_error;
   EXPECT_THAT(registry.ModelNames(), ElementsAre("b"));
   EXPECT_EQ(health_.Get("model/a"), std::nullopt);
   EXPECT_EQ(health_.Get("model/b"), ServingStatus::kServing);
@@ -321,7 +321,7 @@ TEST_F(RegistryTest, ReloadIsSeenInNamesHealthAndLabels) {
   EXPECT_EQ(registry.Status("b", {std::nullopt, "stable"})->at(0).version, 1);
 
   // A failure leaves everything, and is remembered.
-  const absl::Status failed = registry.Reload({b, Config("gone", "gone")}, soon());
+  const absl::Status failed = registry.Reload({b, Config("gone", "gone")}, soon(), {});
   EXPECT_EQ(failed.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(registry.CurrentConfig().last_error, failed);
   EXPECT_EQ(registry.CurrentConfig().generation, 2);
@@ -343,22 +343,23 @@ TEST_F(RegistryTest, AReloadThatHangsIsOverAtItsDeadline) {
   LocalRegistry registry({Config("a", "a")}, options, &health_);
   registry.StartLoading();
   registry.WaitUntilLoaded();
-  const absl::Status late =
-      registry.Reload({Config("b", "b")}, Clock::Steady().Now() + std::chrono::milliseconds(20));
+  const absl::Status late = registry.Reload(
+      {Config("b", "b")}, Clock::Steady().Now() + std::chrono::milliseconds(20), {});
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(late.message()), HasSubstr("model 'b'"));
   EXPECT_EQ(NewestOf(registry, "a"), 1);
   // One that waits when the registry stops is told so.
   absl::Status stopped;
   std::thread caller([&] {
-    stopped = registry.Reload({Config("b", "b")}, Clock::Steady().Now() + std::chrono::hours(1));
+    stopped =
+        registry.Reload({Config("b", "b")}, Clock::Steady().Now() + std::chrono::hours(1), {});
   });
   ASSERT_TRUE(Eventually([&] { return registry.Acquire("a", {}).ok(); }));
   go = true;
   registry.Stop();
   caller.join();
   EXPECT_TRUE(stopped.ok() || stopped.code() == absl::StatusCode::kUnavailable) << stopped;
-  EXPECT_EQ(registry.Reload({}, TimePoint::max()).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(registry.Reload({}, TimePoint::max(), {}).code(), absl::StatusCode::kUnavailable);
 }
 
 // Whether the registry stops before it has read the call or after: the caller hears of it.
@@ -369,7 +370,7 @@ TEST_F(RegistryTest, AReloadEndsWithTheRegistry) {
     absl::Status stopped;
     std::thread caller([&] {
       called = true;
-      stopped = registry.Reload({Config("m", "m")}, TimePoint::max());
+      stopped = registry.Reload({Config("m", "m")}, TimePoint::max(), {});
     });
     while (!called) std::this_thread::yield();
     registry.Stop();
@@ -401,14 +402,14 @@ TEST_F(RegistryTest, MemoryIsAdmittedOrRefusedWithNumbers) {
   registry.WaitUntilLoaded();
   ASSERT_TRUE(registry.Acquire("a", {}).ok());
   const absl::Status refused =
-      registry.Reload({a, b}, Clock::Steady().Now() + std::chrono::minutes(1));
+      registry.Reload({a, b}, Clock::Steady().Now() + std::chrono::minutes(1), {});
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("model 'b' version 1"), HasSubstr(absl::StrCat(one)),
                     HasSubstr(absl::StrCat(one + one / 2)), HasSubstr("memory_limit")));
   EXPECT_TRUE(registry.Acquire("a", {}).ok());
   // In the place of a, b fits once a is gone.
-  EXPECT_EQ(registry.Reload({b}, Clock::Steady().Now() + std::chrono::minutes(1)).code(),
+  EXPECT_EQ(registry.Reload({b}, Clock::Steady().Now() + std::chrono::minutes(1), {}).code(),
             absl::StatusCode::kResourceExhausted)
       << "both are there for a while";
 }
@@ -439,7 +440,7 @@ TEST_F(RegistryTest, SwapsUnderCallers) {
   for (int version = 2; version <= kSwaps + 1; ++version) {
     Write(absl::StrCat("m/", version, "/frozen.pb"), TimesGraph(version));
     const absl::Status swapped =
-        registry.Reload({Config("m", "m")}, Clock::Steady().Now() + std::chrono::minutes(1));
+        registry.Reload({Config("m", "m")}, Clock::Steady().Now() + std::chrono::minutes(1), {});
     ASSERT_TRUE(swapped.ok()) << swapped;
     EXPECT_EQ(NewestOf(registry, "m"), version);
     const int before = answers;

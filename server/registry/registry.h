@@ -61,6 +61,9 @@ struct ConfigState {
   std::vector<ModelConfig> models;
 };
 
+// ABORTED, with both numbers, unless the configuration in force is the generation expected.
+absl::Status CheckGeneration(int64_t expected, int64_t in_force);
+
 // Threading: any thread; readers never wait for a load.
 class ModelRegistry {
  public:
@@ -85,8 +88,10 @@ class ModelRegistry {
   // configuration stays in force. INVALID_ARGUMENT, NOT_FOUND and others name the model;
   // FAILED_PRECONDITION: a label would move to a version that is not available;
   // DEADLINE_EXCEEDED says what was still going on. One at a time: a second one waits its turn,
-  // within its own deadline. Blocks; never on a thread that serves.
-  virtual absl::Status Reload(std::vector<ModelConfig> models, TimePoint deadline) = 0;
+  // within its own deadline. `replaces`: the generation that must be in force when its turn comes
+  // (ABORTED otherwise); none: any. Blocks; never on a thread that serves.
+  virtual absl::Status Reload(std::vector<ModelConfig> models, TimePoint deadline,
+                              std::optional<int64_t> replaces) = 0;
   virtual ConfigState CurrentConfig() const = 0;
 };
 

@@ -206,6 +206,22 @@ TEST(Reload, OneAfterTheOther) {
   EXPECT_EQ(world.lifecycle().config().generation, 3);
 }
 
+// The generation counts when a reload's turn comes, not when it is asked for.
+TEST(Reload, ReplacesNoOtherGenerationThanTheOneNamed) {
+  LifecycleWorld world({});
+  for (const char* path : {"/a", "/b"}) world.Put(path, 1);
+  const int64_t first = world.Reload({TestModel("a")}, seconds(100), 1);
+  const int64_t second = world.Reload({TestModel("b")}, seconds(100), 1);
+  const int64_t third = world.Reload({TestModel("b")}, seconds(100), 2);
+  world.Finish();
+  EXPECT_TRUE(world.Outcome(first).ok()) << world.Outcome(first);
+  EXPECT_EQ(world.Outcome(second).code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(world.Outcome(second).message()),
+              AllOf(HasSubstr("generation 2"), HasSubstr("not 1")));
+  EXPECT_TRUE(world.Outcome(third).ok()) << world.Outcome(third);
+  EXPECT_EQ(world.Served("b"), "1");
+}
+
 TEST(Reload, LabelsMoveOnlyToWhatIsAvailable) {
   ModelConfig config = TestModel("m");
   config.versions.latest = 2;
