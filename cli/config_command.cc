@@ -137,7 +137,7 @@ absl::StatusOr<tfs::ModelServerConfig> RequestOf(const std::string& path, Contex
           absolute(config.models[static_cast<size_t>(i)].base_path));
     return request;
   }
-  if (!ChangesForRestart(ServerConfig(), config).empty() || config.lifecycle != LifecycleConfig())
+  if (!ChangesForRestart(ServerConfig(), config).empty())
     context.err << "only the models of '" << path
                 << "' are applied; its other sections are read when floed starts\n";
   floe::YamlModels yaml;

@@ -161,8 +161,10 @@ uint64_t HashFiles(const std::vector<std::string>& paths) {
 
 std::vector<std::string> ChangesForRestart(const ServerConfig& before, const ServerConfig& after) {
   std::vector<std::string> changes;
-  const std::vector<KeySection> old_sections = StartSections(before);
-  const std::vector<KeySection> new_sections = StartSections(after);
+  std::vector<KeySection> old_sections = StartSections(before);
+  std::vector<KeySection> new_sections = StartSections(after);
+  old_sections.push_back(LifecycleSection(before.lifecycle));
+  new_sections.push_back(LifecycleSection(after.lifecycle));
   for (size_t i = 0; i < new_sections.size(); ++i)
     for (size_t k = 0; k < new_sections[i].keys.size(); ++k) {
       const KeyValue& was = old_sections[i].keys[k];

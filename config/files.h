@@ -38,8 +38,8 @@ absl::StatusOr<std::string> ReadConfigText(const std::string& path);
 // too.
 uint64_t HashFiles(const std::vector<std::string>& paths);
 
-// What differs but is only read at the start: "server.port: 8500 -> 9000", in the order of
-// floe.yaml. Models and lifecycle are not among it.
+// What differs but is only read at the start, which is all but the models: "server.port: 8500 ->
+// 9000", in the order of floe.yaml.
 std::vector<std::string> ChangesForRestart(const ServerConfig& before, const ServerConfig& after);
 
 }  // namespace floe

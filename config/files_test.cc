@@ -125,14 +125,15 @@ TEST(ChangesForRestart, NamesKeysWithBothValues) {
   ServerConfig before, after;
   EXPECT_THAT(ChangesForRestart(before, after), IsEmpty());
   after.models.resize(1);
-  after.lifecycle.max_num_load_retries = 1;
   EXPECT_THAT(ChangesForRestart(before, after), IsEmpty());
+  after.lifecycle.max_num_load_retries = 1;
   after.server.port = 9;
   after.server.grpc_socket_path = "/s";
   after.reply = ReplyFormat::kContent;
-  EXPECT_THAT(ChangesForRestart(before, after),
-              ElementsAre("server.port: 8500 -> 9", "server.grpc_socket_path: (empty) -> /s",
-                          "server.reply: typed -> content"));
+  EXPECT_THAT(
+      ChangesForRestart(before, after),
+      ElementsAre("server.port: 8500 -> 9", "server.grpc_socket_path: (empty) -> /s",
+                  "server.reply: typed -> content", "lifecycle.max_num_load_retries: 5 -> 1"));
 }
 
 }  // namespace

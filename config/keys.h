@@ -20,7 +20,7 @@ struct KeySection {
   std::vector<KeyValue> keys;
 };
 
-// Of everything that is read at the start only: server, log and cpu. In the order of floe.yaml.
+// server, log and cpu, in the order of floe.yaml.
 std::vector<KeySection> StartSections(const ServerConfig& config);
 
 KeySection LifecycleSection(const LifecycleConfig& lifecycle);

@@ -38,7 +38,7 @@ struct InferContext {
 };
 using Types = std::vector<TensorType>;
 
-// What an op does to the mark "dim 0 holds request rows" (DESIGN 4).
+// What an op does to the mark "dim 0 holds request rows".
 enum class RowMark : uint8_t {
   kConstant,  // the same for every request and every number of rows
   kRows,  // dim 0 = k * rows, block i depends on request row i alone; of a list: every element's

@@ -5,15 +5,18 @@
 
 #include <utility>
 
+#include "absl/strings/str_join.h"
+#include "config/files.h"
+
 namespace floe::server {
 namespace {
 
-void NoteWhatNeedsARestart(const ServerConfig& before, const ServerConfig& after) {
-  const bool same = before.server == after.server && before.log == after.log &&
-                    before.cpu == after.cpu && before.lifecycle == after.lifecycle &&
-                    before.reply == after.reply;
-  if (!same)
-    spdlog::warn("the configuration differs in more than its models; that part needs a restart");
+void NoteWhatNeedsARestart(const ServerConfig& started_with, const ServerConfig& now) {
+  const std::vector<std::string> changes = ChangesForRestart(started_with, now);
+  if (!changes.empty())
+    spdlog::warn(
+        "the configuration differs in what is read at the start only; restart floed for {}",
+        absl::StrJoin(changes, ", "));
 }
 
 }  // namespace
@@ -93,7 +96,7 @@ void ConfigWatch::Reload(bool told) {
   }
   // Written anew with the same content: there is nothing to do.
   if (!told && config->source.content_hash == current_.source.content_hash) return;
-  NoteWhatNeedsARestart(current_, *config);
+  NoteWhatNeedsARestart(options_.config, *config);
   const absl::Status applied = options_.apply(config->models, options_.clock->Now() + kPatience);
   // Only what is in force counts as known; the log has the error from the registry.
   if (applied.ok()) current_ = *std::move(config);

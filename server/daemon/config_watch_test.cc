@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +41,7 @@ class ConfigWatchTest : public testing::Test {
     ServerConfig config;
     config.source.files = {path_};
     for (std::string name; file >> name;) {
+      if (name == "deaf") config.lifecycle.file_system_poll_wait_seconds = 0;
       if (name == "bad") return absl::InvalidArgumentError("it is bad");
       config.models.emplace_back();
       config.models.back().name = name;
@@ -154,6 +157,27 @@ TEST_F(ConfigWatchTest, ToldToItReloadsWhateverHasChanged) {
     watch_->Step();
   }
   EXPECT_THAT(applied_, ElementsAre("one ", "two ", "two "));
+}
+
+TEST_F(ConfigWatchTest, TheLogNamesWhatNeedsARestart) {
+  std::ostringstream text;
+  const auto usual = spdlog::default_logger();
+  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(text);
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("config_watch_test", sink));
+  Make(Duration::zero());
+  const auto reload = [&](const std::string& models) {
+    text.str("");
+    Write(models);
+    watch_->ReloadNow();
+    watch_->Step();
+    return text.str();
+  };
+  const auto named = testing::HasSubstr("lifecycle.file_system_poll_wait_seconds: 1 -> 0");
+  EXPECT_EQ(reload("two"), "");
+  EXPECT_THAT(reload("deaf"), named);
+  EXPECT_THAT(reload("deaf two"), named) << "it still differs from what floed runs with";
+  EXPECT_EQ(reload("two"), "");
+  spdlog::set_default_logger(usual);
 }
 
 TEST_F(ConfigWatchTest, TheThreadHearsOfBothAndEnds) {

@@ -142,12 +142,12 @@ void AddLifecycleFlags(CLI::App& app, Flags& f) {
             "Of models that do not say otherwise: availability loads new versions first, resource "
             "unloads old ones first [availability]");
   AddSwitch(app, "--enable_model_warmup", f.model_warmup,
-            "Run recorded or made-up requests before a version serves [true]");
+            "Run a version's recorded requests before it serves; zeros run in any case [true]");
   AddInt(app, "--num_request_iterations_for_warmup", f.warmup_iterations,
          {std::numeric_limits<int32_t>::min(), kWarmupIterationsRange.high},
          "How often each recorded warm-up request runs [1]");
   AddSwitch(app, "--warmup_optional", f.warmup_optional,
-            "Serve a version whose warm-up failed [false]");
+            "Serve a version though a recorded request failed [false]");
   AddSwitch(app, "--strict_readiness", f.strict_readiness,
             "Ready when every model is; false: when one is [true]");
   AddSwitch(app, "--exit_on_error", f.exit_on_error,
