@@ -188,7 +188,7 @@ void AddCheck(CLI::App& app, Context& context) {
   command->add_flag("--skip-paths", options->skip_paths,
                     "Do not look whether the models' paths exist on this machine");
   command->footer(
-      "Exits with 1 when something is wrong, all of which is said by file and line.\n"
+      "Exits with 1 when something is wrong, which is said by file and line, or by key.\n"
       "Example:\n  floectl config check config/floe.yaml");
   command->callback([options, &context] {
     context.action = [options, &context] { return Check(*options, context); };
