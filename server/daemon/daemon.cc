@@ -163,6 +163,8 @@ class Daemon {
   // taken; then the listeners close and what was accepted is finished.
   int Drain(SignalWatcher* signals, Probe* probe) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     manager_.Stopping();
+    // A reload may take longer than draining, which would wait for its call.
+    registry_.StopReloading();
     if (probe != nullptr) probe->Drain();
     const TimePoint lame_duck_end =
         Clock::Steady().Now() + Seconds(config_.server.drain_lame_duck_seconds);

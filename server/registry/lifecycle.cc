@@ -118,6 +118,10 @@ void Lifecycle::EndLateReloads(TimePoint now, std::vector<ReloadOutcome>* ended)
 bool Lifecycle::AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended) {
   EndLateReloads(now, ended);
   if (reloads_.empty()) return false;
+  if (reloading_stopped_) {
+    Finish(absl::UnavailableError("the server is stopping"), ended);
+    return true;
+  }
   if (!reloading_) {
     reloading_ = true;
     if (const absl::Status status = Begin(); !status.ok()) Finish(status, ended);

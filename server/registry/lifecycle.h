@@ -45,6 +45,9 @@ class Lifecycle {
   int64_t Reload(std::vector<ModelConfig> models, TimePoint deadline,
                  std::optional<int64_t> replaces = std::nullopt);
 
+  // Reloads that have not ended, and all that come now, end with UNAVAILABLE.
+  void StopReloading() { reloading_stopped_ = true; }
+
   // A reload that did not get as far as models.
   void NoteFailedReload(const absl::Status& error) {
     config_.last_error = error;
@@ -86,6 +89,7 @@ class Lifecycle {
   std::map<std::string, std::unique_ptr<ModelEntry>> models_;
   std::deque<PendingReload> reloads_;  // the first is under way when `reloading_`
   bool reloading_ = false;
+  bool reloading_stopped_ = false;
   bool changed_ = true;
 };
 

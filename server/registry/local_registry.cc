@@ -347,6 +347,10 @@ void LocalRegistry::NoteFailedReload(const absl::Status& error) {
   mailbox_->Post([this, error] { lifecycle_.NoteFailedReload(error); });
 }
 
+void LocalRegistry::StopReloading() {
+  mailbox_->Post([this] { lifecycle_.StopReloading(); });
+}
+
 // Requests that come now are refused, those that are there are finished.
 void LocalRegistry::StopServing() {
   ServedTable table = *Table();

@@ -59,6 +59,10 @@ class LocalRegistry : public ModelRegistry {
   // The configuration could not even be read: shown as the last error.
   void NoteFailedReload(const absl::Status& error);
 
+  // The server begins to stop: reloads that have not ended, and all that come now, are answered
+  // with UNAVAILABLE.
+  void StopReloading();
+
   // The time of a clock that is not the steady one has advanced.
   void Wake();
 

@@ -362,6 +362,39 @@ TEST_F(RegistryTest, AReloadThatHangsIsOverAtItsDeadline) {
   EXPECT_EQ(registry.Reload({}, TimePoint::max(), {}).code(), absl::StatusCode::kUnavailable);
 }
 
+// The callers of reloads do not hold up a server that stops: neither one that hangs, nor those that
+// wait for it.
+TEST_F(RegistryTest, ReloadsEndWhenReloadingStops) {
+  Write("a/1/frozen.pb", TimesGraph(1));
+  Write("b/1/frozen.pb", TimesGraph(1));
+  std::atomic<bool> loading{false}, go{false};
+  LocalRegistry::Options options = Once();
+  options.load_with = [&](const ModelConfig& config, const LoadSource& source) {
+    if (config.name == "b") loading = true;
+    while (config.name == "b" && !go) std::this_thread::yield();
+    MemoryBudget budget(0);
+    return LoadModel(config, source, {}, &budget);
+  };
+  LocalRegistry registry({Config("a", "a")}, options, &health_);
+  registry.StartLoading();
+  registry.WaitUntilLoaded();
+  absl::Status stopped[2];
+  std::vector<std::thread> callers;
+  for (absl::Status& status : stopped)
+    callers.emplace_back([&] {
+      status =
+          registry.Reload({Config("b", "b")}, Clock::Steady().Now() + std::chrono::minutes(1), {});
+    });
+  EXPECT_TRUE(Eventually([&] { return loading.load(); }));
+  registry.StopReloading();
+  for (std::thread& caller : callers) caller.join();
+  for (const absl::Status& status : stopped)
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_EQ(registry.Reload({}, TimePoint::max(), {}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(NewestOf(registry, "a"), 1) << "what was served is served on";
+  go = true;
+}
+
 // Whether the registry stops before it has read the call or after: the caller hears of it.
 TEST_F(RegistryTest, AReloadEndsWithTheRegistry) {
   for (int i = 0; i < 50; ++i) {

@@ -5,6 +5,7 @@ import threading
 import grpc
 import numpy as np
 import pytest
+from tensorflow_serving.apis import model_management_pb2
 
 from floed import CONFIG, MNIST, NOT_SERVING, SERVING, Floed, digits, predict_request
 
@@ -73,6 +74,31 @@ def test_no_call_fails_when_clients_watch_the_health(x, tmp_path):
             thread.join()
     assert not failures, failures[:5]
     assert floed.wait() == 0
+    floed.close()
+
+
+def test_a_reload_does_not_hold_up_the_end(tmp_path):
+    floed = Floed("--config", config(tmp_path, 0))
+    shutil.copytree(f"{MNIST}/models/mnist_beginner/1", tmp_path / "copied/1")
+    request = model_management_pb2.ReloadConfigRequest()
+    request.config.model_config_list.config.add(name="copied", base_path=str(tmp_path / "copied"))
+    leaving = threading.Event()
+
+    def copy():  # never gets done
+        while not leaving.wait(0.02):
+            for file in (tmp_path / "copied/1").iterdir():
+                file.touch()
+
+    copying = threading.Thread(target=copy)
+    copying.start()
+    with floed.client() as client:
+        reload = client.models.HandleReloadConfigRequest.future(request, timeout=120)
+        assert client.check() == SERVING  # sent after the reload on the same connection
+        floed.terminate()
+        assert floed.wait(timeout=30) == 0, "drain_timeout_seconds are 60"
+        assert reload.code() == grpc.StatusCode.UNAVAILABLE
+    leaving.set()
+    copying.join()
     floed.close()
 
 
