@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "server/batching/prepare.h"
 #include "server/registry/probe_model.h"
 #include "server/registry/version_labels.h"
 
@@ -42,8 +43,9 @@ absl::Status CheckGeneration(int64_t expected, int64_t in_force) {
 Lifecycle::Lifecycle(const std::vector<ModelConfig>& models, Options options)
     : options_(std::move(options)) {
   config_.models = models;
+  const int64_t heaviest = HeaviestWeight(models);
   for (const ModelConfig& model : models)
-    EntryOf(model.name).SetCurrent(std::make_shared<const ModelConfig>(model));
+    EntryOf(model.name).SetCurrent(std::make_shared<const ModelConfig>(model), heaviest);
 }
 
 ModelEntry* Lifecycle::Find(const std::string& name) {
@@ -149,8 +151,9 @@ absl::Status Lifecycle::Begin() {
   if (reload.replaces) FLOE_RETURN_IF_ERROR(CheckGeneration(*reload.replaces, config_.generation));
   const std::vector<ModelConfig>& wanted = reload.models;
   FLOE_RETURN_IF_ERROR(CheckModels(wanted));
+  const int64_t heaviest = HeaviestWeight(wanted);
   for (const ModelConfig& model : wanted)
-    EntryOf(model.name).Stage(std::make_shared<const ModelConfig>(model));
+    EntryOf(model.name).Stage(std::make_shared<const ModelConfig>(model), heaviest);
   return absl::OkStatus();
 }
 

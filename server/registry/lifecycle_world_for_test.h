@@ -164,6 +164,7 @@ class LifecycleWorld {
       absl::StrAppend(out, one.model);
     });
   }
+  int64_t HeaviestOfLastLoad() const { return loads_.back().heaviest; }
   size_t loaded() const { return loaded_.size(); }  // versions that take memory
   int scans() const { return scans_; }
   int finished_loads() const { return finished_loads_; }

@@ -158,7 +158,7 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LocalRegistry::Load(const LoadActio
   if (options_.load_with) return options_.load_with(*action.config, source);
   const TimePoint start = Clock::Steady().Now();
   LoadOptions load = options_.load;
-  load.prepare.heaviest = std::max(action.config->weight, HeaviestWeight(Table()->config.models));
+  load.prepare.heaviest = action.heaviest;
   auto loaded = LoadModel(*action.config, source, load, &memory_);
   if (loaded.ok())
     spdlog::info(

@@ -108,18 +108,20 @@ std::vector<int64_t> ModelEntry::Incomplete(const Target& target) const {
 
 // ---- configurations ----
 
-void ModelEntry::SetCurrent(std::shared_ptr<const ModelConfig> config) {
+void ModelEntry::SetCurrent(std::shared_ptr<const ModelConfig> config, int64_t heaviest) {
   current_.emplace();
   current_->revision = (*next_id_)++;
   current_->config = std::move(config);
+  current_->heaviest = heaviest;
 }
 
-void ModelEntry::Stage(std::shared_ptr<const ModelConfig> config) {
+void ModelEntry::Stage(std::shared_ptr<const ModelConfig> config, int64_t heaviest) {
   const bool alike = current_ && LoadAlike(*current_->config, *config);
   same_config_ = current_ && *current_->config == *config;
   staged_.emplace();
   staged_->revision = alike ? current_->revision : (*next_id_)++;
   staged_->config = std::move(config);
+  staged_->heaviest = heaviest;
   // Loaded versions are not looked at again, and what is known of them is needed once they are
   // gone.
   if (alike) staged_->found = current_->found;
@@ -133,6 +135,7 @@ void ModelEntry::Commit() {
   // A look that failed tells nothing against what is known of the same place.
   if (same_config_ && !staged_->scan_error.ok()) {
     current_->config = staged_->config;
+    current_->heaviest = staged_->heaviest;
   } else {
     current_ = std::move(staged_);
   }
@@ -405,8 +408,9 @@ void ModelEntry::StartLoads(TimePoint now, Actions* actions) {
         std::remove_if(ended_.begin(), ended_.end(),
                        [&](const VersionStatus& one) { return one.version == servable.version; }),
         ended_.end());
-    actions->loads.push_back(
-        {name_, servable.id, servable.config, servable.version, servable.file, servable.unwanted});
+    const Target& target = WantedByStaged(servable) ? *staged_ : *current_;
+    actions->loads.push_back({name_, servable.id, servable.config, servable.version, servable.file,
+                              target.heaviest, servable.unwanted});
   }
 }
 

@@ -38,6 +38,7 @@ struct LoadAction {
   std::shared_ptr<const ModelConfig> config;
   int64_t version = 0;
   std::string file;
+  int64_t heaviest = 1;  // HeaviestWeight of the configuration that it is loaded for
   // Set when nobody wants the version any more: a load that has not begun need not begin.
   std::shared_ptr<const std::atomic<bool>> unwanted;
 };
@@ -87,6 +88,7 @@ struct Servable {
 // A configuration of the model and what was found under its base_path.
 struct Target {
   std::shared_ptr<const ModelConfig> config;
+  int64_t heaviest = 1;     // HeaviestWeight of all models configured with it
   int64_t revision = 0;     // equal for configurations that load to the same
   int64_t scan_ticket = 0;  // of the look under way; 0: none
   TimePoint next_scan = TimePoint::min();
@@ -116,10 +118,10 @@ class ModelEntry {
   const std::list<Servable>& servables() const { return servables_; }
   bool Empty() const { return !current_ && !staged_ && servables_.empty(); }
 
-  void SetCurrent(std::shared_ptr<const ModelConfig> config);
+  void SetCurrent(std::shared_ptr<const ModelConfig> config, int64_t heaviest);
   // Looks and loads beside what is in force. Versions of an unchanged configuration that have
   // failed before count as known, not as part of the attempt.
-  void Stage(std::shared_ptr<const ModelConfig> config);
+  void Stage(std::shared_ptr<const ModelConfig> config, int64_t heaviest);
   // A model that preserves resources may now unload what is not part of the staged configuration.
   // False: it might already.
   bool AllowSwap() { return !std::exchange(swapping_, true); }

@@ -127,6 +127,31 @@ TEST(Reload, AChangedModelIsReplacedInOneStep) {
   EXPECT_EQ(world.loaded(), 1u);
 }
 
+TEST(Reload, WeightsAreThoseOfTheConfigurationThatALoadIsFor) {
+  ModelConfig light = TestModel("m"), heavy = TestModel("n");
+  heavy.weight = 8;
+  LifecycleWorld world({light, heavy});
+  for (const char* path : {"/m", "/n", "/o"}) world.Put(path, 1);
+  world.Step();
+  EXPECT_EQ(world.HeaviestOfLastLoad(), 8);
+  world.Finish();
+  ModelConfig heavier = TestModel("o");
+  heavier.weight = 20;
+  world.Reload({light, heavier});
+  EXPECT_EQ(world.Loads(), "o 1");
+  EXPECT_EQ(world.HeaviestOfLastLoad(), 20);
+  // A load that belongs to what is in force meanwhile.
+  world.Put("/n", 2);
+  world.Advance(seconds(1));
+  EXPECT_EQ(world.Loads(), "o 1, n 2");
+  EXPECT_EQ(world.HeaviestOfLastLoad(), 8);
+  world.FinishLoad();
+  world.Finish();
+  world.Put("/m", 2);
+  world.Advance(seconds(1));
+  EXPECT_EQ(world.HeaviestOfLastLoad(), 20);
+}
+
 TEST(Reload, OtherVersionsOfTheSameModelAreNotLoadedAnew) {
   ModelConfig before = TestModel("m"), after = TestModel("m");
   after.versions.latest = 2;
