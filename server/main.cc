@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <iostream>
 #include <thread>
+#include <utility>
 
 #include "base/threads.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/listeners.h"
 #include "server/daemon/logging.h"
 #include "server/daemon/signals.h"
 #include "server/flags/flags.h"
@@ -31,7 +33,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   floe::server::BlockSignals();
+  auto activated = floe::server::ActivatedListeners();  // which changes the environment
   floe::StartThreadSource();  // while this thread is as nice as it was started
   floe::server::InitLogging(command->config.log);
-  return floe::server::RunDaemon(command->config);
+  return floe::server::RunDaemon(command->config, std::move(activated));
 }

@@ -45,8 +45,9 @@ Duration Seconds(int64_t seconds) { return std::chrono::seconds(seconds); }
 
 class Daemon {
  public:
-  explicit Daemon(const ServerConfig& config)
+  Daemon(const ServerConfig& config, std::vector<std::string> activated)
       : config_(config),
+        activated_(std::move(activated)),
         registry_(config.models, RegistryOptions(config), &health_),
         watch_(WatchOptions()) {}
 
@@ -57,12 +58,13 @@ class Daemon {
           Raise(&stop_requested_);
         },
         [this] { watch_.ReloadNow(); });
-    registry_.StartLoading();
+    // Before anything is loaded: the server is alive, its health says not serving yet, and when it
+    // cannot listen it ends at once.
     if (const absl::Status status = Listen(); !status.ok()) {
       spdlog::error("{}", std::string(status.message()));
       return 1;
     }
-    // Ports are open meanwhile: the server is alive, its health says not serving yet.
+    registry_.StartLoading();
     std::thread loading([this] {
       registry_.WaitUntilLoaded();
       Raise(&loaded_);
@@ -97,9 +99,8 @@ class Daemon {
     options.connections = {config_.server.max_connections,
                            config_.server.max_connections_per_address};
     transport_ = MakeGrpcppTransport(methods_, std::move(options));
-    const std::vector<std::string> activated = ActivatedListeners();
-    const bool own = activated.empty();
-    FLOE_RETURN_IF_ERROR(transport_->Start(own ? ListenAddresses(config_.server) : activated));
+    const bool own = activated_.empty();
+    FLOE_RETURN_IF_ERROR(transport_->Start(own ? ListenAddresses(config_.server) : activated_));
     for (const std::string& line :
          own ? DescribeListeners(config_.server) : DescribeActivated(transport_->addresses()))
       spdlog::info("{}", line);
@@ -188,6 +189,7 @@ class Daemon {
   static constexpr Duration kLastMoment = std::chrono::milliseconds(500);
 
   const ServerConfig& config_;
+  const std::vector<std::string> activated_;
   ServiceManager manager_;
   HealthState health_;
   LocalRegistry registry_;
@@ -202,13 +204,13 @@ class Daemon {
 
 }  // namespace
 
-int RunDaemon(const ServerConfig& config) {
+int RunDaemon(const ServerConfig& config, std::vector<std::string> activated) {
   spdlog::info("floed {} with {} models, gemm {}", kVersion, config.models.size(), config.cpu.gemm);
   for (const std::string& note : config.notes) spdlog::warn("{}", note);
   for (const std::string& warning : CpuBudgetWarnings(config.models, FindUsableCpus()))
     spdlog::warn("{}", warning);
   if (!config.cpu.blas_library.empty()) kernels::SetBlasLibrary(config.cpu.blas_library);
-  return Daemon(config).Run();
+  return Daemon(config, std::move(activated)).Run();
 }
 
 }  // namespace floe::server

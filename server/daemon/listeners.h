@@ -15,7 +15,8 @@ std::string HostPort(const std::string& host, int64_t port);
 std::vector<std::string> ListenAddresses(const ListenConfig& config);
 
 // Listening sockets that the service manager passed to this process (sd_listen_fds(3)), as
-// "fd:3"; they stand in for those of the configuration. Once.
+// "fd:3"; they stand in for those of the configuration. Once, and before any thread: it takes the
+// manager's variables out of the environment.
 std::vector<std::string> ActivatedListeners();
 
 // One line a listener; a loopback one names the flags that open it to others.
