@@ -61,6 +61,8 @@ ModelEntry& Lifecycle::EntryOf(const std::string& name) {
 
 void Lifecycle::Scanned(const std::string& model, int64_t ticket,
                         const absl::StatusOr<std::vector<FoundVersion>>& found, TimePoint now) {
+  for (auto it = scanning_.begin(); it != scanning_.end();)
+    it = it->second == ticket ? scanning_.erase(it) : std::next(it);
   if (ModelEntry* entry = Find(model))
     changed_ |= entry->Scanned(ticket, found, now, options_.times);
 }
@@ -88,12 +90,29 @@ Actions Lifecycle::Step(TimePoint now, std::vector<ReloadOutcome>* ended) {
   do {
     for (auto& [name, entry] : models_) entry->Step(now, &actions);
   } while (AdvanceReload(now, ended));
+  PutOffScans(&actions);
   for (auto it = models_.begin(); it != models_.end();)
     it = it->second->Empty() ? models_.erase(it) : std::next(it);
   changed_ |= !actions.loads.empty() || !actions.unloads.empty() || !ended->empty();
   for (const PendingReload& reload : reloads_)
     actions.next = std::min(actions.next, reload.deadline);
   return actions;
+}
+
+// A place is looked at once at a time, lest one that hangs take all threads there are for it. Those
+// that have waited longest come first.
+void Lifecycle::PutOffScans(Actions* actions) {
+  std::stable_sort(actions->scans.begin(), actions->scans.end(),
+                   [](const ScanAction& a, const ScanAction& b) { return a.due < b.due; });
+  std::vector<ScanAction> now;
+  for (ScanAction& scan : actions->scans) {
+    if (scanning_.emplace(scan.base_path, scan.ticket).second) {
+      now.push_back(std::move(scan));
+    } else if (ModelEntry* entry = Find(scan.model)) {
+      entry->PutOffScan(scan.ticket);
+    }
+  }
+  actions->scans = std::move(now);
 }
 
 bool Lifecycle::Settled() const {

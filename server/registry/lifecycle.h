@@ -72,6 +72,7 @@ class Lifecycle {
   };
 
   ModelEntry* Find(const std::string& name);
+  void PutOffScans(Actions* actions);
   ModelEntry& EntryOf(const std::string& name);
   void EndLateReloads(TimePoint now, std::vector<ReloadOutcome>* ended);
   bool AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended);
@@ -87,7 +88,8 @@ class Lifecycle {
   int64_t next_id_ = 1;
   ConfigState config_;
   std::map<std::string, std::unique_ptr<ModelEntry>> models_;
-  std::deque<PendingReload> reloads_;  // the first is under way when `reloading_`
+  std::map<std::string, int64_t> scanning_;  // tickets of looks under way by base_path
+  std::deque<PendingReload> reloads_;        // the first is under way when `reloading_`
   bool reloading_ = false;
   bool reloading_stopped_ = false;
   bool changed_ = true;

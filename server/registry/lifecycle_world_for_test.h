@@ -52,6 +52,16 @@ class LifecycleWorld {
   }
   void Delete(const std::string& path, int64_t version) { disk_[path].erase(version); }
   void Unmount(const std::string& path) { disk_.erase(path); }
+  // Looks at this place do not end until it recovers.
+  void Hang(const std::string& path) { hanging_.insert(path); }
+  void Recover(const std::string& path) {
+    hanging_.erase(path);
+    const std::vector<ScanAction> looks = std::move(hung_looks_);
+    hung_looks_.clear();
+    for (const ScanAction& scan : looks) End(scan);
+    Step();
+  }
+  size_t hung_looks() const { return hung_looks_.size(); }
   // Loads of this version end so, from now on.
   void Break(const std::string& model, int64_t version, const absl::Status& error) {
     broken_[{model, version}] = error;
@@ -79,8 +89,11 @@ class LifecycleWorld {
         unloads_.push_back(unload);
       }
       for (const ScanAction& scan : actions.scans) {
-        lifecycle_.Scanned(scan.model, scan.ticket, Look(scan), now_);
-        ++scans_;
+        if (hanging_.count(scan.base_path) != 0) {
+          hung_looks_.push_back(scan);
+          continue;
+        }
+        End(scan);
         looked = true;
       }
     }
@@ -173,6 +186,10 @@ class LifecycleWorld {
   Lifecycle& lifecycle() { return lifecycle_; }
 
  private:
+  void End(const ScanAction& scan) {
+    lifecycle_.Scanned(scan.model, scan.ticket, Look(scan), now_);
+    ++scans_;
+  }
   absl::StatusOr<std::vector<FoundVersion>> Look(const ScanAction& scan) const {
     const auto it = disk_.find(scan.base_path);
     if (it == disk_.end()) return absl::NotFoundError(absl::StrCat(scan.base_path, " is gone"));
@@ -189,6 +206,8 @@ class LifecycleWorld {
   }
 
   std::map<std::string, std::map<int64_t, FoundVersion>> disk_;
+  std::set<std::string> hanging_;
+  std::vector<ScanAction> hung_looks_;
   std::map<std::pair<std::string, int64_t>, absl::Status> broken_;
   TimePoint now_ = TimePoint(std::chrono::hours(1)), next_ = TimePoint::max();
   std::list<LoadAction> loads_;

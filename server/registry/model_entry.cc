@@ -299,11 +299,17 @@ void ModelEntry::HandOutScan(std::optional<Target>* target, TimePoint now, Actio
     return;
   }
   (*target)->scan_ticket = (*next_id_)++;
-  ScanAction scan{name_, (*target)->scan_ticket, (*target)->config->base_path, {}};
+  ScanAction scan{
+      name_, (*target)->scan_ticket, (*target)->config->base_path, {}, (*target)->next_scan};
   for (const Servable& servable : servables_)
     if (servable.revision == (*target)->revision && IsLoaded(servable))
       scan.known.insert(servable.version);
   actions->scans.push_back(std::move(scan));
+}
+
+void ModelEntry::PutOffScan(int64_t ticket) {
+  for (std::optional<Target>* one : {&current_, &staged_})
+    if (*one && (*one)->scan_ticket == ticket) (*one)->scan_ticket = 0;
 }
 
 void ModelEntry::Aspire(const Target& target, Scope scope) {

@@ -29,6 +29,7 @@ struct ScanAction {
   int64_t ticket = 0;
   std::string base_path;
   std::set<int64_t> known;
+  TimePoint due;
 };
 
 // Load and warm up, and report with Loaded.
@@ -134,6 +135,9 @@ class ModelEntry {
   absl::StatusOr<Progress> StagedProgress() const;
   // "version 3 is being loaded"; what StagedProgress waits for.
   std::string StagedWaitsFor() const;
+
+  // The look with this ticket does not take place yet: Step asks for it again.
+  void PutOffScan(int64_t ticket);
 
   // What happened. Unknown tickets and ids are ignored. Scanned: whether something is different.
   bool Scanned(int64_t ticket, const absl::StatusOr<std::vector<FoundVersion>>& found,

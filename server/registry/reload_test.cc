@@ -109,6 +109,28 @@ TEST(Reload, IsOverAtItsDeadlineWhateverHangs) {
   EXPECT_EQ(world.loaded(), 1u);
 }
 
+TEST(Reload, APlaceThatHangsIsLookedAtOnceAtATime) {
+  ServingWorld world;
+  world.Put("/x", 1);
+  world.Hang("/x");
+  for (int i = 0; i < 5; ++i) {
+    const int64_t late =
+        world.Reload({TestModel("m"), TestModel(absl::StrCat("x", i), "/x")}, seconds(5));
+    world.Advance(seconds(5));
+    EXPECT_EQ(world.Outcome(late).code(), absl::StatusCode::kDeadlineExceeded);
+  }
+  EXPECT_EQ(world.hung_looks(), 1u);
+  // Who asks last gets an answer of its own, as does everybody else with the same place.
+  world.Put("/x", 2);
+  const int64_t ticket = world.Reload({TestModel("y", "/x"), TestModel("z", "/x")});
+  EXPECT_EQ(world.hung_looks(), 1u);
+  world.Recover("/x");
+  world.Finish();
+  EXPECT_TRUE(world.Outcome(ticket).ok()) << world.Outcome(ticket);
+  EXPECT_EQ(world.Served("y"), "2");
+  EXPECT_EQ(world.Served("z"), "2");
+}
+
 TEST(Reload, AChangedModelIsReplacedInOneStep) {
   ModelConfig before = TestModel("m"), after = TestModel("m");
   after.batching.max_batch_size = 7;
