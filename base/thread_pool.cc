@@ -6,11 +6,18 @@
 namespace floe {
 
 ThreadPool::ThreadPool(int threads) {
-  for (int i = 1; i < threads; ++i)
-    workers_.push_back(SpawnThread(ScopedThreadTraits::Current(), [this] { Work(); }));
+  try {
+    for (int i = 1; i < threads; ++i)
+      workers_.push_back(SpawnThread(ScopedThreadTraits::Current(), [this] { Work(); }));
+  } catch (...) {
+    Stop();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { Stop(); }
+
+void ThreadPool::Stop() {
   {
     MutexLock lock(mutex_);
     stop_ = true;

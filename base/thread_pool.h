@@ -15,7 +15,9 @@ namespace floe {
 // on any thread, so the body must write disjoint data and must not split a sum.
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads);  // total, the caller's included; at least 1
+  // `threads` in total, the caller's included; at least 1. Throws std::system_error where they
+  // cannot be made.
+  explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -34,6 +36,7 @@ class ThreadPool {
   }
 
  private:
+  void Stop();
   using Trampoline = void (*)(const void* body, int64_t chunk);
   void Run(int64_t chunks, Trampoline call, const void* body);
   void Work();

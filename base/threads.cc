@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,7 +30,8 @@ class ThreadSource {
     MutexLock lock(mutex_);
     body_ = std::move(body);
     ordered_.NotifyOne();
-    while (!made_.joinable()) ready_.Wait(mutex_);
+    while (!made_.joinable() && !failed_) ready_.Wait(mutex_);
+    if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
     return std::exchange(made_, std::thread());
   }
 
@@ -41,7 +44,11 @@ class ThreadSource {
     MutexLock lock(mutex_);
     for (;;) {
       while (!body_) ordered_.Wait(mutex_);
-      made_ = std::thread(std::exchange(body_, nullptr));
+      try {
+        made_ = std::thread(std::exchange(body_, nullptr));
+      } catch (const std::system_error&) {
+        failed_ = std::current_exception();
+      }
       ready_.NotifyOne();
     }
   }
@@ -51,6 +58,7 @@ class ThreadSource {
   CondVar ordered_, ready_;
   std::function<void()> body_ ABSL_GUARDED_BY(mutex_);
   std::thread made_ ABSL_GUARDED_BY(mutex_);
+  std::exception_ptr failed_ ABSL_GUARDED_BY(mutex_);
 };
 
 thread_local const ThreadTraits* current_traits = nullptr;

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <system_error>
 
 #include "base/cpus.h"
 #include "base/thread_pool.h"
@@ -49,6 +52,26 @@ TEST(Threads, HaveTheirTraitsWhoeverStartsThem) {
   EXPECT_EQ(pinned.cpus, std::vector<int>{all.back()});
   EXPECT_EQ(plain.nice, base);
   EXPECT_EQ(plain.cpus, all);
+}
+
+// In a process of its own, that of a user who may have no more threads.
+TEST(ThreadsDeathTest, NoThreadIsAnExceptionOfWhoeverAsked) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto try_in_vain = [] {
+    StartThreadSource();
+    const rlimit none{1, 1};
+    if (setrlimit(RLIMIT_NPROC, &none) != 0) std::_Exit(1);
+    if (getuid() == 0 && setresuid(65534, 65534, 65534) != 0) std::_Exit(2);
+    for (int i = 0; i < 2; ++i) {
+      try {
+        ThreadPool pool(3);
+        std::_Exit(3);
+      } catch (const std::system_error&) {
+      }
+    }
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(try_in_vain(), testing::ExitedWithCode(0), "");
 }
 
 TEST(Threads, PoolsTakeTheTraitsOfTheScopeTheyAreMadeIn) {

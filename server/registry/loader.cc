@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/cpus.h"
@@ -72,6 +73,21 @@ absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& so
   return prepared;
 }
 
+absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrThrow(const ModelConfig& config,
+                                                         const LoadSource& source,
+                                                         const LoadOptions& options,
+                                                         MemoryBudget* memory) {
+  FLOE_ASSIGN_OR_RETURN(Prepared prepared, Prepare(config, source, options, memory));
+  for (const std::string& note : prepared.setup.notes)
+    spdlog::info("model '{}': {}", config.name, note);
+  const ReplyFormat reply = config.reply.value_or(options.default_reply);
+  return std::make_shared<LocalServed>(
+      std::move(prepared.model),
+      reply == ReplyFormat::kContent ? ReplyEncoding::kContent : ReplyEncoding::kTyped,
+      std::move(prepared.setup.runner), std::move(prepared.setup.options),
+      std::move(prepared.memory));
+}
+
 }  // namespace
 
 void LocalServed::Stop() {
@@ -84,24 +100,19 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config
                                                        const LoadSource& source,
                                                        const LoadOptions& options,
                                                        MemoryBudget* memory) {
-  absl::StatusOr<Prepared> prepared = absl::UnknownError("");
   // Where a load's exceptions stop: memory is the one thing that may run out anywhere in it.
   try {
-    prepared = Prepare(config, source, options, memory);
+    return LoadOrThrow(config, source, options, memory);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("memory ran out while loading");
+  } catch (const std::system_error& e) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a thread could not be made (", e.what(),
+                     "); lower workers or intra_op_threads, or raise the limit of threads "
+                     "(TasksMax of the unit, ulimit -u)"));
   } catch (const std::exception& e) {
     return absl::InternalError(absl::StrCat("loading failed: ", e.what()));
   }
-  if (!prepared.ok()) return prepared.status();
-  for (const std::string& note : prepared->setup.notes)
-    spdlog::info("model '{}': {}", config.name, note);
-  const ReplyFormat reply = config.reply.value_or(options.default_reply);
-  return std::make_shared<LocalServed>(
-      std::move(prepared->model),
-      reply == ReplyFormat::kContent ? ReplyEncoding::kContent : ReplyEncoding::kTyped,
-      std::move(prepared->setup.runner), std::move(prepared->setup.options),
-      std::move(prepared->memory));
 }
 
 }  // namespace floe::server

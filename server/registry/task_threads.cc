@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 namespace floe::server {
@@ -17,10 +18,18 @@ void TaskThreads::Post(std::function<void()> task) {
     MutexLock lock(mutex_);
     if (stopping_) return;
     tasks_.push_back(std::move(task));
-    if (idle_ < tasks_.size() && threads_.size() < max_threads_)
-      threads_.push_back(SpawnThread(traits_, [this] { Work(); }));
+    if (idle_ < tasks_.size() && threads_.size() < max_threads_) Grow();
   }
   posted_.NotifyOne();
+}
+
+// Where the system gives no more threads, those that are there do all the work.
+void TaskThreads::Grow() {
+  try {
+    threads_.push_back(SpawnThread(traits_, [this] { Work(); }));
+  } catch (const std::system_error&) {
+    if (threads_.empty()) throw;
+  }
 }
 
 void TaskThreads::Work() {

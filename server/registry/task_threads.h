@@ -27,6 +27,7 @@ class TaskThreads {
   void Stop();
 
  private:
+  void Grow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work();
 
   const size_t max_threads_;
