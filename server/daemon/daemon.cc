@@ -152,11 +152,12 @@ class Daemon {
     Probe::Options options;
     const std::string address = ProbeAddress(transport_->addresses().front());
     options.ask = [address](Duration timeout) { return AskProbeModel(address, timeout); };
+    options.refused = [this] { return transport_->connections_refused(); };
     options.feed = [this] { manager_.FeedWatchdog(); };
     options.on_change = [this](bool ok) { registry_.SetAnswering(ok); };
     options.watch_models = [this](TimePoint now) { registry_.CheckProgress(now); };
     if (const auto watchdog = manager_.WatchdogInterval(); watchdog.count() > 0)
-      options.interval = watchdog / 2;
+      options.interval = watchdog / 4;  // an answer that fails to come leaves time for others
     return options;
   }
 

@@ -70,7 +70,9 @@ void Probe::Step() {
     MutexLock lock(mutex_);
     draining = draining_;
   }
-  const absl::Status status = draining ? absl::OkStatus() : options_.ask(kPatience);
+  const int64_t refused = options_.refused();
+  absl::Status status = draining ? absl::OkStatus() : options_.ask(kPatience);
+  if (options_.refused() > refused) status = absl::OkStatus();
   if (status.ok()) {
     options_.feed();
     if (failures_ >= kFailuresToReport) {

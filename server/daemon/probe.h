@@ -21,6 +21,8 @@ class Probe {
  public:
   struct Options {
     std::function<absl::Status(Duration timeout)> ask;
+    // Connections that found no room so far: a server that refuses the probe's, too, is at work.
+    std::function<int64_t()> refused = [] { return 0; };
     std::function<void()> feed;                   // after each good answer, and while draining
     std::function<void(bool ok)> on_change;       // the server no longer answers, or answers again
     std::function<void(TimePoint)> watch_models;  // every second or more often

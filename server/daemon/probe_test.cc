@@ -17,12 +17,16 @@ struct Harness {
   FakeClock clock;
   absl::Status answer;
   int asked = 0, fed = 0, watched = 0;
+  bool refuses = false;
+  int64_t refused = 7;
   std::vector<bool> changes;
   Probe probe{{.ask =
                    [this](Duration) {
                      ++asked;
+                     refused += refuses;
                      return answer;
                    },
+               .refused = [this] { return refused; },
                .feed = [this] { ++fed; },
                .on_change = [this](bool ok) { changes.push_back(ok); },
                .watch_models = [this](TimePoint) { ++watched; },
@@ -50,6 +54,20 @@ TEST(Probe, FeedsOnlyAfterAGoodAnswer) {
   h.Round();
   EXPECT_EQ(h.fed, 3);
   EXPECT_THAT(h.changes, ElementsAre(false, true));
+}
+
+// As long as clients hold all the connections there may be, the probe finds no room either.
+TEST(Probe, AServerThatRefusesConnectionsIsAtWork) {
+  Harness h;
+  h.answer = absl::DeadlineExceededError("no connection");
+  h.refuses = true;
+  h.Round();
+  h.Round();
+  EXPECT_EQ(h.fed, 2);
+  h.refuses = false;
+  h.Round();
+  EXPECT_EQ(h.fed, 2);
+  EXPECT_THAT(h.changes, ElementsAre());
 }
 
 TEST(Probe, AsksOncePerIntervalButWatchesEveryRound) {

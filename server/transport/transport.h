@@ -20,8 +20,8 @@ struct TransportOptions {
   AcceptorLimits connections;
 };
 
-// Threading: Start, then from any thread addresses(); Shutdown once or more, from any thread that
-// serves no call.
+// Threading: Start, then from any thread addresses() and connections_refused(); Shutdown once or
+// more, from any thread that serves no call.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -33,6 +33,9 @@ class Transport {
 
   // As bound, in the order given: "127.0.0.1:40213".
   virtual std::vector<std::string> addresses() const = 0;
+
+  // Connections that found no room (AcceptorLimits) since the start.
+  virtual int64_t connections_refused() const = 0;
 
   // Takes no new connections and calls, ends streams (UNAVAILABLE) once what was written to them is
   // sent, waits for the other calls until `deadline`, cancels what is left and returns when nothing

@@ -61,6 +61,10 @@ class GrpcppTransport final : public Transport {
 
   absl::Status Start(const std::vector<std::string>& listeners) override;
   std::vector<std::string> addresses() const override { return addresses_; }
+  int64_t connections_refused() const override {
+    const AcceptorCounts counts = acceptor_->Counts();
+    return counts.refused_total + counts.refused_address;
+  }
   void Shutdown(TimePoint deadline) override;
 
  private:
