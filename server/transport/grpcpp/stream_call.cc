@@ -126,6 +126,7 @@ void StreamCall::OnWriteDone(bool ok) {
     if (!ok) waiting_.clear();  // the caller is gone; OnCancel ends the call
     next = Decide();
     resume = reading_paused_ && waiting_.empty();
+    if (resume) reading_paused_ = false;  // by this thread, and no other
   }
   Do(next);
   if (resume) ReadOn();

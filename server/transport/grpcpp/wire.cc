@@ -16,10 +16,11 @@ constexpr size_t kAdoptBytes = 512;  // below this a copy costs less than the ow
 TimePoint DeadlineOf(gpr_timespec deadline) {
   if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) return TimePoint::max();
   const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
+  // Beyond what the clock can count, as some clients say "never".
+  constexpr int64_t kCentury = int64_t{100} * 366 * 24 * 3600;
+  if (left.tv_sec > kCentury) return TimePoint::max();
   const auto duration = std::chrono::seconds(left.tv_sec) + std::chrono::nanoseconds(left.tv_nsec);
-  const TimePoint now = Clock::Steady().Now();
-  if (duration > TimePoint::max() - now) return TimePoint::max();
-  return now + duration;
+  return Clock::Steady().Now() + duration;
 }
 
 }  // namespace
