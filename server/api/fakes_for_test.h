@@ -44,6 +44,13 @@ inline ModelHandle MakeTestModel(const std::string& name, int64_t version) {
   return model.ok() ? *model : nullptr;
 }
 
+// Ends the request as a model's queue does.
+inline void AnswerWith(const InferRequest& request, const absl::Status& status,
+                       absl::Span<const TensorView> outputs = {}) {
+  request.done(status, outputs);
+  request.send();
+}
+
 // Hands each request to the test.
 class FakeServed : public ServedModel {
  public:

@@ -46,7 +46,7 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   absl::StatusOr<ServedHandle> FindModel();
   absl::Status ChooseEncoding(const CallInfo& call);
   absl::Status ChooseOutputs();
-  void Answer(const absl::Status& status, absl::Span<const TensorView> outputs);
+  absl::Status Write(absl::Span<const TensorView> outputs);
   absl::Status Encode(absl::Span<const TensorView> outputs, std::string* reply) const;
 
   const ModelRegistry& registry_;
@@ -55,6 +55,7 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   SentRequest request_;
   absl::InlinedVector<int, 4> outputs_;  // indices in the signature, in the order of the reply
   ReplyEncoding encoding_ = ReplyEncoding::kTyped;
+  absl::Status answer_;
 };
 
 absl::StatusOr<ServedHandle> PredictCall::FindModel() {
@@ -110,12 +111,14 @@ absl::Status PredictCall::Start(const CallInfo& call, bool content_replies) {
   FLOE_ASSIGN_OR_RETURN(request->priority, PriorityOf(call));
   request->caller = call.caller;
   request->owner = shared_from_this();
+  request->owner_bytes = message_.bytes.size() + request_.unfolded_bytes();
   request->deadline = call.deadline;
   request->cancel = call.cancel;
   // The request's owner, so it is there.
   request->done = [this](const absl::Status& status, absl::Span<const TensorView> outputs) {
-    Answer(status, outputs);
+    answer_ = status.ok() ? Write(outputs) : status;
   };
+  request->send = [this] { responder_->Finish(answer_); };
   served->Submit(std::move(request));
   return absl::OkStatus();
 }
@@ -135,12 +138,11 @@ absl::Status PredictCall::Encode(absl::Span<const TensorView> outputs, std::stri
   return EncodePredictReply({info.name, info.version, def.name}, chosen, encoding_, reply);
 }
 
-void PredictCall::Answer(const absl::Status& status, absl::Span<const TensorView> outputs) {
-  if (!status.ok()) return responder_->Finish(status);
+absl::Status PredictCall::Write(absl::Span<const TensorView> outputs) {
   thread_local std::string reply;  // a small one is copied, and its memory serves again
-  if (absl::Status s = Encode(outputs, &reply); !s.ok()) return responder_->Finish(s);
+  FLOE_RETURN_IF_ERROR(Encode(outputs, &reply));
   responder_->Write(std::move(reply));
-  responder_->Finish(absl::OkStatus());
+  return absl::OkStatus();
 }
 
 }  // namespace

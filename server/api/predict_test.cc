@@ -56,7 +56,7 @@ class Predict : public testing::Test {
                           : output.key == "label" ? by_name[1]
                                                   : TensorView{DType::kBool, Shape(), &off});
       }
-      request->done(absl::OkStatus(), outputs);
+      AnswerWith(*request, absl::OkStatus(), outputs);
     };
   }
 
@@ -131,7 +131,7 @@ TEST_F(Predict, PriorityAndCallerReachTheQueue) {
   served_->on_submit = [&](std::unique_ptr<InferRequest> request) {
     priority = request->priority;
     caller = request->caller;
-    request->done(absl::CancelledError(""), {});
+    AnswerWith(*request, absl::CancelledError(""));
   };
   const std::string message = Encode(std::string(kX) + kIds);
   CallUnary(table_, kPath, message);
@@ -199,7 +199,7 @@ TEST_F(Predict, InputErrors) {
 
 TEST_F(Predict, ModelErrorsPassThrough) {
   served_->on_submit = [](std::unique_ptr<InferRequest> request) {
-    request->done(absl::ResourceExhaustedError("queue full"), {});
+    AnswerWith(*request, absl::ResourceExhaustedError("queue full"));
   };
   EXPECT_THAT(Refused(Encode(std::string(kX) + kIds)), HasSubstr("RESOURCE_EXHAUSTED: queue full"));
 }
@@ -218,6 +218,8 @@ TEST_F(Predict, AnswersLaterAndKeepsInputsUntilThen) {
   // The caller's message is gone by now but for what the request holds.
   std::vector<TensorView> outputs(3, waiting->inputs[0]);
   waiting->done(absl::OkStatus(), outputs);
+  outputs.clear();  // what is sent needs them no more
+  waiting->send();
   waiting.reset();
   ASSERT_EQ(responder->finishes, 1);
   PredictResponse response;
@@ -234,7 +236,7 @@ TEST_F(Predict, TheWaitingRequestDoesNotHoldTheServedModel) {
   registry_.models.clear();
   served_.reset();
   EXPECT_TRUE(served.expired());
-  waiting->done(absl::UnavailableError("stopping"), {});
+  AnswerWith(*waiting, absl::UnavailableError("stopping"));
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ class SentRequest {
   // Fills model, signature and inputs. INVALID_ARGUMENT for inputs that the signature does not
   // have or that are missing, and for tensors of another dtype.
   absl::Status Fill(InferRequest* request);
+  // Of inputs that do not lie in the message as they are needed.
+  size_t unfolded_bytes() const { return static_cast<size_t>(storage_.used()); }
 
  private:
   absl::Status ReadInput(const SentInput& input, const SignatureTensor& taken, TensorView* view);

@@ -16,7 +16,7 @@ namespace floe::server {
 // may stand for many (a short list repeats its last value). Threading: one thread at a time.
 class InputStorage {
  public:
-  explicit InputStorage(int64_t max_bytes) : left_(max_bytes) {}
+  explicit InputStorage(int64_t max_bytes) : max_(max_bytes), left_(max_bytes) {}
 
   // Uninitialised. RESOURCE_EXHAUSTED when the requests's bound is passed.
   absl::StatusOr<void*> Allocate(int64_t bytes);
@@ -24,8 +24,10 @@ class InputStorage {
   absl::StatusOr<std::string*> AllocateStrings(int64_t count);
   // Counts bytes that are held elsewhere.
   absl::Status Charge(int64_t bytes);
+  int64_t used() const { return max_ - left_; }
 
  private:
+  const int64_t max_;
   int64_t left_;
   std::vector<std::unique_ptr<std::byte[]>> buffers_;
   std::vector<std::unique_ptr<std::string[]>> strings_;

@@ -59,6 +59,10 @@ const char* BatchCloseName(BatchClose close) {
 
 BatchQueue::BatchQueue(const Limits& limits) : limits_(limits) {}
 
+int64_t BatchQueue::MaxRows(const Task& task) const {
+  return task.max_rows == 0 ? limits_.max_rows : std::min(task.max_rows, limits_.max_rows);
+}
+
 Bucket* BatchQueue::NewBucket(const Task& task) {
   Bucket* bucket = free_;
   if (bucket == nullptr) {
@@ -68,8 +72,7 @@ Bucket* BatchQueue::NewBucket(const Task& task) {
     free_ = bucket->chain;
     *bucket = Bucket();
   }
-  bucket->max_rows =
-      task.max_rows == 0 ? limits_.max_rows : std::min(task.max_rows, limits_.max_rows);
+  bucket->max_rows = MaxRows(task);
   return bucket;
 }
 
@@ -115,10 +118,10 @@ void BatchQueue::SetReady(Bucket* bucket, bool ready) {
 bool BatchQueue::Push(Task* task, TimePoint now) {
   if (tasks_ >= limits_.max_tasks) return false;
   if (tasks_ > 0 && bytes_ + task->bytes > limits_.max_bytes) return false;
-  const int64_t max_rows =
-      task->max_rows == 0 ? limits_.max_rows : std::min(task->max_rows, limits_.max_rows);
+  const int64_t max_rows = MaxRows(*task);
   if (task->rows > max_rows && !task->splittable) task->alone = true;
   Bucket* bucket = FindBucket(task);
+  bucket->max_rows = std::min(bucket->max_rows, max_rows);
   task->bucket = bucket;
   task->enqueued = now;
   task->level = std::clamp(task->request->priority, 1, kPriorities) - 1;
@@ -153,6 +156,15 @@ void BatchQueue::Unlink(Task* task) {
   } else if (bucket->rows < bucket->max_rows) {
     SetReady(bucket, false);
   }
+}
+
+// Puts what is left of the task behind those that came by now.
+void BatchQueue::MoveBack(Task* task, TimePoint now) {
+  task->bucket->tasks.Remove(task);
+  arrivals_.Remove(task);
+  task->enqueued = now;
+  task->bucket->tasks.Push(task);
+  arrivals_.Push(task);
 }
 
 bool BatchQueue::Remove(Task* task) {
@@ -192,11 +204,12 @@ void BatchQueue::TakeBatch(TimePoint now, Batch* batch) {
   do {
     Task* const task = bucket->tasks.First();
     const int64_t room = max_rows - batch->rows, left = task->rows - task->next_row;
-    if (left > room && !batch->slices.empty() && task->rows <= max_rows) {
+    const bool large = task->rows > MaxRows(*task);  // the bucket may by now have less room
+    if (left > room && !batch->slices.empty() && !large) {
       batch->close = BatchClose::kNoFit;
       return;
     }
-    const int64_t rows = task->splittable ? std::min(left, room) : left;
+    const int64_t rows = large && task->splittable ? std::min(left, room) : left;
     batch->slices.push_back({task, task->next_row, rows});
     batch->rows += rows;
     if (rows == left) {
@@ -204,6 +217,7 @@ void BatchQueue::TakeBatch(TimePoint now, Batch* batch) {
     } else {
       task->next_row += rows;
       bucket->rows -= rows;
+      MoveBack(task, now);
       SetReady(bucket, task->alone || bucket->rows >= max_rows);
     }
   } while (!bucket->tasks.empty() && batch->rows < max_rows);  // freed, it is still readable here

@@ -116,7 +116,8 @@ struct Batch {
 // which is the order of arrival where priorities are equal. A batch is the bucket's first task and
 // those behind it while they fit; a task that does not fit ends the batch, so that order holds. A
 // splittable task of more rows than a run may have is taken slice by slice, in order, each as large
-// as there is room; other such tasks run alone. With a timeout a bucket waits for more until its
+// as there is room, and what is left of it queues anew each time, so that it keeps nobody from his
+// turn; other such tasks run alone. With a timeout a bucket waits for more until its
 // rows fill a run or its first arrival is that old; tasks that run alone never wait.
 // Threading: none of its own; the caller locks. Tasks are the caller's, and stay in place while
 // queued.
@@ -163,10 +164,12 @@ class BatchQueue {
   static constexpr size_t kTableSize = 256;  // chains; a queue rarely holds that many buckets
 
   Bucket* FindBucket(Task* task);
+  int64_t MaxRows(const Task& task) const;
   Bucket* NewBucket(const Task& task);
   Bucket* ChooseBucket(TimePoint now, BatchClose* close) const;
   void Free(Bucket* bucket, uint64_t hash);
   void SetReady(Bucket* bucket, bool ready);
+  void MoveBack(Task* task, TimePoint now);
   void Unlink(Task* task);
   void HeapSwap(size_t a, size_t b);
   void HeapUp(size_t index);

@@ -156,11 +156,11 @@ TEST(BatchQueue, ALargeTaskIsTakenInSlicesThatFillBatches) {
     return text + BatchCloseName(batch.close);
   };
   EXPECT_EQ(next(), "3:0+3 10:0+1 full");
-  EXPECT_EQ(next(), "10:1+4 full");
-  EXPECT_EQ(queue.size(), 3u) << "it is queued as long as rows of it are";
-  EXPECT_EQ(next(), "10:5+4 full");
-  EXPECT_EQ(next(), "10:9+1 2:0+2 no_fit") << "what fits into a batch is not split";
-  EXPECT_EQ(next(), "3:0+3 idle");
+  EXPECT_EQ(next(), "2:0+2 no_fit") << "what is left of it waits behind the others";
+  EXPECT_EQ(next(), "3:0+3 10:1+1 full") << "what fits into a batch is not split";
+  EXPECT_EQ(next(), "10:2+4 full");
+  EXPECT_EQ(queue.size(), 1u) << "it is queued as long as rows of it are";
+  EXPECT_EQ(next(), "10:6+4 full");
   EXPECT_TRUE(queue.empty());
 
   const auto lone = MakeTask(0, 6), gone = MakeTask(0, 9);
@@ -168,8 +168,8 @@ TEST(BatchQueue, ALargeTaskIsTakenInSlicesThatFillBatches) {
   ASSERT_TRUE(queue.Push(lone.get(), kStart));
   ASSERT_TRUE(queue.Push(gone.get(), kStart));
   EXPECT_EQ(next(), "6:0+4 alone");
-  EXPECT_EQ(next(), "6:4+2 alone");
   EXPECT_EQ(next(), "9:0+4 full");
+  EXPECT_EQ(next(), "6:4+2 alone");
   EXPECT_TRUE(queue.Remove(gone.get()));
   EXPECT_TRUE(queue.empty());
   EXPECT_EQ(queue.bytes(), 0u);
@@ -185,6 +185,32 @@ TEST(BatchQueue, ATaskMayNameSmallerBatches) {
   }
   EXPECT_THAT(Take(queue, kStart), ElementsAre(t[0].get(), t[1].get()));
   EXPECT_THAT(Take(queue, kStart), ElementsAre());
+}
+
+// Padding lets tasks that may name different sizes share a bucket: it keeps to the least, and those
+// that fit into a run of their own stay whole.
+TEST(BatchQueue, TheSmallestSizeNamedHoldsForTheBucket) {
+  BatchQueue queue({.max_rows = 8});
+  const auto many = MakeTask(0, 6), a = MakeTask(0), b = MakeTask(0), wide = MakeTask(0);
+  many->splittable = true;
+  wide->max_rows = 2;
+  for (Task* task : {a.get(), wide.get(), many.get(), b.get()})
+    ASSERT_TRUE(queue.Push(task, kStart));
+  EXPECT_THAT(Take(queue, kStart), ElementsAre(a.get(), wide.get()));
+  const Batch batch = TakeBatch(queue, kStart);
+  ASSERT_EQ(batch.slices.size(), 1u);
+  EXPECT_FALSE(batch.slices[0].partial());
+  EXPECT_THAT(Take(queue, kStart), ElementsAre(b.get()));
+}
+
+TEST(BatchQueue, ALargeTaskKeepsNobodyFromHisTurn) {
+  BatchQueue queue({.max_rows = 4});
+  const auto large = MakeTask(0, 1000), other = MakeTask(1);
+  large->splittable = true;
+  ASSERT_TRUE(queue.Push(large.get(), kStart));
+  ASSERT_TRUE(queue.Push(other.get(), kStart + microseconds(1)));
+  EXPECT_THAT(Take(queue, kStart + microseconds(2)), ElementsAre(large.get()));
+  EXPECT_THAT(Take(queue, kStart + microseconds(3)), ElementsAre(other.get()));
 }
 
 TEST(BatchQueue, WhyABatchWasClosed) {
@@ -313,11 +339,12 @@ class PlainQueue {
     return Ripe(now) != nullptr || std::any_of(waiting_.begin(), waiting_.end(),
                                                [&](const Waiting& one) { return Full(one.task); });
   }
-  void Took(const Slice& slice) {
+  void Took(const Slice& slice, TimePoint now) {
     for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
       if (it->task != slice.task) continue;
       it->taken += slice.rows;
-      if (it->left() == 0) waiting_.erase(it);
+      if (it->left() > 0) waiting_.push_back({it->task, now, it->taken});
+      waiting_.erase(it);
       return;
     }
   }
@@ -387,7 +414,7 @@ class Schedule {
     ASSERT_TRUE(ripe != nullptr || plain_.Full(of));
     ASSERT_TRUE(SameSlices(batch.slices, plain_.BatchOf(of)));
     for (const Slice& slice : batch.slices) {
-      plain_.Took(slice);
+      plain_.Took(slice, now_);
       EXPECT_EQ(slice.task->bucket == nullptr, slice.first + slice.rows == slice.task->rows);
     }
   }

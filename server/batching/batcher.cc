@@ -1,6 +1,7 @@
 #include "server/batching/batcher.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -11,6 +12,9 @@ namespace {
 // is allowed to be: at the very edge, all answers come a little too late for callers that count
 // their way through the network.
 constexpr int kWaitMargin = 4;
+
+// Fewer answers are sent by the time that another thread wakes.
+constexpr size_t kHandOverFrom = 4;
 
 absl::Status Late() {
   return absl::DeadlineExceededError("the deadline passed while the request waited for its run");
@@ -29,6 +33,16 @@ Batcher::Batcher(std::unique_ptr<BatchRunner> runner, Options options)
       slots_(runner_->slots()),
       slowest_(options_.slowest) {
   for (int slot = runner_->slots() - 1; slot >= 0; --slot) idle_slots_.push_back(slot);
+  try {
+    Start();
+  } catch (...) {
+    Stop();
+    throw;
+  }
+}
+
+void Batcher::Start() {
+  MutexLock lock(stop_mutex_);
   ThreadTraits traits = options_.traits;
   for (int i = 0; i < options_.threads; ++i) {
     traits.name = absl::StrCat("w", i, ":", options_.name);
@@ -65,7 +79,9 @@ bool Batcher::TryRunInline(Task* task, TimePoint now) {
     slot = TakeSlot(now, batch, task->alone ? BatchClose::kAlone : BatchClose::kIdle);
     ++inline_runs_;
   }
-  RunBatch(slot, batch);
+  Answered answered;
+  RunBatch(slot, batch, &answered);
+  Send(&answered);
   MutexLock lock(mutex_);
   ReleaseSlot(slot);
   return true;
@@ -248,7 +264,9 @@ void Batcher::ReleaseSlot(int slot) {
 
 void Batcher::SlotIsFree() {
   if (!queue_.empty() && waiting_workers_ > 0) work_.NotifyOne();
-  if (stopping_) idle_.NotifyAll();
+  if (!stopping_) return;
+  idle_.NotifyAll();
+  work_.NotifyAll();  // those that waited for the slot, should the queue be empty by now
 }
 
 // An idle slot used before that time and not trimmed since, or -1.
@@ -297,16 +315,31 @@ int Batcher::WaitForBatch(Batch* batch) {
   }
 }
 
+// True when the timer's thread takes over what is to be sent: a worker with a full queue is what
+// throughput depends on, and sending was a tenth of its time for a network of 0.3 ms a row.
+bool Batcher::HandOver(Answered* answered) {
+  if (answered->size < kHandOverFrom || queue_.empty() || to_send_.size > 0) return false;
+  to_send_ = std::exchange(*answered, {});
+  timer_.NotifyOne();
+  return true;
+}
+
 void Batcher::Work() {
   Batch batch;
+  Answered answered;
   mutex_.Lock();
   for (int slot; (slot = WaitForBatch(&batch)) >= 0;) {
     // What a full batch left behind is another idle worker's.
     if (!queue_.empty() && waiting_workers_ > 0 && !idle_slots_.empty()) work_.NotifyOne();
     mutex_.Unlock();
-    RunBatch(slot, batch.slices);
+    RunBatch(slot, batch.slices, &answered);
     batch.clear();
     mutex_.Lock();
+    if (!HandOver(&answered)) {
+      mutex_.Unlock();
+      Send(&answered);
+      mutex_.Lock();
+    }
     ReleaseSlot(slot);
   }
   work_.NotifyAll();  // the queue is empty and stays so: the others may leave too
@@ -319,9 +352,11 @@ void Batcher::KeepTime() {
   mutex_.Lock();
   for (;;) {
     CollectExpired(options_.clock->Now());
-    if (!ended_.empty()) {
+    if (!ended_.empty() || to_send_.size > 0) {
+      Answered sending = std::exchange(to_send_, {});
       mutex_.Unlock();
       DeliverEnded();
+      Send(&sending);
       mutex_.Lock();
       continue;
     }
@@ -420,7 +455,9 @@ bool Batcher::Step() {
   }
   const bool ended = DeliverEnded();
   if (slot < 0) return ended;
-  RunBatch(slot, batch.slices);
+  Answered answered;
+  RunBatch(slot, batch.slices, &answered);
+  Send(&answered);
   MutexLock lock(mutex_);
   ReleaseSlot(slot);
   return true;

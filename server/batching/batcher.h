@@ -43,6 +43,7 @@ class Batcher {
     Duration slowest = Duration::zero();  // of the warm-up's runs
     ThreadTraits traits;                  // of the workers; `name` above names them
   };
+  // Throws std::system_error where no thread can be made.
   Batcher(std::unique_ptr<BatchRunner> runner, Options options);
   ~Batcher();  // Stop()
   Batcher(const Batcher&) = delete;
@@ -108,6 +109,7 @@ class Batcher {
   Duration ExpectedTime(const Task& task, const BucketBook::Kind& kind, Duration own,
                         TimePoint now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Stopping() const;
+  void Start();
   bool TryRunInline(Task* task, TimePoint now);
   void Work();
   void KeepTime();
@@ -121,15 +123,30 @@ class Batcher {
   void ReleaseSlot(int slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int TakeIdle(TimePoint used_before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SlotIsFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RunBatch(int slot, absl::Span<const Slice> batch);
+  // Done, and to be sent; the batcher's until then.
+  struct Answered {
+    TaskList<&Task::arrival> tasks;
+    size_t size = 0;
+
+    void Add(Task* task) {
+      tasks.PushBack(task);
+      ++size;
+    }
+  };
+
+  void RunBatch(int slot, absl::Span<const Slice> batch, Answered* answered);
   void RunSingly(int slot, absl::Span<const Slice> batch);
   RunLimits LimitsOf(int slot, absl::Span<const Slice> batch);
   void SetApart(const Task& task, const absl::Status& status);
   absl::Status Gather(int slot, const Slice& slice, int64_t first_row);
-  void Finish(int slot, absl::Span<const Slice> batch, const absl::Status& status);
+  void Finish(int slot, absl::Span<const Slice> batch, const absl::Status& status,
+              Answered* answered);
   void Deliver(int slot, const Slice& slice, int64_t first_row);
-  void Answer(Task* task, Outcome outcome, const absl::Status& status,
-              absl::Span<const TensorView> outputs = {});
+  void Tell(Task* task, Outcome outcome, const absl::Status& status,
+            absl::Span<const TensorView> outputs = {});
+  void Answer(Task* task, Outcome outcome, const absl::Status& status);
+  static void Send(Answered* answered);
+  bool HandOver(Answered* answered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool DeliverEnded();
   void Cancelled(Task* task);
 
@@ -146,6 +163,7 @@ class Batcher {
   std::vector<Ended> ended_
       ABSL_GUARDED_BY(mutex_);  // left the queue unrun; the timer answers them
   std::vector<Task*> expired_ ABSL_GUARDED_BY(mutex_);
+  Answered to_send_ ABSL_GUARDED_BY(mutex_);  // by the timer, while the worker runs the next batch
   std::vector<int> idle_slots_ ABSL_GUARDED_BY(mutex_);  // last used on top: its memory is warm
   std::vector<SlotUse> slots_ ABSL_GUARDED_BY(mutex_);
   int waiting_workers_ ABSL_GUARDED_BY(mutex_) = 0;

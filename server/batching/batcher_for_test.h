@@ -80,11 +80,11 @@ struct Call {
   std::vector<int64_t> values;
   int64_t bucket = 0;
   std::shared_ptr<CancelToken> cancel = std::make_shared<CancelToken>();
-  std::atomic<int> answers{0};
+  std::atomic<int> answers{0}, sends{0};
   absl::Status status;
   std::vector<int64_t> result;
   std::thread::id answered_by;
-  std::function<void()> on_answer;
+  std::function<void()> on_answer, on_send;
 
   explicit Call(std::vector<int64_t> v, int64_t b = 0) : values(std::move(v)), bucket(b) {}
 
@@ -103,11 +103,17 @@ struct Call {
       if (on_answer) on_answer();
       answers.fetch_add(1, std::memory_order_release);
     };
+    request->send = [this] {
+      EXPECT_EQ(answers, 1) << "sent before it was done";
+      if (on_send) on_send();
+      sends.fetch_add(1, std::memory_order_release);
+    };
     return request;
   }
   // Answered once, with its own rows doubled.
   void ExpectDoubled() const {
     ASSERT_EQ(answers.load(), 1);
+    ASSERT_EQ(sends.load(), 1);
     ASSERT_TRUE(status.ok()) << status;
     std::vector<int64_t> expected;
     for (const int64_t v : values) expected.push_back(2 * v);

@@ -30,11 +30,19 @@ std::byte* RowData(const TensorView& whole, int64_t first) {
 
 // The memory of a whole task's outputs, by the shapes of one piece.
 absl::StatusOr<std::vector<Tensor>> AllocateWhole(const OutputViews& piece, int64_t rows) {
+  constexpr int64_t kMostBytes = INT32_MAX;  // of a reply
   std::vector<Tensor> whole;
+  int64_t left = kMostBytes;
   for (const TensorView& view : piece) {
     Shape shape = view.shape;
     shape.set_dim(0, rows);
-    FLOE_RETURN_IF_ERROR(CheckedElements(shape.dims(), DTypeSize(view.dtype)).status());
+    const auto element = static_cast<int64_t>(DTypeSize(view.dtype));
+    const auto elements = CheckedElements(shape.dims(), DTypeSize(view.dtype), left);
+    if (!elements.ok())
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the outputs of a request of ", rows, " rows take more than ", kMostBytes,
+                       " bytes, which no reply can hold; send fewer rows at a time"));
+    left -= *elements * element;
     whole.push_back(Tensor::Allocate(view.dtype, shape));
   }
   return whole;
@@ -57,11 +65,11 @@ RunLimits Batcher::LimitsOf(int slot, absl::Span<const Slice> batch) {
   return limits;
 }
 
-void Batcher::RunBatch(int slot, absl::Span<const Slice> batch) {
+void Batcher::RunBatch(int slot, absl::Span<const Slice> batch, Answered* answered) {
   const absl::Status status = runner_->Run(slot, batch, LimitsOf(slot, batch));
   if (!status.ok() && batch.size() > 1 && !GaveUp(status)) return RunSingly(slot, batch);
   SetApart(*batch[0].task, status);
-  Finish(slot, batch, status);
+  Finish(slot, batch, status, answered);
 }
 
 void Batcher::RunSingly(int slot, absl::Span<const Slice> batch) {
@@ -76,7 +84,9 @@ void Batcher::RunSingly(int slot, absl::Span<const Slice> batch) {
     absl::Status status = StillWanted(*slice.task->request, options_.clock->Now());
     if (status.ok()) status = runner_->Run(slot, one, LimitsOf(slot, one));
     SetApart(*slice.task, status);
-    Finish(slot, one, status);
+    Answered answered;
+    Finish(slot, one, status, &answered);
+    Send(&answered);
   }
 }
 
@@ -118,7 +128,8 @@ absl::Status Batcher::Gather(int slot, const Slice& slice, int64_t first_row) {
 }
 
 // Counts the slices as run, and answers the tasks of which they were the last.
-void Batcher::Finish(int slot, absl::Span<const Slice> batch, const absl::Status& status) {
+void Batcher::Finish(int slot, absl::Span<const Slice> batch, const absl::Status& status,
+                     Answered* answered) {
   // At most two slices of a batch are partial: the rest of one task and the start of another.
   absl::InlinedVector<absl::Status, 2> gathered;
   int64_t row = 0;
@@ -146,8 +157,10 @@ void Batcher::Finish(int slot, absl::Span<const Slice> batch, const absl::Status
   row = 0;
   for (const Slice& slice : batch) {
     const int64_t rows = slice.rows;
-    if (std::find(unfinished.begin(), unfinished.end(), slice.task) == unfinished.end())
+    if (std::find(unfinished.begin(), unfinished.end(), slice.task) == unfinished.end()) {
       Deliver(slot, slice, row);
+      answered->Add(slice.task);
+    }
     row += rows;
   }
 }
@@ -158,7 +171,7 @@ void Batcher::Deliver(int slot, const Slice& slice, int64_t first_row) {
     Outcome outcome = Outcome::kFailed;
     if (absl::IsCancelled(failed)) outcome = Outcome::kCancelled;
     if (absl::IsDeadlineExceeded(failed)) outcome = Outcome::kExpired;
-    return Answer(task, outcome, failed);
+    return Tell(task, outcome, failed);
   }
   OutputViews views;
   if (slice.partial()) {
@@ -166,16 +179,32 @@ void Batcher::Deliver(int slot, const Slice& slice, int64_t first_row) {
   } else {
     runner_->Outputs(slot, slice, first_row, &views);
   }
-  Answer(task, Outcome::kAnswered, absl::OkStatus(), views);
+  return Tell(task, Outcome::kAnswered, absl::OkStatus(), views);
 }
 
-void Batcher::Answer(Task* task, Outcome outcome, const absl::Status& status,
-                     absl::Span<const TensorView> outputs) {
-  const std::unique_ptr<Task> owned(task);
+// What is left of the task is to be sent.
+void Batcher::Tell(Task* task, Outcome outcome, const absl::Status& status,
+                   absl::Span<const TensorView> outputs) {
   outcomes_[static_cast<size_t>(outcome)].fetch_add(1, std::memory_order_relaxed);
   // The listener goes first: afterwards nobody else knows the task.
   if (task->request->cancel != nullptr) task->request->cancel->ClearListener();
   task->request->done(status, outputs);
+}
+
+void Batcher::Send(Answered* answered) {
+  while (Task* const task = answered->tasks.front()) {
+    const std::unique_ptr<Task> owned(task);
+    answered->tasks.Remove(task);
+    if (task->request->send) task->request->send();
+  }
+  answered->size = 0;
+}
+
+void Batcher::Answer(Task* task, Outcome outcome, const absl::Status& status) {
+  Tell(task, outcome, status);
+  Answered answered;
+  answered.Add(task);
+  Send(&answered);
 }
 
 }  // namespace floe::server

@@ -49,6 +49,7 @@ class RandomSchedule {
     uint64_t answered = 0;
     for (const auto& call : calls_) {
       ASSERT_EQ(call->answers, 1);
+      ASSERT_EQ(call->sends, 1);
       answered += call->status.ok();
       if (call->status.ok()) call->ExpectDoubled();
       const bool bad = std::any_of(call->values.begin(), call->values.end(),
@@ -89,7 +90,7 @@ class RandomSchedule {
       EXPECT_EQ(*task.request->inputs[1].as<int64_t>(),
                 *batch[0].task->request->inputs[1].as<int64_t>());
       EXPECT_EQ(task.apart, batch[0].task->apart);
-      if (task.alone) continue;  // in no bucket
+      if (task.alone || slice.first > 0) continue;  // in no bucket, or queued anew
       const int64_t arrival = task.request->inputs[0].as<int64_t>()[0];
       if (arrival < 0 ||
           !started_.insert(task.request->inputs[0].as<int64_t>() + slice.first).second)
@@ -164,6 +165,7 @@ TEST(Batcher, ManyThreads) {
     for (const auto& caller : calls)
       for (const auto& call : caller) {
         ASSERT_EQ(call->answers.load(std::memory_order_acquire), 1);
+        ASSERT_EQ(call->sends.load(std::memory_order_acquire), 1);
         if (call->status.ok()) call->ExpectDoubled();
         served += call->status.ok();
         if (call->status.code() == absl::StatusCode::kOutOfRange) {
@@ -172,6 +174,36 @@ TEST(Batcher, ManyThreads) {
       }
     EXPECT_GT(served, 0);
   }
+}
+
+// A worker with more to do leaves the sending of a batch's answers to the timer's thread.
+TEST(Batcher, TheNextBatchRunsWhileAnswersAreSent) {
+  std::atomic<bool> go{false}, next_runs{false};
+  auto runner = std::make_unique<Doubler>();
+  runner->on_run = [&](absl::Span<const Slice> batch) {
+    while (!go) std::this_thread::yield();
+    next_runs = next_runs || batch[0].task->request->inputs[0].as<int64_t>()[0] == 9;
+  };
+  Batcher batcher(std::move(runner), {.limits = {.max_rows = 4}, .threads = 1, .name = "busy"});
+  Call first({7}), next({9});
+  std::vector<std::unique_ptr<Call>> batch;
+  batcher.Submit(first.Request());
+  while (batcher.Progress().running == 0) std::this_thread::yield();
+  const TimePoint end = Clock::Steady().Now() + seconds(30);
+  for (int64_t i = 0; i < 4; ++i) {
+    batch.push_back(std::make_unique<Call>(std::vector<int64_t>{i}));
+    batch.back()->on_send = [&] {
+      while (!next_runs && Clock::Steady().Now() < end) std::this_thread::yield();
+      EXPECT_TRUE(next_runs) << "it waits for the sending";
+    };
+    batcher.Submit(batch.back()->Request());
+  }
+  batcher.Submit(next.Request());
+  go = true;
+  batcher.Stop();
+  for (const auto& call : batch) call->ExpectDoubled();
+  first.ExpectDoubled();
+  next.ExpectDoubled();
 }
 
 // A worker that is busy must not keep late or abandoned requests waiting for their answer.

@@ -151,6 +151,19 @@ TEST(Batcher, CheapRequestsRunOnTheCallersThreadWhenNobodyWaits) {
   nested.ExpectDoubled();
 }
 
+// What no reply can hold is not computed to the end, nor given memory.
+TEST(Batcher, ALargeRequestsOutputsAreBounded) {
+  Stepped s({.max_rows = 4});
+  Call call({1, 2, 3, 4});
+  auto request = call.Request();
+  request->inputs[0].shape = Shape({int64_t{1} << 29});  // of which only the first run is computed
+  s.batcher->Submit(std::move(request));
+  s.Drain();
+  call.ExpectCode(absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(call.status.message()), testing::HasSubstr("fewer rows"));
+  EXPECT_EQ(s.batches.size(), 1u);
+}
+
 TEST(Batcher, ProgressShowsWorkThatDoesNotMove) {
   Stepped s;
   EXPECT_FALSE(IsStuck(s.batcher->Progress(), s.clock.Now()));
@@ -204,7 +217,7 @@ TEST(Batcher, ALargeRequestRunsInPartsAndComesBackWhole) {
   for (Call* call : {&before, &large, &after}) s.batcher->Submit(call->Request());
   s.Drain();
   for (Call* call : {&before, &large, &after}) call->ExpectDoubled();
-  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1, 10), ElementsAre(11), ElementsAre(15, 20)));
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1, 10), ElementsAre(20, 11), ElementsAre(13)));
   EXPECT_EQ(s.batcher->Stats().batches.rows, 12u);
 }
 
@@ -216,7 +229,8 @@ TEST(Batcher, APartThatFailsEndsItsRequestAndNoOther) {
   good.ExpectDoubled();
   after.ExpectDoubled();
   bad.ExpectCode(absl::StatusCode::kOutOfRange);
-  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1, 10), ElementsAre(11), ElementsAre(20)))
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1, 10), ElementsAre(20, 11), ElementsAre(20),
+                                     ElementsAre(11)))
       << "what is left of it is not computed";
 }
 

@@ -31,6 +31,7 @@ struct InferRequest {
   // the shapes; the shapes have not been compared with the model's. Data may be unaligned.
   absl::InlinedVector<TensorView, 2> inputs;
   std::shared_ptr<const void> owner;  // keeps the inputs' bytes alive
+  size_t owner_bytes = 0;  // the memory it takes; not known: 0, and the inputs' sizes are counted
   TimePoint deadline = TimePoint::max();
   std::shared_ptr<CancelToken> cancel;  // may be null
   int priority = kDefaultPriority;      // larger and smaller values count as the nearest
@@ -40,6 +41,9 @@ struct InferRequest {
   // alone, in the order of the signature) are valid only during the call and empty unless the
   // status is OK.
   std::function<void(const absl::Status&, absl::Span<const TensorView> outputs)> done;
+  // Called once after `done`, there or on another thread: what takes time and needs no outputs, as
+  // sending does, so that the next batch need not wait for it. May be null.
+  std::function<void()> send;
 };
 
 }  // namespace floe::server

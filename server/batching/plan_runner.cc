@@ -158,6 +158,7 @@ absl::Status PlanRunner::Admit(Task* task) {
     task->alone |=
         input.dtype == DType::kString;  // has no place in the arena where rows could be gathered
   }
+  task->bytes = std::max(task->bytes, request.owner_bytes);
   task->alone |= task->rows == 0;
   task->splittable = RowsAreFree(plan);
   if (plan.has_rows() && options_.max_request_rows > 0 && task->rows > options_.max_request_rows)
@@ -166,8 +167,11 @@ absl::Status PlanRunner::Admit(Task* task) {
         options_.max_request_rows, " (max_batch_size, without enable_large_batch_splitting)"));
   task->max_rows = std::min(options_.max_rows, RowsWithin(plan, options_.max_arena_bytes));
   const RunCost* const cost = CostOf(task->form);
+  if (cost != nullptr && cost->max_rows > 0)
+    task->max_rows = std::min(task->max_rows, cost->max_rows);
+  // Its parts would be as long as whoever they share a run with, and could not be put together.
+  if (task->rows > task->max_rows) task->key = task->plan.get();
   if (cost == nullptr) return absl::OkStatus();
-  if (cost->max_rows > 0) task->max_rows = std::min(task->max_rows, cost->max_rows);
   task->cheap = cost->exact && task->rows <= task->max_rows &&
                 cost->curve.Micros(RunRows(*task, task->rows)) < options_.inline_below_us;
   return absl::OkStatus();

@@ -16,7 +16,8 @@ namespace floe::server {
 struct RunCost {
   const CompiledSignature* form = nullptr;
   CostCurve curve;
-  bool exact = true;     // its inner dims are all known; otherwise measured with a guess
+  bool exact = true;     // runs take what the curve says; false: that also depends on inner dims
+                         // that had to be guessed, or on values
   int64_t max_rows = 0;  // the best size of a batch by the curve; 0: not chosen
 };
 

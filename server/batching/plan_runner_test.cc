@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "absl/strings/str_replace.h"
 #include "server/batching/batcher.h"
 #include "server/batching/test_models.h"
 #include "server/batching/warm_up.h"
@@ -165,6 +166,33 @@ TEST(PlanRunner, InnerDimsArePaddedWhereAsked) {
               HasSubstr("input 'z'"));
 }
 
+// A part of a request, padded for its neighbours, would not fit its other parts.
+TEST(PlanRunner, ARequestInPartsIsNotPaddedForOthers) {
+  Served s(kScaleGraph, {.max_rows = 2});
+  ASSERT_TRUE(s.runner->PadInnerDims(*s.model, {}).ok());
+  FloatCall parts({{Shape({3, 1}), {1, 2, 3}}, {Shape(), {10}}}),
+      longer({{Shape({1, 2}), {4, 5}}, {Shape(), {10}}});
+  s.batcher->Submit(parts.Request(s.model));
+  s.batcher->Submit(longer.Request(s.model));
+  s.Drain();
+  EXPECT_TRUE(parts.status.ok()) << parts.status;
+  EXPECT_THAT(parts.result, ElementsAre(10, 20, 30));
+  EXPECT_THAT(longer.result, ElementsAre(40, 50));
+}
+
+TEST(PlanRunner, TheQueueCountsWhatARequestHolds) {
+  const ModelHandle model = CompileText(kTwiceGraph);
+  PlanRunner runner(1, 1, {});
+  FloatCall call({{Shape({1, 2}), {1, 2}}});
+  for (const size_t held : {0, 1000}) {
+    Task task;
+    task.request = call.Request(model);
+    task.request->owner_bytes = held;
+    ASSERT_TRUE(runner.Admit(&task).ok());
+    EXPECT_EQ(task.bytes, held == 0 ? 2 * sizeof(float) : held);
+  }
+}
+
 TEST(PlanRunner, RequestsBeyondAConfiguredSizeAreRefused) {
   Served s(kTwiceGraph, {.max_rows = 4, .max_request_rows = 4});
   FloatCall fits({{Shape({4, 2}), std::vector<float>(8, 1)}}),
@@ -245,6 +273,26 @@ TEST(WarmUp, UnknownInnerDimsAreGuessed) {
   ASSERT_EQ(report->costs.size(), 1u);
   EXPECT_FALSE(report->costs[0].exact);
   EXPECT_EQ(report->costs[0].max_rows, 64);
+}
+
+// Strings of any length, shapes that depend on values: what zeros take says nothing.
+TEST(WarmUp, WhatDependsOnValuesIsNotExact) {
+  constexpr const char* kInput =
+      R"(node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: %s } }
+        attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } } )";
+  const auto is_exact = [&](const char* dtype, const char* rest) {
+    const ModelHandle model =
+        CompileText(absl::StrReplaceAll(kInput, {{"%s", dtype}}) + std::string(rest));
+    PlanRunner runner(1, 1, {});
+    const auto report = WarmUp(*model, &runner, {});
+    EXPECT_TRUE(report.ok()) << report.status();
+    EXPECT_THAT(report->notes, ElementsAre());
+    EXPECT_EQ(report->costs.size(), 1u);
+    return !report->costs.empty() && report->costs[0].exact;
+  };
+  EXPECT_TRUE(is_exact("DT_FLOAT", R"(node { name: "y" op: "Neg" input: "x" })"));
+  EXPECT_FALSE(is_exact("DT_FLOAT", R"(node { name: "y" op: "Where" input: "x" })"));
+  EXPECT_FALSE(is_exact("DT_STRING", R"(node { name: "y" op: "StringLower" input: "x" })"));
 }
 
 TEST(WarmUp, MeasuresPowersOfTwoAndChoosesAmongThem) {
