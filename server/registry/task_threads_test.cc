@@ -32,8 +32,8 @@ struct Gate {
 };
 
 TEST(TaskThreads, OneThreadTakesTasksInOrder) {
-  TaskThreads threads(1, {"one", 0, {}});
   Gate first;
+  TaskThreads threads(1, {"one", 0, {}});
   std::vector<int> order;
   std::promise<void> last;
   threads.Post(first.Task());
@@ -48,8 +48,8 @@ TEST(TaskThreads, OneThreadTakesTasksInOrder) {
 
 // Each of two tasks waits for the other: they end only if each has a thread.
 TEST(TaskThreads, StartsThreadsAsTheyAreNeededUpToTheBound) {
+  Gate a, b;  // outlive the threads, which may still be about to read them
   TaskThreads threads(2, {"two", 0, {}});
-  Gate a, b;
   threads.Post(a.Task());
   threads.Post(b.Task());
   a.AwaitBegin();
@@ -68,8 +68,8 @@ TEST(TaskThreads, StartsThreadsAsTheyAreNeededUpToTheBound) {
 
 TEST(TaskThreads, StopWaitsForTheTaskUnderWayAndDropsTheOthers) {
   auto held = std::make_shared<int>();
-  TaskThreads threads(1, {"stop", 0, {}});
   Gate first;
+  TaskThreads threads(1, {"stop", 0, {}});
   bool ended = false;
   threads.Post([&, run = first.Task()] {
     run();
