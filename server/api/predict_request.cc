@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "server/api/wire_reader.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow_serving/apis/predict.pb.h"
@@ -199,6 +200,22 @@ bool WalkInput(std::string_view bytes, SentPredict* out) {
   return true;
 }
 
+// Of inputs and outputs in a request: more than any model has. As messages of protobuf they would
+// take a hundred times their bytes.
+constexpr size_t kMaxNames = 4096;
+
+bool HasTooManyNames(std::string_view bytes) {
+  WireReader reader(bytes);
+  size_t names = 0;
+  while (!reader.Done() && names <= kMaxNames) {
+    uint32_t field;
+    WireType type;
+    if (!reader.ReadTag(&field, &type) || !reader.Skip(type)) return false;
+    names += field == 2 || field == 3;
+  }
+  return names > kMaxNames;
+}
+
 // The list that holds values, for a message that protobuf read.
 void FindList(const tensorflow::TensorProto& proto, SentTensor* out) {
   const auto note = [out](TensorField list, bool has_values) {
@@ -252,7 +269,7 @@ bool WalkPredictRequest(std::string_view bytes, SentPredict* out) {
         if (!reader.ReadBytes(&part) || !WalkInput(part, out)) return false;
         break;
       case 3:
-        if (!ReadAscii(reader, &part)) return false;
+        if (out->output_filter.size() == kMaxNames || !ReadAscii(reader, &part)) return false;
         out->output_filter.push_back(part);
         break;
       default:
@@ -283,6 +300,9 @@ absl::Status ParsePredictRequest(std::string_view bytes, SentPredict* out) {
 
 absl::Status ReadPredictRequest(std::string_view bytes, SentPredict* out) {
   if (WalkPredictRequest(bytes, out)) return absl::OkStatus();
+  if (HasTooManyNames(bytes))
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request names more than ", kMaxNames, " inputs and outputs"));
   return ParsePredictRequest(bytes, out);
 }
 

@@ -53,7 +53,8 @@ bool WalkPredictRequest(std::string_view bytes, SentPredict* out);
 // The same by protobuf. INVALID_ARGUMENT when the bytes are no PredictRequest.
 absl::Status ParsePredictRequest(std::string_view bytes, SentPredict* out);
 
-// Walks, and parses what could not be walked.
+// Walks, and parses what could not be walked. INVALID_ARGUMENT also for more names of inputs and
+// outputs than any model has.
 absl::Status ReadPredictRequest(std::string_view bytes, SentPredict* out);
 
 }  // namespace floe::server

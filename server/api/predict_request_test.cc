@@ -251,6 +251,22 @@ std::string Field(int number, const std::string& bytes) {
   return std::string({static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())}) + bytes;
 }
 
+// A few bytes each, which protobuf would make objects of.
+TEST(PredictRequest, NoRequestNamesAsManyInputsAsBytesAllow) {
+  const auto read = [](size_t inputs, size_t outputs) {
+    std::string bytes;
+    for (size_t i = 0; i < inputs; ++i) bytes += std::string("\x12\x00", 2);
+    for (size_t i = 0; i < outputs; ++i) bytes += std::string("\x1a\x00", 2);
+    SentPredict sent;
+    return ReadPredictRequest(bytes, &sent);
+  };
+  EXPECT_TRUE(read(2000, 2096).ok());
+  for (const absl::Status& status : {read(4097, 0), read(0, 4097), read(2000, 2097)}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("more than 4096"), std::string::npos) << status;
+  }
+}
+
 TEST(PredictRequest, UnusualFormsAreLeftToProtobuf) {
   const std::string dtype("\x08\x01", 2);
   const std::string unpacked("\x2d\0\0\x80\x3f", 5);  // float_val: 1, not packed

@@ -30,8 +30,9 @@ namespace floe::server {
 // that no request suffers for another, and the callers of those that fail again have batches of
 // their own for a second. A run ends between two steps when nobody waits for it any more.
 //
-// Threading: any thread may call Submit. Threads of its own: `threads` workers and one timer; with
-// no workers there is no timer either, and Step() does the work.
+// Threading: any thread may call Submit. Threads of its own: `threads` workers and one timer, which
+// also sends the answers of a batch when the worker has more to do; with no workers there is no
+// timer either, and Step() does the work.
 class Batcher {
  public:
   struct Options {

@@ -329,18 +329,29 @@ TEST_F(RegistryTest, ReloadIsSeenInNamesHealthAndLabels) {
   EXPECT_THAT(registry.ModelNames(), ElementsAre("b"));
 }
 
+// Of model b: lasts until it may end.
+struct HeldLoad {
+  std::atomic<bool> loading{false}, go{false};
+};
+
+LocalRegistry::Options Holding(HeldLoad* held) {
+  LocalRegistry::Options options;
+  options.lifecycle.file_system_poll_wait_seconds = 0;
+  options.load_with = [held](const ModelConfig& config, const LoadSource& source) {
+    if (config.name == "b") held->loading = true;
+    while (config.name == "b" && !held->go) std::this_thread::yield();
+    MemoryBudget budget(0);
+    return LoadModel(config, source, {}, &budget);
+  };
+  return options;
+}
+
 // A load that hangs holds up neither the reload beyond its deadline, nor the end.
 TEST_F(RegistryTest, AReloadThatHangsIsOverAtItsDeadline) {
   Write("a/1/frozen.pb", TimesGraph(1));
   Write("b/1/frozen.pb", TimesGraph(1));
-  std::atomic<bool> go{false};
-  LocalRegistry::Options options = Once();
-  options.load_with = [&go](const ModelConfig& config, const LoadSource& source) {
-    while (config.name == "b" && !go) std::this_thread::yield();
-    MemoryBudget budget(0);
-    return LoadModel(config, source, {}, &budget);
-  };
-  LocalRegistry registry({Config("a", "a")}, options, &health_);
+  HeldLoad held;
+  LocalRegistry registry({Config("a", "a")}, Holding(&held), &health_);
   registry.StartLoading();
   registry.WaitUntilLoaded();
   const absl::Status late = registry.Reload(
@@ -355,7 +366,7 @@ TEST_F(RegistryTest, AReloadThatHangsIsOverAtItsDeadline) {
         registry.Reload({Config("b", "b")}, Clock::Steady().Now() + std::chrono::hours(1), {});
   });
   ASSERT_TRUE(Eventually([&] { return registry.Acquire("a", {}).ok(); }));
-  go = true;
+  held.go = true;
   registry.Stop();
   caller.join();
   EXPECT_TRUE(stopped.ok() || stopped.code() == absl::StatusCode::kUnavailable) << stopped;
@@ -367,15 +378,8 @@ TEST_F(RegistryTest, AReloadThatHangsIsOverAtItsDeadline) {
 TEST_F(RegistryTest, ReloadsEndWhenReloadingStops) {
   Write("a/1/frozen.pb", TimesGraph(1));
   Write("b/1/frozen.pb", TimesGraph(1));
-  std::atomic<bool> loading{false}, go{false};
-  LocalRegistry::Options options = Once();
-  options.load_with = [&](const ModelConfig& config, const LoadSource& source) {
-    if (config.name == "b") loading = true;
-    while (config.name == "b" && !go) std::this_thread::yield();
-    MemoryBudget budget(0);
-    return LoadModel(config, source, {}, &budget);
-  };
-  LocalRegistry registry({Config("a", "a")}, options, &health_);
+  HeldLoad held;
+  LocalRegistry registry({Config("a", "a")}, Holding(&held), &health_);
   registry.StartLoading();
   registry.WaitUntilLoaded();
   absl::Status stopped[2];
@@ -385,14 +389,14 @@ TEST_F(RegistryTest, ReloadsEndWhenReloadingStops) {
       status =
           registry.Reload({Config("b", "b")}, Clock::Steady().Now() + std::chrono::minutes(1), {});
     });
-  EXPECT_TRUE(Eventually([&] { return loading.load(); }));
+  EXPECT_TRUE(Eventually([&] { return held.loading.load(); }));
   registry.StopReloading();
   for (std::thread& caller : callers) caller.join();
   for (const absl::Status& status : stopped)
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   EXPECT_EQ(registry.Reload({}, TimePoint::max(), {}).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(NewestOf(registry, "a"), 1) << "what was served is served on";
-  go = true;
+  held.go = true;
 }
 
 // Whether the registry stops before it has read the call or after: the caller hears of it.
