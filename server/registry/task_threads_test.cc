@@ -18,6 +18,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
+// What tasks use outlives the threads: one that has said so may not have ended.
+
 // A task that says when it has begun and ends when it may.
 struct Gate {
   std::promise<void> begun, may_end;
@@ -33,9 +35,9 @@ struct Gate {
 
 TEST(TaskThreads, OneThreadTakesTasksInOrder) {
   Gate first;
-  TaskThreads threads(1, {"one", 0, {}});
   std::vector<int> order;
   std::promise<void> last;
+  TaskThreads threads(1, {"one", 0, {}});
   threads.Post(first.Task());
   for (const int i : {1, 2, 3}) threads.Post([&order, i] { order.push_back(i); });
   threads.Post([&last] { last.set_value(); });
@@ -48,14 +50,14 @@ TEST(TaskThreads, OneThreadTakesTasksInOrder) {
 
 // Each of two tasks waits for the other: they end only if each has a thread.
 TEST(TaskThreads, StartsThreadsAsTheyAreNeededUpToTheBound) {
-  Gate a, b;  // outlive the threads, which may still be about to read them
+  Gate a, b;
+  std::promise<std::thread::id> third;
+  bool opened = false;
   TaskThreads threads(2, {"two", 0, {}});
   threads.Post(a.Task());
   threads.Post(b.Task());
   a.AwaitBegin();
   b.AwaitBegin();
-  std::promise<std::thread::id> third;
-  bool opened = false;
   threads.Post([&] {
     EXPECT_TRUE(opened) << "both threads had work";
     third.set_value(std::this_thread::get_id());
@@ -100,8 +102,8 @@ TEST(TaskThreads, NiceOnesAreBatchWork) {
       std::string name;
       int nice = -1, policy = -1;
     } seen;
-    TaskThreads threads(1, {"worker", base + nicer, {}});
     std::promise<void> done;
+    TaskThreads threads(1, {"worker", base + nicer, {}});
     threads.Post([&] {
       char name[16];
       pthread_getname_np(pthread_self(), name, sizeof name);
