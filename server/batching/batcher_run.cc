@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<Tensor>> AllocateWhole(const OutputViews& piece, int6
     const auto element = static_cast<int64_t>(DTypeSize(view.dtype));
     const auto elements = CheckedElements(shape.dims(), DTypeSize(view.dtype), left);
     if (!elements.ok())
-      return absl::ResourceExhaustedError(
+      return absl::OutOfRangeError(
           absl::StrCat("the outputs of a request of ", rows, " rows take more than ", kMostBytes,
                        " bytes, which no reply can hold; send fewer rows at a time"));
     left -= *elements * element;
