@@ -103,7 +103,7 @@ struct LifecycleConfig {
   int64_t num_request_iterations_for_warmup = 1;  // of each recorded warm-up request
   // A version's own batching_params.pbtxt (BatchingParameters) goes before its model's batching.
   bool enable_per_model_batching_parameters = false;
-  bool warmup_optional = false;    // a version whose warm-up fails is served nevertheless
+  bool warmup_optional = false;    // a version whose recorded requests fail is served
   bool strict_readiness = true;    // the server is ready when all models are; false: when one is
   bool exit_on_error = false;      // a model that cannot be served at start ends the process
   int64_t memory_limit_bytes = 0;  // of all models' weights and plans; 0: none

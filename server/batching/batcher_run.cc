@@ -179,7 +179,7 @@ void Batcher::Deliver(int slot, const Slice& slice, int64_t first_row) {
   } else {
     runner_->Outputs(slot, slice, first_row, &views);
   }
-  return Tell(task, Outcome::kAnswered, absl::OkStatus(), views);
+  Tell(task, Outcome::kAnswered, absl::OkStatus(), views);
 }
 
 // What is left of the task is to be sent.

@@ -329,74 +329,64 @@ TEST_F(RegistryTest, ReloadIsSeenInNamesHealthAndLabels) {
   EXPECT_THAT(registry.ModelNames(), ElementsAre("b"));
 }
 
-// Of model b: lasts until it may end.
-struct HeldLoad {
-  std::atomic<bool> loading{false}, go{false};
+// Serves model a; a load of model b lasts until it may end.
+class HeldLoadTest : public RegistryTest {
+ protected:
+  HeldLoadTest() {
+    Write("a/1/frozen.pb", TimesGraph(1));
+    Write("b/1/frozen.pb", TimesGraph(1));
+    LocalRegistry::Options options = Once();
+    options.load_with = [this](const ModelConfig& config, const LoadSource& source) {
+      if (config.name == "b") loading_ = true;
+      while (config.name == "b" && !go_) std::this_thread::yield();
+      MemoryBudget budget(0);
+      return LoadModel(config, source, {}, &budget);
+    };
+    registry_ = std::make_unique<LocalRegistry>(std::vector{Config("a", "a")}, options, &health_);
+    registry_->StartLoading();
+    registry_->WaitUntilLoaded();
+  }
+  ~HeldLoadTest() override { go_ = true; }
+
+  absl::Status ReloadWithin(Duration patience) {
+    return registry_->Reload({Config("b", "b")}, Clock::Steady().Now() + patience, {});
+  }
+
+  std::atomic<bool> loading_{false}, go_{false};
+  std::unique_ptr<LocalRegistry> registry_;  // ends before what its threads read
 };
 
-LocalRegistry::Options Holding(HeldLoad* held) {
-  LocalRegistry::Options options;
-  options.lifecycle.file_system_poll_wait_seconds = 0;
-  options.load_with = [held](const ModelConfig& config, const LoadSource& source) {
-    if (config.name == "b") held->loading = true;
-    while (config.name == "b" && !held->go) std::this_thread::yield();
-    MemoryBudget budget(0);
-    return LoadModel(config, source, {}, &budget);
-  };
-  return options;
-}
-
 // A load that hangs holds up neither the reload beyond its deadline, nor the end.
-TEST_F(RegistryTest, AReloadThatHangsIsOverAtItsDeadline) {
-  Write("a/1/frozen.pb", TimesGraph(1));
-  Write("b/1/frozen.pb", TimesGraph(1));
-  HeldLoad held;
-  LocalRegistry registry({Config("a", "a")}, Holding(&held), &health_);
-  registry.StartLoading();
-  registry.WaitUntilLoaded();
-  const absl::Status late = registry.Reload(
-      {Config("b", "b")}, Clock::Steady().Now() + std::chrono::milliseconds(20), {});
+TEST_F(HeldLoadTest, AReloadThatHangsIsOverAtItsDeadline) {
+  const absl::Status late = ReloadWithin(std::chrono::milliseconds(20));
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(late.message()), HasSubstr("model 'b'"));
-  EXPECT_EQ(NewestOf(registry, "a"), 1);
+  EXPECT_EQ(NewestOf(*registry_, "a"), 1);
   // One that waits when the registry stops is told so.
   absl::Status stopped;
-  std::thread caller([&] {
-    stopped =
-        registry.Reload({Config("b", "b")}, Clock::Steady().Now() + std::chrono::hours(1), {});
-  });
-  ASSERT_TRUE(Eventually([&] { return registry.Acquire("a", {}).ok(); }));
-  held.go = true;
-  registry.Stop();
+  std::thread caller([&] { stopped = ReloadWithin(std::chrono::hours(1)); });
+  ASSERT_TRUE(Eventually([&] { return registry_->Acquire("a", {}).ok(); }));
+  go_ = true;
+  registry_->Stop();
   caller.join();
   EXPECT_TRUE(stopped.ok() || stopped.code() == absl::StatusCode::kUnavailable) << stopped;
-  EXPECT_EQ(registry.Reload({}, TimePoint::max(), {}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(registry_->Reload({}, TimePoint::max(), {}).code(), absl::StatusCode::kUnavailable);
 }
 
 // The callers of reloads do not hold up a server that stops: neither one that hangs, nor those that
 // wait for it.
-TEST_F(RegistryTest, ReloadsEndWhenReloadingStops) {
-  Write("a/1/frozen.pb", TimesGraph(1));
-  Write("b/1/frozen.pb", TimesGraph(1));
-  HeldLoad held;
-  LocalRegistry registry({Config("a", "a")}, Holding(&held), &health_);
-  registry.StartLoading();
-  registry.WaitUntilLoaded();
+TEST_F(HeldLoadTest, ReloadsEndWhenReloadingStops) {
   absl::Status stopped[2];
   std::vector<std::thread> callers;
   for (absl::Status& status : stopped)
-    callers.emplace_back([&] {
-      status =
-          registry.Reload({Config("b", "b")}, Clock::Steady().Now() + std::chrono::minutes(1), {});
-    });
-  EXPECT_TRUE(Eventually([&] { return held.loading.load(); }));
-  registry.StopReloading();
+    callers.emplace_back([&] { status = ReloadWithin(std::chrono::minutes(1)); });
+  EXPECT_TRUE(Eventually([&] { return loading_.load(); }));
+  registry_->StopReloading();
   for (std::thread& caller : callers) caller.join();
   for (const absl::Status& status : stopped)
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_EQ(registry.Reload({}, TimePoint::max(), {}).code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(NewestOf(registry, "a"), 1) << "what was served is served on";
-  held.go = true;
+  EXPECT_EQ(registry_->Reload({}, TimePoint::max(), {}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(NewestOf(*registry_, "a"), 1) << "what was served is served on";
 }
 
 // Whether the registry stops before it has read the call or after: the caller hears of it.
