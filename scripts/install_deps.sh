@@ -9,7 +9,7 @@ build_packages=(
   libhwy-dev libicu-dev libopenblas0-pthread libprotobuf-dev libre2-dev libspdlog-dev libsystemd-dev libyaml-cpp-dev
   libzip-dev lld ninja-build nlohmann-json3-dev pkg-config protobuf-compiler protobuf-compiler-grpc zlib1g-dev
 )
-check_packages=(clang clang-format clang-tidy git python3 python3-venv systemd)
+check_packages=(clang clang-format clang-tidy git libclang-rt-dev llvm python3 python3-venv systemd)
 
 case "${1:-build}" in
   build) wanted=("${build_packages[@]}") ;;
