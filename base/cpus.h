@@ -17,9 +17,7 @@ struct UsableCpus {
 // Read anew with every call. What cannot be read counts as no limit.
 UsableCpus FindUsableCpus();
 
-// The quota of cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us) for the groups named by
-// `root`/proc/self/cgroup and those above them, as far as `root`/proc/self/mountinfo shows them; 0:
-// none. `root` is "" but in tests.
+// The quota of cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us), as of LeastGroupLimit; 0: none.
 double CgroupCpuQuota(const std::string& root);
 
 }  // namespace floe

@@ -3,28 +3,10 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include <filesystem>
-#include <fstream>
+#include "base/cgroup_for_test.h"
 
 namespace floe {
 namespace {
-
-namespace fs = std::filesystem;
-
-class CgroupTest : public testing::Test {
- protected:
-  CgroupTest()
-      : root_(testing::TempDir() + "floe_cgroup_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::remove_all(root_);
-  }
-  ~CgroupTest() override { fs::remove_all(root_); }
-  void Write(const std::string& path, const std::string& text) {
-    fs::create_directories(fs::path(root_ + path).parent_path());
-    std::ofstream(root_ + path) << text;
-  }
-  const std::string root_;
-};
 
 TEST_F(CgroupTest, NothingThereIsNoLimit) { EXPECT_EQ(CgroupCpuQuota(root_), 0); }
 

@@ -1,5 +1,7 @@
 #include "base/thread_pool.h"
 
+#include <utility>
+
 #include "base/denormals.h"
 #include "base/threads.h"
 
@@ -26,8 +28,15 @@ void ThreadPool::Stop() {
   for (std::thread& worker : workers_) worker.join();
 }
 
+// A participant's share. It ends here whatever happens: the others still use the body.
 void ThreadPool::Drain(Trampoline call, const void* body, int64_t chunks) {
-  for (int64_t i = next_.fetch_add(1); i < chunks; i = next_.fetch_add(1)) call(body, i);
+  try {
+    for (int64_t i = next_.fetch_add(1); i < chunks; i = next_.fetch_add(1)) call(body, i);
+  } catch (...) {
+    next_.store(chunks);
+    MutexLock lock(mutex_);
+    if (thrown_ == nullptr) thrown_ = std::current_exception();
+  }
 }
 
 void ThreadPool::Run(int64_t chunks, Trampoline call, const void* body) {
@@ -42,8 +51,13 @@ void ThreadPool::Run(int64_t chunks, Trampoline call, const void* body) {
   }
   wake_.NotifyAll();
   Drain(call, body, chunks);
-  MutexLock lock(mutex_);
-  while (busy_ != 0) done_.Wait(mutex_);
+  std::exception_ptr thrown;
+  {
+    MutexLock lock(mutex_);
+    while (busy_ != 0) done_.Wait(mutex_);
+    thrown = std::exchange(thrown_, nullptr);
+  }
+  if (thrown != nullptr) std::rethrow_exception(thrown);
 }
 
 void ThreadPool::Work() {

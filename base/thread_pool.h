@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -12,7 +13,9 @@ namespace floe {
 
 // Threading: ParallelFor is called by one thread at a time (the owning ExecContext's); it returns
 // when every chunk is done. With no extra threads it is a plain loop. Chunks may run in any order
-// on any thread, so the body must write disjoint data and must not split a sum.
+// on any thread, so the body must write disjoint data and must not split a sum. What the body
+// throws reaches the caller, the first where several do; chunks that had not begun are left out
+// then.
 class ThreadPool {
  public:
   // `threads` in total, the caller's included; at least 1. Throws std::system_error where they
@@ -50,6 +53,7 @@ class ThreadPool {
   Trampoline call_ ABSL_GUARDED_BY(mutex_) = nullptr;
   const void* body_ ABSL_GUARDED_BY(mutex_) = nullptr;
   int64_t chunks_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::exception_ptr thrown_ ABSL_GUARDED_BY(mutex_);  // by a body of the present loop
   std::atomic<int64_t> next_{0};
   std::vector<std::thread> workers_;
 };

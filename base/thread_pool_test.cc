@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <new>
+#include <thread>
 #include <vector>
 
 namespace floe {
@@ -17,6 +20,33 @@ TEST(ThreadPool, EveryChunkRunsExactlyOnceForEveryThreadCount) {
       EXPECT_EQ(hits, std::vector<int>(97, 1)) << threads << " threads, round " << round;
     }
   }
+}
+
+// A body that runs out of memory ends the loop for its caller, and nothing else.
+TEST(ThreadPool, WhatABodyThrowsReachesTheCaller) {
+  ThreadPool pool(2);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (const bool on_caller : {true, false}) {
+    // Both take part: a chunk each, which ends when both have begun.
+    std::atomic<int> begun{0};
+    const auto body = [&](int64_t) {
+      for (++begun; begun < 2;) std::this_thread::yield();
+      if ((std::this_thread::get_id() == caller) == on_caller) throw std::bad_alloc();
+    };
+    EXPECT_THROW(pool.ParallelFor(2, body), std::bad_alloc) << "on the caller: " << on_caller;
+    std::vector<int> hits(97, 0);
+    pool.ParallelFor(97, [&](int64_t i) { ++hits[i]; });
+    EXPECT_EQ(hits, std::vector<int>(97, 1));
+  }
+}
+
+TEST(ThreadPool, AfterAThrowNoChunkBegins) {
+  ThreadPool pool(2);
+  const auto body = [](int64_t i) {
+    if (i == 0) throw std::bad_alloc();
+  };
+  constexpr int64_t kMoreThanEverEnd = int64_t{1} << 50;
+  EXPECT_THROW(pool.ParallelFor(kMoreThanEverEnd, body), std::bad_alloc);
 }
 
 }  // namespace

@@ -74,6 +74,16 @@ std::thread SpawnThread(const ThreadTraits& traits, std::function<void()> body) 
   });
 }
 
+absl::StatusOr<std::thread> TrySpawnThread(const ThreadTraits& traits, std::function<void()> body) {
+  try {
+    return SpawnThread(traits, std::move(body));
+  } catch (const std::system_error& e) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the thread '", traits.name, "' could not be made (", e.what(),
+                     "); raise the limit of threads (TasksMax of the unit, ulimit -u)"));
+  }
+}
+
 void ApplyTraits(const ThreadTraits& traits) {
   if (!traits.name.empty()) pthread_setname_np(pthread_self(), traits.name.substr(0, 15).c_str());
   if (traits.nice > 0) setpriority(PRIO_PROCESS, 0, std::min(traits.nice, 19));

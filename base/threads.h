@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace floe {
 
@@ -25,6 +26,10 @@ void StartThreadSource();
 
 // Runs `body` on a new thread with these traits, and those only. Any thread.
 std::thread SpawnThread(const ThreadTraits& traits, std::function<void()> body);
+
+// The same; RESOURCE_EXHAUSTED, which names the thread, where SpawnThread throws because the system
+// gives no more of them.
+absl::StatusOr<std::thread> TrySpawnThread(const ThreadTraits& traits, std::function<void()> body);
 
 // Gives the calling thread the traits; what the kernel refuses is left as it is. An empty name and
 // empty CPUs change nothing.

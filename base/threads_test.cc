@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 
 #include "base/cpus.h"
 #include "base/thread_pool.h"
+#include "base/threads_for_test.h"
 
 namespace floe {
 namespace {
@@ -58,10 +58,7 @@ TEST(Threads, HaveTheirTraitsWhoeverStartsThem) {
 TEST(ThreadsDeathTest, NoThreadIsAnExceptionOfWhoeverAsked) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto try_in_vain = [] {
-    StartThreadSource();
-    const rlimit none{1, 1};
-    if (setrlimit(RLIMIT_NPROC, &none) != 0) std::_Exit(1);
-    if (getuid() == 0 && setresuid(65534, 65534, 65534) != 0) std::_Exit(2);
+    AllowNoMoreThreads();
     for (int i = 0; i < 2; ++i) {
       try {
         ThreadPool pool(3);
