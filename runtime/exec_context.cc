@@ -27,8 +27,8 @@ absl::Status ExecContext::Prepare(std::shared_ptr<const Plan> plan, int64_t rows
     return absl::OkStatus();
   }
   const BudgetScope scope(Budget::Current() != nullptr ? Budget::Current() : &budget_);
+  if (frame.plan != plan) frame.nested.clear();  // their memory counts as the run's
   FLOE_RETURN_IF_ERROR(frame.Grow(*plan, rows));
-  if (frame.plan != plan) frame.nested.clear();
   frame.plan = std::move(plan);
   frame.rows = rows;
   frame.Materialise();

@@ -27,12 +27,14 @@ absl::Status Frame::Grow(const Plan& next, int64_t next_rows) {
   }
   // Never nothing: values without elements have an address too.
   const size_t bytes = std::max(static_cast<size_t>(next.ArenaBytes(sized)), kAlignment);
-  if (arena != nullptr && arena->size() >= bytes) return absl::OkStatus();
-  arena.reset();
+  // What the last run left is no part of the next one, nor is an arena larger than that needs.
+  for (Tensor& value : dynamic) value = Tensor();
   arena_charge = MemoryCharge();
   rows = -1;
   FLOE_RETURN_IF_ERROR(CheckBlockBytes(static_cast<int64_t>(bytes)));
   arena_charge = MemoryCharge(static_cast<int64_t>(bytes));
+  if (arena != nullptr && arena->size() >= bytes) return absl::OkStatus();
+  arena.reset();
   FLOE_ASSIGN_OR_RETURN(arena, CpuDevice().Allocate(bytes));
   return absl::OkStatus();
 }

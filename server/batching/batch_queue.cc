@@ -116,8 +116,10 @@ void BatchQueue::SetReady(Bucket* bucket, bool ready) {
 }
 
 bool BatchQueue::Push(Task* task, TimePoint now) {
-  if (tasks_ >= limits_.max_tasks) return false;
-  if (tasks_ > 0 && bytes_ + task->bytes > limits_.max_bytes) return false;
+  task->queued_rows = task->alone || limits_.tasks_are_rows ? 1 : std::max<int64_t>(task->rows, 1);
+  if (tasks_ > 0 && (rows_ + task->queued_rows > limits_.max_queued_rows ||
+                     bytes_ + task->bytes > limits_.max_bytes))
+    return false;
   const int64_t max_rows = MaxRows(*task);
   if (task->rows > max_rows && !task->splittable) task->alone = true;
   Bucket* bucket = FindBucket(task);
@@ -132,6 +134,7 @@ bool BatchQueue::Push(Task* task, TimePoint now) {
   work_[task->level] += task->work;
   ++tasks_;
   bytes_ += task->bytes;
+  rows_ += task->queued_rows;
   SetReady(bucket, task->alone || bucket->rows >= bucket->max_rows);
   if (task->request->deadline != TimePoint::max()) {
     task->heap_index = deadlines_.size();
@@ -150,6 +153,7 @@ void BatchQueue::Unlink(Task* task) {
   work_[task->level] -= task->work;
   --tasks_;
   bytes_ -= task->bytes;
+  rows_ -= task->queued_rows;
   if (task->request->deadline != TimePoint::max()) HeapRemove(task->heap_index);
   if (bucket->tasks.empty()) {
     Free(bucket, task->hash);
@@ -229,12 +233,11 @@ TimePoint BatchQueue::NextDeadline() const {
   return deadlines_.empty() ? TimePoint::max() : deadlines_[0]->request->deadline;
 }
 
-void BatchQueue::Expire(TimePoint now, std::vector<Task*>* expired) {
-  while (!deadlines_.empty() && deadlines_[0]->request->deadline <= now) {
-    Task* task = deadlines_[0];
-    Unlink(task);
-    expired->push_back(task);
-  }
+Task* BatchQueue::TakeExpired(TimePoint now) {
+  if (deadlines_.empty() || NextDeadline() > now) return nullptr;
+  Task* const task = deadlines_[0];
+  Unlink(task);
+  return task;
 }
 
 Duration BatchQueue::WorkAhead(int priority) const {

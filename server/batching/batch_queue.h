@@ -126,8 +126,11 @@ class BatchQueue {
   struct Limits {
     int64_t max_rows = 64;  // of one run; tasks may name less
     Duration timeout = Duration::zero();
-    size_t max_tasks = 4096;             // queued
-    size_t max_bytes = size_t{1} << 30;  // of queued inputs; a lone task may exceed it
+    // What may be queued; a lone task may exceed it. A task that runs alone counts as one row, and
+    // so does each where `tasks_are_rows`.
+    int64_t max_queued_rows = 4096;
+    bool tasks_are_rows = false;
+    size_t max_bytes = size_t{1} << 30;  // of inputs
   };
   explicit BatchQueue(const Limits& limits);
   BatchQueue(const BatchQueue&) = delete;
@@ -140,8 +143,8 @@ class BatchQueue {
   void TakeBatch(TimePoint now, Batch* batch);
   // When TakeBatch gives something: in the past for "now", TimePoint::max() when empty.
   TimePoint NextBatchTime() const;
-  // Appends the tasks whose deadline is not after `now`; they leave the queue.
-  void Expire(TimePoint now, std::vector<Task*>* expired);
+  // A task whose deadline is not after `now`, which leaves the queue; null: there is none.
+  Task* TakeExpired(TimePoint now);
   TimePoint NextDeadline() const;  // TimePoint::max(): none
   // False when the task is not queued (any more).
   bool Remove(Task* task);
@@ -179,6 +182,7 @@ class BatchQueue {
   Limits limits_;
   bool draining_ = false;
   size_t tasks_ = 0, bytes_ = 0;
+  int64_t rows_ = 0;  // as max_queued_rows counts them
   RankedTasks<&Task::arrival> arrivals_;
   std::array<Duration, kPriorities> work_{};
   Bucket* ready_front_ = nullptr;

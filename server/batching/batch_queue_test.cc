@@ -109,8 +109,36 @@ TEST(BatchQueue, TimeoutWaitsForRowsOrAge) {
   EXPECT_THAT(Take(queue, kStart + microseconds(100)), ElementsAre(a.get()));
 }
 
+TEST(BatchQueue, BoundedInRows) {
+  BatchQueue queue({.max_rows = 16, .max_queued_rows = 16});
+  const auto large = MakeTask(0, 64), a = MakeTask(0, 10), b = MakeTask(0, 7), c = MakeTask(0, 6),
+             alone = MakeTask(1, 1000);
+  large->splittable = true;
+  EXPECT_TRUE(queue.Push(large.get(), kStart)) << "a lone task may exceed them";
+  EXPECT_FALSE(queue.Push(a.get(), kStart));
+  ASSERT_TRUE(queue.Remove(large.get()));
+  EXPECT_TRUE(queue.Push(a.get(), kStart));
+  EXPECT_FALSE(queue.Push(b.get(), kStart));
+  alone->alone = true;
+  EXPECT_TRUE(queue.Push(alone.get(), kStart)) << "it counts as one row";
+  EXPECT_FALSE(queue.Push(c.get(), kStart));
+  ASSERT_TRUE(queue.Remove(alone.get()));
+  EXPECT_TRUE(queue.Push(c.get(), kStart));
+}
+
+TEST(BatchQueue, BoundedInRequestsWhateverTheirRows) {
+  BatchQueue queue({.max_rows = 16, .max_queued_rows = 2, .tasks_are_rows = true});
+  const auto a = MakeTask(0, 64), b = MakeTask(0, 64), c = MakeTask(0, 1);
+  a->splittable = b->splittable = true;
+  EXPECT_TRUE(queue.Push(a.get(), kStart));
+  EXPECT_TRUE(queue.Push(b.get(), kStart));
+  EXPECT_FALSE(queue.Push(c.get(), kStart));
+  ASSERT_TRUE(queue.Remove(a.get()));
+  EXPECT_TRUE(queue.Push(c.get(), kStart));
+}
+
 TEST(BatchQueue, BoundedInTasksAndBytes) {
-  BatchQueue queue({.max_tasks = 2, .max_bytes = 15});
+  BatchQueue queue({.max_queued_rows = 2, .max_bytes = 15});
   const auto huge = MakeTask(0), a = MakeTask(0), b = MakeTask(0), c = MakeTask(0);
   huge->bytes = 100;
   EXPECT_TRUE(queue.Push(huge.get(), kStart))
@@ -132,11 +160,9 @@ TEST(BatchQueue, ExpiresByDeadline) {
              b = MakeTask(0, 1, kStart + microseconds(10)), c = MakeTask(0);
   for (Task* task : {a.get(), b.get(), c.get()}) ASSERT_TRUE(queue.Push(task, kStart));
   EXPECT_EQ(queue.NextDeadline(), kStart + microseconds(10));
-  std::vector<Task*> expired;
-  queue.Expire(kStart + microseconds(9), &expired);
-  EXPECT_THAT(expired, ElementsAre());
-  queue.Expire(kStart + microseconds(10), &expired);
-  EXPECT_THAT(expired, ElementsAre(b.get()));
+  EXPECT_EQ(queue.TakeExpired(kStart + microseconds(9)), nullptr);
+  EXPECT_EQ(queue.TakeExpired(kStart + microseconds(10)), b.get());
+  EXPECT_EQ(queue.TakeExpired(kStart + microseconds(10)), nullptr);
   EXPECT_EQ(queue.NextDeadline(), kStart + microseconds(30));
   EXPECT_THAT(Take(queue, kStart), ElementsAre(a.get(), c.get()));
   EXPECT_EQ(queue.NextDeadline(), TimePoint::max());
@@ -277,13 +303,17 @@ class PlainQueue {
   struct Waiting {
     Task* task;
     TimePoint arrived;
+    int64_t counted;  // rows
     int64_t taken = 0;
     int64_t left() const { return task->rows - taken; }
   };
 
   bool Push(Task* task, TimePoint now) {
-    if (waiting_.size() >= limits_.max_tasks) return false;
-    waiting_.push_back({task, now});
+    const auto rows = [](const Task& one) { return one.alone ? 1 : one.rows; };
+    int64_t all = rows(*task);
+    for (const Waiting& one : waiting_) all += one.counted;
+    if (!waiting_.empty() && all > limits_.max_queued_rows) return false;
+    waiting_.push_back({task, now, rows(*task)});
     return true;
   }
   int64_t Max(const Task& task) const {
@@ -343,7 +373,7 @@ class PlainQueue {
     for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
       if (it->task != slice.task) continue;
       it->taken += slice.rows;
-      if (it->left() > 0) waiting_.push_back({it->task, now, it->taken});
+      if (it->left() > 0) waiting_.push_back({it->task, now, it->counted, it->taken});
       waiting_.erase(it);
       return;
     }
@@ -370,7 +400,7 @@ class Schedule {
       : rng_(seed),
         limits_{.max_rows = 1 + Pick(6),
                 .timeout = microseconds(Pick(2) * 20),
-                .max_tasks = static_cast<size_t>(1 + Pick(12))},
+                .max_queued_rows = 1 + Pick(40)},
         ageing_matters_(Pick(2) == 0),
         queue_(limits_),
         plain_(limits_) {}
@@ -427,7 +457,7 @@ class Schedule {
     std::vector<Task*> expired, expected;
     for (const auto& one : plain_.waiting())
       if (one.task->request->deadline <= now_) expected.push_back(one.task);
-    queue_.Expire(now_, &expired);
+    while (Task* const task = queue_.TakeExpired(now_)) expired.push_back(task);
     ASSERT_THAT(expired, testing::UnorderedElementsAreArray(expected));
     for (Task* task : expired) plain_.Remove(task);
   }

@@ -20,8 +20,6 @@ absl::Status Late() {
   return absl::DeadlineExceededError("the deadline passed while the request waited for its run");
 }
 
-absl::Status Left() { return absl::CancelledError("the caller cancelled the request"); }
-
 double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
 }  // namespace
@@ -79,9 +77,9 @@ bool Batcher::TryRunInline(Task* task, TimePoint now) {
     slot = TakeSlot(now, batch, task->alone ? BatchClose::kAlone : BatchClose::kIdle);
     ++inline_runs_;
   }
-  Answered answered;
-  RunBatch(slot, batch, &answered);
-  Send(&answered);
+  Ended ended;
+  RunBatch(slot, batch, &ended);
+  Send(&ended);
   MutexLock lock(mutex_);
   ReleaseSlot(slot);
   return true;
@@ -122,7 +120,7 @@ Duration Batcher::ExpectedTime(const Task& task, const BucketBook::Kind& kind, D
 
 // OK: the request may queue.
 absl::Status Batcher::ExpectInTime(Task* task, const Measured& measured, TimePoint now) {
-  const BucketBook::Kind& kind = book_.Of(*task, *runner_);
+  const BucketBook::Kind& kind = book_.Of(*task);
   task->work = kind.Expect(measured.share, task->rows);
   const TimePoint deadline = task->request->deadline;
   if (deadline == TimePoint::max() || (queue_.empty() && !idle_slots_.empty()))
@@ -143,54 +141,55 @@ void Batcher::Enqueue(Task* task, TimePoint now) {
   // makes up for that.
   if (cancel != nullptr) cancel->SetListener([this, task] { Cancelled(task); });
   const TimePoint deadline = task->request->deadline;
-  Ended refused{task, Outcome::kAnswered, absl::OkStatus()};
-  bool wake_worker = false, wake_timer = false;
+  bool queued = false, wake_worker = false, wake_timer = false;
   {
     MutexLock lock(mutex_);
-    Admission(task, measured, now, &refused);
+    queued = Admission(task, measured, now);
     wake_worker = waiting_workers_ > 0 && !idle_slots_.empty();
     wake_timer = deadline < timer_sleeps_until_;
   }
-  if (!refused.status.ok()) return Answer(task, refused.outcome, refused.status);
+  if (!queued) return Answer(task, task->outcome, task->failed);
   if (wake_worker) work_.NotifyOne();
   if (wake_timer) timer_.NotifyOne();
 }
 
-// Queues the task, or says why not.
-void Batcher::Admission(Task* task, const Measured& measured, TimePoint now, Ended* refused) {
+// Queues the task; false, with its outcome, when it may not.
+bool Batcher::Admission(Task* task, const Measured& measured, TimePoint now) {
+  const auto refuse = [task](Outcome outcome, absl::Status status) {
+    task->outcome = outcome;
+    task->failed = std::move(status);
+    return false;
+  };
   const CancelToken* cancel = task->request->cancel.get();
-  if (stopping_) {
-    *refused = {task, Outcome::kRefusedStopped, Stopping()};
-    return;
-  }
-  if (cancel != nullptr && cancel->cancelled()) {
-    *refused = {task, Outcome::kCancelled, Left()};
-    return;
-  }
-  if (absl::Status late = ExpectInTime(task, measured, now); !late.ok()) {
-    *refused = {task, Outcome::kRefusedLate, std::move(late)};
-    return;
-  }
+  if (stopping_) return refuse(Outcome::kRefusedStopped, Stopping());
+  if (cancel != nullptr && cancel->cancelled()) return refuse(Outcome::kCancelled, Left());
+  if (absl::Status late = ExpectInTime(task, measured, now); !late.ok())
+    return refuse(Outcome::kRefusedLate, std::move(late));
   if (apart_.Has(task->request->caller, now)) task->apart = task->request->caller;
-  if (queue_.Push(task, now)) return;
-  *refused = {
-      task, Outcome::kRefusedFull,
-      absl::ResourceExhaustedError(absl::StrCat(
-          "the queue of model '", options_.name, "' is full (", queue_.size(), " requests, ",
-          queue_.bytes(), " bytes); try again later, or raise max_enqueued_batches or workers"))};
+  if (queue_.Push(task, now)) return true;
+  return refuse(
+      Outcome::kRefusedFull,
+      absl::Status(options_.full_status,
+                   absl::StrCat("the queue of model '", options_.name, "' is full (", queue_.size(),
+                                " requests, ", queue_.bytes(),
+                                " bytes); try again later, or raise max_enqueued_batches or "
+                                "workers")));
 }
+
+absl::Status Batcher::Left() { return absl::CancelledError("the caller cancelled the request"); }
 
 absl::Status Batcher::Stopping() const {
   return absl::UnavailableError(absl::StrCat("model '", options_.name, "' is being stopped"));
 }
 
-// Takes the task out of the queue's hands: answered by the timer, or by the last of its runs.
-void Batcher::End(Task* task, Outcome outcome, const absl::Status& status) {
-  if (task->running > 0) {
-    if (task->failed.ok()) task->failed = status;
-    return;
+// A task that left the queue before its turn is answered by the timer, or by the last of its runs.
+void Batcher::EndUnrun(Task* task, Outcome outcome, const absl::Status& status) {
+  if (task->failed.ok()) {
+    task->outcome = outcome;
+    task->failed = status;
   }
-  ended_.push_back({task, outcome, status});
+  if (task->running > 0) return;
+  ended_.Add(task);
   timer_.NotifyOne();
 }
 
@@ -198,7 +197,7 @@ void Batcher::End(Task* task, Outcome outcome, const absl::Status& status) {
 void Batcher::Cancelled(Task* task) {
   MutexLock lock(mutex_);
   task->left = true;
-  if (queue_.Remove(task)) End(task, Outcome::kCancelled, Left());
+  if (queue_.Remove(task)) EndUnrun(task, Outcome::kCancelled, Left());
   for (SlotUse& slot : slots_) {
     const auto left = [](const Slice& slice) { return slice.task->left; };
     if (slot.abandoned && !slot.batch.empty() &&
@@ -208,9 +207,7 @@ void Batcher::Cancelled(Task* task) {
 }
 
 void Batcher::CollectExpired(TimePoint now) {
-  queue_.Expire(now, &expired_);
-  for (Task* task : expired_) End(task, Outcome::kExpired, Late());
-  expired_.clear();
+  while (Task* const task = queue_.TakeExpired(now)) EndUnrun(task, Outcome::kExpired, Late());
 }
 
 int Batcher::TakeSlot(TimePoint now, absl::Span<const Slice> batch, BatchClose close) {
@@ -222,14 +219,13 @@ int Batcher::TakeSlot(TimePoint now, absl::Span<const Slice> batch, BatchClose c
     rows += slice.rows;
     ++slice.task->running;
   }
-  BucketBook::Kind& kind = book_.Of(first, *runner_);
+  BucketBook::Kind& kind = book_.Of(first);
   BatchCounts count;
   count.batches = 1;
   count.requests = batch.size();
   count.rows = static_cast<uint64_t>(rows);
   count.padded_rows = static_cast<uint64_t>(runner_->RunRows(first, rows) - rows);
   count.closed[static_cast<size_t>(close)] = 1;
-  kind.counts.Add(count);
   batches_.Add(count);
 
   SlotUse& use = slots_[slot];
@@ -240,7 +236,7 @@ int Batcher::TakeSlot(TimePoint now, absl::Span<const Slice> batch, BatchClose c
   use.measured = runner_->Expect(first, rows);
   use.expected = kind.Expect(use.measured, rows);
   use.key = first.key;
-  use.failed = false;
+  use.failed = use.told = false;
   use.batch = batch;
   use.abandoned.reset();
   if (batch.size() > 1) use.abandoned.emplace();
@@ -251,9 +247,11 @@ void Batcher::ReleaseSlot(int slot) {
   const TimePoint now = options_.clock->Now();
   SlotUse& use = slots_[slot];
   const Duration took = now - use.started;
-  slowest_ = std::max(slowest_, std::chrono::duration_cast<Duration>(took / use.batches));
-  if (BucketBook::Kind* kind = book_.Find(use.key); kind != nullptr && !use.failed)
-    kind->Learn(use.measured, use.rows, took);
+  if (!use.failed) {  // how long a run is kept until it is given up says nothing of good ones
+    slowest_ = std::max(slowest_, std::chrono::duration_cast<Duration>(took / use.batches));
+    if (BucketBook::Kind* kind = book_.Find(use.key); kind != nullptr)
+      kind->Learn(use.measured, use.rows, took);
+  }
   last_finished_ = now;
   use.started = TimePoint::max();
   use.batches = 1;
@@ -317,27 +315,27 @@ int Batcher::WaitForBatch(Batch* batch) {
 
 // True when the timer's thread takes over what is to be sent: a worker with a full queue is what
 // throughput depends on, and sending was a tenth of its time for a network of 0.3 ms a row.
-bool Batcher::HandOver(Answered* answered) {
-  if (answered->size < kHandOverFrom || queue_.empty() || to_send_.size > 0) return false;
-  to_send_ = std::exchange(*answered, {});
+bool Batcher::HandOver(Ended* ended) {
+  if (ended->size < kHandOverFrom || queue_.empty() || ended_.size > 0) return false;
+  ended_ = std::exchange(*ended, {});
   timer_.NotifyOne();
   return true;
 }
 
 void Batcher::Work() {
   Batch batch;
-  Answered answered;
+  Ended ended;
   mutex_.Lock();
   for (int slot; (slot = WaitForBatch(&batch)) >= 0;) {
     // What a full batch left behind is another idle worker's.
     if (!queue_.empty() && waiting_workers_ > 0 && !idle_slots_.empty()) work_.NotifyOne();
     mutex_.Unlock();
-    RunBatch(slot, batch.slices, &answered);
+    RunBatch(slot, batch.slices, &ended);
     batch.clear();
     mutex_.Lock();
-    if (!HandOver(&answered)) {
+    if (!HandOver(&ended)) {
       mutex_.Unlock();
-      Send(&answered);
+      Send(&ended);
       mutex_.Lock();
     }
     ReleaseSlot(slot);
@@ -352,10 +350,9 @@ void Batcher::KeepTime() {
   mutex_.Lock();
   for (;;) {
     CollectExpired(options_.clock->Now());
-    if (!ended_.empty() || to_send_.size > 0) {
-      Answered sending = std::exchange(to_send_, {});
+    if (ended_.size > 0) {
+      Ended sending = std::exchange(ended_, {});
       mutex_.Unlock();
-      DeliverEnded();
       Send(&sending);
       mutex_.Lock();
       continue;
@@ -372,14 +369,15 @@ void Batcher::KeepTime() {
   mutex_.Unlock();
 }
 
-bool Batcher::DeliverEnded() {
-  std::vector<Ended> ended;
+bool Batcher::SendEnded() {
+  Ended sending;
   {
     MutexLock lock(mutex_);
-    ended.swap(ended_);
+    sending = std::exchange(ended_, {});
   }
-  for (Ended& e : ended) Answer(e.task, e.outcome, e.status);
-  return !ended.empty();
+  const bool any = sending.size > 0;
+  Send(&sending);
+  return any;
 }
 
 void Batcher::Stop() {
@@ -391,7 +389,7 @@ void Batcher::Stop() {
     while (threads_.empty() && !queue_.empty()) {
       Task* const task = queue_.any();
       queue_.Remove(task);
-      End(task, Outcome::kRefusedStopped, Stopping());
+      EndUnrun(task, Outcome::kRefusedStopped, Stopping());
     }
   }
   work_.NotifyAll();
@@ -405,22 +403,40 @@ void Batcher::Stop() {
   }
   timer_.NotifyOne();
   if (timer_thread_.joinable()) timer_thread_.join();
-  DeliverEnded();
+  SendEnded();
 }
 
 BatcherProgress Batcher::Progress() const {
   MutexLock lock(mutex_);
+  return ProgressLocked();
+}
+
+BatcherProgress Batcher::ProgressLocked() const {
   BatcherProgress progress;
   progress.queued = queue_.size();
-  if (!queue_.empty()) progress.waiting_since = queue_.oldest()->enqueued;
-  for (const SlotUse& slot : slots_) {
-    progress.running += slot.started != TimePoint::max();
-    progress.waiting_since = std::min(progress.waiting_since, slot.started);
-    progress.largest = std::max(progress.largest, slot.batches);
+  if (!queue_.empty()) progress.waiting_since = queue_.oldest()->enqueued + queue_.limits().timeout;
+  for (int slot = 0; slot < static_cast<int>(slots_.size()); ++slot) {
+    const SlotUse& use = slots_[slot];
+    if (use.started != TimePoint::max())
+      progress.runs.push_back({slot, use.started, use.batches, use.told});
   }
+  progress.workers = std::max(1, options_.threads);
   progress.last_finished = last_finished_;
   progress.slowest = slowest_;
   return progress;
+}
+
+std::vector<BatcherProgress::Run> Batcher::NewlyStuck(TimePoint now) {
+  MutexLock lock(mutex_);
+  const BatcherProgress progress = ProgressLocked();
+  std::vector<BatcherProgress::Run> stuck;
+  for (const BatcherProgress::Run& run : progress.runs) {
+    if (run.told || !IsStuck(progress, run, now)) continue;
+    slots_[run.slot].told = true;
+    ++stuck_runs_;
+    stuck.push_back(run);
+  }
+  return stuck;
 }
 
 BatcherStats Batcher::Stats() const {
@@ -438,10 +454,8 @@ BatcherStats Batcher::Stats() const {
   MutexLock lock(mutex_);
   stats.inline_runs = inline_runs_;
   stats.reruns = reruns_;
-  stats.queued = queue_.size();
-  stats.queued_bytes = queue_.bytes();
+  stats.stuck_runs = stuck_runs_;
   stats.batches = batches_;
-  stats.kinds = book_.Counts();
   return stats;
 }
 
@@ -453,11 +467,11 @@ bool Batcher::Step() {
     CollectExpired(options_.clock->Now());
     slot = TakeBatch(&batch);
   }
-  const bool ended = DeliverEnded();
-  if (slot < 0) return ended;
-  Answered answered;
-  RunBatch(slot, batch.slices, &answered);
-  Send(&answered);
+  const bool any_ended = SendEnded();
+  if (slot < 0) return any_ended;
+  Ended ended;
+  RunBatch(slot, batch.slices, &ended);
+  Send(&ended);
   MutexLock lock(mutex_);
   ReleaseSlot(slot);
   return true;

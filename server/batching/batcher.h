@@ -24,7 +24,7 @@ namespace floe::server {
 //
 // Every request is answered exactly once, without a lock held: after a run; DEADLINE_EXCEEDED when
 // it waited too long, or at once when what is ahead of it is expected to take longer than it has;
-// CANCELLED when its caller left; RESOURCE_EXHAUSTED when the queue is full; UNAVAILABLE after
+// CANCELLED when its caller left; `full_status` when the queue is full; UNAVAILABLE after
 // Stop; or with what Admit said. A request that finds an idle slot and an empty queue is never
 // refused for what is expected. When a run of several requests fails, each runs once more alone, so
 // that no request suffers for another, and the callers of those that fail again have batches of
@@ -43,6 +43,8 @@ class Batcher {
     std::string name;      // for messages and thread names
     Duration slowest = Duration::zero();  // of the warm-up's runs
     ThreadTraits traits;                  // of the workers; `name` above names them
+    absl::StatusCode full_status =
+        absl::StatusCode::kResourceExhausted;  // of refusals by the queue
   };
   // Throws std::system_error where no thread can be made.
   Batcher(std::unique_ptr<BatchRunner> runner, Options options);
@@ -57,6 +59,8 @@ class Batcher {
   void Stop();
 
   BatcherProgress Progress() const;
+  // The runs that are stuck at `now` and were not named before.
+  std::vector<BatcherProgress::Run> NewlyStuck(TimePoint now);
   BatcherStats Stats() const;
 
   // Gives back what slots keep between runs, of those idle for a minute at `now`. Called now and
@@ -68,19 +72,15 @@ class Batcher {
   bool Step();
 
  private:
-  enum class Outcome : uint8_t {
-    kAnswered,
-    kFailed,
-    kRefusedFull,
-    kRefusedLate,
-    kRefusedStopped,
-    kExpired,
-    kCancelled
-  };
+  // Tasks that have left the queue and run no more; the batcher's until they are sent.
   struct Ended {
-    Task* task;
-    Outcome outcome;
-    absl::Status status;
+    TaskList<&Task::arrival> tasks;
+    size_t size = 0;
+
+    void Add(Task* task) {
+      tasks.PushBack(task);
+      ++size;
+    }
   };
   // Expected by what was measured at load.
   struct Measured {
@@ -97,18 +97,20 @@ class Batcher {
     int64_t rows = 0;
     const void* key = nullptr;
     bool failed = false;
+    bool told = false;              // that it is stuck
     absl::Span<const Slice> batch;  // empty once the run is over
     std::optional<CancelToken> abandoned;
   };
 
   void Enqueue(Task* task, TimePoint now);
   Measured Measure(const Task& task) const;
-  void Admission(Task* task, const Measured& measured, TimePoint now, Ended* refused)
+  bool Admission(Task* task, const Measured& measured, TimePoint now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ExpectInTime(Task* task, const Measured& measured, TimePoint now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Duration ExpectedTime(const Task& task, const BucketBook::Kind& kind, Duration own,
                         TimePoint now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static absl::Status Left();
   absl::Status Stopping() const;
   void Start();
   bool TryRunInline(Task* task, TimePoint now);
@@ -117,38 +119,31 @@ class Batcher {
   int WaitForBatch(Batch* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int TakeBatch(Batch* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CollectExpired(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void End(Task* task, Outcome outcome, const absl::Status& status)
+  void EndUnrun(Task* task, Outcome outcome, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int TakeSlot(TimePoint now, absl::Span<const Slice> batch, BatchClose close)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  BatcherProgress ProgressLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseSlot(int slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int TakeIdle(TimePoint used_before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SlotIsFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Done, and to be sent; the batcher's until then.
-  struct Answered {
-    TaskList<&Task::arrival> tasks;
-    size_t size = 0;
-
-    void Add(Task* task) {
-      tasks.PushBack(task);
-      ++size;
-    }
-  };
-
-  void RunBatch(int slot, absl::Span<const Slice> batch, Answered* answered);
+  absl::Status Run(int slot, absl::Span<const Slice> batch);
+  void RunBatch(int slot, absl::Span<const Slice> batch, Ended* ended);
   void RunSingly(int slot, absl::Span<const Slice> batch);
+  absl::Status StillWanted(const InferRequest& request) const;
   RunLimits LimitsOf(int slot, absl::Span<const Slice> batch);
   void SetApart(const Task& task, const absl::Status& status);
   absl::Status Gather(int slot, const Slice& slice, int64_t first_row);
-  void Finish(int slot, absl::Span<const Slice> batch, const absl::Status& status,
-              Answered* answered);
+  void Finish(int slot, absl::Span<const Slice> batch, const absl::Status& status, Ended* ended);
   void Deliver(int slot, const Slice& slice, int64_t first_row);
-  void Tell(Task* task, Outcome outcome, const absl::Status& status,
-            absl::Span<const TensorView> outputs = {});
+  void Count(Outcome outcome, int more) {
+    outcomes_[static_cast<size_t>(outcome)].fetch_add(more, std::memory_order_relaxed);
+  }
+  void Tell(Task* task, absl::Span<const TensorView> outputs);
   void Answer(Task* task, Outcome outcome, const absl::Status& status);
-  static void Send(Answered* answered);
-  bool HandOver(Answered* answered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool DeliverEnded();
+  void Send(Ended* ended);
+  bool HandOver(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool SendEnded();
   void Cancelled(Task* task);
 
   const std::unique_ptr<BatchRunner> runner_;
@@ -159,12 +154,10 @@ class Batcher {
   BucketBook book_ ABSL_GUARDED_BY(mutex_);
   ApartList apart_ ABSL_GUARDED_BY(mutex_);
   BatchCounts batches_ ABSL_GUARDED_BY(mutex_);
-  uint64_t inline_runs_ ABSL_GUARDED_BY(mutex_) = 0, reruns_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::array<std::atomic<uint64_t>, 7> outcomes_{};  // by Outcome
-  std::vector<Ended> ended_
-      ABSL_GUARDED_BY(mutex_);  // left the queue unrun; the timer answers them
-  std::vector<Task*> expired_ ABSL_GUARDED_BY(mutex_);
-  Answered to_send_ ABSL_GUARDED_BY(mutex_);  // by the timer, while the worker runs the next batch
+  uint64_t inline_runs_ ABSL_GUARDED_BY(mutex_) = 0, reruns_ ABSL_GUARDED_BY(mutex_) = 0,
+                        stuck_runs_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::array<std::atomic<uint64_t>, kOutcomes> outcomes_{};  // by Outcome
+  Ended ended_ ABSL_GUARDED_BY(mutex_);  // the timer sends them, while workers run the next batches
   std::vector<int> idle_slots_ ABSL_GUARDED_BY(mutex_);  // last used on top: its memory is warm
   std::vector<SlotUse> slots_ ABSL_GUARDED_BY(mutex_);
   int waiting_workers_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "server/batching/batcher.h"
 
 namespace floe::server {
@@ -34,9 +35,9 @@ class Doubler : public BatchRunner {
     return absl::OkStatus();
   }
   Duration Expect(const Task&, int64_t rows) const override { return rows * row_takes; }
-  std::string Describe(const Task&) const override { return "twice"; }
   absl::Status Run(int slot, absl::Span<const Slice> batch, const RunLimits& limits) override {
     EXPECT_FALSE(busy_[slot].exchange(true)) << "two runs on one slot";
+    const auto idle = absl::MakeCleanup([&] { busy_[slot] = false; });
     if (on_run) on_run(batch);
     if (on_limits) on_limits(limits);
     std::vector<int64_t>& out = outputs_[slot];
@@ -49,7 +50,6 @@ class Doubler : public BatchRunner {
         out.push_back(2 * in.as<int64_t>()[i]);
       }
     }
-    busy_[slot] = false;
     if (limits.cancel != nullptr && limits.cancel->cancelled()) return absl::CancelledError("left");
     if (bad) return absl::OutOfRangeError("negative");
     return absl::OkStatus();

@@ -13,12 +13,9 @@ bool GaveUp(const absl::Status& status) {
   return absl::IsCancelled(status) || absl::IsDeadlineExceeded(status);
 }
 
-absl::Status StillWanted(const InferRequest& request, TimePoint now) {
-  if (request.cancel != nullptr && request.cancel->cancelled())
-    return absl::CancelledError("the caller cancelled the request");
-  if (request.deadline <= now)
-    return absl::DeadlineExceededError("the deadline passed while the request was computed");
-  return absl::OkStatus();
+Outcome OutcomeOf(const absl::Status& failed) {
+  if (absl::IsCancelled(failed)) return Outcome::kCancelled;
+  return absl::IsDeadlineExceeded(failed) ? Outcome::kExpired : Outcome::kFailed;
 }
 
 // Rows [first, first + rows) of a tensor of fixed-size elements whose dim 0 counts rows.
@@ -50,6 +47,13 @@ absl::StatusOr<std::vector<Tensor>> AllocateWhole(const OutputViews& piece, int6
 
 }  // namespace
 
+absl::Status Batcher::StillWanted(const InferRequest& request) const {
+  if (request.cancel != nullptr && request.cancel->cancelled()) return Left();
+  if (request.deadline <= options_.clock->Now())
+    return absl::DeadlineExceededError("the deadline passed while the request was computed");
+  return absl::OkStatus();
+}
+
 RunLimits Batcher::LimitsOf(int slot, absl::Span<const Slice> batch) {
   RunLimits limits;
   limits.clock = options_.clock;
@@ -65,11 +69,15 @@ RunLimits Batcher::LimitsOf(int slot, absl::Span<const Slice> batch) {
   return limits;
 }
 
-void Batcher::RunBatch(int slot, absl::Span<const Slice> batch, Answered* answered) {
-  const absl::Status status = runner_->Run(slot, batch, LimitsOf(slot, batch));
+absl::Status Batcher::Run(int slot, absl::Span<const Slice> batch) {
+  return CatchOutOfMemory([&] { return runner_->Run(slot, batch, LimitsOf(slot, batch)); });
+}
+
+void Batcher::RunBatch(int slot, absl::Span<const Slice> batch, Ended* ended) {
+  const absl::Status status = Run(slot, batch);
   if (!status.ok() && batch.size() > 1 && !GaveUp(status)) return RunSingly(slot, batch);
   SetApart(*batch[0].task, status);
-  Finish(slot, batch, status, answered);
+  Finish(slot, batch, status, ended);
 }
 
 void Batcher::RunSingly(int slot, absl::Span<const Slice> batch) {
@@ -81,12 +89,12 @@ void Batcher::RunSingly(int slot, absl::Span<const Slice> batch) {
   }
   for (const Slice& slice : batch) {
     const absl::Span<const Slice> one(&slice, 1);
-    absl::Status status = StillWanted(*slice.task->request, options_.clock->Now());
-    if (status.ok()) status = runner_->Run(slot, one, LimitsOf(slot, one));
+    absl::Status status = StillWanted(*slice.task->request);
+    if (status.ok()) status = Run(slot, one);
     SetApart(*slice.task, status);
-    Answered answered;
-    Finish(slot, one, status, &answered);
-    Send(&answered);
+    Ended ended;
+    Finish(slot, one, status, &ended);
+    Send(&ended);
   }
 }
 
@@ -129,7 +137,7 @@ absl::Status Batcher::Gather(int slot, const Slice& slice, int64_t first_row) {
 
 // Counts the slices as run, and answers the tasks of which they were the last.
 void Batcher::Finish(int slot, absl::Span<const Slice> batch, const absl::Status& status,
-                     Answered* answered) {
+                     Ended* ended) {
   // At most two slices of a batch are partial: the rest of one task and the start of another.
   absl::InlinedVector<absl::Status, 2> gathered;
   int64_t row = 0;
@@ -147,7 +155,10 @@ void Batcher::Finish(int slot, absl::Span<const Slice> batch, const absl::Status
       Task* const task = slice.task;
       const absl::Status& own = slice.partial() && status.ok() ? gathered[partial++] : status;
       if (!own.ok()) {
-        if (task->failed.ok()) task->failed = own;
+        if (task->failed.ok()) {
+          task->outcome = OutcomeOf(own);
+          task->failed = own;
+        }
         queue_.Remove(task);  // the rest of it need not run
       }
       --task->running;
@@ -159,52 +170,56 @@ void Batcher::Finish(int slot, absl::Span<const Slice> batch, const absl::Status
     const int64_t rows = slice.rows;
     if (std::find(unfinished.begin(), unfinished.end(), slice.task) == unfinished.end()) {
       Deliver(slot, slice, row);
-      answered->Add(slice.task);
+      ended->Add(slice.task);
     }
     row += rows;
   }
 }
 
 void Batcher::Deliver(int slot, const Slice& slice, int64_t first_row) {
-  Task* const task = slice.task;
-  if (const absl::Status failed = task->failed; !failed.ok()) {
-    Outcome outcome = Outcome::kFailed;
-    if (absl::IsCancelled(failed)) outcome = Outcome::kCancelled;
-    if (absl::IsDeadlineExceeded(failed)) outcome = Outcome::kExpired;
-    return Tell(task, outcome, failed);
-  }
   OutputViews views;
-  if (slice.partial()) {
-    for (const Tensor& tensor : task->gathered) views.push_back(tensor.view());
-  } else {
+  const bool good = slice.task->failed.ok();
+  if (good && slice.partial()) {
+    for (const Tensor& tensor : slice.task->gathered) views.push_back(tensor.view());
+  } else if (good) {
     runner_->Outputs(slot, slice, first_row, &views);
   }
-  Tell(task, Outcome::kAnswered, absl::OkStatus(), views);
+  Tell(slice.task, views);
 }
 
 // What is left of the task is to be sent.
-void Batcher::Tell(Task* task, Outcome outcome, const absl::Status& status,
-                   absl::Span<const TensorView> outputs) {
-  outcomes_[static_cast<size_t>(outcome)].fetch_add(1, std::memory_order_relaxed);
+void Batcher::Tell(Task* task, absl::Span<const TensorView> outputs) {
+  Count(task->outcome, 1);
   // The listener goes first: afterwards nobody else knows the task.
   if (task->request->cancel != nullptr) task->request->cancel->ClearListener();
-  task->request->done(status, outputs);
+  task->told = true;
+  const auto tell = [&] {
+    task->request->done(task->failed, outputs);
+    return absl::OkStatus();
+  };
+  const absl::Status told = CatchOutOfMemory(tell);
+  if (told.ok()) return;
+  Count(task->outcome, -1);
+  Count(Outcome::kFailed, 1);
+  task->request->done(told, {});
 }
 
-void Batcher::Send(Answered* answered) {
-  while (Task* const task = answered->tasks.front()) {
+void Batcher::Send(Ended* ended) {
+  while (Task* const task = ended->tasks.front()) {
     const std::unique_ptr<Task> owned(task);
-    answered->tasks.Remove(task);
+    ended->tasks.Remove(task);
+    if (!task->told) Tell(task, {});
     if (task->request->send) task->request->send();
   }
-  answered->size = 0;
+  ended->size = 0;
 }
 
 void Batcher::Answer(Task* task, Outcome outcome, const absl::Status& status) {
-  Tell(task, outcome, status);
-  Answered answered;
-  answered.Add(task);
-  Send(&answered);
+  task->outcome = outcome;
+  task->failed = status;
+  Ended ended;
+  ended.Add(task);
+  Send(&ended);
 }
 
 }  // namespace floe::server

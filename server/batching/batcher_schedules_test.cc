@@ -26,8 +26,9 @@ class RandomSchedule {
   explicit RandomSchedule(uint32_t seed)
       : rng_(seed),
         max_rows_(1 + Pick(8)),
-        stepped_({.max_rows = max_rows_, .timeout = microseconds(Pick(2) * 30), .max_tasks = 10},
-                 1 + Pick(2)) {
+        stepped_(
+            {.max_rows = max_rows_, .timeout = microseconds(Pick(2) * 30), .max_queued_rows = 40},
+            1 + Pick(2)) {
     stepped_.runner->on_run = [this](absl::Span<const Slice> batch) { CheckRun(batch); };
     stepped_.runner->row_takes = microseconds(Pick(3));
   }
@@ -130,7 +131,7 @@ TEST(Batcher, ManyThreads) {
         std::move(runner),
         Batcher::Options{.limits = {.max_rows = 8,
                                     .timeout = microseconds(workers == 4 ? 200 : 0),
-                                    .max_tasks = 64},
+                                    .max_queued_rows = 64},
                          .threads = workers,
                          .name = "stress"});
     constexpr int kCallers = 4, kCalls = 400;
@@ -188,7 +189,7 @@ TEST(Batcher, TheNextBatchRunsWhileAnswersAreSent) {
   Call first({7}), next({9});
   std::vector<std::unique_ptr<Call>> batch;
   batcher.Submit(first.Request());
-  while (batcher.Progress().running == 0) std::this_thread::yield();
+  while (batcher.Progress().runs.empty()) std::this_thread::yield();
   const TimePoint end = Clock::Steady().Now() + seconds(30);
   for (int64_t i = 0; i < 4; ++i) {
     batch.push_back(std::make_unique<Call>(std::vector<int64_t>{i}));
@@ -216,7 +217,7 @@ TEST(Batcher, TimerAnswersWhileTheWorkerIsBusy) {
   Batcher batcher(std::move(runner), {.threads = 1, .name = "busy"});
   Call busy({1}), late({2}), left({3}), waits({4});
   batcher.Submit(busy.Request());
-  while (batcher.Progress().running == 0) std::this_thread::yield();
+  while (batcher.Progress().runs.empty()) std::this_thread::yield();
   batcher.Submit(waits.Request(Clock::Steady().Now() + seconds(600)));
   batcher.Submit(left.Request());
   left.cancel->Cancel();

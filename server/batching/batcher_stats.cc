@@ -1,6 +1,8 @@
 #include "server/batching/batcher_stats.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -23,14 +25,40 @@ double Mean(uint64_t sum, uint64_t count) {
   return static_cast<double>(sum) / static_cast<double>(count);
 }
 
+Duration Patience(const BatcherProgress& progress, double batches) {
+  const auto usual = std::chrono::duration_cast<Duration>(20 * batches * progress.slowest);
+  return std::max<Duration>(std::chrono::seconds(10), usual);
+}
+
 }  // namespace
 
+void BatchCounts::Add(const BatchCounts& other) {
+  batches += other.batches;
+  requests += other.requests;
+  rows += other.rows;
+  padded_rows += other.padded_rows;
+  for (size_t i = 0; i < closed.size(); ++i) closed[i] += other.closed[i];
+}
+
+bool IsStuck(const BatcherProgress& progress, const BatcherProgress::Run& run, TimePoint now) {
+  return now - run.started > Patience(progress, run.batches);
+}
+
 bool IsStuck(const BatcherProgress& progress, TimePoint now) {
-  if (progress.waiting_since == TimePoint::max()) return false;
-  const auto patience =
-      std::chrono::duration_cast<Duration>(20 * progress.largest * progress.slowest);
-  const Duration limit = std::max<Duration>(std::chrono::seconds(10), patience);
-  return now - std::max(progress.waiting_since, progress.last_finished) > limit;
+  TimePoint oldest_run = TimePoint::max();
+  double largest = 1;
+  int stuck = 0;
+  for (const BatcherProgress::Run& run : progress.runs) {
+    oldest_run = std::min(oldest_run, run.started);
+    largest = std::max(largest, run.batches);
+    stuck += IsStuck(progress, run, now) ? 1 : 0;
+  }
+  const auto nothing_came_of = [&](TimePoint since) {
+    return since < now &&
+           now - std::max(since, progress.last_finished) > Patience(progress, largest);
+  };
+  return nothing_came_of(progress.waiting_since) ||
+         (stuck >= progress.workers && nothing_came_of(oldest_run));
 }
 
 std::string Summary(const BatcherStats& stats) {
@@ -48,9 +76,11 @@ std::string Summary(const BatcherStats& stats) {
                         Mean(batches.rows, batches.batches));
   const std::string how = Listed({{"padding rows", batches.padded_rows},
                                   {"inline", stats.inline_runs},
-                                  {"run one by one after a failure", stats.reruns}});
+                                  {"run one by one after a failure", stats.reruns},
+                                  {"stuck", stats.stuck_runs}});
   if (!how.empty()) absl::StrAppend(&text, ", ", how);
   std::vector<Count> closed;
+  closed.reserve(kBatchCloses);
   for (int close = 0; close < kBatchCloses; ++close)
     closed.emplace_back(BatchCloseName(static_cast<BatchClose>(close)), batches.closed[close]);
   return absl::StrCat(text, "; closed: ", Listed(closed));

@@ -5,6 +5,21 @@
 namespace floe::server {
 namespace {
 
+TEST(BatchCounts, AddAddsEveryNumber) {
+  BatchCounts sum{1, 2, 3, 4, {}};
+  sum.closed[0] = 5;
+  BatchCounts more{10, 20, 30, 40, {}};
+  more.closed[0] = 50;
+  more.closed[kBatchCloses - 1] = 60;
+  sum.Add(more);
+  EXPECT_EQ(sum.batches, 11u);
+  EXPECT_EQ(sum.requests, 22u);
+  EXPECT_EQ(sum.rows, 33u);
+  EXPECT_EQ(sum.padded_rows, 44u);
+  EXPECT_EQ(sum.closed[0], 55u);
+  EXPECT_EQ(sum.closed[kBatchCloses - 1], 60u);
+}
+
 TEST(Summary, SaysWhatHappened) {
   BatcherStats stats;
   EXPECT_EQ(Summary(stats), "") << "nothing was asked";
@@ -37,11 +52,25 @@ TEST(IsStuck, AfterTenSecondsOrTwentySlowestRuns) {
   progress.slowest = std::chrono::seconds(1);
   EXPECT_FALSE(IsStuck(progress, start + std::chrono::seconds(20)));
   EXPECT_TRUE(IsStuck(progress, start + std::chrono::milliseconds(20001)));
-  progress.largest = 2;
+  progress.runs = {{.started = start + std::chrono::seconds(1), .batches = 2}};
   EXPECT_FALSE(IsStuck(progress, start + std::chrono::seconds(40)));
-  progress.largest = 1;
+  progress.runs.clear();
   progress.last_finished = start + std::chrono::seconds(15);
   EXPECT_FALSE(IsStuck(progress, start + std::chrono::seconds(35)));
+}
+
+TEST(IsStuck, OneWorkerOfTwoIsNotAllOfThem) {
+  const TimePoint start = TimePoint() + std::chrono::hours(1);
+  const TimePoint later = start + std::chrono::hours(1);
+  BatcherProgress progress;
+  progress.workers = 2;
+  progress.runs = {{.slot = 0, .started = start}};
+  EXPECT_TRUE(IsStuck(progress, progress.runs[0], later));
+  EXPECT_FALSE(IsStuck(progress, later)) << "the other is idle";
+  progress.runs.push_back({.slot = 1, .started = later - std::chrono::seconds(1)});
+  EXPECT_FALSE(IsStuck(progress, progress.runs[1], later));
+  EXPECT_FALSE(IsStuck(progress, later)) << "the other goes on";
+  EXPECT_TRUE(IsStuck(progress, later + std::chrono::seconds(10))) << "the other does not either";
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ TEST(Batcher, CancellationTakesARequestOut) {
 }
 
 TEST(Batcher, FullQueueRefuses) {
-  Stepped s({.max_rows = 1, .max_tasks = 2});
+  Stepped s({.max_rows = 1, .max_queued_rows = 2});
   Call a({1}), b({2}), c({3});
   for (Call* call : {&a, &b, &c}) s.batcher->Submit(call->Request());
   c.ExpectCode(absl::StatusCode::kResourceExhausted);
@@ -111,6 +111,16 @@ TEST(Batcher, FullQueueRefuses) {
   s.Drain();
   a.ExpectDoubled();
   b.ExpectDoubled();
+}
+
+TEST(Batcher, FullQueueRefusesAsTold) {
+  Batcher batcher(std::make_unique<Doubler>(), {.limits = {.max_queued_rows = 1},
+                                                .threads = 0,
+                                                .full_status = absl::StatusCode::kUnavailable});
+  Call a({1}), b({2});
+  batcher.Submit(a.Request());
+  batcher.Submit(b.Request());
+  b.ExpectCode(absl::StatusCode::kUnavailable);
 }
 
 TEST(Batcher, StopAnswersEverythingOnce) {
@@ -174,7 +184,7 @@ TEST(Batcher, ProgressShowsWorkThatDoesNotMove) {
   s.clock.Advance(seconds(1));
   EXPECT_TRUE(IsStuck(s.batcher->Progress(), s.clock.Now()));
   s.runner->on_run = [&s](absl::Span<const Slice>) {
-    EXPECT_EQ(s.batcher->Progress().running, 1);
+    EXPECT_EQ(s.batcher->Progress().runs.size(), 1u);
     s.clock.Advance(seconds(3));
   };
   s.Drain();
@@ -187,6 +197,41 @@ TEST(Batcher, ProgressShowsWorkThatDoesNotMove) {
   s.clock.Advance(seconds(1));
   EXPECT_TRUE(IsStuck(s.batcher->Progress(), s.clock.Now()));
   s.Drain();
+}
+
+TEST(Batcher, HowLongAFailedRunTookSaysNothing) {
+  Stepped s;
+  s.runner->on_run = [&s](absl::Span<const Slice>) { s.clock.Advance(std::chrono::hours(1)); };
+  Call bad({-1});
+  s.batcher->Submit(bad.Request());
+  s.Drain();
+  bad.ExpectCode(absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(s.batcher->Progress().slowest, Duration::zero());
+}
+
+TEST(Batcher, ARequestThatWaitsForAFullerBatchIsNotStuck) {
+  Stepped s({.max_rows = 4, .timeout = seconds(60)});
+  Call a({1});
+  s.batcher->Submit(a.Request());
+  s.clock.Advance(seconds(70));
+  EXPECT_FALSE(IsStuck(s.batcher->Progress(), s.clock.Now()));
+  s.clock.Advance(seconds(1));
+  EXPECT_TRUE(IsStuck(s.batcher->Progress(), s.clock.Now()));
+  s.Drain();
+}
+
+TEST(Batcher, AStuckRunIsNamedOnce) {
+  Stepped s({}, 2);
+  s.runner->on_run = [&s](absl::Span<const Slice>) {
+    EXPECT_TRUE(s.batcher->NewlyStuck(s.clock.Now()).empty());
+    s.clock.Advance(seconds(11));
+    EXPECT_EQ(s.batcher->NewlyStuck(s.clock.Now()).size(), 1u);
+    EXPECT_TRUE(s.batcher->NewlyStuck(s.clock.Now()).empty());
+  };
+  Call a({1});
+  s.batcher->Submit(a.Request());
+  s.Drain();
+  EXPECT_EQ(s.batcher->Stats().stuck_runs, 1u);
 }
 
 TEST(Batcher, ALargeRequestMayTakeAsManyTimesLonger) {
@@ -321,7 +366,7 @@ TEST(Batcher, ACallerWhoFailsABatchIsBatchedApartForASecond) {
 }
 
 TEST(Batcher, CountsWhatHappened) {
-  Stepped s({.max_rows = 2, .max_tasks = 3});
+  Stepped s({.max_rows = 2, .max_queued_rows = 3});
   Call a({1}), b({2}), c({3}), full({4}), left({5}), late({6}), bad({-1});
   for (Call* call : {&a, &b, &c, &full}) s.batcher->Submit(call->Request());
   s.Drain();
@@ -341,9 +386,32 @@ TEST(Batcher, CountsWhatHappened) {
   EXPECT_EQ(stats.batches.requests, 4u);
   EXPECT_EQ(stats.batches.closed[static_cast<int>(BatchClose::kFull)], 1u);
   EXPECT_EQ(stats.batches.closed[static_cast<int>(BatchClose::kIdle)], 2u);
-  ASSERT_EQ(stats.kinds.size(), 1u);
-  EXPECT_EQ(stats.kinds[0].first, "twice");
-  EXPECT_EQ(stats.kinds[0].second.rows, 4u);
+  EXPECT_EQ(stats.batches.rows, 4u);
+}
+
+// Memory that runs out for one reply, or in one run, is that request's error and nobody else's.
+TEST(Batcher, MemoryThatRunsOutEndsOneRequest) {
+  Stepped s({.max_rows = 2});
+  Call large({1}), small({2}), greedy({3});
+  auto request = large.Request();
+  request->done = [&, done = request->done](const absl::Status& status,
+                                            absl::Span<const TensorView> outputs) {
+    if (status.ok()) throw std::bad_alloc();
+    done(status, outputs);
+  };
+  s.batcher->Submit(std::move(request));
+  s.batcher->Submit(small.Request());
+  s.Drain();
+  large.ExpectCode(absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(large.sends, 1);
+  small.ExpectDoubled();
+  EXPECT_EQ(s.batcher->Stats().answered, 1u);
+  EXPECT_EQ(s.batcher->Stats().failed, 1u);
+
+  s.runner->on_run = [](absl::Span<const Slice>) { throw std::length_error("too long"); };
+  s.batcher->Submit(greedy.Request());
+  s.Drain();
+  greedy.ExpectCode(absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace

@@ -17,14 +17,6 @@ Duration Ticks(double ticks) { return Duration(static_cast<Duration::rep>(ticks)
 
 }  // namespace
 
-void BatchCounts::Add(const BatchCounts& other) {
-  batches += other.batches;
-  requests += other.requests;
-  rows += other.rows;
-  padded_rows += other.padded_rows;
-  for (size_t i = 0; i < closed.size(); ++i) closed[i] += other.closed[i];
-}
-
 Duration BucketBook::Kind::Expect(Duration measured, int64_t rows) const {
   if (measured > Duration::zero()) return Ticks(static_cast<double>(measured.count()) * slower);
   return Ticks(row_ticks * static_cast<double>(std::max<int64_t>(rows, 1)));
@@ -41,11 +33,6 @@ void BucketBook::Kind::Learn(Duration measured, int64_t rows, Duration took) {
   }
 }
 
-BucketBook::BucketBook() {
-  kinds_.reserve(kMaxKinds);
-  kinds_.emplace_back().name = "(others)";
-}
-
 BucketBook::Kind* BucketBook::Find(const void* key) {
   const auto kind = std::find_if(kinds_.begin(), kinds_.end(),
                                  [key](const Kind& other) { return other.key == key; });
@@ -54,31 +41,21 @@ BucketBook::Kind* BucketBook::Find(const void* key) {
   return &*kind;
 }
 
-BucketBook::Kind& BucketBook::Of(const Task& task, const BatchRunner& runner) {
+BucketBook::Kind& BucketBook::Of(const Task& task) {
   if (Kind* const kind = Find(task.key); kind != nullptr) return *kind;
   if (kinds_.size() < kMaxKinds) {
     kinds_.emplace_back();
   } else {
-    const auto oldest =
-        std::min_element(kinds_.begin() + 1, kinds_.end(),
-                         [](const Kind& a, const Kind& b) { return a.seen < b.seen; });
-    kinds_[0].counts.Add(oldest->counts);
+    const auto oldest = std::min_element(
+        kinds_.begin(), kinds_.end(), [](const Kind& a, const Kind& b) { return a.seen < b.seen; });
     *oldest = Kind();
     std::swap(*oldest, kinds_.back());
   }
   Kind& kind = kinds_.back();
-  kind.name = runner.Describe(task);
   kind.key = task.key;
   kind.keep = task.plan;
   kind.seen = ++now_;
   return kind;
-}
-
-std::vector<std::pair<std::string, BatchCounts>> BucketBook::Counts() const {
-  std::vector<std::pair<std::string, BatchCounts>> counts;
-  for (const Kind& kind : kinds_)
-    if (kind.counts.batches > 0) counts.emplace_back(kind.name, kind.counts);
-  return counts;
 }
 
 }  // namespace floe::server

@@ -1,38 +1,23 @@
-// BucketBook: what a batcher knows of each kind of request: how its batches were formed, and how
-// long they take as against what was measured at load.
+// BucketBook: what a batcher knows of each kind of request: how long it takes as against what was
+// measured at load.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "server/batching/batch_queue.h"
+#include "server/batching/task.h"
 
 namespace floe::server {
 
-struct BatchCounts {
-  uint64_t batches = 0;
-  uint64_t requests = 0;  // a split one counts in each of its batches
-  uint64_t rows = 0;
-  uint64_t padded_rows = 0;                     // computed beyond those
-  std::array<uint64_t, kBatchCloses> closed{};  // by BatchClose
-
-  void Add(const BatchCounts& other);
-};
-
 // Tasks of one key are one kind. The book holds so many at a time; one that was not seen for
-// longest makes room for a new one, and its counts go to the first entry, "(others)".
+// longest makes room for a new one.
 // Threading: the caller locks.
 class BucketBook {
  public:
   static constexpr size_t kMaxKinds = 64;
 
   struct Kind {
-    std::string name;
-    BatchCounts counts;
-
     // What a run of so many rows is expected to take, given what the measurement at load says
     // (zero: there is none). Zero: not known.
     Duration Expect(Duration measured, int64_t rows) const;
@@ -51,11 +36,9 @@ class BucketBook {
     double run_ticks = 0;
   };
 
-  BucketBook();
-  Kind& Of(const Task& task, const BatchRunner& runner);
+  BucketBook() { kinds_.reserve(kMaxKinds); }
+  Kind& Of(const Task& task);
   Kind* Find(const void* key);  // null: not in the book (any more)
-  // Kinds that had batches.
-  std::vector<std::pair<std::string, BatchCounts>> Counts() const;
 
  private:
   std::vector<Kind> kinds_;

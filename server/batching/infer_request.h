@@ -37,9 +37,11 @@ struct InferRequest {
   int priority = kDefaultPriority;      // larger and smaller values count as the nearest
   uint64_t caller = 0;                  // tells callers apart; 0: not known
 
-  // Called exactly once, on a worker thread or inside Submit. The outputs (this caller's rows
-  // alone, in the order of the signature) are valid only during the call and empty unless the
-  // status is OK.
+  // Called exactly once: on a worker thread, on the queue's timer thread where the request is late
+  // or cancelled, inside Submit, or inside the queue's Stop. The outputs (this caller's rows alone,
+  // in the order of the signature) are valid only during the call and empty unless the status is
+  // OK. Only where it throws what CatchOutOfMemory catches, as the memory of a large reply may, is
+  // it called once more, with that as the status.
   std::function<void(const absl::Status&, absl::Span<const TensorView> outputs)> done;
   // Called once after `done`, there or on another thread: what takes time and needs no outputs, as
   // sending does, so that the next batch need not wait for it. May be null.

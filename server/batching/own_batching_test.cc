@@ -28,7 +28,9 @@ class OwnBatching : public testing::Test {
     source.signatures = std::move(imported->signatures);
     model_ = Model::Create(std::move(source), {}).value();
     config_.name = "twice";
+    config_.workers = 2;
     config_.batching.max_batch_size = 64;
+    config_.batching.batch_timeout_micros = 7;
   }
   ~OwnBatching() override { std::filesystem::remove_all(folder_); }
 
@@ -44,16 +46,18 @@ class OwnBatching : public testing::Test {
   ModelConfig config_;
 };
 
-TEST_F(OwnBatching, GoesBeforeTheConfiguredOne) {
+TEST_F(OwnBatching, StandsInPlaceOfTheConfiguredOne) {
   const std::string parameters = "max_batch_size { value: 2 } num_batch_threads { value: 3 }";
   auto setup = Prepare(parameters, true);
   ASSERT_TRUE(setup.ok()) << setup.status();
   EXPECT_EQ(setup->options.limits.max_rows, 2);
-  EXPECT_EQ(setup->options.threads, 3);
+  EXPECT_EQ(setup->options.limits.timeout, Duration::zero()) << "not said, so the default";
+  EXPECT_EQ(setup->options.threads, 2) << "threads are the server's";
+  EXPECT_THAT(setup->notes, testing::Contains(HasSubstr("num_batch_threads has no effect")));
   setup = Prepare(parameters, false);
   ASSERT_TRUE(setup.ok()) << setup.status();
   EXPECT_EQ(setup->options.limits.max_rows, 64);
-  EXPECT_EQ(setup->options.threads, 1);
+  EXPECT_EQ(setup->options.limits.timeout, std::chrono::microseconds(7));
 }
 
 TEST_F(OwnBatching, MistakesKeepTheVersionOut) {

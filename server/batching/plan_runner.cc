@@ -76,14 +76,36 @@ int64_t RowsWithin(const Plan& plan, int64_t bytes) {
 
 }  // namespace
 
+absl::Status RunWithin(const RunLimits& limits, ExecContext* context) {
+  context->budget().SetCancel(limits.cancel);
+  context->budget().SetDeadline(
+      limits.deadline == TimePoint::max() ? std::nullopt : std::optional(limits.deadline),
+      limits.clock);
+  absl::Status status = context->Run();
+  context->budget().SetCancel(nullptr);  // it goes with the request
+  return status;
+}
+
 PlanRunner::PlanRunner(int slots, int intra_op_threads, Options options)
     : options_(std::move(options)) {
   AddSlots(slots, intra_op_threads);
 }
 
 void PlanRunner::AddSlots(int count, int intra_op_threads) {
-  for (int i = 0; i < count; ++i)
+  ResourceLimits limits;
+  limits.max_bytes = options_.max_run_bytes;
+  limits.max_value_bytes = std::min(limits.max_value_bytes, limits.max_bytes);
+  for (int i = 0; i < count; ++i) {
     slots_.push_back({std::make_unique<ExecContext>(intra_op_threads)});
+    slots_.back().context->budget().SetLimits(limits);
+  }
+}
+
+// Says which key the limit of a run comes from.
+absl::Status PlanRunner::Limited(const absl::Status& status) const {
+  if (!absl::IsResourceExhausted(status)) return status;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      std::string(status.message()), "; max_run_bytes of the model is ", options_.max_run_bytes));
 }
 
 absl::Status PlanRunner::PadForm(const CompiledSignature& form,
@@ -193,15 +215,6 @@ int64_t PlanRunner::RunRows(const Task& task, int64_t rows) const {
   return allowed == options_.allowed_rows.end() ? rows : *allowed;
 }
 
-std::string PlanRunner::Describe(const Task& task) const {
-  std::string text = task.form->signature().name;
-  if (text.empty()) text = "serving_default";
-  const bool padded = task.key == task.form;
-  for (const TensorType& type : task.plan->input_types())
-    absl::StrAppend(&text, " ", padded ? "padded" : type.shape.ToString());
-  return text;
-}
-
 void PlanRunner::Trim(int slot) { slots_[slot].context->Trim(); }
 
 // The plan of all slices' inputs: their own, or with padding that of the longest.
@@ -251,7 +264,7 @@ absl::Status PlanRunner::Run(int index, absl::Span<const Slice> batch, const Run
   for (const Slice& slice : batch) rows += slice.rows;
   const int64_t run_rows = RunRows(first, rows);
   FLOE_ASSIGN_OR_RETURN(auto plan, PlanOf(batch));
-  FLOE_RETURN_IF_ERROR(context.Prepare(plan, run_rows));
+  FLOE_RETURN_IF_ERROR(Limited(context.Prepare(plan, run_rows)));
   const bool gathers = batch.size() > 1 || run_rows != rows;
   for (int i = 0; i < static_cast<int>(first.input_of->size()); ++i) {
     const TensorView& input = InputOf(first, i);
@@ -263,13 +276,7 @@ absl::Status PlanRunner::Run(int index, absl::Span<const Slice> batch, const Run
       Feed(batch[0].partial() ? Rows(input, batch[0].first, rows) : input, i, context);
     }
   }
-  context.budget().SetCancel(limits.cancel);
-  context.budget().SetDeadline(
-      limits.deadline == TimePoint::max() ? std::nullopt : std::optional(limits.deadline),
-      limits.clock);
-  const absl::Status status = context.Run();
-  context.budget().SetCancel(nullptr);  // it goes with the request
-  FLOE_RETURN_IF_ERROR(status);
+  FLOE_RETURN_IF_ERROR(Limited(RunWithin(limits, &context)));
 
   slot.sliced = gathers;
   if (!gathers && !batch[0].partial()) return absl::OkStatus();

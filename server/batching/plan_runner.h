@@ -21,6 +21,9 @@ struct RunCost {
   int64_t max_rows = 0;  // the best size of a batch by the curve; 0: not chosen
 };
 
+// Runs what the context is prepared for, until the limits say otherwise.
+absl::Status RunWithin(const RunLimits& limits, ExecContext* context);
+
 // Threading: as BatchRunner. Slots and costs are set up before the first request.
 class PlanRunner : public BatchRunner {
  public:
@@ -31,6 +34,8 @@ class PlanRunner : public BatchRunner {
     std::vector<int64_t> allowed_rows;
     // A batch is kept so small that a run needs no more than this.
     int64_t max_arena_bytes = int64_t{1} << 40;
+    // Of the values of a run; more is RESOURCE_EXHAUSTED. At least max_arena_bytes.
+    int64_t max_run_bytes = int64_t{1} << 40;
     double inline_below_us = 0;  // tasks expected to take less are marked cheap
   };
   // The model lives as long as its tasks' requests hold it.
@@ -40,7 +45,6 @@ class PlanRunner : public BatchRunner {
   absl::Status Admit(Task* task) override;
   Duration Expect(const Task& task, int64_t rows) const override;
   int64_t RunRows(const Task& task, int64_t rows) const override;
-  std::string Describe(const Task& task) const override;
   absl::Status Run(int slot, absl::Span<const Slice> batch, const RunLimits& limits) override;
   void Outputs(int slot, const Slice& slice, int64_t first_row, OutputViews* views) override;
   void Trim(int slot) override;
@@ -62,6 +66,7 @@ class PlanRunner : public BatchRunner {
     bool sliced = false;  // the last run's outputs hold more rows than one slice's
   };
 
+  absl::Status Limited(const absl::Status& status) const;
   const RunCost* CostOf(const CompiledSignature* form) const;
   absl::Status PadForm(const CompiledSignature& form, const std::map<std::string, double>& values);
   absl::StatusOr<std::shared_ptr<const Plan>> PlanOf(absl::Span<const Slice> batch) const;

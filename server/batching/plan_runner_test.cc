@@ -53,6 +53,44 @@ TEST(PlanRunner, RowsOfSeveralCallersShareARun) {
   EXPECT_THAT(c.result, ElementsAre(0, 16));
 }
 
+TEST(PlanRunner, ARunBeyondItsMemoryIsRefusedAndOthersAreNot) {
+  Served s(kOuterGraph, {.max_rows = 8, .max_run_bytes = 1 << 20});
+  const auto outer = [&s](int64_t n) {
+    FloatCall call({{Shape({n}), std::vector<float>(static_cast<size_t>(n))}});
+    s.batcher->Submit(call.Request(s.model));
+    s.Drain();
+    return call.status;
+  };
+  EXPECT_TRUE(outer(400).ok()) << "0.6 of 1 MiB";
+  const absl::Status refused = outer(1000);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("max_run_bytes of the model is 1048576"));
+  EXPECT_TRUE(outer(400).ok());
+}
+
+// Neither the values of the run before nor an arena larger than the run needs.
+TEST(PlanRunner, WhatARunLeftBehindIsNotCountedForTheNext) {
+  constexpr char kNonzeroGraph[] = R"(
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: -1 } } } } }
+node { name: "where" op: "Where" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "y" op: "Cast" input: "where" attr { key: "SrcT" value { type: DT_INT64 } }
+  attr { key: "DstT" value { type: DT_FLOAT } } }
+)";
+  Served s(kNonzeroGraph, {.max_rows = 8, .max_run_bytes = 1 << 20});
+  const ModelHandle wide = CompileText(kScaleGraph);
+  for (int i = 0; i < 2; ++i) {
+    // 0.5 MB or more in the arena; then 0.7 MB of values and 0.2 MB in the arena.
+    FloatCall first({{Shape({1, 120'000}), std::vector<float>(120'000)}, {Shape(), {2}}});
+    s.batcher->Submit(first.Request(wide));
+    FloatCall second({{Shape({60'000}), std::vector<float>(60'000, 1)}});
+    s.batcher->Submit(second.Request(s.model));
+    s.Drain();
+    EXPECT_EQ(first.status, absl::OkStatus());
+    EXPECT_EQ(second.status, absl::OkStatus());
+  }
+}
+
 TEST(PlanRunner, UnalignedBytesAreCopied) {
   Served s(kTwiceGraph);
   FloatCall call({{Shape({1, 2}), {}}});
@@ -298,7 +336,9 @@ TEST(WarmUp, WhatDependsOnValuesIsNotExact) {
 TEST(WarmUp, MeasuresPowersOfTwoAndChoosesAmongThem) {
   const ModelHandle model = CompileText(kTwiceGraph);
   PlanRunner runner(1, 1, {.max_rows = 100});
-  const auto report = WarmUp(*model, &runner, {.max_rows = 100, .choose_rows = true});
+  const Duration patience = std::chrono::hours(1);  // however busy the machine is
+  const auto report =
+      WarmUp(*model, &runner, {.max_rows = 100, .choose_rows = true, .patience = patience});
   ASSERT_TRUE(report.ok()) << report.status();
   const RunCost& cost = report->costs.at(0);
   std::vector<int64_t> rows;
@@ -311,8 +351,9 @@ TEST(WarmUp, MeasuresPowersOfTwoAndChoosesAmongThem) {
   PlanRunner small(1, 1, {.max_rows = 100});
   const int64_t four_rows =
       (*model->Find("")->defaults_form().Bind({Shape({1, 2})}))->ArenaBytes(4);
-  const auto bounded =
-      WarmUp(*model, &small, {.max_rows = 100, .choose_rows = true, .max_arena_bytes = four_rows});
+  const auto bounded = WarmUp(
+      *model, &small,
+      {.max_rows = 100, .choose_rows = true, .max_arena_bytes = four_rows, .patience = patience});
   ASSERT_TRUE(bounded.ok());
   EXPECT_EQ(bounded->costs[0].curve.points().back().rows, 4);
 }

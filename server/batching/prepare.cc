@@ -20,7 +20,8 @@ namespace {
 // Of a batch whose size is chosen by what was measured.
 constexpr int64_t kMostRows = 1024;
 constexpr int64_t kMostArenaBytes = int64_t{256} << 20;
-constexpr int64_t kLeastQueuedRows = 64;  // times max_enqueued_batches, however small batches are
+constexpr int64_t kLeastQueuedRows = 64;   // times max_enqueued_batches, however small batches are
+constexpr int64_t kQueuedRequests = 4096;  // where max_enqueued_batches is not set
 // Where the number of workers is not configured: each has memory of its own and is warmed up.
 constexpr int64_t kMostWorkers = 16;
 constexpr size_t kMaxBytes = size_t{1} << 30;  // of requests that wait, unless configured
@@ -31,15 +32,31 @@ int64_t CpusOf(const ModelConfig& model, const UsableCpus& usable) {
   return std::min(count, static_cast<int64_t>(model.cpu_set.size()));
 }
 
-PlanRunner::Options RunnerOptions(const ModelConfig& config) {
+// The allowed sizes that a run of so many rows can be padded to.
+std::vector<int64_t> AllowedRows(const std::vector<int64_t>& sizes, int64_t max_rows) {
+  std::vector<int64_t> allowed;
+  for (const int64_t size : sizes)
+    if (size <= max_rows || max_rows == 0) allowed.push_back(size);
+  if (allowed.size() < sizes.size() && (allowed.empty() || allowed.back() < max_rows))
+    allowed.push_back(max_rows);
+  return allowed;
+}
+
+PlanRunner::Options RunnerOptions(const ModelConfig& config, int64_t workers, int64_t run_bytes) {
   const BatchingConfig& batching = config.batching;
   PlanRunner::Options options;
-  options.allowed_rows = batching.allowed_batch_sizes;
   options.max_rows = batching.max_execution_rows();
+  options.allowed_rows = AllowedRows(batching.allowed_batch_sizes, options.max_rows);
   if (options.max_rows == 0) {
     options.max_rows = options.allowed_rows.empty() ? kMostRows : options.allowed_rows.back();
     options.max_arena_bytes = kMostArenaBytes;
   }
+  if (config.max_run_bytes > 0) {
+    options.max_run_bytes = config.max_run_bytes;
+  } else if (run_bytes > 0) {
+    options.max_run_bytes = run_bytes / workers;
+  }
+  options.max_arena_bytes = std::min(options.max_arena_bytes, options.max_run_bytes);
   if (!batching.enable_large_batch_splitting) options.max_request_rows = batching.max_batch_size;
   // A model that is told to wait for fuller batches is not run on the threads of callers.
   if (batching.batch_timeout_micros == 0)
@@ -47,8 +64,11 @@ PlanRunner::Options RunnerOptions(const ModelConfig& config) {
   return options;
 }
 
-WarmUpOptions WarmUpOptionsOf(const ModelConfig& config, const PlanRunner::Options& runner) {
+WarmUpOptions WarmUpOptionsOf(const ModelConfig& config, const PlanRunner::Options& runner,
+                              const PrepareOptions& prepare) {
   WarmUpOptions options;
+  options.patience = prepare.patience;
+  options.limits = {prepare.longest_run, prepare.cancel};
   options.max_rows = runner.max_rows;
   options.choose_rows = config.batching.max_execution_rows() == 0 && runner.allowed_rows.empty();
   options.max_arena_bytes = runner.max_arena_bytes;
@@ -79,24 +99,33 @@ absl::Status ReplayRecorded(const Model& model, const PrepareOptions& prepare, P
   const std::string file = absl::StrCat(DirectoryOf(model.info().path), "/", name);
   if (access(file.c_str(), F_OK) != 0) return absl::OkStatus();
   const auto run = [&](std::unique_ptr<InferRequest> request) {
-    return WarmUpWith(std::move(request), prepare.replays, runner, report);
+    const WarmUpLimits limits{prepare.longest_recorded_run, prepare.cancel};
+    return WarmUpWith(std::move(request), prepare.replays, limits, runner, report);
   };
-  const absl::Status status = prepare.replay(file, model, run, &report->notes);
+  absl::Status status = prepare.replay(file, model, run, &report->notes);
   if (status.ok()) return status;
-  const absl::Status named = Annotate(status, absl::StrCat("warm-up with ", name));
-  if (!prepare.warm_up_optional) return named;
+  absl::Status named = Annotate(status, absl::StrCat("warm-up with ", name));
+  if (!prepare.warm_up_optional || absl::IsCancelled(status)) return named;
   report->notes.push_back(std::string(named.message()));
   return absl::OkStatus();
 }
 
-// Lays the directory's batching parameters, if it has any, over the model's.
+// Puts the directory's batching parameters, if it has any, in place of the model's. Threads are not
+// among them, as in TensorFlow Serving, where all models share them.
 absl::Status ReadOwnBatching(const std::string& directory, ModelConfig* config,
                              std::vector<std::string>* notes) {
   constexpr char kFile[] = "batching_params.pbtxt";
   const absl::StatusOr<std::string> text = ReadFileBeneath(directory, kFile, int64_t{1} << 20);
   if (absl::IsNotFound(text.status())) return absl::OkStatus();
   FLOE_RETURN_IF_ERROR(text.status());
-  return ParseBatchingParameters(*text, kFile, config, notes);
+  ModelConfig own;
+  FLOE_RETURN_IF_ERROR(ParseBatchingParameters(*text, kFile, &own, notes));
+  config->batching = std::move(own.batching);
+  if (own.workers > 0)
+    notes->push_back(absl::StrCat(kFile,
+                                  ": num_batch_threads has no effect here: workers of the "
+                                  "model's configuration says how many there are"));
+  return absl::OkStatus();
 }
 
 // The most rows that a batch of any form may have.
@@ -126,15 +155,15 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
     FLOE_RETURN_IF_ERROR(ReadOwnBatching(DirectoryOf(model.info().path), &config, &notes));
   FLOE_RETURN_IF_ERROR(CheckCpuSet(config.cpu_set, FindUsableCpus().cpus));
   const ThreadTraits traits{absl::StrCat("i:", config.name),
-                            NiceOfWeight(config.weight, prepare.heaviest), config.cpu_set};
+                            NiceOfWeight(config.weight, prepare.weights.heaviest), config.cpu_set};
   const ScopedThreadTraits scope(&traits);  // of the intra-op threads
-  const PlanRunner::Options options = RunnerOptions(config);
-  const auto workers = static_cast<int>(WorkersOf(config, FindUsableCpus()));
+  const auto workers = static_cast<int>(WorkersOf(config, prepare.weights, FindUsableCpus()));
+  const PlanRunner::Options options = RunnerOptions(config, workers, prepare.run_bytes);
   auto runner =
       std::make_unique<PlanRunner>(workers, static_cast<int>(config.intra_op_threads), options);
   if (config.batching.pad_variable_length_inputs)
     FLOE_RETURN_IF_ERROR(runner->PadInnerDims(model, config.batching.padding_values));
-  const WarmUpOptions warm_up = WarmUpOptionsOf(config, options);
+  const WarmUpOptions warm_up = WarmUpOptionsOf(config, options, prepare);
   FLOE_ASSIGN_OR_RETURN(WarmUpReport report, WarmUp(model, runner.get(), warm_up));
   if (warm_up.choose_rows && !report.costs.empty()) report.notes.push_back(DescribeSizes(report));
   if (AnyCheap(report, options.inline_below_us))
@@ -146,16 +175,19 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
   BatcherSetup setup;
   setup.options.limits.max_rows = options.max_rows;
   setup.options.limits.timeout = std::chrono::microseconds(config.batching.batch_timeout_micros);
-  setup.options.limits.max_tasks =
-      static_cast<size_t>(config.batching.max_batch_size > 0
-                              ? std::max(config.batching.max_batch_size, most_rows)
-                              : std::max(kLeastQueuedRows, most_rows)) *
-      static_cast<size_t>(config.batching.max_enqueued_batches);
+  const int64_t batches = config.batching.max_enqueued_batches;
+  const int64_t batch =
+      config.batching.max_batch_size > 0 ? config.batching.max_batch_size : kLeastQueuedRows;
+  setup.options.limits.tasks_are_rows = batches == 0;
+  setup.options.limits.max_queued_rows =
+      batches == 0 ? kQueuedRequests : std::max(batch, most_rows) * batches;
   const auto bytes = static_cast<size_t>(config.batching.max_enqueued_bytes);
   setup.options.limits.max_bytes = bytes == 0 ? kMaxBytes : bytes;
   setup.options.threads = workers;
   setup.options.name = config.name;
   setup.options.traits = traits;
+  if (config.batching_full_status == FullStatus::kUnavailable)
+    setup.options.full_status = absl::StatusCode::kUnavailable;
   setup.options.slowest = report.slowest;
   setup.notes = std::move(report.notes);
   setup.notes.insert(setup.notes.begin(), notes.begin(), notes.end());
@@ -167,23 +199,21 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
   return setup;
 }
 
-int64_t HeaviestWeight(const std::vector<ModelConfig>& models) {
-  int64_t heaviest = 1;
-  for (const ModelConfig& model : models) heaviest = std::max(heaviest, model.weight);
-  return heaviest;
-}
-
-int64_t WorkersOf(const ModelConfig& model, const UsableCpus& usable) {
+int64_t WorkersOf(const ModelConfig& model, const ModelWeights& weights, const UsableCpus& usable) {
   if (model.workers > 0) return model.workers;
-  return std::clamp<int64_t>((CpusOf(model, usable) - 1) / model.intra_op_threads, 1, kMostWorkers);
+  int64_t cpus = CpusOf(model, usable) - 1;
+  if (model.cpu_set.empty() && weights.sum > 0)
+    cpus = (cpus * model.weight + weights.sum - 1) / weights.sum;
+  return std::clamp<int64_t>(cpus / model.intra_op_threads, 1, kMostWorkers);
 }
 
 std::vector<std::string> CpuBudgetWarnings(const std::vector<ModelConfig>& models,
                                            const UsableCpus& usable) {
   std::vector<std::string> warnings;
+  const ModelWeights weights = WeightsOf(models);
   int64_t all = 0;
   for (const ModelConfig& model : models) {
-    const int64_t workers = WorkersOf(model, usable);
+    const int64_t workers = WorkersOf(model, weights, usable);
     const int64_t threads = workers * model.intra_op_threads;
     if (model.workers > 0) all += threads;
     const int64_t cpus = CpusOf(model, usable);

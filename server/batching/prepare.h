@@ -11,6 +11,7 @@
 #include "base/cpus.h"
 #include "config/config.h"
 #include "server/batching/batcher.h"
+#include "server/batching/model_weights.h"
 
 namespace floe::server {
 
@@ -25,8 +26,7 @@ struct BatcherSetup {
 using RunRecorded = std::function<absl::Status(std::unique_ptr<InferRequest>)>;
 
 struct PrepareOptions {
-  // The most of any configured model: shares of the CPUs are by weight / heaviest.
-  int64_t heaviest = 1;
+  ModelWeights weights;
   // Reads a file of recorded requests and has them run, in order, until one fails. Null: recorded
   // requests are not used.
   using ReplayRecorded =
@@ -34,23 +34,29 @@ struct PrepareOptions {
                                  const RunRecorded& run, std::vector<std::string>* notes)>;
   ReplayRecorded replay;
   int64_t replays = 1;  // how often each recorded request runs
-  // batching_params.pbtxt beside the model's file goes before the configured batching.
+  // What the runs of a model may take at the same time, where it does not say; 0: no limit.
+  int64_t run_bytes = 0;
+  // batching_params.pbtxt beside the model's file stands in place of the configured batching.
   bool own_batching_parameters = false;
   bool warm_up_optional = false;  // a failure of theirs is a note only
+  // How long the measuring of a signature may take, a run of it, and a run of a recorded request.
+  Duration patience = std::chrono::seconds(1);
+  Duration longest_run = std::chrono::seconds(10);
+  Duration longest_recorded_run = std::chrono::seconds(60);
+  const CancelToken* cancel = nullptr;  // the load is given up; null: it is not
 };
 
 // Runs the model (warm-up, measuring), so never on a thread that serves. Fails when the model
 // cannot be run at all, its cpu_set or padding values are not possible, its batching_params.pbtxt
 // is wrong, or a request recorded in assets.extra/tf_serving_warmup_requests beside its file fails.
+// CANCELLED when the load is given up.
 absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfig& config,
                                             const PrepareOptions& options = {});
 
 // How many workers the model gets: as configured, or as many as its CPUs run at once, less one for
-// connections and loading; at least 1, and at most 16.
-int64_t WorkersOf(const ModelConfig& model, const UsableCpus& usable);
-
-// The largest weight; at least 1.
-int64_t HeaviestWeight(const std::vector<ModelConfig>& models);
+// connections and loading; of CPUs that are not its own (cpu_set) its share by weight, rounded up;
+// at least 1, and at most 16.
+int64_t WorkersOf(const ModelConfig& model, const ModelWeights& weights, const UsableCpus& usable);
 
 // One line for the log when the threads (workers x intra_op_threads) that are configured can need
 // more CPUs than there are, or one model's more than its cpu_set has.

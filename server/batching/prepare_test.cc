@@ -36,7 +36,8 @@ TEST(Prepare, TakesItsLimitsFromTheConfiguration) {
   const auto setup = PrepareBatcher(*model, config);
   ASSERT_TRUE(setup.ok()) << setup.status();
   EXPECT_EQ(setup->options.limits.max_rows, 16);
-  EXPECT_EQ(setup->options.limits.max_tasks, 96u);
+  EXPECT_EQ(setup->options.limits.max_queued_rows, 96);
+  EXPECT_FALSE(setup->options.limits.tasks_are_rows);
   EXPECT_EQ(setup->options.limits.max_bytes, 1000u);
   EXPECT_EQ(setup->options.limits.timeout, std::chrono::microseconds(7));
   EXPECT_EQ(setup->options.threads, 2);
@@ -50,11 +51,46 @@ TEST(Prepare, TakesItsLimitsFromTheConfiguration) {
   EXPECT_EQ(static_cast<const PlanRunner&>(*whole->runner).options().max_request_rows, 32);
 }
 
+TEST(Prepare, PadsNoFurtherThanARunGoes) {
+  const ModelHandle model = CompileText(kTwiceGraph);
+  ModelConfig config = Config();
+  config.batching.max_batch_size = 64;
+  config.batching.max_execution_batch_size = 16;
+  config.batching.allowed_batch_sizes = {4, 32, 64};
+  const auto setup = PrepareBatcher(*model, config);
+  ASSERT_TRUE(setup.ok()) << setup.status();
+  EXPECT_THAT(static_cast<const PlanRunner&>(*setup->runner).options().allowed_rows,
+              ElementsAre(4, 16));
+}
+
+TEST(Prepare, WorkersDivideTheMemoryOfRuns) {
+  const ModelHandle model = CompileText(kTwiceGraph);
+  ModelConfig config = Config();
+  config.workers = 4;
+  const auto of_run = [&] {
+    const auto setup = PrepareBatcher(*model, config, {.run_bytes = 4096});
+    EXPECT_TRUE(setup.ok()) << setup.status();
+    return static_cast<const PlanRunner&>(*setup->runner).options().max_run_bytes;
+  };
+  EXPECT_EQ(of_run(), 1024);
+  config.max_run_bytes = 8192;
+  EXPECT_EQ(of_run(), 8192);
+}
+
+TEST(Prepare, TheAnswerOfAFullQueueIsConfigured) {
+  const ModelHandle model = CompileText(kTwiceGraph);
+  ModelConfig config = Config();
+  EXPECT_EQ(PrepareBatcher(*model, config)->options.full_status,
+            absl::StatusCode::kResourceExhausted);
+  config.batching_full_status = FullStatus::kUnavailable;
+  EXPECT_EQ(PrepareBatcher(*model, config)->options.full_status, absl::StatusCode::kUnavailable);
+}
+
 TEST(Prepare, WithNothingConfiguredTheMeasurementChooses) {
   const ModelHandle model = CompileText(kTwiceGraph);
   ModelConfig config = Config();
   config.batching.max_batch_size = 0;
-  const auto setup = PrepareBatcher(*model, config);
+  const auto setup = PrepareBatcher(*model, config, {.patience = std::chrono::hours(1)});
   ASSERT_TRUE(setup.ok()) << setup.status();
   FloatCall call({{Shape({1, 2}), {1, 2}}});
   Task task;
@@ -62,8 +98,8 @@ TEST(Prepare, WithNothingConfiguredTheMeasurementChooses) {
   ASSERT_TRUE(setup->runner->Admit(&task).ok());
   EXPECT_GT(task.max_rows, 1) << "a run of two rows costs about the same as one of one";
   EXPECT_LE(task.max_rows, setup->options.limits.max_rows);
-  EXPECT_EQ(setup->options.limits.max_tasks,
-            static_cast<size_t>(std::max<int64_t>(task.max_rows, 64)) * 64);
+  EXPECT_TRUE(setup->options.limits.tasks_are_rows);
+  EXPECT_EQ(setup->options.limits.max_queued_rows, 4096);
   EXPECT_GT(setup->runner->Expect(task, 1), Duration::zero());
   ASSERT_EQ(setup->notes.size(), 1u);
   EXPECT_THAT(setup->notes[0], HasSubstr("batches of at most"));
@@ -73,7 +109,7 @@ TEST(Prepare, WorkersHaveTheirModelsWeightAndCpus) {
   const ModelHandle model = CompileText(kTwiceGraph);
   ModelConfig config = Config();
   config.cpu_set = {FindUsableCpus().cpus.back()};
-  auto setup = PrepareBatcher(*model, config, {.heaviest = 2});
+  auto setup = PrepareBatcher(*model, config, {.weights = {.heaviest = 2}});
   ASSERT_TRUE(setup.ok()) << setup.status();
   Batcher batcher(std::move(setup->runner), std::move(setup->options));
   FloatCall call({{Shape({1, 2}), {1, 2}}});
@@ -101,19 +137,33 @@ TEST(Prepare, WorkersLeaveOneCpuUnlessTheyAreConfigured) {
   const auto cpus = [](int count) { return UsableCpus{std::vector<int>(count), 0}; };
   ModelConfig model = Config();
   model.workers = 0;
-  EXPECT_EQ(WorkersOf(model, cpus(1)), 1);
-  EXPECT_EQ(WorkersOf(model, cpus(2)), 1);
-  EXPECT_EQ(WorkersOf(model, cpus(8)), 7);
-  EXPECT_EQ(WorkersOf(model, cpus(64)), 16);
-  EXPECT_EQ(WorkersOf(model, UsableCpus{std::vector<int>(8), 2.5}), 2) << "a quota of three CPUs";
+  EXPECT_EQ(WorkersOf(model, {}, cpus(1)), 1);
+  EXPECT_EQ(WorkersOf(model, {}, cpus(2)), 1);
+  EXPECT_EQ(WorkersOf(model, {}, cpus(8)), 7);
+  EXPECT_EQ(WorkersOf(model, {}, cpus(64)), 16);
+  EXPECT_EQ(WorkersOf(model, {}, UsableCpus{std::vector<int>(8), 2.5}), 2)
+      << "a quota of three CPUs";
   model.intra_op_threads = 3;
-  EXPECT_EQ(WorkersOf(model, cpus(8)), 2);
+  EXPECT_EQ(WorkersOf(model, {}, cpus(8)), 2);
   model.intra_op_threads = 1;
   model.cpu_set = {1, 2, 3};
-  EXPECT_EQ(WorkersOf(model, cpus(8)), 2);
-  EXPECT_EQ(WorkersOf(model, cpus(2)), 1);
+  EXPECT_EQ(WorkersOf(model, {}, cpus(8)), 2);
+  EXPECT_EQ(WorkersOf(model, {}, cpus(2)), 1);
   model.workers = 9;
-  EXPECT_EQ(WorkersOf(model, cpus(2)), 9);
+  EXPECT_EQ(WorkersOf(model, {}, cpus(2)), 9);
+}
+
+TEST(Prepare, WorkersOfSeveralModelsShareTheCpusByWeight) {
+  const UsableCpus nine{std::vector<int>(9), 0};
+  ModelConfig model = Config();
+  EXPECT_EQ(WorkersOf(model, {.sum = 1}, nine), 8);
+  EXPECT_EQ(WorkersOf(model, {.sum = 2}, nine), 4);
+  EXPECT_EQ(WorkersOf(model, {.sum = 3}, nine), 3) << "rounded up";
+  EXPECT_EQ(WorkersOf(model, {.sum = 500}, nine), 1);
+  model.weight = 3;
+  EXPECT_EQ(WorkersOf(model, {.heaviest = 3, .sum = 4}, nine), 6);
+  model.cpu_set = {0, 1, 2};
+  EXPECT_EQ(WorkersOf(model, {.heaviest = 3, .sum = 4}, nine), 2) << "CPUs of its own";
 }
 
 TEST(Prepare, WarnsOfMoreThreadsThanCpus) {
@@ -122,8 +172,9 @@ TEST(Prepare, WarnsOfMoreThreadsThanCpus) {
   a.workers = a.intra_op_threads = 2;
   b.workers = 1;
   b.weight = 5;
-  EXPECT_EQ(HeaviestWeight({}), 1);
-  EXPECT_EQ(HeaviestWeight({a, b}), 5);
+  EXPECT_EQ(WeightsOf({}).heaviest, 1);
+  EXPECT_EQ(WeightsOf({a, b}).heaviest, 5);
+  EXPECT_EQ(WeightsOf({a, b}).sum, 6);
   const UsableCpus five{{0, 1, 2, 3, 4}, 0}, four{{0, 1, 2, 3}, 0}, three{{0, 1, 2, 3}, 2.5};
   EXPECT_THAT(CpuBudgetWarnings({a, b}, five), IsEmpty());
   EXPECT_THAT(CpuBudgetWarnings({a, b}, four), ElementsAre(HasSubstr("are 5 for 4 CPUs")));

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -22,6 +21,18 @@ struct TaskLinks {
   Task* previous = nullptr;
   Task* next = nullptr;
 };
+
+// What became of a request.
+enum class Outcome : uint8_t {
+  kAnswered,
+  kFailed,
+  kRefusedFull,
+  kRefusedLate,
+  kRefusedStopped,
+  kExpired,
+  kCancelled
+};
+inline constexpr size_t kOutcomes = 7;
 
 struct Task {
   static void* operator new(size_t) { return BlocksOf<Task>().Take(); }
@@ -52,14 +63,17 @@ struct Task {
   TimePoint enqueued;
   uint64_t hash = 0;
   int level = 0;
-  int64_t next_row = 0;  // rows before this one have been taken
+  int64_t next_row = 0;     // rows before this one have been taken
+  int64_t queued_rows = 0;  // what it adds to those that wait
   TaskLinks arrival, peers;
   size_t heap_index = 0;
 
   // The batcher's again, of a task that has been taken at least in part.
-  int running = 0;               // slices in runs
-  bool left = false;             // its caller cancelled
-  absl::Status failed;           // of the first slice that failed
+  int running = 0;    // slices in runs
+  bool left = false;  // its caller cancelled
+  Outcome outcome = Outcome::kAnswered;
+  absl::Status failed;           // why there is no answer: of the first slice that failed
+  bool told = false;             // `done` was called
   std::vector<Tensor> gathered;  // outputs of a task whose rows several runs compute
 };
 
@@ -82,8 +96,8 @@ struct RunLimits {
 };
 
 // Runs batches on one of a fixed number of slots (a slot is what one run occupies: an ExecContext).
-// Threading: Admit, Expect, RunRows and Describe from any thread; Run and Outputs by one thread at
-// a time per slot.
+// Threading: Admit, Expect and RunRows from any thread; Run and Outputs by one thread at a time per
+// slot.
 class BatchRunner {
  public:
   virtual ~BatchRunner() = default;
@@ -100,11 +114,6 @@ class BatchRunner {
   virtual int64_t RunRows(const Task& task, int64_t rows) const {
     (void)task;
     return rows;
-  }
-  // The task's kind, for statistics.
-  virtual std::string Describe(const Task& task) const {
-    (void)task;
-    return "";
   }
   // Runs all slices at once. Not OK: no outputs; CANCELLED or DEADLINE_EXCEEDED only by the limits.
   virtual absl::Status Run(int slot, absl::Span<const Slice> batch, const RunLimits& limits) = 0;

@@ -42,6 +42,19 @@ node { name: "mean" op: "Mean" input: "x" input: "axis" attr { key: "T" value { 
 node { name: "y" op: "Sub" input: "x" input: "mean" attr { key: "T" value { type: DT_FLOAT } } }
 )";
 
+// y = every x times every x, x float32 [?]: 40 GB for 100,000 numbers.
+inline constexpr char kOuterGraph[] = R"(
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: -1 } } } } }
+node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+  attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 0 } } } }
+node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+  attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 } } } }
+node { name: "row" op: "ExpandDims" input: "x" input: "zero" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "column" op: "ExpandDims" input: "x" input: "one" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "y" op: "Mul" input: "row" input: "column" attr { key: "T" value { type: DT_FLOAT } } }
+)";
+
 inline ModelHandle CompileText(const std::string& text) {
   auto imported = ImportBytes(text, {});
   EXPECT_TRUE(imported.ok()) << imported.status();

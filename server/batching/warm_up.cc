@@ -1,5 +1,6 @@
 #include "server/batching/warm_up.h"
 
+#include <sys/resource.h>
 #include <time.h>
 
 #include <algorithm>
@@ -8,28 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/threads.h"
 
 namespace floe::server {
 namespace {
-
-// The shapes to bind at `rows`: unknown inner dims become 1 and clear `*known`. Empty: not even the
-// rank is known.
-std::optional<std::vector<Shape>> ShapesAt(const CompiledSignature& form, int64_t rows,
-                                           bool* known) {
-  std::vector<Shape> shapes;
-  for (size_t i = 0; i < form.signature().inputs.size(); ++i) {
-    const SymShape& sym = form.signature().inputs[i].type.shape;
-    if (!sym.rank_known()) return std::nullopt;
-    Shape shape;
-    for (int axis = 0; axis < sym.rank(); ++axis) {
-      const bool is_rows = axis == 0 && form.InputHasRows(static_cast<int>(i));
-      if (!is_rows && !sym.dim(axis).concrete()) *known = false;
-      shape.push_back(is_rows ? rows : sym.dim(axis).concrete() ? sym.dim(axis).size() : 1);
-    }
-    shapes.push_back(std::move(shape));
-  }
-  return shapes;
-}
 
 Duration ThreadTime() {
   timespec now;
@@ -55,8 +38,23 @@ struct Took {
   Duration cost;
 };
 
+RunLimits LimitsNow(const WarmUpLimits& limits) {
+  return {.deadline = Clock::Steady().Now() + limits.longest, .cancel = limits.cancel};
+}
+
+absl::Status StillWanted(const WarmUpLimits& limits) {
+  if (limits.cancel == nullptr || !limits.cancel->cancelled()) return absl::OkStatus();
+  return absl::CancelledError("the load was given up");
+}
+
+absl::Status SayHowLong(const absl::Status& status, const WarmUpLimits& limits) {
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  return absl::DeadlineExceededError(absl::StrCat(
+      "a run took longer than ", std::chrono::duration<double>(limits.longest).count(), " s"));
+}
+
 absl::StatusOr<Took> RunZeros(const CompiledSignature& form, std::shared_ptr<const Plan> plan,
-                              int64_t rows, ExecContext& context) {
+                              int64_t rows, const WarmUpLimits& limits, ExecContext& context) {
   FLOE_RETURN_IF_ERROR(context.Prepare(std::move(plan), rows));
   std::vector<Tensor> texts;
   for (size_t i = 0; i < form.signature().inputs.size(); ++i) {
@@ -71,7 +69,7 @@ absl::StatusOr<Took> RunZeros(const CompiledSignature& form, std::shared_ptr<con
   }
   const TimePoint start = Clock::Steady().Now();
   const Duration cpu = ThreadTime();
-  FLOE_RETURN_IF_ERROR(context.Run());
+  FLOE_RETURN_IF_ERROR(SayHowLong(RunWithin(LimitsNow(limits), &context), limits));
   const Duration cost = ThreadTime() - cpu, wall = Clock::Steady().Now() - start;
   return Took{wall, context.pool().threads() > 1 ? wall : std::min(wall, cost)};
 }
@@ -93,7 +91,7 @@ class FormWarmer {
 
   absl::Status Measure(WarmUpReport* report) {
     bool known = true;
-    const auto shapes = ShapesAt(form_, 1, &known);
+    const auto shapes = GuessShapes(form_, 1, &known);
     if (!shapes) return Skip(report, "the rank of an input is not known");
     auto plan = form_.Bind(*shapes);
     if (!plan.ok() && known)
@@ -118,12 +116,12 @@ class FormWarmer {
     const bool too_slow = cost.curve.points().back().rows < most;
     for (int slot = first_slot; slot < runner_->slots(); ++slot) {
       ExecContext& context = runner_->context(slot);
-      (void)RunZeros(form_, plan, 1, context);
+      (void)RunZeros(form_, plan, 1, options_.limits, context);
       if (!plan->has_rows() || most == 1) continue;
       if (too_slow) {
         (void)context.Prepare(plan, most);
       } else {
-        (void)RunZeros(form_, plan, most, context);
+        (void)RunZeros(form_, plan, most, options_.limits, context);
       }
     }
   }
@@ -137,7 +135,12 @@ class FormWarmer {
   // On a context of its own: slots need no memory for sizes that are tried and not chosen.
   absl::Status MeasureCurve(const std::shared_ptr<const Plan>& plan, CostCurve* curve,
                             WarmUpReport* report) {
+    // Its threads are as nice as the load, where those of slots will serve.
+    ThreadTraits traits = ScopedThreadTraits::Current();
+    traits.nice = std::max(traits.nice, getpriority(PRIO_PROCESS, 0));
+    const ScopedThreadTraits scope(&traits);
     ExecContext context(runner_->context(0).pool().threads());
+    context.budget().SetLimits(runner_->context(0).budget().limits());
     const TimePoint end = Clock::Steady().Now() + options_.patience;
     const int64_t most = plan->has_rows() ? options_.max_rows : 1;
     double most_rate = 0;
@@ -165,7 +168,7 @@ class FormWarmer {
                                        ExecContext& context, WarmUpReport* report) {
     double best = 0, total = 0;
     for (int run = 0; run < kMostRuns && (run < 3 || total < 20'000); ++run) {
-      FLOE_ASSIGN_OR_RETURN(const Took took, RunZeros(form_, plan, rows, context));
+      FLOE_ASSIGN_OR_RETURN(const Took took, RunZeros(form_, plan, rows, options_.limits, context));
       report->slowest = std::max(report->slowest, took.wall);
       total += Micros(took.wall);
       best = run == 0 ? Micros(took.cost) : std::min(best, Micros(took.cost));
@@ -187,10 +190,28 @@ class FormWarmer {
 
 }  // namespace
 
+std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& form, int64_t rows,
+                                              bool* known) {
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < form.signature().inputs.size(); ++i) {
+    const SymShape& sym = form.signature().inputs[i].type.shape;
+    if (!sym.rank_known()) return std::nullopt;
+    Shape shape;
+    for (int axis = 0; axis < sym.rank(); ++axis) {
+      const bool is_rows = axis == 0 && form.InputHasRows(static_cast<int>(i));
+      if (!is_rows && !sym.dim(axis).concrete()) *known = false;
+      shape.push_back(is_rows ? rows : sym.dim(axis).concrete() ? sym.dim(axis).size() : 1);
+    }
+    shapes.push_back(std::move(shape));
+  }
+  return shapes;
+}
+
 absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanRunner* runner,
                                     const WarmUpOptions& options) {
   WarmUpReport report;
   for (const auto& [name, signature] : model.signatures()) {
+    FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
     FLOE_RETURN_IF_ERROR(
         FormWarmer(signature.defaults_form(), name, runner, options).Measure(&report));
     // The live form serves requests that feed an optional input; a failure there leaves the usual
@@ -200,6 +221,7 @@ absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanRunner* runner,
         FormWarmer(*signature.live_form(), name, runner, options).Measure(&report);
     if (!live.ok()) report.notes.push_back(std::string(live.message()));
   }
+  FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
   return report;
 }
 
@@ -209,15 +231,15 @@ void WarmUpSlots(const Model& model, const WarmUpReport& report, PlanRunner* run
     for (const RunCost& cost : report.costs) {
       if (cost.form != &signature.defaults_form() && cost.form != signature.live_form()) continue;
       bool known = true;
-      const auto shapes = ShapesAt(*cost.form, 1, &known);
+      const auto shapes = GuessShapes(*cost.form, 1, &known);
       if (auto plan = cost.form->Bind(*shapes); plan.ok())
         FormWarmer(*cost.form, name, runner, options).WarmFrom(first_slot, *plan, cost);
     }
   }
 }
 
-absl::Status WarmUpWith(std::unique_ptr<InferRequest> request, int64_t times, PlanRunner* runner,
-                        WarmUpReport* report) {
+absl::Status WarmUpWith(std::unique_ptr<InferRequest> request, int64_t times,
+                        const WarmUpLimits& limits, PlanRunner* runner, WarmUpReport* report) {
   Task task;
   task.request = std::move(request);
   FLOE_RETURN_IF_ERROR(runner->Admit(&task));
@@ -228,7 +250,8 @@ absl::Status WarmUpWith(std::unique_ptr<InferRequest> request, int64_t times, Pl
       do {  // once for a request of no rows
         const Slice slice{&task, row, std::min(piece, task.rows - row)};
         const TimePoint start = Clock::Steady().Now();
-        FLOE_RETURN_IF_ERROR(runner->Run(slot, absl::MakeConstSpan(&slice, 1), {}));
+        FLOE_RETURN_IF_ERROR(SayHowLong(
+            runner->Run(slot, absl::MakeConstSpan(&slice, 1), LimitsNow(limits)), limits));
         report->slowest = std::max(report->slowest, Clock::Steady().Now() - start);
         row += slice.rows;
       } while (row < task.rows);

@@ -3,12 +3,19 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "server/batching/plan_runner.h"
 
 namespace floe::server {
+
+// How long a run of the warm-up may take: one that never ends must not keep a load, nor its thread.
+struct WarmUpLimits {
+  Duration longest = std::chrono::seconds(10);
+  const CancelToken* cancel = nullptr;  // the load is given up; null: it is not
+};
 
 struct WarmUpOptions {
   // Rows of the largest run; measured is also what lies below.
@@ -19,7 +26,13 @@ struct WarmUpOptions {
   int64_t max_arena_bytes = int64_t{1} << 40;  // where rows are chosen: no run that needs more
   // No run is measured that would take the measuring of a form beyond this.
   Duration patience = std::chrono::seconds(1);
+  WarmUpLimits limits;
 };
+
+// Shapes of the form's inputs at so many rows: unknown inner dims become 1 and clear `*known`.
+// Unset: not even the rank is known.
+std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& form, int64_t rows,
+                                              bool* known);
 
 struct WarmUpReport {
   std::vector<RunCost> costs;
@@ -29,8 +42,9 @@ struct WarmUpReport {
 
 // Runs every form of every signature with zeros, at 1 row and at the most rows a run may have, on
 // every slot, and measures it at 1, 2, 4 ... rows. Unknown inner dims are tried as 1, and a form
-// that refuses this guess is skipped. A form too slow for `patience` at the most rows gets only its
-// memory there. Fails when a form whose shapes are all known cannot be bound.
+// that refuses this guess is skipped, and so is one that takes longer than allowed. A form too slow
+// for `patience` at the most rows gets only its memory there. Fails when a form whose shapes are
+// all known cannot be bound; CANCELLED when the load is given up.
 absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanRunner* runner,
                                     const WarmUpOptions& options);
 
@@ -39,8 +53,8 @@ void WarmUpSlots(const Model& model, const WarmUpReport& report, PlanRunner* run
                  const WarmUpOptions& options);
 
 // Runs a request on every slot, so often, in runs of as many rows as it would have. Its error if it
-// fails. Its `done` is not called.
-absl::Status WarmUpWith(std::unique_ptr<InferRequest> request, int64_t times, PlanRunner* runner,
-                        WarmUpReport* report);
+// fails; DEADLINE_EXCEEDED when a run takes longer than allowed. Its `done` is not called.
+absl::Status WarmUpWith(std::unique_ptr<InferRequest> request, int64_t times,
+                        const WarmUpLimits& limits, PlanRunner* runner, WarmUpReport* report);
 
 }  // namespace floe::server
