@@ -49,7 +49,7 @@ std::optional<ServingStatus> HealthState::Get(const std::string& name) const {
   return it->second;
 }
 
-int64_t HealthState::Watch(const std::string& name, Watcher watcher) {
+int64_t HealthState::Watch(const std::string& name, const Watcher& watcher) {
   MutexLock notify(notify_mutex_);
   const ServingStatus now = Get(name).value_or(ServingStatus::kServiceUnknown);
   const int64_t id = next_id_++;

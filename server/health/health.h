@@ -16,8 +16,9 @@ namespace floe::server {
 enum class ServingStatus : int { kUnknown = 0, kServing = 1, kNotServing = 2, kServiceUnknown = 3 };
 
 // Names: "" (the whole server), the gRPC services' full names, TF Serving's short names, and
-// "model/<name>". Threading: any thread. Watchers run on the thread that sets, without the lock
-// held, once at registration and then for each change, in order per watcher.
+// "model/<name>". Threading: any thread. Watchers run on the thread that sets, once at registration
+// and then for each change, in order per watcher. They may call Get, but nothing that notifies or
+// registers (Set, Remove, Shutdown, Watch, Unwatch), which waits for the watchers that are running.
 class HealthState {
  public:
   using Watcher = std::function<void(ServingStatus)>;
@@ -32,7 +33,7 @@ class HealthState {
 
   // Unknown names may be watched (kServiceUnknown until they appear). Returns an id for Unwatch;
   // after Unwatch returns the watcher is not called.
-  int64_t Watch(const std::string& name, Watcher watcher);
+  int64_t Watch(const std::string& name, const Watcher& watcher);
   void Unwatch(int64_t id);
 
  private:

@@ -7,11 +7,22 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
-#include "server/batching/prepare.h"
+#include "server/batching/model_weights.h"
 #include "server/registry/probe_model.h"
 #include "server/registry/version_labels.h"
 
 namespace floe::server {
+namespace {
+
+// A reload waits so long for looks at models that stay as they are: they are to bring new versions,
+// but storage that hangs is not to keep other models from being changed.
+constexpr Duration kLookPatience = std::chrono::seconds(5);
+
+constexpr char kNotChanged[] = "the configuration was not changed";
+
+absl::Status CallerLeft() { return absl::CancelledError("the caller left before all was loaded"); }
+
+}  // namespace
 
 absl::Status CheckModels(const std::vector<ModelConfig>& models) {
   ServerConfig config;
@@ -40,12 +51,11 @@ absl::Status CheckGeneration(int64_t expected, int64_t in_force) {
                                          "; look at it again before replacing it"));
 }
 
-Lifecycle::Lifecycle(const std::vector<ModelConfig>& models, Options options)
-    : options_(std::move(options)) {
+Lifecycle::Lifecycle(const std::vector<ModelConfig>& models, Options options) : options_(options) {
   config_.models = models;
-  const int64_t heaviest = HeaviestWeight(models);
+  const ModelWeights weights = WeightsOf(models);
   for (const ModelConfig& model : models)
-    EntryOf(model.name).SetCurrent(std::make_shared<const ModelConfig>(model), heaviest);
+    EntryOf(model.name).SetCurrent(std::make_shared<const ModelConfig>(model), weights);
 }
 
 ModelEntry* Lifecycle::Find(const std::string& name) {
@@ -85,6 +95,10 @@ int64_t Lifecycle::Reload(std::vector<ModelConfig> models, TimePoint deadline,
   return reloads_.back().ticket;
 }
 
+void Lifecycle::CancelReload(int64_t ticket) {
+  for (PendingReload& reload : reloads_) reload.cancelled |= reload.ticket == ticket;
+}
+
 Actions Lifecycle::Step(TimePoint now, std::vector<ReloadOutcome>* ended) {
   Actions actions;
   do {
@@ -96,6 +110,7 @@ Actions Lifecycle::Step(TimePoint now, std::vector<ReloadOutcome>* ended) {
   changed_ |= !actions.loads.empty() || !actions.unloads.empty() || !ended->empty();
   for (const PendingReload& reload : reloads_)
     actions.next = std::min(actions.next, reload.deadline);
+  if (reloading_ && now < patient_until_) actions.next = std::min(actions.next, patient_until_);
   return actions;
 }
 
@@ -120,17 +135,18 @@ bool Lifecycle::Settled() const {
                      [](const auto& named) { return named.second->Settled(); });
 }
 
-// Those that wait behind the one under way.
+// Of those that have not begun.
 void Lifecycle::EndLateReloads(TimePoint now, std::vector<ReloadOutcome>* ended) {
   for (auto it = reloads_.begin() + (reloading_ ? 1 : 0); it != reloads_.end();) {
-    if (now < it->deadline) {
+    if (now < it->deadline && !it->cancelled) {
       ++it;
       continue;
     }
-    ended->push_back({it->ticket, absl::DeadlineExceededError(
-                                      "the configuration was not changed: the deadline passed "
-                                      "before another reload had ended")});
-    config_.last_error = ended->back().status;
+    const absl::Status status =
+        it->cancelled ? CallerLeft()
+                      : absl::DeadlineExceededError("the deadline passed before its turn came");
+    config_.last_error = Annotate(status, kNotChanged);
+    ended->push_back({it->ticket, config_.last_error});
     it = reloads_.erase(it);
   }
 }
@@ -143,45 +159,51 @@ bool Lifecycle::AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended) 
     Finish(absl::UnavailableError("the server is stopping"), ended);
     return true;
   }
-  if (!reloading_) {
-    reloading_ = true;
-    if (const absl::Status status = Begin(); !status.ok()) Finish(status, ended);
+  if (reloads_.front().cancelled) {
+    Finish(CallerLeft(), ended);
     return true;
   }
-  auto progress = Progress();
+  if (!reloading_) {
+    reloading_ = true;
+    if (const absl::Status status = Begin(now); !status.ok()) Finish(status, ended);
+    return true;
+  }
+  auto progress = Progress(now);
   if (progress.ok() && *progress == ModelEntry::Progress::kReady) {
     const absl::Status labels = CheckStagedLabels();
     if (labels.ok()) Commit();
     Finish(labels, ended);
     return true;
   }
-  if (progress.ok() && now >= reloads_.front().deadline) progress = Late();
+  if (progress.ok() && now >= reloads_.front().deadline) progress = Late(now);
   if (!progress.ok()) {
     Finish(progress.status(), ended);
     return true;
   }
-  return *progress == ModelEntry::Progress::kNeedsSwap && AllowSwaps();
+  return *progress == ModelEntry::Progress::kNeedsSwap && AllowSwaps(now);
 }
 
 // No other configuration comes into force between this and the commit: the generation that is
 // right here is right there.
-absl::Status Lifecycle::Begin() {
+absl::Status Lifecycle::Begin(TimePoint now) {
   const PendingReload& reload = reloads_.front();
+  patient_until_ = std::min(reload.deadline, now + kLookPatience);
   if (reload.replaces) FLOE_RETURN_IF_ERROR(CheckGeneration(*reload.replaces, config_.generation));
   const std::vector<ModelConfig>& wanted = reload.models;
   FLOE_RETURN_IF_ERROR(CheckModels(wanted));
-  const int64_t heaviest = HeaviestWeight(wanted);
+  const ModelWeights weights = WeightsOf(wanted);
   for (const ModelConfig& model : wanted)
-    EntryOf(model.name).Stage(std::make_shared<const ModelConfig>(model), heaviest);
+    EntryOf(model.name).Stage(std::make_shared<const ModelConfig>(model), weights);
   return absl::OkStatus();
 }
 
 // Of all staged models together: an error first; swaps only when nothing else is left to do.
-absl::StatusOr<ModelEntry::Progress> Lifecycle::Progress() const {
+absl::StatusOr<ModelEntry::Progress> Lifecycle::Progress(TimePoint now) const {
   bool waiting = false, needs_swap = false;
   for (const auto& [name, entry] : models_) {
     if (!entry->staged()) continue;
-    FLOE_ASSIGN_OR_RETURN(const ModelEntry::Progress progress, entry->StagedProgress());
+    FLOE_ASSIGN_OR_RETURN(const ModelEntry::Progress progress,
+                          entry->StagedProgress(now < patient_until_));
     waiting |= progress == ModelEntry::Progress::kWaiting;
     needs_swap |= progress == ModelEntry::Progress::kNeedsSwap;
   }
@@ -189,11 +211,11 @@ absl::StatusOr<ModelEntry::Progress> Lifecycle::Progress() const {
   return needs_swap ? ModelEntry::Progress::kNeedsSwap : ModelEntry::Progress::kReady;
 }
 
-bool Lifecycle::AllowSwaps() {
+bool Lifecycle::AllowSwaps(TimePoint now) {
   bool any = false;
   for (auto& [name, entry] : models_) {
     if (!entry->staged()) continue;
-    const auto progress = entry->StagedProgress();
+    const auto progress = entry->StagedProgress(now < patient_until_);
     if (progress.ok() && *progress == ModelEntry::Progress::kNeedsSwap) any |= entry->AllowSwap();
   }
   return any;
@@ -212,11 +234,11 @@ absl::Status Lifecycle::CheckStagedLabels() const {
   return absl::OkStatus();
 }
 
-absl::Status Lifecycle::Late() const {
+absl::Status Lifecycle::Late(TimePoint now) const {
   std::vector<std::string> reasons;
   for (const auto& [name, entry] : models_) {
     if (!entry->staged()) continue;
-    const auto progress = entry->StagedProgress();
+    const auto progress = entry->StagedProgress(now < patient_until_);
     if (progress.ok() && *progress != ModelEntry::Progress::kReady)
       reasons.push_back(absl::StrCat("model '", name, "': ", entry->StagedWaitsFor()));
   }
@@ -238,7 +260,7 @@ void Lifecycle::Commit() {
 
 void Lifecycle::Finish(const absl::Status& status, std::vector<ReloadOutcome>* ended) {
   for (auto& [name, entry] : models_) entry->Abandon();
-  config_.last_error = Annotate(status, "the configuration was not changed");
+  config_.last_error = Annotate(status, kNotChanged);
   ended->push_back({reloads_.front().ticket, config_.last_error});
   reloads_.pop_front();
   reloading_ = false;

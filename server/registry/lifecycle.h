@@ -45,12 +45,15 @@ class Lifecycle {
   int64_t Reload(std::vector<ModelConfig> models, TimePoint deadline,
                  std::optional<int64_t> replaces = std::nullopt);
 
+  // Nobody waits for it any more: it ends with CANCELLED, unless it has ended.
+  void CancelReload(int64_t ticket);
+
   // Reloads that have not ended, and all that come now, end with UNAVAILABLE.
   void StopReloading() { reloading_stopped_ = true; }
 
-  // A reload that did not get as far as models.
-  void NoteFailedReload(const absl::Status& error) {
-    config_.last_error = error;
+  // How a change went that did not get as far as models.
+  void NoteReload(const absl::Status& status) {
+    config_.last_error = status;
     changed_ = true;
   }
 
@@ -69,6 +72,7 @@ class Lifecycle {
     std::vector<ModelConfig> models;
     TimePoint deadline;
     std::optional<int64_t> replaces;
+    bool cancelled = false;
   };
 
   ModelEntry* Find(const std::string& name);
@@ -76,11 +80,11 @@ class Lifecycle {
   ModelEntry& EntryOf(const std::string& name);
   void EndLateReloads(TimePoint now, std::vector<ReloadOutcome>* ended);
   bool AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended);
-  absl::Status Begin();
-  absl::StatusOr<ModelEntry::Progress> Progress() const;
-  bool AllowSwaps();
+  absl::Status Begin(TimePoint now);
+  absl::StatusOr<ModelEntry::Progress> Progress(TimePoint now) const;
+  bool AllowSwaps(TimePoint now);
   absl::Status CheckStagedLabels() const;
-  absl::Status Late() const;
+  absl::Status Late(TimePoint now) const;
   void Commit();
   void Finish(const absl::Status& status, std::vector<ReloadOutcome>* ended);
 
@@ -91,6 +95,7 @@ class Lifecycle {
   std::map<std::string, int64_t> scanning_;  // tickets of looks under way by base_path
   std::deque<PendingReload> reloads_;        // the first is under way when `reloading_`
   bool reloading_ = false;
+  TimePoint patient_until_ = TimePoint::min();  // of the reload under way: see StagedProgress
   bool reloading_stopped_ = false;
   bool changed_ = true;
 };

@@ -39,9 +39,7 @@ void LifecycleLog::Tell(const Lifecycle& lifecycle) {
       const auto it = before.versions.find(status.version);
       const bool same = it != before.versions.end() && it->second.state == status.state &&
                         it->second.error == status.error;
-      // Of a model without a version, its place was spoken of above.
-      if (!same && !(entry->servables().empty() && status.version == 0))
-        TellVersion(config, status);
+      if (!same) TellVersion(config, status);
       known.versions[status.version] = std::move(status);
     }
   }

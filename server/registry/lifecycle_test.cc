@@ -10,6 +10,7 @@ namespace {
 
 using std::chrono::seconds;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const absl::Status kPassing = absl::UnavailableError("the disk is slow today");
@@ -137,6 +138,18 @@ TEST(LifecycleTest, AHalfCopiedVersionIsLeftAlone) {
   EXPECT_EQ(world.Served("m"), "2");
 }
 
+// The server of the files may think that it is earlier than it is here.
+TEST(LifecycleTest, AHalfCopiedVersionIsLeftAloneThoughClocksDiffer) {
+  ServingWorld world;
+  for (uint64_t size = 1; size < 10; ++size) {
+    world.Put("/m", 2, size, seconds(59));
+    world.Advance(seconds(1));
+    EXPECT_EQ(world.Loads(), "");
+  }
+  world.Advance(seconds(1));
+  EXPECT_EQ(world.Loads(), "m 2");
+}
+
 TEST(LifecycleTest, WithoutPollingFilesAreTakenForComplete) {
   LifecycleWorld world({TestModel("m")}, WithoutPolling());
   world.Put("/m", 1, 1, Duration::zero());
@@ -146,7 +159,7 @@ TEST(LifecycleTest, WithoutPollingFilesAreTakenForComplete) {
 
 TEST(LifecycleTest, AtStartOldFilesNeedNoSecondLook) {
   LifecycleWorld world({TestModel("old"), TestModel("new")});
-  world.Put("/old", 1, 1, seconds(2));
+  world.Put("/old", 1, 1, std::chrono::minutes(1));
   world.Put("/new", 1, 1, seconds(0));
   world.Finish();
   EXPECT_EQ(world.Served("old"), "1");
@@ -155,6 +168,102 @@ TEST(LifecycleTest, AtStartOldFilesNeedNoSecondLook) {
   world.Advance(seconds(1));
   world.Finish();
   EXPECT_EQ(world.Served("new"), "1");
+  EXPECT_TRUE(world.lifecycle().Settled());
+}
+
+TEST(LifecycleTest, OnlyVersionsThatMayBeServedAreLookedInto) {
+  LifecycleWorld world({TestModel("m")});
+  for (const int64_t version : {1, 2, 3, 4, 5}) world.Put("/m", version);
+  world.Break("m", 5, kBadModel);
+  world.Step();
+  EXPECT_THAT(world.TakeLookedInto(), ElementsAre(5));
+  world.Finish();
+  EXPECT_THAT(world.TakeLookedInto(), ElementsAre(4, 5)) << "4 at once, not at the next poll";
+  EXPECT_EQ(world.Served("m"), "4");
+  world.Advance(seconds(1));
+  EXPECT_THAT(world.TakeLookedInto(), ElementsAre(5)) << "it may be mended";
+  world.Put("/m", 6);
+  world.Advance(seconds(1));
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "6");
+  world.TakeLookedInto();
+  for (int i = 0; i < 10; ++i) world.Advance(seconds(1));
+  EXPECT_THAT(world.TakeLookedInto(), ElementsAre()) << "it is there";
+}
+
+TEST(LifecycleTest, WithoutPollingTheFallbackIsLookedIntoAllTheSame) {
+  LifecycleWorld world({TestModel("m")}, WithoutPolling());
+  for (const int64_t version : {1, 2, 3}) world.Put("/m", version);
+  world.Break("m", 3, kBadModel);
+  world.Break("m", 2, kBadModel);
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "1");
+  const int scans = world.scans();
+  for (int i = 0; i < 10; ++i) world.Advance(seconds(1));
+  EXPECT_EQ(world.scans(), scans);
+}
+
+// What a server that starts waits for, and what it ends for where it may not go on.
+TEST(LifecycleTest, AModelFailsWhenNothingIsLeftToTry) {
+  const auto failed = [](LifecycleWorld& world) {
+    return world.lifecycle().models().at("m")->Failed();
+  };
+  Lifecycle::Options options;
+  options.times.max_retries = 1;
+  LifecycleWorld gone({TestModel("m")}, options);
+  EXPECT_FALSE(failed(gone)) << "nobody has looked";
+  gone.Finish();
+  EXPECT_TRUE(failed(gone));
+  gone.Put("/m", 1);
+  gone.Advance(seconds(1));
+  EXPECT_FALSE(failed(gone));
+  EXPECT_FALSE(gone.lifecycle().Settled());
+  gone.Finish();
+  EXPECT_FALSE(failed(gone));
+  gone.Unmount("/m");
+  gone.Advance(seconds(1));
+  EXPECT_FALSE(failed(gone)) << "it serves";
+
+  LifecycleWorld passing({TestModel("m")}, options);
+  passing.Put("/m", 1);
+  passing.Break("m", 1, kPassing);
+  passing.Finish();
+  EXPECT_TRUE(passing.lifecycle().Settled());
+  EXPECT_FALSE(failed(passing)) << "it is tried again";
+  passing.Advance(seconds(60));
+  passing.Finish();
+  EXPECT_TRUE(failed(passing));
+
+  LifecycleWorld older({TestModel("m")}, options);
+  for (const int64_t version : {1, 2}) older.Put("/m", version);
+  older.Break("m", 2, kBadModel);
+  older.Step();
+  older.FinishLoad();
+  EXPECT_FALSE(failed(older)) << "the older one is being loaded";
+  EXPECT_FALSE(older.lifecycle().Settled());
+}
+
+// A look that fails may pass, too.
+TEST(LifecycleTest, APlaceIsGivenUpAfterAsManyLooksAsLoads) {
+  Lifecycle::Options options;
+  options.times.max_retries = 2;
+  LifecycleWorld world({TestModel("m")}, options);
+  world.Fail("/m", kPassing);
+  for (int looks = 1; looks <= 2; ++looks) {
+    world.Advance(seconds(1));
+    EXPECT_FALSE(world.lifecycle().models().at("m")->Failed()) << looks;
+  }
+  world.lifecycle().TakeChanged();
+  world.Advance(seconds(1));
+  EXPECT_TRUE(world.lifecycle().models().at("m")->Failed());
+  EXPECT_TRUE(world.lifecycle().TakeChanged()) << "whoever waits for it is told";
+}
+
+TEST(LifecycleTest, AVersionThatServesIsEnoughToBeSettled) {
+  ServingWorld world;
+  world.Put("/m", 2, 1, Duration::zero());
+  world.Advance(seconds(1));
+  EXPECT_EQ(world.States("m"), "2 START!, 1 AVAILABLE");
   EXPECT_TRUE(world.lifecycle().Settled());
 }
 
@@ -244,13 +353,18 @@ TEST(LifecycleTest, ALoadThatNobodyWantsAnyMoreIsNotBegun) {
   EXPECT_EQ(world.loaded(), 1u);
 }
 
-TEST(LifecycleTest, WhatMemoryRefusedComesWhenMemoryIsFreed) {
-  LifecycleWorld world({TestModel("a"), TestModel("b")});
+class MemoryRefused : public testing::TestWithParam<int64_t> {};
+INSTANTIATE_TEST_SUITE_P(Retries, MemoryRefused, testing::Values(0, 5));
+
+TEST_P(MemoryRefused, ComesWhenMemoryIsFreed) {
+  Lifecycle::Options options;
+  options.times.max_retries = GetParam();
+  LifecycleWorld world({TestModel("a"), TestModel("b")}, options);
   world.Put("/a", 1);
   world.Put("/b", 1);
   world.Break("b", 1, absl::ResourceExhaustedError("too much"));
   world.Finish();
-  EXPECT_EQ(world.States("b"), "1 LOADING!");
+  EXPECT_EQ(world.States("b"), GetParam() == 0 ? "1 END!" : "1 LOADING!");
   world.Mend("b", 1);
   world.Put("/a", 2);
   world.Advance(seconds(1));

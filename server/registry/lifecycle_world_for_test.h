@@ -37,8 +37,8 @@ inline const absl::Status kBadModel = absl::InvalidArgumentError("this is no mod
 class LifecycleWorld {
  public:
   explicit LifecycleWorld(const std::vector<ModelConfig>& models,
-                          Lifecycle::Options options = Lifecycle::Options())
-      : lifecycle_(models, std::move(options)) {}
+                          const Lifecycle::Options& options = Lifecycle::Options())
+      : lifecycle_(models, options) {}
 
   // ---- the disk: by default, of files that have long been complete ----
   void Put(const std::string& path, int64_t version, uint64_t stamp = 1,
@@ -52,6 +52,7 @@ class LifecycleWorld {
   }
   void Delete(const std::string& path, int64_t version) { disk_[path].erase(version); }
   void Unmount(const std::string& path) { disk_.erase(path); }
+  void Fail(const std::string& path, const absl::Status& error) { failing_[path] = error; }
   // Looks at this place do not end until it recovers.
   void Hang(const std::string& path) { hanging_.insert(path); }
   void Recover(const std::string& path) {
@@ -105,9 +106,9 @@ class LifecycleWorld {
     loads_.pop_front();
     ++finished_loads_;
     const auto it = broken_.find({load.model, load.version});
-    const absl::Status status = load.unwanted->load() ? absl::CancelledError("")
-                                : it != broken_.end() ? it->second
-                                                      : absl::OkStatus();
+    const absl::Status status = load.unwanted->cancelled() ? absl::CancelledError("")
+                                : it != broken_.end()      ? it->second
+                                                           : absl::OkStatus();
     if (status.ok()) {
       loaded_.insert(load.id);
     } else {
@@ -137,6 +138,10 @@ class LifecycleWorld {
     const int64_t ticket = lifecycle_.Reload(std::move(models), now_ + patience, replaces);
     Step();
     return ticket;
+  }
+  void Cancel(int64_t ticket) {
+    lifecycle_.CancelReload(ticket);
+    Step();
   }
 
   // ---- what there is ----
@@ -177,9 +182,11 @@ class LifecycleWorld {
       absl::StrAppend(out, one.model);
     });
   }
-  int64_t HeaviestOfLastLoad() const { return loads_.back().heaviest; }
+  int64_t HeaviestOfLastLoad() const { return loads_.back().weights.heaviest; }
   size_t loaded() const { return loaded_.size(); }  // versions that take memory
   int scans() const { return scans_; }
+  // The versions whose files were looked at since the last call.
+  std::set<int64_t> TakeLookedInto() { return std::exchange(looked_into_, {}); }
   int finished_loads() const { return finished_loads_; }
   TimePoint now() const { return now_; }
   TimePoint next() const { return next_; }
@@ -190,14 +197,20 @@ class LifecycleWorld {
     lifecycle_.Scanned(scan.model, scan.ticket, Look(scan), now_);
     ++scans_;
   }
-  absl::StatusOr<std::vector<FoundVersion>> Look(const ScanAction& scan) const {
+  absl::StatusOr<std::vector<FoundVersion>> Look(const ScanAction& scan) {
+    if (const auto it = failing_.find(scan.base_path); it != failing_.end()) return it->second;
     const auto it = disk_.find(scan.base_path);
     if (it == disk_.end()) return absl::NotFoundError(absl::StrCat(scan.base_path, " is gone"));
     if (it->second.empty()) return absl::InvalidArgumentError(scan.base_path + " holds nothing");
+    std::vector<int64_t> versions;
+    for (auto one = it->second.rbegin(); one != it->second.rend(); ++one)
+      versions.push_back(one->first);
+    const std::set<int64_t> into = scan.look.Among(versions);
+    looked_into_.insert(into.begin(), into.end());
     std::vector<FoundVersion> found;
     for (auto one = it->second.rbegin(); one != it->second.rend(); ++one) {
       found.push_back(one->second);
-      if (scan.known.count(one->first) == 0) continue;
+      if (into.count(one->first) != 0) continue;
       found.back() = FoundVersion();
       found.back().version = one->first;
       found.back().looked = false;
@@ -206,6 +219,7 @@ class LifecycleWorld {
   }
 
   std::map<std::string, std::map<int64_t, FoundVersion>> disk_;
+  std::map<std::string, absl::Status> failing_;
   std::set<std::string> hanging_;
   std::vector<ScanAction> hung_looks_;
   std::map<std::pair<std::string, int64_t>, absl::Status> broken_;
@@ -215,6 +229,7 @@ class LifecycleWorld {
   std::set<ServableId> ids_, retried_, loaded_;
   std::map<int64_t, absl::Status> outcomes_;
   int scans_ = 0, finished_loads_ = 0;
+  std::set<int64_t> looked_into_;
   Lifecycle lifecycle_;
 };
 
@@ -222,8 +237,8 @@ class LifecycleWorld {
 class ServingWorld : public LifecycleWorld {
  public:
   explicit ServingWorld(const ModelConfig& model = TestModel("m"),
-                        Lifecycle::Options options = Lifecycle::Options())
-      : LifecycleWorld({model}, std::move(options)) {
+                        const Lifecycle::Options& options = Lifecycle::Options())
+      : LifecycleWorld({model}, options) {
     Put(model.base_path, 1);
     Finish();
   }

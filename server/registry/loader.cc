@@ -65,9 +65,9 @@ absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& so
   const Model& model = *prepared.model;
   const auto weights = static_cast<int64_t>(model.weight_bytes());
   const int64_t rows = config.batching.max_execution_rows();
-  FLOE_RETURN_IF_ERROR(
-      prepared.memory.Resize(weights + WorkersOf(config, FindUsableCpus()) *
-                                           ArenaBytes(model, rows > 0 ? rows : kUsualRows)));
+  FLOE_RETURN_IF_ERROR(prepared.memory.Resize(
+      weights + WorkersOf(config, options.prepare.weights, FindUsableCpus()) *
+                    ArenaBytes(model, rows > 0 ? rows : kUsualRows)));
   FLOE_ASSIGN_OR_RETURN(prepared.setup, PrepareBatcher(model, config, options.prepare));
   FLOE_RETURN_IF_ERROR(prepared.memory.Resize(weights + prepared.setup.memory_bytes));
   return prepared;

@@ -8,15 +8,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/cpus.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 namespace floe::server {
 namespace {
 
-// Looks at directories that answer do not wait for one that does not; the same for unloading.
-constexpr int kScanThreads = 4, kUnloadThreads = 4;
+// Directories that answer are not to wait for those that do not, of which one dead mount may have
+// many: a thread each, and some more. Unloading waits for requests alone.
+constexpr int kScanThreads = 64, kUnloadThreads = 4;
 // A load gets a tenth of the CPU of what serves when both want all of it.
 constexpr int kLoadNice = 10;
 
@@ -68,6 +71,7 @@ struct LocalRegistry::Waiter {
   Mutex mutex;
   CondVar ended;
   std::optional<absl::Status> outcome ABSL_GUARDED_BY(mutex);
+  int64_t ticket = 0;  // the manager's
 
   void End(const absl::Status& status) {
     MutexLock lock(mutex);
@@ -84,7 +88,7 @@ struct LocalRegistry::Waiter {
 LocalRegistry::LocalRegistry(const std::vector<ModelConfig>& models, Options options,
                              HealthState* health)
     : options_(std::move(options)),
-      memory_(options_.lifecycle.memory_limit_bytes),
+      memory_(options_.lifecycle.memory_limit.In(UsableMemory())),
       readiness_(health, options_.lifecycle.strict_readiness),
       lifecycle_(models, LifecycleOptions(options_.lifecycle)),
       scans_(kScanThreads, {"scan", 0, {}}),
@@ -95,10 +99,12 @@ LocalRegistry::LocalRegistry(const std::vector<ModelConfig>& models, Options opt
 
 LocalRegistry::~LocalRegistry() { Stop(); }
 
-void LocalRegistry::StartLoading() {
+absl::Status LocalRegistry::StartLoading() {
   MutexLock lock(stop_mutex_);
-  loads_.Post([this] { LoadProbe(); });
-  manager_ = std::thread([this] { Manage(); });
+  LoadProbe();
+  for (TaskThreads* threads : {&scans_, &loads_, &unloads_}) FLOE_RETURN_IF_ERROR(threads->Start());
+  FLOE_ASSIGN_OR_RETURN(manager_, TrySpawnThread({"manager", 0, {}}, [this] { Manage(); }));
+  return absl::OkStatus();
 }
 
 void LocalRegistry::LoadProbe() {
@@ -111,11 +117,6 @@ void LocalRegistry::LoadProbe() {
     if (probe.ok()) probe_ = *std::move(probe);
   }
   readiness_.SetAnswering(true);
-  {
-    MutexLock lock(table_mutex_);
-    probe_tried_ = true;
-  }
-  table_changed_.NotifyAll();
 }
 
 // ---- the manager ----
@@ -146,19 +147,22 @@ void LocalRegistry::CarryOut(const Actions& actions) {
 }
 
 void LocalRegistry::RunScan(const ScanAction& action) {
-  auto found = ScanVersions(action.base_path, action.known);
+  auto found = options_.scan_with ? options_.scan_with(action.base_path, action.look)
+                                  : ScanVersions(action.base_path, action.look);
   mailbox_->Post([this, action, found = std::move(found)] {
     lifecycle_.Scanned(action.model, action.ticket, found, options_.clock->Now());
   });
 }
 
 absl::StatusOr<std::shared_ptr<LocalServed>> LocalRegistry::Load(const LoadAction& action) {
-  if (action.unwanted->load()) return absl::CancelledError("nobody wants it any more");
+  if (action.unwanted->cancelled()) return absl::CancelledError("nobody wants it any more");
   const LoadSource source{action.version, action.file, ""};
   if (options_.load_with) return options_.load_with(*action.config, source);
   const TimePoint start = Clock::Steady().Now();
   LoadOptions load = options_.load;
-  load.prepare.heaviest = action.heaviest;
+  load.prepare.weights = action.weights;
+  load.prepare.cancel = action.unwanted.get();
+  load.prepare.run_bytes = (memory_.limit() > 0 ? memory_.limit() : UsableMemory()) / 2;
   auto loaded = LoadModel(*action.config, source, load, &memory_);
   if (loaded.ok())
     spdlog::info(
@@ -207,6 +211,8 @@ void LocalRegistry::EndReloads(const std::vector<Lifecycle::ReloadOutcome>& ende
       const ConfigState& config = lifecycle_.config();
       spdlog::info("configuration {} is in force: {} models", config.generation,
                    config.models.size());
+      for (const std::string& warning : CpuBudgetWarnings(config.models, FindUsableCpus()))
+        spdlog::warn("{}", warning);
     } else {
       spdlog::error("{}", std::string(outcome.status.message()));
     }
@@ -229,6 +235,7 @@ ServedTable LocalRegistry::MakeTable() const {
     ServedTable::Entry& out = table.models[name];
     out.labels.insert(config.version_labels.begin(), config.version_labels.end());
     out.settled = entry->Settled();
+    out.failed = entry->Failed();
     out.trouble = WithoutPaths(entry->Trouble(), config);
     out.statuses = entry->Statuses();
     for (VersionStatus& status : out.statuses) status.error = WithoutPaths(status.error, config);
@@ -258,6 +265,7 @@ void LocalRegistry::Publish() {
     settled_ = table_->settled;
   }
   table_changed_.NotifyAll();
+  if (options_.on_change) options_.on_change();
 }
 
 std::shared_ptr<const ServedTable> LocalRegistry::Table() const {
@@ -290,16 +298,31 @@ ConfigState LocalRegistry::CurrentConfig() const { return Table()->config; }
 
 void LocalRegistry::WaitUntilLoaded() {
   MutexLock lock(table_mutex_);
-  while (!table_->stopping && !(settled_ && probe_tried_)) table_changed_.Wait(table_mutex_);
+  while (!table_->stopping && !settled_) table_changed_.Wait(table_mutex_);
 }
 
-bool LocalRegistry::AllAvailable() const { return AvailableCount() == Table()->models.size(); }
-
-size_t LocalRegistry::AvailableCount() const {
+LocalRegistry::ModelTally LocalRegistry::Tally() const {
   const auto table = Table();
-  return static_cast<size_t>(
-      std::count_if(table->models.begin(), table->models.end(),
-                    [](const auto& named) { return !named.second.available.empty(); }));
+  ModelTally tally;
+  tally.models = table->models.size();
+  tally.settled = table->settled;
+  for (const auto& [name, entry] : table->models) {
+    if (!entry.available.empty()) ++tally.available;
+    if (entry.failed) tally.failed.push_back(name);
+  }
+  return tally;
+}
+
+std::string LocalRegistry::UnderWay() const {
+  std::vector<std::string> versions;
+  const auto table = Table();
+  for (const auto& [name, entry] : table->models)
+    for (const VersionStatus& one : entry.statuses)
+      if (one.state == VersionState::kUnloading ||
+          (one.state == VersionState::kLoading && one.error.ok()))
+        versions.push_back(absl::StrCat("model '", name, "' version ", one.version, " (",
+                                        VersionStateName(one.state), ")"));
+  return versions.empty() ? "looks for versions" : absl::StrJoin(versions, ", ");
 }
 
 void LocalRegistry::CheckProgress(TimePoint now) {
@@ -308,6 +331,9 @@ void LocalRegistry::CheckProgress(TimePoint now) {
   for (const auto& [name, entry] : table->models) {
     for (const ServedTable::Version& version : entry.available) {
       Batcher& batcher = version.served->batcher();
+      for (const BatcherProgress::Run& run : batcher.NewlyStuck(now))
+        spdlog::warn("model '{}' version {}: a worker has been in one run for {:.0f} s (run {})",
+                     name, version.version, Millis(now - run.started) / 1000, run.slot);
       if (IsStuck(batcher.Progress(), now)) stuck.insert(name);
       batcher.TrimIdle(now);
     }
@@ -331,20 +357,27 @@ void LocalRegistry::Wake() {
 }
 
 absl::Status LocalRegistry::Reload(std::vector<ModelConfig> models, TimePoint deadline,
-                                   std::optional<int64_t> replaces) {
+                                   std::optional<int64_t> replaces, CancelToken* cancel) {
   const auto waiter = std::make_shared<Waiter>();
   // What goes unanswered, with its letter or with the registry, goes because the server stops.
   std::shared_ptr<Waiter> end(waiter.get(), [waiter](Waiter*) {
     waiter->End(absl::UnavailableError("the server is stopping"));
   });
   mailbox_->Post([this, end = std::move(end), models = std::move(models), deadline, replaces] {
-    reloads_[lifecycle_.Reload(models, deadline, replaces)] = end;
+    end->ticket = lifecycle_.Reload(models, deadline, replaces);
+    reloads_[end->ticket] = end;
   });
-  return waiter->Wait();
+  if (cancel == nullptr) return waiter->Wait();
+  cancel->SetListener([this, waiter] {
+    mailbox_->Post([this, waiter] { lifecycle_.CancelReload(waiter->ticket); });
+  });
+  absl::Status outcome = waiter->Wait();
+  cancel->ClearListener();
+  return outcome;
 }
 
-void LocalRegistry::NoteFailedReload(const absl::Status& error) {
-  mailbox_->Post([this, error] { lifecycle_.NoteFailedReload(error); });
+void LocalRegistry::NoteReload(const absl::Status& status) {
+  mailbox_->Post([this, status] { lifecycle_.NoteReload(status); });
 }
 
 void LocalRegistry::StopReloading() {

@@ -2,6 +2,7 @@
 // threads of its own.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,16 +37,27 @@ class LocalRegistry : public ModelRegistry {
     LifecycleConfig lifecycle;
     const Clock* clock = &Clock::Steady();  // outlives the registry; another one: see Wake
     LoadFunction load_with;                 // empty: LoadModel
+    ScanFunction scan_with;                 // empty: ScanVersions
+    std::function<void()> on_change;  // Tally may have changed; on any thread, and comes back soon
+  };
+  // How far the configured models are.
+  struct ModelTally {
+    size_t models = 0, available = 0;
+    bool settled = false;             // all are: ModelEntry::Settled
+    std::vector<std::string> failed;  // names: ModelEntry::Failed
   };
 
   // `models` are valid (CheckModels). `health` outlives the registry.
   LocalRegistry(const std::vector<ModelConfig>& models, Options options, HealthState* health);
   ~LocalRegistry() override;  // Stop()
 
-  void StartLoading();     // once
-  void WaitUntilLoaded();  // every model is available or has failed, or Stop was called
-  bool AllAvailable() const;
-  size_t AvailableCount() const;  // of the configured models
+  // Loads the probe's model, then begins to look for the others and to load them. Once.
+  // RESOURCE_EXHAUSTED: there is no thread for it.
+  absl::Status StartLoading();
+  void WaitUntilLoaded();  // until all have settled, or Stop was called
+  ModelTally Tally() const;
+  // What Stop would wait for, such as "model 'm' version 2 (LOADING)".
+  std::string UnderWay() const;
   int64_t memory_in_use() const { return memory_.in_use(); }
 
   // Whether the server as a whole answers (the daemon's probe); overall health needs it besides the
@@ -56,8 +68,9 @@ class LocalRegistry : public ModelRegistry {
   // again. Models that have nothing to do give back memory that they keep between requests.
   void CheckProgress(TimePoint now);
 
-  // The configuration could not even be read: shown as the last error.
-  void NoteFailedReload(const absl::Status& error);
+  // A change that does not get as far as models: shown as the last error. OK: there is none any
+  // more.
+  void NoteReload(const absl::Status& status);
 
   // The server begins to stop: reloads that have not ended, and all that come now, are answered
   // with UNAVAILABLE.
@@ -76,7 +89,7 @@ class LocalRegistry : public ModelRegistry {
                                                     const VersionChoice& choice) const override;
   std::vector<std::string> ModelNames() const override;
   absl::Status Reload(std::vector<ModelConfig> models, TimePoint deadline,
-                      std::optional<int64_t> replaces) override;
+                      std::optional<int64_t> replaces, CancelToken* cancel = nullptr) override;
   ConfigState CurrentConfig() const override;
 
  private:
@@ -125,7 +138,6 @@ class LocalRegistry : public ModelRegistry {
   CondVar table_changed_;
   std::shared_ptr<const ServedTable> table_ ABSL_GUARDED_BY(table_mutex_);
   std::shared_ptr<LocalServed> probe_ ABSL_GUARDED_BY(table_mutex_);
-  bool probe_tried_ ABSL_GUARDED_BY(table_mutex_) = false;
   bool settled_ ABSL_GUARDED_BY(table_mutex_) = false;  // and the health service knows
 
   Mutex stuck_mutex_;

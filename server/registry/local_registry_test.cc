@@ -2,61 +2,23 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
 
 #include <atomic>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "model/form/form.h"
 #include "model/import/import.h"
 #include "server/batching/test_models.h"
+#include "server/registry/local_registry_for_test.h"
 
 namespace floe::server {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class RegistryTest : public testing::Test {
- protected:
-  RegistryTest() {
-    spdlog::set_level(spdlog::level::off);
-    root_ = testing::TempDir() + "floe_registry_" +
-            testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~RegistryTest() override { fs::remove_all(root_); }
-
-  std::string Write(const std::string& path, const std::string& text) {
-    fs::create_directories(fs::path(root_ + "/" + path).parent_path());
-    std::ofstream(root_ + "/" + path) << text;
-    return root_ + "/" + path;
-  }
-  ModelConfig Config(const std::string& name, const std::string& path) {
-    ModelConfig config;
-    config.name = name;
-    config.base_path = root_ + "/" + path;
-    config.where = "f.yaml:1";
-    return config;
-  }
-  // Files are looked at once, and are taken for complete.
-  static LocalRegistry::Options Once() {
-    LocalRegistry::Options options;
-    options.lifecycle.file_system_poll_wait_seconds = 0;
-    return options;
-  }
-  std::string root_;
-  HealthState health_;
-};
 
 TEST_F(RegistryTest, LoadsTheNewestVersionAndServesIt) {
   Write("m/1/graph.pb", kCentredGraph);
@@ -65,9 +27,9 @@ TEST_F(RegistryTest, LoadsTheNewestVersionAndServesIt) {
   EXPECT_EQ(health_.Get("model/m"), ServingStatus::kNotServing);
   EXPECT_EQ(health_.Get(""), ServingStatus::kNotServing);
   EXPECT_EQ(registry.Acquire("m", {}).status().code(), absl::StatusCode::kUnavailable);
-  registry.StartLoading();
+  ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
-  EXPECT_TRUE(registry.AllAvailable());
+  EXPECT_EQ(registry.Tally().available, 1u);
   EXPECT_EQ(health_.Get("model/m"), ServingStatus::kServing);
   for (const char* name : {"", "tensorflow.serving.PredictionService",
                            "tensorflow.serving.ModelService", "PredictionService", "ModelService"})
@@ -97,7 +59,7 @@ TEST_F(RegistryTest, ServesAConvertedModel) {
   ASSERT_TRUE(form.ok()) << form.status();
   Write("m/3/model.floe", *form);
   LocalRegistry registry({Config("m", "m")}, Once(), &health_);
-  registry.StartLoading();
+  ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
   const auto served = registry.Acquire("m", {3, ""});
   ASSERT_TRUE(served.ok()) << served.status();
@@ -110,7 +72,7 @@ TEST_F(RegistryTest, ServesAConvertedModel) {
 TEST_F(RegistryTest, UnknownNamesAndVersions) {
   Write("m/7/frozen.pb", kTwiceGraph);
   LocalRegistry registry({Config("digits", "m")}, Once(), &health_);
-  registry.StartLoading();
+  ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
   const absl::Status name = registry.Acquire("digit", {}).status();
   EXPECT_EQ(name.code(), absl::StatusCode::kNotFound);
@@ -128,9 +90,9 @@ TEST_F(RegistryTest, ABadModelDoesNotStopTheOthers) {
   Write("bad/1/frozen.pb", "node { name: \"a\" op: \"NoSuchOp\" }");
   LocalRegistry registry({Config("good", "good"), Config("bad", "bad"), Config("gone", "gone")},
                          Once(), &health_);
-  registry.StartLoading();
+  ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
-  EXPECT_FALSE(registry.AllAvailable());
+  EXPECT_THAT(registry.Tally().failed, ElementsAre("bad", "gone"));
   EXPECT_EQ(health_.Get("model/good"), ServingStatus::kServing);
   EXPECT_EQ(health_.Get("model/bad"), ServingStatus::kNotServing);
   EXPECT_EQ(health_.Get(""), ServingStatus::kNotServing);
@@ -149,7 +111,7 @@ TEST_F(RegistryTest, ABadModelDoesNotStopTheOthers) {
 
 TEST_F(RegistryTest, TheProbeModelAnswersOnAWorker) {
   LocalRegistry registry({}, Once(), &health_);
-  registry.StartLoading();
+  ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
   EXPECT_EQ(health_.Get(""), ServingStatus::kServing) << "no models: nothing to wait for";
   EXPECT_THAT(registry.ModelNames(), ElementsAre());
@@ -167,8 +129,9 @@ TEST_F(RegistryTest, AStuckModelIsNotServing) {
   Write("m/frozen.pb", kTwiceGraph);
   ModelConfig stuck = Config("stuck", "m"), fine = Config("fine", "m");
   stuck.inline_below_us = 0;
+  stuck.workers = 1;
   LocalRegistry registry({stuck, fine}, Once(), &health_);
-  registry.StartLoading();
+  ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
   const auto served = registry.Acquire("stuck", {});
   ASSERT_TRUE(served.ok());
@@ -190,24 +153,11 @@ TEST_F(RegistryTest, AStuckModelIsNotServing) {
   EXPECT_EQ(health_.Get(""), ServingStatus::kServing);
   go = true;
   FloatCall next({{Shape({1, 2}), {1, 2}}});
-  (*served)->Submit(next.Request((*served)->model()));
-  registry.Stop();
-  registry.CheckProgress(now + std::chrono::minutes(20));
-}
-
-// y = relu(`factor` x): which version answered can be read off the answer.
-std::string TimesGraph(int factor) {
-  return absl::StrReplaceAll(kTwiceGraph, {{"float_val: 2", absl::StrCat("float_val: ", factor)}});
-}
-
-// Waits for what threads will bring about. False after a minute.
-bool Eventually(const std::function<bool()>& condition) {
-  const TimePoint end = Clock::Steady().Now() + std::chrono::minutes(1);
-  while (!condition()) {
-    if (Clock::Steady().Now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
+  Answer(served->get(), &next);
+  EXPECT_TRUE(Eventually([&] {
+    registry.CheckProgress(now + std::chrono::minutes(20));
+    return health_.Get("model/stuck") == ServingStatus::kServing;
+  }));
 }
 
 VersionState StateOf(const LocalRegistry& registry, const std::string& name, int64_t version) {
@@ -220,26 +170,13 @@ int64_t NewestOf(const LocalRegistry& registry, const std::string& name) {
   return served.ok() ? (*served)->model()->info().version : -1;
 }
 
-// Submits the call and waits for its answer.
-void Answer(ServedModel* served, FloatCall* call) {
-  std::atomic<bool> done{false};
-  auto request = call->Request(served->model());
-  request->done = [&, inner = request->done](const absl::Status& status,
-                                             absl::Span<const TensorView> outputs) {
-    inner(status, outputs);
-    done.store(true, std::memory_order_release);
-  };
-  served->Submit(std::move(request));
-  while (!done.load(std::memory_order_acquire)) std::this_thread::yield();
-}
-
 TEST_F(RegistryTest, VersionsAreFoundWhileItRuns) {
   FakeClock clock;
   LocalRegistry::Options options;
   options.clock = &clock;
   Write("m/1/frozen.pb", TimesGraph(1));
   LocalRegistry registry({Config("m", "m")}, options, &health_);
-  registry.StartLoading();
+  ASSERT_TRUE(registry.StartLoading().ok());
   const auto look = [&] {
     clock.Advance(std::chrono::seconds(1));
     registry.Wake();
@@ -272,7 +209,7 @@ TEST_F(RegistryTest, VersionsAreFoundWhileItRuns) {
 TEST_F(RegistryTest, TheOldVersionStaysAsLongAsARequestHasIt) {
   Write("m/1/frozen.pb", TimesGraph(1));
   LocalRegistry registry({Config("m", "m")}, Once(), &health_);
-  registry.StartLoading();
+  ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
   auto old = registry.Acquire("m", {});
   ASSERT_TRUE(old.ok()) << old.status();
@@ -298,7 +235,7 @@ TEST_F(RegistryTest, ReloadIsSeenInNamesHealthAndLabels) {
   Write("b/1/frozen.pb", TimesGraph(1));
   Write("b/2/frozen.pb", TimesGraph(2));
   LocalRegistry registry({Config("a", "a")}, Once(), &health_);
-  registry.StartLoading();
+  ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
   const auto soon = [] { return Clock::Steady().Now() + std::chrono::minutes(1); };
   ModelConfig b = Config("b", "b");
@@ -336,6 +273,11 @@ class HeldLoadTest : public RegistryTest {
     Write("a/1/frozen.pb", TimesGraph(1));
     Write("b/1/frozen.pb", TimesGraph(1));
     LocalRegistry::Options options = Once();
+    options.clock = &clock_;
+    options.scan_with = [this](const std::string& path, const VersionsToLookAt& look) {
+      if (path == root_ + "/b") ++looks_;
+      return ScanVersions(path, look);
+    };
     options.load_with = [this](const ModelConfig& config, const LoadSource& source) {
       if (config.name == "b") loading_ = true;
       while (config.name == "b" && !go_) std::this_thread::yield();
@@ -343,34 +285,58 @@ class HeldLoadTest : public RegistryTest {
       return LoadModel(config, source, {}, &budget);
     };
     registry_ = std::make_unique<LocalRegistry>(std::vector{Config("a", "a")}, options, &health_);
-    registry_->StartLoading();
+    EXPECT_TRUE(registry_->StartLoading().ok());
     registry_->WaitUntilLoaded();
   }
   ~HeldLoadTest() override { go_ = true; }
 
   absl::Status ReloadWithin(Duration patience) {
-    return registry_->Reload({Config("b", "b")}, Clock::Steady().Now() + patience, {});
+    return registry_->Reload({Config("b", "b")}, clock_.Now() + patience, {});
   }
 
+  FakeClock clock_;
+  std::atomic<int> looks_{0};  // at b
   std::atomic<bool> loading_{false}, go_{false};
   std::unique_ptr<LocalRegistry> registry_;  // ends before what its threads read
 };
 
 // A load that hangs holds up neither the reload beyond its deadline, nor the end.
 TEST_F(HeldLoadTest, AReloadThatHangsIsOverAtItsDeadline) {
-  const absl::Status late = ReloadWithin(std::chrono::milliseconds(20));
+  absl::Status late;
+  std::thread first([&] { late = ReloadWithin(std::chrono::minutes(1)); });
+  EXPECT_TRUE(Eventually([&] { return loading_.load(); }));
+  clock_.Advance(std::chrono::minutes(1));
+  registry_->Wake();
+  first.join();
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(late.message()), HasSubstr("model 'b'"));
   EXPECT_EQ(NewestOf(*registry_, "a"), 1);
   // One that waits when the registry stops is told so.
   absl::Status stopped;
   std::thread caller([&] { stopped = ReloadWithin(std::chrono::hours(1)); });
-  ASSERT_TRUE(Eventually([&] { return registry_->Acquire("a", {}).ok(); }));
+  EXPECT_TRUE(Eventually([&] { return looks_ == 2; })) << "it is under way";
   go_ = true;
   registry_->Stop();
   caller.join();
   EXPECT_TRUE(stopped.ok() || stopped.code() == absl::StatusCode::kUnavailable) << stopped;
   EXPECT_EQ(registry_->Reload({}, TimePoint::max(), {}).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(HeldLoadTest, ACallerThatLeavesEndsItsReload) {
+  for (const bool early : {false, true}) {
+    CancelToken cancel;
+    if (early) cancel.Cancel();
+    absl::Status left;
+    std::thread caller(
+        [&] { left = registry_->Reload({Config("b", "b")}, TimePoint::max(), {}, &cancel); });
+    if (!early) {
+      EXPECT_TRUE(Eventually([&] { return loading_.load(); }));
+      cancel.Cancel();
+    }
+    caller.join();
+    EXPECT_EQ(left.code(), absl::StatusCode::kCancelled) << left;
+    EXPECT_EQ(NewestOf(*registry_, "a"), 1);
+  }
 }
 
 // The callers of reloads do not hold up a server that stops: neither one that hangs, nor those that
@@ -387,6 +353,48 @@ TEST_F(HeldLoadTest, ReloadsEndWhenReloadingStops) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   EXPECT_EQ(registry_->Reload({}, TimePoint::max(), {}).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(NewestOf(*registry_, "a"), 1) << "what was served is served on";
+}
+
+// A model under way is what an end would wait for.
+TEST_F(HeldLoadTest, SaysWhatIsUnderWay) {
+  EXPECT_EQ(registry_->UnderWay(), "looks for versions");
+  Write("a/2/frozen.pb", TimesGraph(2));
+  auto old = registry_->Acquire("a", {});
+  ASSERT_TRUE(old.ok());
+  ASSERT_TRUE(registry_->Reload({Config("a", "a")}, TimePoint::max(), {}).ok());
+  EXPECT_EQ(registry_->UnderWay(), "model 'a' version 1 (UNLOADING)");
+}
+
+// A dead mount with more models than there are usually threads: the others come and go as ever.
+TEST_F(RegistryTest, PlacesThatHangDoNotHoldUpTheOthers) {
+  Write("z/1/frozen.pb", TimesGraph(1));
+  std::vector<ModelConfig> models;
+  for (const char* name : {"a", "b", "c", "d", "e", "z"}) models.push_back(Config(name, name));
+  std::atomic<bool> go{false};
+  std::atomic<int> hanging{0}, changes{0};
+  FakeClock clock;
+  LocalRegistry::Options options = Once();
+  options.clock = &clock;
+  options.on_change = [&] { ++changes; };
+  options.scan_with = [&](const std::string& path, const VersionsToLookAt& look) {
+    if (path != root_ + "/z") ++hanging;
+    while (path != root_ + "/z" && !go) std::this_thread::yield();
+    return ScanVersions(path, look);
+  };
+  LocalRegistry registry(models, options, &health_);
+  ASSERT_TRUE(registry.StartLoading().ok());
+  EXPECT_TRUE(Eventually([&] { return hanging == 5 && NewestOf(registry, "z") == 1; }));
+  EXPECT_EQ(registry.Tally().available, 1u);
+  EXPECT_FALSE(registry.Tally().settled);
+  const int before = changes;
+  go = true;
+  registry.WaitUntilLoaded();
+  EXPECT_TRUE(registry.Tally().settled);
+  EXPECT_THAT(registry.Tally().failed, ElementsAre("a", "b", "c", "d", "e"));
+  EXPECT_GT(changes, before);
+  EXPECT_EQ(registry.Status("a", {}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(registry.Status("a", {}).status().message()),
+              AllOf(HasSubstr("model 'a'"), HasSubstr("<base_path>"), HasSubstr("No such file")));
 }
 
 // Whether the registry stops before it has read the call or after: the caller hears of it.
@@ -406,47 +414,12 @@ TEST_F(RegistryTest, AReloadEndsWithTheRegistry) {
   }
 }
 
-TEST_F(RegistryTest, MemoryIsAdmittedOrRefusedWithNumbers) {
-  Write("a/frozen.pb", TimesGraph(1));
-  Write("b/frozen.pb", TimesGraph(1));
-  LocalRegistry::Options options = Once();
-  // A size that is measured, as without this, is not the same every time, nor are its plans' bytes.
-  ModelConfig a = Config("a", "a"), b = Config("b", "b");
-  a.batching.max_batch_size = b.batching.max_batch_size = 4;
-  int64_t one = 0;
-  {
-    LocalRegistry registry({a}, options, &health_);
-    registry.StartLoading();
-    registry.WaitUntilLoaded();
-    one = registry.memory_in_use();
-    EXPECT_GT(one, 0);
-    registry.Stop();
-    EXPECT_EQ(registry.memory_in_use(), 0);
-  }
-  options.lifecycle.memory_limit_bytes = one + one / 2;
-  LocalRegistry registry({a}, options, &health_);
-  registry.StartLoading();
-  registry.WaitUntilLoaded();
-  ASSERT_TRUE(registry.Acquire("a", {}).ok());
-  const absl::Status refused =
-      registry.Reload({a, b}, Clock::Steady().Now() + std::chrono::minutes(1), {});
-  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.message()),
-              AllOf(HasSubstr("model 'b' version 1"), HasSubstr(absl::StrCat(one)),
-                    HasSubstr(absl::StrCat(one + one / 2)), HasSubstr("memory_limit")));
-  EXPECT_TRUE(registry.Acquire("a", {}).ok());
-  // In the place of a, b fits once a is gone.
-  EXPECT_EQ(registry.Reload({b}, Clock::Steady().Now() + std::chrono::minutes(1), {}).code(),
-            absl::StatusCode::kResourceExhausted)
-      << "both are there for a while";
-}
-
 // Version after version under callers: no call fails, and each answer is one version's.
 TEST_F(RegistryTest, SwapsUnderCallers) {
   constexpr int kSwaps = 25;
   Write("m/1/frozen.pb", TimesGraph(1));
   LocalRegistry registry({Config("m", "m")}, Once(), &health_);
-  registry.StartLoading();
+  ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
   std::atomic<bool> stop{false};
   std::atomic<int> answers{0};
@@ -463,6 +436,7 @@ TEST_F(RegistryTest, SwapsUnderCallers) {
     }
   };
   std::vector<std::thread> callers;
+  callers.reserve(4);
   for (int i = 0; i < 4; ++i) callers.emplace_back(call);
   for (int version = 2; version <= kSwaps + 1; ++version) {
     Write(absl::StrCat("m/", version, "/frozen.pb"), TimesGraph(version));
@@ -487,9 +461,10 @@ TEST_F(RegistryTest, ManyCallers) {
   direct.inline_below_us = 1'000'000;
   queued.batching.max_batch_size = direct.batching.max_batch_size = 8;
   LocalRegistry registry({queued, direct}, Once(), &health_);
-  registry.StartLoading();
-  std::vector<std::thread> threads;
+  ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
+  std::vector<std::thread> threads;
+  threads.reserve(4);
   std::atomic<int> right{0};
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {

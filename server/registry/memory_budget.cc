@@ -63,6 +63,8 @@ absl::Status MemoryShare::Resize(int64_t bytes) {
 MemoryBudget::MemoryBudget(int64_t limit_bytes)
     : ledger_(std::make_shared<MemoryShare::Ledger>(limit_bytes)) {}
 
+int64_t MemoryBudget::limit() const { return ledger_->limit; }
+
 int64_t MemoryBudget::in_use() const {
   MutexLock lock(ledger_->mutex);
   return ledger_->in_use;

@@ -33,6 +33,7 @@ class MemoryBudget {
  public:
   explicit MemoryBudget(int64_t limit_bytes);  // 0: no limit
 
+  int64_t limit() const;  // 0: none
   int64_t in_use() const;
   // RESOURCE_EXHAUSTED with what is needed, in use and allowed. One that would not fit even alone
   // is final (MayRetry).

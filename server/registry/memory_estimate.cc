@@ -1,24 +1,17 @@
 #include "server/registry/memory_estimate.h"
 
 #include <algorithm>
-#include <vector>
+
+#include "server/batching/warm_up.h"
 
 namespace floe::server {
 namespace {
 
 int64_t ArenaBytes(const CompiledSignature& form, int64_t rows) {
-  std::vector<Shape> shapes;
-  for (size_t i = 0; i < form.signature().inputs.size(); ++i) {
-    const SymShape& sym = form.signature().inputs[i].type.shape;
-    Shape shape;
-    for (int axis = 0; sym.rank_known() && axis < sym.rank(); ++axis) {
-      const Dim dim = sym.dim(axis);
-      const bool has_rows = axis == 0 && form.InputHasRows(static_cast<int>(i));
-      shape.push_back(has_rows || !dim.concrete() ? 1 : dim.size());
-    }
-    shapes.push_back(std::move(shape));
-  }
-  const auto plan = form.Bind(shapes);
+  bool known = true;
+  const auto shapes = GuessShapes(form, 1, &known);
+  if (!shapes) return 0;
+  const auto plan = form.Bind(*shapes);
   if (!plan.ok()) return 0;  // the guess was wrong
   return (*plan)->ArenaBytes((*plan)->has_rows() ? rows : 1);
 }

@@ -35,16 +35,22 @@ bool IsLoaded(const Servable& servable) {
   return servable.state == VersionState::kLoading || servable.state == VersionState::kAvailable;
 }
 
-bool Contains(const std::vector<int64_t>& versions, int64_t version) {
-  return std::find(versions.begin(), versions.end(), version) != versions.end();
+// The load may end differently when it is done once more.
+bool MayLoadAnew(const Servable& servable) {
+  return !servable.file.empty() && MayRetry(servable.error);
 }
+
+// Files that have been left alone so long are complete at the first look. The host of the files may
+// have another idea of the time; it should not be further away than this.
+constexpr Duration kClockSkew = std::chrono::minutes(1);
 
 absl::Status NotThere(const Target& target, int64_t version) {
   std::vector<int64_t> found;
   for (const Target::Seen& seen : target.found) found.push_back(seen.files.version);
-  return absl::NotFoundError(absl::StrCat("there is no version ", version, " under '",
-                                          target.config->base_path, "'; it holds ",
-                                          found.empty() ? "none" : absl::StrJoin(found, ", ")));
+  return absl::NotFoundError(
+      absl::StrCat("there is no version ", version, " under '", target.config->base_path,
+                   "'; it holds ", found.empty() ? "none" : absl::StrJoin(found, ", "),
+                   "; copy the version there, or take it from the specific versions of the model"));
 }
 
 }  // namespace
@@ -81,14 +87,25 @@ std::vector<int64_t> ModelEntry::Wanted(const Target& target, Scope scope) const
   return WantedVersions(target.config->versions, found, failing);
 }
 
+void ModelEntry::UpdateWanted() {
+  wanted_by_current_.clear();
+  wanted_by_staged_.clear();
+  if (current_)
+    for (const int64_t version : Wanted(*current_, Scope::kInForce))
+      wanted_by_current_.insert(version);
+  if (staged_)
+    for (const int64_t version : Wanted(*staged_, Scope::kStrict))
+      wanted_by_staged_.insert(version);
+}
+
 bool ModelEntry::WantedByCurrent(const Servable& servable) const {
   return current_ && servable.revision == current_->revision &&
-         Contains(Wanted(*current_, Scope::kInForce), servable.version);
+         wanted_by_current_.count(servable.version) != 0;
 }
 
 bool ModelEntry::WantedByStaged(const Servable& servable) const {
   return staged_ && servable.revision == staged_->revision &&
-         Contains(Wanted(*staged_, Scope::kStrict), servable.version);
+         wanted_by_staged_.count(servable.version) != 0;
 }
 
 bool ModelEntry::IsWanted(const Servable& servable) const {
@@ -108,34 +125,44 @@ std::vector<int64_t> ModelEntry::Incomplete(const Target& target) const {
 
 // ---- configurations ----
 
-void ModelEntry::SetCurrent(std::shared_ptr<const ModelConfig> config, int64_t heaviest) {
+void ModelEntry::SetCurrent(std::shared_ptr<const ModelConfig> config,
+                            const ModelWeights& weights) {
   current_.emplace();
   current_->revision = (*next_id_)++;
   current_->config = std::move(config);
-  current_->heaviest = heaviest;
+  current_->weights = weights;
+  UpdateWanted();
 }
 
-void ModelEntry::Stage(std::shared_ptr<const ModelConfig> config, int64_t heaviest) {
+void ModelEntry::Stage(std::shared_ptr<const ModelConfig> config, const ModelWeights& weights) {
   const bool alike = current_ && LoadAlike(*current_->config, *config);
   same_config_ = current_ && *current_->config == *config;
   staged_.emplace();
   staged_->revision = alike ? current_->revision : (*next_id_)++;
   staged_->config = std::move(config);
-  staged_->heaviest = heaviest;
+  staged_->weights = weights;
   // Loaded versions are not looked at again, and what is known of them is needed once they are
   // gone.
   if (alike) staged_->found = current_->found;
   failed_before_.clear();
-  for (const Servable& servable : servables_)
-    if (servable.revision == staged_->revision && servable.failures > 0)
-      failed_before_.insert(servable.version);
+  for (Servable& servable : servables_) {
+    if (servable.revision != staged_->revision || servable.failures == 0) continue;
+    failed_before_.insert(servable.version);
+    if (!MayLoadAnew(servable)) continue;
+    servable.anew = true;
+    if (servable.state == VersionState::kLoading) continue;
+    servable.state = VersionState::kStart;
+    servable.failures = 1;  // not 0: nothing is taken away for it yet
+    servable.retry_at = TimePoint::min();
+  }
+  UpdateWanted();
 }
 
 void ModelEntry::Commit() {
-  // A look that failed tells nothing against what is known of the same place.
-  if (same_config_ && !staged_->scan_error.ok()) {
+  // A look that failed, or has not ended, tells nothing against what is known of the same place.
+  if (same_config_ && (!staged_->scanned || !staged_->scan_error.ok())) {
     current_->config = staged_->config;
-    current_->heaviest = staged_->heaviest;
+    current_->weights = staged_->weights;
   } else {
     current_ = std::move(staged_);
   }
@@ -147,15 +174,17 @@ void ModelEntry::Abandon() {
   swapping_ = false;
   same_config_ = false;
   failed_before_.clear();
+  UpdateWanted();
 }
 
 void ModelEntry::Remove() {
   current_.reset();
   ended_.clear();
+  UpdateWanted();
 }
 
-absl::StatusOr<ModelEntry::Progress> ModelEntry::StagedProgress() const {
-  if (!staged_->scanned) return Progress::kWaiting;
+absl::StatusOr<ModelEntry::Progress> ModelEntry::StagedProgress(bool patient) const {
+  if (!staged_->scanned) return same_config_ && !patient ? Progress::kReady : Progress::kWaiting;
   if (!staged_->scan_error.ok()) {
     if (same_config_) return Progress::kReady;
     return Annotate(staged_->scan_error, absl::StrCat("model '", name_, "'"));
@@ -166,10 +195,9 @@ absl::StatusOr<ModelEntry::Progress> ModelEntry::StagedProgress() const {
   for (const int64_t version : Wanted(*staged_, Scope::kStrict)) {
     const Servable* servable = Find(staged_->revision, version);
     if (servable != nullptr && servable->state == VersionState::kAvailable) continue;
-    if (servable != nullptr && servable->failures > 0) {
-      if (same_config_ && failed_before_.count(version) != 0) continue;
+    if (same_config_ && failed_before_.count(version) != 0) continue;
+    if (servable != nullptr && servable->failures > 0 && !servable->anew)
       return Annotate(servable->error, absl::StrCat("model '", name_, "' version ", version));
-    }
     const bool blocked =
         servable != nullptr && servable->state == VersionState::kStart && !MayLoad(*servable);
     if (!blocked) progress = Progress::kWaiting;
@@ -204,7 +232,13 @@ bool ModelEntry::Scanned(int64_t ticket, const absl::StatusOr<std::vector<FoundV
     if (*one && (*one)->scan_ticket == ticket) target = &**one;
   if (target == nullptr) return false;
   const TimePoint next = times.poll > Duration::zero() ? now + times.poll : TimePoint::max();
-  bool changed = !target->scanned || target->scan_error != found.status();
+  const bool gave_up = target->given_up;
+  target->failed_looks = found.ok() ? 0 : target->failed_looks + 1;
+  target->given_up =
+      !found.ok() && (!MayRetry(found.status()) || absl::IsNotFound(found.status()) ||
+                      target->failed_looks > times.max_retries || times.poll <= Duration::zero());
+  bool changed =
+      !target->scanned || target->scan_error != found.status() || target->given_up != gave_up;
   target->scan_ticket = 0;
   target->scanned = true;
   target->next_scan = next;
@@ -216,18 +250,23 @@ bool ModelEntry::Scanned(int64_t ticket, const absl::StatusOr<std::vector<FoundV
   changed |= found->size() != target->found.size();
   for (const FoundVersion& files : *found) {
     const Target::Seen* before = target->Find(files.version);
+    changed |= before == nullptr;
     if (!files.looked) {
-      seen.push_back(before != nullptr ? *before : Target::Seen{files, now, true});
+      // What is known of the files of a loaded version is true of it; else it may be out of date.
+      const Servable* servable = Find(target->revision, files.version);
+      const bool loaded = servable != nullptr && IsLoaded(*servable);
+      seen.push_back(before != nullptr && loaded ? *before : Target::Seen{files, now, true});
       continue;
     }
     const bool same = before != nullptr && before->files.stamp == files.stamp;
     const TimePoint since = same ? before->since : now;
-    const bool settled = files.quiet >= settle || now - since >= settle;
+    const bool settled = files.quiet >= kClockSkew || now - since >= settle;
     changed |= !same || before->settled != settled;
     if (!settled) target->next_scan = std::min(next, now + settle);
     seen.push_back({files, since, settled});
   }
   target->found = std::move(seen);
+  UpdateWanted();
   return changed;
 }
 
@@ -236,10 +275,17 @@ void ModelEntry::Loaded(ServableId id, const absl::Status& status, TimePoint now
   const auto it = std::find_if(servables_.begin(), servables_.end(),
                                [id](const Servable& one) { return one.id == id; });
   if (it == servables_.end() || it->state != VersionState::kLoading) return;
+  EndLoad(it, status, now, times);
+  UpdateWanted();
+}
+
+void ModelEntry::EndLoad(std::list<Servable>::iterator it, const absl::Status& status,
+                         TimePoint now, const LifecycleTimes& times) {
   if (status.ok()) {
     it->state = VersionState::kAvailable;
     it->error = absl::OkStatus();
     it->failures = 0;
+    it->anew = false;
     return;
   }
   if (!IsWanted(*it)) {
@@ -247,11 +293,12 @@ void ModelEntry::Loaded(ServableId id, const absl::Status& status, TimePoint now
     servables_.erase(it);
     return;
   }
-  if (absl::IsCancelled(status)) {  // it was not begun, and is wanted again
+  if (absl::IsCancelled(status)) {  // it was given up, and is wanted again
     it->state = VersionState::kStart;
     return;
   }
   it->error = status;
+  it->anew = false;
   ++it->failures;
   const bool again = WantedByCurrent(*it) && MayRetry(status) && it->failures <= times.max_retries;
   it->state = again ? VersionState::kStart : VersionState::kEnd;
@@ -265,12 +312,17 @@ void ModelEntry::Unloaded(ServableId id) {
   const int64_t version = it->version;
   servables_.erase(it);
   End(version, absl::OkStatus());
+  UpdateWanted();
 }
 
 void ModelEntry::RetryRefused() {
-  for (Servable& servable : servables_)
-    if (servable.state == VersionState::kStart && absl::IsResourceExhausted(servable.error))
-      servable.retry_at = TimePoint::min();
+  for (Servable& servable : servables_) {
+    const bool waits =
+        servable.state == VersionState::kStart || servable.state == VersionState::kEnd;
+    if (!waits || !absl::IsResourceExhausted(servable.error) || !MayLoadAnew(servable)) continue;
+    servable.state = VersionState::kStart;
+    servable.retry_at = TimePoint::min();
+  }
 }
 
 void ModelEntry::End(int64_t version, const absl::Status& error) {
@@ -282,14 +334,15 @@ void ModelEntry::End(int64_t version, const absl::Status& error) {
 // ---- what is to be done ----
 
 void ModelEntry::Step(TimePoint now, Actions* actions) {
-  HandOutScan(&current_, now, actions);
-  HandOutScan(&staged_, now, actions);
-  if (current_ && !swapping_) Aspire(*current_, Scope::kInForce);
-  if (staged_) Aspire(*staged_, Scope::kStrict);
+  if (current_ && !swapping_) Aspire(&*current_, Scope::kInForce);
+  if (staged_) Aspire(&*staged_, Scope::kStrict);
+  UpdateWanted();
   Prune();
   Publish();
   Withdraw(actions);
   StartLoads(now, actions);
+  HandOutScan(&current_, now, actions);
+  HandOutScan(&staged_, now, actions);
 }
 
 void ModelEntry::HandOutScan(std::optional<Target>* target, TimePoint now, Actions* actions) {
@@ -299,12 +352,21 @@ void ModelEntry::HandOutScan(std::optional<Target>* target, TimePoint now, Actio
     return;
   }
   (*target)->scan_ticket = (*next_id_)++;
-  ScanAction scan{
-      name_, (*target)->scan_ticket, (*target)->config->base_path, {}, (*target)->next_scan};
-  for (const Servable& servable : servables_)
-    if (servable.revision == (*target)->revision && IsLoaded(servable))
-      scan.known.insert(servable.version);
-  actions->scans.push_back(std::move(scan));
+  actions->scans.push_back({name_, (*target)->scan_ticket, (*target)->config->base_path,
+                            ToLookAt(**target), (*target)->next_scan});
+}
+
+// What Wanted passes over, in any scope, is passed over here, so that all it names are looked at.
+VersionsToLookAt ModelEntry::ToLookAt(const Target& target) const {
+  VersionsToLookAt look{target.config->versions};
+  for (const Target::Seen& seen : target.found)
+    if (!seen.settled) look.passed_over.insert(seen.files.version);
+  for (const Servable& servable : servables_) {
+    if (servable.revision != target.revision) continue;
+    if (IsLoaded(servable)) look.known.insert(servable.version);
+    if (servable.failures > 0) look.passed_over.insert(servable.version);
+  }
+  return look;
 }
 
 void ModelEntry::PutOffScan(int64_t ticket) {
@@ -312,39 +374,48 @@ void ModelEntry::PutOffScan(int64_t ticket) {
     if (*one && (*one)->scan_ticket == ticket) (*one)->scan_ticket = 0;
 }
 
-void ModelEntry::Aspire(const Target& target, Scope scope) {
-  for (const int64_t version : Wanted(target, scope)) AspireTo(target, version);
+void ModelEntry::Aspire(Target* target, Scope scope) {
+  for (const int64_t version : Wanted(*target, scope)) AspireTo(target, version);
 }
 
-void ModelEntry::AspireTo(const Target& target, int64_t version) {
-  const Target::Seen* seen = target.Find(version);
-  if (!target.scanned || (seen == nullptr && !target.scan_error.ok())) return;
-  if (seen != nullptr && (!seen->settled || !seen->files.looked)) return;
+void ModelEntry::AspireTo(Target* target, int64_t version) {
+  const Target::Seen* seen = target->Find(version);
+  Servable* servable = Find(target->revision, version);
+  if (servable != nullptr && IsThere(*servable)) return;
+  if (!target->scanned || (seen == nullptr && !target->scan_error.ok())) return;
+  if (seen != nullptr && !seen->files.looked) {
+    // It was not wanted when its place was looked at. A place that cannot be looked at has its
+    // time.
+    if (target->scan_error.ok()) target->next_scan = TimePoint::min();
+    return;
+  }
+  if (seen != nullptr && !seen->settled) return;
   const uint64_t stamp = seen == nullptr ? 0 : seen->files.stamp;
-  Servable* servable = Find(target.revision, version);
-  if (servable != nullptr && (IsThere(*servable) || servable->stamp == stamp)) return;
+  const std::string file = seen == nullptr ? "" : seen->files.file;
+  if (servable != nullptr && servable->stamp == stamp && servable->file == file) return;
   if (servable == nullptr) {
     servable = &servables_.emplace_back();
     servable->id = (*next_id_)++;
-    servable->revision = target.revision;
+    servable->revision = target->revision;
     servable->version = version;
-    servable->config = target.config;
+    servable->config = target->config;
   } else {
     failed_before_.erase(version);  // other files: another attempt
   }
   servable->stamp = stamp;
-  servable->error = seen == nullptr ? NotThere(target, version) : seen->files.error;
+  servable->file = file;
+  servable->error = seen == nullptr ? NotThere(*target, version) : seen->files.error;
   servable->failures = servable->error.ok() ? 0 : 1;
   servable->state = servable->error.ok() ? VersionState::kStart : VersionState::kEnd;
+  servable->anew = false;
   servable->retry_at = TimePoint::min();
-  if (seen != nullptr) servable->file = seen->files.file;
 }
 
 // Drops what never came to be and is wanted no more.
 void ModelEntry::Prune() {
   for (auto it = servables_.begin(); it != servables_.end();) {
     const bool wanted = IsWanted(*it);
-    if (it->state == VersionState::kLoading) it->unwanted->store(!wanted);
+    if (it->state == VersionState::kLoading && !wanted) it->unwanted->Cancel();
     const bool idle = it->state == VersionState::kStart || it->state == VersionState::kEnd;
     if (wanted || !idle) {
       ++it;
@@ -375,7 +446,7 @@ void ModelEntry::Withdraw(Actions* actions) {
 bool ModelEntry::MayWithdraw(const Servable& servable) const {
   if (!servable.published || !current_ || swapping_) return true;
   bool some_available = false, some_coming = false;
-  for (const int64_t version : Wanted(*current_, Scope::kInForce)) {
+  for (const int64_t version : wanted_by_current_) {
     const Servable* wanted = Find(current_->revision, version);
     const bool available = wanted != nullptr && wanted->state == VersionState::kAvailable;
     some_available |= available;
@@ -410,24 +481,35 @@ void ModelEntry::StartLoads(TimePoint now, Actions* actions) {
       continue;
     }
     servable.state = VersionState::kLoading;
+    servable.unwanted = std::make_shared<CancelToken>();
     ended_.erase(
         std::remove_if(ended_.begin(), ended_.end(),
                        [&](const VersionStatus& one) { return one.version == servable.version; }),
         ended_.end());
     const Target& target = WantedByStaged(servable) ? *staged_ : *current_;
     actions->loads.push_back({name_, servable.id, servable.config, servable.version, servable.file,
-                              target.heaviest, servable.unwanted});
+                              target.weights, servable.unwanted});
   }
 }
 
 // ---- what there is ----
 
 bool ModelEntry::Settled() const {
-  if (!current_) return true;
+  if (!current_ || Available()) return true;
   if (!current_->scanned || !Incomplete(*current_).empty()) return false;
+  for (const int64_t version : wanted_by_current_)
+    if (Find(current_->revision, version) == nullptr) return false;  // it is looked at next
   return std::none_of(servables_.begin(), servables_.end(), [this](const Servable& one) {
     return one.failures == 0 && WantedByCurrent(one) &&
            (one.state == VersionState::kStart || one.state == VersionState::kLoading);
+  });
+}
+
+bool ModelEntry::Failed() const {
+  if (!current_ || Available() || !Settled()) return false;
+  if (current_->found.empty()) return current_->given_up;
+  return std::all_of(servables_.begin(), servables_.end(), [this](const Servable& one) {
+    return one.state == VersionState::kEnd || !WantedByCurrent(one);
   });
 }
 
@@ -439,6 +521,7 @@ std::vector<const Servable*> ModelEntry::Published() const {
     if (chosen == nullptr || (current_ && one.revision == current_->revision)) chosen = &one;
   }
   std::vector<const Servable*> published;
+  published.reserve(by_version.size());
   for (const auto& [version, servable] : by_version) published.push_back(servable);
   return published;
 }
@@ -475,10 +558,8 @@ std::vector<VersionStatus> ModelEntry::Statuses() const {
                                      "the same")});
   for (const VersionStatus& one : ended_) by_version.emplace(one.version, Ranked{1, one});
   std::vector<VersionStatus> statuses;
+  statuses.reserve(by_version.size());
   for (auto& [version, ranked] : by_version) statuses.push_back(std::move(ranked.status));
-  if (statuses.empty())
-    statuses.push_back({0, current_->scan_error.ok() ? VersionState::kStart : VersionState::kEnd,
-                        current_->scan_error});
   return statuses;
 }
 

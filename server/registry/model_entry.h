@@ -2,7 +2,6 @@
 // files are looked at, models loaded and unloaded by whoever carries out the actions.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -14,8 +13,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "config/config.h"
+#include "server/batching/model_weights.h"
 #include "server/registry/registry.h"
 #include "server/registry/version_scan.h"
 
@@ -28,7 +29,7 @@ struct ScanAction {
   std::string model;
   int64_t ticket = 0;
   std::string base_path;
-  std::set<int64_t> known;
+  VersionsToLookAt look;
   TimePoint due;
 };
 
@@ -39,9 +40,9 @@ struct LoadAction {
   std::shared_ptr<const ModelConfig> config;
   int64_t version = 0;
   std::string file;
-  int64_t heaviest = 1;  // HeaviestWeight of the configuration that it is loaded for
-  // Set when nobody wants the version any more: a load that has not begun need not begin.
-  std::shared_ptr<const std::atomic<bool>> unwanted;
+  ModelWeights weights;  // of the configuration that it is loaded for
+  // Raised when nobody wants the version any more: the load ends with CANCELLED as soon as it can.
+  std::shared_ptr<const CancelToken> unwanted;
 };
 
 // Let requests in progress end, free it all, and report with Unloaded. New requests have not found
@@ -62,7 +63,7 @@ struct Actions {
 struct LifecycleTimes {
   Duration poll = std::chrono::seconds(1);  // between two looks at a base_path; 0: only when told
   Duration retry = std::chrono::seconds(60);
-  int64_t max_retries = 5;
+  int64_t max_retries = 5;  // of loads, and of looks before a place counts as failed
 
   // Files of a version that stayed the same so long are complete.
   Duration Settle() const { return std::min<Duration>(poll, std::chrono::seconds(1)); }
@@ -81,20 +82,23 @@ struct Servable {
   VersionState state = VersionState::kStart;
   absl::Status error;  // of the last attempt
   int64_t failures = 0;
+  bool anew = false;  // a reload has it tried again: its failures say nothing yet
   TimePoint retry_at = TimePoint::min();
   bool published = false;  // requests may find it; only ever set while it is available
-  std::shared_ptr<std::atomic<bool>> unwanted = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<CancelToken> unwanted;  // of the load
 };
 
 // A configuration of the model and what was found under its base_path.
 struct Target {
   std::shared_ptr<const ModelConfig> config;
-  int64_t heaviest = 1;     // HeaviestWeight of all models configured with it
+  ModelWeights weights;     // of all models configured with it
   int64_t revision = 0;     // equal for configurations that load to the same
   int64_t scan_ticket = 0;  // of the look under way; 0: none
   TimePoint next_scan = TimePoint::min();
-  bool scanned = false;     // looked at least once
-  absl::Status scan_error;  // of the last look; `found` is of the last one that succeeded
+  bool scanned = false;      // looked at least once
+  absl::Status scan_error;   // of the last look; `found` is of the last one that succeeded
+  int64_t failed_looks = 0;  // one after the other
+  bool given_up = false;     // they are not expected to succeed, though they go on
   struct Seen {
     FoundVersion files;
     TimePoint since;       // how long these have been its files
@@ -119,10 +123,10 @@ class ModelEntry {
   const std::list<Servable>& servables() const { return servables_; }
   bool Empty() const { return !current_ && !staged_ && servables_.empty(); }
 
-  void SetCurrent(std::shared_ptr<const ModelConfig> config, int64_t heaviest);
-  // Looks and loads beside what is in force. Versions of an unchanged configuration that have
-  // failed before count as known, not as part of the attempt.
-  void Stage(std::shared_ptr<const ModelConfig> config, int64_t heaviest);
+  void SetCurrent(std::shared_ptr<const ModelConfig> config, const ModelWeights& weights);
+  // Looks and loads beside what is in force. Versions that have failed, and may succeed, are tried
+  // anew; those of an unchanged configuration are not part of the attempt.
+  void Stage(std::shared_ptr<const ModelConfig> config, const ModelWeights& weights);
   // A model that preserves resources may now unload what is not part of the staged configuration.
   // False: it might already.
   bool AllowSwap() { return !std::exchange(swapping_, true); }
@@ -130,9 +134,10 @@ class ModelEntry {
   void Abandon();  // staged is dropped
   void Remove();   // there is no configuration any more
 
-  // How far the staged configuration is. An error ends the attempt.
+  // How far the staged configuration is. An error ends the attempt. When not `patient`, a look that
+  // has not ended does not hold up what stays as it is.
   enum class Progress { kWaiting, kNeedsSwap, kReady };
-  absl::StatusOr<Progress> StagedProgress() const;
+  absl::StatusOr<Progress> StagedProgress(bool patient) const;
   // "version 3 is being loaded"; what StagedProgress waits for.
   std::string StagedWaitsFor() const;
 
@@ -145,17 +150,21 @@ class ModelEntry {
   void Loaded(ServableId id, const absl::Status& status, TimePoint now,
               const LifecycleTimes& times);
   void Unloaded(ServableId id);
-  // Memory came back: what was refused for lack of it need not wait.
+  // Memory came back: what was refused for lack of it is tried at once, also what was given up.
   void RetryRefused();
 
   // What is to be done now, each action once; publishes and withdraws.
   void Step(TimePoint now, Actions* actions);
 
-  // Nothing more will happen by itself, but for retries and changes of files.
+  // A version is available, or nothing more will happen by itself but for retries and changes of
+  // files.
   bool Settled() const;
+  // No version is available, and none will be before files or the configuration change.
+  bool Failed() const;
   std::vector<const Servable*> Published() const;  // newest version first, each version once
   bool Available() const { return !Published().empty(); }
-  // Of the configuration in force, newest version first, then those that ended.
+  // Of the configuration in force, newest version first, then those that ended; none where none has
+  // been found.
   std::vector<VersionStatus> Statuses() const;
   // Why there is no version, for one who asks for the model; OK while that may still change.
   absl::Status Trouble() const;
@@ -171,6 +180,7 @@ class ModelEntry {
     kExpected,  // all
   };
   std::vector<int64_t> Wanted(const Target& target, Scope scope) const;
+  void UpdateWanted();
   bool WantedByCurrent(const Servable& servable) const;
   bool WantedByStaged(const Servable& servable) const;
   bool IsWanted(const Servable& servable) const;
@@ -180,11 +190,14 @@ class ModelEntry {
   std::vector<int64_t> Incomplete(const Target& target) const;
 
   void HandOutScan(std::optional<Target>* target, TimePoint now, Actions* actions);
-  void Aspire(const Target& target, Scope scope);
-  void AspireTo(const Target& target, int64_t version);
+  VersionsToLookAt ToLookAt(const Target& target) const;
+  void Aspire(Target* target, Scope scope);
+  void AspireTo(Target* target, int64_t version);
   void Prune();
   void Publish();
   void Withdraw(Actions* actions);
+  void EndLoad(std::list<Servable>::iterator it, const absl::Status& status, TimePoint now,
+               const LifecycleTimes& times);
   bool MayWithdraw(const Servable& servable) const;
   void StartLoads(TimePoint now, Actions* actions);
   bool MayLoad(const Servable& servable) const;
@@ -194,6 +207,8 @@ class ModelEntry {
   int64_t* const next_id_;
   std::optional<Target> current_, staged_;
   bool swapping_ = false;
+  // As of the last change: what the configurations want, kInForce and kStrict.
+  std::set<int64_t> wanted_by_current_, wanted_by_staged_;
   std::set<int64_t> failed_before_;  // versions that had failed when staging began
   bool same_config_ = false;         // staged is what current is
   std::list<Servable> servables_;

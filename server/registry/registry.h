@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "config/config.h"
 #include "runtime/model.h"
@@ -77,7 +78,8 @@ class ModelRegistry {
                                                const VersionChoice& choice) const = 0;
 
   // Newest version first, of those that have ended only the last few; errors of names, versions and
-  // labels as above, but a version in any state will do.
+  // labels as above, but a version in any state will do. NOT_FOUND: no version has been found, with
+  // the reason if there is one.
   virtual absl::StatusOr<std::vector<VersionStatus>> Status(std::string_view name,
                                                             const VersionChoice& choice) const = 0;
   virtual std::vector<std::string> ModelNames() const = 0;
@@ -89,9 +91,10 @@ class ModelRegistry {
   // FAILED_PRECONDITION: a label would move to a version that is not available;
   // DEADLINE_EXCEEDED says what was still going on. One at a time: a second one waits its turn,
   // within its own deadline. `replaces`: the generation that must be in force when its turn comes
-  // (ABORTED otherwise); none: any. Blocks; never on a thread that serves.
+  // (ABORTED otherwise); none: any. When `cancel`, which may be null, is raised first, it ends with
+  // CANCELLED; it is the listener meanwhile. Blocks; never on a thread that serves.
   virtual absl::Status Reload(std::vector<ModelConfig> models, TimePoint deadline,
-                              std::optional<int64_t> replaces) = 0;
+                              std::optional<int64_t> replaces, CancelToken* cancel = nullptr) = 0;
   virtual ConfigState CurrentConfig() const = 0;
 };
 

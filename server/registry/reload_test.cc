@@ -12,6 +12,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Reload, AllOfItComesAtOnceAndWhatIsGoneLeaves) {
   LifecycleWorld world({TestModel("a"), TestModel("b")});
@@ -85,7 +86,8 @@ TEST(Reload, MissingPlacesAndVersionsAreErrorsThatNameTheModel) {
   const int64_t missing = world.Reload({specific});
   EXPECT_EQ(world.Outcome(missing).code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(world.Outcome(missing).message()),
-              AllOf(HasSubstr("model 'a' version 2"), HasSubstr("it holds 1")));
+              AllOf(HasSubstr("model 'a' version 2"), HasSubstr("it holds 1"),
+                    HasSubstr("copy the version there")));
   EXPECT_EQ(world.Served("a"), "1");
 }
 
@@ -129,6 +131,47 @@ TEST(Reload, APlaceThatHangsIsLookedAtOnceAtATime) {
   EXPECT_TRUE(world.Outcome(ticket).ok()) << world.Outcome(ticket);
   EXPECT_EQ(world.Served("y"), "2");
   EXPECT_EQ(world.Served("z"), "2");
+}
+
+TEST(Reload, AnUnchangedModelWhosePlaceHangsDoesNotHoldUpTheOthers) {
+  LifecycleWorld world({TestModel("m"), TestModel("dead")});
+  world.Put("/m", 1);
+  world.Put("/n", 1);
+  world.Hang("/dead");
+  world.Finish();
+  world.Hang("/m");
+  const int64_t ticket = world.Reload({TestModel("m"), TestModel("dead"), TestModel("n")});
+  world.Finish();
+  EXPECT_FALSE(world.Ended(ticket)) << "there may be a new version";
+  EXPECT_EQ(world.next() - world.now(), seconds(1)) << "the next look";
+  world.Advance(seconds(4));
+  EXPECT_FALSE(world.Ended(ticket));
+  world.Advance(seconds(1));
+  EXPECT_TRUE(world.Outcome(ticket).ok()) << world.Outcome(ticket);
+  EXPECT_EQ(world.Served("m"), "1");
+  EXPECT_EQ(world.Served("n"), "1");
+  // What is new, or another, has to be looked at.
+  world.Hang("/new");
+  const int64_t late = world.Reload({TestModel("m"), TestModel("new")}, seconds(20));
+  world.Advance(seconds(20));
+  EXPECT_EQ(world.Outcome(late).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(world.Outcome(late).message()),
+              AllOf(HasSubstr("model 'new'"), Not(HasSubstr("model 'm'"))));
+  // Looks go on where they come back.
+  world.Put("/m", 2);
+  world.Recover("/m");
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "2");
+}
+
+// The caller may be less patient than the reload.
+TEST(Reload, WhatHangsAndDoesNotChangeIsNoReasonToBeLate) {
+  ServingWorld world;
+  world.Hang("/m");
+  const int64_t ticket = world.Reload({TestModel("m")}, seconds(2));
+  EXPECT_LE(world.next(), world.now() + seconds(2));
+  world.Advance(seconds(2));
+  EXPECT_TRUE(world.Outcome(ticket).ok()) << world.Outcome(ticket);
 }
 
 TEST(Reload, AChangedModelIsReplacedInOneStep) {
@@ -220,6 +263,69 @@ TEST(Reload, AModelThatWasBrokenBeforeDoesNotHoldUpTheOthers) {
   EXPECT_EQ(world.States("bad"), "1 END!");
 }
 
+Lifecycle::Options WithoutRetries() {
+  Lifecycle::Options options;
+  options.times.max_retries = 0;
+  return options;
+}
+
+const absl::Status kPassing = absl::UnavailableError("the disk is slow today");
+
+TEST(Reload, TriesAnewWhatMayPass) {
+  LifecycleWorld world({TestModel("m"), TestModel("bad")}, WithoutRetries());
+  world.Put("/m", 1);
+  world.Put("/bad", 1);
+  world.Break("m", 1, kPassing);
+  world.Break("bad", 1, kBadModel);
+  world.Finish();
+  EXPECT_EQ(world.States("m"), "1 END!");
+  // It is no part of the attempt: it was not there before, either.
+  EXPECT_TRUE(world.Outcome(world.Reload({TestModel("m"), TestModel("bad")})).ok());
+  EXPECT_EQ(world.Loads(), "m 1") << "but not what is wrong with the files";
+  world.Finish();
+  EXPECT_EQ(world.States("m"), "1 END!");
+  world.Mend("m", 1);
+  EXPECT_TRUE(world.Outcome(world.Reload({TestModel("m"), TestModel("bad")})).ok());
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "1");
+}
+
+// With labels, say, that are other ones.
+TEST(Reload, WaitsForWhatIsTriedAnewWhereTheModelIsChanged) {
+  ModelConfig labelled = TestModel("m");
+  labelled.version_labels = {{"stable", 1}};
+  LifecycleWorld world({TestModel("m")}, WithoutRetries());
+  world.Put("/m", 1);
+  world.Break("m", 1, kPassing);
+  world.Finish();
+  const int64_t failed = world.Reload({labelled});
+  EXPECT_FALSE(world.Ended(failed));
+  world.Finish();
+  EXPECT_EQ(world.Outcome(failed).code(), kPassing.code());
+  world.Mend("m", 1);
+  const int64_t ticket = world.Reload({labelled});
+  EXPECT_FALSE(world.Ended(ticket));
+  world.Finish();
+  EXPECT_TRUE(world.Outcome(ticket).ok()) << world.Outcome(ticket);
+  EXPECT_EQ(world.Served("m"), "1");
+}
+
+TEST(Reload, WaitsForATryThatIsUnderWay) {
+  ModelConfig labelled = TestModel("m");
+  labelled.version_labels = {{"stable", 1}};
+  LifecycleWorld world({TestModel("m")});
+  world.Put("/m", 1);
+  world.Break("m", 1, kPassing);
+  world.Finish();
+  world.Mend("m", 1);
+  world.Advance(seconds(60));
+  EXPECT_EQ(world.Loads(), "m 1");
+  const int64_t ticket = world.Reload({labelled});
+  EXPECT_FALSE(world.Ended(ticket));
+  world.Finish();
+  EXPECT_TRUE(world.Outcome(ticket).ok()) << world.Outcome(ticket);
+}
+
 TEST(Reload, WaitsForFilesThatChange) {
   LifecycleWorld world({});
   world.Put("/m", 1, 1, Duration::zero());
@@ -240,7 +346,7 @@ TEST(Reload, OneAfterTheOther) {
   EXPECT_EQ(world.Loads(), "a 1");
   world.Advance(seconds(5));
   EXPECT_EQ(world.Outcome(second).code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(world.Outcome(second).message()), HasSubstr("another reload"));
+  EXPECT_THAT(std::string(world.Outcome(second).message()), HasSubstr("before its turn"));
   EXPECT_FALSE(world.Ended(first));
   world.FinishLoad();
   EXPECT_TRUE(world.Outcome(first).ok());
@@ -251,6 +357,27 @@ TEST(Reload, OneAfterTheOther) {
   EXPECT_EQ(world.Served("c"), "1");
   EXPECT_EQ(world.States("a"), "none");
   EXPECT_EQ(world.lifecycle().config().generation, 3);
+}
+
+TEST(Reload, OneThatNobodyWaitsForLetsTheNextGoOn) {
+  LifecycleWorld world({TestModel("a")}, WithoutPolling());
+  for (const char* path : {"/a", "/b", "/c", "/d"}) world.Put(path, 1);
+  world.Finish();
+  const int64_t first = world.Reload({TestModel("b")}, seconds(100));
+  const int64_t second = world.Reload({TestModel("c")}, seconds(100));
+  const int64_t third = world.Reload({TestModel("d")}, seconds(100));
+  world.Cancel(second);
+  EXPECT_EQ(world.Outcome(second).code(), absl::StatusCode::kCancelled);
+  EXPECT_FALSE(world.Ended(first));
+  world.Cancel(first);
+  EXPECT_EQ(world.Outcome(first).code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(std::string(world.Outcome(first).message()), HasSubstr("was not changed"));
+  EXPECT_EQ(world.Served("a"), "1");
+  world.Finish();
+  EXPECT_TRUE(world.Outcome(third).ok()) << world.Outcome(third);
+  EXPECT_EQ(world.Served("d"), "1");
+  world.Cancel(third);
+  EXPECT_TRUE(world.lifecycle().config().last_error.ok()) << "it has ended";
 }
 
 // The generation counts when a reload's turn comes, not when it is asked for.

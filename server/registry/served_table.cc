@@ -3,29 +3,28 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/nearest.h"
+#include "base/quoted.h"
 #include "base/status.h"
 
 namespace floe::server {
 namespace {
 
-constexpr size_t kMaxShown = 100;
-
-// What a caller sent, fit for a message.
-std::string Shown(std::string_view name) {
-  return absl::StrCat("'", absl::CHexEscape(std::string(name.substr(0, kMaxShown))),
-                      name.size() > kMaxShown ? "...'" : "'");
-}
+constexpr size_t kMaxCompared = 200;
 
 absl::Status UnknownModel(const ServedTable& table, std::string_view name) {
+  // A request for what does not exist is to cost little, however many models there are.
+  if (table.models.size() > kMaxCompared)
+    return absl::NotFoundError(absl::StrCat("there is no model ", Quoted(name), " among the ",
+                                            table.models.size(), " that are configured"));
   std::vector<std::string> names;
   for (const auto& [known, entry] : table.models) names.push_back(known);
-  const std::vector<std::string> near = NearestNames(std::string(name.substr(0, kMaxShown)), names);
+  const std::vector<std::string> near =
+      NearestNames(std::string(name.substr(0, kMostQuotedBytes)), names);
   return absl::NotFoundError(
-      absl::StrCat("there is no model ", Shown(name), "; ",
+      absl::StrCat("there is no model ", Quoted(name), "; ",
                    near.empty() ? "no model is configured" : "nearest: " + QuotedList(near)));
 }
 
@@ -34,7 +33,7 @@ absl::Status UnknownLabel(std::string_view name, const ServedTable::Entry& entry
   std::vector<std::string> labels;
   for (const auto& [known, version] : entry.labels) labels.push_back(known);
   return absl::InvalidArgumentError(absl::StrCat(
-      "model '", std::string(name), "' has no version label ", Shown(label), "; it has ",
+      "model '", std::string(name), "' has no version label ", Quoted(label), "; it has ",
       labels.empty() ? "none; leave version_label out for the newest version"
                      : QuotedList(labels)));
 }
@@ -79,7 +78,7 @@ absl::Status NotLoaded(const ServedTable& table, std::string_view name,
                        const VersionChoice& choice) {
   if (!choice.label.empty())
     return absl::FailedPreconditionError(absl::StrCat(
-        "model '", std::string(name), "': label ", Shown(choice.label), " stands for version ",
+        "model '", std::string(name), "': label ", Quoted(choice.label), " stands for version ",
         version, ", which is not available", Fate(entry, version)));
   // While it is not known what there will be, asking for a version is no error of the caller.
   if (table.stopping || (entry.available.empty() && !entry.settled))
@@ -112,6 +111,10 @@ absl::StatusOr<std::vector<VersionStatus>> ServedTable::Status(std::string_view 
   if (it == models.end()) return UnknownModel(*this, name);
   const Entry& entry = it->second;
   FLOE_ASSIGN_OR_RETURN(const std::optional<int64_t> version, ChosenVersion(name, entry, choice));
+  if (!version && entry.statuses.empty())
+    return absl::NotFoundError(
+        absl::StrCat("no version of model '", std::string(name), "' has been found",
+                     entry.trouble.ok() ? " yet" : ": " + std::string(entry.trouble.message())));
   if (!version) return entry.statuses;
   for (const VersionStatus& one : entry.statuses)
     if (one.version == *version) return std::vector<VersionStatus>{one};

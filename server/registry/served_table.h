@@ -22,9 +22,10 @@ struct ServedTable {
   struct Entry {
     std::map<std::string, int64_t, std::less<>> labels;
     std::vector<Version> available;       // newest first
-    std::vector<VersionStatus> statuses;  // newest first, at least one
+    std::vector<VersionStatus> statuses;  // newest first
     absl::Status trouble;                 // why none is available, as far as it is known
-    bool settled = false;                 // nothing is on its way
+    bool settled = false;                 // ModelEntry::Settled
+    bool failed = false;                  // ModelEntry::Failed
   };
   std::map<std::string, Entry, std::less<>> models;
   ConfigState config;

@@ -56,6 +56,22 @@ class ServedTableTest : public testing::Test {
   ServedTable table_;
 };
 
+TEST_F(ServedTableTest, WhereNoVersionHasBeenFoundTheStatusSaysWhy) {
+  ServedTable::Entry& none = table_.models["none"];
+  EXPECT_EQ(table_.Status("none", {}).status(),
+            absl::NotFoundError("no version of model 'none' has been found yet"));
+  none.trouble = absl::InvalidArgumentError("its place is empty");
+  EXPECT_EQ(table_.Status("none", {}).status(),
+            absl::NotFoundError("no version of model 'none' has been found: its place is empty"));
+}
+
+// The distance to each of ten thousand names would take a transport's thread a tenth of a second.
+TEST_F(ServedTableTest, AmongManyModelsNoNearestIsLookedFor) {
+  for (int i = 0; i < 200; ++i) table_.models["model" + std::to_string(i)];
+  EXPECT_EQ(Refused("digit", {}, "there is no model 'digit' among the 202"),
+            absl::StatusCode::kNotFound);
+}
+
 TEST_F(ServedTableTest, NewestVersionLabel) {
   EXPECT_EQ(Acquired({}), seven_.get());
   EXPECT_EQ(Acquired({5, ""}), five_.get());

@@ -3,8 +3,9 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
+
+#include "base/status.h"
 
 namespace floe::server {
 
@@ -18,18 +19,22 @@ void TaskThreads::Post(std::function<void()> task) {
     MutexLock lock(mutex_);
     if (stopping_) return;
     tasks_.push_back(std::move(task));
-    if (idle_ < tasks_.size() && threads_.size() < max_threads_) Grow();
+    const bool more = !threads_.empty() && threads_.size() < max_threads_;
+    // Where the system gives no more threads, those that are there do all the work.
+    if (more && idle_ < tasks_.size()) Grow().IgnoreError();
   }
   posted_.NotifyOne();
 }
 
-// Where the system gives no more threads, those that are there do all the work.
-void TaskThreads::Grow() {
-  try {
-    threads_.push_back(SpawnThread(traits_, [this] { Work(); }));
-  } catch (const std::system_error&) {
-    if (threads_.empty()) throw;
-  }
+absl::Status TaskThreads::Start() {
+  MutexLock lock(mutex_);
+  return Grow();
+}
+
+absl::Status TaskThreads::Grow() {
+  FLOE_ASSIGN_OR_RETURN(std::thread thread, TrySpawnThread(traits_, [this] { Work(); }));
+  threads_.push_back(std::move(thread));
+  return absl::OkStatus();
 }
 
 void TaskThreads::Work() {
@@ -60,6 +65,7 @@ void TaskThreads::Stop() {
     dropped.swap(tasks_);
   }
   posted_.NotifyAll();
+  dropped.clear();  // who waits for one of them need not wait for those under way
   for (std::thread& thread : threads) thread.join();
 }
 

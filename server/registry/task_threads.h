@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "base/mutex.h"
 #include "base/threads.h"
 
@@ -22,12 +23,16 @@ class TaskThreads {
   TaskThreads(const TaskThreads&) = delete;
   TaskThreads& operator=(const TaskThreads&) = delete;
 
-  void Post(std::function<void()> task);  // dropped after Stop
+  // Starts the first thread; RESOURCE_EXHAUSTED when the system gives none. Once.
+  absl::Status Start();
+
+  // Waits for Start; dropped after Stop.
+  void Post(std::function<void()> task);
   // Waits for tasks under way and drops the others. Not from a task.
   void Stop();
 
  private:
-  void Grow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Grow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work();
 
   const size_t max_threads_;

@@ -6,12 +6,16 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <functional>
 #include <future>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "base/threads_for_test.h"
 
 namespace floe::server {
 namespace {
@@ -38,6 +42,7 @@ TEST(TaskThreads, OneThreadTakesTasksInOrder) {
   std::vector<int> order;
   std::promise<void> last;
   TaskThreads threads(1, {"one", 0, {}});
+  ASSERT_TRUE(threads.Start().ok());
   threads.Post(first.Task());
   for (const int i : {1, 2, 3}) threads.Post([&order, i] { order.push_back(i); });
   threads.Post([&last] { last.set_value(); });
@@ -54,6 +59,7 @@ TEST(TaskThreads, StartsThreadsAsTheyAreNeededUpToTheBound) {
   std::promise<std::thread::id> third;
   bool opened = false;
   TaskThreads threads(2, {"two", 0, {}});
+  ASSERT_TRUE(threads.Start().ok());
   threads.Post(a.Task());
   threads.Post(b.Task());
   a.AwaitBegin();
@@ -72,6 +78,7 @@ TEST(TaskThreads, StopWaitsForTheTaskUnderWayAndDropsTheOthers) {
   auto held = std::make_shared<int>();
   Gate first;
   TaskThreads threads(1, {"stop", 0, {}});
+  ASSERT_TRUE(threads.Start().ok());
   bool ended = false;
   threads.Post([&, run = first.Task()] {
     run();
@@ -104,6 +111,7 @@ TEST(TaskThreads, NiceOnesAreBatchWork) {
     } seen;
     std::promise<void> done;
     TaskThreads threads(1, {"worker", base + nicer, {}});
+    ASSERT_TRUE(threads.Start().ok());
     threads.Post([&] {
       char name[16];
       pthread_getname_np(pthread_self(), name, sizeof name);
@@ -115,6 +123,25 @@ TEST(TaskThreads, NiceOnesAreBatchWork) {
     EXPECT_EQ(seen.nice, base + nicer);
     EXPECT_EQ(seen.policy, nicer == 0 ? SCHED_OTHER : SCHED_BATCH);
   }
+}
+
+// In a process of its own, that of a user who may have no more threads.
+TEST(TaskThreadsDeathTest, NoFirstThreadIsAnErrorThatSaysWhatToRaise) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto try_in_vain = [] {
+    AllowNoMoreThreads();
+    TaskThreads threads(2, {"scan", 0, {}});
+    threads.Post([] {});
+    const absl::Status status = threads.Start();
+    const std::string message(status.message());
+    const bool said = absl::IsResourceExhausted(status) &&
+                      message.find("'scan'") != std::string::npos &&
+                      message.find("TasksMax") != std::string::npos;
+    threads.Post([] {});
+    threads.Stop();
+    std::_Exit(said ? 0 : 3);
+  };
+  EXPECT_EXIT(try_in_vain(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

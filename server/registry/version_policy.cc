@@ -5,8 +5,6 @@
 #include <utility>
 
 #include "absl/strings/cord.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 namespace floe::server {
 namespace {
@@ -57,18 +55,6 @@ bool MayRetry(const absl::Status& error) {
 absl::Status Final(absl::Status error) {
   error.SetPayload(kFinalUrl, absl::Cord("1"));
   return error;
-}
-
-std::string DescribePolicy(const VersionPolicy& policy) {
-  switch (policy.kind) {
-    case VersionPolicy::Kind::kAll:
-      return "all";
-    case VersionPolicy::Kind::kSpecific:
-      return absl::StrCat("specific ", absl::StrJoin(policy.specific, ", "));
-    case VersionPolicy::Kind::kLatest:
-      break;
-  }
-  return absl::StrCat("latest ", policy.latest);
 }
 
 }  // namespace floe::server

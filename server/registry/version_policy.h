@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,8 +23,4 @@ bool MayRetry(const absl::Status& error);
 
 // Marks an error that MayRetry would take for a passing one.
 absl::Status Final(absl::Status error);
-
-// "latest 2", "all" or "specific 3, 7".
-std::string DescribePolicy(const VersionPolicy& policy);
-
 }  // namespace floe::server

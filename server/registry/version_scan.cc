@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/nearest.h"
 #include "base/status.h"
+#include "server/registry/version_policy.h"
 
 namespace floe::server {
 namespace {
@@ -82,12 +83,21 @@ std::string Describe(const Listing& listing) {
   return absl::StrCat(QuotedList(names), more > 0 ? absl::StrCat(" and ", more, " more") : "");
 }
 
+bool Holds(const Listing& listing, const char* file) {
+  return std::binary_search(listing.files.begin(), listing.files.end(), file);
+}
+
 // The model file among the files of a directory; nullopt: there is none.
 absl::StatusOr<std::optional<std::string>> ChooseFile(const std::string& directory,
                                                       const Listing& listing) {
   for (const char* name : {"model.floe", "frozen.pb", "graph.pb"})
-    if (std::count(listing.files.begin(), listing.files.end(), name) != 0)
-      return absl::StrCat(directory, "/", name);
+    if (Holds(listing, name)) return absl::StrCat(directory, "/", name);
+  if (Holds(listing, "saved_model.pb") || Holds(listing, "saved_model.pbtxt"))
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", directory,
+                     "' is a SavedModel, which this version of floe does not load: freeze it into "
+                     "one graph ('Frozen graphs' in docs/serving.md says how) and put that here as "
+                     "frozen.pb"));
   for (const char* suffix : {".floe", ".pb", ".pbtxt"}) {
     std::vector<std::string> found;
     for (const std::string& name : listing.files)
@@ -120,7 +130,6 @@ class Stamper {
     Mix(static_cast<uint64_t>(info.st_size));
     Mix(static_cast<uint64_t>(info.st_mtim.tv_sec));
     Mix(static_cast<uint64_t>(info.st_mtim.tv_nsec));
-    if (S_ISREG(info.st_mode)) bytes_ += info.st_size;
     const auto changed =
         std::chrono::seconds(info.st_ctim.tv_sec) + std::chrono::nanoseconds(info.st_ctim.tv_nsec);
     newest_ = std::max(newest_, changed);
@@ -128,14 +137,12 @@ class Stamper {
   void Fill(FoundVersion* found) const {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     found->stamp = hash_;
-    found->bytes = bytes_;
     found->quiet = std::max(Duration::zero(), std::chrono::duration_cast<Duration>(now - newest_));
   }
 
  private:
   void Mix(uint64_t value) { hash_ = (hash_ ^ value) * 0x100000001b3 + (hash_ >> 47); }
   uint64_t hash_ = 0xcbf29ce484222325;
-  int64_t bytes_ = 0;
   std::chrono::nanoseconds newest_ = std::chrono::nanoseconds::min();
 };
 
@@ -175,14 +182,29 @@ FoundVersion LookAt(int64_t version, const std::string& directory) {
   return found;
 }
 
+FoundVersion Unlooked(int64_t version) {
+  FoundVersion found;
+  found.version = version;
+  found.looked = false;
+  return found;
+}
+
 }  // namespace
 
+std::set<int64_t> VersionsToLookAt::Among(const std::vector<int64_t>& found) const {
+  std::set<int64_t> into;
+  for (const int64_t version : WantedVersions(policy, found, passed_over))
+    if (known.count(version) == 0) into.insert(version);
+  return into;
+}
+
 absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_path,
-                                                       const std::set<int64_t>& known) {
+                                                       const VersionsToLookAt& look) {
   struct stat info;
   if (stat(base_path.c_str(), &info) != 0) return PathError(base_path, errno);
   if (access(base_path.c_str(), R_OK) != 0) return PathError(base_path, errno);
   if (!S_ISDIR(info.st_mode)) {
+    if (look.known.count(1) != 0) return std::vector<FoundVersion>{Unlooked(1)};
     FoundVersion file;
     file.file = base_path;
     Stamp(base_path, &file);
@@ -193,21 +215,22 @@ absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_p
   std::map<int64_t, std::string, std::greater<>> directories;
   for (const std::string& name : top.directories)
     if (const auto version = VersionOf(name)) directories.emplace(*version, name);
+  std::vector<int64_t> numbers;
+  numbers.reserve(directories.size());
+  for (const auto& [version, name] : directories) numbers.push_back(version);
+  const std::set<int64_t> into = look.Among(numbers);
   std::vector<FoundVersion> versions;
-  for (const auto& [version, name] : directories) {
-    if (known.count(version) == 0) {
-      versions.push_back(LookAt(version, absl::StrCat(base_path, "/", name)));
-      continue;
-    }
-    versions.emplace_back();
-    versions.back().version = version;
-    versions.back().looked = false;
-  }
+  versions.reserve(directories.size());
+  for (const auto& [version, name] : directories)
+    versions.push_back(into.count(version) != 0
+                           ? LookAt(version, absl::StrCat(base_path, "/", name))
+                           : Unlooked(version));
   if (!versions.empty()) return versions;
 
   FLOE_ASSIGN_OR_RETURN(const std::optional<std::string> file, ChooseFile(base_path, top));
-  if (file) return std::vector<FoundVersion>{LookAt(1, base_path)};
-  return absl::InvalidArgumentError(
+  if (file)
+    return std::vector<FoundVersion>{look.known.count(1) == 0 ? LookAt(1, base_path) : Unlooked(1)};
+  return absl::NotFoundError(
       absl::StrCat("'", base_path, "' holds ", Describe(top),
                    "; expected directories named by a version number (1, 2, ...) with a model in "
                    "each, or one *.floe or *.pb file"));

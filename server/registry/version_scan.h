@@ -3,32 +3,50 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "config/config.h"
 
 namespace floe::server {
 
 struct FoundVersion {
   int64_t version = 1;
-  std::string file;     // of the model; empty when `error` says why there is none
-  absl::Status error;   // INVALID_ARGUMENT: names the directory, what it holds, what was expected
-  uint64_t stamp = 0;   // of names, sizes and modification times of all files of the version
-  int64_t bytes = 0;    // of these files together
-  Duration quiet = {};  // since something in it changed, by the file system's clock; at least 0
-  bool looked = true;   // false: one of `known`, of which only the existence was looked at
+  std::string file;    // of the model; empty when `error` says why there is none
+  absl::Status error;  // INVALID_ARGUMENT: names the directory, what it holds, what was expected
+  uint64_t stamp = 0;  // of names, sizes and modification times of all files of the version
+  // Since something in it changed: this host's time less the file system's, whose clock may be
+  // another's. At least 0.
+  Duration quiet = {};
+  bool looked = true;  // false: only its existence was looked at
+};
+
+// Which of the versions that are there are looked into: those that the policy wants, but for those
+// that are known. A look reads every file's times, which takes a server of files a while.
+struct VersionsToLookAt {
+  VersionPolicy policy = {VersionPolicy::Kind::kAll, 1, {}};
+  std::set<int64_t> passed_over = {};  // `latest` looks into the next older ones as well
+  std::set<int64_t> known = {};
+
+  // `found` in descending order.
+  std::set<int64_t> Among(const std::vector<int64_t>& found) const;
 };
 
 // Versions in descending order, at least one. `base_path` is a model file (version 1), a directory
 // with one (version 1), or a directory with <version>/ directories. The model file is model.floe,
-// else frozen.pb, else graph.pb, else the only *.floe, *.pb or *.pbtxt. `known`: versions whose
-// files need no look. NOT_FOUND and PERMISSION_DENIED say when a service's sandbox may hide the
-// path; INVALID_ARGUMENT: there is no version, with what was found and what was expected.
-// Threading: any thread that may wait for a file system.
+// else frozen.pb, else graph.pb, else the only *.floe, *.pb or *.pbtxt. NOT_FOUND and
+// PERMISSION_DENIED say when a service's sandbox may hide the path; INVALID_ARGUMENT: there is no
+// version, with what was found and what was expected. Threading: any thread that may wait for a
+// file system.
 absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_path,
-                                                       const std::set<int64_t>& known = {});
+                                                       const VersionsToLookAt& look = {});
+
+// How a registry looks.
+using ScanFunction = std::function<absl::StatusOr<std::vector<FoundVersion>>(
+    const std::string& base_path, const VersionsToLookAt& look)>;
 
 }  // namespace floe::server

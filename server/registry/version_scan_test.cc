@@ -86,12 +86,16 @@ TEST_F(VersionScan, ErrorsNameWhatWasFound) {
   EXPECT_THAT(error("/none", absl::StatusCode::kNotFound),
               AllOf(HasSubstr(root_ + "/none"), HasSubstr("No such file")));
   fs::create_directories(root_ + "/empty");
-  EXPECT_THAT(error("/empty", absl::StatusCode::kInvalidArgument),
+  EXPECT_THAT(error("/empty", absl::StatusCode::kNotFound),
               HasSubstr("holds nothing; expected directories"));
   Write("two/a.pb", "");
   Write("two/b.pb", "");
   EXPECT_THAT(error("/two", absl::StatusCode::kInvalidArgument),
               HasSubstr("several models ('a.pb', 'b.pb')"));
+  Write("saved/saved_model.pb", "");
+  Write("saved/fingerprint.pb", "");
+  EXPECT_THAT(error("/saved", absl::StatusCode::kInvalidArgument),
+              AllOf(HasSubstr("is a SavedModel"), HasSubstr("frozen.pb"), HasSubstr("serving.md")));
   // A bad version is one among others.
   Write("bad/1/frozen.pb", "");
   Write("bad/3/variables/x", "");
@@ -134,7 +138,7 @@ TEST_F(VersionScan, TheStampTellsWhetherFilesChange) {
   EXPECT_EQ(Stamp("/m", 0), other) << "its neighbour was left alone";
 }
 
-TEST_F(VersionScan, SaysHowLongFilesHaveBeenQuietAndHowLargeTheyAre) {
+TEST_F(VersionScan, SaysHowLongFilesHaveBeenQuiet) {
   Write("m/1/frozen.pb", std::string(1000, 'x'));
   Write("m/1/assets/words.txt", "12345");
   // Setting the time back does not make files look older than they are.
@@ -144,18 +148,50 @@ TEST_F(VersionScan, SaysHowLongFilesHaveBeenQuietAndHowLargeTheyAre) {
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_LT((*found)[0].quiet, std::chrono::minutes(30));
   EXPECT_GE((*found)[0].quiet, Duration::zero());
-  EXPECT_EQ((*found)[0].bytes, 1005);
 }
 
 TEST_F(VersionScan, KnownVersionsAreNotLookedInto) {
   Write("m/1/frozen.pb", "");
   Write("m/2/readme.txt", "no model");
-  const auto found = ScanVersions(root_ + "/m", {2});
+  VersionsToLookAt look;
+  look.known = {2};
+  const auto found = ScanVersions(root_ + "/m", look);
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_EQ(found->size(), 2u);
   EXPECT_FALSE((*found)[0].looked);
   EXPECT_TRUE((*found)[0].error.ok());
   EXPECT_TRUE((*found)[1].looked);
+  // Nor are those that are no directories of versions.
+  Write("flat/frozen.pb", "");
+  look.known = {1};
+  for (const char* path : {"/flat", "/flat/frozen.pb"}) {
+    const auto one = ScanVersions(root_ + path, look);
+    ASSERT_TRUE(one.ok()) << one.status();
+    ASSERT_EQ(one->size(), 1u) << path;
+    EXPECT_EQ((*one)[0].version, 1);
+    EXPECT_FALSE((*one)[0].looked) << path;
+  }
+}
+
+TEST_F(VersionScan, OnlyWhatThePolicyWantsIsLookedInto) {
+  for (const char* version : {"1", "2", "3", "4"}) Write(absl::StrCat("m/", version, "/a.pb"), "");
+  VersionsToLookAt look;
+  const auto into = [&] {
+    std::string text;
+    const auto found = ScanVersions(root_ + "/m", look);
+    EXPECT_TRUE(found.ok()) << found.status();
+    for (const FoundVersion& one : *found)
+      absl::StrAppend(&text, one.version, one.looked ? " looked " : " ");
+    return text;
+  };
+  look.policy = {VersionPolicy::Kind::kLatest, 1, {}};
+  EXPECT_EQ(into(), "4 looked 3 2 1 ");
+  look.passed_over = {4};
+  EXPECT_EQ(into(), "4 looked 3 looked 2 1 ");
+  look.known = {3};
+  EXPECT_EQ(into(), "4 looked 3 2 1 ");
+  look = {{VersionPolicy::Kind::kSpecific, 1, {2, 7}}, {}, {}};
+  EXPECT_EQ(into(), "4 3 2 looked 1 ");
 }
 
 }  // namespace

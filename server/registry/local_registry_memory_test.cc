@@ -1,0 +1,83 @@
+// What models may take of the memory, together and in one run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/batching/test_models.h"
+#include "server/registry/local_registry.h"
+#include "server/registry/local_registry_for_test.h"
+
+namespace floe::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST_F(RegistryTest, MemoryIsAdmittedOrRefusedWithNumbers) {
+  Write("a/frozen.pb", TimesGraph(1));
+  Write("b/frozen.pb", TimesGraph(1));
+  LocalRegistry::Options options = Once();
+  // A size that is measured, as without this, is not the same every time, nor are its plans' bytes.
+  ModelConfig a = Config("a", "a"), b = Config("b", "b");
+  a.batching.max_batch_size = b.batching.max_batch_size = 4;
+  a.workers = b.workers = 1;
+  int64_t one = 0;
+  {
+    LocalRegistry registry({a}, options, &health_);
+    ASSERT_TRUE(registry.StartLoading().ok());
+    registry.WaitUntilLoaded();
+    one = registry.memory_in_use();
+    EXPECT_GT(one, 0);
+    registry.Stop();
+    EXPECT_EQ(registry.memory_in_use(), 0);
+  }
+  options.lifecycle.memory_limit = {0, one + one / 2};
+  LocalRegistry registry({a}, options, &health_);
+  ASSERT_TRUE(registry.StartLoading().ok());
+  registry.WaitUntilLoaded();
+  ASSERT_TRUE(registry.Acquire("a", {}).ok());
+  const absl::Status refused =
+      registry.Reload({a, b}, Clock::Steady().Now() + std::chrono::minutes(1), {});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("model 'b' version 1"), HasSubstr(absl::StrCat(one)),
+                    HasSubstr(absl::StrCat(one + one / 2)), HasSubstr("memory_limit")));
+  EXPECT_TRUE(registry.Acquire("a", {}).ok());
+  // In the place of a, b fits once a is gone.
+  EXPECT_EQ(registry.Reload({b}, Clock::Steady().Now() + std::chrono::minutes(1), {}).code(),
+            absl::StatusCode::kResourceExhausted)
+      << "both are there for a while";
+}
+
+// A run that would take the memory of the whole machine is refused, and a neighbour goes on.
+TEST_F(RegistryTest, ARunMayTakeAShareOfTheMemory) {
+  Write("greedy/frozen.pb", kOuterGraph);
+  Write("fine/frozen.pb", kTwiceGraph);
+  LocalRegistry::Options options = Once();
+  options.lifecycle.memory_limit = {0, 64 << 20};
+  ModelConfig greedy = Config("greedy", "greedy");
+  greedy.workers = 2;
+  LocalRegistry registry({greedy, Config("fine", "fine")}, options, &health_);
+  ASSERT_TRUE(registry.StartLoading().ok());
+  registry.WaitUntilLoaded();
+  FloatCall huge({{Shape({3000}), std::vector<float>(3000)}}), usual({{Shape({1, 2}), {1, 2}}});
+  for (const auto& [name, call] : {std::pair("greedy", &huge), std::pair("fine", &usual)}) {
+    const auto served = registry.Acquire(name, {});
+    ASSERT_TRUE(served.ok()) << served.status();
+    (*served)->Submit(call->Request((*served)->model()));
+  }
+  registry.Stop();
+  EXPECT_TRUE(absl::IsResourceExhausted(huge.status)) << huge.status;
+  EXPECT_THAT(std::string(huge.status.message()),
+              HasSubstr("max_run_bytes of the model is 16777216"));
+  EXPECT_THAT(usual.result, ElementsAre(2, 4));
+}
+
+}  // namespace
+}  // namespace floe::server
