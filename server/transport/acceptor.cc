@@ -1,12 +1,14 @@
 #include "server/transport/acceptor.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -45,6 +47,14 @@ void Reset(int fd) {
   const linger now = {1, 0};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
   close(fd);
+}
+
+// Little enough is under way that nobody waits for room in the socket with half a message sent.
+bool IsNearlyEmpty(int fd) {
+  int queued = 0, room = 0;
+  socklen_t size = sizeof room;
+  return ioctl(fd, SIOCOUTQ, &queued) == 0 &&
+         getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &size) == 0 && queued <= room / 8;
 }
 
 bool InodeOf(int fd, ino_t* inode) {
@@ -131,7 +141,7 @@ void Acceptor::TakeOrRefuse(int listener, int fd, const std::string& host) {
     MutexLock lock(mutex_);
     Forget(fd);  // its number is new, so the connection that had it is closed
     room = HasRoom(host);
-    Open open = {0, host};
+    Open open = {0, host, Clock::Steady().Now()};
     if (room && InodeOf(fd, &open.inode)) {
       if (!host.empty()) ++by_host_[host];
       open_[fd] = std::move(open);
@@ -216,16 +226,49 @@ void Acceptor::LogRefusals() {
       limits_.max_connections_per_address, counts_.refused_files);
 }
 
-void Acceptor::CloseConnections(TimePoint deadline) {
-  constexpr int kLookMillis = 1;  // nobody says when a descriptor is closed
-  for (bool first = true; first || Clock::Steady().Now() < deadline; first = false) {
-    if (!first) poll(nullptr, 0, kLookMillis);
+bool Acceptor::AnyOpen() {
+  next_look_ = TimePoint::min();
+  ForgetClosed();
+  return !open_.empty();
+}
+
+// Calls `look` until it says that all is done, or until `deadline`; at least once. Nobody says when
+// a descriptor is closed, so it is looked at now and then.
+void Acceptor::LookUntil(TimePoint deadline, const std::function<bool()>& look) {
+  constexpr int kLookMillis = 1;
+  while (!look() && Clock::Steady().Now() < deadline) poll(nullptr, 0, kLookMillis);
+}
+
+void Acceptor::Tell(std::string_view farewell, Duration settled, TimePoint deadline) {
+  LookUntil(deadline, [&] {
     MutexLock lock(mutex_);
-    next_look_ = TimePoint::min();
-    ForgetClosed();
-    if (open_.empty()) return;
+    if (!AnyOpen()) return true;
+    bool all = true;
+    const TimePoint now = Clock::Steady().Now();
+    for (auto& [fd, open] : open_) {
+      if (open.told) continue;
+      open.told = now - open.since > settled && IsNearlyEmpty(fd) &&
+                  send(fd, farewell.data(), farewell.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+      all = all && open.told;
+    }
+    return all;
+  });
+}
+
+void Acceptor::AwaitClosed(TimePoint deadline) {
+  LookUntil(deadline, [this] {
+    MutexLock lock(mutex_);
+    return !AnyOpen();
+  });
+}
+
+void Acceptor::CloseConnections(TimePoint deadline) {
+  LookUntil(deadline, [this] {
+    MutexLock lock(mutex_);
+    if (!AnyOpen()) return true;
     for (const auto& [fd, open] : open_) shutdown(fd, SHUT_RD);
-  }
+    return false;
+  });
 }
 
 AcceptorCounts Acceptor::Counts() const {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -51,6 +52,13 @@ class Acceptor {
   // and closes the listeners.
   void Stop();
 
+  // Writes `farewell`, which is short, to each open connection once, past whoever it was handed to.
+  // So that it does not land within what they are sending, it is kept back while a connection is
+  // new (`settled` ago or less) or its socket holds much that has not arrived; who is not told by
+  // `deadline` is not told. After Stop.
+  void Tell(std::string_view farewell, Duration settled, TimePoint deadline);
+  // Returns when the connections are closed, which others must do, or at `deadline`. After Stop.
+  void AwaitClosed(TimePoint deadline);
   // To whoever has the open connections, their clients seem to have left; returns when all are
   // closed, or at `deadline`. After Stop.
   void CloseConnections(TimePoint deadline);
@@ -62,6 +70,8 @@ class Acceptor {
   struct Open {
     ino_t inode;
     std::string host;  // of TCP clients
+    TimePoint since;
+    bool told = false;
   };
 
   void Loop();
@@ -69,6 +79,8 @@ class Acceptor {
   void TakeOrRefuse(int listener, int fd, const std::string& host);
   bool Shed(int listener);
   void LogRefusals();
+  static void LookUntil(TimePoint deadline, const std::function<bool()>& look);
+  bool AnyOpen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoom(const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

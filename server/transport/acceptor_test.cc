@@ -177,6 +177,10 @@ TEST_F(AcceptorTest, WithoutFileDescriptorsConnectionsAreRefusedAndLaterTakenAga
   const File before = Connected(address_);
   ASSERT_EQ(Read(before), Seen::kByte);
   File unlucky = TcpSocket(), lucky = TcpSocket();
+  rlimit files = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit few = {std::min<rlim_t>(files.rlim_cur, 256), files.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   std::vector<File> hogs;
   for (int fd; (fd = dup(before.fd())) >= 0;) hogs.emplace_back(fd);
   ASSERT_EQ(errno, EMFILE);
@@ -184,8 +188,48 @@ TEST_F(AcceptorTest, WithoutFileDescriptorsConnectionsAreRefusedAndLaterTakenAga
   EXPECT_EQ(Read(unlucky), Seen::kEnd);
   EXPECT_GE(acceptor_->Counts().refused_files, 1);
   hogs.clear();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
   Connect(lucky, address_);
   EXPECT_EQ(Read(lucky), Seen::kByte);
+}
+
+TEST_F(AcceptorTest, ClientsAreToldOnceAndMayLeave) {
+  Open("127.0.0.1:0");
+  File client = Connected(address_);
+  ASSERT_EQ(Read(client), Seen::kByte);
+  acceptor_->Stop();
+  acceptor_->Tell("?", std::chrono::hours(1), Clock::Steady().Now());  // it is too new
+  for (int i = 0; i < 2; ++i) acceptor_->Tell(".", Duration(-1), TimePoint::max());
+  char told[8];
+  EXPECT_EQ(recv(client.fd(), told, sizeof told, 0), 1);
+  EXPECT_EQ(told[0], '.');
+  acceptor_->AwaitClosed(Clock::Steady().Now());
+  std::thread waiting([&] { acceptor_->AwaitClosed(TimePoint::max()); });
+  client.Close();
+  CloseTaken(0);
+  waiting.join();
+}
+
+TEST_F(AcceptorTest, AClientThatReadsNothingIsNotTold) {
+  Open("unix-abstract:floe_acceptor_test_full");
+  const File client = ConnectedUnix("floe_acceptor_test_full", true);
+  ASSERT_EQ(Read(client), Seen::kByte);
+  const std::string much(4096, 'm');
+  {
+    MutexLock lock(mutex_);
+    while (send(taken_.at(0).fd(), much.data(), much.size(), MSG_DONTWAIT) > 0) {
+    }
+  }
+  acceptor_->Stop();
+  acceptor_->Tell(".", Duration(-1), Clock::Steady().Now());
+  CloseTaken(0);
+  char last = 0;
+  for (char bytes[4096];;) {
+    const ssize_t n = recv(client.fd(), bytes, sizeof bytes, 0);
+    if (n <= 0) break;
+    last = bytes[n - 1];
+  }
+  EXPECT_EQ(last, 'm');
 }
 
 TEST_F(AcceptorTest, ClosingEndsWhatIsOpen) {

@@ -18,6 +18,8 @@ struct TransportOptions {
   // Passed to gRPC as integers where the value is one, otherwise as strings.
   std::vector<std::pair<std::string, std::string>> channel_args;
   AcceptorLimits connections;
+  // How long Shutdown goes on serving clients that were asked to leave and still send calls.
+  Duration time_to_leave = std::chrono::seconds(2);
 };
 
 // Threading: Start, then from any thread addresses() and connections_refused(); Shutdown once or
@@ -37,9 +39,10 @@ class Transport {
   // Connections that found no room (AcceptorLimits) since the start.
   virtual int64_t connections_refused() const = 0;
 
-  // Takes no new connections and calls, ends streams (UNAVAILABLE) once what was written to them is
-  // sent, waits for the other calls until `deadline`, cancels what is left and returns when nothing
-  // runs any more. Connections to inherited listeners wait for the next process.
+  // Takes no new connections, asks clients to leave (GOAWAY), ends streams (UNAVAILABLE) once what
+  // was written to them is sent, refuses new calls of clients that stay (UNAVAILABLE), waits for
+  // the others until `deadline`, cancels what is left and returns when nothing runs any more.
+  // Connections to inherited listeners wait for the next process.
   virtual void Shutdown(TimePoint deadline) = 0;
 };
 

@@ -26,66 +26,70 @@ class CallGate {
  public:
   // False once closed; otherwise Leave follows.
   bool Enter() {
-    active_.fetch_add(1);
+    calls_.fetch_add(kOneEntered + 1);
     if (!closed_.load()) return true;
     Leave();
     return false;
   }
   void Leave() {
-    if (active_.fetch_sub(1) != 1 || !closed_.load()) return;
+    if (Active(calls_.fetch_sub(1)) != 1 || !closed_.load()) return;
     MutexLock lock(mutex_);
     empty_.NotifyAll();
   }
+  // How many have entered, or tried to; starts anew after 2^32.
+  int64_t entered() const { return static_cast<int64_t>(calls_.load() / kOneEntered); }
   // Admits no more and waits for those inside, at most until `deadline`.
   void CloseAndWait(TimePoint deadline) {
     closed_.store(true);
     MutexLock lock(mutex_);
-    while (active_.load() != 0 && empty_.WaitUntil(mutex_, deadline)) {
+    while (Active(calls_.load()) != 0 && empty_.WaitUntil(mutex_, deadline)) {
     }
   }
 
  private:
-  std::atomic<int64_t> active_{0};
+  // Both counts in one word: those inside in its lower half.
+  static constexpr uint64_t kOneEntered = uint64_t{1} << 32;
+  static uint64_t Active(uint64_t calls) { return calls % kOneEntered; }
+
+  std::atomic<uint64_t> calls_{0};
   std::atomic<bool> closed_{false};
   Mutex mutex_;  // of the condition alone
   CondVar empty_;
 };
 
-// A unary call: one message in, at most one out.
+// A unary call, whose request has arrived: at most one message out.
 // Threading: reactions on gRPC's threads, Write and Finish on any one thread at a time.
-class UnaryCall final : public grpc::ServerGenericBidiReactor,
+class UnaryCall final : public grpc::ServerUnaryReactor,
                         public Responder,
                         public std::enable_shared_from_this<UnaryCall> {
  public:
-  // `method` and `gate`, which was entered, outlive the call.
-  static grpc::ServerGenericBidiReactor* Start(grpc::GenericCallbackServerContext* context,
-                                               const UnaryMethod& method, CallGate* gate,
-                                               int64_t max_bytes);
-  UnaryCall(grpc::GenericCallbackServerContext* context, const UnaryMethod& method, CallGate* gate,
-            int64_t max_bytes)
-      : context_(*context), method_(method), gate_(*gate), max_bytes_(max_bytes) {}
+  // Calls `method`, which may answer before this returns. `gate` was entered; it outlives the call.
+  // `request` and `reply` are gRPC's, of this call.
+  static grpc::ServerUnaryReactor* Start(const grpc::CallbackServerContext& context,
+                                         const std::string& path, const UnaryMethod& method,
+                                         CallGate* gate, int64_t max_bytes,
+                                         grpc::ByteBuffer* request, grpc::ByteBuffer* reply);
+  UnaryCall(CallGate* gate, grpc::ByteBuffer* reply) : gate_(*gate), reply_(*reply) {}
 
   void Write(std::string&& message) override;
   void Finish(const absl::Status& status) override;
 
  private:
-  void OnReadDone(bool ok) override;
   void OnCancel() override { cancel_.Cancel(); }
   void OnDone() override;
+  // OnDone waits for nothing, so gRPC need not take it to a thread of its own.
+  bool InternalInlineable() override { return true; }
 
-  const grpc::GenericCallbackServerContext& context_;  // gone after OnDone
-  const UnaryMethod& method_;
   CallGate& gate_;
-  const int64_t max_bytes_;
+  grpc::ByteBuffer& reply_;  // gone after OnDone
   std::shared_ptr<UnaryCall> self_;
   CancelToken cancel_;
-  grpc::ByteBuffer received_, reply_;
   grpc::Slice message_;
   bool has_reply_ = false;
   std::atomic<bool> finished_{false};
 };
 
-// A call to a path nobody serves, or one that comes while the server drains.
+// A call to a path nobody serves.
 class RefusedCall final : public grpc::ServerGenericBidiReactor {
  public:
   explicit RefusedCall(const absl::Status& status) { Finish(ToGrpc(status)); }

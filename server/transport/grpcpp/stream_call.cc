@@ -1,6 +1,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/budget.h"
+#include "base/status.h"
 #include "server/transport/grpcpp/calls.h"
 
 namespace floe::server {
@@ -39,7 +41,7 @@ grpc::ServerGenericBidiReactor* StreamCall::Start(grpc::GenericCallbackServerCon
   auto call = std::make_shared<StreamCall>(context, streams, max_bytes);
   StreamCall* const reactor = call.get();
   reactor->self_ = call;
-  CallInfo info = MakeCallInfo(*context);
+  CallInfo info = MakeCallInfo(context->method(), *context);
   info.cancel = std::shared_ptr<CancelToken>(call, &reactor->cancel_);
   reactor->handler_ = method(info, call);
   if (!streams->Add(call)) reactor->Finish(ShuttingDown());
@@ -110,10 +112,14 @@ void StreamCall::OnReadDone(bool ok) {
     if (!context_.IsCancelled()) handler_->OnHalfClose();
     return;
   }
-  const auto slice = std::make_shared<grpc::Slice>();
-  const absl::Status status = TakeSlice(&received_, max_bytes_, slice.get());
+  // gRPC swallows what a reaction throws, and the call would never end.
+  const absl::Status status = CatchOutOfMemory([this]() -> absl::Status {
+    const auto slice = std::make_shared<grpc::Slice>();
+    FLOE_RETURN_IF_ERROR(TakeSlice(&received_, max_bytes_, slice.get()));
+    handler_->OnMessage(Message{BytesOf(*slice), slice});
+    return absl::OkStatus();
+  });
   if (!status.ok()) return Finish(status);
-  handler_->OnMessage(Message{BytesOf(*slice), slice});
   ReadOn();
 }
 

@@ -158,6 +158,8 @@ class GrpcppTransport : public testing::Test {
         "/test/Fail", [](const CallInfo&, const Message& message, const auto& responder) {
           responder->Finish(absl::FailedPreconditionError("no: " + std::string(message.bytes)));
         });
+    methods_.AddUnary("/test/OutOfMemory",
+                      [](const CallInfo&, const Message&, const auto&) { throw std::bad_alloc(); });
     // Keeps the call for the test to answer.
     methods_.AddUnary("/test/Hold", [this](const CallInfo& info, Message message,
                                            std::shared_ptr<Responder> responder) {
@@ -308,8 +310,9 @@ TEST_F(GrpcppTransport, ACallersDepartureRaisesTheToken) {
 
 TEST_F(GrpcppTransport, APassedDeadlineRaisesTheToken) {
   Open();
+  ASSERT_TRUE(Finished("/test/Echo", "m")->status.ok());  // connected
   auto call = std::make_unique<ClientCall>();
-  call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
+  call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(2));
   call->Start(stub_.get(), "/test/Hold", "m");
   ASSERT_TRUE(arrived_.Reaches(1));
   ASSERT_TRUE(cancelled_.Reaches(1));
@@ -394,10 +397,12 @@ TEST_F(GrpcppTransport, ManyCallsAtOnce) {
   Open();
   constexpr int kCalls = 100;
   std::vector<std::unique_ptr<ClientCall>> calls;
+  calls.reserve(kCalls);
   for (int i = 0; i < kCalls; ++i) calls.push_back(Call("/test/Hold", std::to_string(i)));
   ASSERT_TRUE(arrived_.Reaches(kCalls));
   // Answered from several threads, last first.
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([this] {
       for (int i = 0; i < kCalls / 4; ++i) {
@@ -440,6 +445,48 @@ TEST_F(GrpcppTransport, ShutdownWaitsForCallsAndEndsStreams) {
   EXPECT_TRUE(down.Reaches(1));
   shutting.join();
   EXPECT_EQ(Finished("/test/Echo", "x")->status.error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(GrpcppTransport, RunningOutOfMemoryEndsTheCallAlone) {
+  Open();
+  EXPECT_EQ(Finished("/test/OutOfMemory", "m")->status.error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Finished("/test/Echo", "m")->status.ok());
+  transport_->Shutdown(TimePoint::max());  // which waits for calls that have not ended
+}
+
+TEST_F(GrpcppTransport, ShutdownLosesNoCallOfClientsThatCanGoElsewhere) {
+  TransportOptions options;
+  options.time_to_leave = 2 * kPatience;
+  Open(options);
+  const auto second = MakeGrpcppTransport(methods_, {});
+  ASSERT_TRUE(second->Start({"127.0.0.1:0"}).ok());
+  // Tried in this order.
+  Connect("ipv4:" + transport_->addresses().at(0) + "," + second->addresses().at(0));
+  auto stream = std::make_unique<ClientStream>();
+  stream->Start(stub_.get(), "/test/Chat");
+  stream->Send("a");
+  auto held = Call("/test/Hold", "m");
+  ASSERT_TRUE(arrived_.Reaches(1));
+  Event down;
+  std::thread shutting([&] {
+    transport_->Shutdown(TimePoint::max());
+    down.Raise();
+  });
+  stream->Release();
+  ASSERT_TRUE(stream->done.Reaches(1));  // clients were asked to leave before
+  stream.reset();
+  const int kCalls = 100;
+  for (int i = 0; i < kCalls; ++i) {
+    const auto call = Finished("/test/Echo", "m");
+    ASSERT_TRUE(call->status.ok()) << i << ": " << call->status.error_message();
+  }
+  TakeHeld().second->Finish(absl::AbortedError("the call that was begun before"));
+  ASSERT_TRUE(held->done.Reaches(1));
+  EXPECT_EQ(held->status.error_code(), grpc::StatusCode::ABORTED);
+  held.reset();  // whose context holds the connection
+  EXPECT_TRUE(down.Reaches(1)) << "a client that left is waited for";
+  shutting.join();
 }
 
 TEST_F(GrpcppTransport, ShutdownCancelsAtItsDeadline) {

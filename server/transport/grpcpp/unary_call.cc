@@ -1,34 +1,32 @@
 #include <utility>
 
+#include "base/budget.h"
 #include "base/recycled.h"
+#include "base/status.h"
 #include "server/transport/grpcpp/calls.h"
 
 namespace floe::server {
 
-grpc::ServerGenericBidiReactor* UnaryCall::Start(grpc::GenericCallbackServerContext* context,
-                                                 const UnaryMethod& method, CallGate* gate,
-                                                 int64_t max_bytes) {
-  auto call = std::allocate_shared<UnaryCall>(RecyclingAllocator<UnaryCall>(), context, method,
-                                              gate, max_bytes);
-  UnaryCall* const reactor = call.get();
-  reactor->self_ = std::move(call);
-  reactor->StartRead(&reactor->received_);
-  return reactor;
-}
-
-void UnaryCall::OnReadDone(bool ok) {
-  if (!ok) {
-    return Finish(context_.IsCancelled()
-                      ? absl::CancelledError("the caller left before its request was complete")
-                      : absl::InvalidArgumentError("the call ended without a request message"));
-  }
-  const absl::Status status = TakeSlice(&received_, max_bytes_, &message_);
-  if (!status.ok()) return Finish(status);
-  // Message, token and responder are all parts of this object: one count, no allocation.
-  const std::shared_ptr<UnaryCall> self = shared_from_this();
-  CallInfo info = MakeCallInfo(context_);
-  info.cancel = std::shared_ptr<CancelToken>(self, &cancel_);
-  method_(info, Message{BytesOf(message_), self}, self);
+grpc::ServerUnaryReactor* UnaryCall::Start(const grpc::CallbackServerContext& context,
+                                           const std::string& path, const UnaryMethod& method,
+                                           CallGate* gate, int64_t max_bytes,
+                                           grpc::ByteBuffer* request, grpc::ByteBuffer* reply) {
+  const auto call = std::allocate_shared<UnaryCall>(RecyclingAllocator<UnaryCall>(), gate, reply);
+  call->self_ = call;
+  // gRPC swallows what a reaction throws, and the call would never end.
+  const absl::Status status = CatchOutOfMemory([&]() -> absl::Status {
+    if (!request->Valid()) {
+      return absl::InvalidArgumentError("the call ended without a request message");
+    }
+    FLOE_RETURN_IF_ERROR(TakeSlice(request, max_bytes, &call->message_));
+    // Message, token and responder are all parts of this object: one count, no allocation.
+    CallInfo info = MakeCallInfo(path, context);
+    info.cancel = std::shared_ptr<CancelToken>(call, &call->cancel_);
+    method(info, Message{BytesOf(call->message_), call}, call);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) call->Finish(status);
+  return call.get();  // which owns itself until OnDone
 }
 
 void UnaryCall::Write(std::string&& message) {
@@ -39,13 +37,10 @@ void UnaryCall::Write(std::string&& message) {
 
 void UnaryCall::Finish(const absl::Status& status) {
   if (finished_.exchange(true)) return;
-  if (status.ok() && has_reply_) {
-    StartWriteAndFinish(&reply_, grpc::WriteOptions(), grpc::Status::OK);
-  } else if (status.ok()) {
-    grpc::ServerGenericBidiReactor::Finish(
-        {grpc::StatusCode::INTERNAL, "the method gave no reply"});
+  if (status.ok() && !has_reply_) {
+    grpc::ServerUnaryReactor::Finish({grpc::StatusCode::INTERNAL, "the method gave no reply"});
   } else {
-    grpc::ServerGenericBidiReactor::Finish(ToGrpc(status));
+    grpc::ServerUnaryReactor::Finish(ToGrpc(status));  // which sends the reply when that is OK
   }
 }
 

@@ -35,9 +35,9 @@ grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), message};
 }
 
-CallInfo MakeCallInfo(const grpc::GenericCallbackServerContext& context) {
+CallInfo MakeCallInfo(const std::string& path, const grpc::CallbackServerContext& context) {
   CallInfo info;
-  info.path = context.method();
+  info.path = path;
   const auto& metadata = context.client_metadata();
   for (const auto& [key, value] : metadata) {
     info.metadata.emplace_back(std::string_view(key.data(), key.size()),

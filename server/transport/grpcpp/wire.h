@@ -15,8 +15,8 @@ namespace floe::server {
 // Messages are cut where they would not fit into the trailers' usual limit of 8 KiB.
 grpc::Status ToGrpc(const absl::Status& status);
 
-// Path, metadata and deadline; no cancel token.
-CallInfo MakeCallInfo(const grpc::GenericCallbackServerContext& context);
+// Metadata, deadline and caller; no cancel token.
+CallInfo MakeCallInfo(const std::string& path, const grpc::CallbackServerContext& context);
 
 // One contiguous slice: the buffer's own when it has a single one, a copy otherwise.
 // RESOURCE_EXHAUSTED beyond `max_bytes`. Clears the buffer.
