@@ -115,6 +115,104 @@ TEST_F(ConfigCommand, ShowPrintsYamlWithTheRestAsComments) {
   EXPECT_EQ(json["last_error_message"], "first\nsecond");
 }
 
+// A server of the generation with the models; others replace the first `overtaken` of them before
+// a call comes.
+class EditCommand : public ConfigCommand {
+ protected:
+  EditCommand() {
+    current_.models.resize(2);
+    ModelConfig& a = current_.models[0];
+    a.name = "a";
+    a.base_path = "/a";
+    a.versions.kind = VersionPolicy::Kind::kSpecific;
+    a.versions.specific = {3, 5};
+    a.version_labels["stable"] = 3;
+    current_.models[1].name = "b";
+    current_.models[1].base_path = "/b";
+    current_.models[1].versions.latest = 2;
+    server_.handlers[kGetConfig] = [this](const std::string&, std::string* reply) {
+      floe::GetConfigResponse response;
+      response.set_generation(generation_);
+      response.set_yaml(ConfigToYaml(current_));
+      *reply = response.SerializeAsString();
+      return grpc::Status::OK;
+    };
+    AnswerReload(grpc::Status::OK);
+    const auto answer = server_.handlers[kReload];
+    server_.handlers[kReload] = [this, answer](const std::string& bytes, std::string* reply) {
+      ++calls_;
+      EXPECT_EQ(server_.metadata.find("floe-config-generation")->second,
+                std::to_string(generation_));
+      grpc::Status status = answer(bytes, reply);
+      if (overtaken_ == 0) return status;
+      --overtaken_;
+      ++generation_;
+      current_.models[0].version_labels["stable"] = 5;
+      return grpc::Status(grpc::StatusCode::ABORTED, "another generation is in force");
+    };
+  }
+  // What was sent, one word a model.
+  std::string Sent() const {
+    std::string text;
+    for (const auto& model : request_.config().model_config_list().config())
+      text += model.name() + "=" + model.base_path() + " ";
+    return text;
+  }
+
+  ServerConfig current_;
+  int generation_ = 7, overtaken_ = 0, calls_ = 0;
+};
+
+TEST_F(EditCommand, AddLeavesTheOtherModelsAsTheyAre) {
+  ASSERT_EQ(Floectl({"config", "add", server_.address(), "c=/srv/c", "d=/srv/x=y"}), kExitOk)
+      << err_;
+  EXPECT_EQ(out_, "applied\n");
+  EXPECT_EQ(Sent(), "a=/a b=/b c=/srv/c d=/srv/x=y ");
+  const auto& list = request_.config().model_config_list();
+  EXPECT_EQ(list.config(0).model_version_policy().specific().versions_size(), 2);
+  EXPECT_EQ(list.config(0).version_labels().at("stable"), 3);
+  EXPECT_EQ(list.config(1).model_version_policy().latest().num_versions(), 2u);
+  ASSERT_EQ(Floectl({"config", "add", server_.address(), "c=c"}), kExitOk) << err_;
+  EXPECT_EQ(Sent(), "a=/a b=/b c=" + std::filesystem::absolute("c").string() + " ");
+}
+
+TEST_F(EditCommand, RemoveTakesAwayTheModelsNamed) {
+  ASSERT_EQ(Floectl({"config", "remove", server_.address(), "b"}), kExitOk) << err_;
+  EXPECT_EQ(Sent(), "a=/a ");
+  ASSERT_EQ(Floectl({"config", "remove", server_.address(), "a", "b"}), kExitOk) << err_;
+  EXPECT_EQ(Sent(), "");
+  EXPECT_TRUE(request_.config().has_model_config_list()) << "an empty list, not no list";
+}
+
+TEST_F(EditCommand, WhatOthersChangedMeanwhileIsKept) {
+  overtaken_ = 2;
+  ASSERT_EQ(Floectl({"config", "add", server_.address(), "c=/c"}), kExitOk) << err_;
+  EXPECT_EQ(calls_, 3);
+  EXPECT_EQ(Sent(), "a=/a b=/b c=/c ");
+  EXPECT_EQ(request_.config().model_config_list().config(0).version_labels().at("stable"), 5);
+  overtaken_ = 100;
+  EXPECT_EQ(Floectl({"config", "add", server_.address(), "c=/c"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("ABORTED"));
+  EXPECT_EQ(calls_, 3 + 5);
+}
+
+TEST_F(EditCommand, MistakesAreSaidAndNotSent) {
+  EXPECT_EQ(Floectl({"config", "add", server_.address(), "a=/a"}), kExitOk) << err_;
+  EXPECT_EQ(out_, "nothing to change\n");
+  EXPECT_EQ(Floectl({"config", "add", server_.address(), "a=/other"}), kExitFailed);
+  EXPECT_THAT(err_, AllOf(HasSubstr("ALREADY_EXISTS"), HasSubstr("'/a'")));
+  EXPECT_EQ(Floectl({"config", "remove", server_.address(), "aa"}), kExitFailed);
+  EXPECT_THAT(err_, AllOf(HasSubstr("NOT_FOUND"), HasSubstr("nearest: 'a'")));
+  for (const char* argument : {"c", "=/c", "c="})
+    EXPECT_EQ(Floectl({"config", "add", server_.address(), argument}), kExitUsage) << argument;
+  EXPECT_EQ(calls_, 0);
+}
+
+TEST_F(ConfigCommand, CheckSaysWhenThereAreNoModels) {
+  ASSERT_EQ(Floectl({"config", "check", Write("empty", "# nothing yet\n")}), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("there are no models"));
+}
+
 TEST_F(ConfigCommand, ApplySendsAListAsItIs) {
   AnswerReload(grpc::Status::OK);
   const std::string list =
@@ -159,6 +257,9 @@ TEST_F(ConfigCommand, ApplyFailsWithTheServersReason) {
             kExitFailed);
   EXPECT_EQ(Floectl({"config", "apply", server_.address(), Write("b", "max_batch_size {}")}),
             kExitFailed);
+  EXPECT_EQ(Floectl({"config", "apply", server_.address(), Write("none", "# nothing yet\n")}),
+            kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("names no models"));
   EXPECT_FALSE(request_.has_config()) << "what is wrong here is not sent";
 }
 

@@ -16,16 +16,33 @@ namespace pb = tensorflow::serving;
 
 class Reader {
  public:
-  Reader(const pb::BatchingParameters& from, std::string file, const TextPlaces& places)
-      : from_(from), file_(std::move(file)), places_(places) {}
+  Reader(const pb::BatchingParameters& from, std::string file, const TextPlaces& places,
+         std::vector<std::string>* notes)
+      : from_(from), file_(std::move(file)), places_(places), notes_(notes) {}
 
   // `value` is the wrapper's; a field that is not there changes nothing.
   void Int(const char* field, bool given, int64_t value, const IntRange& range, int64_t* out) {
     if (!given) return;
-    if (value < range.low || value > range.high)
-      return Fail(field, absl::StrCat("expected { value: N } with N from ", range.low, " to ",
-                                      range.high, ", got ", value));
-    *out = value;
+    if (value < range.low)
+      return Fail(field, absl::StrCat("expected { value: N } with N of at least ", range.low,
+                                      ", got ", value));
+    *out = AtMost(field, value, range.high);
+  }
+  // What TensorFlow Serving runs with and is more than is possible here.
+  int64_t AtMost(const char* field, int64_t value, int64_t most) {
+    if (value <= most) return value;
+    notes_->push_back(
+        absl::StrCat(Place(field), ": ", field, ": ", value, " means ", most, " here"));
+    return most;
+  }
+  // Sizes that come to be the same are one.
+  void Sizes(std::vector<int64_t>* out) {
+    if (from_.allowed_batch_sizes_size() == 0) return;
+    out->clear();
+    for (const int64_t size : from_.allowed_batch_sizes()) {
+      const int64_t possible = AtMost("allowed_batch_sizes", size, kMaxBatchSizeRange.high);
+      if (possible == size || out->empty() || out->back() != possible) out->push_back(possible);
+    }
   }
   std::string Place(const std::string& field) const {
     return PlaceOf(file_, places_, from_, field);
@@ -39,6 +56,7 @@ class Reader {
   const pb::BatchingParameters& from_;
   const std::string file_;
   const TextPlaces& places_;
+  std::vector<std::string>* const notes_;
   std::vector<std::string> mistakes_;
 };
 
@@ -51,7 +69,7 @@ absl::Status ParseBatchingParameters(const std::string& text, const std::string&
   FLOE_RETURN_IF_ERROR(ParseTextProto(text, file, &from, &places));
   ModelConfig result = *model;
   BatchingConfig& out = result.batching;
-  Reader reader(from, file, places);
+  Reader reader(from, file, places, notes);
   reader.Int("max_batch_size", from.has_max_batch_size(), from.max_batch_size().value(),
              kMaxBatchSizeRange, &out.max_batch_size);
   reader.Int("batch_timeout_micros", from.has_batch_timeout_micros(),
@@ -66,9 +84,7 @@ absl::Status ParseBatchingParameters(const std::string& text, const std::string&
              &out.max_execution_batch_size);
   if (from.has_enable_large_batch_splitting())
     out.enable_large_batch_splitting = from.enable_large_batch_splitting().value();
-  if (from.allowed_batch_sizes_size() > 0)
-    out.allowed_batch_sizes.assign(from.allowed_batch_sizes().begin(),
-                                   from.allowed_batch_sizes().end());
+  reader.Sizes(&out.allowed_batch_sizes);
   if (from.pad_variable_length_inputs()) out.pad_variable_length_inputs = true;
   if (from.has_thread_pool_name())
     notes->push_back(absl::StrCat(reader.Place("thread_pool_name"),

@@ -55,11 +55,11 @@ TEST(BatchingParameters, MistakesNameLineAndRange) {
   std::vector<std::string> notes;
   EXPECT_THAT(
       MistakesOf(ParseBatchingParameters("max_batch_size { value: 0 }\n"
-                                         "num_batch_threads { value: 99999 }\n"
+                                         "num_batch_threads { value: -1 }\n"
                                          "allowed_batch_sizes: [4, 2]\n",
                                          "b", &model, &notes)),
-      ElementsAre("b:1: max_batch_size: expected { value: N } with N from 1 to 65536, got 0",
-                  StartsWith("b:2: num_batch_threads: expected { value: N } with N from 1"),
+      ElementsAre("b:1: max_batch_size: expected { value: N } with N of at least 1, got 0",
+                  StartsWith("b:2: num_batch_threads: expected { value: N } with N of at least 1"),
                   StartsWith("b:3: allowed_batch_sizes: 2 follows 4")));
   EXPECT_EQ(model, ModelConfig()) << "nothing of a wrong file is taken";
   EXPECT_THAT(
@@ -67,16 +67,31 @@ TEST(BatchingParameters, MistakesNameLineAndRange) {
       ElementsAre(HasSubstr("nearest: 'max_batch_size'")));
 }
 
-TEST(BatchingParameters, SizesAreBoundedWhereverTheyAreSaid) {
+// TensorFlow Serving runs with these.
+TEST(BatchingParameters, MoreThanIsPossibleMeansTheMost) {
   ModelConfig model;
   std::vector<std::string> notes;
-  for (const char* field :
-       {"max_batch_size { value: 65537 }", "max_execution_batch_size { value: 65537 }",
-        "allowed_batch_sizes: 9223372036854775807", "max_batch_size {}", "num_batch_threads {}"})
+  const absl::Status status = ParseBatchingParameters(R"(max_batch_size { value: 4294967296 }
+batch_timeout_micros { value: 9223372036854775807 }
+max_enqueued_batches { value: 2000000000 }
+num_batch_threads { value: 2000 }
+max_execution_batch_size { value: 70000 }
+allowed_batch_sizes: [8, 65536, 66000, 70000])",
+                                                      "b", &model, &notes);
+  ASSERT_TRUE(status.ok()) << status;
+  const BatchingConfig& b = model.batching;
+  EXPECT_EQ(b.max_batch_size, 65536);
+  EXPECT_EQ(b.batch_timeout_micros, 60'000'000);
+  EXPECT_EQ(b.max_enqueued_batches, 1'000'000);
+  EXPECT_EQ(b.max_execution_batch_size, 65536);
+  EXPECT_EQ(model.workers, 1024);
+  EXPECT_THAT(b.allowed_batch_sizes, ElementsAre(8, 65536));
+  EXPECT_THAT(notes, testing::SizeIs(7));
+  EXPECT_THAT(notes, testing::Contains("b:1: max_batch_size: 4294967296 means 65536 here"));
+  for (const char* field : {"max_batch_size {}", "num_batch_threads {}"})
     EXPECT_THAT(MistakesOf(ParseBatchingParameters(field, "b", &model, &notes)),
                 ElementsAre(StartsWith("b:1: ")))
         << field;
-  EXPECT_EQ(model, ModelConfig());
 }
 
 }  // namespace

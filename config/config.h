@@ -16,11 +16,11 @@ namespace floe {
 struct BatchingConfig {
   int64_t max_batch_size = 0;        // rows of one batch; 0: what the model's measured costs say
   int64_t batch_timeout_micros = 0;  // an idle worker waits this long for a fuller batch
-  int64_t max_enqueued_batches =
-      64;  // the queue holds this * max_batch_size (0: at least 64) requests
+  // The queue holds this * max_batch_size (0: at least 64) rows; 0: 4,096 requests.
+  int64_t max_enqueued_batches = 0;
   int64_t max_enqueued_bytes = 0;  // of the inputs of requests that wait; 0: 1 GiB
   // Sizes a batch is padded up to with copies of its last row, ascending; empty: never padded. The
-  // last is the most rows of one run, so it equals max_execution_rows().
+  // last is max_execution_rows() or max_batch_size.
   std::vector<int64_t> allowed_batch_sizes = {};
   // Inputs that differ in inner dimensions share a batch, padded at the ends with padding_values
   // (0 for inputs that it does not name).
@@ -69,18 +69,24 @@ struct SignatureConfig {
 
 enum class ReplyFormat : uint8_t { kTyped, kContent };
 
+// What a caller hears when a model's queue is full.
+enum class FullStatus : uint8_t { kResourceExhausted, kUnavailable };
+
 struct ModelConfig {
   std::string name;
-  std::string base_path;  // absolute, or relative to the process when given by a flag
+  std::string base_path;  // absolute, but in a list whose reader knows no directory
   std::string where;      // "floe.yaml:12", or the flag, for messages
   VersionPolicy versions;
   std::map<std::string, int64_t> version_labels;
   VersionTransition transition = VersionTransition::kAvailabilityPreserving;
-  int64_t workers = 0;  // threads that run it; 0: by the CPUs it may use
+  int64_t workers = 0;  // threads that run it; 0: its share of the CPUs
   int64_t intra_op_threads = 1;
   std::vector<int> cpu_set;  // CPUs its threads may use, ascending; empty: all usable ones
   int64_t weight = 1;        // its share of the CPUs when models compete
   BatchingConfig batching;
+  FullStatus batching_full_status = FullStatus::kResourceExhausted;
+  // What the values of one run may take; 0: a share of memory_limit.
+  int64_t max_run_bytes = 0;
   // A model whose measured run is shorter runs on the thread that brought the request; 0: never.
   int64_t inline_below_us = 50;
   std::map<std::string, PlaceholderDefault> placeholder_defaults;
@@ -89,6 +95,16 @@ struct ModelConfig {
 
   // Whether a reload has nothing to do: everything but `where`.
   friend bool operator==(const ModelConfig& a, const ModelConfig& b);
+};
+
+// What all models' weights and plans may take.
+struct MemoryLimit {
+  int64_t percent = 90;  // of the memory that the process may use; 0: `bytes` says
+  int64_t bytes = 0;     // 0: no limit
+
+  // In bytes, where the process may use so many; 0: no limit.
+  int64_t In(int64_t usable) const { return percent == 0 ? bytes : usable / 100 * percent; }
+  friend bool operator==(const MemoryLimit&, const MemoryLimit&) = default;
 };
 
 // How models come and go while the server runs.
@@ -101,12 +117,13 @@ struct LifecycleConfig {
   bool allow_version_labels_for_unavailable_models = false;
   bool enable_model_warmup = true;
   int64_t num_request_iterations_for_warmup = 1;  // of each recorded warm-up request
-  // A version's own batching_params.pbtxt (BatchingParameters) goes before its model's batching.
+  // A version's own batching_params.pbtxt (BatchingParameters) stands in place of its model's
+  // batching.
   bool enable_per_model_batching_parameters = false;
-  bool warmup_optional = false;    // a version whose recorded requests fail is served
-  bool strict_readiness = true;    // the server is ready when all models are; false: when one is
-  bool exit_on_error = false;      // a model that cannot be served at start ends the process
-  int64_t memory_limit_bytes = 0;  // of all models' weights and plans; 0: none
+  bool warmup_optional = false;  // a version whose recorded requests fail is served
+  bool strict_readiness = true;  // the server is ready when all models are; false: when one is
+  bool exit_on_error = false;    // a model that cannot be served at start ends the process
+  MemoryLimit memory_limit;
   friend bool operator==(const LifecycleConfig&, const LifecycleConfig&) = default;
 };
 

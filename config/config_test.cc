@@ -33,7 +33,7 @@ void CheckLifecycle(const LifecycleConfig& l) {
   EXPECT_TRUE(l.warmup_optional);
   EXPECT_FALSE(l.strict_readiness);
   EXPECT_TRUE(l.exit_on_error);
-  EXPECT_EQ(l.memory_limit_bytes, int64_t{2} << 30);
+  EXPECT_EQ(l.memory_limit, (MemoryLimit{0, int64_t{2} << 30}));
 }
 
 constexpr char kEveryKey[] = R"(

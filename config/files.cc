@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -90,6 +92,12 @@ std::string ValueText(const std::variant<bool, int64_t, std::string>& value) {
 
 }  // namespace
 
+std::string AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  return path.empty() || error ? path : absolute.string();
+}
+
 absl::StatusOr<std::string> ReadConfigText(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return Unreadable(path, std::strerror(errno));
@@ -116,16 +124,17 @@ absl::StatusOr<ServerConfig> LoadConfigFiles(const ConfigFiles& files, ModelConf
     loader.Note(ParseBatchingParameters(text, files.batching_parameters, defaults, &notes));
   if (loader.Read(files.yaml, &text)) {
     absl::StatusOr<ServerConfig> parsed =
-        ParseConfig(text, files.yaml, DirectoryOf(files.yaml), *defaults);
+        ParseConfig(text, files.yaml, DirectoryOf(AbsolutePath(files.yaml)), *defaults);
     loader.Note(parsed.status());
     if (parsed.ok()) config = *std::move(parsed);
   }
   if (loader.Read(files.model_config, &text)) {
     ModelListContext context;
     context.file = files.model_config;
-    context.directory = DirectoryOf(files.model_config);
+    context.directory = DirectoryOf(AbsolutePath(files.model_config));
     context.known = &config.models;
     context.defaults = *defaults;
+    context.may_be_empty = !files.empty_list_is_mistake;
     auto models = ParseModelServerConfig(text, context, &notes);
     loader.Note(models.status());
     if (models.ok()) config.models = *std::move(models);

@@ -15,6 +15,9 @@ struct ConfigFiles {
   std::string yaml;                 // floe.yaml
   std::string model_config;         // ModelServerConfig in text format
   std::string batching_parameters;  // BatchingParameters in text format
+  // A model_config without a model_config_list, which is otherwise one of no models. TensorFlow
+  // Serving takes it so at its start, and later does nothing, rather than unload all models.
+  bool empty_list_is_mistake = false;
 };
 
 // Reads and merges them. Models start from `*defaults`, over which the batching parameters are laid
@@ -33,6 +36,10 @@ ConfigKind KindOf(const std::string& text);
 
 // A whole file, or what comes through a pipe, of at most 16 MiB. NOT_FOUND naming path and reason.
 absl::StatusOr<std::string> ReadConfigText(const std::string& path);
+
+// A relative path starts at the process's directory, which other processes do not know. Links and
+// ".." stay as they are; the empty path stays empty.
+std::string AbsolutePath(const std::string& path);
 
 // As in source.content_hash, from the files as they are now; one that cannot be read changes it
 // too.

@@ -41,7 +41,7 @@ KeySection LifecycleSection(const LifecycleConfig& l) {
            {"warmup_optional", l.warmup_optional},
            {"strict_readiness", l.strict_readiness},
            {"exit_on_error", l.exit_on_error},
-           {"memory_limit", l.memory_limit_bytes}}};
+           {"memory_limit", MemoryLimitText(l.memory_limit)}}};
 }
 
 }  // namespace floe

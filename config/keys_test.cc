@@ -74,7 +74,7 @@ const Case kCases[] = {
     FLOE_KEY(lifecycle, warmup_optional, lifecycle.warmup_optional, true),
     FLOE_KEY(lifecycle, strict_readiness, lifecycle.strict_readiness, false),
     FLOE_KEY(lifecycle, exit_on_error, lifecycle.exit_on_error, true),
-    FLOE_KEY(lifecycle, memory_limit, lifecycle.memory_limit_bytes, 9),
+    FLOE_KEY(lifecycle, memory_limit, lifecycle.memory_limit.percent, 9),
 };
 #undef FLOE_KEY
 

@@ -47,7 +47,8 @@ std::vector<std::string> BatchingMistakes(const BatchingConfig& b) {
   }
   const bool split = b.enable_large_batch_splitting && b.max_execution_batch_size != 0;
   const int64_t rows = b.max_execution_rows();
-  if (!sizes.empty() && rows != 0 && sizes.back() != rows)
+  const bool ends_batches = !sizes.empty() && sizes.back() == b.max_batch_size;
+  if (!sizes.empty() && rows != 0 && sizes.back() != rows && !ends_batches)
     mistakes.push_back(absl::StrCat("allowed_batch_sizes: the last, ", sizes.back(),
                                     ", must equal ",
                                     split ? "max_execution_batch_size" : "max_batch_size",
@@ -100,6 +101,23 @@ absl::StatusOr<int64_t> ParseBytes(const std::string& text) {
                    ", got '", text, "'"));
 }
 
+absl::StatusOr<MemoryLimit> ParseMemoryLimit(const std::string& text) {
+  MemoryLimit limit;
+  if (text.empty() || text.back() != '%') {
+    limit.percent = 0;
+    FLOE_ASSIGN_OR_RETURN(limit.bytes, ParseBytes(text));
+    return limit;
+  }
+  if (absl::SimpleAtoi(text.substr(0, text.size() - 1), &limit.percent) && limit.percent >= 1 &&
+      limit.percent <= 100)
+    return limit;
+  return absl::InvalidArgumentError(absl::StrCat("expected 1% to 100%, got '", text, "'"));
+}
+
+std::string MemoryLimitText(const MemoryLimit& limit) {
+  return limit.percent > 0 ? absl::StrCat(limit.percent, "%") : absl::StrCat(limit.bytes);
+}
+
 const std::vector<std::string>& ReplyFormatNames() {
   static const auto* names = new std::vector<std::string>{"typed", "content"};
   return *names;
@@ -112,6 +130,11 @@ const std::vector<std::string>& LogFormatNames() {
 
 const std::vector<std::string>& VersionTransitionNames() {
   static const auto* names = new std::vector<std::string>{"availability", "resource"};
+  return *names;
+}
+
+const std::vector<std::string>& FullStatusNames() {
+  static const auto* names = new std::vector<std::string>{"resource_exhausted", "unavailable"};
   return *names;
 }
 

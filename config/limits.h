@@ -28,7 +28,7 @@ inline constexpr IntRange kVersionRange{0, std::numeric_limits<int64_t>::max()};
 inline constexpr IntRange kLatestRange{1, 1'000'000};
 inline constexpr IntRange kMaxBatchSizeRange{1, 65536};
 inline constexpr IntRange kBatchTimeoutRange{0, 60'000'000};
-inline constexpr IntRange kMaxEnqueuedBatchesRange{1, 1'000'000};
+inline constexpr IntRange kMaxEnqueuedBatchesRange{0, 1'000'000};
 inline constexpr IntRange kBytesRange{0, int64_t{1} << 50};
 inline constexpr IntRange kPollSecondsRange{0, 86'400};
 inline constexpr IntRange kLoadRetriesRange{0, 1'000'000};
@@ -52,10 +52,15 @@ std::string CpuSetText(const std::vector<int>& cpus);  // the reverse, as short 
 // otherwise or outside kBytesRange.
 absl::StatusOr<int64_t> ParseBytes(const std::string& text);
 
+// "90%", or bytes as above. MemoryLimitText is the reverse.
+absl::StatusOr<MemoryLimit> ParseMemoryLimit(const std::string& text);
+std::string MemoryLimitText(const MemoryLimit& limit);
+
 // By ReplyFormat: "typed", "content"; by LogFormat: "text", "json"; by VersionTransition:
-// "availability", "resource".
+// "availability", "resource"; by FullStatus: "resource_exhausted", "unavailable".
 const std::vector<std::string>& ReplyFormatNames();
 const std::vector<std::string>& LogFormatNames();
 const std::vector<std::string>& VersionTransitionNames();
+const std::vector<std::string>& FullStatusNames();
 
 }  // namespace floe

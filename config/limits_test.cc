@@ -32,6 +32,18 @@ TEST(Bytes, Units) {
     EXPECT_THAT(ParseBytes(text).status().ToString(), HasSubstr("expected bytes")) << text;
 }
 
+TEST(MemoryLimit, PercentOrBytes) {
+  EXPECT_EQ(ParseMemoryLimit("90%").value(), MemoryLimit());
+  EXPECT_EQ(ParseMemoryLimit("100%").value().In(2000), 2000);
+  EXPECT_EQ(ParseMemoryLimit("2GiB").value().In(2000), int64_t{2} << 30);
+  EXPECT_EQ(ParseMemoryLimit("0").value().In(2000), 0);
+  for (const char* text : {"90%", "2147483648", "0"})
+    EXPECT_EQ(MemoryLimitText(ParseMemoryLimit(text).value()), text);
+  for (const char* text : {"%", "0%", "101%", "9.5%", "-1%"})
+    EXPECT_THAT(ParseMemoryLimit(text).status().ToString(), HasSubstr("1% to 100%")) << text;
+  EXPECT_THAT(ParseMemoryLimit("much").status().ToString(), HasSubstr("expected bytes"));
+}
+
 TEST(Batching, RulesBetweenKeys) {
   BatchingConfig b;
   EXPECT_THAT(BatchingMistakes(b), ElementsAre());
@@ -48,6 +60,9 @@ TEST(Batching, RulesBetweenKeys) {
   b.allowed_batch_sizes = {8, 16};
   b.max_execution_batch_size = 16;
   EXPECT_THAT(BatchingMistakes(b), ElementsAre()) << "runs end where the list does";
+  b.allowed_batch_sizes = {8, 16, 64};
+  EXPECT_THAT(BatchingMistakes(b), ElementsAre()) << "batches end where the list does";
+  b.allowed_batch_sizes = {8, 16};
   b.enable_large_batch_splitting = false;
   EXPECT_THAT(BatchingMistakes(b), ElementsAre(HasSubstr("max_batch_size, which is 64")))
       << "batches run whole";

@@ -29,6 +29,8 @@ inline std::vector<ModelChange> ModelChanges() {
          m.versions = {VersionPolicy::Kind::kSpecific, 1, {3, 5}};
        }},
       {"version_labels", [](M m) { m.version_labels["stable"] = 3; }},
+      {"batching_full_status", [](M m) { m.batching_full_status = FullStatus::kUnavailable; }},
+      {"max_run_bytes", [](M m) { m.max_run_bytes = 4096; }},
       {"version_transition", [](M m) { m.transition = VersionTransition::kResourcePreserving; }},
       {"workers", [](M m) { m.workers = 2; }},
       {"intra_op_threads", [](M m) { m.intra_op_threads = 2; }},

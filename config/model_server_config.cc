@@ -86,7 +86,8 @@ class Entry {
   }
 
   void ReadBasePath(ModelConfig* model) {
-    const std::string& path = proto_.base_path();
+    std::string path = proto_.base_path();
+    if (absl::StartsWith(path, "file:///")) path.erase(0, std::string_view("file://").size());
     if (path.empty()) {
       Fail("base_path",
            "is missing; expected base_path: \"PATH\", the directory that holds <version>/ "
@@ -176,6 +177,10 @@ absl::StatusOr<std::vector<ModelConfig>> ModelsOf(const pb::ModelServerConfig& c
   if (config.config_case() == pb::ModelServerConfig::kCustomModelConfig)
     return absl::InvalidArgumentError(
         absl::StrCat(prefix, "custom_model_config is not read here; expected ", kList));
+  if (config.config_case() == pb::ModelServerConfig::CONFIG_NOT_SET && context.may_be_empty) {
+    notes->push_back(absl::StrCat(prefix, "there is no ", kList, ": it names no models to serve"));
+    return std::vector<ModelConfig>();
+  }
   if (config.config_case() != pb::ModelServerConfig::kModelConfigList)
     return absl::InvalidArgumentError(
         absl::StrCat(prefix, "there is no ", kList, "; expected ", kList,

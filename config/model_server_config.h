@@ -26,6 +26,7 @@ struct ModelListContext {
   // same name here, or else from `defaults`.
   const std::vector<ModelConfig>* known = nullptr;
   ModelConfig defaults = {};
+  bool may_be_empty = false;  // no model_config_list: no models, and a note
 };
 
 // The models of a list. INVALID_ARGUMENT: one line per mistake, naming the entry and the fix; also

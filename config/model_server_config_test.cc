@@ -154,6 +154,25 @@ TEST(ModelServerConfig, MoreLatestVersionsThanCanBeAreAllThereAre) {
       << "what is in force is a floe.yaml";
 }
 
+TEST(ModelServerConfig, AFileThatSaysNothingNamesNoModelsWhereItMay) {
+  ModelListContext context = FileContext();
+  context.may_be_empty = true;
+  std::vector<std::string> notes;
+  const auto models = ParseModelServerConfig("# nothing yet\n", context, &notes);
+  ASSERT_TRUE(models.ok()) << models.status();
+  EXPECT_THAT(*models, IsEmpty());
+  EXPECT_THAT(notes, ElementsAre(StartsWith("m.config: there is no model_config_list")));
+}
+
+TEST(ModelServerConfig, AFileUrlIsAPath) {
+  std::vector<std::string> notes;
+  const auto models = ParseModelServerConfig(
+      "model_config_list { config { name: 'a' base_path: 'file:///srv/a' } }", FileContext(),
+      &notes);
+  ASSERT_TRUE(models.ok()) << models.status();
+  EXPECT_EQ((*models)[0].base_path, "/srv/a");
+}
+
 TEST(ModelServerConfig, AnEmptyListIsAList) {
   EXPECT_EQ(Mistakes("model_config_list {}")[0], "(none)");
 }

@@ -37,6 +37,16 @@ void ReadListen(YamlSection& s, ServerConfig* config) {
   ReadEnum(s, "reply", ReplyFormatNames(), &config->reply);
 }
 
+// `90%`, `2GiB` or `0`.
+void ReadMemoryLimit(YamlSection& s, MemoryLimit* out) {
+  std::string text = MemoryLimitText(*out);
+  s.String("memory_limit", &text);
+  const absl::StatusOr<MemoryLimit> limit = ParseMemoryLimit(text);
+  if (!limit.ok())
+    return s.Fail(s.Take("memory_limit"), "memory_limit", std::string(limit.status().message()));
+  *out = *limit;
+}
+
 void ReadLifecycle(YamlSection& s, LifecycleConfig* out) {
   s.Int("file_system_poll_wait_seconds", kPollSecondsRange, &out->file_system_poll_wait_seconds);
   s.Int("model_config_file_poll_wait_seconds", kPollSecondsRange,
@@ -53,7 +63,7 @@ void ReadLifecycle(YamlSection& s, LifecycleConfig* out) {
   s.Bool("warmup_optional", &out->warmup_optional);
   s.Bool("strict_readiness", &out->strict_readiness);
   s.Bool("exit_on_error", &out->exit_on_error);
-  s.Bytes("memory_limit", &out->memory_limit_bytes);
+  ReadMemoryLimit(s, &out->memory_limit);
 }
 
 void ReadLog(YamlSection& s, LogConfig* out) {
@@ -177,6 +187,8 @@ void ReadModelSettings(YamlSection& s, ModelConfig* model) {
   ReadCpuSet(s, &model->cpu_set);
   s.Int("weight", kWeightRange, &model->weight);
   s.Map("batching", [&](YamlSection& b) { ReadBatching(b, &model->batching); });
+  ReadEnum(s, "batching_full_status", FullStatusNames(), &model->batching_full_status);
+  s.Bytes("max_run_bytes", &model->max_run_bytes);
   s.Int("inline_below_us", kInlineBelowRange, &model->inline_below_us);
   s.Map("placeholder_defaults", [&](YamlSection& defaults) {
     defaults.Each([&](const std::string& name, const YAML::Node& value) {

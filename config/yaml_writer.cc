@@ -133,6 +133,9 @@ void PutModel(YAML::Emitter& out, const ModelConfig& model) {
   if (!model.cpu_set.empty()) PutText(out, "cpu_set", CpuSetText(model.cpu_set));
   Put(out, "weight", model.weight);
   PutBatching(out, model.batching);
+  Put(out, "batching_full_status",
+      FullStatusNames()[static_cast<size_t>(model.batching_full_status)]);
+  Put(out, "max_run_bytes", model.max_run_bytes);
   Put(out, "inline_below_us", model.inline_below_us);
   PutDefaults(out, model);
   if (!model.signature.inputs.empty() || !model.signature.outputs.empty()) {

@@ -32,9 +32,9 @@ TEST(ConfigToYaml, DefaultsAreSpeltOut) {
   for (const char* line :
        {"server:\n  port: 8500\n  bind_address: \"127.0.0.1\"\n  grpc_socket_path: \"\"\n",
         "  reply: \"typed\"\n", "log:\n  level: \"info\"\n  format: \"text\"\n",
-        "cpu:\n  gemm: \"auto\"\n", "  memory_limit: 0\n",
-        "  - name: \"m\"\n    base_path: \"/m\"\n    versions: {latest: 1}\n", "    workers: auto\n",
-        "      max_batch_size: auto\n"})
+        "cpu:\n  gemm: \"auto\"\n", "  memory_limit: \"90%\"\n",
+        "  - name: \"m\"\n    base_path: \"/m\"\n    versions: {latest: 1}\n",
+        "    workers: auto\n", "      max_batch_size: auto\n"})
     EXPECT_THAT(yaml, HasSubstr(line));
   for (const char* key : {"cpu_set", "allowed_batch_sizes", "placeholder_defaults", "signature"})
     EXPECT_THAT(yaml, Not(HasSubstr(key))) << "there is nothing to say";
@@ -85,7 +85,7 @@ TEST(ConfigToYaml, EverySettingOfTheServerReadsBack) {
                       .warmup_optional = true,
                       .strict_readiness = false,
                       .exit_on_error = true,
-                      .memory_limit_bytes = int64_t{3} << 30};
+                      .memory_limit = {0, int64_t{3} << 30}};
   ExpectReadsBack(config, "everything");
 }
 

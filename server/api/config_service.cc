@@ -1,23 +1,22 @@
 #include "server/api/config_service.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/mutex.h"
 #include "base/status.h"
 #include "config/config_rpcs.h"
 #include "config/model_server_config.h"
 #include "floe/admin.pb.h"
 #include "server/api/names.h"
 #include "server/api/proto_method.h"
+#include "server/registry/task_threads.h"
 #include "tensorflow_serving/apis/model_management.pb.h"
 
 namespace floe::server {
@@ -25,8 +24,10 @@ namespace {
 
 namespace pb = tensorflow::serving;
 
-constexpr Duration kReloadBound = std::chrono::minutes(2);
-constexpr size_t kMaxWaiting = 8;
+// What a call may take: without a deadline of its own, and at most.
+constexpr Duration kUsualReload = std::chrono::minutes(2);
+constexpr Duration kLongestReload = std::chrono::minutes(10);
+constexpr int kMaxWaiting = 8;
 constexpr size_t kMaxYamlBytes = size_t{1} << 20;
 // Messages travel as headers, of which clients take 8 KiB by default.
 constexpr size_t kMaxMessageBytes = 2000;
@@ -54,93 +55,62 @@ pb::StatusProto ToProto(const absl::Status& status) {
   return proto;
 }
 
-// Runs one task after the other on a thread that starts with the first of them.
-class TaskThread {
+// A call that waits for its turn. Where that never comes, because the server stops, it is answered
+// so.
+class WaitingCall {
  public:
-  struct Task {
-    std::function<void()> run;
-    std::function<void()> drop;  // instead of run, when the thread ends before
-  };
-
-  ~TaskThread() {
-    std::deque<Task> dropped;
-    {
-      MutexLock lock(mutex_);
-      stop_ = true;
-      dropped.swap(tasks_);
-    }
-    changed_.NotifyAll();
-    for (const Task& task : dropped) task.drop();
-    if (thread_.joinable()) thread_.join();
+  explicit WaitingCall(std::shared_ptr<Responder> responder) : responder_(std::move(responder)) {}
+  ~WaitingCall() {
+    if (responder_ != nullptr) responder_->Finish(absl::UnavailableError("the server is stopping"));
   }
+  WaitingCall(const WaitingCall&) = delete;
+  WaitingCall& operator=(const WaitingCall&) = delete;
 
-  // False: too many wait.
-  bool Add(Task task) {
-    {
-      MutexLock lock(mutex_);
-      if (tasks_.size() >= kMaxWaiting) return false;
-      tasks_.push_back(std::move(task));
-      if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
-    }
-    changed_.NotifyAll();
-    return true;
-  }
+  // Its turn has come: whoever has the responder answers.
+  std::shared_ptr<Responder> Take() { return std::exchange(responder_, nullptr); }
 
  private:
-  void Work() {
-    while (true) {
-      Task task;
-      {
-        MutexLock lock(mutex_);
-        while (tasks_.empty() && !stop_) changed_.Wait(mutex_);
-        if (stop_) return;
-        task = std::move(tasks_.front());
-        tasks_.pop_front();
-      }
-      task.run();
-    }
-  }
-
-  Mutex mutex_;
-  CondVar changed_;
-  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // set under the mutex, joined when nobody adds any more
+  std::shared_ptr<Responder> responder_;
 };
 
 class Reloader {
  public:
   explicit Reloader(const ApiContext& context)
-      : registry_(context.registry), config_(context.config) {}
+      : registry_(context.registry),
+        config_(context.config),
+        thread_(1, {"reload", 0, {}}),
+        started_(thread_.Start()) {}
 
   void Start(const CallInfo& call, const Message& message,
              const std::shared_ptr<Responder>& responder) {
+    if (!started_.ok()) return responder->Finish(started_);
     auto request = std::make_shared<pb::ReloadConfigRequest>();
     const absl::Status parsed = ParseMessage(message.bytes, request.get());
     if (!parsed.ok()) return responder->Finish(parsed);
-    const TimePoint bound = Clock::Steady().Now() + kReloadBound;
-    const TimePoint deadline = call.deadline == TimePoint::max() ? bound : call.deadline;
-    const std::string_view* const generation = call.FindMetadata(kGenerationKey);
-    TaskThread::Task task;
-    task.run = [this, request, responder, deadline, cancel = call.cancel,
-                wanted = std::string(generation == nullptr ? "" : *generation)] {
-      if (cancel != nullptr && cancel->cancelled())
-        return responder->Finish(absl::CancelledError("the caller left"));
-      Answer(*request, wanted, deadline, *responder);
-    };
-    task.drop = [responder] {
-      responder->Finish(absl::UnavailableError("the server is stopping"));
-    };
-    if (!thread_.Add(std::move(task)))
-      responder->Finish(absl::ResourceExhaustedError(
+    if (waiting_.fetch_add(1) >= kMaxWaiting) {
+      --waiting_;
+      return responder->Finish(absl::ResourceExhaustedError(
           absl::StrCat(kMaxWaiting, " reloads wait already; try again when they are through")));
+    }
+    const bool bounded = call.deadline != TimePoint::max();
+    const TimePoint bound = Clock::Steady().Now() + (bounded ? kLongestReload : kUsualReload);
+    const std::string_view* const generation = call.FindMetadata(kGenerationKey);
+    thread_.Post([this, request, waiting = std::make_shared<WaitingCall>(responder),
+                  deadline = std::min(call.deadline, bound), cancel = call.cancel,
+                  wanted = std::string(generation == nullptr ? "" : *generation)] {
+      --waiting_;
+      const std::shared_ptr<Responder> taken = waiting->Take();
+      if (cancel != nullptr && cancel->cancelled())
+        return taken->Finish(absl::CancelledError("the caller left"));
+      Answer(*request, wanted, deadline, cancel.get(), *taken);
+    });
   }
 
  private:
   void Answer(const pb::ReloadConfigRequest& request, const std::string& wanted, TimePoint deadline,
-              Responder& responder) {
+              CancelToken* cancel, Responder& responder) {
     const int64_t before = registry_.CurrentConfig().generation;
-    const absl::Status status = Shortened(Reload(request.config(), wanted, deadline));
+    const absl::Status status = Shortened(Reload(request.config(), wanted, deadline, cancel));
     if (!status.ok()) return responder.Finish(status);
     pb::ReloadConfigResponse response;
     *response.mutable_status() = ToProto(status);
@@ -156,7 +126,7 @@ class Reloader {
   }
 
   absl::Status Reload(const pb::ModelServerConfig& config, const std::string& wanted,
-                      TimePoint deadline) {
+                      TimePoint deadline, CancelToken* cancel) {
     int64_t generation = 0;
     if (!wanted.empty() && !absl::SimpleAtoi(wanted, &generation))
       return absl::InvalidArgumentError(
@@ -168,8 +138,8 @@ class Reloader {
       FLOE_ASSIGN_OR_RETURN(checked.models, ModelsIn(config, current));
       FLOE_RETURN_IF_ERROR(ValidateConfig(checked));
       // What was made from this configuration is to replace no other one.
-      const absl::Status status =
-          registry_.Reload(std::move(checked.models), deadline, current.generation);
+      absl::Status status =
+          registry_.Reload(std::move(checked.models), deadline, current.generation, cancel);
       const bool overtaken =
           absl::IsAborted(status) && registry_.CurrentConfig().generation != current.generation;
       if (!overtaken || !wanted.empty()) return status;
@@ -210,16 +180,21 @@ class Reloader {
 
   ModelRegistry& registry_;
   const ServerConfig* const config_;
-  TaskThread thread_;
+  std::atomic<int> waiting_{0};  // calls
+  TaskThreads thread_;           // ends before what its tasks read
+  const absl::Status started_;   // its first thread
 };
 
 }  // namespace
 
 UnaryMethod ReloadConfigMethod(const ApiContext& context) {
-  auto reloader = std::make_shared<Reloader>(context);
-  return [reloader, offered = Offered(context)](const CallInfo& call, const Message& message,
-                                                const std::shared_ptr<Responder>& responder) {
-    if (!offered) return responder->Finish(NotOffered());
+  if (!Offered(context))
+    return [](const CallInfo&, const Message&, const std::shared_ptr<Responder>& responder) {
+      responder->Finish(NotOffered());
+    };
+  return [reloader = std::make_shared<Reloader>(context)](
+             const CallInfo& call, const Message& message,
+             const std::shared_ptr<Responder>& responder) {
     reloader->Start(call, message, responder);
   };
 }

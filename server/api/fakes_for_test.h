@@ -99,8 +99,9 @@ class FakeRegistry : public ModelRegistry {
     return names;
   }
   absl::Status Reload(std::vector<ModelConfig> wanted, TimePoint deadline,
-                      std::optional<int64_t> replaces) override {
+                      std::optional<int64_t> replaces, CancelToken* cancel) override {
     replaced = replaces;
+    reload_cancel = cancel;
     return on_reload(std::move(wanted), deadline);
   }
   ConfigState CurrentConfig() const override { return config; }
@@ -110,6 +111,7 @@ class FakeRegistry : public ModelRegistry {
   std::map<std::string, int64_t, std::less<>> labels;  // of every model
   ConfigState config;
   std::optional<int64_t> replaced;  // the generation that the last Reload named
+  CancelToken* reload_cancel = nullptr;
   std::function<absl::Status(std::vector<ModelConfig>, TimePoint)> on_reload =
       [](const std::vector<ModelConfig>&, TimePoint) {
         ADD_FAILURE() << "nothing was to be reloaded";

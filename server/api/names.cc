@@ -2,22 +2,15 @@
 
 #include <algorithm>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/nearest.h"
 
 namespace floe::server {
 namespace {
 
-constexpr size_t kMaxNameBytes = 100;
 constexpr size_t kMaxNames = 20;
 
 }  // namespace
-
-std::string Quoted(std::string_view name) {
-  const std::string shown(name.substr(0, kMaxNameBytes));
-  return absl::StrCat("'", absl::CHexEscape(shown), name.size() > kMaxNameBytes ? "..." : "", "'");
-}
 
 std::string QuotedNames(const std::vector<std::string>& names) {
   if (names.empty()) return "(none)";
@@ -31,7 +24,7 @@ std::string QuotedNames(const std::vector<std::string>& names) {
 
 std::string NearestHint(std::string_view name, const std::vector<std::string>& candidates) {
   if (candidates.empty()) return "";
-  const std::string compared(name.substr(0, kMaxNameBytes));
+  const std::string compared(name.substr(0, kMostQuotedBytes));
   return absl::StrCat("; nearest: ", QuotedNames(NearestNames(compared, candidates)));
 }
 

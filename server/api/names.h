@@ -6,10 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace floe::server {
+#include "base/quoted.h"
 
-// "'name'", escaped where it is not printable ASCII, cut where it is long.
-std::string Quoted(std::string_view name);
+namespace floe::server {
 
 // "'a', 'b'"; a long list ends in "and N more"; "(none)" when empty.
 std::string QuotedNames(const std::vector<std::string>& names);

@@ -77,6 +77,7 @@ class MethodTable {
   const UnaryMethod* FindUnary(const std::string& path) const;
   const StreamMethod* FindStream(const std::string& path) const;
   std::vector<std::string> Paths() const;
+  const std::map<std::string, UnaryMethod>& unary() const { return unary_; }
 
  private:
   std::map<std::string, UnaryMethod> unary_;

@@ -43,12 +43,14 @@ struct Flags {
   bool check_config = false;
   Given<int64_t> port, max_message_bytes;
   Given<std::string> model_name, model_base_path, bind_address, socket_path, gemm,
-      channel_arguments, log_level, log_format, version_transition, memory_limit;
+      channel_arguments, log_level, log_format, version_transition, full_status, memory_limit;
   Given<bool> reflection, content, insecure_public, enable_batching, labels_for_unavailable,
       model_warmup, per_model_batching, warmup_optional, strict_readiness, exit_on_error;
   Given<int64_t> config_poll_seconds, file_system_poll_seconds, load_threads, load_retries,
       retry_micros, warmup_iterations;
   Given<int64_t> session_parallelism, intra_op_parallelism, inter_op_parallelism;
+  Given<std::string> ssl_config;
+  Given<bool> alts;
   std::vector<std::string> notes;  // of flags without effect
 };
 
@@ -61,6 +63,18 @@ void AddSwitch(CLI::App& app, const std::string& name, Given<bool>& value,
 void AddInt(CLI::App& app, const std::string& name, Given<int64_t>& value, const IntRange& range,
             const std::string& help) {
   app.add_option(name, value, help)->type_name("INT")->check(CLI::Range(range.low, range.high));
+}
+
+// One of TensorFlow Serving's, which takes any number: those that floed cannot do as they are mean
+// the nearest that it can.
+void AddTfsInt(CLI::App& app, Flags& f, const std::string& name, Given<int64_t>& value,
+               const IntRange& range, const std::string& help) {
+  const auto set = [&f, &value, name, range](int64_t given) {
+    value = std::clamp(given, range.low, range.high);
+    if (*value != given)
+      f.notes.push_back(absl::StrCat(name, "=", given, " means ", *value, " here"));
+  };
+  app.add_option_function<int64_t>(name, set, help)->type_name("INT");
 }
 
 void AddText(CLI::App& app, const std::string& name, Given<std::string>& value,
@@ -79,6 +93,9 @@ void AddServingFlags(CLI::App& app, Flags& f) {
           "Address to listen on; other than loopback needs --insecure_public [127.0.0.1]");
   AddSwitch(app, "--insecure_public", f.insecure_public,
             "Accept plain, unauthenticated connections from other machines; for trusted networks");
+  AddText(app, "--ssl_config_file", f.ssl_config, "FILE",
+          "Refused: connections are not encrypted here; leave that to a proxy in front of floed");
+  AddSwitch(app, "--use_alts_credentials", f.alts, "Refused, as --ssl_config_file");
   AddText(app, "--grpc_socket_path", f.socket_path, "PATH", "Unix socket to listen on as well");
   AddInt(app, "--grpc_max_message_bytes", f.max_message_bytes, kMessageBytesRange,
          "Largest message accepted [268435456]");
@@ -112,8 +129,11 @@ void AddModelFlags(CLI::App& app, Flags& f) {
   app.add_option("--batching_parameters_file", f.files.batching_parameters,
                  "BatchingParameters in text format, for models that do not say otherwise")
       ->type_name("FILE");
-  const auto add_threads = [&app](const char* name, Given<int64_t>& value, const char* help) {
-    AddInt(app, name, value, kParallelismRange, help);
+  AddChoice(app, "--batching_full_status", f.full_status, FullStatusNames(),
+            "The answer of a full queue, of models that do not say otherwise; TensorFlow Serving's "
+            "is unavailable [resource_exhausted]");
+  const auto add_threads = [&](const char* name, Given<int64_t>& value, const char* help) {
+    AddTfsInt(app, f, name, value, kParallelismRange, help);
   };
   add_threads("--tensorflow_inter_op_parallelism", f.inter_op_parallelism,
               "Workers of models that do not say otherwise; 0: the default [0]");
@@ -125,17 +145,18 @@ void AddModelFlags(CLI::App& app, Flags& f) {
 }
 
 void AddLifecycleFlags(CLI::App& app, Flags& f) {
-  AddInt(app, "--model_config_file_poll_wait_seconds", f.config_poll_seconds, kPollSecondsRange,
-         "Seconds between looks whether the configuration's files changed; 0: never [0]");
-  AddInt(app, "--file_system_poll_wait_seconds", f.file_system_poll_seconds, kPollSecondsRange,
-         "Seconds between looks for new versions; 0: at start and on reload only [1]");
-  AddInt(app, "--num_load_threads", f.load_threads, kLoadThreadsRange,
-         "Models loaded at the same time; 0: as many as CPUs [0]");
-  AddInt(app, "--max_num_load_retries", f.load_retries, kLoadRetriesRange,
-         "Further tries where a load may succeed later [5]");
-  AddInt(app, "--load_retry_interval_micros", f.retry_micros,
-         {std::numeric_limits<int64_t>::min(), kRetryMicrosRange.high},
-         "Microseconds between tries; negative: none [60000000]");
+  AddTfsInt(
+      app, f, "--model_config_file_poll_wait_seconds", f.config_poll_seconds, kPollSecondsRange,
+      "Seconds between looks whether the configuration's files changed; 0 or less: never [0]");
+  AddTfsInt(app, f, "--file_system_poll_wait_seconds", f.file_system_poll_seconds,
+            kPollSecondsRange,
+            "Seconds between looks for new versions; 0 or less: at start and on reload only [1]");
+  AddTfsInt(app, f, "--num_load_threads", f.load_threads, kLoadThreadsRange,
+            "Models loaded at the same time; 0: as many as CPUs [0]");
+  AddTfsInt(app, f, "--max_num_load_retries", f.load_retries, kLoadRetriesRange,
+            "Further tries where a load may succeed later [5]");
+  AddTfsInt(app, f, "--load_retry_interval_micros", f.retry_micros, kRetryMicrosRange,
+            "Microseconds between tries; negative: none [60000000]");
   AddSwitch(app, "--allow_version_labels_for_unavailable_models", f.labels_for_unavailable,
             "Accept labels of versions that are not available yet [false]");
   AddChoice(app, "--version_transition", f.version_transition, VersionTransitionNames(),
@@ -143,20 +164,23 @@ void AddLifecycleFlags(CLI::App& app, Flags& f) {
             "unloads old ones first [availability]");
   AddSwitch(app, "--enable_model_warmup", f.model_warmup,
             "Run a version's recorded requests before it serves; zeros run in any case [true]");
-  AddInt(app, "--num_request_iterations_for_warmup", f.warmup_iterations,
-         {std::numeric_limits<int32_t>::min(), kWarmupIterationsRange.high},
-         "How often each recorded warm-up request runs [1]");
+  AddTfsInt(app, f, "--num_request_iterations_for_warmup", f.warmup_iterations,
+            {std::numeric_limits<int32_t>::min(), kWarmupIterationsRange.high},
+            "How often each recorded warm-up request runs [1]");
   AddSwitch(app, "--warmup_optional", f.warmup_optional,
             "Serve a version though a recorded request failed [false]");
   AddSwitch(app, "--strict_readiness", f.strict_readiness,
             "Ready when every model is; false: when one is [true]");
   AddSwitch(app, "--exit_on_error", f.exit_on_error,
             "End when a model cannot be served at start [false]");
-  app.add_option("--memory_limit", f.memory_limit,
-                 "Bytes that models may take, such as 2GiB; 0: no limit [0]")
-      ->type_name("BYTES")
-      ->check(
-          [](const std::string& text) { return std::string(ParseBytes(text).status().message()); });
+  app.add_option(
+         "--memory_limit", f.memory_limit,
+         "What models may take: bytes, such as 2GiB, or a share of the control group's or the "
+         "machine's memory; 0: no limit [90%]")
+      ->type_name("BYTES|PERCENT")
+      ->check([](const std::string& text) {
+        return std::string(ParseMemoryLimit(text).status().message());
+      });
 }
 
 void AddFlags(CLI::App& app, Flags& f) {
@@ -184,7 +208,7 @@ void OverlayLifecycle(const Flags& f, LifecycleConfig* out) {
   Set(f.file_system_poll_seconds, &out->file_system_poll_wait_seconds);
   Set(f.load_threads, &out->num_load_threads);
   Set(f.load_retries, &out->max_num_load_retries);
-  if (f.retry_micros) out->load_retry_interval_micros = std::max<int64_t>(0, *f.retry_micros);
+  Set(f.retry_micros, &out->load_retry_interval_micros);
   Set(f.labels_for_unavailable, &out->allow_version_labels_for_unavailable_models);
   Set(f.model_warmup, &out->enable_model_warmup);
   // As TensorFlow Serving: used only where it is a number of runs.
@@ -196,7 +220,8 @@ void OverlayLifecycle(const Flags& f, LifecycleConfig* out) {
   Set(f.warmup_optional, &out->warmup_optional);
   Set(f.strict_readiness, &out->strict_readiness);
   Set(f.exit_on_error, &out->exit_on_error);
-  if (f.memory_limit) out->memory_limit_bytes = ParseBytes(*f.memory_limit).value_or(0);
+  if (f.memory_limit)
+    out->memory_limit = ParseMemoryLimit(*f.memory_limit).value_or(out->memory_limit);
 }
 
 void Overlay(const Flags& f, ServerConfig* config) {
@@ -225,6 +250,8 @@ ModelConfig ModelDefaults(const Flags& f) {
   if (f.intra_op_parallelism.value_or(0) > 0) model.intra_op_threads = *f.intra_op_parallelism;
   if (f.version_transition && *f.version_transition == VersionTransitionNames()[1])
     model.transition = VersionTransition::kResourcePreserving;
+  if (f.full_status && *f.full_status == FullStatusNames()[1])
+    model.batching_full_status = FullStatus::kUnavailable;
   return model;
 }
 
@@ -256,13 +283,24 @@ void ServeOnly(const SingleModel& single, const ModelConfig& defaults, ServerCon
   ModelConfig model = known == config->models.end() ? defaults : *known;
   model.name = single.name;
   if (!single.base_path.empty() || known == config->models.end()) {
-    model.base_path = single.base_path;
+    model.base_path = AbsolutePath(single.base_path);
     model.where = single.where;
   }
   config->models = {std::move(model)};
 }
 
+// Whoever asks for encryption must not be served without it.
+absl::Status CheckEncryption(const Flags& f) {
+  const bool ssl = !f.ssl_config.value_or("").empty();
+  if (!ssl && !f.alts.value_or(false)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      ssl ? absl::StrCat("--ssl_config_file=", *f.ssl_config) : "--use_alts_credentials",
+      ": floed does not encrypt connections; leave the flag out, keep floed on loopback or a unix "
+      "socket, and let a proxy in front of it (Envoy, nginx) end TLS"));
+}
+
 absl::Status CheckTogether(const Flags& f) {
+  FLOE_RETURN_IF_ERROR(CheckEncryption(f));
   if (!f.files.batching_parameters.empty() && !f.enable_batching.value_or(false))
     return absl::InvalidArgumentError(
         "--batching_parameters_file is given without --enable_batching; add --enable_batching");
@@ -315,14 +353,26 @@ std::string NearestFlag(const CLI::App& app) {
   return "";
 }
 
+// CLI11 takes the next argument for the value of "--name=": the empty text becomes one of its own.
+std::vector<std::string> WithEmptyValues(const std::vector<std::string>& args) {
+  std::vector<std::string> apart;
+  for (const std::string& arg : args) {
+    const bool empty = arg.rfind("--", 0) == 0 && arg.find('=') == arg.size() - 1;
+    apart.push_back(empty ? arg.substr(0, arg.size() - 1) : arg);
+    if (empty) apart.emplace_back();
+  }
+  return apart;
+}
+
 // Unset: the process is to end with `*exit_code`.
-std::optional<Flags> ParseFlags(std::vector<std::string> args, std::ostream& out, std::ostream& err,
-                                int* exit_code) {
+std::optional<Flags> ParseFlags(const std::vector<std::string>& given, std::ostream& out,
+                                std::ostream& err, int* exit_code) {
   Flags flags;
   CLI::App app(kDescription, "floed");
   AddFlags(app, flags);
   // The one boundary where CLI11's exceptions stop.
   try {
+    std::vector<std::string> args = WithEmptyValues(given);
     std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
     app.parse(std::move(args));
   } catch (const CLI::ExtrasError& e) {
@@ -361,9 +411,10 @@ std::optional<Command> ParseCommandLine(int argc, const char* const* argv, std::
 absl::StatusOr<ServerConfig> ReloadConfig(const ServerConfig& current) {
   std::ostringstream out, err;
   int exit_code = 0;
-  const std::optional<Flags> flags = ParseFlags(current.source.args, out, err, &exit_code);
+  std::optional<Flags> flags = ParseFlags(current.source.args, out, err, &exit_code);
   if (!flags)
     return absl::InternalError(absl::StrCat("the command line cannot be read again: ", err.str()));
+  flags->files.empty_list_is_mistake = true;
   return AssembleFrom(*flags, current.source.args);
 }
 

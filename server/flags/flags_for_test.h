@@ -49,7 +49,7 @@ class FlagsTest : public testing::Test {
   }
   ~FlagsTest() override { std::filesystem::remove_all(directory_); }
   std::string Write(const std::string& name, const std::string& text) {
-    const std::string path = directory_ + "/" + name;
+    std::string path = directory_ + "/" + name;
     std::ofstream(path) << text;
     return path;
   }

@@ -32,11 +32,13 @@ TEST_F(FlagsTest, SwitchesCanBeFalseAndTheLastFlagWins) {
 
 TEST_F(FlagsTest, FloesOwnLifecycleFlags) {
   const Parsed p = Parse({"--config", file_, "--version_transition=resource", "--memory_limit=1GiB",
-                          "--exit_on_error", "--strict_readiness=false", "--warmup_optional"});
+                          "--batching_full_status=unavailable", "--exit_on_error",
+                          "--strict_readiness=false", "--warmup_optional"});
   ASSERT_TRUE(p.command) << p.err;
   const ServerConfig& c = p.command->config;
   EXPECT_EQ(c.models[0].transition, VersionTransition::kResourcePreserving);
-  EXPECT_EQ(c.lifecycle.memory_limit_bytes, int64_t{1} << 30);
+  EXPECT_EQ(c.lifecycle.memory_limit, (MemoryLimit{0, int64_t{1} << 30}));
+  EXPECT_EQ(c.models[0].batching_full_status, FullStatus::kUnavailable);
   EXPECT_TRUE(c.lifecycle.exit_on_error);
   EXPECT_FALSE(c.lifecycle.strict_readiness);
   EXPECT_TRUE(c.lifecycle.warmup_optional);
@@ -102,6 +104,14 @@ TEST_F(FlagsTest, ReloadReadsTheFilesAgain) {
   EXPECT_EQ(again->models[0].name, "y");
   EXPECT_EQ(again->server.port, 7);
   EXPECT_NE(again->source.content_hash, first.source.content_hash);
+  // As TensorFlow Serving: a file that says nothing unloads nothing, but a server may start with
+  // it.
+  Write("m", "# to be written\n");
+  EXPECT_THAT(ReloadConfig(*again).status().ToString(), HasSubstr("there is no model_config_list"));
+  const Parsed empty = Parse({"--model_config_file=" + list});
+  ASSERT_TRUE(empty.command) << empty.err;
+  EXPECT_THAT(empty.command->config.models, IsEmpty());
+  EXPECT_THAT(empty.command->config.notes, ElementsAre(HasSubstr("names no models to serve")));
   Write("m", "model_config_list { config {");
   EXPECT_THAT(ReloadConfig(*again).status().ToString(),
               AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr(list + ":1: ")));
@@ -117,6 +127,21 @@ TEST_F(FlagsTest, TfServingsSingleModelFlags) {
   EXPECT_EQ(p.command->config.models[0].base_path, "/srv/digits");
   EXPECT_EQ(p.command->config.server.port, 9000);
   EXPECT_FALSE(p.command->config.server.enable_reflection);
+}
+
+TEST_F(FlagsTest, AFlagWithAnEmptyValueDoesNotTakeTheNextArgument) {
+  const Parsed p =
+      Parse({"--grpc_socket_path=", "--model_config_file=", "--ssl_config_file=", "--model_name=a",
+             "--model_base_path=/a", "--monitoring_config_file="});
+  ASSERT_TRUE(p.command) << p.err;
+  EXPECT_EQ(p.command->config.models.at(0).base_path, "/a");
+  EXPECT_EQ(p.command->config.server.grpc_socket_path, "");
+  EXPECT_EQ(Parse({"--port=", "--model_base_path=/a"}).exit_code, 2);
+}
+
+TEST_F(FlagsTest, RelativePathsAreMadeAbsoluteSoThatOthersCanNameThem) {
+  const std::string here = std::filesystem::current_path();
+  EXPECT_EQ(Parse({"--model_base_path=m"}).command->config.models[0].base_path, here + "/m");
 }
 
 TEST_F(FlagsTest, FlagsWinOverTheFile) {

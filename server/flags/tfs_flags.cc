@@ -17,7 +17,6 @@ struct Flag {
 };
 
 constexpr char kNoRest[] = "there is no REST API";
-constexpr char kNoTls[] = "connections are not encrypted";
 constexpr char kNoLite[] = "TensorFlow Lite models are not served";
 constexpr char kNoGpu[] = "models run on the CPU";
 constexpr char kOwnCode[] = "models run on floe's own code, not TensorFlow's";
@@ -28,8 +27,6 @@ constexpr Flag kFlags[] = {
     {"rest_api_num_threads", Kind::kInteger, kNoRest},
     {"rest_api_timeout_in_ms", Kind::kInteger, kNoRest},
     {"rest_api_enable_cors_support", Kind::kSwitch, kNoRest},
-    {"use_alts_credentials", Kind::kSwitch, kNoTls},
-    {"ssl_config_file", Kind::kText, kNoTls},
     {"num_unload_threads", Kind::kInteger, "versions are unloaded beside serving in any case"},
     {"flush_filesystem_caches", Kind::kSwitch, "the system keeps or drops pages of model files"},
     {"grpc_max_threads", Kind::kInteger, "gRPC's threads never wait for a model"},

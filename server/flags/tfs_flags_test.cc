@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "server/flags/flags_for_test.h"
 
 namespace floe::server {
@@ -34,7 +35,7 @@ const std::vector<std::pair<std::string, std::string>>& ValueFlags() {
       {"tensorflow_session_config_file", "/c"},
       {"tensorflow_intra_op_parallelism", "2"},
       {"tensorflow_inter_op_parallelism", "3"},
-      {"ssl_config_file", "/ssl"},
+      {"ssl_config_file", ""},
       {"platform_config_file", "/p"},
       {"per_process_gpu_memory_fraction", "0.5"},
       {"saved_model_tags", "serve"},
@@ -53,7 +54,6 @@ constexpr const char* kSwitches[] = {"rest_api_enable_cors_support",
                                      "allow_version_labels_for_unavailable_models",
                                      "enable_per_model_batching_parameters",
                                      "flush_filesystem_caches",
-                                     "use_alts_credentials",
                                      "enable_model_warmup",
                                      "remove_unused_fields_from_bundle_metagraph",
                                      "prefer_tflite_model",
@@ -68,7 +68,7 @@ constexpr const char* kSwitches[] = {"rest_api_enable_cors_support",
 TEST_F(TfsFlagsTest, EveryFlagOfTfServingInEverySpelling) {
   std::vector<std::string> equals, apart, bare;
   for (const auto& [name, value] : ValueFlags()) {
-    equals.push_back("--" + name + "=" + value);
+    equals.push_back(absl::StrCat("--", name, "=", value));
     apart.insert(apart.end(), {"--" + name, value});
   }
   bare = equals;
@@ -92,7 +92,7 @@ TEST_F(TfsFlagsTest, EveryFlagOfTfServingInEverySpelling) {
     EXPECT_EQ(c.lifecycle.model_config_file_poll_wait_seconds, 2);
     EXPECT_EQ(c.lifecycle.num_load_threads, 2);
     EXPECT_EQ(c.lifecycle.max_num_load_retries, 3);
-    EXPECT_EQ(c.lifecycle.load_retry_interval_micros, 0) << "negative: no wait";
+    EXPECT_EQ(c.lifecycle.load_retry_interval_micros, 0);
     EXPECT_EQ(c.lifecycle.file_system_poll_wait_seconds, 4);
     EXPECT_EQ(c.lifecycle.num_request_iterations_for_warmup, 2);
     EXPECT_TRUE(c.lifecycle.enable_per_model_batching_parameters);
@@ -107,6 +107,51 @@ TEST_F(TfsFlagsTest, EveryFlagOfTfServingInEverySpelling) {
     EXPECT_THAT(c.notes, Contains(StartsWith("--rest_api_enable_cors_support=true has no effect")));
     EXPECT_THAT(c.notes, Contains(StartsWith("--model_base_path has no effect here")));
   }
+}
+
+// TensorFlow Serving runs with these.
+TEST_F(TfsFlagsTest, NumbersBeyondWhatIsPossibleMeanTheNearest) {
+  const auto lifecycle = [](const std::vector<std::string>& flags) {
+    std::vector<std::string> args = {"--model_base_path=/a"};
+    args.insert(args.end(), flags.begin(), flags.end());
+    const Parsed p = Parse(args);
+    EXPECT_TRUE(p.command) << p.err;
+    return p.command ? p.command->config : ServerConfig();
+  };
+  const ServerConfig low =
+      lifecycle({"--file_system_poll_wait_seconds=-1", "--model_config_file_poll_wait_seconds=-1",
+                 "--num_load_threads=-1", "--max_num_load_retries=-1",
+                 "--tensorflow_intra_op_parallelism=-1", "--tensorflow_inter_op_parallelism=-1",
+                 "--load_retry_interval_micros=-1", "--num_request_iterations_for_warmup=-1"});
+  EXPECT_EQ(low.lifecycle.file_system_poll_wait_seconds, 0);
+  EXPECT_EQ(low.lifecycle.model_config_file_poll_wait_seconds, 0);
+  EXPECT_EQ(low.lifecycle.num_load_threads, 0);
+  EXPECT_EQ(low.lifecycle.max_num_load_retries, 0);
+  EXPECT_EQ(low.lifecycle.load_retry_interval_micros, 0);
+  EXPECT_EQ(low.lifecycle.num_request_iterations_for_warmup, 1);
+  EXPECT_EQ(low.models[0].workers, 0);
+  EXPECT_EQ(low.models[0].intra_op_threads, 1);
+  EXPECT_THAT(low.notes, Contains("--file_system_poll_wait_seconds=-1 means 0 here"));
+  const ServerConfig high =
+      lifecycle({"--file_system_poll_wait_seconds=2147483647", "--num_load_threads=5000",
+                 "--max_num_load_retries=2147483647", "--tensorflow_session_parallelism=1000",
+                 "--load_retry_interval_micros=9223372036854775807",
+                 "--num_request_iterations_for_warmup=2147483647"});
+  EXPECT_EQ(high.lifecycle.file_system_poll_wait_seconds, 86'400);
+  EXPECT_EQ(high.lifecycle.num_load_threads, 1024);
+  EXPECT_EQ(high.lifecycle.max_num_load_retries, 1'000'000);
+  EXPECT_EQ(high.lifecycle.num_request_iterations_for_warmup, 10'000);
+  EXPECT_EQ(high.models[0].workers, 256);
+  EXPECT_THAT(high.notes, testing::SizeIs(6));
+}
+
+TEST_F(TfsFlagsTest, EncryptionThatIsAskedForIsNotLeftOutSilently) {
+  for (const char* flag : {"--ssl_config_file=/ssl", "--use_alts_credentials"}) {
+    const Parsed p = Parse({"--model_base_path=/a", flag});
+    EXPECT_EQ(p.exit_code, 1);
+    EXPECT_THAT(p.err, HasSubstr(std::string(flag) + ": floed does not encrypt connections"));
+  }
+  EXPECT_TRUE(Parse({"--model_base_path=/a", "--use_alts_credentials=false"}).command);
 }
 
 // The notes of a command line of flags without effect; a mistake's text when it is wrong.
@@ -140,8 +185,8 @@ std::map<std::string, std::string> FlagsWithValues() {
 TEST(FlagsWithoutEffect, EachIsTakenInEverySpellingAndSaysWhy) {
   EXPECT_GT(FlagsWithValues().size(), 20u);
   for (const auto& [name, value] : FlagsWithValues()) {
-    const std::string note = name + "=" + value + " has no effect here: ";
-    EXPECT_THAT(NotesOf({name + "=" + value}), ElementsAre(StartsWith(note)));
+    const std::string note = absl::StrCat(name, "=", value, " has no effect here: ");
+    EXPECT_THAT(NotesOf({absl::StrCat(name, "=", value)}), ElementsAre(StartsWith(note)));
     EXPECT_THAT(NotesOf({name, value}), ElementsAre(StartsWith(note)));
     if (value == "false")
       EXPECT_THAT(NotesOf({name}), ElementsAre(StartsWith(name + "=true has no effect here: ")));
