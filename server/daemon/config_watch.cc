@@ -3,10 +3,12 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_join.h"
 #include "config/files.h"
+#include "server/registry/version_policy.h"
 
 namespace floe::server {
 namespace {
@@ -17,6 +19,11 @@ void NoteWhatNeedsARestart(const ServerConfig& started_with, const ServerConfig&
     spdlog::warn(
         "the configuration differs in what is read at the start only; restart floed for {}",
         absl::StrJoin(changes, ", "));
+}
+
+// A label can wait for its version as a model does for its files.
+bool MayPass(const absl::Status& error) {
+  return (MayRetry(error) && !absl::IsAborted(error)) || absl::IsFailedPrecondition(error);
 }
 
 }  // namespace
@@ -82,24 +89,55 @@ void ConfigWatch::Step() {
     settled = seen_ == stamp;
     seen_ = stamp;
   }
-  if (!told && (!settled || stamp == read_)) return;
-  read_ = stamp;
-  Reload(told);
+  if (told || (settled && stamp != read_)) {
+    read_ = stamp;
+    Reload(told);
+  } else if (pending_ && stamp == read_ && now >= pending_->retry_at) {
+    Retry();
+  }
 }
 
 void ConfigWatch::Reload(bool told) {
+  pending_.reset();
+  const bool failed_before = std::exchange(failed_, true);
   absl::StatusOr<ServerConfig> config = options_.read(current_);
   if (!config.ok()) {
     spdlog::error("the configuration was not changed: {}", std::string(config.status().message()));
-    options_.failed(config.status());
+    options_.note(config.status());
     return;
   }
   // Written anew with the same content: there is nothing to do.
-  if (!told && config->source.content_hash == current_.source.content_hash) return;
+  if (!told && config->source.content_hash == current_.source.content_hash) {
+    if (failed_before) options_.note(absl::OkStatus());
+    failed_ = false;
+    return;
+  }
   NoteWhatNeedsARestart(options_.config, *config);
-  const absl::Status applied = options_.apply(config->models, options_.clock->Now() + kPatience);
-  // Only what is in force counts as known; the log has the error from the registry.
-  if (applied.ok()) current_ = *std::move(config);
+  Pending attempt{*std::move(config), options_.generation(), kFirstRetry, {}};
+  const absl::Status applied =
+      options_.apply(attempt.config.models, options_.clock->Now() + kPatience, std::nullopt);
+  Applied(applied, std::move(attempt));
+}
+
+// What came into force by other ways since the last attempt is newer than these files.
+void ConfigWatch::Retry() {
+  Pending attempt = *std::exchange(pending_, std::nullopt);
+  if (options_.generation() != attempt.replaces) return;
+  attempt.wait = std::min(2 * attempt.wait, kLongestRetry);
+  const absl::Status applied =
+      options_.apply(attempt.config.models, options_.clock->Now() + kPatience, attempt.replaces);
+  Applied(applied, std::move(attempt));
+}
+
+// Only what is in force counts as known; the log has the error from the registry.
+void ConfigWatch::Applied(const absl::Status& status, Pending attempt) {
+  failed_ = !status.ok();
+  if (status.ok()) {
+    current_ = std::move(attempt.config);
+  } else if (MayPass(status)) {
+    attempt.retry_at = options_.clock->Now() + attempt.wait;
+    pending_ = std::move(attempt);
+  }
 }
 
 uint64_t ConfigWatch::FilesStamp() const {

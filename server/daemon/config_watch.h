@@ -17,8 +17,10 @@
 namespace floe::server {
 
 // Only the models are taken over; that other parts differ is said in the log. A configuration that
-// cannot be read or put in force leaves the old one, and is tried again when told to, or when the
-// files change once more. Files that changed are read once two looks in a row found them the same:
+// cannot be read leaves the old one until the files change once more, or it is told to read them.
+// So does one that cannot be put in force, but where the reason may pass, such as a model that has
+// not been copied yet, later looks try it again, until another configuration comes into force.
+// Files that changed are read once two looks in a row found them the same:
 // those that are still being written may well be valid, and name fewer models. Threading: any
 // thread; the callbacks run on the watch's own thread.
 class ConfigWatch {
@@ -27,12 +29,20 @@ class ConfigWatch {
     ServerConfig config;  // the one in force
     Duration poll = {};   // between two looks at its files; 0: only when told to
     std::function<absl::StatusOr<ServerConfig>(const ServerConfig& current)> read;
-    std::function<absl::Status(std::vector<ModelConfig>, TimePoint deadline)> apply;
-    std::function<void(const absl::Status&)> failed;  // it could not be read
+    // As ModelRegistry::Reload; `generation` is that of the configuration in force.
+    std::function<absl::Status(std::vector<ModelConfig>, TimePoint deadline,
+                               std::optional<int64_t> replaces)>
+        apply;
+    std::function<int64_t()> generation;
+    // How reading went where nothing is applied: the files are wrong, or right again as they were.
+    std::function<void(const absl::Status&)> note;
     const Clock* clock = &Clock::Steady();
   };
   // What a change may take, with all that is to be loaded for it.
   static constexpr Duration kPatience = std::chrono::minutes(10);
+  // From one attempt to the next, twice as long each time.
+  static constexpr Duration kFirstRetry = std::chrono::seconds(10);
+  static constexpr Duration kLongestRetry = std::chrono::minutes(1);
 
   explicit ConfigWatch(Options options);
   ~ConfigWatch();  // Stop()
@@ -47,8 +57,18 @@ class ConfigWatch {
   void Step();
 
  private:
+  // A configuration that is right, and could not be put in force yet.
+  struct Pending {
+    ServerConfig config;
+    int64_t replaces = 0;  // the generation that was in force
+    Duration wait = kFirstRetry;
+    TimePoint retry_at;
+  };
+
   void Run();
   void Reload(bool told);
+  void Retry();
+  void Applied(const absl::Status& status, Pending attempt);
   uint64_t FilesStamp() const;
 
   const Options options_;
@@ -58,6 +78,8 @@ class ConfigWatch {
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   // The stepping thread's.
   ServerConfig current_;
+  std::optional<Pending> pending_;
+  bool failed_ = false;  // the files as they were last read
   // Of the files: at the last look, and when they were last read, or tried. None at the start, as
   // they may have changed since `config` was read.
   std::optional<uint64_t> seen_, read_;

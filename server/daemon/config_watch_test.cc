@@ -7,7 +7,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <future>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -56,15 +59,24 @@ class ConfigWatchTest : public testing::Test {
     options.poll = poll;
     options.clock = &clock_;
     options.read = [this](const ServerConfig&) { return Read(); };
-    options.apply = [this](std::vector<ModelConfig> models, TimePoint deadline) {
-      EXPECT_GT(deadline, clock_.Now());
-      std::string names;
-      for (const ModelConfig& model : models) names += model.name + " ";
-      applied_.push_back(names);
-      return apply_status_;
+    options.apply = [this](const std::vector<ModelConfig>& models, TimePoint deadline,
+                           std::optional<int64_t> replaces) {
+      return Apply(models, deadline, replaces);
     };
-    options.failed = [this](const absl::Status& status) { failed_ = status; };
+    options.generation = [this] { return generation_; };
+    options.note = [this](const absl::Status& status) { noted_ = status; };
     watch_ = std::make_unique<ConfigWatch>(std::move(options));
+  }
+  absl::Status Apply(const std::vector<ModelConfig>& models, TimePoint deadline,
+                     std::optional<int64_t> replaces) {
+    EXPECT_GT(deadline, clock_.Now());
+    EXPECT_EQ(replaces.value_or(generation_), generation_);
+    std::string names;
+    for (const ModelConfig& model : models) names += model.name + " ";
+    applied_.push_back(names);
+    if (apply_status_.ok()) ++generation_;
+    on_applied_();
+    return apply_status_;
   }
   void Look(int times) {
     for (int i = 0; i < times; ++i) {
@@ -79,7 +91,9 @@ class ConfigWatchTest : public testing::Test {
   std::string path_;
   int writes_ = 0, reads_ = 0;
   std::vector<std::string> applied_;
-  absl::Status apply_status_, failed_;
+  absl::Status apply_status_, noted_;
+  int64_t generation_ = 1;
+  std::function<void()> on_applied_ = [] {};
   std::unique_ptr<ConfigWatch> watch_;
 };
 
@@ -132,13 +146,85 @@ TEST_F(ConfigWatchTest, ABadFileIsSaidAndTriedAgainOnlyWhenItChanges) {
   Make(kPoll);
   Write("bad");
   Look(2);
-  EXPECT_EQ(failed_, absl::InvalidArgumentError("it is bad"));
+  EXPECT_EQ(noted_, absl::InvalidArgumentError("it is bad"));
   const int reads = reads_;
   Look(2);
   EXPECT_EQ(reads_, reads);
   Write("three");
   Look(2);
   EXPECT_THAT(applied_, ElementsAre("three "));
+}
+
+TEST_F(ConfigWatchTest, AFileThatIsAsItWasAgainIsNoMistakeAnyMore) {
+  Make(kPoll);
+  for (const bool readable : {false, true}) {
+    apply_status_ = readable ? absl::NotFoundError("no such model") : absl::OkStatus();
+    Write(readable ? "missing" : "bad");
+    Look(2);
+    noted_ = absl::UnknownError("nothing was noted");
+    Write("one");
+    Look(2);
+    EXPECT_TRUE(noted_.ok()) << noted_;
+  }
+  Look(20);
+  EXPECT_THAT(applied_, ElementsAre("missing "));
+}
+
+TEST_F(ConfigWatchTest, WhatFailsForAReasonThatMayPassIsTriedAgainLessAndLessOften) {
+  Make(kPoll);
+  for (const absl::Status& error :
+       {absl::NotFoundError("no such directory"), absl::UnavailableError("the disk is away"),
+        absl::DeadlineExceededError("late"), absl::ResourceExhaustedError("no memory"),
+        absl::FailedPreconditionError("a label without its version")}) {
+    SCOPED_TRACE(error);
+    applied_.clear();
+    apply_status_ = error;
+    Write("one two");
+    Look(2);
+    std::vector<Duration> tries;
+    const TimePoint start = clock_.Now();
+    for (int look = 0; look < 48; ++look) {
+      const size_t before = applied_.size();
+      Look(1);
+      if (applied_.size() > before) tries.push_back(clock_.Now() - start);
+    }
+    const auto s = [](int n) { return std::chrono::seconds(n); };
+    EXPECT_THAT(tries, ElementsAre(s(10), s(30), s(70), s(130), s(190)));
+    apply_status_ = absl::OkStatus();
+    Look(12);
+    EXPECT_THAT(applied_, testing::SizeIs(tries.size() + 2))
+        << "it holds: once more and no further";
+    Write("one");
+    Look(2);
+  }
+}
+
+TEST_F(ConfigWatchTest, WhatCannotPassIsNotTriedAgain) {
+  Make(kPoll);
+  apply_status_ = absl::InvalidArgumentError("no such op");
+  Write("one two");
+  Look(50);
+  EXPECT_THAT(applied_, ElementsAre("one two "));
+}
+
+// Neither files that changed since, nor a configuration that came by other ways, are overwritten by
+// an older one.
+TEST_F(ConfigWatchTest, TriesEndWhenSomethingNewerIsThere) {
+  Make(kPoll);
+  apply_status_ = absl::NotFoundError("no such directory");
+  Write("two");
+  Look(2);
+  Write("three");
+  Look(1);
+  Look(1);
+  EXPECT_THAT(applied_, ElementsAre("two ", "three "));
+  ++generation_;
+  apply_status_ = absl::OkStatus();
+  Look(50);
+  EXPECT_THAT(applied_, ElementsAre("two ", "three "));
+  Write("four");
+  Look(2);
+  EXPECT_THAT(applied_, ElementsAre("two ", "three ", "four "));
 }
 
 TEST_F(ConfigWatchTest, ToldToItReloadsWhateverHasChanged) {
@@ -180,12 +266,27 @@ TEST_F(ConfigWatchTest, TheLogNamesWhatNeedsARestart) {
   spdlog::set_default_logger(usual);
 }
 
-TEST_F(ConfigWatchTest, TheThreadHearsOfBothAndEnds) {
+// Before the thread waits, while it works and while it waits: no call is lost.
+TEST_F(ConfigWatchTest, TheThreadHearsOfEveryCallAndEnds) {
   Make(Duration::zero());
+  std::promise<void> entered, leave, again;
+  int calls = 0;
+  on_applied_ = [&] {
+    if (++calls == 1) {
+      entered.set_value();
+      leave.get_future().wait();
+    } else {
+      again.set_value();
+    }
+  };
   watch_->ReloadNow();
   watch_->Start();
+  entered.get_future().wait();
+  watch_->ReloadNow();
+  leave.set_value();
+  again.get_future().wait();
   watch_->Stop();
-  EXPECT_LE(applied_.size(), 1u);
+  EXPECT_THAT(applied_, ElementsAre("one ", "one "));
 }
 
 }  // namespace

@@ -2,14 +2,13 @@
 
 #include <spdlog/spdlog.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/openblas.h"
 #include "server/api/api.h"
@@ -19,6 +18,7 @@
 #include "server/daemon/probe.h"
 #include "server/daemon/service_manager.h"
 #include "server/daemon/signals.h"
+#include "server/daemon/start_up.h"
 #include "server/flags/flags.h"
 #include "server/registry/local_registry.h"
 #include "server/transport/grpcpp/grpcpp_transport.h"
@@ -26,8 +26,10 @@
 namespace floe::server {
 namespace {
 
-LocalRegistry::Options RegistryOptions(const ServerConfig& config) {
+LocalRegistry::Options RegistryOptions(const ServerConfig& config,
+                                       std::function<void()> on_change) {
   LocalRegistry::Options options;
+  options.on_change = std::move(on_change);
   options.lifecycle = config.lifecycle;
   // The name is one of GemmNames(), which are the backends' names.
   options.load.compile.kernels.gemm =
@@ -48,41 +50,54 @@ class Daemon {
   Daemon(const ServerConfig& config, std::vector<std::string> activated)
       : config_(config),
         activated_(std::move(activated)),
-        registry_(config.models, RegistryOptions(config), &health_),
+        registry_(config.models, RegistryOptions(config, [this] { Wake(/*stop=*/false); }),
+                  &health_),
         watch_(WatchOptions()) {}
 
   int Run() {
     SignalWatcher signals(
         [this] {
           health_.Shutdown();
-          Raise(&stop_requested_);
+          Wake(/*stop=*/true);
         },
         [this] { watch_.ReloadNow(); });
-    // Before anything is loaded: the server is alive, its health says not serving yet, and when it
-    // cannot listen it ends at once.
-    if (const absl::Status status = Listen(); !status.ok()) {
+    if (const absl::Status status = Open(); !status.ok()) {
       spdlog::error("{}", std::string(status.message()));
+      if (transport_ != nullptr) transport_->Shutdown(Clock::Steady().Now());
       return 1;
     }
-    registry_.StartLoading();
-    std::thread loading([this] {
-      registry_.WaitUntilLoaded();
-      Raise(&loaded_);
-    });
     watch_.Start();
     const int exit_code = Serve(&signals);
-    loading.join();
     watch_.Stop();
     return exit_code;
   }
 
  private:
-  void Raise(bool* flag) {
+  void Wake(bool stop) {
     {
       MutexLock lock(mutex_);
-      *flag = true;
+      stop_requested_ |= stop;
     }
     changed_.NotifyAll();
+  }
+
+  absl::Status Open() {
+    // Before anything is loaded: the server is alive, its health says not serving yet, and when it
+    // cannot listen it ends at once.
+    if (activated_.empty()) {
+      FLOE_RETURN_IF_ERROR(Listen());
+      return registry_.StartLoading();
+    }
+    // The service manager listens already. Callers that come between two processes wait in its
+    // queue until there are models, for a while, rather than be refused.
+    FLOE_RETURN_IF_ERROR(registry_.StartLoading());
+    const TimePoint until = Clock::Steady().Now() + kQueuePatience;
+    {
+      MutexLock lock(mutex_);
+      while (!stop_requested_ && !registry_.Tally().settled && changed_.WaitUntil(mutex_, until)) {
+      }
+    }
+    return Listen();
   }
 
   absl::Status Listen() {
@@ -108,32 +123,32 @@ class Daemon {
   }
 
   int Serve(SignalWatcher* signals) {
-    {
-      MutexLock lock(mutex_);
-      while (!loaded_ && !stop_requested_) changed_.Wait(mutex_);
-      if (stop_requested_) return Drain(signals, nullptr);
-    }
-    const size_t available = registry_.AvailableCount();
-    const size_t configured = registry_.ModelNames().size();
-    if (available == 0 && configured > 0) {
-      spdlog::error("none of the {} configured models can be served; ending", configured);
-      Close(Clock::Steady().Now());
-      return 1;
-    }
-    if (available < configured && config_.lifecycle.exit_on_error) {
-      spdlog::error("{} of {} models cannot be served, and exit_on_error is set; ending",
-                    configured - available, configured);
-      Close(Clock::Steady().Now());
-      return 1;
-    }
+    // From here on the server answers, whatever its models do.
     Probe probe(ProbeOptions());
     probe.Start();
-    const std::string status = absl::StrCat("Serving ", available, " of ", configured, " models");
-    manager_.Ready(status);
-    spdlog::info("ready: {}", status);
+    const int code = AwaitEnd();
+    End(signals, &probe, code);
+    return code;
+  }
+
+  // Until a signal comes, 0, or a model fails that may not, 1.
+  int AwaitEnd() {
     MutexLock lock(mutex_);
-    while (!stop_requested_) changed_.Wait(mutex_);
-    return Drain(signals, &probe);
+    StartUp start_up(StartUpOptions(), Clock::Steady().Now());
+    while (!stop_requested_) {
+      if (!start_up.Step(registry_.Tally(), Clock::Steady().Now())) return 1;
+      changed_.WaitUntil(mutex_, start_up.next());
+    }
+    return 0;
+  }
+
+  StartUp::Options StartUpOptions() {
+    StartUp::Options options;
+    options.exit_on_error = config_.lifecycle.exit_on_error;
+    options.polls = config_.lifecycle.file_system_poll_wait_seconds > 0;
+    options.ready = [this](const std::string& status) { manager_.Ready(status); };
+    options.status = [this](const std::string& status) { manager_.Status(status); };
+    return options;
   }
 
   ConfigWatch::Options WatchOptions() {
@@ -141,10 +156,12 @@ class Daemon {
     options.config = config_;
     options.poll = Seconds(config_.lifecycle.model_config_file_poll_wait_seconds);
     options.read = ReloadConfig;
-    options.apply = [this](std::vector<ModelConfig> models, TimePoint deadline) {
-      return registry_.Reload(std::move(models), deadline, std::nullopt);
+    options.apply = [this](std::vector<ModelConfig> models, TimePoint deadline,
+                           std::optional<int64_t> replaces) {
+      return registry_.Reload(std::move(models), deadline, replaces);
     };
-    options.failed = [this](const absl::Status& status) { registry_.NoteFailedReload(status); };
+    options.generation = [this] { return registry_.CurrentConfig().generation; };
+    options.note = [this](const absl::Status& status) { registry_.NoteReload(status); };
     return options;
   }
 
@@ -161,46 +178,55 @@ class Daemon {
     return options;
   }
 
-  // Health says no already. Clients get `lame duck` seconds to hear of it while calls are still
-  // taken; then the listeners close and what was accepted is finished.
-  int Drain(SignalWatcher* signals, Probe* probe) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  // Health says no. Clients get `lame duck` seconds to hear of it while calls are still taken; then
+  // the listeners close and what was accepted is finished. After a failure nobody is waited for.
+  void End(SignalWatcher* signals, Probe* probe, int code) {
     manager_.Stopping();
+    health_.Shutdown();
     // A reload may take longer than draining, which would wait for its call.
     registry_.StopReloading();
-    if (probe != nullptr) probe->Drain();
+    probe->Drain();
+    const bool drains = code == 0;
     const TimePoint lame_duck_end =
-        Clock::Steady().Now() + Seconds(config_.server.drain_lame_duck_seconds);
-    const TimePoint end = lame_duck_end + Seconds(config_.server.drain_timeout_seconds);
-    signals->ExitAt(end + kLastMoment);
-    while (Clock::Steady().Now() < lame_duck_end) changed_.WaitUntil(mutex_, lame_duck_end);
-    mutex_.Unlock();
-    Close(end);
-    if (probe != nullptr) probe->Stop();
-    spdlog::info("drained; ending");
-    mutex_.Lock();
-    return 0;
+        Clock::Steady().Now() + Seconds(drains ? config_.server.drain_lame_duck_seconds : 0);
+    const TimePoint end =
+        lame_duck_end + Seconds(drains ? config_.server.drain_timeout_seconds : 0);
+    signals->ExitAt(
+        end + kLastMoment, code,
+        drains ? "calls in progress: drain_timeout_seconds are over" : "calls in progress");
+    AwaitTime(lame_duck_end);
+    transport_->Shutdown(end);
+    // Nobody is there any more who could be answered.
+    signals->ExitAt(Clock::Steady().Now() + kTidying, code, registry_.UnderWay());
+    registry_.Stop();
+    probe->Stop();
+    spdlog::info(drains ? "drained; ending" : "ending");
   }
 
-  void Close(TimePoint deadline) {
-    transport_->Shutdown(deadline);
-    registry_.Stop();
+  void AwaitTime(TimePoint when) {
+    MutexLock lock(mutex_);
+    while (Clock::Steady().Now() < when) changed_.WaitUntil(mutex_, when);
   }
 
   // Between cancelling what is left and leaving without it.
   static constexpr Duration kLastMoment = std::chrono::milliseconds(500);
+  // For loads, looks and unloads that are under way when all calls have ended.
+  static constexpr Duration kTidying = std::chrono::seconds(1);
+
+  // Clients give up connecting after 20 seconds; then they learn at least that the server lives.
+  static constexpr Duration kQueuePatience = std::chrono::seconds(10);
 
   const ServerConfig& config_;
   const std::vector<std::string> activated_;
+  Mutex mutex_;  // before the registry, which tells of its first state while it is made
+  CondVar changed_;
+  bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
   ServiceManager manager_;
   HealthState health_;
   LocalRegistry registry_;
   ConfigWatch watch_;
   MethodTable methods_;
   std::unique_ptr<Transport> transport_;
-  Mutex mutex_;
-  CondVar changed_;
-  bool loaded_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace

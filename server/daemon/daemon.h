@@ -9,9 +9,10 @@
 namespace floe::server {
 
 // Serves until SIGTERM or SIGINT and returns the exit status: 0 after a drain; 1 when a listener
-// cannot be opened or none of the configured models can be served. `config` is valid; `activated`:
-// ActivatedListeners(). Once in a process, after BlockSignals and InitLogging, before other
-// threads.
+// cannot be opened, the system gives no threads, or a model fails where exit_on_error is set. Work
+// that hangs does not keep it: the process then ends before this returns, with the same status.
+// `config` is valid; `activated`: ActivatedListeners(). Once in a process, after BlockSignals and
+// InitLogging, before other threads.
 int RunDaemon(const ServerConfig& config, std::vector<std::string> activated);
 
 }  // namespace floe::server

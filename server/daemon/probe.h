@@ -23,9 +23,10 @@ class Probe {
     std::function<absl::Status(Duration timeout)> ask;
     // Connections that found no room so far: a server that refuses the probe's, too, is at work.
     std::function<int64_t()> refused = [] { return 0; };
-    std::function<void()> feed;                   // after each good answer, and while draining
-    std::function<void(bool ok)> on_change;       // the server no longer answers, or answers again
-    std::function<void(TimePoint)> watch_models;  // every second or more often
+    std::function<void()> feed;              // after each good answer, and while draining
+    std::function<void(bool ok)> on_change;  // the server no longer answers, or answers again
+    // Every second or more often, but not while `ask` waits for an answer (kPatience at most).
+    std::function<void(TimePoint)> watch_models;
     Duration interval = std::chrono::seconds(10);
     const Clock* clock = &Clock::Steady();
   };

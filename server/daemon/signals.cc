@@ -40,10 +40,10 @@ SignalWatcher::~SignalWatcher() {
   thread_.join();
 }
 
-void SignalWatcher::ExitAt(TimePoint when) {
+void SignalWatcher::ExitAt(TimePoint when, int code, std::string waits_for) {
   {
     MutexLock lock(mutex_);
-    exit_at_ = when;
+    exit_ = {when, code, std::move(waits_for)};
   }
   pthread_kill(thread_.native_handle(), kWake);
 }
@@ -55,13 +55,11 @@ void SignalWatcher::Watch() {
     timespec patience = {3600, 0};
     {
       MutexLock lock(mutex_);
-      if (exit_at_) {
-        const auto left = *exit_at_ - Clock::Steady().Now();
+      if (exit_) {
+        const auto left = exit_->when - Clock::Steady().Now();
         if (left <= Duration::zero()) {
-          spdlog::warn(
-              "calls were still in progress at the end of drain_timeout_seconds; ending without "
-              "them");
-          _exit(0);
+          spdlog::warn("ending without waiting any longer for {}", exit_->waits_for);
+          _exit(exit_->code);
         }
         const auto nanos = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
         patience = {nanos / 1'000'000'000, nanos % 1'000'000'000};

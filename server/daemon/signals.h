@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "base/clock.h"
@@ -24,8 +25,9 @@ class SignalWatcher {
   SignalWatcher(std::function<void()> on_first, std::function<void()> on_hangup);
   ~SignalWatcher();
 
-  // Ends the process with 0 at `when` if it is still there: draining has its limit.
-  void ExitAt(TimePoint when);
+  // Ends the process with `code` at `when` if it is still there: ending has its limit. `waits_for`
+  // is logged then. The last call counts.
+  void ExitAt(TimePoint when, int code, std::string waits_for);
 
  private:
   void Watch();
@@ -33,7 +35,12 @@ class SignalWatcher {
   const std::function<void()> on_first_, on_hangup_;
   std::atomic<bool> leaving_{false};
   Mutex mutex_;
-  std::optional<TimePoint> exit_at_ ABSL_GUARDED_BY(mutex_);
+  struct Exit {
+    TimePoint when;
+    int code = 0;
+    std::string waits_for;
+  };
+  std::optional<Exit> exit_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -2,7 +2,6 @@
 
 FLOE_RESTARTS=N sets the number of restarts under load (3).
 """
-import json
 import os
 import socket
 import subprocess
@@ -15,13 +14,9 @@ import pytest
 from floed import FLOED, MNIST, SERVING, Client, digits, predict_request
 
 RESTARTS = int(os.environ.get("FLOE_RESTARTS", "3"))
-# What gRPC offers callers against servers that come and go (gRFC A6).
-RETRIES = json.dumps({"methodConfig": [{"name": [{}], "retryPolicy": {
-    "maxAttempts": 5, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2,
-    "retryableStatusCodes": ["UNAVAILABLE"]}}]})
 
 
-class Manager:
+class SocketUnit:
     """The listening socket, and floed with it as systemd starts it (sd_listen_fds(3))."""
 
     def __init__(self, *args):
@@ -51,42 +46,41 @@ class Manager:
 
 
 @pytest.fixture
-def manager(tmp_path):
+def unit(tmp_path):
     config = tmp_path / "floe.yaml"
     config.write_text(f"""
 server: {{drain_lame_duck_seconds: 0}}
 models: [{{name: mnist_beginner, base_path: {MNIST}/models/mnist_beginner}}]
 """)
-    manager = Manager("--config", str(config))
-    yield manager
-    manager.close()
+    unit = SocketUnit("--config", str(config))
+    yield unit
+    unit.close()
 
 
-def test_the_manager_s_socket_serves_and_the_log_says_so(manager):
+def test_the_manager_s_socket_serves_and_the_log_says_so(unit):
     x = digits()[:1]
-    manager.start()
-    with Client(manager.target) as client:
+    unit.start()
+    with Client(unit.target) as client:
         next(reply for reply in client.watch("model/mnist_beginner") if reply.status == SERVING)
         client.predict("mnist_beginner", {"input": x})
-    log = manager.stop()
-    assert manager.target in log and "service manager" in log
+    log = unit.stop()
+    assert unit.target in log and "service manager" in log
 
 
-def test_no_call_fails_over_restarts(manager):
+def test_no_call_fails_over_restarts(unit):
     x = digits()
     done, failures = [0] * 4, []
     leaving = threading.Event()
 
-    def caller(n):
-        with grpc.insecure_channel(manager.target, options=[
-                ("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1),
-                ("grpc.service_config", RETRIES)]) as channel:
+    def caller(n):  # as clients are that know nothing of restarts: no retry policy, no wait_for_ready
+        with grpc.insecure_channel(unit.target, options=[
+                ("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]) as channel:
             predict = channel.unary_unary("/tensorflow.serving.PredictionService/Predict",
                                           request_serializer=lambda r: r.SerializeToString())
             while not leaving.is_set():
                 request = predict_request("mnist_beginner", {"input": x[np.arange(n, n + 2)]})
                 try:
-                    predict(request, timeout=60, wait_for_ready=True)
+                    predict(request, timeout=60)
                     done[n] += 1
                 except grpc.RpcError as error:
                     failures.append(f"{error.code()}: {error.details()}")
@@ -94,24 +88,24 @@ def test_no_call_fails_over_restarts(manager):
     def more_calls():
         enough = [n + 20 for n in done]
         while any(n < m for n, m in zip(done, enough)) and not failures:
-            assert manager.process.poll() is None, manager.process.stderr.read()
+            assert unit.process.poll() is None, unit.process.stderr.read()
             leaving.wait(0.01)
         assert not failures, failures[:5]
 
-    manager.start()
+    unit.start()
     threads = [threading.Thread(target=caller, args=(n,)) for n in range(len(done))]
     for thread in threads:
         thread.start()
     try:
         for _ in range(RESTARTS):
             more_calls()
-            manager.stop()
-            manager.start()
+            unit.stop()
+            unit.start()
         more_calls()
     finally:
         leaving.set()
         for thread in threads:
             thread.join()
-    manager.stop()
+    unit.stop()
     print(f"{RESTARTS} restarts, {sum(done)} calls, {len(failures)} failed")
     assert not failures, failures[:5]

@@ -5,7 +5,8 @@ import threading
 import grpc
 import numpy as np
 import pytest
-from tensorflow_serving.apis import model_management_pb2
+import tensorflow as tf
+from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2
 
 from floed import CONFIG, MNIST, NOT_SERVING, SERVING, Floed, digits, predict_request
 
@@ -100,6 +101,47 @@ def test_a_reload_does_not_hold_up_the_end(tmp_path):
     leaving.set()
     copying.join()
     floed.close()
+
+
+def endless(place):
+    """A model whose warm-up, with zeros, never ends."""
+    loop = tf.function(lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 1, lambda y: (y * 2,), (x,))[0],
+                       input_signature=[tf.TensorSpec([None, 1], tf.float32)])
+    graph = loop.get_concrete_function().graph.as_graph_def()
+    (place / "1").mkdir(parents=True)
+    (place / "1/frozen.pb").write_bytes(graph.SerializeToString())
+    return f"{{name: endless, base_path: {place}}}"
+
+
+def state(client, model):
+    request = get_model_status_pb2.GetModelStatusRequest()
+    request.model_spec.name = model
+    try:
+        (version,) = client.models.GetModelStatus(request, timeout=30).model_version_status
+        return version.State.Name(version.state)
+    except grpc.RpcError as error:
+        return error.code()
+
+
+def test_a_load_does_not_hold_up_the_end(tmp_path):
+    path = tmp_path / "floe.yaml"
+    path.write_text(f"server: {{drain_lame_duck_seconds: 0, drain_timeout_seconds: 60}}\nmodels: [{endless(tmp_path / 'm')}]\n")
+    floed = Floed("--config", str(path), wait=False)
+    with floed.client() as client:
+        floed.wait_until(lambda: state(client, "endless") == "LOADING")
+        floed.terminate()
+        assert floed.wait(timeout=30) == 0, "drain_timeout_seconds are 60"
+    assert "model 'endless' version 1 (LOADING)" in floed.log()
+    floed.close()
+
+
+def test_a_load_does_not_hold_up_an_exit_on_error(tmp_path):
+    path = tmp_path / "floe.yaml"
+    path.write_text(f"lifecycle: {{exit_on_error: true}}\nmodels: [{endless(tmp_path / 'm')}, {{name: gone, base_path: {tmp_path}/gone}}]\n")
+    floed = Floed("--config", str(path), wait=False)
+    assert floed.wait(timeout=60) == 1
+    assert "'gone'" in floed.log()
+    shutil.rmtree(floed.folder)
 
 
 def test_second_sigterm_ends_it_now(x):

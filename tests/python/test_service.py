@@ -9,7 +9,7 @@ import grpc
 import numpy as np
 import pytest
 
-from floed import CONFIG, FLOED, MNIST, SERVING, START_SECONDS, Client, Floed, Manager, digits
+from floed import CONFIG, FLOED, MNIST, NOT_SERVING, SERVING, START_SECONDS, Client, Floed, Manager, digits
 
 BEGINNER = os.path.join(MNIST, "models/mnist_beginner")
 
@@ -148,15 +148,43 @@ def test_ready_watchdog_and_stopping(tmp_path):
     floed.close()
 
 
-def test_no_ready_without_a_model(tmp_path):
-    (tmp_path / "1").mkdir()
-    (tmp_path / "1/frozen.pb").write_bytes(b"this is no graph")
+def test_a_server_without_a_model_goes_on_until_there_is_one(tmp_path):
+    """The place is empty at first; then a broken version comes, and then a good one."""
     manager = Manager(str(tmp_path))
-    floed = Floed("--model_name=broken", f"--model_base_path={tmp_path}", wait=False,
+    place = tmp_path / "models"
+    place.mkdir()
+    floed = Floed("--model_name=digits", f"--model_base_path={place}", wait=False,
                   env={"NOTIFY_SOCKET": manager.path})
-    code = floed.process.wait(START_SECONDS)
-    assert code != 0
-    assert "frozen.pb" in floed.log() and "broken" in floed.log()
+    words = next(words for words in manager.messages() if "READY=1" in words)
+    assert "STATUS=Serving 0 of 1 models" in words
+    with floed.client() as client:
+        assert client.check() == client.check("model/digits") == NOT_SERVING
+        with pytest.raises(grpc.RpcError) as info:
+            client.softmax("digits", digits()[:1])
+        assert info.value.code() == grpc.StatusCode.UNAVAILABLE
+        (place / "1").mkdir()
+        (place / "1/frozen.pb").write_bytes(b"this is no graph")
+        floed.wait_until(lambda: "version 1 is not served" in floed.log())
+        assert client.check() == NOT_SERVING
+        shutil.copytree(BEGINNER + "/1", place / "2")
+        floed.wait_serving()
+        assert client.softmax("digits", digits()[:1]).shape == (1, 10)
+    manager.wait_for("STATUS=Serving 1 of 1 models")
+    floed.close()
+
+
+@pytest.mark.parametrize("make", [lambda place: None, lambda place: (place / "1/frozen.pb").write_bytes(b"this is no graph")],
+                         ids=["nothing", "no model"])
+def test_exit_on_error(tmp_path, make):
+    place = tmp_path / "models"
+    (place / "1").mkdir(parents=True)
+    make(place)
+    manager = Manager(str(tmp_path))
+    floed = Floed("--model_name=broken", f"--model_base_path={place}", "--exit_on_error", wait=False,
+                  env={"NOTIFY_SOCKET": manager.path})
+    assert floed.wait(START_SECONDS) == 1
+    assert "exit_on_error" in floed.log() and "'broken'" in floed.log() and str(place) in floed.log()
     manager.socket.settimeout(0)
     with pytest.raises(BlockingIOError):
         manager.wait_for("READY=1")
+    shutil.rmtree(floed.folder)

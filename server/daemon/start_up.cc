@@ -1,0 +1,43 @@
+#include "server/daemon/start_up.h"
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/nearest.h"
+
+namespace floe::server {
+
+bool StartUp::Step(const LocalRegistry::ModelTally& models, TimePoint now) {
+  complete_ |= models.available == models.models;
+  if (options_.exit_on_error && !complete_ && !models.failed.empty()) {
+    spdlog::error("exit_on_error is set, and of {} models these cannot be served: {}; ending",
+                  models.models, QuotedList(models.failed));
+    return false;
+  }
+  const std::string status =
+      absl::StrCat("Serving ", models.available, " of ", models.models, " models");
+  const bool changed = status != status_;
+  status_ = status;
+  if (!ready_ && (models.settled || now >= until_)) {
+    ready_ = true;
+    options_.ready(status);
+    spdlog::info("ready: {}{}", status, models.settled ? "" : "; others are still being loaded");
+  } else if (changed) {
+    options_.status(status);
+  }
+  TellFailed(models.failed);
+  return true;
+}
+
+void StartUp::TellFailed(const std::vector<std::string>& failed) {
+  if (failed == failed_) return;
+  failed_ = failed;
+  if (failed.empty()) return;
+  spdlog::error("models that cannot be served as they are: {}; {}", QuotedList(failed),
+                options_.polls
+                    ? "they are tried again when their files change, or at a reload"
+                    : "file_system_poll_wait_seconds is 0, so they are tried again only at a "
+                      "reload (SIGHUP or HandleReloadConfigRequest)");
+}
+
+}  // namespace floe::server
