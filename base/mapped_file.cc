@@ -1,6 +1,7 @@
 #include "base/mapped_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,62 @@
 #include "absl/strings/str_cat.h"
 
 namespace floe {
+namespace {
+
+MappedFile::Guard guards[1024];
+struct sigaction before;  // whoever handled SIGBUS until now
+size_t page_bytes;
+
+// Async-signal-safe: mmap is a system call, and nothing else is called.
+bool Forgive(uintptr_t address) {
+  for (MappedFile::Guard& guard : guards) {
+    if (address < guard.begin.load() || address >= guard.end.load()) continue;
+    // Told before the page can be read by others, who ask afterwards.
+    guard.damaged.store(true);
+    void* const page = reinterpret_cast<void*>(address / page_bytes * page_bytes);
+    return ::mmap(page, page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+           MAP_FAILED;
+  }
+  return false;
+}
+
+void OnBusError(int signal, siginfo_t* info, void* context) {
+  const int error = errno;
+  if (Forgive(reinterpret_cast<uintptr_t>(info->si_addr))) {
+    errno = error;
+    return;
+  }
+  if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction != nullptr)
+    return before.sa_sigaction(signal, info, context);
+  // The same instruction faults again, as if nobody had looked.
+  ::sigaction(SIGBUS, &before, nullptr);
+}
+
+void TakeBusErrors() {
+  static const bool taken = [] {
+    page_bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    struct sigaction action = {};
+    action.sa_sigaction = OnBusError;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    return ::sigaction(SIGBUS, &action, &before) == 0;
+  }();
+  (void)taken;
+}
+
+MappedFile::Guard* GuardOf(const char* data, size_t size) {
+  TakeBusErrors();
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  for (MappedFile::Guard& guard : guards) {
+    uintptr_t free = 0;
+    if (!guard.begin.compare_exchange_strong(free, begin)) continue;
+    guard.damaged.store(false);
+    guard.end.store(begin + size);  // from here on it counts
+    return &guard;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path,
                                                                    int64_t max_bytes) {
@@ -31,6 +88,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
     } else {
       file->data_ = static_cast<const char*>(data);
       file->size_ = info.st_size;
+      file->guard_ = GuardOf(file->data_, file->size_);
     }
   }
   ::close(fd);
@@ -39,6 +97,10 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
 }
 
 MappedFile::~MappedFile() {
+  if (guard_ != nullptr) {  // before the addresses may be another's
+    guard_->end.store(0);
+    guard_->begin.store(0);
+  }
   if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
 }
 

@@ -1,7 +1,10 @@
 #include "base/mapped_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,6 +50,56 @@ TEST_F(MappedFileTest, AnEmptyFileHasNoMemory) {
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ((*file)->data(), nullptr);
   EXPECT_EQ((*file)->size(), 0u);
+}
+
+TEST_F(MappedFileTest, AFileThatIsCutShortReadsAsZerosAndSaysSo) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const std::string path = Write("file", std::string(3 * page, 'x'));
+  const std::string whole = Write("whole", std::string(3 * page, 'y'));
+  const auto cut = MappedFile::Open(path, 1 << 20), other = MappedFile::Open(whole, 1 << 20);
+  ASSERT_TRUE(cut.ok() && other.ok()) << cut.status() << other.status();
+  EXPECT_EQ((*cut)->data()[2 * page], 'x') << "it has been read";
+  fs::resize_file(path, page);
+  EXPECT_EQ((*cut)->data()[page - 1], 'x');
+  EXPECT_FALSE((*cut)->damaged()) << "nobody has read what is gone";
+  EXPECT_EQ((*cut)->data()[2 * page], 0);
+  EXPECT_TRUE((*cut)->damaged());
+  EXPECT_EQ((*cut)->data()[page], 0) << "each page by itself";
+  EXPECT_EQ((*cut)->data()[0], 'x');
+  EXPECT_EQ((*other)->data()[2 * page], 'y');
+  EXPECT_FALSE((*other)->damaged());
+}
+
+TEST_F(MappedFileTest, ManyFilesOneAfterTheOtherAreGuarded) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const std::string whole = Write("whole", std::string(page, 'x'));
+  for (int i = 0; i < 3000; ++i) {
+    const auto file = MappedFile::Open(whole, 1 << 20);
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_FALSE((*file)->damaged());
+    if (i % 1000 != 999) continue;
+    const auto cut = MappedFile::Open(Write("cut", std::string(page, 'x')), 1 << 20);
+    ASSERT_TRUE(cut.ok()) << cut.status();
+    fs::resize_file(PathOf("cut"), 0);
+    EXPECT_EQ((*cut)->data()[0], 0);
+    EXPECT_TRUE((*cut)->damaged());
+  }
+}
+
+TEST(MappedFileDeathTest, OtherBusErrorsEndTheProcessAsEver) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto fault = [] {
+    signal(SIGBUS, SIG_DFL);  // not a sanitizer's
+    const std::string path = testing::TempDir() + "/floe-bus-error";
+    std::ofstream(path) << "x";
+    const auto guarded = MappedFile::Open(path, 1 << 20);
+    const int fd = open(path.c_str(), O_RDONLY);
+    const auto* data =
+        static_cast<const volatile char*>(mmap(nullptr, 1, PROT_READ, MAP_SHARED, fd, 0));
+    fs::resize_file(path, 0);
+    (void)data[0];
+  };
+  EXPECT_EXIT(fault(), testing::KilledBySignal(SIGBUS), "");
 }
 
 TEST_F(MappedFileTest, ErrorsNameThePath) {

@@ -355,7 +355,11 @@ absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOp
     return IsForm(bytes) ? ImportForm(bytes, file, options)
                          : ImportGraphDef(file->data(), file->size(), options);
   });
+  if (file->damaged())  // whatever was made of it
+    return absl::UnavailableError(
+        absl::StrCat(path, " was cut short, or could not be read, while it was loaded"));
   if (!model.ok()) return Annotate(model.status(), path);
+  if (IsForm(bytes)) model->file = file;
   return model;
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/budget.h"
+#include "base/mapped_file.h"
 #include "model/graph.h"
 
 namespace floe {
@@ -31,11 +33,13 @@ struct ImportedModel {
   Graph graph;  // inputs/outputs empty: signatures name tensors
   std::vector<SignatureDef> signatures;
   std::string format;  // "GraphDef (binary)", "GraphDef (text)", "floe (binary)"
+  std::shared_ptr<const MappedFile> file;  // in which constants lie; null: in none
 };
 
-// Errors: NOT_FOUND no such file; INVALID_ARGUMENT malformed (names node and reason); UNIMPLEMENTED
-// lists every unsupported node with its op; of floe's own form those of model/form/form.h. Never
-// crashes on hostile bytes. Constants of floe's own form stay in the mapped file.
+// Errors: NOT_FOUND no such file; UNAVAILABLE a file that was cut short while it was read;
+// INVALID_ARGUMENT malformed (names node and reason); UNIMPLEMENTED lists every unsupported node
+// with its op; of floe's own form those of model/form/form.h. Never crashes on hostile bytes.
+// Constants of floe's own form stay in the mapped file.
 absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOptions& options);
 absl::StatusOr<ImportedModel> ImportBytes(const std::string& bytes, const ImportOptions& options);
 

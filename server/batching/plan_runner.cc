@@ -277,6 +277,7 @@ absl::Status PlanRunner::Run(int index, absl::Span<const Slice> batch, const Run
     }
   }
   FLOE_RETURN_IF_ERROR(Limited(RunWithin(limits, &context)));
+  if (first.request->model != nullptr) FLOE_RETURN_IF_ERROR(first.request->model->CheckFile());
 
   slot.sliced = gathers;
   if (!gathers && !batch[0].partial()) return absl::OkStatus();
