@@ -6,6 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
 
 // Returns from the enclosing function when `expr` (an absl::Status) is not OK.
 #define FLOE_RETURN_IF_ERROR(expr)                                                   \
@@ -25,10 +27,14 @@
 
 namespace floe {
 
-// The same code with `prefix` put before the message; OK stays OK.
+// The same code and payloads with `prefix` put before the message; OK stays OK.
 inline absl::Status Annotate(const absl::Status& status, const std::string& prefix) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), prefix + ": " + std::string(status.message()));
+  absl::Status annotated(status.code(), prefix + ": " + std::string(status.message()));
+  status.ForEachPayload([&annotated](absl::string_view url, const absl::Cord& payload) {
+    annotated.SetPayload(url, payload);
+  });
+  return annotated;
 }
 
 }  // namespace floe

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/retry_after.h"
 
 namespace floe::server {
 namespace {
@@ -19,6 +20,9 @@ constexpr size_t kHandOverFrom = 4;
 absl::Status Late() {
   return absl::DeadlineExceededError("the deadline passed while the request waited for its run");
 }
+
+// Estimates for longer are worth little.
+constexpr Duration kLongestRetry = std::chrono::seconds(10);
 
 double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
@@ -167,13 +171,18 @@ bool Batcher::Admission(Task* task, const Measured& measured, TimePoint now) {
     return refuse(Outcome::kRefusedLate, std::move(late));
   if (apart_.Has(task->request->caller, now)) task->apart = task->request->caller;
   if (queue_.Push(task, now)) return true;
-  return refuse(
-      Outcome::kRefusedFull,
-      absl::Status(options_.full_status,
-                   absl::StrCat("the queue of model '", options_.name, "' is full (", queue_.size(),
-                                " requests, ", queue_.bytes(),
-                                " bytes); try again later, or raise max_enqueued_batches or "
-                                "workers")));
+  return refuse(Outcome::kRefusedFull, Full());
+}
+
+absl::Status Batcher::Full() const {
+  const absl::Status full(
+      options_.full_status,
+      absl::StrCat("the queue of model '", options_.name, "' is full (", queue_.size(),
+                   " requests, ", queue_.bytes(),
+                   " bytes); try again later, or raise max_enqueued_batches or workers"));
+  // When half of what waits has run there is room, and still work.
+  const Duration half = queue_.WorkAhead(kPriorities) / (2 * std::max(1, options_.threads));
+  return WithRetryAfter(full, std::min<Duration>(half, kLongestRetry));
 }
 
 absl::Status Batcher::Left() { return absl::CancelledError("the caller cancelled the request"); }

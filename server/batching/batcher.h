@@ -24,11 +24,12 @@ namespace floe::server {
 //
 // Every request is answered exactly once, without a lock held: after a run; DEADLINE_EXCEEDED when
 // it waited too long, or at once when what is ahead of it is expected to take longer than it has;
-// CANCELLED when its caller left; `full_status` when the queue is full; UNAVAILABLE after
-// Stop; or with what Admit said. A request that finds an idle slot and an empty queue is never
-// refused for what is expected. When a run of several requests fails, each runs once more alone, so
-// that no request suffers for another, and the callers of those that fail again have batches of
-// their own for a second. A run ends between two steps when nobody waits for it any more.
+// CANCELLED when its caller left; `full_status` with RetryAfter when the queue is full; UNAVAILABLE
+// after Stop; or with what Admit said. A request that finds an idle slot and an empty queue is
+// never refused for what is expected. When a run of several requests fails, each runs once more
+// alone, so that no request suffers for another, and the callers of those that fail again have
+// batches of their own for a second. A run ends between two steps when nobody waits for it any
+// more.
 //
 // Threading: any thread may call Submit. Threads of its own: `threads` workers and one timer, which
 // also sends the answers of a batch when the worker has more to do; with no workers there is no
@@ -111,6 +112,7 @@ class Batcher {
   Duration ExpectedTime(const Task& task, const BucketBook::Kind& kind, Duration own,
                         TimePoint now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static absl::Status Left();
+  absl::Status Full() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Stopping() const;
   void Start();
   bool TryRunInline(Task* task, TimePoint now);

@@ -75,8 +75,9 @@ class Doubler : public BatchRunner {
   std::vector<std::atomic<bool>> busy_;
 };
 
-// One caller's view of its request.
+// One caller's view of its request, which must be answered before this goes.
 struct Call {
+  bool requested = false;
   std::vector<int64_t> values;
   int64_t bucket = 0;
   std::shared_ptr<CancelToken> cancel = std::make_shared<CancelToken>();
@@ -87,8 +88,10 @@ struct Call {
   std::function<void()> on_answer, on_send;
 
   explicit Call(std::vector<int64_t> v, int64_t b = 0) : values(std::move(v)), bucket(b) {}
+  ~Call() { EXPECT_TRUE(!requested || answers > 0) << "its answer would come to nobody"; }
 
   std::unique_ptr<InferRequest> Request(TimePoint deadline = TimePoint::max()) {
+    requested = true;
     auto request = std::make_unique<InferRequest>();
     request->inputs = {{DType::kInt64, Shape({static_cast<int64_t>(values.size())}), values.data()},
                        {DType::kInt64, Shape(), &bucket}};

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/retry_after.h"
 #include "server/batching/batcher_for_test.h"
 
 namespace floe::server {
@@ -108,16 +109,17 @@ TEST(Batcher, FullQueueRefuses) {
   for (Call* call : {&a, &b, &c}) s.batcher->Submit(call->Request());
   c.ExpectCode(absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(c.status.message()), HasSubstr("'m' is full (2 requests"));
+  EXPECT_EQ(RetryAfter(c.status), milliseconds(1)) << "what a run takes is not known yet";
   s.Drain();
   a.ExpectDoubled();
   b.ExpectDoubled();
 }
 
 TEST(Batcher, FullQueueRefusesAsTold) {
+  Call a({1}), b({2});  // they outlive the batcher, which answers what still waits
   Batcher batcher(std::make_unique<Doubler>(), {.limits = {.max_queued_rows = 1},
                                                 .threads = 0,
                                                 .full_status = absl::StatusCode::kUnavailable});
-  Call a({1}), b({2});
   batcher.Submit(a.Request());
   batcher.Submit(b.Request());
   b.ExpectCode(absl::StatusCode::kUnavailable);

@@ -100,6 +100,25 @@ def test_the_watchdog_is_fed_at_three_times_the_peak(watched):
     assert ended["OK"] > 0 and sum(ended.values()) > ended["OK"]
 
 
+def test_a_full_queue_says_when_to_come_again(tmp_path):
+    config = tmp_path / "floe.yaml"  # room for two requests, which wait for more of their kind
+    config.write_text(f"models: [{{name: m, base_path: {MNIST}/models/mnist_conv, "
+                      "batching: {batch_timeout_micros: 60000000, max_enqueued_bytes: 7000}}]\n")
+    floed = Floed("--config", str(config))
+    with floed.client() as client:
+        request = predict_request("m", {"input": np.zeros([1, 784], np.float32)})
+        calls, ended = [client.prediction.Predict.future(request) for _ in range(3)], threading.Event()
+        for call in calls:
+            call.add_done_callback(lambda _: ended.set())
+        assert ended.wait(60)
+        refused = [call for call in calls if call.done()]
+        assert refused[0].code() == grpc.StatusCode.RESOURCE_EXHAUSTED, refused[0].details()
+        assert int(dict(refused[0].trailing_metadata())["grpc-retry-pushback-ms"]) >= 1
+        for call in calls:
+            call.cancel()
+    floed.close()
+
+
 def endless(folder):
     """A model that counts down its input, and never arrives when that is above zero."""
     with tf.Graph().as_default() as graph:

@@ -64,12 +64,13 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
                         public std::enable_shared_from_this<UnaryCall> {
  public:
   // Calls `method`, which may answer before this returns. `gate` was entered; it outlives the call.
-  // `request` and `reply` are gRPC's, of this call.
-  static grpc::ServerUnaryReactor* Start(const grpc::CallbackServerContext& context,
+  // `context`, `request` and `reply` are gRPC's, of this call.
+  static grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
                                          const std::string& path, const UnaryMethod& method,
                                          CallGate* gate, int64_t max_bytes,
                                          grpc::ByteBuffer* request, grpc::ByteBuffer* reply);
-  UnaryCall(CallGate* gate, grpc::ByteBuffer* reply) : gate_(*gate), reply_(*reply) {}
+  UnaryCall(grpc::CallbackServerContext* context, CallGate* gate, grpc::ByteBuffer* reply)
+      : context_(*context), gate_(*gate), reply_(*reply) {}
 
   void Write(std::string&& message) override;
   void Finish(const absl::Status& status) override;
@@ -80,8 +81,9 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   // OnDone waits for nothing, so gRPC need not take it to a thread of its own.
   bool InternalInlineable() override { return true; }
 
+  grpc::CallbackServerContext& context_;  // gone after OnDone, as is the reply
   CallGate& gate_;
-  grpc::ByteBuffer& reply_;  // gone after OnDone
+  grpc::ByteBuffer& reply_;
   std::shared_ptr<UnaryCall> self_;
   CancelToken cancel_;
   grpc::Slice message_;

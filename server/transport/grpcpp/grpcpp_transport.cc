@@ -33,7 +33,7 @@ class UnaryService final : public grpc::Service {
                          if (!gate->Enter()) return Refuse(context);
                          // The handler's, which does not read it again.
                          auto* const own = const_cast<grpc::ByteBuffer*>(request);
-                         return UnaryCall::Start(*context, path, method, gate, max_bytes, own,
+                         return UnaryCall::Start(context, path, method, gate, max_bytes, own,
                                                  reply);
                        }));
     }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/retry_after.h"
 #include "server/transport/grpcpp/grpcpp_transport.h"
 
 namespace floe::server {
@@ -24,6 +26,8 @@ using ::testing::StartsWith;
 
 // Long enough for a loaded machine; tests that work never wait for it.
 constexpr auto kPatience = std::chrono::seconds(60);
+
+constexpr auto kRetryAfter = std::chrono::milliseconds(5);
 
 TimePoint Soon() { return Clock::Steady().Now() + kPatience; }
 
@@ -158,6 +162,15 @@ class GrpcppTransport : public testing::Test {
         "/test/Fail", [](const CallInfo&, const Message& message, const auto& responder) {
           responder->Finish(absl::FailedPreconditionError("no: " + std::string(message.bytes)));
         });
+    methods_.AddUnary(
+        "/test/FullAtFirst", [this](const CallInfo&, const Message&, const auto& responder) {
+          if (calls_++ > 0) {
+            responder->Write("room");
+            responder->Finish(absl::OkStatus());
+          } else {
+            responder->Finish(WithRetryAfter(absl::ResourceExhaustedError("full"), kRetryAfter));
+          }
+        });
     methods_.AddUnary("/test/OutOfMemory",
                       [](const CallInfo&, const Message&, const auto&) { throw std::bad_alloc(); });
     // Keeps the call for the test to answer.
@@ -182,8 +195,9 @@ class GrpcppTransport : public testing::Test {
     ASSERT_TRUE(status.ok()) << status;
     Connect(transport_->addresses().at(0));
   }
-  void Connect(const std::string& address) {
+  void Connect(const std::string& address, const std::string& service_config = "{}") {
     grpc::ChannelArguments args;
+    args.SetServiceConfigJSON(service_config);
     args.SetMaxReceiveMessageSize(-1);
     args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     stub_ = std::make_unique<grpc::GenericStub>(
@@ -213,6 +227,7 @@ class GrpcppTransport : public testing::Test {
   std::vector<CallInfo> infos_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<Message, std::shared_ptr<Responder>>> held_ ABSL_GUARDED_BY(mutex_);
   Event arrived_, cancelled_, over_;
+  std::atomic<int> calls_{0};
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<grpc::GenericStub> stub_;
 };
@@ -240,6 +255,25 @@ TEST_F(GrpcppTransport, ErrorsKeepCodeAndMessage) {
   EXPECT_EQ(unknown->status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_THAT(unknown->status.error_message(),
               AllOf(HasSubstr("'/test/Ecko'"), HasSubstr("'/test/Echo'")));
+}
+
+// A client that retries would wait for minutes if nobody told it when to come again.
+TEST_F(GrpcppTransport, RefusalsSayWhenToComeAgain) {
+  Open();
+  const auto refused = Finished("/test/FullAtFirst", "x");
+  EXPECT_EQ(refused->status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  const auto& trailers = refused->context.GetServerTrailingMetadata();
+  const auto hint = trailers.find("grpc-retry-pushback-ms");
+  ASSERT_NE(hint, trailers.end());
+  EXPECT_EQ(hint->second, "5");
+  calls_ = 0;
+  Connect(transport_->addresses().at(0), R"({"methodConfig": [{"name": [{}], "retryPolicy": {
+      "maxAttempts": 2, "initialBackoff": "600s", "maxBackoff": "600s", "backoffMultiplier": 1,
+      "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]})");
+  const auto retried = Finished("/test/FullAtFirst", "x");
+  EXPECT_TRUE(retried->status.ok()) << retried->status.error_message();
+  EXPECT_EQ(Text(retried->reply), "room");
+  EXPECT_EQ(calls_, 2);
 }
 
 TEST_F(GrpcppTransport, TooLargeARequestNamesTheFlag) {

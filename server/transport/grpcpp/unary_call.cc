@@ -7,11 +7,12 @@
 
 namespace floe::server {
 
-grpc::ServerUnaryReactor* UnaryCall::Start(const grpc::CallbackServerContext& context,
+grpc::ServerUnaryReactor* UnaryCall::Start(grpc::CallbackServerContext* context,
                                            const std::string& path, const UnaryMethod& method,
                                            CallGate* gate, int64_t max_bytes,
                                            grpc::ByteBuffer* request, grpc::ByteBuffer* reply) {
-  const auto call = std::allocate_shared<UnaryCall>(RecyclingAllocator<UnaryCall>(), gate, reply);
+  const auto call =
+      std::allocate_shared<UnaryCall>(RecyclingAllocator<UnaryCall>(), context, gate, reply);
   call->self_ = call;
   // gRPC swallows what a reaction throws, and the call would never end.
   const absl::Status status = CatchOutOfMemory([&]() -> absl::Status {
@@ -20,7 +21,7 @@ grpc::ServerUnaryReactor* UnaryCall::Start(const grpc::CallbackServerContext& co
     }
     FLOE_RETURN_IF_ERROR(TakeSlice(request, max_bytes, &call->message_));
     // Message, token and responder are all parts of this object: one count, no allocation.
-    CallInfo info = MakeCallInfo(path, context);
+    CallInfo info = MakeCallInfo(path, *context);
     info.cancel = std::shared_ptr<CancelToken>(call, &call->cancel_);
     method(info, Message{BytesOf(call->message_), call}, call);
     return absl::OkStatus();
@@ -37,6 +38,7 @@ void UnaryCall::Write(std::string&& message) {
 
 void UnaryCall::Finish(const absl::Status& status) {
   if (finished_.exchange(true)) return;
+  if (!status.ok()) AddRetryHint(status, &context_);
   if (status.ok() && !has_reply_) {
     grpc::ServerUnaryReactor::Finish({grpc::StatusCode::INTERNAL, "the method gave no reply"});
   } else {

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "absl/strings/str_cat.h"
+#include "base/retry_after.h"
 
 namespace floe::server {
 namespace {
@@ -33,6 +34,11 @@ grpc::Status ToGrpc(const absl::Status& status) {
     message += "...";
   }
   return {static_cast<grpc::StatusCode>(status.code()), message};
+}
+
+void AddRetryHint(const absl::Status& status, grpc::ServerContextBase* context) {
+  if (const auto wait = RetryAfter(status))
+    context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(wait->count()));
 }
 
 CallInfo MakeCallInfo(const std::string& path, const grpc::CallbackServerContext& context) {

@@ -15,6 +15,9 @@ namespace floe::server {
 // Messages are cut where they would not fit into the trailers' usual limit of 8 KiB.
 grpc::Status ToGrpc(const absl::Status& status);
 
+// RetryAfter as the trailer that gRPC's clients obey when they retry (gRFC A6).
+void AddRetryHint(const absl::Status& status, grpc::ServerContextBase* context);
+
 // Metadata, deadline and caller; no cancel token.
 CallInfo MakeCallInfo(const std::string& path, const grpc::CallbackServerContext& context);
 
