@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "server/api/unfolding.h"
 #include "server/api/wire_reader.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow_serving/apis/predict.pb.h"
@@ -298,11 +300,13 @@ absl::Status ParsePredictRequest(std::string_view bytes, SentPredict* out) {
   return absl::OkStatus();
 }
 
-absl::Status ReadPredictRequest(std::string_view bytes, SentPredict* out) {
+absl::Status ReadPredictRequest(std::string_view bytes, int64_t max_unfolded, SentPredict* out) {
   if (WalkPredictRequest(bytes, out)) return absl::OkStatus();
   if (HasTooManyNames(bytes))
     return absl::InvalidArgumentError(
         absl::StrCat("the request names more than ", kMaxNames, " inputs and outputs"));
+  FLOE_RETURN_IF_ERROR(
+      CheckUnfolding(bytes, *tensorflow::serving::PredictRequest::descriptor(), max_unfolded));
   return ParsePredictRequest(bytes, out);
 }
 

@@ -54,7 +54,8 @@ bool WalkPredictRequest(std::string_view bytes, SentPredict* out);
 absl::Status ParsePredictRequest(std::string_view bytes, SentPredict* out);
 
 // Walks, and parses what could not be walked. INVALID_ARGUMENT also for more names of inputs and
-// outputs than any model has.
-absl::Status ReadPredictRequest(std::string_view bytes, SentPredict* out);
+// outputs than any model has; RESOURCE_EXHAUSTED for what protobuf would need more than
+// `max_unfolded` bytes for.
+absl::Status ReadPredictRequest(std::string_view bytes, int64_t max_unfolded, SentPredict* out);
 
 }  // namespace floe::server

@@ -258,7 +258,7 @@ TEST(PredictRequest, NoRequestNamesAsManyInputsAsBytesAllow) {
     for (size_t i = 0; i < inputs; ++i) bytes += std::string("\x12\x00", 2);
     for (size_t i = 0; i < outputs; ++i) bytes += std::string("\x1a\x00", 2);
     SentPredict sent;
-    return ReadPredictRequest(bytes, &sent);
+    return ReadPredictRequest(bytes, 1 << 20, &sent);
   };
   EXPECT_TRUE(read(2000, 2096).ok());
   for (const absl::Status& status : {read(4097, 0), read(0, 4097), read(2000, 2097)}) {
@@ -292,9 +292,10 @@ TEST(PredictRequest, UnusualFormsAreLeftToProtobuf) {
   EXPECT_FALSE(Compare(longer_tag));
   EXPECT_FALSE(Compare(longer_size));
   SentPredict read;
-  ASSERT_TRUE(ReadPredictRequest(request(dtype + unpacked), &read).ok());
+  ASSERT_TRUE(ReadPredictRequest(request(dtype + unpacked), kMaxBytes, &read).ok());
   EXPECT_EQ(read.inputs[0].tensor.list, TensorField::kFloatVal);
-  EXPECT_EQ(ReadPredictRequest("\x0a\xff", &read).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadPredictRequest("\x0a\xff", kMaxBytes, &read).code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -8,13 +8,19 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "server/api/rpc.h"
+#include "server/api/unfolding.h"
 
 namespace floe::server {
 
-// INVALID_ARGUMENT when the bytes are no such message.
+// What a message of these RPCs may take once it is read: they hold names and configurations.
+inline constexpr int64_t kMostProtoBytes = int64_t{256} << 20;
+
+// INVALID_ARGUMENT when the bytes are no such message, RESOURCE_EXHAUSTED when it is too large.
 template <typename Proto>
 absl::Status ParseMessage(std::string_view bytes, Proto* proto) {
+  FLOE_RETURN_IF_ERROR(CheckUnfolding(bytes, *Proto::descriptor(), kMostProtoBytes));
   if (bytes.size() <= INT32_MAX &&
       proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::OkStatus();

@@ -17,10 +17,13 @@ namespace floe::server {
 class SentRequest {
  public:
   // `max_input_bytes`: of inputs that do not lie in the message as they are needed.
-  explicit SentRequest(int64_t max_input_bytes) : storage_(max_input_bytes) {}
+  explicit SentRequest(int64_t max_input_bytes)
+      : max_input_bytes_(max_input_bytes), storage_(max_input_bytes) {}
 
   // First, and once.
-  absl::Status Read(std::string_view message) { return ReadPredictRequest(message, &sent_); }
+  absl::Status Read(std::string_view message) {
+    return ReadPredictRequest(message, max_input_bytes_, &sent_);
+  }
   const SentPredict& sent() const { return sent_; }
 
   // Finds the signature asked for. FAILED_PRECONDITION: there is no such.
@@ -39,6 +42,7 @@ class SentRequest {
   absl::Status ReadInput(const SentInput& input, const SignatureTensor& taken, TensorView* view);
   absl::Status WrongInputs() const;
 
+  const int64_t max_input_bytes_;
   SentPredict sent_;
   InputStorage storage_;
   ModelHandle model_;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "server/api/names.h"
+#include "server/api/unfolding.h"
 #include "server/api/wire_reader.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 
@@ -241,11 +242,7 @@ absl::StatusOr<void*> ReadList(std::string_view key, DType dtype, const SentTens
 }  // namespace
 
 absl::Status InputStorage::Charge(int64_t bytes) {
-  if (bytes > left_) {
-    return absl::ResourceExhaustedError(
-        "the request's inputs unfold to more bytes than the server accepts in one message "
-        "(--grpc_max_message_bytes)");
-  }
+  if (bytes > left_) return TooMuchUnfolded();
   left_ -= bytes;
   return absl::OkStatus();
 }
