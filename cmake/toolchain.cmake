@@ -31,15 +31,18 @@ if(FLOE_SANITIZE MATCHES "thread")
   # Under this macro protobuf's headers give map fields two more members, which Debian's library does not know of: reading
   # a text GraphDef would crash. libstdc++ is told by its own macro instead.
   add_compile_options(-U__SANITIZE_THREAD__ -D_GLIBCXX_TSAN=1)
+  set(FLOE_ONE_ISA ON)  # what threads share is the same for all
 endif()
-# Fuzzing builds (tests/fuzz, docs/fuzzing.md): libFuzzer's instrumentation everywhere, one instruction set, which keeps
-# the build short and still runs vector code with its tails.
+# Fuzzing builds (tests/fuzz, docs/fuzzing.md): libFuzzer's instrumentation everywhere.
 option(FLOE_FUZZ "Build the fuzzers with libFuzzer; needs clang" OFF)
 if(FLOE_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "FLOE_FUZZ needs clang: use the preset 'fuzz'")
   endif()
   add_compile_options(-fsanitize=fuzzer-no-link)
+  set(FLOE_ONE_ISA ON)
+endif()
+if(FLOE_ONE_ISA)  # keeps the build short, and still runs vector code with its tails
   add_compile_definitions(HWY_COMPILE_ONLY_STATIC)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     add_compile_options(-msse4.2 -mpclmul -maes)
