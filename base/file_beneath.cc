@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -19,8 +20,8 @@ namespace {
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
   ~Descriptor() { Reset(-1); }
   int get() const { return fd_; }
   void Reset(int fd) {
@@ -73,6 +74,38 @@ absl::Status OpenError(const std::string& path, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot open '", path, "'"));
 }
 
+// A regular file, and its size.
+absl::StatusOr<Descriptor> OpenRegular(const std::string& directory, const std::string& path,
+                                       int64_t* size) {
+  if (path.empty() || path[0] == '/' || path.find('\0') != std::string::npos)
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not a relative path"));
+  const Descriptor root(
+      ::open(directory.empty() ? "." : directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (root.get() < 0) return OpenError(path, errno);
+  const int opened = OpenBeneath(root.get(), path);
+  if (opened < 0) return OpenError(path, -opened);
+  Descriptor file(opened);
+  struct stat info;
+  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not a regular file"));
+  *size = info.st_size;
+  return file;
+}
+
+// How many bytes were read: fewer where the file ends.
+absl::StatusOr<size_t> ReadFull(const Descriptor& file, const std::string& path, char* to,
+                                size_t size) {
+  size_t have = 0;
+  while (have < size) {
+    const ssize_t got = ::read(file.get(), to + have, size - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read '", path, "'"));
+    if (got == 0) break;
+    have += static_cast<size_t>(got);
+  }
+  return have;
+}
+
 }  // namespace
 
 std::string DirectoryOf(const std::string& path) {
@@ -83,31 +116,28 @@ std::string DirectoryOf(const std::string& path) {
 
 absl::StatusOr<std::string> ReadFileBeneath(const std::string& directory, const std::string& path,
                                             int64_t max_bytes) {
-  if (path.empty() || path[0] == '/' || path.find('\0') != std::string::npos)
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not a relative path"));
-  const Descriptor root(
-      ::open(directory.empty() ? "." : directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (root.get() < 0) return OpenError(path, errno);
-  const int opened = OpenBeneath(root.get(), path);
-  if (opened < 0) return OpenError(path, -opened);
-  const Descriptor file(opened);
-  struct stat info;
-  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not a regular file"));
-  if (info.st_size > max_bytes)
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' has ", info.st_size,
-                                                   " bytes, more than the limit of ", max_bytes));
-  std::string bytes(static_cast<size_t>(info.st_size), '\0');
-  size_t have = 0;
-  while (have < bytes.size()) {
-    const ssize_t got = ::read(file.get(), bytes.data() + have, bytes.size() - have);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read '", path, "'"));
-    if (got == 0) break;  // the file has shrunk
-    have += static_cast<size_t>(got);
-  }
+  int64_t size = 0;
+  FLOE_ASSIGN_OR_RETURN(const Descriptor file, OpenRegular(directory, path, &size));
+  if (size > max_bytes)
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' has ", size, " bytes, more than the limit of ", max_bytes));
+  std::string bytes(static_cast<size_t>(size), '\0');
+  FLOE_ASSIGN_OR_RETURN(const size_t have, ReadFull(file, path, bytes.data(), bytes.size()));
   bytes.resize(have);
   return bytes;
+}
+
+absl::Status ReadBlocksBeneath(const std::string& directory, const std::string& path,
+                               const std::function<absl::Status(std::string_view)>& take) {
+  constexpr size_t kBlockBytes = size_t{1} << 20;
+  int64_t size = 0;
+  FLOE_ASSIGN_OR_RETURN(const Descriptor file, OpenRegular(directory, path, &size));
+  std::string block(kBlockBytes, '\0');
+  for (;;) {
+    FLOE_ASSIGN_OR_RETURN(const size_t have, ReadFull(file, path, block.data(), block.size()));
+    if (have == 0) return absl::OkStatus();
+    FLOE_RETURN_IF_ERROR(take(std::string_view(block.data(), have)));
+  }
 }
 
 }  // namespace floe

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
@@ -14,6 +16,11 @@ namespace floe {
 // `path`, not the directory.
 absl::StatusOr<std::string> ReadFileBeneath(const std::string& directory, const std::string& path,
                                             int64_t max_bytes);
+
+// The same file in parts of at most a MiB, as long as `take` says OK; the first other status ends
+// it. Whatever the file's size: nothing but a part is kept.
+absl::Status ReadBlocksBeneath(const std::string& directory, const std::string& path,
+                               const std::function<absl::Status(std::string_view)>& take);
 
 // The directory part of a file's path: "." for a bare name, "/" for a file of the root.
 std::string DirectoryOf(const std::string& path);

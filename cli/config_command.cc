@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/cpus.h"
 #include "base/file_beneath.h"
 #include "base/nearest.h"
 #include "base/status.h"
@@ -15,6 +16,7 @@
 #include "cli/rpc.h"
 #include "config/config.h"
 #include "config/config_rpcs.h"
+#include "config/cpu_budget.h"
 #include "config/files.h"
 #include "config/text_proto.h"
 #include "floe/admin.pb.h"
@@ -76,6 +78,8 @@ absl::Status Check(const CheckOptions& options, Context& context) {
   if (lists_models && config->models.empty())
     notes.emplace_back("there are no models: floed would serve none");
   for (const std::string& note : notes) context.err << note << "\n";
+  for (const std::string& warning : CpuBudgetWarnings(config->models, FindUsableCpus()))
+    context.err << "on this machine: " << warning << "\n";
   return Report(
       {ValidateConfig(*config), options.skip_paths ? absl::OkStatus() : CheckPaths(*config)},
       context);

@@ -2,6 +2,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
+#include "base/cpus.h"
 #include "cli/command.h"
 #include "cli/scripted_server_test_util.h"
 #include "config/config.h"
@@ -73,6 +75,15 @@ TEST_F(ConfigCommand, CheckPrintsWhatTheFilesAmountTo) {
   EXPECT_EQ(config->models[0].weight, 5);
   EXPECT_EQ(config->models[0].batching.max_batch_size, 9);
   EXPECT_THAT(err_, HasSubstr("thread_pool_name has no effect here"));
+}
+
+TEST_F(ConfigCommand, CheckWarnsOfMoreThreadsThanCpus) {
+  const std::string many = absl::StrCat(FindUsableCpus().count() + 1);
+  const std::string yaml =
+      Write("f.yaml", "models: [{name: a, base_path: model, workers: " + many + "}]\n");
+  ASSERT_EQ(Floectl({"config", "check", yaml}), kExitOk) << err_;
+  EXPECT_THAT(err_, AllOf(HasSubstr("on this machine: model 'a': " + many + " workers"),
+                          HasSubstr("lower workers")));
 }
 
 TEST_F(ConfigCommand, CheckSaysEveryMistake) {

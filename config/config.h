@@ -22,6 +22,9 @@ struct BatchingConfig {
   // Sizes a batch is padded up to with copies of its last row, ascending; empty: never padded. The
   // last is max_execution_rows() or max_batch_size.
   std::vector<int64_t> allowed_batch_sizes = {};
+  // Rows at which a batch waits for no more, ascending, none above max_execution_rows(); empty:
+  // those.
+  std::vector<int64_t> preferred_batch_size = {};
   // Inputs that differ in inner dimensions share a batch, padded at the ends with padding_values
   // (0 for inputs that it does not name).
   bool pad_variable_length_inputs = false;
@@ -77,6 +80,9 @@ struct ModelConfig {
   std::string base_path;  // absolute, but in a list whose reader knows no directory
   std::string where;      // "floe.yaml:12", or the flag, for messages
   VersionPolicy versions;
+  // A file that whoever copies a version puts there last; empty: none, and what is left alone is
+  // complete.
+  std::string completion_marker;
   std::map<std::string, int64_t> version_labels;
   VersionTransition transition = VersionTransition::kAvailabilityPreserving;
   int64_t workers = 0;  // threads that run it; 0: its share of the CPUs

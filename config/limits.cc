@@ -24,6 +24,18 @@ bool ParseCpuRange(const std::string& part, int* low, int* high) {
          absl::SimpleAtoi(ends.back(), high) && *low >= 0 && *low <= *high && *high < kMaxCpus;
 }
 
+void FindSizeMistakes(const char* key, const std::vector<int64_t>& sizes,
+                      std::vector<std::string>* mistakes) {
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < kMaxBatchSizeRange.low || sizes[i] > kMaxBatchSizeRange.high)
+      mistakes->push_back(absl::StrCat(key, ": ", sizes[i], " is no number of rows; expected ",
+                                       kMaxBatchSizeRange.low, " to ", kMaxBatchSizeRange.high));
+    if (i > 0 && sizes[i] <= sizes[i - 1])
+      mistakes->push_back(
+          absl::StrCat(key, ": ", sizes[i], " follows ", sizes[i - 1], "; sizes must ascend"));
+  }
+}
+
 }  // namespace
 
 void FillBatching(bool max_batch_size_given, BatchingConfig* batching) {
@@ -36,15 +48,8 @@ void FillBatching(bool max_batch_size_given, BatchingConfig* batching) {
 std::vector<std::string> BatchingMistakes(const BatchingConfig& b) {
   std::vector<std::string> mistakes;
   const auto& sizes = b.allowed_batch_sizes;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < kMaxBatchSizeRange.low || sizes[i] > kMaxBatchSizeRange.high)
-      mistakes.push_back(absl::StrCat("allowed_batch_sizes: ", sizes[i],
-                                      " is no number of rows; expected ", kMaxBatchSizeRange.low,
-                                      " to ", kMaxBatchSizeRange.high));
-    if (i > 0 && sizes[i] <= sizes[i - 1])
-      mistakes.push_back(absl::StrCat("allowed_batch_sizes: ", sizes[i], " follows ", sizes[i - 1],
-                                      "; sizes must ascend"));
-  }
+  FindSizeMistakes("allowed_batch_sizes", sizes, &mistakes);
+  FindSizeMistakes("preferred_batch_size", b.preferred_batch_size, &mistakes);
   const bool split = b.enable_large_batch_splitting && b.max_execution_batch_size != 0;
   const int64_t rows = b.max_execution_rows();
   const bool ends_batches = !sizes.empty() && sizes.back() == b.max_batch_size;
@@ -53,6 +58,11 @@ std::vector<std::string> BatchingMistakes(const BatchingConfig& b) {
                                     ", must equal ",
                                     split ? "max_execution_batch_size" : "max_batch_size",
                                     ", which is ", rows, "; add ", rows, " or change the other"));
+  if (!b.preferred_batch_size.empty() && rows != 0 && b.preferred_batch_size.back() > rows)
+    mistakes.push_back(absl::StrCat("preferred_batch_size: ", b.preferred_batch_size.back(),
+                                    " is more than a run may have, which is ", rows,
+                                    "; leave it out or raise ",
+                                    split ? "max_execution_batch_size" : "max_batch_size"));
   if (split && b.max_batch_size != 0 && b.max_execution_batch_size > b.max_batch_size)
     mistakes.push_back(absl::StrCat("max_execution_batch_size: ", b.max_execution_batch_size,
                                     " is more than max_batch_size, which is ", b.max_batch_size,

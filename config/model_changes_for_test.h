@@ -15,11 +15,40 @@ struct ModelChange {
   std::function<void(ModelConfig&)> make;
 };
 
+inline std::vector<ModelChange> BatchingChanges() {
+  using M = ModelConfig&;
+  return {
+      {"max_batch_size", [](M m) { m.batching.max_batch_size = 2; }},
+      {"batch_timeout_micros", [](M m) { m.batching.batch_timeout_micros = 2; }},
+      {"max_enqueued_batches", [](M m) { m.batching.max_enqueued_batches = 2; }},
+      {"max_enqueued_bytes", [](M m) { m.batching.max_enqueued_bytes = 2; }},
+      {"allowed_batch_sizes",
+       [](M m) {
+         m.batching.allowed_batch_sizes = {2, 4};
+         m.batching.max_batch_size = 4;
+       }},
+      {"preferred_batch_size",
+       [](M m) {
+         m.batching.preferred_batch_size = {2, 4};
+       }},
+      {"pad_variable_length_inputs", [](M m) { m.batching.pad_variable_length_inputs = true; }},
+      {"padding_values",
+       [](M m) {
+         m.batching.pad_variable_length_inputs = true;
+         m.batching.padding_values = {{"x", 0.1}, {"y", -1}, {"z", 1e300}};
+       }},
+      {"enable_large_batch_splitting",
+       [](M m) { m.batching.enable_large_batch_splitting = false; }},
+      {"max_execution_batch_size", [](M m) { m.batching.max_execution_batch_size = 2; }},
+  };
+}
+
 // One for each setting that says something about what is served. Each by itself gives another
 // configuration that is still right.
 inline std::vector<ModelChange> ModelChanges() {
   using M = ModelConfig&;
-  return {
+  std::vector<ModelChange> changes = BatchingChanges();
+  const std::vector<ModelChange> others = {
       {"name", [](M m) { m.name = "other"; }},
       {"base_path", [](M m) { m.base_path = "/other"; }},
       {"latest", [](M m) { m.versions.latest = 2; }},
@@ -32,6 +61,7 @@ inline std::vector<ModelChange> ModelChanges() {
       {"batching_full_status", [](M m) { m.batching_full_status = FullStatus::kUnavailable; }},
       {"max_run_bytes", [](M m) { m.max_run_bytes = 4096; }},
       {"version_transition", [](M m) { m.transition = VersionTransition::kResourcePreserving; }},
+      {"completion_marker", [](M m) { m.completion_marker = ".complete"; }},
       {"workers", [](M m) { m.workers = 2; }},
       {"intra_op_threads", [](M m) { m.intra_op_threads = 2; }},
       {"cpu_set",
@@ -39,24 +69,6 @@ inline std::vector<ModelChange> ModelChanges() {
          m.cpu_set = {0, 1, 2, 5};
        }},
       {"weight", [](M m) { m.weight = 2; }},
-      {"max_batch_size", [](M m) { m.batching.max_batch_size = 2; }},
-      {"batch_timeout_micros", [](M m) { m.batching.batch_timeout_micros = 2; }},
-      {"max_enqueued_batches", [](M m) { m.batching.max_enqueued_batches = 2; }},
-      {"max_enqueued_bytes", [](M m) { m.batching.max_enqueued_bytes = 2; }},
-      {"allowed_batch_sizes",
-       [](M m) {
-         m.batching.allowed_batch_sizes = {2, 4};
-         m.batching.max_batch_size = 4;
-       }},
-      {"pad_variable_length_inputs", [](M m) { m.batching.pad_variable_length_inputs = true; }},
-      {"padding_values",
-       [](M m) {
-         m.batching.pad_variable_length_inputs = true;
-         m.batching.padding_values = {{"x", 0.1}, {"y", -1}, {"z", 1e300}};
-       }},
-      {"enable_large_batch_splitting",
-       [](M m) { m.batching.enable_large_batch_splitting = false; }},
-      {"max_execution_batch_size", [](M m) { m.batching.max_execution_batch_size = 2; }},
       {"inline_below_us", [](M m) { m.inline_below_us = 0; }},
       {"a bool",
        [](M m) {
@@ -95,6 +107,8 @@ inline std::vector<ModelChange> ModelChanges() {
       {"reply", [](M m) { m.reply = ReplyFormat::kTyped; }},
       {"another reply", [](M m) { m.reply = ReplyFormat::kContent; }},
   };
+  changes.insert(changes.end(), others.begin(), others.end());
+  return changes;
 }
 
 }  // namespace floe

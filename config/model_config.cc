@@ -7,12 +7,12 @@ namespace {
 
 // A structured binding names every field, so that one added later cannot be forgotten.
 auto Compared(const ModelConfig& model) {
-  const auto& [name, base_path, where, versions, labels, transition, workers, intra_op_threads,
-               cpu_set, weight, batching, batching_full_status, max_run_bytes, inline_below_us,
-               placeholder_defaults, signature, reply] = model;
-  return std::tie(name, base_path, versions, labels, transition, workers, intra_op_threads, cpu_set,
-                  weight, batching, batching_full_status, max_run_bytes, inline_below_us,
-                  placeholder_defaults, signature, reply);
+  const auto& [name, base_path, where, versions, completion_marker, labels, transition, workers,
+               intra_op_threads, cpu_set, weight, batching, batching_full_status, max_run_bytes,
+               inline_below_us, placeholder_defaults, signature, reply] = model;
+  return std::tie(name, base_path, versions, completion_marker, labels, transition, workers,
+                  intra_op_threads, cpu_set, weight, batching, batching_full_status, max_run_bytes,
+                  inline_below_us, placeholder_defaults, signature, reply);
 }
 
 }  // namespace

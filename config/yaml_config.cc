@@ -86,6 +86,7 @@ void ReadBatching(YamlSection& s, BatchingConfig* out) {
   s.Int("max_enqueued_batches", kMaxEnqueuedBatchesRange, &out->max_enqueued_batches);
   s.Bytes("max_enqueued_bytes", &out->max_enqueued_bytes);
   s.IntList("allowed_batch_sizes", kMaxBatchSizeRange, &out->allowed_batch_sizes);
+  s.IntList("preferred_batch_size", kMaxBatchSizeRange, &out->preferred_batch_size);
   s.Bool("pad_variable_length_inputs", &out->pad_variable_length_inputs);
   s.NumberMap("padding_values", &out->padding_values);
   s.Bool("enable_large_batch_splitting", &out->enable_large_batch_splitting);
@@ -121,6 +122,18 @@ void ReadVersions(YamlSection& s, VersionPolicy* out) {
       choice.Fail("specific names no version; expected specific: [VERSION, ...]");
   }
   choice.Finish();
+}
+
+// The name of a file in a directory that is known.
+void ReadFileName(YamlSection& s, const char* key, std::string* out) {
+  const YAML::Node node = s.Take(key);
+  if (!node.IsDefined()) return;
+  if (!node.IsScalar() || node.Scalar().find('/') != std::string::npos || node.Scalar() == "." ||
+      node.Scalar() == "..")
+    return s.Fail(
+        node, key,
+        absl::StrCat("expected the name of a file, without directories, got ", DescribeYaml(node)));
+  *out = node.Scalar();
 }
 
 // `"0-3,8"`, `2` or `[0, 2]`.
@@ -180,6 +193,7 @@ void ReadDefault(YamlSection& s, const std::string& name, const YAML::Node& node
 // What a model may say besides its name and path.
 void ReadModelSettings(YamlSection& s, ModelConfig* model) {
   ReadVersions(s, &model->versions);
+  ReadFileName(s, "completion_marker", &model->completion_marker);
   s.IntMap("version_labels", kVersionRange, &model->version_labels);
   ReadEnum(s, "version_transition", VersionTransitionNames(), &model->transition);
   s.IntOrAuto("workers", kWorkersRange, &model->workers);

@@ -68,14 +68,18 @@ void PutSection(YAML::Emitter& out, const KeySection& section) {
   out << YAML::EndMap;
 }
 
+void PutSizes(YAML::Emitter& out, const char* key, const std::vector<int64_t>& sizes) {
+  if (!sizes.empty()) out << YAML::Key << key << YAML::Value << YAML::Flow << sizes;
+}
+
 void PutBatching(YAML::Emitter& out, const BatchingConfig& b) {
   out << YAML::Key << "batching" << YAML::Value << YAML::BeginMap;
   PutOrAuto(out, "max_batch_size", b.max_batch_size);
   Put(out, "batch_timeout_micros", b.batch_timeout_micros);
   Put(out, "max_enqueued_batches", b.max_enqueued_batches);
   Put(out, "max_enqueued_bytes", b.max_enqueued_bytes);
-  if (!b.allowed_batch_sizes.empty())
-    out << YAML::Key << "allowed_batch_sizes" << YAML::Value << YAML::Flow << b.allowed_batch_sizes;
+  PutSizes(out, "allowed_batch_sizes", b.allowed_batch_sizes);
+  PutSizes(out, "preferred_batch_size", b.preferred_batch_size);
   Put(out, "pad_variable_length_inputs", b.pad_variable_length_inputs);
   PutMap(out, "padding_values", b.padding_values);
   Put(out, "enable_large_batch_splitting", b.enable_large_batch_splitting);
@@ -126,6 +130,7 @@ void PutModel(YAML::Emitter& out, const ModelConfig& model) {
   PutText(out, "name", model.name);
   PutText(out, "base_path", model.base_path);
   PutVersions(out, model.versions);
+  if (!model.completion_marker.empty()) PutText(out, "completion_marker", model.completion_marker);
   PutMap(out, "version_labels", model.version_labels);
   Put(out, "version_transition", VersionTransitionNames()[static_cast<size_t>(model.transition)]);
   PutOrAuto(out, "workers", model.workers);

@@ -1,5 +1,6 @@
 // floed: the server.
 #include <malloc.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <iostream>
@@ -9,7 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/cpus.h"
 #include "base/threads.h"
-#include "server/batching/prepare.h"
+#include "config/cpu_budget.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/listeners.h"
 #include "server/daemon/logging.h"
@@ -32,15 +33,26 @@ static void SkipDeadlockDetection() {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
 
+// Shells and containers often start programs with room for 1,024 files, for the sake of select(),
+// which nothing here calls, and allow many more: a connection is one each.
+static void AllowOpenFiles() {
+  rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int main(int argc, char** argv) {
   KeepLargeBlocksApart();
   SkipDeadlockDetection();
+  AllowOpenFiles();
   int exit_code = 0;
   const auto command = floe::server::ParseCommandLine(argc, argv, std::cout, std::cerr, &exit_code);
   if (!command) return exit_code;
   if (command->check_config) {
+    for (const std::string& note : command->config.notes) std::cerr << note << "\n";
     for (const std::string& warning :
-         floe::server::CpuBudgetWarnings(command->config.models, floe::FindUsableCpus()))
+         floe::CpuBudgetWarnings(command->config.models, floe::FindUsableCpus()))
       std::cerr << "warning: " << warning << "\n";
     std::cout << "OK\n";
     return 0;

@@ -52,8 +52,8 @@ constexpr Duration kMostWork = std::chrono::minutes(15);
 }  // namespace
 
 const char* BatchCloseName(BatchClose close) {
-  constexpr const char* kNames[kBatchCloses] = {"full",  "no_fit", "idle", "timeout",
-                                                "alone", "apart",  "drain"};
+  constexpr const char* kNames[kBatchCloses] = {"full",    "preferred", "no_fit", "idle",
+                                                "timeout", "alone",     "apart",  "drain"};
   return kNames[static_cast<int>(close)];
 }
 
@@ -61,6 +61,21 @@ BatchQueue::BatchQueue(const Limits& limits) : limits_(limits) {}
 
 int64_t BatchQueue::MaxRows(const Task& task) const {
   return task.max_rows == 0 ? limits_.max_rows : std::min(task.max_rows, limits_.max_rows);
+}
+
+bool BatchQueue::Waits(const Bucket& bucket) const {
+  const int64_t enough = limits_.preferred.empty()
+                             ? bucket.max_rows
+                             : std::min(bucket.max_rows, limits_.preferred.front());
+  return bucket.rows < enough;
+}
+
+// The most rows of the bucket's next batch.
+int64_t BatchQueue::PreferredRows(const Bucket& bucket) const {
+  const auto above =
+      std::upper_bound(limits_.preferred.begin(), limits_.preferred.end(), bucket.rows);
+  if (above == limits_.preferred.begin()) return bucket.max_rows;
+  return std::min(bucket.max_rows, above[-1]);
 }
 
 Bucket* BatchQueue::NewBucket(const Task& task) {
@@ -135,7 +150,7 @@ bool BatchQueue::Push(Task* task, TimePoint now) {
   ++tasks_;
   bytes_ += task->bytes;
   rows_ += task->queued_rows;
-  SetReady(bucket, task->alone || bucket->rows >= bucket->max_rows);
+  SetReady(bucket, task->alone || !Waits(*bucket));
   if (task->request->deadline != TimePoint::max()) {
     task->heap_index = deadlines_.size();
     deadlines_.push_back(task);
@@ -157,7 +172,7 @@ void BatchQueue::Unlink(Task* task) {
   if (task->request->deadline != TimePoint::max()) HeapRemove(task->heap_index);
   if (bucket->tasks.empty()) {
     Free(bucket, task->hash);
-  } else if (bucket->rows < bucket->max_rows) {
+  } else if (Waits(*bucket)) {
     SetReady(bucket, false);
   }
 }
@@ -204,7 +219,8 @@ Bucket* BatchQueue::ChooseBucket(TimePoint now, BatchClose* close) const {
 void BatchQueue::TakeBatch(TimePoint now, Batch* batch) {
   Bucket* const bucket = ChooseBucket(now, &batch->close);
   if (bucket == nullptr) return;
-  const int64_t max_rows = bucket->max_rows;
+  const int64_t max_rows = PreferredRows(*bucket);
+  const bool preferred = max_rows < bucket->max_rows;
   do {
     Task* const task = bucket->tasks.First();
     const int64_t room = max_rows - batch->rows, left = task->rows - task->next_row;
@@ -222,11 +238,11 @@ void BatchQueue::TakeBatch(TimePoint now, Batch* batch) {
       task->next_row += rows;
       bucket->rows -= rows;
       MoveBack(task, now);
-      SetReady(bucket, task->alone || bucket->rows >= max_rows);
+      SetReady(bucket, task->alone || !Waits(*bucket));
     }
   } while (!bucket->tasks.empty() && batch->rows < max_rows);  // freed, it is still readable here
   if (batch->rows >= max_rows && batch->close != BatchClose::kAlone)
-    batch->close = BatchClose::kFull;
+    batch->close = preferred ? BatchClose::kPreferred : BatchClose::kFull;
 }
 
 TimePoint BatchQueue::NextDeadline() const {

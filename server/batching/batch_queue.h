@@ -90,16 +90,17 @@ struct Bucket {
 
 // Why a batch was not made larger.
 enum class BatchClose : uint8_t {
-  kFull,     // it has as many rows as a run may have
-  kNoFit,    // the next request would not fit
-  kIdle,     // a worker was idle and nothing else of its kind waited
-  kTimeout,  // its first request had waited for batch_timeout_micros
-  kAlone,    // its request may not share a run
-  kApart,    // its caller's requests made others' batches fail
-  kDrain,    // the queue is being emptied
+  kFull,       // it has as many rows as a run may have
+  kPreferred,  // it has the largest preferred number of rows that were there
+  kNoFit,      // the next request would not fit
+  kIdle,       // a worker was idle and nothing else of its kind waited
+  kTimeout,    // its first request had waited for batch_timeout_micros
+  kAlone,      // its request may not share a run
+  kApart,      // its caller's requests made others' batches fail
+  kDrain,      // the queue is being emptied
 };
-inline constexpr int kBatchCloses = 7;
-const char* BatchCloseName(BatchClose close);  // "full", "no_fit" ...
+inline constexpr int kBatchCloses = 8;
+const char* BatchCloseName(BatchClose close);  // "full", "preferred" ...
 
 struct Batch {
   std::vector<Slice> slices;
@@ -117,15 +118,17 @@ struct Batch {
 // those behind it while they fit; a task that does not fit ends the batch, so that order holds. A
 // splittable task of more rows than a run may have is taken slice by slice, in order, each as large
 // as there is room, and what is left of it queues anew each time, so that it keeps nobody from his
-// turn; other such tasks run alone. With a timeout a bucket waits for more until its
-// rows fill a run or its first arrival is that old; tasks that run alone never wait.
-// Threading: none of its own; the caller locks. Tasks are the caller's, and stay in place while
-// queued.
+// turn; other such tasks run alone. With a timeout a bucket waits for more until its rows fill a
+// run or are as many as the least preferred size, or its first arrival is that old; tasks that run
+// alone never wait. Where sizes are preferred a batch has the largest that its bucket's rows reach,
+// if requests fit it, and all rows that a run may have where they reach none. Threading: none of
+// its own; the caller locks. Tasks are the caller's, and stay in place while queued.
 class BatchQueue {
  public:
   struct Limits {
     int64_t max_rows = 64;  // of one run; tasks may name less
     Duration timeout = Duration::zero();
+    std::vector<int64_t> preferred;  // rows, ascending; see above
     // What may be queued; a lone task may exceed it. A task that runs alone counts as one row, and
     // so does each where `tasks_are_rows`.
     int64_t max_queued_rows = 4096;
@@ -168,6 +171,8 @@ class BatchQueue {
 
   Bucket* FindBucket(Task* task);
   int64_t MaxRows(const Task& task) const;
+  bool Waits(const Bucket& bucket) const;  // for more rows, where there is a timeout
+  int64_t PreferredRows(const Bucket& bucket) const;
   Bucket* NewBucket(const Task& task);
   Bucket* ChooseBucket(TimePoint now, BatchClose* close) const;
   void Free(Bucket* bucket, uint64_t hash);

@@ -109,6 +109,29 @@ TEST(BatchQueue, TimeoutWaitsForRowsOrAge) {
   EXPECT_THAT(Take(queue, kStart + microseconds(100)), ElementsAre(a.get()));
 }
 
+TEST(BatchQueue, GoesWithThePreferredRowsThatAreThere) {
+  BatchQueue queue({.max_rows = 8, .timeout = microseconds(100), .preferred = {2, 4}});
+  std::vector<std::unique_ptr<Task>> t;
+  const auto push = [&](int count, TimePoint now) {
+    for (int i = 0; i < count; ++i) {
+      t.push_back(MakeTask(0));
+      ASSERT_TRUE(queue.Push(t.back().get(), now));
+    }
+  };
+  push(1, kStart);
+  EXPECT_EQ(queue.NextBatchTime(), kStart + microseconds(100)) << "it waits for a second";
+  push(1, kStart);
+  EXPECT_LE(queue.NextBatchTime(), kStart);
+  push(4, kStart);
+  const Batch four = TakeBatch(queue, kStart);
+  EXPECT_EQ(four.rows, 4);
+  EXPECT_STREQ(BatchCloseName(four.close), "preferred");
+  EXPECT_EQ(TakeBatch(queue, kStart).rows, 2);
+  push(1, kStart);
+  EXPECT_EQ(TakeBatch(queue, kStart).rows, 0);
+  EXPECT_EQ(TakeBatch(queue, kStart + microseconds(100)).rows, 1) << "as many as there are";
+}
+
 TEST(BatchQueue, BoundedInRows) {
   BatchQueue queue({.max_rows = 16, .max_queued_rows = 16});
   const auto large = MakeTask(0, 64), a = MakeTask(0, 10), b = MakeTask(0, 7), c = MakeTask(0, 6),
@@ -337,19 +360,31 @@ class PlainQueue {
     std::stable_sort(bucket.begin(), bucket.end(), Before);
     return bucket;
   }
-  bool Full(const Task* of) const {
+  int64_t RowsOf(const Task* of) const {
     int64_t rows = 0;
     for (const Waiting& one : Bucket(of)) rows += one.left();
-    return Alone(*of) || rows >= Max(*of);
+    return rows;
+  }
+  bool Full(const Task* of) const {
+    const int64_t rows = RowsOf(of);
+    const bool preferred = !limits_.preferred.empty() && rows >= limits_.preferred.front();
+    return Alone(*of) || rows >= Max(*of) || preferred;
+  }
+  int64_t Room(const Task* of) const {
+    int64_t room = Max(*of);
+    for (const int64_t size : limits_.preferred)
+      if (size <= RowsOf(of)) room = std::min(size, Max(*of));
+    return room;
   }
   // The batch that starts with the first of the task's bucket.
   std::vector<Slice> BatchOf(const Task* of) const {
     std::vector<Slice> batch;
-    int64_t room = Max(*of);
+    int64_t room = Room(of);
     for (const Waiting& one : Bucket(of)) {
       const bool large = one.task->rows > Max(*of);
-      if (!batch.empty() && (room == 0 || (one.left() > room && !large))) break;
-      const int64_t rows = one.task->splittable ? std::min(one.left(), room) : one.left();
+      if (!batch.empty() && one.left() > room && !large) break;
+      const bool split = large && one.task->splittable;
+      const int64_t rows = split ? std::min(one.left(), room) : one.left();
       batch.push_back({one.task, one.taken, rows});
       room -= rows;
       if (room <= 0) break;
@@ -400,6 +435,7 @@ class Schedule {
       : rng_(seed),
         limits_{.max_rows = 1 + Pick(6),
                 .timeout = microseconds(Pick(2) * 20),
+                .preferred = Preferred(Pick(4)),
                 .max_queued_rows = 1 + Pick(40)},
         ageing_matters_(Pick(2) == 0),
         queue_(limits_),
@@ -423,6 +459,10 @@ class Schedule {
 
  private:
   int Pick(int n) { return static_cast<int>(rng_() % n); }
+  static std::vector<int64_t> Preferred(int which) {
+    const std::vector<int64_t> some[] = {{}, {}, {2}, {2, 3, 5}};
+    return some[which];
+  }
 
   void Push() {
     auto task = MakeTask(Pick(3), Pick(12),

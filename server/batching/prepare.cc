@@ -22,15 +22,7 @@ constexpr int64_t kMostRows = 1024;
 constexpr int64_t kMostArenaBytes = int64_t{256} << 20;
 constexpr int64_t kLeastQueuedRows = 64;   // times max_enqueued_batches, however small batches are
 constexpr int64_t kQueuedRequests = 4096;  // where max_enqueued_batches is not set
-// Where the number of workers is not configured: each has memory of its own and is warmed up.
-constexpr int64_t kMostWorkers = 16;
 constexpr size_t kMaxBytes = size_t{1} << 30;  // of requests that wait, unless configured
-
-int64_t CpusOf(const ModelConfig& model, const UsableCpus& usable) {
-  const int64_t count = usable.count();
-  if (model.cpu_set.empty()) return count;
-  return std::min(count, static_cast<int64_t>(model.cpu_set.size()));
-}
 
 // The allowed sizes that a run of so many rows can be padded to.
 std::vector<int64_t> AllowedRows(const std::vector<int64_t>& sizes, int64_t max_rows) {
@@ -174,6 +166,7 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
 
   BatcherSetup setup;
   setup.options.limits.max_rows = options.max_rows;
+  setup.options.limits.preferred = config.batching.preferred_batch_size;
   setup.options.limits.timeout = std::chrono::microseconds(config.batching.batch_timeout_micros);
   const int64_t batches = config.batching.max_enqueued_batches;
   const int64_t batch =
@@ -197,37 +190,6 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
   }
   setup.runner = std::move(runner);
   return setup;
-}
-
-int64_t WorkersOf(const ModelConfig& model, const ModelWeights& weights, const UsableCpus& usable) {
-  if (model.workers > 0) return model.workers;
-  int64_t cpus = CpusOf(model, usable) - 1;
-  if (model.cpu_set.empty() && weights.sum > 0)
-    cpus = (cpus * model.weight + weights.sum - 1) / weights.sum;
-  return std::clamp<int64_t>(cpus / model.intra_op_threads, 1, kMostWorkers);
-}
-
-std::vector<std::string> CpuBudgetWarnings(const std::vector<ModelConfig>& models,
-                                           const UsableCpus& usable) {
-  std::vector<std::string> warnings;
-  const ModelWeights weights = WeightsOf(models);
-  int64_t all = 0;
-  for (const ModelConfig& model : models) {
-    const int64_t workers = WorkersOf(model, weights, usable);
-    const int64_t threads = workers * model.intra_op_threads;
-    if (model.workers > 0) all += threads;
-    const int64_t cpus = CpusOf(model, usable);
-    if (threads > cpus)
-      warnings.push_back(absl::StrCat(
-          "model '", model.name, "': ", workers, " workers with ", model.intra_op_threads,
-          " intra-op threads each are ", threads, " threads for ", cpus,
-          " CPUs; runs will wait for each other: lower workers or intra_op_threads"));
-  }
-  if (warnings.empty() && all > usable.count())
-    warnings.push_back(
-        absl::StrCat("the models' workers and intra-op threads are ", all, " for ", usable.count(),
-                     " CPUs: when all models are busy they share the CPUs by their weights"));
-  return warnings;
 }
 
 }  // namespace floe::server

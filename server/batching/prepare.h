@@ -8,10 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/cpus.h"
-#include "config/config.h"
+#include "config/cpu_budget.h"
 #include "server/batching/batcher.h"
-#include "server/batching/model_weights.h"
 
 namespace floe::server {
 
@@ -52,15 +50,5 @@ struct PrepareOptions {
 // CANCELLED when the load is given up.
 absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfig& config,
                                             const PrepareOptions& options = {});
-
-// How many workers the model gets: as configured, or as many as its CPUs run at once, less one for
-// connections and loading; of CPUs that are not its own (cpu_set) its share by weight, rounded up;
-// at least 1, and at most 16.
-int64_t WorkersOf(const ModelConfig& model, const ModelWeights& weights, const UsableCpus& usable);
-
-// One line for the log when the threads (workers x intra_op_threads) that are configured can need
-// more CPUs than there are, or one model's more than its cpu_set has.
-std::vector<std::string> CpuBudgetWarnings(const std::vector<ModelConfig>& models,
-                                           const UsableCpus& usable);
 
 }  // namespace floe::server

@@ -30,12 +30,14 @@ TEST(Prepare, TakesItsLimitsFromTheConfiguration) {
   config.batching.max_batch_size = 32;
   config.batching.max_execution_batch_size = 16;
   config.batching.allowed_batch_sizes = {4, 16};
+  config.batching.preferred_batch_size = {8, 16};
   config.batching.max_enqueued_batches = 3;
   config.batching.max_enqueued_bytes = 1000;
   config.batching.batch_timeout_micros = 7;
   const auto setup = PrepareBatcher(*model, config);
   ASSERT_TRUE(setup.ok()) << setup.status();
   EXPECT_EQ(setup->options.limits.max_rows, 16);
+  EXPECT_THAT(setup->options.limits.preferred, ElementsAre(8, 16));
   EXPECT_EQ(setup->options.limits.max_queued_rows, 96);
   EXPECT_FALSE(setup->options.limits.tasks_are_rows);
   EXPECT_EQ(setup->options.limits.max_bytes, 1000u);
@@ -131,59 +133,6 @@ TEST(Prepare, WorkersHaveTheirModelsWeightAndCpus) {
   config.cpu_set = {1 << 14};
   EXPECT_THAT(std::string(PrepareBatcher(*model, config).status().message()),
               HasSubstr("cpu_set names CPUs"));
-}
-
-TEST(Prepare, WorkersLeaveOneCpuUnlessTheyAreConfigured) {
-  const auto cpus = [](int count) { return UsableCpus{std::vector<int>(count), 0}; };
-  ModelConfig model = Config();
-  model.workers = 0;
-  EXPECT_EQ(WorkersOf(model, {}, cpus(1)), 1);
-  EXPECT_EQ(WorkersOf(model, {}, cpus(2)), 1);
-  EXPECT_EQ(WorkersOf(model, {}, cpus(8)), 7);
-  EXPECT_EQ(WorkersOf(model, {}, cpus(64)), 16);
-  EXPECT_EQ(WorkersOf(model, {}, UsableCpus{std::vector<int>(8), 2.5}), 2)
-      << "a quota of three CPUs";
-  model.intra_op_threads = 3;
-  EXPECT_EQ(WorkersOf(model, {}, cpus(8)), 2);
-  model.intra_op_threads = 1;
-  model.cpu_set = {1, 2, 3};
-  EXPECT_EQ(WorkersOf(model, {}, cpus(8)), 2);
-  EXPECT_EQ(WorkersOf(model, {}, cpus(2)), 1);
-  model.workers = 9;
-  EXPECT_EQ(WorkersOf(model, {}, cpus(2)), 9);
-}
-
-TEST(Prepare, WorkersOfSeveralModelsShareTheCpusByWeight) {
-  const UsableCpus nine{std::vector<int>(9), 0};
-  ModelConfig model = Config();
-  EXPECT_EQ(WorkersOf(model, {.sum = 1}, nine), 8);
-  EXPECT_EQ(WorkersOf(model, {.sum = 2}, nine), 4);
-  EXPECT_EQ(WorkersOf(model, {.sum = 3}, nine), 3) << "rounded up";
-  EXPECT_EQ(WorkersOf(model, {.sum = 500}, nine), 1);
-  model.weight = 3;
-  EXPECT_EQ(WorkersOf(model, {.heaviest = 3, .sum = 4}, nine), 6);
-  model.cpu_set = {0, 1, 2};
-  EXPECT_EQ(WorkersOf(model, {.heaviest = 3, .sum = 4}, nine), 2) << "CPUs of its own";
-}
-
-TEST(Prepare, WarnsOfMoreThreadsThanCpus) {
-  ModelConfig a = Config(), b = Config();
-  a.name = "a";
-  a.workers = a.intra_op_threads = 2;
-  b.workers = 1;
-  b.weight = 5;
-  EXPECT_EQ(WeightsOf({}).heaviest, 1);
-  EXPECT_EQ(WeightsOf({a, b}).heaviest, 5);
-  EXPECT_EQ(WeightsOf({a, b}).sum, 6);
-  const UsableCpus five{{0, 1, 2, 3, 4}, 0}, four{{0, 1, 2, 3}, 0}, three{{0, 1, 2, 3}, 2.5};
-  EXPECT_THAT(CpuBudgetWarnings({a, b}, five), IsEmpty());
-  EXPECT_THAT(CpuBudgetWarnings({a, b}, four), ElementsAre(HasSubstr("are 5 for 4 CPUs")));
-  EXPECT_THAT(CpuBudgetWarnings({a, b}, three),
-              ElementsAre(AllOf(HasSubstr("'a'"), HasSubstr("4 threads for 3 CPUs"))));
-  b.workers = 0;
-  EXPECT_THAT(CpuBudgetWarnings({a, b}, four), IsEmpty()) << "sharing is what auto means";
-  a.cpu_set = {0, 1};
-  EXPECT_THAT(CpuBudgetWarnings({a}, five), ElementsAre(HasSubstr("4 threads for 2 CPUs")));
 }
 
 }  // namespace

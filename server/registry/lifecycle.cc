@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
-#include "server/batching/model_weights.h"
 #include "server/registry/probe_model.h"
 #include "server/registry/version_labels.h"
 

@@ -12,6 +12,7 @@
 #include "base/file_beneath.h"
 #include "base/status.h"
 #include "model/import/import.h"
+#include "server/registry/checksums.h"
 #include "server/registry/memory_estimate.h"
 #include "server/registry/placeholder_default.h"
 
@@ -41,6 +42,7 @@ absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, const LoadSource&
   source.info = {config.name, from.version, from.file};
   source.graph = std::move(imported->graph);
   source.signatures = std::move(imported->signatures);
+  source.file = std::move(imported->file);
   if (!from.file.empty()) source.asset_directory = DirectoryOf(from.file);
   return Model::Create(std::move(source), options.compile);
 }
@@ -51,16 +53,37 @@ int64_t FileBytes(const LoadSource& source) {
   return stat(source.file.c_str(), &info) == 0 ? static_cast<int64_t>(info.st_size) : 0;
 }
 
+// What whoever made the version says of its files, before any of them is believed.
+absl::Status CheckFiles(const ModelConfig& config, const LoadSource& source,
+                        const CancelToken* cancel) {
+  if (source.file.empty()) return absl::OkStatus();
+  const std::string directory = DirectoryOf(source.file);
+  // A model file that was named lies among others that are none of its business.
+  const std::string only =
+      source.file == config.base_path ? source.file.substr(source.file.rfind('/') + 1) : "";
+  const auto checked = CheckChecksums(directory, only, cancel);
+  if (!checked.ok()) return Annotate(checked.status(), absl::StrCat("'", directory, "'"));
+  if (*checked > 0)
+    spdlog::info("model '{}' version {}: {} files are as {} says", config.name, source.version,
+                 *checked, kChecksumsFile);
+  return absl::OkStatus();
+}
+
 struct Prepared {
   ModelHandle model;
   BatcherSetup setup;
   MemoryShare memory;
 };
 
+void Enter(const LoadOptions& options, const char* stage) {
+  if (options.progress != nullptr) options.progress->Enter(stage);
+}
+
 absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& source,
                                  const LoadOptions& options, MemoryBudget* budget) {
   Prepared prepared;
   FLOE_ASSIGN_OR_RETURN(prepared.memory, budget->Take(FileBytes(source)));
+  Enter(options, "it is read and compiled");
   FLOE_ASSIGN_OR_RETURN(prepared.model, Compile(config, source, options));
   const Model& model = *prepared.model;
   const auto weights = static_cast<int64_t>(model.weight_bytes());
@@ -68,7 +91,9 @@ absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& so
   FLOE_RETURN_IF_ERROR(prepared.memory.Resize(
       weights + WorkersOf(config, options.prepare.weights, FindUsableCpus()) *
                     ArenaBytes(model, rows > 0 ? rows : kUsualRows)));
+  Enter(options, "it is warmed up");
   FLOE_ASSIGN_OR_RETURN(prepared.setup, PrepareBatcher(model, config, options.prepare));
+  FLOE_RETURN_IF_ERROR(model.CheckFile());
   FLOE_RETURN_IF_ERROR(prepared.memory.Resize(weights + prepared.setup.memory_bytes));
   return prepared;
 }
@@ -77,6 +102,8 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrThrow(const ModelConfig& conf
                                                          const LoadSource& source,
                                                          const LoadOptions& options,
                                                          MemoryBudget* memory) {
+  Enter(options, "its files are checked");
+  FLOE_RETURN_IF_ERROR(CheckFiles(config, source, options.prepare.cancel));
   FLOE_ASSIGN_OR_RETURN(Prepared prepared, Prepare(config, source, options, memory));
   for (const std::string& note : prepared.setup.notes)
     spdlog::info("model '{}': {}", config.name, note);

@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "server/batching/batcher.h"
 #include "server/batching/prepare.h"
+#include "server/registry/load_watch.h"
 #include "server/registry/memory_budget.h"
 #include "server/registry/registry.h"
 
@@ -46,6 +47,7 @@ struct LoadOptions {
   CompileOptions compile;
   ReplyFormat default_reply = ReplyFormat::kTyped;
   PrepareOptions prepare;
+  LoadWatch::Load* progress = nullptr;  // is told of stages; may be null
 };
 
 // What to load. `file` empty: the graph is in `bytes`.

@@ -157,9 +157,13 @@ void LocalRegistry::RunScan(const ScanAction& action) {
 absl::StatusOr<std::shared_ptr<LocalServed>> LocalRegistry::Load(const LoadAction& action) {
   if (action.unwanted->cancelled()) return absl::CancelledError("nobody wants it any more");
   const LoadSource source{action.version, action.file, ""};
+  LoadWatch::Load progress(&load_watch_,
+                           absl::StrCat("model '", action.model, "' version ", action.version),
+                           options_.clock->Now());
   if (options_.load_with) return options_.load_with(*action.config, source);
   const TimePoint start = Clock::Steady().Now();
   LoadOptions load = options_.load;
+  load.progress = &progress;
   load.prepare.weights = action.weights;
   load.prepare.cancel = action.unwanted.get();
   load.prepare.run_bytes = (memory_.limit() > 0 ? memory_.limit() : UsableMemory()) / 2;
@@ -326,7 +330,8 @@ std::string LocalRegistry::UnderWay() const {
 }
 
 void LocalRegistry::CheckProgress(TimePoint now) {
-  std::set<std::string> stuck;
+  for (const std::string& line : load_watch_.Slow(now)) spdlog::info("{}", line);
+  std::map<std::string, std::string> stuck;  // and why
   const auto table = Table();
   for (const auto& [name, entry] : table->models) {
     for (const ServedTable::Version& version : entry.available) {
@@ -334,20 +339,24 @@ void LocalRegistry::CheckProgress(TimePoint now) {
       for (const BatcherProgress::Run& run : batcher.NewlyStuck(now))
         spdlog::warn("model '{}' version {}: a worker has been in one run for {:.0f} s (run {})",
                      name, version.version, Millis(now - run.started) / 1000, run.slot);
-      if (IsStuck(batcher.Progress(), now)) stuck.insert(name);
+      if (IsStuck(batcher.Progress(), now))
+        stuck[name] = "makes no progress although requests wait";
+      if (const absl::Status file = version.served->model()->CheckFile(); !file.ok())
+        stuck[name] = absl::StrCat("cannot answer: ", std::string(file.message()));
       batcher.TrimIdle(now);
     }
   }
   MutexLock lock(stuck_mutex_);
-  for (const std::string& name : stuck)
+  std::set<std::string> names;
+  for (const auto& [name, why] : stuck) {
+    names.insert(name);
     if (stuck_.count(name) == 0)
-      spdlog::error(
-          "model '{}' makes no progress although requests wait; it is reported as not serving",
-          name);
+      spdlog::error("model '{}' {}; it is reported as not serving", name, why);
+  }
   for (const std::string& name : stuck_)
-    if (stuck.count(name) == 0) spdlog::info("model '{}' makes progress again", name);
-  stuck_ = stuck;
-  readiness_.SetStuck(stuck);
+    if (names.count(name) == 0) spdlog::info("model '{}' makes progress again", name);
+  stuck_ = names;
+  readiness_.SetStuck(names);
 }
 
 // ---- changes and the end ----

@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "server/registry/lifecycle.h"
 #include "server/registry/lifecycle_log.h"
+#include "server/registry/load_watch.h"
 #include "server/registry/loader.h"
 #include "server/registry/mailbox.h"
 #include "server/registry/memory_budget.h"
@@ -65,7 +66,8 @@ class LocalRegistry : public ModelRegistry {
   void SetAnswering(bool answering) { readiness_.SetAnswering(answering); }
 
   // Sets the health of models whose work does not go on (IsStuck), and of those where it does
-  // again. Models that have nothing to do give back memory that they keep between requests.
+  // again. Logs which loads are slow, and how far they are. Models that have nothing to do give
+  // back memory that they keep between requests.
   void CheckProgress(TimePoint now);
 
   // A change that does not get as far as models: shown as the last error. OK: there is none any
@@ -124,6 +126,7 @@ class LocalRegistry : public ModelRegistry {
 
   const Options options_;
   MemoryBudget memory_;
+  LoadWatch load_watch_;
   Readiness readiness_;
   const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
 

@@ -109,6 +109,27 @@ TEST_F(RegistryTest, ABadModelDoesNotStopTheOthers) {
   EXPECT_FALSE((*status)[0].error.ok());
 }
 
+// The newest is still being copied, as its marker says; of the one before it a file was damaged.
+TEST_F(RegistryTest, VersionsThatAreNotWholeAreNotLoaded) {
+  for (const int version : {1, 2, 3})
+    Write(absl::StrCat("m/", version, "/frozen.pb"), TimesGraph(version));
+  for (const int version : {1, 2}) Write(absl::StrCat("m/", version, "/.complete"), "");
+  Write("m/2/SHA256SUMS", std::string(64, '0') + "  frozen.pb\n");
+  ModelConfig config = Config("m", "m");
+  config.completion_marker = ".complete";
+  LocalRegistry registry({config}, Once(), &health_);
+  ASSERT_TRUE(registry.StartLoading().ok());
+  registry.WaitUntilLoaded();
+  EXPECT_EQ(NewestOf(registry, "m"), 1);
+  const auto error = [&](int64_t version) {
+    const auto status = registry.Status("m", {version, ""});
+    EXPECT_TRUE(status.ok()) << status.status();
+    return status.ok() ? std::string(status->at(0).error.message()) : "";
+  };
+  EXPECT_THAT(error(3), AllOf(HasSubstr("<base_path>/3"), HasSubstr("'.complete'")));
+  EXPECT_THAT(error(2), AllOf(HasSubstr("<base_path>/2"), HasSubstr("has the SHA-256")));
+}
+
 TEST_F(RegistryTest, TheProbeModelAnswersOnAWorker) {
   LocalRegistry registry({}, Once(), &health_);
   ASSERT_TRUE(registry.StartLoading().ok());
@@ -158,6 +179,39 @@ TEST_F(RegistryTest, AStuckModelIsNotServing) {
     registry.CheckProgress(now + std::chrono::minutes(20));
     return health_.Get("model/stuck") == ServingStatus::kServing;
   }));
+}
+
+// Its weights lie in the file, which somebody writes over while it serves.
+TEST_F(RegistryTest, AFileThatIsCutShortEndsItsModelAlone) {
+  constexpr int64_t kWidth = 5000;
+  const std::string wide = absl::StrReplaceAll(
+      kTwiceGraph, {{"dim { size: 1 } } float_val", "dim { size: 5000 } } float_val"},
+                    {"dim { size: 2 }", "dim { size: 5000 }"}});
+  auto imported = ImportBytes(wide, {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const std::string path = Write("mapped/1/model.floe", "");
+  ASSERT_TRUE(
+      WriteForm({std::move(imported->graph), std::move(imported->signatures), {}}, path).ok());
+  Write("fine/1/frozen.pb", TimesGraph(1));
+  LocalRegistry registry({Config("mapped", "mapped"), Config("fine", "fine")}, Once(), &health_);
+  ASSERT_TRUE(registry.StartLoading().ok());
+  registry.WaitUntilLoaded();
+  const auto served = registry.Acquire("mapped", {});
+  ASSERT_TRUE(served.ok()) << served.status();
+  FloatCall before({{Shape({1, kWidth}), std::vector<float>(kWidth, 3)}}), after = before;
+  Answer(served->get(), &before);
+  ASSERT_TRUE(before.status.ok()) << before.status;
+  EXPECT_EQ(before.result[kWidth - 1], 6);
+  std::filesystem::resize_file(path, 100);
+  Answer(served->get(), &after);
+  EXPECT_EQ(after.status.code(), absl::StatusCode::kDataLoss) << after.status;
+  EXPECT_THAT(std::string(after.status.message()), HasSubstr("model 'mapped' version 1"));
+  registry.CheckProgress(Clock::Steady().Now());
+  EXPECT_EQ(health_.Get("model/mapped"), ServingStatus::kNotServing);
+  EXPECT_EQ(health_.Get("model/fine"), ServingStatus::kServing);
+  FloatCall other({{Shape({1, 2}), {1, 2}}});
+  Answer(registry.Acquire("fine", {}).value().get(), &other);
+  EXPECT_THAT(other.result, ElementsAre(1, 2));
 }
 
 VersionState StateOf(const LocalRegistry& registry, const std::string& name, int64_t version) {

@@ -359,6 +359,7 @@ void ModelEntry::HandOutScan(std::optional<Target>* target, TimePoint now, Actio
 // What Wanted passes over, in any scope, is passed over here, so that all it names are looked at.
 VersionsToLookAt ModelEntry::ToLookAt(const Target& target) const {
   VersionsToLookAt look{target.config->versions};
+  look.marker = target.config->completion_marker;
   for (const Target::Seen& seen : target.found)
     if (!seen.settled) look.passed_over.insert(seen.files.version);
   for (const Servable& servable : servables_) {

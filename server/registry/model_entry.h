@@ -16,7 +16,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "config/config.h"
-#include "server/batching/model_weights.h"
+#include "config/cpu_budget.h"
 #include "server/registry/registry.h"
 #include "server/registry/version_scan.h"
 

@@ -164,13 +164,17 @@ void Stamp(const std::string& path, FoundVersion* found) {
 }
 
 // The version whose files lie in `directory`.
-FoundVersion LookAt(int64_t version, const std::string& directory) {
+FoundVersion LookAt(int64_t version, const std::string& directory, const std::string& marker) {
   FoundVersion found;
   found.version = version;
   const absl::StatusOr<Listing> inside = List(directory);
   const auto file = inside.ok() ? ChooseFile(directory, *inside) : inside.status();
   if (!file.ok()) {
     found.error = file.status();
+  } else if (!marker.empty() && !Holds(*inside, marker.c_str())) {
+    found.error = absl::InvalidArgumentError(
+        absl::StrCat("'", directory, "' has no '", marker, "' yet, the completion_marker that ",
+                     "whoever copies a version puts there last"));
   } else if (!file->has_value()) {
     found.error = absl::InvalidArgumentError(
         absl::StrCat("'", directory, "' holds ", Describe(*inside),
@@ -179,6 +183,7 @@ FoundVersion LookAt(int64_t version, const std::string& directory) {
     found.file = **file;
   }
   Stamp(directory, &found);
+  if (!marker.empty() && found.error.ok()) found.quiet = Duration::max();
   return found;
 }
 
@@ -223,13 +228,14 @@ absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_p
   versions.reserve(directories.size());
   for (const auto& [version, name] : directories)
     versions.push_back(into.count(version) != 0
-                           ? LookAt(version, absl::StrCat(base_path, "/", name))
+                           ? LookAt(version, absl::StrCat(base_path, "/", name), look.marker)
                            : Unlooked(version));
   if (!versions.empty()) return versions;
 
   FLOE_ASSIGN_OR_RETURN(const std::optional<std::string> file, ChooseFile(base_path, top));
   if (file)
-    return std::vector<FoundVersion>{look.known.count(1) == 0 ? LookAt(1, base_path) : Unlooked(1)};
+    return std::vector<FoundVersion>{look.known.count(1) == 0 ? LookAt(1, base_path, look.marker)
+                                                              : Unlooked(1)};
   return absl::NotFoundError(
       absl::StrCat("'", base_path, "' holds ", Describe(top),
                    "; expected directories named by a version number (1, 2, ...) with a model in "

@@ -20,7 +20,7 @@ struct FoundVersion {
   absl::Status error;  // INVALID_ARGUMENT: names the directory, what it holds, what was expected
   uint64_t stamp = 0;  // of names, sizes and modification times of all files of the version
   // Since something in it changed: this host's time less the file system's, whose clock may be
-  // another's. At least 0.
+  // another's. At least 0; max(): complete, as its marker says.
   Duration quiet = {};
   bool looked = true;  // false: only its existence was looked at
 };
@@ -31,6 +31,9 @@ struct VersionsToLookAt {
   VersionPolicy policy = {VersionPolicy::Kind::kAll, 1, {}};
   std::set<int64_t> passed_over = {};  // `latest` looks into the next older ones as well
   std::set<int64_t> known = {};
+  // The file that makes a version's directory complete, however new; without it the version has an
+  // error. Empty: there is no such file.
+  std::string marker = {};
 
   // `found` in descending order.
   std::set<int64_t> Among(const std::vector<int64_t>& found) const;

@@ -150,6 +150,25 @@ TEST_F(VersionScan, SaysHowLongFilesHaveBeenQuiet) {
   EXPECT_GE((*found)[0].quiet, Duration::zero());
 }
 
+TEST_F(VersionScan, AMarkerSaysThatAVersionIsComplete) {
+  Write("m/1/frozen.pb", "1");
+  Write("m/2/frozen.pb", "1");
+  Write("m/2/.complete", "");
+  Write("flat/frozen.pb", "1");
+  VersionsToLookAt look;
+  look.marker = ".complete";
+  const auto found = ScanVersions(root_ + "/m", look);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(found->at(0).error.ok()) << found->at(0).error;
+  EXPECT_EQ(found->at(0).quiet, Duration::max()) << "new as it is";
+  EXPECT_THAT(found->at(1).error.ToString(),
+              AllOf(HasSubstr(root_ + "/m/1'"), HasSubstr("no '.complete' yet")));
+  EXPECT_NE(found->at(1).quiet, Duration::max());
+  const auto flat = ScanVersions(root_ + "/flat", look);
+  ASSERT_TRUE(flat.ok()) << flat.status();
+  EXPECT_THAT(flat->at(0).error.ToString(), HasSubstr("completion_marker"));
+}
+
 TEST_F(VersionScan, KnownVersionsAreNotLookedInto) {
   Write("m/1/frozen.pb", "");
   Write("m/2/readme.txt", "no model");

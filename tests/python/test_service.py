@@ -1,5 +1,6 @@
 """floed as a process: flags, configuration errors, listeners, and what it tells the service manager."""
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -75,6 +76,15 @@ def test_check_config_names_line_and_key(tmp_path, text, line, words):
         assert word in done.stderr, done.stderr
 
 
+def test_check_config_says_what_start_would(tmp_path):
+    path = tmp_path / "floe.yaml"
+    path.write_text(f"models:\n  - {{name: m, base_path: {BEGINNER}, workers: 1024}}\n")
+    done = run("--check-config", "--config", str(path), "--saved_model_tags=serve")
+    assert done.returncode == 0 and done.stdout == "OK\n", done.stderr
+    assert "--saved_model_tags=serve has no effect here" in done.stderr
+    assert "warning: model 'm': 1024 workers" in done.stderr
+
+
 def test_missing_config_file():
     done = run("--config", "/nonexistent/floe.yaml")
     assert done.returncode != 0 and "/nonexistent/floe.yaml" in done.stderr
@@ -83,6 +93,19 @@ def test_missing_config_file():
 def test_public_address_needs_consent():
     done = run("--config", CONFIG, "--bind_address=0.0.0.0")
     assert done.returncode != 0 and "insecure_public" in done.stderr
+
+
+def test_as_many_files_are_opened_as_the_system_allows():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))
+    try:
+        floed = Floed("--model_name=digits", f"--model_base_path={BEGINNER}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with open(f"/proc/{floed.process.pid}/limits", encoding="utf-8") as f:
+        files = next(line for line in f if line.startswith("Max open files")).split()
+    floed.close()
+    assert files[3] == files[4] == str(hard), files
 
 
 def test_port_in_use():

@@ -1,0 +1,44 @@
+// LoadWatch: how far loads are, for those who wonder where a model stays.
+#pragma once
+
+#include <list>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+
+namespace floe::server {
+
+// Threading: any thread.
+class LoadWatch {
+ public:
+  // One load, which ends with this. Outlived by the watch. Threading: one thread.
+  class Load {
+   public:
+    Load(LoadWatch* watch, const std::string& name, TimePoint start);
+    ~Load();
+    Load(const Load&) = delete;
+    Load& operator=(const Load&) = delete;
+    void Enter(const char* stage);  // "it is compiled"; lives as long as the process
+
+   private:
+    friend class LoadWatch;
+    LoadWatch& watch_;
+    const std::string name_;
+    const TimePoint start_;
+    const char* stage_ = "it has begun";  // these two under the watch's mutex
+    Duration told_ = kPatience;
+  };
+  static constexpr Duration kPatience = std::chrono::seconds(10);
+
+  // A line for each load that has taken this patience, twice, four times ... as long since it was
+  // told of last.
+  std::vector<std::string> Slow(TimePoint now);
+
+ private:
+  Mutex mutex_;
+  std::list<Load*> loads_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace floe::server
