@@ -84,6 +84,16 @@ TEST(LifecycleTest, AtStartAnOlderVersionStepsInForABadOne) {
   EXPECT_EQ(world.States("m"), "3 END!, 2 AVAILABLE, 1 END");
 }
 
+// Nobody would look again later.
+TEST(LifecycleTest, AnOlderVersionStepsInAtOnceForOneWithoutAModel) {
+  LifecycleWorld world({TestModel("m")}, WithoutPolling());
+  for (const int64_t version : {1, 2}) world.Put("/m", version);
+  for (const int64_t version : {3, 4}) world.PutWithoutModel("/m", version);
+  world.Finish();
+  EXPECT_EQ(world.States("m"), "4 END!, 3 END!, 2 AVAILABLE");
+  EXPECT_TRUE(world.lifecycle().Settled());
+}
+
 TEST(LifecycleTest, RetriesWhatMayPassAsOftenAsTold) {
   Lifecycle::Options options;
   options.times.retry = seconds(10);

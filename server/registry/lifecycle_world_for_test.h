@@ -50,6 +50,11 @@ class LifecycleWorld {
     found.quiet = quiet;
     disk_[path][version] = found;
   }
+  void PutWithoutModel(const std::string& path, int64_t version) {
+    Put(path, version);
+    disk_[path][version].file.clear();
+    disk_[path][version].error = kBadModel;
+  }
   void Delete(const std::string& path, int64_t version) { disk_[path].erase(version); }
   void Unmount(const std::string& path) { disk_.erase(path); }
   void Fail(const std::string& path, const absl::Status& error) { failing_[path] = error; }

@@ -109,27 +109,6 @@ TEST_F(RegistryTest, ABadModelDoesNotStopTheOthers) {
   EXPECT_FALSE((*status)[0].error.ok());
 }
 
-// The newest is still being copied, as its marker says; of the one before it a file was damaged.
-TEST_F(RegistryTest, VersionsThatAreNotWholeAreNotLoaded) {
-  for (const int version : {1, 2, 3})
-    Write(absl::StrCat("m/", version, "/frozen.pb"), TimesGraph(version));
-  for (const int version : {1, 2}) Write(absl::StrCat("m/", version, "/.complete"), "");
-  Write("m/2/SHA256SUMS", std::string(64, '0') + "  frozen.pb\n");
-  ModelConfig config = Config("m", "m");
-  config.completion_marker = ".complete";
-  LocalRegistry registry({config}, Once(), &health_);
-  ASSERT_TRUE(registry.StartLoading().ok());
-  registry.WaitUntilLoaded();
-  EXPECT_EQ(NewestOf(registry, "m"), 1);
-  const auto error = [&](int64_t version) {
-    const auto status = registry.Status("m", {version, ""});
-    EXPECT_TRUE(status.ok()) << status.status();
-    return status.ok() ? std::string(status->at(0).error.message()) : "";
-  };
-  EXPECT_THAT(error(3), AllOf(HasSubstr("<base_path>/3"), HasSubstr("'.complete'")));
-  EXPECT_THAT(error(2), AllOf(HasSubstr("<base_path>/2"), HasSubstr("has the SHA-256")));
-}
-
 TEST_F(RegistryTest, TheProbeModelAnswersOnAWorker) {
   LocalRegistry registry({}, Once(), &health_);
   ASSERT_TRUE(registry.StartLoading().ok());
@@ -257,6 +236,27 @@ TEST_F(RegistryTest, VersionsAreFoundWhileItRuns) {
   const auto third = registry.Acquire("m", {3, ""});
   EXPECT_EQ(third.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(third.status().message()), HasSubstr("NoSuchOp"));
+}
+
+// The newest is still being copied, as its marker says; of the one before it a file was damaged.
+TEST_F(RegistryTest, VersionsThatAreNotWholeAreNotLoaded) {
+  for (const int version : {1, 2, 3})
+    Write(absl::StrCat("m/", version, "/frozen.pb"), TimesGraph(version));
+  for (const int version : {1, 2}) Write(absl::StrCat("m/", version, "/.complete"), "");
+  Write("m/2/SHA256SUMS", std::string(64, '0') + "  frozen.pb\n");
+  ModelConfig config = Config("m", "m");
+  config.completion_marker = ".complete";
+  LocalRegistry registry({config}, Once(), &health_);
+  ASSERT_TRUE(registry.StartLoading().ok());
+  registry.WaitUntilLoaded();
+  EXPECT_EQ(NewestOf(registry, "m"), 1);
+  const auto error = [&](int64_t version) {
+    const auto status = registry.Status("m", {version, ""});
+    EXPECT_TRUE(status.ok()) << status.status();
+    return status.ok() ? std::string(status->at(0).error.message()) : "";
+  };
+  EXPECT_THAT(error(3), AllOf(HasSubstr("<base_path>/3"), HasSubstr("'.complete'")));
+  EXPECT_THAT(error(2), AllOf(HasSubstr("<base_path>/2"), HasSubstr("has the SHA-256")));
 }
 
 // Work that was accepted, and handles that were given out, end on the version they began with.

@@ -376,24 +376,28 @@ void ModelEntry::PutOffScan(int64_t ticket) {
 }
 
 void ModelEntry::Aspire(Target* target, Scope scope) {
-  for (const int64_t version : Wanted(*target, scope)) AspireTo(target, version);
+  // A version that fails at once gives its place to the next older one.
+  for (bool failed = true; failed;) {
+    failed = false;
+    for (const int64_t version : Wanted(*target, scope)) failed |= !AspireTo(target, version);
+  }
 }
 
-void ModelEntry::AspireTo(Target* target, int64_t version) {
+bool ModelEntry::AspireTo(Target* target, int64_t version) {
   const Target::Seen* seen = target->Find(version);
   Servable* servable = Find(target->revision, version);
-  if (servable != nullptr && IsThere(*servable)) return;
-  if (!target->scanned || (seen == nullptr && !target->scan_error.ok())) return;
+  if (servable != nullptr && IsThere(*servable)) return true;
+  if (!target->scanned || (seen == nullptr && !target->scan_error.ok())) return true;
   if (seen != nullptr && !seen->files.looked) {
     // It was not wanted when its place was looked at. A place that cannot be looked at has its
     // time.
     if (target->scan_error.ok()) target->next_scan = TimePoint::min();
-    return;
+    return true;
   }
-  if (seen != nullptr && !seen->settled) return;
+  if (seen != nullptr && !seen->settled) return true;
   const uint64_t stamp = seen == nullptr ? 0 : seen->files.stamp;
   const std::string file = seen == nullptr ? "" : seen->files.file;
-  if (servable != nullptr && servable->stamp == stamp && servable->file == file) return;
+  if (servable != nullptr && servable->stamp == stamp && servable->file == file) return true;
   if (servable == nullptr) {
     servable = &servables_.emplace_back();
     servable->id = (*next_id_)++;
@@ -410,6 +414,7 @@ void ModelEntry::AspireTo(Target* target, int64_t version) {
   servable->state = servable->error.ok() ? VersionState::kStart : VersionState::kEnd;
   servable->anew = false;
   servable->retry_at = TimePoint::min();
+  return servable->error.ok();
 }
 
 // Drops what never came to be and is wanted no more.

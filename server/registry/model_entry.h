@@ -192,7 +192,7 @@ class ModelEntry {
   void HandOutScan(std::optional<Target>* target, TimePoint now, Actions* actions);
   VersionsToLookAt ToLookAt(const Target& target) const;
   void Aspire(Target* target, Scope scope);
-  void AspireTo(Target* target, int64_t version);
+  bool AspireTo(Target* target, int64_t version);  // false: it fails, as was not known before
   void Prune();
   void Publish();
   void Withdraw(Actions* actions);
