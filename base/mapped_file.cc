@@ -18,21 +18,21 @@ struct sigaction before;  // whoever handled SIGBUS until now
 size_t page_bytes;
 
 // Async-signal-safe: mmap is a system call, and nothing else is called.
-bool Forgive(uintptr_t address) {
+bool Forgive(char* address) {
+  const auto at = reinterpret_cast<uintptr_t>(address);
   for (MappedFile::Guard& guard : guards) {
-    if (address < guard.begin.load() || address >= guard.end.load()) continue;
+    if (at < guard.begin.load() || at >= guard.end.load()) continue;
     // Told before the page can be read by others, who ask afterwards.
     guard.damaged.store(true);
-    void* const page = reinterpret_cast<void*>(address / page_bytes * page_bytes);
-    return ::mmap(page, page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
-           MAP_FAILED;
+    return ::mmap(address - at % page_bytes, page_bytes, PROT_READ,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
   }
   return false;
 }
 
 void OnBusError(int signal, siginfo_t* info, void* context) {
   const int error = errno;
-  if (Forgive(reinterpret_cast<uintptr_t>(info->si_addr))) {
+  if (Forgive(static_cast<char*>(info->si_addr))) {
     errno = error;
     return;
   }

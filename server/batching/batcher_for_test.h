@@ -130,7 +130,7 @@ struct Call {
 
 // A batcher without threads and with a clock that stands still.
 struct Stepped {
-  explicit Stepped(BatchQueue::Limits limits = {}, int slots = 1) {
+  explicit Stepped(const BatchQueue::Limits& limits = {}, int slots = 1) {
     auto owned = std::make_unique<Doubler>(slots);
     runner = owned.get();
     runner->on_run = [this](absl::Span<const Slice> batch) {

@@ -11,10 +11,8 @@
 namespace floe::server {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 ModelConfig Config() {
   ModelConfig config;
