@@ -124,7 +124,7 @@ Duration Batcher::ExpectedTime(const Task& task, const BucketBook::Kind& kind, D
 
 // OK: the request may queue.
 absl::Status Batcher::ExpectInTime(Task* task, const Measured& measured, TimePoint now) {
-  const BucketBook::Kind& kind = book_.Of(*task);
+  const BucketBook::Kind& kind = book_.Of(*task, *runner_);
   task->work = kind.Expect(measured.share, task->rows);
   const TimePoint deadline = task->request->deadline;
   if (deadline == TimePoint::max() || (queue_.empty() && !idle_slots_.empty()))
@@ -228,14 +228,14 @@ int Batcher::TakeSlot(TimePoint now, absl::Span<const Slice> batch, BatchClose c
     rows += slice.rows;
     ++slice.task->running;
   }
-  BucketBook::Kind& kind = book_.Of(first);
+  BucketBook::Kind& kind = book_.Of(first, *runner_);
   BatchCounts count;
   count.batches = 1;
   count.requests = batch.size();
   count.rows = static_cast<uint64_t>(rows);
   count.padded_rows = static_cast<uint64_t>(runner_->RunRows(first, rows) - rows);
   count.closed[static_cast<size_t>(close)] = 1;
-  batches_.Add(count);
+  kind.counts.Add(count);
 
   SlotUse& use = slots_[slot];
   use.started = now;
@@ -464,7 +464,8 @@ BatcherStats Batcher::Stats() const {
   stats.inline_runs = inline_runs_;
   stats.reruns = reruns_;
   stats.stuck_runs = stuck_runs_;
-  stats.batches = batches_;
+  stats.kinds = book_.Counts();
+  for (const auto& [name, counts] : stats.kinds) stats.batches.Add(counts);
   return stats;
 }
 

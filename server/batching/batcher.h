@@ -155,7 +155,6 @@ class Batcher {
   BatchQueue queue_ ABSL_GUARDED_BY(mutex_);
   BucketBook book_ ABSL_GUARDED_BY(mutex_);
   ApartList apart_ ABSL_GUARDED_BY(mutex_);
-  BatchCounts batches_ ABSL_GUARDED_BY(mutex_);
   uint64_t inline_runs_ ABSL_GUARDED_BY(mutex_) = 0, reruns_ ABSL_GUARDED_BY(mutex_) = 0,
                         stuck_runs_ ABSL_GUARDED_BY(mutex_) = 0;
   std::array<std::atomic<uint64_t>, kOutcomes> outcomes_{};  // by Outcome

@@ -35,6 +35,7 @@ class Doubler : public BatchRunner {
     return absl::OkStatus();
   }
   Duration Expect(const Task&, int64_t rows) const override { return rows * row_takes; }
+  std::string Describe(const Task&) const override { return "twice"; }
   absl::Status Run(int slot, absl::Span<const Slice> batch, const RunLimits& limits) override {
     EXPECT_FALSE(busy_[slot].exchange(true)) << "two runs on one slot";
     const auto idle = absl::MakeCleanup([&] { busy_[slot] = false; });

@@ -25,6 +25,18 @@ double Mean(uint64_t sum, uint64_t count) {
   return static_cast<double>(sum) / static_cast<double>(count);
 }
 
+std::string Formed(const BatchCounts& batches, const std::vector<Count>& how) {
+  std::string text =
+      absl::StrFormat("%d batches of %.1f requests, %.1f rows", batches.batches,
+                      Mean(batches.requests, batches.batches), Mean(batches.rows, batches.batches));
+  if (const std::string listed = Listed(how); !listed.empty()) absl::StrAppend(&text, ", ", listed);
+  std::vector<Count> closed;
+  closed.reserve(kBatchCloses);
+  for (int close = 0; close < kBatchCloses; ++close)
+    closed.emplace_back(BatchCloseName(static_cast<BatchClose>(close)), batches.closed[close]);
+  return absl::StrCat(text, "; closed: ", Listed(closed));
+}
+
 Duration Patience(const BatcherProgress& progress, double batches) {
   const auto usual = std::chrono::duration_cast<Duration>(20 * batches * progress.slowest);
   return std::max<Duration>(std::chrono::seconds(10), usual);
@@ -69,21 +81,16 @@ std::string Summary(const BatcherStats& stats) {
                              {"refused at the end", stats.refused_stopped},
                              {"expired", stats.expired},
                              {"cancelled", stats.cancelled}});
-  const BatchCounts& batches = stats.batches;
-  if (batches.batches == 0) return text;
-  absl::StrAppendFormat(&text, "; %d batches of %.1f requests, %.1f rows", batches.batches,
-                        Mean(batches.requests, batches.batches),
-                        Mean(batches.rows, batches.batches));
-  const std::string how = Listed({{"padding rows", batches.padded_rows},
-                                  {"inline", stats.inline_runs},
-                                  {"run one by one after a failure", stats.reruns},
-                                  {"stuck", stats.stuck_runs}});
-  if (!how.empty()) absl::StrAppend(&text, ", ", how);
-  std::vector<Count> closed;
-  closed.reserve(kBatchCloses);
-  for (int close = 0; close < kBatchCloses; ++close)
-    closed.emplace_back(BatchCloseName(static_cast<BatchClose>(close)), batches.closed[close]);
-  return absl::StrCat(text, "; closed: ", Listed(closed));
+  if (stats.batches.batches == 0) return text;
+  return absl::StrCat(text, "; ",
+                      Formed(stats.batches, {{"padding rows", stats.batches.padded_rows},
+                                             {"inline", stats.inline_runs},
+                                             {"run one by one after a failure", stats.reruns},
+                                             {"stuck", stats.stuck_runs}}));
+}
+
+std::string Summary(const BatchCounts& counts) {
+  return Formed(counts, {{"padding rows", counts.padded_rows}});
 }
 
 }  // namespace floe::server

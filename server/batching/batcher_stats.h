@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -58,8 +59,11 @@ struct BatcherStats {
   uint64_t inline_runs = 0;  // on the thread that brought the request
   uint64_t reruns = 0;       // batches that failed and were run once more one by one
   uint64_t stuck_runs = 0;   // that NewlyStuck named
-  BatchCounts batches;
+  BatchCounts batches;       // of all kinds of requests
+  std::vector<std::pair<std::string, BatchCounts>> kinds;  // by signature and inner shape
 };
+// For a log: "4 batches of 3.0 requests, 3.5 rows; closed: 3 idle, 1 full".
+std::string Summary(const BatchCounts& counts);
 // For a log: "12 answered, 3 refused late; 4 batches of 3.0 requests, 3.5 rows; closed: 3 idle, 1
 // full". What did not happen is left out; empty when nothing was asked.
 std::string Summary(const BatcherStats& stats);

@@ -389,6 +389,9 @@ TEST(Batcher, CountsWhatHappened) {
   EXPECT_EQ(stats.batches.closed[static_cast<int>(BatchClose::kFull)], 1u);
   EXPECT_EQ(stats.batches.closed[static_cast<int>(BatchClose::kIdle)], 2u);
   EXPECT_EQ(stats.batches.rows, 4u);
+  ASSERT_EQ(stats.kinds.size(), 1u);
+  EXPECT_EQ(stats.kinds[0].first, "twice");
+  EXPECT_EQ(stats.kinds[0].second.rows, 4u);
 }
 
 // Memory that runs out for one reply, or in one run, is that request's error and nobody else's.

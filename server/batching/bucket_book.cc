@@ -41,21 +41,31 @@ BucketBook::Kind* BucketBook::Find(const void* key) {
   return &*kind;
 }
 
-BucketBook::Kind& BucketBook::Of(const Task& task) {
+BucketBook::Kind& BucketBook::Of(const Task& task, const BatchRunner& runner) {
   if (Kind* const kind = Find(task.key); kind != nullptr) return *kind;
   if (kinds_.size() < kMaxKinds) {
     kinds_.emplace_back();
   } else {
     const auto oldest = std::min_element(
         kinds_.begin(), kinds_.end(), [](const Kind& a, const Kind& b) { return a.seen < b.seen; });
+    others_.Add(oldest->counts);
     *oldest = Kind();
     std::swap(*oldest, kinds_.back());
   }
   Kind& kind = kinds_.back();
+  kind.name = runner.Describe(task);
   kind.key = task.key;
   kind.keep = task.plan;
   kind.seen = ++now_;
   return kind;
+}
+
+std::vector<std::pair<std::string, BatchCounts>> BucketBook::Counts() const {
+  std::vector<std::pair<std::string, BatchCounts>> counts;
+  for (const Kind& kind : kinds_)
+    if (kind.counts.batches > 0) counts.emplace_back(kind.name, kind.counts);
+  if (others_.batches > 0) counts.emplace_back("(others)", others_);
+  return counts;
 }
 
 }  // namespace floe::server

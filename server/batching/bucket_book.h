@@ -1,23 +1,28 @@
-// BucketBook: what a batcher knows of each kind of request: how long it takes as against what was
-// measured at load.
+// BucketBook: what a batcher knows of each kind of request: how its batches were formed, and how
+// long they take as against what was measured at load.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "server/batching/batcher_stats.h"
 #include "server/batching/task.h"
 
 namespace floe::server {
 
 // Tasks of one key are one kind. The book holds so many at a time; one that was not seen for
-// longest makes room for a new one.
+// longest makes room for a new one, and is counted among the others from then on.
 // Threading: the caller locks.
 class BucketBook {
  public:
   static constexpr size_t kMaxKinds = 64;
 
   struct Kind {
+    BatchCounts counts;
+
     // What a run of so many rows is expected to take, given what the measurement at load says
     // (zero: there is none). Zero: not known.
     Duration Expect(Duration measured, int64_t rows) const;
@@ -28,6 +33,7 @@ class BucketBook {
 
    private:
     friend class BucketBook;
+    std::string name;
     const void* key = nullptr;
     std::shared_ptr<const void> keep;  // keeps the key from being another's
     uint64_t seen = 0;
@@ -37,12 +43,15 @@ class BucketBook {
   };
 
   BucketBook() { kinds_.reserve(kMaxKinds); }
-  Kind& Of(const Task& task);
+  Kind& Of(const Task& task, const BatchRunner& runner);
   Kind* Find(const void* key);  // null: not in the book (any more)
+  // Kinds that had batches, by the runner's names for them; none is missing from the sum.
+  std::vector<std::pair<std::string, BatchCounts>> Counts() const;
 
  private:
   std::vector<Kind> kinds_;
-  uint64_t now_ = 0;  // look-ups so far
+  BatchCounts others_;  // of kinds that made room
+  uint64_t now_ = 0;    // look-ups so far
 };
 
 }  // namespace floe::server

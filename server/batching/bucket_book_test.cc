@@ -1,8 +1,12 @@
 #include "server/batching/bucket_book.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
+
+#include "absl/strings/str_cat.h"
 
 namespace floe::server {
 namespace {
@@ -12,25 +16,76 @@ using std::chrono::milliseconds;
 
 constexpr size_t kKeys = 3 * BucketBook::kMaxKinds;
 
+// Names a task's kind by its key's place among the test's keys; nothing is run.
+class Names : public BatchRunner {
+ public:
+  int slots() const override { return 0; }
+  absl::Status Admit(Task*) override { return absl::OkStatus(); }
+  std::string Describe(const Task& task) const override {
+    return absl::StrCat("kind ", static_cast<const char*>(task.key) - keys.data());
+  }
+  absl::Status Run(int, absl::Span<const Slice>, const RunLimits&) override {
+    return absl::OkStatus();
+  }
+  void Outputs(int, const Slice&, int64_t, OutputViews*) override {}
+
+  std::array<char, kKeys> keys{};
+};
+
 class BucketBookTest : public testing::Test {
  protected:
   BucketBook::Kind& Of(size_t kind) {
     Task task;
-    task.key = &keys_[kind];
-    return book_.Of(task);
+    task.key = &names_.keys[kind];
+    return book_.Of(task, names_);
   }
-  std::array<char, kKeys> keys_{};
+  // One batch more of that kind.
+  void Count(size_t kind, uint64_t rows) { Of(kind).counts.Add({1, 2, rows, 1, {}}); }
+  // "kind 3: 1 batches, 7 rows; ...".
+  std::string Counted() const {
+    std::string text;
+    for (const auto& [name, counts] : book_.Counts())
+      absl::StrAppend(&text, text.empty() ? "" : "; ", name, ": ", counts.batches, " batches, ",
+                      counts.rows, " rows");
+    return text;
+  }
+  Names names_;
   BucketBook book_;
 };
 
-TEST_F(BucketBookTest, TheKindNotSeenForLongestMakesRoom) {
-  EXPECT_EQ(book_.Find(&keys_[0]), nullptr);
-  for (size_t kind = 0; kind < BucketBook::kMaxKinds; ++kind) Of(kind);
-  EXPECT_EQ(book_.Find(&keys_[0]), &Of(0));  // which counts as seeing it
-  Of(BucketBook::kMaxKinds);
-  EXPECT_NE(book_.Find(&keys_[0]), nullptr);
-  EXPECT_EQ(book_.Find(&keys_[1]), nullptr);
-  EXPECT_NE(book_.Find(&keys_[BucketBook::kMaxKinds]), nullptr);
+TEST_F(BucketBookTest, CountsByKindOfWhatHadBatches) {
+  EXPECT_EQ(Counted(), "");
+  Of(2);
+  EXPECT_EQ(Counted(), "") << "seen, but no batch yet";
+  Count(1, 7);
+  Count(2, 1);
+  Count(1, 3);
+  EXPECT_EQ(Counted(), "kind 2: 1 batches, 1 rows; kind 1: 2 batches, 10 rows");
+  EXPECT_EQ(book_.Find(&names_.keys[1]), &Of(1));
+  EXPECT_EQ(book_.Find(&names_.keys[9]), nullptr);
+}
+
+TEST_F(BucketBookTest, TheKindNotSeenForLongestGoesToTheOthers) {
+  constexpr size_t kOwn = BucketBook::kMaxKinds;
+  for (size_t kind = 0; kind < kOwn; ++kind) Count(kind, 100 + kind);
+  EXPECT_EQ(book_.Counts().size(), kOwn);
+  EXPECT_EQ(book_.Counts()[0].first, "kind 0") << "none of the others";
+  ASSERT_NE(book_.Find(&names_.keys[0]), nullptr);  // which counts as seeing it
+  Count(kOwn, 1);
+  EXPECT_NE(book_.Find(&names_.keys[0]), nullptr);
+  EXPECT_EQ(book_.Find(&names_.keys[1]), nullptr);
+  auto counts = book_.Counts();
+  ASSERT_EQ(counts.size(), kOwn + 1);
+  EXPECT_EQ(counts.back().first, "(others)");
+  EXPECT_EQ(counts.back().second.rows, 101u);
+  EXPECT_EQ(counts.back().second.requests, 2u);
+  for (size_t kind = kOwn + 1; kind < kKeys; ++kind) Count(kind, 1);
+  counts = book_.Counts();
+  ASSERT_EQ(counts.size(), kOwn + 1) << "however many kinds there are";
+  uint64_t batches = 0;
+  for (const auto& [name, one] : counts) batches += one.batches;
+  EXPECT_EQ(batches, kKeys) << "none is lost";
+  EXPECT_NE(book_.Find(&names_.keys[kKeys - 1]), nullptr);
 }
 
 TEST_F(BucketBookTest, AKindThatComesBackBeginsAnew) {

@@ -215,6 +215,15 @@ int64_t PlanRunner::RunRows(const Task& task, int64_t rows) const {
   return allowed == options_.allowed_rows.end() ? rows : *allowed;
 }
 
+std::string PlanRunner::Describe(const Task& task) const {
+  std::string text = task.form->signature().name;
+  if (text.empty()) text = "serving_default";
+  const bool padded = task.key == task.form;
+  for (const TensorType& type : task.plan->input_types())
+    absl::StrAppend(&text, " ", padded ? "padded" : type.shape.ToString());
+  return text;
+}
+
 void PlanRunner::Trim(int slot) { slots_[slot].context->Trim(); }
 
 // The plan of all slices' inputs: their own, or with padding that of the longest.

@@ -96,8 +96,8 @@ struct RunLimits {
 };
 
 // Runs batches on one of a fixed number of slots (a slot is what one run occupies: an ExecContext).
-// Threading: Admit, Expect and RunRows from any thread; Run and Outputs by one thread at a time per
-// slot.
+// Threading: Admit, Expect, RunRows and Describe from any thread; Run and Outputs by one thread at
+// a time per slot.
 class BatchRunner {
  public:
   virtual ~BatchRunner() = default;
@@ -114,6 +114,11 @@ class BatchRunner {
   virtual int64_t RunRows(const Task& task, int64_t rows) const {
     (void)task;
     return rows;
+  }
+  // The task's kind, for statistics.
+  virtual std::string Describe(const Task& task) const {
+    (void)task;
+    return "";
   }
   // Runs all slices at once. Not OK: no outputs; CANCELLED or DEADLINE_EXCEEDED only by the limits.
   virtual absl::Status Run(int slot, absl::Span<const Slice> batch, const RunLimits& limits) = 0;

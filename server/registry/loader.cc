@@ -119,8 +119,13 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrThrow(const ModelConfig& conf
 
 void LocalServed::Stop() {
   batcher_.Stop();
-  if (const std::string summary = Summary(batcher_.Stats()); !summary.empty())
-    spdlog::info("model '{}' version {}: {}", model_->info().name, model_->info().version, summary);
+  const BatcherStats stats = batcher_.Stats();
+  const ModelInfo& info = model_->info();
+  if (const std::string summary = Summary(stats); !summary.empty())
+    spdlog::info("model '{}' version {}: {}", info.name, info.version, summary);
+  if (stats.kinds.size() < 2) return;
+  for (const auto& [kind, counts] : stats.kinds)
+    spdlog::info("model '{}' version {}, {}: {}", info.name, info.version, kind, Summary(counts));
 }
 
 absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config,
