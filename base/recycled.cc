@@ -3,7 +3,7 @@
 namespace floe {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef FLOE_SANITIZED
 constexpr size_t kKept = 0;
 #else
 constexpr size_t kKept = BlockStore::kMost;

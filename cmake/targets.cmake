@@ -42,7 +42,6 @@ function(floe_tests name)
   endif()
   add_executable(${name}_tests ${tests})
   target_link_libraries(${name}_tests PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${name}_tests PRIVATE FLOE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   # Optimised further, tests run no sooner than they take longer to build.
   target_compile_options(${name}_tests PRIVATE $<$<CONFIG:Release>:-O1>)
   add_test(NAME ${name} COMMAND ${name}_tests)

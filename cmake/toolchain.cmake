@@ -8,20 +8,29 @@ if(LLD)
   add_link_options(-fuse-ld=lld)
 endif()
 
+# No path of this checkout in what is built: the same bytes from anywhere, and one checkout's cache serves another.
+add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+
 # Contraction off: FMA only where a kernel says MulAdd, so that every tail rounds as its body does.
 add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off -fno-math-errno
                     -fvisibility-inlines-hidden)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 sees uninitialised moves inside absl::InlinedVector's union; ASan and valgrind see none.
   add_compile_options(-Wno-maybe-uninitialized)
+else()
+  add_compile_options(-Werror=thread-safety)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
 
 set(FLOE_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, e.g. address,undefined or thread")
 if(FLOE_SANITIZE)
+  if(NOT FLOE_FUZZ)
+    set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")  # quicker to build by far more than its tests take longer
+  endif()
   add_compile_options(-fsanitize=${FLOE_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
+  add_compile_definitions(FLOE_SANITIZED)
   add_link_options(-fsanitize=${FLOE_SANITIZE})
 endif()
 option(FLOE_WITH_GRPC "Build what needs grpc++ (transport, tools, their tests)" ON)

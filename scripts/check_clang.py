@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """Clang's view of the code, from a build's compile_commands.json.
 
-    scripts/check_clang.py thread-safety BUILD          -Wthread-safety over the sources, but tests, that have to do with
-                                                        mutexes: themselves, or by a header that they include
-    scripts/check_clang.py tidy BUILD [FILE...]         clang-tidy; headers stand for the sources of the same name.
-                                                        With FILE without the analyzer, which takes most of the time
-    scripts/check_clang.py format [FILE...]             clang-format, checks only
+    scripts/check_clang.py tidy BUILD [FILE...]     clang-tidy; headers stand for the sources of the same name.
+                                                    With FILE without the analyzer, which takes most of the time
+    scripts/check_clang.py format [FILE...]         clang-format, checks only
 
-Without FILE, tidy and format look at every source.
+Without FILE, they look at every source. What clang-tidy found clean is remembered in ~/.cache/floe/clang-tidy by the
+preprocessed source, and not looked at again.
 """
 import concurrent.futures
 import functools
+import hashlib
 import json
 import os
-import re
+import pathlib
 import shlex
 import subprocess
 import sys
@@ -44,44 +44,45 @@ def commands(build):
     return found
 
 
+def run(argv, directory):
+    return subprocess.run(argv, cwd=directory, capture_output=True, text=True, check=False)
+
+
 def run_all(jobs):
-    """Runs (name, argv, directory) jobs on all CPUs; prints what failed and returns how many did."""
-    def run(job):
-        name, argv, directory = job
-        done = subprocess.run(argv, cwd=directory, capture_output=True, text=True, check=False)
+    """Runs (name, argv, directory[, clean]) jobs on all CPUs; prints what failed and returns how many did. clean(), where
+    given, says which file stands for the job having found nothing: where there is one, the job is left out."""
+    def run_one(job):
+        name, argv, directory, *clean = job
+        stamp = clean[0]() if clean else None
+        if stamp and stamp.exists():
+            return name, None, ""
+        done = run(argv, directory)
+        if stamp and done.returncode == 0:
+            stamp.parent.mkdir(parents=True, exist_ok=True)
+            stamp.touch()
         return name, done.returncode, done.stdout + ("" if done.returncode == 0 else done.stderr)
 
-    bad = 0
+    bad = known = 0
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for name, code, text in pool.map(run, jobs):
-            if code != 0:
+        for name, code, text in pool.map(run_one, jobs):
+            known += code is None
+            if code:
                 print(f"{name}:\n{text}", flush=True)
                 bad += 1
-    print(f"{len(jobs)} files, {bad} with findings")
+    print(f"{len(jobs)} files, {known} of them known to be clean, {bad} with findings")
     return bad
 
 
-@functools.lru_cache(maxsize=None)
-def text_of(path):
-    try:
-        with open(os.path.join(ROOT, path), encoding="utf-8") as f:
-            return f.read()
-    except FileNotFoundError:
-        return ""  # generated, or another's
-
-
-def locks(source):
-    """Whether a source may touch what a mutex guards: members are defined where their class's header is included."""
-    own = text_of(source)
-    return any(re.search(r"\bMutex\b|\bABSL_\w*(GUARDED|LOCKS)", text)
-               for text in (own, *(text_of(header) for header in re.findall(r'^#include "([^"]+)"', own, re.M))))
-
-
-def thread_safety(build):
-    return [(source, ["clang++", "-fsyntax-only", *flags, "-Wno-everything",
-                      "-Werror=thread-safety", os.path.join(ROOT, source)], directory)
-            for source, (directory, flags) in sorted(commands(build).items())
-            if not source.endswith("_test.cc") and locks(source)]
+def stamp_of(source, flags, directory, tidy_command):
+    """The file that says that clang-tidy found nothing: named by all that it looks at, wherever the checkout lies. None
+    where the source does not compile."""
+    text = run(["clang++", "-E", "-C", "-dD", *flags, os.path.join(ROOT, source)], directory)
+    if text.returncode != 0:
+        return None
+    with open(os.path.join(ROOT, ".clang-tidy"), encoding="utf-8") as f:
+        parts = [run(["clang-tidy", "--version"], ROOT).stdout, f.read(), *tidy_command, *flags, text.stdout]
+    key = hashlib.sha256("\0".join(parts).replace(ROOT, "").encode()).hexdigest()
+    return pathlib.Path.home() / ".cache" / "floe" / "clang-tidy" / key
 
 
 def tidy(build, files):
@@ -90,9 +91,10 @@ def tidy(build, files):
     for file in files:
         source = file[:-2] + ".cc" if file.endswith(".h") else file
         wanted |= {source} & set(known)
-    fast = ["--checks=-clang-analyzer-*"] if files else []
-    return [(source, ["clang-tidy", "--quiet", *fast, "-p", os.path.abspath(build), os.path.join(ROOT, source)], ROOT)
-            for source in sorted(wanted)]
+    command = ["clang-tidy", "--quiet", *(["--checks=-clang-analyzer-*"] if files else [])]
+    return [(source, [*command, "-p", os.path.abspath(build), os.path.join(ROOT, source)], ROOT,
+             functools.partial(stamp_of, source, flags, directory, command))
+            for source, (directory, flags) in sorted(known.items()) if source in wanted]
 
 
 def format_check(files):
@@ -104,9 +106,7 @@ def format_check(files):
 
 def main():
     what, *rest = sys.argv[1:] or [""]
-    if what == "thread-safety" and len(rest) == 1:
-        jobs = thread_safety(rest[0])
-    elif what == "tidy" and rest:
+    if what == "tidy" and rest:
         jobs = tidy(rest[0], rest[1:])
     elif what == "format":
         jobs = format_check(rest)

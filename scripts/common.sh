@@ -37,4 +37,7 @@ free_port() {
   die "no free TCP port found on 127.0.0.1"
 }
 
+# What one checkout compiled serves another.
+export CCACHE_BASEDIR=$root
+
 cd "$root"

@@ -110,7 +110,6 @@ if [ -n "$ci" ]; then
   check "include directions" scripts/check_includes.py
   check "file and function sizes" scripts/check_sizes.py
   static_checks
-  check "clang thread safety" scripts/check_clang.py thread-safety build/release
   for isa in scalar sse4 avx2 avx512; do
     FLOE_FORCE_ISA=$isa run_tests "isa-$isa" build/release -R '^kernels$'
   done

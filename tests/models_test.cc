@@ -135,7 +135,7 @@ class ReferenceModel : public testing::TestWithParam<std::string> {
     }
   }
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef FLOE_SANITIZED
   static constexpr double kScale = .01;
 #else
   static constexpr double kScale = 1;
@@ -211,7 +211,7 @@ std::vector<std::string> Models() {
         std::filesystem::path(more == nullptr ? "" : more)}) {
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef FLOE_SANITIZED
       if (entry.path().filename() == "medium_1400") continue;  // 270 GFLOP a call: half an hour
 #endif
       if (std::filesystem::exists(entry.path() / "io.npz", none))

@@ -33,8 +33,8 @@ TEST(Mailbox, WakesTheOneWhoWaits) {
   Mailbox box;
   int opened = 0;
   std::thread taker([&] {
-    for (std::vector<Mailbox::Letter> letters; opened < 100;) {
-      letters = box.Take(TimePoint::max());
+    while (opened < 100) {
+      std::vector<Mailbox::Letter> letters = box.Take(TimePoint::max());
       EXPECT_FALSE(letters.empty());
       Open(std::move(letters));
     }
