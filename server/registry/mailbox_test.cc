@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace floe::server {
@@ -13,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-void Open(std::vector<Mailbox::Letter> letters) {
+void Open(const std::vector<Mailbox::Letter>& letters) {
   for (const Mailbox::Letter& letter : letters) letter();
 }
 
@@ -36,7 +35,7 @@ TEST(Mailbox, WakesTheOneWhoWaits) {
     while (opened < 100) {
       std::vector<Mailbox::Letter> letters = box.Take(TimePoint::max());
       EXPECT_FALSE(letters.empty());
-      Open(std::move(letters));
+      Open(letters);
     }
   });
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(box.Post([&opened] { ++opened; }));
