@@ -37,8 +37,8 @@ option(FLOE_WITH_GRPC "Build what needs grpc++ (transport, tools, their tests)" 
 if(FLOE_SANITIZE MATCHES "thread")
   # ThreadSanitizer reports races inside Debian's prebuilt gRPC; the rest is built and tested without it.
   set(FLOE_WITH_GRPC OFF)
-  # Under this macro of g++ protobuf's headers give map fields two more members, which Debian's library does not know of: reading
-  # a text GraphDef would crash. libstdc++ is told by its own macro instead.
+  # Under this macro of g++ protobuf's headers give map fields two more members, which Debian's library does not know
+  # of: reading a text GraphDef would crash. libstdc++ is told by its own macro instead.
   add_compile_options(-U__SANITIZE_THREAD__ -D_GLIBCXX_TSAN=1)
   set(FLOE_ONE_ISA ON)  # what threads share is the same for all
 endif()
