@@ -15,6 +15,7 @@
 `overload`, `--large PATH` that of `loading`; figures whose models are not given are left out. Without FIGURE: all.
 """
 import argparse
+import contextlib
 import os
 import statistics
 import subprocess
@@ -46,7 +47,8 @@ def peak(args, port, model, tensor, concurrency=16):
 
 
 def open_loop(args, port, model, tensor, rate, *more):
-    return load(args.kit, port, model, tensor, "--rate", rate, "--duration", args.seconds, *more)
+    seconds = max(args.seconds, 1000 / rate)  # ten requests beyond p99, or it is the luck of one
+    return load(args.kit, port, model, tensor, "--rate", rate, "--duration", seconds, *more)
 
 
 def quantile(rounds, name):
@@ -109,16 +111,23 @@ def overload(args, folder):
           f"(at least 0.95; rounds: {', '.join(f'{r:.2f}' for r in ratios)}); refused or late: {errors}")
 
 
-def with_pressure(args, floed, tensor, rate, pressure):
-    """p99 of model `a` at `rate`, while `pressure` runs."""
+@contextlib.contextmanager
+def meanwhile(pressure):
+    """`pressure`, a function that ends when the event it gets is set, runs in a thread of its own."""
     stop = threading.Event()
     thread = threading.Thread(target=pressure, args=(stop,))
     thread.start()
     try:
-        return quantile([open_loop(args, floed.port, "a", tensor, rate) for _ in range(args.rounds)], "p99")
+        yield
     finally:
         stop.set()
         thread.join()
+
+
+def p99s(args, ports, tensor, rate):
+    """The median p99 of model `a` behind each port, measured by turns."""
+    rounds = [[open_loop(args, port, "a", tensor, rate) for port in ports] for _ in range(args.rounds)]
+    return [quantile(found, "p99") for found in zip(*rounds)]
 
 
 def neighbour(args, folder):
@@ -132,8 +141,9 @@ def neighbour(args, folder):
                                                       "--duration", args.seconds, "--allow-errors")]
             while not stop.is_set():
                 subprocess.run(argv, capture_output=True, check=False)
-        alone = quantile([open_loop(args, floed.port, "a", DIGITS, rate) for _ in range(args.rounds)], "p99")
-        beside = with_pressure(args, floed, DIGITS, rate, ten_times)
+        [alone] = p99s(args, [floed.port], DIGITS, rate)
+        with meanwhile(ten_times):
+            [beside] = p99s(args, [floed.port], DIGITS, rate)
     print(f"neighbour: p99 {alone:.0f} us alone, {beside:.0f} us beside ten times its load, ratio {beside / alone:.2f} "
           f"(at most 1.5)")
 
@@ -142,30 +152,23 @@ def loading(args, folder):
     if not args.large:
         return
     floed, floor = Floed(args, {"a": MNIST + "/mnist_beginner"}, folder), free_port()
+    ports = floed.port, floor
+
+    def load_again(stop):
+        small = {"a": MNIST + "/mnist_beginner"}
+        for both in (True, False) * 1000:
+            if stop.is_set():
+                return
+            reload_models(args, floed.port, {**small, "large": args.large} if both else small, folder)
     with serving(args.build, floed.argv, floed.port), running(echo(args.kit, floor), floor):
-        rate = peak(args, floed.port, "a", DIGIT) / 4
-
-        def p99(port):
-            return quantile([open_loop(args, port, "a", DIGIT, rate) for _ in range(args.rounds)], "p99")
-
-        def load_again(stop):
-            small = {"a": MNIST + "/mnist_beginner"}
-            for both in (True, False) * 1000:
-                if stop.is_set():
-                    return
-                reload_models(args, floed.port, {**small, "large": args.large} if both else small, folder)
-        alone = p99(floed.port)
-        beside = with_pressure(args, floed, DIGIT, rate, load_again)
-        # What any program that computes costs on this machine: a loop as patient as the threads that load.
-        echo_alone = p99(floor)
-        loop = subprocess.Popen(["nice", "-n", "10", sys.executable, "-c", "while True: pass"])
-        try:
-            echo_beside = p99(floor)
-        finally:
-            loop.kill()
-            loop.wait()
-    print(f"loading: p99 {alone:.0f} us, {beside:.0f} us while a large model loads, ratio {beside / alone:.2f} "
-          f"(at most 1.25); echo server beside a bare loop at nice 10: {echo_beside / echo_alone:.2f}")
+        # At a quarter of the peak the client and the server have no CPU to spare on a machine of two: at a tenth they do.
+        rate = peak(args, floed.port, "a", DIGIT) / 10
+        alone = p99s(args, ports, DIGIT, rate)
+        with meanwhile(load_again):
+            beside = p99s(args, ports, DIGIT, rate)
+    ratio, machine = (b / a for a, b in zip(alone, beside))
+    print(f"loading: at {rate:.0f} requests/s p99 {alone[0]:.0f} us, {beside[0]:.0f} us while a large model loads, ratio "
+          f"{ratio:.2f} (at most 1.25); meanwhile that of the echo server, which loads nothing: {machine:.2f}")
 
 
 def reload_models(args, port, models, folder):

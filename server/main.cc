@@ -1,10 +1,7 @@
 // floed: the server.
-#include <malloc.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <iostream>
-#include <thread>
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
@@ -17,15 +14,11 @@
 #include "server/daemon/signals.h"
 #include "server/flags/flags.h"
 
-// Large blocks, such as a model's weights, are pages of their own and go back with the model. glibc
-// would otherwise learn from the first of them to keep such blocks in its arenas, and every swap
-// would leave another hole. Threads come and go with versions too, and each would have glibc touch
-// another of eight arenas per CPU: one per CPU is enough where requests allocate next to nothing.
-static void KeepLargeBlocksApart() {
-  mallopt(M_MMAP_THRESHOLD, 2 << 20);
-  mallopt(M_TRIM_THRESHOLD, 1 << 20);
-  mallopt(M_ARENA_MAX, static_cast<int>(std::max(2u, std::thread::hardware_concurrency())));
-}
+// jemalloc reads this before main. With glibc's allocator, requests wait for a lock that the threads which load and
+// unload models hold for milliseconds (its arenas are shared, and trimmed under their locks). What is freed goes back to
+// the system after a second, in jemalloc's own threads.
+extern "C" const char* malloc_conf;
+const char* malloc_conf = "background_thread:true,dirty_decay_ms:1000";
 
 // Debian builds Abseil with its search for lock cycles, which gRPC's mutexes go through at every
 // lock: a tenth of what a small request costs.
@@ -43,7 +36,6 @@ static void AllowOpenFiles() {
 }
 
 int main(int argc, char** argv) {
-  KeepLargeBlocksApart();
   SkipDeadlockDetection();
   AllowOpenFiles();
   int exit_code = 0;

@@ -1,6 +1,5 @@
 #include "server/registry/local_registry.h"
 
-#include <malloc.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -202,8 +201,6 @@ void LocalRegistry::Unload(ServableId id) {
       [this, id, model = it->second.model, served = std::move(it->second.served)]() mutable {
         served->Stop();
         served.reset();
-        // What an allocator keeps of a model's many pieces would otherwise add up, swap by swap.
-        malloc_trim(0);
         mailbox_->Post([this, id, model] { lifecycle_.Unloaded(model, id); });
       });
   loaded_.erase(it);
