@@ -14,9 +14,10 @@
 #include "server/daemon/signals.h"
 #include "server/flags/flags.h"
 
-// jemalloc reads this before main. With glibc's allocator, requests wait for a lock that the threads which load and
-// unload models hold for milliseconds (its arenas are shared, and trimmed under their locks). What is freed goes back to
-// the system after a second, in jemalloc's own threads.
+// jemalloc reads this before main. With glibc's allocator, requests wait for a lock that the
+// threads which load and unload models hold for milliseconds (its arenas are shared, and trimmed
+// under their locks). What is freed goes back to the system after a second, in jemalloc's own
+// threads.
 extern "C" const char* malloc_conf;
 const char* malloc_conf = "background_thread:true,dirty_decay_ms:1000";
 
