@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -145,15 +146,26 @@ class Folder {
     const float* from = channels.weights->as<float>();
     float* to = static_cast<float*>(scaled.mutable_data());
     const int64_t n = scaled.elements(), inner = channels.inner;
+    bool finite = true;  // looked at once a row, so that the loops need not stop
+    const auto times = [&finite](float value, double scale) {
+      const auto product = static_cast<float>(value * scale);
+      finite &= std::abs(product) <= std::numeric_limits<float>::max();
+      return product;
+    };
     int64_t channel = 0;
-    for (int64_t i = 0; i < n; i += inner) {
-      const double scale = affine.scale[static_cast<size_t>(channel)];
-      for (int64_t k = i; k < i + inner; ++k) {
-        to[k] = static_cast<float>(from[k] * scale);
-        if (!std::isfinite(to[k])) return std::nullopt;
+    for (int64_t i = 0; i < n && finite;) {
+      if (inner == 1) {  // the usual layout: channels last
+        for (const double scale : affine.scale) {
+          to[i] = times(from[i], scale);
+          ++i;
+        }
+        continue;
       }
+      const double scale = affine.scale[static_cast<size_t>(channel)];
+      for (const int64_t end = i + inner; i < end; ++i) to[i] = times(from[i], scale);
       if (++channel == channels.count) channel = 0;
     }
+    if (!finite) return std::nullopt;
     return scaled;
   }
 
