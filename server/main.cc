@@ -19,7 +19,7 @@
 // under their locks). What is freed goes back to the system after a second, in jemalloc's own
 // threads.
 extern "C" const char* malloc_conf;
-const char* malloc_conf = "background_thread:true,dirty_decay_ms:1000";
+const char* malloc_conf = "background_thread:true,dirty_decay_ms:1000,narenas:2";
 
 // Debian builds Abseil with its search for lock cycles, which gRPC's mutexes go through at every
 // lock: a tenth of what a small request costs.
