@@ -49,6 +49,12 @@ bool SameBucket(const Task& a, const Task& b) {
 // Sums of estimates stay far from overflow.
 constexpr Duration kMostWork = std::chrono::minutes(15);
 
+// What so many of a task's `left` rows take of its work.
+Duration Part(Duration work, int64_t rows, int64_t left) {
+  return std::chrono::duration_cast<Duration>(work * static_cast<double>(rows) /
+                                              static_cast<double>(left));
+}
+
 }  // namespace
 
 const char* BatchCloseName(BatchClose close) {
@@ -64,6 +70,7 @@ int64_t BatchQueue::MaxRows(const Task& task) const {
 }
 
 bool BatchQueue::Waits(const Bucket& bucket) const {
+  if (split_ != nullptr && split_->bucket == &bucket) return false;  // others wait for its end
   const int64_t enough = limits_.preferred.empty()
                              ? bucket.max_rows
                              : std::min(bucket.max_rows, limits_.preferred.front());
@@ -135,41 +142,57 @@ bool BatchQueue::Push(Task* task, TimePoint now) {
   if (tasks_ > 0 && (rows_ + task->queued_rows > limits_.max_queued_rows ||
                      bytes_ + task->bytes > limits_.max_bytes))
     return false;
-  const int64_t max_rows = MaxRows(*task);
-  if (task->rows > max_rows && !task->splittable) task->alone = true;
-  Bucket* bucket = FindBucket(task);
-  bucket->max_rows = std::min(bucket->max_rows, max_rows);
-  task->bucket = bucket;
-  task->enqueued = now;
+  if (task->rows > MaxRows(*task) && !task->splittable) task->alone = true;
+  task->enqueued = latest_ = now;
   task->level = std::clamp(task->request->priority, 1, kPriorities) - 1;
   task->work = std::min(task->work, kMostWork);
-  bucket->tasks.Push(task);
-  bucket->rows += task->rows;
-  arrivals_.Push(task);
-  work_[task->level] += task->work;
   ++tasks_;
   bytes_ += task->bytes;
   rows_ += task->queued_rows;
-  SetReady(bucket, task->alone || !Waits(*bucket));
   if (task->request->deadline != TimePoint::max()) {
     task->heap_index = deadlines_.size();
     deadlines_.push_back(task);
     HeapUp(task->heap_index);
   }
+  if (split_ == nullptr || !Splits(*task)) {
+    Enter(task);
+  } else {
+    task->bucket = &parked_;
+    parked_.tasks.Push(task);
+    parked_work_[task->level] += task->work;
+  }
   return true;
+}
+
+// The task takes its place among those that have their turns.
+void BatchQueue::Enter(Task* task) {
+  Bucket* bucket = FindBucket(task);
+  bucket->max_rows = std::min(bucket->max_rows, MaxRows(*task));
+  task->bucket = bucket;
+  if (Splits(*task)) split_ = task;
+  bucket->tasks.Push(task);
+  bucket->rows += task->rows;
+  arrivals_.Push(task);
+  work_[task->level] += task->work;
+  SetReady(bucket, task->alone || !Waits(*bucket));
 }
 
 // What is left of the task leaves the queue; the last task of a bucket frees it.
 void BatchQueue::Unlink(Task* task) {
-  Bucket* bucket = std::exchange(task->bucket, nullptr);
-  bucket->tasks.Remove(task);
-  bucket->rows -= task->rows - task->next_row;
-  arrivals_.Remove(task);
-  work_[task->level] -= task->work;
   --tasks_;
   bytes_ -= task->bytes;
   rows_ -= task->queued_rows;
   if (task->request->deadline != TimePoint::max()) HeapRemove(task->heap_index);
+  Bucket* bucket = std::exchange(task->bucket, nullptr);
+  bucket->tasks.Remove(task);
+  if (bucket == &parked_) {
+    parked_work_[task->level] -= task->work;
+    return;
+  }
+  if (task == split_) split_ = nullptr;
+  bucket->rows -= task->rows - task->next_row;
+  arrivals_.Remove(task);
+  work_[task->level] -= task->work;
   if (bucket->tasks.empty()) {
     Free(bucket, task->hash);
   } else if (Waits(*bucket)) {
@@ -177,18 +200,32 @@ void BatchQueue::Unlink(Task* task) {
   }
 }
 
+// Not in the midst of a batch: it may take over the bucket that was freed.
+void BatchQueue::LetParkedIn() {
+  if (split_ != nullptr || parked_.tasks.empty()) return;
+  Task* const task = parked_.tasks.First();
+  parked_.tasks.Remove(task);
+  parked_work_[task->level] -= task->work;
+  task->enqueued = latest_;  // lists are in order of arrival
+  Enter(task);
+}
+
 // Puts what is left of the task behind those that came by now.
-void BatchQueue::MoveBack(Task* task, TimePoint now) {
+void BatchQueue::MoveBack(Task* task) {
   task->bucket->tasks.Remove(task);
   arrivals_.Remove(task);
-  task->enqueued = now;
+  work_[task->level] -= task->work;
+  task->enqueued = latest_;
+  if (!parked_.tasks.empty()) task->level = std::min(task->level, parked_.tasks.First()->level);
   task->bucket->tasks.Push(task);
   arrivals_.Push(task);
+  work_[task->level] += task->work;
 }
 
 bool BatchQueue::Remove(Task* task) {
   if (task->bucket == nullptr) return false;
   Unlink(task);
+  LetParkedIn();
   return true;
 }
 
@@ -217,8 +254,14 @@ Bucket* BatchQueue::ChooseBucket(TimePoint now, BatchClose* close) const {
 }
 
 void BatchQueue::TakeBatch(TimePoint now, Batch* batch) {
+  latest_ = now;
   Bucket* const bucket = ChooseBucket(now, &batch->close);
   if (bucket == nullptr) return;
+  Fill(bucket, batch);
+  LetParkedIn();
+}
+
+void BatchQueue::Fill(Bucket* bucket, Batch* batch) {
   const int64_t max_rows = PreferredRows(*bucket);
   const bool preferred = max_rows < bucket->max_rows;
   do {
@@ -235,14 +278,21 @@ void BatchQueue::TakeBatch(TimePoint now, Batch* batch) {
     if (rows == left) {
       Unlink(task);
     } else {
-      task->next_row += rows;
-      bucket->rows -= rows;
-      MoveBack(task, now);
-      SetReady(bucket, task->alone || !Waits(*bucket));
+      TakeRows(task, rows);
     }
   } while (!bucket->tasks.empty() && batch->rows < max_rows);  // freed, it is still readable here
   if (batch->rows >= max_rows && batch->close != BatchClose::kAlone)
     batch->close = preferred ? BatchClose::kPreferred : BatchClose::kFull;
+}
+
+// Takes fewer rows than are left of the task.
+void BatchQueue::TakeRows(Task* task, int64_t rows) {
+  const Duration work = Part(task->work, rows, task->rows - task->next_row);
+  work_[task->level] -= work;
+  task->work -= work;
+  task->next_row += rows;
+  task->bucket->rows -= rows;
+  MoveBack(task);
 }
 
 TimePoint BatchQueue::NextDeadline() const {
@@ -253,12 +303,26 @@ Task* BatchQueue::TakeExpired(TimePoint now) {
   if (deadlines_.empty() || NextDeadline() > now) return nullptr;
   Task* const task = deadlines_[0];
   Unlink(task);
+  LetParkedIn();
   return task;
 }
 
-Duration BatchQueue::WorkAhead(int priority) const {
+Duration BatchQueue::WorkAhead(const Task& task) const {
+  const int levels = std::clamp(task.request->priority, 1, kPriorities);
+  const bool splits = Splits(task);
   Duration work = Duration::zero();
-  for (int level = 0; level < std::clamp(priority, 1, kPriorities); ++level) work += work_[level];
+  for (int level = 0; level < levels; ++level)
+    work += work_[level] + (splits ? parked_work_[level] : Duration::zero());
+  if (split_ == nullptr) return work;
+  if (splits) return split_->level < levels ? work : work + split_->work;
+  if (split_->level >= levels) return work;
+  const int64_t left = split_->rows - split_->next_row;
+  return work - split_->work + Part(split_->work, std::min(left, MaxRows(*split_)), left);
+}
+
+Duration BatchQueue::Work() const {
+  Duration work = Duration::zero();
+  for (int level = 0; level < kPriorities; ++level) work += work_[level] + parked_work_[level];
   return work;
 }
 

@@ -118,11 +118,14 @@ struct Batch {
 // those behind it while they fit; a task that does not fit ends the batch, so that order holds. A
 // splittable task of more rows than a run may have is taken slice by slice, in order, each as large
 // as there is room, and what is left of it queues anew each time, so that it keeps nobody from his
-// turn; other such tasks run alone. With a timeout a bucket waits for more until its rows fill a
-// run or are as many as the least preferred size, or its first arrival is that old; tasks that run
-// alone never wait. Where sizes are preferred a batch has the largest that its bucket's rows reach,
-// if requests fit it, and all rows that a run may have where they reach none. Threading: none of
-// its own; the caller locks. Tasks are the caller's, and stay in place while queued.
+// turn. Of such tasks one is taken at a time, so that only its outputs are held half done: others
+// are parked, and by rank queue anew when its last slice is taken; meanwhile it is as urgent as the
+// next of them. Tasks of too many rows that cannot be split run alone. With a timeout a bucket
+// waits for more until its rows fill a run or are as many as the least preferred size, or its first
+// arrival is that old; tasks that run alone and those that are split never wait. Where sizes are
+// preferred a batch has the largest that its bucket's rows reach, if requests fit it, and all rows
+// that a run may have where they reach none. Threading: none of its own; the caller locks. Tasks
+// are the caller's, and stay in place while queued.
 class BatchQueue {
  public:
   struct Limits {
@@ -162,8 +165,10 @@ class BatchQueue {
   size_t bytes() const { return bytes_; }
   const Task* oldest() const { return arrivals_.Oldest(); }
   Task* any() const { return arrivals_.First(); }
-  // The work of queued tasks that are as urgent as this priority or more.
-  Duration WorkAhead(int priority) const;
+  // The work of queued tasks that go before this one, were it queued now: those as urgent or more;
+  // of one that is split a slice, or all of it when this one is to be split too.
+  Duration WorkAhead(const Task& task) const;
+  Duration Work() const;  // of all that is queued
   const Limits& limits() const { return limits_; }
 
  private:
@@ -171,14 +176,19 @@ class BatchQueue {
 
   Bucket* FindBucket(Task* task);
   int64_t MaxRows(const Task& task) const;
+  bool Splits(const Task& task) const { return task.splittable && task.rows > MaxRows(task); }
   bool Waits(const Bucket& bucket) const;  // for more rows, where there is a timeout
   int64_t PreferredRows(const Bucket& bucket) const;
   Bucket* NewBucket(const Task& task);
   Bucket* ChooseBucket(TimePoint now, BatchClose* close) const;
   void Free(Bucket* bucket, uint64_t hash);
   void SetReady(Bucket* bucket, bool ready);
-  void MoveBack(Task* task, TimePoint now);
+  void Enter(Task* task);
+  void Fill(Bucket* bucket, Batch* batch);
+  void TakeRows(Task* task, int64_t rows);
+  void MoveBack(Task* task);
   void Unlink(Task* task);
+  void LetParkedIn();
   void HeapSwap(size_t a, size_t b);
   void HeapUp(size_t index);
   void HeapDown(size_t index);
@@ -189,7 +199,11 @@ class BatchQueue {
   size_t tasks_ = 0, bytes_ = 0;
   int64_t rows_ = 0;  // as max_queued_rows counts them
   RankedTasks<&Task::arrival> arrivals_;
-  std::array<Duration, kPriorities> work_{};
+  std::array<Duration, kPriorities> work_{};  // of those in `arrivals_`
+  Task* split_ = nullptr;                     // of those, the one that is taken in slices
+  Bucket parked_;                             // tasks to be split when that one is done
+  std::array<Duration, kPriorities> parked_work_{};
+  TimePoint latest_ = TimePoint::min();  // time of the last Push or TakeBatch
   Bucket* ready_front_ = nullptr;
   Bucket* ready_back_ = nullptr;
   std::array<Bucket*, kTableSize> table_{};

@@ -3,10 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <list>
-#include <random>
 #include <string>
+
+#include "server/batching/batch_queue_for_test.h"
 
 namespace floe::server {
 namespace {
@@ -14,28 +13,6 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
-
-const TimePoint kStart{std::chrono::hours(1)};
-const int kKeys[4] = {};  // addresses to tell buckets apart
-
-std::unique_ptr<Task> MakeTask(int key, int64_t rows = 1, TimePoint deadline = TimePoint::max()) {
-  auto task = std::make_unique<Task>();
-  task->request = std::make_unique<InferRequest>();
-  task->request->deadline = deadline;
-  task->key = &kKeys[key];
-  task->rows = rows;
-  task->bytes = 10;
-  return task;
-}
-
-Batch TakeBatch(BatchQueue& queue, TimePoint now) {
-  Batch batch;
-  queue.TakeBatch(now, &batch);
-  int64_t rows = 0;
-  for (const Slice& slice : batch.slices) rows += slice.rows;
-  EXPECT_EQ(rows, batch.rows);
-  return batch;
-}
 
 std::vector<Task*> Take(BatchQueue& queue, TimePoint now) {
   std::vector<Task*> tasks;
@@ -217,8 +194,8 @@ TEST(BatchQueue, ALargeTaskIsTakenInSlicesThatFillBatches) {
   ASSERT_TRUE(queue.Push(lone.get(), kStart));
   ASSERT_TRUE(queue.Push(gone.get(), kStart));
   EXPECT_EQ(next(), "6:0+4 alone");
-  EXPECT_EQ(next(), "9:0+4 full");
   EXPECT_EQ(next(), "6:4+2 alone");
+  EXPECT_EQ(next(), "9:0+4 full");
   EXPECT_TRUE(queue.Remove(gone.get()));
   EXPECT_TRUE(queue.empty());
   EXPECT_EQ(queue.bytes(), 0u);
@@ -303,236 +280,74 @@ TEST(BatchQueue, UrgentTasksGoFirstUntilOthersHaveAged) {
   EXPECT_THAT(Take(queue, kStart), ElementsAre(low2.get()));
 }
 
-TEST(BatchQueue, CountsTheWorkAheadOfAPriority) {
+std::unique_ptr<Task> MakeLarge(int key, int64_t rows, int priority = kDefaultPriority) {
+  auto task = MakeTask(key, rows);
+  task->splittable = true;
+  task->request->priority = priority;
+  task->work = rows * milliseconds(1);
+  return task;
+}
+
+TEST(BatchQueue, CountsTheWorkAheadOfATask) {
   BatchQueue queue({});
-  const auto a = MakeTask(0), b = MakeTask(0);
+  const auto a = MakeTask(0), b = MakeTask(0), newcomer = MakeTask(0);
+  const auto ahead = [&](int priority) {
+    newcomer->request->priority = priority;
+    return queue.WorkAhead(*newcomer);
+  };
   a->work = milliseconds(3);
   b->work = milliseconds(4);
   b->request->priority = 7;
   ASSERT_TRUE(queue.Push(a.get(), kStart));
   ASSERT_TRUE(queue.Push(b.get(), kStart));
-  EXPECT_EQ(queue.WorkAhead(4), Duration::zero());
-  EXPECT_EQ(queue.WorkAhead(6), milliseconds(3));
-  EXPECT_EQ(queue.WorkAhead(7), milliseconds(7));
+  EXPECT_EQ(ahead(4), Duration::zero());
+  EXPECT_EQ(ahead(6), milliseconds(3));
+  EXPECT_EQ(ahead(7), milliseconds(7));
   queue.Remove(a.get());
-  EXPECT_EQ(queue.WorkAhead(9), milliseconds(4));
+  EXPECT_EQ(ahead(9), milliseconds(4));
 }
 
-// The same rules written the slow and obvious way: one list in order of arrival, searched anew for
-// every answer.
-class PlainQueue {
- public:
-  explicit PlainQueue(const BatchQueue::Limits& limits) : limits_(limits) {}
-  struct Waiting {
-    Task* task;
-    TimePoint arrived;
-    int64_t counted;  // rows
-    int64_t taken = 0;
-    int64_t left() const { return task->rows - taken; }
+TEST(BatchQueue, OfALargeTaskASliceIsAheadAndWhatIsTakenIsNotCounted) {
+  BatchQueue queue({.max_rows = 4});
+  const auto large = MakeLarge(0, 10), parked = MakeLarge(1, 6), small = MakeTask(2),
+             other = MakeLarge(3, 5);
+  ASSERT_TRUE(queue.Push(large.get(), kStart));
+  ASSERT_TRUE(queue.Push(parked.get(), kStart));
+  const auto expect = [&](int before_small, int before_large, int all) {
+    EXPECT_EQ(queue.WorkAhead(*small), milliseconds(before_small));
+    EXPECT_EQ(queue.WorkAhead(*other), milliseconds(before_large));
+    EXPECT_EQ(queue.Work(), milliseconds(all));
   };
-
-  bool Push(Task* task, TimePoint now) {
-    const auto rows = [](const Task& one) { return one.alone ? 1 : one.rows; };
-    int64_t all = rows(*task);
-    for (const Waiting& one : waiting_) all += one.counted;
-    if (!waiting_.empty() && all > limits_.max_queued_rows) return false;
-    waiting_.push_back({task, now, rows(*task)});
-    return true;
-  }
-  int64_t Max(const Task& task) const {
-    return task.max_rows == 0 ? limits_.max_rows : std::min(task.max_rows, limits_.max_rows);
-  }
-  bool Alone(const Task& task) const {
-    return task.alone || (task.rows > Max(task) && !task.splittable);
-  }
-  // Whether a goes before b.
-  static bool Before(const Waiting& a, const Waiting& b) {
-    const int pa = a.task->request->priority, pb = b.task->request->priority;
-    const TimePoint ra = a.arrived + pa * kPriorityAgeing, rb = b.arrived + pb * kPriorityAgeing;
-    return ra != rb ? ra < rb : pa < pb;
-  }
-  // All that may run with the task, those first that go first.
-  std::vector<Waiting> Bucket(const Task* of) const {
-    std::vector<Waiting> bucket;
-    for (const Waiting& one : waiting_)
-      if (one.task == of || (!Alone(*of) && !Alone(*one.task) && one.task->key == of->key))
-        bucket.push_back(one);
-    std::stable_sort(bucket.begin(), bucket.end(), Before);
-    return bucket;
-  }
-  int64_t RowsOf(const Task* of) const {
-    int64_t rows = 0;
-    for (const Waiting& one : Bucket(of)) rows += one.left();
-    return rows;
-  }
-  bool Full(const Task* of) const {
-    const int64_t rows = RowsOf(of);
-    const bool preferred = !limits_.preferred.empty() && rows >= limits_.preferred.front();
-    return Alone(*of) || rows >= Max(*of) || preferred;
-  }
-  int64_t Room(const Task* of) const {
-    int64_t room = Max(*of);
-    for (const int64_t size : limits_.preferred)
-      if (size <= RowsOf(of)) room = std::min(size, Max(*of));
-    return room;
-  }
-  // The batch that starts with the first of the task's bucket.
-  std::vector<Slice> BatchOf(const Task* of) const {
-    std::vector<Slice> batch;
-    int64_t room = Room(of);
-    for (const Waiting& one : Bucket(of)) {
-      const bool large = one.task->rows > Max(*of);
-      if (!batch.empty() && one.left() > room && !large) break;
-      const bool split = large && one.task->splittable;
-      const int64_t rows = split ? std::min(one.left(), room) : one.left();
-      batch.push_back({one.task, one.taken, rows});
-      room -= rows;
-      if (room <= 0) break;
-    }
-    return batch;
-  }
-  // The task whose bucket must go next; null when none has waited long enough. Then any full bucket
-  // may go, but nothing else.
-  const Task* Ripe(TimePoint now) const {
-    const Waiting* first = nullptr;
-    for (const Waiting& one : waiting_)
-      if (now - one.arrived >= limits_.timeout && (first == nullptr || Before(one, *first)))
-        first = &one;
-    return first == nullptr ? nullptr : first->task;
-  }
-  bool AnyDue(TimePoint now) const {
-    return Ripe(now) != nullptr || std::any_of(waiting_.begin(), waiting_.end(),
-                                               [&](const Waiting& one) { return Full(one.task); });
-  }
-  void Took(const Slice& slice, TimePoint now) {
-    for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
-      if (it->task != slice.task) continue;
-      it->taken += slice.rows;
-      if (it->left() > 0) waiting_.push_back({it->task, now, it->counted, it->taken});
-      waiting_.erase(it);
-      return;
-    }
-  }
-  bool Remove(const Task* task) {
-    return waiting_.remove_if([task](const Waiting& one) { return one.task == task; }) > 0;
-  }
-  const std::list<Waiting>& waiting() const { return waiting_; }
-
- private:
-  BatchQueue::Limits limits_;
-  std::list<Waiting> waiting_;
-};
-
-bool SameSlices(const std::vector<Slice>& a, const std::vector<Slice>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Slice& x, const Slice& y) {
-    return x.task == y.task && x.first == y.first && x.rows == y.rows;
-  });
+  expect(4, 16, 16);
+  Take(queue, kStart);
+  expect(4, 12, 12);
+  Take(queue, kStart);
+  expect(2, 8, 8);
+  queue.Remove(large.get());
+  expect(4, 6, 6);
+  Take(queue, kStart);
+  Take(queue, kStart);
+  expect(0, 0, 0);
 }
 
-class Schedule {
- public:
-  explicit Schedule(uint32_t seed)
-      : rng_(seed),
-        limits_{.max_rows = 1 + Pick(6),
-                .timeout = microseconds(Pick(2) * 20),
-                .preferred = Preferred(Pick(4)),
-                .max_queued_rows = 1 + Pick(40)},
-        ageing_matters_(Pick(2) == 0),
-        queue_(limits_),
-        plain_(limits_) {}
-
-  void Step() {
-    now_ += ageing_matters_ ? kPriorityAgeing * Pick(2) + microseconds(Pick(5))
-                            : Duration(microseconds(Pick(5)));
-    const int action = Pick(10);
-    if (action < 5) {
-      Push();
-    } else if (action < 8) {
-      Take();
-    } else if (action < 9) {
-      Remove();
-    } else {
-      Expire();
-    }
-    Compare();
-  }
-
- private:
-  int Pick(int n) { return static_cast<int>(rng_() % n); }
-  static std::vector<int64_t> Preferred(int which) {
-    const std::vector<int64_t> some[] = {{}, {}, {2}, {2, 3, 5}};
-    return some[which];
-  }
-
-  void Push() {
-    auto task = MakeTask(Pick(3), Pick(12),
-                         Pick(3) == 0 ? now_ + microseconds(Pick(60)) : TimePoint::max());
-    task->alone = task->rows == 0 || Pick(8) == 0;
-    task->splittable = Pick(2) == 0;
-    task->max_rows = task->key == &kKeys[1] ? 2 : 0;
-    if (Pick(3) == 0) task->request->priority = 1 + Pick(kPriorities);
-    const bool pushed = plain_.Push(task.get(), now_);
-    ASSERT_EQ(queue_.Push(task.get(), now_), pushed);
-    if (pushed) all_.push_back(std::move(task));
-  }
-  void Take() {
-    const Batch batch = TakeBatch(queue_, now_);
-    ASSERT_EQ(!batch.slices.empty(), plain_.AnyDue(now_));
-    if (batch.slices.empty()) return;
-    const Task* const ripe = plain_.Ripe(now_);
-    const Task* const of = ripe != nullptr ? ripe : batch.slices[0].task;
-    ASSERT_TRUE(ripe != nullptr || plain_.Full(of));
-    ASSERT_TRUE(SameSlices(batch.slices, plain_.BatchOf(of)));
-    for (const Slice& slice : batch.slices) {
-      plain_.Took(slice, now_);
-      EXPECT_EQ(slice.task->bucket == nullptr, slice.first + slice.rows == slice.task->rows);
-    }
-  }
-  void Remove() {
-    if (all_.empty()) return;
-    Task* task = all_[Pick(static_cast<int>(all_.size()))].get();
-    ASSERT_EQ(queue_.Remove(task), plain_.Remove(task));
-  }
-  void Expire() {
-    std::vector<Task*> expired, expected;
-    for (const auto& one : plain_.waiting())
-      if (one.task->request->deadline <= now_) expected.push_back(one.task);
-    while (Task* const task = queue_.TakeExpired(now_)) expired.push_back(task);
-    ASSERT_THAT(expired, testing::UnorderedElementsAreArray(expected));
-    for (Task* task : expired) plain_.Remove(task);
-  }
-  void Compare() {
-    const auto& waiting = plain_.waiting();
-    ASSERT_EQ(queue_.size(), waiting.size());
-    ASSERT_EQ(queue_.bytes(), 10 * waiting.size());
-    TimePoint earliest = TimePoint::max();
-    for (const auto& one : waiting) earliest = std::min(earliest, one.task->request->deadline);
-    ASSERT_EQ(queue_.NextDeadline(), earliest);
-    ASSERT_EQ(queue_.oldest() == nullptr, waiting.empty());
-    if (!waiting.empty()) {
-      ASSERT_EQ(queue_.oldest()->enqueued, waiting.front().arrived);
-    }
-    ASSERT_EQ(plain_.AnyDue(now_), queue_.NextBatchTime() <= now_);
-  }
-
-  std::mt19937 rng_;
-  const BatchQueue::Limits limits_;
-  const bool ageing_matters_;
-  BatchQueue queue_;
-  PlainQueue plain_;
-  std::vector<std::unique_ptr<Task>> all_;
-  TimePoint now_ = kStart;
-};
-
-TEST(BatchQueue, RandomSchedulesAgreeWithThePlainRules) {
-  for (uint32_t seed = 0; seed < 3000; ++seed) {
-    SCOPED_TRACE(seed);
-    Schedule schedule(seed);
-    for (int step = 0; step < 100; ++step) {
-      schedule.Step();
-      if (testing::Test::HasFailure()) return;
-    }
-  }
+TEST(BatchQueue, OneTaskIsSplitAtATimeAndSmallOnesGoInBetween) {
+  BatchQueue queue({.max_rows = 4});
+  const auto first = MakeLarge(0, 10, 9), second = MakeLarge(1, 8), urgent = MakeLarge(2, 6, 1),
+             small = MakeTask(3, 4);
+  for (Task* task : {first.get(), second.get(), urgent.get(), small.get()})
+    ASSERT_TRUE(queue.Push(task, kStart));
+  EXPECT_THAT(Take(queue, kStart), ElementsAre(small.get()));
+  EXPECT_THAT(Take(queue, kStart), ElementsAre(first.get()));
+  ASSERT_TRUE(queue.Push(small.get(), kStart + microseconds(1)));
+  EXPECT_THAT(Take(queue, kStart), ElementsAre(first.get()))
+      << "it is as urgent as the one that waits for its end";
+  EXPECT_THAT(Take(queue, kStart), ElementsAre(first.get())) << "its end waits for no more rows";
+  EXPECT_THAT(Take(queue, kStart), ElementsAre(urgent.get()));
+  queue.Remove(urgent.get());
+  EXPECT_THAT(Take(queue, kStart), ElementsAre(small.get()));
+  EXPECT_THAT(Take(queue, kStart), ElementsAre(second.get()));
+  EXPECT_THAT(Take(queue, kStart), ElementsAre(second.get()));
+  EXPECT_TRUE(queue.empty());
 }
 
 }  // namespace

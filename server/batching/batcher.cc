@@ -108,7 +108,7 @@ Batcher::Measured Batcher::Measure(const Task& task) const {
 // as batches of its kind did of late, though not with more than what comes in while it waits.
 Duration Batcher::ExpectedTime(const Task& task, const BucketBook::Kind& kind, Duration own,
                                TimePoint now) const {
-  const Duration queued = queue_.WorkAhead(task.request->priority);
+  const Duration queued = queue_.WorkAhead(task);
   Duration running = Duration::zero();
   for (const SlotUse& slot : slots_)
     if (slot.started != TimePoint::max())
@@ -181,7 +181,7 @@ absl::Status Batcher::Full() const {
                    " requests, ", queue_.bytes(),
                    " bytes); try again later, or raise max_enqueued_batches or workers"));
   // When half of what waits has run there is room, and still work.
-  const Duration half = queue_.WorkAhead(kPriorities) / (2 * std::max(1, options_.threads));
+  const Duration half = queue_.Work() / (2 * std::max(1, options_.threads));
   return WithRetryAfter(full, std::min<Duration>(half, kLongestRetry));
 }
 

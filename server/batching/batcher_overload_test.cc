@@ -65,6 +65,26 @@ TEST(BatcherOverload, ExpectationsFollowWhatRunsTake) {
   fits.ExpectDoubled();
 }
 
+// What is left of a large request queues anew behind those that came meanwhile.
+TEST(BatcherOverload, ASmallRequestIsNotRefusedForTheWholeOfALargeOne) {
+  Stepped s({.max_rows = 4});
+  s.runner->row_takes = milliseconds(1);
+  s.runner->on_run = [&s](absl::Span<const Slice> batch) {
+    for (const Slice& slice : batch) s.clock.Advance(milliseconds(1) * slice.rows);
+  };
+  Call large(std::vector<int64_t>(600, 1)), small({2}), hopeless(std::vector<int64_t>(8, 3));
+  s.batcher->Submit(large.Request());
+  ASSERT_TRUE(s.batcher->Step());
+  s.batcher->Submit(small.Request(s.clock.Now() + milliseconds(12)));
+  s.batcher->Submit(hopeless.Request(s.clock.Now() + milliseconds(500)));
+  hopeless.ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(s.batcher->Stats().refused_late, 1u) << "it would be split after the other";
+  for (int step = 0; step < 3 && small.answers == 0; ++step) ASSERT_TRUE(s.batcher->Step());
+  small.ExpectDoubled();
+  s.Drain();
+  large.ExpectDoubled();
+}
+
 // Requests come half as fast again as they can be answered, each answer spends a while on its way,
 // and its caller counts that: nearly all the work done must still be of use to somebody.
 TEST(BatcherOverload, WhatIsAdmittedIsAnsweredInTime) {

@@ -138,8 +138,8 @@ absl::Status Batcher::Gather(int slot, const Slice& slice, int64_t first_row) {
 // Counts the slices as run, and answers the tasks of which they were the last.
 void Batcher::Finish(int slot, absl::Span<const Slice> batch, const absl::Status& status,
                      Ended* ended) {
-  // At most two slices of a batch are partial: the rest of one task and the start of another.
-  absl::InlinedVector<absl::Status, 2> gathered;
+  // At most one slice of a batch is partial: one task is split at a time.
+  absl::InlinedVector<absl::Status, 1> gathered;
   int64_t row = 0;
   for (const Slice& slice : batch) {
     if (slice.partial() && status.ok()) gathered.push_back(Gather(slot, slice, row));

@@ -20,7 +20,7 @@ using std::chrono::seconds;
 
 // Random schedules of arrivals, departures, deadlines, failures and runs: every request is answered
 // exactly once and with its own rows, batches keep their bounds and never mix buckets, and requests
-// of a bucket and a priority start in order of arrival.
+// of a bucket and a priority start in order of arrival, those that are split and others.
 class RandomSchedule {
  public:
   explicit RandomSchedule(uint32_t seed)
@@ -96,8 +96,8 @@ class RandomSchedule {
       if (arrival < 0 ||
           !started_.insert(task.request->inputs[0].as<int64_t>() + slice.first).second)
         continue;  // once more, one by one
-      int64_t& last =
-          last_started_[{*task.request->inputs[1].as<int64_t>(), task.level, task.apart}];
+      int64_t& last = last_started_[{*task.request->inputs[1].as<int64_t>(), task.request->priority,
+                                     task.apart, task.splittable && task.rows > max_rows_}];
       EXPECT_GE(arrival, last);
       last = arrival;
     }
@@ -109,7 +109,7 @@ class RandomSchedule {
   std::vector<std::unique_ptr<Call>> calls_;
   Stepped stepped_;
   std::set<const int64_t*> started_;  // first values of what ran
-  std::map<std::tuple<int64_t, int, uint64_t>, int64_t> last_started_;
+  std::map<std::tuple<int64_t, int, uint64_t, bool>, int64_t> last_started_;
 };
 
 TEST(Batcher, RandomSchedules) {

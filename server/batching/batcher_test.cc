@@ -268,6 +268,30 @@ TEST(Batcher, ALargeRequestRunsInPartsAndComesBackWhole) {
   EXPECT_EQ(s.batcher->Stats().batches.rows, 12u);
 }
 
+// A large request's outputs are held from its first part to its last: those of one at a time.
+TEST(Batcher, LargeRequestsAreComputedOneAfterTheOther) {
+  Stepped s({.max_rows = 4});
+  Call first({10, 11, 12, 13, 14, 15, 16, 17, 18}), second({20, 21, 22, 23, 24, 25}),
+      third({30, 31, 32, 33, 34}, 1), small({1, 2, 3, 4}, 2);
+  const std::vector<Call*> large = {&first, &second, &third};
+  for (Call* call : large) s.batcher->Submit(call->Request());
+  s.runner->on_run = [&, record = s.runner->on_run](absl::Span<const Slice> batch) {
+    record(batch);
+    int begun = 0;
+    for (Call* call : large)
+      for (const auto& firsts : s.batches)
+        begun += call->answers == 0 && firsts[0] == call->values[0];
+    EXPECT_LE(begun, 1);
+  };
+  EXPECT_TRUE(s.batcher->Step());
+  s.batcher->Submit(small.Request());
+  s.Drain();
+  for (Call* call : {&first, &second, &third, &small}) call->ExpectDoubled();
+  EXPECT_THAT(s.batches,
+              ElementsAre(ElementsAre(10), ElementsAre(14), ElementsAre(1), ElementsAre(18),
+                          ElementsAre(20), ElementsAre(24), ElementsAre(30), ElementsAre(34)));
+}
+
 TEST(Batcher, APartThatFailsEndsItsRequestAndNoOther) {
   Stepped s({.max_rows = 4});
   Call good({1, 2, 3}), bad({10, 11, 12, -1, 14, 15, 16, 17, 18}), after({20});

@@ -56,7 +56,7 @@ struct Task {
 
   // The batcher's. Not 0: shares runs only with requests of this caller.
   uint64_t apart = 0;
-  Duration work = Duration::zero();  // expected use of a worker in a full batch
+  Duration work = Duration::zero();  // expected use of a worker in full batches, of rows not taken
 
   // BatchQueue's, valid while `bucket` is set.
   Bucket* bucket = nullptr;
