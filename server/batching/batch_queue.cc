@@ -124,17 +124,7 @@ void BatchQueue::Free(Bucket* bucket, uint64_t hash) {
 void BatchQueue::SetReady(Bucket* bucket, bool ready) {
   if (bucket->ready == ready) return;
   bucket->ready = ready;
-  if (ready) {
-    bucket->ready_previous = ready_back_;
-    bucket->ready_next = nullptr;
-    (ready_back_ == nullptr ? ready_front_ : ready_back_->ready_next) = bucket;
-    ready_back_ = bucket;
-    return;
-  }
-  (bucket->ready_previous == nullptr ? ready_front_ : bucket->ready_previous->ready_next) =
-      bucket->ready_next;
-  (bucket->ready_next == nullptr ? ready_back_ : bucket->ready_next->ready_previous) =
-      bucket->ready_previous;
+  ready_ += ready ? 1 : -1;
 }
 
 bool BatchQueue::Push(Task* task, TimePoint now) {
@@ -231,15 +221,22 @@ bool BatchQueue::Remove(Task* task) {
 
 TimePoint BatchQueue::NextBatchTime() const {
   if (arrivals_.empty()) return TimePoint::max();
-  if (ready_front_ != nullptr) return TimePoint::min();
+  if (ready_ > 0) return TimePoint::min();
   return oldest()->enqueued + limits_.timeout;
+}
+
+bool BatchQueue::MayGo(const Bucket& bucket, TimePoint now) const {
+  return bucket.ready || bucket.tasks.Oldest()->enqueued + limits_.timeout <= now;
 }
 
 Bucket* BatchQueue::ChooseBucket(TimePoint now, BatchClose* close) const {
   const bool waits = limits_.timeout > Duration::zero();
-  const Task* const ripe = arrivals_.First(waits ? now - limits_.timeout : TimePoint::max());
-  Bucket* const bucket = ripe != nullptr ? ripe->bucket : ready_front_;
-  if (bucket == nullptr) return nullptr;
+  // What is passed over is young, and of buckets that are not full.
+  const Task* const task =
+      waits ? arrivals_.First([&](const Task& one) { return MayGo(*one.bucket, now); })
+            : arrivals_.First();
+  if (task == nullptr) return nullptr;
+  Bucket* const bucket = task->bucket;
   const Task& first = *bucket->tasks.First();
   if (first.alone) {
     *close = BatchClose::kAlone;
@@ -248,7 +245,7 @@ Bucket* BatchQueue::ChooseBucket(TimePoint now, BatchClose* close) const {
   } else if (draining_) {
     *close = BatchClose::kDrain;
   } else {
-    *close = waits ? BatchClose::kTimeout : BatchClose::kIdle;
+    *close = waits && !bucket->ready ? BatchClose::kTimeout : BatchClose::kIdle;
   }
   return bucket;
 }

@@ -51,13 +51,22 @@ class RankedTasks {
     levels_[task->level].Remove(task);
     if (levels_[task->level].empty()) used_ &= ~(1u << task->level);
   }
-  // The task of the least rank among those that arrived by then; null: none did.
-  Task* First(TimePoint arrived_by = TimePoint::max()) const {
+  // The task of the least rank; null: there is none.
+  Task* First() const {
+    return First([](const Task&) { return true; });
+  }
+  // That of those it holds for.
+  template <typename Filter>
+  Task* First(const Filter& may) const {
     Task* first = nullptr;
     for (unsigned left = used_; left != 0; left &= left - 1) {
-      Task* const task = levels_[__builtin_ctz(left)].front();
-      if (task->enqueued <= arrived_by && (first == nullptr || Rank(*task) < Rank(*first)))
+      Task* task = levels_[__builtin_ctz(left)].front();
+      for (; task != nullptr && (first == nullptr || Rank(*task) < Rank(*first));
+           task = (task->*kLinks).next) {
+        if (!may(*task)) continue;
         first = task;
+        break;
+      }
     }
     return first;
   }
@@ -82,10 +91,8 @@ struct Bucket {
   int64_t rows = 0;  // not taken yet
   int64_t max_rows = 0;
   bool shared = false;      // found by later tasks
-  bool ready = false;       // in the list of buckets that need not wait for more
+  bool ready = false;       // need not wait for more
   Bucket* chain = nullptr;  // next of the same hash, or next free
-  Bucket* ready_previous = nullptr;
-  Bucket* ready_next = nullptr;
 };
 
 // Why a batch was not made larger.
@@ -113,19 +120,19 @@ struct Batch {
   }
 };
 
-// Order: the bucket of the task of the least rank goes first, and within a bucket tasks go by rank,
-// which is the order of arrival where priorities are equal. A batch is the bucket's first task and
-// those behind it while they fit; a task that does not fit ends the batch, so that order holds. A
-// splittable task of more rows than a run may have is taken slice by slice, in order, each as large
-// as there is room, and what is left of it queues anew each time, so that it keeps nobody from his
-// turn. Of such tasks one is taken at a time, so that only its outputs are held half done: others
-// are parked, and by rank queue anew when its last slice is taken; meanwhile it is as urgent as the
-// next of them. Tasks of too many rows that cannot be split run alone. With a timeout a bucket
-// waits for more until its rows fill a run or are as many as the least preferred size, or its first
-// arrival is that old; tasks that run alone and those that are split never wait. Where sizes are
-// preferred a batch has the largest that its bucket's rows reach, if requests fit it, and all rows
-// that a run may have where they reach none. Threading: none of its own; the caller locks. Tasks
-// are the caller's, and stay in place while queued.
+// Order: of the buckets that may go, that of the task of the least rank goes first, and within a
+// bucket tasks go by rank, which is the order of arrival where priorities are equal. A batch is the
+// bucket's first task and those behind it while they fit; a task that does not fit ends the batch,
+// so that order holds. A splittable task of more rows than a run may have is taken slice by slice,
+// in order, each as large as there is room, and what is left of it queues anew each time, so that
+// it keeps nobody from his turn. Of such tasks one is taken at a time, so that only its outputs are
+// held half done: others are parked, and by rank queue anew when its last slice is taken; meanwhile
+// it is as urgent as the next of them. Tasks of too many rows that cannot be split run alone. With
+// a timeout a bucket waits for more until its rows fill a run or are as many as the least preferred
+// size, or its first arrival is that old; tasks that run alone and those that are split never wait.
+// Where sizes are preferred a batch has the largest that its bucket's rows reach, if requests fit
+// it, and all rows that a run may have where they reach none. Threading: none of its own; the
+// caller locks. Tasks are the caller's, and stay in place while queued.
 class BatchQueue {
  public:
   struct Limits {
@@ -180,6 +187,7 @@ class BatchQueue {
   bool Waits(const Bucket& bucket) const;  // for more rows, where there is a timeout
   int64_t PreferredRows(const Bucket& bucket) const;
   Bucket* NewBucket(const Task& task);
+  bool MayGo(const Bucket& bucket, TimePoint now) const;
   Bucket* ChooseBucket(TimePoint now, BatchClose* close) const;
   void Free(Bucket* bucket, uint64_t hash);
   void SetReady(Bucket* bucket, bool ready);
@@ -204,8 +212,7 @@ class BatchQueue {
   Bucket parked_;                             // tasks to be split when that one is done
   std::array<Duration, kPriorities> parked_work_{};
   TimePoint latest_ = TimePoint::min();  // time of the last Push or TakeBatch
-  Bucket* ready_front_ = nullptr;
-  Bucket* ready_back_ = nullptr;
+  size_t ready_ = 0;                     // buckets
   std::array<Bucket*, kTableSize> table_{};
   std::vector<Task*> deadlines_;  // heap, earliest first; tasks without a deadline are not in it
   std::vector<std::unique_ptr<Bucket>> buckets_;

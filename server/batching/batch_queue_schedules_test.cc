@@ -107,20 +107,20 @@ class PlainQueue {
     }
     return batch;
   }
-  // The task whose bucket must go next; null when none has waited long enough. Then any full bucket
-  // may go, but nothing else.
-  const Task* Ripe(TimePoint now) const {
+  // Whether the task's bucket need not wait any more.
+  bool MayGo(const Task* of, TimePoint now) const {
+    const std::vector<Waiting> bucket = Bucket(of);
+    return Full(of) || std::any_of(bucket.begin(), bucket.end(), [&](const Waiting& one) {
+             return now - one.arrived >= limits_.timeout;
+           });
+  }
+  // The task whose bucket must go next; null when none may.
+  const Task* Next(TimePoint now) const {
     const Waiting* first = nullptr;
     for (const Waiting& one : waiting_)
-      if (!one.parked && now - one.arrived >= limits_.timeout &&
-          (first == nullptr || Before(one, *first)))
+      if (!one.parked && MayGo(one.task, now) && (first == nullptr || Before(one, *first)))
         first = &one;
     return first == nullptr ? nullptr : first->task;
-  }
-  bool AnyDue(TimePoint now) const {
-    return Ripe(now) != nullptr ||
-           std::any_of(waiting_.begin(), waiting_.end(),
-                       [&](const Waiting& one) { return !one.parked && Full(one.task); });
   }
   void Took(const std::vector<Slice>& batch, TimePoint now) {
     latest_ = now;
@@ -234,12 +234,10 @@ class Schedule {
   }
   void Take() {
     const Batch batch = TakeBatch(queue_, now_);
-    ASSERT_EQ(!batch.slices.empty(), plain_.AnyDue(now_));
-    if (batch.slices.empty()) return;
-    const Task* const ripe = plain_.Ripe(now_);
-    const Task* const of = ripe != nullptr ? ripe : batch.slices[0].task;
-    ASSERT_TRUE(ripe != nullptr || plain_.Full(of));
-    ASSERT_TRUE(SameSlices(batch.slices, plain_.BatchOf(of)));
+    const Task* const next = plain_.Next(now_);
+    ASSERT_EQ(batch.slices.empty(), next == nullptr);
+    if (next == nullptr) return;
+    ASSERT_TRUE(SameSlices(batch.slices, plain_.BatchOf(next)));
     plain_.Took(batch.slices, now_);
     for (const Slice& slice : batch.slices) {
       EXPECT_EQ(slice.task->bucket == nullptr, slice.first + slice.rows == slice.task->rows);
@@ -275,7 +273,7 @@ class Schedule {
     newcomer->splittable = Pick(2) == 0;
     newcomer->request->priority = 1 + Pick(kPriorities);
     ASSERT_EQ(queue_.WorkAhead(*newcomer), plain_.WorkAhead(*newcomer));
-    ASSERT_EQ(plain_.AnyDue(now_), queue_.NextBatchTime() <= now_);
+    ASSERT_EQ(plain_.Next(now_) != nullptr, queue_.NextBatchTime() <= now_);
   }
 
   std::mt19937 rng_;

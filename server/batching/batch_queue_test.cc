@@ -259,6 +259,20 @@ TEST(BatchQueue, WhyABatchWasClosed) {
   EXPECT_EQ(close(waiting, kStart), "drain");
 }
 
+TEST(BatchQueue, AFullBucketOfUrgentTasksGoesBeforeOthersThatWaitedLongEnough) {
+  BatchQueue queue({.max_rows = 2, .timeout = microseconds(100)});
+  const auto low = MakeTask(0), low_full = MakeTask(1, 2), urgent = MakeTask(2, 2);
+  low->request->priority = low_full->request->priority = 9;
+  urgent->request->priority = 1;
+  const TimePoint later = kStart + microseconds(100);
+  ASSERT_TRUE(queue.Push(low.get(), kStart));
+  ASSERT_TRUE(queue.Push(low_full.get(), later));
+  ASSERT_TRUE(queue.Push(urgent.get(), later));
+  EXPECT_THAT(Take(queue, later), ElementsAre(urgent.get()));
+  EXPECT_THAT(Take(queue, later), ElementsAre(low.get()));
+  EXPECT_THAT(Take(queue, later), ElementsAre(low_full.get()));
+}
+
 TEST(BatchQueue, UrgentTasksGoFirstUntilOthersHaveAged) {
   BatchQueue queue({.max_rows = 2});
   const auto task = [](int key, int priority) {
@@ -331,7 +345,7 @@ TEST(BatchQueue, OfALargeTaskASliceIsAheadAndWhatIsTakenIsNotCounted) {
 }
 
 TEST(BatchQueue, OneTaskIsSplitAtATimeAndSmallOnesGoInBetween) {
-  BatchQueue queue({.max_rows = 4});
+  BatchQueue queue({.max_rows = 4, .timeout = milliseconds(1)});
   const auto first = MakeLarge(0, 10, 9), second = MakeLarge(1, 8), urgent = MakeLarge(2, 6, 1),
              small = MakeTask(3, 4);
   for (Task* task : {first.get(), second.get(), urgent.get(), small.get()})
