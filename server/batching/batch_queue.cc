@@ -49,6 +49,10 @@ bool SameBucket(const Task& a, const Task& b) {
 // Sums of estimates stay far from overflow.
 constexpr Duration kMostWork = std::chrono::minutes(15);
 
+// A task waits for others as long as one part in so many of what it may wait is left: its run, the
+// thread that runs it and its answer's way may take longer than expected.
+constexpr int kWaitMargin = 4;
+
 // What so many of a task's `left` rows take of its work.
 Duration Part(Duration work, int64_t rows, int64_t left) {
   return std::chrono::duration_cast<Duration>(work * static_cast<double>(rows) /
@@ -140,6 +144,8 @@ bool BatchQueue::Push(Task* task, TimePoint now) {
   bytes_ += task->bytes;
   rows_ += task->queued_rows;
   if (task->request->deadline != TimePoint::max()) {
+    const Duration spare = task->request->deadline - now - std::min(task->run, kMostWork);
+    task->hurried = now + spare - spare / kWaitMargin;
     task->heap_index = deadlines_.size();
     deadlines_.push_back(task);
     HeapUp(task->heap_index);
@@ -222,11 +228,13 @@ bool BatchQueue::Remove(Task* task) {
 TimePoint BatchQueue::NextBatchTime() const {
   if (arrivals_.empty()) return TimePoint::max();
   if (ready_ > 0) return TimePoint::min();
-  return oldest()->enqueued + limits_.timeout;
+  const TimePoint old = oldest()->enqueued + limits_.timeout;
+  return deadlines_.empty() ? old : std::min(old, deadlines_[0]->hurried);
 }
 
 bool BatchQueue::MayGo(const Bucket& bucket, TimePoint now) const {
-  return bucket.ready || bucket.tasks.Oldest()->enqueued + limits_.timeout <= now;
+  if (bucket.ready || bucket.tasks.Oldest()->enqueued + limits_.timeout <= now) return true;
+  return !deadlines_.empty() && deadlines_[0]->bucket == &bucket && deadlines_[0]->hurried <= now;
 }
 
 Bucket* BatchQueue::ChooseBucket(TimePoint now, BatchClose* close) const {

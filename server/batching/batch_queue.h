@@ -101,7 +101,7 @@ enum class BatchClose : uint8_t {
   kPreferred,  // it has the largest preferred number of rows that were there
   kNoFit,      // the next request would not fit
   kIdle,       // a worker was idle and nothing else of its kind waited
-  kTimeout,    // its first request had waited for batch_timeout_micros
+  kTimeout,    // its first request had waited for batch_timeout_micros, or nears its deadline
   kAlone,      // its request may not share a run
   kApart,      // its caller's requests made others' batches fail
   kDrain,      // the queue is being emptied
@@ -129,9 +129,10 @@ struct Batch {
 // held half done: others are parked, and by rank queue anew when its last slice is taken; meanwhile
 // it is as urgent as the next of them. Tasks of too many rows that cannot be split run alone. With
 // a timeout a bucket waits for more until its rows fill a run or are as many as the least preferred
-// size, or its first arrival is that old; tasks that run alone and those that are split never wait.
-// Where sizes are preferred a batch has the largest that its bucket's rows reach, if requests fit
-// it, and all rows that a run may have where they reach none. Threading: none of its own; the
+// size, or its first arrival is that old, or it has the earliest deadline of all and three quarters
+// of what that leaves before the run are over; tasks that run alone and those that are split never
+// wait. Where sizes are preferred a batch has the largest that its bucket's rows reach, if requests
+// fit it, and all rows that a run may have where they reach none. Threading: none of its own; the
 // caller locks. Tasks are the caller's, and stay in place while queued.
 class BatchQueue {
  public:

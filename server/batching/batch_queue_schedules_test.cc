@@ -24,6 +24,7 @@ class PlainQueue {
     int64_t counted;  // rows
     bool parked;
     int priority = task->request->priority;
+    TimePoint pushed = arrived;
     int64_t taken = 0;
     int64_t left() const { return task->rows - taken; }
   };
@@ -111,8 +112,17 @@ class PlainQueue {
   bool MayGo(const Task* of, TimePoint now) const {
     const std::vector<Waiting> bucket = Bucket(of);
     return Full(of) || std::any_of(bucket.begin(), bucket.end(), [&](const Waiting& one) {
-             return now - one.arrived >= limits_.timeout;
+             return now - one.arrived >= limits_.timeout || Hurried(one, now);
            });
+  }
+  // With the earliest deadline of all, and so near it that it waits for no more rows.
+  bool Hurried(const Waiting& one, TimePoint now) const {
+    const TimePoint deadline = one.task->request->deadline;
+    if (deadline == TimePoint::max()) return false;
+    for (const Waiting& other : waiting_)
+      if (other.task->request->deadline < deadline) return false;
+    const Duration spare = deadline - one.pushed - one.task->run;
+    return now >= one.pushed + spare - spare / 4;
   }
   // The task whose bucket must go next; null when none may.
   const Task* Next(TimePoint now) const {
@@ -220,14 +230,16 @@ class Schedule {
     return some[which];
   }
 
+  // No two are equal, so that one is the earliest.
+  TimePoint Deadline() { return now_ + microseconds(Pick(60)) + std::chrono::nanoseconds(++made_); }
   void Push() {
-    auto task = MakeTask(Pick(3), Pick(12),
-                         Pick(3) == 0 ? now_ + microseconds(Pick(60)) : TimePoint::max());
+    auto task = MakeTask(Pick(3), Pick(12), Pick(3) == 0 ? Deadline() : TimePoint::max());
     task->alone = task->rows == 0 || Pick(8) == 0;
     task->splittable = Pick(2) == 0;
     task->max_rows = task->key == &kKeys[1] ? 2 : 0;
     if (Pick(3) == 0) task->request->priority = 1 + Pick(kPriorities);
     task->work = task->rows * microseconds(1);
+    task->run = microseconds(Pick(3));
     const bool pushed = plain_.Push(task.get(), now_);
     ASSERT_EQ(queue_.Push(task.get(), now_), pushed);
     if (pushed) all_.push_back(std::move(task));
@@ -282,6 +294,7 @@ class Schedule {
   BatchQueue queue_;
   PlainQueue plain_;
   std::vector<std::unique_ptr<Task>> all_;
+  int made_ = 0;
   TimePoint now_ = kStart;
 };
 

@@ -86,6 +86,18 @@ TEST(BatchQueue, TimeoutWaitsForRowsOrAge) {
   EXPECT_THAT(Take(queue, kStart + microseconds(100)), ElementsAre(a.get()));
 }
 
+TEST(BatchQueue, WhatNearsItsDeadlineWaitsForNoMoreRows) {
+  BatchQueue queue({.max_rows = 8, .timeout = microseconds(1000)});
+  const auto hurried = MakeTask(0, 1, kStart + microseconds(50)), with = MakeTask(0),
+             other = MakeTask(1);
+  hurried->run = microseconds(10);
+  for (Task* task : {other.get(), hurried.get(), with.get()}) ASSERT_TRUE(queue.Push(task, kStart));
+  EXPECT_EQ(queue.NextBatchTime(), kStart + microseconds(30));
+  EXPECT_THAT(Take(queue, kStart + microseconds(29)), ElementsAre());
+  EXPECT_THAT(Take(queue, kStart + microseconds(30)), ElementsAre(hurried.get(), with.get()));
+  EXPECT_EQ(queue.NextBatchTime(), kStart + microseconds(1000));
+}
+
 TEST(BatchQueue, GoesWithThePreferredRowsThatAreThere) {
   BatchQueue queue({.max_rows = 8, .timeout = microseconds(100), .preferred = {2, 4}});
   std::vector<std::unique_ptr<Task>> t;

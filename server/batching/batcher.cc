@@ -126,10 +126,11 @@ Duration Batcher::ExpectedTime(const Task& task, const BucketBook::Kind& kind, D
 absl::Status Batcher::ExpectInTime(Task* task, const Measured& measured, TimePoint now) {
   const BucketBook::Kind& kind = book_.Of(*task, *runner_);
   task->work = kind.Expect(measured.share, task->rows);
+  task->run = kind.Expect(measured.run, measured.rows);
   const TimePoint deadline = task->request->deadline;
   if (deadline == TimePoint::max() || (queue_.empty() && !idle_slots_.empty()))
     return absl::OkStatus();
-  const Duration own = std::max(task->work, kind.Expect(measured.run, measured.rows));
+  const Duration own = std::max(task->work, task->run);
   const Duration need = ExpectedTime(*task, kind, own, now);
   if (need <= deadline - now) return absl::OkStatus();
   return absl::DeadlineExceededError(absl::StrCat(

@@ -222,6 +222,16 @@ TEST(Batcher, ARequestThatWaitsForAFullerBatchIsNotStuck) {
   s.Drain();
 }
 
+TEST(Batcher, ADeadlineEndsTheWaitForAFullerBatch) {
+  Stepped s({.max_rows = 4, .timeout = seconds(20)});
+  Call a({1});
+  s.batcher->Submit(a.Request(s.clock.Now() + milliseconds(500)));
+  EXPECT_FALSE(s.batcher->Step());
+  s.clock.Advance(milliseconds(375));
+  EXPECT_TRUE(s.batcher->Step());
+  a.ExpectDoubled();
+}
+
 TEST(Batcher, AStuckRunIsNamedOnce) {
   Stepped s({}, 2);
   s.runner->on_run = [&s](absl::Span<const Slice>) {

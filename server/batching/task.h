@@ -57,10 +57,12 @@ struct Task {
   // The batcher's. Not 0: shares runs only with requests of this caller.
   uint64_t apart = 0;
   Duration work = Duration::zero();  // expected use of a worker in full batches, of rows not taken
+  Duration run = Duration::zero();   // expected, of its own rows or a slice
 
   // BatchQueue's, valid while `bucket` is set.
   Bucket* bucket = nullptr;
   TimePoint enqueued;
+  TimePoint hurried;  // with a deadline: when it waits for no more rows
   uint64_t hash = 0;
   int level = 0;
   int64_t next_row = 0;     // rows before this one have been taken
