@@ -26,9 +26,11 @@ class RandomSchedule {
   explicit RandomSchedule(uint32_t seed)
       : rng_(seed),
         max_rows_(1 + Pick(8)),
-        stepped_(
-            {.max_rows = max_rows_, .timeout = microseconds(Pick(2) * 30), .max_queued_rows = 40},
-            1 + Pick(2)) {
+        stepped_({.max_rows = max_rows_,
+                  .timeout = microseconds(Pick(2) * 30),
+                  .max_queued_rows = Pick(2) == 0 ? kMostRows : 4 * kMostRows,
+                  .max_bytes = kMostRows * sizeof(int64_t)},
+                 1 + Pick(2)) {
     stepped_.runner->on_run = [this](absl::Span<const Slice> batch) { CheckRun(batch); };
     stepped_.runner->row_takes = microseconds(Pick(3));
   }
@@ -57,15 +59,22 @@ class RandomSchedule {
                                    [](int64_t value) { return value < 0; });
       ASSERT_FALSE(bad && call->status.ok());
       ASSERT_TRUE(bad || !absl::IsOutOfRange(call->status)) << "failed for another's rows";
+      ASSERT_TRUE(call->cancel->cancelled() || !absl::IsCancelled(call->status));
+      ASSERT_TRUE(hurried_.count(call.get()) > 0 || !absl::IsDeadlineExceeded(call->status));
     }
     const BatcherStats stats = stepped_.batcher->Stats();
     EXPECT_EQ(stats.answered, answered);
+    served += answered;
+    asked += calls_.size();
     EXPECT_EQ(stats.answered + stats.failed + stats.refused_full + stats.refused_late +
                   stats.refused_stopped + stats.expired + stats.cancelled,
               calls_.size());
   }
 
+  uint64_t served = 0, asked = 0;
+
  private:
+  static constexpr int64_t kMostRows = 40;
   int Pick(int n) { return static_cast<int>(rng_() % n); }
 
   void Submit(int step) {
@@ -76,11 +85,20 @@ class RandomSchedule {
     calls_.push_back(std::make_unique<Call>(values, Pick(3)));
     stepped_.runner->cheap = Pick(3) == 0;
     stepped_.runner->splittable = Pick(2) == 0;
-    auto request = calls_.back()->Request(
-        Pick(3) == 0 ? stepped_.clock.Now() + microseconds(Pick(40)) : TimePoint::max());
+    Call& call = *calls_.back();
+    const bool hurried = Pick(3) == 0;
+    if (hurried) hurried_.insert(&call);
+    auto request =
+        call.Request(hurried ? stepped_.clock.Now() + microseconds(Pick(40)) : TimePoint::max());
     request->priority = Pick(2) == 0 ? kDefaultPriority : 1 + Pick(kPriorities);
     request->caller = Pick(4);
+    int64_t waiting = static_cast<int64_t>(values.size());  // and this one, at most
+    for (const auto& other : calls_)
+      if (other.get() != &call && other->answers == 0)
+        waiting += static_cast<int64_t>(other->values.size());
     stepped_.batcher->Submit(std::move(request));
+    EXPECT_TRUE(waiting > kMostRows || !absl::IsResourceExhausted(call.status)) << waiting;
+    EXPECT_NE(call.status.code(), absl::StatusCode::kUnavailable);
   }
 
   void CheckRun(absl::Span<const Slice> batch) {
@@ -108,16 +126,22 @@ class RandomSchedule {
   const int64_t max_rows_;
   std::vector<std::unique_ptr<Call>> calls_;
   Stepped stepped_;
+  std::set<const Call*> hurried_;     // have a deadline
   std::set<const int64_t*> started_;  // first values of what ran
   std::map<std::tuple<int64_t, int, uint64_t, bool>, int64_t> last_started_;
 };
 
 TEST(Batcher, RandomSchedules) {
+  uint64_t served = 0, asked = 0;
   for (uint32_t seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE(seed);
-    RandomSchedule(seed).Run();
+    RandomSchedule schedule(seed);
+    schedule.Run();
     if (HasFailure()) return;
+    served += schedule.served;
+    asked += schedule.asked;
   }
+  EXPECT_GT(2 * served, asked);
 }
 
 // Real threads: callers, cancellers, deadlines, inline runs, several workers and a Stop in the
