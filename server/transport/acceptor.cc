@@ -49,7 +49,7 @@ void Reset(int fd) {
   close(fd);
 }
 
-// Little enough is under way that nobody waits for room in the socket with half a message sent.
+// What is short finds room whole.
 bool IsNearlyEmpty(int fd) {
   int queued = 0, room = 0;
   socklen_t size = sizeof room;
@@ -117,7 +117,7 @@ bool Acceptor::AcceptOne(int listener) {
   const int fd =
       accept4(listener, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd >= 0) {
-    TakeOrRefuse(listener, fd, HostOf(peer));
+    TakeOrRefuse(listener, fd, peer);
     return true;
   }
   switch (errno) {
@@ -135,13 +135,14 @@ bool Acceptor::AcceptOne(int listener) {
   }
 }
 
-void Acceptor::TakeOrRefuse(int listener, int fd, const std::string& host) {
+void Acceptor::TakeOrRefuse(int listener, int fd, const sockaddr_storage& peer) {
+  const std::string host = HostOf(peer);
   bool room;
   {
     MutexLock lock(mutex_);
     Forget(fd);  // its number is new, so the connection that had it is closed
     room = HasRoom(host);
-    Open open = {0, host, Clock::Steady().Now()};
+    Open open = {0, host, PortOf(peer), Clock::Steady().Now()};
     if (room && InodeOf(fd, &open.inode)) {
       if (!host.empty()) ++by_host_[host];
       open_[fd] = std::move(open);
@@ -239,7 +240,8 @@ void Acceptor::LookUntil(TimePoint deadline, const std::function<bool()>& look) 
   while (!look() && Clock::Steady().Now() < deadline) poll(nullptr, 0, kLookMillis);
 }
 
-void Acceptor::Tell(std::string_view farewell, Duration settled, TimePoint deadline) {
+void Acceptor::Tell(std::string_view farewell, const Aside& aside, Duration settled,
+                    TimePoint deadline) {
   LookUntil(deadline, [&] {
     MutexLock lock(mutex_);
     if (!AnyOpen()) return true;
@@ -247,8 +249,11 @@ void Acceptor::Tell(std::string_view farewell, Duration settled, TimePoint deadl
     const TimePoint now = Clock::Steady().Now();
     for (auto& [fd, open] : open_) {
       if (open.told) continue;
-      open.told = now - open.since > settled && IsNearlyEmpty(fd) &&
-                  send(fd, farewell.data(), farewell.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+      const auto say = [&farewell, fd = fd] {
+        return IsNearlyEmpty(fd) &&
+               send(fd, farewell.data(), farewell.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+      };
+      open.told = now - open.since > settled && aside(open.port, say);
       all = all && open.told;
     }
     return all;

@@ -1,6 +1,7 @@
 // Acceptor: one loop that accepts the connections of every listener and hands them on.
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -52,11 +53,15 @@ class Acceptor {
   // and closes the listeners.
   void Stop();
 
+  // Calls `send` and returns what it says while whoever has the connections with peers of this port
+  // (0: they have none) is writing nothing large to them; otherwise false at once.
+  using Aside = std::function<bool(uint16_t port, const std::function<bool()>& send)>;
+
   // Writes `farewell`, which is short, to each open connection once, past whoever it was handed to.
-  // So that it does not land within what they are sending, it is kept back while a connection is
-  // new (`settled` ago or less) or its socket holds much that has not arrived; who is not told by
-  // `deadline` is not told. After Stop.
-  void Tell(std::string_view farewell, Duration settled, TimePoint deadline);
+  // So that it does not land within what they are sending, it is kept back while `aside` says so, a
+  // connection is new (`settled` ago or less) or its socket holds much that has not arrived; who is
+  // not told by `deadline` is not told. After Stop.
+  void Tell(std::string_view farewell, const Aside& aside, Duration settled, TimePoint deadline);
   // Returns when the connections are closed, which others must do, or at `deadline`. After Stop.
   void AwaitClosed(TimePoint deadline);
   // To whoever has the open connections, their clients seem to have left; returns when all are
@@ -70,13 +75,14 @@ class Acceptor {
   struct Open {
     ino_t inode;
     std::string host;  // of TCP clients
+    uint16_t port;     // of TCP clients
     TimePoint since;
     bool told = false;
   };
 
   void Loop();
   bool AcceptOne(int listener);
-  void TakeOrRefuse(int listener, int fd, const std::string& host);
+  void TakeOrRefuse(int listener, int fd, const sockaddr_storage& peer);
   bool Shed(int listener);
   void LogRefusals();
   static void LookUntil(TimePoint deadline, const std::function<bool()>& look);

@@ -65,6 +65,12 @@ File Connected(const std::string& to, const char* from = "127.0.0.1") {
   Connect(client, to);
   return client;
 }
+uint16_t LocalPort(const File& file) {
+  sockaddr_in address = {};
+  socklen_t size = sizeof address;
+  EXPECT_EQ(getsockname(file.fd(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return ntohs(address.sin_port);
+}
 File ConnectedUnix(const std::string& name, bool abstract) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -82,6 +88,9 @@ Seen Read(const File& file) {
   char byte;
   return recv(file.fd(), &byte, 1, 0) == 1 ? Seen::kByte : Seen::kEnd;
 }
+
+// Whoever has the connections writes nothing to them.
+bool Quiet(uint16_t, const std::function<bool()>& send) { return send(); }
 
 // An acceptor that greets each connection with a byte and keeps it.
 class AcceptorTest : public testing::Test {
@@ -198,8 +207,15 @@ TEST_F(AcceptorTest, ClientsAreToldOnceAndMayLeave) {
   File client = Connected(address_);
   ASSERT_EQ(Read(client), Seen::kByte);
   acceptor_->Stop();
-  acceptor_->Tell("?", std::chrono::hours(1), Clock::Steady().Now());  // it is too new
-  for (int i = 0; i < 2; ++i) acceptor_->Tell(".", Duration(-1), TimePoint::max());
+  acceptor_->Tell("?", Quiet, std::chrono::hours(1), Clock::Steady().Now());  // it is too new
+  uint16_t port = 0;
+  const auto busy = [&port](uint16_t of, const auto&) {
+    port = of;
+    return false;
+  };
+  acceptor_->Tell("?", busy, Duration(-1), Clock::Steady().Now());
+  EXPECT_EQ(port, LocalPort(client));
+  for (int i = 0; i < 2; ++i) acceptor_->Tell(".", Quiet, Duration(-1), TimePoint::max());
   char told[8];
   EXPECT_EQ(recv(client.fd(), told, sizeof told, 0), 1);
   EXPECT_EQ(told[0], '.');
@@ -221,7 +237,7 @@ TEST_F(AcceptorTest, AClientThatReadsNothingIsNotTold) {
     }
   }
   acceptor_->Stop();
-  acceptor_->Tell(".", Duration(-1), Clock::Steady().Now());
+  acceptor_->Tell(".", Quiet, Duration(-1), Clock::Steady().Now());
   CloseTaken(0);
   char last = 0;
   for (char bytes[4096];;) {

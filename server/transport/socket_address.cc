@@ -39,6 +39,14 @@ std::string HostOf(const sockaddr_storage& address) {
   return text;
 }
 
+uint16_t PortOf(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET)
+    return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  if (address.ss_family == AF_INET6)
+    return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+  return 0;
+}
+
 std::string LocalAddress(int fd) {
   sockaddr_storage address = {};
   socklen_t size = sizeof address;

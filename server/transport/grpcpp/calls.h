@@ -16,6 +16,7 @@
 
 #include "base/mutex.h"
 #include "server/api/rpc.h"
+#include "server/transport/grpcpp/reply_count.h"
 #include "server/transport/grpcpp/wire.h"
 
 namespace floe::server {
@@ -24,6 +25,8 @@ namespace floe::server {
 // Threading: any thread.
 class CallGate {
  public:
+  explicit CallGate(ReplyCount* replies) : replies_(replies) {}
+  ReplyCount* replies() const { return replies_; }
   // False once closed; otherwise Leave follows.
   bool Enter() {
     calls_.fetch_add(kOneEntered + 1);
@@ -51,6 +54,7 @@ class CallGate {
   static constexpr uint64_t kOneEntered = uint64_t{1} << 32;
   static uint64_t Active(uint64_t calls) { return calls % kOneEntered; }
 
+  ReplyCount* const replies_;
   std::atomic<uint64_t> calls_{0};
   std::atomic<bool> closed_{false};
   Mutex mutex_;  // of the condition alone
@@ -69,8 +73,12 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
                                          const std::string& path, const UnaryMethod& method,
                                          CallGate* gate, int64_t max_bytes,
                                          grpc::ByteBuffer* request, grpc::ByteBuffer* reply);
-  UnaryCall(grpc::CallbackServerContext* context, CallGate* gate, grpc::ByteBuffer* reply)
-      : context_(*context), gate_(*gate), reply_(*reply) {}
+  UnaryCall(grpc::CallbackServerContext* context, std::string_view peer, CallGate* gate,
+            grpc::ByteBuffer* reply)
+      : context_(*context),
+        gate_(*gate),
+        reply_(*reply),
+        counted_(gate->replies(), ReplyCount::SlotOf(peer)) {}
 
   void Write(std::string&& message) override;
   void Finish(const absl::Status& status) override;
@@ -84,6 +92,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   grpc::CallbackServerContext& context_;  // gone after OnDone, as is the reply
   CallGate& gate_;
   grpc::ByteBuffer& reply_;
+  CountedReply counted_;
   std::shared_ptr<UnaryCall> self_;
   CancelToken cancel_;
   grpc::Slice message_;
@@ -106,6 +115,8 @@ class StreamCall;
 // their callers like. Threading: any thread.
 class OpenStreams {
  public:
+  explicit OpenStreams(ReplyCount* replies) : replies_(replies) {}
+  ReplyCount* replies() const { return replies_; }
   // False once closed.
   bool Add(const std::shared_ptr<StreamCall>& call);
   void Remove(StreamCall* call);
@@ -113,6 +124,7 @@ class OpenStreams {
   void Close();
 
  private:
+  ReplyCount* const replies_;
   Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<StreamCall*> calls_ ABSL_GUARDED_BY(mutex_);
@@ -128,8 +140,12 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
   static grpc::ServerGenericBidiReactor* Start(grpc::GenericCallbackServerContext* context,
                                                const StreamMethod& method, OpenStreams* streams,
                                                int64_t max_bytes);
-  StreamCall(grpc::GenericCallbackServerContext* context, OpenStreams* streams, int64_t max_bytes)
-      : context_(*context), streams_(*streams), max_bytes_(max_bytes) {}
+  StreamCall(grpc::GenericCallbackServerContext* context, std::string_view peer,
+             OpenStreams* streams, int64_t max_bytes)
+      : context_(*context),
+        streams_(*streams),
+        max_bytes_(max_bytes),
+        counted_(streams->replies(), ReplyCount::SlotOf(peer)) {}
 
   void Write(std::string&& message) override;
   void Finish(const absl::Status& status) override;
@@ -151,6 +167,7 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
   const grpc::GenericCallbackServerContext& context_;  // gone after OnDone
   OpenStreams& streams_;
   const int64_t max_bytes_;
+  CountedReply counted_;  // whoever set `writing_` or `finished_`, and the reactions to that
   std::shared_ptr<StreamCall> self_;
   CancelToken cancel_;
   std::unique_ptr<StreamHandler> handler_;

@@ -114,8 +114,9 @@ class GrpcppTransport final : public Transport {
 
   const TransportOptions options_;
   // Before server_, whose calls use them.
-  CallGate gate_;
-  OpenStreams streams_;
+  ReplyCount replies_;
+  CallGate gate_{&replies_};
+  OpenStreams streams_{&replies_};
   UnaryService unary_;
   StreamService other_;
   std::vector<std::string> addresses_;
@@ -169,10 +170,18 @@ absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
 }
 
 // gRPC has no way to send GOAWAY and still take the calls that were already on their way. So the
-// frame is written beside gRPC, which writes whole frames at a time; TLS would rule this out.
+// frame is written beside gRPC; TLS would rule this out. It must not land within a frame of which
+// the socket has taken a part, which the socket does not tell: its queue may be empty before gRPC's
+// thread wakes and writes on. So it is sent while no reply is under way: gRPC says that a call is
+// done, or a message of a stream sent, once all that it had to write is in the socket. What else it
+// writes are frames of a few bytes, which a socket that is nearly empty takes whole. A connection
+// that has replies under way until the deadline is not asked; its calls find a closed gate.
 // Clients finish what they began, take their next calls elsewhere, and close the connection.
 void GrpcppTransport::AskClientsToLeave(TimePoint deadline) {
-  acceptor_->Tell(GoAwayFrame(), kHandshake, deadline);
+  const auto aside = [this](uint16_t port, const std::function<bool()>& send) {
+    return replies_.Aside(ReplyCount::SlotOfPort(port), send);
+  };
+  acceptor_->Tell(GoAwayFrame(), aside, kHandshake, deadline);
   streams_.Close();  // they would keep their connections
   int64_t calls = -1;
   while (calls != gate_.entered() && Clock::Steady().Now() < deadline) {

@@ -38,10 +38,11 @@ void OpenStreams::Close() {
 grpc::ServerGenericBidiReactor* StreamCall::Start(grpc::GenericCallbackServerContext* context,
                                                   const StreamMethod& method, OpenStreams* streams,
                                                   int64_t max_bytes) {
-  auto call = std::make_shared<StreamCall>(context, streams, max_bytes);
+  const std::string peer = context->peer();
+  auto call = std::make_shared<StreamCall>(context, peer, streams, max_bytes);
   StreamCall* const reactor = call.get();
   reactor->self_ = call;
-  CallInfo info = MakeCallInfo(context->method(), *context);
+  CallInfo info = MakeCallInfo(context->method(), peer, *context);
   info.cancel = std::shared_ptr<CancelToken>(call, &reactor->cancel_);
   reactor->handler_ = method(info, call);
   if (!streams->Add(call)) reactor->Finish(ShuttingDown());
@@ -87,8 +88,9 @@ StreamCall::Next StreamCall::Decide() {
 // Outside the lock, because gRPC may run reactions on the thread that asks. `writing_` and
 // `finished_` keep others from asking meanwhile; `end_` no longer changes once it is set.
 void StreamCall::Do(Next next) {
-  if (next == Next::kWrite) return StartWrite(&sending_);
   if (next == Next::kNothing) return;
+  counted_.Begin();
+  if (next == Next::kWrite) return StartWrite(&sending_);
   absl::Status status;
   {
     MutexLock lock(mutex_);
@@ -124,6 +126,7 @@ void StreamCall::OnReadDone(bool ok) {
 }
 
 void StreamCall::OnWriteDone(bool ok) {
+  counted_.End();
   Next next;
   bool resume;
   {
@@ -145,6 +148,7 @@ void StreamCall::OnCancel() {
 
 void StreamCall::OnDone() {
   const std::shared_ptr<StreamCall> self = std::move(self_);
+  counted_.End();
   streams_.Remove(this);
   handler_->OnDone();
   handler_.reset();

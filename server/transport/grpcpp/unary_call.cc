@@ -11,8 +11,9 @@ grpc::ServerUnaryReactor* UnaryCall::Start(grpc::CallbackServerContext* context,
                                            const std::string& path, const UnaryMethod& method,
                                            CallGate* gate, int64_t max_bytes,
                                            grpc::ByteBuffer* request, grpc::ByteBuffer* reply) {
+  const std::string peer = context->peer();
   const auto call =
-      std::allocate_shared<UnaryCall>(RecyclingAllocator<UnaryCall>(), context, gate, reply);
+      std::allocate_shared<UnaryCall>(RecyclingAllocator<UnaryCall>(), context, peer, gate, reply);
   call->self_ = call;
   // gRPC swallows what a reaction throws, and the call would never end.
   const absl::Status status = CatchOutOfMemory([&]() -> absl::Status {
@@ -21,7 +22,7 @@ grpc::ServerUnaryReactor* UnaryCall::Start(grpc::CallbackServerContext* context,
     }
     FLOE_RETURN_IF_ERROR(TakeSlice(request, max_bytes, &call->message_));
     // Message, token and responder are all parts of this object: one count, no allocation.
-    CallInfo info = MakeCallInfo(path, *context);
+    CallInfo info = MakeCallInfo(path, peer, *context);
     info.cancel = std::shared_ptr<CancelToken>(call, &call->cancel_);
     method(info, Message{BytesOf(call->message_), call}, call);
     return absl::OkStatus();
@@ -39,6 +40,7 @@ void UnaryCall::Write(std::string&& message) {
 void UnaryCall::Finish(const absl::Status& status) {
   if (finished_.exchange(true)) return;
   if (!status.ok()) AddRetryHint(status, &context_);
+  counted_.Begin();
   if (status.ok() && !has_reply_) {
     grpc::ServerUnaryReactor::Finish({grpc::StatusCode::INTERNAL, "the method gave no reply"});
   } else {
@@ -48,6 +50,7 @@ void UnaryCall::Finish(const absl::Status& status) {
 
 void UnaryCall::OnDone() {
   const std::shared_ptr<UnaryCall> self = std::move(self_);  // may be the last reference
+  counted_.End();  // a responder that somebody keeps keeps `counted_` too
   gate_.Leave();
 }
 

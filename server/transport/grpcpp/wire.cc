@@ -41,7 +41,8 @@ void AddRetryHint(const absl::Status& status, grpc::ServerContextBase* context) 
     context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(wait->count()));
 }
 
-CallInfo MakeCallInfo(const std::string& path, const grpc::CallbackServerContext& context) {
+CallInfo MakeCallInfo(const std::string& path, const std::string& peer,
+                      const grpc::CallbackServerContext& context) {
   CallInfo info;
   info.path = path;
   const auto& metadata = context.client_metadata();
@@ -50,7 +51,7 @@ CallInfo MakeCallInfo(const std::string& path, const grpc::CallbackServerContext
                                std::string_view(value.data(), value.size()));
   }
   info.deadline = DeadlineOf(context.raw_deadline());
-  info.caller = std::hash<std::string>()(context.peer());  // address and port
+  info.caller = std::hash<std::string>()(peer);  // address and port
   return info;
 }
 

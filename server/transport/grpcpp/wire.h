@@ -19,7 +19,8 @@ grpc::Status ToGrpc(const absl::Status& status);
 void AddRetryHint(const absl::Status& status, grpc::ServerContextBase* context);
 
 // Metadata, deadline and caller; no cancel token.
-CallInfo MakeCallInfo(const std::string& path, const grpc::CallbackServerContext& context);
+CallInfo MakeCallInfo(const std::string& path, const std::string& peer,
+                      const grpc::CallbackServerContext& context);
 
 // One contiguous slice: the buffer's own when it has a single one, a copy otherwise.
 // RESOURCE_EXHAUSTED beyond `max_bytes`. Clears the buffer.
