@@ -67,14 +67,13 @@ absl::Status CheckRows(const Task& task, size_t i, const TensorView& output, int
       " after a run of ", rows, " rows; its first dim must be the rows"));
 }
 
-// The widest plan of which a run fits into `bytes`.
+}  // namespace
+
 int64_t RowsWithin(const Plan& plan, int64_t bytes) {
   const int64_t of_row = plan.ArenaBytes(1) - plan.ArenaBytes(0);
   if (of_row <= 0) return INT64_MAX;
   return std::max<int64_t>(1, (bytes - plan.ArenaBytes(0)) / of_row);
 }
-
-}  // namespace
 
 absl::Status RunWithin(const RunLimits& limits, ExecContext* context) {
   context->budget().SetCancel(limits.cancel);

@@ -21,6 +21,9 @@ struct RunCost {
   int64_t max_rows = 0;  // the best size of a batch by the curve; 0: not chosen
 };
 
+// The most rows of which a run of the plan needs no more than `bytes`, at least 1.
+int64_t RowsWithin(const Plan& plan, int64_t bytes);
+
 // Runs what the context is prepared for, until the limits say otherwise.
 absl::Status RunWithin(const RunLimits& limits, ExecContext* context);
 

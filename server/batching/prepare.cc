@@ -56,14 +56,21 @@ PlanRunner::Options RunnerOptions(const ModelConfig& config, int64_t workers, in
   return options;
 }
 
+bool ChoosesRows(const ModelConfig& config) {
+  return config.batching.max_execution_rows() == 0 && config.batching.allowed_batch_sizes.empty();
+}
+
+// Of threads that run cheap models themselves.
+int InlineSlots() { return std::clamp(FindUsableCpus().count(), 1, 8); }
+
 WarmUpOptions WarmUpOptionsOf(const ModelConfig& config, const PlanRunner::Options& runner,
                               const PrepareOptions& prepare) {
   WarmUpOptions options;
   options.patience = prepare.patience;
   options.limits = {prepare.longest_run, prepare.cancel};
   options.max_rows = runner.max_rows;
-  options.choose_rows = config.batching.max_execution_rows() == 0 && runner.allowed_rows.empty();
-  options.max_arena_bytes = runner.max_arena_bytes;
+  options.choose_rows = ChoosesRows(config);
+  options.max_arena_bytes = std::min(runner.max_arena_bytes, prepare.arena_bytes);
   return options;
 }
 
@@ -78,8 +85,7 @@ bool AnyCheap(const WarmUpReport& report, double limit_us) {
 void PrepareInline(const Model& model, const WarmUpReport& report, const WarmUpOptions& options,
                    PlanRunner* runner) {
   const int first = runner->slots();
-  const int threads = std::clamp(FindUsableCpus().count(), 1, 8);
-  runner->AddSlots(threads, /*intra_op_threads=*/1);  // too short a run to split
+  runner->AddSlots(InlineSlots(), /*intra_op_threads=*/1);  // too short a run to split
   WarmUpSlots(model, report, runner, first, options);
 }
 
@@ -138,6 +144,17 @@ std::string DescribeSizes(const WarmUpReport& report) {
 }
 
 }  // namespace
+
+SlotBounds BoundsOfSlots(const ModelConfig& config, const PrepareOptions& prepare) {
+  SlotBounds bounds;
+  bounds.workers = WorkersOf(config, prepare.weights, FindUsableCpus());
+  const PlanRunner::Options options = RunnerOptions(config, bounds.workers, prepare.run_bytes);
+  bounds.chosen = ChoosesRows(config);
+  bounds.rows = options.max_rows;
+  bounds.arena_bytes = options.max_arena_bytes;
+  bounds.most_slots = bounds.workers + (options.inline_below_us > 0 ? InlineSlots() : 0);
+  return bounds;
+}
 
 absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfig& configured,
                                             const PrepareOptions& prepare) {

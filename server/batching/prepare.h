@@ -34,6 +34,8 @@ struct PrepareOptions {
   int64_t replays = 1;  // how often each recorded request runs
   // What the runs of a model may take at the same time, where it does not say; 0: no limit.
   int64_t run_bytes = 0;
+  // Where measuring chooses the rows of a batch: bytes of the largest arena that slots get for it.
+  int64_t arena_bytes = int64_t{1} << 40;
   // batching_params.pbtxt beside the model's file stands in place of the configured batching.
   bool own_batching_parameters = false;
   bool warm_up_optional = false;  // a failure of theirs is a note only
@@ -43,6 +45,16 @@ struct PrepareOptions {
   Duration longest_recorded_run = std::chrono::seconds(60);
   const CancelToken* cancel = nullptr;  // the load is given up; null: it is not
 };
+
+// Between which sizes the arenas of a model's slots will be.
+struct SlotBounds {
+  bool chosen = false;  // measuring chooses the rows of a run, up to `rows`; otherwise `rows` it is
+  int64_t rows = 1;
+  int64_t arena_bytes = 0;  // where rows are chosen, those that need more are not, beyond one row
+  int64_t workers = 1;
+  int64_t most_slots = 1;  // those of transport threads, which cheap models get, are among them
+};
+SlotBounds BoundsOfSlots(const ModelConfig& config, const PrepareOptions& prepare);
 
 // Runs the model (warm-up, measuring), so never on a thread that serves. Fails when the model
 // cannot be run at all, its cpu_set or padding values are not possible, its batching_params.pbtxt

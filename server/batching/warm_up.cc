@@ -104,7 +104,8 @@ class FormWarmer {
       return Skip(report, std::string(s.message()));
     if (options_.choose_rows)
       cost.max_rows = known ? cost.curve.BestRows(kBatchOverheadMicros)
-                            : std::min(kRowsOfGuesses, options_.max_rows);
+                            : std::min({kRowsOfGuesses, options_.max_rows,
+                                        RowsWithin(**plan, options_.max_arena_bytes)});
     WarmFrom(0, *plan, cost);
     report->costs.push_back(std::move(cost));
     return absl::OkStatus();

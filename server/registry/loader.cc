@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <system_error>
@@ -18,9 +19,6 @@
 
 namespace floe::server {
 namespace {
-
-// Rows that plans are counted for where the model's costs are to say how many a run has.
-constexpr int64_t kUsualRows = 64;
 
 absl::StatusOr<ImportOptions> ImportOptionsOf(const ModelConfig& config) {
   ImportOptions options;
@@ -79,6 +77,34 @@ void Enter(const LoadOptions& options, const char* stage) {
   if (options.progress != nullptr) options.progress->Enter(stage);
 }
 
+// Takes what the slots' plans will need. Where measuring is to choose the rows of a run, that is as
+// many as are possible without taking more than half of what is left, since others may be loading
+// too, and one row in any case; `prepare` then says so.
+absl::Status Admit(const Model& model, const ModelConfig& config, const MemoryBudget& budget,
+                   PrepareOptions* prepare, MemoryShare* share) {
+  const auto weights = static_cast<int64_t>(model.weight_bytes());
+  const SlotBounds bounds = BoundsOfSlots(config, *prepare);
+  if (!bounds.chosen)
+    return share->Resize(weights + bounds.workers * ArenaBytes(model, bounds.rows));
+  int64_t most = bounds.arena_bytes;
+  if (budget.limit() > 0) {
+    const int64_t left = budget.limit() - (budget.in_use() - share->bytes()) - weights;
+    most = std::min(most, left / 2 / bounds.most_slots);
+  }
+  const int64_t one = ArenaBytes(model, 1);
+  prepare->arena_bytes = one;
+  for (int64_t rows = 2; rows <= bounds.rows; rows *= 2) {  // as it is measured
+    const int64_t bytes = ArenaBytes(model, rows);
+    if (bytes > most) break;
+    prepare->arena_bytes = bytes;
+  }
+  if (prepare->arena_bytes > one &&
+      share->Resize(weights + bounds.most_slots * prepare->arena_bytes).ok())
+    return absl::OkStatus();
+  prepare->arena_bytes = one;
+  return share->Resize(weights + bounds.workers * one);
+}
+
 absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& source,
                                  const LoadOptions& options, MemoryBudget* budget) {
   Prepared prepared;
@@ -86,15 +112,13 @@ absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& so
   Enter(options, "it is read and compiled");
   FLOE_ASSIGN_OR_RETURN(prepared.model, Compile(config, source, options));
   const Model& model = *prepared.model;
-  const auto weights = static_cast<int64_t>(model.weight_bytes());
-  const int64_t rows = config.batching.max_execution_rows();
-  FLOE_RETURN_IF_ERROR(prepared.memory.Resize(
-      weights + WorkersOf(config, options.prepare.weights, FindUsableCpus()) *
-                    ArenaBytes(model, rows > 0 ? rows : kUsualRows)));
+  PrepareOptions prepare = options.prepare;
+  FLOE_RETURN_IF_ERROR(Admit(model, config, *budget, &prepare, &prepared.memory));
   Enter(options, "it is warmed up");
-  FLOE_ASSIGN_OR_RETURN(prepared.setup, PrepareBatcher(model, config, options.prepare));
+  FLOE_ASSIGN_OR_RETURN(prepared.setup, PrepareBatcher(model, config, prepare));
   FLOE_RETURN_IF_ERROR(model.CheckFile());
-  FLOE_RETURN_IF_ERROR(prepared.memory.Resize(weights + prepared.setup.memory_bytes));
+  FLOE_RETURN_IF_ERROR(prepared.memory.Resize(static_cast<int64_t>(model.weight_bytes()) +
+                                              prepared.setup.memory_bytes));
   return prepared;
 }
 

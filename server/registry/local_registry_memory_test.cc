@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "server/batching/test_models.h"
 #include "server/registry/local_registry.h"
 #include "server/registry/local_registry_for_test.h"
@@ -53,6 +54,35 @@ TEST_F(RegistryTest, MemoryIsAdmittedOrRefusedWithNumbers) {
   EXPECT_EQ(registry.Reload({b}, Clock::Steady().Now() + std::chrono::minutes(1), {}).code(),
             absl::StatusCode::kResourceExhausted)
       << "both are there for a while";
+}
+
+// A row of x and one of the answer take a MiB each. A batch of as many rows as suits the model
+// would take far more than there is; what counts is whether smaller ones fit.
+TEST_F(RegistryTest, BatchesAreKeptSmallWhereMemoryIsShort) {
+  Write("a/frozen.pb",
+        absl::StrReplaceAll(TimesGraph(1), {{"dim { size: 2 }", "dim { size: 262144 }"}}));
+  ModelConfig a = Config("a", "a");
+  a.workers = 1;
+  for (const int64_t limit : {int64_t{8} << 20, int64_t{32} << 20}) {
+    LocalRegistry::Options options = Once();
+    options.lifecycle.memory_limit = {0, limit};
+    LocalRegistry registry({a}, options, &health_);
+    ASSERT_TRUE(registry.StartLoading().ok());
+    registry.WaitUntilLoaded();
+    EXPECT_TRUE(registry.Acquire("a", {}).ok());
+    EXPECT_GE(registry.memory_in_use(), 2 << 20);
+    EXPECT_LE(registry.memory_in_use(), limit);
+    registry.Stop();
+  }
+  a.workers = 5;
+  LocalRegistry::Options options = Once();
+  options.lifecycle.memory_limit = {0, 8 << 20};
+  LocalRegistry registry({a}, options, &health_);
+  ASSERT_TRUE(registry.StartLoading().ok());
+  registry.WaitUntilLoaded();
+  const absl::Status refused = registry.Acquire("a", {}).status();
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("it needs 10.0 MiB"));
+  registry.Stop();
 }
 
 // A run that would take the memory of the whole machine is refused, and a neighbour goes on.
