@@ -72,7 +72,14 @@ Acceptor::Acceptor(std::vector<ListenSocket> listeners, AcceptorLimits limits, T
       take_(std::move(take)),
       reserve_(OpenReserve()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (limits_.max_connections <= 0) limits_.max_connections = ConnectionsThatFit();
+  const int64_t fit = ConnectionsThatFit();
+  if (limits_.max_connections > fit)
+    spdlog::warn(
+        "server.max_connections is {}, but the limit of open files leaves room for {}: it is {} "
+        "(LimitNOFILE= of the unit, ulimit -n)",
+        limits_.max_connections, fit, fit);
+  limits_.max_connections =
+      limits_.max_connections <= 0 ? fit : std::min(limits_.max_connections, fit);
 }
 
 void Acceptor::Start() {

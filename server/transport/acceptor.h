@@ -20,7 +20,7 @@
 namespace floe::server {
 
 struct AcceptorLimits {
-  int64_t max_connections = 0;              // 0: what the limit of open files leaves
+  int64_t max_connections = 0;  // 0, or more than that: what the limit of open files leaves
   int64_t max_connections_per_address = 0;  // of one TCP client address; 0: no limit
 };
 

@@ -181,6 +181,17 @@ TEST_F(AcceptorTest, TheLimitOfAnAddressLeavesOthersAlone) {
   EXPECT_EQ(acceptor_->Counts().refused_address, 1);
 }
 
+TEST_F(AcceptorTest, TheLimitOfOpenFilesBoundsTheLimit) {
+  Make("127.0.0.1:0");
+  const int64_t fit = acceptor_->max_connections();
+  EXPECT_GT(fit, 0);
+  Make("127.0.0.1:0", {.max_connections = fit - 1});
+  EXPECT_EQ(acceptor_->max_connections(), fit - 1);
+  if (fit == INT64_MAX) return;
+  Make("127.0.0.1:0", {.max_connections = fit + 1});
+  EXPECT_EQ(acceptor_->max_connections(), fit);
+}
+
 TEST_F(AcceptorTest, WithoutFileDescriptorsConnectionsAreRefusedAndLaterTakenAgain) {
   Open("127.0.0.1:0");
   const File before = Connected(address_);

@@ -36,7 +36,7 @@ class Transport {
   // As bound, in the order given: "127.0.0.1:40213".
   virtual std::vector<std::string> addresses() const = 0;
 
-  // Connections that found no room (AcceptorLimits) since the start.
+  // Connections that found no room (AcceptorLimits), or no file descriptor, since the start.
   virtual int64_t connections_refused() const = 0;
 
   // Takes no new connections, asks clients to leave (GOAWAY), ends streams (UNAVAILABLE) once what

@@ -96,7 +96,7 @@ class GrpcppTransport final : public Transport {
   std::vector<std::string> addresses() const override { return addresses_; }
   int64_t connections_refused() const override {
     const AcceptorCounts counts = acceptor_->Counts();
-    return counts.refused_total + counts.refused_address;
+    return counts.refused_total + counts.refused_address + counts.refused_files;
   }
   void Shutdown(TimePoint deadline) override;
 
