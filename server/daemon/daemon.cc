@@ -168,7 +168,9 @@ class Daemon {
   Probe::Options ProbeOptions() {
     Probe::Options options;
     const std::string address = ProbeAddress(transport_->addresses().front());
-    options.ask = [address](Duration timeout) { return AskProbeModel(address, timeout); };
+    options.ask = [address](Duration timeout, CancelToken* cancel) {
+      return AskProbeModel(address, timeout, cancel);
+    };
     options.refused = [this] { return transport_->connections_refused(); };
     options.feed = [this] { manager_.FeedWatchdog(); };
     options.on_change = [this](bool ok) { registry_.SetAnswering(ok); };

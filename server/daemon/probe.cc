@@ -11,7 +11,7 @@
 
 namespace floe::server {
 
-absl::Status AskProbeModel(const std::string& address, Duration timeout) {
+absl::Status AskProbeModel(const std::string& address, Duration timeout, CancelToken* cancel) {
   tensorflow::serving::PredictRequest request;
   request.mutable_model_spec()->set_name(kProbeModel);
   tensorflow::TensorProto& x = (*request.mutable_inputs())["x"];
@@ -20,7 +20,7 @@ absl::Status AskProbeModel(const std::string& address, Duration timeout) {
   x.mutable_tensor_shape()->add_dim()->set_size(1);
   x.add_float_val(21);
   const auto reply = CallOnce(address, "/tensorflow.serving.PredictionService/Predict",
-                              request.SerializeAsString(), timeout);
+                              request.SerializeAsString(), timeout, cancel);
   if (reply.status().code() == absl::StatusCode::kResourceExhausted) return absl::OkStatus();
   if (!reply.ok()) return reply.status();
   tensorflow::serving::PredictResponse response;
@@ -57,6 +57,7 @@ void Probe::Stop() {
     stop_ = true;
   }
   wake_.NotifyAll();
+  cancel_.Cancel();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -71,7 +72,7 @@ void Probe::Step() {
     draining = draining_;
   }
   const int64_t refused = options_.refused();
-  absl::Status status = draining ? absl::OkStatus() : options_.ask(kPatience);
+  absl::Status status = draining ? absl::OkStatus() : options_.ask(Patience(), &cancel_);
   if (options_.refused() > refused) status = absl::OkStatus();
   if (status.ok()) {
     options_.feed();

@@ -2,36 +2,41 @@
 // the models' progress.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <thread>
 
 #include "absl/status/status.h"
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 
 namespace floe::server {
 
 // Calls the probe model at `address` and checks its answer. OK also when the server refuses for
-// load (RESOURCE_EXHAUSTED): a server that says no is at work.
-absl::Status AskProbeModel(const std::string& address, Duration timeout);
+// load (RESOURCE_EXHAUSTED): a server that says no is at work. Gives up when `cancel` says so.
+absl::Status AskProbeModel(const std::string& address, Duration timeout, CancelToken* cancel);
 
 // Threading: any thread; the callbacks run on the probe's own thread.
 class Probe {
  public:
   struct Options {
-    std::function<absl::Status(Duration timeout)> ask;
+    std::function<absl::Status(Duration timeout, CancelToken* cancel)> ask;
     // Connections that found no room so far: a server that refuses the probe's, too, is at work.
     std::function<int64_t()> refused = [] { return 0; };
     std::function<void()> feed;              // after each good answer, and while draining
     std::function<void(bool ok)> on_change;  // the server no longer answers, or answers again
-    // Every second or more often, but not while `ask` waits for an answer (kPatience at most).
+    // Every second or more often, but not while `ask` waits for an answer (Patience at most).
     std::function<void(TimePoint)> watch_models;
     Duration interval = std::chrono::seconds(10);
     const Clock* clock = &Clock::Steady();
   };
-  // An answer may take this long; a server that is slow because it is loaded is well.
-  static constexpr Duration kPatience = std::chrono::seconds(10);
+  // An answer may take this long; a server that is slow because it is loaded is well. With an
+  // interval of a quarter of the watchdog's, which is fed after an answer or at the end of this, no
+  // more than three quarters pass between.
+  static constexpr Duration kMostPatience = std::chrono::seconds(10);
+  Duration Patience() const { return std::min<Duration>(kMostPatience, 2 * options_.interval); }
   static constexpr int kFailuresToReport = 2;
 
   explicit Probe(Options options) : options_(std::move(options)) {}
@@ -42,6 +47,7 @@ class Probe {
   void Start();
   // The listeners go: from now on only the watchdog is fed.
   void Drain();
+  // Waits for no answer.
   void Stop();
 
   // One round at the clock's time; for tests, and for the thread.
@@ -51,6 +57,7 @@ class Probe {
   void Run();
 
   const Options options_;
+  CancelToken cancel_;  // of what is asked
   Mutex mutex_;
   CondVar wake_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;

@@ -13,16 +13,22 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 
 struct Harness {
-  Harness() { spdlog::set_level(spdlog::level::off); }
+  explicit Harness(Duration every = seconds(10)) : interval(every) {
+    spdlog::set_level(spdlog::level::off);
+  }
   FakeClock clock;
   absl::Status answer;
   int asked = 0, fed = 0, watched = 0;
   bool refuses = false;
+  Duration interval = seconds(10), patience = {};
+  std::function<void(CancelToken*)> meanwhile;
   int64_t refused = 7;
   std::vector<bool> changes;
   Probe probe{{.ask =
-                   [this](Duration) {
+                   [this](Duration timeout, CancelToken* token) {
                      ++asked;
+                     patience = timeout;
+                     if (meanwhile) meanwhile(token);
                      refused += refuses;
                      return answer;
                    },
@@ -30,7 +36,7 @@ struct Harness {
                .feed = [this] { ++fed; },
                .on_change = [this](bool ok) { changes.push_back(ok); },
                .watch_models = [this](TimePoint) { ++watched; },
-               .interval = seconds(10),
+               .interval = interval,
                .clock = &clock}};
   void Round() {
     probe.Step();
@@ -80,6 +86,42 @@ TEST(Probe, AsksOncePerIntervalButWatchesEveryRound) {
   EXPECT_EQ(h.watched, 10);
   h.probe.Step();
   EXPECT_EQ(h.asked, 2);
+}
+
+// The watchdog's interval is four times the probe's.
+TEST(Probe, AnUnansweredProbeEndsInTimeForTheWatchdog) {
+  for (const Duration interval :
+       {Duration(seconds(30)), Duration(std::chrono::milliseconds(250))}) {
+    Harness h(interval);
+    h.Round();
+    EXPECT_LE(h.patience, seconds(10));
+    EXPECT_LE(interval + h.patience, 3 * interval);
+  }
+}
+
+TEST(Probe, StoppingDoesNotWaitForAnAnswer) {
+  Harness h;
+  Mutex mutex;
+  CondVar changed;
+  bool asked = false, cancelled = false;
+  h.meanwhile = [&](CancelToken* token) {
+    token->SetListener([&] {
+      MutexLock lock(mutex);
+      cancelled = true;
+      changed.NotifyAll();
+    });
+    MutexLock lock(mutex);
+    asked = true;
+    changed.NotifyAll();
+    while (!cancelled) changed.Wait(mutex);
+  };
+  h.probe.Start();
+  {
+    MutexLock lock(mutex);
+    while (!asked) changed.Wait(mutex);
+  }
+  h.probe.Stop();
+  EXPECT_TRUE(cancelled);
 }
 
 TEST(Probe, DrainingFeedsWithoutAsking) {

@@ -11,7 +11,8 @@
 namespace floe::server {
 
 absl::StatusOr<std::string> CallOnce(const std::string& address, const std::string& method,
-                                     const std::string& request, Duration timeout) {
+                                     const std::string& request, Duration timeout,
+                                     CancelToken* cancel) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
                    1);  // a connection of its own, so that accepting is tried too
@@ -34,7 +35,9 @@ absl::StatusOr<std::string> CallOnce(const std::string& address, const std::stri
   call->Finish(&received, &status, nullptr);
   void* tag;
   bool ok;
+  cancel->SetListener([&context] { context.TryCancel(); });
   queue.Next(&tag, &ok);
+  cancel->ClearListener();
   queue.Shutdown();
   while (queue.Next(&tag, &ok)) {
   }
