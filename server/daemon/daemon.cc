@@ -57,8 +57,9 @@ class Daemon {
   int Run() {
     SignalWatcher signals(
         [this] {
-          health_.Shutdown();
           Wake(/*stop=*/true);
+          health_.Shutdown();
+          return Clock::Steady().Now() + DrainTime() + kLastMoment + kTidying;
         },
         [this] { watch_.ReloadNow(); });
     if (const absl::Status status = Open(); !status.ok()) {
@@ -183,19 +184,19 @@ class Daemon {
   // Health says no. Clients get `lame duck` seconds to hear of it while calls are still taken; then
   // the listeners close and what was accepted is finished. After a failure nobody is waited for.
   void End(SignalWatcher* signals, Probe* probe, int code) {
+    const bool drains = code == 0;
+    const TimePoint now = Clock::Steady().Now();
+    const TimePoint lame_duck_end =
+        now + Seconds(drains ? config_.server.drain_lame_duck_seconds : 0);
+    const TimePoint end = now + (drains ? DrainTime() : Duration::zero());
+    signals->ExitAt(
+        end + kLastMoment, code,
+        drains ? "calls in progress: drain_timeout_seconds are over" : "calls in progress");
     manager_.Stopping();
     health_.Shutdown();
     // A reload may take longer than draining, which would wait for its call.
     registry_.StopReloading();
     probe->Drain();
-    const bool drains = code == 0;
-    const TimePoint lame_duck_end =
-        Clock::Steady().Now() + Seconds(drains ? config_.server.drain_lame_duck_seconds : 0);
-    const TimePoint end =
-        lame_duck_end + Seconds(drains ? config_.server.drain_timeout_seconds : 0);
-    signals->ExitAt(
-        end + kLastMoment, code,
-        drains ? "calls in progress: drain_timeout_seconds are over" : "calls in progress");
     AwaitTime(lame_duck_end);
     transport_->Shutdown(end);
     // Nobody is there any more who could be answered.
@@ -203,6 +204,11 @@ class Daemon {
     registry_.Stop();
     probe->Stop();
     spdlog::info(drains ? "drained; ending" : "ending");
+  }
+
+  Duration DrainTime() const {
+    return Seconds(config_.server.drain_lame_duck_seconds) +
+           Seconds(config_.server.drain_timeout_seconds);
   }
 
   void AwaitTime(TimePoint when) {
