@@ -67,6 +67,7 @@ class Daemon {
       if (transport_ != nullptr) transport_->Shutdown(Clock::Steady().Now());
       return 1;
     }
+    if (transport_ == nullptr) return EndUnheard(&signals);
     watch_.Start();
     const int exit_code = Serve(&signals);
     watch_.Stop();
@@ -82,6 +83,7 @@ class Daemon {
     changed_.NotifyAll();
   }
 
+  // Without a transport where the end was asked for before there was one.
   absl::Status Open() {
     // Before anything is loaded: the server is alive, its health says not serving yet, and when it
     // cannot listen it ends at once.
@@ -97,6 +99,8 @@ class Daemon {
       MutexLock lock(mutex_);
       while (!stop_requested_ && !registry_.Tally().settled && changed_.WaitUntil(mutex_, until)) {
       }
+      // They go on waiting, for the next process.
+      if (stop_requested_) return absl::OkStatus();
     }
     return Listen();
   }
@@ -121,6 +125,15 @@ class Daemon {
          own ? DescribeListeners(config_.server) : DescribeActivated(transport_->addresses()))
       spdlog::info("{}", line);
     return absl::OkStatus();
+  }
+
+  int EndUnheard(SignalWatcher* signals) {
+    signals->ExitAt(Clock::Steady().Now() + kTidying, 0, registry_.UnderWay());
+    manager_.Stopping();
+    registry_.StopReloading();
+    registry_.Stop();
+    spdlog::info("ending; nobody was listened to yet");
+    return 0;
   }
 
   int Serve(SignalWatcher* signals) {

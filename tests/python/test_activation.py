@@ -109,3 +109,23 @@ def test_no_call_fails_over_restarts(unit):
     unit.stop()
     print(f"{RESTARTS} restarts, {sum(done)} calls, {len(failures)} failed")
     assert not failures, failures[:5]
+
+
+def test_stopping_before_it_listens_leaves_callers_to_the_next_process(unit, tmp_path):
+    config = tmp_path / "loading.yaml"
+    # A version that has only just been written is looked at again before it is loaded.
+    (tmp_path / "m" / "1").mkdir(parents=True)
+    (tmp_path / "m" / "1" / "frozen.pb").write_bytes(b"half")
+    config.write_text(f"models: [{{name: m, base_path: {tmp_path}/m}}]")
+    unit.args = ("--config", str(config))
+    with socket.create_connection(unit.socket.getsockname()) as caller:
+        unit.start()
+        for line in unit.process.stderr:
+            if "with 1 models" in line:
+                break
+        log = unit.stop()
+        assert "nobody was listened to yet" in log
+        unit.socket.settimeout(10)
+        waiting, peer = unit.socket.accept()
+        waiting.close()
+        assert peer == caller.getsockname()
