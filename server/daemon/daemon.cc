@@ -181,7 +181,7 @@ class Daemon {
 
   Probe::Options ProbeOptions() {
     Probe::Options options;
-    const std::string address = ProbeAddress(transport_->addresses().front());
+    const std::string address = ProbeAddress(transport_->addresses().front(), HasIpv6Loopback());
     options.ask = [address](Duration timeout, CancelToken* cancel) {
       return AskProbeModel(address, timeout, cancel);
     };

@@ -11,7 +11,8 @@ namespace floe::server {
 // "127.0.0.1:8500", "[::1]:8500"; IPv6 addresses may come with or without brackets.
 std::string HostPort(const std::string& host, int64_t port);
 
-// gRPC's spelling of every listener: "127.0.0.1:8500", "unix:/run/floe/grpc.sock".
+// gRPC's spelling of every listener: "127.0.0.1:8500", "unix:/run/floe/grpc.sock",
+// "unix-abstract:floe" for the path "@floe".
 std::vector<std::string> ListenAddresses(const ListenConfig& config);
 
 // Listening sockets that the service manager passed to this process (sd_listen_fds(3)), as
@@ -23,7 +24,10 @@ std::vector<std::string> ActivatedListeners();
 std::vector<std::string> DescribeListeners(const ListenConfig& config);
 std::vector<std::string> DescribeActivated(const std::vector<std::string>& bound);
 
-// How this process reaches a listener of its own: the wildcard address becomes loopback.
-std::string ProbeAddress(const std::string& bound);
+// How this process reaches a listener of its own, as a target of gRPC: the wildcard address becomes
+// loopback, of IPv4 for "[::]" unless `ipv6` is there.
+std::string ProbeAddress(const std::string& bound, bool ipv6);
+// Whether [::1] can be reached.
+bool HasIpv6Loopback();
 
 }  // namespace floe::server

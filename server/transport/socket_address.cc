@@ -1,6 +1,7 @@
 #include "server/transport/socket_address.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/un.h>
 
@@ -56,10 +57,14 @@ std::string LocalAddress(int fd) {
   if (address.ss_family == AF_INET)
     return absl::StrCat(HostOf(address), ":",
                         ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port));
-  char text[INET6_ADDRSTRLEN] = "";
+  char text[INET6_ADDRSTRLEN] = "", link[IF_NAMESIZE] = "";
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
   inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
-  return absl::StrCat("[", text, "]:", ntohs(v6.sin6_port));
+  const std::string scope = v6.sin6_scope_id == 0 ? ""
+                            : if_indextoname(v6.sin6_scope_id, link) != nullptr
+                                ? absl::StrCat("%", link)
+                                : absl::StrCat("%", v6.sin6_scope_id);
+  return absl::StrCat("[", text, scope, "]:", ntohs(v6.sin6_port));
 }
 
 }  // namespace floe::server

@@ -14,8 +14,8 @@ std::string HostOf(const sockaddr_storage& address);
 // Of TCP; 0 for other families.
 uint16_t PortOf(const sockaddr_storage& address);
 
-// Of a bound socket: "127.0.0.1:8500", "[::1]:8500", "unix:/path", "unix-abstract:name"; empty when
-// it has none.
+// Of a bound socket: "127.0.0.1:8500", "[::1]:8500", "[fe80::1%eth0]:8500", "unix:/path",
+// "unix-abstract:name"; empty when it has none.
 std::string LocalAddress(int fd);
 
 }  // namespace floe::server
