@@ -123,6 +123,22 @@ TEST_F(WarmUpRequests, AFailureKeepsTheVersionOutAndNamesTheRecord) {
   EXPECT_EQ(Refusal(), "served");
 }
 
+TEST_F(WarmUpRequests, OnlyAFileThatIsNotThereIsNone) {
+  const std::string folder = root_ + "/assets.extra";
+  fs::create_symlink("nowhere", path_());
+  EXPECT_THAT(Refusal(), HasSubstr("warm-up with assets.extra/tf_serving_warmup_requests"));
+  fs::remove_all(folder);
+  EXPECT_EQ(Refusal(), "served");
+  fs::create_symlink("assets.extra", folder);
+  EXPECT_THAT(Refusal(), HasSubstr("cannot look into '" + folder));
+  fs::remove(folder);
+  fs::create_symlink("nowhere", folder);
+  EXPECT_THAT(Refusal(), HasSubstr("cannot look into '" + folder));
+  fs::remove(folder);
+  std::ofstream(folder) << "a file";
+  EXPECT_EQ(Refusal(), "served");
+}
+
 TEST_F(WarmUpRequests, AThousandAtMost) {
   Write(std::vector<std::string>(1000, Record(kPredict)));
   EXPECT_EQ(Refusal(), "served");

@@ -1,8 +1,9 @@
 #include "server/batching/prepare.h"
 
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -89,18 +90,38 @@ void PrepareInline(const Model& model, const WarmUpReport& report, const WarmUpO
   WarmUpSlots(model, report, runner, first, options);
 }
 
+// Whether anything has this path, though it be a link to nothing. What cannot be looked up is not
+// taken for missing.
+absl::StatusOr<bool> IsThere(const std::string& path) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot look for '", path, "'"));
+}
+
+absl::StatusOr<bool> IsThereIn(const std::string& folder, const std::string& path) {
+  FLOE_ASSIGN_OR_RETURN(const bool any, IsThere(folder));
+  if (!any) return false;
+  struct stat info;
+  if (stat(folder.c_str(), &info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot look into '", folder, "'"));
+  return IsThere(path);
+}
+
 // The requests recorded with the model, on every slot.
 absl::Status ReplayRecorded(const Model& model, const PrepareOptions& prepare, PlanRunner* runner,
                             WarmUpReport* report) {
   if (prepare.replay == nullptr || model.info().path.empty()) return absl::OkStatus();
   const std::string name = "assets.extra/tf_serving_warmup_requests";
   const std::string file = absl::StrCat(DirectoryOf(model.info().path), "/", name);
-  if (access(file.c_str(), F_OK) != 0) return absl::OkStatus();
+  const absl::StatusOr<bool> there = IsThereIn(DirectoryOf(file), file);
+  if (there.ok() && !*there) return absl::OkStatus();
   const auto run = [&](std::unique_ptr<InferRequest> request) {
     const WarmUpLimits limits{prepare.longest_recorded_run, prepare.cancel};
     return WarmUpWith(std::move(request), prepare.replays, limits, runner, report);
   };
-  absl::Status status = prepare.replay(file, model, run, &report->notes);
+  absl::Status status = there.status();
+  if (status.ok()) status = prepare.replay(file, model, run, &report->notes);
   if (status.ok()) return status;
   absl::Status named = Annotate(status, absl::StrCat("warm-up with ", name));
   if (!prepare.warm_up_optional || absl::IsCancelled(status)) return named;
