@@ -19,7 +19,9 @@ constexpr Duration kLookPatience = std::chrono::seconds(5);
 
 constexpr char kNotChanged[] = "the configuration was not changed";
 
-absl::Status CallerLeft() { return absl::CancelledError("the caller left before all was loaded"); }
+absl::Status CallerLeft(const std::string& unfinished) {
+  return absl::CancelledError(absl::StrCat("the caller left before all was loaded", unfinished));
+}
 
 }  // namespace
 
@@ -142,7 +144,7 @@ void Lifecycle::EndLateReloads(TimePoint now, std::vector<ReloadOutcome>* ended)
       continue;
     }
     const absl::Status status =
-        it->cancelled ? CallerLeft()
+        it->cancelled ? CallerLeft("")
                       : absl::DeadlineExceededError("the deadline passed before its turn came");
     config_.last_error = Annotate(status, kNotChanged);
     ended->push_back({it->ticket, config_.last_error});
@@ -159,7 +161,7 @@ bool Lifecycle::AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended) 
     return true;
   }
   if (reloads_.front().cancelled) {
-    Finish(CallerLeft(), ended);
+    Finish(CallerLeft(Unfinished(now)), ended);
     return true;
   }
   if (!reloading_) {
@@ -174,7 +176,9 @@ bool Lifecycle::AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended) 
     Finish(labels, ended);
     return true;
   }
-  if (progress.ok() && now >= reloads_.front().deadline) progress = Late(now);
+  if (progress.ok() && now >= reloads_.front().deadline)
+    progress = absl::DeadlineExceededError(
+        absl::StrCat("the deadline passed before all was loaded", Unfinished(now)));
   if (!progress.ok()) {
     Finish(progress.status(), ended);
     return true;
@@ -233,16 +237,18 @@ absl::Status Lifecycle::CheckStagedLabels() const {
   return absl::OkStatus();
 }
 
-absl::Status Lifecycle::Late(TimePoint now) const {
+// ": model 'm': what it waits for" of every staged model that is not ready.
+std::string Lifecycle::Unfinished(TimePoint now) const {
   std::vector<std::string> reasons;
   for (const auto& [name, entry] : models_) {
     if (!entry->staged()) continue;
     const auto progress = entry->StagedProgress(now < patient_until_);
-    if (progress.ok() && *progress != ModelEntry::Progress::kReady)
+    if (!progress.ok())
+      reasons.push_back(std::string(progress.status().message()));
+    else if (*progress != ModelEntry::Progress::kReady)
       reasons.push_back(absl::StrCat("model '", name, "': ", entry->StagedWaitsFor()));
   }
-  return absl::DeadlineExceededError(
-      absl::StrCat("the deadline passed before all was loaded: ", absl::StrJoin(reasons, "; ")));
+  return absl::StrCat(reasons.empty() ? "" : ": ", absl::StrJoin(reasons, "; "));
 }
 
 void Lifecycle::Commit() {

@@ -84,7 +84,7 @@ class Lifecycle {
   absl::StatusOr<ModelEntry::Progress> Progress(TimePoint now) const;
   bool AllowSwaps(TimePoint now);
   absl::Status CheckStagedLabels() const;
-  absl::Status Late(TimePoint now) const;
+  std::string Unfinished(TimePoint now) const;
   void Commit();
   void Finish(const absl::Status& status, std::vector<ReloadOutcome>* ended);
 

@@ -371,7 +371,8 @@ TEST(Reload, OneThatNobodyWaitsForLetsTheNextGoOn) {
   EXPECT_FALSE(world.Ended(first));
   world.Cancel(first);
   EXPECT_EQ(world.Outcome(first).code(), absl::StatusCode::kCancelled);
-  EXPECT_THAT(std::string(world.Outcome(first).message()), HasSubstr("was not changed"));
+  EXPECT_THAT(std::string(world.Outcome(first).message()),
+              AllOf(HasSubstr("was not changed"), HasSubstr("was loaded: model 'b': ")));
   EXPECT_EQ(world.Served("a"), "1");
   world.Finish();
   EXPECT_TRUE(world.Outcome(third).ok()) << world.Outcome(third);
