@@ -55,22 +55,47 @@ pb::StatusProto ToProto(const absl::Status& status) {
   return proto;
 }
 
-// A call that waits for its turn. Where that never comes, because the server stops, it is answered
-// so.
+// A call that waits for its turn, counted in `*waiting`. It makes room at once when its caller
+// leaves. Where its turn never comes, because the server stops, it is answered so.
 class WaitingCall {
  public:
-  explicit WaitingCall(std::shared_ptr<Responder> responder) : responder_(std::move(responder)) {}
+  WaitingCall(std::shared_ptr<pb::ReloadConfigRequest> request, std::shared_ptr<CancelToken> cancel,
+              std::shared_ptr<Responder> responder, std::atomic<int>* waiting)
+      : request_(std::move(request)),
+        cancel_(std::move(cancel)),
+        responder_(std::move(responder)),
+        waiting_(waiting) {
+    if (cancel_ != nullptr) cancel_->SetListener([this] { Leave(); });
+  }
   ~WaitingCall() {
+    Take();
     if (responder_ != nullptr) responder_->Finish(absl::UnavailableError("the server is stopping"));
   }
   WaitingCall(const WaitingCall&) = delete;
   WaitingCall& operator=(const WaitingCall&) = delete;
 
-  // Its turn has come: whoever has the responder answers.
-  std::shared_ptr<Responder> Take() { return std::exchange(responder_, nullptr); }
+  // Its turn has come: from here on it does not wait. Null: the caller left.
+  std::shared_ptr<pb::ReloadConfigRequest> Take() {
+    if (cancel_ != nullptr) cancel_->ClearListener();
+    std::shared_ptr<pb::ReloadConfigRequest> request = std::move(request_);
+    Leave();
+    return request;
+  }
+  // After Take(): whoever has it answers.
+  std::shared_ptr<Responder> TakeResponder() { return std::exchange(responder_, nullptr); }
 
  private:
+  void Leave() {
+    request_ = nullptr;
+    if (std::exchange(counted_, false)) --*waiting_;
+  }
+
+  // Of the listener until that is cleared.
+  std::shared_ptr<pb::ReloadConfigRequest> request_;
+  bool counted_ = true;
+  const std::shared_ptr<CancelToken> cancel_;
   std::shared_ptr<Responder> responder_;
+  std::atomic<int>* const waiting_;
 };
 
 class Reloader {
@@ -95,14 +120,15 @@ class Reloader {
     const bool bounded = call.deadline != TimePoint::max();
     const TimePoint bound = Clock::Steady().Now() + (bounded ? kLongestReload : kUsualReload);
     const std::string_view* const generation = call.FindMetadata(kGenerationKey);
-    thread_.Post([this, request, waiting = std::make_shared<WaitingCall>(responder),
-                  deadline = std::min(call.deadline, bound), cancel = call.cancel,
+    auto waiting =
+        std::make_shared<WaitingCall>(std::move(request), call.cancel, responder, &waiting_);
+    thread_.Post([this, waiting = std::move(waiting), deadline = std::min(call.deadline, bound),
+                  cancel = call.cancel,
                   wanted = std::string(generation == nullptr ? "" : *generation)] {
-      --waiting_;
-      const std::shared_ptr<Responder> taken = waiting->Take();
-      if (cancel != nullptr && cancel->cancelled())
-        return taken->Finish(absl::CancelledError("the caller left"));
-      Answer(*request, wanted, deadline, cancel.get(), *taken);
+      const auto taken = waiting->Take();
+      const std::shared_ptr<Responder> responder = waiting->TakeResponder();
+      if (taken == nullptr) return responder->Finish(absl::CancelledError("the caller left"));
+      Answer(*taken, wanted, deadline, cancel.get(), *responder);
     });
   }
 

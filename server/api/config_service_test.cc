@@ -154,13 +154,41 @@ TEST_F(ConfigService, ACallerThatLeavesIsNotWaitedFor) {
   };
   const auto left = Start(ListOf("a", "/a"));
   entered.get_future().wait();
+  const auto of_left = std::exchange(cancel_, std::make_shared<CancelToken>());
   const auto waiting = Start(ListOf("a", "/a"));
-  cancel_->Cancel();  // the token of both
+  cancel_->Cancel();
+  of_left->Cancel();
   EXPECT_EQ(left->Wait().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(waiting->Wait().code(), absl::StatusCode::kCancelled);
   cancel_ = std::make_shared<CancelToken>();
   registry_.on_reload = [](const std::vector<ModelConfig>&, TimePoint) { return absl::OkStatus(); };
   EXPECT_TRUE(Start(ListOf("a", "/a"))->Wait().ok());
+}
+
+TEST_F(ConfigService, CallersThatLeftMakeRoomForOthers) {
+  std::promise<void> entered, go;
+  registry_.on_reload = [&, first = true](const std::vector<ModelConfig>&, TimePoint) mutable {
+    if (!std::exchange(first, false)) return absl::OkStatus();
+    entered.set_value();
+    go.get_future().wait();
+    return absl::OkStatus();
+  };
+  const auto slow = Start(ListOf("a", "/a"));
+  entered.get_future().wait();
+  std::vector<std::shared_ptr<CancelToken>> callers;
+  std::vector<std::shared_ptr<WaitingResponder>> gone;
+  for (int i = 0; i < 8; ++i) {
+    callers.push_back(cancel_ = std::make_shared<CancelToken>());
+    gone.push_back(Start(ListOf("a", "/a")));
+  }
+  EXPECT_EQ(Start(ListOf("a", "/a"))->Wait().code(), absl::StatusCode::kResourceExhausted);
+  for (const auto& caller : callers) caller->Cancel();
+  cancel_ = std::make_shared<CancelToken>();
+  const auto next = Start(ListOf("a", "/a"));
+  go.set_value();
+  EXPECT_TRUE(slow->Wait().ok());
+  for (const auto& one : gone) EXPECT_EQ(one->Wait().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(next->Wait().ok());
 }
 
 TEST_F(ConfigService, MistakesNeverReachTheRegistry) {
