@@ -127,6 +127,8 @@ absl::StatusOr<ServerConfig> LoadConfigFiles(const ConfigFiles& files, ModelConf
         ParseConfig(text, files.yaml, DirectoryOf(AbsolutePath(files.yaml)), *defaults);
     loader.Note(parsed.status());
     if (parsed.ok()) config = *std::move(parsed);
+    if (parsed.ok() && files.empty_list_is_mistake && files.model_config.empty())
+      loader.Note(CheckListsModels(text, files.yaml));
   }
   if (loader.Read(files.model_config, &text)) {
     ModelListContext context;

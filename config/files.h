@@ -15,8 +15,9 @@ struct ConfigFiles {
   std::string yaml;                 // floe.yaml
   std::string model_config;         // ModelServerConfig in text format
   std::string batching_parameters;  // BatchingParameters in text format
-  // A model_config without a model_config_list, which is otherwise one of no models. TensorFlow
-  // Serving takes it so at its start, and later does nothing, rather than unload all models.
+  // A file that says the models and holds no list of them, which is otherwise one of no models.
+  // TensorFlow Serving takes it so at its start, and later does nothing, rather than unload all
+  // models.
   bool empty_list_is_mistake = false;
 };
 
@@ -26,6 +27,10 @@ struct ConfigFiles {
 // that has them. Sets source.files and source.content_hash. Errors name every mistake of every
 // file, one per line: NOT_FOUND when one cannot be read, else INVALID_ARGUMENT.
 absl::StatusOr<ServerConfig> LoadConfigFiles(const ConfigFiles& files, ModelConfig* defaults);
+
+// INVALID_ARGUMENT for a floe.yaml without a list `models`, such as a file that was cut short; the
+// empty list is one. `file` is what messages call it.
+absl::Status CheckListsModels(const std::string& yaml, const std::string& file);
 
 // LoadConfigFiles of one floe.yaml.
 absl::StatusOr<ServerConfig> LoadConfigFile(const std::string& path);

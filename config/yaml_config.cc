@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "config/config.h"
+#include "config/files.h"
 #include "config/limits.h"
 #include "config/yaml_section.h"
 
@@ -257,18 +258,35 @@ absl::StatusOr<ServerConfig> Parse(const std::string& text, const std::string& f
   return config;
 }
 
+// The one boundary where yaml-cpp's exceptions stop.
+template <typename Read>
+auto WithoutExceptions(const std::string& file, const Read& read) -> decltype(read()) {
+  try {
+    return read();
+  } catch (const YAML::Exception& e) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, ":", e.mark.line + 1, ": not valid YAML (column ", e.mark.column + 1, "): ", e.msg));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ServerConfig> ParseConfig(const std::string& text, const std::string& file,
                                          const std::string& directory,
                                          const ModelConfig& defaults) {
-  // The one boundary where yaml-cpp's exceptions stop.
-  try {
-    return Parse(text, file, directory, defaults);
-  } catch (const YAML::Exception& e) {
+  return WithoutExceptions(file, [&] { return Parse(text, file, directory, defaults); });
+}
+
+absl::Status CheckListsModels(const std::string& yaml, const std::string& file) {
+  return WithoutExceptions(file, [&]() -> absl::Status {
+    const YAML::Node root = YAML::Load(yaml);
+    if (root.IsMap() && root["models"].IsDefined() && root["models"].IsSequence())
+      return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
-        file, ":", e.mark.line + 1, ": not valid YAML (column ", e.mark.column + 1, "): ", e.msg));
-  }
+        file,
+        ": there is no list 'models', as in a file that was cut short; 'models: []' says "
+        "that there are to be none"));
+  });
 }
 
 }  // namespace floe

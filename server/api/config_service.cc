@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/config_rpcs.h"
+#include "config/files.h"
 #include "config/model_server_config.h"
 #include "floe/admin.pb.h"
 #include "server/api/names.h"
@@ -191,6 +192,7 @@ class Reloader {
     const std::string file = from.file().empty() ? "yaml" : from.file();
     FLOE_ASSIGN_OR_RETURN(ServerConfig config,
                           ParseConfig(from.yaml(), file, from.directory(), Defaults()));
+    FLOE_RETURN_IF_ERROR(CheckListsModels(from.yaml(), file));
     for (const ModelConfig& model : config.models)
       if (model.base_path[0] != '/')
         return absl::InvalidArgumentError(absl::StrCat(

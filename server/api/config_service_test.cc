@@ -200,6 +200,7 @@ TEST_F(ConfigService, MistakesNeverReachTheRegistry) {
            {ListOf("", "/a"), "config[0].name"},
            {twice, "'a' is taken"},
            {pb::ReloadConfigRequest(), "expected model_config_list"},
+           {YamlOf(""), "there is no list 'models'"},
            {YamlOf("models: [{name: a, base_path: a}]"), "'a' is relative"},
            {YamlOf("models: [{name: a, base_path: /a, wrkers: 2}]"), "nearest: 'workers'"}}) {
     EXPECT_THAT(Start(request)->Wait().ToString(),
@@ -219,6 +220,8 @@ TEST_F(ConfigService, YamlSaysWhatAListCannot) {
   EXPECT_EQ(reloaded_[0].base_path, "/srv/y");
   EXPECT_THAT(Start(YamlOf("models: 3", "/srv"))->Wait().ToString(),
               HasSubstr("mine.yaml:1: models"));
+  EXPECT_TRUE(Start(YamlOf("models: []"))->Wait().ok());
+  EXPECT_TRUE(reloaded_.empty());
 }
 
 TEST_F(ConfigService, TheRegistrysErrorIsTheAnswerAndStaysShort) {

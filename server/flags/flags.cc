@@ -414,7 +414,8 @@ absl::StatusOr<ServerConfig> ReloadConfig(const ServerConfig& current) {
   std::optional<Flags> flags = ParseFlags(current.source.args, out, err, &exit_code);
   if (!flags)
     return absl::InternalError(absl::StrCat("the command line cannot be read again: ", err.str()));
-  flags->files.empty_list_is_mistake = true;
+  // Where flags say the model, floe.yaml need not.
+  flags->files.empty_list_is_mistake = !flags->files.model_config.empty() || !SingleModelOf(*flags);
   return AssembleFrom(*flags, current.source.args);
 }
 

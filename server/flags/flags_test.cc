@@ -117,6 +117,29 @@ TEST_F(FlagsTest, ReloadReadsTheFilesAgain) {
               AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr(list + ":1: ")));
 }
 
+TEST_F(FlagsTest, AYamlFileCutShortUnloadsNothing) {
+  const ServerConfig first = Parse({"--config", file_}).command->config;
+  for (const char* text : {"", "server: {port: 7}\n", "models:\n", "models: ~\n"}) {
+    Write("f.yaml", text);
+    EXPECT_THAT(
+        ReloadConfig(first).status().ToString(),
+        AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("f.yaml: there is no list 'models'")))
+        << text;
+    EXPECT_TRUE(Parse({"--config", file_}).command) << "a server may start with it";
+  }
+  Write("f.yaml", "models: []\n");
+  const auto none = ReloadConfig(first);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_THAT(none->models, IsEmpty());
+  // Others say the models.
+  Write("f.yaml", "server: {port: 7}\n");
+  const Parsed single = Parse({"--config", file_, "--model_name=m", "--model_base_path=/m"});
+  EXPECT_EQ(ReloadConfig(single.command->config)->models.size(), 1u);
+  const std::string list = Write("m", "model_config_list {}");
+  const Parsed listed = Parse({"--config", file_, "--model_config_file=" + list});
+  EXPECT_TRUE(ReloadConfig(listed.command->config).ok());
+}
+
 TEST_F(FlagsTest, TfServingsSingleModelFlags) {
   // Both spellings of a value.
   const Parsed p =
