@@ -62,7 +62,17 @@ void AddSwitch(CLI::App& app, const std::string& name, Given<bool>& value,
 
 void AddInt(CLI::App& app, const std::string& name, Given<int64_t>& value, const IntRange& range,
             const std::string& help) {
-  app.add_option(name, value, help)->type_name("INT")->check(CLI::Range(range.low, range.high));
+  const auto set = [&value](int64_t given) { value = given; };
+  const std::string bounds = absl::StrCat("from ", range.low, " to ", range.high);
+  server::AddInteger(app, name, set, help)
+      ->check(
+          [range, bounds](const std::string& text) {
+            const int64_t given = ParseInteger(text).value_or(range.low);
+            return given >= range.low && given <= range.high
+                       ? ""
+                       : absl::StrCat("expected a whole number ", bounds, ", got '", text, "'");
+          },
+          bounds);
 }
 
 // One of TensorFlow Serving's, which takes any number: those that floed cannot do as they are mean
@@ -74,7 +84,7 @@ void AddTfsInt(CLI::App& app, Flags& f, const std::string& name, Given<int64_t>&
     if (*value != given)
       f.notes.push_back(absl::StrCat(name, "=", given, " means ", *value, " here"));
   };
-  app.add_option_function<int64_t>(name, set, help)->type_name("INT");
+  server::AddInteger(app, name, set, help);
 }
 
 void AddText(CLI::App& app, const std::string& name, Given<std::string>& value,

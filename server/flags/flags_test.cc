@@ -140,6 +140,22 @@ TEST_F(FlagsTest, AYamlFileCutShortUnloadsNothing) {
   EXPECT_TRUE(ReloadConfig(listed.command->config).ok());
 }
 
+TEST_F(FlagsTest, NumbersAreDecimal) {
+  const Parsed p = Parse({"--config", file_, "--port=08500", "--num_load_threads=010",
+                          "--file_system_poll_wait_seconds", "-01"});
+  ASSERT_TRUE(p.command) << p.err;
+  EXPECT_EQ(p.command->config.server.port, 8500);
+  EXPECT_EQ(p.command->config.lifecycle.num_load_threads, 10);
+  EXPECT_EQ(p.command->config.lifecycle.file_system_poll_wait_seconds, 0);
+  EXPECT_THAT(Parse({"--config", file_, "--port=65536"}).err,
+              HasSubstr("--port: expected a whole number from 0 to 65535, got '65536'"));
+  for (const char* wrong : {"0x10", "1.5", "ten"}) {
+    const Parsed refused = Parse({"--config", file_, "--num_load_threads", wrong});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("--num_load_threads: expected a whole number, got"));
+  }
+}
+
 TEST_F(FlagsTest, TfServingsSingleModelFlags) {
   // Both spellings of a value.
   const Parsed p =

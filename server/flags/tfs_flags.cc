@@ -54,9 +54,8 @@ constexpr Flag kFlags[] = {
 
 // What is wrong with the value, or nothing.
 std::string CheckValue(Kind kind, const std::string& text) {
-  int64_t integer = 0;
   double number = 0;
-  if (kind == Kind::kInteger && !absl::SimpleAtoi(text, &integer))
+  if (kind == Kind::kInteger && !ParseInteger(text))
     return absl::StrCat("expected a whole number, got '", text, "'");
   if (kind == Kind::kNumber && !absl::SimpleAtod(text, &number))
     return absl::StrCat("expected a number, got '", text, "'");
@@ -91,6 +90,22 @@ CLI::Option* AddSwitch(CLI::App& app, const std::string& name, std::function<voi
         bool value = false;
         return read(text, &value) ? "" : absl::StrCat("expected true or false, got '", text, "'");
       });
+}
+
+std::optional<int64_t> ParseInteger(const std::string& text) {
+  int64_t value = 0;
+  return absl::SimpleAtoi(text, &value) ? std::optional(value) : std::nullopt;
+}
+
+CLI::Option* AddInteger(CLI::App& app, const std::string& name, std::function<void(int64_t)> set,
+                        const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [set = std::move(set)](const std::string& text) { set(ParseInteger(text).value()); },
+          help)
+      ->type_name(TypeName(Kind::kInteger))
+      ->check([](const std::string& text) { return CheckValue(Kind::kInteger, text); });
 }
 
 void AddFlagsWithoutEffect(CLI::App& app, std::vector<std::string>* notes) {

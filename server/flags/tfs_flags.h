@@ -1,7 +1,9 @@
 // TensorFlow Serving's flags that mean nothing to floed.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,5 +19,12 @@ void AddFlagsWithoutEffect(CLI::App& app, std::vector<std::string>* notes);
 // An option that takes "--name", "--name=true" and "--name true" alike.
 CLI::Option* AddSwitch(CLI::App& app, const std::string& name, std::function<void(bool)> set,
                        const std::string& help);
+
+// The whole text as a decimal number, zeros in front of it or not; CLI11 takes those for octal.
+std::optional<int64_t> ParseInteger(const std::string& text);
+
+// An option of such a number.
+CLI::Option* AddInteger(CLI::App& app, const std::string& name, std::function<void(int64_t)> set,
+                        const std::string& help);
 
 }  // namespace floe::server
