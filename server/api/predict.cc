@@ -45,7 +45,6 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
  private:
   absl::StatusOr<ServedHandle> FindModel();
   absl::Status ChooseEncoding(const CallInfo& call);
-  absl::Status ChooseOutputs();
   absl::Status Write(absl::Span<const TensorView> outputs);
   absl::Status Encode(absl::Span<const TensorView> outputs, std::string* reply) const;
 
@@ -53,7 +52,7 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   const Message message_;
   const std::shared_ptr<Responder> responder_;
   SentRequest request_;
-  absl::InlinedVector<int, 4> outputs_;  // indices in the signature, in the order of the reply
+  SentRequest::Outputs outputs_;
   ReplyEncoding encoding_ = ReplyEncoding::kTyped;
   absl::Status answer_;
 };
@@ -78,34 +77,12 @@ absl::Status PredictCall::ChooseEncoding(const CallInfo& call) {
   return absl::OkStatus();
 }
 
-absl::Status PredictCall::ChooseOutputs() {
-  const auto& outputs = request_.signature().def().outputs;
-  if (request_.sent().output_filter.empty()) {
-    for (size_t i = 0; i < outputs.size(); ++i) outputs_.push_back(static_cast<int>(i));
-    return absl::OkStatus();
-  }
-  for (const std::string_view alias : request_.sent().output_filter) {
-    const int index = request_.signature().FindOutput(alias);
-    if (index < 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "output_filter: ", request_.ModelAndSignature(), " has no output ", Quoted(alias),
-          NearestHint(alias, Keys(outputs)), "; it has ", QuotedNames(Keys(outputs))));
-    }
-    if (std::find(outputs_.begin(), outputs_.end(), index) != outputs_.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("output_filter names output ", Quoted(alias), " twice"));
-    }
-    outputs_.push_back(index);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status PredictCall::Start(const CallInfo& call, bool content_replies) {
   FLOE_RETURN_IF_ERROR(request_.Read(message_.bytes));
   FLOE_ASSIGN_OR_RETURN(const ServedHandle served, FindModel());
   encoding_ = content_replies ? ReplyEncoding::kContent : served->reply_encoding();
   FLOE_RETURN_IF_ERROR(ChooseEncoding(call));
-  FLOE_RETURN_IF_ERROR(ChooseOutputs());
+  FLOE_RETURN_IF_ERROR(request_.ChooseOutputs(&outputs_));
   auto request = std::make_unique<InferRequest>();
   FLOE_RETURN_IF_ERROR(request_.Fill(request.get()));
   FLOE_ASSIGN_OR_RETURN(request->priority, PriorityOf(call));

@@ -54,6 +54,28 @@ absl::Status SentRequest::ChooseSignature(ModelHandle model) {
       "; it has ", QuotedNames(names)));
 }
 
+absl::Status SentRequest::ChooseOutputs(Outputs* outputs) const {
+  const auto& has = signature_->def().outputs;
+  if (sent_.output_filter.empty()) {
+    for (size_t i = 0; i < has.size(); ++i) outputs->push_back(static_cast<int>(i));
+    return absl::OkStatus();
+  }
+  for (const std::string_view alias : sent_.output_filter) {
+    const int index = signature_->FindOutput(alias);
+    if (index < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("output_filter: ", ModelAndSignature(), " has no output ", Quoted(alias),
+                       NearestHint(alias, Keys(has)), "; it has ", QuotedNames(Keys(has))));
+    }
+    if (std::find(outputs->begin(), outputs->end(), index) != outputs->end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("output_filter names output ", Quoted(alias), " twice"));
+    }
+    outputs->push_back(index);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SentRequest::WrongInputs() const {
   const auto& taken = signature_->def().inputs;
   std::string hints;

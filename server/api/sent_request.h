@@ -32,6 +32,11 @@ class SentRequest {
   const Signature& signature() const { return *signature_; }
   std::string ModelAndSignature() const;  // "model 'm' version 1, signature 'serving_default'"
 
+  // The outputs that output_filter names, or all: indices in the signature, in the order of the
+  // reply. INVALID_ARGUMENT: it names one twice, or one that the signature does not have.
+  using Outputs = absl::InlinedVector<int, 4>;
+  absl::Status ChooseOutputs(Outputs* outputs) const;
+
   // Fills model, signature and inputs. INVALID_ARGUMENT for inputs that the signature does not
   // have or that are missing, and for tensors of another dtype.
   absl::Status Fill(InferRequest* request);

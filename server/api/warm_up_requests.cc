@@ -30,6 +30,8 @@ absl::Status RunPredict(const tensorflow::serving::PredictRequest& predict, cons
   FLOE_RETURN_IF_ERROR(recorded->request.Read(recorded->message));
   // The caller keeps the model.
   FLOE_RETURN_IF_ERROR(recorded->request.ChooseSignature(ModelHandle(ModelHandle(), &model)));
+  SentRequest::Outputs outputs;  // all are computed in any case
+  FLOE_RETURN_IF_ERROR(recorded->request.ChooseOutputs(&outputs));
   auto request = std::make_unique<InferRequest>();
   FLOE_RETURN_IF_ERROR(recorded->request.Fill(request.get()));
   request->owner = recorded;
@@ -39,7 +41,8 @@ absl::Status RunPredict(const tensorflow::serving::PredictRequest& predict, cons
 absl::Status Replay(std::string_view record, const Model& model, const RunRecorded& run,
                     int64_t* skipped) {
   tensorflow::serving::PredictionLog log;
-  if (!log.ParseFromArray(record.data(), static_cast<int>(record.size())))
+  if (!log.ParseFromArray(record.data(), static_cast<int>(record.size())) ||
+      log.log_type_case() == tensorflow::serving::PredictionLog::LOG_TYPE_NOT_SET)
     return absl::InvalidArgumentError("it is no PredictionLog");
   if (log.has_predict_log()) return RunPredict(log.predict_log().request(), model, run);
   ++*skipped;

@@ -110,6 +110,12 @@ TEST_F(WarmUpRequests, AFailureKeepsTheVersionOutAndNamesTheRecord) {
   EXPECT_THAT(Refusal(), HasSubstr("record 1"));
   Write({Record(kPredict), "no message"});
   EXPECT_THAT(Refusal(), HasSubstr("record 2: it is no PredictionLog"));
+  Write({Record(kPredict), ""});
+  EXPECT_THAT(Refusal(), HasSubstr("record 2: it is no PredictionLog"));
+  std::string filter = kPredict;
+  filter.insert(filter.find("model_spec"), "output_filter: 'nope' ");
+  Write({Record(filter)});
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("record 1: output_filter"), HasSubstr("'nope'")));
   Write({Record("predict_log { request { model_spec { signature_name: 'other' } } }")});
   EXPECT_THAT(Refusal(), HasSubstr("no signature 'other'"));
   Write({Record(kPredict)});
