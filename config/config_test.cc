@@ -235,6 +235,20 @@ models:
           StartsWith("f.yaml:22: models[2].cpu_set: expected CPUs")));
 }
 
+TEST(Config, AFileIsOneDocument) {
+  EXPECT_THAT(ParseConfig("server: {port: 1}\n---\nmodels: []\n", "f.yaml", "").status().ToString(),
+              HasSubstr("f.yaml:3: another document"));
+  EXPECT_TRUE(ParseConfig("---\nmodels: []\n...\n", "f.yaml", "").ok());
+}
+
+TEST(Config, LabelsHaveNames) {
+  EXPECT_THAT(
+      ParseConfig("models:\n- {name: a, base_path: /a, version_labels: {\"\": 2}}", "f.yaml", "")
+          .status()
+          .ToString(),
+      HasSubstr("f.yaml:2: models[0].version_labels: a number has no name"));
+}
+
 TEST(Config, EmptyTextGivesDefaults) {
   const auto config = ParseConfig("", "f.yaml", "");
   ASSERT_TRUE(config.ok()) << config.status();

@@ -247,7 +247,12 @@ absl::StatusOr<ServerConfig> Parse(const std::string& text, const std::string& f
                                    const std::string& directory, const ModelConfig& defaults) {
   ServerConfig config;
   YamlErrors errors(file);
-  YamlSection root(YAML::Load(text), "", errors);
+  const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+  for (size_t i = 1; i < documents.size(); ++i)
+    if (!documents[i].IsNull())
+      errors.Add(documents[i].Mark(), "",
+                 "another document begins behind '---'; put all into one, or into a file each");
+  YamlSection root(documents.empty() ? YAML::Node() : documents[0], "", errors);
   root.Map("server", [&](YamlSection& s) { ReadListen(s, &config); });
   root.Map("log", [&](YamlSection& s) { ReadLog(s, &config.log); });
   root.Map("cpu", [&](YamlSection& s) { ReadCpu(s, &config.cpu); });

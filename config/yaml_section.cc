@@ -174,7 +174,10 @@ void YamlSection::IntMap(const std::string& key, const IntRange& range,
     out->clear();
     section.Each([&](const std::string& name, const YAML::Node& value) {
       int64_t number = 0;
-      if (section.ReadInt(value, name, range, &number)) (*out)[name] = number;
+      if (name.empty())
+        section.Fail("a number has no name; expected NAME: NUMBER");
+      else if (section.ReadInt(value, name, range, &number))
+        (*out)[name] = number;
     });
   });
 }

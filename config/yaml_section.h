@@ -46,7 +46,7 @@ class YamlSection {
   // Bytes as ParseBytes reads them.
   void Bytes(const std::string& key, int64_t* out);
   void IntList(const std::string& key, const IntRange& range, std::vector<int64_t>* out);
-  // Free keys with numbers.
+  // Free keys, none of them empty, with numbers.
   void IntMap(const std::string& key, const IntRange& range, std::map<std::string, int64_t>* out);
   void NumberMap(const std::string& key, std::map<std::string, double>* out);
   void String(const std::string& key, std::string* out);
