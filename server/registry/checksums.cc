@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <string_view>
@@ -57,14 +58,26 @@ absl::StatusOr<Line> ReadLine(const std::string& text, int number) {
   return Line{sum, text.substr(kHexDigits + 2)};
 }
 
-absl::Status CheckFile(const std::string& directory, const Line& line, const CancelToken* cancel) {
+// Where the model's file is, which is read through links, in absolute terms; as given where that
+// cannot be said.
+std::string Followed(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
+                                                         std::free);
+  return real == nullptr ? path : std::string(real.get());
+}
+
+absl::Status CheckFile(const std::string& directory, const std::string& model, const Line& line,
+                       const CancelToken* cancel) {
   Sha256 sum;
   const auto add = [&](std::string_view block) {
     if (cancel != nullptr && cancel->cancelled()) return absl::CancelledError("no longer wanted");
     sum.Add(block);
     return absl::OkStatus();
   };
-  const absl::Status status = ReadBlocksBeneath(directory, line.file, add);
+  const std::string real = line.file == model ? Followed(absl::StrCat(directory, "/", model)) : "";
+  const absl::Status status =
+      real.empty() ? ReadBlocksBeneath(directory, line.file, add)
+                   : ReadBlocksBeneath(DirectoryOf(real), real.substr(real.rfind('/') + 1), add);
   if (absl::IsNotFound(status))
     return absl::InvalidArgumentError(
         absl::StrCat(kChecksumsFile, " names '", line.file, "', which is not there"));
@@ -78,8 +91,8 @@ absl::Status CheckFile(const std::string& directory, const Line& line, const Can
 
 }  // namespace
 
-absl::StatusOr<int> CheckChecksums(const std::string& directory, const std::string& only,
-                                   const CancelToken* cancel) {
+absl::StatusOr<int> CheckChecksums(const std::string& directory, const std::string& model,
+                                   bool alone, const CancelToken* cancel) {
   const auto text = ReadFileBeneath(directory, kChecksumsFile, kMostBytes);
   if (absl::IsNotFound(text.status())) return 0;
   if (!text.ok()) return text.status();
@@ -90,8 +103,8 @@ absl::StatusOr<int> CheckChecksums(const std::string& directory, const std::stri
     if (stripped.empty() || stripped[0] == '#') continue;
     FLOE_ASSIGN_OR_RETURN(Line line, ReadLine(stripped, number));
     if (line.file.compare(0, 2, "./") == 0) line.file.erase(0, 2);
-    if (line.file == kChecksumsFile || (!only.empty() && line.file != only)) continue;
-    FLOE_RETURN_IF_ERROR(CheckFile(directory, line, cancel));
+    if (line.file == kChecksumsFile || (alone && line.file != model)) continue;
+    FLOE_RETURN_IF_ERROR(CheckFile(directory, model, line, cancel));
     ++checked;
   }
   return checked;

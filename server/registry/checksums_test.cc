@@ -35,13 +35,13 @@ class Checksums : public testing::Test {
   }
   absl::StatusOr<int> Check(const std::string& sums, const std::string& only = "") {
     Write(kChecksumsFile, sums);
-    return CheckChecksums(root_, only, nullptr);
+    return CheckChecksums(root_, only.empty() ? "model" : only, !only.empty(), nullptr);
   }
   std::string root_;
 };
 
 TEST_F(Checksums, GoodOnesAreCounted) {
-  EXPECT_EQ(CheckChecksums(root_, "", nullptr).value(), 0) << "there is no such file";
+  EXPECT_EQ(CheckChecksums(root_, "model", false, nullptr).value(), 0) << "there is no such file";
   const std::string abc = kSumOfAbc, nothing = kSumOfNothing;
   EXPECT_EQ(Check(abc + "  abc\n" + nothing + " *assets/nothing\n").value(), 2);
   EXPECT_EQ(Check("# a note\r\n\n" + abc + "  ./abc\r\n").value(), 1);
@@ -70,6 +70,22 @@ TEST_F(Checksums, WhatDiffersIsNamed) {
     EXPECT_THAT(error("#\n" + line + "\n"), HasSubstr("SHA256SUMS:2: expected 64")) << line;
 }
 
+TEST_F(Checksums, TheModelsFileAloneMayBeALinkOutOfItsDirectory) {
+  const std::string abc = kSumOfAbc, nothing = kSumOfNothing;
+  const std::string store = root_ + "_store";
+  std::ofstream(store) << "abc";
+  fs::create_symlink(store, root_ + "/model");
+  fs::create_symlink(store, root_ + "/other");
+  EXPECT_EQ(Check(abc + "  model\n").value(), 1);
+  EXPECT_EQ(Check(abc + "  ./model\n", "model").value(), 1);
+  EXPECT_THAT(Check(nothing + "  model\n").status().ToString(), HasSubstr("'model' has the SHA"));
+  EXPECT_THAT(Check(abc + "  other\n").status().ToString(), HasSubstr("leads out"));
+  EXPECT_THAT(Check(abc + "  ../" + fs::path(store).filename().string()).status().ToString(),
+              HasSubstr("leads out"));
+  fs::remove(store);
+  EXPECT_FALSE(Check(abc + "  model\n").ok());
+}
+
 TEST_F(Checksums, FilesOfManyBlocksAndAnEndInTheMiddle) {
   // The sum is coreutils' sha256sum's.
   Write("a", std::string(3'000'000, 'a'));
@@ -77,7 +93,8 @@ TEST_F(Checksums, FilesOfManyBlocksAndAnEndInTheMiddle) {
   EXPECT_EQ(Check(sum + "  a\n").value(), 1);
   CancelToken cancel;
   cancel.Cancel();
-  EXPECT_EQ(CheckChecksums(root_, "", &cancel).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(CheckChecksums(root_, "model", false, &cancel).status().code(),
+            absl::StatusCode::kCancelled);
 }
 
 }  // namespace

@@ -57,9 +57,9 @@ absl::Status CheckFiles(const ModelConfig& config, const LoadSource& source,
   if (source.file.empty()) return absl::OkStatus();
   const std::string directory = DirectoryOf(source.file);
   // A model file that was named lies among others that are none of its business.
-  const std::string only =
-      source.file == config.base_path ? source.file.substr(source.file.rfind('/') + 1) : "";
-  const auto checked = CheckChecksums(directory, only, cancel);
+  const bool alone = source.file == config.base_path;
+  const std::string model = source.file.substr(source.file.rfind('/') + 1);
+  const auto checked = CheckChecksums(directory, model, alone, cancel);
   if (!checked.ok()) return Annotate(checked.status(), absl::StrCat("'", directory, "'"));
   if (*checked > 0)
     spdlog::info("model '{}' version {}: {} files are as {} says", config.name, source.version,
