@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/threads.h"
 
 namespace floe {
 namespace {
@@ -45,6 +46,9 @@ std::vector<std::string> CpuBudgetWarnings(const std::vector<ModelConfig>& model
     const int64_t threads = workers * model.intra_op_threads;
     if (model.workers > 0) all += threads;
     const int64_t cpus = CpusOf(model, usable);
+    if (const absl::Status set = CheckCpuSet(model.cpu_set, usable.cpus); !set.ok())
+      warnings.push_back(absl::StrCat("model '", model.name,
+                                      "' will not be served here: ", std::string(set.message())));
     if (threads > cpus)
       warnings.push_back(absl::StrCat(
           "model '", model.name, "': ", workers, " workers with ", model.intra_op_threads,

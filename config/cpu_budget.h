@@ -24,7 +24,8 @@ ModelWeights WeightsOf(const std::vector<ModelConfig>& models);
 int64_t WorkersOf(const ModelConfig& model, const ModelWeights& weights, const UsableCpus& usable);
 
 // A line when the threads (workers x intra_op_threads) that are configured can need more CPUs than
-// there are, or one for each model whose own can need more than it may use.
+// there are, or one for each model whose own can need more than it may use; and one for each model
+// whose cpu_set names CPUs that are not usable.
 std::vector<std::string> CpuBudgetWarnings(const std::vector<ModelConfig>& models,
                                            const UsableCpus& usable);
 

@@ -68,6 +68,9 @@ TEST(CpuBudget, WarnsOfMoreThreadsThanCpus) {
   EXPECT_THAT(CpuBudgetWarnings({a, b}, four), IsEmpty()) << "sharing is what auto means";
   a.cpu_set = {0, 1};
   EXPECT_THAT(CpuBudgetWarnings({a}, five), ElementsAre(HasSubstr("4 threads for 2 CPUs")));
+  b.cpu_set = {4, 5, 6};
+  EXPECT_THAT(CpuBudgetWarnings({b}, five),
+              ElementsAre(AllOf(HasSubstr("will not be served here"), HasSubstr("(5, 6)"))));
 }
 
 }  // namespace
