@@ -170,11 +170,15 @@ bool Lifecycle::AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended) 
     return true;
   }
   auto progress = Progress(now);
-  if (progress.ok() && *progress == ModelEntry::Progress::kReady) {
-    const absl::Status labels = CheckStagedLabels();
-    if (labels.ok()) Commit();
-    Finish(labels, ended);
-    return true;
+  // Before a swap as well: nothing is to be taken down for what will be refused.
+  if (progress.ok() && *progress != ModelEntry::Progress::kWaiting) {
+    const absl::Status labels = CheckStagedLabels(*progress);
+    const bool ready = *progress == ModelEntry::Progress::kReady;
+    if (ready && labels.ok()) Commit();
+    if (ready || !labels.ok()) {
+      Finish(labels, ended);
+      return true;
+    }
   }
   if (progress.ok() && now >= reloads_.front().deadline)
     progress = absl::DeadlineExceededError(
@@ -224,15 +228,18 @@ bool Lifecycle::AllowSwaps(TimePoint now) {
   return any;
 }
 
-absl::Status Lifecycle::CheckStagedLabels() const {
-  for (const auto& [name, entry] : models_) {
-    if (!entry->staged()) continue;
+absl::Status Lifecycle::CheckStagedLabels(ModelEntry::Progress progress) const {
+  const bool swaps = progress == ModelEntry::Progress::kNeedsSwap;
+  for (const auto& named : models_) {
+    const ModelEntry& entry = *named.second;
+    if (!entry.staged()) continue;
     const VersionLabels none;
+    const VersionFate fate = {
+        [&](int64_t version) { return entry.WillBeAvailable(version, swaps); },
+        [&](int64_t version) { return entry.WillBeDropped(version, swaps); }};
     FLOE_RETURN_IF_ERROR(CheckLabels(
-        name, entry->current() ? entry->current()->config->version_labels : none,
-        entry->staged()->config->version_labels,
-        [&entry = *entry](int64_t version) { return entry.WillBeAvailable(version); },
-        options_.allow_labels_for_unavailable));
+        entry.name(), entry.current() ? entry.current()->config->version_labels : none,
+        entry.staged()->config->version_labels, fate, options_.allow_labels_for_unavailable));
   }
   return absl::OkStatus();
 }

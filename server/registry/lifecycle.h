@@ -83,7 +83,7 @@ class Lifecycle {
   absl::Status Begin(TimePoint now);
   absl::StatusOr<ModelEntry::Progress> Progress(TimePoint now) const;
   bool AllowSwaps(TimePoint now);
-  absl::Status CheckStagedLabels() const;
+  absl::Status CheckStagedLabels(ModelEntry::Progress progress) const;
   std::string Unfinished(TimePoint now) const;
   void Commit();
   void Finish(const absl::Status& status, std::vector<ReloadOutcome>* ended);

@@ -35,6 +35,10 @@ bool IsLoaded(const Servable& servable) {
   return servable.state == VersionState::kLoading || servable.state == VersionState::kAvailable;
 }
 
+bool Names(const std::vector<int64_t>& versions, int64_t version) {
+  return std::find(versions.begin(), versions.end(), version) != versions.end();
+}
+
 // The load may end differently when it is done once more.
 bool MayLoadAnew(const Servable& servable) {
   return !servable.file.empty() && MayRetry(servable.error);
@@ -85,6 +89,13 @@ std::vector<int64_t> ModelEntry::Wanted(const Target& target, Scope scope) const
       failing.insert(version);
   }
   return WantedVersions(target.config->versions, found, failing);
+}
+
+// Whether the configuration in force would want it, too, of what the staged one has found.
+bool ModelEntry::WantedAsBefore(int64_t version) const {
+  Target before = *staged_;
+  before.config = current_->config;
+  return Names(Wanted(before, Scope::kInForce), version);
 }
 
 void ModelEntry::UpdateWanted() {
@@ -217,10 +228,17 @@ std::string ModelEntry::StagedWaitsFor() const {
   return "its old version is being unloaded";
 }
 
-bool ModelEntry::WillBeAvailable(int64_t version) const {
-  const std::optional<Target>& target = staged_ ? staged_ : current_;
-  const Servable* servable = target ? Find(target->revision, version) : nullptr;
-  return servable != nullptr && servable->state == VersionState::kAvailable;
+bool ModelEntry::WillBeAvailable(int64_t version, bool once_swapped) const {
+  const Servable* servable = Find(staged_->revision, version);
+  if (servable == nullptr || !Names(Wanted(*staged_, Scope::kInForce), version)) return false;
+  return servable->state == VersionState::kAvailable || (once_swapped && servable->error.ok());
+}
+
+bool ModelEntry::WillBeDropped(int64_t version, bool once_swapped) const {
+  const Servable* servable = current_ ? Find(current_->revision, version) : nullptr;
+  if (servable == nullptr || !servable->published || WillBeAvailable(version, once_swapped))
+    return false;
+  return staged_->revision != current_->revision || WantedAsBefore(version);
 }
 
 // ---- what happened ----

@@ -168,7 +168,12 @@ class ModelEntry {
   std::vector<VersionStatus> Statuses() const;
   // Why there is no version, for one who asks for the model; OK while that may still change.
   absl::Status Trouble() const;
-  bool WillBeAvailable(int64_t version) const;  // once the staged configuration is in force
+
+  // Once the staged configuration is in force. When `once_swapped`, what it still has to load
+  // counts.
+  bool WillBeAvailable(int64_t version, bool once_swapped) const;
+  // Served now, and no longer then, though the configuration in force would keep it.
+  bool WillBeDropped(int64_t version, bool once_swapped) const;
 
  private:
   static constexpr size_t kEndedKept = 3;
@@ -180,6 +185,7 @@ class ModelEntry {
     kExpected,  // all
   };
   std::vector<int64_t> Wanted(const Target& target, Scope scope) const;
+  bool WantedAsBefore(int64_t version) const;
   void UpdateWanted();
   bool WantedByCurrent(const Servable& servable) const;
   bool WantedByStaged(const Servable& servable) const;

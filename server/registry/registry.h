@@ -88,7 +88,7 @@ class ModelRegistry {
   // is new, and only when all of it is available does it replace what was there, whose requests in
   // progress end on what they began with. On an error, and when `deadline` passes, the old
   // configuration stays in force. INVALID_ARGUMENT, NOT_FOUND and others name the model;
-  // FAILED_PRECONDITION: a label would move to a version that is not available;
+  // FAILED_PRECONDITION: a label would lead to a version that is not available, or is dropped;
   // DEADLINE_EXCEEDED says what was still going on. One at a time: a second one waits its turn,
   // within its own deadline. `replaces`: the generation that must be in force when its turn comes
   // (ABORTED otherwise); none: any. When `cancel`, which may be null, is raised first, it ends with

@@ -422,6 +422,60 @@ TEST(Reload, LabelsMoveOnlyToWhatIsAvailable) {
   EXPECT_TRUE(world.Outcome(world.Reload({wrong})).ok());
 }
 
+TEST(Reload, LabelsDoNotLeadToWhatTheSameReloadUnloads) {
+  for (const auto transition :
+       {VersionTransition::kAvailabilityPreserving, VersionTransition::kResourcePreserving}) {
+    ModelConfig all = TestModel("m");
+    all.transition = transition;
+    all.versions.kind = VersionPolicy::Kind::kAll;
+    ModelConfig labelled = all;
+    labelled.version_labels = {{"canary", 1}};
+    LifecycleWorld world({all}, WithoutPolling());
+    for (const int64_t version : {1, 2, 3}) world.Put("/m", version);
+    world.Finish();
+    ModelConfig latest = labelled;
+    latest.versions = VersionPolicy();
+    const auto refused = [&] {
+      const absl::Status outcome = world.Outcome(world.Reload({latest}));
+      EXPECT_EQ(outcome.code(), absl::StatusCode::kFailedPrecondition) << outcome;
+      EXPECT_EQ(world.Unloads(), "");
+      EXPECT_EQ(world.Served("m"), "3, 2, 1");
+    };
+    refused();
+    // A label that has been there before, too.
+    EXPECT_TRUE(world.Outcome(world.Reload({labelled})).ok());
+    refused();
+    // Before a swap, not after it.
+    if (transition == VersionTransition::kResourcePreserving) {
+      world.Put("/m", 4);
+      refused();
+    }
+  }
+}
+
+TEST(Reload, ALabelThatStaysDoesNotKeepNewVersionsAway) {
+  ModelConfig labelled = TestModel("m");
+  labelled.version_labels = {{"stable", 1}};
+  ServingWorld world(labelled, WithoutPolling());
+  world.Put("/m", 2);
+  const int64_t ticket = world.Reload({labelled});
+  world.Finish();
+  EXPECT_TRUE(world.Outcome(ticket).ok()) << world.Outcome(ticket);
+  EXPECT_EQ(world.Served("m"), "2");
+}
+
+// `latest` serves it in the place of a newer one that fails.
+TEST(Reload, LabelsMayLeadToTheVersionThatStandsIn) {
+  ModelConfig labelled = TestModel("m");
+  labelled.version_labels = {{"stable", 1}};
+  LifecycleWorld world({labelled});
+  for (const int64_t version : {1, 2}) world.Put("/m", version);
+  world.Break("m", 2, kBadModel);
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "1");
+  EXPECT_TRUE(world.Outcome(world.Reload({labelled})).ok());
+}
+
 TEST(Reload, PreservingResourcesTheOldGoesLastOfAllAndComesBack) {
   ModelConfig before = TestModel("m"), after = TestModel("m", "/new");
   before.transition = after.transition = VersionTransition::kResourcePreserving;

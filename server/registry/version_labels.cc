@@ -5,20 +5,23 @@
 namespace floe::server {
 
 absl::Status CheckLabels(const std::string& model, const VersionLabels& before,
-                         const VersionLabels& after,
-                         const std::function<bool(int64_t version)>& available,
+                         const VersionLabels& after, const VersionFate& fate,
                          bool allow_unavailable) {
   for (const auto& [label, version] : after) {
     const auto old = before.find(label);
     const bool in_use = old != before.end();
-    if ((in_use && old->second == version) || available(version)) continue;
-    if (!in_use && allow_unavailable) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("model '", model, "': label '", label, "' ",
-                     in_use ? absl::StrCat("cannot move from version ", old->second, " to ")
-                            : "cannot be given to ",
-                     "version ", version, ", which is not available; load that version first",
-                     in_use ? "" : ", or set allow_version_labels_for_unavailable_models"));
+    const bool stays = in_use && old->second == version;
+    if (stays ? !fate.dropped(version) : fate.available(version)) continue;
+    const bool moves = in_use && !stays;
+    if (!moves && allow_unavailable) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "model '", model, "': label '", label, "' ",
+        moves   ? absl::StrCat("cannot move from version ", old->second, " to version ", version)
+        : stays ? absl::StrCat("leads to version ", version)
+                : absl::StrCat("cannot be given to version ", version),
+        stays ? ", which would be unloaded; keep that version, or move the label first"
+              : ", which is not available; load that version first",
+        moves ? "" : ", or set allow_version_labels_for_unavailable_models"));
   }
   return absl::OkStatus();
 }

@@ -11,8 +11,9 @@ using ::testing::HasSubstr;
 
 TEST(VersionLabels, OnlyMoveToWhatIsAvailable) {
   const auto available = [](int64_t version) { return version == 1 || version == 2; };
+  const auto dropped = [](int64_t version) { return version == 4; };
   const auto check = [&](const VersionLabels& before, const VersionLabels& after, bool allow) {
-    return CheckLabels("m", before, after, available, allow);
+    return CheckLabels("m", before, after, {available, dropped}, allow);
   };
   EXPECT_TRUE(check({}, {{"a", 1}}, false).ok());
   EXPECT_TRUE(check({{"a", 1}}, {{"a", 2}}, false).ok());
@@ -25,6 +26,10 @@ TEST(VersionLabels, OnlyMoveToWhatIsAvailable) {
   EXPECT_EQ(check({}, {{"a", 3}}, false).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(check({}, {{"a", 3}}, true).ok()) << "nobody uses it yet";
   EXPECT_FALSE(check({{"a", 1}}, {{"a", 3}}, true).ok()) << "somebody uses it";
+  const absl::Status dropping = check({{"a", 4}}, {{"a", 4}}, false);
+  EXPECT_EQ(dropping.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(dropping.message()), HasSubstr("version 4, which would be unloaded"));
+  EXPECT_TRUE(check({{"a", 4}}, {{"a", 4}}, true).ok());
 }
 
 }  // namespace
