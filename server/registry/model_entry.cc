@@ -1,7 +1,6 @@
 #include "server/registry/model_entry.h"
 
 #include <algorithm>
-#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -85,10 +84,19 @@ std::vector<int64_t> ModelEntry::Wanted(const Target& target, Scope scope) const
     const Servable* servable = Find(target.revision, version);
     const bool loaded = servable != nullptr && IsLoaded(*servable);
     if (scope == Scope::kExpected || seen.settled || loaded) found.push_back(version);
-    if (scope == Scope::kInForce && servable != nullptr && servable->failures > 0)
-      failing.insert(version);
+    const bool known =
+        scope == Scope::kInForce || (scope == Scope::kStaged && failed_before_.count(version) != 0);
+    if (known && servable != nullptr && servable->failures > 0) failing.insert(version);
   }
   return WantedVersions(target.config->versions, found, failing);
+}
+
+// Versions that the configuration in force came upon by itself are now named one by one: whoever
+// does so means each of them.
+bool ModelEntry::NewlyNamed() const {
+  constexpr auto kSpecific = VersionPolicy::Kind::kSpecific;
+  return staged_->config->versions.kind == kSpecific &&
+         (!current_ || current_->config->versions.kind != kSpecific);
 }
 
 // Whether the configuration in force would want it, too, of what the staged one has found.
@@ -105,7 +113,7 @@ void ModelEntry::UpdateWanted() {
     for (const int64_t version : Wanted(*current_, Scope::kInForce))
       wanted_by_current_.insert(version);
   if (staged_)
-    for (const int64_t version : Wanted(*staged_, Scope::kStrict))
+    for (const int64_t version : Wanted(*staged_, Scope::kStaged))
       wanted_by_staged_.insert(version);
 }
 
@@ -170,6 +178,7 @@ void ModelEntry::Stage(std::shared_ptr<const ModelConfig> config, const ModelWei
 }
 
 void ModelEntry::Commit() {
+  if (staged_->revision != current_revision()) failed_attempts_.clear();
   // A look that failed, or has not ended, tells nothing against what is known of the same place.
   if (same_config_ && (!staged_->scanned || !staged_->scan_error.ok())) {
     current_->config = staged_->config;
@@ -190,6 +199,7 @@ void ModelEntry::Abandon() {
 
 void ModelEntry::Remove() {
   current_.reset();
+  failed_attempts_.clear();
   ended_.clear();
   UpdateWanted();
 }
@@ -206,11 +216,16 @@ absl::StatusOr<ModelEntry::Progress> ModelEntry::StagedProgress(bool patient) co
   for (const int64_t version : Wanted(*staged_, Scope::kStrict)) {
     const Servable* servable = Find(staged_->revision, version);
     if (servable != nullptr && servable->state == VersionState::kAvailable) continue;
-    if (same_config_ && failed_before_.count(version) != 0) continue;
-    if (servable != nullptr && servable->failures > 0 && !servable->anew)
-      return Annotate(servable->error, absl::StrCat("model '", name_, "' version ", version));
     const bool blocked =
         servable != nullptr && servable->state == VersionState::kStart && !MayLoad(*servable);
+    if (failed_before_.count(version) != 0 && !NewlyNamed()) {
+      // Where something changes, a label say, it is waited for while it is tried anew; but nothing
+      // is taken down for it.
+      const bool tried = servable == nullptr || (servable->anew && !blocked);
+      if (same_config_ || !tried) continue;
+    }
+    if (servable != nullptr && servable->failures > 0 && !servable->anew)
+      return Annotate(servable->error, absl::StrCat("model '", name_, "' version ", version));
     if (!blocked) progress = Progress::kWaiting;
     if (blocked && progress == Progress::kReady) progress = Progress::kNeedsSwap;
   }
@@ -238,7 +253,7 @@ bool ModelEntry::WillBeDropped(int64_t version, bool once_swapped) const {
   const Servable* servable = current_ ? Find(current_->revision, version) : nullptr;
   if (servable == nullptr || !servable->published || WillBeAvailable(version, once_swapped))
     return false;
-  return staged_->revision != current_->revision || WantedAsBefore(version);
+  return staged_->revision != current_revision() || WantedAsBefore(version);
 }
 
 // ---- what happened ----
@@ -284,6 +299,10 @@ bool ModelEntry::Scanned(int64_t ticket, const absl::StatusOr<std::vector<FoundV
     seen.push_back({files, since, settled});
   }
   target->found = std::move(seen);
+  for (auto it = failed_attempts_.begin(); it != failed_attempts_.end();) {
+    const bool gone = target->revision == current_revision() && !target->Find(it->first);
+    it = gone ? failed_attempts_.erase(it) : std::next(it);
+  }
   UpdateWanted();
   return changed;
 }
@@ -304,10 +323,14 @@ void ModelEntry::EndLoad(std::list<Servable>::iterator it, const absl::Status& s
     it->error = absl::OkStatus();
     it->failures = 0;
     it->anew = false;
+    failed_attempts_.erase(it->version);
     return;
   }
   if (!IsWanted(*it)) {
-    if (!absl::IsCancelled(status)) End(it->version, status);
+    if (!absl::IsCancelled(status)) {
+      it->error = status;
+      EndFailed(*it);
+    }
     servables_.erase(it);
     return;
   }
@@ -347,6 +370,13 @@ void ModelEntry::End(int64_t version, const absl::Status& error) {
   if (!current_) return;
   ended_.push_front({version, VersionState::kEnd, error});
   if (ended_.size() > kEndedKept) ended_.pop_back();
+}
+
+// Nobody wants it any more, but the next attempt may come upon the same files.
+void ModelEntry::EndFailed(const Servable& servable) {
+  End(servable.version, servable.error);
+  if (servable.revision == current_revision())
+    failed_attempts_[servable.version] = {servable.file, servable.stamp, servable.error};
 }
 
 // ---- what is to be done ----
@@ -432,7 +462,23 @@ bool ModelEntry::AspireTo(Target* target, int64_t version) {
   servable->state = servable->error.ok() ? VersionState::kStart : VersionState::kEnd;
   servable->anew = false;
   servable->retry_at = TimePoint::min();
+  if (staged_ && target == &*staged_) RecallAttempt(servable);
   return servable->error.ok();
+}
+
+// An attempt has failed with these files; had there been no other reason for it, the configuration
+// in force would have found that out. What it would not ask for is tried as if it were new.
+void ModelEntry::RecallAttempt(Servable* servable) {
+  const auto it = failed_attempts_.find(servable->version);
+  if (it == failed_attempts_.end() || it->second.file != servable->file ||
+      it->second.stamp != servable->stamp || servable->revision != current_revision() ||
+      !WantedAsBefore(servable->version))
+    return;
+  failed_before_.insert(servable->version);
+  servable->error = it->second.error;
+  servable->failures = 1;
+  servable->anew = MayLoadAnew(*servable);
+  servable->state = servable->anew ? VersionState::kStart : VersionState::kEnd;
 }
 
 // Drops what never came to be and is wanted no more.
@@ -445,8 +491,7 @@ void ModelEntry::Prune() {
       ++it;
       continue;
     }
-    if (it->failures > 0 && current_ && it->revision == current_->revision)
-      End(it->version, it->error);
+    if (it->failures > 0 && it->revision == current_revision()) EndFailed(*it);
     it = servables_.erase(it);
   }
 }
@@ -514,77 +559,6 @@ void ModelEntry::StartLoads(TimePoint now, Actions* actions) {
     actions->loads.push_back({name_, servable.id, servable.config, servable.version, servable.file,
                               target.weights, servable.unwanted});
   }
-}
-
-// ---- what there is ----
-
-bool ModelEntry::Settled() const {
-  if (!current_ || Available()) return true;
-  if (!current_->scanned || !Incomplete(*current_).empty()) return false;
-  for (const int64_t version : wanted_by_current_)
-    if (Find(current_->revision, version) == nullptr) return false;  // it is looked at next
-  return std::none_of(servables_.begin(), servables_.end(), [this](const Servable& one) {
-    return one.failures == 0 && WantedByCurrent(one) &&
-           (one.state == VersionState::kStart || one.state == VersionState::kLoading);
-  });
-}
-
-bool ModelEntry::Failed() const {
-  if (!current_ || Available() || !Settled()) return false;
-  if (current_->found.empty()) return current_->given_up;
-  return std::all_of(servables_.begin(), servables_.end(), [this](const Servable& one) {
-    return one.state == VersionState::kEnd || !WantedByCurrent(one);
-  });
-}
-
-std::vector<const Servable*> ModelEntry::Published() const {
-  std::map<int64_t, const Servable*, std::greater<>> by_version;
-  for (const Servable& one : servables_) {
-    if (!one.published) continue;
-    const Servable*& chosen = by_version[one.version];
-    if (chosen == nullptr || (current_ && one.revision == current_->revision)) chosen = &one;
-  }
-  std::vector<const Servable*> published;
-  published.reserve(by_version.size());
-  for (const auto& [version, servable] : by_version) published.push_back(servable);
-  return published;
-}
-
-absl::Status ModelEntry::Trouble() const {
-  if (!current_ || Available()) return absl::OkStatus();
-  for (const Servable& servable : servables_)
-    if (!servable.error.ok() && WantedByCurrent(servable)) return servable.error;
-  return current_->found.empty() ? current_->scan_error : absl::OkStatus();
-}
-
-std::vector<VersionStatus> ModelEntry::Statuses() const {
-  if (!current_) return {};
-  struct Ranked {
-    int rank = 0;
-    VersionStatus status;
-  };
-  std::map<int64_t, Ranked, std::greater<>> by_version;
-  const auto offer = [&by_version](int rank, VersionStatus status) {
-    Ranked& known = by_version[status.version];
-    if (rank > known.rank) known = {rank, std::move(status)};
-  };
-  for (const Servable& one : servables_) {
-    // Between two attempts it is still on its way.
-    const bool again = one.state == VersionState::kStart && one.failures > 0;
-    offer(one.published          ? 5
-          : WantedByCurrent(one) ? 4
-                                 : 3,
-          {one.version, again ? VersionState::kLoading : one.state, one.error});
-  }
-  for (const int64_t version : Incomplete(*current_))
-    offer(2, {version, VersionState::kStart,
-              absl::UnavailableError("its files have just changed; it is loaded once they stay "
-                                     "the same")});
-  for (const VersionStatus& one : ended_) by_version.emplace(one.version, Ranked{1, one});
-  std::vector<VersionStatus> statuses;
-  statuses.reserve(by_version.size());
-  for (auto& [version, ranked] : by_version) statuses.push_back(std::move(ranked.status));
-  return statuses;
 }
 
 }  // namespace floe::server

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -125,7 +126,8 @@ class ModelEntry {
 
   void SetCurrent(std::shared_ptr<const ModelConfig> config, const ModelWeights& weights);
   // Looks and loads beside what is in force. Versions that have failed, and may succeed, are tried
-  // anew; those of an unchanged configuration are not part of the attempt.
+  // anew. Where the configuration loads to the same as before, versions known to fail, also from
+  // an attempt before, are no reason for this one to fail, and nothing is taken down for them.
   void Stage(std::shared_ptr<const ModelConfig> config, const ModelWeights& weights);
   // A model that preserves resources may now unload what is not part of the staged configuration.
   // False: it might already.
@@ -182,10 +184,13 @@ class ModelEntry {
   enum class Scope {
     kInForce,   // complete versions, and older ones in the place of those that fail
     kStrict,    // complete versions
+    kStaged,    // and older ones in the place of those that failed before
     kExpected,  // all
   };
   std::vector<int64_t> Wanted(const Target& target, Scope scope) const;
+  int64_t current_revision() const { return current_ ? current_->revision : 0; }  // 0: none
   bool WantedAsBefore(int64_t version) const;
+  bool NewlyNamed() const;
   void UpdateWanted();
   bool WantedByCurrent(const Servable& servable) const;
   bool WantedByStaged(const Servable& servable) const;
@@ -208,15 +213,24 @@ class ModelEntry {
   void StartLoads(TimePoint now, Actions* actions);
   bool MayLoad(const Servable& servable) const;
   void End(int64_t version, const absl::Status& error);
+  void EndFailed(const Servable& servable);
+  void RecallAttempt(Servable* servable);
 
   const std::string name_;
   int64_t* const next_id_;
   std::optional<Target> current_, staged_;
   bool swapping_ = false;
-  // As of the last change: what the configurations want, kInForce and kStrict.
+  // As of the last change: what the configurations want, kInForce and kStaged.
   std::set<int64_t> wanted_by_current_, wanted_by_staged_;
-  std::set<int64_t> failed_before_;  // versions that had failed when staging began
-  bool same_config_ = false;         // staged is what current is
+  std::set<int64_t> failed_before_;  // versions of the staged revision known to fail
+  struct FailedAttempt {
+    std::string file;
+    uint64_t stamp = 0;
+    absl::Status error;
+  };
+  // By version: of the revision in force, but for versions that it has among its servables.
+  std::map<int64_t, FailedAttempt> failed_attempts_;
+  bool same_config_ = false;  // staged is what current is
   std::list<Servable> servables_;
   std::deque<VersionStatus> ended_;  // newest first
 };
