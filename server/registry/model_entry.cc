@@ -269,6 +269,7 @@ bool ModelEntry::Scanned(int64_t ticket, const absl::StatusOr<std::vector<FoundV
   target->failed_looks = found.ok() ? 0 : target->failed_looks + 1;
   target->given_up =
       !found.ok() && (!MayRetry(found.status()) || absl::IsNotFound(found.status()) ||
+                      absl::IsPermissionDenied(found.status()) ||
                       target->failed_looks > times.max_retries || times.poll <= Duration::zero());
   bool changed =
       !target->scanned || target->scan_error != found.status() || target->given_up != gave_up;

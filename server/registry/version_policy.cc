@@ -44,6 +44,7 @@ bool MayRetry(const absl::Status& error) {
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kAborted:
+    case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kNotFound:  // a file that went between the look and the load
     case absl::StatusCode::kUnknown:
       return true;

@@ -121,8 +121,9 @@ std::optional<int64_t> VersionOf(const std::string& name) {
   return version;
 }
 
-// Sizes and times of many files as one number, and the time of the last change among them. The
-// change time (ctime) is the file system's own: copying tools cannot set it back as they do mtime.
+// Sizes, times and modes of many files as one number, and the time of the last change among them.
+// The change time (ctime) is the file system's own: copying tools cannot set it back as they do
+// mtime, and it tells that a file may be read now that could not.
 class Stamper {
  public:
   void Add(const std::string& name, const struct stat& info) {
@@ -132,6 +133,8 @@ class Stamper {
     Mix(static_cast<uint64_t>(info.st_mtim.tv_nsec));
     const auto changed =
         std::chrono::seconds(info.st_ctim.tv_sec) + std::chrono::nanoseconds(info.st_ctim.tv_nsec);
+    Mix(static_cast<uint64_t>(changed.count()));
+    Mix(info.st_mode);  // two changes may have one time
     newest_ = std::max(newest_, changed);
   }
   void Fill(FoundVersion* found) const {

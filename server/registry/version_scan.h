@@ -18,7 +18,7 @@ struct FoundVersion {
   int64_t version = 1;
   std::string file;    // of the model; empty when `error` says why there is none
   absl::Status error;  // INVALID_ARGUMENT: names the directory, what it holds, what was expected
-  uint64_t stamp = 0;  // of names, sizes and modification times of all files of the version
+  uint64_t stamp = 0;  // of names, sizes, times and modes of all files of the version
   // Since something in it changed: this host's time less the file system's, whose clock may be
   // another's. At least 0; max(): complete, as its marker says.
   Duration quiet = {};

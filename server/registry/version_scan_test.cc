@@ -135,6 +135,9 @@ TEST_F(VersionScan, TheStampTellsWhetherFilesChange) {
   fs::last_write_time(root_ + "/m/1/frozen.pb",
                       fs::file_time_type::clock::now() - std::chrono::hours(1));
   EXPECT_NE(Stamp("/m", 1), more) << "the same size at another time";
+  const uint64_t earlier = Stamp("/m", 1);
+  fs::permissions(root_ + "/m/1/frozen.pb", fs::perms::owner_write);
+  EXPECT_NE(Stamp("/m", 1), earlier) << "another mode";
   EXPECT_EQ(Stamp("/m", 0), other) << "its neighbour was left alone";
 }
 
