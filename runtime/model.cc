@@ -30,7 +30,7 @@ absl::StatusOr<Graph> Select(const Graph& whole, const SignatureDef& def, bool l
     const int output = colon == std::string::npos ? 0 : std::atoi(tensor.c_str() + colon + 1);
     const auto found = index.find(tensor.substr(0, colon));
     if (found == index.end())
-      return absl::NotFoundError(absl::StrCat("the graph has no tensor '", tensor, "'"));
+      return absl::InvalidArgumentError(absl::StrCat("the graph has no tensor '", tensor, "'"));
     return ValueRef{found->second, output};
   };
   for (size_t k = 0; k < def.inputs.size(); ++k) {

@@ -262,7 +262,7 @@ class SignatureBuilder {
 
   absl::Status NotFound(const std::string& what, const std::string& name,
                         const std::vector<std::string>& candidates) const {
-    return absl::NotFoundError(
+    return absl::InvalidArgumentError(
         absl::StrCat(what, ": the graph has no '", name,
                      "'; nearest: ", QuotedList(NearestNames(name, candidates)),
                      "; sinks of the graph: ", QuotedList(SinkNames(graph_))));

@@ -105,6 +105,8 @@ TEST(Import, WrongNamesAreAnsweredWithNearestAndSinks) {
   options = {};
   options.placeholder_defaults = {{"phase", Tensor::Scalar(DType::kBool, true)}};
   EXPECT_THAT(ErrorOf(kDense, options), HasSubstr("placeholder_defaults"));
+  // Unlike a file that is missing, it does not pass.
+  EXPECT_EQ(ImportBytes(kDense, options).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Import, LastTypedValueRepeats) {

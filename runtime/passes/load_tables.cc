@@ -225,8 +225,9 @@ class TableLoader {
       if (graph_.node(i).name == name) return i;
       names.push_back(graph_.node(i).name);
     }
-    return absl::NotFoundError(absl::StrCat("init_nodes: the graph has no node '", name,
-                                            "'; nearest: ", QuotedList(NearestNames(name, names))));
+    return absl::InvalidArgumentError(
+        absl::StrCat("init_nodes: the graph has no node '", name,
+                     "'; nearest: ", QuotedList(NearestNames(name, names))));
   }
 
   std::string NodeNames(const std::vector<int>& nodes) const {
