@@ -326,6 +326,29 @@ TEST(LifecycleTest, PolicyAllAndSpecific) {
   EXPECT_EQ(world.Served("some"), "7, 1");
 }
 
+TEST(LifecycleTest, ASpecificVersionGoesWithItsDirectoryUnlessItIsTheLast) {
+  ModelConfig model = TestModel("m");
+  model.versions = Policy(VersionPolicy::Kind::kSpecific, {1, 2});
+  LifecycleWorld world({model});
+  for (const int64_t version : {1, 2, 3}) world.Put("/m", version);
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "2, 1");
+  world.Delete("/m", 1);
+  world.Advance(seconds(1));
+  world.Finish();
+  EXPECT_EQ(world.States("m"), "2 AVAILABLE, 1 END!");
+  EXPECT_THAT(std::string(world.ErrorOf("m", 1).message()), HasSubstr("there is no version 1"));
+  EXPECT_EQ(world.loaded(), 1u);
+  world.Delete("/m", 2);
+  world.Advance(seconds(1));
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "2") << "nothing takes its place";
+  world.Put("/m", 1);
+  world.Advance(seconds(1));
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "1");
+}
+
 TEST(LifecycleTest, PreservingResourcesTheOldVersionGoesFirst) {
   ModelConfig config = TestModel("m");
   config.transition = VersionTransition::kResourcePreserving;

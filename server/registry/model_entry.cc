@@ -88,7 +88,14 @@ std::vector<int64_t> ModelEntry::Wanted(const Target& target, Scope scope) const
         scope == Scope::kInForce || (scope == Scope::kStaged && failed_before_.count(version) != 0);
     if (known && servable != nullptr && servable->failures > 0) failing.insert(version);
   }
-  return WantedVersions(target.config->versions, found, failing);
+  std::vector<int64_t> wanted = WantedVersions(target.config->versions, found, failing);
+  // `specific` names versions that are gone, too: an error to load, and no reason to keep.
+  const auto gone = [&](int64_t version) {
+    const Servable* servable = Find(target.revision, version);
+    return target.Find(version) == nullptr && servable != nullptr && IsLoaded(*servable);
+  };
+  wanted.erase(std::remove_if(wanted.begin(), wanted.end(), gone), wanted.end());
+  return wanted;
 }
 
 // Versions that the configuration in force came upon by itself are now named one by one: whoever
