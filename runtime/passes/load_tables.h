@@ -22,8 +22,8 @@ struct TableSources {
 // container get the same. Initialisers that were run become NoOp. Subgraphs are changed too.
 // Tables that the roots do not use stay empty. Errors name node and reason: FAILED_PRECONDITION for
 // a table that nothing fills, or that initialisers fill differently; NOT_FOUND for a file;
-// INVALID_ARGUMENT for a missing node, a malformed file, or a table that depends on inputs; RESOURCE_EXHAUSTED past
-// TableObject::kMaxBytes.
+// INVALID_ARGUMENT for a missing node, a malformed file, or a table that depends on inputs;
+// RESOURCE_EXHAUSTED past TableObject::kMaxBytes.
 absl::Status LoadTables(Graph* graph, const TableSources& sources, const KernelOptions& options);
 
 // The bytes of a file that a graph names. A relative name is one in `directory`. An absolute one is
