@@ -51,7 +51,7 @@ Outcome Floectl(const std::vector<std::string>& args) {
 }
 
 std::string WriteText(const std::string& name, const std::string& text) {
-  const std::string path = testing::TempDir() + name;
+  std::string path = testing::TempDir() + name;
   std::ofstream(path, std::ios::trunc) << text;
   return path;
 }
@@ -60,7 +60,7 @@ std::string GraphFile() { return WriteText("tiny.pbtxt", kGraph); }
 
 // Two rows: (1, 1) and (2, -1).
 std::string InputFile(const std::string& key) {
-  const std::string path = testing::TempDir() + "in.npz";
+  std::string path = testing::TempDir() + "in.npz";
   const Tensor rows = Tensor::Vector<float>(DType::kFloat32, {1, 1, 2, -1}).Reshaped({2, 2});
   EXPECT_TRUE(WriteNpz(path, {{key, rows}}).ok());
   return path;
