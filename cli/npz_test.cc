@@ -11,7 +11,6 @@
 namespace floe::cli {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 const std::string kData = FLOE_SOURCE_DIR "/cli/testdata/";

@@ -126,9 +126,9 @@ absl::StatusOr<ServerConfig> LoadConfigFiles(const ConfigFiles& files, ModelConf
     absl::StatusOr<ServerConfig> parsed =
         ParseConfig(text, files.yaml, DirectoryOf(AbsolutePath(files.yaml)), *defaults);
     loader.Note(parsed.status());
-    if (parsed.ok()) config = *std::move(parsed);
     if (parsed.ok() && files.empty_list_is_mistake && files.model_config.empty())
       loader.Note(CheckListsModels(text, files.yaml));
+    if (parsed.ok()) config = *std::move(parsed);
   }
   if (loader.Read(files.model_config, &text)) {
     ModelListContext context;
