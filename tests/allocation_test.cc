@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <new>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
 #include "cli/local_model.h"
 #include "runtime/test_loops.h"
 #include "server/api/api.h"
@@ -315,22 +317,22 @@ class CountingResponder : public server::Responder {
   std::atomic<int> good_{0}, answered_{0};
 };
 
-class PredictRequest : public testing::TestWithParam<const char*> {};
+void AddInput(tensorflow::serving::PredictRequest* request, const std::string& name,
+              const std::vector<int64_t>& dims) {
+  tensorflow::TensorProto& tensor = (*request->mutable_inputs())[name];
+  tensor.set_dtype(tensorflow::DT_FLOAT);
+  int64_t elements = 1;
+  for (const int64_t dim : dims) {
+    tensor.mutable_tensor_shape()->add_dim()->set_size(dim);
+    elements *= dim;
+  }
+  tensor.set_tensor_content(std::string(static_cast<size_t>(elements) * sizeof(float), '\0'));
+}
 
 // From the message as it came to the reply's bytes: registry, reading, queue or the caller's own
 // thread, run, writing.
-TEST_P(PredictRequest, AllocatesNothing) {
-  // Longer than a string holds in itself.
-  const char kName[] = "a model of handwritten digits", kInput[] = "the pixels of one digit",
-             kOutput[] = "the likelihood of each";
-  ModelConfig config;
-  config.name = kName;
-  config.signature.inputs[kInput] = "input";
-  config.signature.outputs[kOutput] = "softmax";
-  config.base_path = std::string(FLOE_SOURCE_DIR) + "/examples/mnist/models/" + GetParam();
-  config.where = "here";
-  if (config.base_path.ends_with("mnist_conv"))
-    config.placeholder_defaults["keras_learning_phase"] = {false, ""};
+void ExpectNoneInPredict(const ModelConfig& config,
+                         const tensorflow::serving::PredictRequest& request) {
   server::LocalRegistry::Options options;
   options.lifecycle.file_system_poll_wait_seconds = 0;
   server::HealthState health;
@@ -343,15 +345,6 @@ TEST_P(PredictRequest, AllocatesNothing) {
   const server::UnaryMethod* const predict =
       methods.FindUnary("/tensorflow.serving.PredictionService/Predict");
   ASSERT_NE(predict, nullptr);
-
-  tensorflow::serving::PredictRequest request;
-  request.mutable_model_spec()->set_name(kName);
-  request.add_output_filter(kOutput);
-  tensorflow::TensorProto& x = (*request.mutable_inputs())[kInput];
-  x.set_dtype(tensorflow::DT_FLOAT);
-  x.mutable_tensor_shape()->add_dim()->set_size(1);
-  x.mutable_tensor_shape()->add_dim()->set_size(784);
-  x.set_tensor_content(std::string(784 * sizeof(float), '\0'));
   const auto bytes = std::make_shared<const std::string>(request.SerializeAsString());
 
   const auto responder = std::make_shared<CountingResponder>();
@@ -369,13 +362,65 @@ TEST_P(PredictRequest, AllocatesNothing) {
     }
   };
   ask();
-  ExpectNone(Counted(ask), GetParam());
+  ExpectNone(Counted(ask), config.name);
   EXPECT_EQ(responder->good(), 200);
   registry.Stop();
 }
 
+class PredictRequest : public testing::TestWithParam<const char*> {};
+
+TEST_P(PredictRequest, AllocatesNothing) {
+  // Longer than a string holds in itself.
+  const char kName[] = "a model of handwritten digits", kInput[] = "the pixels of one digit",
+             kOutput[] = "the likelihood of each";
+  ModelConfig config;
+  config.name = kName;
+  config.signature.inputs[kInput] = "input";
+  config.signature.outputs[kOutput] = "softmax";
+  config.base_path = std::string(FLOE_SOURCE_DIR) + "/examples/mnist/models/" + GetParam();
+  config.where = "here";
+  if (config.base_path.ends_with("mnist_conv"))
+    config.placeholder_defaults["keras_learning_phase"] = {false, ""};
+  tensorflow::serving::PredictRequest request;
+  request.mutable_model_spec()->set_name(kName);
+  request.add_output_filter(kOutput);
+  AddInput(&request, kInput, {1, 784});
+  ExpectNoneInPredict(config, request);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, PredictRequest, testing::Values("mnist_beginner", "mnist_conv"),
                          [](const auto& info) { return std::string(info.param); });
+
+// As many inputs and outputs as are kept in place; half of the inputs have no rows.
+TEST(WidePredictRequest, AllocatesNothing) {
+  constexpr size_t kTensors = server::kUsualTensors;
+  ModelConfig config;
+  config.name = "wide";
+  config.base_path = testing::TempDir() + "wide.pbtxt";
+  config.where = "here";
+  tensorflow::serving::PredictRequest request;
+  request.mutable_model_spec()->set_name(config.name);
+  std::string graph;
+  for (size_t i = 0; i < kTensors; ++i) {
+    const bool rows = i % 2 == 0;
+    graph += absl::StrCat(R"(node { name: "x)", i, R"(" op: "Placeholder"
+        attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { )",
+                          rows ? "dim { size: -1 } dim { size: 4 }" : "", " } } } }\n");
+    AddInput(&request, absl::StrCat("x", i),
+             rows ? std::vector<int64_t>{1, 4} : std::vector<int64_t>{});
+  }
+  for (size_t i = 0; i < kTensors; ++i) {
+    graph += absl::StrCat(R"(node { name: "y)", i, R"(" op: "Mul" input: "x)", i / 2 * 2,
+                          R"(" input: "x)", (i + 1) % kTensors | 1,
+                          R"(" attr { key: "T" value { type: DT_FLOAT } } })", "\n");
+    request.add_output_filter(absl::StrCat("y", i));
+  }
+  std::ofstream(config.base_path) << graph;
+  for (const bool inline_runs : {true, false}) {
+    if (!inline_runs) config.inline_below_us = 0;
+    ExpectNoneInPredict(config, request);
+  }
+}
 
 }  // namespace
 }  // namespace floe::cli

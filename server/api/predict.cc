@@ -106,7 +106,7 @@ absl::Status PredictCall::Encode(absl::Span<const TensorView> outputs, std::stri
     return absl::InternalError(absl::StrCat(request_.ModelAndSignature(), " gave ", outputs.size(),
                                             " outputs instead of ", def.outputs.size()));
   }
-  absl::InlinedVector<ReplyOutput, 4> chosen;
+  absl::InlinedVector<ReplyOutput, kUsualTensors> chosen;
   for (const int index : outputs_) {
     chosen.push_back(
         {def.outputs[static_cast<size_t>(index)].key, outputs[static_cast<size_t>(index)]});

@@ -205,7 +205,7 @@ absl::Status EncodePredictReply(const ReplySpec& spec, absl::Span<const ReplyOut
   const size_t version_size = NumberFieldSize(kWrappedValue, version);
   const size_t spec_size = SpecSize(spec, version_size);
   size_t total = BytesFieldSize(kModelSpec, spec_size);
-  absl::InlinedVector<Measured, 4> measured;
+  absl::InlinedVector<Measured, kUsualTensors> measured;
   for (const ReplyOutput& output : outputs) {
     if (ListOf(output.value.dtype) == TensorField::kNone) {
       return absl::InternalError(absl::StrCat("output ", Quoted(output.key), " of dtype ",

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "model/shape.h"
 #include "server/api/tensor_fields.h"
+#include "server/batching/infer_request.h"
 
 namespace tensorflow {
 class TensorProto;
@@ -40,8 +41,8 @@ struct SentPredict {
   std::optional<int64_t> version;
   std::string_view version_label;
   std::string_view signature;
-  absl::InlinedVector<SentInput, 2> inputs;  // keys differ
-  absl::InlinedVector<std::string_view, 4> output_filter;
+  absl::InlinedVector<SentInput, kUsualTensors> inputs;  // keys differ
+  absl::InlinedVector<std::string_view, kUsualTensors> output_filter;
   std::shared_ptr<const void> parsed;  // keeps what protobuf read; null after a walk
 };
 

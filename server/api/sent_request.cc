@@ -103,7 +103,7 @@ absl::Status SentRequest::ReadInput(const SentInput& input, const SignatureTenso
 
 absl::Status SentRequest::Fill(InferRequest* request) {
   const auto& taken = signature_->def().inputs;
-  absl::InlinedVector<const SentInput*, 4> sent(taken.size(), nullptr);
+  absl::InlinedVector<const SentInput*, kUsualTensors> sent(taken.size(), nullptr);
   for (const SentInput& input : sent_.inputs) {
     const int index = signature_->FindInput(input.key);
     if (index < 0) return WrongInputs();

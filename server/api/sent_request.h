@@ -34,7 +34,7 @@ class SentRequest {
 
   // The outputs that output_filter names, or all: indices in the signature, in the order of the
   // reply. INVALID_ARGUMENT: it names one twice, or one that the signature does not have.
-  using Outputs = absl::InlinedVector<int, 4>;
+  using Outputs = absl::InlinedVector<int, kUsualTensors>;
   absl::Status ChooseOutputs(Outputs* outputs) const;
 
   // Fills model, signature and inputs. INVALID_ARGUMENT for inputs that the signature does not

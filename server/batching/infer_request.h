@@ -15,6 +15,9 @@
 
 namespace floe::server {
 
+// Models with no more inputs than this, and no more outputs, are served without allocating.
+inline constexpr size_t kUsualTensors = 8;
+
 // Priorities: 1 is served first, kPriorities last. A step is worth kPriorityAgeing of waiting: a
 // request goes before those one step more urgent that came that much later, so that none starves.
 inline constexpr int kPriorities = 9;
@@ -29,7 +32,7 @@ struct InferRequest {
   const Signature* signature = nullptr;  // of `model`
   // One per signature input, in its order; dtype kInvalid: not fed. Dtypes are right, bytes match
   // the shapes; the shapes have not been compared with the model's. Data may be unaligned.
-  absl::InlinedVector<TensorView, 2> inputs;
+  absl::InlinedVector<TensorView, kUsualTensors> inputs;
   std::shared_ptr<const void> owner;  // keeps the inputs' bytes alive
   size_t owner_bytes = 0;  // the memory it takes; not known: 0, and the inputs' sizes are counted
   TimePoint deadline = TimePoint::max();

@@ -153,12 +153,12 @@ const RunCost* PlanRunner::CostOf(const CompiledSignature* form) const {
 
 absl::Status PlanRunner::Admit(Task* task) {
   const InferRequest& request = *task->request;
-  absl::InlinedVector<const TensorView*, 4> fed;
+  absl::InlinedVector<const TensorView*, kUsualTensors> fed;
   for (const TensorView& input : request.inputs)
     fed.push_back(input.dtype == DType::kInvalid ? nullptr : &input);
   FLOE_ASSIGN_OR_RETURN(task->form, request.signature->Choose(fed, &task->input_of));
 
-  absl::InlinedVector<Shape, 4> shapes;
+  absl::InlinedVector<Shape, kUsualTensors> shapes;
   for (const int i : *task->input_of) shapes.push_back(request.inputs[i].shape);
   FLOE_ASSIGN_OR_RETURN(task->plan, task->form->Bind(shapes));
 
@@ -233,7 +233,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> PlanRunner::PlanOf(
     return slice.task->plan == first.plan;
   });
   if (same) return first.plan;
-  absl::InlinedVector<Shape, 4> shapes;
+  absl::InlinedVector<Shape, kUsualTensors> shapes;
   for (size_t i = 0; i < first.input_of->size(); ++i) {
     shapes.push_back(InputOf(first, static_cast<int>(i)).shape);
     if (!HasRows(*first.plan, static_cast<int>(i))) continue;

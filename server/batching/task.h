@@ -43,7 +43,7 @@ struct Task {
   // Filled by BatchRunner::Admit. Tasks may share a run when their keys are equal and their `fixed`
   // tensors are equal byte for byte.
   const void* key = nullptr;                 // of something that `plan` or the model keeps alive
-  absl::InlinedVector<TensorView, 1> fixed;  // inputs without rows
+  absl::InlinedVector<TensorView, kUsualTensors> fixed;  // inputs without rows
   int64_t rows = 1;                          // what it adds to a batch
   int64_t max_rows = 0;                      // of one run of its kind; 0: the queue's limit
   size_t bytes = 0;                          // of all inputs
@@ -88,7 +88,7 @@ struct Slice {
   bool partial() const { return rows != task->rows; }
 };
 
-using OutputViews = absl::InlinedVector<TensorView, 4>;
+using OutputViews = absl::InlinedVector<TensorView, kUsualTensors>;
 
 // When a run is to be given up between two of its steps.
 struct RunLimits {

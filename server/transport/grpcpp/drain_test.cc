@@ -105,7 +105,9 @@ TEST(Drain, AskingToLeaveLeavesLargeRepliesWhole) {
     responder->Write(std::string(kReplyBytes, '\xee'));
     responder->Finish(absl::OkStatus());
   });
-  const auto server = MakeGrpcppTransport(methods, {});
+  TransportOptions options;
+  options.time_to_leave = std::chrono::minutes(1);  // enough for all the calls, on any machine
+  const auto server = MakeGrpcppTransport(methods, options);
   ASSERT_TRUE(server->Start({"127.0.0.1:0"}).ok());
   RawClient client(server->addresses().at(0));
   constexpr uint32_t kCalls = 64;
