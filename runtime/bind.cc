@@ -351,23 +351,38 @@ bool PlanKey::operator<(const PlanKey& o) const {
 }
 
 std::shared_ptr<const Plan> CompiledSignature::FindPlan(const PlanKey& key) const {
-  MutexLock lock(mutex_);
-  const auto found = index_.find(key);
-  if (found == index_.end()) return nullptr;
-  plans_.splice(plans_.begin(), plans_, found->second);
-  return found->second->plan;
+  {
+    MutexLock lock(mutex_);
+    if (const auto found = index_.find(key); found != index_.end()) {
+      plans_.splice(plans_.begin(), plans_, found->second);
+      return found->second->plan;
+    }
+    if (dropped_.empty()) return nullptr;
+  }
+  return KeepPlan(key, nullptr);
 }
 
-void CompiledSignature::KeepPlan(const PlanKey& key, std::shared_ptr<const Plan> plan) const {
+// The plan to use for the key: the first that was kept, if anybody holds it still. Null: there is
+// none, and none was given.
+std::shared_ptr<const Plan> CompiledSignature::KeepPlan(const PlanKey& key,
+                                                        std::shared_ptr<const Plan> plan) const {
   std::list<Cached> dropped;  // freed after the lock
   MutexLock lock(mutex_);
-  if (index_.count(key) != 0) return;
-  plans_.push_front({key, std::move(plan)});
+  if (const auto found = index_.find(key); found != index_.end()) return found->second->plan;
+  if (const auto held = dropped_.find(key); held != dropped_.end()) {
+    if (std::shared_ptr<const Plan> same = held->second.lock()) plan = std::move(same);
+    dropped_.erase(held);
+  }
+  if (plan == nullptr) return nullptr;
+  plans_.push_front({key, plan});
   index_[key] = plans_.begin();
   while (plans_.size() > options_.max_plans) {
+    std::erase_if(dropped_, [](const auto& one) { return one.second.expired(); });
     index_.erase(plans_.back().key);
+    if (plans_.back().plan.use_count() > 1) dropped_[plans_.back().key] = plans_.back().plan;
     dropped.splice(dropped.begin(), plans_, std::prev(plans_.end()));
   }
+  return plan;
 }
 
 absl::Status CompiledSignature::CheckShapes(absl::Span<const Shape> shapes) const {
@@ -432,7 +447,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::Bind(
     // unbatched.
     if (!analysis.ok()) return BindConcrete(shapes, std::string(analysis.status().message()));
     plan = Binder(*this, *analysis, true).Run();
-    KeepPlan(key, plan);
+    plan = KeepPlan(key, std::move(plan));
   }
   if (plan->batchable() || !plan->has_dynamic_steps()) return plan;
   return BindConcrete(shapes, plan->why_not_batchable());
@@ -460,8 +475,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::BindConcrete(
   }
   std::shared_ptr<const Plan> plan =
       Binder(*this, *analysis, false, std::string(why_not_rows)).Run();
-  KeepPlan(key, plan);
-  return plan;
+  return KeepPlan(key, std::move(plan));
 }
 
 }  // namespace floe

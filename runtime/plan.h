@@ -127,8 +127,9 @@ class CompiledSignature {
   }
 
   // A plan for requests of these full input shapes (dim 0 of inputs with rows may differ from call
-  // to call and is ignored). Cached, least recently used dropped. INVALID_ARGUMENT names the input,
-  // what came and what the model takes.
+  // to call and is ignored). Cached, least recently used dropped; but as long as somebody holds a
+  // plan, everybody gets that one. INVALID_ARGUMENT names the input, what came and what the model
+  // takes.
   absl::StatusOr<std::shared_ptr<const Plan>> Bind(absl::Span<const Shape> input_shapes) const;
 
   // Whether input i carries request rows in dim 0 (its declared dim 0 is unknown and its rank is
@@ -141,7 +142,7 @@ class CompiledSignature {
   CompiledSignature() = default;
   absl::Status CheckShapes(absl::Span<const Shape> shapes) const;
   std::shared_ptr<const Plan> FindPlan(const PlanKey& key) const;
-  void KeepPlan(const PlanKey& key, std::shared_ptr<const Plan> plan) const;
+  std::shared_ptr<const Plan> KeepPlan(const PlanKey& key, std::shared_ptr<const Plan> plan) const;
   absl::StatusOr<std::shared_ptr<const Plan>> BindConcrete(absl::Span<const Shape> shapes,
                                                            absl::string_view why_not_rows) const;
 
@@ -158,6 +159,8 @@ class CompiledSignature {
   };
   mutable std::list<Cached> plans_ ABSL_GUARDED_BY(mutex_);  // most recent first
   mutable std::map<PlanKey, std::list<Cached>::iterator> index_ ABSL_GUARDED_BY(mutex_);
+  // Plans that somebody held when the cache dropped them.
+  mutable std::map<PlanKey, std::weak_ptr<const Plan>> dropped_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace floe

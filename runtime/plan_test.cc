@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
+#include <thread>
 
 #include "model/import/import.h"
 #include "runtime/exec_context.h"
@@ -134,6 +136,46 @@ TEST(Bind, TheCacheOfPlansIsBoundedAndDropsTheOldest) {
   ASSERT_TRUE(compiled->Bind({Shape({2, 9})}).ok());
   EXPECT_FALSE(plans[2].expired());
   EXPECT_TRUE(plans[3].expired());
+}
+
+// What waits for a run is told apart by its plan.
+TEST(Bind, APlanThatIsHeldIsEverybodys) {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), Dim::Unknown()});
+  t.Output(t.Op("Relu", "y", {x}));
+  const auto compiled = t.Compile({.max_plans = 3});
+  std::shared_ptr<const Plan> held = *compiled->Bind({Shape({2, 1})});
+  const std::weak_ptr<const Plan> watched = held;
+  for (int round = 0; round < 2; ++round) {
+    for (int64_t n = 2; n <= 9; ++n) ASSERT_TRUE(compiled->Bind({Shape({2, n})}).ok());
+    EXPECT_EQ(*compiled->Bind({Shape({5, 1})}), held);
+  }
+  held.reset();
+  EXPECT_FALSE(watched.expired());  // it is in the cache again
+  for (int64_t n = 2; n <= 9; ++n) ASSERT_TRUE(compiled->Bind({Shape({2, n})}).ok());
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST(Bind, ThoseWhoComeAtTheSameTimeGetTheSamePlan) {
+  constexpr int64_t kShapes = 200;
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), Dim::Unknown()});
+  t.Output(t.Op("Relu", "y", {x}));
+  const auto compiled = t.Compile({.max_plans = kShapes});
+  std::vector<std::shared_ptr<const Plan>> plans[3];
+  std::atomic<int64_t> arrived{0};
+  const auto bind = [&](std::vector<std::shared_ptr<const Plan>>* mine) {
+    for (int64_t n = 1; n <= kShapes; ++n) {
+      ++arrived;
+      while (arrived < n * 3) std::this_thread::yield();
+      mine->push_back(*compiled->Bind({Shape({2, n})}));
+    }
+  };
+  std::thread others[] = {std::thread(bind, &plans[1]), std::thread(bind, &plans[2])};
+  bind(&plans[0]);
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(plans[1], plans[0]);
+  EXPECT_EQ(plans[2], plans[0]);
 }
 
 TEST(Bind, PlansAndSignaturesDoNotKeepEachOtherAlive) {
