@@ -1,5 +1,7 @@
 // floed: the server.
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <iostream>
 #include <utility>
@@ -20,6 +22,15 @@
 // threads.
 extern "C" const char* malloc_conf;
 const char* malloc_conf = "background_thread:true,dirty_decay_ms:1000,narenas:2";
+
+// Started without one of the standard streams, the next file or connection would get its number,
+// and what is logged. Called before the libraries' own initializers, some of which open files.
+static void OpenStandardStreams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) _exit(1);
+}
+[[gnu::section(".preinit_array"),
+  gnu::used]] static void (*const open_standard_streams)() = OpenStandardStreams;
 
 // Debian builds Abseil with its search for lock cycles, which gRPC's mutexes go through at every
 // lock: a tenth of what a small request costs.

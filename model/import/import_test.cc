@@ -31,6 +31,7 @@ std::string Binary(const std::string& text) {
 
 std::vector<std::string> Keys(const std::vector<SignatureTensor>& tensors) {
   std::vector<std::string> keys;
+  keys.reserve(tensors.size());
   for (const SignatureTensor& t : tensors) keys.push_back(t.key);
   return keys;
 }

@@ -232,6 +232,7 @@ class TableLoader {
 
   std::string NodeNames(const std::vector<int>& nodes) const {
     std::vector<std::string> names;
+    names.reserve(nodes.size());
     for (const int i : nodes) names.push_back(graph_.node(i).name);
     return QuotedList(names);
   }

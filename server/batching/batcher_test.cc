@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
 #include "base/retry_after.h"
 #include "server/batching/batcher_for_test.h"
 
@@ -79,6 +81,40 @@ TEST(Batcher, DeadlinesInTheQueue) {
   late.ExpectCode(absl::StatusCode::kDeadlineExceeded);
   fine.ExpectDoubled();
   EXPECT_THAT(s.batches, ElementsAre(ElementsAre(2)));
+}
+
+// Of most requests: this machine may keep any one thread waiting for longer.
+TEST(Batcher, RequestsBehindARunThatDoesNotEndExpireWithinTenMilliseconds) {
+  Call running({0});
+  std::vector<std::unique_ptr<Call>> calls;
+  std::vector<Duration> late(25);
+  absl::Notification entered, released;
+  absl::BlockingCounter answered(static_cast<int>(late.size()));
+  auto runner = std::make_unique<Doubler>();
+  runner->on_run = [&](absl::Span<const Slice>) {
+    entered.Notify();
+    released.WaitForNotification();
+  };
+  Batcher batcher(std::move(runner), Batcher::Options{.threads = 1, .name = "m"});
+  batcher.Submit(running.Request());
+  entered.WaitForNotification();
+  const TimePoint last = Clock::Steady().Now() + milliseconds(200);
+  for (size_t i = 0; i < late.size(); ++i) {  // each earlier than all before it
+    const TimePoint deadline = last - i * milliseconds(4);
+    calls.push_back(std::make_unique<Call>(std::vector<int64_t>{1}));
+    calls[i]->on_answer = [&late, &answered, i, deadline] {
+      late[i] = Clock::Steady().Now() - deadline;
+      answered.DecrementCount();
+    };
+    batcher.Submit(calls[i]->Request(deadline));
+  }
+  answered.Wait();
+  released.Notify();
+  batcher.Stop();
+  for (const auto& call : calls) call->ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  std::sort(late.begin(), late.end());
+  EXPECT_GE(late.front(), Duration::zero());
+  EXPECT_LT(late[late.size() / 2], milliseconds(10));
 }
 
 TEST(Batcher, CancellationTakesARequestOut) {

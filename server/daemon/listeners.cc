@@ -5,6 +5,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/ascii.h"
@@ -60,6 +61,7 @@ std::vector<std::string> DescribeListeners(const ListenConfig& config) {
 
 std::vector<std::string> DescribeActivated(const std::vector<std::string>& bound) {
   std::vector<std::string> lines;
+  lines.reserve(bound.size());
   for (const std::string& address : bound)
     lines.push_back(absl::StrCat("listening on ", address,
                                  " (gRPC, plain text), a socket of the service manager; port, "
@@ -68,9 +70,9 @@ std::vector<std::string> DescribeActivated(const std::vector<std::string>& bound
 }
 
 std::vector<std::string> ActivatedListeners() {
-  std::vector<std::string> listeners;
-  const int count = sd_listen_fds(/*unset_environment=*/1);
-  for (int i = 0; i < count; ++i) listeners.push_back(absl::StrCat("fd:", SD_LISTEN_FDS_START + i));
+  const int count = std::max(0, sd_listen_fds(/*unset_environment=*/1));
+  std::vector<std::string> listeners(count);
+  for (int i = 0; i < count; ++i) listeners[i] = absl::StrCat("fd:", SD_LISTEN_FDS_START + i);
   return listeners;
 }
 

@@ -10,7 +10,7 @@ import grpc
 import numpy as np
 import pytest
 
-from floed import CONFIG, FLOED, MNIST, NOT_SERVING, SERVING, START_SECONDS, Client, Floed, Manager, digits
+from floed import CONFIG, FLOED, MNIST, NOT_SERVING, SERVING, START_SECONDS, Client, Floed, Manager, digits, free_port
 
 BEGINNER = os.path.join(MNIST, "models/mnist_beginner")
 
@@ -106,6 +106,18 @@ def test_as_many_files_are_opened_as_the_system_allows():
         files = next(line for line in f if line.startswith("Max open files")).split()
     floed.close()
     assert files[3] == files[4] == str(hard), files
+
+
+def test_no_file_or_connection_takes_the_number_of_a_closed_standard_stream():
+    port = free_port()
+    argv = [FLOED, "--model_name=digits", f"--model_base_path={BEGINNER}", f"--port={port}"]
+    floed = subprocess.Popen(["bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", *argv])
+    with Client(f"127.0.0.1:{port}") as client:
+        assert any(reply.status == SERVING for reply in client.watch())
+    streams = [os.readlink(f"/proc/{floed.pid}/fd/{fd}") for fd in range(3)]
+    floed.terminate()
+    assert floed.wait(START_SECONDS) == 0
+    assert streams == ["/dev/null"] * 3
 
 
 def test_port_in_use():
