@@ -48,11 +48,13 @@ void Batcher::Start() {
   ThreadTraits traits = options_.traits;
   for (int i = 0; i < options_.threads; ++i) {
     traits.name = absl::StrCat("w", i, ":", options_.name);
-    threads_.push_back(SpawnThread(traits, [this] { Work(); }));
+    threads_.push_back(SpawnThread(traits, [this, i] { Work(i); }));
   }
   // Late requests are answered in time however busy the model's CPUs are.
   if (options_.threads > 0)
     timer_thread_ = SpawnThread({absl::StrCat("t:", options_.name), 0, {}}, [this] { KeepTime(); });
+  MutexLock ready_lock(mutex_);
+  while (ready_workers_ < options_.threads) idle_.Wait(mutex_);
 }
 
 Batcher::~Batcher() { Stop(); }
@@ -332,10 +334,13 @@ bool Batcher::HandOver(Ended* ended) {
   return true;
 }
 
-void Batcher::Work() {
+void Batcher::Work(int index) {
+  if (options_.first_run) options_.first_run(index);
   Batch batch;
   Ended ended;
   mutex_.Lock();
+  ++ready_workers_;
+  idle_.NotifyAll();
   for (int slot; (slot = WaitForBatch(&batch)) >= 0;) {
     // What a full batch left behind is another idle worker's.
     if (!queue_.empty() && waiting_workers_ > 0 && !idle_slots_.empty()) work_.NotifyOne();

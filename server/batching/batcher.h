@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,9 @@ class Batcher {
     std::string name;      // for messages and thread names
     Duration slowest = Duration::zero();  // of the warm-up's runs
     ThreadTraits traits;                  // of the workers; `name` above names them
+    // What each worker does before the constructor returns, on a slot of its own: the first run of
+    // a thread is slow, for its allocator's caches and its stack are not there yet. Null: nothing.
+    std::function<void(int slot)> first_run;
     absl::StatusCode full_status =
         absl::StatusCode::kResourceExhausted;  // of refusals by the queue
   };
@@ -116,7 +120,7 @@ class Batcher {
   absl::Status Stopping() const;
   void Start();
   bool TryRunInline(Task* task, TimePoint now);
-  void Work();
+  void Work(int index);
   void KeepTime();
   int WaitForBatch(Batch* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int TakeBatch(Batch* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -161,7 +165,7 @@ class Batcher {
   Ended ended_ ABSL_GUARDED_BY(mutex_);  // the timer sends them, while workers run the next batches
   std::vector<int> idle_slots_ ABSL_GUARDED_BY(mutex_);  // last used on top: its memory is warm
   std::vector<SlotUse> slots_ ABSL_GUARDED_BY(mutex_);
-  int waiting_workers_ ABSL_GUARDED_BY(mutex_) = 0;
+  int ready_workers_ ABSL_GUARDED_BY(mutex_) = 0, waiting_workers_ ABSL_GUARDED_BY(mutex_) = 0;
   TimePoint timer_sleeps_until_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();  // min(): it is awake
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool timer_stop_ ABSL_GUARDED_BY(mutex_) = false;

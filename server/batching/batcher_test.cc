@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
 #include <string>
 
 #include "absl/synchronization/blocking_counter.h"
@@ -17,6 +19,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Key;
 
 TEST(Batcher, RowsGoBackToTheirOwners) {
   Stepped s;
@@ -26,6 +29,21 @@ TEST(Batcher, RowsGoBackToTheirOwners) {
   s.Drain();
   for (Call* call : {&a, &b, &c, &other}) call->ExpectDoubled();
   EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1, 3, 4), ElementsAre(7)));
+}
+
+TEST(Batcher, EachWorkerHasRunBeforeTheFirstRequest) {
+  Mutex mutex;
+  std::map<int, std::thread::id> ran;  // by slot
+  Batcher batcher(std::make_unique<Doubler>(4),
+                  {.threads = 3, .name = "m", .first_run = [&](int s) {
+                     MutexLock lock(mutex);
+                     ran[s] = std::this_thread::get_id();
+                   }});
+  MutexLock lock(mutex);
+  std::set<std::thread::id> threads = {std::this_thread::get_id()};
+  for (const auto& [slot, thread] : ran) threads.insert(thread);
+  EXPECT_THAT(ran, ElementsAre(Key(0), Key(1), Key(2)));
+  EXPECT_EQ(threads.size(), 4u);
 }
 
 TEST(Batcher, SlotsThatStayIdleAreTrimmedOnce) {

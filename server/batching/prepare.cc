@@ -199,10 +199,11 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
   if (AnyCheap(report, options.inline_below_us))
     PrepareInline(model, report, warm_up, runner.get());
   const int64_t most_rows = MostRows(report, warm_up);
+  BatcherSetup setup;
+  setup.options.first_run = FirstRuns(model, report, runner.get(), warm_up);
   runner->SetCosts(std::exchange(report.costs, {}));
   FLOE_RETURN_IF_ERROR(ReplayRecorded(model, prepare, runner.get(), &report));
 
-  BatcherSetup setup;
   setup.options.limits.max_rows = options.max_rows;
   setup.options.limits.preferred = config.batching.preferred_batch_size;
   setup.options.limits.timeout = std::chrono::microseconds(config.batching.batch_timeout_micros);

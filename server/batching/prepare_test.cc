@@ -41,6 +41,7 @@ TEST(Prepare, TakesItsLimitsFromTheConfiguration) {
   EXPECT_EQ(setup->options.limits.max_bytes, 1000u);
   EXPECT_EQ(setup->options.limits.timeout, std::chrono::microseconds(7));
   EXPECT_EQ(setup->options.threads, 2);
+  EXPECT_TRUE(setup->options.first_run);
   const auto& runner = static_cast<const PlanRunner&>(*setup->runner).options();
   EXPECT_EQ(runner.max_request_rows, 0);
   EXPECT_THAT(runner.allowed_rows, ElementsAre(4, 16));

@@ -117,13 +117,15 @@ class FormWarmer {
     const bool too_slow = cost.curve.points().back().rows < most;
     for (int slot = first_slot; slot < runner_->slots(); ++slot) {
       ExecContext& context = runner_->context(slot);
-      (void)RunZeros(form_, plan, 1, options_.limits, context);
-      if (!plan->has_rows() || most == 1) continue;
-      if (too_slow) {
-        (void)context.Prepare(plan, most);
-      } else {
-        (void)RunZeros(form_, plan, most, options_.limits, context);
+      if (plan->has_rows() && most > 1) {
+        if (too_slow) {
+          (void)context.Prepare(plan, most);
+        } else {
+          (void)RunZeros(form_, plan, most, options_.limits, context);
+        }
       }
+      (void)RunZeros(form_, plan, 1, options_.limits,
+                     context);  // as the first request, most likely
     }
   }
 
@@ -189,6 +191,27 @@ class FormWarmer {
   const WarmUpOptions& options_;
 };
 
+// A form that was measured, and its plan.
+struct Measured {
+  std::string name;  // of its signature
+  RunCost cost;
+  std::shared_ptr<const Plan> plan;
+};
+
+std::vector<Measured> MeasuredForms(const Model& model, const WarmUpReport& report) {
+  std::vector<Measured> forms;
+  for (const auto& [name, signature] : model.signatures()) {
+    for (const RunCost& cost : report.costs) {
+      if (cost.form != &signature.defaults_form() && cost.form != signature.live_form()) continue;
+      bool known = true;
+      const auto shapes = GuessShapes(*cost.form, 1, &known);
+      if (auto plan = cost.form->Bind(*shapes); plan.ok())
+        forms.push_back({name, cost, *std::move(plan)});
+    }
+  }
+  return forms;
+}
+
 }  // namespace
 
 std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& form, int64_t rows,
@@ -228,15 +251,25 @@ absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanRunner* runner,
 
 void WarmUpSlots(const Model& model, const WarmUpReport& report, PlanRunner* runner, int first_slot,
                  const WarmUpOptions& options) {
-  for (const auto& [name, signature] : model.signatures()) {
-    for (const RunCost& cost : report.costs) {
-      if (cost.form != &signature.defaults_form() && cost.form != signature.live_form()) continue;
-      bool known = true;
-      const auto shapes = GuessShapes(*cost.form, 1, &known);
-      if (auto plan = cost.form->Bind(*shapes); plan.ok())
-        FormWarmer(*cost.form, name, runner, options).WarmFrom(first_slot, *plan, cost);
-    }
-  }
+  for (const Measured& form : MeasuredForms(model, report))
+    FormWarmer(*form.cost.form, form.name, runner, options)
+        .WarmFrom(first_slot, form.plan, form.cost);
+}
+
+std::function<void(int slot)> FirstRuns(const Model& model, const WarmUpReport& report,
+                                        PlanRunner* runner, const WarmUpOptions& options) {
+  constexpr double kQuickMicros = 2000;
+  std::vector<Measured> forms = MeasuredForms(model, report);
+  forms.erase(
+      std::remove_if(forms.begin(), forms.end(),
+                     [](const Measured& form) { return form.cost.curve.Micros(1) > kQuickMicros; }),
+      forms.end());
+  return [forms = std::move(forms), runner, limits = options.limits](int slot) {
+    for (const Measured& form : forms)
+      (void)CatchOutOfMemory([&] {
+        return RunZeros(*form.cost.form, form.plan, 1, limits, runner->context(slot)).status();
+      });
+  };
 }
 
 absl::Status WarmUpWith(std::unique_ptr<InferRequest> request, int64_t times,

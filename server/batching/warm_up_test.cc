@@ -93,6 +93,22 @@ TEST_F(WarmUpTest, ALoadThatIsGivenUpEnds) {
   EXPECT_TRUE(absl::IsCancelled(WarmUp(*model_, &runner_, {.limits = limits}).status()));
 }
 
+TEST_F(WarmUpTest, WhatIsQuickRunsFirstOnTheThreadsThatServe) {
+  int runs = 0;
+  on_run = [&](const KernelContext&) {
+    ++runs;
+    return absl::OkStatus();
+  };
+  auto report = WarmUp(*model_, &runner_, {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  runs = 0;
+  FirstRuns(*model_, *report, &runner_, {})(0);
+  EXPECT_EQ(runs, 1);
+  report->costs[0].curve = CostCurve({{1, 5000}});
+  FirstRuns(*model_, *report, &runner_, {})(0);
+  EXPECT_EQ(runs, 1);
+}
+
 // A load may be nicer than what serves: so are the helpers it measures with, but not those that
 // will serve.
 TEST_F(WarmUpTest, MeasuringIsAsNiceAsTheLoad) {
