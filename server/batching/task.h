@@ -42,14 +42,14 @@ struct Task {
 
   // Filled by BatchRunner::Admit. Tasks may share a run when their keys are equal and their `fixed`
   // tensors are equal byte for byte.
-  const void* key = nullptr;                 // of something that `plan` or the model keeps alive
+  const void* key = nullptr;  // of something that `plan` or the model keeps alive
   absl::InlinedVector<TensorView, kUsualTensors> fixed;  // inputs without rows
-  int64_t rows = 1;                          // what it adds to a batch
-  int64_t max_rows = 0;                      // of one run of its kind; 0: the queue's limit
-  size_t bytes = 0;                          // of all inputs
-  bool alone = false;                        // never shares a run
-  bool splittable = false;                   // its rows may be computed by several runs
-  bool cheap = false;                        // short enough for the thread that brought it
+  int64_t rows = 1;                                      // what it adds to a batch
+  int64_t max_rows = 0;     // of one run of its kind; 0: the queue's limit
+  size_t bytes = 0;         // of all inputs
+  bool alone = false;       // never shares a run
+  bool splittable = false;  // its rows may be computed by several runs
+  bool cheap = false;       // short enough for the thread that brought it
   std::shared_ptr<const Plan> plan;
   const CompiledSignature* form = nullptr;  // kept alive by request->model
   const std::vector<int>* input_of = nullptr;
