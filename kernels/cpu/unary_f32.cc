@@ -14,15 +14,30 @@
 
 // The functions, in the order of every table below.
 #ifndef FLOE_UNARY_F32
-#define FLOE_UNARY_F32(X)                                                                       \
-  X(Relu)                                                                                       \
-  X(Relu6)                                                                                      \
-  X(Elu)                                                                                        \
-  X(Selu)                                                                                       \
-  X(LeakyRelu)                                                                                  \
-  X(Sigmoid)                                                                                    \
-  X(Tanh) X(Exp) X(Log) X(Sqrt) X(Rsqrt) X(Square) X(Neg) X(Abs) X(Softplus) X(Softsign) X(Erf) \
-      X(Erfc) X(Floor) X(Ceil) X(Round) X(Rint) X(Reciprocal)
+#define FLOE_UNARY_F32(X) \
+  X(Relu)                 \
+  X(Relu6)                \
+  X(Elu)                  \
+  X(Selu)                 \
+  X(LeakyRelu)            \
+  X(Sigmoid)              \
+  X(Tanh)                 \
+  X(Exp)                  \
+  X(Log)                  \
+  X(Sqrt)                 \
+  X(Rsqrt)                \
+  X(Square)               \
+  X(Neg)                  \
+  X(Abs)                  \
+  X(Softplus)             \
+  X(Softsign)             \
+  X(Erf)                  \
+  X(Erfc)                 \
+  X(Floor)                \
+  X(Ceil)                 \
+  X(Round)                \
+  X(Rint)                 \
+  X(Reciprocal)
 #endif
 
 HWY_BEFORE_NAMESPACE();
