@@ -290,7 +290,7 @@ TEST(WarmUp, MeasuresAndLeavesNoMemoryToGrow) {
   EXPECT_GE(bytes, 64 * 2 * sizeof(float));
   EXPECT_EQ(runner.context(0).arena_bytes(), bytes);
   runner.AddSlots(1, 1);
-  WarmUpSlots(*model, *report, &runner, 2, {});
+  WarmUpSlots(*report, &runner, 2, {});
   EXPECT_EQ(runner.context(2).arena_bytes(), bytes);
 }
 

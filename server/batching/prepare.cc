@@ -83,11 +83,10 @@ bool AnyCheap(const WarmUpReport& report, double limit_us) {
 
 // Transport threads may each run a cheap model themselves, so it gets slots beyond those of its
 // workers.
-void PrepareInline(const Model& model, const WarmUpReport& report, const WarmUpOptions& options,
-                   PlanRunner* runner) {
+void PrepareInline(const WarmUpReport& report, const WarmUpOptions& options, PlanRunner* runner) {
   const int first = runner->slots();
   runner->AddSlots(InlineSlots(), /*intra_op_threads=*/1);  // too short a run to split
-  WarmUpSlots(model, report, runner, first, options);
+  WarmUpSlots(report, runner, first, options);
 }
 
 // Whether anything has this path, though it be a link to nothing. What cannot be looked up is not
@@ -196,11 +195,10 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
   const WarmUpOptions warm_up = WarmUpOptionsOf(config, options, prepare);
   FLOE_ASSIGN_OR_RETURN(WarmUpReport report, WarmUp(model, runner.get(), warm_up));
   if (warm_up.choose_rows && !report.costs.empty()) report.notes.push_back(DescribeSizes(report));
-  if (AnyCheap(report, options.inline_below_us))
-    PrepareInline(model, report, warm_up, runner.get());
+  if (AnyCheap(report, options.inline_below_us)) PrepareInline(report, warm_up, runner.get());
   const int64_t most_rows = MostRows(report, warm_up);
   BatcherSetup setup;
-  setup.options.first_run = FirstRuns(model, report, runner.get(), warm_up);
+  setup.options.first_run = FirstRuns(report, runner.get(), warm_up.limits);
   runner->SetCosts(std::exchange(report.costs, {}));
   FLOE_RETURN_IF_ERROR(ReplayRecorded(model, prepare, runner.get(), &report));
 

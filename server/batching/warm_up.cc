@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -82,6 +83,32 @@ constexpr int64_t kRowsOfGuesses = 64;
 // for a network of 60 us a row, and 100 us for one with 13 MB of weights.
 constexpr double kBatchOverheadMicros = 80;
 
+// Failures do not matter here: what the first run could do, the others can.
+void WarmFrom(int first_slot, const RunCost& cost, const std::shared_ptr<const Plan>& plan,
+              const WarmUpOptions& options, PlanRunner* runner) {
+  const int64_t most = cost.max_rows > 0 ? cost.max_rows : options.max_rows;
+  const bool too_slow = cost.curve.points().back().rows < most;
+  for (int slot = first_slot; slot < runner->slots(); ++slot) {
+    ExecContext& context = runner->context(slot);
+    if (plan->has_rows() && most > 1) {
+      if (too_slow) {
+        (void)context.Prepare(plan, most);
+      } else {
+        (void)RunZeros(*cost.form, plan, most, options.limits, context);
+      }
+    }
+    // Last, because it is what the first request is most likely to be.
+    (void)RunZeros(*cost.form, plan, 1, options.limits, context);
+  }
+}
+
+// The plan of what was measured. Null only when memory or time ran out since.
+std::shared_ptr<const Plan> PlanOfOneRow(const CompiledSignature& form) {
+  bool known = true;
+  auto plan = form.Bind(*GuessShapes(form, 1, &known));
+  return plan.ok() ? *std::move(plan) : nullptr;
+}
+
 // Warms one form.
 class FormWarmer {
  public:
@@ -106,27 +133,9 @@ class FormWarmer {
       cost.max_rows = known ? cost.curve.BestRows(kBatchOverheadMicros)
                             : std::min({kRowsOfGuesses, options_.max_rows,
                                         RowsWithin(**plan, options_.max_arena_bytes)});
-    WarmFrom(0, *plan, cost);
+    WarmFrom(0, cost, *plan, options_, runner_);
     report->costs.push_back(std::move(cost));
     return absl::OkStatus();
-  }
-
-  // Failures do not matter here: what the first run could do, the others can.
-  void WarmFrom(int first_slot, const std::shared_ptr<const Plan>& plan, const RunCost& cost) {
-    const int64_t most = cost.max_rows > 0 ? cost.max_rows : options_.max_rows;
-    const bool too_slow = cost.curve.points().back().rows < most;
-    for (int slot = first_slot; slot < runner_->slots(); ++slot) {
-      ExecContext& context = runner_->context(slot);
-      if (plan->has_rows() && most > 1) {
-        if (too_slow) {
-          (void)context.Prepare(plan, most);
-        } else {
-          (void)RunZeros(form_, plan, most, options_.limits, context);
-        }
-      }
-      (void)RunZeros(form_, plan, 1, options_.limits,
-                     context);  // as the first request, most likely
-    }
   }
 
  private:
@@ -191,27 +200,6 @@ class FormWarmer {
   const WarmUpOptions& options_;
 };
 
-// A form that was measured, and its plan.
-struct Measured {
-  std::string name;  // of its signature
-  RunCost cost;
-  std::shared_ptr<const Plan> plan;
-};
-
-std::vector<Measured> MeasuredForms(const Model& model, const WarmUpReport& report) {
-  std::vector<Measured> forms;
-  for (const auto& [name, signature] : model.signatures()) {
-    for (const RunCost& cost : report.costs) {
-      if (cost.form != &signature.defaults_form() && cost.form != signature.live_form()) continue;
-      bool known = true;
-      const auto shapes = GuessShapes(*cost.form, 1, &known);
-      if (auto plan = cost.form->Bind(*shapes); plan.ok())
-        forms.push_back({name, cost, *std::move(plan)});
-    }
-  }
-  return forms;
-}
-
 }  // namespace
 
 std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& form, int64_t rows,
@@ -249,25 +237,26 @@ absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanRunner* runner,
   return report;
 }
 
-void WarmUpSlots(const Model& model, const WarmUpReport& report, PlanRunner* runner, int first_slot,
+void WarmUpSlots(const WarmUpReport& report, PlanRunner* runner, int first_slot,
                  const WarmUpOptions& options) {
-  for (const Measured& form : MeasuredForms(model, report))
-    FormWarmer(*form.cost.form, form.name, runner, options)
-        .WarmFrom(first_slot, form.plan, form.cost);
+  for (const RunCost& cost : report.costs)
+    if (const auto plan = PlanOfOneRow(*cost.form); plan != nullptr)
+      WarmFrom(first_slot, cost, plan, options, runner);
 }
 
-std::function<void(int slot)> FirstRuns(const Model& model, const WarmUpReport& report,
-                                        PlanRunner* runner, const WarmUpOptions& options) {
+std::function<void(int slot)> FirstRuns(const WarmUpReport& report, PlanRunner* runner,
+                                        const WarmUpLimits& limits) {
   constexpr double kQuickMicros = 2000;
-  std::vector<Measured> forms = MeasuredForms(model, report);
-  forms.erase(
-      std::remove_if(forms.begin(), forms.end(),
-                     [](const Measured& form) { return form.cost.curve.Micros(1) > kQuickMicros; }),
-      forms.end());
-  return [forms = std::move(forms), runner, limits = options.limits](int slot) {
-    for (const Measured& form : forms)
-      (void)CatchOutOfMemory([&] {
-        return RunZeros(*form.cost.form, form.plan, 1, limits, runner->context(slot)).status();
+  std::vector<std::pair<const CompiledSignature*, std::shared_ptr<const Plan>>> quick;
+  for (const RunCost& cost : report.costs) {
+    if (cost.curve.Micros(1) > kQuickMicros) continue;
+    if (auto plan = PlanOfOneRow(*cost.form); plan != nullptr)
+      quick.emplace_back(cost.form, std::move(plan));
+  }
+  return [quick = std::move(quick), runner, limits](int slot) {
+    for (const auto& [form, plan] : quick)
+      (void)CatchOutOfMemory([&, &form = form, &plan = plan] {
+        return RunZeros(*form, plan, 1, limits, runner->context(slot)).status();
       });
   };
 }

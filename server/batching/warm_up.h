@@ -50,13 +50,14 @@ absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanRunner* runner,
                                     const WarmUpOptions& options);
 
 // The same work for slots added later; measures nothing and never fails.
-void WarmUpSlots(const Model& model, const WarmUpReport& report, PlanRunner* runner, int first_slot,
+void WarmUpSlots(const WarmUpReport& report, PlanRunner* runner, int first_slot,
                  const WarmUpOptions& options);
 
 // For the threads that will serve: runs of one row of what is quick, where it makes a difference
-// whether a thread ran anything before. The runner and the model must outlive it.
-std::function<void(int slot)> FirstRuns(const Model& model, const WarmUpReport& report,
-                                        PlanRunner* runner, const WarmUpOptions& options);
+// whether a thread ran anything before. The runner and the model must outlive it, and
+// limits.cancel its calls.
+std::function<void(int slot)> FirstRuns(const WarmUpReport& report, PlanRunner* runner,
+                                        const WarmUpLimits& limits);
 
 // Runs a request on every slot, so often, in runs of as many rows as it would have. Its error if it
 // fails; DEADLINE_EXCEEDED when a run takes longer than allowed. Its `done` is not called.

@@ -102,10 +102,10 @@ TEST_F(WarmUpTest, WhatIsQuickRunsFirstOnTheThreadsThatServe) {
   auto report = WarmUp(*model_, &runner_, {});
   ASSERT_TRUE(report.ok()) << report.status();
   runs = 0;
-  FirstRuns(*model_, *report, &runner_, {})(0);
+  FirstRuns(*report, &runner_, {})(0);
   EXPECT_EQ(runs, 1);
   report->costs[0].curve = CostCurve({{1, 5000}});
-  FirstRuns(*model_, *report, &runner_, {})(0);
+  FirstRuns(*report, &runner_, {})(0);
   EXPECT_EQ(runs, 1);
 }
 
