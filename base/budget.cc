@@ -1,6 +1,8 @@
 #include "base/budget.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/memory_budget.h"
+#include "base/status.h"
 
 namespace floe {
 namespace {
@@ -72,10 +74,12 @@ MemoryCharge::MemoryCharge(int64_t bytes) {
 }
 
 absl::Status CheckValueBytes(int64_t bytes) {
-  return current == nullptr ? absl::OkStatus() : current->CheckValue(bytes);
+  if (current != nullptr) FLOE_RETURN_IF_ERROR(current->CheckValue(bytes));
+  return CheckMemory(bytes);
 }
 absl::Status CheckBlockBytes(int64_t bytes) {
-  return current == nullptr ? absl::OkStatus() : current->CheckBlock(bytes);
+  if (current != nullptr) FLOE_RETURN_IF_ERROR(current->CheckBlock(bytes));
+  return CheckMemory(bytes);
 }
 absl::Status SpendVisits(int64_t nodes) {
   return current == nullptr ? absl::OkStatus() : current->SpendVisits(nodes);

@@ -93,6 +93,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
   }
   ::close(fd);
   if (!status.ok()) return status;
+  file->identity_ = IdentityOf(info);
   return file;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/file_identity.h"
 
 namespace floe {
 
@@ -28,6 +29,7 @@ class MappedFile {
 
   const char* data() const { return data_; }  // aligned to a page; null when empty
   size_t size() const { return size_; }
+  const FileIdentity& identity() const { return identity_; }  // when it was opened
   // Something that was read is not what the file had: nothing made from it is to be believed.
   bool damaged() const { return guard_ != nullptr && guard_->damaged.load(); }
 
@@ -42,6 +44,7 @@ class MappedFile {
   MappedFile() = default;
   const char* data_ = nullptr;
   size_t size_ = 0;
+  FileIdentity identity_;
   Guard* guard_ = nullptr;  // null: empty, or there are more files than guards
 };
 

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/quoted.h"
+
 namespace floe {
 namespace {
 
@@ -54,7 +56,9 @@ std::vector<std::string> NearestNames(const std::string& name,
 std::string QuotedList(const std::vector<std::string>& names) {
   if (names.empty()) return "(none)";
   std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
+  const size_t shown = std::min(names.size(), kMostListedNames);
+  for (size_t i = 0; i < shown; ++i) out += (i == 0 ? "" : ", ") + Quoted(names[i]);
+  if (shown < names.size()) out += " and " + std::to_string(names.size() - shown) + " more";
   return out;
 }
 

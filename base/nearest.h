@@ -1,6 +1,7 @@
 // Suggestions for a misspelt name.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,10 @@ namespace floe {
 std::vector<std::string> NearestNames(const std::string& name,
                                       const std::vector<std::string>& candidates, size_t count = 3);
 
-// "'a', 'b', 'c'": the names quoted and joined; "(none)" when empty.
+inline constexpr size_t kMostListedNames = 20;
+
+// "'a', 'b', 'c'": the names quoted (base/quoted.h) and joined; "(none)" when empty. Past
+// kMostListedNames the list ends with "and 7 more".
 std::string QuotedList(const std::vector<std::string>& names);
 
 }  // namespace floe

@@ -19,6 +19,12 @@ TEST(NearestNames, AContainingNameIsNear) {
 TEST(QuotedList, NamesEmptiness) {
   EXPECT_EQ(QuotedList({}), "(none)");
   EXPECT_EQ(QuotedList({"a", "b"}), "'a', 'b'");
+  EXPECT_EQ(QuotedList({"a\n"}), "'a\\n'");
+}
+
+TEST(QuotedList, IsBounded) {
+  const std::string all = QuotedList(std::vector<std::string>(kMostListedNames, "a"));
+  EXPECT_EQ(QuotedList(std::vector<std::string>(kMostListedNames + 3, "a")), all + " and 3 more");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Names that somebody else chose, fit for a message.
+// Names that somebody else chose, in a file or a request, fit for a message, a log or a status.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,15 @@
 
 namespace floe {
 
-inline constexpr size_t kMostQuotedBytes = 100;
+inline constexpr size_t kMostQuotedBytes = 256;
 
-// "'name'", escaped where it is not printable ASCII, cut where it is longer than kMostQuotedBytes.
+// The name, escaped where it is not printable ASCII, cut where it is longer than kMostQuotedBytes.
+std::string Escaped(std::string_view name);
+// "'name'", the same in quotes, which are escaped inside it.
 std::string Quoted(std::string_view name);
+
+// A whole message, in which a name may have slipped through: control codes but for line ends, and
+// bytes that are no UTF-8, are escaped; beyond `most` bytes it is cut.
+std::string Printable(std::string_view text, size_t most);
 
 }  // namespace floe

@@ -25,6 +25,8 @@ class ThreadSource {
     return *source;
   }
 
+  int nice() const { return nice_; }
+
   std::thread Make(std::function<void()> body) {
     MutexLock turn(turn_);
     MutexLock lock(mutex_);
@@ -53,6 +55,7 @@ class ThreadSource {
     }
   }
 
+  const int nice_ = getpriority(PRIO_PROCESS, 0);
   Mutex turn_;  // taken before mutex_
   Mutex mutex_;
   CondVar ordered_, ready_;
@@ -66,6 +69,10 @@ thread_local const ThreadTraits* current_traits = nullptr;
 }  // namespace
 
 void StartThreadSource() { (void)ThreadSource::Get(); }
+
+int NicenessBeyondProcess() {
+  return std::max(0, getpriority(PRIO_PROCESS, 0) - ThreadSource::Get().nice());
+}
 
 std::thread SpawnThread(const ThreadTraits& traits, std::function<void()> body) {
   return ThreadSource::Get().Make([traits, body = std::move(body)] {
@@ -86,7 +93,8 @@ absl::StatusOr<std::thread> TrySpawnThread(const ThreadTraits& traits, std::func
 
 void ApplyTraits(const ThreadTraits& traits) {
   if (!traits.name.empty()) pthread_setname_np(pthread_self(), traits.name.substr(0, 15).c_str());
-  if (traits.nice > 0) setpriority(PRIO_PROCESS, 0, std::min(traits.nice, 19));
+  if (traits.nice > 0)
+    setpriority(PRIO_PROCESS, 0, std::min(ThreadSource::Get().nice() + traits.nice, 19));
   if (traits.cpus.empty()) return;
   const int bits = *std::max_element(traits.cpus.begin(), traits.cpus.end()) + 1;
   cpu_set_t* mask = CPU_ALLOC(bits);

@@ -13,8 +13,8 @@
 namespace floe {
 
 struct ThreadTraits {
-  std::string name;       // the kernel keeps 15 characters
-  int nice = 0;           // 0 to 19; a thread cannot be made less nice again
+  std::string name;  // the kernel keeps 15 characters
+  int nice = 0;  // beyond the process's own, to 19 in all; a thread cannot be made less nice again
   std::vector<int> cpus;  // it may run on; empty: all the process may use
 };
 
@@ -23,6 +23,9 @@ struct ThreadTraits {
 // takes after the one that calls this function or SpawnThread first. To be called by main, before
 // any thread is made nicer. Any thread; calls after the first do nothing.
 void StartThreadSource();
+
+// How much nicer the calling thread is than the process was when StartThreadSource was called.
+int NicenessBeyondProcess();
 
 // Runs `body` on a new thread with these traits, and those only. Any thread.
 std::thread SpawnThread(const ThreadTraits& traits, std::function<void()> body);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <system_error>
@@ -37,7 +38,7 @@ TEST(Threads, HaveTheirTraitsWhoeverStartsThem) {
   const int base = getpriority(PRIO_PROCESS, 0);
   StartThreadSource();
   Seen nicer, pinned, plain;
-  SpawnThread({"a name that is too long", base + 3, {}}, [&] {
+  SpawnThread({"a name that is too long", 3, {}}, [&] {
     nicer = Look();
     SpawnThread({"pinned", 0, {all.back()}}, [&] {
       pinned = Look();
@@ -45,7 +46,7 @@ TEST(Threads, HaveTheirTraitsWhoeverStartsThem) {
     }).join();
   }).join();
   EXPECT_EQ(nicer.name, "a name that is ");
-  EXPECT_EQ(nicer.nice, base + 3);
+  EXPECT_EQ(nicer.nice, std::min(base + 3, 19));
   EXPECT_EQ(nicer.cpus, all);
   EXPECT_EQ(pinned.name, "pinned");
   EXPECT_EQ(pinned.nice, base) << "not the niceness of the thread that started it";
@@ -72,7 +73,7 @@ TEST(ThreadsDeathTest, NoThreadIsAnExceptionOfWhoeverAsked) {
 }
 
 TEST(Threads, PoolsTakeTheTraitsOfTheScopeTheyAreMadeIn) {
-  const ThreadTraits traits{"pool", getpriority(PRIO_PROCESS, 0) + 1, {}};
+  const ThreadTraits traits{"pool", 1, {}};
   const ThreadTraits inner{"inner", 0, {}};
   const auto names = [](ThreadPool& pool) {
     std::atomic<int> with_pool{0}, with_inner{0}, started{0};
