@@ -12,23 +12,17 @@ struct Info {
 };
 
 constexpr Info kInfos[] = {
-    {DType::kFloat32, 4, "float32"},
-    {DType::kFloat64, 8, "float64"},
-    {DType::kInt32, 4, "int32"},
-    {DType::kUInt8, 1, "uint8"},
-    {DType::kInt16, 2, "int16"},
-    {DType::kInt8, 1, "int8"},
-    {DType::kString, 0, "string"},
-    {DType::kComplex64, 8, "complex64"},
-    {DType::kInt64, 8, "int64"},
-    {DType::kBool, 1, "bool"},
-    {DType::kBFloat16, 2, "bfloat16"},
-    {DType::kUInt16, 2, "uint16"},
-    {DType::kComplex128, 16, "complex128"},
-    {DType::kFloat16, 2, "float16"},
-    {DType::kResource, 0, "resource"},
-    {DType::kVariant, 0, "variant"},
-    {DType::kUInt32, 4, "uint32"},
+    {DType::kFloat32, 4, "float32"}, {DType::kFloat64, 8, "float64"},
+    {DType::kInt32, 4, "int32"},     {DType::kUInt8, 1, "uint8"},
+    {DType::kInt16, 2, "int16"},     {DType::kInt8, 1, "int8"},
+    {DType::kString, 0, "string"},   {DType::kComplex64, 8, "complex64"},
+    {DType::kInt64, 8, "int64"},     {DType::kBool, 1, "bool"},
+    {DType::kQInt8, 1, "qint8"},     {DType::kQUInt8, 1, "quint8"},
+    {DType::kQInt32, 4, "qint32"},   {DType::kBFloat16, 2, "bfloat16"},
+    {DType::kQInt16, 2, "qint16"},   {DType::kQUInt16, 2, "quint16"},
+    {DType::kUInt16, 2, "uint16"},   {DType::kComplex128, 16, "complex128"},
+    {DType::kFloat16, 2, "float16"}, {DType::kResource, 0, "resource"},
+    {DType::kVariant, 0, "variant"}, {DType::kUInt32, 4, "uint32"},
     {DType::kUInt64, 8, "uint64"},
 };
 
@@ -87,6 +81,23 @@ bool IsInteger(DType dtype) {
       return true;
     default:
       return false;
+  }
+}
+
+DType PlainDType(DType dtype) {
+  switch (dtype) {
+    case DType::kQInt8:
+      return DType::kInt8;
+    case DType::kQUInt8:
+      return DType::kUInt8;
+    case DType::kQInt16:
+      return DType::kInt16;
+    case DType::kQUInt16:
+      return DType::kUInt16;
+    case DType::kQInt32:
+      return DType::kInt32;
+    default:
+      return dtype;
   }
 }
 

@@ -22,7 +22,12 @@ enum class DType : uint8_t {
   kComplex64 = 8,
   kInt64 = 9,
   kBool = 10,
+  kQInt8 = 11,
+  kQUInt8 = 12,
+  kQInt32 = 13,
   kBFloat16 = 14,
+  kQInt16 = 15,
+  kQUInt16 = 16,
   kUInt16 = 17,
   kComplex128 = 18,
   kFloat16 = 19,
@@ -45,6 +50,10 @@ absl::StatusOr<DType> DTypeFromNumber(int number);
 
 bool IsFloating(DType dtype);  // float16, bfloat16, float32, float64
 bool IsHandle(DType dtype);    // variant, resource
-bool IsInteger(DType dtype);   // any width, signed or not; bool is not
+bool IsInteger(DType dtype);   // any width, signed or not; bool and quantised types are not
+
+// Of a quantised type the integer type with the same bits; other types as they are.
+DType PlainDType(DType dtype);
+inline bool IsQuantized(DType dtype) { return PlainDType(dtype) != dtype; }
 
 }  // namespace floe

@@ -3,6 +3,7 @@
 // model/ops/; each registers itself, there is no list to edit.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,11 @@ enum class ValueRule : uint8_t {
   kRankOf,
 };
 
+struct InputRange {
+  int first = 0;
+  int last = -1;  // this one too; -1 is a node's last input, -2 the one before
+};
+
 struct OpDef {
   std::string name;
   int min_inputs = 0;
@@ -94,9 +100,8 @@ struct OpDef {
   // mixed.
   RowRule time_major = nullptr;
   ValueRule values = ValueRule::kNone;
-  // Inputs whose elements the value rule moves or adds (bit i = input i); 0: all that are not
-  // shape_inputs.
-  uint64_t value_inputs = 0;
+  // Inputs whose elements the value rule moves or adds; without: all that are not shape_inputs.
+  std::optional<InputRange> value_inputs;
   bool alias = false;     // output 0 is input 0's bytes under another shape; no work at run time
   bool in_place = false;  // output 0 may overwrite input 0 of equal size
   // Output shapes depend on data: the kernel asks KernelContext::allocator for each output once its

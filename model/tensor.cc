@@ -4,17 +4,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
+#include "base/memory_budget.h"
 #include "model/handle.h"
 
 namespace floe {
 namespace {
 
-// Memory that counts against the budget as long as it lives.
+// Memory that counts against the budgets, of the run and of the process, as long as it lives.
 template <typename T>
 struct Charged {
   Charged(int64_t elements, size_t element_size)
-      : charge(elements * static_cast<int64_t>(element_size)), held(elements) {}
+      : charge(elements * static_cast<int64_t>(element_size)),
+        share(TakeMemoryOrThrow(elements * static_cast<int64_t>(element_size))),
+        held(elements) {}
   MemoryCharge charge;
+  MemoryShare share;
   T held;
 };
 

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "model/op_def.h"
 
@@ -35,8 +36,8 @@ absl::Status CheckReferences(const Graph& graph, int index) {
       return Bad(absl::StrCat("an input is of node ", in.node, ", which is not before it"));
     const int outputs = graph.node(in.node).num_outputs;
     if (in.output < 0 || in.output >= outputs)
-      return Bad(absl::StrCat("an input is output ", in.output, " of '", graph.node(in.node).name,
-                              "', which has ", outputs));
+      return Bad(absl::StrCat("an input is output ", in.output, " of ",
+                              Quoted(graph.node(in.node).name), ", which has ", outputs));
   }
   for (int control : node.control_inputs) {
     if (control < 0 || control >= index)
@@ -84,7 +85,7 @@ absl::Status CheckEnds(const Graph& graph, bool inner) {
     if (input < 0 || input >= graph.size() || graph.node(input).op->name != "Input")
       return Bad(absl::StrCat("input ", input, " of the graph is not an Input node"));
     if (!inputs.insert(input).second)
-      return Bad(absl::StrCat("'", graph.node(input).name, "' is an input twice"));
+      return Bad(absl::StrCat(Quoted(graph.node(input).name), " is an input twice"));
   }
   for (const ValueRef& out : graph.outputs) {
     if (out.node < 0 || out.node >= graph.size() || out.output < 0 ||
@@ -94,7 +95,8 @@ absl::Status CheckEnds(const Graph& graph, bool inner) {
   }
   for (int i = 0; inner && i < graph.size(); ++i) {
     if (graph.node(i).op->name == "Input" && inputs.count(i) == 0)
-      return Bad(absl::StrCat("placeholder '", graph.node(i).name, "' in a subgraph is not fed"));
+      return Bad(
+          absl::StrCat("placeholder ", Quoted(graph.node(i).name), " in a subgraph is not fed"));
   }
   return absl::OkStatus();
 }
@@ -119,7 +121,7 @@ class GraphCheck {
     for (int i = 0; i < graph.size(); ++i) {
       const Node& node = graph.node(i);
       if (node.name.empty()) return Bad(absl::StrCat("node ", i, " has no name"));
-      if (node.op == nullptr) return Bad(absl::StrCat("node '", node.name, "' has no op"));
+      if (node.op == nullptr) return Bad(absl::StrCat("node ", Quoted(node.name), " has no op"));
       absl::Status status;
       if (!names.insert(node.name).second) status = Bad("its name is used twice");
       status.Update(CheckArity(node));
@@ -128,7 +130,7 @@ class GraphCheck {
       status.Update(CheckSubgraphs(node));
       if (status.ok()) status = VerifySubgraphs(node, level, &size);
       if (!status.ok())
-        return Annotate(status, absl::StrCat("node '", node.name, "' (", node.op->name, ")"));
+        return Annotate(status, absl::StrCat("node ", Quoted(node.name), " (", node.op->name, ")"));
     }
     FLOE_RETURN_IF_ERROR(CheckEnds(graph, level > 1));
     sizes_[&graph] = size;
@@ -166,12 +168,12 @@ class SignatureCheck {
     std::set<std::string> keys;
     std::set<int> nodes;
     for (const SignatureTensor& input : inputs) {
-      const std::string where = absl::StrCat("input '", input.key, "'");
+      const std::string where = absl::StrCat("input ", Quoted(input.key));
       const absl::StatusOr<ValueRef> ref = Find(input.tensor_name);
       if (!ref.ok()) return Annotate(ref.status(), where);
       const std::string& op = graph_.node(ref->node).op->name;
       if (ref->output != 0 || (op != "Input" && op != "PlaceholderWithDefault"))
-        return Bad(absl::StrCat(where, ": '", input.tensor_name, "' is not a placeholder"));
+        return Bad(absl::StrCat(where, ": ", Quoted(input.tensor_name), " is not a placeholder"));
       if (!keys.insert(input.key).second || !nodes.insert(ref->node).second)
         return Bad(absl::StrCat(where, " is there twice"));
       if (input.type.dtype == DType::kInvalid) return Bad(absl::StrCat(where, " has no dtype"));
@@ -185,7 +187,7 @@ class SignatureCheck {
   absl::Status Outputs(const std::vector<SignatureTensor>& outputs) const {
     std::set<std::string> keys;
     for (const SignatureTensor& output : outputs) {
-      const std::string where = absl::StrCat("output '", output.key, "'");
+      const std::string where = absl::StrCat("output ", Quoted(output.key));
       FLOE_RETURN_IF_ERROR(Annotate(Find(output.tensor_name).status(), where));
       if (!keys.insert(output.key).second) return Bad(absl::StrCat(where, " is there twice"));
     }
@@ -205,7 +207,7 @@ class SignatureCheck {
     const auto found = index_.find(tensor.substr(0, colon));
     if (!good || found == index_.end() || output < 0 ||
         output >= graph_.node(found->second).num_outputs)
-      return Bad(absl::StrCat("the graph has no tensor '", tensor, "'"));
+      return Bad(absl::StrCat("the graph has no tensor ", Quoted(tensor)));
     return ValueRef{found->second, output};
   }
 
@@ -227,7 +229,7 @@ absl::Status VerifySignatures(const Graph& graph, const std::vector<SignatureDef
     if (def.outputs.empty()) status.Update(Bad("it has no outputs"));
     status.Update(check.Inputs(def.inputs));
     status.Update(check.Outputs(def.outputs));
-    if (!status.ok()) return Annotate(status, absl::StrCat("signature '", def.name, "'"));
+    if (!status.ok()) return Annotate(status, absl::StrCat("signature ", Quoted(def.name)));
   }
   return absl::OkStatus();
 }

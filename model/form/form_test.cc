@@ -76,7 +76,8 @@ FormModel EveryKind() {
   for (const DType dtype :
        {DType::kFloat64, DType::kInt32, DType::kUInt8, DType::kInt16, DType::kInt8,
         DType::kComplex64, DType::kInt64, DType::kBool, DType::kBFloat16, DType::kUInt16,
-        DType::kComplex128, DType::kFloat16, DType::kUInt32, DType::kUInt64}) {
+        DType::kComplex128, DType::kFloat16, DType::kUInt32, DType::kUInt64, DType::kQInt8,
+        DType::kQUInt8, DType::kQInt16, DType::kQUInt16, DType::kQInt32}) {
     Tensor t = Tensor::Allocate(dtype, Shape({2, 3}));
     std::memset(t.mutable_data(), 1, t.bytes());
     AddConst(&g, DTypeName(dtype), t);

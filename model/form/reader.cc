@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/aligned_buffer.h"
 #include "base/crc32c.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "model/form/cursor.h"
 #include "model/form/form.h"
@@ -304,7 +305,7 @@ class FormReader {
     node.control_inputs = ReadIndices(c);
     for (size_t n = c.Count(2 * sizeof(uint32_t)); n > 0 && c.ok(); --n) {
       const std::string name = c.String();
-      if (node.attrs.Has(name)) c.Fail(absl::StrCat("attribute '", name, "' is there twice"));
+      if (node.attrs.Has(name)) c.Fail(absl::StrCat("attribute ", Quoted(name), " is there twice"));
       node.attrs.Set(name, ReadAttr(c));
     }
     for (int number : ReadIndices(c)) {
@@ -317,7 +318,7 @@ class FormReader {
       built->nodes += inner.nodes;
       node.subgraphs.push_back(inner.graph);
     }
-    if (!c.ok()) c.Locate(absl::StrCat("node '", node.name, "' (", op, ")"));
+    if (!c.ok()) c.Locate(absl::StrCat("node ", Quoted(node.name), " (", op, ")"));
     return node;
   }
 
@@ -361,7 +362,7 @@ class FormReader {
     for (const Node& node : model.graph.nodes()) names.insert(node.name);
     for (const std::string& name : model.init_nodes) {
       if (names.count(name) == 0)
-        return Bad(absl::StrCat("'", name, "', to be run first, is not in the graph"));
+        return Bad(absl::StrCat(Quoted(name), ", to be run first, is not in the graph"));
     }
     return absl::OkStatus();
   }

@@ -8,6 +8,7 @@
 #include "base/aligned_buffer.h"
 #include "base/atomic_file.h"
 #include "base/crc32c.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "model/form/form.h"
 #include "model/form/layout.h"
@@ -118,7 +119,7 @@ class GraphWriter {
     for (const Node& node : graph.nodes()) {
       const absl::Status status = AddNode(node, &bytes);
       if (!status.ok())
-        return Annotate(status, absl::StrCat("node '", node.name, "' (", node.op->name, ")"));
+        return Annotate(status, absl::StrCat("node ", Quoted(node.name), " (", node.op->name, ")"));
     }
     bytes.Count(graph.inputs.size());
     for (int input : graph.inputs) bytes.Count(input);
@@ -135,7 +136,8 @@ class GraphWriter {
       for (const SignatureTensor& t : *tensors) {
         const absl::Status status = AddSignatureTensor(t, bytes);
         if (!status.ok())
-          return Annotate(status, absl::StrCat("signature '", def.name, "', '", t.key, "'"));
+          return Annotate(status,
+                          absl::StrCat("signature ", Quoted(def.name), ", ", Quoted(t.key)));
       }
     }
     return absl::OkStatus();
@@ -166,7 +168,7 @@ class GraphWriter {
       bytes->Put(static_cast<uint32_t>(value.index()) + 1);  // AttrKind counts in this order
       const absl::Status status =
           std::visit([&](const auto& v) { return AddValue(v, bytes); }, value);
-      if (!status.ok()) return Annotate(status, absl::StrCat("attribute '", name, "'"));
+      if (!status.ok()) return Annotate(status, absl::StrCat("attribute ", Quoted(name)));
     }
     bytes->Count(node.subgraphs.size());
     for (const auto& subgraph : node.subgraphs) {

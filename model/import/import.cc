@@ -8,16 +8,20 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/aligned_buffer.h"
 #include "base/budget.h"
 #include "base/mapped_file.h"
-#include "base/nearest.h"
+#include "base/memory_budget.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "model/form/form.h"
 #include "model/import/graphdef/graphdef.h"
-#include "model/op_def.h"
+#include "model/import/other_formats.h"
+#include "model/import/signature.h"
+#include "model/import/unfolded_bytes.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace floe {
@@ -61,7 +65,8 @@ absl::Status ParseText(const char* data, size_t size, tensorflow::GraphDef* def)
   parser.SetRecursionLimit(kMaxDepth);
   google::protobuf::io::ArrayInputStream stream(data, static_cast<int>(size));
   if (parser.Parse(&stream, def)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("not a GraphDef in text form: ", error.text()));
+  return absl::InvalidArgumentError(
+      absl::StrCat("not a GraphDef in text form: ", Escaped(error.text())));
 }
 
 absl::Status ParseBinary(const char* data, size_t size, tensorflow::GraphDef* def) {
@@ -73,206 +78,6 @@ absl::Status ParseBinary(const char* data, size_t size, tensorflow::GraphDef* de
                                                  stream.CurrentPosition(), " of ", size));
 }
 
-// What tools and configuration may name: every output of every node.
-std::vector<std::string> AllTensorNames(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Node& node : graph.nodes()) {
-    for (int k = 0; k < node.num_outputs; ++k) names.push_back(TensorNameOf(node.name, k));
-  }
-  return names;
-}
-
-class SignatureBuilder {
- public:
-  SignatureBuilder(const Graph& graph, const ImportOptions& options)
-      : graph_(graph), options_(options) {
-    for (int i = 0; i < graph.size(); ++i) index_[graph.node(i).name] = i;
-  }
-
-  absl::StatusOr<SignatureDef> Build() {
-    SignatureDef signature;
-    FLOE_RETURN_IF_ERROR(AddOutputs(&signature));
-    FLOE_RETURN_IF_ERROR(AddInputs(&signature));
-    return signature;
-  }
-
- private:
-  static bool IsInput(const Node& node) {
-    return node.op->name == "Input" || node.op->name == "PlaceholderWithDefault";
-  }
-
-  absl::StatusOr<SignatureTensor> InputOf(const std::string& key, const Node& node) const {
-    SignatureTensor input{.key = key, .tensor_name = node.name};
-    input.type.dtype = node.attrs.Type("dtype");
-    input.type.shape = node.attrs.Get<SymShape>("shape", SymShape::UnknownRank());
-    const auto configured = options_.placeholder_defaults.find(node.name);
-    if (configured != options_.placeholder_defaults.end()) {
-      input.optional = true;
-      input.default_value = configured->second;
-    } else if (node.op->name == "PlaceholderWithDefault") {
-      input.optional = true;
-      const Node& from = graph_.node(node.inputs[0].node);
-      if (const Tensor* value = from.attrs.Find<Tensor>("value");
-          value != nullptr && from.op->name == "Const")
-        input.default_value = *value;
-    } else if (node.name == "keras_learning_phase" && input.type.dtype == DType::kBool) {
-      input.optional =
-          true;  // Keras on TF1 leaves it behind in every frozen graph; serving is not training
-      input.default_value = Tensor::Scalar(DType::kBool, false);
-    }
-    if (input.default_value.valid() && input.default_value.dtype() != input.type.dtype) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the default of placeholder '", node.name, "' is ",
-                       DTypeName(input.default_value.dtype()), ", the placeholder is ",
-                       DTypeName(input.type.dtype)));
-    }
-    return input;
-  }
-
-  absl::Status AddInputs(SignatureDef* signature) const {
-    for (const auto& [name, value] : options_.placeholder_defaults) {
-      const auto found = index_.find(name);
-      if (found == index_.end() || !IsInput(graph_.node(found->second))) {
-        return NotFound("placeholder_defaults", name, PlaceholderNames());
-      }
-    }
-    if (!options_.input_aliases.empty()) {
-      for (const auto& [key, tensor] : options_.input_aliases) {
-        FLOE_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(tensor));
-        const auto found = index_.find(name.node);
-        if (found == index_.end() || name.output != 0 || !IsInput(graph_.node(found->second))) {
-          return NotFound(absl::StrCat("input '", key, "'"), tensor, PlaceholderNames());
-        }
-        FLOE_ASSIGN_OR_RETURN(SignatureTensor input, InputOf(key, graph_.node(found->second)));
-        signature->inputs.push_back(std::move(input));
-      }
-      return AddDefaulted(signature);
-    }
-    const std::vector<bool> needed = NeededBy(*signature);
-    for (int i = 0; i < graph_.size(); ++i) {
-      const Node& node = graph_.node(i);
-      if (!IsInput(node) || (!needed[i] && IsLeftover(node))) continue;
-      FLOE_ASSIGN_OR_RETURN(SignatureTensor input, InputOf(node.name, node));
-      if (!needed[i] && !input.optional) MakeIgnored(&input);
-      signature->inputs.push_back(std::move(input));
-    }
-    return absl::OkStatus();
-  }
-
-  // The placeholders that the chosen inputs leave out, the outputs need and a default feeds.
-  absl::Status AddDefaulted(SignatureDef* signature) const {
-    std::set<std::string> taken, keys;
-    for (const SignatureTensor& input : signature->inputs) {
-      taken.insert(input.tensor_name);
-      keys.insert(input.key);
-    }
-    const std::vector<bool> needed = NeededBy(*signature);
-    for (int i = 0; i < graph_.size(); ++i) {
-      const Node& node = graph_.node(i);
-      if (!needed[i] || !IsInput(node) || taken.contains(node.name)) continue;
-      // One with a default of its own passes that on, as in TensorFlow.
-      if (node.op->name != "Input" && !options_.placeholder_defaults.contains(node.name)) continue;
-      FLOE_ASSIGN_OR_RETURN(SignatureTensor input, InputOf(node.name, node));
-      if (!input.default_value.valid()) continue;
-      if (keys.contains(node.name)) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "signature.inputs: '", node.name, "' names another input, and placeholder '", node.name,
-            "' keeps its own name; choose another"));
-      }
-      signature->inputs.push_back(std::move(input));
-    }
-    return absl::OkStatus();
-  }
-
-  // What TensorFlow's lowering of control flow leaves behind, by the dozen; nobody feeds those.
-  static bool IsLeftover(const Node& node) {
-    return node.name.find("unused_control_flow_input") != std::string::npos;
-  }
-
-  // A placeholder that no output reads may be fed, and need not be.
-  static void MakeIgnored(SignatureTensor* input) {
-    input->optional = true;
-    Shape shape;
-    if (input->type.shape.rank_known()) {
-      for (Dim dim : input->type.shape.dims()) shape.push_back(dim.known() ? dim.size() : 1);
-    }
-    constexpr int64_t kMaxBytes = 1 << 20;
-    const size_t element = DTypeSize(input->type.dtype);
-    if (element == 0 || !CheckedElements(shape.dims(), element, kMaxBytes).ok()) return;
-    input->default_value = Tensor::Allocate(input->type.dtype, shape);
-    const size_t bytes = input->default_value.bytes();
-    if (bytes != 0) std::memset(input->default_value.mutable_data(), 0, bytes);
-  }
-
-  std::vector<bool> NeededBy(const SignatureDef& signature) const {
-    std::vector<bool> needed(graph_.size(), false);
-    for (const SignatureTensor& output : signature.outputs) {
-      const absl::StatusOr<TensorName> name = ParseTensorName(output.tensor_name);
-      needed[index_.at(name->node)] = true;
-    }
-    for (int i = graph_.size() - 1; i >= 0; --i) {
-      if (!needed[i]) continue;
-      for (const ValueRef& in : graph_.node(i).inputs) needed[in.node] = true;
-      for (int control : graph_.node(i).control_inputs) needed[control] = true;
-    }
-    return needed;
-  }
-
-  absl::Status AddOutput(const std::string& key, const std::string& tensor,
-                         SignatureDef* signature) const {
-    FLOE_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(tensor));
-    const auto found = index_.find(name.node);
-    if (found == index_.end() || name.output >= graph_.node(found->second).num_outputs) {
-      return NotFound(key == tensor ? "output" : absl::StrCat("output '", key, "'"), tensor,
-                      AllTensorNames(graph_));
-    }
-    signature->outputs.push_back({.key = key, .tensor_name = TensorNameOf(name.node, name.output)});
-    return absl::OkStatus();
-  }
-
-  absl::Status AddOutputs(SignatureDef* signature) const {
-    if (!options_.fetches.empty()) {
-      for (const std::string& fetch : options_.fetches)
-        FLOE_RETURN_IF_ERROR(AddOutput(fetch, fetch, signature));
-      return absl::OkStatus();
-    }
-    if (!options_.output_aliases.empty()) {
-      for (const auto& [key, tensor] : options_.output_aliases)
-        FLOE_RETURN_IF_ERROR(AddOutput(key, tensor, signature));
-      return absl::OkStatus();
-    }
-    for (const std::string& sink : SinkNames(graph_))
-      FLOE_RETURN_IF_ERROR(AddOutput(sink, sink, signature));
-    if (signature->outputs.empty()) {
-      return absl::InvalidArgumentError(
-          "the graph has no outputs: every node is consumed by another, a constant or a "
-          "placeholder; "
-          "name the outputs in the configuration (signature.outputs)");
-    }
-    return absl::OkStatus();
-  }
-
-  std::vector<std::string> PlaceholderNames() const {
-    std::vector<std::string> names;
-    for (const Node& node : graph_.nodes()) {
-      if (IsInput(node)) names.push_back(node.name);
-    }
-    return names;
-  }
-
-  absl::Status NotFound(const std::string& what, const std::string& name,
-                        const std::vector<std::string>& candidates) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": the graph has no '", name,
-                     "'; nearest: ", QuotedList(NearestNames(name, candidates)),
-                     "; sinks of the graph: ", QuotedList(SinkNames(graph_))));
-  }
-
-  const Graph& graph_;
-  const ImportOptions& options_;
-  std::map<std::string, int> index_;
-};
-
 absl::Span<const uint8_t> BytesOf(const char* data, size_t size) {
   return {reinterpret_cast<const uint8_t*>(data), size};
 }
@@ -281,6 +86,36 @@ absl::Span<const uint8_t> BytesOf(const char* data, size_t size) {
 bool ChoosesSignature(const ImportOptions& options) {
   return !options.fetches.empty() || !options.input_aliases.empty() ||
          !options.output_aliases.empty() || !options.placeholder_defaults.empty();
+}
+
+// Whether some tensor is to be fed that is no input of the file's signatures.
+bool FeedsInside(const ImportedModel& model, const ImportOptions& options) {
+  std::set<std::string> nodes, inputs;
+  for (const Node& node : model.graph.nodes()) nodes.insert(node.name);
+  for (const SignatureDef& signature : model.signatures) {
+    for (const SignatureTensor& input : signature.inputs)
+      inputs.insert({input.key, input.tensor_name});
+  }
+  return std::any_of(options.feeds.begin(), options.feeds.end(), [&](const auto& feed) {
+    const std::optional<TensorName> name =
+        FindTensorName(feed.name, [&](const std::string& node) { return nodes.count(node) != 0; });
+    return name.has_value() && inputs.count(feed.name) == 0 &&
+           inputs.count(TensorNameOf(name->node, name->output)) == 0;
+  });
+}
+
+// The file's signature, with other tensors as inputs too.
+absl::StatusOr<SignatureDef> SignatureWithFeeds(ImportedModel* model, ImportOptions options) {
+  const SignatureDef stored = model->signatures.front();
+  for (const SignatureTensor& output : stored.outputs)
+    options.output_aliases[output.key] = output.tensor_name;
+  FLOE_ASSIGN_OR_RETURN(SignatureDef signature, BuildSignature(&model->graph, options));
+  for (SignatureTensor& input : signature.inputs) {
+    for (const SignatureTensor& known : stored.inputs) {
+      if (input.tensor_name == known.tensor_name) input.key = known.key;
+    }
+  }
+  return signature;
 }
 
 // `owner` keeps the bytes.
@@ -293,10 +128,33 @@ absl::StatusOr<ImportedModel> ImportForm(absl::Span<const uint8_t> bytes,
   model.graph = std::move(form.graph);
   model.signatures = std::move(form.signatures);
   if (ChoosesSignature(options)) {
-    FLOE_ASSIGN_OR_RETURN(SignatureDef signature, SignatureBuilder(model.graph, options).Build());
+    FLOE_ASSIGN_OR_RETURN(SignatureDef signature, BuildSignature(&model.graph, options));
+    model.signatures = {std::move(signature)};
+  } else if (FeedsInside(model, options)) {
+    FLOE_ASSIGN_OR_RETURN(SignatureDef signature, SignatureWithFeeds(&model, options));
     model.signatures = {std::move(signature)};
   }
   return model;
+}
+
+GraphChoice ChoiceOf(const ImportOptions& options) {
+  GraphChoice choice;
+  choice.fetches = options.fetches;
+  if (choice.fetches.empty()) {
+    for (const auto& [key, tensor] : options.output_aliases) choice.fetches.push_back(tensor);
+  }
+  for (const auto& [key, tensor] : options.input_aliases) choice.feeds.push_back(tensor);
+  for (const ImportOptions::Feed& feed : options.feeds) choice.feeds.push_back(feed.name);
+  return choice;
+}
+
+// The memory of the message; what cannot be walked counts as the worst.
+absl::StatusOr<MemoryShare> TakeForParsing(std::string_view bytes, bool text) {
+  if (MemoryScope::Current() == nullptr) return MemoryShare();
+  const int64_t unfolded =
+      text ? UnfoldedTextBytes(bytes) : UnfoldedBytes(bytes, *tensorflow::GraphDef::descriptor());
+  const int64_t worst = static_cast<int64_t>(bytes.size()) * kUnfoldedMessage / 2;
+  return TakeMemory(std::min(unfolded, worst));
 }
 
 absl::StatusOr<ImportedModel> ImportGraphDef(const char* data, size_t size,
@@ -307,13 +165,21 @@ absl::StatusOr<ImportedModel> ImportGraphDef(const char* data, size_t size,
         absl::StrCat("a GraphDef of ", size, " bytes is past protobuf's limit of 2 GiB"));
   SilenceProtobuf();
   const bool text = LooksLikeText(data, size);
+  FLOE_RETURN_IF_ERROR(CheckNoOtherFormat({data, size}));
+  FLOE_ASSIGN_OR_RETURN(MemoryShare message, TakeForParsing({data, size}, text));
   tensorflow::GraphDef def;
-  FLOE_RETURN_IF_ERROR(text ? ParseText(data, size, &def) : ParseBinary(data, size, &def));
+  const absl::Status parsed = text ? ParseText(data, size, &def) : ParseBinary(data, size, &def);
+  if (!parsed.ok()) {
+    FLOE_RETURN_IF_ERROR(CheckNoMetaGraph({data, size}));
+    return parsed;
+  }
   if (def.node_size() == 0) return absl::InvalidArgumentError("the graph has no nodes");
+  // Constants take over what they hold of the message, and pay for it themselves.
+  (void)message.Resize(std::max<int64_t>(0, message.bytes() - static_cast<int64_t>(size)));
   ImportedModel model;
   model.format = text ? "GraphDef (text)" : "GraphDef (binary)";
-  FLOE_ASSIGN_OR_RETURN(model.graph, GraphFromGraphDef(&def));
-  FLOE_ASSIGN_OR_RETURN(SignatureDef signature, SignatureBuilder(model.graph, options).Build());
+  FLOE_ASSIGN_OR_RETURN(model.graph, GraphFromGraphDef(&def, ChoiceOf(options)));
+  FLOE_ASSIGN_OR_RETURN(SignatureDef signature, BuildSignature(&model.graph, options));
   model.signatures.push_back(std::move(signature));
   return model;
 }
@@ -338,18 +204,32 @@ absl::StatusOr<TensorName> ParseTensorName(const std::string& name) {
     const auto [stop, error] = std::from_chars(begin, end, parsed.output);
     if (error != std::errc() || stop != end || parsed.output < 0 || parsed.output > 65535) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", name, "' is not a tensor name (NODE or NODE:NUMBER)"));
+          absl::StrCat(Quoted(name), " is not a tensor name (NODE or NODE:NUMBER)"));
     }
   }
   if (parsed.node.empty())
     return absl::InvalidArgumentError(
-        absl::StrCat("'", name, "' is not a tensor name (NODE or NODE:NUMBER)"));
+        absl::StrCat(Quoted(name), " is not a tensor name (NODE or NODE:NUMBER)"));
   return parsed;
 }
 
+std::optional<TensorName> FindTensorName(const std::string& name, const HasNode& has_node) {
+  if (has_node(name)) return TensorName{name, 0};
+  std::string text = name;
+  const size_t underscores = name.rfind("__");
+  if (name.find(':') == std::string::npos && underscores != std::string::npos)
+    text.replace(underscores, 2, ":");
+  absl::StatusOr<TensorName> parsed = ParseTensorName(text);
+  if (!parsed.ok() || !has_node(parsed->node)) return std::nullopt;
+  return *std::move(parsed);
+}
+
 absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOptions& options) {
+  FLOE_RETURN_IF_ERROR(CheckNoSavedModelDirectory(path));
   FLOE_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file,
                         MappedFile::Open(path, options.max_file_bytes));
+  if (options.identity && file->identity() != *options.identity)
+    return absl::AbortedError(absl::StrCat(path, " has changed since it was looked at"));
   const absl::Span<const uint8_t> bytes = BytesOf(file->data(), file->size());
   absl::StatusOr<ImportedModel> model = Within(options.limits, [&] {
     return IsForm(bytes) ? ImportForm(bytes, file, options)

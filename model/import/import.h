@@ -1,8 +1,10 @@
 // File -> graph with signatures. The one entry point for every format.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,13 +18,22 @@ namespace floe {
 // Renames and choices from the configuration; empty means "as the file says".
 struct ImportOptions {
   std::map<std::string, Tensor> placeholder_defaults;  // by placeholder name
-  std::map<std::string, std::string>
-      input_aliases;  // key -> tensor name; non-empty: exactly these inputs
+  // key -> tensor name; non-empty: exactly these inputs. They need not be placeholders: what lies
+  // above a tensor that is fed is not run.
+  std::map<std::string, std::string> input_aliases;
   std::map<std::string, std::string>
       output_aliases;  // key -> tensor name; non-empty: exactly these outputs
   // For tools that run a bare graph: these tensors are fetched instead of a signature's outputs.
   std::vector<std::string> fetches;
+  // And these may be fed, wherever in the graph they are, as FindTensorName finds them; names that
+  // mean no tensor are left to whoever matches arrays with inputs.
+  struct Feed {
+    std::string name;
+    DType dtype = DType::kInvalid;  // where nothing in the graph tells it
+  };
+  std::vector<Feed> feeds;
   int64_t max_file_bytes = int64_t{4} << 30;
+  std::optional<FileIdentity> identity;  // of the file that is meant; none: whatever is there
   // A few bytes of a file may stand for many: values that repeat, functions called in several
   // places.
   ResourceLimits limits{
@@ -36,10 +47,10 @@ struct ImportedModel {
   std::shared_ptr<const MappedFile> file;  // in which constants lie; null: in none
 };
 
-// Errors: NOT_FOUND no such file; UNAVAILABLE a file that was cut short while it was read;
-// INVALID_ARGUMENT malformed (names node and reason); UNIMPLEMENTED lists every unsupported node
-// with its op; of floe's own form those of model/form/form.h. Never crashes on hostile bytes.
-// Constants of floe's own form stay in the mapped file.
+// Errors: NOT_FOUND no such file; UNAVAILABLE a file that was cut short while it was read; ABORTED
+// another file than the one that is meant; INVALID_ARGUMENT malformed (names node and reason), or
+// of another format (says which, and what to do); of floe's own form those of model/form/form.h.
+// Never crashes on hostile bytes. Constants of floe's own form stay in the mapped file.
 absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOptions& options);
 absl::StatusOr<ImportedModel> ImportBytes(const std::string& bytes, const ImportOptions& options);
 
@@ -49,5 +60,9 @@ struct TensorName {
   int output = 0;
 };
 absl::StatusOr<TensorName> ParseTensorName(const std::string& name);
+// The same for names that people write: also "name__k", as keys of .npz files have it, where no
+// node is called so. nullopt when there is no such node.
+using HasNode = std::function<bool(const std::string& node)>;
+std::optional<TensorName> FindTensorName(const std::string& name, const HasNode& has_node);
 
 }  // namespace floe

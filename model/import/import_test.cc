@@ -5,6 +5,8 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+#include "base/memory_budget.h"
 #include "model/op_def.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
@@ -158,6 +160,19 @@ TEST(Import, DefaultsFeedPlaceholdersThatTheChosenInputsLeaveOut) {
   EXPECT_TRUE(inputs[1].optional);
   options.input_aliases = {{"scale", "x"}};
   EXPECT_THAT(ErrorOf(graph, options), HasSubstr("signature.inputs: 'scale'"));
+}
+
+TEST(Import, AScalarDefaultFillsThePlaceholdersShape) {
+  const char* const graph = R"(
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: -1 } dim { size: 3 } } } } }
+    node { name: "y" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } } })";
+  ImportOptions options;
+  options.placeholder_defaults = {{"x", Tensor::Scalar(DType::kFloat32, 2.f)}};
+  const auto model = ImportBytes(graph, options);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Tensor& value = model->signatures[0].inputs[0].default_value;
+  EXPECT_EQ(value.shape(), Shape({1, 3}));
+  EXPECT_THAT(absl::MakeConstSpan(value.as<float>(), 3), ElementsAre(2, 2, 2));
 }
 
 TEST(Import, SinksOfSeveralOutputsGetNumbers) {
@@ -315,6 +330,49 @@ TEST(Import, PlaceholdersInFunctionsAreRefused) {
 TEST(Import, MissingFilesAreNotFound) {
   EXPECT_EQ(ImportFile("/nonexistent/frozen.pb", {}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(ImportFile("/", {}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+std::string ConstantText(int64_t floats, const std::string& values) {
+  return absl::StrCat(R"(
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+    node { name: "c" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: )",
+                      floats, " } } ", values, R"( } } } }
+    node { name: "y" op: "Add" input: "x" input: "c" attr { key: "T" value { type: DT_FLOAT } } })");
+}
+
+TEST(ImportMemory, ConstantsArePaidForAsLongAsTheyLive) {
+  const MemoryBudget memory(int64_t{32} << 20);
+  const MemoryScope scope(memory);
+  const std::string content(4000, 'a');
+  for (const std::string& values :
+       {std::string("float_val: 1"), absl::StrCat("tensor_content: '", content, "'")}) {
+    const auto model = ImportBytes(ConstantText(1000, values), {});
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ(memory.in_use(), 4000);
+  }
+  EXPECT_EQ(memory.in_use(), 0);
+  // A few bytes that stand for 64 MiB.
+  const auto refused = ImportBytes(ConstantText(16 << 20, "float_val: 1"), {});
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+  EXPECT_THAT(std::string(scope.Explain(refused.status()).message()),
+              HasSubstr("it needs 64.0 MiB"));
+  EXPECT_EQ(memory.in_use(), 0);
+}
+
+// Two bytes make a node of protobuf's.
+TEST(ImportMemory, WhatAMessageUnfoldsToIsAskedForFirst) {
+  const MemoryBudget memory(int64_t{64} << 20);
+  const MemoryScope scope(memory);
+  std::string nodes;
+  for (int i = 0; i < 1'000'000; ++i) nodes += std::string("\n\0", 2);
+  EXPECT_TRUE(absl::IsResourceExhausted(ImportBytes(nodes, {}).status()));
+  // A group, which cannot be walked.
+  EXPECT_TRUE(absl::IsResourceExhausted(ImportBytes(nodes + "\x0b\x0c", {}).status()));
+  std::string text;
+  for (int i = 0; i < 1'000'000; ++i) text += "node{}";
+  EXPECT_TRUE(absl::IsResourceExhausted(ImportBytes(text, {}).status()));
+  EXPECT_EQ(memory.in_use(), 0);
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <complex>
 #include <cstring>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
+#include "base/memory_budget.h"
 #include "base/status.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 
@@ -42,7 +44,7 @@ absl::Status SpreadComplex(const Field& field, Tensor& out) {
 }
 
 absl::Status FillTyped(const tensorflow::TensorProto& p, Tensor& out) {
-  switch (out.dtype()) {
+  switch (PlainDType(out.dtype())) {
     case DType::kFloat32:
       return SpreadField<float>(p.float_val(), out);
     case DType::kFloat64:
@@ -80,6 +82,12 @@ absl::Status FillTyped(const tensorflow::TensorProto& p, Tensor& out) {
   }
 }
 
+// What protobuf read, and its share of the memory.
+struct Content {
+  MemoryShare share;
+  std::unique_ptr<std::string> bytes;
+};
+
 }  // namespace
 
 SymShape ShapeFromProto(const tensorflow::TensorShapeProto& proto) {
@@ -112,9 +120,11 @@ absl::StatusOr<Tensor> TensorFromProto(tensorflow::TensorProto* proto) {
           "tensor of shape ", shape.ToString(), " and dtype ", DTypeName(dtype), " needs ",
           expected, " bytes, tensor_content has ", proto->tensor_content().size()));
     }
-    std::shared_ptr<std::string> content(proto->release_tensor_content());
-    const void* data = content->data();
-    return Tensor::Borrow(dtype, shape, std::move(content), data);
+    FLOE_ASSIGN_OR_RETURN(MemoryShare share, TakeMemory(static_cast<int64_t>(expected)));
+    const auto content = std::make_shared<Content>();
+    content->share = std::move(share);
+    content->bytes.reset(proto->release_tensor_content());
+    return Tensor::Borrow(dtype, shape, content, content->bytes->data());
   }
   Tensor out = Tensor::Allocate(dtype, shape);
   FLOE_RETURN_IF_ERROR(FillTyped(*proto, out));

@@ -37,7 +37,12 @@ const OpRegistrar kAssert({.name = "Assert",
                            .effect = true,
                            .tensorflow = {"Assert"}});
 
-constexpr const char* kRebuilt = "rebuilt into If and While at load";
+// _SwitchN(data, index): the output that the index names lives, or the last one.
+absl::StatusOr<Types> InferSwitchN(const InferContext& c) {
+  return Types(c.node.num_outputs, c.inputs[0].type);
+}
+
+constexpr const char* kRebuilt = "rebuilt into If, Case and While at load";
 const OpRegistrar kSwitch({.name = "Switch",
                            .min_inputs = 2,
                            .max_inputs = 2,
@@ -45,6 +50,13 @@ const OpRegistrar kSwitch({.name = "Switch",
                            .infer = InferSwitch,
                            .tensorflow = {"Switch", "RefSwitch"},
                            .without_kernel = kRebuilt});
+const OpRegistrar kSwitchN({.name = "SwitchN",
+                            .min_inputs = 2,
+                            .max_inputs = 2,
+                            .output_names = {"outputs:num_outs"},
+                            .infer = InferSwitchN,
+                            .tensorflow = {"_SwitchN"},
+                            .without_kernel = kRebuilt});
 const OpRegistrar kMerge({.name = "Merge",
                           .min_inputs = 1,
                           .max_inputs = -1,

@@ -13,19 +13,6 @@ Dim DimOf(const InferContext& c, int i, int axis) {
   return shape.rank_known() && axis < shape.rank() ? shape.dim(axis) : Dim::Unknown();
 }
 
-// `outputs`: OpDef::output_names.
-OpDef Allocating(const std::string& name, int inputs, std::vector<std::string> outputs,
-                 absl::StatusOr<Types> (*infer)(const InferContext&)) {
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .output_names = std::move(outputs),
-          .infer = infer,
-          .rows = RowsNever,
-          .allocates = true,
-          .tensorflow = {name}};
-}
-
 absl::StatusOr<Types> InferWhere(const InferContext& c) {
   const int rank = ops::RankOf(c, 0);
   return Types{Matrix(DType::kInt64, rank < 0 ? Dim::Unknown() : Dim(rank))};
@@ -74,7 +61,7 @@ absl::StatusOr<Types> InferSegment(const InferContext& c) {
 }
 // The same name has a kernel for when the number of segments is known.
 OpDef SparseSegment(const std::string& name) {
-  OpDef def = Allocating(name + "ToLastId", 3, {"output"}, InferSegment);
+  OpDef def = ops::Allocating(name + "ToLastId", 3, {"output"}, InferSegment);
   def.tensorflow = {name};
   return def;
 }
@@ -148,39 +135,62 @@ absl::StatusOr<Types> InferCtc(const InferContext& c) {
                {c.dtype(0), {DimOf(c, 0, 1), 1}}};
 }
 
+// The same for each of top_paths; then the scores of all.
+absl::StatusOr<Types> InferCtcBeam(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 3));
+  const int64_t width = c.attrs().Int("beam_width"), paths = c.attrs().Int("top_paths");
+  constexpr int64_t kMost = 1 << 20;
+  if (width < 1 || width > kMost || paths < 1 || paths > width)
+    return Bad(absl::StrCat("beam_width is ", width, " and top_paths ", paths,
+                            ", expected 1 <= top_paths <= beam_width <= 2^20"));
+  Types types;
+  for (int64_t i = 0; i < paths; ++i) types.push_back(Matrix(DType::kInt64, 2));
+  for (int64_t i = 0; i < paths; ++i) types.push_back(Vector(DType::kInt64));
+  for (int64_t i = 0; i < paths; ++i) types.push_back({DType::kInt64, {2}});
+  types.push_back({c.dtype(0), {DimOf(c, 0, 1), paths}});
+  return types;
+}
+
 const OpRegistrar kAllocating[] = {
-    OpRegistrar(Allocating("Where", 1, {"index"}, InferWhere)),
-    OpRegistrar(Allocating("Unique", 1, {"y", "idx"}, InferUnique)),
-    OpRegistrar(Allocating("UniqueWithCounts", 1, {"y", "idx", "count"}, InferUnique)),
-    OpRegistrar(Allocating("ListDiff", 2, {"out", "idx"}, InferListDiff)),
-    OpRegistrar(Allocating("DynamicPartition", 2, {"outputs:num_partitions"}, InferPartition)),
-    OpRegistrar(Allocating("SegmentSum", 2, {"output"}, InferSegment)),
-    OpRegistrar(Allocating("SegmentMean", 2, {"output"}, InferSegment)),
-    OpRegistrar(Allocating("SegmentProd", 2, {"output"}, InferSegment)),
-    OpRegistrar(Allocating("SegmentMax", 2, {"output"}, InferSegment)),
-    OpRegistrar(Allocating("SegmentMin", 2, {"output"}, InferSegment)),
+    OpRegistrar(ops::Allocating("Where", 1, {"index"}, InferWhere)),
+    OpRegistrar(ops::Allocating("Unique", 1, {"y", "idx"}, InferUnique)),
+    OpRegistrar(ops::Allocating("UniqueWithCounts", 1, {"y", "idx", "count"}, InferUnique)),
+    OpRegistrar(ops::Allocating("ListDiff", 2, {"out", "idx"}, InferListDiff)),
+    OpRegistrar(ops::Allocating("DynamicPartition", 2, {"outputs:num_partitions"}, InferPartition)),
+    OpRegistrar(ops::Allocating("SegmentSum", 2, {"output"}, InferSegment)),
+    OpRegistrar(ops::Allocating("SegmentMean", 2, {"output"}, InferSegment)),
+    OpRegistrar(ops::Allocating("SegmentProd", 2, {"output"}, InferSegment)),
+    OpRegistrar(ops::Allocating("SegmentMax", 2, {"output"}, InferSegment)),
+    OpRegistrar(ops::Allocating("SegmentMin", 2, {"output"}, InferSegment)),
     OpRegistrar(SparseSegment("SparseSegmentSum")),
     OpRegistrar(SparseSegment("SparseSegmentMean")),
     OpRegistrar(SparseSegment("SparseSegmentSqrtN")),
-    OpRegistrar(Allocating("NonMaxSuppressionV2", 4, {"selected_indices"}, InferNms)),
-    OpRegistrar(Allocating("NonMaxSuppressionV3", 5, {"selected_indices"}, InferNms)),
+    OpRegistrar(ops::Allocating("NonMaxSuppressionV2", 4, {"selected_indices"}, InferNms)),
+    OpRegistrar(ops::Allocating("NonMaxSuppressionV3", 5, {"selected_indices"}, InferNms)),
     OpRegistrar(
-        Allocating("NonMaxSuppressionV4", 5, {"selected_indices", "valid_outputs"}, InferNms)),
-    OpRegistrar(Allocating("NonMaxSuppressionV5", 6,
-                           {"selected_indices", "selected_scores", "valid_outputs"}, InferNms)),
-    OpRegistrar(Allocating("CombinedNonMaxSuppression", 6,
-                           {"nmsed_boxes", "nmsed_scores", "nmsed_classes", "valid_detections"},
-                           InferCombinedNms)),
-    OpRegistrar(Allocating("StringSplitV2", 2, {"indices", "values", "shape"}, InferStringSplit)),
-    OpRegistrar(Allocating("DenseToDenseSetOperation", 2,
-                           {"result_indices", "result_values", "result_shape"}, InferSetOperation)),
+        ops::Allocating("NonMaxSuppressionV4", 5, {"selected_indices", "valid_outputs"}, InferNms)),
+    OpRegistrar(ops::Allocating("NonMaxSuppressionV5", 6,
+                                {"selected_indices", "selected_scores", "valid_outputs"},
+                                InferNms)),
+    OpRegistrar(ops::Allocating(
+        "CombinedNonMaxSuppression", 6,
+        {"nmsed_boxes", "nmsed_scores", "nmsed_classes", "valid_detections"}, InferCombinedNms)),
     OpRegistrar(
-        Allocating("SparseReshape", 3, {"output_indices", "output_shape"}, InferSparseReshape)),
-    OpRegistrar(
-        Allocating("SparseFillEmptyRows", 4,
-                   {"output_indices", "output_values", "empty_row_indicator", "reverse_index_map"},
-                   InferFillEmptyRows)),
-    OpRegistrar(Allocating(
+        ops::Allocating("StringSplitV2", 2, {"indices", "values", "shape"}, InferStringSplit)),
+    OpRegistrar(ops::Allocating("DenseToDenseSetOperation", 2,
+                                {"result_indices", "result_values", "result_shape"},
+                                InferSetOperation)),
+    OpRegistrar(ops::Allocating("SparseReshape", 3, {"output_indices", "output_shape"},
+                                InferSparseReshape)),
+    OpRegistrar(ops::Allocating(
+        "SparseFillEmptyRows", 4,
+        {"output_indices", "output_values", "empty_row_indicator", "reverse_index_map"},
+        InferFillEmptyRows)),
+    OpRegistrar(ops::Allocating("CTCBeamSearchDecoder", 2,
+                                {"decoded_indices:top_paths", "decoded_values:top_paths",
+                                 "decoded_shape:top_paths", "log_probability"},
+                                InferCtcBeam)),
+    OpRegistrar(ops::Allocating(
         "CTCGreedyDecoder", 2,
         {"decoded_indices", "decoded_values", "decoded_shape", "log_probability"}, InferCtc)),
 };

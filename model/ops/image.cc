@@ -44,6 +44,48 @@ const OpRegistrar kResize[] = {
     OpRegistrar(Resize("ResizeNearestNeighbor", InferNearest)),
 };
 
+// Inputs: images, size, scale [2], translation [2].
+absl::StatusOr<Types> InferScaleAndTranslate(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 1));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 3, 1));
+  const std::string kernel = c.attrs().String("kernel_type", "lanczos3");
+  for (const char* known : {"lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle",
+                            "keyscubic", "mitchellcubic"}) {
+    if (kernel == known) return InferResize(c);
+  }
+  return Bad("kernel_type '" + kernel + "' is unknown");
+}
+const OpRegistrar kScaleAndTranslate({.name = "ScaleAndTranslate",
+                                      .min_inputs = 4,
+                                      .max_inputs = 4,
+                                      .infer = InferScaleAndTranslate,
+                                      .rows = RowsOfInput0,
+                                      .shape_inputs = 2,
+                                      .tensorflow = {"ScaleAndTranslate"}});
+
+// Colours along the last dim.
+absl::StatusOr<Types> InferColours(const InferContext& c) {
+  const SymShape& in = c.shape(0);
+  if (in.rank_known() && in.rank() < 1) return Bad("input is a scalar");
+  const Dim channels = in.rank_known() ? in.dim(in.rank() - 1) : Dim::Unknown();
+  if (channels.concrete() && channels.size() != 3)
+    return Bad(absl::StrCat("input has shape ", in.ToString(), ", expected 3 channels"));
+  return InferSame(c);
+}
+RowMark ColourRows(const RowContext& c) {
+  const SymShape& in = c.inputs[0].type.shape;
+  return ops::MarkOfData(c, 0, in.rank_known() && in.rank() > 1);
+}
+OpDef Colours(const std::string& name) {
+  return {.name = name,
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = InferColours,
+          .rows = ColourRows,
+          .tensorflow = {name}};
+}
+const OpRegistrar kColours[] = {OpRegistrar(Colours("RGBToHSV")), OpRegistrar(Colours("HSVToRGB"))};
+
 // Inputs: image, boxes [n, 4], the image of each box, size.
 absl::StatusOr<Types> InferCrop(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));

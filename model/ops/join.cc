@@ -49,15 +49,17 @@ const OpRegistrar kPack({.name = "Pack",
                          .max_inputs = -1,
                          .infer = InferPack,
                          .rows = PackRows,
+                         .time_major = ops::TimeMajorPack,
                          .values = ValueRule::kLinear,
                          .tensorflow = {"Pack"}});
 
-// The inputs but the last, along the axis that the last one gives.
+// The inputs but one, along the axis that this one gives: the last input, of version 1 the first.
+template <bool kAxisFirst>
 absl::StatusOr<Types> InferConcat(const InferContext& c) {
-  const int parts = c.num_inputs() - 1;
-  const DType dtype = c.dtype(0);
+  const int parts = c.num_inputs() - 1, first = kAxisFirst ? 1 : 0, last = first + parts;
+  const DType dtype = c.dtype(first);
   int rank = -1;
-  for (int i = 0; i < parts; ++i) {
+  for (int i = first; i < last; ++i) {
     if (!c.shape(i).rank_known()) continue;
     if (rank >= 0 && rank != c.shape(i).rank()) {
       return Bad(absl::StrCat("input ", i, " has shape ", c.shape(i).ToString(),
@@ -67,14 +69,14 @@ absl::StatusOr<Types> InferConcat(const InferContext& c) {
   }
   if (rank < 0) return ops::One(dtype, SymShape::UnknownRank());
   std::vector<int64_t> axis;
-  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(parts, &axis));
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(kAxisFirst ? 0 : parts, &axis));
   if (!known) return ops::One(dtype, ops::UnknownDims(rank));
   if (axis.size() != 1)
     return Bad(absl::StrCat("the axis has ", axis.size(), " elements, expected 1"));
   FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis[0], rank));
   Dim sum = 0;
   SymShape out = SymShape::UnknownRank();
-  for (int i = 0; i < parts; ++i) {
+  for (int i = first; i < last; ++i) {
     SymShape part = c.shape(i).rank_known() ? c.shape(i) : ops::UnknownDims(rank);
     sum = sum + part.dim(along);
     part.set_dim(along, Dim::Unknown());
@@ -84,26 +86,38 @@ absl::StatusOr<Types> InferConcat(const InferContext& c) {
   return ops::One(dtype, std::move(out));
 }
 
+template <bool kAxisFirst>
 RowMark ConcatRows(const RowContext& c) {
-  const int parts = static_cast<int>(c.marks.size()) - 1;
+  const int parts = static_cast<int>(c.marks.size()) - 1, first = kAxisFirst ? 1 : 0,
+            of_axis = kAxisFirst ? 0 : parts;
   const SymShape& out = c.outputs[0].shape;
   std::vector<int64_t> axis;
-  const bool known = ops::ConstantInts(c.inputs[parts], &axis) && axis.size() == 1;
-  if (!known && c.marks[parts] == RowMark::kUnknown) return RowMark::kUnknown;
-  if (!known && c.marks[parts] != RowMark::kConstant) return RowMark::kMixed;
-  return JoinedRows(c, 0, parts,
+  const bool known = ops::ConstantInts(c.inputs[of_axis], &axis) && axis.size() == 1;
+  if (!known && c.marks[of_axis] == RowMark::kUnknown) return RowMark::kUnknown;
+  if (!known && c.marks[of_axis] != RowMark::kConstant) return RowMark::kMixed;
+  return JoinedRows(c, first, first + parts,
                     known && out.rank_known() && axis[0] != 0 && axis[0] != -out.rank());
 }
 
-const OpRegistrar kConcat({.name = "ConcatV2",
-                           .min_inputs = 2,
-                           .max_inputs = -1,
-                           .infer = InferConcat,
-                           .rows = ConcatRows,
-                           .time_major = ops::TimeMajorConcat,
-                           .values = ValueRule::kLinear,
-                           .value_inputs = ~uint64_t{0},
-                           .tensorflow = {"ConcatV2"}});
+const OpRegistrar kConcat[] = {
+    OpRegistrar({.name = "ConcatV2",
+                 .min_inputs = 2,
+                 .max_inputs = -1,
+                 .infer = InferConcat<false>,
+                 .rows = ConcatRows<false>,
+                 .time_major = ops::TimeMajorConcat,
+                 .values = ValueRule::kLinear,
+                 .value_inputs = InputRange{0, -2},
+                 .tensorflow = {"ConcatV2"}}),
+    OpRegistrar({.name = "Concat",
+                 .min_inputs = 2,
+                 .max_inputs = -1,
+                 .infer = InferConcat<true>,
+                 .rows = ConcatRows<true>,
+                 .values = ValueRule::kLinear,
+                 .value_inputs = InputRange{1, -1},
+                 .tensorflow = {"Concat"}}),
+};
 
 absl::StatusOr<Types> InferTranspose(const InferContext& c) {
   const SymShape& in = c.shape(0);
@@ -320,7 +334,7 @@ const OpRegistrar kGather[] = {
                  .infer = InferGather,
                  .rows = GatherRows,
                  .values = ValueRule::kLinear,
-                 .value_inputs = 1,
+                 .value_inputs = InputRange{0, 0},
                  .tensorflow = {"GatherV2"}}),
     OpRegistrar({.name = "Gather",
                  .min_inputs = 2,
@@ -328,7 +342,7 @@ const OpRegistrar kGather[] = {
                  .infer = InferGather,
                  .rows = GatherRows,
                  .values = ValueRule::kLinear,
-                 .value_inputs = 1,
+                 .value_inputs = InputRange{0, 0},
                  .tensorflow = {"Gather"}}),
 };
 

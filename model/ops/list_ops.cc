@@ -68,10 +68,11 @@ SymShape WithDim0(Dim dim, const SymShape& shape) {
   return whole;
 }
 
-bool OthersConstant(const RowContext& c, std::initializer_list<int> data) {
+bool OthersConstant(const RowContext& c, std::initializer_list<int> data, int shape) {
   for (int i = 0; i < static_cast<int>(c.marks.size()); ++i) {
     if (std::find(data.begin(), data.end(), i) != data.end()) continue;
-    if (c.marks[i] != RowMark::kConstant && !c.inputs[i].constant.valid()) return false;
+    if (i == shape && c.inputs[i].constant.valid()) continue;
+    if (c.marks[i] != RowMark::kConstant) return false;
   }
   return true;
 }
@@ -108,8 +109,8 @@ RowMark MarkOfWrite(const RowContext& c, int list, int item) {
                                                                              : Lost(c);
 }
 
-RowMark MarkOfRead(const RowContext& c, int list, int output) {
-  if (!OthersConstant(c, {list})) return Lost(c);
+RowMark MarkOfRead(const RowContext& c, int list, int shape, int output) {
+  if (!OthersConstant(c, {list}, shape)) return Lost(c);
   const TensorType& out = c.outputs[output];
   if (c.marks[list] == RowMark::kRows) return LeadingRows(out) ? RowMark::kRows : RowMark::kMixed;
   if (c.marks[list] == RowMark::kConstant)
@@ -117,15 +118,15 @@ RowMark MarkOfRead(const RowContext& c, int list, int output) {
   return Lost(c);
 }
 
-RowMark MarkOfStack(const RowContext& c, int list) {
-  if (!OthersConstant(c, {list})) return Lost(c);
+RowMark MarkOfStack(const RowContext& c, int list, int shape) {
+  if (!OthersConstant(c, {list}, shape)) return Lost(c);
   if (c.marks[list] == RowMark::kRows)
     return RowsInDim1(c.outputs[0].shape) ? RowMark::kRowsDim1 : RowMark::kMixed;
-  return MarkOfRead(c, list);
+  return MarkOfRead(c, list, shape);
 }
 
-RowMark MarkOfUnstack(const RowContext& c, int list, int data) {
-  if (!OthersConstant(c, {list, data})) return Lost(c);
+RowMark MarkOfUnstack(const RowContext& c, int list, int data, int shape) {
+  if (!OthersConstant(c, {list, data}, shape)) return Lost(c);
   const bool fresh = list < 0 || c.marks[list] == RowMark::kConstant;
   if (c.marks[data] == RowMark::kConstant && fresh) return RowMark::kConstant;
   if (c.marks[data] != RowMark::kRowsDim1 || !RowsInDim1(c.inputs[data].type.shape)) return Lost(c);

@@ -33,19 +33,21 @@ SymShape WithoutDim0(const SymShape& shape);
 SymShape WithDim0(Dim dim, const SymShape& shape);
 
 // ---- row rules: all inputs but `data` must be the same for every request ----
+// Only input `shape`, the shape of an element, may be affine in the number of rows: what it does
+// shows in the types. An index, a length or a size may not.
 
-// Constant from constants alone; values that are only affine in the number of rows (shapes) count
-// as constants.
-bool OthersConstant(const RowContext& c, std::initializer_list<int> data);
+inline constexpr int kNone = -1;
+
+bool OthersConstant(const RowContext& c, std::initializer_list<int> data, int shape = kNone);
 
 // A list of which input `list` says the mark, after `item` was written into it. Items with rows
 // make a list of rows.
 RowMark MarkOfWrite(const RowContext& c, int list, int item);
 // An element of the list.
-RowMark MarkOfRead(const RowContext& c, int list, int output = 0);
+RowMark MarkOfRead(const RowContext& c, int list, int shape = kNone, int output = 0);
 // The elements side by side along a new dim 0: rows go to dim 1.
-RowMark MarkOfStack(const RowContext& c, int list);
+RowMark MarkOfStack(const RowContext& c, int list, int shape = kNone);
 // Dim 0 of input `data` becomes the list's elements: what is time-major has rows in each.
-RowMark MarkOfUnstack(const RowContext& c, int list, int data);
+RowMark MarkOfUnstack(const RowContext& c, int list, int data, int shape = kNone);
 
 }  // namespace floe::ops

@@ -1,7 +1,10 @@
 // Softmax, LogSoftmax and batch normalisation.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
+#include "model/ops/time_major.h"
 
 namespace floe {
 namespace {
@@ -98,6 +101,28 @@ RowMark BatchNormRows(const RowContext& c) {
   return ops::MarkOfData(c, 0, true);
 }
 
+// Training with the requests' rows among the channels, as layer normalisation has them: [n,
+// k * rows, ...]. Every channel is measured, scaled and shifted by itself.
+RowMark BatchNormTimeMajor(const RowContext& c) {
+  const Attrs& attrs = c.node.attrs;
+  const auto first = ChannelsFirst(attrs);
+  const SymShape& x = c.inputs[0].type.shape;
+  const bool applies = attrs.Bool("is_training", true) &&
+                       attrs.Float("exponential_avg_factor", 1) == 1 && first.ok() && *first &&
+                       c.marks[0] == RowMark::kRowsDim1 && ops::BlocksInDim1(x);
+  for (int i = 1; i < 5; ++i) {
+    const SymShape& given = c.inputs[i].type.shape;
+    const bool fits = i < 3 ? c.marks[i] == RowMark::kRows && given == SymShape{x.dim(1)}
+                            : c.marks[i] == RowMark::kConstant;
+    if (!applies || !fits) {
+      const bool unknown =
+          std::find(c.marks.begin(), c.marks.end(), RowMark::kUnknown) != c.marks.end();
+      return unknown ? RowMark::kUnknown : RowMark::kMixed;
+    }
+  }
+  return RowMark::kRowsDim1;
+}
+
 OpDef BatchNorm(const std::string& name, bool third_reserve = false) {
   std::vector<std::string> outputs = {"y", "batch_mean", "batch_variance", "reserve_space_1",
                                       "reserve_space_2"};
@@ -108,6 +133,7 @@ OpDef BatchNorm(const std::string& name, bool third_reserve = false) {
           .output_names = std::move(outputs),
           .infer = InferBatchNorm,
           .rows = BatchNormRows,
+          .time_major = BatchNormTimeMajor,
           .in_place = true,
           .tensorflow = {name}};
 }

@@ -1,5 +1,7 @@
 #include "model/ops/op_util.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 
@@ -82,6 +84,24 @@ absl::Status ExpectRank(const InferContext& c, int input, int rank) {
                           ", expected rank ", rank));
 }
 
+absl::StatusOr<SymShape> ShapeFrom(const InferContext& c, int i) {
+  std::vector<Dim> dims;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(i, &dims));
+  if (!known) {
+    const SymShape& shape = c.shape(i);
+    if (!shape.rank_known() || shape.rank() != 1 || !shape.dim(0).concrete())
+      return SymShape::UnknownRank();
+    return UnknownDims(static_cast<int>(shape.dim(0).size()));
+  }
+  SymShape shape;
+  for (Dim d : dims) {
+    if (d.concrete() && d.size() < 0)
+      return Bad(absl::StrCat("dimension ", d.size(), " is negative"));
+    shape.push_back(d);
+  }
+  return shape;
+}
+
 bool LeadingRows(const TensorType& type) {
   const SymShape& shape = type.shape;
   if (!shape.rank_known() || shape.rank() == 0) return false;
@@ -109,6 +129,24 @@ RowMark MarkOfData(const RowContext& c, int data, bool keeps) {
   RowMark mark = c.marks[data];
   if (mark == RowMark::kRows && !keeps) mark = RowMark::kMixed;
   return Checked(mark, c);
+}
+
+OpDef MixingRows(const std::string& name, int inputs, std::vector<std::string> outputs,
+                 absl::StatusOr<Types> (*infer)(const InferContext&)) {
+  return {.name = name,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .output_names = std::move(outputs),
+          .infer = infer,
+          .rows = RowsNever,
+          .tensorflow = {name}};
+}
+
+OpDef Allocating(const std::string& name, int inputs, std::vector<std::string> outputs,
+                 absl::StatusOr<Types> (*infer)(const InferContext&)) {
+  OpDef def = MixingRows(name, inputs, std::move(outputs), infer);
+  def.allocates = true;
+  return def;
 }
 
 }  // namespace floe::ops

@@ -34,6 +34,9 @@ inline int RankOf(const InferContext& c, int i) {
   return c.shape(i).rank_known() ? c.shape(i).rank() : -1;
 }
 
+// Dims of the integer vector input `i`; unknown dims when only its length is known.
+absl::StatusOr<SymShape> ShapeFrom(const InferContext& c, int i);
+
 // INVALID_ARGUMENT unless the rank is unknown or `rank`.
 absl::Status ExpectRank(const InferContext& c, int input, int rank);
 
@@ -62,5 +65,15 @@ RowMark Checked(RowMark mark, const RowContext& c);
 // The mark of an op that rearranges input `data`; its other inputs are known now. `keeps`: rows of
 // the data stay whole and in order.
 RowMark MarkOfData(const RowContext& c, int data, bool keeps);
+
+// ---- definitions ----
+
+// A fixed number of inputs, outputs of which every one depends on all rows. `outputs`:
+// OpDef::output_names.
+OpDef MixingRows(const std::string& name, int inputs, std::vector<std::string> outputs,
+                 absl::StatusOr<Types> (*infer)(const InferContext&));
+// The same, with outputs whose sizes the run settles.
+OpDef Allocating(const std::string& name, int inputs, std::vector<std::string> outputs,
+                 absl::StatusOr<Types> (*infer)(const InferContext&));
 
 }  // namespace floe::ops

@@ -29,17 +29,19 @@ absl::StatusOr<Dim> WindowOutput(Dim in, int64_t kernel, int64_t stride, const W
   if (!in.concrete()) return Dim::Unknown();
   if (pads.same) return Dim((in.size() + stride - 1) / stride);
   const int64_t room = in.size() + pads.low + pads.high - kernel;
-  if (room < 0 && room + stride >= 0) return Dim(0);  // a step short of a window: nothing, no error
+  // TensorFlow divides room + stride by the stride, toward zero: nothing, and no error.
+  if (room < 0 && room + stride > -stride) return Dim(0);
   if (room < 0)
     return Bad(absl::StrCat("window ", kernel, " is larger than the padded input ",
                             in.size() + pads.low + pads.high));
   return Dim(room / stride + 1);
 }
 
-int64_t PadLow(int64_t in, int64_t out, int64_t kernel, int64_t stride, const WindowPads& pads) {
+int64_t PadLow(int64_t in, int64_t out, int64_t kernel, int64_t stride, const WindowPads& pads,
+               bool centred) {
   if (!pads.same) return pads.low;
   const int64_t total = (out - 1) * stride + kernel - in;
-  return total > 0 ? total / 2 : 0;
+  return total > 0 || centred ? total / 2 : 0;
 }
 
 absl::StatusOr<Window> WindowOf(const Attrs& attrs, int spatial) {

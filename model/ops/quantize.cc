@@ -12,7 +12,8 @@ RowMark FakeQuantRows(const RowContext& c) {
   return ops::MarkOfData(c, 0, true);
 }
 RowMark QuantizeRows(const RowContext& c) {
-  if (c.node.attrs.Bool("range_given")) return FakeQuantRows(c);
+  const bool given = c.node.op->name == "QuantizeAndDequantizeV3";  // where the file does not say
+  if (c.node.attrs.Bool("range_given", given)) return FakeQuantRows(c);
   const RowMark mark = c.OthersConstant(1) ? c.marks[0] : RowMark::kMixed;
   return mark == RowMark::kRows ? RowMark::kMixed : ops::Checked(mark, c);
 }
@@ -112,7 +113,32 @@ absl::StatusOr<Types> InferCell(const InferContext& c, int outputs) {
 absl::StatusOr<Types> InferGru(const InferContext& c) { return InferCell(c, 4); }
 absl::StatusOr<Types> InferLstm(const InferContext& c) { return InferCell(c, 7); }
 
+// seq_len_max, x [time, batch, in], cs and h before [batch, cell], weights: [time, batch, cell]
+// each.
+absl::StatusOr<Types> InferBlockLstm(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 0));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 3));
+  for (int i = 2; i < 5; ++i) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 2));
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 1));
+  SymShape out = ops::UnknownDims(3);
+  for (int i = 0; c.shape(1).rank_known() && i < 2; ++i) out.set_dim(i, c.shape(1).dim(i));
+  if (c.shape(2).rank_known()) out.set_dim(2, c.shape(2).dim(1));
+  return Types(7, TensorType{c.dtype(1), out});
+}
+RowMark BlockLstmRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
+OpDef BlockLstm(const std::string& name) {
+  return {.name = name,
+          .min_inputs = 9,
+          .max_inputs = 9,
+          .output_names = {"i", "cs", "f", "o", "ci", "co", "h"},
+          .infer = InferBlockLstm,
+          .rows = BlockLstmRows,
+          .tensorflow = {name}};
+}
+
 const OpRegistrar kCells[] = {
+    OpRegistrar(BlockLstm("BlockLSTM")),
+    OpRegistrar(BlockLstm("BlockLSTMV2")),
     OpRegistrar({.name = "GRUBlockCell",
                  .min_inputs = 6,
                  .max_inputs = 6,

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
+#include "model/ops/time_major.h"
 
 namespace floe {
 namespace {
@@ -69,10 +70,26 @@ const OpRegistrar kReshape({.name = "Reshape",
                             .max_inputs = 2,
                             .infer = InferReshape,
                             .rows = SameBytesRows,
+                            .time_major = ops::TimeMajorSameBytes,
                             .values = ValueRule::kLinear,
                             .alias = true,
                             .shape_inputs = 2,
                             .tensorflow = {"Reshape"}});
+
+absl::StatusOr<Types> InferEnsureShape(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(
+      SymShape shape,
+      ops::Merge(c.shape(0), c.attrs().Get<SymShape>("shape", SymShape::UnknownRank())));
+  return ops::One(c.dtype(0), std::move(shape));
+}
+const OpRegistrar kEnsureShape({.name = "EnsureShape",
+                                .min_inputs = 1,
+                                .max_inputs = 1,
+                                .infer = InferEnsureShape,
+                                .rows = SameBytesRows,
+                                .values = ValueRule::kLinear,
+                                .alias = true,
+                                .tensorflow = {"EnsureShape"}});
 
 absl::StatusOr<Types> InferSqueeze(const InferContext& c) {
   const SymShape& in = c.shape(0);
@@ -106,6 +123,7 @@ const OpRegistrar kSqueeze({.name = "Squeeze",
                             .max_inputs = 1,
                             .infer = InferSqueeze,
                             .rows = SameBytesRows,
+                            .time_major = ops::TimeMajorSameBytes,
                             .values = ValueRule::kLinear,
                             .alias = true,
                             .tensorflow = {"Squeeze"}});
@@ -132,6 +150,7 @@ const OpRegistrar kExpandDims({.name = "ExpandDims",
                                .max_inputs = 2,
                                .infer = InferExpandDims,
                                .rows = SameBytesRows,
+                               .time_major = ops::TimeMajorSameBytes,
                                .values = ValueRule::kLinear,
                                .alias = true,
                                .shape_inputs = 2,

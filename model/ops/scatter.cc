@@ -148,6 +148,37 @@ const OpRegistrar kSparseToDense({.name = "SparseToDense",
                                   .shape_inputs = 2,
                                   .tensorflow = {"SparseToDense"}});
 
+// indices [n, 2], values, shape of a sparse matrix; a dense one. Either may be transposed.
+absl::StatusOr<Types> InferSparseMatMul(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 3, 2));
+  const bool adjoint_a = c.attrs().Bool("adjoint_a"), adjoint_b = c.attrs().Bool("adjoint_b");
+  Dim rows = Dim::Unknown(), inner = Dim::Unknown();
+  std::vector<Dim> dims;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(2, &dims));
+  if (known && dims.size() != 2)
+    return Bad(absl::StrCat("a_shape has ", dims.size(), " elements, expected 2"));
+  if (known) {
+    rows = dims[adjoint_a ? 1 : 0];
+    inner = dims[adjoint_a ? 0 : 1];
+    if ((rows.concrete() && rows.size() < 0) || (inner.concrete() && inner.size() < 0))
+      return Bad(absl::StrCat("a_shape holds ", rows.ToString(), " and ", inner.ToString()));
+  }
+  const SymShape b = c.shape(3).rank_known() ? c.shape(3) : ops::UnknownDims(2);
+  if (ops::Differ(inner, b.dim(adjoint_b ? 1 : 0)))
+    return Bad(absl::StrCat("inner dims ", inner.ToString(), " and ",
+                            b.dim(adjoint_b ? 1 : 0).ToString(), " differ"));
+  return ops::One(c.dtype(1), {rows, b.dim(adjoint_b ? 0 : 1)});
+}
+const OpRegistrar kSparseMatMul({.name = "SparseTensorDenseMatMul",
+                                 .min_inputs = 4,
+                                 .max_inputs = 4,
+                                 .infer = InferSparseMatMul,
+                                 .rows = ScatterRows,
+                                 .shape_inputs = 4,
+                                 .tensorflow = {"SparseTensorDenseMatMul"}});
+
 const OpRegistrar kInvert({.name = "InvertPermutation",
                            .min_inputs = 1,
                            .max_inputs = 1,

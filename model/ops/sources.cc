@@ -54,7 +54,7 @@ const OpRegistrar kIdentity({.name = "Identity",
                              .values = ValueRule::kLinear,
                              .alias = true,
                              .tensorflow = {"Identity", "StopGradient", "PreventGradient",
-                                            "Snapshot"}});
+                                            "Snapshot", "DeepCopy", "GuaranteeConst"}});
 
 absl::StatusOr<Types> InferAllSame(const InferContext& c) {
   Types types;
@@ -79,29 +79,10 @@ const OpRegistrar kIdentityN({.name = "IdentityN",
                               .rows = IdentityNRows,
                               .tensorflow = {"IdentityN"}});
 
-// Dims of the integer vector input `i`; unknown dims when only its length is known.
-absl::StatusOr<SymShape> ShapeFrom(const InferContext& c, int i) {
-  std::vector<Dim> dims;
-  FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(i, &dims));
-  if (!known) {
-    const SymShape& shape = c.shape(i);
-    if (!shape.rank_known() || shape.rank() != 1 || !shape.dim(0).concrete())
-      return SymShape::UnknownRank();
-    return ops::UnknownDims(static_cast<int>(shape.dim(0).size()));
-  }
-  SymShape shape;
-  for (Dim d : dims) {
-    if (d.concrete() && d.size() < 0)
-      return Bad(absl::StrCat("dimension ", d.size(), " is negative"));
-    shape.push_back(d);
-  }
-  return shape;
-}
-
 absl::StatusOr<Types> InferFill(const InferContext& c) {
   if (ops::Differ(c.shape(1).elements(), Dim(1)))  // a vector of one element is taken too
     return Bad(absl::StrCat("the value has shape ", c.shape(1).ToString(), ", expected a scalar"));
-  FLOE_ASSIGN_OR_RETURN(SymShape shape, ShapeFrom(c, 0));
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::ShapeFrom(c, 0));
   return ops::One(c.dtype(1), std::move(shape));
 }
 
@@ -223,8 +204,26 @@ const OpRegistrar kRange({.name = "Range",
                           .shape_inputs = 2,
                           .tensorflow = {"Range"}});
 
+// start, stop, number of values.
+absl::StatusOr<Types> InferLinSpace(const InferContext& c) {
+  for (int i = 0; i < 3; ++i) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 0));
+  std::vector<Dim> count;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(2, &count));
+  if (!known || count.size() != 1) return ops::One(c.dtype(0), {Dim::Unknown()});
+  if (count[0].concrete() && count[0].size() <= 0)
+    return Bad(absl::StrCat("num is ", count[0].size(), ", expected 1 or more"));
+  return ops::One(c.dtype(0), {count[0]});
+}
+const OpRegistrar kLinSpace({.name = "LinSpace",
+                             .min_inputs = 3,
+                             .max_inputs = 3,
+                             .infer = InferLinSpace,
+                             .rows = RangeRows,
+                             .shape_inputs = 4,
+                             .tensorflow = {"LinSpace"}});
+
 absl::StatusOr<Types> InferRandom(const InferContext& c) {
-  FLOE_ASSIGN_OR_RETURN(SymShape shape, ShapeFrom(c, 0));
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::ShapeFrom(c, 0));
   FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::TypeAttrOf(c, "dtype", DType::kFloat32,
                                                            {DType::kFloat16, DType::kBFloat16,
                                                             DType::kFloat32, DType::kFloat64}));
@@ -232,7 +231,7 @@ absl::StatusOr<Types> InferRandom(const InferContext& c) {
 }
 
 absl::StatusOr<Types> InferRandomInt(const InferContext& c) {
-  FLOE_ASSIGN_OR_RETURN(SymShape shape, ShapeFrom(c, 0));
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::ShapeFrom(c, 0));
   FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::IndexTypeAttr(c, "Tout", c.dtype(1)));
   return ops::One(dtype, std::move(shape));
 }

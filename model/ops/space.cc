@@ -1,5 +1,6 @@
 // Ops that rearrange axes of one tensor: reversal, rolling, and blocks moved between space, depth
 // and batch.
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -145,8 +146,16 @@ absl::StatusOr<Types> InferBlocks(const InferContext& c, bool to_batch) {
 absl::StatusOr<Types> InferSpaceToBatch(const InferContext& c) { return InferBlocks(c, true); }
 absl::StatusOr<Types> InferBatchToSpace(const InferContext& c) { return InferBlocks(c, false); }
 
-// The blocks lie outside the batch, so that rows of one request are apart.
-RowMark BlockRows(const RowContext& c) { return ops::MarkOfData(c, 0, false); }
+// The blocks lie outside the batch, so that rows of one request are apart; blocks of 1 only pad or
+// crop what is behind it.
+RowMark BlockRows(const RowContext& c) {
+  std::vector<int64_t> blocks;
+  const bool ones =
+      ops::ConstantInts(c.inputs[1], &blocks) &&
+      std::all_of(blocks.begin(), blocks.end(), [](int64_t block) { return block == 1; });
+  if (ones && !c.OthersConstant(1)) return RowMark::kMixed;
+  return ops::MarkOfData(c, 0, ones);
+}
 
 const OpRegistrar kBlocks[] = {
     OpRegistrar({.name = "SpaceToBatchND",
@@ -224,16 +233,12 @@ absl::StatusOr<Types> InferPatches(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::CheckWindowNumbers("strides", s, 1));
   FLOE_RETURN_IF_ERROR(ops::CheckWindowNumbers("rates", r, 1));
   SymShape out = c.shape(0);
+  const ops::WindowPads pads{c.attrs().String("padding") == "SAME", 0, 0};
   for (int axis : {1, 2}) {
-    const Dim in = out.dim(axis);
-    const int64_t reach = ops::WindowSpan(k[axis], r[axis]);
-    if (!in.concrete()) {
-      out.set_dim(axis, Dim::Unknown());
-    } else if (c.attrs().String("padding") == "SAME") {
-      out.set_dim(axis, (in.size() + s[axis] - 1) / s[axis]);
-    } else {
-      out.set_dim(axis, std::max<int64_t>(0, (in.size() - reach) / s[axis] + 1));
-    }
+    FLOE_ASSIGN_OR_RETURN(
+        const Dim size,
+        ops::WindowOutput(out.dim(axis), ops::WindowSpan(k[axis], r[axis]), s[axis], pads));
+    out.set_dim(axis, size);
   }
   out.set_dim(3, out.dim(3) * Dim(k[1]) * Dim(k[2]));
   return ops::One(c.dtype(0), std::move(out));

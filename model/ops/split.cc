@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
+#include "model/ops/time_major.h"
 
 namespace floe {
 namespace {
@@ -152,6 +153,7 @@ const OpRegistrar kUnpack({.name = "Unpack",
                            .output_names = {"output:num"},
                            .infer = InferUnpack,
                            .rows = UnpackRows,
+                           .time_major = ops::TimeMajorUnpack,
                            .values = ValueRule::kLinear,
                            .tensorflow = {"Unpack"}});
 

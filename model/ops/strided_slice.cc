@@ -39,7 +39,9 @@ absl::StatusOr<SliceDims> ResolveStridedSlice(const SliceMasks& masks, int entri
     } else if (bit(masks.new_axis, i)) {
       dims.push_back({});
     } else {
-      dims.push_back({axis++, i, bit(masks.shrink, i), bit(masks.begin, i), bit(masks.end, i)});
+      const bool shrink = bit(masks.shrink, i);
+      dims.push_back(
+          {axis++, i, shrink, !shrink && bit(masks.begin, i), !shrink && bit(masks.end, i)});
     }
   }
   fill(rank - axis);
@@ -72,8 +74,10 @@ int64_t CountConcrete(int64_t begin, int64_t end, int64_t stride, bool begin_mas
   const auto place = [&](int64_t v) { return std::min(std::max(v < 0 ? v + size : v, low), high); };
   const int64_t b = begin_masked ? (stride > 0 ? low : high) : place(begin);
   const int64_t e = end_masked ? (stride > 0 ? high : low) : place(end);
-  const int64_t span = stride > 0 ? e - b : b - e, step = std::abs(stride);
-  return span <= 0 ? 0 : (span - 1) / step + 1;
+  const int64_t span = stride > 0 ? e - b : b - e;
+  // The least integer has no positive counterpart.
+  const uint64_t step = stride < 0 ? 0 - static_cast<uint64_t>(stride) : stride;
+  return span <= 0 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(span - 1) / step) + 1;
 }
 
 Dim CountSlice(const ops::SliceDim& d, Dim begin, Dim end, int64_t stride, Dim size) {
@@ -113,6 +117,17 @@ absl::StatusOr<int> Entries(const InferContext& c) {
   return static_cast<int>(entries.size());
 }
 
+// The numbers of input i. The least integer is no dim; the next one lies as far outside of any
+// tensor.
+absl::StatusOr<bool> PositionsOf(const InferContext& c, int i, std::vector<Dim>* dims) {
+  std::vector<int64_t> values;
+  FLOE_ASSIGN_OR_RETURN(const bool numbers, c.IntsOf(i, &values));
+  if (!numbers) return c.DimsOf(i, dims);
+  dims->clear();
+  for (int64_t value : values) dims->push_back(std::max(value, INT64_MIN + 1));
+  return true;
+}
+
 absl::StatusOr<Types> InferStridedSlice(const InferContext& c) {
   const SymShape& in = c.shape(0);
   FLOE_ASSIGN_OR_RETURN(const int entries, Entries(c));
@@ -120,9 +135,9 @@ absl::StatusOr<Types> InferStridedSlice(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const ops::SliceDims dims,
                         ops::ResolveStridedSlice(ops::SliceMasks(c.attrs()), entries, in.rank()));
   std::vector<Dim> begin, end, stride;
-  FLOE_ASSIGN_OR_RETURN(const bool begin_known, c.DimsOf(1, &begin));
-  FLOE_ASSIGN_OR_RETURN(const bool end_known, c.DimsOf(2, &end));
-  FLOE_ASSIGN_OR_RETURN(const bool stride_known, c.DimsOf(3, &stride));
+  FLOE_ASSIGN_OR_RETURN(const bool begin_known, PositionsOf(c, 1, &begin));
+  FLOE_ASSIGN_OR_RETURN(const bool end_known, PositionsOf(c, 2, &end));
+  FLOE_ASSIGN_OR_RETURN(const bool stride_known, PositionsOf(c, 3, &stride));
   for (auto [known, values] :
        {std::pair{begin_known, &begin}, {end_known, &end}, {stride_known, &stride}}) {
     if (!known) values->assign(entries, Dim::Unknown());
@@ -134,6 +149,10 @@ absl::StatusOr<Types> InferStridedSlice(const InferContext& c) {
     } else if (d.entry < 0) {
       out.push_back(in.dim(d.axis));
     } else if (d.shrink) {
+      const Dim step = stride[d.entry];
+      if (step.concrete() && step.size() <= 0)
+        return Bad(absl::StrCat("stride ", step.size(), " of axis ", d.axis,
+                                ", which gives one element, is not positive"));
       FLOE_RETURN_IF_ERROR(CheckIndex(begin[d.entry], in.dim(d.axis), d.axis));
     } else {
       const Dim step = stride[d.entry];
@@ -193,8 +212,8 @@ absl::StatusOr<Types> InferSlice(const InferContext& c) {
   const SymShape& in = c.shape(0);
   if (!in.rank_known()) return ops::One(c.dtype(0), SymShape::UnknownRank());
   std::vector<Dim> begin, size;
-  FLOE_ASSIGN_OR_RETURN(const bool begin_known, c.DimsOf(1, &begin));
-  FLOE_ASSIGN_OR_RETURN(const bool size_known, c.DimsOf(2, &size));
+  FLOE_ASSIGN_OR_RETURN(const bool begin_known, PositionsOf(c, 1, &begin));
+  FLOE_ASSIGN_OR_RETURN(const bool size_known, PositionsOf(c, 2, &size));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   if (ops::RankOf(c, 1) == 1 && ops::Differ(c.shape(1).dim(0), Dim(in.rank())))
     return Bad(absl::StrCat("begin has shape ", c.shape(1).ToString(), ", input has shape ",

@@ -11,7 +11,7 @@ struct SliceDim {
   int axis = -1;        // of the input; -1: a new axis of size 1 in the output
   int entry = -1;       // of begin, end and strides; -1: the axis in full
   bool shrink = false;  // one element, no axis in the output
-  bool begin_masked = false, end_masked = false;
+  bool begin_masked = false, end_masked = false;  // never of an axis that shrinks
 };
 using SliceDims = absl::InlinedVector<SliceDim, 8>;
 

@@ -151,16 +151,18 @@ absl::StatusOr<Types> InferScatterInto(const InferContext& c) {
   return Types{ListHandle(std::move(list))};
 }
 
-// A list made of sizes alone.
+// A list made of an element shape and a size.
 RowMark FreshRows(const RowContext& c) {
-  return ops::OthersConstant(c, {}) ? RowMark::kConstant : RowsNever(c);
+  return ops::OthersConstant(c, {}, 0) ? RowMark::kConstant : RowsNever(c);
 }
 RowMark SetItemRows(const RowContext& c) { return ops::MarkOfWrite(c, 0, 2); }
 RowMark PushBackRows(const RowContext& c) { return ops::MarkOfWrite(c, 0, 1); }
-RowMark GetItemRows(const RowContext& c) { return ops::MarkOfRead(c, 0); }
-RowMark PopBackRows(const RowContext& c) { return ops::MarkOfRead(c, 0, 1); }
-RowMark StackRows(const RowContext& c) { return ops::MarkOfStack(c, 0); }
-RowMark FromTensorRows(const RowContext& c) { return ops::MarkOfUnstack(c, -1, 0); }
+RowMark GetItemRows(const RowContext& c) { return ops::MarkOfRead(c, 0, 2); }
+RowMark PopBackRows(const RowContext& c) { return ops::MarkOfRead(c, 0, 1, 1); }
+RowMark StackRows(const RowContext& c) { return ops::MarkOfStack(c, 0, 1); }
+RowMark GatherRows(const RowContext& c) { return ops::MarkOfStack(c, 0, 2); }
+RowMark FromTensorRows(const RowContext& c) { return ops::MarkOfUnstack(c, ops::kNone, 0, 1); }
+RowMark ScatterRows(const RowContext& c) { return ops::MarkOfUnstack(c, ops::kNone, 0, 2); }
 RowMark ScatterIntoRows(const RowContext& c) { return ops::MarkOfUnstack(c, 0, 1); }
 
 // The number of elements is the same whatever they hold.
@@ -203,12 +205,12 @@ const OpRegistrar kLists[] = {
     OpRegistrar(List("TensorListElementShape", 1, InferElementShape, RowsNever)),
     OpRegistrar(List("TensorListResize", 2, InferResize, ResizeRows)),
     OpRegistrar(List("TensorListStack", 2, InferStack, StackRows)),
-    OpRegistrar(List("TensorListGather", 3, InferGather, StackRows)),
+    OpRegistrar(List("TensorListGather", 3, InferGather, GatherRows)),
     OpRegistrar(List("TensorListConcat", 1, InferConcat, RowsNever, {"tensor", "lengths"})),
     OpRegistrar(List("TensorListConcatV2", 3, InferConcat, RowsNever, {"tensor", "lengths"})),
     OpRegistrar(List("TensorListSplit", 3, InferSplit, RowsNever)),
-    OpRegistrar(List("TensorListScatter", 3, InferScatter, FromTensorRows)),
-    OpRegistrar(List("TensorListScatterV2", 4, InferScatter, FromTensorRows)),
+    OpRegistrar(List("TensorListScatter", 3, InferScatter, ScatterRows)),
+    OpRegistrar(List("TensorListScatterV2", 4, InferScatter, ScatterRows)),
     OpRegistrar(List("TensorListScatterIntoExistingList", 3, InferScatterInto, ScatterIntoRows)),
 };
 

@@ -18,10 +18,15 @@ RowMark RowsInDim1Or(const RowContext& c, bool keeps) {
   return keeps && RowsInDim1(c.outputs[0].shape) ? RowMark::kRowsDim1 : Lost(c);
 }
 
-// Input 0 is time-major and the others are known.
-bool OnlyInput0(const RowContext& c) {
-  return c.marks[0] == RowMark::kRowsDim1 && RowsInDim1(c.inputs[0].type.shape) &&
-         c.OthersConstant(1);
+// Input 0 is time-major and the others are known. `shape`: an input that may be affine in rows,
+// because all that it does shows in the type of the output.
+bool OnlyInput0(const RowContext& c, size_t shape = 0) {
+  if (c.marks[0] != RowMark::kRowsDim1 || !RowsInDim1(c.inputs[0].type.shape)) return false;
+  for (size_t i = 1; i < c.marks.size(); ++i) {
+    if (c.marks[i] != RowMark::kConstant && !(i == shape && c.inputs[i].constant.valid()))
+      return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -32,6 +37,29 @@ bool RowsInDim1(const SymShape& shape) {
     if (i != 1 && !shape.dim(i).concrete()) return false;
   }
   return true;
+}
+
+bool BlocksInDim1(const SymShape& shape) {
+  if (!shape.rank_known() || shape.rank() < 2) return false;
+  const Dim rows = shape.dim(1);
+  if (!rows.has_rows() || rows.base() != 0 || rows.per_row() <= 0) return false;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (i != 1 && !shape.dim(i).concrete()) return false;
+  }
+  return true;
+}
+
+RowMark TimeMajorSameBytes(const RowContext& c) {
+  const auto behind_one = [](const SymShape& shape) {
+    return BlocksInDim1(shape) && shape.dim(0) == Dim(1);
+  };
+  const bool in = c.marks[0] == RowMark::kRows       ? LeadingRows(c.inputs[0].type)
+                  : c.marks[0] == RowMark::kRowsDim1 ? behind_one(c.inputs[0].type.shape)
+                                                     : false;
+  if (!in) return Lost(c);
+  // What the other input asks for shows in the type of the output.
+  if (LeadingRows(c.outputs[0])) return RowMark::kRows;
+  return behind_one(c.outputs[0].shape) ? RowMark::kRowsDim1 : Lost(c);
 }
 
 RowMark TimeMajorElementwise(const RowContext& c) {
@@ -67,8 +95,9 @@ RowMark TimeMajorTranspose(const RowContext& c) {
 RowMark TimeMajorStridedSlice(const RowContext& c) {
   const SymShape &in = c.inputs[0].type.shape, &out = c.outputs[0].shape;
   std::vector<int64_t> begin, stride;
-  if (!OnlyInput0(c) || !ConstantInts(c.inputs[1], &begin) || !ConstantInts(c.inputs[3], &stride))
-    return Lost(c);
+  const bool known =
+      OnlyInput0(c, 2) && ConstantInts(c.inputs[1], &begin) && ConstantInts(c.inputs[3], &stride);
+  if (!known) return Lost(c);
   const auto dims =
       ResolveStridedSlice(SliceMasks(c.node.attrs), static_cast<int>(begin.size()), in.rank());
   if (!dims.ok() || dims->size() < 2) return Lost(c);
@@ -90,6 +119,26 @@ RowMark TimeMajorReverse(const RowContext& c) {
   const int rank = c.inputs[0].type.shape.rank();
   return RowsInDim1Or(c, std::none_of(axes.begin(), axes.end(),
                                       [&](int64_t a) { return a == 1 || a == 1 - rank; }));
+}
+
+RowMark TimeMajorPack(const RowContext& c) {
+  const int64_t axis = c.node.attrs.Int("axis");
+  const SymShape& out = c.outputs[0].shape;
+  if (!BlocksInDim1(out) || (axis != 0 && axis != -out.rank())) return Lost(c);
+  for (size_t i = 0; i < c.marks.size(); ++i) {
+    const SymShape& in = c.inputs[i].type.shape;
+    if (c.marks[i] != RowMark::kRows || !LeadingRows(c.inputs[i].type) || in.dim(0) != out.dim(1))
+      return Lost(c);
+  }
+  return RowMark::kRowsDim1;
+}
+
+RowMark TimeMajorUnpack(const RowContext& c) {
+  const int64_t axis = c.node.attrs.Int("axis");
+  const SymShape& in = c.inputs[0].type.shape;
+  const bool apart = c.marks[0] == RowMark::kRowsDim1 && BlocksInDim1(in) && !c.outputs.empty() &&
+                     (axis == 0 || axis == -in.rank());
+  return apart && LeadingRows(c.outputs[0]) ? RowMark::kRows : Lost(c);
 }
 
 RowMark TimeMajorConcat(const RowContext& c) {

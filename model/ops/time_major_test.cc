@@ -59,6 +59,72 @@ TEST(TimeMajor, TransposeMovesRowsThereAndBack) {
   EXPECT_EQ(Mark("Transpose", {Numbers(kU, kMajor), Ints({1, 0, 2})}), kU);
 }
 
+TEST(TimeMajor, RowsGoBehindADimOf1AndBack) {
+  const SymShape blocks = {1, Dim::Rows(5), 8, 1};
+  const auto reshape = [](In x, const std::vector<int32_t>& base,
+                          const std::vector<int32_t>& rows) {
+    Node node;
+    node.op = FindOp("Reshape");
+    ValueInfo shape{{DType::kInt32, {Dim(static_cast<int64_t>(base.size()))}},
+                    Tensor::Vector(DType::kInt32, base),
+                    Tensor::Vector(DType::kInt32, rows)};
+    const std::vector<ValueInfo> infos{{x.type, x.constant, {}}, shape};
+    const std::vector<RowMark> marks{x.mark, kC};
+    const auto types = node.op->infer({node, infos});
+    EXPECT_TRUE(types.ok()) << types.status();
+    return node.op->time_major({node, marks, infos, *types});
+  };
+  EXPECT_EQ(reshape(Numbers(kR, {kRows, 5, 8}), {1, 0, 8, 1}, {0, 5, 0, 0}), k1);
+  EXPECT_EQ(reshape(Numbers(k1, blocks), {0, 5, 8}, {1, 0, 0}), kR);
+  EXPECT_EQ(reshape(Numbers(k1, blocks), {1, 0, 4, 2}, {0, 5, 0, 0}), k1);
+  // Blocks of several leading values do not lie one after the other.
+  EXPECT_EQ(reshape(Numbers(k1, {2, kRows, 8}), {0, 2, 8}, {1, 0, 0}), kM);
+  EXPECT_EQ(reshape(Numbers(kR, {kRows, 10, 8}), {2, 0, 8}, {0, 5, 0}), kM);
+  EXPECT_EQ(reshape(Numbers(kC, {kRows, 5, 8}), {1, 0, 8, 1}, {0, 5, 0, 0}), kM);
+  EXPECT_EQ(
+      Mark("ExpandDims", {Numbers(kR, {kRows, 8}),
+                          {kC, {DType::kInt32, {}}, Tensor::Scalar<int32_t>(DType::kInt32, 0)}}),
+      k1);
+}
+
+TEST(TimeMajor, ChannelsOfRequestsAreNormalisedByThemselves) {
+  Attrs attrs;
+  attrs.Set("data_format", std::string("NCHW"));
+  const Dim channels = Dim::Rows(5);
+  const In x = Numbers(k1, {1, channels, 8, 1}), vector = Numbers(kR, {channels}),
+           none = Numbers(kC, {0});
+  const auto mark = [&](const std::vector<In>& inputs) {
+    return Mark("FusedBatchNormV3", inputs, attrs);
+  };
+  EXPECT_EQ(mark({x, vector, vector, none, none}), k1);
+  EXPECT_EQ(mark({Numbers(kR, {1, channels, 8, 1}), vector, vector, none, none}), kM);
+  EXPECT_EQ(mark({x, Numbers(kM, {channels}), vector, none, none}), kM);
+  EXPECT_EQ(mark({x, vector, vector, Numbers(kR, {channels}), none}), kM);
+  attrs.Set("exponential_avg_factor", 0.5F);
+  EXPECT_EQ(mark({x, vector, vector, vector, vector}), kM);
+  attrs.Set("exponential_avg_factor", 1.0F);
+  attrs.Set("is_training", false);
+  EXPECT_EQ(mark({x, vector, vector, vector, vector}), kM);
+  attrs.Set("is_training", true);
+  attrs.Set("data_format", std::string("NHWC"));  // dim 1 is no channel
+  EXPECT_EQ(mark({x, Numbers(kR, {1}), Numbers(kR, {1}), none, none}), kM);
+}
+
+TEST(TimeMajor, StepsArePackedAndUnpacked) {
+  Attrs attrs, last;
+  attrs.Set("num", int64_t{5});
+  last.Set("axis", int64_t{1});
+  const In step = Numbers(kR, {kRows, 3});
+  EXPECT_EQ(Mark("Pack", {step, step, step}), k1);
+  EXPECT_EQ(Mark("Pack", {step, step, step}, last), kM);
+  EXPECT_EQ(Mark("Pack", {step, Numbers(kC, {kRows, 3})}), kM);
+  EXPECT_EQ(Mark("Pack", {step, Numbers(kM, {kRows, 3})}), kM);
+  EXPECT_EQ(Mark("Unpack", {Numbers(k1, kMajor)}, attrs), kR);
+  attrs.Set("num", int64_t{3});
+  attrs.Set("axis", int64_t{2});
+  EXPECT_EQ(Mark("Unpack", {Numbers(k1, kMajor)}, attrs), kM);
+}
+
 TEST(TimeMajor, ElementwiseNeedsConstantsThatAreTheSameForAllRows) {
   EXPECT_EQ(Mark("Relu", {Numbers(k1, kMajor)}), k1);
   EXPECT_EQ(Mark("Add", {Numbers(k1, kMajor), Numbers(k1, kMajor)}), k1);
@@ -70,8 +136,8 @@ TEST(TimeMajor, ElementwiseNeedsConstantsThatAreTheSameForAllRows) {
 }
 
 TEST(TimeMajor, SlicesOfTime) {
-  const auto slice = [](std::vector<int32_t> begin, std::vector<int32_t> end,
-                        std::vector<int32_t> stride, int64_t begin_mask, int64_t end_mask,
+  const auto slice = [](const std::vector<int32_t>& begin, const std::vector<int32_t>& end,
+                        const std::vector<int32_t>& stride, int64_t begin_mask, int64_t end_mask,
                         int64_t shrink) {
     Attrs attrs;
     attrs.Set("begin_mask", begin_mask);

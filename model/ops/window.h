@@ -38,7 +38,10 @@ absl::StatusOr<Window> WindowOf(const Attrs& attrs, int spatial);
 // Output size along one dim; unknown when `in` is not a number.
 absl::StatusOr<Dim> WindowOutput(Dim in, int64_t kernel, int64_t stride, const WindowPads& pads);
 
-// Elements of padding before the input.
-int64_t PadLow(int64_t in, int64_t out, int64_t kernel, int64_t stride, const WindowPads& pads);
+// Elements of padding before the input. Three-dimensional forward ops of TensorFlow centre SAME
+// windows also where the stride leaves elements out (`centred`): the first window begins inside
+// the input then, and the padding is negative.
+int64_t PadLow(int64_t in, int64_t out, int64_t kernel, int64_t stride, const WindowPads& pads,
+               bool centred = false);
 
 }  // namespace floe::ops

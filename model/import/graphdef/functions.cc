@@ -4,6 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
+#include "model/effects.h"
 #include "model/op_def.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -30,6 +32,32 @@ FunctionLibrary::FunctionLibrary(tensorflow::FunctionDefLibrary* library) {
     functions_[def.signature().name()].def = &def;
 }
 
+std::shared_ptr<const Graph> WithoutIdleEffects(std::shared_ptr<const Graph> graph,
+                                                const std::vector<int>& controls) {
+  std::vector<bool> needed(graph->size(), false);
+  for (const ValueRef& out : graph->outputs) needed[out.node] = true;
+  for (int control : controls) needed[control] = true;
+  std::vector<int> idle;
+  for (int i = graph->size() - 1; i >= 0; --i) {
+    const Node& node = graph->node(i);
+    if (!needed[i]) {
+      if (HasEffect(node)) idle.push_back(i);
+      continue;
+    }
+    for (const ValueRef& in : node.inputs) needed[in.node] = true;
+    for (int control : node.control_inputs) needed[control] = true;
+  }
+  if (idle.empty()) return graph;
+  auto rest = std::make_shared<Graph>(*graph);
+  for (int i : idle) {
+    Node& node = rest->mutable_node(i);
+    node.op = FindOp("NoOp");
+    node.inputs.clear();
+    node.subgraphs.clear();
+  }
+  return rest;
+}
+
 int CountOutputs(const tensorflow::NodeDef& node, const OpDef& op) {
   if (op.outputs >= 0) return op.outputs;
   int64_t count = 0;
@@ -46,7 +74,7 @@ absl::StatusOr<int> OutputArgument(const tensorflow::NodeDef& node, const std::s
     first += Tensors(node, output);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(node.op(), " has no output argument '", argument, "'"));
+      absl::StrCat(Escaped(node.op()), " has no output argument ", Quoted(argument)));
 }
 
 absl::StatusOr<int> FunctionLibrary::ResultNumber(const std::string& function,
@@ -59,7 +87,7 @@ absl::StatusOr<int> FunctionLibrary::ResultNumber(const std::string& function,
     }
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("function '", function, "' has no result '", result, "'"));
+      absl::StrCat("function ", Quoted(function), " has no result ", Quoted(result)));
 }
 
 }  // namespace floe

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "model/graph.h"
@@ -25,6 +26,10 @@ class FunctionLibrary {
   // A graph whose inputs are the arguments and whose outputs are the returned values.
   // INVALID_ARGUMENT for unknown names, recursion and calls nested too deeply.
   absl::StatusOr<std::shared_ptr<const Graph>> Import(const std::string& name);
+  // Nodes of the imported graph that a call runs whether or not a result needs them.
+  const std::vector<int>& Controls(const std::string& name) const {
+    return functions_.at(name).controls;
+  }
   // Which of a function's results has this name.
   absl::StatusOr<int> ResultNumber(const std::string& function, const std::string& result) const;
 
@@ -32,11 +37,16 @@ class FunctionLibrary {
   struct Entry {
     tensorflow::FunctionDef* def = nullptr;
     std::shared_ptr<const Graph> graph;
+    std::vector<int> controls;
     bool open = false;  // being imported now
   };
   std::map<std::string, Entry> functions_;
   int depth_ = 0;
 };
+
+// The graph without the effects that neither its outputs nor `controls` wait for.
+std::shared_ptr<const Graph> WithoutIdleEffects(std::shared_ptr<const Graph> graph,
+                                                const std::vector<int>& controls);
 
 // Outputs of a node, as its op and attributes have it.
 int CountOutputs(const tensorflow::NodeDef& node, const OpDef& op);

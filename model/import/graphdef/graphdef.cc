@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <queue>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
+#include "base/quoted.h"
 #include "base/status.h"
+#include "base/work_note.h"
+#include "model/import/graphdef/attributes.h"
 #include "model/import/graphdef/functions.h"
 #include "model/import/graphdef/structure_loops.h"
 #include "model/import/import.h"
-#include "model/import/tensor_proto.h"
 #include "model/op_def.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
@@ -20,8 +24,12 @@ namespace {
 
 absl::Status NodeError(const tensorflow::NodeDef& node, const std::string& reason) {
   return absl::InvalidArgumentError(
-      absl::StrCat("node '", node.name(), "' (", node.op(), "): ", reason));
+      absl::StrCat("node ", Quoted(node.name()), " (", Escaped(node.op()), "): ", reason));
 }
+
+// Up to this producer version `shape {}` of a Placeholder is what one of unknown shape was written
+// as; files without versions count as older ones do.
+constexpr int kLastVersionOfScalarsUnknown = 21;
 
 // An edge as the file writes it, with names resolved to positions in the file.
 struct Edge {
@@ -29,75 +37,6 @@ struct Edge {
   int output;  // kControl for "^name"
   static constexpr int kControl = -1;
 };
-
-absl::StatusOr<AttrValue> ListAttr(const tensorflow::AttrValue::ListValue& list) {
-  if (list.i_size() != 0) return AttrValue(std::vector<int64_t>(list.i().begin(), list.i().end()));
-  if (list.f_size() != 0) return AttrValue(std::vector<float>(list.f().begin(), list.f().end()));
-  if (list.b_size() != 0) return AttrValue(std::vector<bool>(list.b().begin(), list.b().end()));
-  if (list.s_size() != 0)
-    return AttrValue(std::vector<std::string>(list.s().begin(), list.s().end()));
-  if (list.type_size() != 0) {
-    std::vector<DType> types;
-    for (int number : list.type()) {
-      FLOE_ASSIGN_OR_RETURN(const DType type, DTypeFromNumber(number));
-      types.push_back(type);
-    }
-    return AttrValue(std::move(types));
-  }
-  if (list.shape_size() != 0) {
-    std::vector<SymShape> shapes;
-    for (const auto& shape : list.shape()) shapes.push_back(ShapeFromProto(shape));
-    return AttrValue(std::move(shapes));
-  }
-  if (list.func_size() != 0) {
-    std::vector<FunctionName> functions;
-    for (const auto& function : list.func()) functions.push_back({function.name()});
-    return AttrValue(std::move(functions));
-  }
-  return AttrValue(std::vector<int64_t>());
-}
-
-absl::Status SetAttr(const std::string& name, tensorflow::AttrValue& value, Attrs* attrs) {
-  switch (value.value_case()) {
-    case tensorflow::AttrValue::kI:
-      attrs->Set(name, static_cast<int64_t>(value.i()));
-      break;
-    case tensorflow::AttrValue::kF:
-      attrs->Set(name, value.f());
-      break;
-    case tensorflow::AttrValue::kB:
-      attrs->Set(name, value.b());
-      break;
-    case tensorflow::AttrValue::kS:
-      attrs->Set(name, value.s());
-      break;
-    case tensorflow::AttrValue::kShape:
-      attrs->Set(name, ShapeFromProto(value.shape()));
-      break;
-    case tensorflow::AttrValue::kFunc:
-      attrs->Set(name, FunctionName{value.func().name()});
-      break;
-    case tensorflow::AttrValue::kType: {
-      FLOE_ASSIGN_OR_RETURN(const DType type, DTypeFromNumber(value.type()));
-      attrs->Set(name, type);
-      break;
-    }
-    case tensorflow::AttrValue::kTensor: {
-      FLOE_ASSIGN_OR_RETURN(Tensor tensor, TensorFromProto(value.mutable_tensor()));
-      attrs->Set(name, std::move(tensor));
-      break;
-    }
-    case tensorflow::AttrValue::kList: {
-      FLOE_ASSIGN_OR_RETURN(AttrValue list, ListAttr(value.list()));
-      attrs->Set(name, std::move(list));
-      break;
-    }
-    case tensorflow::AttrValue::kPlaceholder:
-    case tensorflow::AttrValue::VALUE_NOT_SET:
-      break;
-  }
-  return absl::OkStatus();
-}
 
 // Attributes that hold the whole meaning of a node without inputs.
 absl::Status CheckSpecial(const tensorflow::NodeDef& def, const Node& node) {
@@ -122,15 +61,21 @@ class Importer {
  public:
   Importer(NodeDefs* nodes, FunctionLibrary* library) : nodes_(*nodes), library_(library) {}
 
+  void UnderstandAsOf(int producer) { scalars_unknown_ = producer <= kLastVersionOfScalarsUnknown; }
+
   // The arguments of a function, which its nodes name as inputs.
   void AddArguments(const tensorflow::OpDef& signature) {
     for (const auto& argument : signature.input_arg()) arguments_.push_back(argument.name());
     in_function_ = true;
   }
 
-  absl::StatusOr<Graph> Run() {
+  absl::StatusOr<Graph> Run(const GraphChoice& choice) {
     FLOE_RETURN_IF_ERROR(IndexNames());
-    FLOE_RETURN_IF_ERROR(ResolveEdges());
+    ResolveEdges();
+    FindNeeded(choice);
+    for (const auto& [i, why] : broken_) {
+      if (needed_[i]) return why;
+    }
     FLOE_ASSIGN_OR_RETURN(const std::vector<int> order, TopologicalOrder());
     values_.resize(edges_.size());
     for (size_t k = 0; k < arguments_.size(); ++k) {
@@ -142,7 +87,7 @@ class Importer {
       values_[ArgumentId(k)] = index;
     }
     for (int i : order) {
-      if (i < nodes_.size()) FLOE_RETURN_IF_ERROR(Translate(i));
+      if (i < nodes_.size()) FLOE_RETURN_IF_ERROR(TranslateIfNeeded(i));
     }
     CloseLoops();
     FLOE_RETURN_IF_ERROR(CheckOutputNumbers());
@@ -150,12 +95,24 @@ class Importer {
     return std::move(graph_);
   }
 
+  // The nodes of a function's control outputs, after Run.
+  std::vector<int> Controls(const tensorflow::FunctionDef& function) const {
+    std::vector<int> nodes;
+    for (const auto& [output, name] : function.control_ret()) {
+      const auto found = index_.find(name);
+      if (found != index_.end() && values_[found->second] >= 0)
+        nodes.push_back(values_[found->second]);
+    }
+    std::sort(nodes.begin(), nodes.end());  // a map of protobuf has any order
+    return nodes;
+  }
+
   // What a function returns, after Run: a value in the form its nodes' inputs have.
   absl::StatusOr<ValueRef> Returned(const std::string& name) const {
     FLOE_ASSIGN_OR_RETURN(const Edge edge, ParseFunctionInput(name));
     if (values_[edge.node] < 0)
       return absl::InvalidArgumentError(
-          absl::StrCat("returns '", name, "' from inside a while frame"));
+          absl::StrCat("returns ", Quoted(name), " from inside a while frame"));
     return ValueRef{values_[edge.node], edge.output};
   }
 
@@ -169,7 +126,7 @@ class Importer {
       const tensorflow::NodeDef& node = nodes_.Get(i);
       if (node.name().empty())
         return absl::InvalidArgumentError(
-            absl::StrCat("node number ", i, " (", node.op(), ") has no name"));
+            absl::StrCat("node number ", i, " (", Escaped(node.op()), ") has no name"));
       if (!index_.emplace(node.name(), i).second)
         return NodeError(node, "a second node of this name");
     }
@@ -180,7 +137,7 @@ class Importer {
     const auto found = index_.find(name);
     if (found == index_.end())
       return absl::InvalidArgumentError(
-          absl::StrCat("input '", input, "' names no node of the graph"));
+          absl::StrCat("input ", Quoted(input), " names no node of the graph"));
     return Edge{found->second, output};
   }
 
@@ -212,16 +169,54 @@ class Importer {
     return edge;
   }
 
-  absl::Status ResolveEdges() {
+  void ResolveEdges() {
     edges_.resize(nodes_.size() + arguments_.size());
     for (int i = 0; i < nodes_.size(); ++i) {
       for (const std::string& input : nodes_.Get(i).input()) {
         const absl::StatusOr<Edge> edge = ParseInput(input);
-        if (!edge.ok()) return NodeError(nodes_.Get(i), std::string(edge.status().message()));
-        edges_[i].push_back(*edge);
+        if (edge.ok()) {
+          edges_[i].push_back(*edge);
+        } else {
+          broken_.emplace(i, NodeError(nodes_.Get(i), std::string(edge.status().message())));
+        }
       }
     }
-    return absl::OkStatus();
+  }
+
+  // The node of the file that a chosen tensor is of, and its output.
+  std::optional<Edge> Chosen(const std::string& tensor) const {
+    const std::optional<TensorName> name =
+        FindTensorName(tensor, [this](const std::string& node) { return index_.count(node) != 0; });
+    if (!name.has_value()) return std::nullopt;
+    return Edge{index_.at(name->node), name->output};
+  }
+
+  void FindNeeded(const GraphChoice& choice) {
+    needed_.assign(edges_.size(), true);
+    std::vector<int> open;
+    std::set<std::pair<int, int>> fed;  // node, output; kControl with any of them
+    for (const std::string& feed : choice.feeds) {
+      const std::optional<Edge> edge = Chosen(feed);
+      // A default is run where nobody feeds.
+      if (!edge.has_value() || nodes_.Get(edge->node).op() == "PlaceholderWithDefault") continue;
+      fed.insert({{edge->node, edge->output}, {edge->node, Edge::kControl}});
+    }
+    for (const std::string& fetch : choice.fetches) {
+      const std::optional<Edge> edge = Chosen(fetch);
+      if (!edge.has_value()) return;  // reported with what there is instead
+      if (fed.count({edge->node, edge->output}) == 0) open.push_back(edge->node);
+    }
+    if (choice.fetches.empty()) return;
+    needed_.assign(edges_.size(), false);
+    while (!open.empty()) {
+      const int i = open.back();
+      open.pop_back();
+      if (needed_[i]) continue;
+      needed_[i] = true;
+      for (const Edge& edge : edges_[i]) {
+        if (fed.count({edge.node, edge.output}) == 0) open.push_back(edge.node);
+      }
+    }
   }
 
   // The one edge that may lead backwards: a loop variable's next value.
@@ -247,7 +242,7 @@ class Importer {
   }
 
   // Kahn's algorithm, the earliest node of the file first, so that equal files give equal graphs.
-  absl::StatusOr<std::vector<int>> TopologicalOrder() const {
+  absl::StatusOr<std::vector<int>> TopologicalOrder() {
     const int n = static_cast<int>(edges_.size());
     std::vector<int> missing(n, 0);
     std::vector<std::vector<int>> users(n);
@@ -272,7 +267,19 @@ class Importer {
       }
     }
     if (static_cast<int>(order.size()) == n) return order;
-    return CycleError(missing);
+    return CutCycles(missing) ? TopologicalOrder() : CycleError(missing);
+  }
+
+  // Takes nodes that nothing needs out of cycles; false when there are none in any.
+  bool CutCycles(const std::vector<int>& missing) {
+    bool cut = false;
+    for (int i = 0; i < nodes_.size(); ++i) {
+      if (missing[i] == 0 || needed_[i]) continue;
+      broken_.emplace(i, absl::InvalidArgumentError("part of a cycle"));
+      edges_[i].clear();
+      cut = true;
+    }
+    return cut;
   }
 
   // Walks backwards through nodes that never became ready until one repeats.
@@ -289,10 +296,10 @@ class Importer {
           })->node;
     }
     path.erase(path.begin(), std::find(path.begin(), path.end(), i));
-    std::string names = absl::StrCat("'", nodes_.Get(i).name(), "'");
+    std::string names = Quoted(nodes_.Get(i).name());
     constexpr size_t kShown = 8;
     for (size_t k = 1; k < std::min(path.size(), kShown); ++k)
-      absl::StrAppend(&names, " <- '", nodes_.Get(path[k]).name(), "'");
+      absl::StrAppend(&names, " <- ", Quoted(nodes_.Get(path[k]).name()));
     return absl::InvalidArgumentError(absl::StrCat("the graph has a cycle through ", names));
   }
 
@@ -302,8 +309,44 @@ class Importer {
   }
   static bool IsCall(const OpDef& op) { return op.name == "PartitionedCall"; }
 
+  bool InLoop(int i) const {
+    const OpDef* op = FindTensorFlowOp(nodes_.Get(i).op());
+    if (op == nullptr) return false;
+    if (op->name == "Merge")
+      return std::any_of(edges_[i].begin(), edges_[i].end(),
+                         [&](const Edge& edge) { return IsBackEdge(i, edge); });
+    return op->name == "Enter" || op->name == "Exit" || op->name == "NextIteration" ||
+           op->name == "LoopCond";
+  }
+
+  // A node that nothing needs is no reason to refuse the others.
+  absl::Status TranslateIfNeeded(int i) {
+    if (needed_[i]) return Translate(i);
+    if (broken_.count(i) == 0 && !InLoop(i)) {
+      absl::Status status = Translate(i);
+      if (status.ok() || absl::IsResourceExhausted(status)) return status;
+    }
+    Node left_out;
+    left_out.name = nodes_.Get(i).name();
+    for (auto& [name, value] : *nodes_.Mutable(i)->mutable_attr())
+      SetAttr(name, value, &left_out.attrs).IgnoreError();
+    LeaveOut(i, &left_out);
+    values_[i] = graph_.Add(std::move(left_out));
+    return absl::OkStatus();
+  }
+
+  void LeaveOut(int i, Node* node) {
+    node->op = FindOp("Unsupported");
+    node->attrs.Set("tensorflow_op", nodes_.Get(i).op());
+    node->inputs.clear();
+    node->control_inputs.clear();
+    node->subgraphs.clear();
+    edges_[i].clear();
+  }
+
   absl::Status Translate(int i) {
     tensorflow::NodeDef& def = *nodes_.Mutable(i);
+    if (WorkNote* const note = WorkNote::Current()) note->Do("importing", def.name(), def.op());
     Node node;
     node.name = def.name();
     node.op = FindTensorFlowOp(def.op());
@@ -315,10 +358,19 @@ class Importer {
       node.attrs.Set("tensorflow_op", def.op());
     }
     for (auto& [name, value] : *def.mutable_attr()) {
+      if (name[0] == '_') continue;  // TensorFlow's notes to itself
       const absl::Status set = SetAttr(name, value, &node.attrs);
-      if (!set.ok() && supported)
-        return NodeError(def, absl::StrCat("attribute '", name, "': ", std::string(set.message())));
+      if (!set.ok() && supported) {
+        const absl::Status error = NodeError(
+            def, absl::StrCat("attribute ", Quoted(name), ": ", std::string(set.message())));
+        // Memory that is short says nothing against the file.
+        return absl::IsResourceExhausted(set) ? absl::ResourceExhaustedError(error.message())
+                                              : error;
+      }
     }
+    if (scalars_unknown_ && def.op() == "Placeholder" &&
+        node.attrs.Get<SymShape>("shape", SymShape::UnknownRank()) == SymShape())
+      node.attrs.Erase("shape");
     if (supported) FLOE_RETURN_IF_ERROR(CheckSpecial(def, node));
     for (const Edge& edge : edges_[i]) {
       if (edge.output == Edge::kControl) {
@@ -361,13 +413,13 @@ class Importer {
     const FunctionName* function = node->attrs.Find<FunctionName>("f");
     const std::string name = function != nullptr ? function->name : def.op();
     absl::StatusOr<std::shared_ptr<const Graph>> body = library_->Import(name);
-    if (!body.ok()) return Annotate(body.status(), absl::StrCat("node '", def.name(), "'"));
+    if (!body.ok()) return Annotate(body.status(), absl::StrCat("node ", Quoted(def.name())));
     const Graph& callee = **body;
     // Two calls a function multiply with every level; refused before they take memory.
     FLOE_RETURN_IF_ERROR(SpendVisits(callee.size() + 1));
     if (callee.inputs.size() != node->inputs.size()) {
-      return NodeError(def, absl::StrCat("passes ", node->inputs.size(), " values to function '",
-                                         name, "', which takes ", callee.inputs.size()));
+      return NodeError(def, absl::StrCat("passes ", node->inputs.size(), " values to function ",
+                                         Quoted(name), ", which takes ", callee.inputs.size()));
     }
     std::vector<ValueRef> inputs = node->inputs;
     for (ValueRef& in : inputs) FLOE_RETURN_IF_ERROR(CheckOutput(def, in));
@@ -394,6 +446,9 @@ class Importer {
     node->inputs.clear();
     for (const ValueRef& out : callee.outputs) node->inputs.push_back(map(out));
     node->num_outputs = static_cast<int>(callee.outputs.size());
+    for (int k : library_->Controls(name)) {
+      if (argument.count(k) == 0) node->control_inputs.push_back(position[k]);
+    }
     return absl::OkStatus();
   }
 
@@ -410,10 +465,15 @@ class Importer {
     }
     if (functions.empty() || node->inputs.empty())
       return NodeError(def, "has no branches or no inputs");
+    // TensorFlow makes Switches or calls of such a node, which run what something waits for. By
+    // itself it runs all that its functions do for effect.
+    const bool lowered = node->attrs.Bool("_lower_using_switch_merge");
     for (const FunctionName& function : functions) {
       absl::StatusOr<std::shared_ptr<const Graph>> body = library_->Import(function.name);
-      if (!body.ok()) return Annotate(body.status(), absl::StrCat("node '", def.name(), "'"));
-      node->subgraphs.push_back(*std::move(body));
+      if (!body.ok()) return Annotate(body.status(), absl::StrCat("node ", Quoted(def.name())));
+      node->subgraphs.push_back(
+          lowered ? WithoutIdleEffects(*std::move(body), library_->Controls(function.name))
+                  : *std::move(body));
     }
     node->num_outputs = static_cast<int>(node->subgraphs.back()->outputs.size());
     const size_t passed = node->op->name == "While" ? node->inputs.size() : node->inputs.size() - 1;
@@ -435,16 +495,21 @@ class Importer {
     return absl::OkStatus();
 #endif
     if (ref.output < from.num_outputs) return absl::OkStatus();
-    return NodeError(def, absl::StrCat("input '", from.name, ":", ref.output, "' is past the ",
-                                       from.num_outputs, " outputs of that ", from.op->name));
+    return NodeError(
+        def, absl::StrCat("input ", Quoted(TensorNameOf(from.name, ref.output)), " is past the ",
+                          from.num_outputs, " outputs of that ", from.op->name));
   }
 
   absl::Status CheckOutputNumbers() {
     for (int i = 0; i < nodes_.size(); ++i) {
+      absl::Status status;
       for (const Edge& edge : edges_[i]) {
         if (edge.output != Edge::kControl)
-          FLOE_RETURN_IF_ERROR(CheckOutput(nodes_.Get(i), {values_[edge.node], edge.output}));
+          status.Update(CheckOutput(nodes_.Get(i), {values_[edge.node], edge.output}));
       }
+      if (status.ok()) continue;
+      if (needed_[i]) return status;
+      LeaveOut(i, &graph_.mutable_node(values_[i]));
     }
     return absl::OkStatus();
   }
@@ -455,6 +520,9 @@ class Importer {
   std::vector<std::string> arguments_;
   std::map<std::string, int> index_;
   std::vector<std::vector<Edge>> edges_;
+  std::map<int, absl::Status> broken_;  // nodes with inputs that cannot be
+  std::vector<bool> needed_;            // by node and argument: by what was chosen
+  bool scalars_unknown_ = false;
   std::vector<int> values_;  // by node of the file, then by argument: its node in graph_
   Graph graph_;
 };
@@ -465,78 +533,54 @@ absl::StatusOr<std::shared_ptr<const Graph>> FunctionLibrary::Import(const std::
   const auto found = functions_.find(name);
   if (found == functions_.end())
     return absl::InvalidArgumentError(
-        absl::StrCat("the graph's library has no function '", name, "'"));
+        absl::StrCat("the graph's library has no function ", Quoted(name)));
   Entry& entry = found->second;
   if (entry.graph != nullptr) return entry.graph;
   if (entry.open)
-    return absl::InvalidArgumentError(absl::StrCat("function '", name, "' calls itself"));
+    return absl::InvalidArgumentError(absl::StrCat("function ", Quoted(name), " calls itself"));
   constexpr int kMaxDepth = 32;
   if (depth_ >= kMaxDepth)
     return absl::InvalidArgumentError(absl::StrCat("functions call each other deeper than ",
-                                                   kMaxDepth, " levels, down to '", name, "'"));
+                                                   kMaxDepth, " levels, down to ", Quoted(name)));
   entry.open = true;
   ++depth_;
   Importer importer(entry.def->mutable_node_def(), this);
   importer.AddArguments(entry.def->signature());
-  absl::StatusOr<Graph> graph = importer.Run();
+  absl::StatusOr<Graph> graph = importer.Run({});
   --depth_;
   entry.open = false;
-  if (!graph.ok()) return Annotate(graph.status(), absl::StrCat("function '", name, "'"));
+  if (!graph.ok()) return Annotate(graph.status(), absl::StrCat("function ", Quoted(name)));
   const std::set<int> arguments(graph->inputs.begin(), graph->inputs.end());
   for (int i = 0; i < graph->size(); ++i) {
     if (graph->node(i).op->name != "Input" || arguments.count(i) != 0) continue;
-    return absl::InvalidArgumentError(absl::StrCat("function '", name, "': placeholder '",
-                                                   graph->node(i).name, "' can be fed by nobody"));
+    return absl::InvalidArgumentError(absl::StrCat("function ", Quoted(name), ": placeholder ",
+                                                   Quoted(graph->node(i).name),
+                                                   " can be fed by nobody"));
   }
   for (const auto& output : entry.def->signature().output_arg()) {
     const auto returned = entry.def->ret().find(output.name());
     if (returned == entry.def->ret().end())
       return absl::InvalidArgumentError(
-          absl::StrCat("function '", name, "' returns nothing for '", output.name(), "'"));
+          absl::StrCat("function ", Quoted(name), " returns nothing for ", Quoted(output.name())));
     absl::StatusOr<ValueRef> value = importer.Returned(returned->second);
-    if (!value.ok()) return Annotate(value.status(), absl::StrCat("function '", name, "'"));
+    if (!value.ok()) return Annotate(value.status(), absl::StrCat("function ", Quoted(name)));
     if (value->output < 0 || value->output >= graph->node(value->node).num_outputs) {
-      return absl::InvalidArgumentError(absl::StrCat("function '", name, "' returns '",
-                                                     returned->second, "', which does not exist"));
+      return absl::InvalidArgumentError(absl::StrCat("function ", Quoted(name), " returns ",
+                                                     Quoted(returned->second),
+                                                     ", which does not exist"));
     }
     graph->outputs.push_back(*value);
   }
+  entry.controls = importer.Controls(*entry.def);
   entry.graph = std::make_shared<const Graph>(*std::move(graph));
   return entry.graph;
 }
 
-absl::StatusOr<Graph> GraphFromGraphDef(tensorflow::GraphDef* def) {
+absl::StatusOr<Graph> GraphFromGraphDef(tensorflow::GraphDef* def, const GraphChoice& choice) {
   FunctionLibrary library(def->mutable_library());
-  return Importer(def->mutable_node(), &library).Run();
-}
-
-std::vector<std::string> SinkNames(const Graph& graph) {
-  static const std::set<std::string> kNotOutputs = {"NoOp", "Assert", "Const", "Input",
-                                                    "PlaceholderWithDefault"};
-  std::vector<bool> consumed(graph.size(), false), varies(graph.size(), false);
-  for (int i = 0; i < graph.size(); ++i) {
-    const Node& node = graph.node(i);
-    varies[i] =
-        node.op->stateful || node.op->name == "Input" || node.op->name == "PlaceholderWithDefault";
-    for (const ValueRef& in : node.inputs) {
-      consumed[in.node] = true;
-      varies[i] = varies[i] || varies[in.node];
-    }
-    if (node.op->name == "NoOp") continue;  // a group of nodes consumes nothing
-    for (int control : node.control_inputs) {
-      consumed[control] = true;
-      varies[i] = varies[i] || varies[control];
-    }
-  }
-  std::vector<std::string> names, fixed;
-  for (int i = 0; i < graph.size(); ++i) {
-    const Node& node = graph.node(i);
-    if (consumed[i] || kNotOutputs.count(node.op->name) != 0) continue;
-    for (int k = 0; k < node.num_outputs; ++k)
-      (varies[i] ? names : fixed).push_back(TensorNameOf(node.name, k));
-  }
-  // Weights that freezing left behind an Identity are no answer, unless nothing else is.
-  return names.empty() ? fixed : names;
+  Importer importer(def->mutable_node(), &library);
+  importer.UnderstandAsOf(def->versions().producer());
+  return importer.Run(choice);
 }
 
 }  // namespace floe

@@ -1,7 +1,6 @@
 // GraphDef (binary or text) -> Graph, before signatures are chosen.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -14,15 +13,17 @@ class GraphDef;
 
 namespace floe {
 
+// What of a file is asked for, as tensor names; names that the file lacks choose nothing.
+struct GraphChoice {
+  std::vector<std::string> fetches;  // empty: all there is
+  std::vector<std::string> feeds;    // tensors that callers give: what lies above is not needed
+};
+
 // Translates nodes in topological order. Switch and Merge stay as they are, with control edges
 // kept, until the compiler structures them; ops floe does not know become "Unsupported" nodes,
-// which only matter if something needs them. Constants are moved out of `def`. INVALID_ARGUMENT
-// names the node: duplicate or empty names, missing inputs, cycles, attributes that contradict
-// themselves.
-absl::StatusOr<Graph> GraphFromGraphDef(tensorflow::GraphDef* def);
-
-// Nodes that nothing consumes, as tensor names in file order; NoOp, Assert, Const and Placeholder
-// left out, and values that depend on no input unless there are only such.
-std::vector<std::string> SinkNames(const Graph& graph);
+// which only matter if something needs them, and so do malformed nodes and loops without a form
+// that `choice` does not need. Constants are moved out of `def`. INVALID_ARGUMENT names the node:
+// duplicate or empty names, missing inputs, cycles, attributes that contradict themselves.
+absl::StatusOr<Graph> GraphFromGraphDef(tensorflow::GraphDef* def, const GraphChoice& choice);
 
 }  // namespace floe

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "model/op_def.h"
 
@@ -77,15 +78,15 @@ class LoopStructurer {
 
  private:
   absl::Status Refuse(const Node& node, const std::string& frame, const std::string& why) const {
-    return absl::UnimplementedError(absl::StrCat("node '", node.name, "' (", node.op->name,
-                                                 ") of while frame '", frame,
-                                                 "': this loop cannot be structured: ", why));
+    return absl::UnimplementedError(absl::StrCat("node ", Quoted(node.name), " (", node.op->name,
+                                                 ") of while frame ", Quoted(frame),
+                                                 ": this loop cannot be structured: ", why));
   }
 
   absl::Status CheckComplete() const {
     for (const Node& node : graph_.nodes()) {
       if (!IsLoopOp(node)) continue;
-      return absl::UnimplementedError(absl::StrCat("node '", node.name, "' (", node.op->name,
+      return absl::UnimplementedError(absl::StrCat("node ", Quoted(node.name), " (", node.op->name,
                                                    ") belongs to no complete while frame"));
     }
     return absl::OkStatus();
@@ -247,6 +248,7 @@ class LoopStructurer {
       if (copy.op->name == "Input" || copy.op->name == "PlaceholderWithDefault") {
         return Refuse(graph_.node(i), loop.name, "it enters the loop without an Enter");
       }
+      if (Gone(i)) return Refuse(graph_.node(i), loop.name, "it belongs to another frame, too");
       for (ValueRef& in : copy.inputs) {
         in = map(in);
         if (in.node < 0)
@@ -270,6 +272,7 @@ class LoopStructurer {
     Node node;
     node.name = absl::StrCat(loop.name, "/While");
     node.op = FindOp("While");
+    node.attrs.Set("scalar_bool", true);  // as a Switch demands
     std::vector<ValueRef> body_results = BodyResults(loop);
     for (const Variable& variable : loop.variables)
       node.inputs.push_back(graph_.node(variable.enter).inputs[0]);

@@ -1,0 +1,79 @@
+#include "model/import/other_formats.h"
+
+#include <google/protobuf/io/coded_stream.h>
+
+#include <climits>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+#include "tensorflow/core/protobuf/saved_model.pb.h"
+
+namespace floe {
+namespace {
+
+constexpr const char* kFreeze =
+    "freeze it into one graph first ('Frozen graphs' in docs/serving.md says how)";
+
+absl::Status OtherFormat(const std::string& what, const std::string& remedy) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("this is ", what, ", not a frozen graph: ", remedy));
+}
+
+bool BeginsWith(std::string_view bytes, std::string_view begin, size_t at = 0) {
+  return bytes.size() >= at && bytes.substr(at, begin.size()) == begin;
+}
+
+template <typename Message>
+bool Parses(std::string_view bytes, Message* message) {
+  if (bytes.size() > INT_MAX) return false;
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
+  return message->ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+}
+
+bool IsSavedModel(std::string_view bytes) {
+  if (BeginsWith(bytes, "saved_model_schema_version")) return true;
+  tensorflow::SavedModel model;
+  return BeginsWith(bytes, "\x08") && Parses(bytes, &model) && model.meta_graphs_size() != 0;
+}
+
+}  // namespace
+
+absl::Status CheckNoOtherFormat(std::string_view bytes) {
+  if (BeginsWith(bytes, "version https://git-lfs"))
+    return OtherFormat("a Git LFS pointer", "the model itself comes with 'git lfs pull'");
+  if (IsSavedModel(bytes)) return OtherFormat("a SavedModel", kFreeze);
+  if (BeginsWith(bytes, "\x89HDF\r\n")) return OtherFormat("an HDF5 file of Keras", kFreeze);
+  if (BeginsWith(bytes, "TFL3", 4))
+    return OtherFormat("a TensorFlow Lite model", "freeze the model that it was converted from");
+  if (BeginsWith(bytes, "PK\x03\x04"))
+    return OtherFormat("a zip archive (a .keras file is one)", "unpack it, or freeze its model");
+  if (BeginsWith(bytes, "\x1f\x8b")) return OtherFormat("a gzip archive", "unpack it");
+  if (BeginsWith(bytes, "<!DOCTYPE") || BeginsWith(bytes, "<html"))
+    return OtherFormat("a web page", "download the file that it shows");
+  return absl::OkStatus();
+}
+
+absl::Status CheckNoMetaGraph(std::string_view bytes) {
+  tensorflow::MetaGraphDef meta;
+  const bool text = BeginsWith(bytes, "meta_info_def");
+  if (!text && (!Parses(bytes, &meta) || meta.graph_def().node_size() == 0))
+    return absl::OkStatus();
+  return OtherFormat("a MetaGraphDef (the .meta file of a checkpoint)",
+                     "freeze the graph with its checkpoint");
+}
+
+absl::Status CheckNoSavedModelDirectory(const std::string& path) {
+  std::error_code none;
+  const std::filesystem::path directory = path;
+  for (const char* file : {"saved_model.pb", "saved_model.pbtxt"}) {
+    if (std::filesystem::exists(directory / file, none))
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " is a SavedModel, not a frozen graph: ", kFreeze));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace floe

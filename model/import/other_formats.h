@@ -1,0 +1,21 @@
+// Files that are often taken for frozen graphs.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace floe {
+
+// INVALID_ARGUMENT saying what the file is and how to come by a frozen graph, where its first bytes
+// tell: a SavedModel, a Git LFS pointer, Keras, TensorFlow Lite, an archive, a web page.
+absl::Status CheckNoOtherFormat(std::string_view bytes);
+
+// The same for a MetaGraphDef (the .meta file of a checkpoint), which only parsing tells.
+absl::Status CheckNoMetaGraph(std::string_view bytes);
+
+// The same for a directory with a SavedModel in it.
+absl::Status CheckNoSavedModelDirectory(const std::string& path);
+
+}  // namespace floe

@@ -1,0 +1,17 @@
+// Which tensors of an imported graph are fed and fetched.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "model/graph.h"
+#include "model/import/import.h"
+
+namespace floe {
+
+// The signature that `options` choose, or else all placeholders, what iterators and queues give to
+// the outputs, and sinks. Tensors inside the graph
+// that are to be fed become Input nodes: what only led to them is no longer needed. Placeholders
+// of handles (resource, variant) that nothing needs are no inputs. INVALID_ARGUMENT names what the
+// graph lacks, with the nearest names, and tensors whose type nothing tells.
+absl::StatusOr<SignatureDef> BuildSignature(Graph* graph, const ImportOptions& options);
+
+}  // namespace floe
