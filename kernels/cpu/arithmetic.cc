@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/cpu/binary.h"
 
@@ -24,6 +25,10 @@ FLOE_BINARY(Maximum, Reals, a >= b || a != a ? a : b)
 FLOE_BINARY(Minimum, Reals, a <= b || a != a ? a : b)
 FLOE_BINARY(SquaredDifference, Numbers, SquaredSize(WrapSub(a, b)))
 FLOE_BINARY(DivNoNan, FloatsAndComplexes, b == T(0) ? T(0) : a / b)
+// Where the factor is 0 so is the product, whatever the other operand.
+FLOE_BINARY(Xdivy, FloatsAndComplexes, a == T(0) ? T(0) : a / b)
+FLOE_BINARY(Xlogy, FloatsAndComplexes, a == T(0) ? T(0) : a * std::log(b))
+FLOE_BINARY(Xlog1py, Floats, a == T(0) ? T(0) : a * std::log1p(b))
 FLOE_BINARY(Atan2, Floats, std::atan2(a, b))
 
 // The least integer divided by -1 does not fit; like TensorFlow's on x86 it would trap, so it
@@ -85,7 +90,19 @@ struct Flooring {
     return std::floor(a / b);
   }
 };
-const RegisterBinary kFloorDiv("FloorDiv", Dividing<Flooring>{}, Reals{});
+using WideReals = TypeList<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                           uint32_t, uint64_t>;
+const RegisterBinary kFloorDiv("FloorDiv", Dividing<Flooring>{}, WideReals{});
+
+// TensorFlow rounds the quotient to the narrow type before it takes the floor.
+template <class Narrow>
+struct NarrowFloorDiv {
+  static constexpr const char* kFailure = "";
+  static float Do(float a, float b) { return std::floor(static_cast<float>(Narrow(a / b))); }
+};
+const RegisterBinary kHalfFloorDiv("FloorDiv", NarrowFloorDiv<Half>{}, TypeList<Half>{});
+const RegisterBinary kBFloat16FloorDiv("FloorDiv", NarrowFloorDiv<BFloat16>{},
+                                       TypeList<BFloat16>{});
 
 struct FloorRemainder {
   template <class T>
@@ -123,7 +140,7 @@ struct PowOp {
         return T(0);
       }
       T result = 1;
-      for (uint64_t rest = static_cast<uint64_t>(b); rest != 0; rest >>= 1) {
+      for (uint64_t rest = static_cast<std::make_unsigned_t<T>>(b); rest != 0; rest >>= 1) {
         if ((rest & 1) != 0) result = WrapMul(result, a);
         a = WrapMul(a, a);
       }

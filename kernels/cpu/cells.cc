@@ -94,45 +94,120 @@ FLOE_REGISTER_KERNEL(GRUBlockCell, kCpu, MakeFunction<GruCell>, DType::kFloat32)
 struct LstmOptions {
   float forget_bias, clip;
   bool peephole;
+  bool forget_second = false;  // the gates are i, f, ci, o; otherwise i, ci, f, o
 };
 
-// Inputs: x, cs, h, w, wci, wcf, wco, b; gates in the order i, ci, f, o. Outputs: i, cs, f, o, ci,
-// co, h.
+// What one step of one row reads: weights as inputs `first` and following, w, wci, wcf, wco, b.
+template <class T>
+struct LstmStep {
+  const KernelContext& ctx;
+  const LstmOptions& options;
+  int first;
+  int64_t inputs, cells;
+  std::vector<float> gates, values;  // values: i, cs, f, o, ci, co, h, of `cells` each
+
+  LstmStep(const KernelContext& context, const LstmOptions& o, int weights, int64_t in, int64_t n)
+      : ctx(context),
+        options(o),
+        first(weights),
+        inputs(in),
+        cells(n),
+        gates(4 * n),
+        values(7 * n) {}
+
+  void Run(const T* x, const T* state, const T* h) {
+    Affine(x, inputs, h, cells, ctx.in(first).as<T>(), ctx.in(first + 4).as<T>(), 4 * cells,
+           gates.data());
+    const float* const forget = gates.data() + (options.forget_second ? 1 : 2) * cells;
+    const float* const candidate = gates.data() + (options.forget_second ? 2 : 1) * cells;
+    for (int64_t k = 0; k < cells; ++k) {
+      const auto peep = [&](int gate, float c) {
+        return options.peephole ? static_cast<float>(ctx.in(first + gate).as<T>()[k]) * c : 0.0f;
+      };
+      const float before = static_cast<float>(state[k]);
+      const float i = Sigmoid(gates[k] + peep(1, before));
+      const float ci = std::tanh(candidate[k]);
+      const float f = Sigmoid(forget[k] + options.forget_bias + peep(2, before));
+      float c = ci * i + before * f;
+      if (options.clip > 0) c = std::min(std::max(c, -options.clip), options.clip);
+      const float o = Sigmoid(gates[3 * cells + k] + peep(3, c));
+      const float co = std::tanh(c);
+      const float all[] = {i, c, f, o, ci, co, co * o};
+      for (int v = 0; v < 7; ++v) values[v * cells + k] = all[v];
+    }
+  }
+  void StoreRow(int64_t row) const {
+    for (int v = 0; v < 7; ++v) Store<T>(ctx.out(v), row, values.data() + v * cells, cells);
+  }
+};
+
+// The weights from input `first` on.
+absl::Status CheckLstm(const KernelContext& ctx, const LstmOptions& options, int first,
+                       int64_t inputs, int64_t cells) {
+  if (ctx.in(first).shape != Shape({inputs + cells, 4 * cells})) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("weights ", ctx.in(first).shape.ToString(), " do not fit ", cells, " cells"));
+  }
+  FLOE_RETURN_IF_ERROR(CheckVectors(ctx, first + 4, first + 4, 4 * cells));
+  if (options.peephole) FLOE_RETURN_IF_ERROR(CheckVectors(ctx, first + 1, first + 3, cells));
+  return absl::OkStatus();
+}
+
+// Inputs: x, cs, h, w, wci, wcf, wco, b. Outputs: i, cs, f, o, ci, co, h.
 template <class T>
 absl::Status LstmCell(const KernelContext& ctx, const LstmOptions& options) {
   const int64_t batch = ctx.in(0).shape.dim(0), inputs = ctx.in(0).shape.dim(1),
                 cells = ctx.in(1).shape.dim(1);
-  if (ctx.in(3).shape != Shape({inputs + cells, 4 * cells})) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("weights ", ctx.in(3).shape.ToString(), " do not fit ", cells, " cells"));
-  }
   FLOE_RETURN_IF_ERROR(CheckStates(ctx, 1, 2));
-  FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 7, 7, 4 * cells));
-  if (options.peephole) FLOE_RETURN_IF_ERROR(CheckVectors(ctx, 4, 6, cells));
+  FLOE_RETURN_IF_ERROR(CheckLstm(ctx, options, 3, inputs, cells));
   if (cells == 0) return absl::OkStatus();
-  std::vector<float> gates(4 * cells), out(7 * cells);
+  LstmStep<T> step(ctx, options, 3, inputs, cells);
   for (int64_t b = 0; b < batch; ++b) {
-    const T* before = ctx.in(1).as<T>() + b * cells;
-    Affine(ctx.in(0).as<T>() + b * inputs, inputs, ctx.in(2).as<T>() + b * cells, cells,
-           ctx.in(3).as<T>(), ctx.in(7).as<T>(), 4 * cells, gates.data());
-    for (int64_t k = 0; k < cells; ++k) {
-      const auto peep = [&](int input, float c) {
-        return options.peephole ? static_cast<float>(ctx.in(input).as<T>()[k]) * c : 0.0f;
-      };
-      const float i = Sigmoid(gates[k] + peep(4, before[k]));
-      const float ci = std::tanh(gates[cells + k]);
-      const float f = Sigmoid(gates[2 * cells + k] + options.forget_bias + peep(5, before[k]));
-      float c = ci * i + before[k] * f;
-      if (options.clip > 0) c = std::min(std::max(c, -options.clip), options.clip);
-      const float o = Sigmoid(gates[3 * cells + k] + peep(6, c));
-      const float co = std::tanh(c);
-      const float values[] = {i, c, f, o, ci, co, co * o};
-      for (int v = 0; v < 7; ++v) out[v * cells + k] = values[v];
-    }
-    for (int v = 0; v < 7; ++v) Store<T>(ctx.out(v), b, out.data() + v * cells, cells);
+    step.Run(ctx.in(0).as<T>() + b * inputs, ctx.in(1).as<T>() + b * cells,
+             ctx.in(2).as<T>() + b * cells);
+    step.StoreRow(b);
   }
   return absl::OkStatus();
 }
+
+// Inputs: seq_len_max, x [time, batch, in], cs, h, w, wci, wcf, wco, b. Steps past the length are
+// zeros.
+template <class T>
+absl::Status BlockLstm(const KernelContext& ctx, const LstmOptions& options) {
+  const Shape& shape = ctx.in(1).shape;
+  const int64_t steps = shape.dim(0), batch = shape.dim(1), inputs = shape.dim(2),
+                cells = ctx.in(2).shape.dim(1);
+  FLOE_ASSIGN_OR_RETURN(const int64_t length, ReadInt(ctx.in(0)));
+  if (length < 0 || length > steps)
+    return absl::InvalidArgumentError(
+        absl::StrCat("seq_len_max ", length, " is not in [0, ", steps, "]"));
+  for (int i = 2; i < 4; ++i) {
+    if (ctx.in(i).shape != Shape({batch, cells}))
+      return absl::InvalidArgumentError(absl::StrCat("input ", i, " has shape ",
+                                                     ctx.in(i).shape.ToString(), ", expected [",
+                                                     batch, ",", cells, "]"));
+  }
+  FLOE_RETURN_IF_ERROR(CheckLstm(ctx, options, 4, inputs, cells));
+  if (cells == 0) return absl::OkStatus();
+  LstmStep<T> step(ctx, options, 4, inputs, cells);
+  std::vector<T> state(cells), h(cells);
+  for (int64_t b = 0; b < batch; ++b) {
+    std::copy_n(ctx.in(2).as<T>() + b * cells, cells, state.data());
+    std::copy_n(ctx.in(3).as<T>() + b * cells, cells, h.data());
+    for (int64_t t = 0; t < steps; ++t) {
+      if (t < length) {
+        step.Run(ctx.in(1).as<T>() + (t * batch + b) * inputs, state.data(), h.data());
+        std::copy_n(step.values.data() + cells, cells, state.data());
+        std::copy_n(step.values.data() + 6 * cells, cells, h.data());
+      } else {
+        std::fill(step.values.begin(), step.values.end(), 0.0f);
+      }
+      step.StoreRow(t * batch + b);
+    }
+  }
+  return absl::OkStatus();
+}
+
 template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeLstm(const KernelArgs& args) {
   const LstmOptions options{args.node.attrs.Float("forget_bias", 1),
@@ -142,6 +217,23 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeLstm(const KernelArgs& args) {
 }
 FLOE_REGISTER_KERNEL(LSTMBlockCell, kCpu, MakeLstm<float>, DType::kFloat32);
 FLOE_REGISTER_KERNEL(LSTMBlockCell, kCpu, MakeLstm<Half>, DType::kFloat16);
+
+template <bool kSecond>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeBlockLstm(const KernelArgs& args) {
+  const Attrs& a = args.node.attrs;
+  const LstmOptions options{kSecond ? 0.0f : a.Float("forget_bias", 1),
+                            a.Float("cell_clip", kSecond ? 0.0f : 3.0f), a.Bool("use_peephole"),
+                            kSecond};
+  const bool half = args.inputs[1].type.dtype == DType::kFloat16;
+  if (!half && args.inputs[1].type.dtype != DType::kFloat32)
+    return absl::UnimplementedError(
+        absl::StrCat("values of ", DTypeName(args.inputs[1].type.dtype)));
+  return FromFunction([options, half](const KernelContext& ctx) {
+    return half ? BlockLstm<Half>(ctx, options) : BlockLstm<float>(ctx, options);
+  });
+}
+FLOE_REGISTER_KERNEL(BlockLSTM, kCpu, MakeBlockLstm<false>, DType::kInt64);
+FLOE_REGISTER_KERNEL(BlockLSTMV2, kCpu, MakeBlockLstm<true>, DType::kInt64);
 
 // loss = -sum(label * log softmax), gradient = softmax - label.
 template <class T, class Label>

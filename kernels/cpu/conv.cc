@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "kernels/cpu/gemm_operands.h"
 
 namespace floe::kernels {
@@ -98,6 +99,9 @@ int64_t PaddedScratch(const ConvSizes& s) {
 
 namespace {
 
+// Small images do not look at the time themselves.
+constexpr int64_t kUnwatchedImages = 16;
+
 // The packed multiplication over image rows read in place: each output pixel is a row of A whose K
 // elements are the contiguous pieces of the input under the filter.
 class NativeConv final : public Kernel {
@@ -142,14 +146,14 @@ class NativeConv final : public Kernel {
     const float* in = ctx.in(0).as<float>();
     float* out = ctx.out(0).as<float>();
     if (IsMatrix(s)) {
-      Multiply(s, in, weights, bias, out, s.images * s.out_pixels(), *ctx.pool);
-      return absl::OkStatus();
+      return Multiply(s, in, weights, bias, out, s.images * s.out_pixels(), *ctx.pool);
     }
     // Image by image, so that the scratch does not grow with the batch.
     for (int64_t i = 0; i < s.images; ++i, in += s.image_floats(), out += s.out_floats()) {
       const float* image = PaddedImage(s, in, padded, *ctx.pool);
-      Multiply(s, image, weights, bias, s.channels_first ? channels_last : out, s.out_pixels(),
-               *ctx.pool);
+      if (i % kUnwatchedImages == kUnwatchedImages - 1) FLOE_RETURN_IF_ERROR(CheckRunTime());
+      FLOE_RETURN_IF_ERROR(Multiply(s, image, weights, bias, s.channels_first ? channels_last : out,
+                                    s.out_pixels(), *ctx.pool));
       if (s.channels_first)
         TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
     }
@@ -157,9 +161,10 @@ class NativeConv final : public Kernel {
   }
 
  private:
-  // A filter of one tap over every pixel: all images are one matrix.
+  // A filter of one tap over every pixel: all images are one matrix. The strides do not tell: where
+  // one output pixel is made, ConvSizes has none.
   static bool IsMatrix(const ConvSizes& s) {
-    return s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 &&
+    return s.kernel_h == 1 && s.kernel_w == 1 && s.out_h == s.in_h && s.out_w == s.in_w &&
            !s.needs_padding() && !s.channels_first;
   }
 
@@ -184,8 +189,8 @@ class NativeConv final : public Kernel {
     return packed;
   }
 
-  void Multiply(const ConvSizes& s, const float* image, const float* weights, const float* bias,
-                float* out, int64_t rows, ThreadPool& pool) const {
+  absl::Status Multiply(const ConvSizes& s, const float* image, const float* weights,
+                        const float* bias, float* out, int64_t rows, ThreadPool& pool) const {
     const int64_t groups = s.in_c / s.filter_in, row_floats = s.padded_w * s.in_c;
     GemmTask task;
     task.a = {image, s.out_w, s.stride_w * s.in_c, s.stride_h * row_floats};
@@ -205,8 +210,9 @@ class NativeConv final : public Kernel {
       task.b = weights + g * gemm_.PackedFloats(task.runs.k(), task.n);
       task.bias = bias == nullptr ? nullptr : bias + g * task.n;
       task.c = out + g * task.n;
-      RunGemm(gemm_, task, rows, pool);
+      FLOE_RETURN_IF_ERROR(RunGemm(gemm_, task, rows, pool));
     }
+    return absl::OkStatus();
   }
 
   const ops::ConvNd window_;

@@ -53,7 +53,7 @@ class ColumnsConv final : public Kernel {
     const TensorView& out = ctx.out(0);
     if (out.elements() == 0) return absl::OkStatus();
     const TensorView &image = forward_ ? ctx.in(0) : out, &result = forward_ ? out : ctx.in(2);
-    const ConvNdSizes s(conv_, image.shape, ctx.in(1).shape, result.shape);
+    const ConvNdSizes s(conv_, image.shape, ctx.in(1).shape, result.shape, forward_);
     if (result.shape.dim(0) != s.images)
       return absl::InvalidArgumentError(absl::StrCat("input_sizes have batch ", s.images,
                                                      ", the gradient ", result.shape.dim(0)));
@@ -74,8 +74,8 @@ class ColumnsConv final : public Kernel {
       if (s.channels_first && !forward_)
         TransposeCopy(own_result, s.result_channels, s.result_pixels, s.result_pixels, y,
                       s.result_channels);
-      forward_ ? Forward(s, x, weights, columns, y, ctx.pool)
-               : Backward(s, y, weights, columns, x, ctx.pool);
+      FLOE_RETURN_IF_ERROR(forward_ ? Forward(s, x, weights, columns, y, ctx.pool)
+                                    : Backward(s, y, weights, columns, x, ctx.pool));
       if (s.channels_first && forward_)
         TransposeCopy(y, s.result_pixels, s.result_channels, s.result_channels, own_result,
                       s.result_pixels);
@@ -103,8 +103,8 @@ class ColumnsConv final : public Kernel {
   }
 
   ConvNdSizes SizesOf(absl::Span<const Shape> inputs, absl::Span<const Shape> outputs) const {
-    return forward_ ? ConvNdSizes(conv_, inputs[0], inputs[1], outputs[0])
-                    : ConvNdSizes(conv_, outputs[0], inputs[1], inputs[2]);
+    return forward_ ? ConvNdSizes(conv_, inputs[0], inputs[1], outputs[0], true)
+                    : ConvNdSizes(conv_, outputs[0], inputs[1], inputs[2], false);
   }
 
   // One matrix for each group: [taps * filter_in, outputs of the group], transposed backward.
@@ -154,8 +154,8 @@ class ColumnsConv final : public Kernel {
   }
 
   // C = A * B of one group for the pixels of lines [first, last).
-  void Multiply(const float* a, int64_t a_step, const float* b, int64_t k, int64_t n, float* c,
-                int64_t c_step, int64_t rows, ThreadPool* pool) const {
+  absl::Status Multiply(const float* a, int64_t a_step, const float* b, int64_t k, int64_t n,
+                        float* c, int64_t c_step, int64_t rows, ThreadPool* pool) const {
     GemmTask task;
     task.a = {a, INT64_MAX, a_step, 0};
     task.runs.length = k;
@@ -163,14 +163,15 @@ class ColumnsConv final : public Kernel {
     task.n = n;
     task.c = c;
     task.ldc = c_step;
-    RunGemm(gemm_, task, rows, *pool);
+    return RunGemm(gemm_, task, rows, *pool);
   }
 
-  void Forward(const ConvNdSizes& s, const float* image, const float* weights, float* columns,
-               float* result, ThreadPool* pool) const {
+  absl::Status Forward(const ConvNdSizes& s, const float* image, const float* weights,
+                       float* columns, float* result, ThreadPool* pool) const {
     const int64_t wide = s.tap_count() * s.filter_in, narrow = s.filter_out / s.groups();
     const int64_t lines = s.result[0] * s.result[1], step = BlockLines(s);
     for (int64_t first = 0; first < lines; first += step) {
+      FLOE_RETURN_IF_ERROR(CheckRunTime());
       const int64_t last = std::min(lines, first + step);
       for (int64_t g = 0; g < s.groups(); ++g) {
         const float* from = image + g * s.filter_in;
@@ -178,11 +179,13 @@ class ColumnsConv final : public Kernel {
           for (int64_t line = first + begin; line < first + end; ++line)
             GatherLine(s, from, line, columns + (line - first) * s.result[2] * wide);
         });
-        Multiply(columns, wide, weights + g * gemm_.PackedFloats(wide, narrow), wide, narrow,
-                 result + first * s.result[2] * s.filter_out + g * narrow, s.filter_out,
-                 (last - first) * s.result[2], pool);
+        FLOE_RETURN_IF_ERROR(Multiply(columns, wide, weights + g * gemm_.PackedFloats(wide, narrow),
+                                      wide, narrow,
+                                      result + first * s.result[2] * s.filter_out + g * narrow,
+                                      s.filter_out, (last - first) * s.result[2], pool));
       }
     }
+    return absl::OkStatus();
   }
 
   static void GatherLine(const ConvNdSizes& s, const float* image, int64_t line, float* to) {
@@ -205,17 +208,19 @@ class ColumnsConv final : public Kernel {
     }
   }
 
-  void Backward(const ConvNdSizes& s, const float* result, const float* weights, float* columns,
-                float* image, ThreadPool* pool) const {
+  absl::Status Backward(const ConvNdSizes& s, const float* result, const float* weights,
+                        float* columns, float* image, ThreadPool* pool) const {
     const int64_t wide = s.tap_count() * s.filter_in, narrow = s.filter_out / s.groups();
     const int64_t lines = s.result[0] * s.result[1], step = BlockLines(s);
     std::fill_n(image, s.image_pixels * s.channels, 0.0f);
     for (int64_t first = 0; first < lines; first += step) {
+      FLOE_RETURN_IF_ERROR(CheckRunTime());
       const int64_t last = std::min(lines, first + step);
       for (int64_t g = 0; g < s.groups(); ++g) {
-        Multiply(result + first * s.result[2] * s.filter_out + g * narrow, s.filter_out,
-                 weights + g * gemm_.PackedFloats(narrow, wide), narrow, wide, columns, wide,
-                 (last - first) * s.result[2], pool);
+        FLOE_RETURN_IF_ERROR(Multiply(result + first * s.result[2] * s.filter_out + g * narrow,
+                                      s.filter_out, weights + g * gemm_.PackedFloats(narrow, wide),
+                                      narrow, wide, columns, wide, (last - first) * s.result[2],
+                                      pool));
         float* to = image + g * s.filter_in;
         ParallelRange(pool, s.image[0] * s.image[1], 1, [&](int64_t begin, int64_t end) {
           for (int64_t line = begin; line < end; ++line)
@@ -223,6 +228,7 @@ class ColumnsConv final : public Kernel {
         });
       }
     }
+    return absl::OkStatus();
   }
 
   // The tap that joins a place of the image to a place of the result along dim k; -1: none.

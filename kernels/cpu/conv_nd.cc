@@ -8,8 +8,8 @@
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
-#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/plain_sum.h"
+#include "kernels/cpu/run_watch.h"
 
 namespace floe::kernels {
 namespace {
@@ -49,10 +49,12 @@ void ForTaps(const ConvNdSizes& s, int64_t pixel, const F& f) {
 
 // Every pixel of all images: sum(pixel of the batch, sums by channel) and the sums written.
 template <class T, class F>
-void ForPixels(const ConvNdSizes& s, int64_t pixels, int64_t channels, T* to, ThreadPool* pool,
-               const F& sum) {
+absl::Status ForPixels(const ConvNdSizes& s, int64_t pixels, int64_t channels, T* to,
+                       ThreadPool* pool, const F& sum) {
   const int64_t pixel_step = s.PixelStep(channels), channel_step = s.ChannelStep(pixels);
-  ParallelRange(pool, s.images * pixels, 16, [&](int64_t begin, int64_t end) {
+  const int64_t cost = s.tap_count() * s.filter_in * s.filter_out + channels;
+  const int64_t grain = std::max<int64_t>(1, kElementGrain / cost);
+  return WatchedRange(pool, s.images * pixels, grain, [&](int64_t begin, int64_t end) {
     std::vector<PlainSum<T>> sums(channels);
     for (int64_t i = begin; i < end; ++i) {
       std::fill(sums.begin(), sums.end(), PlainSum<T>(0));
@@ -64,29 +66,33 @@ void ForPixels(const ConvNdSizes& s, int64_t pixels, int64_t channels, T* to, Th
 }
 
 template <class T>
-void Forward(const ConvNdSizes& s, const T* image, const T* filter, T* result, ThreadPool* pool) {
+absl::Status Forward(const ConvNdSizes& s, const T* image, const T* filter, T* result,
+                     ThreadPool* pool) {
   const int64_t pixel_step = s.PixelStep(s.channels), channel_step = s.ChannelStep(s.image_pixels);
   const int64_t of_group = s.filter_out / s.groups();
-  ForPixels(s, s.result_pixels, s.result_channels, result, pool,
-            [&](int64_t n, int64_t pixel, PlainSum<T>* sums) {
-              const T* from = image + n * s.image_pixels * s.channels;
-              ForTaps<true>(s, pixel, [&](int64_t tap, int64_t other) {
-                for (int64_t c = 0; c < s.channels; ++c) {
-                  const PlainSum<T> x = PlainWide(from[other * pixel_step + c * channel_step]);
-                  const T* w = filter + (tap * s.filter_in + c % s.filter_in) * s.filter_out;
-                  const int64_t first = c / s.filter_in * of_group;
-                  for (int64_t o = first; o < first + of_group; ++o) sums[o] += x * PlainWide(w[o]);
-                }
-              });
-            });
+  return ForPixels(s, s.result_pixels, s.result_channels, result, pool,
+                   [&](int64_t n, int64_t pixel, PlainSum<T>* sums) {
+                     const T* from = image + n * s.image_pixels * s.channels;
+                     ForTaps<true>(s, pixel, [&](int64_t tap, int64_t other) {
+                       for (int64_t c = 0; c < s.channels; ++c) {
+                         const PlainSum<T> x =
+                             PlainWide(from[other * pixel_step + c * channel_step]);
+                         const T* w = filter + (tap * s.filter_in + c % s.filter_in) * s.filter_out;
+                         const int64_t first = c / s.filter_in * of_group;
+                         for (int64_t o = first; o < first + of_group; ++o)
+                           sums[o] += x * PlainWide(w[o]);
+                       }
+                     });
+                   });
 }
 
 template <class T>
-void Backward(const ConvNdSizes& s, const T* result, const T* filter, T* image, ThreadPool* pool) {
+absl::Status Backward(const ConvNdSizes& s, const T* result, const T* filter, T* image,
+                      ThreadPool* pool) {
   const int64_t pixel_step = s.PixelStep(s.result_channels),
                 channel_step = s.ChannelStep(s.result_pixels);
   const int64_t of_group = s.filter_out / s.groups();
-  ForPixels(
+  return ForPixels(
       s, s.image_pixels, s.channels, image, pool, [&](int64_t n, int64_t pixel, PlainSum<T>* sums) {
         const T* from = result + n * s.result_pixels * s.result_channels;
         ForTaps<false>(s, pixel, [&](int64_t tap, int64_t other) {
@@ -105,14 +111,15 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeConv3D(const KernelArgs& args) {
   if (args.inputs[0].type.dtype == DType::kFloat32 && args.options.gemm != GemmBackend::kReference)
     return MakeColumnsConv(args, conv, true);
   return FromFunction([conv](const KernelContext& ctx) -> absl::Status {
-    const ConvNdSizes s(conv, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
+    const ConvNdSizes s(conv, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape, true);
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     FLOE_RETURN_IF_ERROR(CheckConvNd(conv, s, ctx.out(0).shape));
+    absl::Status status;
     ForDType(ctx.in(0).dtype, Convolved{}, [&](auto t) {
       using T = decltype(t);
-      Forward(s, ctx.in(0).as<T>(), ctx.in(1).as<T>(), ctx.out(0).as<T>(), ctx.pool);
+      status = Forward(s, ctx.in(0).as<T>(), ctx.in(1).as<T>(), ctx.out(0).as<T>(), ctx.pool);
     });
-    return absl::OkStatus();
+    return status;
   });
 }
 
@@ -125,17 +132,18 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBackprop(const KernelArgs& args) {
   if (!ForDType(dtype, Convolved{}, [](auto) {}))
     return absl::UnimplementedError(absl::StrCat(kSpatial, "-D gradients of ", DTypeName(dtype)));
   return FromFunction([conv](const KernelContext& ctx) -> absl::Status {
-    const ConvNdSizes s(conv, ctx.out(0).shape, ctx.in(1).shape, ctx.in(2).shape);
+    const ConvNdSizes s(conv, ctx.out(0).shape, ctx.in(1).shape, ctx.in(2).shape, false);
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     if (ctx.in(2).shape.dim(0) != s.images)
       return absl::InvalidArgumentError(absl::StrCat("input_sizes have batch ", s.images,
                                                      ", the gradient ", ctx.in(2).shape.dim(0)));
     FLOE_RETURN_IF_ERROR(CheckConvNd(conv, s, ctx.in(2).shape));
+    absl::Status status;
     ForDType(ctx.in(2).dtype, Convolved{}, [&](auto t) {
       using T = decltype(t);
-      Backward(s, ctx.in(2).as<T>(), ctx.in(1).as<T>(), ctx.out(0).as<T>(), ctx.pool);
+      status = Backward(s, ctx.in(2).as<T>(), ctx.in(1).as<T>(), ctx.out(0).as<T>(), ctx.pool);
     });
-    return absl::OkStatus();
+    return status;
   });
 }
 
@@ -147,7 +155,8 @@ FLOE_REGISTER_KERNEL(Conv3DBackpropInputV2, kCpu, MakeBackprop<3>);
 
 }  // namespace
 
-ConvNdSizes::ConvNdSizes(const ConvNd& conv, const Shape& in, const Shape& filter, const Shape& out)
+ConvNdSizes::ConvNdSizes(const ConvNd& conv, const Shape& in, const Shape& filter, const Shape& out,
+                         bool forward)
     : images(in.dim(0)),
       channels(in.dim(conv.channel_axis())),
       filter_in(filter.dim(conv.spatial)),
@@ -162,9 +171,9 @@ ConvNdSizes::ConvNdSizes(const ConvNd& conv, const Shape& in, const Shape& filte
     taps[k] = i < 0 ? 1 : filter.dim(i);
     stride[k] = i < 0 ? 1 : conv.stride[i];
     dilation[k] = i < 0 ? 1 : conv.dilation[i];
-    low[k] = i < 0
-                 ? 0
-                 : ops::PadLow(image[k], result[k], conv.Span(i, taps[k]), stride[k], conv.pads[i]);
+    low[k] = i < 0 ? 0
+                   : ops::PadLow(image[k], result[k], conv.Span(i, taps[k]), stride[k],
+                                 conv.pads[i], forward && conv.spatial == 3);
   }
   image_pixels = image[0] * image[1] * image[2];
   result_pixels = result[0] * result[1] * result[2];

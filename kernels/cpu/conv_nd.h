@@ -11,8 +11,8 @@ namespace floe::kernels {
 // Sizes of one run, with a leading dim of 1 for images of two dims. `image` is what is convolved,
 // `result` what comes out: the gradient's kernel reads the result and writes the image.
 struct ConvNdSizes {
-  ConvNdSizes(const ops::ConvNd& conv, const Shape& image, const Shape& filter,
-              const Shape& result);
+  ConvNdSizes(const ops::ConvNd& conv, const Shape& image, const Shape& filter, const Shape& result,
+              bool forward);
 
   int64_t images, image[3], channels, image_pixels;
   int64_t taps[3], filter_in, filter_out;

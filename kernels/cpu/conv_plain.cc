@@ -1,5 +1,6 @@
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/plain_sum.h"
+#include "kernels/cpu/run_watch.h"
 
 namespace floe::kernels {
 namespace {
@@ -27,20 +28,20 @@ class PlainConv final : public Kernel {
     if (s.out_floats() == 0) return absl::OkStatus();  // of however many images
     const Strides out(s.channels_first, s.out_h, s.out_w, s.out_c);
     const T* bias = epilogue_.bias ? ctx.inputs.back().as<T>() : nullptr;
-    for (int64_t image = 0; image < s.images; ++image) {
-      const T* from = ctx.in(0).as<T>() + image * s.image_floats();
-      T* to = ctx.out(0).as<T>() + image * s.out_floats();
-      for (int64_t y = 0; y < s.out_h; ++y) {
-        for (int64_t x = 0; x < s.out_w; ++x) {
-          for (int64_t c = 0; c < s.out_c; ++c) {
-            to[y * out.y + x * out.x + c * out.c] =
-                PlainFinish(epilogue_, Sum(s, from, ctx.in(1).as<T>(), y, x, c),
-                            bias == nullptr ? nullptr : bias + c);
+    const int64_t cost = s.out_c * s.kernel_h * s.kernel_w * (depthwise_ ? 1 : s.filter_in);
+    return WatchedRange(
+        ctx.pool, s.images * s.out_pixels(), std::max<int64_t>(1, kElementGrain / (cost + 1)),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t image = i / s.out_pixels(), y = i % s.out_pixels() / s.out_w,
+                          x = i % s.out_w;
+            const T* from = ctx.in(0).as<T>() + image * s.image_floats();
+            T* to = ctx.out(0).as<T>() + image * s.out_floats() + y * out.y + x * out.x;
+            for (int64_t c = 0; c < s.out_c; ++c)
+              to[c * out.c] = PlainFinish(epilogue_, Sum(s, from, ctx.in(1).as<T>(), y, x, c),
+                                          bias == nullptr ? nullptr : bias + c);
           }
-        }
-      }
-    }
-    return absl::OkStatus();
+        });
   }
 
  private:
@@ -63,6 +64,8 @@ class PlainConv final : public Kernel {
           const T weight = depthwise_ ? tap[c] : tap[i * s.filter_out + c];
           sum += PlainWide(image[iy * in.y + ix * in.x + (first + i) * in.c]) * PlainWide(weight);
         }
+        // TensorFlow's depthwise convolution keeps the sums of 16-bit floats in their own type.
+        if (kIsHalf<T> && depthwise_) sum = PlainWide(PlainNarrow<T>(sum));
       }
     }
     return sum;

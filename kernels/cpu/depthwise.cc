@@ -4,11 +4,13 @@
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/run_watch.h"
 
 namespace floe::kernels {
 namespace {
 
-constexpr int64_t kSerialBelow = 50'000;  // multiply-adds
+// Multiply-adds: worth other threads; between two looks at the watch.
+constexpr int64_t kSerialBelow = 50'000, kLookAfter = 4'000'000;
 
 class NativeDepthwise final : public Kernel {
  public:
@@ -54,7 +56,7 @@ class NativeDepthwise final : public Kernel {
         task.image = copy;
       }
       float* result = s.channels_first ? channels_last : out;
-      RunImage(s, task, result, *ctx.pool);
+      FLOE_RETURN_IF_ERROR(RunImage(s, task, result, *ctx.pool));
       if (s.channels_first)
         TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
     }
@@ -78,16 +80,24 @@ class NativeDepthwise final : public Kernel {
     }
   }
 
-  void RunImage(const ConvSizes& s, const DepthwiseTask& task, float* out, ThreadPool& pool) const {
+  absl::Status RunImage(const ConvSizes& s, const DepthwiseTask& task, float* out,
+                        ThreadPool& pool) const {
     const int64_t row_floats = s.out_w * s.out_c;
+    const int64_t row_products = std::max<int64_t>(row_floats * s.kernel_h * s.kernel_w, 1);
     const bool serial = s.out_floats() * s.kernel_h * s.kernel_w < kSerialBelow;
     const int64_t chunk =
         serial ? s.out_h : (s.out_h + 4 * pool.threads() - 1) / (4 * pool.threads());
-    if (chunk == 0) return;
+    if (chunk == 0) return absl::OkStatus();
+    const int64_t rows = std::clamp<int64_t>(kLookAfter / row_products, 1, chunk);
+    RunWatch watch;
     pool.ParallelFor((s.out_h + chunk - 1) / chunk, [&](int64_t i) {
-      const int64_t end = (i + 1) * chunk < s.out_h ? (i + 1) * chunk : s.out_h;
-      for (int64_t y = i * chunk; y < end; ++y) row_(task, y, out + y * row_floats);
+      const int64_t end = std::min((i + 1) * chunk, s.out_h);
+      for (int64_t y = i * chunk; y < end; ++y) {
+        if ((y - i * chunk) % rows == 0 && watch.Stopped()) return;
+        row_(task, y, out + y * row_floats);
+      }
     });
+    return watch.status();
   }
 
   const ops::ConvNd window_;

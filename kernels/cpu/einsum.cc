@@ -1,14 +1,16 @@
 // Einsum of one or two operands, by the definition: each output element adds its products in the
-// order of the labels.
+// order of the labels. Labels that only one of two operands has are summed first, as in TensorFlow:
+// with infinities, or sums that do not fit, the other order would give other answers.
 #include "kernels/cpu/einsum.h"
 
 #include <algorithm>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/run_watch.h"
 
 namespace floe::kernels {
 namespace {
@@ -36,8 +38,7 @@ struct EinsumPlan {
   Loops output, summed;
 };
 
-EinsumPlan PlanOf(const ops::EinsumLabels& labels, absl::Span<const Shape> inputs) {
-  const EinsumStrides strides(labels, inputs);
+EinsumPlan PlanOf(const ops::EinsumLabels& labels, const EinsumStrides& strides) {
   EinsumPlan plan;
   std::vector<bool> kept(labels.count, false);
   const auto add = [&](Loops* loops, int label) {
@@ -59,6 +60,65 @@ EinsumPlan PlanOf(const ops::EinsumLabels& labels, absl::Span<const Shape> input
 template <class T>
 using Sum = std::conditional_t<std::is_same_v<Compute<T>, float>, double, Compute<T>>;
 
+// An operand as the products read it.
+template <class T>
+struct Operand {
+  const T* data = nullptr;
+  BudgetVector<T> sums;  // what `data` points to when labels were summed
+};
+
+template <class T>
+Sum<T> Widened(T value) {
+  return static_cast<Sum<T>>(static_cast<Compute<T>>(value));
+}
+
+// Sums `operand` over the labels that neither the other operand nor the output has. The steps of
+// the labels that are left become those of the sums, the steps of the others 0.
+template <class T>
+void SumOneSided(const ops::EinsumLabels& labels, int operand, ThreadPool* pool,
+                 EinsumStrides* strides, Operand<T>* of) {
+  const auto occurs = [](const std::vector<int>& in, int label) {
+    return std::find(in.begin(), in.end(), label) != in.end();
+  };
+  IntList& steps = strides->input[operand];
+  Loops kept, summed;
+  std::vector<int> kept_labels;
+  for (int label = 0; label < labels.count; ++label) {
+    if (!occurs(labels.inputs[operand], label)) continue;
+    const bool keep = occurs(labels.inputs[1 - operand], label) || occurs(labels.output, label);
+    Loops& loops = keep ? kept : summed;
+    // A step of 0 stretches one element.
+    loops.sizes.push_back(steps[label] == 0 ? 1 : strides->sizes[label]);
+    loops.steps[0].push_back(steps[label]);
+    if (keep) kept_labels.push_back(label);
+  }
+  if (summed.sizes.empty()) return;
+  of->sums.resize(kept.count());
+  const int64_t terms = summed.count();
+  ParallelRange(pool, kept.count(),
+                std::max<int64_t>(1, kElementGrain / std::max<int64_t>(terms, 1)),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    const T* from = of->data + kept.Offset(0, i);
+                    Sum<T> sum = 0;
+                    for (int64_t k = 0; k < terms; ++k)
+                      sum = WrapAdd(sum, Widened(from[summed.Offset(0, k)]));
+                    of->sums[i] = static_cast<T>(static_cast<Compute<T>>(sum));
+                  }
+                });
+  of->data = of->sums.data();
+  for (int label : labels.inputs[operand]) {
+    if (!occurs(labels.inputs[1 - operand], label) && !occurs(labels.output, label))
+      strides->sizes[label] = 1;
+    steps[label] = 0;
+  }
+  int64_t step = 1;
+  for (size_t k = kept_labels.size(); k-- > 0;) {
+    if (kept.steps[0][k] != 0) steps[kept_labels[k]] = step;
+    step *= kept.sizes[k];
+  }
+}
+
 template <class T>
 absl::Status Run(const KernelContext& ctx, const std::string& equation) {
   absl::InlinedVector<int, 2> ranks;
@@ -68,31 +128,33 @@ absl::Status Run(const KernelContext& ctx, const std::string& equation) {
     shapes.push_back(input.shape);
   }
   FLOE_ASSIGN_OR_RETURN(const ops::EinsumLabels labels, ops::ParseEinsum(equation, ranks));
-  const EinsumPlan plan = PlanOf(labels, shapes);
   const bool two = ctx.inputs.size() > 1;
-  const T *a = ctx.in(0).as<T>(), *b = two ? ctx.in(1).as<T>() : nullptr;
+  EinsumStrides strides(labels, shapes);
+  Operand<T> a{ctx.in(0).as<T>(), {}}, b;
+  if (two) {
+    b.data = ctx.in(1).as<T>();
+    SumOneSided(labels, 0, ctx.pool, &strides, &a);
+    SumOneSided(labels, 1, ctx.pool, &strides, &b);
+  }
+  const EinsumPlan plan = PlanOf(labels, strides);
   T* y = ctx.out(0).as<T>();
   const int64_t terms = plan.summed.count();
-  ParallelRange(
-      ctx.pool, ctx.out(0).elements(),
-      std::max<int64_t>(1, kElementGrain / std::max<int64_t>(terms, 1)),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const T* from_a = a + plan.output.Offset(0, i);
-          const T* from_b = two ? b + plan.output.Offset(1, i) : nullptr;
-          Sum<T> sum = 0;
-          for (int64_t k = 0; k < terms; ++k) {
-            const auto left =
-                static_cast<Sum<T>>(static_cast<Compute<T>>(from_a[plan.summed.Offset(0, k)]));
-            const auto right =
-                two ? static_cast<Sum<T>>(static_cast<Compute<T>>(from_b[plan.summed.Offset(1, k)]))
-                    : Sum<T>(1);
-            sum = WrapAdd(sum, WrapMul(left, right));
-          }
-          y[i] = static_cast<T>(static_cast<Compute<T>>(sum));
-        }
-      });
-  return absl::OkStatus();
+  return WatchedRange(ctx.pool, ctx.out(0).elements(),
+                      std::max<int64_t>(1, kElementGrain / std::max<int64_t>(terms, 1)),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t i = begin; i < end; ++i) {
+                          const T* from_a = a.data + plan.output.Offset(0, i);
+                          const T* from_b = two ? b.data + plan.output.Offset(1, i) : nullptr;
+                          Sum<T> sum = 0;
+                          for (int64_t k = 0; k < terms; ++k) {
+                            const Sum<T> left = Widened(from_a[plan.summed.Offset(0, k)]);
+                            const Sum<T> right =
+                                two ? Widened(from_b[plan.summed.Offset(1, k)]) : Sum<T>(1);
+                            sum = WrapAdd(sum, WrapMul(left, right));
+                          }
+                          y[i] = static_cast<T>(static_cast<Compute<T>>(sum));
+                        }
+                      });
 }
 
 template <class T>

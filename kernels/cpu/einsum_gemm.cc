@@ -3,12 +3,16 @@
 // holds the output's last label is the right one, so that products are written in place.
 #include <algorithm>
 
+#include "base/status.h"
 #include "kernels/cpu/einsum.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/gemm_operands.h"
 
 namespace floe::kernels {
 namespace {
+
+// Small products do not look at the time themselves.
+constexpr int64_t kUnwatchedProducts = 64;
 
 using Group = absl::InlinedVector<int, 8>;  // labels, outermost first
 
@@ -135,7 +139,8 @@ class EinsumGemm final : public Kernel {
       task.a.base = a_.in_place ? from : a_dense;
       float* const to = y + OffsetOf(batch_, sizes, strides.output, i);
       task.c = c_.in_place ? to : c_dense;
-      RunGemm(gemm_, task, rows, *ctx.pool);
+      if (i % kUnwatchedProducts == kUnwatchedProducts - 1) FLOE_RETURN_IF_ERROR(CheckRunTime());
+      FLOE_RETURN_IF_ERROR(RunGemm(gemm_, task, rows, *ctx.pool));
       if (!c_.in_place)
         CopyGrid(c_.GridTo(false, sizes, strides.output), DType::kFloat32, c_dense, to, ctx.pool);
     }

@@ -1,4 +1,5 @@
-// Ops that write values of their own: Fill, ZerosLike, OnesLike, Range, and shapes as values.
+// Ops that write values of their own: Fill, ZerosLike, OnesLike, Range, LinSpace, and shapes as
+// values.
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -121,6 +122,23 @@ class RankKernel : public Kernel {
   }
 };
 FLOE_REGISTER_KERNEL(Rank, kCpu, Make<RankKernel>);
+
+// The last value is the one given.
+template <class T>
+class LinSpaceKernel : public Kernel {
+ public:
+  absl::Status Run(const KernelContext& ctx) const override {
+    const int64_t count = ctx.out(0).elements();
+    T* const out = ctx.out(0).as<T>();
+    const T start = *ctx.in(0).as<T>(), stop = *ctx.in(1).as<T>();
+    const T step = (stop - start) / static_cast<T>(std::max<int64_t>(count - 1, 1));
+    for (int64_t i = 0; i < count; ++i) out[i] = start + step * static_cast<T>(i);
+    if (count > 1) out[count - 1] = stop;
+    return absl::OkStatus();
+  }
+};
+FLOE_REGISTER_KERNEL(LinSpace, kCpu, Make<LinSpaceKernel<float>>, DType::kFloat32);
+FLOE_REGISTER_KERNEL(LinSpace, kCpu, Make<LinSpaceKernel<double>>, DType::kFloat64);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -166,8 +166,10 @@ class FusedKernel final : public Kernel {
   const std::string route_;
 };
 
-// Gives each result a buffer until its last reader has run. A result takes the buffer of an operand
-// that ends there and has elements of its size.
+// Gives each result a buffer until its last reader has run. The result of one operand that ends
+// there and has elements of its size takes that operand's buffer: both have as many elements,
+// whatever the shapes of the run. Of two operands either may be one element that is read for all
+// of the result's.
 void PlaceResults(const std::vector<DType>& dtypes, int inputs, std::vector<TileStep>* steps) {
   std::vector<int> last(steps->size(), -1);
   for (size_t s = 0; s < steps->size(); ++s) {
@@ -183,7 +185,7 @@ void PlaceResults(const std::vector<DType>& dtypes, int inputs, std::vector<Tile
       const int from = operand - inputs;
       if (from < 0 || last[from] != static_cast<int>(s)) continue;
       ended.push_back((*steps)[from].buffer);
-      if (step.buffer < 0 && DTypeSize(dtypes[operand]) == DTypeSize(dtypes[inputs + s]))
+      if (step.operands.size() == 1 && DTypeSize(dtypes[operand]) == DTypeSize(dtypes[inputs + s]))
         step.buffer = ended.back();
     }
     for (int i = 0; step.buffer < 0; ++i) {

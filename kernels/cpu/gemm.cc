@@ -9,6 +9,11 @@ namespace {
 // Below this many multiply-adds waking other threads costs more than it saves.
 constexpr int64_t kSerialBelow = 50'000;
 
+// Multiply-adds, and floats to pack, between two looks at the watch: some milliseconds on a slow
+// core. Where there are fewer than kUnwatched in all, none is worth taking.
+constexpr int64_t kSliceProducts = int64_t{1} << 26, kSliceFloats = int64_t{1} << 20;
+constexpr int64_t kUnwatched = 4'000'000;
+
 // Columns packed at once when B comes transposed, so that its cache lines are used whole.
 constexpr int64_t kPackStep = 16;
 
@@ -31,23 +36,55 @@ void PackPanel(const float* b, int64_t k_stride, int64_t n_stride, int64_t k, in
   }
 }
 
+// A part of C in slices. These are blocks of rows with all their panels, which is the order that
+// the kernel itself keeps, or where one block is too much, some panels of one block.
+void RunSlices(const GemmKernels& kernels, const GemmTask& task, int64_t row_begin, int64_t row_end,
+               int64_t panel_begin, int64_t panel_end, RunWatch* watch) {
+  const int64_t block = std::min(kernels.block_rows, row_end - row_begin);
+  const int64_t of_panel = std::max<int64_t>(1, block * kernels.panel() * task.runs.k());
+  const int64_t panels = std::clamp<int64_t>(kSliceProducts / of_panel, 1, panel_end - panel_begin);
+  const bool whole = panels == panel_end - panel_begin;
+  const int64_t rows =
+      whole ? block * std::max<int64_t>(1, kSliceProducts / (of_panel * panels)) : block;
+  for (int64_t row = row_begin; row < row_end; row += rows) {
+    for (int64_t panel = panel_begin; panel < panel_end; panel += panels) {
+      if (watch->Stopped()) return;
+      kernels.run(task, row, std::min(row_end, row + rows), panel,
+                  std::min(panel_end, panel + panels));
+    }
+  }
+}
+
 }  // namespace
 
 void PackGemm(const GemmKernels& kernels, const float* b, int64_t k_stride, int64_t n_stride,
-              int64_t k, int64_t n, float* packed) {
+              int64_t k, int64_t n, float* packed, RunWatch* watch) {
   const int64_t padded = kernels.PaddedColumns(n);
+  int64_t unseen = 0;  // floats since the last look
   for (int64_t begin = 0; begin < n; begin += kernels.panel()) {
+    unseen += k * kernels.panel();
+    if (watch != nullptr && unseen >= kSliceFloats) {
+      if (watch->Stopped()) return;
+      unseen = 0;
+    }
     PackPanel(b + begin * n_stride, k_stride, n_stride, k, std::min(kernels.panel(), n - begin),
               std::min(kernels.panel(), padded - begin), packed + begin * k);
   }
 }
 
-void RunGemm(const GemmKernels& kernels, const GemmTask& task, int64_t rows, ThreadPool& pool) {
-  const int64_t panels = kernels.panels(task.n);
-  if (rows == 0 || panels == 0) return;
-  if (pool.threads() == 1 || rows * task.n * task.runs.k() < kSerialBelow) {
+absl::Status RunGemm(const GemmKernels& kernels, const GemmTask& task, int64_t rows,
+                     ThreadPool& pool) {
+  const int64_t panels = kernels.panels(task.n), products = rows * task.n * task.runs.k();
+  if (rows == 0 || panels == 0) return absl::OkStatus();
+  const bool watched = products >= kUnwatched;
+  if (products < kSerialBelow || (pool.threads() == 1 && !watched)) {
     kernels.run(task, 0, rows, 0, panels);
-    return;
+    return absl::OkStatus();
+  }
+  RunWatch watch;
+  if (pool.threads() == 1) {
+    RunSlices(kernels, task, 0, rows, 0, panels, &watch);
+    return watch.status();
   }
   // About four chunks a thread even out their speeds; rows are split first, because a chunk reads
   // all its panels.
@@ -60,9 +97,15 @@ void RunGemm(const GemmKernels& kernels, const GemmTask& task, int64_t rows, Thr
   const int64_t panel_chunks = (panels + chunk_panels - 1) / chunk_panels;
   pool.ParallelFor(row_chunks * panel_chunks, [&](int64_t i) {
     const int64_t row = i / panel_chunks * chunk_rows, panel = i % panel_chunks * chunk_panels;
-    kernels.run(task, row, std::min(rows, row + chunk_rows), panel,
-                std::min(panels, panel + chunk_panels));
+    const int64_t row_end = std::min(rows, row + chunk_rows),
+                  panel_end = std::min(panels, panel + chunk_panels);
+    if (watched) {
+      RunSlices(kernels, task, row, row_end, panel, panel_end, &watch);
+    } else {
+      kernels.run(task, row, row_end, panel, panel_end);
+    }
   });
+  return watch.status();
 }
 
 }  // namespace floe::kernels

@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/activation.h"
+#include "kernels/cpu/run_watch.h"
 
 namespace floe::kernels {
 
@@ -49,8 +51,9 @@ struct GemmTask {
 
 // The functions of one instruction set. Never allocate, never fail, any thread.
 struct GemmKernels {
-  int64_t lanes;      // floats of a vector
-  int64_t tile_rows;  // rows of the largest register tile
+  int64_t lanes;       // floats of a vector
+  int64_t tile_rows;   // rows of the largest register tile
+  int64_t block_rows;  // rows that share the loads of B
   // Rows [row_begin, row_end) of panels [panel_begin, panel_end).
   void (*run)(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t panel_begin,
               int64_t panel_end);
@@ -70,10 +73,13 @@ struct GemmKernels {
 GemmKernels PickGemm();
 
 // Packs B, whose element (k, n) is b[k * k_stride + n * n_stride]; columns beyond n become 0.
+// `watch`, which may be null, is looked at now and then; stopped, it leaves the rest unwritten.
 void PackGemm(const GemmKernels& kernels, const float* b, int64_t k_stride, int64_t n_stride,
-              int64_t k, int64_t n, float* packed);
+              int64_t k, int64_t n, float* packed, RunWatch* watch = nullptr);
 
-// All rows, split over the pool's threads when there is enough to do.
-void RunGemm(const GemmKernels& kernels, const GemmTask& task, int64_t rows, ThreadPool& pool);
+// All rows, split over the pool's threads when there is enough to do. CANCELLED or
+// DEADLINE_EXCEEDED, some milliseconds after that is due, with parts of C unwritten.
+absl::Status RunGemm(const GemmKernels& kernels, const GemmTask& task, int64_t rows,
+                     ThreadPool& pool);
 
 }  // namespace floe::kernels

@@ -340,6 +340,7 @@ void FinishRows(const Epilogue& epilogue, const float* bias, float* p, int64_t r
 
 int64_t VectorLanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 int64_t TileRows() { return kTileRows; }
+int64_t BlockRows() { return kBlockRows; }
 
 }  // namespace
 }  // namespace floe::kernels::HWY_NAMESPACE
@@ -352,12 +353,14 @@ HWY_EXPORT(RunGemmBlock);
 HWY_EXPORT(FinishRows);
 HWY_EXPORT(VectorLanes);
 HWY_EXPORT(TileRows);
+HWY_EXPORT(BlockRows);
 
 GemmKernels PickGemm() {
   ChooseIsa();
   GemmKernels kernels;
   kernels.lanes = HWY_DYNAMIC_DISPATCH(VectorLanes)();
   kernels.tile_rows = HWY_DYNAMIC_DISPATCH(TileRows)();
+  kernels.block_rows = HWY_DYNAMIC_DISPATCH(BlockRows)();
   kernels.run = &HWY_DYNAMIC_DISPATCH(RunGemmBlock);
   kernels.finish = &HWY_DYNAMIC_DISPATCH(FinishRows);
   return kernels;

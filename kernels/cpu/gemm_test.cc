@@ -83,7 +83,7 @@ std::vector<float> Multiply(const GemmKernels& kernels, const Problem& p, int64_
   task.ldc = ld;
   task.activation = p.activation;
   ThreadPool pool(threads);
-  RunGemm(kernels, task, count, pool);
+  EXPECT_TRUE(RunGemm(kernels, task, count, pool).ok());
   return c;
 }
 

@@ -135,6 +135,13 @@ TEST(Quantize, RoundsToTheGrid) {
   ExpectClose(
       RunKernel("QuantizeAndDequantizeV2", attrs, {x, FloatTensor({}, {-1}), FloatTensor({}, {1})}),
       {6}, {-1, -0.428571463f, 0, 0.285714298f, 0.714285731f, 1});
+  // Version 3 takes the range for given where nothing is said.
+  Attrs silent = attrs;
+  silent.Erase("range_given");
+  ExpectClose(RunKernel("QuantizeAndDequantizeV3", silent,
+                        {x, FloatTensor({}, {-1}), FloatTensor({}, {1}),
+                         Tensor::Scalar<int32_t>(DType::kInt32, 4)}),
+              {6}, {-1, -0.428571463f, 0, 0.285714298f, 0.714285731f, 1});
 }
 
 // (i % 7 - 3) / 5.

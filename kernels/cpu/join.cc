@@ -81,12 +81,15 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeWithAxis(const KernelArgs& args) {
 FLOE_REGISTER_KERNEL(Pack, kCpu, MakeWithAxis<PackKernel>);
 FLOE_REGISTER_KERNEL(Unpack, kCpu, MakeWithAxis<UnpackKernel>);
 
+template <bool kAxisFirst>
 class ConcatKernel : public Kernel {
  public:
   absl::Status Run(const KernelContext& ctx) const override {
-    FLOE_ASSIGN_OR_RETURN(const int64_t axis, ReadInt(ctx.inputs.back()));
+    FLOE_ASSIGN_OR_RETURN(const int64_t axis,
+                          ReadInt(kAxisFirst ? ctx.inputs.front() : ctx.inputs.back()));
     FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis, ctx.out(0).shape.rank()));
-    return CopyParts(ctx, ctx.out(0), ctx.inputs.subspan(0, ctx.inputs.size() - 1), along, true);
+    return CopyParts(ctx, ctx.out(0), ctx.inputs.subspan(kAxisFirst ? 1 : 0, ctx.inputs.size() - 1),
+                     along, true);
   }
 };
 
@@ -106,7 +109,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
 }
 using Split = SplitKernel<1, 0>;
 using SplitV = SplitKernel<0, 2>;
-FLOE_REGISTER_KERNEL(ConcatV2, kCpu, Make<ConcatKernel>);
+FLOE_REGISTER_KERNEL(ConcatV2, kCpu, Make<ConcatKernel<false>>);
+FLOE_REGISTER_KERNEL(Concat, kCpu, Make<ConcatKernel<true>>);
 FLOE_REGISTER_KERNEL(Split, kCpu, Make<Split>);
 FLOE_REGISTER_KERNEL(SplitV, kCpu, Make<SplitV>);
 

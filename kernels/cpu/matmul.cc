@@ -1,11 +1,15 @@
 #include "kernels/cpu/matmul.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/openblas.h"
 
 namespace floe::kernels {
 namespace {
+
+// Small products do not look at the time themselves.
+constexpr int64_t kUnwatchedProducts = 64;
 
 bool Transposed(const Attrs& attrs, const char* matmul, const char* batch) {
   return attrs.Bool(matmul) || attrs.Bool(batch);
@@ -47,7 +51,8 @@ class NativeMatMul final : public MatMulKernel {
     const int64_t count = b.elements() == 0 ? 0 : Matrices(b.shape()),
                   each = gemm_.PackedFloats(k, n);
     packed_ = AlignedBuffer(count * each * sizeof(float));
-    for (int64_t i = 0; i < count; ++i) Pack(b.as<float>() + i * k * n, k, n, packed() + i * each);
+    for (int64_t i = 0; i < count; ++i)
+      Pack(b.as<float>() + i * k * n, k, n, packed() + i * each, nullptr);
   }
 
   int64_t ScratchBytes(absl::Span<const Shape> inputs, absl::Span<const Shape>) const override {
@@ -63,11 +68,11 @@ class NativeMatMul final : public MatMulKernel {
  private:
   float* packed() const { return reinterpret_cast<float*>(packed_.data()); }
 
-  void Pack(const float* b, int64_t k, int64_t n, float* to) const {
-    PackGemm(gemm_, b, transpose_b_ ? 1 : n, transpose_b_ ? k : 1, k, n, to);
+  void Pack(const float* b, int64_t k, int64_t n, float* to, RunWatch* watch) const {
+    PackGemm(gemm_, b, transpose_b_ ? 1 : n, transpose_b_ ? k : 1, k, n, to, watch);
   }
 
-  void Multiply(const MatMulCall& call) const override {
+  absl::Status Multiply(const MatMulCall& call) const override {
     ScratchPieces pieces(call.ctx.scratch);
     GemmTask task;
     task.bias = bias_.Padded(call.ctx, call.n, pieces);
@@ -75,7 +80,11 @@ class NativeMatMul final : public MatMulKernel {
       task.b = packed() + call.b_index * gemm_.PackedFloats(call.k, call.n);
     } else {
       float* packed = pieces.Floats(PackedBound(gemm_, call.k, call.n));
-      if (call.b_is_new) Pack(static_cast<const float*>(call.b), call.k, call.n, packed);
+      if (call.b_is_new) {
+        RunWatch watch;
+        Pack(static_cast<const float*>(call.b), call.k, call.n, packed, &watch);
+        FLOE_RETURN_IF_ERROR(watch.status());
+      }
       task.b = packed;
     }
     task.a.base = static_cast<const float*>(call.a);
@@ -90,7 +99,7 @@ class NativeMatMul final : public MatMulKernel {
     task.c = static_cast<float*>(call.c);
     task.activation = epilogue_.activation;
     task.alpha = epilogue_.alpha;
-    RunGemm(gemm_, task, call.m, *call.ctx.pool);
+    return RunGemm(gemm_, task, call.m, *call.ctx.pool);
   }
 
   const GemmKernels gemm_;
@@ -107,7 +116,7 @@ class BlasMatMul final : public MatMulKernel {
   std::string Route() const override { return "openblas"; }
 
  private:
-  void Multiply(const MatMulCall& call) const override {
+  absl::Status Multiply(const MatMulCall& call) const override {
     float* c = static_cast<float*>(call.c);
     blas_.Multiply(
         call.m, call.n, call.k,
@@ -116,6 +125,7 @@ class BlasMatMul final : public MatMulKernel {
         call.n);
     const float* bias = epilogue_.bias ? call.ctx.inputs.back().as<float>() : nullptr;
     gemm_.finish(epilogue_, bias, c, call.m, call.n, call.n);
+    return absl::OkStatus();
   }
 
   const GemmKernels gemm_;  // for the epilogue
@@ -168,8 +178,7 @@ absl::Status MatMulKernel::Run(const KernelContext& ctx) const {
   const int64_t products = Matrices(c.shape);
   if (products == 1 || (Matrices(b.shape) == 1 && !transpose_a_)) {
     call.m *= products;
-    Multiply(call);
-    return absl::OkStatus();
+    return Multiply(call);
   }
   const auto a_size = static_cast<int64_t>(DTypeSize(a.dtype)),
              b_size = static_cast<int64_t>(DTypeSize(b.dtype)),
@@ -181,7 +190,8 @@ absl::Status MatMulKernel::Run(const KernelContext& ctx) const {
     call.a = a.as<std::byte>() + BroadcastIndex(i, c.shape, a.shape) * size.m * size.k * a_size;
     call.b = b.as<std::byte>() + b_index * size.k * size.n * b_size;
     call.c = c.as<std::byte>() + i * size.m * size.n * c_size;
-    Multiply(call);
+    if (i % kUnwatchedProducts == kUnwatchedProducts - 1) FLOE_RETURN_IF_ERROR(CheckRunTime());
+    FLOE_RETURN_IF_ERROR(Multiply(call));
   }
   return absl::OkStatus();
 }

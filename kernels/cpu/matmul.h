@@ -27,7 +27,8 @@ class MatMulKernel : public Kernel {
   absl::Status Run(const KernelContext& ctx) const final;
 
  protected:
-  virtual void Multiply(const MatMulCall& call) const = 0;
+  // Fails as a RunWatch does.
+  virtual absl::Status Multiply(const MatMulCall& call) const = 0;
 
   const bool transpose_a_, transpose_b_;
   const Epilogue epilogue_;

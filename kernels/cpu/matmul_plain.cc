@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/matmul.h"
-#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/plain_sum.h"
+#include "kernels/cpu/run_watch.h"
 
 namespace floe::kernels {
 namespace {
@@ -31,36 +31,34 @@ class PlainMatMul final : public MatMulKernel {
     return wide;
   }
 
-  void Multiply(const MatMulCall& call) const override {
-    const int64_t cost = std::max<int64_t>(call.k * call.n, 1);
-    ParallelRange(call.ctx.pool, call.m, std::max<int64_t>(1, kElementGrain / cost),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t m = begin; m < end; ++m) Row(call, m);
-                  });
+  // Some columns at once, so that B is read along its rows.
+  static constexpr int64_t kColumns = 64;
+
+  absl::Status Multiply(const MatMulCall& call) const override {
+    const int64_t blocks = (call.n + kColumns - 1) / kColumns,
+                  cost = std::max<int64_t>(call.k * std::min(call.n, kColumns), 1);
+    return WatchedRange(call.ctx.pool, call.m * blocks, std::max<int64_t>(1, kElementGrain / cost),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t i = begin; i < end; ++i)
+                            Columns(call, i / blocks, i % blocks * kColumns);
+                        });
   }
 
-  // Some columns at once, so that B is read along its rows.
-  void Row(const MatMulCall& call, int64_t m) const {
-    constexpr int64_t kColumns = 64;
+  void Columns(const MatMulCall& call, int64_t m, int64_t first) const {
     const A* a = static_cast<const A*>(call.a) + m * (transpose_a_ ? 1 : call.k);
-    const B* b = static_cast<const B*>(call.b);
     const T* bias = epilogue_.bias ? call.ctx.inputs.back().as<T>() : nullptr;
     T* c = static_cast<T*>(call.c) + m * call.n;
     const int64_t a_k = transpose_a_ ? call.m : 1;
     const int64_t b_k = transpose_b_ ? 1 : call.n, b_n = transpose_b_ ? call.k : 1;
-    for (int64_t first = 0; first < call.n; first += kColumns) {
-      const int64_t columns = std::min(kColumns, call.n - first);
-      Sum sums[kColumns] = {};
-      for (int64_t k = 0; k < call.k; ++k) {
-        const Sum left = Factor(a[k * a_k], conjugate_a_);
-        const B* right = b + k * b_k + first * b_n;
-        for (int64_t n = 0; n < columns; ++n)
-          sums[n] += left * Factor(right[n * b_n], conjugate_b_);
-      }
-      for (int64_t n = 0; n < columns; ++n)
-        c[first + n] =
-            PlainFinish(epilogue_, sums[n], bias == nullptr ? nullptr : bias + first + n);
+    const int64_t columns = std::min(kColumns, call.n - first);
+    Sum sums[kColumns] = {};
+    for (int64_t k = 0; k < call.k; ++k) {
+      const Sum left = Factor(a[k * a_k], conjugate_a_);
+      const B* right = static_cast<const B*>(call.b) + k * b_k + first * b_n;
+      for (int64_t n = 0; n < columns; ++n) sums[n] += left * Factor(right[n * b_n], conjugate_b_);
     }
+    for (int64_t n = 0; n < columns; ++n)
+      c[first + n] = PlainFinish(epilogue_, sums[n], bias == nullptr ? nullptr : bias + first + n);
   }
 
   const bool conjugate_a_, conjugate_b_;

@@ -34,6 +34,8 @@ class CopyKernel : public Kernel {
 FLOE_REGISTER_KERNEL(Identity, kCpu, Make<CopyKernel>);
 FLOE_REGISTER_KERNEL(IdentityN, kCpu, Make<CopyKernel>);
 FLOE_REGISTER_KERNEL(Reshape, kCpu, Make<CopyKernel>);
+FLOE_REGISTER_KERNEL(EnsureShape, kCpu, Make<CopyKernel>);
+FLOE_REGISTER_KERNEL(Print, kCpu, Make<CopyKernel>);
 FLOE_REGISTER_KERNEL(Squeeze, kCpu, Make<CopyKernel>);
 FLOE_REGISTER_KERNEL(ExpandDims, kCpu, Make<CopyKernel>);
 
@@ -97,10 +99,9 @@ class StridedSliceKernel : public Kernel {
         grid.Add(size, own, to[at++]);
         continue;
       }
-      const int64_t step = d.shrink ? 1 : stride[d.entry];
+      const int64_t step = stride[d.entry];
       int64_t b = begin[d.entry] < 0 ? begin[d.entry] + size : begin[d.entry];
       if (d.shrink) {
-        if (d.begin_masked) b = 0;
         if (b < 0 || b >= size) {
           return absl::InvalidArgumentError(absl::StrCat(
               "index ", begin[d.entry], " is outside dimension ", d.axis, " of size ", size));

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
-#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pool_f32.h"
+#include "kernels/cpu/run_watch.h"
 #include "model/ops/window.h"
 
 namespace floe::kernels {
@@ -30,8 +30,8 @@ PoolShape Describe(const ops::Window& w, const Shape& in, const Shape& out) {
     s.out[skip + i] = out.dim(w.axis(i));
     s.kernel[skip + i] = w.kernel[i];
     s.stride[skip + i] = w.stride[i];
-    s.low[skip + i] =
-        ops::PadLow(in.dim(w.axis(i)), out.dim(w.axis(i)), w.kernel[i], w.stride[i], w.pads[i]);
+    s.low[skip + i] = ops::PadLow(in.dim(w.axis(i)), out.dim(w.axis(i)), w.kernel[i], w.stride[i],
+                                  w.pads[i], spatial == 3);
   }
   const int64_t positions = s.in[0] * s.in[1] * s.in[2],
                 out_positions = s.out[0] * s.out[1] * s.out[2];
@@ -69,15 +69,15 @@ Place PlaceOf(const PoolShape& s, int64_t position) {
 
 // Calls body(batch, position) for all.
 template <class Body>
-void ForPositions(const KernelContext& ctx, const PoolShape& s, const Body& body) {
+absl::Status ForPositions(const KernelContext& ctx, const PoolShape& s, const Body& body) {
   const int64_t positions = s.out[0] * s.out[1] * s.out[2];
   int64_t cost = s.channels;  // windows reach beyond the input, but only what lies inside is read
   for (int i = 0; i < 3; ++i) cost *= std::min(s.kernel[i], s.in[i]);
-  ParallelRange(ctx.pool, s.batch * positions,
-                std::max<int64_t>(1, kElementGrain / std::max<int64_t>(cost, 1)),
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t i = begin; i < end; ++i) body(i / positions, i % positions);
-                });
+  return WatchedRange(ctx.pool, s.batch * positions,
+                      std::max<int64_t>(1, kElementGrain / std::max<int64_t>(cost, 1)),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t i = begin; i < end; ++i) body(i / positions, i % positions);
+                      });
 }
 
 class PoolKernel : public Kernel {
@@ -85,12 +85,11 @@ class PoolKernel : public Kernel {
   explicit PoolKernel(ops::Window window) : window_(std::move(window)) {}
   absl::Status Run(const KernelContext& ctx) const override {
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
-    Pool(ctx, Describe(window_, ctx.in(0).shape, ctx.out(0).shape));
-    return absl::OkStatus();
+    return Pool(ctx, Describe(window_, ctx.in(0).shape, ctx.out(0).shape));
   }
 
  protected:
-  virtual void Pool(const KernelContext& ctx, const PoolShape& s) const = 0;
+  virtual absl::Status Pool(const KernelContext& ctx, const PoolShape& s) const = 0;
 
  private:
   ops::Window window_;
@@ -99,11 +98,11 @@ class PoolKernel : public Kernel {
 class ChannelsLastF32 : public PoolKernel {
  public:
   ChannelsLastF32(ops::Window window, PoolF32 pool) : PoolKernel(std::move(window)), pool_(pool) {}
-  void Pool(const KernelContext& ctx, const PoolShape& s) const override {
+  absl::Status Pool(const KernelContext& ctx, const PoolShape& s) const override {
     const float* x = ctx.in(0).as<float>();
     float* y = ctx.out(0).as<float>();
     const int64_t positions = s.out[0] * s.out[1] * s.out[2];
-    ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
+    return ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
       const Place place = PlaceOf(s, position);
       pool_(x + batch * s.in_batch_stride + place.start, place.box, static_cast<size_t>(s.channels),
             y + (batch * positions + position) * s.channels);
@@ -114,10 +113,12 @@ class ChannelsLastF32 : public PoolKernel {
   PoolF32 pool_;
 };
 
-template <class C>
-C Lowest() {
-  return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
-                                              : std::numeric_limits<C>::lowest();
+// What a maximum begins with: as TensorFlow's, that of -inf alone is the least finite number.
+template <class T>
+Compute<T> Lowest() {
+  if constexpr (std::is_same_v<T, Half>) return -65504;
+  if constexpr (std::is_same_v<T, BFloat16>) return -0x1.fep127f;
+  return std::numeric_limits<Compute<T>>::lowest();
 }
 
 // Calls f(value, offset) over the box.
@@ -137,17 +138,17 @@ template <bool kMean, class T>
 class AnyPool : public PoolKernel {
  public:
   using PoolKernel::PoolKernel;
-  void Pool(const KernelContext& ctx, const PoolShape& s) const override {
+  absl::Status Pool(const KernelContext& ctx, const PoolShape& s) const override {
     using C = Compute<T>;
     const T* x = ctx.in(0).as<T>();
     T* y = ctx.out(0).as<T>();
     const int64_t out_batch = s.out[0] * s.out[1] * s.out[2] * s.channels;
-    ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
+    return ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
       const Place place = PlaceOf(s, position);
       const auto count =
           static_cast<C>(place.box.count[0] * place.box.count[1] * place.box.count[2]);
       for (int64_t c = 0; c < s.channels; ++c) {
-        C fold = kMean ? C(0) : Lowest<C>();
+        C fold = kMean ? C(0) : Lowest<T>();
         ForBox(x + batch * s.in_batch_stride + place.start + c * s.channel_stride, place.box,
                [&](C v, int64_t) {
                  if (kMean)
@@ -168,16 +169,16 @@ class ArgmaxPool : public PoolKernel {
  public:
   ArgmaxPool(ops::Window window, bool batch_in_index)
       : PoolKernel(std::move(window)), batch_in_index_(batch_in_index) {}
-  void Pool(const KernelContext& ctx, const PoolShape& s) const override {
+  absl::Status Pool(const KernelContext& ctx, const PoolShape& s) const override {
     using C = Compute<T>;
     const T* x = ctx.in(0).as<T>();
     T* y = ctx.out(0).as<T>();
     const int64_t out_batch = s.out[0] * s.out[1] * s.out[2] * s.channels;
-    ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
+    return ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
       const Place place = PlaceOf(s, position);
       for (int64_t c = 0; c < s.channels; ++c) {
         // Nothing is larger than a NaN that comes first.
-        C best = Lowest<C>();
+        C best = Lowest<T>();
         int64_t where = -1;
         const int64_t base = place.start + c;
         ForBox(x + batch * s.in_batch_stride + base, place.box, [&](C v, int64_t at) {

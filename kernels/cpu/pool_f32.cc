@@ -15,7 +15,7 @@ namespace floe::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 struct LargerFold {
-  static float Start() { return -__builtin_inff(); }
+  static float Start() { return -__FLT_MAX__; }
   template <class V>
   HWY_INLINE V operator()(V a, V b) const {
     return hn::IfThenElse(hn::Gt(b, a), b, a);

@@ -118,7 +118,7 @@ template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDequant(const KernelArgs& args) {
   const auto& a = args.node.attrs;
   const Dequant d{a.Bool("signed_input", true),
-                  a.Bool("range_given"),
+                  a.Bool("range_given", args.node.op->name == "QuantizeAndDequantizeV3"),
                   a.Bool("narrow_range"),
                   a.String("round_mode", "HALF_TO_EVEN") == "HALF_UP",
                   static_cast<int>(a.Int("num_bits", 8)),

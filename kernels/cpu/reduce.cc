@@ -1,5 +1,7 @@
 // Reductions over any set of axes. Each output element folds its inputs in row-major order of the
-// reduced axes, however the kept axes are split over threads.
+// reduced axes, however the kept axes are split over threads. What an element is folded with must
+// not show how many others there are: no choice here depends on the size of axis 0 or 1 while it is
+// kept, for these may hold the rows of requests.
 #include <cmath>
 #include <limits>
 
@@ -18,6 +20,7 @@ namespace {
 struct ReducePlan {
   IntList kept, kept_strides, reduced, reduced_strides;
   int64_t outputs = 1, folded = 1;
+  bool last_kept = false;  // outputs lie side by side in the input as in the output
 
   // Offset of the i-th combination of dims, the last running fastest.
   static int64_t Offset(const IntList& dims, const IntList& strides, int64_t i) {
@@ -46,7 +49,11 @@ absl::StatusOr<ReducePlan> MakePlan(const Shape& in, const TensorView& axes_view
   for (int i = 0; i < in.rank(); ++i) {
     const int64_t size = in.dim(i);
     (is_reduced[i] ? plan.folded : plan.outputs) *= size;
-    if (size == 1) continue;
+    if (size == 1) {
+      // Rows of requests, were there more, would keep what is reduced on both sides apart.
+      if (!is_reduced[i] && i <= 1) last = -1;
+      continue;
+    }
     IntList& dims = is_reduced[i] ? plan.reduced : plan.kept;
     IntList& steps = is_reduced[i] ? plan.reduced_strides : plan.kept_strides;
     if (last == static_cast<int>(is_reduced[i])) {
@@ -58,7 +65,18 @@ absl::StatusOr<ReducePlan> MakePlan(const Shape& in, const TensorView& axes_view
     }
     last = is_reduced[i];
   }
+  int axis = in.rank() - 1;
+  while (axis > 1 && in.dim(axis) == 1) --axis;
+  plan.last_kept = axis >= 0 && !is_reduced[axis];
   return plan;
+}
+
+// One element is folded with nothing, not even the value that a fold begins with: as TensorFlow's,
+// a sum of -0 alone is -0.
+bool IsCopy(const ReducePlan& plan, const KernelContext& ctx) {
+  if (plan.folded != 1) return false;
+  CopyElements(ctx.in(0).dtype, ctx.in(0).data, ctx.out(0).data, plan.outputs);
+  return true;
 }
 
 enum class FoldKind : uint8_t { kSum, kMean, kProduct, kMaximum, kMinimum, kAll, kAny, kNorm };
@@ -85,6 +103,7 @@ C Start() {
 template <FoldKind kKind, class C>
 C Step(C a, C x) {
   if constexpr (kKind == FoldKind::kSum || kKind == FoldKind::kMean) return WrapAdd(a, x);
+  if constexpr (kKind == FoldKind::kNorm && kIsComplex<C>) return a + std::conj(x) * x;
   if constexpr (kKind == FoldKind::kNorm) return WrapAdd(a, WrapMul(x, x));
   if constexpr (kKind == FoldKind::kProduct) return WrapMul(a, x);
   if constexpr (kKind == FoldKind::kMaximum) return x >= a || x != x ? x : a;
@@ -102,7 +121,8 @@ C Finish(C a, int64_t n) {
       return a / static_cast<C>(static_cast<float>(n));
   } else if constexpr (kKind == FoldKind::kNorm) {
     if constexpr (std::is_integral_v<C>) {
-      if (a < C(0)) return std::numeric_limits<C>::min();  // wrapped around: what a NaN becomes
+      // Wrapped around: what a NaN becomes, which narrow types take the low bits of.
+      if (a < C(0)) return sizeof(C) < sizeof(int32_t) ? C(0) : std::numeric_limits<C>::min();
     }
     return static_cast<C>(std::sqrt(a));
   } else {
@@ -115,6 +135,7 @@ class ReduceKernel : public Kernel {
  public:
   absl::Status Run(const KernelContext& ctx) const override {
     FLOE_ASSIGN_OR_RETURN(const ReducePlan plan, MakePlan(ctx.in(0).shape, ctx.in(1)));
+    if (kKind != FoldKind::kNorm && IsCopy(plan, ctx)) return absl::OkStatus();
     const T* x = ctx.in(0).as<T>();
     T* y = ctx.out(0).as<T>();
     const int64_t grain = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(plan.folded, 1));
@@ -142,8 +163,8 @@ class ReduceKernel : public Kernel {
   }
 };
 
-// Float32: long runs by vectors. When the last dim is reduced, each of its runs is folded at once;
-// otherwise lines of kept elements are folded onto each other.
+// Float32: long runs by vectors. When the last axis is reduced, each of its runs is folded at once;
+// otherwise lines of kept elements are folded onto each other, in the order of the runs' elements.
 class ReduceF32Kernel : public Kernel {
  public:
   ReduceF32Kernel(FoldF32 fold, BinaryF32 join, float start, bool mean)
@@ -154,9 +175,8 @@ class ReduceF32Kernel : public Kernel {
     if (plan.folded == 0) {
       std::fill_n(ctx.out(0).as<float>(), plan.outputs,
                   mean_ ? std::numeric_limits<float>::quiet_NaN() : start_);
-    } else if (plan.outputs != 0) {
-      const bool lines = !plan.kept.empty() && plan.kept_strides.back() == 1;
-      lines ? FoldLines(ctx, plan) : FoldRuns(ctx, plan);
+    } else if (plan.outputs != 0 && !IsCopy(plan, ctx)) {
+      plan.last_kept ? FoldLines(ctx, plan) : FoldRuns(ctx, plan);
     }
     return absl::OkStatus();
   }
@@ -185,14 +205,16 @@ class ReduceF32Kernel : public Kernel {
   void FoldLines(const KernelContext& ctx, const ReducePlan& plan) const {
     const float* x = ctx.in(0).as<float>();
     float* y = ctx.out(0).as<float>();
-    const int64_t line = plan.kept.back(), lines = plan.outputs / line;
+    // Of one output alone, or of axes that all hold one element, nothing is in `kept`.
+    const bool one = plan.kept.empty() || plan.kept_strides.back() != 1;
+    const int64_t line = one ? 1 : plan.kept.back(), lines = plan.outputs / line;
     const int64_t grain = std::max<int64_t>(1, kElementGrain / (line * plan.folded));
     ParallelRange(ctx.pool, lines, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const float* from = x + ReducePlan::Offset(plan.kept, plan.kept_strides, i * line);
         float* to = y + i * line;
-        std::copy_n(from, line, to);
-        for (int64_t k = 1; k < plan.folded; ++k) {
+        std::fill_n(to, line, start_);
+        for (int64_t k = 0; k < plan.folded; ++k) {
           join_(to, from + ReducePlan::Offset(plan.reduced, plan.reduced_strides, k), to,
                 static_cast<size_t>(line));
         }

@@ -1,5 +1,7 @@
 // ResizeBilinear, ResizeNearestNeighbor, ResizeBicubic, ResizeArea and CropAndResize, placing
 // pixels as TensorFlow does.
+#include "kernels/cpu/resize.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -23,22 +25,12 @@ Options OptionsOf(const Attrs& attrs) {
   return {attrs.Bool("align_corners"), attrs.Bool("half_pixel_centers")};
 }
 
-float ScaleOf(int64_t in, int64_t out, bool align) {
-  return align && in > 1 && out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
-                                    : static_cast<float>(in) / static_cast<float>(out);
-}
-
 // A weighted sum of at most four input places along one axis.
 struct Taps {
   std::array<int64_t, 4> at{};
   std::array<float, 4> weight{};
 };
 using Axis = BudgetVector<Taps>;
-
-float SourceOf(int64_t o, float scale, bool half_pixel) {
-  const auto place = static_cast<float>(o);
-  return half_pixel ? (place + 0.5f) * scale - 0.5f : place * scale;
-}
 
 Axis Bilinear(int64_t in, int64_t out, const Options& options) {
   const float scale = ScaleOf(in, out, options.align_corners);

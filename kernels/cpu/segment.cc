@@ -40,8 +40,9 @@ T Join(T a, T b) {
   const C x = static_cast<C>(a), y = static_cast<C>(b);
   if constexpr (kFold == Fold::kSum) return static_cast<T>(WrapAdd(x, y));
   if constexpr (kFold == Fold::kProd) return static_cast<T>(WrapMul(x, y));
-  if constexpr (kFold == Fold::kMax) return y > x ? b : a;
-  if constexpr (kFold == Fold::kMin) return y < x ? b : a;
+  // As in TensorFlow a NaN replaces what came before it, and is replaced by what comes next.
+  if constexpr (kFold == Fold::kMax) return x > y ? a : b;
+  if constexpr (kFold == Fold::kMin) return x < y ? a : b;
 }
 
 // Negative ids are left out.
@@ -97,6 +98,7 @@ absl::Status SparseSegment(const KernelContext& ctx) {
   const int64_t rows = data.shape.dim(0), segments = out.shape.dim(0);
   const int64_t slice = rows == 0 ? 0 : data.elements() / rows;
   std::fill_n(out.as<T>(), out.elements(), static_cast<T>(C(0)));
+  BudgetVector<C> sums(slice);  // of one segment; wider than 16-bit floats, as TensorFlow's
   for (size_t i = 0; i < ids.size();) {
     size_t end = i;
     while (end < ids.size() && ids[end] == ids[i]) ++end;
@@ -104,19 +106,18 @@ absl::Status SparseSegment(const KernelContext& ctx) {
       return absl::InvalidArgumentError(
           absl::StrCat("segment id ", ids[i], " is not in [0, ", segments, ")"));
     T* to = out.as<T>() + ids[i] * slice;
+    std::fill(sums.begin(), sums.end(), C(0));
     const auto count = static_cast<C>(end - i);
     for (size_t k = i; k < end; ++k) {
       if (indices[k] < 0 || indices[k] >= rows)
         return absl::InvalidArgumentError(
             absl::StrCat("index ", indices[k], " is not in [0, ", rows, ")"));
       const T* from = data.as<T>() + indices[k] * slice;
-      for (int64_t j = 0; j < slice; ++j)
-        to[j] = static_cast<T>(WrapAdd(static_cast<C>(to[j]), static_cast<C>(from[j])));
+      for (int64_t j = 0; j < slice; ++j) sums[j] = WrapAdd(sums[j], static_cast<C>(from[j]));
     }
-    for (int64_t j = 0; kScale != Scale::kNone && j < slice; ++j) {
-      to[j] = static_cast<T>(static_cast<C>(to[j]) /
-                             (kScale == Scale::kMean ? count : static_cast<C>(std::sqrt(count))));
-    }
+    const C divisor = kScale == Scale::kMean ? count : static_cast<C>(std::sqrt(count));
+    for (int64_t j = 0; j < slice; ++j)
+      to[j] = static_cast<T>(kScale == Scale::kNone ? sums[j] : static_cast<C>(sums[j] / divisor));
     i = end;
   }
   return absl::OkStatus();
@@ -227,8 +228,10 @@ absl::Status Scan(const KernelContext& ctx, const ScanOptions& options) {
                     C total = kProduct ? C(1) : C(0);
                     for (int64_t i = 0; i < n; ++i) {
                       const int64_t at = base + (options.reverse ? n - 1 - i : i) * inner;
-                      const C value = static_cast<C>(x[at]),
-                              next = kProduct ? WrapMul(total, value) : WrapAdd(total, value);
+                      const C value = static_cast<C>(x[at]);
+                      // TensorFlow keeps the total of 16-bit floats in their own type.
+                      const C next = static_cast<C>(
+                          static_cast<T>(kProduct ? WrapMul(total, value) : WrapAdd(total, value)));
                       y[at] = static_cast<T>(options.exclusive ? total : next);
                       total = next;
                     }

@@ -195,9 +195,9 @@ absl::Status Ctc(const KernelContext& ctx, bool merge, int64_t blank) {
   BudgetVector<T> score(batch);
   int64_t longest = 0;
   for (int64_t b = 0; b < batch; ++b) {
-    if (lengths[b] < 0 || lengths[b] > steps)
+    if (lengths[b] > steps)  // negative is none, as in TensorFlow
       return absl::InvalidArgumentError(
-          absl::StrCat("sequence_length ", lengths[b], " is not in [0, ", steps, "]"));
+          absl::StrCat("sequence_length ", lengths[b], " is more than ", steps));
     int64_t last = -1, count = 0;
     for (int64_t t = 0; t < lengths[b]; ++t) {
       const T* x = ctx.in(0).as<T>() + (t * batch + b) * classes;

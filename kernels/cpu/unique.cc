@@ -58,19 +58,30 @@ bool IsNan(const T& value) {
   if constexpr (std::is_same_v<T, std::string>)
     return false;
   else
-    return value != value;
+    return static_cast<Compute<T>>(value) != static_cast<Compute<T>>(value);
+}
+
+// What tells elements apart. TensorFlow hashes the bits of 16-bit floats, so that -0 and 0 are two;
+// of wider floats they are one.
+template <class T>
+using Key = std::conditional_t<kIsHalf<T>, uint16_t, T>;
+template <class T>
+const Key<T>& KeyOf(const T& value) {
+  if constexpr (kIsHalf<T>)
+    return value.bits;
+  else
+    return value;
 }
 
 template <class T>
 absl::Status UniqueOf(const KernelContext& ctx, DType index_type, bool counts) {
   const TensorView& in = ctx.in(0);
   const T* x = in.as<T>();
-  absl::flat_hash_map<Compute<T>, int64_t> seen;  // seeded: no keys are slow on purpose
+  absl::flat_hash_map<Key<T>, int64_t> seen;  // seeded: no keys are slow on purpose
   std::vector<int64_t> index(in.elements()), count, first;
   for (int64_t i = 0; i < in.elements(); ++i) {
-    const auto key = static_cast<Compute<T>>(x[i]);
     const auto next = static_cast<int64_t>(first.size());
-    const int64_t at = IsNan(key) ? next : seen.try_emplace(key, next).first->second;
+    const int64_t at = IsNan(x[i]) ? next : seen.try_emplace(KeyOf(x[i]), next).first->second;
     if (at == next) {
       first.push_back(i);
       count.push_back(0);
@@ -99,14 +110,15 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeUnique(const KernelArgs& args) {
 template <class T>
 absl::Status ListDiffOf(const KernelContext& ctx, DType index_type) {
   const TensorView &x = ctx.in(0), &y = ctx.in(1);
-  absl::flat_hash_set<Compute<T>> left_out;
+  absl::flat_hash_set<Key<T>> left_out;
   for (int64_t i = 0; i < y.elements(); ++i) {
-    const auto key = static_cast<Compute<T>>(y.as<T>()[i]);
-    if (!IsNan(key)) left_out.insert(key);
+    const T& value = y.as<T>()[i];
+    if (!IsNan(value)) left_out.insert(KeyOf(value));
   }
   std::vector<int64_t> places;
   for (int64_t i = 0; i < x.elements(); ++i) {
-    if (left_out.count(static_cast<Compute<T>>(x.as<T>()[i])) == 0) places.push_back(i);
+    const T& value = x.as<T>()[i];
+    if (IsNan(value) || left_out.count(KeyOf(value)) == 0) places.push_back(i);
   }
   FLOE_ASSIGN_OR_RETURN(
       const TensorView out,
@@ -179,24 +191,35 @@ absl::StatusOr<int64_t> SegmentCount(const IntList& ids) {
 
 enum class Fold : uint8_t { kSum, kMean, kProd, kMax, kMin };
 
+// `skips_nan`: the largest and smallest leave NaN out; otherwise a NaN replaces what came before
+// it, and is replaced by what comes next.
 template <Fold kFold, class C>
-C Joined(C a, C b) {
+C Joined(C a, C b, bool skips_nan) {
   if constexpr (kFold == Fold::kProd) return WrapMul(a, b);
-  if constexpr (kFold == Fold::kMax) return b > a ? b : a;
-  if constexpr (kFold == Fold::kMin) return b < a ? b : a;
+  if constexpr (kFold == Fold::kMax) return skips_nan ? (b > a ? b : a) : (a > b ? a : b);
+  if constexpr (kFold == Fold::kMin) return skips_nan ? (b < a ? b : a) : (a < b ? a : b);
   return WrapAdd(a, b);
 }
 
-// What a segment of several rows begins with: as TensorFlow's, the largest and smallest of such a
-// segment leave NaN out.
+// What a segment of several rows begins with.
 template <Fold kFold, class C>
-C First(C value) {
+C First(C value, bool skips_nan) {
   using Limits = std::numeric_limits<C>;
   if constexpr (kFold == Fold::kMax)
-    return Joined<kFold, C>(Limits::has_infinity ? -Limits::infinity() : Limits::lowest(), value);
+    return Joined<kFold, C>(Limits::has_infinity ? -Limits::infinity() : Limits::lowest(), value,
+                            skips_nan);
   if constexpr (kFold == Fold::kMin)
-    return Joined<kFold, C>(Limits::has_infinity ? Limits::infinity() : Limits::max(), value);
+    return Joined<kFold, C>(Limits::has_infinity ? Limits::infinity() : Limits::max(), value,
+                            skips_nan);
   return value;
+}
+
+// Of rows of `columns` elements, how many TensorFlow folds by vectors: there, and only there, its
+// largest and smallest of several rows leave NaN out.
+template <class T>
+int64_t VectorColumns(int64_t columns) {
+  constexpr int64_t kLanes = sizeof(T) == sizeof(double) ? 4 : 8;
+  return columns - columns % kLanes;
 }
 
 // Segments without elements hold 1 for products and 0 otherwise.
@@ -216,6 +239,7 @@ absl::Status Segment(const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const TensorView out, ctx.allocator->Allocate(0, data.dtype, shape));
   std::fill_n(out.as<T>(), out.elements(), static_cast<T>(C(kFold == Fold::kProd ? 1 : 0)));
   std::vector<C> row(slice);
+  const int64_t vectors = VectorColumns<T>(slice);
   for (size_t i = 0; i < ids.size();) {
     const size_t begin = i;
     const bool several = i + 1 < ids.size() && ids[i + 1] == ids[i];
@@ -223,7 +247,10 @@ absl::Status Segment(const KernelContext& ctx) {
       const T* from = data.as<T>() + static_cast<int64_t>(i) * slice;
       for (int64_t k = 0; k < slice; ++k) {
         const C value = static_cast<C>(from[k]);
-        row[k] = i != begin ? Joined<kFold>(row[k], value) : several ? First<kFold>(value) : value;
+        const C folded = i != begin ? Joined<kFold>(row[k], value, k < vectors)
+                         : several  ? First<kFold>(value, k < vectors)
+                                    : value;
+        row[k] = static_cast<C>(static_cast<T>(folded));  // 16-bit floats round at every step
       }
     }
     T* to = out.as<T>() + ids[begin] * slice;
