@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "model/input_types.h"
 #include "runtime/evaluate.h"
@@ -16,6 +17,13 @@ namespace {
 // Larger results are left to the run (or, for weights, would only bloat the plan).
 constexpr int64_t kMaxFoldedElements = int64_t{1} << 24;
 constexpr int64_t kMaxShapeElements = 1024;
+// A result may have so many times the bytes of its inputs: from int8 to float64.
+constexpr int64_t kMaxGrowth = 8;
+constexpr int64_t kSmallResult = int64_t{16} << 20;    // whatever its inputs are
+constexpr int64_t kTinyResult = int64_t{64} << 10;     // nor counted
+constexpr int64_t kAnalysedBytes = int64_t{16} << 20;  // where folding has been
+
+thread_local int64_t* folding_left = nullptr;
 
 bool IsShapeDType(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
 
@@ -107,9 +115,11 @@ class AffineValues {
 
  private:
   bool IsData(size_t i) const {
-    const uint64_t bit = i < 64 ? uint64_t{1} << i : 0;
-    if (node_.op->value_inputs != 0) return (node_.op->value_inputs & bit) != 0;
-    return (node_.op->shape_inputs & bit) == 0;
+    if (const std::optional<InputRange>& data = node_.op->value_inputs) {
+      const int last = data->last + (data->last < 0 ? static_cast<int>(inputs_.size()) : 0);
+      return static_cast<int>(i) >= data->first && static_cast<int>(i) <= last;
+    }
+    return i >= 64 || (node_.op->shape_inputs >> i & 1) == 0;
   }
   Tensor Slope(size_t i) const {
     return inputs_[i].per_row.valid() ? inputs_[i].per_row : ZerosLike(inputs_[i].constant);
@@ -177,7 +187,53 @@ bool Foldable(const std::vector<ValueInfo>& out) {
   });
 }
 
+int64_t HeldMemory(absl::Span<const Tensor> tensors) {
+  int64_t bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += HeldMemory(tensor.view());
+  return bytes;
+}
+
+// Results of at most `most` bytes; RESOURCE_EXHAUSTED beyond, also before the kernel has made them.
+absl::StatusOr<std::vector<Tensor>> EvaluateWithin(int64_t most, const Node& node,
+                                                   const std::vector<Tensor>& values,
+                                                   const Types& types,
+                                                   const KernelOptions& options) {
+  const Budget* const outer = Budget::Current();
+  ResourceLimits limits = outer == nullptr ? ResourceLimits() : outer->limits();
+  limits.max_value_bytes = std::min(limits.max_value_bytes, most);
+  limits.max_bytes = std::min(limits.max_bytes, 4 * most);
+  Budget budget(limits);
+  const BudgetScope scope(&budget);
+  FLOE_ASSIGN_OR_RETURN(std::vector<Tensor> results, EvaluateNode(node, values, types, options));
+  if (HeldMemory(results) > most) return absl::ResourceExhaustedError("too large a constant");
+  return results;
+}
+
+// The node's outputs as constants; none where they would be too large.
+absl::StatusOr<std::vector<Tensor>> FoldedValues(const Node& node,
+                                                 absl::Span<const ValueInfo> inputs,
+                                                 const Types& types, const KernelOptions& options) {
+  std::vector<Tensor> values;
+  for (const ValueInfo& v : inputs) values.push_back(v.constant);
+  if (node.op->alias) return EvaluateNode(node, values, types, options);
+  int64_t most = std::max(kSmallResult, kMaxGrowth * HeldMemory(values));
+  if (folding_left != nullptr) most = std::min(most, std::max(*folding_left, kTinyResult));
+  auto results = EvaluateWithin(most, node, values, types, options);
+  if (absl::IsResourceExhausted(results.status())) return std::vector<Tensor>();
+  if (!results.ok()) return results;
+  const int64_t bytes = HeldMemory(*results);
+  if (folding_left != nullptr && bytes > kTinyResult) *folding_left -= bytes;
+  return results;
+}
+
 }  // namespace
+
+FoldingScope::FoldingScope(int64_t bytes) : left_(bytes), outermost_(folding_left == nullptr) {
+  if (outermost_) folding_left = &left_;
+}
+FoldingScope::~FoldingScope() {
+  if (outermost_) folding_left = nullptr;
+}
 
 absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node,
                                                  absl::Span<const ValueInfo> inputs,
@@ -207,14 +263,13 @@ absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node,
   if (std::any_of(out.begin(), out.end(), [](const ValueInfo& o) { return o.constant.valid(); }))
     return out;
   if (CanEvaluate(node) && AllConstant(inputs) && (node.op->allocates || Foldable(out))) {
-    std::vector<Tensor> values;
-    for (const ValueInfo& v : inputs) values.push_back(v.constant);
-    absl::StatusOr<std::vector<Tensor>> folded = EvaluateNode(node, values, types, options);
+    const absl::StatusOr<std::vector<Tensor>> folded = FoldedValues(node, inputs, types, options);
     if (!folded.ok()) {
       if (absl::IsUnimplemented(folded.status()))
         return out;  // reported with all others when kernels are chosen
       return folded.status();
     }
+    if (folded->empty()) return out;
     for (size_t k = 0; k < out.size(); ++k) {
       out[k].constant = (*folded)[k];
       out[k].type.shape = SymShape((*folded)[k].shape());
@@ -260,6 +315,7 @@ class Analyzer {
     }
     for (int i = 0; i < graph_.size(); ++i) {
       if (!analysis_.values[i].empty()) continue;
+      NoteNode("analysing", graph_.node(i));
       FLOE_RETURN_IF_ERROR(AtNode(graph_.node(i), Visit(i)));
       for (size_t k = 0; k < analysis_.marks[i].size(); ++k)
         analysis_.marks[i][k] = Tenable(analysis_.marks[i][k], analysis_.values[i][k].type);
@@ -275,10 +331,7 @@ class Analyzer {
     marks_.clear();
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       infos_.push_back(analysis_.at(node.inputs[k]));
-      // What only shapes read shows in the types already.
-      const bool shape_only =
-          k < 64 && (node.op->shape_inputs >> k & 1) != 0 && infos_[k].constant.valid();
-      marks_.push_back(shape_only ? RowMark::kConstant : analysis_.mark(node.inputs[k]));
+      marks_.push_back(analysis_.mark(node.inputs[k]));
     }
     if (!node.subgraphs.empty()) {
       FLOE_ASSIGN_OR_RETURN(ControlAnalysis control,
@@ -304,6 +357,11 @@ class Analyzer {
     Types types;
     for (const ValueInfo& o : out) types.push_back(o.type);
     marks.assign(out.size(), Rule(node, types));
+    for (size_t k = 0; k < out.size(); ++k) {
+      // Known without running, but another number for each number of rows.
+      if (out[k].per_row.valid()) marks[k] = RowMark::kMixed;
+      if (out[k].has_constant()) marks[k] = RowMark::kConstant;
+    }
     Blame(i, "");
   }
 
@@ -334,12 +392,14 @@ class Analyzer {
     const Node& node = graph_.node(i);
     if (std::none_of(analysis_.marks[i].begin(), analysis_.marks[i].end(), IsBad)) return;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
+      // The rule has seen in the types what a known shape does.
+      if (k < 64 && (node.op->shape_inputs >> k & 1) != 0 && infos_[k].constant.valid()) continue;
       if (IsBad(marks_[k]) && !analysis_.culprit[node.inputs[k].node].empty()) {
         analysis_.culprit[i] = analysis_.culprit[node.inputs[k].node];
         return;
       }
     }
-    analysis_.culprit[i] = absl::StrCat("'", node.name, "' (", node.op->name, ")");
+    analysis_.culprit[i] = absl::StrCat(Quoted(node.name), " (", node.op->name, ")");
     if (!inside.empty())
       analysis_.culprit[i] = absl::StrCat(inside, " inside ", analysis_.culprit[i]);
   }
@@ -355,6 +415,7 @@ class Analyzer {
 
 absl::StatusOr<Analysis> Analyze(const Graph& graph, absl::Span<const ValueInfo> inputs,
                                  absl::Span<const RowMark> marks, const KernelOptions& options) {
+  const FoldingScope scope(kAnalysedBytes);
   return Analyzer(graph, options).Run(inputs, marks);
 }
 

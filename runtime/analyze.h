@@ -25,18 +25,43 @@ struct Analysis {
 absl::StatusOr<Analysis> Analyze(const Graph& graph, absl::Span<const ValueInfo> inputs,
                                  absl::Span<const RowMark> marks, const KernelOptions& options);
 
+// Whether an error of the analysis is one of the run that comes to the node: what a branch that is
+// not taken holds refuses nothing. Limits and broken invariants are errors at once.
+inline bool IsErrorOfRun(const absl::Status& status) {
+  return !absl::IsResourceExhausted(status) && !absl::IsInternal(status) &&
+         !absl::IsCancelled(status) && !absl::IsDeadlineExceeded(status);
+}
+
 // What a node with subgraphs (If, Case, While) gives for these inputs.
 struct ControlAnalysis {
   std::vector<ValueInfo> values;  // by output
   std::vector<RowMark> marks;
   std::string culprit;
 };
-// While: types and marks are widened until the body gives back what it was given.
+// If, Case: a branch that is known to be taken counts alone. While: types and marks are widened
+// until the body gives back what it was given. Nothing is said of what a subgraph gives that is
+// refused.
 absl::StatusOr<ControlAnalysis> AnalyzeControl(const Node& node, absl::Span<const ValueInfo> inputs,
                                                absl::Span<const RowMark> marks,
                                                const KernelOptions& options);
 
-// The infos of one node's outputs, given its inputs'. Shared with constant folding.
+// How many bytes of results InferNode may hand out as constants on this thread; without a scope a
+// little. Of nested scopes the outermost counts.
+class FoldingScope {
+ public:
+  explicit FoldingScope(int64_t bytes);
+  ~FoldingScope();
+  FoldingScope(const FoldingScope&) = delete;
+  FoldingScope& operator=(const FoldingScope&) = delete;
+
+ private:
+  int64_t left_;
+  bool outermost_;
+};
+
+// The infos of one node's outputs, given its inputs'. Shared with constant folding. Constants that
+// are much larger than what they are made from, or more than the scope has left, are none: the run
+// computes them.
 absl::StatusOr<std::vector<ValueInfo>> InferNode(const Node& node,
                                                  absl::Span<const ValueInfo> inputs,
                                                  const KernelOptions& options);

@@ -5,6 +5,7 @@
 #include "base/budget.h"
 #include "base/status.h"
 #include "runtime/analyze.h"
+#include "runtime/predicate.h"
 
 namespace floe {
 namespace {
@@ -40,36 +41,114 @@ absl::Status CheckCount(const Graph& graph, size_t inputs, size_t outputs) {
                                                  ", the node has ", inputs, " and ", outputs));
 }
 
+bool HasRows(const SymShape& shape) {
+  return std::any_of(shape.dims().begin(), shape.dims().end(),
+                     [](Dim dim) { return dim.has_rows(); });
+}
+
+bool HasRows(absl::Span<const ValueInfo> values) {
+  return std::any_of(values.begin(), values.end(), [](const ValueInfo& v) {
+    const ListTypePtr& list = v.type.list;
+    return HasRows(v.type.shape) ||
+           (list != nullptr && (list->size.has_rows() || HasRows(list->element)));
+  });
+}
+
+// Whether a subgraph that the analysis refuses for these inputs may stay as long as it is not
+// taken. With open rows it may be refused for some numbers of rows only: then the caller asks again
+// with the request's own.
+bool MayBeUntaken(const absl::Status& refused, absl::Span<const ValueInfo> inputs) {
+  return IsErrorOfRun(refused) && !HasRows(inputs);
+}
+
+// Joins what a branch gives into what the branches before it gave.
+absl::Status JoinBranch(const Graph& branch, const Analysis& analysis, bool predicate_constant,
+                        ControlAnalysis* result) {
+  const bool first = result->values.empty();
+  for (size_t k = 0; k < branch.outputs.size(); ++k) {
+    const ValueRef out = branch.outputs[k];
+    if (result->culprit.empty()) result->culprit = analysis.culprit[out.node];
+    // The same predicate for all rows: which branch is taken changes nothing from row to row.
+    RowMark mark = analysis.mark(out);
+    if (!predicate_constant && mark != RowMark::kUnknown) mark = RowMark::kMixed;
+    if (first) {
+      result->values.push_back({analysis.at(out).type, {}, {}});
+      result->marks.push_back(mark);
+      continue;
+    }
+    FLOE_ASSIGN_OR_RETURN(result->values[k].type,
+                          Widen(result->values[k].type, analysis.at(out).type));
+    // A constant beside rows has the right length, but not row by row.
+    RowMark& joined = result->marks[k];
+    joined = joined == mark ? mark : Join(Join(joined, mark), RowMark::kMixed);
+  }
+  return absl::OkStatus();
+}
+
 // A branch per value of the predicate.
 absl::StatusOr<ControlAnalysis> AnalyzeBranches(const Node& node,
                                                 absl::Span<const ValueInfo> inputs,
                                                 absl::Span<const RowMark> marks,
                                                 const KernelOptions& options) {
-  ControlAnalysis result;
   const std::vector<ValueInfo> passed = TypesOnly(inputs.subspan(1));
-  for (const auto& branch : node.subgraphs) {
+  for (const auto& branch : node.subgraphs)
     FLOE_RETURN_IF_ERROR(CheckCount(*branch, passed.size(), node.num_outputs));
-    FLOE_ASSIGN_OR_RETURN(const Analysis analysis,
-                          Analyze(*branch, passed, marks.subspan(1), options));
-    for (size_t k = 0; k < branch->outputs.size(); ++k) {
-      const ValueRef out = branch->outputs[k];
-      if (result.culprit.empty()) result.culprit = analysis.culprit[out.node];
-      // The same predicate for all rows: which branch is taken changes nothing from row to row.
-      RowMark mark = analysis.mark(out);
-      if (marks[0] != RowMark::kConstant && mark != RowMark::kUnknown) mark = RowMark::kMixed;
-      if (result.values.size() <= k) {
-        result.values.push_back({analysis.at(out).type, {}, {}});
-        result.marks.push_back(mark);
-        continue;
-      }
-      FLOE_ASSIGN_OR_RETURN(result.values[k].type,
-                            Widen(result.values[k].type, analysis.at(out).type));
-      // A constant beside rows has the right length, but not row by row.
-      result.marks[k] =
-          result.marks[k] == mark ? mark : Join(Join(result.marks[k], mark), RowMark::kMixed);
+  // A predicate that is known before the run is the same for all requests.
+  const bool known = inputs[0].has_constant();
+  size_t first = 0, end = node.subgraphs.size();
+  if (known) {
+    FLOE_ASSIGN_OR_RETURN(first, BranchTaken(node, inputs[0].constant.view()));
+    end = first + 1;
+  }
+  ControlAnalysis result;
+  absl::Status refused;
+  bool any = false;
+  for (size_t b = first; b < end; ++b) {
+    const Graph& branch = *node.subgraphs[b];
+    const auto analysis = Analyze(branch, passed, marks.subspan(1), options);
+    if (analysis.ok()) {
+      any = true;
+      FLOE_RETURN_IF_ERROR(
+          JoinBranch(branch, *analysis, known || marks[0] == RowMark::kConstant, &result));
+    } else if (MayBeUntaken(analysis.status(), passed)) {
+      refused.Update(analysis.status());
+    } else {
+      return analysis.status();
     }
   }
+  if (!any) return refused;
+  if (!refused.ok()) {
+    // What the other branch would give is not known.
+    for (ValueInfo& value : result.values) value.type = TensorType{value.type.dtype};
+    for (RowMark& mark : result.marks) mark = RowMark::kUnknown;
+  }
   return result;
+}
+
+// Joins what one round gives into what it was given; true when that says no less than before.
+absl::StatusOr<bool> JoinRound(const Graph& body, const Analysis& analysis,
+                               ControlAnalysis* result) {
+  bool stable = true;
+  for (size_t k = 0; k < body.outputs.size(); ++k) {
+    const ValueRef out = body.outputs[k];
+    FLOE_ASSIGN_OR_RETURN(const TensorType type,
+                          Widen(result->values[k].type, analysis.at(out).type));
+    const RowMark mark = Join(result->marks[k], analysis.mark(out));
+    if (result->culprit.empty()) result->culprit = analysis.culprit[out.node];
+    stable = stable && type == result->values[k].type && mark == result->marks[k];
+    result->values[k].type = type;
+    result->marks[k] = mark;
+  }
+  return stable;
+}
+
+// Says nothing of the variables that a round may change: no round can make it say less.
+void SayNothing(const Graph& body, ControlAnalysis* result) {
+  for (size_t k = 0; k < body.outputs.size(); ++k) {
+    if (body.outputs[k] == ValueRef{body.inputs[k], 0}) continue;
+    result->values[k].type = TensorType{result->values[k].type.dtype};
+    result->marks[k] = RowMark::kUnknown;
+  }
 }
 
 absl::StatusOr<ControlAnalysis> AnalyzeWhile(const Node& node, absl::Span<const ValueInfo> inputs,
@@ -79,34 +158,28 @@ absl::StatusOr<ControlAnalysis> AnalyzeWhile(const Node& node, absl::Span<const 
   FLOE_RETURN_IF_ERROR(CheckCount(condition, inputs.size(), 1));
   FLOE_RETURN_IF_ERROR(CheckCount(body, inputs.size(), inputs.size()));
   ControlAnalysis result{TypesOnly(inputs), {marks.begin(), marks.end()}, ""};
-  // Each round widens at least one type or mark. Types have few steps to unknown, marks three;
-  // bodies that take longer are refused rather than waited for.
-  constexpr int kMaxRounds = 16;
-  for (int round = 0; round < kMaxRounds; ++round) {
-    FLOE_ASSIGN_OR_RETURN(const Analysis analysis,
-                          Analyze(body, result.values, result.marks, options));
-    bool stable = true;
-    for (size_t k = 0; k < inputs.size(); ++k) {
-      const ValueRef out = body.outputs[k];
-      FLOE_ASSIGN_OR_RETURN(const TensorType type,
-                            Widen(result.values[k].type, analysis.at(out).type));
-      const RowMark mark = Join(result.marks[k], analysis.mark(out));
-      if (result.culprit.empty()) result.culprit = analysis.culprit[out.node];
-      stable = stable && type == result.values[k].type && mark == result.marks[k];
-      result.values[k].type = type;
-      result.marks[k] = mark;
+  // Each round widens at least one type or mark. What variables hand on to each other takes a round
+  // for each; a body that takes longer settles at nothing known, in one round more.
+  const size_t exact_rounds = 16 + std::min<size_t>(inputs.size(), 256);
+  for (size_t round = 0;; ++round) {
+    const auto analysis = Analyze(body, result.values, result.marks, options);
+    if (!analysis.ok()) {
+      if (!MayBeUntaken(analysis.status(), result.values)) return analysis.status();
+      SayNothing(body, &result);
+      break;
     }
-    if (!stable) continue;
-    FLOE_ASSIGN_OR_RETURN(const Analysis test,
-                          Analyze(condition, result.values, result.marks, options));
-    if (test.mark(condition.outputs[0]) != RowMark::kConstant) {
-      // How often the body runs depends on the rows together.
-      for (RowMark& mark : result.marks) mark = Join(mark, RowMark::kMixed);
-      if (result.culprit.empty()) result.culprit = test.culprit[condition.outputs[0].node];
-    }
-    return result;
+    FLOE_ASSIGN_OR_RETURN(const bool stable, JoinRound(body, *analysis, &result));
+    if (stable) break;
+    if (round >= exact_rounds) SayNothing(body, &result);
   }
-  return absl::UnimplementedError("the types of its loop variables do not settle");
+  FLOE_ASSIGN_OR_RETURN(const Analysis test,
+                        Analyze(condition, result.values, result.marks, options));
+  if (test.mark(condition.outputs[0]) != RowMark::kConstant) {
+    // How often the body runs depends on the rows together.
+    for (RowMark& mark : result.marks) mark = Join(mark, RowMark::kMixed);
+    if (result.culprit.empty()) result.culprit = test.culprit[condition.outputs[0].node];
+  }
+  return result;
 }
 
 }  // namespace

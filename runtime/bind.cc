@@ -2,9 +2,11 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "runtime/analyze.h"
 #include "runtime/evaluate.h"
+#include "runtime/input_shape.h"
 #include "runtime/memory_plan.h"
 #include "runtime/passes/passes.h"
 #include "runtime/plan.h"
@@ -60,6 +62,10 @@ class Binder {
         if (value.has_constant()) {
           s.home = Slot::Home::kConstant;
           s.constant = value.constant;
+        } else if (value.constant.valid()) {
+          s.home = Slot::Home::kArena;
+          s.constant = value.constant;
+          s.per_row = value.per_row;
         } else if (graph_.node(i).op->name == "Input") {
           s.home = Slot::Home::kInput;
         }
@@ -87,18 +93,24 @@ class Binder {
     }
   }
 
-  // Inputs, constants and values already known do not.
+  // Inputs, constants and values already known do not, for any number of rows.
   bool DoesWork(int i) const {
     const std::vector<ValueInfo>& values = analysis_.values[i];
     if (HasEffect(graph_.node(i))) return true;
     if (graph_.node(i).op->name == "Input" || graph_.node(i).op->name == "Const" || values.empty())
       return false;
     return !std::all_of(values.begin(), values.end(),
-                        [](const ValueInfo& v) { return v.has_constant(); });
+                        [](const ValueInfo& v) { return v.constant.valid(); });
   }
 
   static bool IsStatic(const TensorType& type) {
     return type.shape.known() && type.shape.elements().known() && DTypeSize(type.dtype) != 0;
+  }
+
+  // A value in memory of the run, or one whose shape the run settles though its memory is planned.
+  bool SettledByRun(int s) const {
+    return plan_->slots_[s].home == Slot::Home::kDynamic ||
+           plan_->slots_[Root(s)].home == Slot::Home::kDynamic;
   }
 
   void MakeStep(int i) {
@@ -111,17 +123,17 @@ class Binder {
       step.programs = &signature_.program_->subprograms[i];
     for (const ValueRef& in : node.inputs) {
       step.inputs.push_back(SlotOf(in));
-      if (slot(Root(SlotOf(in))).home == Slot::Home::kDynamic) step.dynamic = true;
+      step.dynamic = step.dynamic || SettledByRun(SlotOf(in));
     }
     bool fixed_alias = node.op->alias && !step.dynamic;
     for (int k = 0; k < static_cast<int>(analysis_.values[i].size()); ++k) {
       const int s = SlotOf({i, k});
       step.outputs.push_back(s);
-      if (slot(s).home ==
-          Slot::Home::kConstant) {  // of a node with other outputs to compute: written anyway
-        slot(s).constant = Tensor();
-      }
-      const bool fixed = IsStatic(slot(s).type) && !node.op->allocates;
+      // Known already, of a node with other outputs to compute: written anyway.
+      slot(s).constant = slot(s).per_row = Tensor();
+      // What an alias of the run shows is known only to the run, whatever its type says.
+      const bool fixed =
+          IsStatic(slot(s).type) && !node.op->allocates && !(node.op->alias && step.dynamic);
       slot(s).home = fixed ? Slot::Home::kArena : Slot::Home::kDynamic;
       if (!fixed) step.dynamic = true;
       fixed_alias = fixed_alias && fixed;
@@ -161,6 +173,12 @@ class Binder {
       lifetimes_[in].Cover(end);
     }
     for (int out : plan_->output_slots_) lifetimes_[Root(out)].Cover(end);
+    for (size_t i = 0; i < plan_->slots_.size(); ++i) {
+      if (!plan_->slots_[i].per_row.valid() || lifetimes_[i].last < 0) continue;
+      lifetimes_[i].Cover(-1);  // written once, read by every run
+      lifetimes_[i].Cover(end);
+      plan_->affine_slots_.push_back(static_cast<int>(i));
+    }
     const std::vector<int> last_reads = LastReads();
     for (int s = 0; s < end; ++s) FindLastReads(s, last_reads);
     for (int s = 0; s < end; ++s) ReuseInput(s);
@@ -201,6 +219,9 @@ class Binder {
     if (Bytes(slot(step.inputs[0]).type) != Bytes(slot(to).type) ||
         Bytes(slot(from).type) != Bytes(slot(to).type))
       return;
+    // As many bytes in wider elements are fewer elements, which are read again after the first was
+    // written over.
+    if (DTypeSize(slot(step.inputs[0]).type.dtype) != DTypeSize(slot(to).type.dtype)) return;
     if (std::count_if(step.inputs.begin(), step.inputs.end(),
                       [&](int in) { return Root(in) == from; }) != 1)
       return;
@@ -239,7 +260,7 @@ class Binder {
     }
     for (size_t i = 0; i < plan_->steps_.size(); ++i) {
       Step& step = plan_->steps_[i];
-      FindScratch(&step);
+      FindScratch(static_cast<int>(i));
       if (step.scratch_bytes.base + step.scratch_bytes.per_row > 0) {
         add({step.scratch_bytes.base, step.scratch_bytes.per_row}, static_cast<int>(i),
             static_cast<int>(i), &step.scratch_offset);
@@ -252,17 +273,23 @@ class Binder {
       *growing_at[i] = {plan_->arena_base_, growing[i].offset};
   }
 
-  void FindScratch(Step* step) const {
-    if (step->dynamic || step->kernel == nullptr) return;
-    const auto at = [&](int64_t rows) {
-      std::vector<Shape> in, out;
-      for (int s : step->inputs) in.push_back(plan_->slots_[s].type.shape.At(rows));
-      for (int s : step->outputs) out.push_back(plan_->slots_[s].type.shape.At(rows));
-      return step->kernel->ScratchBytes(in, out);
-    };
-    const int64_t one = at(1);
-    const int64_t per_row = plan_->has_rows_ ? at(2) - one : 0;
-    step->scratch_bytes = {one - per_row, per_row};
+  // Scratch is affine in the rows where these are dim 0 of the kernel's inputs; in another place,
+  // as channels, they may make it anything. More rows than two tell.
+  void FindScratch(int s) {
+    Step& step = plan_->steps_[s];
+    if (step.dynamic || step.kernel == nullptr) return;
+    const int64_t one = plan_->ScratchBytes(step, 1);
+    const int64_t per_row = plan_->has_rows_ ? plan_->ScratchBytes(step, 2) - one : 0;
+    const AffineBytes bytes{one - per_row, per_row};
+    for (const int64_t rows : {3, 4, 5, 8, 17, 64, 333, 1024}) {
+      if (!plan_->has_rows_ || step.scratch_by_run) break;
+      step.scratch_by_run = per_row < 0 || plan_->ScratchBytes(step, rows) != bytes.At(rows);
+    }
+    if (step.scratch_by_run) {
+      plan_->run_scratch_steps_.push_back(s);
+    } else {
+      step.scratch_bytes = bytes;
+    }
   }
 
   void IndexInputs() {
@@ -289,15 +316,16 @@ class Binder {
     }
     for (size_t k = 0; k < graph_.outputs.size() && why.empty(); ++k) {
       const ValueRef out = graph_.outputs[k];
-      const std::string name = absl::StrCat("output '", signature_.signature().outputs[k].key, "'");
+      const std::string name =
+          absl::StrCat("output ", Quoted(signature_.signature().outputs[k].key));
       const SymShape& shape = TypeOf(out).shape;
       const RowMark mark = analysis_.mark(out);
       if (mark == RowMark::kConstant) {
         why = absl::StrCat(name, " has no rows: it is the same for every request");
       } else if (mark == RowMark::kRowsDim1) {
         const Node& node = graph_.node(out.node);
-        why = absl::StrCat(name, " has the request's rows in dimension 1 at node '", node.name,
-                           "' (", node.op->name, ")");
+        why = absl::StrCat(name, " has the request's rows in dimension 1 at node ",
+                           Quoted(node.name), " (", node.op->name, ")");
       } else if (mark != RowMark::kRows) {
         why = absl::StrCat(name,
                            mark == RowMark::kMixed ? " mixes rows" : " cannot be proved row-wise",
@@ -323,6 +351,20 @@ class Binder {
   std::vector<bool> needed_;
   std::vector<Lifetime> lifetimes_;
 };
+
+int64_t Plan::ScratchBytes(const Step& step, int64_t rows) const {
+  if (step.dynamic || step.kernel == nullptr) return 0;
+  std::vector<Shape> in, out;
+  for (int s : step.inputs) in.push_back(slots_[s].type.shape.At(rows));
+  for (int s : step.outputs) out.push_back(slots_[s].type.shape.At(rows));
+  return step.kernel->ScratchBytes(in, out);
+}
+
+int64_t Plan::RunScratchBytes(int64_t rows) const {
+  int64_t most = 0;
+  for (int s : run_scratch_steps_) most = std::max(most, ScratchBytes(steps_[s], rows));
+  return most;
+}
 
 double Plan::StepFlops(const Step& step, int64_t rows) const {
   if (step.dynamic) return 0;
@@ -392,16 +434,7 @@ absl::Status CompiledSignature::CheckShapes(absl::Span<const Shape> shapes) cons
   }
   for (size_t i = 0; i < shapes.size(); ++i) {
     FLOE_RETURN_IF_ERROR(CheckType({signature_.inputs[i].type.dtype, SymShape(shapes[i])}));
-    const SymShape& wanted = signature_.inputs[i].type.shape;
-    if (!wanted.rank_known()) continue;
-    bool fits = shapes[i].rank() == wanted.rank();
-    for (int axis = 0; fits && axis < wanted.rank(); ++axis)
-      fits = !wanted.dim(axis).known() || wanted.dim(axis) == Dim(shapes[i].dim(axis));
-    if (!fits) {
-      return absl::InvalidArgumentError(absl::StrCat("input '", signature_.inputs[i].key,
-                                                     "' has shape ", shapes[i].ToString(),
-                                                     ", the model takes ", wanted.ToString()));
-    }
+    FLOE_RETURN_IF_ERROR(CheckInputShape(signature_.inputs[i], shapes[i]));
   }
   return absl::OkStatus();
 }
@@ -469,7 +502,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::BindConcrete(
   if (!analysis.ok()) {
     std::string came;
     for (size_t i = 0; i < shapes.size(); ++i)
-      absl::StrAppend(&came, i == 0 ? "" : ", ", "'", signature_.inputs[i].key, "' ",
+      absl::StrAppend(&came, i == 0 ? "" : ", ", Quoted(signature_.inputs[i].key), " ",
                       shapes[i].ToString());
     return Annotate(analysis.status(), absl::StrCat("inputs ", came, " do not fit the model"));
   }

@@ -2,12 +2,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
+#include "base/memory_budget.h"
 #include "base/status.h"
 #include "model/attrs_key.h"
 #include "model/tables.h"
 #include "runtime/analyze.h"
 #include "runtime/evaluate.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/unsupported.h"
 #include "runtime/plan.h"
 
 namespace floe {
@@ -16,7 +18,8 @@ namespace {
 bool IsSource(const Node& node) { return node.op->name == "Input" || node.op->name == "Const"; }
 
 // Two nodes with equal keys may share a kernel: same op, attributes, input dtypes and constant
-// inputs.
+// inputs. A stateful node shares it only with itself, in another signature: two random ops of equal
+// seeds each draw the same numbers.
 std::string KernelKey(const Node& node, absl::Span<const ValueInfo> inputs) {
   std::string key = node.op->name;
   for (const ValueInfo& v : inputs) {
@@ -26,6 +29,7 @@ std::string KernelKey(const Node& node, absl::Span<const ValueInfo> inputs) {
                       v.constant.shape().ToString());
   }
   absl::StrAppend(&key, "|", AttrsKey(node.attrs));
+  if (node.op->stateful) absl::StrAppend(&key, "|", node.name);
   return key;
 }
 
@@ -34,8 +38,9 @@ std::string KernelKey(const Node& node, absl::Span<const ValueInfo> inputs) {
 // Runs the passes, then makes a kernel for every node that does work.
 class Compiler {
  public:
-  Compiler(Graph graph, SignatureDef signature, const CompileOptions& options, KernelCache* cache)
-      : compiled_(new CompiledSignature()), cache_(cache) {
+  Compiler(Graph graph, SignatureDef signature, const CompileOptions& options, KernelCache* cache,
+           bool subgraph)
+      : compiled_(new CompiledSignature()), cache_(cache), subgraph_(subgraph) {
     compiled_->program_->graph = std::move(graph);
     compiled_->signature_ = std::move(signature);
     compiled_->options_ = options;
@@ -57,12 +62,21 @@ class Compiler {
     return compiled_;
   }
 
+  // What stands for the graph when Run gave this error. It has no kernels.
+  std::shared_ptr<const CompiledSignature> Refused(absl::Status why) {
+    compiled_->refused_ = std::move(why);
+    compiled_->program_->kernels.resize(graph().size());
+    compiled_->program_->subprograms.resize(graph().size());
+    return compiled_;
+  }
+
  private:
   Graph& graph() { return compiled_->program_->graph; }
   const KernelOptions& kernel_options() const { return compiled_->options_.kernels; }
 
   absl::Status RunPasses() {
-    Prune(&graph(), /*keep_effects=*/false);  // what the file holds for other signatures
+    // What the file holds for other signatures goes; a subgraph has none.
+    Prune(&graph(), /*keep_effects=*/subgraph_);
     return floe::RunPasses(&graph(), {types_, kernel_options()},
                            compiled_->options_.disabled_passes);
   }
@@ -80,10 +94,10 @@ class Compiler {
     for (int i = 0; i < graph().size(); ++i) {
       std::vector<ValueInfo> infos;
       for (const ValueRef& in : graph().node(i).inputs) infos.push_back(analysis.at(in));
+      NoteNode("preparing", graph().node(i));
       const absl::Status made = MakeKernelOf(i, infos);
       if (absl::IsUnimplemented(made)) {
-        missing_.push_back(
-            absl::StrCat("'", graph().node(i).name, "' (", std::string(made.message()), ")"));
+        missing_.push_back({graph().node(i).name, std::string(made.message())});
       } else {
         FLOE_RETURN_IF_ERROR(AtNode(graph().node(i), made));
       }
@@ -98,16 +112,33 @@ class Compiler {
     const std::string key = cache_ == nullptr ? "" : KernelKey(node, inputs);
     if (cache_ != nullptr) compiled_->program_->kernels[i] = cache_->Find(key);
     if (compiled_->program_->kernels[i] == nullptr) {
-      FLOE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
-                            MakeKernel(node, inputs, kernel_options()));
-      compiled_->program_->kernels[i] = std::move(kernel);
+      FLOE_ASSIGN_OR_RETURN(compiled_->program_->kernels[i], MakePaidKernel(node, inputs));
       std::vector<Tensor> constants;
+      constants.reserve(inputs.size());
       for (const ValueInfo& v : inputs) constants.push_back(v.constant);
       if (cache_ != nullptr)
         cache_->Keep(key, compiled_->program_->kernels[i], std::move(constants));
     }
     compiled_->weight_bytes_ += compiled_->program_->kernels[i]->PackedBytes();
     return absl::OkStatus();
+  }
+
+  // Holds its share of the memory.
+  absl::StatusOr<std::shared_ptr<const Kernel>> MakePaidKernel(
+      const Node& node, const std::vector<ValueInfo>& inputs) const {
+    FLOE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
+                          MakeKernel(node, inputs, kernel_options()));
+    FLOE_ASSIGN_OR_RETURN(MemoryShare share,
+                          TakeMemory(static_cast<int64_t>(kernel->PackedBytes())));
+    if (share.bytes() == 0) return kernel;
+    struct Paid {
+      MemoryShare share;
+      std::unique_ptr<Kernel> kernel;
+    };
+    const auto paid = std::make_shared<Paid>();
+    paid->share = std::move(share);
+    paid->kernel = std::move(kernel);
+    return std::shared_ptr<const Kernel>(paid, paid->kernel.get());
   }
 
   absl::Status CompileSubgraphs(int i, const std::vector<ValueInfo>& inputs) {
@@ -123,8 +154,9 @@ class Compiler {
         signature.inputs.push_back(std::move(input));
       }
       signature.outputs.resize(branch->outputs.size());
-      FLOE_ASSIGN_OR_RETURN(auto compiled, CompiledSignature::Compile(*branch, std::move(signature),
-                                                                      compiled_->options_, cache_));
+      FLOE_ASSIGN_OR_RETURN(auto compiled,
+                            CompiledSignature::CompileSubgraph(*branch, std::move(signature),
+                                                               compiled_->options_, cache_));
       compiled_->weight_bytes_ += compiled->weight_bytes();
       // Plans of this graph look at the subgraph as it runs.
       branch = std::shared_ptr<const Graph>(compiled->program_, &compiled->program_->graph);
@@ -160,13 +192,23 @@ class Compiler {
 
   std::shared_ptr<CompiledSignature> compiled_;
   KernelCache* cache_;
+  const bool subgraph_;
   std::vector<TensorType> types_;
-  std::vector<std::string> missing_;
+  std::vector<UnsupportedNode> missing_;
 };
 
 absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompiledSignature::Compile(
     Graph graph, SignatureDef signature, const CompileOptions& options, KernelCache* cache) {
-  return Compiler(std::move(graph), std::move(signature), options, cache).Run();
+  return Compiler(std::move(graph), std::move(signature), options, cache, false).Run();
+}
+
+absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompiledSignature::CompileSubgraph(
+    const Graph& graph, SignatureDef signature, const CompileOptions& options, KernelCache* cache) {
+  auto compiled = Compiler(graph, signature, options, cache, true).Run();
+  const absl::Status& status = compiled.status();
+  // Ops without a kernel are told at load, whatever branch they are in.
+  if (status.ok() || !IsErrorOfRun(status) || absl::IsUnimplemented(status)) return compiled;
+  return Compiler(graph, std::move(signature), options, cache, true).Refused(status);
 }
 
 }  // namespace floe

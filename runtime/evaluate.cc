@@ -1,9 +1,13 @@
 #include "runtime/evaluate.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
+#include "base/memory_budget.h"
+#include "base/quoted.h"
 #include "base/status.h"
 
 namespace floe {
@@ -26,7 +30,7 @@ int64_t MaxValueBytes() {
 }  // namespace
 
 absl::Status AtNode(const Node& node, const absl::Status& status) {
-  return Annotate(status, absl::StrCat("node '", node.name, "' (", node.op->name, ")"));
+  return Annotate(status, absl::StrCat("node ", Quoted(node.name), " (", node.op->name, ")"));
 }
 
 bool CanEvaluate(const Node& node) {
@@ -93,6 +97,36 @@ absl::StatusOr<Tensor> NewValue(DType dtype, const Shape& shape) {
   return Tensor::Allocate(dtype, shape);
 }
 
+int64_t HeldMemory(const TensorView& view) {
+  int64_t bytes = view.elements() * static_cast<int64_t>(ElementBytes(view.dtype));
+  if (view.dtype != DType::kString) return bytes;
+  static const size_t inside = std::string().capacity();  // short ones lie in the element
+  const auto* const strings = view.as<std::string>();
+  for (int64_t i = 0; i < view.elements(); ++i)
+    if (strings[i].capacity() > inside) bytes += static_cast<int64_t>(strings[i].capacity());
+  return bytes;
+}
+
+absl::StatusOr<Tensor> WithPaidStrings(Tensor tensor) {
+  constexpr int64_t kWorthIt = 4096;
+  if (tensor.dtype() != DType::kString) return tensor;
+  const int64_t bytes = HeldMemory(tensor.view()) -
+                        tensor.elements() * static_cast<int64_t>(ElementBytes(DType::kString));
+  if (bytes < kWorthIt) return tensor;
+  struct Paid {
+    Tensor tensor;
+    MemoryCharge charge;
+    MemoryShare share;
+  };
+  FLOE_RETURN_IF_ERROR(CheckBlockBytes(bytes));
+  const auto paid = std::make_shared<Paid>();
+  paid->charge = MemoryCharge(bytes);
+  FLOE_ASSIGN_OR_RETURN(paid->share, TakeMemory(bytes));
+  paid->tensor = std::move(tensor);
+  const Tensor& held = paid->tensor;
+  return Tensor::Borrow(held.dtype(), held.shape(), paid, held.data());
+}
+
 absl::StatusOr<TensorView> HeapOutputs::Allocate(int output, DType dtype, const Shape& shape) {
   if (static_cast<int>(tensors.size()) <= output) tensors.resize(output + 1);
   if (pool_ == nullptr) {
@@ -132,6 +166,9 @@ absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node, absl::Span<const 
   FLOE_RETURN_IF_ERROR(kernel->Run({in_views, out_views, scratch.data(), &pool, &outputs}));
   if (outputs.tensors.size() < out.size())
     return absl::InternalError("the kernel left an output without memory");
+  for (Tensor& tensor : outputs.tensors) {
+    FLOE_ASSIGN_OR_RETURN(tensor, WithPaidStrings(std::move(tensor)));
+  }
   return std::move(outputs.tensors);
 }
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/work_note.h"
 #include "kernels/kernel.h"
 #include "runtime/value_pool.h"
 
@@ -25,6 +26,13 @@ absl::StatusOr<Types> InferTypes(const Node& node, absl::Span<const ValueInfo> i
 
 // A tensor of its own for a value, within the current budget.
 absl::StatusOr<Tensor> NewValue(DType dtype, const Shape& shape);
+
+// Bytes that the tensor holds, those of its strings included.
+int64_t HeldMemory(const TensorView& view);
+
+// The same tensor, which from now on holds what its strings take of the budgets of the run and of
+// the process as well: what a kernel writes into strings is only known afterwards.
+absl::StatusOr<Tensor> WithPaidStrings(Tensor tensor);
 
 // Outputs as tensors of their own, from `pool` or, without one, from the heap. The pool outlives
 // this object, not the tensors.
@@ -48,5 +56,10 @@ bool CanEvaluate(const Node& node);
 
 // "node 'name' (Op): reason".
 absl::Status AtNode(const Node& node, const absl::Status& status);
+
+// Notes that the node is being worked on, where this process keeps a note.
+inline void NoteNode(const char* verb, const Node& node) {
+  if (WorkNote* const note = WorkNote::Current()) note->Do(verb, node.name, node.op->name);
+}
 
 }  // namespace floe

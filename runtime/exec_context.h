@@ -9,15 +9,18 @@
 #include "base/thread_pool.h"
 #include "kernels/device.h"
 #include "model/tensor.h"
+#include "runtime/memory_fill.h"
 
 namespace floe {
 
 class Plan;
+struct Node;
 class ValuePool;
 struct Frame;
 
 // Threading: used by one thread at a time, never shared. Grows its arena to the largest plan and
-// rows it has seen; a repeated (plan, rows) allocates nothing.
+// rows it has seen; a repeated (plan, rows) allocates nothing. Its memory is paid from the budget
+// of the thread that made it (MemoryScope), or that runs it where that has one.
 class ExecContext {
  public:
   explicit ExecContext(int intra_op_threads = 1);
@@ -25,22 +28,26 @@ class ExecContext {
   explicit ExecContext(ThreadPool* threads, std::shared_ptr<ValuePool> values = nullptr);
   ~ExecContext();
 
-  // Makes (plan, rows) current: afterwards Input() may be written and Run() called. The plan must
-  // outlive its use here. rows >= 1 for plans with rows (0 rows: RESOURCE limits and empty outputs
-  // are handled); RESOURCE_EXHAUSTED when memory is short.
+  // Makes (plan, rows) current and forgets the inputs: afterwards every one must be fed, by Input()
+  // or BindInput(), before Run() is called, which else gives INTERNAL. The plan must outlive its
+  // use here. rows >= 1 for plans with rows (0 rows: RESOURCE limits and empty outputs are
+  // handled); RESOURCE_EXHAUSTED when memory is short.
   absl::Status Prepare(std::shared_ptr<const Plan> plan, int64_t rows);
 
   // Makes the current plan ready to be run once more and returns true, when it was bound to inputs
   // of these shapes; saves looking the plan up.
   bool PrepareAgain(absl::Span<const TensorView> inputs);
 
-  // The memory of input i, to be filled by the caller (rows * bytes per row).
-  const TensorView& Input(int i) const;
+  // The memory of input i, which the caller now fills (rows * bytes per row). Has no place for
+  // strings: these are bound.
+  const TensorView& Input(int i);
   // Reads input i from `data` instead: aligned for its dtype, valid until the outputs have been
   // read, never written. `consumable`: handles in it may be moved out by their last reader.
   void BindInput(int i, const void* data, bool consumable = false);
   // CANCELLED, DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED as budget() says, between two steps.
   absl::Status Run();
+  // The node at whose step a run is; null: at none. Any thread, which keeps the plan's model alive.
+  const Node* Doing() const;
   // What a run may use; set between runs. Inside another run, as a subgraph, that one's counts.
   Budget& budget() { return budget_; }
   // Valid until the next Prepare or Run.
@@ -50,10 +57,16 @@ class ExecContext {
   // Memory of values whose size a run settles; kept at its high water, so that runs like those
   // before need no more.
   size_t pool_bytes() const;
-  // Gives that memory back, for a context that will be idle; the arena stays. Outputs are gone,
-  // and before the next Run inputs must be bound or written again. Returns how many bytes.
+  // Gives that memory back, and an arena of more than 16 MiB, for a context that will be idle.
+  // Outputs are gone, and Prepare comes before the next Run. Returns how many bytes.
   size_t Trim();
   ThreadPool& pool() { return *pool_; }
+
+  // For tests: the runs to come find arena, scratch and values of the pool filled before they write
+  // them, and each step's memory is held against the plan. Run returns INTERNAL where they disagree
+  // or a kernel writes beyond its memory. The context must be prepared again. Debug builds always
+  // hold memory against the plan, and end the process where it disagrees.
+  void CheckMemory(MemoryFill fill);
 
  private:
   std::unique_ptr<ThreadPool> own_pool_;

@@ -1,8 +1,10 @@
 #include "runtime/frame.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "base/aligned_buffer.h"
 #include "base/budget.h"
 #include "base/status.h"
 #include "model/handle.h"
@@ -14,6 +16,13 @@ namespace {
 // More than any arena that could be meant; the check comes before the multiplication can overflow.
 constexpr int64_t kMaxArenaBytes = int64_t{1} << 40;
 constexpr int64_t kMaxRows = INT32_MAX;
+constexpr size_t kSmallArena = size_t{16} << 20;  // kept by contexts that are idle
+
+#ifdef NDEBUG
+constexpr bool kDebugBuild = false;
+#else
+constexpr bool kDebugBuild = true;
+#endif
 
 }  // namespace
 
@@ -25,8 +34,12 @@ absl::Status Frame::Grow(const Plan& next, int64_t next_rows) {
     return absl::ResourceExhaustedError(
         absl::StrCat(next_rows, " rows need more memory than any machine has"));
   }
+  const int64_t scratch = next.RunScratchBytes(next_rows);
+  FLOE_RETURN_IF_ERROR(CheckBlockBytes(scratch));
   // Never nothing: values without elements have an address too.
-  const size_t bytes = std::max(static_cast<size_t>(next.ArenaBytes(sized)), kAlignment);
+  const size_t bytes = std::max(
+      AlignUp(static_cast<size_t>(next.arena_base_ + next.arena_per_row_ * sized + scratch)),
+      kAlignment);
   // What the last run left is no part of the next one, nor is an arena larger than that needs.
   for (Tensor& value : dynamic) value = Tensor();
   arena_charge = MemoryCharge();
@@ -35,15 +48,19 @@ absl::Status Frame::Grow(const Plan& next, int64_t next_rows) {
   arena_charge = MemoryCharge(static_cast<int64_t>(bytes));
   if (arena != nullptr && arena->size() >= bytes) return absl::OkStatus();
   arena.reset();
+  arena_share = MemoryShare();
+  FLOE_ASSIGN_OR_RETURN(arena_share, TakeMemory(static_cast<int64_t>(bytes)));
   FLOE_ASSIGN_OR_RETURN(arena, CpuDevice().Allocate(bytes));
   return absl::OkStatus();
 }
 
 void Frame::Show(const Slot& slot, TensorView* view) const {
   view->dtype = slot.type.dtype;
+  view->shape = Shape();
   view->data = nullptr;
   if (!slot.type.shape.known()) return;
   view->shape = slot.type.shape.At(rows);
+  if (slot.home == Slot::Home::kDynamic) return;  // the step that makes it says where it lies
   const Slot& root = plan->slots_[slot.root];
   if (slot.home == Slot::Home::kConstant) {
     view->data = const_cast<void*>(slot.constant.data());
@@ -52,15 +69,37 @@ void Frame::Show(const Slot& slot, TensorView* view) const {
   }
 }
 
+// constant + per_row * rows, as the dtype wraps.
+void Frame::WriteAffine(int slot) {
+  const auto write = [&]([[maybe_unused]] auto zero) {
+    using T = decltype(zero);
+    using U = std::make_unsigned_t<T>;
+    const Slot& from = plan->slots_[slot];
+    for (int64_t i = 0; i < from.constant.elements(); ++i) {
+      slots[slot].as<T>()[i] =
+          static_cast<T>(static_cast<U>(from.constant.as<T>()[i]) +
+                         static_cast<U>(from.per_row.as<T>()[i]) * static_cast<U>(rows));
+    }
+  };
+  if (slots[slot].dtype == DType::kInt32) {
+    write(int32_t{0});
+  } else {
+    write(int64_t{0});
+  }
+}
+
 void Frame::Materialise() {
+  FillMemory(pool->fill(), arena->data(), arena->size());
   slots.resize(plan->slots_.size());
   args.resize(plan->args_);
   bound.assign(plan->input_slots_.size(), false);
   consumable.assign(plan->input_slots_.size(), false);
+  fed.assign(plan->input_slots_.size(), false);
   settled.clear();
   dynamic.clear();
   dynamic.resize(plan->has_dynamic_ ? plan->slots_.size() : 0);
   for (size_t i = 0; i < slots.size(); ++i) Show(plan->slots_[i], &slots[i]);
+  for (int slot : plan->affine_slots_) WriteAffine(slot);
   for (const Step& step : plan->steps_) {
     TensorView* arg = args.data() + step.first_arg;
     for (int in : step.inputs) *arg++ = slots[in];
@@ -70,6 +109,7 @@ void Frame::Materialise() {
 
 void Frame::Unbind() {
   for (size_t i = 0; i < bound.size(); ++i) {
+    fed[i] = false;
     if (!bound[i]) continue;
     bound[i] = false;
     consumable[i] = false;
@@ -78,7 +118,7 @@ void Frame::Unbind() {
 }
 
 bool Frame::Fits(absl::Span<const TensorView> inputs) const {
-  if (plan == nullptr || inputs.size() != plan->input_slots_.size()) return false;
+  if (plan == nullptr || rows < 0 || inputs.size() != plan->input_slots_.size()) return false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (slots[plan->input_slots_[i]].shape != inputs[i].shape) return false;
   }
@@ -92,6 +132,8 @@ void Frame::PointInput(int i, void* data) {
 }
 
 std::byte* Frame::Scratch(const Step& step) const {
+  if (step.scratch_by_run)
+    return static_cast<std::byte*>(Address({plan->arena_base_, plan->arena_per_row_}));
   return step.scratch_bytes.base + step.scratch_bytes.per_row > 0
              ? static_cast<std::byte*>(Address(step.scratch_offset))
              : nullptr;
@@ -112,25 +154,51 @@ uint64_t Frame::Consumable(const Step& step) const {
 }
 
 absl::Status Frame::Run(ThreadPool* threads) {
+  if (plan == nullptr) return absl::InternalError("no plan was prepared");
+  absl::Status status = RunSteps(threads);
+  doing.store(nullptr, std::memory_order_relaxed);
+  return status;
+}
+
+absl::Status Frame::RunSteps(ThreadPool* threads) {
+  // The memory of such an input holds what another request left there.
+  if (const auto missing = std::find(fed.begin(), fed.end(), false); missing != fed.end())
+    return absl::InternalError(
+        absl::StrCat("input ", missing - fed.begin(), " of the plan was not fed"));
   for (Tensor& value : dynamic)
     value = Tensor();  // the last run's outputs make room for this one's
   const Budget* const budget = Budget::Current();
   for (size_t s = 0; s < plan->steps_.size(); ++s) {
     const Step& step = plan->steps_[s];
-    absl::Status status;
     if (budget != nullptr) FLOE_RETURN_IF_ERROR(budget->CheckTime());
-    if (step.dynamic || step.kernel == nullptr) {
-      status = RunDynamic(step, s, threads);
-      Release(step);
-    } else {
-      const absl::Span<const TensorView> all(args.data() + step.first_arg,
-                                             step.inputs.size() + step.outputs.size());
-      status = step.kernel->Run(
-          {all.first(step.inputs.size()), all.subspan(step.inputs.size()), Scratch(step), threads});
-    }
+    doing.store(&plan->program_->graph.node(step.node), std::memory_order_relaxed);
+    NoteNode("running", plan->program_->graph.node(step.node));
+    const absl::Status status = RunStep(step, s, threads);
     if (!status.ok()) return AtNode(plan->program_->graph.node(step.node), status);
   }
   return absl::OkStatus();
+}
+
+absl::Status Frame::RunStep(const Step& step, size_t s, ThreadPool* threads) {
+  const bool checked = kDebugBuild || pool->fill() != MemoryFill::kNone;
+  if (checked) {
+    FLOE_RETURN_IF_ERROR(CheckStep(step));
+    FillOutputs(step);
+  }
+  if (step.dynamic || step.kernel == nullptr) {
+    const absl::Status status = RunDynamic(step, s, threads);
+    Release(step);
+    FLOE_RETURN_IF_ERROR(status);
+  } else {
+    const absl::Span<const TensorView> all(args.data() + step.first_arg,
+                                           step.inputs.size() + step.outputs.size());
+    const KernelContext context{all.first(step.inputs.size()), all.subspan(step.inputs.size()),
+                                Scratch(step), threads};
+    FLOE_RETURN_IF_ERROR(
+        checked ? RunKernel(step, context, static_cast<size_t>(plan->ScratchBytes(step, rows)))
+                : step.kernel->Run(context));
+  }
+  return checked ? CheckOutputs(step) : absl::OkStatus();
 }
 
 // Values of the pool that nobody reads after this step make room for the next ones.
@@ -147,6 +215,31 @@ void Frame::Drop() {
   settled.clear();
   for (Tensor& value : dynamic) value = Tensor();
   dynamic_scratch = AlignedBuffer();
+  scratch_share = MemoryShare();
+  if (arena == nullptr || arena->size() <= kSmallArena) return;
+  plan.reset();  // is prepared anew before the next run
+  rows = -1;
+  arena.reset();
+  arena_share = MemoryShare();
+  arena_charge = MemoryCharge();
+}
+
+absl::Status Frame::GrowScratch(size_t bytes) {
+  if (dynamic_scratch.size() >= bytes) return absl::OkStatus();
+  dynamic_scratch = AlignedBuffer();
+  scratch_share = MemoryShare();
+  FLOE_ASSIGN_OR_RETURN(scratch_share, TakeMemory(static_cast<int64_t>(bytes)));
+  dynamic_scratch = AlignedBuffer(bytes);
+  return absl::OkStatus();
+}
+
+void Frame::Forget() {
+  Drop();
+  plan = nullptr;
+  rows = -1;
+  fed.clear();
+  bound.clear();
+  consumable.clear();
 }
 
 // A step whose shapes are known only now: inference on the values at hand, memory from the pool.
@@ -171,9 +264,24 @@ absl::Status Frame::RunDynamic(const Step& step, size_t s, ThreadPool* threads) 
     out[k] = slots[step.outputs[k]];
   }
   const auto bytes = static_cast<size_t>(result.scratch_bytes);
-  if (dynamic_scratch.size() < bytes) dynamic_scratch = AlignedBuffer(bytes);
-  return step.kernel->Run({inputs, absl::Span<const TensorView>(out, step.outputs.size()),
-                           dynamic_scratch.data(), threads, nullptr, Consumable(step)});
+  FLOE_RETURN_IF_ERROR(GrowScratch(bytes));
+  const KernelContext context{inputs,
+                              absl::Span<const TensorView>(out, step.outputs.size()),
+                              dynamic_scratch.data(),
+                              threads,
+                              nullptr,
+                              Consumable(step)};
+  FLOE_RETURN_IF_ERROR(pool->fill() == MemoryFill::kNone ? step.kernel->Run(context)
+                                                         : RunKernel(step, context, bytes));
+  return PayForStrings(step);
+}
+
+absl::Status Frame::PayForStrings(const Step& step) {
+  for (const int out : step.outputs) {
+    if (!dynamic[out].valid()) continue;
+    FLOE_ASSIGN_OR_RETURN(dynamic[out], WithPaidStrings(std::move(dynamic[out])));
+  }
+  return absl::OkStatus();
 }
 
 // Shapes settle everything but what depends on values, and of these inference reads integers and
@@ -230,7 +338,7 @@ absl::Status Frame::RunAllocating(const Step& step, absl::Span<const TensorView>
     dynamic[step.outputs[k]] = std::move(outputs.tensors[k]);
     slots[step.outputs[k]] = dynamic[step.outputs[k]].view();
   }
-  return absl::OkStatus();
+  return PayForStrings(step);
 }
 
 // Memory for output k: its place in the arena when planned, a tensor of its own otherwise.

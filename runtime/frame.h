@@ -1,10 +1,12 @@
 // Frame: a plan made runnable at one number of rows. The inside of ExecContext.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
 #include "base/budget.h"
+#include "base/memory_budget.h"
 #include "runtime/exec_context.h"
 #include "runtime/plan.h"
 #include "runtime/value_pool.h"
@@ -14,15 +16,20 @@ namespace floe {
 // Threading: one thread at a time, like the context that owns it.
 struct Frame {
   std::shared_ptr<const Plan> plan;
+  std::atomic<const Node*> doing{nullptr};  // of the step under way
   int64_t rows = -1;
+  MemoryBudget memory;  // pays for all of this, where the thread has no other
+  MemoryShare arena_share;
   std::unique_ptr<DeviceMemory> arena;
   MemoryCharge arena_charge;
   std::vector<TensorView> slots;    // what each slot shows now
   std::vector<TensorView> args;     // of each step: inputs, then outputs
   std::vector<bool> bound;          // input i reads the caller's memory
+  std::vector<bool> fed;            // input i was given to this run
   std::vector<bool> consumable;     // and may be taken over by its last reader
   std::shared_ptr<ValuePool> pool;  // shared with the frames of subgraphs
   std::vector<Tensor> dynamic;      // by slot: values whose size the run settles, until last read
+  MemoryShare scratch_share;
   AlignedBuffer dynamic_scratch;
   // By step, for control flow: contexts of its subgraphs. A While has two for its body, used in
   // turn, so that one round's outputs are the next one's inputs without a copy.
@@ -43,20 +50,24 @@ struct Frame {
   absl::Status Grow(const Plan& next, int64_t next_rows);
   void Materialise();
   void PointInput(int i, void* data);
-  // Inputs read the arena again.
+  // No input is fed, and all would be read from the arena.
   void Unbind();
   // Whether the plan at hand was bound to these inputs' shapes.
   bool Fits(absl::Span<const TensorView> inputs) const;
-  void* Address(const AffineBytes& offset) const {
-    return arena->data() + offset.At(rows > 1 ? rows : 1);
-  }
+  int64_t SizedRows() const { return rows > 1 ? rows : 1; }  // that the arena is laid out for
+  void* Address(const AffineBytes& offset) const { return arena->data() + offset.At(SizedRows()); }
   absl::Status Run(ThreadPool* threads);
-  // Drops every value and subgraph context.
+  // Drops every value and subgraph context, and an arena that is more than small.
   void Drop();
+  // No plan is current: its memory is lost, or is to be made anew.
+  void Forget();
 
  private:
+  absl::Status RunSteps(ThreadPool* threads);
   void Show(const Slot& slot, TensorView* view) const;
   std::byte* Scratch(const Step& step) const;
+  void WriteAffine(int slot);
+  absl::Status RunStep(const Step& step, size_t s, ThreadPool* threads);
   uint64_t Consumable(const Step& step) const;
   void Release(const Step& step);
   absl::Status RunDynamic(const Step& step, size_t s, ThreadPool* threads);
@@ -64,8 +75,22 @@ struct Frame {
                              ThreadPool* threads);
   bool StillHolds(const Settled& last, const Step& step, absl::Span<const TensorView> inputs) const;
   absl::Status Settle(const Step& step, absl::Span<const TensorView> inputs, Settled* result) const;
+  absl::Status PayForStrings(const Step& step);
+  absl::Status GrowScratch(size_t bytes);
   absl::Status Place(const Step& step, size_t k, DType dtype, const Shape& shape);
   absl::Status Give(const Step& step, size_t k, const TensorView& value, bool take);
+
+  // runtime/frame_check.cc, for tests and debug builds. CheckStep: INTERNAL unless every index of
+  // the step names something, and its memory lies where the plan says and apart from what it must
+  // not touch. FillOutputs: what it is to write. CheckOutputs: INTERNAL when it wrote beyond them.
+  // RunKernel: runs it on filled scratch; INTERNAL when it wrote beyond that.
+  absl::Status CheckStep(const Step& step) const;
+  absl::Status CheckValues(const Step& step, absl::Span<const TensorView> views) const;
+  absl::Status CheckScratch(const Step& step, absl::Span<const TensorView> views) const;
+  void FillOutputs(const Step& step) const;
+  absl::Status CheckOutputs(const Step& step) const;
+  absl::Status RunKernel(const Step& step, const KernelContext& context,
+                         size_t scratch_bytes) const;
 
   // runtime/run_control.cc
   absl::Status RunControl(const Step& step, size_t s, absl::Span<const TensorView> inputs,

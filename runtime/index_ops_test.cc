@@ -116,10 +116,20 @@ TEST(IndexOps, ArgMaxNeverChoosesNan) {
   EXPECT_THAT(Values<int64_t>(RunOp("ArgMin", {x, Ints({}, {1})}, attrs)), ElementsAre(1, 0, 2));
 }
 
-TEST(IndexOps, SegmentsOfSeveralRowsLeaveNanOut) {
-  const std::vector<Tensor> inputs = {Floats({4}, {kNan, 1, kNan, kNan}), Ints({4}, {0, 0, 1, 1})};
-  EXPECT_THAT(Values<float>(RunOp("SegmentMax", inputs)), ElementsAre(1, -kInf));
-  EXPECT_THAT(Values<float>(RunOp("SegmentMin", inputs)), ElementsAre(1, kInf));
+TEST(IndexOps, SegmentsOfSeveralRowsLeaveNanOutOfWholeVectors) {
+  // Eight columns make a vector of TensorFlow's; in fewer a NaN is replaced by what comes next.
+  const Tensor ids = Ints({4}, {0, 0, 1, 1});
+  std::vector<float> wide;
+  for (float value : {1.0f, kNan, kNan, kNan}) wide.insert(wide.end(), 8, value);
+  for (const auto& [op, none] : {std::pair{"SegmentMax", -kInf}, {"SegmentMin", kInf}}) {
+    std::vector<float> want(8, 1.0f);
+    want.resize(16, none);
+    EXPECT_EQ(Values<float>(RunOp(op, {Floats({4, 8}, wide), ids})), want);
+    const auto one = Values<float>(RunOp(op, {Floats({4}, {kNan, 1, 1, kNan}), ids}));
+    ASSERT_EQ(one.size(), 2u);
+    EXPECT_EQ(one[0], 1);
+    EXPECT_TRUE(std::isnan(one[1]));
+  }
   EXPECT_TRUE(
       std::isnan(Values<float>(RunOp("SegmentMax", {Floats({1}, {kNan}), Ints({1}, {0})}))[0]));
 }

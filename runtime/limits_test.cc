@@ -132,6 +132,7 @@ TEST(Limits, StringsThatDoubleEachRoundStopAtTheMemoryLimit) {
 
 TEST(Limits, ListsMayNotReserveMoreThanTheLimit) {
   const auto model = Load(R"(
+      versions { producer: 1000 }
       node { name: "n" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "shape" value { shape {} } } }
       node { name: "s" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
              attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: -1 } } } }

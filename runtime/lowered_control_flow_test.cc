@@ -90,7 +90,7 @@ TEST(LoweredConditional, MoreThanTwoValuesAreRefusedByName) {
       "Merge", "three", {g.Constant("a", 1, on), g.Constant("b", 2, off), g.Constant("c", 3, on)});
   g.t.Output(g.t.Op("Add", "sum", {joined, g.x}));
   EXPECT_THAT(std::string(g.Run(10, true).status().message()),
-              AllOf(HasSubstr("'three'"), HasSubstr("joins 3 values")));
+              AllOf(HasSubstr("'three'"), HasSubstr("3 inputs")));
 }
 
 TEST(LoweredConditional, AKnownShapeStaysInItsBranch) {

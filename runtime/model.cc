@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
 #include "base/nearest.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "model/op_def.h"
 #include "runtime/passes/load_tables.h"
@@ -18,30 +19,34 @@ bool SameValue(const TensorView& a, const Tensor& b) {
          (b.bytes() == 0 || std::memcmp(a.data, b.data(), b.bytes()) == 0);
 }
 
-// The graph with this signature's inputs and outputs selected. In the `live` form optional inputs
-// are inputs; otherwise they take their default.
-absl::StatusOr<Graph> Select(const Graph& whole, const SignatureDef& def, bool live,
-                             std::vector<int>* input_of) {
-  Graph graph = whole;
+std::map<std::string, int> IndexByName(const Graph& graph) {
   std::map<std::string, int> index;
   for (int i = 0; i < graph.size(); ++i) index[graph.node(i).name] = i;
+  return index;
+}
+
+// The graph with this signature's outputs selected. Inputs that are `taken` become inputs of the
+// graph; optional ones that are not take their default.
+absl::StatusOr<Graph> Select(const Graph& whole, const SignatureDef& def,
+                             const std::vector<bool>& taken) {
+  Graph graph = whole;
+  const std::map<std::string, int> index = IndexByName(graph);
   const auto find = [&](const std::string& tensor) -> absl::StatusOr<ValueRef> {
     const size_t colon = tensor.rfind(':');
     const int output = colon == std::string::npos ? 0 : std::atoi(tensor.c_str() + colon + 1);
     const auto found = index.find(tensor.substr(0, colon));
     if (found == index.end())
-      return absl::InvalidArgumentError(absl::StrCat("the graph has no tensor '", tensor, "'"));
+      return absl::InvalidArgumentError(absl::StrCat("the graph has no tensor ", Quoted(tensor)));
     return ValueRef{found->second, output};
   };
   for (size_t k = 0; k < def.inputs.size(); ++k) {
     const SignatureTensor& input = def.inputs[k];
     FLOE_ASSIGN_OR_RETURN(const ValueRef ref, find(input.tensor_name));
     Node& node = graph.mutable_node(ref.node);
-    if (live || !input.optional) {
+    if (taken[k]) {
       node.op = FindOp("Input");
       node.inputs.clear();
       graph.inputs.push_back(ref.node);
-      input_of->push_back(static_cast<int>(k));
     } else if (input.default_value.valid()) {
       node.op = FindOp("Const");
       node.inputs.clear();
@@ -56,17 +61,41 @@ absl::StatusOr<Graph> Select(const Graph& whole, const SignatureDef& def, bool l
   return graph;
 }
 
-// A placeholder that the outputs need but nobody feeds.
+// Freezing leaves such a placeholder for each table or variable outside of what it froze.
+absl::Status HandlePlaceholder(const Graph& graph, int placeholder,
+                               const std::vector<bool>& needed) {
+  const Node& node = graph.node(placeholder);
+  std::string reader;
+  for (int i = placeholder + 1; i < graph.size() && reader.empty(); ++i) {
+    const Node& user = graph.node(i);
+    const bool reads = std::any_of(user.inputs.begin(), user.inputs.end(),
+                                   [&](const ValueRef& in) { return in.node == placeholder; });
+    if (!needed[i] || !reads) continue;
+    const std::string foreign = user.attrs.String("tensorflow_op");
+    reader = absl::StrCat(Quoted(user.name), " (",
+                          foreign.empty() ? user.op->name : Escaped(foreign), ") reads");
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "placeholder ", Quoted(node.name), " is a ", DTypeName(node.attrs.Type("dtype")),
+      ", which no request can bring, and ", reader.empty() ? "an output is" : reader,
+      " it: freezing left it in the place of a lookup table or variable; freeze the graph with the "
+      "table and its initialiser inside it ('Lookup tables' in docs/serving.md), or choose inputs "
+      "and outputs that do not need it"));
+}
+
+// A placeholder that the outputs need but nobody feeds, or can feed.
 absl::Status CheckFed(const Graph& graph) {
   std::vector<bool> needed(graph.size(), false), fed(graph.size(), false);
   for (const ValueRef& out : graph.outputs) needed[out.node] = true;
   for (int input : graph.inputs) fed[input] = true;
   for (int i = graph.size() - 1; i >= 0; --i) {
     if (!needed[i]) continue;
+    if (graph.node(i).op->name == "Input" && IsHandle(graph.node(i).attrs.Type("dtype")))
+      return HandlePlaceholder(graph, i, needed);
     if (graph.node(i).op->name == "Input" && !fed[i]) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the outputs need placeholder '", graph.node(i).name,
-                       "', which is not an input of the signature and has no default; add it to "
+          absl::StrCat("the outputs need placeholder ", Quoted(graph.node(i).name),
+                       ", which is not an input of the signature and has no default; add it to "
                        "signature.inputs or to placeholder_defaults"));
     }
     for (const ValueRef& in : graph.node(i).inputs) needed[in.node] = true;
@@ -77,8 +106,7 @@ absl::Status CheckFed(const Graph& graph) {
 // The nodes that the signatures fetch; names the graph does not have are reported when a signature
 // is compiled.
 std::vector<int> FetchedNodes(const Graph& graph, const std::vector<SignatureDef>& signatures) {
-  std::map<std::string, int> index;
-  for (int i = 0; i < graph.size(); ++i) index[graph.node(i).name] = i;
+  const std::map<std::string, int> index = IndexByName(graph);
   std::vector<int> nodes;
   for (const SignatureDef& signature : signatures) {
     for (const SignatureTensor& output : signature.outputs) {
@@ -89,16 +117,22 @@ std::vector<int> FetchedNodes(const Graph& graph, const std::vector<SignatureDef
   return nodes;
 }
 
-absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompileForm(
-    const Graph& whole, const SignatureDef& def, bool live, const CompileOptions& options,
-    KernelCache* cache, std::vector<int>* input_of) {
-  FLOE_ASSIGN_OR_RETURN(Graph graph, Select(whole, def, live, input_of));
-  FLOE_RETURN_IF_ERROR(CheckFed(graph));
-  SignatureDef form = def;
-  form.inputs.clear();
-  for (int k : *input_of) form.inputs.push_back(def.inputs[k]);
-  return CompiledSignature::Compile(std::move(graph), std::move(form), options, cache);
+// By node: whether an output of the signature needs it.
+std::vector<bool> NeededBy(const Graph& graph, const SignatureDef& def) {
+  std::vector<bool> needed(graph.size(), false);
+  for (int node : FetchedNodes(graph, {def})) needed[node] = true;
+  for (int i = graph.size() - 1; i >= 0; --i) {
+    if (!needed[i]) continue;
+    for (const ValueRef& in : graph.node(i).inputs) needed[in.node] = true;
+    for (int control : graph.node(i).control_inputs) needed[control] = true;
+  }
+  return needed;
 }
+
+// There is a form for each set of computed inputs that a request may feed; where they are more than
+// this, only for none and for all of them.
+constexpr int kMaxFreelyFed = 3;
+constexpr int kMaxComputed = 63;
 
 int FindKey(const std::vector<SignatureTensor>& tensors, std::string_view key) {
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -112,30 +146,111 @@ int FindKey(const std::vector<SignatureTensor>& tensors, std::string_view key) {
 int Signature::FindInput(std::string_view key) const { return FindKey(def_.inputs, key); }
 int Signature::FindOutput(std::string_view key) const { return FindKey(def_.outputs, key); }
 
-absl::StatusOr<const CompiledSignature*> Signature::Choose(
-    absl::Span<const TensorView* const> fed, const std::vector<int>** input_of) const {
+absl::StatusOr<const Signature::Form*> Signature::Choose(absl::Span<const TensorView*> fed) const {
   bool live = false;
+  uint64_t computed = 0, bit = 1;
   for (size_t i = 0; i < def_.inputs.size(); ++i) {
     const SignatureTensor& input = def_.inputs[i];
     if (fed[i] == nullptr && !input.optional)
       return absl::InvalidArgumentError(absl::StrCat("input '", input.key, "' is missing"));
-    live |= fed[i] != nullptr && input.optional &&
-            !(input.default_value.valid() && SameValue(*fed[i], input.default_value));
+    if (kinds_[i] == Kind::kConstant)
+      live |= fed[i] != nullptr && !SameValue(*fed[i], input.default_value);
+    if (kinds_[i] != Kind::kComputed) continue;
+    if (fed[i] != nullptr) computed |= bit;
+    bit <<= 1;
   }
-  if (!live) {
-    *input_of = &defaults_inputs_;
-    return defaults_.get();
+  if (!live && computed == 0) return forms_.data();
+  const auto form = std::find_if(forms_.begin() + 1, forms_.end(),
+                                 [&](const Form& f) { return f.computed == computed; });
+  if (form == forms_.end()) return WhyNoForm(computed);
+  for (const int i : form->inputs)
+    if (fed[i] == nullptr) fed[i] = &defaults_[i];
+  return &*form;
+}
+
+absl::Status Signature::WhyNoForm(uint64_t computed) const {
+  for (const Refused& refused : refused_) {
+    if (refused.computed == computed)
+      return Annotate(refused.why, "optional inputs of this model can only take their default");
   }
-  if (live_ == nullptr)
-    return Annotate(why_not_live_, "optional inputs of this model can only take their default");
-  for (size_t i = 0; i < def_.inputs.size(); ++i) {
-    if (fed[i] == nullptr && !def_.inputs[i].default_value.valid()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "input '", def_.inputs[i].key, "' must be fed when other optional inputs are"));
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < def_.inputs.size(); ++i)
+    if (kinds_[i] == Kind::kComputed) keys.push_back(def_.inputs[i].key);
+  return absl::InvalidArgumentError(
+      absl::StrCat("of the inputs ", QuotedList(keys),
+                   ", whose defaults the graph computes, a request feeds all or none"));
+}
+
+void Signature::Classify(const Graph& graph) {
+  const std::vector<bool> needed = NeededBy(graph, def_);
+  const std::map<std::string, int> index = IndexByName(graph);
+  for (const SignatureTensor& input : def_.inputs) {
+    const auto node = index.find(input.tensor_name.substr(0, input.tensor_name.rfind(':')));
+    const bool ignored = node != index.end() && !needed[node->second];
+    kinds_.push_back(!input.optional               ? Kind::kRequired
+                     : ignored                     ? Kind::kIgnored
+                     : input.default_value.valid() ? Kind::kConstant
+                                                   : Kind::kComputed);
+    defaults_.push_back(input.default_value.valid() ? input.default_value.view() : TensorView());
+  }
+}
+
+absl::StatusOr<Signature::Form> Signature::CompileForm(const Graph& graph, bool live,
+                                                       uint64_t computed,
+                                                       const CompileOptions& options,
+                                                       KernelCache* cache) const {
+  Form form{.computed = computed};
+  std::vector<bool> taken;
+  SignatureDef def = def_;
+  def.inputs.clear();
+  uint64_t bit = 1;
+  for (size_t i = 0; i < kinds_.size(); ++i) {
+    taken.push_back(kinds_[i] == Kind::kRequired || (live && kinds_[i] == Kind::kConstant));
+    if (kinds_[i] == Kind::kComputed) {
+      taken.back() = (computed & bit) != 0;
+      bit <<= 1;
+    }
+    if (!taken.back()) continue;
+    form.inputs.push_back(static_cast<int>(i));
+    def.inputs.push_back(def_.inputs[i]);
+  }
+  FLOE_ASSIGN_OR_RETURN(Graph selected, Select(graph, def_, taken));
+  FLOE_RETURN_IF_ERROR(CheckFed(selected));
+  FLOE_ASSIGN_OR_RETURN(form.compiled, CompiledSignature::Compile(std::move(selected),
+                                                                  std::move(def), options, cache));
+  return form;
+}
+
+absl::Status Signature::Compile(const Graph& graph, SignatureDef def, const CompileOptions& options,
+                                KernelCache* cache) {
+  def_ = std::move(def);
+  Classify(graph);
+  FLOE_ASSIGN_OR_RETURN(Form defaults, CompileForm(graph, false, 0, options, cache));
+  forms_.push_back(std::move(defaults));
+  def_.outputs = forms_[0].compiled->signature().outputs;
+
+  const auto computed_inputs = std::count(kinds_.begin(), kinds_.end(), Kind::kComputed);
+  if (computed_inputs > kMaxComputed) {
+    return absl::UnimplementedError(absl::StrCat(
+        "signature '", def_.name, "' has ", computed_inputs,
+        " optional inputs whose defaults the graph computes; at most ", kMaxComputed, " can be"));
+  }
+  std::vector<uint64_t> sets;
+  if (std::count(kinds_.begin(), kinds_.end(), Kind::kConstant) > 0) sets.push_back(0);
+  const uint64_t all = (uint64_t{1} << computed_inputs) - 1;
+  if (computed_inputs > kMaxFreelyFed) {
+    sets.push_back(all);
+  } else {
+    for (uint64_t computed = 1; computed <= all; ++computed) sets.push_back(computed);
+  }
+  for (const uint64_t computed : sets) {
+    if (absl::StatusOr<Form> form = CompileForm(graph, true, computed, options, cache); form.ok()) {
+      forms_.push_back(*std::move(form));
+    } else {
+      refused_.push_back({computed, form.status()});
     }
   }
-  *input_of = &live_inputs_;
-  return live_.get();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::Create(Source source,
@@ -156,21 +271,7 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::CreateWithin(Source source,
   KernelCache cache;
   for (SignatureDef& def : source.signatures) {
     Signature signature;
-    const auto compiled =
-        CompileForm(source.graph, def, false, options, &cache, &signature.defaults_inputs_);
-    if (!compiled.ok()) return compiled.status();
-    signature.defaults_ = *compiled;
-    if (std::any_of(def.inputs.begin(), def.inputs.end(),
-                    [](const SignatureTensor& t) { return t.optional; })) {
-      auto live = CompileForm(source.graph, def, true, options, &cache, &signature.live_inputs_);
-      if (live.ok()) {
-        signature.live_ = *live;
-      } else {
-        signature.why_not_live_ = live.status();
-      }
-    }
-    def.outputs = signature.defaults_->signature().outputs;
-    signature.def_ = std::move(def);
+    FLOE_RETURN_IF_ERROR(signature.Compile(source.graph, std::move(def), options, &cache));
     model->signatures_[signature.def_.name] = std::move(signature);
   }
   return model;
@@ -184,7 +285,7 @@ const Signature* Model::Find(std::string_view name) const {
 absl::Status Model::CheckFile() const {
   if (file_ == nullptr || !file_->damaged()) return absl::OkStatus();
   return absl::DataLossError(
-      absl::StrCat("the file of model '", info_.name, "' version ", info_.version,
+      absl::StrCat("the file of model ", Quoted(info_.name), " version ", info_.version,
                    " was cut short, or can no longer be read, while it served; add the model as "
                    "another version"));
 }

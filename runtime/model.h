@@ -15,31 +15,60 @@
 namespace floe {
 
 // One signature as served. Optional inputs (placeholders with a default) are compiled in at their
-// default; a request that feeds them something else runs the `live` form, in which they are
-// ordinary inputs. Threading: immutable, any thread.
+// default; a request that feeds them something else runs another form of the signature, in which
+// they are ordinary inputs. Threading: immutable, any thread.
 class Signature {
  public:
+  // The signature compiled with some of its optional inputs as inputs.
+  struct Form {
+    std::shared_ptr<const CompiledSignature> compiled;
+    std::vector<int> inputs;  // of each input of `compiled`, the index in def().inputs
+    // Of the optional inputs whose default the graph computes, which are inputs: a bit for each, in
+    // the order of def().inputs.
+    uint64_t computed = 0;
+  };
+
   const SignatureDef& def() const { return def_; }
   // Index in def().inputs / def().outputs, or -1.
   int FindInput(std::string_view key) const;
   int FindOutput(std::string_view key) const;
 
-  // What a request runs on, given which inputs it feeds. `fed[i]` null: input i is not fed.
-  // Fills `input_of`: for each input of the returned form, the index in def().inputs.
+  // What a request runs on, given which inputs it feeds. `fed[i]` null: input i is not fed; where
+  // the form takes such an input, fed[i] is set to its default, which lives as long as this.
   // INVALID_ARGUMENT for a required input that is missing.
-  absl::StatusOr<const CompiledSignature*> Choose(absl::Span<const TensorView* const> fed,
-                                                  const std::vector<int>** input_of) const;
+  absl::StatusOr<const Form*> Choose(absl::Span<const TensorView*> fed) const;
 
-  const CompiledSignature& defaults_form() const { return *defaults_; }
-  // Null when there are no optional inputs, or with `why_not_live` when it cannot be compiled.
-  const CompiledSignature* live_form() const { return live_.get(); }
+  // The form without optional inputs. It is the first of forms().
+  const CompiledSignature& defaults_form() const { return *forms_[0].compiled; }
+  absl::Span<const Form> forms() const { return forms_; }
 
  private:
   friend class Model;
+  // What an input is to the forms.
+  enum class Kind : uint8_t {
+    kRequired,
+    kIgnored,   // no output needs it: no form has it
+    kConstant,  // optional, its default is def().inputs[i].default_value
+    kComputed,  // optional, its default comes from other nodes
+  };
+  struct Refused {
+    uint64_t computed;
+    absl::Status why;
+  };
+
+  absl::Status Compile(const Graph& graph, SignatureDef def, const CompileOptions& options,
+                       KernelCache* cache);
+  void Classify(const Graph& graph);
+  // `live`: with the inputs of constant default as inputs.
+  absl::StatusOr<Form> CompileForm(const Graph& graph, bool live, uint64_t computed,
+                                   const CompileOptions& options, KernelCache* cache) const;
+  absl::Status WhyNoForm(uint64_t computed) const;
+
   SignatureDef def_;
-  std::shared_ptr<const CompiledSignature> defaults_, live_;
-  std::vector<int> defaults_inputs_, live_inputs_;
-  absl::Status why_not_live_;
+  std::vector<Kind> kinds_;           // by input
+  std::vector<TensorView> defaults_;  // by input, of default_value
+  std::vector<Form> forms_;
+  std::vector<Refused> refused_;  // forms that did not compile
 };
 
 struct ModelInfo {

@@ -84,7 +84,10 @@ class Plan {
   const std::vector<TensorType>& output_types() const { return output_types_; }
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<Slot>& slots() const { return slots_; }
-  int64_t ArenaBytes(int64_t rows) const { return arena_base_ + arena_per_row_ * rows; }
+  int64_t ArenaBytes(int64_t rows) const {
+    return arena_base_ + arena_per_row_ * rows + RunScratchBytes(rows);
+  }
+  int64_t ScratchBytes(const Step& step, int64_t rows) const;  // of a step that is not dynamic
   double Flops(int64_t rows) const;
   double StepFlops(const Step& step, int64_t rows) const;  // 0 when only a request tells
   const Graph& graph() const { return program_->graph; }   // what Step::node counts in
@@ -95,12 +98,15 @@ class Plan {
   friend class Binder;
   friend struct Frame;
   Plan() = default;
+  int64_t RunScratchBytes(int64_t rows) const;  // the most that a step with scratch_by_run needs
   std::vector<Step> steps_;
   std::vector<Slot> slots_;
   std::vector<TensorType> input_types_, output_types_;
   std::vector<int> input_slots_, output_slots_;
   std::vector<std::vector<int>> input_views_;  // by input: slots that show its bytes
   std::vector<std::vector<int>> input_args_;   // by input: arguments that do
+  std::vector<int> affine_slots_;              // with Slot::per_row, and a place in the arena
+  std::vector<int> run_scratch_steps_;         // with Step::scratch_by_run
   int args_ = 0;
   int64_t arena_base_ = 0, arena_per_row_ = 0;
   std::string why_not_batchable_;
@@ -117,6 +123,14 @@ class CompiledSignature {
   static absl::StatusOr<std::shared_ptr<const CompiledSignature>> Compile(
       Graph graph, SignatureDef signature, const CompileOptions& options,
       KernelCache* cache = nullptr);
+
+  // The same of a subgraph: what it does for effect is kept, whether or not an output waits for it.
+  // Types and constants that do not fit (IsErrorOfRun in runtime/analyze.h) are no error here: a
+  // branch that is never taken refuses nothing. refused() is then why it cannot run.
+  static absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompileSubgraph(
+      const Graph& graph, SignatureDef signature, const CompileOptions& options,
+      KernelCache* cache);
+  const absl::Status& refused() const { return refused_; }
 
   const SignatureDef& signature() const { return signature_; }
   const Graph& graph() const { return program_->graph; }
@@ -147,6 +161,7 @@ class CompiledSignature {
                                                            absl::string_view why_not_rows) const;
 
   SignatureDef signature_;
+  absl::Status refused_;
   std::shared_ptr<Program> program_ = std::make_shared<Program>();
   CompileOptions options_;
   std::vector<bool> input_has_rows_;

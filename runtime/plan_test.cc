@@ -82,6 +82,7 @@ TEST(Plan, EmptyBatchesRun) {
   const auto plan = Dense().Compile()->Bind({Shape({0, 4})});
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_TRUE(context.Prepare(*plan, 0).ok());
+  EXPECT_EQ(context.Input(0).elements(), 0);
   EXPECT_TRUE(context.Run().ok());
   EXPECT_EQ(context.Output(0).shape, Shape({0, 1}));
 }
@@ -100,6 +101,16 @@ TEST(Plan, BoundInputsAreReadInPlaceAndLeftAlone) {
   // The next Prepare goes back to the context's own memory.
   EXPECT_NEAR(RunRows(context, *plan, {0, 0, 0, 0}, 1)[0],
               DenseReference(std::vector<float>(4, 0).data()), 1e-6);
+}
+
+TEST(Plan, AnInputThatIsNotFedIsAnError) {
+  const auto plan = Dense().Compile()->Bind({Shape({1, 4})});
+  ASSERT_TRUE(plan.ok());
+  ExecContext context;
+  RunRows(context, *plan, {1, 2, 3, 4}, 1);
+  EXPECT_TRUE(context.Run().ok()) << "as it was fed";
+  ASSERT_TRUE(context.Prepare(*plan, 1).ok());
+  EXPECT_EQ(context.Run().code(), absl::StatusCode::kInternal);
 }
 
 TEST(Bind, WrongShapesNameTheInput) {
@@ -260,15 +271,14 @@ absl::StatusOr<float> Predict(const Model& model, const bool* phase) {
   std::vector<const TensorView*> fed(2, nullptr);
   fed[signature.FindInput("x")] = &x_view;
   if (phase != nullptr) fed[signature.FindInput("keras_learning_phase")] = &p_view;
-  const std::vector<int>* input_of = nullptr;
-  FLOE_ASSIGN_OR_RETURN(const CompiledSignature* form, signature.Choose(fed, &input_of));
+  FLOE_ASSIGN_OR_RETURN(const Signature::Form* form, signature.Choose(absl::MakeSpan(fed)));
   std::vector<Shape> shapes;
-  for (int i : *input_of) shapes.push_back(fed[i]->shape);
-  FLOE_ASSIGN_OR_RETURN(auto plan, form->Bind(shapes));
+  for (int i : form->inputs) shapes.push_back(fed[i]->shape);
+  FLOE_ASSIGN_OR_RETURN(auto plan, form->compiled->Bind(shapes));
   ExecContext context;
   FLOE_RETURN_IF_ERROR(context.Prepare(plan, 1));
-  for (size_t k = 0; k < input_of->size(); ++k)
-    context.BindInput(static_cast<int>(k), fed[(*input_of)[k]]->data);
+  for (size_t k = 0; k < form->inputs.size(); ++k)
+    context.BindInput(static_cast<int>(k), fed[form->inputs[k]]->data);
   FLOE_RETURN_IF_ERROR(context.Run());
   return context.Output(0).as<float>()[0];
 }
@@ -283,7 +293,7 @@ TEST(OptionalInputs, TheLearningPhaseIsFalseUnlessFed) {
   const Signature& signature = *model->Find("");
   for (const char* gone : {"Switch", "Merge", "If"})
     EXPECT_EQ(CountOps(signature.defaults_form().graph(), gone), 0) << gone;
-  EXPECT_EQ(CountOps(signature.live_form()->graph(), "If"), 1);
+  EXPECT_EQ(CountOps(signature.forms()[1].compiled->graph(), "If"), 1);
 }
 
 TEST(OptionalInputs, AnUnsupportedOpInTheUnusedBranchOnlyMattersWhenFed) {

@@ -30,6 +30,13 @@ struct AddCase {
   }
 };
 
+ValueRef RowCount(TestGraph& t, ValueRef x) {
+  return t.Op("StridedSlice", "n",
+              {t.Op("Shape", "sh", {x}, {{"out_type", DType::kInt32}}), t.Ints("b", {0}),
+               t.Ints("e", {1}), t.Ints("st", {1})},
+              {{"shrink_axis_mask", int64_t{1}}});
+}
+
 void AddMoves(const AddCase& add) {
   add("softmax over columns", "",
       [](TestGraph& t, ValueRef x) { return t.Op("Softmax", "s", {x}); });
@@ -47,13 +54,9 @@ void AddMoves(const AddCase& add) {
                 {t.Op("Reshape", "flat", {x, t.Ints("s1", {-1, 2})}), t.Ints("s2", {-1, 6})});
   });
   add("restored by the shape of the input", "", [](TestGraph& t, ValueRef x) {
-    const ValueRef rows = t.Op("StridedSlice", "n",
-                               {t.Op("Shape", "sh", {x}, {{"out_type", DType::kInt32}}),
-                                t.Ints("b", {0}), t.Ints("e", {1}), t.Ints("st", {1})},
-                               {{"shrink_axis_mask", int64_t{1}}});
-    return t.Op(
-        "Reshape", "r",
-        {x, t.Op("Pack", "p", {rows, t.Int("two", 2), t.Int("three", 3)}, {{"axis", int64_t{0}}})});
+    return t.Op("Reshape", "r",
+                {x, t.Op("Pack", "p", {RowCount(t, x), t.Int("two", 2), t.Int("three", 3)},
+                         {{"axis", int64_t{0}}})});
   });
   add("divided by the number of rows", "rows", [](TestGraph& t, ValueRef x) {
     const ValueRef n = t.Op("Cast", "n", {t.Op("Size", "size", {x}, {{"out_type", DType::kInt32}})},
@@ -82,10 +85,51 @@ void AddMoves(const AddCase& add) {
   });
 }
 
+// What the number of rows decides is known before a run, but is not the same for every batch.
+void AddRowCounts(const AddCase& add) {
+  const std::vector<float> table(24, 1);
+  add("the row of a table that the batch names", "'row' (StridedSlice)",
+      [&](TestGraph& t, ValueRef x) {
+        const ValueRef n = t.Op("Pack", "at", {RowCount(t, x)}, {{"axis", int64_t{0}}});
+        const ValueRef row =
+            t.Op("StridedSlice", "row", {t.Floats("table", {4, 6}, table), n, n, t.Ints("s1", {1})},
+                 {{"shrink_axis_mask", int64_t{1}}});
+        return t.Op("Mul", "y", {x, row});
+      });
+  add("columns rolled by the number of rows", "'roll' (Roll)", [](TestGraph& t, ValueRef x) {
+    return t.Op("Roll", "roll", {x, RowCount(t, x), t.Int("axis", 1)});
+  });
+  add("the element of a list that the batch names", "'sh' (Shape)", [&](TestGraph& t, ValueRef x) {
+    const ValueRef shape = t.Ints("shape", {6});
+    const ValueRef list =
+        t.Op("TensorListFromTensor", "list", {t.Floats("table", {4, 6}, table), shape});
+    return t.Op("Mul", "y",
+                {x, t.Op("TensorListGetItem", "item", {list, RowCount(t, x), shape},
+                         {{"element_dtype", DType::kFloat32}})});
+  });
+  add("a list as long as the batch", "'sh' (Shape)", [](TestGraph& t, ValueRef x) {
+    const ValueRef list = t.Op("TensorListReserve", "list", {t.Ints("shape", {6}), RowCount(t, x)},
+                               {{"element_dtype", DType::kFloat32}});
+    const ValueRef length = t.Op("TensorListLength", "length", {list});
+    return t.Op("Mul", "y", {x, t.Op("Cast", "factor", {length}, {{"DstT", DType::kFloat32}})});
+  });
+  add("a list whose elements are batches", "", [](TestGraph& t, ValueRef x) {
+    const ValueRef shape =
+        t.Op("Pack", "shape", {RowCount(t, x), t.Int("six", 6)}, {{"axis", int64_t{0}}});
+    const ValueRef list = t.Op("TensorListReserve", "list", {shape, t.Int("two", 2)},
+                               {{"element_dtype", DType::kFloat32}});
+    const ValueRef set = t.Op("TensorListSetItem", "set", {list, t.Int("one", 1), x},
+                              {{"element_dtype", DType::kFloat32}});
+    return t.Op("TensorListGetItem", "item", {set, t.Int("one again", 1), shape},
+                {{"element_dtype", DType::kFloat32}});
+  });
+}
+
 std::vector<BatchCase> BatchCases() {
   std::vector<BatchCase> cases;
   const AddCase add{&cases};
   AddMoves(add);
+  AddRowCounts(add);
   add("the places of the batch", "'w' (Where)", [](TestGraph& t, ValueRef x) {
     return t.Op("Where", "w", {x}, {{"T", DType::kFloat32}});
   });

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "model/handle.h"
 #include "runtime/frame.h"
+#include "runtime/predicate.h"
 
 namespace floe {
 namespace {
@@ -22,6 +23,7 @@ int64_t RowsOf(const CompiledSignature& program, absl::Span<const Shape> shapes)
 // set when input i may be taken over.
 absl::Status RunProgram(const CompiledSignature& program, ExecContext& context,
                         absl::Span<const TensorView> inputs, const std::vector<bool>& take) {
+  FLOE_RETURN_IF_ERROR(program.refused());
   if (!context.PrepareAgain(inputs)) {
     std::vector<Shape> shapes;
     for (const TensorView& view : inputs) shapes.push_back(view.shape);
@@ -32,24 +34,6 @@ absl::Status RunProgram(const CompiledSignature& program, ExecContext& context,
   for (size_t k = 0; k < inputs.size(); ++k)
     context.BindInput(static_cast<int>(k), inputs[k].data, take[k]);
   return context.Run();
-}
-
-absl::StatusOr<bool> Truth(const TensorView& value) {
-  if (value.elements() != 1)
-    return absl::InvalidArgumentError(
-        absl::StrCat("its predicate has shape ", value.shape.ToString(), ", expected a scalar"));
-  switch (value.dtype) {
-    case DType::kBool:
-      return *value.as<bool>();
-    case DType::kInt32:
-      return *value.as<int32_t>() != 0;
-    case DType::kInt64:
-      return *value.as<int64_t>() != 0;
-    case DType::kFloat32:
-      return *value.as<float>() != 0;
-    default:
-      return absl::InvalidArgumentError(absl::StrCat("its predicate is ", DTypeName(value.dtype)));
-  }
 }
 
 ExecContext& ContextOf(const Frame& frame, Frame::Nested& nested, size_t i, ThreadPool* threads) {
@@ -72,30 +56,25 @@ absl::Status Frame::RunControl(const Step& step, size_t s, absl::Span<const Tens
 absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const TensorView> inputs,
                               ThreadPool* threads) {
   const auto& programs = *step.programs;
-  size_t branch;
-  if (plan->program_->graph.node(step.node).op->name == "Case") {
-    if (inputs[0].dtype != DType::kInt32 || inputs[0].elements() != 1)
-      return absl::InvalidArgumentError("its index is not an int32 scalar");
-    const int32_t index = *inputs[0].as<int32_t>();
-    branch =
-        index < 0 || index >= static_cast<int64_t>(programs.size()) ? programs.size() - 1 : index;
-  } else {
-    FLOE_ASSIGN_OR_RETURN(const bool taken, Truth(inputs[0]));
-    branch = taken ? 0 : 1;
-  }
+  FLOE_ASSIGN_OR_RETURN(const size_t branch,
+                        BranchTaken(plan->program_->graph.node(step.node), inputs[0]));
   ExecContext& context = ContextOf(*this, nested, branch, threads);
   const uint64_t consumable = Consumable(step);
   std::vector<bool> take;
   for (size_t k = 1; k < inputs.size(); ++k) take.push_back(k < 64 && (consumable >> k & 1) != 0);
   FLOE_RETURN_IF_ERROR(RunProgram(*programs[branch], context, inputs.subspan(1), take));
   for (size_t k = 0; k < step.outputs.size(); ++k) {
-    // What a branch only passes on still belongs to the caller.
+    // What a branch only passes on still belongs to the caller, and what it gives out twice to the
+    // later output.
     const TensorView& value = context.Output(static_cast<int>(k));
+    bool again = false;
+    for (size_t later = k + 1; later < step.outputs.size(); ++later)
+      again = again || context.Output(static_cast<int>(later)).data == value.data;
     const auto from = std::find_if(inputs.begin() + 1, inputs.end(),
                                    [&](const TensorView& in) { return in.data == value.data; });
     const size_t position = from - inputs.begin();
     const bool take_output =
-        from == inputs.end() || (position < 64 && (consumable >> position & 1) != 0);
+        !again && (from == inputs.end() || (position < 64 && (consumable >> position & 1) != 0));
     FLOE_RETURN_IF_ERROR(Give(step, k, value, take_output));
   }
   return absl::OkStatus();
@@ -104,6 +83,7 @@ absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const
 absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const TensorView> inputs,
                              ThreadPool* threads) {
   const CompiledSignature &condition = *(*step.programs)[0], &body = *(*step.programs)[1];
+  const bool scalar_bool = plan->program_->graph.node(step.node).attrs.Bool("scalar_bool");
   std::vector<TensorView> variables(inputs.begin(), inputs.end());
   const uint64_t consumable = Consumable(step);
   std::vector<bool> take(inputs.size());
@@ -114,7 +94,7 @@ absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const 
     FLOE_RETURN_IF_ERROR(SpendLoopRound());
     ExecContext& test = ContextOf(*this, nested, 0, threads);
     FLOE_RETURN_IF_ERROR(RunProgram(condition, test, variables, keep));
-    FLOE_ASSIGN_OR_RETURN(const bool again, Truth(test.Output(0)));
+    FLOE_ASSIGN_OR_RETURN(const bool again, Truth(test.Output(0), scalar_bool));
     if (!again) break;
     ExecContext& context = ContextOf(*this, nested, 1 + round % 2, threads);
     FLOE_RETURN_IF_ERROR(RunProgram(body, context, variables, take));

@@ -32,6 +32,9 @@ struct Slot {
   AffineBytes offset;  // of an arena root: in the fixed region, or (per_row != 0) in the region
                        // that grows with rows
   Tensor constant;
+  // Of integers that are affine in rows: their value is constant + per_row * rows, and a frame
+  // writes it into their place in the arena when it is prepared.
+  Tensor per_row;
 };
 
 struct Step {
@@ -45,6 +48,9 @@ struct Step {
   uint64_t last_reads =
       0;  // bit k: nobody reads input k after this step (inputs past 63 never count)
   AffineBytes scratch_bytes, scratch_offset;
+  // Its scratch is no affine function of rows: the shapes of each run say how much it is, and it
+  // lies behind everything else in the arena.
+  bool scratch_by_run = false;
 };
 
 }  // namespace floe

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "base/memory_budget.h"
 #include "runtime/exec_context.h"
 #include "runtime/test_loops.h"
 
@@ -59,6 +62,40 @@ TEST_F(Trim, HighWaterIsKeptAndGivenBack) {
   EXPECT_LT(context_.pool_bytes(), high / 10);
   Run(kLarge);
   EXPECT_LE(context_.pool_bytes(), high + 1024);  // small blocks of the run before
+}
+
+// The arena is paid for as it grows, and a large one goes when the context is idle.
+TEST(TrimArena, LargeOnesAreGivenBack) {
+  TestGraph g;
+  g.Output(g.Op("Neg", "y",
+                {g.Op("Exp", "e", {g.Input("x", DType::kFloat32, {Dim::Unknown(), 1024})})}));
+  const auto compiled = g.Compile();
+  const auto plan = compiled->Bind({Shape({1, 1024})});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const MemoryBudget memory(int64_t{64} << 20);
+  std::optional<MemoryScope> scope(std::in_place, memory);
+  ExecContext context;
+  scope.reset();  // other threads have none
+  const int64_t large = ((int64_t{32} << 20) - (*plan)->ArenaBytes(0)) / (*plan)->ArenaBytes(1);
+  for (const int64_t rows : {int64_t{1}, large, int64_t{1}}) {
+    ASSERT_TRUE(context.Prepare(*plan, rows).ok());
+    EXPECT_EQ(memory.in_use(), static_cast<int64_t>(context.arena_bytes()));
+  }
+  EXPECT_GT(memory.in_use(), 16 << 20) << "kept while requests come";
+  const absl::Status refused = context.Prepare(*plan, 3 * large);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_NE(refused.message().find("memory_limit is 64.0 MiB"), std::string::npos) << refused;
+  ASSERT_TRUE(context.Prepare(*plan, large).ok()) << "the refusal left it as it was";
+  context.Trim();
+  EXPECT_EQ(memory.in_use(), 0);
+  ASSERT_TRUE(context.Prepare(*plan, 1).ok());
+  const std::vector<float> zeros(1024, 0);
+  context.BindInput(0, zeros.data());
+  ASSERT_TRUE(context.Run().ok());
+  EXPECT_EQ(context.Output(0).as<float>()[1023], -1.0f);
+  const int64_t small = memory.in_use();
+  context.Trim();
+  EXPECT_EQ(memory.in_use(), small) << "a small one stays";
 }
 
 // Values make room as soon as their last reader is done, so a chain needs two of them at a time.

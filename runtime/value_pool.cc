@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/aligned_buffer.h"
 #include "base/budget.h"
+#include "base/memory_budget.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "model/handle.h"
@@ -39,25 +40,35 @@ BlockClass ClassOf(size_t bytes) {
   return {index, (size_t{1} << log2) + steps * step};
 }
 
+size_t BytesOf(int index) {
+  if (index == 0) return kAlignment;
+  const size_t base = size_t{1} << (kSmallestLog2 + (index - 1) / kSteps);
+  return base + ((index - 1) % kSteps + 1) * (base / kSteps);
+}
+
 }  // namespace
 
-class ValuePool::Core {
+class ValuePool::Core : public MemoryKeeper, public std::enable_shared_from_this<Core> {
  public:
-  ~Core() { Trim(); }
+  ~Core() override { Trim(); }
 
   // Null when memory is short.
   void* Take(size_t bytes) {
     const BlockClass block = ClassOf(bytes);
+    Block* surplus = nullptr;
     {
       MutexLock lock(mutex_);
       used_ += block.bytes;
-      if (Free* first = free_[block.index]; first != nullptr) {
+      if (Block* first = free_[block.index]; first != nullptr) {
         free_[block.index] = first->next;
         return first;
       }
+      peak_ = std::max(peak_, used_);
+      surplus = TakeSurplus(block);
       held_ += block.bytes;
     }
-    void* fresh = std::aligned_alloc(kAlignment, AlignUp(block.bytes));
+    Free(surplus);
+    void* const fresh = Allocate(block.bytes);
     if (fresh == nullptr) {
       MutexLock lock(mutex_);
       used_ -= block.bytes;
@@ -70,23 +81,25 @@ class ValuePool::Core {
     const BlockClass block = ClassOf(bytes);
     MutexLock lock(mutex_);
     used_ -= block.bytes;
-    free_[block.index] = new (memory) Free{free_[block.index]};
+    free_[block.index] = new (memory) Block{free_[block.index]};
   }
 
   size_t Trim() {
-    std::array<Free*, kClasses> unused{};
+    std::array<Block*, kClasses> unused{};
     size_t bytes = 0;
     {
       MutexLock lock(mutex_);
       std::swap(unused, free_);
       bytes = held_ - used_;
       held_ = used_;
+      peak_ = used_;
+      PayLess();
     }
-    for (Free* first : unused) {
-      while (first != nullptr) std::free(std::exchange(first, first->next));
-    }
+    for (Block* first : unused) Free(first);
     return bytes;
   }
+
+  void GiveBack() override { Trim(); }
 
   size_t held() const {
     MutexLock lock(mutex_);
@@ -98,13 +111,63 @@ class ValuePool::Core {
   }
 
  private:
-  struct Free {  // lies in the block itself
-    Free* next;
+  struct Block {  // that is free; lies in the block itself
+    Block* next;
   };
 
+  // Without the lock: whoever is asked for memory may ask this pool to give some back.
+  void* Allocate(size_t bytes) {
+    absl::StatusOr<MemoryShare> share = TakeMemory(static_cast<int64_t>(bytes));
+    if (!share.ok()) return nullptr;
+    void* const fresh = std::aligned_alloc(kAlignment, AlignUp(bytes));
+    if (fresh == nullptr) return nullptr;
+    bool first = false;
+    {
+      MutexLock lock(mutex_);
+      if (!known_ && share->bytes() > 0) first = known_ = true;
+      share_.Add(*std::move(share));
+    }
+    if (first) MemoryScope::Current()->AddKeeper(weak_from_this());
+    return fresh;
+  }
+
+  static void Free(Block* first) {
+    while (first != nullptr) std::free(std::exchange(first, first->next));
+  }
+
+  // Blocks of other sizes, the largest first, as far as the pool would hold more than was ever in
+  // use at one time: a list of them.
+  Block* TakeSurplus(const BlockClass& wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Block* taken = nullptr;
+    for (int i = kClasses - 1; i >= 0 && HoldsTooMuchFor(wanted); --i) {
+      while (free_[i] != nullptr && HoldsTooMuchFor(wanted)) {
+        Block* const block = std::exchange(free_[i], free_[i]->next);
+        block->next = std::exchange(taken, block);
+        held_ -= BytesOf(i);
+      }
+    }
+    if (taken != nullptr) PayLess();
+    return taken;
+  }
+
+  bool HoldsTooMuchFor(const BlockClass& wanted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return held_ + wanted.bytes > std::max(peak_, kAlwaysKept);
+  }
+
+  void PayLess() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (share_.bytes() > static_cast<int64_t>(held_))
+      (void)share_.Resize(static_cast<int64_t>(held_));
+  }
+
+  // Small pools keep whatever they had.
+  static constexpr size_t kAlwaysKept = size_t{1} << 20;
+
   mutable Mutex mutex_;
-  std::array<Free*, kClasses> free_ ABSL_GUARDED_BY(mutex_) = {};
+  std::array<Block*, kClasses> free_ ABSL_GUARDED_BY(mutex_) = {};
   size_t held_ ABSL_GUARDED_BY(mutex_) = 0, used_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t peak_ ABSL_GUARDED_BY(mutex_) = 0;     // of used_, since the last Trim
+  bool known_ ABSL_GUARDED_BY(mutex_) = false;  // to the budget, as a keeper
+  MemoryShare share_ ABSL_GUARDED_BY(mutex_);
 };
 
 namespace {
@@ -185,6 +248,7 @@ absl::StatusOr<Tensor> ValuePool::Allocate(DType dtype, const Shape& shape) {
   if (lease->memory() == nullptr)
     return absl::ResourceExhaustedError(absl::StrCat("memory for a value of ", DTypeName(dtype),
                                                      shape.ToString(), " cannot be had"));
+  if (DTypeSize(dtype) != 0) FillMemory(fill(), lease->memory(), count * element);
   if (dtype == DType::kString) lease->MakeStrings(count);
   if (IsHandle(dtype)) lease->MakeHandles(count);
   const void* data = lease->memory();

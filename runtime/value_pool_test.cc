@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/memory_budget.h"
 #include "model/handle.h"
 
 namespace floe {
@@ -96,6 +98,53 @@ TEST(ValuePool, EmptyValuesAndImpossibleOnes) {
   EXPECT_EQ(pool.held_bytes(), 0u);
   EXPECT_FALSE(pool.Allocate(DType::kFloat32, {int64_t{1} << 40, int64_t{1} << 40}).ok());
   EXPECT_FALSE(pool.Allocate(DType::kFloat32, {-1}).ok());
+}
+
+constexpr int64_t kMega = int64_t{1} << 20;
+
+// Values of many sizes, one at a time: each would leave a block that no other can use.
+TEST(ValuePool, HoldsNoMoreThanWasInUse) {
+  ValuePool pool;
+  size_t most = 0;
+  for (int64_t bytes = 40 * kMega; bytes > kMega; bytes -= bytes / 5) {
+    const Tensor t = Take(&pool, DType::kInt8, {bytes});
+    most = std::max(most, pool.used_bytes());
+    EXPECT_LE(pool.held_bytes(), most) << bytes;
+  }
+  const Tensor large = Take(&pool, DType::kInt8, {60 * kMega});
+  EXPECT_LE(pool.held_bytes(), pool.used_bytes() + kMega);
+}
+
+TEST(ValuePool, BlocksArePaidForAsLongAsTheyAreHeld) {
+  const MemoryBudget memory(100 * kMega);
+  const MemoryScope scope(memory);
+  ValuePool first, second;
+  { const Tensor t = Take(&first, DType::kInt8, {40 * kMega}); }
+  EXPECT_EQ(memory.in_use(), static_cast<int64_t>(first.held_bytes()));
+  { const Tensor t = Take(&first, DType::kInt8, {40 * kMega}); }
+  EXPECT_GE(memory.in_use(), 40 * kMega) << "kept for the next one";
+  EXPECT_LT(memory.in_use(), 60 * kMega);
+  // What one keeps makes room for another.
+  const Tensor used = Take(&second, DType::kInt8, {64 * kMega});
+  EXPECT_EQ(first.held_bytes(), 0u);
+  EXPECT_EQ(memory.in_use(), static_cast<int64_t>(second.held_bytes()));
+  const auto refused = first.Allocate(DType::kInt8, {64 * kMega});
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+  EXPECT_EQ(first.used_bytes(), 0u);
+  EXPECT_LT(memory.in_use(), 70 * kMega) << "and nothing else came of it";
+  const auto small = first.Allocate(DType::kInt8, {1000});
+  EXPECT_TRUE(small.ok()) << small.status();
+}
+
+TEST(ValuePool, SharesEndWithThePool) {
+  const MemoryBudget memory(100 * kMega);
+  {
+    const MemoryScope scope(memory);
+    ValuePool pool;
+    { const Tensor t = Take(&pool, DType::kInt8, {kMega}); }
+    EXPECT_GT(memory.in_use(), kMega);
+  }
+  EXPECT_EQ(memory.in_use(), 0);
 }
 
 }  // namespace

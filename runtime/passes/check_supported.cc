@@ -1,23 +1,66 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "base/quoted.h"
 #include "model/op_def.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/unsupported.h"
 
 namespace floe {
+namespace {
 
-absl::Status UnsupportedNodes(const std::vector<std::string>& nodes) {
-  return absl::UnimplementedError(
-      absl::StrCat("the graph needs ", nodes.size(), nodes.size() == 1 ? " node" : " nodes",
-                   " that floe does not support: ", absl::StrJoin(nodes, ", ")));
+bool IsVariable(const UnsupportedNode& node) {
+  static const std::set<std::string> kOps = {
+      "AutoReloadVariable", "ReadVariableOp", "ResourceGather", "ResourceGatherNd",
+      "TemporaryVariable",  "VarHandleOp",    "Variable",       "VariableV2"};
+  return kOps.count(node.what) != 0;
+}
+
+std::string Shown(const UnsupportedNode& node) {
+  return absl::StrCat(Quoted(node.name), " (", Escaped(node.what), ")");
+}
+
+}  // namespace
+
+absl::Status UnsupportedNodes(const std::vector<UnsupportedNode>& nodes) {
+  const auto variable = std::find_if(nodes.begin(), nodes.end(), IsVariable);
+  if (variable != nodes.end()) {
+    return absl::UnimplementedError(
+        absl::StrCat("the graph is not frozen: it needs variables, such as ", Shown(*variable),
+                     ", whose values are not in the file; freeze it with them ('Frozen graphs' in "
+                     "docs/serving.md says how), or choose outputs that need none"));
+  }
+  constexpr size_t kMostOps = 12, kMostNodes = 3;
+  std::map<std::string, std::vector<const UnsupportedNode*>> by_op;
+  std::vector<std::string> ops;  // in the order of their first nodes
+  for (const UnsupportedNode& node : nodes) {
+    std::vector<const UnsupportedNode*>& same = by_op[node.what];
+    if (same.empty()) ops.push_back(node.what);
+    same.push_back(&node);
+  }
+  std::string list;
+  for (size_t i = 0; i < std::min(ops.size(), kMostOps); ++i) {
+    const std::vector<const UnsupportedNode*>& same = by_op[ops[i]];
+    for (size_t k = 0; k < std::min(same.size(), kMostNodes); ++k)
+      absl::StrAppend(&list, list.empty() ? "" : ", ", Shown(*same[k]));
+    if (same.size() > kMostNodes)
+      absl::StrAppend(&list, " and ", same.size() - kMostNodes, " more of these");
+  }
+  if (ops.size() > kMostOps) absl::StrAppend(&list, "; and ", ops.size() - kMostOps, " other ops");
+  return absl::UnimplementedError(absl::StrCat("the graph needs ", nodes.size(),
+                                               nodes.size() == 1 ? " node" : " nodes",
+                                               " that floe does not support: ", list));
 }
 
 absl::Status CheckSupported(const Graph& graph) {
-  std::vector<std::string> names;
+  std::vector<UnsupportedNode> nodes;
   for (const Node& node : graph.nodes()) {
     if (node.op->name == "Unsupported")
-      names.push_back(absl::StrCat("'", node.name, "' (", node.attrs.String("tensorflow_op"), ")"));
+      nodes.push_back({node.name, node.attrs.String("tensorflow_op")});
   }
-  return names.empty() ? absl::OkStatus() : UnsupportedNodes(names);
+  return nodes.empty() ? absl::OkStatus() : UnsupportedNodes(nodes);
 }
 
 }  // namespace floe

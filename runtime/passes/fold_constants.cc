@@ -3,15 +3,31 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "runtime/analyze.h"
 #include "runtime/evaluate.h"
 #include "runtime/passes/graph_util.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rebuild.h"
+#include "runtime/predicate.h"
 
 namespace floe {
 namespace {
+
+// All results together may take this beside so many times what the file's constants do: weights are
+// widened, then moved about a few times.
+constexpr int64_t kFoldedBytes = int64_t{64} << 20;
+constexpr int64_t kFoldedTimes = 8;
+
+int64_t MostFolded(const Graph& graph) {
+  int64_t constants = 0;
+  for (const Node& node : graph.nodes()) {
+    const Tensor* const value = node.attrs.Find<Tensor>("value");
+    if (node.op->name == "Const" && value != nullptr) constants += HeldMemory(value->view());
+  }
+  return kFoldedBytes + kFoldedTimes * constants;
+}
 
 class Folder {
  public:
@@ -22,23 +38,29 @@ class Folder {
         values_(graph.size()),
         dead_(graph.size()),
         branches_(std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                              [](const Node& node) { return node.op->name == "Switch"; })) {}
+                              [](const Node& node) { return IsSwitch(node); })) {}
 
   absl::StatusOr<Graph> Run(absl::Span<const TensorType> inputs) {
     for (size_t k = 0; k < graph_.inputs.size(); ++k)
       values_[graph_.inputs[k]] = {ValueInfo{inputs[k], {}, {}}};
-    for (int i = 0; i < graph_.size(); ++i) FLOE_RETURN_IF_ERROR(AtNode(graph_.node(i), Visit(i)));
+    for (int i = 0; i < graph_.size(); ++i) {
+      NoteNode("folding", graph_.node(i));
+      FLOE_RETURN_IF_ERROR(AtNode(graph_.node(i), Visit(i)));
+    }
     for (const ValueRef& out : graph_.outputs) {
       if (!rebuild_.Mapped(out)) {
         return absl::InvalidArgumentError(
-            absl::StrCat("output '", TensorNameOf(graph_.node(out.node).name, out.output),
-                         "' is dead: it lies in a branch that a constant predicate never takes"));
+            absl::StrCat("output ", Quoted(TensorNameOf(graph_.node(out.node).name, out.output)),
+                         " is dead: it lies in a branch that a constant predicate never takes"));
       }
     }
     return rebuild_.Finish();
   }
 
  private:
+  static bool IsSwitch(const Node& node) {
+    return node.op->name == "Switch" || node.op->name == "SwitchN";
+  }
   bool IsDead(ValueRef ref) const {
     return ref.output < static_cast<int>(dead_[ref.node].size()) && dead_[ref.node][ref.output];
   }
@@ -64,18 +86,26 @@ class Folder {
     }
     std::vector<ValueInfo> inputs;
     for (const ValueRef& in : node.inputs) inputs.push_back(values_[in.node][in.output]);
-    if (node.op->name == "Switch" && inputs[1].has_constant()) return VisitSwitch(i, inputs);
+    if (IsSwitch(node) && inputs[1].has_constant()) return VisitSwitch(i, inputs);
     return Fold(i, inputs);
   }
 
   absl::Status VisitSwitch(int i, const std::vector<ValueInfo>& inputs) {
-    const Tensor& predicate = inputs[1].constant;
-    if (predicate.dtype() != DType::kBool || predicate.elements() != 1)
-      return absl::InvalidArgumentError("its predicate is not a bool scalar");
-    const int alive = *predicate.as<bool>() ? 1 : 0;
-    rebuild_.Replace(i, alive, rebuild_.Map(graph_.node(i).inputs[0]));
-    dead_[i] = {alive == 1, alive == 0};
-    values_[i] = {inputs[0], inputs[0]};
+    const Node& node = graph_.node(i);
+    const TensorView predicate = inputs[1].constant.view();
+    int alive = node.num_outputs - 1;  // of a SwitchN, where the index names no output
+    if (node.op->name == "Switch") {
+      FLOE_ASSIGN_OR_RETURN(const bool taken, Truth(predicate, /*scalar_bool=*/true));
+      alive = taken ? 1 : 0;
+    } else if (predicate.dtype != DType::kInt32 || predicate.shape.rank() != 0) {
+      return absl::InvalidArgumentError("its index is not an int32 scalar");
+    } else if (const int32_t index = *predicate.as<int32_t>(); index >= 0 && index < alive) {
+      alive = index;
+    }
+    rebuild_.Replace(i, alive, rebuild_.Map(node.inputs[0]));
+    dead_[i].assign(node.num_outputs, true);
+    dead_[i][alive] = false;
+    values_[i].assign(node.num_outputs, inputs[0]);
     return absl::OkStatus();
   }
 
@@ -97,7 +127,7 @@ class Folder {
         inputs.push_back(values_[node.inputs[k].node][node.inputs[k].output]);
         kept.inputs.push_back(rebuild_.Map(node.inputs[k]));
       }
-      if (AnyUnsupported(inputs)) {
+      if (AnyUntyped(inputs)) {
         values_[i].assign(node.num_outputs, ValueInfo{});
       } else {
         FLOE_ASSIGN_OR_RETURN(values_[i], InferNode(node, inputs, options_));
@@ -117,7 +147,7 @@ class Folder {
   absl::Status Fold(int i, const std::vector<ValueInfo>& inputs) {
     const Node& node = graph_.node(i);
     // Unsupported nodes are listed all together once it is known which are needed.
-    if (node.op->name == "Unsupported" || AnyUnsupported(inputs)) {
+    if (node.op->name == "Unsupported" || AnyUntyped(inputs)) {
       values_[i].assign(std::max(1, node.num_outputs), ValueInfo{});
       rebuild_.Keep(i);
       return absl::OkStatus();
@@ -127,7 +157,14 @@ class Folder {
         *inputs[0].constant.as<bool>()) {
       return absl::OkStatus();  // can never fail
     }
-    FLOE_ASSIGN_OR_RETURN(values_[i], InferNode(node, inputs, options_));
+    absl::StatusOr<std::vector<ValueInfo>> inferred = InferNode(node, inputs, options_);
+    if (!inferred.ok() && branches_ && IsErrorOfRun(inferred.status())) {
+      // It may lie in a branch that is not taken. Where it does not, the analysis tells.
+      values_[i].assign(std::max(1, node.num_outputs), ValueInfo{});
+      rebuild_.Keep(i);
+      return absl::OkStatus();
+    }
+    FLOE_ASSIGN_OR_RETURN(values_[i], std::move(inferred));
     if (static_cast<int>(values_[i].size()) < node.num_outputs) {
       return absl::InternalError(
           absl::StrCat("inference gave ", values_[i].size(), " of ", node.num_outputs, " outputs"));
@@ -159,7 +196,7 @@ class Folder {
       const Node& source = rebuild_.out().node(from.node);
       if (source.op->name == "Const") {
         controls.insert(source.control_inputs.begin(), source.control_inputs.end());
-      } else if (source.op->name == "Switch") {
+      } else if (IsSwitch(source)) {
         controls.insert(PivotOf(from));  // control edges name no output
       } else {
         controls.insert(from.node);
@@ -181,8 +218,8 @@ class Folder {
     return found->second;
   }
 
-  // What comes from an unsupported node has no type.
-  static bool AnyUnsupported(const std::vector<ValueInfo>& inputs) {
+  // What comes from a node that is unsupported, or was refused, has no type.
+  static bool AnyUntyped(const std::vector<ValueInfo>& inputs) {
     return std::any_of(inputs.begin(), inputs.end(),
                        [](const ValueInfo& v) { return v.type.dtype == DType::kInvalid; });
   }
@@ -200,6 +237,7 @@ class Folder {
 
 absl::Status FoldConstants(Graph* graph, absl::Span<const TensorType> inputs,
                            const KernelOptions& options) {
+  const FoldingScope scope(MostFolded(*graph));
   Folder folder(*graph, options);
   FLOE_ASSIGN_OR_RETURN(Graph folded, folder.Run(inputs));
   *graph = std::move(folded);

@@ -11,6 +11,7 @@
 #include "base/budget.h"
 #include "base/file_beneath.h"
 #include "base/nearest.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "model/tables.h"
 #include "runtime/analyze.h"
@@ -146,9 +147,9 @@ class TableLoader {
       by_object_[at->second->object.get()] = at->second;
     } else if (at->second->object->TypeText() != object->TypeText() ||
                at->second->object->kind() != kind) {
-      return absl::InvalidArgumentError(absl::StrCat("shares the table of '", at->second->name,
-                                                     "', which is ", at->second->object->TypeText(),
-                                                     ", not ", object->TypeText()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("shares the table of ", Quoted(at->second->name), ", which is ",
+                       at->second->object->TypeText(), ", not ", object->TypeText()));
     }
     Tensor handle = Tensor::Allocate(DType::kResource, Shape());
     *static_cast<Handle*>(handle.mutable_data()) = at->second->object;
@@ -209,9 +210,9 @@ class TableLoader {
       // Initialisers may repeat each other, which shows when they are run; what changes a mutable
       // table depends on the order.
       if (table->object->kind() == TableKind::kMutable && table->fillers.size() > 1) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("table '", table->name, "' is changed by ", NodeNames(table->fillers),
-                         "; say which of them to run before the first request (init_nodes)"));
+        return absl::FailedPreconditionError(absl::StrCat(
+            "table ", Quoted(table->name), " is changed by ", NodeNames(table->fillers),
+            "; say which of them to run before the first request (init_nodes)"));
       }
       nodes.insert(nodes.end(), table->fillers.begin(), table->fillers.end());
     }
@@ -226,8 +227,8 @@ class TableLoader {
       names.push_back(graph_.node(i).name);
     }
     return absl::InvalidArgumentError(
-        absl::StrCat("init_nodes: the graph has no node '", name,
-                     "'; nearest: ", QuotedList(NearestNames(name, names))));
+        absl::StrCat("init_nodes: the graph has no node ", Quoted(name),
+                     "; nearest: ", QuotedList(NearestNames(name, names))));
   }
 
   std::string NodeNames(const std::vector<int>& nodes) const {
@@ -322,8 +323,8 @@ class TableLoader {
     const bool once = object.kind() == TableKind::kFilledOnce;
     if (once ? node.op->name == "LookupTableInsert"
              : absl::StartsWith(node.op->name, "Initialize")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("table '", table->name, "' is no ", once ? "Mutable" : "", "HashTable"));
+      return absl::InvalidArgumentError(absl::StrCat("table ", Quoted(table->name), " is no ",
+                                                     once ? "Mutable" : "", "HashTable"));
     }
     if (!once || table->filled_by.empty()) {
       FLOE_RETURN_IF_ERROR(Entries(node, inputs, &object));
@@ -336,8 +337,8 @@ class TableLoader {
     FLOE_RETURN_IF_ERROR(Entries(node, inputs, again.get()));
     if (object.SameEntries(*again)) return absl::OkStatus();
     return absl::FailedPreconditionError(
-        absl::StrCat("table '", table->name, "' was filled by '", table->filled_by,
-                     "' with other entries; say which of them to run (init_nodes)"));
+        absl::StrCat("table ", Quoted(table->name), " was filled by ", Quoted(table->filled_by),
+                     " with other entries; say which of them to run (init_nodes)"));
   }
 
   absl::Status Entries(const Node& node, const std::vector<Tensor>& inputs,
@@ -349,7 +350,7 @@ class TableLoader {
     const std::string& name = *inputs[1].as<std::string>();
     FLOE_ASSIGN_OR_RETURN(const std::string text, ReadAsset(sources_.asset_directory, name));
     return Annotate(FillFromText(text, TextTableFormat::FromAttrs(node.attrs), table),
-                    absl::StrCat("file '", name, "'"));
+                    absl::StrCat("file ", Quoted(name)));
   }
 
   absl::Status CheckFilled() const {
@@ -357,7 +358,7 @@ class TableLoader {
       if (!table->used || !table->filled_by.empty() || table->object->kind() == TableKind::kMutable)
         continue;
       return absl::FailedPreconditionError(absl::StrCat(
-          "table '", table->name, "' is never filled: ",
+          "table ", Quoted(table->name), " is never filled: ",
           table->fillers.empty()
               ? "the graph has no initialiser for it; freezing leaves initialisers out unless they "
                 "are named as outputs"
@@ -385,7 +386,7 @@ class TableLoader {
 absl::StatusOr<std::string> ReadAsset(const std::string& directory, const std::string& name) {
   if (directory.empty()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the model has no directory to find file '", name, "' in"));
+        absl::StrCat("the model has no directory to find file ", Quoted(name), " in"));
   }
   const std::string base = name.substr(name.rfind('/') + 1);
   std::vector<std::string> places;
@@ -401,8 +402,9 @@ absl::StatusOr<std::string> ReadAsset(const std::string& directory, const std::s
     absl::StatusOr<std::string> text = ReadFileBeneath(directory, place, kMaxAssetBytes);
     if (!absl::IsNotFound(text.status())) return text;
   }
-  return absl::NotFoundError(absl::StrCat("file '", name, "' is not in the model's directory (",
-                                          QuotedList(places), " were looked for)"));
+  return absl::NotFoundError(absl::StrCat("file ", Quoted(name),
+                                          " is not in the model's directory (", QuotedList(places),
+                                          " were looked for)"));
 }
 
 absl::Status LoadTables(Graph* graph, const TableSources& sources, const KernelOptions& options) {

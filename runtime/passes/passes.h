@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "kernels/kernel.h"
+#include "model/effects.h"
 #include "model/graph.h"
 
 namespace floe {
@@ -43,9 +44,6 @@ absl::Status RunPasses(Graph* graph, const PassContext& context,
 // only those that an output waits for.
 void Prune(Graph* graph, bool keep_effects = true);
 
-// True for ops with an effect, and for control flow around one.
-bool HasEffect(const Node& node);
-
 // Replaces nodes whose inputs are all constants by their values, computed by the kernels. A Switch
 // on a constant predicate and the Merge behind it go away with the dead branch. `inputs`: types of
 // graph->inputs. INVALID_ARGUMENT names the node when types contradict each other, or an output
@@ -53,10 +51,8 @@ bool HasEffect(const Node& node);
 absl::Status FoldConstants(Graph* graph, absl::Span<const TensorType> inputs,
                            const KernelOptions& options);
 
-// UNIMPLEMENTED listing every node that floe has no meaning for.
+// UNIMPLEMENTED for nodes that floe has no meaning for, as runtime/passes/unsupported.h words it.
 absl::Status CheckSupported(const Graph& graph);
-// The same error for nodes that are known already, each "'name' (Op)".
-absl::Status UnsupportedNodes(const std::vector<std::string>& nodes);
 
 // Rebuilds the Switch/Merge pairs of v1 `cond` as If nodes with subgraphs. UNIMPLEMENTED names the
 // Switch or Merge that has no such form.
@@ -74,6 +70,10 @@ void SpecializeSubgraphs(Graph* graph);
 // computed once, in front of the loop. `inputs`: types of graph->inputs.
 absl::Status HoistInvariants(Graph* graph, absl::Span<const TensorType> inputs,
                              const KernelOptions& options);
+
+// SpaceToBatchND -> convolution -> BatchToSpaceND becomes a dilated convolution, which keeps
+// request rows apart.
+absl::Status FoldDilations(Graph* graph);
 
 // Transposes of transposes become one or none, those that only move dims of 1 a Reshape; a Cast to
 // the same type, a Pad of nothing, x + 0 and x * 1 of integers and their like give their input.

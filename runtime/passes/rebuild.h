@@ -12,7 +12,7 @@ namespace floe {
 
 class Rebuild {
  public:
-  explicit Rebuild(const Graph& old) : old_(old), map_(old.size()) {}
+  explicit Rebuild(const Graph& old) : old_(old), emitted_(old.size(), -1), map_(old.size()) {}
 
   // Copies node `i` with its inputs mapped; all of them must have been mapped. Control edges to
   // nodes left out are dropped.
@@ -25,12 +25,13 @@ class Rebuild {
   int Emit(int i, Node node) {
     std::vector<int> controls;
     for (int control : old_.node(i).control_inputs) {
-      if (!map_[control].empty() && map_[control][0].node >= 0)
-        controls.push_back(map_[control][0].node);
+      const int now = emitted_[control] >= 0 ? emitted_[control] : Map({control, 0}).node;
+      if (now >= 0) controls.push_back(now);
     }
     node.control_inputs = std::move(controls);
     const int outputs = node.num_outputs;
     const int index = out_.Add(std::move(node));
+    emitted_[i] = index;
     map_[i].clear();
     for (int k = 0; k < std::max(outputs, 1); ++k) map_[i].push_back({index, k});
     return index;
@@ -62,6 +63,7 @@ class Rebuild {
  private:
   const Graph& old_;
   Graph out_;
+  std::vector<int> emitted_;  // the node that took the old one's place, or -1
   std::vector<std::vector<ValueRef>> map_;
 };
 

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "base/work_note.h"
 #include "runtime/passes/passes.h"
 
 namespace floe {
@@ -21,6 +22,7 @@ absl::Status Typed(Graph* graph, const PassContext& context) {
 }
 absl::Status Supported(Graph* graph, const PassContext&) { return CheckSupported(*graph); }
 absl::Status Structure(Graph* graph, const PassContext&) { return StructureConditionals(graph); }
+absl::Status Dilations(Graph* graph, const PassContext&) { return FoldDilations(graph); }
 void PruneAll(Graph* graph) { Prune(graph); }
 
 constexpr Pass kPasses[] = {
@@ -29,6 +31,7 @@ constexpr Pass kPasses[] = {
     {"check_supported", Supported, /*needed=*/true},
     {"structure_conditionals", Structure, /*needed=*/true},
     {"remove_identities", Always<RemoveIdentities>},
+    {"fold_dilations", Dilations},
     {"specialize_subgraphs", Always<SpecializeSubgraphs>},
     {"hoist_invariants", Typed<HoistInvariants>},
     {"simplify_moves", Typed<SimplifyMoves>},
@@ -74,6 +77,7 @@ absl::Status RunPasses(Graph* graph, const PassContext& context,
   const bool all = Names(disabled, "all");
   for (const Pass& pass : kPasses) {
     if (!pass.needed && (all || Names(disabled, pass.name))) continue;
+    if (WorkNote* const note = WorkNote::Current()) note->Do(pass.name);
     FLOE_RETURN_IF_ERROR(pass.run(graph, context));
   }
   return absl::OkStatus();

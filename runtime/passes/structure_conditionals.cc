@@ -1,11 +1,12 @@
 // v1 `cond`: every value lives under a set of (predicate, side) conditions, which Switch adds and
 // Merge removes. Merges of one predicate under the same outer conditions become one If; inner ones
-// first.
+// first. SwitchN, with a side for each value of an index, makes a Case.
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "model/op_def.h"
 #include "runtime/passes/passes.h"
@@ -14,10 +15,11 @@
 namespace floe {
 namespace {
 
-using Conditions = std::map<ValueRef, bool>;  // predicate -> side
+// Predicate -> side: the number of the Switch's output, 1 for true.
+using Conditions = std::map<ValueRef, int>;
 
 absl::Status CannotStructure(const Node& node, const std::string& why) {
-  return absl::UnimplementedError(absl::StrCat("node '", node.name, "' (", node.op->name,
+  return absl::UnimplementedError(absl::StrCat("node ", Quoted(node.name), " (", node.op->name,
                                                "): this conditional cannot be structured: ", why));
 }
 
@@ -44,9 +46,9 @@ class Structurer {
       const Conditions conditions = ConditionsOf(out);
       if (!conditions.empty()) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "output '", TensorNameOf(graph_.node(out.node).name, out.output),
-            "' is dead unless predicate '", graph_.node(conditions.begin()->first.node).name,
-            "' is ", conditions.begin()->second ? "true" : "false"));
+            "output ", Quoted(TensorNameOf(graph_.node(out.node).name, out.output)),
+            " is dead unless predicate ", Quoted(graph_.node(conditions.begin()->first.node).name),
+            " is ", SideName(conditions.begin()->first, conditions.begin()->second)));
       }
     }
     return absl::OkStatus();
@@ -56,8 +58,19 @@ class Structurer {
   struct MergeInfo {
     ValueRef predicate;
     Conditions outer;
-    int true_input = 0;
+    std::vector<int> input_of;  // by side
   };
+
+  static bool IsSwitch(const Node& node) {
+    return node.op->name == "Switch" || node.op->name == "SwitchN";
+  }
+  bool IsIndex(ValueRef predicate) const { return indexes_.count(predicate) != 0; }
+  size_t Sides(ValueRef predicate) const {
+    return IsIndex(predicate) ? static_cast<size_t>(indexes_.at(predicate)) : 2;
+  }
+  std::string SideName(ValueRef predicate, int side) const {
+    return IsIndex(predicate) ? absl::StrCat(side) : side == 1 ? "true" : "false";
+  }
 
   ValueRef Predicate(ValueRef ref) const {
     while (graph_.node(ref.node).op->name == "Identity") ref = graph_.node(ref.node).inputs[0];
@@ -67,13 +80,17 @@ class Structurer {
   Conditions ConditionsOf(ValueRef ref) const {
     Conditions conditions = conditions_[ref.node];
     const Node& node = graph_.node(ref.node);
-    if (node.op->name == "Switch") conditions[Predicate(node.inputs[1])] = ref.output == 1;
+    if (IsSwitch(node)) conditions[Predicate(node.inputs[1])] = ref.output;
     return conditions;
   }
 
   absl::Status FindConditions() {
     conditions_.assign(graph_.size(), {});
     merges_.clear();
+    indexes_.clear();
+    for (const Node& node : graph_.nodes()) {
+      if (node.op->name == "SwitchN") indexes_[Predicate(node.inputs[1])] = node.num_outputs;
+    }
     for (int i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.node(i);
       if (node.op->name == "Input") continue;  // fed, whatever its control edges say
@@ -88,30 +105,36 @@ class Structurer {
         for (const auto& [predicate, side] : ConditionsOf(source)) {
           const auto [found, fresh] = conditions_[i].emplace(predicate, side);
           if (!fresh && found->second != side)
-            return CannotStructure(node, absl::StrCat("it needs both sides of predicate '",
-                                                      graph_.node(predicate.node).name, "'"));
+            return CannotStructure(node, absl::StrCat("it needs both sides of predicate ",
+                                                      Quoted(graph_.node(predicate.node).name)));
         }
       }
     }
     return absl::OkStatus();
   }
 
-  // The predicate on whose two sides the Merge's inputs live.
+  // The predicate on whose sides the Merge's inputs live, one on each.
   absl::StatusOr<MergeInfo> Match(const Node& node) const {
-    if (node.inputs.size() != 2)
-      return CannotStructure(
-          node, absl::StrCat("it joins ", node.inputs.size(), " values, only pairs are supported"));
-    const Conditions a = ConditionsOf(node.inputs[0]), b = ConditionsOf(node.inputs[1]);
-    for (const auto& [predicate, side] : a) {
-      const auto other = b.find(predicate);
-      if (other == b.end() || other->second == side) continue;
-      Conditions rest_a = a, rest_b = b;
-      rest_a.erase(predicate);
-      rest_b.erase(predicate);
-      if (rest_a != rest_b) continue;
-      return MergeInfo{predicate, rest_a, side ? 0 : 1};
+    for (const auto& [predicate, side] : ConditionsOf(node.inputs[0])) {
+      MergeInfo info{predicate, {}, std::vector<int>(Sides(predicate), -1)};
+      bool matches = node.inputs.size() == info.input_of.size();
+      for (size_t k = 0; k < node.inputs.size() && matches; ++k) {
+        Conditions rest = ConditionsOf(node.inputs[k]);
+        const auto found = rest.find(predicate);
+        matches = found != rest.end() && static_cast<size_t>(found->second) < Sides(predicate) &&
+                  info.input_of[found->second] < 0;
+        if (!matches) break;
+        info.input_of[found->second] = static_cast<int>(k);
+        rest.erase(found);
+        if (k == 0)
+          info.outer = std::move(rest);
+        else
+          matches = rest == info.outer;
+      }
+      if (matches) return info;
     }
-    return CannotStructure(node, "its two inputs are not the two sides of one predicate");
+    return CannotStructure(node, absl::StrCat("its ", node.inputs.size(),
+                                              " inputs are not the sides of one predicate"));
   }
 
   std::vector<bool> Ancestors(int i) const {
@@ -120,6 +143,7 @@ class Structurer {
     for (int k = i; k >= 0; --k) {
       if (!seen[k]) continue;
       for (const ValueRef& in : graph_.node(k).inputs) seen[in.node] = true;
+      for (int control : graph_.node(k).control_inputs) seen[control] = true;
     }
     return seen;
   }
@@ -143,10 +167,11 @@ class Structurer {
     Graph graph;
     std::map<ValueRef, int> captured;  // value outside -> Input node inside
     std::map<int, int> copied;         // node outside -> node inside
+    std::set<int> waits;               // nodes outside that nodes inside have control edges from
   };
 
   bool IsEntry(const Node& node, ValueRef predicate) const {
-    return node.op->name == "Switch" && Predicate(node.inputs[1]) == predicate;
+    return IsSwitch(node) && Predicate(node.inputs[1]) == predicate;
   }
   bool IsInside(int i, ValueRef predicate) const { return conditions_[i].count(predicate) != 0; }
 
@@ -166,20 +191,38 @@ class Structurer {
     }
     for (int i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.node(i);
-      if (!needed[i] || !IsInside(i, predicate) || IsEntry(node, predicate)) continue;
+      if (!needed[i]) continue;
+      if (IsEntry(node, predicate)) {
+        WaitAtEntry(node, branch);
+        continue;
+      }
+      if (!IsInside(i, predicate)) continue;
       Node copy = node;
       // Inside the branch control edges still say which effects a value waits for.
       copy.control_inputs.clear();
       for (int control : node.control_inputs) {
-        if (node.op->name == "Const") break;  // waits for nothing
         const auto copied = branch->copied.find(control);
-        if (copied != branch->copied.end()) copy.control_inputs.push_back(copied->second);
+        if (copied == branch->copied.end()) {
+          if (!IsEntry(graph_.node(control), predicate)) branch->waits.insert(control);
+        } else if (node.op->name != "Const") {  // a value that is known comes before any effect
+          copy.control_inputs.push_back(copied->second);
+        }
       }
       for (ValueRef& in : copy.inputs) in = Inside(in, predicate, branch, captures);
       branch->copied[i] = branch->graph.Add(std::move(copy));
     }
     for (const ValueRef& ref : wanted)
       branch->graph.outputs.push_back(Inside(ref, predicate, branch, captures));
+  }
+
+  // What a Switch waits for, and the Identities through which its predicate comes.
+  void WaitAtEntry(const Node& entry, Branch* branch) const {
+    branch->waits.insert(entry.control_inputs.begin(), entry.control_inputs.end());
+    for (int i = entry.inputs[1].node; graph_.node(i).op->name == "Identity";
+         i = graph_.node(i).inputs[0].node) {
+      const std::vector<int>& controls = graph_.node(i).control_inputs;
+      branch->waits.insert(controls.begin(), controls.end());
+    }
   }
 
   // The branch's own name for a value.
@@ -206,31 +249,41 @@ class Structurer {
 
   absl::Status Convert(const std::vector<int>& group) {
     const MergeInfo info = merges_.at(group.front());
+    const bool index = IsIndex(info.predicate);
+    // The subgraphs of a Case are in the order of the index, those of an If: taken, not taken.
+    std::vector<int> sides(Sides(info.predicate));
+    for (size_t k = 0; k < sides.size(); ++k) sides[k] = static_cast<int>(k);
+    if (!index) std::reverse(sides.begin(), sides.end());
     std::vector<ValueRef> captures;
-    Branch branches[2];  // by side
-    for (bool side : {true, false}) {
+    std::vector<Branch> branches(sides.size());
+    for (size_t b = 0; b < sides.size(); ++b) {
       std::vector<ValueRef> wanted;
-      for (int merge : group) wanted.push_back(graph_.node(merge).inputs[MergeInput(merge, side)]);
-      const std::vector<int> effects = Effects(group, info.predicate, side);
-      CopyBranch(wanted, effects, info.predicate, &branches[side], &captures);
-      AddValueIndexes(group, side, effects, &branches[side]);
+      wanted.reserve(group.size());
+      for (int merge : group)
+        wanted.push_back(graph_.node(merge).inputs[merges_.at(merge).input_of[sides[b]]]);
+      const std::vector<int> effects = Effects(group, info.predicate, sides[b]);
+      CopyBranch(wanted, effects, info.predicate, &branches[b], &captures);
+      AddValueIndexes(group, sides[b], effects, &branches[b]);
     }
     Node node;
     node.name = graph_.node(group.front()).name;
-    node.op = FindOp("If");
+    node.op = FindOp(index ? "Case" : "If");
+    if (!index) node.attrs.Set("scalar_bool", true);  // as a Switch demands
     node.inputs.push_back(info.predicate);
     for (const ValueRef& capture : captures) node.inputs.push_back(capture);
-    for (bool side : {true, false}) {
+    for (Branch& branch : branches) {
       for (const ValueRef& capture : captures) {
-        const int input = Capture(capture, &branches[side]);
-        branches[side].graph.inputs.push_back(input);
+        const int input = Capture(capture, &branch);
+        branch.graph.inputs.push_back(input);
       }
-      node.subgraphs.push_back(std::make_shared<const Graph>(std::move(branches[side].graph)));
+      node.subgraphs.push_back(std::make_shared<const Graph>(std::move(branch.graph)));
     }
     node.num_outputs = static_cast<int>(2 * group.size());
     node.control_inputs = Pivots(info.outer);
-    // Effects happen in the branch now, and once.
     for (const Branch& branch : branches) {
+      node.control_inputs.insert(node.control_inputs.end(), branch.waits.begin(),
+                                 branch.waits.end());
+      // Effects happen in the branch now, and once.
       for (const auto& [outside, inside] : branch.copied) {
         if (!HasEffect(graph_.node(outside))) continue;
         graph_.mutable_node(outside).op = FindOp("NoOp");
@@ -242,7 +295,7 @@ class Structurer {
   }
 
   // What the Merges wait for under one side of the predicate.
-  std::vector<int> Effects(const std::vector<int>& group, ValueRef predicate, bool side) const {
+  std::vector<int> Effects(const std::vector<int>& group, ValueRef predicate, int side) const {
     std::vector<int> effects;
     for (int merge : group) {
       for (int control : graph_.node(merge).control_inputs) {
@@ -260,25 +313,21 @@ class Structurer {
     for (const auto& [predicate, side] : conditions) {
       Node exchange;
       exchange.name = absl::StrCat(graph_.node(predicate.node).name, "/switch");
-      exchange.op = FindOp("Switch");
+      exchange.op = FindOp(IsIndex(predicate) ? "SwitchN" : "Switch");
       exchange.inputs = {predicate, predicate};
-      exchange.num_outputs = 2;
+      exchange.num_outputs = static_cast<int>(Sides(predicate));
       Node pivot;
       pivot.name = absl::StrCat(exchange.name, "/pivot");
       pivot.op = FindOp("Identity");
-      pivot.inputs = {{graph_.Add(std::move(exchange)), side ? 1 : 0}};
+      pivot.inputs = {{graph_.Add(std::move(exchange)), side}};
       pivots.push_back(graph_.Add(std::move(pivot)));
     }
     return pivots;
   }
 
-  int MergeInput(int merge, bool side) const {
-    return side ? merges_.at(merge).true_input : 1 - merges_.at(merge).true_input;
-  }
-
   // Outputs of a branch: value and index of each Merge in turn. The indexes wait for the effects,
   // as the Merges did.
-  void AddValueIndexes(const std::vector<int>& group, bool side, const std::vector<int>& effects,
+  void AddValueIndexes(const std::vector<int>& group, int side, const std::vector<int>& effects,
                        Branch* branch) const {
     std::vector<int> controls;
     for (int effect : effects) {
@@ -291,7 +340,8 @@ class Structurer {
       index.name = graph_.node(group[k]).name + "/value_index";
       index.op = FindOp("Const");
       index.attrs.Set("dtype", DType::kInt32);
-      index.attrs.Set("value", Tensor::Scalar<int32_t>(DType::kInt32, MergeInput(group[k], side)));
+      const int32_t value = merges_.at(group[k]).input_of[side];
+      index.attrs.Set("value", Tensor::Scalar<int32_t>(DType::kInt32, value));
       index.control_inputs = controls;
       outputs.push_back(branch->graph.outputs[k]);
       outputs.push_back({branch->graph.Add(std::move(index)), 0});
@@ -328,6 +378,7 @@ class Structurer {
   Graph& graph_;
   std::vector<Conditions> conditions_;  // by node: of its inputs
   std::map<int, MergeInfo> merges_;
+  std::map<ValueRef, int> indexes_;  // predicate of a SwitchN -> how many sides it has
 };
 
 }  // namespace

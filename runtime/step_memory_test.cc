@@ -1,0 +1,144 @@
+// The memory of a step: scratch by the shapes of the run, and what tests and debug builds find out
+// about kernels that leave holes or write where they must not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/exec_context.h"
+#include "runtime/test_graph.h"
+
+namespace floe {
+namespace {
+
+using testing::HasSubstr;
+
+// Scratch that rows settle in no even way: none up to two of them, then a square.
+int64_t UnevenBytes(int64_t rows) { return rows <= 2 ? 0 : rows * rows * 10; }
+
+// y = x, with a mistake that the attribute `mistake` names.
+class MistakenKernel : public Kernel {
+ public:
+  explicit MistakenKernel(std::string mistake) : mistake_(std::move(mistake)) {}
+
+  absl::Status Run(const KernelContext& ctx) const override {
+    auto* const y = static_cast<char*>(ctx.out(0).data);
+    const size_t bytes = ctx.out(0).bytes();
+    const int64_t scratch = ScratchOf(ctx.in(0).shape);
+    if (scratch > 0) std::memset(ctx.scratch, 7, static_cast<size_t>(scratch));
+    std::memcpy(y, ctx.in(0).data, mistake_ == "hole" ? bytes - 1 : bytes);
+    if (mistake_ == "behind output") y[bytes] = 7;
+    if (mistake_ == "behind scratch") ctx.scratch[scratch] = std::byte{7};
+    return absl::OkStatus();
+  }
+  int64_t ScratchBytes(absl::Span<const Shape> in, absl::Span<const Shape>) const override {
+    return ScratchOf(in[0]);
+  }
+
+ private:
+  int64_t ScratchOf(const Shape& in) const {
+    if (mistake_ == "behind scratch") return 100;
+    return mistake_ == "uneven" ? UnevenBytes(in.dim(0)) : 0;
+  }
+  const std::string mistake_;
+};
+
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+  return std::make_unique<MistakenKernel>(args.node.attrs.String("mistake"));
+}
+FLOE_REGISTER_KERNEL(MistakenForTest, kCpu, Make, DType::kFloat32);
+const OpRegistrar kMistakenForTest(OpDef{.name = "MistakenForTest",
+                                         .min_inputs = 1,
+                                         .max_inputs = 1,
+                                         .infer = InferSame,
+                                         .rows = RowsOfInput0});
+
+std::shared_ptr<const CompiledSignature> Mistaken(const std::string& mistake) {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), 3});
+  t.Output(t.Op("Neg", "z", {t.Op("MistakenForTest", "y", {x}, {{"mistake", mistake}})}));
+  return t.Compile();
+}
+
+absl::StatusOr<std::vector<char>> RunFilled(const CompiledSignature& compiled, MemoryFill fill,
+                                            int64_t rows = 2) {
+  FLOE_ASSIGN_OR_RETURN(const auto plan, compiled.Bind({Shape({rows, 3})}));
+  ExecContext context;
+  context.CheckMemory(fill);
+  FLOE_RETURN_IF_ERROR(context.Prepare(plan, rows));
+  const std::vector<float> x(static_cast<size_t>(rows * 3), 2.5f);
+  context.BindInput(0, x.data());
+  FLOE_RETURN_IF_ERROR(context.Run());
+  const TensorView& z = context.Output(0);
+  return std::vector<char>(z.as<char>(), z.as<char>() + z.bytes());
+}
+
+TEST(StepMemory, AHoleInAnOutputShowsTheFill) {
+  const auto whole = Mistaken("none"), hole = Mistaken("hole");
+  ASSERT_NE(whole, nullptr);
+  EXPECT_EQ(*RunFilled(*whole, MemoryFill::kOnes), *RunFilled(*whole, MemoryFill::kStripes));
+  EXPECT_NE(*RunFilled(*hole, MemoryFill::kOnes), *RunFilled(*hole, MemoryFill::kStripes));
+}
+
+TEST(StepMemory, WritingBehindOutputOrScratchIsFound) {
+  for (const std::string place : {"output", "scratch"}) {
+    const auto compiled = Mistaken("behind " + place);
+    ASSERT_NE(compiled, nullptr);
+#ifdef NDEBUG
+    for (const MemoryFill fill : {MemoryFill::kOnes, MemoryFill::kStripes}) {
+      const absl::Status status = RunFilled(*compiled, fill).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << place;
+      EXPECT_THAT(std::string(status.message()),
+                  AllOf(HasSubstr("'y' (MistakenForTest)"), HasSubstr("behind"), HasSubstr(place)));
+    }
+#else
+    EXPECT_DEATH(static_cast<void>(RunFilled(*compiled, MemoryFill::kOnes)), place);
+#endif
+  }
+}
+
+TEST(StepMemory, ScratchIsSizedByTheRowsOfTheRun) {
+  const auto compiled = Mistaken("uneven");
+  ASSERT_NE(compiled, nullptr);
+  const auto plan = compiled->Bind({Shape({1, 3})});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_GE((*plan)->ArenaBytes(50), UnevenBytes(50));
+  EXPECT_LT((*plan)->ArenaBytes(2), 1000);
+  for (const int64_t rows : {1, 50, 2, 3, 64}) {
+    const auto run = RunFilled(*compiled, MemoryFill::kOnes, rows);
+    EXPECT_TRUE(run.ok()) << rows << " rows: " << run.status();
+  }
+}
+
+TEST(StepMemory, AFailedPrepareLeavesNothingToRun) {
+  const auto compiled = Mistaken("none");
+  const auto plan = compiled->Bind({Shape({1, 3})});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ExecContext context;
+  context.budget().SetLimits({.max_bytes = 10'000});
+  ASSERT_TRUE(context.Prepare(*plan, 2).ok());
+  const TensorView like{DType::kFloat32, Shape({2, 3}), nullptr};
+  EXPECT_TRUE(context.PrepareAgain({&like, 1}));
+  EXPECT_EQ(context.Prepare(*plan, 10'000).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(context.PrepareAgain({&like, 1})) << "its memory is gone";
+  EXPECT_EQ(context.Run().code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(context.Prepare(*plan, 2).ok());
+  std::fill_n(context.Input(0).as<float>(), 6, 1.f);
+  EXPECT_TRUE(context.Run().ok());
+}
+
+TEST(MemoryFill, IsSeenUntilSomebodyWrites) {
+  std::vector<char> block(100, 0);
+  for (const MemoryFill fill : {MemoryFill::kOnes, MemoryFill::kStripes}) {
+    FillMemory(fill, block.data(), block.size());
+    EXPECT_TRUE(StillFilled(fill, block.data(), 0, 100));
+    EXPECT_TRUE(StillFilled(fill, block.data(), 37, 99));
+    block[40] = 1;
+    EXPECT_FALSE(StillFilled(fill, block.data(), 37, 99));
+    EXPECT_TRUE(StillFilled(fill, block.data(), 41, 99));
+  }
+}
+
+}  // namespace
+}  // namespace floe
