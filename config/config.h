@@ -19,6 +19,8 @@ struct BatchingConfig {
   // The queue holds this * max_batch_size (0: at least 64) rows; 0: 4,096 requests.
   int64_t max_enqueued_batches = 0;
   int64_t max_enqueued_bytes = 0;  // of the inputs of requests that wait; 0: 1 GiB
+  // Of the time that the workers are expected to need for what waits; 0: no bound.
+  int64_t max_enqueued_micros = 5'000'000;
   // Sizes a batch is padded up to with copies of its last row, ascending; empty: never padded. The
   // last is max_execution_rows() or max_batch_size.
   std::vector<int64_t> allowed_batch_sizes = {};
@@ -72,6 +74,11 @@ struct SignatureConfig {
 
 enum class ReplyFormat : uint8_t { kTyped, kContent };
 
+// Which versions another process loads first, so that a load that crashes, hangs or takes all
+// memory does not end the one that serves: all, those that come once the models of the start have
+// settled, or none.
+enum class TrialLoad : uint8_t { kAlways, kUpdates, kNever };
+
 // What a caller hears when a model's queue is full.
 enum class FullStatus : uint8_t { kResourceExhausted, kUnavailable };
 
@@ -90,9 +97,13 @@ struct ModelConfig {
   std::vector<int> cpu_set;  // CPUs its threads may use, ascending; empty: all usable ones
   int64_t weight = 1;        // its share of the CPUs when models compete
   BatchingConfig batching;
-  FullStatus batching_full_status = FullStatus::kResourceExhausted;
+  FullStatus batching_full_status = FullStatus::kUnavailable;
   // What the values of one run may take; 0: a share of memory_limit.
   int64_t max_run_bytes = 0;
+  // A run that takes longer is stopped; 0: none is.
+  int64_t max_run_seconds = 300;
+  // How long a call may take, from its arrival on, that says nothing of it; 0: as long as it takes.
+  int64_t default_timeout_microseconds = 0;
   // A model whose measured run is shorter runs on the thread that brought the request; 0: never.
   int64_t inline_below_us = 50;
   std::map<std::string, PlaceholderDefault> placeholder_defaults;
@@ -120,6 +131,8 @@ struct LifecycleConfig {
   int64_t max_num_load_retries = 5;
   int64_t load_retry_interval_micros = 60'000'000;
   int64_t num_load_threads = 0;  // 0: as many as usable CPUs
+  TrialLoad trial_load = TrialLoad::kAlways;
+  int64_t max_load_seconds = 120;  // of a trial load
   bool allow_version_labels_for_unavailable_models = false;
   bool enable_model_warmup = true;
   int64_t num_request_iterations_for_warmup = 1;  // of each recorded warm-up request
@@ -133,6 +146,9 @@ struct LifecycleConfig {
   friend bool operator==(const LifecycleConfig&, const LifecycleConfig&) = default;
 };
 
+// Who may call the RPCs that read and change the configuration.
+enum class ConfigRpcs : uint8_t { kLocal, kAll, kNobody };
+
 struct ListenConfig {
   int64_t port = 8500;  // 0: no TCP
   std::string bind_address = "127.0.0.1";
@@ -145,7 +161,23 @@ struct ListenConfig {
   bool insecure_public = false;             // plain text beyond loopback is accepted
   int64_t max_connections = 0;              // open at the same time; 0: what open files allow
   int64_t max_connections_per_address = 0;  // of them from one TCP address; 0: no limit
-  bool enable_config_rpcs = true;           // HandleReloadConfigRequest and floe.Admin/GetConfig
+  // HandleReloadConfigRequest and floe.Admin/GetConfig: for processes of this machine.
+  ConfigRpcs enable_config_rpcs = ConfigRpcs::kLocal;
+  bool enable_health_watch = true;  // Health's Watch; Check is always there
+  bool enable_compression = false;  // requests may come as gzip
+  // Calls in progress, in all, of one TCP address and of one connection; 0: no limit.
+  int64_t max_calls = 16384;
+  int64_t max_calls_per_address = 8192;
+  int64_t max_calls_per_connection = 1024;
+  // Bytes of their requests, and of their replies until those are sent; 0: a quarter of
+  // memory_limit, half of that and a quarter of that.
+  int64_t max_call_bytes = 0;
+  int64_t max_call_bytes_per_address = 0;
+  int64_t max_call_bytes_per_connection = 0;
+  int64_t connection_idle_seconds = 3600;  // without a call; 0: for ever
+  int64_t connection_age_seconds = 0;      // 0: any
+  int64_t keepalive_seconds = 120;         // quiet clients are asked whether they live; 0: never
+  int64_t send_timeout_seconds = 60;       // for clients that do not read; 0: none
   friend bool operator==(const ListenConfig&, const ListenConfig&) = default;
 };
 

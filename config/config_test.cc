@@ -26,6 +26,8 @@ void CheckLifecycle(const LifecycleConfig& l) {
   EXPECT_EQ(l.max_num_load_retries, 4);
   EXPECT_EQ(l.load_retry_interval_micros, 5);
   EXPECT_EQ(l.num_load_threads, 6);
+  EXPECT_EQ(l.trial_load, TrialLoad::kUpdates);
+  EXPECT_EQ(l.max_load_seconds, 8);
   EXPECT_TRUE(l.allow_version_labels_for_unavailable_models);
   EXPECT_FALSE(l.enable_model_warmup);
   EXPECT_EQ(l.num_request_iterations_for_warmup, 7);
@@ -48,6 +50,11 @@ server:
   grpc_channel_arguments: "a=1,b=x"
   insecure_public: true
   enable_config_rpcs: false
+  enable_health_watch: false
+  enable_compression: true
+  max_calls: 500
+  max_call_bytes: 2GiB
+  send_timeout_seconds: 5
   max_connections: 1000
   max_connections_per_address: 10
   reply: content
@@ -59,6 +66,8 @@ lifecycle:
   max_num_load_retries: 4
   load_retry_interval_micros: 5
   num_load_threads: 6
+  trial_load: updates
+  max_load_seconds: 8
   allow_version_labels_for_unavailable_models: true
   enable_model_warmup: false
   num_request_iterations_for_warmup: 7
@@ -77,6 +86,7 @@ models:
       batch_timeout_micros: 500
       max_enqueued_batches: 8
       max_enqueued_bytes: 64MiB
+      max_enqueued_micros: 250000
       allowed_batch_sizes: [2, 8]
       pad_variable_length_inputs: true
       padding_values: {x: 0.5, y: -1}
@@ -87,6 +97,8 @@ models:
     version_transition: resource
     cpu_set: "0-2,5"
     weight: 3
+    max_run_seconds: 12
+    default_timeout_microseconds: 250000
     inline_below_us: 0
     placeholder_defaults:
       keras_learning_phase: false
@@ -104,7 +116,12 @@ TEST(Config, EveryKeyIsRead) {
   ASSERT_TRUE(config.ok()) << config.status();
   CheckLifecycle(config->lifecycle);
   EXPECT_EQ(config->server.port, 9000);
-  EXPECT_FALSE(config->server.enable_config_rpcs);
+  EXPECT_EQ(config->server.enable_config_rpcs, ConfigRpcs::kNobody);
+  EXPECT_FALSE(config->server.enable_health_watch);
+  EXPECT_TRUE(config->server.enable_compression);
+  EXPECT_EQ(config->server.max_calls, 500);
+  EXPECT_EQ(config->server.max_call_bytes, int64_t{2} << 30);
+  EXPECT_EQ(config->server.send_timeout_seconds, 5);
   EXPECT_EQ(config->server.max_connections, 1000);
   EXPECT_EQ(config->server.max_connections_per_address, 10);
   EXPECT_EQ(config->reply, ReplyFormat::kContent);
@@ -124,13 +141,14 @@ TEST(Config, EveryKeyIsRead) {
   const ModelConfig& m = config->models[0];
   EXPECT_EQ(m.name, "digits");
   EXPECT_EQ(m.base_path, "/etc/floe/models/digits");
-  EXPECT_EQ(m.where, "f.yaml:34");
+  EXPECT_EQ(m.where, "f.yaml:41");
   EXPECT_EQ(m.workers, 2);
   EXPECT_EQ(m.intra_op_threads, 3);
   EXPECT_EQ(m.batching.max_batch_size, 16);
   EXPECT_EQ(m.batching.batch_timeout_micros, 500);
   EXPECT_EQ(m.batching.max_enqueued_batches, 8);
   EXPECT_EQ(m.batching.max_enqueued_bytes, int64_t{64} << 20);
+  EXPECT_EQ(m.batching.max_enqueued_micros, 250'000);
   EXPECT_THAT(m.batching.allowed_batch_sizes, ElementsAre(2, 8));
   EXPECT_TRUE(m.batching.pad_variable_length_inputs);
   EXPECT_THAT(m.batching.padding_values, ElementsAre(Pair("x", 0.5), Pair("y", -1)));
@@ -141,6 +159,8 @@ TEST(Config, EveryKeyIsRead) {
   EXPECT_EQ(m.transition, VersionTransition::kResourcePreserving);
   EXPECT_THAT(m.cpu_set, ElementsAre(0, 1, 2, 5));
   EXPECT_EQ(m.weight, 3);
+  EXPECT_EQ(m.max_run_seconds, 12);
+  EXPECT_EQ(m.default_timeout_microseconds, 250'000);
   EXPECT_EQ(m.inline_below_us, 0);
   EXPECT_EQ(std::get<bool>(m.placeholder_defaults.at("keras_learning_phase").value), false);
   EXPECT_EQ(std::get<int64_t>(m.placeholder_defaults.at("steps").value), 3);

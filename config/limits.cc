@@ -148,4 +148,14 @@ const std::vector<std::string>& FullStatusNames() {
   return *names;
 }
 
+const std::vector<std::string>& TrialLoadNames() {
+  static const auto* names = new std::vector<std::string>{"always", "updates", "never"};
+  return *names;
+}
+
+const std::vector<std::string>& ConfigRpcsNames() {
+  static const auto* names = new std::vector<std::string>{"local", "true", "false"};
+  return *names;
+}
+
 }  // namespace floe

@@ -19,6 +19,8 @@ inline constexpr IntRange kPortRange{0, 65535};
 inline constexpr IntRange kMessageBytesRange{1024, std::numeric_limits<int32_t>::max()};
 inline constexpr IntRange kDrainSecondsRange{0, 3600};
 inline constexpr IntRange kConnectionsRange{0, 10'000'000};
+inline constexpr IntRange kCallsRange{0, 10'000'000};
+inline constexpr IntRange kConnectionSecondsRange{0, 1'000'000};
 inline constexpr IntRange kWorkersRange{1, 1024};
 inline constexpr IntRange kIntraOpThreadsRange{1, 256};
 inline constexpr IntRange kParallelismRange{0, 256};
@@ -29,11 +31,15 @@ inline constexpr IntRange kLatestRange{1, 1'000'000};
 inline constexpr IntRange kMaxBatchSizeRange{1, 65536};
 inline constexpr IntRange kBatchTimeoutRange{0, 60'000'000};
 inline constexpr IntRange kMaxEnqueuedBatchesRange{0, 1'000'000};
+inline constexpr IntRange kMaxEnqueuedMicrosRange{0, int64_t{86'400} * 1'000'000};
 inline constexpr IntRange kBytesRange{0, int64_t{1} << 50};
 inline constexpr IntRange kPollSecondsRange{0, 86'400};
 inline constexpr IntRange kLoadRetriesRange{0, 1'000'000};
 inline constexpr IntRange kRetryMicrosRange{0, int64_t{86'400} * 1'000'000};
 inline constexpr IntRange kLoadThreadsRange{0, 1024};
+inline constexpr IntRange kLoadSecondsRange{1, 86'400};
+inline constexpr IntRange kRunSecondsRange{0, 86'400};
+inline constexpr IntRange kTimeoutMicrosRange{0, int64_t{86'400} * 1'000'000};
 inline constexpr IntRange kWarmupIterationsRange{1, 10'000};
 inline constexpr int kMaxCpus = 8192;
 inline constexpr int kMaxModels = 10'000;  // of one list
@@ -57,10 +63,13 @@ absl::StatusOr<MemoryLimit> ParseMemoryLimit(const std::string& text);
 std::string MemoryLimitText(const MemoryLimit& limit);
 
 // By ReplyFormat: "typed", "content"; by LogFormat: "text", "json"; by VersionTransition:
-// "availability", "resource"; by FullStatus: "resource_exhausted", "unavailable".
+// "availability", "resource"; by FullStatus: "resource_exhausted", "unavailable"; by TrialLoad:
+// "always", "updates", "never"; by ConfigRpcs: "local", "true", "false".
 const std::vector<std::string>& ReplyFormatNames();
 const std::vector<std::string>& LogFormatNames();
 const std::vector<std::string>& VersionTransitionNames();
 const std::vector<std::string>& FullStatusNames();
+const std::vector<std::string>& TrialLoadNames();
+const std::vector<std::string>& ConfigRpcsNames();
 
 }  // namespace floe

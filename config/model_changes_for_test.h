@@ -22,6 +22,7 @@ inline std::vector<ModelChange> BatchingChanges() {
       {"batch_timeout_micros", [](M m) { m.batching.batch_timeout_micros = 2; }},
       {"max_enqueued_batches", [](M m) { m.batching.max_enqueued_batches = 2; }},
       {"max_enqueued_bytes", [](M m) { m.batching.max_enqueued_bytes = 2; }},
+      {"max_enqueued_micros", [](M m) { m.batching.max_enqueued_micros = 2; }},
       {"allowed_batch_sizes",
        [](M m) {
          m.batching.allowed_batch_sizes = {2, 4};
@@ -58,7 +59,8 @@ inline std::vector<ModelChange> ModelChanges() {
          m.versions = {VersionPolicy::Kind::kSpecific, 1, {3, 5}};
        }},
       {"version_labels", [](M m) { m.version_labels["stable"] = 3; }},
-      {"batching_full_status", [](M m) { m.batching_full_status = FullStatus::kUnavailable; }},
+      {"batching_full_status",
+       [](M m) { m.batching_full_status = FullStatus::kResourceExhausted; }},
       {"max_run_bytes", [](M m) { m.max_run_bytes = 4096; }},
       {"version_transition", [](M m) { m.transition = VersionTransition::kResourcePreserving; }},
       {"completion_marker", [](M m) { m.completion_marker = ".complete"; }},
@@ -70,6 +72,8 @@ inline std::vector<ModelChange> ModelChanges() {
        }},
       {"weight", [](M m) { m.weight = 2; }},
       {"inline_below_us", [](M m) { m.inline_below_us = 0; }},
+      {"max_run_seconds", [](M m) { m.max_run_seconds = 7; }},
+      {"default_timeout_microseconds", [](M m) { m.default_timeout_microseconds = 7; }},
       {"a bool",
        [](M m) {
          m.placeholder_defaults["p"] = {true, ""};

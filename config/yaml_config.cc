@@ -34,7 +34,19 @@ void ReadListen(YamlSection& s, ServerConfig* config) {
   s.Bool("insecure_public", &out->insecure_public);
   s.Int("max_connections", kConnectionsRange, &out->max_connections);
   s.Int("max_connections_per_address", kConnectionsRange, &out->max_connections_per_address);
-  s.Bool("enable_config_rpcs", &out->enable_config_rpcs);
+  ReadEnum(s, "enable_config_rpcs", ConfigRpcsNames(), &out->enable_config_rpcs);
+  s.Bool("enable_health_watch", &out->enable_health_watch);
+  s.Bool("enable_compression", &out->enable_compression);
+  s.Int("max_calls", kCallsRange, &out->max_calls);
+  s.Int("max_calls_per_address", kCallsRange, &out->max_calls_per_address);
+  s.Int("max_calls_per_connection", kCallsRange, &out->max_calls_per_connection);
+  s.Bytes("max_call_bytes", &out->max_call_bytes);
+  s.Bytes("max_call_bytes_per_address", &out->max_call_bytes_per_address);
+  s.Bytes("max_call_bytes_per_connection", &out->max_call_bytes_per_connection);
+  s.Int("connection_idle_seconds", kConnectionSecondsRange, &out->connection_idle_seconds);
+  s.Int("connection_age_seconds", kConnectionSecondsRange, &out->connection_age_seconds);
+  s.Int("keepalive_seconds", kConnectionSecondsRange, &out->keepalive_seconds);
+  s.Int("send_timeout_seconds", kConnectionSecondsRange, &out->send_timeout_seconds);
   ReadEnum(s, "reply", ReplyFormatNames(), &config->reply);
 }
 
@@ -55,6 +67,8 @@ void ReadLifecycle(YamlSection& s, LifecycleConfig* out) {
   s.Int("max_num_load_retries", kLoadRetriesRange, &out->max_num_load_retries);
   s.Int("load_retry_interval_micros", kRetryMicrosRange, &out->load_retry_interval_micros);
   s.Int("num_load_threads", kLoadThreadsRange, &out->num_load_threads);
+  ReadEnum(s, "trial_load", TrialLoadNames(), &out->trial_load);
+  s.Int("max_load_seconds", kLoadSecondsRange, &out->max_load_seconds);
   s.Bool("allow_version_labels_for_unavailable_models",
          &out->allow_version_labels_for_unavailable_models);
   s.Bool("enable_model_warmup", &out->enable_model_warmup);
@@ -86,6 +100,7 @@ void ReadBatching(YamlSection& s, BatchingConfig* out) {
   s.Int("batch_timeout_micros", kBatchTimeoutRange, &out->batch_timeout_micros);
   s.Int("max_enqueued_batches", kMaxEnqueuedBatchesRange, &out->max_enqueued_batches);
   s.Bytes("max_enqueued_bytes", &out->max_enqueued_bytes);
+  s.Int("max_enqueued_micros", kMaxEnqueuedMicrosRange, &out->max_enqueued_micros);
   s.IntList("allowed_batch_sizes", kMaxBatchSizeRange, &out->allowed_batch_sizes);
   s.IntList("preferred_batch_size", kMaxBatchSizeRange, &out->preferred_batch_size);
   s.Bool("pad_variable_length_inputs", &out->pad_variable_length_inputs);
@@ -204,6 +219,8 @@ void ReadModelSettings(YamlSection& s, ModelConfig* model) {
   s.Map("batching", [&](YamlSection& b) { ReadBatching(b, &model->batching); });
   ReadEnum(s, "batching_full_status", FullStatusNames(), &model->batching_full_status);
   s.Bytes("max_run_bytes", &model->max_run_bytes);
+  s.Int("max_run_seconds", kRunSecondsRange, &model->max_run_seconds);
+  s.Int("default_timeout_microseconds", kTimeoutMicrosRange, &model->default_timeout_microseconds);
   s.Int("inline_below_us", kInlineBelowRange, &model->inline_below_us);
   s.Map("placeholder_defaults", [&](YamlSection& defaults) {
     defaults.Each([&](const std::string& name, const YAML::Node& value) {

@@ -78,6 +78,7 @@ void PutBatching(YAML::Emitter& out, const BatchingConfig& b) {
   Put(out, "batch_timeout_micros", b.batch_timeout_micros);
   Put(out, "max_enqueued_batches", b.max_enqueued_batches);
   Put(out, "max_enqueued_bytes", b.max_enqueued_bytes);
+  Put(out, "max_enqueued_micros", b.max_enqueued_micros);
   PutSizes(out, "allowed_batch_sizes", b.allowed_batch_sizes);
   PutSizes(out, "preferred_batch_size", b.preferred_batch_size);
   Put(out, "pad_variable_length_inputs", b.pad_variable_length_inputs);
@@ -141,6 +142,8 @@ void PutModel(YAML::Emitter& out, const ModelConfig& model) {
   Put(out, "batching_full_status",
       FullStatusNames()[static_cast<size_t>(model.batching_full_status)]);
   Put(out, "max_run_bytes", model.max_run_bytes);
+  Put(out, "max_run_seconds", model.max_run_seconds);
+  Put(out, "default_timeout_microseconds", model.default_timeout_microseconds);
   Put(out, "inline_below_us", model.inline_below_us);
   PutDefaults(out, model);
   if (!model.signature.inputs.empty() || !model.signature.outputs.empty()) {

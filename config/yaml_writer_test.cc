@@ -70,7 +70,19 @@ TEST(ConfigToYaml, EverySettingOfTheServerReadsBack) {
        .insecure_public = true,
        .max_connections = 11,
        .max_connections_per_address = 12,
-       .enable_config_rpcs = false};
+       .enable_config_rpcs = ConfigRpcs::kAll,
+       .enable_health_watch = false,
+       .enable_compression = true,
+       .max_calls = 13,
+       .max_calls_per_address = 14,
+       .max_calls_per_connection = 15,
+       .max_call_bytes = 16,
+       .max_call_bytes_per_address = 17,
+       .max_call_bytes_per_connection = 18,
+       .connection_idle_seconds = 19,
+       .connection_age_seconds = 20,
+       .keepalive_seconds = 21,
+       .send_timeout_seconds = 22};
   config.reply = ReplyFormat::kContent;
   config.log = {.level = "debug", .format = LogFormat::kJson};
   config.cpu = {.gemm = "openblas", .blas_library = "libblis.so.4"};
@@ -79,6 +91,8 @@ TEST(ConfigToYaml, EverySettingOfTheServerReadsBack) {
                       .max_num_load_retries = 4,
                       .load_retry_interval_micros = 6,
                       .num_load_threads = 7,
+                      .trial_load = TrialLoad::kUpdates,
+                      .max_load_seconds = 9,
                       .allow_version_labels_for_unavailable_models = true,
                       .enable_model_warmup = false,
                       .num_request_iterations_for_warmup = 8,

@@ -3,10 +3,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <exception>
 #include <iostream>
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "base/cpus.h"
 #include "base/threads.h"
 #include "config/cpu_budget.h"
@@ -14,6 +17,7 @@
 #include "server/daemon/listeners.h"
 #include "server/daemon/logging.h"
 #include "server/daemon/signals.h"
+#include "server/daemon/trial_load.h"
 #include "server/flags/flags.h"
 
 // jemalloc reads this before main. With glibc's allocator, requests wait for a lock that the
@@ -47,9 +51,7 @@ static void AllowOpenFiles() {
   (void)setrlimit(RLIMIT_NOFILE, &files);
 }
 
-int main(int argc, char** argv) {
-  SkipDeadlockDetection();
-  AllowOpenFiles();
+static int Main(int argc, char** argv) {
   int exit_code = 0;
   const auto command = floe::server::ParseCommandLine(argc, argv, std::cout, std::cerr, &exit_code);
   if (!command) return exit_code;
@@ -64,6 +66,26 @@ int main(int argc, char** argv) {
   floe::server::BlockSignals();
   auto activated = floe::server::ActivatedListeners();  // which changes the environment
   floe::StartThreadSource();  // while this thread is as nice as it was started
-  floe::server::InitLogging(command->config.log);
-  return floe::server::RunDaemon(command->config, std::move(activated));
+  const absl::Status logs = floe::server::InitLogging(command->config.log);
+  if (!logs.ok()) {
+    std::cerr << logs.message() << "\n";
+    return 1;
+  }
+  exit_code = floe::server::RunDaemon(command->config, std::move(activated));
+  floe::server::FlushLog(floe::Clock::Steady().Now() + std::chrono::seconds(1));
+  return exit_code;
+}
+
+// Libraries throw where the system gives no more threads or memory.
+int main(int argc, char** argv) {
+  SkipDeadlockDetection();
+  if (floe::server::IsTrial(argc, argv)) floe::server::RunTrial();
+  AllowOpenFiles();
+  try {
+    return Main(argc, argv);
+  } catch (const std::exception& e) {
+    floe::server::FlushLog(floe::Clock::Steady().Now() + std::chrono::seconds(1));
+    std::cerr << "floed cannot go on: " << e.what() << "\n";
+    return 1;
+  }
 }

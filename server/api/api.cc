@@ -64,7 +64,12 @@ void RegisterApi(const ApiContext& context, MethodTable* table) {
   table->AddUnary(kGetConfigMethod, GetConfigMethod(context));
   RegisterRefusals(table);
   table->AddUnary(Path(kHealth, "Check"), HealthCheckMethod(context.health));
-  table->AddStream(Path(kHealth, "Watch"), HealthWatchMethod(context.health));
+  if (context.enable_health_watch) {
+    table->AddStream(Path(kHealth, "Watch"), HealthWatchMethod(context.health));
+  } else {
+    table->AddUnary(Path(kHealth, "Watch"),
+                    Refuse("Watch is switched off here (server.enable_health_watch); call Check"));
+  }
   if (!context.enable_reflection) return;
   const StreamMethod reflection =
       ReflectionMethod({kPrediction, kModel, kAdmin, kHealth, kReflection});

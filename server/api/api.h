@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/memory_budget.h"
 #include "config/config.h"
 #include "server/api/rpc.h"
 #include "server/health/health.h"
@@ -19,7 +20,9 @@ struct ApiContext {
   bool content_replies =
       false;  // tensor_content in every reply (--enable_serialization_as_tensor_content)
   bool enable_reflection = false;
+  bool enable_health_watch = true;
   int64_t max_input_bytes = int64_t{256} << 20;  // of one request's decoded inputs
+  const MemoryBudget* memory = nullptr;          // pays for them; null: nobody. Lives as long
 };
 
 // PredictionService, ModelService, floe.Admin, Health and, when enabled, ServerReflection (v1alpha

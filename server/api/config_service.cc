@@ -32,15 +32,24 @@ constexpr int kMaxWaiting = 8;
 constexpr size_t kMaxYamlBytes = size_t{1} << 20;
 // Messages travel as headers, of which clients take 8 KiB by default.
 constexpr size_t kMaxMessageBytes = 2000;
+constexpr size_t kMaxShownBytes = size_t{64} << 10;  // in a message of its own
 
 absl::Status NotOffered() {
   return absl::PermissionDeniedError(
-      "the configuration is not offered over RPC here; server.enable_config_rpcs: true in "
-      "floe.yaml offers it");
+      "the configuration is not offered over RPC here; server.enable_config_rpcs: local in "
+      "floe.yaml offers it to processes of the server's own machine");
 }
 
-bool Offered(const ApiContext& context) {
-  return context.config == nullptr || context.config->server.enable_config_rpcs;
+// OK: this caller may read and change the configuration.
+absl::Status CheckOffered(const ServerConfig* config, const CallInfo& call) {
+  const ConfigRpcs offered =
+      config == nullptr ? ConfigRpcs::kLocal : config->server.enable_config_rpcs;
+  if (offered == ConfigRpcs::kNobody) return NotOffered();
+  if (offered == ConfigRpcs::kAll || call.local) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "the configuration is offered over RPC to processes of the server's own machine only; "
+      "server.enable_config_rpcs: true, or --enable_config_rpcs=true, offers it to everybody who "
+      "can connect");
 }
 
 absl::Status Shortened(const absl::Status& status) {
@@ -52,7 +61,8 @@ absl::Status Shortened(const absl::Status& status) {
 pb::StatusProto ToProto(const absl::Status& status) {
   pb::StatusProto proto;
   proto.set_error_code(static_cast<tensorflow::error::Code>(status.code()));
-  proto.set_error_message(std::string(status.message()));
+  proto.set_error_message(
+      Printable({status.message().data(), status.message().size()}, kMaxShownBytes));
   return proto;
 }
 
@@ -216,23 +226,19 @@ class Reloader {
 }  // namespace
 
 UnaryMethod ReloadConfigMethod(const ApiContext& context) {
-  if (!Offered(context))
-    return [](const CallInfo&, const Message&, const std::shared_ptr<Responder>& responder) {
-      responder->Finish(NotOffered());
-    };
-  return [reloader = std::make_shared<Reloader>(context)](
+  return [reloader = std::make_shared<Reloader>(context), config = context.config](
              const CallInfo& call, const Message& message,
              const std::shared_ptr<Responder>& responder) {
+    const absl::Status offered = CheckOffered(config, call);
+    if (!offered.ok()) return responder->Finish(offered);
     reloader->Start(call, message, responder);
   };
 }
 
 UnaryMethod GetConfigMethod(const ApiContext& context) {
   const ModelRegistry& registry = context.registry;
-  return ProtoMethod<floe::GetConfigRequest, floe::GetConfigResponse>(
-      [&registry, config = context.config, offered = Offered(context)](const auto&,
-                                                                       auto* response) {
-        if (!offered) return NotOffered();
+  const UnaryMethod answer = ProtoMethod<floe::GetConfigRequest, floe::GetConfigResponse>(
+      [&registry, config = context.config](const auto&, auto* response) {
         ConfigState state = registry.CurrentConfig();
         ServerConfig merged = config == nullptr ? ServerConfig() : *config;
         merged.models = std::move(state.models);
@@ -241,6 +247,12 @@ UnaryMethod GetConfigMethod(const ApiContext& context) {
         response->set_yaml(ConfigToYaml(merged));
         return absl::OkStatus();
       });
+  return [answer, config = context.config](const CallInfo& call, Message message,
+                                           std::shared_ptr<Responder> responder) {
+    const absl::Status offered = CheckOffered(config, call);
+    if (!offered.ok()) return responder->Finish(offered);
+    answer(call, std::move(message), std::move(responder));
+  };
 }
 
 }  // namespace floe::server

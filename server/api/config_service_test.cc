@@ -71,6 +71,7 @@ class ConfigService : public testing::Test {
                                           const std::string& generation = "",
                                           TimePoint deadline = TimePoint::max()) {
     CallInfo info;
+    info.local = true;
     info.cancel = cancel_;
     info.deadline = deadline;
     if (!generation.empty()) info.metadata.emplace_back(kGenerationKey, generation);
@@ -301,8 +302,20 @@ TEST_F(ConfigService, ShowsWhatIsInForce) {
   EXPECT_EQ(shown->models, registry_.config.models);
 }
 
+TEST_F(ConfigService, IsForCallersOfThisMachineUnlessAskedFor) {
+  Register();
+  for (const char* path : {kReload, kGetConfig})
+    EXPECT_THAT(CallUnary(*table_, path, "", {}, /*local=*/false)->status.ToString(),
+                AllOf(HasSubstr("PERMISSION_DENIED"), HasSubstr("own machine only"),
+                      HasSubstr("--enable_config_rpcs=true")));
+  EXPECT_TRUE(CallUnary(*table_, kGetConfig, "")->status.ok());
+  config_.server.enable_config_rpcs = ConfigRpcs::kAll;
+  Register();
+  EXPECT_TRUE(CallUnary(*table_, kGetConfig, "", {}, /*local=*/false)->status.ok());
+}
+
 TEST_F(ConfigService, CanBeSwitchedOff) {
-  config_.server.enable_config_rpcs = false;
+  config_.server.enable_config_rpcs = ConfigRpcs::kNobody;
   Register();
   for (const char* path : {kReload, kGetConfig})
     EXPECT_THAT(CallUnary(*table_, path, "")->status.ToString(),

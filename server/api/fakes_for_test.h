@@ -148,7 +148,7 @@ class FakeResponder : public Responder {
 // Calls a unary method and returns what it answered so far.
 inline std::shared_ptr<FakeResponder> CallUnary(
     const MethodTable& table, const std::string& path, const std::string& request,
-    const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
+    const std::vector<std::pair<std::string, std::string>>& metadata = {}, bool local = true) {
   const UnaryMethod* const method = table.FindUnary(path);
   auto responder = std::make_shared<FakeResponder>();
   EXPECT_NE(method, nullptr) << path;
@@ -158,6 +158,7 @@ inline std::shared_ptr<FakeResponder> CallUnary(
   for (const auto& [key, value] : metadata) info.metadata.emplace_back(key, value);
   info.cancel = std::make_shared<CancelToken>();
   info.caller = 12;
+  info.local = local;
   const auto bytes = std::make_shared<const std::string>(request);
   (*method)(info, Message{*bytes, bytes}, responder);
   return responder;

@@ -8,6 +8,9 @@
 namespace floe::server {
 namespace {
 
+// Of a version that failed: its model chose some of the words.
+constexpr size_t kMostErrorBytes = 4096;
+
 namespace pb = tensorflow::serving;
 
 constexpr char kSignatureDef[] = "signature_def";
@@ -91,7 +94,8 @@ absl::Status GetModelStatus(const ModelRegistry& registry, const pb::GetModelSta
     out->set_state(static_cast<pb::ModelVersionStatus::State>(version.state));
     out->mutable_status()->set_error_code(
         static_cast<tensorflow::error::Code>(version.error.code()));
-    out->mutable_status()->set_error_message(std::string(version.error.message()));
+    out->mutable_status()->set_error_message(Printable(
+        {version.error.message().data(), version.error.message().size()}, kMostErrorBytes));
   }
   return absl::OkStatus();
 }

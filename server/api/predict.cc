@@ -1,15 +1,20 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/recycled.h"
 #include "base/status.h"
+#include "runtime/evaluate.h"
 #include "server/api/methods.h"
 #include "server/api/names.h"
 #include "server/api/predict_reply.h"
 #include "server/api/sent_request.h"
+#include "server/registry/task_threads.h"
 
 namespace floe::server {
 namespace {
@@ -28,6 +33,20 @@ absl::StatusOr<int> PriorityOf(const CallInfo& call) {
                                                  "; use 1 (first) to ", kPriorities, " (last)"));
 }
 
+absl::StatusOr<std::optional<ReplyEncoding>> WishedEncoding(const CallInfo& call) {
+  const std::string_view* const wish = call.FindMetadata(kReplyKey);
+  if (wish == nullptr) return std::nullopt;
+  if (*wish == "content") return ReplyEncoding::kContent;
+  if (*wish == "typed") return ReplyEncoding::kTyped;
+  return absl::InvalidArgumentError(
+      absl::StrCat("metadata ", kReplyKey, " is ", Quoted(*wish), "; use 'content' or 'typed'"));
+}
+
+// Messages up to this size are read on the transport's thread, whatever they hold.
+constexpr size_t kQuickBytes = size_t{64} << 10;
+// That read the others.
+constexpr int kReaders = 2;
+
 // One Predict from its message to its answer. Kept alive by the queued request, whose inputs are
 // views into it. It holds the model but not the ServedModel: a worker may be the last to drop it,
 // and must not then stop its own queue.
@@ -37,23 +56,35 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
       : registry_(context.registry),
         message_(std::move(message)),
         responder_(std::move(responder)),
-        request_(context.max_input_bytes) {}
+        memory_(context.memory),
+        request_(context.max_input_bytes, context.memory) {}
 
-  // OK: the answer comes from the model. Otherwise the caller answers.
-  absl::Status Start(const CallInfo& call, bool content_replies);
+  // Takes what the call says besides its message. False: reading that may take a while, and is left
+  // to Submit.
+  absl::StatusOr<bool> Read(const CallInfo& call);
+  // Reads what is unread and hands the request to its model.
+  void Submit(bool unread, bool content_replies);
+  void Refuse(const absl::Status& status) { responder_->Finish(status); }
 
  private:
+  absl::Status TrySubmit(bool unread, bool content_replies);
   absl::StatusOr<ServedHandle> FindModel();
-  absl::Status ChooseEncoding(const CallInfo& call);
   absl::Status Write(absl::Span<const TensorView> outputs);
+  int64_t BytesOf(absl::Span<const TensorView> outputs) const;
   absl::Status Encode(absl::Span<const TensorView> outputs, std::string* reply) const;
 
   const ModelRegistry& registry_;
   const Message message_;
   const std::shared_ptr<Responder> responder_;
+  const MemoryBudget* const memory_;  // may be null
   SentRequest request_;
   SentRequest::Outputs outputs_;
+  std::optional<ReplyEncoding> wished_;
   ReplyEncoding encoding_ = ReplyEncoding::kTyped;
+  TimePoint deadline_ = TimePoint::max();
+  std::shared_ptr<CancelToken> cancel_;
+  uint64_t caller_ = 0;
+  int priority_ = kDefaultPriority;
   absl::Status answer_;
 };
 
@@ -66,31 +97,31 @@ absl::StatusOr<ServedHandle> PredictCall::FindModel() {
   return served;
 }
 
-absl::Status PredictCall::ChooseEncoding(const CallInfo& call) {
-  const std::string_view* const wish = call.FindMetadata(kReplyKey);
-  if (wish == nullptr) return absl::OkStatus();
-  if (*wish != "content" && *wish != "typed") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("metadata ", kReplyKey, " is ", Quoted(*wish), "; use 'content' or 'typed'"));
-  }
-  encoding_ = *wish == "content" ? ReplyEncoding::kContent : ReplyEncoding::kTyped;
-  return absl::OkStatus();
+absl::StatusOr<bool> PredictCall::Read(const CallInfo& call) {
+  FLOE_ASSIGN_OR_RETURN(wished_, WishedEncoding(call));
+  FLOE_ASSIGN_OR_RETURN(priority_, PriorityOf(call));
+  deadline_ = call.deadline;
+  cancel_ = call.cancel;
+  caller_ = call.caller;
+  if (message_.bytes.size() > kQuickBytes) return request_.ReadQuickly(message_.bytes);
+  FLOE_RETURN_IF_ERROR(request_.Read(message_.bytes));
+  return true;
 }
 
-absl::Status PredictCall::Start(const CallInfo& call, bool content_replies) {
-  FLOE_RETURN_IF_ERROR(request_.Read(message_.bytes));
+absl::Status PredictCall::TrySubmit(bool unread, bool content_replies) {
+  if (unread) FLOE_RETURN_IF_ERROR(request_.Read(message_.bytes));
   FLOE_ASSIGN_OR_RETURN(const ServedHandle served, FindModel());
-  encoding_ = content_replies ? ReplyEncoding::kContent : served->reply_encoding();
-  FLOE_RETURN_IF_ERROR(ChooseEncoding(call));
+  encoding_ =
+      wished_.value_or(content_replies ? ReplyEncoding::kContent : served->reply_encoding());
   FLOE_RETURN_IF_ERROR(request_.ChooseOutputs(&outputs_));
   auto request = std::make_unique<InferRequest>();
   FLOE_RETURN_IF_ERROR(request_.Fill(request.get()));
-  FLOE_ASSIGN_OR_RETURN(request->priority, PriorityOf(call));
-  request->caller = call.caller;
+  request->priority = priority_;
+  request->caller = caller_;
   request->owner = shared_from_this();
   request->owner_bytes = message_.bytes.size() + request_.unfolded_bytes();
-  request->deadline = call.deadline;
-  request->cancel = call.cancel;
+  request->deadline = deadline_;
+  request->cancel = std::move(cancel_);
   // The request's owner, so it is there.
   request->done = [this](const absl::Status& status, absl::Span<const TensorView> outputs) {
     answer_ = status.ok() ? Write(outputs) : status;
@@ -98,6 +129,11 @@ absl::Status PredictCall::Start(const CallInfo& call, bool content_replies) {
   request->send = [this] { responder_->Finish(answer_); };
   served->Submit(std::move(request));
   return absl::OkStatus();
+}
+
+void PredictCall::Submit(bool unread, bool content_replies) {
+  const absl::Status status = CatchOutOfMemory([&] { return TrySubmit(unread, content_replies); });
+  if (!status.ok()) Refuse(status);
 }
 
 absl::Status PredictCall::Encode(absl::Span<const TensorView> outputs, std::string* reply) const {
@@ -115,9 +151,25 @@ absl::Status PredictCall::Encode(absl::Span<const TensorView> outputs, std::stri
   return EncodePredictReply({info.name, info.version, def.name}, chosen, encoding_, reply);
 }
 
+// About what the reply will have.
+int64_t PredictCall::BytesOf(absl::Span<const TensorView> outputs) const {
+  int64_t bytes = 0;
+  for (const int index : outputs_)
+    if (static_cast<size_t>(index) < outputs.size())
+      bytes += HeldMemory(outputs[static_cast<size_t>(index)]);
+  return bytes;
+}
+
 absl::Status PredictCall::Write(absl::Span<const TensorView> outputs) {
   thread_local std::string reply;  // a small one is copied, and its memory serves again
-  FLOE_RETURN_IF_ERROR(Encode(outputs, &reply));
+  {
+    // Until the transport has it, and pays for it.
+    MemoryShare writing;
+    if (memory_ != nullptr) {
+      FLOE_ASSIGN_OR_RETURN(writing, memory_->Take(BytesOf(outputs)));
+    }
+    FLOE_RETURN_IF_ERROR(Encode(outputs, &reply));
+  }
   responder_->Write(std::move(reply));
   return absl::OkStatus();
 }
@@ -125,12 +177,19 @@ absl::Status PredictCall::Write(absl::Span<const TensorView> outputs) {
 }  // namespace
 
 UnaryMethod PredictMethod(const ApiContext& context) {
-  return [context](const CallInfo& call, Message message,
-                   const std::shared_ptr<Responder>& responder) {
+  const auto readers = std::make_shared<TaskThreads>(kReaders, ThreadTraits{"read", 0, {}});
+  const absl::Status started = readers->Start();
+  return [context, readers, started](const CallInfo& call, Message message,
+                                     const std::shared_ptr<Responder>& responder) {
     const auto predict = std::allocate_shared<PredictCall>(RecyclingAllocator<PredictCall>(),
                                                            context, std::move(message), responder);
-    const absl::Status status = predict->Start(call, context.content_replies);
-    if (!status.ok()) responder->Finish(status);
+    const absl::StatusOr<bool> read = predict->Read(call);
+    if (!read.ok()) return predict->Refuse(read.status());
+    if (*read) return predict->Submit(/*unread=*/false, context.content_replies);
+    if (!started.ok()) return predict->Refuse(started);
+    readers->Post([predict, content = context.content_replies] {
+      predict->Submit(/*unread=*/true, content);
+    });
   };
 }
 

@@ -2,9 +2,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "base/wire_reader.h"
 #include "server/api/names.h"
 #include "server/api/tensor_fields.h"
-#include "server/api/wire_reader.h"
 
 namespace floe::server {
 namespace {
@@ -81,7 +81,7 @@ void ForEachVarint(const TensorView& view, Visit visit) {
       visit(static_cast<uint64_t>(static_cast<int64_t>(value)));
     }
   };
-  switch (view.dtype) {
+  switch (PlainDType(view.dtype)) {
     case DType::kInt8:
       return each(int8_t{});
     case DType::kUInt8:

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/wire_reader.h"
 #include "server/api/unfolding.h"
-#include "server/api/wire_reader.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 
@@ -218,6 +218,42 @@ bool HasTooManyNames(std::string_view bytes) {
   return names > kMaxNames;
 }
 
+// Parts that are looked at byte by byte, of all inputs together, and fields of a tensor, of which
+// there are as many as the message says only where they repeat.
+constexpr size_t kQuickBytes = size_t{256} << 10;
+constexpr int kQuickFields = 32;
+
+bool IsQuickTensor(std::string_view bytes, size_t* looked_at) {
+  WireReader reader(bytes);
+  bool is_bool = false;
+  size_t content = 0;
+  for (int fields = 0; !reader.Done(); ++fields) {
+    uint32_t field;
+    WireType type;
+    uint64_t number;
+    std::string_view part;
+    if (fields == kQuickFields) return false;
+    if (!reader.ReadTag(&field, &type)) return true;
+    if (type == WireType::kVarint) {
+      if (!reader.ReadVarint(&number)) return true;
+      is_bool |= field == static_cast<uint32_t>(TensorField::kDtype) &&
+                 number == static_cast<uint64_t>(tensorflow::DT_BOOL);
+      continue;
+    }
+    if (type != WireType::kBytes) return false;  // a list that is not packed
+    if (!reader.ReadBytes(&part)) return true;
+    const auto known = static_cast<TensorField>(std::min<uint32_t>(field, UINT8_MAX));
+    if (known == TensorField::kStringVal) return false;
+    if (known == TensorField::kContent) {
+      content = part.size();
+    } else if (KindOf(known) != ListKind::kFixed32 && KindOf(known) != ListKind::kFixed64) {
+      *looked_at += part.size();
+    }
+  }
+  if (is_bool) *looked_at += content;  // of which every byte is 0 or 1
+  return *looked_at <= kQuickBytes;
+}
+
 // The list that holds values, for a message that protobuf read.
 void FindList(const tensorflow::TensorProto& proto, SentTensor* out) {
   const auto note = [out](TensorField list, bool has_values) {
@@ -281,6 +317,31 @@ bool WalkPredictRequest(std::string_view bytes, SentPredict* out) {
   return true;
 }
 
+bool IsQuickToWalk(std::string_view bytes) {
+  WireReader reader(bytes);
+  size_t looked_at = 0;
+  for (size_t parts = 0; !reader.Done(); ++parts) {
+    uint32_t field;
+    WireType type;
+    std::string_view part, entry;
+    if (parts == kMaxNames) return false;
+    if (!reader.ReadTag(&field, &type) || type != WireType::kBytes || !reader.ReadBytes(&part))
+      return true;
+    if (field != 2) {
+      looked_at += part.size();
+      continue;
+    }
+    WireReader input(part);
+    for (int fields = 0; !input.Done() && fields <= 2; ++fields) {  // a third is unusual
+      if (!input.ReadTag(&field, &type) || type != WireType::kBytes || !input.ReadBytes(&entry))
+        return true;
+      if (field != 2) looked_at += entry.size();
+      if (field == 2 && !IsQuickTensor(entry, &looked_at)) return false;
+    }
+  }
+  return looked_at <= kQuickBytes;
+}
+
 absl::Status ParsePredictRequest(std::string_view bytes, SentPredict* out) {
   auto proto = std::make_shared<tensorflow::serving::PredictRequest>();
   if (bytes.size() > INT32_MAX ||
@@ -296,6 +357,7 @@ absl::Status ParsePredictRequest(std::string_view bytes, SentPredict* out) {
   out->signature = spec.signature_name();
   for (const auto& [key, tensor] : proto->inputs()) out->inputs.push_back({key, FromProto(tensor)});
   for (const std::string& alias : proto->output_filter()) out->output_filter.push_back(alias);
+  out->parsed_bytes = proto->SpaceUsedLong();
   out->parsed = std::move(proto);
   return absl::OkStatus();
 }

@@ -44,12 +44,18 @@ struct SentPredict {
   absl::InlinedVector<SentInput, kUsualTensors> inputs;  // keys differ
   absl::InlinedVector<std::string_view, kUsualTensors> output_filter;
   std::shared_ptr<const void> parsed;  // keeps what protobuf read; null after a walk
+  size_t parsed_bytes = 0;             // that it takes
 };
 
 // Finds the parts in the wire format itself. False for anything malformed or unusual (a list not
 // packed, string_val, a field written twice, text that is not ASCII): nothing is decided then and
 // `out` is of no use.
 bool WalkPredictRequest(std::string_view bytes, SentPredict* out);
+
+// Whether walking takes no time to speak of, however large the message is: its values lie in
+// tensor_content, or in lists of numbers of fixed size, or are few. True for bytes that are soon
+// found to be no message.
+bool IsQuickToWalk(std::string_view bytes);
 
 // The same by protobuf. INVALID_ARGUMENT when the bytes are no PredictRequest.
 absl::Status ParsePredictRequest(std::string_view bytes, SentPredict* out);

@@ -248,7 +248,10 @@ TEST(PredictRequest, UsualMessagesAreWalked) {
 
 // An entry of a hand-made message: tag, length, bytes (all short).
 std::string Field(int number, const std::string& bytes) {
-  return std::string({static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())}) + bytes;
+  std::string field(1, static_cast<char>(number << 3 | 2));
+  size_t size = bytes.size();
+  for (; size >= 128; size /= 128) field += static_cast<char>(size % 128 + 128);
+  return field + static_cast<char>(size) + bytes;
 }
 
 // A few bytes each, which protobuf would make objects of.
@@ -296,6 +299,25 @@ TEST(PredictRequest, UnusualFormsAreLeftToProtobuf) {
   EXPECT_EQ(read.inputs[0].tensor.list, TensorField::kFloatVal);
   EXPECT_EQ(ReadPredictRequest("\x0a\xff", kMaxBytes, &read).code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(PredictRequest, WhatTakesAWhileToWalkIsKnownBeforehand) {
+  const std::string large(1 << 20, 1);
+  const auto request = [](const std::string& tensor) {
+    return Field(1, Field(1, "m")) + Field(2, Field(1, "x") + Field(2, tensor));
+  };
+  const std::string is_bool("\x08\x0a", 2), is_float("\x08\x01", 2);
+  EXPECT_TRUE(IsQuickToWalk(request(is_float + Field(4, large)))) << "tensor_content";
+  EXPECT_TRUE(IsQuickToWalk(request(is_float + Field(5, large)))) << "float_val";
+  EXPECT_FALSE(IsQuickToWalk(request(is_bool + Field(4, large)))) << "each byte is looked at";
+  EXPECT_FALSE(IsQuickToWalk(request(Field(10, large)))) << "int64_val";
+  EXPECT_TRUE(IsQuickToWalk(request(Field(10, "\x01\x02"))));
+  EXPECT_FALSE(IsQuickToWalk(request(Field(8, "text")))) << "string_val is protobuf's";
+  EXPECT_FALSE(IsQuickToWalk(request(Field(2, large)))) << "dims";
+  EXPECT_FALSE(IsQuickToWalk(Field(3, large))) << "an output's name";
+  std::string floats;
+  for (int i = 0; i < 100; ++i) floats += std::string("\x2d\0\0\0\0", 5);
+  EXPECT_FALSE(IsQuickToWalk(request(floats))) << "a list that is not packed";
 }
 
 }  // namespace

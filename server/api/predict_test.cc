@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+#include <thread>
+
 #include "google/protobuf/text_format.h"
 #include "server/api/api.h"
 #include "server/api/fakes_for_test.h"
@@ -237,6 +240,49 @@ TEST_F(Predict, TheWaitingRequestDoesNotHoldTheServedModel) {
   served_.reset();
   EXPECT_TRUE(served.expired());
   AnswerWith(*waiting, absl::UnavailableError("stopping"));
+}
+
+// A reply that finds no memory is none, whatever its outputs hold.
+TEST_F(Predict, RepliesArePaidForBeforeTheyAreWritten) {
+  const MemoryBudget memory(1000);
+  ApiContext context{registry_, health_};
+  context.memory = &memory;
+  MethodTable table;
+  RegisterApi(context, &table);
+  AnswerDirectly();
+  const auto call = [&](int rows) {
+    const std::string content(static_cast<size_t>(rows) * 2 * sizeof(float), '\0');
+    PredictRequest request;
+    request.mutable_model_spec()->set_name("mnist");
+    for (const char* const key : {"x", "ids"}) {
+      tensorflow::TensorProto& input = (*request.mutable_inputs())[key];
+      input.set_dtype(key[0] == 'x' ? tensorflow::DT_FLOAT : tensorflow::DT_INT64);
+      input.mutable_tensor_shape()->add_dim()->set_size(rows);
+      if (key[0] == 'x') input.mutable_tensor_shape()->add_dim()->set_size(2);
+      input.set_tensor_content(content);
+    }
+    return CallUnary(table, kPath, request.SerializeAsString());
+  };
+  EXPECT_TRUE(call(10)->status.ok());
+  const auto refused = call(100);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused->status)) << refused->status;
+  EXPECT_THAT(std::string(refused->status.message()), HasSubstr("memory_limit is 1000 bytes"));
+  EXPECT_THAT(refused->messages, ::testing::IsEmpty());
+  EXPECT_EQ(memory.in_use(), 0);
+}
+
+TEST_F(Predict, LongListsAreReadOnAnotherThread) {
+  std::string ids;
+  for (int i = 0; i < 300'000; ++i) ids += "int64_val: 1000 ";
+  const auto submitted = std::make_shared<std::promise<std::thread::id>>();
+  served_->on_submit = [submitted](std::unique_ptr<InferRequest> request) {
+    AnswerWith(*request, absl::AbortedError("seen"));
+    submitted->set_value(std::this_thread::get_id());
+  };
+  CallUnary(table_, kPath,
+            Encode(std::string(kX) + "inputs { key: 'ids' value { dtype: DT_INT64 " + ids +
+                   "tensor_shape { dim { size: 300000 } } } }"));
+  EXPECT_NE(submitted->get_future().get(), std::this_thread::get_id());
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct CallInfo {
   absl::InlinedVector<std::pair<std::string_view, std::string_view>, 8>
       metadata;  // keys in lower case
   TimePoint deadline = TimePoint::max();
+  bool local = false;                   // the caller is a process of this machine
   uint64_t caller = 0;                  // the same for the calls of one connection; 0: not known
   std::shared_ptr<CancelToken> cancel;  // raised when the caller leaves; never null
 

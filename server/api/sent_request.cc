@@ -5,10 +5,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "runtime/input_shape.h"
 #include "server/api/names.h"
 
 namespace floe::server {
 namespace {
+
+// Larger ones are not decoded at once, nor are those filled up that become larger than this: a
+// request that waits should hold no more than was sent.
+constexpr int64_t kDecodedAtOnce = int64_t{1} << 20;
+constexpr int64_t kFilledAtOnce = int64_t{16} << 10;
 
 std::vector<std::string> SentKeys(const SentPredict& sent) {
   std::vector<std::string> keys;
@@ -89,16 +95,47 @@ absl::Status SentRequest::WrongInputs() const {
                    QuotedNames(SentKeys(sent_)), " were sent", hints));
 }
 
-absl::Status SentRequest::ReadInput(const SentInput& input, const SignatureTensor& taken,
-                                    TensorView* view) {
+absl::Status SentRequest::Read(std::string_view message) {
+  FLOE_RETURN_IF_ERROR(ReadPredictRequest(message, max_input_bytes_, &sent_));
+  storage_.Pay(static_cast<int64_t>(sent_.parsed_bytes));
+  return absl::OkStatus();
+}
+
+bool SentRequest::ReadQuickly(std::string_view message) {
+  if (IsQuickToWalk(message) && WalkPredictRequest(message, &sent_)) return true;
+  sent_ = SentPredict();
+  return false;
+}
+
+absl::Status SentRequest::CheckInput(const SentInput& input, size_t index, InferRequest* request) {
+  const SignatureTensor& taken = signature_->def().inputs[index];
   FLOE_ASSIGN_OR_RETURN(const DType dtype, SentDtype(input.key, input.tensor));
   if (dtype != taken.type.dtype) {
     return absl::InvalidArgumentError(
         absl::StrCat("input ", Quoted(input.key), ": ", ModelAndSignature(), " takes ",
                      DTypeName(taken.type.dtype), ", but ", DTypeName(dtype), " was sent"));
   }
-  FLOE_ASSIGN_OR_RETURN(*view, ReadTensor(input.key, input.tensor, &storage_));
+  FLOE_ASSIGN_OR_RETURN(const CheckedTensor checked, CheckTensor(input.key, input.tensor));
+  FLOE_RETURN_IF_ERROR(CheckInputShape(taken, checked.view.shape));
+  FLOE_RETURN_IF_ERROR(storage_.Charge(checked.bytes));
+  request->inputs[index] = checked.view;
+  if (checked.view.data != nullptr) return absl::OkStatus();
+  // What may be a default is compared with it before the request waits.
+  const bool compared =
+      taken.default_value.valid() && taken.default_value.shape() == checked.view.shape;
+  const bool later = checked.bytes > (checked.repeats ? kFilledAtOnce : kDecodedAtOnce);
+  if (later && !compared) {
+    later_.push_back({&input.tensor, index});
+    pending_bytes_ += checked.bytes;
+  } else {
+    now_.push_back({&input.tensor, index});
+  }
   return absl::OkStatus();
+}
+
+void SentRequest::Decode(const std::vector<Encoded>& inputs, InferRequest* request) {
+  for (const Encoded& encoded : inputs)
+    DecodeTensor(*encoded.sent, &storage_, &request->inputs[encoded.index]);
 }
 
 absl::Status SentRequest::Fill(InferRequest* request) {
@@ -117,8 +154,12 @@ absl::Status SentRequest::Fill(InferRequest* request) {
   request->inputs.resize(taken.size());
   for (size_t i = 0; i < taken.size(); ++i) {
     if (sent[i] == nullptr) continue;
-    FLOE_RETURN_IF_ERROR(ReadInput(*sent[i], taken[i], &request->inputs[i]));
+    FLOE_RETURN_IF_ERROR(CheckInput(*sent[i], i, request));
   }
+  Decode(now_, request);
+  if (!later_.empty())
+    request->pending =
+        std::make_unique<PendingInputs>([this, request] { Decode(later_, request); });
   return absl::OkStatus();
 }
 

@@ -17,13 +17,16 @@ namespace floe::server {
 class SentRequest {
  public:
   // `max_input_bytes`: of inputs that do not lie in the message as they are needed.
-  explicit SentRequest(int64_t max_input_bytes)
-      : max_input_bytes_(max_input_bytes), storage_(max_input_bytes) {}
+  // `memory`, which outlives it, pays for what is decoded and for what protobuf reads; null:
+  // nobody.
+  explicit SentRequest(int64_t max_input_bytes, const MemoryBudget* memory = nullptr)
+      : max_input_bytes_(max_input_bytes), storage_(max_input_bytes, memory) {}
 
-  // First, and once.
-  absl::Status Read(std::string_view message) {
-    return ReadPredictRequest(message, max_input_bytes_, &sent_);
-  }
+  // False: it takes a while to read, so that it should be done by another thread than the
+  // transport's.
+  bool ReadQuickly(std::string_view message);
+  // Unless that was true: first, and once.
+  absl::Status Read(std::string_view message);
   const SentPredict& sent() const { return sent_; }
 
   // Finds the signature asked for. FAILED_PRECONDITION: there is no such.
@@ -37,14 +40,25 @@ class SentRequest {
   using Outputs = absl::InlinedVector<int, kUsualTensors>;
   absl::Status ChooseOutputs(Outputs* outputs) const;
 
-  // Fills model, signature and inputs. INVALID_ARGUMENT for inputs that the signature does not
-  // have or that are missing, and for tensors of another dtype.
+  // Fills model, signature and inputs, of which those that are large to decode, or stand for much
+  // more than was sent, are left pending. INVALID_ARGUMENT for inputs that the signature does not
+  // have or that are missing, and for tensors of another dtype or shape; RESOURCE_EXHAUSTED for
+  // those that would take too much. Nothing is allocated then.
   absl::Status Fill(InferRequest* request);
-  // Of inputs that do not lie in the message as they are needed.
-  size_t unfolded_bytes() const { return static_cast<size_t>(storage_.used()); }
+  // Of inputs that were decoded already, and of what protobuf read.
+  size_t unfolded_bytes() const {
+    return static_cast<size_t>(storage_.charged() - pending_bytes_) + sent_.parsed_bytes;
+  }
 
  private:
-  absl::Status ReadInput(const SentInput& input, const SignatureTensor& taken, TensorView* view);
+  // What is to be decoded to become input `index` of the request.
+  struct Encoded {
+    const SentTensor* sent;
+    size_t index;
+  };
+
+  absl::Status CheckInput(const SentInput& input, size_t index, InferRequest* request);
+  void Decode(const std::vector<Encoded>& inputs, InferRequest* request);
   absl::Status WrongInputs() const;
 
   const int64_t max_input_bytes_;
@@ -52,6 +66,8 @@ class SentRequest {
   InputStorage storage_;
   ModelHandle model_;
   const Signature* signature_ = nullptr;
+  std::vector<Encoded> now_, later_;
+  int64_t pending_bytes_ = 0;
 };
 
 // The keys of a signature's inputs or outputs.

@@ -100,5 +100,40 @@ TEST_F(SentRequestTest, AnotherDTypeIsNamed) {
             "float64 was sent");
 }
 
+TEST_F(SentRequestTest, AShapeTheModelDoesNotTakeIsRefusedBeforeAnythingIsAllocated) {
+  EXPECT_EQ(Refused(std::string(kIds) + "inputs { key: 'x' value { dtype: DT_FLOAT float_val: 1 "
+                                        "tensor_shape { dim { size: 1000 } dim { size: 67 } } } }"),
+            "input 'x' has shape [1000,67], the model takes [?,2]");
+  EXPECT_EQ(sent_->unfolded_bytes(), 0u);
+}
+
+TEST_F(SentRequestTest, ValuesThatStandForManyArePending) {
+  const absl::Status filled = Fill(std::string(kX) +
+                                   "inputs { key: 'ids' value { dtype: DT_INT64 int64_val: [3, 4] "
+                                   "tensor_shape { dim { size: 100000 } } } }");
+  ASSERT_TRUE(filled.ok()) << filled;
+  EXPECT_NE(filled_.inputs[0].data, nullptr) << "lies in the message";
+  EXPECT_EQ(filled_.inputs[1].shape, Shape({100'000}));
+  EXPECT_EQ(filled_.inputs[1].data, nullptr);
+  EXPECT_EQ(sent_->unfolded_bytes(), 0u);
+  ASSERT_NE(filled_.pending, nullptr);
+  ASSERT_TRUE(filled_.pending->Decode().ok());
+  const auto* const ids = filled_.inputs[1].as<int64_t>();
+  ASSERT_NE(ids, nullptr);
+  EXPECT_EQ(ids[0], 3);
+  EXPECT_EQ(ids[1], 4);
+  EXPECT_EQ(ids[99'999], 4);
+  EXPECT_TRUE(filled_.pending->Decode().ok());
+  EXPECT_EQ(filled_.inputs[1].as<int64_t>(), ids) << "decoded twice";
+}
+
+TEST_F(SentRequestTest, WhatWouldTakeTooMuchIsRefusedAtOnce) {
+  const absl::Status filled = Fill(std::string(kX) +
+                                   "inputs { key: 'ids' value { dtype: DT_INT64 int64_val: 3 "
+                                   "tensor_shape { dim { size: 1000000000 } } } }");
+  EXPECT_TRUE(absl::IsResourceExhausted(filled)) << filled;
+  EXPECT_EQ(filled_.pending, nullptr);
+}
+
 }  // namespace
 }  // namespace floe::server

@@ -13,6 +13,11 @@ TensorField ListOf(DType dtype) {
     case DType::kInt8:
     case DType::kUInt16:
     case DType::kUInt8:
+    case DType::kQInt8:
+    case DType::kQUInt8:
+    case DType::kQInt16:
+    case DType::kQUInt16:
+    case DType::kQInt32:
       return TensorField::kIntVal;
     case DType::kString:
       return TensorField::kStringVal;

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/wire_reader.h"
 #include "server/api/names.h"
 #include "server/api/unfolding.h"
-#include "server/api/wire_reader.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 
 namespace floe::server {
@@ -22,9 +24,8 @@ absl::Status BadInput(std::string_view key, const std::string& what) {
 // Fills `elements` values of type T with the `count` (> 0) that next() gives, the last one
 // repeated.
 template <typename T, typename Next>
-absl::StatusOr<void*> Expand(int64_t elements, int64_t count, InputStorage* storage, Next next) {
-  FLOE_ASSIGN_OR_RETURN(void* memory,
-                        storage->Allocate(elements * static_cast<int64_t>(sizeof(T))));
+void* Expand(int64_t elements, int64_t count, InputStorage* storage, Next next) {
+  void* const memory = storage->Allocate(elements * static_cast<int64_t>(sizeof(T)));
   T* out = static_cast<T*>(memory);
   T last{};
   for (int64_t i = 0; i < count; ++i) out[i] = last = next();
@@ -32,12 +33,10 @@ absl::StatusOr<void*> Expand(int64_t elements, int64_t count, InputStorage* stor
   return memory;
 }
 
-// Values whose bytes on the wire are those of the tensor: used in place when there are enough.
-absl::StatusOr<void*> ExpandRaw(std::string_view raw, int64_t elements, size_t size,
-                                InputStorage* storage) {
+// Values whose bytes on the wire are those of the tensor.
+void* ExpandRaw(std::string_view raw, int64_t elements, size_t size, InputStorage* storage) {
   const int64_t count = static_cast<int64_t>(raw.size() / size);
-  if (count == elements) return const_cast<char*>(raw.data());
-  FLOE_ASSIGN_OR_RETURN(void* memory, storage->Allocate(elements * static_cast<int64_t>(size)));
+  void* const memory = storage->Allocate(elements * static_cast<int64_t>(size));
   auto* out = static_cast<char*>(memory);
   std::memcpy(out, raw.data(), raw.size());
   const char* last = raw.data() + raw.size() - size;
@@ -47,10 +46,9 @@ absl::StatusOr<void*> ExpandRaw(std::string_view raw, int64_t elements, size_t s
 
 // The numbers of a varint list as T, as protobuf's own classes would give them.
 template <typename T, typename Next>
-absl::StatusOr<void*> ExpandAs(DType dtype, int64_t elements, int64_t count, InputStorage* storage,
-                               Next next) {
+void* ExpandAs(DType dtype, int64_t elements, int64_t count, InputStorage* storage, Next next) {
   static_assert(sizeof(T) == 8);
-  switch (dtype) {
+  switch (PlainDType(dtype)) {
     case DType::kBool:
       return Expand<uint8_t>(elements, count, storage,
                              [&] { return static_cast<uint8_t>(next() != 0); });
@@ -94,15 +92,13 @@ std::string_view RawOf(const tensorflow::TensorProto& proto, TensorField list) {
 }
 
 template <typename Repeated>
-absl::StatusOr<void*> ExpandRepeated(DType dtype, int64_t elements, const Repeated& values,
-                                     InputStorage* storage) {
+void* ExpandRepeated(DType dtype, int64_t elements, const Repeated& values, InputStorage* storage) {
   auto at = values.begin();
   return ExpandAs<int64_t>(dtype, elements, values.size(), storage,
                            [&at] { return static_cast<int64_t>(*at++); });
 }
 
-absl::StatusOr<void*> ExpandParsed(DType dtype, int64_t elements, const SentTensor& sent,
-                                   InputStorage* storage) {
+void* ExpandParsed(DType dtype, int64_t elements, const SentTensor& sent, InputStorage* storage) {
   const tensorflow::TensorProto& proto = *sent.proto;
   switch (sent.list) {
     case TensorField::kIntVal:
@@ -120,20 +116,20 @@ absl::StatusOr<void*> ExpandParsed(DType dtype, int64_t elements, const SentTens
   }
 }
 
-absl::StatusOr<void*> ExpandWalked(DType dtype, int64_t elements, int64_t count,
-                                   const SentTensor& sent, InputStorage* storage) {
+int64_t CountVarints(std::string_view packed) {
+  return std::count_if(packed.begin(), packed.end(), [](char c) { return (c & 0x80) == 0; });
+}
+
+void* ExpandWalked(DType dtype, int64_t elements, const SentTensor& sent, InputStorage* storage) {
   WireReader reader(sent.packed);
-  return ExpandAs<int64_t>(dtype, elements, count, storage, [&reader] {
+  return ExpandAs<int64_t>(dtype, elements, CountVarints(sent.packed), storage, [&reader] {
     uint64_t value = 0;
     reader.ReadVarint(&value);  // the walk has checked the list
     return static_cast<int64_t>(value);
   });
 }
 
-int64_t CountVarints(std::string_view packed) {
-  return std::count_if(packed.begin(), packed.end(), [](char c) { return (c & 0x80) == 0; });
-}
-
+// Of a list that protobuf read, of varints or strings.
 int64_t CountParsed(const SentTensor& sent) {
   const tensorflow::TensorProto& proto = *sent.proto;
   switch (sent.list) {
@@ -160,21 +156,8 @@ absl::Status TooManyValues(std::string_view key, const SentTensor& sent, int64_t
                                     sent.shape.ToString(), ", which has ", elements, " elements"));
 }
 
-absl::StatusOr<void*> ReadStrings(std::string_view key, const SentTensor& sent, int64_t elements,
-                                  InputStorage* storage) {
-  const int64_t count = sent.list == TensorField::kNone ? 0 : CountParsed(sent);
-  if (count > elements) return TooManyValues(key, sent, count, elements);
-  FLOE_ASSIGN_OR_RETURN(std::string* const out, storage->AllocateStrings(elements));
-  for (int64_t i = 0; i < elements && count > 0; ++i) {
-    const std::string& value = sent.proto->string_val(static_cast<int>(std::min(i, count - 1)));
-    FLOE_RETURN_IF_ERROR(storage->Charge(static_cast<int64_t>(value.size())));
-    out[i] = value;
-  }
-  return static_cast<void*>(out);
-}
-
-absl::StatusOr<void*> ReadContent(std::string_view key, DType dtype, const SentTensor& sent,
-                                  int64_t elements) {
+absl::Status CheckContent(std::string_view key, DType dtype, const SentTensor& sent,
+                          int64_t elements) {
   if (dtype == DType::kString) {
     return BadInput(key, "strings are read from string_val, not from tensor_content");
   }
@@ -187,40 +170,38 @@ absl::StatusOr<void*> ReadContent(std::string_view key, DType dtype, const SentT
         key, absl::StrCat("shape ", sent.shape.ToString(), " of ", DTypeName(dtype), " needs ",
                           expected, " bytes of tensor_content, got ", sent.content.size()));
   }
-  if (dtype == DType::kBool) {
-    for (const char byte : sent.content) {
-      if ((byte & ~1) == 0) continue;
-      const int number = static_cast<uint8_t>(byte);
-      return BadInput(key,
-                      absl::StrCat("tensor_content of bool holds byte ", number, ", not 0 or 1"));
-    }
+  if (dtype != DType::kBool) return absl::OkStatus();
+  for (const char byte : sent.content) {
+    if ((byte & ~1) == 0) continue;
+    const int number = static_cast<uint8_t>(byte);
+    return BadInput(key,
+                    absl::StrCat("tensor_content of bool holds byte ", number, ", not 0 or 1"));
   }
-  return const_cast<char*>(sent.content.data());
+  return absl::OkStatus();
 }
 
-absl::StatusOr<void*> ReadFixed(std::string_view key, DType dtype, const SentTensor& sent,
-                                int64_t elements, InputStorage* storage) {
-  const size_t size = DTypeSize(dtype);
-  const std::string_view raw = sent.proto != nullptr ? RawOf(*sent.proto, sent.list) : sent.packed;
-  if (raw.size() % size != 0) {
-    return BadInput(key, absl::StrCat(FieldName(sent.list), " ends in the middle of a value"));
+// The bytes of the values in a list of numbers of fixed size.
+std::string_view FixedValues(const SentTensor& sent) {
+  return sent.proto != nullptr ? RawOf(*sent.proto, sent.list) : sent.packed;
+}
+
+// What `elements` strings take, the last one sent again and again. Saturates.
+int64_t StringBytes(const SentTensor& sent, int64_t elements, int64_t count) {
+  constexpr int64_t kMost = INT64_MAX / 4;
+  int64_t bytes = elements * static_cast<int64_t>(sizeof(std::string)), last = 0;
+  for (int64_t i = 0; i < count && bytes < kMost; ++i) {
+    last = static_cast<int64_t>(sent.proto->string_val(static_cast<int>(i)).size());
+    bytes += last;
   }
-  const auto count = static_cast<int64_t>(raw.size() / size);
-  if (count > elements) return TooManyValues(key, sent, count, elements);
-  return ExpandRaw(raw, elements, size, storage);
+  if (count == 0 || last == 0) return bytes;
+  const int64_t rest = elements - count;
+  return rest > (kMost - bytes) / last ? kMost : bytes + rest * last;
 }
 
-absl::StatusOr<void*> ReadVarints(std::string_view key, DType dtype, const SentTensor& sent,
-                                  int64_t elements, InputStorage* storage) {
-  const int64_t count = sent.proto != nullptr ? CountParsed(sent) : CountVarints(sent.packed);
-  if (count > elements) return TooManyValues(key, sent, count, elements);
-  if (sent.proto != nullptr) return ExpandParsed(dtype, elements, sent, storage);
-  return ExpandWalked(dtype, elements, count, sent, storage);
-}
-
-// Values in the list of `dtype`, or none at all.
-absl::StatusOr<void*> ReadList(std::string_view key, DType dtype, const SentTensor& sent,
-                               int64_t elements, InputStorage* storage) {
+// Values in the list of the view's dtype, or none at all.
+absl::Status CheckList(std::string_view key, const SentTensor& sent, int64_t elements,
+                       CheckedTensor* out) {
+  const DType dtype = out->view.dtype;
   const TensorField list = ListOf(dtype);
   if (sent.several_lists) return BadInput(key, "values in more than one list");
   if (sent.list != TensorField::kNone && sent.list != list) {
@@ -228,15 +209,34 @@ absl::StatusOr<void*> ReadList(std::string_view key, DType dtype, const SentTens
                     absl::StrCat("values in ", FieldName(sent.list), ", but ", DTypeName(dtype),
                                  " is read from ", FieldName(list), " or tensor_content"));
   }
-  if (dtype == DType::kString) return ReadStrings(key, sent, elements, storage);
-  if (sent.list == TensorField::kNone) {
-    const int64_t bytes = elements * static_cast<int64_t>(DTypeSize(dtype));
-    FLOE_ASSIGN_OR_RETURN(void* const zeros, storage->Allocate(bytes));
-    std::memset(zeros, 0, static_cast<size_t>(bytes));
-    return zeros;
+  const auto size = static_cast<int64_t>(DTypeSize(dtype));
+  const bool fixed = KindOf(list) == ListKind::kFixed32 || KindOf(list) == ListKind::kFixed64;
+  int64_t count = 0;
+  if (sent.list != TensorField::kNone) {
+    if (fixed) {
+      const std::string_view raw = FixedValues(sent);
+      if (raw.size() % DTypeSize(dtype) != 0)
+        return BadInput(key, absl::StrCat(FieldName(sent.list), " ends in the middle of a value"));
+      count = static_cast<int64_t>(raw.size()) / size;
+      if (count == elements) out->view.data = const_cast<char*>(raw.data());
+    } else {
+      count = sent.proto != nullptr ? CountParsed(sent) : CountVarints(sent.packed);
+    }
+    if (count > elements) return TooManyValues(key, sent, count, elements);
   }
-  if (KindOf(list) == ListKind::kVarint) return ReadVarints(key, dtype, sent, elements, storage);
-  return ReadFixed(key, dtype, sent, elements, storage);
+  if (out->view.data != nullptr) return absl::OkStatus();
+  out->repeats = count < elements;
+  out->bytes = dtype == DType::kString ? StringBytes(sent, elements, count) : elements * size;
+  return absl::OkStatus();
+}
+
+void* DecodeStrings(const SentTensor& sent, int64_t elements, InputStorage* storage) {
+  const int64_t count = sent.list == TensorField::kNone ? 0 : CountParsed(sent);
+  storage->Pay(StringBytes(sent, elements, count));
+  std::string* const out = storage->AllocateStrings(elements);
+  for (int64_t i = 0; i < elements && count > 0; ++i)
+    out[i] = sent.proto->string_val(static_cast<int>(std::min(i, count - 1)));
+  return out;
 }
 
 }  // namespace
@@ -247,14 +247,21 @@ absl::Status InputStorage::Charge(int64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<void*> InputStorage::Allocate(int64_t bytes) {
-  FLOE_RETURN_IF_ERROR(Charge(bytes));
+void InputStorage::Pay(int64_t bytes) {
+  constexpr int64_t kSmall = 64 << 10;
+  if (memory_ == nullptr || bytes < kSmall) return;
+  absl::StatusOr<MemoryShare> share = memory_->Take(bytes);
+  if (!share.ok()) throw std::bad_alloc();
+  paid_.Add(*std::move(share));
+}
+
+void* InputStorage::Allocate(int64_t bytes) {
+  Pay(bytes);
   buffers_.emplace_back(new std::byte[static_cast<size_t>(bytes)]);
   return buffers_.back().get();
 }
 
-absl::StatusOr<std::string*> InputStorage::AllocateStrings(int64_t count) {
-  FLOE_RETURN_IF_ERROR(Charge(count * static_cast<int64_t>(sizeof(std::string))));
+std::string* InputStorage::AllocateStrings(int64_t count) {
   strings_.emplace_back(new std::string[static_cast<size_t>(count)]);
   return strings_.back().get();
 }
@@ -269,18 +276,48 @@ absl::StatusOr<DType> SentDtype(std::string_view key, const SentTensor& sent) {
   return dtype;
 }
 
-absl::StatusOr<TensorView> ReadTensor(std::string_view key, const SentTensor& sent,
-                                      InputStorage* storage) {
+absl::StatusOr<CheckedTensor> CheckTensor(std::string_view key, const SentTensor& sent) {
   FLOE_ASSIGN_OR_RETURN(const DType dtype, SentDtype(key, sent));
   if (sent.unknown_rank) return BadInput(key, "its shape has an unknown rank; send every dim");
   const size_t element_size = dtype == DType::kString ? sizeof(std::string) : DTypeSize(dtype);
   const absl::StatusOr<int64_t> elements =
       CheckedElements(sent.shape.dims(), element_size, kMaxTensorBytes);
   if (!elements.ok()) return BadInput(key, std::string(elements.status().message()));
-  absl::StatusOr<void*> data = sent.content.empty() ? ReadList(key, dtype, sent, *elements, storage)
-                                                    : ReadContent(key, dtype, sent, *elements);
-  if (!data.ok()) return std::move(data).status();
-  return TensorView{dtype, sent.shape, *data};
+  CheckedTensor checked{{dtype, sent.shape, nullptr}};
+  if (sent.content.empty()) {
+    FLOE_RETURN_IF_ERROR(CheckList(key, sent, *elements, &checked));
+  } else {
+    FLOE_RETURN_IF_ERROR(CheckContent(key, dtype, sent, *elements));
+    checked.view.data = const_cast<char*>(sent.content.data());
+  }
+  return checked;
+}
+
+void DecodeTensor(const SentTensor& sent, InputStorage* storage, TensorView* view) {
+  if (view->data != nullptr) return;
+  const DType dtype = view->dtype;
+  const int64_t elements = view->elements();
+  if (dtype == DType::kString) {
+    view->data = DecodeStrings(sent, elements, storage);
+  } else if (sent.list == TensorField::kNone) {
+    const int64_t bytes = elements * static_cast<int64_t>(DTypeSize(dtype));
+    view->data = storage->Allocate(bytes);
+    std::memset(view->data, 0, static_cast<size_t>(bytes));
+  } else if (KindOf(sent.list) != ListKind::kVarint) {
+    view->data = ExpandRaw(FixedValues(sent), elements, DTypeSize(dtype), storage);
+  } else if (sent.proto != nullptr) {
+    view->data = ExpandParsed(dtype, elements, sent, storage);
+  } else {
+    view->data = ExpandWalked(dtype, elements, sent, storage);
+  }
+}
+
+absl::StatusOr<TensorView> ReadTensor(std::string_view key, const SentTensor& sent,
+                                      InputStorage* storage) {
+  FLOE_ASSIGN_OR_RETURN(CheckedTensor checked, CheckTensor(key, sent));
+  FLOE_RETURN_IF_ERROR(storage->Charge(checked.bytes));
+  DecodeTensor(sent, storage, &checked.view);
+  return checked.view;
 }
 
 }  // namespace floe::server

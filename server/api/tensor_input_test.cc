@@ -68,6 +68,10 @@ TEST_P(TensorInput, ReadsEveryList) {
               ElementsAre(7, 65535));
   EXPECT_THAT(Values<int8_t>("dtype: DT_INT8 int_val: [7, -2]" + two), ElementsAre(7, -2));
   EXPECT_THAT(Values<uint8_t>("dtype: DT_UINT8 int_val: [7, 255]" + two), ElementsAre(7, 255));
+  EXPECT_THAT(Values<int8_t>("dtype: DT_QINT8 int_val: [7, -2]" + two), ElementsAre(7, -2));
+  EXPECT_THAT(Values<uint16_t>("dtype: DT_QUINT16 int_val: [7, 65535]" + two),
+              ElementsAre(7, 65535));
+  EXPECT_THAT(Values<int32_t>("dtype: DT_QINT32 int_val: [7, -2]" + two), ElementsAre(7, -2));
   EXPECT_THAT(Values<int64_t>("dtype: DT_INT64 int64_val: [7, -2]" + two), ElementsAre(7, -2));
   EXPECT_THAT(Values<uint8_t>("dtype: DT_BOOL bool_val: [true, false]" + two), ElementsAre(1, 0));
   EXPECT_THAT(Values<uint16_t>("dtype: DT_HALF half_val: [15360, 49152]" + two),
@@ -118,7 +122,7 @@ TEST_P(TensorInput, RefusesValuesInTheWrongPlace) {
   EXPECT_THAT(Error("dtype: DT_FLOAT float_val: [1, 2]"), HasSubstr("2 values"));
   EXPECT_THAT(Error("dtype: DT_FLOAT float_val: 1 tensor_content: '1234'"), HasSubstr("both"));
   EXPECT_THAT(Error("float_val: 1"), HasSubstr("no dtype"));
-  EXPECT_THAT(Error("dtype: DT_QINT8"), HasSubstr("11"));
+  EXPECT_THAT(Error("dtype: DT_INT4"), HasSubstr("29"));
   EXPECT_THAT(Error("dtype: DT_RESOURCE"), HasSubstr("resource"));
   EXPECT_THAT(Error("dtype: DT_COMPLEX64 scomplex_val: [1, 2, 3] tensor_shape { dim { size: 2 } }"),
               HasSubstr("middle"));

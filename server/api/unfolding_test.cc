@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "model/import/unfolded_bytes.h"
 #include "server/api/predict_request.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 

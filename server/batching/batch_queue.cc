@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/budget.h"
+
 namespace floe::server {
 namespace {
 
@@ -59,6 +61,17 @@ Duration Part(Duration work, int64_t rows, int64_t left) {
                                               static_cast<double>(left));
 }
 
+// For one slice more. Where there is no memory the batch ends, and the next one goes on.
+bool HasRoom(Batch* batch) {
+  auto& slices = batch->slices;
+  if (slices.size() < slices.capacity()) return true;
+  return CatchOutOfMemory([&] {
+           slices.reserve(2 * slices.size());
+           return absl::OkStatus();
+         })
+      .ok();
+}
+
 }  // namespace
 
 const char* BatchCloseName(BatchClose close) {
@@ -89,15 +102,19 @@ int64_t BatchQueue::PreferredRows(const Bucket& bucket) const {
   return std::min(bucket.max_rows, above[-1]);
 }
 
-Bucket* BatchQueue::NewBucket(const Task& task) {
-  Bucket* bucket = free_;
-  if (bucket == nullptr) {
+// For one more task, whatever becomes of it: a bucket, and a place among the deadlines.
+void BatchQueue::MakeRoom() {
+  while (buckets_.size() <= tasks_) {
     buckets_.push_back(std::make_unique<Bucket>());
-    bucket = buckets_.back().get();
-  } else {
-    free_ = bucket->chain;
-    *bucket = Bucket();
+    buckets_.back()->chain = std::exchange(free_, buckets_.back().get());
   }
+  if (deadlines_.size() == deadlines_.capacity()) deadlines_.reserve(2 * deadlines_.size() + 16);
+}
+
+Bucket* BatchQueue::NewBucket(const Task& task) {
+  Bucket* const bucket = free_;
+  free_ = bucket->chain;
+  *bucket = Bucket();
   bucket->max_rows = MaxRows(task);
   return bucket;
 }
@@ -136,6 +153,7 @@ bool BatchQueue::Push(Task* task, TimePoint now) {
   if (tasks_ > 0 && (rows_ + task->queued_rows > limits_.max_queued_rows ||
                      bytes_ + task->bytes > limits_.max_bytes))
     return false;
+  MakeRoom();
   if (task->rows > MaxRows(*task) && !task->splittable) task->alone = true;
   task->enqueued = latest_ = now;
   task->level = std::clamp(task->request->priority, 1, kPriorities) - 1;
@@ -273,7 +291,7 @@ void BatchQueue::Fill(Bucket* bucket, Batch* batch) {
     Task* const task = bucket->tasks.First();
     const int64_t room = max_rows - batch->rows, left = task->rows - task->next_row;
     const bool large = task->rows > MaxRows(*task);  // the bucket may by now have less room
-    if (left > room && !batch->slices.empty() && !large) {
+    if (!batch->slices.empty() && ((left > room && !large) || !HasRoom(batch))) {
       batch->close = BatchClose::kNoFit;
       return;
     }

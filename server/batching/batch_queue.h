@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "server/batching/task.h"
 
 namespace floe::server {
@@ -110,7 +111,7 @@ inline constexpr int kBatchCloses = 8;
 const char* BatchCloseName(BatchClose close);  // "full", "preferred" ...
 
 struct Batch {
-  std::vector<Slice> slices;
+  absl::InlinedVector<Slice, 8> slices;
   int64_t rows = 0;
   BatchClose close = BatchClose::kIdle;
 
@@ -150,7 +151,8 @@ class BatchQueue {
   BatchQueue(const BatchQueue&) = delete;
   BatchQueue& operator=(const BatchQueue&) = delete;
 
-  // False (nothing changed) when the bounds are reached.
+  // False (nothing changed) when the bounds are reached. Nothing else allocates memory that it
+  // cannot do without; where there is none, this throws std::bad_alloc and nothing has changed.
   bool Push(Task* task, TimePoint now);
   // Fills an empty batch with the next one, if one is due. Tasks leave the queue (their bucket is
   // null) with their last slice.
@@ -187,6 +189,7 @@ class BatchQueue {
   bool Splits(const Task& task) const { return task.splittable && task.rows > MaxRows(task); }
   bool Waits(const Bucket& bucket) const;  // for more rows, where there is a timeout
   int64_t PreferredRows(const Bucket& bucket) const;
+  void MakeRoom();
   Bucket* NewBucket(const Task& task);
   bool MayGo(const Bucket& bucket, TimePoint now) const;
   Bucket* ChooseBucket(TimePoint now, BatchClose* close) const;

@@ -132,7 +132,7 @@ class PlainQueue {
         first = &one;
     return first == nullptr ? nullptr : first->task;
   }
-  void Took(const std::vector<Slice>& batch, TimePoint now) {
+  void Took(absl::Span<const Slice> batch, TimePoint now) {
     latest_ = now;
     for (const Slice& slice : batch) {
       const auto it = Find(slice.task);
@@ -189,7 +189,7 @@ class PlainQueue {
   TimePoint latest_;
 };
 
-bool SameSlices(const std::vector<Slice>& a, const std::vector<Slice>& b) {
+bool SameSlices(absl::Span<const Slice> a, absl::Span<const Slice> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Slice& x, const Slice& y) {
     return x.task == y.task && x.first == y.first && x.rows == y.rows;
   });

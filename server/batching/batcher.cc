@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/retry_after.h"
 
 namespace floe::server {
@@ -17,12 +18,17 @@ constexpr int kWaitMargin = 4;
 // Fewer answers are sent by the time that another thread wakes.
 constexpr size_t kHandOverFrom = 4;
 
+// Made once: the threads that end requests need no memory for it.
 absl::Status Late() {
-  return absl::DeadlineExceededError("the deadline passed while the request waited for its run");
+  static const absl::Status late =
+      absl::DeadlineExceededError("the deadline passed while the request waited for its run");
+  return late;
 }
 
 // Estimates for longer are worth little.
 constexpr Duration kLongestRetry = std::chrono::seconds(10);
+
+thread_local int this_worker = -1;
 
 double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
@@ -31,10 +37,14 @@ double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).
 Batcher::Batcher(std::unique_ptr<BatchRunner> runner, Options options)
     : runner_(std::move(runner)),
       options_(std::move(options)),
+      memory_(MemoryScope::Current() == nullptr ? MemoryBudget() : *MemoryScope::Current()),
       queue_(options_.limits),
       slots_(runner_->slots()),
-      slowest_(options_.slowest) {
+      slowest_(options_.slowest),
+      slowest_since_(options_.clock->Now()) {
   for (int slot = runner_->slots() - 1; slot >= 0; --slot) idle_slots_.push_back(slot);
+  (void)Late();
+  (void)Left();
   try {
     Start();
   } catch (...) {
@@ -65,8 +75,11 @@ void Batcher::Submit(std::unique_ptr<InferRequest> request) {
   const TimePoint now = options_.clock->Now();
   const CancelToken* cancel = task->request->cancel.get();
   if (cancel != nullptr && cancel->cancelled()) return Answer(task, Outcome::kCancelled, Left());
+  if (task->request->deadline == TimePoint::max() && options_.default_timeout < Duration::max())
+    task->request->deadline = now + options_.default_timeout;
   if (task->request->deadline <= now) return Answer(task, Outcome::kExpired, Late());
-  if (absl::Status s = runner_->Admit(task); !s.ok()) return Answer(task, Outcome::kFailed, s);
+  const absl::Status admitted = CatchOutOfMemory([&] { return runner_->Admit(task); });
+  if (!admitted.ok()) return Answer(task, Outcome::kFailed, admitted);
   if (task->cheap && TryRunInline(task, now)) return;
   Enqueue(task, now);
 }
@@ -126,7 +139,7 @@ Duration Batcher::ExpectedTime(const Task& task, const BucketBook::Kind& kind, D
 
 // OK: the request may queue.
 absl::Status Batcher::ExpectInTime(Task* task, const Measured& measured, TimePoint now) {
-  const BucketBook::Kind& kind = book_.Of(*task, *runner_);
+  BucketBook::Kind& kind = book_.Of(*task, *runner_);
   task->work = kind.Expect(measured.share, task->rows);
   task->run = kind.Expect(measured.run, measured.rows);
   const TimePoint deadline = task->request->deadline;
@@ -134,7 +147,7 @@ absl::Status Batcher::ExpectInTime(Task* task, const Measured& measured, TimePoi
     return absl::OkStatus();
   const Duration own = std::max(task->work, task->run);
   const Duration need = ExpectedTime(*task, kind, own, now);
-  if (need <= deadline - now) return absl::OkStatus();
+  if (need <= deadline - now || kind.MayProbe(now)) return absl::OkStatus();
   return absl::DeadlineExceededError(absl::StrCat(
       "refused: the deadline is in ", Millis(deadline - now), " ms, and with ", queue_.size(),
       " requests waiting model '", options_.name, "' may take ", Millis(need), " ms"));
@@ -151,7 +164,14 @@ void Batcher::Enqueue(Task* task, TimePoint now) {
   bool queued = false, wake_worker = false, wake_timer = false;
   {
     MutexLock lock(mutex_);
-    queued = Admission(task, measured, now);
+    const auto admit = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // mutex_ is held
+      queued = Admission(task, measured, now);
+      return absl::OkStatus();
+    };
+    if (absl::Status admitted = CatchOutOfMemory(admit); !admitted.ok()) {
+      task->outcome = Outcome::kFailed;
+      task->failed = std::move(admitted);
+    }
     wake_worker = waiting_workers_ > 0 && !idle_slots_.empty();
     wake_timer = deadline < timer_sleeps_until_;
   }
@@ -173,22 +193,31 @@ bool Batcher::Admission(Task* task, const Measured& measured, TimePoint now) {
   if (absl::Status late = ExpectInTime(task, measured, now); !late.ok())
     return refuse(Outcome::kRefusedLate, std::move(late));
   if (apart_.Has(task->request->caller, now)) task->apart = task->request->caller;
-  if (queue_.Push(task, now)) return true;
+  if (!OverfullInTime(*task) && queue_.Push(task, now)) return true;
   return refuse(Outcome::kRefusedFull, Full());
+}
+
+bool Batcher::OverfullInTime(const Task& task) const {
+  if (queue_.empty() || options_.max_enqueued_time == Duration::max()) return false;
+  return (queue_.Work() + task.work) / std::max(1, options_.threads) > options_.max_enqueued_time;
 }
 
 absl::Status Batcher::Full() const {
   const absl::Status full(
       options_.full_status,
       absl::StrCat("the queue of model '", options_.name, "' is full (", queue_.size(),
-                   " requests, ", queue_.bytes(),
-                   " bytes); try again later, or raise max_enqueued_batches or workers"));
+                   " requests, ", queue_.bytes(), " bytes, expected to take ",
+                   Millis(queue_.Work() / std::max(1, options_.threads)),
+                   " ms); try again later, or raise max_enqueued_batches or workers"));
   // When half of what waits has run there is room, and still work.
   const Duration half = queue_.Work() / (2 * std::max(1, options_.threads));
   return WithRetryAfter(full, std::min<Duration>(half, kLongestRetry));
 }
 
-absl::Status Batcher::Left() { return absl::CancelledError("the caller cancelled the request"); }
+absl::Status Batcher::Left() {
+  static const absl::Status left = absl::CancelledError("the caller cancelled the request");
+  return left;
+}
 
 absl::Status Batcher::Stopping() const {
   return absl::UnavailableError(absl::StrCat("model '", options_.name, "' is being stopped"));
@@ -249,6 +278,7 @@ int Batcher::TakeSlot(TimePoint now, absl::Span<const Slice> batch, BatchClose c
   use.expected = kind.Expect(use.measured, rows);
   use.key = first.key;
   use.failed = use.told = false;
+  use.worker = this_worker;
   use.batch = batch;
   use.abandoned.reset();
   if (batch.size() > 1) use.abandoned.emplace();
@@ -260,7 +290,7 @@ void Batcher::ReleaseSlot(int slot) {
   SlotUse& use = slots_[slot];
   const Duration took = now - use.started;
   if (!use.failed) {  // how long a run is kept until it is given up says nothing of good ones
-    slowest_ = std::max(slowest_, std::chrono::duration_cast<Duration>(took / use.batches));
+    NoteRun(std::chrono::duration_cast<Duration>(took / use.batches), now);
     if (BucketBook::Kind* kind = book_.Find(use.key); kind != nullptr)
       kind->Learn(use.measured, use.rows, took);
   }
@@ -270,6 +300,21 @@ void Batcher::ReleaseSlot(int slot) {
   use.idle_since = now;
   idle_slots_.push_back(slot);
   SlotIsFree();
+}
+
+// One slow run does not hide stuck ones for ever.
+Duration Batcher::SlowestAt(TimePoint now) const {
+  Duration slowest = slowest_;
+  for (TimePoint at = slowest_since_ + kForgetHalf; at <= now && slowest > options_.slowest;
+       at += kForgetHalf)
+    slowest = std::max(options_.slowest, slowest / 2);
+  return slowest;
+}
+
+void Batcher::NoteRun(Duration took, TimePoint now) {
+  if (took < SlowestAt(now)) return;
+  slowest_ = took;
+  slowest_since_ = now;
 }
 
 void Batcher::SlotIsFree() {
@@ -335,6 +380,7 @@ bool Batcher::HandOver(Ended* ended) {
 }
 
 void Batcher::Work(int index) {
+  this_worker = index;
   if (options_.first_run) options_.first_run(index);
   Batch batch;
   Ended ended;
@@ -395,32 +441,6 @@ bool Batcher::SendEnded() {
   return any;
 }
 
-void Batcher::Stop() {
-  MutexLock stop_lock(stop_mutex_);
-  {
-    MutexLock lock(mutex_);
-    stopping_ = true;
-    queue_.StopWaiting();
-    while (threads_.empty() && !queue_.empty()) {
-      Task* const task = queue_.any();
-      queue_.Remove(task);
-      EndUnrun(task, Outcome::kRefusedStopped, Stopping());
-    }
-  }
-  work_.NotifyAll();
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
-  {
-    MutexLock lock(mutex_);
-    while (idle_slots_.size() < slots_.size())
-      idle_.Wait(mutex_);  // callers' threads still running one
-    timer_stop_ = true;
-  }
-  timer_.NotifyOne();
-  if (timer_thread_.joinable()) timer_thread_.join();
-  SendEnded();
-}
-
 BatcherProgress Batcher::Progress() const {
   MutexLock lock(mutex_);
   return ProgressLocked();
@@ -433,11 +453,11 @@ BatcherProgress Batcher::ProgressLocked() const {
   for (int slot = 0; slot < static_cast<int>(slots_.size()); ++slot) {
     const SlotUse& use = slots_[slot];
     if (use.started != TimePoint::max())
-      progress.runs.push_back({slot, use.started, use.batches, use.told});
+      progress.runs.push_back({slot, use.started, use.batches, use.told, {}});
   }
   progress.workers = std::max(1, options_.threads);
   progress.last_finished = last_finished_;
-  progress.slowest = slowest_;
+  progress.slowest = SlowestAt(options_.clock->Now());
   return progress;
 }
 
@@ -447,9 +467,14 @@ std::vector<BatcherProgress::Run> Batcher::NewlyStuck(TimePoint now) {
   std::vector<BatcherProgress::Run> stuck;
   for (const BatcherProgress::Run& run : progress.runs) {
     if (run.told || !IsStuck(progress, run, now)) continue;
-    slots_[run.slot].told = true;
+    SlotUse& use = slots_[run.slot];
+    use.told = true;
     ++stuck_runs_;
     stuck.push_back(run);
+    if (use.batch.empty()) continue;  // its tasks may be gone
+    const std::string step = runner_->Doing(run.slot);
+    stuck.back().what = absl::StrCat(runner_->Describe(*use.batch[0].task), ", ", use.rows, " rows",
+                                     step.empty() ? "" : ", at ", step);
   }
   return stuck;
 }

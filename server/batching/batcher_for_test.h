@@ -16,9 +16,11 @@
 namespace floe::server {
 
 // A model that doubles int64 rows. inputs[0]: the rows; inputs[1], when there is one, names the
-// bucket. A negative value makes its whole run fail.
+// bucket. A negative value makes its whole run fail, and kEndless makes it last until the limits
+// end it.
 class Doubler : public BatchRunner {
  public:
+  static constexpr int64_t kEndless = 1'000'000;
   explicit Doubler(int slots = 1) : outputs_(slots), busy_(slots) {}
 
   int slots() const override { return static_cast<int>(outputs_.size()); }
@@ -43,16 +45,18 @@ class Doubler : public BatchRunner {
     if (on_limits) on_limits(limits);
     std::vector<int64_t>& out = outputs_[slot];
     out.clear();
-    bool bad = false;
+    bool bad = false, endless = false;
     for (const Slice& slice : batch) {
       const TensorView& in = slice.task->request->inputs[0];
       for (int64_t i = slice.first; i < slice.first + slice.rows; ++i) {
         bad |= in.as<int64_t>()[i] < 0;
+        endless |= in.as<int64_t>()[i] == kEndless;
         out.push_back(2 * in.as<int64_t>()[i]);
       }
     }
     if (limits.cancel != nullptr && limits.cancel->cancelled()) return absl::CancelledError("left");
     if (bad) return absl::OutOfRangeError("negative");
+    if (endless && limits.deadline < TimePoint::max()) return absl::DeadlineExceededError("late");
     return absl::OkStatus();
   }
   void Outputs(int slot, const Slice& slice, int64_t first_row, OutputViews* views) override {
@@ -131,7 +135,9 @@ struct Call {
 
 // A batcher without threads and with a clock that stands still.
 struct Stepped {
-  explicit Stepped(const BatchQueue::Limits& limits = {}, int slots = 1) {
+  explicit Stepped(const BatchQueue::Limits& limits = {}, int slots = 1,
+                   Duration longest_run = Duration::max(),
+                   Duration default_timeout = Duration::max()) {
     auto owned = std::make_unique<Doubler>(slots);
     runner = owned.get();
     runner->on_run = [this](absl::Span<const Slice> batch) {
@@ -139,9 +145,13 @@ struct Stepped {
       for (const Slice& slice : batch)
         batches.back().push_back(slice.task->request->inputs[0].as<int64_t>()[slice.first]);
     };
-    batcher = std::make_unique<Batcher>(
-        std::move(owned),
-        Batcher::Options{.limits = limits, .threads = 0, .clock = &clock, .name = "m"});
+    batcher = std::make_unique<Batcher>(std::move(owned),
+                                        Batcher::Options{.limits = limits,
+                                                         .threads = 0,
+                                                         .clock = &clock,
+                                                         .name = "m",
+                                                         .longest_run = longest_run,
+                                                         .default_timeout = default_timeout});
   }
   void Drain() {
     while (batcher->Step()) {

@@ -47,6 +47,62 @@ TEST(BatcherOverload, RefusesWhatIsExpectedToBeLate) {
   urgent.ExpectDoubled();
 }
 
+TEST(BatcherOverload, TheQueueIsFullWhenItsWorkTakesTooLong) {
+  FakeClock clock;
+  auto runner = std::make_unique<Doubler>();
+  runner->row_takes = seconds(2);
+  Batcher batcher(std::move(runner), {.limits = {.max_rows = 1},
+                                      .threads = 0,
+                                      .clock = &clock,
+                                      .name = "m",
+                                      .max_enqueued_time = seconds(5)});
+  Call long_one({1, 2, 3}), second({4}), third({5}), fits({6});
+  batcher.Submit(long_one.Request());  // 6 s, but nothing waits
+  batcher.Submit(second.Request());
+  second.ExpectCode(absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status.message()), HasSubstr("expected to take 6000 ms"));
+  while (batcher.Step()) {
+  }
+  long_one.ExpectDoubled();
+  batcher.Submit(third.Request());
+  batcher.Submit(fits.Request());
+  while (batcher.Step()) {
+  }
+  third.ExpectDoubled();
+  fits.ExpectDoubled();
+}
+
+// What one slow hour taught must not outlast it.
+TEST(BatcherOverload, AKindThatIsAlwaysRefusedRunsNowAndThen) {
+  Stepped s({.max_rows = 1});
+  s.runner->row_takes = milliseconds(10);
+  Duration takes = seconds(1);
+  s.runner->on_run = [&](absl::Span<const Slice>) { s.clock.Advance(takes); };
+  const auto due = [&s] { return s.clock.Now() + milliseconds(100); };
+  const auto ask = [&] {  // behind another kind's request, which always waits
+    Call ahead({1}, /*bucket=*/7), call({2});
+    s.batcher->Submit(ahead.Request());
+    s.batcher->Submit(call.Request(due()));
+    s.Drain();
+    return call.status.code();
+  };
+  for (int i = 0; i < 20; ++i) {
+    Call slow({1});
+    s.batcher->Submit(slow.Request());
+    s.Drain();
+  }
+  takes = milliseconds(1);
+  EXPECT_EQ(ask(), absl::StatusCode::kDeadlineExceeded);
+  s.clock.Advance(milliseconds(900));
+  EXPECT_EQ(ask(), absl::StatusCode::kDeadlineExceeded);
+  int refused = 0, tried = 0;
+  while (refused < 1000 && tried < 100) {
+    s.clock.Advance(milliseconds(500));
+    ++(ask() == absl::StatusCode::kOk ? tried : refused);
+  }
+  EXPECT_EQ(tried, 100) << refused << " refused";
+}
+
 TEST(BatcherOverload, ExpectationsFollowWhatRunsTake) {
   Stepped s({.max_rows = 1});
   s.runner->row_takes = milliseconds(10);

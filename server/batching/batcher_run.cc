@@ -1,13 +1,17 @@
-// The part of the batcher that runs batches and hands out what came of them.
+// The part of the batcher that runs batches, hands out what came of them, and ends it all.
 #include <algorithm>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "server/batching/batcher.h"
 
 namespace floe::server {
 namespace {
+
+// Of runs that are told to end, until they are left alone.
+constexpr Duration kLastStep = std::chrono::seconds(1);
 
 bool GaveUp(const absl::Status& status) {
   return absl::IsCancelled(status) || absl::IsDeadlineExceeded(status);
@@ -48,6 +52,7 @@ absl::StatusOr<std::vector<Tensor>> AllocateWhole(const OutputViews& piece, int6
 }  // namespace
 
 absl::Status Batcher::StillWanted(const InferRequest& request) const {
+  if (given_up_) return Stopping();
   if (request.cancel != nullptr && request.cancel->cancelled()) return Left();
   if (request.deadline <= options_.clock->Now())
     return absl::DeadlineExceededError("the deadline passed while the request was computed");
@@ -69,14 +74,26 @@ RunLimits Batcher::LimitsOf(int slot, absl::Span<const Slice> batch) {
   return limits;
 }
 
-absl::Status Batcher::Run(int slot, absl::Span<const Slice> batch) {
-  return CatchOutOfMemory([&] { return runner_->Run(slot, batch, LimitsOf(slot, batch)); });
+absl::Status Batcher::Run(int slot, absl::Span<const Slice> batch, bool* too_long) {
+  RunLimits limits = LimitsOf(slot, batch);
+  const TimePoint wanted_until = limits.deadline;
+  if (options_.longest_run < Duration::max())
+    limits.deadline = std::min(limits.deadline, options_.clock->Now() + options_.longest_run);
+  absl::Status status = CatchOutOfMemory([&] { return runner_->Run(slot, batch, limits); });
+  if (given_up_ && absl::IsCancelled(status)) return Stopping();
+  *too_long = absl::IsDeadlineExceeded(status) && limits.deadline < wanted_until;
+  if (!*too_long) return status;
+  return absl::DeadlineExceededError(
+      absl::StrCat("the run took longer than max_run_seconds of model '", options_.name, "' (",
+                   std::chrono::duration<double>(options_.longest_run).count(), ")"));
 }
 
 void Batcher::RunBatch(int slot, absl::Span<const Slice> batch, Ended* ended) {
-  const absl::Status status = Run(slot, batch);
-  if (!status.ok() && batch.size() > 1 && !GaveUp(status)) return RunSingly(slot, batch);
-  SetApart(*batch[0].task, status);
+  bool too_long = false;
+  const absl::Status status = Run(slot, batch, &too_long);
+  if (!status.ok() && batch.size() > 1 && (too_long || !GaveUp(status)))
+    return RunSingly(slot, batch);
+  SetApart(*batch[0].task, status, too_long);
   Finish(slot, batch, status, ended);
 }
 
@@ -90,8 +107,15 @@ void Batcher::RunSingly(int slot, absl::Span<const Slice> batch) {
   for (const Slice& slice : batch) {
     const absl::Span<const Slice> one(&slice, 1);
     absl::Status status = StillWanted(*slice.task->request);
-    if (status.ok()) status = Run(slot, one);
-    SetApart(*slice.task, status);
+    bool too_long = false;
+    if (status.ok()) {
+      {
+        MutexLock lock(mutex_);
+        slots_[slot].batch = one;
+      }
+      status = Run(slot, one, &too_long);
+    }
+    SetApart(*slice.task, status, too_long);
     Ended ended;
     Finish(slot, one, status, &ended);
     Send(&ended);
@@ -99,14 +123,16 @@ void Batcher::RunSingly(int slot, absl::Span<const Slice> batch) {
 }
 
 // A caller whose request fails may send more like it, and they would fail others' batches.
-void Batcher::SetApart(const Task& task, const absl::Status& status) {
-  if (status.ok() || GaveUp(status) || absl::IsResourceExhausted(status)) return;
+void Batcher::SetApart(const Task& task, const absl::Status& status, bool too_long) {
+  if (status.ok() || absl::IsResourceExhausted(status)) return;
+  if (GaveUp(status) && !too_long) return;
   if (task.request->caller == 0) return;
   MutexLock lock(mutex_);
   apart_.Add(task.request->caller, options_.clock->Now());
 }
 
 absl::Status Batcher::Gather(int slot, const Slice& slice, int64_t first_row) {
+  const MemoryScope paid(memory_);
   OutputViews piece;
   runner_->Outputs(slot, slice, first_row, &piece);
   for (const TensorView& view : piece)
@@ -117,8 +143,7 @@ absl::Status Batcher::Gather(int slot, const Slice& slice, int64_t first_row) {
   {
     MutexLock lock(gather_mutex_);
     if (task->gathered.empty()) {
-      FLOE_ASSIGN_OR_RETURN(task->gathered,
-                            CatchOutOfMemory([&] { return AllocateWhole(piece, task->rows); }));
+      FLOE_ASSIGN_OR_RETURN(task->gathered, AllocateWhole(piece, task->rows));
     }
     for (const Tensor& tensor : task->gathered) whole.push_back(tensor.view());
   }
@@ -142,7 +167,8 @@ void Batcher::Finish(int slot, absl::Span<const Slice> batch, const absl::Status
   absl::InlinedVector<absl::Status, 1> gathered;
   int64_t row = 0;
   for (const Slice& slice : batch) {
-    if (slice.partial() && status.ok()) gathered.push_back(Gather(slot, slice, row));
+    if (slice.partial() && status.ok())
+      gathered.push_back(CatchOutOfMemory([&] { return Gather(slot, slice, row); }));
     row += slice.rows;
   }
   absl::InlinedVector<const Task*, 2> unfinished;
@@ -178,13 +204,20 @@ void Batcher::Finish(int slot, absl::Span<const Slice> batch, const absl::Status
 
 void Batcher::Deliver(int slot, const Slice& slice, int64_t first_row) {
   OutputViews views;
-  const bool good = slice.task->failed.ok();
-  if (good && slice.partial()) {
-    for (const Tensor& tensor : slice.task->gathered) views.push_back(tensor.view());
-  } else if (good) {
-    runner_->Outputs(slot, slice, first_row, &views);
+  Task* const task = slice.task;
+  if (task->failed.ok()) {
+    task->failed = CatchOutOfMemory([&] {
+      if (slice.partial()) {
+        for (const Tensor& tensor : task->gathered) views.push_back(tensor.view());
+      } else {
+        runner_->Outputs(slot, slice, first_row, &views);
+      }
+      return absl::OkStatus();
+    });
+    if (!task->failed.ok()) task->outcome = Outcome::kFailed;
   }
-  Tell(slice.task, views);
+  if (!task->failed.ok()) views.clear();
+  Tell(task, views);
 }
 
 // What is left of the task is to be sent.
@@ -220,6 +253,88 @@ void Batcher::Answer(Task* task, Outcome outcome, const absl::Status& status) {
   Ended ended;
   ended.Add(task);
   Send(&ended);
+}
+
+void Batcher::Stop() { (void)StopBy(TimePoint::max()); }
+
+bool Batcher::BusyLocked() const { return idle_slots_.size() < slots_.size() || !queue_.empty(); }
+
+bool Batcher::Idle() const {
+  MutexLock lock(mutex_);
+  return !BusyLocked();
+}
+
+// Workers finish what is queued; real time.
+bool Batcher::AwaitIdle(TimePoint until) {
+  MutexLock lock(mutex_);
+  while (BusyLocked())
+    if (!idle_.WaitUntil(mutex_, until)) return !BusyLocked();
+  return true;
+}
+
+void Batcher::GiveUp() {
+  std::vector<std::shared_ptr<CancelToken>> runs;
+  {
+    MutexLock lock(mutex_);
+    given_up_ = true;
+    while (!queue_.empty()) {
+      Task* const task = queue_.any();
+      queue_.Remove(task);
+      EndUnrun(task, Outcome::kRefusedStopped, Stopping());
+    }
+    for (SlotUse& slot : slots_) {
+      if (slot.abandoned) slot.abandoned->Cancel();
+      if (slot.started != TimePoint::max() && slot.batch.size() == 1)
+        runs.push_back(slot.batch[0].task->request->cancel);
+    }
+  }
+  for (const auto& run : runs)
+    if (run != nullptr) run->Cancel();  // its listener locks
+}
+
+std::string Batcher::RunsUnderWay(TimePoint now) const {
+  std::string text;
+  MutexLock lock(mutex_);
+  for (const SlotUse& slot : slots_) {
+    if (slot.started == TimePoint::max()) continue;
+    absl::StrAppend(
+        &text, text.empty() ? "" : ", ",
+        slot.worker < 0 ? "a caller's thread" : absl::StrCat("w", slot.worker, ":", options_.name),
+        " for ", std::chrono::duration_cast<std::chrono::seconds>(now - slot.started).count(),
+        " s");
+  }
+  return text;
+}
+
+bool Batcher::StopBy(TimePoint deadline) {
+  MutexLock stop_lock(stop_mutex_);
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    queue_.StopWaiting();
+    while (threads_.empty() && !queue_.empty()) {
+      Task* const task = queue_.any();
+      queue_.Remove(task);
+      EndUnrun(task, Outcome::kRefusedStopped, Stopping());
+    }
+  }
+  work_.NotifyAll();
+  if (deadline < TimePoint::max() && !AwaitIdle(deadline)) {
+    GiveUp();
+    if (!AwaitIdle(Clock::Steady().Now() + kLastStep)) return false;
+  }
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  {
+    MutexLock lock(mutex_);
+    while (idle_slots_.size() < slots_.size())
+      idle_.Wait(mutex_);  // callers' threads still running one
+    timer_stop_ = true;
+  }
+  timer_.NotifyOne();
+  if (timer_thread_.joinable()) timer_thread_.join();
+  SendEnded();
+  return true;
 }
 
 }  // namespace floe::server

@@ -20,6 +20,7 @@ struct BatcherProgress {
     TimePoint started;
     double batches = 1;  // its rows, in batches; at least 1
     bool told = false;   // Batcher::NewlyStuck named it
+    std::string what;    // of those NewlyStuck names: signature, shapes, rows and step
   };
   size_t queued = 0;
   TimePoint waiting_since = TimePoint::max();  // when the oldest queued request was due to run
@@ -27,7 +28,7 @@ struct BatcherProgress {
   int workers = 1;                             // that can be
   TimePoint last_finished = TimePoint::min();
   Duration slowest =
-      Duration::zero();  // of all good runs so far, per as many rows as a batch may have
+      Duration::zero();  // of good runs, per as many rows as a batch may have; old ones fade
 };
 // Under way for longer than max(10 s, 20 x the slowest run). A run of more rows than a batch may
 // take as many times longer.

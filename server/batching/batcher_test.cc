@@ -161,7 +161,7 @@ TEST(Batcher, FullQueueRefuses) {
   Stepped s({.max_rows = 1, .max_queued_rows = 2});
   Call a({1}), b({2}), c({3});
   for (Call* call : {&a, &b, &c}) s.batcher->Submit(call->Request());
-  c.ExpectCode(absl::StatusCode::kResourceExhausted);
+  c.ExpectCode(absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(c.status.message()), HasSubstr("'m' is full (2 requests"));
   EXPECT_EQ(RetryAfter(c.status), milliseconds(1)) << "what a run takes is not known yet";
   s.Drain();
@@ -171,12 +171,13 @@ TEST(Batcher, FullQueueRefuses) {
 
 TEST(Batcher, FullQueueRefusesAsTold) {
   Call a({1}), b({2});  // they outlive the batcher, which answers what still waits
-  Batcher batcher(std::make_unique<Doubler>(), {.limits = {.max_queued_rows = 1},
-                                                .threads = 0,
-                                                .full_status = absl::StatusCode::kUnavailable});
+  Batcher batcher(std::make_unique<Doubler>(),
+                  {.limits = {.max_queued_rows = 1},
+                   .threads = 0,
+                   .full_status = absl::StatusCode::kResourceExhausted});
   batcher.Submit(a.Request());
   batcher.Submit(b.Request());
-  b.ExpectCode(absl::StatusCode::kUnavailable);
+  b.ExpectCode(absl::StatusCode::kResourceExhausted);
 }
 
 TEST(Batcher, StopAnswersEverythingOnce) {
@@ -253,6 +254,26 @@ TEST(Batcher, ProgressShowsWorkThatDoesNotMove) {
   s.clock.Advance(seconds(1));
   EXPECT_TRUE(IsStuck(s.batcher->Progress(), s.clock.Now()));
   s.Drain();
+}
+
+TEST(Batcher, TheSlowestRunFades) {
+  Stepped s;
+  Duration takes = seconds(100);
+  s.runner->on_run = [&](absl::Span<const Slice>) { s.clock.Advance(takes); };
+  const auto run = [&s] {
+    Call call({1});
+    s.batcher->Submit(call.Request());
+    s.Drain();
+    return s.batcher->Progress().slowest;
+  };
+  EXPECT_EQ(run(), Duration(seconds(100)));
+  takes = seconds(1);
+  EXPECT_EQ(run(), Duration(seconds(100)));
+  s.clock.Advance(std::chrono::minutes(10));
+  EXPECT_EQ(s.batcher->Progress().slowest, Duration(seconds(50)));
+  EXPECT_EQ(run(), Duration(seconds(50)));
+  s.clock.Advance(std::chrono::hours(2));
+  EXPECT_EQ(run(), Duration(seconds(1)));
 }
 
 TEST(Batcher, HowLongAFailedRunTookSaysNothing) {

@@ -1,7 +1,10 @@
 #include "server/batching/bucket_book.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "base/budget.h"
 
 namespace floe::server {
 namespace {
@@ -23,6 +26,7 @@ Duration BucketBook::Kind::Expect(Duration measured, int64_t rows) const {
 }
 
 void BucketBook::Kind::Learn(Duration measured, int64_t rows, Duration took) {
+  refused_since = TimePoint::max();
   const auto ticks = static_cast<double>(took.count());
   run_ticks = run_ticks == 0 ? ticks : Moved(run_ticks, ticks);
   if (measured > Duration::zero()) {
@@ -31,6 +35,13 @@ void BucketBook::Kind::Learn(Duration measured, int64_t rows, Duration took) {
     const double of_row = ticks / static_cast<double>(std::max<int64_t>(rows, 1));
     row_ticks = row_ticks == 0 ? of_row : Moved(row_ticks, of_row);
   }
+}
+
+bool BucketBook::Kind::MayProbe(TimePoint now) {
+  if (refused_since == TimePoint::max()) refused_since = now;
+  if (now - refused_since < kProbeEvery) return false;
+  refused_since = now;
+  return true;
 }
 
 BucketBook::Kind* BucketBook::Find(const void* key) {
@@ -43,6 +54,12 @@ BucketBook::Kind* BucketBook::Find(const void* key) {
 
 BucketBook::Kind& BucketBook::Of(const Task& task, const BatchRunner& runner) {
   if (Kind* const kind = Find(task.key); kind != nullptr) return *kind;
+  std::string name;
+  // Workers ask too: better a kind without a name than none.
+  (void)CatchOutOfMemory([&] {
+    name = runner.Describe(task);
+    return absl::OkStatus();
+  });
   if (kinds_.size() < kMaxKinds) {
     kinds_.emplace_back();
   } else {
@@ -53,7 +70,7 @@ BucketBook::Kind& BucketBook::Of(const Task& task, const BatchRunner& runner) {
     std::swap(*oldest, kinds_.back());
   }
   Kind& kind = kinds_.back();
-  kind.name = runner.Describe(task);
+  kind.name = std::move(name);
   kind.key = task.key;
   kind.keep = task.plan;
   kind.seen = ++now_;

@@ -19,6 +19,7 @@ namespace floe::server {
 class BucketBook {
  public:
   static constexpr size_t kMaxKinds = 64;
+  static constexpr Duration kProbeEvery = std::chrono::seconds(1);
 
   struct Kind {
     BatchCounts counts;
@@ -28,6 +29,10 @@ class BucketBook {
     Duration Expect(Duration measured, int64_t rows) const;
     // What such a run took.
     void Learn(Duration measured, int64_t rows, Duration took);
+    // Asked when a request of the kind would be refused for what its run is expected to take: true
+    // once for every kProbeEvery in which none ran, so that an expectation that became too high is
+    // learnt anew.
+    bool MayProbe(TimePoint now);
     // What a run took of late, of however many rows. Zero: not known.
     Duration usual_run() const { return Duration(static_cast<Duration::rep>(run_ticks)); }
 
@@ -40,6 +45,7 @@ class BucketBook {
     double slower = 1;     // than measured at load, of late
     double row_ticks = 0;  // of a row, of late, where nothing was measured
     double run_ticks = 0;
+    TimePoint refused_since = TimePoint::max();  // max(): not refused since the last run
   };
 
   BucketBook() { kinds_.reserve(kMaxKinds); }

@@ -4,7 +4,9 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "server/batching/padding.h"
 
@@ -29,6 +31,8 @@ bool IsAligned(const TensorView& view) {
   const size_t to = view.dtype == DType::kString ? alignof(std::string) : DTypeSize(view.dtype);
   return view.data != nullptr && reinterpret_cast<uintptr_t>(view.data) % to == 0;
 }
+
+bool IsPending(const TensorView& input) { return input.data == nullptr && input.elements() > 0; }
 
 // Whether input i of the plan is counted in rows.
 bool HasRows(const Plan& plan, int i) {
@@ -100,9 +104,10 @@ void PlanRunner::AddSlots(int count, int intra_op_threads) {
   }
 }
 
-// Says which key the limit of a run comes from.
+// Says which key the limit of a run comes from, where it is not that of all memory.
 absl::Status PlanRunner::Limited(const absl::Status& status) const {
-  if (!absl::IsResourceExhausted(status)) return status;
+  if (!absl::IsResourceExhausted(status) || absl::StrContains(status.message(), "memory_limit"))
+    return status;
   return absl::ResourceExhaustedError(absl::StrCat(
       std::string(status.message()), "; max_run_bytes of the model is ", options_.max_run_bytes));
 }
@@ -134,9 +139,8 @@ absl::Status PlanRunner::PadInnerDims(const Model& model,
   std::set<std::string> known;
   for (const auto& [name, signature] : model.signatures()) {
     for (const SignatureTensor& input : signature.def().inputs) known.insert(input.key);
-    FLOE_RETURN_IF_ERROR(PadForm(signature.defaults_form(), values));
-    if (signature.live_form() != nullptr)
-      FLOE_RETURN_IF_ERROR(PadForm(*signature.live_form(), values));
+    for (const Signature::Form& form : signature.forms())
+      FLOE_RETURN_IF_ERROR(PadForm(*form.compiled, values));
   }
   for (const auto& [key, value] : values)
     if (known.count(key) == 0)
@@ -152,11 +156,17 @@ const RunCost* PlanRunner::CostOf(const CompiledSignature* form) const {
 }
 
 absl::Status PlanRunner::Admit(Task* task) {
-  const InferRequest& request = *task->request;
+  InferRequest& request = *task->request;
   absl::InlinedVector<const TensorView*, kUsualTensors> fed;
   for (const TensorView& input : request.inputs)
     fed.push_back(input.dtype == DType::kInvalid ? nullptr : &input);
-  FLOE_ASSIGN_OR_RETURN(task->form, request.signature->Choose(fed, &task->input_of));
+  FLOE_ASSIGN_OR_RETURN(const Signature::Form* form,
+                        request.signature->Choose(absl::MakeSpan(fed)));
+  task->form = form->compiled.get();
+  task->input_of = &form->inputs;
+  // What the request left out is from here on as if it had fed the default.
+  for (const int i : form->inputs)
+    if (fed[i] != &request.inputs[i]) request.inputs[i] = *fed[i];
 
   absl::InlinedVector<Shape, kUsualTensors> shapes;
   for (const int i : *task->input_of) shapes.push_back(request.inputs[i].shape);
@@ -170,9 +180,10 @@ absl::Status PlanRunner::Admit(Task* task) {
   task->rows = 1;
   for (int i = static_cast<int>(shapes.size()) - 1; i >= 0; --i) {
     const TensorView& input = InputOf(*task, i);
-    task->bytes += input.bytes();
+    if (!IsPending(input)) task->bytes += input.bytes();
     if (!HasRows(plan, i)) {
-      task->fixed.push_back(input);
+      task->alone |= IsPending(input);  // cannot be compared
+      if (!IsPending(input)) task->fixed.push_back(input);
       continue;
     }
     task->rows = input.shape.dim(0);
@@ -193,7 +204,7 @@ absl::Status PlanRunner::Admit(Task* task) {
   // Its parts would be as long as whoever they share a run with, and could not be put together.
   if (task->rows > task->max_rows) task->key = task->plan.get();
   if (cost == nullptr) return absl::OkStatus();
-  task->cheap = cost->exact && task->rows <= task->max_rows &&
+  task->cheap = cost->exact && request.pending == nullptr && task->rows <= task->max_rows &&
                 cost->curve.Micros(RunRows(*task, task->rows)) < options_.inline_below_us;
   return absl::OkStatus();
 }
@@ -221,6 +232,12 @@ std::string PlanRunner::Describe(const Task& task) const {
   for (const TensorType& type : task.plan->input_types())
     absl::StrAppend(&text, " ", padded ? "padded" : type.shape.ToString());
   return text;
+}
+
+std::string PlanRunner::Doing(int slot) const {
+  const Node* const node = slots_[slot].context->Doing();
+  return node == nullptr ? ""
+                         : absl::StrCat("node ", Quoted(node->name), " (", node->op->name, ")");
 }
 
 void PlanRunner::Trim(int slot) { slots_[slot].context->Trim(); }
@@ -269,7 +286,11 @@ absl::Status PlanRunner::Run(int index, absl::Span<const Slice> batch, const Run
   const Task& first = *batch[0].task;
   ExecContext& context = *slot.context;
   int64_t rows = 0;
-  for (const Slice& slice : batch) rows += slice.rows;
+  for (const Slice& slice : batch) {
+    rows += slice.rows;
+    if (slice.task->request->pending != nullptr)
+      FLOE_RETURN_IF_ERROR(slice.task->request->pending->Decode());
+  }
   const int64_t run_rows = RunRows(first, rows);
   FLOE_ASSIGN_OR_RETURN(auto plan, PlanOf(batch));
   FLOE_RETURN_IF_ERROR(Limited(context.Prepare(plan, run_rows)));

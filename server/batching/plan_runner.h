@@ -49,6 +49,7 @@ class PlanRunner : public BatchRunner {
   Duration Expect(const Task& task, int64_t rows) const override;
   int64_t RunRows(const Task& task, int64_t rows) const override;
   std::string Describe(const Task& task) const override;
+  std::string Doing(int slot) const override;
   absl::Status Run(int slot, absl::Span<const Slice> batch, const RunLimits& limits) override;
   void Outputs(int slot, const Slice& slice, int64_t first_row, OutputViews* views) override;
   void Trim(int slot) override;

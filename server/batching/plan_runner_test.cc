@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <new>
 
 #include "absl/strings/str_replace.h"
 #include "server/batching/batcher.h"
@@ -102,6 +103,59 @@ TEST(PlanRunner, UnalignedBytesAreCopied) {
   s.batcher->Submit(std::move(request));
   s.Drain();
   EXPECT_THAT(call.result, ElementsAre(6, 8));
+}
+
+// A request whose rows are decoded when it runs; how often that was.
+std::unique_ptr<InferRequest> Pending(FloatCall* call, const ModelHandle& model, int input,
+                                      int* decoded) {
+  auto request = call->Request(model);
+  TensorView* const view = &request->inputs[static_cast<size_t>(input)];
+  request->pending = std::make_unique<PendingInputs>([view, decoded, data = view->data] {
+    ++*decoded;
+    view->data = data;
+  });
+  view->data = nullptr;
+  return request;
+}
+
+TEST(PlanRunner, PendingInputsAreDecodedByTheRun) {
+  Served s(kTwiceGraph, 2);
+  int decoded = 0;
+  FloatCall a({{Shape({1, 2}), {1, -2}}}), b({{Shape({1, 2}), {3, 4}}}),
+      large({{Shape({5, 2}), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}});
+  s.batcher->Submit(a.Request(s.model));
+  s.batcher->Submit(Pending(&b, s.model, 0, &decoded));
+  s.batcher->Submit(Pending(&large, s.model, 0, &decoded));
+  EXPECT_EQ(decoded, 0);
+  EXPECT_EQ(s.Drain(), 4) << "a with b, and large in parts";
+  EXPECT_EQ(decoded, 2);
+  EXPECT_THAT(a.result, ElementsAre(2, 0));
+  EXPECT_THAT(b.result, ElementsAre(6, 8));
+  EXPECT_THAT(large.result, ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20));
+}
+
+TEST(PlanRunner, APendingInputWithoutRowsIsNotCompared) {
+  Served s(kScaleGraph);
+  int decoded = 0;
+  FloatCall a({{Shape({1, 1}), {1}}, {Shape(), {2}}}), b({{Shape({1, 1}), {3}}, {Shape(), {2}}});
+  s.batcher->Submit(a.Request(s.model));
+  s.batcher->Submit(Pending(&b, s.model, 1, &decoded));
+  EXPECT_EQ(s.Drain(), 2);
+  EXPECT_THAT(a.result, ElementsAre(2));
+  EXPECT_THAT(b.result, ElementsAre(6));
+}
+
+TEST(PlanRunner, PendingInputsWithoutMemoryFailTheirRequestOnly) {
+  Served s(kTwiceGraph);
+  FloatCall a({{Shape({1, 2}), {1, -2}}}), b({{Shape({1, 2}), {3, 4}}});
+  auto request = b.Request(s.model);
+  request->inputs[0].data = nullptr;
+  request->pending = std::make_unique<PendingInputs>([] { throw std::bad_alloc(); });
+  s.batcher->Submit(a.Request(s.model));
+  s.batcher->Submit(std::move(request));
+  s.Drain();
+  EXPECT_THAT(a.result, ElementsAre(2, 0));
+  EXPECT_TRUE(absl::IsResourceExhausted(b.status)) << b.status;
 }
 
 TEST(PlanRunner, LargeAndEmptyRequestsRunAlone) {

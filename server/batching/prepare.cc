@@ -51,8 +51,9 @@ PlanRunner::Options RunnerOptions(const ModelConfig& config, int64_t workers, in
   }
   options.max_arena_bytes = std::min(options.max_arena_bytes, options.max_run_bytes);
   if (!batching.enable_large_batch_splitting) options.max_request_rows = batching.max_batch_size;
-  // A model that is told to wait for fuller batches is not run on the threads of callers.
-  if (batching.batch_timeout_micros == 0)
+  // A model that is told to wait for fuller batches is not run on the threads of callers, nor is
+  // one of several threads a run: all slots are alike.
+  if (batching.batch_timeout_micros == 0 && config.intra_op_threads == 1)
     options.inline_below_us = static_cast<double>(config.inline_below_us);
   return options;
 }
@@ -216,8 +217,15 @@ absl::StatusOr<BatcherSetup> PrepareBatcher(const Model& model, const ModelConfi
   setup.options.threads = workers;
   setup.options.name = config.name;
   setup.options.traits = traits;
-  if (config.batching_full_status == FullStatus::kUnavailable)
-    setup.options.full_status = absl::StatusCode::kUnavailable;
+  if (config.batching_full_status == FullStatus::kResourceExhausted)
+    setup.options.full_status = absl::StatusCode::kResourceExhausted;
+  if (config.batching.max_enqueued_micros > 0)
+    setup.options.max_enqueued_time =
+        std::chrono::microseconds(config.batching.max_enqueued_micros);
+  if (config.max_run_seconds > 0)
+    setup.options.longest_run = std::chrono::seconds(config.max_run_seconds);
+  if (config.default_timeout_microseconds > 0)
+    setup.options.default_timeout = std::chrono::microseconds(config.default_timeout_microseconds);
   setup.options.slowest = report.slowest;
   setup.notes = std::move(report.notes);
   setup.notes.insert(setup.notes.begin(), notes.begin(), notes.end());

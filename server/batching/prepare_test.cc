@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+
 #include "server/batching/plan_runner.h"
 #include "server/batching/test_models.h"
 
@@ -81,10 +83,34 @@ TEST(Prepare, WorkersDivideTheMemoryOfRuns) {
 TEST(Prepare, TheAnswerOfAFullQueueIsConfigured) {
   const ModelHandle model = CompileText(kTwiceGraph);
   ModelConfig config = Config();
+  EXPECT_EQ(PrepareBatcher(*model, config)->options.full_status, absl::StatusCode::kUnavailable);
+  config.batching_full_status = FullStatus::kResourceExhausted;
   EXPECT_EQ(PrepareBatcher(*model, config)->options.full_status,
             absl::StatusCode::kResourceExhausted);
-  config.batching_full_status = FullStatus::kUnavailable;
-  EXPECT_EQ(PrepareBatcher(*model, config)->options.full_status, absl::StatusCode::kUnavailable);
+}
+
+TEST(Prepare, TheTimeOfWhatWaitsIsBoundedUnlessItIsZero) {
+  const ModelHandle model = CompileText(kTwiceGraph);
+  ModelConfig config = Config();
+  EXPECT_EQ(PrepareBatcher(*model, config)->options.max_enqueued_time, std::chrono::seconds(5));
+  config.batching.max_enqueued_micros = 0;
+  EXPECT_EQ(PrepareBatcher(*model, config)->options.max_enqueued_time, Duration::max());
+}
+
+// A run would be split over other numbers of threads on other slots.
+TEST(Prepare, AllSlotsHaveEquallyManyThreads) {
+  const ModelHandle model = CompileText(kTwiceGraph);
+  ModelConfig config = Config();
+  config.inline_below_us = 1'000'000;
+  for (const int64_t threads : {1, 2}) {
+    config.intra_op_threads = threads;
+    auto setup = PrepareBatcher(*model, config);
+    ASSERT_TRUE(setup.ok()) << setup.status();
+    auto& runner = static_cast<PlanRunner&>(*setup->runner);
+    EXPECT_EQ(runner.slots() > setup->options.threads, threads == 1);
+    for (int slot = 0; slot < runner.slots(); ++slot)
+      EXPECT_EQ(runner.context(slot).pool().threads(), threads);
+  }
 }
 
 TEST(Prepare, WithNothingConfiguredTheMeasurementChooses) {
@@ -125,7 +151,7 @@ TEST(Prepare, WorkersHaveTheirModelsWeightAndCpus) {
   };
   batcher.Submit(std::move(request));
   batcher.Stop();
-  EXPECT_EQ(nice, getpriority(PRIO_PROCESS, 0) + 3);
+  EXPECT_EQ(nice, std::min(getpriority(PRIO_PROCESS, 0) + 3, 19));
   EXPECT_EQ(cpus, config.cpu_set);
   EXPECT_STREQ(name.c_str(), "w0:m");
 

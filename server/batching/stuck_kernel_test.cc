@@ -75,6 +75,9 @@ TEST(StuckKernel, ItsModelIsStuckAndANeighbourIsNot) {
   while (!answered) std::this_thread::yield();
   EXPECT_FALSE(is_stuck(*stuck, Duration::zero()));
   EXPECT_TRUE(is_stuck(*stuck, std::chrono::seconds(11)));
+  const auto named = stuck->NewlyStuck(Clock::Steady().Now() + std::chrono::seconds(11));
+  ASSERT_EQ(named.size(), 1u);
+  EXPECT_EQ(named[0].what, "serving_default [rows,1], 1 rows, at node 'y' (StuckForTest)");
 
   fine->Submit(beside.Request(fine_model));
   fine->Stop();

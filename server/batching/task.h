@@ -122,6 +122,12 @@ class BatchRunner {
     (void)task;
     return "";
   }
+  // What the slot's run is doing: "node 'y' (MatMul)"; empty: nothing, or not known. Any thread,
+  // while the run's tasks are alive.
+  virtual std::string Doing(int slot) const {
+    (void)slot;
+    return "";
+  }
   // Runs all slices at once. Not OK: no outputs; CANCELLED or DEADLINE_EXCEEDED only by the limits.
   virtual absl::Status Run(int slot, absl::Span<const Slice> batch, const RunLimits& limits) = 0;
   // Rows [first_row, first_row + slice.rows) of what the last OK Run(slot) computed. Valid until

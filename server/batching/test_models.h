@@ -29,6 +29,7 @@ node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } 
 node { name: "scale" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
   attr { key: "shape" value { shape { } } } }
 node { name: "y" op: "Mul" input: "x" input: "scale" attr { key: "T" value { type: DT_FLOAT } } }
+versions { producer: 22 }
 )";
 
 // y = x - mean of all rows: no row may share a run with another caller's.

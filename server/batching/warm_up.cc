@@ -1,6 +1,5 @@
 #include "server/batching/warm_up.h"
 
-#include <sys/resource.h>
 #include <time.h>
 
 #include <algorithm>
@@ -149,7 +148,7 @@ class FormWarmer {
                             WarmUpReport* report) {
     // Its threads are as nice as the load, where those of slots will serve.
     ThreadTraits traits = ScopedThreadTraits::Current();
-    traits.nice = std::max(traits.nice, getpriority(PRIO_PROCESS, 0));
+    traits.nice = std::max(traits.nice, NicenessBeyondProcess());
     const ScopedThreadTraits scope(&traits);
     ExecContext context(runner_->context(0).pool().threads());
     context.budget().SetLimits(runner_->context(0).budget().limits());
@@ -226,12 +225,12 @@ absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanRunner* runner,
     FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
     FLOE_RETURN_IF_ERROR(
         FormWarmer(signature.defaults_form(), name, runner, options).Measure(&report));
-    // The live form serves requests that feed an optional input; a failure there leaves the usual
-    // form usable.
-    if (signature.live_form() == nullptr) continue;
-    const absl::Status live =
-        FormWarmer(*signature.live_form(), name, runner, options).Measure(&report);
-    if (!live.ok()) report.notes.push_back(std::string(live.message()));
+    // The others serve requests that feed an optional input; a failure there leaves the usual form
+    // usable.
+    for (const Signature::Form& form : signature.forms().subspan(1)) {
+      const absl::Status live = FormWarmer(*form.compiled, name, runner, options).Measure(&report);
+      if (!live.ok()) report.notes.push_back(std::string(live.message()));
+    }
   }
   FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
   return report;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -131,7 +132,7 @@ TEST_F(WarmUpTest, MeasuringIsAsNiceAsTheLoad) {
   });
   load.join();
   ASSERT_FALSE(helpers.empty());
-  EXPECT_EQ(helpers.front(), usual + 5);
+  EXPECT_EQ(helpers.front(), std::min(usual + 5, 19));
   EXPECT_EQ(helpers.back(), usual);
 }
 

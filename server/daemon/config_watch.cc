@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "base/threads.h"
 #include "config/files.h"
 #include "server/registry/version_policy.h"
 
@@ -35,8 +37,9 @@ ConfigWatch::ConfigWatch(Options options)
 
 ConfigWatch::~ConfigWatch() { Stop(); }
 
-void ConfigWatch::Start() {
-  thread_ = std::thread([this] { Run(); });
+absl::Status ConfigWatch::Start() {
+  FLOE_ASSIGN_OR_RETURN(thread_, TrySpawnThread({"config", 0, {}}, [this] { Run(); }));
+  return absl::OkStatus();
 }
 
 void ConfigWatch::ReloadNow() {

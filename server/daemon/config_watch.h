@@ -49,9 +49,9 @@ class ConfigWatch {
   ConfigWatch(const ConfigWatch&) = delete;
   ConfigWatch& operator=(const ConfigWatch&) = delete;
 
-  void Start();
-  void ReloadNow();  // returns at once
-  void Stop();       // waits for a reload under way
+  absl::Status Start();  // RESOURCE_EXHAUSTED when the system gives no thread
+  void ReloadNow();      // returns at once
+  void Stop();           // waits for a reload under way
 
   // Does what is due, now; for tests, and for the thread.
   void Step();

@@ -280,7 +280,7 @@ TEST_F(ConfigWatchTest, TheThreadHearsOfEveryCallAndEnds) {
     }
   };
   watch_->ReloadNow();
-  watch_->Start();
+  ASSERT_TRUE(watch_->Start().ok());
   entered.get_future().wait();
   watch_->ReloadNow();
   leave.set_value();

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,19 +10,22 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "kernels/cpu/openblas.h"
 #include "server/api/api.h"
-#include "server/api/warm_up_requests.h"
 #include "server/daemon/config_watch.h"
 #include "server/daemon/listeners.h"
 #include "server/daemon/probe.h"
 #include "server/daemon/service_manager.h"
 #include "server/daemon/signals.h"
 #include "server/daemon/start_up.h"
+#include "server/daemon/transport_watch.h"
+#include "server/daemon/trial_load.h"
 #include "server/flags/flags.h"
 #include "server/registry/local_registry.h"
 #include "server/transport/grpcpp/grpcpp_transport.h"
+#include "server/transport/grpcpp/unary_client.h"
 
 namespace floe::server {
 namespace {
@@ -31,19 +35,59 @@ LocalRegistry::Options RegistryOptions(const ServerConfig& config,
   LocalRegistry::Options options;
   options.on_change = std::move(on_change);
   options.lifecycle = config.lifecycle;
-  // The name is one of GemmNames(), which are the backends' names.
-  options.load.compile.kernels.gemm =
-      GemmBackendFromName(config.cpu.gemm).value_or(GemmBackend::kAuto);
-  options.load.default_reply = config.reply;
-  options.load.prepare.own_batching_parameters =
-      config.lifecycle.enable_per_model_batching_parameters;
-  if (config.lifecycle.enable_model_warmup) options.load.prepare.replay = ReplayWarmUpRequests;
-  options.load.prepare.replays = config.lifecycle.num_request_iterations_for_warmup;
-  options.load.prepare.warm_up_optional = config.lifecycle.warmup_optional;
+  options.load = LoadOptionsOf(config);
+  options.trial = TryInProcess(config);
+  // Though a process may end at once, calls are not to fail for a newer version.
+  options.drain = std::chrono::seconds(std::max<int64_t>(1, config.server.drain_timeout_seconds));
   return options;
 }
 
 Duration Seconds(int64_t seconds) { return std::chrono::seconds(seconds); }
+
+// The part of the memory that calls may have, and those that arrive.
+constexpr int64_t kCallShare = 4;
+
+// Bytes of calls where the configuration does not say.
+CallLimits LimitsOf(const ListenConfig& listen, const MemoryLimit& memory) {
+  const int64_t usable = UsableMemory();
+  const int64_t limit = memory.In(usable);
+  // Two messages find room in any case, one that is answered and one that comes.
+  const int64_t least = 2 * listen.max_message_bytes;
+  const auto given = [least](int64_t bytes, int64_t share) {
+    return bytes > 0 ? bytes : std::max(least, share);
+  };
+  CallLimits limits;
+  limits.all = {listen.max_calls,
+                given(listen.max_call_bytes, (limit > 0 ? limit : usable) / kCallShare)};
+  limits.address = {listen.max_calls_per_address,
+                    given(listen.max_call_bytes_per_address, limits.all.bytes / 2)};
+  limits.connection = {listen.max_calls_per_connection,
+                       given(listen.max_call_bytes_per_connection, limits.all.bytes / 4)};
+  limits.send_timeout = Seconds(listen.send_timeout_seconds);
+  return limits;
+}
+
+TransportOptions TransportOptionsOf(const ServerConfig& config) {
+  const ListenConfig& listen = config.server;
+  TransportOptions options;
+  options.max_message_bytes = listen.max_message_bytes;
+  options.calls = LimitsOf(listen, config.lifecycle.memory_limit);
+  // gRPC has no bound but this for what arrives, and ends the process where the system has no more:
+  // what is left is for messages that have arrived, which are put together, answered and sent.
+  constexpr int64_t kLeastArriving = int64_t{32} << 20;
+  const int64_t usable = UsableMemory();
+  const int64_t memory = config.lifecycle.memory_limit.In(usable);
+  options.max_arriving_bytes =
+      std::min(options.calls.all.bytes,
+               std::max((memory > 0 ? memory : usable) / kCallShare, kLeastArriving));
+  options.times.idle = Seconds(listen.connection_idle_seconds);
+  options.times.age = Seconds(listen.connection_age_seconds);
+  options.times.keepalive = Seconds(listen.keepalive_seconds);
+  options.compression = listen.enable_compression;
+  options.connections = {listen.max_connections, listen.max_connections_per_address,
+                         Seconds(listen.send_timeout_seconds)};
+  return options;
+}
 
 class Daemon {
  public:
@@ -68,7 +112,11 @@ class Daemon {
       return 1;
     }
     if (transport_ == nullptr) return EndUnheard(&signals);
-    watch_.Start();
+    if (const absl::Status status = watch_.Start(); !status.ok()) {
+      spdlog::error("{}", std::string(status.message()));
+      transport_->Shutdown(Clock::Steady().Now());
+      return 1;
+    }
     const int exit_code = Serve(&signals);
     watch_.Stop();
     return exit_code;
@@ -110,14 +158,14 @@ class Daemon {
     api.config = &config_;
     api.content_replies = config_.reply == ReplyFormat::kContent;
     api.enable_reflection = config_.server.enable_reflection;
+    api.enable_health_watch = config_.server.enable_health_watch;
     api.max_input_bytes = config_.server.max_message_bytes;
+    api.memory = &registry_.memory();
     RegisterApi(api, &methods_);
-    TransportOptions options;
-    options.max_message_bytes = config_.server.max_message_bytes;
+    TransportOptions options = TransportOptionsOf(config_);
+    options.calls.memory = &registry_.memory();
     FLOE_ASSIGN_OR_RETURN(options.channel_args,
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
-    options.connections = {config_.server.max_connections,
-                           config_.server.max_connections_per_address};
     transport_ = MakeGrpcppTransport(methods_, std::move(options));
     const bool own = activated_.empty();
     FLOE_RETURN_IF_ERROR(transport_->Start(own ? ListenAddresses(config_.server) : activated_));
@@ -138,11 +186,22 @@ class Daemon {
 
   int Serve(SignalWatcher* signals) {
     // From here on the server answers, whatever its models do.
-    Probe probe(ProbeOptions());
-    probe.Start();
-    const int code = AwaitEnd();
-    End(signals, &probe, code);
+    TransportWatch inside({.ask = [this](Duration timeout, CancelToken* cancel) {
+      return AskTransport(timeout, cancel);
+    }});
+    Probe probe(ProbeOptions(&inside));
+    absl::Status started = inside.Start();
+    if (started.ok()) started = probe.Start();
+    if (!started.ok()) spdlog::error("{}", std::string(started.message()));
+    const int code = started.ok() ? AwaitEnd() : 1;
+    End(signals, &probe, &inside, code);
     return code;
+  }
+
+  // Any answer will do.
+  absl::Status AskTransport(Duration timeout, CancelToken* cancel) {
+    FLOE_ASSIGN_OR_RETURN(const int fd, transport_->ConnectInside());
+    return CallOnce(fd, "/grpc.health.v1.Health/Check", "", timeout, cancel).status();
   }
 
   // Until a signal comes, 0, or a model fails that may not, 1.
@@ -179,13 +238,12 @@ class Daemon {
     return options;
   }
 
-  Probe::Options ProbeOptions() {
+  Probe::Options ProbeOptions(TransportWatch* inside) {
     Probe::Options options;
-    const std::string address = ProbeAddress(transport_->addresses().front(), HasIpv6Loopback());
-    options.ask = [address](Duration timeout, CancelToken* cancel) {
-      return AskProbeModel(address, timeout, cancel);
+    options.ask = [this, inside](Duration timeout, CancelToken* cancel) {
+      FLOE_RETURN_IF_ERROR(inside->Check());
+      return AskProbeModel(methods_, timeout, cancel);
     };
-    options.refused = [this] { return transport_->connections_refused(); };
     options.feed = [this] { manager_.FeedWatchdog(); };
     options.on_change = [this](bool ok) { registry_.SetAnswering(ok); };
     options.watch_models = [this](TimePoint now) { registry_.CheckProgress(now); };
@@ -196,7 +254,7 @@ class Daemon {
 
   // Health says no. Clients get `lame duck` seconds to hear of it while calls are still taken; then
   // the listeners close and what was accepted is finished. After a failure nobody is waited for.
-  void End(SignalWatcher* signals, Probe* probe, int code) {
+  void End(SignalWatcher* signals, Probe* probe, TransportWatch* inside, int code) {
     const bool drains = code == 0;
     const TimePoint now = Clock::Steady().Now();
     const TimePoint lame_duck_end =
@@ -210,6 +268,7 @@ class Daemon {
     // A reload may take longer than draining, which would wait for its call.
     registry_.StopReloading();
     probe->Drain();
+    inside->Stop();
     AwaitTime(lame_duck_end);
     transport_->Shutdown(end);
     // Nobody is there any more who could be answered.

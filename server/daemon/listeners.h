@@ -1,4 +1,4 @@
-// Where floed listens: addresses for the transport, words for the log, a way in for the probe.
+// Where floed listens: addresses for the transport, words for the log.
 #pragma once
 
 #include <string>
@@ -23,11 +23,5 @@ std::vector<std::string> ActivatedListeners();
 // One line a listener; a loopback one names the flags that open it to others.
 std::vector<std::string> DescribeListeners(const ListenConfig& config);
 std::vector<std::string> DescribeActivated(const std::vector<std::string>& bound);
-
-// How this process reaches a listener of its own, as a target of gRPC: the wildcard address becomes
-// loopback, of IPv4 for "[::]" unless `ipv6` is there.
-std::string ProbeAddress(const std::string& bound, bool ipv6);
-// Whether [::1] can be reached.
-bool HasIpv6Loopback();
 
 }  // namespace floe::server

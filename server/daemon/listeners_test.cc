@@ -25,20 +25,6 @@ TEST(Listeners, Addresses) {
   EXPECT_THAT(ListenAddresses(config), ElementsAre("unix-abstract:floe"));
 }
 
-TEST(Listeners, TheProbeReachesWildcards) {
-  EXPECT_EQ(ProbeAddress("127.0.0.1:8500", true), "127.0.0.1:8500");
-  EXPECT_EQ(ProbeAddress("0.0.0.0:9", true), "127.0.0.1:9");
-  EXPECT_EQ(ProbeAddress("[::]:9", true), "[::1]:9");
-  EXPECT_EQ(ProbeAddress("[::]:9", false), "127.0.0.1:9");
-  EXPECT_EQ(ProbeAddress("unix:/run/s", true), "unix:/run/s");
-}
-
-TEST(Listeners, TheProbesAddressIsATargetOfGrpc) {
-  EXPECT_EQ(ProbeAddress("[fe80::1%eth0]:9", true), "ipv6:%5Bfe80%3A%3A1%25eth0%5D:9");
-  EXPECT_EQ(ProbeAddress("unix:/run/a?b#c%d", true), "unix:/run/a%3Fb%23c%25d");
-  EXPECT_EQ(ProbeAddress("unix-abstract:a:0.1", true), "unix-abstract:a%3A0.1");
-}
-
 TEST(Listeners, TheLogNamesTheFlagThatOpensALoopbackListener) {
   ListenConfig config;
   EXPECT_THAT(DescribeListeners(config),

@@ -1,12 +1,20 @@
 #include "server/daemon/logging.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <mutex>
 #include <string>
+#include <utility>
+
+#include "absl/strings/str_replace.h"
+#include "base/quoted.h"
+#include "base/status.h"
+#include "server/daemon/log_buffer.h"
 
 namespace floe::server {
 namespace {
@@ -34,6 +42,29 @@ class JsonFormatter : public spdlog::formatter {
   }
 };
 
+// Lives as long as the process: others may log while it ends.
+LogBuffer* buffer = nullptr;
+
+class BufferSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit BufferSink(LogFormat format) : format_(format) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& msg) override {
+    std::string text = Printable({msg.payload.data(), msg.payload.size()}, kMostLineBytes);
+    // In text, only the log itself begins a line.
+    if (format_ == LogFormat::kText) text = absl::StrReplaceAll(text, {{"\n", "\n    "}});
+    spdlog::details::log_msg shown = msg;
+    shown.payload = text;
+    spdlog::memory_buf_t line;
+    formatter_->format(shown, line);
+    buffer->Add(std::string(line.data(), line.size()));
+  }
+  void flush_() override {}
+
+  const LogFormat format_;
+};
+
 }  // namespace
 
 std::string JsonEscaped(const std::string& text) {
@@ -56,17 +87,24 @@ std::string JsonEscaped(const std::string& text) {
 
 std::unique_ptr<spdlog::formatter> MakeJsonFormatter() { return std::make_unique<JsonFormatter>(); }
 
-void InitLogging(const LogConfig& config) {
+absl::Status InitLogging(const LogConfig& config) {
+  auto* const made = new LogBuffer(STDERR_FILENO);
+  FLOE_RETURN_IF_ERROR(made->Start());
+  buffer = made;
   auto logger =
-      std::make_shared<spdlog::logger>("floed", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+      std::make_shared<spdlog::logger>("floed", std::make_shared<BufferSink>(config.format));
   if (config.format == LogFormat::kJson) {
     logger->set_formatter(MakeJsonFormatter());
   } else {
     logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
   }
   logger->set_level(spdlog::level::from_str(config.level));
-  logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));
+  return absl::OkStatus();
+}
+
+void FlushLog(TimePoint until) {
+  if (buffer != nullptr) buffer->Flush(until);
 }
 
 }  // namespace floe::server

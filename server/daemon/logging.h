@@ -3,15 +3,25 @@
 
 #include <spdlog/formatter.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
+#include "base/clock.h"
 #include "config/config.h"
 
 namespace floe::server {
 
-// Replaces spdlog's default logger. `config` is valid. Before other threads log.
-void InitLogging(const LogConfig& config);
+// Replaces spdlog's default logger by one that never waits for stderr: a thread writes what is
+// logged, and lines are dropped while stderr takes none (LogBuffer). What is no text in a line is
+// escaped, and a line is cut at kMostLineBytes. RESOURCE_EXHAUSTED when the system gives no thread.
+// `config` is valid. Before other threads log.
+absl::Status InitLogging(const LogConfig& config);
+inline constexpr size_t kMostLineBytes = size_t{16} << 10;
+
+// Returns when all that was logged is written, or at `until`.
+void FlushLog(TimePoint until);
 
 // {"time":"2024-01-31T12:00:00.123Z","level":"info","message":"..."}
 std::unique_ptr<spdlog::formatter> MakeJsonFormatter();

@@ -3,15 +3,23 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/threads.h"
 #include "server/registry/local_registry.h"
-#include "server/transport/grpcpp/unary_client.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 
 namespace floe::server {
 
-absl::Status AskProbeModel(const std::string& address, Duration timeout, CancelToken* cancel) {
+namespace {
+
+constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
+
+std::string ProbeRequest() {
   tensorflow::serving::PredictRequest request;
   request.mutable_model_spec()->set_name(kProbeModel);
   tensorflow::TensorProto& x = (*request.mutable_inputs())["x"];
@@ -19,12 +27,12 @@ absl::Status AskProbeModel(const std::string& address, Duration timeout, CancelT
   x.mutable_tensor_shape()->add_dim()->set_size(1);
   x.mutable_tensor_shape()->add_dim()->set_size(1);
   x.add_float_val(21);
-  const auto reply = CallOnce(address, "/tensorflow.serving.PredictionService/Predict",
-                              request.SerializeAsString(), timeout, cancel);
-  if (reply.status().code() == absl::StatusCode::kResourceExhausted) return absl::OkStatus();
-  if (!reply.ok()) return reply.status();
+  return request.SerializeAsString();
+}
+
+absl::Status CheckReply(const std::string& reply) {
   tensorflow::serving::PredictResponse response;
-  if (!response.ParseFromString(*reply))
+  if (!response.ParseFromString(reply))
     return absl::InternalError("the answer is no PredictResponse");
   const auto y = response.outputs().find("y");
   if (y == response.outputs().end()) return absl::InternalError("the answer has no output 'y'");
@@ -37,10 +45,58 @@ absl::Status AskProbeModel(const std::string& address, Duration timeout, CancelT
   return absl::OkStatus();
 }
 
+// Waits for the answer. Threading: any thread.
+class AwaitedReply : public Responder {
+ public:
+  void Write(std::string&& message) override {
+    MutexLock lock(mutex_);
+    reply_ = message;
+  }
+  void Finish(const absl::Status& status) override {
+    MutexLock lock(mutex_);
+    if (!status_) status_ = status;
+    changed_.NotifyAll();
+  }
+  absl::StatusOr<std::string> Await(TimePoint deadline) {
+    MutexLock lock(mutex_);
+    while (!status_ && changed_.WaitUntil(mutex_, deadline)) {
+    }
+    if (!status_) return absl::DeadlineExceededError("no answer came in time");
+    if (!status_->ok()) return *status_;
+    return reply_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::string reply_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> status_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+absl::Status AskProbeModel(const MethodTable& methods, Duration timeout, CancelToken* cancel) {
+  const UnaryMethod* const predict = methods.FindUnary(kPredict);
+  if (predict == nullptr) return absl::InternalError("there is no Predict");
+  const auto reply = std::make_shared<AwaitedReply>();
+  const auto bytes = std::make_shared<const std::string>(ProbeRequest());
+  CallInfo call;
+  call.path = kPredict;
+  call.local = true;
+  call.cancel = std::make_shared<CancelToken>();
+  cancel->SetListener([reply] { reply->Finish(absl::CancelledError("given up")); });
+  (*predict)(call, Message{*bytes, bytes}, reply);
+  const absl::StatusOr<std::string> came = reply->Await(Clock::Steady().Now() + timeout);
+  cancel->ClearListener();
+  call.cancel->Cancel();
+  return came.ok() ? CheckReply(*came) : came.status();
+}
+
 Probe::~Probe() { Stop(); }
 
-void Probe::Start() {
-  thread_ = std::thread([this] { Run(); });
+absl::Status Probe::Start() {
+  FLOE_ASSIGN_OR_RETURN(thread_, TrySpawnThread({"probe", 0, {}}, [this] { Run(); }));
+  return absl::OkStatus();
 }
 
 void Probe::Drain() {
@@ -71,9 +127,7 @@ void Probe::Step() {
     MutexLock lock(mutex_);
     draining = draining_;
   }
-  const int64_t refused = options_.refused();
-  absl::Status status = draining ? absl::OkStatus() : options_.ask(Patience(), &cancel_);
-  if (options_.refused() > refused) status = absl::OkStatus();
+  const absl::Status status = draining ? absl::OkStatus() : options_.ask(Patience(), &cancel_);
   if (status.ok()) {
     options_.feed();
     if (failures_ >= kFailuresToReport) {

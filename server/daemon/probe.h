@@ -1,30 +1,28 @@
-// Probe: asks the server something through its own socket, tells the service manager, and watches
-// the models' progress.
+// Probe: asks the server something, tells the service manager, and watches the models' progress.
 #pragma once
 
 #include <algorithm>
 #include <functional>
-#include <string>
 #include <thread>
 
 #include "absl/status/status.h"
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "server/api/rpc.h"
 
 namespace floe::server {
 
-// Calls the probe model at `address` and checks its answer. OK also when the server refuses for
-// load (RESOURCE_EXHAUSTED): a server that says no is at work. Gives up when `cancel` says so.
-absl::Status AskProbeModel(const std::string& address, Duration timeout, CancelToken* cancel);
+// Calls the probe model by the method's path as clients do, but past every listener and transport,
+// so that no client can keep its answer away; checks the answer. A refusal is none. The probe model
+// has a worker of its own. Gives up when `cancel` says so.
+absl::Status AskProbeModel(const MethodTable& methods, Duration timeout, CancelToken* cancel);
 
 // Threading: any thread; the callbacks run on the probe's own thread.
 class Probe {
  public:
   struct Options {
     std::function<absl::Status(Duration timeout, CancelToken* cancel)> ask;
-    // Connections that found no room so far: a server that refuses the probe's, too, is at work.
-    std::function<int64_t()> refused = [] { return 0; };
     std::function<void()> feed;              // after each good answer, and while draining
     std::function<void(bool ok)> on_change;  // the server no longer answers, or answers again
     // Every second or more often, but not while `ask` waits for an answer (Patience at most).
@@ -44,7 +42,8 @@ class Probe {
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
 
-  void Start();
+  // RESOURCE_EXHAUSTED when the system gives no thread.
+  absl::Status Start();
   // The listeners go: from now on only the watchdog is fed.
   void Drain();
   // Waits for no answer.

@@ -19,20 +19,16 @@ struct Harness {
   FakeClock clock;
   absl::Status answer;
   int asked = 0, fed = 0, watched = 0;
-  bool refuses = false;
   Duration interval = seconds(10), patience = {};
   std::function<void(CancelToken*)> meanwhile;
-  int64_t refused = 7;
   std::vector<bool> changes;
   Probe probe{{.ask =
                    [this](Duration timeout, CancelToken* token) {
                      ++asked;
                      patience = timeout;
                      if (meanwhile) meanwhile(token);
-                     refused += refuses;
                      return answer;
                    },
-               .refused = [this] { return refused; },
                .feed = [this] { ++fed; },
                .on_change = [this](bool ok) { changes.push_back(ok); },
                .watch_models = [this](TimePoint) { ++watched; },
@@ -60,20 +56,6 @@ TEST(Probe, FeedsOnlyAfterAGoodAnswer) {
   h.Round();
   EXPECT_EQ(h.fed, 3);
   EXPECT_THAT(h.changes, ElementsAre(false, true));
-}
-
-// As long as clients hold all the connections there may be, the probe finds no room either.
-TEST(Probe, AServerThatRefusesConnectionsIsAtWork) {
-  Harness h;
-  h.answer = absl::DeadlineExceededError("no connection");
-  h.refuses = true;
-  h.Round();
-  h.Round();
-  EXPECT_EQ(h.fed, 2);
-  h.refuses = false;
-  h.Round();
-  EXPECT_EQ(h.fed, 2);
-  EXPECT_THAT(h.changes, ElementsAre());
 }
 
 TEST(Probe, AsksOncePerIntervalButWatchesEveryRound) {
@@ -115,7 +97,7 @@ TEST(Probe, StoppingDoesNotWaitForAnAnswer) {
     changed.NotifyAll();
     while (!cancelled) changed.Wait(mutex);
   };
-  h.probe.Start();
+  ASSERT_TRUE(h.probe.Start().ok());
   {
     MutexLock lock(mutex);
     while (!asked) changed.Wait(mutex);

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "server/daemon/logging.h"
 
 namespace floe::server {
 namespace {
@@ -34,16 +34,9 @@ void BlockSignals() {
 SignalWatcher::SignalWatcher(std::function<TimePoint()> on_first, std::function<void()> on_hangup)
     : on_first_(std::move(on_first)),
       on_hangup_(std::move(on_hangup)),
-      logger_([this] { Log(); }),
       thread_([this] { Watch(); }) {}
 
 SignalWatcher::~SignalWatcher() {
-  {
-    MutexLock lock(mutex_);
-    logs_no_more_ = true;
-  }
-  changed_.NotifyAll();
-  logger_.join();  // while the watcher still limits how long that takes
   leaving_ = true;
   pthread_kill(thread_.native_handle(), kWake);
   thread_.join();
@@ -57,37 +50,9 @@ void SignalWatcher::ExitAt(TimePoint when, int code, std::string waits_for) {
   pthread_kill(thread_.native_handle(), kWake);
 }
 
-void SignalWatcher::Log() {
-  mutex_.Lock();
-  while (!logs_no_more_ || !lines_.empty()) {
-    if (lines_.empty()) {
-      changed_.Wait(mutex_);
-      continue;
-    }
-    const auto [level, text] = lines_.front();
-    mutex_.Unlock();
-    spdlog::log(level, "{}", text);
-    mutex_.Lock();
-    lines_.pop_front();
-    changed_.NotifyAll();
-  }
-  mutex_.Unlock();
-}
-
-void SignalWatcher::Say(spdlog::level::level_enum level, std::string text) {
-  {
-    MutexLock lock(mutex_);
-    lines_.emplace_back(level, std::move(text));
-  }
-  changed_.NotifyAll();
-}
-
-void SignalWatcher::Exit(int code, std::string text) {
-  Say(spdlog::level::warn, std::move(text));
-  const TimePoint until = Clock::Steady().Now() + kLastWords;
-  MutexLock lock(mutex_);
-  while (!lines_.empty() && changed_.WaitUntil(mutex_, until)) {
-  }
+void SignalWatcher::Exit(int code, const std::string& text) {
+  spdlog::warn("{}", text);
+  FlushLog(Clock::Steady().Now() + kLastWords);
   _exit(code);
 }
 
@@ -111,13 +76,12 @@ void SignalWatcher::Watch() {
     const int signal = sigtimedwait(&set, nullptr, &patience);
     if (signal == SIGHUP) {
       on_hangup_();
-      Say(spdlog::level::info, "SIGHUP received: reading the configuration again");
+      spdlog::info("SIGHUP received: reading the configuration again");
     }
     if (signal != SIGTERM && signal != SIGINT) continue;
     if (++received > 1) Exit(1, "a second signal: ending at once");
-    Say(spdlog::level::info,
-        absl::StrCat(signal == SIGTERM ? "SIGTERM" : "SIGINT",
-                     " received: finishing the calls in progress; once more ends at once"));
+    spdlog::info("{} received: finishing the calls in progress; once more ends at once",
+                 signal == SIGTERM ? "SIGTERM" : "SIGINT");
     const TimePoint latest = on_first_();
     MutexLock lock(mutex_);
     if (!end_) end_ = {latest, 1, "what is under way: it keeps the draining from its beginning"};

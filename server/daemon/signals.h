@@ -1,15 +1,11 @@
 // SIGTERM, SIGINT and SIGHUP as events to wait for.
 #pragma once
 
-#include <spdlog/common.h>
-
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -21,13 +17,14 @@ namespace floe::server {
 void BlockSignals();
 
 // Waits for the signals on a thread of its own. The first asks the process to end; the second ends
-// it at once, with 1. SIGHUP asks for the configuration to be read again. What is logged of them is
-// logged on another thread, so that a log that nobody reads keeps nothing from ending. Threading:
-// any thread. At most one in a process, after BlockSignals.
+// it at once, with 1. SIGHUP asks for the configuration to be read again. A log that nobody reads
+// keeps nothing from ending. Threading: any thread. At most one in a process, after BlockSignals
+// and InitLogging.
 class SignalWatcher {
  public:
   // Both run on the watcher's thread, come back soon and log nothing. `on_first` returns by when
-  // ExitAt will have been called: the process ends then, with 1, if it was not.
+  // ExitAt will have been called: the process ends then, with 1, if it was not. Throws
+  // std::system_error when the system gives no thread.
   SignalWatcher(std::function<TimePoint()> on_first, std::function<void()> on_hangup);
   ~SignalWatcher();
 
@@ -37,11 +34,8 @@ class SignalWatcher {
 
  private:
   void Watch();
-  void Log();
-  // Has it logged, at some time.
-  void Say(spdlog::level::level_enum level, std::string text);
   // Ends the process, once the text is logged or kLastWords are over.
-  [[noreturn]] void Exit(int code, std::string text);
+  [[noreturn]] static void Exit(int code, const std::string& text);
 
   static constexpr Duration kLastWords = std::chrono::milliseconds(200);
 
@@ -49,17 +43,13 @@ class SignalWatcher {
   const std::function<void()> on_hangup_;
   std::atomic<bool> leaving_{false};
   Mutex mutex_;
-  CondVar changed_;
   struct End {
     TimePoint when;
     int code = 0;
     std::string waits_for;
   };
   std::optional<End> end_ ABSL_GUARDED_BY(mutex_);
-  bool logs_no_more_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<std::pair<spdlog::level::level_enum, std::string>> lines_
-      ABSL_GUARDED_BY(mutex_);  // each until it is logged
-  std::thread logger_, thread_;
+  std::thread thread_;
 };
 
 }  // namespace floe::server

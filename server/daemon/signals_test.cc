@@ -1,29 +1,36 @@
 #include "server/daemon/signals.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <functional>
-#include <memory>
+#include <string>
+
+#include "server/daemon/logging.h"
 
 namespace floe::server {
 namespace {
 
-// A log whose reader has stopped reading.
-class BlockedSink : public spdlog::sinks::base_sink<std::mutex> {
-  void sink_it_(const spdlog::details::log_msg&) override {
-    for (;;) pause();
+// Makes stderr a pipe that is full and that nobody reads.
+void BlockStderr() {
+  int ends[2];
+  if (pipe2(ends, O_NONBLOCK) != 0) _exit(99);
+  const std::string some(4096, 'x');
+  while (write(ends[1], some.data(), some.size()) > 0) {
   }
-  void flush_() override {}
-};
+  fcntl(ends[1], F_SETFL, 0);
+  dup2(ends[1], STDERR_FILENO);
+}
 
 // Runs in a process of its own, with `asked` as what the first signal asks for.
 void Raise(const std::function<TimePoint()>& asked, int signals) {
   BlockSignals();
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>("", std::make_shared<BlockedSink>()));
+  BlockStderr();
+  if (!InitLogging({}).ok()) _exit(98);
+  for (int i = 0; i < 1000; ++i) spdlog::info("{}", std::string(10000, 'y'));
   SignalWatcher watcher(asked, [] {});
   for (int i = 0; i < signals; ++i) kill(getpid(), i == 0 ? SIGTERM : SIGINT);
   for (;;) pause();

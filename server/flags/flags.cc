@@ -43,11 +43,14 @@ struct Flags {
   bool check_config = false;
   Given<int64_t> port, max_message_bytes;
   Given<std::string> model_name, model_base_path, bind_address, socket_path, gemm,
-      channel_arguments, log_level, log_format, version_transition, full_status, memory_limit;
+      channel_arguments, log_level, log_format, version_transition, full_status, memory_limit,
+      trial_load;
+  Given<std::string> config_rpcs;
+  Given<bool> health_watch;
   Given<bool> reflection, content, insecure_public, enable_batching, labels_for_unavailable,
       model_warmup, per_model_batching, warmup_optional, strict_readiness, exit_on_error;
   Given<int64_t> config_poll_seconds, file_system_poll_seconds, load_threads, load_retries,
-      retry_micros, warmup_iterations;
+      retry_micros, warmup_iterations, load_seconds;
   Given<int64_t> session_parallelism, intra_op_parallelism, inter_op_parallelism;
   Given<std::string> ssl_config;
   Given<bool> alts;
@@ -114,6 +117,11 @@ void AddServingFlags(CLI::App& app, Flags& f) {
           "grpc.max_connection_age_ms=60000,grpc.keepalive_time_ms=20000");
   AddSwitch(app, "--enable_reflection", f.reflection,
             "Answer gRPC reflection, which grpcurl and the like use");
+  AddSwitch(app, "--enable_health_watch", f.health_watch,
+            "Answer Watch of the health service; Check is always answered [true]");
+  AddChoice(app, "--enable_config_rpcs", f.config_rpcs, ConfigRpcsNames(),
+            "Who may read and change the configuration by RPC: processes of this machine, "
+            "everybody, nobody [local]");
   AddSwitch(
       app, "--enable_serialization_as_tensor_content", f.content,
       "Reply with tensor_content instead of typed values, for models that do not say otherwise");
@@ -141,7 +149,7 @@ void AddModelFlags(CLI::App& app, Flags& f) {
       ->type_name("FILE");
   AddChoice(app, "--batching_full_status", f.full_status, FullStatusNames(),
             "The answer of a full queue, of models that do not say otherwise; TensorFlow Serving's "
-            "is unavailable [resource_exhausted]");
+            "is unavailable [unavailable]");
   const auto add_threads = [&](const char* name, Given<int64_t>& value, const char* help) {
     AddTfsInt(app, f, name, value, kParallelismRange, help);
   };
@@ -163,6 +171,11 @@ void AddLifecycleFlags(CLI::App& app, Flags& f) {
             "Seconds between looks for new versions; 0 or less: at start and on reload only [1]");
   AddTfsInt(app, f, "--num_load_threads", f.load_threads, kLoadThreadsRange,
             "Models loaded at the same time; 0: as many as CPUs [0]");
+  AddChoice(app, "--trial_load", f.trial_load, TrialLoadNames(),
+            "Load a version in another process first: always, updates only after the start, never "
+            "[always]");
+  AddInt(app, "--max_load_seconds", f.load_seconds, kLoadSecondsRange,
+         "Longest time of such a load [120]");
   AddTfsInt(app, f, "--max_num_load_retries", f.load_retries, kLoadRetriesRange,
             "Further tries where a load may succeed later [5]");
   AddTfsInt(app, f, "--load_retry_interval_micros", f.retry_micros, kRetryMicrosRange,
@@ -217,6 +230,11 @@ void OverlayLifecycle(const Flags& f, LifecycleConfig* out) {
   Set(f.config_poll_seconds, &out->model_config_file_poll_wait_seconds);
   Set(f.file_system_poll_seconds, &out->file_system_poll_wait_seconds);
   Set(f.load_threads, &out->num_load_threads);
+  const auto& trials = TrialLoadNames();
+  if (f.trial_load)
+    out->trial_load = static_cast<TrialLoad>(
+        std::find(trials.begin(), trials.end(), *f.trial_load) - trials.begin());
+  Set(f.load_seconds, &out->max_load_seconds);
   Set(f.load_retries, &out->max_num_load_retries);
   Set(f.retry_micros, &out->load_retry_interval_micros);
   Set(f.labels_for_unavailable, &out->allow_version_labels_for_unavailable_models);
@@ -234,6 +252,12 @@ void OverlayLifecycle(const Flags& f, LifecycleConfig* out) {
     out->memory_limit = ParseMemoryLimit(*f.memory_limit).value_or(out->memory_limit);
 }
 
+// `name` is one of ConfigRpcsNames().
+ConfigRpcs ConfigRpcsOf(const std::string& name) {
+  const std::vector<std::string>& names = ConfigRpcsNames();
+  return static_cast<ConfigRpcs>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
 void Overlay(const Flags& f, ServerConfig* config) {
   Set(f.port, &config->server.port);
   Set(f.bind_address, &config->server.bind_address);
@@ -242,6 +266,8 @@ void Overlay(const Flags& f, ServerConfig* config) {
   Set(f.max_message_bytes, &config->server.max_message_bytes);
   Set(f.channel_arguments, &config->server.grpc_channel_arguments);
   Set(f.reflection, &config->server.enable_reflection);
+  Set(f.health_watch, &config->server.enable_health_watch);
+  if (f.config_rpcs) config->server.enable_config_rpcs = ConfigRpcsOf(*f.config_rpcs);
   Set(f.gemm, &config->cpu.gemm);
   Set(f.log_level, &config->log.level);
   if (f.log_format)
@@ -260,8 +286,8 @@ ModelConfig ModelDefaults(const Flags& f) {
   if (f.intra_op_parallelism.value_or(0) > 0) model.intra_op_threads = *f.intra_op_parallelism;
   if (f.version_transition && *f.version_transition == VersionTransitionNames()[1])
     model.transition = VersionTransition::kResourcePreserving;
-  if (f.full_status && *f.full_status == FullStatusNames()[1])
-    model.batching_full_status = FullStatus::kUnavailable;
+  if (f.full_status && *f.full_status == FullStatusNames()[0])
+    model.batching_full_status = FullStatus::kResourceExhausted;
   return model;
 }
 

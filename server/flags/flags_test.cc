@@ -32,13 +32,13 @@ TEST_F(FlagsTest, SwitchesCanBeFalseAndTheLastFlagWins) {
 
 TEST_F(FlagsTest, FloesOwnLifecycleFlags) {
   const Parsed p = Parse({"--config", file_, "--version_transition=resource", "--memory_limit=1GiB",
-                          "--batching_full_status=unavailable", "--exit_on_error",
+                          "--batching_full_status=resource_exhausted", "--exit_on_error",
                           "--strict_readiness=false", "--warmup_optional"});
   ASSERT_TRUE(p.command) << p.err;
   const ServerConfig& c = p.command->config;
   EXPECT_EQ(c.models[0].transition, VersionTransition::kResourcePreserving);
   EXPECT_EQ(c.lifecycle.memory_limit, (MemoryLimit{0, int64_t{1} << 30}));
-  EXPECT_EQ(c.models[0].batching_full_status, FullStatus::kUnavailable);
+  EXPECT_EQ(c.models[0].batching_full_status, FullStatus::kResourceExhausted);
   EXPECT_TRUE(c.lifecycle.exit_on_error);
   EXPECT_FALSE(c.lifecycle.strict_readiness);
   EXPECT_TRUE(c.lifecycle.warmup_optional);
@@ -193,11 +193,14 @@ TEST_F(FlagsTest, FlagsWinOverTheFile) {
       {"--config=" + file_, "--port=5", "--enable_reflection=false", "--bind_address=10.0.0.1",
        "--insecure_public", "--grpc_socket_path=/run/s", "--cpu_gemm=openblas",
        "--grpc_max_message_bytes=4096", "--enable_serialization_as_tensor_content",
+       "--enable_health_watch=false", "--enable_config_rpcs=false",
        "--grpc_channel_arguments=a=1,b=2", "--log_level=debug", "--log_format=json"});
   ASSERT_TRUE(p.command) << p.err;
   const ServerConfig& c = p.command->config;
   EXPECT_EQ(c.server.port, 5);
   EXPECT_FALSE(c.server.enable_reflection);
+  EXPECT_FALSE(c.server.enable_health_watch);
+  EXPECT_EQ(c.server.enable_config_rpcs, ConfigRpcs::kNobody);
   EXPECT_EQ(c.server.bind_address, "10.0.0.1");
   EXPECT_TRUE(c.server.insecure_public);
   EXPECT_EQ(c.server.grpc_socket_path, "/run/s");
@@ -214,12 +217,27 @@ TEST_F(FlagsTest, HelpAndVersionEndWell) {
   const Parsed help = Parse({"--help"});
   EXPECT_FALSE(help.command);
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* flag :
-       {"--config", "--check-config", "--port", "--model_name", "--model_base_path",
-        "--bind_address", "--grpc_socket_path", "--cpu_gemm", "--grpc_max_message_bytes",
-        "--enable_reflection", "--enable_serialization_as_tensor_content",
-        "--grpc_channel_arguments", "--log_level", "--log_format", "--insecure_public", "--version",
-        "--model_config_file", "--batching_parameters_file", "--memory_limit"})
+  for (const char* flag : {"--config",
+                           "--check-config",
+                           "--port",
+                           "--model_name",
+                           "--model_base_path",
+                           "--bind_address",
+                           "--grpc_socket_path",
+                           "--cpu_gemm",
+                           "--grpc_max_message_bytes",
+                           "--enable_reflection",
+                           "--enable_health_watch",
+                           "--enable_config_rpcs",
+                           "--enable_serialization_as_tensor_content",
+                           "--grpc_channel_arguments",
+                           "--log_level",
+                           "--log_format",
+                           "--insecure_public",
+                           "--version",
+                           "--model_config_file",
+                           "--batching_parameters_file",
+                           "--memory_limit"})
     EXPECT_THAT(help.out, HasSubstr(flag));
   const Parsed version = Parse({"--version"});
   EXPECT_EQ(version.exit_code, 0);

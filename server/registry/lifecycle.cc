@@ -79,13 +79,13 @@ void Lifecycle::Scanned(const std::string& model, int64_t ticket,
 }
 
 void Lifecycle::Loaded(const std::string& model, ServableId id, const absl::Status& status,
-                       TimePoint now) {
-  if (ModelEntry* entry = Find(model)) entry->Loaded(id, status, now, options_.times);
+                       TimePoint now, const std::optional<FileIdentity>& identity) {
+  if (ModelEntry* entry = Find(model)) entry->Loaded(id, status, now, options_.times, identity);
   changed_ = true;
 }
 
-void Lifecycle::Unloaded(const std::string& model, ServableId id) {
-  if (ModelEntry* entry = Find(model)) entry->Unloaded(id);
+void Lifecycle::Unloaded(const std::string& model, ServableId id, const absl::Status& status) {
+  if (ModelEntry* entry = Find(model)) entry->Unloaded(id, status);
   for (auto& [name, entry] : models_) entry->RetryRefused();
   changed_ = true;
 }

@@ -37,8 +37,10 @@ class Lifecycle {
   // What happened. Models and tickets that are gone are ignored.
   void Scanned(const std::string& model, int64_t ticket,
                const absl::StatusOr<std::vector<FoundVersion>>& found, TimePoint now);
-  void Loaded(const std::string& model, ServableId id, const absl::Status& status, TimePoint now);
-  void Unloaded(const std::string& model, ServableId id);
+  void Loaded(const std::string& model, ServableId id, const absl::Status& status, TimePoint now,
+              const std::optional<FileIdentity>& identity = {});
+  void Unloaded(const std::string& model, ServableId id,
+                const absl::Status& status = absl::OkStatus());
 
   // Asks for another configuration; Step says how it went, under the ticket returned here. Attempts
   // are made one after the other. `replaces`: as of ModelRegistry::Reload.

@@ -13,6 +13,8 @@ void TellVersion(const ModelConfig& config, const VersionStatus& now) {
   if (!now.error.ok() && now.state == VersionState::kEnd) {
     spdlog::error("{}: model '{}' version {} is not served: {}", config.where, config.name,
                   now.version, error);
+  } else if (!now.error.ok() && now.state == VersionState::kAvailable) {
+    spdlog::warn("{}: model '{}' version {}: {}", config.where, config.name, now.version, error);
   } else if (!now.error.ok()) {
     spdlog::warn("{}: model '{}' version {} is not served yet: {}", config.where, config.name,
                  now.version, error);

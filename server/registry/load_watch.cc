@@ -1,5 +1,7 @@
 #include "server/registry/load_watch.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace floe::server {
@@ -15,9 +17,9 @@ LoadWatch::Load::~Load() {
   watch_.loads_.remove(this);
 }
 
-void LoadWatch::Load::Enter(const char* stage) {
+void LoadWatch::Load::Enter(std::string stage) {
   MutexLock lock(watch_.mutex_);
-  stage_ = stage;
+  stage_ = std::move(stage);
 }
 
 std::vector<std::string> LoadWatch::Slow(TimePoint now) {

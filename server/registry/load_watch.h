@@ -20,14 +20,14 @@ class LoadWatch {
     ~Load();
     Load(const Load&) = delete;
     Load& operator=(const Load&) = delete;
-    void Enter(const char* stage);  // "it is compiled"; lives as long as the process
+    void Enter(std::string stage);  // "warm-up"
 
    private:
     friend class LoadWatch;
     LoadWatch& watch_;
     const std::string name_;
     const TimePoint start_;
-    const char* stage_ = "it has begun";  // these two under the watch's mutex
+    std::string stage_ = "it has begun";  // these two under the watch's mutex
     Duration told_ = kPatience;
   };
   static constexpr Duration kPatience = std::chrono::seconds(10);

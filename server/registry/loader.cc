@@ -11,31 +11,50 @@
 #include "absl/strings/str_cat.h"
 #include "base/cpus.h"
 #include "base/file_beneath.h"
+#include "base/memory.h"
 #include "base/status.h"
+#include "base/work_note.h"
 #include "model/import/import.h"
 #include "server/registry/checksums.h"
 #include "server/registry/memory_estimate.h"
 #include "server/registry/placeholder_default.h"
+#include "server/registry/version_policy.h"
 
 namespace floe::server {
 namespace {
 
-absl::StatusOr<ImportOptions> ImportOptionsOf(const ModelConfig& config) {
+absl::StatusOr<ImportOptions> ImportOptionsOf(const ModelConfig& config,
+                                              const std::optional<FileIdentity>& identity) {
   ImportOptions options;
   for (const auto& [name, value] : config.placeholder_defaults) {
     FLOE_ASSIGN_OR_RETURN(options.placeholder_defaults[name], DefaultTensor(name, value));
   }
   options.input_aliases = config.signature.inputs;
   options.output_aliases = config.signature.outputs;
+  options.identity = identity;
   return options;
 }
 
+// Of a node as graphs, plans and kernels hold it, beside constants.
+constexpr int64_t kNodeBytes = 2048;
+
+// `file` was taken for the file: constants that are read from it are paid from that, and what is
+// left is given back unless they lie in the file itself. Then it is what the model's nodes take,
+// too.
 absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, const LoadSource& from,
-                                    const LoadOptions& options) {
-  FLOE_ASSIGN_OR_RETURN(const ImportOptions import_options, ImportOptionsOf(config));
-  auto imported = from.file.empty() ? ImportBytes(from.bytes, import_options)
-                                    : ImportFile(from.file, import_options);
+                                    const LoadOptions& options, const MemoryBudget& memory,
+                                    MemoryShare* file) {
+  FLOE_ASSIGN_OR_RETURN(const ImportOptions import_options, ImportOptionsOf(config, from.identity));
+  auto imported = [&] {
+    const MemoryScope prepaid(memory, file);
+    auto model = from.file.empty() ? ImportBytes(from.bytes, import_options)
+                                   : ImportFile(from.file, import_options);
+    return model.ok() ? std::move(model) : prepaid.Explain(model.status());
+  }();
   if (!imported.ok()) return imported.status();
+  if (imported->file == nullptr) *file = MemoryShare();
+  FLOE_ASSIGN_OR_RETURN(MemoryShare nodes, memory.Take(imported->graph.size() * kNodeBytes));
+  file->Add(std::move(nodes));
   Model::Source source;
   source.info = {config.name, from.version, from.file};
   source.graph = std::move(imported->graph);
@@ -68,29 +87,35 @@ absl::Status CheckFiles(const ModelConfig& config, const LoadSource& source,
 }
 
 struct Prepared {
+  MemoryShare file;
   ModelHandle model;
   BatcherSetup setup;
-  MemoryShare memory;
 };
 
 void Enter(const LoadOptions& options, const char* stage) {
   if (options.progress != nullptr) options.progress->Enter(stage);
+  if (WorkNote* const note = WorkNote::Current()) note->Enter(stage);
+}
+
+// One that would not fit even alone is final.
+absl::StatusOr<MemoryShare> TakeFor(const MemoryBudget& memory, int64_t bytes, int64_t held) {
+  absl::StatusOr<MemoryShare> share = memory.Take(bytes);
+  if (share.ok() || bytes + held <= memory.limit()) return share;
+  return Final(share.status());
 }
 
 // Takes what the slots' plans will need. Where measuring is to choose the rows of a run, that is as
 // many as are possible without taking more than half of what is left, since others may be loading
 // too, and one row in any case; `prepare` then says so.
-absl::Status Admit(const Model& model, const ModelConfig& config, const MemoryBudget& budget,
-                   PrepareOptions* prepare, MemoryShare* share) {
+absl::StatusOr<MemoryShare> Admit(const Model& model, const ModelConfig& config,
+                                  const MemoryBudget& memory, PrepareOptions* prepare) {
   const auto weights = static_cast<int64_t>(model.weight_bytes());
   const SlotBounds bounds = BoundsOfSlots(config, *prepare);
   if (!bounds.chosen)
-    return share->Resize(weights + bounds.workers * ArenaBytes(model, bounds.rows));
+    return TakeFor(memory, bounds.workers * ArenaBytes(model, bounds.rows), weights);
   int64_t most = bounds.arena_bytes;
-  if (budget.limit() > 0) {
-    const int64_t left = budget.limit() - (budget.in_use() - share->bytes()) - weights;
-    most = std::min(most, left / 2 / bounds.most_slots);
-  }
+  if (memory.limit() > 0)
+    most = std::min(most, (memory.limit() - memory.in_use()) / 2 / bounds.most_slots);
   const int64_t one = ArenaBytes(model, 1);
   prepare->arena_bytes = one;
   for (int64_t rows = 2; rows <= bounds.rows; rows *= 2) {  // as it is measured
@@ -98,69 +123,66 @@ absl::Status Admit(const Model& model, const ModelConfig& config, const MemoryBu
     if (bytes > most) break;
     prepare->arena_bytes = bytes;
   }
-  if (prepare->arena_bytes > one &&
-      share->Resize(weights + bounds.most_slots * prepare->arena_bytes).ok())
-    return absl::OkStatus();
+  if (prepare->arena_bytes > one) {
+    auto share = memory.Take(bounds.most_slots * prepare->arena_bytes);
+    if (share.ok()) return share;
+  }
   prepare->arena_bytes = one;
-  return share->Resize(weights + bounds.workers * one);
+  return TakeFor(memory, bounds.workers * one, weights);
 }
 
 absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& source,
-                                 const LoadOptions& options, MemoryBudget* budget) {
+                                 const LoadOptions& options, const MemoryBudget& memory) {
   Prepared prepared;
-  FLOE_ASSIGN_OR_RETURN(prepared.memory, budget->Take(FileBytes(source)));
-  Enter(options, "it is read and compiled");
-  FLOE_ASSIGN_OR_RETURN(prepared.model, Compile(config, source, options));
+  FLOE_ASSIGN_OR_RETURN(prepared.file, TakeFor(memory, FileBytes(source), 0));
+  Enter(options, "import and compilation");
+  FLOE_ASSIGN_OR_RETURN(prepared.model, Compile(config, source, options, memory, &prepared.file));
   const Model& model = *prepared.model;
   PrepareOptions prepare = options.prepare;
-  FLOE_RETURN_IF_ERROR(Admit(model, config, *budget, &prepare, &prepared.memory));
-  Enter(options, "it is warmed up");
-  FLOE_ASSIGN_OR_RETURN(prepared.setup, PrepareBatcher(model, config, prepare));
+  FLOE_ASSIGN_OR_RETURN(MemoryShare planned, Admit(model, config, memory, &prepare));
+  Enter(options, "warm-up");
+  const MemoryScope prepaid(memory, &planned);
+  auto setup = PrepareBatcher(model, config, prepare);
+  if (!setup.ok()) return prepaid.Explain(setup.status());
+  prepared.setup = *std::move(setup);
   FLOE_RETURN_IF_ERROR(model.CheckFile());
-  FLOE_RETURN_IF_ERROR(prepared.memory.Resize(static_cast<int64_t>(model.weight_bytes()) +
-                                              prepared.setup.memory_bytes));
   return prepared;
 }
 
 absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrThrow(const ModelConfig& config,
-                                                         const LoadSource& source,
+                                                         const LoadSource& given,
                                                          const LoadOptions& options,
-                                                         MemoryBudget* memory) {
-  Enter(options, "its files are checked");
+                                                         const MemoryBudget& memory) {
+  Enter(options, "the check of its files");
+  LoadSource source = given;
+  if (!source.file.empty() && !source.identity) {
+    FLOE_ASSIGN_OR_RETURN(source.identity, IdentifyFile(source.file));
+  }
   FLOE_RETURN_IF_ERROR(CheckFiles(config, source, options.prepare.cancel));
   FLOE_ASSIGN_OR_RETURN(Prepared prepared, Prepare(config, source, options, memory));
   for (const std::string& note : prepared.setup.notes)
     spdlog::info("model '{}': {}", config.name, note);
   const ReplyFormat reply = config.reply.value_or(options.default_reply);
+  const int64_t bytes =
+      static_cast<int64_t>(prepared.model->weight_bytes()) + prepared.setup.memory_bytes;
   return std::make_shared<LocalServed>(
       std::move(prepared.model),
       reply == ReplyFormat::kContent ? ReplyEncoding::kContent : ReplyEncoding::kTyped,
-      std::move(prepared.setup.runner), std::move(prepared.setup.options),
-      std::move(prepared.memory));
+      std::move(prepared.setup.runner), std::move(prepared.setup.options), std::move(prepared.file),
+      bytes, source.identity);
 }
 
-}  // namespace
-
-void LocalServed::Stop() {
-  batcher_.Stop();
-  const BatcherStats stats = batcher_.Stats();
-  const ModelInfo& info = model_->info();
-  if (const std::string summary = Summary(stats); !summary.empty())
-    spdlog::info("model '{}' version {}: {}", info.name, info.version, summary);
-  if (stats.kinds.size() < 2) return;
-  for (const auto& [kind, counts] : stats.kinds)
-    spdlog::info("model '{}' version {}, {}: {}", info.name, info.version, kind, Summary(counts));
-}
-
-absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config,
-                                                       const LoadSource& source,
-                                                       const LoadOptions& options,
-                                                       MemoryBudget* memory) {
-  // Where a load's exceptions stop: memory is the one thing that may run out anywhere in it.
+// Where a load's exceptions stop: memory is the one thing that may run out anywhere in it.
+absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrCatch(const ModelConfig& config,
+                                                         const LoadSource& source,
+                                                         const LoadOptions& options,
+                                                         const MemoryBudget& memory) {
+  const MemoryScope scope(memory);
   try {
-    return LoadOrThrow(config, source, options, memory);
+    auto loaded = LoadOrThrow(config, source, options, memory);
+    return loaded.ok() ? std::move(loaded) : scope.Explain(loaded.status());
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("memory ran out while loading");
+    return scope.Explain(absl::ResourceExhaustedError("memory ran out while loading"));
   } catch (const std::system_error& e) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a thread could not be made (", e.what(),
@@ -169,6 +191,29 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config
   } catch (const std::exception& e) {
     return absl::InternalError(absl::StrCat("loading failed: ", e.what()));
   }
+}
+
+}  // namespace
+
+bool LocalServed::StopBy(TimePoint deadline) {
+  if (!batcher_.StopBy(deadline)) return false;
+  const BatcherStats stats = batcher_.Stats();
+  const ModelInfo& info = model_->info();
+  if (const std::string summary = Summary(stats); !summary.empty())
+    spdlog::info("model '{}' version {}: {}", info.name, info.version, summary);
+  if (stats.kinds.size() < 2) return true;
+  for (const auto& [kind, counts] : stats.kinds)
+    spdlog::info("model '{}' version {}, {}: {}", info.name, info.version, kind, Summary(counts));
+  return true;
+}
+
+absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config,
+                                                       const LoadSource& source,
+                                                       const LoadOptions& options,
+                                                       const MemoryBudget& memory) {
+  auto loaded = LoadOrCatch(config, source, options, memory);
+  ReleaseFreeMemory();  // files and constants that were packed, or all of it
+  return loaded;
 }
 
 }  // namespace floe::server

@@ -3,13 +3,15 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/file_identity.h"
+#include "base/memory_budget.h"
 #include "config/config.h"
 #include "server/batching/batcher.h"
 #include "server/batching/prepare.h"
 #include "server/registry/load_watch.h"
-#include "server/registry/memory_budget.h"
 #include "server/registry/registry.h"
 
 namespace floe::server {
@@ -19,9 +21,13 @@ namespace floe::server {
 // themselves.
 class LocalServed : public ServedModel {
  public:
+  // `file`: the memory of a mapped file in which weights lie. `memory_bytes`: of weights and plans.
   LocalServed(ModelHandle model, ReplyEncoding reply, std::unique_ptr<BatchRunner> runner,
-              Batcher::Options options, MemoryShare memory)
-      : memory_(std::move(memory)),
+              Batcher::Options options, MemoryShare file, int64_t memory_bytes,
+              std::optional<FileIdentity> identity = {})
+      : file_(std::move(file)),
+        memory_bytes_(memory_bytes),
+        identity_(identity),
         model_(std::move(model)),
         reply_(reply),
         batcher_(std::move(runner), std::move(options)) {}
@@ -33,11 +39,17 @@ class LocalServed : public ServedModel {
   }
   Batcher& batcher() { return batcher_; }
   // Finishes what is queued, ends the queue's threads, and logs what was asked, if anything was.
-  void Stop();
-  int64_t memory_bytes() const { return memory_.bytes(); }
+  void Stop() { (void)StopBy(TimePoint::max()); }
+  // As of Batcher::StopBy.
+  bool StopBy(TimePoint deadline);
+  int64_t memory_bytes() const { return memory_bytes_; }  // when it was loaded
+  // Of the file it was loaded from; none: of no file.
+  const std::optional<FileIdentity>& identity() const { return identity_; }
 
  private:
-  const MemoryShare memory_;  // given back after all it stands for
+  const MemoryShare file_;  // given back after the model
+  const int64_t memory_bytes_;
+  const std::optional<FileIdentity> identity_;
   const ModelHandle model_;
   const ReplyEncoding reply_;
   Batcher batcher_;
@@ -55,16 +67,18 @@ struct LoadSource {
   int64_t version = 1;
   std::string file;
   std::string bytes;
+  std::optional<FileIdentity> identity = {};  // of the file that is meant; none: whatever is there
 };
 
 // Takes as long as it takes; never on a thread that serves. Errors as of import
-// and compilation; RESOURCE_EXHAUSTED when memory is short, or when `memory`, which outlives what
-// is loaded, has not enough left: it is asked before the file is read, by the file's size, and
-// before anything is run, by what weights and plans need.
+// and compilation; RESOURCE_EXHAUSTED when memory is short, or when `memory` has not enough left:
+// it is asked before the file is read, by the file's size, then for all that is allocated, and
+// before anything is run, by what plans need. What is not used in the end, or by a load that
+// failed, is given back to the system.
 absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config,
                                                        const LoadSource& source,
                                                        const LoadOptions& options,
-                                                       MemoryBudget* memory);
+                                                       const MemoryBudget& memory);
 
 // How a registry loads.
 using LoadFunction = std::function<absl::StatusOr<std::shared_ptr<LocalServed>>(

@@ -17,10 +17,14 @@ namespace floe::server {
 namespace {
 
 // Directories that answer are not to wait for those that do not, of which one dead mount may have
-// many: a thread each, and some more. Unloading waits for requests alone.
-constexpr int kScanThreads = 64, kUnloadThreads = 4;
+// many: a thread each, and some more. Unloading waits for requests alone, with patience.
+constexpr int kScanThreads = 64, kUnloadThreads = 64;
+// Of looks and loads, until they are taken to hang, and others need not wait for their threads.
+constexpr Duration kLongLook = std::chrono::seconds(5), kLongLoad = std::chrono::seconds(30);
 // A load gets a tenth of the CPU of what serves when both want all of it.
 constexpr int kLoadNice = 10;
+// Of a process that tries a load, beyond the model: threads' stacks, and what an allocator keeps.
+constexpr int64_t kTrialOverhead = int64_t{32} << 20;
 
 double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
@@ -107,8 +111,7 @@ absl::Status LocalRegistry::StartLoading() {
 }
 
 void LocalRegistry::LoadProbe() {
-  MemoryBudget unlimited(0);
-  auto probe = LoadModel(ProbeConfig(), ProbeSource(), options_.load, &unlimited);
+  auto probe = LoadModel(ProbeConfig(), ProbeSource(), options_.load, MemoryBudget());
   if (!probe.ok())
     spdlog::error("the probe's model cannot be loaded: {}", std::string(probe.status().message()));
   {
@@ -130,9 +133,11 @@ void LocalRegistry::Manage() {
 }
 
 void LocalRegistry::Advance() {
+  started_ |= lifecycle_.Settled();
   std::vector<Lifecycle::ReloadOutcome> ended;
   const Actions actions = lifecycle_.Step(options_.clock->Now(), &ended);
   next_ = actions.next;
+  EndDrains();
   if (lifecycle_.TakeChanged()) Publish();
   CarryOut(actions);
   EndReloads(ended);
@@ -140,9 +145,20 @@ void LocalRegistry::Advance() {
 
 void LocalRegistry::CarryOut(const Actions& actions) {
   // The table no longer has them: the last request that does, or this, ends the handle.
-  for (const UnloadAction& action : actions.unloads) loaded_[action.id].handle.reset();
+  for (const UnloadAction& action : actions.unloads) {
+    loaded_[action.id].handle.reset();
+    drains_[action.id] = options_.clock->Now() + options_.drain;
+    next_ = std::min(next_, drains_[action.id]);
+  }
   for (const ScanAction& action : actions.scans) scans_.Post([this, action] { RunScan(action); });
-  for (const LoadAction& action : actions.loads) loads_.Post([this, action] { RunLoad(action); });
+  for (const LoadAction& action : actions.loads)
+    loads_.Post([this, action, tried = IsTried(action)] { RunLoad(action, tried); });
+}
+
+bool LocalRegistry::IsTried(const LoadAction& action) const {
+  const TrialLoad which = options_.lifecycle.trial_load;
+  if (which == TrialLoad::kUpdates) return options_.trial && (started_ || action.staged);
+  return options_.trial && which == TrialLoad::kAlways;
 }
 
 void LocalRegistry::RunScan(const ScanAction& action) {
@@ -153,34 +169,65 @@ void LocalRegistry::RunScan(const ScanAction& action) {
   });
 }
 
-absl::StatusOr<std::shared_ptr<LocalServed>> LocalRegistry::Load(const LoadAction& action) {
+int64_t LocalRegistry::RunBytes() const {
+  return (memory_.limit() > 0 ? memory_.limit() : UsableMemory()) / 2;
+}
+
+// Its memory counts as long as it is there; only afterwards does the load here take any.
+absl::Status LocalRegistry::Try(const LoadAction& action, LoadWatch::Load* progress,
+                                LoadSource* source) {
+  FLOE_ASSIGN_OR_RETURN(MemoryShare share, memory_.Take(0));
+  Trial trial{*action.config,   *source, action.weights, RunBytes(), memory_.limit(),
+              memory_.in_use(), {}};
+  trial.limits.longest = std::chrono::seconds(options_.lifecycle.max_load_seconds);
+  trial.limits.cancel = action.unwanted.get();
+  trial.limits.charge = [&share](int64_t bytes) {
+    return share.Resize(std::max<int64_t>(0, bytes - kTrialOverhead));
+  };
+  trial.limits.tell = [progress](const std::string& doing) {
+    progress->Enter(absl::StrCat("trial load, ", doing));
+  };
+  progress->Enter("trial load");
+  FLOE_ASSIGN_OR_RETURN(source->identity, options_.trial(trial));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<LocalServed>> LocalRegistry::Load(const LoadAction& action,
+                                                                 bool tried) {
   if (action.unwanted->cancelled()) return absl::CancelledError("nobody wants it any more");
-  const LoadSource source{action.version, action.file, ""};
+  LoadSource source{action.version, action.file, ""};
   LoadWatch::Load progress(&load_watch_,
                            absl::StrCat("model '", action.model, "' version ", action.version),
                            options_.clock->Now());
+  const TimePoint trial_start = Clock::Steady().Now();
+  if (tried) FLOE_RETURN_IF_ERROR(Try(action, &progress, &source));
   if (options_.load_with) return options_.load_with(*action.config, source);
   const TimePoint start = Clock::Steady().Now();
   LoadOptions load = options_.load;
   load.progress = &progress;
   load.prepare.weights = action.weights;
   load.prepare.cancel = action.unwanted.get();
-  load.prepare.run_bytes = (memory_.limit() > 0 ? memory_.limit() : UsableMemory()) / 2;
-  auto loaded = LoadModel(*action.config, source, load, &memory_);
+  load.prepare.run_bytes = RunBytes();
+  auto loaded = LoadModel(*action.config, source, load, memory_);
   if (loaded.ok())
     spdlog::info(
-        "model '{}' version {} is loaded after {:.1f} ms: {}, {} KiB of weights, {} KiB "
+        "model '{}' version {} is loaded after {:.1f} ms{}: {}, {} KiB of weights, {} KiB "
         "with its plans",
-        action.model, action.version, Millis(Clock::Steady().Now() - start), action.file,
-        (*loaded)->model()->weight_bytes() / 1024, (*loaded)->memory_bytes() / 1024);
+        action.model, action.version, Millis(Clock::Steady().Now() - start),
+        tried ? fmt::format(" and a trial of {:.1f} ms", Millis(start - trial_start)) : "",
+        action.file, (*loaded)->model()->weight_bytes() / 1024, (*loaded)->memory_bytes() / 1024);
   return loaded;
 }
 
-void LocalRegistry::RunLoad(const LoadAction& action) {
-  auto loaded = Load(action);
+void LocalRegistry::RunLoad(const LoadAction& action, bool tried) {
+  auto loaded = Load(action, tried);
   const bool taken = mailbox_->Post([this, action, loaded] {
-    if (loaded.ok()) loaded_[action.id] = {action.model, *loaded, MakeHandle(action.id, *loaded)};
-    lifecycle_.Loaded(action.model, action.id, loaded.status(), options_.clock->Now());
+    std::optional<FileIdentity> identity;
+    if (loaded.ok()) {
+      loaded_[action.id] = {action.model, *loaded, MakeHandle(action.id, *loaded)};
+      identity = (*loaded)->identity();
+    }
+    lifecycle_.Loaded(action.model, action.id, loaded.status(), options_.clock->Now(), identity);
   });
   if (!taken && loaded.ok()) (*loaded)->Stop();
 }
@@ -190,20 +237,71 @@ void LocalRegistry::RunLoad(const LoadAction& action) {
 ServedHandle LocalRegistry::MakeHandle(ServableId id, const std::shared_ptr<LocalServed>& served) {
   return {served.get(), [this, id, kept = served, mailbox = mailbox_](ServedModel*) mutable {
             kept.reset();
-            mailbox->Post([this, id] { Unload(id); });
+            mailbox->Post([this, id] { Unload(id, options_.drain); });
           }};
 }
 
-void LocalRegistry::Unload(ServableId id) {
+void LocalRegistry::Unload(ServableId id, Duration patience) {
   const auto it = loaded_.find(id);
   if (it == loaded_.end()) return;
-  unloads_.Post(
-      [this, id, model = it->second.model, served = std::move(it->second.served)]() mutable {
-        served->Stop();
-        served.reset();
-        mailbox_->Post([this, id, model] { lifecycle_.Unloaded(model, id); });
-      });
+  unloads_.Post([this, id, patience, model = it->second.model,
+                 served = std::move(it->second.served)]() mutable {
+    End(id, model, std::move(served), patience);
+  });
   loaded_.erase(it);
+  drains_.erase(id);
+}
+
+// Versions whose handles requests have kept for too long, as those do that run on callers' threads.
+void LocalRegistry::EndDrains() {
+  const TimePoint now = options_.clock->Now();
+  std::vector<ServableId> late;
+  for (const auto& [id, until] : drains_) {
+    if (until <= now) late.push_back(id);
+    if (until > now) next_ = std::min(next_, until);
+  }
+  for (const ServableId id : late) {
+    drains_.erase(id);
+    Unload(id, Duration::zero());
+  }
+}
+
+void LocalRegistry::End(ServableId id, const std::string& model,
+                        std::shared_ptr<LocalServed> served, Duration patience) {
+  absl::Status left;
+  if (!served->StopBy(Clock::Steady().Now() + patience)) left = Abandon(std::move(served));
+  served.reset();
+  mailbox_->Post([this, id, model, left] { lifecycle_.Unloaded(model, id, left); });
+}
+
+// It takes memory, and threads, until its runs end; nobody waits for it.
+absl::Status LocalRegistry::Abandon(std::shared_ptr<LocalServed> served) {
+  const ModelInfo& info = served->model()->info();
+  const std::string why = absl::StrCat(
+      "abandoned: after drain_timeout_seconds (",
+      std::chrono::duration_cast<std::chrono::seconds>(options_.drain).count(),
+      ") runs of it had not ended: ", served->batcher().RunsUnderWay(Clock::Steady().Now()));
+  spdlog::error("model '{}' version {} is {}", info.name, info.version, why);
+  MutexLock lock(abandoned_mutex_);
+  abandoned_.push_back(std::move(served));
+  return absl::DeadlineExceededError(why);
+}
+
+void LocalRegistry::EndAbandoned() {
+  MutexLock lock(abandoned_mutex_);
+  for (auto it = abandoned_.begin(); it != abandoned_.end();) {
+    if (!(*it)->batcher().Idle()) {
+      ++it;
+      continue;
+    }
+    unloads_.Post([served = std::move(*it)]() mutable {
+      const ModelInfo info = served->model()->info();
+      served->Stop();
+      served.reset();
+      spdlog::info("what was left of model '{}' version {} has ended", info.name, info.version);
+    });
+    it = abandoned_.erase(it);
+  }
 }
 
 void LocalRegistry::EndReloads(const std::vector<Lifecycle::ReloadOutcome>& ended) {
@@ -328,14 +426,18 @@ std::string LocalRegistry::UnderWay() const {
 
 void LocalRegistry::CheckProgress(TimePoint now) {
   for (const std::string& line : load_watch_.Slow(now)) spdlog::info("{}", line);
+  (void)scans_.Relieve(now, kLongLook);
+  (void)loads_.Relieve(now, kLongLoad);
+  EndAbandoned();
   std::map<std::string, std::string> stuck;  // and why
   const auto table = Table();
   for (const auto& [name, entry] : table->models) {
     for (const ServedTable::Version& version : entry.available) {
       Batcher& batcher = version.served->batcher();
       for (const BatcherProgress::Run& run : batcher.NewlyStuck(now))
-        spdlog::warn("model '{}' version {}: a worker has been in one run for {:.0f} s (run {})",
-                     name, version.version, Millis(now - run.started) / 1000, run.slot);
+        spdlog::warn(
+            "model '{}' version {}: a worker has been in one run for {:.0f} s (run {}: {})", name,
+            version.version, Millis(now - run.started) / 1000, run.slot, run.what);
       if (IsStuck(batcher.Progress(), now))
         stuck[name] = "makes no progress although requests wait";
       if (const absl::Status file = version.served->model()->CheckFile(); !file.ok())
@@ -419,6 +521,9 @@ void LocalRegistry::Stop() {
   mailbox_->Close();
   if (manager_.joinable()) manager_.join();
   reloads_.clear();
+  for (const auto& [name, entry] : lifecycle_.models())
+    for (const Servable& servable : entry->servables())
+      if (servable.state == VersionState::kLoading) servable.unwanted->Cancel();
   for (TaskThreads* threads : {&scans_, &loads_, &unloads_}) threads->Stop();
   StopServing();
 }

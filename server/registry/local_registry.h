@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,17 +13,18 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/memory_budget.h"
 #include "base/mutex.h"
 #include "server/registry/lifecycle.h"
 #include "server/registry/lifecycle_log.h"
 #include "server/registry/load_watch.h"
 #include "server/registry/loader.h"
 #include "server/registry/mailbox.h"
-#include "server/registry/memory_budget.h"
 #include "server/registry/probe_model.h"
 #include "server/registry/readiness.h"
 #include "server/registry/served_table.h"
 #include "server/registry/task_threads.h"
+#include "server/registry/trial.h"
 
 namespace floe::server {
 
@@ -39,6 +41,9 @@ class LocalRegistry : public ModelRegistry {
     const Clock* clock = &Clock::Steady();  // outlives the registry; another one: see Wake
     LoadFunction load_with;                 // empty: LoadModel
     ScanFunction scan_with;                 // empty: ScanVersions
+    TrialFunction trial;  // of what lifecycle.trial_load says; empty: nothing is tried
+    // How long the end of a version waits for its requests and runs.
+    Duration drain = std::chrono::seconds(30);
     std::function<void()> on_change;  // Tally may have changed; on any thread, and comes back soon
   };
   // How far the configured models are.
@@ -59,6 +64,8 @@ class LocalRegistry : public ModelRegistry {
   ModelTally Tally() const;
   // What Stop would wait for, such as "model 'm' version 2 (LOADING)".
   std::string UnderWay() const;
+  // What everything that is served holds, beside what it holds while it answers.
+  const MemoryBudget& memory() const { return memory_; }
   int64_t memory_in_use() const { return memory_.in_use(); }
 
   // Whether the server as a whole answers (the daemon's probe); overall health needs it besides the
@@ -67,7 +74,8 @@ class LocalRegistry : public ModelRegistry {
 
   // Sets the health of models whose work does not go on (IsStuck), and of those where it does
   // again. Logs which loads are slow, and how far they are. Models that have nothing to do give
-  // back memory that they keep between requests.
+  // back memory that they keep between requests. Looks and loads that hang are given more threads
+  // for others, and what is left of versions that were abandoned ends once it can.
   void CheckProgress(TimePoint now);
 
   // A change that does not get as far as models: shown as the last error. OK: there is none any
@@ -81,8 +89,8 @@ class LocalRegistry : public ModelRegistry {
   // The time of a clock that is not the steady one has advanced.
   void Wake();
 
-  // Waits for loads under way, lets every queue finish what it has, and refuses from then on
-  // (UNAVAILABLE).
+  // Gives up loads under way and waits for them, lets every queue finish what it has, and refuses
+  // from then on (UNAVAILABLE).
   void Stop();
 
   absl::StatusOr<ServedHandle> Acquire(std::string_view name,
@@ -111,21 +119,30 @@ class LocalRegistry : public ModelRegistry {
   void Manage();
   void Advance();
   void CarryOut(const Actions& actions);
-  void Unload(ServableId id);
+  bool IsTried(const LoadAction& action) const;
+  void Unload(ServableId id, Duration patience);
+  void EndDrains();
   void Publish();
   ServedTable MakeTable() const;
   void EndReloads(const std::vector<Lifecycle::ReloadOutcome>& ended);
 
   // On threads for them.
   void RunScan(const ScanAction& action);
-  void RunLoad(const LoadAction& action);
-  absl::StatusOr<std::shared_ptr<LocalServed>> Load(const LoadAction& action);
+  void RunLoad(const LoadAction& action, bool tried);
+  absl::StatusOr<std::shared_ptr<LocalServed>> Load(const LoadAction& action, bool tried);
+  absl::Status Try(const LoadAction& action, LoadWatch::Load* progress, LoadSource* source);
+  int64_t RunBytes() const;
+
+  void End(ServableId id, const std::string& model, std::shared_ptr<LocalServed> served,
+           Duration patience);
+  absl::Status Abandon(std::shared_ptr<LocalServed> served);
+  void EndAbandoned();
 
   ServedHandle MakeHandle(ServableId id, const std::shared_ptr<LocalServed>& served);
   void StopServing();
 
   const Options options_;
-  MemoryBudget memory_;
+  const MemoryBudget memory_;
   LoadWatch load_watch_;
   Readiness readiness_;
   const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
@@ -133,9 +150,11 @@ class LocalRegistry : public ModelRegistry {
   // The manager's; others touch them only before it starts and after it has ended.
   Lifecycle lifecycle_;
   std::map<ServableId, Loaded> loaded_;
+  std::map<ServableId, TimePoint> drains_;  // of those that requests still hold: until when
   std::map<int64_t, std::shared_ptr<Waiter>> reloads_;  // by ticket
   LifecycleLog log_;
   TimePoint next_ = TimePoint::max();
+  bool started_ = false;  // the models of the start have settled
 
   mutable Mutex table_mutex_;
   CondVar table_changed_;
@@ -145,6 +164,9 @@ class LocalRegistry : public ModelRegistry {
 
   Mutex stuck_mutex_;
   std::set<std::string> stuck_ ABSL_GUARDED_BY(stuck_mutex_);
+
+  Mutex abandoned_mutex_;
+  std::list<std::shared_ptr<LocalServed>> abandoned_ ABSL_GUARDED_BY(abandoned_mutex_);
 
   Mutex stop_mutex_;  // one Stop at a time
   bool stopped_ ABSL_GUARDED_BY(stop_mutex_) = false;

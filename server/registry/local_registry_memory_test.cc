@@ -47,7 +47,7 @@ TEST_F(RegistryTest, MemoryIsAdmittedOrRefusedWithNumbers) {
       registry.Reload({a, b}, Clock::Steady().Now() + std::chrono::minutes(1), {});
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()),
-              AllOf(HasSubstr("model 'b' version 1"), HasSubstr(absl::StrCat(one)),
+              AllOf(HasSubstr("model 'b' version 1"), HasSubstr("it needs "),
                     HasSubstr(absl::StrCat(one + one / 2)), HasSubstr("memory_limit")));
   EXPECT_TRUE(registry.Acquire("a", {}).ok());
   // In the place of a, b fits once a is gone.
@@ -107,6 +107,73 @@ TEST_F(RegistryTest, ARunMayTakeAShareOfTheMemory) {
   EXPECT_THAT(std::string(huge.status.message()),
               HasSubstr("max_run_bytes of the model is 16777216"));
   EXPECT_THAT(usual.result, ElementsAre(2, 4));
+}
+
+// Four constants of 64 MiB that take a few bytes in the file.
+std::string SplatGraph() {
+  std::string text = R"(
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 16777216 } } } } }
+)";
+  std::string sum = "x";
+  for (int i = 0; i < 4; ++i) {
+    absl::StrAppend(&text, "node { name: 'c", i, R"(' op: 'Const'
+  attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor { dtype: DT_FLOAT
+    tensor_shape { dim { size: 16777216 } } float_val: 1 } } } }
+node { name: 'y)",
+                    i, "' op: 'Add' input: '", sum, "' input: 'c", i,
+                    "' attr { key: 'T' value { type: DT_FLOAT } } }\n");
+    sum = absl::StrCat("y", i);
+  }
+  return text;
+}
+
+TEST_F(RegistryTest, WhatAFileUnfoldsToIsCounted) {
+  Write("a/frozen.pb", SplatGraph());
+  LocalRegistry::Options options = Once();
+  options.lifecycle.memory_limit = {0, int64_t{150} << 20};
+  LocalRegistry registry({Config("a", "a")}, options, &health_);
+  ASSERT_TRUE(registry.StartLoading().ok());
+  registry.WaitUntilLoaded();
+  const absl::Status refused = registry.Acquire("a", {}).status();
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("'a'"), HasSubstr("it needs 64.0 MiB"),
+                    HasSubstr("memory_limit is 150.0 MiB")));
+  EXPECT_EQ(registry.memory_in_use(), 0) << "all of it is given back";
+  registry.Stop();
+}
+
+// Many rows at once take memory that others' weights have taken: the caller is told, and nobody
+// else notices.
+TEST_F(RegistryTest, ARunPastTheLimitFailsForItsCallerAlone) {
+  Write("a/frozen.pb",
+        absl::StrReplaceAll(kCentredGraph,
+                            {{"dim { size: 1 } } } } }\nnode { name: \"axis\"",
+                              "dim { size: 262144 } } } } }\nnode { name: \"axis\""}}));
+  Write("b/frozen.pb", kTwiceGraph);
+  LocalRegistry::Options options = Once();
+  options.lifecycle.memory_limit = {0, int64_t{64} << 20};
+  ModelConfig a = Config("a", "a"), b = Config("b", "b");
+  a.workers = b.workers = 1;
+  a.max_run_bytes = int64_t{1} << 30;
+  LocalRegistry registry({a, b}, options, &health_);
+  ASSERT_TRUE(registry.StartLoading().ok());
+  registry.WaitUntilLoaded();
+  const auto greedy = registry.Acquire("a", {}), fine = registry.Acquire("b", {});
+  ASSERT_TRUE(greedy.ok()) << greedy.status();
+  ASSERT_TRUE(fine.ok()) << fine.status();
+  FloatCall many({{Shape({60, 262144}), std::vector<float>(60 * 262144)}});
+  Answer(greedy->get(), &many);
+  EXPECT_TRUE(absl::IsResourceExhausted(many.status)) << many.status;
+  EXPECT_THAT(std::string(many.status.message()), HasSubstr("memory_limit is 64.0 MiB"));
+  FloatCall few({{Shape({1, 262144}), std::vector<float>(262144)}}),
+      usual({{Shape({1, 2}), {1, 2}}});
+  Answer(greedy->get(), &few);
+  EXPECT_TRUE(few.status.ok()) << few.status;
+  Answer(fine->get(), &usual);
+  EXPECT_THAT(usual.result, ElementsAre(2, 4));
+  EXPECT_LE(registry.memory_in_use(), int64_t{64} << 20);
+  registry.Stop();
 }
 
 }  // namespace

@@ -335,8 +335,7 @@ class HeldLoadTest : public RegistryTest {
     options.load_with = [this](const ModelConfig& config, const LoadSource& source) {
       if (config.name == "b") loading_ = true;
       while (config.name == "b" && !go_) std::this_thread::yield();
-      MemoryBudget budget(0);
-      return LoadModel(config, source, {}, &budget);
+      return LoadModel(config, source, {}, MemoryBudget());
     };
     registry_ = std::make_unique<LocalRegistry>(std::vector{Config("a", "a")}, options, &health_);
     EXPECT_TRUE(registry_->StartLoading().ok());

@@ -21,8 +21,8 @@ int64_t ArenaBytes(const CompiledSignature& form, int64_t rows) {
 int64_t ArenaBytes(const Model& model, int64_t rows) {
   int64_t bytes = 0;
   for (const auto& [name, signature] : model.signatures())
-    for (const CompiledSignature* form : {&signature.defaults_form(), signature.live_form()})
-      if (form != nullptr) bytes = std::max(bytes, ArenaBytes(*form, rows));
+    for (const Signature::Form& form : signature.forms())
+      bytes = std::max(bytes, ArenaBytes(*form.compiled, rows));
   return bytes;
 }
 

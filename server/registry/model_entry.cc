@@ -88,7 +88,8 @@ std::vector<int64_t> ModelEntry::Wanted(const Target& target, Scope scope) const
         scope == Scope::kInForce || (scope == Scope::kStaged && failed_before_.count(version) != 0);
     if (known && servable != nullptr && servable->failures > 0) failing.insert(version);
   }
-  std::vector<int64_t> wanted = WantedVersions(target.config->versions, found, failing);
+  std::vector<int64_t> wanted =
+      WantedVersions(target.config->versions, found, failing, LabelledVersions(*target.config));
   // `specific` names versions that are gone, too: an error to load, and no reason to keep.
   const auto gone = [&](int64_t version) {
     const Servable* servable = Find(target.revision, version);
@@ -293,6 +294,7 @@ bool ModelEntry::Scanned(int64_t ticket, const absl::StatusOr<std::vector<FoundV
     const Target::Seen* before = target->Find(files.version);
     changed |= before == nullptr;
     if (!files.looked) {
+      changed |= Compare(*target, files);
       // What is known of the files of a loaded version is true of it; else it may be out of date.
       const Servable* servable = Find(target->revision, files.version);
       const bool loaded = servable != nullptr && IsLoaded(*servable);
@@ -316,10 +318,12 @@ bool ModelEntry::Scanned(int64_t ticket, const absl::StatusOr<std::vector<FoundV
 }
 
 void ModelEntry::Loaded(ServableId id, const absl::Status& status, TimePoint now,
-                        const LifecycleTimes& times) {
+                        const LifecycleTimes& times, const std::optional<FileIdentity>& identity) {
   const auto it = std::find_if(servables_.begin(), servables_.end(),
                                [id](const Servable& one) { return one.id == id; });
   if (it == servables_.end() || it->state != VersionState::kLoading) return;
+  it->identity = identity;
+  it->overwritten = absl::OkStatus();
   EndLoad(it, status, now, times);
   UpdateWanted();
 }
@@ -354,13 +358,13 @@ void ModelEntry::EndLoad(std::list<Servable>::iterator it, const absl::Status& s
   it->retry_at = now + times.retry;
 }
 
-void ModelEntry::Unloaded(ServableId id) {
+void ModelEntry::Unloaded(ServableId id, const absl::Status& status) {
   const auto it = std::find_if(servables_.begin(), servables_.end(),
                                [id](const Servable& one) { return one.id == id; });
   if (it == servables_.end() || it->state != VersionState::kUnloading) return;
   const int64_t version = it->version;
   servables_.erase(it);
-  End(version, absl::OkStatus());
+  End(version, status);
   UpdateWanted();
 }
 
@@ -416,11 +420,15 @@ void ModelEntry::HandOutScan(std::optional<Target>* target, TimePoint now, Actio
 VersionsToLookAt ModelEntry::ToLookAt(const Target& target) const {
   VersionsToLookAt look{target.config->versions};
   look.marker = target.config->completion_marker;
+  look.labelled = LabelledVersions(*target.config);
+  look.empty = target.empty;
   for (const Target::Seen& seen : target.found)
     if (!seen.settled) look.passed_over.insert(seen.files.version);
   for (const Servable& servable : servables_) {
     if (servable.revision != target.revision) continue;
     if (IsLoaded(servable)) look.known.insert(servable.version);
+    if (servable.state == VersionState::kAvailable)
+      look.loaded_files[servable.version] = servable.file;
     if (servable.failures > 0) look.passed_over.insert(servable.version);
   }
   return look;
@@ -565,7 +573,7 @@ void ModelEntry::StartLoads(TimePoint now, Actions* actions) {
         ended_.end());
     const Target& target = WantedByStaged(servable) ? *staged_ : *current_;
     actions->loads.push_back({name_, servable.id, servable.config, servable.version, servable.file,
-                              target.weights, servable.unwanted});
+                              target.weights, servable.unwanted, WantedByStaged(servable)});
   }
 }
 

@@ -44,6 +44,7 @@ struct LoadAction {
   ModelWeights weights;  // of the configuration that it is loaded for
   // Raised when nobody wants the version any more: the load ends with CANCELLED as soon as it can.
   std::shared_ptr<const CancelToken> unwanted;
+  bool staged = false;  // for a configuration that is being tried
 };
 
 // Let requests in progress end, free it all, and report with Unloaded. New requests have not found
@@ -86,6 +87,8 @@ struct Servable {
   bool anew = false;  // a reload has it tried again: its failures say nothing yet
   TimePoint retry_at = TimePoint::min();
   bool published = false;  // requests may find it; only ever set while it is available
+  std::optional<FileIdentity> identity;   // of the file it was loaded from
+  absl::Status overwritten;               // that file has been written to, or replaced, since
   std::shared_ptr<CancelToken> unwanted;  // of the load
 };
 
@@ -106,6 +109,7 @@ struct Target {
     bool settled = false;  // complete, as far as can be seen
   };
   std::vector<Seen> found;  // highest version first
+  std::shared_ptr<EmptyVersions> empty = std::make_shared<EmptyVersions>();
 
   const Seen* Find(int64_t version) const;
 };
@@ -149,9 +153,11 @@ class ModelEntry {
   // What happened. Unknown tickets and ids are ignored. Scanned: whether something is different.
   bool Scanned(int64_t ticket, const absl::StatusOr<std::vector<FoundVersion>>& found,
                TimePoint now, const LifecycleTimes& times);
-  void Loaded(ServableId id, const absl::Status& status, TimePoint now,
-              const LifecycleTimes& times);
-  void Unloaded(ServableId id);
+  // `identity`: of the file, where it is known.
+  void Loaded(ServableId id, const absl::Status& status, TimePoint now, const LifecycleTimes& times,
+              const std::optional<FileIdentity>& identity = {});
+  // `status`: why not all of it ended.
+  void Unloaded(ServableId id, const absl::Status& status = absl::OkStatus());
   // Memory came back: what was refused for lack of it is tried at once, also what was given up.
   void RetryRefused();
 
@@ -207,6 +213,7 @@ class ModelEntry {
   void Prune();
   void Publish();
   void Withdraw(Actions* actions);
+  bool Compare(const Target& target, const FoundVersion& files);
   void EndLoad(std::list<Servable>::iterator it, const absl::Status& status, TimePoint now,
                const LifecycleTimes& times);
   bool MayWithdraw(const Servable& servable) const;

@@ -1,12 +1,38 @@
-// What a ModelEntry tells: what is served, and how far its versions are.
+// What a ModelEntry tells: what is served, whether it is what lies there, and how far its versions
+// are.
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/registry/model_entry.h"
 
 namespace floe::server {
+namespace {
+
+// OK: both are the same contents, as far as can be told.
+absl::Status CompareFiles(const FileIdentity& loaded, const FileIdentity& now) {
+  const bool same_file = loaded.device == now.device && loaded.inode == now.inode;
+  if (same_file && loaded.size == now.size && loaded.modified_ns == now.modified_ns)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "its file was ", same_file ? "overwritten in place" : "replaced", " after it was loaded (",
+      loaded.size, " bytes then, ", now.size, " now): what was loaded ",
+      same_file ? "serves, and is wrong where it is read from the file (*.floe)" : "still serves",
+      "; put another model under another version's number"));
+}
+
+}  // namespace
+
+// Whether a loaded version's file is what was loaded. True: that is something new.
+bool ModelEntry::Compare(const Target& target, const FoundVersion& files) {
+  Servable* const servable = Find(target.revision, files.version);
+  if (servable == nullptr || !servable->identity || !files.identity) return false;
+  const absl::Status before =
+      std::exchange(servable->overwritten, CompareFiles(*servable->identity, *files.identity));
+  return servable->overwritten != before;
+}
 
 bool ModelEntry::Settled() const {
   if (!current_ || Available()) return true;
@@ -64,7 +90,8 @@ std::vector<VersionStatus> ModelEntry::Statuses() const {
     offer(one.published          ? 5
           : WantedByCurrent(one) ? 4
                                  : 3,
-          {one.version, again ? VersionState::kLoading : one.state, one.error});
+          {one.version, again ? VersionState::kLoading : one.state,
+           one.error.ok() ? one.overwritten : one.error});
   }
   for (const int64_t version : Incomplete(*current_))
     offer(2, {version, VersionState::kStart,

@@ -15,8 +15,7 @@ using ::testing::ElementsAre;
 
 // It is loaded as any other model is, and a worker computes its answer, not the one who asks.
 TEST(ProbeModel, AnswersOnAWorker) {
-  MemoryBudget memory(0);
-  const auto probe = LoadModel(ProbeConfig(), ProbeSource(), {}, &memory);
+  const auto probe = LoadModel(ProbeConfig(), ProbeSource(), {}, MemoryBudget());
   ASSERT_TRUE(probe.ok()) << probe.status();
   FloatCall call({{Shape({1, 1}), {21}}}), below({{Shape({1, 1}), {-1}}});
   auto request = call.Request((*probe)->model());

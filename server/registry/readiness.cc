@@ -48,10 +48,15 @@ void Readiness::SetAnswering(bool answering) {
 
 void Readiness::Tell() {
   std::map<std::string, ServingStatus> states;
-  for (const auto& [name, available] : available_)
-    states[absl::StrCat("model/", name)] = StatusOf(available && stuck_.count(name) == 0);
+  bool any_goes_on = stuck_.empty();  // those that are not available yet are another matter
+  for (const auto& [name, available] : available_) {
+    const bool serves = available && stuck_.count(name) == 0;
+    states[absl::StrCat("model/", name)] = StatusOf(serves);
+    any_goes_on |= serves;
+  }
   const bool enough = once_.size() == available_.size() || (!strict_ && !once_.empty());
-  for (const char* name : kOverallNames) states[name] = StatusOf(answering_ && enough);
+  for (const char* name : kOverallNames)
+    states[name] = StatusOf(answering_ && enough && any_goes_on);
   health_->Set(states);
 }
 

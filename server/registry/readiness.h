@@ -12,7 +12,8 @@ namespace floe::server {
 
 // "model/<name>" serves when a version is available and its work goes on. The overall names ("" and
 // the services') serve when every configured model has become available, some time since it was
-// configured, and the server answers; when not `strict`, one model is enough.
+// configured, the server answers, and not all models that were available are stuck; when not
+// `strict`, one available model is enough.
 // Threading: any thread.
 class Readiness {
  public:

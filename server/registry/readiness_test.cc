@@ -63,6 +63,20 @@ TEST(Readiness, AStuckModelIsNotServingAndTheServerIs) {
   EXPECT_EQ(told.Of("model/a"), kYes);
 }
 
+TEST(Readiness, WhereNoModelGoesOnTheServerIsNotServing) {
+  Told told(/*strict=*/true);
+  told.readiness.SetAnswering(true);
+  told.readiness.SetModels({{"a", true}, {"b", true}});
+  told.readiness.SetStuck({"a", "b"});
+  EXPECT_EQ(told.Overall(), kNo);
+  told.readiness.SetStuck({"b"});
+  EXPECT_EQ(told.Overall(), kYes);
+  told.readiness.SetModels({{"a", false}, {"b", true}});
+  EXPECT_EQ(told.Overall(), kNo) << "the one that is left is stuck";
+  told.readiness.SetStuck({});
+  EXPECT_EQ(told.Overall(), kYes);
+}
+
 TEST(Readiness, AServerThatDoesNotAnswerIsNotServing) {
   Told told(/*strict=*/true);
   EXPECT_EQ(told.Overall(), kNo) << "it is not known to answer at first";

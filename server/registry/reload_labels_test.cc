@@ -43,10 +43,14 @@ TEST(Reload, LabelsDoNotLeadToWhatTheSameReloadUnloads) {
     LifecycleWorld world({all}, WithoutPolling());
     for (const int64_t version : {1, 2, 3}) world.Put("/m", version);
     world.Finish();
-    ModelConfig latest = labelled;
-    latest.versions = VersionPolicy();
+    // Another place, which has no version 1.
+    ModelConfig moved = labelled;
+    moved.base_path = "/other";
+    for (const int64_t version : {2, 3}) world.Put("/other", version);
     const auto refused = [&] {
-      const absl::Status outcome = world.Outcome(world.Reload({latest}));
+      const int64_t ticket = world.Reload({moved});
+      world.Finish();
+      const absl::Status outcome = world.Outcome(ticket);
       EXPECT_EQ(outcome.code(), absl::StatusCode::kFailedPrecondition) << outcome;
       EXPECT_EQ(world.Unloads(), "");
       EXPECT_EQ(world.Served("m"), "3, 2, 1");
@@ -54,13 +58,37 @@ TEST(Reload, LabelsDoNotLeadToWhatTheSameReloadUnloads) {
     refused();
     // A label that has been there before, too.
     EXPECT_TRUE(world.Outcome(world.Reload({labelled})).ok());
-    refused();
-    // Before a swap, not after it.
-    if (transition == VersionTransition::kResourcePreserving) {
-      world.Put("/m", 4);
-      refused();
-    }
+    refused();  // for `resource` before anything is taken down
   }
+}
+
+// `latest` serves what a label names beside the newest: found by itself, by a reload, or at a
+// start.
+TEST(Reload, LabelsKeepTheirVersions) {
+  ModelConfig all = TestModel("m");
+  all.versions.kind = VersionPolicy::Kind::kAll;
+  ModelConfig latest = TestModel("m");
+  latest.version_labels = {{"canary", 1}};
+  LifecycleWorld world({all});
+  for (const int64_t version : {1, 2, 3}) world.Put("/m", version);
+  world.Finish();
+  const int64_t kept = world.Reload({latest});
+  world.Finish();
+  EXPECT_TRUE(world.Outcome(kept).ok()) << world.Outcome(kept);
+  EXPECT_EQ(world.Served("m"), "3, 1");
+  world.Put("/m", 4);
+  world.Advance(std::chrono::seconds(1));
+  world.Finish();
+  EXPECT_EQ(world.Served("m"), "4, 1");
+  LifecycleWorld anew({latest});
+  for (const int64_t version : {1, 2, 3}) anew.Put("/m", version);
+  anew.Finish();
+  EXPECT_EQ(anew.Served("m"), "3, 1");
+  // Without the label it goes as others do.
+  const int64_t freed = world.Reload({TestModel("m")});
+  world.Finish();
+  EXPECT_TRUE(world.Outcome(freed).ok()) << world.Outcome(freed);
+  EXPECT_EQ(world.Served("m"), "4");
 }
 
 TEST(Reload, ALabelThatStaysDoesNotKeepNewVersionsAway) {
@@ -71,7 +99,7 @@ TEST(Reload, ALabelThatStaysDoesNotKeepNewVersionsAway) {
   const int64_t ticket = world.Reload({labelled});
   world.Finish();
   EXPECT_TRUE(world.Outcome(ticket).ok()) << world.Outcome(ticket);
-  EXPECT_EQ(world.Served("m"), "2");
+  EXPECT_EQ(world.Served("m"), "2, 1");
 }
 
 // `latest` serves it in the place of a newer one that fails.

@@ -19,11 +19,24 @@ void TaskThreads::Post(std::function<void()> task) {
     MutexLock lock(mutex_);
     if (stopping_) return;
     tasks_.push_back(std::move(task));
-    const bool more = !threads_.empty() && threads_.size() < max_threads_;
-    // Where the system gives no more threads, those that are there do all the work.
-    if (more && idle_ < tasks_.size()) Grow().IgnoreError();
+    if (!threads_.empty()) GrowFor(1);
   }
   posted_.NotifyOne();
+}
+
+// Where the system gives no more threads, those that are there do all the work.
+void TaskThreads::GrowFor(size_t tasks) {
+  for (; tasks > 0 && idle_ < tasks_.size() && threads_.size() < max_threads_ + stuck_; --tasks)
+    if (!Grow().ok()) return;
+}
+
+size_t TaskThreads::Relieve(TimePoint now, Duration longest) {
+  MutexLock lock(mutex_);
+  const auto stuck = std::count_if(started_.begin(), started_.end(),
+                                   [&](TimePoint started) { return now - started >= longest; });
+  stuck_ = std::min(static_cast<size_t>(stuck), kMostStuck);
+  if (!threads_.empty() && !stopping_) GrowFor(tasks_.size());
+  return static_cast<size_t>(stuck);
 }
 
 absl::Status TaskThreads::Start() {
@@ -42,6 +55,7 @@ void TaskThreads::Work() {
   if (traits_.nice > 0) (void)sched_setscheduler(0, SCHED_BATCH, &none);
   for (;;) {
     std::function<void()> task;
+    std::list<TimePoint>::iterator started;
     {
       MutexLock lock(mutex_);
       ++idle_;
@@ -50,8 +64,12 @@ void TaskThreads::Work() {
       if (stopping_) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();
+      started = started_.insert(started_.end(), Clock::Steady().Now());
     }
     task();
+    task = nullptr;
+    MutexLock lock(mutex_);
+    started_.erase(started);
   }
 }
 

@@ -3,10 +3,12 @@
 
 #include <deque>
 #include <functional>
+#include <list>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/threads.h"
 
@@ -28,11 +30,17 @@ class TaskThreads {
 
   // Waits for Start; dropped after Stop.
   void Post(std::function<void()> task);
+  // Tasks that have taken longer than so long, as those do that wait for storage that hangs, count
+  // no more among those that the bound allows. Called now and then. Returns how many they are.
+  size_t Relieve(TimePoint now, Duration longest);
   // Waits for tasks under way and drops the others. Not from a task.
   void Stop();
 
  private:
+  static constexpr size_t kMostStuck = 256;
+
   absl::Status Grow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GrowFor(size_t tasks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work();
 
   const size_t max_threads_;
@@ -41,6 +49,8 @@ class TaskThreads {
   CondVar posted_;
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
   size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t stuck_ ABSL_GUARDED_BY(mutex_) = 0;              // as of the last Relieve
+  std::list<TimePoint> started_ ABSL_GUARDED_BY(mutex_);  // of the tasks under way
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
 };

@@ -14,7 +14,8 @@ constexpr char kFinalUrl[] = "floe/final";
 }  // namespace
 
 std::vector<int64_t> WantedVersions(const VersionPolicy& policy, const std::vector<int64_t>& found,
-                                    const std::set<int64_t>& failing) {
+                                    const std::set<int64_t>& failing,
+                                    const std::set<int64_t>& labelled) {
   switch (policy.kind) {
     case VersionPolicy::Kind::kAll:
       return found;
@@ -30,11 +31,18 @@ std::vector<int64_t> WantedVersions(const VersionPolicy& policy, const std::vect
   std::vector<int64_t> wanted;
   int64_t healthy = 0;
   for (const int64_t version : found) {
-    if (healthy >= policy.latest) break;
-    wanted.push_back(version);
-    if (failing.count(version) == 0) ++healthy;
+    const bool latest = healthy < policy.latest;
+    if (!latest && labelled.empty()) break;
+    if (latest || labelled.count(version) != 0) wanted.push_back(version);
+    if (latest && failing.count(version) == 0) ++healthy;
   }
   return wanted;
+}
+
+std::set<int64_t> LabelledVersions(const ModelConfig& config) {
+  std::set<int64_t> versions;
+  for (const auto& [label, version] : config.version_labels) versions.insert(version);
+  return versions;
 }
 
 bool MayRetry(const absl::Status& error) {

@@ -12,10 +12,15 @@ namespace floe::server {
 
 // In descending order. `found` is in descending order, too. A version in `failing` is still wanted,
 // for its files may be mended, but `latest` does not count it: the next older one is wanted as
-// well, so that a bad new version takes nothing away, not even over a restart. `specific` names
-// versions whether they were found or not.
+// well, so that a bad new version takes nothing away, not even over a restart. Versions of
+// `labelled` that were found are wanted beside those. `specific` names versions whether they were
+// found or not, and those only.
 std::vector<int64_t> WantedVersions(const VersionPolicy& policy, const std::vector<int64_t>& found,
-                                    const std::set<int64_t>& failing);
+                                    const std::set<int64_t>& failing,
+                                    const std::set<int64_t>& labelled = {});
+
+// The versions that labels lead to.
+std::set<int64_t> LabelledVersions(const ModelConfig& config);
 
 // Whether trying again, with the same files, may end differently: not for what is wrong with the
 // model itself.

@@ -27,6 +27,16 @@ TEST(VersionPolicyTest, ABadVersionTakesNothingAway) {
   EXPECT_THAT(WantedVersions(Latest(1), {9, 4}, {9, 4}), ElementsAre(9, 4));
 }
 
+TEST(VersionPolicyTest, VersionsThatLabelsNameAreWantedToo) {
+  EXPECT_THAT(WantedVersions(Latest(1), {9, 4, 2}, {}, {2, 7}), ElementsAre(9, 2));
+  EXPECT_THAT(WantedVersions(Latest(1), {9, 4, 2}, {9}, {9, 4}), ElementsAre(9, 4));
+  EXPECT_THAT(WantedVersions(Latest(2), {9, 4, 2}, {2}, {2}), ElementsAre(9, 4, 2));
+  VersionPolicy specific;
+  specific.kind = VersionPolicy::Kind::kSpecific;
+  specific.specific = {9};
+  EXPECT_THAT(WantedVersions(specific, {9, 4, 2}, {}, {2}), ElementsAre(9));
+}
+
 TEST(VersionPolicyTest, AllAndSpecific) {
   VersionPolicy policy;
   policy.kind = VersionPolicy::Kind::kAll;

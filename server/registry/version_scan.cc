@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <system_error>
@@ -57,12 +58,14 @@ absl::Status PathError(const std::string& path, int error) {
 
 struct Listing {
   std::vector<std::string> files, directories;  // names, sorted
+  bool empty = true;                            // not even a link to nothing
 };
 
 absl::StatusOr<Listing> List(const std::string& directory) {
   Listing listing;
   std::error_code error;
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    listing.empty = false;
     std::error_code ignored;  // a dangling link is neither
     if (it->is_directory(ignored)) listing.directories.push_back(it->path().filename().string());
     if (it->is_regular_file(ignored)) listing.files.push_back(it->path().filename().string());
@@ -167,10 +170,12 @@ void Stamp(const std::string& path, FoundVersion* found) {
 }
 
 // The version whose files lie in `directory`.
-FoundVersion LookAt(int64_t version, const std::string& directory, const std::string& marker) {
+FoundVersion LookAt(int64_t version, const std::string& directory, const std::string& marker,
+                    bool* empty = nullptr) {
   FoundVersion found;
   found.version = version;
   const absl::StatusOr<Listing> inside = List(directory);
+  if (empty != nullptr) *empty = inside.ok() && inside->empty;
   const auto file = inside.ok() ? ChooseFile(directory, *inside) : inside.status();
   if (!file.ok()) {
     found.error = file.status();
@@ -185,7 +190,14 @@ FoundVersion LookAt(int64_t version, const std::string& directory, const std::st
   } else {
     found.file = **file;
   }
-  Stamp(directory, &found);
+  if (inside.ok() && inside->empty) {
+    struct stat info;
+    Stamper stamper;
+    if (stat(directory.c_str(), &info) == 0) stamper.Add(directory, info);
+    stamper.Fill(&found);
+  } else {
+    Stamp(directory, &found);
+  }
   if (!marker.empty() && found.error.ok()) found.quiet = Duration::max();
   return found;
 }
@@ -197,11 +209,111 @@ FoundVersion Unlooked(int64_t version) {
   return found;
 }
 
+// A known version: whether it is there, and which file it is by now.
+FoundVersion Known(int64_t version, const VersionsToLookAt& look) {
+  FoundVersion found = Unlooked(version);
+  const auto file = look.loaded_files.find(version);
+  if (file == look.loaded_files.end()) return found;
+  if (const auto identity = IdentifyFile(file->second); identity.ok()) found.identity = *identity;
+  return found;
+}
+
+// Times of a file system may be this coarse.
+constexpr Duration kTimesTell = std::chrono::seconds(2);
+
+// The versions that the look asks for, each looked into once.
+class VersionLooker {
+ public:
+  // `numbers` in descending order.
+  VersionLooker(const std::string& base_path,
+                const std::map<int64_t, std::string, std::greater<>>& directories,
+                const VersionsToLookAt& look)
+      : base_path_(base_path), directories_(directories), look_(look) {
+    numbers_.reserve(directories.size());
+    for (const auto& [version, name] : directories) numbers_.push_back(version);
+  }
+
+  std::vector<FoundVersion> Look() {
+    for (const int64_t version : look_.Among(numbers_)) LookInto(version);
+    if (look_.policy.kind == VersionPolicy::Kind::kLatest) Descend();
+    if (look_.empty != nullptr) look_.empty->versions = std::move(empty_);
+    std::vector<FoundVersion> found;
+    int without_model = 0;
+    for (const int64_t version : numbers_) {
+      const auto it = looked_.find(version);
+      if (it == looked_.end()) {
+        found.push_back(Known(version, look_));
+      } else if (it->second.error.ok() || IsNamed(version) ||
+                 ++without_model <= kMostWithoutModel) {
+        found.push_back(std::move(it->second));
+      }
+    }
+    return found;
+  }
+
+ private:
+  bool IsNamed(int64_t version) const {
+    return look_.labelled.count(version) != 0 ||
+           look_.policy.kind == VersionPolicy::Kind::kSpecific;
+  }
+
+  // As many older ones as turned out to have no model.
+  void Descend() {
+    int64_t missing = 0, lowest = std::numeric_limits<int64_t>::max();
+    for (const int64_t version : WantedVersions(look_.policy, numbers_, look_.passed_over)) {
+      lowest = version;
+      missing += Fails(version) ? 1 : 0;
+    }
+    for (const int64_t version : numbers_) {
+      if (missing == 0) return;
+      if (version >= lowest) continue;
+      if (look_.known.count(version) == 0) LookInto(version);
+      const bool counts = look_.passed_over.count(version) == 0 && !Fails(version);
+      missing -= counts ? 1 : 0;
+    }
+  }
+
+  // Not known before to fail.
+  bool Fails(int64_t version) const {
+    const auto it = looked_.find(version);
+    return it != looked_.end() && !it->second.error.ok() && look_.passed_over.count(version) == 0;
+  }
+
+  void LookInto(int64_t version) {
+    const auto name = directories_.find(version);
+    if (name == directories_.end() || looked_.count(version) != 0) return;
+    const std::string directory = absl::StrCat(base_path_, "/", name->second);
+    if (look_.empty == nullptr) {
+      looked_[version] = LookAt(version, directory, look_.marker);
+      return;
+    }
+    const auto identity = IdentifyFile(directory);
+    const auto before = look_.empty->versions.find(version);
+    if (identity.ok() && before != look_.empty->versions.end() &&
+        before->second.directory == *identity) {
+      looked_[version] = before->second.found;
+      empty_[version] = std::move(before->second);
+      return;
+    }
+    bool empty = false;
+    FoundVersion found = LookAt(version, directory, look_.marker, &empty);
+    if (empty && identity.ok() && found.quiet >= kTimesTell) empty_[version] = {*identity, found};
+    looked_[version] = std::move(found);
+  }
+
+  const std::string& base_path_;
+  const std::map<int64_t, std::string, std::greater<>>& directories_;
+  const VersionsToLookAt& look_;
+  std::vector<int64_t> numbers_;
+  std::map<int64_t, FoundVersion> looked_;
+  std::map<int64_t, EmptyVersions::Empty> empty_;  // of this look
+};
+
 }  // namespace
 
 std::set<int64_t> VersionsToLookAt::Among(const std::vector<int64_t>& found) const {
   std::set<int64_t> into;
-  for (const int64_t version : WantedVersions(policy, found, passed_over))
+  for (const int64_t version : WantedVersions(policy, found, passed_over, labelled))
     if (known.count(version) == 0) into.insert(version);
   return into;
 }
@@ -212,7 +324,7 @@ absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_p
   if (stat(base_path.c_str(), &info) != 0) return PathError(base_path, errno);
   if (access(base_path.c_str(), R_OK) != 0) return PathError(base_path, errno);
   if (!S_ISDIR(info.st_mode)) {
-    if (look.known.count(1) != 0) return std::vector<FoundVersion>{Unlooked(1)};
+    if (look.known.count(1) != 0) return std::vector<FoundVersion>{Known(1, look)};
     FoundVersion file;
     file.file = base_path;
     Stamp(base_path, &file);
@@ -223,22 +335,12 @@ absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_p
   std::map<int64_t, std::string, std::greater<>> directories;
   for (const std::string& name : top.directories)
     if (const auto version = VersionOf(name)) directories.emplace(*version, name);
-  std::vector<int64_t> numbers;
-  numbers.reserve(directories.size());
-  for (const auto& [version, name] : directories) numbers.push_back(version);
-  const std::set<int64_t> into = look.Among(numbers);
-  std::vector<FoundVersion> versions;
-  versions.reserve(directories.size());
-  for (const auto& [version, name] : directories)
-    versions.push_back(into.count(version) != 0
-                           ? LookAt(version, absl::StrCat(base_path, "/", name), look.marker)
-                           : Unlooked(version));
-  if (!versions.empty()) return versions;
+  if (!directories.empty()) return VersionLooker(base_path, directories, look).Look();
 
   FLOE_ASSIGN_OR_RETURN(const std::optional<std::string> file, ChooseFile(base_path, top));
   if (file)
     return std::vector<FoundVersion>{look.known.count(1) == 0 ? LookAt(1, base_path, look.marker)
-                                                              : Unlooked(1)};
+                                                              : Known(1, look)};
   return absl::NotFoundError(
       absl::StrCat("'", base_path, "' holds ", Describe(top),
                    "; expected directories named by a version number (1, 2, ...) with a model in "

@@ -4,12 +4,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/file_identity.h"
 #include "config/config.h"
 
 namespace floe::server {
@@ -23,14 +27,30 @@ struct FoundVersion {
   // another's. At least 0; max(): complete, as its marker says.
   Duration quiet = {};
   bool looked = true;  // false: only its existence was looked at
+  // Of the file that it was loaded from, where that was asked for and is still there.
+  std::optional<FileIdentity> identity = {};
 };
 
-// Which of the versions that are there are looked into: those that the policy wants, but for those
-// that are known. A look reads every file's times, which takes a server of files a while.
+// Directories that held nothing, so that one look at each is enough until something is put there.
+// Threading: one look at a time.
+struct EmptyVersions {
+  struct Empty {
+    FileIdentity directory;
+    FoundVersion found;
+  };
+  std::map<int64_t, Empty> versions;
+};
+
+// Which of the versions that are there are looked into: those that the policy wants, and that
+// labels name, but for those that are known. A look reads every file's times, which takes a server
+// of files a while.
 struct VersionsToLookAt {
   VersionPolicy policy = {VersionPolicy::Kind::kAll, 1, {}};
   std::set<int64_t> passed_over = {};  // `latest` looks into the next older ones as well
   std::set<int64_t> known = {};
+  std::set<int64_t> labelled = {};
+  std::map<int64_t, std::string> loaded_files = {};  // of those that are known: to be identified
+  std::shared_ptr<EmptyVersions> empty = nullptr;    // kept from look to look; may be null
   // The file that makes a version's directory complete, however new; without it the version has an
   // error. Empty: there is no such file.
   std::string marker = {};
@@ -39,7 +59,12 @@ struct VersionsToLookAt {
   std::set<int64_t> Among(const std::vector<int64_t>& found) const;
 };
 
-// Versions in descending order, at least one. `base_path` is a model file (version 1), a directory
+// Of versions without a model so many are found, the highest, and those that are asked for by their
+// number.
+inline constexpr int kMostWithoutModel = 16;
+
+// Versions in descending order, at least one. Where `latest` comes upon one without a model it
+// looks into the next older one, too. `base_path` is a model file (version 1), a directory
 // with one (version 1), or a directory with <version>/ directories. The model file is model.floe,
 // else frozen.pb, else graph.pb, else the only *.floe, *.pb or *.pbtxt. NOT_FOUND and
 // PERMISSION_DENIED say when a service's sandbox may hide the path; INVALID_ARGUMENT: there is no

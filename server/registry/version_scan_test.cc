@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -212,8 +214,74 @@ TEST_F(VersionScan, OnlyWhatThePolicyWantsIsLookedInto) {
   EXPECT_EQ(into(), "4 looked 3 looked 2 1 ");
   look.known = {3};
   EXPECT_EQ(into(), "4 looked 3 2 1 ");
+  look.labelled = {1};
+  EXPECT_EQ(into(), "4 looked 3 2 1 looked ");
   look = {{VersionPolicy::Kind::kSpecific, 1, {2, 7}}, {}, {}};
   EXPECT_EQ(into(), "4 3 2 looked 1 ");
+}
+
+TEST_F(VersionScan, LoadedFilesAreIdentified) {
+  const std::string file = Write("m/1/frozen.pb", "one");
+  Write("m/2/frozen.pb", "two");
+  VersionsToLookAt look;
+  look.known = {1, 2};
+  look.loaded_files = {{1, file}};
+  const auto identity = [&](size_t index) {
+    return ScanVersions(root_ + "/m", look)->at(index).identity;
+  };
+  const auto before = identity(1);
+  ASSERT_TRUE(before);
+  EXPECT_FALSE(identity(0));
+  Write("m/1/frozen.pb", "other");
+  EXPECT_NE(identity(1), before);
+  fs::remove(file);
+  EXPECT_FALSE(identity(1));
+}
+
+TEST_F(VersionScan, WhatIsKnownToBeEmptyIsLookedIntoOnceSomethingIsPutThere) {
+  fs::create_directories(root_ + "/m/1");
+  fs::last_write_time(root_ + "/m/1", fs::file_time_type::clock::now() - std::chrono::hours(1));
+  VersionsToLookAt look;
+  look.empty = std::make_shared<EmptyVersions>();
+  look.empty->versions[1] = {*IdentifyFile(root_ + "/m/1"), {}};
+  look.empty->versions[1].found.stamp = 77;  // as no look would have it
+  EXPECT_EQ(ScanVersions(root_ + "/m", look)->at(0).stamp, 77u);
+  EXPECT_EQ(ScanVersions(root_ + "/m", look)->at(0).stamp, 77u) << "it is kept";
+  Write("m/1/frozen.pb", "");
+  EXPECT_TRUE(ScanVersions(root_ + "/m", look)->at(0).error.ok());
+  EXPECT_TRUE(look.empty->versions.empty());
+}
+
+// One look finds the version that serves in the place of all that hold no model.
+TEST_F(VersionScan, AThousandEmptyVersionsCostOneLook) {
+  constexpr int kEmpty = 1'000;
+  Write("m/1/frozen.pb", "");
+  for (int version = 2; version <= kEmpty + 1; ++version)
+    fs::create_directories(absl::StrCat(root_, "/m/", version));
+  VersionsToLookAt look;
+  look.policy = {VersionPolicy::Kind::kLatest, 1, {}};
+  look.empty = std::make_shared<EmptyVersions>();
+  for (int round = 0; round < 3; ++round) {
+    const auto found = ScanVersions(root_ + "/m", look);
+    ASSERT_TRUE(found.ok()) << found.status();
+    ASSERT_EQ(found->size(), kMostWithoutModel + 1u);
+    EXPECT_EQ(found->front().version, kEmpty + 1);
+    EXPECT_THAT(found->front().error.ToString(), HasSubstr("holds nothing"));
+    EXPECT_EQ(found->back().version, 1);
+    EXPECT_TRUE(found->back().error.ok());
+    if (round == 0) look.known = {1};
+    if (round == 0) continue;
+    EXPECT_FALSE(found->back().looked);
+  }
+  // What is put into one of them is found.
+  Write("m/500/frozen.pb", "");
+  const auto found = ScanVersions(root_ + "/m", look);
+  ASSERT_TRUE(found.ok()) << found.status();
+  const auto filled = std::find_if(found->begin(), found->end(),
+                                   [](const FoundVersion& one) { return one.version == 500; });
+  ASSERT_NE(filled, found->end());
+  EXPECT_TRUE(filled->looked);
+  EXPECT_TRUE(filled->error.ok()) << filled->error;
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -20,7 +19,10 @@
 #include <limits>
 #include <utility>
 
+#include "base/status.h"
+#include "base/threads.h"
 #include "server/transport/socket_address.h"
+#include "server/transport/tcp_progress.h"
 
 namespace floe::server {
 namespace {
@@ -82,8 +84,9 @@ Acceptor::Acceptor(std::vector<ListenSocket> listeners, AcceptorLimits limits, T
       limits_.max_connections <= 0 ? fit : std::min(limits_.max_connections, fit);
 }
 
-void Acceptor::Start() {
-  thread_ = std::thread([this] { Loop(); });
+absl::Status Acceptor::Start() {
+  FLOE_ASSIGN_OR_RETURN(thread_, TrySpawnThread({"accept", 0, {}}, [this] { Loop(); }));
+  return absl::OkStatus();
 }
 
 void Acceptor::Stop() {
@@ -104,7 +107,6 @@ void Acceptor::Stop() {
 }
 
 void Acceptor::Loop() {
-  pthread_setname_np(pthread_self(), "accept");
   std::vector<pollfd> polled = {{wake_, POLLIN, 0}};
   for (const ListenSocket& listener : listeners_) polled.push_back({listener.fd(), POLLIN, 0});
   while ((polled[0].revents & POLLIN) == 0) {
@@ -160,8 +162,13 @@ void Acceptor::TakeOrRefuse(int listener, int fd, const sockaddr_storage& peer) 
     Reset(fd);
     return LogRefusals();
   }
-  const int on = 1;
-  if (!host.empty()) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (!host.empty()) {
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(limits_.send_timeout);
+    const auto patience = static_cast<unsigned>(millis.count());
+    if (patience > 0) setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
+  }
   take_(listener, fd);
 }
 
@@ -281,6 +288,27 @@ void Acceptor::CloseConnections(TimePoint deadline) {
     for (const auto& [fd, open] : open_) shutdown(fd, SHUT_RD);
     return false;
   });
+}
+
+// The descriptor of an open connection, or -1.
+int Acceptor::Find(std::string_view host, uint16_t port) const {
+  for (const auto& [fd, open] : open_) {
+    ino_t inode = 0;
+    if (open.port == port && open.host == host && InodeOf(fd, &inode) && inode == open.inode)
+      return fd;
+  }
+  return -1;
+}
+
+void Acceptor::Cut(std::string_view host, uint16_t port) {
+  MutexLock lock(mutex_);
+  if (const int fd = Find(host, port); fd >= 0) shutdown(fd, SHUT_RDWR);
+}
+
+int64_t Acceptor::BytesTaken(std::string_view host, uint16_t port) const {
+  MutexLock lock(mutex_);
+  const int fd = Find(host, port);
+  return fd < 0 ? 0 : BytesAcknowledged(fd);
 }
 
 AcceptorCounts Acceptor::Counts() const {

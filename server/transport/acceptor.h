@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "server/transport/listen_socket.h"
@@ -22,6 +23,8 @@ namespace floe::server {
 struct AcceptorLimits {
   int64_t max_connections = 0;  // 0, or more than that: what the limit of open files leaves
   int64_t max_connections_per_address = 0;  // of one TCP client address; 0: no limit
+  // A TCP connection ends when its client takes none of what was sent for so long; zero: never.
+  Duration send_timeout = Duration::zero();
 };
 
 struct AcceptorCounts {
@@ -47,7 +50,8 @@ class Acceptor {
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  void Start();
+  // RESOURCE_EXHAUSTED when the system gives no thread.
+  absl::Status Start();
 
   // Takes what is already queued (not at inherited listeners, whose queue outlives this process),
   // and closes the listeners.
@@ -68,6 +72,11 @@ class Acceptor {
   // closed, or at `deadline`. After Stop.
   void CloseConnections(TimePoint deadline);
 
+  // Ends the TCP connection of this client, if it is open.
+  void Cut(std::string_view host, uint16_t port);
+  // Of what was sent to it; 0 where there is no such connection.
+  int64_t BytesTaken(std::string_view host, uint16_t port) const;
+
   AcceptorCounts Counts() const;
   int64_t max_connections() const { return limits_.max_connections; }
 
@@ -81,6 +90,7 @@ class Acceptor {
   };
 
   void Loop();
+  int Find(std::string_view host, uint16_t port) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool AcceptOne(int listener);
   void TakeOrRefuse(int listener, int fd, const sockaddr_storage& peer);
   bool Shed(int listener);

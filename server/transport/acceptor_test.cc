@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -109,7 +110,7 @@ class AcceptorTest : public testing::Test {
   }
   void Open(const std::string& listener, AcceptorLimits limits = {}) {
     Make(listener, limits);
-    acceptor_->Start();
+    ASSERT_TRUE(acceptor_->Start().ok());
   }
   void CloseTaken(size_t i) {
     MutexLock lock(mutex_);
@@ -257,6 +258,28 @@ TEST_F(AcceptorTest, AClientThatReadsNothingIsNotTold) {
     last = bytes[n - 1];
   }
   EXPECT_EQ(last, 'm');
+}
+
+TEST_F(AcceptorTest, AConnectionCanBeCut) {
+  AcceptorLimits limits;
+  limits.send_timeout = std::chrono::seconds(7);
+  Open("127.0.0.1:0", limits);
+  const File cut = Connected(address_), other = Connected(address_);
+  ASSERT_EQ(Read(cut), Seen::kByte);
+  ASSERT_EQ(Read(other), Seen::kByte);
+  EXPECT_LE(acceptor_->BytesTaken("127.0.0.1", LocalPort(cut)), 2);
+  EXPECT_EQ(acceptor_->BytesTaken("127.0.0.2", LocalPort(cut)), 0);
+  acceptor_->Cut("127.0.0.2", LocalPort(cut));  // nobody
+  acceptor_->Cut("127.0.0.1", LocalPort(cut));
+  EXPECT_EQ(Read(cut), Seen::kEnd);
+  MutexLock lock(mutex_);
+  ASSERT_EQ(taken_.size(), 2u);
+  EXPECT_EQ(send(taken_[1].fd(), "?", 1, MSG_NOSIGNAL), 1);
+  EXPECT_EQ(Read(other), Seen::kByte);
+  unsigned millis = 0;
+  socklen_t size = sizeof millis;
+  EXPECT_EQ(getsockopt(taken_[1].fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &millis, &size), 0);
+  EXPECT_EQ(millis, 7000u);
 }
 
 TEST_F(AcceptorTest, ClosingEndsWhatIsOpen) {

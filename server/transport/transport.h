@@ -6,24 +6,41 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "server/transport/acceptor.h"
+#include "server/transport/call_book.h"
 
 namespace floe::server {
+
+// When connections end by themselves; zero: never.
+struct ConnectionTimes {
+  Duration idle = Duration::zero();  // without a call
+  Duration age = Duration::zero();   // calls in progress then have `grace`
+  Duration grace = std::chrono::minutes(1);
+  Duration keepalive = Duration::zero();  // quiet for so long, a client is asked whether it lives
+  Duration handshake = std::chrono::seconds(20);
+};
 
 struct TransportOptions {
   // Larger requests are refused with RESOURCE_EXHAUSTED.
   int64_t max_message_bytes = int64_t{256} << 20;
-  // Passed to gRPC as integers where the value is one, otherwise as strings.
+  // Of requests that are still arriving, all together; 0: no limit.
+  int64_t max_arriving_bytes = 0;
+  CallLimits calls;
+  ConnectionTimes times;
+  // Requests may be compressed with gzip; they may have max_message_bytes unpacked.
+  bool compression = false;
+  // Passed to gRPC as integers where the value is one, otherwise as strings. They replace what
+  // follows from the options above.
   std::vector<std::pair<std::string, std::string>> channel_args;
   AcceptorLimits connections;
   // How long Shutdown goes on serving clients that were asked to leave and still send calls.
   Duration time_to_leave = std::chrono::seconds(2);
 };
 
-// Threading: Start, then from any thread addresses() and connections_refused(); Shutdown once or
-// more, from any thread that serves no call.
+// Threading: Start, then from any thread addresses(), connections_refused() and ConnectInside();
+// Shutdown once or more, from any thread that serves no call.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -38,6 +55,10 @@ class Transport {
 
   // Connections that found no room (AcceptorLimits), or no file descriptor, since the start.
   virtual int64_t connections_refused() const = 0;
+
+  // A connection to this server that passes no listener and counts for no limit of theirs: its
+  // other end, non-blocking, the caller's.
+  virtual absl::StatusOr<int> ConnectInside() = 0;
 
   // Takes no new connections, asks clients to leave (GOAWAY), ends streams (UNAVAILABLE) once what
   // was written to them is sent, refuses new calls of clients that stay (UNAVAILABLE), waits for

@@ -16,6 +16,7 @@
 
 #include "base/mutex.h"
 #include "server/api/rpc.h"
+#include "server/transport/call_book.h"
 #include "server/transport/grpcpp/reply_count.h"
 #include "server/transport/grpcpp/wire.h"
 
@@ -61,17 +62,24 @@ class CallGate {
   CondVar empty_;
 };
 
+// What every call is held to. They outlive the calls.
+struct CallRules {
+  CallBook* book;
+  MessageLimits messages;
+};
+
 // A unary call, whose request has arrived: at most one message out.
 // Threading: reactions on gRPC's threads, Write and Finish on any one thread at a time.
 class UnaryCall final : public grpc::ServerUnaryReactor,
                         public Responder,
                         public std::enable_shared_from_this<UnaryCall> {
  public:
-  // Calls `method`, which may answer before this returns. `gate` was entered; it outlives the call.
+  // Calls `method`, which may answer before this returns. `gate` was entered; it outlives the call,
+  // as what the rules name does.
   // `context`, `request` and `reply` are gRPC's, of this call.
   static grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
                                          const std::string& path, const UnaryMethod& method,
-                                         CallGate* gate, int64_t max_bytes,
+                                         CallGate* gate, const CallRules& rules,
                                          grpc::ByteBuffer* request, grpc::ByteBuffer* reply);
   UnaryCall(grpc::CallbackServerContext* context, std::string_view peer, CallGate* gate,
             grpc::ByteBuffer* reply)
@@ -84,6 +92,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   void Finish(const absl::Status& status) override;
 
  private:
+  absl::Status Begin(const CallRules& rules, grpc::ByteBuffer* request, std::string_view peer);
   void OnCancel() override { cancel_.Cancel(); }
   void OnDone() override;
   // OnDone waits for nothing, so gRPC need not take it to a thread of its own.
@@ -95,8 +104,10 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   CountedReply counted_;
   std::shared_ptr<UnaryCall> self_;
   CancelToken cancel_;
-  grpc::Slice message_;
+  CallSeat seat_;
+  Received message_;
   bool has_reply_ = false;
+  absl::Status no_reply_;  // why the method's reply cannot be sent
   std::atomic<bool> finished_{false};
 };
 
@@ -131,7 +142,8 @@ class OpenStreams {
 };
 
 // A streaming call. Messages out wait in a queue, since gRPC takes one at a time; no message is
-// read while many wait. Threading: Write and Finish on any thread.
+// read while many wait, and a caller who does not read more than may wait is let go. Streams carry
+// small messages only. Threading: Write and Finish on any thread.
 class StreamCall final : public grpc::ServerGenericBidiReactor,
                          public Responder,
                          public std::enable_shared_from_this<StreamCall> {
@@ -139,12 +151,11 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
   // `method` and `streams` outlive the call.
   static grpc::ServerGenericBidiReactor* Start(grpc::GenericCallbackServerContext* context,
                                                const StreamMethod& method, OpenStreams* streams,
-                                               int64_t max_bytes);
+                                               CallBook* book);
   StreamCall(grpc::GenericCallbackServerContext* context, std::string_view peer,
-             OpenStreams* streams, int64_t max_bytes)
+             OpenStreams* streams)
       : context_(*context),
         streams_(*streams),
-        max_bytes_(max_bytes),
         counted_(streams->replies(), ReplyCount::SlotOf(peer)) {}
 
   void Write(std::string&& message) override;
@@ -152,7 +163,10 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
 
  private:
   enum class Next : uint8_t { kNothing, kWrite, kFinish };
-  static constexpr size_t kMaxWaiting = 16;  // messages out, before reading pauses
+  // Messages out, before reading pauses, and before the caller is let go.
+  static constexpr size_t kMaxWaiting = 16, kMostWaiting = 1024;
+  static constexpr size_t kMaxWaitingBytes = size_t{64} << 10, kMostWaitingBytes = size_t{1} << 20;
+  static constexpr int64_t kMaxMessageBytes = int64_t{64} << 10;
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -166,7 +180,7 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
 
   const grpc::GenericCallbackServerContext& context_;  // gone after OnDone
   OpenStreams& streams_;
-  const int64_t max_bytes_;
+  CallSeat seat_;
   CountedReply counted_;  // whoever set `writing_` or `finished_`, and the reactions to that
   std::shared_ptr<StreamCall> self_;
   CancelToken cancel_;
@@ -176,6 +190,7 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
 
   Mutex mutex_;
   std::deque<std::string> waiting_ ABSL_GUARDED_BY(mutex_);
+  size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_paused_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // set: nothing more is accepted

@@ -1,14 +1,27 @@
 #include "server/transport/grpcpp/grpcpp_transport.h"
 
+#include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <climits>
+#include <map>
 #include <optional>
+#include <string>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status.h"
+#include "base/threads.h"
 #include "server/transport/grpcpp/calls.h"
 
 namespace floe::server {
@@ -19,22 +32,21 @@ namespace {
 // queue, a quarter of what a small call takes.
 class UnaryService final : public grpc::Service {
  public:
-  // `methods` and `gate` outlive this.
-  UnaryService(const MethodTable& methods, CallGate* gate, int64_t max_bytes) {
+  // `methods`, `gate` and what the rules name outlive this.
+  UnaryService(const MethodTable& methods, CallGate* gate, const CallRules& rules) {
     int index = 0;
     for (const auto& [path, method] : methods.unary()) {
       AddMethod(new grpc::internal::RpcServiceMethod(
           path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC, nullptr));
       MarkMethodRawCallback(
           index++, new grpc::internal::CallbackUnaryHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
-                       [gate, max_bytes, &path = path, &method = method](
+                       [gate, rules, &path = path, &method = method](
                            grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                            grpc::ByteBuffer* reply) -> grpc::ServerUnaryReactor* {
                          if (!gate->Enter()) return Refuse(context);
                          // The handler's, which does not read it again.
                          auto* const own = const_cast<grpc::ByteBuffer*>(request);
-                         return UnaryCall::Start(context, path, method, gate, max_bytes, own,
-                                                 reply);
+                         return UnaryCall::Start(context, path, method, gate, rules, own, reply);
                        }));
     }
   }
@@ -50,15 +62,15 @@ class UnaryService final : public grpc::Service {
 // Every other path arrives here.
 class StreamService final : public grpc::CallbackGenericService {
  public:
-  // `methods` and `streams` outlive this.
-  StreamService(const MethodTable& methods, OpenStreams* streams, int64_t max_bytes)
-      : methods_(methods), streams_(*streams), max_bytes_(max_bytes) {}
+  // All outlive this.
+  StreamService(const MethodTable& methods, OpenStreams* streams, CallBook* book)
+      : methods_(methods), streams_(*streams), book_(*book) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     const std::string& path = context->method();
     if (const StreamMethod* method = methods_.FindStream(path)) {
-      return StreamCall::Start(context, *method, &streams_, max_bytes_);
+      return StreamCall::Start(context, *method, &streams_, &book_);
     }
     return new RefusedCall(UnknownMethodError(methods_, path));
   }
@@ -66,7 +78,7 @@ class StreamService final : public grpc::CallbackGenericService {
  private:
   const MethodTable& methods_;
   OpenStreams& streams_;
-  const int64_t max_bytes_;
+  CallBook& book_;
 };
 
 // HTTP/2's frame that tells a client to open no more streams on this connection, while all that it
@@ -88,8 +100,9 @@ class GrpcppTransport final : public Transport {
  public:
   GrpcppTransport(const MethodTable& methods, TransportOptions options)
       : options_(std::move(options)),
-        unary_(methods, &gate_, options_.max_message_bytes),
-        other_(methods, &streams_, options_.max_message_bytes) {}
+        book_(options_.calls),
+        unary_(methods, &gate_, {&book_, {options_.max_message_bytes, options_.compression}}),
+        other_(methods, &streams_, &book_) {}
   ~GrpcppTransport() override { Shutdown(Clock::Steady().Now()); }
 
   absl::Status Start(const std::vector<std::string>& listeners) override;
@@ -98,6 +111,7 @@ class GrpcppTransport final : public Transport {
     const AcceptorCounts counts = acceptor_->Counts();
     return counts.refused_total + counts.refused_address + counts.refused_files;
   }
+  absl::StatusOr<int> ConnectInside() override;
   void Shutdown(TimePoint deadline) override;
 
  private:
@@ -108,13 +122,20 @@ class GrpcppTransport final : public Transport {
   // Clients that have sent no call for so long have left, or have nothing to lose.
   static constexpr Duration kQuiet = std::chrono::milliseconds(100);
   static constexpr Duration kLastBytes = std::chrono::seconds(1);
+  // Between looks for clients that do not read.
+  static constexpr Duration kLook = std::chrono::seconds(1);
 
   void Configure(grpc::ServerBuilder* builder) const;
+  void Hand(int listener_fd, int fd);
+  void CutOverdue();
+  void Look();
+  void StopLooking();
   void AskClientsToLeave(TimePoint deadline);
 
   const TransportOptions options_;
   // Before server_, whose calls use them.
   ReplyCount replies_;
+  CallBook book_;
   CallGate gate_{&replies_};
   OpenStreams streams_{&replies_};
   UnaryService unary_;
@@ -123,20 +144,128 @@ class GrpcppTransport final : public Transport {
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Acceptor> acceptor_;
+  Mutex look_mutex_;
+  CondVar look_;
+  bool looks_no_more_ ABSL_GUARDED_BY(look_mutex_) = false;
+  std::thread looker_;
 };
 
+int Millis(Duration time) {
+  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  return static_cast<int>(std::min<int64_t>(millis, INT_MAX));
+}
+
+// What follows from the options, of gRPC's own arguments.
+std::map<std::string, int> ArgumentsOf(const TransportOptions& options) {
+  std::map<std::string, int> arguments = {
+      {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Millis(options.times.handshake)},
+      // No compression; with it, gzip, which this side unpacks, because gRPC knows no bound.
+      {GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
+       1 << GRPC_COMPRESS_NONE | (options.compression ? 1 << GRPC_COMPRESS_GZIP : 0)},
+      {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0},
+  };
+  const auto set = [&arguments](const char* name, int64_t value) {
+    if (value > 0) arguments[name] = static_cast<int>(std::min<int64_t>(value, INT_MAX));
+  };
+  const ConnectionTimes& times = options.times;
+  set(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.calls.connection.calls);
+  set(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Millis(times.idle));
+  set(GRPC_ARG_MAX_CONNECTION_AGE_MS, Millis(times.age));
+  if (times.age > Duration::zero()) set(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Millis(times.grace));
+  set(GRPC_ARG_KEEPALIVE_TIME_MS, Millis(times.keepalive));
+  if (times.keepalive > Duration::zero()) set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  return arguments;
+}
+
 void GrpcppTransport::Configure(grpc::ServerBuilder* builder) const {
-  // Larger messages are refused by the calls themselves, with a text that names the flag: gRPC
-  // holds the whole message before it compares, so its own limit would save nothing.
+  // gRPC looks at a message once all of it is there, so that its limit saves no memory beyond the
+  // calls' own, whose error names the flag; what arrives is bounded by the quota.
   builder->SetMaxReceiveMessageSize(-1);
   builder->SetMaxSendMessageSize(-1);
+  if (options_.max_arriving_bytes > 0) {
+    grpc::ResourceQuota quota("requests");
+    quota.Resize(static_cast<size_t>(options_.max_arriving_bytes));
+    builder->SetResourceQuota(quota);
+  }
+  std::map<std::string, int> arguments = ArgumentsOf(options_);
   for (const auto& [key, value] : options_.channel_args) {
     if (const std::optional<int> number = AsInteger(value)) {
-      builder->AddChannelArgument(key, *number);
+      arguments[key] = *number;
     } else {
+      arguments.erase(key);
       builder->AddChannelArgument(key, value);
     }
   }
+  for (const auto& [key, value] : arguments) builder->AddChannelArgument(key, value);
+}
+
+void GrpcppTransport::Hand(int listener_fd, int fd) {
+  Connection connection;
+  connection.listener_fd = listener_fd;
+  connection.fd = fd;
+  connections_->HandleNewConnection(&connection);
+}
+
+absl::StatusOr<int> GrpcppTransport::ConnectInside() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+    return absl::ErrnoToStatus(errno, "a connection inside the process");
+  Hand(-1, ends[0]);
+  return ends[1];
+}
+
+void GrpcppTransport::CutOverdue() {
+  const auto taken = [this](const std::string& host, uint16_t port) {
+    return acceptor_->BytesTaken(host, port);
+  };
+  for (const CallBook::Cut& cut : book_.Overdue(taken)) {
+    spdlog::warn("{}:{} does not read: its connection is closed with {} bytes of replies unsent",
+                 cut.host, cut.port, cut.reply_bytes);
+    acceptor_->Cut(cut.host, cut.port);
+  }
+}
+
+void GrpcppTransport::Look() {
+  look_mutex_.Lock();
+  while (!looks_no_more_) {
+    look_mutex_.Unlock();
+    CutOverdue();
+    look_mutex_.Lock();
+    if (!looks_no_more_) look_.WaitUntil(look_mutex_, Clock::Steady().Now() + kLook);
+  }
+  look_mutex_.Unlock();
+}
+
+void GrpcppTransport::StopLooking() {
+  {
+    MutexLock lock(look_mutex_);
+    looks_no_more_ = true;
+  }
+  look_.NotifyAll();
+  if (looker_.joinable()) looker_.join();
+}
+
+// gRPC writes to stderr itself, and waits for it; what clients do wrong has a line each.
+void LogOfGrpc(gpr_log_func_args* said) {
+  constexpr int kLines = 10;  // of every kEvery
+  constexpr auto kEvery = std::chrono::seconds(10);
+  static auto* const mutex = new Mutex;
+  static TimePoint next = TimePoint::min();
+  static int64_t lines = 0;
+  int64_t left_out = 0;
+  {
+    MutexLock lock(*mutex);
+    const TimePoint now = Clock::Steady().Now();
+    if (now >= next) {
+      left_out = std::max<int64_t>(0, std::exchange(lines, 0) - kLines);
+      next = now + kEvery;
+    }
+    if (++lines > kLines) return;
+  }
+  const auto level =
+      said->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::warn : spdlog::level::debug;
+  if (left_out > 0) spdlog::log(level, "gRPC: {} more lines of the last seconds", left_out);
+  spdlog::log(level, "gRPC: {}", said->message);
 }
 
 absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
@@ -147,6 +276,7 @@ absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
     addresses_.push_back(socket.address());
     sockets.push_back(std::move(socket));
   }
+  gpr_set_log_function(LogOfGrpc);
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
   Configure(&builder);
@@ -158,15 +288,11 @@ absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
       grpc::InsecureServerCredentials());
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("gRPC did not start a server");
-  acceptor_ = std::make_unique<Acceptor>(std::move(sockets), options_.connections,
-                                         [this](int listener_fd, int fd) {
-                                           Connection connection;
-                                           connection.listener_fd = listener_fd;
-                                           connection.fd = fd;
-                                           connections_->HandleNewConnection(&connection);
-                                         });
-  acceptor_->Start();
-  return absl::OkStatus();
+  acceptor_ =
+      std::make_unique<Acceptor>(std::move(sockets), options_.connections,
+                                 [this](int listener_fd, int fd) { Hand(listener_fd, fd); });
+  FLOE_ASSIGN_OR_RETURN(looker_, TrySpawnThread({"unread", 0, {}}, [this] { Look(); }));
+  return acceptor_->Start();
 }
 
 // gRPC has no way to send GOAWAY and still take the calls that were already on their way. So the
@@ -193,6 +319,7 @@ void GrpcppTransport::AskClientsToLeave(TimePoint deadline) {
 void GrpcppTransport::Shutdown(TimePoint deadline) {
   if (server_ == nullptr) return;
   acceptor_->Stop();
+  StopLooking();
   AskClientsToLeave(std::min(deadline, Clock::Steady().Now() + options_.time_to_leave));
   // gRPC cancels calls that reach it after its own shutdown began, which callers would take for a
   // failure; a plain UNAVAILABLE sends them elsewhere. So what is inside is finished first, and

@@ -37,14 +37,16 @@ void OpenStreams::Close() {
 
 grpc::ServerGenericBidiReactor* StreamCall::Start(grpc::GenericCallbackServerContext* context,
                                                   const StreamMethod& method, OpenStreams* streams,
-                                                  int64_t max_bytes) {
+                                                  CallBook* book) {
   const std::string peer = context->peer();
-  auto call = std::make_shared<StreamCall>(context, peer, streams, max_bytes);
+  auto call = std::make_shared<StreamCall>(context, peer, streams);
   StreamCall* const reactor = call.get();
   reactor->self_ = call;
   CallInfo info = MakeCallInfo(context->method(), peer, *context);
   info.cancel = std::shared_ptr<CancelToken>(call, &reactor->cancel_);
   reactor->handler_ = method(info, call);
+  if (absl::Status s = book->Take(peer, kMostWaitingBytes, &reactor->seat_); !s.ok())
+    reactor->Finish(s);
   if (!streams->Add(call)) reactor->Finish(ShuttingDown());
   reactor->ReadOn();
   return reactor;
@@ -55,7 +57,13 @@ void StreamCall::Write(std::string&& message) {
   {
     MutexLock lock(mutex_);
     if (end_.has_value()) return;
+    waiting_bytes_ += message.size();
     waiting_.push_back(std::move(message));
+    if (waiting_.size() > kMostWaiting || waiting_bytes_ > kMostWaitingBytes) {
+      waiting_.clear();
+      waiting_bytes_ = 0;
+      end_ = absl::ResourceExhaustedError("the caller does not read what the stream brings");
+    }
     next = Decide();
   }
   Do(next);
@@ -76,6 +84,7 @@ StreamCall::Next StreamCall::Decide() {
   if (writing_ || finished_) return Next::kNothing;
   if (!waiting_.empty()) {
     writing_ = true;
+    waiting_bytes_ -= waiting_.front().size();
     sending_ = Pack(std::move(waiting_.front()));
     waiting_.pop_front();
     return Next::kWrite;
@@ -103,7 +112,7 @@ void StreamCall::ReadOn() {
   {
     MutexLock lock(mutex_);
     if (end_.has_value()) return;
-    reading_paused_ = waiting_.size() > kMaxWaiting;
+    reading_paused_ = waiting_.size() > kMaxWaiting || waiting_bytes_ > kMaxWaitingBytes;
     if (reading_paused_) return;
   }
   StartRead(&received_);
@@ -116,9 +125,9 @@ void StreamCall::OnReadDone(bool ok) {
   }
   // gRPC swallows what a reaction throws, and the call would never end.
   const absl::Status status = CatchOutOfMemory([this]() -> absl::Status {
-    const auto slice = std::make_shared<grpc::Slice>();
-    FLOE_RETURN_IF_ERROR(TakeSlice(&received_, max_bytes_, slice.get()));
-    handler_->OnMessage(Message{BytesOf(*slice), slice});
+    const auto message = std::make_shared<Received>();
+    FLOE_RETURN_IF_ERROR(TakeMessage(&received_, {kMaxMessageBytes, false}, message.get()));
+    handler_->OnMessage(Message{BytesOf(message->slice), message});
     return absl::OkStatus();
   });
   if (!status.ok()) return Finish(status);
@@ -132,7 +141,10 @@ void StreamCall::OnWriteDone(bool ok) {
   {
     MutexLock lock(mutex_);
     writing_ = false;
-    if (!ok) waiting_.clear();  // the caller is gone; OnCancel ends the call
+    if (!ok) {  // the caller is gone; OnCancel ends the call
+      waiting_.clear();
+      waiting_bytes_ = 0;
+    }
     next = Decide();
     resume = reading_paused_ && waiting_.empty();
     if (resume) reading_paused_ = false;  // by this thread, and no other
@@ -149,6 +161,7 @@ void StreamCall::OnCancel() {
 void StreamCall::OnDone() {
   const std::shared_ptr<StreamCall> self = std::move(self_);
   counted_.End();
+  seat_.Leave();
   streams_.Remove(this);
   handler_->OnDone();
   handler_.reset();

@@ -397,9 +397,7 @@ TEST_F(GrpcppTransport, ManyWritesAtOnceKeepTheirOrder) {
 }
 
 TEST_F(GrpcppTransport, StreamsEndWithErrors) {
-  TransportOptions options;
-  options.max_message_bytes = 10;
-  Open(options);
+  Open();
   ClientStream failing, large;
   failing.Start(stub_.get(), "/test/Chat");
   failing.Send("fail");
@@ -407,7 +405,7 @@ TEST_F(GrpcppTransport, StreamsEndWithErrors) {
   ASSERT_TRUE(failing.done.Reaches(1));
   EXPECT_EQ(failing.status.error_code(), grpc::StatusCode::DATA_LOSS);
   large.Start(stub_.get(), "/test/Chat");
-  large.Send("eleven byte");
+  large.Send(std::string(100'000, 'a'));  // streams carry little
   large.Release();
   ASSERT_TRUE(large.done.Reaches(1));
   EXPECT_EQ(large.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);

@@ -7,9 +7,20 @@
 
 namespace floe::server {
 
+absl::Status UnaryCall::Begin(const CallRules& rules, grpc::ByteBuffer* request,
+                              std::string_view peer) {
+  if (!request->Valid())
+    return absl::InvalidArgumentError("the call ended without a request message");
+  const auto size = static_cast<int64_t>(request->Length());
+  FLOE_RETURN_IF_ERROR(rules.book->Take(peer, size, &seat_));
+  FLOE_RETURN_IF_ERROR(TakeMessage(request, rules.messages, &message_));
+  const auto taken = static_cast<int64_t>(message_.slice.size());
+  return taken > size ? seat_.AddRequest(taken - size) : absl::OkStatus();
+}
+
 grpc::ServerUnaryReactor* UnaryCall::Start(grpc::CallbackServerContext* context,
                                            const std::string& path, const UnaryMethod& method,
-                                           CallGate* gate, int64_t max_bytes,
+                                           CallGate* gate, const CallRules& rules,
                                            grpc::ByteBuffer* request, grpc::ByteBuffer* reply) {
   const std::string peer = context->peer();
   const auto call =
@@ -17,28 +28,31 @@ grpc::ServerUnaryReactor* UnaryCall::Start(grpc::CallbackServerContext* context,
   call->self_ = call;
   // gRPC swallows what a reaction throws, and the call would never end.
   const absl::Status status = CatchOutOfMemory([&]() -> absl::Status {
-    if (!request->Valid()) {
-      return absl::InvalidArgumentError("the call ended without a request message");
-    }
-    FLOE_RETURN_IF_ERROR(TakeSlice(request, max_bytes, &call->message_));
+    FLOE_RETURN_IF_ERROR(call->Begin(rules, request, peer));
     // Message, token and responder are all parts of this object: one count, no allocation.
     CallInfo info = MakeCallInfo(path, peer, *context);
     info.cancel = std::shared_ptr<CancelToken>(call, &call->cancel_);
-    method(info, Message{BytesOf(call->message_), call}, call);
+    method(info, Message{BytesOf(call->message_.slice), call}, call);
     return absl::OkStatus();
   });
-  if (!status.ok()) call->Finish(status);
+  if (!status.ok()) {
+    request->Clear();
+    call->Finish(status);
+  }
   return call.get();  // which owns itself until OnDone
 }
 
 void UnaryCall::Write(std::string&& message) {
   if (finished_.load(std::memory_order_relaxed)) return std::string().swap(message);
+  no_reply_ = seat_.AddReply(static_cast<int64_t>(message.size()));
+  if (!no_reply_.ok()) return std::string().swap(message);
   reply_ = Pack(std::move(message));
   has_reply_ = true;
 }
 
-void UnaryCall::Finish(const absl::Status& status) {
+void UnaryCall::Finish(const absl::Status& said) {
   if (finished_.exchange(true)) return;
+  const absl::Status& status = said.ok() ? no_reply_ : said;
   if (!status.ok()) AddRetryHint(status, &context_);
   counted_.Begin();
   if (status.ok() && !has_reply_) {
@@ -51,6 +65,7 @@ void UnaryCall::Finish(const absl::Status& status) {
 void UnaryCall::OnDone() {
   const std::shared_ptr<UnaryCall> self = std::move(self_);  // may be the last reference
   counted_.End();  // a responder that somebody keeps keeps `counted_` too
+  seat_.Leave();
   gate_.Leave();
 }
 

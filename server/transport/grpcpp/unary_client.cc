@@ -1,6 +1,6 @@
 #include "server/transport/grpcpp/unary_client.h"
 
-#include <grpcpp/create_channel.h>
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/impl/codegen/byte_buffer.h>
 
@@ -10,21 +10,14 @@
 
 namespace floe::server {
 
-absl::StatusOr<std::string> CallOnce(const std::string& address, const std::string& method,
-                                     const std::string& request, Duration timeout,
-                                     CancelToken* cancel) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
-                   1);  // a connection of its own, so that accepting is tried too
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  const auto channel =
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+absl::StatusOr<std::string> CallOnce(int fd, const std::string& method, const std::string& request,
+                                     Duration timeout, CancelToken* cancel) {
+  const auto channel = grpc::CreateInsecureChannelFromFd("inside", fd);
   grpc::GenericStub stub(channel);
 
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() +
                        std::chrono::duration_cast<std::chrono::microseconds>(timeout));
-  context.set_wait_for_ready(true);
   grpc::Slice slice(request);
   const grpc::ByteBuffer sent(&slice, 1);
   grpc::ByteBuffer received;

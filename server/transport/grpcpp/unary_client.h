@@ -1,4 +1,4 @@
-// One call to an address, bytes in and bytes out: what the daemon probes itself with.
+// One call over a connection, bytes in and bytes out: what the daemon asks its own transport with.
 #pragma once
 
 #include <string>
@@ -9,12 +9,11 @@
 
 namespace floe::server {
 
-// Connects anew, calls `method` ("/package.Service/Method"), waits for the answer and disconnects.
-// `address`: "127.0.0.1:8500" or "unix:/path". The server's status, or UNAVAILABLE when it cannot
-// be reached, DEADLINE_EXCEEDED when it is silent, CANCELLED once `cancel` is. Threading: any
-// thread; blocks it.
-absl::StatusOr<std::string> CallOnce(const std::string& address, const std::string& method,
-                                     const std::string& request, Duration timeout,
-                                     CancelToken* cancel);
+// Calls `method` ("/package.Service/Method") over the connected socket `fd`, waits for the answer
+// and closes the socket. The server's status, or UNAVAILABLE when the connection ends,
+// DEADLINE_EXCEEDED when it is silent, CANCELLED once `cancel` is. Threading: any thread; blocks
+// it.
+absl::StatusOr<std::string> CallOnce(int fd, const std::string& method, const std::string& request,
+                                     Duration timeout, CancelToken* cancel);
 
 }  // namespace floe::server

@@ -4,14 +4,20 @@
 
 #include <chrono>
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 #include "base/retry_after.h"
+#include "base/status.h"
+#include "server/transport/call_book.h"
+#include "server/transport/gunzip.h"
 
 namespace floe::server {
 namespace {
 
-constexpr size_t kMaxStatusBytes = 2048;  // three times as many when every byte is escaped
+constexpr size_t kMaxStatusBytes = 2048;  // three times as many as gRPC escapes them
 constexpr size_t kAdoptBytes = 512;  // below this a copy costs less than the owner of the original
 
 TimePoint DeadlineOf(gpr_timespec deadline) {
@@ -24,16 +30,37 @@ TimePoint DeadlineOf(gpr_timespec deadline) {
   return Clock::Steady().Now() + duration;
 }
 
+// Owns the string.
+grpc::Slice SliceOf(std::string&& text) {
+  auto* const owned = new std::string(std::move(text));
+  return {owned->data(), owned->size(),
+          [](void* string) { delete static_cast<std::string*>(string); }, owned};
+}
+
+// gRPC's own function ends the process where there is no memory for the whole. Parts go as they are
+// copied, so that the message is there once.
+grpc::Status Join(grpc::ByteBuffer* buffer, grpc::Slice* slice) {
+  std::string whole;
+  whole.reserve(buffer->Length());  // or std::bad_alloc
+  std::vector<grpc::Slice> parts;
+  grpc::Status status = buffer->Dump(&parts);
+  if (!status.ok()) return status;
+  buffer->Clear();
+  for (grpc::Slice& part : parts) {
+    whole.append(reinterpret_cast<const char*>(part.begin()), part.size());
+    const grpc::ByteBuffer last(&part, 1);  // see Received
+    part = grpc::Slice();
+  }
+  *slice = SliceOf(std::move(whole));
+  return grpc::Status::OK;
+}
+
 }  // namespace
 
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  std::string message(status.message());
-  if (message.size() > kMaxStatusBytes) {
-    message.resize(kMaxStatusBytes);
-    message += "...";
-  }
-  return {static_cast<grpc::StatusCode>(status.code()), message};
+  return {static_cast<grpc::StatusCode>(status.code()),
+          Printable({status.message().data(), status.message().size()}, kMaxStatusBytes)};
 }
 
 void AddRetryHint(const absl::Status& status, grpc::ServerContextBase* context) {
@@ -52,22 +79,36 @@ CallInfo MakeCallInfo(const std::string& path, const std::string& peer,
   }
   info.deadline = DeadlineOf(context.raw_deadline());
   info.caller = std::hash<std::string>()(peer);  // address and port
+  info.local = PeerOf(peer).local();
   return info;
 }
 
-absl::Status TakeSlice(grpc::ByteBuffer* buffer, int64_t max_bytes, grpc::Slice* slice) {
-  const size_t size = buffer->Length();
-  if (size > static_cast<size_t>(max_bytes)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the request has ", size, " bytes and the server accepts ", max_bytes,
-                     "; raise --grpc_max_message_bytes there (and, for large replies, the client's "
-                     "grpc.max_receive_message_length)"));
-  }
+absl::Status CheckSize(size_t size, int64_t max_bytes) {
+  if (size <= static_cast<size_t>(max_bytes)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the request has ", size, " bytes and the server accepts ", max_bytes,
+                   "; raise --grpc_max_message_bytes there (and, for large replies, the client's "
+                   "grpc.max_receive_message_length)"));
+}
+
+absl::Status TakeMessage(grpc::ByteBuffer* buffer, const MessageLimits& limits,
+                         Received* received) {
+  FLOE_RETURN_IF_ERROR(CheckSize(buffer->Length(), limits.max_bytes));
+  grpc::Slice* const slice = &received->slice;
   grpc::Status status = buffer->TrySingleSlice(slice);
-  if (!status.ok()) status = buffer->DumpToSingleSlice(slice);
+  if (status.ok()) {
+    received->buffer.Swap(buffer);
+  } else {
+    status = Join(buffer, slice);
+  }
   buffer->Clear();
-  if (status.ok()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("the request cannot be read: ", status.error_message()));
+  if (!status.ok())
+    return absl::InternalError(
+        absl::StrCat("the request cannot be read: ", status.error_message()));
+  if (!limits.unpack || !IsGzip(BytesOf(*slice))) return absl::OkStatus();
+  FLOE_ASSIGN_OR_RETURN(std::string unpacked, Gunzip(BytesOf(*slice), limits.max_bytes));
+  *slice = SliceOf(std::move(unpacked));
+  return absl::OkStatus();
 }
 
 grpc::ByteBuffer Pack(std::string&& message) {
@@ -75,10 +116,7 @@ grpc::ByteBuffer Pack(std::string&& message) {
     const grpc::Slice slice(message.data(), message.size());
     return {&slice, 1};
   }
-  auto* const owned = new std::string(std::move(message));
-  const grpc::Slice slice(
-      owned->data(), owned->size(), [](void* string) { delete static_cast<std::string*>(string); },
-      owned);
+  const grpc::Slice slice = SliceOf(std::move(message));
   return {&slice, 1};
 }
 

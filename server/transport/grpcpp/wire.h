@@ -12,7 +12,8 @@
 
 namespace floe::server {
 
-// Messages are cut where they would not fit into the trailers' usual limit of 8 KiB.
+// Messages are escaped where they are no text, and cut where they would not fit into the trailers'
+// usual limit of 8 KiB.
 grpc::Status ToGrpc(const absl::Status& status);
 
 // RetryAfter as the trailer that gRPC's clients obey when they retry (gRFC A6).
@@ -22,9 +23,24 @@ void AddRetryHint(const absl::Status& status, grpc::ServerContextBase* context);
 CallInfo MakeCallInfo(const std::string& path, const std::string& peer,
                       const grpc::CallbackServerContext& context);
 
-// One contiguous slice: the buffer's own when it has a single one, a copy otherwise.
-// RESOURCE_EXHAUSTED beyond `max_bytes`. Clears the buffer.
-absl::Status TakeSlice(grpc::ByteBuffer* buffer, int64_t max_bytes, grpc::Slice* slice);
+struct MessageLimits {
+  int64_t max_bytes = 0;  // of a message, unpacked
+  bool unpack = false;    // what is packed with gzip, which no message of protobuf can be taken for
+};
+
+// RESOURCE_EXHAUSTED for a request of more than `max_bytes`.
+absl::Status CheckSize(size_t size, int64_t max_bytes);
+
+// A message that was received, contiguous. gRPC 1.51 crashes where the last reference to memory of
+// a ResourceQuota ends outside of its own functions, as that of a Slice does: the buffer holds it.
+struct Received {
+  grpc::ByteBuffer buffer;
+  grpc::Slice slice;  // goes first
+};
+
+// The buffer's own slice when it has a single one, a copy otherwise. RESOURCE_EXHAUSTED beyond the
+// limits. Clears the buffer.
+absl::Status TakeMessage(grpc::ByteBuffer* buffer, const MessageLimits& limits, Received* received);
 
 inline std::string_view BytesOf(const grpc::Slice& slice) {
   return {reinterpret_cast<const char*>(slice.begin()), slice.size()};

@@ -1,0 +1,123 @@
+#include "server/daemon/trial_load.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/cpus.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "base/threads.h"
+#include "kernels/cpu/openblas.h"
+#include "server/api/warm_up_requests.h"
+
+namespace floe::server {
+namespace {
+
+// The program itself, though its file was replaced since it was started.
+constexpr char kProgram[] = "/proc/self/exe";
+constexpr char kArgument[] = "--floe-trial-load";  // of no use to anybody else
+
+// What the process is asked: numbers on a line, the file's path, which may hold anything, and the
+// configuration.
+struct Request {
+  int64_t version = 0, heaviest = 1, weight_sum = 0, run_bytes = 0, memory_limit = 0,
+          memory_in_use = 0;
+  std::string file;
+  ServerConfig config;  // of one model
+};
+
+std::string WriteRequest(const Trial& trial, ServerConfig config) {
+  config.models = {trial.config};
+  const std::string& file = trial.source.file;
+  return absl::StrCat(trial.source.version, " ", trial.weights.heaviest, " ", trial.weights.sum,
+                      " ", trial.run_bytes, " ", trial.memory_limit, " ", trial.memory_in_use, " ",
+                      file.size(), "\n", file, ConfigToYaml(config));
+}
+
+absl::StatusOr<Request> ReadRequest(const std::string& text) {
+  Request request;
+  int64_t file_size = 0;
+  size_t at = 0;
+  for (int64_t* number :
+       {&request.version, &request.heaviest, &request.weight_sum, &request.run_bytes,
+        &request.memory_limit, &request.memory_in_use, &file_size}) {
+    const size_t end = text.find_first_of(" \n", at);
+    if (end == std::string::npos || !absl::SimpleAtoi(text.substr(at, end - at), number))
+      return absl::InternalError("the request of the trial load cannot be read");
+    at = end + 1;
+  }
+  request.file = text.substr(at, static_cast<size_t>(file_size));
+  FLOE_ASSIGN_OR_RETURN(
+      request.config,
+      ParseConfig(text.substr(at + static_cast<size_t>(file_size)), "trial load", ""));
+  if (request.config.models.size() != 1)
+    return absl::InternalError("the request of the trial load names no model");
+  return request;
+}
+
+absl::StatusOr<FileIdentity> TryLoad(const Request& request, TrialBoard* board) {
+  const ModelConfig& config = request.config.models[0];
+  LoadOptions options = LoadOptionsOf(request.config);
+  options.prepare.weights = {request.heaviest, request.weight_sum};
+  options.prepare.run_bytes = request.run_bytes;
+  if (!request.config.cpu.blas_library.empty())
+    kernels::SetBlasLibrary(request.config.cpu.blas_library);
+  // What is left of the limit, and of the machine where there is none.
+  const int64_t limit = request.memory_limit;
+  const int64_t left =
+      limit > 0 ? std::max<int64_t>(1, limit - request.memory_in_use) : UsableMemory();
+  const int64_t workers = WorkersOf(config, options.prepare.weights, FindUsableCpus());
+  LimitTrialMemory(left, workers * config.intra_op_threads, board);
+  FLOE_ASSIGN_OR_RETURN(const FileIdentity identity, IdentifyFile(request.file));
+  MemoryBudget memory(limit);
+  const absl::StatusOr<MemoryShare> others = memory.Take(request.memory_in_use);
+  LoadSource source;
+  source.version = request.version;
+  source.file = request.file;
+  source.identity = identity;
+  FLOE_RETURN_IF_ERROR(LoadModel(config, source, options, memory).status());
+  return identity;
+}
+
+}  // namespace
+
+LoadOptions LoadOptionsOf(const ServerConfig& config) {
+  LoadOptions options;
+  // The name is one of GemmNames(), which are the backends' names.
+  options.compile.kernels.gemm = GemmBackendFromName(config.cpu.gemm).value_or(GemmBackend::kAuto);
+  options.default_reply = config.reply;
+  options.prepare.own_batching_parameters = config.lifecycle.enable_per_model_batching_parameters;
+  if (config.lifecycle.enable_model_warmup) options.prepare.replay = ReplayWarmUpRequests;
+  options.prepare.replays = config.lifecycle.num_request_iterations_for_warmup;
+  options.prepare.warm_up_optional = config.lifecycle.warmup_optional;
+  return options;
+}
+
+TrialFunction TryInProcess(const ServerConfig& config) {
+  return [config](const Trial& trial) {
+    return RunTrialProcess({kProgram, kArgument}, WriteRequest(trial, config), trial.limits);
+  };
+}
+
+bool IsTrial(int argc, const char* const* argv) {
+  return argc == 2 && std::strcmp(argv[1], kArgument) == 0;
+}
+
+void RunTrial() {
+  auto task = BeginTrial();
+  if (!task.ok()) std::_Exit(2);  // there is nobody who could be told
+  spdlog::set_level(spdlog::level::off);
+  StartThreadSource();
+  const absl::StatusOr<Request> request = ReadRequest(task->request);
+  EndTrial(request.ok() ? TryLoad(*request, task->board) : request.status(), task->board);
+}
+
+}  // namespace floe::server

@@ -1,0 +1,70 @@
+// A process that tries a load, so that whatever the load does to a process, it does not do to the
+// one that serves: both sides of it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/file_identity.h"
+#include "base/work_note.h"
+
+namespace floe::server {
+
+struct TrialLimits {
+  Duration longest = std::chrono::seconds(120);
+  const CancelToken* cancel = nullptr;  // nobody wants the load any more; may be null
+  // Told now and then how many bytes the load has taken beyond what the process took before it; an
+  // error ends the trial. May be null.
+  std::function<absl::Status(int64_t bytes)> charge = nullptr;
+  // Told about once a second what the trial is doing. May be null.
+  std::function<void(const std::string& doing)> tell = nullptr;
+};
+
+// Runs `command` (a program's path and its arguments), which calls BeginTrial, and waits for it.
+// The process has a group of its own, inherits no files but the standard streams and what the two
+// share, the calling thread's priority, and ends with this one. What the trial ended with; or, with
+// what it was doing: INTERNAL, the signal that ended it, or that it ended without a word;
+// UNAVAILABLE: SIGKILL, which the system sends where memory is short, or there can be no such
+// process; DEADLINE_EXCEEDED and CANCELLED as of the limits; what `charge` said. Threading: any
+// thread.
+absl::StatusOr<FileIdentity> RunTrialProcess(const std::vector<std::string>& command,
+                                             const std::string& request, const TrialLimits& limits);
+
+// What the two share.
+struct TrialBoard {
+  static constexpr size_t kMostMessage = 16384;
+
+  WorkNote note;
+  int64_t parent = 0;                     // its process id
+  std::atomic<int64_t> bytes_before{-1};  // of the process before the load; -1: it has not begun
+  std::atomic<bool> ended{false};         // the rest is there
+  FileIdentity identity;
+  int32_t code = 0;
+  bool final = false;  // another try ends the same way
+  uint32_t message_size = 0;
+  char message[kMostMessage] = {};
+};
+
+// In the process: reads the request, keeps this process' WorkNote on the board, and sees to it that
+// the process leaves no core file and ends with its parent. The board stays for good.
+struct TrialTask {
+  std::string request;
+  TrialBoard* board = nullptr;
+};
+absl::StatusOr<TrialTask> BeginTrial();
+
+// In the process, before the load: it may take so many bytes beyond what the process has, and each
+// of so many threads its stack; what is more fails to be allocated. 0: no limit.
+void LimitTrialMemory(int64_t bytes, int64_t threads, TrialBoard* board);
+
+// In the process: says how the load ended, of the file of which identity, and ends the process at
+// once, without cleaning up.
+[[noreturn]] void EndTrial(const absl::StatusOr<FileIdentity>& outcome, TrialBoard* board);
+
+}  // namespace floe::server

@@ -1,0 +1,174 @@
+#include "server/registry/trial_process.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/registry/version_policy.h"
+
+namespace floe::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// The process: this program, which runs this one test and no other.
+TEST(TrialProcessChild, DISABLED_DoesAsItIsAsked) {
+  const auto task = BeginTrial();
+  ASSERT_TRUE(task.ok()) << task.status();
+  TrialBoard* const board = task->board;
+  const std::string& what = task->request;
+  board->note.Enter("warm-up");
+  board->note.Do("running", "layer/conv", "Conv2D");
+  if (what == "good") EndTrial(FileIdentity{1, 2, 3, 4, 5}, board);
+  if (what == "bad") EndTrial(absl::InvalidArgumentError("node 'x' is wrong"), board);
+  if (what == "final") EndTrial(Final(absl::ResourceExhaustedError("never")), board);
+  if (what == "crash") raise(SIGILL);
+  if (what == "throw") throw std::bad_alloc();
+  if (what == "hang")
+    for (;;) pause();
+  if (what == "core") {
+    rlimit core;
+    getrlimit(RLIMIT_CORE, &core);
+    EndTrial(absl::UnknownError(absl::StrCat(core.rlim_cur, " ", getpgid(0) == getpid())), board);
+  }
+  if (what == "take") {  // more than it may
+    LimitTrialMemory(int64_t{64} << 20, 1, board);
+    char* volatile memory = new (std::nothrow) char[size_t{4} << 30];
+    EndTrial(absl::Status(memory == nullptr ? absl::StatusCode::kResourceExhausted
+                                            : absl::StatusCode::kUnknown,
+                          "4 GiB"),
+             board);
+  }
+  if (what == "grow") {  // as far as nobody minds
+    LimitTrialMemory(0, 1, board);
+    constexpr size_t kBlock = size_t{1} << 20;
+    for (std::vector<char*> kept;;) {
+      kept.push_back(new char[kBlock]);
+      std::memset(kept.back(), 1, kBlock);
+    }
+  }
+  EndTrial(absl::InternalError(what), board);
+}
+
+absl::StatusOr<FileIdentity> Try(const std::string& what, const TrialLimits& limits = {}) {
+  spdlog::set_level(spdlog::level::off);
+  return RunTrialProcess({"/proc/self/exe", "--gtest_also_run_disabled_tests",
+                          "--gtest_filter=TrialProcessChild.DISABLED_DoesAsItIsAsked"},
+                         what, limits);
+}
+
+TEST(TrialProcess, WhatEndsWellOrInAnErrorIsHandedOver) {
+  const auto good = Try("good");
+  ASSERT_TRUE(good.ok()) << good.status();
+  EXPECT_EQ(*good, (FileIdentity{1, 2, 3, 4, 5}));
+  EXPECT_EQ(Try("bad").status(), absl::InvalidArgumentError("node 'x' is wrong"));
+  const absl::Status final = Try("final").status();
+  EXPECT_EQ(final.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(MayRetry(final));
+  EXPECT_EQ(final.message(), "never, during warm-up, running node 'layer/conv' (Conv2D)");
+  const std::string large(1 << 20, 'x');
+  EXPECT_EQ(Try(large).status().message().size(), TrialBoard::kMostMessage);
+}
+
+TEST(TrialProcess, ASignalIsAnErrorThatNamesTheNode) {
+  const absl::Status crashed = Try("crash").status();
+  EXPECT_EQ(crashed.code(), absl::StatusCode::kInternal);
+  EXPECT_FALSE(MayRetry(crashed));
+#if !defined(__SANITIZE_ADDRESS__)
+  EXPECT_THAT(std::string(crashed.message()),
+              HasSubstr("ended by SIGILL during warm-up, running node 'layer/conv' (Conv2D)"));
+#endif
+  EXPECT_EQ(Try("throw").status().code(), absl::StatusCode::kInternal);
+}
+
+TEST(TrialProcess, SigkillMayPass) {
+  TrialLimits limits;
+  const absl::Status killed =
+      RunTrialProcess({"/bin/sh", "-c", "kill -KILL $$"}, "", limits).status();
+  EXPECT_EQ(killed.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(MayRetry(killed));
+  EXPECT_THAT(std::string(killed.message()),
+              AllOf(HasSubstr("SIGKILL during its start"), HasSubstr("memory is short")));
+}
+
+TEST(TrialProcess, OneThatHangsIsEnded) {
+  TrialLimits limits;
+  limits.longest = std::chrono::seconds(5);
+  std::string doing;
+  limits.tell = [&doing](const std::string& text) { doing = text; };
+  const absl::Status late = Try("hang", limits).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(late.message()),
+              AllOf(HasSubstr("longer than max_load_seconds (5 s)"),
+                    HasSubstr("during warm-up, running node 'layer/conv' (Conv2D)")));
+  EXPECT_EQ(doing, "warm-up, running node 'layer/conv' (Conv2D)");
+}
+
+TEST(TrialProcess, OneThatNobodyWantsIsEnded) {
+  TrialLimits limits;
+  CancelToken cancel;
+  limits.cancel = &cancel;
+  limits.tell = [&cancel](const std::string&) { cancel.Cancel(); };
+  EXPECT_EQ(Try("hang", limits).status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST(TrialProcess, ItLeavesNoCoreAndHasAGroupOfItsOwn) {
+  const std::string said(Try("core").status().message());
+  EXPECT_THAT(said, testing::AnyOf("1 1", "0 1"));
+}
+
+TEST(TrialProcess, ItInheritsNoFiles) {
+  const int mine = open("/dev/null", O_RDONLY);  // for others to inherit
+  const absl::Status ended =
+      RunTrialProcess({"/bin/sh", "-c",
+                       absl::StrCat("test -e /proc/self/fd/3 || exit 5; "
+                                    "test -e /proc/self/fd/",
+                                    mine > 3 ? mine : 200, " && exit 6; exit 7")},
+                      "", {})
+          .status();
+  close(mine);
+  EXPECT_THAT(std::string(ended.message()), HasSubstr("ended with status 7 during its start"));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef FLOE_SANITIZED  // their own memory would be counted
+TEST(TrialProcess, MemoryThatItMayNotTakeCannotBeHad) {
+  EXPECT_EQ(Try("take").status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(TrialProcess, MemoryIsChargedAsItGrows) {
+  TrialLimits limits;
+  std::vector<int64_t> charged;
+  limits.charge = [&charged](int64_t bytes) {
+    charged.push_back(bytes);
+    return bytes < (64 << 20) ? absl::OkStatus() : absl::ResourceExhaustedError("no more");
+  };
+  const absl::Status over = Try("grow", limits).status();
+  EXPECT_EQ(over.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(over.message()),
+              AllOf(HasSubstr("was ended during warm-up, running node"), HasSubstr("no more")));
+  EXPECT_GE(charged.back(), 64 << 20);
+}
+#endif
+#endif
+
+TEST(TrialProcess, WithoutAProcessTheReasonIsSaid) {
+  const absl::Status none = RunTrialProcess({"/nonexistent/floed"}, "", {}).status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(none.message()),
+              AllOf(HasSubstr("cannot be started"), HasSubstr("trial_load: never")));
+}
+
+}  // namespace
+}  // namespace floe::server

@@ -1,0 +1,196 @@
+// What the transport refuses, with a real grpc++ client over a real socket.
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "server/transport/grpcpp/grpcpp_transport.h"
+#include "server/transport/grpcpp/unary_client.h"
+
+namespace floe::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+grpc::ByteBuffer Buffer(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return {&slice, 1};
+}
+
+// Says many words at once when it is sent one.
+class Chatty : public StreamHandler {
+ public:
+  explicit Chatty(std::shared_ptr<Responder> responder) : responder_(std::move(responder)) {}
+  void OnMessage(Message) override {
+    for (int i = 0; i < 3000; ++i) responder_->Write("word");
+  }
+  void OnHalfClose() override { responder_->Finish(absl::OkStatus()); }
+  void OnDone() override {}
+
+ private:
+  const std::shared_ptr<Responder> responder_;
+};
+
+class TransportLimits : public testing::Test {
+ protected:
+  TransportLimits() {
+    methods_.AddUnary("/test/Echo",
+                      [](const CallInfo& call, const Message& message, const auto& responder) {
+                        EXPECT_TRUE(call.local);
+                        responder->Write(std::string(message.bytes));
+                        responder->Finish(absl::OkStatus());
+                      });
+    methods_.AddUnary("/test/Hold", [this](const CallInfo&, const Message&,
+                                           std::shared_ptr<Responder> responder) {
+      held_.set_value(std::move(responder));
+    });
+    methods_.AddStream("/test/Chat", [](const CallInfo&, std::shared_ptr<Responder> responder) {
+      return std::make_unique<Chatty>(std::move(responder));
+    });
+  }
+  void Open(TransportOptions options) {
+    transport_ = MakeGrpcppTransport(methods_, std::move(options));
+    const absl::Status status = transport_->Start({"127.0.0.1:0"});
+    ASSERT_TRUE(status.ok()) << status;
+    grpc::ChannelArguments args;
+    args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    stub_ = std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(
+        transport_->addresses().at(0), grpc::InsecureChannelCredentials(), args));
+  }
+
+  // A call and, in time, how it ended.
+  std::future<grpc::Status> Start(const std::string& path, const std::string& message,
+                                  grpc_compression_algorithm packing = GRPC_COMPRESS_NONE) {
+    struct Call {
+      grpc::ClientContext context;
+      grpc::ByteBuffer request, reply;
+      std::promise<grpc::Status> ended;
+    };
+    const auto call = std::make_shared<Call>();
+    call->context.set_compression_algorithm(packing);
+    call->request = Buffer(message);
+    stub_->UnaryCall(&call->context, path, {}, &call->request, &call->reply,
+                     [call](const grpc::Status& status) { call->ended.set_value(status); });
+    return call->ended.get_future();
+  }
+  grpc::Status Send(const std::string& message,
+                    grpc_compression_algorithm packing = GRPC_COMPRESS_NONE) {
+    return Start("/test/Echo", message, packing).get();
+  }
+  // A stream to its end, sent one message.
+  grpc::Status Chat(const std::string& message) {
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    const auto call = stub_->PrepareCall(&context, "/test/Chat", &queue);
+    call->StartCall(this);
+    void* tag;
+    bool ok;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    call->Write(Buffer(message), this);
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    grpc::ByteBuffer word;
+    do {
+      call->Read(&word, this);
+      EXPECT_TRUE(queue.Next(&tag, &ok));
+    } while (ok);
+    grpc::Status status;
+    call->Finish(&status, this);
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    return status;
+  }
+
+  std::ostringstream said_;
+  MethodTable methods_;
+  std::promise<std::shared_ptr<Responder>> held_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<grpc::GenericStub> stub_;
+};
+
+TEST_F(TransportLimits, CompressedRequestsAreRefusedUnlessAskedFor) {
+  const std::string zeros(1 << 20, '\0');
+  Open({});
+  EXPECT_EQ(Send(zeros, GRPC_COMPRESS_GZIP).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_TRUE(Send(zeros).ok());
+  TransportOptions options;
+  options.compression = true;
+  options.max_message_bytes = 1 << 20;
+  Open(options);
+  const grpc::Status packed = Send(zeros, GRPC_COMPRESS_GZIP);
+  EXPECT_TRUE(packed.ok()) << packed.error_message();
+  EXPECT_TRUE(Send(zeros).ok());
+  const grpc::Status bomb = Send(std::string(100 << 20, '\0'), GRPC_COMPRESS_GZIP);
+  EXPECT_EQ(bomb.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(bomb.error_message(), HasSubstr("unpacks to more than the 1048576 bytes"));
+  EXPECT_EQ(Send(zeros, GRPC_COMPRESS_DEFLATE).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(TransportLimits, WhatGrpcSaysGoesToTheLogAndNotAtLength) {
+  const auto usual = spdlog::default_logger();
+  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(said_);
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("limits_test", sink));
+  Open({});
+  for (int i = 0; i < 100; ++i) Send("packed", GRPC_COMPRESS_GZIP);  // gRPC has a line for each
+  transport_.reset();
+  spdlog::set_default_logger(usual);
+  const std::string said = said_.str();
+  EXPECT_THAT(said, HasSubstr("gRPC: "));
+  EXPECT_LT(std::count(said.begin(), said.end(), '\n'), 20);
+}
+
+TEST_F(TransportLimits, CallsAndTheirBytesAreBounded) {
+  TransportOptions options;
+  options.calls.address = {1, 0};
+  Open(options);
+  std::future<grpc::Status> first = Start("/test/Hold", "x");
+  const std::shared_ptr<Responder> responder = held_.get_future().get();
+  const grpc::Status second = Send("y");
+  EXPECT_EQ(second.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(second.error_message(), HasSubstr("server.max_calls_per_address"));
+  responder->Write("done");
+  responder->Finish(absl::OkStatus());
+  EXPECT_TRUE(first.get().ok());
+  EXPECT_TRUE(Send("z").ok()) << "room again";
+
+  options.calls = {};
+  options.calls.all.bytes = 1000;
+  Open(options);
+  EXPECT_TRUE(Send(std::string(400, 'a')).ok());
+  EXPECT_EQ(Send(std::string(1001, 'a')).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(TransportLimits, AConnectionInsidePassesTheListeners) {
+  TransportOptions options;
+  options.connections.max_connections = 1;
+  Open(options);
+  ASSERT_TRUE(Send("the only connection").ok());
+  CancelToken cancel;
+  for (int i = 0; i < 3; ++i) {
+    const auto fd = transport_->ConnectInside();
+    ASSERT_TRUE(fd.ok()) << fd.status();
+    const auto reply = CallOnce(*fd, "/test/Echo", "hear", kPatience, &cancel);
+    EXPECT_EQ(reply.value_or(reply.status().ToString()), "hear");
+  }
+  EXPECT_EQ(transport_->connections_refused(), 0);
+}
+
+TEST_F(TransportLimits, StreamsWaitForNobody) {
+  Open({});
+  const grpc::Status unread = Chat("go on");
+  EXPECT_EQ(unread.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << unread.error_message();
+  EXPECT_THAT(unread.error_message(), HasSubstr("does not read"));
+}
+
+}  // namespace
+}  // namespace floe::server

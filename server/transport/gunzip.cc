@@ -1,0 +1,58 @@
+#include "server/transport/gunzip.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace floe::server {
+namespace {
+
+constexpr size_t kFirstBytes = size_t{64} << 10;
+constexpr int kGzipOnly = 16 + MAX_WBITS;
+
+// Ends what zlib began.
+struct Stream : z_stream {
+  Stream() : z_stream() {}
+  ~Stream() { inflateEnd(this); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+};
+
+}  // namespace
+
+bool IsGzip(std::string_view bytes) {
+  return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
+}
+
+absl::StatusOr<std::string> Gunzip(std::string_view packed, int64_t max_bytes) {
+  Stream stream;
+  if (inflateInit2(&stream, kGzipOnly) != Z_OK)
+    return absl::ResourceExhaustedError("no memory to unpack the request");
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+  stream.avail_in = static_cast<uInt>(packed.size());
+  // One byte more tells a message of the limit from a larger one.
+  const size_t most = static_cast<size_t>(max_bytes) + 1;
+  std::string out;
+  size_t size = 0;
+  int result = Z_OK;
+  while (result == Z_OK && size < most) {
+    out.resize(std::min(most, std::max({2 * size, 3 * packed.size(), kFirstBytes})));
+    stream.next_out = reinterpret_cast<Bytef*>(out.data() + size);
+    stream.avail_out = static_cast<uInt>(std::min<size_t>(out.size() - size, UINT32_MAX));
+    const uInt room = stream.avail_out;
+    result = inflate(&stream, Z_NO_FLUSH);
+    size += room - stream.avail_out;
+  }
+  if (size == most)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the request unpacks to more than the ", max_bytes,
+                     " bytes that the server accepts; raise --grpc_max_message_bytes there"));
+  if (result != Z_STREAM_END)
+    return absl::InvalidArgumentError("the request's gzip data is damaged or cut short");
+  out.resize(size);
+  return out;
+}
+
+}  // namespace floe::server
