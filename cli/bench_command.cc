@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/local_model.h"
+#include "cli/made_up_inputs.h"
 #include "cli/npz.h"
 #include "cli/table.h"
 #include "nlohmann/json.hpp"
@@ -23,8 +24,8 @@ struct Options {
   std::string gemm = "auto";
   std::vector<std::string> disabled_passes;
   std::vector<std::string> fetches;
-  int64_t batch = 0;  // 0: the rows of the inputs, or 1
-  int64_t unknown_dim = 1;
+  int64_t batch = 0;        // 0: the rows of the inputs, or 1
+  int64_t unknown_dim = 0;  // 0: one that fits
   int threads = 1;
   double seconds = 2;
   bool by_position = false, json = false;
@@ -62,13 +63,17 @@ double TimerMicroseconds() {
   return Microseconds(last - start) / kReadings;
 }
 
-absl::StatusOr<std::vector<Tensor>> Inputs(const Options& options, const LocalModel& model) {
+absl::StatusOr<std::vector<Tensor>> Inputs(const Options& options, const NamedTensors& arrays,
+                                           const LocalModel& model) {
   if (options.inputs.empty()) {
-    return MadeUpInputs(*model.signature, std::max<int64_t>(options.batch, 1), options.unknown_dim);
+    FLOE_ASSIGN_OR_RETURN(MadeUpCall made,
+                          MakeUpInputs(*model.signature, {{std::max<int64_t>(options.batch, 1)},
+                                                          options.unknown_dim}));
+    return std::move(made.inputs);
   }
-  FLOE_ASSIGN_OR_RETURN(const NamedTensors arrays, ReadNpz(options.inputs));
   MatchOptions match;
   match.by_position = options.by_position;
+  match.signature = model.signature;
   FLOE_ASSIGN_OR_RETURN(std::vector<Tensor> inputs, MatchInputs(model.def(), arrays, match));
   if (options.batch == 0) return inputs;
   return WithRows(*model.signature, inputs, options.batch);
@@ -113,11 +118,16 @@ absl::StatusOr<Result> Bench(const Options& options) {
   local_options.compile.disabled_passes = options.disabled_passes;
   local_options.fetches = options.fetches;
   local_options.signature = options.signature;
+  NamedTensors arrays;
+  if (!options.inputs.empty()) {
+    FLOE_ASSIGN_OR_RETURN(arrays, ReadNpz(options.inputs));
+  }
+  if (!options.by_position) local_options.feeds = FeedsOf(arrays);
   const Clock::time_point load_start = Clock::now();
   FLOE_ASSIGN_OR_RETURN(const LocalModel model, LoadLocal(options.file, local_options));
   result.load_ms = Microseconds(Clock::now() - load_start) / 1000;
 
-  FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, Inputs(options, model));
+  FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, Inputs(options, arrays, model));
   ExecContext exec(options.threads);
   const Clock::time_point first_start = Clock::now();
   FLOE_ASSIGN_OR_RETURN(const BoundCall call, BindCall(*model.signature, inputs));
@@ -215,10 +225,9 @@ void AddBenchCommand(CLI::App& app, Context& context) {
       ->capture_default_str();
   command
       ->add_option("--dim", options->unknown_dim,
-                   "Size of unknown dims of made-up inputs (but dim 0)")
+                   "Size of unknown dims of made-up inputs, but dim 0 (default: one that fits)")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
-      ->capture_default_str();
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   command->add_option("--fetch", options->fetches, "A tensor to fetch; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);

@@ -1,10 +1,8 @@
 // The tool from argument list to output, on a graph small enough to compute by hand.
-#include "cli/command.h"
-
 #include <fstream>
 #include <map>
-#include <sstream>
 
+#include "cli/floectl_for_test.h"
 #include "cli/npz.h"
 #include "cli/string_array.h"
 #include "gmock/gmock.h"
@@ -35,20 +33,6 @@ node { name: "product" op: "MatMul" input: "input" input: "w" attr { key: "T" va
 node { name: "scores" op: "BiasAdd" input: "product" input: "b" attr { key: "T" value { type: DT_FLOAT } } }
 node { name: "positive" op: "Relu" input: "scores" attr { key: "T" value { type: DT_FLOAT } } }
 )";
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-Outcome Floectl(const std::vector<std::string>& args) {
-  std::ostringstream out, err;
-  Outcome outcome;
-  outcome.code = Main(args, out, err);
-  outcome.out = out.str();
-  outcome.err = err.str();
-  return outcome;
-}
 
 std::string WriteText(const std::string& name, const std::string& text) {
   std::string path = testing::TempDir() + name;
@@ -238,6 +222,27 @@ node { name: "y" op: "Tile" input: "x" input: "n" attr { key: "T" value { type: 
   const Outcome outcome = Floectl({"run", graph, "--inputs", in, "--outputs", out});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(Floats(out, "y"), ElementsAre(7));
+}
+
+TEST(Run, AFileOfSoundIsAScalarWhateverWasDeclared) {
+  const std::string graph = WriteText("sound.pbtxt", R"(
+node { name: "wav_data" op: "Placeholder" attr { key: "dtype" value { type: DT_STRING } } attr { key: "shape" value { shape { unknown_rank: true } } } }
+node { name: "sound" op: "DecodeWav" input: "wav_data" })");
+  const std::string in = testing::TempDir() + "wav.npz", out = testing::TempDir() + "sound.npz";
+  const std::string wav(
+      "RIFF\x28\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0"
+      "data\4\0\0\0\0\x40\0\xc0",
+      48);
+  std::string sent("\x30\0\0\0", 4);
+  sent += wav;
+  ASSERT_TRUE(
+      WriteNpz(in, {{"wav_data", Tensor::Vector(DType::kUInt8,
+                                                std::vector<uint8_t>(sent.begin(), sent.end()))}})
+          .ok());
+  const Outcome outcome =
+      Floectl({"run", graph, "--inputs", in, "--outputs", out, "--fetch", "sound"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(Floats(out, "sound"), ElementsAre(0.5, -0.5));
 }
 
 TEST(Run, UnknownFetchNamesTheNearest) {

@@ -1,10 +1,9 @@
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "base/cpus.h"
-#include "cli/command.h"
+#include "cli/floectl_for_test.h"
 #include "cli/scripted_server_test_util.h"
 #include "config/config.h"
 #include "floe/admin.pb.h"
@@ -34,11 +33,10 @@ class ConfigCommand : public testing::Test {
   ~ConfigCommand() override { std::filesystem::remove_all(folder_); }
 
   int Floectl(const std::vector<std::string>& args) {
-    std::ostringstream out, err;
-    const int code = Main(args, out, err);
-    out_ = out.str();
-    err_ = err.str();
-    return code;
+    Outcome outcome = cli::Floectl(args);
+    out_ = std::move(outcome.out);
+    err_ = std::move(outcome.err);
+    return outcome.code;
   }
   std::string Write(const std::string& name, const std::string& text) {
     std::ofstream(folder_ + "/" + name) << text;

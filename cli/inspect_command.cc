@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 #include "cli/command.h"
 #include "cli/inspect_report.h"
 #include "cli/table.h"
@@ -61,8 +62,12 @@ void PrintJson(const Options& options, const InspectReport& report, const absl::
     json["signature"] = report.signature;
     json["weight_bytes"] = report.weight_bytes;
     json["flops_per_row"] = report.flops_per_row;
-    json["arena_bytes"] = {{"1", report.arena_bytes_1},
-                           {std::to_string(report.rows), report.arena_bytes_rows}};
+    json["planned_inputs"] = Json::object();
+    for (const auto& [key, type] : report.planned) json["planned_inputs"][key] = TypeText(type);
+    json["arena_bytes"] = Json::object();
+    if (report.arena_bytes_1) json["arena_bytes"]["1"] = *report.arena_bytes_1;
+    if (report.arena_bytes_rows)
+      json["arena_bytes"][std::to_string(report.rows)] = *report.arena_bytes_rows;
     json["batchable"] = report.why_not_batchable.empty();
     if (!report.why_not_batchable.empty()) json["why_not_batchable"] = report.why_not_batchable;
   }
@@ -105,9 +110,16 @@ void PrintText(const Options& options, const InspectReport& report, const absl::
   if (status.ok()) {
     table.Add({"weights", HumanBytes(report.weight_bytes)});
     table.Add({"FLOPs per row", HumanCount(report.flops_per_row)});
+    const auto memory = [](const std::optional<int64_t>& bytes) {
+      return bytes.has_value() ? HumanBytes(*bytes) : std::string("no plan");
+    };
     table.Add({"memory of the plan",
-               absl::StrCat(HumanBytes(report.arena_bytes_1), " at 1 row, ",
-                            HumanBytes(report.arena_bytes_rows), " at ", report.rows, " rows")});
+               absl::StrCat(memory(report.arena_bytes_1), " at 1 row, ",
+                            memory(report.arena_bytes_rows), " at ", report.rows, " rows")});
+    std::string planned;
+    for (const auto& [key, type] : report.planned)
+      absl::StrAppend(&planned, planned.empty() ? "" : ", ", Escaped(key), " ", TypeText(type));
+    if (!planned.empty()) table.Add({"planned for", planned});
     table.Add({"batchable",
                report.why_not_batchable.empty() ? "yes" : "no: " + report.why_not_batchable});
   }
@@ -151,6 +163,15 @@ void AddInspectCommand(CLI::App& app, Context& context) {
       ->type_name("NAME")
       ->allow_extra_args(false);
   command
+      ->add_option_function<std::vector<std::string>>(
+          "--feed",
+          [options](const std::vector<std::string>& names) {
+            for (const std::string& name : names) options->inspect.local.feeds.push_back({name});
+          },
+          "A tensor inside the graph that is fed; what lies above it is not needed")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  command
       ->add_option("--signature", options->inspect.local.signature,
                    "Signature (default serving_default)")
       ->type_name("NAME");
@@ -163,10 +184,9 @@ void AddInspectCommand(CLI::App& app, Context& context) {
           ->capture_default_str();
   command
       ->add_option("--dim", options->inspect.unknown_dim,
-                   "Size taken for unknown dims other than dim 0")
+                   "Size taken for unknown dims other than dim 0 (default: one that fits)")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
-      ->capture_default_str();
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   command->add_flag("--json", options->json, "Print JSON");
   AddGemmOption(*command, options->gemm);
   AddDisablePassOption(*command, options->inspect.local.compile.disabled_passes);

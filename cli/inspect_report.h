@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/local_model.h"
@@ -27,8 +29,11 @@ struct InspectReport {
   int64_t parameters = 0;          // elements of its floating-point constants
   int64_t weight_bytes = 0;        // constants and packed weights in memory
   double flops_per_row = 0;
+  std::vector<std::pair<std::string, TensorType>>
+      planned;       // the inputs' shapes that all this is for
   int64_t rows = 0;  // the larger number of rows asked about
-  int64_t arena_bytes_1 = 0, arena_bytes_rows = 0;
+  // Memory of the plan; none where it cannot be planned for so many rows.
+  std::optional<int64_t> arena_bytes_1, arena_bytes_rows;
   std::string why_not_batchable;     // empty: batchable
   std::vector<InspectedNode> nodes;  // of the file, in order; only those needed
   PlanReport plan;
@@ -38,7 +43,7 @@ struct InspectOptions {
   LocalOptions local;
   int64_t rows = 64;
   int64_t plan_rows = 0;    // of the plan's listing; 0 leaves them open
-  int64_t unknown_dim = 1;  // for unknown dims other than dim 0
+  int64_t unknown_dim = 0;  // for unknown dims other than dim 0; 0: sizes that fit
 };
 
 // What was found before an error is in `report` even then.

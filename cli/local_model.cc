@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/file_beneath.h"
 #include "base/nearest.h"
+#include "base/quoted.h"
 #include "base/status.h"
+#include "cli/shape_hints.h"
 #include "cli/string_array.h"
-#include "model/half.h"
 
 namespace floe::cli {
 namespace {
@@ -33,17 +33,22 @@ std::vector<std::string> NamesOf(const SignatureTensor& input) {
   return names;
 }
 
-absl::StatusOr<Tensor> Fit(const SignatureTensor& input, const std::string& array,
+absl::StatusOr<Tensor> Fit(const SignatureDef& def, int index, const std::string& array,
                            const Tensor& tensor, const MatchOptions& options) {
+  const SignatureTensor& input = def.inputs[index];
   const DType wanted = input.type.dtype;
   if (tensor.dtype() == wanted) return tensor;
-  const std::string where = absl::StrCat("array '", array, "' for input '", input.key, "'");
+  const std::string where = absl::StrCat("array ", Quoted(array), " for input ", Quoted(input.key));
   if (wanted != DType::kString || tensor.dtype() != DType::kUInt8) {
     return absl::InvalidArgumentError(absl::StrCat(where, " is ", DTypeName(tensor.dtype()),
                                                    ", the model takes ", DTypeName(wanted),
                                                    "; save it as ", DTypeName(wanted)));
   }
   SymShape declared = input.type.shape;
+  if (!declared.rank_known() && options.signature != nullptr) {
+    const SymShape hint = HintedShape(*options.signature, index);
+    if (hint.rank_known() && hint.rank() == 0) declared = hint;
+  }
   for (const auto& [name, shape] : options.string_shapes) {
     if (name == array) declared = SymShape(shape);
   }
@@ -66,19 +71,13 @@ absl::StatusOr<const Signature*> PickSignature(const Model& model, const std::st
                                           "'; the model has ", QuotedList(names)));
 }
 
-struct Form {
-  const CompiledSignature* compiled = nullptr;
-  const std::vector<int>* input_of = nullptr;  // in the signature's inputs
-};
-
-absl::StatusOr<Form> ChooseForm(const Signature& signature, absl::Span<const Tensor> inputs) {
+absl::StatusOr<const Signature::Form*> ChooseForm(const Signature& signature,
+                                                  absl::Span<const Tensor> inputs) {
   std::vector<TensorView> views;
   for (const Tensor& tensor : inputs) views.push_back(tensor.view());
   std::vector<const TensorView*> fed;
   for (size_t i = 0; i < views.size(); ++i) fed.push_back(inputs[i].valid() ? &views[i] : nullptr);
-  Form form;
-  FLOE_ASSIGN_OR_RETURN(form.compiled, signature.Choose(fed, &form.input_of));
-  return form;
+  return signature.Choose(absl::MakeSpan(fed));
 }
 
 absl::StatusOr<Tensor> TakeRows(const Tensor& tensor, int64_t rows) {
@@ -105,37 +104,12 @@ absl::StatusOr<Tensor> TakeRows(const Tensor& tensor, int64_t rows) {
   return out;
 }
 
-Tensor MadeUp(DType dtype, const Shape& shape, std::mt19937& random) {
-  Tensor tensor = Tensor::Allocate(dtype, shape);
-  std::uniform_real_distribution<float> uniform(0, 1);
-  const auto fill = [&](auto* values) {
-    for (int64_t i = 0; i < tensor.elements(); ++i) values[i] = uniform(random);
-  };
-  void* const data = tensor.mutable_data();
-  switch (dtype) {
-    case DType::kFloat32:
-      fill(static_cast<float*>(data));
-      break;
-    case DType::kFloat64:
-      fill(static_cast<double*>(data));
-      break;
-    case DType::kFloat16:
-      fill(static_cast<Half*>(data));
-      break;
-    case DType::kBFloat16:
-      fill(static_cast<BFloat16*>(data));
-      break;
-    default:
-      if (tensor.bytes() != 0) std::memset(data, 0, tensor.bytes());
-  }
-  return tensor;
-}
-
 }  // namespace
 
 absl::StatusOr<LocalModel> LoadLocal(const std::string& path, const LocalOptions& options) {
   ImportOptions import;
   import.fetches = options.fetches;
+  import.feeds = options.feeds;
   FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportFile(path, import));
   return CompileLocal(std::move(imported), path, options);
 }
@@ -167,9 +141,16 @@ absl::StatusOr<int> FindInput(const SignatureDef& def, const std::string& array)
     if (std::find(names.begin(), names.end(), array) != names.end()) return static_cast<int>(i);
     keys.push_back(def.inputs[i].key);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", array, "' names no input of the model; nearest: ", QuotedList(NearestNames(array, keys)),
-      "; all inputs: ", QuotedList(keys)));
+  return absl::InvalidArgumentError(
+      absl::StrCat(Quoted(array), " names no input of the model; nearest: ",
+                   QuotedList(NearestNames(array, keys)), "; all inputs: ", QuotedList(keys)));
+}
+
+std::vector<ImportOptions::Feed> FeedsOf(const NamedTensors& arrays) {
+  std::vector<ImportOptions::Feed> feeds;
+  for (const auto& [name, tensor] : arrays)
+    feeds.push_back({name, tensor.dtype() == DType::kUInt8 ? DType::kInvalid : tensor.dtype()});
+  return feeds;
 }
 
 absl::StatusOr<std::vector<Tensor>> MatchInputs(const SignatureDef& def, const NamedTensors& arrays,
@@ -188,20 +169,19 @@ absl::StatusOr<std::vector<Tensor>> MatchInputs(const SignatureDef& def, const N
     const SignatureTensor& input = def.inputs[index];
     if (inputs[index].valid()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("array '", name, "' is the second one for input '", input.key, "'"));
+          absl::StrCat("array ", Quoted(name), " is the second one for input ", Quoted(input.key)));
     }
-    FLOE_ASSIGN_OR_RETURN(inputs[index], Fit(input, name, tensor, options));
+    FLOE_ASSIGN_OR_RETURN(inputs[index], Fit(def, index, name, tensor, options));
   }
   return inputs;
 }
 
 absl::StatusOr<BoundCall> BindCall(const Signature& signature, absl::Span<const Tensor> inputs) {
-  FLOE_ASSIGN_OR_RETURN(const Form form, ChooseForm(signature, inputs));
+  FLOE_ASSIGN_OR_RETURN(const Signature::Form* form, ChooseForm(signature, inputs));
   BoundCall call;
-  call.form = form.compiled;
+  call.form = form->compiled.get();
   std::vector<Shape> shapes;
-  for (const int i : *form.input_of) {
-    // The form in which optional inputs are inputs needs all of them.
+  for (const int i : form->inputs) {
     call.inputs.push_back(inputs[i].valid() ? inputs[i] : signature.def().inputs[i].default_value);
     shapes.push_back(call.inputs.back().shape());
   }
@@ -230,44 +210,16 @@ std::string ArrayName(const std::string& tensor_name) {
 
 absl::StatusOr<std::vector<Tensor>> WithRows(const Signature& signature,
                                              absl::Span<const Tensor> inputs, int64_t rows) {
-  FLOE_ASSIGN_OR_RETURN(const Form form, ChooseForm(signature, inputs));
+  FLOE_ASSIGN_OR_RETURN(const Signature::Form* form, ChooseForm(signature, inputs));
   std::vector<Tensor> result(inputs.begin(), inputs.end());
-  for (size_t i = 0; i < form.input_of->size(); ++i) {
-    Tensor& tensor = result[(*form.input_of)[i]];
+  for (size_t i = 0; i < form->inputs.size(); ++i) {
+    Tensor& tensor = result[form->inputs[i]];
     if (!tensor.valid() || tensor.shape().rank() == 0 ||
-        !form.compiled->InputHasRows(static_cast<int>(i)))
+        !form->compiled->InputHasRows(static_cast<int>(i)))
       continue;
     FLOE_ASSIGN_OR_RETURN(tensor, TakeRows(tensor, rows));
   }
   return result;
-}
-
-absl::StatusOr<std::vector<Tensor>> MadeUpInputs(const Signature& signature, int64_t rows,
-                                                 int64_t unknown_dim) {
-  std::mt19937 random(20240101);
-  std::vector<Tensor> inputs;
-  for (const SignatureTensor& input : signature.def().inputs) {
-    if (input.optional) {
-      inputs.emplace_back();
-      continue;
-    }
-    const SymShape& declared = input.type.shape;
-    Shape shape;
-    if (!declared.rank_known()) shape.push_back(rows);
-    for (int axis = 0; axis < declared.rank(); ++axis) {
-      const Dim dim = declared.dim(axis);
-      shape.push_back(dim.concrete() ? dim.size() : axis == 0 ? rows : unknown_dim);
-    }
-    const size_t element =
-        input.type.dtype == DType::kString ? sizeof(std::string) : DTypeSize(input.type.dtype);
-    if (element == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "input '", input.key, "' is a ", DTypeName(input.type.dtype), "; give it with --inputs"));
-    }
-    FLOE_RETURN_IF_ERROR(CheckedElements(shape.dims(), element, int64_t{1} << 36).status());
-    inputs.push_back(MadeUp(input.type.dtype, shape, random));
-  }
-  return inputs;
 }
 
 }  // namespace floe::cli

@@ -15,9 +15,10 @@ namespace floe::cli {
 
 struct LocalOptions {
   CompileOptions compile;
-  std::vector<std::string> fetches;     // tensors instead of a signature's outputs
-  std::string signature;                // empty: serving_default, or the only one
-  std::vector<std::string> init_nodes;  // as of Model::Source
+  std::vector<std::string> fetches;        // tensors instead of a signature's outputs
+  std::vector<ImportOptions::Feed> feeds;  // may be inputs, wherever in the graph they are
+  std::string signature;                   // empty: serving_default, or the only one
+  std::vector<std::string> init_nodes;     // as of Model::Source
 };
 
 // A loaded file and one of its signatures.
@@ -39,10 +40,15 @@ absl::StatusOr<LocalModel> CompileLocal(ImportedModel imported, const std::strin
 // INVALID_ARGUMENT with the nearest names otherwise.
 absl::StatusOr<int> FindInput(const SignatureDef& def, const std::string& array);
 
+// What arrays may feed: a string tensor comes as bytes, so uint8 tells no type.
+std::vector<ImportOptions::Feed> FeedsOf(const NamedTensors& arrays);
+
 struct MatchOptions {
   bool by_position = false;  // the i-th array feeds the i-th input
   // By array name: shapes of string arrays, where the declared shape leaves them open.
   std::vector<std::pair<std::string, Shape>> string_shapes;
+  // Asked which inputs of unknown rank its ops take as scalars; null: none.
+  const Signature* signature = nullptr;
 };
 // One tensor for each input of the signature, invalid where nothing was given. Strings arrive as in
 // cli/string_array.h. INVALID_ARGUMENT for names that match nothing, two arrays for one input,
@@ -68,10 +74,5 @@ std::string ArrayName(const std::string& tensor_name);
 // chosen for `inputs`.
 absl::StatusOr<std::vector<Tensor>> WithRows(const Signature& signature,
                                              absl::Span<const Tensor> inputs, int64_t rows);
-
-// Made-up inputs for every required input: floats uniform in [0, 1) with a fixed seed, everything
-// else zero; dim 0 of inputs with rows is `rows`, other unknown dims are `unknown_dim`.
-absl::StatusOr<std::vector<Tensor>> MadeUpInputs(const Signature& signature, int64_t rows,
-                                                 int64_t unknown_dim);
 
 }  // namespace floe::cli

@@ -293,7 +293,8 @@ absl::StatusOr<Tensor> ReadNpyFile(const std::string& path) {
 absl::StatusOr<std::string> NpyHeaderFor(DType dtype, const Shape& shape) {
   std::string descr;
   for (const Descr& d : kDescrs) {
-    if (d.dtype == dtype) descr = absl::StrCat(DTypeSize(dtype) == 1 ? "|" : "<", d.kind_and_size);
+    if (d.dtype == PlainDType(dtype))
+      descr = absl::StrCat(DTypeSize(dtype) == 1 ? "|" : "<", d.kind_and_size);
   }
   if (descr.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(DTypeName(dtype), " has no .npy form"));

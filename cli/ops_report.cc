@@ -22,6 +22,8 @@ const std::vector<DTypeGroup>& Groups() {
        {DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kUInt8, DType::kUInt16,
         DType::kUInt32, DType::kUInt64}},
       {"complex", {DType::kComplex64, DType::kComplex128}},
+      {"quantized",
+       {DType::kQInt8, DType::kQUInt8, DType::kQInt16, DType::kQUInt16, DType::kQInt32}},
   };
   return groups;
 }

@@ -91,7 +91,7 @@ class Describer {
   }
 
   int64_t LiveAt(int s) const {
-    int64_t live = plan_.steps()[s].scratch_bytes.At(rows_);
+    int64_t live = plan_.ScratchBytes(plan_.steps()[s], rows_);
     for (size_t i = 0; i < plan_.slots().size(); ++i) {
       const Slot& slot = plan_.slots()[i];
       if (slot.root != static_cast<int>(i) || !Lives(static_cast<int>(i))) continue;

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "cli/command.h"
+#include "cli/floectl_for_test.h"
 #include "cli/npy.h"
 #include "cli/npz.h"
 #include "cli/scripted_server_test_util.h"
@@ -27,21 +28,11 @@ constexpr char kModelStatus[] = "/tensorflow.serving.ModelService/GetModelStatus
 constexpr char kMetadata[] = "/tensorflow.serving.PredictionService/GetModelMetadata";
 constexpr char kPredict[] = "/tensorflow.serving.PredictionService/Predict";
 
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
 class RpcCommands : public testing::Test {
  protected:
   Outcome Floectl(std::vector<std::string> args) {
     args.insert(args.end(), {"--target", server_.address()});
-    std::ostringstream out, err;
-    Outcome outcome;
-    outcome.code = Main(args, out, err);
-    outcome.out = out.str();
-    outcome.err = err.str();
-    return outcome;
+    return cli::Floectl(args);
   }
 
   // Health by service name; names that are missing are NOT_FOUND.

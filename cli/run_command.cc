@@ -57,7 +57,9 @@ absl::Status Run(const Options& options, Context& context) {
     FLOE_ASSIGN_OR_RETURN(arrays, ReadNpz(options.inputs));
   }
   local_options.init_nodes = options.init_nodes;
+  if (!match.by_position) local_options.feeds = FeedsOf(arrays);
   FLOE_ASSIGN_OR_RETURN(const LocalModel loaded, LoadLocal(options.file, local_options));
+  match.signature = loaded.signature;
   FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, MatchInputs(loaded.def(), arrays, match));
   FLOE_ASSIGN_OR_RETURN(const BoundCall call, BindCall(*loaded.signature, inputs));
   ExecContext exec(options.threads);

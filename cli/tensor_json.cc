@@ -26,7 +26,7 @@ struct Tag {
 // Calls visit(Tag<T>) with the C++ type of the dtype; false for types without values.
 template <typename Visit>
 bool WithType(DType dtype, const Visit& visit) {
-  switch (dtype) {
+  switch (PlainDType(dtype)) {
     case DType::kFloat32:
       return visit(Tag<float>()), true;
     case DType::kFloat64:

@@ -1,0 +1,28 @@
+// Inputs for tools that have none: shapes that fit the model, and values for them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cli/local_model.h"
+
+namespace floe::cli {
+
+struct MadeUpOptions {
+  std::vector<int64_t> rows = {1};  // of dim 0 where the model leaves it open, tried in turn
+  int64_t unknown_dim = 0;          // of other dims that are open; 0: sizes that fit are looked for
+};
+
+struct MadeUpCall {
+  std::vector<Tensor> inputs;  // one for each required input
+  BoundCall call;
+  int64_t rows = 1;  // those that fitted
+};
+
+// Shapes that the model can be planned for: what the signature leaves open, ranks included, is
+// taken from the ops that read an input, or else looked for among usual ones. Floats are uniform in
+// [0, 1) with a fixed seed, everything else is zero. The error of the first attempt where none
+// fits; INVALID_ARGUMENT for inputs whose values cannot be made up.
+absl::StatusOr<MadeUpCall> MakeUpInputs(const Signature& signature, const MadeUpOptions& options);
+
+}  // namespace floe::cli
