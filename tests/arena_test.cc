@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/local_model.h"
+#include "cli/made_up_inputs.h"
 #include "runtime/test_memory.h"
 
 namespace floe::cli {
@@ -18,10 +19,9 @@ TEST(Arena, MobilenetTakesLittleMoreThanItsLargestPair) {
   if (!fs::exists(path)) GTEST_SKIP() << "needs ../shared";
   const auto model = LoadLocal(path.string(), {});
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto inputs = MadeUpInputs(*model->signature, /*rows=*/1, /*unknown_dim=*/224);
-  ASSERT_TRUE(inputs.ok()) << inputs.status();
-  const auto call = BindCall(*model->signature, *inputs);
-  ASSERT_TRUE(call.ok()) << call.status();
+  const auto made = MakeUpInputs(*model->signature, {{1}, /*unknown_dim=*/224});
+  ASSERT_TRUE(made.ok()) << made.status();
+  const BoundCall* const call = &made->call;
   ASSERT_FALSE(call->plan->has_dynamic_steps());
   const auto pair = static_cast<double>(LargestLivePair(*call->plan, 1));
   const auto arena = static_cast<double>(call->plan->ArenaBytes(1));

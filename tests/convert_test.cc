@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/local_model.h"
+#include "cli/made_up_inputs.h"
 
 namespace floe::cli {
 namespace {
@@ -21,13 +22,11 @@ std::vector<Tensor> Answers(const std::string& path) {
   EXPECT_TRUE(model.ok()) << model.status();
   if (!model.ok()) return {};
   constexpr int64_t kRows = 3, kUnknownDim = 32;
-  const auto inputs = MadeUpInputs(*model->signature, kRows, kUnknownDim);
-  EXPECT_TRUE(inputs.ok()) << inputs.status();
-  const auto call = BindCall(*model->signature, *inputs);
-  EXPECT_TRUE(call.ok()) << call.status();
-  if (!call.ok()) return {};
+  const auto made = MakeUpInputs(*model->signature, {{kRows}, kUnknownDim});
+  EXPECT_TRUE(made.ok()) << made.status();
+  if (!made.ok()) return {};
   ExecContext context;
-  const absl::Status run = RunCall(*call, context);
+  const absl::Status run = RunCall(made->call, context);
   EXPECT_TRUE(run.ok()) << run;
   std::vector<Tensor> answers;
   for (size_t k = 0; run.ok() && k < model->def().outputs.size(); ++k)

@@ -59,8 +59,9 @@ absl::StatusOr<cli::LocalModel> CompileCorpusCase(
 // One tensor for each input of the signature, in its order; invalid where the case feeds nothing.
 absl::StatusOr<std::vector<Tensor>> InputsOf(const CorpusCase& c, const SignatureDef& def);
 
-// OK when the graph gives the case's answers, twice in one context; otherwise the first error or
-// difference. `disabled_passes`: as in CompileOptions.
+// OK when the graph gives the case's answers, twice in one context and once more over memory filled
+// otherwise, to the same bits; else the first error or difference. `disabled_passes`: as in
+// CompileOptions.
 absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant,
                            const std::vector<std::string>& disabled_passes = {});
 
@@ -74,6 +75,9 @@ absl::Status RunUndeclaredCase(const CorpusCase& c, const CorpusVariant& variant
 
 // The outputs of the run that `context` holds against the case's.
 absl::Status CompareOutputs(const CorpusCase& c, const ExecContext& context);
+
+// The same dtype, shape and bits, or strings.
+bool SameBits(const TensorView& a, const TensorView& b);
 
 // The first difference in dtype, shape or values. NaN equals NaN; `c` gives the tolerances.
 absl::Status CompareTensors(const CorpusCase& c, const TensorView& got, const TensorView& want);

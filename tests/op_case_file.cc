@@ -70,7 +70,7 @@ absl::StatusOr<Tensor> ParseValues(DType dtype, const Shape& shape,
 
 absl::StatusOr<Tensor> ParseValues(DType dtype, const Shape& shape,
                                    absl::Span<const std::string> words) {
-  switch (dtype) {
+  switch (PlainDType(dtype)) {
     case DType::kFloat32:
       return ParseValues<float>(dtype, shape, words);
     case DType::kFloat64:
@@ -149,7 +149,8 @@ absl::StatusOr<CorpusTensor> ParseTensor(absl::Span<const std::string> words, bo
 absl::StatusOr<CorpusCase> ParseCase(absl::Span<const std::string> words) {
   if (words.empty()) return Malformed("a case without a name");
   CorpusCase c;
-  c.variants.push_back({words[0], {}, {}, {}});
+  // Cases leave the versions of their graphs out; all are of TensorFlow 2.
+  c.variants.push_back({words[0], {}, "versions { producer: 1000 }\n", {}});
   for (const std::string& word : words.subspan(1)) {
     const bool relative = absl::StartsWith(word, "rtol=");
     if ((!relative && !absl::StartsWith(word, "atol=")) ||

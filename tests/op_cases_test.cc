@@ -28,13 +28,17 @@ namespace fs = std::filesystem;
 
 const fs::path kSource = FLOE_SOURCE_DIR;
 
-// All families, in the order of their names; cases named family/case. FLOE_CORPUS_FILTER=TEXT
-// leaves only cases with TEXT in their names.
+// All families and the graphs in graphs/, in the order of their names; cases named family/case.
+// FLOE_CORPUS_FILTER=TEXT leaves only cases with TEXT in their names.
 const std::vector<CorpusCase>& AllCases() {
   static const std::vector<CorpusCase> all = [] {
     std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(kSource / "tests" / "op_cases")) {
-      if (entry.path().extension() == ".txt") files.push_back(entry.path());
+    const fs::path folder = kSource / "tests" / "op_cases";
+    for (const fs::path& some : {folder, folder / "graphs"}) {
+      std::error_code none;
+      for (const auto& entry : fs::directory_iterator(some, none)) {
+        if (entry.path().extension() == ".txt") files.push_back(entry.path());
+      }
     }
     std::sort(files.begin(), files.end());
     const char* filter = std::getenv("FLOE_CORPUS_FILTER");
@@ -45,7 +49,8 @@ const std::vector<CorpusCase>& AllCases() {
       if (!family.ok()) continue;
       for (CorpusCase& c : *family) {
         std::string& name = c.variants[0].name;
-        name = absl::StrCat(file.stem().string(), "/", name);
+        name = file.parent_path() == folder ? absl::StrCat(file.stem().string(), "/", name)
+                                            : absl::StrCat("graphs/", name);
         if (filter == nullptr || absl::StrContains(name, filter)) cases.push_back(std::move(c));
       }
     }

@@ -19,7 +19,7 @@ COMPLEX_UNARY = "Exp Log Sqrt Square Neg Tanh Sin Reciprocal Conj".split()
 TESTS = "IsNan IsInf IsFinite".split()
 
 ARITHMETIC = """Add AddV2 Sub Mul RealDiv Div DivNoNan Maximum Minimum SquaredDifference
-    FloorDiv FloorMod Pow Atan2 TruncateDiv TruncateMod Mod""".split()
+    FloorDiv FloorMod Pow Atan2 Xdivy Xlogy Xlog1py TruncateDiv TruncateMod Mod""".split()
 INT_ARITHMETIC = "AddV2 Sub Mul Maximum Minimum FloorDiv FloorMod SquaredDifference Div".split()
 COMPARISONS = "Equal NotEqual Less LessEqual Greater GreaterEqual".split()
 BITS = "BitwiseAnd BitwiseOr BitwiseXor LeftShift RightShift".split()
@@ -82,6 +82,13 @@ def binary(c):
     edges = np.array(EDGES, np.float32)
     for op in "Maximum Minimum RealDiv DivNoNan FloorDiv FloorMod Pow Atan2".split():
         c.op(op, Feed(edges[:, None]), edges[None, ::3], case="edges", rtol=1e-5, atol=1e-6)
+    factors = np.array([0, -0.0, 2.5], np.float32)  # 0 wins over what is not finite
+    for op in ("Xdivy", "Xlogy", "Xlog1py"):
+        c.op(op, Feed(factors[:, None]), edges[None], case="edges", rtol=1e-5, atol=1e-6)
+        for dtype in ("float64", "float16", "bfloat16"):
+            c.op(op, c.feed(dtype, 4, 2), c.data(dtype, 2, low=0.5))
+    for op in ("Xdivy", "Xlogy"):
+        c.op(op, c.feed("complex64", 4, 2), c.data("complex64", 2, low=1), rtol=1e-4)
     for op in BITS:
         c.op(op, c.feed("int32", 4, 2, low=-99, high=99), c.data("int32", 2, low=0, high=7))
         c.op(op, c.feed("uint8", 4, 2, low=0, high=99), c.feed("uint8", 4, 2, low=0, high=7))

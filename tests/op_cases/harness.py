@@ -24,6 +24,7 @@ v1 = tf.compat.v1
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 COMPLEX = ("complex64", "complex128")
+QUANTIZED = ("qint8", "quint8", "qint16", "quint16", "qint32")
 TOLERANCES = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-9, "complex128": 1e-9}
 
 
@@ -53,6 +54,8 @@ class Values:
         if dtype == "string":
             words = ["", "a", "Floe", "two words", "häß", "x,y", " 12 ", "tail "]
             return np.array([words[i] for i in rng.randint(0, 8, shape).ravel()], object).reshape(shape)
+        if dtype in QUANTIZED:
+            return rng.randint(low, high + 1, shape).astype(tf.as_dtype(dtype).as_numpy_dtype)
         if dtype in INTS:
             low = max(low, 0) if dtype[0] == "u" else low
             return rng.randint(low, high + 1, shape).astype(dtype)
@@ -105,8 +108,8 @@ class Cases:
             return function(name="out", **arguments, **more)
 
         first = next((v for v in inputs if not isinstance(v, list)), None)
-        if first is None and inputs:
-            first = inputs[0][0]
+        if first is None:
+            first = next((v[0] for v in inputs if v), None)
         dtype = "" if first is None else dtype_name(first)
         self.graph("_".join(filter(None, (op, dtype, case))), build, **options)
 
@@ -161,17 +164,10 @@ def case_text(name, build, rtol, atol, bounds, fails, init):
     with graph.as_default():
         fetches = flatten(build(builder.enter))
         feeds = {ref.deref(): value for ref, value in builder.fed.items()}
-        answers = None
         with v1.Session(config=session_config()) as session:
             for node in init:
                 session.run(graph.get_operation_by_name(node))
-            try:
-                answers = session.run(fetches, feeds)
-            except tf.errors.OpError:
-                if fails is None:
-                    raise
-    if fails is not None and answers is not None:
-        raise ValueError("TensorFlow runs it")
+            answers = answers_of(session, fetches, feeds, fails)
     lines = [f"case {name}{tolerance_words(answers, rtol, atol)}"]
     lines += graph_lines(graph.as_graph_def())
     lines += [f"init {node}" for node in init]
@@ -187,9 +183,29 @@ def case_text(name, build, rtol, atol, bounds, fails, init):
     return "\n".join(lines)
 
 
+def answers_of(session, fetches, feeds, fails):
+    """What TensorFlow gives; None where the run fails, as it must with `fails`."""
+    try:
+        answers = [as_declared(t, a) for t, a in zip(fetches, session.run(fetches, feeds))]
+    except tf.errors.OpError:
+        if fails is None:
+            raise
+        return None
+    if fails is not None:
+        raise ValueError("TensorFlow runs it")
+    return answers
+
+
+def as_declared(tensor, value):
+    """An answer; sessions give quantised ones as plain integers."""
+    return value.astype(tensor.dtype.as_numpy_dtype) if tensor.dtype.name in QUANTIZED else value
+
+
 def dtype_name(value):
     """The dtype of an input as case names have it."""
     value = value.value if isinstance(value, Feed) else np.asarray(value)
+    if value.dtype.names:  # a quantised type is a record of one integer
+        return value.dtype.names[0]
     return {"O": "string", "U": "string", "S": "string"}.get(value.dtype.kind, value.dtype.name)
 
 
@@ -226,6 +242,7 @@ def graph_lines(graph_def):
             for attr in [a for a in node.attr if a.startswith("_")]:
                 del node.attr[attr]
             node.ClearField("experimental_debug_info")
+            node.ClearField("experimental_type")
     for function in graph_def.library.function:
         for field in ("arg_attr", "attr", "resource_arg_unique_id"):
             function.ClearField(field)
@@ -263,6 +280,8 @@ def tensor_words(name, value):
 def number_words(value):
     """Every element, floats with just the digits that bring them back."""
     kind = dtype_name(value)
+    if value.dtype.names:
+        value = value[kind]
     for x in value.ravel():
         if kind == "string":
             yield escaped(x)

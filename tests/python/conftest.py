@@ -5,7 +5,7 @@ import pytest
 def server():
     """floed with the example configuration; SIGTERM must end it with status 0."""
     from floed import CONFIG, Floed
-    floed = Floed("--config", CONFIG)
+    floed = Floed("--config", CONFIG, "--enable_reflection")
     yield floed
     floed.close()
 

@@ -94,7 +94,7 @@ class Client:
 
 
 class Floed:
-    """A running floed. Arguments are floed's; a free port is added unless they name one."""
+    """A running floed, whose health may be watched. Arguments are floed's; a free port is added."""
 
     def __init__(self, *args, env=None, wait=True):
         self.port = free_port()
@@ -102,7 +102,7 @@ class Floed:
         self.folder = tempfile.mkdtemp(prefix="floed")
         self.log_path = os.path.join(self.folder, "log")
         with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen([FLOED, *args, f"--port={self.port}"], stdout=log, stderr=log,
+            self.process = subprocess.Popen([FLOED, "--enable_health_watch", *args, f"--port={self.port}"], stdout=log, stderr=log,
                                             env={**os.environ, **(env or {})})
         if wait:
             self.wait_serving()

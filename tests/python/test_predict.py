@@ -1,5 +1,6 @@
 """Predict, through TensorFlow Serving's own Python client."""
 import concurrent.futures
+import contextlib
 import re
 
 import grpc
@@ -8,7 +9,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
-from floed import MODELS, digits, expected_classes, predict_request
+from floed import MODELS, Floed, digits, expected_classes, predict_request
 
 Code = grpc.StatusCode
 
@@ -72,6 +73,38 @@ def test_learning_phase_true_turns_dropout_on(client, x):
     np.testing.assert_allclose(learning.sum(1), 1, rtol=1e-5)
     assert (learning != calm).any(axis=1).mean() > 0.9
     assert (learning.argmax(1) == calm.argmax(1)).mean() > 0.9
+
+
+SUM_GRAPH = """
+node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } }
+node { name: "twenty" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 20 } } } }
+node { name: "a" op: "PlaceholderWithDefault" input: "one" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { } } } }
+node { name: "b" op: "PlaceholderWithDefault" input: "twenty" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { } } } }
+node { name: "y" op: "AddV2" input: "a" input: "b" attr { key: "T" value { type: DT_FLOAT } } }
+"""
+
+
+def test_unfed_inputs_are_their_defaults_and_no_other_callers_values(tmp_path):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "graph.pbtxt").write_text(SUM_GRAPH)
+    with contextlib.closing(Floed(f"--model_base_path={tmp_path}", "--model_name=sum")) as server, \
+            server.client() as one, server.client() as other:
+        def ask(client, **inputs):
+            fed = {key: np.float32(value) for key, value in inputs.items()}
+            return client.predict("sum", fed).outputs["y"].float_val[0]
+        for _ in range(20):
+            assert ask(one, a=0, b=31337.5) == 31337.5
+            assert ask(other, a=0) == 20
+            assert ask(other, b=2) == 3
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            secrets = [pool.submit(ask, one, b=31337.5) for _ in range(200)]
+            others = [pool.submit(ask, other, a=0) for _ in range(200)]
+            assert {call.result() for call in secrets} == {31338.5}
+            assert {call.result() for call in others} == {20}
 
 
 # ---- requests

@@ -1,0 +1,134 @@
+"""memory_limit: what files and requests may make a server take, and who is refused for it."""
+import threading
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from floed import MNIST, Floed, predict_request
+
+LIMIT_MIB = 256
+# Of the program itself, its threads and libraries, and what arrives.
+OVERHEAD_MIB = 120
+REPEATED = 5
+Code = grpc.StatusCode
+v1 = tf.compat.v1
+
+
+def mib(floed, what):
+    """VmRSS or VmHWM."""
+    with open(f"/proc/{floed.process.pid}/status", encoding="utf-8") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith(what)) / 1024
+
+
+def doubled():
+    """A string that doubles forty times."""
+    x = v1.placeholder(tf.string, [None], name="x")
+    text = tf.constant("0123456789")
+    for _ in range(40):
+        text = tf.strings.join([text, text])
+    return tf.strings.join([x, text], name="y")
+
+
+def chain():
+    """A constant of 1 MiB through 2,000 ops."""
+    floats = 1 << 18
+    x = v1.placeholder(tf.float32, [None, floats], name="x")
+    value = tf.constant(np.arange(floats, dtype=np.float32))
+    for _ in range(2000):
+        value = value + 1.0
+    return tf.add(x, value, name="y")
+
+
+def filled():
+    """Eight fills of 512 MiB, of each of which the first element is used."""
+    y = v1.placeholder(tf.float32, [None], name="x")
+    for i in range(8):
+        y = y + tf.fill([1 << 27], float(i))[:1]
+    return tf.identity(y, name="y")
+
+
+def repeated():
+    """Four constants of 512 MiB, of one number each."""
+    y = v1.placeholder(tf.float32, [None], name="x")
+    for i in range(4):
+        y = y + tf.constant(float(i), shape=[REPEATED])[:1]
+    return tf.identity(y, name="y")
+
+
+def repeat(graph):
+    """What would be too large to write here: constants of REPEATED numbers get as many as they stand for."""
+    for node in graph.node:
+        tensor = node.attr["value"].tensor
+        dims = tensor.tensor_shape.dim
+        if node.op == "Const" and len(dims) == 1 and dims[0].size == REPEATED:
+            number = tf.make_ndarray(tensor)[0]
+            tensor.ClearField("tensor_content")
+            tensor.float_val[:] = [number]
+            dims[0].size = 1 << 27
+    return graph
+
+
+def write(folder, make):
+    with tf.Graph().as_default() as graph:
+        make()
+    (folder / "1").mkdir(parents=True)
+    (folder / "1/frozen.pb").write_bytes(repeat(graph.as_graph_def()).SerializeToString())
+
+
+@pytest.mark.parametrize("make", [doubled, chain, filled, repeated], ids=lambda make: make.__name__)
+def test_no_file_takes_more_than_the_limit(tmp_path, make):
+    write(tmp_path / "large", make)
+    config = tmp_path / "floe.yaml"
+    config.write_text(f"lifecycle: {{memory_limit: {LIMIT_MIB}MiB}}\n"
+                      f"models:\n  - {{name: fine, base_path: {MNIST}/models/mnist_beginner}}\n"
+                      f"  - {{name: large, base_path: {tmp_path}/large, workers: 1}}\n")
+    floed = Floed("--config", str(config), wait=False)
+    floed.wait_until(lambda: "ready: Serving" in floed.log() and "others are still" not in floed.log())
+    with floed.client() as client:
+        client.softmax("fine", np.zeros([1, 784], np.float32))
+    print(f"{make.__name__}: at most {mib(floed, 'VmHWM'):.0f} MiB, then {mib(floed, 'VmRSS'):.0f} MiB\n{floed.log()}")
+    assert mib(floed, "VmHWM") < LIMIT_MIB + OVERHEAD_MIB
+    if "'large' version 1 is not served: " in floed.log():
+        assert "memory_limit is 256.0 MiB" in floed.log()
+        floed.wait_until(lambda: mib(floed, "VmRSS") < OVERHEAD_MIB)
+    floed.close()
+
+
+def test_large_requests_are_refused_and_small_ones_are_not(tmp_path):
+    write(tmp_path / "copy", lambda: tf.nn.relu(v1.placeholder(tf.float32, [None, 1024], name="x"), name="y"))
+    config = tmp_path / "floe.yaml"
+    config.write_text(f"lifecycle: {{memory_limit: {LIMIT_MIB}MiB}}\n"
+                      f"models:\n  - {{name: fine, base_path: {MNIST}/models/mnist_beginner}}\n"
+                      f"  - {{name: copy, base_path: {tmp_path}/copy, workers: 1}}\n")
+    floed = Floed("--config", str(config))
+    large = predict_request("copy", {"x": np.ones([10 << 10, 1024], np.float32)}).SerializeToString()
+    clients = [floed.client() for _ in range(12)]
+    calls = [client.channel.unary_unary("/tensorflow.serving.PredictionService/Predict").future(large, timeout=60)
+             for client in clients]
+    ended = threading.Event()
+    small = []
+
+    def neighbour():
+        with floed.client() as client:
+            while not ended.is_set():
+                try:
+                    client.softmax("fine", np.zeros([1, 784], np.float32))
+                    small.append(1)
+                except grpc.RpcError as error:  # gRPC closes connections when its quota is used up
+                    assert error.code() == Code.UNAVAILABLE, error.details()
+    thread = threading.Thread(target=neighbour)
+    thread.start()
+    codes = [call.code() for call in calls]
+    ended.set()
+    thread.join()
+    print(f"{codes}; {len(small)} small ones; at most {mib(floed, 'VmHWM'):.0f} MiB")
+    assert set(codes) <= {Code.OK, Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE}
+    assert small
+    for client in clients:
+        client.close()
+    with floed.client() as client:
+        again = client.channel.unary_unary("/tensorflow.serving.PredictionService/Predict")(large, timeout=60)
+        assert len(again) > 10 << 20
+    floed.close()
