@@ -175,7 +175,6 @@ int Main(const Settings& settings) {
     std::fprintf(stderr, "%s\n", std::string(error.message()).c_str());
     return 2;
   }
-  MemoryBudget unlimited(0);
   std::vector<Contender> contenders = {{0, nullptr, {}, {}, {}, {}}};
   for (const int64_t size : settings.sizes) contenders.push_back({size, nullptr, {}, {}, {}, {}});
   for (Contender& contender : contenders) {
@@ -186,7 +185,7 @@ int Main(const Settings& settings) {
     // The same queue for all: what is compared is the size of runs.
     config.batching.max_enqueued_batches =
         contender.size == 0 ? 4096 : std::max<int64_t>(64, 4096 / contender.size);
-    auto served = LoadModel(config, {1, found->front().file, ""}, {}, &unlimited);
+    auto served = LoadModel(config, {1, found->front().file, ""}, {}, MemoryBudget());
     if (!served.ok()) {
       std::fprintf(stderr, "%s\n", std::string(served.status().message()).c_str());
       return 2;

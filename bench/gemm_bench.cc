@@ -27,7 +27,7 @@ void Measure(benchmark::State& state, const GemmTask& task, int64_t rows,
              const GemmKernels& kernels) {
   ThreadPool pool(1);
   for (auto _ : state) {
-    RunGemm(kernels, task, rows, pool);
+    if (!RunGemm(kernels, task, rows, pool).ok()) state.SkipWithError("stopped");
     benchmark::ClobberMemory();
   }
   state.counters["flops"] = benchmark::Counter(2.0 * rows * task.n * task.runs.k(),

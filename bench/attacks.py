@@ -1,0 +1,422 @@
+#!/usr/bin/env python3
+"""What clients that keep to no rule do to floed and to its other callers (docs/security.md).
+
+    $(scripts/pyenv.sh) bench/attacks.py [--build build/release] [--seconds 8] [--most-rss-mb 6000] [--floed ARGUMENT]... [ATTACK...]
+
+Each attack runs against a floed of its own on loopback, for a bounded time and with a bounded number of messages, and
+stops when floed's memory reaches the bound. Printed: floed's memory before, at most and 5 s after; the CPU it took;
+and how long a neighbour's calls took before and meanwhile, on a connection it had and on new ones.
+
+    headers     2 connections that send header blocks of 16 MB again and again
+    resets      4 connections that open streams and reset them at once
+    streams     100,000 streams opened on 4 connections that never acknowledge SETTINGS
+    gzip        a compressed message that becomes 1 GB
+    unfinished  16 messages of 200 MB that never end
+    replies     200 replies of 64 MB that nobody reads
+    claims      1,000 small messages that stand for 256 MB each, of which the model takes none
+    splats      1,000 small messages that stand for 64 MB each, all of which the model takes
+    reflection  20,000 requests for descriptors whose answers nobody reads
+    silent      500 connections that say nothing
+"""
+import argparse
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zlib
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path.insert(0, os.path.join(ROOT, "tests/python"))
+import http2  # noqa: E402
+
+MB = 1 << 20
+
+
+def field(number, payload):
+    return bytes([number << 3 | 2]) + varint(len(payload)) + payload
+
+
+def varint(value):
+    out = bytearray()
+    while value >= 128:
+        out.append(value % 128 + 128)
+        value //= 128
+    return bytes([*out, value])
+
+
+def splat(model, dims, key=b"x"):
+    """A PredictRequest of one float32 input, one value that stands for all."""
+    shape = b"".join(field(2, b"\x08" + varint(dim)) for dim in dims)
+    tensor = b"\x08\x01" + field(2, shape) + field(5, b"\0\0\x80\x3f")
+    return field(1, field(1, model.encode())) + field(2, field(1, key) + field(2, tensor))
+
+
+def in_thread(body):
+    def quietly():
+        with contextlib.suppress(OSError):  # the server cut the connection: good
+            body()
+    threading.Thread(target=quietly, daemon=True).start()
+
+
+class Attack:
+    """What the attacks share: the server, when to stop, and who attacks: processes that live until close()."""
+
+    def __init__(self, target, seconds, over):
+        self.target, self.seconds, self.over = target, seconds, over
+        self.kept, self.processes = [], []
+        self.end = self.bomb = None
+
+    def each(self, count, body):
+        """Calls body() in so many processes, again after the server has cut its connection, and waits for the end."""
+        for _ in range(count):
+            pid = os.fork()
+            if pid:
+                self.processes.append(pid)
+                continue
+            try:
+                while self.going():
+                    with contextlib.suppress(OSError):
+                        body()
+                        break
+                time.sleep(3600)
+            finally:
+                os._exit(0)
+        self.wait()
+
+    def close(self):
+        for pid in self.processes:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        for connection in self.kept:
+            connection.close()
+
+    def begin(self, name):
+        """Runs it, once what it sends is made."""
+        if name == "gzip":
+            packer, zeros = zlib.compressobj(9, zlib.DEFLATED, 31), bytes(16 * MB)
+            self.bomb = b"".join(packer.compress(zeros) for _ in range(64)) + packer.flush()
+        self.end = time.monotonic() + self.seconds
+        getattr(self, name)()
+
+    def going(self):
+        return time.monotonic() < self.end and not self.over()
+
+    def connect(self, **options):
+        connection = http2.Connection(self.target, **options)
+        self.kept.append(connection)
+        return connection
+
+    def drain(self, connection):
+        """Reads what comes, in a thread."""
+        def body():
+            while connection.socket.recv(1 << 16):
+                pass
+        in_thread(body)
+
+    def headers(self):
+        block = http2.call_headers(more=[("x", "a" * 16384)] * 1024)
+        parts = [block[at:at + 16384] for at in range(0, len(block), 16384)]
+
+        def body():
+            connection = self.connect(timeout=self.seconds)
+            self.drain(connection)
+            while self.going():
+                stream = connection.stream()
+                connection.send(http2.frame(http2.HEADERS, 0, stream, parts[0]))
+                for part in parts[1:-1]:
+                    connection.send(http2.frame(http2.CONTINUATION, 0, stream, part))
+                connection.send(http2.frame(http2.CONTINUATION, http2.END_HEADERS, stream, parts[-1]))
+        self.each(2, body)
+
+    def resets(self):
+        def body():
+            connection = self.connect(timeout=self.seconds)
+            self.drain(connection)
+            headers, cancel = http2.call_headers(), b"\0\0\0\x08"
+            while self.going():
+                batch = b""
+                for _ in range(100):
+                    stream = connection.stream()
+                    batch += http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers)
+                    batch += http2.frame(http2.RST_STREAM, 0, stream, cancel)
+                connection.send(batch)
+        self.each(4, body)
+
+    def streams(self):
+        def body():
+            connection = self.connect(acknowledge=False, timeout=self.seconds)
+            self.drain(connection)
+            headers = http2.call_headers()
+            for _ in range(250):
+                if not self.going():
+                    return
+                connection.send(b"".join(
+                    http2.frame(http2.HEADERS, http2.END_HEADERS, connection.stream(), headers) for _ in range(100)))
+        self.each(4, body)
+
+    def gzip(self):
+        connection = self.connect()
+        stream = connection.open(http2.call_headers(more=[("grpc-encoding", "gzip")]))
+        connection.data(stream, http2.message(self.bomb, compressed=True), end=True)
+        self.wait()
+
+    def wait(self):
+        while self.going():
+            time.sleep(0.1)
+
+    def unfinished(self):
+        def body():
+            connection = self.connect(timeout=self.seconds)
+            stream = connection.open()
+            connection.data(stream, b"\0" + (200 * MB).to_bytes(4, "big"))
+            part = bytes(MB)
+            for _ in range(199):
+                if not self.going():
+                    return
+                connection.data(stream, part)
+        self.each(16, body)
+
+    def replies(self):
+        request = http2.message(splat("wide", [16 * MB]))
+        headers = http2.call_headers(more=[("floe-reply", "content")])
+
+        def body():
+            connection = self.connect(settings=((http2.INITIAL_WINDOW_SIZE, 0),))
+            for _ in range(20):
+                connection.data(connection.open(headers), request, end=True)
+        self.each(10, body)
+
+    def many(self, request):
+        def body():
+            connection = self.connect()
+            for _ in range(100):
+                connection.data(connection.open(), http2.message(request), end=True)
+            self.drain(connection)
+        self.each(10, body)
+
+    def claims(self):
+        self.many(splat("mnist_beginner", [64, MB], b"input"))
+
+    def splats(self):
+        self.many(splat("wide", [16 * MB]))
+
+    def reflection(self):
+        path = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+        request = http2.message(field(4, b"tensorflow.serving.PredictionService"))
+
+        def body():
+            connection = self.connect(settings=((http2.INITIAL_WINDOW_SIZE, 0),))
+            stream = connection.open(http2.call_headers(path))
+            for _ in range(50):
+                if not self.going():
+                    return
+                connection.data(stream, request * 100)
+        self.each(4, body)
+
+    def silent(self):
+        host, port = self.target.rsplit(":", 1)
+        for _ in range(500):
+            self.kept.append(socket.create_connection((host, int(port)), timeout=5))
+        self.wait()
+
+
+ATTACKS = ("headers", "resets", "streams", "gzip", "unfinished", "replies", "claims", "splats", "reflection", "silent")
+
+
+class Watch:
+    """floed's memory and CPU from outside."""
+
+    def __init__(self, pid):
+        self.pid, self.most, self.stopped = pid, 0, threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def rss_mb(self):
+        try:
+            with open(f"/proc/{self.pid}/statm", encoding="ascii") as f:
+                return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE") / MB
+        except (OSError, IndexError):
+            return 0
+
+    def cpu_seconds(self):
+        try:
+            with open(f"/proc/{self.pid}/stat", encoding="ascii") as f:
+                parts = f.read().rsplit(")", 1)[1].split()
+            return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, IndexError):
+            return 0
+
+    def run(self):
+        while not self.stopped.wait(0.05):
+            self.most = max(self.most, self.rss_mb())
+
+
+def neighbour(target):
+    """In a process of its own: calls without end; a line each: known or new, when it began, how long it took, its code."""
+    import grpc  # pylint: disable=import-outside-toplevel
+    request = splat("mnist_beginner", [1, 784], b"input")
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
+
+    def call(channel, path, payload):
+        begin, code = time.monotonic(), "OK"
+        try:
+            channel.unary_unary(path)(payload, timeout=40, wait_for_ready=True)
+        except grpc.RpcError as error:
+            code = error.code().name
+        return begin, time.monotonic() - begin, code
+
+    def known():
+        channel = grpc.insecure_channel(target, options=options)
+        while True:
+            begin, took, code = call(channel, "/grpc.health.v1.Health/Check", b"")
+            os.write(1, f"known {begin} {took} {code}\n".encode())
+            time.sleep(0.02)
+
+    def new():
+        while True:
+            with grpc.insecure_channel(target, options=options) as channel:
+                begin, took, code = call(channel, http2.PREDICT, request)
+            os.write(1, f"new {begin} {took} {code}\n".encode())
+            time.sleep(0.1)
+    threading.Thread(target=new, daemon=True).start()
+    known()
+
+
+def quantiles(lines, begin, end):
+    """"p99 / most ms (calls)" of the calls that began between, by kind of connection."""
+    texts = []
+    for kind in ("known", "new"):
+        times = sorted(took for k, at, took, _ in lines if k == kind and begin <= at < end)
+        failed = sum(code not in ("OK", "INVALID_ARGUMENT") for k, at, _, code in lines if k == kind and begin <= at < end)
+        if not times:
+            texts.append(f"{kind}: none")
+            continue
+        p99 = times[min(len(times) - 1, int(0.99 * len(times)))]
+        texts.append(f"{kind} {p99 * 1e3:.1f} / {times[-1] * 1e3:.1f} of {len(times)}" + (f", {failed} failed" if failed else ""))
+    return "; ".join(texts)
+
+
+def wide_model(folder):
+    """y = x, float32 of any length."""
+    graph = b""
+    for name, op, inputs in (("x", b"Placeholder", []), ("y", b"Identity", [b"x"])):
+        kind = b"dtype" if op == b"Placeholder" else b"T"
+        node = field(1, name.encode()) + field(2, op) + b"".join(field(3, i) for i in inputs)
+        node += field(5, field(1, kind) + field(2, b"\x30\x01"))
+        if op == b"Placeholder":
+            unknown = field(2, b"\x08" + b"\xff" * 9 + b"\x01")
+            node += field(5, field(1, b"shape") + field(2, field(7, unknown)))
+        graph += field(1, node)
+    os.makedirs(os.path.join(folder, "wide/1"))
+    with open(os.path.join(folder, "wide/1/frozen.pb"), "wb") as f:
+        f.write(graph + field(4, b"\x08" + varint(1395)))
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def front(args, floed, folder):
+    """Starts the proxy of --nginx in front of floed: its process and address."""
+    listen = f"127.0.0.1:{free_port()}"
+    with open(os.path.join(ROOT, "examples/front/nginx.conf"), encoding="utf-8") as f:
+        text = f.read()
+    text = re.sub(r"listen .*;", f"listen {listen} http2;", text).replace("server 127.0.0.1:8500;", f"server {floed};")
+    text = re.sub(r" *ssl_certificate.*\n", "", text).replace("http {", "http { access_log off; " + "".join(
+        f"{what}_temp_path {folder}/{what}; " for what in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")))
+    os.chmod(folder, 0o755)  # its workers are another user's
+    config = os.path.join(folder, "nginx.conf")
+    with open(config, "w", encoding="utf-8") as f:
+        f.write(f"daemon off; pid {folder}/pid; error_log {folder}/error.log;\n" + text)
+    return subprocess.Popen([args.nginx, "-p", folder, "-c", config], stderr=subprocess.DEVNULL), listen  # pylint: disable=consider-using-with
+
+
+def run(args, name):
+    with tempfile.TemporaryDirectory() as folder:
+        wide_model(folder)
+        config = os.path.join(folder, "floe.yaml")
+        with open(config, "w", encoding="utf-8") as f:
+            more = "".join(", " + key for key in args.server)
+            f.write(f"server: {{enable_reflection: {'true' if name == 'reflection' else 'false'}{more}}}\nmodels:\n"
+                    f"  - {{name: mnist_beginner, base_path: {ROOT}/examples/mnist/models/mnist_beginner}}\n"
+                    f"  - {{name: wide, base_path: {folder}/wide}}\n")
+        target = f"127.0.0.1:{free_port()}"
+        log = open(os.path.join(folder, "log"), "wb")  # pylint: disable=consider-using-with
+        floed = subprocess.Popen([os.path.join(args.build, "floed"), "--config", config,  # pylint: disable=consider-using-with
+                                  f"--port={target.rsplit(':', 1)[1]}", *args.floed], stdout=log, stderr=log)
+        proxy = None
+        if args.nginx:
+            proxy, target = front(args, target, folder)
+        other = subprocess.Popen([sys.executable, __file__, "--neighbour", target], stdout=subprocess.PIPE, text=True)  # pylint: disable=consider-using-with
+        lines = []
+
+        def collect():
+            for line in other.stdout:
+                kind, begin, took, code = line.split()
+                lines.append((kind, float(begin), float(took), code))
+        in_thread(collect)
+        watch = Watch(floed.pid)
+        try:
+            while not any(kind == "new" and code == "OK" for kind, _, _, code in lines) and floed.poll() is None:
+                time.sleep(0.1)
+                if sum(kind == "new" for kind, *_ in lines) > 100:
+                    break
+            time.sleep(3)
+            attack = Attack(target, args.seconds, lambda: not 0 < watch.rss_mb() < args.most_rss_mb)
+            begin, rss, cpu = time.monotonic(), watch.rss_mb(), watch.cpu_seconds()
+            watch.most = rss
+            attack.begin(name)
+            end, used = time.monotonic(), watch.cpu_seconds() - cpu
+            time.sleep(1)
+            most = watch.most
+            attack.close()
+            time.sleep(5)
+            print(f"{name:<11} RSS MB {rss:.0f} -> {most:.0f} -> {watch.rss_mb():.0f}; CPU {used:.1f} s in {end - begin:.1f} s"
+                  + (f"; floed ended with {floed.poll()}" if floed.poll() is not None else ""), flush=True)
+            print(f"{'':<11} neighbour's p99 / most ms: before {quantiles(lines, begin - 3, begin)}; "
+                  f"meanwhile {quantiles(lines, begin, end)}", flush=True)
+            if args.log:
+                with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as f:
+                    print(f.read()[-args.log:])
+        finally:
+            if proxy is not None:
+                proxy.terminate()
+                proxy.wait()
+            other.kill()
+            floed.kill()
+            other.wait()
+            floed.wait()
+            log.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("attacks", nargs="*", metavar="ATTACK", help="of " + ", ".join(ATTACKS))
+    parser.add_argument("--build", default=os.path.join(ROOT, "build/release"))
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--most-rss-mb", type=float, default=6000)
+    parser.add_argument("--floed", action="append", default=[], metavar="ARGUMENT", help="for floed, e.g. --floed=--port=1")
+    parser.add_argument("--server", action="append", default=[], metavar="'KEY: VALUE'", help="of floe.yaml's section")
+    parser.add_argument("--log", type=int, default=0, help="characters of floed's log to print")
+    parser.add_argument("--nginx", help="nginx, to be attacked in front of floed, with examples/front/nginx.conf")
+    parser.add_argument("--neighbour", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.neighbour:
+        return neighbour(args.neighbour)
+    for name in args.attacks or ATTACKS:
+        if name not in ATTACKS:
+            parser.error(f"no attack {name}; there are {', '.join(ATTACKS)}")
+        run(args, name)
+    return None
+
+
+if __name__ == "__main__":
+    main()
