@@ -22,6 +22,8 @@ else()
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
+# Every index into a vector (slots, arguments, frames) is asserted, and by NDEBUG's absence each step's memory.
+add_compile_definitions($<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 
 set(FLOE_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, e.g. address,undefined or thread")
 if(FLOE_SANITIZE)

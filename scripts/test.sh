@@ -105,7 +105,7 @@ install_and_unit() {
 }
 
 check "build release" build release
-run_tests release build/release
+FLOE_DIFFERENTIAL_MINUTES=${ci:+5} run_tests release build/release
 if [ -n "$ci" ]; then
   check "include directions" scripts/check_includes.py
   check "file and function sizes" scripts/check_sizes.py
@@ -119,7 +119,8 @@ if [ -n "$ci" ]; then
   # What shares data between threads; kernels and importers do not, and are slow to build. The accept loop looks at
   # descriptors that others may have closed, by design, which ThreadSanitizer takes for a race.
   check "build tsan" build tsan base_tests model_tests runtime_tests serving_tests api_tests
-  run_tests tsan build/tsan -R '^(base|model|runtime|serving|api)$'
+  TSAN_OPTIONS=suppressions=$root/tests/tsan_suppressions.txt \
+    run_tests tsan build/tsan -R '^(base|model|runtime|serving|api)$'
   if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph form wire; fi
 fi
 
