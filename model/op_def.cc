@@ -84,6 +84,12 @@ absl::StatusOr<bool> InferContext::IntsOf(int i, std::vector<int64_t>* values) c
   return true;
 }
 
+bool ValueInfo::IsRowCount() const {
+  if (!per_row.valid() || constant.shape().rank() != 0) return false;
+  const auto base = IntegerValues(constant.view()), slope = IntegerValues(per_row.view());
+  return base.ok() && slope.ok() && (*base)[0] == 0 && (*slope)[0] == 1;
+}
+
 bool RowContext::OthersConstant(int n) const {
   return std::all_of(marks.begin() + std::min<size_t>(n, marks.size()), marks.end(),
                      [](RowMark m) { return m == RowMark::kConstant; });

@@ -21,6 +21,8 @@ struct ValueInfo {
   Tensor constant;
   Tensor per_row;
   bool has_constant() const { return constant.valid() && !per_row.valid(); }
+  // A scalar that is the number of request rows.
+  bool IsRowCount() const;
 };
 
 struct InferContext {
@@ -46,8 +48,12 @@ enum class RowMark : uint8_t {
           // dim 0
   kRowsDim1,  // the same of dim 1 = rows (time-major sequences); only OpDef::time_major rules see
               // it
-  kMixed,     // depends on other rows or on their number
-  kUnknown,   // the op has no rule
+  // Of a loop that takes one request row after the other, and of the lists it reads and writes.
+  kRowNumber,  // the number of the loop's row, or [rows] that counts from 0
+  kOfRow,      // depends on the loop's row alone
+  kRowList,    // element i depends on request row i alone
+  kMixed,      // depends on other rows or on their number
+  kUnknown,    // the op has no rule
 };
 struct RowContext {
   const Node& node;
@@ -99,6 +105,9 @@ struct OpDef {
   // Asked instead when an input is kRowsDim1 or the output would be; null: such inputs count as
   // mixed.
   RowRule time_major = nullptr;
+  // Asked instead when an input is kRowNumber or kRowList; null: such inputs count as mixed. What an
+  // op gives for kOfRow and constants is kOfRow without a rule.
+  RowRule by_row = nullptr;
   ValueRule values = ValueRule::kNone;
   // Inputs whose elements the value rule moves or adds; without: all that are not shape_inputs.
   std::optional<InputRange> value_inputs;

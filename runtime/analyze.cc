@@ -297,6 +297,14 @@ RowMark Tenable(RowMark mark, const TensorType& type) {
   return type.shape.rank_known() && type.shape.rank() >= least ? mark : RowMark::kMixed;
 }
 
+// Rows of which each has dims of its own come from loops over rows alone; most rules ask for
+// numbers there.
+bool DimsAreKnown(RowMark mark, const ValueInfo& value) {
+  const SymShape& shape = value.type.shape;
+  return mark != RowMark::kRows || value.type.list != nullptr || !shape.rank_known() ||
+         shape.known();
+}
+
 bool IsBad(RowMark mark) { return mark == RowMark::kMixed || mark == RowMark::kUnknown; }
 
 class Analyzer {
@@ -338,7 +346,7 @@ class Analyzer {
                             AnalyzeControl(node, infos_, marks_, options_));
       analysis_.values[i] = std::move(control.values);
       analysis_.marks[i] = std::move(control.marks);
-      Blame(i, control.culprit);
+      Blame(i, control.culprit, control.over_rows);
       return absl::OkStatus();
     }
     FLOE_ASSIGN_OR_RETURN(analysis_.values[i], InferNode(node, infos_, options_));
@@ -367,11 +375,13 @@ class Analyzer {
 
   RowMark Rule(const Node& node, const Types& types) {
     const RowContext context{node, marks_, infos_, types};
-    const bool time_major = std::count(marks_.begin(), marks_.end(), RowMark::kRowsDim1) != 0;
-    if (time_major && node.op->time_major == nullptr) {
-      return std::count(marks_.begin(), marks_.end(), RowMark::kUnknown) != 0 ? RowMark::kUnknown
-                                                                              : RowMark::kMixed;
-    }
+    if (Has(RowMark::kRowNumber) || Has(RowMark::kOfRow) || Has(RowMark::kRowList))
+      return RuleByRow(context);
+    const bool time_major = Has(RowMark::kRowsDim1);
+    if (time_major && node.op->time_major == nullptr) return Lost();
+    if (!std::equal(marks_.begin(), marks_.end(), infos_.begin(), DimsAreKnown) &&
+        node.op->rows != RowsElementwise && node.op->name != "Identity")
+      return Lost();
     RowMark mark = RowMark::kUnknown;
     if (!time_major && node.op->rows != nullptr) {
       mark = node.op->rows(context);
@@ -387,11 +397,30 @@ class Analyzer {
     return mark;
   }
 
-  // Records where rows were lost: in an input already, or here.
-  void Blame(int i, const std::string& inside) {
+  // Inside a loop over rows, and what its lists meet before and behind it.
+  RowMark RuleByRow(const RowContext& c) const {
+    const OpDef& op = *c.node.op;
+    if (op.name == "Identity") return c.marks[0];
+    if (Has(RowMark::kRowNumber) || Has(RowMark::kRowList))
+      return op.by_row != nullptr ? op.by_row(c) : Lost();
+    const bool of_row = std::all_of(marks_.begin(), marks_.end(), [](RowMark m) {
+      return m == RowMark::kOfRow || m == RowMark::kConstant;
+    });
+    // A list is a value; arrays and random numbers have a state that all rows share.
+    const bool shares =
+        op.stateful && (op.by_row == nullptr || c.inputs[0].type.dtype == DType::kResource);
+    return of_row && !shares ? RowMark::kOfRow : Lost();
+  }
+
+  bool Has(RowMark mark) const { return std::count(marks_.begin(), marks_.end(), mark) != 0; }
+  RowMark Lost() const { return Has(RowMark::kUnknown) ? RowMark::kUnknown : RowMark::kMixed; }
+
+  // Records where rows were lost: in an input already, or here. A loop over rows has their number
+  // as an input, which is not to blame.
+  void Blame(int i, const std::string& inside, bool over_rows = false) {
     const Node& node = graph_.node(i);
     if (std::none_of(analysis_.marks[i].begin(), analysis_.marks[i].end(), IsBad)) return;
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
+    for (size_t k = 0; k < node.inputs.size() && !over_rows; ++k) {
       // The rule has seen in the types what a known shape does.
       if (k < 64 && (node.op->shape_inputs >> k & 1) != 0 && infos_[k].constant.valid()) continue;
       if (IsBad(marks_[k]) && !analysis_.culprit[node.inputs[k].node].empty()) {

@@ -36,7 +36,8 @@ inline bool IsErrorOfRun(const absl::Status& status) {
 struct ControlAnalysis {
   std::vector<ValueInfo> values;  // by output
   std::vector<RowMark> marks;
-  std::string culprit;
+  std::string culprit;     // where rows are mixed inside
+  bool over_rows = false;  // a While that takes the rows one after the other
 };
 // If, Case: a branch that is known to be taken counts alone. While: types and marks are widened
 // until the body gives back what it was given. Nothing is said of what a subgraph gives that is

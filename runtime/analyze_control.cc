@@ -6,11 +6,12 @@
 #include "base/status.h"
 #include "runtime/analyze.h"
 #include "runtime/predicate.h"
+#include "runtime/row_loop.h"
 
 namespace floe {
 namespace {
 
-// constant < rows of dim 0 or 1 < mixed < unknown; two different kinds of rows meet in mixed.
+// constant < any kind of rows < mixed < unknown; two different kinds of rows meet in mixed.
 RowMark Join(RowMark a, RowMark b) {
   if (a == b || b == RowMark::kConstant) return a;
   if (a == RowMark::kConstant) return b;
@@ -61,16 +62,23 @@ bool MayBeUntaken(const absl::Status& refused, absl::Span<const ValueInfo> input
   return IsErrorOfRun(refused) && !HasRows(inputs);
 }
 
+bool IsOfOneRow(RowMark mark) { return mark == RowMark::kOfRow || mark == RowMark::kConstant; }
+
+// What a branch gives when the predicate has this mark. The same predicate for all rows: which
+// branch is taken changes nothing from row to row.
+RowMark Chosen(RowMark predicate, RowMark mark) {
+  if (predicate == RowMark::kConstant || mark == RowMark::kUnknown) return mark;
+  return IsOfOneRow(predicate) && IsOfOneRow(mark) ? RowMark::kOfRow : RowMark::kMixed;
+}
+
 // Joins what a branch gives into what the branches before it gave.
-absl::Status JoinBranch(const Graph& branch, const Analysis& analysis, bool predicate_constant,
+absl::Status JoinBranch(const Graph& branch, const Analysis& analysis, RowMark predicate,
                         ControlAnalysis* result) {
   const bool first = result->values.empty();
   for (size_t k = 0; k < branch.outputs.size(); ++k) {
     const ValueRef out = branch.outputs[k];
     if (result->culprit.empty()) result->culprit = analysis.culprit[out.node];
-    // The same predicate for all rows: which branch is taken changes nothing from row to row.
-    RowMark mark = analysis.mark(out);
-    if (!predicate_constant && mark != RowMark::kUnknown) mark = RowMark::kMixed;
+    const RowMark mark = Chosen(predicate, analysis.mark(out));
     if (first) {
       result->values.push_back({analysis.at(out).type, {}, {}});
       result->marks.push_back(mark);
@@ -80,7 +88,11 @@ absl::Status JoinBranch(const Graph& branch, const Analysis& analysis, bool pred
                           Widen(result->values[k].type, analysis.at(out).type));
     // A constant beside rows has the right length, but not row by row.
     RowMark& joined = result->marks[k];
-    joined = joined == mark ? mark : Join(Join(joined, mark), RowMark::kMixed);
+    if (IsOfOneRow(joined) && IsOfOneRow(mark)) {
+      joined = Join(joined, mark);
+    } else if (joined != mark) {
+      joined = Join(Join(joined, mark), RowMark::kMixed);
+    }
   }
   return absl::OkStatus();
 }
@@ -109,7 +121,7 @@ absl::StatusOr<ControlAnalysis> AnalyzeBranches(const Node& node,
     if (analysis.ok()) {
       any = true;
       FLOE_RETURN_IF_ERROR(
-          JoinBranch(branch, *analysis, known || marks[0] == RowMark::kConstant, &result));
+          JoinBranch(branch, *analysis, known ? RowMark::kConstant : marks[0], &result));
     } else if (MayBeUntaken(analysis.status(), passed)) {
       refused.Update(analysis.status());
     } else {
@@ -125,7 +137,8 @@ absl::StatusOr<ControlAnalysis> AnalyzeBranches(const Node& node,
   return result;
 }
 
-// Joins what one round gives into what it was given; true when that says no less than before.
+// Joins what one round gives into what it was given; true when that says no less than before. Of a
+// loop over rows nothing but the number and the lists may go from one row to the next.
 absl::StatusOr<bool> JoinRound(const Graph& body, const Analysis& analysis,
                                ControlAnalysis* result) {
   bool stable = true;
@@ -133,9 +146,13 @@ absl::StatusOr<bool> JoinRound(const Graph& body, const Analysis& analysis,
     const ValueRef out = body.outputs[k];
     FLOE_ASSIGN_OR_RETURN(const TensorType type,
                           Widen(result->values[k].type, analysis.at(out).type));
-    const RowMark mark = Join(result->marks[k], analysis.mark(out));
-    if (result->culprit.empty()) result->culprit = analysis.culprit[out.node];
-    stable = stable && type == result->values[k].type && mark == result->marks[k];
+    const RowMark before = result->marks[k];
+    RowMark mark = Join(before, analysis.mark(out));
+    if (result->over_rows && before == RowMark::kRowNumber) mark = before;
+    if (result->over_rows && mark == RowMark::kOfRow) mark = RowMark::kMixed;
+    if (result->culprit.empty() && mark != RowMark::kRowNumber)
+      result->culprit = analysis.culprit[out.node];
+    stable = stable && type == result->values[k].type && mark == before;
     result->values[k].type = type;
     result->marks[k] = mark;
   }
@@ -158,6 +175,7 @@ absl::StatusOr<ControlAnalysis> AnalyzeWhile(const Node& node, absl::Span<const 
   FLOE_RETURN_IF_ERROR(CheckCount(condition, inputs.size(), 1));
   FLOE_RETURN_IF_ERROR(CheckCount(body, inputs.size(), inputs.size()));
   ControlAnalysis result{TypesOnly(inputs), {marks.begin(), marks.end()}, ""};
+  result.over_rows = MarkLoopOverRows(node, inputs, &result.marks);
   // Each round widens at least one type or mark. What variables hand on to each other takes a round
   // for each; a body that takes longer settles at nothing known, in one round more.
   const size_t exact_rounds = 16 + std::min<size_t>(inputs.size(), 256);
@@ -174,11 +192,18 @@ absl::StatusOr<ControlAnalysis> AnalyzeWhile(const Node& node, absl::Span<const 
   }
   FLOE_ASSIGN_OR_RETURN(const Analysis test,
                         Analyze(condition, result.values, result.marks, options));
-  if (test.mark(condition.outputs[0]) != RowMark::kConstant) {
-    // How often the body runs depends on the rows together.
-    for (RowMark& mark : result.marks) mark = Join(mark, RowMark::kMixed);
-    if (result.culprit.empty()) result.culprit = test.culprit[condition.outputs[0].node];
+  const RowMark again = test.mark(condition.outputs[0]);
+  for (RowMark& mark : result.marks) {
+    if (result.over_rows) {
+      if (mark == RowMark::kRowNumber) mark = RowMark::kMixed;
+    } else if (again == RowMark::kOfRow && IsOfOneRow(mark)) {
+      mark = RowMark::kOfRow;
+    } else if (again != RowMark::kConstant) {
+      mark = Join(mark, RowMark::kMixed);  // how often the body runs depends on the rows together
+    }
   }
+  if (!result.over_rows && !IsOfOneRow(again) && result.culprit.empty())
+    result.culprit = test.culprit[condition.outputs[0].node];
   return result;
 }
 

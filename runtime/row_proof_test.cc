@@ -107,7 +107,7 @@ void AddRowCounts(const AddCase& add) {
                 {x, t.Op("TensorListGetItem", "item", {list, RowCount(t, x), shape},
                          {{"element_dtype", DType::kFloat32}})});
   });
-  add("a list as long as the batch", "'sh' (Shape)", [](TestGraph& t, ValueRef x) {
+  add("a list as long as the batch", "'length' (TensorListLength)", [](TestGraph& t, ValueRef x) {
     const ValueRef list = t.Op("TensorListReserve", "list", {t.Ints("shape", {6}), RowCount(t, x)},
                                {{"element_dtype", DType::kFloat32}});
     const ValueRef length = t.Op("TensorListLength", "length", {list});

@@ -347,6 +347,39 @@ bool SameBits(const TensorView& a, const TensorView& b) {
   return a.bytes() == 0 || std::memcmp(a.data, b.data, a.bytes()) == 0;
 }
 
+namespace {
+
+template <typename T>
+bool SameBitsOrNaN(const TensorView& a, const TensorView& b) {
+  const auto* x = static_cast<const T*>(a.data);
+  const auto* y = static_cast<const T*>(b.data);
+  return std::equal(x, x + a.bytes() / sizeof(T), y, [](T p, T q) {
+    const auto wide_p = static_cast<double>(p), wide_q = static_cast<double>(q);
+    return (std::isnan(wide_p) && std::isnan(wide_q)) || std::memcmp(&p, &q, sizeof(T)) == 0;
+  });
+}
+
+}  // namespace
+
+bool SameBitsButNaN(const TensorView& a, const TensorView& b) {
+  if (SameBits(a, b)) return true;
+  if (a.dtype != b.dtype || a.shape != b.shape) return false;
+  switch (a.dtype) {
+    case DType::kFloat32:
+    case DType::kComplex64:
+      return SameBitsOrNaN<float>(a, b);
+    case DType::kFloat64:
+    case DType::kComplex128:
+      return SameBitsOrNaN<double>(a, b);
+    case DType::kFloat16:
+      return SameBitsOrNaN<Half>(a, b);
+    case DType::kBFloat16:
+      return SameBitsOrNaN<BFloat16>(a, b);
+    default:
+      return false;
+  }
+}
+
 absl::Status CompareTensors(const CorpusCase& c, const TensorView& got, const TensorView& want) {
   if (got.dtype != want.dtype || got.shape != want.shape) {
     return absl::DataLossError(absl::StrCat("is ", DTypeName(got.dtype), got.shape.ToString(),

@@ -79,6 +79,10 @@ absl::Status CompareOutputs(const CorpusCase& c, const ExecContext& context);
 // The same dtype, shape and bits, or strings.
 bool SameBits(const TensorView& a, const TensorView& b);
 
+// The same bits, but any NaN is like another: of two that meet the processor takes the first, and
+// which is the first differs between a compiler's vector and its scalar code.
+bool SameBitsButNaN(const TensorView& a, const TensorView& b);
+
 // The first difference in dtype, shape or values. NaN equals NaN; `c` gives the tolerances.
 absl::Status CompareTensors(const CorpusCase& c, const TensorView& got, const TensorView& want);
 

@@ -68,22 +68,40 @@ SymShape WithDim0(Dim dim, const SymShape& shape) {
   return whole;
 }
 
-bool OthersConstant(const RowContext& c, std::initializer_list<int> data, int shape) {
+namespace {
+
+// Whether the inputs that `in` does not name are the same for every request.
+bool OthersConstant(const RowContext& c, const ListInputs& in) {
   for (int i = 0; i < static_cast<int>(c.marks.size()); ++i) {
-    if (std::find(data.begin(), data.end(), i) != data.end()) continue;
-    if (i == shape && c.inputs[i].constant.valid()) continue;
+    if (i == in.list || i == in.data || i == in.index || i == in.array) continue;
+    if (i == in.shape && c.inputs[i].constant.valid()) continue;
     if (c.marks[i] != RowMark::kConstant) return false;
   }
   return true;
 }
 
-namespace {
-
-bool AnyUnknown(const RowContext& c) {
-  return std::find(c.marks.begin(), c.marks.end(), RowMark::kUnknown) != c.marks.end();
+// The same of an op outside of loops over rows.
+bool OthersAndPlacesConstant(const RowContext& c, ListInputs in) {
+  in.index = in.array = kNone;
+  return OthersConstant(c, in);
 }
 
-RowMark Lost(const RowContext& c) { return AnyUnknown(c) ? RowMark::kUnknown : RowMark::kMixed; }
+bool IsRowList(const RowContext& c, const ListInputs& in) {
+  return in.list != kNone && c.marks[in.list] == RowMark::kRowList;
+}
+
+// Each element is moved at its own row's number: a scalar for one, a vector for all.
+bool AtOwnRow(const RowContext& c, const ListInputs& in, int rank) {
+  if (!OthersConstant(c, in) || in.index == kNone) return false;
+  const SymShape& index = c.inputs[in.index].type.shape;
+  return c.marks[in.index] == RowMark::kRowNumber && index.rank_known() && index.rank() == rank;
+}
+
+RowMark Lost(const RowContext& c) {
+  const bool unknown =
+      std::find(c.marks.begin(), c.marks.end(), RowMark::kUnknown) != c.marks.end();
+  return unknown ? RowMark::kUnknown : RowMark::kMixed;
+}
 
 // Time-major: [number, rows, numbers...].
 bool RowsInDim1(const SymShape& shape) {
@@ -94,45 +112,77 @@ bool RowsInDim1(const SymShape& shape) {
   return true;
 }
 
+// [rows, dims that no number of rows changes].
+bool OneElementPerRow(const SymShape& shape) {
+  return shape.rank_known() && shape.rank() > 0 && shape.dim(0) == Dim::Rows() &&
+         std::none_of(shape.dims().begin() + 1, shape.dims().end(),
+                      [](Dim dim) { return dim.has_rows(); });
+}
+
 }  // namespace
 
-RowMark MarkOfWrite(const RowContext& c, int list, int item) {
-  if (!OthersConstant(c, {list, item})) return Lost(c);
-  const RowMark before = c.marks[list], mark = c.marks[item];
+RowMark MarkOfNew(const RowContext& c, int shape, int size) {
+  if (OthersConstant(c, {.shape = shape})) return RowMark::kConstant;
+  const bool per_row =
+      OthersConstant(c, {.index = size, .shape = shape}) && c.inputs[size].IsRowCount();
+  return per_row ? RowMark::kRowList : Lost(c);
+}
+
+RowMark MarkOfWrite(const RowContext& c, const ListInputs& in) {
+  const RowMark before = c.marks[in.list], mark = c.marks[in.data];
+  if (IsRowList(c, in)) {
+    const bool of_row = mark == RowMark::kOfRow || mark == RowMark::kConstant;
+    return of_row && AtOwnRow(c, in, 0) ? RowMark::kRowList : Lost(c);
+  }
+  if (!OthersAndPlacesConstant(c, in)) return Lost(c);
   if (mark == RowMark::kConstant && before == RowMark::kConstant) return RowMark::kConstant;
-  const bool fits = mark == RowMark::kRows && LeadingRows(c.inputs[item].type);
+  const bool fits = mark == RowMark::kRows && LeadingRows(c.inputs[in.data].type);
   if (!fits) return Lost(c);
   if (before == RowMark::kRows) return before;
   // In a list that holds constants already, rows would stand beside elements that have none.
-  const ListTypePtr& known = c.inputs[list].type.list;
+  const ListTypePtr& known = c.inputs[in.list].type.list;
   return before == RowMark::kConstant && known != nullptr && !known->written ? RowMark::kRows
                                                                              : Lost(c);
 }
 
-RowMark MarkOfRead(const RowContext& c, int list, int shape, int output) {
-  if (!OthersConstant(c, {list}, shape)) return Lost(c);
+RowMark MarkOfRead(const RowContext& c, const ListInputs& in, int output) {
+  if (IsRowList(c, in)) return AtOwnRow(c, in, 0) ? RowMark::kOfRow : Lost(c);
+  if (!OthersAndPlacesConstant(c, in)) return Lost(c);
   const TensorType& out = c.outputs[output];
-  if (c.marks[list] == RowMark::kRows) return LeadingRows(out) ? RowMark::kRows : RowMark::kMixed;
-  if (c.marks[list] == RowMark::kConstant)
+  if (c.marks[in.list] == RowMark::kRows)
+    return LeadingRows(out) ? RowMark::kRows : RowMark::kMixed;
+  if (c.marks[in.list] == RowMark::kConstant)
     return DependsOnRows(out) ? RowMark::kMixed : RowMark::kConstant;
   return Lost(c);
 }
 
-RowMark MarkOfStack(const RowContext& c, int list, int shape) {
-  if (!OthersConstant(c, {list}, shape)) return Lost(c);
-  if (c.marks[list] == RowMark::kRows)
+RowMark MarkOfStack(const RowContext& c, const ListInputs& in) {
+  if (IsRowList(c, in)) {
+    const bool all = in.index == kNone ? OthersConstant(c, in) : AtOwnRow(c, in, 1);
+    return all && OneElementPerRow(c.outputs[0].shape) ? RowMark::kRows : Lost(c);
+  }
+  if (!OthersAndPlacesConstant(c, in)) return Lost(c);
+  if (c.marks[in.list] == RowMark::kRows)
     return RowsInDim1(c.outputs[0].shape) ? RowMark::kRowsDim1 : RowMark::kMixed;
-  return MarkOfRead(c, list, shape);
+  return MarkOfRead(c, in);
 }
 
-RowMark MarkOfUnstack(const RowContext& c, int list, int data, int shape) {
-  if (!OthersConstant(c, {list, data}, shape)) return Lost(c);
-  const bool fresh = list < 0 || c.marks[list] == RowMark::kConstant;
-  if (c.marks[data] == RowMark::kConstant && fresh) return RowMark::kConstant;
-  if (c.marks[data] != RowMark::kRowsDim1 || !RowsInDim1(c.inputs[data].type.shape)) return Lost(c);
-  if (list < 0 || c.marks[list] == RowMark::kRows) return RowMark::kRows;
-  const ListTypePtr& known = c.inputs[list].type.list;
-  return fresh && known != nullptr && !known->written ? RowMark::kRows : Lost(c);
+RowMark MarkOfUnstack(const RowContext& c, const ListInputs& in) {
+  const RowMark data = c.marks[in.data];
+  const SymShape& shape = c.inputs[in.data].type.shape;
+  const ListTypePtr known = in.list == kNone ? nullptr : c.inputs[in.list].type.list;
+  const bool unwritten = in.list == kNone || (known != nullptr && !known->written);
+  if (data == RowMark::kRows && unwritten && OneElementPerRow(shape)) {
+    const bool fresh = in.list == kNone || IsRowList(c, in);
+    const bool in_order = in.index == kNone ? OthersConstant(c, in) : AtOwnRow(c, in, 1);
+    return fresh && in_order ? RowMark::kRowList : Lost(c);
+  }
+  if (!OthersAndPlacesConstant(c, in)) return Lost(c);
+  const bool constant = in.list == kNone || c.marks[in.list] == RowMark::kConstant;
+  if (data == RowMark::kConstant && constant) return RowMark::kConstant;
+  if (data != RowMark::kRowsDim1 || !RowsInDim1(shape)) return Lost(c);
+  if (in.list == kNone || c.marks[in.list] == RowMark::kRows) return RowMark::kRows;
+  return constant && unwritten ? RowMark::kRows : Lost(c);
 }
 
 }  // namespace floe::ops

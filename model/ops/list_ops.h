@@ -32,22 +32,28 @@ ListTypePtr Written(const ListTypePtr& list, const SymShape& item);
 SymShape WithoutDim0(const SymShape& shape);
 SymShape WithDim0(Dim dim, const SymShape& shape);
 
-// ---- row rules: all inputs but `data` must be the same for every request ----
-// Only input `shape`, the shape of an element, may be affine in the number of rows: what it does
-// shows in the types. An index, a length or a size may not.
+// ---- row rules: all inputs but those named must be the same for every request ----
 
 inline constexpr int kNone = -1;
 
-bool OthersConstant(const RowContext& c, std::initializer_list<int> data, int shape = kNone);
+// Which inputs of an op are what.
+struct ListInputs {
+  int list = kNone;   // says the mark of the list
+  int data = kNone;   // an item, or the items side by side
+  int index = kNone;  // of the item; of each item, in order, when many are moved
+  int shape = kNone;  // of an element; it may be affine in rows: what it does shows in the types
+  int array = kNone;  // the handle of a TensorArray; it has the mark of a new list
+};
 
-// A list of which input `list` says the mark, after `item` was written into it. Items with rows
-// make a list of rows.
-RowMark MarkOfWrite(const RowContext& c, int list, int item);
+// A list of `size` elements, before any was written.
+RowMark MarkOfNew(const RowContext& c, int shape, int size);
+// The list after an item was written into it. Items with rows make a list of rows.
+RowMark MarkOfWrite(const RowContext& c, const ListInputs& in);
 // An element of the list.
-RowMark MarkOfRead(const RowContext& c, int list, int shape = kNone, int output = 0);
-// The elements side by side along a new dim 0: rows go to dim 1.
-RowMark MarkOfStack(const RowContext& c, int list, int shape = kNone);
-// Dim 0 of input `data` becomes the list's elements: what is time-major has rows in each.
-RowMark MarkOfUnstack(const RowContext& c, int list, int data, int shape = kNone);
+RowMark MarkOfRead(const RowContext& c, const ListInputs& in, int output = 0);
+// The elements side by side along a new dim 0: their rows go to dim 1.
+RowMark MarkOfStack(const RowContext& c, const ListInputs& in);
+// Dim 0 of the data becomes the list's elements: what is time-major has rows in each.
+RowMark MarkOfUnstack(const RowContext& c, const ListInputs& in);
 
 }  // namespace floe::ops

@@ -193,7 +193,18 @@ absl::StatusOr<Types> InferRange(const InferContext& c) {
   return ops::One(dtype, *std::move(shape));
 }
 
-RowMark RangeRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
+// Whether an input is an integer that is known before the run.
+bool IsInteger(const RowContext& c, int input, int64_t wanted) {
+  if (!c.inputs[input].has_constant()) return false;
+  const auto value = IntegerValues(c.inputs[input].constant.view());
+  return value.ok() && value->size() == 1 && (*value)[0] == wanted;
+}
+
+RowMark LinSpaceRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
+RowMark RangeRows(const RowContext& c) {
+  const bool rows = IsInteger(c, 0, 0) && IsInteger(c, 2, 1) && c.inputs[1].IsRowCount();
+  return rows ? RowMark::kRowNumber : LinSpaceRows(c);
+}
 
 // Inputs 0 and 2 give the values; the limit only the length.
 const OpRegistrar kRange({.name = "Range",
@@ -218,7 +229,7 @@ const OpRegistrar kLinSpace({.name = "LinSpace",
                              .min_inputs = 3,
                              .max_inputs = 3,
                              .infer = InferLinSpace,
-                             .rows = RangeRows,
+                             .rows = LinSpaceRows,
                              .shape_inputs = 4,
                              .tensorflow = {"LinSpace"}});
 

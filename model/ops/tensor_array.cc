@@ -80,13 +80,19 @@ absl::StatusOr<Types> InferClose(const InferContext&) { return Types{}; }
 
 // The handle is neither constant nor rows of anything; what matters is the flow. It counts as
 // constant so that loops may carry it.
-RowMark ArrayRows(const RowContext& c) {
-  return ops::OthersConstant(c, {}) ? RowMark::kConstant : RowsNever(c);
+RowMark ArrayRows(const RowContext& c) { return ops::MarkOfNew(c, ops::kNone, 0); }
+RowMark WriteRows(const RowContext& c) {
+  return ops::MarkOfWrite(c, {.list = 3, .data = 2, .index = 1, .array = 0});
 }
-RowMark WriteRows(const RowContext& c) { return ops::MarkOfWrite(c, 3, 2); }
-RowMark ReadRows(const RowContext& c) { return ops::MarkOfRead(c, 2); }
-RowMark GatherRows(const RowContext& c) { return ops::MarkOfStack(c, 2); }
-RowMark ScatterRows(const RowContext& c) { return ops::MarkOfUnstack(c, 3, 2); }
+RowMark ReadRows(const RowContext& c) {
+  return ops::MarkOfRead(c, {.list = 2, .index = 1, .array = 0});
+}
+RowMark GatherRows(const RowContext& c) {
+  return ops::MarkOfStack(c, {.list = 2, .index = 1, .array = 0});
+}
+RowMark ScatterRows(const RowContext& c) {
+  return ops::MarkOfUnstack(c, {.list = 3, .data = 2, .index = 1, .array = 0});
+}
 RowMark SizeRows(const RowContext& c) {
   const RowMark flow = c.marks[1];
   return c.marks[0] == RowMark::kConstant && flow == RowMark::kRows ? RowMark::kConstant
@@ -103,6 +109,7 @@ OpDef Array(const std::string& name, int inputs,
           .infer = infer,
           .rows = rows,
           .time_major = rows,
+          .by_row = rows,
           .allocates = true,
           .stateful = true,
           .tensorflow = {name}};

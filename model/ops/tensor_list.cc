@@ -151,30 +151,40 @@ absl::StatusOr<Types> InferScatterInto(const InferContext& c) {
   return Types{ListHandle(std::move(list))};
 }
 
-// A list made of an element shape and a size.
-RowMark FreshRows(const RowContext& c) {
-  return ops::OthersConstant(c, {}, 0) ? RowMark::kConstant : RowsNever(c);
+RowMark EmptyRows(const RowContext& c) { return ops::MarkOfNew(c, 0, ops::kNone); }
+RowMark ReserveRows(const RowContext& c) { return ops::MarkOfNew(c, 0, 1); }
+RowMark SetItemRows(const RowContext& c) {
+  return ops::MarkOfWrite(c, {.list = 0, .data = 2, .index = 1});
 }
-RowMark SetItemRows(const RowContext& c) { return ops::MarkOfWrite(c, 0, 2); }
-RowMark PushBackRows(const RowContext& c) { return ops::MarkOfWrite(c, 0, 1); }
-RowMark GetItemRows(const RowContext& c) { return ops::MarkOfRead(c, 0, 2); }
-RowMark PopBackRows(const RowContext& c) { return ops::MarkOfRead(c, 0, 1, 1); }
-RowMark StackRows(const RowContext& c) { return ops::MarkOfStack(c, 0, 1); }
-RowMark GatherRows(const RowContext& c) { return ops::MarkOfStack(c, 0, 2); }
-RowMark FromTensorRows(const RowContext& c) { return ops::MarkOfUnstack(c, ops::kNone, 0, 1); }
-RowMark ScatterRows(const RowContext& c) { return ops::MarkOfUnstack(c, ops::kNone, 0, 2); }
-RowMark ScatterIntoRows(const RowContext& c) { return ops::MarkOfUnstack(c, 0, 1); }
+RowMark PushBackRows(const RowContext& c) { return ops::MarkOfWrite(c, {.list = 0, .data = 1}); }
+RowMark GetItemRows(const RowContext& c) {
+  return ops::MarkOfRead(c, {.list = 0, .index = 1, .shape = 2});
+}
+RowMark PopBackRows(const RowContext& c) { return ops::MarkOfRead(c, {.list = 0, .shape = 1}, 1); }
+RowMark StackRows(const RowContext& c) { return ops::MarkOfStack(c, {.list = 0, .shape = 1}); }
+RowMark GatherRows(const RowContext& c) {
+  return ops::MarkOfStack(c, {.list = 0, .index = 1, .shape = 2});
+}
+RowMark FromTensorRows(const RowContext& c) {
+  return ops::MarkOfUnstack(c, {.data = 0, .shape = 1});
+}
+RowMark ScatterRows(const RowContext& c) {
+  return ops::MarkOfUnstack(c, {.data = 0, .index = 1, .shape = 2});
+}
+RowMark ScatterIntoRows(const RowContext& c) {
+  return ops::MarkOfUnstack(c, {.list = 0, .data = 1, .index = 2});
+}
 
 // The number of elements is the same whatever they hold.
 RowMark LengthRows(const RowContext& c) {
   const RowMark list = c.marks[0];
-  return list == RowMark::kRows || list == RowMark::kConstant ? RowMark::kConstant : list;
+  if (list == RowMark::kRowList) return RowMark::kMixed;
+  return list == RowMark::kRows ? RowMark::kConstant : list;
 }
 
 // Another length of the same list.
 RowMark ResizeRows(const RowContext& c) {
-  if (!ops::OthersConstant(c, {0})) return RowsNever(c);
-  return c.marks[0];
+  return c.OthersConstant(1) && c.marks[0] != RowMark::kRowList ? c.marks[0] : RowsNever(c);
 }
 
 // Handles are never constants of a graph, so that files of one can hold them all: hence `stateful`.
@@ -187,14 +197,15 @@ OpDef List(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(c
           .infer = infer,
           .rows = rows,
           .time_major = rows,
+          .by_row = rows,
           .allocates = true,
           .stateful = true,
           .tensorflow = {name}};
 }
 
 const OpRegistrar kLists[] = {
-    OpRegistrar(List("EmptyTensorList", 2, InferEmpty, FreshRows)),
-    OpRegistrar(List("TensorListReserve", 2, InferReserve, FreshRows)),
+    OpRegistrar(List("EmptyTensorList", 2, InferEmpty, EmptyRows)),
+    OpRegistrar(List("TensorListReserve", 2, InferReserve, ReserveRows)),
     OpRegistrar(List("TensorListFromTensor", 2, InferFromTensor, FromTensorRows)),
     OpRegistrar(List("TensorListGetItem", 3, InferGetItem, GetItemRows)),
     OpRegistrar(List("TensorListSetItem", 3, InferSetItem, SetItemRows)),

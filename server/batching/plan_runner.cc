@@ -59,9 +59,12 @@ bool SizedElements(const std::vector<TensorType>& types) {
 }
 
 // Whether rows may be computed in runs of other sizes. Outputs are put together by bytes, so every
-// one needs elements of a size.
+// one needs elements of a size and rows that are as large in every run.
 bool RowsAreFree(const Plan& plan) {
-  return plan.has_rows() && plan.batchable() && SizedElements(plan.output_types());
+  const std::vector<TensorType>& outputs = plan.output_types();
+  return plan.has_rows() && plan.batchable() && SizedElements(outputs) &&
+         std::all_of(outputs.begin(), outputs.end(),
+                     [](const TensorType& type) { return type.shape.known(); });
 }
 
 absl::Status CheckRows(const Task& task, size_t i, const TensorView& output, int64_t rows) {

@@ -132,12 +132,18 @@ def step_while(g):
 def step_arrays(g):
     i = g.pick(lambda v: numeric(v) and v.rank and v.shape[0] > 0)
     value = g.values[i]
-    kind = choice(g, ["map", "scan", "fold", "array", "rows"])
+    kind = choice(g, ["map", "map", "pair", "number", "choice", "scan", "fold", "array", "rows"])
     row = body_of(g, type(value)(value.array[0], True))
 
     def run(x):
         if kind == "map":
             return tf.map_fn(row, x)
+        if kind == "pair":
+            return list(tf.map_fn(lambda ab: (row(ab[0]), ab[0] + ab[1]), (x, x + x)))
+        if kind == "number":
+            return tf.map_fn(lambda k: row(x[k]) + tf.cast(k, x.dtype), tf.range(tf.shape(x)[0]), fn_output_signature=x.dtype)
+        if kind == "choice":
+            return tf.map_fn(lambda a: tf.cond(tf.reduce_max(a) > 0, lambda: row(a), lambda: -a), x)
         if kind == "scan":
             return tf.scan(lambda a, b: tf.minimum(a + row(b), tf.constant(50, x.dtype)), x)
         if kind == "fold":
