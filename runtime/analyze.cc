@@ -305,7 +305,10 @@ bool DimsAreKnown(RowMark mark, const ValueInfo& value) {
          shape.known();
 }
 
-bool IsBad(RowMark mark) { return mark == RowMark::kMixed || mark == RowMark::kUnknown; }
+// Not the same for every number of rows, but nothing that an output may be.
+bool IsBad(RowMark mark) {
+  return mark == RowMark::kMixed || mark == RowMark::kUnknown || mark == RowMark::kRowNumber;
+}
 
 class Analyzer {
  public:

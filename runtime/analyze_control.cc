@@ -11,10 +11,14 @@
 namespace floe {
 namespace {
 
+// The number of a row, or a list with an element for each: a constant is neither.
+bool NamesRows(RowMark mark) { return mark == RowMark::kRowNumber || mark == RowMark::kRowList; }
+
 // constant < any kind of rows < mixed < unknown; two different kinds of rows meet in mixed.
 RowMark Join(RowMark a, RowMark b) {
-  if (a == b || b == RowMark::kConstant) return a;
-  if (a == RowMark::kConstant) return b;
+  if (a == b) return a;
+  if (b == RowMark::kConstant && !NamesRows(a)) return a;
+  if (a == RowMark::kConstant && !NamesRows(b)) return b;
   if (a == RowMark::kUnknown || b == RowMark::kUnknown) return RowMark::kUnknown;
   return RowMark::kMixed;
 }

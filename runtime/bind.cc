@@ -328,7 +328,7 @@ class Binder {
                            Quoted(node.name), " (", node.op->name, ")");
       } else if (mark != RowMark::kRows) {
         why = absl::StrCat(name,
-                           mark == RowMark::kMixed ? " mixes rows" : " cannot be proved row-wise",
+                           mark == RowMark::kUnknown ? " cannot be proved row-wise" : " mixes rows",
                            Where(out.node));
       } else if (!shape.rank_known() || shape.rank() == 0 || shape.dim(0) != Dim::Rows()) {
         why = absl::StrCat(name, " has shape ", shape.ToString(),

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "model/import/import.h"
 #include "runtime/exec_context.h"
 #include "runtime/model.h"
@@ -53,6 +55,46 @@ absl::StatusOr<std::shared_ptr<const Model>> Load(const std::string& text,
 float LoopReference(float x, int rounds) {
   for (int i = 0; i < rounds; ++i) x = std::max(x, 0.f) * 2 - 1;
   return 2 * x;
+}
+
+// An If whose branch asserts what does not hold, with nothing that waits for it.
+std::string IdleAssert(const std::string& attributes) {
+  const std::string text =
+      " attr { key: 'dtype' value { type: DT_STRING } } attr { key: 'value' value { tensor { "
+      "dtype: DT_STRING tensor_shape {} string_val: 'no' } } }";
+  return R"(
+    node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape { dim { size: 2 } } } } }
+    node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { type: DT_BOOL } } attr { key: 'shape' value { shape {} } } }
+    node { name: 'y' op: 'If' input: 'p' input: 'x' attr { key: 'Tin' value { list { type: DT_FLOAT } } }
+           attr { key: 'Tout' value { list { type: DT_FLOAT } } } attr { key: 'then_branch' value { func { name: 'f' } } }
+           attr { key: 'else_branch' value { func { name: 'f' } } } )" +
+         attributes + R"( }
+    library { function { signature { name: 'f' input_arg { name: 'v' type: DT_FLOAT } output_arg { name: 'r' type: DT_FLOAT } }
+      node_def { name: 'never' op: 'Const' attr { key: 'dtype' value { type: DT_BOOL } }
+                 attr { key: 'value' value { tensor { dtype: DT_BOOL tensor_shape {} bool_val: false } } } }
+      node_def { name: 'what' op: 'Const' )" +
+         text + R"( }
+      node_def { name: 'assert' op: 'Assert' input: 'never:output:0' input: 'what:output:0' attr { key: 'T' value { list { type: DT_STRING } } } }
+      node_def { name: 'id' op: 'Identity' input: 'v' attr { key: 'T' value { type: DT_FLOAT } } }
+      ret { key: 'r' value: 'id:output:0' } } })";
+}
+
+TEST(If, EffectsThatNothingWaitsForRunUnlessTensorFlowMakesSwitchesOfIt) {
+  for (const bool lowered : {false, true}) {
+    const auto model = Load(
+        IdleAssert(lowered ? "attr { key: '_lower_using_switch_merge' value { b: true } }" : ""));
+    ASSERT_TRUE(model.ok()) << model.status();
+    const CompiledSignature& signature = (*model)->Find("")->defaults_form();
+    std::vector<Shape> shapes;
+    for (const SignatureTensor& input : signature.signature().inputs)
+      shapes.push_back(input.key == "x" ? Shape({2}) : Shape());
+    const auto plan = signature.Bind(shapes);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ExecContext context;
+    ASSERT_TRUE(context.Prepare(*plan, 0).ok());
+    for (int i = 0; i < 2; ++i) std::memset(context.Input(i).data, 0, context.Input(i).bytes());
+    EXPECT_EQ(context.Run().ok(), lowered);
+  }
 }
 
 TEST(While, RunsRowWiseForEveryBatchSize) {

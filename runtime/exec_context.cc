@@ -76,6 +76,8 @@ const TensorView& ExecContext::Output(int i) const {
   return frame_->slots[frame_->plan->output_slot(i)];
 }
 
+bool ExecContext::MayTakeOutput(int i) const { return !frame_->plan->IsConstantOutput(i); }
+
 void ExecContext::BindInput(int i, const void* data, bool consumable) {
   frame_->fed[i] = frame_->bound[i] = true;
   frame_->consumable[i] = consumable;

@@ -52,6 +52,8 @@ class ExecContext {
   Budget& budget() { return budget_; }
   // Valid until the next Prepare or Run.
   const TensorView& Output(int i) const;
+  // Whether handles in output i may be moved out: not from a constant, which all runs share.
+  bool MayTakeOutput(int i) const;
 
   size_t arena_bytes() const;
   // Memory of values whose size a run settles; kept at its high water, so that runs like those

@@ -93,6 +93,10 @@ class Plan {
   const Graph& graph() const { return program_->graph; }   // what Step::node counts in
   int input_slot(int i) const { return input_slots_[i]; }
   int output_slot(int i) const { return output_slots_[i]; }
+  // Whether output i is a constant of the plan, which all runs share.
+  bool IsConstantOutput(int i) const {
+    return slots_[slots_[output_slots_[i]].root].home == Slot::Home::kConstant;
+  }
 
  private:
   friend class Binder;

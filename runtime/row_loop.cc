@@ -11,7 +11,20 @@ class RowLoop {
       : test_(*loop.subgraphs[0]), body_(*loop.subgraphs[1]), inputs_(inputs) {}
 
   // Every part of the condition has to say "number < rows".
-  bool CountsRows() const { return CountsRows(test_.outputs[0]); }
+  bool CountsRows() const {
+    constexpr size_t kMostParts = 64;  // tf.map_fn has two
+    std::vector<ValueRef> parts{test_.outputs[0]};
+    for (size_t p = 0; p < parts.size(); ++p) {
+      const Node& node = test_.node(Source(test_, parts[p]).node);
+      if (node.op->name == "LogicalAnd") {
+        parts.insert(parts.end(), node.inputs.begin(), node.inputs.end());
+      } else if (!IsNumberBelowRows(node)) {
+        return false;
+      }
+      if (parts.size() > kMostParts) return false;
+    }
+    return true;
+  }
 
   bool IsNumber(size_t k) const {
     if (!IsInteger(inputs_[k], 0)) return false;
@@ -23,6 +36,21 @@ class RowLoop {
   }
 
   bool IsInvariant(size_t k) const { return IsVariable(body_, body_.outputs[k], k); }
+
+  // The list of the round before with elements written into it, and no other list.
+  bool IsWrittenOnly(size_t k) const {
+    ValueRef list = Source(body_, body_.outputs[k]);
+    for (;;) {
+      const Node& node = body_.node(list.node);
+      if (node.op->name == "TensorListSetItem") {
+        list = Source(body_, node.inputs[0]);
+      } else if (node.op->name == "TensorArrayWriteV3") {
+        list = Source(body_, node.inputs[3]);
+      } else {
+        return IsVariable(body_, list, k);
+      }
+    }
+  }
 
  private:
   static ValueRef Source(const Graph& graph, ValueRef value) {
@@ -54,10 +82,7 @@ class RowLoop {
     return constant != nullptr && IsInteger({{}, *constant, {}}, 1);
   }
 
-  bool CountsRows(ValueRef condition) const {
-    const Node& node = test_.node(Source(test_, condition).node);
-    if (node.op->name == "LogicalAnd")
-      return CountsRows(node.inputs[0]) && CountsRows(node.inputs[1]);
+  bool IsNumberBelowRows(const Node& node) const {
     if (node.op->name != "Less") return false;
     const size_t number = VariableOf(test_, node.inputs[0]);
     const size_t rows = VariableOf(test_, node.inputs[1]);
@@ -84,9 +109,9 @@ bool MarkLoopOverRows(const Node& loop, absl::Span<const ValueInfo> inputs,
     RowMark& mark = (*marks)[k];
     if (rows.IsNumber(k)) {
       mark = RowMark::kRowNumber;
-    } else if (!rows.IsInvariant(k)) {
-      const bool list = mark == RowMark::kRowList && inputs[k].type.list != nullptr;
-      if (!list && mark != RowMark::kUnknown) mark = RowMark::kMixed;
+    } else if (!rows.IsInvariant(k) && mark != RowMark::kUnknown &&
+               !(mark == RowMark::kRowList && rows.IsWrittenOnly(k))) {
+      mark = RowMark::kMixed;
     }
   }
   return true;

@@ -108,9 +108,10 @@ std::vector<MapCase> Cases() {
                                                           std::make_shared<const Graph>(no.graph)};
          r.Give(choice);
        }});
-  cases.push_back({"the number added", "'d' (FusedElementwise) inside 'loop' (While)", [](Round& r) {
-                     r.Give(r.g.Op("Add", "d", {r.item, AsFloat(r, r.number)}));
-                   }});
+  cases.push_back(
+      {"the number added", "'d' (FusedElementwise) inside 'loop' (While)", [](Round& r) {
+         r.Give(r.g.Op("Add", "d", {r.item, AsFloat(r, r.number)}));
+       }});
   cases.push_back({"the number of rows added", "'d' (FusedElementwise)", [](Round& r) {
                      r.Give(r.g.Op("Add", "d", {r.item, AsFloat(r, r.rows)}));
                    }});
@@ -137,6 +138,34 @@ std::vector<MapCase> Cases() {
                      r.Give(r.item);
                    }});
   cases.push_back({"without the first row", "rows", [](Round& r) { r.Give(r.item); }, 1});
+  cases.push_back({"counted twice", "", [](Round& r) { r.Give(r.item); }, 0,
+                   [](Round& r) {
+                     return r.g.Op("Less", "again", {r.number, r.rows});
+                   }});
+  cases.push_back(
+      {"a list that is not its own", "'loop' (While)", [](Round& r) {
+         r.next_out = r.g.Op("TensorListSetItem", "set", {r.in, r.number, r.item}, kElement);
+       }});
+  cases.push_back(
+      {"doubled once more for each row", "'loop' (While)", [](Round& r) {
+         r.Give(r.item);
+         const ValueRef all = r.g.Op("TensorListStack", "all", {r.next_out, r.Shape()}, kElement);
+         r.next_out = r.g.Op("TensorListFromTensor", "again",
+                             {r.g.Op("Add", "twice", {all, all}), r.Shape()}, kElement);
+       }});
+  cases.push_back(
+      {"a number that is forgotten inside", "'loop' (While)", [](Round& r) {
+         TestGraph once, forget;
+         once.Output(once.Op("Less", "l", {once.Input("j", DType::kInt32, {}), once.Int("c", 1)}));
+         forget.Input("j", DType::kInt32, {});
+         forget.Output(forget.Int("zero", 0));
+         const ValueRef loop = r.g.Op("While", "forget", {r.number});
+         Node& node = r.g.graph.mutable_node(loop.node);
+         node.num_outputs = 1;
+         node.subgraphs = {std::make_shared<const Graph>(once.graph),
+                           std::make_shared<const Graph>(forget.graph)};
+         r.Give(r.Get(r.in, loop));
+       }});
   cases.push_back(
       {"until a row says so", "rows",
        [](Round& r) {

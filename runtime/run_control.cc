@@ -74,7 +74,8 @@ absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const
                                    [&](const TensorView& in) { return in.data == value.data; });
     const size_t position = from - inputs.begin();
     const bool take_output =
-        !again && (from == inputs.end() || (position < 64 && (consumable >> position & 1) != 0));
+        !again && context.MayTakeOutput(static_cast<int>(k)) &&
+        (from == inputs.end() || (position < 64 && (consumable >> position & 1) != 0));
     FLOE_RETURN_IF_ERROR(Give(step, k, value, take_output));
   }
   return absl::OkStatus();
@@ -118,7 +119,7 @@ absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const 
         FLOE_ASSIGN_OR_RETURN(kept, pool->Copy(value));
         variables[k] = kept.view();
       }
-      take[k] = true;
+      take[k] = shared || context.MayTakeOutput(static_cast<int>(k));
     }
   }
   for (size_t k = 0; k < step.outputs.size(); ++k)

@@ -1,7 +1,6 @@
 // ValuePool: memory for values whose size the run settles. Freed values leave their memory to the
-// next ones, so that a context that has seen its largest request asks the system for nothing more;
-// blocks of sizes that no longer come make room, so that a pool holds no more than was in use at
-// one time. What it holds is taken from the thread's MemoryBudget, which has it trimmed when short.
+// next ones of about their size. Blocks of other sizes make room, so that a pool holds no more than
+// was in use at one time. What it holds is taken from the thread's MemoryBudget, which has it trimmed when short.
 #pragma once
 
 #include <atomic>

@@ -23,6 +23,7 @@
 #include "model/import/signature.h"
 #include "model/import/unfolded_bytes.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace floe {
 namespace {
@@ -149,10 +150,10 @@ GraphChoice ChoiceOf(const ImportOptions& options) {
 }
 
 // The memory of the message; what cannot be walked counts as the worst.
-absl::StatusOr<MemoryShare> TakeForParsing(std::string_view bytes, bool text) {
+absl::StatusOr<MemoryShare> TakeForParsing(std::string_view bytes, bool text,
+                                           const google::protobuf::Descriptor& message) {
   if (MemoryScope::Current() == nullptr) return MemoryShare();
-  const int64_t unfolded =
-      text ? UnfoldedTextBytes(bytes) : UnfoldedBytes(bytes, *tensorflow::GraphDef::descriptor());
+  const int64_t unfolded = text ? UnfoldedTextBytes(bytes) : UnfoldedBytes(bytes, message);
   const int64_t worst = static_cast<int64_t>(bytes.size()) * kUnfoldedMessage / 2;
   return TakeMemory(std::min(unfolded, worst));
 }
@@ -166,10 +167,15 @@ absl::StatusOr<ImportedModel> ImportGraphDef(const char* data, size_t size,
   SilenceProtobuf();
   const bool text = LooksLikeText(data, size);
   FLOE_RETURN_IF_ERROR(CheckNoOtherFormat({data, size}));
-  FLOE_ASSIGN_OR_RETURN(MemoryShare message, TakeForParsing({data, size}, text));
+  FLOE_ASSIGN_OR_RETURN(MemoryShare message,
+                        TakeForParsing({data, size}, text, *tensorflow::GraphDef::descriptor()));
   tensorflow::GraphDef def;
   const absl::Status parsed = text ? ParseText(data, size, &def) : ParseBinary(data, size, &def);
   if (!parsed.ok()) {
+    tensorflow::GraphDef().Swap(&def);  // makes room
+    message = MemoryShare();
+    FLOE_ASSIGN_OR_RETURN(
+        message, TakeForParsing({data, size}, text, *tensorflow::MetaGraphDef::descriptor()));
     FLOE_RETURN_IF_ERROR(CheckNoMetaGraph({data, size}));
     return parsed;
   }

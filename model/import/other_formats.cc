@@ -2,13 +2,13 @@
 
 #include <google/protobuf/io/coded_stream.h>
 
+#include <algorithm>
 #include <climits>
 #include <filesystem>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
-#include "tensorflow/core/protobuf/saved_model.pb.h"
 
 namespace floe {
 namespace {
@@ -33,10 +33,17 @@ bool Parses(std::string_view bytes, Message* message) {
   return message->ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
 }
 
+// By its first two fields, the version of its schema and a meta graph: it may be too large to be
+// taken apart for that.
 bool IsSavedModel(std::string_view bytes) {
   if (BeginsWith(bytes, "saved_model_schema_version")) return true;
-  tensorflow::SavedModel model;
-  return BeginsWith(bytes, "\x08") && Parses(bytes, &model) && model.meta_graphs_size() != 0;
+  constexpr uint32_t kVersion = 1 << 3, kMetaGraph = 2 << 3 | 2;
+  google::protobuf::io::CodedInputStream stream(
+      reinterpret_cast<const uint8_t*>(bytes.data()),
+      static_cast<int>(std::min<size_t>(bytes.size(), 64)));
+  uint64_t version = 0, size = 0;
+  return stream.ReadTag() == kVersion && stream.ReadVarint64(&version) &&
+         stream.ReadTag() == kMetaGraph && stream.ReadVarint64(&size) && size <= bytes.size();
 }
 
 }  // namespace

@@ -103,39 +103,41 @@ class SignatureBuilder {
 
   // ---- tensors inside the graph that callers feed ----
 
+  struct Fed {
+    std::string what;               // for errors
+    std::string key;                // as callers name it; empty: as the placeholder
+    DType dtype = DType::kInvalid;  // what callers are going to give, if that is known
+  };
+  using FedTensors = std::map<ValueRef, Fed>;
+
   absl::Status FeedInnerTensors() {
-    std::map<ValueRef, TensorType> fed;
-    std::map<ValueRef, std::string> keys;  // as callers name them
+    FedTensors fed;
     for (const auto& [key, tensor] : options_.input_aliases) {
       const std::optional<ValueRef> ref = Find(tensor);
-      if (!ref.has_value() || IsPlaceholder(*ref)) continue;
-      FLOE_RETURN_IF_ERROR(Annotate(AddFed(*ref, DType::kInvalid, &fed), "input " + Quoted(key)));
+      if (ref.has_value() && !IsPlaceholder(*ref)) fed.insert({*ref, {"input " + Quoted(key), {}}});
     }
     for (const ImportOptions::Feed& feed : options_.feeds) {
       const std::optional<ValueRef> ref = Find(feed.name);
       if (!ref.has_value() || IsPlaceholder(*ref)) continue;
-      FLOE_RETURN_IF_ERROR(Annotate(AddFed(*ref, feed.dtype, &fed), "input " + Quoted(feed.name)));
-      keys[*ref] = feed.name;
+      fed[*ref] = {"input " + Quoted(feed.name), feed.name, feed.dtype};
     }
-    return MakeInputs(fed, keys);
+    return MakeInputs(fed);
   }
 
   // Training read its data from iterators and queues; where nobody chooses inputs, what these gave
   // comes with requests.
   absl::Status FeedSources(const SignatureDef& signature) {
     const std::vector<bool> needed = NeededBy(signature);
-    std::map<ValueRef, TensorType> fed;
-    std::map<ValueRef, std::string> keys;
+    FedTensors fed;
     for (int i = 0; i < graph_.size(); ++i) {
       if (!needed[i]) continue;
       for (const ValueRef& in : graph_.node(i).inputs) {
         const Node& from = graph_.node(in.node);
-        if (!IsSource(from)) continue;
-        FLOE_RETURN_IF_ERROR(AddFed(in, DType::kInvalid, &fed));
-        keys[in] = TensorNameOf(from.name, in.output);
+        if (!IsSource(from) || fed.count(in) != 0) continue;
+        fed[in] = {"the graph's source of data", TensorNameOf(from.name, in.output)};
       }
     }
-    return MakeInputs(fed, keys);
+    return MakeInputs(fed);
   }
 
   static bool IsSource(const Node& node) {
@@ -144,57 +146,63 @@ class SignatureBuilder {
     return absl::StartsWith(op, "IteratorGetNext") || absl::StartsWith(op, "QueueDequeue");
   }
 
-  absl::Status MakeInputs(const std::map<ValueRef, TensorType>& fed,
-                          const std::map<ValueRef, std::string>& keys) {
+  absl::Status MakeInputs(const FedTensors& fed) {
     if (fed.empty()) return absl::OkStatus();
-    for (const auto& [ref, type] : fed) {
-      const std::string placeholder = MakeInput(ref, type);
-      if (keys.count(ref) != 0) keys_[placeholder] = keys.at(ref);
+    std::vector<ValueRef> refs;
+    for (const auto& [ref, tensor] : fed) refs.push_back(ref);
+    const std::vector<TensorType> types = TypesOfValues(graph_, refs);
+    std::map<ValueRef, ValueRef> moved;
+    std::set<int> cut;  // nobody waits for these any more
+    for (size_t k = 0; k < refs.size(); ++k) {
+      const Fed& tensor = fed.at(refs[k]);
+      TensorType type = types[k];
+      if (type.dtype == DType::kInvalid) type.dtype = tensor.dtype;
+      FLOE_RETURN_IF_ERROR(Annotate(CheckFed(refs[k], type), tensor.what));
+      const ValueRef input = MakeInput(refs[k], type);
+      if (input != refs[k]) moved[refs[k]] = input;
+      cut.insert(refs[k].node);
+      if (!tensor.key.empty()) keys_[graph_.node(input.node).name] = tensor.key;
+    }
+    for (Node& node : graph_.mutable_nodes()) {
+      std::erase_if(node.control_inputs, [&](int from) { return cut.count(from) != 0; });
+      for (ValueRef& in : node.inputs) {
+        if (const auto to = moved.find(in); to != moved.end()) in = to->second;
+      }
     }
     if (!SortTopologically(&graph_)) return absl::InternalError("feeding tensors left a cycle");
     Index();
     return absl::OkStatus();
   }
 
-  // `dtype`: what the caller is going to give, if that is known.
-  absl::Status AddFed(ValueRef ref, DType dtype, std::map<ValueRef, TensorType>* fed) const {
+  absl::Status CheckFed(ValueRef ref, const TensorType& type) const {
+    if (type.dtype != DType::kInvalid && !IsHandle(type.dtype)) return absl::OkStatus();
     const Node& node = graph_.node(ref.node);
-    TensorType type = TypeOfValue(graph_, ref);
-    if (type.dtype == DType::kInvalid) type.dtype = dtype;
-    if (type.dtype == DType::kInvalid || IsHandle(type.dtype)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tensor ", Quoted(TensorNameOf(node.name, ref.output)), " of ", OpNameOf(node), " is ",
-          type.dtype == DType::kInvalid ? "of a type that floe cannot tell"
-                                        : absl::StrCat("a ", DTypeName(type.dtype)),
-          "; feed a tensor below it"));
-    }
-    type.list = nullptr;
-    fed->emplace(ref, std::move(type));
-    return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor ", Quoted(TensorNameOf(node.name, ref.output)), " of ", OpNameOf(node), " is ",
+        type.dtype == DType::kInvalid ? "of a type that floe cannot tell"
+                                      : absl::StrCat("a ", DTypeName(type.dtype)),
+        "; feed a tensor below it"));
   }
 
-  // What reads the value reads a placeholder, whose name is returned. A node of one output becomes
-  // it; one of several keeps the others.
-  std::string MakeInput(ValueRef ref, const TensorType& type) {
+  // The placeholder that takes the value's place. A node of one output becomes it; one of several
+  // keeps the others.
+  ValueRef MakeInput(ValueRef ref, const TensorType& type) {
     Node input;
     input.op = FindOp("Input");
     input.attrs.Set("dtype", type.dtype);
     input.attrs.Set("shape", type.shape);
     Node& old = graph_.mutable_node(ref.node);
-    for (Node& node : graph_.mutable_nodes()) std::erase(node.control_inputs, ref.node);
     if (old.num_outputs == 1) {
       input.name = old.name;
       old = std::move(input);
-      return old.name;
+      return ref;
     }
     input.name = absl::StrCat(old.name, "__", ref.output);
     while (index_.count(input.name) != 0) input.name += "_";
     fed_[TensorNameOf(old.name, ref.output)] = input.name;
     const int added = graph_.Add(std::move(input));
     index_[graph_.node(added).name] = added;
-    for (Node& node : graph_.mutable_nodes())
-      std::replace(node.inputs.begin(), node.inputs.end(), ref, ValueRef{added, 0});
-    return graph_.node(added).name;
+    return {added, 0};
   }
 
   // ---- inputs ----

@@ -144,8 +144,11 @@ class Inference {
 
 }  // namespace
 
-TensorType TypeOfValue(const Graph& graph, ValueRef value) {
-  return Inference(graph, 0).Of(value).type;
+std::vector<TensorType> TypesOfValues(const Graph& graph, absl::Span<const ValueRef> values) {
+  Inference inference(graph, 0);
+  std::vector<TensorType> types;
+  for (const ValueRef& value : values) types.push_back(inference.Of(value).type);
+  return types;
 }
 
 }  // namespace floe

@@ -4,12 +4,13 @@
 
 #include <vector>
 
+#include "absl/types/span.h"
 #include "model/graph.h"
 
 namespace floe {
 
-// The type of one value; dtype kInvalid where nothing tells it. Ops that floe does not support are
-// known by their attributes. Never fails: what contradicts itself has no type.
-TensorType TypeOfValue(const Graph& graph, ValueRef value);
+// The types of values, in order; dtype kInvalid where nothing tells it. Ops that floe does not
+// support are known by their attributes. Never fails: what contradicts itself has no type.
+std::vector<TensorType> TypesOfValues(const Graph& graph, absl::Span<const ValueRef> values);
 
 }  // namespace floe

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "model/ops/time_major.h"
 
 namespace floe::ops {
 
@@ -93,23 +94,9 @@ bool IsRowList(const RowContext& c, const ListInputs& in) {
 // Each element is moved at its own row's number: a scalar for one, a vector for all.
 bool AtOwnRow(const RowContext& c, const ListInputs& in, int rank) {
   if (!OthersConstant(c, in) || in.index == kNone) return false;
+  if (in.array != kNone && c.marks[in.array] != RowMark::kRowList) return false;
   const SymShape& index = c.inputs[in.index].type.shape;
   return c.marks[in.index] == RowMark::kRowNumber && index.rank_known() && index.rank() == rank;
-}
-
-RowMark Lost(const RowContext& c) {
-  const bool unknown =
-      std::find(c.marks.begin(), c.marks.end(), RowMark::kUnknown) != c.marks.end();
-  return unknown ? RowMark::kUnknown : RowMark::kMixed;
-}
-
-// Time-major: [number, rows, numbers...].
-bool RowsInDim1(const SymShape& shape) {
-  if (!shape.rank_known() || shape.rank() < 2 || shape.dim(1) != Dim::Rows()) return false;
-  for (int i = 0; i < shape.rank(); ++i) {
-    if (i != 1 && !shape.dim(i).concrete()) return false;
-  }
-  return true;
 }
 
 // [rows, dims that no number of rows changes].

@@ -125,6 +125,12 @@ RowMark Checked(RowMark mark, const RowContext& c) {
   return mark;
 }
 
+RowMark Lost(const RowContext& c) {
+  const bool unknown =
+      std::find(c.marks.begin(), c.marks.end(), RowMark::kUnknown) != c.marks.end();
+  return unknown ? RowMark::kUnknown : RowMark::kMixed;
+}
+
 RowMark MarkOfData(const RowContext& c, int data, bool keeps) {
   RowMark mark = c.marks[data];
   if (mark == RowMark::kRows && !keeps) mark = RowMark::kMixed;

@@ -61,6 +61,8 @@ bool DependsOnRows(const TensorType& type);  // some dim has rows, or is unknown
 // Corrects a mark by the type of the outputs: kRows needs leading rows in output 0, kConstant a
 // shape without rows. A constant whose shape has leading rows stays kMixed.
 RowMark Checked(RowMark mark, const RowContext& c);
+// Of an op that no rule lets keep rows: kUnknown where an input is, else kMixed.
+RowMark Lost(const RowContext& c);
 
 // The mark of an op that rearranges input `data`; its other inputs are known now. `keeps`: rows of
 // the data stay whole and in order.

@@ -8,12 +8,6 @@
 namespace floe::ops {
 namespace {
 
-RowMark Lost(const RowContext& c) {
-  return std::find(c.marks.begin(), c.marks.end(), RowMark::kUnknown) != c.marks.end()
-             ? RowMark::kUnknown
-             : RowMark::kMixed;
-}
-
 RowMark RowsInDim1Or(const RowContext& c, bool keeps) {
   return keeps && RowsInDim1(c.outputs[0].shape) ? RowMark::kRowsDim1 : Lost(c);
 }

@@ -171,8 +171,7 @@ TEST(TimeMajor, OtherAxesMayBeReversedAndJoined) {
 TEST(TimeMajor, ListsHoldRowsOfEveryStep) {
   const SymShape open = {Dim::Unknown(), 3}, rows = {kRows, 3};
   EXPECT_EQ(Mark("TensorListFromTensor", {Numbers(k1, kMajor), Ints({-1, 3})}), kR);
-  EXPECT_EQ(Mark("TensorListFromTensor", {Numbers(kR, {kRows, 3}), Ints({3})}),
-            RowMark::kRowList);
+  EXPECT_EQ(Mark("TensorListFromTensor", {Numbers(kR, {kRows, 3}), Ints({3})}), RowMark::kRowList);
   EXPECT_EQ(Mark("TensorListSetItem", {List(kC, false, open), Index(), Numbers(kR, rows)}), kR);
   EXPECT_EQ(Mark("TensorListSetItem", {List(kR, true, rows), Index(), Numbers(kR, rows)}), kR);
   EXPECT_EQ(Mark("TensorListSetItem", {List(kR, true, rows), Index(), Numbers(kC, {1, 3})}), kM);

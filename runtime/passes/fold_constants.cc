@@ -92,6 +92,7 @@ class Folder {
 
   absl::Status VisitSwitch(int i, const std::vector<ValueInfo>& inputs) {
     const Node& node = graph_.node(i);
+    if (node.num_outputs < 1) return absl::InvalidArgumentError("it has no outputs");
     const TensorView predicate = inputs[1].constant.view();
     int alive = node.num_outputs - 1;  // of a SwitchN, where the index names no output
     if (node.op->name == "Switch") {

@@ -52,6 +52,16 @@ TEST(FoldConstants, AConstantPredicateLeavesNoSwitch) {
   }
 }
 
+TEST(FoldConstants, ASwitchWithoutOutputsIsRefused) {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
+  const ValueRef none = t.Op("SwitchN", "none", {x, t.Int("index", 0)});
+  t.graph.mutable_node(none.node).num_outputs = 0;
+  t.Output(t.Op("Identity", "y", {x}, {}, {none.node}));
+  const absl::Status status = FoldConstants(&t.graph, t.InputTypes(), {});
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("'none'"), HasSubstr("outputs")));
+}
+
 TEST(FoldConstants, AnOutputInADeadBranchIsNamed) {
   Cond cond(true, false);
   cond.t.graph.outputs[0] = {cond.t.graph.size() - 3, 0};  // 'a', of the branch not taken

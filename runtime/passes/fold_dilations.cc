@@ -137,6 +137,7 @@ class Folder {
       const int axis = ImageAxis(chain, i);
       constexpr int64_t kMost = 1 << 20;
       const bool spatial = axis == 1 || axis == 2;
+      if (axis > 3) return std::nullopt;
       if (chain.blocks[i] < 1 || chain.blocks[i] > kMost || (!spatial && chain.blocks[i] != 1))
         return std::nullopt;
       if (spatial && (dilations[axis] < 1 || dilations[axis] > kMost)) return std::nullopt;

@@ -115,6 +115,15 @@ TEST(FoldDilations, SequencesAreImagesOfHeightOne) {
   EXPECT_EQ(WhyNotBatchable(t, Shape({3, 11, 2})), "");
 }
 
+// The pass also sees graphs that inference has not accepted.
+TEST(FoldDilations, MoreBlocksThanAnImageHasDimensionsStay) {
+  TestGraph t = Images({{1, 1, 1, 1}, std::vector<int32_t>(8, 0), std::vector<int32_t>(8, 0)},
+                       [](TestGraph& g, ValueRef x) { return Conv(g, x); });
+  const absl::Status status = FoldDilations(&t.graph);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(CountOps(t.graph, "SpaceToBatchND"), 1);
+}
+
 TEST(FoldDilations, OtherChainsStay) {
   const Blocks blocks{{2, 2}, {2, 3, 2, 2}, {0, 0, 0, 0}};
   const std::vector<Build> others = {

@@ -147,6 +147,44 @@ TEST_F(LoadTablesTest, KeysAreComputedByTheKernels) {
   EXPECT_THAT(Answers(graph, {"a", "b", "A"}), ElementsAre(2, 4, -1));
 }
 
+// The table that a branch gives stays the model's: the next request chooses it again.
+TEST_F(LoadTablesTest, ATableMayBeChosenByEveryRequest) {
+  const std::string branch =
+      " attr { key: 'Tin' value { list { type: DT_RESOURCE type: DT_RESOURCE } } }"
+      " attr { key: 'Tout' value { list { type: DT_RESOURCE } } }"
+      " attr { key: 'then_branch' value { func { name: 'first' } } }"
+      " attr { key: 'else_branch' value { func { name: 'second' } } }";
+  const auto function = [](const std::string& name, const std::string& given) {
+    return "function { signature { name: '" + name +
+           "' input_arg { name: 'a' type: DT_RESOURCE } input_arg { name: 'b' type: DT_RESOURCE } "
+           "output_arg { name: 'r' type: DT_RESOURCE } } ret { key: 'r' value: '" +
+           given + "' } }";
+  };
+  const auto model = Load(Table("t", "STRING", "INT64") + FromTensors("init", "t") +
+                          Table("u", "STRING", "INT64") +
+                          absl::StrReplaceAll(FromTensors("fill", "u"), {{"20", "21"}}) +
+                          Op("p", "Placeholder", {},
+                             Type("dtype", "BOOL") + " attr { key: 'shape' value { shape {} } }") +
+                          Op("chosen", "If", {"p", "t", "u"}, branch) + Lookup("chosen") +
+                          "library { " + function("first", "a") + function("second", "b") + " }");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const CompiledSignature& signature = (*model)->Find("")->defaults_form();
+  const int words = signature.signature().inputs[0].key == "x" ? 0 : 1;
+  const auto plan = signature.Bind(words == 0 ? std::vector<Shape>{Shape({1}), Shape()}
+                                              : std::vector<Shape>{Shape(), Shape({1})});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const std::string word = "b";
+  ExecContext context;
+  for (const bool first : {true, true, false, false, true}) {
+    ASSERT_TRUE(context.Prepare(*plan, 1).ok());
+    context.BindInput(words, &word);
+    context.BindInput(1 - words, &first);
+    const absl::Status status = context.Run();
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(*context.Output(0).as<int64_t>(), first ? 20 : 21);
+  }
+}
+
 TEST_F(LoadTablesTest, AGroupOfInitialisersIsRunByName) {
   const std::string graph = Table("t", "STRING", "INT64") + FromTensors("first", "t") +
                             Words("k", {"a"}) + Numbers("v", {7}) +

@@ -132,7 +132,7 @@ def step_while(g):
 def step_arrays(g):
     i = g.pick(lambda v: numeric(v) and v.rank and v.shape[0] > 0)
     value = g.values[i]
-    kind = choice(g, ["map", "map", "pair", "number", "choice", "scan", "fold", "array", "rows"])
+    kind = choice(g, ["map", "map", "pair", "number", "choice", "scan", "fold", "array", "turned", "rows"])
     row = body_of(g, type(value)(value.array[0], True))
 
     def run(x):
@@ -149,6 +149,11 @@ def step_arrays(g):
         if kind == "fold":
             return tf.foldl(lambda a, b: tf.maximum(a, row(b)), x)
         n = tf.shape(x)[0]
+        if kind == "turned":
+            rows, array = tf.TensorArray(x.dtype, n).unstack(x), tf.TensorArray(x.dtype, n)
+            out = tf.while_loop(lambda k, _: k < n, lambda k, a: (k + 1, a.write(n - 1 - k, row(rows.read(k)))),
+                                [tf.constant(0), array])
+            return out[1].stack()
         if kind == "array":
             array = tf.TensorArray(x.dtype, n, element_shape=value.shape[1:])
             out = tf.while_loop(lambda k, _: k < n, lambda k, a: (k + 1, a.write(n - 1 - k, row(x[k]))),

@@ -467,7 +467,8 @@ class Importer {
       return NodeError(def, "has no branches or no inputs");
     // TensorFlow makes Switches or calls of such a node, which run what something waits for. By
     // itself it runs all that its functions do for effect.
-    const bool lowered = node->attrs.Bool("_lower_using_switch_merge");
+    const auto lower = def.attr().find("_lower_using_switch_merge");
+    const bool lowered = lower != def.attr().end() && lower->second.b();
     for (const FunctionName& function : functions) {
       absl::StatusOr<std::shared_ptr<const Graph>> body = library_->Import(function.name);
       if (!body.ok()) return Annotate(body.status(), absl::StrCat("node ", Quoted(def.name())));
