@@ -105,8 +105,8 @@ struct OpDef {
   // Asked instead when an input is kRowsDim1 or the output would be; null: such inputs count as
   // mixed.
   RowRule time_major = nullptr;
-  // Asked instead when an input is kRowNumber or kRowList; null: such inputs count as mixed. What an
-  // op gives for kOfRow and constants is kOfRow without a rule.
+  // Asked instead when an input is kRowNumber or kRowList; null: such inputs count as mixed. What
+  // an op gives for kOfRow and constants is kOfRow without a rule.
   RowRule by_row = nullptr;
   ValueRule values = ValueRule::kNone;
   // Inputs whose elements the value rule moves or adds; without: all that are not shape_inputs.

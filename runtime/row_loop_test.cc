@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <memory>
 
 #include "runtime/exec_context.h"
@@ -91,7 +93,8 @@ ValueRef AsFloat(const Round& r, ValueRef value) {
   return r.g.Op("Cast", "float", {value}, {{"DstT", DType::kFloat32}});
 }
 
-std::vector<MapCase> Cases() {
+// What a round does with its element, its number and the number of rows.
+std::vector<MapCase> ElementAndNumberCases() {
   std::vector<MapCase> cases;
   cases.push_back({"each doubled", "", [](Round& r) {
                      r.Give(r.g.Op("Add", "d", {r.item, r.item}));
@@ -142,6 +145,12 @@ std::vector<MapCase> Cases() {
                    [](Round& r) {
                      return r.g.Op("Less", "again", {r.number, r.rows});
                    }});
+  return cases;
+}
+
+// What a loop does with its lists, or with loops inside it.
+std::vector<MapCase> ListAndNestedCases() {
+  std::vector<MapCase> cases;
   cases.push_back(
       {"a list that is not its own", "'loop' (While)", [](Round& r) {
          r.next_out = r.g.Op("TensorListSetItem", "set", {r.in, r.number, r.item}, kElement);
@@ -177,6 +186,12 @@ std::vector<MapCase> Cases() {
          const ValueRef low = r.g.Op("Less", "low", {r.sum, r.g.Floats("c", {2}, {3, 3})});
          return r.g.Op("All", "all", {low, r.g.Ints("axis", {0})});
        }});
+  return cases;
+}
+
+std::vector<MapCase> Cases() {
+  std::vector<MapCase> cases = ElementAndNumberCases();
+  std::ranges::move(ListAndNestedCases(), std::back_inserter(cases));
   return cases;
 }
 

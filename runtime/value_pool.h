@@ -1,6 +1,7 @@
 // ValuePool: memory for values whose size the run settles. Freed values leave their memory to the
 // next ones of about their size. Blocks of other sizes make room, so that a pool holds no more than
-// was in use at one time. What it holds is taken from the thread's MemoryBudget, which has it trimmed when short.
+// was in use at one time. What it holds is taken from the thread's MemoryBudget, which has it
+// trimmed when short.
 #pragma once
 
 #include <atomic>
