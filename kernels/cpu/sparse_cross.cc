@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
-#include "kernels/cpu/fingerprint.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
 #include "kernels/cpu/grid_copy.h"

@@ -1,5 +1,7 @@
 #include "kernels/cpu/string_hash.h"
 
+#include <farmhash.h>
+
 #include <bit>
 #include <cstring>
 #include <string>
@@ -64,6 +66,10 @@ FLOE_REGISTER_KERNEL(StringToHashBucket, kCpu, MakePlain, DType::kString);
 FLOE_REGISTER_KERNEL(StringToHashBucketStrong, kCpu, MakeStrong, DType::kString);
 
 }  // namespace
+
+uint64_t Fingerprint64(std::string_view text) {
+  return util::Fingerprint64(text.data(), text.size());
+}
 
 uint64_t Hash64(std::string_view text) {
   constexpr uint64_t kSeed = 0xDECAFCAFFE;

@@ -1,11 +1,13 @@
-// The hashes by which TensorFlow puts strings into buckets, besides Fingerprint64; none ever
-// changes.
+// The hashes by which TensorFlow puts strings into buckets; none ever changes.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
 namespace floe::kernels {
+
+// FarmHash's, of the library.
+uint64_t Fingerprint64(std::string_view text);
 
 // MurmurHash64A with TensorFlow's seed.
 uint64_t Hash64(std::string_view text);

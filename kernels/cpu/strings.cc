@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
 #include "base/parse_number.h"
-#include "kernels/cpu/fingerprint.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
+#include "kernels/cpu/string_hash.h"
 
 namespace floe::kernels {
 namespace {
