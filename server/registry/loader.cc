@@ -15,7 +15,6 @@
 #include "base/status.h"
 #include "base/work_note.h"
 #include "model/import/import.h"
-#include "server/registry/checksums.h"
 #include "server/registry/memory_estimate.h"
 #include "server/registry/placeholder_default.h"
 #include "server/registry/version_policy.h"
@@ -68,22 +67,6 @@ int64_t FileBytes(const LoadSource& source) {
   struct stat info;
   if (source.file.empty()) return static_cast<int64_t>(source.bytes.size());
   return stat(source.file.c_str(), &info) == 0 ? static_cast<int64_t>(info.st_size) : 0;
-}
-
-// What whoever made the version says of its files, before any of them is believed.
-absl::Status CheckFiles(const ModelConfig& config, const LoadSource& source,
-                        const CancelToken* cancel) {
-  if (source.file.empty()) return absl::OkStatus();
-  const std::string directory = DirectoryOf(source.file);
-  // A model file that was named lies among others that are none of its business.
-  const bool alone = source.file == config.base_path;
-  const std::string model = source.file.substr(source.file.rfind('/') + 1);
-  const auto checked = CheckChecksums(directory, model, alone, cancel);
-  if (!checked.ok()) return Annotate(checked.status(), absl::StrCat("'", directory, "'"));
-  if (*checked > 0)
-    spdlog::info("model '{}' version {}: {} files are as {} says", config.name, source.version,
-                 *checked, kChecksumsFile);
-  return absl::OkStatus();
 }
 
 struct Prepared {
@@ -158,7 +141,6 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrThrow(const ModelConfig& conf
   if (!source.file.empty() && !source.identity) {
     FLOE_ASSIGN_OR_RETURN(source.identity, IdentifyFile(source.file));
   }
-  FLOE_RETURN_IF_ERROR(CheckFiles(config, source, options.prepare.cancel));
   FLOE_ASSIGN_OR_RETURN(Prepared prepared, Prepare(config, source, options, memory));
   for (const std::string& note : prepared.setup.notes)
     spdlog::info("model '{}': {}", config.name, note);
