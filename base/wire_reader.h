@@ -1,88 +1,65 @@
 // A walker over one protobuf message: fields in turn, as views into its bytes.
 #pragma once
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
+
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 namespace floe {
 
-enum class WireType : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+enum class WireType : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kGroup = 3, kFixed32 = 5 };
 
-// Every read checks its bounds, so any bytes may be given. A false return means that the bytes are
-// no message, or an unusual one (groups); the reader is then of no further use. Assumes a
-// little-endian host.
+// Any bytes may be given. A false return means that the bytes are no message; the reader is then of
+// no further use. Assumes a little-endian host and less than 2 GiB.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes)
-      : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+      : bytes_(bytes),
+        in_(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size())) {}
 
-  bool Done() const { return at_ == end_; }
+  bool Done() const { return Position() == bytes_.size(); }
 
   bool ReadTag(uint32_t* field, WireType* type) {
-    uint64_t tag;
-    if (!ReadShortVarint(&tag) || tag > UINT32_MAX) return false;
-    *field = static_cast<uint32_t>(tag >> 3);
-    *type = static_cast<WireType>(tag & 7);
-    return *field != 0 && (*type == WireType::kVarint || *type == WireType::kFixed64 ||
-                           *type == WireType::kBytes || *type == WireType::kFixed32);
+    tag_ = in_.ReadTag();
+    *field = tag_ >> 3;
+    *type = static_cast<WireType>(tag_ & 7);
+    return *field != 0;
   }
 
-  bool ReadVarint(uint64_t* value) {
-    uint64_t result = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (at_ == end_) return false;
-      const auto byte = static_cast<uint8_t>(*at_++);
-      result |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) {
-        *value = result;
-        return shift < 63 || byte <= 1;  // the tenth byte has room for one bit
-      }
-    }
-    return false;
-  }
+  bool ReadVarint(uint64_t* value) { return in_.ReadVarint64(value); }
 
   bool ReadBytes(std::string_view* bytes) {
-    uint64_t size;
-    if (!ReadShortVarint(&size)) return false;
-#ifndef FLOE_FUZZ_PLANTED_BUG  // a check left out, for scripts/fuzz --self-test
-    if (size > static_cast<uint64_t>(end_ - at_)) return false;
+    uint32_t size;
+    if (!in_.ReadVarint32(&size)) return false;
+    const size_t start = Position();
+    *bytes = std::string_view(bytes_.data() + start, size);
+#ifdef FLOE_FUZZ_PLANTED_BUG  // a check left out, for scripts/fuzz --self-test
+    return in_.Skip(static_cast<int>(size)) || true;
+#else
+    return size <= bytes_.size() - start && in_.Skip(static_cast<int>(size));
 #endif
-    *bytes = std::string_view(at_, size);
-    at_ += size;
+  }
+
+  // The bytes of the field's value: those of a length-delimited one without the length.
+  bool ReadValue(WireType type, std::string_view* bytes) {
+    if (type == WireType::kBytes) return ReadBytes(bytes);
+    const size_t start = Position();
+    if (!Skip()) return false;
+    *bytes = bytes_.substr(start, Position() - start);
     return true;
   }
 
-  bool Skip(WireType type) {
-    uint64_t number;
-    std::string_view bytes;
-    switch (type) {
-      case WireType::kVarint:
-        return ReadVarint(&number);
-      case WireType::kBytes:
-        return ReadBytes(&bytes);
-      case WireType::kFixed64:
-        return Advance(8);
-      case WireType::kFixed32:
-        return Advance(4);
-    }
-    return false;
-  }
+  // Passes over the value of the field whose tag was read last.
+  bool Skip() { return google::protobuf::internal::WireFormatLite::SkipField(&in_, tag_); }
 
  private:
-  // Tags and sizes, which protobuf refuses when they are longer than 5 bytes.
-  bool ReadShortVarint(uint64_t* value) {
-    const char* const start = at_;
-    return ReadVarint(value) && at_ - start <= 5;
-  }
-  bool Advance(ptrdiff_t bytes) {
-    if (end_ - at_ < bytes) return false;
-    at_ += bytes;
-    return true;
-  }
+  size_t Position() const { return static_cast<size_t>(in_.CurrentPosition()); }
 
-  const char* at_;
-  const char* end_;
+  const std::string_view bytes_;
+  google::protobuf::io::CodedInputStream in_;
+  uint32_t tag_ = 0;
 };
 
 }  // namespace floe

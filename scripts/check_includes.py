@@ -24,7 +24,8 @@ ALLOWED = {
     "server/batching": ["runtime", "kernels", "model", "base", "config"],
     "server/registry": ["server/batching", "server/health", "runtime", "kernels", "model", "model/import", "base", "config"],
     "server/health": ["server/batching", "server/registry", "runtime", "kernels", "model", "base"],
-    "server/api": ["server/batching", "server/registry", "server/health", "runtime", "kernels", "model", "model/import",
+    "server/request": ["server/batching", "server/registry", "runtime", "model", "base", "proto"],
+    "server/api": ["server/request", "server/batching", "server/registry", "server/health", "runtime", "kernels", "model", "model/import",
                    "base", "config", "proto"],
     "server/transport": ["server/api", "server/health", "base", "config"],
     "server/transport/grpcpp": ["server/transport", "server/api", "server/health", "base", "config"],
@@ -41,6 +42,7 @@ TEST_EXTRA = {
     "kernels": ["runtime"],
     "kernels/cpu": ["runtime"],
     "server/batching": ["server/*", "model/import"],
+    "server/request": ["server/api"],
     "server/registry": ["server/*"],
     "server/health": ["server/*"],
     "server/transport/grpcpp": ["server/*", "runtime", "model", "model/import", "proto"],
@@ -52,7 +54,7 @@ LIBRARIES = {
     r"yaml-cpp/": ["config"],
     r"CLI/": ["cli", "server/main.cc", "server/flags", "bench", "examples", "tests"],
     r"systemd/": ["server"],
-    r"google/protobuf/": ["proto", "model/import", "server/api", "server/transport/grpcpp", "cli", "examples", "tests", "bench", "config"],
+    r"google/protobuf/": ["proto", "model/import", "base/wire_reader.h", "server/request", "server/api", "server/transport/grpcpp", "cli", "examples", "tests", "bench", "config"],
 }
 GENERATED = re.compile(r"^(floe|tensorflow|tensorflow_serving|grpc/health|grpc/reflection)/.*\.pb\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)

@@ -44,12 +44,12 @@ class Unfolding {
     while (!reader.Done()) {
       uint32_t number;
       WireType wire;
-      if (!reader.ReadTag(&number, &wire)) return false;
+      if (!reader.ReadTag(&number, &wire) || wire == WireType::kGroup) return false;
       const FieldDescriptor* const field =
           type->FindFieldByNumber(static_cast<int>(std::min<uint32_t>(number, INT32_MAX)));
       if (wire != WireType::kBytes) {
         bytes_ += field != nullptr ? kNumberBytes : kStringBytes;
-        if (!reader.Skip(wire)) return false;
+        if (!reader.Skip()) return false;
         continue;
       }
       std::string_view part;

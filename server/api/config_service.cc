@@ -15,7 +15,7 @@
 #include "config/files.h"
 #include "config/model_server_config.h"
 #include "floe/admin.pb.h"
-#include "server/api/names.h"
+#include "server/request/names.h"
 #include "server/api/proto_method.h"
 #include "server/registry/task_threads.h"
 #include "tensorflow_serving/apis/model_management.pb.h"

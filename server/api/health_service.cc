@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpc/health/v1/health.pb.h"
 #include "server/api/methods.h"
-#include "server/api/names.h"
+#include "server/request/names.h"
 #include "server/api/proto_method.h"
 
 namespace floe::server {

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "server/api/methods.h"
-#include "server/api/names.h"
+#include "server/request/names.h"
 
 namespace floe::server {
 namespace {

@@ -11,10 +11,10 @@
 #include "base/status.h"
 #include "runtime/evaluate.h"
 #include "server/api/methods.h"
-#include "server/api/names.h"
-#include "server/api/predict_reply.h"
-#include "server/api/sent_request.h"
 #include "server/registry/task_threads.h"
+#include "server/request/checked_request.h"
+#include "server/request/encode_predict.h"
+#include "server/request/names.h"
 
 namespace floe::server {
 namespace {
@@ -42,10 +42,10 @@ absl::StatusOr<std::optional<ReplyEncoding>> WishedEncoding(const CallInfo& call
       absl::StrCat("metadata ", kReplyKey, " is ", Quoted(*wish), "; use 'content' or 'typed'"));
 }
 
-// Messages up to this size are read on the transport's thread, whatever they hold.
-constexpr size_t kQuickBytes = size_t{64} << 10;
-// That read the others.
-constexpr int kReaders = 2;
+// Messages up to this size are decoded on the transport's thread.
+constexpr size_t kSmallMessage = size_t{1} << 20;
+// Threads that decode the others.
+constexpr int kDecoders = 2;
 
 // One Predict from its message to its answer. Kept alive by the queued request, whose inputs are
 // views into it. It holds the model but not the ServedModel: a worker may be the last to drop it,
@@ -59,15 +59,15 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
         memory_(context.memory),
         request_(context.max_input_bytes, context.memory) {}
 
-  // Takes what the call says besides its message. False: reading that may take a while, and is left
-  // to Submit.
-  absl::StatusOr<bool> Read(const CallInfo& call);
-  // Reads what is unread and hands the request to its model.
-  void Submit(bool unread, bool content_replies);
+  // Takes what the call says besides its message.
+  absl::Status TakeMetadata(const CallInfo& call);
+  bool is_small() const { return message_.bytes.size() <= kSmallMessage; }
+  // Decodes the message and hands the request to its model.
+  void Submit(bool content_replies);
   void Refuse(const absl::Status& status) { responder_->Finish(status); }
 
  private:
-  absl::Status TrySubmit(bool unread, bool content_replies);
+  absl::Status TrySubmit(bool content_replies);
   absl::StatusOr<ServedHandle> FindModel();
   absl::Status Write(absl::Span<const TensorView> outputs);
   int64_t BytesOf(absl::Span<const TensorView> outputs) const;
@@ -77,8 +77,8 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   const Message message_;
   const std::shared_ptr<Responder> responder_;
   const MemoryBudget* const memory_;  // may be null
-  SentRequest request_;
-  SentRequest::Outputs outputs_;
+  CheckedRequest request_;
+  CheckedRequest::Outputs outputs_;
   std::optional<ReplyEncoding> wished_;
   ReplyEncoding encoding_ = ReplyEncoding::kTyped;
   TimePoint deadline_ = TimePoint::max();
@@ -89,27 +89,25 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
 };
 
 absl::StatusOr<ServedHandle> PredictCall::FindModel() {
-  const SentPredict& sent = request_.sent();
-  FLOE_RETURN_IF_ERROR(CheckModelName(registry_, sent.model));
+  const ParsedRequest& parsed = request_.parsed();
+  FLOE_RETURN_IF_ERROR(CheckModelName(registry_, parsed.model));
   FLOE_ASSIGN_OR_RETURN(ServedHandle served,
-                        registry_.Acquire(sent.model, {sent.version, sent.version_label}));
+                        registry_.Acquire(parsed.model, {parsed.version, parsed.version_label}));
   FLOE_RETURN_IF_ERROR(request_.ChooseSignature(served->model()));
   return served;
 }
 
-absl::StatusOr<bool> PredictCall::Read(const CallInfo& call) {
+absl::Status PredictCall::TakeMetadata(const CallInfo& call) {
   FLOE_ASSIGN_OR_RETURN(wished_, WishedEncoding(call));
   FLOE_ASSIGN_OR_RETURN(priority_, PriorityOf(call));
   deadline_ = call.deadline;
   cancel_ = call.cancel;
   caller_ = call.caller;
-  if (message_.bytes.size() > kQuickBytes) return request_.ReadQuickly(message_.bytes);
-  FLOE_RETURN_IF_ERROR(request_.Read(message_.bytes));
-  return true;
+  return absl::OkStatus();
 }
 
-absl::Status PredictCall::TrySubmit(bool unread, bool content_replies) {
-  if (unread) FLOE_RETURN_IF_ERROR(request_.Read(message_.bytes));
+absl::Status PredictCall::TrySubmit(bool content_replies) {
+  FLOE_RETURN_IF_ERROR(request_.Decode(message_.bytes));
   FLOE_ASSIGN_OR_RETURN(const ServedHandle served, FindModel());
   encoding_ =
       wished_.value_or(content_replies ? ReplyEncoding::kContent : served->reply_encoding());
@@ -119,7 +117,7 @@ absl::Status PredictCall::TrySubmit(bool unread, bool content_replies) {
   request->priority = priority_;
   request->caller = caller_;
   request->owner = shared_from_this();
-  request->owner_bytes = message_.bytes.size() + request_.unfolded_bytes();
+  request->owner_bytes = message_.bytes.size() + request_.decoded_bytes();
   request->deadline = deadline_;
   request->cancel = std::move(cancel_);
   // The request's owner, so it is there.
@@ -131,8 +129,8 @@ absl::Status PredictCall::TrySubmit(bool unread, bool content_replies) {
   return absl::OkStatus();
 }
 
-void PredictCall::Submit(bool unread, bool content_replies) {
-  const absl::Status status = CatchOutOfMemory([&] { return TrySubmit(unread, content_replies); });
+void PredictCall::Submit(bool content_replies) {
+  const absl::Status status = CatchOutOfMemory([&] { return TrySubmit(content_replies); });
   if (!status.ok()) Refuse(status);
 }
 
@@ -177,19 +175,17 @@ absl::Status PredictCall::Write(absl::Span<const TensorView> outputs) {
 }  // namespace
 
 UnaryMethod PredictMethod(const ApiContext& context) {
-  const auto readers = std::make_shared<TaskThreads>(kReaders, ThreadTraits{"read", 0, {}});
-  const absl::Status started = readers->Start();
-  return [context, readers, started](const CallInfo& call, Message message,
-                                     const std::shared_ptr<Responder>& responder) {
+  const auto decoders = std::make_shared<TaskThreads>(kDecoders, ThreadTraits{"decode", 0, {}});
+  const absl::Status started = decoders->Start();
+  return [context, decoders, started](const CallInfo& call, Message message,
+                                      const std::shared_ptr<Responder>& responder) {
     const auto predict = std::allocate_shared<PredictCall>(RecyclingAllocator<PredictCall>(),
                                                            context, std::move(message), responder);
-    const absl::StatusOr<bool> read = predict->Read(call);
-    if (!read.ok()) return predict->Refuse(read.status());
-    if (*read) return predict->Submit(/*unread=*/false, context.content_replies);
+    if (absl::Status taken = predict->TakeMetadata(call); !taken.ok())
+      return predict->Refuse(taken);
+    if (predict->is_small()) return predict->Submit(context.content_replies);
     if (!started.ok()) return predict->Refuse(started);
-    readers->Post([predict, content = context.content_replies] {
-      predict->Submit(/*unread=*/true, content);
-    });
+    decoders->Post([predict, content = context.content_replies] { predict->Submit(content); });
   };
 }
 

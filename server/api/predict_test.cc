@@ -271,9 +271,9 @@ TEST_F(Predict, RepliesArePaidForBeforeTheyAreWritten) {
   EXPECT_EQ(memory.in_use(), 0);
 }
 
-TEST_F(Predict, LongListsAreReadOnAnotherThread) {
+TEST_F(Predict, LargeMessagesAreDecodedOnAnotherThread) {
   std::string ids;
-  for (int i = 0; i < 300'000; ++i) ids += "int64_val: 1000 ";
+  for (int i = 0; i < 600'000; ++i) ids += "int64_val: 1000 ";
   const auto submitted = std::make_shared<std::promise<std::thread::id>>();
   served_->on_submit = [submitted](std::unique_ptr<InferRequest> request) {
     AnswerWith(*request, absl::AbortedError("seen"));
@@ -281,7 +281,7 @@ TEST_F(Predict, LongListsAreReadOnAnotherThread) {
   };
   CallUnary(table_, kPath,
             Encode(std::string(kX) + "inputs { key: 'ids' value { dtype: DT_INT64 " + ids +
-                   "tensor_shape { dim { size: 300000 } } } }"));
+                   "tensor_shape { dim { size: 600000 } } } }"));
   EXPECT_NE(submitted->get_future().get(), std::this_thread::get_id());
 }
 

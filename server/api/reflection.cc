@@ -8,7 +8,7 @@
 #include "google/protobuf/descriptor.pb.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "server/api/methods.h"
-#include "server/api/names.h"
+#include "server/request/names.h"
 #include "server/api/proto_method.h"
 
 namespace floe::server {

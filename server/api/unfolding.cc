@@ -1,6 +1,7 @@
 #include "server/api/unfolding.h"
 
 #include "model/import/unfolded_bytes.h"
+#include "server/request/parsed_tensor.h"
 
 namespace floe::server {
 namespace {
@@ -13,12 +14,6 @@ absl::Status CheckUnfolding(std::string_view bytes, const google::protobuf::Desc
                             int64_t most) {
   if (static_cast<int64_t>(bytes.size()) <= most / kMostTimes) return absl::OkStatus();
   return UnfoldedBytes(bytes, type) <= most ? absl::OkStatus() : TooMuchUnfolded();
-}
-
-absl::Status TooMuchUnfolded() {
-  return absl::ResourceExhaustedError(
-      "the request's inputs unfold to more bytes than the server accepts in one message "
-      "(--grpc_max_message_bytes)");
 }
 
 }  // namespace floe::server

@@ -15,7 +15,4 @@ namespace floe::server {
 absl::Status CheckUnfolding(std::string_view bytes, const google::protobuf::Descriptor& type,
                             int64_t most);
 
-// The same error, for whoever counts otherwise.
-absl::Status TooMuchUnfolded();
-
 }  // namespace floe::server

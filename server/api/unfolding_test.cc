@@ -6,7 +6,6 @@
 #include <string>
 
 #include "model/import/unfolded_bytes.h"
-#include "server/api/predict_request.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 
 namespace floe::server {
@@ -70,18 +69,16 @@ TEST(Unfolding, WhatCannotBeWalkedCountsAsEndless) {
   EXPECT_EQ(Unfolded(""), 0);
 }
 
-TEST(Unfolding, RequestsThatUnfoldTooFarAreRefusedUnread) {
+TEST(Unfolding, WhatUnfoldsTooFarIsRefusedUnread) {
   PredictRequest request;
   tensorflow::TensorProto& tensor = (*request.mutable_inputs())["x"];
-  tensor.set_dtype(tensorflow::DT_STRING);
   for (int i = 0; i < 100'000; ++i) tensor.add_string_val("");
   const std::string bytes = request.SerializeAsString();
-  SentPredict sent;
-  EXPECT_TRUE(ReadPredictRequest(bytes, 20 << 20, &sent).ok());
-  const absl::Status refused = ReadPredictRequest(bytes, 2 << 20, &sent);
+  EXPECT_TRUE(CheckUnfolding(bytes, *PredictRequest::descriptor(), 20 << 20).ok());
+  const absl::Status refused = CheckUnfolding(bytes, *PredictRequest::descriptor(), 2 << 20);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(refused.message().find("--grpc_max_message_bytes"), std::string::npos) << refused;
-  EXPECT_TRUE(ReadPredictRequest(PredictRequest().SerializeAsString(), 0, &sent).ok());
+  EXPECT_TRUE(CheckUnfolding("", *PredictRequest::descriptor(), 0).ok());
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "base/mapped_file.h"
 #include "base/status.h"
 #include "base/tf_record.h"
-#include "server/api/sent_request.h"
+#include "server/request/checked_request.h"
 #include "tensorflow_serving/apis/prediction_log.pb.h"
 
 namespace floe::server {
@@ -20,17 +20,17 @@ constexpr int64_t kMaxInputBytes = int64_t{1} << 30;  // of one request, decoded
 // What a request made from a record needs to live.
 struct Recorded {
   std::string message;
-  SentRequest request{kMaxInputBytes};
+  CheckedRequest request{kMaxInputBytes};
 };
 
 absl::Status RunPredict(const tensorflow::serving::PredictRequest& predict, const Model& model,
                         const RunRecorded& run) {
   auto recorded = std::make_shared<Recorded>();
   recorded->message = predict.SerializeAsString();
-  FLOE_RETURN_IF_ERROR(recorded->request.Read(recorded->message));
+  FLOE_RETURN_IF_ERROR(recorded->request.Decode(recorded->message));
   // The caller keeps the model.
   FLOE_RETURN_IF_ERROR(recorded->request.ChooseSignature(ModelHandle(ModelHandle(), &model)));
-  SentRequest::Outputs outputs;  // all are computed in any case
+  CheckedRequest::Outputs outputs;  // all are computed in any case
   FLOE_RETURN_IF_ERROR(recorded->request.ChooseOutputs(&outputs));
   auto request = std::make_unique<InferRequest>();
   FLOE_RETURN_IF_ERROR(recorded->request.Fill(request.get()));

@@ -1,12 +1,12 @@
-// Any bytes as a PredictRequest: floe's own walk over the wire format against protobuf's classes,
-// every tensor read both ways, and what was read written as a reply.
+// Any bytes as a PredictRequest: what is read of them against what is read of protobuf's own text
+// of the same message; and what was read is written as a reply.
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "base/status.h"
-#include "server/api/predict_reply.h"
-#include "server/api/predict_request.h"
-#include "server/api/tensor_input.h"
+#include "server/request/decode_predict.h"
+#include "server/request/encode_predict.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 #include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/proto_mutator.h"
@@ -14,8 +14,8 @@
 namespace floe::fuzz {
 namespace {
 
-using server::SentInput;
-using server::SentPredict;
+using server::ParsedInput;
+using server::ParsedRequest;
 using tensorflow::TensorProto;
 using tensorflow::serving::PredictRequest;
 
@@ -32,29 +32,37 @@ std::string Describe(std::string_view key, const TensorView& view) {
 struct ReadInputs {
   server::InputStorage storage{kMaxBytes};
   std::vector<server::ReplyOutput> tensors;
-  std::vector<std::string> text;  // of every input, sorted
+  std::map<std::string, std::string> text;  // of every input
 };
 
-void ReadAll(const SentPredict& sent, ReadInputs* out) {
-  for (const SentInput& input : sent.inputs) {
-    server::InputStorage storage(kMaxBytes);
-    const auto alone = server::ReadTensor(input.key, input.tensor, &storage);
-    out->text.push_back(alone.ok() ? Describe(input.key, *alone) : alone.status().ToString());
-    const auto together = server::ReadTensor(input.key, input.tensor, &out->storage);
-    if (together.ok()) out->tensors.push_back({input.key, *together});
-  }
-  std::sort(out->text.begin(), out->text.end());
+absl::StatusOr<TensorView> ReadTensor(const ParsedInput& input, server::InputStorage* storage) {
+  FLOE_ASSIGN_OR_RETURN(server::CheckedTensor checked,
+                        server::CheckTensor(input.key, input.tensor));
+  FLOE_RETURN_IF_ERROR(storage->Charge(checked.bytes));
+  server::DecodeTensor(input.tensor, storage, &checked.view);
+  return checked.view;
 }
 
-void Compare(const SentPredict& walked, const SentPredict& parsed) {
-  if (walked.model != parsed.model || walked.version != parsed.version ||
-      walked.version_label != parsed.version_label || walked.signature != parsed.signature ||
-      walked.output_filter != parsed.output_filter || walked.inputs.size() != parsed.inputs.size())
-    Fail("the walk and protobuf read different requests");
+void ReadAll(const ParsedRequest& request, ReadInputs* out) {
+  for (const ParsedInput& input : request.inputs) {
+    server::InputStorage storage(kMaxBytes);
+    const auto alone = ReadTensor(input, &storage);
+    out->text[std::string(input.key)] =
+        alone.ok() ? Describe(input.key, *alone) : alone.status().ToString();
+    const auto together = ReadTensor(input, &out->storage);
+    if (together.ok()) out->tensors.push_back({input.key, *together});
+  }
+}
+
+void Compare(const ParsedRequest& read, const ParsedRequest& usual) {
+  if (read.model != usual.model || read.version != usual.version ||
+      read.version_label != usual.version_label || read.signature != usual.signature ||
+      read.output_filter != usual.output_filter)
+    Fail("two forms of a request are read as different ones");
   ReadInputs a, b;
-  ReadAll(walked, &a);
-  ReadAll(parsed, &b);
-  if (a.text != b.text) Fail("the walk and protobuf read different tensors");
+  ReadAll(read, &a);
+  ReadAll(usual, &b);
+  if (a.text != b.text) Fail("two forms of a request are read as different tensors");
 }
 
 // What was sent comes back as it was.
@@ -65,21 +73,23 @@ void CheckReply(const ReadInputs& inputs, server::ReplyEncoding encoding) {
   if (!status.ok()) Fail("a reply could not be written: " + status.ToString());
   tensorflow::serving::PredictResponse reply;
   if (!reply.ParseFromString(bytes)) Fail("a reply is not a PredictResponse");
-  if (reply.outputs_size() != static_cast<int>(inputs.tensors.size()))
-    Fail("a reply has another number of tensors than was written");
+  for (const server::ReplyOutput& tensor : inputs.tensors)
+    if (reply.outputs().count(std::string(tensor.key)) == 0) Fail("a reply misses a tensor");
 }
 
 absl::Status Read(const std::string& bytes) {
   static const bool silent = (google::protobuf::SetLogHandler(nullptr), true);
   (void)silent;
-  SentPredict walked, parsed;
-  const bool usual = server::WalkPredictRequest(bytes, &walked);
-  const absl::Status status = server::ParsePredictRequest(bytes, &parsed);
-  if (usual && !status.ok()) Fail("walked, but protobuf refuses");
-  FLOE_RETURN_IF_ERROR(status);
-  if (usual) Compare(walked, parsed);
+  ParsedRequest request;
+  FLOE_RETURN_IF_ERROR(server::DecodePredict(bytes, &request));
   ReadInputs inputs;
-  ReadAll(parsed, &inputs);
+  ReadAll(request, &inputs);
+  PredictRequest proto;
+  if (!proto.ParseFromString(bytes)) return absl::OkStatus();  // names that are not UTF-8
+  const std::string usual = proto.SerializeAsString();
+  ParsedRequest again;
+  FLOE_RETURN_IF_ERROR(server::DecodePredict(usual, &again));
+  Compare(request, again);
   CheckReply(inputs, server::ReplyEncoding::kTyped);
   CheckReply(inputs, server::ReplyEncoding::kContent);
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// SentRequest: a PredictRequest against the model version that is to answer it.
+// CheckedRequest: a parsed request against the model version that is to answer it.
 #pragma once
 
 #include <string>
@@ -6,28 +6,23 @@
 #include <vector>
 
 #include "runtime/model.h"
-#include "server/api/predict_request.h"
-#include "server/api/tensor_input.h"
 #include "server/batching/infer_request.h"
+#include "server/request/decode_predict.h"
 
 namespace floe::server {
 
 // Lives as long as the InferRequest made from it, and so does the message: inputs are views into
 // both. Threading: one thread at a time. Errors name the model, the signature and what they have.
-class SentRequest {
+class CheckedRequest {
  public:
   // `max_input_bytes`: of inputs that do not lie in the message as they are needed.
-  // `memory`, which outlives it, pays for what is decoded and for what protobuf reads; null:
-  // nobody.
-  explicit SentRequest(int64_t max_input_bytes, const MemoryBudget* memory = nullptr)
-      : max_input_bytes_(max_input_bytes), storage_(max_input_bytes, memory) {}
+  // `memory`, which outlives it, pays for what is decoded; null: nobody.
+  explicit CheckedRequest(int64_t max_input_bytes, const MemoryBudget* memory = nullptr)
+      : storage_(max_input_bytes, memory) {}
 
-  // False: it takes a while to read, so that it should be done by another thread than the
-  // transport's.
-  bool ReadQuickly(std::string_view message);
-  // Unless that was true: first, and once.
-  absl::Status Read(std::string_view message);
-  const SentPredict& sent() const { return sent_; }
+  // First, and once.
+  absl::Status Decode(std::string_view message) { return DecodePredict(message, &parsed_); }
+  const ParsedRequest& parsed() const { return parsed_; }
 
   // Finds the signature asked for. FAILED_PRECONDITION: there is no such.
   absl::Status ChooseSignature(ModelHandle model);
@@ -45,24 +40,21 @@ class SentRequest {
   // have or that are missing, and for tensors of another dtype or shape; RESOURCE_EXHAUSTED for
   // those that would take too much. Nothing is allocated then.
   absl::Status Fill(InferRequest* request);
-  // Of inputs that were decoded already, and of what protobuf read.
-  size_t unfolded_bytes() const {
-    return static_cast<size_t>(storage_.charged() - pending_bytes_) + sent_.parsed_bytes;
-  }
+  // Of inputs that were decoded already.
+  size_t decoded_bytes() const { return static_cast<size_t>(storage_.charged() - pending_bytes_); }
 
  private:
   // What is to be decoded to become input `index` of the request.
   struct Encoded {
-    const SentTensor* sent;
+    const ParsedTensor* tensor;
     size_t index;
   };
 
-  absl::Status CheckInput(const SentInput& input, size_t index, InferRequest* request);
-  void Decode(const std::vector<Encoded>& inputs, InferRequest* request);
+  absl::Status CheckInput(const ParsedInput& input, size_t index, InferRequest* request);
+  void DecodeInputs(const std::vector<Encoded>& inputs, InferRequest* request);
   absl::Status WrongInputs() const;
 
-  const int64_t max_input_bytes_;
-  SentPredict sent_;
+  ParsedRequest parsed_;
   InputStorage storage_;
   ModelHandle model_;
   const Signature* signature_ = nullptr;

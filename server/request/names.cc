@@ -1,4 +1,4 @@
-#include "server/api/names.h"
+#include "server/request/names.h"
 
 #include <algorithm>
 

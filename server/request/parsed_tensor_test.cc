@@ -1,11 +1,13 @@
-#include "server/api/tensor_input.h"
+#include "server/request/parsed_tensor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
+#include "base/status.h"
 #include "google/protobuf/text_format.h"
 #include "tensorflow/core/framework/tensor.pb.h"
-#include "tensorflow_serving/apis/predict.pb.h"
 
 namespace floe::server {
 namespace {
@@ -13,21 +15,20 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Sends one tensor, given in protobuf's text form, and reads it back by both ways.
-class TensorInput : public testing::TestWithParam<bool> {
+// Sends one tensor, given in protobuf's text form, and reads it back.
+class TensorInput : public testing::Test {
  protected:
   absl::StatusOr<TensorView> Read(const std::string& text, int64_t max_bytes = 1 << 20) {
-    tensorflow::serving::PredictRequest request;
-    EXPECT_TRUE((*request.mutable_inputs())["x"].ParseFromString(Encode(text)));
-    bytes_ = request.SerializeAsString();
+    tensorflow::TensorProto proto;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
+    bytes_ = proto.SerializeAsString();
     storage_.emplace(max_bytes);
-    sent_ = SentPredict();
-    if (GetParam()) {
-      if (!WalkPredictRequest(bytes_, &sent_)) return absl::UnknownError("not walked");
-    } else {
-      EXPECT_TRUE(ParsePredictRequest(bytes_, &sent_).ok());
-    }
-    return ReadTensor("x", sent_.inputs.at(0).tensor, &*storage_);
+    parsed_ = ParsedTensor();
+    EXPECT_TRUE(ParseTensor(bytes_, &parsed_));
+    FLOE_ASSIGN_OR_RETURN(CheckedTensor checked, CheckTensor("x", parsed_));
+    FLOE_RETURN_IF_ERROR(storage_->Charge(checked.bytes));
+    DecodeTensor(parsed_, &*storage_, &checked.view);
+    return checked.view;
   }
 
   template <typename T>
@@ -45,19 +46,12 @@ class TensorInput : public testing::TestWithParam<bool> {
   }
 
  private:
-  static std::string Encode(const std::string& text);
   std::string bytes_;
-  SentPredict sent_;
+  ParsedTensor parsed_;
   std::optional<InputStorage> storage_;
 };
 
-std::string TensorInput::Encode(const std::string& text) {
-  tensorflow::TensorProto proto;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
-  return proto.SerializeAsString();
-}
-
-TEST_P(TensorInput, ReadsEveryList) {
+TEST_F(TensorInput, ReadsEveryList) {
   const std::string two = " tensor_shape { dim { size: 2 } } ";
   EXPECT_THAT(Values<float>("dtype: DT_FLOAT float_val: [1.5, -2]" + two), ElementsAre(1.5f, -2.f));
   EXPECT_THAT(Values<double>("dtype: DT_DOUBLE double_val: [1.5, -2]" + two),
@@ -83,7 +77,7 @@ TEST_P(TensorInput, ReadsEveryList) {
   EXPECT_THAT(Values<float>("dtype: DT_COMPLEX64 scomplex_val: [1, 2, 3, 4]" + two).size(), 2u);
 }
 
-TEST_P(TensorInput, RepeatsTheLastValue) {
+TEST_F(TensorInput, RepeatsTheLastValue) {
   const std::string shape = " tensor_shape { dim { size: 2 } dim { size: 2 } } ";
   EXPECT_THAT(Values<float>("dtype: DT_FLOAT float_val: [1, 2]" + shape), ElementsAre(1, 2, 2, 2));
   EXPECT_THAT(Values<int64_t>("dtype: DT_INT64 int64_val: 9" + shape), ElementsAre(9, 9, 9, 9));
@@ -91,7 +85,7 @@ TEST_P(TensorInput, RepeatsTheLastValue) {
   EXPECT_THAT(Values<float>("dtype: DT_FLOAT float_val: 3"), ElementsAre(3));  // no shape: a scalar
 }
 
-TEST_P(TensorInput, ContentMustHaveTheShapesSize) {
+TEST_F(TensorInput, ContentMustHaveTheShapesSize) {
   EXPECT_THAT(Values<int16_t>("dtype: DT_INT16 tensor_content: '\\001\\000\\377\\377' tensor_shape "
                               "{ dim { size: 2 } }"),
               ElementsAre(1, -1));
@@ -105,8 +99,10 @@ TEST_P(TensorInput, ContentMustHaveTheShapesSize) {
   EXPECT_THAT(Error("dtype: DT_STRING tensor_content: 'ab'"), HasSubstr("string_val"));
 }
 
-TEST_P(TensorInput, RefusesBadShapes) {
+TEST_F(TensorInput, RefusesBadShapes) {
   EXPECT_THAT(Error("dtype: DT_FLOAT tensor_shape { dim { size: -1 } }"), HasSubstr("negative"));
+  EXPECT_THAT(Error("dtype: DT_FLOAT tensor_shape { unknown_rank: true }"),
+              HasSubstr("unknown rank"));
   EXPECT_THAT(Error("dtype: DT_FLOAT tensor_shape { dim { size: 4611686018427387904 } dim { size: "
                     "4611686018427387904 } }"),
               HasSubstr("too many elements"));
@@ -116,11 +112,12 @@ TEST_P(TensorInput, RefusesBadShapes) {
               HasSubstr("--grpc_max_message_bytes"));
 }
 
-TEST_P(TensorInput, RefusesValuesInTheWrongPlace) {
+TEST_F(TensorInput, RefusesValuesInTheWrongPlace) {
   EXPECT_THAT(Error("dtype: DT_FLOAT int_val: 1"),
               HasSubstr("values in int_val, but float32 is read from float_val"));
   EXPECT_THAT(Error("dtype: DT_FLOAT float_val: [1, 2]"), HasSubstr("2 values"));
   EXPECT_THAT(Error("dtype: DT_FLOAT float_val: 1 tensor_content: '1234'"), HasSubstr("both"));
+  EXPECT_THAT(Error("dtype: DT_FLOAT float_val: 1 int_val: 1"), HasSubstr("more than one list"));
   EXPECT_THAT(Error("float_val: 1"), HasSubstr("no dtype"));
   EXPECT_THAT(Error("dtype: DT_INT4"), HasSubstr("29"));
   EXPECT_THAT(Error("dtype: DT_RESOURCE"), HasSubstr("resource"));
@@ -128,12 +125,7 @@ TEST_P(TensorInput, RefusesValuesInTheWrongPlace) {
               HasSubstr("middle"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, TensorInput, testing::Bool(),
-                         [](const auto& info) { return info.param ? "Walked" : "Parsed"; });
-
-class ParsedInput : public TensorInput {};
-
-TEST_P(ParsedInput, StringsAndSeveralListsNeedProtobuf) {
+TEST_F(TensorInput, ReadsStrings) {
   const auto view =
       Read("dtype: DT_STRING string_val: ['a', 'bc'] tensor_shape { dim { size: 3 } }");
   ASSERT_TRUE(view.ok()) << view.status();
@@ -142,12 +134,7 @@ TEST_P(ParsedInput, StringsAndSeveralListsNeedProtobuf) {
   EXPECT_THAT(
       Error("dtype: DT_STRING string_val: 'abcdefghij' tensor_shape { dim { size: 3 } }", 120),
       HasSubstr("RESOURCE_EXHAUSTED"));
-  EXPECT_THAT(Error("dtype: DT_FLOAT float_val: 1 int_val: 1"), HasSubstr("more than one list"));
-  EXPECT_THAT(Error("dtype: DT_FLOAT tensor_shape { unknown_rank: true }"),
-              HasSubstr("unknown rank"));
 }
-
-INSTANTIATE_TEST_SUITE_P(Ways, ParsedInput, testing::Values(false));
 
 }  // namespace
 }  // namespace floe::server

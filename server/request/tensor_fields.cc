@@ -1,4 +1,4 @@
-#include "server/api/tensor_fields.h"
+#include "server/request/tensor_fields.h"
 
 namespace floe::server {
 

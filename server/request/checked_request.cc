@@ -1,4 +1,4 @@
-#include "server/api/sent_request.h"
+#include "server/request/checked_request.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "runtime/input_shape.h"
-#include "server/api/names.h"
+#include "server/request/names.h"
 
 namespace floe::server {
 namespace {
@@ -16,10 +16,11 @@ namespace {
 constexpr int64_t kDecodedAtOnce = int64_t{1} << 20;
 constexpr int64_t kFilledAtOnce = int64_t{16} << 10;
 
-std::vector<std::string> SentKeys(const SentPredict& sent) {
+std::vector<std::string> SentKeys(const ParsedRequest& request) {
   std::vector<std::string> keys;
-  for (const SentInput& input : sent.inputs) keys.emplace_back(input.key);
+  for (const ParsedInput& input : request.inputs) keys.emplace_back(input.key);
   std::sort(keys.begin(), keys.end());  // protobuf's maps have no order of their own
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   return keys;
 }
 
@@ -42,31 +43,32 @@ std::vector<std::string> Keys(const std::vector<SignatureTensor>& tensors) {
   return keys;
 }
 
-std::string SentRequest::ModelAndSignature() const {
+std::string CheckedRequest::ModelAndSignature() const {
   const ModelInfo& info = model_->info();
   return absl::StrCat("model ", Quoted(info.name), " version ", info.version, ", signature ",
                       Quoted(signature_->def().name));
 }
 
-absl::Status SentRequest::ChooseSignature(ModelHandle model) {
+absl::Status CheckedRequest::ChooseSignature(ModelHandle model) {
   model_ = std::move(model);
-  signature_ = model_->Find(sent_.signature);
+  signature_ = model_->Find(parsed_.signature);
   if (signature_ != nullptr) return absl::OkStatus();
   std::vector<std::string> names;
   for (const auto& [name, signature] : model_->signatures()) names.push_back(name);
-  return absl::FailedPreconditionError(absl::StrCat(
-      "model ", Quoted(model_->info().name), " version ", model_->info().version,
-      " has no signature ", Quoted(sent_.signature.empty() ? "serving_default" : sent_.signature),
-      "; it has ", QuotedNames(names)));
+  return absl::FailedPreconditionError(
+      absl::StrCat("model ", Quoted(model_->info().name), " version ", model_->info().version,
+                   " has no signature ",
+                   Quoted(parsed_.signature.empty() ? "serving_default" : parsed_.signature),
+                   "; it has ", QuotedNames(names)));
 }
 
-absl::Status SentRequest::ChooseOutputs(Outputs* outputs) const {
+absl::Status CheckedRequest::ChooseOutputs(Outputs* outputs) const {
   const auto& has = signature_->def().outputs;
-  if (sent_.output_filter.empty()) {
+  if (parsed_.output_filter.empty()) {
     for (size_t i = 0; i < has.size(); ++i) outputs->push_back(static_cast<int>(i));
     return absl::OkStatus();
   }
-  for (const std::string_view alias : sent_.output_filter) {
+  for (const std::string_view alias : parsed_.output_filter) {
     const int index = signature_->FindOutput(alias);
     if (index < 0) {
       return absl::InvalidArgumentError(
@@ -82,34 +84,23 @@ absl::Status SentRequest::ChooseOutputs(Outputs* outputs) const {
   return absl::OkStatus();
 }
 
-absl::Status SentRequest::WrongInputs() const {
+absl::Status CheckedRequest::WrongInputs() const {
   const auto& taken = signature_->def().inputs;
   std::string hints;
-  for (const SentInput& input : sent_.inputs) {
+  for (const ParsedInput& input : parsed_.inputs) {
     if (signature_->FindInput(input.key) >= 0) continue;
     hints = absl::StrCat("; unknown ", Quoted(input.key), NearestHint(input.key, Keys(taken)));
     break;  // one hint: the lists show the rest
   }
   return absl::InvalidArgumentError(
       absl::StrCat(ModelAndSignature(), " takes inputs ", TakenInputs(taken), ", but ",
-                   QuotedNames(SentKeys(sent_)), " were sent", hints));
+                   QuotedNames(SentKeys(parsed_)), " were sent", hints));
 }
 
-absl::Status SentRequest::Read(std::string_view message) {
-  FLOE_RETURN_IF_ERROR(ReadPredictRequest(message, max_input_bytes_, &sent_));
-  storage_.Pay(static_cast<int64_t>(sent_.parsed_bytes));
-  return absl::OkStatus();
-}
-
-bool SentRequest::ReadQuickly(std::string_view message) {
-  if (IsQuickToWalk(message) && WalkPredictRequest(message, &sent_)) return true;
-  sent_ = SentPredict();
-  return false;
-}
-
-absl::Status SentRequest::CheckInput(const SentInput& input, size_t index, InferRequest* request) {
+absl::Status CheckedRequest::CheckInput(const ParsedInput& input, size_t index,
+                                        InferRequest* request) {
   const SignatureTensor& taken = signature_->def().inputs[index];
-  FLOE_ASSIGN_OR_RETURN(const DType dtype, SentDtype(input.key, input.tensor));
+  FLOE_ASSIGN_OR_RETURN(const DType dtype, DTypeOf(input.key, input.tensor));
   if (dtype != taken.type.dtype) {
     return absl::InvalidArgumentError(
         absl::StrCat("input ", Quoted(input.key), ": ", ModelAndSignature(), " takes ",
@@ -133,15 +124,15 @@ absl::Status SentRequest::CheckInput(const SentInput& input, size_t index, Infer
   return absl::OkStatus();
 }
 
-void SentRequest::Decode(const std::vector<Encoded>& inputs, InferRequest* request) {
+void CheckedRequest::DecodeInputs(const std::vector<Encoded>& inputs, InferRequest* request) {
   for (const Encoded& encoded : inputs)
-    DecodeTensor(*encoded.sent, &storage_, &request->inputs[encoded.index]);
+    DecodeTensor(*encoded.tensor, &storage_, &request->inputs[encoded.index]);
 }
 
-absl::Status SentRequest::Fill(InferRequest* request) {
+absl::Status CheckedRequest::Fill(InferRequest* request) {
   const auto& taken = signature_->def().inputs;
-  absl::InlinedVector<const SentInput*, kUsualTensors> sent(taken.size(), nullptr);
-  for (const SentInput& input : sent_.inputs) {
+  absl::InlinedVector<const ParsedInput*, kUsualTensors> sent(taken.size(), nullptr);
+  for (const ParsedInput& input : parsed_.inputs) {
     const int index = signature_->FindInput(input.key);
     if (index < 0) return WrongInputs();
     sent[static_cast<size_t>(index)] = &input;
@@ -156,10 +147,10 @@ absl::Status SentRequest::Fill(InferRequest* request) {
     if (sent[i] == nullptr) continue;
     FLOE_RETURN_IF_ERROR(CheckInput(*sent[i], i, request));
   }
-  Decode(now_, request);
+  DecodeInputs(now_, request);
   if (!later_.empty())
     request->pending =
-        std::make_unique<PendingInputs>([this, request] { Decode(later_, request); });
+        std::make_unique<PendingInputs>([this, request] { DecodeInputs(later_, request); });
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-#include "server/api/predict_reply.h"
+#include "server/request/encode_predict.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "server/api/tensor_fields.h"
+#include "server/request/tensor_fields.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 
 namespace floe::server {

@@ -1,4 +1,4 @@
-// A sent tensor -> a TensorView that can be fed.
+// tensorflow.TensorProto -> a TensorView that can be fed: found in the message, checked, decoded.
 #pragma once
 
 #include <memory>
@@ -6,12 +6,36 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "base/memory_budget.h"
+#include "model/shape.h"
 #include "model/tensor.h"
-#include "server/api/predict_request.h"
+#include "server/request/tensor_fields.h"
 
 namespace floe::server {
+
+// A tensor as sent, nothing compared with a model yet. Views point into the message.
+struct ParsedTensor {
+  int dtype = 0;  // TensorFlow's number, unchecked
+  Shape shape;    // dims may be negative or too large
+  bool unknown_rank = false;
+  std::string_view content;               // tensor_content
+  TensorField list = TensorField::kNone;  // the list with values; kNone when there is none
+  bool several_lists = false;             // values in more than one list
+  int64_t values = 0;                     // in the list; a complex number is two
+  int64_t value_bytes = 0;                // of them on the wire
+  std::string_view last;                  // of a list of strings
+  std::string_view packed;                // the list's values, where they lie in one piece
+  // The TensorProto, which may come in pieces; values that do, too, are read there.
+  absl::InlinedVector<std::string_view, 1> messages;
+};
+
+// False for bytes that are no TensorProto. A tensor read twice is merged, as by protobuf.
+bool ParseTensor(std::string_view message, ParsedTensor* tensor);
+
+// The request's inputs take more memory than one message may (--grpc_max_message_bytes).
+absl::Status TooMuchUnfolded();
 
 // Memory for values that do not lie in the message as they are needed. Bounded, because a few bytes
 // may stand for many (a short list repeats its last value). Threading: one thread at a time.
@@ -25,12 +49,13 @@ class InputStorage {
   absl::Status Charge(int64_t bytes);
   // Uninitialised. What is not to be had is thrown (CatchOutOfMemory).
   void* Allocate(int64_t bytes);
-  std::string* AllocateStrings(int64_t count);  // empty ones
-  // Bytes that are held elsewhere, or will be. Throws std::bad_alloc where `memory` has them not.
-  void Pay(int64_t bytes);
+  std::string* AllocateStrings(int64_t count,
+                               int64_t bytes);  // empty ones; `bytes` with their text
   int64_t charged() const { return max_ - left_; }
 
  private:
+  void Pay(int64_t bytes);
+
   const int64_t max_;
   int64_t left_;
   const MemoryBudget* const memory_;
@@ -40,9 +65,9 @@ class InputStorage {
 };
 
 // The tensor's dtype, or INVALID_ARGUMENT naming input and number.
-absl::StatusOr<DType> SentDtype(std::string_view key, const SentTensor& sent);
+absl::StatusOr<DType> DTypeOf(std::string_view key, const ParsedTensor& tensor);
 
-// A sent tensor that is right, though its values may have to be decoded yet.
+// A tensor that is right, though its values may have to be decoded yet.
 struct CheckedTensor {
   TensorView view;       // data: in the message, or null where DecodeTensor has to provide it
   int64_t bytes = 0;     // that decoding takes beside the message
@@ -53,14 +78,10 @@ struct CheckedTensor {
 // was expected, for: a shape of unknown rank, negative or too large; tensor_content of another size
 // than the shape's; more values than elements; values in another list than the dtype's, or in
 // several places.
-absl::StatusOr<CheckedTensor> CheckTensor(std::string_view key, const SentTensor& sent);
+absl::StatusOr<CheckedTensor> CheckTensor(std::string_view key, const ParsedTensor& tensor);
 
 // Gives the view of a checked tensor its data, in `storage`, where it has none; no values at all
 // mean zeros, as in TensorFlow. Its bytes are charged. The data may be unaligned.
-void DecodeTensor(const SentTensor& sent, InputStorage* storage, TensorView* view);
-
-// Both at once.
-absl::StatusOr<TensorView> ReadTensor(std::string_view key, const SentTensor& sent,
-                                      InputStorage* storage);
+void DecodeTensor(const ParsedTensor& tensor, InputStorage* storage, TensorView* view);
 
 }  // namespace floe::server

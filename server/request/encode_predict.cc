@@ -1,13 +1,17 @@
-#include "server/api/predict_reply.h"
+#include "server/request/encode_predict.h"
+
+#include <google/protobuf/io/coded_stream.h>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "base/wire_reader.h"
-#include "server/api/names.h"
-#include "server/api/tensor_fields.h"
+#include "server/request/names.h"
+#include "server/request/tensor_fields.h"
 
 namespace floe::server {
 namespace {
+
+using google::protobuf::io::CodedOutputStream;
 
 // Field numbers of PredictResponse, of its map entries, and of ModelSpec.
 constexpr uint32_t kOutputs = 1, kModelSpec = 2;
@@ -16,23 +20,17 @@ constexpr uint32_t kSpecName = 1, kSpecVersion = 2, kSpecSignature = 3;
 constexpr uint32_t kWrappedValue = 1;
 constexpr uint32_t kShapeDim = 2, kDimSize = 1;
 
-size_t VarintSize(uint64_t value) {
-  size_t size = 1;
-  for (; value >= 0x80; value >>= 7) ++size;
-  return size;
-}
-
-size_t TagSize(uint32_t field) { return VarintSize(uint64_t{field} << 3); }
+size_t TagSize(uint32_t field) { return CodedOutputStream::VarintSize64(uint64_t{field} << 3); }
 size_t TagSize(TensorField field) { return TagSize(static_cast<uint32_t>(field)); }
 
 // A length-delimited field with `size` bytes in it.
 size_t BytesFieldSize(uint32_t field, size_t size) {
-  return TagSize(field) + VarintSize(size) + size;
+  return TagSize(field) + CodedOutputStream::VarintSize64(size) + size;
 }
 
 // A varint field, which proto3 leaves out when zero.
 size_t NumberFieldSize(uint32_t field, uint64_t value) {
-  return value == 0 ? 0 : TagSize(field) + VarintSize(value);
+  return value == 0 ? 0 : TagSize(field) + CodedOutputStream::VarintSize64(value);
 }
 
 class Writer {
@@ -40,11 +38,9 @@ class Writer {
   explicit Writer(std::string* out) : out_(*out) {}
 
   void Varint(uint64_t value) {
-    char bytes[10];
-    size_t n = 0;
-    for (; value >= 0x80; value >>= 7) bytes[n++] = static_cast<char>(value | 0x80);
-    bytes[n++] = static_cast<char>(value);
-    out_.append(bytes, n);
+    uint8_t bytes[10];
+    const uint8_t* const end = CodedOutputStream::WriteVarint64ToArray(value, bytes);
+    out_.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(end - bytes));
   }
   void Tag(uint32_t field, WireType type) {
     Varint(uint64_t{field} << 3 | static_cast<uint64_t>(type));
@@ -151,9 +147,11 @@ Measured Measure(const ReplyOutput& output, ReplyEncoding encoding) {
     if (SameBytes(m.list)) {
       m.values = view.bytes();
     } else {
-      ForEachVarint(view, [&m](uint64_t value) { m.values += VarintSize(value); });
+      ForEachVarint(view,
+                    [&m](uint64_t value) { m.values += CodedOutputStream::VarintSize64(value); });
     }
-    if (m.values != 0) m.tensor += TagSize(m.list) + VarintSize(m.values) + m.values;
+    if (m.values != 0)
+      m.tensor += TagSize(m.list) + CodedOutputStream::VarintSize64(m.values) + m.values;
   }
   m.entry = BytesFieldSize(kEntryKey, output.key.size()) + BytesFieldSize(kEntryValue, m.tensor);
   return m;
