@@ -25,17 +25,21 @@ Tensor Shorts(const Shape& shape, const std::vector<int16_t>& values) {
 }
 Tensor Halves(const Shape& shape, const std::vector<float>& values) {
   std::vector<uint16_t> bits;
+  bits.reserve(values.size());
   for (const float v : values) bits.push_back(FloatToHalfBits(v));
   return TensorOf(DType::kFloat16, shape, bits);
 }
 Tensor BFloats(const Shape& shape, const std::vector<float>& values) {
   std::vector<uint16_t> bits;
+  bits.reserve(values.size());
   for (const float v : values) bits.push_back(FloatToBFloat16Bits(v));
   return TensorOf(DType::kBFloat16, shape, bits);
 }
 std::vector<float> HalfValues(const absl::StatusOr<std::vector<Tensor>>& outputs) {
   std::vector<float> values;
-  for (const uint16_t bits : Values<uint16_t>(outputs)) values.push_back(HalfBitsToFloat(bits));
+  const std::vector<uint16_t> halves = Values<uint16_t>(outputs);
+  values.reserve(halves.size());
+  for (const uint16_t bits : halves) values.push_back(HalfBitsToFloat(bits));
   return values;
 }
 using Complex = std::complex<float>;
