@@ -83,15 +83,15 @@ class Caller {
   // One request; false when it failed.
   bool Call() {
     const Signature* signature = served_.model()->Find("");
-    auto request = std::make_unique<InferRequest>();
+    auto request = std::make_unique<Request>();
     request->model = served_.model();
     request->signature = signature;
     request->inputs.resize(signature->def().inputs.size());
     size_t next = 0;
     for (size_t i = 0; i < signature->def().inputs.size(); ++i)
       if (!signature->def().inputs[i].optional) request->inputs[i] = inputs_[next++].view();
-    request->done = [this](const absl::Status& status, absl::Span<const TensorView>) {
-      ok_ = status.ok();
+    request->complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings&) {
+      ok_ = outputs.ok();
       answered_.release();
     };
     served_.Submit(std::move(request));
@@ -110,7 +110,7 @@ void Load(const Settings& settings, const std::vector<Tensor>& inputs, Contender
   std::atomic<bool> stop{false};
   std::atomic<int64_t> failed{0};
   std::vector<std::vector<double>> latencies(static_cast<size_t>(settings.clients));
-  const BatcherStats before = contender->served->batcher().Stats();
+  const SchedulerStats before = contender->served->scheduler().Stats();
   std::vector<std::thread> threads;
   threads.reserve(latencies.size());
   const TimePoint start = Clock::Steady().Now();
@@ -130,7 +130,7 @@ void Load(const Settings& settings, const std::vector<Tensor>& inputs, Contender
   if (failed > 0) std::fprintf(stderr, "%ld requests failed\n", static_cast<long>(failed));
   std::vector<double> all;
   for (const auto& mine : latencies) all.insert(all.end(), mine.begin(), mine.end());
-  const BatcherStats after = contender->served->batcher().Stats();
+  const SchedulerStats after = contender->served->scheduler().Stats();
   const auto runs = static_cast<double>(after.batches.batches - before.batches.batches);
   contender->rates.push_back(static_cast<double>(all.size()) / seconds);
   contender->p50s.push_back(Median(all));
@@ -197,7 +197,7 @@ int Main(const Settings& settings) {
   for (int round = 0; round < settings.rounds; ++round)
     for (Contender& contender : contenders) Load(settings, inputs, &contender);
   const int exit_code = Report(settings, inputs, contenders);
-  for (Contender& contender : contenders) contender.served->batcher().Stop();
+  for (Contender& contender : contenders) contender.served->scheduler().Stop();
   return exit_code;
 }
 

@@ -24,9 +24,9 @@
 #include "cli/made_up_inputs.h"
 #include "runtime/test_loops.h"
 #include "server/api/api.h"
-#include "server/batching/batcher.h"
-#include "server/batching/plan_runner.h"
-#include "server/batching/test_models.h"
+#include "server/scheduling/scheduler.h"
+#include "server/executor/plan_executor.h"
+#include "server/executor/test_models.h"
 #include "server/registry/local_registry.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 #include "tests/libc_allocator.h"
@@ -244,39 +244,40 @@ INSTANTIATE_TEST_SUITE_P(Containers, CollectingAllocations,
                          [](const auto& info) { return ContainerName(info.param); });
 
 // A request's way through a queue and back: batched, with a deadline and a token, on a worker of
-// its own. What the caller makes (the InferRequest) is the caller's.
+// its own. What the caller makes (the Request) is the caller's.
 TEST(Queue, AllocatesNothing) {
   using server::FloatCall;
   const ModelHandle model = server::CompileText(server::kTwiceGraph);
   ASSERT_NE(model, nullptr);
-  server::Batcher::Options options;
+  server::Scheduler::Options options;
   options.limits.max_rows = 4;
   options.name = "counted";
-  server::Batcher batcher(
-      std::make_unique<server::PlanRunner>(1, 1, server::PlanRunner::Options{.max_rows = 4}),
+  server::Scheduler scheduler(
+      std::make_unique<server::PlanExecutor>(1, 1, server::PlanExecutor::Options{.max_rows = 4}),
       options);
   constexpr int kRequests = 200;
   FloatCall call({{Shape({1, 2}), {1, 2}}});
   std::atomic<int> answered{0}, right{0};
   std::atomic<bool> go{true};
-  std::vector<std::unique_ptr<server::InferRequest>> requests;
+  std::vector<std::unique_ptr<server::Request>> requests;
   const auto make = [&](int count) {
     for (int i = 0; i < count; ++i) {
-      requests.push_back(call.Request(model));
-      server::InferRequest& request = *requests.back();
+      requests.push_back(call.MakeRequest(model));
+      server::Request& request = *requests.back();
       request.deadline = Clock::Steady().Now() + std::chrono::hours(1);
       request.cancel = std::make_shared<CancelToken>();
-      request.caller = 3;
-      request.done = [&](const absl::Status& status, absl::Span<const TensorView> outputs) {
+      request.principal = 3;
+      request.complete = [&](const absl::StatusOr<server::Outputs>& outputs,
+                             const server::Timings&) {
         while (!go) std::this_thread::yield();
-        right += status.ok() && outputs[0].as<float>()[1] == 4;
+        right += outputs.ok() && (*outputs)[0].as<float>()[1] == 4;
         ++answered;
       };
     }
   };
   const auto submit_all = [&] {
     answered = 0;
-    for (auto& request : requests) batcher.Submit(std::move(request));
+    for (auto& request : requests) scheduler.Submit(std::move(request));
     go = true;
     while (answered < static_cast<int>(requests.size())) std::this_thread::yield();
   };

@@ -18,9 +18,9 @@
 #include "runtime/exec_context.h"
 #include "server/api/fakes_for_test.h"
 #include "server/api/methods.h"
-#include "server/batching/batcher.h"
-#include "server/batching/plan_runner.h"
-#include "server/batching/test_models.h"
+#include "server/scheduling/scheduler.h"
+#include "server/executor/plan_executor.h"
+#include "server/executor/test_models.h"
 #include "server/registry/loader.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 #include "tests/libc_allocator.h"
@@ -183,38 +183,38 @@ TEST(OutOfMemory, LoadingAsTheServerDoes) {
       /*step=*/7, /*may_leak=*/true);
 }
 
-class Request : public testing::Test {
+class Serving : public testing::Test {
  protected:
-  Request() {
-    Batcher::Options options;
+  Serving() {
+    Scheduler::Options options;
     options.threads = 0;
     options.name = "m";
     options.limits.max_rows = 4;
-    batcher_ = std::make_unique<Batcher>(
-        std::make_unique<PlanRunner>(1, 1, PlanRunner::Options{.max_rows = 4}), options);
+    scheduler_ = std::make_unique<Scheduler>(
+        std::make_unique<PlanExecutor>(1, 1, PlanExecutor::Options{.max_rows = 4}), options);
   }
   void Drain() {
-    while (batcher_->Step()) {
+    while (scheduler_->Step()) {
     }
   }
 
   const ModelHandle model_ = CompileText(kTwiceGraph);
-  std::unique_ptr<Batcher> batcher_;
+  std::unique_ptr<Scheduler> scheduler_;
 };
 
 // Shapes of every size, so that plans are bound; rows that are split among runs, too.
-TEST_F(Request, ThroughTheQueue) {
+TEST_F(Serving, ThroughTheQueue) {
   for (const int64_t rows : {int64_t{1}, int64_t{3}, int64_t{10}}) {
     FailEach([&] {
       std::optional<Spared> spared(std::in_place);
       const std::vector<float> values(static_cast<size_t>(2 * rows), 1);
       FloatCall first({{Shape({rows, 2}), values}}), second({{Shape({1, 2}), {3, 4}}});
-      auto a = first.Request(model_), b = second.Request(model_);
+      auto a = first.MakeRequest(model_), b = second.MakeRequest(model_);
       first.result.reserve(values.size());
       second.result.reserve(2);
       spared.reset();
-      batcher_->Submit(std::move(a));
-      batcher_->Submit(std::move(b));
+      scheduler_->Submit(std::move(a));
+      scheduler_->Submit(std::move(b));
       Drain();
       spared.emplace();
       if (first.answers != 1 || second.answers != 1) return std::string("not answered once");
@@ -240,12 +240,12 @@ class Answer : public Responder {
   int finished_ = 0;
 };
 
-TEST_F(Request, FromItsMessageToItsReply) {
+TEST_F(Serving, FromItsMessageToItsReply) {
   FakeRegistry registry;
   HealthState health;
   registry.models["m"] = std::make_shared<FakeServed>(model_);
-  registry.models["m"]->on_submit = [this](std::unique_ptr<InferRequest> request) {
-    batcher_->Submit(std::move(request));
+  registry.models["m"]->on_submit = [this](std::unique_ptr<Request> request) {
+    scheduler_->Submit(std::move(request));
   };
   const UnaryMethod predict = PredictMethod({registry, health});
   for (const bool lists : {false, true}) {

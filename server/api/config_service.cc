@@ -15,9 +15,9 @@
 #include "config/files.h"
 #include "config/model_server_config.h"
 #include "floe/admin.pb.h"
-#include "server/request/names.h"
 #include "server/api/proto_method.h"
 #include "server/registry/task_threads.h"
+#include "server/request/names.h"
 #include "tensorflow_serving/apis/model_management.pb.h"
 
 namespace floe::server {

@@ -45,9 +45,12 @@ inline ModelHandle MakeTestModel(const std::string& name, int64_t version) {
 }
 
 // Ends the request as a model's queue does.
-inline void AnswerWith(const InferRequest& request, const absl::Status& status,
-                       absl::Span<const TensorView> outputs = {}) {
-  request.done(status, outputs);
+inline void AnswerWith(const Request& request, const absl::Status& status, Outputs outputs = {}) {
+  if (status.ok()) {
+    request.complete(outputs, {});
+  } else {
+    request.complete(status, {});
+  }
   request.send();
 }
 
@@ -57,10 +60,10 @@ class FakeServed : public ServedModel {
   explicit FakeServed(ModelHandle handle) : handle_(std::move(handle)) {}
   const ModelHandle& model() const override { return handle_; }
   ReplyEncoding reply_encoding() const override { return encoding; }
-  void Submit(std::unique_ptr<InferRequest> request) override { on_submit(std::move(request)); }
+  void Submit(std::unique_ptr<Request> request) override { on_submit(std::move(request)); }
 
   ReplyEncoding encoding = ReplyEncoding::kTyped;
-  std::function<void(std::unique_ptr<InferRequest>)> on_submit = [](std::unique_ptr<InferRequest>) {
+  std::function<void(std::unique_ptr<Request>)> on_submit = [](std::unique_ptr<Request>) {
     ADD_FAILURE() << "nothing was to be submitted";
   };
 

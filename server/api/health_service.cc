@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "grpc/health/v1/health.pb.h"
 #include "server/api/methods.h"
-#include "server/request/names.h"
 #include "server/api/proto_method.h"
+#include "server/request/names.h"
 
 namespace floe::server {
 namespace {

@@ -20,10 +20,10 @@ namespace floe::server {
 namespace {
 
 static_assert(kPriorities <= 9, "priorities are one digit");
-constexpr char kPriorityKey[] = "floe-priority";  // request metadata: "1" to "9"
+constexpr char kPriorityKey[] = "floe-priority";  // request metadata: "1" to "3"
 constexpr char kReplyKey[] = "floe-reply";        // request metadata: "content" or "typed"
 
-// 1 is served first, 9 last, without one 5.
+// 1 is served first, 3 last, without one 2.
 absl::StatusOr<int> PriorityOf(const CallInfo& call) {
   const std::string_view* const wish = call.FindMetadata(kPriorityKey);
   if (wish == nullptr) return kDefaultPriority;
@@ -69,16 +69,16 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
  private:
   absl::Status TrySubmit(bool content_replies);
   absl::StatusOr<ServedHandle> FindModel();
-  absl::Status Write(absl::Span<const TensorView> outputs);
-  int64_t BytesOf(absl::Span<const TensorView> outputs) const;
-  absl::Status Encode(absl::Span<const TensorView> outputs, std::string* reply) const;
+  absl::Status Write(Outputs outputs);
+  int64_t BytesOf(Outputs outputs) const;
+  absl::Status Encode(Outputs outputs, std::string* reply) const;
 
   const ModelRegistry& registry_;
   const Message message_;
   const std::shared_ptr<Responder> responder_;
   const MemoryBudget* const memory_;  // may be null
   CheckedRequest request_;
-  CheckedRequest::Outputs outputs_;
+  CheckedRequest::OutputIndices outputs_;
   std::optional<ReplyEncoding> wished_;
   ReplyEncoding encoding_ = ReplyEncoding::kTyped;
   TimePoint deadline_ = TimePoint::max();
@@ -112,17 +112,17 @@ absl::Status PredictCall::TrySubmit(bool content_replies) {
   encoding_ =
       wished_.value_or(content_replies ? ReplyEncoding::kContent : served->reply_encoding());
   FLOE_RETURN_IF_ERROR(request_.ChooseOutputs(&outputs_));
-  auto request = std::make_unique<InferRequest>();
+  auto request = std::make_unique<Request>();
   FLOE_RETURN_IF_ERROR(request_.Fill(request.get()));
   request->priority = priority_;
-  request->caller = caller_;
+  request->principal = caller_;
   request->owner = shared_from_this();
   request->owner_bytes = message_.bytes.size() + request_.decoded_bytes();
   request->deadline = deadline_;
   request->cancel = std::move(cancel_);
   // The request's owner, so it is there.
-  request->done = [this](const absl::Status& status, absl::Span<const TensorView> outputs) {
-    answer_ = status.ok() ? Write(outputs) : status;
+  request->complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings&) {
+    answer_ = outputs.ok() ? Write(*outputs) : outputs.status();
   };
   request->send = [this] { responder_->Finish(answer_); };
   served->Submit(std::move(request));
@@ -134,7 +134,7 @@ void PredictCall::Submit(bool content_replies) {
   if (!status.ok()) Refuse(status);
 }
 
-absl::Status PredictCall::Encode(absl::Span<const TensorView> outputs, std::string* reply) const {
+absl::Status PredictCall::Encode(Outputs outputs, std::string* reply) const {
   const SignatureDef& def = request_.signature().def();
   if (outputs.size() != def.outputs.size()) {
     return absl::InternalError(absl::StrCat(request_.ModelAndSignature(), " gave ", outputs.size(),
@@ -150,7 +150,7 @@ absl::Status PredictCall::Encode(absl::Span<const TensorView> outputs, std::stri
 }
 
 // About what the reply will have.
-int64_t PredictCall::BytesOf(absl::Span<const TensorView> outputs) const {
+int64_t PredictCall::BytesOf(Outputs outputs) const {
   int64_t bytes = 0;
   for (const int index : outputs_)
     if (static_cast<size_t>(index) < outputs.size())
@@ -158,7 +158,7 @@ int64_t PredictCall::BytesOf(absl::Span<const TensorView> outputs) const {
   return bytes;
 }
 
-absl::Status PredictCall::Write(absl::Span<const TensorView> outputs) {
+absl::Status PredictCall::Write(Outputs outputs) {
   thread_local std::string reply;  // a small one is copied, and its memory serves again
   {
     // Until the transport has it, and pays for it.

@@ -44,7 +44,7 @@ class Predict : public testing::Test {
 
   // Answers y = x, label = ids, switch = false.
   void AnswerDirectly() {
-    served_->on_submit = [this](std::unique_ptr<InferRequest> request) {
+    served_->on_submit = [this](std::unique_ptr<Request> request) {
       ++submitted_;
       const auto& inputs = request->signature->def().inputs;
       TensorView by_name[2];
@@ -131,9 +131,9 @@ TEST_F(Predict, ContentOnRequest) {
 TEST_F(Predict, PriorityAndCallerReachTheQueue) {
   int priority = 0;
   uint64_t caller = 0;
-  served_->on_submit = [&](std::unique_ptr<InferRequest> request) {
+  served_->on_submit = [&](std::unique_ptr<Request> request) {
     priority = request->priority;
-    caller = request->caller;
+    caller = request->principal;
     AnswerWith(*request, absl::CancelledError(""));
   };
   const std::string message = Encode(std::string(kX) + kIds);
@@ -142,10 +142,10 @@ TEST_F(Predict, PriorityAndCallerReachTheQueue) {
   CallUnary(table_, kPath, message, {{"floe-priority", "1"}});
   EXPECT_EQ(priority, 1);
   EXPECT_EQ(caller, 12u);
-  for (const char* text : {"0", "10", "", "high", "-1"}) {
+  for (const char* text : {"0", "4", "10", "", "high", "-1"}) {
     const auto responder = CallUnary(table_, kPath, message, {{"floe-priority", text}});
     EXPECT_EQ(responder->status.code(), absl::StatusCode::kInvalidArgument) << text;
-    EXPECT_THAT(std::string(responder->status.message()), HasSubstr("1 (first) to 9 (last)"));
+    EXPECT_THAT(std::string(responder->status.message()), HasSubstr("1 (first) to 3 (last)"));
   }
 }
 
@@ -201,15 +201,15 @@ TEST_F(Predict, InputErrors) {
 }
 
 TEST_F(Predict, ModelErrorsPassThrough) {
-  served_->on_submit = [](std::unique_ptr<InferRequest> request) {
+  served_->on_submit = [](std::unique_ptr<Request> request) {
     AnswerWith(*request, absl::ResourceExhaustedError("queue full"));
   };
   EXPECT_THAT(Refused(Encode(std::string(kX) + kIds)), HasSubstr("RESOURCE_EXHAUSTED: queue full"));
 }
 
 TEST_F(Predict, AnswersLaterAndKeepsInputsUntilThen) {
-  std::unique_ptr<InferRequest> waiting;
-  served_->on_submit = [&](std::unique_ptr<InferRequest> request) { waiting = std::move(request); };
+  std::unique_ptr<Request> waiting;
+  served_->on_submit = [&](std::unique_ptr<Request> request) { waiting = std::move(request); };
   const auto responder =
       CallUnary(table_, kPath, Encode(std::string(kX) + kIds + "output_filter: 'y'"));
   EXPECT_EQ(responder->finishes, 0);
@@ -220,7 +220,7 @@ TEST_F(Predict, AnswersLaterAndKeepsInputsUntilThen) {
   EXPECT_EQ(waiting->inputs[2].dtype, DType::kInvalid);  // training was not fed
   // The caller's message is gone by now but for what the request holds.
   std::vector<TensorView> outputs(3, waiting->inputs[0]);
-  waiting->done(absl::OkStatus(), outputs);
+  waiting->complete(Outputs(outputs), {});
   outputs.clear();  // what is sent needs them no more
   waiting->send();
   waiting.reset();
@@ -231,8 +231,8 @@ TEST_F(Predict, AnswersLaterAndKeepsInputsUntilThen) {
 }
 
 TEST_F(Predict, TheWaitingRequestDoesNotHoldTheServedModel) {
-  std::unique_ptr<InferRequest> waiting;
-  served_->on_submit = [&](std::unique_ptr<InferRequest> request) { waiting = std::move(request); };
+  std::unique_ptr<Request> waiting;
+  served_->on_submit = [&](std::unique_ptr<Request> request) { waiting = std::move(request); };
   CallUnary(table_, kPath, Encode(std::string(kX) + kIds));
   ASSERT_NE(waiting, nullptr);
   const std::weak_ptr<FakeServed> served = served_;
@@ -275,7 +275,7 @@ TEST_F(Predict, LargeMessagesAreDecodedOnAnotherThread) {
   std::string ids;
   for (int i = 0; i < 600'000; ++i) ids += "int64_val: 1000 ";
   const auto submitted = std::make_shared<std::promise<std::thread::id>>();
-  served_->on_submit = [submitted](std::unique_ptr<InferRequest> request) {
+  served_->on_submit = [submitted](std::unique_ptr<Request> request) {
     AnswerWith(*request, absl::AbortedError("seen"));
     submitted->set_value(std::this_thread::get_id());
   };

@@ -8,8 +8,8 @@
 #include "google/protobuf/descriptor.pb.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "server/api/methods.h"
-#include "server/request/names.h"
 #include "server/api/proto_method.h"
+#include "server/request/names.h"
 
 namespace floe::server {
 namespace {

@@ -30,9 +30,9 @@ absl::Status RunPredict(const tensorflow::serving::PredictRequest& predict, cons
   FLOE_RETURN_IF_ERROR(recorded->request.Decode(recorded->message));
   // The caller keeps the model.
   FLOE_RETURN_IF_ERROR(recorded->request.ChooseSignature(ModelHandle(ModelHandle(), &model)));
-  CheckedRequest::Outputs outputs;  // all are computed in any case
+  CheckedRequest::OutputIndices outputs;  // all are computed in any case
   FLOE_RETURN_IF_ERROR(recorded->request.ChooseOutputs(&outputs));
-  auto request = std::make_unique<InferRequest>();
+  auto request = std::make_unique<Request>();
   FLOE_RETURN_IF_ERROR(recorded->request.Fill(request.get()));
   request->owner = recorded;
   return run(std::move(request));

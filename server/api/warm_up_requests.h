@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "server/batching/prepare.h"
+#include "server/scheduling/prepare.h"
 
 namespace floe::server {
 

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/tf_record.h"
-#include "server/batching/test_models.h"
+#include "server/executor/test_models.h"
 #include "tensorflow_serving/apis/prediction_log.pb.h"
 
 namespace floe::server {
@@ -58,7 +58,7 @@ class WarmUpRequests : public testing::Test {
   }
   std::string path_() const { return root_ + "/assets.extra/tf_serving_warmup_requests"; }
   std::string Refusal() {
-    const auto setup = PrepareBatcher(*model_, config_, options_);
+    const auto setup = PrepareScheduler(*model_, config_, options_);
     return setup.ok() ? "served" : std::string(setup.status().message());
   }
 
@@ -74,7 +74,7 @@ TEST_F(WarmUpRequests, EachRecordRunsInOrderWhateverModelItNames) {
   Write({Record(kPredict), Record("classify_log {}"), Record(other)});
   std::vector<float> firsts;
   std::vector<std::string> notes;
-  const auto run = [&](std::unique_ptr<InferRequest> request) {
+  const auto run = [&](std::unique_ptr<Request> request) {
     EXPECT_EQ(request->signature, model_->Find(""));
     EXPECT_EQ(request->inputs[0].shape, Shape({2, 2}));
     firsts.push_back(request->inputs[0].as<float>()[0]);
@@ -92,7 +92,7 @@ TEST_F(WarmUpRequests, AVersionIsReadyWithThem) {
   config_.workers = 2;
   config_.batching.max_batch_size = 1;  // in two runs
   options_.replays = 3;
-  const auto setup = PrepareBatcher(*model_, config_, options_);
+  const auto setup = PrepareScheduler(*model_, config_, options_);
   ASSERT_TRUE(setup.ok()) << setup.status();
   EXPECT_THAT(setup->notes, testing::Contains("warm-up: 1 recorded requests"));
 }
@@ -122,7 +122,7 @@ TEST_F(WarmUpRequests, AFailureKeepsTheVersionOutAndNamesTheRecord) {
   fs::resize_file(path_(), fs::file_size(path_()) - 1);
   EXPECT_THAT(Refusal(), HasSubstr("record 1: the file ends"));
   options_.warm_up_optional = true;
-  const auto setup = PrepareBatcher(*model_, config_, options_);
+  const auto setup = PrepareScheduler(*model_, config_, options_);
   ASSERT_TRUE(setup.ok());
   EXPECT_THAT(setup->notes, testing::Contains(HasSubstr("the file ends")));
   options_.replay = nullptr;

@@ -27,7 +27,7 @@ constexpr char kArgument[] = "--floe-trial-load";  // of no use to anybody else
 
 // What the process is asked: numbers on a line, the file's path, which may hold anything, and the
 // configuration.
-struct Request {
+struct TrialRequest {
   int64_t version = 0, heaviest = 1, weight_sum = 0, run_bytes = 0, memory_limit = 0,
           memory_in_use = 0;
   std::string file;
@@ -42,8 +42,8 @@ std::string WriteRequest(const Trial& trial, ServerConfig config) {
                       file.size(), "\n", file, ConfigToYaml(config));
 }
 
-absl::StatusOr<Request> ReadRequest(const std::string& text) {
-  Request request;
+absl::StatusOr<TrialRequest> ReadRequest(const std::string& text) {
+  TrialRequest request;
   int64_t file_size = 0;
   size_t at = 0;
   for (int64_t* number :
@@ -63,7 +63,7 @@ absl::StatusOr<Request> ReadRequest(const std::string& text) {
   return request;
 }
 
-absl::StatusOr<FileIdentity> TryLoad(const Request& request, TrialBoard* board) {
+absl::StatusOr<FileIdentity> TryLoad(const TrialRequest& request, TrialBoard* board) {
   const ModelConfig& config = request.config.models[0];
   LoadOptions options = LoadOptionsOf(request.config);
   options.prepare.weights = {request.heaviest, request.weight_sum};
@@ -116,7 +116,7 @@ void RunTrial() {
   if (!task.ok()) std::_Exit(2);  // there is nobody who could be told
   spdlog::set_level(spdlog::level::off);
   StartThreadSource();
-  const absl::StatusOr<Request> request = ReadRequest(task->request);
+  const absl::StatusOr<TrialRequest> request = ReadRequest(task->request);
   EndTrial(request.ok() ? TryLoad(*request, task->board) : request.status(), task->board);
 }
 

@@ -46,8 +46,8 @@ class AbandonedTest : public RegistryTest {
   void Hold(LocalRegistry* registry, FloatCall* call) {
     const auto served = registry->Acquire("m", {});
     ASSERT_TRUE(served.ok()) << served.status();
-    auto request = call->Request((*served)->model());
-    request->done = [this](const absl::Status&, absl::Span<const TensorView>) {
+    auto request = call->MakeRequest((*served)->model());
+    request->complete = [this](const absl::StatusOr<Outputs>&, const Timings&) {
       held_ = true;
       while (!go_) std::this_thread::yield();
     };

@@ -72,7 +72,7 @@ int64_t FileBytes(const LoadSource& source) {
 struct Prepared {
   MemoryShare file;
   ModelHandle model;
-  BatcherSetup setup;
+  SchedulerSetup setup;
 };
 
 void Enter(const LoadOptions& options, const char* stage) {
@@ -125,7 +125,7 @@ absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& so
   FLOE_ASSIGN_OR_RETURN(MemoryShare planned, Admit(model, config, memory, &prepare));
   Enter(options, "warm-up");
   const MemoryScope prepaid(memory, &planned);
-  auto setup = PrepareBatcher(model, config, prepare);
+  auto setup = PrepareScheduler(model, config, prepare);
   if (!setup.ok()) return prepaid.Explain(setup.status());
   prepared.setup = *std::move(setup);
   FLOE_RETURN_IF_ERROR(model.CheckFile());
@@ -150,8 +150,8 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrThrow(const ModelConfig& conf
   return std::make_shared<LocalServed>(
       std::move(prepared.model),
       reply == ReplyFormat::kContent ? ReplyEncoding::kContent : ReplyEncoding::kTyped,
-      std::move(prepared.setup.runner), std::move(prepared.setup.options), std::move(prepared.file),
-      bytes, source.identity);
+      std::move(prepared.setup.executor), std::move(prepared.setup.options),
+      std::move(prepared.file), bytes, source.identity);
 }
 
 // Where a load's exceptions stop: memory is the one thing that may run out anywhere in it.
@@ -178,8 +178,8 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrCatch(const ModelConfig& conf
 }  // namespace
 
 bool LocalServed::StopBy(TimePoint deadline) {
-  if (!batcher_.StopBy(deadline)) return false;
-  const BatcherStats stats = batcher_.Stats();
+  if (!scheduler_.StopBy(deadline)) return false;
+  const SchedulerStats stats = scheduler_.Stats();
   const ModelInfo& info = model_->info();
   if (const std::string summary = Summary(stats); !summary.empty())
     spdlog::info("model '{}' version {}: {}", info.name, info.version, summary);

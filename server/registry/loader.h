@@ -9,10 +9,10 @@
 #include "base/file_identity.h"
 #include "base/memory_budget.h"
 #include "config/config.h"
-#include "server/batching/batcher.h"
-#include "server/batching/prepare.h"
 #include "server/registry/load_watch.h"
 #include "server/registry/registry.h"
+#include "server/scheduling/prepare.h"
+#include "server/scheduling/scheduler.h"
 
 namespace floe::server {
 
@@ -22,25 +22,23 @@ namespace floe::server {
 class LocalServed : public ServedModel {
  public:
   // `file`: the memory of a mapped file in which weights lie. `memory_bytes`: of weights and plans.
-  LocalServed(ModelHandle model, ReplyEncoding reply, std::unique_ptr<BatchRunner> runner,
-              Batcher::Options options, MemoryShare file, int64_t memory_bytes,
+  LocalServed(ModelHandle model, ReplyEncoding reply, std::unique_ptr<Executor> executor,
+              Scheduler::Options options, MemoryShare file, int64_t memory_bytes,
               std::optional<FileIdentity> identity = {})
       : file_(std::move(file)),
         memory_bytes_(memory_bytes),
         identity_(identity),
         model_(std::move(model)),
         reply_(reply),
-        batcher_(std::move(runner), std::move(options)) {}
+        scheduler_(std::move(executor), std::move(options)) {}
 
   const ModelHandle& model() const override { return model_; }
   ReplyEncoding reply_encoding() const override { return reply_; }
-  void Submit(std::unique_ptr<InferRequest> request) override {
-    batcher_.Submit(std::move(request));
-  }
-  Batcher& batcher() { return batcher_; }
+  void Submit(std::unique_ptr<Request> request) override { scheduler_.Submit(std::move(request)); }
+  Scheduler& scheduler() { return scheduler_; }
   // Finishes what is queued, ends the queue's threads, and logs what was asked, if anything was.
   void Stop() { (void)StopBy(TimePoint::max()); }
-  // As of Batcher::StopBy.
+  // As of Scheduler::StopBy.
   bool StopBy(TimePoint deadline);
   int64_t memory_bytes() const { return memory_bytes_; }  // when it was loaded
   // Of the file it was loaded from; none: of no file.
@@ -52,7 +50,7 @@ class LocalServed : public ServedModel {
   const std::optional<FileIdentity> identity_;
   const ModelHandle model_;
   const ReplyEncoding reply_;
-  Batcher batcher_;
+  Scheduler scheduler_;
 };
 
 struct LoadOptions {

@@ -280,7 +280,7 @@ absl::Status LocalRegistry::Abandon(std::shared_ptr<LocalServed> served) {
   const std::string why = absl::StrCat(
       "abandoned: after drain_timeout_seconds (",
       std::chrono::duration_cast<std::chrono::seconds>(options_.drain).count(),
-      ") runs of it had not ended: ", served->batcher().RunsUnderWay(Clock::Steady().Now()));
+      ") runs of it had not ended: ", served->scheduler().RunsUnderWay(Clock::Steady().Now()));
   spdlog::error("model '{}' version {} is {}", info.name, info.version, why);
   MutexLock lock(abandoned_mutex_);
   abandoned_.push_back(std::move(served));
@@ -290,7 +290,7 @@ absl::Status LocalRegistry::Abandon(std::shared_ptr<LocalServed> served) {
 void LocalRegistry::EndAbandoned() {
   MutexLock lock(abandoned_mutex_);
   for (auto it = abandoned_.begin(); it != abandoned_.end();) {
-    if (!(*it)->batcher().Idle()) {
+    if (!(*it)->scheduler().Idle()) {
       ++it;
       continue;
     }
@@ -433,16 +433,16 @@ void LocalRegistry::CheckProgress(TimePoint now) {
   const auto table = Table();
   for (const auto& [name, entry] : table->models) {
     for (const ServedTable::Version& version : entry.available) {
-      Batcher& batcher = version.served->batcher();
-      for (const BatcherProgress::Run& run : batcher.NewlyStuck(now))
+      Scheduler& scheduler = version.served->scheduler();
+      for (const SchedulerProgress::Run& run : scheduler.NewlyStuck(now))
         spdlog::warn(
             "model '{}' version {}: a worker has been in one run for {:.0f} s (run {}: {})", name,
             version.version, Millis(now - run.started) / 1000, run.slot, run.what);
-      if (IsStuck(batcher.Progress(), now))
+      if (IsStuck(scheduler.Progress(), now))
         stuck[name] = "makes no progress although requests wait";
       if (const absl::Status file = version.served->model()->CheckFile(); !file.ok())
         stuck[name] = absl::StrCat("cannot answer: ", std::string(file.message()));
-      batcher.TrimIdle(now);
+      scheduler.TrimIdle(now);
     }
   }
   MutexLock lock(stuck_mutex_);
@@ -509,7 +509,7 @@ void LocalRegistry::StopServing() {
   }
   table_changed_.NotifyAll();
   for (auto& [id, loaded] : loaded_) loaded.served->Stop();
-  if (probe != nullptr) probe->batcher().Stop();
+  if (probe != nullptr) probe->scheduler().Stop();
   // Threads are gone: from here on the last handle may go anywhere.
   loaded_.clear();
 }

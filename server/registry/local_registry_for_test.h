@@ -16,7 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "server/batching/test_models.h"
+#include "server/executor/test_models.h"
 #include "server/registry/local_registry.h"
 
 namespace floe::server {
@@ -67,10 +67,10 @@ inline bool Eventually(const std::function<bool()>& condition) {
 // Submits the call and waits for its answer.
 inline void Answer(ServedModel* served, FloatCall* call) {
   std::atomic<bool> done{false};
-  auto request = call->Request(served->model());
-  request->done = [&, inner = request->done](const absl::Status& status,
-                                             absl::Span<const TensorView> outputs) {
-    inner(status, outputs);
+  auto request = call->MakeRequest(served->model());
+  request->complete = [&, inner = request->complete](const absl::StatusOr<Outputs>& outputs,
+                                                     const Timings& timings) {
+    inner(outputs, timings);
     done.store(true, std::memory_order_release);
   };
   served->Submit(std::move(request));

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "server/batching/test_models.h"
+#include "server/executor/test_models.h"
 #include "server/registry/local_registry.h"
 #include "server/registry/local_registry_for_test.h"
 
@@ -100,7 +100,7 @@ TEST_F(RegistryTest, ARunMayTakeAShareOfTheMemory) {
   for (const auto& [name, call] : {std::pair("greedy", &huge), std::pair("fine", &usual)}) {
     const auto served = registry.Acquire(name, {});
     ASSERT_TRUE(served.ok()) << served.status();
-    (*served)->Submit(call->Request((*served)->model()));
+    (*served)->Submit(call->MakeRequest((*served)->model()));
   }
   registry.Stop();
   EXPECT_TRUE(absl::IsResourceExhausted(huge.status)) << huge.status;

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/form/form.h"
 #include "model/import/import.h"
-#include "server/batching/test_models.h"
+#include "server/executor/test_models.h"
 #include "server/registry/local_registry_for_test.h"
 
 namespace floe::server {
@@ -46,7 +46,7 @@ TEST_F(RegistryTest, LoadsTheNewestVersionAndServesIt) {
   ASSERT_TRUE(served.ok()) << served.status();
   EXPECT_EQ((*served)->model()->info().version, 2);
   FloatCall call({{Shape({1, 2}), {3, -4}}});
-  (*served)->Submit(call.Request((*served)->model()));
+  (*served)->Submit(call.MakeRequest((*served)->model()));
   registry.Stop();  // finishes what was taken
   EXPECT_THAT(call.result, ElementsAre(6, 0));
   EXPECT_EQ(registry.Acquire("m", {}).status().code(), absl::StatusCode::kUnavailable);
@@ -65,7 +65,7 @@ TEST_F(RegistryTest, ServesAConvertedModel) {
   const auto served = registry.Acquire("m", {3, ""});
   ASSERT_TRUE(served.ok()) << served.status();
   FloatCall call({{Shape({1, 2}), {3, -4}}});
-  (*served)->Submit(call.Request((*served)->model()));
+  (*served)->Submit(call.MakeRequest((*served)->model()));
   registry.Stop();
   EXPECT_THAT(call.result, ElementsAre(6, 0));
 }
@@ -119,7 +119,7 @@ TEST_F(RegistryTest, TheProbeModelAnswersOnAWorker) {
   const auto served = registry.Acquire(kProbeModel, {});
   ASSERT_TRUE(served.ok()) << served.status();
   FloatCall call({{Shape({1, 1}), {21}}});
-  (*served)->Submit(call.Request((*served)->model()));
+  (*served)->Submit(call.MakeRequest((*served)->model()));
   registry.Stop();
   EXPECT_THAT(call.result, ElementsAre(42));
 }
@@ -138,8 +138,8 @@ TEST_F(RegistryTest, AStuckModelIsNotServing) {
   ASSERT_TRUE(served.ok());
   FloatCall call({{Shape({1, 2}), {1, 2}}});
   std::atomic<bool> entered{false}, go{false};
-  auto request = call.Request((*served)->model());
-  request->done = [&](const absl::Status&, absl::Span<const TensorView>) {
+  auto request = call.MakeRequest((*served)->model());
+  request->complete = [&](const absl::StatusOr<Outputs>&, const Timings&) {
     entered = true;
     while (!go) std::this_thread::yield();
   };

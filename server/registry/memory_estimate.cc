@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "server/batching/warm_up.h"
+#include "server/executor/warm_up.h"
 
 namespace floe::server {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "server/batching/test_models.h"
+#include "server/executor/test_models.h"
 #include "server/registry/lifecycle.h"
 
 namespace floe::server {
@@ -18,15 +18,15 @@ TEST(ProbeModel, AnswersOnAWorker) {
   const auto probe = LoadModel(ProbeConfig(), ProbeSource(), {}, MemoryBudget());
   ASSERT_TRUE(probe.ok()) << probe.status();
   FloatCall call({{Shape({1, 1}), {21}}}), below({{Shape({1, 1}), {-1}}});
-  auto request = call.Request((*probe)->model());
+  auto request = call.MakeRequest((*probe)->model());
   std::thread::id answered_by;
-  request->done = [&, inner = request->done](const absl::Status& status,
-                                             absl::Span<const TensorView> outputs) {
+  request->complete = [&, inner = request->complete](const absl::StatusOr<Outputs>& outputs,
+                                                     const Timings& timings) {
     answered_by = std::this_thread::get_id();
-    inner(status, outputs);
+    inner(outputs, timings);
   };
   (*probe)->Submit(std::move(request));
-  (*probe)->Submit(below.Request((*probe)->model()));
+  (*probe)->Submit(below.MakeRequest((*probe)->model()));
   (*probe)->Stop();
   ASSERT_TRUE(call.status.ok()) << call.status;
   EXPECT_THAT(call.result, ElementsAre(42));

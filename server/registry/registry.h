@@ -13,7 +13,8 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "runtime/model.h"
-#include "server/batching/infer_request.h"
+#include "server/request/encode_predict.h"
+#include "server/request/request.h"
 
 namespace floe::server {
 
@@ -40,8 +41,6 @@ struct VersionChoice {
   std::string_view label;  // empty: none
 };
 
-enum class ReplyEncoding : uint8_t { kTyped, kContent };
-
 // A version that answers: the compiled model and the queue in front of its workers.
 // Threading: any thread. Held by shared_ptr for as long as a request needs it.
 class ServedModel {
@@ -49,9 +48,9 @@ class ServedModel {
   virtual ~ServedModel() = default;
   virtual const ModelHandle& model() const = 0;
   virtual ReplyEncoding reply_encoding() const = 0;
-  // Takes the request in every case; request->done reports refusals too (RESOURCE_EXHAUSTED when
-  // full, DEADLINE_EXCEEDED when late, UNAVAILABLE while stopping).
-  virtual void Submit(std::unique_ptr<InferRequest> request) = 0;
+  // Takes the request in every case; request->complete reports refusals too (RESOURCE_EXHAUSTED
+  // when full, DEADLINE_EXCEEDED when late, UNAVAILABLE while stopping).
+  virtual void Submit(std::unique_ptr<Request> request) = 0;
 };
 using ServedHandle = std::shared_ptr<ServedModel>;
 

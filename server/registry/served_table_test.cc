@@ -18,7 +18,7 @@ class Served : public ServedModel {
  public:
   const ModelHandle& model() const override { return model_; }
   ReplyEncoding reply_encoding() const override { return ReplyEncoding::kTyped; }
-  void Submit(std::unique_ptr<InferRequest>) override { ADD_FAILURE() << "nobody asked"; }
+  void Submit(std::unique_ptr<Request>) override { ADD_FAILURE() << "nobody asked"; }
 
  private:
   ModelHandle model_;

@@ -62,7 +62,7 @@ absl::Status CheckedRequest::ChooseSignature(ModelHandle model) {
                    "; it has ", QuotedNames(names)));
 }
 
-absl::Status CheckedRequest::ChooseOutputs(Outputs* outputs) const {
+absl::Status CheckedRequest::ChooseOutputs(OutputIndices* outputs) const {
   const auto& has = signature_->def().outputs;
   if (parsed_.output_filter.empty()) {
     for (size_t i = 0; i < has.size(); ++i) outputs->push_back(static_cast<int>(i));
@@ -97,8 +97,7 @@ absl::Status CheckedRequest::WrongInputs() const {
                    QuotedNames(SentKeys(parsed_)), " were sent", hints));
 }
 
-absl::Status CheckedRequest::CheckInput(const ParsedInput& input, size_t index,
-                                        InferRequest* request) {
+absl::Status CheckedRequest::CheckInput(const ParsedInput& input, size_t index, Request* request) {
   const SignatureTensor& taken = signature_->def().inputs[index];
   FLOE_ASSIGN_OR_RETURN(const DType dtype, DTypeOf(input.key, input.tensor));
   if (dtype != taken.type.dtype) {
@@ -124,12 +123,12 @@ absl::Status CheckedRequest::CheckInput(const ParsedInput& input, size_t index,
   return absl::OkStatus();
 }
 
-void CheckedRequest::DecodeInputs(const std::vector<Encoded>& inputs, InferRequest* request) {
+void CheckedRequest::DecodeInputs(const std::vector<Encoded>& inputs, Request* request) {
   for (const Encoded& encoded : inputs)
     DecodeTensor(*encoded.tensor, &storage_, &request->inputs[encoded.index]);
 }
 
-absl::Status CheckedRequest::Fill(InferRequest* request) {
+absl::Status CheckedRequest::Fill(Request* request) {
   const auto& taken = signature_->def().inputs;
   absl::InlinedVector<const ParsedInput*, kUsualTensors> sent(taken.size(), nullptr);
   for (const ParsedInput& input : parsed_.inputs) {

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "runtime/model.h"
-#include "server/batching/infer_request.h"
 #include "server/request/decode_predict.h"
+#include "server/request/request.h"
 
 namespace floe::server {
 
-// Lives as long as the InferRequest made from it, and so does the message: inputs are views into
+// Lives as long as the Request made from it, and so does the message: inputs are views into
 // both. Threading: one thread at a time. Errors name the model, the signature and what they have.
 class CheckedRequest {
  public:
@@ -32,14 +32,14 @@ class CheckedRequest {
 
   // The outputs that output_filter names, or all: indices in the signature, in the order of the
   // reply. INVALID_ARGUMENT: it names one twice, or one that the signature does not have.
-  using Outputs = absl::InlinedVector<int, kUsualTensors>;
-  absl::Status ChooseOutputs(Outputs* outputs) const;
+  using OutputIndices = absl::InlinedVector<int, kUsualTensors>;
+  absl::Status ChooseOutputs(OutputIndices* outputs) const;
 
   // Fills model, signature and inputs, of which those that are large to decode, or stand for much
   // more than was sent, are left pending. INVALID_ARGUMENT for inputs that the signature does not
   // have or that are missing, and for tensors of another dtype or shape; RESOURCE_EXHAUSTED for
   // those that would take too much. Nothing is allocated then.
-  absl::Status Fill(InferRequest* request);
+  absl::Status Fill(Request* request);
   // Of inputs that were decoded already.
   size_t decoded_bytes() const { return static_cast<size_t>(storage_.charged() - pending_bytes_); }
 
@@ -50,8 +50,8 @@ class CheckedRequest {
     size_t index;
   };
 
-  absl::Status CheckInput(const ParsedInput& input, size_t index, InferRequest* request);
-  void DecodeInputs(const std::vector<Encoded>& inputs, InferRequest* request);
+  absl::Status CheckInput(const ParsedInput& input, size_t index, Request* request);
+  void DecodeInputs(const std::vector<Encoded>& inputs, Request* request);
   absl::Status WrongInputs() const;
 
   ParsedRequest parsed_;

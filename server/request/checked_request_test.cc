@@ -48,7 +48,7 @@ class CheckedRequestTest : public testing::Test {
   }
   std::string bytes_;
   std::unique_ptr<CheckedRequest> checked_;
-  InferRequest filled_;
+  Request filled_;
 };
 
 TEST_F(CheckedRequestTest, FillsInputsInTheSignaturesOrder) {

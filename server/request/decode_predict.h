@@ -7,8 +7,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
-#include "server/batching/infer_request.h"
 #include "server/request/parsed_tensor.h"
+#include "server/request/request.h"
 
 namespace floe::server {
 

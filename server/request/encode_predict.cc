@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/wire_reader.h"
 #include "server/request/names.h"
+#include "server/request/request.h"
 #include "server/request/tensor_fields.h"
 
 namespace floe::server {

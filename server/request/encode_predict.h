@@ -1,15 +1,17 @@
 // PredictResponse, written straight from output buffers.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "model/tensor.h"
-#include "server/registry/registry.h"
 
 namespace floe::server {
+
+enum class ReplyEncoding : uint8_t { kTyped, kContent };
 
 struct ReplySpec {
   std::string_view model;

@@ -1,0 +1,53 @@
+#include "server/executor/cost_curve.h"
+
+#include <algorithm>
+
+namespace floe::server {
+namespace {
+
+constexpr double kNearlyBest = 0.96;
+// A larger batch than need be takes no more time and rows than this.
+constexpr double kShortRunMicros = 20'000;
+constexpr int64_t kFewRows = 64;
+
+}  // namespace
+
+void CostCurve::Add(int64_t rows, double us) {
+  points_.push_back({rows, points_.empty() ? us : std::max(us, points_.back().us)});
+}
+
+double CostCurve::Micros(int64_t rows) const {
+  if (points_.empty()) return 0;
+  const auto at = static_cast<double>(rows);
+  const auto above = std::find_if(points_.begin(), points_.end(),
+                                  [rows](const Point& point) { return point.rows >= rows; });
+  if (above == points_.begin()) return above->us;
+  if (points_.size() == 1) return points_[0].us * at / static_cast<double>(points_[0].rows);
+  const auto high = above == points_.end() ? above - 1 : above;
+  const Point &a = *(high - 1), &b = *high;
+  return a.us +
+         (b.us - a.us) * static_cast<double>(rows - a.rows) / static_cast<double>(b.rows - a.rows);
+}
+
+double CostCurve::BatchGain(double overhead_us) const {
+  double most = 0;
+  for (const Point& point : points_)
+    most = std::max(most, static_cast<double>(point.rows) / (point.us + overhead_us));
+  return std::max(1.0, most * Micros(1));
+}
+
+int64_t CostCurve::BestRows(double overhead_us) const {
+  const auto rate = [overhead_us](const Point& point) {
+    return static_cast<double>(point.rows) / (point.us + overhead_us);
+  };
+  double most = 0;
+  for (const Point& point : points_) most = std::max(most, rate(point));
+  int64_t best = 0;
+  for (const Point& point : points_)
+    if (rate(point) >= kNearlyBest * most &&
+        (best == 0 || (point.us <= kShortRunMicros && point.rows <= kFewRows)))
+      best = point.rows;
+  return std::max<int64_t>(best, 1);
+}
+
+}  // namespace floe::server

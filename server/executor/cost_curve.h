@@ -1,0 +1,40 @@
+// CostCurve: how long a run takes by its rows, as measured at load.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace floe::server {
+
+// Threading: filled at load, then read by any thread.
+class CostCurve {
+ public:
+  CostCurve() = default;
+  struct Point {
+    int64_t rows;
+    double us;
+  };
+  explicit CostCurve(std::vector<Point> points) : points_(std::move(points)) {}
+
+  // `rows` above those of the last call. A run of more rows counts as no shorter than one of fewer.
+  void Add(int64_t rows, double us);
+  bool empty() const { return points_.empty(); }
+  const std::vector<Point>& points() const { return points_; }
+
+  // Between points in a straight line; beyond the last as between the last two, and with one point
+  // in proportion. 0 without points.
+  double Micros(int64_t rows) const;
+
+  // The batch size for work that never ends, when every run costs `overhead_us` besides: the least
+  // of those with almost (96 %) the most rows a second, or the largest of them with up to 64 rows
+  // and 20 ms, because large ones suffer least from what else the machine does. 1 without points.
+  int64_t BestRows(double overhead_us) const;
+  // How many times the rows a second the best batches bring, each at `overhead_us` besides, as
+  // against runs of one row that cost nothing besides. 1 without points, and at least.
+  double BatchGain(double overhead_us) const;
+
+ private:
+  std::vector<Point> points_;
+};
+
+}  // namespace floe::server

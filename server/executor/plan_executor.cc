@@ -1,0 +1,337 @@
+#include "server/executor/plan_executor.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/quoted.h"
+#include "base/status.h"
+#include "server/executor/padding.h"
+
+namespace floe::server {
+namespace {
+
+bool IsAligned(const TensorView& view) {
+  const size_t to = view.dtype == DType::kString ? alignof(std::string) : DTypeSize(view.dtype);
+  return view.data != nullptr && reinterpret_cast<uintptr_t>(view.data) % to == 0;
+}
+
+bool IsPending(const TensorView& input) { return input.data == nullptr && input.elements() > 0; }
+
+// Whether input i of the plan is counted in rows.
+bool HasRows(const Plan& plan, int i) {
+  const SymShape& shape = plan.input_types()[i].shape;
+  return plan.has_rows() && shape.rank() > 0 && shape.dim(0).has_rows();
+}
+
+const TensorView& InputOf(const Request& request, int i) {
+  return request.inputs[(*request.binding.input_of)[i]];
+}
+
+// Lets input i be read from where it lies, or copies it where the kernels could not read it.
+void Feed(const TensorView& view, int i, ExecContext& context) {
+  if (IsAligned(view)) {
+    context.BindInput(i, view.data);
+  } else {
+    CopyElements(view, context.Input(i).data);
+  }
+}
+
+bool SizedElements(const std::vector<TensorType>& types) {
+  return std::all_of(types.begin(), types.end(),
+                     [](const TensorType& type) { return DTypeSize(type.dtype) != 0; });
+}
+
+// Whether rows may be computed in runs of other sizes. Outputs are put together by bytes, so every
+// one needs elements of a size and rows that are as large in every run.
+bool RowsAreFree(const Plan& plan) {
+  const std::vector<TensorType>& outputs = plan.output_types();
+  return plan.has_rows() && plan.batchable() && SizedElements(outputs) &&
+         std::all_of(outputs.begin(), outputs.end(),
+                     [](const TensorType& type) { return type.shape.known(); });
+}
+
+// Of all outputs of a request with so many rows.
+int64_t OutputBytes(const Plan& plan, int64_t rows) {
+  double bytes = 0;
+  for (const TensorType& type : plan.output_types()) {
+    double elements = static_cast<double>(DTypeSize(type.dtype));
+    for (int axis = 0; axis < type.shape.rank(); ++axis)
+      elements *= static_cast<double>(type.shape.dim(axis).At(rows));
+    bytes += elements;
+  }
+  return static_cast<int64_t>(std::min(bytes, 0x1p62));
+}
+
+absl::Status CheckRows(const Request& request, size_t i, const TensorView& output, int64_t rows) {
+  if (output.shape.rank() > 0 && output.shape.dim(0) == rows) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "output '", request.binding.variant->signature().outputs[i].key, "' has shape ",
+      output.shape.ToString(), " after a run of ", rows, " rows; its first dim must be the rows"));
+}
+
+}  // namespace
+
+int64_t RowsWithin(const Plan& plan, int64_t bytes) {
+  const int64_t of_row = plan.ArenaBytes(1) - plan.ArenaBytes(0);
+  if (of_row <= 0) return INT64_MAX;
+  return std::max<int64_t>(1, (bytes - plan.ArenaBytes(0)) / of_row);
+}
+
+absl::Status RunWithin(const RunLimits& limits, ExecContext* context) {
+  context->budget().SetCancel(limits.cancel);
+  context->budget().SetDeadline(
+      limits.deadline == TimePoint::max() ? std::nullopt : std::optional(limits.deadline),
+      limits.clock);
+  absl::Status status = context->Run();
+  context->budget().SetCancel(nullptr);  // it goes with the request
+  return status;
+}
+
+PlanExecutor::PlanExecutor(int slots, int intra_op_threads, Options options)
+    : options_(std::move(options)) {
+  AddSlots(slots, intra_op_threads);
+}
+
+void PlanExecutor::AddSlots(int count, int intra_op_threads) {
+  ResourceLimits limits;
+  limits.max_bytes = options_.max_run_bytes;
+  limits.max_value_bytes = std::min(limits.max_value_bytes, limits.max_bytes);
+  for (int i = 0; i < count; ++i) {
+    slots_.push_back({std::make_unique<ExecContext>(intra_op_threads)});
+    slots_.back().context->budget().SetLimits(limits);
+  }
+}
+
+// Says which key the limit of a run comes from, where it is not that of all memory.
+absl::Status PlanExecutor::Limited(const absl::Status& status) const {
+  if (!absl::IsResourceExhausted(status) || absl::StrContains(status.message(), "memory_limit"))
+    return status;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      std::string(status.message()), "; max_run_bytes of the model is ", options_.max_run_bytes));
+}
+
+absl::Status PlanExecutor::PadVariant(const CompiledSignature& variant,
+                                      const std::map<std::string, double>& values) {
+  std::vector<Tensor> pads;
+  bool any = false;
+  const auto& inputs = variant.signature().inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    pads.emplace_back();
+    const TensorType& type = inputs[i].type;
+    if (!variant.InputHasRows(static_cast<int>(i))) continue;
+    // Strings have no place where rows are gathered, and lists of dims of unequal length no
+    // maximum.
+    if (DTypeSize(type.dtype) == 0 || !type.shape.rank_known()) return absl::OkStatus();
+    for (int axis = 1; axis < type.shape.rank(); ++axis) any |= !type.shape.dim(axis).concrete();
+    const auto value = values.find(inputs[i].key);
+    auto pad = PadValue(type.dtype, value == values.end() ? 0 : value->second);
+    if (!pad.ok()) return Annotate(pad.status(), absl::StrCat("input '", inputs[i].key, "'"));
+    pads.back() = *std::move(pad);
+  }
+  if (any) pads_[&variant] = std::move(pads);
+  return absl::OkStatus();
+}
+
+absl::Status PlanExecutor::PadInnerDims(const Model& model,
+                                        const std::map<std::string, double>& values) {
+  std::set<std::string> known;
+  for (const auto& [name, signature] : model.signatures()) {
+    for (const SignatureTensor& input : signature.def().inputs) known.insert(input.key);
+    for (const Signature::Form& form : signature.forms())
+      FLOE_RETURN_IF_ERROR(PadVariant(*form.compiled, values));
+  }
+  for (const auto& [key, value] : values)
+    if (known.count(key) == 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("padding_values names input '", key, "', which the model does not have"));
+  return absl::OkStatus();
+}
+
+const RunCost* PlanExecutor::CostOf(const CompiledSignature* variant) const {
+  for (const RunCost& cost : costs_)
+    if (cost.variant == variant) return &cost;
+  return nullptr;
+}
+
+absl::Status PlanExecutor::Bind(Request* request) {
+  absl::InlinedVector<const TensorView*, kUsualTensors> fed;
+  for (const TensorView& input : request->inputs)
+    fed.push_back(input.dtype == DType::kInvalid ? nullptr : &input);
+  FLOE_ASSIGN_OR_RETURN(const Signature::Form* form,
+                        request->signature->Choose(absl::MakeSpan(fed)));
+  Binding& binding = request->binding;
+  binding.variant = form->compiled.get();
+  binding.input_of = &form->inputs;
+  // What the request left out is from here on as if it had fed the default.
+  for (const int i : form->inputs)
+    if (fed[i] != &request->inputs[i]) request->inputs[i] = *fed[i];
+
+  absl::InlinedVector<Shape, kUsualTensors> shapes;
+  for (const int i : form->inputs) shapes.push_back(request->inputs[i].shape);
+  FLOE_ASSIGN_OR_RETURN(binding.plan, binding.variant->Bind(shapes));
+
+  const Plan& plan = *binding.plan;
+  // A plan stands for its variant and inner shapes, and the request keeps it alive.
+  binding.key = binding.plan.get();
+  binding.unbatchable = !plan.has_rows() || !plan.batchable();
+  if (!pads_.empty() && !binding.unbatchable && pads_.count(binding.variant) > 0)
+    binding.key = binding.variant;
+  for (int i = static_cast<int>(shapes.size()) - 1; i >= 0; --i) {
+    const TensorView& input = InputOf(*request, i);
+    if (!IsPending(input)) binding.bytes += input.bytes();
+    if (!HasRows(plan, i)) {
+      binding.unbatchable |= IsPending(input);  // cannot be compared
+      binding.fixed.push_back((*binding.input_of)[i]);
+      continue;
+    }
+    binding.rows = input.shape.dim(0);
+    binding.unbatchable |=
+        input.dtype == DType::kString;  // has no place in the arena where rows could be gathered
+  }
+  binding.bytes = std::max(binding.bytes, request->owner_bytes);
+  binding.unbatchable |= binding.rows == 0;
+  binding.splittable = RowsAreFree(plan);
+  if (binding.splittable) binding.output_bytes = OutputBytes(plan, binding.rows);
+  if (plan.has_rows() && options_.max_request_rows > 0 && binding.rows > options_.max_request_rows)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the request has ", binding.rows, " rows, and the model takes at most ",
+        options_.max_request_rows, " (max_batch_size, without enable_large_batch_splitting)"));
+  BindCost(request);
+  return absl::OkStatus();
+}
+
+// How many rows a run of the request's kind may have, and whether it is quick.
+void PlanExecutor::BindCost(Request* request) const {
+  Binding& binding = request->binding;
+  const RunCost* const cost = CostOf(binding.variant);
+  binding.max_rows =
+      std::min(options_.max_rows, RowsWithin(*binding.plan, options_.max_arena_bytes));
+  if (cost != nullptr && cost->max_rows > 0)
+    binding.max_rows = std::min(binding.max_rows, cost->max_rows);
+  // Its parts would be as long as whoever they share a run with, and could not be put together.
+  if (binding.rows > binding.max_rows) binding.key = binding.plan.get();
+  if (cost == nullptr) return;
+  binding.batch_gain = cost->batch_gain;
+  binding.quick = cost->exact && request->pending == nullptr && binding.rows <= binding.max_rows &&
+                  cost->curve.Micros(RunRows(*request, binding.rows)) < options_.inline_below_us;
+}
+
+Duration PlanExecutor::Expect(const Request& request, int64_t rows) const {
+  const RunCost* const cost = CostOf(request.binding.variant);
+  if (cost == nullptr) return Duration::zero();
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double, std::micro>(cost->curve.Micros(RunRows(request, rows))));
+}
+
+int64_t PlanExecutor::RunRows(const Request& request, int64_t rows) const {
+  const Plan& plan = *request.binding.plan;
+  if (options_.allowed_rows.empty() || rows == 0 || !RowsAreFree(plan) ||
+      !SizedElements(plan.input_types()))
+    return rows;
+  const auto allowed =
+      std::lower_bound(options_.allowed_rows.begin(), options_.allowed_rows.end(), rows);
+  return allowed == options_.allowed_rows.end() ? rows : *allowed;
+}
+
+std::string PlanExecutor::Describe(const Request& request) const {
+  const Binding& binding = request.binding;
+  std::string text = binding.variant->signature().name;
+  if (text.empty()) text = "serving_default";
+  const bool padded = binding.key == binding.variant;
+  for (const TensorType& type : binding.plan->input_types())
+    absl::StrAppend(&text, " ", padded ? "padded" : type.shape.ToString());
+  return text;
+}
+
+std::string PlanExecutor::Doing(int slot) const {
+  const Node* const node = slots_[slot].context->Doing();
+  return node == nullptr ? ""
+                         : absl::StrCat("node ", Quoted(node->name), " (", node->op->name, ")");
+}
+
+void PlanExecutor::Trim(int slot) { slots_[slot].context->Trim(); }
+
+// The plan of all requests' inputs: their own, or with padding that of the longest.
+absl::StatusOr<std::shared_ptr<const Plan>> PlanExecutor::PlanOf(
+    absl::Span<Request* const> batch) const {
+  const Binding& first = batch[0]->binding;
+  const bool same = std::all_of(batch.begin(), batch.end(), [&first](const Request* request) {
+    return request->binding.plan == first.plan;
+  });
+  if (same) return first.plan;
+  absl::InlinedVector<Shape, kUsualTensors> shapes;
+  for (int i = 0; i < static_cast<int>(first.input_of->size()); ++i) {
+    shapes.push_back(InputOf(*batch[0], i).shape);
+    if (!HasRows(*first.plan, i)) continue;
+    for (const Request* request : batch) RaiseInnerDims(InputOf(*request, i).shape, &shapes.back());
+  }
+  FLOE_ASSIGN_OR_RETURN(auto plan, first.variant->Bind(shapes));
+  if (plan->has_rows() && plan->batchable()) return plan;
+  return absl::FailedPreconditionError("the padded inputs may not share a run");
+}
+
+// Gathers the requests' rows of an input, and repeats the last one up to run_rows.
+void PlanExecutor::FeedRows(absl::Span<Request* const> batch, int input, int64_t rows,
+                            int64_t run_rows, ExecContext& context) const {
+  const TensorView& whole = context.Input(input);
+  int64_t row = 0;
+  for (const Request* request : batch) {
+    const TensorView& from = InputOf(*request, input);
+    const TensorView to = RowsOf(whole, row, request->binding.rows);
+    if (from.shape == to.shape) {
+      CopyElements(from, to.data);
+    } else {
+      CopyPadded(from, to, pads_.at(request->binding.variant)[input]);
+    }
+    row += request->binding.rows;
+  }
+  const TensorView last = RowsOf(whole, rows - 1, 1);
+  for (; row < run_rows; ++row) CopyElements(last, RowsOf(whole, row, 1).data);
+}
+
+absl::Status PlanExecutor::Run(int index, absl::Span<Request* const> batch,
+                               const RunLimits& limits) {
+  Slot& slot = slots_[index];
+  const Request& first = *batch[0];
+  ExecContext& context = *slot.context;
+  int64_t rows = 0;
+  for (const Request* request : batch) {
+    rows += request->binding.rows;
+    if (request->pending != nullptr) FLOE_RETURN_IF_ERROR(request->pending->Decode());
+  }
+  const int64_t run_rows = RunRows(first, rows);
+  FLOE_ASSIGN_OR_RETURN(auto plan, PlanOf(batch));
+  FLOE_RETURN_IF_ERROR(Limited(context.Prepare(plan, run_rows)));
+  const bool gathers = batch.size() > 1 || run_rows != rows;
+  for (int i = 0; i < static_cast<int>(first.binding.input_of->size()); ++i) {
+    if (gathers && HasRows(*plan, i)) {
+      FeedRows(batch, i, rows, run_rows, context);
+    } else {
+      Feed(InputOf(first, i), i, context);
+    }
+  }
+  FLOE_RETURN_IF_ERROR(Limited(RunWithin(limits, &context)));
+  if (first.model != nullptr) FLOE_RETURN_IF_ERROR(first.model->CheckFile());
+
+  slot.shared = gathers;
+  if (!gathers && first.whole == nullptr) return absl::OkStatus();
+  // The proof that rows may be shared is checked against what came out before anyone gets another's
+  // rows.
+  for (size_t i = 0; i < first.binding.variant->signature().outputs.size(); ++i)
+    FLOE_RETURN_IF_ERROR(CheckRows(first, i, context.Output(static_cast<int>(i)), run_rows));
+  return absl::OkStatus();
+}
+
+void PlanExecutor::Outputs(int slot, const Request& request, int64_t first_row,
+                           TensorViews* views) {
+  const ExecContext& context = *slots_[slot].context;
+  for (size_t i = 0; i < request.binding.variant->signature().outputs.size(); ++i) {
+    const TensorView& whole = context.Output(static_cast<int>(i));
+    views->push_back(slots_[slot].shared ? RowsOf(whole, first_row, request.binding.rows) : whole);
+  }
+}
+
+}  // namespace floe::server

@@ -1,0 +1,90 @@
+// PlanExecutor: runs batches of a compiled model; one ExecContext per slot.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/executor/cost_curve.h"
+#include "server/executor/executor.h"
+
+namespace floe::server {
+
+// What runs of one variant of a signature take, measured at warm-up.
+struct RunCost {
+  const CompiledSignature* variant = nullptr;
+  CostCurve curve;
+  bool exact = true;      // runs take what the curve says; false: that also depends on inner dims
+                          // that had to be guessed, or on values
+  int64_t max_rows = 0;   // the best size of a batch by the curve; 0: not chosen
+  double batch_gain = 1;  // CostCurve::BatchGain
+};
+
+// The most rows of which a run of the plan needs no more than `bytes`, at least 1.
+int64_t RowsWithin(const Plan& plan, int64_t bytes);
+
+// Runs what the context is prepared for, until the limits say otherwise.
+absl::Status RunWithin(const RunLimits& limits, ExecContext* context);
+
+// Threading: as Executor. Slots and costs are set up before the first request.
+class PlanExecutor : public Executor {
+ public:
+  struct Options {
+    int64_t max_rows = 64;         // of one run
+    int64_t max_request_rows = 0;  // a request of more is refused; 0: none is
+    // Ascending. A run is padded up to the next size with copies of its last row; empty: never.
+    std::vector<int64_t> allowed_rows;
+    // A batch is kept so small that a run needs no more than this.
+    int64_t max_arena_bytes = int64_t{1} << 40;
+    // Of the values of a run; more is RESOURCE_EXHAUSTED. At least max_arena_bytes.
+    int64_t max_run_bytes = int64_t{1} << 40;
+    double inline_below_us = 0;  // requests expected to take less are marked quick
+  };
+  // The model lives as long as requests hold it.
+  PlanExecutor(int slots, int intra_op_threads, Options options);
+
+  int slots() const override { return static_cast<int>(slots_.size()); }
+  absl::Status Bind(Request* request) override;
+  Duration Expect(const Request& request, int64_t rows) const override;
+  int64_t RunRows(const Request& request, int64_t rows) const override;
+  std::string Describe(const Request& request) const override;
+  std::string Doing(int slot) const override;
+  absl::Status Run(int slot, absl::Span<Request* const> batch, const RunLimits& limits) override;
+  void Outputs(int slot, const Request& request, int64_t first_row, TensorViews* views) override;
+  void Trim(int slot) override;
+
+  // Variants without a cost are never quick.
+  void SetCosts(std::vector<RunCost> costs) { costs_ = std::move(costs); }
+  // From now on requests whose inputs differ in inner dims share runs, padded at the ends with
+  // these values (by input's key; 0 for others). What comes out depends on who shares the run:
+  // outputs have the inner dims of the longest. INVALID_ARGUMENT for a value that the input's dtype
+  // does not have, or an input that the model does not have.
+  absl::Status PadInnerDims(const Model& model, const std::map<std::string, double>& values);
+  void AddSlots(int count, int intra_op_threads);
+  ExecContext& context(int slot) { return *slots_[slot].context; }
+  const Options& options() const { return options_; }
+
+ private:
+  struct Slot {
+    std::unique_ptr<ExecContext> context;
+    bool shared = false;  // the last run's outputs hold more rows than one request's
+  };
+
+  absl::Status Limited(const absl::Status& status) const;
+  const RunCost* CostOf(const CompiledSignature* variant) const;
+  void BindCost(Request* request) const;
+  absl::Status PadVariant(const CompiledSignature& variant,
+                          const std::map<std::string, double>& values);
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanOf(absl::Span<Request* const> batch) const;
+  void FeedRows(absl::Span<Request* const> batch, int input, int64_t rows, int64_t run_rows,
+                ExecContext& context) const;
+
+  const Options options_;
+  std::vector<Slot> slots_;
+  std::vector<RunCost> costs_;
+  std::map<const CompiledSignature*, std::vector<Tensor>> pads_;  // by input; not here: not padded
+};
+
+}  // namespace floe::server

@@ -1,0 +1,292 @@
+#include "server/executor/warm_up.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/threads.h"
+
+namespace floe::server {
+namespace {
+
+Duration ThreadTime() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+// Whether runs of the same shapes take the same time, whatever the values are: no strings of any
+// length, no loops, no shapes that depend on data.
+bool ShapesTellWork(const Plan& plan) {
+  const auto& inputs = plan.input_types();
+  return !plan.has_dynamic_steps() &&
+         std::none_of(inputs.begin(), inputs.end(),
+                      [](const TensorType& type) { return type.dtype == DType::kString; }) &&
+         std::none_of(plan.steps().begin(), plan.steps().end(),
+                      [](const Step& step) { return step.programs != nullptr; });
+}
+
+struct Took {
+  Duration wall;
+  // Of the calling thread's CPU where it runs alone: what else the machine does would make some
+  // sizes look worse than others.
+  Duration cost;
+};
+
+RunLimits LimitsNow(const WarmUpLimits& limits) {
+  return {.deadline = Clock::Steady().Now() + limits.longest, .cancel = limits.cancel};
+}
+
+absl::Status StillWanted(const WarmUpLimits& limits) {
+  if (limits.cancel == nullptr || !limits.cancel->cancelled()) return absl::OkStatus();
+  return absl::CancelledError("the load was given up");
+}
+
+absl::Status SayHowLong(const absl::Status& status, const WarmUpLimits& limits) {
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  return absl::DeadlineExceededError(absl::StrCat(
+      "a run took longer than ", std::chrono::duration<double>(limits.longest).count(), " s"));
+}
+
+absl::StatusOr<Took> RunZeros(const CompiledSignature& variant, std::shared_ptr<const Plan> plan,
+                              int64_t rows, const WarmUpLimits& limits, ExecContext& context) {
+  FLOE_RETURN_IF_ERROR(context.Prepare(std::move(plan), rows));
+  std::vector<Tensor> texts;
+  for (size_t i = 0; i < variant.signature().inputs.size(); ++i) {
+    const TensorView& input = context.Input(static_cast<int>(i));
+    if (input.dtype == DType::kString) {
+      texts.push_back(
+          Tensor::Allocate(input.dtype, input.shape));  // they have no place of their own
+      context.BindInput(static_cast<int>(i), texts.back().data());
+    } else if (input.bytes() > 0) {
+      std::memset(input.data, 0, input.bytes());
+    }
+  }
+  const TimePoint start = Clock::Steady().Now();
+  const Duration cpu = ThreadTime();
+  FLOE_RETURN_IF_ERROR(SayHowLong(RunWithin(LimitsNow(limits), &context), limits));
+  const Duration cost = ThreadTime() - cpu, wall = Clock::Steady().Now() - start;
+  return Took{wall, context.pool().threads() > 1 ? wall : std::min(wall, cost)};
+}
+
+double Micros(Duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
+
+constexpr int64_t kRowsOfGuesses = 64;
+// Of a batch beyond its run: waking a worker, forming the batch, and finding caches full of what
+// other threads did meanwhile. The difference between batches of 1 and of 8 rows was 60 us of CPU
+// for a network of 60 us a row, and 100 us for one with 13 MB of weights.
+constexpr double kBatchOverheadMicros = 80;
+
+// Failures do not matter here: what the first run could do, the others can.
+void WarmFrom(int first_slot, const RunCost& cost, const std::shared_ptr<const Plan>& plan,
+              const WarmUpOptions& options, PlanExecutor* executor) {
+  const int64_t most = cost.max_rows > 0 ? cost.max_rows : options.max_rows;
+  const bool too_slow = cost.curve.points().back().rows < most;
+  for (int slot = first_slot; slot < executor->slots(); ++slot) {
+    ExecContext& context = executor->context(slot);
+    if (plan->has_rows() && most > 1) {
+      if (too_slow) {
+        (void)context.Prepare(plan, most);
+      } else {
+        (void)RunZeros(*cost.variant, plan, most, options.limits, context);
+      }
+    }
+    // Last, because it is what the first request is most likely to be.
+    (void)RunZeros(*cost.variant, plan, 1, options.limits, context);
+  }
+}
+
+// The plan of what was measured. Null only when memory or time ran out since.
+std::shared_ptr<const Plan> PlanOfOneRow(const CompiledSignature& variant) {
+  bool known = true;
+  auto plan = variant.Bind(*GuessShapes(variant, 1, &known));
+  return plan.ok() ? *std::move(plan) : nullptr;
+}
+
+// Warms one variant.
+class VariantWarmer {
+ public:
+  VariantWarmer(const CompiledSignature& variant, const std::string& name, PlanExecutor* executor,
+                const WarmUpOptions& options)
+      : variant_(variant), name_(name), executor_(executor), options_(options) {}
+
+  absl::Status Measure(WarmUpReport* report) {
+    bool known = true;
+    const auto shapes = GuessShapes(variant_, 1, &known);
+    if (!shapes) return Skip(report, "the rank of an input is not known");
+    auto plan = variant_.Bind(*shapes);
+    if (!plan.ok() && known)
+      return Annotate(plan.status(), absl::StrCat("warm-up of signature '", name_, "'"));
+    if (!plan.ok()) return Skip(report, std::string(plan.status().message()));
+
+    RunCost cost;
+    cost.variant = &variant_;
+    cost.exact = known && ShapesTellWork(**plan);
+    // Zeros may be values the model refuses; requests will bring others.
+    if (absl::Status s = MeasureCurve(*plan, &cost.curve, report); !s.ok())
+      return Skip(report, std::string(s.message()));
+    if (options_.choose_rows)
+      cost.max_rows = known ? cost.curve.BestRows(kBatchOverheadMicros)
+                            : std::min({kRowsOfGuesses, options_.max_rows,
+                                        RowsWithin(**plan, options_.max_arena_bytes)});
+    cost.batch_gain = cost.curve.BatchGain(kBatchOverheadMicros);
+    WarmFrom(0, cost, *plan, options_, executor_);
+    report->costs.push_back(std::move(cost));
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Skip(WarmUpReport* report, const std::string& why) {
+    report->notes.push_back(absl::StrCat("warm-up of signature '", name_, "' skipped: ", why));
+    return absl::OkStatus();
+  }
+
+  // On a context of its own: slots need no memory for sizes that are tried and not chosen.
+  absl::Status MeasureCurve(const std::shared_ptr<const Plan>& plan, CostCurve* curve,
+                            WarmUpReport* report) {
+    // Its threads are as nice as the load, where those of slots will serve.
+    ThreadTraits traits = ScopedThreadTraits::Current();
+    traits.nice = std::max(traits.nice, NicenessBeyondProcess());
+    const ScopedThreadTraits scope(&traits);
+    ExecContext context(executor_->context(0).pool().threads());
+    context.budget().SetLimits(executor_->context(0).budget().limits());
+    const TimePoint end = Clock::Steady().Now() + options_.patience;
+    const int64_t most = plan->has_rows() ? options_.max_rows : 1;
+    double most_rate = 0;
+    int idle_steps = 0;
+    for (int64_t rows = 1; rows <= most;
+         rows = rows == most ? most + 1 : std::min(2 * rows, most)) {
+      const double expected = curve->Micros(rows);
+      if (rows > 1 && (Micros(end - Clock::Steady().Now()) < 2 * expected ||
+                       (options_.choose_rows && plan->ArenaBytes(rows) > options_.max_arena_bytes)))
+        return absl::OkStatus();
+      auto best = BestOfSeveral(plan, rows, context, report);
+      if (!best.ok()) return rows == 1 ? best.status() : absl::OkStatus();
+      curve->Add(rows, *best);
+      if (!options_.choose_rows) continue;
+      const double rate = static_cast<double>(rows) / (*best + kBatchOverheadMicros);
+      idle_steps = rate > kGain * most_rate ? 0 : idle_steps + 1;
+      most_rate = std::max(most_rate, rate);
+      if (idle_steps == kIdleSteps) break;
+    }
+    return absl::OkStatus();
+  }
+
+  // Several short runs, or one long one: what disturbs a measurement makes it longer.
+  absl::StatusOr<double> BestOfSeveral(const std::shared_ptr<const Plan>& plan, int64_t rows,
+                                       ExecContext& context, WarmUpReport* report) {
+    double best = 0, total = 0;
+    for (int run = 0; run < kMostRuns && (run < 3 || total < 20'000); ++run) {
+      FLOE_ASSIGN_OR_RETURN(const Took took,
+                            RunZeros(variant_, plan, rows, options_.limits, context));
+      report->slowest = std::max(report->slowest, took.wall);
+      total += Micros(took.wall);
+      best = run == 0 ? Micros(took.cost) : std::min(best, Micros(took.cost));
+      if (total > 100'000) break;
+    }
+    return best;
+  }
+
+  static constexpr int kMostRuns = 10;
+  // Where sizes are chosen, measuring ends when doubling so often gained less than that.
+  static constexpr int kIdleSteps = 3;
+  static constexpr double kGain = 1.04;
+
+  const CompiledSignature& variant_;
+  const std::string& name_;
+  PlanExecutor* executor_;
+  const WarmUpOptions& options_;
+};
+
+}  // namespace
+
+std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& variant, int64_t rows,
+                                              bool* known) {
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < variant.signature().inputs.size(); ++i) {
+    const SymShape& sym = variant.signature().inputs[i].type.shape;
+    if (!sym.rank_known()) return std::nullopt;
+    Shape shape;
+    for (int axis = 0; axis < sym.rank(); ++axis) {
+      const bool is_rows = axis == 0 && variant.InputHasRows(static_cast<int>(i));
+      if (!is_rows && !sym.dim(axis).concrete()) *known = false;
+      shape.push_back(is_rows ? rows : sym.dim(axis).concrete() ? sym.dim(axis).size() : 1);
+    }
+    shapes.push_back(std::move(shape));
+  }
+  return shapes;
+}
+
+absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,
+                                    const WarmUpOptions& options) {
+  WarmUpReport report;
+  for (const auto& [name, signature] : model.signatures()) {
+    FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
+    FLOE_RETURN_IF_ERROR(
+        VariantWarmer(signature.defaults_form(), name, executor, options).Measure(&report));
+    // The others serve requests that feed an optional input; a failure there leaves the usual form
+    // usable.
+    for (const Signature::Form& form : signature.forms().subspan(1)) {
+      const absl::Status live =
+          VariantWarmer(*form.compiled, name, executor, options).Measure(&report);
+      if (!live.ok()) report.notes.push_back(std::string(live.message()));
+    }
+  }
+  FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
+  return report;
+}
+
+void WarmUpSlots(const WarmUpReport& report, PlanExecutor* executor, int first_slot,
+                 const WarmUpOptions& options) {
+  for (const RunCost& cost : report.costs)
+    if (const auto plan = PlanOfOneRow(*cost.variant); plan != nullptr)
+      WarmFrom(first_slot, cost, plan, options, executor);
+}
+
+std::function<void(int slot)> FirstRuns(const WarmUpReport& report, PlanExecutor* executor,
+                                        const WarmUpLimits& limits) {
+  constexpr double kQuickMicros = 2000;
+  std::vector<std::pair<const CompiledSignature*, std::shared_ptr<const Plan>>> quick;
+  for (const RunCost& cost : report.costs) {
+    if (cost.curve.Micros(1) > kQuickMicros) continue;
+    if (auto plan = PlanOfOneRow(*cost.variant); plan != nullptr)
+      quick.emplace_back(cost.variant, std::move(plan));
+  }
+  return [quick = std::move(quick), executor, limits](int slot) {
+    for (const auto& [variant, plan] : quick)
+      (void)CatchOutOfMemory([&, &variant = variant, &plan = plan] {
+        return RunZeros(*variant, plan, 1, limits, executor->context(slot)).status();
+      });
+  };
+}
+
+absl::Status WarmUpWith(std::unique_ptr<Request> request, int64_t times, const WarmUpLimits& limits,
+                        PlanExecutor* executor, WarmUpReport* report) {
+  FLOE_RETURN_IF_ERROR(executor->Bind(request.get()));
+  const Binding& binding = request->binding;
+  const int64_t part_rows =
+      binding.splittable ? std::max<int64_t>(1, binding.max_rows) : binding.rows;
+  for (int slot = 0; slot < executor->slots(); ++slot) {
+    for (int64_t run = 0; run < times; ++run) {
+      int64_t row = 0;
+      do {  // once for a request of no rows
+        const int64_t rows = std::min(part_rows, binding.rows - row);
+        std::unique_ptr<Request> part;
+        if (rows < binding.rows) part = PartOf(request.get(), row, rows);
+        Request* const batch[] = {part != nullptr ? part.get() : request.get()};
+        const TimePoint start = Clock::Steady().Now();
+        FLOE_RETURN_IF_ERROR(SayHowLong(executor->Run(slot, batch, LimitsNow(limits)), limits));
+        report->slowest = std::max(report->slowest, Clock::Steady().Now() - start);
+        row += rows;
+      } while (row < binding.rows);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace floe::server

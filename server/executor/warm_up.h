@@ -1,0 +1,67 @@
+// Warm-up: runs a model before its first request, so that nothing is slow or allocated later, and
+// measures it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/executor/plan_executor.h"
+
+namespace floe::server {
+
+// How long a run of the warm-up may take: one that never ends must not keep a load, nor its thread.
+struct WarmUpLimits {
+  Duration longest = std::chrono::seconds(10);
+  const CancelToken* cancel = nullptr;  // the load is given up; null: it is not
+};
+
+struct WarmUpOptions {
+  // Rows of the largest run; measured is also what lies below.
+  int64_t max_rows = 64;
+  // The best number of rows up to max_rows is chosen from what was measured, and slots get memory
+  // for so many. Runs whose inner dims had to be guessed are not worth such a choice: 64.
+  bool choose_rows = false;
+  int64_t max_arena_bytes = int64_t{1} << 40;  // where rows are chosen: no run that needs more
+  // No run is measured that would take the measuring of a variant beyond this.
+  Duration patience = std::chrono::seconds(1);
+  WarmUpLimits limits;
+};
+
+// Shapes of the variant's inputs at so many rows: unknown inner dims become 1 and clear `*known`.
+// Unset: not even the rank is known.
+std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& variant, int64_t rows,
+                                              bool* known);
+
+struct WarmUpReport {
+  std::vector<RunCost> costs;
+  Duration slowest = Duration::zero();  // longest single run
+  std::vector<std::string> notes;       // what was skipped and why, for the log
+};
+
+// Runs every variant of every signature with zeros, at 1 row and at the most rows a run may have,
+// on every slot, and measures it at 1, 2, 4 ... rows. Unknown inner dims are tried as 1, and a
+// variant that refuses this guess is skipped, and so is one that takes longer than allowed. A
+// variant too slow for `patience` at the most rows gets only its memory there. Fails when a variant
+// whose shapes are all known cannot be bound; CANCELLED when the load is given up.
+absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,
+                                    const WarmUpOptions& options);
+
+// The same work for slots added later; measures nothing and never fails.
+void WarmUpSlots(const WarmUpReport& report, PlanExecutor* executor, int first_slot,
+                 const WarmUpOptions& options);
+
+// For the threads that will serve: runs of one row of what is quick, where it makes a difference
+// whether a thread ran anything before. The executor and the model must outlive it, and
+// limits.cancel its calls.
+std::function<void(int slot)> FirstRuns(const WarmUpReport& report, PlanExecutor* executor,
+                                        const WarmUpLimits& limits);
+
+// Runs a request on every slot, so often, in runs of as many rows as it would have. Its error if it
+// fails; DEADLINE_EXCEEDED when a run takes longer than allowed. Its `complete` is not called.
+absl::Status WarmUpWith(std::unique_ptr<Request> request, int64_t times, const WarmUpLimits& limits,
+                        PlanExecutor* executor, WarmUpReport* report);
+
+}  // namespace floe::server

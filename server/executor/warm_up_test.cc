@@ -1,0 +1,140 @@
+// Warm-ups of a model whose runs do what the test says.
+#include "server/executor/warm_up.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "kernels/kernel.h"
+#include "model/op_def.h"
+#include "server/executor/test_models.h"
+
+namespace floe::server {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::function<absl::Status(const KernelContext&)> on_run;
+
+class ScriptedKernel final : public Kernel {
+ public:
+  absl::Status Run(const KernelContext& ctx) const override {
+    CopyElements(ctx.in(0), ctx.out(0).data);
+    return on_run(ctx);
+  }
+};
+
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
+  return std::make_unique<ScriptedKernel>();
+}
+FLOE_REGISTER_KERNEL(ScriptedForTest, kCpu, Make, DType::kFloat32);
+const OpRegistrar kScriptedForTest(OpDef{
+    .name = "ScriptedForTest",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .infer = [](const InferContext& c) -> absl::StatusOr<std::vector<TensorType>> {
+      return std::vector<TensorType>{{c.dtype(0), c.shape(0)}};
+    },
+    .rows = RowsElementwise,
+    .tensorflow = {"ScriptedForTest"}});
+
+constexpr char kScriptedGraph[] = R"(
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 1 } } } } }
+node { name: "y" op: "ScriptedForTest" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+)";
+
+// As a loop that never ends does.
+absl::Status UntilStopped() {
+  while (CheckRunTime().ok()) std::this_thread::yield();
+  return CheckRunTime();
+}
+
+class WarmUpTest : public testing::Test {
+ protected:
+  ~WarmUpTest() override { on_run = nullptr; }
+  const ModelHandle model_ = CompileText(kScriptedGraph);
+  PlanExecutor executor_{1, 1, {.max_rows = 4}};
+};
+
+TEST_F(WarmUpTest, ARunThatNeverEndsIsSkipped) {
+  on_run = [](const KernelContext&) { return UntilStopped(); };
+  const auto report = WarmUp(*model_, &executor_, {.limits = {.longest = milliseconds(1)}});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->costs, IsEmpty());
+  EXPECT_THAT(report->notes, ElementsAre(HasSubstr("skipped: a run took longer than 0.001 s")));
+}
+
+TEST_F(WarmUpTest, ARecordedRequestThatNeverEndsFails) {
+  on_run = [](const KernelContext&) { return UntilStopped(); };
+  FloatCall call({{Shape({1, 1}), {0}}});
+  WarmUpReport report;
+  const absl::Status status =
+      WarmUpWith(call.MakeRequest(model_), 1, {.longest = milliseconds(1)}, &executor_, &report);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a run took longer than 0.001 s"));
+}
+
+TEST_F(WarmUpTest, ALoadThatIsGivenUpEnds) {
+  CancelToken given_up;
+  on_run = [&](const KernelContext&) {
+    given_up.Cancel();
+    return UntilStopped();
+  };
+  const WarmUpLimits limits{.longest = std::chrono::hours(1), .cancel = &given_up};
+  EXPECT_TRUE(absl::IsCancelled(WarmUp(*model_, &executor_, {.limits = limits}).status()));
+}
+
+TEST_F(WarmUpTest, WhatIsQuickRunsFirstOnTheThreadsThatServe) {
+  int runs = 0;
+  on_run = [&](const KernelContext&) {
+    ++runs;
+    return absl::OkStatus();
+  };
+  auto report = WarmUp(*model_, &executor_, {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  runs = 0;
+  FirstRuns(*report, &executor_, {})(0);
+  EXPECT_EQ(runs, 1);
+  report->costs[0].curve = CostCurve({{1, 5000}});
+  FirstRuns(*report, &executor_, {})(0);
+  EXPECT_EQ(runs, 1);
+}
+
+// A load may be nicer than what serves: so are the helpers it measures with, but not those that
+// will serve.
+TEST_F(WarmUpTest, MeasuringIsAsNiceAsTheLoad) {
+  std::vector<int> helpers;
+  on_run = [&](const KernelContext& ctx) {
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<int> begun{0}, nice{-1};
+    ctx.pool->ParallelFor(2, [&](int64_t) {
+      for (++begun; begun < 2;) std::this_thread::yield();  // both take part
+      if (std::this_thread::get_id() != caller) nice = getpriority(PRIO_PROCESS, 0);
+    });
+    helpers.push_back(nice);
+    return absl::OkStatus();
+  };
+  const int usual = getpriority(PRIO_PROCESS, 0);
+  std::thread load([&] {
+    PlanExecutor executor(1, 2, {.max_rows = 4});
+    setpriority(PRIO_PROCESS, 0, usual + 5);
+    EXPECT_TRUE(WarmUp(*model_, &executor, {}).ok());
+  });
+  load.join();
+  ASSERT_FALSE(helpers.empty());
+  EXPECT_EQ(helpers.front(), std::min(usual + 5, 19));
+  EXPECT_EQ(helpers.back(), usual);
+}
+
+}  // namespace
+}  // namespace floe::server

@@ -1,0 +1,129 @@
+#include "server/scheduling/batch.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/budget.h"
+
+namespace floe::server {
+namespace {
+
+bool GaveUp(const absl::Status& status) {
+  return absl::IsCancelled(status) || absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+absl::Status BatchRunner::StillWanted(const Request& request) const {
+  if (state_.given_up) return state_.StoppingError();
+  if (request.cancel != nullptr && request.cancel->cancelled()) return CallerLeftError();
+  if (request.deadline <= state_.Now())
+    return absl::DeadlineExceededError("the deadline passed while the request was computed");
+  return absl::OkStatus();
+}
+
+RunLimits BatchRunner::LimitsOf(int slot, absl::Span<Request* const> batch) {
+  RunLimits limits;
+  limits.clock = state_.options.clock;
+  limits.deadline = TimePoint::min();
+  for (const Request* request : batch)
+    limits.deadline = std::max(limits.deadline, request->deadline);
+  if (batch.size() == 1) {
+    limits.cancel = batch[0]->cancel.get();
+  } else {
+    MutexLock lock(state_.mutex);
+    limits.cancel = &*state_.slots[slot].abandoned;
+  }
+  return limits;
+}
+
+absl::Status BatchRunner::Execute(int slot, absl::Span<Request* const> batch, bool* too_long) {
+  RunLimits limits = LimitsOf(slot, batch);
+  const TimePoint wanted_until = limits.deadline, start = state_.Now();
+  const Duration longest = state_.options.longest_run;
+  if (longest < Duration::max()) limits.deadline = std::min(limits.deadline, start + longest);
+  absl::Status status = CatchOutOfMemory([&] { return state_.executor->Run(slot, batch, limits); });
+  const Duration took = state_.Now() - start;
+  int64_t rows = 0;
+  for (const Request* request : batch) rows += request->binding.rows;
+  for (Request* request : batch) {
+    request->timings.run += took;
+    request->timings.batch_rows = rows;
+  }
+  if (state_.given_up && absl::IsCancelled(status)) return state_.StoppingError();
+  *too_long = absl::IsDeadlineExceeded(status) && limits.deadline < wanted_until;
+  if (!*too_long) return status;
+  return absl::DeadlineExceededError(
+      absl::StrCat("the run took longer than max_run_seconds of model '", state_.options.name,
+                   "' (", std::chrono::duration<double>(longest).count(), ")"));
+}
+
+void BatchRunner::Run(int slot, absl::Span<Request*> batch, EndedRequests* ended) {
+  bool too_long = false;
+  const absl::Status status = Execute(slot, batch, &too_long);
+  const bool own_fault =
+      !status.ok() && (too_long || !GaveUp(status)) && !absl::IsResourceExhausted(status);
+  if (batch.size() == 1 || status.ok() || (GaveUp(status) && !too_long)) {
+    if (own_fault && batch[0]->principal != 0) {
+      MutexLock lock(state_.mutex);
+      state_.quarantine.Add(batch[0]->principal, state_.Now());
+    }
+    return Finish(slot, batch, status, ended);
+  }
+  {
+    MutexLock lock(state_.mutex);
+    state_.slots[slot].batch = {};
+    state_.slots[slot].failed = true;
+    ++state_.reruns;
+  }
+  RunHalf(slot, batch.first(batch.size() / 2));
+  RunHalf(slot, batch.subspan(batch.size() / 2));
+}
+
+// Half of a batch that failed, of those whose callers still wait.
+void BatchRunner::RunHalf(int slot, absl::Span<Request*> half) {
+  EndedRequests ended;
+  size_t kept = 0;
+  for (Request* request : half) {
+    const absl::Status status = StillWanted(*request);
+    if (status.ok()) {
+      half[kept++] = request;
+    } else {
+      Finish(slot, absl::MakeConstSpan(&request, 1), status, &ended);
+    }
+  }
+  if (const absl::Span<Request*> wanted = half.first(kept); !wanted.empty()) {
+    {
+      MutexLock lock(state_.mutex);
+      state_.slots[slot].batch = wanted;
+      state_.slots[slot].abandoned.emplace();
+    }
+    Run(slot, wanted, &ended);
+  }
+  completion_.Send(&ended);
+}
+
+void BatchRunner::Finish(int slot, absl::Span<Request* const> batch, const absl::Status& status,
+                         EndedRequests* ended) {
+  {
+    MutexLock lock(state_.mutex);
+    state_.slots[slot].batch = {};
+    state_.slots[slot].failed |= !status.ok();
+  }
+  int64_t row = 0;
+  for (Request* request : batch) {
+    TensorViews outputs;
+    request->status = status;
+    if (status.ok())
+      request->status = CatchOutOfMemory([&] {
+        state_.executor->Outputs(slot, *request, row, &outputs);
+        return absl::OkStatus();
+      });
+    request->outcome = OutcomeOf(request->status);
+    row += request->binding.rows;
+    completion_.Report(request, outputs);
+    ended->push_back(*request);
+  }
+}
+
+}  // namespace floe::server

@@ -1,0 +1,42 @@
+// Expiry: ends requests that are late or whose callers left. It never sends.
+#pragma once
+
+#include <string>
+#include <thread>
+
+#include "server/scheduling/completion.h"
+#include "server/scheduling/state.h"
+
+namespace floe::server {
+
+// Ends the queue's requests that are late.
+void CollectExpired(SchedulerState& state, Completion& completion, TimePoint now)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex);
+
+// Ends all that waits.
+void RefuseQueued(SchedulerState& state, Completion& completion)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex);
+
+// The caller left, any time after the request was queued and before it is reported. For
+// CancelToken's listener: it does not answer.
+void Cancel(SchedulerState& state, Completion& completion, Request* request);
+
+// The thread that ends late requests in time, however busy the workers are.
+class Expiry {
+ public:
+  Expiry(SchedulerState& state, Completion& completion) : state_(state), completion_(completion) {}
+  ~Expiry() { Stop(); }
+
+  void Start(const std::string& name);  // throws std::system_error
+  void Stop();
+
+ private:
+  void Work();
+
+  SchedulerState& state_;
+  Completion& completion_;
+  bool stopping_ ABSL_GUARDED_BY(state_.mutex) = false;
+  std::thread thread_;
+};
+
+}  // namespace floe::server

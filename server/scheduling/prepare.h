@@ -1,0 +1,66 @@
+// From a compiled model and its configuration to what a Scheduler needs: slots, warm-up, measured
+// costs, limits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/cpu_budget.h"
+#include "server/scheduling/scheduler.h"
+
+namespace floe::server {
+
+struct SchedulerSetup {
+  std::unique_ptr<Executor> executor;
+  Scheduler::Options options;
+  std::vector<std::string> notes;  // for the log
+  int64_t memory_bytes = 0;        // that its slots hold from the warm-up on
+};
+
+// Runs a recorded request to its end; its error otherwise.
+using RunRecorded = std::function<absl::Status(std::unique_ptr<Request>)>;
+
+struct PrepareOptions {
+  ModelWeights weights;
+  // Reads a file of recorded requests and has them run, in order, until one fails. Null: recorded
+  // requests are not used.
+  using ReplayRecorded =
+      std::function<absl::Status(const std::string& file, const Model& model,
+                                 const RunRecorded& run, std::vector<std::string>* notes)>;
+  ReplayRecorded replay;
+  int64_t replays = 1;  // how often each recorded request runs
+  // What the runs of a model may take at the same time, where it does not say; 0: no limit.
+  int64_t run_bytes = 0;
+  // Where measuring chooses the rows of a batch: bytes of the largest arena that slots get for it.
+  int64_t arena_bytes = int64_t{1} << 40;
+  // batching_params.pbtxt beside the model's file stands in place of the configured batching.
+  bool own_batching_parameters = false;
+  bool warm_up_optional = false;  // a failure of theirs is a note only
+  // How long the measuring of a signature may take, a run of it, and a run of a recorded request.
+  Duration patience = std::chrono::seconds(1);
+  Duration longest_run = std::chrono::seconds(10);
+  Duration longest_recorded_run = std::chrono::seconds(60);
+  const CancelToken* cancel = nullptr;  // the load is given up; null: it is not
+};
+
+// Between which sizes the arenas of a model's slots will be.
+struct SlotBounds {
+  bool chosen = false;  // measuring chooses the rows of a run, up to `rows`; otherwise `rows` it is
+  int64_t rows = 1;
+  int64_t arena_bytes = 0;  // where rows are chosen, those that need more are not, beyond one row
+  int64_t workers = 1;
+  int64_t most_slots = 1;  // those of transport threads, which cheap models get, are among them
+};
+SlotBounds BoundsOfSlots(const ModelConfig& config, const PrepareOptions& prepare);
+
+// Runs the model (warm-up, measuring), so never on a thread that serves. Fails when the model
+// cannot be run at all, its cpu_set or padding values are not possible, its batching_params.pbtxt
+// is wrong, or a request recorded in assets.extra/tf_serving_warmup_requests beside its file fails.
+// CANCELLED when the load is given up.
+absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelConfig& config,
+                                                const PrepareOptions& options = {});
+
+}  // namespace floe::server

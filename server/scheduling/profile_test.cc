@@ -1,0 +1,135 @@
+#include "server/scheduling/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "server/scheduling/tuning.h"
+
+namespace floe::server {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr size_t kKeys = 3 * ProfileBook::kMaxKinds;
+
+// Names a request's kind by its key's place among the test's keys; nothing is run.
+class Names : public Executor {
+ public:
+  int slots() const override { return 0; }
+  absl::Status Bind(Request*) override { return absl::OkStatus(); }
+  std::string Describe(const Request& request) const override {
+    return absl::StrCat("kind ", static_cast<const char*>(request.binding.key) - keys.data());
+  }
+  absl::Status Run(int, absl::Span<Request* const>, const RunLimits&) override {
+    return absl::OkStatus();
+  }
+  void Outputs(int, const Request&, int64_t, TensorViews*) override {}
+
+  std::array<char, kKeys> keys{};
+};
+
+class ProfileBookTest : public testing::Test {
+ protected:
+  CostProfile& Of(size_t kind) {
+    Request request;
+    request.binding.key = &names_.keys[kind];
+    return book_.Of(request, names_);
+  }
+  // One batch more of that kind.
+  void Count(size_t kind, uint64_t rows) { Of(kind).counts.Add({1, 2, rows, 1, {}}); }
+  // "kind 3: 1 batches, 7 rows; ...".
+  std::string Counted() const {
+    std::string text;
+    for (const auto& [name, counts] : book_.Counts())
+      absl::StrAppend(&text, text.empty() ? "" : "; ", name, ": ", counts.batches, " batches, ",
+                      counts.rows, " rows");
+    return text;
+  }
+  Names names_;
+  ProfileBook book_;
+};
+
+TEST_F(ProfileBookTest, CountsByKindOfWhatHadBatches) {
+  EXPECT_EQ(Counted(), "");
+  Of(2);
+  EXPECT_EQ(Counted(), "") << "seen, but no batch yet";
+  Count(1, 7);
+  Count(2, 1);
+  Count(1, 3);
+  EXPECT_EQ(Counted(), "kind 2: 1 batches, 1 rows; kind 1: 2 batches, 10 rows");
+  EXPECT_EQ(book_.Find(&names_.keys[1]), &Of(1));
+  EXPECT_EQ(book_.Find(&names_.keys[9]), nullptr);
+}
+
+TEST_F(ProfileBookTest, TheKindNotSeenForLongestGoesToTheOthers) {
+  constexpr size_t kOwn = ProfileBook::kMaxKinds;
+  for (size_t kind = 0; kind < kOwn; ++kind) Count(kind, 100 + kind);
+  EXPECT_EQ(book_.Counts().size(), kOwn);
+  EXPECT_EQ(book_.Counts()[0].first, "kind 0") << "none of the others";
+  ASSERT_NE(book_.Find(&names_.keys[0]), nullptr);  // which counts as seeing it
+  Count(kOwn, 1);
+  EXPECT_NE(book_.Find(&names_.keys[0]), nullptr);
+  EXPECT_EQ(book_.Find(&names_.keys[1]), nullptr);
+  auto counts = book_.Counts();
+  ASSERT_EQ(counts.size(), kOwn + 1);
+  EXPECT_EQ(counts.back().first, "(others)");
+  EXPECT_EQ(counts.back().second.rows, 101u);
+  EXPECT_EQ(counts.back().second.requests, 2u);
+  for (size_t kind = kOwn + 1; kind < kKeys; ++kind) Count(kind, 1);
+  counts = book_.Counts();
+  ASSERT_EQ(counts.size(), kOwn + 1) << "however many kinds there are";
+  uint64_t batches = 0;
+  for (const auto& [name, one] : counts) batches += one.batches;
+  EXPECT_EQ(batches, kKeys) << "none is lost";
+  EXPECT_NE(book_.Find(&names_.keys[kKeys - 1]), nullptr);
+}
+
+TEST_F(ProfileBookTest, AKindThatComesBackBeginsAnew) {
+  Of(0).Learn(Duration::zero(), 1, milliseconds(5));
+  for (size_t kind = 1; kind < kKeys; ++kind) Of(kind);
+  EXPECT_EQ(Of(0).Expect(Duration::zero(), 1), Duration::zero());
+  EXPECT_EQ(Of(0).usual_run(), Duration::zero());
+}
+
+TEST(Kind, WithoutAMeasurementRowsAreLearnt) {
+  CostProfile kind;
+  EXPECT_EQ(kind.Expect(Duration::zero(), 8), Duration::zero()) << "not known";
+  kind.Learn(Duration::zero(), 4, microseconds(400));
+  EXPECT_EQ(kind.Expect(Duration::zero(), 8), microseconds(800));
+  EXPECT_EQ(kind.Expect(Duration::zero(), 0), microseconds(100)) << "an empty one counts as a row";
+  EXPECT_EQ(kind.usual_run(), microseconds(400));
+  // A tenth of the way to what was seen: 200 us a row, and a run of 800 us.
+  kind.Learn(Duration::zero(), 4, microseconds(800));
+  EXPECT_EQ(kind.Expect(Duration::zero(), 1), microseconds(110));
+  EXPECT_EQ(kind.usual_run(), microseconds(440));
+}
+
+TEST(Kind, AMeasurementIsScaledByHowMuchSlowerRunsAreOfLate) {
+  CostProfile kind;
+  EXPECT_EQ(kind.Expect(milliseconds(10), 8), milliseconds(10));
+  kind.Learn(milliseconds(10), 8, milliseconds(20));
+  EXPECT_EQ(kind.Expect(milliseconds(10), 8), milliseconds(11));
+  EXPECT_EQ(kind.Expect(milliseconds(1000), 1), milliseconds(1100)) << "of any number of rows";
+  for (int i = 0; i < 200; ++i) kind.Learn(milliseconds(10), 8, milliseconds(20));
+  EXPECT_NEAR(static_cast<double>(kind.Expect(milliseconds(10), 8).count()), 20e6, 1e3);
+}
+
+// One run during which the machine was away makes the next ones at most twice as hopeless; fast
+// ones make them at most ten times as hopeful as the measurement.
+TEST(Kind, OneOddRunMovesLittle) {
+  CostProfile kind;
+  kind.Learn(milliseconds(1), 1, milliseconds(1));
+  kind.Learn(milliseconds(1), 1, std::chrono::seconds(100));
+  EXPECT_EQ(kind.Expect(milliseconds(1), 1), microseconds(1900));
+  EXPECT_EQ(kind.usual_run(), microseconds(1900));
+  for (int i = 0; i < 1000; ++i) kind.Learn(milliseconds(1), 1, Duration(1));
+  EXPECT_EQ(kind.Expect(milliseconds(1), 1), microseconds(100));
+}
+
+}  // namespace
+}  // namespace floe::server

@@ -1,0 +1,259 @@
+#include "server/scheduling/queue.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/budget.h"
+#include "server/scheduling/tuning.h"
+
+namespace floe::server {
+namespace {
+
+std::string_view Bytes(const TensorView& view) {
+  return {static_cast<const char*>(view.data), view.bytes()};
+}
+
+bool SameValue(const TensorView& a, const TensorView& b) {
+  if (a.dtype != b.dtype || a.shape != b.shape) return false;
+  if (a.dtype != DType::kString) return Bytes(a) == Bytes(b);
+  return std::equal(a.as<std::string>(), a.as<std::string>() + a.elements(), b.as<std::string>());
+}
+
+uint64_t Mix(uint64_t h, uint64_t value) {
+  h = (h ^ value) * 0x9E3779B97F4A7C15u;
+  return h ^ (h >> 32);
+}
+
+uint64_t HashOf(const Request& request) {
+  uint64_t h = Mix(request.quarantine, reinterpret_cast<uintptr_t>(request.binding.key));
+  for (const int input : request.binding.fixed) {
+    const TensorView& view = request.inputs[input];
+    if (view.dtype == DType::kString) {
+      for (int64_t i = 0; i < view.elements(); ++i)
+        h = Mix(h, std::hash<std::string>()(view.as<std::string>()[i]));
+    } else {
+      h = Mix(h, std::hash<std::string_view>()(Bytes(view)));
+    }
+  }
+  return h;
+}
+
+bool SameBucket(const Request& a, const Request& b) {
+  if (a.hash != b.hash || a.binding.key != b.binding.key || a.quarantine != b.quarantine ||
+      a.binding.fixed != b.binding.fixed)
+    return false;
+  return std::all_of(a.binding.fixed.begin(), a.binding.fixed.end(),
+                     [&](int input) { return SameValue(a.inputs[input], b.inputs[input]); });
+}
+
+// Whether a request may be queued beside what is there, and how many rows it counts as then.
+bool HasRoom(const QueueLoad& load, const RequestQueue::Limits& limits, Request* request) {
+  const Binding& binding = request->binding;
+  const bool counts_once = binding.unbatchable || limits.requests_are_rows;
+  request->queued_rows = counts_once ? 1 : std::max<int64_t>(binding.rows, 1);
+  return load.empty() || (load.rows + request->queued_rows <= limits.max_queued_rows &&
+                          load.bytes + binding.bytes <= limits.max_bytes);
+}
+
+// For one request more. Where there is no memory the batch ends, and the next one goes on.
+bool HasRoom(Batch* batch) {
+  auto& requests = batch->requests;
+  if (requests.size() < requests.capacity()) return true;
+  return CatchOutOfMemory([&] {
+           requests.reserve(2 * requests.size());
+           return absl::OkStatus();
+         })
+      .ok();
+}
+
+}  // namespace
+
+const char* BatchCloseName(BatchClose close) {
+  constexpr const char* kNames[kBatchCloses] = {"full",        "no_fit",      "idle", "timeout",
+                                                "unbatchable", "quarantined", "drain"};
+  return kNames[static_cast<int>(close)];
+}
+
+void BucketTable::Reserve(size_t buckets) {
+  while (buckets_.size() < buckets) {
+    buckets_.push_back(std::make_unique<Bucket>());
+    buckets_.back()->next = std::exchange(free_, buckets_.back().get());
+  }
+}
+
+Bucket* BucketTable::Find(Request* request, int64_t max_rows) {
+  const bool shared = !request->binding.unbatchable;
+  Bucket** chain = nullptr;
+  if (shared) {
+    request->hash = HashOf(*request);
+    chain = &chains_[request->hash % kChains];
+    for (Bucket* bucket = *chain; bucket != nullptr; bucket = bucket->next)
+      if (SameBucket(*bucket->requests.First(), *request)) return bucket;
+  }
+  Bucket* const bucket = free_;
+  free_ = bucket->next;
+  bucket->rows = 0;
+  bucket->max_rows = max_rows;
+  bucket->hash = request->hash;
+  bucket->shared = shared;
+  bucket->ready = false;
+  bucket->next = shared ? std::exchange(*chain, bucket) : nullptr;
+  return bucket;
+}
+
+void BucketTable::Free(Bucket* bucket) {
+  if (bucket->shared) {
+    Bucket** link = &chains_[bucket->hash % kChains];
+    while (*link != bucket) link = &(*link)->next;
+    *link = bucket->next;
+  }
+  bucket->next = std::exchange(free_, bucket);
+}
+
+Duration QueueLoad::WorkAhead(int level) const {
+  Duration sum = Duration::zero();
+  for (int i = 0; i <= level; ++i) sum += work[i];
+  return sum;
+}
+
+void RequestQueue::SetReady(Bucket* bucket, bool ready) {
+  if (bucket->ready == ready) return;
+  bucket->ready = ready;
+  ready_ += ready ? 1 : -1;
+}
+
+bool RequestQueue::Push(Request* request, TimePoint now) {
+  Binding& binding = request->binding;
+  const int64_t max_rows =
+      binding.max_rows == 0 ? limits_.max_rows : std::min(binding.max_rows, limits_.max_rows);
+  if (request->whole == nullptr && !HasRoom(load_, limits_, request)) return false;
+  buckets_.Reserve(load_.requests + 1);
+  if (binding.rows > max_rows) binding.unbatchable = true;
+  request->enqueued = now;
+  request->work = std::min(request->work, tuning::kMostWork);
+  ++load_.requests;
+  if (request->whole == nullptr) {
+    load_.bytes += binding.bytes;
+    load_.rows += request->queued_rows;
+  } else {
+    request->whole->work -= request->work;
+    load_.held_work -= request->work;
+  }
+  load_.work[request->level()] += request->work;
+  if (request->deadline != TimePoint::max()) {
+    const Duration spare = request->deadline - now - std::min(request->run, tuning::kMostWork);
+    request->flush_at = now + spare - spare / tuning::kFlushMargin;
+    deadlines_.insert(*request);
+  }
+  arrivals_.Push(request);
+  Bucket* const bucket = buckets_.Find(request, max_rows);
+  bucket->max_rows = std::min(bucket->max_rows, max_rows);
+  bucket->requests.Push(request);
+  bucket->rows += binding.rows;
+  request->bucket = bucket;
+  SetReady(bucket, binding.unbatchable || bucket->rows >= bucket->max_rows);
+  return true;
+}
+
+bool RequestQueue::Remove(Request* request) {
+  Bucket* const bucket = std::exchange(request->bucket, nullptr);
+  if (bucket == nullptr) return false;
+  --load_.requests;
+  if (request->whole == nullptr) {
+    load_.bytes -= request->binding.bytes;
+    load_.rows -= request->queued_rows;
+  }
+  load_.work[request->level()] -= request->work;
+  if (request->deadline_hook.is_linked()) deadlines_.erase(deadlines_.iterator_to(*request));
+  arrivals_.Remove(request);
+  bucket->requests.Remove(request);
+  bucket->rows -= request->binding.rows;
+  if (bucket->requests.empty()) {
+    SetReady(bucket, false);
+    buckets_.Free(bucket);
+  } else if (bucket->rows < bucket->max_rows) {
+    SetReady(bucket, false);
+  }
+  return true;
+}
+
+bool RequestQueue::Hold(Request* whole) {
+  if (!HasRoom(load_, limits_, whole)) return false;
+  whole->work = std::min(whole->work, tuning::kMostWork);
+  load_.bytes += whole->binding.bytes;
+  load_.rows += whole->queued_rows;
+  load_.held_work += whole->work;
+  return true;
+}
+
+void RequestQueue::Release(Request* whole) {
+  load_.bytes -= whole->binding.bytes;
+  load_.rows -= whole->queued_rows;
+  load_.held_work -= whole->work;
+}
+
+TimePoint RequestQueue::NextBatchTime() const {
+  if (load_.empty()) return TimePoint::max();
+  if (ready_ > 0) return TimePoint::min();
+  const TimePoint old = Oldest()->enqueued + limits_.timeout;
+  return deadlines_.empty() ? old : std::min(old, deadlines_.begin()->flush_at);
+}
+
+bool RequestQueue::MayGo(const Bucket& bucket, TimePoint now) const {
+  if (bucket.ready || bucket.requests.Oldest()->enqueued + limits_.timeout <= now) return true;
+  if (deadlines_.empty()) return false;
+  const Request& first = *deadlines_.begin();
+  return first.bucket == &bucket && first.flush_at <= now;
+}
+
+void RequestQueue::TakeBatch(TimePoint now, Batch* batch) {
+  const bool waits = limits_.timeout > Duration::zero();
+  // What is skipped is young, and of buckets that are not full.
+  const Request* const request =
+      waits ? arrivals_.First([&](const Request& one) { return MayGo(*one.bucket, now); })
+            : arrivals_.First();
+  if (request == nullptr) return;
+  Bucket* const bucket = request->bucket;
+  const Request& first = *bucket->requests.First();
+  if (first.binding.unbatchable) {
+    batch->close = BatchClose::kUnbatchable;
+  } else if (first.quarantine != 0) {
+    batch->close = BatchClose::kQuarantined;
+  } else if (draining_) {
+    batch->close = BatchClose::kDrain;
+  } else {
+    batch->close = waits && !bucket->ready ? BatchClose::kTimeout : BatchClose::kIdle;
+  }
+  Fill(bucket, batch);
+}
+
+void RequestQueue::Fill(Bucket* bucket, Batch* batch) {
+  const int64_t max_rows = bucket->max_rows;
+  for (Request* request; batch->rows < max_rows && (request = bucket->requests.First());) {
+    if (!batch->requests.empty() &&
+        (batch->rows + request->binding.rows > max_rows || !HasRoom(batch))) {
+      batch->close = BatchClose::kNoFit;
+      return;
+    }
+    batch->requests.push_back(request);
+    batch->rows += request->binding.rows;
+    Remove(request);  // a bucket that was freed is still there, and empty
+    if (request->binding.unbatchable) return;
+  }
+  batch->close = batch->rows >= max_rows ? BatchClose::kFull : batch->close;
+}
+
+TimePoint RequestQueue::NextDeadline() const {
+  return deadlines_.empty() ? TimePoint::max() : deadlines_.begin()->deadline;
+}
+
+Request* RequestQueue::TakeExpired(TimePoint now) {
+  if (NextDeadline() > now || deadlines_.empty()) return nullptr;
+  Request* const request = &*deadlines_.begin();
+  Remove(request);
+  return request;
+}
+
+}  // namespace floe::server

@@ -1,0 +1,201 @@
+// RequestQueue: the bounded queue of one served version, and the rule by which batches are formed.
+#pragma once
+
+#include <array>
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "server/request/request.h"
+
+namespace floe::server {
+
+// Lists of requests allocate nothing: the links are members of the requests.
+template <boost::intrusive::list_member_hook<> Request::*kHook>
+using RequestList = boost::intrusive::list<
+    Request, boost::intrusive::member_hook<Request, boost::intrusive::list_member_hook<>, kHook>,
+    boost::intrusive::constant_time_size<false>>;
+
+// Requests by rank: the time of arrival plus kPriorityAging for each step of priority. One list per
+// priority, each in order of arrival, so that nothing is ever sorted.
+template <boost::intrusive::list_member_hook<> Request::*kHook>
+class RankedRequests {
+ public:
+  static TimePoint Rank(const Request& request) {
+    return request.enqueued + request.level() * kPriorityAging;
+  }
+  bool empty() const { return Oldest() == nullptr; }
+  void Push(Request* request) { levels_[request->level()].push_back(*request); }
+  void Remove(Request* request) {
+    auto& level = levels_[request->level()];
+    level.erase(level.iterator_to(*request));
+  }
+  // That of the least rank of those it holds for; null: there is none.
+  template <typename Filter>
+  Request* First(const Filter& may) const {
+    const Request* first = nullptr;
+    for (const auto& level : levels_) {
+      for (const Request& request : level) {
+        if (first != nullptr && Rank(request) >= Rank(*first)) break;
+        if (!may(request)) continue;
+        first = &request;
+        break;
+      }
+    }
+    return const_cast<Request*>(first);
+  }
+  Request* First() const {
+    return First([](const Request&) { return true; });
+  }
+  // The request that arrived first; null: there is none.
+  const Request* Oldest() const {
+    const Request* oldest = nullptr;
+    for (const auto& level : levels_)
+      if (!level.empty() && (oldest == nullptr || level.front().enqueued < oldest->enqueued))
+        oldest = &level.front();
+    return oldest;
+  }
+
+ private:
+  std::array<RequestList<kHook>, kPriorities> levels_;
+};
+
+// Requests that may run together. One that is unbatchable has a bucket of its own.
+struct Bucket {
+  RankedRequests<&Request::bucket_hook> requests;
+  int64_t rows = 0;
+  int64_t max_rows = 0;
+  uint64_t hash = 0;
+  bool shared = false;     // found by later requests
+  bool ready = false;      // need not wait for more
+  Bucket* next = nullptr;  // of the same hash, or the next free one
+};
+
+// The buckets in use, found by what their requests have in common, and free ones for the next.
+class BucketTable {
+ public:
+  // Later calls allocate nothing until more than so many are in use.
+  void Reserve(size_t buckets);
+  // The shared bucket of the request, or a new one.
+  Bucket* Find(Request* request, int64_t max_rows);
+  void Free(Bucket* bucket);
+
+ private:
+  static constexpr size_t kChains = 256;  // a queue rarely holds that many buckets
+
+  std::array<Bucket*, kChains> chains_{};
+  std::vector<std::unique_ptr<Bucket>> buckets_;
+  Bucket* free_ = nullptr;
+};
+
+// Why a batch was not made larger.
+enum class BatchClose : uint8_t {
+  kFull,         // it has as many rows as a run may have
+  kNoFit,        // the next request would not fit
+  kIdle,         // a worker was idle and nothing else of its kind waited
+  kTimeout,      // its first request had waited for batch_timeout_micros, or nears its deadline
+  kUnbatchable,  // its request may not share a run
+  kQuarantined,  // its caller's requests made others' batches fail
+  kDrain,        // the queue is being emptied
+};
+inline constexpr int kBatchCloses = 7;
+const char* BatchCloseName(BatchClose close);  // "full", "no_fit" ...
+
+struct Batch {
+  absl::InlinedVector<Request*, 8> requests;
+  int64_t rows = 0;
+  BatchClose close = BatchClose::kIdle;
+
+  void clear() {
+    requests.clear();
+    rows = 0;
+  }
+};
+
+// What is queued, and what is held for requests that are computed in parts.
+struct QueueLoad {
+  size_t requests = 0;
+  size_t bytes = 0;  // of inputs
+  int64_t rows = 0;  // as max_queued_rows counts them
+  std::array<Duration, kPriorities> work{};
+  Duration held_work = Duration::zero();  // of parts that are not queued yet
+
+  bool empty() const { return requests == 0; }
+
+  // Of those that go before a request of that level, were it queued now: as urgent ones or more.
+  Duration WorkAhead(int level) const;
+  Duration Work() const { return WorkAhead(kPriorities - 1) + held_work; }
+};
+
+// Of the buckets that may go, that of the request of the least rank goes first, and within a bucket
+// requests go by rank, which is the order of arrival where priorities are equal. A request that
+// does not fit ends the batch, so that order holds; one of more rows than a run may have runs
+// alone. With a timeout a bucket waits for more until its rows fill a run, its first arrival is
+// that old, or it has the earliest deadline of all and three quarters of what that leaves before
+// the run are over. Threading: the caller locks. Requests are the caller's, and stay in place.
+class RequestQueue {
+ public:
+  struct Limits {
+    int64_t max_rows = 64;  // of one run; requests may name less
+    Duration timeout = Duration::zero();
+    // What may be queued; a lone request may exceed it. An unbatchable one counts as one row, and
+    // so does each where `requests_are_rows`.
+    int64_t max_queued_rows = 4096;
+    bool requests_are_rows = false;
+    size_t max_bytes = size_t{1} << 30;  // of inputs
+  };
+  explicit RequestQueue(const Limits& limits) : limits_(limits) {}
+  RequestQueue(const RequestQueue&) = delete;
+  RequestQueue& operator=(const RequestQueue&) = delete;
+
+  // False (nothing changed) when the bounds are reached. Where memory cannot be had, this throws
+  // std::bad_alloc and nothing has changed; nothing else allocates what it cannot do without.
+  bool Push(Request* request, TimePoint now);
+  // Fills an empty batch with the next one, if one is due.
+  void TakeBatch(TimePoint now, Batch* batch);
+  // When TakeBatch gives something: in the past for "now", TimePoint::max() when empty.
+  TimePoint NextBatchTime() const;
+  // A request whose deadline is not after `now`, which leaves the queue; null: there is none.
+  Request* TakeExpired(TimePoint now);
+  TimePoint NextDeadline() const;  // TimePoint::max(): none
+  // False when the request is not queued (any more).
+  bool Remove(Request* request);
+  // Counts a request whose parts are pushed one after the other, and which are not bounded then;
+  // false when the bounds are reached.
+  bool Hold(Request* whole);
+  void Release(Request* whole);
+  Request* First() const { return arrivals_.First(); }          // null: none
+  const Request* Oldest() const { return arrivals_.Oldest(); }  // null: none
+  // From now on nothing waits for a fuller batch.
+  void StopWaiting() {
+    limits_.timeout = Duration::zero();
+    draining_ = true;
+  }
+  const QueueLoad& load() const { return load_; }
+
+ private:
+  struct ByDeadline {
+    bool operator()(const Request& a, const Request& b) const { return a.deadline < b.deadline; }
+  };
+  using Deadlines = boost::intrusive::multiset<
+      Request,
+      boost::intrusive::member_hook<Request, boost::intrusive::set_member_hook<>,
+                                    &Request::deadline_hook>,
+      boost::intrusive::compare<ByDeadline>, boost::intrusive::constant_time_size<false>>;
+
+  void SetReady(Bucket* bucket, bool ready);
+  bool MayGo(const Bucket& bucket, TimePoint now) const;
+  void Fill(Bucket* bucket, Batch* batch);
+
+  Limits limits_;
+  bool draining_ = false;
+  QueueLoad load_;
+  RankedRequests<&Request::arrival_hook> arrivals_;
+  size_t ready_ = 0;     // buckets
+  Deadlines deadlines_;  // requests without a deadline are not in it
+  BucketTable buckets_;
+};
+
+}  // namespace floe::server

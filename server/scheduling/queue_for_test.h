@@ -1,0 +1,34 @@
+// Requests of no model, for tests of the queue alone.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "server/scheduling/queue.h"
+
+namespace floe::server {
+
+inline const TimePoint kStart{std::chrono::hours(1)};
+inline const int kKeys[4] = {};  // addresses to tell buckets apart
+
+inline std::unique_ptr<Request> MakeRequest(int key, int64_t rows = 1,
+                                            TimePoint deadline = TimePoint::max()) {
+  auto request = std::make_unique<Request>();
+  request->deadline = deadline;
+  request->binding.key = &kKeys[key];
+  request->binding.rows = rows;
+  request->binding.bytes = 10;
+  return request;
+}
+
+inline Batch TakeBatch(RequestQueue& queue, TimePoint now) {
+  Batch batch;
+  queue.TakeBatch(now, &batch);
+  int64_t rows = 0;
+  for (const Request* request : batch.requests) rows += request->binding.rows;
+  EXPECT_EQ(rows, batch.rows);
+  return batch;
+}
+
+}  // namespace floe::server

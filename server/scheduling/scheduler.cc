@@ -1,0 +1,246 @@
+#include "server/scheduling/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/budget.h"
+#include "base/retry_after.h"
+#include "server/scheduling/join.h"
+#include "server/scheduling/tuning.h"
+
+namespace floe::server {
+namespace {
+
+double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
+
+// Expected by what was measured at load.
+struct Measured {
+  Duration share = Duration::zero();  // of a full run, for the request's rows
+  Duration run = Duration::zero();    // of a run of its own, or of a part
+  int64_t rows = 0;                   // of that run
+};
+
+int64_t MaxRows(const Request& request, const SchedulerOptions& options) {
+  const int64_t own = request.binding.max_rows, most = options.limits.max_rows;
+  return std::max<int64_t>(1, own == 0 ? most : std::min(own, most));
+}
+
+Measured Measure(const Request& request, const SchedulerState& state) {
+  const Binding& binding = request.binding;
+  const int64_t full = MaxRows(request, state.options);
+  Measured measured;
+  measured.rows = binding.splittable ? std::min(binding.rows, full) : binding.rows;
+  measured.run = state.executor->Expect(request, measured.rows);
+  measured.share = measured.run;
+  if (binding.unbatchable && binding.rows <= full) return measured;
+  const double runs = static_cast<double>(binding.rows) / static_cast<double>(full);
+  measured.share =
+      std::chrono::duration_cast<Duration>(state.executor->Expect(request, full) * runs);
+  return measured;
+}
+
+bool Refuse(Request* request, Outcome outcome, absl::Status status) {
+  request->outcome = outcome;
+  request->status = std::move(status);
+  return false;
+}
+
+// Options::full_status with RetryAfter.
+absl::Status QueueFullError(const SchedulerState& state)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  const QueueLoad& load = state.queue.load();
+  const Duration wait = load.Work() / state.options.workers();
+  const absl::Status full(
+      state.options.full_status,
+      absl::StrCat("the queue of model '", state.options.name, "' is full (", load.requests,
+                   " requests, ", load.bytes, " bytes, expected to take ", Millis(wait),
+                   " ms); try again later, or raise max_enqueued_batches or workers"));
+  // When half of what waits has run there is room, and still work.
+  return WithRetryAfter(full, std::min<Duration>(wait / 2, tuning::kLongestRetry));
+}
+
+// Whether it may by its expected cost, which the request remembers.
+bool IsAffordable(Request* request, const Measured& measured, TimePoint now, SchedulerState& state)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  CostProfile& profile = state.profiles.Of(*request, *state.executor);
+  request->work = profile.Expect(measured.share, request->binding.rows);
+  request->run = profile.Expect(measured.run, measured.rows);
+  const QueueLoad& load = state.queue.load();
+  const bool empty = load.empty() && state.open_joins == 0;
+  const Backlog backlog{
+      load.WorkAhead(request->level()), load.Work(), state.slots.Remaining(now),
+      state.options.workers(),          empty,       empty && state.slots.any_idle()};
+  // Parts of large requests take turns.
+  const bool splits = measured.rows < request->binding.rows;
+  const Cost cost{request->work * (splits ? 1 + state.open_joins : 1), request->run,
+                  profile.usual_run()};
+  const Duration time_left =
+      request->deadline == TimePoint::max() ? Duration::max() : request->deadline - now;
+  const Duration most = state.options.max_enqueued_time;
+  Admission admission = Admit(backlog, cost, time_left, most);
+  if (admission == Admission::kLate && profile.MayProbe(now))
+    admission = Admit(backlog, cost, Duration::max(), most);
+  if (admission == Admission::kFull)
+    return Refuse(request, Outcome::kRefusedFull, QueueFullError(state));
+  if (admission == Admission::kAccept) return true;
+  return Refuse(request, Outcome::kRefusedLate,
+                absl::DeadlineExceededError(absl::StrCat(
+                    "refused: the deadline is in ", Millis(time_left), " ms, and with ",
+                    load.requests, " requests waiting model '", state.options.name, "' may take ",
+                    Millis(ExpectedLatency(backlog, cost)), " ms")));
+}
+
+// Whether the request may wait; otherwise its outcome and status say why not.
+bool MayWait(Request* request, const Measured& measured, TimePoint now, SchedulerState& state)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  const bool is_part = request->whole != nullptr;  // and the whole was admitted
+  if (is_part ? state.given_up.load() : state.stopping)
+    return Refuse(request, Outcome::kRefusedStopped, state.StoppingError());
+  if (request->cancel != nullptr && request->cancel->cancelled())
+    return Refuse(request, Outcome::kCancelled, CallerLeftError());
+  if (!is_part && !IsAffordable(request, measured, now, state)) return false;
+  if (state.quarantine.Has(request->principal, now)) request->quarantine = request->principal;
+  return true;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(std::unique_ptr<Executor> executor, Options options)
+    : state_(std::move(executor), std::move(options)),
+      expiry_(state_, completion_),
+      batches_(state_, completion_),
+      workers_(state_, batches_, completion_) {
+  if (state_.options.threads == 0) return;
+  try {
+    completion_.Start(state_.options.name);
+    expiry_.Start(state_.options.name);
+    workers_.Start();
+  } catch (...) {
+    Stop();
+    throw;
+  }
+}
+
+Scheduler::~Scheduler() { Stop(); }
+
+void Scheduler::Submit(std::unique_ptr<Request> owned) {
+  Request* const request = owned.release();  // until it is answered
+  const TimePoint now = request->enqueued = state_.Now();
+  if (request->cancel != nullptr && request->cancel->cancelled())
+    return completion_.Answer(request, Outcome::kCancelled, CallerLeftError());
+  if (request->deadline == TimePoint::max() && state_.options.default_timeout < Duration::max())
+    request->deadline = now + state_.options.default_timeout;
+  if (request->deadline <= now)
+    return completion_.Answer(request, Outcome::kExpired, ExpiredError());
+  const absl::Status bound = CatchOutOfMemory([&] { return state_.executor->Bind(request); });
+  if (!bound.ok()) return completion_.Answer(request, Outcome::kFailed, bound);
+  const int64_t max_rows = MaxRows(*request, state_.options);
+  if (request->binding.splittable && request->binding.rows > max_rows)
+    return Split(std::unique_ptr<Request>(request), max_rows);
+  if (request->binding.quick && TryRunInline(request, now)) return;
+  Enqueue(request);
+}
+
+bool Scheduler::TryRunInline(Request* request, TimePoint now) {
+  const absl::Span<Request*> batch(&request, 1);
+  int slot;
+  {
+    MutexLock lock(state_.mutex);
+    // A queued request was here first, so it must not be overtaken.
+    if (state_.stopping || !state_.queue.load().empty() || !state_.slots.any_idle()) return false;
+    if (state_.slots.any_busy() && request->binding.batch_gain > tuning::kInlineGain) return false;
+    const bool unbatchable = request->binding.unbatchable;
+    slot = state_.TakeSlot(batch, unbatchable ? BatchClose::kUnbatchable : BatchClose::kIdle,
+                           /*worker=*/-1, now);
+    ++state_.inline_runs;
+  }
+  EndedRequests ended;
+  batches_.Run(slot, batch, &ended);
+  completion_.Send(&ended);
+  MutexLock lock(state_.mutex);
+  state_.ReleaseSlot(slot);
+  return true;
+}
+
+void Scheduler::Enqueue(Request* request) {
+  const Measured measured = Measure(*request, state_);
+  // Set before the request is queued: afterwards a worker may finish and free it at any moment. A
+  // caller that leaves before finds nothing to remove; MayWait looks once more.
+  if (request->cancel != nullptr)
+    request->cancel->SetListener([this, request] { Cancel(state_, completion_, request); });
+  bool queued = false, wake_worker = false;
+  {
+    MutexLock lock(state_.mutex);
+    const TimePoint now = state_.Now(), deadline = request->deadline;
+    const auto push = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // the lock is held
+      if (!MayWait(request, measured, now, state_)) return absl::OkStatus();
+      queued = state_.queue.Push(request, now);
+      if (!queued) Refuse(request, Outcome::kRefusedFull, QueueFullError(state_));
+      return absl::OkStatus();
+    };
+    if (absl::Status pushed = CatchOutOfMemory(push); !pushed.ok())
+      Refuse(request, Outcome::kFailed, std::move(pushed));
+    if (queued && deadline < state_.expiry_sleeps_until) state_.expiry.NotifyOne();
+    wake_worker = state_.waiting_workers > 0 && state_.slots.any_idle();
+  }
+  if (!queued) return completion_.Answer(request, request->outcome, request->status);
+  if (wake_worker) state_.work.NotifyOne();
+}
+
+// A request of more rows than a run may have.
+void Scheduler::Split(std::unique_ptr<Request> request, int64_t part_rows) {
+  Request* const whole = request.get();
+  const Measured measured = Measure(*whole, state_);
+  std::shared_ptr<Join> join;
+  const auto open = [&] {
+    if (absl::Status fits = CheckOutputBytes(*whole); !fits.ok()) return fits;
+    join = std::make_shared<Join>(
+        part_rows, state_.options.workers() + 1, state_.memory,
+        [this](std::unique_ptr<Request> part) { Enqueue(part.release()); },
+        [this](std::unique_ptr<Request> done, const absl::Status& status, Outputs outputs) {
+          Joined(done.release(), status, outputs);
+        });
+    MutexLock lock(state_.mutex);
+    if (!MayWait(whole, measured, state_.Now(), state_)) return whole->status;
+    if (!state_.queue.Hold(whole)) Refuse(whole, Outcome::kRefusedFull, QueueFullError(state_));
+    if (whole->status.ok()) ++state_.open_joins;
+    return whole->status;
+  };
+  const absl::Status opened = CatchOutOfMemory(open);
+  if (opened.ok()) return join->Start(std::move(request));
+  if (whole->outcome == Outcome::kAnswered) whole->outcome = Outcome::kFailed;
+  completion_.Answer(request.release(), whole->outcome, opened);
+}
+
+void Scheduler::Joined(Request* whole, const absl::Status& status, Outputs outputs) {
+  {
+    MutexLock lock(state_.mutex);
+    state_.queue.Release(whole);
+  }
+  whole->status = status;
+  whole->outcome = OutcomeOf(status);
+  completion_.Report(whole, outputs);
+  EndedRequests ended;
+  ended.push_back(*whole);
+  completion_.Send(&ended);
+  MutexLock lock(state_.mutex);
+  --state_.open_joins;
+  state_.idle.NotifyAll();
+  state_.work.NotifyAll();
+}
+
+void Scheduler::TrimIdle(TimePoint now) {
+  constexpr auto kIdle = std::chrono::minutes(1);
+  state_.mutex.Lock();
+  for (int slot; (slot = state_.slots.TakeUnused(now - kIdle)) >= 0;) {
+    state_.mutex.Unlock();
+    state_.executor->Trim(slot);
+    state_.mutex.Lock();
+    state_.slots.ReturnTrimmed(slot);
+    state_.SlotIsFree();
+  }
+  state_.mutex.Unlock();
+}
+
+}  // namespace floe::server

@@ -1,0 +1,82 @@
+// Scheduler: admits the requests of one served version, batches them and runs them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/scheduling/batch.h"
+#include "server/scheduling/completion.h"
+#include "server/scheduling/expiry.h"
+#include "server/scheduling/state.h"
+#include "server/scheduling/stats.h"
+#include "server/scheduling/workers.h"
+
+namespace floe::server {
+
+// An idle worker takes what is queued at once, unless the limits name a timeout. At low load a
+// quick request runs on the thread that brought it: while nothing is queued, a slot is idle, and
+// either nothing runs or batches gain little (tuning::kInlineGain).
+//
+// Threading: any thread may call Submit. Threads of its own: the workers, one that ends late
+// requests, one that sends answers where workers have more to do; with no workers there are none,
+// and Step() does the work.
+class Scheduler {
+ public:
+  using Options = SchedulerOptions;
+  // Throws std::system_error where no thread can be made.
+  Scheduler(std::unique_ptr<Executor> executor, Options options);
+  ~Scheduler();  // Stop()
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  // The request is answered exactly once, without a lock held: after a run, with what Bind said, or
+  // - DEADLINE_EXCEEDED: it waited too long, ran too long alone, or has less time than is expected;
+  // - CANCELLED: its caller left, which ends a run that nobody else waits for between two steps;
+  // - `full_status` with RetryAfter: the queue is full;
+  // - UNAVAILABLE: after Stop.
+  // Nothing is refused for what is expected while a slot is idle and the queue empty; of a kind
+  // that is always refused so, one is taken now and then.
+  void Submit(std::unique_ptr<Request> request);
+
+  // Refuses new requests, finishes those it has (without workers: UNAVAILABLE) and ends its
+  // threads. May be called again. Not from inside a request's `complete`.
+  void Stop();
+  // As Stop, but waits no longer than until `deadline` and a moment more: then runs under way are
+  // told to end, and what waits is refused with UNAVAILABLE. False: some have not ended, and the
+  // threads are there until they do. May be called again.
+  bool StopBy(TimePoint deadline);
+  // After StopBy: whether all runs have ended, so that Stop need not wait.
+  bool Idle() const;
+  // The runs under way, for a log: "w0:m for 31 s, a caller's thread for 2 s".
+  std::string RunsUnderWay(TimePoint now) const;
+
+  SchedulerProgress Progress() const;
+  // The runs that are stuck at `now` and were not named before.
+  std::vector<SchedulerProgress::Run> NewlyStuck(TimePoint now);
+  SchedulerStats Stats() const;
+
+  // Gives back what slots keep between runs, of those idle for a minute at `now`. Called now and
+  // then.
+  void TrimIdle(TimePoint now);
+
+  // For tests, without threads: ends expired and cancelled requests, then runs one batch if one is
+  // due. True when it did anything.
+  bool Step() { return workers_.Step(); }
+
+ private:
+  bool TryRunInline(Request* request, TimePoint now);
+  void Enqueue(Request* request);
+  void Split(std::unique_ptr<Request> request, int64_t part_rows);
+  void Joined(Request* whole, const absl::Status& status, Outputs outputs);
+
+  mutable SchedulerState state_;
+  Completion completion_;
+  Expiry expiry_;
+  BatchRunner batches_;
+  Workers workers_;
+  Mutex stop_mutex_;  // one Stop at a time
+};
+
+}  // namespace floe::server

@@ -1,0 +1,611 @@
+#include "server/scheduling/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
+#include "base/retry_after.h"
+#include "server/scheduling/scheduler_for_test.h"
+
+namespace floe::server {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Key;
+
+TEST(Scheduler, RowsGoBackToTheirOwners) {
+  Stepped s;
+  Call a({1, 2}), b({3}), c({4, 5, 6}), other({7}, 1);
+  for (Call* call : {&a, &b, &other, &c}) s.scheduler->Submit(call->MakeRequest());
+  EXPECT_EQ(a.answers, 0);
+  s.Drain();
+  for (Call* call : {&a, &b, &c, &other}) call->ExpectDoubled();
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1, 3, 4), ElementsAre(7)));
+}
+
+TEST(Scheduler, EachWorkerHasRunBeforeTheFirstRequest) {
+  Mutex mutex;
+  std::map<int, std::thread::id> ran;  // by slot
+  Scheduler scheduler(std::make_unique<Doubler>(4),
+                      {.threads = 3, .name = "m", .first_run = [&](int s) {
+                         MutexLock lock(mutex);
+                         ran[s] = std::this_thread::get_id();
+                       }});
+  MutexLock lock(mutex);
+  std::set<std::thread::id> threads = {std::this_thread::get_id()};
+  for (const auto& [slot, thread] : ran) threads.insert(thread);
+  EXPECT_THAT(ran, ElementsAre(Key(0), Key(1), Key(2)));
+  EXPECT_EQ(threads.size(), 4u);
+}
+
+TEST(Scheduler, SlotsThatStayIdleAreTrimmedOnce) {
+  Stepped s({}, 2);
+  s.scheduler->TrimIdle(s.clock.Now() + std::chrono::hours(1));
+  EXPECT_THAT(s.executor->trimmed, ElementsAre());  // none was used
+  Call a({1}), b({2});
+  s.scheduler->Submit(a.MakeRequest());
+  s.Drain();
+  s.scheduler->TrimIdle(s.clock.Now() + seconds(59));
+  EXPECT_THAT(s.executor->trimmed, ElementsAre());
+  s.scheduler->TrimIdle(s.clock.Now() + seconds(60));
+  s.scheduler->TrimIdle(s.clock.Now() + seconds(120));
+  EXPECT_THAT(s.executor->trimmed, ElementsAre(0));
+  s.scheduler->Submit(b.MakeRequest());
+  s.Drain();
+  b.ExpectDoubled();
+  s.scheduler->TrimIdle(s.clock.Now() + seconds(60));
+  EXPECT_THAT(s.executor->trimmed, ElementsAre(0, 1));  // the slot with memory goes first
+}
+
+TEST(Scheduler, WhatBindRefusesNeverQueues) {
+  Stepped s;
+  Call call({1});
+  auto request = call.MakeRequest();
+  request->inputs[0].shape = Shape({1, 1});
+  s.scheduler->Submit(std::move(request));
+  call.ExpectCode(absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(s.scheduler->Step());
+}
+
+TEST(Scheduler, AFailedBatchIsHalvedUntilWhoFailsIsAlone) {
+  Stepped s;
+  Call a({1, 2}), b({3}), bad({-1}), c({4}), d({5});
+  for (Call* call : {&a, &b, &bad, &c, &d}) s.scheduler->Submit(call->MakeRequest());
+  s.Drain();
+  for (Call* call : {&a, &b, &c, &d}) call->ExpectDoubled();
+  bad.ExpectCode(absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1, 3, -1, 4, 5), ElementsAre(1, 3),
+                                     ElementsAre(-1, 4, 5), ElementsAre(-1), ElementsAre(4, 5)));
+}
+
+// Who leaves while one half runs keeps nobody of the other half from an answer.
+TEST(Scheduler, AHalfThatNobodyWaitsForEndsAlone) {
+  Stepped s;
+  Call a({1}), b({2}), bad({-1}), c({3});
+  int run = 0;
+  s.executor->on_run = [&](absl::Span<Request* const>) {
+    if (++run != 2) return;
+    a.cancel->Cancel();
+    b.cancel->Cancel();
+  };
+  for (Call* call : {&a, &b, &bad, &c}) s.scheduler->Submit(call->MakeRequest());
+  s.Drain();
+  a.ExpectCode(absl::StatusCode::kCancelled);
+  b.ExpectCode(absl::StatusCode::kCancelled);
+  bad.ExpectCode(absl::StatusCode::kOutOfRange);
+  c.ExpectDoubled();
+}
+
+TEST(Scheduler, SaysWhereTheTimeWent) {
+  Stepped s;
+  s.executor->on_run = [&s](absl::Span<Request* const>) { s.clock.Advance(milliseconds(7)); };
+  Call a({1, 2}), b({3});
+  s.scheduler->Submit(a.MakeRequest());
+  s.clock.Advance(milliseconds(3));
+  s.scheduler->Submit(b.MakeRequest());
+  s.Drain();
+  EXPECT_EQ(a.timings.queue, milliseconds(3));
+  EXPECT_EQ(b.timings.queue, Duration::zero());
+  EXPECT_EQ(b.timings.run, milliseconds(7));
+  EXPECT_EQ(b.timings.batch_rows, 3);
+}
+
+TEST(Scheduler, DeadlinesInTheQueue) {
+  Stepped s;
+  Call late({1}), fine({2}), hopeless({3});
+  s.scheduler->Submit(hopeless.MakeRequest(s.clock.Now()));
+  hopeless.ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  s.scheduler->Submit(late.MakeRequest(s.clock.Now() + milliseconds(5)));
+  s.scheduler->Submit(fine.MakeRequest(s.clock.Now() + milliseconds(50)));
+  s.clock.Advance(milliseconds(5));
+  s.Drain();
+  late.ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  fine.ExpectDoubled();
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(2)));
+}
+
+// Of most requests: this machine may keep any one thread waiting for longer.
+TEST(Scheduler, RequestsBehindARunThatDoesNotEndExpireWithinTenMilliseconds) {
+  Call running({0});
+  std::vector<std::unique_ptr<Call>> calls;
+  std::vector<Duration> late(25);
+  absl::Notification entered, released;
+  absl::BlockingCounter answered(static_cast<int>(late.size()));
+  auto executor = std::make_unique<Doubler>();
+  executor->on_run = [&](absl::Span<Request* const>) {
+    entered.Notify();
+    released.WaitForNotification();
+  };
+  Scheduler scheduler(std::move(executor), Scheduler::Options{.threads = 1, .name = "m"});
+  scheduler.Submit(running.MakeRequest());
+  entered.WaitForNotification();
+  const TimePoint last = Clock::Steady().Now() + milliseconds(200);
+  for (size_t i = 0; i < late.size(); ++i) {  // each earlier than all before it
+    const TimePoint deadline = last - i * milliseconds(4);
+    calls.push_back(std::make_unique<Call>(std::vector<int64_t>{1}));
+    calls[i]->on_answer = [&late, &answered, i, deadline] {
+      late[i] = Clock::Steady().Now() - deadline;
+      answered.DecrementCount();
+    };
+    scheduler.Submit(calls[i]->MakeRequest(deadline));
+  }
+  answered.Wait();
+  released.Notify();
+  scheduler.Stop();
+  for (const auto& call : calls) call->ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  std::sort(late.begin(), late.end());
+  EXPECT_GE(late.front(), Duration::zero());
+  EXPECT_LT(late[late.size() / 2], milliseconds(10));
+}
+
+TEST(Scheduler, CancellationTakesARequestOut) {
+  Stepped s;
+  Call before({1}), queued({2}), stays({3}), after({4});
+  before.cancel->Cancel();
+  s.scheduler->Submit(before.MakeRequest());
+  before.ExpectCode(absl::StatusCode::kCancelled);
+  s.scheduler->Submit(queued.MakeRequest());
+  s.scheduler->Submit(stays.MakeRequest());
+  s.scheduler->Submit(after.MakeRequest());
+  // The answer must not come on the cancelling thread, where the token's lock is held.
+  queued.on_answer = [&queued] { queued.cancel->ClearListener(); };
+  queued.cancel->Cancel();
+  EXPECT_EQ(queued.answers, 0);
+  EXPECT_EQ(s.scheduler->Progress().queued, 2u);
+  s.Drain();
+  queued.ExpectCode(absl::StatusCode::kCancelled);
+  stays.ExpectDoubled();
+  after.ExpectDoubled();
+  after.cancel->Cancel();  // too late to matter
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(3, 4)));
+}
+
+TEST(Scheduler, FullQueueRefuses) {
+  Stepped s({.max_rows = 1, .max_queued_rows = 2});
+  Call a({1}), b({2}), c({3});
+  for (Call* call : {&a, &b, &c}) s.scheduler->Submit(call->MakeRequest());
+  c.ExpectCode(absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(c.status.message()), HasSubstr("'m' is full (2 requests"));
+  EXPECT_EQ(RetryAfter(c.status), milliseconds(1)) << "what a run takes is not known yet";
+  s.Drain();
+  a.ExpectDoubled();
+  b.ExpectDoubled();
+}
+
+TEST(Scheduler, FullQueueRefusesAsTold) {
+  Call a({1}), b({2});  // they outlive the scheduler, which answers what still waits
+  Scheduler scheduler(std::make_unique<Doubler>(),
+                      {.limits = {.max_queued_rows = 1},
+                       .threads = 0,
+                       .full_status = absl::StatusCode::kResourceExhausted});
+  scheduler.Submit(a.MakeRequest());
+  scheduler.Submit(b.MakeRequest());
+  b.ExpectCode(absl::StatusCode::kResourceExhausted);
+}
+
+TEST(Scheduler, StopAnswersEverythingOnce) {
+  Stepped s;
+  Call queued({1}), refused({2});
+  s.scheduler->Submit(queued.MakeRequest());
+  s.scheduler->Stop();
+  queued.ExpectCode(absl::StatusCode::kUnavailable);
+  s.scheduler->Submit(refused.MakeRequest());
+  refused.ExpectCode(absl::StatusCode::kUnavailable);
+  s.scheduler->Stop();
+}
+
+TEST(Scheduler, QuickRequestsRunOnTheCallersThreadWhenNobodyWaits) {
+  Stepped s;
+  s.executor->quick = true;
+  Call inline_call({1});
+  s.scheduler->Submit(inline_call.MakeRequest());
+  inline_call.ExpectDoubled();
+  EXPECT_EQ(inline_call.answered_by, std::this_thread::get_id());
+
+  s.executor->quick = false;
+  Call queued({2}), behind({3});
+  s.scheduler->Submit(queued.MakeRequest());
+  s.executor->quick = true;
+  s.scheduler->Submit(behind.MakeRequest());  // must not overtake
+  EXPECT_EQ(behind.answers, 0);
+  s.Drain();
+  queued.ExpectDoubled();
+  behind.ExpectDoubled();
+
+  // While the only slot is taken (here: from within its run's answer) a quick request queues.
+  Call outer({4}), nested({5});
+  outer.on_answer = [&] { s.scheduler->Submit(nested.MakeRequest()); };
+  s.scheduler->Submit(outer.MakeRequest());
+  EXPECT_EQ(nested.answers, 0);
+  s.Drain();
+  nested.ExpectDoubled();
+}
+
+// While something runs a quick request queues, where batches gain much.
+TEST(Scheduler, QuickRequestsThatGainByBatchesRunOnTheCallersThreadAtLowLoadOnly) {
+  Stepped s({}, 2);
+  s.executor->quick = true;
+  s.executor->batch_gain = 3;
+  Call outer({1}), nested({2}), alone({3});
+  outer.on_answer = [&] { s.scheduler->Submit(nested.MakeRequest()); };  // its slot is taken yet
+  s.scheduler->Submit(outer.MakeRequest());
+  EXPECT_EQ(nested.answers, 0);
+  s.Drain();
+  nested.ExpectDoubled();
+  s.scheduler->Submit(alone.MakeRequest());
+  alone.ExpectDoubled();
+
+  s.executor->batch_gain = 1.1;
+  Call again({4}), beside({5});
+  again.on_answer = [&] { s.scheduler->Submit(beside.MakeRequest()); };
+  s.scheduler->Submit(again.MakeRequest());
+  beside.ExpectDoubled();
+}
+
+// What no reply can hold is not computed, nor given memory.
+TEST(Scheduler, ALargeRequestsOutputsAreBounded) {
+  Stepped s({.max_rows = 4});
+  Call call({1, 2, 3, 4});
+  auto request = call.MakeRequest();
+  request->inputs[0].shape = Shape({int64_t{1} << 29});
+  s.scheduler->Submit(std::move(request));
+  call.ExpectCode(absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(std::string(call.status.message()), testing::HasSubstr("fewer rows"));
+  EXPECT_TRUE(s.batches.empty());
+}
+
+TEST(Scheduler, ProgressShowsWorkThatDoesNotMove) {
+  Stepped s;
+  EXPECT_FALSE(IsStuck(s.scheduler->Progress(), s.clock.Now()));
+  Call a({1});
+  s.scheduler->Submit(a.MakeRequest());
+  s.clock.Advance(seconds(10));
+  EXPECT_FALSE(IsStuck(s.scheduler->Progress(), s.clock.Now()));
+  s.clock.Advance(seconds(1));
+  EXPECT_TRUE(IsStuck(s.scheduler->Progress(), s.clock.Now()));
+  s.executor->on_run = [&s](absl::Span<Request* const>) {
+    EXPECT_EQ(s.scheduler->Progress().runs.size(), 1u);
+    s.clock.Advance(seconds(3));
+  };
+  s.Drain();
+  EXPECT_FALSE(IsStuck(s.scheduler->Progress(), s.clock.Now())) << "nothing waits";
+  EXPECT_EQ(s.scheduler->Progress().slowest, Duration(seconds(3)));
+  Call b({1});
+  s.scheduler->Submit(b.MakeRequest());
+  s.clock.Advance(seconds(60));
+  EXPECT_FALSE(IsStuck(s.scheduler->Progress(), s.clock.Now())) << "20 x the slowest run, 3 s";
+  s.clock.Advance(seconds(1));
+  EXPECT_TRUE(IsStuck(s.scheduler->Progress(), s.clock.Now()));
+  s.Drain();
+}
+
+TEST(Scheduler, TheSlowestRunFades) {
+  Stepped s;
+  Duration takes = seconds(100);
+  s.executor->on_run = [&](absl::Span<Request* const>) { s.clock.Advance(takes); };
+  const auto run = [&s] {
+    Call call({1});
+    s.scheduler->Submit(call.MakeRequest());
+    s.Drain();
+    return s.scheduler->Progress().slowest;
+  };
+  EXPECT_EQ(run(), Duration(seconds(100)));
+  takes = seconds(1);
+  EXPECT_EQ(run(), Duration(seconds(100)));
+  s.clock.Advance(std::chrono::minutes(10));
+  EXPECT_EQ(s.scheduler->Progress().slowest, Duration(seconds(50)));
+  EXPECT_EQ(run(), Duration(seconds(50)));
+  s.clock.Advance(std::chrono::hours(2));
+  EXPECT_EQ(run(), Duration(seconds(1)));
+}
+
+TEST(Scheduler, HowLongAFailedRunTookSaysNothing) {
+  Stepped s;
+  s.executor->on_run = [&s](absl::Span<Request* const>) { s.clock.Advance(std::chrono::hours(1)); };
+  Call bad({-1});
+  s.scheduler->Submit(bad.MakeRequest());
+  s.Drain();
+  bad.ExpectCode(absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(s.scheduler->Progress().slowest, Duration::zero());
+}
+
+TEST(Scheduler, ARequestThatWaitsForAFullerBatchIsNotStuck) {
+  Stepped s({.max_rows = 4, .timeout = seconds(60)});
+  Call a({1});
+  s.scheduler->Submit(a.MakeRequest());
+  s.clock.Advance(seconds(70));
+  EXPECT_FALSE(IsStuck(s.scheduler->Progress(), s.clock.Now()));
+  s.clock.Advance(seconds(1));
+  EXPECT_TRUE(IsStuck(s.scheduler->Progress(), s.clock.Now()));
+  s.Drain();
+}
+
+TEST(Scheduler, ADeadlineEndsTheWaitForAFullerBatch) {
+  Stepped s({.max_rows = 4, .timeout = seconds(20)});
+  Call a({1});
+  s.scheduler->Submit(a.MakeRequest(s.clock.Now() + milliseconds(500)));
+  EXPECT_FALSE(s.scheduler->Step());
+  s.clock.Advance(milliseconds(375));
+  EXPECT_TRUE(s.scheduler->Step());
+  a.ExpectDoubled();
+}
+
+TEST(Scheduler, AStuckRunIsNamedOnce) {
+  Stepped s({}, 2);
+  s.executor->on_run = [&s](absl::Span<Request* const>) {
+    EXPECT_TRUE(s.scheduler->NewlyStuck(s.clock.Now()).empty());
+    s.clock.Advance(seconds(11));
+    EXPECT_EQ(s.scheduler->NewlyStuck(s.clock.Now()).size(), 1u);
+    EXPECT_TRUE(s.scheduler->NewlyStuck(s.clock.Now()).empty());
+  };
+  Call a({1});
+  s.scheduler->Submit(a.MakeRequest());
+  s.Drain();
+  EXPECT_EQ(s.scheduler->Stats().stuck_runs, 1u);
+}
+
+TEST(Scheduler, ALargeRequestMayTakeAsManyTimesLonger) {
+  Stepped s({.max_rows = 2});
+  s.executor->splittable = false;
+  bool stuck_at_60 = true, stuck_at_601 = false;
+  s.executor->on_run = [&](absl::Span<Request* const> batch) {
+    if (batch[0]->binding.rows <= 2) return s.clock.Advance(seconds(3));
+    s.clock.Advance(seconds(60));
+    stuck_at_60 = IsStuck(s.scheduler->Progress(), s.clock.Now());
+    s.clock.Advance(seconds(541));
+    stuck_at_601 = IsStuck(s.scheduler->Progress(), s.clock.Now());
+  };
+  Call small({1, 2}), large(std::vector<int64_t>(20, 1));
+  s.scheduler->Submit(small.MakeRequest());
+  s.Drain();
+  s.scheduler->Submit(large.MakeRequest());
+  s.Drain();
+  EXPECT_FALSE(stuck_at_60);
+  EXPECT_TRUE(stuck_at_601) << "20 x 3 s x 10 batches";
+  EXPECT_EQ(s.scheduler->Progress().slowest, Duration(std::chrono::milliseconds(60100)))
+      << "of as many rows as a batch has";
+}
+
+TEST(Scheduler, ALargeRequestRunsInPartsAndComesBackWhole) {
+  Stepped s({.max_rows = 4});
+  Call before({1, 2}), large({10, 11, 12, 13, 14, 15, 16, 17, 18, 19}), after({20, 21});
+  for (Call* call : {&before, &large, &after}) s.scheduler->Submit(call->MakeRequest());
+  s.Drain();
+  for (Call* call : {&before, &large, &after}) call->ExpectDoubled();
+  EXPECT_EQ(large.timings.batch_rows, 4);
+  const SchedulerStats stats = s.scheduler->Stats();
+  EXPECT_EQ(stats.batches.rows, 14u);
+  EXPECT_EQ(stats.answered, 3u) << "its parts are no requests of anybody's";
+  EXPECT_TRUE(s.scheduler->Idle());
+}
+
+// Two parts of a large request wait at a time for one worker, so that others go between them.
+TEST(Scheduler, LargeRequestsTakeTurns) {
+  Stepped s({.max_rows = 4});
+  Call first({10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21}), second({30, 31, 32, 33, 34, 35}, 1),
+      small({1, 2, 3, 4}, 2);
+  for (Call* call : {&first, &second, &small}) s.scheduler->Submit(call->MakeRequest());
+  s.Drain();
+  for (Call* call : {&first, &second, &small}) call->ExpectDoubled();
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(10), ElementsAre(14), ElementsAre(30),
+                                     ElementsAre(34), ElementsAre(1), ElementsAre(18)));
+}
+
+TEST(Scheduler, APartThatFailsEndsItsRequestAndNoOther) {
+  Stepped s({.max_rows = 4});
+  Call good({1, 2, 3}), bad({10, 11, 12, -1, 14, 15, 16, 17, 18}), after({20});
+  for (Call* call : {&good, &bad, &after}) s.scheduler->Submit(call->MakeRequest());
+  s.Drain();
+  good.ExpectDoubled();
+  after.ExpectDoubled();
+  bad.ExpectCode(absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(s.scheduler->Stats().failed, 1u);
+  for (const auto& firsts : s.batches)
+    EXPECT_THAT(firsts, testing::Not(testing::Contains(18))) << "the rest of it is not computed";
+}
+
+TEST(Scheduler, ALargeRequestLeavesBetweenItsParts) {
+  Stepped s({.max_rows = 2});
+  Call left({1, 2, 3, 4, 5, 6}), late({7, 8, 9, 10, 11});
+  s.scheduler->Submit(left.MakeRequest());
+  EXPECT_TRUE(s.scheduler->Step());
+  left.cancel->Cancel();
+  s.Drain();
+  left.ExpectCode(absl::StatusCode::kCancelled);
+  s.scheduler->Submit(late.MakeRequest(s.clock.Now() + milliseconds(5)));
+  EXPECT_TRUE(s.scheduler->Step());
+  s.clock.Advance(milliseconds(5));
+  s.Drain();
+  late.ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1), ElementsAre(7)));
+
+  // The same while a part runs: the run's end answers.
+  Call during({1, 2, 3, 4});
+  s.executor->on_run = [&during](absl::Span<Request* const>) { during.cancel->Cancel(); };
+  s.scheduler->Submit(during.MakeRequest());
+  s.Drain();
+  during.ExpectCode(absl::StatusCode::kCancelled);
+  EXPECT_FALSE(s.scheduler->Step());
+}
+
+// Its rows count until its end, also those of parts that do not wait yet.
+TEST(Scheduler, ALargeRequestCountsForTheQueuesBounds) {
+  Stepped s({.max_rows = 2, .max_queued_rows = 10});
+  Call large({1, 2, 3, 4, 5, 6, 7, 8}), fits({9, 10}), full({11});
+  s.scheduler->Submit(large.MakeRequest());
+  s.scheduler->Submit(fits.MakeRequest());
+  s.scheduler->Submit(full.MakeRequest());
+  full.ExpectCode(absl::StatusCode::kUnavailable);
+  s.Drain();
+  large.ExpectDoubled();
+  fits.ExpectDoubled();
+  Call next({12});
+  s.scheduler->Submit(next.MakeRequest());
+  s.Drain();
+  next.ExpectDoubled();
+}
+
+// What was admitted is finished, in all its parts.
+TEST(Scheduler, StopFinishesALargeRequest) {
+  auto executor = std::make_unique<Doubler>();
+  absl::Notification entered, go;
+  executor->on_run = [&](absl::Span<Request* const>) {
+    if (entered.HasBeenNotified()) return;
+    entered.Notify();
+    go.WaitForNotification();
+  };
+  Scheduler scheduler(std::move(executor), {.limits = {.max_rows = 2}, .threads = 1, .name = "m"});
+  Call large({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  scheduler.Submit(large.MakeRequest());
+  entered.WaitForNotification();
+  std::thread stop([&] { scheduler.Stop(); });
+  go.Notify();
+  stop.join();
+  large.ExpectDoubled();
+}
+
+TEST(Scheduler, ARunIsGivenUpWhenNobodyWaitsForIt) {
+  Stepped s;
+  Call a({1}), b({2}), alone({3});
+  const TimePoint soon = s.clock.Now() + milliseconds(5), later = s.clock.Now() + milliseconds(9);
+  bool after_one = true, after_all = false;
+  s.executor->on_limits = [&](const RunLimits& limits) {
+    EXPECT_EQ(limits.deadline, later) << "until then somebody waits";
+    EXPECT_EQ(limits.clock, &s.clock);
+    a.cancel->Cancel();
+    after_one = limits.cancel->cancelled();
+    b.cancel->Cancel();
+    after_all = limits.cancel->cancelled();
+  };
+  s.scheduler->Submit(a.MakeRequest(soon));
+  s.scheduler->Submit(b.MakeRequest(later));
+  s.Drain();
+  EXPECT_FALSE(after_one);
+  EXPECT_TRUE(after_all);
+  a.ExpectCode(absl::StatusCode::kCancelled);
+  b.ExpectCode(absl::StatusCode::kCancelled);
+  EXPECT_EQ(s.batches.size(), 1u) << "it does not run again";
+  s.executor->on_limits = [&](const RunLimits& limits) {
+    EXPECT_EQ(limits.cancel, alone.cancel.get());
+    EXPECT_EQ(limits.deadline, TimePoint::max());
+  };
+  s.scheduler->Submit(alone.MakeRequest());
+  s.Drain();
+  alone.ExpectDoubled();
+}
+
+TEST(Scheduler, ACallerWhoFailsABatchIsInQuarantineForASecond) {
+  Stepped s;
+  Call bad({-1}), good({1});
+  const auto submit = [&s](Call& call, uint64_t caller) {
+    auto request = call.MakeRequest();
+    request->principal = caller;
+    s.scheduler->Submit(std::move(request));
+  };
+  submit(bad, 7);
+  submit(good, 8);
+  s.Drain();
+  EXPECT_EQ(s.scheduler->Stats().reruns, 1u);
+  good.ExpectDoubled();
+  s.batches.clear();
+  Call again({-2}), more({2}), other({3}), unknown({4});
+  submit(again, 7);
+  submit(other, 8);
+  submit(more, 7);
+  submit(unknown, 0);
+  s.Drain();
+  again.ExpectCode(absl::StatusCode::kOutOfRange);
+  for (Call* call : {&more, &other, &unknown}) call->ExpectDoubled();
+  EXPECT_THAT(s.batches,
+              ElementsAre(ElementsAre(-2, 2), ElementsAre(-2), ElementsAre(2), ElementsAre(3, 4)));
+  s.clock.Advance(seconds(1));
+  s.batches.clear();
+  Call forgiven({5}), with({6});
+  submit(forgiven, 7);
+  submit(with, 8);
+  s.Drain();
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(5, 6)));
+}
+
+TEST(Scheduler, CountsWhatHappened) {
+  Stepped s({.max_rows = 2, .max_queued_rows = 3});
+  Call a({1}), b({2}), c({3}), full({4}), left({5}), late({6}), bad({-1});
+  for (Call* call : {&a, &b, &c, &full}) s.scheduler->Submit(call->MakeRequest());
+  s.Drain();
+  s.scheduler->Submit(left.MakeRequest());
+  s.scheduler->Submit(late.MakeRequest(s.clock.Now() + milliseconds(1)));
+  s.scheduler->Submit(bad.MakeRequest());
+  left.cancel->Cancel();
+  s.clock.Advance(milliseconds(1));
+  s.Drain();
+  const SchedulerStats stats = s.scheduler->Stats();
+  EXPECT_EQ(stats.answered, 3u);
+  EXPECT_EQ(stats.refused_full, 1u);
+  EXPECT_EQ(stats.cancelled, 1u);
+  EXPECT_EQ(stats.expired, 1u);
+  EXPECT_EQ(stats.failed, 1u);
+  EXPECT_EQ(stats.batches.batches, 3u);
+  EXPECT_EQ(stats.batches.requests, 4u);
+  EXPECT_EQ(stats.batches.closed[static_cast<int>(BatchClose::kFull)], 1u);
+  EXPECT_EQ(stats.batches.closed[static_cast<int>(BatchClose::kIdle)], 2u);
+  EXPECT_EQ(stats.batches.rows, 4u);
+  ASSERT_EQ(stats.kinds.size(), 1u);
+  EXPECT_EQ(stats.kinds[0].first, "twice");
+  EXPECT_EQ(stats.kinds[0].second.rows, 4u);
+}
+
+// Memory that runs out for one reply, or in one run, is that request's error and nobody else's.
+TEST(Scheduler, MemoryThatRunsOutEndsOneRequest) {
+  Stepped s({.max_rows = 2});
+  Call large({1}), small({2}), greedy({3});
+  auto request = large.MakeRequest();
+  request->complete = [&, done = request->complete](const absl::StatusOr<Outputs>& outputs,
+                                                    const Timings& timings) {
+    if (outputs.ok()) throw std::bad_alloc();
+    done(outputs, timings);
+  };
+  s.scheduler->Submit(std::move(request));
+  s.scheduler->Submit(small.MakeRequest());
+  s.Drain();
+  large.ExpectCode(absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(large.sends, 1);
+  small.ExpectDoubled();
+  EXPECT_EQ(s.scheduler->Stats().answered, 1u);
+  EXPECT_EQ(s.scheduler->Stats().failed, 1u);
+
+  s.executor->on_run = [](absl::Span<Request* const>) { throw std::length_error("too long"); };
+  s.scheduler->Submit(greedy.MakeRequest());
+  s.Drain();
+  greedy.ExpectCode(absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace floe::server

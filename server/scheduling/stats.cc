@@ -1,0 +1,96 @@
+#include "server/scheduling/stats.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace floe::server {
+namespace {
+
+using Count = std::pair<const char*, uint64_t>;
+
+// "3 idle, 1 full"
+std::string Listed(const std::vector<Count>& counts) {
+  std::vector<std::string> words;
+  for (const auto& [name, count] : counts)
+    if (count > 0) words.push_back(absl::StrCat(count, " ", name));
+  return absl::StrJoin(words, ", ");
+}
+
+double Mean(uint64_t sum, uint64_t count) {
+  return static_cast<double>(sum) / static_cast<double>(count);
+}
+
+std::string Formed(const BatchCounts& batches, const std::vector<Count>& how) {
+  std::string text =
+      absl::StrFormat("%d batches of %.1f requests, %.1f rows", batches.batches,
+                      Mean(batches.requests, batches.batches), Mean(batches.rows, batches.batches));
+  if (const std::string listed = Listed(how); !listed.empty()) absl::StrAppend(&text, ", ", listed);
+  std::vector<Count> closed;
+  closed.reserve(kBatchCloses);
+  for (int close = 0; close < kBatchCloses; ++close)
+    closed.emplace_back(BatchCloseName(static_cast<BatchClose>(close)), batches.closed[close]);
+  return absl::StrCat(text, "; closed: ", Listed(closed));
+}
+
+Duration StuckAfter(const SchedulerProgress& progress, double batches) {
+  const auto usual = std::chrono::duration_cast<Duration>(20 * batches * progress.slowest);
+  return std::max<Duration>(std::chrono::seconds(10), usual);
+}
+
+}  // namespace
+
+void BatchCounts::Add(const BatchCounts& other) {
+  batches += other.batches;
+  requests += other.requests;
+  rows += other.rows;
+  padded_rows += other.padded_rows;
+  for (size_t i = 0; i < closed.size(); ++i) closed[i] += other.closed[i];
+}
+
+bool IsStuck(const SchedulerProgress& progress, const SchedulerProgress::Run& run, TimePoint now) {
+  return now - run.started > StuckAfter(progress, run.batches);
+}
+
+bool IsStuck(const SchedulerProgress& progress, TimePoint now) {
+  TimePoint oldest_run = TimePoint::max();
+  double largest = 1;
+  int stuck = 0;
+  for (const SchedulerProgress::Run& run : progress.runs) {
+    oldest_run = std::min(oldest_run, run.started);
+    largest = std::max(largest, run.batches);
+    stuck += IsStuck(progress, run, now) ? 1 : 0;
+  }
+  const auto nothing_came_of = [&](TimePoint since) {
+    return since < now &&
+           now - std::max(since, progress.last_finished) > StuckAfter(progress, largest);
+  };
+  return nothing_came_of(progress.waiting_since) ||
+         (stuck >= progress.workers && nothing_came_of(oldest_run));
+}
+
+std::string Summary(const SchedulerStats& stats) {
+  std::string text = Listed({{"answered", stats.answered},
+                             {"failed", stats.failed},
+                             {"refused for a full queue", stats.refused_full},
+                             {"refused late", stats.refused_late},
+                             {"refused at the end", stats.refused_stopped},
+                             {"expired", stats.expired},
+                             {"cancelled", stats.cancelled}});
+  if (stats.batches.batches == 0) return text;
+  return absl::StrCat(text, "; ",
+                      Formed(stats.batches, {{"padding rows", stats.batches.padded_rows},
+                                             {"inline", stats.inline_runs},
+                                             {"run again in halves", stats.reruns},
+                                             {"stuck", stats.stuck_runs}}));
+}
+
+std::string Summary(const BatchCounts& counts) {
+  return Formed(counts, {{"padding rows", counts.padded_rows}});
+}
+
+}  // namespace floe::server

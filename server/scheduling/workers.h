@@ -1,0 +1,38 @@
+// Workers: the threads that take batches from the queue and run them.
+#pragma once
+
+#include <thread>
+#include <vector>
+
+#include "server/scheduling/batch.h"
+#include "server/scheduling/completion.h"
+#include "server/scheduling/state.h"
+
+namespace floe::server {
+
+class Workers {
+ public:
+  Workers(SchedulerState& state, BatchRunner& batches, Completion& completion)
+      : state_(state), batches_(batches), completion_(completion) {}
+  ~Workers() { Join(); }
+
+  // Returns when all threads are ready. Throws std::system_error.
+  void Start();
+  // Waits for their end: they go once the scheduler stops and nothing is left to run.
+  void Join();
+  // One batch, if one is due, on this thread.
+  bool Step();
+
+ private:
+  void Work(int index);
+  int TakeBatch(Batch* batch, int worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);
+  int WaitForBatch(Batch* batch, int worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);
+
+  SchedulerState& state_;
+  BatchRunner& batches_;
+  Completion& completion_;
+  int ready_ ABSL_GUARDED_BY(state_.mutex) = 0;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace floe::server
