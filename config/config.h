@@ -24,9 +24,6 @@ struct BatchingConfig {
   // Sizes a batch is padded up to with copies of its last row, ascending; empty: never padded. The
   // last is max_execution_rows() or max_batch_size.
   std::vector<int64_t> allowed_batch_sizes = {};
-  // Rows at which a batch waits for no more, ascending, none above max_execution_rows(); empty:
-  // those.
-  std::vector<int64_t> preferred_batch_size = {};
   // Inputs that differ in inner dimensions share a batch, padded at the ends with padding_values
   // (0 for inputs that it does not name).
   bool pad_variable_length_inputs = false;
@@ -52,10 +49,6 @@ struct VersionPolicy {
   std::vector<int64_t> specific;  // of kSpecific: ascending, at least one
   friend bool operator==(const VersionPolicy&, const VersionPolicy&) = default;
 };
-
-// What happens first when other versions are to be served: the new ones are loaded, or the old ones
-// are unloaded, which needs the memory of one version only.
-enum class VersionTransition : uint8_t { kAvailabilityPreserving, kResourcePreserving };
 
 // A value for a placeholder that callers need not feed. A bare YAML scalar becomes bool, int32
 // (int64 when it does not fit), float32 or string; `dtype` (NumPy's names), when not empty, says
@@ -91,7 +84,6 @@ struct ModelConfig {
   // complete.
   std::string completion_marker;
   std::map<std::string, int64_t> version_labels;
-  VersionTransition transition = VersionTransition::kAvailabilityPreserving;
   int64_t workers = 0;  // threads that run it; 0: its share of the CPUs
   int64_t intra_op_threads = 1;
   std::vector<int> cpu_set;  // CPUs its threads may use, ascending; empty: all usable ones

@@ -94,7 +94,6 @@ models:
       max_execution_batch_size: 8
     versions: {specific: [9, 4, 9]}
     version_labels: {stable: 4, canary: 9}
-    version_transition: resource
     cpu_set: "0-2,5"
     weight: 3
     max_run_seconds: 12
@@ -156,7 +155,6 @@ TEST(Config, EveryKeyIsRead) {
   EXPECT_EQ(m.versions.kind, VersionPolicy::Kind::kSpecific);
   EXPECT_THAT(m.versions.specific, ElementsAre(4, 9));
   EXPECT_THAT(m.version_labels, ElementsAre(Pair("canary", 9), Pair("stable", 4)));
-  EXPECT_EQ(m.transition, VersionTransition::kResourcePreserving);
   EXPECT_THAT(m.cpu_set, ElementsAre(0, 1, 2, 5));
   EXPECT_EQ(m.weight, 3);
   EXPECT_EQ(m.max_run_seconds, 12);
@@ -223,6 +221,7 @@ models:
     batching:
       allowed_batch_sizes: [2, x]
       padding_values: {i: nan}
+      preferred_batch_size: [4]
   - name: b
     base_path: /b
     versions: {specific: []}
@@ -242,17 +241,18 @@ models:
                 HasSubstr("'newest'")),
           StartsWith("f.yaml:8: models[0].version_labels.stable: expected a whole number, at "
                      "least 0, got 'one'"),
-          StartsWith("f.yaml:9: models[0].version_transition: expected one of 'availability', "
-                     "'resource'"),
+          StartsWith("f.yaml:9: models[0].version_transition: is gone: new versions are always "),
           StartsWith("f.yaml:10: models[0].cpu_set: '3-1' is no CPU"),
           StartsWith("f.yaml:11: models[0].weight: expected a whole number from 1 to 1000"),
           StartsWith("f.yaml:13: models[0].batching.allowed_batch_sizes[1]: expected a whole"),
           StartsWith("f.yaml:14: models[0].batching.padding_values.i: expected a number"),
-          StartsWith("f.yaml:17: models[1].versions: specific names no version"),
-          AllOf(StartsWith("f.yaml:18: models[1].batching: allowed_batch_sizes: 4 follows 8")),
-          AllOf(StartsWith("f.yaml:18: models[1].batching: allowed_batch_sizes: the last, 4,")),
-          StartsWith("f.yaml:21: models[2].versions: expected latest, all,"),
-          StartsWith("f.yaml:22: models[2].cpu_set: expected CPUs")));
+          AllOf(StartsWith("f.yaml:15: models[0].batching.preferred_batch_size: is gone"),
+                HasSubstr("max_batch_size")),
+          StartsWith("f.yaml:18: models[1].versions: specific names no version"),
+          AllOf(StartsWith("f.yaml:19: models[1].batching: allowed_batch_sizes: 4 follows 8")),
+          AllOf(StartsWith("f.yaml:19: models[1].batching: allowed_batch_sizes: the last, 4,")),
+          StartsWith("f.yaml:22: models[2].versions: expected latest, all,"),
+          StartsWith("f.yaml:23: models[2].cpu_set: expected CPUs")));
 }
 
 TEST(Config, AFileIsOneDocument) {

@@ -49,7 +49,6 @@ std::vector<std::string> BatchingMistakes(const BatchingConfig& b) {
   std::vector<std::string> mistakes;
   const auto& sizes = b.allowed_batch_sizes;
   FindSizeMistakes("allowed_batch_sizes", sizes, &mistakes);
-  FindSizeMistakes("preferred_batch_size", b.preferred_batch_size, &mistakes);
   const bool split = b.enable_large_batch_splitting && b.max_execution_batch_size != 0;
   const int64_t rows = b.max_execution_rows();
   const bool ends_batches = !sizes.empty() && sizes.back() == b.max_batch_size;
@@ -58,11 +57,6 @@ std::vector<std::string> BatchingMistakes(const BatchingConfig& b) {
                                     ", must equal ",
                                     split ? "max_execution_batch_size" : "max_batch_size",
                                     ", which is ", rows, "; add ", rows, " or change the other"));
-  if (!b.preferred_batch_size.empty() && rows != 0 && b.preferred_batch_size.back() > rows)
-    mistakes.push_back(absl::StrCat("preferred_batch_size: ", b.preferred_batch_size.back(),
-                                    " is more than a run may have, which is ", rows,
-                                    "; leave it out or raise ",
-                                    split ? "max_execution_batch_size" : "max_batch_size"));
   if (split && b.max_batch_size != 0 && b.max_execution_batch_size > b.max_batch_size)
     mistakes.push_back(absl::StrCat("max_execution_batch_size: ", b.max_execution_batch_size,
                                     " is more than max_batch_size, which is ", b.max_batch_size,
@@ -135,11 +129,6 @@ const std::vector<std::string>& ReplyFormatNames() {
 
 const std::vector<std::string>& LogFormatNames() {
   static const auto* names = new std::vector<std::string>{"text", "json"};
-  return *names;
-}
-
-const std::vector<std::string>& VersionTransitionNames() {
-  static const auto* names = new std::vector<std::string>{"availability", "resource"};
   return *names;
 }
 

@@ -62,12 +62,11 @@ absl::StatusOr<int64_t> ParseBytes(const std::string& text);
 absl::StatusOr<MemoryLimit> ParseMemoryLimit(const std::string& text);
 std::string MemoryLimitText(const MemoryLimit& limit);
 
-// By ReplyFormat: "typed", "content"; by LogFormat: "text", "json"; by VersionTransition:
-// "availability", "resource"; by FullStatus: "resource_exhausted", "unavailable"; by TrialLoad:
+// By ReplyFormat: "typed", "content"; by LogFormat: "text", "json"; by FullStatus:
+// "resource_exhausted", "unavailable"; by TrialLoad:
 // "always", "updates", "never"; by ConfigRpcs: "local", "true", "false".
 const std::vector<std::string>& ReplyFormatNames();
 const std::vector<std::string>& LogFormatNames();
-const std::vector<std::string>& VersionTransitionNames();
 const std::vector<std::string>& FullStatusNames();
 const std::vector<std::string>& TrialLoadNames();
 const std::vector<std::string>& ConfigRpcsNames();

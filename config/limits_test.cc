@@ -67,14 +67,6 @@ TEST(Batching, RulesBetweenKeys) {
   EXPECT_THAT(BatchingMistakes(b), ElementsAre(HasSubstr("max_batch_size, which is 64")))
       << "batches run whole";
   b = {};
-  b.preferred_batch_size = {8, 128};
-  EXPECT_THAT(BatchingMistakes(b), ElementsAre()) << "the size is decided later";
-  b.max_batch_size = 64;
-  EXPECT_THAT(BatchingMistakes(b),
-              ElementsAre(HasSubstr("128 is more than a run may have, which is 64")));
-  b.preferred_batch_size = {8, 8};
-  EXPECT_THAT(BatchingMistakes(b), ElementsAre(HasSubstr("preferred_batch_size: 8 follows 8")));
-  b = {};
   b.max_batch_size = 64;
   b.max_execution_batch_size = 65;
   EXPECT_THAT(BatchingMistakes(b), ElementsAre(HasSubstr("65 is more than max_batch_size")));

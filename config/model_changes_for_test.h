@@ -28,10 +28,6 @@ inline std::vector<ModelChange> BatchingChanges() {
          m.batching.allowed_batch_sizes = {2, 4};
          m.batching.max_batch_size = 4;
        }},
-      {"preferred_batch_size",
-       [](M m) {
-         m.batching.preferred_batch_size = {2, 4};
-       }},
       {"pad_variable_length_inputs", [](M m) { m.batching.pad_variable_length_inputs = true; }},
       {"padding_values",
        [](M m) {
@@ -62,7 +58,6 @@ inline std::vector<ModelChange> ModelChanges() {
       {"batching_full_status",
        [](M m) { m.batching_full_status = FullStatus::kResourceExhausted; }},
       {"max_run_bytes", [](M m) { m.max_run_bytes = 4096; }},
-      {"version_transition", [](M m) { m.transition = VersionTransition::kResourcePreserving; }},
       {"completion_marker", [](M m) { m.completion_marker = ".complete"; }},
       {"workers", [](M m) { m.workers = 2; }},
       {"intra_op_threads", [](M m) { m.intra_op_threads = 2; }},

@@ -102,7 +102,6 @@ void ReadBatching(YamlSection& s, BatchingConfig* out) {
   s.Bytes("max_enqueued_bytes", &out->max_enqueued_bytes);
   s.Int("max_enqueued_micros", kMaxEnqueuedMicrosRange, &out->max_enqueued_micros);
   s.IntList("allowed_batch_sizes", kMaxBatchSizeRange, &out->allowed_batch_sizes);
-  s.IntList("preferred_batch_size", kMaxBatchSizeRange, &out->preferred_batch_size);
   s.Bool("pad_variable_length_inputs", &out->pad_variable_length_inputs);
   s.NumberMap("padding_values", &out->padding_values);
   s.Bool("enable_large_batch_splitting", &out->enable_large_batch_splitting);
@@ -211,7 +210,6 @@ void ReadModelSettings(YamlSection& s, ModelConfig* model) {
   ReadVersions(s, &model->versions);
   ReadFileName(s, "completion_marker", &model->completion_marker);
   s.IntMap("version_labels", kVersionRange, &model->version_labels);
-  ReadEnum(s, "version_transition", VersionTransitionNames(), &model->transition);
   s.IntOrAuto("workers", kWorkersRange, &model->workers);
   s.Int("intra_op_threads", kIntraOpThreadsRange, &model->intra_op_threads);
   ReadCpuSet(s, &model->cpu_set);

@@ -12,6 +12,20 @@
 namespace floe {
 namespace {
 
+// Keys that were taken out, and what to do instead.
+constexpr std::pair<std::string_view, const char*> kRemoved[] = {
+    {"preferred_batch_size", "batches go when max_batch_size or batch_timeout_micros says so"},
+    {"version_transition",
+     "new versions are always up before old ones go; memory_limit says what may be in memory"},
+};
+
+// Null: the key never was one.
+const char* InsteadOf(std::string_view key) {
+  for (const auto& [removed, instead] : kRemoved)
+    if (key == removed) return instead;
+  return nullptr;
+}
+
 bool Missing(const YAML::Node& node) { return !node.IsDefined(); }
 
 // Quoted scalars carry the tag "!": they are text, whatever they look like.
@@ -262,6 +276,10 @@ void YamlSection::StringMap(const std::string& key, std::map<std::string, std::s
 void YamlSection::Finish() {
   for (const Entry& entry : entries_) {
     if (entry.used) continue;
+    if (const char* const instead = InsteadOf(entry.key); instead != nullptr) {
+      errors_.Add(entry.key_node.Mark(), PathOf(entry.key), absl::StrCat("is gone: ", instead));
+      continue;
+    }
     std::string hint;
     if (const auto near = NearestNames(entry.key, known_, 1); !near.empty())
       hint = absl::StrCat("; nearest: '", near[0], "'");

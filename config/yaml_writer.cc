@@ -80,7 +80,6 @@ void PutBatching(YAML::Emitter& out, const BatchingConfig& b) {
   Put(out, "max_enqueued_bytes", b.max_enqueued_bytes);
   Put(out, "max_enqueued_micros", b.max_enqueued_micros);
   PutSizes(out, "allowed_batch_sizes", b.allowed_batch_sizes);
-  PutSizes(out, "preferred_batch_size", b.preferred_batch_size);
   Put(out, "pad_variable_length_inputs", b.pad_variable_length_inputs);
   PutMap(out, "padding_values", b.padding_values);
   Put(out, "enable_large_batch_splitting", b.enable_large_batch_splitting);
@@ -133,7 +132,6 @@ void PutModel(YAML::Emitter& out, const ModelConfig& model) {
   PutVersions(out, model.versions);
   if (!model.completion_marker.empty()) PutText(out, "completion_marker", model.completion_marker);
   PutMap(out, "version_labels", model.version_labels);
-  Put(out, "version_transition", VersionTransitionNames()[static_cast<size_t>(model.transition)]);
   PutOrAuto(out, "workers", model.workers);
   Put(out, "intra_op_threads", model.intra_op_threads);
   if (!model.cpu_set.empty()) PutText(out, "cpu_set", CpuSetText(model.cpu_set));

@@ -36,8 +36,7 @@ TEST(ConfigToYaml, DefaultsAreSpeltOut) {
         "  - name: \"m\"\n    base_path: \"/m\"\n    versions: {latest: 1}\n",
         "    workers: auto\n", "      max_batch_size: auto\n"})
     EXPECT_THAT(yaml, HasSubstr(line));
-  for (const char* key : {"cpu_set", "allowed_batch_sizes", "preferred_batch_size",
-                          "placeholder_defaults", "signature"})
+  for (const char* key : {"cpu_set", "allowed_batch_sizes", "placeholder_defaults", "signature"})
     EXPECT_THAT(yaml, Not(HasSubstr(key))) << "there is nothing to say";
   ExpectReadsBack(OneModel(), "defaults");
   ExpectReadsBack(ServerConfig(), "no model");

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
-#include "base/recycled.h"
 #include "base/status.h"
 #include "runtime/evaluate.h"
 #include "server/api/methods.h"
@@ -179,8 +178,7 @@ UnaryMethod PredictMethod(const ApiContext& context) {
   const absl::Status started = decoders->Start();
   return [context, decoders, started](const CallInfo& call, Message message,
                                       const std::shared_ptr<Responder>& responder) {
-    const auto predict = std::allocate_shared<PredictCall>(RecyclingAllocator<PredictCall>(),
-                                                           context, std::move(message), responder);
+    const auto predict = std::make_shared<PredictCall>(context, std::move(message), responder);
     if (absl::Status taken = predict->TakeMetadata(call); !taken.ok())
       return predict->Refuse(taken);
     if (predict->is_small()) return predict->Submit(context.content_replies);

@@ -43,8 +43,7 @@ struct Flags {
   bool check_config = false;
   Given<int64_t> port, max_message_bytes;
   Given<std::string> model_name, model_base_path, bind_address, socket_path, gemm,
-      channel_arguments, log_level, log_format, version_transition, full_status, memory_limit,
-      trial_load;
+      channel_arguments, log_level, log_format, full_status, memory_limit, trial_load;
   Given<std::string> config_rpcs;
   Given<bool> health_watch;
   Given<bool> reflection, content, insecure_public, enable_batching, labels_for_unavailable,
@@ -182,9 +181,6 @@ void AddLifecycleFlags(CLI::App& app, Flags& f) {
             "Microseconds between tries; negative: none [60000000]");
   AddSwitch(app, "--allow_version_labels_for_unavailable_models", f.labels_for_unavailable,
             "Accept labels of versions that are not available yet [false]");
-  AddChoice(app, "--version_transition", f.version_transition, VersionTransitionNames(),
-            "Of models that do not say otherwise: availability loads new versions first, resource "
-            "unloads old ones first [availability]");
   AddSwitch(app, "--enable_model_warmup", f.model_warmup,
             "Run a version's recorded requests before it serves; zeros run in any case [true]");
   AddTfsInt(app, f, "--num_request_iterations_for_warmup", f.warmup_iterations,
@@ -284,8 +280,6 @@ ModelConfig ModelDefaults(const Flags& f) {
   const int64_t workers = (apart ? f.inter_op_parallelism : f.session_parallelism).value_or(0);
   if (workers > 0) model.workers = workers;
   if (f.intra_op_parallelism.value_or(0) > 0) model.intra_op_threads = *f.intra_op_parallelism;
-  if (f.version_transition && *f.version_transition == VersionTransitionNames()[1])
-    model.transition = VersionTransition::kResourcePreserving;
   if (f.full_status && *f.full_status == FullStatusNames()[0])
     model.batching_full_status = FullStatus::kResourceExhausted;
   return model;

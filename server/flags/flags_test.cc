@@ -31,12 +31,11 @@ TEST_F(FlagsTest, SwitchesCanBeFalseAndTheLastFlagWins) {
 }
 
 TEST_F(FlagsTest, FloesOwnLifecycleFlags) {
-  const Parsed p = Parse({"--config", file_, "--version_transition=resource", "--memory_limit=1GiB",
-                          "--batching_full_status=resource_exhausted", "--exit_on_error",
-                          "--strict_readiness=false", "--warmup_optional"});
+  const Parsed p =
+      Parse({"--config", file_, "--memory_limit=1GiB", "--batching_full_status=resource_exhausted",
+             "--exit_on_error", "--strict_readiness=false", "--warmup_optional"});
   ASSERT_TRUE(p.command) << p.err;
   const ServerConfig& c = p.command->config;
-  EXPECT_EQ(c.models[0].transition, VersionTransition::kResourcePreserving);
   EXPECT_EQ(c.lifecycle.memory_limit, (MemoryLimit{0, int64_t{1} << 30}));
   EXPECT_EQ(c.models[0].batching_full_status, FullStatus::kResourceExhausted);
   EXPECT_TRUE(c.lifecycle.exit_on_error);

@@ -67,7 +67,6 @@ TEST_F(AbandonedTest, AVersionThatCannotEndKeepsNoOtherFromLoadingOrEnding) {
     ModelConfig config = Config("m", "m");
     config.workers = 1;
     config.inline_below_us = on_callers_thread ? 1'000'000 : 0;
-    config.transition = VersionTransition::kResourcePreserving;  // the next one waits for its end
     FloatCall stuck({{Shape({1, 2}), {1, 2}}});
     LocalRegistry registry({config}, Polled(), &health_);
     ASSERT_TRUE(registry.StartLoading().ok());
@@ -80,6 +79,10 @@ TEST_F(AbandonedTest, AVersionThatCannotEndKeepsNoOtherFromLoadingOrEnding) {
         return StatusOf(registry, version).state == VersionState::kAvailable;
       }));
     }
+    EXPECT_TRUE(Becomes(&registry, [&] {
+      return StatusOf(registry, 1).state == VersionState::kEnd &&
+             StatusOf(registry, 2).state == VersionState::kEnd;
+    }));
     const VersionStatus first = StatusOf(registry, 1), second = StatusOf(registry, 2);
     EXPECT_EQ(first.state, VersionState::kEnd);
     EXPECT_THAT(std::string(first.error.message()),

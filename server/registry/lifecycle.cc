@@ -170,24 +170,18 @@ bool Lifecycle::AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended) 
     return true;
   }
   auto progress = Progress(now);
-  // Before a swap as well: nothing is to be taken down for what will be refused.
-  if (progress.ok() && *progress != ModelEntry::Progress::kWaiting) {
-    const absl::Status labels = CheckStagedLabels(*progress);
-    const bool ready = *progress == ModelEntry::Progress::kReady;
-    if (ready && labels.ok()) Commit();
-    if (ready || !labels.ok()) {
-      Finish(labels, ended);
-      return true;
-    }
+  if (progress.ok() && *progress == ModelEntry::Progress::kReady) {
+    const absl::Status labels = CheckStagedLabels();
+    if (labels.ok()) Commit();
+    Finish(labels, ended);
+    return true;
   }
   if (progress.ok() && now >= reloads_.front().deadline)
     progress = absl::DeadlineExceededError(
         absl::StrCat("the deadline passed before all was loaded", Unfinished(now)));
-  if (!progress.ok()) {
-    Finish(progress.status(), ended);
-    return true;
-  }
-  return *progress == ModelEntry::Progress::kNeedsSwap && AllowSwaps(now);
+  if (progress.ok()) return false;
+  Finish(progress.status(), ended);
+  return true;
 }
 
 // No other configuration comes into force between this and the commit: the generation that is
@@ -204,39 +198,25 @@ absl::Status Lifecycle::Begin(TimePoint now) {
   return absl::OkStatus();
 }
 
-// Of all staged models together: an error first; swaps only when nothing else is left to do.
+// Of all staged models together: an error first.
 absl::StatusOr<ModelEntry::Progress> Lifecycle::Progress(TimePoint now) const {
-  bool waiting = false, needs_swap = false;
+  bool waiting = false;
   for (const auto& [name, entry] : models_) {
     if (!entry->staged()) continue;
     FLOE_ASSIGN_OR_RETURN(const ModelEntry::Progress progress,
                           entry->StagedProgress(now < patient_until_));
     waiting |= progress == ModelEntry::Progress::kWaiting;
-    needs_swap |= progress == ModelEntry::Progress::kNeedsSwap;
   }
-  if (waiting) return ModelEntry::Progress::kWaiting;
-  return needs_swap ? ModelEntry::Progress::kNeedsSwap : ModelEntry::Progress::kReady;
+  return waiting ? ModelEntry::Progress::kWaiting : ModelEntry::Progress::kReady;
 }
 
-bool Lifecycle::AllowSwaps(TimePoint now) {
-  bool any = false;
-  for (auto& [name, entry] : models_) {
-    if (!entry->staged()) continue;
-    const auto progress = entry->StagedProgress(now < patient_until_);
-    if (progress.ok() && *progress == ModelEntry::Progress::kNeedsSwap) any |= entry->AllowSwap();
-  }
-  return any;
-}
-
-absl::Status Lifecycle::CheckStagedLabels(ModelEntry::Progress progress) const {
-  const bool swaps = progress == ModelEntry::Progress::kNeedsSwap;
+absl::Status Lifecycle::CheckStagedLabels() const {
   for (const auto& named : models_) {
     const ModelEntry& entry = *named.second;
     if (!entry.staged()) continue;
     const VersionLabels none;
-    const VersionFate fate = {
-        [&](int64_t version) { return entry.WillBeAvailable(version, swaps); },
-        [&](int64_t version) { return entry.WillBeDropped(version, swaps); }};
+    const VersionFate fate = {[&](int64_t version) { return entry.WillBeAvailable(version); },
+                              [&](int64_t version) { return entry.WillBeDropped(version); }};
     FLOE_RETURN_IF_ERROR(CheckLabels(
         entry.name(), entry.current() ? entry.current()->config->version_labels : none,
         entry.staged()->config->version_labels, fate, options_.allow_labels_for_unavailable));

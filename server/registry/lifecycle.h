@@ -84,8 +84,7 @@ class Lifecycle {
   bool AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended);
   absl::Status Begin(TimePoint now);
   absl::StatusOr<ModelEntry::Progress> Progress(TimePoint now) const;
-  bool AllowSwaps(TimePoint now);
-  absl::Status CheckStagedLabels(ModelEntry::Progress progress) const;
+  absl::Status CheckStagedLabels() const;
   std::string Unfinished(TimePoint now) const;
   void Commit();
   void Finish(const absl::Status& status, std::vector<ReloadOutcome>* ended);

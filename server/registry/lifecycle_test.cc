@@ -349,20 +349,6 @@ TEST(LifecycleTest, ASpecificVersionGoesWithItsDirectoryUnlessItIsTheLast) {
   EXPECT_EQ(world.Served("m"), "1");
 }
 
-TEST(LifecycleTest, PreservingResourcesTheOldVersionGoesFirst) {
-  ModelConfig config = TestModel("m");
-  config.transition = VersionTransition::kResourcePreserving;
-  ServingWorld world(config);
-  world.Put("/m", 2);
-  world.Advance(seconds(1));
-  EXPECT_EQ(world.Loads(), "");
-  EXPECT_EQ(world.States("m"), "2 START, 1 UNLOADING");
-  world.FinishUnload();
-  EXPECT_EQ(world.Loads(), "m 2");
-  world.Finish();
-  EXPECT_EQ(world.Served("m"), "2");
-}
-
 TEST(LifecycleTest, OnlyTheLastVersionsThatEndedAreRemembered) {
   LifecycleWorld world({TestModel("m")});
   for (int64_t version = 1; version <= 10; ++version) {

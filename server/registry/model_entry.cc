@@ -15,13 +15,8 @@ bool LoadAlike(ModelConfig a, ModelConfig b) {
   for (ModelConfig* config : {&a, &b}) {
     config->versions = {};
     config->version_labels.clear();
-    config->transition = {};
   }
   return a == b;
-}
-
-bool PreservesResources(const Target& target) {
-  return target.config->transition == VersionTransition::kResourcePreserving;
 }
 
 // Takes memory, or is about to.
@@ -136,7 +131,7 @@ bool ModelEntry::WantedByStaged(const Servable& servable) const {
 }
 
 bool ModelEntry::IsWanted(const Servable& servable) const {
-  return WantedByStaged(servable) || (!swapping_ && WantedByCurrent(servable));
+  return WantedByStaged(servable) || WantedByCurrent(servable);
 }
 
 std::vector<int64_t> ModelEntry::Incomplete(const Target& target) const {
@@ -199,7 +194,6 @@ void ModelEntry::Commit() {
 
 void ModelEntry::Abandon() {
   staged_.reset();
-  swapping_ = false;
   same_config_ = false;
   failed_before_.clear();
   UpdateWanted();
@@ -224,18 +218,14 @@ absl::StatusOr<ModelEntry::Progress> ModelEntry::StagedProgress(bool patient) co
   for (const int64_t version : Wanted(*staged_, Scope::kStrict)) {
     const Servable* servable = Find(staged_->revision, version);
     if (servable != nullptr && servable->state == VersionState::kAvailable) continue;
-    const bool blocked =
-        servable != nullptr && servable->state == VersionState::kStart && !MayLoad(*servable);
     if (failed_before_.count(version) != 0 && !NewlyNamed()) {
-      // Where something changes, a label say, it is waited for while it is tried anew; but nothing
-      // is taken down for it.
-      const bool tried = servable == nullptr || (servable->anew && !blocked);
+      // Where something changes, a label say, it is waited for while it is tried anew.
+      const bool tried = servable == nullptr || servable->anew;
       if (same_config_ || !tried) continue;
     }
     if (servable != nullptr && servable->failures > 0 && !servable->anew)
       return Annotate(servable->error, absl::StrCat("model '", name_, "' version ", version));
-    if (!blocked) progress = Progress::kWaiting;
-    if (blocked && progress == Progress::kReady) progress = Progress::kNeedsSwap;
+    progress = Progress::kWaiting;
   }
   return progress;
 }
@@ -248,19 +238,18 @@ std::string ModelEntry::StagedWaitsFor() const {
   for (const Servable& servable : servables_)
     if (WantedByStaged(servable) && servable.state != VersionState::kAvailable)
       return absl::StrCat("version ", servable.version, " is being loaded");
-  return "its old version is being unloaded";
+  return "a version of it has not been found yet";
 }
 
-bool ModelEntry::WillBeAvailable(int64_t version, bool once_swapped) const {
+bool ModelEntry::WillBeAvailable(int64_t version) const {
   const Servable* servable = Find(staged_->revision, version);
-  if (servable == nullptr || !Names(Wanted(*staged_, Scope::kInForce), version)) return false;
-  return servable->state == VersionState::kAvailable || (once_swapped && servable->error.ok());
+  return servable != nullptr && servable->state == VersionState::kAvailable &&
+         Names(Wanted(*staged_, Scope::kInForce), version);
 }
 
-bool ModelEntry::WillBeDropped(int64_t version, bool once_swapped) const {
+bool ModelEntry::WillBeDropped(int64_t version) const {
   const Servable* servable = current_ ? Find(current_->revision, version) : nullptr;
-  if (servable == nullptr || !servable->published || WillBeAvailable(version, once_swapped))
-    return false;
+  if (servable == nullptr || !servable->published || WillBeAvailable(version)) return false;
   return staged_->revision != current_revision() || WantedAsBefore(version);
 }
 
@@ -394,7 +383,7 @@ void ModelEntry::EndFailed(const Servable& servable) {
 // ---- what is to be done ----
 
 void ModelEntry::Step(TimePoint now, Actions* actions) {
-  if (current_ && !swapping_) Aspire(&*current_, Scope::kInForce);
+  if (current_) Aspire(&*current_, Scope::kInForce);
   if (staged_) Aspire(&*staged_, Scope::kStrict);
   UpdateWanted();
   Prune();
@@ -514,7 +503,7 @@ void ModelEntry::Prune() {
 
 void ModelEntry::Publish() {
   for (Servable& servable : servables_)
-    if (servable.state == VersionState::kAvailable && !swapping_ && WantedByCurrent(servable))
+    if (servable.state == VersionState::kAvailable && WantedByCurrent(servable))
       servable.published = true;
 }
 
@@ -529,7 +518,7 @@ void ModelEntry::Withdraw(Actions* actions) {
 }
 
 bool ModelEntry::MayWithdraw(const Servable& servable) const {
-  if (!servable.published || !current_ || swapping_) return true;
+  if (!servable.published || !current_) return true;
   bool some_available = false, some_coming = false;
   for (const int64_t version : wanted_by_current_) {
     const Servable* wanted = Find(current_->revision, version);
@@ -537,30 +526,12 @@ bool ModelEntry::MayWithdraw(const Servable& servable) const {
     some_available |= available;
     some_coming |= !available && (wanted == nullptr || wanted->failures == 0);
   }
-  if (PreservesResources(*current_)) return some_available || some_coming;
   return some_available && !some_coming;
-}
-
-bool ModelEntry::OnlyWantedByStagedAreThere() const {
-  return std::all_of(servables_.begin(), servables_.end(), [this](const Servable& one) {
-    return !IsThere(one) || (one.state != VersionState::kUnloading && WantedByStaged(one));
-  });
-}
-
-bool ModelEntry::MayLoad(const Servable& servable) const {
-  if (!swapping_ && WantedByCurrent(servable)) {
-    return !PreservesResources(*current_) ||
-           std::all_of(servables_.begin(), servables_.end(), [this](const Servable& one) {
-             return !IsThere(one) || (one.state != VersionState::kUnloading && IsWanted(one));
-           });
-  }
-  if (!WantedByStaged(servable)) return false;
-  return !PreservesResources(*staged_) || OnlyWantedByStagedAreThere();
 }
 
 void ModelEntry::StartLoads(TimePoint now, Actions* actions) {
   for (Servable& servable : servables_) {
-    if (servable.state != VersionState::kStart || !MayLoad(servable)) continue;
+    if (servable.state != VersionState::kStart || !IsWanted(servable)) continue;
     if (now < servable.retry_at) {
       actions->next = std::min(actions->next, servable.retry_at);
       continue;

@@ -131,18 +131,15 @@ class ModelEntry {
   void SetCurrent(std::shared_ptr<const ModelConfig> config, const ModelWeights& weights);
   // Looks and loads beside what is in force. Versions that have failed, and may succeed, are tried
   // anew. Where the configuration loads to the same as before, versions known to fail, also from
-  // an attempt before, are no reason for this one to fail, and nothing is taken down for them.
+  // an attempt before, are no reason for this one to fail.
   void Stage(std::shared_ptr<const ModelConfig> config, const ModelWeights& weights);
-  // A model that preserves resources may now unload what is not part of the staged configuration.
-  // False: it might already.
-  bool AllowSwap() { return !std::exchange(swapping_, true); }
   void Commit();   // staged becomes current
   void Abandon();  // staged is dropped
   void Remove();   // there is no configuration any more
 
   // How far the staged configuration is. An error ends the attempt. When not `patient`, a look that
   // has not ended does not hold up what stays as it is.
-  enum class Progress { kWaiting, kNeedsSwap, kReady };
+  enum class Progress { kWaiting, kReady };
   absl::StatusOr<Progress> StagedProgress(bool patient) const;
   // "version 3 is being loaded"; what StagedProgress waits for.
   std::string StagedWaitsFor() const;
@@ -177,11 +174,10 @@ class ModelEntry {
   // Why there is no version, for one who asks for the model; OK while that may still change.
   absl::Status Trouble() const;
 
-  // Once the staged configuration is in force. When `once_swapped`, what it still has to load
-  // counts.
-  bool WillBeAvailable(int64_t version, bool once_swapped) const;
+  // Once the staged configuration is in force.
+  bool WillBeAvailable(int64_t version) const;
   // Served now, and no longer then, though the configuration in force would keep it.
-  bool WillBeDropped(int64_t version, bool once_swapped) const;
+  bool WillBeDropped(int64_t version) const;
 
  private:
   static constexpr size_t kEndedKept = 3;
@@ -218,7 +214,6 @@ class ModelEntry {
                const LifecycleTimes& times);
   bool MayWithdraw(const Servable& servable) const;
   void StartLoads(TimePoint now, Actions* actions);
-  bool MayLoad(const Servable& servable) const;
   void End(int64_t version, const absl::Status& error);
   void EndFailed(const Servable& servable);
   void RecallAttempt(Servable* servable);
@@ -226,7 +221,6 @@ class ModelEntry {
   const std::string name_;
   int64_t* const next_id_;
   std::optional<Target> current_, staged_;
-  bool swapping_ = false;
   // As of the last change: what the configurations want, kInForce and kStaged.
   std::set<int64_t> wanted_by_current_, wanted_by_staged_;
   std::set<int64_t> failed_before_;  // versions of the staged revision known to fail

@@ -9,54 +9,6 @@ namespace {
 
 const absl::Status kPassing = absl::UnavailableError("the disk is slow today");
 
-TEST(Reload, PreservingResourcesNothingGoesForAVersionThatIsKnownToFail) {
-  for (const absl::Status& error : {kBadModel, kPassing}) {
-    ModelConfig model = TestModel("m"), labelled = TestModel("m");
-    model.transition = labelled.transition = VersionTransition::kResourcePreserving;
-    labelled.version_labels = {{"stable", 1}};
-    ServingWorld world(model, WithoutPolling());
-    world.Put("/m", 2);
-    world.Break("m", 2, error);
-    EXPECT_FALSE(world.Ended(world.Reload({model})));
-    world.Finish();
-    EXPECT_EQ(world.Served("m"), "1");
-    for (const ModelConfig& again : {model, labelled, labelled, model}) {
-      const int64_t ticket = world.Reload({again});
-      EXPECT_EQ(world.Unloads(), "");
-      EXPECT_EQ(world.Served("m"), "1");
-      world.Finish();
-      EXPECT_TRUE(world.Outcome(ticket).ok()) << world.Outcome(ticket);
-      EXPECT_EQ(world.Served("m"), "1");
-    }
-    // Other files are another version.
-    world.Mend("m", 2);
-    world.Put("/m", 2, /*stamp=*/2);
-    const int64_t mended = world.Reload({model});
-    world.Finish();
-    EXPECT_TRUE(world.Outcome(mended).ok()) << world.Outcome(mended);
-    EXPECT_EQ(world.Served("m"), "2");
-  }
-}
-
-// What stands in for it does not go for a newer one that comes, either.
-TEST(Reload, PreservingResourcesWhatStandsInStaysDuringASwap) {
-  ModelConfig model = TestModel("m");
-  model.transition = VersionTransition::kResourcePreserving;
-  model.versions.latest = 2;
-  LifecycleWorld world({model}, WithoutPolling());
-  for (const int64_t version : {1, 2, 3}) world.Put("/m", version);
-  world.Break("m", 3, kBadModel);
-  world.Finish();
-  EXPECT_EQ(world.Served("m"), "2, 1");
-  world.Put("/m", 4);
-  const int64_t ticket = world.Reload({model});
-  EXPECT_EQ(world.Served("m"), "2");
-  EXPECT_EQ(world.Unloads(), "m");
-  world.Finish();
-  EXPECT_TRUE(world.Outcome(ticket).ok()) << world.Outcome(ticket);
-  EXPECT_EQ(world.Served("m"), "4, 2");
-}
-
 TEST(Reload, ABadVersionIsTheErrorOfOneAttempt) {
   for (const bool without_model : {false, true}) {
     ServingWorld world(TestModel("a"), WithoutPolling());

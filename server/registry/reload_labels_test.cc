@@ -33,33 +33,29 @@ TEST(Reload, LabelsMoveOnlyToWhatIsAvailable) {
 }
 
 TEST(Reload, LabelsDoNotLeadToWhatTheSameReloadUnloads) {
-  for (const auto transition :
-       {VersionTransition::kAvailabilityPreserving, VersionTransition::kResourcePreserving}) {
-    ModelConfig all = TestModel("m");
-    all.transition = transition;
-    all.versions.kind = VersionPolicy::Kind::kAll;
-    ModelConfig labelled = all;
-    labelled.version_labels = {{"canary", 1}};
-    LifecycleWorld world({all}, WithoutPolling());
-    for (const int64_t version : {1, 2, 3}) world.Put("/m", version);
+  ModelConfig all = TestModel("m");
+  all.versions.kind = VersionPolicy::Kind::kAll;
+  ModelConfig labelled = all;
+  labelled.version_labels = {{"canary", 1}};
+  LifecycleWorld world({all}, WithoutPolling());
+  for (const int64_t version : {1, 2, 3}) world.Put("/m", version);
+  world.Finish();
+  // Another place, which has no version 1.
+  ModelConfig moved = labelled;
+  moved.base_path = "/other";
+  for (const int64_t version : {2, 3}) world.Put("/other", version);
+  const auto refused = [&] {
+    const int64_t ticket = world.Reload({moved});
     world.Finish();
-    // Another place, which has no version 1.
-    ModelConfig moved = labelled;
-    moved.base_path = "/other";
-    for (const int64_t version : {2, 3}) world.Put("/other", version);
-    const auto refused = [&] {
-      const int64_t ticket = world.Reload({moved});
-      world.Finish();
-      const absl::Status outcome = world.Outcome(ticket);
-      EXPECT_EQ(outcome.code(), absl::StatusCode::kFailedPrecondition) << outcome;
-      EXPECT_EQ(world.Unloads(), "");
-      EXPECT_EQ(world.Served("m"), "3, 2, 1");
-    };
-    refused();
-    // A label that has been there before, too.
-    EXPECT_TRUE(world.Outcome(world.Reload({labelled})).ok());
-    refused();  // for `resource` before anything is taken down
-  }
+    const absl::Status outcome = world.Outcome(ticket);
+    EXPECT_EQ(outcome.code(), absl::StatusCode::kFailedPrecondition) << outcome;
+    EXPECT_EQ(world.Unloads(), "");
+    EXPECT_EQ(world.Served("m"), "3, 2, 1");
+  };
+  refused();
+  // A label that has been there before, too.
+  EXPECT_TRUE(world.Outcome(world.Reload({labelled})).ok());
+  refused();  // for `resource` before anything is taken down
 }
 
 // `latest` serves what a label names beside the newest: found by itself, by a reload, or at a

@@ -398,51 +398,6 @@ TEST(Reload, ReplacesNoOtherGenerationThanTheOneNamed) {
   EXPECT_EQ(world.Served("b"), "1");
 }
 
-TEST(Reload, PreservingResourcesTheOldGoesLastOfAllAndComesBack) {
-  ModelConfig before = TestModel("m"), after = TestModel("m", "/new");
-  before.transition = after.transition = VersionTransition::kResourcePreserving;
-  LifecycleWorld world({before});
-  for (const char* path : {"/m", "/new", "/other"}) world.Put(path, 1);
-  world.Finish();
-  world.Put("/new", 2);
-  world.Break("m", 2, kBadModel);
-  const int64_t ticket = world.Reload({after, TestModel("other")});
-  EXPECT_EQ(world.Loads(), "other 1");
-  EXPECT_EQ(world.Served("m"), "1");
-  world.FinishLoad();
-  EXPECT_EQ(world.Unloads(), "m");
-  EXPECT_EQ(world.Served("m"), "");
-  EXPECT_EQ(world.Loads(), "");
-  world.FinishUnload();
-  EXPECT_EQ(world.Loads(), "m 2");
-  world.FinishLoad();
-  EXPECT_FALSE(world.Outcome(ticket).ok());
-  world.Finish();
-  EXPECT_EQ(world.Served("m"), "1") << "the old one is loaded again";
-  EXPECT_EQ(world.States("other"), "none");
-  EXPECT_EQ(world.loaded(), 1u);
-  world.Mend("m", 2);
-  const int64_t again = world.Reload({after, TestModel("other")});
-  world.Finish();
-  EXPECT_TRUE(world.Outcome(again).ok()) << world.Outcome(again);
-  EXPECT_EQ(world.Served("m"), "2");
-  EXPECT_EQ(world.loaded(), 2u);
-}
-
-TEST(Reload, PreservingResourcesTheOldComesBackAfterReloadsThatChangedNothing) {
-  ModelConfig model = TestModel("m");
-  model.transition = VersionTransition::kResourcePreserving;
-  ServingWorld world(model, WithoutPolling());
-  EXPECT_TRUE(world.Outcome(world.Reload({model})).ok());
-  world.Put("/m", 2);
-  world.Break("m", 2, kBadModel);
-  const int64_t ticket = world.Reload({model});
-  EXPECT_EQ(world.Unloads(), "m");
-  world.Finish();
-  EXPECT_FALSE(world.Outcome(ticket).ok());
-  EXPECT_EQ(world.Served("m"), "1");
-}
-
 TEST(Reload, AModelThatLeftMayComeBackWhileItIsStillUnloaded) {
   ServingWorld world;
   world.Reload({});

@@ -270,18 +270,6 @@ TEST(Scheduler, QuickRequestsThatGainByBatchesRunOnTheCallersThreadAtLowLoadOnly
   beside.ExpectDoubled();
 }
 
-// What no reply can hold is not computed, nor given memory.
-TEST(Scheduler, ALargeRequestsOutputsAreBounded) {
-  Stepped s({.max_rows = 4});
-  Call call({1, 2, 3, 4});
-  auto request = call.MakeRequest();
-  request->inputs[0].shape = Shape({int64_t{1} << 29});
-  s.scheduler->Submit(std::move(request));
-  call.ExpectCode(absl::StatusCode::kOutOfRange);
-  EXPECT_THAT(std::string(call.status.message()), testing::HasSubstr("fewer rows"));
-  EXPECT_TRUE(s.batches.empty());
-}
-
 TEST(Scheduler, ProgressShowsWorkThatDoesNotMove) {
   Stepped s;
   EXPECT_FALSE(IsStuck(s.scheduler->Progress(), s.clock.Now()));
@@ -392,104 +380,6 @@ TEST(Scheduler, ALargeRequestMayTakeAsManyTimesLonger) {
   EXPECT_TRUE(stuck_at_601) << "20 x 3 s x 10 batches";
   EXPECT_EQ(s.scheduler->Progress().slowest, Duration(std::chrono::milliseconds(60100)))
       << "of as many rows as a batch has";
-}
-
-TEST(Scheduler, ALargeRequestRunsInPartsAndComesBackWhole) {
-  Stepped s({.max_rows = 4});
-  Call before({1, 2}), large({10, 11, 12, 13, 14, 15, 16, 17, 18, 19}), after({20, 21});
-  for (Call* call : {&before, &large, &after}) s.scheduler->Submit(call->MakeRequest());
-  s.Drain();
-  for (Call* call : {&before, &large, &after}) call->ExpectDoubled();
-  EXPECT_EQ(large.timings.batch_rows, 4);
-  const SchedulerStats stats = s.scheduler->Stats();
-  EXPECT_EQ(stats.batches.rows, 14u);
-  EXPECT_EQ(stats.answered, 3u) << "its parts are no requests of anybody's";
-  EXPECT_TRUE(s.scheduler->Idle());
-}
-
-// Two parts of a large request wait at a time for one worker, so that others go between them.
-TEST(Scheduler, LargeRequestsTakeTurns) {
-  Stepped s({.max_rows = 4});
-  Call first({10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21}), second({30, 31, 32, 33, 34, 35}, 1),
-      small({1, 2, 3, 4}, 2);
-  for (Call* call : {&first, &second, &small}) s.scheduler->Submit(call->MakeRequest());
-  s.Drain();
-  for (Call* call : {&first, &second, &small}) call->ExpectDoubled();
-  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(10), ElementsAre(14), ElementsAre(30),
-                                     ElementsAre(34), ElementsAre(1), ElementsAre(18)));
-}
-
-TEST(Scheduler, APartThatFailsEndsItsRequestAndNoOther) {
-  Stepped s({.max_rows = 4});
-  Call good({1, 2, 3}), bad({10, 11, 12, -1, 14, 15, 16, 17, 18}), after({20});
-  for (Call* call : {&good, &bad, &after}) s.scheduler->Submit(call->MakeRequest());
-  s.Drain();
-  good.ExpectDoubled();
-  after.ExpectDoubled();
-  bad.ExpectCode(absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(s.scheduler->Stats().failed, 1u);
-  for (const auto& firsts : s.batches)
-    EXPECT_THAT(firsts, testing::Not(testing::Contains(18))) << "the rest of it is not computed";
-}
-
-TEST(Scheduler, ALargeRequestLeavesBetweenItsParts) {
-  Stepped s({.max_rows = 2});
-  Call left({1, 2, 3, 4, 5, 6}), late({7, 8, 9, 10, 11});
-  s.scheduler->Submit(left.MakeRequest());
-  EXPECT_TRUE(s.scheduler->Step());
-  left.cancel->Cancel();
-  s.Drain();
-  left.ExpectCode(absl::StatusCode::kCancelled);
-  s.scheduler->Submit(late.MakeRequest(s.clock.Now() + milliseconds(5)));
-  EXPECT_TRUE(s.scheduler->Step());
-  s.clock.Advance(milliseconds(5));
-  s.Drain();
-  late.ExpectCode(absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1), ElementsAre(7)));
-
-  // The same while a part runs: the run's end answers.
-  Call during({1, 2, 3, 4});
-  s.executor->on_run = [&during](absl::Span<Request* const>) { during.cancel->Cancel(); };
-  s.scheduler->Submit(during.MakeRequest());
-  s.Drain();
-  during.ExpectCode(absl::StatusCode::kCancelled);
-  EXPECT_FALSE(s.scheduler->Step());
-}
-
-// Its rows count until its end, also those of parts that do not wait yet.
-TEST(Scheduler, ALargeRequestCountsForTheQueuesBounds) {
-  Stepped s({.max_rows = 2, .max_queued_rows = 10});
-  Call large({1, 2, 3, 4, 5, 6, 7, 8}), fits({9, 10}), full({11});
-  s.scheduler->Submit(large.MakeRequest());
-  s.scheduler->Submit(fits.MakeRequest());
-  s.scheduler->Submit(full.MakeRequest());
-  full.ExpectCode(absl::StatusCode::kUnavailable);
-  s.Drain();
-  large.ExpectDoubled();
-  fits.ExpectDoubled();
-  Call next({12});
-  s.scheduler->Submit(next.MakeRequest());
-  s.Drain();
-  next.ExpectDoubled();
-}
-
-// What was admitted is finished, in all its parts.
-TEST(Scheduler, StopFinishesALargeRequest) {
-  auto executor = std::make_unique<Doubler>();
-  absl::Notification entered, go;
-  executor->on_run = [&](absl::Span<Request* const>) {
-    if (entered.HasBeenNotified()) return;
-    entered.Notify();
-    go.WaitForNotification();
-  };
-  Scheduler scheduler(std::move(executor), {.limits = {.max_rows = 2}, .threads = 1, .name = "m"});
-  Call large({1, 2, 3, 4, 5, 6, 7, 8, 9});
-  scheduler.Submit(large.MakeRequest());
-  entered.WaitForNotification();
-  std::thread stop([&] { scheduler.Stop(); });
-  go.Notify();
-  stop.join();
-  large.ExpectDoubled();
 }
 
 TEST(Scheduler, ARunIsGivenUpWhenNobodyWaitsForIt) {

@@ -1,7 +1,6 @@
 #include <utility>
 
 #include "base/budget.h"
-#include "base/recycled.h"
 #include "base/status.h"
 #include "server/transport/grpcpp/calls.h"
 
@@ -23,8 +22,7 @@ grpc::ServerUnaryReactor* UnaryCall::Start(grpc::CallbackServerContext* context,
                                            CallGate* gate, const CallRules& rules,
                                            grpc::ByteBuffer* request, grpc::ByteBuffer* reply) {
   const std::string peer = context->peer();
-  const auto call =
-      std::allocate_shared<UnaryCall>(RecyclingAllocator<UnaryCall>(), context, peer, gate, reply);
+  const auto call = std::make_shared<UnaryCall>(context, peer, gate, reply);
   call->self_ = call;
   // gRPC swallows what a reaction throws, and the call would never end.
   const absl::Status status = CatchOutOfMemory([&]() -> absl::Status {
