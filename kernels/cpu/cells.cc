@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
@@ -195,6 +196,7 @@ absl::Status BlockLstm(const KernelContext& ctx, const LstmOptions& options) {
     std::copy_n(ctx.in(2).as<T>() + b * cells, cells, state.data());
     std::copy_n(ctx.in(3).as<T>() + b * cells, cells, h.data());
     for (int64_t t = 0; t < steps; ++t) {
+      FLOE_RETURN_IF_ERROR(CheckRunTime());
       if (t < length) {
         step.Run(ctx.in(1).as<T>() + (t * batch + b) * inputs, state.data(), h.data());
         std::copy_n(step.values.data() + cells, cells, state.data());

@@ -32,7 +32,10 @@ class Maker {
     }
     const bool none = grams_.size() == before && count > 0;
     if (!none || !options_.keep_short) return absl::OkStatus();
-    return Add(words, count, count + 2 * std::max<int64_t>(options_.pad, 0), 0);
+    if (options_.pad < 0)  // as many as fit: with a width, there had been an n-gram
+      return absl::InvalidArgumentError(
+          "pad_width is -1; without ngram_widths, preserve_short_sequences needs 0 or more");
+    return Add(words, count, count + 2 * options_.pad, 0);
   }
   const std::vector<std::string>& grams() const { return grams_; }
 
@@ -73,6 +76,11 @@ absl::Status NGrams(const KernelContext& ctx, const Options& options) {
         absl::StrCat("splits do not rise from 0 to ", words, ", the number of words"));
   Maker maker(options);
   std::vector<int64_t> to = {0};
+  if (words == 0) {  // padding alone makes none
+    to.resize(splits.size(), 0);
+    FLOE_RETURN_IF_ERROR(Give(ctx, 0, maker.grams()));
+    return GiveInts(ctx, 1, ctx.in(1).dtype, to);
+  }
   for (size_t i = 0; i + 1 < splits.size(); ++i) {
     FLOE_RETURN_IF_ERROR(
         maker.Sentence(ctx.in(0).as<std::string>() + splits[i], splits[i + 1] - splits[i]));

@@ -12,8 +12,8 @@ struct PoolBox {
   int64_t stride[3];
 };
 
-// y[c] for c in [0, channels): the maximum over the box (NaN ignored, -inf of nothing) or the mean
-// over it, added in order.
+// y[c] for c in [0, channels): the maximum over the box (NaN ignored, of nothing the least finite
+// number) or the mean over it, added in order.
 using PoolF32 = void (*)(const float* x, const PoolBox& box, size_t channels, float* y);
 
 struct PoolsF32 {

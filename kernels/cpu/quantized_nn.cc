@@ -4,8 +4,8 @@
 
 #include "base/budget.h"
 #include "kernels/cpu/function_kernel.h"
-#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/quantized.h"
+#include "kernels/cpu/run_watch.h"
 #include "model/ops/conv_nd.h"
 
 namespace floe::kernels {
@@ -65,13 +65,12 @@ absl::Status Conv(const KernelContext& ctx, const ops::ConvNd& window) {
   Words filter(ctx.in(1).elements());
   for (size_t i = 0; i < filter.size(); ++i)
     filter[i] = Difference(ctx.in(1).as<uint8_t>()[i], filter_zero);
-  ParallelRange(ctx.pool, in.dim(0) * out_h, 1, [&](int64_t begin, int64_t end) {
+  return WatchedRange(ctx.pool, in.dim(0) * out_h, 1, [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
       ConvLine(window, s, ctx.in(0).as<uint8_t>() + line / out_h * s.in_h * s.in_w * s.in_c, zero,
                filter, line % out_h, out.as<uint32_t>() + line * out_w * s.out_c);
     }
   });
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeConv(const KernelArgs& args) {
@@ -102,7 +101,7 @@ absl::Status MatMul(const KernelContext& ctx, Transposes transposed) {
     const int64_t at = transposed.b ? i % columns * inner + i / columns : i;
     right[i] = Difference(ctx.in(1).as<uint8_t>()[at], zero_b);
   }
-  ParallelRange(ctx.pool, rows, 1, [&](int64_t begin, int64_t end) {
+  return WatchedRange(ctx.pool, rows, 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       uint32_t* const sums = ctx.out(0).as<uint32_t>() + r * columns;
       std::fill_n(sums, columns, 0u);
@@ -112,7 +111,6 @@ absl::Status MatMul(const KernelContext& ctx, Transposes transposed) {
       }
     }
   });
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeMatMul(const KernelArgs& args) {
@@ -136,7 +134,7 @@ absl::Status Pool(const KernelContext& ctx, const ops::Window& window) {
     pad[i] = ops::PadLow(in.dim(i + 1), out.shape.dim(i + 1), window.kernel[i], window.stride[i],
                          window.pads[i]);
   const int64_t out_h = out.shape.dim(1), out_w = out.shape.dim(2);
-  for (int64_t i = 0; i < out.elements(); ++i) {
+  const auto pool_one = [&](int64_t i) {
     const int64_t c = i % channels, pixel = i / channels, image = pixel / (out_h * out_w);
     const int64_t top = pixel / out_w % out_h * window.stride[0] - pad[0],
                   left = pixel % out_w * window.stride[1] - pad[1];
@@ -152,8 +150,10 @@ absl::Status Pool(const KernelContext& ctx, const ops::Window& window) {
       }
     }
     out.as<uint8_t>()[i] = static_cast<uint8_t>(kMax ? best : count == 0 ? 0 : sum / count);
-  }
-  return absl::OkStatus();
+  };
+  return WatchedRange(ctx.pool, out.elements(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) pool_one(i);
+  });
 }
 template <bool kMax>
 absl::StatusOr<std::unique_ptr<Kernel>> MakePool(const KernelArgs& args) {

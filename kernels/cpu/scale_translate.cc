@@ -75,7 +75,7 @@ absl::StatusOr<Spans> SpansOf(const Filter& filter, bool antialias, int64_t in, 
   spans.count.assign(out, 0);
   spans.weights.assign(out * spans.width, 0.0f);
   const auto place = [in](float x) {
-    return static_cast<int64_t>(std::clamp(x, 0.0f, static_cast<float>(in - 1)));
+    return static_cast<int64_t>(std::clamp<double>(x, 0, static_cast<double>(in - 1)));
   };
   for (int64_t o = 0; o < out; ++o) {
     const float centre = (static_cast<float>(o) + 0.5f) * inverse + shift;
@@ -98,11 +98,12 @@ absl::StatusOr<Spans> SpansOf(const Filter& filter, bool antialias, int64_t in, 
 
 // out[line][o][k] = sum of weights * in[line][i][k]: `inner` numbers lie side by side.
 template <class T>
-void Gather(const Spans& spans, const T* in, float* out, int64_t lines, int64_t in_size,
-            int64_t inner) {
+absl::Status Gather(const Spans& spans, const T* in, float* out, int64_t lines, int64_t in_size,
+                    int64_t inner) {
   const auto out_size = static_cast<int64_t>(spans.first.size());
   for (int64_t line = 0; line < lines; ++line) {
     for (int64_t o = 0; o < out_size; ++o) {
+      if (o % 64 == 0) FLOE_RETURN_IF_ERROR(CheckRunTime());
       float* to = out + (line * out_size + o) * inner;
       std::fill_n(to, inner, 0.0f);
       for (int64_t i = 0; i < spans.count[o]; ++i) {
@@ -112,6 +113,7 @@ void Gather(const Spans& spans, const T* in, float* out, int64_t lines, int64_t 
       }
     }
   }
+  return absl::OkStatus();
 }
 
 template <class T>
@@ -128,9 +130,10 @@ absl::Status Run(const KernelContext& ctx, const Filter& filter, bool antialias)
                                                      out.shape.dim(2), scale[1], translation[1]));
   const int64_t images = in.shape.dim(0), width = in.shape.dim(2), channels = in.shape.dim(3);
   BudgetVector<float> between(images * out.shape.dim(1) * width * channels);
-  Gather(rows, in.as<T>(), between.data(), images, in.shape.dim(1), width * channels);
-  Gather(columns, between.data(), out.as<float>(), images * out.shape.dim(1), width, channels);
-  return absl::OkStatus();
+  FLOE_RETURN_IF_ERROR(
+      Gather(rows, in.as<T>(), between.data(), images, in.shape.dim(1), width * channels));
+  return Gather(columns, between.data(), out.as<float>(), images * out.shape.dim(1), width,
+                channels);
 }
 
 template <class T>

@@ -84,8 +84,9 @@ absl::StatusOr<std::vector<Feature>> FeaturesOf(const KernelContext& ctx, const 
     *rows = count;
   }
   if (*rows < 0) return absl::InvalidArgumentError("there are no features, or none with rows");
-  FLOE_RETURN_IF_ERROR(CheckedElements(absl::MakeConstSpan(rows, 1), sizeof(int64_t)).status());
-  FLOE_RETURN_IF_ERROR(CheckValueBytes(*rows * static_cast<int64_t>(sizeof(int64_t))));
+  const int64_t row_places[] = {*rows, inputs};  // each feature has a place for every row
+  FLOE_ASSIGN_OR_RETURN(const int64_t places, CheckedElements(row_places, sizeof(int64_t)));
+  FLOE_RETURN_IF_ERROR(CheckValueBytes(places * static_cast<int64_t>(sizeof(int64_t))));
   std::vector<Feature> features;
   for (int64_t i = 0; i < options.sparse; ++i) {
     FLOE_ASSIGN_OR_RETURN(Feature feature, SparseFeature(in(i), in(options.sparse + i), *rows));

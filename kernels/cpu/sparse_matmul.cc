@@ -29,13 +29,14 @@ absl::Status MatMul(const KernelContext& ctx, Adjoints adjoint) {
   const TensorView &values = ctx.in(1), &b = ctx.in(3), &out = ctx.out(0);
   const int64_t rows = out.shape.dim(0), columns = out.shape.dim(1),
                 inner = b.shape.dim(adjoint.b ? 1 : 0), width = b.shape.dim(1);
-  if (static_cast<int64_t>(indices.size()) != 2 * values.elements())
+  if (ctx.in(0).shape != Shape({values.elements(), 2}))
     return absl::InvalidArgumentError(absl::StrCat("indices ", ctx.in(0).shape.ToString(),
                                                    " for values ", values.shape.ToString()));
   BudgetVector<C> sums(out.elements());
   for (int64_t i = 0; i < values.elements(); ++i) {
     const int64_t r = indices[2 * i + (adjoint.a ? 1 : 0)],
                   k = indices[2 * i + (adjoint.a ? 0 : 1)];
+    if (i % 64 == 0) FLOE_RETURN_IF_ERROR(CheckRunTime());
     if (r < 0 || r >= rows || k < 0 || k >= inner)
       return absl::InvalidArgumentError(
           absl::StrCat("index [", indices[2 * i], ", ", indices[2 * i + 1], "] is out of range"));

@@ -155,6 +155,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSplit(const KernelArgs& args) {
     for (int64_t i = 0; i < in.elements(); ++i) {
       std::vector<std::string> parts =
           Parts(in.as<std::string>()[i], *ctx.in(1).as<std::string>(), most);
+      constexpr int64_t kPartBytes = sizeof(std::string) + 2 * sizeof(int64_t);
+      FLOE_RETURN_IF_ERROR(
+          CheckValueBytes(static_cast<int64_t>(values.size() + parts.size()) * kPartBytes));
       for (size_t k = 0; k < parts.size(); ++k) {
         indices.insert(indices.end(), {i, static_cast<int64_t>(k)});
         values.push_back(std::move(parts[k]));

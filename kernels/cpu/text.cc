@@ -1,4 +1,4 @@
-// Strings as bytes and letters: parts and lengths, base64, numbers in bytes, n-grams, splitting.
+// Strings as bytes and letters: parts and lengths, base64, numbers in bytes, splitting.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -35,29 +35,55 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeLength(const KernelArgs& args) {
 }
 FLOE_REGISTER_KERNEL(StringLength, kCpu, MakeLength, DType::kString);
 
-// The byte where letter `count` after byte `at` begins, or the end.
-size_t Forward(const std::string& text, size_t at, int64_t count) {
-  for (; at < text.size() && count > 0; --count) {
-    ++at;
-    while (at < text.size() && Continues(text[at])) ++at;
+// Moves `at` by so many letters, whatever byte it is on. False: the text ends before, or `count` is
+// negative.
+bool Forward(const std::string& text, size_t* at, int64_t count) {
+  for (; *at < text.size() && count > 0; --count) {
+    ++*at;
+    while (*at < text.size() && Continues(text[*at])) ++*at;
   }
-  return at;
+  return count == 0;
+}
+bool Back(const std::string& text, size_t* at, int64_t count) {
+  for (; *at > 0 && count > 0; --count) {
+    --*at;
+    while (*at > 0 && Continues(text[*at])) --*at;
+  }
+  return count == 0;
+}
+
+// A negative `pos` counts from the end; of what is not UTF-8, bytes that TensorFlow would count.
+absl::StatusOr<std::string> PartByLetters(const std::string& text, int64_t pos, int64_t length) {
+  size_t begin = 0, end = text.size();
+  bool in_range;
+  if (pos >= 0) {
+    in_range = Forward(text, &begin, pos);
+    end = begin;
+    (void)Forward(text, &end, length);
+  } else {
+    const auto size = static_cast<int64_t>(text.size());
+    const int64_t letters = -std::max(pos, -size - 1);  // more than there can be
+    const int64_t after = length < 0 ? 0 : std::max<int64_t>(0, letters - length);
+    in_range = length >= 0 && Back(text, &end, after);
+    begin = end;
+    in_range = in_range && Back(text, &begin, letters - after);
+  }
+  if (!in_range)
+    return absl::InvalidArgumentError(absl::StrCat("pos ", pos, " and len ", length,
+                                                   " are out of range for a string of ",
+                                                   Letters(text), " letters"));
+  return text.substr(begin, end - begin);
 }
 
 // A negative `pos` counts from the end, a negative `length` takes all that follows.
-absl::StatusOr<std::string> Part(const std::string& text, int64_t pos, int64_t length,
-                                 bool letters) {
-  const int64_t size = letters ? Letters(text) : static_cast<int64_t>(text.size());
+absl::StatusOr<std::string> PartByBytes(const std::string& text, int64_t pos, int64_t length) {
+  const auto size = static_cast<int64_t>(text.size());
   const int64_t from = pos < 0 ? pos + size : pos;
   if (from < 0 || from > size)
     return absl::InvalidArgumentError(
         absl::StrCat("pos ", pos, " is out of range for a string of ", size));
-  if (!letters)
-    return text.substr(static_cast<size_t>(from),
-                       length < 0 ? std::string::npos : static_cast<size_t>(length));
-  const size_t begin = Forward(text, 0, from),
-               end = length < 0 ? text.size() : Forward(text, begin, length);
-  return text.substr(begin, end - begin);
+  return text.substr(static_cast<size_t>(from),
+                     length < 0 ? std::string::npos : static_cast<size_t>(length));
 }
 
 template <class T>
@@ -74,10 +100,11 @@ absl::Status Substr(const KernelContext& ctx, bool letters) {
   ForEachRun(steps, &one, [&](int64_t to, const std::array<int64_t, 2>& from, int64_t count) {
     for (int64_t i = 0; status.ok() && i < count; ++i) {
       const int64_t at = from[1] + i * steps.strides[1].back();
+      const std::string& text = in.as<std::string>()[from[0] + i * steps.strides[0].back()];
+      const auto pos = static_cast<int64_t>(ctx.in(1).as<T>()[at]),
+                 length = static_cast<int64_t>(ctx.in(2).as<T>()[at]);
       absl::StatusOr<std::string> part =
-          Part(in.as<std::string>()[from[0] + i * steps.strides[0].back()],
-               static_cast<int64_t>(ctx.in(1).as<T>()[at]),
-               static_cast<int64_t>(ctx.in(2).as<T>()[at]), letters);
+          letters ? PartByLetters(text, pos, length) : PartByBytes(text, pos, length);
       if (part.ok()) bytes += static_cast<int64_t>(part->size());
       status = part.ok() ? CheckValueBytes(bytes) : part.status();
       if (status.ok()) out.as<std::string>()[to + i] = *std::move(part);
@@ -170,20 +197,26 @@ FLOE_REGISTER_KERNEL(DecodeRaw, kCpu, MakeDecodeRaw, DType::kString);
 
 // ---- splitting ----
 
-// At every byte that is among the delimiters; between all bytes where there are none.
-std::vector<std::string> PartsOf(const std::string& text, const std::string& delimiters,
-                                 bool skip_empty) {
-  std::vector<std::string> parts;
-  if (delimiters.empty()) {
-    for (const char c : text) parts.emplace_back(1, c);
-    return parts;
-  }
-  for (size_t at = 0; !text.empty() && at <= text.size();) {
+// At every byte that is among the delimiters; between all bytes where there are none. Adds the
+// parts to `parts`.
+absl::Status Split(const std::string& text, const std::string& delimiters, bool skip_empty,
+                   std::vector<std::string>* parts) {
+  const auto add = [&](size_t at, size_t end) -> absl::Status {
+    parts->push_back(text.substr(at, end - at));
+    // With its two indices; many parts are short, and held in the string itself.
+    constexpr int64_t kPartBytes = sizeof(std::string) + 2 * sizeof(int64_t);
+    if (parts->size() % 1024 != 0) return absl::OkStatus();
+    FLOE_RETURN_IF_ERROR(CheckRunTime());
+    return CheckValueBytes(static_cast<int64_t>(parts->size()) * kPartBytes);
+  };
+  for (size_t at = 0; delimiters.empty() && at < text.size(); ++at)
+    FLOE_RETURN_IF_ERROR(add(at, at + 1));
+  for (size_t at = 0; !delimiters.empty() && !text.empty() && at <= text.size();) {
     const size_t end = std::min(text.find_first_of(delimiters, at), text.size());
-    if (end > at || !skip_empty) parts.push_back(text.substr(at, end - at));
+    if (end > at || !skip_empty) FLOE_RETURN_IF_ERROR(add(at, end));
     at = end + 1;
   }
-  return parts;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeSplit(const KernelArgs& args) {
@@ -193,13 +226,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSplit(const KernelArgs& args) {
     std::vector<std::string> values;
     int64_t longest = 0;
     for (int64_t i = 0; i < ctx.in(0).elements(); ++i) {
-      std::vector<std::string> parts =
-          PartsOf(ctx.in(0).as<std::string>()[i], *ctx.in(1).as<std::string>(), skip);
-      const auto count = static_cast<int64_t>(parts.size());
-      for (int64_t k = 0; k < count; ++k) {
-        indices.insert(indices.end(), {i, k});
-        values.push_back(std::move(parts[k]));
-      }
+      const size_t before = values.size();
+      FLOE_RETURN_IF_ERROR(
+          Split(ctx.in(0).as<std::string>()[i], *ctx.in(1).as<std::string>(), skip, &values));
+      const auto count = static_cast<int64_t>(values.size() - before);
+      for (int64_t k = 0; k < count; ++k) indices.insert(indices.end(), {i, k});
       longest = std::max(longest, count);
     }
     FLOE_RETURN_IF_ERROR(Give(ctx, 0, indices, Shape({static_cast<int64_t>(values.size()), 2})));

@@ -57,7 +57,7 @@ void NoteError(const void* context, UConverterToUnicodeArgs* args, const char* b
 // Calls each(code point, first byte) for what is kept of a string.
 template <class F>
 absl::Status Decode(UConverter* converter, const Options& options, const std::string& text,
-                    const F& each) {
+                    bool controls_may_fail, const F& each) {
   UErrorCode error = U_ZERO_ERROR;
   bool malformed = false;
   ucnv_reset(converter);
@@ -68,11 +68,12 @@ absl::Status Decode(UConverter* converter, const Options& options, const std::st
     malformed = false;
     UChar32 letter = ucnv_getNextUChar(converter, &at, end, &error);
     if (U_FAILURE(error)) break;
-    if (malformed && options.on_error == OnError::kFail)
+    const bool control = options.replace_controls && letter <= 0x1F;
+    if ((malformed || (control && controls_may_fail)) && options.on_error == OnError::kFail)
       return absl::InvalidArgumentError(
           absl::StrCat("invalid formatting: byte ", first - text.data(), " is no ", options.input));
-    if (malformed && options.on_error == OnError::kIgnore) continue;
-    if (malformed || (options.replace_controls && letter <= 0x1F)) letter = options.replacement;
+    if ((malformed || control) && options.on_error == OnError::kIgnore) continue;
+    if (malformed || control) letter = options.replacement;
     each(letter, first - text.data());
   }
   return absl::OkStatus();
@@ -85,7 +86,7 @@ absl::Status UnicodeDecode(const KernelContext& ctx, const Options& options, DTy
   std::vector<int32_t> letters;
   for (int64_t i = 0; i < ctx.in(0).elements(); ++i) {
     FLOE_RETURN_IF_ERROR(Decode(converter.get(), options, ctx.in(0).as<std::string>()[i],
-                                [&](UChar32 letter, int64_t first) {
+                                /*controls_may_fail=*/false, [&](UChar32 letter, int64_t first) {
                                   letters.push_back(letter);
                                   starts.push_back(first);
                                 }));
@@ -122,6 +123,7 @@ absl::Status Transcode(const KernelContext& ctx, const Options& options) {
   for (int64_t i = 0; i < ctx.in(0).elements(); ++i) {
     icu::UnicodeString text;
     FLOE_RETURN_IF_ERROR(Decode(converter.get(), options, ctx.in(0).as<std::string>()[i],
+                                /*controls_may_fail=*/true,
                                 [&](UChar32 letter, int64_t) { text.append(letter); }));
     FLOE_ASSIGN_OR_RETURN(ctx.out(0).as<std::string>()[i], Encode(options, text));
   }

@@ -114,11 +114,7 @@ RowMark BatchNormTimeMajor(const RowContext& c) {
     const SymShape& given = c.inputs[i].type.shape;
     const bool fits = i < 3 ? c.marks[i] == RowMark::kRows && given == SymShape{x.dim(1)}
                             : c.marks[i] == RowMark::kConstant;
-    if (!applies || !fits) {
-      const bool unknown =
-          std::find(c.marks.begin(), c.marks.end(), RowMark::kUnknown) != c.marks.end();
-      return unknown ? RowMark::kUnknown : RowMark::kMixed;
-    }
+    if (!applies || !fits) return ops::Lost(c);
   }
   return RowMark::kRowsDim1;
 }

@@ -104,6 +104,9 @@ absl::StatusOr<Types> InferBiasAdd(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ExpectFloats(c, 2));
   FLOE_ASSIGN_OR_RETURN(const DType dtype,
                         ops::TypeAttrOf(c, "out_type", DType::kQInt32, {DType::kQInt32}));
+  // An attribute of the plain op, which this one does not have: channels are last.
+  if (c.node.attrs.String("data_format", "NHWC") != "NHWC")
+    return Bad("it has a data_format; expected none");
   FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "BiasAdd", 2));
   return WithRange(dtype, std::move(shape));
 }

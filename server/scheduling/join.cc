@@ -135,16 +135,18 @@ void Join::Cancel() {
 
 void Join::End() {
   absl::Status status;
-  TensorViews outputs;
+  std::vector<Tensor> tensors;
   {
     MutexLock lock(mutex_);
     status = failed_;
-    const absl::Status listed = CatchOutOfMemory([&] {
-      for (const Tensor& tensor : outputs_) outputs.push_back(tensor.view());
+    tensors.swap(outputs_);
+  }
+  TensorViews outputs;
+  if (status.ok())
+    status = CatchOutOfMemory([&] {
+      for (const Tensor& tensor : tensors) outputs.push_back(tensor.view());
       return absl::OkStatus();
     });
-    if (status.ok()) status = listed;
-  }
   finish_(std::move(whole_), status, outputs);
 }
 

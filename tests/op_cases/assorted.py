@@ -154,6 +154,8 @@ def sparse(c):
     c.op("SparseTensorDenseMatMul", below, c.feed("float32", 4), shape, dense, case="below", fails="range")
     loose = c.feed("float32", 3, declared=[None])
     c.op("SparseTensorDenseMatMul", Feed(indices, [None, None]), loose, shape, dense, case="counts", fails="values")
+    flat = Feed(np.array([[0, 1, 2, 0]], np.int64), [None, None])
+    c.op("SparseTensorDenseMatMul", flat, c.feed("float32", 2), shape, dense, case="flat", fails="values")
 
 
 def lstm(c):

@@ -47,6 +47,11 @@ def parts(c):
     c.op("Substr", words("abcdef", shape=[1]), lists(0, 1, 2), lists(1, 2, 3), case="broadcast_text")
     c.op("Substr", Feed(np.array("abcdef", object), []), np.int32(2), np.int32(3), case="scalar")
     c.op("Substr", words("abcdef"), np.int32(2), np.int32(-1), case="negative_length")
+    c.op("Substr", words("häß"), np.int32(1), np.int32(-1), unit="UTF8_CHAR", case="UTF8_CHAR_negative_length")
+    c.op("Substr", words("häß"), np.int32(-1), np.int32(-1), unit="UTF8_CHAR", case="UTF8_CHAR_both", fails="out of range")
+    broken = Feed(np.array([b"\x80ab"], object))
+    for pos in (-3, -1, 0, 1, 3):
+        c.op("Substr", broken, np.int32(pos), np.int32(1), unit="UTF8_CHAR", case=f"UTF8_CHAR_broken_{pos}")
     c.op("StringLength", Feed(np.zeros((0, 2), object)), case="empty")
 
 
@@ -94,6 +99,10 @@ def unicode(c):
         c.op(op, broken, input_encoding="UTF-8", errors="ignore", case="ignore")
         c.op(op, broken, input_encoding="UTF-8", replace_control_characters=True, case="controls")
         c.op(op, broken, input_encoding="UTF-8", errors="strict", case="strict", fails="formatting")
+        controls = Feed(np.array([b"a\1b\n"], object))
+        for errors in ("ignore", "strict"):
+            more = {"errors": errors, "replace_control_characters": True}
+            c.op(op, controls, input_encoding="UTF-8", case=f"controls_{errors}", **more)
         wide = Feed(np.array(["Floe 日".encode("utf-16-be"), b"\xd8\x00\x00a", b"odd"], object))
         c.op(op, wide, input_encoding="UTF-16-BE", case="utf16")
         c.op(op, Feed(np.array([b"h\xe4\xdf"], object)), input_encoding="ISO-8859-1", case="latin")
@@ -117,6 +126,9 @@ def unicode(c):
         more = {"fails": "formatting"} if errors == "strict" else {}
         options = {"input_encoding": "UTF-8", "output_encoding": "UTF-8", "errors": errors}
         c.op("UnicodeTranscode", broken, case=errors, **options, **more)
+        controls = Feed(np.array([b"a\1b\n"], object))
+        options["replace_control_characters"] = True
+        c.op("UnicodeTranscode", controls, case=f"controls_{errors}", **options, **more)
 
 
 def ngrams(c):
@@ -141,6 +153,10 @@ def ngrams(c):
     c.op("StringNGrams", data, np.array([0, 6], np.int32), case="int32", **options)
     c.op("StringNGrams", words("", "b", "", shape=[None]), lists(0, 3), case="empty_words", **options)
     c.op("StringNGrams", Feed(np.zeros((0,), object), [None]), lists(0), case="empty", **options)
+    none = Feed(np.zeros((0,), object), [None])
+    c.op("StringNGrams", none, lists(0, 0), case="no_words", **options)
+    short = {"ngram_widths": [], "pad_width": -1, "preserve_short_sequences": True, **base}
+    c.op("StringNGrams", data, lists(0, 6), case="short_unpadded", fails="pad_width", **short)
     c.op("StringNGrams", data, lists(0, 7), case="past", fails="splits", **options)
     c.op("StringNGrams", data, lists(0, 4, 2, 6), case="falling", fails="splits", **options)
 
