@@ -22,6 +22,11 @@ inline std::unique_ptr<Request> MakeRequest(int key, int64_t rows = 1,
   return request;
 }
 
+// Whatever is left, before the requests go.
+inline void Clear(RequestQueue& queue) {
+  while (Request* const request = queue.First()) queue.Remove(request);
+}
+
 inline Batch TakeBatch(RequestQueue& queue, TimePoint now) {
   Batch batch;
   queue.TakeBatch(now, &batch);

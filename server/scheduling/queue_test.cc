@@ -95,6 +95,7 @@ TEST(RequestQueue, WhatNearsItsDeadlineWaitsForNoMoreRows) {
   EXPECT_THAT(Take(queue, kStart + microseconds(29)), ElementsAre());
   EXPECT_THAT(Take(queue, kStart + microseconds(30)), ElementsAre(urgent.get(), with.get()));
   EXPECT_EQ(queue.NextBatchTime(), kStart + microseconds(1000));
+  Clear(queue);
 }
 
 TEST(RequestQueue, BoundedInRows) {
@@ -111,6 +112,7 @@ TEST(RequestQueue, BoundedInRows) {
   EXPECT_FALSE(queue.Push(c.get(), kStart));
   ASSERT_TRUE(queue.Remove(alone.get()));
   EXPECT_TRUE(queue.Push(c.get(), kStart));
+  Clear(queue);
 }
 
 TEST(RequestQueue, BoundedInRequestsWhateverTheirRows) {
@@ -121,6 +123,7 @@ TEST(RequestQueue, BoundedInRequestsWhateverTheirRows) {
   EXPECT_FALSE(queue.Push(c.get(), kStart));
   ASSERT_TRUE(queue.Remove(a.get()));
   EXPECT_TRUE(queue.Push(c.get(), kStart));
+  Clear(queue);
 }
 
 // Parts are pushed one after the other and not bounded: their whole was.
@@ -146,6 +149,7 @@ TEST(RequestQueue, WhatIsComputedInPartsIsHeldUntilItsEnd) {
   EXPECT_EQ(queue.load().rows, 1);
   EXPECT_EQ(queue.load().Work(), Duration::zero());
   EXPECT_TRUE(queue.Push(full.get(), kStart));
+  Clear(queue);
 }
 
 TEST(RequestQueue, BoundedInRequestsAndBytes) {
@@ -163,6 +167,7 @@ TEST(RequestQueue, BoundedInRequestsAndBytes) {
   EXPECT_TRUE(queue.Remove(a.get()));
   EXPECT_FALSE(queue.Remove(a.get()));
   EXPECT_TRUE(queue.Push(c.get(), kStart));
+  Clear(queue);
 }
 
 TEST(RequestQueue, ExpiresByDeadline) {
@@ -189,6 +194,7 @@ TEST(RequestQueue, ARequestMayNameSmallerBatches) {
   }
   EXPECT_THAT(Take(queue, kStart), ElementsAre(t[0].get(), t[1].get()));
   EXPECT_THAT(Take(queue, kStart), ElementsAre());
+  Clear(queue);
 }
 
 // Padding lets requests that may name different sizes share a bucket: it keeps to the least, and
@@ -274,6 +280,7 @@ TEST(RequestQueue, CountsTheWorkAheadOfARequest) {
   EXPECT_EQ(queue.load().WorkAhead(2), milliseconds(7));
   queue.Remove(a.get());
   EXPECT_EQ(queue.load().WorkAhead(2), milliseconds(4));
+  Clear(queue);
 }
 
 }  // namespace
