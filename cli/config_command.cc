@@ -1,7 +1,6 @@
-// config check | show | apply | add | remove.
+// config check | show | apply.
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/cpus.h"
 #include "base/file_beneath.h"
-#include "base/nearest.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/rpc.h"
@@ -143,8 +141,8 @@ absl::StatusOr<tfs::ModelServerConfig> RequestOf(const std::string& path, Contex
   if (config.models.empty())
     return absl::InvalidArgumentError(
         absl::StrCat("'", path,
-                     "' names no models, and would take away all that the server has; 'floectl "
-                     "config remove' takes away those that are named"));
+                     "' names no models, and would take away all that the server has; expected at "
+                     "least one"));
   tfs::ModelServerConfig request;
   if (files.yaml.empty()) {
     FLOE_RETURN_IF_ERROR(ParseTextProto(text, path, &request, nullptr));
@@ -183,92 +181,6 @@ absl::Status Apply(const ApplyOptions& options, Context& context) {
   FLOE_ASSIGN_OR_RETURN(tfs::ModelServerConfig config, RequestOf(options.file, context));
   FLOE_RETURN_IF_ERROR(Replace(RpcClient(options.target), std::move(config), options.generation));
   context.out << "applied\n";
-  return absl::OkStatus();
-}
-
-// What a list says of models. The server keeps the rest of those that it has.
-tfs::ModelServerConfig ListOf(const std::vector<ModelConfig>& models) {
-  tfs::ModelServerConfig list;
-  list.mutable_model_config_list();
-  for (const ModelConfig& model : models) {
-    tfs::ModelConfig* const entry = list.mutable_model_config_list()->add_config();
-    entry->set_name(model.name);
-    entry->set_base_path(model.base_path);
-    auto* const policy = entry->mutable_model_version_policy();
-    if (model.versions.kind == VersionPolicy::Kind::kAll)
-      policy->mutable_all();
-    else if (model.versions.kind == VersionPolicy::Kind::kLatest)
-      policy->mutable_latest()->set_num_versions(static_cast<uint32_t>(model.versions.latest));
-    for (const int64_t version : model.versions.specific)
-      policy->mutable_specific()->add_versions(version);
-    entry->mutable_version_labels()->insert(model.version_labels.begin(),
-                                            model.version_labels.end());
-  }
-  return list;
-}
-
-struct EditOptions {
-  Target target;
-  std::vector<std::string> models;  // NAME=PATH, or NAME
-};
-using Models = std::vector<ModelConfig>;
-using Edit = std::function<absl::Status(const std::string& argument, Models* models)>;
-
-// Others may change the configuration meanwhile: then it is looked at again.
-constexpr int kEditTries = 5;
-
-absl::Status EditModels(const EditOptions& options, const Edit& edit, Context& context) {
-  const RpcClient client(options.target);
-  absl::Status status;
-  for (int i = 0; i < kEditTries; ++i) {
-    floe::GetConfigResponse current;
-    FLOE_RETURN_IF_ERROR(client.Call(kGetConfigMethod, floe::GetConfigRequest(), &current));
-    FLOE_ASSIGN_OR_RETURN(const ServerConfig config,
-                          ParseConfig(current.yaml(), "the server's configuration", ""));
-    Models models = config.models;
-    for (const std::string& argument : options.models)
-      FLOE_RETURN_IF_ERROR(edit(argument, &models));
-    if (models == config.models) {
-      context.out << "nothing to change\n";
-      return absl::OkStatus();
-    }
-    status = Replace(client, ListOf(models), current.generation());
-    if (!absl::IsAborted(status)) break;
-  }
-  if (status.ok()) context.out << "applied\n";
-  return status;
-}
-
-Models::iterator FindModel(Models* models, const std::string& name) {
-  return std::find_if(models->begin(), models->end(),
-                      [&name](const ModelConfig& model) { return model.name == name; });
-}
-
-absl::Status AddModel(const std::string& argument, Models* models) {
-  const size_t equals = argument.find('=');
-  ModelConfig model;
-  model.name = argument.substr(0, equals);
-  model.base_path = Absolute(argument.substr(equals + 1));
-  const auto there = FindModel(models, model.name);
-  if (there == models->end()) {
-    models->push_back(std::move(model));
-  } else if (there->base_path != model.base_path) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("there is a model '", model.name, "' from '", there->base_path,
-                     "' already; remove it first, or give the other another name"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RemoveModel(const std::string& name, Models* models) {
-  const auto there = FindModel(models, name);
-  if (there == models->end()) {
-    std::vector<std::string> names;
-    for (const ModelConfig& model : *models) names.push_back(model.name);
-    return absl::NotFoundError(absl::StrCat("the server has no model '", name,
-                                            "'; nearest: ", QuotedList(NearestNames(name, names))));
-  }
-  models->erase(there);
   return absl::OkStatus();
 }
 
@@ -339,41 +251,6 @@ void AddApply(CLI::App& app, Context& context) {
   });
 }
 
-void AddEditOptions(CLI::App& command, const std::shared_ptr<EditOptions>& options,
-                    const Edit& edit, Context& context) {
-  options->target.timeout_s = 120;
-  AddAddress(command, options->target, "Seconds that loading the models may take");
-  command.callback([options, edit, &context] {
-    context.action = [options, edit, &context] { return EditModels(*options, edit, context); };
-  });
-}
-
-void AddAdd(CLI::App& app, Context& context) {
-  auto options = std::make_shared<EditOptions>();
-  CLI::App* const command =
-      app.add_subcommand("add", "Serve further models beside those that a server has");
-  AddEditOptions(*command, options, AddModel, context);
-  command->add_option("NAME=PATH", options->models, "Models with their paths on the server")
-      ->required()
-      ->check([](const std::string& text) {
-        const size_t equals = text.find('=');
-        const bool both = equals != 0 && equals < text.size() - 1;
-        return both ? "" : absl::StrCat("expected NAME=PATH, got '", text, "'");
-      });
-  command->footer(
-      "Settings other than name and path are the server's defaults; 'apply' sets them.\n"
-      "Example:\n  floectl config add 127.0.0.1:8500 digits=/srv/models/digits");
-}
-
-void AddRemove(CLI::App& app, Context& context) {
-  auto options = std::make_shared<EditOptions>();
-  CLI::App* const command =
-      app.add_subcommand("remove", "Serve some models of a server's no longer");
-  AddEditOptions(*command, options, RemoveModel, context);
-  command->add_option("NAME", options->models, "Models")->required();
-  command->footer("Example:\n  floectl config remove 127.0.0.1:8500 digits");
-}
-
 }  // namespace
 
 void AddConfigCommand(CLI::App& app, Context& context) {
@@ -383,8 +260,6 @@ void AddConfigCommand(CLI::App& app, Context& context) {
   AddCheck(*command, context);
   AddShow(*command, context);
   AddApply(*command, context);
-  AddAdd(*command, context);
-  AddRemove(*command, context);
 }
 
 }  // namespace floe::cli

@@ -121,8 +121,9 @@ struct Request {
   TimePoint enqueued;
   TimePoint flush_at;  // with a deadline: when it waits for no more rows
   uint64_t hash = 0;
-  int64_t queued_rows = 0;           // as the queue's bound counts them
-  uint64_t quarantine = 0;           // not 0: shares runs only with requests of this principal
+  int64_t held_rows = 0;    // not 0: it is computed in parts, and counts so much until its end
+  int64_t queued_rows = 0;  // as the queue's bound counts them
+  uint64_t quarantine = 0;  // not 0: shares runs only with requests of this principal
   Duration work = Duration::zero();  // expected use of a worker, in full batches
   Duration run = Duration::zero();   // expected, of a run of its own
   Request* whole = nullptr;          // the large request of which this is a part (Join)

@@ -9,19 +9,25 @@ namespace floe::server {
 void CollectExpired(SchedulerState& state, Completion& completion, TimePoint now) {
   while (Request* const request = state.queue.TakeExpired(now))
     completion.Post(request, Outcome::kExpired, ExpiredError());
+  while (Request* const request = state.large.TakeExpired(now)) {
+    state.queue.Release(request);
+    completion.Post(request, Outcome::kExpired, ExpiredError());
+  }
 }
 
 void RefuseQueued(SchedulerState& state, Completion& completion) {
-  while (Request* const request = state.queue.First()) {
-    state.queue.Remove(request);
-    completion.Post(request, Outcome::kRefusedStopped, state.StoppingError());
+  for (RequestQueue* const queue : {&state.large, &state.queue}) {
+    while (Request* const request = queue->First()) {
+      state.Remove(request);
+      completion.Post(request, Outcome::kRefusedStopped, state.StoppingError());
+    }
   }
 }
 
 void Cancel(SchedulerState& state, Completion& completion, Request* request) {
   MutexLock lock(state.mutex);
   request->cancelled = true;
-  if (state.queue.Remove(request))
+  if (state.Remove(request))
     return completion.Post(request, Outcome::kCancelled, CallerLeftError());
   for (int slot = 0; slot < state.slots.size(); ++slot) {
     SlotUse& use = state.slots[slot];
@@ -43,7 +49,7 @@ void Expiry::Work() {
   for (;;) {
     CollectExpired(state_, completion_, state_.Now());
     if (stopping_) return;
-    const TimePoint until = state_.expiry_sleeps_until = state_.queue.NextDeadline();
+    const TimePoint until = state_.expiry_sleeps_until = state_.NextDeadline();
     if (until == TimePoint::max()) {
       state_.expiry.Wait(state_.mutex);
     } else {

@@ -9,7 +9,7 @@
 
 namespace floe::server {
 
-// Ends the queue's requests that are late.
+// Ends the requests that are late.
 void CollectExpired(SchedulerState& state, Completion& completion, TimePoint now)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex);
 

@@ -42,16 +42,57 @@ TEST(Join, ALargeRequestRunsInPartsAndComesBackWhole) {
   EXPECT_TRUE(s.scheduler->Idle());
 }
 
-// Two parts of a large request wait at a time for one worker, so that others go between them.
-TEST(Join, LargeRequestsTakeTurns) {
+// Two parts wait at a time for one worker, so that others go between them; the next large request
+// has its turn when all are done, so that the inputs and outputs of one are held whole.
+TEST(Join, LargeRequestsAreComputedOneAfterTheOther) {
   Stepped s({.max_rows = 4});
   Call first({10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21}), second({30, 31, 32, 33, 34, 35}, 1),
       small({1, 2, 3, 4}, 2);
   for (Call* call : {&first, &second, &small}) s.scheduler->Submit(call->MakeRequest());
+  EXPECT_EQ(s.scheduler->Progress().queued, 4u);
   s.Drain();
   for (Call* call : {&first, &second, &small}) call->ExpectDoubled();
-  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(10), ElementsAre(14), ElementsAre(30),
-                                     ElementsAre(34), ElementsAre(1), ElementsAre(18)));
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(10), ElementsAre(14), ElementsAre(1),
+                                     ElementsAre(18), ElementsAre(30), ElementsAre(34)));
+  EXPECT_TRUE(s.scheduler->Idle());
+}
+
+TEST(Join, WhatWaitsForItsTurnMayLeaveOrBeLate) {
+  Stepped s({.max_rows = 2, .max_queued_rows = 20});
+  Call first({1, 2, 3, 4}), left({5, 6, 7}), late({8, 9, 10}), urgent({11, 12, 13}),
+      last({14, 15, 16});
+  s.scheduler->Submit(first.MakeRequest());
+  s.scheduler->Submit(left.MakeRequest());
+  s.scheduler->Submit(late.MakeRequest(s.clock.Now() + milliseconds(5)));
+  s.scheduler->Submit(last.MakeRequest());
+  auto request = urgent.MakeRequest();
+  request->priority = 1;
+  s.scheduler->Submit(std::move(request));
+  left.cancel->Cancel();
+  s.clock.Advance(milliseconds(5));
+  s.Drain();
+  left.ExpectCode(absl::StatusCode::kCancelled);
+  late.ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  for (Call* call : {&first, &urgent, &last}) call->ExpectDoubled();
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1), ElementsAre(3), ElementsAre(11),
+                                     ElementsAre(13), ElementsAre(14), ElementsAre(16)));
+  // Nothing is held for those that left.
+  Call full(std::vector<int64_t>(20, 1)), more({2});
+  s.scheduler->Submit(full.MakeRequest());
+  s.scheduler->Submit(more.MakeRequest());
+  more.ExpectCode(absl::StatusCode::kUnavailable);
+  s.Drain();
+  full.ExpectDoubled();
+}
+
+TEST(Join, StopRefusesWhatWaitsForItsTurnWithoutWorkers) {
+  Stepped s({.max_rows = 2});
+  Call first({1, 2, 3, 4}), second({5, 6, 7});
+  s.scheduler->Submit(first.MakeRequest());
+  s.scheduler->Submit(second.MakeRequest());
+  s.scheduler->Stop();
+  first.ExpectCode(absl::StatusCode::kUnavailable);
+  second.ExpectCode(absl::StatusCode::kUnavailable);
 }
 
 TEST(Join, APartThatFailsEndsItsRequestAndNoOther) {

@@ -84,7 +84,7 @@ void BucketTable::Reserve(size_t buckets) {
 }
 
 Bucket* BucketTable::Find(Request* request, int64_t max_rows) {
-  const bool shared = !request->binding.unbatchable;
+  const bool shared = !request->binding.unbatchable && request->binding.rows <= max_rows;
   Bucket** chain = nullptr;
   if (shared) {
     request->hash = HashOf(*request);
@@ -130,7 +130,6 @@ bool RequestQueue::Push(Request* request, TimePoint now) {
       binding.max_rows == 0 ? limits_.max_rows : std::min(binding.max_rows, limits_.max_rows);
   if (request->whole == nullptr && !HasRoom(load_, limits_, request)) return false;
   buckets_.Reserve(load_.requests + 1);
-  if (binding.rows > max_rows) binding.unbatchable = true;
   request->enqueued = now;
   request->work = std::min(request->work, tuning::kMostWork);
   ++load_.requests;
@@ -153,7 +152,7 @@ bool RequestQueue::Push(Request* request, TimePoint now) {
   bucket->requests.Push(request);
   bucket->rows += binding.rows;
   request->bucket = bucket;
-  SetReady(bucket, binding.unbatchable || bucket->rows >= bucket->max_rows);
+  SetReady(bucket, !bucket->shared || bucket->rows >= bucket->max_rows);
   return true;
 }
 
@@ -183,14 +182,14 @@ bool RequestQueue::Hold(Request* whole) {
   if (!HasRoom(load_, limits_, whole)) return false;
   whole->work = std::min(whole->work, tuning::kMostWork);
   load_.bytes += whole->binding.bytes;
-  load_.rows += whole->queued_rows;
+  load_.rows += whole->held_rows = whole->queued_rows;
   load_.held_work += whole->work;
   return true;
 }
 
 void RequestQueue::Release(Request* whole) {
   load_.bytes -= whole->binding.bytes;
-  load_.rows -= whole->queued_rows;
+  load_.rows -= whole->held_rows;
   load_.held_work -= whole->work;
 }
 
@@ -217,7 +216,7 @@ void RequestQueue::TakeBatch(TimePoint now, Batch* batch) {
   if (request == nullptr) return;
   Bucket* const bucket = request->bucket;
   const Request& first = *bucket->requests.First();
-  if (first.binding.unbatchable) {
+  if (!bucket->shared) {
     batch->close = BatchClose::kUnbatchable;
   } else if (first.quarantine != 0) {
     batch->close = BatchClose::kQuarantined;
@@ -240,7 +239,7 @@ void RequestQueue::Fill(Bucket* bucket, Batch* batch) {
     batch->requests.push_back(request);
     batch->rows += request->binding.rows;
     Remove(request);  // a bucket that was freed is still there, and empty
-    if (request->binding.unbatchable) return;
+    if (!bucket->shared) return;
   }
   batch->close = batch->rows >= max_rows ? BatchClose::kFull : batch->close;
 }

@@ -62,8 +62,11 @@ class Schedule {
   static int64_t Counted(const Request& request) {
     return request.binding.unbatchable ? 1 : request.binding.rows;
   }
-  static bool MayShare(const Request& a, const Request& b) {
-    return !a.binding.unbatchable && !b.binding.unbatchable && a.binding.key == b.binding.key;
+  bool IsAlone(const Request& one) const {
+    return one.binding.unbatchable || one.binding.rows > Max(one);
+  }
+  bool MayShare(const Request& a, const Request& b) const {
+    return !IsAlone(a) && !IsAlone(b) && a.binding.key == b.binding.key;
   }
   // Whether a must not run after b, with which it may share a run.
   static bool Before(const Request& a, const Request& b) {

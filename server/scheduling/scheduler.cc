@@ -67,14 +67,16 @@ bool IsAffordable(Request* request, const Measured& measured, TimePoint now, Sch
   request->work = profile.Expect(measured.share, request->binding.rows);
   request->run = profile.Expect(measured.run, measured.rows);
   const QueueLoad& load = state.queue.load();
-  const bool empty = load.empty() && state.open_joins == 0;
-  const Backlog backlog{
-      load.WorkAhead(request->level()), load.Work(), state.slots.Remaining(now),
-      state.options.workers(),          empty,       empty && state.slots.any_idle()};
-  // Parts of large requests take turns.
+  const bool empty = load.empty() && !state.joining;
+  // Others have their turns between the parts of a large request, but large ones do not.
   const bool splits = measured.rows < request->binding.rows;
-  const Cost cost{request->work * (splits ? 1 + state.open_joins : 1), request->run,
-                  profile.usual_run()};
+  const Backlog backlog{splits ? load.Work() : load.WorkAhead(request->level()),
+                        load.Work(),
+                        state.slots.Remaining(now),
+                        state.options.workers(),
+                        empty,
+                        empty && state.slots.any_idle()};
+  const Cost cost{request->work, request->run, profile.usual_run()};
   const Duration time_left =
       request->deadline == TimePoint::max() ? Duration::max() : request->deadline - now;
   const Duration most = state.options.max_enqueued_time;
@@ -135,9 +137,8 @@ void Scheduler::Submit(std::unique_ptr<Request> owned) {
     return completion_.Answer(request, Outcome::kExpired, ExpiredError());
   const absl::Status bound = CatchOutOfMemory([&] { return state_.executor->Bind(request); });
   if (!bound.ok()) return completion_.Answer(request, Outcome::kFailed, bound);
-  const int64_t max_rows = MaxRows(*request, state_.options);
-  if (request->binding.splittable && request->binding.rows > max_rows)
-    return Split(std::unique_ptr<Request>(request), max_rows);
+  if (request->binding.splittable && request->binding.rows > MaxRows(*request, state_.options))
+    return Split(request);
   if (request->binding.quick && TryRunInline(request, now)) return;
   Enqueue(request);
 }
@@ -188,46 +189,76 @@ void Scheduler::Enqueue(Request* request) {
   if (wake_worker) state_.work.NotifyOne();
 }
 
-// A request of more rows than a run may have.
-void Scheduler::Split(std::unique_ptr<Request> request, int64_t part_rows) {
-  Request* const whole = request.get();
+// A request of more rows than a run may have: its parts are queued, now or when its turn comes.
+void Scheduler::Split(Request* whole) {
   const Measured measured = Measure(*whole, state_);
-  std::shared_ptr<Join> join;
-  const auto open = [&] {
+  if (whole->cancel != nullptr)
+    whole->cancel->SetListener([this, whole] { Cancel(state_, completion_, whole); });
+  bool start = false;
+  const auto hold = [&] {
     if (absl::Status fits = CheckOutputBytes(*whole); !fits.ok()) return fits;
+    MutexLock lock(state_.mutex);
+    const TimePoint now = state_.Now(), deadline = whole->deadline;
+    if (!MayWait(whole, measured, now, state_)) return whole->status;
+    if (!state_.queue.Hold(whole)) {
+      Refuse(whole, Outcome::kRefusedFull, QueueFullError(state_));
+      return whole->status;
+    }
+    start = !std::exchange(state_.joining, true);
+    if (start) return absl::OkStatus();
+    const absl::Status pushed =
+        CatchOutOfMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // the lock is held
+          state_.large.Push(whole, now);
+          return absl::OkStatus();
+        });
+    if (!pushed.ok()) state_.queue.Release(whole);
+    if (deadline < state_.expiry_sleeps_until) state_.expiry.NotifyOne();
+    return pushed;
+  };
+  const absl::Status status = CatchOutOfMemory(hold);
+  if (start) return StartJoin(whole);
+  if (status.ok()) return;
+  const Outcome outcome = whole->outcome == Outcome::kAnswered ? Outcome::kFailed : whole->outcome;
+  completion_.Answer(whole, outcome, status);
+}
+
+void Scheduler::StartJoin(Request* whole) {
+  std::shared_ptr<Join> join;
+  const absl::Status made = CatchOutOfMemory([&] {
     join = std::make_shared<Join>(
-        part_rows, state_.options.workers() + 1, state_.memory,
+        MaxRows(*whole, state_.options), state_.options.workers() + 1, state_.memory,
         [this](std::unique_ptr<Request> part) { Enqueue(part.release()); },
         [this](std::unique_ptr<Request> done, const absl::Status& status, Outputs outputs) {
           Joined(done.release(), status, outputs);
         });
-    MutexLock lock(state_.mutex);
-    if (!MayWait(whole, measured, state_.Now(), state_)) return whole->status;
-    if (!state_.queue.Hold(whole)) Refuse(whole, Outcome::kRefusedFull, QueueFullError(state_));
-    if (whole->status.ok()) ++state_.open_joins;
-    return whole->status;
-  };
-  const absl::Status opened = CatchOutOfMemory(open);
-  if (opened.ok()) return join->Start(std::move(request));
-  if (whole->outcome == Outcome::kAnswered) whole->outcome = Outcome::kFailed;
-  completion_.Answer(request.release(), whole->outcome, opened);
+    return absl::OkStatus();
+  });
+  if (!made.ok()) return Joined(whole, made, {});
+  join->Start(std::unique_ptr<Request>(whole));
 }
 
+// The next one has its turn.
 void Scheduler::Joined(Request* whole, const absl::Status& status, Outputs outputs) {
-  {
-    MutexLock lock(state_.mutex);
-    state_.queue.Release(whole);
-  }
   whole->status = status;
   whole->outcome = OutcomeOf(status);
   completion_.Report(whole, outputs);
+  Request* next;
+  {
+    MutexLock lock(state_.mutex);
+    state_.queue.Release(whole);
+    next = state_.large.First();
+    state_.joining = next != nullptr;
+    if (next != nullptr) {
+      state_.large.Remove(next);
+    } else {
+      state_.idle.NotifyAll();
+      state_.work.NotifyAll();
+    }
+  }
   EndedRequests ended;
   ended.push_back(*whole);
   completion_.Send(&ended);
-  MutexLock lock(state_.mutex);
-  --state_.open_joins;
-  state_.idle.NotifyAll();
-  state_.work.NotifyAll();
+  if (next != nullptr) StartJoin(next);
 }
 
 void Scheduler::TrimIdle(TimePoint now) {

@@ -68,7 +68,8 @@ class Scheduler {
  private:
   bool TryRunInline(Request* request, TimePoint now);
   void Enqueue(Request* request);
-  void Split(std::unique_ptr<Request> request, int64_t part_rows);
+  void Split(Request* whole);
+  void StartJoin(Request* whole);
   void Joined(Request* whole, const absl::Status& status, Outputs outputs);
 
   mutable SchedulerState state_;

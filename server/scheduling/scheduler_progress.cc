@@ -8,7 +8,7 @@ namespace {
 SchedulerProgress ProgressOf(const SchedulerState& state)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   SchedulerProgress progress;
-  progress.queued = state.queue.load().requests;
+  progress.queued = state.queue.load().requests + state.large.load().requests;
   if (const Request* oldest = state.queue.Oldest(); oldest != nullptr)
     progress.waiting_since =
         oldest->enqueued + (state.stopping ? Duration::zero() : state.options.limits.timeout);

@@ -108,7 +108,7 @@ class RandomSchedule {
       rows += request->binding.rows;
       EXPECT_EQ(bucket, *batch[0]->inputs[1].as<int64_t>());
       EXPECT_EQ(request->quarantine, batch[0]->quarantine);
-      if (request->binding.unbatchable || request->whole != nullptr) continue;  // in no bucket
+      if (request->binding.rows > max_rows_ || request->whole != nullptr) continue;  // in no bucket
       const auto* const values = request->inputs[0].as<int64_t>();
       if (values[0] < 0 || !started_.insert(values).second) continue;  // once more, by halves
       int64_t& last = last_started_[{bucket, request->priority, request->quarantine}];

@@ -1,6 +1,7 @@
 #include "server/scheduling/state.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@ SchedulerState::SchedulerState(std::unique_ptr<Executor> runs, SchedulerOptions 
       options(std::move(how)),
       memory(MemoryScope::Current() == nullptr ? MemoryBudget() : *MemoryScope::Current()),
       queue(options.limits),
+      large({.max_queued_rows = INT64_MAX, .requests_are_rows = true, .max_bytes = SIZE_MAX}),
       slots(executor->slots()),
       slowest(options.slowest, options.clock->Now()) {
   (void)CallerLeftError();
@@ -58,6 +60,13 @@ void SchedulerState::ReleaseSlot(int slot) {
   last_finished = now;
   slots.Release(slot, now);
   SlotIsFree();
+}
+
+bool SchedulerState::Remove(Request* request) {
+  if (request->held_rows == 0) return queue.Remove(request);
+  if (!large.Remove(request)) return false;
+  queue.Release(request);
+  return true;
 }
 
 void SchedulerState::SlotIsFree() {

@@ -1,6 +1,7 @@
 // What the parts of a scheduler share, and the lock that guards it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -47,9 +48,14 @@ struct SchedulerState {
   // Learns from the run and lets the next one have the slot.
   void ReleaseSlot(int slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void SlotIsFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Takes a request that waits out of its queue; false: it does not wait (any more).
+  bool Remove(Request* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  TimePoint NextDeadline() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return std::min(queue.NextDeadline(), large.NextDeadline());
+  }
   // Something waits, runs, or is to come of a request that is computed in parts.
   bool Busy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    return slots.any_busy() || !queue.load().empty() || open_joins > 0;
+    return slots.any_busy() || !queue.load().empty() || joining;
   }
   TimePoint Now() const { return options.clock->Now(); }
   absl::Status StoppingError() const;
@@ -63,6 +69,9 @@ struct SchedulerState {
   CondVar expiry;  // there is an earlier deadline
   CondVar idle;    // who waits for the end: Busy() may have changed
   RequestQueue queue ABSL_GUARDED_BY(mutex);
+  // Large requests whose turn has not come: one at a time is computed in parts, so that only its
+  // inputs and outputs are held whole. What waits here is held in `queue`, too.
+  RequestQueue large ABSL_GUARDED_BY(mutex);
   ProfileBook profiles ABSL_GUARDED_BY(mutex);
   Quarantine quarantine ABSL_GUARDED_BY(mutex);
   SlotTable slots ABSL_GUARDED_BY(mutex);
@@ -70,7 +79,7 @@ struct SchedulerState {
   TimePoint last_finished ABSL_GUARDED_BY(mutex) = TimePoint::min();
   TimePoint expiry_sleeps_until ABSL_GUARDED_BY(mutex) = TimePoint::min();  // min(): it is awake
   int waiting_workers ABSL_GUARDED_BY(mutex) = 0;
-  int open_joins ABSL_GUARDED_BY(mutex) = 0;
+  bool joining ABSL_GUARDED_BY(mutex) = false;  // a large request is being computed
   uint64_t inline_runs ABSL_GUARDED_BY(mutex) = 0, reruns ABSL_GUARDED_BY(mutex) = 0,
                        stuck_runs ABSL_GUARDED_BY(mutex) = 0;
   bool stopping ABSL_GUARDED_BY(mutex) = false;

@@ -33,7 +33,7 @@ int Workers::TakeBatch(Batch* batch, int worker) {
 int Workers::WaitForBatch(Batch* batch, int worker) {
   for (;;) {
     if (const int slot = TakeBatch(batch, worker); slot >= 0) return slot;
-    if (state_.stopping && state_.queue.load().empty() && state_.open_joins == 0) return -1;
+    if (state_.stopping && state_.queue.load().empty() && !state_.joining) return -1;
     ++state_.waiting_workers;
     if (state_.queue.load().empty() || !state_.slots.any_idle()) {
       state_.work.Wait(state_.mutex);

@@ -32,7 +32,7 @@ def write(root, path, text):
     ("server/api/predict.cc", "server/transport/transport.h", False),
     ("server/api/predict.cc", "grpcpp/grpcpp.h", False),
     ("server/transport/grpcpp/server.cc", "grpcpp/grpcpp.h", True),
-    ("server/batching/batcher.cc", "server/api/rpc.h", False),
+    ("server/scheduling/scheduler.cc", "server/api/rpc.h", False),
     ("config/yaml.cc", "server/registry/registry.h", False),
     ("runtime/plan.cc", "hwy/highway.h", False),
     ("nowhere/else.cc", "base/status.h", True),  # folders outside the house have no rules
