@@ -133,9 +133,13 @@ const MemoryBudget* MemoryScope::Current() {
 
 absl::Status MemoryScope::Explain(const absl::Status& error) const {
   if (!absl::IsResourceExhausted(error) || refusal_.ok()) return error;
-  const std::string said(error.message()), why(refusal_.message());
-  if (said.find(why) != std::string::npos) return error;
-  return absl::ResourceExhaustedError(absl::StrCat(said, ": ", why));
+  const std::string said(error.message());
+  if (said.find("memory_limit") != std::string::npos) return error;  // it has its own numbers
+  absl::Status explained(error.code(), absl::StrCat(said, ": ", std::string(refusal_.message())));
+  error.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+    explained.SetPayload(type, payload);
+  });
+  return explained;
 }
 
 absl::Status CheckMemory(int64_t bytes) {

@@ -4,9 +4,9 @@
 //     batch_bench MODEL [--clients 64] [--rows 1] [--workers 1] [--seconds 0.5] [--rounds 5]
 //                       [--sizes 1,2,4] [--check]
 //
-// Sizes are measured in turns, several rounds each, so that what else the machine does meets all;
-// figures are medians over the rounds. The last line is auto as against the best size set by hand,
-// and what an idle queue adds to a run. With --check the exit status is 1 below 0.9.
+// Sizes are measured in turns; figures are medians over the rounds. The last line is auto as
+// against the best size set by hand, and what an idle queue adds. With --check, below 0.9 exits
+// with 1.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

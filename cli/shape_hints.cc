@@ -1,6 +1,7 @@
 #include "cli/shape_hints.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,7 +23,18 @@ class Hints {
     }
   }
 
-  SymShape Of(ValueRef value, int depth) const {
+  // Each value is looked at once: a chain of n times `x + f(x)` has 2^n ways through it.
+  SymShape Of(ValueRef value, int depth) {
+    const auto [known, is_new] = known_.emplace(value, SymShape::UnknownRank());
+    if (is_new) {
+      SymShape shape = Look(value, depth);
+      known->second = std::move(shape);
+    }
+    return known->second;
+  }
+
+ private:
+  SymShape Look(ValueRef value, int depth) {
     for (const int user : users_[value.node]) {
       const Node& node = graph_.node(user);
       for (size_t k = 0; k < node.inputs.size(); ++k) {
@@ -34,7 +46,6 @@ class Hints {
     return SymShape::UnknownRank();
   }
 
- private:
   // What is known of a constant; an unknown rank for anything else.
   SymShape Weights(const Node& node, size_t input) const {
     if (input >= node.inputs.size()) return SymShape::UnknownRank();
@@ -68,7 +79,7 @@ class Hints {
   }
 
   // What node `user` asks of its input k, or those behind it of its output.
-  SymShape Asked(int user, size_t k, int depth) const {
+  SymShape Asked(int user, size_t k, int depth) {
     const Node& node = graph_.node(user);
     const std::string& op = node.op->name;
     const SymShape weights = Weights(node, 1);
@@ -111,7 +122,7 @@ class Hints {
     return shape;
   }
 
-  SymShape Behind(int user, size_t k, int depth) const {
+  SymShape Behind(int user, size_t k, int depth) {
     const Node& node = graph_.node(user);
     const std::string& op = node.op->name;
     SymShape out = Of({user, 0}, depth + 1);
@@ -211,6 +222,7 @@ class Hints {
 
   const Graph& graph_;
   std::vector<std::vector<int>> users_;
+  std::map<ValueRef, SymShape> known_;
 };
 
 }  // namespace

@@ -106,7 +106,7 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig& a, const ModelConfig& b);
 };
 
-// What all models' weights and plans may take.
+// What models and requests may take together.
 struct MemoryLimit {
   int64_t percent = 90;  // of the memory that the process may use; 0: `bytes` says
   int64_t bytes = 0;     // 0: no limit

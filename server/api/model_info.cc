@@ -61,7 +61,7 @@ absl::Status CheckFields(const pb::GetModelMetadataRequest& request) {
 absl::Status CheckModelName(const ModelRegistry& registry, std::string_view model) {
   if (!model.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("model_spec.name is empty; models: ", QuotedNames(registry.ModelNames())));
+      absl::StrCat("model_spec.name is empty; models: ", QuotedList(registry.ModelNames())));
 }
 
 absl::Status GetModelMetadata(const ModelRegistry& registry,

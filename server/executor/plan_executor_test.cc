@@ -114,6 +114,7 @@ std::unique_ptr<Request> Pending(FloatCall* call, const ModelHandle& model, int 
   request->pending = std::make_unique<PendingInputs>([view, decoded, data = view->data] {
     ++*decoded;
     view->data = data;
+    return absl::OkStatus();
   });
   view->data = nullptr;
   return request;
@@ -151,7 +152,8 @@ TEST(PlanExecutor, PendingInputsWithoutMemoryFailTheirRequestOnly) {
   FloatCall a({{Shape({1, 2}), {1, -2}}}), b({{Shape({1, 2}), {3, 4}}});
   auto request = b.MakeRequest(s.model);
   request->inputs[0].data = nullptr;
-  request->pending = std::make_unique<PendingInputs>([] { throw std::bad_alloc(); });
+  request->pending =
+      std::make_unique<PendingInputs>([]() -> absl::Status { throw std::bad_alloc(); });
   s.scheduler->Submit(a.MakeRequest(s.model));
   s.scheduler->Submit(std::move(request));
   s.Drain();

@@ -194,8 +194,8 @@ void AddLifecycleFlags(CLI::App& app, Flags& f) {
             "End when a model cannot be served at start [false]");
   app.add_option(
          "--memory_limit", f.memory_limit,
-         "What models may take: bytes, such as 2GiB, or a share of the control group's or the "
-         "machine's memory; 0: no limit [90%]")
+         "What models and requests may take: bytes, such as 2GiB, or a share of what the control "
+         "group, the machine and ulimit -v leave; 0: no limit [90%]")
       ->type_name("BYTES|PERCENT")
       ->check([](const std::string& text) {
         return std::string(ParseMemoryLimit(text).status().message());

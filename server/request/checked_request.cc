@@ -59,7 +59,7 @@ absl::Status CheckedRequest::ChooseSignature(ModelHandle model) {
       absl::StrCat("model ", Quoted(model_->info().name), " version ", model_->info().version,
                    " has no signature ",
                    Quoted(parsed_.signature.empty() ? "serving_default" : parsed_.signature),
-                   "; it has ", QuotedNames(names)));
+                   "; it has ", QuotedList(names)));
 }
 
 absl::Status CheckedRequest::ChooseOutputs(OutputIndices* outputs) const {
@@ -73,7 +73,7 @@ absl::Status CheckedRequest::ChooseOutputs(OutputIndices* outputs) const {
     if (index < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("output_filter: ", ModelAndSignature(), " has no output ", Quoted(alias),
-                       NearestHint(alias, Keys(has)), "; it has ", QuotedNames(Keys(has))));
+                       NearestHint(alias, Keys(has)), "; it has ", QuotedList(Keys(has))));
     }
     if (std::find(outputs->begin(), outputs->end(), index) != outputs->end()) {
       return absl::InvalidArgumentError(
@@ -94,7 +94,7 @@ absl::Status CheckedRequest::WrongInputs() const {
   }
   return absl::InvalidArgumentError(
       absl::StrCat(ModelAndSignature(), " takes inputs ", TakenInputs(taken), ", but ",
-                   QuotedNames(SentKeys(parsed_)), " were sent", hints));
+                   QuotedList(SentKeys(parsed_)), " were sent", hints));
 }
 
 absl::Status CheckedRequest::CheckInput(const ParsedInput& input, size_t index, Request* request) {
@@ -123,9 +123,10 @@ absl::Status CheckedRequest::CheckInput(const ParsedInput& input, size_t index, 
   return absl::OkStatus();
 }
 
-void CheckedRequest::DecodeInputs(const std::vector<Encoded>& inputs, Request* request) {
+absl::Status CheckedRequest::DecodeInputs(const std::vector<Encoded>& inputs, Request* request) {
   for (const Encoded& encoded : inputs)
-    DecodeTensor(*encoded.tensor, &storage_, &request->inputs[encoded.index]);
+    FLOE_RETURN_IF_ERROR(DecodeTensor(*encoded.tensor, &storage_, &request->inputs[encoded.index]));
+  return absl::OkStatus();
 }
 
 absl::Status CheckedRequest::Fill(Request* request) {
@@ -146,10 +147,10 @@ absl::Status CheckedRequest::Fill(Request* request) {
     if (sent[i] == nullptr) continue;
     FLOE_RETURN_IF_ERROR(CheckInput(*sent[i], i, request));
   }
-  DecodeInputs(now_, request);
+  FLOE_RETURN_IF_ERROR(DecodeInputs(now_, request));
   if (!later_.empty())
     request->pending =
-        std::make_unique<PendingInputs>([this, request] { DecodeInputs(later_, request); });
+        std::make_unique<PendingInputs>([this, request] { return DecodeInputs(later_, request); });
   return absl::OkStatus();
 }
 

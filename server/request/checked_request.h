@@ -51,7 +51,7 @@ class CheckedRequest {
   };
 
   absl::Status CheckInput(const ParsedInput& input, size_t index, Request* request);
-  void DecodeInputs(const std::vector<Encoded>& inputs, Request* request);
+  absl::Status DecodeInputs(const std::vector<Encoded>& inputs, Request* request);
   absl::Status WrongInputs() const;
 
   ParsedRequest parsed_;

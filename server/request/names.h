@@ -6,12 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/nearest.h"
 #include "base/quoted.h"
 
 namespace floe::server {
-
-// "'a', 'b'"; a long list ends in "and N more"; "(none)" when empty.
-std::string QuotedNames(const std::vector<std::string>& names);
 
 // "; nearest: 'a', 'b'", or nothing when there are no candidates.
 std::string NearestHint(std::string_view name, const std::vector<std::string>& candidates);

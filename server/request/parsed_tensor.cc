@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -187,7 +186,7 @@ int64_t StringBytes(const ParsedTensor& tensor, int64_t elements) {
 }
 
 void* DecodeStrings(const ParsedTensor& tensor, int64_t elements, InputStorage* storage) {
-  std::string* const out = storage->AllocateStrings(elements, StringBytes(tensor, elements));
+  std::string* const out = storage->AllocateStrings(elements);
   if (tensor.list == TensorField::kNone) return out;
   std::string* at = out;
   ForEachPiece(tensor, [&at](std::string_view piece) { *at++ = std::string(piece); });
@@ -285,22 +284,20 @@ absl::Status InputStorage::Charge(int64_t bytes) {
   return absl::OkStatus();
 }
 
-void InputStorage::Pay(int64_t bytes) {
+absl::Status InputStorage::Pay(int64_t bytes) {
   constexpr int64_t kSmall = 64 << 10;
-  if (memory_ == nullptr || bytes < kSmall) return;
-  absl::StatusOr<MemoryShare> share = memory_->Take(bytes);
-  if (!share.ok()) throw std::bad_alloc();
-  paid_.Add(*std::move(share));
+  if (memory_ == nullptr || bytes < kSmall) return absl::OkStatus();
+  FLOE_ASSIGN_OR_RETURN(MemoryShare share, memory_->Take(bytes));
+  paid_.Add(std::move(share));
+  return absl::OkStatus();
 }
 
 void* InputStorage::Allocate(int64_t bytes) {
-  Pay(bytes);
   buffers_.emplace_back(new std::byte[static_cast<size_t>(bytes)]);
   return buffers_.back().get();
 }
 
-std::string* InputStorage::AllocateStrings(int64_t count, int64_t bytes) {
-  Pay(bytes);
+std::string* InputStorage::AllocateStrings(int64_t count) {
   strings_.emplace_back(new std::string[static_cast<size_t>(count)]);
   return strings_.back().get();
 }
@@ -331,14 +328,16 @@ absl::StatusOr<CheckedTensor> CheckTensor(std::string_view key, const ParsedTens
   return checked;
 }
 
-void DecodeTensor(const ParsedTensor& tensor, InputStorage* storage, TensorView* view) {
-  if (view->data != nullptr) return;
+absl::Status DecodeTensor(const ParsedTensor& tensor, InputStorage* storage, TensorView* view) {
+  if (view->data != nullptr) return absl::OkStatus();
   const DType dtype = view->dtype;
   const int64_t elements = view->elements();
+  const int64_t bytes = dtype == DType::kString ? StringBytes(tensor, elements)
+                                                : elements * static_cast<int64_t>(DTypeSize(dtype));
+  FLOE_RETURN_IF_ERROR(storage->Pay(bytes));
   if (dtype == DType::kString) {
     view->data = DecodeStrings(tensor, elements, storage);
   } else if (tensor.list == TensorField::kNone) {
-    const int64_t bytes = elements * static_cast<int64_t>(DTypeSize(dtype));
     view->data = storage->Allocate(bytes);
     std::memset(view->data, 0, static_cast<size_t>(bytes));
   } else if (KindOf(tensor.list) == ListKind::kVarint) {
@@ -346,6 +345,7 @@ void DecodeTensor(const ParsedTensor& tensor, InputStorage* storage, TensorView*
   } else {
     view->data = DecodeFixed(tensor, DTypeSize(dtype), elements, storage);
   }
+  return absl::OkStatus();
 }
 
 }  // namespace floe::server

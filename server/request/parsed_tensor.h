@@ -47,15 +47,14 @@ class InputStorage {
 
   // Before memory is allocated. RESOURCE_EXHAUSTED when the request's bound is passed.
   absl::Status Charge(int64_t bytes);
+  // Before that, too: takes it from `memory`, whose refusal names the numbers.
+  absl::Status Pay(int64_t bytes);
   // Uninitialised. What is not to be had is thrown (CatchOutOfMemory).
   void* Allocate(int64_t bytes);
-  std::string* AllocateStrings(int64_t count,
-                               int64_t bytes);  // empty ones; `bytes` with their text
+  std::string* AllocateStrings(int64_t count);  // empty ones
   int64_t charged() const { return max_ - left_; }
 
  private:
-  void Pay(int64_t bytes);
-
   const int64_t max_;
   int64_t left_;
   const MemoryBudget* const memory_;
@@ -81,7 +80,8 @@ struct CheckedTensor {
 absl::StatusOr<CheckedTensor> CheckTensor(std::string_view key, const ParsedTensor& tensor);
 
 // Gives the view of a checked tensor its data, in `storage`, where it has none; no values at all
-// mean zeros, as in TensorFlow. Its bytes are charged. The data may be unaligned.
-void DecodeTensor(const ParsedTensor& tensor, InputStorage* storage, TensorView* view);
+// mean zeros, as in TensorFlow. Its bytes are charged, and paid for here. The data may be
+// unaligned.
+absl::Status DecodeTensor(const ParsedTensor& tensor, InputStorage* storage, TensorView* view);
 
 }  // namespace floe::server

@@ -1,6 +1,5 @@
 #include "server/request/request.h"
 
-#include <new>
 #include <string>
 
 #include "absl/algorithm/container.h"
@@ -11,11 +10,7 @@ namespace floe::server {
 absl::Status PendingInputs::Decode() {
   MutexLock lock(mutex_);
   if (decode_ == nullptr) return status_;
-  const std::function<void()> decode = std::exchange(decode_, nullptr);
-  status_ = CatchOutOfMemory([&] {
-    decode();
-    return absl::OkStatus();
-  });
+  status_ = CatchOutOfMemory(std::exchange(decode_, nullptr));
   return status_;
 }
 
@@ -47,8 +42,9 @@ std::unique_ptr<Request> PartOf(Request* whole, int64_t first, int64_t rows) {
   cut();
   if (whole->pending != nullptr)
     part->pending = std::make_unique<PendingInputs>([whole, cut] {
-      if (!whole->pending->Decode().ok()) throw std::bad_alloc();
-      cut();
+      const absl::Status decoded = whole->pending->Decode();
+      if (decoded.ok()) cut();
+      return decoded;
     });
   return part;
 }

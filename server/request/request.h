@@ -38,14 +38,14 @@ inline constexpr Duration kPriorityAging = std::chrono::milliseconds(200);
 class PendingInputs {
  public:
   // `decode` gives the request's inputs their data. It may throw what CatchOutOfMemory catches.
-  explicit PendingInputs(std::function<void()> decode) : decode_(std::move(decode)) {}
+  explicit PendingInputs(std::function<absl::Status()> decode) : decode_(std::move(decode)) {}
 
   // Returns when they are there. RESOURCE_EXHAUSTED when their memory is not to be had.
   absl::Status Decode();
 
  private:
   Mutex mutex_;
-  std::function<void()> decode_ ABSL_GUARDED_BY(mutex_);  // null once it was called
+  std::function<absl::Status()> decode_ ABSL_GUARDED_BY(mutex_);  // null once it was called
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 

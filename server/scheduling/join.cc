@@ -85,10 +85,15 @@ absl::Status Join::Gather(const Lane& lane, Outputs outputs) {
   const MemoryScope paid(memory_);
   const int64_t rows = whole_->binding.rows;
   TensorViews whole;
+  std::vector<Tensor> whole_outputs;
   {
     MutexLock lock(mutex_);
     if (outputs_.empty()) {
-      FLOE_ASSIGN_OR_RETURN(outputs_, AllocateWhole(outputs, rows));
+      FLOE_RETURN_IF_ERROR(paid.Explain(CatchOutOfMemory([&]() -> absl::Status {
+        FLOE_ASSIGN_OR_RETURN(whole_outputs, AllocateWhole(outputs, rows));
+        return absl::OkStatus();
+      })));
+      outputs_ = std::move(whole_outputs);
     }
     for (const Tensor& tensor : outputs_) whole.push_back(tensor.view());
   }

@@ -70,9 +70,9 @@ class Runner:
         try:
             done = subprocess.run([self.path, str(file)], capture_output=True, text=True, check=False, errors="replace",
                                   timeout=60 + 10 * len(texts))
-            code, output = done.returncode, done.stdout
+            code, output, errors = done.returncode, done.stdout, done.stderr
         except subprocess.TimeoutExpired as late:
-            code, output = "time", (late.stdout or b"").decode(errors="replace")
+            code, output, errors = "time", (late.stdout or b"").decode(errors="replace"), "it took too long"
         failed, last = {}, None
         for line in output.splitlines():
             if line.startswith("case "):
@@ -83,7 +83,7 @@ class Runner:
         if code == 0:
             return failed
         if last is None:
-            raise RuntimeError(f"{self.path} did not run: {done.stderr[-2000:]}")
+            raise RuntimeError(f"{self.path} did not run: {errors[-2000:]}")
         failed.setdefault(last, []).append((f"ended with {code}", ""))
         names = [text.split("\n", 1)[0].split()[1] for text in texts]
         rest = texts[names.index(last) + 1:]

@@ -1,7 +1,9 @@
 // Any bytes as a PredictRequest: what is read of them against what is read of protobuf's own text
 // of the same message; and what was read is written as a reply.
 #include <algorithm>
+#include <cstring>
 #include <map>
+#include <type_traits>
 #include <vector>
 
 #include "base/status.h"
@@ -39,7 +41,7 @@ absl::StatusOr<TensorView> ReadTensor(const ParsedInput& input, server::InputSto
   FLOE_ASSIGN_OR_RETURN(server::CheckedTensor checked,
                         server::CheckTensor(input.key, input.tensor));
   FLOE_RETURN_IF_ERROR(storage->Charge(checked.bytes));
-  server::DecodeTensor(input.tensor, storage, &checked.view);
+  FLOE_RETURN_IF_ERROR(server::DecodeTensor(input.tensor, storage, &checked.view));
   return checked.view;
 }
 
@@ -65,7 +67,7 @@ void Compare(const ParsedRequest& read, const ParsedRequest& usual) {
   if (a.text != b.text) Fail("two forms of a request are read as different tensors");
 }
 
-// What was sent comes back as it was.
+// What was sent comes back as it was, read by protobuf's classes.
 void CheckReply(const ReadInputs& inputs, server::ReplyEncoding encoding) {
   std::string bytes;
   const absl::Status status =
@@ -73,8 +75,55 @@ void CheckReply(const ReadInputs& inputs, server::ReplyEncoding encoding) {
   if (!status.ok()) Fail("a reply could not be written: " + status.ToString());
   tensorflow::serving::PredictResponse reply;
   if (!reply.ParseFromString(bytes)) Fail("a reply is not a PredictResponse");
+  std::map<std::string, std::string> sent;  // of equal keys the last one counts
   for (const server::ReplyOutput& tensor : inputs.tensors)
-    if (reply.outputs().count(std::string(tensor.key)) == 0) Fail("a reply misses a tensor");
+    sent[std::string(tensor.key)] = Describe(tensor.key, tensor.value);
+  for (const server::ReplyOutput& tensor : inputs.tensors) {
+    const auto found = reply.outputs().find(std::string(tensor.key));
+    if (found == reply.outputs().end()) Fail("a reply misses a tensor");
+    const std::string message = found->second.SerializeAsString();
+    ParsedInput again{tensor.key, {}};
+    if (!server::ParseTensor(message, &again.tensor)) Fail("a reply's tensor cannot be read");
+    server::InputStorage storage(INT64_MAX);
+    const auto read = ReadTensor(again, &storage);
+    if (!read.ok()) Fail("a reply's tensor is refused: " + read.status().ToString());
+    if (sent[std::string(tensor.key)] != Describe(tensor.key, *read))
+      Fail("a reply has other values");
+  }
+}
+
+// The values that protobuf's classes hold, in order, as far as a list of numbers has them.
+template <class Values>
+void CompareList(const Values& values, const TensorView& view) {
+  if (values.empty()) return;
+  for (int64_t i = 0; i < view.elements(); ++i) {
+    using Value = std::remove_cvref_t<decltype(values[0])>;
+    const Value expected = values[static_cast<int>(std::min<int64_t>(i, values.size() - 1))];
+    Value value;
+    std::memcpy(&value, view.as<char>() + i * static_cast<int64_t>(sizeof(Value)), sizeof value);
+    if (std::memcmp(&value, &expected, sizeof value) != 0) Fail("a value is not protobuf's");
+  }
+}
+
+void CompareWithProtobuf(const ParsedRequest& request, const PredictRequest& proto) {
+  const auto& spec = proto.model_spec();
+  if (request.model != spec.name() || request.signature != spec.signature_name() ||
+      request.version_label != spec.version_label() ||
+      request.version.value_or(0) != spec.version().value())
+    Fail("a request is for another model than protobuf's");
+  for (const ParsedInput& input : request.inputs) {
+    if (&input != &request.inputs.back()) continue;  // of equal keys the last one counts
+    const auto found = proto.inputs().find(std::string(input.key));
+    if (found == proto.inputs().end()) Fail("an input is not among protobuf's");
+    server::InputStorage storage(kMaxBytes);
+    const auto view = ReadTensor(input, &storage);
+    if (!view.ok() || !found->second.tensor_content().empty()) continue;
+    if (view->dtype == DType::kFloat32) CompareList(found->second.float_val(), *view);
+    if (view->dtype == DType::kFloat64) CompareList(found->second.double_val(), *view);
+    if (view->dtype == DType::kInt32) CompareList(found->second.int_val(), *view);
+    if (view->dtype == DType::kInt64) CompareList(found->second.int64_val(), *view);
+    if (view->dtype == DType::kUInt64) CompareList(found->second.uint64_val(), *view);
+  }
 }
 
 absl::Status Read(const std::string& bytes) {
@@ -88,8 +137,9 @@ absl::Status Read(const std::string& bytes) {
   if (!proto.ParseFromString(bytes)) return absl::OkStatus();  // names that are not UTF-8
   const std::string usual = proto.SerializeAsString();
   ParsedRequest again;
-  FLOE_RETURN_IF_ERROR(server::DecodePredict(usual, &again));
+  if (!server::DecodePredict(usual, &again).ok()) Fail("protobuf's own text is refused");
   Compare(request, again);
+  CompareWithProtobuf(request, proto);
   CheckReply(inputs, server::ReplyEncoding::kTyped);
   CheckReply(inputs, server::ReplyEncoding::kContent);
   return absl::OkStatus();

@@ -172,8 +172,11 @@ std::map<std::string, int> ArgumentsOf(const TransportOptions& options) {
   set(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Millis(times.idle));
   set(GRPC_ARG_MAX_CONNECTION_AGE_MS, Millis(times.age));
   if (times.age > Duration::zero()) set(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Millis(times.grace));
-  set(GRPC_ARG_KEEPALIVE_TIME_MS, Millis(times.keepalive));
-  if (times.keepalive > Duration::zero()) set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  // gRPC's own default is two hours, and only while there are calls.
+  const bool asks = times.keepalive > Duration::zero();
+  set(GRPC_ARG_KEEPALIVE_TIME_MS, asks ? Millis(times.keepalive) : INT_MAX);
+  if (asks) set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  if (asks) set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   return arguments;
 }
 
