@@ -73,6 +73,17 @@ std::string Planned(const std::string& graph, const std::string& input,
 
 const std::string kDense = Floats("w", {4, 2}) + Node("y", "MatMul", {"scaled", "w"});
 
+// 2^40 ways lead from the input to the op that tells its shape.
+TEST(Inspect, TakesNoLongerForManyWaysThroughAGraph) {
+  std::string graph = Placeholder("x"), last = "x";
+  for (int i = 0; i < 40; ++i) {
+    const std::string to = "sum" + std::to_string(i);
+    graph += Node(to, "Mul", {last, last});
+    last = to;
+  }
+  EXPECT_THAT(Planned(graph, "x"), HasSubstr("float32"));
+}
+
 TEST(Inspect, TakesUnknownRanksFromWhatReadsThem) {
   EXPECT_EQ(Planned(Placeholder("x") + Floats("w", {4, 2}) + Node("y", "MatMul", {"x", "w"}), "x"),
             "float32[1,4]");

@@ -118,20 +118,6 @@ def test_floectl_check_show_and_apply(store, tmp_path):
     floed.close()
 
 
-def test_floectl_adds_and_removes_one_model(store, tmp_path):
-    models = write(tmp_path / "models.yaml", "models: [{name: a, base_path: store, weight: 3, versions: all}]\n")
-    floed = Floed("--config", os.path.relpath(models))
-    for command, left in [(("add", f"b={store}"), ["a", "b"]), (("remove", "a"), ["b"])]:
-        changed = floectl("config", command[0], floed.target, *command[1:])
-        assert changed.returncode == 0, changed
-        shown = floectl("config", "show", floed.target).stdout
-        assert [line.split('"')[1] for line in shown.splitlines() if "- name:" in line] == left, shown
-        assert ("weight: 3" in shown) == ("a" in left), shown
-    gone = floectl("config", "remove", floed.target, "a")
-    assert gone.returncode == 1 and "NOT_FOUND" in gone.stderr
-    floed.close()
-
-
 def test_config_rpcs_can_be_switched_off(store, tmp_path):
     path = write(tmp_path / "f.yaml", f"server: {{enable_config_rpcs: false}}\nmodels: [{{name: a, base_path: {store}}}]\n")
     floed = Floed("--config", path)
