@@ -62,4 +62,23 @@ class WireReader {
   uint32_t tag_ = 0;
 };
 
+// The number in that field of a message, of several the last one; left as it is where there is
+// none. False: the bytes are no message.
+inline bool ReadNumber(std::string_view message, uint32_t wanted, int64_t* number) {
+  WireReader reader(message);
+  while (!reader.Done()) {
+    uint32_t field;
+    WireType type;
+    uint64_t value;
+    if (!reader.ReadTag(&field, &type)) return false;
+    if (field != wanted || type != WireType::kVarint) {
+      if (!reader.Skip()) return false;
+      continue;
+    }
+    if (!reader.ReadVarint(&value)) return false;
+    *number = static_cast<int64_t>(value);
+  }
+  return true;
+}
+
 }  // namespace floe

@@ -24,10 +24,10 @@
 #include "cli/made_up_inputs.h"
 #include "runtime/test_loops.h"
 #include "server/api/api.h"
-#include "server/scheduling/scheduler.h"
 #include "server/executor/plan_executor.h"
 #include "server/executor/test_models.h"
 #include "server/registry/local_registry.h"
+#include "server/scheduling/scheduler.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 #include "tests/libc_allocator.h"
 
@@ -101,7 +101,8 @@ Allocations Counted(const Body& body) {
 void ExpectAtMost(int64_t calls_allowed, const Allocations& allocations, const std::string& what) {
   EXPECT_LE(allocations.calls, calls_allowed)
       << what << " allocated " << allocations.bytes << " bytes";
-  if (allocations.calls > calls_allowed) backtrace_symbols_fd(first_stack, first_depth, STDERR_FILENO);
+  if (allocations.calls > calls_allowed)
+    backtrace_symbols_fd(first_stack, first_depth, STDERR_FILENO);
 }
 
 void ExpectNone(const Allocations& allocations, const std::string& what) {
@@ -331,7 +332,7 @@ void AddInput(tensorflow::serving::PredictRequest* request, const std::string& n
 // From the message as it came to the reply's bytes: registry, reading, queue or the caller's own
 // thread, run, writing. There are two objects: the call and its request.
 void ExpectFewInPredict(const ModelConfig& config,
-                         const tensorflow::serving::PredictRequest& request) {
+                        const tensorflow::serving::PredictRequest& request) {
   server::LocalRegistry::Options options;
   options.lifecycle.file_system_poll_wait_seconds = 0;
   server::HealthState health;

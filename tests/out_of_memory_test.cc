@@ -18,10 +18,10 @@
 #include "runtime/exec_context.h"
 #include "server/api/fakes_for_test.h"
 #include "server/api/methods.h"
-#include "server/scheduling/scheduler.h"
 #include "server/executor/plan_executor.h"
 #include "server/executor/test_models.h"
 #include "server/registry/loader.h"
+#include "server/scheduling/scheduler.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 #include "tests/libc_allocator.h"
 

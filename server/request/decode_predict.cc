@@ -8,24 +8,6 @@ namespace {
 
 constexpr size_t kMaxNames = 4096;  // of inputs and outputs in a request
 
-bool ParseVersion(std::string_view message, std::optional<int64_t>* version) {
-  WireReader reader(message);
-  if (!*version) *version = 0;
-  while (!reader.Done()) {
-    uint32_t field;
-    WireType type;
-    uint64_t value;
-    if (!reader.ReadTag(&field, &type)) return false;
-    if (field != 1 || type != WireType::kVarint) {
-      if (!reader.Skip()) return false;
-      continue;
-    }
-    if (!reader.ReadVarint(&value)) return false;
-    *version = static_cast<int64_t>(value);
-  }
-  return true;
-}
-
 // Version and label are one of a oneof: the later one counts.
 bool ParseModelSpec(std::string_view message, ParsedRequest* out) {
   WireReader reader(message);
@@ -45,7 +27,8 @@ bool ParseModelSpec(std::string_view message, ParsedRequest* out) {
         break;
       case 2:
         out->version_label = {};
-        if (!ParseVersion(part, &out->version)) return false;
+        if (!out->version) out->version = 0;
+        if (!ReadNumber(part, 1, &*out->version)) return false;
         break;
       case 3:
         out->signature = part;

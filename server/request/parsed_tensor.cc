@@ -14,24 +14,6 @@ namespace {
 
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;  // keeps sizes far from overflow
 
-bool ParseDim(std::string_view message, int64_t* size) {
-  WireReader reader(message);
-  *size = 0;
-  while (!reader.Done()) {
-    uint32_t field;
-    WireType type;
-    uint64_t value;
-    if (!reader.ReadTag(&field, &type)) return false;
-    if (field != 1 || type != WireType::kVarint) {
-      if (!reader.Skip()) return false;
-      continue;
-    }
-    if (!reader.ReadVarint(&value)) return false;
-    *size = static_cast<int64_t>(value);
-  }
-  return true;
-}
-
 bool ParseShape(std::string_view message, ParsedTensor* tensor) {
   WireReader reader(message);
   while (!reader.Done()) {
@@ -39,10 +21,10 @@ bool ParseShape(std::string_view message, ParsedTensor* tensor) {
     WireType type;
     std::string_view dim;
     uint64_t value;
-    int64_t size;
+    int64_t size = 0;
     if (!reader.ReadTag(&field, &type)) return false;
     if (field == 2 && type == WireType::kBytes) {
-      if (!reader.ReadBytes(&dim) || !ParseDim(dim, &size)) return false;
+      if (!reader.ReadBytes(&dim) || !ReadNumber(dim, 1, &size)) return false;
       tensor->shape.push_back(size);
     } else if (field == 3 && type == WireType::kVarint) {
       if (!reader.ReadVarint(&value)) return false;
