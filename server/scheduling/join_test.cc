@@ -77,12 +77,12 @@ TEST(Join, WhatWaitsForItsTurnMayLeaveOrBeLate) {
   EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1), ElementsAre(3), ElementsAre(11),
                                      ElementsAre(13), ElementsAre(14), ElementsAre(16)));
   // Nothing is held for those that left.
-  Call full(std::vector<int64_t>(20, 1)), more({2});
-  s.scheduler->Submit(full.MakeRequest());
-  s.scheduler->Submit(more.MakeRequest());
+  Call one(std::vector<int64_t>(10, 1)), two(std::vector<int64_t>(10, 2)), more({3});
+  for (Call* call : {&one, &two, &more}) s.scheduler->Submit(call->MakeRequest());
   more.ExpectCode(absl::StatusCode::kUnavailable);
   s.Drain();
-  full.ExpectDoubled();
+  one.ExpectDoubled();
+  two.ExpectDoubled();
 }
 
 TEST(Join, StopRefusesWhatWaitsForItsTurnWithoutWorkers) {
