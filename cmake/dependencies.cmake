@@ -9,6 +9,7 @@ find_package(CLI11 CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(GTest REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(Boost REQUIRED)  # the headers of Intrusive
 find_package(ICU REQUIRED COMPONENTS uc)
 find_library(RE2_LIBRARY re2 REQUIRED)
 find_library(FARMHASH_LIBRARY farmhash REQUIRED)

@@ -55,6 +55,7 @@ LIBRARIES = {
     r"grpcpp/|grpc/": ["server/transport/grpcpp", "cli", "bench", "tests", "examples"],
     r"hwy/": ["kernels", "bench", "tests"],
     r"yaml-cpp/": ["config"],
+    r"boost/": ["server/request", "server/scheduling"],
     r"CLI/": ["cli", "server/main.cc", "server/flags", "bench", "examples", "tests"],
     r"systemd/": ["server"],
     r"google/protobuf/": ["proto", "model/import", "base/wire_reader.h", "server/request", "server/api", "server/transport/grpcpp", "cli", "examples", "tests", "bench", "config"],
