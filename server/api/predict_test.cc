@@ -64,9 +64,9 @@ class Predict : public testing::Test {
   }
 
   PredictResponse Ok(const std::string& text,
-                     std::vector<std::pair<std::string, std::string>> metadata = {}) {
+                     const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
     AnswerDirectly();
-    const auto responder = CallUnary(table_, kPath, Encode(text), std::move(metadata));
+    const auto responder = CallUnary(table_, kPath, Encode(text), metadata);
     EXPECT_TRUE(responder->status.ok()) << responder->status;
     EXPECT_EQ(responder->finishes, 1);
     PredictResponse response;

@@ -123,6 +123,7 @@ TEST_F(AbandonedTest, HungStorageBlocksItsOwnModelsOnly) {
   constexpr int kHung = 100;
   Write("fine/frozen.pb", TimesGraph(1));
   std::vector<ModelConfig> models;
+  models.reserve(kHung + 1);
   for (int i = 0; i < kHung; ++i)
     models.push_back(Config(absl::StrCat("hung", i), absl::StrCat("hung", i)));
   models.push_back(Config("m", "fine"));
