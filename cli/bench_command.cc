@@ -202,7 +202,7 @@ void AddBenchCommand(CLI::App& app, Context& context) {
       app.add_subcommand("bench", "Time a model file in this process, without a server");
   command
       ->add_option("FILE", options->file,
-                   "The model: a frozen GraphDef, binary or text, or a converted one")
+                   "The model: a frozen GraphDef, binary or text")
       ->required();
   command
       ->add_option("-i,--inputs", options->inputs,

@@ -65,7 +65,6 @@ int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& 
   AddInspectCommand(app, context);
   AddRunCommand(app, context);
   AddBenchCommand(app, context);
-  AddConvertCommand(app, context);
   AddOpsCommand(app, context);
   AddConfigCommand(app, context);
   try {

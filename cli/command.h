@@ -30,7 +30,6 @@ void AddPredictCommand(CLI::App& app, Context& context);
 void AddInspectCommand(CLI::App& app, Context& context);
 void AddRunCommand(CLI::App& app, Context& context);
 void AddBenchCommand(CLI::App& app, Context& context);
-void AddConvertCommand(CLI::App& app, Context& context);
 void AddOpsCommand(CLI::App& app, Context& context);
 void AddConfigCommand(CLI::App& app, Context& context);
 

@@ -63,51 +63,6 @@ std::vector<float> Floats(const std::string& path, const std::string& name) {
 const auto kScores = ElementsAre(-5, 7, 9.5, -12, -1, 0.5);
 const auto kPositive = ElementsAre(0, 7, 9.5, 0, 0, 0.5);
 
-TEST(Convert, TheConvertedFileAnswersAlike) {
-  const std::string form = testing::TempDir() + "tiny.floe";
-  const Outcome converted = Floectl({"convert", GraphFile(), form});
-  ASSERT_EQ(converted.code, kExitOk) << converted.err;
-  EXPECT_THAT(converted.out, AllOf(HasSubstr("6 nodes"), HasSubstr("GraphDef (text)")));
-  const std::string outputs = testing::TempDir() + "out.npz";
-  const std::string inputs = InputFile("input");
-  Outcome run = Floectl({"run", form, "--inputs", inputs, "--outputs", outputs});
-  ASSERT_EQ(run.code, kExitOk) << run.err;
-  EXPECT_THAT(Floats(outputs, "positive"), kPositive);
-  run = Floectl({"run", form, "--inputs", inputs, "--outputs", outputs, "--fetch", "scores"});
-  ASSERT_EQ(run.code, kExitOk) << run.err;
-  EXPECT_THAT(Floats(outputs, "scores"), kScores);
-  const Outcome inspected = Floectl({"inspect", form});
-  EXPECT_EQ(inspected.code, kExitOk) << inspected.err;
-  EXPECT_THAT(inspected.out, HasSubstr("floe (binary)"));
-  // A converted file is converted like any other, to the same bytes.
-  const std::string again = testing::TempDir() + "again.floe";
-  ASSERT_EQ(Floectl({"convert", form, again}).code, kExitOk);
-  const auto bytes = [](const std::string& path) {
-    std::stringstream text;
-    text << std::ifstream(path).rdbuf();
-    return text.str();
-  };
-  EXPECT_EQ(bytes(form), bytes(again));
-}
-
-TEST(Convert, FetchesBecomeTheOutputs) {
-  const std::string form = testing::TempDir() + "tiny.floe";
-  ASSERT_EQ(Floectl({"convert", GraphFile(), form, "--fetch", "product"}).code, kExitOk);
-  const Outcome inspected = Floectl({"inspect", form});
-  EXPECT_THAT(inspected.out, AllOf(HasSubstr("product"), Not(HasSubstr("positive "))));
-}
-
-TEST(Convert, ACutFileIsRefused) {
-  const std::string form = testing::TempDir() + "tiny.floe";
-  ASSERT_EQ(Floectl({"convert", GraphFile(), form}).code, kExitOk);
-  std::stringstream text;
-  text << std::ifstream(form).rdbuf();
-  const std::string cut = WriteText("cut.floe", text.str().substr(0, text.str().size() - 1));
-  const Outcome run = Floectl({"inspect", cut});
-  EXPECT_EQ(run.code, kExitFailed);
-  EXPECT_THAT(run.err, AllOf(HasSubstr("DATA_LOSS"), HasSubstr("damaged"), HasSubstr("cut.floe")));
-}
-
 TEST(Usage, EveryCommandExplainsItselfWithAnExample) {
   for (const std::string command : {"status", "predict", "inspect", "run", "bench", "ops"}) {
     const Outcome outcome = Floectl({command, "--help"});

@@ -89,7 +89,7 @@ void AddRunCommand(CLI::App& app, Context& context) {
       app.add_subcommand("run", "Run a model file once in this process, from .npz to .npz");
   command
       ->add_option("FILE", options->file,
-                   "The model: a frozen GraphDef, binary or text, or a converted one")
+                   "The model: a frozen GraphDef, binary or text")
       ->required();
   command->add_option("-i,--inputs", options->inputs, "Arrays to feed (.npz)")->type_name("IN.npz");
   command->add_option("-o,--outputs", options->outputs, "Where to write the results (.npz)")

@@ -143,11 +143,6 @@ TEST(Feeds, ToolsFeedTensorsInsideTheGraph) {
     const float sign = name == "y" ? -1 : 1;
     EXPECT_THAT(std::vector<float>(z, z + 2), ElementsAre(sign * 1, sign * -2));
   }
-  // Also of a converted file, whose signature has another input.
-  const std::string form = testing::TempDir() + "pipeline.floe";
-  ASSERT_EQ(Floectl({"convert", graph, form}).code, kExitOk);
-  const Outcome converted = Floectl({"run", form, "-i", in, "-o", out});
-  EXPECT_EQ(converted.code, kExitOk) << converted.err;
   const Outcome inspected = Floectl({"inspect", graph, "--feed", "y", "--json"});
   ASSERT_EQ(inspected.code, kExitOk) << inspected.err;
   EXPECT_EQ(nlohmann::json::parse(inspected.out)["signatures"][0]["inputs"][0]["key"], "y");

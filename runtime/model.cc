@@ -263,7 +263,6 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::CreateWithin(Source source,
                                                                  const CompileOptions& options) {
   auto model = std::make_shared<Model>();
   model->info_ = std::move(source.info);
-  model->file_ = std::move(source.file);
   FLOE_RETURN_IF_ERROR(LoadTables(
       &source.graph,
       {source.init_nodes, source.asset_directory, FetchedNodes(source.graph, source.signatures)},
@@ -280,14 +279,6 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::CreateWithin(Source source,
 const Signature* Model::Find(std::string_view name) const {
   const auto found = signatures_.find(name.empty() ? std::string_view("serving_default") : name);
   return found == signatures_.end() ? nullptr : &found->second;
-}
-
-absl::Status Model::CheckFile() const {
-  if (file_ == nullptr || !file_->damaged()) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat("the file of model ", Quoted(info_.name), " version ", info_.version,
-                   " was cut short, or can no longer be read, while it served; add the model as "
-                   "another version"));
 }
 
 size_t Model::weight_bytes() const {

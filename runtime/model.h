@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/mapped_file.h"
 #include "runtime/exec_context.h"
 #include "runtime/plan.h"
 
@@ -89,7 +88,6 @@ class Model {
     // and the directory beneath which files named by the graph are opened, empty for none.
     std::vector<std::string> init_nodes;
     std::string asset_directory;
-    std::shared_ptr<const MappedFile> file;  // in which constants lie; null: in none
   };
   static absl::StatusOr<std::shared_ptr<const Model>> Create(Source source,
                                                              const CompileOptions& options);
@@ -100,16 +98,12 @@ class Model {
   using Signatures = std::map<std::string, Signature, std::less<>>;
   const Signatures& signatures() const { return signatures_; }
   size_t weight_bytes() const;
-  // DATA_LOSS: constants that lie in the model's file were lost with it, so that answers from now
-  // on, and the last ones, are not to be believed.
-  absl::Status CheckFile() const;
 
  private:
   static absl::StatusOr<std::shared_ptr<const Model>> CreateWithin(Source source,
                                                                    const CompileOptions& options);
   ModelInfo info_;
   Signatures signatures_;
-  std::shared_ptr<const MappedFile> file_;
 };
 using ModelHandle = std::shared_ptr<const Model>;
 

@@ -12,7 +12,6 @@
 #include "base/status.h"
 #include "cli/local_model.h"
 #include "cli/string_array.h"
-#include "model/form/form.h"
 #include "model/half.h"
 #include "model/op_def.h"
 
@@ -243,23 +242,6 @@ absl::Status RunOverFilledMemory(const CorpusCase& c, const cli::BoundCall& call
   return absl::OkStatus();
 }
 
-// Everything the graph answers. `converted`: by way of floe's own form, and over other memory.
-absl::StatusOr<std::vector<Tensor>> Answers(const CorpusCase& c, const CorpusVariant& variant,
-                                            bool converted) {
-  FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportCorpusCase(variant));
-  if (converted) {
-    const FormModel form{std::move(imported.graph), std::move(imported.signatures), {}};
-    FLOE_ASSIGN_OR_RETURN(const std::string bytes, SerializeForm(form));
-    FLOE_ASSIGN_OR_RETURN(imported, ImportBytes(bytes, {}));
-  }
-  FLOE_ASSIGN_OR_RETURN(const cli::LocalModel model, CompileCorpusCase(c, std::move(imported)));
-  FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, BindCase(c, model));
-  ExecContext context;
-  context.CheckMemory(converted ? MemoryFill::kStripes : MemoryFill::kOnes);
-  FLOE_RETURN_IF_ERROR(cli::RunCall(call, context));
-  return CopyOutputs(c, context);
-}
-
 }  // namespace
 
 absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant,
@@ -324,20 +306,6 @@ absl::Status RunUndeclaredCase(const CorpusCase& c, const CorpusVariant& variant
   FLOE_ASSIGN_OR_RETURN(const cli::BoundCall call, cli::BindCall(*model.signature, inputs));
   ExecContext context;
   return RunOverFilledMemory(c, call, context);
-}
-
-absl::Status RunConvertedCase(const CorpusCase& c, const CorpusVariant& variant) {
-  const auto direct = Answers(c, variant, false), converted = Answers(c, variant, true);
-  if (direct.status() != converted.status()) {
-    return absl::DataLossError(absl::StrCat("as it is: ", direct.status().ToString(),
-                                            "; converted: ", converted.status().ToString()));
-  }
-  if (!direct.ok()) return absl::OkStatus();
-  CorpusCase exact;
-  exact.values = c.values;  // random numbers have dtypes and shapes only
-  for (size_t k = 0; k < direct->size(); ++k)
-    FLOE_RETURN_IF_ERROR(CompareTensors(exact, (*converted)[k].view(), (*direct)[k].view()));
-  return absl::OkStatus();
 }
 
 bool SameBits(const TensorView& a, const TensorView& b) {

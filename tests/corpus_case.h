@@ -65,10 +65,6 @@ absl::StatusOr<std::vector<Tensor>> InputsOf(const CorpusCase& c, const Signatur
 absl::Status RunCorpusCase(const CorpusCase& c, const CorpusVariant& variant,
                            const std::vector<std::string>& disabled_passes = {});
 
-// OK when the graph, written in floe's own form and read back, gives the same bits as it does
-// itself, or fails with the same error.
-absl::Status RunConvertedCase(const CorpusCase& c, const CorpusVariant& variant);
-
 // As RunCorpusCase, with the graph's constants fed as well and nothing but dtypes declared (with
 // `ranks`: and ranks), so that all that depends on them is found out only when the graph runs.
 absl::Status RunUndeclaredCase(const CorpusCase& c, const CorpusVariant& variant, bool ranks);

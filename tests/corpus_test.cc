@@ -200,14 +200,6 @@ std::vector<Result> RunGuarded(const std::vector<fs::path>& folders, const RunVa
   return results;
 }
 
-// What floe's own form stores is all that matters of a graph.
-TEST(Corpus, EveryCaseConvertedGivesTheSameBits) {
-  const fs::path corpus = UnpackedCorpus();
-  if (corpus.empty()) GTEST_SKIP() << "needs ../shared";
-  for (const Result& result : RunGuarded(Folders(corpus), RunConvertedCase))
-    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
-}
-
 // No case fails but those of the list, which fail anyway.
 void ExpectOnlyListed(const std::vector<Result>& results) {
   const std::set<std::string> listed = ReadListed();

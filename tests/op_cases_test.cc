@@ -79,15 +79,6 @@ TEST(OpCases, GiveThemWithoutEachPassToo) {
   }
 }
 
-TEST(OpCases, GiveTheSameBitsWhenConverted) {
-  for (const CorpusCase& c : AllCases()) {
-    const bool random = !c.outputs.empty() && c.outputs[0].bounds.has_value();
-    if (random) continue;
-    const absl::Status status = RunConvertedCase(c, c.variants[0]);
-    EXPECT_TRUE(status.ok()) << c.variants[0].name << ": " << status.message();
-  }
-}
-
 TEST(OpCases, GiveTheSameWithNothingDeclared) {
   for (const CorpusCase& c : AllCases()) {
     for (const bool ranks : {true, false}) {

@@ -7,17 +7,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
-#include <set>
 
 #include "absl/strings/str_cat.h"
-#include "base/aligned_buffer.h"
 #include "base/budget.h"
-#include "base/mapped_file.h"
 #include "base/memory_budget.h"
 #include "base/quoted.h"
+#include "base/read_file.h"
 #include "base/status.h"
-#include "model/form/form.h"
 #include "model/import/graphdef/graphdef.h"
 #include "model/import/other_formats.h"
 #include "model/import/signature.h"
@@ -79,65 +75,6 @@ absl::Status ParseBinary(const char* data, size_t size, tensorflow::GraphDef* de
                                                  stream.CurrentPosition(), " of ", size));
 }
 
-absl::Span<const uint8_t> BytesOf(const char* data, size_t size) {
-  return {reinterpret_cast<const uint8_t*>(data), size};
-}
-
-// True when the options choose inputs, defaults or outputs other than the file's.
-bool ChoosesSignature(const ImportOptions& options) {
-  return !options.fetches.empty() || !options.input_aliases.empty() ||
-         !options.output_aliases.empty() || !options.placeholder_defaults.empty();
-}
-
-// Whether some tensor is to be fed that is no input of the file's signatures.
-bool FeedsInside(const ImportedModel& model, const ImportOptions& options) {
-  std::set<std::string> nodes, inputs;
-  for (const Node& node : model.graph.nodes()) nodes.insert(node.name);
-  for (const SignatureDef& signature : model.signatures) {
-    for (const SignatureTensor& input : signature.inputs)
-      inputs.insert({input.key, input.tensor_name});
-  }
-  return std::any_of(options.feeds.begin(), options.feeds.end(), [&](const auto& feed) {
-    const std::optional<TensorName> name =
-        FindTensorName(feed.name, [&](const std::string& node) { return nodes.count(node) != 0; });
-    return name.has_value() && inputs.count(feed.name) == 0 &&
-           inputs.count(TensorNameOf(name->node, name->output)) == 0;
-  });
-}
-
-// The file's signature, with other tensors as inputs too.
-absl::StatusOr<SignatureDef> SignatureWithFeeds(ImportedModel* model, ImportOptions options) {
-  const SignatureDef stored = model->signatures.front();
-  for (const SignatureTensor& output : stored.outputs)
-    options.output_aliases[output.key] = output.tensor_name;
-  FLOE_ASSIGN_OR_RETURN(SignatureDef signature, BuildSignature(&model->graph, options));
-  for (SignatureTensor& input : signature.inputs) {
-    for (const SignatureTensor& known : stored.inputs) {
-      if (input.tensor_name == known.tensor_name) input.key = known.key;
-    }
-  }
-  return signature;
-}
-
-// `owner` keeps the bytes.
-absl::StatusOr<ImportedModel> ImportForm(absl::Span<const uint8_t> bytes,
-                                         std::shared_ptr<const void> owner,
-                                         const ImportOptions& options) {
-  FLOE_ASSIGN_OR_RETURN(FormModel form, ReadForm(bytes, std::move(owner)));
-  ImportedModel model;
-  model.format = "floe (binary)";
-  model.graph = std::move(form.graph);
-  model.signatures = std::move(form.signatures);
-  if (ChoosesSignature(options)) {
-    FLOE_ASSIGN_OR_RETURN(SignatureDef signature, BuildSignature(&model.graph, options));
-    model.signatures = {std::move(signature)};
-  } else if (FeedsInside(model, options)) {
-    FLOE_ASSIGN_OR_RETURN(SignatureDef signature, SignatureWithFeeds(&model, options));
-    model.signatures = {std::move(signature)};
-  }
-  return model;
-}
-
 GraphChoice ChoiceOf(const ImportOptions& options) {
   GraphChoice choice;
   choice.fetches = options.fetches;
@@ -158,33 +95,44 @@ absl::StatusOr<MemoryShare> TakeForParsing(std::string_view bytes, bool text,
   return TakeMemory(std::min(unfolded, worst));
 }
 
-absl::StatusOr<ImportedModel> ImportGraphDef(const char* data, size_t size,
-                                             const ImportOptions& options) {
-  if (size == 0) return absl::InvalidArgumentError("the file is empty");
-  if (size > INT32_MAX)
-    return absl::InvalidArgumentError(
-        absl::StrCat("a GraphDef of ", size, " bytes is past protobuf's limit of 2 GiB"));
-  SilenceProtobuf();
-  const bool text = LooksLikeText(data, size);
-  FLOE_RETURN_IF_ERROR(CheckNoOtherFormat({data, size}));
-  FLOE_ASSIGN_OR_RETURN(MemoryShare message,
-                        TakeForParsing({data, size}, text, *tensorflow::GraphDef::descriptor()));
+struct ParsedGraphDef {
   tensorflow::GraphDef def;
-  const absl::Status parsed = text ? ParseText(data, size, &def) : ParseBinary(data, size, &def);
+  bool text = false;
+  MemoryShare memory;  // what `def` takes beyond the size of the file
+};
+
+absl::StatusOr<ParsedGraphDef> ParseGraphDef(std::string_view bytes) {
+  if (bytes.empty()) return absl::InvalidArgumentError("the file is empty");
+  if (bytes.size() > INT32_MAX)
+    return absl::InvalidArgumentError(
+        absl::StrCat("a GraphDef of ", bytes.size(), " bytes is past protobuf's limit of 2 GiB"));
+  SilenceProtobuf();
+  ParsedGraphDef graph;
+  graph.text = LooksLikeText(bytes.data(), bytes.size());
+  FLOE_RETURN_IF_ERROR(CheckNoOtherFormat(bytes));
+  FLOE_ASSIGN_OR_RETURN(graph.memory, TakeForParsing(bytes, graph.text,
+                                                     *tensorflow::GraphDef::descriptor()));
+  const absl::Status parsed = graph.text ? ParseText(bytes.data(), bytes.size(), &graph.def)
+                                         : ParseBinary(bytes.data(), bytes.size(), &graph.def);
   if (!parsed.ok()) {
-    tensorflow::GraphDef().Swap(&def);  // makes room
-    message = MemoryShare();
-    FLOE_ASSIGN_OR_RETURN(
-        message, TakeForParsing({data, size}, text, *tensorflow::MetaGraphDef::descriptor()));
-    FLOE_RETURN_IF_ERROR(CheckNoMetaGraph({data, size}));
+    tensorflow::GraphDef().Swap(&graph.def);  // makes room
+    graph.memory = MemoryShare();
+    FLOE_ASSIGN_OR_RETURN(graph.memory,
+                          TakeForParsing(bytes, graph.text, *tensorflow::MetaGraphDef::descriptor()));
+    FLOE_RETURN_IF_ERROR(CheckNoMetaGraph(bytes));
     return parsed;
   }
-  if (def.node_size() == 0) return absl::InvalidArgumentError("the graph has no nodes");
+  if (graph.def.node_size() == 0) return absl::InvalidArgumentError("the graph has no nodes");
   // Constants take over what they hold of the message, and pay for it themselves.
-  (void)message.Resize(std::max<int64_t>(0, message.bytes() - static_cast<int64_t>(size)));
+  (void)graph.memory.Resize(
+      std::max<int64_t>(0, graph.memory.bytes() - static_cast<int64_t>(bytes.size())));
+  return graph;
+}
+
+absl::StatusOr<ImportedModel> ImportParsed(ParsedGraphDef graph, const ImportOptions& options) {
   ImportedModel model;
-  model.format = text ? "GraphDef (text)" : "GraphDef (binary)";
-  FLOE_ASSIGN_OR_RETURN(model.graph, GraphFromGraphDef(&def, ChoiceOf(options)));
+  model.format = graph.text ? "GraphDef (text)" : "GraphDef (binary)";
+  FLOE_ASSIGN_OR_RETURN(model.graph, GraphFromGraphDef(&graph.def, ChoiceOf(options)));
   FLOE_ASSIGN_OR_RETURN(SignatureDef signature, BuildSignature(&model.graph, options));
   model.signatures.push_back(std::move(signature));
   return model;
@@ -232,31 +180,22 @@ std::optional<TensorName> FindTensorName(const std::string& name, const HasNode&
 
 absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOptions& options) {
   FLOE_RETURN_IF_ERROR(CheckNoSavedModelDirectory(path));
-  FLOE_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file,
-                        MappedFile::Open(path, options.max_file_bytes));
-  if (options.identity && file->identity() != *options.identity)
+  FLOE_ASSIGN_OR_RETURN(FileBytes file, ReadFile(path, options.max_file_bytes));
+  if (options.identity && file.identity != *options.identity)
     return absl::AbortedError(absl::StrCat(path, " has changed since it was looked at"));
-  const absl::Span<const uint8_t> bytes = BytesOf(file->data(), file->size());
-  absl::StatusOr<ImportedModel> model = Within(options.limits, [&] {
-    return IsForm(bytes) ? ImportForm(bytes, file, options)
-                         : ImportGraphDef(file->data(), file->size(), options);
-  });
-  if (file->damaged())  // whatever was made of it
-    return absl::UnavailableError(
-        absl::StrCat(path, " was cut short, or could not be read, while it was loaded"));
-  if (!model.ok()) return Annotate(model.status(), path);
-  if (IsForm(bytes)) model->file = file;
-  return model;
+  absl::StatusOr<ImportedModel> model =
+      Within(options.limits, [&]() -> absl::StatusOr<ImportedModel> {
+        FLOE_ASSIGN_OR_RETURN(ParsedGraphDef graph, ParseGraphDef(file.view()));
+        file.data.reset();  // the message has its own copy
+        return ImportParsed(std::move(graph), options);
+      });
+  return model.ok() ? std::move(model) : Annotate(model.status(), path);
 }
 
 absl::StatusOr<ImportedModel> ImportBytes(const std::string& bytes, const ImportOptions& options) {
   return Within(options.limits, [&]() -> absl::StatusOr<ImportedModel> {
-    if (!IsForm(BytesOf(bytes.data(), bytes.size())))
-      return ImportGraphDef(bytes.data(), bytes.size(), options);
-    auto copy = std::make_shared<AlignedBuffer>(bytes.size());
-    std::memcpy(copy->data(), bytes.data(), bytes.size());
-    const auto* data = reinterpret_cast<const uint8_t*>(copy->data());
-    return ImportForm({data, bytes.size()}, std::move(copy), options);
+    FLOE_ASSIGN_OR_RETURN(ParsedGraphDef graph, ParseGraphDef(bytes));
+    return ImportParsed(std::move(graph), options);
   });
 }
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/budget.h"
-#include "base/mapped_file.h"
+#include "base/file_identity.h"
 #include "model/graph.h"
 
 namespace floe {
@@ -43,14 +43,12 @@ struct ImportOptions {
 struct ImportedModel {
   Graph graph;  // inputs/outputs empty: signatures name tensors
   std::vector<SignatureDef> signatures;
-  std::string format;  // "GraphDef (binary)", "GraphDef (text)", "floe (binary)"
-  std::shared_ptr<const MappedFile> file;  // in which constants lie; null: in none
+  std::string format;  // "GraphDef (binary)", "GraphDef (text)"
 };
 
 // Errors: NOT_FOUND no such file; UNAVAILABLE a file that was cut short while it was read; ABORTED
 // another file than the one that is meant; INVALID_ARGUMENT malformed (names node and reason), or
-// of another format (says which, and what to do); of floe's own form those of model/form/form.h.
-// Never crashes on hostile bytes. Constants of floe's own form stay in the mapped file.
+// of another format (says which, and what to do). Never crashes on hostile bytes.
 absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOptions& options);
 absl::StatusOr<ImportedModel> ImportBytes(const std::string& bytes, const ImportOptions& options);
 

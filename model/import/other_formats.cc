@@ -53,6 +53,9 @@ absl::Status CheckNoOtherFormat(std::string_view bytes) {
     return OtherFormat("a Git LFS pointer", "the model itself comes with 'git lfs pull'");
   if (IsSavedModel(bytes)) return OtherFormat("a SavedModel", kFreeze);
   if (BeginsWith(bytes, "\x89HDF\r\n")) return OtherFormat("an HDF5 file of Keras", kFreeze);
+  if (BeginsWith(bytes, "\x8b"
+                        "FLOE"))
+    return OtherFormat("a model converted by floe 0.1", "serve the frozen graph it was made from");
   if (BeginsWith(bytes, "TFL3", 4))
     return OtherFormat("a TensorFlow Lite model", "freeze the model that it was converted from");
   if (BeginsWith(bytes, "PK\x03\x04"))

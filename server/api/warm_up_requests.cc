@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/mapped_file.h"
+#include "base/read_file.h"
 #include "base/status.h"
 #include "base/tf_record.h"
 #include "server/request/checked_request.h"
@@ -14,7 +14,7 @@ namespace floe::server {
 namespace {
 
 constexpr int64_t kMostRecords = 1000;  // TensorFlow Serving's bound
-constexpr int64_t kMaxFileBytes = int64_t{1} << 32;
+constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 constexpr int64_t kMaxInputBytes = int64_t{1} << 30;  // of one request, decoded
 
 // What a request made from a record needs to live.
@@ -53,8 +53,8 @@ absl::Status Replay(std::string_view record, const Model& model, const RunRecord
 
 absl::Status ReplayWarmUpRequests(const std::string& file, const Model& model,
                                   const RunRecorded& run, std::vector<std::string>* notes) {
-  FLOE_ASSIGN_OR_RETURN(const auto bytes, MappedFile::Open(file, kMaxFileBytes));
-  TfRecordReader reader(std::string_view(bytes->data(), bytes->size()));
+  FLOE_ASSIGN_OR_RETURN(const FileBytes bytes, ReadFile(file, kMaxFileBytes));
+  TfRecordReader reader(bytes.view());
   int64_t skipped = 0;
   for (std::string_view record;;) {
     FLOE_ASSIGN_OR_RETURN(const bool more, reader.Next(&record));

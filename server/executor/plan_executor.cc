@@ -314,7 +314,6 @@ absl::Status PlanExecutor::Run(int index, absl::Span<Request* const> batch,
     }
   }
   FLOE_RETURN_IF_ERROR(Limited(RunWithin(limits, &context)));
-  if (first.model != nullptr) FLOE_RETURN_IF_ERROR(first.model->CheckFile());
 
   slot.shared = gathers;
   if (!gathers && first.whole == nullptr) return absl::OkStatus();

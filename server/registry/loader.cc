@@ -38,8 +38,7 @@ absl::StatusOr<ImportOptions> ImportOptionsOf(const ModelConfig& config,
 constexpr int64_t kNodeBytes = 2048;
 
 // `file` was taken for the file: constants that are read from it are paid from that, and what is
-// left is given back unless they lie in the file itself. Then it is what the model's nodes take,
-// too.
+// left is given back. Then it is what the model's nodes take.
 absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, const LoadSource& from,
                                     const LoadOptions& options, const MemoryBudget& memory,
                                     MemoryShare* file) {
@@ -51,14 +50,13 @@ absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, const LoadSource&
     return model.ok() ? std::move(model) : prepaid.Explain(model.status());
   }();
   if (!imported.ok()) return imported.status();
-  if (imported->file == nullptr) *file = MemoryShare();
+  *file = MemoryShare();
   FLOE_ASSIGN_OR_RETURN(MemoryShare nodes, memory.Take(imported->graph.size() * kNodeBytes));
   file->Add(std::move(nodes));
   Model::Source source;
   source.info = {config.name, from.version, from.file};
   source.graph = std::move(imported->graph);
   source.signatures = std::move(imported->signatures);
-  source.file = std::move(imported->file);
   if (!from.file.empty()) source.asset_directory = DirectoryOf(from.file);
   return Model::Create(std::move(source), options.compile);
 }
@@ -128,7 +126,6 @@ absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& so
   auto setup = PrepareScheduler(model, config, prepare);
   if (!setup.ok()) return prepaid.Explain(setup.status());
   prepared.setup = *std::move(setup);
-  FLOE_RETURN_IF_ERROR(model.CheckFile());
   return prepared;
 }
 

@@ -440,8 +440,6 @@ void LocalRegistry::CheckProgress(TimePoint now) {
             version.version, Millis(now - run.started) / 1000, run.slot, run.what);
       if (IsStuck(scheduler.Progress(), now))
         stuck[name] = "makes no progress although requests wait";
-      if (const absl::Status file = version.served->model()->CheckFile(); !file.ok())
-        stuck[name] = absl::StrCat("cannot answer: ", std::string(file.message()));
       scheduler.TrimIdle(now);
     }
   }

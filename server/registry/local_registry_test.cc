@@ -8,7 +8,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "model/form/form.h"
 #include "model/import/import.h"
 #include "server/executor/test_models.h"
 #include "server/registry/local_registry_for_test.h"
@@ -50,24 +49,6 @@ TEST_F(RegistryTest, LoadsTheNewestVersionAndServesIt) {
   registry.Stop();  // finishes what was taken
   EXPECT_THAT(call.result, ElementsAre(6, 0));
   EXPECT_EQ(registry.Acquire("m", {}).status().code(), absl::StatusCode::kUnavailable);
-}
-
-TEST_F(RegistryTest, ServesAConvertedModel) {
-  auto imported = ImportBytes(kTwiceGraph, {});
-  ASSERT_TRUE(imported.ok()) << imported.status();
-  const auto form =
-      SerializeForm({std::move(imported->graph), std::move(imported->signatures), {}});
-  ASSERT_TRUE(form.ok()) << form.status();
-  Write("m/3/model.floe", *form);
-  LocalRegistry registry({Config("m", "m")}, Once(), &health_);
-  ASSERT_TRUE(registry.StartLoading().ok());
-  registry.WaitUntilLoaded();
-  const auto served = registry.Acquire("m", {3, ""});
-  ASSERT_TRUE(served.ok()) << served.status();
-  FloatCall call({{Shape({1, 2}), {3, -4}}});
-  (*served)->Submit(call.MakeRequest((*served)->model()));
-  registry.Stop();
-  EXPECT_THAT(call.result, ElementsAre(6, 0));
 }
 
 TEST_F(RegistryTest, UnknownNamesAndVersions) {
@@ -159,39 +140,6 @@ TEST_F(RegistryTest, AStuckModelIsNotServing) {
     registry.CheckProgress(now + std::chrono::minutes(20));
     return health_.Get("model/stuck") == ServingStatus::kServing;
   }));
-}
-
-// Its weights lie in the file, which somebody writes over while it serves.
-TEST_F(RegistryTest, AFileThatIsCutShortEndsItsModelAlone) {
-  constexpr int64_t kWidth = 5000;
-  const std::string wide = absl::StrReplaceAll(
-      kTwiceGraph, {{"dim { size: 1 } } float_val", "dim { size: 5000 } } float_val"},
-                    {"dim { size: 2 }", "dim { size: 5000 }"}});
-  auto imported = ImportBytes(wide, {});
-  ASSERT_TRUE(imported.ok()) << imported.status();
-  const std::string path = Write("mapped/1/model.floe", "");
-  ASSERT_TRUE(
-      WriteForm({std::move(imported->graph), std::move(imported->signatures), {}}, path).ok());
-  Write("fine/1/frozen.pb", TimesGraph(1));
-  LocalRegistry registry({Config("mapped", "mapped"), Config("fine", "fine")}, Once(), &health_);
-  ASSERT_TRUE(registry.StartLoading().ok());
-  registry.WaitUntilLoaded();
-  const auto served = registry.Acquire("mapped", {});
-  ASSERT_TRUE(served.ok()) << served.status();
-  FloatCall before({{Shape({1, kWidth}), std::vector<float>(kWidth, 3)}}), after = before;
-  Answer(served->get(), &before);
-  ASSERT_TRUE(before.status.ok()) << before.status;
-  EXPECT_EQ(before.result[kWidth - 1], 6);
-  std::filesystem::resize_file(path, 100);
-  Answer(served->get(), &after);
-  EXPECT_EQ(after.status.code(), absl::StatusCode::kDataLoss) << after.status;
-  EXPECT_THAT(std::string(after.status.message()), HasSubstr("model 'mapped' version 1"));
-  registry.CheckProgress(Clock::Steady().Now());
-  EXPECT_EQ(health_.Get("model/mapped"), ServingStatus::kNotServing);
-  EXPECT_EQ(health_.Get("model/fine"), ServingStatus::kServing);
-  FloatCall other({{Shape({1, 2}), {1, 2}}});
-  Answer(registry.Acquire("fine", {}).value().get(), &other);
-  EXPECT_THAT(other.result, ElementsAre(1, 2));
 }
 
 VersionState StateOf(const LocalRegistry& registry, const std::string& name, int64_t version) {

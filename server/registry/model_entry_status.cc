@@ -18,9 +18,8 @@ absl::Status CompareFiles(const FileIdentity& loaded, const FileIdentity& now) {
     return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "its file was ", same_file ? "overwritten in place" : "replaced", " after it was loaded (",
-      loaded.size, " bytes then, ", now.size, " now): what was loaded ",
-      same_file ? "serves, and is wrong where it is read from the file (*.floe)" : "still serves",
-      "; put another model under another version's number"));
+      loaded.size, " bytes then, ", now.size,
+      " now): what was loaded still serves; put another model under another version's number"));
 }
 
 }  // namespace

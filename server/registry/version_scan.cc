@@ -93,7 +93,7 @@ bool Holds(const Listing& listing, const char* file) {
 // The model file among the files of a directory; nullopt: there is none.
 absl::StatusOr<std::optional<std::string>> ChooseFile(const std::string& directory,
                                                       const Listing& listing) {
-  for (const char* name : {"model.floe", "frozen.pb", "graph.pb"})
+  for (const char* name : {"frozen.pb", "graph.pb"})
     if (Holds(listing, name)) return absl::StrCat(directory, "/", name);
   if (Holds(listing, "saved_model.pb") || Holds(listing, "saved_model.pbtxt"))
     return absl::InvalidArgumentError(
@@ -101,15 +101,14 @@ absl::StatusOr<std::optional<std::string>> ChooseFile(const std::string& directo
                      "' is a SavedModel, which this version of floe does not load: freeze it into "
                      "one graph ('Frozen graphs' in docs/serving.md says how) and put that here as "
                      "frozen.pb"));
-  for (const char* suffix : {".floe", ".pb", ".pbtxt"}) {
+  for (const char* suffix : {".pb", ".pbtxt"}) {
     std::vector<std::string> found;
     for (const std::string& name : listing.files)
       if (EndsWith(name, suffix) && name != "batching_params.pbtxt") found.push_back(name);
     if (found.size() > 1)
       return absl::InvalidArgumentError(
           absl::StrCat("'", directory, "' holds several models (", QuotedList(found),
-                       "); keep one, or call the right one ",
-                       suffix == std::string(".floe") ? "model.floe" : "frozen.pb"));
+                       "); keep one, or call the right one frozen.pb"));
     if (found.size() == 1) return absl::StrCat(directory, "/", found[0]);
   }
   return std::optional<std::string>();
@@ -186,7 +185,7 @@ FoundVersion LookAt(int64_t version, const std::string& directory, const std::st
   } else if (!file->has_value()) {
     found.error = absl::InvalidArgumentError(
         absl::StrCat("'", directory, "' holds ", Describe(*inside),
-                     "; expected model.floe, frozen.pb, graph.pb or one *.floe or *.pb file"));
+                     "; expected frozen.pb, graph.pb or one *.pb file"));
   } else {
     found.file = **file;
   }
@@ -344,7 +343,7 @@ absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_p
   return absl::NotFoundError(
       absl::StrCat("'", base_path, "' holds ", Describe(top),
                    "; expected directories named by a version number (1, 2, ...) with a model in "
-                   "each, or one *.floe or *.pb file"));
+                   "each, or one *.pb file"));
 }
 
 }  // namespace floe::server

@@ -55,10 +55,6 @@ TEST_F(VersionScan, Layouts) {
   Write("versions/0/m.pb", "");
   Write("versions/notes/readme.pb", "");
   Write("versions/11x/frozen.pb", "");
-  Write("converted/frozen.pb", "");
-  Write("converted/model.floe", "");
-  Write("form/some.floe", "");
-  Write("form/old.pb", "");
   const auto find = [this](const std::string& path) {
     const auto found = ScanVersions(root_ + path);
     EXPECT_TRUE(found.ok()) << found.status();
@@ -73,8 +69,6 @@ TEST_F(VersionScan, Layouts) {
   EXPECT_EQ(find("/file.pb"), "1 /file.pb");
   EXPECT_EQ(find("/flat"), "1 /flat/anything.pb");
   EXPECT_EQ(find("/named"), "1 /named/frozen.pb");
-  EXPECT_EQ(find("/converted"), "1 /converted/model.floe");
-  EXPECT_EQ(find("/form"), "1 /form/some.floe");
   EXPECT_EQ(find("/versions"),
             "10 /versions/10/model.pb, 2 /versions/2/graph.pb, 0 /versions/0/m.pb");
 }
