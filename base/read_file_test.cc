@@ -16,8 +16,7 @@ using testing::HasSubstr;
 
 class ReadFileTest : public testing::Test {
  protected:
-  ReadFileTest()
-      : folder_(fs::path(testing::TempDir()) / ("read-" + std::to_string(getpid()))) {
+  ReadFileTest() : folder_(fs::path(testing::TempDir()) / ("read-" + std::to_string(getpid()))) {
     fs::create_directories(folder_);
   }
   ~ReadFileTest() override { fs::remove_all(folder_); }
@@ -55,8 +54,7 @@ TEST_F(ReadFileTest, ErrorsNameThePath) {
 }
 
 TEST_F(ReadFileTest, OnlyRegularFiles) {
-  EXPECT_EQ(ReadFile(folder_.string(), 10).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadFile(folder_.string(), 10).status().code(), absl::StatusCode::kInvalidArgument);
   // Nobody writes to this pipe: who waited for it would wait for ever.
   ASSERT_EQ(::mkfifo(PathOf("pipe").c_str(), 0600), 0);
   const auto pipe = ReadFile(PathOf("pipe"), 10);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/denormals.h"
+#include "base/running.h"
 #include "base/threads.h"
 
 namespace floe {
@@ -28,6 +29,23 @@ void ThreadPool::Stop() {
   for (std::thread& worker : workers_) worker.join();
 }
 
+namespace {
+
+// A loop, and what the thread works on that wants it.
+struct Loop {
+  void (*call)(const void* body, int64_t chunk);
+  const void* body;
+  const Running* running;
+};
+
+void RunChunk(const void* loop, int64_t chunk) {
+  const auto& of = *static_cast<const Loop*>(loop);
+  const Running::Scope scope(of.running);
+  of.call(of.body, chunk);
+}
+
+}  // namespace
+
 // A participant's share. It ends here whatever happens: the others still use the body.
 void ThreadPool::Drain(Trampoline call, const void* body, int64_t chunks) {
   try {
@@ -40,10 +58,11 @@ void ThreadPool::Drain(Trampoline call, const void* body, int64_t chunks) {
 }
 
 void ThreadPool::Run(int64_t chunks, Trampoline call, const void* body) {
+  const Loop loop{call, body, Running::Current()};
   {
     MutexLock lock(mutex_);
-    call_ = call;
-    body_ = body;
+    call_ = RunChunk;
+    body_ = &loop;
     chunks_ = chunks;
     next_.store(0);
     ++generation_;

@@ -61,6 +61,7 @@ int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& 
       "floectl COMMAND --help shows a command's options and an example.");
   Context context{out, err, {}};
   AddStatusCommand(app, context);
+  AddLogLevelCommand(app, context);
   AddPredictCommand(app, context);
   AddInspectCommand(app, context);
   AddRunCommand(app, context);

@@ -26,6 +26,7 @@ struct Context {
 
 // Each adds one subcommand.
 void AddStatusCommand(CLI::App& app, Context& context);
+void AddLogLevelCommand(CLI::App& app, Context& context);
 void AddPredictCommand(CLI::App& app, Context& context);
 void AddInspectCommand(CLI::App& app, Context& context);
 void AddRunCommand(CLI::App& app, Context& context);

@@ -64,7 +64,8 @@ const auto kScores = ElementsAre(-5, 7, 9.5, -12, -1, 0.5);
 const auto kPositive = ElementsAre(0, 7, 9.5, 0, 0, 0.5);
 
 TEST(Usage, EveryCommandExplainsItselfWithAnExample) {
-  for (const std::string command : {"status", "predict", "inspect", "run", "bench", "ops"}) {
+  for (const std::string command :
+       {"status", "predict", "inspect", "run", "bench", "ops", "log-level"}) {
     const Outcome outcome = Floectl({command, "--help"});
     EXPECT_EQ(outcome.code, kExitOk) << command;
     EXPECT_THAT(outcome.out, HasSubstr("Example:\n  floectl " + command));

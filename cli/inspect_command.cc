@@ -149,9 +149,7 @@ void AddInspectCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
       app.add_subcommand("inspect", "Show what is in a model file and what serving it takes");
-  command
-      ->add_option("FILE", options->file,
-                   "The model: a frozen GraphDef, binary or text")
+  command->add_option("FILE", options->file, "The model: a frozen GraphDef, binary or text")
       ->required();
   command->add_flag("--nodes", options->nodes, "List the file's nodes: name, op, type");
   command->add_flag(

@@ -9,6 +9,7 @@
 #include "cli/npy.h"
 #include "cli/npz.h"
 #include "cli/scripted_server_test_util.h"
+#include "floe/admin.pb.h"
 #include "gmock/gmock.h"
 #include "grpc/health/v1/health.pb.h"
 #include "gtest/gtest.h"
@@ -115,6 +116,44 @@ class RpcCommands : public testing::Test {
   ScriptedServer server_;
   tfs::PredictRequest request_;
 };
+
+// Without --model every model has its lines, and with --watch rates.
+TEST_F(RpcCommands, StatusShowsLiveNumbers) {
+  AnswerHealth({{"", 1}, {"model/a", 1}});
+  int calls = 0;
+  server_.handlers["/floe.Admin/GetStats"] = [&](const std::string&, std::string* reply) {
+    GetStatsResponse stats;
+    stats.mutable_server()->set_version("1.2.3");
+    stats.mutable_server()->set_workers(4);
+    for (const char* name : {"a", "b"}) {
+      ModelStats* const model = stats.add_models();
+      model->set_name(name);
+      VersionStats* const version = model->add_versions();
+      version->set_version(2);
+      version->set_state(tfs::ModelVersionStatus::AVAILABLE);
+      CodeCount* const ok = version->add_requests();
+      ok->set_code("OK");
+      ok->set_count(100 + 1000 * calls);
+      CodeCount* const full = version->add_requests();
+      full->set_code("RESOURCE_EXHAUSTED");
+      full->set_count(7);
+    }
+    ++calls;
+    *reply = stats.SerializeAsString();
+    return grpc::Status::OK;
+  };
+  const Outcome once = Floectl({"status"});
+  EXPECT_EQ(once.code, kExitOk) << once.err;
+  EXPECT_THAT(once.out, HasSubstr("floed 1.2.3"));
+  EXPECT_THAT(once.out, HasSubstr("4 workers"));
+  EXPECT_THAT(once.out, testing::ContainsRegex("a +2 +AVAILABLE +107 +7"));
+  EXPECT_THAT(once.out, testing::ContainsRegex("b +2 +AVAILABLE +107 +7"));
+  const Outcome watched = Floectl({"status", "--watch", "0.01", "--count", "2"});
+  EXPECT_EQ(watched.code, kExitOk) << watched.err;
+  EXPECT_THAT(watched.out, testing::ContainsRegex("a +2 +AVAILABLE +1e\\+05/s +7"));
+  const auto json = nlohmann::json::parse(Floectl({"status", "--json"}).out);
+  EXPECT_EQ(json["stats"]["models"][1]["name"], "b");
+}
 
 TEST_F(RpcCommands, StatusOfAServingModel) {
   AnswerHealth({{"", 1}, {"model/mnist", 1}});

@@ -87,9 +87,7 @@ void AddRunCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
       app.add_subcommand("run", "Run a model file once in this process, from .npz to .npz");
-  command
-      ->add_option("FILE", options->file,
-                   "The model: a frozen GraphDef, binary or text")
+  command->add_option("FILE", options->file, "The model: a frozen GraphDef, binary or text")
       ->required();
   command->add_option("-i,--inputs", options->inputs, "Arrays to feed (.npz)")->type_name("IN.npz");
   command->add_option("-o,--outputs", options->outputs, "Where to write the results (.npz)")

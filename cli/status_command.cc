@@ -1,9 +1,16 @@
+#include <google/protobuf/util/json_util.h>
+
+#include <chrono>
 #include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/rpc.h"
+#include "cli/stats_report.h"
 #include "cli/table.h"
 #include "grpc/health/v1/health.pb.h"
 #include "nlohmann/json.hpp"
@@ -18,12 +25,15 @@ struct Options {
   Target target;
   std::string model;
   bool json = false;
+  double watch = 0;   // seconds between reports; 0: one report
+  int64_t count = 0;  // of reports; 0: until it is interrupted
 };
 
 struct Report {
   std::string server_health;
   std::string model_health;
   tfs::GetModelStatusResponse model;
+  absl::StatusOr<GetStatsResponse> stats = GetStatsResponse();
 };
 
 // "SERVING", "NOT_SERVING", ...; "UNKNOWN" from servers that do not know the service or the name.
@@ -56,13 +66,28 @@ void PrintJson(const Options& options, const Report& report, std::ostream& out) 
                                   {"error_message", version.status().error_message()}});
     }
   }
+  std::string stats;
+  google::protobuf::util::JsonPrintOptions print;
+  print.always_print_primitive_fields = true;
+  print.preserve_proto_field_names = true;
+  if (report.stats.ok() && MessageToJsonString(*report.stats, &stats, print).ok())
+    json["stats"] = nlohmann::ordered_json::parse(stats, nullptr, /*allow_exceptions=*/false);
   out << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
 }
 
-void PrintTable(const Options& options, const Report& report, std::ostream& out) {
+void PrintText(const Options& options, const Report& report, const Report* before,
+               std::ostream& out) {
   out << options.target.address << ": " << report.server_health << "\n";
+  if (report.stats.ok()) {
+    PrintServer(report.stats->server(), out);
+    const bool rates = before != nullptr && before->stats.ok();
+    PrintModels(*report.stats, rates ? &*before->stats : nullptr, options.watch, out);
+    if (!options.model.empty()) PrintDetails(*report.stats, out);
+    return;
+  }
   if (options.model.empty()) {
-    out << "(--model NAME shows the versions of a model)\n";
+    out << "(no live numbers: " << report.stats.status().message()
+        << "; --model NAME shows the versions of a model)\n";
     return;
   }
   Table table({"MODEL", "VERSION", "STATE", "HEALTH", "ERROR"});
@@ -89,8 +114,7 @@ absl::Status Verdict(const Options& options, const Report& report) {
   return absl::UnavailableError(absl::StrCat("model '", options.model, "' is not serving"));
 }
 
-absl::Status Run(const Options& options, Context& context) {
-  const RpcClient client(options.target);
+absl::StatusOr<Report> Ask(const Options& options, const RpcClient& client) {
   Report report;
   FLOE_ASSIGN_OR_RETURN(report.server_health, Health(client, ""));
   if (!options.model.empty()) {
@@ -100,12 +124,31 @@ absl::Status Run(const Options& options, Context& context) {
         client.Call("/tensorflow.serving.ModelService/GetModelStatus", request, &report.model));
     FLOE_ASSIGN_OR_RETURN(report.model_health, Health(client, "model/" + options.model));
   }
-  if (options.json) {
-    PrintJson(options, report, context.out);
-  } else {
-    PrintTable(options, report, context.out);
+  GetStatsRequest request;
+  request.set_model(options.model);
+  // Other servers do not know it, and this one may not offer it to everybody.
+  if (const absl::Status told = client.Call("/floe.Admin/GetStats", request, &*report.stats);
+      !told.ok())
+    report.stats = told;
+  return report;
+}
+
+absl::Status Run(const Options& options, Context& context) {
+  const RpcClient client(options.target);
+  std::optional<Report> before;
+  for (int64_t n = 1;; ++n) {
+    FLOE_ASSIGN_OR_RETURN(Report report, Ask(options, client));
+    if (options.json) {
+      PrintJson(options, report, context.out);
+    } else {
+      PrintText(options, report, before ? &*before : nullptr, context.out);
+    }
+    context.out.flush();
+    if (options.watch <= 0 || n == options.count || !context.out) return Verdict(options, report);
+    before = std::move(report);
+    std::this_thread::sleep_for(std::chrono::duration<double>(options.watch));
+    context.out << "\n";
   }
-  return Verdict(options, report);
 }
 
 }  // namespace
@@ -113,13 +156,23 @@ absl::Status Run(const Options& options, Context& context) {
 void AddStatusCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
-      app.add_subcommand("status", "Ask a server for its health and a model's versions");
+      app.add_subcommand("status", "Show a server's health, models and live numbers");
   AddTargetOptions(*command, options->target);
   command->add_option("-m,--model", options->model, "The model to ask about")->type_name("NAME");
   command->add_flag("--json", options->json, "Print JSON");
+  command
+      ->add_option("-w,--watch", options->watch,
+                   "Report again every so many seconds, with requests a second, until interrupted")
+      ->type_name("SECONDS")
+      ->expected(0, 1)
+      ->default_str("2")
+      ->check(CLI::Range(0.01, 86400.0));
+  command->add_option("--count", options->count, "With --watch: end after so many reports")
+      ->type_name("N");
   command->footer(
       "Exits with 1 when what was asked about does not serve.\n"
-      "Example:\n  floectl status --target 127.0.0.1:8500 --model mnist_beginner");
+      "Example:\n  floectl status --target 127.0.0.1:8500 --model mnist_beginner\n"
+      "  floectl status --watch 2");
   command->callback([options, &context] {
     context.action = [options, &context] { return Run(*options, context); };
   });

@@ -25,7 +25,7 @@ function(floe_dependency name)
 endfunction()
 
 floe_dependency(absl absl::status absl::statusor absl::strings absl::inlined_vector absl::span
-                absl::flat_hash_map)
+                absl::flat_hash_map absl::failure_signal_handler absl::symbolize)
 floe_dependency(hwy PkgConfig::HWY)
 floe_dependency(spdlog spdlog::spdlog)
 floe_dependency(yaml yaml-cpp)

@@ -17,6 +17,7 @@
 #include "server/daemon/listeners.h"
 #include "server/daemon/logging.h"
 #include "server/daemon/signals.h"
+#include "server/daemon/crash_report.h"
 #include "server/daemon/trial_load.h"
 #include "server/flags/flags.h"
 
@@ -80,6 +81,7 @@ static int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   SkipDeadlockDetection();
   if (floe::server::IsTrial(argc, argv)) floe::server::RunTrial();
+  floe::server::ReportCrashes(argv[0]);
   AllowOpenFiles();
   try {
     return Main(argc, argv);

@@ -303,7 +303,8 @@ TEST(Queue, AllocatesNothing) {
 class CountingResponder : public server::Responder {
  public:
   void Write(std::string&& message) override { bytes_ = message.size(); }
-  void Finish(const absl::Status& status) override {
+  using server::Responder::Finish;
+  void Finish(const absl::Status& status, const server::Trailers&) override {
     good_ += status.ok() && bytes_ > 0;
     ++answered_;
   }
@@ -342,25 +343,25 @@ void ExpectFewInPredict(const ModelConfig& config,
   ASSERT_EQ(registry.Tally().available, 1u);
   server::MethodTable methods;
   server::RegisterApi({registry, health}, &methods);
-  const server::UnaryMethod* const predict =
-      methods.FindUnary("/tensorflow.serving.PredictionService/Predict");
+  const server::Method* const predict =
+      methods.Find("/tensorflow.serving.PredictionService/Predict");
   ASSERT_NE(predict, nullptr);
   const auto bytes = std::make_shared<const std::string>(request.SerializeAsString());
 
   const auto responder = std::make_shared<CountingResponder>();
-  server::CallInfo call;
+  server::CallHead call;
   call.path = "/tensorflow.serving.PredictionService/Predict";
-  call.metadata.emplace_back("user-agent", "a client's name and version, of some length");
+  call.peer = "ipv4:127.0.0.1:40213, longer than a string holds in itself";
   call.metadata.emplace_back("floe-priority", "3");
   call.deadline = Clock::Steady().Now() + std::chrono::hours(1);
   call.cancel = std::make_shared<CancelToken>();  // of all: each call clears it
-  std::vector<server::CallInfo> calls(4, call);
+  std::vector<server::CallHead> calls(4, call);
   for (size_t i = 1; i < calls.size(); ++i) calls[i].cancel = std::make_shared<CancelToken>();
   int sent = 0;
   const auto ask = [&](size_t at_once) {
     for (int i = 0; i < 100; ++i) {
       for (size_t k = 0; k < at_once; ++k)
-        (*predict)(calls[k], server::Message{*bytes, bytes}, responder);
+        server::Invoke(*predict, calls[k], server::Message{*bytes, bytes}, responder);
       responder->WaitFor(sent += static_cast<int>(at_once));
     }
   };

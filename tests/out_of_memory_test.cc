@@ -231,7 +231,8 @@ TEST_F(Serving, ThroughTheQueue) {
 class Answer : public Responder {
  public:
   void Write(std::string&& message) override { message_ = std::move(message); }
-  void Finish(const absl::Status& status) override {
+  using Responder::Finish;
+  void Finish(const absl::Status& status, const Trailers&) override {
     ++finished_;
     status_ = status;
   }
@@ -247,7 +248,7 @@ TEST_F(Serving, FromItsMessageToItsReply) {
   registry.models["m"]->on_submit = [this](std::unique_ptr<Request> request) {
     scheduler_->Submit(std::move(request));
   };
-  const UnaryMethod predict = PredictMethod({registry, health});
+  const Method predict = PredictMethod({registry, health});
   for (const bool lists : {false, true}) {
     tensorflow::serving::PredictRequest sent;
     sent.mutable_model_spec()->set_name("m");
@@ -264,11 +265,11 @@ TEST_F(Serving, FromItsMessageToItsReply) {
     FailEach([&] {
       std::optional<Spared> spared(std::in_place);
       const auto answer = std::make_shared<Answer>();
-      CallInfo call;
+      CallHead call;
       call.cancel = std::make_shared<CancelToken>();
       spared.reset();
       const absl::Status status = CatchOutOfMemory([&] {
-        predict(call, Message{bytes, nullptr}, answer);
+        Invoke(predict, call, Message{bytes, nullptr}, answer);
         return absl::OkStatus();
       });
       if (!status.ok()) return answer->finished_ == 0 ? Fair(status) : std::string("twice");

@@ -9,6 +9,7 @@
 #include "server/api/config_service.h"
 #include "server/api/methods.h"
 #include "server/api/proto_method.h"
+#include "server/api/stats_service.h"
 
 namespace floe::server {
 namespace {
@@ -28,18 +29,19 @@ std::string Path(const char* service, const char* method) {
   return absl::StrCat("/", service, "/", method);
 }
 
-UnaryMethod Refuse(const std::string& reason) {
-  return [reason](const CallInfo&, const Message&, const std::shared_ptr<Responder>& responder) {
-    responder->Finish(absl::UnimplementedError(reason));
-  };
+Method Refuse(MethodRole role, const std::string& reason) {
+  return {{MethodKind::kUnary, role}, [reason](const CallHead&, const std::shared_ptr<Responder>&) {
+            return absl::UnimplementedError(reason);
+          }};
 }
 
 void RegisterRefusals(MethodTable* table) {
   for (const char* method : {"Classify", "Regress", "MultiInference"}) {
-    table->AddUnary(Path(kPrediction, method),
-                    Refuse(absl::StrCat(method,
-                                        " is not offered: floe does not read tf.Example; "
-                                        "send the features as tensors to Predict")));
+    table->Add(Path(kPrediction, method),
+               Refuse(MethodRole::kInference,
+                      absl::StrCat(method,
+                                   " is not offered: floe does not read tf.Example; "
+                                   "send the features as tensors to Predict")));
   }
 }
 
@@ -49,32 +51,34 @@ void RegisterApi(const ApiContext& context, MethodTable* table) {
   // A request that is no message gets an error; protobuf's lines on stderr would fill the log.
   google::protobuf::SetLogHandler(nullptr);
   const ModelRegistry& registry = context.registry;
-  table->AddUnary(Path(kPrediction, "Predict"), PredictMethod(context));
-  table->AddUnary(Path(kPrediction, "GetModelMetadata"),
-                  ProtoMethod<pb::GetModelMetadataRequest, pb::GetModelMetadataResponse>(
-                      [&registry](const auto& request, auto* response) {
-                        return GetModelMetadata(registry, request, response);
-                      }));
-  table->AddUnary(Path(kModel, "GetModelStatus"),
-                  ProtoMethod<pb::GetModelStatusRequest, pb::GetModelStatusResponse>(
-                      [&registry](const auto& request, auto* response) {
-                        return GetModelStatus(registry, request, response);
-                      }));
-  table->AddUnary(kReloadConfigMethod, ReloadConfigMethod(context));
-  table->AddUnary(kGetConfigMethod, GetConfigMethod(context));
+  table->Add(Path(kPrediction, "Predict"), PredictMethod(context));
+  table->Add(Path(kPrediction, "GetModelMetadata"),
+             ProtoMethod<pb::GetModelMetadataRequest, pb::GetModelMetadataResponse>(
+                 MethodRole::kModels, [&registry](const auto& request, auto* response) {
+                   return GetModelMetadata(registry, request, response);
+                 }));
+  table->Add(Path(kModel, "GetModelStatus"),
+             ProtoMethod<pb::GetModelStatusRequest, pb::GetModelStatusResponse>(
+                 MethodRole::kModels, [&registry](const auto& request, auto* response) {
+                   return GetModelStatus(registry, request, response);
+                 }));
+  table->Add(kReloadConfigMethod, ReloadConfigMethod(context));
+  table->Add(kGetConfigMethod, GetConfigMethod(context));
+  table->Add(Path(kAdmin, "GetStats"), GetStatsMethod(context));
+  table->Add(Path(kAdmin, "SetLogLevel"), SetLogLevelMethod(context));
   RegisterRefusals(table);
-  table->AddUnary(Path(kHealth, "Check"), HealthCheckMethod(context.health));
+  table->Add(Path(kHealth, "Check"), HealthCheckMethod(context.health));
   if (context.enable_health_watch) {
-    table->AddStream(Path(kHealth, "Watch"), HealthWatchMethod(context.health));
+    table->Add(Path(kHealth, "Watch"), HealthWatchMethod(context.health));
   } else {
-    table->AddUnary(Path(kHealth, "Watch"),
-                    Refuse("Watch is switched off here (server.enable_health_watch); call Check"));
+    table->Add(Path(kHealth, "Watch"),
+               Refuse(MethodRole::kHealth,
+                      "Watch is switched off here (server.enable_health_watch); call Check"));
   }
   if (!context.enable_reflection) return;
-  const StreamMethod reflection =
-      ReflectionMethod({kPrediction, kModel, kAdmin, kHealth, kReflection});
-  table->AddStream(Path(kReflection, "ServerReflectionInfo"), reflection);
-  table->AddStream(Path(kReflectionV1, "ServerReflectionInfo"), reflection);
+  const Method reflection = ReflectionMethod({kPrediction, kModel, kAdmin, kHealth, kReflection});
+  table->Add(Path(kReflection, "ServerReflectionInfo"), reflection);
+  table->Add(Path(kReflectionV1, "ServerReflectionInfo"), reflection);
 }
 
 }  // namespace floe::server

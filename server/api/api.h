@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "base/memory_budget.h"
 #include "config/config.h"
@@ -10,6 +12,21 @@
 #include "server/registry/registry.h"
 
 namespace floe::server {
+
+struct ConnectionCounts {
+  int64_t open = 0;
+  int64_t limit = 0;
+  int64_t refused = 0;  // since the start
+};
+
+// What the daemon knows of the server beside its models. Functions may be empty.
+struct ServerInfo {
+  std::string version;
+  TimePoint started = TimePoint::min();
+  std::function<ConnectionCounts()> connections;
+  std::function<std::string()> log_level;
+  std::function<absl::Status(const std::string&)> set_log_level;
+};
 
 // Registry and health outlive every table they are registered in and every call made through it.
 struct ApiContext {
@@ -23,6 +40,9 @@ struct ApiContext {
   bool enable_health_watch = true;
   int64_t max_input_bytes = int64_t{256} << 20;  // of one request's decoded inputs
   const MemoryBudget* memory = nullptr;          // pays for them; null: nobody. Lives as long
+  Duration slow_request =
+      Duration::max();  // one that takes as long is logged (log.slow_request_ms)
+  ServerInfo server;
 };
 
 // PredictionService, ModelService, floe.Admin, Health and, when enabled, ServerReflection (v1alpha

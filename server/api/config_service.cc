@@ -36,34 +36,14 @@ constexpr size_t kMaxShownBytes = size_t{64} << 10;  // in a message of its own
 
 absl::Status NotOffered() {
   return absl::PermissionDeniedError(
-      "the configuration is not offered over RPC here; server.enable_config_rpcs: local in "
+      "RPCs for operators are not offered here; server.enable_config_rpcs: local in "
       "floe.yaml offers it to processes of the server's own machine");
-}
-
-// OK: this caller may read and change the configuration.
-absl::Status CheckOffered(const ServerConfig* config, const CallInfo& call) {
-  const ConfigRpcs offered =
-      config == nullptr ? ConfigRpcs::kLocal : config->server.enable_config_rpcs;
-  if (offered == ConfigRpcs::kNobody) return NotOffered();
-  if (offered == ConfigRpcs::kAll || call.local) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      "the configuration is offered over RPC to processes of the server's own machine only; "
-      "server.enable_config_rpcs: true, or --enable_config_rpcs=true, offers it to everybody who "
-      "can connect");
 }
 
 absl::Status Shortened(const absl::Status& status) {
   if (status.ok() || status.message().size() <= kMaxMessageBytes) return status;
   const std::string shown(status.message().substr(0, kMaxMessageBytes));
   return absl::Status(status.code(), absl::StrCat(shown, " ... (shortened)"));
-}
-
-pb::StatusProto ToProto(const absl::Status& status) {
-  pb::StatusProto proto;
-  proto.set_error_code(static_cast<tensorflow::error::Code>(status.code()));
-  proto.set_error_message(
-      Printable({status.message().data(), status.message().size()}, kMaxShownBytes));
-  return proto;
 }
 
 // A call that waits for its turn, counted in `*waiting`. It makes room at once when its caller
@@ -117,7 +97,7 @@ class Reloader {
         thread_(1, {"reload", 0, {}}),
         started_(thread_.Start()) {}
 
-  void Start(const CallInfo& call, const Message& message,
+  void Start(const CallHead& call, const Message& message,
              const std::shared_ptr<Responder>& responder) {
     if (!started_.ok()) return responder->Finish(started_);
     auto request = std::make_shared<pb::ReloadConfigRequest>();
@@ -130,12 +110,12 @@ class Reloader {
     }
     const bool bounded = call.deadline != TimePoint::max();
     const TimePoint bound = Clock::Steady().Now() + (bounded ? kLongestReload : kUsualReload);
-    const std::string_view* const generation = call.FindMetadata(kGenerationKey);
+    const std::string* const generation = call.FindMetadata(kGenerationKey);
     auto waiting =
         std::make_shared<WaitingCall>(std::move(request), call.cancel, responder, &waiting_);
     thread_.Post([this, waiting = std::move(waiting), deadline = std::min(call.deadline, bound),
                   cancel = call.cancel,
-                  wanted = std::string(generation == nullptr ? "" : *generation)] {
+                  wanted = generation == nullptr ? std::string() : *generation] {
       const auto taken = waiting->Take();
       const std::shared_ptr<Responder> responder = waiting->TakeResponder();
       if (taken == nullptr) return responder->Finish(absl::CancelledError("the caller left"));
@@ -225,20 +205,49 @@ class Reloader {
 
 }  // namespace
 
-UnaryMethod ReloadConfigMethod(const ApiContext& context) {
-  return [reloader = std::make_shared<Reloader>(context), config = context.config](
-             const CallInfo& call, const Message& message,
-             const std::shared_ptr<Responder>& responder) {
-    const absl::Status offered = CheckOffered(config, call);
-    if (!offered.ok()) return responder->Finish(offered);
-    reloader->Start(call, message, responder);
+absl::Status CheckOffered(const ServerConfig* config, const CallHead& call) {
+  const ConfigRpcs offered =
+      config == nullptr ? ConfigRpcs::kLocal : config->server.enable_config_rpcs;
+  if (offered == ConfigRpcs::kNobody) return NotOffered();
+  if (offered == ConfigRpcs::kAll || call.local) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "RPCs for operators are offered to processes of the server's own machine only; "
+      "server.enable_config_rpcs: true, or --enable_config_rpcs=true, offers it to everybody who "
+      "can connect");
+}
+
+pb::StatusProto ToProto(const absl::Status& status) {
+  pb::StatusProto proto;
+  proto.set_error_code(static_cast<tensorflow::error::Code>(status.code()));
+  proto.set_error_message(
+      Printable({status.message().data(), status.message().size()}, kMaxShownBytes));
+  return proto;
+}
+
+OpenCall OfferedOnly(const ServerConfig* config, OpenCall open) {
+  return [config, open = std::move(open)](
+             const CallHead& head,
+             std::shared_ptr<Responder> responder) -> absl::StatusOr<std::shared_ptr<CallHandler>> {
+    FLOE_RETURN_IF_ERROR(CheckOffered(config, head));
+    return open(head, std::move(responder));
   };
 }
 
-UnaryMethod GetConfigMethod(const ApiContext& context) {
+Method ReloadConfigMethod(const ApiContext& context) {
+  Method method =
+      UnaryMethod(MethodRole::kOperators, [reloader = std::make_shared<Reloader>(context)](
+                                              const CallHead& head, const Message& message,
+                                              const std::shared_ptr<Responder>& responder) {
+        reloader->Start(head, message, responder);
+      });
+  method.open = OfferedOnly(context.config, std::move(method.open));
+  return method;
+}
+
+Method GetConfigMethod(const ApiContext& context) {
   const ModelRegistry& registry = context.registry;
-  const UnaryMethod answer = ProtoMethod<floe::GetConfigRequest, floe::GetConfigResponse>(
-      [&registry, config = context.config](const auto&, auto* response) {
+  Method method = ProtoMethod<floe::GetConfigRequest, floe::GetConfigResponse>(
+      MethodRole::kOperators, [&registry, config = context.config](const auto&, auto* response) {
         ConfigState state = registry.CurrentConfig();
         ServerConfig merged = config == nullptr ? ServerConfig() : *config;
         merged.models = std::move(state.models);
@@ -247,12 +256,8 @@ UnaryMethod GetConfigMethod(const ApiContext& context) {
         response->set_yaml(ConfigToYaml(merged));
         return absl::OkStatus();
       });
-  return [answer, config = context.config](const CallInfo& call, Message message,
-                                           std::shared_ptr<Responder> responder) {
-    const absl::Status offered = CheckOffered(config, call);
-    if (!offered.ok()) return responder->Finish(offered);
-    answer(call, std::move(message), std::move(responder));
-  };
+  method.open = OfferedOnly(context.config, std::move(method.open));
+  return method;
 }
 
 }  // namespace floe::server

@@ -26,7 +26,8 @@ class WaitingResponder : public Responder {
   void Write(std::string&& message) override { message_ = std::move(message); }
   // A status of its own: the prebuilt library counts references where ThreadSanitizer does not
   // look.
-  void Finish(const absl::Status& status) override {
+  using Responder::Finish;
+  void Finish(const absl::Status& status, const Trailers&) override {
     done_.set_value(absl::Status(status.code(), status.message()));
   }
   absl::Status Wait() { return done_.get_future().get(); }
@@ -70,14 +71,14 @@ class ConfigService : public testing::Test {
   std::shared_ptr<WaitingResponder> Start(const pb::ReloadConfigRequest& request,
                                           const std::string& generation = "",
                                           TimePoint deadline = TimePoint::max()) {
-    CallInfo info;
+    CallHead info;
     info.local = true;
     info.cancel = cancel_;
     info.deadline = deadline;
     if (!generation.empty()) info.metadata.emplace_back(kGenerationKey, generation);
     auto responder = std::make_shared<WaitingResponder>();
     const auto bytes = std::make_shared<const std::string>(request.SerializeAsString());
-    (*table_->FindUnary(kReload))(info, {*bytes, bytes}, responder);
+    Invoke(*table_->Find(kReload), info, {*bytes, bytes}, responder);
     return responder;
   }
 

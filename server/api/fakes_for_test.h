@@ -62,7 +62,10 @@ class FakeServed : public ServedModel {
   ReplyEncoding reply_encoding() const override { return encoding; }
   void Submit(std::unique_ptr<Request> request) override { on_submit(std::move(request)); }
 
+  void CountRefused(absl::StatusCode code) override { refused.push_back(code); }
+
   ReplyEncoding encoding = ReplyEncoding::kTyped;
+  std::vector<absl::StatusCode> refused;
   std::function<void(std::unique_ptr<Request>)> on_submit = [](std::unique_ptr<Request>) {
     ADD_FAILURE() << "nothing was to be submitted";
   };
@@ -108,11 +111,17 @@ class FakeRegistry : public ModelRegistry {
     return on_reload(std::move(wanted), deadline);
   }
   ConfigState CurrentConfig() const override { return config; }
+  absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const override {
+    if (!name.empty() && models.count(std::string(name)) == 0)
+      return absl::NotFoundError("no model '" + std::string(name) + "'");
+    return stats;
+  }
 
   std::map<std::string, std::shared_ptr<FakeServed>> models;
   std::map<std::string, std::vector<VersionStatus>> statuses;
   std::map<std::string, int64_t, std::less<>> labels;  // of every model
   ConfigState config;
+  std::vector<ModelStats> stats;
   std::optional<int64_t> replaced;  // the generation that the last Reload named
   CancelToken* reload_cancel = nullptr;
   std::function<absl::Status(std::vector<ModelConfig>, TimePoint)> on_reload =
@@ -138,13 +147,16 @@ class FakeResponder : public Responder {
     EXPECT_EQ(finishes, 0) << "nothing may follow Finish";
     messages.push_back(std::move(message));
   }
-  void Finish(const absl::Status& s) override {
+  using Responder::Finish;
+  void Finish(const absl::Status& s, const Trailers& t) override {
     ++finishes;
+    trailers = t;
     status = s;
   }
 
   std::vector<std::string> messages;
   absl::Status status;
+  Trailers trailers;
   int finishes = 0;
 };
 
@@ -152,18 +164,18 @@ class FakeResponder : public Responder {
 inline std::shared_ptr<FakeResponder> CallUnary(
     const MethodTable& table, const std::string& path, const std::string& request,
     const std::vector<std::pair<std::string, std::string>>& metadata = {}, bool local = true) {
-  const UnaryMethod* const method = table.FindUnary(path);
+  const Method* const method = table.Find(path);
   auto responder = std::make_shared<FakeResponder>();
   EXPECT_NE(method, nullptr) << path;
   if (method == nullptr) return responder;
-  CallInfo info;
+  CallHead info;
   info.path = path;
   for (const auto& [key, value] : metadata) info.metadata.emplace_back(key, value);
   info.cancel = std::make_shared<CancelToken>();
-  info.caller = 12;
+  info.principal = 12;
   info.local = local;
   const auto bytes = std::make_shared<const std::string>(request);
-  (*method)(info, Message{*bytes, bytes}, responder);
+  Invoke(*method, info, Message{*bytes, bytes}, responder);
   return responder;
 }
 

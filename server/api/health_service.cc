@@ -20,7 +20,7 @@ std::string StatusMessage(ServingStatus status) {
 }
 
 // Watches one name from the first message until the call is over.
-class WatchHandler : public StreamHandler {
+class WatchHandler : public CallHandler {
  public:
   WatchHandler(HealthState& health, std::shared_ptr<Responder> responder)
       : health_(health), responder_(std::move(responder)) {}
@@ -56,8 +56,9 @@ class WatchHandler : public StreamHandler {
 
 }  // namespace
 
-UnaryMethod HealthCheckMethod(HealthState& health) {
+Method HealthCheckMethod(HealthState& health) {
   return ProtoMethod<pb::HealthCheckRequest, pb::HealthCheckResponse>(
+      MethodRole::kHealth,
       [&health](const pb::HealthCheckRequest& request, pb::HealthCheckResponse* response) {
         const std::optional<ServingStatus> status = health.Get(request.service());
         if (!status.has_value()) {
@@ -69,10 +70,11 @@ UnaryMethod HealthCheckMethod(HealthState& health) {
       });
 }
 
-StreamMethod HealthWatchMethod(HealthState& health) {
-  return [&health](const CallInfo&, std::shared_ptr<Responder> responder) {
-    return std::make_unique<WatchHandler>(health, std::move(responder));
-  };
+Method HealthWatchMethod(HealthState& health) {
+  return {{MethodKind::kStream, MethodRole::kHealth},
+          [&health](const CallHead&, std::shared_ptr<Responder> responder) {
+            return std::make_shared<WatchHandler>(health, std::move(responder));
+          }};
 }
 
 }  // namespace floe::server

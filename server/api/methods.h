@@ -10,7 +10,7 @@
 namespace floe::server {
 
 // PredictionService/Predict. The reply may come from a worker's thread.
-UnaryMethod PredictMethod(const ApiContext& context);
+Method PredictMethod(const ApiContext& context);
 
 // PredictionService/GetModelMetadata: signature_def only.
 absl::Status GetModelMetadata(const ModelRegistry& registry,
@@ -22,12 +22,14 @@ absl::Status GetModelStatus(const ModelRegistry& registry,
                             const tensorflow::serving::GetModelStatusRequest& request,
                             tensorflow::serving::GetModelStatusResponse* response);
 
-// grpc.health.v1.Health Check and Watch.
-UnaryMethod HealthCheckMethod(HealthState& health);
-StreamMethod HealthWatchMethod(HealthState& health);
+// grpc.health.v1.Health Check and Watch. Not grpc++'s own service: that one is of its transport
+// alone, passes the limits of calls by, and cannot switch Watch off.
+Method HealthCheckMethod(HealthState& health);
+Method HealthWatchMethod(HealthState& health);
 
-// ServerReflectionInfo. `services` are the full names that list_services answers.
-StreamMethod ReflectionMethod(std::vector<std::string> services);
+// ServerReflectionInfo. Not grpc++'s plugin: version 1.51 knows v1alpha only, and lists one service
+// for each grpc::Service, where all our methods are one table. `services` are the full names that list_services answers.
+Method ReflectionMethod(std::vector<std::string> services);
 
 // INVALID_ARGUMENT when a request names no model.
 absl::Status CheckModelName(const ModelRegistry& registry, std::string_view model);

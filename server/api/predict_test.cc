@@ -285,5 +285,32 @@ TEST_F(Predict, LargeMessagesAreDecodedOnAnotherThread) {
   EXPECT_NE(submitted->get_future().get(), std::this_thread::get_id());
 }
 
+// An error carries the id of its request, in its message and behind it.
+TEST_F(Predict, ErrorsNameTheRequest) {
+  const auto first = CallUnary(table_, kPath, "no message"), second = CallUnary(table_, kPath, "x");
+  ASSERT_EQ(first->trailers.size(), 1u);
+  EXPECT_EQ(first->trailers[0].first, "x-request-id");
+  EXPECT_THAT(std::string(first->status.message()),
+              testing::EndsWith(" [request '" + first->trailers[0].second + "']"));
+  EXPECT_NE(first->trailers[0].second, second->trailers.at(0).second);
+
+  CallHead head;
+  head.cancel = std::make_shared<CancelToken>();
+  head.request_id = "mine-7";
+  const auto named = std::make_shared<FakeResponder>();
+  Invoke(*table_.Find(kPath), head, Message{"x", nullptr}, named);
+  EXPECT_THAT(std::string(named->status.message()), testing::EndsWith(" [request 'mine-7']"));
+  EXPECT_EQ(named->trailers.at(0).second, "mine-7");
+}
+
+// Requests that never come to the queue count too.
+TEST_F(Predict, RefusedRequestsAreCounted) {
+  PredictRequest request;
+  request.mutable_model_spec()->set_name("mnist");
+  const auto responder = CallUnary(table_, kPath, request.SerializeAsString());
+  EXPECT_EQ(responder->status.code(), absl::StatusCode::kInvalidArgument) << "inputs are missing";
+  EXPECT_THAT(served_->refused, ElementsAre(absl::StatusCode::kInvalidArgument));
+}
+
 }  // namespace
 }  // namespace floe::server

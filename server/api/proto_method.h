@@ -31,8 +31,8 @@ absl::Status ParseMessage(std::string_view bytes, Proto* proto) {
 
 // `handle` answers at once, on the transport's thread.
 template <typename Request, typename Response>
-UnaryMethod ProtoMethod(std::function<absl::Status(const Request&, Response*)> handle) {
-  return [handle = std::move(handle)](const CallInfo&, const Message& message,
+UnaryFunction ProtoFunction(std::function<absl::Status(const Request&, Response*)> handle) {
+  return [handle = std::move(handle)](const CallHead&, const Message& message,
                                       const std::shared_ptr<Responder>& responder) {
     Request request;
     Response response;
@@ -41,6 +41,14 @@ UnaryMethod ProtoMethod(std::function<absl::Status(const Request&, Response*)> h
     if (status.ok()) responder->Write(response.SerializeAsString());
     responder->Finish(status);
   };
+}
+
+// Requests to these methods are small.
+inline constexpr int64_t kMostRequestBytes = int64_t{1} << 20;
+
+template <typename Request, typename Response>
+Method ProtoMethod(MethodRole role, std::function<absl::Status(const Request&, Response*)> handle) {
+  return UnaryMethod(role, ProtoFunction<Request, Response>(std::move(handle)), kMostRequestBytes);
 }
 
 }  // namespace floe::server

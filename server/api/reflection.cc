@@ -75,7 +75,7 @@ void AnswerExtensionNumbers(const std::string& name, pb::ServerReflectionRespons
   }
 }
 
-class ReflectionHandler : public StreamHandler {
+class ReflectionHandler : public CallHandler {
  public:
   ReflectionHandler(const std::vector<std::string>& services, std::shared_ptr<Responder> responder)
       : services_(services), responder_(std::move(responder)) {}
@@ -93,7 +93,6 @@ class ReflectionHandler : public StreamHandler {
   }
 
   void OnHalfClose() override { Finish(absl::OkStatus()); }
-  void OnDone() override {}
 
  private:
   void Finish(const absl::Status& status) {
@@ -132,11 +131,12 @@ class ReflectionHandler : public StreamHandler {
 
 }  // namespace
 
-StreamMethod ReflectionMethod(std::vector<std::string> services) {
+Method ReflectionMethod(std::vector<std::string> services) {
   const auto shared = std::make_shared<const std::vector<std::string>>(std::move(services));
-  return [shared](const CallInfo&, std::shared_ptr<Responder> responder) {
-    return std::make_unique<ReflectionHandler>(*shared, std::move(responder));
-  };
+  return {{MethodKind::kStream, MethodRole::kReflection},
+          [shared](const CallHead&, std::shared_ptr<Responder> responder) {
+            return std::make_shared<ReflectionHandler>(*shared, std::move(responder));
+          }};
 }
 
 }  // namespace floe::server

@@ -1,32 +1,61 @@
 #include "server/api/rpc.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/nearest.h"
 
 namespace floe::server {
 
-const std::string_view* CallInfo::FindMetadata(std::string_view key) const {
+namespace {
+
+class FunctionCall : public CallHandler {
+ public:
+  FunctionCall(const UnaryFunction& function, CallHead head, std::shared_ptr<Responder> responder)
+      : function_(function), head_(std::move(head)), responder_(std::move(responder)) {}
+  void OnMessage(Message message) override {
+    function_(head_, std::move(message), std::move(responder_));
+  }
+
+ private:
+  const UnaryFunction& function_;  // of the method, which outlives its calls
+  const CallHead head_;
+  std::shared_ptr<Responder> responder_;
+};
+
+}  // namespace
+
+const std::string* CallHead::FindMetadata(std::string_view key) const {
   for (const auto& [name, value] : metadata) {
     if (name == key) return &value;
   }
   return nullptr;
 }
 
-const UnaryMethod* MethodTable::FindUnary(const std::string& path) const {
-  const auto it = unary_.find(path);
-  return it == unary_.end() ? nullptr : &it->second;
+Method UnaryMethod(MethodRole role, UnaryFunction function, int64_t max_bytes) {
+  const auto kept = std::make_shared<const UnaryFunction>(std::move(function));
+  return {{MethodKind::kUnary, role, max_bytes},
+          [kept](const CallHead& head, std::shared_ptr<Responder> responder) {
+            return std::make_shared<FunctionCall>(*kept, head, std::move(responder));
+          }};
 }
 
-const StreamMethod* MethodTable::FindStream(const std::string& path) const {
-  const auto it = stream_.find(path);
-  return it == stream_.end() ? nullptr : &it->second;
+void Invoke(const Method& method, const CallHead& head, Message message,
+            const std::shared_ptr<Responder>& responder) {
+  const absl::StatusOr<std::shared_ptr<CallHandler>> call = method.open(head, responder);
+  if (!call.ok()) return responder->Finish(call.status());
+  (*call)->OnMessage(std::move(message));
+}
+
+const Method* MethodTable::Find(const std::string& path) const {
+  const auto it = methods_.find(path);
+  return it == methods_.end() ? nullptr : &it->second;
 }
 
 std::vector<std::string> MethodTable::Paths() const {
   std::vector<std::string> paths;
-  paths.reserve(unary_.size() + stream_.size());
-  for (const auto& [path, method] : unary_) paths.push_back(path);
-  for (const auto& [path, method] : stream_) paths.push_back(path);
+  paths.reserve(methods_.size());
+  for (const auto& [path, method] : methods_) paths.push_back(path);
   return paths;
 }
 

@@ -12,25 +12,39 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/cancel.h"
 #include "base/clock.h"
 
 namespace floe::server {
 
-// What a transport knows of a call besides its messages.
-struct CallInfo {
-  // Views, valid while the method that is given them has not returned.
-  std::string_view path;  // "/tensorflow.serving.PredictionService/Predict"
-  absl::InlinedVector<std::pair<std::string_view, std::string_view>, 8>
-      metadata;  // keys in lower case
-  TimePoint deadline = TimePoint::max();
-  bool local = false;                   // the caller is a process of this machine
-  uint64_t caller = 0;                  // the same for the calls of one connection; 0: not known
-  std::shared_ptr<CancelToken> cancel;  // raised when the caller leaves; never null
+enum class MethodKind : uint8_t { kUnary, kStream };
+// What a method is for, so that a listener may offer some of them only.
+enum class MethodRole : uint8_t { kInference, kModels, kOperators, kHealth, kReflection };
 
-  // First value of a key, or null.
-  const std::string_view* FindMetadata(std::string_view key) const;
+struct MethodInfo {
+  MethodKind kind = MethodKind::kUnary;
+  MethodRole role = MethodRole::kInference;
+  int64_t max_bytes = 0;  // of a message to it; 0: what the transport takes
+};
+
+inline constexpr char kRequestIdKey[] = "x-request-id";
+
+// What is known of a call before its first message. Owns what it holds.
+struct CallHead {
+  std::string_view path;    // "/tensorflow.serving.PredictionService/Predict", of the table
+  std::string peer;         // who calls: "ipv4:127.0.0.1:40213"
+  bool local = false;       // a process of this machine
+  uint64_t principal = 0;   // the same for the calls of one connection; 0: not known
+  std::string request_id;   // the caller's x-request-id; "": none was sent
+  std::string traceparent;  // as of W3C Trace Context; "": none was sent
+  TimePoint arrived = TimePoint::min();
+  TimePoint deadline = TimePoint::max();
+  std::shared_ptr<CancelToken> cancel;  // raised when the caller leaves; never null
+  absl::InlinedVector<std::pair<std::string, std::string>, 2> metadata;  // keys that begin "floe-"
+
+  // Value of a key, or null.
+  const std::string* FindMetadata(std::string_view key) const;
 };
 
 // A received message: contiguous bytes kept alive by `owner`.
@@ -39,50 +53,68 @@ struct Message {
   std::shared_ptr<const void> owner;
 };
 
+// What is sent behind the status, beside it.
+using Trailers = absl::InlinedVector<std::pair<std::string, std::string>, 1>;
+
 // Where answers go. The transport implements it.
 // Threading: any thread, but one call at a time per responder. Finish exactly once and last. The
 // transport keeps the call's resources until Finish; calls after the caller left are ignored.
 class Responder {
  public:
   virtual ~Responder() = default;
-  virtual void Write(std::string&& message) = 0;        // one message; small ones may be left there
-  virtual void Finish(const absl::Status& status) = 0;  // trailers; for unary calls after one
-                                                        // Write, or none when not OK
+  virtual void Write(std::string&& message) = 0;  // one message; small ones may be left there
+  // For unary calls after one Write, or none when not OK.
+  virtual void Finish(const absl::Status& status, const Trailers& trailers) = 0;
+  void Finish(const absl::Status& status) { Finish(status, {}); }
+
+  // Of streams: bytes that may be written now before the caller counts as one who does not read;
+  // CallHandler::OnWritable says when there are more.
+  virtual int64_t Credit() const { return INT64_MAX; }
+  // Of streams: no OnMessage comes from the next one on, until Resume.
+  virtual void Pause() {}
+  virtual void Resume() {}
 };
 
-// One streaming call in progress. Methods are called by the transport, one at a time; destroyed
-// after OnDone.
-class StreamHandler {
+// A call in progress. The transport calls it, one method at a time but for OnDrain.
+class CallHandler {
  public:
-  virtual ~StreamHandler() = default;
+  virtual ~CallHandler() = default;
+  // Unary calls get one message, and nothing else: the transport lets go of the handler then.
   virtual void OnMessage(Message message) = 0;
-  virtual void OnHalfClose() = 0;  // the caller will send no more
-  virtual void OnDone() = 0;       // the call is over, by Finish or because the caller left
+  virtual void OnHalfClose() {}  // the caller will send no more
+  virtual void OnWritable() {}   // all that was written is sent
+  virtual void OnDrain() {}      // the server stops: what is written now is the last
+  virtual void OnDone() {}       // the call is over, by Finish or because the caller left
 };
 
-// Unary: starts the call; the answer may come later from another thread. Errors go through Finish
-// too.
-using UnaryMethod = std::function<void(const CallInfo& call, Message request,
-                                       std::shared_ptr<Responder> responder)>;
-using StreamMethod = std::function<std::unique_ptr<StreamHandler>(
-    const CallInfo& call, std::shared_ptr<Responder> responder)>;
+// Opens a call by its head alone, before there is a message. An error refuses it.
+using OpenCall = std::function<absl::StatusOr<std::shared_ptr<CallHandler>>(
+    const CallHead& head, std::shared_ptr<Responder> responder)>;
+struct Method {
+  MethodInfo info;
+  OpenCall open;
+};
+
+// A unary method that needs nothing before its message; errors go through Finish. The answer may
+// come later from another thread.
+using UnaryFunction = std::function<void(const CallHead& head, Message request,
+                                         std::shared_ptr<Responder> responder)>;
+Method UnaryMethod(MethodRole role, UnaryFunction function, int64_t max_bytes = 0);
+
+// Opens, and gives it its message, of a unary method.
+void Invoke(const Method& method, const CallHead& head, Message message,
+            const std::shared_ptr<Responder>& responder);
 
 // Path -> method. Filled at start-up, then read by any thread.
 class MethodTable {
  public:
-  void AddUnary(const std::string& path, UnaryMethod method) { unary_[path] = std::move(method); }
-  void AddStream(const std::string& path, StreamMethod method) {
-    stream_[path] = std::move(method);
-  }
-  // Null when there is none.
-  const UnaryMethod* FindUnary(const std::string& path) const;
-  const StreamMethod* FindStream(const std::string& path) const;
+  void Add(const std::string& path, Method method) { methods_[path] = std::move(method); }
+  const Method* Find(const std::string& path) const;  // null when there is none
   std::vector<std::string> Paths() const;
-  const std::map<std::string, UnaryMethod>& unary() const { return unary_; }
+  const std::map<std::string, Method>& methods() const { return methods_; }
 
  private:
-  std::map<std::string, UnaryMethod> unary_;
-  std::map<std::string, StreamMethod> stream_;
+  std::map<std::string, Method> methods_;
 };
 
 // UNIMPLEMENTED: names the path and the nearest ones there are.

@@ -49,19 +49,19 @@ class Services : public testing::Test {
 // One streaming call, driven by the test.
 struct Stream {
   Stream(const MethodTable& table, const char* path) {
-    CallInfo info;
+    CallHead info;
     info.path = path;
     info.cancel = std::make_shared<CancelToken>();
-    const StreamMethod* const method = table.FindStream(path);
+    const Method* const method = table.Find(path);
     EXPECT_NE(method, nullptr);
-    handler = (*method)(info, responder);
+    handler = method->open(info, responder).value();
   }
   void Send(const std::string& message) {
     const auto bytes = std::make_shared<const std::string>(message);
     handler->OnMessage({*bytes, bytes});
   }
   std::shared_ptr<FakeResponder> responder = std::make_shared<FakeResponder>();
-  std::unique_ptr<StreamHandler> handler;
+  std::shared_ptr<CallHandler> handler;
 };
 
 TEST_F(Services, MetadataOfSignatures) {
@@ -257,7 +257,7 @@ TEST_F(Reflection, FilesBySymbolAndName) {
 TEST_F(Reflection, OnlyWhenEnabled) {
   MethodTable table;
   RegisterApi({registry_, health_}, &table);
-  EXPECT_EQ(table.FindStream(kReflection), nullptr);
+  EXPECT_EQ(table.Find(kReflection), nullptr);
   EXPECT_THAT(table.Paths(), Not(Contains(HasSubstr("reflection"))));
 }
 

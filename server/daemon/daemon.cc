@@ -1,6 +1,7 @@
 #include "server/daemon/daemon.h"
 
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <functional>
@@ -10,12 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "base/cpus.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/cpu/openblas.h"
 #include "server/api/api.h"
 #include "server/daemon/config_watch.h"
 #include "server/daemon/listeners.h"
+#include "server/daemon/logging.h"
 #include "server/daemon/probe.h"
 #include "server/daemon/service_manager.h"
 #include "server/daemon/signals.h"
@@ -161,6 +165,7 @@ class Daemon {
     api.enable_health_watch = config_.server.enable_health_watch;
     api.max_input_bytes = config_.server.max_message_bytes;
     api.memory = &registry_.memory();
+    api.server = Info();
     RegisterApi(api, &methods_);
     TransportOptions options = TransportOptionsOf(config_);
     options.calls.memory = &registry_.memory();
@@ -172,7 +177,37 @@ class Daemon {
     for (const std::string& line :
          own ? DescribeListeners(config_.server) : DescribeActivated(transport_->addresses()))
       spdlog::info("{}", line);
+    LogCapacity();
     return absl::OkStatus();
+  }
+
+  ServerInfo Info() {
+    ServerInfo info;
+    info.version = kVersion;
+    info.started = started_;
+    info.connections = [this] {
+      const AcceptorCounts counts = transport_->connections();
+      return ConnectionCounts{counts.open, transport_->max_connections(), counts.refused()};
+    };
+    info.log_level = LogLevel;
+    info.set_log_level = [](const std::string& level) {
+      FLOE_RETURN_IF_ERROR(SetLogLevel(level));
+      spdlog::info("the log level is {}, by floe.Admin/SetLogLevel", level);
+      return absl::OkStatus();
+    };
+    return info;
+  }
+
+  // Limits that an operator may want to raise.
+  void LogCapacity() {
+    const UsableCpus cpus = FindUsableCpus();
+    const int64_t limit = registry_.memory().limit();
+    rlimit files = {};
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    spdlog::info("capacity: {} CPUs, {} MiB of memory{}, {} open files, at most {} connections",
+                 cpus.count(), UsableMemory() >> 20,
+                 limit > 0 ? absl::StrCat(" (memory_limit ", limit >> 20, " MiB)") : "",
+                 files.rlim_cur, transport_->max_connections());
   }
 
   int EndUnheard(SignalWatcher* signals) {
@@ -298,6 +333,7 @@ class Daemon {
 
   const ServerConfig& config_;
   const std::vector<std::string> activated_;
+  const TimePoint started_ = Clock::Steady().Now();
   Mutex mutex_;  // before the registry, which tells of its first state while it is made
   CondVar changed_;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;

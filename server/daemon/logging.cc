@@ -10,7 +10,10 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/quoted.h"
 #include "base/status.h"
@@ -101,6 +104,21 @@ absl::Status InitLogging(const LogConfig& config) {
   logger->set_level(spdlog::level::from_str(config.level));
   spdlog::set_default_logger(std::move(logger));
   return absl::OkStatus();
+}
+
+absl::Status SetLogLevel(const std::string& level) {
+  const std::vector<std::string>& levels = LogLevels();
+  if (std::find(levels.begin(), levels.end(), level) == levels.end())
+    return absl::InvalidArgumentError(
+        absl::StrCat("no log level ", Quoted(level), "; levels: ", absl::StrJoin(levels, ", ")));
+  spdlog::set_level(spdlog::level::from_str(level));
+  return absl::OkStatus();
+}
+
+std::string LogLevel() {
+  const auto name = spdlog::level::to_string_view(spdlog::get_level());
+  const std::string text(name.data(), name.size());
+  return text == "warning" ? "warn" : text;
 }
 
 void FlushLog(TimePoint until) {

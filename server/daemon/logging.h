@@ -20,6 +20,10 @@ namespace floe::server {
 absl::Status InitLogging(const LogConfig& config);
 inline constexpr size_t kMostLineBytes = size_t{16} << 10;
 
+// The level from now on: one of LogLevels(), INVALID_ARGUMENT otherwise. Threading: any thread.
+absl::Status SetLogLevel(const std::string& level);
+std::string LogLevel();
+
 // Returns when all that was logged is written, or at `until`.
 void FlushLog(TimePoint until);
 

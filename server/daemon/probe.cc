@@ -52,7 +52,8 @@ class AwaitedReply : public Responder {
     MutexLock lock(mutex_);
     reply_ = message;
   }
-  void Finish(const absl::Status& status) override {
+  using Responder::Finish;
+  void Finish(const absl::Status& status, const Trailers&) override {
     MutexLock lock(mutex_);
     if (!status_) status_ = status;
     changed_.NotifyAll();
@@ -76,16 +77,16 @@ class AwaitedReply : public Responder {
 }  // namespace
 
 absl::Status AskProbeModel(const MethodTable& methods, Duration timeout, CancelToken* cancel) {
-  const UnaryMethod* const predict = methods.FindUnary(kPredict);
+  const Method* const predict = methods.Find(kPredict);
   if (predict == nullptr) return absl::InternalError("there is no Predict");
   const auto reply = std::make_shared<AwaitedReply>();
   const auto bytes = std::make_shared<const std::string>(ProbeRequest());
-  CallInfo call;
+  CallHead call;
   call.path = kPredict;
   call.local = true;
   call.cancel = std::make_shared<CancelToken>();
   cancel->SetListener([reply] { reply->Finish(absl::CancelledError("given up")); });
-  (*predict)(call, Message{*bytes, bytes}, reply);
+  Invoke(*predict, call, Message{*bytes, bytes}, reply);
   const absl::StatusOr<std::string> came = reply->Await(Clock::Steady().Now() + timeout);
   cancel->ClearListener();
   call.cancel->Cancel();

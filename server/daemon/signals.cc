@@ -14,13 +14,26 @@ namespace floe::server {
 namespace {
 
 // Wakes the watcher without meaning anything.
-constexpr int kWake = SIGUSR2;
+const int kWake = SIGRTMIN;
 
 sigset_t Watched() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, kWake}) sigaddset(&set, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2, kWake}) sigaddset(&set, signal);
   return set;
+}
+
+// Debug, or what there was before.
+void ToggleDebugLog() {
+  static std::string before = "info";
+  std::string level = LogLevel();
+  if (level == "debug") {
+    level = before;
+  } else {
+    before = std::exchange(level, "debug");
+  }
+  (void)SetLogLevel(level);
+  spdlog::log(spdlog::get_level(), "SIGUSR2 received: the log level is {}", level);
 }
 
 }  // namespace
@@ -78,6 +91,7 @@ void SignalWatcher::Watch() {
       on_hangup_();
       spdlog::info("SIGHUP received: reading the configuration again");
     }
+    if (signal == SIGUSR2) ToggleDebugLog();
     if (signal != SIGTERM && signal != SIGINT) continue;
     if (++received > 1) Exit(1, "a second signal: ending at once");
     spdlog::info("{} received: finishing the calls in progress; once more ends at once",

@@ -1,4 +1,4 @@
-// SIGTERM, SIGINT and SIGHUP as events to wait for.
+// SIGTERM, SIGINT, SIGHUP and SIGUSR2 as events to wait for.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,14 @@
 
 namespace floe::server {
 
-// Blocks SIGTERM, SIGINT and SIGHUP and ignores SIGPIPE for this thread and those it starts from
+// Blocks these signals and ignores SIGPIPE for this thread and those it starts from
 // now on. Before any thread.
 void BlockSignals();
 
 // Waits for the signals on a thread of its own. The first asks the process to end; the second ends
-// it at once, with 1. SIGHUP asks for the configuration to be read again. A log that nobody reads
-// keeps nothing from ending. Threading: any thread. At most one in a process, after BlockSignals
-// and InitLogging.
+// it at once, with 1. SIGHUP asks for the configuration to be read again, SIGUSR2 changes the log
+// level to debug and back. A log that nobody reads keeps nothing from ending. Threading: any
+// thread. At most one in a process, after BlockSignals and InitLogging.
 class SignalWatcher {
  public:
   // Both run on the watcher's thread, come back soon and log nothing. `on_first` returns by when

@@ -1,6 +1,7 @@
 #include "server/executor/plan_executor.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <string>
 
@@ -100,7 +101,7 @@ void PlanExecutor::AddSlots(int count, int intra_op_threads) {
   limits.max_bytes = options_.max_run_bytes;
   limits.max_value_bytes = std::min(limits.max_value_bytes, limits.max_bytes);
   for (int i = 0; i < count; ++i) {
-    slots_.push_back({std::make_unique<ExecContext>(intra_op_threads)});
+    slots_.emplace_back().context = std::make_unique<ExecContext>(intra_op_threads);
     slots_.back().context->budget().SetLimits(limits);
   }
 }
@@ -252,6 +253,31 @@ std::string PlanExecutor::Doing(int slot) const {
                          : absl::StrCat("node ", Quoted(node->name), " (", node->op->name, ")");
 }
 
+size_t PlanExecutor::Slot::Describe(char* text, size_t size) const {
+  size_t at = 0;
+  const auto add = [&](std::string_view part) {
+    const size_t fits = std::min(part.size(), size - at);
+    std::copy_n(part.data(), fits, text + at);
+    at += fits;
+  };
+  if (const ModelInfo* const info = model.load(); info != nullptr) {
+    char version[20];
+    const auto end = std::to_chars(version, version + sizeof version, info->version).ptr;
+    add("model '");
+    add(info->name);
+    add("' version ");
+    add({version, static_cast<size_t>(end - version)});
+  }
+  if (const Node* const node = context->Doing(); node != nullptr) {
+    add(", node '");
+    add(node->name);
+    add("' (");
+    add(node->op->name);
+    add(")");
+  }
+  return at;
+}
+
 void PlanExecutor::Trim(int slot) { slots_[slot].context->Trim(); }
 
 // The plan of all requests' inputs: their own, or with padding that of the longest.
@@ -297,6 +323,8 @@ absl::Status PlanExecutor::Run(int index, absl::Span<Request* const> batch,
   Slot& slot = slots_[index];
   const Request& first = *batch[0];
   ExecContext& context = *slot.context;
+  slot.model.store(first.model == nullptr ? nullptr : &first.model->info());
+  const Running::Scope scope(&slot);
   int64_t rows = 0;
   for (const Request* request : batch) {
     rows += request->binding.rows;

@@ -1,12 +1,15 @@
 // PlanExecutor: runs batches of a compiled model; one ExecContext per slot.
 #pragma once
 
+#include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/running.h"
 #include "server/executor/cost_curve.h"
 #include "server/executor/executor.h"
 
@@ -20,6 +23,7 @@ struct RunCost {
                           // that had to be guessed, or on values
   int64_t max_rows = 0;   // the best size of a batch by the curve; 0: not chosen
   double batch_gain = 1;  // CostCurve::BatchGain
+  std::string why_not_batchable;  // empty: batchable
 };
 
 // The most rows of which a run of the plan needs no more than `bytes`, at least 1.
@@ -67,9 +71,12 @@ class PlanExecutor : public Executor {
   const Options& options() const { return options_; }
 
  private:
-  struct Slot {
+  struct Slot : Running {
+    size_t Describe(char* text, size_t size) const override;
+
     std::unique_ptr<ExecContext> context;
     bool shared = false;  // the last run's outputs hold more rows than one request's
+    std::atomic<const ModelInfo*> model{nullptr};  // of the run under way, where it is known
   };
 
   absl::Status Limited(const absl::Status& status) const;
@@ -82,7 +89,7 @@ class PlanExecutor : public Executor {
                 ExecContext& context) const;
 
   const Options options_;
-  std::vector<Slot> slots_;
+  std::deque<Slot> slots_;
   std::vector<RunCost> costs_;
   std::map<const CompiledSignature*, std::vector<Tensor>> pads_;  // by input; not here: not padded
 };

@@ -135,6 +135,7 @@ class VariantWarmer {
                             : std::min({kRowsOfGuesses, options_.max_rows,
                                         RowsWithin(**plan, options_.max_arena_bytes)});
     cost.batch_gain = cost.curve.BatchGain(kBatchOverheadMicros);
+    cost.why_not_batchable = (*plan)->why_not_batchable();
     WarmFrom(0, cost, *plan, options_, executor_);
     report->costs.push_back(std::move(cost));
     return absl::OkStatus();

@@ -22,6 +22,13 @@ void LoadWatch::Load::Enter(std::string stage) {
   stage_ = std::move(stage);
 }
 
+std::optional<LoadWatch::Progress> LoadWatch::Find(const std::string& name) const {
+  MutexLock lock(mutex_);
+  for (const Load* load : loads_)
+    if (load->name_ == name) return Progress{load->stage_, load->start_};
+  return std::nullopt;
+}
+
 std::vector<std::string> LoadWatch::Slow(TimePoint now) {
   std::vector<std::string> lines;
   MutexLock lock(mutex_);
@@ -34,6 +41,10 @@ std::vector<std::string> LoadWatch::Slow(TimePoint now) {
                                  " s: ", load->stage_));
   }
   return lines;
+}
+
+std::string LoadName(const std::string& model, int64_t version) {
+  return absl::StrCat("model '", model, "' version ", version);
 }
 
 }  // namespace floe::server

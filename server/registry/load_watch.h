@@ -1,7 +1,9 @@
 // LoadWatch: how far loads are, for those who wonder where a model stays.
 #pragma once
 
+#include <cstdint>
 #include <list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,10 +37,19 @@ class LoadWatch {
   // A line for each load that has taken this patience, twice, four times ... as long since it was
   // told of last.
   std::vector<std::string> Slow(TimePoint now);
+  struct Progress {
+    std::string stage;
+    TimePoint start;
+  };
+  // Of the load of that name; none: it is not under way.
+  std::optional<Progress> Find(const std::string& name) const;
 
  private:
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::list<Load*> loads_ ABSL_GUARDED_BY(mutex_);
 };
+
+// "model 'm' version 2"
+std::string LoadName(const std::string& model, int64_t version);
 
 }  // namespace floe::server

@@ -174,6 +174,12 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrCatch(const ModelConfig& conf
 
 }  // namespace
 
+void LocalServed::LogIncidents(TimePoint now) {
+  const ModelInfo& info = model_->info();
+  for (const std::string& line : incidents_.Lines(scheduler_.Stats(), now))
+    spdlog::warn("model '{}' version {}: {}", info.name, info.version, line);
+}
+
 bool LocalServed::StopBy(TimePoint deadline) {
   if (!scheduler_.StopBy(deadline)) return false;
   const SchedulerStats stats = scheduler_.Stats();
@@ -181,8 +187,9 @@ bool LocalServed::StopBy(TimePoint deadline) {
   if (const std::string summary = Summary(stats); !summary.empty())
     spdlog::info("model '{}' version {}: {}", info.name, info.version, summary);
   if (stats.kinds.size() < 2) return true;
-  for (const auto& [kind, counts] : stats.kinds)
-    spdlog::info("model '{}' version {}, {}: {}", info.name, info.version, kind, Summary(counts));
+  for (const KindStats& kind : stats.kinds)
+    spdlog::info("model '{}' version {}, {}: {}", info.name, info.version, kind.name,
+                 Summary(kind.batches));
   return true;
 }
 

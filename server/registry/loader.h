@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "server/registry/load_watch.h"
 #include "server/registry/registry.h"
+#include "server/scheduling/incident_log.h"
 #include "server/scheduling/prepare.h"
 #include "server/scheduling/scheduler.h"
 
@@ -35,7 +36,10 @@ class LocalServed : public ServedModel {
   const ModelHandle& model() const override { return model_; }
   ReplyEncoding reply_encoding() const override { return reply_; }
   void Submit(std::unique_ptr<Request> request) override { scheduler_.Submit(std::move(request)); }
+  void CountRefused(absl::StatusCode code) override { scheduler_.CountRefused(code); }
   Scheduler& scheduler() { return scheduler_; }
+  // Logs what went wrong of late. Called now and then, by one thread.
+  void LogIncidents(TimePoint now);
   // Finishes what is queued, ends the queue's threads, and logs what was asked, if anything was.
   void Stop() { (void)StopBy(TimePoint::max()); }
   // As of Scheduler::StopBy.
@@ -51,6 +55,7 @@ class LocalServed : public ServedModel {
   const ModelHandle model_;
   const ReplyEncoding reply_;
   Scheduler scheduler_;
+  IncidentLog incidents_;
 };
 
 struct LoadOptions {

@@ -196,8 +196,7 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LocalRegistry::Load(const LoadActio
                                                                  bool tried) {
   if (action.unwanted->cancelled()) return absl::CancelledError("nobody wants it any more");
   LoadSource source{action.version, action.file, ""};
-  LoadWatch::Load progress(&load_watch_,
-                           absl::StrCat("model '", action.model, "' version ", action.version),
+  LoadWatch::Load progress(&load_watch_, LoadName(action.model, action.version),
                            options_.clock->Now());
   const TimePoint trial_start = Clock::Steady().Now();
   if (tried) FLOE_RETURN_IF_ERROR(Try(action, &progress, &source));
@@ -440,6 +439,7 @@ void LocalRegistry::CheckProgress(TimePoint now) {
             version.version, Millis(now - run.started) / 1000, run.slot, run.what);
       if (IsStuck(scheduler.Progress(), now))
         stuck[name] = "makes no progress although requests wait";
+      version.served->LogIncidents(now);
       scheduler.TrimIdle(now);
     }
   }

@@ -98,6 +98,7 @@ class LocalRegistry : public ModelRegistry {
   absl::StatusOr<std::vector<VersionStatus>> Status(std::string_view name,
                                                     const VersionChoice& choice) const override;
   std::vector<std::string> ModelNames() const override;
+  absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const override;
   absl::Status Reload(std::vector<ModelConfig> models, TimePoint deadline,
                       std::optional<int64_t> replaces, CancelToken* cancel = nullptr) override;
   ConfigState CurrentConfig() const override;

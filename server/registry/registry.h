@@ -15,6 +15,7 @@
 #include "runtime/model.h"
 #include "server/request/encode_predict.h"
 #include "server/request/request.h"
+#include "server/scheduling/stats.h"
 
 namespace floe::server {
 
@@ -51,8 +52,22 @@ class ServedModel {
   // Takes the request in every case; request->complete reports refusals too (RESOURCE_EXHAUSTED
   // when full, DEADLINE_EXCEEDED when late, UNAVAILABLE while stopping).
   virtual void Submit(std::unique_ptr<Request> request) = 0;
+  // A request for it that was refused before it could be submitted, for statistics.
+  virtual void CountRefused(absl::StatusCode code) { (void)code; }
 };
 using ServedHandle = std::shared_ptr<ServedModel>;
+
+struct VersionStats {
+  VersionStatus status;
+  std::optional<SchedulerStats> scheduler;  // of a version that is served
+  int64_t memory_bytes = 0;                 // of its weights and plans, as it was loaded
+  std::string load_stage;                   // of a load under way
+  Duration loading = Duration::zero();      // since when
+};
+struct ModelStats {
+  std::string name;
+  std::vector<VersionStats> versions;  // newest first
+};
 
 // The configuration in force, and how the last attempt to change it went.
 struct ConfigState {
@@ -82,6 +97,8 @@ class ModelRegistry {
   virtual absl::StatusOr<std::vector<VersionStatus>> Status(std::string_view name,
                                                             const VersionChoice& choice) const = 0;
   virtual std::vector<std::string> ModelNames() const = 0;
+  // What every model does, by name, or one of them; NOT_FOUND as above. Empty name: all.
+  virtual absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const = 0;
 
   // Makes `models` the configuration, all of it or nothing: looks for versions at once, loads what
   // is new, and only when all of it is available does it replace what was there, whose requests in

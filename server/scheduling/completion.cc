@@ -13,13 +13,30 @@ void Completion::Start(const std::string& name) {
   thread_ = SpawnThread({absl::StrCat("s:", name), 0, {}}, [this] { Work(); });
 }
 
-void Completion::Count(const Request& request, Outcome outcome, int more) {
-  if (request.whole == nullptr)
-    counts_[static_cast<size_t>(outcome)].fetch_add(more, std::memory_order_relaxed);
+void Completion::Count(Outcome outcome, absl::StatusCode code, int more) {
+  counts_[static_cast<size_t>(outcome)].fetch_add(more, std::memory_order_relaxed);
+  by_code_[static_cast<size_t>(code) % kStatusCodes].fetch_add(more, std::memory_order_relaxed);
+}
+
+StatusCounts Completion::status_counts() const {
+  StatusCounts counts;
+  for (size_t code = 0; code < kStatusCodes; ++code)
+    counts[code] = by_code_[code].load(std::memory_order_relaxed);
+  return counts;
+}
+
+std::string Completion::last_internal_error() const {
+  MutexLock lock(mutex_);
+  return last_internal_;
 }
 
 void Completion::Report(Request* request, Outputs outputs) {
-  Count(*request, request->outcome, 1);
+  const bool counts = request->whole == nullptr;  // parts are counted as one request
+  if (counts) Count(request->outcome, request->status.code(), 1);
+  if (absl::IsInternal(request->status)) {
+    MutexLock lock(mutex_);
+    last_internal_ = std::string(request->status.message());
+  }
   // The listener goes first: afterwards nobody else knows the request.
   if (request->cancel != nullptr) request->cancel->ClearListener();
   request->reported = true;
@@ -33,8 +50,8 @@ void Completion::Report(Request* request, Outputs outputs) {
   };
   const absl::Status reported = CatchOutOfMemory(report);
   if (reported.ok()) return;
-  Count(*request, request->outcome, -1);
-  Count(*request, Outcome::kFailed, 1);
+  if (counts) Count(request->outcome, request->status.code(), -1);
+  if (counts) Count(Outcome::kFailed, reported.code(), 1);
   request->complete(reported, request->timings);
 }
 

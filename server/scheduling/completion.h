@@ -8,6 +8,7 @@
 
 #include "base/mutex.h"
 #include "server/scheduling/queue.h"
+#include "server/scheduling/stats.h"
 
 namespace floe::server {
 
@@ -43,15 +44,21 @@ class Completion {
   uint64_t count(Outcome outcome) const {
     return counts_[static_cast<size_t>(outcome)].load(std::memory_order_relaxed);
   }
+  // A request that was refused before it came to the scheduler counts as failed.
+  void CountRefused(absl::StatusCode code) { Count(Outcome::kFailed, code, 1); }
+  StatusCounts status_counts() const;
+  std::string last_internal_error() const;  // "" when there was none
 
  private:
-  void Count(const Request& request, Outcome outcome, int more);
+  void Count(Outcome outcome, absl::StatusCode code, int more);
   void Work();
 
-  std::array<std::atomic<uint64_t>, kOutcomes> counts_{};  // by Outcome
-  Mutex mutex_;
+  std::array<std::atomic<uint64_t>, kOutcomes> counts_{};      // by Outcome
+  std::array<std::atomic<uint64_t>, kStatusCodes> by_code_{};  // by absl::StatusCode
+  mutable Mutex mutex_;
   CondVar posted_;
   EndedRequests ended_ ABSL_GUARDED_BY(mutex_);
+  std::string last_internal_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -157,6 +157,16 @@ int64_t MostRows(const WarmUpReport& report, const WarmUpOptions& options) {
   return most;
 }
 
+std::vector<MeasuredSignature> MeasuredBy(const WarmUpReport& report) {
+  std::vector<MeasuredSignature> measured;
+  for (const RunCost& cost : report.costs) {
+    const std::string& name = cost.variant->signature().name;
+    measured.push_back({name.empty() ? "serving_default" : name, cost.max_rows,
+                        cost.curve.Micros(1), cost.why_not_batchable});
+  }
+  return measured;
+}
+
 std::string DescribeSizes(const WarmUpReport& report) {
   std::string text = "batches of at most";
   for (const RunCost& cost : report.costs)
@@ -202,6 +212,7 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
   const int64_t most_rows = MostRows(report, warm_up);
   SchedulerSetup setup;
   setup.options.first_run = FirstRuns(report, executor.get(), warm_up.limits);
+  setup.options.measured = MeasuredBy(report);
   executor->SetCosts(std::exchange(report.costs, {}));
   FLOE_RETURN_IF_ERROR(ReplayRecorded(model, prepare, executor.get(), &report));
 

@@ -53,10 +53,11 @@ CostProfile* ProfileBook::Find(const void* key) {
 
 CostProfile& ProfileBook::Of(const Request& request, const Executor& executor) {
   if (CostProfile* const kind = Find(request.binding.key); kind != nullptr) return *kind;
-  std::string name;
+  std::string name, why;
   // Workers ask too: better a kind without a name than none.
   (void)CatchOutOfMemory([&] {
     name = executor.Describe(request);
+    if (request.binding.plan != nullptr) why = request.binding.plan->why_not_batchable();
     return absl::OkStatus();
   });
   if (kinds_.size() < kMaxKinds) {
@@ -71,18 +72,21 @@ CostProfile& ProfileBook::Of(const Request& request, const Executor& executor) {
   }
   CostProfile& kind = kinds_.back();
   kind.name_ = std::move(name);
+  kind.why_not_batchable_ = std::move(why);
+  kind.max_rows_ = request.binding.max_rows;
   kind.key_ = request.binding.key;
   kind.keep_ = request.binding.plan;
   kind.seen_ = ++now_;
   return kind;
 }
 
-std::vector<std::pair<std::string, BatchCounts>> ProfileBook::Counts() const {
-  std::vector<std::pair<std::string, BatchCounts>> counts;
+std::vector<KindStats> ProfileBook::Kinds() const {
+  std::vector<KindStats> kinds;
   for (const CostProfile& kind : kinds_)
-    if (kind.counts.batches > 0) counts.emplace_back(kind.name_, kind.counts);
-  if (others_.batches > 0) counts.emplace_back("(others)", others_);
-  return counts;
+    if (kind.counts.batches > 0)
+      kinds.push_back({kind.name_, kind.counts, kind.why_not_batchable_, kind.max_rows_});
+  if (others_.batches > 0) kinds.push_back({"(others)", others_, "", 0});
+  return kinds;
 }
 
 }  // namespace floe::server

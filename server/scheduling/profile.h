@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "server/executor/executor.h"
@@ -31,7 +30,8 @@ class CostProfile {
 
  private:
   friend class ProfileBook;
-  std::string name_;
+  std::string name_, why_not_batchable_;
+  int64_t max_rows_ = 0;
   const void* key_ = nullptr;
   std::shared_ptr<const void> keep_;  // keeps the key from being another's
   uint64_t seen_ = 0;
@@ -52,7 +52,7 @@ class ProfileBook {
   CostProfile& Of(const Request& request, const Executor& executor);
   CostProfile* Find(const void* key);  // null: not in the book (any more)
   // Kinds that had batches, by the executor's names for them; none is missing from the sum.
-  std::vector<std::pair<std::string, BatchCounts>> Counts() const;
+  std::vector<KindStats> Kinds() const;
 
  private:
   std::vector<CostProfile> kinds_;

@@ -45,9 +45,9 @@ class ProfileBookTest : public testing::Test {
   // "kind 3: 1 batches, 7 rows; ...".
   std::string Counted() const {
     std::string text;
-    for (const auto& [name, counts] : book_.Counts())
-      absl::StrAppend(&text, text.empty() ? "" : "; ", name, ": ", counts.batches, " batches, ",
-                      counts.rows, " rows");
+    for (const KindStats& kind : book_.Kinds())
+      absl::StrAppend(&text, text.empty() ? "" : "; ", kind.name, ": ", kind.batches.batches,
+                      " batches, ", kind.batches.rows, " rows");
     return text;
   }
   Names names_;
@@ -69,22 +69,22 @@ TEST_F(ProfileBookTest, CountsByKindOfWhatHadBatches) {
 TEST_F(ProfileBookTest, TheKindNotSeenForLongestGoesToTheOthers) {
   constexpr size_t kOwn = ProfileBook::kMaxKinds;
   for (size_t kind = 0; kind < kOwn; ++kind) Count(kind, 100 + kind);
-  EXPECT_EQ(book_.Counts().size(), kOwn);
-  EXPECT_EQ(book_.Counts()[0].first, "kind 0") << "none of the others";
+  EXPECT_EQ(book_.Kinds().size(), kOwn);
+  EXPECT_EQ(book_.Kinds()[0].name, "kind 0") << "none of the others";
   ASSERT_NE(book_.Find(&names_.keys[0]), nullptr);  // which counts as seeing it
   Count(kOwn, 1);
   EXPECT_NE(book_.Find(&names_.keys[0]), nullptr);
   EXPECT_EQ(book_.Find(&names_.keys[1]), nullptr);
-  auto counts = book_.Counts();
-  ASSERT_EQ(counts.size(), kOwn + 1);
-  EXPECT_EQ(counts.back().first, "(others)");
-  EXPECT_EQ(counts.back().second.rows, 101u);
-  EXPECT_EQ(counts.back().second.requests, 2u);
+  auto kinds = book_.Kinds();
+  ASSERT_EQ(kinds.size(), kOwn + 1);
+  EXPECT_EQ(kinds.back().name, "(others)");
+  EXPECT_EQ(kinds.back().batches.rows, 101u);
+  EXPECT_EQ(kinds.back().batches.requests, 2u);
   for (size_t kind = kOwn + 1; kind < kKeys; ++kind) Count(kind, 1);
-  counts = book_.Counts();
-  ASSERT_EQ(counts.size(), kOwn + 1) << "however many kinds there are";
+  kinds = book_.Kinds();
+  ASSERT_EQ(kinds.size(), kOwn + 1) << "however many kinds there are";
   uint64_t batches = 0;
-  for (const auto& [name, one] : counts) batches += one.batches;
+  for (const KindStats& one : kinds) batches += one.batches.batches;
   EXPECT_EQ(batches, kKeys) << "none is lost";
   EXPECT_NE(book_.Find(&names_.keys[kKeys - 1]), nullptr);
 }

@@ -56,6 +56,8 @@ class Scheduler {
   // The runs that are stuck at `now` and were not named before.
   std::vector<SchedulerProgress::Run> NewlyStuck(TimePoint now);
   SchedulerStats Stats() const;
+  // A request for this model that was refused before it could be submitted, for Stats.
+  void CountRefused(absl::StatusCode code) { completion_.CountRefused(code); }
 
   // Gives back what slots keep between runs, of those idle for a minute at `now`. Called now and
   // then.

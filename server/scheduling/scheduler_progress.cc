@@ -22,6 +22,20 @@ SchedulerProgress ProgressOf(const SchedulerState& state)
   return progress;
 }
 
+// "serving_default [4,784], 4 rows, at node 'x' (MatMul)"; empty: the run's requests may be gone.
+std::string WhatRuns(const SchedulerState& state, int slot)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  const SlotUse& use = state.slots[slot];
+  if (use.batch.empty()) return "";
+  const std::string step = state.executor->Doing(slot);
+  return absl::StrCat(state.executor->Describe(*use.batch[0]), ", ", use.rows, " rows",
+                      step.empty() ? "" : ", at ", step);
+}
+
+TimeStats TimesOf(const RecentTimes& times, TimePoint now) {
+  return {times.Count(now), times.Quantile(0.5, now), times.Quantile(0.99, now)};
+}
+
 }  // namespace
 
 SchedulerProgress Scheduler::Progress() const {
@@ -35,14 +49,10 @@ std::vector<SchedulerProgress::Run> Scheduler::NewlyStuck(TimePoint now) {
   std::vector<SchedulerProgress::Run> stuck;
   for (const SchedulerProgress::Run& run : progress.runs) {
     if (run.reported || !IsStuck(progress, run, now)) continue;
-    SlotUse& use = state_.slots[run.slot];
-    use.reported = true;
+    state_.slots[run.slot].reported = true;
     ++state_.stuck_runs;
     stuck.push_back(run);
-    if (use.batch.empty()) continue;  // its requests may be gone
-    const std::string step = state_.executor->Doing(run.slot);
-    stuck.back().what = absl::StrCat(state_.executor->Describe(*use.batch[0]), ", ", use.rows,
-                                     " rows", step.empty() ? "" : ", at ", step);
+    stuck.back().what = WhatRuns(state_, run.slot);
   }
   return stuck;
 }
@@ -56,12 +66,29 @@ SchedulerStats Scheduler::Stats() const {
   stats.refused_stopped = completion_.count(Outcome::kRefusedStopped);
   stats.expired = completion_.count(Outcome::kExpired);
   stats.cancelled = completion_.count(Outcome::kCancelled);
+  stats.by_code = completion_.status_counts();
+  stats.last_internal_error = completion_.last_internal_error();
+  stats.workers = state_.options.workers();
+  stats.measured = state_.options.measured;
   MutexLock lock(state_.mutex);
+  const TimePoint now = state_.Now();
   stats.inline_runs = state_.inline_runs;
   stats.reruns = state_.reruns;
   stats.stuck_runs = state_.stuck_runs;
-  stats.kinds = state_.profiles.Counts();
-  for (const auto& [name, counts] : stats.kinds) stats.batches.Add(counts);
+  stats.kinds = state_.profiles.Kinds();
+  for (const KindStats& kind : stats.kinds) stats.batches.Add(kind.batches);
+  const QueueLoad& load = state_.queue.load();
+  stats.queued_requests = load.requests;
+  stats.queued_rows = load.rows;
+  stats.queued_bytes = load.bytes;
+  if (const Request* oldest = state_.queue.Oldest(); oldest != nullptr)
+    stats.oldest_wait = now - oldest->enqueued;
+  stats.queue_wait = TimesOf(state_.queue_waits, now);
+  stats.run = TimesOf(state_.run_times, now);
+  const SchedulerProgress progress = ProgressOf(state_);
+  for (const SchedulerProgress::Run& run : progress.runs)
+    if (IsStuck(progress, run, now))
+      stats.stuck.emplace_back(now - run.started, WhatRuns(state_, run.slot));
   return stats;
 }
 

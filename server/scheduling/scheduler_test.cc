@@ -468,8 +468,12 @@ TEST(Scheduler, CountsWhatHappened) {
   EXPECT_EQ(stats.batches.closed[static_cast<int>(BatchClose::kIdle)], 2u);
   EXPECT_EQ(stats.batches.rows, 4u);
   ASSERT_EQ(stats.kinds.size(), 1u);
-  EXPECT_EQ(stats.kinds[0].first, "twice");
-  EXPECT_EQ(stats.kinds[0].second.rows, 4u);
+  EXPECT_EQ(stats.kinds[0].name, "twice");
+  EXPECT_EQ(stats.kinds[0].batches.rows, 4u);
+  EXPECT_EQ(stats.by_code[static_cast<size_t>(absl::StatusCode::kOk)], 3u);
+  EXPECT_EQ(stats.by_code[static_cast<size_t>(absl::StatusCode::kCancelled)], 1u);
+  EXPECT_EQ(stats.run.count, 3u);
+  EXPECT_EQ(stats.queue_wait.count, 4u);
 }
 
 // Memory that runs out for one reply, or in one run, is that request's error and nobody else's.

@@ -27,6 +27,7 @@ int SchedulerState::TakeSlot(absl::Span<Request* const> batch, BatchClose close,
   for (Request* request : batch) {
     use.rows += request->binding.rows;
     request->timings.queue = now - request->enqueued;
+    queue_waits.Add(request->timings.queue, now);
   }
   CostProfile& profile = profiles.Of(first, *executor);
   BatchCounts count;
@@ -57,6 +58,7 @@ void SchedulerState::ReleaseSlot(int slot) {
     if (CostProfile* profile = profiles.Find(use.key); profile != nullptr)
       profile->Learn(use.measured, use.rows, took);
   }
+  run_times.Add(took, now);
   last_finished = now;
   slots.Release(slot, now);
   SlotIsFree();

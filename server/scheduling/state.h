@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/memory_budget.h"
 #include "base/mutex.h"
+#include "base/recent_times.h"
 #include "base/threads.h"
 #include "server/executor/executor.h"
 #include "server/scheduling/admission.h"
@@ -32,6 +34,7 @@ struct SchedulerOptions {
   // What each worker does before the constructor returns, on a slot of its own: the first run of
   // a thread is slow, for its allocator's caches and its stack are not there yet. Null: nothing.
   std::function<void(int slot)> first_run;
+  std::vector<MeasuredSignature> measured;                        // for Scheduler::Stats
   absl::StatusCode full_status = absl::StatusCode::kUnavailable;  // of refusals by the queue
   // The queue is full when its requests are expected to take its workers longer than this.
   Duration max_enqueued_time = Duration::max();
@@ -76,6 +79,7 @@ struct SchedulerState {
   Quarantine quarantine ABSL_GUARDED_BY(mutex);
   SlotTable slots ABSL_GUARDED_BY(mutex);
   SlowestRun slowest ABSL_GUARDED_BY(mutex);
+  RecentTimes queue_waits ABSL_GUARDED_BY(mutex), run_times ABSL_GUARDED_BY(mutex);
   TimePoint last_finished ABSL_GUARDED_BY(mutex) = TimePoint::min();
   TimePoint expiry_sleeps_until ABSL_GUARDED_BY(mutex) = TimePoint::min();  // min(): it is awake
   int waiting_workers ABSL_GUARDED_BY(mutex) = 0;

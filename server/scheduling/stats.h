@@ -37,6 +37,9 @@ bool IsStuck(const SchedulerProgress& progress, const SchedulerProgress::Run& ru
 // stuck run.
 bool IsStuck(const SchedulerProgress& progress, TimePoint now);
 
+inline constexpr size_t kStatusCodes = 17;
+using StatusCounts = std::array<uint64_t, kStatusCodes>;  // by absl::StatusCode
+
 // How batches were formed.
 struct BatchCounts {
   uint64_t batches = 0;
@@ -46,6 +49,27 @@ struct BatchCounts {
   std::array<uint64_t, kBatchCloses> closed{};  // by BatchClose
 
   void Add(const BatchCounts& other);
+};
+
+// Of the requests of one signature and one set of non-batch dimensions.
+struct KindStats {
+  std::string name;
+  BatchCounts batches;
+  std::string why_not_batchable;  // names the node; empty: batchable
+  int64_t max_rows = 0;           // of one run; 0: not known
+};
+
+// What the warm-up measured of a signature.
+struct MeasuredSignature {
+  std::string name;
+  int64_t max_rows = 0;           // chosen for a batch; 0: the configuration's
+  double row_micros = 0;          // a run of one row
+  std::string why_not_batchable;  // empty: batchable
+};
+
+struct TimeStats {
+  uint64_t count = 0;  // of the last one to two minutes
+  Duration p50 = Duration::zero(), p99 = Duration::zero();
 };
 
 // What happened to the requests so far.
@@ -61,7 +85,16 @@ struct SchedulerStats {
   uint64_t reruns = 0;       // batches that failed and were run again in halves
   uint64_t stuck_runs = 0;   // that NewlyStuck named
   BatchCounts batches;       // of all kinds of requests
-  std::vector<std::pair<std::string, BatchCounts>> kinds;  // by signature and inner shape
+  std::vector<KindStats> kinds;
+  StatusCounts by_code{};  // of what was answered, refused or failed
+  std::string last_internal_error;
+  size_t queued_requests = 0, queued_bytes = 0;
+  int64_t queued_rows = 0;
+  Duration oldest_wait = Duration::zero();
+  TimeStats queue_wait, run;
+  int workers = 0;
+  std::vector<MeasuredSignature> measured;
+  std::vector<std::pair<Duration, std::string>> stuck;  // since when, and what
 };
 // For a log: "4 batches of 3.0 requests, 3.5 rows; closed: 3 idle, 1 full".
 std::string Summary(const BatchCounts& counts);

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "server/transport/acceptor.h"
-#include "server/transport/call_book.h"
+#include "server/listener/acceptor.h"
+#include "server/listener/call_book.h"
 
 namespace floe::server {
 
@@ -39,7 +39,7 @@ struct TransportOptions {
   Duration time_to_leave = std::chrono::seconds(2);
 };
 
-// Threading: Start, then from any thread addresses(), connections_refused() and ConnectInside();
+// Threading: Start, then from any thread addresses(), connections() and ConnectInside();
 // Shutdown once or more, from any thread that serves no call.
 class Transport {
  public:
@@ -53,8 +53,9 @@ class Transport {
   // As bound, in the order given: "127.0.0.1:40213".
   virtual std::vector<std::string> addresses() const = 0;
 
-  // Connections that found no room (AcceptorLimits), or no file descriptor, since the start.
-  virtual int64_t connections_refused() const = 0;
+  // Zeros before Start.
+  virtual AcceptorCounts connections() const = 0;
+  virtual int64_t max_connections() const = 0;
 
   // A connection to this server that passes no listener and counts for no limit of theirs: its
   // other end, non-blocking, the caller's.

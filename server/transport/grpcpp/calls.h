@@ -8,6 +8,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -16,51 +17,12 @@
 
 #include "base/mutex.h"
 #include "server/api/rpc.h"
-#include "server/transport/call_book.h"
-#include "server/transport/grpcpp/reply_count.h"
+#include "server/listener/call_book.h"
+#include "server/listener/call_gate.h"
+#include "server/listener/reply_count.h"
 #include "server/transport/grpcpp/wire.h"
 
 namespace floe::server {
-
-// How many unary calls are in progress, and whether new ones are still taken.
-// Threading: any thread.
-class CallGate {
- public:
-  explicit CallGate(ReplyCount* replies) : replies_(replies) {}
-  ReplyCount* replies() const { return replies_; }
-  // False once closed; otherwise Leave follows.
-  bool Enter() {
-    calls_.fetch_add(kOneEntered + 1);
-    if (!closed_.load()) return true;
-    Leave();
-    return false;
-  }
-  void Leave() {
-    if (Active(calls_.fetch_sub(1)) != 1 || !closed_.load()) return;
-    MutexLock lock(mutex_);
-    empty_.NotifyAll();
-  }
-  // How many have entered, or tried to; starts anew after 2^32.
-  int64_t entered() const { return static_cast<int64_t>(calls_.load() / kOneEntered); }
-  // Admits no more and waits for those inside, at most until `deadline`.
-  void CloseAndWait(TimePoint deadline) {
-    closed_.store(true);
-    MutexLock lock(mutex_);
-    while (Active(calls_.load()) != 0 && empty_.WaitUntil(mutex_, deadline)) {
-    }
-  }
-
- private:
-  // Both counts in one word: those inside in its lower half.
-  static constexpr uint64_t kOneEntered = uint64_t{1} << 32;
-  static uint64_t Active(uint64_t calls) { return calls % kOneEntered; }
-
-  ReplyCount* const replies_;
-  std::atomic<uint64_t> calls_{0};
-  std::atomic<bool> closed_{false};
-  Mutex mutex_;  // of the condition alone
-  CondVar empty_;
-};
 
 // What every call is held to. They outlive the calls.
 struct CallRules {
@@ -78,7 +40,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   // as what the rules name does.
   // `context`, `request` and `reply` are gRPC's, of this call.
   static grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
-                                         const std::string& path, const UnaryMethod& method,
+                                         const std::string& path, const Method& method,
                                          CallGate* gate, const CallRules& rules,
                                          grpc::ByteBuffer* request, grpc::ByteBuffer* reply);
   UnaryCall(grpc::CallbackServerContext* context, std::string_view peer, CallGate* gate,
@@ -89,10 +51,11 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
         counted_(gate->replies(), ReplyCount::SlotOf(peer)) {}
 
   void Write(std::string&& message) override;
-  void Finish(const absl::Status& status) override;
+  void Finish(const absl::Status& status, const Trailers& trailers) override;
 
  private:
-  absl::Status Begin(const CallRules& rules, grpc::ByteBuffer* request, std::string_view peer);
+  absl::Status Begin(CallBook* book, const MessageLimits& limits, grpc::ByteBuffer* request,
+                     std::string_view peer);
   void OnCancel() override { cancel_.Cancel(); }
   void OnDone() override;
   // OnDone waits for nothing, so gRPC need not take it to a thread of its own.
@@ -150,7 +113,7 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
  public:
   // `method` and `streams` outlive the call.
   static grpc::ServerGenericBidiReactor* Start(grpc::GenericCallbackServerContext* context,
-                                               const StreamMethod& method, OpenStreams* streams,
+                                               const Method& method, OpenStreams* streams,
                                                CallBook* book);
   StreamCall(grpc::GenericCallbackServerContext* context, std::string_view peer,
              OpenStreams* streams)
@@ -159,7 +122,12 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
         counted_(streams->replies(), ReplyCount::SlotOf(peer)) {}
 
   void Write(std::string&& message) override;
-  void Finish(const absl::Status& status) override;
+  void Finish(const absl::Status& status, const Trailers& trailers) override;
+  int64_t Credit() const override;
+  void Pause() override;
+  void Resume() override;
+  // The server stops: the method says what it still has to say, and the stream ends.
+  void Drain();
 
  private:
   enum class Next : uint8_t { kNothing, kWrite, kFinish };
@@ -178,21 +146,23 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
   void Do(Next next);
   void ReadOn();
 
-  const grpc::GenericCallbackServerContext& context_;  // gone after OnDone
+  grpc::GenericCallbackServerContext& context_;  // gone after OnDone
   OpenStreams& streams_;
   CallSeat seat_;
   CountedReply counted_;  // whoever set `writing_` or `finished_`, and the reactions to that
   std::shared_ptr<StreamCall> self_;
   CancelToken cancel_;
-  std::unique_ptr<StreamHandler> handler_;
+  std::shared_ptr<CallHandler> handler_;
   grpc::ByteBuffer received_;
   grpc::ByteBuffer sending_;  // written by whoever set `writing_`
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::deque<std::string> waiting_ ABSL_GUARDED_BY(mutex_);
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool reading_paused_ ABSL_GUARDED_BY(mutex_) = false;
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;          // by the method
+  bool reading_paused_ ABSL_GUARDED_BY(mutex_) = false;  // no read is under way, for either reason
+  Trailers trailers_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // set: nothing more is accepted
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;            // gRPC was told
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/transport/grpcpp/grpcpp_transport.h"
+#include "server/transport/grpcpp/methods_for_test.h"
 
 namespace floe::server {
 namespace {
@@ -100,8 +101,8 @@ class RawClient {
 };
 
 TEST(Drain, AskingToLeaveLeavesLargeRepliesWhole) {
-  MethodTable methods;
-  methods.AddUnary("/test/Large", [](const CallInfo&, const Message&, const auto& responder) {
+  TestMethods methods;
+  methods.AddUnary("/test/Large", [](const CallHead&, const Message&, const auto& responder) {
     responder->Write(std::string(kReplyBytes, '\xee'));
     responder->Finish(absl::OkStatus());
   });

@@ -22,6 +22,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/threads.h"
+#include "server/listener/drain.h"
 #include "server/transport/grpcpp/calls.h"
 
 namespace floe::server {
@@ -35,7 +36,8 @@ class UnaryService final : public grpc::Service {
   // `methods`, `gate` and what the rules name outlive this.
   UnaryService(const MethodTable& methods, CallGate* gate, const CallRules& rules) {
     int index = 0;
-    for (const auto& [path, method] : methods.unary()) {
+    for (const auto& [path, method] : methods.methods()) {
+      if (method.info.kind != MethodKind::kUnary) continue;
       AddMethod(new grpc::internal::RpcServiceMethod(
           path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC, nullptr));
       MarkMethodRawCallback(
@@ -69,7 +71,7 @@ class StreamService final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     const std::string& path = context->method();
-    if (const StreamMethod* method = methods_.FindStream(path)) {
+    if (const Method* method = methods_.Find(path)) {
       return StreamCall::Start(context, *method, &streams_, &book_);
     }
     return new RefusedCall(UnknownMethodError(methods_, path));
@@ -107,9 +109,11 @@ class GrpcppTransport final : public Transport {
 
   absl::Status Start(const std::vector<std::string>& listeners) override;
   std::vector<std::string> addresses() const override { return addresses_; }
-  int64_t connections_refused() const override {
-    const AcceptorCounts counts = acceptor_->Counts();
-    return counts.refused_total + counts.refused_address + counts.refused_files;
+  AcceptorCounts connections() const override {
+    return acceptor_ == nullptr ? AcceptorCounts() : acceptor_->Counts();
+  }
+  int64_t max_connections() const override {
+    return acceptor_ == nullptr ? 0 : acceptor_->max_connections();
   }
   absl::StatusOr<int> ConnectInside() override;
   void Shutdown(TimePoint deadline) override;
@@ -117,11 +121,6 @@ class GrpcppTransport final : public Transport {
  private:
   using Connection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
 
-  // Both ends speak first (RFC 9113 3.4) within this time, mostly.
-  static constexpr Duration kHandshake = std::chrono::milliseconds(50);
-  // Clients that have sent no call for so long have left, or have nothing to lose.
-  static constexpr Duration kQuiet = std::chrono::milliseconds(100);
-  static constexpr Duration kLastBytes = std::chrono::seconds(1);
   // Between looks for clients that do not read.
   static constexpr Duration kLook = std::chrono::seconds(1);
 
@@ -130,7 +129,6 @@ class GrpcppTransport final : public Transport {
   void CutOverdue();
   void Look();
   void StopLooking();
-  void AskClientsToLeave(TimePoint deadline);
 
   const TransportOptions options_;
   // Before server_, whose calls use them.
@@ -298,37 +296,17 @@ absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
   return acceptor_->Start();
 }
 
-// gRPC has no way to send GOAWAY and still take the calls that were already on their way. So the
-// frame is written beside gRPC; TLS would rule this out. It must not land within a frame of which
-// the socket has taken a part, which the socket does not tell: its queue may be empty before gRPC's
-// thread wakes and writes on. So it is sent while no reply is under way: gRPC says that a call is
-// done, or a message of a stream sent, once all that it had to write is in the socket. What else it
-// writes are frames of a few bytes, which a socket that is nearly empty takes whole. A connection
-// that has replies under way until the deadline is not asked; its calls find a closed gate.
-// Clients finish what they began, take their next calls elsewhere, and close the connection.
-void GrpcppTransport::AskClientsToLeave(TimePoint deadline) {
-  const auto aside = [this](uint16_t port, const std::function<bool()>& send) {
-    return replies_.Aside(ReplyCount::SlotOfPort(port), send);
-  };
-  acceptor_->Tell(GoAwayFrame(), aside, kHandshake, deadline);
-  streams_.Close();  // they would keep their connections
-  int64_t calls = -1;
-  while (calls != gate_.entered() && Clock::Steady().Now() < deadline) {
-    calls = gate_.entered();
-    acceptor_->AwaitClosed(std::min(deadline, Clock::Steady().Now() + kQuiet));
-  }
-}
-
 void GrpcppTransport::Shutdown(TimePoint deadline) {
   if (server_ == nullptr) return;
-  acceptor_->Stop();
   StopLooking();
-  AskClientsToLeave(std::min(deadline, Clock::Steady().Now() + options_.time_to_leave));
-  // gRPC cancels calls that reach it after its own shutdown began, which callers would take for a
-  // failure; a plain UNAVAILABLE sends them elsewhere. So what is inside is finished first, and
-  // connections end before the server does.
-  gate_.CloseAndWait(deadline);
-  acceptor_->CloseConnections(std::min(deadline, Clock::Steady().Now() + kLastBytes));
+  // gRPC has no way to send GOAWAY and still take the calls that were already on their way, so the
+  // frame is written beside gRPC; TLS would rule this out. gRPC says that a call is done, or a
+  // message of a stream sent, once all that it had to write is in the socket. It cancels calls that
+  // reach it after its own shutdown began, which callers would take for a failure: so connections
+  // end before the server does.
+  Drain({*acceptor_, gate_, replies_, GoAwayFrame(), [this] { streams_.Close(); },
+         options_.time_to_leave},
+        deadline);
   const Duration left = deadline - Clock::Steady().Now();
   // A far deadline must not overflow on its way to the other clock.
   constexpr Duration kFar = std::chrono::hours(24 * 365);

@@ -15,6 +15,7 @@
 
 #include "base/mutex.h"
 #include "server/transport/grpcpp/grpcpp_transport.h"
+#include "server/transport/grpcpp/methods_for_test.h"
 #include "server/transport/grpcpp/unary_client.h"
 
 namespace floe::server {
@@ -30,14 +31,13 @@ grpc::ByteBuffer Buffer(const std::string& bytes) {
 }
 
 // Says many words at once when it is sent one.
-class Chatty : public StreamHandler {
+class Chatty : public CallHandler {
  public:
   explicit Chatty(std::shared_ptr<Responder> responder) : responder_(std::move(responder)) {}
   void OnMessage(Message) override {
     for (int i = 0; i < 3000; ++i) responder_->Write("word");
   }
   void OnHalfClose() override { responder_->Finish(absl::OkStatus()); }
-  void OnDone() override {}
 
  private:
   const std::shared_ptr<Responder> responder_;
@@ -47,17 +47,17 @@ class TransportLimits : public testing::Test {
  protected:
   TransportLimits() {
     methods_.AddUnary("/test/Echo",
-                      [](const CallInfo& call, const Message& message, const auto& responder) {
+                      [](const CallHead& call, const Message& message, const auto& responder) {
                         EXPECT_TRUE(call.local);
                         responder->Write(std::string(message.bytes));
                         responder->Finish(absl::OkStatus());
                       });
-    methods_.AddUnary("/test/Hold", [this](const CallInfo&, const Message&,
+    methods_.AddUnary("/test/Hold", [this](const CallHead&, const Message&,
                                            std::shared_ptr<Responder> responder) {
       held_.set_value(std::move(responder));
     });
-    methods_.AddStream("/test/Chat", [](const CallInfo&, std::shared_ptr<Responder> responder) {
-      return std::make_unique<Chatty>(std::move(responder));
+    methods_.AddStream("/test/Chat", [](const CallHead&, std::shared_ptr<Responder> responder) {
+      return std::make_shared<Chatty>(std::move(responder));
     });
   }
   void Open(TransportOptions options) {
@@ -112,7 +112,7 @@ class TransportLimits : public testing::Test {
   }
 
   std::ostringstream said_;
-  MethodTable methods_;
+  TestMethods methods_;
   std::promise<std::shared_ptr<Responder>> held_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<grpc::GenericStub> stub_;
@@ -182,7 +182,7 @@ TEST_F(TransportLimits, AConnectionInsidePassesTheListeners) {
     const auto reply = CallOnce(*fd, "/test/Echo", "hear", kPatience, &cancel);
     EXPECT_EQ(reply.value_or(reply.status().ToString()), "hear");
   }
-  EXPECT_EQ(transport_->connections_refused(), 0);
+  EXPECT_EQ(transport_->connections().refused(), 0);
 }
 
 TEST_F(TransportLimits, StreamsWaitForNobody) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -32,24 +33,54 @@ void OpenStreams::Close() {
     // A call is removed before it lets go of itself, so those listed are alive.
     for (StreamCall* call : calls_) calls.push_back(call->shared_from_this());
   }
-  for (const auto& call : calls) call->Finish(ShuttingDown());
+  for (const auto& call : calls) call->Drain();
 }
 
 grpc::ServerGenericBidiReactor* StreamCall::Start(grpc::GenericCallbackServerContext* context,
-                                                  const StreamMethod& method, OpenStreams* streams,
+                                                  const Method& method, OpenStreams* streams,
                                                   CallBook* book) {
-  const std::string peer = context->peer();
-  auto call = std::make_shared<StreamCall>(context, peer, streams);
+  CallHead head = MakeCallHead(context->method(), *context);
+  auto call = std::make_shared<StreamCall>(context, head.peer, streams);
   StreamCall* const reactor = call.get();
   reactor->self_ = call;
-  CallInfo info = MakeCallInfo(context->method(), peer, *context);
-  info.cancel = std::shared_ptr<CancelToken>(call, &reactor->cancel_);
-  reactor->handler_ = method(info, call);
-  if (absl::Status s = book->Take(peer, kMostWaitingBytes, &reactor->seat_); !s.ok())
-    reactor->Finish(s);
-  if (!streams->Add(call)) reactor->Finish(ShuttingDown());
+  head.cancel = std::shared_ptr<CancelToken>(call, &reactor->cancel_);
+  absl::StatusOr<std::shared_ptr<CallHandler>> opened = method.open(head, call);
+  absl::Status status = opened.status();
+  if (status.ok()) reactor->handler_ = *std::move(opened);
+  if (status.ok()) status = book->Take(head.peer, kMostWaitingBytes, &reactor->seat_);
+  if (!streams->Add(call)) status = ShuttingDown();
+  if (!status.ok()) reactor->Responder::Finish(status);
   reactor->ReadOn();
   return reactor;
+}
+
+int64_t StreamCall::Credit() const {
+  MutexLock lock(mutex_);
+  return waiting_.size() >= kMostWaiting
+             ? 0
+             : static_cast<int64_t>(kMostWaitingBytes -
+                                    std::min(waiting_bytes_, kMostWaitingBytes));
+}
+
+void StreamCall::Pause() {
+  MutexLock lock(mutex_);
+  paused_ = true;
+}
+
+void StreamCall::Resume() {
+  bool resume;
+  {
+    MutexLock lock(mutex_);
+    paused_ = false;
+    resume = reading_paused_ && waiting_.empty();
+    if (resume) reading_paused_ = false;  // by this thread, and no other
+  }
+  if (resume) ReadOn();
+}
+
+void StreamCall::Drain() {
+  if (const std::shared_ptr<CallHandler> handler = handler_; handler != nullptr) handler->OnDrain();
+  Finish(ShuttingDown(), {});
 }
 
 void StreamCall::Write(std::string&& message) {
@@ -69,12 +100,13 @@ void StreamCall::Write(std::string&& message) {
   Do(next);
 }
 
-void StreamCall::Finish(const absl::Status& status) {
+void StreamCall::Finish(const absl::Status& status, const Trailers& trailers) {
   Next next;
   {
     MutexLock lock(mutex_);
     if (end_.has_value()) return;
     end_ = status;
+    trailers_ = trailers;
     next = Decide();
   }
   Do(next);
@@ -104,6 +136,7 @@ void StreamCall::Do(Next next) {
   {
     MutexLock lock(mutex_);
     status = *end_;
+    AddTrailers(status, trailers_, &context_);
   }
   grpc::ServerGenericBidiReactor::Finish(ToGrpc(status));
 }
@@ -112,7 +145,7 @@ void StreamCall::ReadOn() {
   {
     MutexLock lock(mutex_);
     if (end_.has_value()) return;
-    reading_paused_ = waiting_.size() > kMaxWaiting || waiting_bytes_ > kMaxWaitingBytes;
+    reading_paused_ = paused_ || waiting_.size() > kMaxWaiting || waiting_bytes_ > kMaxWaitingBytes;
     if (reading_paused_) return;
   }
   StartRead(&received_);
@@ -120,7 +153,7 @@ void StreamCall::ReadOn() {
 
 void StreamCall::OnReadDone(bool ok) {
   if (!ok) {
-    if (!context_.IsCancelled()) handler_->OnHalfClose();
+    if (!context_.IsCancelled() && handler_ != nullptr) handler_->OnHalfClose();
     return;
   }
   // gRPC swallows what a reaction throws, and the call would never end.
@@ -130,14 +163,14 @@ void StreamCall::OnReadDone(bool ok) {
     handler_->OnMessage(Message{BytesOf(message->slice), message});
     return absl::OkStatus();
   });
-  if (!status.ok()) return Finish(status);
+  if (!status.ok()) return Finish(status, {});
   ReadOn();
 }
 
 void StreamCall::OnWriteDone(bool ok) {
   counted_.End();
   Next next;
-  bool resume;
+  bool resume, sent_all;
   {
     MutexLock lock(mutex_);
     writing_ = false;
@@ -146,16 +179,18 @@ void StreamCall::OnWriteDone(bool ok) {
       waiting_bytes_ = 0;
     }
     next = Decide();
-    resume = reading_paused_ && waiting_.empty();
+    sent_all = ok && waiting_.empty() && !end_.has_value();
+    resume = reading_paused_ && !paused_ && waiting_.empty();
     if (resume) reading_paused_ = false;  // by this thread, and no other
   }
   Do(next);
+  if (sent_all && handler_ != nullptr) handler_->OnWritable();
   if (resume) ReadOn();
 }
 
 void StreamCall::OnCancel() {
   cancel_.Cancel();
-  Finish(absl::CancelledError("the caller left"));
+  Finish(absl::CancelledError("the caller left"), {});
 }
 
 void StreamCall::OnDone() {
@@ -163,7 +198,7 @@ void StreamCall::OnDone() {
   counted_.End();
   seat_.Leave();
   streams_.Remove(this);
-  handler_->OnDone();
+  if (handler_ != nullptr) handler_->OnDone();
   handler_.reset();
 }
 

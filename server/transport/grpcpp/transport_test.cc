@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "base/retry_after.h"
 #include "server/transport/grpcpp/grpcpp_transport.h"
+#include "server/transport/grpcpp/methods_for_test.h"
 
 namespace floe::server {
 namespace {
@@ -127,7 +128,7 @@ class ClientStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
 constexpr int kBurst = 100;
 
 // Echoes each message; says "end" when the caller half-closes.
-class EchoHandler : public StreamHandler {
+class EchoHandler : public CallHandler {
  public:
   EchoHandler(std::shared_ptr<Responder> responder, Event* over)
       : responder_(std::move(responder)), over_(*over) {}
@@ -154,16 +155,16 @@ class GrpcppTransport : public testing::Test {
  protected:
   GrpcppTransport() {
     methods_.AddUnary("/test/Echo",
-                      [](const CallInfo&, const Message& message, const auto& responder) {
+                      [](const CallHead&, const Message& message, const auto& responder) {
                         responder->Write(std::string(message.bytes));
                         responder->Finish(absl::OkStatus());
                       });
     methods_.AddUnary(
-        "/test/Fail", [](const CallInfo&, const Message& message, const auto& responder) {
+        "/test/Fail", [](const CallHead&, const Message& message, const auto& responder) {
           responder->Finish(absl::FailedPreconditionError("no: " + std::string(message.bytes)));
         });
     methods_.AddUnary(
-        "/test/FullAtFirst", [this](const CallInfo&, const Message&, const auto& responder) {
+        "/test/FullAtFirst", [this](const CallHead&, const Message&, const auto& responder) {
           if (calls_++ > 0) {
             responder->Write("room");
             responder->Finish(absl::OkStatus());
@@ -172,9 +173,9 @@ class GrpcppTransport : public testing::Test {
           }
         });
     methods_.AddUnary("/test/OutOfMemory",
-                      [](const CallInfo&, const Message&, const auto&) { throw std::bad_alloc(); });
+                      [](const CallHead&, const Message&, const auto&) { throw std::bad_alloc(); });
     // Keeps the call for the test to answer.
-    methods_.AddUnary("/test/Hold", [this](const CallInfo& info, Message message,
+    methods_.AddUnary("/test/Hold", [this](const CallHead& info, Message message,
                                            std::shared_ptr<Responder> responder) {
       info.cancel->SetListener([this] { cancelled_.Raise(); });
       MutexLock lock(mutex_);
@@ -183,9 +184,9 @@ class GrpcppTransport : public testing::Test {
       arrived_.Raise();
     });
     methods_.AddStream("/test/Chat",
-                       [this](const CallInfo& info, std::shared_ptr<Responder> responder) {
+                       [this](const CallHead& info, std::shared_ptr<Responder> responder) {
                          info.cancel->SetListener([this] { cancelled_.Raise(); });
-                         return std::make_unique<EchoHandler>(std::move(responder), &over_);
+                         return std::make_shared<EchoHandler>(std::move(responder), &over_);
                        });
   }
 
@@ -222,15 +223,106 @@ class GrpcppTransport : public testing::Test {
     return held;
   }
 
-  MethodTable methods_;
+  TestMethods methods_;
   Mutex mutex_;
-  std::vector<CallInfo> infos_ ABSL_GUARDED_BY(mutex_);
+  std::vector<CallHead> infos_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<Message, std::shared_ptr<Responder>>> held_ ABSL_GUARDED_BY(mutex_);
   Event arrived_, cancelled_, over_;
   std::atomic<int> calls_{0};
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<grpc::GenericStub> stub_;
 };
+
+// A method that refuses by the head of a call never sees its message.
+TEST_F(GrpcppTransport, TheHeadOfACallOpensIt) {
+  CallHead seen;
+  methods_.Add(
+      "/test/Guarded",
+      {{}, [&](const CallHead& head, const auto&) -> absl::StatusOr<std::shared_ptr<CallHandler>> {
+         seen = head;
+         seen.cancel = nullptr;
+         return absl::PermissionDeniedError("not you");
+       }});
+  Open();
+  ClientCall call;
+  call.context.AddMetadata("x-request-id", "mine-1");
+  call.context.AddMetadata("traceparent", "00-0af7-b7ad-01");
+  call.context.AddMetadata("other", "thing");
+  call.Start(stub_.get(), "/test/Guarded", "m");
+  ASSERT_TRUE(call.done.Reaches(1));
+  EXPECT_EQ(call.status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(seen.path, "/test/Guarded");
+  EXPECT_THAT(seen.peer, StartsWith("ipv4:127.0.0.1:"));
+  EXPECT_TRUE(seen.local);
+  EXPECT_NE(seen.principal, 0u);
+  EXPECT_EQ(seen.request_id, "mine-1");
+  EXPECT_EQ(seen.traceparent, "00-0af7-b7ad-01");
+  EXPECT_TRUE(seen.metadata.empty());
+  EXPECT_NE(seen.arrived, TimePoint::min());
+}
+
+TEST_F(GrpcppTransport, AMethodHasALimitOfItsOwn) {
+  methods_.AddUnary(
+      "/test/Short",
+      [](const CallHead&, const Message&, const auto& responder) {
+        responder->Write("taken");
+        responder->Finish(absl::OkStatus());
+      },
+      /*max_bytes=*/4);
+  Open();
+  EXPECT_TRUE(Finished("/test/Short", "1234")->status.ok());
+  EXPECT_EQ(Finished("/test/Short", "12345")->status.error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(GrpcppTransport, TrailersAreSentBesideTheStatus) {
+  methods_.AddUnary("/test/Trailing", [](const CallHead&, const Message&, const auto& responder) {
+    responder->Finish(absl::NotFoundError("gone"), {{"x-request-id", "7"}});
+  });
+  Open();
+  const auto call = Finished("/test/Trailing", "");
+  const auto& trailers = call->context.GetServerTrailingMetadata();
+  const auto found = trailers.find("x-request-id");
+  ASSERT_NE(found, trailers.end());
+  EXPECT_EQ(found->second, "7");
+}
+
+// Stops after its first message until the test lets it go on.
+class Pausing : public CallHandler {
+ public:
+  explicit Pausing(std::shared_ptr<Responder> responder) : responder_(std::move(responder)) {}
+  void OnMessage(Message message) override {
+    responder_->Pause();
+    responder_->Write(std::string(message.bytes) + (responder_->Credit() > 0 ? " more" : " full"));
+  }
+  void OnHalfClose() override { responder_->Finish(absl::OkStatus()); }
+  void OnDrain() override { responder_->Write("farewell"); }
+
+ private:
+  const std::shared_ptr<Responder> responder_;
+};
+
+TEST_F(GrpcppTransport, StreamsPauseAndSayFarewell) {
+  std::shared_ptr<Responder> responder;
+  methods_.AddStream("/test/Pause", [&](const CallHead&, std::shared_ptr<Responder> to) {
+    responder = to;
+    return std::make_shared<Pausing>(std::move(to));
+  });
+  Open();
+  ClientStream stream;
+  stream.Start(stub_.get(), "/test/Pause");
+  stream.Send("a");
+  ASSERT_TRUE(stream.got.Reaches(1));
+  stream.Send("b");
+  responder->Resume();
+  ASSERT_TRUE(stream.got.Reaches(2));
+  EXPECT_THAT(stream.received, ElementsAre("a more", "b more"));
+  stream.Release();
+  transport_->Shutdown(Soon());
+  ASSERT_TRUE(stream.done.Reaches(1));
+  EXPECT_EQ(stream.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(stream.received, ElementsAre("a more", "b more", "farewell"));
+}
 
 TEST_F(GrpcppTransport, UnaryRoundTrips) {
   Open();
@@ -300,7 +392,7 @@ TEST_F(GrpcppTransport, MetadataAndDeadlineArrive) {
   ASSERT_TRUE(arrived_.Reaches(1));
   {
     MutexLock lock(mutex_);
-    const CallInfo& info = infos_.back();
+    const CallHead& info = infos_.back();
     EXPECT_EQ(info.path, "/test/Hold");
     ASSERT_NE(info.FindMetadata("floe-reply"), nullptr);
     EXPECT_EQ(*info.FindMetadata("floe-reply"), "content");

@@ -2,6 +2,7 @@
 
 #include <grpc/support/time.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <utility>
@@ -11,7 +12,7 @@
 #include "base/quoted.h"
 #include "base/retry_after.h"
 #include "base/status.h"
-#include "server/transport/call_book.h"
+#include "server/listener/call_book.h"
 #include "server/transport/gunzip.h"
 
 namespace floe::server {
@@ -55,6 +56,12 @@ grpc::Status Join(grpc::ByteBuffer* buffer, grpc::Slice* slice) {
   return grpc::Status::OK;
 }
 
+// What a caller may choose, in messages and the log.
+std::string Kept(grpc::string_ref value) {
+  constexpr size_t kMostBytes = 128;
+  return Printable({value.data(), std::min(value.size(), kMostBytes)}, 3 * kMostBytes);
+}
+
 }  // namespace
 
 grpc::Status ToGrpc(const absl::Status& status) {
@@ -63,24 +70,32 @@ grpc::Status ToGrpc(const absl::Status& status) {
           Printable({status.message().data(), status.message().size()}, kMaxStatusBytes)};
 }
 
-void AddRetryHint(const absl::Status& status, grpc::ServerContextBase* context) {
+void AddTrailers(const absl::Status& status, const Trailers& trailers,
+                 grpc::ServerContextBase* context) {
+  for (const auto& [key, value] : trailers) context->AddTrailingMetadata(key, value);
   if (const auto wait = RetryAfter(status))
     context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(wait->count()));
 }
 
-CallInfo MakeCallInfo(const std::string& path, const std::string& peer,
-                      const grpc::CallbackServerContext& context) {
-  CallInfo info;
-  info.path = path;
-  const auto& metadata = context.client_metadata();
-  for (const auto& [key, value] : metadata) {
-    info.metadata.emplace_back(std::string_view(key.data(), key.size()),
-                               std::string_view(value.data(), value.size()));
+CallHead MakeCallHead(std::string_view path, const grpc::CallbackServerContext& context) {
+  CallHead head;
+  head.path = path;
+  head.peer = context.peer();
+  for (const auto& [name, value] : context.client_metadata()) {
+    const std::string_view key(name.data(), name.size());
+    if (key.starts_with("floe-")) {
+      head.metadata.emplace_back(key, std::string_view(value.data(), value.size()));
+    } else if (key == kRequestIdKey) {
+      head.request_id = Kept(value);
+    } else if (key == "traceparent") {
+      head.traceparent = Kept(value);
+    }
   }
-  info.deadline = DeadlineOf(context.raw_deadline());
-  info.caller = std::hash<std::string>()(peer);  // address and port
-  info.local = PeerOf(peer).local();
-  return info;
+  head.arrived = Clock::Steady().Now();
+  head.deadline = DeadlineOf(context.raw_deadline());
+  head.principal = std::hash<std::string>()(head.peer);  // address and port
+  head.local = PeerOf(head.peer).local();
+  return head;
 }
 
 absl::Status CheckSize(size_t size, int64_t max_bytes) {

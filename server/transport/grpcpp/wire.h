@@ -16,12 +16,12 @@ namespace floe::server {
 // usual limit of 8 KiB.
 grpc::Status ToGrpc(const absl::Status& status);
 
-// RetryAfter as the trailer that gRPC's clients obey when they retry (gRFC A6).
-void AddRetryHint(const absl::Status& status, grpc::ServerContextBase* context);
+// The trailers, and RetryAfter as the one that gRPC's clients obey when they retry (gRFC A6).
+void AddTrailers(const absl::Status& status, const Trailers& trailers,
+                 grpc::ServerContextBase* context);
 
-// Metadata, deadline and caller; no cancel token.
-CallInfo MakeCallInfo(const std::string& path, const std::string& peer,
-                      const grpc::CallbackServerContext& context);
+// All but the cancel token. `path` outlives the call.
+CallHead MakeCallHead(std::string_view path, const grpc::CallbackServerContext& context);
 
 struct MessageLimits {
   int64_t max_bytes = 0;  // of a message, unpacked

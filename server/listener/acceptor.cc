@@ -1,4 +1,4 @@
-#include "server/transport/acceptor.h"
+#include "server/listener/acceptor.h"
 
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -21,8 +21,8 @@
 
 #include "base/status.h"
 #include "base/threads.h"
-#include "server/transport/socket_address.h"
-#include "server/transport/tcp_progress.h"
+#include "server/listener/socket_address.h"
+#include "server/listener/tcp_progress.h"
 
 namespace floe::server {
 namespace {
@@ -311,9 +311,12 @@ int64_t Acceptor::BytesTaken(std::string_view host, uint16_t port) const {
   return fd < 0 ? 0 : BytesAcknowledged(fd);
 }
 
-AcceptorCounts Acceptor::Counts() const {
+AcceptorCounts Acceptor::Counts() {
   MutexLock lock(mutex_);
-  return counts_;
+  ForgetClosed();
+  AcceptorCounts counts = counts_;
+  counts.open = static_cast<int64_t>(open_.size());
+  return counts;
 }
 
 }  // namespace floe::server

@@ -1,4 +1,4 @@
-#include "server/transport/tcp_progress.h"
+#include "server/listener/tcp_progress.h"
 
 // The kernel's own header: the C library's tcp_info ends before the field, and the two cannot be
 // included together.

@@ -1,4 +1,4 @@
-#include "server/transport/listen_socket.h"
+#include "server/listener/listen_socket.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

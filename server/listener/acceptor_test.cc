@@ -1,5 +1,5 @@
 // Real sockets: connections arrive, limits hold, and nothing stops the loop for good.
-#include "server/transport/acceptor.h"
+#include "server/listener/acceptor.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "server/transport/socket_address.h"
+#include "server/listener/socket_address.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

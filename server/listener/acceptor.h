@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "server/transport/listen_socket.h"
+#include "server/listener/listen_socket.h"
 
 namespace floe::server {
 
@@ -29,8 +29,10 @@ struct AcceptorLimits {
 
 struct AcceptorCounts {
   int64_t accepted = 0;  // and handed on
+  int64_t open = 0;      // now
   int64_t refused_total = 0, refused_address = 0;
   int64_t refused_files = 0;  // no file descriptor was left for them
+  int64_t refused() const { return refused_total + refused_address + refused_files; }
 };
 
 // A connection beyond a limit is accepted and closed at once, so that its client hears of it and
@@ -77,7 +79,7 @@ class Acceptor {
   // Of what was sent to it; 0 where there is no such connection.
   int64_t BytesTaken(std::string_view host, uint16_t port) const;
 
-  AcceptorCounts Counts() const;
+  AcceptorCounts Counts();
   int64_t max_connections() const { return limits_.max_connections; }
 
  private:

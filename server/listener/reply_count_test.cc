@@ -1,4 +1,4 @@
-#include "server/transport/grpcpp/reply_count.h"
+#include "server/listener/reply_count.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "server/transport/listen_socket.h"
+#include "server/listener/listen_socket.h"
 
 #include <fcntl.h>
 #include <netdb.h>
@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "server/transport/socket_address.h"
+#include "server/listener/socket_address.h"
 
 namespace floe::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/transport/call_book.h"
+#include "server/listener/call_book.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

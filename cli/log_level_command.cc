@@ -1,0 +1,43 @@
+#include <memory>
+
+#include "base/status.h"
+#include "cli/command.h"
+#include "cli/rpc.h"
+#include "floe/admin.pb.h"
+
+namespace floe::cli {
+namespace {
+
+struct Options {
+  Target target;
+  std::string level;
+};
+
+absl::Status Run(const Options& options, Context& context) {
+  SetLogLevelRequest request;
+  SetLogLevelResponse response;
+  request.set_level(options.level);
+  FLOE_RETURN_IF_ERROR(
+      RpcClient(options.target).Call("/floe.Admin/SetLogLevel", request, &response));
+  context.out << response.level() << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddLogLevelCommand(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command =
+      app.add_subcommand("log-level", "Show or change how much a server logs, until it restarts");
+  AddTargetOptions(*command, options->target);
+  command
+      ->add_option("LEVEL", options->level,
+                   "trace, debug, info, warn, error or critical; without one it is only shown")
+      ->type_name("");
+  command->footer("Example:\n  floectl log-level debug");
+  command->callback([options, &context] {
+    context.action = [options, &context] { return Run(*options, context); };
+  });
+}
+
+}  // namespace floe::cli

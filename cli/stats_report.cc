@@ -1,0 +1,132 @@
+#include "cli/stats_report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/table.h"
+
+namespace floe::cli {
+namespace {
+
+using ModelVersion = tensorflow::serving::ModelVersionStatus;
+
+uint64_t Answered(const VersionStats& version) {
+  uint64_t count = 0;
+  for (const CodeCount& code : version.requests())
+    if (code.code() == "OK") count += code.count();
+  return count;
+}
+
+uint64_t Asked(const VersionStats& version) {
+  uint64_t count = 0;
+  for (const CodeCount& code : version.requests()) count += code.count();
+  return count;
+}
+
+// The version in another answer; null: it was not there.
+const VersionStats* Find(const GetStatsResponse& stats, const std::string& model, int64_t version) {
+  for (const ModelStats& one : stats.models())
+    for (const VersionStats& other : one.versions())
+      if (one.name() == model && other.version() == version) return &other;
+  return nullptr;
+}
+
+// "1.2/3.4 ms"
+std::string TimesText(const Times& times) {
+  if (times.count() == 0) return "-";
+  return absl::StrFormat("%.3g/%.3g ms", times.p50_ms(), times.p99_ms());
+}
+
+std::string RequestsText(const VersionStats& version, const VersionStats* before, double seconds) {
+  if (before == nullptr || seconds <= 0) return absl::StrCat(Asked(version));
+  const double more = static_cast<double>(Asked(version)) - static_cast<double>(Asked(*before));
+  return absl::StrFormat("%.4g/s", std::max(0.0, more) / seconds);
+}
+
+// What an operator should know first.
+std::string NoteOf(const VersionStats& version) {
+  if (version.stuck_runs_size() > 0) return absl::StrCat(version.stuck_runs_size(), " stuck runs");
+  if (!version.load_stage().empty())
+    return absl::StrFormat("%s, for %.0f s", version.load_stage(), version.loading_seconds());
+  return version.error().error_message();
+}
+
+std::string StateOf(const VersionStats& version) {
+  return ModelVersion::State_Name(version.state());
+}
+
+std::string UptimeText(double seconds) {
+  if (seconds < 120) return absl::StrFormat("%.0f s", seconds);
+  if (seconds < 7200) return absl::StrFormat("%.0f min", seconds / 60);
+  return absl::StrFormat("%.1f h", seconds / 3600);
+}
+
+void PrintSignatures(const VersionStats& version, std::ostream& out) {
+  Table table({"SIGNATURE", "BATCHES", "ROWS", "BATCH SIZE", "ONE ROW", "BATCHABLE"});
+  for (const SignatureStats& one : version.signatures()) {
+    table.Add({one.name(), absl::StrCat(one.batches()), absl::StrCat(one.rows()),
+               one.max_batch_rows() == 0 ? "-" : absl::StrCat(one.max_batch_rows()),
+               one.row_ms() == 0 ? "-" : absl::StrFormat("%.3g ms", one.row_ms()),
+               one.why_not_batchable().empty() ? "yes" : "no: " + one.why_not_batchable()});
+  }
+  if (version.signatures_size() > 0) table.Print(out, 2);
+}
+
+}  // namespace
+
+void PrintServer(const ServerStats& server, std::ostream& out) {
+  out << "floed " << server.version() << ", up " << UptimeText(server.uptime_seconds()) << "; "
+      << server.cpus() << " CPUs, " << server.workers() << " workers; memory "
+      << HumanBytes(static_cast<double>(server.memory_bytes()));
+  if (server.memory_limit_bytes() > 0)
+    out << " of " << HumanBytes(static_cast<double>(server.memory_limit_bytes()));
+  out << "; " << server.connections() << " of " << server.connection_limit() << " connections";
+  if (server.connections_refused() > 0) out << ", " << server.connections_refused() << " refused";
+  out << "; " << server.open_file_limit() << " open files; log level " << server.log_level()
+      << "; configuration " << server.config_generation() << "\n";
+}
+
+void PrintModels(const GetStatsResponse& stats, const GetStatsResponse* before, double seconds,
+                 std::ostream& out) {
+  Table table({"MODEL", "VERSION", "STATE", "REQUESTS", "ERRORS", "QUEUE", "WAIT p50/p99",
+               "BATCH ROWS", "RUN p50/p99", "MEMORY", "NOTE"});
+  for (const ModelStats& model : stats.models()) {
+    if (model.versions().empty()) table.Add({model.name(), "-", "no version found"});
+    for (const VersionStats& one : model.versions()) {
+      const VersionStats* const then =
+          before == nullptr ? nullptr : Find(*before, model.name(), one.version());
+      table.Add({model.name(), absl::StrCat(one.version()), StateOf(one),
+                 RequestsText(one, then, seconds), absl::StrCat(Asked(one) - Answered(one)),
+                 absl::StrCat(one.queued_requests()), TimesText(one.queue_wait()),
+                 absl::StrFormat("%.3g", one.mean_batch_rows()), TimesText(one.run()),
+                 HumanBytes(static_cast<double>(one.memory_bytes())), NoteOf(one)});
+    }
+  }
+  table.Print(out);
+}
+
+void PrintDetails(const GetStatsResponse& stats, std::ostream& out) {
+  for (const ModelStats& model : stats.models()) {
+    for (const VersionStats& one : model.versions()) {
+      if (one.state() != ModelVersion::AVAILABLE) continue;
+      out << "\n"
+          << model.name() << " version " << one.version() << ", " << one.workers() << " workers:";
+      for (const CodeCount& code : one.requests()) out << " " << code.code() << " " << code.count();
+      out << "\n";
+      if (one.refused_full() + one.refused_late() + one.expired() + one.reruns() > 0)
+        out << "  refused: queue full " << one.refused_full() << ", deadline too near "
+            << one.refused_late() << "; expired " << one.expired() << "; batches run again "
+            << one.reruns() << "\n";
+      if (!one.last_internal_error().empty())
+        out << "  last internal error: " << one.last_internal_error() << "\n";
+      for (const StuckRun& run : one.stuck_runs())
+        out << absl::StrFormat("  stuck for %.0f s: %s\n", run.seconds(), run.what());
+      PrintSignatures(one, out);
+    }
+  }
+}
+
+}  // namespace floe::cli

@@ -1,0 +1,21 @@
+// What a server says of its work (floe.Admin/GetStats), as text.
+#pragma once
+
+#include <ostream>
+
+#include "floe/admin.pb.h"
+
+namespace floe::cli {
+
+// "floed 0.1.0, up 3 min; 2 CPUs, 4 workers; memory 512 MB of 4.0 GB; ..."
+void PrintServer(const ServerStats& server, std::ostream& out);
+
+// A line for each version. `before`: what the server said `seconds` ago, for requests a second;
+// null: requests since the load.
+void PrintModels(const GetStatsResponse& stats, const GetStatsResponse* before, double seconds,
+                 std::ostream& out);
+
+// Of each version: errors by code, signatures with the sizes of their batches, stuck runs.
+void PrintDetails(const GetStatsResponse& stats, std::ostream& out);
+
+}  // namespace floe::cli

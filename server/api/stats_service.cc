@@ -1,0 +1,158 @@
+#include "server/api/stats_service.h"
+
+#include <sys/resource.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/cpus.h"
+#include "base/status.h"
+#include "floe/admin.pb.h"
+#include "server/api/config_service.h"
+#include "server/api/proto_method.h"
+
+namespace floe::server {
+namespace {
+
+double Millis(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+double Seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
+
+double Mean(uint64_t sum, uint64_t count) {
+  return count == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(count);
+}
+
+int64_t OpenFileLimit() {
+  rlimit files;
+  return getrlimit(RLIMIT_NOFILE, &files) == 0 ? static_cast<int64_t>(files.rlim_cur) : 0;
+}
+
+void FillTimes(const TimeStats& times, floe::Times* out) {
+  out->set_count(times.count);
+  out->set_p50_ms(Millis(times.p50));
+  out->set_p99_ms(Millis(times.p99));
+}
+
+void FillSignatures(const SchedulerStats& stats, floe::VersionStats* out) {
+  for (const MeasuredSignature& measured : stats.measured) {
+    floe::SignatureStats* const signature = out->add_signatures();
+    signature->set_name(measured.name);
+    signature->set_max_batch_rows(measured.max_rows);
+    signature->set_why_not_batchable(measured.why_not_batchable);
+    signature->set_row_ms(measured.row_micros / 1000);
+  }
+  for (const KindStats& kind : stats.kinds) {
+    floe::SignatureStats* const signature = out->add_signatures();
+    signature->set_name(kind.name);
+    signature->set_max_batch_rows(kind.max_rows);
+    signature->set_why_not_batchable(kind.why_not_batchable);
+    signature->set_batches(kind.batches.batches);
+    signature->set_rows(kind.batches.rows);
+  }
+}
+
+void FillWork(const SchedulerStats& stats, floe::VersionStats* out) {
+  for (size_t code = 0; code < kStatusCodes; ++code) {
+    if (stats.by_code[code] == 0) continue;
+    floe::CodeCount* const count = out->add_requests();
+    count->set_code(absl::StatusCodeToString(static_cast<absl::StatusCode>(code)));
+    count->set_count(stats.by_code[code]);
+  }
+  out->set_refused_full(stats.refused_full);
+  out->set_refused_late(stats.refused_late);
+  out->set_expired(stats.expired);
+  out->set_cancelled(stats.cancelled);
+  out->set_queued_requests(static_cast<int64_t>(stats.queued_requests));
+  out->set_queued_rows(stats.queued_rows);
+  out->set_queued_bytes(static_cast<int64_t>(stats.queued_bytes));
+  out->set_oldest_wait_ms(Millis(stats.oldest_wait));
+  FillTimes(stats.queue_wait, out->mutable_queue_wait());
+  FillTimes(stats.run, out->mutable_run());
+  out->set_batches(stats.batches.batches);
+  out->set_mean_batch_rows(Mean(stats.batches.rows, stats.batches.batches));
+  out->set_mean_batch_requests(Mean(stats.batches.requests, stats.batches.batches));
+  out->set_padded_rows(stats.batches.padded_rows);
+  out->set_inline_runs(stats.inline_runs);
+  out->set_reruns(stats.reruns);
+  out->set_workers(stats.workers);
+  out->set_last_internal_error(
+      ToProto(absl::InternalError(stats.last_internal_error)).error_message());
+  for (const auto& [since, what] : stats.stuck) {
+    floe::StuckRun* const run = out->add_stuck_runs();
+    run->set_seconds(Seconds(since));
+    run->set_what(what);
+  }
+  FillSignatures(stats, out);
+}
+
+void FillVersion(const VersionStats& stats, floe::VersionStats* out) {
+  out->set_version(stats.status.version);
+  out->set_state(static_cast<tensorflow::serving::ModelVersionStatus::State>(stats.status.state));
+  *out->mutable_error() = ToProto(stats.status.error);
+  out->set_memory_bytes(stats.memory_bytes);
+  out->set_load_stage(stats.load_stage);
+  out->set_loading_seconds(Seconds(stats.loading));
+  if (stats.scheduler.has_value()) FillWork(*stats.scheduler, out);
+}
+
+void FillServer(const ApiContext& context, const std::vector<ModelStats>& models,
+                floe::ServerStats* out) {
+  const ServerInfo& server = context.server;
+  out->set_version(server.version);
+  if (server.started != TimePoint::min())
+    out->set_uptime_seconds(Seconds(Clock::Steady().Now() - server.started));
+  out->set_cpus(FindUsableCpus().count());
+  int workers = 0;
+  for (const ModelStats& model : models)
+    for (const VersionStats& version : model.versions)
+      if (version.scheduler.has_value()) workers += version.scheduler->workers;
+  out->set_workers(workers);
+  if (context.memory != nullptr) {
+    out->set_memory_bytes(context.memory->in_use());
+    out->set_memory_limit_bytes(context.memory->limit());
+  }
+  out->set_open_file_limit(OpenFileLimit());
+  if (server.connections) {
+    const ConnectionCounts connections = server.connections();
+    out->set_connections(connections.open);
+    out->set_connection_limit(connections.limit);
+    out->set_connections_refused(connections.refused);
+  }
+  if (server.log_level) out->set_log_level(server.log_level());
+  out->set_config_generation(context.registry.CurrentConfig().generation);
+}
+
+}  // namespace
+
+Method GetStatsMethod(const ApiContext& context) {
+  Method method = ProtoMethod<floe::GetStatsRequest, floe::GetStatsResponse>(
+      MethodRole::kOperators, [context](const auto& request, auto* response) {
+        FLOE_ASSIGN_OR_RETURN(const std::vector<ModelStats> models,
+                              context.registry.Stats(request.model()));
+        FillServer(context, models, response->mutable_server());
+        for (const ModelStats& model : models) {
+          floe::ModelStats* const out = response->add_models();
+          out->set_name(model.name);
+          for (const VersionStats& version : model.versions)
+            FillVersion(version, out->add_versions());
+        }
+        return absl::OkStatus();
+      });
+  method.open = OfferedOnly(context.config, std::move(method.open));
+  return method;
+}
+
+Method SetLogLevelMethod(const ApiContext& context) {
+  Method method = ProtoMethod<floe::SetLogLevelRequest, floe::SetLogLevelResponse>(
+      MethodRole::kOperators, [server = context.server](const auto& request, auto* response) {
+        if (!server.set_log_level || !server.log_level)
+          return absl::UnimplementedError("this server has no log level");
+        if (!request.level().empty()) FLOE_RETURN_IF_ERROR(server.set_log_level(request.level()));
+        response->set_level(server.log_level());
+        return absl::OkStatus();
+      });
+  method.open = OfferedOnly(context.config, std::move(method.open));
+  return method;
+}
+
+}  // namespace floe::server

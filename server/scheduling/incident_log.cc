@@ -1,0 +1,30 @@
+#include "server/scheduling/incident_log.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace floe::server {
+
+std::vector<std::string> IncidentLog::Lines(const SchedulerStats& stats, TimePoint now) {
+  const std::array<std::pair<uint64_t, std::string>, kCauses> seen = {{
+      {stats.refused_full, "requests refused: the queue was full"},
+      {stats.refused_late, "requests refused: their deadlines were too near"},
+      {stats.expired, "requests expired"},
+      {stats.reruns, "batches failed and were run again in halves"},
+      {stats.by_code[static_cast<size_t>(absl::StatusCode::kInternal)],
+       absl::StrCat("requests failed with INTERNAL, the last one: ", stats.last_internal_error)},
+  }};
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < kCauses; ++i) {
+    Cause& cause = causes_[i];
+    const auto& [count, what] = seen[i];
+    if (count == cause.logged || now < cause.next) continue;
+    lines.push_back(absl::StrCat(count - cause.logged, " ", what));
+    cause = {count, now + kEvery};
+  }
+  return lines;
+}
+
+}  // namespace floe::server

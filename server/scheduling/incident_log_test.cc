@@ -1,0 +1,41 @@
+#include "server/scheduling/incident_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace floe::server {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const TimePoint kStart = TimePoint() + std::chrono::hours(1);
+
+TEST(IncidentLog, OneLineACauseAndMinute) {
+  IncidentLog log;
+  SchedulerStats stats;
+  stats.answered = 100;
+  EXPECT_THAT(log.Lines(stats, kStart), IsEmpty());
+  stats.refused_full = 3;
+  EXPECT_THAT(log.Lines(stats, kStart), ElementsAre("3 requests refused: the queue was full"));
+  stats.refused_full = 500;
+  stats.expired = 1;
+  EXPECT_THAT(log.Lines(stats, kStart + seconds(10)), ElementsAre("1 requests expired"));
+  EXPECT_THAT(log.Lines(stats, kStart + seconds(59)), IsEmpty());
+  EXPECT_THAT(log.Lines(stats, kStart + seconds(60)),
+              ElementsAre("497 requests refused: the queue was full"));
+  EXPECT_THAT(log.Lines(stats, kStart + seconds(300)), IsEmpty()) << "nothing new";
+}
+
+TEST(IncidentLog, NamesTheLastInternalError) {
+  IncidentLog log;
+  SchedulerStats stats;
+  stats.by_code[static_cast<size_t>(absl::StatusCode::kInternal)] = 2;
+  stats.last_internal_error = "node 'x' gave two rows";
+  EXPECT_THAT(log.Lines(stats, kStart),
+              ElementsAre("2 requests failed with INTERNAL, the last one: node 'x' gave two rows"));
+}
+
+}  // namespace
+}  // namespace floe::server

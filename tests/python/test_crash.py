@@ -1,0 +1,56 @@
+"""What floed leaves behind when it crashes."""
+import ctypes
+import os
+import re
+import signal
+import threading
+
+import grpc
+import numpy as np
+
+from floed import CONFIG, Floed
+
+
+def test_a_crash_names_model_op_and_stack():
+    server = Floed("--config", CONFIG)
+    images, stop = np.zeros((64, 784), np.float32), threading.Event()
+
+    def ask():
+        with server.client() as client:
+            while not stop.is_set():
+                try:
+                    client.predict("mnist_conv", {"input": images})
+                except grpc.RpcError:
+                    return
+
+    callers = [threading.Thread(target=ask) for _ in range(8)]
+    for caller in callers:
+        caller.start()
+    tasks = f"/proc/{server.process.pid}/task"
+
+    def workers():
+        """Threads that are in a run: those of the model that use the CPU."""
+        found = []
+        for task in os.listdir(tasks):
+            try:
+                with open(f"{tasks}/{task}/comm", encoding="utf-8") as f:
+                    name = f.read()
+                with open(f"{tasks}/{task}/stat", encoding="utf-8") as f:
+                    state = f.read().rsplit(")", 1)[1].split()[0]
+            except OSError:
+                continue
+            if name.startswith("w") and "mnist_conv" in name and state == "R":
+                found.append(int(task))
+        return found
+
+    server.wait_until(workers)
+    libc, sys_tgkill = ctypes.CDLL(None), 234
+    server.wait_until(lambda: workers() and libc.syscall(sys_tgkill, server.process.pid, workers()[0], signal.SIGSEGV) == 0)
+    assert server.wait() == -signal.SIGSEGV
+    stop.set()
+    for caller in callers:
+        caller.join()
+    log = server.log()
+    assert "*** SIGSEGV received" in log
+    assert re.search(r"while computing model 'mnist_conv' version 1, node '.*' \(\w+\)", log), log
+    assert "floe::" in log, "the stack has names"

@@ -1,0 +1,70 @@
+"""What operators see: live numbers, log lines."""
+import json
+import re
+import signal
+import subprocess
+
+import grpc
+import numpy as np
+import pytest
+
+from floed import CONFIG, FLOECTL, Floed, MODELS
+
+IMAGE = np.zeros((1, 784), np.float32)
+
+
+def floectl(server, *args):
+    done = subprocess.run([FLOECTL, *args, "--target", server.target], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def stats(server):
+    return json.loads(floectl(server, "status", "--json"))["stats"]
+
+
+def test_status_lists_all_models(server, client):
+    for _ in range(5):
+        client.predict("mnist_conv", {"input": IMAGE})
+    text = floectl(server, "status")
+    for model in MODELS:
+        assert re.search(rf"{model} +1 +AVAILABLE", text), text
+    assert re.search(r"floed \S+, up .*; \d+ CPUs, \d+ workers; memory .* connections; .* open files", text), text
+    detail = floectl(server, "status", "--model", "mnist_conv")
+    assert "serving_default [?,784]" in detail or "serving_default" in detail, detail
+    version = next(m for m in stats(server)["models"] if m["name"] == "mnist_conv")["versions"][0]
+    assert sum(int(c["count"]) for c in version["requests"] if c["code"] == "OK") >= 5
+    assert version["run"]["p50_ms"] > 0 and version["run"]["p99_ms"] >= version["run"]["p50_ms"]
+    assert any(s["why_not_batchable"] == "" and int(s["max_batch_rows"]) > 0 for s in version["signatures"])
+
+
+def test_watch_shows_rates(server):
+    assert floectl(server, "status", "--watch", "0.2", "--count", "2").count("/s") == len(MODELS)
+
+
+def test_refused_requests_count_and_name_themselves(server, client):
+    def invalid():
+        version = next(m for m in stats(server)["models"] if m["name"] == "mnist_beginner")["versions"][0]
+        return sum(int(c["count"]) for c in version["requests"] if c["code"] == "INVALID_ARGUMENT")
+    before = invalid()
+    with pytest.raises(grpc.RpcError) as error:
+        client.predict("mnist_beginner", {"input": IMAGE[:, :5]}, metadata=[("x-request-id", "order 66")])
+    assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.details().endswith("[request 'order 66']")
+    assert ("x-request-id", "order 66") in [tuple(t) for t in error.value.trailing_metadata()]
+    assert invalid() == before + 1
+
+
+def test_capacity_is_logged(server):
+    assert re.search(r"capacity: \d+ CPUs, \d+ MiB of memory.*, \d+ open files, at most \d+ connections", server.log())
+
+
+def test_log_level_by_signal_and_rpc():
+    server = Floed("--config", CONFIG)
+    assert floectl(server, "log-level") == "info\n"
+    server.process.send_signal(signal.SIGUSR2)
+    server.wait_until(lambda: floectl(server, "log-level") == "debug\n")
+    server.process.send_signal(signal.SIGUSR2)
+    server.wait_until(lambda: floectl(server, "log-level") == "info\n")
+    assert floectl(server, "log-level", "warn") == "warn\n"
+    server.close()
