@@ -30,11 +30,11 @@ absl::Status Budget::CheckTime() const {
 }
 
 absl::Status Budget::SpendRound() {
-  if (rounds_ >= limits_.max_loop_rounds) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the loops of this run took more than ", limits_.max_loop_rounds, " rounds"));
+  if (iterations_ >= limits_.max_loop_iterations) {
+    return absl::ResourceExhaustedError(absl::StrCat("the loops of this run took more than ",
+                                                     limits_.max_loop_iterations, " iterations"));
   }
-  ++rounds_;
+  ++iterations_;
   return CheckTime();
 }
 

@@ -20,7 +20,7 @@ namespace floe {
 struct ResourceLimits {
   int64_t max_value_bytes = int64_t{1} << 38;  // of one tensor
   int64_t max_bytes = int64_t{1} << 40;        // of all values held at one time
-  int64_t max_loop_rounds = INT64_MAX;         // of one run, over all its loops
+  int64_t max_loop_iterations = INT64_MAX;     // of one run, over all its loops
   // Nodes looked at while types are inferred or a signature is compiled: subgraphs count as often
   // as control flow reaches them, which nesting can multiply without end.
   int64_t max_visits = 5'000'000;
@@ -42,12 +42,12 @@ class Budget {
   void SetDeadline(std::optional<TimePoint> deadline, const Clock* clock = &Clock::Steady());
   void SetCancel(const CancelToken* cancel) { cancel_ = cancel; }  // null: none
 
-  // A new run: rounds and visits count from zero. Memory still held stays charged.
-  void Restart() { rounds_ = visits_ = 0; }
+  // A new run: iterations and visits count from zero. Memory still held stays charged.
+  void Restart() { iterations_ = visits_ = 0; }
 
   // CANCELLED or DEADLINE_EXCEEDED.
   absl::Status CheckTime() const;
-  // Before each round of a loop; RESOURCE_EXHAUSTED past max_loop_rounds, or as CheckTime.
+  // Before each iteration of a loop; RESOURCE_EXHAUSTED past max_loop_iterations, or as CheckTime.
   absl::Status SpendRound();
   // RESOURCE_EXHAUSTED past max_visits.
   absl::Status SpendVisits(int64_t nodes);
@@ -64,7 +64,7 @@ class Budget {
   std::optional<TimePoint> deadline_;
   const Clock* clock_ = nullptr;
   const CancelToken* cancel_ = nullptr;
-  int64_t rounds_ = 0, visits_ = 0;
+  int64_t iterations_ = 0, visits_ = 0;
   std::shared_ptr<std::atomic<int64_t>> held_;  // made with the first charge
 };
 

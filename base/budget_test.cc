@@ -37,7 +37,7 @@ TEST(Budget, MemoryIsHeldUntilTheChargeEndsWhereverThatIs) {
 }
 
 TEST(Budget, RoundsAndVisitsRunOut) {
-  Budget budget({.max_loop_rounds = 2, .max_visits = 10});
+  Budget budget({.max_loop_iterations = 2, .max_visits = 10});
   const BudgetScope scope(&budget);
   EXPECT_TRUE(SpendLoopRound().ok());
   EXPECT_TRUE(SpendLoopRound().ok());

@@ -14,7 +14,7 @@ struct UsableCpus {
   int count() const;
 };
 
-// Read anew with every call. What cannot be read counts as no limit.
+// Read with every call. What cannot be read counts as no limit.
 UsableCpus FindUsableCpus();
 
 // The quota of cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us), as of LeastGroupLimit; 0: none.

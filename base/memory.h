@@ -7,7 +7,7 @@
 namespace floe {
 
 // The machine's, or where that is less the limit of its control groups, or what is left of the
-// process's address space (ulimit -v); read anew with every call.
+// process's address space (ulimit -v); Read with every call.
 int64_t UsableMemory();
 
 // The limit of cgroup v2 (memory.max) and v1 (memory.limit_in_bytes), as of LeastGroupLimit; 0:

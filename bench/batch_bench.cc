@@ -45,15 +45,15 @@ double Median(std::vector<double> values, double quantile = 0.5) {
 
 double Micros(Duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
 
-// The inputs of one request: unknown inner dims are 1, values a pattern.
+// The inputs of one request: unknown non-batch dims are 1, values a pattern.
 std::vector<Tensor> Inputs(const Signature& signature, int64_t rows) {
   std::vector<Tensor> inputs;
-  const CompiledSignature& form = signature.defaults_form();
-  for (size_t i = 0; i < form.signature().inputs.size(); ++i) {
-    const TensorType& type = form.signature().inputs[i].type;
+  const CompiledSignature& variant = signature.default_variant();
+  for (size_t i = 0; i < variant.signature().inputs.size(); ++i) {
+    const TensorType& type = variant.signature().inputs[i].type;
     Shape shape;
     for (int axis = 0; axis < type.shape.rank(); ++axis) {
-      const bool is_rows = axis == 0 && form.InputHasRows(static_cast<int>(i));
+      const bool is_rows = axis == 0 && variant.InputHasRows(static_cast<int>(i));
       const Dim dim = type.shape.dim(axis);
       shape.push_back(is_rows ? rows : dim.concrete() ? dim.size() : 1);
     }

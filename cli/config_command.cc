@@ -119,7 +119,7 @@ absl::Status Show(const ShowOptions& options, Context& context) {
 struct ApplyOptions {
   Target target;
   std::string file;
-  int64_t generation = 0;  // 0: whatever is in force
+  int64_t generation = 0;  // 0: whatever is active
 };
 
 std::string Absolute(const std::string& path) {
@@ -163,7 +163,7 @@ absl::StatusOr<tfs::ModelServerConfig> RequestOf(const std::string& path, Contex
   return request;
 }
 
-// Replaces the configuration of this generation; 0: whatever is in force.
+// Replaces the configuration of this generation; 0: whatever is active.
 absl::Status Replace(const RpcClient& client, tfs::ModelServerConfig config, int64_t generation) {
   tfs::ReloadConfigRequest request;
   *request.mutable_config() = std::move(config);
@@ -216,7 +216,7 @@ void AddCheck(CLI::App& app, Context& context) {
 void AddShow(CLI::App& app, Context& context) {
   auto options = std::make_shared<ShowOptions>();
   CLI::App* const command = app.add_subcommand(
-      "show", "Print the configuration that a server has in force, and how the last reload went");
+      "show", "Print the active configuration of a server, and how the last reload went");
   AddAddress(*command, options->target, "Seconds to wait for the answer");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer("Example:\n  floectl config show 127.0.0.1:8500");
@@ -239,7 +239,7 @@ void AddApply(CLI::App& app, Context& context) {
       ->required();
   command
       ->add_option("--if-generation", options->generation,
-                   "Only when the configuration in force has this generation (see show)")
+                   "Only when the active configuration has this generation (see show)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   command->footer(

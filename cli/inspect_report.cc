@@ -105,7 +105,7 @@ absl::Status InspectPlan(const LocalModel& model, const InspectOptions& options,
   const BoundCall& call = made.call;
   const Plan& plan = *call.plan;
   const int64_t planned_rows = plan.has_rows() ? 1 : made.rows;
-  report->weight_bytes = static_cast<int64_t>(call.form->weight_bytes());
+  report->weight_bytes = static_cast<int64_t>(call.variant->weight_bytes());
   report->flops_per_row = plan.Flops(planned_rows) / static_cast<double>(planned_rows);
   report->rows = options.rows;
   report->arena_bytes_1 = ArenaBytes(model, made, 1, options.unknown_dim);
@@ -117,10 +117,10 @@ absl::Status InspectPlan(const LocalModel& model, const InspectOptions& options,
       report->planned.emplace_back(model.def().inputs[i].key,
                                    TensorType{input.dtype(), SymShape(input.shape())});
   }
-  const SignatureDef& def = call.form->signature();
+  const SignatureDef& def = call.variant->signature();
   for (size_t i = 0; i < def.inputs.size(); ++i)
     (*input_types)[def.inputs[i].tensor_name] = plan.input_types()[i];
-  report->plan = DescribePlan(*call.form, plan, options.plan_rows);
+  report->plan = DescribePlan(*call.variant, plan, options.plan_rows);
   return absl::OkStatus();
 }
 

@@ -71,8 +71,8 @@ absl::StatusOr<const Signature*> PickSignature(const Model& model, const std::st
                                           "'; the model has ", QuotedList(names)));
 }
 
-absl::StatusOr<const Signature::Form*> ChooseForm(const Signature& signature,
-                                                  absl::Span<const Tensor> inputs) {
+absl::StatusOr<const Signature::Variant*> ChooseVariant(const Signature& signature,
+                                                        absl::Span<const Tensor> inputs) {
   std::vector<TensorView> views;
   for (const Tensor& tensor : inputs) views.push_back(tensor.view());
   std::vector<const TensorView*> fed;
@@ -177,18 +177,18 @@ absl::StatusOr<std::vector<Tensor>> MatchInputs(const SignatureDef& def, const N
 }
 
 absl::StatusOr<BoundCall> BindCall(const Signature& signature, absl::Span<const Tensor> inputs) {
-  FLOE_ASSIGN_OR_RETURN(const Signature::Form* form, ChooseForm(signature, inputs));
+  FLOE_ASSIGN_OR_RETURN(const Signature::Variant* variant, ChooseVariant(signature, inputs));
   BoundCall call;
-  call.form = form->compiled.get();
+  call.variant = variant->compiled.get();
   std::vector<Shape> shapes;
-  for (const int i : form->inputs) {
+  for (const int i : variant->inputs) {
     call.inputs.push_back(inputs[i].valid() ? inputs[i] : signature.def().inputs[i].default_value);
     shapes.push_back(call.inputs.back().shape());
   }
-  FLOE_ASSIGN_OR_RETURN(call.plan, call.form->Bind(shapes));
+  FLOE_ASSIGN_OR_RETURN(call.plan, call.variant->Bind(shapes));
   if (!call.plan->has_rows()) return call;
   for (size_t i = 0; i < shapes.size(); ++i) {
-    if (call.form->InputHasRows(static_cast<int>(i)) && shapes[i].rank() > 0) {
+    if (call.variant->InputHasRows(static_cast<int>(i)) && shapes[i].rank() > 0) {
       call.rows = shapes[i].dim(0);
       break;
     }
@@ -210,12 +210,12 @@ std::string ArrayName(const std::string& tensor_name) {
 
 absl::StatusOr<std::vector<Tensor>> WithRows(const Signature& signature,
                                              absl::Span<const Tensor> inputs, int64_t rows) {
-  FLOE_ASSIGN_OR_RETURN(const Signature::Form* form, ChooseForm(signature, inputs));
+  FLOE_ASSIGN_OR_RETURN(const Signature::Variant* variant, ChooseVariant(signature, inputs));
   std::vector<Tensor> result(inputs.begin(), inputs.end());
-  for (size_t i = 0; i < form->inputs.size(); ++i) {
-    Tensor& tensor = result[form->inputs[i]];
+  for (size_t i = 0; i < variant->inputs.size(); ++i) {
+    Tensor& tensor = result[variant->inputs[i]];
     if (!tensor.valid() || tensor.shape().rank() == 0 ||
-        !form->compiled->InputHasRows(static_cast<int>(i)))
+        !variant->compiled->InputHasRows(static_cast<int>(i)))
       continue;
     FLOE_ASSIGN_OR_RETURN(tensor, TakeRows(tensor, rows));
   }

@@ -58,9 +58,9 @@ absl::StatusOr<std::vector<Tensor>> MatchInputs(const SignatureDef& def, const N
 
 // A call with its plan: ready to be run any number of times on one context. Keeps the inputs alive.
 struct BoundCall {
-  const CompiledSignature* form = nullptr;
+  const CompiledSignature* variant = nullptr;
   std::shared_ptr<const Plan> plan;
-  std::vector<Tensor> inputs;  // in the order of the form
+  std::vector<Tensor> inputs;  // in the order of the variant
   int64_t rows = 1;
 };
 absl::StatusOr<BoundCall> BindCall(const Signature& signature, absl::Span<const Tensor> inputs);
@@ -70,7 +70,7 @@ absl::Status RunCall(const BoundCall& call, ExecContext& context);
 // "name:0" -> "name", "name:1" -> "name__1": a tensor's key in an .npz file.
 std::string ArrayName(const std::string& tensor_name);
 
-// The same arrays with `rows` rows, repeating them in turn, for the inputs with rows of the form
+// The same arrays with `rows` rows, repeating them in turn, for the inputs with rows of the variant
 // chosen for `inputs`.
 absl::StatusOr<std::vector<Tensor>> WithRows(const Signature& signature,
                                              absl::Span<const Tensor> inputs, int64_t rows);

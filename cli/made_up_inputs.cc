@@ -61,7 +61,7 @@ class Search {
       : signature_(signature),
         options_(options),
         attempts_(
-            std::clamp(kMostNodesPlanned / std::max(signature.defaults_form().graph().size(), 1),
+            std::clamp(kMostNodesPlanned / std::max(signature.default_variant().graph().size(), 1),
                        kLeastAttempts, kMostAttempts)) {
     const std::vector<SignatureTensor>& inputs = signature.def().inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {

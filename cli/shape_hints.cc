@@ -228,11 +228,11 @@ class Hints {
 }  // namespace
 
 SymShape HintedShape(const Signature& signature, int input) {
-  const CompiledSignature& form = signature.defaults_form();
+  const CompiledSignature& variant = signature.default_variant();
   const std::string& tensor = signature.def().inputs[input].tensor_name;
-  for (size_t k = 0; k < form.graph().inputs.size(); ++k) {
-    const int node = form.graph().inputs[k];
-    if (form.graph().node(node).name == tensor) return Hints(form.graph()).Of({node, 0}, 0);
+  for (size_t k = 0; k < variant.graph().inputs.size(); ++k) {
+    const int node = variant.graph().inputs[k];
+    if (variant.graph().node(node).name == tensor) return Hints(variant.graph()).Of({node, 0}, 0);
   }
   return SymShape::UnknownRank();
 }

@@ -10,7 +10,7 @@ inline constexpr char kGetConfigMethod[] = "/floe.Admin/GetConfig";
 
 // Key of a request's metadata: the generation that is to be replaced.
 inline constexpr char kGenerationKey[] = "floe-config-generation";
-// One of the metrics that a request may ask for: the generation in force afterwards.
+// One of the metrics that a request may ask for: the active generation afterwards.
 inline constexpr char kGenerationMetric[] = "floe_config_generation";
 
 }  // namespace floe

@@ -141,8 +141,8 @@ absl::StatusOr<ControlAnalysis> AnalyzeBranches(const Node& node,
   return result;
 }
 
-// Joins what one round gives into what it was given; true when that says no less than before. Of a
-// loop over rows nothing but the number and the lists may go from one row to the next.
+// Joins what one iteration gives into what it was given; true when that says no less than before.
+// Of a loop over rows nothing but the number and the lists may go from one row to the next.
 absl::StatusOr<bool> JoinRound(const Graph& body, const Analysis& analysis,
                                ControlAnalysis* result) {
   bool stable = true;
@@ -163,7 +163,7 @@ absl::StatusOr<bool> JoinRound(const Graph& body, const Analysis& analysis,
   return stable;
 }
 
-// Says nothing of the variables that a round may change: no round can make it say less.
+// Says nothing of the variables that a iteration may change: no iteration can make it say less.
 void SayNothing(const Graph& body, ControlAnalysis* result) {
   for (size_t k = 0; k < body.outputs.size(); ++k) {
     if (body.outputs[k] == ValueRef{body.inputs[k], 0}) continue;
@@ -180,10 +180,10 @@ absl::StatusOr<ControlAnalysis> AnalyzeWhile(const Node& node, absl::Span<const 
   FLOE_RETURN_IF_ERROR(CheckCount(body, inputs.size(), inputs.size()));
   ControlAnalysis result{TypesOnly(inputs), {marks.begin(), marks.end()}, ""};
   result.over_rows = MarkLoopOverRows(node, inputs, &result.marks);
-  // Each round widens at least one type or mark. What variables hand on to each other takes a round
-  // for each; a body that takes longer settles at nothing known, in one round more.
-  const size_t exact_rounds = 16 + std::min<size_t>(inputs.size(), 256);
-  for (size_t round = 0;; ++round) {
+  // Each iteration widens at least one type or mark. What variables hand on to each other takes a
+  // iteration for each; a body that takes longer settles at nothing known, in one iteration more.
+  const size_t exact_iterations = 16 + std::min<size_t>(inputs.size(), 256);
+  for (size_t iteration = 0;; ++iteration) {
     const auto analysis = Analyze(body, result.values, result.marks, options);
     if (!analysis.ok()) {
       if (!MayBeUntaken(analysis.status(), result.values)) return analysis.status();
@@ -192,7 +192,7 @@ absl::StatusOr<ControlAnalysis> AnalyzeWhile(const Node& node, absl::Span<const 
     }
     FLOE_ASSIGN_OR_RETURN(const bool stable, JoinRound(body, *analysis, &result));
     if (stable) break;
-    if (round >= exact_rounds) SayNothing(body, &result);
+    if (iteration >= exact_iterations) SayNothing(body, &result);
   }
   FLOE_ASSIGN_OR_RETURN(const Analysis test,
                         Analyze(condition, result.values, result.marks, options));

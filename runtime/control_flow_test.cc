@@ -13,8 +13,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// y = x after n rounds of x = relu(x) * 2 - 1, i counted in a loop variable; then double(x) by a
-// call.
+// y = x after n iterations of x = relu(x) * 2 - 1, i counted in a loop variable; then double(x) by
+// a call.
 constexpr char kLoop[] = R"(
   node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
   node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 0 } } } }
@@ -52,8 +52,8 @@ absl::StatusOr<std::shared_ptr<const Model>> Load(const std::string& text,
   return Model::Create({{}, std::move(imported.graph), std::move(imported.signatures)}, {});
 }
 
-float LoopReference(float x, int rounds) {
-  for (int i = 0; i < rounds; ++i) x = std::max(x, 0.f) * 2 - 1;
+float LoopReference(float x, int iterations) {
+  for (int i = 0; i < iterations; ++i) x = std::max(x, 0.f) * 2 - 1;
   return 2 * x;
 }
 
@@ -84,7 +84,7 @@ TEST(If, EffectsThatNothingWaitsForRunUnlessTensorFlowMakesSwitchesOfIt) {
     const auto model = Load(
         IdleAssert(lowered ? "attr { key: '_lower_using_switch_merge' value { b: true } }" : ""));
     ASSERT_TRUE(model.ok()) << model.status();
-    const CompiledSignature& signature = (*model)->Find("")->defaults_form();
+    const CompiledSignature& signature = (*model)->Find("")->default_variant();
     std::vector<Shape> shapes;
     for (const SignatureTensor& input : signature.signature().inputs)
       shapes.push_back(input.key == "x" ? Shape({2}) : Shape());
@@ -100,7 +100,7 @@ TEST(If, EffectsThatNothingWaitsForRunUnlessTensorFlowMakesSwitchesOfIt) {
 TEST(While, RunsRowWiseForEveryBatchSize) {
   const auto model = Load(kLoop);
   ASSERT_TRUE(model.ok()) << model.status();
-  const CompiledSignature& signature = (*model)->Find("")->defaults_form();
+  const CompiledSignature& signature = (*model)->Find("")->default_variant();
   ExecContext context;
   for (int64_t rows : {1, 2, 5}) {
     const auto plan = signature.Bind({Shape({rows, 2})});
@@ -129,7 +129,7 @@ std::string With(std::string text, const std::string& from, const std::string& t
 TEST(While, ZeroRoundsGiveTheInitialValues) {
   const auto model = Load(With(kLoop, "int_val: 3", "int_val: 0"));
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto plan = (*model)->Find("")->defaults_form().Bind({Shape({1, 2})});
+  const auto plan = (*model)->Find("")->default_variant().Bind({Shape({1, 2})});
   ASSERT_TRUE(plan.ok());
   ExecContext context;
   ASSERT_TRUE(context.Prepare(*plan, 1).ok());
@@ -141,14 +141,14 @@ TEST(While, ZeroRoundsGiveTheInitialValues) {
 }
 
 TEST(While, SwappedVariablesKeepTheirValues) {
-  // Three rounds of (i, c, x) -> (i + 1, x, c): values change places through the two contexts of
-  // the body.
+  // Three iterations of (i, c, x) -> (i + 1, x, c): values change places through the two contexts
+  // of the body.
   std::string text =
       With(kLoop, "ret { key: \"c_same\" value: \"c\" } ret { key: \"x_next\" value: \"sub:z:0\" }",
            "ret { key: \"c_same\" value: \"x\" } ret { key: \"x_next\" value: \"c\" }");
   const auto model = Load(text, {"loop:2", "loop:3"});
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto plan = (*model)->Find("")->defaults_form().Bind({Shape({1, 2})});
+  const auto plan = (*model)->Find("")->default_variant().Bind({Shape({1, 2})});
   ASSERT_TRUE(plan.ok()) << plan.status();
   ExecContext context;
   ASSERT_TRUE(context.Prepare(*plan, 1).ok());
@@ -176,7 +176,7 @@ constexpr char kAssert[] = R"(
 TEST(Assert, FailsTheRunWithItsMessage) {
   const auto model = Load(kAssert);
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto plan = (*model)->Find("")->defaults_form().Bind({Shape({3})});
+  const auto plan = (*model)->Find("")->default_variant().Bind({Shape({3})});
   ASSERT_TRUE(plan.ok()) << plan.status();
   ExecContext context;
   ASSERT_TRUE(context.Prepare(*plan, 3).ok());

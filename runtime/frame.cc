@@ -217,7 +217,7 @@ void Frame::Drop() {
   dynamic_scratch = AlignedBuffer();
   scratch_share = MemoryShare();
   if (arena == nullptr || arena->size() <= kSmallArena) return;
-  plan.reset();  // is prepared anew before the next run
+  plan.reset();  // is prepared again before the next run
   rows = -1;
   arena.reset();
   arena_share = MemoryShare();

@@ -32,14 +32,14 @@ struct Frame {
   MemoryShare scratch_share;
   AlignedBuffer dynamic_scratch;
   // By step, for control flow: contexts of its subgraphs. A While has two for its body, used in
-  // turn, so that one round's outputs are the next one's inputs without a copy.
+  // turn, so that one iteration's outputs are the next one's inputs without a copy.
   struct Nested {
     std::vector<std::unique_ptr<ExecContext>> contexts;
     std::vector<Tensor> kept;  // loop variables that moved to another place in their list
   };
   std::vector<Nested> nested;
   // By step, for steps whose shapes the run settles: what came of the shapes that came in last. In
-  // a loop they are the same round after round.
+  // a loop they are the same iteration after iteration.
   struct Settled {
     std::vector<Shape> inputs;
     std::vector<TensorView> outputs;  // without data
@@ -59,7 +59,7 @@ struct Frame {
   absl::Status Run(ThreadPool* threads);
   // Drops every value and subgraph context, and an arena that is more than small.
   void Drop();
-  // No plan is current: its memory is lost, or is to be made anew.
+  // No plan is current: its memory is lost, or is to be made again.
   void Forget();
 
  private:

@@ -21,7 +21,7 @@ std::string Function(const std::string& name, const std::string& nodes, const st
                       type, " } } ", nodes, " ret { key: 'r' value: '", result, "' } }");
 }
 
-// x is fed to `loop`, which turns for ever, and each round calls `body`.
+// x is fed to `loop`, which turns for ever, and each iteration calls `body`.
 std::string EndlessLoop(const std::string& body, const std::string& result) {
   return absl::StrCat(R"(
     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
@@ -52,7 +52,8 @@ absl::StatusOr<std::shared_ptr<const Model>> Load(const std::string& text,
 }
 
 absl::Status RunOn(const Model& model, ExecContext& context, int64_t elements) {
-  FLOE_ASSIGN_OR_RETURN(const auto plan, model.Find("")->defaults_form().Bind({Shape({elements})}));
+  FLOE_ASSIGN_OR_RETURN(const auto plan,
+                        model.Find("")->default_variant().Bind({Shape({elements})}));
   FLOE_RETURN_IF_ERROR(context.Prepare(plan, elements));
   const std::vector<float> x(elements, 1.f);
   context.BindInput(0, x.data());
@@ -63,11 +64,11 @@ TEST(Limits, AnEndlessLoopRunsOutOfRounds) {
   const auto model = Load(NegLoop());
   ASSERT_TRUE(model.ok()) << model.status();
   ExecContext context;
-  context.budget().SetLimits({.max_loop_rounds = 50});
+  context.budget().SetLimits({.max_loop_iterations = 50});
   for (int repeat = 0; repeat < 2; ++repeat) {
     const absl::Status status = RunOn(**model, context, 4);
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("more than 50 rounds"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("more than 50 iterations"));
   }
 }
 
@@ -98,7 +99,7 @@ TEST(Limits, AValueThatDoublesEachRoundStopsAtTheMemoryLimit) {
                                       "twice:output:0"));
   ASSERT_TRUE(model.ok()) << model.status();
   ExecContext context;
-  context.budget().SetLimits({.max_bytes = 1 << 20, .max_loop_rounds = 1000});
+  context.budget().SetLimits({.max_bytes = 1 << 20, .max_loop_iterations = 1000});
   const absl::Status status = RunOn(**model, context, 4);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("1048576"));
@@ -109,7 +110,7 @@ TEST(Limits, AValueThatDoublesEachRoundStopsAtTheMemoryLimit) {
 absl::Status RunOnOne(const Model& model, const ResourceLimits& limits, const void* value) {
   ExecContext context;
   context.budget().SetLimits(limits);
-  FLOE_ASSIGN_OR_RETURN(const auto plan, model.Find("")->defaults_form().Bind({Shape()}));
+  FLOE_ASSIGN_OR_RETURN(const auto plan, model.Find("")->default_variant().Bind({Shape()}));
   FLOE_RETURN_IF_ERROR(context.Prepare(plan, 1));
   context.BindInput(0, value);
   return context.Run();
@@ -126,7 +127,7 @@ TEST(Limits, StringsThatDoubleEachRoundStopAtTheMemoryLimit) {
   ASSERT_TRUE(model.ok()) << model.status();
   const std::string value = "abc";
   const absl::Status status =
-      RunOnOne(**model, {.max_value_bytes = 1 << 16, .max_loop_rounds = 40}, &value);
+      RunOnOne(**model, {.max_value_bytes = 1 << 16, .max_loop_iterations = 40}, &value);
   EXPECT_THAT(std::string(status.message()), HasSubstr("65536 for one value"));
 }
 

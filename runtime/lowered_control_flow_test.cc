@@ -189,7 +189,7 @@ TEST(LoweredLoop, TheResultOfAnInnerLoopIsTheNextValueOfTheOuter) {
   const auto model =
       Model::Create({{}, std::move(imported->graph), std::move(imported->signatures)}, {});
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto plan = (*model)->Find("")->defaults_form().Bind({Shape()});
+  const auto plan = (*model)->Find("")->default_variant().Bind({Shape()});
   ASSERT_TRUE(plan.ok()) << plan.status();
   ExecContext context;
   ASSERT_TRUE(context.Prepare(*plan, 1).ok());

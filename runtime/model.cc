@@ -129,8 +129,8 @@ std::vector<bool> NeededBy(const Graph& graph, const SignatureDef& def) {
   return needed;
 }
 
-// There is a form for each set of computed inputs that a request may feed; where they are more than
-// this, only for none and for all of them.
+// There is a variant for each set of computed inputs that a request may feed; where they are more
+// than this, only for none and for all of them.
 constexpr int kMaxFreelyFed = 3;
 constexpr int kMaxComputed = 63;
 
@@ -146,7 +146,8 @@ int FindKey(const std::vector<SignatureTensor>& tensors, std::string_view key) {
 int Signature::FindInput(std::string_view key) const { return FindKey(def_.inputs, key); }
 int Signature::FindOutput(std::string_view key) const { return FindKey(def_.outputs, key); }
 
-absl::StatusOr<const Signature::Form*> Signature::Choose(absl::Span<const TensorView*> fed) const {
+absl::StatusOr<const Signature::Variant*> Signature::Choose(
+    absl::Span<const TensorView*> fed) const {
   bool live = false;
   uint64_t computed = 0, bit = 1;
   for (size_t i = 0; i < def_.inputs.size(); ++i) {
@@ -159,16 +160,16 @@ absl::StatusOr<const Signature::Form*> Signature::Choose(absl::Span<const Tensor
     if (fed[i] != nullptr) computed |= bit;
     bit <<= 1;
   }
-  if (!live && computed == 0) return forms_.data();
-  const auto form = std::find_if(forms_.begin() + 1, forms_.end(),
-                                 [&](const Form& f) { return f.computed == computed; });
-  if (form == forms_.end()) return WhyNoForm(computed);
-  for (const int i : form->inputs)
+  if (!live && computed == 0) return variants_.data();
+  const auto variant = std::find_if(variants_.begin() + 1, variants_.end(),
+                                    [&](const Variant& f) { return f.computed == computed; });
+  if (variant == variants_.end()) return WhyNoVariant(computed);
+  for (const int i : variant->inputs)
     if (fed[i] == nullptr) fed[i] = &defaults_[i];
-  return &*form;
+  return &*variant;
 }
 
-absl::Status Signature::WhyNoForm(uint64_t computed) const {
+absl::Status Signature::WhyNoVariant(uint64_t computed) const {
   for (const Refused& refused : refused_) {
     if (refused.computed == computed)
       return Annotate(refused.why, "optional inputs of this model can only take their default");
@@ -195,11 +196,11 @@ void Signature::Classify(const Graph& graph) {
   }
 }
 
-absl::StatusOr<Signature::Form> Signature::CompileForm(const Graph& graph, bool live,
-                                                       uint64_t computed,
-                                                       const CompileOptions& options,
-                                                       KernelCache* cache) const {
-  Form form{.computed = computed};
+absl::StatusOr<Signature::Variant> Signature::CompileVariant(const Graph& graph, bool live,
+                                                             uint64_t computed,
+                                                             const CompileOptions& options,
+                                                             KernelCache* cache) const {
+  Variant variant{.computed = computed};
   std::vector<bool> taken;
   SignatureDef def = def_;
   def.inputs.clear();
@@ -211,23 +212,23 @@ absl::StatusOr<Signature::Form> Signature::CompileForm(const Graph& graph, bool 
       bit <<= 1;
     }
     if (!taken.back()) continue;
-    form.inputs.push_back(static_cast<int>(i));
+    variant.inputs.push_back(static_cast<int>(i));
     def.inputs.push_back(def_.inputs[i]);
   }
   FLOE_ASSIGN_OR_RETURN(Graph selected, Select(graph, def_, taken));
   FLOE_RETURN_IF_ERROR(CheckFed(selected));
-  FLOE_ASSIGN_OR_RETURN(form.compiled, CompiledSignature::Compile(std::move(selected),
-                                                                  std::move(def), options, cache));
-  return form;
+  FLOE_ASSIGN_OR_RETURN(variant.compiled, CompiledSignature::Compile(
+                                              std::move(selected), std::move(def), options, cache));
+  return variant;
 }
 
 absl::Status Signature::Compile(const Graph& graph, SignatureDef def, const CompileOptions& options,
                                 KernelCache* cache) {
   def_ = std::move(def);
   Classify(graph);
-  FLOE_ASSIGN_OR_RETURN(Form defaults, CompileForm(graph, false, 0, options, cache));
-  forms_.push_back(std::move(defaults));
-  def_.outputs = forms_[0].compiled->signature().outputs;
+  FLOE_ASSIGN_OR_RETURN(Variant defaults, CompileVariant(graph, false, 0, options, cache));
+  variants_.push_back(std::move(defaults));
+  def_.outputs = variants_[0].compiled->signature().outputs;
 
   const auto computed_inputs = std::count(kinds_.begin(), kinds_.end(), Kind::kComputed);
   if (computed_inputs > kMaxComputed) {
@@ -244,10 +245,11 @@ absl::Status Signature::Compile(const Graph& graph, SignatureDef def, const Comp
     for (uint64_t computed = 1; computed <= all; ++computed) sets.push_back(computed);
   }
   for (const uint64_t computed : sets) {
-    if (absl::StatusOr<Form> form = CompileForm(graph, true, computed, options, cache); form.ok()) {
-      forms_.push_back(*std::move(form));
+    if (absl::StatusOr<Variant> variant = CompileVariant(graph, true, computed, options, cache);
+        variant.ok()) {
+      variants_.push_back(*std::move(variant));
     } else {
-      refused_.push_back({computed, form.status()});
+      refused_.push_back({computed, variant.status()});
     }
   }
   return absl::OkStatus();
@@ -284,7 +286,7 @@ const Signature* Model::Find(std::string_view name) const {
 size_t Model::weight_bytes() const {
   size_t bytes = 0;
   for (const auto& [name, signature] : signatures_)
-    bytes += signature.defaults_form().weight_bytes();
+    bytes += signature.default_variant().weight_bytes();
   return bytes;
 }
 

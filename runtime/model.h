@@ -14,12 +14,12 @@
 namespace floe {
 
 // One signature as served. Optional inputs (placeholders with a default) are compiled in at their
-// default; a request that feeds them something else runs another form of the signature, in which
+// default; a request that feeds them something else runs another variant of the signature, in which
 // they are ordinary inputs. Threading: immutable, any thread.
 class Signature {
  public:
   // The signature compiled with some of its optional inputs as inputs.
-  struct Form {
+  struct Variant {
     std::shared_ptr<const CompiledSignature> compiled;
     std::vector<int> inputs;  // of each input of `compiled`, the index in def().inputs
     // Of the optional inputs whose default the graph computes, which are inputs: a bit for each, in
@@ -33,20 +33,20 @@ class Signature {
   int FindOutput(std::string_view key) const;
 
   // What a request runs on, given which inputs it feeds. `fed[i]` null: input i is not fed; where
-  // the form takes such an input, fed[i] is set to its default, which lives as long as this.
+  // the variant takes such an input, fed[i] is set to its default, which lives as long as this.
   // INVALID_ARGUMENT for a required input that is missing.
-  absl::StatusOr<const Form*> Choose(absl::Span<const TensorView*> fed) const;
+  absl::StatusOr<const Variant*> Choose(absl::Span<const TensorView*> fed) const;
 
-  // The form without optional inputs. It is the first of forms().
-  const CompiledSignature& defaults_form() const { return *forms_[0].compiled; }
-  absl::Span<const Form> forms() const { return forms_; }
+  // The variant without optional inputs. It is the first of variants().
+  const CompiledSignature& default_variant() const { return *variants_[0].compiled; }
+  absl::Span<const Variant> variants() const { return variants_; }
 
  private:
   friend class Model;
-  // What an input is to the forms.
+  // What an input is to the variants.
   enum class Kind : uint8_t {
     kRequired,
-    kIgnored,   // no output needs it: no form has it
+    kIgnored,   // no output needs it: no variant has it
     kConstant,  // optional, its default is def().inputs[i].default_value
     kComputed,  // optional, its default comes from other nodes
   };
@@ -59,15 +59,15 @@ class Signature {
                        KernelCache* cache);
   void Classify(const Graph& graph);
   // `live`: with the inputs of constant default as inputs.
-  absl::StatusOr<Form> CompileForm(const Graph& graph, bool live, uint64_t computed,
-                                   const CompileOptions& options, KernelCache* cache) const;
-  absl::Status WhyNoForm(uint64_t computed) const;
+  absl::StatusOr<Variant> CompileVariant(const Graph& graph, bool live, uint64_t computed,
+                                         const CompileOptions& options, KernelCache* cache) const;
+  absl::Status WhyNoVariant(uint64_t computed) const;
 
   SignatureDef def_;
   std::vector<Kind> kinds_;           // by input
   std::vector<TensorView> defaults_;  // by input, of default_value
-  std::vector<Form> forms_;
-  std::vector<Refused> refused_;  // forms that did not compile
+  std::vector<Variant> variants_;
+  std::vector<Refused> refused_;  // variants that did not compile
 };
 
 struct ModelInfo {

@@ -271,14 +271,14 @@ absl::StatusOr<float> Predict(const Model& model, const bool* phase) {
   std::vector<const TensorView*> fed(2, nullptr);
   fed[signature.FindInput("x")] = &x_view;
   if (phase != nullptr) fed[signature.FindInput("keras_learning_phase")] = &p_view;
-  FLOE_ASSIGN_OR_RETURN(const Signature::Form* form, signature.Choose(absl::MakeSpan(fed)));
+  FLOE_ASSIGN_OR_RETURN(const Signature::Variant* variant, signature.Choose(absl::MakeSpan(fed)));
   std::vector<Shape> shapes;
-  for (int i : form->inputs) shapes.push_back(fed[i]->shape);
-  FLOE_ASSIGN_OR_RETURN(auto plan, form->compiled->Bind(shapes));
+  for (int i : variant->inputs) shapes.push_back(fed[i]->shape);
+  FLOE_ASSIGN_OR_RETURN(auto plan, variant->compiled->Bind(shapes));
   ExecContext context;
   FLOE_RETURN_IF_ERROR(context.Prepare(plan, 1));
-  for (size_t k = 0; k < form->inputs.size(); ++k)
-    context.BindInput(static_cast<int>(k), fed[form->inputs[k]]->data);
+  for (size_t k = 0; k < variant->inputs.size(); ++k)
+    context.BindInput(static_cast<int>(k), fed[variant->inputs[k]]->data);
   FLOE_RETURN_IF_ERROR(context.Run());
   return context.Output(0).as<float>()[0];
 }
@@ -292,8 +292,8 @@ TEST(OptionalInputs, TheLearningPhaseIsFalseUnlessFed) {
   EXPECT_EQ(*Predict(*model, &on), 0.f);
   const Signature& signature = *model->Find("");
   for (const char* gone : {"Switch", "Merge", "If"})
-    EXPECT_EQ(CountOps(signature.defaults_form().graph(), gone), 0) << gone;
-  EXPECT_EQ(CountOps(signature.forms()[1].compiled->graph(), "If"), 1);
+    EXPECT_EQ(CountOps(signature.default_variant().graph(), gone), 0) << gone;
+  EXPECT_EQ(CountOps(signature.variants()[1].compiled->graph(), "If"), 1);
 }
 
 TEST(OptionalInputs, AnUnsupportedOpInTheUnusedBranchOnlyMattersWhenFed) {

@@ -37,7 +37,7 @@ class RowLoop {
 
   bool IsInvariant(size_t k) const { return IsVariable(body_, body_.outputs[k], k); }
 
-  // The list of the round before with elements written into it, and no other list.
+  // The list of the iteration before with elements written into it, and no other list.
   bool IsWrittenOnly(size_t k) const {
     ValueRef list = Source(body_, body_.outputs[k]);
     for (;;) {

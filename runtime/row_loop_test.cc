@@ -1,4 +1,4 @@
-// Loops over the rows of the batch are batched where each round keeps to its own row.
+// Loops over the rows of the batch are batched where each iteration keeps to its own row.
 #include "runtime/row_loop.h"
 
 #include <gmock/gmock.h>
@@ -20,8 +20,8 @@ using Attributes = std::vector<std::pair<std::string, AttrValue>>;
 
 const Attributes kElement{{"element_dtype", DType::kFloat32}};
 
-// One round: what it is given, and what it hands on.
-struct Round {
+// One iteration: what it is given, and what it hands on.
+struct Iteration {
   TestGraph& g;
   ValueRef number, rows, in, out, sum;
   ValueRef item;  // of `in` at `number`
@@ -40,9 +40,9 @@ struct Round {
 struct MapCase {
   const char* name;
   const char* why;  // part of the reason; empty: batchable
-  std::function<void(Round&)> body;
-  int first = 0;                                    // row
-  std::function<ValueRef(Round&)> again = nullptr;  // besides "number < rows"
+  std::function<void(Iteration&)> body;
+  int first = 0;                                        // row
+  std::function<ValueRef(Iteration&)> again = nullptr;  // besides "number < rows"
 };
 
 std::vector<ValueRef> Variables(TestGraph* g) {
@@ -58,17 +58,18 @@ TestGraph MapOverRows(const MapCase& c) {
   std::vector<ValueRef> v = Variables(&test);
   ValueRef again = test.Op("Less", "more", {v[0], v[1]});
   if (c.again != nullptr) {
-    Round round{test, v[0], v[1], v[2], v[3], v[4], {}, {}, {}, {}};
-    again = test.Op("LogicalAnd", "both", {again, c.again(round)});
+    Iteration iteration{test, v[0], v[1], v[2], v[3], v[4], {}, {}, {}, {}};
+    again = test.Op("LogicalAnd", "both", {again, c.again(iteration)});
   }
   test.Output(again);
 
   v = Variables(&step);
-  Round round{step, v[0], v[1], v[2], v[3], v[4], {}, {}, v[3], v[4]};
-  round.item = round.Get(v[2], v[0]);
-  round.next_number = step.Op("Add", "next", {v[0], step.Int("one", 1)});
-  c.body(round);
-  for (const ValueRef out : {round.next_number, v[1], v[2], round.next_out, round.next_sum})
+  Iteration iteration{step, v[0], v[1], v[2], v[3], v[4], {}, {}, v[3], v[4]};
+  iteration.item = iteration.Get(v[2], v[0]);
+  iteration.next_number = step.Op("Add", "next", {v[0], step.Int("one", 1)});
+  c.body(iteration);
+  for (const ValueRef out :
+       {iteration.next_number, v[1], v[2], iteration.next_out, iteration.next_sum})
     step.Output(step.Op("Identity", "out", {out}));
 
   const ValueRef x = g.Input("x", DType::kFloat32, {Dim::Unknown(), 2});
@@ -89,18 +90,18 @@ TestGraph MapOverRows(const MapCase& c) {
   return g;
 }
 
-ValueRef AsFloat(const Round& r, ValueRef value) {
+ValueRef AsFloat(const Iteration& r, ValueRef value) {
   return r.g.Op("Cast", "float", {value}, {{"DstT", DType::kFloat32}});
 }
 
-// What a round does with its element, its number and the number of rows.
+// What a iteration does with its element, its number and the number of rows.
 std::vector<MapCase> ElementAndNumberCases() {
   std::vector<MapCase> cases;
-  cases.push_back({"each doubled", "", [](Round& r) {
+  cases.push_back({"each doubled", "", [](Iteration& r) {
                      r.Give(r.g.Op("Add", "d", {r.item, r.item}));
                    }});
   cases.push_back(
-      {"a row's own choice", "", [](Round& r) {
+      {"a row's own choice", "", [](Iteration& r) {
          TestGraph yes, no;
          yes.Output(yes.Op("Neg", "n", {yes.Input("a", DType::kFloat32, {2})}));
          no.Output(no.Input("a", DType::kFloat32, {2}));
@@ -112,37 +113,37 @@ std::vector<MapCase> ElementAndNumberCases() {
          r.Give(choice);
        }});
   cases.push_back(
-      {"the number added", "'d' (FusedElementwise) inside 'loop' (While)", [](Round& r) {
+      {"the number added", "'d' (FusedElementwise) inside 'loop' (While)", [](Iteration& r) {
          r.Give(r.g.Op("Add", "d", {r.item, AsFloat(r, r.number)}));
        }});
-  cases.push_back({"the number of rows added", "'d' (FusedElementwise)", [](Round& r) {
+  cases.push_back({"the number of rows added", "'d' (FusedElementwise)", [](Iteration& r) {
                      r.Give(r.g.Op("Add", "d", {r.item, AsFloat(r, r.rows)}));
                    }});
-  cases.push_back({"the first row added", "'get' (TensorListGetItem)", [](Round& r) {
+  cases.push_back({"the first row added", "'get' (TensorListGetItem)", [](Iteration& r) {
                      r.Give(r.g.Op("Add", "d", {r.item, r.Get(r.in, r.g.Int("first", 0))}));
                    }});
-  cases.push_back({"backwards", "'next' (Add)", [](Round& r) {
+  cases.push_back({"backwards", "'next' (Add)", [](Iteration& r) {
                      const ValueRef left = r.g.Op("Sub", "left", {r.rows, r.next_number});
                      r.next_out = r.Set(left, r.item);
                    }});
-  cases.push_back({"a running sum", "'loop' (While)", [](Round& r) {
+  cases.push_back({"a running sum", "'loop' (While)", [](Iteration& r) {
                      r.next_sum = r.g.Op("Add", "run", {r.sum, r.item});
                      r.Give(r.next_sum);
                    }});
   cases.push_back(
-      {"a count of rounds", "'loop' (While)", [](Round& r) {
+      {"a count of iterations", "'loop' (While)", [](Iteration& r) {
          r.next_sum = r.g.Op("Add", "run", {r.sum, r.g.Floats("one more", {2}, {1, 1})});
          r.Give(r.g.Op("Add", "d", {r.item, r.sum}));
        }});
   cases.push_back({"always the first place", "'set' (TensorListSetItem)",
-                   [](Round& r) { r.next_out = r.Set(r.g.Int("first", 0), r.item); }});
-  cases.push_back({"every second row", "rows", [](Round& r) {
+                   [](Iteration& r) { r.next_out = r.Set(r.g.Int("first", 0), r.item); }});
+  cases.push_back({"every second row", "rows", [](Iteration& r) {
                      r.next_number = r.g.Op("Add", "next", {r.number, r.g.Int("two", 2)});
                      r.Give(r.item);
                    }});
-  cases.push_back({"without the first row", "rows", [](Round& r) { r.Give(r.item); }, 1});
-  cases.push_back({"counted twice", "", [](Round& r) { r.Give(r.item); }, 0,
-                   [](Round& r) {
+  cases.push_back({"without the first row", "rows", [](Iteration& r) { r.Give(r.item); }, 1});
+  cases.push_back({"counted twice", "", [](Iteration& r) { r.Give(r.item); }, 0,
+                   [](Iteration& r) {
                      return r.g.Op("Less", "again", {r.number, r.rows});
                    }});
   return cases;
@@ -152,18 +153,18 @@ std::vector<MapCase> ElementAndNumberCases() {
 std::vector<MapCase> ListAndNestedCases() {
   std::vector<MapCase> cases;
   cases.push_back(
-      {"a list that is not its own", "'loop' (While)", [](Round& r) {
+      {"a list that is not its own", "'loop' (While)", [](Iteration& r) {
          r.next_out = r.g.Op("TensorListSetItem", "set", {r.in, r.number, r.item}, kElement);
        }});
   cases.push_back(
-      {"doubled once more for each row", "'loop' (While)", [](Round& r) {
+      {"doubled once more for each row", "'loop' (While)", [](Iteration& r) {
          r.Give(r.item);
          const ValueRef all = r.g.Op("TensorListStack", "all", {r.next_out, r.Shape()}, kElement);
          r.next_out = r.g.Op("TensorListFromTensor", "again",
                              {r.g.Op("Add", "twice", {all, all}), r.Shape()}, kElement);
        }});
   cases.push_back(
-      {"a number that is forgotten inside", "'loop' (While)", [](Round& r) {
+      {"a number that is forgotten inside", "'loop' (While)", [](Iteration& r) {
          TestGraph once, forget;
          once.Output(once.Op("Less", "l", {once.Input("j", DType::kInt32, {}), once.Int("c", 1)}));
          forget.Input("j", DType::kInt32, {});
@@ -177,12 +178,12 @@ std::vector<MapCase> ListAndNestedCases() {
        }});
   cases.push_back(
       {"until a row says so", "rows",
-       [](Round& r) {
+       [](Iteration& r) {
          r.next_sum = r.item;
          r.Give(r.item);
        },
        0,
-       [](Round& r) {
+       [](Iteration& r) {
          const ValueRef low = r.g.Op("Less", "low", {r.sum, r.g.Floats("c", {2}, {3, 3})});
          return r.g.Op("All", "all", {low, r.g.Ints("axis", {0})});
        }});

@@ -91,13 +91,13 @@ absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const 
   for (size_t k = 0; k < take.size() && k < 64; ++k) take[k] = (consumable >> k & 1) != 0;
   const std::vector<bool> keep(inputs.size(), false);
   nested.kept.resize(2 * inputs.size());
-  for (int64_t round = 0;; ++round) {
+  for (int64_t iteration = 0;; ++iteration) {
     FLOE_RETURN_IF_ERROR(SpendLoopRound());
     ExecContext& test = ContextOf(*this, nested, 0, threads);
     FLOE_RETURN_IF_ERROR(RunProgram(condition, test, variables, keep));
     FLOE_ASSIGN_OR_RETURN(const bool again, Truth(test.Output(0), scalar_bool));
     if (!again) break;
-    ExecContext& context = ContextOf(*this, nested, 1 + round % 2, threads);
+    ExecContext& context = ContextOf(*this, nested, 1 + iteration % 2, threads);
     FLOE_RETURN_IF_ERROR(RunProgram(body, context, variables, take));
     const std::vector<TensorView> before = variables;
     for (size_t k = 0; k < variables.size(); ++k) {
@@ -110,12 +110,12 @@ absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const 
         continue;
       }
       // A value that came in elsewhere, or that another variable shows too, needs memory of its
-      // own: the next round but one writes where it is now.
+      // own: the next iteration but one writes where it is now.
       const bool shared = std::any_of(before.begin(), before.end(), same) ||
                           std::any_of(variables.begin(), variables.begin() + k, same);
       variables[k] = value;
       if (shared) {
-        Tensor& kept = nested.kept[2 * k + round % 2];
+        Tensor& kept = nested.kept[2 * k + iteration % 2];
         FLOE_ASSIGN_OR_RETURN(kept, pool->Copy(value));
         variables[k] = kept.view();
       }

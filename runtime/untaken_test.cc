@@ -110,8 +110,8 @@ TEST(Untaken, ConstantsOfABranchThatFoldToAnError) {
   }
 }
 
-// Each round hands every variable to the one before it.
-TestGraph Rotation(int count, int rounds) {
+// Each iteration hands every variable to the one before it.
+TestGraph Rotation(int count, int iterations) {
   TestGraph g;
   const ValueRef x = g.Input("x", DType::kFloat32, {Dim::Unknown(), 2});
   std::vector<ValueRef> variables;
@@ -120,12 +120,12 @@ TestGraph Rotation(int count, int rounds) {
   variables.push_back(x);
   const std::vector<DType> dtypes(variables.size(), DType::kFloat32);
   const int loop =
-      AddLoop(&g, rounds, variables, dtypes, [](TestGraph*, const std::vector<ValueRef>& v) {
+      AddLoop(&g, iterations, variables, dtypes, [](TestGraph*, const std::vector<ValueRef>& v) {
         std::vector<ValueRef> next(v.begin() + 2, v.end());
         next.push_back(v[1]);
         return next;
       });
-  g.Output({loop, count - rounds});
+  g.Output({loop, count - iterations});
   g.Output({loop, 1});
   return g;
 }

@@ -138,7 +138,7 @@ node { name: "y" op: "Relu" input: "s" attr { key: "T" value { type: DT_FLOAT } 
 absl::Status LoadAndRun(const ImportedModel& imported) {
   const auto model = Model::Create({{"m", 1, ""}, imported.graph, imported.signatures}, {});
   if (!model.ok()) return model.status();
-  const auto& form = (*model)->Find("")->defaults_form();
+  const auto& form = (*model)->Find("")->default_variant();
   ExecContext context;
   const auto plan = form.Bind({Shape({2, 2})});
   if (!plan.ok()) return plan.status();
@@ -168,7 +168,7 @@ TEST(OutOfMemory, LoadingAsTheServerDoes) {
   config.name = "m";
   config.workers = 1;
   LoadOptions options;
-  options.prepare.patience = Duration::zero();
+  options.prepare.timeout = Duration::zero();
   const LoadSource source{1, "", kGraph};
   FailEach(
       [&] {

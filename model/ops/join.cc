@@ -1,4 +1,4 @@
-// Ops that put tensors together or lay them out anew: Pack, ConcatV2, Transpose, Tile, Pad,
+// Ops that put tensors together or lay them out again: Pack, ConcatV2, Transpose, Tile, Pad,
 // GatherV2.
 #include <algorithm>
 

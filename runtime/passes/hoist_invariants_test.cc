@@ -40,7 +40,7 @@ TEST(HoistInvariants, WhatMayFailStaysInTheLoop) {
   const ValueRef loop =
       Control(t, "While", {t.Int("zero", 0), x, table, at}, 4, {&condition, &body});
   t.Output({loop.node, 1});
-  // No round runs, so the index beyond the table never matters.
+  // No iteration runs, so the index beyond the table never matters.
   const Tensor beyond = Tensor::Vector<int32_t>(DType::kInt32, {9});
   const auto got = RunGraph(t, {Wavy(Shape({4}), 1), Wavy(Shape({4}), 2), beyond});
   ASSERT_EQ(got.size(), 1u);
@@ -49,8 +49,8 @@ TEST(HoistInvariants, WhatMayFailStaysInTheLoop) {
 
 TEST(Loops, TheAnswersStay) {
   for (const bool constant : {false, true}) {
-    for (const int rounds : {0, 1, 3}) {
-      Loop loop(constant, rounds);
+    for (const int iterations : {0, 1, 3}) {
+      Loop loop(constant, iterations);
       std::vector<Tensor> in = {Wavy(Shape({2, 4}), 1), Wavy(Shape({4}), 2)};
       if (!constant) in.push_back(Wavy(Shape({4, 4}), 5));
       const auto got = RunGraph(loop.t, in), want = RunGraph(loop.t, in, {"all"});

@@ -106,7 +106,7 @@ class LoadTablesTest : public testing::Test {
 
   static std::vector<int64_t> Ask(const Model& model, std::vector<std::string> words) {
     const auto plan =
-        model.Find("")->defaults_form().Bind({Shape({static_cast<int64_t>(words.size())})});
+        model.Find("")->default_variant().Bind({Shape({static_cast<int64_t>(words.size())})});
     EXPECT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ((*plan)->why_not_batchable(), "");
     ExecContext context;
@@ -168,7 +168,7 @@ TEST_F(LoadTablesTest, ATableMayBeChosenByEveryRequest) {
                           Op("chosen", "If", {"p", "t", "u"}, branch) + Lookup("chosen") +
                           "library { " + function("first", "a") + function("second", "b") + " }");
   ASSERT_TRUE(model.ok()) << model.status();
-  const CompiledSignature& signature = (*model)->Find("")->defaults_form();
+  const CompiledSignature& signature = (*model)->Find("")->default_variant();
   const int words = signature.signature().inputs[0].key == "x" ? 0 : 1;
   const auto plan = signature.Bind(words == 0 ? std::vector<Shape>{Shape({1}), Shape()}
                                               : std::vector<Shape>{Shape(), Shape({1})});
@@ -304,7 +304,7 @@ TEST_F(LoadTablesTest, TheSizeIsAConstantAndTablesCountAsWeights) {
   const std::string table = Table("t", "STRING", "INT64") + FromFile("init", "t", "vocab.txt");
   const auto size = Load(table + Op("y", "LookupTableSizeV2", {"t"}));
   ASSERT_TRUE(size.ok()) << size.status();
-  const auto plan = (*size)->Find("")->defaults_form().Bind({});
+  const auto plan = (*size)->Find("")->default_variant().Bind({});
   ExecContext context;
   ASSERT_TRUE(context.Prepare(*plan, 1).ok());
   ASSERT_TRUE(context.Run().ok());

@@ -23,8 +23,8 @@ inline ValueRef Control(TestGraph& t, const std::string& op, std::vector<ValueRe
 struct Loop {
   TestGraph t, condition, body;
 
-  // `w_is_constant`: of the caller; otherwise an input. `rounds` is a constant too.
-  explicit Loop(bool w_is_constant, int rounds = 3) {
+  // `w_is_constant`: of the caller; otherwise an input. `iterations` is a constant too.
+  explicit Loop(bool w_is_constant, int iterations = 3) {
     Inputs(condition);
     condition.Output(condition.Op("Less", "less", {{0, 0}, {1, 0}}));
     Inputs(body);
@@ -40,8 +40,8 @@ struct Loop {
     const ValueRef v = t.Input("v", DType::kFloat32, {4});
     const ValueRef w = w_is_constant ? t.Const("w", Wavy(Shape({4, 4}), 5))
                                      : t.Input("w", DType::kFloat32, {4, 4});
-    const ValueRef loop = Control(t, "While", {t.Int("zero", 0), t.Int("n", rounds), in, w, v}, 5,
-                                  {&condition, &body});
+    const ValueRef loop = Control(t, "While", {t.Int("zero", 0), t.Int("n", iterations), in, w, v},
+                                  5, {&condition, &body});
     t.Output({loop.node, 2});
     t.Output(t.Op("Neg", "w_after", {{loop.node, 3}}));
   }

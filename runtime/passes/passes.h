@@ -61,8 +61,8 @@ absl::Status StructureConditionals(Graph* graph);
 // Uses of Identity and its like go to the original.
 void RemoveIdentities(Graph* graph);
 
-// Subgraphs get the constants they are given: branches all of them, loops those that no round
-// changes, so that weights are packed at load. Loop variables that go round unchanged are not
+// Subgraphs get the constants they are given: branches all of them, loops those that no iteration
+// changes, so that weights are packed at load. Loop variables that go iteration unchanged are not
 // outputs any more, and those that nothing depends on are gone.
 void SpecializeSubgraphs(Graph* graph);
 
@@ -79,12 +79,12 @@ absl::Status FoldDilations(Graph* graph);
 // the same type, a Pad of nothing, x + 0 and x * 1 of integers and their like give their input.
 // Squeeze, ExpandDims and Reshape are views and cost nothing, so chains of them stay. `inputs`:
 // types of graph->inputs.
-absl::Status SimplifyMoves(Graph* graph, absl::Span<const TensorType> inputs,
-                           const KernelOptions& options);
+absl::Status SimplifyAlgebra(Graph* graph, absl::Span<const TensorType> inputs,
+                             const KernelOptions& options);
 
 // Equal constants are one, and so are nodes of one op with equal attributes and inputs. Nodes with
 // an effect, a state or subgraphs stay apart.
-void MergeDuplicates(Graph* graph);
+void MergeCommonSubexpressions(Graph* graph);
 
 // A product with constant weights (MatMul, a convolution) whose channels are then multiplied or
 // shifted by constants - FusedBatchNorm outside training, or the Mul, Sub, Add that frozen models

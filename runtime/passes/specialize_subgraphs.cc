@@ -104,7 +104,7 @@ class Specializer {
     const int index = rebuild_.Emit(i, std::move(node));
     for (size_t k = 0; k < n; ++k) {
       const int output = static_cast<int>(k);
-      // What goes round unchanged comes out as it went in.
+      // What stays unchanged comes out as it went in.
       if (passed[k]) {
         rebuild_.Replace(i, output, rebuild_.Map(graph_.node(i).inputs[k]));
       } else {
@@ -149,7 +149,7 @@ class Specializer {
     return std::make_shared<const Graph>(std::move(graph));
   }
 
-  // Variables that every round gives back as it got them.
+  // Variables that every iteration gives back as it got them.
   static std::vector<bool> PassedOn(const Graph& body) {
     std::vector<bool> passed;
     for (size_t k = 0; k < body.outputs.size(); ++k) {

@@ -124,7 +124,7 @@ TEST_F(ConfigService, ReloadsAList) {
   EXPECT_EQ(deadline_, deadline);
   ASSERT_EQ(reloaded_.size(), 2u);
   EXPECT_EQ(reloaded_[0].base_path, "/new");
-  EXPECT_EQ(reloaded_[0].workers, 3) << "of the model in force";
+  EXPECT_EQ(reloaded_[0].workers, 3) << "of the active model";
   EXPECT_EQ(reloaded_[1].workers, 2) << "of the command line";
   EXPECT_EQ(reloaded_[1].versions.kind, VersionPolicy::Kind::kAll);
   const pb::ReloadConfigResponse response = responder->response();
@@ -259,7 +259,7 @@ TEST_F(ConfigService, AnotherReloadInBetweenIsNotReverted) {
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("generation 5"), HasSubstr("not 4")));
   EXPECT_EQ(calls, 1);
-  // Without a condition it is made anew from the one that is in force now.
+  // Without a condition it is made again from the one that is active now.
   calls = 0;
   registry_.config.models[0].workers = 3;
   EXPECT_TRUE(Start(ListOf("a", "/a"))->Wait().ok());

@@ -45,7 +45,7 @@ absl::Status ConfigWatch::Start() {
 void ConfigWatch::ReloadNow() {
   {
     MutexLock lock(mutex_);
-    told_ = true;
+    requested_ = true;
   }
   wake_.NotifyAll();
 }
@@ -63,7 +63,7 @@ void ConfigWatch::Run() {
   for (;;) {
     {
       MutexLock lock(mutex_);
-      while (!stop_ && !told_) {
+      while (!stop_ && !requested_) {
         if (options_.poll <= Duration::zero()) {
           wake_.Wait(mutex_);
         } else if (!wake_.WaitUntil(mutex_, next_look_)) {
@@ -77,14 +77,14 @@ void ConfigWatch::Run() {
 }
 
 void ConfigWatch::Step() {
-  bool told;
+  bool requested;
   {
     MutexLock lock(mutex_);
-    told = std::exchange(told_, false);
+    requested = std::exchange(requested_, false);
   }
   const TimePoint now = options_.clock->Now();
   const bool look = options_.poll > Duration::zero() && now >= next_look_;
-  if (!told && !look) return;
+  if (!requested && !look) return;
   const uint64_t stamp = FilesStamp();
   bool settled = false;
   if (look) {
@@ -92,15 +92,15 @@ void ConfigWatch::Step() {
     settled = seen_ == stamp;
     seen_ = stamp;
   }
-  if (told || (settled && stamp != read_)) {
+  if (requested || (settled && stamp != read_)) {
     read_ = stamp;
-    Reload(told);
+    Reload(requested);
   } else if (pending_ && stamp == read_ && now >= pending_->retry_at) {
     Retry();
   }
 }
 
-void ConfigWatch::Reload(bool told) {
+void ConfigWatch::Reload(bool requested) {
   pending_.reset();
   const bool failed_before = std::exchange(failed_, true);
   absl::StatusOr<ServerConfig> config = options_.read(current_);
@@ -109,8 +109,8 @@ void ConfigWatch::Reload(bool told) {
     options_.note(config.status());
     return;
   }
-  // Written anew with the same content: there is nothing to do.
-  if (!told && config->source.content_hash == current_.source.content_hash) {
+  // Written again with the same content: there is nothing to do.
+  if (!requested && config->source.content_hash == current_.source.content_hash) {
     if (failed_before) options_.note(absl::OkStatus());
     failed_ = false;
     return;
@@ -118,7 +118,7 @@ void ConfigWatch::Reload(bool told) {
   NoteWhatNeedsARestart(options_.config, *config);
   Pending attempt{*std::move(config), options_.generation(), kFirstRetry, {}};
   const absl::Status applied =
-      options_.apply(attempt.config.models, options_.clock->Now() + kPatience, std::nullopt);
+      options_.apply(attempt.config.models, options_.clock->Now() + kTimeout, std::nullopt);
   Applied(applied, std::move(attempt));
 }
 
@@ -128,11 +128,11 @@ void ConfigWatch::Retry() {
   if (options_.generation() != attempt.replaces) return;
   attempt.wait = std::min(2 * attempt.wait, kLongestRetry);
   const absl::Status applied =
-      options_.apply(attempt.config.models, options_.clock->Now() + kPatience, attempt.replaces);
+      options_.apply(attempt.config.models, options_.clock->Now() + kTimeout, attempt.replaces);
   Applied(applied, std::move(attempt));
 }
 
-// Only what is in force counts as known; the log has the error from the registry.
+// Only what is active counts as known; the log has the error from the registry.
 void ConfigWatch::Applied(const absl::Status& status, Pending attempt) {
   failed_ = !status.ok();
   if (status.ok()) {

@@ -1,5 +1,5 @@
-// ConfigWatch: reads the configuration again when told to, or when its files have changed, and has
-// the models put in force.
+// ConfigWatch: reads the configuration again when asked to, or when its files have changed, and
+// has its models activated.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,18 @@
 namespace floe::server {
 
 // Only the models are taken over; that other parts differ is said in the log. A configuration that
-// cannot be read leaves the old one until the files change once more, or it is told to read them.
-// So does one that cannot be put in force, but where the reason may pass, such as a model that has
-// not been copied yet, later looks try it again, until another configuration comes into force.
-// Files that changed are read once two looks in a row found them the same:
-// those that are still being written may well be valid, and name fewer models. Threading: any
-// thread; the callbacks run on the watch's own thread.
+// cannot be read leaves the old one until the files change once more, or ReloadNow is called. So
+// does one that cannot be activated; where the reason may pass, it is retried until another one is
+// active. Files that changed are read once two scans in a row found them the same: those that are
+// still being written may be valid, and name fewer models. Threading: any thread; the callbacks run
+// on the watch's own thread.
 class ConfigWatch {
  public:
   struct Options {
-    ServerConfig config;  // the one in force
-    Duration poll = {};   // between two looks at its files; 0: only when told to
+    ServerConfig config;  // the active one
+    Duration poll = {};   // between two scans of its files; 0: only by ReloadNow
     std::function<absl::StatusOr<ServerConfig>(const ServerConfig& current)> read;
-    // As ModelRegistry::Reload; `generation` is that of the configuration in force.
+    // As ModelRegistry::Reload; `generation` is that of the active configuration.
     std::function<absl::Status(std::vector<ModelConfig>, TimePoint deadline,
                                std::optional<int64_t> replaces)>
         apply;
@@ -39,7 +38,7 @@ class ConfigWatch {
     const Clock* clock = &Clock::Steady();
   };
   // What a change may take, with all that is to be loaded for it.
-  static constexpr Duration kPatience = std::chrono::minutes(10);
+  static constexpr Duration kTimeout = std::chrono::minutes(10);
   // From one attempt to the next, twice as long each time.
   static constexpr Duration kFirstRetry = std::chrono::seconds(10);
   static constexpr Duration kLongestRetry = std::chrono::minutes(1);
@@ -57,16 +56,16 @@ class ConfigWatch {
   void Step();
 
  private:
-  // A configuration that is right, and could not be put in force yet.
+  // A configuration that is right, and could not be activated yet.
   struct Pending {
     ServerConfig config;
-    int64_t replaces = 0;  // the generation that was in force
+    int64_t replaces = 0;  // the generation that was active
     Duration wait = kFirstRetry;
     TimePoint retry_at;
   };
 
   void Run();
-  void Reload(bool told);
+  void Reload(bool requested);
   void Retry();
   void Applied(const absl::Status& status, Pending attempt);
   uint64_t FilesStamp() const;
@@ -74,7 +73,7 @@ class ConfigWatch {
   const Options options_;
   Mutex mutex_;
   CondVar wake_;
-  bool told_ ABSL_GUARDED_BY(mutex_) = false;
+  bool requested_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   // The stepping thread's.
   ServerConfig current_;

@@ -146,7 +146,7 @@ class Daemon {
     // The service manager listens already. Callers that come between two processes wait in its
     // queue until there are models, for a while, rather than be refused.
     FLOE_RETURN_IF_ERROR(registry_.StartLoading());
-    const TimePoint until = Clock::Steady().Now() + kQueuePatience;
+    const TimePoint until = Clock::Steady().Now() + kQueueTimeout;
     {
       MutexLock lock(mutex_);
       while (!stop_requested_ && !registry_.Tally().settled && changed_.WaitUntil(mutex_, until)) {
@@ -329,7 +329,7 @@ class Daemon {
   static constexpr Duration kTidying = std::chrono::seconds(1);
 
   // Clients give up connecting after 20 seconds; then they learn at least that the server lives.
-  static constexpr Duration kQueuePatience = std::chrono::seconds(10);
+  static constexpr Duration kQueueTimeout = std::chrono::seconds(10);
 
   const ServerConfig& config_;
   const std::vector<std::string> activated_;

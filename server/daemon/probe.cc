@@ -128,7 +128,7 @@ void Probe::Step() {
     MutexLock lock(mutex_);
     draining = draining_;
   }
-  const absl::Status status = draining ? absl::OkStatus() : options_.ask(Patience(), &cancel_);
+  const absl::Status status = draining ? absl::OkStatus() : options_.ask(Timeout(), &cancel_);
   if (status.ok()) {
     options_.feed();
     if (failures_ >= kFailuresToReport) {

@@ -25,7 +25,7 @@ class Probe {
     std::function<absl::Status(Duration timeout, CancelToken* cancel)> ask;
     std::function<void()> feed;              // after each good answer, and while draining
     std::function<void(bool ok)> on_change;  // the server no longer answers, or answers again
-    // Every second or more often, but not while `ask` waits for an answer (Patience at most).
+    // Every second or more often, but not while `ask` waits for an answer (Timeout at most).
     std::function<void(TimePoint)> watch_models;
     Duration interval = std::chrono::seconds(10);
     const Clock* clock = &Clock::Steady();
@@ -33,8 +33,8 @@ class Probe {
   // An answer may take this long; a server that is slow because it is loaded is well. With an
   // interval of a quarter of the watchdog's, which is fed after an answer or at the end of this, no
   // more than three quarters pass between.
-  static constexpr Duration kMostPatience = std::chrono::seconds(10);
-  Duration Patience() const { return std::min<Duration>(kMostPatience, 2 * options_.interval); }
+  static constexpr Duration kMaxTimeout = std::chrono::seconds(10);
+  Duration Timeout() const { return std::min<Duration>(kMaxTimeout, 2 * options_.interval); }
   static constexpr int kFailuresToReport = 2;
 
   explicit Probe(Options options) : options_(std::move(options)) {}

@@ -78,15 +78,15 @@ void SignalWatcher::Watch() {
       MutexLock lock(mutex_);
       end = end_;
     }
-    timespec patience = {3600, 0};
+    timespec timeout = {3600, 0};
     if (end) {
       const auto left = end->when - Clock::Steady().Now();
       if (left <= Duration::zero())
         Exit(end->code, "ending without waiting any longer for " + end->waits_for);
       const auto nanos = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
-      patience = {nanos / 1'000'000'000, nanos % 1'000'000'000};
+      timeout = {nanos / 1'000'000'000, nanos % 1'000'000'000};
     }
-    const int signal = sigtimedwait(&set, nullptr, &patience);
+    const int signal = sigtimedwait(&set, nullptr, &timeout);
     if (signal == SIGHUP) {
       on_hangup_();
       spdlog::info("SIGHUP received: reading the configuration again");

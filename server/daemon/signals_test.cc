@@ -38,7 +38,7 @@ void Raise(const std::function<TimePoint()>& asked, int signals) {
 
 class SignalsDeathTest : public testing::Test {
  protected:
-  // Of a process with several threads, by starting the test anew.
+  // Of a process with several threads, by starting the test again.
   SignalsDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 

@@ -22,10 +22,10 @@ class StartUp {
   };
   // Whoever waits for the service, and would end it if it waited too long, waits no longer for a
   // model that hangs.
-  static constexpr Duration kPatience = std::chrono::seconds(60);
+  static constexpr Duration kTimeout = std::chrono::seconds(60);
 
   // `now`: it listens.
-  StartUp(Options options, TimePoint now) : options_(std::move(options)), until_(now + kPatience) {}
+  StartUp(Options options, TimePoint now) : options_(std::move(options)), until_(now + kTimeout) {}
 
   // Tells what is new. False: a model has failed, and the process is to end for it.
   bool Step(const LocalRegistry::ModelTally& models, TimePoint now);

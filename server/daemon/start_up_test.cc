@@ -62,7 +62,7 @@ TEST_F(StartUpTest, IsReadyWhenAllHaveSettledAndTellsWhatServesFromThenOn) {
 TEST_F(StartUpTest, AModelThatHangsHoldsUpReadyForAWhileOnly) {
   StartUp start = Make();
   EXPECT_TRUE(start.Step(Models(1, 2, false), now_));
-  EXPECT_EQ(start.next(), now_ + StartUp::kPatience);
+  EXPECT_EQ(start.next(), now_ + StartUp::kTimeout);
   EXPECT_TRUE(start.Step(Models(1, 2, false), start.next() - Duration(1)));
   EXPECT_THAT(told_, ElementsAre("Serving 1 of 2 models"));
   EXPECT_TRUE(start.Step(Models(1, 2, false), start.next()));

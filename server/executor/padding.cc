@@ -50,7 +50,7 @@ absl::StatusOr<Tensor> PadValue(DType dtype, double value) {
       absl::StrCat("padding value ", value, " is no ", DTypeName(dtype)));
 }
 
-void RaiseInnerDims(const Shape& other, Shape* shape) {
+void RaiseNonBatchDims(const Shape& other, Shape* shape) {
   for (int i = 1; i < shape->rank(); ++i)
     if (other.dim(i) > shape->dim(i)) shape->set_dim(i, other.dim(i));
 }

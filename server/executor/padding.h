@@ -1,4 +1,4 @@
-// Padding: rows of unequal inner dims laid into larger ones.
+// Padding: rows of unequal non-batch dims laid into larger ones.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -10,8 +10,8 @@ namespace floe::server {
 // integer) and for dtypes that are not padded (strings, handles).
 absl::StatusOr<Tensor> PadValue(DType dtype, double value);
 
-// Raises the inner dims of `shape` to those of `other`; dim 0 stays. Ranks are equal.
-void RaiseInnerDims(const Shape& other, Shape* shape);
+// Raises the non-batch dims of `shape` to those of `other`; dim 0 stays. Ranks are equal.
+void RaiseNonBatchDims(const Shape& other, Shape* shape);
 
 // Copies `from` to the start of every axis of `to` and fills the rest with `pad`. Equal ranks,
 // dtypes and dims 0; the other dims of `to` are not smaller.

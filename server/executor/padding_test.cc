@@ -17,9 +17,9 @@ TEST(Padding, AValueIsOfTheInputsDType) {
               testing::HasSubstr("300 is no uint8"));
 }
 
-TEST(Padding, RaisesInnerDimsOnly) {
+TEST(Padding, RaisesNonBatchDimsOnly) {
   Shape shape({2, 3, 5});
-  RaiseInnerDims(Shape({7, 4, 1}), &shape);
+  RaiseNonBatchDims(Shape({7, 4, 1}), &shape);
   EXPECT_EQ(shape, Shape({2, 4, 5}));
 }
 

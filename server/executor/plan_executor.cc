@@ -136,13 +136,13 @@ absl::Status PlanExecutor::PadVariant(const CompiledSignature& variant,
   return absl::OkStatus();
 }
 
-absl::Status PlanExecutor::PadInnerDims(const Model& model,
-                                        const std::map<std::string, double>& values) {
+absl::Status PlanExecutor::PadNonBatchDims(const Model& model,
+                                           const std::map<std::string, double>& values) {
   std::set<std::string> known;
   for (const auto& [name, signature] : model.signatures()) {
     for (const SignatureTensor& input : signature.def().inputs) known.insert(input.key);
-    for (const Signature::Form& form : signature.forms())
-      FLOE_RETURN_IF_ERROR(PadVariant(*form.compiled, values));
+    for (const Signature::Variant& variant : signature.variants())
+      FLOE_RETURN_IF_ERROR(PadVariant(*variant.compiled, values));
   }
   for (const auto& [key, value] : values)
     if (known.count(key) == 0)
@@ -161,17 +161,17 @@ absl::Status PlanExecutor::Bind(Request* request) {
   absl::InlinedVector<const TensorView*, kUsualTensors> fed;
   for (const TensorView& input : request->inputs)
     fed.push_back(input.dtype == DType::kInvalid ? nullptr : &input);
-  FLOE_ASSIGN_OR_RETURN(const Signature::Form* form,
+  FLOE_ASSIGN_OR_RETURN(const Signature::Variant* variant,
                         request->signature->Choose(absl::MakeSpan(fed)));
   Binding& binding = request->binding;
-  binding.variant = form->compiled.get();
-  binding.input_of = &form->inputs;
+  binding.variant = variant->compiled.get();
+  binding.input_of = &variant->inputs;
   // What the request left out is from here on as if it had fed the default.
-  for (const int i : form->inputs)
+  for (const int i : variant->inputs)
     if (fed[i] != &request->inputs[i]) request->inputs[i] = *fed[i];
 
   absl::InlinedVector<Shape, kUsualTensors> shapes;
-  for (const int i : form->inputs) shapes.push_back(request->inputs[i].shape);
+  for (const int i : variant->inputs) shapes.push_back(request->inputs[i].shape);
   FLOE_ASSIGN_OR_RETURN(binding.plan, binding.variant->Bind(shapes));
 
   const Plan& plan = *binding.plan;
@@ -292,7 +292,8 @@ absl::StatusOr<std::shared_ptr<const Plan>> PlanExecutor::PlanOf(
   for (int i = 0; i < static_cast<int>(first.input_of->size()); ++i) {
     shapes.push_back(InputOf(*batch[0], i).shape);
     if (!HasRows(*first.plan, i)) continue;
-    for (const Request* request : batch) RaiseInnerDims(InputOf(*request, i).shape, &shapes.back());
+    for (const Request* request : batch)
+      RaiseNonBatchDims(InputOf(*request, i).shape, &shapes.back());
   }
   FLOE_ASSIGN_OR_RETURN(auto plan, first.variant->Bind(shapes));
   if (plan->has_rows() && plan->batchable()) return plan;

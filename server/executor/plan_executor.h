@@ -19,10 +19,10 @@ namespace floe::server {
 struct RunCost {
   const CompiledSignature* variant = nullptr;
   CostCurve curve;
-  bool exact = true;      // runs take what the curve says; false: that also depends on inner dims
-                          // that had to be guessed, or on values
-  int64_t max_rows = 0;   // the best size of a batch by the curve; 0: not chosen
-  double batch_gain = 1;  // CostCurve::BatchGain
+  bool exact = true;  // runs take what the curve says; false: that also depends on non-batch dims
+                      // that had to be guessed, or on values
+  int64_t max_rows = 0;           // the best size of a batch by the curve; 0: not chosen
+  double batch_gain = 1;          // CostCurve::BatchGain
   std::string why_not_batchable;  // empty: batchable
 };
 
@@ -61,11 +61,11 @@ class PlanExecutor : public Executor {
 
   // Variants without a cost are never quick.
   void SetCosts(std::vector<RunCost> costs) { costs_ = std::move(costs); }
-  // From now on requests whose inputs differ in inner dims share runs, padded at the ends with
+  // From now on requests whose inputs differ in non-batch dims share runs, padded at the ends with
   // these values (by input's key; 0 for others). What comes out depends on who shares the run:
-  // outputs have the inner dims of the longest. INVALID_ARGUMENT for a value that the input's dtype
-  // does not have, or an input that the model does not have.
-  absl::Status PadInnerDims(const Model& model, const std::map<std::string, double>& values);
+  // outputs have the non-batch dims of the longest. INVALID_ARGUMENT for a value that the input's
+  // dtype does not have, or an input that the model does not have.
+  absl::Status PadNonBatchDims(const Model& model, const std::map<std::string, double>& values);
   void AddSlots(int count, int intra_op_threads);
   ExecContext& context(int slot) { return *slots_[slot].context; }
   const Options& options() const { return options_; }

@@ -242,9 +242,9 @@ TEST(PlanExecutor, RunsArePaddedToAllowedSizes) {
   EXPECT_THAT(centred.result, ElementsAre(-1, 1));
 }
 
-TEST(PlanExecutor, InnerDimsArePaddedWhereAsked) {
+TEST(PlanExecutor, NonBatchDimsArePaddedWhereAsked) {
   Served s(kScaleGraph);
-  ASSERT_TRUE(s.executor->PadInnerDims(*s.model, {{"x", -1}}).ok());
+  ASSERT_TRUE(s.executor->PadNonBatchDims(*s.model, {{"x", -1}}).ok());
   FloatCall shorter({{Shape({2, 1}), {1, 2}}, {Shape(), {10}}}),
       longer({{Shape({1, 3}), {3, 4, 5}}, {Shape(), {10}}}),
       other_scale({{Shape({1, 2}), {6, 7}}, {Shape(), {100}}});
@@ -256,14 +256,14 @@ TEST(PlanExecutor, InnerDimsArePaddedWhereAsked) {
   EXPECT_THAT(longer.result, ElementsAre(30, 40, 50));
   EXPECT_THAT(other_scale.result, ElementsAre(600, 700));
 
-  EXPECT_THAT(std::string(s.executor->PadInnerDims(*s.model, {{"z", 0}}).message()),
+  EXPECT_THAT(std::string(s.executor->PadNonBatchDims(*s.model, {{"z", 0}}).message()),
               HasSubstr("input 'z'"));
 }
 
 // A part of a request, padded for its neighbours, would not fit its other parts.
 TEST(PlanExecutor, ARequestInPartsIsNotPaddedForOthers) {
   Served s(kScaleGraph, {.max_rows = 2});
-  ASSERT_TRUE(s.executor->PadInnerDims(*s.model, {}).ok());
+  ASSERT_TRUE(s.executor->PadNonBatchDims(*s.model, {}).ok());
   FloatCall parts({{Shape({3, 1}), {1, 2, 3}}, {Shape(), {10}}}),
       longer({{Shape({1, 2}), {4, 5}}, {Shape(), {10}}});
   s.scheduler->Submit(parts.MakeRequest(s.model));
@@ -338,7 +338,7 @@ TEST(WarmUp, MeasuresAndLeavesNoMemoryToGrow) {
   const auto report = WarmUp(*model, &executor, {});
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_EQ(report->costs.size(), 1u);
-  EXPECT_EQ(report->costs[0].variant, &model->Find("")->defaults_form());
+  EXPECT_EQ(report->costs[0].variant, &model->Find("")->default_variant());
   EXPECT_GT(report->slowest, Duration::zero());
   EXPECT_TRUE(report->notes.empty());
   const size_t bytes = executor.context(1).arena_bytes();
@@ -352,13 +352,13 @@ TEST(WarmUp, MeasuresAndLeavesNoMemoryToGrow) {
 TEST(WarmUp, AnImpatientWarmUpStillGivesTheMemory) {
   const ModelHandle model = CompileText(kTwiceGraph);
   PlanExecutor executor(1, 1, {});
-  const auto report = WarmUp(*model, &executor, {.patience = Duration::zero()});
+  const auto report = WarmUp(*model, &executor, {.timeout = Duration::zero()});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_GE(executor.context(0).arena_bytes(), 64 * 2 * sizeof(float));
   EXPECT_EQ(report->costs[0].curve.points().size(), 1u);
 }
 
-TEST(WarmUp, UnknownInnerDimsAreGuessed) {
+TEST(WarmUp, UnknownNonBatchDimsAreGuessed) {
   const ModelHandle model = CompileText(kScaleGraph);
   PlanExecutor executor(1, 1, {.max_rows = 100});
   const auto report = WarmUp(*model, &executor, {.max_rows = 100, .choose_rows = true});
@@ -391,9 +391,9 @@ TEST(WarmUp, WhatDependsOnValuesIsNotExact) {
 TEST(WarmUp, MeasuresPowersOfTwoAndChoosesAmongThem) {
   const ModelHandle model = CompileText(kTwiceGraph);
   PlanExecutor executor(1, 1, {.max_rows = 100});
-  const Duration patience = std::chrono::hours(1);  // however busy the machine is
+  const Duration timeout = std::chrono::hours(1);  // however busy the machine is
   const auto report =
-      WarmUp(*model, &executor, {.max_rows = 100, .choose_rows = true, .patience = patience});
+      WarmUp(*model, &executor, {.max_rows = 100, .choose_rows = true, .timeout = timeout});
   ASSERT_TRUE(report.ok()) << report.status();
   const RunCost& cost = report->costs.at(0);
   std::vector<int64_t> rows;
@@ -405,17 +405,17 @@ TEST(WarmUp, MeasuresPowersOfTwoAndChoosesAmongThem) {
 
   PlanExecutor small(1, 1, {.max_rows = 100});
   const int64_t four_rows =
-      (*model->Find("")->defaults_form().Bind({Shape({1, 2})}))->ArenaBytes(4);
+      (*model->Find("")->default_variant().Bind({Shape({1, 2})}))->ArenaBytes(4);
   const auto bounded = WarmUp(
       *model, &small,
-      {.max_rows = 100, .choose_rows = true, .max_arena_bytes = four_rows, .patience = patience});
+      {.max_rows = 100, .choose_rows = true, .max_arena_bytes = four_rows, .timeout = timeout});
   ASSERT_TRUE(bounded.ok());
   EXPECT_EQ(bounded->costs[0].curve.points().back().rows, 4);
 }
 
 TEST(PlanExecutor, QuickRequestsAreMarked) {
   const ModelHandle model = CompileText(kTwiceGraph);
-  const CompiledSignature* variant = &model->Find("")->defaults_form();
+  const CompiledSignature* variant = &model->Find("")->default_variant();
   PlanExecutor executor(1, 1, {.inline_below_us = 50});
   const auto is_quick = [&](int64_t rows) {
     std::vector<float> values(2 * rows);
@@ -437,7 +437,7 @@ TEST(PlanExecutor, QuickRequestsAreMarked) {
 TEST(PlanExecutor, ExpectsWhatWasMeasuredForTheRowsItRuns) {
   const ModelHandle model = CompileText(kTwiceGraph);
   PlanExecutor executor(1, 1, {.allowed_rows = {4, 64}});
-  executor.SetCosts({{&model->Find("")->defaults_form(), CostCurve({{1, 7}, {64, 133}})}});
+  executor.SetCosts({{&model->Find("")->default_variant(), CostCurve({{1, 7}, {64, 133}})}});
   FloatCall call({{Shape({1, 2}), {1, 2}}});
   const auto request = call.MakeRequest(model);
   ASSERT_TRUE(executor.Bind(request.get()).ok());

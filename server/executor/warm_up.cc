@@ -156,7 +156,7 @@ class VariantWarmer {
     const ScopedThreadTraits scope(&traits);
     ExecContext context(executor_->context(0).pool().threads());
     context.budget().SetLimits(executor_->context(0).budget().limits());
-    const TimePoint end = Clock::Steady().Now() + options_.patience;
+    const TimePoint end = Clock::Steady().Now() + options_.timeout;
     const int64_t most = plan->has_rows() ? options_.max_rows : 1;
     double most_rate = 0;
     int idle_steps = 0;
@@ -229,12 +229,12 @@ absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,
   for (const auto& [name, signature] : model.signatures()) {
     FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
     FLOE_RETURN_IF_ERROR(
-        VariantWarmer(signature.defaults_form(), name, executor, options).Measure(&report));
-    // The others serve requests that feed an optional input; a failure there leaves the usual form
-    // usable.
-    for (const Signature::Form& form : signature.forms().subspan(1)) {
+        VariantWarmer(signature.default_variant(), name, executor, options).Measure(&report));
+    // The others serve requests that feed an optional input; a failure there leaves the usual
+    // variant usable.
+    for (const Signature::Variant& variant : signature.variants().subspan(1)) {
       const absl::Status live =
-          VariantWarmer(*form.compiled, name, executor, options).Measure(&report);
+          VariantWarmer(*variant.compiled, name, executor, options).Measure(&report);
       if (!live.ok()) report.notes.push_back(std::string(live.message()));
     }
   }

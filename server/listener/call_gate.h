@@ -28,7 +28,7 @@ class CallGate {
     MutexLock lock(mutex_);
     empty_.NotifyAll();
   }
-  // How many have entered, or tried to; starts anew after 2^32.
+  // How many have entered, or tried to; starts again after 2^32.
   int64_t entered() const { return static_cast<int64_t>(calls_.load() / kOneEntered); }
   // Admits no more and waits for those inside, at most until `deadline`.
   void CloseAndWait(TimePoint deadline) {

@@ -21,7 +21,7 @@ int64_t ArenaBytes(const CompiledSignature& form, int64_t rows) {
 int64_t ArenaBytes(const Model& model, int64_t rows) {
   int64_t bytes = 0;
   for (const auto& [name, signature] : model.signatures())
-    for (const Signature::Form& form : signature.forms())
+    for (const Signature::Variant& form : signature.variants())
       bytes = std::max(bytes, ArenaBytes(*form.compiled, rows));
   return bytes;
 }

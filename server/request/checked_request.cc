@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kDecodedAtOnce = int64_t{1} << 20;
 constexpr int64_t kFilledAtOnce = int64_t{16} << 10;
 
-std::vector<std::string> SentKeys(const ParsedRequest& request) {
+std::vector<std::string> RequestKeys(const ParsedRequest& request) {
   std::vector<std::string> keys;
   for (const ParsedInput& input : request.inputs) keys.emplace_back(input.key);
   std::sort(keys.begin(), keys.end());  // protobuf's maps have no order of their own
@@ -94,7 +94,7 @@ absl::Status CheckedRequest::WrongInputs() const {
   }
   return absl::InvalidArgumentError(
       absl::StrCat(ModelAndSignature(), " takes inputs ", TakenInputs(taken), ", but ",
-                   QuotedList(SentKeys(parsed_)), " were sent", hints));
+                   QuotedList(RequestKeys(parsed_)), " were sent", hints));
 }
 
 absl::Status CheckedRequest::CheckInput(const ParsedInput& input, size_t index, Request* request) {

@@ -103,7 +103,7 @@ absl::Status Join::Gather(const Lane& lane, Outputs outputs) {
     if (whole[i].shape != expected)
       return absl::InternalError(
           absl::StrCat("output ", i, " has ", outputs[i].shape.ToString(),
-                       " in one part of the request and other inner dims in another, ",
+                       " in one part of the request and other non-batch dims in another, ",
                        whole[i].shape.ToString(), " in all"));
     CopyElements(outputs[i], RowsOf(whole[i], lane.first, lane.rows).data);
   }

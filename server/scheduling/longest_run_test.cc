@@ -19,17 +19,17 @@ TEST(LongestRun, OneThatTakesLongerIsStoppedAndNamesTheKey) {
   Stepped stepped({}, 1, seconds(5));
   std::optional<TimePoint> until;
   stepped.executor->on_limits = [&](const RunLimits& limits) { until = limits.deadline; };
-  Call endless({Doubler::kEndless}), hurried({1});
+  Call endless({Doubler::kEndless}), urgent({1});
   stepped.scheduler->Submit(endless.MakeRequest());
   stepped.Drain();
   EXPECT_EQ(until, stepped.clock.Now() + seconds(5));
   endless.ExpectCode(absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(endless.status.message()), HasSubstr("max_run_seconds of model 'm' (5)"));
   // A caller that has less time than that is not told of the key.
-  stepped.scheduler->Submit(hurried.MakeRequest(stepped.clock.Now() + seconds(1)));
+  stepped.scheduler->Submit(urgent.MakeRequest(stepped.clock.Now() + seconds(1)));
   stepped.Drain();
   EXPECT_EQ(until, stepped.clock.Now() + seconds(1));
-  hurried.ExpectDoubled();
+  urgent.ExpectDoubled();
 }
 
 // Those that shared the run are no worse for it, and the next requests of its caller run apart.

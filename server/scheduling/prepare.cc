@@ -63,13 +63,13 @@ bool ChoosesRows(const ModelConfig& config) {
   return config.batching.max_execution_rows() == 0 && config.batching.allowed_batch_sizes.empty();
 }
 
-// Of threads that run cheap models themselves.
+// For threads of the transport, which run inline models.
 int InlineSlots() { return std::clamp(FindUsableCpus().count(), 1, 8); }
 
 WarmUpOptions WarmUpOptionsOf(const ModelConfig& config, const PlanExecutor::Options& run,
                               const PrepareOptions& prepare) {
   WarmUpOptions options;
-  options.patience = prepare.patience;
+  options.timeout = prepare.timeout;
   options.limits = {prepare.longest_run, prepare.cancel};
   options.max_rows = run.max_rows;
   options.choose_rows = ChoosesRows(config);
@@ -77,13 +77,13 @@ WarmUpOptions WarmUpOptionsOf(const ModelConfig& config, const PlanExecutor::Opt
   return options;
 }
 
-bool AnyCheap(const WarmUpReport& report, double limit_us) {
+bool AnyInline(const WarmUpReport& report, double limit_us) {
   return std::any_of(report.costs.begin(), report.costs.end(), [limit_us](const RunCost& cost) {
     return cost.exact && cost.curve.Micros(1) < limit_us;
   });
 }
 
-// Transport threads may each run a cheap model themselves, so it gets slots beyond those of its
+// Transport threads may each run an inline model themselves, so it gets slots beyond those of its
 // workers.
 void PrepareInline(const WarmUpReport& report, const WarmUpOptions& options,
                    PlanExecutor* executor) {
@@ -204,11 +204,11 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
   auto executor =
       std::make_unique<PlanExecutor>(workers, static_cast<int>(config.intra_op_threads), options);
   if (config.batching.pad_variable_length_inputs)
-    FLOE_RETURN_IF_ERROR(executor->PadInnerDims(model, config.batching.padding_values));
+    FLOE_RETURN_IF_ERROR(executor->PadNonBatchDims(model, config.batching.padding_values));
   const WarmUpOptions warm_up = WarmUpOptionsOf(config, options, prepare);
   FLOE_ASSIGN_OR_RETURN(WarmUpReport report, WarmUp(model, executor.get(), warm_up));
   if (warm_up.choose_rows && !report.costs.empty()) report.notes.push_back(DescribeSizes(report));
-  if (AnyCheap(report, options.inline_below_us)) PrepareInline(report, warm_up, executor.get());
+  if (AnyInline(report, options.inline_below_us)) PrepareInline(report, warm_up, executor.get());
   const int64_t most_rows = MostRows(report, warm_up);
   SchedulerSetup setup;
   setup.options.first_run = FirstRuns(report, executor.get(), warm_up.limits);

@@ -40,7 +40,7 @@ struct PrepareOptions {
   bool own_batching_parameters = false;
   bool warm_up_optional = false;  // a failure of theirs is a note only
   // How long the measuring of a signature may take, a run of it, and a run of a recorded request.
-  Duration patience = std::chrono::seconds(1);
+  Duration timeout = std::chrono::seconds(1);
   Duration longest_run = std::chrono::seconds(10);
   Duration longest_recorded_run = std::chrono::seconds(60);
   const CancelToken* cancel = nullptr;  // the load is given up; null: it is not
@@ -52,7 +52,7 @@ struct SlotBounds {
   int64_t rows = 1;
   int64_t arena_bytes = 0;  // where rows are chosen, those that need more are not, beyond one row
   int64_t workers = 1;
-  int64_t most_slots = 1;  // those of transport threads, which cheap models get, are among them
+  int64_t most_slots = 1;  // those of transport threads, which inline models get, are among them
 };
 SlotBounds BoundsOfSlots(const ModelConfig& config, const PrepareOptions& prepare);
 

@@ -115,7 +115,7 @@ TEST(Prepare, WithNothingConfiguredTheMeasurementChooses) {
   const ModelHandle model = CompileText(kTwiceGraph);
   ModelConfig config = Config();
   config.batching.max_batch_size = 0;
-  const auto setup = PrepareScheduler(*model, config, {.patience = std::chrono::hours(1)});
+  const auto setup = PrepareScheduler(*model, config, {.timeout = std::chrono::hours(1)});
   ASSERT_TRUE(setup.ok()) << setup.status();
   FloatCall call({{Shape({1, 2}), {1, 2}}});
   const auto request = call.MakeRequest(model);

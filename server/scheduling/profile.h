@@ -23,7 +23,7 @@ class CostProfile {
   void Learn(Duration measured, int64_t rows, Duration took);
   // Asked when a request of the kind would be refused for what its run is expected to take: true
   // once for every tuning::kProbeEvery in which none ran, so that an expectation that became too
-  // high is learnt anew.
+  // high is learnt again.
   bool MayProbe(TimePoint now);
   // What a run took of late, of however many rows. Zero: not known.
   Duration usual_run() const { return Duration(static_cast<Duration::rep>(run_ticks_)); }

@@ -60,7 +60,7 @@ class RandomSchedule {
       ASSERT_FALSE(bad && call->status.ok());
       ASSERT_TRUE(bad || !absl::IsOutOfRange(call->status)) << "failed for another's rows";
       ASSERT_TRUE(call->cancel->cancelled() || !absl::IsCancelled(call->status));
-      ASSERT_TRUE(hurried_.count(call.get()) > 0 || !absl::IsDeadlineExceeded(call->status));
+      ASSERT_TRUE(with_deadline_.count(call.get()) > 0 || !absl::IsDeadlineExceeded(call->status));
     }
     const SchedulerStats stats = stepped_.scheduler->Stats();
     EXPECT_EQ(stats.answered, answered);
@@ -86,10 +86,10 @@ class RandomSchedule {
     stepped_.executor->quick = Pick(3) == 0;
     stepped_.executor->splittable = Pick(2) == 0;
     Call& call = *calls_.back();
-    const bool hurried = Pick(3) == 0;
-    if (hurried) hurried_.insert(&call);
-    auto request = call.MakeRequest(hurried ? stepped_.clock.Now() + microseconds(Pick(40))
-                                            : TimePoint::max());
+    const bool has_deadline = Pick(3) == 0;
+    if (has_deadline) with_deadline_.insert(&call);
+    auto request = call.MakeRequest(has_deadline ? stepped_.clock.Now() + microseconds(Pick(40))
+                                                 : TimePoint::max());
     request->priority = Pick(2) == 0 ? kDefaultPriority : 1 + Pick(kPriorities);
     request->principal = Pick(4);
     int64_t waiting = static_cast<int64_t>(values.size());  // and this one, at most
@@ -122,8 +122,8 @@ class RandomSchedule {
   const int64_t max_rows_;
   std::vector<std::unique_ptr<Call>> calls_;
   Stepped stepped_;
-  std::set<const Call*> hurried_;     // have a deadline
-  std::set<const int64_t*> started_;  // first values of what ran
+  std::set<const Call*> with_deadline_;  // have a deadline
+  std::set<const int64_t*> started_;     // first values of what ran
   std::map<std::tuple<int64_t, int, uint64_t>, int64_t> last_started_;
 };
 

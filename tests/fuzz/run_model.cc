@@ -105,7 +105,7 @@ absl::Status CompileAndRun(ImportedModel imported, Random random) {
       const auto model,
       Model::Create({{}, std::move(imported.graph), std::move(imported.signatures)}, compile));
   if (model->signatures().empty()) return absl::OkStatus();
-  const CompiledSignature& signature = model->signatures().begin()->second.defaults_form();
+  const CompiledSignature& signature = model->signatures().begin()->second.default_variant();
   ExecContext context;
   context.budget().SetLimits(kLimits);
   const int64_t rows = random.OneIn(8) ? 0 : 1 + random.Below(3);

@@ -7,8 +7,10 @@
 namespace floe::fuzz {
 
 // Small, so that units are quick and whatever passes them shows.
-inline constexpr ResourceLimits kLimits{
-    .max_value_bytes = 1 << 16, .max_bytes = 1 << 20, .max_loop_rounds = 50, .max_visits = 3000};
+inline constexpr ResourceLimits kLimits{.max_value_bytes = 1 << 16,
+                                        .max_bytes = 1 << 20,
+                                        .max_loop_iterations = 50,
+                                        .max_visits = 3000};
 
 // Sizes and values of inputs follow from the bytes of the unit.
 Random ChoicesOf(const uint8_t* data, size_t size);

@@ -103,6 +103,6 @@ class Merger {
 
 }  // namespace
 
-void MergeDuplicates(Graph* graph) { *graph = Merger(*graph).Run(); }
+void MergeCommonSubexpressions(Graph* graph) { *graph = Merger(*graph).Run(); }
 
 }  // namespace floe

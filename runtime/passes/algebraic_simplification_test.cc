@@ -20,13 +20,13 @@ Graph Simplified(const std::function<ValueRef(TestGraph&, ValueRef)>& build,
   EXPECT_EQ(got.size(), 1u);
   EXPECT_EQ(want.size(), 1u);
   if (got.size() == 1 && want.size() == 1) ExpectSameBits(got[0], want[0]);
-  const absl::Status status = SimplifyMoves(&t.graph, t.InputTypes(), {});
+  const absl::Status status = SimplifyAlgebra(&t.graph, t.InputTypes(), {});
   EXPECT_TRUE(status.ok()) << status;
   Prune(&t.graph);
   return t.graph;
 }
 
-TEST(SimplifyMoves, TransposesThatCancelAreGone) {
+TEST(SimplifyAlgebra, TransposesThatCancelAreGone) {
   const Graph graph = Simplified([](TestGraph& t, ValueRef x) {
     const ValueRef there = t.Op("Transpose", "there", {x, t.Ints("p", {0, 3, 1, 2})});
     return t.Op("Transpose", "back", {there, t.Ints("q", {0, 2, 3, 1})});
@@ -35,7 +35,7 @@ TEST(SimplifyMoves, TransposesThatCancelAreGone) {
   EXPECT_EQ(graph.size(), 1);
 }
 
-TEST(SimplifyMoves, TransposesThatDoNotCancelAreOne) {
+TEST(SimplifyAlgebra, TransposesThatDoNotCancelAreOne) {
   const Graph graph = Simplified([](TestGraph& t, ValueRef x) {
     const ValueRef one = t.Op("Transpose", "one", {x, t.Ints("p", {3, 0, 1, 2})});
     const ValueRef two = t.Op("Transpose", "two", {one, t.Ints("q", {2, -1, 0, 1})});
@@ -44,7 +44,7 @@ TEST(SimplifyMoves, TransposesThatDoNotCancelAreOne) {
   EXPECT_EQ(CountOps(graph, "Transpose"), 1);
 }
 
-TEST(SimplifyMoves, MovingDimsOfOneIsAReshape) {
+TEST(SimplifyAlgebra, MovingDimsOfOneIsAReshape) {
   const auto move = [](TestGraph& t, ValueRef x) {
     return t.Op("Transpose", "moved", {x, t.Ints("p", {0, 2, 1, 3})});
   };
@@ -59,7 +59,7 @@ TEST(SimplifyMoves, MovingDimsOfOneIsAReshape) {
   EXPECT_EQ(CountOps(Simplified(rows, {Dim::Unknown(), 1, 5}, Shape({4, 1, 5})), "Reshape"), 0);
 }
 
-TEST(SimplifyMoves, RowsAreStillProved) {
+TEST(SimplifyAlgebra, RowsAreStillProved) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, kImages);
   t.Output(t.Op("Transpose", "y", {x, t.Ints("p", {0, 2, 1, 3})}));
@@ -68,7 +68,7 @@ TEST(SimplifyMoves, RowsAreStillProved) {
   EXPECT_EQ((*plan)->why_not_batchable(), "");
 }
 
-TEST(SimplifyMoves, NothingIsLeftOfWhatChangesNothing) {
+TEST(SimplifyAlgebra, NothingIsLeftOfWhatChangesNothing) {
   const std::vector<std::function<ValueRef(TestGraph&, ValueRef)>> builds = {
       [](TestGraph& t, ValueRef x) {
         return t.Op("Cast", "y", {x}, {{"DstT", DType::kFloat32}});
@@ -87,7 +87,7 @@ TEST(SimplifyMoves, NothingIsLeftOfWhatChangesNothing) {
   for (size_t i = 0; i < builds.size(); ++i) EXPECT_EQ(Simplified(builds[i]).size(), 1) << i;
 }
 
-TEST(SimplifyMoves, NeutralNumbersOnlyOfIntegers) {
+TEST(SimplifyAlgebra, NeutralNumbersOnlyOfIntegers) {
   for (const bool whole : {false, true}) {
     TestGraph t;
     const ValueRef x = t.Input("x", whole ? DType::kInt32 : DType::kFloat32, {Dim::Unknown(), 2});
@@ -106,7 +106,7 @@ TEST(SimplifyMoves, NeutralNumbersOnlyOfIntegers) {
       t.signature.outputs.pop_back();
       Prune(&t.graph);
     }
-    ASSERT_TRUE(SimplifyMoves(&t.graph, t.InputTypes(), {}).ok());
+    ASSERT_TRUE(SimplifyAlgebra(&t.graph, t.InputTypes(), {}).ok());
     Prune(&t.graph);
     EXPECT_EQ(CountOps(t.graph, "Mul"), whole ? 0 : 1);
     EXPECT_EQ(CountOps(t.graph, "Add"), 1);

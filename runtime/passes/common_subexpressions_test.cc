@@ -8,14 +8,14 @@ namespace {
 
 const SymShape kRows4 = {Dim::Unknown(), 4};
 
-TEST(MergeDuplicates, EqualNodesOfEqualInputsAreOne) {
+TEST(MergeCommonSubexpressions, EqualNodesOfEqualInputsAreOne) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
   const ValueRef a = t.Op("Mul", "a", {x, t.Floats("two", {1}, {2})});
   const ValueRef b = t.Op("Mul", "b", {x, t.Floats("also_two", {1}, {2})});
   t.Output(t.Op("Add", "sum", {t.Op("Exp", "ea", {a}), t.Op("Exp", "eb", {b})}));
   t.Output(t.Op("Exp", "again", {a}));
-  MergeDuplicates(&t.graph);
+  MergeCommonSubexpressions(&t.graph);
   Prune(&t.graph);
   EXPECT_EQ(CountOps(t.graph, "Const"), 1);
   EXPECT_EQ(CountOps(t.graph, "Mul"), 1);
@@ -24,7 +24,7 @@ TEST(MergeDuplicates, EqualNodesOfEqualInputsAreOne) {
   EXPECT_EQ(t.graph.node(t.graph.outputs[1].node).op->name, "Exp");
 }
 
-TEST(MergeDuplicates, ADifferenceInAttributesInputsOrConstantsCounts) {
+TEST(MergeCommonSubexpressions, ADifferenceInAttributesInputsOrConstantsCounts) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, kRows4),
                  y = t.Input("y", DType::kFloat32, kRows4);
@@ -41,11 +41,11 @@ TEST(MergeDuplicates, ADifferenceInAttributesInputsOrConstantsCounts) {
   t.Output(t.Floats("many", {100}, many));
   t.Output(t.Floats("other", {100}, other));
   const int before = t.graph.size();
-  MergeDuplicates(&t.graph);
+  MergeCommonSubexpressions(&t.graph);
   EXPECT_EQ(t.graph.size(), before);
 }
 
-TEST(MergeDuplicates, RandomNumbersAndEffectsNever) {
+TEST(MergeCommonSubexpressions, RandomNumbersAndEffectsNever) {
   TestGraph t;
   const ValueRef shape = t.Ints("shape", {4});
   const ValueRef a = t.Op("RandomUniform", "a", {shape}, {{"dtype", DType::kFloat32}});
@@ -54,12 +54,12 @@ TEST(MergeDuplicates, RandomNumbersAndEffectsNever) {
   const ValueRef p = t.Input("p", DType::kBool, {});
   t.Op("Assert", "first", {p, p});
   t.Op("Assert", "second", {p, p});
-  MergeDuplicates(&t.graph);
+  MergeCommonSubexpressions(&t.graph);
   EXPECT_EQ(CountOps(t.graph, "RandomUniform"), 2);
   EXPECT_EQ(CountOps(t.graph, "Assert"), 2);
 }
 
-TEST(MergeDuplicates, EveryOutputOfANodeWithSeveral) {
+TEST(MergeCommonSubexpressions, EveryOutputOfANodeWithSeveral) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
   const auto split = [&](const std::string& name) {
@@ -70,7 +70,7 @@ TEST(MergeDuplicates, EveryOutputOfANodeWithSeveral) {
   };
   const int a = split("a"), b = split("b");
   t.Output(t.Op("Sub", "y", {{a, 1}, {b, 1}}));
-  MergeDuplicates(&t.graph);
+  MergeCommonSubexpressions(&t.graph);
   Prune(&t.graph);
   EXPECT_EQ(CountOps(t.graph, "Split"), 1);
   const Node& y = t.graph.node(t.graph.outputs[0].node);

@@ -184,8 +184,8 @@ class Simplifier {
 
 }  // namespace
 
-absl::Status SimplifyMoves(Graph* graph, absl::Span<const TensorType> inputs,
-                           const KernelOptions& options) {
+absl::Status SimplifyAlgebra(Graph* graph, absl::Span<const TensorType> inputs,
+                             const KernelOptions& options) {
   std::vector<ValueInfo> infos;
   for (const TensorType& type : inputs) infos.push_back({type, {}, {}});
   const std::vector<RowMark> marks(infos.size(), RowMark::kUnknown);
