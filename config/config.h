@@ -176,13 +176,13 @@ struct ListenConfig {
 enum class LogFormat : uint8_t { kText, kJson };
 
 struct LogConfig {
-  std::string level = "info";  // one of LogLevels()
+  std::string level = "info";  // one of the choices of its key
   LogFormat format = LogFormat::kText;
   friend bool operator==(const LogConfig&, const LogConfig&) = default;
 };
 
 struct CpuConfig {
-  std::string gemm = "auto";  // one of GemmNames()
+  std::string gemm = "auto";  // the same
   std::string blas_library;   // empty: the system's OpenBLAS, when gemm says openblas
   friend bool operator==(const CpuConfig&, const CpuConfig&) = default;
 };
@@ -206,9 +206,6 @@ struct ServerConfig {
   std::vector<std::string> notes;
   ConfigSource source;
 };
-
-const std::vector<std::string>& LogLevels();
-const std::vector<std::string>& GemmNames();
 
 // floe.yaml as text. INVALID_ARGUMENT lists every mistake, one per line, as "file:line: key.path:
 // what is wrong, what was expected". `file` is what messages call it, `directory` where relative

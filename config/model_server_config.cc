@@ -140,9 +140,7 @@ class Entry {
       if (version < 0)
         Fail("model_version_policy",
              absl::StrCat("version ", version, " is negative; expected a directory's number"));
-    std::sort(policy.specific.begin(), policy.specific.end());
-    policy.specific.erase(std::unique(policy.specific.begin(), policy.specific.end()),
-                          policy.specific.end());
+    SortUnique(&policy.specific);
     return policy;
   }
 
