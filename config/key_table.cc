@@ -9,9 +9,10 @@
 namespace floe {
 namespace {
 
-// A path in S, and the function that goes it.
-#define FLOE_KEY(path) \
-#path, [](auto& config) -> auto& { return config.path; }
+// A field of a configuration, and the key whose name is the field's path.
+#define FLOE_FIELD(path) \
+  [](auto& config) -> auto& { return config.path; }
+#define FLOE_KEY(path) #path, FLOE_FIELD(path)
 
 using ServerKeyList = std::vector<Key<ServerConfig>>;
 using ModelKeyList = std::vector<Key<ModelConfig>>;
@@ -27,7 +28,6 @@ bool IsFileName(const std::string& text) {
 }
 bool IsName(const std::string& text) { return !text.empty(); }
 
-// clang-format off
 ServerKeyList ListenKeys() {
   return {
       {FLOE_KEY(server.port), Whole{{0, 65535}}, "TCP port for gRPC; 0: no TCP"},
@@ -40,7 +40,7 @@ ServerKeyList ListenKeys() {
       {FLOE_KEY(server.max_message_bytes), Whole{{1024, std::numeric_limits<int32_t>::max()}},
        "Largest message accepted; larger ones end in RESOURCE_EXHAUSTED"},
       {FLOE_KEY(server.drain_timeout_seconds), Whole{{0, 3600}},
-       "After SIGTERM, how long accepted calls may take; and how long the end of a version waits for its runs"},
+       "How long accepted calls may take after SIGTERM, and runs of a version that ends"},
       {FLOE_KEY(server.drain_lame_duck_seconds), Whole{{0, 3600}},
        "After SIGTERM, how long new calls are still served while health says NOT_SERVING"},
       {FLOE_KEY(server.grpc_channel_arguments), AnyText(),
@@ -48,23 +48,25 @@ ServerKeyList ListenKeys() {
       {FLOE_KEY(server.insecure_public), YesNo(),
        "Accepts that the connection is not encrypted beyond loopback, on trusted networks"},
       {FLOE_KEY(server.max_connections), Whole{kMany},
-       "Connections open at the same time; 0, or more than that: what the limit of open files allows"},
+       "Connections open at the same time; 0, or too many: what the limit of open files allows"},
       {FLOE_KEY(server.max_connections_per_address), Whole{kMany},
        "Of them from one TCP address; 0: no limit"},
       {FLOE_KEY(server.enable_config_rpcs), OneOf{{"local", "true", "false"}},
-       "Who may read and change the configuration by RPC: processes of this machine, everybody, nobody"},
+       "Who may read and change the configuration by RPC: this machine's processes, all, nobody"},
       {FLOE_KEY(server.enable_health_watch), YesNo(),
-       "Offers `Watch` of the health service, a stream for each who asks; `Check` is always offered"},
+       "Offers the health service's `Watch`, a stream for each who asks, beside `Check`"},
       {FLOE_KEY(server.enable_compression), YesNo(),
-       "Takes requests compressed with gzip, unpacked up to `max_message_bytes`; otherwise UNIMPLEMENTED"},
+       "Takes requests as gzip, unpacked up to `max_message_bytes`; otherwise UNIMPLEMENTED"},
       {FLOE_KEY(server.max_calls), Whole{kMany},
        "Calls in progress; more end in RESOURCE_EXHAUSTED. 0: no limit"},
-      {FLOE_KEY(server.max_calls_per_address), Whole{kMany}, "Of them of one TCP address; 0: no limit"},
+      {FLOE_KEY(server.max_calls_per_address), Whole{kMany},
+       "Of them of one TCP address; 0: no limit"},
       {FLOE_KEY(server.max_calls_per_connection), Whole{kMany},
-       "Of them of one TCP connection; clients of gRPC queue what it has no room for. 0: no limit"},
+       "Of them of one TCP connection; clients queue what it has no room for. 0: no limit"},
       {FLOE_KEY(server.max_call_bytes), Bytes(),
-       "Bytes of their requests, and of their replies until sent; e.g. `2GiB`. 0: a quarter of `memory_limit`"},
-      {FLOE_KEY(server.max_call_bytes_per_address), Bytes(), "Of them of one TCP address; 0: half of that"},
+       "Bytes of their requests and unsent replies, e.g. `2GiB`; 0: a quarter of `memory_limit`"},
+      {FLOE_KEY(server.max_call_bytes_per_address), Bytes(),
+       "Of them of one TCP address; 0: half of that"},
       {FLOE_KEY(server.max_call_bytes_per_connection), Bytes(),
        "Of them of one TCP connection; 0: a quarter of that"},
       {FLOE_KEY(server.connection_idle_seconds), Whole{kConnectionSeconds},
@@ -72,11 +74,11 @@ ServerKeyList ListenKeys() {
       {FLOE_KEY(server.connection_age_seconds), Whole{kConnectionSeconds},
        "And any connection after this, with a minute for its calls; 0: never"},
       {FLOE_KEY(server.keepalive_seconds), Whole{kConnectionSeconds},
-       "A client that is quiet for so long is asked whether it lives, and has 20 seconds to say so; 0: never"},
+       "A client that is quiet for so long has 20 seconds to say whether it lives; 0: never"},
       {FLOE_KEY(server.send_timeout_seconds), Whole{kConnectionSeconds},
        "A connection is closed when its client takes nothing for so long; 0: never"},
-      {"server.reply", [](auto& config) -> auto& { return config.reply; }, OneOf{{"typed", "content"}},
-       "How replies of models that do not say carry numbers: typed values or `tensor_content`"},
+      {"server.reply", FLOE_FIELD(reply), OneOf{{"typed", "content"}},
+       "How replies carry numbers, typed or as `tensor_content`, where models do not say"},
   };
 }
 
@@ -86,9 +88,9 @@ ServerKeyList LogAndCpuKeys() {
        "What to log on standard error"},
       {FLOE_KEY(log.format), OneOf{{"text", "json"}}, "How; json: one object a line"},
       {FLOE_KEY(cpu.gemm), OneOf{{"auto", "native", "openblas", "reference"}},
-       "Matrix multiplication of every model: floe's own, OpenBLAS, plain loops; auto: the best of floe's own"},
+       "Matrix multiplication of every model: the best of floe's, floe's, OpenBLAS, plain loops"},
       {FLOE_KEY(cpu.blas_library), AnyText(),
-       "A shared library with the CBLAS interface, for `gemm: openblas`; empty: the system's OpenBLAS"},
+       "A library with the CBLAS interface, for `gemm: openblas`; empty: the system's OpenBLAS"},
   };
 }
 
@@ -97,7 +99,7 @@ ServerKeyList LifecycleKeys() {
       {FLOE_KEY(lifecycle.file_system_poll_wait_seconds), Whole{kDaySeconds},
        "Between looks for new version directories; 0: at start and on every reload only"},
       {FLOE_KEY(lifecycle.model_config_file_poll_wait_seconds), Whole{kDaySeconds},
-       "Between looks whether the configuration's files changed; 0: never. Only changed bytes act"},
+       "Between looks whether the configuration's files changed; 0: never"},
       {FLOE_KEY(lifecycle.max_num_load_retries), Whole{{0, 1'000'000}},
        "Further tries of a load that may succeed later; a file that is wrong is not tried again"},
       {FLOE_KEY(lifecycle.load_retry_interval_micros), Whole{kDayMicros}, "Between tries"},
@@ -113,14 +115,15 @@ ServerKeyList LifecycleKeys() {
       {FLOE_KEY(lifecycle.num_request_iterations_for_warmup), Whole{{1, 10'000}},
        "How often each recorded request runs"},
       {FLOE_KEY(lifecycle.enable_per_model_batching_parameters), YesNo(),
-       "Reads `batching_params.pbtxt` beside a version's file. The flag needs `--enable_batching`"},
+       "Reads `batching_params.pbtxt` beside a version's file; the flag needs `--enable_batching`"},
       {FLOE_KEY(lifecycle.warmup_optional), YesNo(),
        "Serves a version though one of its recorded requests is wrong or fails"},
       {FLOE_KEY(lifecycle.strict_readiness), YesNo(),
        "The server is ready when every model is; false: when one is"},
-      {FLOE_KEY(lifecycle.exit_on_error), YesNo(), "Ends with 1 when a model cannot be served at the start"},
+      {FLOE_KEY(lifecycle.exit_on_error), YesNo(),
+       "Ends with 1 when a model cannot be served at the start"},
       {FLOE_KEY(lifecycle.memory_limit), PercentOrBytes(),
-       "What models and requests may take: a share of the usable memory, or bytes such as `2GiB`; 0: no limit"},
+       "What models and requests may take: of the usable memory, or e.g. `2GiB`; 0: no limit"},
   };
 }
 
@@ -131,13 +134,13 @@ ModelKeyList BatchingKeys() {
       {FLOE_KEY(batching.batch_timeout_micros), Whole{{0, 60'000'000}},
        "How long an idle worker waits for a fuller batch; 0: not at all"},
       {FLOE_KEY(batching.max_enqueued_batches), Whole{{0, 1'000'000}},
-       "The queue holds this many times `max_batch_size` rows (auto: 64 or more); 0: 4,096 requests"},
+       "The queue holds this * `max_batch_size` rows (auto: 64 or more); 0: 4,096 requests"},
       {FLOE_KEY(batching.max_enqueued_bytes), Bytes(),
        "Bytes of the requests that wait, such as `512MiB`; 0: 1 GiB"},
       {FLOE_KEY(batching.max_enqueued_micros), Whole{kDayMicros},
-       "The queue is full when the workers are expected to need longer for what waits; 0: no bound"},
+       "The queue is full when workers are expected to need longer for it; 0: no bound"},
       {FLOE_KEY(batching.allowed_batch_sizes), WholeList{{kRows}},
-       "Ascending sizes that batches are padded up to; empty: no padding, which costs nothing here"},
+       "Ascending sizes that batches are padded up to; empty: no padding, which costs nothing"},
       {FLOE_KEY(batching.pad_variable_length_inputs), YesNo(),
        "Requests of different inner shapes share a batch, padded at the ends"},
       {FLOE_KEY(batching.padding_values), MapOf<Real>(), "`{input: value}` to pad with; others: 0"},
@@ -151,17 +154,19 @@ ModelKeyList BatchingKeys() {
 ModelKeyList KeysBeforeBatching() {
   return {
       {FLOE_KEY(name), AnyText(), "What clients call the model; required"},
-      {FLOE_KEY(base_path), AnyText(), "Where its files are; required. Relative paths start at the file"},
+      {FLOE_KEY(base_path), AnyText(),
+       "Where its files are; required. Relative paths start at floe.yaml"},
       {FLOE_KEY(versions), Versions(),
-       "Which are served: `{latest: N}`, the N highest; `latest`, the highest; `all`; `{specific: [3, 5]}`"},
+       "Which are served: `{latest: N}`, the N highest; `latest`; `all`; `{specific: [3, 5]}`"},
       {FLOE_KEY(completion_marker), AnyText{"the name of a file, without directories", IsFileName},
-       "A file, such as `.complete`, that is put into a version's directory last: without it, it is not loaded"},
+       "A file, e.g. `.complete`, without which a version is not loaded; it is copied last"},
       {FLOE_KEY(version_labels), MapOf<Whole>{{kVersionRange}},
        "`{stable: 3, canary: 5}`: names for versions, which clients may use instead"},
       {FLOE_KEY(workers), Whole{{1, 1024}, true},
-       "Threads that run the model, each on a batch of its own; auto: its share of the CPUs, 16 at most"},
+       "Threads that run it, each on a batch of its own; auto: its share of the CPUs, at most 16"},
       {FLOE_KEY(intra_op_threads), Whole{{1, 256}}, "Threads inside one run"},
-      {FLOE_KEY(cpu_set), CpuSet(), "The CPUs its threads may use: `\"0-3,8\"` or `[0, 1]`; unset: all usable"},
+      {FLOE_KEY(cpu_set), CpuSet(),
+       "The CPUs its threads may use: `\"0-3,8\"` or `[0, 1]`; unset: all usable"},
       {FLOE_KEY(weight), Whole{{1, 1000}}, "Its share of the CPUs when models compete"},
   };
 }
@@ -169,30 +174,33 @@ ModelKeyList KeysBeforeBatching() {
 ModelKeyList KeysAfterBatching() {
   return {
       {FLOE_KEY(batching_full_status), OneOf{{"resource_exhausted", "unavailable"}},
-       "The answer of a full queue; TensorFlow Serving's is unavailable, on which its clients retry"},
+       "The answer of a full queue; on unavailable, TensorFlow Serving's, clients retry"},
       {FLOE_KEY(max_run_bytes), Bytes(),
-       "What the values of one run may take, such as `1GiB`; more: RESOURCE_EXHAUSTED. 0: by `memory_limit`"},
-      {FLOE_KEY(max_run_seconds), Whole{kDaySeconds}, "A run that takes longer is stopped; 0: none is"},
+       "What the values of one run may take, e.g. `1GiB`; 0: a share of `memory_limit`"},
+      {FLOE_KEY(max_run_seconds), Whole{kDaySeconds},
+       "A run that takes longer is stopped; 0: none is"},
       {FLOE_KEY(default_timeout_microseconds), Whole{kDayMicros},
-       "How long a call that brings no deadline may take, from its arrival on; 0: as long as it takes"},
+       "How long a call without a deadline may take, from its arrival on; 0: as it takes"},
       {FLOE_KEY(inline_below_us), Whole{{0, 1'000'000}},
-       "A model whose measured run is shorter may run on the thread that brought the request; 0: never"},
+       "A shorter measured run may be on the thread that brought the request; 0: never"},
       {FLOE_KEY(placeholder_defaults), MapOf<DefaultValue>(),
-       "Values of placeholders that need not be fed: `{name: false}`, or `{name: {value: 3, dtype: int64}}`"},
+       "Values of placeholders that callers need not feed: `{a: 1, b: {value: 3, dtype: int64}}`"},
       {FLOE_KEY(signature.inputs), MapOf<AnyText>{{"a tensor's name", IsName}},
        "`{key: tensor}`, instead of those of the signature made from the file"},
-      {FLOE_KEY(signature.outputs), MapOf<AnyText>{{"a tensor's name", IsName}}, "The same for outputs"},
-      {FLOE_KEY(reply), OneOf{{"typed", "content"}}, "How replies carry numbers; unset: as `server.reply` says"},
+      {FLOE_KEY(signature.outputs), MapOf<AnyText>{{"a tensor's name", IsName}},
+       "The same for outputs"},
+      {FLOE_KEY(reply), OneOf{{"typed", "content"}},
+       "How replies carry numbers; unset: as `server.reply` says"},
   };
 }
-// clang-format on
 
 #undef FLOE_KEY
+#undef FLOE_FIELD
 
 template <typename S>
-const std::vector<Key<S>>* Joined(const std::vector<std::vector<Key<S>>>& lists) {
-  auto* const keys = new std::vector<Key<S>>;
-  for (const auto& list : lists) keys->insert(keys->end(), list.begin(), list.end());
+std::vector<Key<S>> Joined(const std::vector<std::vector<Key<S>>>& lists) {
+  std::vector<Key<S>> keys;
+  for (const auto& list : lists) keys.insert(keys.end(), list.begin(), list.end());
   return keys;
 }
 
@@ -219,14 +227,15 @@ std::string MarkdownHead(const std::string& section) {
 
 }  // namespace
 
-const std::vector<Key<ServerConfig>>& ServerKeys() {
-  static const auto* keys = Joined<ServerConfig>({ListenKeys(), LogAndCpuKeys(), LifecycleKeys()});
+const ServerKeyList& ServerKeys() {
+  static const auto* keys =
+      new ServerKeyList(Joined<ServerConfig>({ListenKeys(), LogAndCpuKeys(), LifecycleKeys()}));
   return *keys;
 }
 
-const std::vector<Key<ModelConfig>>& ModelKeys() {
-  static const auto* keys =
-      Joined<ModelConfig>({KeysBeforeBatching(), BatchingKeys(), KeysAfterBatching()});
+const ModelKeyList& ModelKeys() {
+  static const auto* keys = new ModelKeyList(
+      Joined<ModelConfig>({KeysBeforeBatching(), BatchingKeys(), KeysAfterBatching()}));
   return *keys;
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -133,6 +135,16 @@ TEST(Keys, TextsOutsideTheirFormAreMistakes) {
             "expected the name of a file, without directories, got 'a/b'");
   EXPECT_EQ(out.server, ListenConfig());
   EXPECT_EQ(model, ModelConfig());
+}
+
+TEST(Keys, TheirTablesInTheDocumentation) {
+  std::ifstream file(FLOE_SOURCE_DIR "/docs/config.md");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::string begin = "<!-- keys: the output of `floectl config keys` -->\n";
+  const size_t from = text.find(begin) + begin.size(), to = text.find("<!-- end of keys -->");
+  ASSERT_LT(from, to);
+  EXPECT_EQ(text.substr(from, to - from), KeysMarkdown())
+      << "HACKING.md says how docs/config.md is written from the table of keys";
 }
 
 // The mistake of a text; empty: there is none, and `*bytes` is what it says.

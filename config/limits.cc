@@ -9,12 +9,6 @@
 namespace floe {
 namespace {
 
-absl::Status BadCpus(const std::string& part, const std::string& text) {
-  return absl::InvalidArgumentError(absl::StrCat("'", part, "' is no CPU or range of CPUs below ",
-                                                 kMaxCpus, " (the whole is '", text,
-                                                 "'); expected a list such as 0-3,8"));
-}
-
 // "3" or "0-3".
 bool ParseCpuRange(const std::string& part, int* low, int* high) {
   const std::vector<std::string> ends = absl::StrSplit(part, '-');
@@ -70,7 +64,10 @@ absl::StatusOr<std::vector<int>> ParseCpuSet(const std::string& text) {
   std::vector<int> cpus;
   for (const std::string& part : std::vector<std::string>(absl::StrSplit(text, ','))) {
     int low = 0, high = 0;
-    if (!ParseCpuRange(part, &low, &high)) return BadCpus(part, text);
+    if (!ParseCpuRange(part, &low, &high))
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", part, "' is no CPU or range of CPUs below ", kMaxCpus,
+                       " (the whole is '", text, "'); expected a list such as 0-3,8"));
     for (int cpu = low; cpu <= high; ++cpu) cpus.push_back(cpu);
   }
   SortUnique(&cpus);

@@ -1,7 +1,6 @@
 #include "config/yaml_reader.h"
 
 #include <algorithm>
-#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -56,8 +55,8 @@ void YamlReader::Entries(const YAML::Node& node, const std::string& path,
 }
 
 bool YamlReader::Fail(const YAML::Node& at, const std::string& path, const std::string& message) {
-  lines_.push_back(
-      {LineOf(at), absl::StrCat(Where(at), ": ", path, path.empty() ? "" : ": ", message)});
+  mistakes_.emplace(LineOf(at),
+                    absl::StrCat(Where(at), ": ", path, path.empty() ? "" : ": ", message));
   return false;
 }
 
@@ -71,11 +70,8 @@ std::string YamlReader::Where(const YAML::Node& node) const {
 }
 
 std::string YamlReader::Mistakes() const {
-  std::vector<Line> sorted = lines_;
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Line& a, const Line& b) { return a.line < b.line; });
-  return absl::StrJoin(sorted, "\n",
-                       [](std::string* out, const Line& line) { out->append(line.text); });
+  return absl::StrJoin(mistakes_, "\n",
+                       [](std::string* out, const auto& mistake) { *out += mistake.second; });
 }
 
 }  // namespace floe

@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,16 +28,12 @@ class YamlReader {
   bool FailExpected(const YAML::Node& at, const std::string& path, const std::string& expected);
 
   std::string Where(const YAML::Node& node) const;  // "file:line"
-  bool ok() const { return lines_.empty(); }
+  bool ok() const { return mistakes_.empty(); }
   std::string Mistakes() const;  // one per line, by line of the file
 
  private:
-  struct Line {
-    int line;
-    std::string text;
-  };
   std::string file_;
-  std::vector<Line> lines_;
+  std::multimap<int, std::string> mistakes_;  // by line; those of a line in the order of reading
 };
 
 // Quoted scalars are text, whatever they look like.
