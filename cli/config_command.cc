@@ -1,4 +1,4 @@
-// config check | show | apply.
+// config check | show | apply | keys.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -16,6 +16,7 @@
 #include "config/config_rpcs.h"
 #include "config/cpu_budget.h"
 #include "config/files.h"
+#include "config/key_table.h"
 #include "config/text_proto.h"
 #include "floe/admin.pb.h"
 #include "nlohmann/json.hpp"
@@ -251,15 +252,28 @@ void AddApply(CLI::App& app, Context& context) {
   });
 }
 
+void AddKeys(CLI::App& app, Context& context) {
+  CLI::App* const command = app.add_subcommand(
+      "keys", "Print every key of floe.yaml with default and meaning, as Markdown");
+  command->footer("Example:\n  floectl config keys");
+  command->callback([&context] {
+    context.action = [&context] {
+      context.out << KeysMarkdown();
+      return absl::OkStatus();
+    };
+  });
+}
+
 }  // namespace
 
 void AddConfigCommand(CLI::App& app, Context& context) {
-  CLI::App* const command =
-      app.add_subcommand("config", "Check configuration files, show and change a server's");
+  CLI::App* const command = app.add_subcommand(
+      "config", "Check configuration files, show and change a server's, list the keys");
   command->require_subcommand(1);
   AddCheck(*command, context);
   AddShow(*command, context);
   AddApply(*command, context);
+  AddKeys(*command, context);
 }
 
 }  // namespace floe::cli

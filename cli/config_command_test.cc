@@ -179,5 +179,11 @@ TEST_F(ConfigCommand, ApplyFailsWithTheServersReason) {
   EXPECT_FALSE(request_.has_config()) << "what is wrong here is not sent";
 }
 
+TEST_F(ConfigCommand, KeysAreListedWithDefaults) {
+  EXPECT_EQ(Floectl({"config", "keys"}), 0);
+  EXPECT_THAT(out_, AllOf(HasSubstr("## server\n"), HasSubstr("| `port` | 8500 | TCP port"),
+                          HasSubstr("| `batching.max_batch_size` | auto | Rows")));
+}
+
 }  // namespace
 }  // namespace floe::cli

@@ -32,7 +32,7 @@ void AddLogLevelCommand(CLI::App& app, Context& context) {
   AddTargetOptions(*command, options->target);
   command
       ->add_option("LEVEL", options->level,
-                   "trace, debug, info, warn, error or critical; without one it is only shown")
+                   "trace, debug, info, warn, error or off; without one it is only shown")
       ->type_name("");
   command->footer("Example:\n  floectl log-level debug");
   command->callback([options, &context] {

@@ -1,10 +1,13 @@
 // BatchingParameters -> BatchingConfig.
+#include <google/protobuf/wrappers.pb.h>
+
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "config/key_table.h"
 #include "config/limits.h"
 #include "config/model_server_config.h"
 #include "tensorflow_serving/servables/tensorflow/session_bundle_config.pb.h"
@@ -20,13 +23,16 @@ class Reader {
          std::vector<std::string>* notes)
       : from_(from), file_(std::move(file)), places_(places), notes_(notes) {}
 
-  // `value` is the wrapper's; a field that is not there changes nothing.
-  void Int(const char* field, bool given, int64_t value, const IntRange& range, int64_t* out) {
-    if (!given) return;
-    if (value < range.low)
-      return Fail(field, absl::StrCat("expected { value: N } with N of at least ", range.low,
-                                      ", got ", value));
-    *out = AtMost(field, value, range.high);
+  // A field that wraps a number and means `key`; one that is not there changes nothing.
+  void Int(const char* field, const Key<ModelConfig>& key, ModelConfig* out) {
+    const auto* const found = from_.GetDescriptor()->FindFieldByName(field);
+    if (!from_.GetReflection()->HasField(from_, found)) return;
+    const auto& wrapper = static_cast<const google::protobuf::Int64Value&>(
+        from_.GetReflection()->GetMessage(from_, found));
+    if (wrapper.value() < key.range->low)
+      return Fail(field, absl::StrCat("expected { value: N } with N of at least ", key.range->low,
+                                      ", got ", wrapper.value()));
+    key.parse(absl::StrCat(AtMost(field, wrapper.value(), key.range->high)), out);
   }
   // What TensorFlow Serving runs with and is more than is possible here.
   int64_t AtMost(const char* field, int64_t value, int64_t most) {
@@ -39,8 +45,9 @@ class Reader {
   void Sizes(std::vector<int64_t>* out) {
     if (from_.allowed_batch_sizes_size() == 0) return;
     out->clear();
+    const int64_t most = ModelKey("batching.allowed_batch_sizes").range->high;
     for (const int64_t size : from_.allowed_batch_sizes()) {
-      const int64_t possible = AtMost("allowed_batch_sizes", size, kMaxBatchSizeRange.high);
+      const int64_t possible = AtMost("allowed_batch_sizes", size, most);
       if (possible == size || out->empty() || out->back() != possible) out->push_back(possible);
     }
   }
@@ -70,18 +77,10 @@ absl::Status ParseBatchingParameters(const std::string& text, const std::string&
   ModelConfig result = *model;
   BatchingConfig& out = result.batching;
   Reader reader(from, file, places, notes);
-  reader.Int("max_batch_size", from.has_max_batch_size(), from.max_batch_size().value(),
-             kMaxBatchSizeRange, &out.max_batch_size);
-  reader.Int("batch_timeout_micros", from.has_batch_timeout_micros(),
-             from.batch_timeout_micros().value(), kBatchTimeoutRange, &out.batch_timeout_micros);
-  reader.Int("max_enqueued_batches", from.has_max_enqueued_batches(),
-             from.max_enqueued_batches().value(), kMaxEnqueuedBatchesRange,
-             &out.max_enqueued_batches);
-  reader.Int("num_batch_threads", from.has_num_batch_threads(), from.num_batch_threads().value(),
-             kWorkersRange, &result.workers);
-  reader.Int("max_execution_batch_size", from.has_max_execution_batch_size(),
-             from.max_execution_batch_size().value(), kMaxBatchSizeRange,
-             &out.max_execution_batch_size);
+  for (const char* name : {"max_batch_size", "batch_timeout_micros", "max_enqueued_batches",
+                           "max_execution_batch_size"})
+    reader.Int(name, ModelKey(absl::StrCat("batching.", name)), &result);
+  reader.Int("num_batch_threads", ModelKey("workers"), &result);
   if (from.has_enable_large_batch_splitting())
     out.enable_large_batch_splitting = from.enable_large_batch_splitting().value();
   reader.Sizes(&out.allowed_batch_sizes);

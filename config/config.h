@@ -12,26 +12,21 @@
 
 namespace floe {
 
+// The rows of config/key_table.cc say what each field means that has the name of a key.
+
 // How many requests wait and how many run together.
 struct BatchingConfig {
-  int64_t max_batch_size = 0;        // rows of one batch; 0: what the model's measured costs say
-  int64_t batch_timeout_micros = 0;  // an idle worker waits this long for a fuller batch
-  // The queue holds this * max_batch_size (0: at least 64) rows; 0: 4,096 requests.
+  int64_t max_batch_size = 0;
+  int64_t batch_timeout_micros = 0;
   int64_t max_enqueued_batches = 0;
-  int64_t max_enqueued_bytes = 0;  // of the inputs of requests that wait; 0: 1 GiB
-  // Of the time that the workers are expected to need for what waits; 0: no bound.
+  int64_t max_enqueued_bytes = 0;
   int64_t max_enqueued_micros = 5'000'000;
-  // Sizes a batch is padded up to with copies of its last row, ascending; empty: never padded. The
-  // last is max_execution_rows() or max_batch_size.
+  // Padded with copies of a batch's last row. The last is max_execution_rows() or max_batch_size.
   std::vector<int64_t> allowed_batch_sizes = {};
-  // Inputs that differ in inner dimensions share a batch, padded at the ends with padding_values
-  // (0 for inputs that it does not name).
   bool pad_variable_length_inputs = false;
   std::map<std::string, double> padding_values = {};  // by input's key
-  // A request of more than max_batch_size rows runs in parts, and a batch in runs of at most
-  // max_execution_batch_size rows (0: max_batch_size); false: it is refused, and batches run whole.
-  bool enable_large_batch_splitting = true;
-  int64_t max_execution_batch_size = 0;
+  bool enable_large_batch_splitting = true;           // false: batches run whole
+  int64_t max_execution_batch_size = 0;               // 0: max_batch_size
 
   // Rows of one run; 0 as for max_batch_size.
   int64_t max_execution_rows() const {
@@ -80,23 +75,17 @@ struct ModelConfig {
   std::string base_path;  // absolute, but in a list whose reader knows no directory
   std::string where;      // "floe.yaml:12", or the flag, for messages
   VersionPolicy versions;
-  // A file that whoever copies a version puts there last; empty: none, and what is left alone is
-  // complete.
-  std::string completion_marker;
+  std::string completion_marker;  // empty: what is left alone is complete
   std::map<std::string, int64_t> version_labels;
-  int64_t workers = 0;  // threads that run it; 0: its share of the CPUs
+  int64_t workers = 0;  // 0: its share of the CPUs
   int64_t intra_op_threads = 1;
-  std::vector<int> cpu_set;  // CPUs its threads may use, ascending; empty: all usable ones
-  int64_t weight = 1;        // its share of the CPUs when models compete
+  std::vector<int> cpu_set;  // ascending; empty: all usable ones
+  int64_t weight = 1;
   BatchingConfig batching;
   FullStatus batching_full_status = FullStatus::kUnavailable;
-  // What the values of one run may take; 0: a share of memory_limit.
   int64_t max_run_bytes = 0;
-  // A run that takes longer is stopped; 0: none is.
   int64_t max_run_seconds = 300;
-  // How long a call may take, from its arrival on, that says nothing of it; 0: as long as it takes.
   int64_t default_timeout_microseconds = 0;
-  // A model whose measured run is shorter runs on the thread that brought the request; 0: never.
   int64_t inline_below_us = 50;
   std::map<std::string, PlaceholderDefault> placeholder_defaults;
   SignatureConfig signature;
@@ -118,22 +107,20 @@ struct MemoryLimit {
 
 // How models come and go while the server runs.
 struct LifecycleConfig {
-  int64_t file_system_poll_wait_seconds = 1;        // between looks for versions; 0: at start only
-  int64_t model_config_file_poll_wait_seconds = 0;  // between looks at the files; 0: never
+  int64_t file_system_poll_wait_seconds = 1;
+  int64_t model_config_file_poll_wait_seconds = 0;
   int64_t max_num_load_retries = 5;
   int64_t load_retry_interval_micros = 60'000'000;
-  int64_t num_load_threads = 0;  // 0: as many as usable CPUs
+  int64_t num_load_threads = 0;
   TrialLoad trial_load = TrialLoad::kAlways;
-  int64_t max_load_seconds = 120;  // of a trial load
+  int64_t max_load_seconds = 120;
   bool allow_version_labels_for_unavailable_models = false;
   bool enable_model_warmup = true;
-  int64_t num_request_iterations_for_warmup = 1;  // of each recorded warm-up request
-  // A version's own batching_params.pbtxt (BatchingParameters) stands in place of its model's
-  // batching.
+  int64_t num_request_iterations_for_warmup = 1;
   bool enable_per_model_batching_parameters = false;
-  bool warmup_optional = false;  // a version whose recorded requests fail is served
-  bool strict_readiness = true;  // the server is ready when all models are; false: when one is
-  bool exit_on_error = false;    // a model that cannot be served at start ends the process
+  bool warmup_optional = false;
+  bool strict_readiness = true;
+  bool exit_on_error = false;
   MemoryLimit memory_limit;
   friend bool operator==(const LifecycleConfig&, const LifecycleConfig&) = default;
 };
@@ -142,48 +129,45 @@ struct LifecycleConfig {
 enum class ConfigRpcs : uint8_t { kLocal, kAll, kNobody };
 
 struct ListenConfig {
-  int64_t port = 8500;  // 0: no TCP
+  int64_t port = 8500;
   std::string bind_address = "127.0.0.1";
-  std::string grpc_socket_path;  // empty: no unix socket
+  std::string grpc_socket_path;
   bool enable_reflection = false;
   int64_t max_message_bytes = int64_t{256} << 20;
   int64_t drain_timeout_seconds = 30;
   int64_t drain_lame_duck_seconds = 1;
-  std::string grpc_channel_arguments;       // "key=value,key=value"
-  bool insecure_public = false;             // plain text beyond loopback is accepted
-  int64_t max_connections = 0;              // open at the same time; 0: what open files allow
-  int64_t max_connections_per_address = 0;  // of them from one TCP address; 0: no limit
-  // HandleReloadConfigRequest and floe.Admin/GetConfig: for processes of this machine.
+  std::string grpc_channel_arguments;
+  bool insecure_public = false;
+  int64_t max_connections = 0;
+  int64_t max_connections_per_address = 0;
   ConfigRpcs enable_config_rpcs = ConfigRpcs::kLocal;
-  bool enable_health_watch = true;  // Health's Watch; Check is always there
-  bool enable_compression = false;  // requests may come as gzip
-  // Calls in progress, in all, of one TCP address and of one connection; 0: no limit.
+  bool enable_health_watch = true;
+  bool enable_compression = false;
   int64_t max_calls = 16384;
   int64_t max_calls_per_address = 8192;
   int64_t max_calls_per_connection = 1024;
-  // Bytes of their requests, and of their replies until those are sent; 0: a quarter of
-  // memory_limit, half of that and a quarter of that.
   int64_t max_call_bytes = 0;
   int64_t max_call_bytes_per_address = 0;
   int64_t max_call_bytes_per_connection = 0;
-  int64_t connection_idle_seconds = 3600;  // without a call; 0: for ever
-  int64_t connection_age_seconds = 0;      // 0: any
-  int64_t keepalive_seconds = 120;         // quiet clients are asked whether they live; 0: never
-  int64_t send_timeout_seconds = 60;       // for clients that do not read; 0: none
+  int64_t connection_idle_seconds = 3600;
+  int64_t connection_age_seconds = 0;
+  int64_t keepalive_seconds = 120;
+  int64_t send_timeout_seconds = 60;
   friend bool operator==(const ListenConfig&, const ListenConfig&) = default;
 };
 
 enum class LogFormat : uint8_t { kText, kJson };
 
 struct LogConfig {
-  std::string level = "info";  // one of LogLevels()
+  std::string level = "info";
   LogFormat format = LogFormat::kText;
+  int64_t slow_request_ms = 0;  // 0: no request is slow
   friend bool operator==(const LogConfig&, const LogConfig&) = default;
 };
 
 struct CpuConfig {
-  std::string gemm = "auto";  // one of GemmNames()
-  std::string blas_library;   // empty: the system's OpenBLAS, when gemm says openblas
+  std::string gemm = "auto";
+  std::string blas_library;
   friend bool operator==(const CpuConfig&, const CpuConfig&) = default;
 };
 
@@ -206,9 +190,6 @@ struct ServerConfig {
   std::vector<std::string> notes;
   ConfigSource source;
 };
-
-const std::vector<std::string>& LogLevels();
-const std::vector<std::string>& GemmNames();
 
 // floe.yaml as text. INVALID_ARGUMENT lists every mistake, one per line, as "file:line: key.path:
 // what is wrong, what was expected". `file` is what messages call it, `directory` where relative

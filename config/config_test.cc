@@ -58,7 +58,7 @@ server:
   max_connections: 1000
   max_connections_per_address: 10
   reply: content
-log: {level: debug, format: json}
+log: {level: debug, format: json, slow_request_ms: 250}
 cpu: {gemm: openblas, blas_library: libblis.so.4}
 lifecycle:
   file_system_poll_wait_seconds: 2
@@ -134,6 +134,7 @@ TEST(Config, EveryKeyIsRead) {
   EXPECT_TRUE(config->server.insecure_public);
   EXPECT_EQ(config->log.level, "debug");
   EXPECT_EQ(config->log.format, LogFormat::kJson);
+  EXPECT_EQ(config->log.slow_request_ms, 250);
   EXPECT_EQ(config->cpu.gemm, "openblas");
   EXPECT_EQ(config->cpu.blas_library, "libblis.so.4");
   ASSERT_EQ(config->models.size(), 2u);

@@ -9,14 +9,13 @@
 #include <fstream>
 #include <string_view>
 #include <system_error>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file_beneath.h"
 #include "base/status.h"
-#include "config/keys.h"
+#include "config/key_table.h"
 #include "config/model_server_config.h"
 #include "tensorflow_serving/config/model_server_config.pb.h"
 #include "tensorflow_serving/servables/tensorflow/session_bundle_config.pb.h"
@@ -82,12 +81,6 @@ std::string FirstWord(const std::string& text) {
     return std::string(line.substr(0, end));
   }
   return "";
-}
-
-std::string ValueText(const std::variant<bool, int64_t, std::string>& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return text->empty() ? "(empty)" : *text;
-  if (const auto* number = std::get_if<int64_t>(&value)) return absl::StrCat(*number);
-  return std::get<bool>(value) ? "true" : "false";
 }
 
 }  // namespace
@@ -172,18 +165,11 @@ uint64_t HashFiles(const std::vector<std::string>& paths) {
 
 std::vector<std::string> ChangesForRestart(const ServerConfig& before, const ServerConfig& after) {
   std::vector<std::string> changes;
-  std::vector<KeySection> old_sections = StartSections(before);
-  std::vector<KeySection> new_sections = StartSections(after);
-  old_sections.push_back(LifecycleSection(before.lifecycle));
-  new_sections.push_back(LifecycleSection(after.lifecycle));
-  for (size_t i = 0; i < new_sections.size(); ++i)
-    for (size_t k = 0; k < new_sections[i].keys.size(); ++k) {
-      const KeyValue& was = old_sections[i].keys[k];
-      const KeyValue& is = new_sections[i].keys[k];
-      if (is.value != was.value)
-        changes.push_back(absl::StrCat(new_sections[i].name, ".", is.key, ": ",
-                                       ValueText(was.value), " -> ", ValueText(is.value)));
-    }
+  const auto shown = [](const std::string& text) { return text.empty() ? "(empty)" : text; };
+  for (const Key<ServerConfig>& key : ServerKeys())
+    if (!key.same(before, after))
+      changes.push_back(
+          absl::StrCat(key.path, ": ", shown(key.text(before)), " -> ", shown(key.text(after))));
   return changes;
 }
 

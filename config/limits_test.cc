@@ -21,29 +21,6 @@ TEST(CpuSet, MistakesNameThePart) {
     EXPECT_THAT(MistakesOf(ParseCpuSet(text).status()), ElementsAre(HasSubstr("0-3,8"))) << text;
 }
 
-TEST(Bytes, Units) {
-  EXPECT_EQ(ParseBytes("0").value(), 0);
-  EXPECT_EQ(ParseBytes("1048576").value(), 1048576);
-  EXPECT_EQ(ParseBytes("512MiB").value(), int64_t{512} << 20);
-  EXPECT_EQ(ParseBytes("2G").value(), int64_t{2} << 30);
-  EXPECT_EQ(ParseBytes("3KiB").value(), 3072);
-  EXPECT_EQ(ParseBytes("1024T").value(), int64_t{1} << 50);
-  for (const char* text : {"", "K", "-1", "1.5G", "2 GiB", "2GB", "1025T", "99999999999999999999"})
-    EXPECT_THAT(ParseBytes(text).status().ToString(), HasSubstr("expected bytes")) << text;
-}
-
-TEST(MemoryLimit, PercentOrBytes) {
-  EXPECT_EQ(ParseMemoryLimit("90%").value(), MemoryLimit());
-  EXPECT_EQ(ParseMemoryLimit("100%").value().In(2000), 2000);
-  EXPECT_EQ(ParseMemoryLimit("2GiB").value().In(2000), int64_t{2} << 30);
-  EXPECT_EQ(ParseMemoryLimit("0").value().In(2000), 0);
-  for (const char* text : {"90%", "2147483648", "0"})
-    EXPECT_EQ(MemoryLimitText(ParseMemoryLimit(text).value()), text);
-  for (const char* text : {"%", "0%", "101%", "9.5%", "-1%"})
-    EXPECT_THAT(ParseMemoryLimit(text).status().ToString(), HasSubstr("1% to 100%")) << text;
-  EXPECT_THAT(ParseMemoryLimit("much").status().ToString(), HasSubstr("expected bytes"));
-}
-
 TEST(Batching, RulesBetweenKeys) {
   BatchingConfig b;
   EXPECT_THAT(BatchingMistakes(b), ElementsAre());

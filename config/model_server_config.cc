@@ -62,14 +62,10 @@ class Entry {
   // "file:line" of a field, or of the entry when it does not have it.
   std::string Place(const std::string& field) const {
     if (list_ == nullptr) return context_.file;
-    const auto line_of = [](const TextPlaces* tree, const google::protobuf::FieldDescriptor* f,
-                            int i) {
-      return tree == nullptr || f == nullptr ? -1 : tree->GetLocation(f, i).line;
-    };
-    const auto* found = field.empty() ? nullptr : proto_.GetDescriptor()->FindFieldByName(field);
-    int line = line_of(places_, found, found != nullptr && found->is_repeated() ? 0 : -1);
-    if (line < 0) line = line_of(list_, ConfigField(), index_);
-    return absl::StrCat(context_.file, ":", line + 1);
+    const std::string own =
+        places_ == nullptr ? context_.file : PlaceOf(context_.file, *places_, proto_, field);
+    if (own != context_.file) return own;
+    return absl::StrCat(context_.file, ":", list_->GetLocation(ConfigField(), index_).line + 1);
   }
   void Fail(const std::string& field, const std::string& message) {
     const std::string place = Place(field);
@@ -140,9 +136,7 @@ class Entry {
       if (version < 0)
         Fail("model_version_policy",
              absl::StrCat("version ", version, " is negative; expected a directory's number"));
-    std::sort(policy.specific.begin(), policy.specific.end());
-    policy.specific.erase(std::unique(policy.specific.begin(), policy.specific.end()),
-                          policy.specific.end());
+    SortUnique(&policy.specific);
     return policy;
   }
 

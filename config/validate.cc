@@ -8,21 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/nearest.h"
 #include "config/config.h"
+#include "config/key_table.h"
 #include "config/limits.h"
 
 namespace floe {
 namespace {
 
-void CheckRange(const char* key, int64_t value, const IntRange& range,
-                std::vector<std::string>* errors) {
-  if (value < range.low || value > range.high)
-    errors->push_back(absl::StrCat(key, ": ", value, " is outside ", range.low, "..", range.high));
-}
-
 void CheckListen(const ListenConfig& listen, std::vector<std::string>* errors) {
-  CheckRange("port", listen.port, kPortRange, errors);
   if (listen.port == 0 && listen.grpc_socket_path.empty())
     errors->push_back("server: nothing to listen on; set port, or grpc_socket_path, or both");
   if (listen.port != 0 && !IsLoopback(listen.bind_address) && !listen.insecure_public)
@@ -35,16 +28,8 @@ void CheckListen(const ListenConfig& listen, std::vector<std::string>* errors) {
     errors->push_back(absl::StrCat("grpc_socket_path: '", listen.grpc_socket_path, "' has ",
                                    listen.grpc_socket_path.size(),
                                    " characters; the system's limit is 107"));
-  CheckRange("max_message_bytes", listen.max_message_bytes, kMessageBytesRange, errors);
   if (const auto args = ParseChannelArguments(listen.grpc_channel_arguments); !args.ok())
     errors->push_back(std::string(args.status().message()));
-}
-
-void CheckChoice(const char* key, const std::string& value, const std::vector<std::string>& names,
-                 std::vector<std::string>* errors) {
-  if (std::find(names.begin(), names.end(), value) == names.end())
-    errors->push_back(
-        absl::StrCat(key, ": expected one of ", QuotedList(names), ", got '", value, "'"));
 }
 
 void CheckModel(const ModelConfig& model, std::vector<std::string>* errors) {
@@ -69,18 +54,6 @@ void CheckModel(const ModelConfig& model, std::vector<std::string>* errors) {
 
 }  // namespace
 
-const std::vector<std::string>& LogLevels() {
-  static const auto* levels =
-      new std::vector<std::string>{"trace", "debug", "info", "warn", "error", "off"};
-  return *levels;
-}
-
-const std::vector<std::string>& GemmNames() {
-  static const auto* names =
-      new std::vector<std::string>{"auto", "native", "openblas", "reference"};
-  return *names;
-}
-
 bool IsLoopback(const std::string& address) {
   if (address == "localhost" || address == "::1" || address == "[::1]") return true;
   in_addr v4;
@@ -104,8 +77,11 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParseChannelArg
 absl::Status ValidateConfig(const ServerConfig& config) {
   std::vector<std::string> errors;
   CheckListen(config.server, &errors);
-  CheckChoice("log.level", config.log.level, LogLevels(), &errors);
-  CheckChoice("cpu.gemm", config.cpu.gemm, GemmNames(), &errors);
+  for (const Key<ServerConfig>& key : ServerKeys()) {
+    ServerConfig read;
+    const std::string mistake = key.parse(key.text(config), &read);
+    if (!mistake.empty()) errors.push_back(absl::StrCat(key.path, ": ", mistake));
+  }
   for (size_t i = 0; i < config.models.size(); ++i) {
     const ModelConfig& model = config.models[i];
     CheckModel(model, &errors);

@@ -31,7 +31,7 @@ TEST(ConfigToYaml, DefaultsAreSpeltOut) {
   const std::string yaml = ConfigToYaml(OneModel());
   for (const char* line :
        {"server:\n  port: 8500\n  bind_address: \"127.0.0.1\"\n  grpc_socket_path: \"\"\n",
-        "  reply: \"typed\"\n", "log:\n  level: \"info\"\n  format: \"text\"\n",
+        "  reply: \"typed\"\n", "log:\n  level: \"info\"\n  format: \"text\"\n  slow_request_ms: 0\n",
         "cpu:\n  gemm: \"auto\"\n", "  memory_limit: \"90%\"\n",
         "  - name: \"m\"\n    base_path: \"/m\"\n    versions: {latest: 1}\n",
         "    workers: auto\n", "      max_batch_size: auto\n"})
@@ -83,7 +83,7 @@ TEST(ConfigToYaml, EverySettingOfTheServerReadsBack) {
        .keepalive_seconds = 21,
        .send_timeout_seconds = 22};
   config.reply = ReplyFormat::kContent;
-  config.log = {.level = "debug", .format = LogFormat::kJson};
+  config.log = {.level = "debug", .format = LogFormat::kJson, .slow_request_ms = 250};
   config.cpu = {.gemm = "openblas", .blas_library = "libblis.so.4"};
   config.lifecycle = {.file_system_poll_wait_seconds = 2,
                       .model_config_file_poll_wait_seconds = 3,

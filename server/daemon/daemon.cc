@@ -165,6 +165,8 @@ class Daemon {
     api.enable_health_watch = config_.server.enable_health_watch;
     api.max_input_bytes = config_.server.max_message_bytes;
     api.memory = &registry_.memory();
+    if (config_.log.slow_request_ms > 0)
+      api.slow_request = std::chrono::milliseconds(config_.log.slow_request_ms);
     api.server = Info();
     RegisterApi(api, &methods_);
     TransportOptions options = TransportOptionsOf(config_);

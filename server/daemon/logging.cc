@@ -17,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/quoted.h"
 #include "base/status.h"
+#include "config/key_table.h"
 #include "server/daemon/log_buffer.h"
 
 namespace floe::server {
@@ -107,7 +108,7 @@ absl::Status InitLogging(const LogConfig& config) {
 }
 
 absl::Status SetLogLevel(const std::string& level) {
-  const std::vector<std::string>& levels = LogLevels();
+  const std::vector<std::string>& levels = ServerKey("log.level").choices;
   if (std::find(levels.begin(), levels.end(), level) == levels.end())
     return absl::InvalidArgumentError(
         absl::StrCat("no log level ", Quoted(level), "; levels: ", absl::StrJoin(levels, ", ")));

@@ -20,7 +20,7 @@ namespace floe::server {
 absl::Status InitLogging(const LogConfig& config);
 inline constexpr size_t kMostLineBytes = size_t{16} << 10;
 
-// The level from now on: one of LogLevels(), INVALID_ARGUMENT otherwise. Threading: any thread.
+// The level from now on, as log.level has it; INVALID_ARGUMENT otherwise. Threading: any thread.
 absl::Status SetLogLevel(const std::string& level);
 std::string LogLevel();
 

@@ -91,7 +91,7 @@ absl::StatusOr<FileIdentity> TryLoad(const TrialRequest& request, TrialBoard* bo
 
 LoadOptions LoadOptionsOf(const ServerConfig& config) {
   LoadOptions options;
-  // The name is one of GemmNames(), which are the backends' names.
+  // The choices of the key cpu.gemm are the backends' names.
   options.compile.kernels.gemm = GemmBackendFromName(config.cpu.gemm).value_or(GemmBackend::kAuto);
   options.default_reply = config.reply;
   options.prepare.own_batching_parameters = config.lifecycle.enable_per_model_batching_parameters;

@@ -10,10 +10,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/nearest.h"
 #include "base/status.h"
 #include "config/files.h"
-#include "config/limits.h"
+#include "config/key_table.h"
 #include "server/flags/tfs_flags.h"
 
 namespace floe::server {
@@ -41,19 +42,55 @@ using Given = std::optional<T>;
 struct Flags {
   ConfigFiles files;
   bool check_config = false;
-  Given<int64_t> port, max_message_bytes;
-  Given<std::string> model_name, model_base_path, bind_address, socket_path, gemm,
-      channel_arguments, log_level, log_format, full_status, memory_limit, trial_load;
-  Given<std::string> config_rpcs;
-  Given<bool> health_watch;
-  Given<bool> reflection, content, insecure_public, enable_batching, labels_for_unavailable,
-      model_warmup, per_model_batching, warmup_optional, strict_readiness, exit_on_error;
-  Given<int64_t> config_poll_seconds, file_system_poll_seconds, load_threads, load_retries,
-      retry_micros, warmup_iterations, load_seconds;
+  // Of flags that say what a key of floe.yaml says: the value as the key's text.
+  std::vector<std::pair<const Key<ServerConfig>*, std::string>> keys;
+  Given<std::string> model_name, model_base_path, full_status, ssl_config;
+  Given<bool> content, enable_batching, per_model_batching, alts;
   Given<int64_t> session_parallelism, intra_op_parallelism, inter_op_parallelism;
-  Given<std::string> ssl_config;
-  Given<bool> alts;
   std::vector<std::string> notes;  // of flags without effect
+};
+
+// A flag that says what a key of floe.yaml says.
+struct KeyFlag {
+  const char* name;
+  const char* key;
+  const char* type = "TEXT";
+  // One of TensorFlow Serving's, which takes any number: one that floed cannot do as it is means
+  // the nearest that it can.
+  bool nearest = false;
+};
+
+constexpr KeyFlag kServingFlags[] = {
+    {"--port", "server.port"},
+    {"--bind_address", "server.bind_address", "ADDRESS"},
+    {"--insecure_public", "server.insecure_public"},
+    {"--grpc_socket_path", "server.grpc_socket_path", "PATH"},
+    {"--grpc_max_message_bytes", "server.max_message_bytes"},
+    {"--grpc_channel_arguments", "server.grpc_channel_arguments", "KEY=VALUE,..."},
+    {"--enable_reflection", "server.enable_reflection"},
+    {"--enable_health_watch", "server.enable_health_watch"},
+    {"--enable_config_rpcs", "server.enable_config_rpcs"},
+    {"--log_level", "log.level"},
+    {"--log_format", "log.format"},
+    {"--cpu_gemm", "cpu.gemm"},
+};
+
+constexpr KeyFlag kLifecycleFlags[] = {
+    {"--model_config_file_poll_wait_seconds", "lifecycle.model_config_file_poll_wait_seconds", "",
+     true},
+    {"--file_system_poll_wait_seconds", "lifecycle.file_system_poll_wait_seconds", "", true},
+    {"--num_load_threads", "lifecycle.num_load_threads", "", true},
+    {"--trial_load", "lifecycle.trial_load"},
+    {"--max_load_seconds", "lifecycle.max_load_seconds"},
+    {"--max_num_load_retries", "lifecycle.max_num_load_retries", "", true},
+    {"--load_retry_interval_micros", "lifecycle.load_retry_interval_micros", "", true},
+    {"--allow_version_labels_for_unavailable_models",
+     "lifecycle.allow_version_labels_for_unavailable_models"},
+    {"--enable_model_warmup", "lifecycle.enable_model_warmup"},
+    {"--warmup_optional", "lifecycle.warmup_optional"},
+    {"--strict_readiness", "lifecycle.strict_readiness"},
+    {"--exit_on_error", "lifecycle.exit_on_error"},
+    {"--memory_limit", "lifecycle.memory_limit", "BYTES|PERCENT"},
 };
 
 void AddSwitch(CLI::App& app, const std::string& name, Given<bool>& value,
@@ -62,70 +99,57 @@ void AddSwitch(CLI::App& app, const std::string& name, Given<bool>& value,
       app, name, [&value](bool given) { value = given; }, help);
 }
 
-void AddInt(CLI::App& app, const std::string& name, Given<int64_t>& value, const IntRange& range,
-            const std::string& help) {
-  const auto set = [&value](int64_t given) { value = given; };
-  const std::string bounds = absl::StrCat("from ", range.low, " to ", range.high);
-  server::AddInteger(app, name, set, help)
-      ->check(
-          [range, bounds](const std::string& text) {
-            const int64_t given = ParseInteger(text).value_or(range.low);
-            return given >= range.low && given <= range.high
-                       ? ""
-                       : absl::StrCat("expected a whole number ", bounds, ", got '", text, "'");
-          },
-          bounds);
+// `given` in `range`, which a note says where it differs.
+int64_t Nearest(Flags& f, const std::string& name, int64_t given, const IntRange& range) {
+  const int64_t nearest = std::clamp(given, range.low, range.high);
+  if (nearest != given)
+    f.notes.push_back(absl::StrCat(name, "=", given, " means ", nearest, " here"));
+  return nearest;
 }
 
-// One of TensorFlow Serving's, which takes any number: those that floed cannot do as they are mean
-// the nearest that it can.
-void AddTfsInt(CLI::App& app, Flags& f, const std::string& name, Given<int64_t>& value,
-               const IntRange& range, const std::string& help) {
-  const auto set = [&f, &value, name, range](int64_t given) {
-    value = std::clamp(given, range.low, range.high);
-    if (*value != given)
-      f.notes.push_back(absl::StrCat(name, "=", given, " means ", *value, " here"));
+void AddKeyFlag(CLI::App& app, Flags& f, const KeyFlag& flag) {
+  const Key<ServerConfig>& key = ServerKey(flag.key);
+  const std::string usual = key.text(ServerConfig());
+  // What docs/config.md has as code stands bare on a terminal.
+  const std::string help = absl::StrCat(absl::StrReplaceAll(key.help, {{"`", ""}}),
+                                        usual.empty() ? "" : absl::StrCat(" [", usual, "]"));
+  const auto set = [&f, &key](const std::string& text) { f.keys.emplace_back(&key, text); };
+  const auto check = [&key](const std::string& text) {
+    ServerConfig unused;
+    return key.parse(text, &unused);
   };
-  server::AddInteger(app, name, set, help);
+  if (key.is_switch) {
+    server::AddSwitch(
+        app, flag.name, [set](bool given) { set(given ? "true" : "false"); }, help);
+  } else if (key.range) {
+    const auto set_number = [&f, &key, flag, set](int64_t given) {
+      set(absl::StrCat(flag.nearest ? Nearest(f, flag.name, given, *key.range) : given));
+    };
+    CLI::Option* const option = server::AddInteger(app, flag.name, set_number, help);
+    if (!flag.nearest)
+      option->check(check, absl::StrCat("from ", key.range->low, " to ", key.range->high));
+  } else if (!key.choices.empty()) {
+    app.add_option_function<std::string>(flag.name, set, help)
+        ->type_name("NAME")
+        ->check(CLI::IsMember(key.choices));
+  } else {
+    app.add_option_function<std::string>(flag.name, set, help)->type_name(flag.type)->check(check);
+  }
 }
 
-void AddText(CLI::App& app, const std::string& name, Given<std::string>& value,
-             const std::string& type, const std::string& help) {
-  app.add_option(name, value, help)->type_name(type);
-}
-
-void AddChoice(CLI::App& app, const std::string& name, Given<std::string>& value,
-               const std::vector<std::string>& names, const std::string& help) {
-  app.add_option(name, value, help)->type_name("NAME")->check(CLI::IsMember(names));
+CLI::Option* AddText(CLI::App& app, const std::string& name, Given<std::string>& value,
+                     const std::string& type, const std::string& help) {
+  return app.add_option(name, value, help)->type_name(type);
 }
 
 void AddServingFlags(CLI::App& app, Flags& f) {
-  AddInt(app, "--port", f.port, kPortRange, "TCP port of the gRPC service; 0: no TCP [8500]");
-  AddText(app, "--bind_address", f.bind_address, "ADDRESS",
-          "Address to listen on; other than loopback needs --insecure_public [127.0.0.1]");
-  AddSwitch(app, "--insecure_public", f.insecure_public,
-            "Accept plain, unauthenticated connections from other machines; for trusted networks");
+  for (const KeyFlag& flag : kServingFlags) AddKeyFlag(app, f, flag);
   AddText(app, "--ssl_config_file", f.ssl_config, "FILE",
           "Refused: connections are not encrypted here; leave that to a proxy in front of floed");
   AddSwitch(app, "--use_alts_credentials", f.alts, "Refused, as --ssl_config_file");
-  AddText(app, "--grpc_socket_path", f.socket_path, "PATH", "Unix socket to listen on as well");
-  AddInt(app, "--grpc_max_message_bytes", f.max_message_bytes, kMessageBytesRange,
-         "Largest message accepted [268435456]");
-  AddText(app, "--grpc_channel_arguments", f.channel_arguments, "KEY=VALUE,...",
-          "gRPC server arguments, e.g. "
-          "grpc.max_connection_age_ms=60000,grpc.keepalive_time_ms=20000");
-  AddSwitch(app, "--enable_reflection", f.reflection,
-            "Answer gRPC reflection, which grpcurl and the like use");
-  AddSwitch(app, "--enable_health_watch", f.health_watch,
-            "Answer Watch of the health service; Check is always answered [true]");
-  AddChoice(app, "--enable_config_rpcs", f.config_rpcs, ConfigRpcsNames(),
-            "Who may read and change the configuration by RPC: processes of this machine, "
-            "everybody, nobody [local]");
   AddSwitch(
       app, "--enable_serialization_as_tensor_content", f.content,
       "Reply with tensor_content instead of typed values, for models that do not say otherwise");
-  AddChoice(app, "--log_level", f.log_level, LogLevels(), "What to log [info]");
-  AddChoice(app, "--log_format", f.log_format, LogFormatNames(), "How to log, on stderr [text]");
 }
 
 void AddModelFlags(CLI::App& app, Flags& f) {
@@ -146,11 +170,16 @@ void AddModelFlags(CLI::App& app, Flags& f) {
   app.add_option("--batching_parameters_file", f.files.batching_parameters,
                  "BatchingParameters in text format, for models that do not say otherwise")
       ->type_name("FILE");
-  AddChoice(app, "--batching_full_status", f.full_status, FullStatusNames(),
-            "The answer of a full queue, of models that do not say otherwise; TensorFlow Serving's "
-            "is unavailable [unavailable]");
+  AddText(app, "--batching_full_status", f.full_status, "NAME",
+          "The answer of a full queue, of models that do not say otherwise; TensorFlow Serving's "
+          "is unavailable [unavailable]")
+      ->check(CLI::IsMember(ModelKey("batching_full_status").choices));
   const auto add_threads = [&](const char* name, Given<int64_t>& value, const char* help) {
-    AddTfsInt(app, f, name, value, kParallelismRange, help);
+    const IntRange range{0, ModelKey("intra_op_threads").range->high};
+    const auto set = [&f, &value, name, range](int64_t given) {
+      value = Nearest(f, name, given, range);
+    };
+    server::AddInteger(app, name, set, help);
   };
   add_threads("--tensorflow_inter_op_parallelism", f.inter_op_parallelism,
               "Workers of models that do not say otherwise; 0: the default [0]");
@@ -158,48 +187,19 @@ void AddModelFlags(CLI::App& app, Flags& f) {
               "Threads inside one run of models that do not say otherwise; 0: the default [0]");
   add_threads("--tensorflow_session_parallelism", f.session_parallelism,
               "As --tensorflow_inter_op_parallelism, when neither of the two is given [0]");
-  AddChoice(app, "--cpu_gemm", f.gemm, GemmNames(), "Matrix multiplication of every model [auto]");
 }
 
 void AddLifecycleFlags(CLI::App& app, Flags& f) {
-  AddTfsInt(
-      app, f, "--model_config_file_poll_wait_seconds", f.config_poll_seconds, kPollSecondsRange,
-      "Seconds between looks whether the configuration's files changed; 0 or less: never [0]");
-  AddTfsInt(app, f, "--file_system_poll_wait_seconds", f.file_system_poll_seconds,
-            kPollSecondsRange,
-            "Seconds between looks for new versions; 0 or less: at start and on reload only [1]");
-  AddTfsInt(app, f, "--num_load_threads", f.load_threads, kLoadThreadsRange,
-            "Models loaded at the same time; 0: as many as CPUs [0]");
-  AddChoice(app, "--trial_load", f.trial_load, TrialLoadNames(),
-            "Load a version in another process first: always, updates only after the start, never "
-            "[always]");
-  AddInt(app, "--max_load_seconds", f.load_seconds, kLoadSecondsRange,
-         "Longest time of such a load [120]");
-  AddTfsInt(app, f, "--max_num_load_retries", f.load_retries, kLoadRetriesRange,
-            "Further tries where a load may succeed later [5]");
-  AddTfsInt(app, f, "--load_retry_interval_micros", f.retry_micros, kRetryMicrosRange,
-            "Microseconds between tries; negative: none [60000000]");
-  AddSwitch(app, "--allow_version_labels_for_unavailable_models", f.labels_for_unavailable,
-            "Accept labels of versions that are not available yet [false]");
-  AddSwitch(app, "--enable_model_warmup", f.model_warmup,
-            "Run a version's recorded requests before it serves; zeros run in any case [true]");
-  AddTfsInt(app, f, "--num_request_iterations_for_warmup", f.warmup_iterations,
-            {std::numeric_limits<int32_t>::min(), kWarmupIterationsRange.high},
-            "How often each recorded warm-up request runs [1]");
-  AddSwitch(app, "--warmup_optional", f.warmup_optional,
-            "Serve a version though a recorded request failed [false]");
-  AddSwitch(app, "--strict_readiness", f.strict_readiness,
-            "Ready when every model is; false: when one is [true]");
-  AddSwitch(app, "--exit_on_error", f.exit_on_error,
-            "End when a model cannot be served at start [false]");
-  app.add_option(
-         "--memory_limit", f.memory_limit,
-         "What models and requests may take: bytes, such as 2GiB, or a share of what the control "
-         "group, the machine and ulimit -v leave; 0: no limit [90%]")
-      ->type_name("BYTES|PERCENT")
-      ->check([](const std::string& text) {
-        return std::string(ParseMemoryLimit(text).status().message());
-      });
+  for (const KeyFlag& flag : kLifecycleFlags) AddKeyFlag(app, f, flag);
+  // As TensorFlow Serving: used only where it is a number of runs.
+  const Key<ServerConfig>& iterations = ServerKey("lifecycle.num_request_iterations_for_warmup");
+  const char* const name = "--num_request_iterations_for_warmup";
+  const auto set = [&f, &iterations, name](int64_t given) {
+    const IntRange range{std::numeric_limits<int32_t>::min(), iterations.range->high};
+    const int64_t runs = Nearest(f, name, given, range);
+    if (runs > 0) f.keys.emplace_back(&iterations, absl::StrCat(runs));
+  };
+  server::AddInteger(app, name, set, "How often each recorded warm-up request runs [1]");
 }
 
 void AddFlags(CLI::App& app, Flags& f) {
@@ -217,59 +217,12 @@ void AddFlags(CLI::App& app, Flags& f) {
   AddFlagsWithoutEffect(app, &f.notes);
 }
 
-template <typename T>
-void Set(const Given<T>& flag, T* value) {
-  if (flag) *value = *flag;
-}
-
-void OverlayLifecycle(const Flags& f, LifecycleConfig* out) {
-  Set(f.config_poll_seconds, &out->model_config_file_poll_wait_seconds);
-  Set(f.file_system_poll_seconds, &out->file_system_poll_wait_seconds);
-  Set(f.load_threads, &out->num_load_threads);
-  const auto& trials = TrialLoadNames();
-  if (f.trial_load)
-    out->trial_load = static_cast<TrialLoad>(
-        std::find(trials.begin(), trials.end(), *f.trial_load) - trials.begin());
-  Set(f.load_seconds, &out->max_load_seconds);
-  Set(f.load_retries, &out->max_num_load_retries);
-  Set(f.retry_micros, &out->load_retry_interval_micros);
-  Set(f.labels_for_unavailable, &out->allow_version_labels_for_unavailable_models);
-  Set(f.model_warmup, &out->enable_model_warmup);
-  // As TensorFlow Serving: used only where it is a number of runs.
-  if (f.warmup_iterations.value_or(0) > 0)
-    out->num_request_iterations_for_warmup = *f.warmup_iterations;
-  if (f.per_model_batching)
-    out->enable_per_model_batching_parameters =
-        *f.per_model_batching && f.enable_batching.value_or(false);
-  Set(f.warmup_optional, &out->warmup_optional);
-  Set(f.strict_readiness, &out->strict_readiness);
-  Set(f.exit_on_error, &out->exit_on_error);
-  if (f.memory_limit)
-    out->memory_limit = ParseMemoryLimit(*f.memory_limit).value_or(out->memory_limit);
-}
-
-// `name` is one of ConfigRpcsNames().
-ConfigRpcs ConfigRpcsOf(const std::string& name) {
-  const std::vector<std::string>& names = ConfigRpcsNames();
-  return static_cast<ConfigRpcs>(std::find(names.begin(), names.end(), name) - names.begin());
-}
-
 void Overlay(const Flags& f, ServerConfig* config) {
-  Set(f.port, &config->server.port);
-  Set(f.bind_address, &config->server.bind_address);
-  Set(f.insecure_public, &config->server.insecure_public);
-  Set(f.socket_path, &config->server.grpc_socket_path);
-  Set(f.max_message_bytes, &config->server.max_message_bytes);
-  Set(f.channel_arguments, &config->server.grpc_channel_arguments);
-  Set(f.reflection, &config->server.enable_reflection);
-  Set(f.health_watch, &config->server.enable_health_watch);
-  if (f.config_rpcs) config->server.enable_config_rpcs = ConfigRpcsOf(*f.config_rpcs);
-  Set(f.gemm, &config->cpu.gemm);
-  Set(f.log_level, &config->log.level);
-  if (f.log_format)
-    config->log.format = *f.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
+  for (const auto& [key, text] : f.keys) key->parse(text, config);
   if (f.content) config->reply = *f.content ? ReplyFormat::kContent : ReplyFormat::kTyped;
-  OverlayLifecycle(f, &config->lifecycle);
+  if (f.per_model_batching)
+    config->lifecycle.enable_per_model_batching_parameters =
+        *f.per_model_batching && f.enable_batching.value_or(false);
 }
 
 // What models start from.
@@ -280,8 +233,7 @@ ModelConfig ModelDefaults(const Flags& f) {
   const int64_t workers = (apart ? f.inter_op_parallelism : f.session_parallelism).value_or(0);
   if (workers > 0) model.workers = workers;
   if (f.intra_op_parallelism.value_or(0) > 0) model.intra_op_threads = *f.intra_op_parallelism;
-  if (f.full_status && *f.full_status == FullStatusNames()[0])
-    model.batching_full_status = FullStatus::kResourceExhausted;
+  if (f.full_status) ModelKey("batching_full_status").parse(*f.full_status, &model);
   return model;
 }
 

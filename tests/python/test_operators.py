@@ -1,5 +1,6 @@
 """What operators see: live numbers, log lines."""
 import json
+import os
 import re
 import signal
 import subprocess
@@ -67,4 +68,17 @@ def test_log_level_by_signal_and_rpc():
     server.process.send_signal(signal.SIGUSR2)
     server.wait_until(lambda: floectl(server, "log-level") == "info\n")
     assert floectl(server, "log-level", "warn") == "warn\n"
+    server.close()
+
+
+def test_slow_requests_are_logged_with_their_id(tmp_path):
+    config = tmp_path / "floe.yaml"
+    with open(CONFIG, encoding="utf-8") as f:
+        config.write_text(f.read().replace("slow_request_ms: 0", "slow_request_ms: 1").replace("../", f"{os.path.dirname(CONFIG)}/../"))
+    server = Floed("--config", str(config))
+    with server.client() as client:
+        client.predict("mnist_conv", {"input": np.zeros((256, 784), np.float32)}, metadata=[("x-request-id", "slow-1")])
+    server.wait_until(lambda: "slow request 'slow-1'" in server.log())
+    line = next(line for line in server.log().splitlines() if "slow request" in line)
+    assert re.search(r"model 'mnist_conv' version 1.* ms: waited [\d.]+ ms, ran [\d.]+ ms in a batch of \d+ rows", line), line
     server.close()

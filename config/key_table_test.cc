@@ -1,33 +1,27 @@
-#include "config/keys.h"
+#include "config/key_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "config/model_changes_for_test.h"
 
 namespace floe {
 namespace {
 
 using ::testing::ElementsAre;
-
-std::vector<KeySection> AllSections(const ServerConfig& config) {
-  std::vector<KeySection> sections = StartSections(config);
-  sections.push_back(LifecycleSection(config.lifecycle));
-  return sections;
-}
+using ::testing::HasSubstr;
 
 // "server.port" of every key whose value is not that of the default configuration.
 std::vector<std::string> Changed(const ServerConfig& config) {
-  const std::vector<KeySection> usual = AllSections({}), now = AllSections(config);
   std::vector<std::string> changed;
-  for (size_t i = 0; i < now.size(); ++i)
-    for (size_t k = 0; k < now[i].keys.size(); ++k)
-      if (now[i].keys[k].value != usual[i].keys[k].value)
-        changed.push_back(absl::StrCat(now[i].name, ".", now[i].keys[k].key));
+  for (const Key<ServerConfig>& key : ServerKeys())
+    if (!key.same(config, {})) changed.push_back(key.path);
   return changed;
 }
 
@@ -68,6 +62,7 @@ const Case kCases[] = {
     FLOE_KEY(server, reply, reply, ReplyFormat::kContent),
     FLOE_KEY(log, level, log.level, "x"),
     FLOE_KEY(log, format, log.format, LogFormat::kJson),
+    FLOE_KEY(log, slow_request_ms, log.slow_request_ms, 200),
     FLOE_KEY(cpu, gemm, cpu.gemm, "x"),
     FLOE_KEY(cpu, blas_library, cpu.blas_library, "x"),
     FLOE_KEY(lifecycle, file_system_poll_wait_seconds, lifecycle.file_system_poll_wait_seconds, 9),
@@ -100,10 +95,99 @@ TEST(Keys, EachIsItsOwnField) {
     EXPECT_THAT(Changed(config), ElementsAre(c.key));
     tried.insert(c.key);
   }
-  for (const KeySection& section : AllSections({}))
-    for (const KeyValue& entry : section.keys)
-      EXPECT_EQ(tried.count(absl::StrCat(section.name, ".", entry.key)), 1u)
-          << section.name << "." << entry.key << " is not among the cases";
+  for (const Key<ServerConfig>& key : ServerKeys())
+    EXPECT_EQ(tried.count(key.path), 1u) << key.path << " is not among the cases";
+}
+
+template <typename S>
+void ExpectTextsReadBack(const std::vector<Key<S>>& keys, const S& from) {
+  for (const Key<S>& key : keys) {
+    if (!key.parse || !key.is_set(from)) continue;
+    S read;
+    EXPECT_EQ(key.parse(key.text(from), &read), "") << key.path;
+    EXPECT_TRUE(key.same(read, from)) << key.path << ": " << key.text(from);
+  }
+}
+
+TEST(Keys, TextsReadBack) {
+  ServerConfig server;
+  for (const Case& c : kCases) c.change(&server);
+  server.log.level = "warn";
+  server.cpu.gemm = "native";
+  server.server.max_message_bytes = 4096;
+  ExpectTextsReadBack(ServerKeys(), server);
+  for (const ModelChange& change : ModelChanges()) {
+    ModelConfig model;
+    change.make(model);
+    ExpectTextsReadBack(ModelKeys(), model);
+  }
+}
+
+TEST(Keys, TextsOutsideTheirFormAreMistakes) {
+  ServerConfig out;
+  EXPECT_EQ(ServerKey("server.port").parse("65536", &out),
+            "expected a whole number from 0 to 65535, got '65536'");
+  EXPECT_EQ(ServerKey("server.insecure_public").parse("1", &out),
+            "expected true or false, got '1'");
+  EXPECT_EQ(ServerKey("log.format").parse("xml", &out),
+            "expected one of 'text', 'json', got 'xml'");
+  ModelConfig model;
+  EXPECT_EQ(ModelKey("completion_marker").parse("a/b", &model),
+            "expected the name of a file, without directories, got 'a/b'");
+  EXPECT_EQ(out.server, ListenConfig());
+  EXPECT_EQ(model, ModelConfig());
+}
+
+TEST(Keys, TheirTablesInTheDocumentation) {
+  std::ifstream file(FLOE_SOURCE_DIR "/docs/config.md");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::string begin = "<!-- keys: the output of `floectl config keys` -->\n";
+  const size_t from = text.find(begin) + begin.size(), to = text.find("<!-- end of keys -->");
+  ASSERT_LT(from, to);
+  EXPECT_EQ(text.substr(from, to - from), KeysMarkdown())
+      << "HACKING.md says how docs/config.md is written from the table of keys";
+}
+
+// The mistake of a text; empty: there is none, and `*bytes` is what it says.
+std::string BytesOf(const std::string& text, int64_t* bytes) {
+  ServerConfig config;
+  const std::string mistake = ServerKey("server.max_call_bytes").parse(text, &config);
+  *bytes = config.server.max_call_bytes;
+  return mistake;
+}
+
+TEST(Bytes, Units) {
+  const std::pair<const char*, int64_t> cases[] = {
+      {"0", 0},       {"1048576", 1048576},     {"512MiB", int64_t{512} << 20},
+      {"3KiB", 3072}, {"2G", int64_t{2} << 30}, {"1024T", int64_t{1} << 50}};
+  for (const auto& [text, expected] : cases) {
+    int64_t bytes = -1;
+    EXPECT_EQ(BytesOf(text, &bytes), "");
+    EXPECT_EQ(bytes, expected) << text;
+  }
+  int64_t bytes = 0;
+  for (const char* text : {"", "K", "-1", "1.5G", "2 GiB", "2GB", "1025T", "99999999999999999999"})
+    EXPECT_THAT(BytesOf(text, &bytes), HasSubstr("expected bytes")) << text;
+}
+
+std::string LimitOf(const std::string& text, MemoryLimit* limit) {
+  ServerConfig config;
+  const std::string mistake = ServerKey("lifecycle.memory_limit").parse(text, &config);
+  *limit = config.lifecycle.memory_limit;
+  return mistake;
+}
+
+TEST(MemoryLimit, PercentOrBytes) {
+  MemoryLimit limit;
+  EXPECT_EQ(LimitOf("100%", &limit), "");
+  EXPECT_EQ(limit.In(2000), 2000);
+  EXPECT_EQ(LimitOf("2GiB", &limit), "");
+  EXPECT_EQ(limit.In(2000), int64_t{2} << 30);
+  EXPECT_EQ(LimitOf("0", &limit), "");
+  EXPECT_EQ(limit.In(2000), 0);
+  for (const char* text : {"%", "0%", "101%", "9.5%", "-1%"})
+    EXPECT_THAT(LimitOf(text, &limit), HasSubstr("1% to 100%")) << text;
+  EXPECT_THAT(LimitOf("much", &limit), HasSubstr("expected bytes"));
 }
 
 }  // namespace

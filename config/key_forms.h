@@ -1,0 +1,377 @@
+// How the values of keys look in floe.yaml, and as text in flags and messages. For key_table.cc.
+//
+// A scalar's form has Parse (whether a text is a value; `quoted` as in YAML, where quoted numbers
+// are text), Expected (what would be one), Text (the reverse of Parse) and kQuoted (written with
+// quotes). Other forms have Read and Write. is_set is false for values that are not written.
+#pragma once
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/nearest.h"
+#include "config/key_table.h"
+#include "config/limits.h"
+#include "config/yaml_reader.h"
+
+namespace floe {
+
+struct Whole {
+  static constexpr bool kQuoted = false;
+  IntRange range;
+  bool zero_is_auto = false;
+
+  bool Parse(const std::string& text, bool quoted, int64_t* out) const {
+    int64_t value = 0;
+    const bool is_auto = zero_is_auto && text == "auto";
+    if (!is_auto && (quoted || !absl::SimpleAtoi(text, &value) || !range.Has(value))) return false;
+    *out = value;
+    return true;
+  }
+  std::string Expected(const std::string& /*text*/) const {
+    if (range.high == std::numeric_limits<int64_t>::max())
+      return absl::StrCat("a whole number, at least ", range.low);
+    return absl::StrCat("a whole number from ", range.low, " to ", range.high);
+  }
+  std::string Text(int64_t value) const { return is_auto(value) ? "auto" : absl::StrCat(value); }
+  bool is_set(int64_t value) const { return is_auto(value) || range.Has(value); }
+
+ private:
+  bool is_auto(int64_t value) const { return zero_is_auto && value == 0; }
+};
+
+struct YesNo {
+  static constexpr bool kQuoted = false;
+  static bool Parse(const std::string& text, bool quoted, bool* out) {
+    const bool yes = text == "true" || text == "True" || text == "yes" || text == "on";
+    const bool no = text == "false" || text == "False" || text == "no" || text == "off";
+    if (quoted || (!yes && !no)) return false;
+    *out = yes;
+    return true;
+  }
+  static std::string Expected(const std::string& /*text*/) { return "true or false"; }
+  static std::string Text(bool value) { return value ? "true" : "false"; }
+};
+
+struct Real {
+  static constexpr bool kQuoted = false;
+  static bool Parse(const std::string& text, bool quoted, double* out) {
+    double value = 0;
+    // What is not equal to itself would be a change at every reload.
+    if (quoted || !absl::SimpleAtod(text, &value) || std::isnan(value)) return false;
+    *out = value;
+    return true;
+  }
+  static std::string Expected(const std::string& /*text*/) { return "a number"; }
+  // The shortest text of this number, and never that of a whole one.
+  static std::string Text(double value) {
+    char text[40];
+    std::string shortest(text, std::to_chars(text, text + sizeof(text), value).ptr);
+    if (shortest.find_first_not_of("-0123456789") == std::string::npos) shortest += ".0";
+    return shortest;
+  }
+};
+
+struct AnyText {
+  static constexpr bool kQuoted = true;
+  const char* expected = "text";
+  bool (*accepts)(const std::string& text) = nullptr;  // null: every text
+
+  bool Parse(const std::string& text, bool /*quoted*/, std::string* out) const {
+    if (accepts != nullptr && !accepts(text)) return false;
+    *out = text;
+    return true;
+  }
+  std::string Expected(const std::string& /*text*/) const { return expected; }
+  static std::string Text(const std::string& value) { return value; }
+};
+
+// "1048576", "512MiB", "2GiB" (KiB, MiB, GiB, TiB; K, M, G, T mean the same), up to 1 PiB.
+struct Bytes {
+  static constexpr bool kQuoted = false;
+  static constexpr int64_t kMost = int64_t{1} << 50;
+  static bool Parse(const std::string& text, bool /*quoted*/, int64_t* out) {
+    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    std::string unit = text.substr(digits);
+    if (unit.size() == 3 && unit.substr(1) == "iB") unit.resize(1);
+    const size_t power = unit.empty() ? 0 : std::string("KMGT").find(unit) + 1;
+    int64_t value = 0;
+    if (digits == 0 || unit.size() > 1 || (!unit.empty() && power == 0) ||
+        !absl::SimpleAtoi(text.substr(0, digits), &value) || value > kMost >> (10 * power))
+      return false;
+    *out = value << (10 * power);
+    return true;
+  }
+  static std::string Expected(const std::string& /*text*/) {
+    return absl::StrCat("bytes, such as 1048576, 512MiB or 2GiB, up to ", kMost);
+  }
+  static std::string Text(int64_t value) { return absl::StrCat(value); }
+};
+
+// "90%", or bytes as above.
+struct PercentOrBytes {
+  static constexpr bool kQuoted = true;
+  static bool Parse(const std::string& text, bool quoted, MemoryLimit* out) {
+    MemoryLimit limit{0, 0};
+    if (!absl::EndsWith(text, "%")
+            ? !Bytes::Parse(text, quoted, &limit.bytes)
+            : !absl::SimpleAtoi(text.substr(0, text.size() - 1), &limit.percent) ||
+                  !IntRange{1, 100}.Has(limit.percent))
+      return false;
+    *out = limit;
+    return true;
+  }
+  static std::string Expected(const std::string& text) {
+    return absl::EndsWith(text, "%") ? "1% to 100%" : Bytes::Expected(text);
+  }
+  static std::string Text(const MemoryLimit& limit) {
+    return limit.percent > 0 ? absl::StrCat(limit.percent, "%") : absl::StrCat(limit.bytes);
+  }
+};
+
+// One of these names: an enumerator (by its place), perhaps an optional one, or the name itself.
+struct OneOf {
+  static constexpr bool kQuoted = true;
+  std::vector<std::string> names;
+
+  bool Parse(const std::string& text, bool /*quoted*/, auto* out) const {
+    using T = std::remove_pointer_t<decltype(out)>;
+    const auto found = std::find(names.begin(), names.end(), text);
+    if (found == names.end()) return false;
+    if constexpr (std::is_same_v<T, std::string>)
+      *out = text;
+    else if constexpr (std::is_enum_v<T>)
+      *out = static_cast<T>(found - names.begin());
+    else
+      *out = static_cast<typename T::value_type>(found - names.begin());
+    return true;
+  }
+  std::string Expected(const std::string& /*text*/) const { return "one of " + QuotedList(names); }
+  std::string Text(const std::string& value) const { return value; }
+  std::string Text(const auto& value) const {
+    if constexpr (requires { value.has_value(); })
+      return value ? Text(*value) : "";
+    else
+      return names[static_cast<size_t>(value)];
+  }
+  bool is_set(const auto& value) const {
+    if constexpr (requires { value.has_value(); }) return value.has_value();
+    return true;
+  }
+};
+
+// Reads a node; false: what is wrong with it was noted.
+template <typename Form, typename T>
+bool ReadValue(const Form& form, YamlReader& r, const std::string& path, const YAML::Node& node,
+               T* out) {
+  if constexpr (requires { Form::kQuoted; }) {
+    if (node.IsScalar() && form.Parse(node.Scalar(), IsQuoted(node), out)) return true;
+    return r.FailExpected(node, path, form.Expected(node.Scalar()));
+  } else {
+    return form.Read(r, path, node, out);
+  }
+}
+
+template <typename Form, typename T>
+void WriteValue(const Form& form, YAML::Emitter& out, const T& value) {
+  if constexpr (requires { Form::kQuoted; }) {
+    if (Form::kQuoted) out << YAML::DoubleQuoted;
+    out << form.Text(value);
+  } else {
+    form.Write(out, value);
+  }
+}
+
+// [1, 2]
+struct WholeList {
+  Whole each;
+  IntRange range = each.range;
+
+  bool Read(YamlReader& r, const std::string& path, const YAML::Node& node,
+            std::vector<int64_t>* out) const {
+    if (!node.IsSequence()) return r.FailExpected(node, path, "a list of numbers");
+    out->clear();
+    for (size_t i = 0; i < node.size(); ++i) {
+      int64_t value = 0;
+      if (ReadValue(each, r, absl::StrCat(path, "[", i, "]"), node[i], &value))
+        out->push_back(value);
+    }
+    return true;
+  }
+  static void Write(YAML::Emitter& out, const std::vector<int64_t>& values) {
+    out << YAML::Flow << values;
+  }
+  static bool is_set(const std::vector<int64_t>& values) { return !values.empty(); }
+};
+
+// {NAME: VALUE}, with names that are free.
+template <typename Form>
+struct MapOf {
+  Form each;
+
+  template <typename T>
+  bool Read(YamlReader& r, const std::string& path, const YAML::Node& node,
+            std::map<std::string, T>* out) const {
+    out->clear();
+    r.Entries(node, path, {}, [&](const std::string& name, const std::string& at, auto& value) {
+      if (std::is_same_v<T, int64_t> && name.empty())
+        r.Fail(node, path, "a number has no name; expected NAME: NUMBER");
+      else if (T read = {}; ReadValue(each, r, at, value, &read))
+        (*out)[name] = std::move(read);
+    });
+    return true;
+  }
+  template <typename T>
+  void Write(YAML::Emitter& out, const std::map<std::string, T>& values) const {
+    out << YAML::Flow << YAML::BeginMap;
+    for (const auto& [name, value] : values) {
+      out << YAML::Key << YAML::DoubleQuoted << name << YAML::Value;
+      WriteValue(each, out, value);
+    }
+    out << YAML::EndMap;
+  }
+  static bool is_set(const auto& values) { return !values.empty(); }
+};
+
+// `latest`, `all`, `{latest: 2}` or `{specific: [3, 5]}`.
+struct Versions {
+  using Kind = VersionPolicy::Kind;
+  static bool Read(YamlReader& r, const std::string& path, const YAML::Node& node,
+                   VersionPolicy* out) {
+    *out = {};
+    if (node.IsScalar() && node.Scalar() == "all") out->kind = Kind::kAll;
+    if (node.IsScalar() && (node.Scalar() == "latest" || node.Scalar() == "all")) return true;
+    if (!node.IsMap() || node.size() != 1)
+      return r.FailExpected(node, path,
+                            "latest, all, {latest: NUMBER} or {specific: [VERSION, ...]}");
+    r.Entries(node, path, {"latest", "specific"}, [&](auto& key, auto& at, auto& value) {
+      if (key == "latest") return void(ReadValue(Whole{kLatestRange}, r, at, value, &out->latest));
+      out->kind = Kind::kSpecific;
+      WholeList{{kVersionRange}}.Read(r, at, value, &out->specific);
+      SortUnique(&out->specific);
+      if (value.IsSequence() && value.size() == 0)
+        r.Fail(node, path, "specific names no version; expected specific: [VERSION, ...]");
+    });
+    return true;
+  }
+  static void Write(YAML::Emitter& out, const VersionPolicy& policy) {
+    if (policy.kind == Kind::kAll) return void(out << "all");
+    out << YAML::Flow << YAML::BeginMap << YAML::Key;
+    if (policy.kind == Kind::kSpecific)
+      out << "specific" << YAML::Value << policy.specific << YAML::EndMap;
+    else
+      out << "latest" << YAML::Value << policy.latest << YAML::EndMap;
+  }
+};
+
+// `"0-3,8"`, `2` or `[0, 2]`.
+struct CpuSet {
+  static bool Read(YamlReader& r, const std::string& path, const YAML::Node& node,
+                   std::vector<int>* out) {
+    if (node.IsSequence()) {
+      std::vector<int64_t> cpus;
+      WholeList{{{0, kMaxCpus - 1}}}.Read(r, path, node, &cpus);
+      out->assign(cpus.begin(), cpus.end());
+      SortUnique(out);
+      return true;
+    }
+    if (!node.IsScalar()) return r.FailExpected(node, path, "CPUs such as \"0-3,8\"");
+    auto cpus = ParseCpuSet(node.Scalar());
+    if (!cpus.ok()) return r.Fail(node, path, std::string(cpus.status().message()));
+    *out = *std::move(cpus);
+    return true;
+  }
+  static void Write(YAML::Emitter& out, const std::vector<int>& cpus) {
+    out << YAML::DoubleQuoted << CpuSetText(cpus);
+  }
+  static bool is_set(const std::vector<int>& cpus) { return !cpus.empty(); }
+};
+
+// `false`, or `{value: 3, dtype: int64}`. An unquoted scalar is what it looks like.
+struct DefaultValue {
+  static auto ScalarOf(const YAML::Node& node) -> decltype(PlaceholderDefault::value) {
+    const std::string& text = node.Scalar();
+    int64_t integer = 0;
+    double real = 0;
+    if (IsQuoted(node)) return text;
+    if (text == "true" || text == "True") return true;
+    if (text == "false" || text == "False") return false;
+    if (absl::SimpleAtoi(text, &integer)) return integer;
+    if (Real::Parse(text, false, &real)) return real;
+    return text;
+  }
+  static bool Read(YamlReader& r, const std::string& path, const YAML::Node& node,
+                   PlaceholderDefault* out) {
+    if (node.IsScalar()) return *out = {ScalarOf(node), ""}, true;
+    if (!node.IsMap() || !node["value"].IsDefined() || !node["value"].IsScalar())
+      return r.FailExpected(node, path,
+                            "a value such as false or 0.5, or {value: 3, dtype: int64}");
+    r.Entries(node, path, {"value", "dtype"}, [&](auto& key, auto& at, auto& value) {
+      if (key == "value")
+        out->value = ScalarOf(value);
+      else
+        ReadValue(AnyText(), r, at, value, &out->dtype);
+    });
+    return true;
+  }
+  static void Write(YAML::Emitter& out, const PlaceholderDefault& from) {
+    const bool typed = !from.dtype.empty();
+    if (typed) out << YAML::Flow << YAML::BeginMap << YAML::Key << "value" << YAML::Value;
+    if (const auto* text = std::get_if<std::string>(&from.value))
+      out << YAML::DoubleQuoted << *text;
+    else if (const auto* real = std::get_if<double>(&from.value))
+      out << Real::Text(*real);
+    else if (const auto* integer = std::get_if<int64_t>(&from.value))
+      out << *integer;
+    else
+      out << std::get<bool>(from.value);
+    if (typed)
+      out << YAML::Key << "dtype" << YAML::Value << YAML::DoubleQuoted << from.dtype
+          << YAML::EndMap;
+  }
+};
+
+template <typename S>
+template <typename At, typename Form>
+Key<S>::Key(const std::string& path_in, At at, Form form, const char* help_in)
+    : path(path_in), help(help_in), is_switch(std::is_same_v<Form, YesNo>) {
+  const size_t dot = path.find('.');
+  section = path.substr(0, dot == std::string::npos ? 0 : dot);
+  name = path.substr(dot == std::string::npos ? 0 : dot + 1);
+  if constexpr (requires { form.range; }) range = form.range;
+  if constexpr (requires { form.names; }) choices = form.names;
+  read = [=](YamlReader& r, const std::string& at_path, const YAML::Node& node, S* out) {
+    ReadValue(form, r, at_path, node, &at(*out));
+  };
+  write = [=](YAML::Emitter& out, const S& from) { WriteValue(form, out, at(from)); };
+  is_set = [=](const S& from) {
+    if constexpr (requires { form.is_set(at(from)); }) return form.is_set(at(from));
+    return true;
+  };
+  same = [=](const S& a, const S& b) { return at(a) == at(b); };
+  if constexpr (requires { Form::kQuoted; }) {
+    text = [=](const S& from) { return form.Text(at(from)); };
+    parse = [=](const std::string& value, S* out) {
+      if (form.Parse(value, false, &at(*out))) return std::string();
+      return absl::StrCat("expected ", form.Expected(value), ", got '", value, "'");
+    };
+  } else {
+    text = [=](const S& from) {
+      YAML::Emitter out;
+      form.Write(out, at(from));
+      return std::string(out.c_str());
+    };
+  }
+}
+
+}  // namespace floe

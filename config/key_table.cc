@@ -1,0 +1,273 @@
+#include "config/key_table.h"
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "config/key_forms.h"
+
+namespace floe {
+namespace {
+
+// A field of a configuration, and the key whose name is the field's path.
+#define FLOE_FIELD(path) \
+  [](auto& config) -> auto& { return config.path; }
+#define FLOE_KEY(path) #path, FLOE_FIELD(path)
+
+using ServerKeyList = std::vector<Key<ServerConfig>>;
+using ModelKeyList = std::vector<Key<ModelConfig>>;
+
+constexpr IntRange kMany{0, 10'000'000};
+constexpr IntRange kDaySeconds{0, 86'400};
+constexpr IntRange kDayMicros{0, int64_t{86'400} * 1'000'000};
+constexpr IntRange kConnectionSeconds{0, 1'000'000};
+constexpr IntRange kRows{1, 65536};
+
+bool IsFileName(const std::string& text) {
+  return !absl::StrContains(text, '/') && text != "." && text != "..";
+}
+bool IsName(const std::string& text) { return !text.empty(); }
+
+ServerKeyList ListenKeys() {
+  return {
+      {FLOE_KEY(server.port), Whole{{0, 65535}}, "TCP port for gRPC; 0: no TCP"},
+      {FLOE_KEY(server.bind_address), AnyText(),
+       "Address to listen on; beyond loopback it needs `insecure_public`"},
+      {FLOE_KEY(server.grpc_socket_path), AnyText(),
+       "Unix socket to listen on, as well or instead; `@name` is an abstract one"},
+      {FLOE_KEY(server.enable_reflection), YesNo(),
+       "Offers gRPC reflection, which grpcurl and the like use"},
+      {FLOE_KEY(server.max_message_bytes), Whole{{1024, std::numeric_limits<int32_t>::max()}},
+       "Largest message accepted; larger ones end in RESOURCE_EXHAUSTED"},
+      {FLOE_KEY(server.drain_timeout_seconds), Whole{{0, 3600}},
+       "How long accepted calls may take after SIGTERM, and runs of a version that ends"},
+      {FLOE_KEY(server.drain_lame_duck_seconds), Whole{{0, 3600}},
+       "After SIGTERM, how long new calls are still served while health says NOT_SERVING"},
+      {FLOE_KEY(server.grpc_channel_arguments), AnyText(),
+       "`key=value,key=value`, passed to gRPC, e.g. `grpc.keepalive_time_ms=20000`"},
+      {FLOE_KEY(server.insecure_public), YesNo(),
+       "Accepts that the connection is not encrypted beyond loopback, on trusted networks"},
+      {FLOE_KEY(server.max_connections), Whole{kMany},
+       "Connections open at the same time; 0, or too many: what the limit of open files allows"},
+      {FLOE_KEY(server.max_connections_per_address), Whole{kMany},
+       "Of them from one TCP address; 0: no limit"},
+      {FLOE_KEY(server.enable_config_rpcs), OneOf{{"local", "true", "false"}},
+       "Who may read and change the configuration by RPC: this machine's processes, all, nobody"},
+      {FLOE_KEY(server.enable_health_watch), YesNo(),
+       "Offers the health service's `Watch`, a stream for each who asks, beside `Check`"},
+      {FLOE_KEY(server.enable_compression), YesNo(),
+       "Takes requests as gzip, unpacked up to `max_message_bytes`; otherwise UNIMPLEMENTED"},
+      {FLOE_KEY(server.max_calls), Whole{kMany},
+       "Calls in progress; more end in RESOURCE_EXHAUSTED. 0: no limit"},
+      {FLOE_KEY(server.max_calls_per_address), Whole{kMany},
+       "Of them of one TCP address; 0: no limit"},
+      {FLOE_KEY(server.max_calls_per_connection), Whole{kMany},
+       "Of them of one TCP connection; clients queue what it has no room for. 0: no limit"},
+      {FLOE_KEY(server.max_call_bytes), Bytes(),
+       "Bytes of their requests and unsent replies, e.g. `2GiB`; 0: a quarter of `memory_limit`"},
+      {FLOE_KEY(server.max_call_bytes_per_address), Bytes(),
+       "Of them of one TCP address; 0: half of that"},
+      {FLOE_KEY(server.max_call_bytes_per_connection), Bytes(),
+       "Of them of one TCP connection; 0: a quarter of that"},
+      {FLOE_KEY(server.connection_idle_seconds), Whole{kConnectionSeconds},
+       "A connection without a call is closed after this; 0: never"},
+      {FLOE_KEY(server.connection_age_seconds), Whole{kConnectionSeconds},
+       "And any connection after this, with a minute for its calls; 0: never"},
+      {FLOE_KEY(server.keepalive_seconds), Whole{kConnectionSeconds},
+       "A client that is quiet for so long has 20 seconds to say whether it lives; 0: never"},
+      {FLOE_KEY(server.send_timeout_seconds), Whole{kConnectionSeconds},
+       "A connection is closed when its client takes nothing for so long; 0: never"},
+      {"server.reply", FLOE_FIELD(reply), OneOf{{"typed", "content"}},
+       "How replies carry numbers, typed or as `tensor_content`, where models do not say"},
+  };
+}
+
+ServerKeyList LogAndCpuKeys() {
+  return {
+      {FLOE_KEY(log.level), OneOf{{"trace", "debug", "info", "warn", "error", "off"}},
+       "What to log on standard error"},
+      {FLOE_KEY(log.format), OneOf{{"text", "json"}}, "How; json: one object a line"},
+      {FLOE_KEY(log.slow_request_ms), Whole{{0, 86'400'000}},
+       "Requests that take as long are logged, with their id and where the time went; 0: none"},
+      {FLOE_KEY(cpu.gemm), OneOf{{"auto", "native", "openblas", "reference"}},
+       "Matrix multiplication of every model: the best of floe's, floe's, OpenBLAS, plain loops"},
+      {FLOE_KEY(cpu.blas_library), AnyText(),
+       "A library with the CBLAS interface, for `gemm: openblas`; empty: the system's OpenBLAS"},
+  };
+}
+
+ServerKeyList LifecycleKeys() {
+  return {
+      {FLOE_KEY(lifecycle.file_system_poll_wait_seconds), Whole{kDaySeconds},
+       "Between looks for new version directories; 0: at start and on every reload only"},
+      {FLOE_KEY(lifecycle.model_config_file_poll_wait_seconds), Whole{kDaySeconds},
+       "Between looks whether the configuration's files changed; 0: never"},
+      {FLOE_KEY(lifecycle.max_num_load_retries), Whole{{0, 1'000'000}},
+       "Further tries of a load that may succeed later; a file that is wrong is not tried again"},
+      {FLOE_KEY(lifecycle.load_retry_interval_micros), Whole{kDayMicros}, "Between tries"},
+      {FLOE_KEY(lifecycle.num_load_threads), Whole{{0, 1024}},
+       "Models loaded at the same time; 0: as many as usable CPUs"},
+      {FLOE_KEY(lifecycle.trial_load), OneOf{{"always", "updates", "never"}},
+       "Which versions another process loads first; updates: what comes after the start"},
+      {FLOE_KEY(lifecycle.max_load_seconds), Whole{{1, 86'400}}, "How long such a load may take"},
+      {FLOE_KEY(lifecycle.allow_version_labels_for_unavailable_models), YesNo(),
+       "Accepts labels of versions that are not available yet"},
+      {FLOE_KEY(lifecycle.enable_model_warmup), YesNo(),
+       "Runs a version's recorded requests before it serves; zeros run in any case"},
+      {FLOE_KEY(lifecycle.num_request_iterations_for_warmup), Whole{{1, 10'000}},
+       "How often each recorded request runs"},
+      {FLOE_KEY(lifecycle.enable_per_model_batching_parameters), YesNo(),
+       "Reads `batching_params.pbtxt` beside a version's file; the flag needs `--enable_batching`"},
+      {FLOE_KEY(lifecycle.warmup_optional), YesNo(),
+       "Serves a version though one of its recorded requests is wrong or fails"},
+      {FLOE_KEY(lifecycle.strict_readiness), YesNo(),
+       "The server is ready when every model is; false: when one is"},
+      {FLOE_KEY(lifecycle.exit_on_error), YesNo(),
+       "Ends with 1 when a model cannot be served at the start"},
+      {FLOE_KEY(lifecycle.memory_limit), PercentOrBytes(),
+       "What models and requests may take: of the usable memory, or e.g. `2GiB`; 0: no limit"},
+  };
+}
+
+ModelKeyList BatchingKeys() {
+  return {
+      {FLOE_KEY(batching.max_batch_size), Whole{kRows, true},
+       "Rows of one batch; auto: as many as the costs measured at load make worth while"},
+      {FLOE_KEY(batching.batch_timeout_micros), Whole{{0, 60'000'000}},
+       "How long an idle worker waits for a fuller batch; 0: not at all"},
+      {FLOE_KEY(batching.max_enqueued_batches), Whole{{0, 1'000'000}},
+       "The queue holds this * `max_batch_size` rows (auto: 64 or more); 0: 4,096 requests"},
+      {FLOE_KEY(batching.max_enqueued_bytes), Bytes(),
+       "Bytes of the requests that wait, such as `512MiB`; 0: 1 GiB"},
+      {FLOE_KEY(batching.max_enqueued_micros), Whole{kDayMicros},
+       "The queue is full when workers are expected to need longer for it; 0: no bound"},
+      {FLOE_KEY(batching.allowed_batch_sizes), WholeList{{kRows}},
+       "Ascending sizes that batches are padded up to; empty: no padding, which costs nothing"},
+      {FLOE_KEY(batching.pad_variable_length_inputs), YesNo(),
+       "Requests of different inner shapes share a batch, padded at the ends"},
+      {FLOE_KEY(batching.padding_values), MapOf<Real>(), "`{input: value}` to pad with; others: 0"},
+      {FLOE_KEY(batching.enable_large_batch_splitting), YesNo(),
+       "Requests larger than a batch run in parts; false: they are refused"},
+      {FLOE_KEY(batching.max_execution_batch_size), Whole{kRows},
+       "Rows of one run, when batches are longer; unset: `max_batch_size`"},
+  };
+}
+
+ModelKeyList KeysBeforeBatching() {
+  return {
+      {FLOE_KEY(name), AnyText(), "What clients call the model; required"},
+      {FLOE_KEY(base_path), AnyText(),
+       "Where its files are; required. Relative paths start at floe.yaml"},
+      {FLOE_KEY(versions), Versions(),
+       "Which are served: `{latest: N}`, the N highest; `latest`; `all`; `{specific: [3, 5]}`"},
+      {FLOE_KEY(completion_marker), AnyText{"the name of a file, without directories", IsFileName},
+       "A file, e.g. `.complete`, without which a version is not loaded; it is copied last"},
+      {FLOE_KEY(version_labels), MapOf<Whole>{{kVersionRange}},
+       "`{stable: 3, canary: 5}`: names for versions, which clients may use instead"},
+      {FLOE_KEY(workers), Whole{{1, 1024}, true},
+       "Threads that run it, each on a batch of its own; auto: its share of the CPUs, at most 16"},
+      {FLOE_KEY(intra_op_threads), Whole{{1, 256}}, "Threads inside one run"},
+      {FLOE_KEY(cpu_set), CpuSet(),
+       "The CPUs its threads may use: `\"0-3,8\"` or `[0, 1]`; unset: all usable"},
+      {FLOE_KEY(weight), Whole{{1, 1000}}, "Its share of the CPUs when models compete"},
+  };
+}
+
+ModelKeyList KeysAfterBatching() {
+  return {
+      {FLOE_KEY(batching_full_status), OneOf{{"resource_exhausted", "unavailable"}},
+       "The answer of a full queue; on unavailable, TensorFlow Serving's, clients retry"},
+      {FLOE_KEY(max_run_bytes), Bytes(),
+       "What the values of one run may take, e.g. `1GiB`; 0: a share of `memory_limit`"},
+      {FLOE_KEY(max_run_seconds), Whole{kDaySeconds},
+       "A run that takes longer is stopped; 0: none is"},
+      {FLOE_KEY(default_timeout_microseconds), Whole{kDayMicros},
+       "How long a call without a deadline may take, from its arrival on; 0: as it takes"},
+      {FLOE_KEY(inline_below_us), Whole{{0, 1'000'000}},
+       "A shorter measured run may be on the thread that brought the request; 0: never"},
+      {FLOE_KEY(placeholder_defaults), MapOf<DefaultValue>(),
+       "Values of placeholders that callers need not feed: `{a: 1, b: {value: 3, dtype: int64}}`"},
+      {FLOE_KEY(signature.inputs), MapOf<AnyText>{{"a tensor's name", IsName}},
+       "`{key: tensor}`, instead of those of the signature made from the file"},
+      {FLOE_KEY(signature.outputs), MapOf<AnyText>{{"a tensor's name", IsName}},
+       "The same for outputs"},
+      {FLOE_KEY(reply), OneOf{{"typed", "content"}},
+       "How replies carry numbers; unset: as `server.reply` says"},
+  };
+}
+
+#undef FLOE_KEY
+#undef FLOE_FIELD
+
+template <typename S>
+std::vector<Key<S>> Joined(const std::vector<std::vector<Key<S>>>& lists) {
+  std::vector<Key<S>> keys;
+  for (const auto& list : lists) keys.insert(keys.end(), list.begin(), list.end());
+  return keys;
+}
+
+template <typename S>
+const Key<S>& Find(const std::vector<Key<S>>& keys, const std::string& path) {
+  return *std::find_if(keys.begin(), keys.end(),
+                       [&](const Key<S>& key) { return key.path == path; });
+}
+
+// A row of a table, in which the key has this name.
+template <typename S>
+std::string MarkdownRow(const Key<S>& key, const std::string& name) {
+  const S defaults = {};
+  const std::string value = key.is_set(defaults) ? key.text(defaults) : "";
+  const std::string choices =
+      key.choices.empty() ? "" : absl::StrCat(" (", absl::StrJoin(key.choices, ", "), ")");
+  return absl::StrCat("| `", name, "` | ", value, value.empty() ? "| " : " | ", key.help, choices,
+                      " |\n");
+}
+
+std::string MarkdownHead(const std::string& section) {
+  return absl::StrCat("\n## ", section, "\n\n| Key | Default | Meaning |\n| --- | --- | --- |\n");
+}
+
+}  // namespace
+
+const ServerKeyList& ServerKeys() {
+  static const auto* keys =
+      new ServerKeyList(Joined<ServerConfig>({ListenKeys(), LogAndCpuKeys(), LifecycleKeys()}));
+  return *keys;
+}
+
+const ModelKeyList& ModelKeys() {
+  static const auto* keys = new ModelKeyList(
+      Joined<ModelConfig>({KeysBeforeBatching(), BatchingKeys(), KeysAfterBatching()}));
+  return *keys;
+}
+
+const Key<ServerConfig>& ServerKey(const std::string& path) { return Find(ServerKeys(), path); }
+const Key<ModelConfig>& ModelKey(const std::string& path) { return Find(ModelKeys(), path); }
+
+// `where` does not count.
+bool operator==(const ModelConfig& a, const ModelConfig& b) {
+  return std::all_of(ModelKeys().begin(), ModelKeys().end(),
+                     [&](const Key<ModelConfig>& key) { return key.same(a, b); });
+}
+
+const char* InsteadOf(const std::string& name) {
+  if (name == "preferred_batch_size")
+    return "batches go when max_batch_size or batch_timeout_micros says so";
+  if (name == "version_transition")
+    return "new versions are always up before old ones go; memory_limit says what may be in memory";
+  return nullptr;
+}
+
+std::string KeysMarkdown() {
+  std::string text, section;
+  for (const Key<ServerConfig>& key : ServerKeys()) {
+    if (key.section != section) text += MarkdownHead(key.section);
+    section = key.section;
+    text += MarkdownRow(key, key.name);
+  }
+  text += MarkdownHead("models");
+  for (const Key<ModelConfig>& key : ModelKeys()) text += MarkdownRow(key, key.path);
+  return text;
+}
+
+}  // namespace floe
