@@ -9,6 +9,7 @@ find_package(CLI11 CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(GTest REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(Boost REQUIRED)  # the headers of Intrusive
 find_package(ICU REQUIRED COMPONENTS uc)
 find_library(RE2_LIBRARY re2 REQUIRED)
@@ -27,6 +28,9 @@ endfunction()
 floe_dependency(absl absl::status absl::statusor absl::strings absl::inlined_vector absl::span
                 absl::flat_hash_map absl::failure_signal_handler absl::symbolize)
 floe_dependency(hwy PkgConfig::HWY)
+floe_dependency(eigen Eigen3::Eigen)
+# No threads of its own; and no assertions, which numbers of a request (NaN, a negative diagonal) can break.
+target_compile_definitions(floe_eigen INTERFACE EIGEN_DONT_PARALLELIZE EIGEN_NO_DEBUG)
 floe_dependency(spdlog spdlog::spdlog)
 floe_dependency(yaml yaml-cpp)
 floe_dependency(grpc gRPC::grpc++)

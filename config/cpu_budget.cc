@@ -19,8 +19,8 @@ int64_t CpusOf(const ModelConfig& model, const UsableCpus& usable) {
 
 }  // namespace
 
-ModelWeights WeightsOf(const std::vector<ModelConfig>& models) {
-  ModelWeights weights;
+CpuShares WeightsOf(const std::vector<ModelConfig>& models) {
+  CpuShares weights;
   for (const ModelConfig& model : models) {
     weights.heaviest = std::max(weights.heaviest, model.weight);
     weights.sum += model.weight;
@@ -28,7 +28,7 @@ ModelWeights WeightsOf(const std::vector<ModelConfig>& models) {
   return weights;
 }
 
-int64_t WorkersOf(const ModelConfig& model, const ModelWeights& weights, const UsableCpus& usable) {
+int64_t WorkersOf(const ModelConfig& model, const CpuShares& weights, const UsableCpus& usable) {
   if (model.workers > 0) return model.workers;
   int64_t cpus = CpusOf(model, usable) - 1;
   if (model.cpu_set.empty() && weights.sum > 0)
@@ -39,7 +39,7 @@ int64_t WorkersOf(const ModelConfig& model, const ModelWeights& weights, const U
 std::vector<std::string> CpuBudgetWarnings(const std::vector<ModelConfig>& models,
                                            const UsableCpus& usable) {
   std::vector<std::string> warnings;
-  const ModelWeights weights = WeightsOf(models);
+  const CpuShares weights = WeightsOf(models);
   int64_t all = 0;
   for (const ModelConfig& model : models) {
     const int64_t workers = WorkersOf(model, weights, usable);

@@ -1,9 +1,9 @@
 // FFT and its relatives, computed in float64.
-#include <algorithm>
-#include <cmath>
 #include <complex>
+#include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
 #include "base/status.h"
@@ -11,109 +11,177 @@
 #include "kernels/cpu/fft.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
+#include "kernels/cpu/run_watch.h"
 
 namespace floe::kernels {
 namespace {
 
 using Complex = Fft::Complex;
 
-// Both dims of `rows` x `cols`, or only the columns' one when rows is 1.
+using Dims = absl::InlinedVector<int64_t, 3>;
+
+int64_t Product(const Dims& dims) {
+  int64_t n = 1;
+  for (int64_t dim : dims) n *= dim;
+  return n;
+}
+// The last `n` dims, and how often they come.
+Dims LastDims(const Shape& shape, int n) {
+  const auto dims = shape.dims().last(static_cast<size_t>(n));
+  return Dims(dims.begin(), dims.end());
+}
+int64_t CountOf(const Shape& shape, int n) {
+  int64_t count = 1;
+  for (int i = 0; i + n < shape.rank(); ++i) count *= shape.dim(i);
+  return count;
+}
+
+// Along the first `axes` dims of a block of `dims`.
 class Transform {
  public:
-  Transform(int64_t rows, int64_t cols, double sign)
-      : rows_(rows),
-        cols_(cols),
-        across_(static_cast<size_t>(cols), sign),
-        down_(static_cast<size_t>(rows), sign),
-        line_(static_cast<size_t>(std::max(rows, cols))) {}
+  Transform(const Dims& dims, int axes, double sign) : dims_(dims) {
+    for (int axis = 0; axis < axes; ++axis)
+      lines_.emplace_back(static_cast<size_t>(dims[axis]), sign);
+  }
 
   void Run(BudgetVector<Complex>* data) {
-    line_.resize(static_cast<size_t>(cols_));
-    for (int64_t r = 0; r < rows_; ++r) {
-      std::copy_n(data->begin() + r * cols_, cols_, line_.begin());
-      across_.Run(&line_);
-      std::copy_n(line_.begin(), cols_, data->begin() + r * cols_);
-    }
-    if (rows_ == 1) return;
-    line_.resize(static_cast<size_t>(rows_));
-    for (int64_t c = 0; c < cols_; ++c) {
-      for (int64_t r = 0; r < rows_; ++r) line_[r] = (*data)[r * cols_ + c];
-      down_.Run(&line_);
-      for (int64_t r = 0; r < rows_; ++r) (*data)[r * cols_ + c] = line_[r];
+    for (size_t axis = lines_.size(); axis-- > 0;) {
+      const int64_t n = dims_[axis];
+      if (n == 1) continue;
+      int64_t step = 1;
+      for (size_t k = axis + 1; k < dims_.size(); ++k) step *= dims_[k];
+      line_.resize(static_cast<size_t>(n));
+      const auto size = static_cast<int64_t>(data->size());
+      for (int64_t block = 0; block < size; block += n * step) {
+        for (int64_t first = block; first < block + step; ++first) {
+          for (int64_t i = 0; i < n; ++i) line_[i] = (*data)[first + i * step];
+          lines_[axis].Run(&line_);
+          for (int64_t i = 0; i < n; ++i) (*data)[first + i * step] = line_[i];
+        }
+      }
     }
   }
 
  private:
-  int64_t rows_, cols_;
-  Fft across_, down_;
+  Dims dims_;
+  std::vector<Fft> lines_;
   BudgetVector<Complex> line_;
 };
 
-struct Sizes {
-  int64_t count = 1, rows = 1, cols = 1;
-};
-Sizes SizesOf(const Shape& shape, int dims) {
-  Sizes s;
-  for (int i = 0; i < shape.rank() - dims; ++i) s.count *= shape.dim(i);
-  if (dims == 2) s.rows = shape.dim(shape.rank() - 2);
-  s.cols = shape.dim(shape.rank() - 1);
-  return s;
-}
-
 template <int kDims, bool kForward, class C>
 absl::Status ComplexFft(const KernelContext& ctx) {
-  const Sizes s = SizesOf(ctx.in(0).shape, kDims);
-  const int64_t n = s.rows * s.cols;
   if (ctx.out(0).elements() == 0) return absl::OkStatus();
+  const Dims dims = LastDims(ctx.in(0).shape, kDims);
+  const int64_t n = Product(dims), count = CountOf(ctx.in(0).shape, kDims);
   BudgetVector<Complex> data(n);
   const double scale = kForward ? 1 : 1 / static_cast<double>(n);
-  Transform transform(s.rows, s.cols, kForward ? -1 : 1);
-  for (int64_t k = 0; k < s.count; ++k) {
+  Transform transform(dims, kDims, kForward ? -1 : 1);
+  RunWatch watch;
+  for (int64_t k = 0; k < count && !watch.Stopped(); ++k) {
     const C* x = ctx.in(0).as<C>() + k * n;
     for (int64_t i = 0; i < n; ++i) data[i] = Complex(x[i].real(), x[i].imag());
     transform.Run(&data);
     C* y = ctx.out(0).as<C>() + k * n;
     for (int64_t i = 0; i < n; ++i) y[i] = C(data[i] * scale);
   }
+  return watch.status();
+}
+
+// `to` becomes the block `from` with every dim cropped, or padded with zeros.
+template <class From, class To>
+void Resize(const From* from, const Dims& from_dims, To* to, const Dims& to_dims) {
+  const int64_t n = Product(to_dims);
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t rest = i, place = 0, step = 1;
+    bool inside = true;
+    for (size_t axis = to_dims.size(); axis-- > 0;) {
+      const int64_t at = rest % to_dims[axis];
+      rest /= to_dims[axis];
+      inside = inside && at < from_dims[axis];
+      place += at * step;
+      step *= from_dims[axis];
+    }
+    to[i] = inside ? To(from[place]) : To();
+  }
+}
+
+absl::Status ReadLength(const KernelContext& ctx, size_t dims, Dims* length) {
+  IntList values;
+  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &values));
+  if (values.size() != dims)
+    return absl::InvalidArgumentError(absl::StrCat("fft_length has ", values.size(), " elements"));
+  length->assign(values.begin(), values.end());
   return absl::OkStatus();
 }
 
 // The input is cropped or padded with zeros to fft_length; half of the spectrum is kept.
 template <int kDims, class T>
 absl::Status RealFft(const KernelContext& ctx) {
-  IntList length;
-  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &length));
-  if (length.size() != kDims)
-    return absl::InvalidArgumentError(absl::StrCat("fft_length has ", length.size(), " elements"));
-  const Sizes in = SizesOf(ctx.in(0).shape, kDims), out = SizesOf(ctx.out(0).shape, kDims);
-  const int64_t rows = kDims == 2 ? length[0] : 1, cols = length[kDims - 1];
+  Dims length;
+  FLOE_RETURN_IF_ERROR(ReadLength(ctx, kDims, &length));
   if (ctx.out(0).elements() == 0) return absl::OkStatus();
-  BudgetVector<Complex> data(rows * cols);
-  Transform transform(rows, cols, -1);
-  for (int64_t k = 0; k < in.count; ++k) {
-    const T* x = ctx.in(0).as<T>() + k * in.rows * in.cols;
-    for (int64_t i = 0; i < rows * cols; ++i) {
-      const int64_t r = i / cols, c = i % cols;
-      data[i] = r < in.rows && c < in.cols ? Complex(x[r * in.cols + c]) : Complex();
-    }
+  const Dims in = LastDims(ctx.in(0).shape, kDims), out = LastDims(ctx.out(0).shape, kDims);
+  BudgetVector<Complex> data(Product(length));
+  Transform transform(length, kDims, -1);
+  const int64_t count = CountOf(ctx.in(0).shape, kDims);
+  RunWatch watch;
+  for (int64_t k = 0; k < count && !watch.Stopped(); ++k) {
+    Resize(ctx.in(0).as<T>() + k * Product(in), in, data.data(), length);
     transform.Run(&data);
-    auto* y = ctx.out(0).as<std::complex<T>>() + k * out.rows * out.cols;
-    for (int64_t i = 0; i < out.rows * out.cols; ++i)
-      y[i] = std::complex<T>(data[i / out.cols * cols + i % out.cols]);
+    Resize(data.data(), length, ctx.out(0).as<std::complex<T>>() + k * Product(out), out);
   }
-  return absl::OkStatus();
+  return watch.status();
 }
 
+// The half of the spectrum that was kept stands for all of it: the rest are conjugates, and what is
+// its own conjugate has no imaginary part.
+template <int kDims, class T>
+absl::Status InverseRealFft(const KernelContext& ctx) {
+  Dims length;
+  FLOE_RETURN_IF_ERROR(ReadLength(ctx, kDims, &length));
+  if (ctx.out(0).elements() == 0) return absl::OkStatus();
+  const Dims in = LastDims(ctx.in(0).shape, kDims);
+  const int64_t n = length.back(), half = n / 2 + 1, size = Product(length);
+  Dims kept = length;
+  kept.back() = half;
+  BudgetVector<Complex> data(Product(kept)), line(n);
+  Transform across(kept, kDims - 1, 1);
+  Fft along(static_cast<size_t>(n), 1);
+  const int64_t count = CountOf(ctx.in(0).shape, kDims);
+  RunWatch watch;
+  for (int64_t k = 0; k < count && !watch.Stopped(); ++k) {
+    Resize(ctx.in(0).as<std::complex<T>>() + k * Product(in), in, data.data(), kept);
+    across.Run(&data);
+    T* y = ctx.out(0).as<T>() + k * size;
+    for (int64_t r = 0; r < size / n; ++r) {
+      for (int64_t i = 0; i < n; ++i)
+        line[i] = i < half ? data[r * half + i] : std::conj(data[r * half + n - i]);
+      line[0] = line[0].real();
+      if (n % 2 == 0) line[n / 2] = line[n / 2].real();
+      along.Run(&line);
+      for (int64_t i = 0; i < n; ++i)
+        y[r * n + i] = static_cast<T>(line[i].real() / static_cast<double>(size));
+    }
+  }
+  return watch.status();
+}
+
+template <int kDims, class T>
+void RegisterDims(const std::string& dims) {
+  using C = std::complex<T>;
+  const auto add = [&](const char* name, DType dtype, KernelFactory make) {
+    KernelRegistrar(name + dims, DeviceKind::kCpu, {dtype}, make);
+  };
+  add("FFT", kDTypeOf<C>, &MakeFunction<&ComplexFft<kDims, true, C>>);
+  add("IFFT", kDTypeOf<C>, &MakeFunction<&ComplexFft<kDims, false, C>>);
+  add("RFFT", kDTypeOf<T>, &MakeFunction<&RealFft<kDims, T>>);
+  add("IRFFT", kDTypeOf<C>, &MakeFunction<&InverseRealFft<kDims, T>>);
+}
 template <class T>
 bool Register() {
-  using C = std::complex<T>;
-  KernelRegistrar("FFT", DeviceKind::kCpu, {kDTypeOf<C>}, &MakeFunction<&ComplexFft<1, true, C>>);
-  KernelRegistrar("IFFT", DeviceKind::kCpu, {kDTypeOf<C>}, &MakeFunction<&ComplexFft<1, false, C>>);
-  KernelRegistrar("FFT2D", DeviceKind::kCpu, {kDTypeOf<C>}, &MakeFunction<&ComplexFft<2, true, C>>);
-  KernelRegistrar("IFFT2D", DeviceKind::kCpu, {kDTypeOf<C>},
-                  &MakeFunction<&ComplexFft<2, false, C>>);
-  KernelRegistrar("RFFT", DeviceKind::kCpu, {kDTypeOf<T>}, &MakeFunction<&RealFft<1, T>>);
-  KernelRegistrar("RFFT2D", DeviceKind::kCpu, {kDTypeOf<T>}, &MakeFunction<&RealFft<2, T>>);
+  RegisterDims<1, T>("");
+  RegisterDims<2, T>("2D");
+  RegisterDims<3, T>("3D");
   return true;
 }
 const bool kRegistered[] = {Register<float>(), Register<double>()};

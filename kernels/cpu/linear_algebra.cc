@@ -1,100 +1,162 @@
-// MatrixInverse and MatrixDeterminant by elimination with the largest pivot of the column, in
-// float64 or complex128.
-#include <cmath>
-#include <vector>
+// MatrixInverse, the determinants, Lu and MatrixSolve, by LU decomposition.
+#include <Eigen/LU>
+#include <limits>
 
-#include "absl/strings/str_cat.h"
-#include "base/budget.h"
-#include "base/status.h"
-#include "kernels/cpu/dtypes.h"
-#include "kernels/cpu/function_kernel.h"
-#include "kernels/cpu/plain_sum.h"
+#include "kernels/cpu/matrices.h"
 
 namespace floe::kernels {
 namespace {
 
-// Brings the n x n matrix `a` (row-major) to the identity while doing the same to `b`; returns the
-// determinant, 0 when singular.
+absl::Status NotInvertible() { return absl::InvalidArgumentError("Input is not invertible."); }
+
+// False also where a pivot is NaN.
 template <class W>
-W Eliminate(BudgetVector<W>* a, BudgetVector<W>* b, int64_t n) {
-  W determinant = 1;
-  for (int64_t c = 0; c < n; ++c) {
-    int64_t pivot = c;
-    for (int64_t r = c + 1; r < n; ++r) {
-      if (std::abs((*a)[r * n + c]) > std::abs((*a)[pivot * n + c])) pivot = r;
-    }
-    const W value = (*a)[pivot * n + c];
-    if (value == W(0)) return W(0);
-    if (pivot != c) {
-      determinant = -determinant;
-      for (int64_t k = 0; k < n; ++k) {
-        std::swap((*a)[pivot * n + k], (*a)[c * n + k]);
-        std::swap((*b)[pivot * n + k], (*b)[c * n + k]);
-      }
-    }
-    determinant *= value;
-    for (int64_t k = 0; k < n; ++k) {
-      (*a)[c * n + k] /= value;
-      (*b)[c * n + k] /= value;
-    }
-    for (int64_t r = 0; r < n; ++r) {
-      const W factor = (*a)[r * n + c];
-      if (r == c || factor == W(0)) continue;
-      for (int64_t k = 0; k < n; ++k) {
-        (*a)[r * n + k] -= factor * (*a)[c * n + k];
-        (*b)[r * n + k] -= factor * (*b)[c * n + k];
-      }
-    }
-  }
-  return determinant;
+bool Invertible(const Eigen::PartialPivLU<Matrix<W>>& lu) {
+  return lu.matrixLU().diagonal().cwiseAbs().minCoeff() > 0 && !lu.matrixLU().diagonal().hasNaN();
 }
 
-template <class T>
-absl::Status Solve(const KernelContext& ctx, bool inverse, bool adjoint) {
-  const Shape& shape = ctx.in(0).shape;
-  const int64_t n = shape.dim(shape.rank() - 1);
-  if (shape.dim(shape.rank() - 2) != n)
-    return absl::InvalidArgumentError(
-        absl::StrCat("matrices of ", shape.ToString(), " are not square"));
-  if (ctx.out(0).elements() == 0) return absl::OkStatus();
-  using W = PlainSum<T>;
-  BudgetVector<W> a(n * n), b(n * n);
-  int64_t count = 1;
-  for (int i = 0; i + 2 < shape.rank(); ++i) count *= shape.dim(i);
-  for (int64_t m = 0; m < count; ++m) {
-    const T* x = ctx.in(0).as<T>() + m * n * n;
-    for (int64_t i = 0; i < n * n; ++i) {
-      a[i] = PlainWide(adjoint ? x[i % n * n + i / n] : x[i]);
-      if constexpr (kIsComplex<T>) {
-        if (adjoint) a[i] = std::conj(a[i]);
-      }
-      b[i] = i / n == i % n ? 1 : 0;
-    }
-    const W determinant = Eliminate(&a, &b, n);
-    if (!inverse) {
-      ctx.out(0).as<T>()[m] = PlainNarrow<T>(determinant);
-      continue;
-    }
-    if (determinant == W(0)) return absl::InvalidArgumentError("the matrix is not invertible");
-    for (int64_t i = 0; i < n * n; ++i) ctx.out(0).as<T>()[m * n * n + i] = PlainNarrow<T>(b[i]);
+class InverseOp {
+ public:
+  explicit InverseOp(const Attrs& attrs) : adjoint_(attrs.Bool("adjoint")) {}
+
+  template <class W>
+  absl::Status Run(const KernelContext& ctx) const {
+    if (ctx.out(0).elements() == 0) return absl::OkStatus();
+    const Matrices m = MatricesOf(ctx.in(0).shape);
+    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices<W>(3 * m.rows * m.cols));
+    Matrix<W> a(m.rows, m.cols);
+    Eigen::PartialPivLU<Matrix<W>> lu(m.rows);
+    return ForEachMatrix(m.count, [&](int64_t k) {
+      Load(ctx.in(0), k, &a);
+      if (adjoint_) a.adjointInPlace();
+      lu.compute(a);
+      if (!Invertible<W>(lu)) return NotInvertible();
+      a = lu.inverse();
+      Store<W>(a, k, ctx.out(0));
+      return absl::OkStatus();
+    });
   }
-  return absl::OkStatus();
+
+ private:
+  bool adjoint_;
+};
+
+template <class W>
+struct LogDeterminant {
+  W sign = 1;
+  double log = 0;
+};
+template <class W>
+LogDeterminant<W> LogDeterminantOf(const Eigen::PartialPivLU<Matrix<W>>& lu) {
+  LogDeterminant<W> d;
+  d.sign = static_cast<double>(lu.permutationP().determinant());
+  for (int64_t i = 0; i < lu.matrixLU().rows(); ++i) {
+    const W pivot = lu.matrixLU()(i, i);
+    const double size = std::abs(pivot);
+    if (size == 0) return {W(0), -std::numeric_limits<double>::infinity()};
+    if constexpr (kIsComplex<W>)
+      d.sign *= pivot / size;
+    else
+      d.sign *= std::isnan(pivot) ? pivot : std::copysign(1.0, pivot);
+    d.log += std::log(size);
+  }
+  return d;
 }
 
-template <bool kInverse, class T>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
-  const bool adjoint = args.node.attrs.Bool("adjoint");
-  return FromFunction(
-      [adjoint](const KernelContext& ctx) { return Solve<T>(ctx, kInverse, adjoint); });
-}
-template <bool kInverse, class... Ts>
-bool Register(const char* name, TypeList<Ts...>) {
-  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<kInverse, Ts>), ...);
-  return true;
-}
+template <bool kLog>
+class DeterminantOp {
+ public:
+  explicit DeterminantOp(const Attrs&) {}
+
+  template <class W>
+  absl::Status Run(const KernelContext& ctx) const {
+    if (ctx.out(0).elements() == 0) return absl::OkStatus();
+    const Matrices m = MatricesOf(ctx.in(0).shape);
+    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices<W>(2 * m.rows * m.cols));
+    Matrix<W> a(m.rows, m.cols), one(1, 1);
+    Eigen::PartialPivLU<Matrix<W>> lu(m.rows);
+    return ForEachMatrix(m.count, [&](int64_t k) {
+      Load(ctx.in(0), k, &a);
+      if (m.rows > 0) lu.compute(a);  // without elements the determinant is 1
+      if constexpr (kLog) {
+        const LogDeterminant<W> d = m.rows > 0 ? LogDeterminantOf<W>(lu) : LogDeterminant<W>();
+        one(0, 0) = d.sign;
+        Store<W>(one, k, ctx.out(0));
+        one(0, 0) = d.log;
+        Store<W>(one, k, ctx.out(1));
+      } else {
+        one(0, 0) = m.rows > 0 ? lu.determinant() : W(1);
+        Store<W>(one, k, ctx.out(0));
+      }
+      return absl::OkStatus();
+    });
+  }
+};
+
+class LuOp {
+ public:
+  explicit LuOp(const Attrs&) {}
+
+  template <class W>
+  absl::Status Run(const KernelContext& ctx) const {
+    if (ctx.out(0).elements() == 0) return absl::OkStatus();
+    const Matrices m = MatricesOf(ctx.in(0).shape);
+    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices<W>(2 * m.rows * m.cols));
+    Matrix<W> a(m.rows, m.cols);
+    Eigen::PartialPivLU<Matrix<W>> lu(m.rows);
+    return ForEachMatrix(m.count, [&](int64_t k) {
+      Load(ctx.in(0), k, &a);
+      lu.compute(a);
+      if (!Invertible<W>(lu)) return NotInvertible();
+      Store<W>(lu.matrixLU(), k, ctx.out(0));
+      const Eigen::PermutationMatrix<Eigen::Dynamic> rows = lu.permutationP().transpose();
+      for (int64_t i = 0; i < m.rows; ++i) {
+        if (ctx.out(1).dtype == DType::kInt32)
+          ctx.out(1).as<int32_t>()[k * m.rows + i] = rows.indices()(i);
+        else
+          ctx.out(1).as<int64_t>()[k * m.rows + i] = rows.indices()(i);
+      }
+      return absl::OkStatus();
+    });
+  }
+};
+
+class SolveOp {
+ public:
+  explicit SolveOp(const Attrs& attrs) : adjoint_(attrs.Bool("adjoint")) {}
+
+  template <class W>
+  absl::Status Run(const KernelContext& ctx) const {
+    if (ctx.out(0).elements() == 0) return absl::OkStatus();
+    const Matrices m = MatricesOf(ctx.in(0).shape), s = MatricesOf(ctx.in(1).shape);
+    FLOE_ASSIGN_OR_RETURN(const MemoryShare share,
+                          TakeMatrices<W>(2 * m.rows * m.cols + 2 * s.rows * s.cols));
+    Matrix<W> a(m.rows, m.cols), b(s.rows, s.cols), x(s.rows, s.cols);
+    Eigen::PartialPivLU<Matrix<W>> lu(m.rows);
+    return ForEachMatrix(m.count, [&](int64_t k) {
+      Load(ctx.in(0), k, &a);
+      Load(ctx.in(1), k, &b);
+      if (adjoint_) a.adjointInPlace();
+      lu.compute(a);
+      if (!Invertible<W>(lu)) return absl::InvalidArgumentError("Input matrix is not invertible.");
+      x.noalias() = lu.solve(b);
+      Store<W>(x, k, ctx.out(0));
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  bool adjoint_;
+};
+
+constexpr DType kF32 = DType::kFloat32, kF64 = DType::kFloat64, kF16 = DType::kFloat16,
+                kBF16 = DType::kBFloat16;
 const bool kRegistered[] = {
-    Register<true>("MatrixInverse", FloatsAndComplexes{}),
-    Register<false>("MatrixDeterminant", FloatsAndComplexes{}),
+    RegisterMatrices<InverseOp>("MatrixInverse", {kF32, kF64, kF16, kBF16}),
+    RegisterMatrices<DeterminantOp<false>>("MatrixDeterminant", {kF32, kF64, kF16, kBF16}),
+    RegisterMatrices<DeterminantOp<true>>("LogMatrixDeterminant"),
+    RegisterMatrices<LuOp>("Lu"),
+    RegisterMatrices<SolveOp>("MatrixSolve"),
 };
 
 }  // namespace

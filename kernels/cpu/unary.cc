@@ -1,21 +1,19 @@
 // Element-wise ops of one input: float32 by the ISA functions where they exist, every other type by
 // one template.
+#include "kernels/cpu/unary.h"
+
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/unary_f32.h"
-#include "kernels/elementwise.h"
 
 namespace floe::kernels {
 namespace {
 
-using Loop = void (*)(const void* x, void* y, int64_t n, float alpha);
-
 class UnaryKernel : public ElementwiseKernel {
  public:
-  UnaryKernel(Loop loop, UnaryF32 fast, float alpha) : loop_(loop), fast_(fast), alpha_(alpha) {}
+  UnaryKernel(UnaryLoop loop, UnaryF32 fast, float alpha)
+      : loop_(loop), fast_(fast), alpha_(alpha) {}
 
   absl::Status Run(const KernelContext& ctx) const override {
     const TensorView &in = ctx.in(0), &out = ctx.out(0);
@@ -43,46 +41,18 @@ class UnaryKernel : public ElementwiseKernel {
     }
   }
 
-  Loop loop_;
+  UnaryLoop loop_;
   UnaryF32 fast_;
   float alpha_;
 };
 
-// Op::Do(x) or, for ops with a parameter, Op::Do(x, alpha). The result's type is what Do returns.
-template <class Op, class T>
-struct Unary {
-  static auto Apply(Compute<T> x, float alpha) {
-    if constexpr (requires { Op::Do(x, alpha); }) {
-      return Op::Do(x, alpha);
-    } else {
-      (void)alpha;
-      return Op::Do(x);
-    }
-  }
-  using Result = decltype(Apply(Compute<T>{}, 0.0f));
-  using Stored = std::conditional_t<std::is_same_v<Result, Compute<T>>, T, Result>;
+}  // namespace
 
-  static void Run(const void* x, void* y, int64_t n, float alpha) {
-    const T* from = static_cast<const T*>(x);
-    Stored* to = static_cast<Stored*>(y);
-    for (int64_t i = 0; i < n; ++i)
-      to[i] = static_cast<Stored>(Apply(static_cast<Compute<T>>(from[i]), alpha));
-  }
+std::unique_ptr<Kernel> MakeUnaryKernel(UnaryLoop loop, UnaryF32 fast, float alpha) {
+  return std::make_unique<UnaryKernel>(loop, fast, alpha);
+}
 
-  static absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
-    UnaryF32 fast = nullptr;
-    if constexpr (std::is_same_v<T, float> && std::is_same_v<Stored, float>)
-      fast = FindUnaryF32(args.node.op->name);
-    return std::make_unique<UnaryKernel>(&Run, fast, args.node.attrs.Float("alpha", 0.2f));
-  }
-};
-
-struct Register {
-  template <class Op, class... Ts>
-  Register(const char* name, Op, TypeList<Ts...>) {
-    (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &Unary<Op, Ts>::Make), ...);
-  }
-};
+namespace {
 
 // Not 0 - x, which makes +0 of +0.
 template <class T>
@@ -107,15 +77,6 @@ T LogOnePlus(T x) {
   else
     return std::log1p(x);
 }
-
-#define FLOE_UNARY(NAME, TYPES, EXPRESSION) \
-  struct NAME##Op {                         \
-    template <class T>                      \
-    static auto Do(T x) {                   \
-      return EXPRESSION;                    \
-    }                                       \
-  };                                        \
-  const Register k##NAME(#NAME, NAME##Op{}, TYPES{});
 
 // Integers narrower than int become int in arithmetic; T(...) brings them back.
 FLOE_UNARY(Relu, Reals, x < T(0) ? T(0) : x)
@@ -163,7 +124,6 @@ FLOE_UNARY(ComplexAbs, Complexes, std::abs(x))
 FLOE_UNARY(Real, Complexes, x.real())
 FLOE_UNARY(Imag, Complexes, x.imag())
 FLOE_UNARY(Conj, Complexes, std::conj(x))
-#undef FLOE_UNARY
 
 struct SignOp {
   template <class T>
@@ -177,7 +137,7 @@ struct SignOp {
     }
   }
 };
-const Register kSign("Sign", SignOp{}, Numbers{});
+const RegisterUnary kSign("Sign", SignOp{}, Numbers{});
 
 // Half to even; integers are round already.
 struct RoundOp {
@@ -187,7 +147,7 @@ struct RoundOp {
     return x;
   }
 };
-const Register kRound("Round", RoundOp{}, Reals{});
+const RegisterUnary kRound("Round", RoundOp{}, Reals{});
 
 struct LeakyReluOp {
   template <class T>
@@ -195,7 +155,7 @@ struct LeakyReluOp {
     return x < T(0) ? x * T(alpha) : x;
   }
 };
-const Register kLeakyRelu("LeakyRelu", LeakyReluOp{}, Floats{});
+const RegisterUnary kLeakyRelu("LeakyRelu", LeakyReluOp{}, Floats{});
 
 }  // namespace
 }  // namespace floe::kernels

@@ -157,19 +157,7 @@ const OpRegistrar kDiagonals[] = {
     OpRegistrar(Op("MatrixSetDiagV2", 3, InferMatrix, SetDiagRows)),
     OpRegistrar(Op("MatrixSetDiagV3", 3, InferMatrix, SetDiagRows)),
     OpRegistrar(Op("MatrixBandPart", 3, InferMatrix, PartRows)),
-    OpRegistrar(Op("MatrixInverse", 1, InferMatrix, PartRows)),
 };
-
-absl::StatusOr<Types> InferDeterminant(const InferContext& c) {
-  const SymShape& in = c.shape(0);
-  if (!in.rank_known()) return InferSame(c);
-  if (in.rank() < 2)
-    return Bad(absl::StrCat("input has shape ", in.ToString(), ", expected matrices"));
-  SymShape out;
-  for (int i = 0; i + 2 < in.rank(); ++i) out.push_back(in.dim(i));
-  return ops::One(c.dtype(0), std::move(out));
-}
-const OpRegistrar kDeterminant(Op("MatrixDeterminant", 1, InferDeterminant, PartRows));
 
 }  // namespace
 }  // namespace floe

@@ -127,6 +127,44 @@ const OpRegistrar kUnary[] = {
     OpRegistrar(ComplexPart("Real")), OpRegistrar(ComplexPart("Imag")),
 };
 
+const OpRegistrar kSpecialFunctions[] = {
+    OpRegistrar(Unary("Lgamma")),     OpRegistrar(Unary("Digamma")),
+    OpRegistrar(Unary("Ndtri")),      OpRegistrar(Unary("BesselI0")),
+    OpRegistrar(Unary("BesselI0e")),  OpRegistrar(Unary("BesselI1")),
+    OpRegistrar(Unary("BesselI1e")),  OpRegistrar(Unary("BesselJ0")),
+    OpRegistrar(Unary("BesselJ1")),   OpRegistrar(Unary("BesselK0")),
+    OpRegistrar(Unary("BesselK0e")),  OpRegistrar(Unary("BesselK1")),
+    OpRegistrar(Unary("BesselK1e")),  OpRegistrar(Unary("BesselY0")),
+    OpRegistrar(Unary("BesselY1")),   OpRegistrar(Binary("Igamma")),
+    OpRegistrar(Binary("Igammac")),   OpRegistrar(Binary("Zeta")),
+    OpRegistrar(Binary("Polygamma")),
+};
+
+// Inputs are of one shape, or scalars.
+absl::StatusOr<Types> InferBetainc(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
+  SymShape shape;
+  bool unknown = false;
+  for (int i = 0; i < 3; ++i) {
+    unknown = unknown || !c.shape(i).rank_known();
+    if (ops::RankOf(c, i) <= 0) continue;
+    if (shape.rank() == 0) {
+      shape = c.shape(i);
+    } else {
+      FLOE_ASSIGN_OR_RETURN(shape, ops::Merge(shape, c.shape(i)));
+    }
+  }
+  if (unknown && shape.rank() == 0) shape = SymShape::UnknownRank();
+  return ops::One(c.dtype(0), std::move(shape));
+}
+const OpRegistrar kBetainc({.name = "Betainc",
+                            .min_inputs = 3,
+                            .max_inputs = 3,
+                            .infer = InferBetainc,
+                            .rows = RowsElementwise,
+                            .time_major = ops::TimeMajorElementwise,
+                            .tensorflow = {"Betainc"}});
+
 const OpRegistrar kBinary[] = {
     OpRegistrar(WithValues(Binary("Add", {"AddV2"}), ValueRule::kLinear)),
     OpRegistrar(WithValues(Binary("Sub"), ValueRule::kLinear)),

@@ -16,7 +16,7 @@
 #include "config/model_server_config.h"
 #include "floe/admin.pb.h"
 #include "server/api/proto_method.h"
-#include "server/registry/task_threads.h"
+#include "server/registry/task_thread_pool.h"
 #include "server/request/names.h"
 #include "tensorflow_serving/apis/model_management.pb.h"
 
@@ -115,19 +115,20 @@ class Reloader {
         std::make_shared<WaitingCall>(std::move(request), call.cancel, responder, &waiting_);
     thread_.Post([this, waiting = std::move(waiting), deadline = std::min(call.deadline, bound),
                   cancel = call.cancel,
+                  who = absl::StrCat("RPC from ", call.peer.empty() ? "this process" : call.peer),
                   wanted = generation == nullptr ? std::string() : *generation] {
       const auto taken = waiting->Take();
       const std::shared_ptr<Responder> responder = waiting->TakeResponder();
       if (taken == nullptr) return responder->Finish(absl::CancelledError("the caller left"));
-      Answer(*taken, wanted, deadline, cancel.get(), *responder);
+      Answer(*taken, wanted, deadline, cancel.get(), who, *responder);
     });
   }
 
  private:
   void Answer(const pb::ReloadConfigRequest& request, const std::string& wanted, TimePoint deadline,
-              CancelToken* cancel, Responder& responder) {
+              CancelToken* cancel, const std::string& who, Responder& responder) {
     const int64_t before = registry_.CurrentConfig().generation;
-    const absl::Status status = Shortened(Reload(request.config(), wanted, deadline, cancel));
+    const absl::Status status = Shortened(Reload(request.config(), wanted, deadline, cancel, who));
     if (!status.ok()) return responder.Finish(status);
     pb::ReloadConfigResponse response;
     *response.mutable_status() = ToProto(status);
@@ -143,7 +144,7 @@ class Reloader {
   }
 
   absl::Status Reload(const pb::ModelServerConfig& config, const std::string& wanted,
-                      TimePoint deadline, CancelToken* cancel) {
+                      TimePoint deadline, CancelToken* cancel, const std::string& who) {
     int64_t generation = 0;
     if (!wanted.empty() && !absl::SimpleAtoi(wanted, &generation))
       return absl::InvalidArgumentError(
@@ -156,7 +157,7 @@ class Reloader {
       FLOE_RETURN_IF_ERROR(ValidateConfig(checked));
       // What was made from this configuration is to replace no other one.
       absl::Status status =
-          registry_.Reload(std::move(checked.models), deadline, current.generation, cancel);
+          registry_.Reload({std::move(checked.models), deadline, current.generation, cancel, who});
       const bool overtaken =
           absl::IsAborted(status) && registry_.CurrentConfig().generation != current.generation;
       if (!overtaken || !wanted.empty()) return status;
@@ -199,7 +200,7 @@ class Reloader {
   ModelRegistry& registry_;
   const ServerConfig* const config_;
   std::atomic<int> waiting_{0};  // calls
-  TaskThreads thread_;           // ends before what its tasks read
+  TaskThreadPool thread_;        // ends before what its tasks read
   const absl::Status started_;   // its first thread
 };
 

@@ -104,11 +104,11 @@ class FakeRegistry : public ModelRegistry {
     for (const auto& [name, model] : models) names.push_back(name);
     return names;
   }
-  absl::Status Reload(std::vector<ModelConfig> wanted, TimePoint deadline,
-                      std::optional<int64_t> replaces, CancelToken* cancel) override {
-    replaced = replaces;
-    reload_cancel = cancel;
-    return on_reload(std::move(wanted), deadline);
+  absl::Status Reload(ReloadRequest request) override {
+    replaced = request.replaces;
+    reload_cancel = request.cancel;
+    reload_by = request.who;
+    return on_reload(std::move(request.models), request.deadline);
   }
   ConfigState CurrentConfig() const override { return config; }
   absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const override {
@@ -124,6 +124,7 @@ class FakeRegistry : public ModelRegistry {
   std::vector<ModelStats> stats;
   std::optional<int64_t> replaced;  // the generation that the last Reload named
   CancelToken* reload_cancel = nullptr;
+  std::string reload_by;
   std::function<absl::Status(std::vector<ModelConfig>, TimePoint)> on_reload =
       [](const std::vector<ModelConfig>&, TimePoint) {
         ADD_FAILURE() << "nothing was to be reloaded";

@@ -1,3 +1,4 @@
+// PredictionService/Predict: finds the model, makes the Request, and has the reply encoded.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 #include "base/status.h"
 #include "runtime/evaluate.h"
 #include "server/api/methods.h"
-#include "server/registry/task_threads.h"
+#include "server/registry/task_thread_pool.h"
 #include "server/request/checked_request.h"
 #include "server/request/encode_predict.h"
 #include "server/request/names.h"
@@ -72,11 +73,11 @@ class LineLimit {
 struct PredictShared {
   explicit PredictShared(const ApiContext& api)
       : context(api),
-        decoders(std::make_unique<TaskThreads>(kDecoders, ThreadTraits{"decode", 0, {}})),
+        decoders(std::make_unique<TaskThreadPool>(kDecoders, ThreadTraits{"decode", 0, {}})),
         started(decoders->Start()) {}
 
   const ApiContext context;
-  const std::unique_ptr<TaskThreads> decoders;
+  const std::unique_ptr<TaskThreadPool> decoders;
   const absl::Status started;
   const LineLimit slow_lines;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/threads.h"
@@ -116,9 +117,14 @@ void ConfigWatch::Reload(bool requested) {
     return;
   }
   NoteWhatNeedsARestart(options_.config, *config);
-  Pending attempt{*std::move(config), options_.generation(), kFirstRetry, {}};
-  const absl::Status applied =
-      options_.apply(attempt.config.models, options_.clock->Now() + kTimeout, std::nullopt);
+  Pending attempt{*std::move(config),
+                  options_.generation(),
+                  requested ? "SIGHUP" : "a change of its files",
+                  kFirstRetry,
+                  {}};
+  ReloadRequest request{attempt.config.models, options_.clock->Now() + kTimeout};
+  request.who = attempt.who;
+  const absl::Status applied = options_.apply(std::move(request));
   Applied(applied, std::move(attempt));
 }
 
@@ -127,8 +133,9 @@ void ConfigWatch::Retry() {
   Pending attempt = *std::exchange(pending_, std::nullopt);
   if (options_.generation() != attempt.replaces) return;
   attempt.wait = std::min(2 * attempt.wait, kLongestRetry);
-  const absl::Status applied =
-      options_.apply(attempt.config.models, options_.clock->Now() + kTimeout, attempt.replaces);
+  ReloadRequest request{attempt.config.models, options_.clock->Now() + kTimeout, attempt.replaces};
+  request.who = absl::StrCat("a retry after ", attempt.who);
+  const absl::Status applied = options_.apply(std::move(request));
   Applied(applied, std::move(attempt));
 }
 

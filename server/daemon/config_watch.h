@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "config/config.h"
+#include "server/registry/registry.h"
 
 namespace floe::server {
 
@@ -28,10 +29,8 @@ class ConfigWatch {
     ServerConfig config;  // the active one
     Duration poll = {};   // between two scans of its files; 0: only by ReloadNow
     std::function<absl::StatusOr<ServerConfig>(const ServerConfig& current)> read;
-    // As ModelRegistry::Reload; `generation` is that of the active configuration.
-    std::function<absl::Status(std::vector<ModelConfig>, TimePoint deadline,
-                               std::optional<int64_t> replaces)>
-        apply;
+    // ModelRegistry::Reload; `generation` is that of the active configuration.
+    std::function<absl::Status(ReloadRequest)> apply;
     std::function<int64_t()> generation;
     // How reading went where nothing is applied: the files are wrong, or right again as they were.
     std::function<void(const absl::Status&)> note;
@@ -60,6 +59,7 @@ class ConfigWatch {
   struct Pending {
     ServerConfig config;
     int64_t replaces = 0;  // the generation that was active
+    std::string who;       // SIGHUP, or files that changed
     Duration wait = kFirstRetry;
     TimePoint retry_at;
   };

@@ -59,9 +59,9 @@ class ConfigWatchTest : public testing::Test {
     options.poll = poll;
     options.clock = &clock_;
     options.read = [this](const ServerConfig&) { return Read(); };
-    options.apply = [this](const std::vector<ModelConfig>& models, TimePoint deadline,
-                           std::optional<int64_t> replaces) {
-      return Apply(models, deadline, replaces);
+    options.apply = [this](const ReloadRequest& request) {
+      by_ = request.who;
+      return Apply(request.models, request.deadline, request.replaces);
     };
     options.generation = [this] { return generation_; };
     options.note = [this](const absl::Status& status) { noted_ = status; };
@@ -92,6 +92,7 @@ class ConfigWatchTest : public testing::Test {
   int writes_ = 0, reads_ = 0;
   std::vector<std::string> applied_;
   absl::Status apply_status_, noted_;
+  std::string by_;
   int64_t generation_ = 1;
   std::function<void()> on_applied_ = [] {};
   std::unique_ptr<ConfigWatch> watch_;

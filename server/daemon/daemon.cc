@@ -266,10 +266,7 @@ class Daemon {
     options.config = config_;
     options.poll = Seconds(config_.lifecycle.model_config_file_poll_wait_seconds);
     options.read = ReloadConfig;
-    options.apply = [this](std::vector<ModelConfig> models, TimePoint deadline,
-                           std::optional<int64_t> replaces) {
-      return registry_.Reload(std::move(models), deadline, replaces);
-    };
+    options.apply = [this](ReloadRequest request) { return registry_.Reload(std::move(request)); };
     options.generation = [this] { return registry_.CurrentConfig().generation; };
     options.note = [this](const absl::Status& status) { registry_.NoteReload(status); };
     return options;

@@ -1,3 +1,4 @@
+// Binds requests to plans, gathers their rows, runs the plan, and gives each its rows.
 #include "server/executor/plan_executor.h"
 
 #include <algorithm>

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "config/describe_changes.h"
 #include "server/registry/probe_model.h"
 #include "server/registry/version_labels.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 // A reload waits so long for looks at models that stay as they are: they are to bring new versions,
 // but storage that hangs is not to keep other models from being changed.
-constexpr Duration kLookPatience = std::chrono::seconds(5);
+constexpr Duration kScanTimeout = std::chrono::seconds(5);
 
 constexpr char kNotChanged[] = "the configuration was not changed";
 
@@ -45,16 +46,16 @@ absl::Status CheckModels(const std::vector<ModelConfig>& models) {
   return absl::OkStatus();
 }
 
-absl::Status CheckGeneration(int64_t expected, int64_t in_force) {
-  if (expected == in_force) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat("the configuration in force has generation ", in_force,
+absl::Status CheckGeneration(int64_t expected, int64_t active) {
+  if (expected == active) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("the active configuration has generation ", active,
                                          ", not ", expected,
                                          "; look at it again before replacing it"));
 }
 
 Lifecycle::Lifecycle(const std::vector<ModelConfig>& models, Options options) : options_(options) {
   config_.models = models;
-  const ModelWeights weights = WeightsOf(models);
+  const CpuShares weights = WeightsOf(models);
   for (const ModelConfig& model : models)
     EntryOf(model.name).SetCurrent(std::make_shared<const ModelConfig>(model), weights);
 }
@@ -90,17 +91,7 @@ void Lifecycle::Unloaded(const std::string& model, ServableId id, const absl::St
   changed_ = true;
 }
 
-int64_t Lifecycle::Reload(std::vector<ModelConfig> models, TimePoint deadline,
-                          std::optional<int64_t> replaces) {
-  reloads_.push_back({next_id_++, std::move(models), deadline, replaces});
-  return reloads_.back().ticket;
-}
-
-void Lifecycle::CancelReload(int64_t ticket) {
-  for (PendingReload& reload : reloads_) reload.cancelled |= reload.ticket == ticket;
-}
-
-Actions Lifecycle::Step(TimePoint now, std::vector<ReloadOutcome>* ended) {
+Actions Lifecycle::Step(TimePoint now, std::vector<Ended>* ended) {
   Actions actions;
   do {
     for (auto& [name, entry] : models_) entry->Step(now, &actions);
@@ -109,9 +100,9 @@ Actions Lifecycle::Step(TimePoint now, std::vector<ReloadOutcome>* ended) {
   for (auto it = models_.begin(); it != models_.end();)
     it = it->second->Empty() ? models_.erase(it) : std::next(it);
   changed_ |= !actions.loads.empty() || !actions.unloads.empty() || !ended->empty();
-  for (const PendingReload& reload : reloads_)
-    actions.next = std::min(actions.next, reload.deadline);
-  if (reloading_ && now < patient_until_) actions.next = std::min(actions.next, patient_until_);
+  for (const auto& reload : reloads_)
+    actions.next = std::min(actions.next, reload->wanted.deadline);
+  if (reloading_ && now < scans_until_) actions.next = std::min(actions.next, scans_until_);
   return actions;
 }
 
@@ -137,30 +128,32 @@ bool Lifecycle::Settled() const {
 }
 
 // Of those that have not begun.
-void Lifecycle::EndLateReloads(TimePoint now, std::vector<ReloadOutcome>* ended) {
+void Lifecycle::EndLateReloads(TimePoint now, std::vector<Ended>* ended) {
   for (auto it = reloads_.begin() + (reloading_ ? 1 : 0); it != reloads_.end();) {
-    if (now < it->deadline && !it->cancelled) {
+    Transaction& reload = **it;
+    if (now < reload.wanted.deadline && !reload.cancelled()) {
       ++it;
       continue;
     }
     const absl::Status status =
-        it->cancelled ? CallerLeft("")
-                      : absl::DeadlineExceededError("the deadline passed before its turn came");
+        reload.cancelled()
+            ? CallerLeft("")
+            : absl::DeadlineExceededError("the deadline passed before its turn came");
     config_.last_error = Annotate(status, kNotChanged);
-    ended->push_back({it->ticket, config_.last_error});
+    ended->push_back({*it, config_.last_error, ""});
     it = reloads_.erase(it);
   }
 }
 
 // True when the entries have something new to decide.
-bool Lifecycle::AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended) {
+bool Lifecycle::AdvanceReload(TimePoint now, std::vector<Ended>* ended) {
   EndLateReloads(now, ended);
   if (reloads_.empty()) return false;
   if (reloading_stopped_) {
     Finish(absl::UnavailableError("the server is stopping"), ended);
     return true;
   }
-  if (reloads_.front().cancelled) {
+  if (reloads_.front()->cancelled()) {
     Finish(CallerLeft(Unfinished(now)), ended);
     return true;
   }
@@ -172,11 +165,16 @@ bool Lifecycle::AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended) 
   auto progress = Progress(now);
   if (progress.ok() && *progress == ModelEntry::Progress::kReady) {
     const absl::Status labels = CheckStagedLabels();
-    if (labels.ok()) Commit();
+    std::string changes;
+    if (labels.ok()) {
+      changes = DescribeChanges(config_.models, reloads_.front()->wanted.models);
+      Commit();
+    }
     Finish(labels, ended);
+    ended->back().changes = std::move(changes);
     return true;
   }
-  if (progress.ok() && now >= reloads_.front().deadline)
+  if (progress.ok() && now >= reloads_.front()->wanted.deadline)
     progress = absl::DeadlineExceededError(
         absl::StrCat("the deadline passed before all was loaded", Unfinished(now)));
   if (progress.ok()) return false;
@@ -184,15 +182,15 @@ bool Lifecycle::AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended) 
   return true;
 }
 
-// No other configuration comes into force between this and the commit: the generation that is
+// No other configuration becomes active between this and the commit: the generation that is
 // right here is right there.
 absl::Status Lifecycle::Begin(TimePoint now) {
-  const PendingReload& reload = reloads_.front();
-  patient_until_ = std::min(reload.deadline, now + kLookPatience);
+  const ReloadRequest& reload = reloads_.front()->wanted;
+  scans_until_ = std::min(reload.deadline, now + kScanTimeout);
   if (reload.replaces) FLOE_RETURN_IF_ERROR(CheckGeneration(*reload.replaces, config_.generation));
   const std::vector<ModelConfig>& wanted = reload.models;
   FLOE_RETURN_IF_ERROR(CheckModels(wanted));
-  const ModelWeights weights = WeightsOf(wanted);
+  const CpuShares weights = WeightsOf(wanted);
   for (const ModelConfig& model : wanted)
     EntryOf(model.name).Stage(std::make_shared<const ModelConfig>(model), weights);
   return absl::OkStatus();
@@ -204,7 +202,7 @@ absl::StatusOr<ModelEntry::Progress> Lifecycle::Progress(TimePoint now) const {
   for (const auto& [name, entry] : models_) {
     if (!entry->staged()) continue;
     FLOE_ASSIGN_OR_RETURN(const ModelEntry::Progress progress,
-                          entry->StagedProgress(now < patient_until_));
+                          entry->StagedProgress(now < scans_until_));
     waiting |= progress == ModelEntry::Progress::kWaiting;
   }
   return waiting ? ModelEntry::Progress::kWaiting : ModelEntry::Progress::kReady;
@@ -229,7 +227,7 @@ std::string Lifecycle::Unfinished(TimePoint now) const {
   std::vector<std::string> reasons;
   for (const auto& [name, entry] : models_) {
     if (!entry->staged()) continue;
-    const auto progress = entry->StagedProgress(now < patient_until_);
+    const auto progress = entry->StagedProgress(now < scans_until_);
     if (!progress.ok())
       reasons.push_back(std::string(progress.status().message()));
     else if (*progress != ModelEntry::Progress::kReady)
@@ -246,14 +244,14 @@ void Lifecycle::Commit() {
       entry->Remove();
     }
   }
-  config_.models = std::move(reloads_.front().models);
+  config_.models = reloads_.front()->wanted.models;
   ++config_.generation;
 }
 
-void Lifecycle::Finish(const absl::Status& status, std::vector<ReloadOutcome>* ended) {
+void Lifecycle::Finish(const absl::Status& status, std::vector<Ended>* ended) {
   for (auto& [name, entry] : models_) entry->Abandon();
   config_.last_error = Annotate(status, kNotChanged);
-  ended->push_back({reloads_.front().ticket, config_.last_error});
+  ended->push_back({reloads_.front(), config_.last_error, ""});
   reloads_.pop_front();
   reloading_ = false;
 }

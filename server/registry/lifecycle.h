@@ -16,6 +16,7 @@
 #include "config/config.h"
 #include "server/registry/model_entry.h"
 #include "server/registry/registry.h"
+#include "server/registry/transaction.h"
 
 namespace floe::server {
 
@@ -26,9 +27,10 @@ class Lifecycle {
     LifecycleTimes times;
     bool allow_labels_for_unavailable = false;
   };
-  struct ReloadOutcome {
-    int64_t ticket = 0;
+  struct Ended {
+    std::shared_ptr<Transaction> transaction;
     absl::Status status;
+    std::string changes;  // DescribeChanges; of one that succeeded
   };
 
   // `models` are valid (CheckModels).
@@ -42,16 +44,13 @@ class Lifecycle {
   void Unloaded(const std::string& model, ServableId id,
                 const absl::Status& status = absl::OkStatus());
 
-  // Asks for another configuration; Step says how it went, under the ticket returned here. Attempts
-  // are made one after the other. `replaces`: as of ModelRegistry::Reload.
-  int64_t Reload(std::vector<ModelConfig> models, TimePoint deadline,
-                 std::optional<int64_t> replaces = std::nullopt);
-
-  // Nobody waits for it any more: it ends with CANCELLED, unless it has ended.
-  void CancelReload(int64_t ticket);
+  // Asks for another configuration; Step says how it went. One is made after the other.
+  void Reload(std::shared_ptr<Transaction> wanted) { reloads_.push_back(std::move(wanted)); }
 
   // Reloads that have not ended, and all that come now, end with UNAVAILABLE.
   void StopReloading() { reloading_stopped_ = true; }
+  // Lets go of reloads that have not ended.
+  void DropReloads() { reloads_.clear(); }
 
   // How a change went that did not get as far as models.
   void NoteReload(const absl::Status& status) {
@@ -60,7 +59,7 @@ class Lifecycle {
   }
 
   // What is to be done at `now`, each action once, and which reloads have ended.
-  Actions Step(TimePoint now, std::vector<ReloadOutcome>* ended);
+  Actions Step(TimePoint now, std::vector<Ended>* ended);
 
   const ConfigState& config() const { return config_; }
   const std::map<std::string, std::unique_ptr<ModelEntry>>& models() const { return models_; }
@@ -69,34 +68,26 @@ class Lifecycle {
   bool TakeChanged() { return std::exchange(changed_, false); }
 
  private:
-  struct PendingReload {
-    int64_t ticket = 0;
-    std::vector<ModelConfig> models;
-    TimePoint deadline;
-    std::optional<int64_t> replaces;
-    bool cancelled = false;
-  };
-
   ModelEntry* Find(const std::string& name);
   void PutOffScans(Actions* actions);
   ModelEntry& EntryOf(const std::string& name);
-  void EndLateReloads(TimePoint now, std::vector<ReloadOutcome>* ended);
-  bool AdvanceReload(TimePoint now, std::vector<ReloadOutcome>* ended);
+  void EndLateReloads(TimePoint now, std::vector<Ended>* ended);
+  bool AdvanceReload(TimePoint now, std::vector<Ended>* ended);
   absl::Status Begin(TimePoint now);
   absl::StatusOr<ModelEntry::Progress> Progress(TimePoint now) const;
   absl::Status CheckStagedLabels() const;
   std::string Unfinished(TimePoint now) const;
   void Commit();
-  void Finish(const absl::Status& status, std::vector<ReloadOutcome>* ended);
+  void Finish(const absl::Status& status, std::vector<Ended>* ended);
 
   const Options options_;
   int64_t next_id_ = 1;
   ConfigState config_;
   std::map<std::string, std::unique_ptr<ModelEntry>> models_;
-  std::map<std::string, int64_t> scanning_;  // tickets of looks under way by base_path
-  std::deque<PendingReload> reloads_;        // the first is under way when `reloading_`
+  std::map<std::string, int64_t> scanning_;           // tickets of looks under way by base_path
+  std::deque<std::shared_ptr<Transaction>> reloads_;  // the first is under way when `reloading_`
   bool reloading_ = false;
-  TimePoint patient_until_ = TimePoint::min();  // of the reload under way: see StagedProgress
+  TimePoint scans_until_ = TimePoint::min();  // of the reload under way: see StagedProgress
   bool reloading_stopped_ = false;
   bool changed_ = true;
 };

@@ -82,10 +82,13 @@ class LifecycleWorld {
   void Step() {
     for (bool looked = true; looked;) {
       looked = false;
-      std::vector<Lifecycle::ReloadOutcome> ended;
+      std::vector<Lifecycle::Ended> ended;
       const Actions actions = lifecycle_.Step(now_, &ended);
       next_ = actions.next;
-      for (Lifecycle::ReloadOutcome& one : ended) outcomes_[one.ticket] = one.status;
+      for (const Lifecycle::Ended& one : ended)
+        for (size_t ticket = 0; ticket < transactions_.size(); ++ticket)
+          if (transactions_[ticket] == one.transaction)
+            outcomes_[static_cast<int64_t>(ticket)] = one.status;
       for (const LoadAction& load : actions.loads) {
         EXPECT_TRUE(ids_.insert(load.id).second || retried_.count(load.id)) << "loaded twice";
         loads_.push_back(load);
@@ -138,14 +141,17 @@ class LifecycleWorld {
     while (FinishLoad() || FinishUnload()) {
     }
   }
-  int64_t Reload(std::vector<ModelConfig> models, Duration patience = std::chrono::minutes(1),
+  int64_t Reload(std::vector<ModelConfig> models, Duration timeout = std::chrono::minutes(1),
                  std::optional<int64_t> replaces = std::nullopt) {
-    const int64_t ticket = lifecycle_.Reload(std::move(models), now_ + patience, replaces);
+    transactions_.push_back(
+        std::make_shared<Transaction>(ReloadRequest{std::move(models), now_ + timeout, replaces}));
+    lifecycle_.Reload(transactions_.back());
+    const auto ticket = static_cast<int64_t>(transactions_.size()) - 1;
     Step();
     return ticket;
   }
   void Cancel(int64_t ticket) {
-    lifecycle_.CancelReload(ticket);
+    transactions_[static_cast<size_t>(ticket)]->Cancel();
     Step();
   }
 
@@ -232,6 +238,7 @@ class LifecycleWorld {
   std::list<LoadAction> loads_;
   std::list<UnloadAction> unloads_;
   std::set<ServableId> ids_, retried_, loaded_;
+  std::vector<std::shared_ptr<Transaction>> transactions_;
   std::map<int64_t, absl::Status> outcomes_;
   int scans_ = 0, finished_loads_ = 0;
   std::set<int64_t> looked_into_;

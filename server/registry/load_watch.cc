@@ -34,8 +34,8 @@ std::vector<std::string> LoadWatch::Slow(TimePoint now) {
   MutexLock lock(mutex_);
   for (Load* const load : loads_) {
     const Duration taken = now - load->start_;
-    if (taken < load->told_) continue;
-    while (load->told_ <= taken) load->told_ *= 2;
+    if (taken < load->logged_) continue;
+    while (load->logged_ <= taken) load->logged_ *= 2;
     lines.push_back(absl::StrCat(load->name_, " is still being loaded after ",
                                  std::chrono::duration_cast<std::chrono::seconds>(taken).count(),
                                  " s: ", load->stage_));

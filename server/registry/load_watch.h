@@ -30,11 +30,11 @@ class LoadWatch {
     const std::string name_;
     const TimePoint start_;
     std::string stage_ = "it has begun";  // these two under the watch's mutex
-    Duration told_ = kPatience;
+    Duration logged_ = kSlowAfter;
   };
-  static constexpr Duration kPatience = std::chrono::seconds(10);
+  static constexpr Duration kSlowAfter = std::chrono::seconds(10);
 
-  // A line for each load that has taken this patience, twice, four times ... as long since it was
+  // A line for each load that has taken this timeout, twice, four times ... as long since it was
   // told of last.
   std::vector<std::string> Slow(TimePoint now);
   struct Progress {

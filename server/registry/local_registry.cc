@@ -17,10 +17,10 @@ namespace floe::server {
 namespace {
 
 // Directories that answer are not to wait for those that do not, of which one dead mount may have
-// many: a thread each, and some more. Unloading waits for requests alone, with patience.
+// many: a thread each, and some more. Unloading waits for requests alone, with timeout.
 constexpr int kScanThreads = 64, kUnloadThreads = 64;
 // Of looks and loads, until they are taken to hang, and others need not wait for their threads.
-constexpr Duration kLongLook = std::chrono::seconds(5), kLongLoad = std::chrono::seconds(30);
+constexpr Duration kLongScan = std::chrono::seconds(5), kLongLoad = std::chrono::seconds(30);
 // A load gets a tenth of the CPU of what serves when both want all of it.
 constexpr int kLoadNice = 10;
 // Of a process that tries a load, beyond the model: threads' stacks, and what an allocator keeps.
@@ -69,25 +69,6 @@ const char* VersionStateName(VersionState state) {
   return "UNKNOWN";
 }
 
-// One caller of Reload.
-struct LocalRegistry::Waiter {
-  Mutex mutex;
-  CondVar ended;
-  std::optional<absl::Status> outcome ABSL_GUARDED_BY(mutex);
-  int64_t ticket = 0;  // the manager's
-
-  void End(const absl::Status& status) {
-    MutexLock lock(mutex);
-    if (!outcome) outcome = status;
-    ended.NotifyAll();
-  }
-  absl::Status Wait() {
-    MutexLock lock(mutex);
-    while (!outcome) ended.Wait(mutex);
-    return *outcome;
-  }
-};
-
 LocalRegistry::LocalRegistry(const std::vector<ModelConfig>& models, Options options,
                              HealthState* health)
     : options_(std::move(options)),
@@ -105,7 +86,8 @@ LocalRegistry::~LocalRegistry() { Stop(); }
 absl::Status LocalRegistry::StartLoading() {
   MutexLock lock(stop_mutex_);
   LoadProbe();
-  for (TaskThreads* threads : {&scans_, &loads_, &unloads_}) FLOE_RETURN_IF_ERROR(threads->Start());
+  for (TaskThreadPool* threads : {&scans_, &loads_, &unloads_})
+    FLOE_RETURN_IF_ERROR(threads->Start());
   FLOE_ASSIGN_OR_RETURN(manager_, TrySpawnThread({"manager", 0, {}}, [this] { Manage(); }));
   return absl::OkStatus();
 }
@@ -124,17 +106,17 @@ void LocalRegistry::LoadProbe() {
 // ---- the manager ----
 
 void LocalRegistry::Manage() {
-  while (!mailbox_->closed()) {
+  while (!tasks_->closed()) {
     Advance();
     // A clock of its own does not run: Wake says when to look at it.
     const TimePoint until = options_.clock == &Clock::Steady() ? next_ : TimePoint::max();
-    for (const Mailbox::Letter& letter : mailbox_->Take(until)) letter();
+    for (const TaskQueue::Task& task : tasks_->Take(until)) task();
   }
 }
 
 void LocalRegistry::Advance() {
   started_ |= lifecycle_.Settled();
-  std::vector<Lifecycle::ReloadOutcome> ended;
+  std::vector<Lifecycle::Ended> ended;
   const Actions actions = lifecycle_.Step(options_.clock->Now(), &ended);
   next_ = actions.next;
   EndDrains();
@@ -164,7 +146,7 @@ bool LocalRegistry::IsTried(const LoadAction& action) const {
 void LocalRegistry::RunScan(const ScanAction& action) {
   auto found = options_.scan_with ? options_.scan_with(action.base_path, action.look)
                                   : ScanVersions(action.base_path, action.look);
-  mailbox_->Post([this, action, found = std::move(found)] {
+  tasks_->Post([this, action, found = std::move(found)] {
     lifecycle_.Scanned(action.model, action.ticket, found, options_.clock->Now());
   });
 }
@@ -220,7 +202,7 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LocalRegistry::Load(const LoadActio
 
 void LocalRegistry::RunLoad(const LoadAction& action, bool tried) {
   auto loaded = Load(action, tried);
-  const bool taken = mailbox_->Post([this, action, loaded] {
+  const bool taken = tasks_->Post([this, action, loaded] {
     std::optional<FileIdentity> identity;
     if (loaded.ok()) {
       loaded_[action.id] = {action.model, *loaded, MakeHandle(action.id, *loaded)};
@@ -231,21 +213,21 @@ void LocalRegistry::RunLoad(const LoadAction& action, bool tried) {
   if (!taken && loaded.ok()) (*loaded)->Stop();
 }
 
-// The handle's end is a letter to the manager. Whatever thread drops the last copy, the model goes
-// on one of the registry's: that copy lets go of it before the letter is sent.
+// The handle's end is a task for the manager. Whatever thread drops the last copy, the model goes
+// on one of the registry's: that copy lets go of it before the task is posted.
 ServedHandle LocalRegistry::MakeHandle(ServableId id, const std::shared_ptr<LocalServed>& served) {
-  return {served.get(), [this, id, kept = served, mailbox = mailbox_](ServedModel*) mutable {
+  return {served.get(), [this, id, kept = served, tasks = tasks_](ServedModel*) mutable {
             kept.reset();
-            mailbox->Post([this, id] { Unload(id, options_.drain); });
+            tasks->Post([this, id] { Unload(id, options_.drain); });
           }};
 }
 
-void LocalRegistry::Unload(ServableId id, Duration patience) {
+void LocalRegistry::Unload(ServableId id, Duration timeout) {
   const auto it = loaded_.find(id);
   if (it == loaded_.end()) return;
-  unloads_.Post([this, id, patience, model = it->second.model,
+  unloads_.Post([this, id, timeout, model = it->second.model,
                  served = std::move(it->second.served)]() mutable {
-    End(id, model, std::move(served), patience);
+    End(id, model, std::move(served), timeout);
   });
   loaded_.erase(it);
   drains_.erase(id);
@@ -266,11 +248,11 @@ void LocalRegistry::EndDrains() {
 }
 
 void LocalRegistry::End(ServableId id, const std::string& model,
-                        std::shared_ptr<LocalServed> served, Duration patience) {
+                        std::shared_ptr<LocalServed> served, Duration timeout) {
   absl::Status left;
-  if (!served->StopBy(Clock::Steady().Now() + patience)) left = Abandon(std::move(served));
+  if (!served->StopBy(Clock::Steady().Now() + timeout)) left = Abandon(std::move(served));
   served.reset();
-  mailbox_->Post([this, id, model, left] { lifecycle_.Unloaded(model, id, left); });
+  tasks_->Post([this, id, model, left] { lifecycle_.Unloaded(model, id, left); });
 }
 
 // It takes memory, and threads, until its runs end; nobody waits for it.
@@ -303,21 +285,19 @@ void LocalRegistry::EndAbandoned() {
   }
 }
 
-void LocalRegistry::EndReloads(const std::vector<Lifecycle::ReloadOutcome>& ended) {
-  for (const Lifecycle::ReloadOutcome& outcome : ended) {
-    if (outcome.status.ok()) {
+void LocalRegistry::EndReloads(const std::vector<Lifecycle::Ended>& ended) {
+  for (const Lifecycle::Ended& one : ended) {
+    const std::string& who = one.transaction->wanted.who;
+    if (one.status.ok()) {
       const ConfigState& config = lifecycle_.config();
-      spdlog::info("configuration {} is in force: {} models", config.generation,
-                   config.models.size());
+      spdlog::info("configuration {} is active, by {}: {}; {} models", config.generation, who,
+                   one.changes, config.models.size());
       for (const std::string& warning : CpuBudgetWarnings(config.models, FindUsableCpus()))
         spdlog::warn("{}", warning);
     } else {
-      spdlog::error("{}", std::string(outcome.status.message()));
+      spdlog::error("{}, by {}", std::string(one.status.message()), who);
     }
-    const auto it = reloads_.find(outcome.ticket);
-    if (it == reloads_.end()) continue;
-    it->second->End(outcome.status);
-    reloads_.erase(it);
+    one.transaction->End(one.status);
   }
 }
 
@@ -334,7 +314,7 @@ ServedTable LocalRegistry::MakeTable() const {
     out.labels.insert(config.version_labels.begin(), config.version_labels.end());
     out.settled = entry->Settled();
     out.failed = entry->Failed();
-    out.trouble = WithoutPaths(entry->Trouble(), config);
+    out.last_error = WithoutPaths(entry->LastError(), config);
     out.statuses = entry->Statuses();
     for (VersionStatus& status : out.statuses) status.error = WithoutPaths(status.error, config);
     for (const Servable* servable : entry->Published()) {
@@ -425,7 +405,7 @@ std::string LocalRegistry::UnderWay() const {
 
 void LocalRegistry::CheckProgress(TimePoint now) {
   for (const std::string& line : load_watch_.Slow(now)) spdlog::info("{}", line);
-  (void)scans_.Relieve(now, kLongLook);
+  (void)scans_.Relieve(now, kLongScan);
   (void)loads_.Relieve(now, kLongLoad);
   EndAbandoned();
   std::map<std::string, std::string> stuck;  // and why
@@ -459,35 +439,34 @@ void LocalRegistry::CheckProgress(TimePoint now) {
 // ---- changes and the end ----
 
 void LocalRegistry::Wake() {
-  mailbox_->Post([] {});
+  tasks_->Post([] {});
 }
 
-absl::Status LocalRegistry::Reload(std::vector<ModelConfig> models, TimePoint deadline,
-                                   std::optional<int64_t> replaces, CancelToken* cancel) {
-  const auto waiter = std::make_shared<Waiter>();
-  // What goes unanswered, with its letter or with the registry, goes because the server stops.
-  std::shared_ptr<Waiter> end(waiter.get(), [waiter](Waiter*) {
-    waiter->End(absl::UnavailableError("the server is stopping"));
+absl::Status LocalRegistry::Reload(ReloadRequest request) {
+  CancelToken* const cancel = request.cancel;
+  const auto transaction = std::make_shared<Transaction>(std::move(request));
+  // What is dropped, by the queue or with the registry, is dropped because the server stops.
+  std::shared_ptr<Transaction> wanted(transaction.get(), [transaction](Transaction*) {
+    transaction->End(absl::UnavailableError("the server is stopping"));
   });
-  mailbox_->Post([this, end = std::move(end), models = std::move(models), deadline, replaces] {
-    end->ticket = lifecycle_.Reload(models, deadline, replaces);
-    reloads_[end->ticket] = end;
+  tasks_->Post(
+      [this, wanted = std::move(wanted)]() mutable { lifecycle_.Reload(std::move(wanted)); });
+  if (cancel == nullptr) return transaction->Await();
+  cancel->SetListener([this, transaction] {
+    transaction->Cancel();
+    Wake();
   });
-  if (cancel == nullptr) return waiter->Wait();
-  cancel->SetListener([this, waiter] {
-    mailbox_->Post([this, waiter] { lifecycle_.CancelReload(waiter->ticket); });
-  });
-  absl::Status outcome = waiter->Wait();
+  absl::Status outcome = transaction->Await();
   cancel->ClearListener();
   return outcome;
 }
 
 void LocalRegistry::NoteReload(const absl::Status& status) {
-  mailbox_->Post([this, status] { lifecycle_.NoteReload(status); });
+  tasks_->Post([this, status] { lifecycle_.NoteReload(status); });
 }
 
 void LocalRegistry::StopReloading() {
-  mailbox_->Post([this] { lifecycle_.StopReloading(); });
+  tasks_->Post([this] { lifecycle_.StopReloading(); });
 }
 
 // Requests that come now are refused, those that are there are finished.
@@ -516,13 +495,13 @@ void LocalRegistry::Stop() {
   MutexLock lock(stop_mutex_);
   if (stopped_) return;
   stopped_ = true;
-  mailbox_->Close();
+  tasks_->Close();
   if (manager_.joinable()) manager_.join();
-  reloads_.clear();
+  lifecycle_.DropReloads();
   for (const auto& [name, entry] : lifecycle_.models())
     for (const Servable& servable : entry->servables())
       if (servable.state == VersionState::kLoading) servable.unwanted->Cancel();
-  for (TaskThreads* threads : {&scans_, &loads_, &unloads_}) threads->Stop();
+  for (TaskThreadPool* threads : {&scans_, &loads_, &unloads_}) threads->Stop();
   StopServing();
 }
 

@@ -19,11 +19,11 @@
 #include "server/registry/lifecycle_log.h"
 #include "server/registry/load_watch.h"
 #include "server/registry/loader.h"
-#include "server/registry/mailbox.h"
 #include "server/registry/probe_model.h"
 #include "server/registry/readiness.h"
 #include "server/registry/served_table.h"
-#include "server/registry/task_threads.h"
+#include "server/registry/task_queue.h"
+#include "server/registry/task_thread_pool.h"
 #include "server/registry/trial.h"
 
 namespace floe::server {
@@ -99,8 +99,7 @@ class LocalRegistry : public ModelRegistry {
                                                     const VersionChoice& choice) const override;
   std::vector<std::string> ModelNames() const override;
   absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const override;
-  absl::Status Reload(std::vector<ModelConfig> models, TimePoint deadline,
-                      std::optional<int64_t> replaces, CancelToken* cancel = nullptr) override;
+  absl::Status Reload(ReloadRequest request) override;
   ConfigState CurrentConfig() const override;
 
  private:
@@ -111,7 +110,6 @@ class LocalRegistry : public ModelRegistry {
     std::shared_ptr<LocalServed> served;
     ServedHandle handle;
   };
-  struct Waiter;
 
   std::shared_ptr<const ServedTable> Table() const;
   void LoadProbe();
@@ -121,11 +119,11 @@ class LocalRegistry : public ModelRegistry {
   void Advance();
   void CarryOut(const Actions& actions);
   bool IsTried(const LoadAction& action) const;
-  void Unload(ServableId id, Duration patience);
+  void Unload(ServableId id, Duration timeout);
   void EndDrains();
   void Publish();
   ServedTable MakeTable() const;
-  void EndReloads(const std::vector<Lifecycle::ReloadOutcome>& ended);
+  void EndReloads(const std::vector<Lifecycle::Ended>& ended);
 
   // On threads for them.
   void RunScan(const ScanAction& action);
@@ -135,7 +133,7 @@ class LocalRegistry : public ModelRegistry {
   int64_t RunBytes() const;
 
   void End(ServableId id, const std::string& model, std::shared_ptr<LocalServed> served,
-           Duration patience);
+           Duration timeout);
   absl::Status Abandon(std::shared_ptr<LocalServed> served);
   void EndAbandoned();
 
@@ -146,13 +144,12 @@ class LocalRegistry : public ModelRegistry {
   const MemoryBudget memory_;
   LoadWatch load_watch_;
   Readiness readiness_;
-  const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
+  const std::shared_ptr<TaskQueue> tasks_ = std::make_shared<TaskQueue>();
 
   // The manager's; others touch them only before it starts and after it has ended.
   Lifecycle lifecycle_;
   std::map<ServableId, Loaded> loaded_;
   std::map<ServableId, TimePoint> drains_;  // of those that requests still hold: until when
-  std::map<int64_t, std::shared_ptr<Waiter>> reloads_;  // by ticket
   LifecycleLog log_;
   TimePoint next_ = TimePoint::max();
   bool started_ = false;  // the models of the start have settled
@@ -171,7 +168,7 @@ class LocalRegistry : public ModelRegistry {
 
   Mutex stop_mutex_;  // one Stop at a time
   bool stopped_ ABSL_GUARDED_BY(stop_mutex_) = false;
-  TaskThreads scans_, loads_, unloads_;
+  TaskThreadPool scans_, loads_, unloads_;
   std::thread manager_ ABSL_GUARDED_BY(stop_mutex_);
 };
 

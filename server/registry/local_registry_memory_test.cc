@@ -44,14 +44,14 @@ TEST_F(RegistryTest, MemoryIsAdmittedOrRefusedWithNumbers) {
   registry.WaitUntilLoaded();
   ASSERT_TRUE(registry.Acquire("a", {}).ok());
   const absl::Status refused =
-      registry.Reload({a, b}, Clock::Steady().Now() + std::chrono::minutes(1), {});
+      registry.Reload({{a, b}, Clock::Steady().Now() + std::chrono::minutes(1)});
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("model 'b' version 1"), HasSubstr("it needs "),
                     HasSubstr(absl::StrCat(one + one / 2)), HasSubstr("memory_limit")));
   EXPECT_TRUE(registry.Acquire("a", {}).ok());
   // In the place of a, b fits once a is gone.
-  EXPECT_EQ(registry.Reload({b}, Clock::Steady().Now() + std::chrono::minutes(1), {}).code(),
+  EXPECT_EQ(registry.Reload({{b}, Clock::Steady().Now() + std::chrono::minutes(1)}).code(),
             absl::StatusCode::kResourceExhausted)
       << "both are there for a while";
 }

@@ -215,7 +215,7 @@ TEST_F(RegistryTest, TheOldVersionStaysAsLongAsARequestHasIt) {
   ASSERT_TRUE(old.ok()) << old.status();
   Write("m/2/frozen.pb", TimesGraph(2));
   const absl::Status reloaded =
-      registry.Reload({Config("m", "m")}, Clock::Steady().Now() + std::chrono::minutes(1), {});
+      registry.Reload({{Config("m", "m")}, Clock::Steady().Now() + std::chrono::minutes(1)});
   ASSERT_TRUE(reloaded.ok()) << reloaded;
   EXPECT_EQ(registry.CurrentConfig().generation, 2);
   EXPECT_EQ(NewestOf(registry, "m"), 2);
@@ -241,7 +241,7 @@ TEST_F(RegistryTest, ReloadIsSeenInNamesHealthAndLabels) {
   ModelConfig b = Config("b", "b");
   b.versions.latest = 2;
   b.version_labels = {{"stable", 1}, {"canary", 2}};
-  ASSERT_TRUE(registry.Reload({b}, soon(), {}).ok()) << registry.CurrentConfig().last_error;
+  ASSERT_TRUE(registry.Reload({{b}, soon()}).ok()) << registry.CurrentConfig().last_error;
   EXPECT_THAT(registry.ModelNames(), ElementsAre("b"));
   EXPECT_EQ(health_.Get("model/a"), std::nullopt);
   EXPECT_EQ(health_.Get("model/b"), ServingStatus::kServing);
@@ -258,7 +258,7 @@ TEST_F(RegistryTest, ReloadIsSeenInNamesHealthAndLabels) {
   EXPECT_EQ(registry.Status("b", {std::nullopt, "stable"})->at(0).version, 1);
 
   // A failure leaves everything, and is remembered.
-  const absl::Status failed = registry.Reload({b, Config("gone", "gone")}, soon(), {});
+  const absl::Status failed = registry.Reload({{b, Config("gone", "gone")}, soon()});
   EXPECT_EQ(failed.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(registry.CurrentConfig().last_error, failed);
   EXPECT_EQ(registry.CurrentConfig().generation, 2);
@@ -289,8 +289,8 @@ class HeldLoadTest : public RegistryTest {
   }
   ~HeldLoadTest() override { go_ = true; }
 
-  absl::Status ReloadWithin(Duration patience) {
-    return registry_->Reload({Config("b", "b")}, clock_.Now() + patience, {});
+  absl::Status ReloadWithin(Duration timeout) {
+    return registry_->Reload({{Config("b", "b")}, clock_.Now() + timeout});
   }
 
   FakeClock clock_;
@@ -318,7 +318,7 @@ TEST_F(HeldLoadTest, AReloadThatHangsIsOverAtItsDeadline) {
   registry_->Stop();
   caller.join();
   EXPECT_TRUE(stopped.ok() || stopped.code() == absl::StatusCode::kUnavailable) << stopped;
-  EXPECT_EQ(registry_->Reload({}, TimePoint::max(), {}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(registry_->Reload({{}, TimePoint::max()}).code(), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(HeldLoadTest, ACallerThatLeavesEndsItsReload) {
@@ -326,8 +326,9 @@ TEST_F(HeldLoadTest, ACallerThatLeavesEndsItsReload) {
     CancelToken cancel;
     if (early) cancel.Cancel();
     absl::Status left;
-    std::thread caller(
-        [&] { left = registry_->Reload({Config("b", "b")}, TimePoint::max(), {}, &cancel); });
+    std::thread caller([&] {
+      left = registry_->Reload({{Config("b", "b")}, TimePoint::max(), {}, &cancel});
+    });
     if (!early) {
       EXPECT_TRUE(Eventually([&] { return loading_.load(); }));
       cancel.Cancel();
@@ -350,7 +351,7 @@ TEST_F(HeldLoadTest, ReloadsEndWhenReloadingStops) {
   for (std::thread& caller : callers) caller.join();
   for (const absl::Status& status : stopped)
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_EQ(registry_->Reload({}, TimePoint::max(), {}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(registry_->Reload({{}, TimePoint::max()}).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(NewestOf(*registry_, "a"), 1) << "what was served is served on";
 }
 
@@ -360,7 +361,7 @@ TEST_F(HeldLoadTest, SaysWhatIsUnderWay) {
   Write("a/2/frozen.pb", TimesGraph(2));
   auto old = registry_->Acquire("a", {});
   ASSERT_TRUE(old.ok());
-  ASSERT_TRUE(registry_->Reload({Config("a", "a")}, TimePoint::max(), {}).ok());
+  ASSERT_TRUE(registry_->Reload({{Config("a", "a")}, TimePoint::max()}).ok());
   EXPECT_EQ(registry_->UnderWay(), "model 'a' version 1 (UNLOADING)");
 }
 
@@ -404,7 +405,7 @@ TEST_F(RegistryTest, AReloadEndsWithTheRegistry) {
     absl::Status stopped;
     std::thread caller([&] {
       called = true;
-      stopped = registry.Reload({Config("m", "m")}, TimePoint::max(), {});
+      stopped = registry.Reload({{Config("m", "m")}, TimePoint::max()});
     });
     while (!called) std::this_thread::yield();
     registry.Stop();
@@ -440,7 +441,7 @@ TEST_F(RegistryTest, SwapsUnderCallers) {
   for (int version = 2; version <= kSwaps + 1; ++version) {
     Write(absl::StrCat("m/", version, "/frozen.pb"), TimesGraph(version));
     const absl::Status swapped =
-        registry.Reload({Config("m", "m")}, Clock::Steady().Now() + std::chrono::minutes(1), {});
+        registry.Reload({{Config("m", "m")}, Clock::Steady().Now() + std::chrono::minutes(1)});
     ASSERT_TRUE(swapped.ok()) << swapped;
     EXPECT_EQ(NewestOf(registry, "m"), version);
     const int before = answers;

@@ -94,7 +94,7 @@ std::vector<int64_t> ModelEntry::Wanted(const Target& target, Scope scope) const
   return wanted;
 }
 
-// Versions that the configuration in force came upon by itself are now named one by one: whoever
+// Versions that the active configuration came upon by itself are now named one by one: whoever
 // does so means each of them.
 bool ModelEntry::NewlyNamed() const {
   constexpr auto kSpecific = VersionPolicy::Kind::kSpecific;
@@ -102,7 +102,7 @@ bool ModelEntry::NewlyNamed() const {
          (!current_ || current_->config->versions.kind != kSpecific);
 }
 
-// Whether the configuration in force would want it, too, of what the staged one has found.
+// Whether the active configuration would want it, too, of what the staged one has found.
 bool ModelEntry::WantedAsBefore(int64_t version) const {
   Target before = *staged_;
   before.config = current_->config;
@@ -147,8 +147,7 @@ std::vector<int64_t> ModelEntry::Incomplete(const Target& target) const {
 
 // ---- configurations ----
 
-void ModelEntry::SetCurrent(std::shared_ptr<const ModelConfig> config,
-                            const ModelWeights& weights) {
+void ModelEntry::SetCurrent(std::shared_ptr<const ModelConfig> config, const CpuShares& weights) {
   current_.emplace();
   current_->revision = (*next_id_)++;
   current_->config = std::move(config);
@@ -156,7 +155,7 @@ void ModelEntry::SetCurrent(std::shared_ptr<const ModelConfig> config,
   UpdateWanted();
 }
 
-void ModelEntry::Stage(std::shared_ptr<const ModelConfig> config, const ModelWeights& weights) {
+void ModelEntry::Stage(std::shared_ptr<const ModelConfig> config, const CpuShares& weights) {
   const bool alike = current_ && LoadAlike(*current_->config, *config);
   same_config_ = current_ && *current_->config == *config;
   staged_.emplace();
@@ -472,7 +471,7 @@ bool ModelEntry::AspireTo(Target* target, int64_t version) {
 }
 
 // An attempt has failed with these files; had there been no other reason for it, the configuration
-// in force would have found that out. What it would not ask for is tried as if it were new.
+// active would have found that out. What it would not ask for is tried as if it were new.
 void ModelEntry::RecallAttempt(Servable* servable) {
   const auto it = failed_attempts_.find(servable->version);
   if (it == failed_attempts_.end() || it->second.file != servable->file ||

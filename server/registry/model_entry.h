@@ -41,7 +41,7 @@ struct LoadAction {
   std::shared_ptr<const ModelConfig> config;
   int64_t version = 0;
   std::string file;
-  ModelWeights weights;  // of the configuration that it is loaded for
+  CpuShares weights;  // of the configuration that it is loaded for
   // Raised when nobody wants the version any more: the load ends with CANCELLED as soon as it can.
   std::shared_ptr<const CancelToken> unwanted;
   bool staged = false;  // for a configuration that is being tried
@@ -95,7 +95,7 @@ struct Servable {
 // A configuration of the model and what was found under its base_path.
 struct Target {
   std::shared_ptr<const ModelConfig> config;
-  ModelWeights weights;     // of all models configured with it
+  CpuShares weights;        // of all models configured with it
   int64_t revision = 0;     // equal for configurations that load to the same
   int64_t scan_ticket = 0;  // of the look under way; 0: none
   TimePoint next_scan = TimePoint::min();
@@ -121,18 +121,18 @@ class ModelEntry {
   ModelEntry(std::string name, int64_t* next_id) : name_(std::move(name)), next_id_(next_id) {}
 
   const std::string& name() const { return name_; }
-  // The configuration in force; none for a model that is only being tried, or being removed.
+  // The configuration active; none for a model that is only being tried, or being removed.
   const std::optional<Target>& current() const { return current_; }
   // The one that a reload tries.
   const std::optional<Target>& staged() const { return staged_; }
   const std::list<Servable>& servables() const { return servables_; }
   bool Empty() const { return !current_ && !staged_ && servables_.empty(); }
 
-  void SetCurrent(std::shared_ptr<const ModelConfig> config, const ModelWeights& weights);
-  // Looks and loads beside what is in force. Versions that have failed, and may succeed, are tried
+  void SetCurrent(std::shared_ptr<const ModelConfig> config, const CpuShares& weights);
+  // Looks and loads beside what is active. Versions that have failed, and may succeed, are tried
   // anew. Where the configuration loads to the same as before, versions known to fail, also from
   // an attempt before, are no reason for this one to fail.
-  void Stage(std::shared_ptr<const ModelConfig> config, const ModelWeights& weights);
+  void Stage(std::shared_ptr<const ModelConfig> config, const CpuShares& weights);
   void Commit();   // staged becomes current
   void Abandon();  // staged is dropped
   void Remove();   // there is no configuration any more
@@ -168,15 +168,15 @@ class ModelEntry {
   bool Failed() const;
   std::vector<const Servable*> Published() const;  // newest version first, each version once
   bool Available() const { return !Published().empty(); }
-  // Of the configuration in force, newest version first, then those that ended; none where none has
+  // Of the active configuration, newest version first, then those that ended; none where none has
   // been found.
   std::vector<VersionStatus> Statuses() const;
   // Why there is no version, for one who asks for the model; OK while that may still change.
-  absl::Status Trouble() const;
+  absl::Status LastError() const;
 
-  // Once the staged configuration is in force.
+  // Once the staged configuration is active.
   bool WillBeAvailable(int64_t version) const;
-  // Served now, and no longer then, though the configuration in force would keep it.
+  // Served now, and no longer then, though the active configuration would keep it.
   bool WillBeDropped(int64_t version) const;
 
  private:
@@ -229,7 +229,7 @@ class ModelEntry {
     uint64_t stamp = 0;
     absl::Status error;
   };
-  // By version: of the revision in force, but for versions that it has among its servables.
+  // By version: of the revision active, but for versions that it has among its servables.
   std::map<int64_t, FailedAttempt> failed_attempts_;
   bool same_config_ = false;  // staged is what current is
   std::list<Servable> servables_;

@@ -65,7 +65,7 @@ std::vector<const Servable*> ModelEntry::Published() const {
   return published;
 }
 
-absl::Status ModelEntry::Trouble() const {
+absl::Status ModelEntry::LastError() const {
   if (!current_ || Available()) return absl::OkStatus();
   for (const Servable& servable : servables_)
     if (!servable.error.ok() && WantedByCurrent(servable)) return servable.error;

@@ -69,15 +69,26 @@ struct ModelStats {
   std::vector<VersionStats> versions;  // newest first
 };
 
-// The configuration in force, and how the last attempt to change it went.
+// The active configuration, and how the last attempt to change it went.
 struct ConfigState {
-  int64_t generation = 1;   // of the configuration in force; each Reload that succeeds adds one
+  int64_t generation = 1;   // of the active configuration; each Reload that succeeds adds one
   absl::Status last_error;  // of the last Reload; OK after one that succeeded
   std::vector<ModelConfig> models;
 };
 
-// ABORTED, with both numbers, unless the configuration in force is the generation expected.
-absl::Status CheckGeneration(int64_t expected, int64_t in_force);
+// A change of the configuration to these models, all of it or nothing: versions are looked for at
+// once, what is new is loaded, and only when all of it is available does it replace what was there,
+// whose requests in progress end on what they began with. After an error the old one stays active.
+struct ReloadRequest {
+  std::vector<ModelConfig> models;
+  TimePoint deadline;
+  std::optional<int64_t> replaces = {};  // the generation that must be active when its turn comes
+  CancelToken* cancel = nullptr;         // ends it with CANCELLED; it is the listener meanwhile
+  std::string who = "the server";        // for the log: "RPC from ipv4:127.0.0.1:40213"
+};
+
+// ABORTED, with both numbers, unless the active configuration is the generation expected.
+absl::Status CheckGeneration(int64_t expected, int64_t active);
 
 // Threading: any thread; readers never wait for a load.
 class ModelRegistry {
@@ -100,17 +111,11 @@ class ModelRegistry {
   // What every model does, by name, or one of them; NOT_FOUND as above. Empty name: all.
   virtual absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const = 0;
 
-  // Makes `models` the configuration, all of it or nothing: looks for versions at once, loads what
-  // is new, and only when all of it is available does it replace what was there, whose requests in
-  // progress end on what they began with. On an error, and when `deadline` passes, the old
-  // configuration stays in force. INVALID_ARGUMENT, NOT_FOUND and others name the model;
-  // FAILED_PRECONDITION: a label would lead to a version that is not available, or is dropped;
-  // DEADLINE_EXCEEDED says what was still going on. One at a time: a second one waits its turn,
-  // within its own deadline. `replaces`: the generation that must be in force when its turn comes
-  // (ABORTED otherwise); none: any. When `cancel`, which may be null, is raised first, it ends with
-  // CANCELLED; it is the listener meanwhile. Blocks; never on a thread that serves.
-  virtual absl::Status Reload(std::vector<ModelConfig> models, TimePoint deadline,
-                              std::optional<int64_t> replaces, CancelToken* cancel = nullptr) = 0;
+  // Blocks; never on a thread that serves. One at a time: a second one waits its turn, within its
+  // own deadline. INVALID_ARGUMENT, NOT_FOUND and others name the model; FAILED_PRECONDITION: a
+  // label would lead to a version that is not available, or is dropped; DEADLINE_EXCEEDED says what
+  // was still going on; ABORTED: another generation is active.
+  virtual absl::Status Reload(ReloadRequest request) = 0;
   virtual ConfigState CurrentConfig() const = 0;
 };
 

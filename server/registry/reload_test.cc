@@ -25,7 +25,7 @@ TEST(Reload, AllOfItComesAtOnceAndWhatIsGoneLeaves) {
   const int64_t ticket = world.Reload({TestModel("a"), TestModel("c")});
   EXPECT_EQ(world.Loads(), "c 1");
   EXPECT_FALSE(world.Ended(ticket));
-  EXPECT_EQ(world.States("c"), "none") << "it is not in force yet";
+  EXPECT_EQ(world.States("c"), "none") << "it is not active yet";
   EXPECT_EQ(world.Served("b"), "1");
   world.FinishLoad();
   EXPECT_TRUE(world.Outcome(ticket).ok()) << world.Outcome(ticket);
@@ -207,7 +207,7 @@ TEST(Reload, WeightsAreThoseOfTheConfigurationThatALoadIsFor) {
   world.Reload({light, heavier});
   EXPECT_EQ(world.Loads(), "o 1");
   EXPECT_EQ(world.HeaviestOfLastLoad(), 20);
-  // A load that belongs to what is in force meanwhile.
+  // A load that belongs to what is active meanwhile.
   world.Put("/n", 2);
   world.Advance(seconds(1));
   EXPECT_EQ(world.Loads(), "o 1, n 2");

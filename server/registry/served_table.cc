@@ -67,9 +67,9 @@ absl::Status NotAvailable(const ServedTable& table, std::string_view name,
                           const ServedTable::Entry& entry) {
   const std::string model = absl::StrCat("model '", std::string(name), "' ");
   if (table.stopping) return absl::UnavailableError(model + "is being stopped");
-  if (!entry.trouble.ok())
+  if (!entry.last_error.ok())
     return absl::UnavailableError(
-        absl::StrCat(model, "is not available: ", std::string(entry.trouble.message())));
+        absl::StrCat(model, "is not available: ", std::string(entry.last_error.message())));
   return absl::UnavailableError(model + "is still loading");
 }
 
@@ -112,9 +112,9 @@ absl::StatusOr<std::vector<VersionStatus>> ServedTable::Status(std::string_view 
   const Entry& entry = it->second;
   FLOE_ASSIGN_OR_RETURN(const std::optional<int64_t> version, ChosenVersion(name, entry, choice));
   if (!version && entry.statuses.empty())
-    return absl::NotFoundError(
-        absl::StrCat("no version of model '", std::string(name), "' has been found",
-                     entry.trouble.ok() ? " yet" : ": " + std::string(entry.trouble.message())));
+    return absl::NotFoundError(absl::StrCat(
+        "no version of model '", std::string(name), "' has been found",
+        entry.last_error.ok() ? " yet" : ": " + std::string(entry.last_error.message())));
   if (!version) return entry.statuses;
   for (const VersionStatus& one : entry.statuses)
     if (one.version == *version) return std::vector<VersionStatus>{one};

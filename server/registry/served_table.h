@@ -23,7 +23,7 @@ struct ServedTable {
     std::map<std::string, int64_t, std::less<>> labels;
     std::vector<Version> available;       // newest first
     std::vector<VersionStatus> statuses;  // newest first
-    absl::Status trouble;                 // why none is available, as far as it is known
+    absl::Status last_error;              // why none is available, as far as it is known
     bool settled = false;                 // ModelEntry::Settled
     bool failed = false;                  // ModelEntry::Failed
   };

@@ -60,7 +60,7 @@ TEST_F(ServedTableTest, WhereNoVersionHasBeenFoundTheStatusSaysWhy) {
   ServedTable::Entry& none = table_.models["none"];
   EXPECT_EQ(table_.Status("none", {}).status(),
             absl::NotFoundError("no version of model 'none' has been found yet"));
-  none.trouble = absl::InvalidArgumentError("its place is empty");
+  none.last_error = absl::InvalidArgumentError("its place is empty");
   EXPECT_EQ(table_.Status("none", {}).status(),
             absl::NotFoundError("no version of model 'none' has been found: its place is empty"));
 }
@@ -113,7 +113,7 @@ TEST_F(ServedTableTest, UnavailableWhileItIsNotKnownWhatThereWillBe) {
   for (const VersionChoice& choice : {VersionChoice{}, VersionChoice{1, ""}})
     EXPECT_EQ(Refused("later", choice, "'later' is still loading"), absl::StatusCode::kUnavailable);
   ServedTable::Entry& later = table_.models.at("later");
-  later.trouble = absl::NotFoundError("no such directory");
+  later.last_error = absl::NotFoundError("no such directory");
   EXPECT_EQ(Refused("later", {}, "not available: no such directory"),
             absl::StatusCode::kUnavailable);
   later.settled = true;

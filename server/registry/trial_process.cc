@@ -220,7 +220,7 @@ class Process {
     ::kill(-pid_, SIGKILL);
     ::kill(pid_, SIGKILL);
     // One that waits for storage that hangs may not even end: then nobody waits for it.
-    const TimePoint end = Clock::Steady().Now() + kPatience;
+    const TimePoint end = Clock::Steady().Now() + kSlowAfter;
     for (int how = 0; !Ended(&how) && Clock::Steady().Now() < end;)
       Listen(std::chrono::milliseconds(1));
     pid_ = -1;
@@ -228,7 +228,7 @@ class Process {
 
  private:
   static constexpr size_t kMostWords = 2000;
-  static constexpr Duration kPatience = std::chrono::seconds(5);
+  static constexpr Duration kSlowAfter = std::chrono::seconds(5);
 
   Process() = default;
   pid_t pid_ = -1;

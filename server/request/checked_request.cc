@@ -1,3 +1,5 @@
+// Names, dtypes and shapes of a request are checked against the signature before anything is
+// allocated for them.
 #include "server/request/checked_request.h"
 
 #include <algorithm>

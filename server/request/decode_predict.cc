@@ -1,3 +1,4 @@
+// Where the parts of a PredictRequest lie in its bytes. Nothing is copied or unfolded.
 #include "server/request/decode_predict.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,3 +1,4 @@
+// Writes a PredictResponse from the outputs' bytes, without protobuf's classes.
 #include "server/request/encode_predict.h"
 
 #include <google/protobuf/io/coded_stream.h>

@@ -1,3 +1,4 @@
+// Reads a TensorProto: its type and shape first, its values on the thread that runs it.
 #include "server/request/parsed_tensor.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Whether a request is accepted, by its cost, the load and its deadline.
 #include "server/scheduling/admission.h"
 
 #include <algorithm>

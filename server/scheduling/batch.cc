@@ -1,3 +1,4 @@
+// Runs a batch and gives each request its outcome; a batch that fails is run again in halves.
 #include "server/scheduling/batch.h"
 
 #include <algorithm>

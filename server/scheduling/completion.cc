@@ -1,3 +1,4 @@
+// Reports what came of requests, and sends their answers.
 #include "server/scheduling/completion.h"
 
 #include <memory>

@@ -1,3 +1,4 @@
+// Ends requests that are late or cancelled.
 #include "server/scheduling/expiry.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Computes a large request in parts and puts their outputs together.
 #include "server/scheduling/join.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// What runs of a kind of request take, as measured at load and learnt since.
 #include "server/scheduling/profile.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The queue of one served version: buckets, priorities, deadlines and bounds.
 #include "server/scheduling/queue.h"
 
 #include <algorithm>

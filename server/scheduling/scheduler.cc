@@ -1,3 +1,4 @@
+// Submit: refuses a request, runs it at once, queues it, or splits it.
 #include "server/scheduling/scheduler.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The threads that take batches from the queue.
 #include "server/scheduling/workers.h"
 
 #include "absl/strings/str_cat.h"

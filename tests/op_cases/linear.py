@@ -197,12 +197,12 @@ def batch_norm(c, op, training):
 def transforms(c):
     """Fourier transforms."""
     tolerance = {"rtol": 1e-4, "atol": 1e-4}
-    for op, rank in (("FFT", 1), ("IFFT", 1), ("FFT2D", 2), ("IFFT2D", 2)):
-        shape = (5, 4)[:rank]
+    for op, rank in (("FFT", 1), ("IFFT", 1), ("FFT2D", 2), ("IFFT2D", 2), ("FFT3D", 3), ("IFFT3D", 3)):
+        shape = (5, 4, 3)[:rank]
         c.op(op, c.feed("complex64", 2, *shape), **tolerance)
         c.op(op, c.feed("complex128", 2, *shape), **tolerance)
-    for op, rank in (("RFFT", 1), ("RFFT2D", 2)):
-        shape = (6, 4)[:rank]
+    for op, rank in (("RFFT", 1), ("RFFT2D", 2), ("RFFT3D", 3)):
+        shape = (6, 4, 7)[:rank]
         c.op(op, c.feed("float32", 3, *shape), np.array(shape, np.int32), **tolerance)
         c.op(
             op,
@@ -212,6 +212,12 @@ def transforms(c):
             **tolerance,
         )
         c.op(op, c.feed("float64", 2, *shape), np.array(shape, np.int32), Tcomplex=tf.complex128, **tolerance)
+        # A spectrum that no real numbers have: what must be real has imaginary parts.
+        half = (*shape[:-1], 4)
+        for last in (1, 2, 5, 6, 7):
+            length = np.array((*[n - 1 for n in shape[:-1]], last), np.int32)
+            c.op(f"I{op}", c.feed("complex64", 3, *half), length, case=f"last{last}", **tolerance)
+        c.op(f"I{op}", c.feed("complex128", 2, *half), np.array((*shape[:-1], 6), np.int32), Treal=tf.float64, rtol=1e-9)
 
 
 def recurrent(c):

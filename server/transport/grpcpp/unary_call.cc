@@ -1,3 +1,4 @@
+// A unary call: its head opens the method, its message goes there, the reply comes back.
 #include <algorithm>
 #include <utility>
 

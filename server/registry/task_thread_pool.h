@@ -16,14 +16,14 @@ namespace floe::server {
 
 // Tasks start in the order they were posted; threads are started as they are needed, up to a bound.
 // Threading: any thread.
-class TaskThreads {
+class TaskThreadPool {
  public:
   // Nice ones are also told to the scheduler as batch work. They stay: what they allocate comes
   // from the same places again and again, while memory grows with every thread that comes and goes.
-  TaskThreads(int max_threads, ThreadTraits traits);
-  ~TaskThreads();  // Stop()
-  TaskThreads(const TaskThreads&) = delete;
-  TaskThreads& operator=(const TaskThreads&) = delete;
+  TaskThreadPool(int max_threads, ThreadTraits traits);
+  ~TaskThreadPool();  // Stop()
+  TaskThreadPool(const TaskThreadPool&) = delete;
+  TaskThreadPool& operator=(const TaskThreadPool&) = delete;
 
   // Starts the first thread; RESOURCE_EXHAUSTED when the system gives none. Once.
   absl::Status Start();

@@ -1,4 +1,4 @@
-#include "server/registry/task_threads.h"
+#include "server/registry/task_thread_pool.h"
 
 #include <sched.h>
 
@@ -9,12 +9,12 @@
 
 namespace floe::server {
 
-TaskThreads::TaskThreads(int max_threads, ThreadTraits traits)
+TaskThreadPool::TaskThreadPool(int max_threads, ThreadTraits traits)
     : max_threads_(static_cast<size_t>(std::max(1, max_threads))), traits_(std::move(traits)) {}
 
-TaskThreads::~TaskThreads() { Stop(); }
+TaskThreadPool::~TaskThreadPool() { Stop(); }
 
-void TaskThreads::Post(std::function<void()> task) {
+void TaskThreadPool::Post(std::function<void()> task) {
   {
     MutexLock lock(mutex_);
     if (stopping_) return;
@@ -25,12 +25,12 @@ void TaskThreads::Post(std::function<void()> task) {
 }
 
 // Where the system gives no more threads, those that are there do all the work.
-void TaskThreads::GrowFor(size_t tasks) {
+void TaskThreadPool::GrowFor(size_t tasks) {
   for (; tasks > 0 && idle_ < tasks_.size() && threads_.size() < max_threads_ + stuck_; --tasks)
     if (!Grow().ok()) return;
 }
 
-size_t TaskThreads::Relieve(TimePoint now, Duration longest) {
+size_t TaskThreadPool::Relieve(TimePoint now, Duration longest) {
   MutexLock lock(mutex_);
   const auto stuck = std::count_if(started_.begin(), started_.end(),
                                    [&](TimePoint started) { return now - started >= longest; });
@@ -39,18 +39,18 @@ size_t TaskThreads::Relieve(TimePoint now, Duration longest) {
   return static_cast<size_t>(stuck);
 }
 
-absl::Status TaskThreads::Start() {
+absl::Status TaskThreadPool::Start() {
   MutexLock lock(mutex_);
   return Grow();
 }
 
-absl::Status TaskThreads::Grow() {
+absl::Status TaskThreadPool::Grow() {
   FLOE_ASSIGN_OR_RETURN(std::thread thread, TrySpawnThread(traits_, [this] { Work(); }));
   threads_.push_back(std::move(thread));
   return absl::OkStatus();
 }
 
-void TaskThreads::Work() {
+void TaskThreadPool::Work() {
   const sched_param none = {};
   if (traits_.nice > 0) (void)sched_setscheduler(0, SCHED_BATCH, &none);
   for (;;) {
@@ -73,7 +73,7 @@ void TaskThreads::Work() {
   }
 }
 
-void TaskThreads::Stop() {
+void TaskThreadPool::Stop() {
   std::vector<std::thread> threads;
   std::deque<std::function<void()>> dropped;
   {

@@ -1,4 +1,4 @@
-#include "server/registry/mailbox.h"
+#include "server/registry/task_queue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,12 +12,12 @@ namespace {
 
 using ::testing::ElementsAre;
 
-void Open(const std::vector<Mailbox::Letter>& letters) {
-  for (const Mailbox::Letter& letter : letters) letter();
+void Open(const std::vector<TaskQueue::Task>& tasks) {
+  for (const TaskQueue::Task& task : tasks) task();
 }
 
-TEST(Mailbox, HandsOutWhatCameInOrderAndOnce) {
-  Mailbox box;
+TEST(TaskQueue, HandsOutWhatCameInOrderAndOnce) {
+  TaskQueue box;
   std::vector<int> seen;
   for (const int i : {1, 2, 3}) EXPECT_TRUE(box.Post([&seen, i] { seen.push_back(i); }));
   Open(box.Take(TimePoint::max()));
@@ -28,14 +28,14 @@ TEST(Mailbox, HandsOutWhatCameInOrderAndOnce) {
   EXPECT_THAT(seen, ElementsAre(1, 2, 3, 4)) << "what is there is handed out however late it is";
 }
 
-TEST(Mailbox, WakesTheOneWhoWaits) {
-  Mailbox box;
+TEST(TaskQueue, WakesTheOneWhoWaits) {
+  TaskQueue box;
   int opened = 0;
   std::thread taker([&] {
     while (opened < 100) {
-      std::vector<Mailbox::Letter> letters = box.Take(TimePoint::max());
-      EXPECT_FALSE(letters.empty());
-      Open(letters);
+      std::vector<TaskQueue::Task> tasks = box.Take(TimePoint::max());
+      EXPECT_FALSE(tasks.empty());
+      Open(tasks);
     }
   });
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(box.Post([&opened] { ++opened; }));
@@ -43,8 +43,8 @@ TEST(Mailbox, WakesTheOneWhoWaits) {
   EXPECT_EQ(opened, 100);
 }
 
-TEST(Mailbox, CloseDropsLettersAndEndsTheWait) {
-  Mailbox box;
+TEST(TaskQueue, CloseDropsTasksAndEndsTheWait) {
+  TaskQueue box;
   auto held = std::make_shared<int>();
   EXPECT_TRUE(box.Post([held] { ADD_FAILURE() << "it was to be dropped"; }));
   EXPECT_FALSE(box.closed());
@@ -54,7 +54,7 @@ TEST(Mailbox, CloseDropsLettersAndEndsTheWait) {
   EXPECT_FALSE(box.Post([held] {}));
   EXPECT_EQ(held.use_count(), 1);
   EXPECT_TRUE(box.Take(TimePoint::max()).empty());
-  Mailbox other;
+  TaskQueue other;
   std::thread taker([&] { EXPECT_TRUE(other.Take(TimePoint::max()).empty()); });
   other.Close();
   taker.join();

@@ -1,4 +1,4 @@
-// Mailbox: what other threads have to tell one thread, which runs it.
+// TaskQueue: what other threads have one thread do.
 #pragma once
 
 #include <functional>
@@ -10,22 +10,22 @@
 namespace floe::server {
 
 // Threading: any thread posts, one takes.
-class Mailbox {
+class TaskQueue {
  public:
-  using Letter = std::function<void()>;
+  using Task = std::function<void()>;
 
-  // False, and the letter is dropped, after Close.
-  bool Post(Letter letter);
+  // False, and the task is dropped, after Close.
+  bool Post(Task task);
   // Waits until there is something or `deadline` has come; max(): only the former. Empty also after
   // Close.
-  std::vector<Letter> Take(TimePoint deadline);
+  std::vector<Task> Take(TimePoint deadline);
   void Close();
   bool closed() const;
 
  private:
   mutable Mutex mutex_;
   CondVar changed_;
-  std::vector<Letter> letters_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

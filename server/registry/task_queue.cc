@@ -1,44 +1,44 @@
-#include "server/registry/mailbox.h"
+#include "server/registry/task_queue.h"
 
 #include <utility>
 
 namespace floe::server {
 
-bool Mailbox::Post(Letter letter) {
+bool TaskQueue::Post(Task task) {
   {
     MutexLock lock(mutex_);
     if (closed_) return false;
-    letters_.push_back(std::move(letter));
+    tasks_.push_back(std::move(task));
   }
   changed_.NotifyAll();
   return true;
 }
 
-std::vector<Mailbox::Letter> Mailbox::Take(TimePoint deadline) {
-  std::vector<Letter> taken;
+std::vector<TaskQueue::Task> TaskQueue::Take(TimePoint deadline) {
+  std::vector<Task> taken;
   MutexLock lock(mutex_);
-  while (letters_.empty() && !closed_) {
+  while (tasks_.empty() && !closed_) {
     if (deadline == TimePoint::max()) {
       changed_.Wait(mutex_);
     } else if (!changed_.WaitUntil(mutex_, deadline)) {
       break;
     }
   }
-  taken.swap(letters_);
+  taken.swap(tasks_);
   return taken;
 }
 
-void Mailbox::Close() {
-  std::vector<Letter> dropped;
+void TaskQueue::Close() {
+  std::vector<Task> dropped;
   {
     MutexLock lock(mutex_);
     closed_ = true;
-    dropped.swap(letters_);
+    dropped.swap(tasks_);
   }
   changed_.NotifyAll();
 }
 
-bool Mailbox::closed() const {
+bool TaskQueue::closed() const {
   MutexLock lock(mutex_);
   return closed_;
 }

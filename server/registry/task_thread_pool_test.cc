@@ -1,4 +1,4 @@
-#include "server/registry/task_threads.h"
+#include "server/registry/task_thread_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,11 +38,11 @@ struct Gate {
   void Open() { may_end.set_value(); }
 };
 
-TEST(TaskThreads, OneThreadTakesTasksInOrder) {
+TEST(TaskThreadPool, OneThreadTakesTasksInOrder) {
   Gate first;
   std::vector<int> order;
   std::promise<void> last;
-  TaskThreads threads(1, {"one", 0, {}});
+  TaskThreadPool threads(1, {"one", 0, {}});
   ASSERT_TRUE(threads.Start().ok());
   threads.Post(first.Task());
   for (const int i : {1, 2, 3}) threads.Post([&order, i] { order.push_back(i); });
@@ -54,10 +54,10 @@ TEST(TaskThreads, OneThreadTakesTasksInOrder) {
   EXPECT_THAT(order, ElementsAre(1, 2, 3));
 }
 
-TEST(TaskThreads, OneThatHangsKeepsNobodyElse) {
+TEST(TaskThreadPool, OneThatHangsKeepsNobodyElse) {
   Gate hung;
   std::promise<void> ran;
-  TaskThreads threads(1, {"few", 0, {}});
+  TaskThreadPool threads(1, {"few", 0, {}});
   ASSERT_TRUE(threads.Start().ok());
   threads.Post(hung.Task());
   hung.AwaitBegin();
@@ -70,11 +70,11 @@ TEST(TaskThreads, OneThatHangsKeepsNobodyElse) {
 }
 
 // Each of two tasks waits for the other: they end only if each has a thread.
-TEST(TaskThreads, StartsThreadsAsTheyAreNeededUpToTheBound) {
+TEST(TaskThreadPool, StartsThreadsAsTheyAreNeededUpToTheBound) {
   Gate a, b;
   std::promise<std::thread::id> third;
   bool opened = false;
-  TaskThreads threads(2, {"two", 0, {}});
+  TaskThreadPool threads(2, {"two", 0, {}});
   ASSERT_TRUE(threads.Start().ok());
   threads.Post(a.Task());
   threads.Post(b.Task());
@@ -90,10 +90,10 @@ TEST(TaskThreads, StartsThreadsAsTheyAreNeededUpToTheBound) {
   b.Open();
 }
 
-TEST(TaskThreads, StopWaitsForTheTaskUnderWayAndDropsTheOthers) {
+TEST(TaskThreadPool, StopWaitsForTheTaskUnderWayAndDropsTheOthers) {
   auto held = std::make_shared<int>();
   Gate first;
-  TaskThreads threads(1, {"stop", 0, {}});
+  TaskThreadPool threads(1, {"stop", 0, {}});
   ASSERT_TRUE(threads.Start().ok());
   bool ended = false;
   threads.Post([&, run = first.Task()] {
@@ -117,7 +117,7 @@ TEST(TaskThreads, StopWaitsForTheTaskUnderWayAndDropsTheOthers) {
   threads.Stop();  // again
 }
 
-TEST(TaskThreads, NiceOnesAreBatchWork) {
+TEST(TaskThreadPool, NiceOnesAreBatchWork) {
   const int base = getpriority(PRIO_PROCESS, 0);
   for (const int nicer : {0, 3}) {
     struct {
@@ -125,7 +125,7 @@ TEST(TaskThreads, NiceOnesAreBatchWork) {
       int nice = -1, policy = -1;
     } seen;
     std::promise<void> done;
-    TaskThreads threads(1, {"worker", nicer, {}});
+    TaskThreadPool threads(1, {"worker", nicer, {}});
     ASSERT_TRUE(threads.Start().ok());
     threads.Post([&] {
       char name[16];
@@ -141,11 +141,11 @@ TEST(TaskThreads, NiceOnesAreBatchWork) {
 }
 
 // In a process of its own, that of a user who may have no more threads.
-TEST(TaskThreadsDeathTest, NoFirstThreadIsAnErrorThatSaysWhatToRaise) {
+TEST(TaskThreadPoolDeathTest, NoFirstThreadIsAnErrorThatSaysWhatToRaise) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto try_in_vain = [] {
     AllowNoMoreThreads();
-    TaskThreads threads(2, {"scan", 0, {}});
+    TaskThreadPool threads(2, {"scan", 0, {}});
     threads.Post([] {});
     const absl::Status status = threads.Start();
     const std::string message(status.message());

@@ -1,0 +1,33 @@
+// The kernel of an op that is a function of square matrices.
+#pragma once
+
+#include <limits>
+
+#include "kernels/cpu/matrices.h"
+
+namespace floe::kernels {
+
+// Function::Apply(a, &y) is false where there is no result. That gives NaN, as does a matrix with
+// NaN or infinity.
+template <class Function>
+class MatrixFunctionOp {
+ public:
+  explicit MatrixFunctionOp(const Attrs&) {}
+
+  template <class W>
+  absl::Status Run(const KernelContext& ctx) const {
+    if (ctx.out(0).elements() == 0) return absl::OkStatus();
+    const Matrices m = MatricesOf(ctx.in(0).shape);
+    FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMatrices<W>(10 * m.rows * m.cols));
+    Matrix<W> a(m.rows, m.cols), y(m.rows, m.cols);
+    return ForEachMatrix(m.count, [&](int64_t k) {
+      Load(ctx.in(0), k, &a);
+      if (!a.allFinite() || !Function::Apply(a, &y))
+        y.setConstant(W(std::numeric_limits<double>::quiet_NaN()));
+      Store<W>(y, k, ctx.out(0));
+      return absl::OkStatus();
+    });
+  }
+};
+
+}  // namespace floe::kernels

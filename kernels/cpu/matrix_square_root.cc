@@ -1,0 +1,20 @@
+// MatrixSquareRoot.
+#include <unsupported/Eigen/MatrixFunctions>
+
+#include "kernels/cpu/matrix_function.h"
+
+namespace floe::kernels {
+namespace {
+
+struct SquareRoot {
+  template <class W>
+  static bool Apply(const Matrix<W>& a, Matrix<W>* y) {
+    *y = a.sqrt();
+    return true;
+  }
+};
+
+const bool kRegistered = RegisterMatrices<MatrixFunctionOp<SquareRoot>>("MatrixSquareRoot");
+
+}  // namespace
+}  // namespace floe::kernels
