@@ -151,7 +151,7 @@ TEST(Keys, TheirTablesInTheDocumentation) {
 // The mistake of a text; empty: there is none, and `*bytes` is what it says.
 std::string BytesOf(const std::string& text, int64_t* bytes) {
   ServerConfig config;
-  const std::string mistake = ServerKey("server.max_call_bytes").parse(text, &config);
+  std::string mistake = ServerKey("server.max_call_bytes").parse(text, &config);
   *bytes = config.server.max_call_bytes;
   return mistake;
 }
@@ -172,7 +172,7 @@ TEST(Bytes, Units) {
 
 std::string LimitOf(const std::string& text, MemoryLimit* limit) {
   ServerConfig config;
-  const std::string mistake = ServerKey("lifecycle.memory_limit").parse(text, &config);
+  std::string mistake = ServerKey("lifecycle.memory_limit").parse(text, &config);
   *limit = config.lifecycle.memory_limit;
   return mistake;
 }
