@@ -52,7 +52,7 @@ ServerKeyList ListenKeys() {
       {FLOE_KEY(server.max_connections_per_address), Whole{kMany},
        "Of them from one TCP address; 0: no limit"},
       {FLOE_KEY(server.enable_config_rpcs), OneOf{{"local", "true", "false"}},
-       "Who may read and change the configuration by RPC: this machine's processes, all, nobody"},
+       "Who may use the RPCs for operators: this machine's processes, all, nobody"},
       {FLOE_KEY(server.enable_health_watch), YesNo(),
        "Offers the health service's `Watch`, a stream for each who asks, beside `Check`"},
       {FLOE_KEY(server.enable_compression), YesNo(),

@@ -151,7 +151,7 @@ TEST(ModelServerConfig, MoreLatestVersionsThanCanBeAreAllThereAre) {
   ServerConfig config;
   config.models = *models;
   EXPECT_EQ(MistakesOf(ParseConfig(ConfigToYaml(config), "f.yaml", "").status())[0], "(none)")
-      << "what is in force is a floe.yaml";
+      << "what is active is a floe.yaml";
 }
 
 TEST(ModelServerConfig, AFileThatSaysNothingNamesNoModelsWhereItMay) {

@@ -125,11 +125,13 @@ TEST_F(ConfigWatchTest, AFileThatIsStillBeingWrittenIsNotRead) {
   EXPECT_EQ(reads_, reads);
   Look(1);
   EXPECT_THAT(applied_, ElementsAre("one two "));
-  // Told to, it reads what there is, and what comes after that too.
+  EXPECT_EQ(by_, "a change of its files");
+  // When asked to, it reads what there is, and what comes after that too.
   Write("");
   watch_->ReloadNow();
   watch_->Step();
   EXPECT_THAT(applied_, ElementsAre("one two ", ""));
+  EXPECT_EQ(by_, "SIGHUP");
   Write("three");
   Look(2);
   EXPECT_THAT(applied_, ElementsAre("one two ", "", "three "));

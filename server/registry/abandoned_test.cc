@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 
 class AbandonedTest : public RegistryTest {
  protected:
-  // A look each time the clock is advanced.
+  // A scan each time the clock is advanced.
   LocalRegistry::Options Polled() {
     LocalRegistry::Options options;
     options.clock = &clock_;
@@ -130,9 +130,9 @@ TEST_F(AbandonedTest, HungStorageBlocksItsOwnModelsOnly) {
   LocalRegistry::Options options = Once();
   std::promise<void> end;
   options.scan_with = [hang = end.get_future().share()](const std::string& path,
-                                                        const VersionsToLookAt& look) {
+                                                        const VersionsToScan& scan) {
     if (absl::StrContains(path, "/hung")) hang.wait();
-    return ScanVersions(path, look);
+    return ScanVersions(path, scan);
   };
   LocalRegistry registry(models, options, &health_);
   ASSERT_TRUE(registry.StartLoading().ok());

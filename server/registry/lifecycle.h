@@ -84,7 +84,7 @@ class Lifecycle {
   int64_t next_id_ = 1;
   ConfigState config_;
   std::map<std::string, std::unique_ptr<ModelEntry>> models_;
-  std::map<std::string, int64_t> scanning_;           // tickets of looks under way by base_path
+  std::map<std::string, int64_t> scanning_;           // tickets of scans under way by base_path
   std::deque<std::shared_ptr<Transaction>> reloads_;  // the first is under way when `reloading_`
   bool reloading_ = false;
   TimePoint scans_until_ = TimePoint::min();  // of the reload under way: see StagedProgress

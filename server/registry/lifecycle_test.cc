@@ -136,7 +136,7 @@ TEST(LifecycleTest, SaysWhenItWantsToBeAskedAgain) {
 
 TEST(LifecycleTest, AHalfCopiedVersionIsLeftAlone) {
   ServingWorld world;
-  for (uint64_t size = 1; size < 10; ++size) {  // it grows from look to look
+  for (uint64_t size = 1; size < 10; ++size) {  // it grows from scan to scan
     world.Put("/m", 2, size, Duration::zero());
     world.Advance(seconds(1));
     EXPECT_EQ(world.Loads(), "");
@@ -186,19 +186,19 @@ TEST(LifecycleTest, OnlyVersionsThatMayBeServedAreLookedInto) {
   for (const int64_t version : {1, 2, 3, 4, 5}) world.Put("/m", version);
   world.Break("m", 5, kBadModel);
   world.Step();
-  EXPECT_THAT(world.TakeLookedInto(), ElementsAre(5));
+  EXPECT_THAT(world.TakeScanned(), ElementsAre(5));
   world.Finish();
-  EXPECT_THAT(world.TakeLookedInto(), ElementsAre(4, 5)) << "4 at once, not at the next poll";
+  EXPECT_THAT(world.TakeScanned(), ElementsAre(4, 5)) << "4 at once, not at the next poll";
   EXPECT_EQ(world.Served("m"), "4");
   world.Advance(seconds(1));
-  EXPECT_THAT(world.TakeLookedInto(), ElementsAre(5)) << "it may be mended";
+  EXPECT_THAT(world.TakeScanned(), ElementsAre(5)) << "it may be mended";
   world.Put("/m", 6);
   world.Advance(seconds(1));
   world.Finish();
   EXPECT_EQ(world.Served("m"), "6");
-  world.TakeLookedInto();
+  world.TakeScanned();
   for (int i = 0; i < 10; ++i) world.Advance(seconds(1));
-  EXPECT_THAT(world.TakeLookedInto(), ElementsAre()) << "it is there";
+  EXPECT_THAT(world.TakeScanned(), ElementsAre()) << "it is there";
 }
 
 TEST(LifecycleTest, WithoutPollingTheFallbackIsLookedIntoAllTheSame) {
@@ -253,7 +253,7 @@ TEST(LifecycleTest, AModelFailsWhenNothingIsLeftToTry) {
   EXPECT_FALSE(older.lifecycle().Settled());
 }
 
-// A look that fails may pass, too.
+// A scan that fails may pass, too.
 TEST(LifecycleTest, APlaceIsGivenUpAfterAsManyLooksAsLoads) {
   Lifecycle::Options options;
   options.times.max_retries = 2;

@@ -62,12 +62,12 @@ class LifecycleWorld {
   void Hang(const std::string& path) { hanging_.insert(path); }
   void Recover(const std::string& path) {
     hanging_.erase(path);
-    const std::vector<ScanAction> looks = std::move(hung_looks_);
-    hung_looks_.clear();
+    const std::vector<ScanAction> looks = std::move(hung_scans_);
+    hung_scans_.clear();
     for (const ScanAction& scan : looks) End(scan);
     Step();
   }
-  size_t hung_looks() const { return hung_looks_.size(); }
+  size_t hung_scans() const { return hung_scans_.size(); }
   // Loads of this version end so, from now on.
   void Break(const std::string& model, int64_t version, const absl::Status& error) {
     broken_[{model, version}] = error;
@@ -99,7 +99,7 @@ class LifecycleWorld {
       }
       for (const ScanAction& scan : actions.scans) {
         if (hanging_.count(scan.base_path) != 0) {
-          hung_looks_.push_back(scan);
+          hung_scans_.push_back(scan);
           continue;
         }
         End(scan);
@@ -197,7 +197,7 @@ class LifecycleWorld {
   size_t loaded() const { return loaded_.size(); }  // versions that take memory
   int scans() const { return scans_; }
   // The versions whose files were looked at since the last call.
-  std::set<int64_t> TakeLookedInto() { return std::exchange(looked_into_, {}); }
+  std::set<int64_t> TakeScanned() { return std::exchange(scanned_versions_, {}); }
   int finished_loads() const { return finished_loads_; }
   TimePoint now() const { return now_; }
   TimePoint next() const { return next_; }
@@ -216,15 +216,15 @@ class LifecycleWorld {
     std::vector<int64_t> versions;
     for (auto one = it->second.rbegin(); one != it->second.rend(); ++one)
       versions.push_back(one->first);
-    const std::set<int64_t> into = scan.look.Among(versions);
-    looked_into_.insert(into.begin(), into.end());
+    const std::set<int64_t> into = scan.versions.Among(versions);
+    scanned_versions_.insert(into.begin(), into.end());
     std::vector<FoundVersion> found;
     for (auto one = it->second.rbegin(); one != it->second.rend(); ++one) {
       found.push_back(one->second);
       if (into.count(one->first) != 0) continue;
       found.back() = FoundVersion();
       found.back().version = one->first;
-      found.back().looked = false;
+      found.back().scanned = false;
     }
     return found;
   }
@@ -232,7 +232,7 @@ class LifecycleWorld {
   std::map<std::string, std::map<int64_t, FoundVersion>> disk_;
   std::map<std::string, absl::Status> failing_;
   std::set<std::string> hanging_;
-  std::vector<ScanAction> hung_looks_;
+  std::vector<ScanAction> hung_scans_;
   std::map<std::pair<std::string, int64_t>, absl::Status> broken_;
   TimePoint now_ = TimePoint(std::chrono::hours(1)), next_ = TimePoint::max();
   std::list<LoadAction> loads_;
@@ -241,7 +241,7 @@ class LifecycleWorld {
   std::vector<std::shared_ptr<Transaction>> transactions_;
   std::map<int64_t, absl::Status> outcomes_;
   int scans_ = 0, finished_loads_ = 0;
-  std::set<int64_t> looked_into_;
+  std::set<int64_t> scanned_versions_;
   Lifecycle lifecycle_;
 };
 

@@ -19,7 +19,7 @@ namespace {
 // Directories that answer are not to wait for those that do not, of which one dead mount may have
 // many: a thread each, and some more. Unloading waits for requests alone, with timeout.
 constexpr int kScanThreads = 64, kUnloadThreads = 64;
-// Of looks and loads, until they are taken to hang, and others need not wait for their threads.
+// Of scans and loads, until they are taken to hang, and others need not wait for their threads.
 constexpr Duration kLongScan = std::chrono::seconds(5), kLongLoad = std::chrono::seconds(30);
 // A load gets a tenth of the CPU of what serves when both want all of it.
 constexpr int kLoadNice = 10;
@@ -144,8 +144,8 @@ bool LocalRegistry::IsTried(const LoadAction& action) const {
 }
 
 void LocalRegistry::RunScan(const ScanAction& action) {
-  auto found = options_.scan_with ? options_.scan_with(action.base_path, action.look)
-                                  : ScanVersions(action.base_path, action.look);
+  auto found = options_.scan_with ? options_.scan_with(action.base_path, action.versions)
+                                  : ScanVersions(action.base_path, action.versions);
   tasks_->Post([this, action, found = std::move(found)] {
     lifecycle_.Scanned(action.model, action.ticket, found, options_.clock->Now());
   });

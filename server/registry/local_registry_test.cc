@@ -159,24 +159,24 @@ TEST_F(RegistryTest, VersionsAreFoundWhileItRuns) {
   Write("m/1/frozen.pb", TimesGraph(1));
   LocalRegistry registry({Config("m", "m")}, options, &health_);
   ASSERT_TRUE(registry.StartLoading().ok());
-  const auto look = [&] {
+  const auto scan = [&] {
     clock.Advance(std::chrono::seconds(1));
     registry.Wake();
   };
   ASSERT_TRUE(Eventually([&] {
-    look();
+    scan();
     return NewestOf(registry, "m") == 1;
   }));
   Write("m/2/frozen.pb", TimesGraph(2));
   ASSERT_TRUE(Eventually([&] {
-    look();
+    scan();
     return NewestOf(registry, "m") == 2;
   }));
   ASSERT_TRUE(Eventually([&] { return StateOf(registry, "m", 1) == VersionState::kEnd; }));
   // A bad one is seen, said and changes nothing. It may be seen before it is whole, too.
   Write("m/3/frozen.pb", "node { name: \"a\" op: \"NoSuchOp\" }");
   ASSERT_TRUE(Eventually([&] {
-    look();
+    scan();
     const absl::Status third = registry.Acquire("m", {3, ""}).status();
     return absl::IsNotFound(third) && absl::StrContains(third.message(), "NoSuchOp");
   }));
@@ -274,9 +274,9 @@ class HeldLoadTest : public RegistryTest {
     Write("b/1/frozen.pb", TimesGraph(1));
     LocalRegistry::Options options = Once();
     options.clock = &clock_;
-    options.scan_with = [this](const std::string& path, const VersionsToLookAt& look) {
+    options.scan_with = [this](const std::string& path, const VersionsToScan& scan) {
       if (path == root_ + "/b") ++looks_;
-      return ScanVersions(path, look);
+      return ScanVersions(path, scan);
     };
     options.load_with = [this](const ModelConfig& config, const LoadSource& source) {
       if (config.name == "b") loading_ = true;
@@ -376,10 +376,10 @@ TEST_F(RegistryTest, PlacesThatHangDoNotHoldUpTheOthers) {
   LocalRegistry::Options options = Once();
   options.clock = &clock;
   options.on_change = [&] { ++changes; };
-  options.scan_with = [&](const std::string& path, const VersionsToLookAt& look) {
+  options.scan_with = [&](const std::string& path, const VersionsToScan& scan) {
     if (path != root_ + "/z") ++hanging;
     while (path != root_ + "/z" && !go) std::this_thread::yield();
-    return ScanVersions(path, look);
+    return ScanVersions(path, scan);
   };
   LocalRegistry registry(models, options, &health_);
   ASSERT_TRUE(registry.StartLoading().ok());

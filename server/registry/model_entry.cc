@@ -34,11 +34,11 @@ bool Names(const std::vector<int64_t>& versions, int64_t version) {
 }
 
 // The load may end differently when it is done once more.
-bool MayLoadAnew(const Servable& servable) {
+bool MayRetryLoad(const Servable& servable) {
   return !servable.file.empty() && MayRetry(servable.error);
 }
 
-// Files that have been left alone so long are complete at the first look. The host of the files may
+// Files that have been left alone so long are complete at the first scan. The host of the files may
 // have another idea of the time; it should not be further away than this.
 constexpr Duration kClockSkew = std::chrono::minutes(1);
 
@@ -80,7 +80,7 @@ std::vector<int64_t> ModelEntry::Wanted(const Target& target, Scope scope) const
     const bool loaded = servable != nullptr && IsLoaded(*servable);
     if (scope == Scope::kExpected || seen.settled || loaded) found.push_back(version);
     const bool known =
-        scope == Scope::kInForce || (scope == Scope::kStaged && failed_before_.count(version) != 0);
+        scope == Scope::kActive || (scope == Scope::kStaged && failed_before_.count(version) != 0);
     if (known && servable != nullptr && servable->failures > 0) failing.insert(version);
   }
   std::vector<int64_t> wanted =
@@ -106,14 +106,14 @@ bool ModelEntry::NewlyNamed() const {
 bool ModelEntry::WantedAsBefore(int64_t version) const {
   Target before = *staged_;
   before.config = current_->config;
-  return Names(Wanted(before, Scope::kInForce), version);
+  return Names(Wanted(before, Scope::kActive), version);
 }
 
 void ModelEntry::UpdateWanted() {
   wanted_by_current_.clear();
   wanted_by_staged_.clear();
   if (current_)
-    for (const int64_t version : Wanted(*current_, Scope::kInForce))
+    for (const int64_t version : Wanted(*current_, Scope::kActive))
       wanted_by_current_.insert(version);
   if (staged_)
     for (const int64_t version : Wanted(*staged_, Scope::kStaged))
@@ -169,8 +169,8 @@ void ModelEntry::Stage(std::shared_ptr<const ModelConfig> config, const CpuShare
   for (Servable& servable : servables_) {
     if (servable.revision != staged_->revision || servable.failures == 0) continue;
     failed_before_.insert(servable.version);
-    if (!MayLoadAnew(servable)) continue;
-    servable.anew = true;
+    if (!MayRetryLoad(servable)) continue;
+    servable.retrying = true;
     if (servable.state == VersionState::kLoading) continue;
     servable.state = VersionState::kStart;
     servable.failures = 1;  // not 0: nothing is taken away for it yet
@@ -181,7 +181,7 @@ void ModelEntry::Stage(std::shared_ptr<const ModelConfig> config, const CpuShare
 
 void ModelEntry::Commit() {
   if (staged_->revision != current_revision()) failed_attempts_.clear();
-  // A look that failed, or has not ended, tells nothing against what is known of the same place.
+  // A scan that failed, or has not ended, tells nothing against what is known of the same place.
   if (same_config_ && (!staged_->scanned || !staged_->scan_error.ok())) {
     current_->config = staged_->config;
     current_->weights = staged_->weights;
@@ -212,17 +212,17 @@ absl::StatusOr<ModelEntry::Progress> ModelEntry::StagedProgress(bool patient) co
     return Annotate(staged_->scan_error, absl::StrCat("model '", name_, "'"));
   }
   Progress progress = Progress::kReady;
-  // Of a model that stays as it is, versions still being copied come with a later look.
+  // Of a model that stays as it is, versions still being copied come with a later scan.
   if (!same_config_ && !Incomplete(*staged_).empty()) progress = Progress::kWaiting;
   for (const int64_t version : Wanted(*staged_, Scope::kStrict)) {
     const Servable* servable = Find(staged_->revision, version);
     if (servable != nullptr && servable->state == VersionState::kAvailable) continue;
     if (failed_before_.count(version) != 0 && !NewlyNamed()) {
-      // Where something changes, a label say, it is waited for while it is tried anew.
-      const bool tried = servable == nullptr || servable->anew;
+      // Where something changes, a label say, it is waited for while it is retried.
+      const bool tried = servable == nullptr || servable->retrying;
       if (same_config_ || !tried) continue;
     }
-    if (servable != nullptr && servable->failures > 0 && !servable->anew)
+    if (servable != nullptr && servable->failures > 0 && !servable->retrying)
       return Annotate(servable->error, absl::StrCat("model '", name_, "' version ", version));
     progress = Progress::kWaiting;
   }
@@ -243,7 +243,7 @@ std::string ModelEntry::StagedWaitsFor() const {
 bool ModelEntry::WillBeAvailable(int64_t version) const {
   const Servable* servable = Find(staged_->revision, version);
   return servable != nullptr && servable->state == VersionState::kAvailable &&
-         Names(Wanted(*staged_, Scope::kInForce), version);
+         Names(Wanted(*staged_, Scope::kActive), version);
 }
 
 bool ModelEntry::WillBeDropped(int64_t version) const {
@@ -262,11 +262,11 @@ bool ModelEntry::Scanned(int64_t ticket, const absl::StatusOr<std::vector<FoundV
   if (target == nullptr) return false;
   const TimePoint next = times.poll > Duration::zero() ? now + times.poll : TimePoint::max();
   const bool gave_up = target->given_up;
-  target->failed_looks = found.ok() ? 0 : target->failed_looks + 1;
+  target->failed_scans = found.ok() ? 0 : target->failed_scans + 1;
   target->given_up =
       !found.ok() && (!MayRetry(found.status()) || absl::IsNotFound(found.status()) ||
                       absl::IsPermissionDenied(found.status()) ||
-                      target->failed_looks > times.max_retries || times.poll <= Duration::zero());
+                      target->failed_scans > times.max_retries || times.poll <= Duration::zero());
   bool changed =
       !target->scanned || target->scan_error != found.status() || target->given_up != gave_up;
   target->scan_ticket = 0;
@@ -281,7 +281,7 @@ bool ModelEntry::Scanned(int64_t ticket, const absl::StatusOr<std::vector<FoundV
   for (const FoundVersion& files : *found) {
     const Target::Seen* before = target->Find(files.version);
     changed |= before == nullptr;
-    if (!files.looked) {
+    if (!files.scanned) {
       changed |= Compare(*target, files);
       // What is known of the files of a loaded version is true of it; else it may be out of date.
       const Servable* servable = Find(target->revision, files.version);
@@ -322,7 +322,7 @@ void ModelEntry::EndLoad(std::list<Servable>::iterator it, const absl::Status& s
     it->state = VersionState::kAvailable;
     it->error = absl::OkStatus();
     it->failures = 0;
-    it->anew = false;
+    it->retrying = false;
     failed_attempts_.erase(it->version);
     return;
   }
@@ -339,7 +339,7 @@ void ModelEntry::EndLoad(std::list<Servable>::iterator it, const absl::Status& s
     return;
   }
   it->error = status;
-  it->anew = false;
+  it->retrying = false;
   ++it->failures;
   const bool again = WantedByCurrent(*it) && MayRetry(status) && it->failures <= times.max_retries;
   it->state = again ? VersionState::kStart : VersionState::kEnd;
@@ -360,7 +360,7 @@ void ModelEntry::RetryRefused() {
   for (Servable& servable : servables_) {
     const bool waits =
         servable.state == VersionState::kStart || servable.state == VersionState::kEnd;
-    if (!waits || !absl::IsResourceExhausted(servable.error) || !MayLoadAnew(servable)) continue;
+    if (!waits || !absl::IsResourceExhausted(servable.error) || !MayRetryLoad(servable)) continue;
     servable.state = VersionState::kStart;
     servable.retry_at = TimePoint::min();
   }
@@ -382,8 +382,8 @@ void ModelEntry::EndFailed(const Servable& servable) {
 // ---- what is to be done ----
 
 void ModelEntry::Step(TimePoint now, Actions* actions) {
-  if (current_) Aspire(&*current_, Scope::kInForce);
-  if (staged_) Aspire(&*staged_, Scope::kStrict);
+  if (current_) EnsureServables(&*current_, Scope::kActive);
+  if (staged_) EnsureServables(&*staged_, Scope::kStrict);
   UpdateWanted();
   Prune();
   Publish();
@@ -401,25 +401,25 @@ void ModelEntry::HandOutScan(std::optional<Target>* target, TimePoint now, Actio
   }
   (*target)->scan_ticket = (*next_id_)++;
   actions->scans.push_back({name_, (*target)->scan_ticket, (*target)->config->base_path,
-                            ToLookAt(**target), (*target)->next_scan});
+                            ToScan(**target), (*target)->next_scan});
 }
 
-// What Wanted passes over, in any scope, is passed over here, so that all it names are looked at.
-VersionsToLookAt ModelEntry::ToLookAt(const Target& target) const {
-  VersionsToLookAt look{target.config->versions};
-  look.marker = target.config->completion_marker;
-  look.labelled = LabelledVersions(*target.config);
-  look.empty = target.empty;
+// What Wanted skips, in any scope, is skipped here, so that all it names are looked at.
+VersionsToScan ModelEntry::ToScan(const Target& target) const {
+  VersionsToScan scan{target.config->versions};
+  scan.marker = target.config->completion_marker;
+  scan.labelled = LabelledVersions(*target.config);
+  scan.empty = target.empty;
   for (const Target::Seen& seen : target.found)
-    if (!seen.settled) look.passed_over.insert(seen.files.version);
+    if (!seen.settled) scan.skipped.insert(seen.files.version);
   for (const Servable& servable : servables_) {
     if (servable.revision != target.revision) continue;
-    if (IsLoaded(servable)) look.known.insert(servable.version);
+    if (IsLoaded(servable)) scan.known.insert(servable.version);
     if (servable.state == VersionState::kAvailable)
-      look.loaded_files[servable.version] = servable.file;
-    if (servable.failures > 0) look.passed_over.insert(servable.version);
+      scan.loaded_files[servable.version] = servable.file;
+    if (servable.failures > 0) scan.skipped.insert(servable.version);
   }
-  return look;
+  return scan;
 }
 
 void ModelEntry::PutOffScan(int64_t ticket) {
@@ -427,20 +427,20 @@ void ModelEntry::PutOffScan(int64_t ticket) {
     if (*one && (*one)->scan_ticket == ticket) (*one)->scan_ticket = 0;
 }
 
-void ModelEntry::Aspire(Target* target, Scope scope) {
+void ModelEntry::EnsureServables(Target* target, Scope scope) {
   // A version that fails at once gives its place to the next older one.
   for (bool failed = true; failed;) {
     failed = false;
-    for (const int64_t version : Wanted(*target, scope)) failed |= !AspireTo(target, version);
+    for (const int64_t version : Wanted(*target, scope)) failed |= !EnsureServable(target, version);
   }
 }
 
-bool ModelEntry::AspireTo(Target* target, int64_t version) {
+bool ModelEntry::EnsureServable(Target* target, int64_t version) {
   const Target::Seen* seen = target->Find(version);
   Servable* servable = Find(target->revision, version);
   if (servable != nullptr && IsThere(*servable)) return true;
   if (!target->scanned || (seen == nullptr && !target->scan_error.ok())) return true;
-  if (seen != nullptr && !seen->files.looked) {
+  if (seen != nullptr && !seen->files.scanned) {
     // It was not wanted when its place was looked at. A place that cannot be looked at has its
     // time.
     if (target->scan_error.ok()) target->next_scan = TimePoint::min();
@@ -464,7 +464,7 @@ bool ModelEntry::AspireTo(Target* target, int64_t version) {
   servable->error = seen == nullptr ? NotThere(*target, version) : seen->files.error;
   servable->failures = servable->error.ok() ? 0 : 1;
   servable->state = servable->error.ok() ? VersionState::kStart : VersionState::kEnd;
-  servable->anew = false;
+  servable->retrying = false;
   servable->retry_at = TimePoint::min();
   if (staged_ && target == &*staged_) RecallAttempt(servable);
   return servable->error.ok();
@@ -481,8 +481,8 @@ void ModelEntry::RecallAttempt(Servable* servable) {
   failed_before_.insert(servable->version);
   servable->error = it->second.error;
   servable->failures = 1;
-  servable->anew = MayLoadAnew(*servable);
-  servable->state = servable->anew ? VersionState::kStart : VersionState::kEnd;
+  servable->retrying = MayRetryLoad(*servable);
+  servable->state = servable->retrying ? VersionState::kStart : VersionState::kEnd;
 }
 
 // Drops what never came to be and is wanted no more.

@@ -30,7 +30,7 @@ struct ScanAction {
   std::string model;
   int64_t ticket = 0;
   std::string base_path;
-  VersionsToLookAt look;
+  VersionsToScan versions;
   TimePoint due;
 };
 
@@ -63,9 +63,9 @@ struct Actions {
 
 // How patient and how persistent to be.
 struct LifecycleTimes {
-  Duration poll = std::chrono::seconds(1);  // between two looks at a base_path; 0: only when told
+  Duration poll = std::chrono::seconds(1);  // between two scans of a base_path; 0: only when told
   Duration retry = std::chrono::seconds(60);
-  int64_t max_retries = 5;  // of loads, and of looks before a place counts as failed
+  int64_t max_retries = 5;  // of loads, and of scans before a place counts as failed
 
   // Files of a version that stayed the same so long are complete.
   Duration Settle() const { return std::min<Duration>(poll, std::chrono::seconds(1)); }
@@ -84,7 +84,7 @@ struct Servable {
   VersionState state = VersionState::kStart;
   absl::Status error;  // of the last attempt
   int64_t failures = 0;
-  bool anew = false;  // a reload has it tried again: its failures say nothing yet
+  bool retrying = false;  // a reload has it tried again: its failures say nothing yet
   TimePoint retry_at = TimePoint::min();
   bool published = false;  // requests may find it; only ever set while it is available
   std::optional<FileIdentity> identity;   // of the file it was loaded from
@@ -97,11 +97,11 @@ struct Target {
   std::shared_ptr<const ModelConfig> config;
   CpuShares weights;        // of all models configured with it
   int64_t revision = 0;     // equal for configurations that load to the same
-  int64_t scan_ticket = 0;  // of the look under way; 0: none
+  int64_t scan_ticket = 0;  // of the scan under way; 0: none
   TimePoint next_scan = TimePoint::min();
   bool scanned = false;      // looked at least once
-  absl::Status scan_error;   // of the last look; `found` is of the last one that succeeded
-  int64_t failed_looks = 0;  // one after the other
+  absl::Status scan_error;   // of the last scan; `found` is of the last one that succeeded
+  int64_t failed_scans = 0;  // one after the other
   bool given_up = false;     // they are not expected to succeed, though they go on
   struct Seen {
     FoundVersion files;
@@ -130,21 +130,21 @@ class ModelEntry {
 
   void SetCurrent(std::shared_ptr<const ModelConfig> config, const CpuShares& weights);
   // Looks and loads beside what is active. Versions that have failed, and may succeed, are tried
-  // anew. Where the configuration loads to the same as before, versions known to fail, also from
+  // again. Where the configuration loads to the same as before, versions known to fail, also from
   // an attempt before, are no reason for this one to fail.
   void Stage(std::shared_ptr<const ModelConfig> config, const CpuShares& weights);
   void Commit();   // staged becomes current
   void Abandon();  // staged is dropped
   void Remove();   // there is no configuration any more
 
-  // How far the staged configuration is. An error ends the attempt. When not `patient`, a look that
+  // How far the staged configuration is. An error ends the attempt. When not `patient`, a scan that
   // has not ended does not hold up what stays as it is.
   enum class Progress { kWaiting, kReady };
   absl::StatusOr<Progress> StagedProgress(bool patient) const;
   // "version 3 is being loaded"; what StagedProgress waits for.
   std::string StagedWaitsFor() const;
 
-  // The look with this ticket does not take place yet: Step asks for it again.
+  // The scan with this ticket does not take place yet: Step asks for it again.
   void PutOffScan(int64_t ticket);
 
   // What happened. Unknown tickets and ids are ignored. Scanned: whether something is different.
@@ -184,7 +184,7 @@ class ModelEntry {
 
   // How much of what was found counts.
   enum class Scope {
-    kInForce,   // complete versions, and older ones in the place of those that fail
+    kActive,    // complete versions, and older ones in the place of those that fail
     kStrict,    // complete versions
     kStaged,    // and older ones in the place of those that failed before
     kExpected,  // all
@@ -203,9 +203,9 @@ class ModelEntry {
   std::vector<int64_t> Incomplete(const Target& target) const;
 
   void HandOutScan(std::optional<Target>* target, TimePoint now, Actions* actions);
-  VersionsToLookAt ToLookAt(const Target& target) const;
-  void Aspire(Target* target, Scope scope);
-  bool AspireTo(Target* target, int64_t version);  // false: it fails, as was not known before
+  VersionsToScan ToScan(const Target& target) const;
+  void EnsureServables(Target* target, Scope scope);
+  bool EnsureServable(Target* target, int64_t version);  // false: it fails, as was not known before
   void Prune();
   void Publish();
   void Withdraw(Actions* actions);
@@ -221,7 +221,7 @@ class ModelEntry {
   const std::string name_;
   int64_t* const next_id_;
   std::optional<Target> current_, staged_;
-  // As of the last change: what the configurations want, kInForce and kStaged.
+  // As of the last change: what the configurations want, kActive and kStaged.
   std::set<int64_t> wanted_by_current_, wanted_by_staged_;
   std::set<int64_t> failed_before_;  // versions of the staged revision known to fail
   struct FailedAttempt {

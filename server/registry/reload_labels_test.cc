@@ -76,10 +76,10 @@ TEST(Reload, LabelsKeepTheirVersions) {
   world.Advance(std::chrono::seconds(1));
   world.Finish();
   EXPECT_EQ(world.Served("m"), "4, 1");
-  LifecycleWorld anew({latest});
-  for (const int64_t version : {1, 2, 3}) anew.Put("/m", version);
-  anew.Finish();
-  EXPECT_EQ(anew.Served("m"), "3, 1");
+  LifecycleWorld again({latest});
+  for (const int64_t version : {1, 2, 3}) again.Put("/m", version);
+  again.Finish();
+  EXPECT_EQ(again.Served("m"), "3, 1");
   // Without the label it goes as others do.
   const int64_t freed = world.Reload({TestModel("m")});
   world.Finish();

@@ -123,11 +123,11 @@ TEST(Reload, APlaceThatHangsIsLookedAtOnceAtATime) {
     world.Advance(seconds(5));
     EXPECT_EQ(world.Outcome(late).code(), absl::StatusCode::kDeadlineExceeded);
   }
-  EXPECT_EQ(world.hung_looks(), 1u);
+  EXPECT_EQ(world.hung_scans(), 1u);
   // Who asks last gets an answer of its own, as does everybody else with the same place.
   world.Put("/x", 2);
   const int64_t ticket = world.Reload({TestModel("y", "/x"), TestModel("z", "/x")});
-  EXPECT_EQ(world.hung_looks(), 1u);
+  EXPECT_EQ(world.hung_scans(), 1u);
   world.Recover("/x");
   world.Finish();
   EXPECT_TRUE(world.Outcome(ticket).ok()) << world.Outcome(ticket);

@@ -201,7 +201,7 @@ class Process {
       said_.append(text, static_cast<size_t>(got));
       if (said_.size() > kMostWords) said_.erase(0, said_.size() - kMostWords);
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-      words_.Close();  // poll passes over it
+      words_.Close();  // poll skips it
     }
   }
   const std::string& said() const { return said_; }

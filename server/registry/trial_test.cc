@@ -37,7 +37,7 @@ class TrialTest : public RegistryTest {
     return options;
   }
   absl::Status Reload(LocalRegistry* registry, std::vector<ModelConfig> models) {
-    return registry->Reload(std::move(models), Clock::Steady().Now() + std::chrono::minutes(1), {});
+    return registry->Reload({std::move(models), Clock::Steady().Now() + std::chrono::minutes(1)});
   }
   std::vector<std::string> tried() {
     MutexLock lock(mutex_);

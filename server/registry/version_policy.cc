@@ -53,7 +53,7 @@ bool MayRetry(const absl::Status& error) {
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kNotFound:  // a file that went between the look and the load
+    case absl::StatusCode::kNotFound:  // a file that went between the scan and the load
     case absl::StatusCode::kUnknown:
       return true;
     default:

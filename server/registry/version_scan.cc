@@ -204,15 +204,15 @@ FoundVersion LookAt(int64_t version, const std::string& directory, const std::st
 FoundVersion Unlooked(int64_t version) {
   FoundVersion found;
   found.version = version;
-  found.looked = false;
+  found.scanned = false;
   return found;
 }
 
 // A known version: whether it is there, and which file it is by now.
-FoundVersion Known(int64_t version, const VersionsToLookAt& look) {
+FoundVersion Known(int64_t version, const VersionsToScan& scan) {
   FoundVersion found = Unlooked(version);
-  const auto file = look.loaded_files.find(version);
-  if (file == look.loaded_files.end()) return found;
+  const auto file = scan.loaded_files.find(version);
+  if (file == scan.loaded_files.end()) return found;
   if (const auto identity = IdentifyFile(file->second); identity.ok()) found.identity = *identity;
   return found;
 }
@@ -220,28 +220,28 @@ FoundVersion Known(int64_t version, const VersionsToLookAt& look) {
 // Times of a file system may be this coarse.
 constexpr Duration kTimesTell = std::chrono::seconds(2);
 
-// The versions that the look asks for, each looked into once.
+// The versions that the scan asks for, each looked into once.
 class VersionLooker {
  public:
   // `numbers` in descending order.
   VersionLooker(const std::string& base_path,
                 const std::map<int64_t, std::string, std::greater<>>& directories,
-                const VersionsToLookAt& look)
-      : base_path_(base_path), directories_(directories), look_(look) {
+                const VersionsToScan& scan)
+      : base_path_(base_path), directories_(directories), scan_(scan) {
     numbers_.reserve(directories.size());
     for (const auto& [version, name] : directories) numbers_.push_back(version);
   }
 
   std::vector<FoundVersion> Look() {
-    for (const int64_t version : look_.Among(numbers_)) LookInto(version);
-    if (look_.policy.kind == VersionPolicy::Kind::kLatest) Descend();
-    if (look_.empty != nullptr) look_.empty->versions = std::move(empty_);
+    for (const int64_t version : scan_.Among(numbers_)) LookInto(version);
+    if (scan_.policy.kind == VersionPolicy::Kind::kLatest) Descend();
+    if (scan_.empty != nullptr) scan_.empty->versions = std::move(empty_);
     std::vector<FoundVersion> found;
     int without_model = 0;
     for (const int64_t version : numbers_) {
       const auto it = looked_.find(version);
       if (it == looked_.end()) {
-        found.push_back(Known(version, look_));
+        found.push_back(Known(version, scan_));
       } else if (it->second.error.ok() || IsNamed(version) ||
                  ++without_model <= kMostWithoutModel) {
         found.push_back(std::move(it->second));
@@ -252,22 +252,22 @@ class VersionLooker {
 
  private:
   bool IsNamed(int64_t version) const {
-    return look_.labelled.count(version) != 0 ||
-           look_.policy.kind == VersionPolicy::Kind::kSpecific;
+    return scan_.labelled.count(version) != 0 ||
+           scan_.policy.kind == VersionPolicy::Kind::kSpecific;
   }
 
   // As many older ones as turned out to have no model.
   void Descend() {
     int64_t missing = 0, lowest = std::numeric_limits<int64_t>::max();
-    for (const int64_t version : WantedVersions(look_.policy, numbers_, look_.passed_over)) {
+    for (const int64_t version : WantedVersions(scan_.policy, numbers_, scan_.skipped)) {
       lowest = version;
       missing += Fails(version) ? 1 : 0;
     }
     for (const int64_t version : numbers_) {
       if (missing == 0) return;
       if (version >= lowest) continue;
-      if (look_.known.count(version) == 0) LookInto(version);
-      const bool counts = look_.passed_over.count(version) == 0 && !Fails(version);
+      if (scan_.known.count(version) == 0) LookInto(version);
+      const bool counts = scan_.skipped.count(version) == 0 && !Fails(version);
       missing -= counts ? 1 : 0;
     }
   }
@@ -275,34 +275,34 @@ class VersionLooker {
   // Not known before to fail.
   bool Fails(int64_t version) const {
     const auto it = looked_.find(version);
-    return it != looked_.end() && !it->second.error.ok() && look_.passed_over.count(version) == 0;
+    return it != looked_.end() && !it->second.error.ok() && scan_.skipped.count(version) == 0;
   }
 
   void LookInto(int64_t version) {
     const auto name = directories_.find(version);
     if (name == directories_.end() || looked_.count(version) != 0) return;
     const std::string directory = absl::StrCat(base_path_, "/", name->second);
-    if (look_.empty == nullptr) {
-      looked_[version] = LookAt(version, directory, look_.marker);
+    if (scan_.empty == nullptr) {
+      looked_[version] = LookAt(version, directory, scan_.marker);
       return;
     }
     const auto identity = IdentifyFile(directory);
-    const auto before = look_.empty->versions.find(version);
-    if (identity.ok() && before != look_.empty->versions.end() &&
+    const auto before = scan_.empty->versions.find(version);
+    if (identity.ok() && before != scan_.empty->versions.end() &&
         before->second.directory == *identity) {
       looked_[version] = before->second.found;
       empty_[version] = std::move(before->second);
       return;
     }
     bool empty = false;
-    FoundVersion found = LookAt(version, directory, look_.marker, &empty);
+    FoundVersion found = LookAt(version, directory, scan_.marker, &empty);
     if (empty && identity.ok() && found.quiet >= kTimesTell) empty_[version] = {*identity, found};
     looked_[version] = std::move(found);
   }
 
   const std::string& base_path_;
   const std::map<int64_t, std::string, std::greater<>>& directories_;
-  const VersionsToLookAt& look_;
+  const VersionsToScan& scan_;
   std::vector<int64_t> numbers_;
   std::map<int64_t, FoundVersion> looked_;
   std::map<int64_t, EmptyVersions::Empty> empty_;  // of this look
@@ -310,20 +310,20 @@ class VersionLooker {
 
 }  // namespace
 
-std::set<int64_t> VersionsToLookAt::Among(const std::vector<int64_t>& found) const {
+std::set<int64_t> VersionsToScan::Among(const std::vector<int64_t>& found) const {
   std::set<int64_t> into;
-  for (const int64_t version : WantedVersions(policy, found, passed_over, labelled))
+  for (const int64_t version : WantedVersions(policy, found, skipped, labelled))
     if (known.count(version) == 0) into.insert(version);
   return into;
 }
 
 absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_path,
-                                                       const VersionsToLookAt& look) {
+                                                       const VersionsToScan& scan) {
   struct stat info;
   if (stat(base_path.c_str(), &info) != 0) return PathError(base_path, errno);
   if (access(base_path.c_str(), R_OK) != 0) return PathError(base_path, errno);
   if (!S_ISDIR(info.st_mode)) {
-    if (look.known.count(1) != 0) return std::vector<FoundVersion>{Known(1, look)};
+    if (scan.known.count(1) != 0) return std::vector<FoundVersion>{Known(1, scan)};
     FoundVersion file;
     file.file = base_path;
     Stamp(base_path, &file);
@@ -334,12 +334,12 @@ absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_p
   std::map<int64_t, std::string, std::greater<>> directories;
   for (const std::string& name : top.directories)
     if (const auto version = VersionOf(name)) directories.emplace(*version, name);
-  if (!directories.empty()) return VersionLooker(base_path, directories, look).Look();
+  if (!directories.empty()) return VersionLooker(base_path, directories, scan).Look();
 
   FLOE_ASSIGN_OR_RETURN(const std::optional<std::string> file, ChooseFile(base_path, top));
   if (file)
-    return std::vector<FoundVersion>{look.known.count(1) == 0 ? LookAt(1, base_path, look.marker)
-                                                              : Known(1, look)};
+    return std::vector<FoundVersion>{scan.known.count(1) == 0 ? LookAt(1, base_path, scan.marker)
+                                                              : Known(1, scan)};
   return absl::NotFoundError(
       absl::StrCat("'", base_path, "' holds ", Describe(top),
                    "; expected directories named by a version number (1, 2, ...) with a model in "

@@ -26,7 +26,7 @@ struct FoundVersion {
   // Since something in it changed: this host's time less the file system's, whose clock may be
   // another's. At least 0; max(): complete, as its marker says.
   Duration quiet = {};
-  bool looked = true;  // false: only its existence was looked at
+  bool scanned = true;  // false: only its existence was looked at
   // Of the file that it was loaded from, where that was asked for and is still there.
   std::optional<FileIdentity> identity = {};
 };
@@ -42,15 +42,15 @@ struct EmptyVersions {
 };
 
 // Which of the versions that are there are looked into: those that the policy wants, and that
-// labels name, but for those that are known. A look reads every file's times, which takes a server
+// labels name, but for those that are known. A scan reads every file's times, which takes a server
 // of files a while.
-struct VersionsToLookAt {
+struct VersionsToScan {
   VersionPolicy policy = {VersionPolicy::Kind::kAll, 1, {}};
-  std::set<int64_t> passed_over = {};  // `latest` looks into the next older ones as well
+  std::set<int64_t> skipped = {};  // `latest` looks into the next older ones as well
   std::set<int64_t> known = {};
   std::set<int64_t> labelled = {};
   std::map<int64_t, std::string> loaded_files = {};  // of those that are known: to be identified
-  std::shared_ptr<EmptyVersions> empty = nullptr;    // kept from look to look; may be null
+  std::shared_ptr<EmptyVersions> empty = nullptr;    // kept from scan to scan; may be null
   // The file that makes a version's directory complete, however new; without it the version has an
   // error. Empty: there is no such file.
   std::string marker = {};
@@ -71,10 +71,10 @@ inline constexpr int kMostWithoutModel = 16;
 // version, with what was found and what was expected. Threading: any thread that may wait for a
 // file system.
 absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_path,
-                                                       const VersionsToLookAt& look = {});
+                                                       const VersionsToScan& scan = {});
 
 // How a registry looks.
 using ScanFunction = std::function<absl::StatusOr<std::vector<FoundVersion>>(
-    const std::string& base_path, const VersionsToLookAt& look)>;
+    const std::string& base_path, const VersionsToScan& scan)>;
 
 }  // namespace floe::server

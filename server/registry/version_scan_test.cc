@@ -154,16 +154,16 @@ TEST_F(VersionScan, AMarkerSaysThatAVersionIsComplete) {
   Write("m/2/frozen.pb", "1");
   Write("m/2/.complete", "");
   Write("flat/frozen.pb", "1");
-  VersionsToLookAt look;
-  look.marker = ".complete";
-  const auto found = ScanVersions(root_ + "/m", look);
+  VersionsToScan scan;
+  scan.marker = ".complete";
+  const auto found = ScanVersions(root_ + "/m", scan);
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_TRUE(found->at(0).error.ok()) << found->at(0).error;
   EXPECT_EQ(found->at(0).quiet, Duration::max()) << "new as it is";
   EXPECT_THAT(found->at(1).error.ToString(),
               AllOf(HasSubstr(root_ + "/m/1'"), HasSubstr("no '.complete' yet")));
   EXPECT_NE(found->at(1).quiet, Duration::max());
-  const auto flat = ScanVersions(root_ + "/flat", look);
+  const auto flat = ScanVersions(root_ + "/flat", scan);
   ASSERT_TRUE(flat.ok()) << flat.status();
   EXPECT_THAT(flat->at(0).error.ToString(), HasSubstr("completion_marker"));
 }
@@ -171,57 +171,57 @@ TEST_F(VersionScan, AMarkerSaysThatAVersionIsComplete) {
 TEST_F(VersionScan, KnownVersionsAreNotLookedInto) {
   Write("m/1/frozen.pb", "");
   Write("m/2/readme.txt", "no model");
-  VersionsToLookAt look;
-  look.known = {2};
-  const auto found = ScanVersions(root_ + "/m", look);
+  VersionsToScan scan;
+  scan.known = {2};
+  const auto found = ScanVersions(root_ + "/m", scan);
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_EQ(found->size(), 2u);
-  EXPECT_FALSE((*found)[0].looked);
+  EXPECT_FALSE((*found)[0].scanned);
   EXPECT_TRUE((*found)[0].error.ok());
-  EXPECT_TRUE((*found)[1].looked);
+  EXPECT_TRUE((*found)[1].scanned);
   // Nor are those that are no directories of versions.
   Write("flat/frozen.pb", "");
-  look.known = {1};
+  scan.known = {1};
   for (const char* path : {"/flat", "/flat/frozen.pb"}) {
-    const auto one = ScanVersions(root_ + path, look);
+    const auto one = ScanVersions(root_ + path, scan);
     ASSERT_TRUE(one.ok()) << one.status();
     ASSERT_EQ(one->size(), 1u) << path;
     EXPECT_EQ((*one)[0].version, 1);
-    EXPECT_FALSE((*one)[0].looked) << path;
+    EXPECT_FALSE((*one)[0].scanned) << path;
   }
 }
 
 TEST_F(VersionScan, OnlyWhatThePolicyWantsIsLookedInto) {
   for (const char* version : {"1", "2", "3", "4"}) Write(absl::StrCat("m/", version, "/a.pb"), "");
-  VersionsToLookAt look;
+  VersionsToScan scan;
   const auto into = [&] {
     std::string text;
-    const auto found = ScanVersions(root_ + "/m", look);
+    const auto found = ScanVersions(root_ + "/m", scan);
     EXPECT_TRUE(found.ok()) << found.status();
     for (const FoundVersion& one : *found)
-      absl::StrAppend(&text, one.version, one.looked ? " looked " : " ");
+      absl::StrAppend(&text, one.version, one.scanned ? " looked " : " ");
     return text;
   };
-  look.policy = {VersionPolicy::Kind::kLatest, 1, {}};
+  scan.policy = {VersionPolicy::Kind::kLatest, 1, {}};
   EXPECT_EQ(into(), "4 looked 3 2 1 ");
-  look.passed_over = {4};
+  scan.skipped = {4};
   EXPECT_EQ(into(), "4 looked 3 looked 2 1 ");
-  look.known = {3};
+  scan.known = {3};
   EXPECT_EQ(into(), "4 looked 3 2 1 ");
-  look.labelled = {1};
+  scan.labelled = {1};
   EXPECT_EQ(into(), "4 looked 3 2 1 looked ");
-  look = {{VersionPolicy::Kind::kSpecific, 1, {2, 7}}, {}, {}};
+  scan = {{VersionPolicy::Kind::kSpecific, 1, {2, 7}}, {}, {}};
   EXPECT_EQ(into(), "4 3 2 looked 1 ");
 }
 
 TEST_F(VersionScan, LoadedFilesAreIdentified) {
   const std::string file = Write("m/1/frozen.pb", "one");
   Write("m/2/frozen.pb", "two");
-  VersionsToLookAt look;
-  look.known = {1, 2};
-  look.loaded_files = {{1, file}};
+  VersionsToScan scan;
+  scan.known = {1, 2};
+  scan.loaded_files = {{1, file}};
   const auto identity = [&](size_t index) {
-    return ScanVersions(root_ + "/m", look)->at(index).identity;
+    return ScanVersions(root_ + "/m", scan)->at(index).identity;
   };
   const auto before = identity(1);
   ASSERT_TRUE(before);
@@ -235,15 +235,15 @@ TEST_F(VersionScan, LoadedFilesAreIdentified) {
 TEST_F(VersionScan, WhatIsKnownToBeEmptyIsLookedIntoOnceSomethingIsPutThere) {
   fs::create_directories(root_ + "/m/1");
   fs::last_write_time(root_ + "/m/1", fs::file_time_type::clock::now() - std::chrono::hours(1));
-  VersionsToLookAt look;
-  look.empty = std::make_shared<EmptyVersions>();
-  look.empty->versions[1] = {*IdentifyFile(root_ + "/m/1"), {}};
-  look.empty->versions[1].found.stamp = 77;  // as no look would have it
-  EXPECT_EQ(ScanVersions(root_ + "/m", look)->at(0).stamp, 77u);
-  EXPECT_EQ(ScanVersions(root_ + "/m", look)->at(0).stamp, 77u) << "it is kept";
+  VersionsToScan scan;
+  scan.empty = std::make_shared<EmptyVersions>();
+  scan.empty->versions[1] = {*IdentifyFile(root_ + "/m/1"), {}};
+  scan.empty->versions[1].found.stamp = 77;  // as no look would have it
+  EXPECT_EQ(ScanVersions(root_ + "/m", scan)->at(0).stamp, 77u);
+  EXPECT_EQ(ScanVersions(root_ + "/m", scan)->at(0).stamp, 77u) << "it is kept";
   Write("m/1/frozen.pb", "");
-  EXPECT_TRUE(ScanVersions(root_ + "/m", look)->at(0).error.ok());
-  EXPECT_TRUE(look.empty->versions.empty());
+  EXPECT_TRUE(ScanVersions(root_ + "/m", scan)->at(0).error.ok());
+  EXPECT_TRUE(scan.empty->versions.empty());
 }
 
 // One look finds the version that serves in the place of all that hold no model.
@@ -252,29 +252,29 @@ TEST_F(VersionScan, AThousandEmptyVersionsCostOneLook) {
   Write("m/1/frozen.pb", "");
   for (int version = 2; version <= kEmpty + 1; ++version)
     fs::create_directories(absl::StrCat(root_, "/m/", version));
-  VersionsToLookAt look;
-  look.policy = {VersionPolicy::Kind::kLatest, 1, {}};
-  look.empty = std::make_shared<EmptyVersions>();
+  VersionsToScan scan;
+  scan.policy = {VersionPolicy::Kind::kLatest, 1, {}};
+  scan.empty = std::make_shared<EmptyVersions>();
   for (int round = 0; round < 3; ++round) {
-    const auto found = ScanVersions(root_ + "/m", look);
+    const auto found = ScanVersions(root_ + "/m", scan);
     ASSERT_TRUE(found.ok()) << found.status();
     ASSERT_EQ(found->size(), kMostWithoutModel + 1u);
     EXPECT_EQ(found->front().version, kEmpty + 1);
     EXPECT_THAT(found->front().error.ToString(), HasSubstr("holds nothing"));
     EXPECT_EQ(found->back().version, 1);
     EXPECT_TRUE(found->back().error.ok());
-    if (round == 0) look.known = {1};
+    if (round == 0) scan.known = {1};
     if (round == 0) continue;
-    EXPECT_FALSE(found->back().looked);
+    EXPECT_FALSE(found->back().scanned);
   }
   // What is put into one of them is found.
   Write("m/500/frozen.pb", "");
-  const auto found = ScanVersions(root_ + "/m", look);
+  const auto found = ScanVersions(root_ + "/m", scan);
   ASSERT_TRUE(found.ok()) << found.status();
   const auto filled = std::find_if(found->begin(), found->end(),
                                    [](const FoundVersion& one) { return one.version == 500; });
   ASSERT_NE(filled, found->end());
-  EXPECT_TRUE(filled->looked);
+  EXPECT_TRUE(filled->scanned);
   EXPECT_TRUE(filled->error.ok()) << filled->error;
 }
 

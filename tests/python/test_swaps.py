@@ -45,7 +45,7 @@ def test_a_bad_file_changes_nothing(tmp_path):
         # The file is followed: a label that the old one did not have.
         config.write_text(good.replace("stable: 1", "stable: 1, canary: 1"))
         request.model_spec.version_label = "canary"
-        floed.wait_until(lambda: "configuration 2 is in force" in floed.log())
+        floed.wait_until(lambda: "configuration 2 is active, by a change of its files: changed 'swapped' (version_labels)" in floed.log())
         assert client.prediction.Predict(request, timeout=30).model_spec.version.value == 1
         request.model_spec.ClearField("version_label")
         request.model_spec.version.value = 2
