@@ -39,7 +39,7 @@ void Completion::Report(Request* request, Outputs outputs) {
     last_internal_ = std::string(request->status.message());
   }
   // The listener goes first: afterwards nobody else knows the request.
-  if (request->cancel != nullptr) request->cancel->ClearListener();
+  if (request->cancel != nullptr) request->cancel->ClearListener(request);
   request->reported = true;
   const auto report = [&] {
     if (request->status.ok()) {

@@ -48,7 +48,7 @@ void Join::Start(std::unique_ptr<Request> whole) {
     MutexLock lock(mutex_);
     for (Lane& lane : lanes_) (void)TakeNext(&lane);
   }
-  if (whole_->cancel != nullptr) whole_->cancel->SetListener([this] { Cancel(); });
+  if (whole_->cancel != nullptr) whole_->cancel->SetListener(whole_.get(), [this] { Cancel(); });
   const int64_t rows = whole_->binding.rows;  // read before it may be gone
   for (size_t i = 0; i < lanes_.size() && static_cast<int64_t>(i) * part_rows_ < rows; ++i)
     SubmitPart(&lanes_[i]);

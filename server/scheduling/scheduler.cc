@@ -170,7 +170,7 @@ void Scheduler::Enqueue(Request* request) {
   // Set before the request is queued: afterwards a worker may finish and free it at any moment. A
   // caller that leaves before finds nothing to remove; MayWait looks once more.
   if (request->cancel != nullptr)
-    request->cancel->SetListener([this, request] { Cancel(state_, completion_, request); });
+    request->cancel->SetListener(request, [this, request] { Cancel(state_, completion_, request); });
   bool queued = false, wake_worker = false;
   {
     MutexLock lock(state_.mutex);
@@ -194,7 +194,7 @@ void Scheduler::Enqueue(Request* request) {
 void Scheduler::Split(Request* whole) {
   const Measured measured = Measure(*whole, state_);
   if (whole->cancel != nullptr)
-    whole->cancel->SetListener([this, whole] { Cancel(state_, completion_, whole); });
+    whole->cancel->SetListener(whole, [this, whole] { Cancel(state_, completion_, whole); });
   bool start = false;
   const auto hold = [&] {
     if (absl::Status fits = CheckOutputBytes(*whole); !fits.ok()) return fits;

@@ -176,7 +176,7 @@ TEST(Scheduler, CancellationTakesARequestOut) {
   s.scheduler->Submit(stays.MakeRequest());
   s.scheduler->Submit(after.MakeRequest());
   // The answer must not come on the cancelling thread, where the token's lock is held.
-  queued.on_answer = [&queued] { queued.cancel->ClearListener(); };
+  queued.on_answer = [&queued] { queued.cancel->ClearListener(&queued); };
   queued.cancel->Cancel();
   EXPECT_EQ(queued.answers, 0);
   EXPECT_EQ(s.scheduler->Progress().queued, 2u);

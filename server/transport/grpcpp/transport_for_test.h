@@ -173,7 +173,7 @@ class GrpcppTransport : public testing::Test {
     // Keeps the call for the test to answer.
     methods_.AddUnary("/test/Hold", [this](const CallHead& info, Message message,
                                            std::shared_ptr<Responder> responder) {
-      info.cancel->SetListener([this] { cancelled_.Raise(); });
+      info.cancel->SetListener(this, [this] { cancelled_.Raise(); });
       MutexLock lock(mutex_);
       infos_.push_back(info);
       held_.emplace_back(std::move(message), std::move(responder));
@@ -181,7 +181,7 @@ class GrpcppTransport : public testing::Test {
     });
     methods_.AddStream("/test/Chat",
                        [this](const CallHead& info, std::shared_ptr<Responder> responder) {
-                         info.cancel->SetListener([this] { cancelled_.Raise(); });
+                         info.cancel->SetListener(this, [this] { cancelled_.Raise(); });
                          return std::make_shared<EchoHandler>(std::move(responder), &over_);
                        });
   }

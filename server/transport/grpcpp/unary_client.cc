@@ -28,9 +28,9 @@ absl::StatusOr<std::string> CallOnce(int fd, const std::string& method, const st
   call->Finish(&received, &status, nullptr);
   void* tag;
   bool ok;
-  cancel->SetListener([&context] { context.TryCancel(); });
+  cancel->SetListener(&context, [&context] { context.TryCancel(); });
   queue.Next(&tag, &ok);
-  cancel->ClearListener();
+  cancel->ClearListener(&context);
   queue.Shutdown();
   while (queue.Next(&tag, &ok)) {
   }
