@@ -142,7 +142,7 @@ class Request : public testing::Test {
     for (const BoundCall& call : calls_) {
       absl::InlinedVector<Shape, 8> shapes;
       for (const Tensor& input : call.inputs) shapes.push_back(input.shape());
-      const auto plan = call.form->Bind(shapes);
+      const auto plan = call.variant->Bind(shapes);
       ok_ = ok_ && plan.ok() && context.Prepare(*plan, call.rows).ok();
       for (size_t i = 0; i < call.inputs.size(); ++i)
         context.BindInput(static_cast<int>(i), call.inputs[i].data());
@@ -340,7 +340,7 @@ void ExpectFewInPredict(const ModelConfig& config,
   server::LocalRegistry registry({config}, options, &health);
   ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
-  ASSERT_EQ(registry.Tally().available, 1u);
+  ASSERT_EQ(registry.Table()->CountModels().available, 1u);
   server::MethodTable methods;
   server::RegisterApi({registry, health}, &methods);
   const server::Method* const predict =

@@ -56,7 +56,7 @@ class WaitingCall {
         cancel_(std::move(cancel)),
         responder_(std::move(responder)),
         waiting_(waiting) {
-    if (cancel_ != nullptr) cancel_->SetListener([this] { Leave(); });
+    if (cancel_ != nullptr) cancel_->SetListener(this, [this] { Leave(); });
   }
   ~WaitingCall() {
     Take();
@@ -67,7 +67,7 @@ class WaitingCall {
 
   // Its turn has come: from here on it does not wait. Null: the caller left.
   std::shared_ptr<pb::ReloadConfigRequest> Take() {
-    if (cancel_ != nullptr) cancel_->ClearListener();
+    if (cancel_ != nullptr) cancel_->ClearListener(this);
     std::shared_ptr<pb::ReloadConfigRequest> request = std::move(request_);
     Leave();
     return request;

@@ -150,10 +150,10 @@ TEST_F(ConfigService, ThereIsABoundWhateverTheDeadline) {
 TEST_F(ConfigService, ACallerThatLeavesIsNotWaitedFor) {
   std::promise<void> entered, cancelled;
   registry_.on_reload = [&](const std::vector<ModelConfig>&, TimePoint) {
-    registry_.reload_cancel->SetListener([&] { cancelled.set_value(); });
+    registry_.reload_cancel->SetListener(this, [&] { cancelled.set_value(); });
     entered.set_value();
     cancelled.get_future().wait();
-    registry_.reload_cancel->ClearListener();
+    registry_.reload_cancel->ClearListener(this);
     return absl::CancelledError("the caller left");
   };
   const auto left = Start(ListOf("a", "/a"));

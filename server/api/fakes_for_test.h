@@ -99,18 +99,18 @@ class FakeRegistry : public ModelRegistry {
     }
     return found;
   }
-  std::vector<std::string> ModelNames() const override {
-    std::vector<std::string> names;
-    for (const auto& [name, model] : models) names.push_back(name);
-    return names;
-  }
   absl::Status Reload(ReloadRequest request) override {
     replaced = request.replaces;
     reload_cancel = request.cancel;
     reload_by = request.who;
     return on_reload(std::move(request.models), request.deadline);
   }
-  ConfigState CurrentConfig() const override { return config; }
+  ConfigState CurrentConfig() const override {
+    ConfigState state = config;
+    if (state.models.empty())
+      for (const auto& [name, model] : models) state.models.emplace_back().name = name;
+    return state;
+  }
   absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const override {
     if (!name.empty() && models.count(std::string(name)) == 0)
       return absl::NotFoundError("no model '" + std::string(name) + "'");

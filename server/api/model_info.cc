@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -60,8 +62,11 @@ absl::Status CheckFields(const pb::GetModelMetadataRequest& request) {
 
 absl::Status CheckModelName(const ModelRegistry& registry, std::string_view model) {
   if (!model.empty()) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const ModelConfig& config : registry.CurrentConfig().models) names.push_back(config.name);
+  std::sort(names.begin(), names.end());
   return absl::InvalidArgumentError(
-      absl::StrCat("model_spec.name is empty; models: ", QuotedList(registry.ModelNames())));
+      absl::StrCat("model_spec.name is empty; models: ", QuotedList(names)));
 }
 
 absl::Status GetModelMetadata(const ModelRegistry& registry,

@@ -208,8 +208,9 @@ void PredictCall::Finish(const absl::Status& status) {
 }
 
 void PredictCall::LogIfSlow(const Timings& timings) {
+  if (arrived_ == TimePoint::min()) return;
   const Duration took = Clock::Steady().Now() - arrived_;
-  if (arrived_ == TimePoint::min() || took < shared_.context.slow_request) return;
+  if (took < shared_.context.slow_request) return;
   if (!shared_.slow_lines.Take()) return;
   if (request_id_.empty()) request_id_ = NewRequestId();
   const auto millis = [](Duration time) {

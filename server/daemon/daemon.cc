@@ -149,7 +149,8 @@ class Daemon {
     const TimePoint until = Clock::Steady().Now() + kQueueTimeout;
     {
       MutexLock lock(mutex_);
-      while (!stop_requested_ && !registry_.Tally().settled && changed_.WaitUntil(mutex_, until)) {
+      while (!stop_requested_ && !registry_.Table()->CountModels().settled &&
+             changed_.WaitUntil(mutex_, until)) {
       }
       // They go on waiting, for the next process.
       if (stop_requested_) return absl::OkStatus();
@@ -213,7 +214,7 @@ class Daemon {
   }
 
   int EndUnheard(SignalWatcher* signals) {
-    signals->ExitAt(Clock::Steady().Now() + kTidying, 0, registry_.UnderWay());
+    signals->ExitAt(Clock::Steady().Now() + kTidying, 0, registry_.Table()->UnderWay());
     manager_.Stopping();
     registry_.StopReloading();
     registry_.Stop();
@@ -246,7 +247,7 @@ class Daemon {
     MutexLock lock(mutex_);
     StartUp start_up(StartUpOptions(), Clock::Steady().Now());
     while (!stop_requested_) {
-      if (!start_up.Step(registry_.Tally(), Clock::Steady().Now())) return 1;
+      if (!start_up.Step(registry_.Table()->CountModels(), Clock::Steady().Now())) return 1;
       changed_.WaitUntil(mutex_, start_up.next());
     }
     return 0;
@@ -306,7 +307,7 @@ class Daemon {
     AwaitTime(lame_duck_end);
     transport_->Shutdown(end);
     // Nobody is there any more who could be answered.
-    signals->ExitAt(Clock::Steady().Now() + kTidying, code, registry_.UnderWay());
+    signals->ExitAt(Clock::Steady().Now() + kTidying, code, registry_.Table()->UnderWay());
     registry_.Stop();
     probe->Stop();
     spdlog::info(drains ? "drained; ending" : "ending");

@@ -85,10 +85,10 @@ absl::Status AskProbeModel(const MethodTable& methods, Duration timeout, CancelT
   call.path = kPredict;
   call.local = true;
   call.cancel = std::make_shared<CancelToken>();
-  cancel->SetListener([reply] { reply->Finish(absl::CancelledError("given up")); });
+  cancel->SetListener(reply.get(), [reply] { reply->Finish(absl::CancelledError("given up")); });
   Invoke(*predict, call, Message{*bytes, bytes}, reply);
   const absl::StatusOr<std::string> came = reply->Await(Clock::Steady().Now() + timeout);
-  cancel->ClearListener();
+  cancel->ClearListener(reply.get());
   call.cancel->Cancel();
   return came.ok() ? CheckReply(*came) : came.status();
 }

@@ -87,7 +87,7 @@ TEST(Probe, StoppingDoesNotWaitForAnAnswer) {
   CondVar changed;
   bool asked = false, cancelled = false;
   h.meanwhile = [&](CancelToken* token) {
-    token->SetListener([&] {
+    token->SetListener(this, [&] {
       MutexLock lock(mutex);
       cancelled = true;
       changed.NotifyAll();

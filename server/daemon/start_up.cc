@@ -7,7 +7,7 @@
 
 namespace floe::server {
 
-bool StartUp::Step(const LocalRegistry::ModelTally& models, TimePoint now) {
+bool StartUp::Step(const ServedTable::Tally& models, TimePoint now) {
   complete_ |= models.available == models.models;
   if (options_.exit_on_error && !complete_ && !models.failed.empty()) {
     spdlog::error("exit_on_error is set, and of {} models these cannot be served: {}; ending",

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "server/registry/local_registry.h"
+#include "server/registry/served_table.h"
 
 namespace floe::server {
 
@@ -28,7 +28,7 @@ class StartUp {
   StartUp(Options options, TimePoint now) : options_(std::move(options)), until_(now + kTimeout) {}
 
   // Tells what is new. False: a model has failed, and the process is to end for it.
-  bool Step(const LocalRegistry::ModelTally& models, TimePoint now);
+  bool Step(const ServedTable::Tally& models, TimePoint now);
   // When to step though nothing has changed.
   TimePoint next() const { return ready_ ? TimePoint::max() : until_; }
 

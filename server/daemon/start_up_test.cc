@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-using Tally = LocalRegistry::ModelTally;
+using Tally = ServedTable::Tally;
 
 // What it tells, in order, and what it logs.
 class StartUpTest : public testing::Test {

@@ -91,10 +91,10 @@ TEST_F(AbandonedTest, AVersionThatCannotEndKeepsNoOtherFromLoadingOrEnding) {
     EXPECT_EQ(second.state, VersionState::kEnd);
     EXPECT_TRUE(second.error.ok()) << second.error;
     // What is left of it ends when it can, and its memory comes back.
-    const int64_t both = registry.memory_in_use();
+    const int64_t both = registry.memory().in_use();
     go_ = true;
     caller.join();
-    EXPECT_TRUE(Becomes(&registry, [&] { return registry.memory_in_use() < both; }));
+    EXPECT_TRUE(Becomes(&registry, [&] { return registry.memory().in_use() < both; }));
   }
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "server/registry/model_status.h"
+
 namespace floe::server {
 namespace {
 
@@ -28,16 +30,16 @@ void TellVersion(const ModelConfig& config, const VersionStatus& now) {
 
 void LifecycleLog::Tell(const Lifecycle& lifecycle) {
   std::map<std::string, Known> now;
-  for (const auto& [name, entry] : lifecycle.models()) {
-    if (!entry->current()) continue;
-    const ModelConfig& config = *entry->current()->config;
+  for (const auto& [name, model] : lifecycle.models()) {
+    if (!model.current) continue;
+    const ModelConfig& config = *model.current->config;
     const Known& before = known_[name];
     Known& known = now[name];
-    known.scan_error = std::string(entry->current()->scan_error.message());
+    known.scan_error = std::string(model.current->scan_error.message());
     if (!known.scan_error.empty() && known.scan_error != before.scan_error)
       spdlog::error("{}: model '{}': {}{}", config.where, name, known.scan_error,
-                    entry->Available() ? "; what was loaded before stays in service" : "");
-    for (VersionStatus& status : entry->Statuses()) {
+                    !Published(model).empty() ? "; what was loaded before stays in service" : "");
+    for (VersionStatus& status : Statuses(model)) {
       const auto it = before.versions.find(status.version);
       const bool same = it != before.versions.end() && it->second.state == status.state &&
                         it->second.error == status.error;

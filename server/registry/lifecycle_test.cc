@@ -216,7 +216,7 @@ TEST(LifecycleTest, WithoutPollingTheFallbackIsLookedIntoAllTheSame) {
 // What a server that starts waits for, and what it ends for where it may not go on.
 TEST(LifecycleTest, AModelFailsWhenNothingIsLeftToTry) {
   const auto failed = [](LifecycleWorld& world) {
-    return world.lifecycle().models().at("m")->Failed();
+    return HasFailed(world.lifecycle().models().at("m"));
   };
   Lifecycle::Options options;
   options.times.max_retries = 1;
@@ -261,11 +261,11 @@ TEST(LifecycleTest, APlaceIsGivenUpAfterAsManyLooksAsLoads) {
   world.Fail("/m", kPassing);
   for (int looks = 1; looks <= 2; ++looks) {
     world.Advance(seconds(1));
-    EXPECT_FALSE(world.lifecycle().models().at("m")->Failed()) << looks;
+    EXPECT_FALSE(HasFailed(world.lifecycle().models().at("m"))) << looks;
   }
   world.lifecycle().TakeChanged();
   world.Advance(seconds(1));
-  EXPECT_TRUE(world.lifecycle().models().at("m")->Failed());
+  EXPECT_TRUE(HasFailed(world.lifecycle().models().at("m")));
   EXPECT_TRUE(world.lifecycle().TakeChanged()) << "whoever waits for it is told";
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/registry/lifecycle.h"
+#include "server/registry/model_status.h"
 
 namespace floe::server {
 
@@ -145,7 +146,7 @@ class LifecycleWorld {
                  std::optional<int64_t> replaces = std::nullopt) {
     transactions_.push_back(
         std::make_shared<Transaction>(ReloadRequest{std::move(models), now_ + timeout, replaces}));
-    lifecycle_.Reload(transactions_.back());
+    lifecycle_.reloads().Add(transactions_.back());
     const auto ticket = static_cast<int64_t>(transactions_.size()) - 1;
     Step();
     return ticket;
@@ -163,9 +164,9 @@ class LifecycleWorld {
   // "3 AVAILABLE, 2 UNLOADING"; "none" when the model is not configured.
   std::string States(const std::string& model) const {
     const auto it = lifecycle_.models().find(model);
-    if (it == lifecycle_.models().end() || !it->second->current()) return "none";
+    if (it == lifecycle_.models().end() || !it->second.current) return "none";
     std::vector<std::string> texts;
-    for (const VersionStatus& one : it->second->Statuses())
+    for (const VersionStatus& one : Statuses(it->second))
       texts.push_back(
           absl::StrCat(one.version, " ", VersionStateName(one.state), one.error.ok() ? "" : "!"));
     return absl::StrJoin(texts, ", ");
@@ -175,11 +176,11 @@ class LifecycleWorld {
     const auto it = lifecycle_.models().find(model);
     std::vector<int64_t> versions;
     if (it != lifecycle_.models().end())
-      for (const Servable* one : it->second->Published()) versions.push_back(one->version);
+      for (const Servable* one : Published(it->second)) versions.push_back(one->version());
     return absl::StrJoin(versions, ", ");
   }
   absl::Status ErrorOf(const std::string& model, int64_t version) const {
-    for (const VersionStatus& one : lifecycle_.models().at(model)->Statuses())
+    for (const VersionStatus& one : Statuses(lifecycle_.models().at(model)))
       if (one.version == version) return one.error;
     return absl::UnknownError("no such version");
   }

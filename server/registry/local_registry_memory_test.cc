@@ -33,10 +33,10 @@ TEST_F(RegistryTest, MemoryIsAdmittedOrRefusedWithNumbers) {
     LocalRegistry registry({a}, options, &health_);
     ASSERT_TRUE(registry.StartLoading().ok());
     registry.WaitUntilLoaded();
-    one = registry.memory_in_use();
+    one = registry.memory().in_use();
     EXPECT_GT(one, 0);
     registry.Stop();
-    EXPECT_EQ(registry.memory_in_use(), 0);
+    EXPECT_EQ(registry.memory().in_use(), 0);
   }
   options.lifecycle.memory_limit = {0, one + one / 2};
   LocalRegistry registry({a}, options, &health_);
@@ -70,8 +70,8 @@ TEST_F(RegistryTest, BatchesAreKeptSmallWhereMemoryIsShort) {
     ASSERT_TRUE(registry.StartLoading().ok());
     registry.WaitUntilLoaded();
     EXPECT_TRUE(registry.Acquire("a", {}).ok());
-    EXPECT_GE(registry.memory_in_use(), 2 << 20);
-    EXPECT_LE(registry.memory_in_use(), limit);
+    EXPECT_GE(registry.memory().in_use(), 2 << 20);
+    EXPECT_LE(registry.memory().in_use(), limit);
     registry.Stop();
   }
   a.workers = 5;
@@ -139,7 +139,7 @@ TEST_F(RegistryTest, WhatAFileUnfoldsToIsCounted) {
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("'a'"), HasSubstr("it needs 64.0 MiB"),
                     HasSubstr("memory_limit is 150.0 MiB")));
-  EXPECT_EQ(registry.memory_in_use(), 0) << "all of it is given back";
+  EXPECT_EQ(registry.memory().in_use(), 0) << "all of it is given back";
   registry.Stop();
 }
 
@@ -172,7 +172,7 @@ TEST_F(RegistryTest, ARunPastTheLimitFailsForItsCallerAlone) {
   EXPECT_TRUE(few.status.ok()) << few.status;
   Answer(fine->get(), &usual);
   EXPECT_THAT(usual.result, ElementsAre(2, 4));
-  EXPECT_LE(registry.memory_in_use(), int64_t{64} << 20);
+  EXPECT_LE(registry.memory().in_use(), int64_t{64} << 20);
   registry.Stop();
 }
 

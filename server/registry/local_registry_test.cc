@@ -20,6 +20,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+std::vector<std::string> NamesOf(const LocalRegistry& registry) {
+  std::vector<std::string> names;
+  for (const ModelConfig& config : registry.CurrentConfig().models) names.push_back(config.name);
+  return names;
+}
+
 TEST_F(RegistryTest, LoadsTheNewestVersionAndServesIt) {
   Write("m/1/graph.pb", kCentredGraph);
   Write("m/2/frozen.pb", kTwiceGraph);
@@ -29,12 +35,12 @@ TEST_F(RegistryTest, LoadsTheNewestVersionAndServesIt) {
   EXPECT_EQ(registry.Acquire("m", {}).status().code(), absl::StatusCode::kUnavailable);
   ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
-  EXPECT_EQ(registry.Tally().available, 1u);
+  EXPECT_EQ(registry.Table()->CountModels().available, 1u);
   EXPECT_EQ(health_.Get("model/m"), ServingStatus::kServing);
   for (const char* name : {"", "tensorflow.serving.PredictionService",
                            "tensorflow.serving.ModelService", "PredictionService", "ModelService"})
     EXPECT_EQ(health_.Get(name), ServingStatus::kServing) << name;
-  EXPECT_THAT(registry.ModelNames(), ElementsAre("m"));
+  EXPECT_THAT(NamesOf(registry), ElementsAre("m"));
   const auto status = registry.Status("m", {2, ""});
   ASSERT_TRUE(status.ok()) << status.status();
   ASSERT_EQ(status->size(), 1u);
@@ -74,7 +80,7 @@ TEST_F(RegistryTest, ABadModelDoesNotStopTheOthers) {
                          Once(), &health_);
   ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
-  EXPECT_THAT(registry.Tally().failed, ElementsAre("bad", "gone"));
+  EXPECT_THAT(registry.Table()->CountModels().failed, ElementsAre("bad", "gone"));
   EXPECT_EQ(health_.Get("model/good"), ServingStatus::kServing);
   EXPECT_EQ(health_.Get("model/bad"), ServingStatus::kNotServing);
   EXPECT_EQ(health_.Get(""), ServingStatus::kNotServing);
@@ -96,7 +102,7 @@ TEST_F(RegistryTest, TheProbeModelAnswersOnAWorker) {
   ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
   EXPECT_EQ(health_.Get(""), ServingStatus::kServing) << "no models: nothing to wait for";
-  EXPECT_THAT(registry.ModelNames(), ElementsAre());
+  EXPECT_THAT(NamesOf(registry), ElementsAre());
   const auto served = registry.Acquire(kProbeModel, {});
   ASSERT_TRUE(served.ok()) << served.status();
   FloatCall call({{Shape({1, 1}), {21}}});
@@ -242,7 +248,7 @@ TEST_F(RegistryTest, ReloadIsSeenInNamesHealthAndLabels) {
   b.versions.latest = 2;
   b.version_labels = {{"stable", 1}, {"canary", 2}};
   ASSERT_TRUE(registry.Reload({{b}, soon()}).ok()) << registry.CurrentConfig().last_error;
-  EXPECT_THAT(registry.ModelNames(), ElementsAre("b"));
+  EXPECT_THAT(NamesOf(registry), ElementsAre("b"));
   EXPECT_EQ(health_.Get("model/a"), std::nullopt);
   EXPECT_EQ(health_.Get("model/b"), ServingStatus::kServing);
   EXPECT_EQ(health_.Get(""), ServingStatus::kServing);
@@ -263,7 +269,7 @@ TEST_F(RegistryTest, ReloadIsSeenInNamesHealthAndLabels) {
   EXPECT_EQ(registry.CurrentConfig().last_error, failed);
   EXPECT_EQ(registry.CurrentConfig().generation, 2);
   EXPECT_EQ(version("stable"), 1);
-  EXPECT_THAT(registry.ModelNames(), ElementsAre("b"));
+  EXPECT_THAT(NamesOf(registry), ElementsAre("b"));
 }
 
 // Serves model a; a load of model b lasts until it may end.
@@ -357,12 +363,12 @@ TEST_F(HeldLoadTest, ReloadsEndWhenReloadingStops) {
 
 // A model under way is what an end would wait for.
 TEST_F(HeldLoadTest, SaysWhatIsUnderWay) {
-  EXPECT_EQ(registry_->UnderWay(), "looks for versions");
+  EXPECT_EQ(registry_->Table()->UnderWay(), "looks for versions");
   Write("a/2/frozen.pb", TimesGraph(2));
   auto old = registry_->Acquire("a", {});
   ASSERT_TRUE(old.ok());
   ASSERT_TRUE(registry_->Reload({{Config("a", "a")}, TimePoint::max()}).ok());
-  EXPECT_EQ(registry_->UnderWay(), "model 'a' version 1 (UNLOADING)");
+  EXPECT_EQ(registry_->Table()->UnderWay(), "model 'a' version 1 (UNLOADING)");
 }
 
 // A dead mount with more models than there are usually threads: the others come and go as ever.
@@ -384,13 +390,13 @@ TEST_F(RegistryTest, PlacesThatHangDoNotHoldUpTheOthers) {
   LocalRegistry registry(models, options, &health_);
   ASSERT_TRUE(registry.StartLoading().ok());
   EXPECT_TRUE(Eventually([&] { return hanging == 5 && NewestOf(registry, "z") == 1; }));
-  EXPECT_EQ(registry.Tally().available, 1u);
-  EXPECT_FALSE(registry.Tally().settled);
+  EXPECT_EQ(registry.Table()->CountModels().available, 1u);
+  EXPECT_FALSE(registry.Table()->CountModels().settled);
   const int before = changes;
   go = true;
   registry.WaitUntilLoaded();
-  EXPECT_TRUE(registry.Tally().settled);
-  EXPECT_THAT(registry.Tally().failed, ElementsAre("a", "b", "c", "d", "e"));
+  EXPECT_TRUE(registry.Table()->CountModels().settled);
+  EXPECT_THAT(registry.Table()->CountModels().failed, ElementsAre("a", "b", "c", "d", "e"));
   EXPECT_GT(changes, before);
   EXPECT_EQ(registry.Status("a", {}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(registry.Status("a", {}).status().message()),

@@ -107,7 +107,6 @@ class ModelRegistry {
   // the reason if there is one.
   virtual absl::StatusOr<std::vector<VersionStatus>> Status(std::string_view name,
                                                             const VersionChoice& choice) const = 0;
-  virtual std::vector<std::string> ModelNames() const = 0;
   // What every model does, by name, or one of them; NOT_FOUND as above. Empty name: all.
   virtual absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const = 0;
 

@@ -185,7 +185,7 @@ TEST(Reload, AChangedModelIsReplacedInOneStep) {
   EXPECT_EQ(world.States("m"), "1 AVAILABLE");
   world.FinishLoad();
   EXPECT_TRUE(world.Outcome(ticket).ok());
-  const auto published = world.lifecycle().models().at("m")->Published();
+  const auto published = Published(world.lifecycle().models().at("m"));
   ASSERT_EQ(published.size(), 1u);
   EXPECT_EQ(published[0]->config->batching.max_batch_size, 7);
   EXPECT_EQ(world.Unloads(), "m");
@@ -428,8 +428,7 @@ class Schedule {
       world_.Finish();
     }
     size_t served = 0;
-    for (const auto& [name, entry] : world_.lifecycle().models())
-      served += entry->Published().size();
+    for (const auto& [name, entry] : world_.lifecycle().models()) served += Published(entry).size();
     EXPECT_EQ(world_.loaded(), served) << "memory without use";
     for (const int64_t ticket : tickets_) EXPECT_TRUE(world_.Ended(ticket));
   }

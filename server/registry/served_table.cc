@@ -121,4 +121,24 @@ absl::StatusOr<std::vector<VersionStatus>> ServedTable::Status(std::string_view 
   return NotLoaded(*this, name, entry, *version, choice);
 }
 
+ServedTable::Tally ServedTable::CountModels() const {
+  Tally tally{models.size(), 0, settled, {}};
+  for (const auto& [name, entry] : models) {
+    if (!entry.available.empty()) ++tally.available;
+    if (entry.failed) tally.failed.push_back(name);
+  }
+  return tally;
+}
+
+std::string ServedTable::UnderWay() const {
+  std::vector<std::string> versions;
+  for (const auto& [name, entry] : models)
+    for (const VersionStatus& one : entry.statuses)
+      if (one.state == VersionState::kUnloading ||
+          (one.state == VersionState::kLoading && one.error.ok()))
+        versions.push_back(absl::StrCat("model '", name, "' version ", one.version, " (",
+                                        VersionStateName(one.state), ")"));
+  return versions.empty() ? "looks for versions" : absl::StrJoin(versions, ", ");
+}
+
 }  // namespace floe::server

@@ -24,8 +24,8 @@ struct ServedTable {
     std::vector<Version> available;       // newest first
     std::vector<VersionStatus> statuses;  // newest first
     absl::Status last_error;              // why none is available, as far as it is known
-    bool settled = false;                 // ModelEntry::Settled
-    bool failed = false;                  // ModelEntry::Failed
+    bool settled = false;                 // IsSettled
+    bool failed = false;                  // HasFailed
   };
   std::map<std::string, Entry, std::less<>> models;
   ConfigState config;
@@ -36,6 +36,15 @@ struct ServedTable {
   absl::StatusOr<ServedHandle> Acquire(std::string_view name, const VersionChoice& choice) const;
   absl::StatusOr<std::vector<VersionStatus>> Status(std::string_view name,
                                                     const VersionChoice& choice) const;
+  // How far the configured models are.
+  struct Tally {
+    size_t models = 0, available = 0;
+    bool settled = false;             // all are
+    std::vector<std::string> failed;  // names
+  };
+  Tally CountModels() const;
+  // Loads and unloads, such as "model 'm' version 2 (LOADING)".
+  std::string UnderWay() const;
 };
 
 }  // namespace floe::server

@@ -121,7 +121,7 @@ TEST_F(TrialTest, ItsMemoryCountsAsLongAsItIsThere) {
     EXPECT_EQ(trial.memory_limit, kLimit);
     EXPECT_EQ(trial.memory_in_use, 0);
     EXPECT_TRUE(trial.limits.charge(kLimit / 2).ok());
-    EXPECT_GT(watched->memory_in_use(), kLimit / 4);
+    EXPECT_GT(watched->memory().in_use(), kLimit / 4);
     const absl::Status over = trial.limits.charge(2 * kLimit);
     EXPECT_EQ(over.code(), absl::StatusCode::kResourceExhausted);
   };
@@ -130,7 +130,7 @@ TEST_F(TrialTest, ItsMemoryCountsAsLongAsItIsThere) {
   ASSERT_TRUE(registry.StartLoading().ok());
   registry.WaitUntilLoaded();
   EXPECT_TRUE(registry.Acquire("m", {}).ok());
-  EXPECT_LT(registry.memory_in_use(), kLimit / 4);
+  EXPECT_LT(registry.memory().in_use(), kLimit / 4);
 }
 
 // A server that ends does not wait for what is still being tried.

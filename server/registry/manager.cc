@@ -1,0 +1,164 @@
+#include "server/registry/manager.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_replace.h"
+#include "base/cpus.h"
+#include "base/status.h"
+#include "server/registry/model_status.h"
+
+namespace floe::server {
+namespace {
+
+// Directories that answer are not to wait for those that do not, of which one dead mount may have
+// many: a thread each, and some more.
+constexpr int kScanThreads = 64;
+// Of scans, until they are taken to hang, and others need not wait for their threads.
+constexpr Duration kLongScan = std::chrono::seconds(5);
+
+// What clients may read: they are not told where on the host a model lies.
+absl::Status WithoutPaths(const absl::Status& error, const ModelConfig& config) {
+  if (error.ok() || config.base_path.empty()) return error;
+  return absl::Status(error.code(), absl::StrReplaceAll(std::string(error.message()),
+                                                        {{config.base_path, "<base_path>"}}));
+}
+
+Lifecycle::Options LifecycleOptions(const LifecycleConfig& config) {
+  Lifecycle::Options options;
+  options.times.poll = std::chrono::seconds(config.file_system_poll_wait_seconds);
+  options.times.retry = std::chrono::microseconds(config.load_retry_interval_micros);
+  options.times.max_retries = config.max_num_load_retries;
+  options.allow_labels_for_unavailable = config.allow_version_labels_for_unavailable_models;
+  return options;
+}
+
+ServedTable::Entry EntryOf(const ModelState& model, const VersionHost& host) {
+  const ModelConfig& config = *model.current->config;
+  ServedTable::Entry out;
+  out.labels.insert(config.version_labels.begin(), config.version_labels.end());
+  out.settled = IsSettled(model);
+  out.failed = HasFailed(model);
+  out.last_error = WithoutPaths(LastError(model), config);
+  out.statuses = Statuses(model);
+  for (VersionStatus& status : out.statuses) status.error = WithoutPaths(status.error, config);
+  for (const Servable* servable : Published(model)) {
+    const VersionHost::Loaded& loaded = host.Get(servable->id);
+    out.available.push_back({servable->version(), loaded.handle, loaded.served.get()});
+  }
+  return out;
+}
+
+}  // namespace
+
+Manager::Manager(const std::vector<ModelConfig>& models, const RegistryOptions& options,
+                 const MemoryBudget& memory, LoadWatch* load_watch, Publication* publication)
+    : options_(options),
+      publication_(*publication),
+      lifecycle_(models, LifecycleOptions(options.lifecycle)),
+      host_(options, memory, load_watch, tasks_,
+            {[this](const LoadAction& action, const absl::Status& status,
+                    const std::optional<FileIdentity>& identity) {
+               lifecycle_.Loaded(action.model, action.id, status, options_.clock->Now(), identity);
+             },
+             [this](const std::string& model, ServableId id, const absl::Status& status) {
+               lifecycle_.Unloaded(model, id, status);
+             }}),
+      scans_(kScanThreads, {"scan", 0, {}}) {
+  Publish();
+}
+
+absl::Status Manager::Start() {
+  FLOE_RETURN_IF_ERROR(scans_.Start());
+  FLOE_RETURN_IF_ERROR(host_.Start());
+  FLOE_ASSIGN_OR_RETURN(thread_, TrySpawnThread({"manager", 0, {}}, [this] { Run(); }));
+  return absl::OkStatus();
+}
+
+void Manager::Post(std::function<void(Lifecycle*)> task) {
+  tasks_->Post([this, task = std::move(task)] { task(&lifecycle_); });
+}
+
+void Manager::Run() {
+  while (!tasks_->closed()) {
+    Advance();
+    // A clock of its own does not run: a task says when to look at it.
+    const TimePoint until = options_.clock == &Clock::Steady() ? next_ : TimePoint::max();
+    for (const TaskQueue::Task& task : tasks_->Take(until)) task();
+  }
+}
+
+void Manager::Advance() {
+  started_ |= lifecycle_.Settled();
+  const TimePoint now = options_.clock->Now();
+  std::vector<Reloads::Ended> ended;
+  const Actions actions = lifecycle_.Step(now, &ended);
+  next_ = std::min(actions.next, host_.EndLate(now));
+  if (lifecycle_.TakeChanged()) Publish();
+  CarryOut(actions, now);
+  EndReloads(ended);
+}
+
+void Manager::CarryOut(const Actions& actions, TimePoint now) {
+  for (const UnloadAction& action : actions.unloads) {
+    host_.Withdraw(action.id, now);
+    next_ = std::min(next_, now + options_.drain);
+  }
+  for (const ScanAction& action : actions.scans) scans_.Post([this, action] { RunScan(action); });
+  for (const LoadAction& action : actions.loads) host_.Load(action, started_);
+}
+
+void Manager::RunScan(const ScanAction& action) {
+  auto found = options_.scan_with ? options_.scan_with(action.base_path, action.versions)
+                                  : ScanVersions(action.base_path, action.versions);
+  tasks_->Post([this, action, found = std::move(found)] {
+    lifecycle_.Scanned(action.model, action.ticket, found, options_.clock->Now());
+  });
+}
+
+void Manager::EndReloads(const std::vector<Reloads::Ended>& ended) {
+  for (const Reloads::Ended& one : ended) {
+    const std::string& who = one.transaction->wanted.who;
+    if (one.status.ok()) {
+      const ConfigState& config = lifecycle_.config();
+      spdlog::info("configuration {} is active, by {}: {}; {} models", config.generation, who,
+                   one.changes, config.models.size());
+      for (const std::string& warning : CpuBudgetWarnings(config.models, FindUsableCpus()))
+        spdlog::warn("{}", warning);
+    } else {
+      spdlog::error("{}, by {}", std::string(one.status.message()), who);
+    }
+    one.transaction->End(one.status);
+  }
+}
+
+void Manager::Publish() {
+  log_.Tell(lifecycle_);
+  ServedTable table;
+  table.config = lifecycle_.config();
+  table.settled = lifecycle_.Settled();
+  for (const auto& [name, model] : lifecycle_.models())
+    if (model.current) table.models[name] = EntryOf(model, host_);
+  publication_.Publish(std::move(table));
+}
+
+void Manager::CheckThreads(TimePoint now) {
+  (void)scans_.Relieve(now, kLongScan);
+  host_.CheckThreads(now);
+}
+
+void Manager::StopThreads() {
+  tasks_->Close();
+  if (thread_.joinable()) thread_.join();
+  lifecycle_.reloads().Drop();
+  for (const auto& [name, model] : lifecycle_.models())
+    for (const Servable& servable : model.servables)
+      if (servable.state == VersionState::kLoading) servable.unwanted->Cancel();
+  scans_.Stop();
+  host_.StopThreads();
+}
+
+}  // namespace floe::server

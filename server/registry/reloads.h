@@ -1,0 +1,71 @@
+// Reloads: changes of the configuration, one after the other, each all or nothing.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/registry/model_state.h"
+#include "server/registry/registry.h"
+#include "server/registry/staging.h"
+#include "server/registry/transaction.h"
+
+namespace floe::server {
+
+// Every configured model, by name, and those that are being tried or removed.
+struct Models {
+  std::map<std::string, ModelState> states;
+  int64_t next_id = 1;
+
+  ModelState* Find(const std::string& name);   // null: there is none
+  ModelState& Entry(const std::string& name);  // new when there is none
+};
+
+// INVALID_ARGUMENT, one line per mistake: models without a name or path, names given twice,
+// policies that ask for nothing.
+absl::Status CheckModels(const std::vector<ModelConfig>& models);
+
+// Threading: one thread at a time.
+class Reloads {
+ public:
+  struct Ended {
+    std::shared_ptr<Transaction> transaction;
+    absl::Status status;
+    std::string changes;  // DescribeChanges; of one that succeeded
+  };
+
+  // Both outlive it.
+  Reloads(Models* models, ConfigState* config, bool allow_labels_for_unavailable)
+      : models_(*models), config_(*config), allow_labels_(allow_labels_for_unavailable) {}
+
+  void Add(std::shared_ptr<Transaction> wanted) { queue_.push_back(std::move(wanted)); }
+  // Those that have not ended, and all that come now, end with UNAVAILABLE.
+  void Stop() { stopped_ = true; }
+  void Drop() { queue_.clear(); }  // those that have not ended
+
+  // Begins, ends or goes on with what is under way. True: models have something new to decide.
+  bool Advance(TimePoint now, std::vector<Ended>* ended);
+  TimePoint Next(TimePoint now) const;  // when to advance though nothing has happened
+
+ private:
+  void EndLate(TimePoint now, std::vector<Ended>* ended);
+  absl::Status Begin(TimePoint now);
+  absl::StatusOr<StagedProgress> Progress(TimePoint now) const;
+  absl::Status CheckStagedLabels() const;
+  std::string Unfinished(TimePoint now) const;
+  void CommitAll();
+  void Finish(const absl::Status& status, std::vector<Ended>* ended);
+
+  Models& models_;
+  ConfigState& config_;
+  const bool allow_labels_;
+  std::deque<std::shared_ptr<Transaction>> queue_;  // the first is under way when `begun_`
+  bool begun_ = false, stopped_ = false;
+  TimePoint scans_until_ = TimePoint::min();  // of the one under way: see ProgressOfStaged
+};
+
+}  // namespace floe::server
