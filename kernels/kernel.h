@@ -43,12 +43,12 @@ struct KernelContext {
   std::byte* scratch = nullptr;  // ScratchBytes() bytes, aligned to kAlignment, uninitialised
   ThreadPool* pool = nullptr;    // never null; may have one thread
   OutputAllocator* allocator =
-      nullptr;              // set for ops with OpDef::allocates, whose `outputs` is empty
-  uint64_t consumable = 0;  // bit i: nobody reads input i after this kernel
+      nullptr;             // set for ops with OpDef::allocates, whose `outputs` is empty
+  uint64_t donatable = 0;  // bit i: nobody reads input i after this kernel
 
   const TensorView& in(int i) const { return inputs[i]; }
   const TensorView& out(int i) const { return outputs[i]; }
-  bool Consumable(int i) const { return i < 64 && (consumable >> i & 1) != 0; }
+  bool Donatable(int i) const { return i < 64 && (donatable >> i & 1) != 0; }
 };
 
 // One step of a plan. Holds attributes, routes and packed weights, no run state.

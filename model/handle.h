@@ -11,7 +11,7 @@ class Object {
 };
 
 // Shared by every tensor that refers to the object. A kernel that is its input's last reader may
-// move the handle out of the input's view (KernelContext::Consumable) and write the object in place
+// move the handle out of the input's view (KernelContext::Donatable) and write the object in place
 // when the count is one.
 using Handle = std::shared_ptr<Object>;
 

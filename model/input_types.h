@@ -9,7 +9,7 @@ namespace floe {
 
 // INVALID_ARGUMENT naming the input when its dtype is not one the op takes, or not that of another
 // input which must be of the same. Inputs whose dtype is not known pass, and so do ops that are
-// called by no TensorFlow name. What passes may still be a dtype that no kernel is for.
+// without OpDef::input_types. What passes may still be a dtype that no kernel is for.
 absl::Status CheckInputTypes(const Node& node, absl::Span<const ValueInfo> inputs);
 
 }  // namespace floe

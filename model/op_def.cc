@@ -24,7 +24,8 @@ Registry& TheRegistry() {
 
 }  // namespace
 
-OpRegistrar::OpRegistrar(OpDef def) {
+OpRegistrar::OpRegistrar(OpDef def, const char* input_types) {
+  if (input_types != nullptr) def.input_types = input_types;
   Registry& registry = TheRegistry();
   const std::string name = def.name;
   if (!def.output_names.empty()) {

@@ -124,6 +124,10 @@ struct OpDef {
   // Floating-point operations of one evaluation, for `inspect`; null: one per output element.
   double (*flops)(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out,
                   int64_t rows) = nullptr;
+  // The inputs in order, from TensorFlow's op registry: a dtype; or a letter for one that all
+  // inputs of that letter share, i to n for int32 or int64; `*`: as many of these as there are;
+  // `?`: any number of any dtype. Null: nothing is checked.
+  const char* input_types = nullptr;
   // TensorFlow's op names that mean this; attributes are taken over as they are.
   std::vector<std::string> tensorflow;
   // For docs/ops.md: why the op has no kernel of its own (null: it has one), and what of
@@ -135,7 +139,8 @@ struct OpDef {
 // Registers at start-up (static objects of model/ops/*.cc).
 class OpRegistrar {
  public:
-  explicit OpRegistrar(OpDef def);
+  // `input_types`: def's field of this name, for an OpDef that a function makes.
+  explicit OpRegistrar(OpDef def, const char* input_types = nullptr);
 };
 
 const OpDef* FindOp(const std::string& name);            // null when unknown

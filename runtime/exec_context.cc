@@ -78,9 +78,9 @@ const TensorView& ExecContext::Output(int i) const {
 
 bool ExecContext::MayTakeOutput(int i) const { return !frame_->plan->IsConstantOutput(i); }
 
-void ExecContext::BindInput(int i, const void* data, bool consumable) {
+void ExecContext::BindInput(int i, const void* data, bool donatable) {
   frame_->fed[i] = frame_->bound[i] = true;
-  frame_->consumable[i] = consumable;
+  frame_->donatable[i] = donatable;
   frame_->PointInput(i, const_cast<void*>(data));
 }
 

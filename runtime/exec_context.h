@@ -42,8 +42,8 @@ class ExecContext {
   // strings: these are bound.
   const TensorView& Input(int i);
   // Reads input i from `data` instead: aligned for its dtype, valid until the outputs have been
-  // read, never written. `consumable`: handles in it may be moved out by their last reader.
-  void BindInput(int i, const void* data, bool consumable = false);
+  // read, never written. `donatable`: handles in it may be moved out by their last reader.
+  void BindInput(int i, const void* data, bool donatable = false);
   // CANCELLED, DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED as budget() says, between two steps.
   absl::Status Run();
   // The node at whose step a run is; null: at none. Any thread, which keeps the plan's model alive.

@@ -93,7 +93,7 @@ void Frame::Materialise() {
   slots.resize(plan->slots_.size());
   args.resize(plan->args_);
   bound.assign(plan->input_slots_.size(), false);
-  consumable.assign(plan->input_slots_.size(), false);
+  donatable.assign(plan->input_slots_.size(), false);
   fed.assign(plan->input_slots_.size(), false);
   settled.clear();
   dynamic.clear();
@@ -112,7 +112,7 @@ void Frame::Unbind() {
     fed[i] = false;
     if (!bound[i]) continue;
     bound[i] = false;
-    consumable[i] = false;
+    donatable[i] = false;
     PointInput(static_cast<int>(i), Address(plan->slots_[plan->input_slots_[i]].offset));
   }
 }
@@ -141,14 +141,14 @@ std::byte* Frame::Scratch(const Step& step) const {
 
 // Which inputs the step may take over: values of the run itself at their last read, and the
 // caller's if it said so.
-uint64_t Frame::Consumable(const Step& step) const {
+uint64_t Frame::Donatable(const Step& step) const {
   uint64_t mask = step.last_reads;
   for (size_t k = 0; k < step.inputs.size() && k < 64; ++k) {
     const int root = plan->slots_[step.inputs[k]].root;
     if (plan->slots_[root].home != Slot::Home::kInput) continue;
     const auto input = std::find(plan->input_slots_.begin(), plan->input_slots_.end(), root) -
                        plan->input_slots_.begin();
-    if (!consumable[input]) mask &= ~(uint64_t{1} << k);
+    if (!donatable[input]) mask &= ~(uint64_t{1} << k);
   }
   return mask;
 }
@@ -239,7 +239,7 @@ void Frame::Forget() {
   rows = -1;
   fed.clear();
   bound.clear();
-  consumable.clear();
+  donatable.clear();
 }
 
 // A step whose shapes are known only now: inference on the values at hand, memory from the pool.
@@ -270,7 +270,7 @@ absl::Status Frame::RunDynamic(const Step& step, size_t s, ThreadPool* threads) 
                               dynamic_scratch.data(),
                               threads,
                               nullptr,
-                              Consumable(step)};
+                              Donatable(step)};
   FLOE_RETURN_IF_ERROR(pool->fill() == MemoryFill::kNone ? step.kernel->Run(context)
                                                          : RunKernel(step, context, bytes));
   return PayForStrings(step);
@@ -330,8 +330,7 @@ absl::Status Frame::Settle(const Step& step, absl::Span<const TensorView> inputs
 absl::Status Frame::RunAllocating(const Step& step, absl::Span<const TensorView> inputs,
                                   ThreadPool* threads) {
   HeapOutputs outputs(pool.get());
-  FLOE_RETURN_IF_ERROR(
-      step.kernel->Run({inputs, {}, nullptr, threads, &outputs, Consumable(step)}));
+  FLOE_RETURN_IF_ERROR(step.kernel->Run({inputs, {}, nullptr, threads, &outputs, Donatable(step)}));
   if (outputs.tensors.size() < step.outputs.size())
     return absl::InternalError("the kernel left an output without memory");
   for (size_t k = 0; k < step.outputs.size(); ++k) {

@@ -26,7 +26,7 @@ struct Frame {
   std::vector<TensorView> args;     // of each step: inputs, then outputs
   std::vector<bool> bound;          // input i reads the caller's memory
   std::vector<bool> fed;            // input i was given to this run
-  std::vector<bool> consumable;     // and may be taken over by its last reader
+  std::vector<bool> donatable;      // and may be taken over by its last reader
   std::shared_ptr<ValuePool> pool;  // shared with the frames of subgraphs
   std::vector<Tensor> dynamic;      // by slot: values whose size the run settles, until last read
   MemoryShare scratch_share;
@@ -68,7 +68,7 @@ struct Frame {
   std::byte* Scratch(const Step& step) const;
   void WriteAffine(int slot);
   absl::Status RunStep(const Step& step, size_t s, ThreadPool* threads);
-  uint64_t Consumable(const Step& step) const;
+  uint64_t Donatable(const Step& step) const;
   void Release(const Step& step);
   absl::Status RunDynamic(const Step& step, size_t s, ThreadPool* threads);
   absl::Status RunAllocating(const Step& step, absl::Span<const TensorView> inputs,

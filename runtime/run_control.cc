@@ -59,9 +59,9 @@ absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const
   FLOE_ASSIGN_OR_RETURN(const size_t branch,
                         BranchTaken(plan->program_->graph.node(step.node), inputs[0]));
   ExecContext& context = ContextOf(*this, nested, branch, threads);
-  const uint64_t consumable = Consumable(step);
+  const uint64_t donatable = Donatable(step);
   std::vector<bool> take;
-  for (size_t k = 1; k < inputs.size(); ++k) take.push_back(k < 64 && (consumable >> k & 1) != 0);
+  for (size_t k = 1; k < inputs.size(); ++k) take.push_back(k < 64 && (donatable >> k & 1) != 0);
   FLOE_RETURN_IF_ERROR(RunProgram(*programs[branch], context, inputs.subspan(1), take));
   for (size_t k = 0; k < step.outputs.size(); ++k) {
     // What a branch only passes on still belongs to the caller, and what it gives out twice to the
@@ -75,7 +75,7 @@ absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const
     const size_t position = from - inputs.begin();
     const bool take_output =
         !again && context.MayTakeOutput(static_cast<int>(k)) &&
-        (from == inputs.end() || (position < 64 && (consumable >> position & 1) != 0));
+        (from == inputs.end() || (position < 64 && (donatable >> position & 1) != 0));
     FLOE_RETURN_IF_ERROR(Give(step, k, value, take_output));
   }
   return absl::OkStatus();
@@ -86,9 +86,9 @@ absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const 
   const CompiledSignature &condition = *(*step.programs)[0], &body = *(*step.programs)[1];
   const bool scalar_bool = plan->program_->graph.node(step.node).attrs.Bool("scalar_bool");
   std::vector<TensorView> variables(inputs.begin(), inputs.end());
-  const uint64_t consumable = Consumable(step);
+  const uint64_t donatable = Donatable(step);
   std::vector<bool> take(inputs.size());
-  for (size_t k = 0; k < take.size() && k < 64; ++k) take[k] = (consumable >> k & 1) != 0;
+  for (size_t k = 0; k < take.size() && k < 64; ++k) take[k] = (donatable >> k & 1) != 0;
   const std::vector<bool> keep(inputs.size(), false);
   nested.kept.resize(2 * inputs.size());
   for (int64_t iteration = 0;; ++iteration) {

@@ -21,7 +21,7 @@ Tensor Ints(const std::vector<int32_t>& values) { return Tensor::Vector(DType::k
 
 // One op run by itself: outputs, or the error of inference or kernel.
 absl::StatusOr<std::vector<Tensor>> RunOp(const std::string& op, const std::vector<Tensor>& inputs,
-                                          Attrs attrs = {}, uint64_t consumable = 0) {
+                                          Attrs attrs = {}, uint64_t donatable = 0) {
   if (!attrs.Has("element_dtype")) attrs.Set("element_dtype", kFloat);
   Node node;
   node.op = FindOp(op);
@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<Tensor>> RunOp(const std::string& op, const std::vect
   FLOE_ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, MakeKernel(node, infos, {}));
   ThreadPool pool(1);
   HeapOutputs outputs;
-  FLOE_RETURN_IF_ERROR(kernel->Run({views, {}, nullptr, &pool, &outputs, consumable}));
+  FLOE_RETURN_IF_ERROR(kernel->Run({views, {}, nullptr, &pool, &outputs, donatable}));
   for (size_t k = 0; k < types.size(); ++k) {
     EXPECT_EQ(outputs.tensors[k].dtype(), types[k].dtype) << op;
     EXPECT_TRUE(!types[k].shape.concrete() || types[k].shape.At(0) == outputs.tensors[k].shape())

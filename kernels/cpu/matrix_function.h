@@ -7,6 +7,16 @@
 
 namespace floe::kernels {
 
+// NaN in both parts of a complex number.
+template <class W>
+W NotANumber() {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  if constexpr (std::is_same_v<W, ComplexDouble>)
+    return {kNan, kNan};
+  else
+    return kNan;
+}
+
 // Function::Apply(a, &y) is false where there is no result. That gives NaN, as does a matrix with
 // NaN or infinity.
 template <class Function>
@@ -22,8 +32,7 @@ class MatrixFunctionOp {
     Matrix<W> a(m.rows, m.cols), y(m.rows, m.cols);
     return ForEachMatrix(m.count, [&](int64_t k) {
       Load(ctx.in(0), k, &a);
-      if (!a.allFinite() || !Function::Apply(a, &y))
-        y.setConstant(W(std::numeric_limits<double>::quiet_NaN()));
+      if (!a.allFinite() || !Function::Apply(a, &y)) y.setConstant(NotANumber<W>());
       Store<W>(y, k, ctx.out(0));
       return absl::OkStatus();
     });

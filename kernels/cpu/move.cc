@@ -1,4 +1,7 @@
 // Ops that move elements by one grid copy: Transpose, slices, Tile, BroadcastTo, and plain copies.
+#include <algorithm>
+#include <complex>
+
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -64,6 +67,24 @@ class TransposeKernel : public Kernel {
   }
 };
 FLOE_REGISTER_KERNEL(Transpose, kCpu, Make<TransposeKernel>);
+
+class ConjugateTransposeKernel : public TransposeKernel {
+ public:
+  absl::Status Run(const KernelContext& ctx) const override {
+    FLOE_RETURN_IF_ERROR(TransposeKernel::Run(ctx));
+    const TensorView& out = ctx.out(0);
+    if (out.dtype == DType::kComplex64) Conjugate(out.as<std::complex<float>>(), out.elements());
+    if (out.dtype == DType::kComplex128) Conjugate(out.as<std::complex<double>>(), out.elements());
+    return absl::OkStatus();
+  }
+
+ private:
+  template <class T>
+  static void Conjugate(T* values, int64_t count) {
+    std::transform(values, values + count, values, [](T x) { return std::conj(x); });
+  }
+};
+FLOE_REGISTER_KERNEL(ConjugateTranspose, kCpu, Make<ConjugateTransposeKernel>);
 
 const void* Offset(const TensorView& view, int64_t elements) {
   return view.as<char>() + elements * static_cast<int64_t>(ElementBytes(view.dtype));

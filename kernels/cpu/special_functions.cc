@@ -30,11 +30,16 @@ double Polygamma(double n, double x) {
   return (std::fmod(n, 2) == 0 ? -factorial : factorial) * Zeta(n + 1, x);
 }
 
+double Ndtri(double p) {
+  if (!(p >= 0 && p <= 1)) return std::numeric_limits<double>::quiet_NaN();
+  return special::ndtri(p);
+}
+
 #define FLOE_SPECIAL(NAME, FUNCTION) \
   FLOE_UNARY(NAME, Floats, static_cast<T>(special::FUNCTION(static_cast<double>(x))))
 FLOE_SPECIAL(Lgamma, lgamma)
 FLOE_SPECIAL(Digamma, digamma)
-FLOE_SPECIAL(Ndtri, ndtri)
+FLOE_UNARY(Ndtri, Floats, static_cast<T>(Ndtri(static_cast<double>(x))))
 FLOE_SPECIAL(BesselI0, bessel_i0)
 FLOE_SPECIAL(BesselI0e, bessel_i0e)
 FLOE_SPECIAL(BesselI1, bessel_i1)

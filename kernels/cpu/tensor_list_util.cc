@@ -22,7 +22,7 @@ absl::Status CheckListSize(int64_t elements) {
 absl::StatusOr<std::shared_ptr<TensorListObject>> TakeList(const KernelContext& ctx, int i) {
   FLOE_ASSIGN_OR_RETURN(const TensorListObject* const list, ListIn(ctx.in(i)));
   Handle& handle = *ctx.in(i).as<Handle>();
-  if (!ctx.Consumable(i) || handle.use_count() != 1)
+  if (!ctx.Donatable(i) || handle.use_count() != 1)
     return std::make_shared<TensorListObject>(*list);
   return std::static_pointer_cast<TensorListObject>(std::move(handle));
 }

@@ -29,6 +29,7 @@ const OpRegistrar kDecodeWav({.name = "DecodeWav",
                               .infer = InferDecodeWav,
                               .rows = RowsNever,
                               .allocates = true,
+                              .input_types = "string",
                               .tensorflow = {"DecodeWav"}});
 
 // Samples [time, channels] -> [channels, frames, frequencies].
@@ -55,6 +56,7 @@ const OpRegistrar kSpectrogram({.name = "AudioSpectrogram",
                                 .max_inputs = 1,
                                 .infer = InferSpectrogram,
                                 .rows = SpectrogramRows,
+                                .input_types = "float32",
                                 .tensorflow = {"AudioSpectrogram"}});
 
 // [channels, frames, frequencies], sample rate -> [channels, frames, coefficients].
@@ -78,6 +80,7 @@ const OpRegistrar kMfcc({.name = "Mfcc",
                          .max_inputs = 2,
                          .infer = InferMfcc,
                          .rows = RowsOfInput0,
+                         .input_types = "float32 int32",
                          .tensorflow = {"Mfcc"}});
 
 }  // namespace

@@ -34,8 +34,8 @@ OpDef InTopK(const std::string& name, int inputs) {
           .rows = InTopKRows,
           .tensorflow = {name}};
 }
-const OpRegistrar kInTopK[] = {OpRegistrar(InTopK("InTopK", 2)),
-                               OpRegistrar(InTopK("InTopKV2", 3))};
+const OpRegistrar kInTopK[] = {OpRegistrar(InTopK("InTopK", 2), "float32 i"),
+                               OpRegistrar(InTopK("InTopKV2", 3), "float32 i i")};
 
 absl::StatusOr<Types> InferBucketize(const InferContext& c) {
   const auto boundaries = c.attrs().Get<std::vector<float>>("boundaries", {});
@@ -86,12 +86,14 @@ const OpRegistrar kLayout[] = {
                  .infer = InferVecPermute,
                  .rows = VecPermuteRows,
                  .values = ValueRule::kLinear,
+                 .input_types = "i",
                  .tensorflow = {"DataFormatVecPermute"}}),
     OpRegistrar({.name = "DataFormatDimMap",
                  .min_inputs = 1,
                  .max_inputs = 1,
                  .infer = InferDimMap,
                  .rows = RowsElementwise,
+                 .input_types = "i",
                  .tensorflow = {"DataFormatDimMap"}}),
 };
 

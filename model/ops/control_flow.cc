@@ -35,6 +35,7 @@ const OpRegistrar kAssert({.name = "Assert",
                            .outputs = 0,
                            .infer = InferAssert,
                            .effect = true,
+                           .input_types = "bool ?",
                            .tensorflow = {"Assert"}});
 
 // _SwitchN(data, index): the output that the index names lives, or the last one.
@@ -48,6 +49,7 @@ const OpRegistrar kSwitch({.name = "Switch",
                            .max_inputs = 2,
                            .output_names = {"output_false", "output_true"},
                            .infer = InferSwitch,
+                           .input_types = "T bool",
                            .tensorflow = {"Switch", "RefSwitch"},
                            .without_kernel = kRebuilt});
 const OpRegistrar kSwitchN({.name = "SwitchN",
@@ -62,6 +64,7 @@ const OpRegistrar kMerge({.name = "Merge",
                           .max_inputs = -1,
                           .output_names = {"output", "value_index"},
                           .infer = InferMerge,
+                          .input_types = "T*",
                           .tensorflow = {"Merge", "RefMerge"},
                           .without_kernel = kRebuilt});
 
@@ -78,7 +81,7 @@ const OpRegistrar kLoops[] = {
     OpRegistrar(LoopOp("Enter", {"Enter", "RefEnter"})),
     OpRegistrar(LoopOp("Exit", {"Exit", "RefExit"})),
     OpRegistrar(LoopOp("NextIteration", {"NextIteration", "RefNextIteration"})),
-    OpRegistrar(LoopOp("LoopCond", {"LoopCond"})),
+    OpRegistrar(LoopOp("LoopCond", {"LoopCond"}), "bool"),
 };
 
 // Ops with subgraphs, whose types the analysis infers.
@@ -104,7 +107,8 @@ const OpRegistrar kFunctional[] = {
         Functional("If", {"then_branch", "else_branch"}, "output:Tout", {"If", "StatelessIf"})),
     // Case(index, captured...): as If, with a subgraph for each index; one past the end takes the
     // last.
-    OpRegistrar(Functional("Case", {"branches"}, "output:Tout", {"Case", "StatelessCase"})),
+    OpRegistrar(Functional("Case", {"branches"}, "output:Tout", {"Case", "StatelessCase"}),
+                "int32 ?"),
     // While(variables...): subgraphs {condition, body}.
     OpRegistrar(Functional("While", {"cond", "body"}, "output:T", {"While", "StatelessWhile"})),
     OpRegistrar(Call()),

@@ -106,6 +106,7 @@ const OpRegistrar kConv2D({.name = "Conv2D",
                            .infer = Infer<DenseChannels>,
                            .rows = RowsOfInput0,
                            .flops = DenseFlops,
+                           .input_types = "T T",
                            .tensorflow = {"Conv2D"}});
 const OpRegistrar kDepthwise({.name = "DepthwiseConv2dNative",
                               .min_inputs = 2,
@@ -113,6 +114,7 @@ const OpRegistrar kDepthwise({.name = "DepthwiseConv2dNative",
                               .infer = Infer<DepthwiseChannels>,
                               .rows = RowsOfInput0,
                               .flops = DepthwiseFlops,
+                              .input_types = "T T",
                               .tensorflow = {"DepthwiseConv2dNative"}});
 
 }  // namespace

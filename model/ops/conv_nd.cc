@@ -100,6 +100,7 @@ const OpRegistrar kConv3D({.name = "Conv3D",
                            .max_inputs = 2,
                            .infer = InferConv3D,
                            .rows = RowsOfInput0,
+                           .input_types = "T T",
                            .tensorflow = {"Conv3D"}});
 
 // That a convolution of an image of `image` gives `gradient` along each spatial dim.
@@ -172,8 +173,8 @@ OpDef Backprop(const std::string& name) {
           .tensorflow = {name}};
 }
 const OpRegistrar kBackprop[] = {
-    OpRegistrar(Backprop<2>("Conv2DBackpropInput")),
-    OpRegistrar(Backprop<3>("Conv3DBackpropInputV2")),
+    OpRegistrar(Backprop<2>("Conv2DBackpropInput"), "int32 T T"),
+    OpRegistrar(Backprop<3>("Conv3DBackpropInputV2"), "i T T"),
 };
 
 }  // namespace

@@ -148,15 +148,15 @@ OpDef Op(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(con
 }
 const OpRegistrar kDiagonals[] = {
     OpRegistrar(Op("MatrixDiag", 1, InferDiag, DiagRows)),
-    OpRegistrar(Op("MatrixDiagV2", 5, InferDiag, DiagRows)),
-    OpRegistrar(Op("MatrixDiagV3", 5, InferDiag, DiagRows)),
+    OpRegistrar(Op("MatrixDiagV2", 5, InferDiag, DiagRows), "T int32 int32 int32 T"),
+    OpRegistrar(Op("MatrixDiagV3", 5, InferDiag, DiagRows), "T int32 int32 int32 T"),
     OpRegistrar(Op("MatrixDiagPart", 1, InferDiagPart, PartRows)),
-    OpRegistrar(Op("MatrixDiagPartV2", 3, InferDiagPart, PartRows)),
-    OpRegistrar(Op("MatrixDiagPartV3", 3, InferDiagPart, PartRows)),
-    OpRegistrar(Op("MatrixSetDiag", 2, InferMatrix, SetDiagRows)),
-    OpRegistrar(Op("MatrixSetDiagV2", 3, InferMatrix, SetDiagRows)),
-    OpRegistrar(Op("MatrixSetDiagV3", 3, InferMatrix, SetDiagRows)),
-    OpRegistrar(Op("MatrixBandPart", 3, InferMatrix, PartRows)),
+    OpRegistrar(Op("MatrixDiagPartV2", 3, InferDiagPart, PartRows), "T int32 T"),
+    OpRegistrar(Op("MatrixDiagPartV3", 3, InferDiagPart, PartRows), "T int32 T"),
+    OpRegistrar(Op("MatrixSetDiag", 2, InferMatrix, SetDiagRows), "T T"),
+    OpRegistrar(Op("MatrixSetDiagV2", 3, InferMatrix, SetDiagRows), "T T int32"),
+    OpRegistrar(Op("MatrixSetDiagV3", 3, InferMatrix, SetDiagRows), "T T int32"),
+    OpRegistrar(Op("MatrixBandPart", 3, InferMatrix, PartRows), "T i i"),
 };
 
 }  // namespace

@@ -153,6 +153,7 @@ const OpRegistrar kEinsum({.name = "Einsum",
                            .max_inputs = 2,
                            .infer = InferEinsum,
                            .rows = EinsumRows,
+                           .input_types = "T*",
                            .tensorflow = {"Einsum"}});
 
 }  // namespace

@@ -38,10 +38,10 @@ OpDef Resize(const std::string& name, absl::StatusOr<Types> (*infer)(const Infer
           .tensorflow = {name}};
 }
 const OpRegistrar kResize[] = {
-    OpRegistrar(Resize("ResizeBilinear", InferResize)),
-    OpRegistrar(Resize("ResizeBicubic", InferResize)),
-    OpRegistrar(Resize("ResizeArea", InferResize)),
-    OpRegistrar(Resize("ResizeNearestNeighbor", InferNearest)),
+    OpRegistrar(Resize("ResizeBilinear", InferResize), "T int32"),
+    OpRegistrar(Resize("ResizeBicubic", InferResize), "T int32"),
+    OpRegistrar(Resize("ResizeArea", InferResize), "T int32"),
+    OpRegistrar(Resize("ResizeNearestNeighbor", InferNearest), "T int32"),
 };
 
 // Inputs: images, size, scale [2], translation [2].
@@ -61,6 +61,7 @@ const OpRegistrar kScaleAndTranslate({.name = "ScaleAndTranslate",
                                       .infer = InferScaleAndTranslate,
                                       .rows = RowsOfInput0,
                                       .shape_inputs = 2,
+                                      .input_types = "T int32 float32 float32",
                                       .tensorflow = {"ScaleAndTranslate"}});
 
 // Colours along the last dim.
@@ -115,6 +116,7 @@ const OpRegistrar kCrop({.name = "CropAndResize",
                          .infer = InferCrop,
                          .rows = MixedRows,
                          .shape_inputs = 8,
+                         .input_types = "T float32 int32 int32",
                          .tensorflow = {"CropAndResize"}});
 
 // Images [..., rows, cols, channels], changed alike by a scalar.
@@ -138,9 +140,9 @@ OpDef Adjust(const std::string& name) {
           .rows = AdjustRows,
           .tensorflow = {name}};
 }
-const OpRegistrar kAdjust[] = {OpRegistrar(Adjust("AdjustContrastv2")),
-                               OpRegistrar(Adjust("AdjustHue")),
-                               OpRegistrar(Adjust("AdjustSaturation"))};
+const OpRegistrar kAdjust[] = {OpRegistrar(Adjust("AdjustContrastv2"), "T float32"),
+                               OpRegistrar(Adjust("AdjustHue"), "T float32"),
+                               OpRegistrar(Adjust("AdjustSaturation"), "T float32")};
 
 // image_size [3], bounding_boxes [batch, n, 4][, min_object_covered, else an attribute] -> where a
 // part begins [3], its size [3], the part as a box [1, 1, 4].
@@ -168,8 +170,9 @@ OpDef RandomBox(const std::string& name, int inputs) {
           .stateful = true,
           .tensorflow = {name}};
 }
-const OpRegistrar kRandomBox[] = {OpRegistrar(RandomBox("SampleDistortedBoundingBox", 2)),
-                                  OpRegistrar(RandomBox("SampleDistortedBoundingBoxV2", 3))};
+const OpRegistrar kRandomBox[] = {
+    OpRegistrar(RandomBox("SampleDistortedBoundingBox", 2)),
+    OpRegistrar(RandomBox("SampleDistortedBoundingBoxV2", 3), "T float32 float32")};
 
 absl::StatusOr<Types> InferLrn(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));

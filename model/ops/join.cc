@@ -51,6 +51,7 @@ const OpRegistrar kPack({.name = "Pack",
                          .rows = PackRows,
                          .time_major = ops::TimeMajorPack,
                          .values = ValueRule::kLinear,
+                         .input_types = "T*",
                          .tensorflow = {"Pack"}});
 
 // The inputs but one, along the axis that this one gives: the last input, of version 1 the first.
@@ -108,6 +109,7 @@ const OpRegistrar kConcat[] = {
                  .time_major = ops::TimeMajorConcat,
                  .values = ValueRule::kLinear,
                  .value_inputs = InputRange{0, -2},
+                 .input_types = "T* i",
                  .tensorflow = {"ConcatV2"}}),
     OpRegistrar({.name = "Concat",
                  .min_inputs = 2,
@@ -116,6 +118,7 @@ const OpRegistrar kConcat[] = {
                  .rows = ConcatRows<true>,
                  .values = ValueRule::kLinear,
                  .value_inputs = InputRange{1, -1},
+                 .input_types = "int32 T*",
                  .tensorflow = {"Concat"}}),
 };
 
@@ -158,7 +161,16 @@ const OpRegistrar kTranspose({.name = "Transpose",
                               .time_major = ops::TimeMajorTranspose,
                               .values = ValueRule::kLinear,
                               .shape_inputs = 2,
+                              .input_types = "T i",
                               .tensorflow = {"Transpose"}});
+const OpRegistrar kConjugateTranspose({.name = "ConjugateTranspose",
+                                       .min_inputs = 2,
+                                       .max_inputs = 2,
+                                       .infer = InferTranspose,
+                                       .rows = TransposeRows,
+                                       .shape_inputs = 2,
+                                       .input_types = "T i",
+                                       .tensorflow = {"ConjugateTranspose"}});
 
 absl::StatusOr<Types> InferTile(const InferContext& c) {
   const SymShape& in = c.shape(0);
@@ -196,6 +208,7 @@ const OpRegistrar kTile({.name = "Tile",
                          .rows = TileRows,
                          .values = ValueRule::kLinear,
                          .shape_inputs = 2,
+                         .input_types = "T i",
                          .tensorflow = {"Tile"}});
 
 // Pads of every axis: [low, high] pairs in input 1. MirrorPad allows them up to the size of the
@@ -249,6 +262,7 @@ const OpRegistrar kPad[] = {
                  .rows = PadRows,
                  .values = ValueRule::kLinear,
                  .shape_inputs = 2,
+                 .input_types = "T i",
                  .tensorflow = {"Pad"}}),
     OpRegistrar({.name = "PadV2",
                  .min_inputs = 3,
@@ -256,6 +270,7 @@ const OpRegistrar kPad[] = {
                  .infer = InferPad,
                  .rows = PadRows,
                  .shape_inputs = 2,
+                 .input_types = "T i T",
                  .tensorflow = {"PadV2"}}),
     OpRegistrar({.name = "MirrorPad",
                  .min_inputs = 2,
@@ -263,6 +278,7 @@ const OpRegistrar kPad[] = {
                  .infer = InferPad,
                  .rows = PadRows,
                  .shape_inputs = 2,
+                 .input_types = "T i",
                  .tensorflow = {"MirrorPad"}}),
 };
 
@@ -335,6 +351,7 @@ const OpRegistrar kGather[] = {
                  .rows = GatherRows,
                  .values = ValueRule::kLinear,
                  .value_inputs = InputRange{0, 0},
+                 .input_types = "T U i",
                  .tensorflow = {"GatherV2"}}),
     OpRegistrar({.name = "Gather",
                  .min_inputs = 2,
@@ -343,6 +360,7 @@ const OpRegistrar kGather[] = {
                  .rows = GatherRows,
                  .values = ValueRule::kLinear,
                  .value_inputs = InputRange{0, 0},
+                 .input_types = "T i",
                  .tensorflow = {"Gather"}}),
 };
 

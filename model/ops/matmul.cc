@@ -155,6 +155,7 @@ const OpRegistrar kMatMul({.name = "MatMul",
                            .infer = InferMatMul,
                            .rows = MatMulRows,
                            .flops = MatMulFlops,
+                           .input_types = "T T",
                            .tensorflow = {"MatMul"}});
 const OpRegistrar kBatchMatMul({.name = "BatchMatMul",
                                 .min_inputs = 2,
@@ -162,6 +163,7 @@ const OpRegistrar kBatchMatMul({.name = "BatchMatMul",
                                 .infer = InferBatchMatMul,
                                 .rows = BatchMatMulRows,
                                 .flops = MatMulFlops,
+                                .input_types = "T T",
                                 .tensorflow = {"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"}});
 
 }  // namespace

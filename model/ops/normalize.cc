@@ -135,9 +135,9 @@ OpDef BatchNorm(const std::string& name, bool third_reserve = false) {
 }
 
 const OpRegistrar kBatchNorm[] = {
-    OpRegistrar(BatchNorm("FusedBatchNorm")),
-    OpRegistrar(BatchNorm("FusedBatchNormV2")),
-    OpRegistrar(BatchNorm("FusedBatchNormV3", /*third_reserve=*/true)),
+    OpRegistrar(BatchNorm("FusedBatchNorm"), "float32 float32 float32 float32 float32"),
+    OpRegistrar(BatchNorm("FusedBatchNormV2"), "T float32 float32 float32 float32"),
+    OpRegistrar(BatchNorm("FusedBatchNormV3", /*third_reserve=*/true), "T U U U U"),
 };
 
 }  // namespace

@@ -34,11 +34,12 @@ OpDef Quantize(const std::string& name, int inputs, RowRule rows) {
           .tensorflow = {name}};
 }
 const OpRegistrar kQuantize[] = {
-    OpRegistrar(Quantize("FakeQuantWithMinMaxArgs", 1, FakeQuantRows)),
-    OpRegistrar(Quantize("FakeQuantWithMinMaxVars", 3, FakeQuantRows)),
-    OpRegistrar(Quantize("FakeQuantWithMinMaxVarsPerChannel", 3, FakeQuantRows)),
-    OpRegistrar(Quantize("QuantizeAndDequantizeV2", 3, QuantizeRows)),
-    OpRegistrar(Quantize("QuantizeAndDequantizeV3", 4, QuantizeRows)),
+    OpRegistrar(Quantize("FakeQuantWithMinMaxArgs", 1, FakeQuantRows), "float32"),
+    OpRegistrar(Quantize("FakeQuantWithMinMaxVars", 3, FakeQuantRows), "float32 float32 float32"),
+    OpRegistrar(Quantize("FakeQuantWithMinMaxVarsPerChannel", 3, FakeQuantRows),
+                "float32 float32 float32"),
+    OpRegistrar(Quantize("QuantizeAndDequantizeV2", 3, QuantizeRows), "T T T"),
+    OpRegistrar(Quantize("QuantizeAndDequantizeV3", 4, QuantizeRows), "T T T int32"),
 };
 
 // Logits [batch, classes]; labels of the same shape, or a class each. Outputs: loss [batch],
@@ -79,8 +80,8 @@ OpDef CrossEntropy(const std::string& name, RowRule rows) {
           .tensorflow = {name}};
 }
 const OpRegistrar kLosses[] = {
-    OpRegistrar(CrossEntropy("SoftmaxCrossEntropyWithLogits", DenseCrossEntropyRows)),
-    OpRegistrar(CrossEntropy("SparseSoftmaxCrossEntropyWithLogits", SparseCrossEntropyRows)),
+    OpRegistrar(CrossEntropy("SoftmaxCrossEntropyWithLogits", DenseCrossEntropyRows), "T T"),
+    OpRegistrar(CrossEntropy("SparseSoftmaxCrossEntropyWithLogits", SparseCrossEntropyRows), "T i"),
 };
 
 // Inputs x [batch, in], state [batch, cell], then weights: every output is [batch, cell].
@@ -137,14 +138,15 @@ OpDef BlockLstm(const std::string& name) {
 }
 
 const OpRegistrar kCells[] = {
-    OpRegistrar(BlockLstm("BlockLSTM")),
-    OpRegistrar(BlockLstm("BlockLSTMV2")),
+    OpRegistrar(BlockLstm("BlockLSTM"), "int64 T T T T T T T T"),
+    OpRegistrar(BlockLstm("BlockLSTMV2"), "int64 T T T T T T T T"),
     OpRegistrar({.name = "GRUBlockCell",
                  .min_inputs = 6,
                  .max_inputs = 6,
                  .output_names = {"r", "u", "c", "h"},
                  .infer = InferGru,
                  .rows = GruRows,
+                 .input_types = "float32 float32 float32 float32 float32 float32",
                  .tensorflow = {"GRUBlockCell"}}),
     OpRegistrar({.name = "LSTMBlockCell",
                  .min_inputs = 8,
@@ -152,6 +154,7 @@ const OpRegistrar kCells[] = {
                  .output_names = {"i", "cs", "f", "o", "ci", "co", "h"},
                  .infer = InferLstm,
                  .rows = LstmRows,
+                 .input_types = "T T T T T T T T",
                  .tensorflow = {"LSTMBlockCell"}}),
 };
 

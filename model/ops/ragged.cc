@@ -167,17 +167,21 @@ OpDef Ragged(const std::string& name, int min_inputs, int max_inputs,
 }
 
 const OpRegistrar kRagged[] = {
-    OpRegistrar(Ragged("RaggedRange", 3, 3, {"rt_nested_splits", "rt_dense_values"}, InferRange)),
-    OpRegistrar(Ragged("RaggedGather", 3, -1,
-                       {"output_nested_splits:OUTPUT_RAGGED_RANK", "output_dense_values"},
-                       InferGather)),
-    OpRegistrar(Ragged("RaggedTensorToTensor", 4, -1, {"result"}, InferToTensor)),
-    OpRegistrar(Ragged("RaggedTensorToVariant", 1, -1, {"encoded_ragged"}, InferToVariant)),
+    OpRegistrar(Ragged("RaggedRange", 3, 3, {"rt_nested_splits", "rt_dense_values"}, InferRange),
+                "T T T"),
+    OpRegistrar(
+        Ragged("RaggedGather", 3, -1,
+               {"output_nested_splits:OUTPUT_RAGGED_RANK", "output_dense_values"}, InferGather),
+        "i* T j"),
+    OpRegistrar(Ragged("RaggedTensorToTensor", 4, -1, {"result"}, InferToTensor), "i T T j*"),
+    OpRegistrar(Ragged("RaggedTensorToVariant", 1, -1, {"encoded_ragged"}, InferToVariant), "i* T"),
     OpRegistrar(Ragged("RaggedTensorFromVariant", 1, 1,
                        {"output_nested_splits:output_ragged_rank", "output_dense_values"},
-                       InferFromVariant)),
+                       InferFromVariant),
+                "variant"),
     OpRegistrar(Ragged("RaggedTensorToSparse", 2, -1,
-                       {"sparse_indices", "sparse_values", "sparse_dense_shape"}, InferToSparse)),
+                       {"sparse_indices", "sparse_values", "sparse_dense_shape"}, InferToSparse),
+                "i* T"),
 };
 
 }  // namespace

@@ -64,15 +64,15 @@ OpDef Reduce(const std::string& name, ValueRule values = ValueRule::kNone) {
 }
 
 const OpRegistrar kReduce[] = {
-    OpRegistrar(Reduce("Sum", ValueRule::kLinear)),
-    OpRegistrar(Reduce("Prod", ValueRule::kProduct)),
-    OpRegistrar(Reduce("Mean")),
-    OpRegistrar(Reduce("Max")),
-    OpRegistrar(Reduce("Min")),
-    OpRegistrar(Reduce("All")),
-    OpRegistrar(Reduce("Any")),
-    OpRegistrar(Reduce("EuclideanNorm")),
-    OpRegistrar(Reduce("ReduceJoin")),
+    OpRegistrar(Reduce("Sum", ValueRule::kLinear), "T i"),
+    OpRegistrar(Reduce("Prod", ValueRule::kProduct), "T i"),
+    OpRegistrar(Reduce("Mean"), "T i"),
+    OpRegistrar(Reduce("Max"), "T i"),
+    OpRegistrar(Reduce("Min"), "T i"),
+    OpRegistrar(Reduce("All"), "bool i"),
+    OpRegistrar(Reduce("Any"), "bool i"),
+    OpRegistrar(Reduce("EuclideanNorm"), "T i"),
+    OpRegistrar(Reduce("ReduceJoin"), "string int32"),
 };
 
 absl::StatusOr<Types> InferArg(const InferContext& c) {
@@ -105,7 +105,7 @@ OpDef Arg(const std::string& name) {
           .tensorflow = {name}};
 }
 
-const OpRegistrar kArg[] = {OpRegistrar(Arg("ArgMax")), OpRegistrar(Arg("ArgMin"))};
+const OpRegistrar kArg[] = {OpRegistrar(Arg("ArgMax")), OpRegistrar(Arg("ArgMin"), "T i")};
 
 }  // namespace
 }  // namespace floe

@@ -74,6 +74,7 @@ const OpRegistrar kReshape({.name = "Reshape",
                             .values = ValueRule::kLinear,
                             .alias = true,
                             .shape_inputs = 2,
+                            .input_types = "T i",
                             .tensorflow = {"Reshape"}});
 
 absl::StatusOr<Types> InferEnsureShape(const InferContext& c) {
@@ -154,6 +155,7 @@ const OpRegistrar kExpandDims({.name = "ExpandDims",
                                .values = ValueRule::kLinear,
                                .alias = true,
                                .shape_inputs = 2,
+                               .input_types = "T i",
                                .tensorflow = {"ExpandDims"}});
 
 Dim RankAsDim(const SymShape& shape) {
@@ -202,6 +204,7 @@ const OpRegistrar kShapes[] = {
                  .infer = InferShape,
                  .rows = ShapeRows,
                  .values = ValueRule::kShapeOf,
+                 .input_types = "T*",
                  .tensorflow = {"ShapeN"}}),
     OpRegistrar({.name = "Size",
                  .min_inputs = 1,
@@ -262,6 +265,7 @@ const OpRegistrar kBroadcastTo({.name = "BroadcastTo",
                                 .rows = BroadcastToRows,
                                 .values = ValueRule::kLinear,
                                 .shape_inputs = 2,
+                                .input_types = "T i",
                                 .tensorflow = {"BroadcastTo"}});
 
 }  // namespace

@@ -41,6 +41,7 @@ const OpRegistrar kOneHot({.name = "OneHot",
                            .infer = InferOneHot,
                            .rows = OneHotRows,
                            .shape_inputs = 2,
+                           .input_types = "T int32 U U",
                            .tensorflow = {"OneHot"}});
 
 // params[batch...] at indices[..., :]: the last dim of the indices names a place.
@@ -111,6 +112,7 @@ const OpRegistrar kScatterNd({.name = "ScatterNd",
                               .infer = InferScatterNd,
                               .rows = ScatterRows,
                               .shape_inputs = 4,
+                              .input_types = "T U T",
                               .tensorflow = {"ScatterNd"}});
 
 OpDef TensorScatter(const std::string& name) {
@@ -123,11 +125,11 @@ OpDef TensorScatter(const std::string& name) {
           .tensorflow = {name}};
 }
 const OpRegistrar kTensorScatter[] = {
-    OpRegistrar(TensorScatter("TensorScatterUpdate")),
-    OpRegistrar(TensorScatter("TensorScatterAdd")),
-    OpRegistrar(TensorScatter("TensorScatterSub")),
-    OpRegistrar(TensorScatter("TensorScatterMin")),
-    OpRegistrar(TensorScatter("TensorScatterMax")),
+    OpRegistrar(TensorScatter("TensorScatterUpdate"), "T U T"),
+    OpRegistrar(TensorScatter("TensorScatterAdd"), "T i T"),
+    OpRegistrar(TensorScatter("TensorScatterSub"), "T i T"),
+    OpRegistrar(TensorScatter("TensorScatterMin"), "T i T"),
+    OpRegistrar(TensorScatter("TensorScatterMax"), "T i T"),
 };
 
 // Inputs: indices, shape, values, default.
@@ -146,6 +148,7 @@ const OpRegistrar kSparseToDense({.name = "SparseToDense",
                                   .infer = InferSparseToDense,
                                   .rows = ScatterRows,
                                   .shape_inputs = 2,
+                                  .input_types = "i i T T",
                                   .tensorflow = {"SparseToDense"}});
 
 // indices [n, 2], values, shape of a sparse matrix; a dense one. Either may be transposed.
@@ -177,6 +180,7 @@ const OpRegistrar kSparseMatMul({.name = "SparseTensorDenseMatMul",
                                  .infer = InferSparseMatMul,
                                  .rows = ScatterRows,
                                  .shape_inputs = 4,
+                                 .input_types = "i T int64 T",
                                  .tensorflow = {"SparseTensorDenseMatMul"}});
 
 const OpRegistrar kInvert({.name = "InvertPermutation",
@@ -184,6 +188,7 @@ const OpRegistrar kInvert({.name = "InvertPermutation",
                            .max_inputs = 1,
                            .infer = InferSame,
                            .rows = ScatterRows,
+                           .input_types = "i",
                            .tensorflow = {"InvertPermutation"}});
 
 absl::StatusOr<Types> InferTopK(const InferContext& c) {
@@ -240,10 +245,10 @@ OpDef UnsortedSegment(const std::string& name) {
           .tensorflow = {name}};
 }
 const OpRegistrar kUnsortedSegment[] = {
-    OpRegistrar(UnsortedSegment("UnsortedSegmentSum")),
-    OpRegistrar(UnsortedSegment("UnsortedSegmentProd")),
-    OpRegistrar(UnsortedSegment("UnsortedSegmentMax")),
-    OpRegistrar(UnsortedSegment("UnsortedSegmentMin")),
+    OpRegistrar(UnsortedSegment("UnsortedSegmentSum"), "T U i"),
+    OpRegistrar(UnsortedSegment("UnsortedSegmentProd"), "T i j"),
+    OpRegistrar(UnsortedSegment("UnsortedSegmentMax"), "T i j"),
+    OpRegistrar(UnsortedSegment("UnsortedSegmentMin"), "T i j"),
 };
 
 // Inputs: data, indices into its rows, segment ids of the indices, number of segments.
@@ -268,9 +273,9 @@ OpDef SparseSegment(const std::string& name) {
           .tensorflow = {name}};
 }
 const OpRegistrar kSparseSegment[] = {
-    OpRegistrar(SparseSegment("SparseSegmentSumWithNumSegments")),
-    OpRegistrar(SparseSegment("SparseSegmentMeanWithNumSegments")),
-    OpRegistrar(SparseSegment("SparseSegmentSqrtNWithNumSegments")),
+    OpRegistrar(SparseSegment("SparseSegmentSumWithNumSegments"), "T i j k"),
+    OpRegistrar(SparseSegment("SparseSegmentMeanWithNumSegments"), "T i j k"),
+    OpRegistrar(SparseSegment("SparseSegmentSqrtNWithNumSegments"), "T i j k"),
 };
 
 // Inputs: values, size, weights (possibly empty).
@@ -294,6 +299,7 @@ const OpRegistrar kBincount({.name = "DenseBincount",
                              .infer = InferBincount,
                              .rows = BincountRows,
                              .shape_inputs = 2,
+                             .input_types = "i i T",
                              .tensorflow = {"DenseBincount"}});
 
 // The first half of the inputs are indices, the second the data. The size is known with the

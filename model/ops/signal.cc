@@ -78,8 +78,8 @@ template <int kDims>
 bool Register(const std::string& dims) {
   OpRegistrar(Complex<kDims>("FFT" + dims));
   OpRegistrar(Complex<kDims>("IFFT" + dims));
-  OpRegistrar(Real<kDims>("RFFT" + dims, InferReal<kDims>));
-  OpRegistrar(Real<kDims>("IRFFT" + dims, InferInverseReal<kDims>));
+  OpRegistrar(Real<kDims>("RFFT" + dims, InferReal<kDims>), "T int32");
+  OpRegistrar(Real<kDims>("IRFFT" + dims, InferInverseReal<kDims>), "T int32");
   return true;
 }
 const bool kRegistered[] = {Register<1>(""), Register<2>("2D"), Register<3>("3D")};

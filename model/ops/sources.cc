@@ -101,6 +101,7 @@ const OpRegistrar kFill({.name = "Fill",
                          .rows = FillRows,
                          .values = ValueRule::kNone,
                          .shape_inputs = 1,
+                         .input_types = "i T",
                          .tensorflow = {"Fill"}});
 
 // Depends on the shape of its input alone.
@@ -213,6 +214,7 @@ const OpRegistrar kRange({.name = "Range",
                           .infer = InferRange,
                           .rows = RangeRows,
                           .shape_inputs = 2,
+                          .input_types = "T T T",
                           .tensorflow = {"Range"}});
 
 // start, stop, number of values.
@@ -231,6 +233,7 @@ const OpRegistrar kLinSpace({.name = "LinSpace",
                              .infer = InferLinSpace,
                              .rows = LinSpaceRows,
                              .shape_inputs = 4,
+                             .input_types = "T T i",
                              .tensorflow = {"LinSpace"}});
 
 absl::StatusOr<Types> InferRandom(const InferContext& c) {
@@ -271,9 +274,9 @@ OpDef Random(const std::string& name) {
 }
 
 const OpRegistrar kRandom[] = {
-    OpRegistrar(Random("RandomUniform")),
-    OpRegistrar(Random("RandomStandardNormal")),
-    OpRegistrar(Random("TruncatedNormal")),
+    OpRegistrar(Random("RandomUniform"), "i"),
+    OpRegistrar(Random("RandomStandardNormal"), "i"),
+    OpRegistrar(Random("TruncatedNormal"), "i"),
     OpRegistrar({.name = "RandomUniformInt",
                  .min_inputs = 3,
                  .max_inputs = 3,
@@ -281,6 +284,7 @@ const OpRegistrar kRandom[] = {
                  .rows = RandomRows,
                  .stateful = true,
                  .shape_inputs = 1,
+                 .input_types = "i j j",
                  .tensorflow = {"RandomUniformInt"}}),
     OpRegistrar({.name = "RandomShuffle",
                  .min_inputs = 1,
@@ -296,6 +300,7 @@ const OpRegistrar kRandom[] = {
                  .rows = RandomRows,
                  .stateful = true,
                  .shape_inputs = 2,
+                 .input_types = "T int32",
                  .tensorflow = {"Multinomial"}}),
 };
 

@@ -48,6 +48,7 @@ const OpRegistrar kReverse({.name = "ReverseV2",
                             .time_major = ops::TimeMajorReverse,
                             .values = ValueRule::kLinear,
                             .shape_inputs = 2,
+                            .input_types = "T i",
                             .tensorflow = {"ReverseV2"}});
 const OpRegistrar kRoll({.name = "Roll",
                          .min_inputs = 3,
@@ -55,6 +56,7 @@ const OpRegistrar kRoll({.name = "Roll",
                          .infer = InferAxes,
                          .rows = RollRows,
                          .shape_inputs = 6,
+                         .input_types = "T i j",
                          .tensorflow = {"Roll"}});
 const OpRegistrar kCumulative[] = {
     OpRegistrar({.name = "Cumsum",
@@ -63,6 +65,7 @@ const OpRegistrar kCumulative[] = {
                  .infer = InferAxes,
                  .rows = ReverseRows,
                  .shape_inputs = 2,
+                 .input_types = "T i",
                  .tensorflow = {"Cumsum"}}),
     OpRegistrar({.name = "Cumprod",
                  .min_inputs = 2,
@@ -70,6 +73,7 @@ const OpRegistrar kCumulative[] = {
                  .infer = InferAxes,
                  .rows = ReverseRows,
                  .shape_inputs = 2,
+                 .input_types = "T i",
                  .tensorflow = {"Cumprod"}}),
 };
 
@@ -90,6 +94,7 @@ const OpRegistrar kReverseSequence({.name = "ReverseSequence",
                                     .max_inputs = 2,
                                     .infer = InferSame,
                                     .rows = ReverseSequenceRows,
+                                    .input_types = "T i",
                                     .tensorflow = {"ReverseSequence"}});
 
 // Known blocks and pads of SpaceToBatchND and BatchToSpaceND; false when they are not.
@@ -164,6 +169,7 @@ const OpRegistrar kBlocks[] = {
                  .infer = InferSpaceToBatch,
                  .rows = BlockRows,
                  .shape_inputs = 6,
+                 .input_types = "T i j",
                  .tensorflow = {"SpaceToBatchND"}}),
     OpRegistrar({.name = "BatchToSpaceND",
                  .min_inputs = 3,
@@ -171,6 +177,7 @@ const OpRegistrar kBlocks[] = {
                  .infer = InferBatchToSpace,
                  .rows = BlockRows,
                  .shape_inputs = 6,
+                 .input_types = "T i j",
                  .tensorflow = {"BatchToSpaceND"}}),
 };
 

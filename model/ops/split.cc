@@ -113,6 +113,7 @@ const OpRegistrar kSplit[] = {
                  .rows = SplitRows,
                  .values = ValueRule::kLinear,
                  .shape_inputs = 1,
+                 .input_types = "int32 T",
                  .tensorflow = {"Split"}}),
     OpRegistrar({.name = "SplitV",
                  .min_inputs = 3,
@@ -122,6 +123,7 @@ const OpRegistrar kSplit[] = {
                  .rows = SplitVRows,
                  .values = ValueRule::kLinear,
                  .shape_inputs = 6,
+                 .input_types = "T U int32",
                  .tensorflow = {"SplitV"}}),
 };
 

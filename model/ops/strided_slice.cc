@@ -206,6 +206,7 @@ const OpRegistrar kStridedSlice({.name = "StridedSlice",
                                  .time_major = ops::TimeMajorStridedSlice,
                                  .values = ValueRule::kLinear,
                                  .shape_inputs = 14,
+                                 .input_types = "T U U U",
                                  .tensorflow = {"StridedSlice"}});
 
 absl::StatusOr<Types> InferSlice(const InferContext& c) {
@@ -261,6 +262,7 @@ const OpRegistrar kSlice({.name = "Slice",
                           .rows = SliceRows,
                           .values = ValueRule::kLinear,
                           .shape_inputs = 6,
+                          .input_types = "T i i",
                           .tensorflow = {"Slice"}});
 
 }  // namespace

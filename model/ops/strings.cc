@@ -65,14 +65,14 @@ OpDef Elementwise(const std::string& name, absl::StatusOr<Types> (*infer)(const 
           .tensorflow = {name}};
 }
 const OpRegistrar kStrings[] = {
-    OpRegistrar(Elementwise("StringLower", InferString)),
-    OpRegistrar(Elementwise("StringUpper", InferString)),
+    OpRegistrar(Elementwise("StringLower", InferString), "string"),
+    OpRegistrar(Elementwise("StringUpper", InferString), "string"),
     OpRegistrar(Elementwise("AsString", InferString)),
-    OpRegistrar(Elementwise("StringToNumber", InferToNumber)),
-    OpRegistrar(Elementwise("StringJoin", InferJoin, -1)),
+    OpRegistrar(Elementwise("StringToNumber", InferToNumber), "string"),
+    OpRegistrar(Elementwise("StringJoin", InferJoin, -1), "string*"),
     OpRegistrar(Elementwise("StringStrip", InferString)),
     OpRegistrar(Elementwise("StringToHashBucketFast", InferBucket)),
-    OpRegistrar(Regex("StaticRegexReplace", InferString, 1)),
+    OpRegistrar(Regex("StaticRegexReplace", InferString, 1), "string"),
     OpRegistrar(Regex("StaticRegexFullMatch", InferMatch, 1)),
     OpRegistrar(Regex("RegexReplace", InferString, 3)),
     OpRegistrar(Regex("RegexFullMatch", InferMatch, 2)),

@@ -81,7 +81,7 @@ const OpRegistrar kTables[] = {
     OpRegistrar(Table("MutableHashTable")),
     OpRegistrar(Table("MutableHashTableOfTensors")),
     OpRegistrar(Filler("InitializeTable", 3)),
-    OpRegistrar(Filler("InitializeTableFromTextFile", 2)),
+    OpRegistrar(Filler("InitializeTableFromTextFile", 2), "resource string"),
     OpRegistrar(Filler("LookupTableImport", 3)),
     OpRegistrar(Filler("LookupTableInsert", 3)),
     OpRegistrar({.name = "LookupTableFind",
@@ -89,12 +89,14 @@ const OpRegistrar kTables[] = {
                  .max_inputs = 3,
                  .infer = InferFind,
                  .rows = FindRows,
+                 .input_types = "resource T U",
                  .tensorflow = {"LookupTableFind", "LookupTableFindV2"}}),
     OpRegistrar({.name = "LookupTableSize",
                  .min_inputs = 1,
                  .max_inputs = 1,
                  .infer = InferSize,
                  .rows = RowsNever,
+                 .input_types = "resource",
                  .tensorflow = {"LookupTableSize", "LookupTableSizeV2"}}),
 };
 

@@ -122,15 +122,17 @@ OpDef CloseArray() {
 }
 
 const OpRegistrar kArrays[] = {
-    OpRegistrar(Array("TensorArrayV3", 1, InferArray, ArrayRows, {"handle", "flow"})),
-    OpRegistrar(Array("TensorArrayWriteV3", 4, InferWrite, WriteRows)),
-    OpRegistrar(Array("TensorArrayReadV3", 3, InferRead, ReadRows)),
-    OpRegistrar(Array("TensorArrayGatherV3", 3, InferGather, GatherRows)),
-    OpRegistrar(Array("TensorArrayScatterV3", 4, InferScatter, ScatterRows)),
-    OpRegistrar(Array("TensorArraySizeV3", 2, InferSize, SizeRows)),
-    OpRegistrar(Array("TensorArrayConcatV3", 2, InferConcat, RowsNever, {"value", "lengths"})),
-    OpRegistrar(Array("TensorArraySplitV3", 4, InferSplit, RowsNever)),
-    OpRegistrar(CloseArray()),
+    OpRegistrar(Array("TensorArrayV3", 1, InferArray, ArrayRows, {"handle", "flow"}), "int32"),
+    OpRegistrar(Array("TensorArrayWriteV3", 4, InferWrite, WriteRows), "resource int32 T float32"),
+    OpRegistrar(Array("TensorArrayReadV3", 3, InferRead, ReadRows), "resource int32 float32"),
+    OpRegistrar(Array("TensorArrayGatherV3", 3, InferGather, GatherRows), "resource int32 float32"),
+    OpRegistrar(Array("TensorArrayScatterV3", 4, InferScatter, ScatterRows),
+                "resource int32 T float32"),
+    OpRegistrar(Array("TensorArraySizeV3", 2, InferSize, SizeRows), "resource float32"),
+    OpRegistrar(Array("TensorArrayConcatV3", 2, InferConcat, RowsNever, {"value", "lengths"}),
+                "resource float32"),
+    OpRegistrar(Array("TensorArraySplitV3", 4, InferSplit, RowsNever), "resource T int64 float32"),
+    OpRegistrar(CloseArray(), "resource"),
 };
 
 }  // namespace
