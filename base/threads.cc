@@ -115,10 +115,10 @@ const ThreadTraits& ScopedThreadTraits::Current() {
   return current_traits == nullptr ? *kDefault : *current_traits;
 }
 
-int NiceOfWeight(int64_t weight, int64_t heaviest) {
-  if (weight >= heaviest) return 0;
+int NiceOfShares(int64_t shares, int64_t most) {
+  if (shares >= most) return 0;
   const double ratio =
-      static_cast<double>(heaviest) / static_cast<double>(std::max<int64_t>(1, weight));
+      static_cast<double>(most) / static_cast<double>(std::max<int64_t>(1, shares));
   return static_cast<int>(std::min(19.0, std::round(std::log(ratio) / std::log(1.25))));
 }
 

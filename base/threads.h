@@ -53,10 +53,10 @@ class ScopedThreadTraits {
   const ThreadTraits* const outer_;
 };
 
-// The niceness with which a thread of this weight gets weight/heaviest of what one with the
-// heaviest weight gets, when both want one CPU: Linux gives a step of niceness 1/1.25 of the time.
-// At most 19, where the share is about 1/70. Weights are at least 1.
-int NiceOfWeight(int64_t weight, int64_t heaviest);
+// The niceness of a thread with `shares` beside one with `most` shares, when both want one CPU. It
+// gets shares/most of the other's time: Linux gives a step of niceness 1/1.25 of the time. At most
+// 19, which is about 1/70. Shares are at least 1.
+int NiceOfShares(int64_t shares, int64_t most);
 
 // INVALID_ARGUMENT names the CPUs of `wanted` that are not usable.
 absl::Status CheckCpuSet(const std::vector<int>& wanted, const std::vector<int>& usable);

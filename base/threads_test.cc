@@ -99,11 +99,11 @@ TEST(Threads, PoolsTakeTheTraitsOfTheScopeTheyAreMadeIn) {
 }
 
 TEST(Threads, NicenessOfWeights) {
-  EXPECT_EQ(NiceOfWeight(1, 1), 0);
-  EXPECT_EQ(NiceOfWeight(5, 3), 0);
-  EXPECT_EQ(NiceOfWeight(1, 2), 3);    // 1.25^3 = 1.95
-  EXPECT_EQ(NiceOfWeight(1, 10), 10);  // 1.25^10 = 9.3
-  EXPECT_EQ(NiceOfWeight(1, 1'000'000), 19);
+  EXPECT_EQ(NiceOfShares(1, 1), 0);
+  EXPECT_EQ(NiceOfShares(5, 3), 0);
+  EXPECT_EQ(NiceOfShares(1, 2), 3);    // 1.25^3 = 1.95
+  EXPECT_EQ(NiceOfShares(1, 10), 10);  // 1.25^10 = 9.3
+  EXPECT_EQ(NiceOfShares(1, 1'000'000), 19);
 }
 
 TEST(Threads, CpuSetsAreChecked) {

@@ -80,7 +80,7 @@ struct ModelConfig {
   int64_t workers = 0;  // 0: its share of the CPUs
   int64_t intra_op_threads = 1;
   std::vector<int> cpu_set;  // ascending; empty: all usable ones
-  int64_t weight = 1;
+  int64_t cpu_shares = 1;
   BatchingConfig batching;
   FullStatus batching_full_status = FullStatus::kUnavailable;
   int64_t max_run_bytes = 0;

@@ -95,7 +95,7 @@ models:
     versions: {specific: [9, 4, 9]}
     version_labels: {stable: 4, canary: 9}
     cpu_set: "0-2,5"
-    weight: 3
+    cpu_shares: 3
     max_run_seconds: 12
     default_timeout_microseconds: 250000
     inline_below_us: 0
@@ -157,7 +157,7 @@ TEST(Config, EveryKeyIsRead) {
   EXPECT_THAT(m.versions.specific, ElementsAre(4, 9));
   EXPECT_THAT(m.version_labels, ElementsAre(Pair("canary", 9), Pair("stable", 4)));
   EXPECT_THAT(m.cpu_set, ElementsAre(0, 1, 2, 5));
-  EXPECT_EQ(m.weight, 3);
+  EXPECT_EQ(m.cpu_shares, 3);
   EXPECT_EQ(m.max_run_seconds, 12);
   EXPECT_EQ(m.default_timeout_microseconds, 250'000);
   EXPECT_EQ(m.inline_below_us, 0);
@@ -218,7 +218,7 @@ models:
     version_labels: {stable: one}
     version_transition: fast
     cpu_set: 3-1
-    weight: 0
+    cpu_shares: 0
     batching:
       allowed_batch_sizes: [2, x]
       padding_values: {i: nan}
@@ -242,12 +242,12 @@ models:
                 HasSubstr("'newest'")),
           StartsWith("f.yaml:8: models[0].version_labels.stable: expected a whole number, at "
                      "least 0, got 'one'"),
-          StartsWith("f.yaml:9: models[0].version_transition: is gone: new versions are always "),
+          StartsWith("f.yaml:9: models[0].version_transition: was removed: new versions always "),
           StartsWith("f.yaml:10: models[0].cpu_set: '3-1' is no CPU"),
-          StartsWith("f.yaml:11: models[0].weight: expected a whole number from 1 to 1000"),
+          StartsWith("f.yaml:11: models[0].cpu_shares: expected a whole number from 1 to 1000"),
           StartsWith("f.yaml:13: models[0].batching.allowed_batch_sizes[1]: expected a whole"),
           StartsWith("f.yaml:14: models[0].batching.padding_values.i: expected a number"),
-          AllOf(StartsWith("f.yaml:15: models[0].batching.preferred_batch_size: is gone"),
+          AllOf(StartsWith("f.yaml:15: models[0].batching.preferred_batch_size: was removed"),
                 HasSubstr("max_batch_size")),
           StartsWith("f.yaml:18: models[1].versions: specific names no version"),
           AllOf(StartsWith("f.yaml:19: models[1].batching: allowed_batch_sizes: 4 follows 8")),

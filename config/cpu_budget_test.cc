@@ -37,14 +37,14 @@ TEST(CpuBudget, WorkersLeaveOneCpuUnlessTheyAreConfigured) {
   EXPECT_EQ(WorkersOf(model, {}, cpus(2)), 9);
 }
 
-TEST(CpuBudget, WorkersOfSeveralModelsAreByWeight) {
+TEST(CpuBudget, WorkersOfSeveralModelsAreByShares) {
   const UsableCpus nine{std::vector<int>(9), 0};
   ModelConfig model = Config();
   EXPECT_EQ(WorkersOf(model, {.sum = 1}, nine), 8);
   EXPECT_EQ(WorkersOf(model, {.sum = 2}, nine), 4);
   EXPECT_EQ(WorkersOf(model, {.sum = 3}, nine), 3) << "rounded up";
   EXPECT_EQ(WorkersOf(model, {.sum = 500}, nine), 1);
-  model.weight = 3;
+  model.cpu_shares = 3;
   EXPECT_EQ(WorkersOf(model, {.heaviest = 3, .sum = 4}, nine), 6);
   model.cpu_set = {0, 1, 2};
   EXPECT_EQ(WorkersOf(model, {.heaviest = 3, .sum = 4}, nine), 2) << "CPUs of its own";
@@ -55,10 +55,10 @@ TEST(CpuBudget, WarnsOfMoreThreadsThanCpus) {
   a.name = "a";
   a.workers = a.intra_op_threads = 2;
   b.workers = 1;
-  b.weight = 5;
-  EXPECT_EQ(WeightsOf({}).heaviest, 1);
-  EXPECT_EQ(WeightsOf({a, b}).heaviest, 5);
-  EXPECT_EQ(WeightsOf({a, b}).sum, 6);
+  b.cpu_shares = 5;
+  EXPECT_EQ(CpuSharesOf({}).heaviest, 1);
+  EXPECT_EQ(CpuSharesOf({a, b}).heaviest, 5);
+  EXPECT_EQ(CpuSharesOf({a, b}).sum, 6);
   const UsableCpus five{{0, 1, 2, 3, 4}, 0}, four{{0, 1, 2, 3}, 0}, three{{0, 1, 2, 3}, 2.5};
   EXPECT_THAT(CpuBudgetWarnings({a, b}, five), IsEmpty());
   EXPECT_THAT(CpuBudgetWarnings({a, b}, four), ElementsAre(HasSubstr("are 5 for 4 CPUs")));

@@ -65,7 +65,7 @@ inline std::vector<ModelChange> ModelChanges() {
        [](M m) {
          m.cpu_set = {0, 1, 2, 5};
        }},
-      {"weight", [](M m) { m.weight = 2; }},
+      {"cpu_shares", [](M m) { m.cpu_shares = 2; }},
       {"inline_below_us", [](M m) { m.inline_below_us = 0; }},
       {"max_run_seconds", [](M m) { m.max_run_seconds = 7; }},
       {"default_timeout_microseconds", [](M m) { m.default_timeout_microseconds = 7; }},

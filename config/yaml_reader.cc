@@ -14,7 +14,7 @@ namespace {
 int LineOf(const YAML::Node& node) { return std::max(node.Mark().line, 0); }
 
 std::string Unknown(const std::string& key, const std::vector<std::string>& known) {
-  if (const char* instead = InsteadOf(key)) return absl::StrCat("is gone: ", instead);
+  if (const char* instead = InsteadOf(key)) return absl::StrCat("was removed: ", instead);
   const auto near = NearestNames(key, known, 1);
   return absl::StrCat("unknown key", near.empty() ? "" : "; nearest: '" + near[0] + "'",
                       "; expected one of ", absl::StrJoin(known, ", "));

@@ -216,9 +216,9 @@ TEST_F(ConfigService, MistakesNeverReachTheRegistry) {
 }
 
 TEST_F(ConfigService, YamlSaysWhatAListCannot) {
-  ASSERT_TRUE(Start(YamlOf("models: [{name: y, base_path: /y, weight: 7}]"))->Wait().ok());
+  ASSERT_TRUE(Start(YamlOf("models: [{name: y, base_path: /y, cpu_shares: 7}]"))->Wait().ok());
   ASSERT_EQ(reloaded_.size(), 1u);
-  EXPECT_EQ(reloaded_[0].weight, 7);
+  EXPECT_EQ(reloaded_[0].cpu_shares, 7);
   EXPECT_EQ(reloaded_[0].workers, 2);
   ASSERT_TRUE(Start(YamlOf("models: [{name: y, base_path: y}]", "/srv"))->Wait().ok());
   EXPECT_EQ(reloaded_[0].base_path, "/srv/y");

@@ -1,14 +1,17 @@
+// floed's flags: table by table, their meaning for the configuration, and what may not be combined.
 #include "server/flags/flags.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <ostream>
 #include <sstream>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/nearest.h"
@@ -22,18 +25,19 @@ namespace {
 
 constexpr char kDescription[] =
     "floed serves frozen models over gRPC (tensorflow.serving.PredictionService and ModelService,\n"
-    "grpc.health.v1.Health). Models come from a configuration file, or one model from flags:\n"
+    "grpc.health.v1.Health). A configuration file names the models, or flags name one model:\n"
     "\n"
     "  floed --config /etc/floe/floe.yaml\n"
     "  floed --model_config_file=/etc/floe/models.config --port=8500\n"
     "  floed --model_name=digits --model_base_path=/srv/models/digits --port=8500\n"
     "\n"
-    "Every flag of TensorFlow Serving's model server is taken, as --flag=value or --flag value.\n"
-    "Flags win over floe.yaml, but what a model's own entry says wins over flags for all models.\n"
-    "Without --config, --model_config_file, --model_name and --model_base_path the environment's\n"
-    "MODEL_NAME and MODEL_BASE_PATH (which holds a directory MODEL_NAME) say the model.\n"
-    "SIGHUP reads the files again. SIGTERM finishes what was accepted and ends with 0; a second\n"
-    "one ends at once.\n";
+    "All flags of TensorFlow Serving's model server are accepted, as --flag=value or --flag "
+    "value.\n"
+    "Flags override floe.yaml. A model's own entry in floe.yaml overrides flags for all models.\n"
+    "Without --config, --model_config_file, --model_name and --model_base_path, the environment\n"
+    "names the model: MODEL_NAME is a directory in MODEL_BASE_PATH.\n"
+    "SIGHUP reads the files again. SIGTERM ends floed with 0 once accepted calls are finished. A\n"
+    "second SIGTERM ends it at once.\n";
 
 // A flag's value, unset when it was not given.
 template <typename T>
@@ -42,7 +46,7 @@ using Given = std::optional<T>;
 struct Flags {
   ConfigFiles files;
   bool check_config = false;
-  // Of flags that say what a key of floe.yaml says: the value as the key's text.
+  // Keys of floe.yaml that flags set, each with the value's text.
   std::vector<std::pair<const Key<ServerConfig>*, std::string>> keys;
   Given<std::string> model_name, model_base_path, full_status, ssl_config;
   Given<bool> content, enable_batching, per_model_batching, alts;
@@ -50,17 +54,16 @@ struct Flags {
   std::vector<std::string> notes;  // of flags without effect
 };
 
-// A flag that says what a key of floe.yaml says.
+// A flag that sets a key of floe.yaml.
 struct KeyFlag {
   const char* name;
   const char* key;
   const char* type = "TEXT";
-  // One of TensorFlow Serving's, which takes any number: one that floed cannot do as it is means
-  // the nearest that it can.
+  // For flags of TensorFlow Serving, which accepts any number: out of range means the nearest end.
   bool nearest = false;
 };
 
-constexpr KeyFlag kServingFlags[] = {
+constexpr KeyFlag kKeyFlags[] = {
     {"--port", "server.port"},
     {"--bind_address", "server.bind_address", "ADDRESS"},
     {"--insecure_public", "server.insecure_public"},
@@ -73,9 +76,6 @@ constexpr KeyFlag kServingFlags[] = {
     {"--log_level", "log.level"},
     {"--log_format", "log.format"},
     {"--cpu_gemm", "cpu.gemm"},
-};
-
-constexpr KeyFlag kLifecycleFlags[] = {
     {"--model_config_file_poll_wait_seconds", "lifecycle.model_config_file_poll_wait_seconds", "",
      true},
     {"--file_system_poll_wait_seconds", "lifecycle.file_system_poll_wait_seconds", "", true},
@@ -93,13 +93,51 @@ constexpr KeyFlag kLifecycleFlags[] = {
     {"--memory_limit", "lifecycle.memory_limit", "BYTES|PERCENT"},
 };
 
-void AddSwitch(CLI::App& app, const std::string& name, Given<bool>& value,
-               const std::string& help) {
-  server::AddSwitch(
-      app, name, [&value](bool given) { value = given; }, help);
-}
+// Flags that are not the same as one key.
+template <typename T>
+struct ValueFlag {
+  const char* name;
+  Given<T> Flags::*value;
+  const char* help;
+};
 
-// `given` in `range`, which a note says where it differs.
+constexpr ValueFlag<bool> kSwitches[] = {
+    {"--enable_per_model_batching_parameters", &Flags::per_model_batching,
+     "Read batching_params.pbtxt of a version; needs --enable_batching [false]"},
+    {"--enable_batching", &Flags::enable_batching,
+     "Needed for --batching_parameters_file; waiting requests are batched in any case"},
+    {"--use_alts_credentials", &Flags::alts, "Refused, like --ssl_config_file"},
+    {"--enable_serialization_as_tensor_content", &Flags::content,
+     "Reply with tensor_content instead of typed values, unless the model's entry says otherwise"},
+};
+
+constexpr ValueFlag<int64_t> kThreadFlags[] = {
+    {"--tensorflow_inter_op_parallelism", &Flags::inter_op_parallelism,
+     "Default of the models' workers; 0: auto [0]"},
+    {"--tensorflow_intra_op_parallelism", &Flags::intra_op_parallelism,
+     "Default of the models' intra_op_threads; 0: 1 thread [0]"},
+    {"--tensorflow_session_parallelism", &Flags::session_parallelism,
+     "Like --tensorflow_inter_op_parallelism, if neither of the other two is given [0]"},
+};
+
+struct TextFlag : ValueFlag<std::string> {
+  const char* type;
+};
+
+constexpr TextFlag kTexts[] = {
+    {{"--model_name", &Flags::model_name,
+      "Name of a single model, which replaces the models of floe.yaml [default]"},
+     "NAME"},
+    {{"--model_base_path", &Flags::model_base_path,
+      "Path of the single model: its file, a directory with its file, or a directory of <version>/ "
+      "directories"},
+     "PATH"},
+    {{"--ssl_config_file", &Flags::ssl_config,
+      "Refused: floed does not encrypt connections; use a proxy in front of it"},
+     "FILE"},
+};
+
+// `given`, or the nearest number in `range` with a note.
 int64_t Nearest(Flags& f, const std::string& name, int64_t given, const IntRange& range) {
   const int64_t nearest = std::clamp(given, range.low, range.high);
   if (nearest != given)
@@ -107,113 +145,90 @@ int64_t Nearest(Flags& f, const std::string& name, int64_t given, const IntRange
   return nearest;
 }
 
+// An integer that becomes the nearest one in `range`.
+void AddNearest(CLI::App& app, Flags& f, const std::string& name, const IntRange& range,
+                std::function<void(int64_t)> set, const std::string& help) {
+  const auto read = [&f, name, range, set = std::move(set)](const std::string& text) {
+    int64_t given = 0;
+    if (absl::SimpleAtoi(text, &given)) set(Nearest(f, name, given, range));
+  };
+  AddFlag(app, name, FlagKind::kInteger, read, help);
+}
+
 void AddKeyFlag(CLI::App& app, Flags& f, const KeyFlag& flag) {
   const Key<ServerConfig>& key = ServerKey(flag.key);
   const std::string usual = key.text(ServerConfig());
-  // What docs/config.md has as code stands bare on a terminal.
+  // docs/config.md marks code with `; a terminal needs no marks.
   const std::string help = absl::StrCat(absl::StrReplaceAll(key.help, {{"`", ""}}),
                                         usual.empty() ? "" : absl::StrCat(" [", usual, "]"));
   const auto set = [&f, &key](const std::string& text) { f.keys.emplace_back(&key, text); };
+  if (flag.nearest) {
+    const auto set_number = [set](int64_t number) { set(absl::StrCat(number)); };
+    return AddNearest(app, f, flag.name, *key.range, set_number, help);
+  }
+  const FlagKind kind = key.is_switch ? FlagKind::kSwitch
+                        : key.range   ? FlagKind::kInteger
+                                      : FlagKind::kText;
+  CLI::Option* const option = AddFlag(app, flag.name, kind, set, help);
+  if (kind == FlagKind::kSwitch) return;
+  if (!key.choices.empty()) {
+    option->type_name("NAME")->check(CLI::IsMember(key.choices));
+    return;
+  }
   const auto check = [&key](const std::string& text) {
     ServerConfig unused;
     return key.parse(text, &unused);
   };
-  if (key.is_switch) {
-    server::AddSwitch(
-        app, flag.name, [set](bool given) { set(given ? "true" : "false"); }, help);
-  } else if (key.range) {
-    const auto set_number = [&f, &key, flag, set](int64_t given) {
-      set(absl::StrCat(flag.nearest ? Nearest(f, flag.name, given, *key.range) : given));
-    };
-    CLI::Option* const option = server::AddInteger(app, flag.name, set_number, help);
-    if (!flag.nearest)
-      option->check(check, absl::StrCat("from ", key.range->low, " to ", key.range->high));
-  } else if (!key.choices.empty()) {
-    app.add_option_function<std::string>(flag.name, set, help)
-        ->type_name("NAME")
-        ->check(CLI::IsMember(key.choices));
-  } else {
-    app.add_option_function<std::string>(flag.name, set, help)->type_name(flag.type)->check(check);
-  }
+  if (key.range)
+    option->check(check, absl::StrCat("from ", key.range->low, " to ", key.range->high));
+  else
+    option->type_name(flag.type)->check(check);
 }
 
-CLI::Option* AddText(CLI::App& app, const std::string& name, Given<std::string>& value,
-                     const std::string& type, const std::string& help) {
-  return app.add_option(name, value, help)->type_name(type);
-}
-
-void AddServingFlags(CLI::App& app, Flags& f) {
-  for (const KeyFlag& flag : kServingFlags) AddKeyFlag(app, f, flag);
-  AddText(app, "--ssl_config_file", f.ssl_config, "FILE",
-          "Refused: connections are not encrypted here; leave that to a proxy in front of floed");
-  AddSwitch(app, "--use_alts_credentials", f.alts, "Refused, as --ssl_config_file");
-  AddSwitch(
-      app, "--enable_serialization_as_tensor_content", f.content,
-      "Reply with tensor_content instead of typed values, for models that do not say otherwise");
-}
-
-void AddModelFlags(CLI::App& app, Flags& f) {
-  AddText(app, "--model_name", f.model_name, "NAME",
-          "Name of the one model to serve, instead of floe.yaml's [default]");
-  AddText(app, "--model_base_path", f.model_base_path, "PATH",
-          "Its place: a directory with <version>/ directories, or with the model file, or the file "
-          "itself");
-  app.add_option(
-         "--model_config_file", f.files.model_config,
-         "ModelServerConfig in text format: the models to serve, instead of floe.yaml's, of "
-         "which those of the same name lend their other settings")
+void AddFiles(CLI::App& app, Flags& f) {
+  app.add_option("--config", f.files.yaml,
+                 "Configuration file (YAML); docs/config.md explains its keys")
       ->type_name("FILE");
-  AddSwitch(app, "--enable_per_model_batching_parameters", f.per_model_batching,
-            "Read batching_params.pbtxt of a version; needs --enable_batching [false]");
-  AddSwitch(app, "--enable_batching", f.enable_batching,
-            "Needed for --batching_parameters_file; requests that wait are batched in any case");
+  app.add_option("--model_config_file", f.files.model_config,
+                 "ModelServerConfig in text format: the models to serve. A model of floe.yaml with "
+                 "the same name lends its other settings")
+      ->type_name("FILE");
   app.add_option("--batching_parameters_file", f.files.batching_parameters,
-                 "BatchingParameters in text format, for models that do not say otherwise")
+                 "BatchingParameters in text format: the default of the models' batching")
       ->type_name("FILE");
-  AddText(app, "--batching_full_status", f.full_status, "NAME",
-          "The answer of a full queue, of models that do not say otherwise; TensorFlow Serving's "
-          "is unavailable [unavailable]")
-      ->check(CLI::IsMember(ModelKey("batching_full_status").choices));
-  const auto add_threads = [&](const char* name, Given<int64_t>& value, const char* help) {
-    const IntRange range{0, ModelKey("intra_op_threads").range->high};
-    const auto set = [&f, &value, name, range](int64_t given) {
-      value = Nearest(f, name, given, range);
-    };
-    server::AddInteger(app, name, set, help);
-  };
-  add_threads("--tensorflow_inter_op_parallelism", f.inter_op_parallelism,
-              "Workers of models that do not say otherwise; 0: the default [0]");
-  add_threads("--tensorflow_intra_op_parallelism", f.intra_op_parallelism,
-              "Threads inside one run of models that do not say otherwise; 0: the default [0]");
-  add_threads("--tensorflow_session_parallelism", f.session_parallelism,
-              "As --tensorflow_inter_op_parallelism, when neither of the two is given [0]");
-}
-
-void AddLifecycleFlags(CLI::App& app, Flags& f) {
-  for (const KeyFlag& flag : kLifecycleFlags) AddKeyFlag(app, f, flag);
-  // As TensorFlow Serving: used only where it is a number of runs.
-  const Key<ServerConfig>& iterations = ServerKey("lifecycle.num_request_iterations_for_warmup");
-  const char* const name = "--num_request_iterations_for_warmup";
-  const auto set = [&f, &iterations, name](int64_t given) {
-    const IntRange range{std::numeric_limits<int32_t>::min(), iterations.range->high};
-    const int64_t runs = Nearest(f, name, given, range);
-    if (runs > 0) f.keys.emplace_back(&iterations, absl::StrCat(runs));
-  };
-  server::AddInteger(app, name, set, "How often each recorded warm-up request runs [1]");
 }
 
 void AddFlags(CLI::App& app, Flags& f) {
   // Containers append the user's flags to their own.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.set_version_flag("--version", absl::StrCat("floed ", kVersion), "Print the version and end");
-  app.add_option("--config", f.files.yaml,
-                 "Configuration file (YAML); docs/config.md explains its keys")
-      ->type_name("FILE");
   app.add_flag("--check-config", f.check_config,
-               "Say whether the configuration is right, and end: 0 if so, else 1");
-  AddModelFlags(app, f);
-  AddServingFlags(app, f);
-  AddLifecycleFlags(app, f);
+               "Check the configuration and end: with 0 if it is valid, otherwise with 1");
+  AddFiles(app, f);
+  for (const TextFlag& flag : kTexts)
+    app.add_option(flag.name, f.*flag.value, flag.help)->type_name(flag.type);
+  app.add_option("--batching_full_status", f.full_status,
+                 "Default of the models' batching_full_status [unavailable]")
+      ->type_name("NAME")
+      ->check(CLI::IsMember(ModelKey("batching_full_status").choices));
+  for (const ValueFlag<bool>& flag : kSwitches)
+    AddFlag(
+        app, flag.name, FlagKind::kSwitch,
+        [&f, flag](const std::string& text) { f.*flag.value = text == "true"; }, flag.help);
+  for (const ValueFlag<int64_t>& flag : kThreadFlags)
+    AddNearest(
+        app, f, flag.name, {0, ModelKey("intra_op_threads").range->high},
+        [&f, flag](int64_t number) { f.*flag.value = number; }, flag.help);
+  for (const KeyFlag& flag : kKeyFlags) AddKeyFlag(app, f, flag);
+  // TensorFlow Serving ignores a number of runs below 1.
+  const Key<ServerConfig>& iterations = ServerKey("lifecycle.num_request_iterations_for_warmup");
+  AddNearest(
+      app, f, "--num_request_iterations_for_warmup",
+      {std::numeric_limits<int32_t>::min(), iterations.range->high},
+      [&](int64_t runs) {
+        if (runs > 0) f.keys.emplace_back(&iterations, absl::StrCat(runs));
+      },
+      "How often each recorded warm-up request runs [1]");
   AddFlagsWithoutEffect(app, &f.notes);
 }
 
@@ -225,12 +240,12 @@ void Overlay(const Flags& f, ServerConfig* config) {
         *f.per_model_batching && f.enable_batching.value_or(false);
 }
 
-// What models start from.
+// The defaults of all models.
 ModelConfig ModelDefaults(const Flags& f) {
   ModelConfig model;
-  const bool apart =
+  const bool separate =
       f.inter_op_parallelism.value_or(0) > 0 || f.intra_op_parallelism.value_or(0) > 0;
-  const int64_t workers = (apart ? f.inter_op_parallelism : f.session_parallelism).value_or(0);
+  const int64_t workers = (separate ? f.inter_op_parallelism : f.session_parallelism).value_or(0);
   if (workers > 0) model.workers = workers;
   if (f.intra_op_parallelism.value_or(0) > 0) model.intra_op_threads = *f.intra_op_parallelism;
   if (f.full_status) ModelKey("batching_full_status").parse(*f.full_status, &model);
@@ -242,8 +257,8 @@ struct SingleModel {
   std::string name, base_path, where;
 };
 
-// The one model of the flags, or of the environment as TensorFlow Serving's container image reads
-// it. Unset: neither names one.
+// The single model that the flags name, or the environment, read as TensorFlow Serving's container
+// does. Unset: neither names one.
 std::optional<SingleModel> SingleModelOf(const Flags& f) {
   if (f.model_name || f.model_base_path)
     return SingleModel{f.model_name.value_or("default"), f.model_base_path.value_or(""),
@@ -271,14 +286,14 @@ void ServeOnly(const SingleModel& single, const ModelConfig& defaults, ServerCon
   config->models = {std::move(model)};
 }
 
-// Whoever asks for encryption must not be served without it.
+// Refuses to serve plain connections to somebody who asked for encryption.
 absl::Status CheckEncryption(const Flags& f) {
   const bool ssl = !f.ssl_config.value_or("").empty();
   if (!ssl && !f.alts.value_or(false)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       ssl ? absl::StrCat("--ssl_config_file=", *f.ssl_config) : "--use_alts_credentials",
       ": floed does not encrypt connections; leave the flag out, keep floed on loopback or a unix "
-      "socket, and let a proxy in front of it (Envoy, nginx) end TLS"));
+      "socket, and put a proxy that speaks TLS (Envoy, nginx) in front of it"));
 }
 
 absl::Status CheckTogether(const Flags& f) {
@@ -316,34 +331,37 @@ absl::StatusOr<ServerConfig> Assemble(const Flags& f) {
         "--enable_per_model_batching_parameters has no effect without --enable_batching");
   if (f.enable_batching.has_value() && !*f.enable_batching)
     config.notes.push_back(
-        "--enable_batching=false has no effect here: requests that wait run together, which "
-        "changes no answer");
+        "--enable_batching=false has no effect here: waiting requests are batched, which changes "
+        "no answer");
   FLOE_RETURN_IF_ERROR(ValidateConfig(config));
   if (f.check_config) FLOE_RETURN_IF_ERROR(CheckPaths(config));
   return config;
 }
 
-// "; nearest: '--port'" for the first argument that was not understood.
-std::string NearestFlag(const CLI::App& app) {
+// What to do about the first argument that was not understood: "; nearest: '--port'".
+std::string Advice(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) names.push_back(option->get_name());
-  for (const std::string& extra : app.remaining())
-    if (extra.rfind("--", 0) == 0) {
-      const auto near = NearestNames(extra.substr(0, extra.find('=')), names, 1);
-      return near.empty() ? "" : absl::StrCat("; nearest: '", near[0], "'");
-    }
+  for (const std::string& extra : app.remaining()) {
+    if (extra.rfind("--", 0) != 0) continue;
+    const std::string name = extra.substr(0, extra.find('='));
+    if (const char* instead = InsteadOf(name.substr(2)))
+      return absl::StrCat("; ", name, " was removed: ", instead);
+    const auto near = NearestNames(name, names, 1);
+    return near.empty() ? "" : absl::StrCat("; nearest: '", near[0], "'");
+  }
   return "";
 }
 
-// CLI11 takes the next argument for the value of "--name=": the empty text becomes one of its own.
+// "--name=" as two arguments; CLI11 would take the next argument for its value.
 std::vector<std::string> WithEmptyValues(const std::vector<std::string>& args) {
-  std::vector<std::string> apart;
+  std::vector<std::string> split;
   for (const std::string& arg : args) {
     const bool empty = arg.rfind("--", 0) == 0 && arg.find('=') == arg.size() - 1;
-    apart.push_back(empty ? arg.substr(0, arg.size() - 1) : arg);
-    if (empty) apart.emplace_back();
+    split.push_back(empty ? arg.substr(0, arg.size() - 1) : arg);
+    if (empty) split.emplace_back();
   }
-  return apart;
+  return split;
 }
 
 // Unset: the process is to end with `*exit_code`.
@@ -358,7 +376,7 @@ std::optional<Flags> ParseFlags(const std::vector<std::string>& given, std::ostr
     std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
     app.parse(std::move(args));
   } catch (const CLI::ExtrasError& e) {
-    err << e.what() << NearestFlag(app) << "\n";
+    err << e.what() << Advice(app) << "\n";
     *exit_code = 2;
     return std::nullopt;
   } catch (const CLI::ParseError& e) {
@@ -396,7 +414,7 @@ absl::StatusOr<ServerConfig> ReloadConfig(const ServerConfig& current) {
   std::optional<Flags> flags = ParseFlags(current.source.args, out, err, &exit_code);
   if (!flags)
     return absl::InternalError(absl::StrCat("the command line cannot be read again: ", err.str()));
-  // Where flags say the model, floe.yaml need not.
+  // When flags name the model, floe.yaml may have none.
   flags->files.empty_list_is_mistake = !flags->files.model_config.empty() || !SingleModelOf(*flags);
   return AssembleFrom(*flags, current.source.args);
 }

@@ -253,6 +253,7 @@ TEST_F(FlagsTest, MistakesAreSaidOnStderr) {
   };
   fails({"--no-such-flag"}, 2, "no-such-flag");
   fails({"--prot=5"}, 2, "nearest: '--port'");
+  fails({"--version_transition=resource"}, 2, "--version_transition was removed: new versions");
   fails({"--enable_reflection=maybe"}, 2, "maybe");
   fails({"--enable_profiler=maybe"}, 2, "maybe");
   fails({"--rest_api_port=x"}, 2, "rest_api_port");

@@ -1,9 +1,7 @@
-// TensorFlow Serving's flags that mean nothing to floed.
+// TensorFlow Serving's flags that have no effect here, and flags of its kinds of values.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,20 +9,16 @@
 
 namespace floe::server {
 
-// Adds them to `app`, each with its kind of value checked. When one is given, a line such as
-// "--saved_model_tags=serve has no effect here: ..." is appended to `*notes`, which outlives the
-// parsing.
+enum class FlagKind { kSwitch, kInteger, kNumber, kText };
+
+// An option whose value is checked and passed to `set` as text. A switch may be "--name",
+// "--name=true" or "--name true", and `set` gets "true" or "false". Integers are decimal, also with
+// leading zeros, which CLI11 by itself takes for octal.
+CLI::Option* AddFlag(CLI::App& app, const std::string& name, FlagKind kind,
+                     std::function<void(const std::string&)> set, const std::string& help);
+
+// Adds the flags without effect to `app`. Each one that is given appends a line to `*notes`, such
+// as "--saved_model_tags=serve has no effect here: ...". `notes` outlives the parsing.
 void AddFlagsWithoutEffect(CLI::App& app, std::vector<std::string>* notes);
-
-// An option that takes "--name", "--name=true" and "--name true" alike.
-CLI::Option* AddSwitch(CLI::App& app, const std::string& name, std::function<void(bool)> set,
-                       const std::string& help);
-
-// The whole text as a decimal number, zeros in front of it or not; CLI11 takes those for octal.
-std::optional<int64_t> ParseInteger(const std::string& text);
-
-// An option of such a number.
-CLI::Option* AddInteger(CLI::App& app, const std::string& name, std::function<void(int64_t)> set,
-                        const std::string& help);
 
 }  // namespace floe::server

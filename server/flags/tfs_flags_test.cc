@@ -66,20 +66,20 @@ constexpr const char* kSwitches[] = {"rest_api_enable_cors_support",
                                      "enable_serialization_as_tensor_content"};
 
 TEST_F(TfsFlagsTest, EveryFlagOfTfServingInEverySpelling) {
-  std::vector<std::string> equals, apart, bare;
+  std::vector<std::string> equals, separate, bare;
   for (const auto& [name, value] : ValueFlags()) {
     equals.push_back(absl::StrCat("--", name, "=", value));
-    apart.insert(apart.end(), {"--" + name, value});
+    separate.insert(separate.end(), {"--" + name, value});
   }
   bare = equals;
   for (const char* name : kSwitches) {
     equals.push_back(std::string("--") + name + "=true");
-    apart.insert(apart.end(), {std::string("--") + name, "true"});
+    separate.insert(separate.end(), {std::string("--") + name, "true"});
     bare.push_back(std::string("--") + name);
   }
   const std::string batching = Write("b", "max_batch_size { value: 5 }");
   const std::string list = Write("m", "model_config_list { config { name: 'x' base_path: '/x' } }");
-  for (std::vector<std::string>* args : {&equals, &apart, &bare}) {
+  for (std::vector<std::string>* args : {&equals, &separate, &bare}) {
     args->insert(args->end(),
                  {"--batching_parameters_file=" + batching, "--model_config_file=" + list});
     const Parsed p = Parse(*args);
@@ -204,7 +204,7 @@ TEST(FlagsWithoutEffect, ValuesOfAnotherKindAreMistakes) {
               ElementsAre(HasSubstr("--enable_profiler: expected true or false, got '2'")));
 }
 
-TEST(AddSwitch, BareMeansTrueAndTheNextFlagStaysAFlag) {
+TEST(AddFlag, ABareSwitchMeansTrueAndTheNextFlagStaysAFlag) {
   struct Case {
     std::vector<std::string> args;  // from the back
     std::string seen;
@@ -214,10 +214,11 @@ TEST(AddSwitch, BareMeansTrueAndTheNextFlagStaysAFlag) {
                         Case{{"--g=false", "--f"}, "10"}, Case{{}, "--"}}) {
     std::string seen = "--";
     CLI::App app;
-    AddSwitch(
-        app, "--f", [&](bool value) { seen[0] = value ? '1' : '0'; }, "");
-    AddSwitch(
-        app, "--g", [&](bool value) { seen[1] = value ? '1' : '0'; }, "");
+    const auto set = [&seen](size_t at) {
+      return [&seen, at](const std::string& value) { seen[at] = value == "true" ? '1' : '0'; };
+    };
+    AddFlag(app, "--f", FlagKind::kSwitch, set(0), "");
+    AddFlag(app, "--g", FlagKind::kSwitch, set(1), "");
     app.parse(std::vector<std::string>(c.args));
     EXPECT_EQ(seen, c.seen) << testing::PrintToString(c.args);
   }

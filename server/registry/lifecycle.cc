@@ -12,7 +12,7 @@ namespace floe::server {
 Lifecycle::Lifecycle(const std::vector<ModelConfig>& models, Options options)
     : options_(options), reloads_(&models_, &config_, options.allow_labels_for_unavailable) {
   config_.models = models;
-  const CpuShares weights = WeightsOf(models);
+  const CpuShares weights = CpuSharesOf(models);
   for (const ModelConfig& model : models)
     SetCurrent(&models_.Entry(model.name), std::make_shared<const ModelConfig>(model), weights);
 }

@@ -196,14 +196,14 @@ TEST(Reload, AChangedModelIsReplacedInOneStep) {
 
 TEST(Reload, WeightsAreThoseOfTheConfigurationThatALoadIsFor) {
   ModelConfig light = TestModel("m"), heavy = TestModel("n");
-  heavy.weight = 8;
+  heavy.cpu_shares = 8;
   LifecycleWorld world({light, heavy});
   for (const char* path : {"/m", "/n", "/o"}) world.Put(path, 1);
   world.Step();
   EXPECT_EQ(world.HeaviestOfLastLoad(), 8);
   world.Finish();
   ModelConfig heavier = TestModel("o");
-  heavier.weight = 20;
+  heavier.cpu_shares = 20;
   world.Reload({light, heavier});
   EXPECT_EQ(world.Loads(), "o 1");
   EXPECT_EQ(world.HeaviestOfLastLoad(), 20);

@@ -131,7 +131,7 @@ absl::Status Reloads::Begin(TimePoint now) {
   scans_until_ = std::min(reload.deadline, now + kScanTimeout);
   if (reload.replaces) FLOE_RETURN_IF_ERROR(CheckGeneration(*reload.replaces, config_.generation));
   FLOE_RETURN_IF_ERROR(CheckModels(reload.models));
-  const CpuShares weights = WeightsOf(reload.models);
+  const CpuShares weights = CpuSharesOf(reload.models);
   for (const ModelConfig& model : reload.models)
     Stage(&models_.Entry(model.name), std::make_shared<const ModelConfig>(model), weights);
   return absl::OkStatus();

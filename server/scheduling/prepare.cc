@@ -197,7 +197,7 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
     FLOE_RETURN_IF_ERROR(ReadOwnBatching(DirectoryOf(model.info().path), &config, &notes));
   FLOE_RETURN_IF_ERROR(CheckCpuSet(config.cpu_set, FindUsableCpus().cpus));
   const ThreadTraits traits{absl::StrCat("i:", config.name),
-                            NiceOfWeight(config.weight, prepare.weights.heaviest), config.cpu_set};
+                            NiceOfShares(config.cpu_shares, prepare.weights.heaviest), config.cpu_set};
   const ScopedThreadTraits scope(&traits);  // of the intra-op threads
   const auto workers = static_cast<int>(WorkersOf(config, prepare.weights, FindUsableCpus()));
   const PlanExecutor::Options options = ExecutorOptions(config, workers, prepare.run_bytes);

@@ -104,13 +104,13 @@ def test_floectl_check_show_and_apply(store, tmp_path):
     bad = write(tmp_path / "bad.config", "model_config_list { config { nam: 'a' } }")
     checked = floectl("config", "check", bad)
     assert checked.returncode == 1 and f"{bad}:1: unknown field 'nam'" in checked.stderr
-    models = write(tmp_path / "models.yaml", "models: [{name: y, base_path: store, weight: 3}]\n")
+    models = write(tmp_path / "models.yaml", "models: [{name: y, base_path: store, cpu_shares: 3}]\n")
     floed = Floed("--model_name=old", f"--model_base_path={store}")
     applied = floectl("config", "apply", floed.target, models, "--if-generation", "1")
     assert applied.returncode == 0, applied
     shown = floectl("config", "show", floed.target)
     assert shown.stdout.startswith("# generation 2\n")
-    assert "weight: 3" in shown.stdout
+    assert "cpu_shares: 3" in shown.stdout
     late = floectl("config", "apply", floed.target, models, "--if-generation", "1")
     assert late.returncode == 1 and "ABORTED" in late.stderr
     with floed.client() as client:
