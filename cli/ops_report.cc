@@ -89,11 +89,15 @@ std::vector<SupportedOp> SupportedOps() {
 void PrintOpsMarkdown(std::ostream& out) {
   const std::vector<SupportedOp> ops = SupportedOps();
   out << "# Ops\n\n"
-         "Written by `floectl ops --markdown > docs/ops.md`; a test compares it with the build.\n\n"
-         "TensorFlow's ops that frozen graphs may use. Dtypes are those of the first input, or of "
-         "the output where there\nis none; \"any\" for ops that look at no values or take what "
-         "TensorFlow's CPU kernel takes. \"Rows\" are the\nrequests that a batch puts together in "
-         "dim 0: a signature is batched when every op on the way keeps them apart.\n\n"
+         "    build/release/floectl ops --markdown\n\n"
+         "prints this page; a test compares it with the build. It lists TensorFlow's ops that "
+         "graphs "
+         "may use. The dtypes are\nthose of the first input, or of the output if there is no "
+         "input. "
+         "\"any\" means all dtypes of TensorFlow's CPU kernel, or\nthat the op reads no values. "
+         "\"Rows\" are the requests of a batch, along the batch dimension. A signature can be "
+         "batched"
+         "\nif all its ops keep rows separate.\n\n"
          "| Op | Dtypes | Notes |\n| --- | --- | --- |\n";
   for (const SupportedOp& op : ops)
     out << "| " << op.names << " | " << op.dtypes << " | " << op.notes << " |\n";
