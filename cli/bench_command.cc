@@ -1,3 +1,4 @@
+// `floectl bench`: measures the calls of a model file in this process.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -199,7 +200,7 @@ absl::Status Run(const Options& options, Context& context) {
 void AddBenchCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
-      app.add_subcommand("bench", "Time a model file in this process, without a server");
+      app.add_subcommand("bench", "Measure a model file in this process, without a server");
   command->add_option("FILE", options->file, "The model: a frozen GraphDef, binary or text")
       ->required();
   command
@@ -217,16 +218,17 @@ void AddBenchCommand(CLI::App& app, Context& context) {
       ->capture_default_str();
   command
       ->add_option("-s,--seconds", options->seconds,
-                   "How long to measure, after a tenth of it to warm up")
+                   "Seconds to measure, after a warm-up of a tenth of that")
       ->type_name("S")
       ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();
   command
-      ->add_option("--dim", options->unknown_dim,
-                   "Size of unknown dims of made-up inputs, but dim 0 (default: one that fits)")
+      ->add_option(
+          "--dim", options->unknown_dim,
+          "Size of unknown non-batch dimensions of generated inputs (default: one that fits)")
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  command->add_option("--fetch", options->fetches, "A tensor to fetch; may be repeated")
+  command->add_option("--fetch", options->fetches, "A tensor to fetch; can be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
   command
@@ -238,10 +240,9 @@ void AddBenchCommand(CLI::App& app, Context& context) {
   AddGemmOption(*command, options->gemm);
   AddDisablePassOption(*command, options->disabled_passes);
   command->footer(
-      "Each call is timed by two readings of the clock, so every figure holds one reading's cost "
-      "(timer_us in\n"
-      "the JSON, about 0.03). load_ms is reading and compiling the file; first_us includes "
-      "planning for the shapes.\n"
+      "Each figure includes the cost of reading the clock once (timer_us in the JSON, about "
+      "0.03).\n"
+      "load_ms is for reading and compiling the file. first_us includes planning for the shapes.\n"
       "Example:\n  floectl bench frozen.pb --batch 8 --threads 1 --json");
   command->callback([options, &context] {
     context.action = [options, &context] { return Run(*options, context); };

@@ -1,3 +1,4 @@
+// floectl's command line: all subcommands, the options that they share, and exit codes.
 #include "cli/command.h"
 
 #include <algorithm>
@@ -45,7 +46,7 @@ CLI::Option* AddGemmOption(CLI::App& app, std::string& value) {
 CLI::Option* AddDisablePassOption(CLI::App& app, std::vector<std::string>& names) {
   return app
       .add_option("--disable-pass", names,
-                  absl::StrCat("A pass over the graph to leave out; may be repeated: ",
+                  absl::StrCat("A pass over the graph to omit; can be repeated: ",
                                absl::StrJoin(PassNames(), ", "), ", or all"))
       ->check([](const std::string& name) { return std::string(CheckPassNames({name}).message()); })
       ->type_name("NAME")
@@ -53,11 +54,12 @@ CLI::Option* AddDisablePassOption(CLI::App& app, std::vector<std::string>& names
 }
 
 int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  CLI::App app("floectl: looks at floe servers and model files, and runs them.", "floectl");
+  CLI::App app("floectl inspects and runs model files, and shows and configures floe servers.",
+               "floectl");
   app.set_version_flag("--version", std::string("floectl ") + kVersion);
   app.require_subcommand(1);
   app.footer(
-      "Exit codes: 0 done, 1 the operation failed, 2 wrong usage.\n"
+      "Exit codes: 0 success, 1 the operation failed, 2 wrong usage.\n"
       "floectl COMMAND --help shows a command's options and an example.");
   Context context{out, err, {}};
   AddStatusCommand(app, context);

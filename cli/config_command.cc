@@ -197,17 +197,17 @@ void AddAddress(CLI::App& command, Target& target, const char* timeout_help) {
 void AddCheck(CLI::App& app, Context& context) {
   auto options = std::make_shared<CheckOptions>();
   CLI::App* const command = app.add_subcommand(
-      "check", "Say what is wrong with configuration files, or print what they amount to");
+      "check", "Check configuration files: print their mistakes, or the whole configuration");
   command
-      ->add_option(
-          "FILE", options->files,
-          "floe.yaml, ModelServerConfig and BatchingParameters in text format, at most one "
-          "of each; what a file is, is told from its first field")
+      ->add_option("FILE", options->files,
+                   "floe.yaml, ModelServerConfig and BatchingParameters in text format, at most "
+                   "one of each; "
+                   "the first field shows which of them a file is")
       ->required();
   command->add_flag("--skip-paths", options->skip_paths,
-                    "Do not look whether the models' paths exist on this machine");
+                    "Do not check that the models' paths exist on this machine");
   command->footer(
-      "Exits with 1 when something is wrong, which is said by file and line, or by key.\n"
+      "Exits with 1 if there are mistakes, which are listed by file and line, or by key.\n"
       "Example:\n  floectl config check config/floe.yaml");
   command->callback([options, &context] {
     context.action = [options, &context] { return Check(*options, context); };
@@ -217,8 +217,8 @@ void AddCheck(CLI::App& app, Context& context) {
 void AddShow(CLI::App& app, Context& context) {
   auto options = std::make_shared<ShowOptions>();
   CLI::App* const command = app.add_subcommand(
-      "show", "Print the active configuration of a server, and how the last reload went");
-  AddAddress(*command, options->target, "Seconds to wait for the answer");
+      "show", "Print the active configuration of a server, and the last reload's result");
+  AddAddress(*command, options->target, "Time limit of the call, in seconds");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer("Example:\n  floectl config show 127.0.0.1:8500");
   command->callback([options, &context] {
@@ -230,22 +230,23 @@ void AddApply(CLI::App& app, Context& context) {
   auto options = std::make_shared<ApplyOptions>();
   options->target.timeout_s = 120;
   CLI::App* const command = app.add_subcommand(
-      "apply", "Replace a server's models with a file's: all of them, or none when one fails");
-  AddAddress(*command, options->target, "Seconds that loading the models may take");
+      "apply", "Replace a server's models with a file's: all of them, or none if one fails");
+  AddAddress(*command, options->target, "Time limit for loading the models, in seconds");
   command
       ->add_option(
           "FILE", options->file,
-          "floe.yaml, of which the models are taken, or a ModelServerConfig in text format; "
-          "relative paths are taken from its directory")
+          "A floe.yaml, of which only the models count, or a ModelServerConfig in text format; "
+          "relative paths start at its directory")
       ->required();
   command
       ->add_option("--if-generation", options->generation,
-                   "Only when the active configuration has this generation (see show)")
+                   "Refuse if the active configuration has another generation (see show)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   command->footer(
-      "The server's own files stay as they are: when they change, or at a restart, they count "
-      "again.\n"
+      "The server's own files do not change. When they do, or at a restart, the server goes back "
+      "to "
+      "them.\n"
       "Example:\n  floectl config apply 127.0.0.1:8500 models.config");
   command->callback([options, &context] {
     context.action = [options, &context] { return Apply(*options, context); };

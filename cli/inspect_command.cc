@@ -1,3 +1,4 @@
+// `floectl inspect`: its options, and the report as text or JSON.
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -148,16 +149,15 @@ absl::Status Run(Options& options, Context& context) {
 void AddInspectCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
-      app.add_subcommand("inspect", "Show what is in a model file and what serving it takes");
+      app.add_subcommand("inspect", "Show the contents of a model file and what serving it costs");
   command->add_option("FILE", options->file, "The model: a frozen GraphDef, binary or text")
       ->required();
   command->add_flag("--nodes", options->nodes, "List the file's nodes: name, op, type");
-  command->add_flag(
-      "--plan", options->plan,
-      "List the steps of the plan: what each computes, where its outputs lie, what it costs");
+  command->add_flag("--plan", options->plan,
+                    "List the steps of the plan: op, outputs and their memory, cost");
   command
       ->add_option("--fetch", options->inspect.local.fetches,
-                   "Tensors to look at instead of a signature's outputs")
+                   "A tensor to inspect instead of the signature's outputs; can be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
   command
@@ -166,23 +166,23 @@ void AddInspectCommand(CLI::App& app, Context& context) {
           [options](const std::vector<std::string>& names) {
             for (const std::string& name : names) options->inspect.local.feeds.push_back({name});
           },
-          "A tensor inside the graph that is fed; what lies above it is not needed")
+          "A tensor inside the graph to feed; nodes that only compute it are not needed")
       ->type_name("NAME")
       ->allow_extra_args(false);
   command
       ->add_option("--signature", options->inspect.local.signature,
-                   "Signature (default serving_default)")
+                   "Signature to inspect (default serving_default)")
       ->type_name("NAME");
   options->rows_given =
       command
           ->add_option("--rows", options->inspect.rows,
-                       "Rows for the second figure of the plan's memory, and for --plan")
+                       "Rows for --plan, and for the second figure of the plan's memory")
           ->type_name("N")
           ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
           ->capture_default_str();
   command
       ->add_option("--dim", options->inspect.unknown_dim,
-                   "Size taken for unknown dims other than dim 0 (default: one that fits)")
+                   "Size of unknown non-batch dimensions (default: one that fits)")
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   command->add_flag("--json", options->json, "Print JSON");

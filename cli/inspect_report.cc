@@ -1,3 +1,4 @@
+// Imports and compiles a file, and collects what `inspect` shows.
 #include "cli/inspect_report.h"
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Imports, feeds, fetches and compiles a model file in this process.
 #include "cli/local_model.h"
 
 #include <algorithm>

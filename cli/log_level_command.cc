@@ -1,3 +1,4 @@
+// `floectl log-level`: shows or sets a server's log level.
 #include <memory>
 
 #include "base/status.h"
@@ -28,11 +29,11 @@ absl::Status Run(const Options& options, Context& context) {
 void AddLogLevelCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
-      app.add_subcommand("log-level", "Show or change how much a server logs, until it restarts");
+      app.add_subcommand("log-level", "Show a server's log level, or change it until it restarts");
   AddTargetOptions(*command, options->target);
   command
       ->add_option("LEVEL", options->level,
-                   "trace, debug, info, warn, error or off; without one it is only shown")
+                   "trace, debug, info, warn, error or off; without it the level is only shown")
       ->type_name("");
   command->footer("Example:\n  floectl log-level debug");
   command->callback([options, &context] {

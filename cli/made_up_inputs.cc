@@ -1,3 +1,4 @@
+// Finds shapes that a model accepts, and fills them with values.
 #include "cli/made_up_inputs.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The program floectl.
 #include <iostream>
 #include <string>
 #include <vector>

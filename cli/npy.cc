@@ -1,3 +1,4 @@
+// Reads and writes the header and the elements of .npy files.
 #include "cli/npy.h"
 
 #include <algorithm>

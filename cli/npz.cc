@@ -1,3 +1,4 @@
+// Reads and writes zip archives of .npy files with libzip.
 #include "cli/npz.h"
 
 #include <zip.h>

@@ -1,3 +1,4 @@
+// `floectl ops`: the ops, as a table or as docs/ops.md.
 #include <memory>
 #include <string>
 

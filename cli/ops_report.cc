@@ -1,3 +1,4 @@
+// The dtypes and notes of each op, from its OpDef and its kernels.
 #include "cli/ops_report.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Walks a plan and its subprograms, and lists steps, memory and costs.
 #include "cli/plan_report.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// `floectl predict`: one Predict call.
 #include <algorithm>
 #include <memory>
 
@@ -139,12 +140,12 @@ absl::Status Run(const Options& options, Context& context) {
 void AddPredictCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
-      app.add_subcommand("predict", "Send one Predict call to a server and show the answer");
+      app.add_subcommand("predict", "Send one Predict call to a server and show the reply");
   command->add_option("MODEL", options->model, "Name of the model")->required();
   command
       ->add_option("INPUT", options->inputs,
-                   "NAME=@FILE.npy, @FILE.npz (all its arrays, by name) or NAME=JSON; dtypes are "
-                   "the model's")
+                   "NAME=@FILE.npy, @FILE.npz (all its arrays, by name) or NAME=JSON; the model "
+                   "gives the dtypes")
       ->check([](const std::string& text) {
         const auto argument = ParseInputArgument(text);
         return argument.ok() ? std::string() : std::string(argument.status().message());

@@ -1,3 +1,4 @@
+// Reads the inputs of `predict`, and shows its outputs.
 #include "cli/predict_io.h"
 
 #include <algorithm>

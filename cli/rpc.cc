@@ -1,3 +1,4 @@
+// One blocking call over a generic stub, with the errors that a user needs.
 #include "cli/rpc.h"
 
 #include <google/protobuf/message_lite.h>

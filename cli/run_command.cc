@@ -1,3 +1,4 @@
+// `floectl run`: one run of a model file, from .npz to .npz.
 #include <memory>
 
 #include "absl/strings/numbers.h"
@@ -95,19 +96,19 @@ void AddRunCommand(CLI::App& app, Context& context) {
       ->required();
   command
       ->add_option("--fetch", options->fetches,
-                   "A tensor to fetch ('node' or 'node:1'); may be repeated. "
+                   "A tensor to fetch ('node' or 'node:1'); can be repeated. "
                    "Default: all outputs of the signature")
       ->type_name("NAME")
       ->allow_extra_args(false);
   command
       ->add_option("--init", options->init_nodes,
-                   "A node to run once before, which fills lookup tables; may be repeated. "
+                   "A node to run first, which fills lookup tables; can be repeated. "
                    "Default: every initialiser of a table in use")
       ->type_name("NODE")
       ->allow_extra_args(false);
   command
       ->add_option("--shape", options->shapes,
-                   "Shape of a string array that the model leaves open; may be repeated")
+                   "Shape of a string array whose shape is open in the model; can be repeated")
       ->type_name("NAME=D,D,..")
       ->check([](const std::string& text) {
         const auto shape = ParseShape(text);
@@ -126,9 +127,10 @@ void AddRunCommand(CLI::App& app, Context& context) {
   AddGemmOption(*command, options->gemm);
   AddDisablePassOption(*command, options->disabled_passes);
   command->footer(
-      "Keys in .npz files are input keys or tensor names, ':' written as '__'; ':0' may be left "
-      "out.\n"
-      "Strings are one 1-D uint8 array: each element a little-endian u32 length, then its bytes.\n"
+      "Keys in .npz files are input keys or tensor names, with ':' written as '__'; ':0' may be "
+      "omitted.\n"
+      "Strings are one 1-D uint8 array. Each element is a little-endian u32 length, then its "
+      "bytes.\n"
       "Example:\n  floectl run frozen.pb --inputs in.npz --outputs out.npz --fetch softmax");
   command->callback([options, &context] {
     context.action = [options, &context] { return Run(*options, context); };

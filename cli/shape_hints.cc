@@ -1,3 +1,4 @@
+// Follows an input to the ops that read it, and derives rank and dimensions from them.
 #include "cli/shape_hints.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Formats floe.Admin/GetStats as tables.
 #include "cli/stats_report.h"
 
 #include <algorithm>

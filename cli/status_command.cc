@@ -1,3 +1,4 @@
+// `floectl status`: health, models and live numbers, once or repeatedly.
 #include <google/protobuf/util/json_util.h>
 
 #include <chrono>
@@ -127,9 +128,9 @@ absl::StatusOr<Report> Ask(const Options& options, const RpcClient& client) {
   GetStatsRequest request;
   request.set_model(options.model);
   // Other servers do not know it, and this one may not offer it to everybody.
-  if (const absl::Status told = client.Call("/floe.Admin/GetStats", request, &*report.stats);
-      !told.ok())
-    report.stats = told;
+  if (const absl::Status status = client.Call("/floe.Admin/GetStats", request, &*report.stats);
+      !status.ok())
+    report.stats = status;
   return report;
 }
 
@@ -158,19 +159,20 @@ void AddStatusCommand(CLI::App& app, Context& context) {
   CLI::App* const command =
       app.add_subcommand("status", "Show a server's health, models and live numbers");
   AddTargetOptions(*command, options->target);
-  command->add_option("-m,--model", options->model, "The model to ask about")->type_name("NAME");
+  command->add_option("-m,--model", options->model, "Show only this model, in detail")
+      ->type_name("NAME");
   command->add_flag("--json", options->json, "Print JSON");
   command
       ->add_option("-w,--watch", options->watch,
-                   "Report again every so many seconds, with requests a second, until interrupted")
+                   "Repeat at this interval, with requests a second, until interrupted")
       ->type_name("SECONDS")
       ->expected(0, 1)
       ->default_str("2")
       ->check(CLI::Range(0.01, 86400.0));
-  command->add_option("--count", options->count, "With --watch: end after so many reports")
+  command->add_option("--count", options->count, "With --watch: end after this many reports")
       ->type_name("N");
   command->footer(
-      "Exits with 1 when what was asked about does not serve.\n"
+      "Exits with 1 if the server, or the model, does not serve.\n"
       "Example:\n  floectl status --target 127.0.0.1:8500 --model mnist_beginner\n"
       "  floectl status --watch 2");
   command->callback([options, &context] {

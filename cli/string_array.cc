@@ -1,3 +1,4 @@
+// Packs strings into bytes, and checks the lengths when it unpacks them.
 #include "cli/string_array.h"
 
 #include <cstring>

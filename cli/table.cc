@@ -1,3 +1,4 @@
+// Pads the columns.
 #include "cli/table.h"
 
 #include <algorithm>

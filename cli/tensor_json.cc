@@ -1,3 +1,4 @@
+// Parses JSON into tensors of a dtype, and prints tensors.
 #include "cli/tensor_json.h"
 
 #include <charconv>

@@ -1,8 +1,18 @@
-# floe_objects(NAME FOLDERS dir... DEPS target... [EXCLUDE file...])
+# floe_precompile(TARGET [HEADER...]): with FLOE_PCH, the headers that nearly every source includes, and these.
+function(floe_precompile target)
+  if(FLOE_PCH)
+    target_precompile_headers(${target} PRIVATE
+      <algorithm> <atomic> <chrono> <cstdint> <functional> <map> <memory> <optional> <set> <string> <string_view>
+      <unordered_map> <utility> <vector> <absl/container/inlined_vector.h> <absl/status/statusor.h>
+      <absl/strings/str_cat.h> <absl/strings/str_join.h> <absl/types/span.h> ${ARGN})
+  endif()
+endfunction()
+
+# floe_objects(NAME FOLDERS dir... DEPS target... [EXCLUDE file...] [PCH header...])
 # One library per folder: every .cc in it but tests. OBJECT libraries, because ops and kernels register
 # themselves at start and a static archive would drop the files nobody calls.
 function(floe_objects name)
-  cmake_parse_arguments(ARG "" "" "FOLDERS;DEPS;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "FOLDERS;DEPS;EXCLUDE;PCH" ${ARGN})
   if(NOT FLOE_WITH_GRPC AND "floe_grpc" IN_LIST ARG_DEPS)
     return()
   endif()
@@ -27,6 +37,7 @@ function(floe_objects name)
   endif()
   add_library(floe_${name}_objects OBJECT ${sources})
   target_link_libraries(floe_${name}_objects PUBLIC ${ARG_DEPS})
+  floe_precompile(floe_${name}_objects ${ARG_PCH})
   add_library(floe_${name} INTERFACE)
   target_link_libraries(floe_${name} INTERFACE floe_${name}_objects
                         $<TARGET_OBJECTS:floe_${name}_objects> ${ARG_DEPS})

@@ -1,3 +1,4 @@
+// The arithmetic of workers and CPU shares.
 #include "config/cpu_budget.h"
 
 #include <algorithm>

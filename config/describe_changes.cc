@@ -1,3 +1,4 @@
+// Compares two lists of models by name and by key.
 #include "config/describe_changes.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads the files of a command line in order, and hashes them.
 #include "config/files.h"
 
 #include <sys/stat.h>

@@ -14,6 +14,7 @@
 #include <map>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -348,19 +349,26 @@ Key<S>::Key(const std::string& path_in, At at, Form form, const char* help_in)
   const size_t dot = path.find('.');
   section = path.substr(0, dot == std::string::npos ? 0 : dot);
   name = path.substr(dot == std::string::npos ? 0 : dot + 1);
+  Init<std::remove_reference_t<decltype(at(std::declval<S&>()))>>(at, std::move(form));
+}
+
+template <typename S>
+template <typename T, typename Form>
+void Key<S>::Init(T& (*at)(S&), Form form) {
+  const auto value_of = [at](const S& from) -> const T& { return at(const_cast<S&>(from)); };
   if constexpr (requires { form.range; }) range = form.range;
   if constexpr (requires { form.names; }) choices = form.names;
   read = [=](YamlReader& r, const std::string& at_path, const YAML::Node& node, S* out) {
     ReadValue(form, r, at_path, node, &at(*out));
   };
-  write = [=](YAML::Emitter& out, const S& from) { WriteValue(form, out, at(from)); };
+  write = [=](YAML::Emitter& out, const S& from) { WriteValue(form, out, value_of(from)); };
   is_set = [=](const S& from) {
-    if constexpr (requires { form.is_set(at(from)); }) return form.is_set(at(from));
+    if constexpr (requires { form.is_set(value_of(from)); }) return form.is_set(value_of(from));
     return true;
   };
-  same = [=](const S& a, const S& b) { return at(a) == at(b); };
+  same = [=](const S& a, const S& b) { return value_of(a) == value_of(b); };
   if constexpr (requires { Form::kQuoted; }) {
-    text = [=](const S& from) { return form.Text(at(from)); };
+    text = [=](const S& from) { return form.Text(value_of(from)); };
     parse = [=](const std::string& value, S* out) {
       if (form.Parse(value, false, &at(*out))) return std::string();
       return absl::StrCat("expected ", form.Expected(value), ", got '", value, "'");
@@ -368,7 +376,7 @@ Key<S>::Key(const std::string& path_in, At at, Form form, const char* help_in)
   } else {
     text = [=](const S& from) {
       YAML::Emitter out;
-      form.Write(out, at(from));
+      form.Write(out, value_of(from));
       return std::string(out.c_str());
     };
   }

@@ -1,3 +1,4 @@
+// The rows: one per key, in the order of floe.yaml, with range or choices and help.
 #include "config/key_table.h"
 
 #include <limits>

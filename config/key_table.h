@@ -22,7 +22,7 @@ class YamlReader;
 // A key whose value is a field of S, a ServerConfig or a ModelConfig. Its default is the field's.
 template <typename S>
 struct Key {
-  // `path`: "server.port"; `at`: S& -> the field; `form`: one of config/key_forms.h.
+  // `path`: "server.port"; `at`: S& -> the field, without captures; `form`: of config/key_forms.h.
   template <typename At, typename Form>
   Key(const std::string& path, At at, Form form, const char* help);
 
@@ -40,6 +40,11 @@ struct Key {
   std::function<std::string(const S& from)> text;
   // Reads what `text` gives, of keys with scalars. What is wrong with it; empty: nothing is.
   std::function<std::string(const std::string& text, S* out)> parse;
+
+ private:
+  // Once per type and form, and not per key, which would take long to compile.
+  template <typename T, typename Form>
+  void Init(T& (*at)(S&), Form form);
 };
 
 // In the order of floe.yaml. What the server's keys say is read at the start only, what the models'

@@ -1,3 +1,4 @@
+// Rules of batching and of CPU lists.
 #include "config/limits.h"
 
 #include "absl/strings/numbers.h"

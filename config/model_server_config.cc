@@ -1,3 +1,4 @@
+// ModelServerConfig -> models.
 #include "config/model_server_config.h"
 
 #include <algorithm>

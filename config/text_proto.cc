@@ -1,3 +1,4 @@
+// protobuf's parser with an error collector that names fields and lines.
 #include "config/text_proto.h"
 
 #include <google/protobuf/descriptor.h>

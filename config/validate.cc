@@ -1,3 +1,4 @@
+// The rules between keys, and the check that paths exist.
 #include <arpa/inet.h>
 #include <sys/stat.h>
 

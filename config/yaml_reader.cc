@@ -1,3 +1,4 @@
+// Mappings, and the messages of mistakes.
 #include "config/yaml_reader.h"
 
 #include <algorithm>

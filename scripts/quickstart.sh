@@ -10,7 +10,11 @@ say "packages"
 install_deps_and_step_down build "$@"
 
 say "build (Release; the first one takes some minutes)"
-configure release
+first=()
+if [ ! -e build/release/CMakeCache.txt ] && [ ! -d "$(ccache --get-config cache_dir)" ]; then
+  first=(-DFLOE_PCH=ON)  # there is no compiler cache that could help
+fi
+configure release "${first[@]}"
 ninja -C build/release floed floectl mnist_client
 
 work=$(mktemp -d)

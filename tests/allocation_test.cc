@@ -351,7 +351,7 @@ void ExpectFewInPredict(const ModelConfig& config,
   const auto responder = std::make_shared<CountingResponder>();
   server::CallHead call;
   call.path = "/tensorflow.serving.PredictionService/Predict";
-  call.peer = "ipv4:127.0.0.1:40213, longer than a string holds in itself";
+  call.peer = "127.0.0.1:40213, longer than a string holds in itself";
   call.metadata.emplace_back("floe-priority", "3");
   call.deadline = Clock::Steady().Now() + std::chrono::hours(1);
   call.cancel = std::make_shared<CancelToken>();  // of all: each call clears it

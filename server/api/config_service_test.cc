@@ -73,7 +73,7 @@ class ConfigService : public testing::Test {
                                           TimePoint deadline = TimePoint::max()) {
     CallHead info;
     info.local = true;
-    info.peer = "ipv4:127.0.0.1:4711";
+    info.peer = "127.0.0.1:4711";
     info.cancel = cancel_;
     info.deadline = deadline;
     if (!generation.empty()) info.metadata.emplace_back(kGenerationKey, generation);
@@ -125,7 +125,7 @@ TEST_F(ConfigService, ReloadsAList) {
   EXPECT_EQ(deadline_, deadline);
   ASSERT_EQ(reloaded_.size(), 2u);
   EXPECT_EQ(reloaded_[0].base_path, "/new");
-  EXPECT_EQ(registry_.reload_by, "RPC from ipv4:127.0.0.1:4711");
+  EXPECT_EQ(registry_.reload_by, "RPC from 127.0.0.1:4711");
   EXPECT_EQ(reloaded_[0].workers, 3) << "of the active model";
   EXPECT_EQ(reloaded_[1].workers, 2) << "of the command line";
   EXPECT_EQ(reloaded_[1].versions.kind, VersionPolicy::Kind::kAll);

@@ -33,7 +33,7 @@ inline constexpr char kRequestIdKey[] = "x-request-id";
 // What is known of a call before its first message. Owns what it holds.
 struct CallHead {
   std::string_view path;    // "/tensorflow.serving.PredictionService/Predict", of the table
-  std::string peer;         // who calls: "ipv4:127.0.0.1:40213"
+  std::string peer;         // "127.0.0.1:40213", "[::1]:40213" or "unix"
   bool local = false;       // a process of this machine
   uint64_t principal = 0;   // the same for the calls of one connection; 0: not known
   std::string request_id;   // the caller's x-request-id; "": none was sent
@@ -70,7 +70,8 @@ class Responder {
   // Of streams: bytes that may be written now before the caller counts as one who does not read;
   // CallHandler::OnWritable says when there are more.
   virtual int64_t Credit() const { return INT64_MAX; }
-  // Of streams: no OnMessage comes from the next one on, until Resume.
+  // Of streams: no OnMessage comes from the next one on, until Resume. There is no byte credit for
+  // messages to the server: the transport reads one message, of a bounded size, at a time.
   virtual void Pause() {}
   virtual void Resume() {}
 };
@@ -87,7 +88,8 @@ class CallHandler {
   virtual void OnDone() {}       // the call is over, by Finish or because the caller left
 };
 
-// Opens a call by its head alone, before there is a message. An error refuses it.
+// Opens a call by its head alone. An error refuses it. With grpc++, the message of a unary call has
+// already arrived then, so a refusal saves its decoding, but not its transfer.
 using OpenCall = std::function<absl::StatusOr<std::shared_ptr<CallHandler>>(
     const CallHead& head, std::shared_ptr<Responder> responder)>;
 struct Method {

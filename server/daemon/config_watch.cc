@@ -1,3 +1,4 @@
+// When to read the files again, what to do with the result, and when to retry.
 #include "server/daemon/config_watch.h"
 
 #include <spdlog/spdlog.h>
@@ -24,7 +25,7 @@ void NoteWhatNeedsARestart(const ServerConfig& started_with, const ServerConfig&
         absl::StrJoin(changes, ", "));
 }
 
-// A label can wait for its version as a model does for its files.
+// A label may wait for its version, as a model waits for its files.
 bool MayPass(const absl::Status& error) {
   return (MayRetry(error) && !absl::IsAborted(error)) || absl::IsFailedPrecondition(error);
 }
@@ -34,7 +35,7 @@ bool MayPass(const absl::Status& error) {
 ConfigWatch::ConfigWatch(Options options)
     : options_(std::move(options)),
       current_(options_.config),
-      next_look_(options_.clock->Now() + options_.poll) {}
+      next_scan_(options_.clock->Now() + options_.poll) {}
 
 ConfigWatch::~ConfigWatch() { Stop(); }
 
@@ -67,7 +68,7 @@ void ConfigWatch::Run() {
       while (!stop_ && !requested_) {
         if (options_.poll <= Duration::zero()) {
           wake_.Wait(mutex_);
-        } else if (!wake_.WaitUntil(mutex_, next_look_)) {
+        } else if (!wake_.WaitUntil(mutex_, next_scan_)) {
           break;
         }
       }
@@ -84,12 +85,12 @@ void ConfigWatch::Step() {
     requested = std::exchange(requested_, false);
   }
   const TimePoint now = options_.clock->Now();
-  const bool look = options_.poll > Duration::zero() && now >= next_look_;
-  if (!requested && !look) return;
+  const bool scan = options_.poll > Duration::zero() && now >= next_scan_;
+  if (!requested && !scan) return;
   const uint64_t stamp = FilesStamp();
   bool settled = false;
-  if (look) {
-    next_look_ = now + options_.poll;
+  if (scan) {
+    next_scan_ = now + options_.poll;
     settled = seen_ == stamp;
     seen_ = stamp;
   }
@@ -110,7 +111,7 @@ void ConfigWatch::Reload(bool requested) {
     options_.note(config.status());
     return;
   }
-  // Written again with the same content: there is nothing to do.
+  // Written again with the same content.
   if (!requested && config->source.content_hash == current_.source.content_hash) {
     if (failed_before) options_.note(absl::OkStatus());
     failed_ = false;
@@ -128,7 +129,7 @@ void ConfigWatch::Reload(bool requested) {
   Applied(applied, std::move(attempt));
 }
 
-// What came into force by other ways since the last attempt is newer than these files.
+// A configuration that became active since the last attempt is newer than these files.
 void ConfigWatch::Retry() {
   Pending attempt = *std::exchange(pending_, std::nullopt);
   if (options_.generation() != attempt.replaces) return;
@@ -139,7 +140,7 @@ void ConfigWatch::Retry() {
   Applied(applied, std::move(attempt));
 }
 
-// Only what is active counts as known; the log has the error from the registry.
+// Only an active configuration becomes current_. The registry has logged the error.
 void ConfigWatch::Applied(const absl::Status& status, Pending attempt) {
   failed_ = !status.ok();
   if (status.ok()) {

@@ -1,5 +1,5 @@
-// ConfigWatch: reads the configuration again when asked to, or when its files have changed, and
-// has its models activated.
+// ConfigWatch: reads the configuration again at SIGHUP or when its files change, and has its models
+// activated.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,11 @@
 
 namespace floe::server {
 
-// Only the models are taken over; that other parts differ is said in the log. A configuration that
-// cannot be read leaves the old one until the files change once more, or ReloadNow is called. So
-// does one that cannot be activated; where the reason may pass, it is retried until another one is
-// active. Files that changed are read once two scans in a row found them the same: those that are
-// still being written may be valid, and name fewer models. Threading: any thread; the callbacks run
-// on the watch's own thread.
+// Only the models are applied; changes of other keys are logged. If the configuration cannot be read
+// or activated, the old one stays active until the files change again or ReloadNow is called. If the
+// reason may pass, it is retried until another one is active. Changed files are read once two scans
+// in a row find them the same: a half-written file may be valid, and name fewer models.
+// Threading: any thread; the callbacks run on the watch's own thread.
 class ConfigWatch {
  public:
   struct Options {
@@ -32,13 +31,13 @@ class ConfigWatch {
     // ModelRegistry::Reload; `generation` is that of the active configuration.
     std::function<absl::Status(ReloadRequest)> apply;
     std::function<int64_t()> generation;
-    // How reading went where nothing is applied: the files are wrong, or right again as they were.
+    // The result of a read after which nothing is applied: an error, or files that are as before.
     std::function<void(const absl::Status&)> note;
     const Clock* clock = &Clock::Steady();
   };
-  // What a change may take, with all that is to be loaded for it.
+  // Time limit of a change, with the loads for it.
   static constexpr Duration kTimeout = std::chrono::minutes(10);
-  // From one attempt to the next, twice as long each time.
+  // Between attempts, doubled each time.
   static constexpr Duration kFirstRetry = std::chrono::seconds(10);
   static constexpr Duration kLongestRetry = std::chrono::minutes(1);
 
@@ -51,11 +50,11 @@ class ConfigWatch {
   void ReloadNow();      // returns at once
   void Stop();           // waits for a reload under way
 
-  // Does what is due, now; for tests, and for the thread.
+  // Does what is due now; for tests, and for the thread.
   void Step();
 
  private:
-  // A configuration that is right, and could not be activated yet.
+  // A valid configuration that could not be activated yet.
   struct Pending {
     ServerConfig config;
     int64_t replaces = 0;  // the generation that was active
@@ -79,10 +78,10 @@ class ConfigWatch {
   ServerConfig current_;
   std::optional<Pending> pending_;
   bool failed_ = false;  // the files as they were last read
-  // Of the files: at the last look, and when they were last read, or tried. None at the start, as
-  // they may have changed since `config` was read.
+  // Stamps of the files: at the last scan, and at the last read. None at the start, because they may
+  // have changed since `config` was read.
   std::optional<uint64_t> seen_, read_;
-  TimePoint next_look_;
+  TimePoint next_scan_;
   std::thread thread_;
 };
 

@@ -186,7 +186,7 @@ TEST_F(ConfigWatchTest, WhatFailsForAReasonThatMayPassIsTriedAgainLessAndLessOft
     Look(2);
     std::vector<Duration> tries;
     const TimePoint start = clock_.Now();
-    for (int look = 0; look < 48; ++look) {
+    for (int scan = 0; scan < 48; ++scan) {
       const size_t before = applied_.size();
       Look(1);
       if (applied_.size() > before) tries.push_back(clock_.Now() - start);

@@ -1,3 +1,4 @@
+// The failure handler's output, with the model, op and step that the thread was running.
 #include "server/daemon/crash_report.h"
 
 #include <unistd.h>

@@ -1,3 +1,5 @@
+// The daemon's parts and their order: signals, listeners, registry, configuration, probe; from the
+// start to the end of the drain.
 #include "server/daemon/daemon.h"
 
 #include <spdlog/spdlog.h>
@@ -15,6 +17,7 @@
 #include "base/cpus.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "config/cpu_budget.h"
 #include "kernels/cpu/openblas.h"
 #include "server/api/api.h"
 #include "server/daemon/config_watch.h"
@@ -29,33 +32,33 @@
 #include "server/flags/flags.h"
 #include "server/registry/local_registry.h"
 #include "server/transport/grpcpp/grpcpp_transport.h"
-#include "server/transport/grpcpp/unary_client.h"
+#include "server/transport/grpcpp/self_caller.h"
 
 namespace floe::server {
 namespace {
 
-LocalRegistry::Options RegistryOptions(const ServerConfig& config,
-                                       std::function<void()> on_change) {
+LocalRegistry::Options RegistryOptionsOf(const ServerConfig& config,
+                                         std::function<void()> on_change) {
   LocalRegistry::Options options;
   options.on_change = std::move(on_change);
   options.lifecycle = config.lifecycle;
   options.load = LoadOptionsOf(config);
   options.trial = TryInProcess(config);
-  // Though a process may end at once, calls are not to fail for a newer version.
+  // With drain_timeout_seconds: 0 the process ends at once, but a new version fails no calls.
   options.drain = std::chrono::seconds(std::max<int64_t>(1, config.server.drain_timeout_seconds));
   return options;
 }
 
 Duration Seconds(int64_t seconds) { return std::chrono::seconds(seconds); }
 
-// The part of the memory that calls may have, and those that arrive.
+// A quarter of the memory for calls, and a quarter for messages that are arriving.
 constexpr int64_t kCallShare = 4;
 
-// Bytes of calls where the configuration does not say.
+// The limits of calls. Bytes that the configuration leaves open follow from the memory.
 CallLimits LimitsOf(const ListenConfig& listen, const MemoryLimit& memory) {
   const int64_t usable = UsableMemory();
   const int64_t limit = memory.In(usable);
-  // Two messages find room in any case, one that is answered and one that comes.
+  // Room for two messages: one that is being answered and one that comes.
   const int64_t least = 2 * listen.max_message_bytes;
   const auto given = [least](int64_t bytes, int64_t share) {
     return bytes > 0 ? bytes : std::max(least, share);
@@ -76,8 +79,8 @@ TransportOptions TransportOptionsOf(const ServerConfig& config) {
   TransportOptions options;
   options.max_message_bytes = listen.max_message_bytes;
   options.calls = LimitsOf(listen, config.lifecycle.memory_limit);
-  // gRPC has no bound but this for what arrives, and ends the process where the system has no more:
-  // what is left is for messages that have arrived, which are put together, answered and sent.
+  // This is gRPC's only bound for arriving messages, and it ends the process when the system has no
+  // memory. The rest is for messages that have arrived: they are joined, answered and sent.
   constexpr int64_t kLeastArriving = int64_t{32} << 20;
   const int64_t usable = UsableMemory();
   const int64_t memory = config.lifecycle.memory_limit.In(usable);
@@ -98,7 +101,7 @@ class Daemon {
   Daemon(const ServerConfig& config, std::vector<std::string> activated)
       : config_(config),
         activated_(std::move(activated)),
-        registry_(config.models, RegistryOptions(config, [this] { Wake(/*stop=*/false); }),
+        registry_(config.models, RegistryOptionsOf(config, [this] { Wake(/*stop=*/false); }),
                   &health_),
         watch_(WatchOptions()) {}
 
@@ -135,16 +138,16 @@ class Daemon {
     changed_.NotifyAll();
   }
 
-  // Without a transport where the end was asked for before there was one.
+  // Leaves transport_ null if the end was requested before.
   absl::Status Open() {
-    // Before anything is loaded: the server is alive, its health says not serving yet, and when it
-    // cannot listen it ends at once.
+    // It listens before it loads: then health says NOT_SERVING, and a listener that cannot be
+    // opened ends the process at once.
     if (activated_.empty()) {
       FLOE_RETURN_IF_ERROR(Listen());
       return registry_.StartLoading();
     }
     // The service manager listens already. Callers that come between two processes wait in its
-    // queue until there are models, for a while, rather than be refused.
+    // queue until there are models, for a limited time.
     FLOE_RETURN_IF_ERROR(registry_.StartLoading());
     const TimePoint until = Clock::Steady().Now() + kQueueTimeout;
     {
@@ -152,7 +155,7 @@ class Daemon {
       while (!stop_requested_ && !registry_.Table()->CountModels().settled &&
              changed_.WaitUntil(mutex_, until)) {
       }
-      // They go on waiting, for the next process.
+      // The queue is for the next process then.
       if (stop_requested_) return absl::OkStatus();
     }
     return Listen();
@@ -172,9 +175,9 @@ class Daemon {
     RegisterApi(api, &methods_);
     TransportOptions options = TransportOptionsOf(config_);
     options.calls.memory = &registry_.memory();
-    FLOE_ASSIGN_OR_RETURN(options.channel_args,
+    FLOE_ASSIGN_OR_RETURN(GrpcArguments arguments,
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
-    transport_ = MakeGrpcppTransport(methods_, std::move(options));
+    transport_ = MakeGrpcppTransport(methods_, std::move(options), std::move(arguments));
     const bool own = activated_.empty();
     FLOE_RETURN_IF_ERROR(transport_->Start(own ? ListenAddresses(config_.server) : activated_));
     for (const std::string& line :
@@ -189,7 +192,7 @@ class Daemon {
     info.version = kVersion;
     info.started = started_;
     info.connections = [this] {
-      const AcceptorCounts counts = transport_->connections();
+      const ListenerCounts counts = transport_->connections();
       return ConnectionCounts{counts.open, transport_->max_connections(), counts.refused()};
     };
     info.log_level = LogLevel;
@@ -207,10 +210,14 @@ class Daemon {
     const int64_t limit = registry_.memory().limit();
     rlimit files = {};
     (void)getrlimit(RLIMIT_NOFILE, &files);
-    spdlog::info("capacity: {} CPUs, {} MiB of memory{}, {} open files, at most {} connections",
-                 cpus.count(), UsableMemory() >> 20,
-                 limit > 0 ? absl::StrCat(" (memory_limit ", limit >> 20, " MiB)") : "",
-                 files.rlim_cur, transport_->max_connections());
+    int64_t workers = 0;
+    const CpuShares shares = CpuSharesOf(config_.models);
+    for (const ModelConfig& model : config_.models) workers += WorkersOf(model, shares, cpus);
+    spdlog::info(
+        "capacity: {} CPUs, {} workers, {} MiB of memory{}, {} open files, at most {} connections",
+        cpus.count(), workers, UsableMemory() >> 20,
+        limit > 0 ? absl::StrCat(" (memory_limit ", limit >> 20, " MiB)") : "", files.rlim_cur,
+        transport_->max_connections());
   }
 
   int EndUnheard(SignalWatcher* signals) {
@@ -218,31 +225,24 @@ class Daemon {
     manager_.Stopping();
     registry_.StopReloading();
     registry_.Stop();
-    spdlog::info("ending; nobody was listened to yet");
+    spdlog::info("ending; no listener was open yet");
     return 0;
   }
 
   int Serve(SignalWatcher* signals) {
     // From here on the server answers, whatever its models do.
-    TransportWatch inside({.ask = [this](Duration timeout, CancelToken* cancel) {
-      return AskTransport(timeout, cancel);
-    }});
-    Probe probe(ProbeOptions(&inside));
-    absl::Status started = inside.Start();
-    if (started.ok()) started = probe.Start();
+    SelfCaller caller("/grpc.health.v1.Health/Check",
+                      [this] { return transport_->ConnectInside(); });
+    TransportWatch watch({.answered = [&caller] { return caller.Answered(); }});
+    Probe probe(ProbeOptions(&watch));
+    const absl::Status started = probe.Start();
     if (!started.ok()) spdlog::error("{}", std::string(started.message()));
     const int code = started.ok() ? AwaitEnd() : 1;
-    End(signals, &probe, &inside, code);
+    End(signals, &probe, &caller, code);
     return code;
   }
 
-  // Any answer will do.
-  absl::Status AskTransport(Duration timeout, CancelToken* cancel) {
-    FLOE_ASSIGN_OR_RETURN(const int fd, transport_->ConnectInside());
-    return CallOnce(fd, "/grpc.health.v1.Health/Check", "", timeout, cancel).status();
-  }
-
-  // Until a signal comes, 0, or a model fails that may not, 1.
+  // Returns 0 after a signal, and 1 when a model fails and exit_on_error is set.
   int AwaitEnd() {
     MutexLock lock(mutex_);
     StartUp start_up(StartUpOptions(), Clock::Steady().Now());
@@ -273,23 +273,23 @@ class Daemon {
     return options;
   }
 
-  Probe::Options ProbeOptions(TransportWatch* inside) {
+  Probe::Options ProbeOptions(TransportWatch* watch) {
     Probe::Options options;
-    options.ask = [this, inside](Duration timeout, CancelToken* cancel) {
-      FLOE_RETURN_IF_ERROR(inside->Check());
+    options.ask = [this, watch](Duration timeout, CancelToken* cancel) {
+      FLOE_RETURN_IF_ERROR(watch->Check());
       return AskProbeModel(methods_, timeout, cancel);
     };
     options.feed = [this] { manager_.FeedWatchdog(); };
     options.on_change = [this](bool ok) { registry_.SetAnswering(ok); };
     options.watch_models = [this](TimePoint now) { registry_.CheckProgress(now); };
     if (const auto watchdog = manager_.WatchdogInterval(); watchdog.count() > 0)
-      options.interval = watchdog / 4;  // an answer that fails to come leaves time for others
+      options.interval = watchdog / 4;  // leaves time for others when one answer does not come
     return options;
   }
 
-  // Health says no. Clients get `lame duck` seconds to hear of it while calls are still taken; then
-  // the listeners close and what was accepted is finished. After a failure nobody is waited for.
-  void End(SignalWatcher* signals, Probe* probe, TransportWatch* inside, int code) {
+  // Health says NOT_SERVING at once, and calls are still served for drain_lame_duck_seconds. Then
+  // the listeners close and accepted calls are finished. After a failure it does not wait.
+  void End(SignalWatcher* signals, Probe* probe, SelfCaller* caller, int code) {
     const bool drains = code == 0;
     const TimePoint now = Clock::Steady().Now();
     const TimePoint lame_duck_end =
@@ -303,10 +303,10 @@ class Daemon {
     // A reload may take longer than draining, which would wait for its call.
     registry_.StopReloading();
     probe->Drain();
-    inside->Stop();
+    caller->Stop();
     AwaitTime(lame_duck_end);
     transport_->Shutdown(end);
-    // Nobody is there any more who could be answered.
+    // No caller is left.
     signals->ExitAt(Clock::Steady().Now() + kTidying, code, registry_.Table()->UnderWay());
     registry_.Stop();
     probe->Stop();
@@ -323,18 +323,18 @@ class Daemon {
     while (Clock::Steady().Now() < when) changed_.WaitUntil(mutex_, when);
   }
 
-  // Between cancelling what is left and leaving without it.
+  // Between cancelling the last calls and leaving without them.
   static constexpr Duration kLastMoment = std::chrono::milliseconds(500);
-  // For loads, looks and unloads that are under way when all calls have ended.
+  // For loads, scans and unloads in progress when all calls have ended.
   static constexpr Duration kTidying = std::chrono::seconds(1);
 
-  // Clients give up connecting after 20 seconds; then they learn at least that the server lives.
+  // Less than the 20 seconds after which clients give up connecting.
   static constexpr Duration kQueueTimeout = std::chrono::seconds(10);
 
   const ServerConfig& config_;
   const std::vector<std::string> activated_;
   const TimePoint started_ = Clock::Steady().Now();
-  Mutex mutex_;  // before the registry, which tells of its first state while it is made
+  Mutex mutex_;  // before the registry, which calls Wake while it is made
   CondVar changed_;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
   ServiceManager manager_;

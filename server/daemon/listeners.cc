@@ -1,3 +1,4 @@
+// Addresses from the configuration or from the service manager, and their lines in the log.
 #include "server/daemon/listeners.h"
 
 #include <systemd/sd-daemon.h>

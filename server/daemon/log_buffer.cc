@@ -1,3 +1,4 @@
+// The thread that writes: one line at a time, outside the lock, with retries of interrupted writes.
 #include "server/daemon/log_buffer.h"
 
 #include <poll.h>
@@ -41,14 +42,14 @@ int64_t LogBuffer::dropped() const {
   return dropped_;
 }
 
-// False: the file takes no more of it, now or ever; a full disk may have room for the next line.
+// False: the rest of the line is lost. A full disk may have room for the next line.
 bool LogBuffer::Write(const std::string& text) const {
   size_t done = 0;
   while (done < text.size()) {
     const ssize_t written = write(fd_, text.data() + done, text.size() - done);
     if (written >= 0) {
       done += static_cast<size_t>(written);
-    } else if (errno == EAGAIN) {  // somebody made it non-blocking
+    } else if (errno == EAGAIN) {  // another process made it non-blocking
       pollfd ready = {fd_, POLLOUT, 0};
       poll(&ready, 1, -1);
     } else if (errno != EINTR) {
@@ -62,16 +63,16 @@ void LogBuffer::Run() {
   mutex_.Lock();
   for (;;) {
     while (lines_.empty()) added_.Wait(mutex_);
-    const int64_t lost = dropped_ - told_;
+    const int64_t lost = dropped_ - reported_;
     std::string text = lines_.front();
-    // What was dropped came after the lines that were there.
-    const bool tell = lost > 0 && lines_.size() == 1;
-    if (tell)
+    // Dropped lines came after the waiting ones.
+    const bool report = lost > 0 && lines_.size() == 1;
+    if (report)
       absl::StrAppend(&text, lost, " lines of the log are missing here: it was not read in time\n");
     mutex_.Unlock();
     const bool written = Write(text);
     mutex_.Lock();
-    if (tell && written) told_ += lost;
+    if (report && written) reported_ += lost;
     if (!written) ++dropped_;
     bytes_ -= lines_.front().size();
     lines_.pop_front();

@@ -1,4 +1,4 @@
-// LogBuffer: lines on their way to a file that may take them slowly, or no more.
+// LogBuffer: lines on their way to a file that may block, for a while or for ever.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,10 @@
 
 namespace floe::server {
 
-// Whoever adds a line never waits for the file: a thread writes, and lines beyond the bound are
-// dropped. How many is told in their place. The thread is never joined, since a write may block for
-// ever: the buffer lives as long as the process. Threading: any thread.
+// Adding a line never blocks: a thread writes, and lines beyond the bound are dropped. A line in
+// their place says how many. The thread is never joined, because a write may block for ever, so the
+// buffer lives as long as the process. spdlog's async logger bounds messages instead of bytes, joins
+// its thread, and has no flush with a deadline. Threading: any thread.
 class LogBuffer {
  public:
   static constexpr size_t kMostBytes = size_t{1} << 20;
@@ -24,7 +25,7 @@ class LogBuffer {
 
   // RESOURCE_EXHAUSTED when the system gives no thread. Once.
   absl::Status Start();
-  // `line` with its end.
+  // `line` includes its newline.
   void Add(std::string line);
   // False when `until` came before all lines were written.
   bool Flush(TimePoint until);
@@ -40,7 +41,7 @@ class LogBuffer {
   CondVar added_, written_;
   std::deque<std::string> lines_ ABSL_GUARDED_BY(mutex_);  // each until it is written
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0, told_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0, reported_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace floe::server

@@ -35,7 +35,7 @@ std::string ReadUntil(int fd, const std::string& end) {
   return text;
 }
 
-TEST(LogBuffer, AFileThatTakesNothingHoldsNobodyUp) {
+TEST(LogBuffer, AFileThatBlocksDoesNotBlockTheCaller) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   const int room = fcntl(ends[1], F_SETPIPE_SZ, 4096);
@@ -47,14 +47,14 @@ TEST(LogBuffer, AFileThatTakesNothingHoldsNobodyUp) {
   EXPECT_FALSE(log->Flush(Clock::Steady().Now()));
   const int64_t dropped = log->dropped();
   EXPECT_GT(dropped, lines / 2);
-  // Once somebody reads, what was kept comes, and how much was not.
-  const std::string told = absl::StrCat(dropped, " lines of the log are missing here: ");
+  // Once somebody reads, the waiting lines come, and the number of dropped ones.
+  const std::string report = absl::StrCat(dropped, " lines of the log are missing here: ");
   const std::string text = ReadUntil(ends[0], "it was not read in time\n");
   EXPECT_THAT(text, StartsWith(line + "\n" + line));
-  EXPECT_THAT(text, HasSubstr(told));
+  EXPECT_THAT(text, HasSubstr(report));
   EXPECT_TRUE(log->Flush(Soon()));
   log->Add("later\n");
-  EXPECT_EQ(ReadUntil(ends[0], "later\n"), "later\n") << "told once";
+  EXPECT_EQ(ReadUntil(ends[0], "later\n"), "later\n") << "reported once";
 }
 
 TEST(LogBuffer, AFullDiskIsCounted) {

@@ -1,3 +1,4 @@
+// The formats of the log, and the sink that escapes lines and puts them into the LogBuffer.
 #include "server/daemon/logging.h"
 
 #include <spdlog/sinks/base_sink.h>
@@ -46,7 +47,7 @@ class JsonFormatter : public spdlog::formatter {
   }
 };
 
-// Lives as long as the process: others may log while it ends.
+// Never freed, because other threads may log while the process ends.
 LogBuffer* buffer = nullptr;
 
 class BufferSink : public spdlog::sinks::base_sink<std::mutex> {
@@ -56,7 +57,7 @@ class BufferSink : public spdlog::sinks::base_sink<std::mutex> {
  private:
   void sink_it_(const spdlog::details::log_msg& msg) override {
     std::string text = Printable({msg.payload.data(), msg.payload.size()}, kMostLineBytes);
-    // In text, only the log itself begins a line.
+    // A message cannot begin a line of its own.
     if (format_ == LogFormat::kText) text = absl::StrReplaceAll(text, {{"\n", "\n    "}});
     spdlog::details::log_msg shown = msg;
     shown.payload = text;

@@ -13,18 +13,17 @@
 
 namespace floe::server {
 
-// Replaces spdlog's default logger by one that never waits for stderr: a thread writes what is
-// logged, and lines are dropped while stderr takes none (LogBuffer). What is no text in a line is
-// escaped, and a line is cut at kMostLineBytes. RESOURCE_EXHAUSTED when the system gives no thread.
-// `config` is valid. Before other threads log.
+// Replaces spdlog's default logger by one that never blocks on stderr (LogBuffer). Bytes that are
+// not text are escaped, and lines are cut at kMostLineBytes. RESOURCE_EXHAUSTED when the system
+// gives no thread. `config` is valid. Before other threads log.
 absl::Status InitLogging(const LogConfig& config);
 inline constexpr size_t kMostLineBytes = size_t{16} << 10;
 
-// The level from now on, as log.level has it; INVALID_ARGUMENT otherwise. Threading: any thread.
+// Sets the level, by a name of log.level; INVALID_ARGUMENT otherwise. Threading: any thread.
 absl::Status SetLogLevel(const std::string& level);
 std::string LogLevel();
 
-// Returns when all that was logged is written, or at `until`.
+// Returns when all logged lines are written, or at `until`.
 void FlushLog(TimePoint until);
 
 // {"time":"2024-01-31T12:00:00.123Z","level":"info","message":"..."}

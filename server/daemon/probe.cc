@@ -1,3 +1,4 @@
+// The probe's request and its answer, and the thread that feeds the watchdog.
 #include "server/daemon/probe.h"
 
 #include <spdlog/spdlog.h>
@@ -139,7 +140,7 @@ void Probe::Step() {
     return;
   }
   {
-    // Asked while the listeners went: no failure.
+    // A call while the listeners close is no failure.
     MutexLock lock(mutex_);
     if (draining_ || stop_) return;
   }

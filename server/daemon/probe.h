@@ -1,4 +1,4 @@
-// Probe: asks the server something, tells the service manager, and watches the models' progress.
+// Probe: calls the server, feeds the service manager's watchdog, and watches the models' progress.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 
 namespace floe::server {
 
-// Calls the probe model by the method's path as clients do, but past every listener and transport,
-// so that no client can keep its answer away; checks the answer. A refusal is none. The probe model
-// has a worker of its own. Gives up when `cancel` says so.
+// Calls the probe model by the method's path, and checks the answer; a refusal is an error. It uses
+// no listener and no transport, and the model has a worker of its own, so that clients cannot block
+// it. Ends when `cancel` is raised.
 absl::Status AskProbeModel(const MethodTable& methods, Duration timeout, CancelToken* cancel);
 
 // Threading: any thread; the callbacks run on the probe's own thread.
@@ -25,14 +25,13 @@ class Probe {
     std::function<absl::Status(Duration timeout, CancelToken* cancel)> ask;
     std::function<void()> feed;              // after each good answer, and while draining
     std::function<void(bool ok)> on_change;  // the server no longer answers, or answers again
-    // Every second or more often, but not while `ask` waits for an answer (Timeout at most).
+    // At least every second, except while `ask` waits for an answer (at most Timeout).
     std::function<void(TimePoint)> watch_models;
     Duration interval = std::chrono::seconds(10);
     const Clock* clock = &Clock::Steady();
   };
-  // An answer may take this long; a server that is slow because it is loaded is well. With an
-  // interval of a quarter of the watchdog's, which is fed after an answer or at the end of this, no
-  // more than three quarters pass between.
+  // An answer may take this long, because a loaded server is slow. The interval is a quarter of the
+  // watchdog's time, so at most three quarters of it pass from one answer to the next.
   static constexpr Duration kMaxTimeout = std::chrono::seconds(10);
   Duration Timeout() const { return std::min<Duration>(kMaxTimeout, 2 * options_.interval); }
   static constexpr int kFailuresToReport = 2;
@@ -44,12 +43,12 @@ class Probe {
 
   // RESOURCE_EXHAUSTED when the system gives no thread.
   absl::Status Start();
-  // The listeners go: from now on only the watchdog is fed.
+  // The listeners close: from now on it only feeds the watchdog.
   void Drain();
-  // Waits for no answer.
+  // Cancels a call in progress.
   void Stop();
 
-  // One round at the clock's time; for tests, and for the thread.
+  // Does what is due at the clock's time; for tests, and for the thread.
   void Step();
 
  private:

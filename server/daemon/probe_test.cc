@@ -19,13 +19,13 @@ struct Harness {
   FakeClock clock;
   absl::Status answer;
   int asked = 0, fed = 0, watched = 0;
-  Duration interval = seconds(10), patience = {};
+  Duration interval = seconds(10), timeout = {};
   std::function<void(CancelToken*)> meanwhile;
   std::vector<bool> changes;
   Probe probe{{.ask =
-                   [this](Duration timeout, CancelToken* token) {
+                   [this](Duration given, CancelToken* token) {
                      ++asked;
-                     patience = timeout;
+                     timeout = given;
                      if (meanwhile) meanwhile(token);
                      return answer;
                    },
@@ -34,7 +34,7 @@ struct Harness {
                .watch_models = [this](TimePoint) { ++watched; },
                .interval = interval,
                .clock = &clock}};
-  void Round() {
+  void StepAndWait() {
     probe.Step();
     clock.Advance(seconds(10));
   }
@@ -42,23 +42,23 @@ struct Harness {
 
 TEST(Probe, FeedsOnlyAfterAGoodAnswer) {
   Harness h;
-  h.Round();
+  h.StepAndWait();
   EXPECT_EQ(h.fed, 1);
   h.answer = absl::DeadlineExceededError("silent");
-  h.Round();
+  h.StepAndWait();
   EXPECT_EQ(h.fed, 1);
   EXPECT_THAT(h.changes, ElementsAre()) << "once is no news";
-  h.Round();
-  h.Round();
+  h.StepAndWait();
+  h.StepAndWait();
   EXPECT_EQ(h.fed, 1);
   h.answer = absl::OkStatus();
-  h.Round();
-  h.Round();
+  h.StepAndWait();
+  h.StepAndWait();
   EXPECT_EQ(h.fed, 3);
   EXPECT_THAT(h.changes, ElementsAre(false, true));
 }
 
-TEST(Probe, AsksOncePerIntervalButWatchesEveryRound) {
+TEST(Probe, AsksOncePerIntervalButWatchesInEveryStep) {
   Harness h;
   for (int i = 0; i < 10; ++i) {
     h.probe.Step();
@@ -75,9 +75,9 @@ TEST(Probe, AnUnansweredProbeEndsInTimeForTheWatchdog) {
   for (const Duration interval :
        {Duration(seconds(30)), Duration(std::chrono::milliseconds(250))}) {
     Harness h(interval);
-    h.Round();
-    EXPECT_LE(h.patience, seconds(10));
-    EXPECT_LE(interval + h.patience, 3 * interval);
+    h.StepAndWait();
+    EXPECT_LE(h.timeout, seconds(10));
+    EXPECT_LE(interval + h.timeout, 3 * interval);
   }
 }
 
@@ -110,8 +110,8 @@ TEST(Probe, DrainingFeedsWithoutAsking) {
   Harness h;
   h.answer = absl::UnavailableError("no listener");
   h.probe.Drain();
-  h.Round();
-  h.Round();
+  h.StepAndWait();
+  h.StepAndWait();
   EXPECT_EQ(h.asked, 0);
   EXPECT_EQ(h.fed, 2);
   EXPECT_THAT(h.changes, ElementsAre());

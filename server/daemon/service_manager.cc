@@ -1,3 +1,4 @@
+// The messages of sd_notify(3).
 #include "server/daemon/service_manager.h"
 
 #include <systemd/sd-daemon.h>

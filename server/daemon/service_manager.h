@@ -1,4 +1,4 @@
-// What floed tells systemd; does nothing outside a service.
+// Messages to systemd; does nothing outside a service.
 #pragma once
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// The loop of sigtimedwait: it wakes for signals, for a new time limit, and when the limit is over.
 #include "server/daemon/signals.h"
 
 #include <pthread.h>
@@ -13,7 +14,7 @@
 namespace floe::server {
 namespace {
 
-// Wakes the watcher without meaning anything.
+// Only wakes the watcher.
 const int kWake = SIGRTMIN;
 
 sigset_t Watched() {
@@ -23,7 +24,7 @@ sigset_t Watched() {
   return set;
 }
 
-// Debug, or what there was before.
+// To debug, or back to the level before.
 void ToggleDebugLog() {
   static std::string before = "info";
   std::string level = LogLevel();
@@ -98,7 +99,7 @@ void SignalWatcher::Watch() {
                  signal == SIGTERM ? "SIGTERM" : "SIGINT");
     const TimePoint latest = on_first_();
     MutexLock lock(mutex_);
-    if (!end_) end_ = {latest, 1, "what is under way: it keeps the draining from its beginning"};
+    if (!end_) end_ = {latest, 1, "work in progress, which delays the drain"};
   }
 }
 

@@ -1,4 +1,4 @@
-// SIGTERM, SIGINT, SIGHUP and SIGUSR2 as events to wait for.
+// The thread that handles SIGTERM, SIGINT, SIGHUP and SIGUSR2, and the time limit of the end.
 #pragma once
 
 #include <atomic>
@@ -16,25 +16,25 @@ namespace floe::server {
 // now on. Before any thread.
 void BlockSignals();
 
-// Waits for the signals on a thread of its own. The first asks the process to end; the second ends
-// it at once, with 1. SIGHUP asks for the configuration to be read again, SIGUSR2 changes the log
-// level to debug and back. A log that nobody reads keeps nothing from ending. Threading: any
-// thread. At most one in a process, after BlockSignals and InitLogging.
+// Waits for the signals on a thread of its own. The first SIGTERM or SIGINT asks the process to end;
+// the second ends it at once, with 1. SIGHUP has the configuration read again, SIGUSR2 sets the log
+// level to debug and back. A log that blocks does not delay the end. Threading: any thread. At most
+// one in a process, after BlockSignals and InitLogging.
 class SignalWatcher {
  public:
-  // Both run on the watcher's thread, come back soon and log nothing. `on_first` returns by when
-  // ExitAt will have been called: the process ends then, with 1, if it was not. Throws
-  // std::system_error when the system gives no thread.
+  // Both run on the watcher's thread, return soon and log nothing. `on_first` returns a time limit:
+  // if ExitAt is not called until then, the process ends with 1. Throws std::system_error when the
+  // system gives no thread.
   SignalWatcher(std::function<TimePoint()> on_first, std::function<void()> on_hangup);
   ~SignalWatcher();
 
-  // Ends the process with `code` at `when` if it is still there: ending has its limit. `waits_for`
-  // is logged then. The last call counts.
+  // Ends the process with `code` at `when`, unless it has ended, and logs `waits_for`. The last call
+  // counts.
   void ExitAt(TimePoint when, int code, std::string waits_for);
 
  private:
   void Watch();
-  // Ends the process, once the text is logged or kLastWords are over.
+  // Ends the process once the text is logged, or after kLastWords.
   [[noreturn]] static void Exit(int code, const std::string& text);
 
   static constexpr Duration kLastWords = std::chrono::milliseconds(200);

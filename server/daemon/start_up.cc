@@ -1,3 +1,4 @@
+// From the numbers of the registry to readiness, status and log lines.
 #include "server/daemon/start_up.h"
 
 #include <spdlog/spdlog.h>
@@ -25,18 +26,18 @@ bool StartUp::Step(const ServedTable::Tally& models, TimePoint now) {
   } else if (changed) {
     options_.status(status);
   }
-  TellFailed(models.failed);
+  ReportFailed(models.failed);
   return true;
 }
 
-void StartUp::TellFailed(const std::vector<std::string>& failed) {
+void StartUp::ReportFailed(const std::vector<std::string>& failed) {
   if (failed == failed_) return;
   failed_ = failed;
   if (failed.empty()) return;
   spdlog::error("models that cannot be served as they are: {}; {}", QuotedList(failed),
                 options_.polls
-                    ? "they are tried again when their files change, or at a reload"
-                    : "file_system_poll_wait_seconds is 0, so they are tried again only at a "
+                    ? "they are retried when their files change, or at a reload"
+                    : "file_system_poll_wait_seconds is 0, so they are retried only at a "
                       "reload (SIGHUP or HandleReloadConfigRequest)");
 }
 

@@ -1,4 +1,4 @@
-// StartUp: when floed says that it is ready, what it says of its models, and whether it goes on.
+// StartUp: when floed reports that it is ready, its status line, and whether a failure ends it.
 #pragma once
 
 #include <functional>
@@ -10,35 +10,35 @@
 
 namespace floe::server {
 
-// Ready: every model has settled, or has had its time. Which of them serve is another question,
-// which the health service and the status answer. Threading: one thread at a time.
+// Ready: every model serves or has failed, or kTimeout is over. Health and status say which models
+// serve. Threading: one thread at a time.
 class StartUp {
  public:
   struct Options {
     bool exit_on_error = false;
-    bool polls = true;  // places of models are looked at again and again
+    bool polls = true;  // base_paths are scanned periodically
     std::function<void(const std::string& status)> ready;   // once
-    std::function<void(const std::string& status)> status;  // another one than told before
+    std::function<void(const std::string& status)> status;  // when it has changed
   };
-  // Whoever waits for the service, and would end it if it waited too long, waits no longer for a
-  // model that hangs.
+  // A model that hangs delays readiness no longer than this. The service manager would end a
+  // service that is not ready in time.
   static constexpr Duration kTimeout = std::chrono::seconds(60);
 
-  // `now`: it listens.
+  // `now`: when it began to listen.
   StartUp(Options options, TimePoint now) : options_(std::move(options)), until_(now + kTimeout) {}
 
-  // Tells what is new. False: a model has failed, and the process is to end for it.
+  // Reports changes. False: a model has failed and exit_on_error is set, so the process must end.
   bool Step(const ServedTable::Tally& models, TimePoint now);
-  // When to step though nothing has changed.
+  // When to step even if nothing has changed.
   TimePoint next() const { return ready_ ? TimePoint::max() : until_; }
 
  private:
-  void TellFailed(const std::vector<std::string>& failed);
+  void ReportFailed(const std::vector<std::string>& failed);
 
   const Options options_;
   const TimePoint until_;
   bool ready_ = false;
-  bool complete_ = false;  // all models have been available at a time
+  bool complete_ = false;  // all models have been available at the same time
   std::string status_;
   std::vector<std::string> failed_;
 };

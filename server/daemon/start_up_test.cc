@@ -19,7 +19,7 @@ using ::testing::Not;
 
 using Tally = ServedTable::Tally;
 
-// What it tells, in order, and what it logs.
+// What it reports, in order, and what it logs.
 class StartUpTest : public testing::Test {
  protected:
   StartUpTest() : before_(spdlog::default_logger()) {
@@ -32,8 +32,8 @@ class StartUpTest : public testing::Test {
     StartUp::Options options;
     options.exit_on_error = exit_on_error;
     options.polls = polls;
-    options.ready = [this](const std::string& status) { told_.push_back("ready: " + status); };
-    options.status = [this](const std::string& status) { told_.push_back(status); };
+    options.ready = [this](const std::string& status) { reported_.push_back("ready: " + status); };
+    options.status = [this](const std::string& status) { reported_.push_back(status); };
     return {std::move(options), now_};
   }
   static Tally Models(size_t available, size_t models, bool settled,
@@ -42,7 +42,7 @@ class StartUpTest : public testing::Test {
   }
 
   TimePoint now_ = TimePoint(std::chrono::hours(1));
-  std::vector<std::string> told_;
+  std::vector<std::string> reported_;
   std::ostringstream log_;
   const std::shared_ptr<spdlog::logger> before_;
 };
@@ -54,7 +54,7 @@ TEST_F(StartUpTest, IsReadyWhenAllHaveSettledAndTellsWhatServesFromThenOn) {
   EXPECT_TRUE(start.Step(Models(1, 2, false), now_));
   EXPECT_TRUE(start.Step(Models(1, 2, true), now_));
   EXPECT_TRUE(start.Step(Models(2, 2, true), now_));
-  EXPECT_THAT(told_, ElementsAre("Serving 0 of 2 models", "Serving 1 of 2 models",
+  EXPECT_THAT(reported_, ElementsAre("Serving 0 of 2 models", "Serving 1 of 2 models",
                                  "ready: Serving 1 of 2 models", "Serving 2 of 2 models"));
   EXPECT_EQ(start.next(), TimePoint::max());
 }
@@ -64,16 +64,16 @@ TEST_F(StartUpTest, AModelThatHangsHoldsUpReadyForAWhileOnly) {
   EXPECT_TRUE(start.Step(Models(1, 2, false), now_));
   EXPECT_EQ(start.next(), now_ + StartUp::kTimeout);
   EXPECT_TRUE(start.Step(Models(1, 2, false), start.next() - Duration(1)));
-  EXPECT_THAT(told_, ElementsAre("Serving 1 of 2 models"));
+  EXPECT_THAT(reported_, ElementsAre("Serving 1 of 2 models"));
   EXPECT_TRUE(start.Step(Models(1, 2, false), start.next()));
   EXPECT_TRUE(start.Step(Models(1, 2, true), now_ + std::chrono::hours(1)));
-  EXPECT_THAT(told_, ElementsAre("Serving 1 of 2 models", "ready: Serving 1 of 2 models"));
+  EXPECT_THAT(reported_, ElementsAre("Serving 1 of 2 models", "ready: Serving 1 of 2 models"));
 }
 
 TEST_F(StartUpTest, GoesOnWithoutAModelAndSaysOnceWhatHelps) {
   StartUp start = Make(/*exit_on_error=*/false, /*polls=*/true);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(start.Step(Models(0, 1, true, {"m"}), now_));
-  EXPECT_THAT(told_, ElementsAre("ready: Serving 0 of 1 models"));
+  EXPECT_THAT(reported_, ElementsAre("ready: Serving 0 of 1 models"));
   EXPECT_THAT(log_.str(), AllOf(HasSubstr("'m'"), HasSubstr("when their files change")));
   EXPECT_EQ(log_.str().find("'m'"), log_.str().rfind("'m'")) << log_.str();
 
@@ -90,10 +90,10 @@ TEST_F(StartUpTest, ExitOnErrorIsForModelsThatFailAtTheStart) {
   EXPECT_FALSE(start.Step(Models(1, 2, true, {"m"}), now_));
   EXPECT_THAT(log_.str(), HasSubstr("'m'; ending"));
 
-  told_.clear();
+  reported_.clear();
   StartUp first = Make(/*exit_on_error=*/true);
   EXPECT_FALSE(first.Step(Models(0, 1, true, {"m"}), now_));
-  EXPECT_THAT(told_, IsEmpty()) << "it has not been ready";
+  EXPECT_THAT(reported_, IsEmpty()) << "it has not been ready";
 
   StartUp later = Make(/*exit_on_error=*/true);
   EXPECT_TRUE(later.Step(Models(2, 2, true), now_));

@@ -1,3 +1,4 @@
+// Compares the time of the last answer, and of the last work, with the time now.
 #include "server/daemon/transport_watch.h"
 
 #include <algorithm>
@@ -5,8 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
-#include "base/threads.h"
 
 namespace floe::server {
 
@@ -18,64 +17,23 @@ Duration ProcessCpuTime() {
 
 TransportWatch::TransportWatch(Options options)
     : options_(std::move(options)),
-      looked_(options_.clock->Now()),
-      cpu_used_(options_.cpu_time()),
-      worked_(looked_) {}
-
-absl::Status TransportWatch::Start() {
-  FLOE_ASSIGN_OR_RETURN(thread_, TrySpawnThread({"inside", 0, {}}, [this] { Run(); }));
-  return absl::OkStatus();
-}
-
-void TransportWatch::Stop() {
-  {
-    MutexLock lock(mutex_);
-    stop_ = true;
-  }
-  wake_.NotifyAll();
-  cancel_.Cancel();
-  if (thread_.joinable()) thread_.join();
-}
-
-void TransportWatch::Ask() {
-  {
-    MutexLock lock(mutex_);
-    silent_since_ = std::min(silent_since_, options_.clock->Now());
-  }
-  const absl::Status status = options_.ask(5 * kStandstill, &cancel_);
-  if (absl::IsDeadlineExceeded(status)) return;
-  MutexLock lock(mutex_);
-  silent_since_ = TimePoint::max();
-}
+      checked_(options_.clock->Now()),
+      answered_(checked_),
+      worked_(checked_),
+      cpu_used_(options_.cpu_time()) {}
 
 absl::Status TransportWatch::Check() {
   const TimePoint now = options_.clock->Now();
   const Duration used = options_.cpu_time();
-  if ((used - cpu_used_) * 100 > (now - looked_) * kBusyPercent) worked_ = now;
+  if ((used - cpu_used_) * 100 > (now - checked_) * kBusyPercent) worked_ = now;
   cpu_used_ = used;
-  looked_ = now;
-  TimePoint silent_since;
-  {
-    MutexLock lock(mutex_);
-    silent_since = silent_since_;
-  }
-  if (silent_since == TimePoint::max()) return absl::OkStatus();
-  const Duration still = now - std::max(silent_since, worked_);
+  checked_ = now;
+  if (options_.answered()) answered_ = now;
+  const Duration still = now - std::max(answered_, worked_);
   if (still <= kStandstill) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat("the transport has not answered, and nothing was done, for ",
                    std::chrono::duration_cast<std::chrono::seconds>(still).count(), " s"));
-}
-
-void TransportWatch::Run() {
-  mutex_.Lock();
-  while (!stop_) {
-    mutex_.Unlock();
-    Ask();
-    mutex_.Lock();
-    if (!stop_) wake_.WaitUntil(mutex_, options_.clock->Now() + options_.interval);
-  }
-  mutex_.Unlock();
 }
 
 }  // namespace floe::server

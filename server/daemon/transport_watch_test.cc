@@ -10,14 +10,14 @@ using std::chrono::seconds;
 struct Watched {
   FakeClock clock;
   Duration cpu = seconds(5);
-  absl::Status answer;
-  TransportWatch watch{{.ask = [this](Duration, CancelToken*) { return answer; },
+  bool answers = true;
+  TransportWatch watch{{.answered = [this] { return answers; },
                         .cpu_time = [this] { return cpu; },
                         .clock = &clock}};
-  // So many rounds of the probe; what the last one said.
-  absl::Status Rounds(int rounds, Duration work) {
+  // The result of the last of so many checks.
+  absl::Status Checks(int checks, Duration work) {
     absl::Status status;
-    for (int i = 0; i < rounds; ++i) {
+    for (int i = 0; i < checks; ++i) {
       clock.Advance(seconds(10));
       cpu += work;
       status = watch.Check();
@@ -28,33 +28,25 @@ struct Watched {
 
 TEST(TransportWatch, AnAnswerIsEnough) {
   Watched w;
-  w.watch.Ask();
-  EXPECT_TRUE(w.Rounds(100, Duration::zero()).ok()) << "nothing to do";
-  w.answer = absl::ResourceExhaustedError("no descriptor");
-  w.watch.Ask();
-  EXPECT_TRUE(w.Rounds(100, Duration::zero()).ok()) << "not its fault";
+  EXPECT_TRUE(w.Checks(100, Duration::zero()).ok()) << "nothing to do";
 }
 
 TEST(TransportWatch, AFloodIsWork) {
   Watched w;
-  w.answer = absl::DeadlineExceededError("silent");
-  w.watch.Ask();
-  EXPECT_TRUE(w.Rounds(1000, seconds(20)).ok());
-  EXPECT_TRUE(w.Rounds(12, Duration::zero()).ok());
-  EXPECT_TRUE(absl::IsUnavailable(w.Rounds(1, Duration::zero())));
-  w.answer = absl::OkStatus();
-  w.watch.Ask();
-  EXPECT_TRUE(w.Rounds(1, Duration::zero()).ok());
+  w.answers = false;
+  EXPECT_TRUE(w.Checks(1000, seconds(20)).ok());
+  EXPECT_TRUE(w.Checks(12, Duration::zero()).ok());
+  EXPECT_TRUE(absl::IsUnavailable(w.Checks(1, Duration::zero())));
+  w.answers = true;
+  EXPECT_TRUE(w.Checks(1, Duration::zero()).ok());
 }
 
 TEST(TransportWatch, SilenceWithoutWorkIsAStandstill) {
   Watched w;
-  w.answer = absl::DeadlineExceededError("silent");
-  w.watch.Ask();
-  EXPECT_TRUE(w.Rounds(12, std::chrono::milliseconds(100)).ok());
-  EXPECT_TRUE(absl::IsUnavailable(w.Rounds(1, std::chrono::milliseconds(100))));
-  w.watch.Ask();
-  EXPECT_FALSE(w.Rounds(1, std::chrono::milliseconds(100)).ok()) << "silent since before";
+  w.answers = false;
+  EXPECT_TRUE(w.Checks(12, std::chrono::milliseconds(100)).ok());
+  EXPECT_TRUE(absl::IsUnavailable(w.Checks(1, std::chrono::milliseconds(100))));
+  EXPECT_FALSE(w.Checks(1, std::chrono::milliseconds(100)).ok()) << "silent since before";
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// The request of a trial load as text, and the load in the other process.
 #include "server/daemon/trial_load.h"
 
 #include <spdlog/spdlog.h>
@@ -21,14 +22,13 @@
 namespace floe::server {
 namespace {
 
-// The program itself, though its file was replaced since it was started.
+// The running program, even if its file has been replaced.
 constexpr char kProgram[] = "/proc/self/exe";
-constexpr char kArgument[] = "--floe-trial-load";  // of no use to anybody else
+constexpr char kArgument[] = "--floe-trial-load";  // only for this use
 
-// What the process is asked: numbers on a line, the file's path, which may hold anything, and the
-// configuration.
+// The request: numbers on a line, the file's path, which may have any bytes, and the configuration.
 struct TrialRequest {
-  int64_t version = 0, heaviest = 1, weight_sum = 0, run_bytes = 0, memory_limit = 0,
+  int64_t version = 0, heaviest = 1, shares_sum = 0, run_bytes = 0, memory_limit = 0,
           memory_in_use = 0;
   std::string file;
   ServerConfig config;  // of one model
@@ -47,7 +47,7 @@ absl::StatusOr<TrialRequest> ReadRequest(const std::string& text) {
   int64_t file_size = 0;
   size_t at = 0;
   for (int64_t* number :
-       {&request.version, &request.heaviest, &request.weight_sum, &request.run_bytes,
+       {&request.version, &request.heaviest, &request.shares_sum, &request.run_bytes,
         &request.memory_limit, &request.memory_in_use, &file_size}) {
     const size_t end = text.find_first_of(" \n", at);
     if (end == std::string::npos || !absl::SimpleAtoi(text.substr(at, end - at), number))
@@ -66,7 +66,7 @@ absl::StatusOr<TrialRequest> ReadRequest(const std::string& text) {
 absl::StatusOr<FileIdentity> TryLoad(const TrialRequest& request, TrialBoard* board) {
   const ModelConfig& config = request.config.models[0];
   LoadOptions options = LoadOptionsOf(request.config);
-  options.prepare.weights = {request.heaviest, request.weight_sum};
+  options.prepare.weights = {request.heaviest, request.shares_sum};
   options.prepare.run_bytes = request.run_bytes;
   if (!request.config.cpu.blas_library.empty())
     kernels::SetBlasLibrary(request.config.cpu.blas_library);
@@ -113,7 +113,7 @@ bool IsTrial(int argc, const char* const* argv) {
 
 void RunTrial() {
   auto task = BeginTrial();
-  if (!task.ok()) std::_Exit(2);  // there is nobody who could be told
+  if (!task.ok()) std::_Exit(2);  // nobody could read an answer
   spdlog::set_level(spdlog::level::off);
   StartThreadSource();
   const absl::StatusOr<TrialRequest> request = ReadRequest(task->request);

@@ -1,4 +1,4 @@
-// Trial loads: floed runs itself as another process, which loads a version as the server would.
+// Trial loads: floed starts itself as another process, which loads a version as the server would.
 #pragma once
 
 #include "config/config.h"
@@ -6,14 +6,13 @@
 
 namespace floe::server {
 
-// How models are loaded, as the configuration has it.
+// The configuration's options of loading models.
 LoadOptions LoadOptionsOf(const ServerConfig& config);
 
-// Tries loads in processes of this very program, as of LoadOptionsOf(config).
+// Runs trial loads in processes of this program, with LoadOptionsOf(config).
 TrialFunction TryInProcess(const ServerConfig& config);
 
-// Whether this process was started by such a function: then main calls RunTrial, before any thread
-// is made, and nothing else.
+// Whether this process is a trial load. Then main only calls RunTrial, before any thread exists.
 bool IsTrial(int argc, const char* const* argv);
 [[noreturn]] void RunTrial();
 

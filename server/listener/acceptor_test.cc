@@ -96,7 +96,7 @@ bool Quiet(uint16_t, const std::function<bool()>& send) { return send(); }
 // An acceptor that greets each connection with a byte and keeps it.
 class AcceptorTest : public testing::Test {
  protected:
-  void Make(const std::string& listener, AcceptorLimits limits = {}) {
+  void Make(const std::string& listener, ConnectionLimits limits = {}) {
     auto socket = ListenSocket::Open(listener);
     ASSERT_TRUE(socket.ok()) << socket.status();
     address_ = socket->address();
@@ -108,7 +108,7 @@ class AcceptorTest : public testing::Test {
       EXPECT_EQ(send(fd, "!", 1, MSG_NOSIGNAL), 1);
     });
   }
-  void Open(const std::string& listener, AcceptorLimits limits = {}) {
+  void Open(const std::string& listener, ConnectionLimits limits = {}) {
     Make(listener, limits);
     ASSERT_TRUE(acceptor_->Start().ok());
   }
@@ -166,11 +166,11 @@ TEST_F(AcceptorTest, BeyondTheLimitOneIsRefusedUntilOneLeaves) {
   EXPECT_EQ(Read(first), Seen::kByte);
   EXPECT_EQ(Read(second), Seen::kByte);
   EXPECT_EQ(Read(Connected(address_)), Seen::kEnd);
-  EXPECT_EQ(acceptor_->Counts().refused_total, 1);
+  EXPECT_EQ(acceptor_->connections().Counts().refused_total, 1);
   CloseTaken(0);
   while (Read(Connected(address_)) == Seen::kEnd) {
-  }  // a look for closed ones may have been just before
-  EXPECT_EQ(acceptor_->Counts().accepted, 3);
+  }  // a scan for closed ones may have been just before
+  EXPECT_EQ(acceptor_->connections().Counts().accepted, 3);
 }
 
 TEST_F(AcceptorTest, TheLimitOfAnAddressLeavesOthersAlone) {
@@ -179,18 +179,18 @@ TEST_F(AcceptorTest, TheLimitOfAnAddressLeavesOthersAlone) {
   EXPECT_EQ(Read(first), Seen::kByte);
   EXPECT_EQ(Read(Connected(address_)), Seen::kEnd);
   EXPECT_EQ(Read(Connected(address_, "127.0.0.2")), Seen::kByte);
-  EXPECT_EQ(acceptor_->Counts().refused_address, 1);
+  EXPECT_EQ(acceptor_->connections().Counts().refused_address, 1);
 }
 
 TEST_F(AcceptorTest, TheLimitOfOpenFilesBoundsTheLimit) {
   Make("127.0.0.1:0");
-  const int64_t fit = acceptor_->max_connections();
+  const int64_t fit = acceptor_->connections().limits().max_connections;
   EXPECT_GT(fit, 0);
   Make("127.0.0.1:0", {.max_connections = fit - 1});
-  EXPECT_EQ(acceptor_->max_connections(), fit - 1);
+  EXPECT_EQ(acceptor_->connections().limits().max_connections, fit - 1);
   if (fit == INT64_MAX) return;
   Make("127.0.0.1:0", {.max_connections = fit + 1});
-  EXPECT_EQ(acceptor_->max_connections(), fit);
+  EXPECT_EQ(acceptor_->connections().limits().max_connections, fit);
 }
 
 TEST_F(AcceptorTest, WithoutFileDescriptorsConnectionsAreRefusedAndLaterTakenAgain) {
@@ -207,38 +207,40 @@ TEST_F(AcceptorTest, WithoutFileDescriptorsConnectionsAreRefusedAndLaterTakenAga
   ASSERT_EQ(errno, EMFILE);
   Connect(unlucky, address_);
   EXPECT_EQ(Read(unlucky), Seen::kEnd);
-  EXPECT_GE(acceptor_->Counts().refused_files, 1);
+  EXPECT_GE(acceptor_->connections().Counts().refused_files, 1);
   hogs.clear();
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
   Connect(lucky, address_);
   EXPECT_EQ(Read(lucky), Seen::kByte);
 }
 
-TEST_F(AcceptorTest, ClientsAreToldOnceAndMayLeave) {
+TEST_F(AcceptorTest, ClientsGetOneFarewellAndMayLeave) {
   Open("127.0.0.1:0");
   File client = Connected(address_);
   ASSERT_EQ(Read(client), Seen::kByte);
   acceptor_->Stop();
-  acceptor_->Tell("?", Quiet, std::chrono::hours(1), Clock::Steady().Now());  // it is too new
+  acceptor_->connections().SendFarewell("?", Quiet, std::chrono::hours(1),
+                                        Clock::Steady().Now());  // it is too new
   uint16_t port = 0;
   const auto busy = [&port](uint16_t of, const auto&) {
     port = of;
     return false;
   };
-  acceptor_->Tell("?", busy, Duration(-1), Clock::Steady().Now());
+  acceptor_->connections().SendFarewell("?", busy, Duration(-1), Clock::Steady().Now());
   EXPECT_EQ(port, LocalPort(client));
-  for (int i = 0; i < 2; ++i) acceptor_->Tell(".", Quiet, Duration(-1), TimePoint::max());
-  char told[8];
-  EXPECT_EQ(recv(client.fd(), told, sizeof told, 0), 1);
-  EXPECT_EQ(told[0], '.');
-  acceptor_->AwaitClosed(Clock::Steady().Now());
-  std::thread waiting([&] { acceptor_->AwaitClosed(TimePoint::max()); });
+  for (int i = 0; i < 2; ++i)
+    acceptor_->connections().SendFarewell(".", Quiet, Duration(-1), TimePoint::max());
+  char got[8];
+  EXPECT_EQ(recv(client.fd(), got, sizeof got, 0), 1);
+  EXPECT_EQ(got[0], '.');
+  acceptor_->connections().AwaitClosed(Clock::Steady().Now());
+  std::thread waiting([&] { acceptor_->connections().AwaitClosed(TimePoint::max()); });
   client.Close();
   CloseTaken(0);
   waiting.join();
 }
 
-TEST_F(AcceptorTest, AClientThatReadsNothingIsNotTold) {
+TEST_F(AcceptorTest, AClientThatReadsNothingGetsNoFarewell) {
   Open("unix-abstract:floe_acceptor_test_full");
   const File client = ConnectedUnix("floe_acceptor_test_full", true);
   ASSERT_EQ(Read(client), Seen::kByte);
@@ -249,7 +251,7 @@ TEST_F(AcceptorTest, AClientThatReadsNothingIsNotTold) {
     }
   }
   acceptor_->Stop();
-  acceptor_->Tell(".", Quiet, Duration(-1), Clock::Steady().Now());
+  acceptor_->connections().SendFarewell(".", Quiet, Duration(-1), Clock::Steady().Now());
   CloseTaken(0);
   char last = 0;
   for (char bytes[4096];;) {
@@ -261,16 +263,16 @@ TEST_F(AcceptorTest, AClientThatReadsNothingIsNotTold) {
 }
 
 TEST_F(AcceptorTest, AConnectionCanBeCut) {
-  AcceptorLimits limits;
+  ConnectionLimits limits;
   limits.send_timeout = std::chrono::seconds(7);
   Open("127.0.0.1:0", limits);
   const File cut = Connected(address_), other = Connected(address_);
   ASSERT_EQ(Read(cut), Seen::kByte);
   ASSERT_EQ(Read(other), Seen::kByte);
-  EXPECT_LE(acceptor_->BytesTaken("127.0.0.1", LocalPort(cut)), 2);
-  EXPECT_EQ(acceptor_->BytesTaken("127.0.0.2", LocalPort(cut)), 0);
-  acceptor_->Cut("127.0.0.2", LocalPort(cut));  // nobody
-  acceptor_->Cut("127.0.0.1", LocalPort(cut));
+  EXPECT_LE(acceptor_->connections().BytesAcknowledged("127.0.0.1", LocalPort(cut)), 2);
+  EXPECT_EQ(acceptor_->connections().BytesAcknowledged("127.0.0.2", LocalPort(cut)), 0);
+  acceptor_->connections().Cut("127.0.0.2", LocalPort(cut));  // nobody
+  acceptor_->connections().Cut("127.0.0.1", LocalPort(cut));
   EXPECT_EQ(Read(cut), Seen::kEnd);
   MutexLock lock(mutex_);
   ASSERT_EQ(taken_.size(), 2u);
@@ -287,7 +289,7 @@ TEST_F(AcceptorTest, ClosingEndsWhatIsOpen) {
   const File client = Connected(address_);
   ASSERT_EQ(Read(client), Seen::kByte);
   acceptor_->Stop();
-  std::thread closing([&] { acceptor_->CloseConnections(TimePoint::max()); });
+  std::thread closing([&] { acceptor_->connections().CloseAll(TimePoint::max()); });
   {
     MutexLock lock(mutex_);
     EXPECT_EQ(Read(taken_.at(0)), Seen::kEnd);

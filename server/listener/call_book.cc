@@ -1,3 +1,5 @@
+// The counts of calls and their bytes, and the checks against the limits at three levels: one
+// connection, one address, and all callers.
 #include "server/listener/call_book.h"
 
 #include <algorithm>
@@ -13,10 +15,6 @@ namespace {
 // Connections and addresses without calls are kept up to this many: most of them call again.
 constexpr size_t kKept = 4096;
 
-void Strip(std::string_view* text, std::string_view prefix) {
-  if (text->substr(0, prefix.size()) == prefix) text->remove_prefix(prefix.size());
-}
-
 absl::Status Beyond(const char* whose, const char* what, int64_t have, int64_t limit,
                     const char* key) {
   return absl::ResourceExhaustedError(
@@ -29,13 +27,12 @@ absl::Status Beyond(const char* whose, const char* what, int64_t have, int64_t l
 bool Peer::local() const { return port == 0 || host == "::1" || host.substr(0, 4) == "127."; }
 
 Peer PeerOf(std::string_view text) {
-  if (text.substr(0, 3) != "ipv") return {"unix", 0};
   const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return {"unix", 0};
   Peer peer;
   std::from_chars(text.data() + colon + 1, text.data() + text.size(), peer.port);
   peer.host = text.substr(0, colon);
-  peer.host.remove_prefix(std::min(peer.host.size(), std::string_view("ipv4:").size()));
-  for (const std::string_view bracket : {"[", "%5B", "%5b"}) Strip(&peer.host, bracket);
+  if (peer.host.starts_with('[')) peer.host.remove_prefix(1);
   peer.host = peer.host.substr(0, peer.host.find_first_of("]%"));  // the bracket, or a scope
   return peer;
 }
@@ -153,30 +150,31 @@ absl::Status CallBook::Take(std::string_view peer, int64_t request_bytes, CallSe
   return seat->Pay();
 }
 
-bool CallBook::IsOverdue(CallSeat::Connection* connection, TimePoint now, const Taken& taken) {
+bool CallBook::IsOverdue(CallSeat::Connection* connection, TimePoint now,
+                         const Acknowledged& acknowledged) {
   const Duration timeout = limits_.send_timeout;
   if (timeout <= Duration::zero()) return false;
-  const int64_t bytes = taken(connection->host, connection->port);
+  const int64_t bytes = acknowledged(connection->host, connection->port);
   const int64_t least =
       CallLimits::kLeastRate * std::chrono::duration_cast<std::chrono::seconds>(timeout).count();
-  if (connection->taken < 0 || bytes - connection->taken >= least) {
-    connection->taken = bytes;
+  if (connection->acknowledged < 0 || bytes - connection->acknowledged >= least) {
+    connection->acknowledged = bytes;
     connection->marked = now;
   }
   return now - std::max(connection->marked, *connection->unsent.begin()) > timeout;
 }
 
-std::vector<CallBook::Cut> CallBook::Overdue(const Taken& taken) {
+std::vector<CallBook::Cut> CallBook::Overdue(const Acknowledged& acknowledged) {
   const TimePoint now = clock_.Now();
   std::vector<Cut> cuts;
   MutexLock lock(mutex_);
   const CallSeat::Connection* worst = nullptr;
   for (auto& [name, connection] : connections_) {
     if (connection.unsent.empty() || connection.port == 0) {
-      connection.taken = -1;
+      connection.acknowledged = -1;
       continue;
     }
-    if (IsOverdue(&connection, now, taken))
+    if (IsOverdue(&connection, now, acknowledged))
       cuts.push_back({connection.host, connection.port, connection.load.reply_bytes});
     if (now - *connection.unsent.begin() > kPressed &&
         (worst == nullptr || worst->load.reply_bytes < connection.load.reply_bytes))

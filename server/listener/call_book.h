@@ -1,5 +1,5 @@
-// CallBook: how many calls are in progress and how many bytes they hold, of each connection, of
-// each address and in all, and which calls may begin.
+// CallBook: counts calls in progress and their bytes, per connection, per address and in all, and
+// refuses calls beyond the limits.
 #pragma once
 
 #include <cstdint>
@@ -25,20 +25,20 @@ struct CallLimit {
 
 struct CallLimits {
   CallLimit connection, address, all;
-  // A connection ends where replies wait and its client has taken less than kLeastRate for so long;
+  // A connection ends if replies wait and its client has read less than kLeastRate for this time;
   // zero: never.
   Duration send_timeout = Duration::zero();
   static constexpr int64_t kLeastRate = 128 << 10;  // bytes a second
-  // Pays for the bytes, but for those of small calls; outlives the book. Null: nobody does.
+  // Pays for the bytes, except those of small calls. Outlives the book; may be null.
   const MemoryBudget* memory = nullptr;
   static constexpr int64_t kSmall = 64 << 10;
 };
 
-// Who calls, of what gRPC says of it: "ipv4:127.0.0.1:40213", "ipv6:%5B::1%5D:40213", "unix:".
+// Who calls, as in CallHead::peer: "127.0.0.1:40213", "[::1]:40213", "[fe80::1%eth0]:7", "unix".
 struct Peer {
-  std::string_view host;  // "127.0.0.1", "::1", "unix"
+  std::string_view host;  // "127.0.0.1", "::1", without a scope; "unix"
   uint16_t port = 0;      // 0: of a unix socket
-  // Of this machine.
+  // A process of this machine.
   bool local() const;
 };
 Peer PeerOf(std::string_view text);
@@ -57,9 +57,9 @@ class CallSeat {
   CallSeat(const CallSeat&) = delete;
   CallSeat& operator=(const CallSeat&) = delete;
 
-  // What the request takes beside what was counted. RESOURCE_EXHAUSTED when it passes a limit.
+  // Further bytes of the request. RESOURCE_EXHAUSTED beyond a limit.
   absl::Status AddRequest(int64_t bytes);
-  // A reply that is to be sent. RESOURCE_EXHAUSTED when it passes a limit, and others are unsent.
+  // A reply to send. RESOURCE_EXHAUSTED beyond a limit, unless no other reply is unsent.
   absl::Status AddReply(int64_t bytes);
   void Leave();
 
@@ -71,10 +71,10 @@ class CallSeat {
     CallLoad load;
     CallLoad* address = nullptr;
     std::multiset<TimePoint> unsent;  // since when, of each reply
-    TimePoint marked;                 // when its client had taken so many bytes
-    int64_t taken = -1;
+    TimePoint marked;                 // when its client had acknowledged `acknowledged`
+    int64_t acknowledged = -1;
   };
-  // What the call holds now is paid for; RESOURCE_EXHAUSTED when it cannot be.
+  // Takes the call's bytes from the budget. RESOURCE_EXHAUSTED when it has too few.
   absl::Status Pay();
 
   CallBook* book_ = nullptr;
@@ -84,28 +84,28 @@ class CallSeat {
   MemoryShare paid_;
 };
 
-// Connections of unix sockets have no address: they are not told apart, and no limit of a single
-// connection holds for them. Threading: any thread; outlives its seats.
+// Connections of unix sockets have no address. They count as one address, without limits per
+// connection. Threading: any thread; outlives its seats.
 class CallBook {
  public:
   explicit CallBook(const CallLimits& limits, const Clock* clock = &Clock::Steady())
       : limits_(limits), clock_(*clock) {}
 
-  // RESOURCE_EXHAUSTED names the limit that the call passes, or says what memory is in use.
+  // RESOURCE_EXHAUSTED names the limit that the call exceeds, or the memory in use.
   absl::Status Take(std::string_view peer, int64_t request_bytes, CallSeat* seat);
 
-  // Connections whose clients do not read: those whose replies are overdue and, where calls were
-  // refused for want of bytes since the last look, the one that has most of them unsent for
-  // kPressed.
+  // Connections whose clients do not read: those with overdue replies. If there are none and calls
+  // were refused by max_call_bytes since the last call of this, the connection with most bytes
+  // unsent for kPressed.
   struct Cut {
     std::string host;
     uint16_t port;
     int64_t reply_bytes;
   };
   static constexpr Duration kPressed = std::chrono::seconds(5);
-  // `taken`: how many bytes a client has taken so far.
-  using Taken = std::function<int64_t(const std::string& host, uint16_t port)>;
-  std::vector<Cut> Overdue(const Taken& taken);
+  // How many bytes a client has acknowledged so far.
+  using Acknowledged = std::function<int64_t(const std::string& host, uint16_t port)>;
+  std::vector<Cut> Overdue(const Acknowledged& acknowledged);
 
   int64_t calls() const;
   int64_t bytes() const;
@@ -123,7 +123,7 @@ class CallBook {
   CallSeat::Connection* Find(std::string_view peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Check(const CallSeat::Connection& connection, int64_t calls, int64_t bytes,
                      bool reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsOverdue(CallSeat::Connection* connection, TimePoint now, const Taken& taken)
+  bool IsOverdue(CallSeat::Connection* connection, TimePoint now, const Acknowledged& acknowledged)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Add(CallSeat::Connection* connection, int64_t calls, int64_t request, int64_t reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "server/listener/acceptor.h"
 #include "server/listener/call_gate.h"
-#include "server/listener/reply_count.h"
 
 namespace floe::server {
 
@@ -15,16 +14,15 @@ namespace floe::server {
 struct DrainedServer {
   Acceptor& acceptor;
   CallGate& gate;
-  ReplyCount& replies;
-  // What asks a client to leave, written to each connection beside the protocol's own code.
+  // The message that asks a client to leave, in the transport's protocol.
   std::string_view farewell;
   std::function<void()> end_streams;
-  // How long clients that were asked to leave, and still send calls, are served.
+  // How long clients that got the farewell, and still send calls, are served.
   Duration time_to_leave = Duration::zero();
 };
 
-// Takes no new connections, asks clients to leave, ends streams, finishes the calls in progress
-// until `deadline`, and closes the connections. Calls that come in the end are refused by the gate.
+// Accepts no new connections, asks clients to leave, ends streams, finishes the calls in progress
+// until `deadline`, and closes the connections. The gate refuses calls that still come.
 // Threading: once; it blocks.
 void Drain(const DrainedServer& server, TimePoint deadline);
 

@@ -1,3 +1,4 @@
+// Opens listening sockets of each kind, and removes what they leave behind.
 #include "server/listener/listen_socket.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Conversions of sockaddr to text.
 #include "server/listener/socket_address.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+// TCP_INFO of a socket.
 #include "server/listener/tcp_progress.h"
 
 // The kernel's own header: the C library's tcp_info ends before the field, and the two cannot be

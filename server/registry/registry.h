@@ -84,7 +84,7 @@ struct ReloadRequest {
   TimePoint deadline;
   std::optional<int64_t> replaces = {};  // the generation that must be active when its turn comes
   CancelToken* cancel = nullptr;         // ends it with CANCELLED; it is the listener meanwhile
-  std::string who = "the server";        // for the log: "RPC from ipv4:127.0.0.1:40213"
+  std::string who = "the server";        // for the log: "RPC from 127.0.0.1:40213"
 };
 
 // ABORTED, with both numbers, unless the active configuration is the generation expected.

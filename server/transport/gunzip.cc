@@ -1,3 +1,4 @@
+// zlib's inflate with a bound on the result.
 #include "server/transport/gunzip.h"
 
 #include <zlib.h>

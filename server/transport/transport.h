@@ -1,9 +1,8 @@
-// How RPCs reach the methods of server/api: the interface of every transport.
+// The interface of every transport: how calls reach the methods of server/api.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,24 +17,21 @@ struct ConnectionTimes {
   Duration idle = Duration::zero();  // without a call
   Duration age = Duration::zero();   // calls in progress then have `grace`
   Duration grace = std::chrono::minutes(1);
-  Duration keepalive = Duration::zero();  // quiet for so long, a client is asked whether it lives
+  Duration keepalive = Duration::zero();  // a client that is quiet for this time is pinged
   Duration handshake = std::chrono::seconds(20);
 };
 
 struct TransportOptions {
   // Larger requests are refused with RESOURCE_EXHAUSTED.
   int64_t max_message_bytes = int64_t{256} << 20;
-  // Of requests that are still arriving, all together; 0: no limit.
+  // Bytes of all requests that are still arriving; 0: no limit.
   int64_t max_arriving_bytes = 0;
   CallLimits calls;
   ConnectionTimes times;
-  // Requests may be compressed with gzip; they may have max_message_bytes unpacked.
+  // Accepts requests compressed with gzip, of up to max_message_bytes unpacked.
   bool compression = false;
-  // Passed to gRPC as integers where the value is one, otherwise as strings. They replace what
-  // follows from the options above.
-  std::vector<std::pair<std::string, std::string>> channel_args;
-  AcceptorLimits connections;
-  // How long Shutdown goes on serving clients that were asked to leave and still send calls.
+  ConnectionLimits connections;
+  // How long Shutdown serves clients that were asked to leave and still send calls.
   Duration time_to_leave = std::chrono::seconds(2);
 };
 
@@ -54,17 +50,17 @@ class Transport {
   virtual std::vector<std::string> addresses() const = 0;
 
   // Zeros before Start.
-  virtual AcceptorCounts connections() const = 0;
+  virtual ListenerCounts connections() const = 0;
   virtual int64_t max_connections() const = 0;
 
-  // A connection to this server that passes no listener and counts for no limit of theirs: its
-  // other end, non-blocking, the caller's.
+  // A new connection to this server that bypasses its listeners and their limits. Returns the
+  // other end, non-blocking, which the caller owns.
   virtual absl::StatusOr<int> ConnectInside() = 0;
 
-  // Takes no new connections, asks clients to leave (GOAWAY), ends streams (UNAVAILABLE) once what
-  // was written to them is sent, refuses new calls of clients that stay (UNAVAILABLE), waits for
-  // the others until `deadline`, cancels what is left and returns when nothing runs any more.
-  // Connections to inherited listeners wait for the next process.
+  // Accepts no new connections and asks clients to leave. Ends streams with UNAVAILABLE once their
+  // written messages are sent. Refuses new calls of clients that stay with UNAVAILABLE. Waits for
+  // the other calls until `deadline`, cancels the rest, and returns when no call runs any more. New
+  // connections to inherited listeners wait for the next process.
   virtual void Shutdown(TimePoint deadline) = 0;
 };
 

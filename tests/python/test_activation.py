@@ -124,7 +124,7 @@ def test_stopping_before_it_listens_leaves_callers_to_the_next_process(unit, tmp
             if "with 1 models" in line:
                 break
         log = unit.stop()
-        assert "nobody was listened to yet" in log
+        assert "no listener was open yet" in log
         unit.socket.settimeout(10)
         waiting, peer = unit.socket.accept()
         waiting.close()

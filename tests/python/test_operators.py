@@ -57,7 +57,7 @@ def test_refused_requests_count_and_name_themselves(server, client):
 
 
 def test_capacity_is_logged(server):
-    assert re.search(r"capacity: \d+ CPUs, \d+ MiB of memory.*, \d+ open files, at most \d+ connections", server.log())
+    assert re.search(r"capacity: \d+ CPUs, \d+ workers, \d+ MiB of memory.*, \d+ open files, at most \d+ connections", server.log())
 
 
 def test_log_level_by_signal_and_rpc():

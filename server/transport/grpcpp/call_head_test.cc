@@ -33,7 +33,7 @@ TEST_F(GrpcppTransport, TheHeadOfACallOpensIt) {
   ASSERT_TRUE(call.done.Reaches(1));
   EXPECT_EQ(call.status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(seen.path, "/test/Guarded");
-  EXPECT_THAT(seen.peer, StartsWith("ipv4:127.0.0.1:"));
+  EXPECT_THAT(seen.peer, StartsWith("127.0.0.1:"));
   EXPECT_TRUE(seen.local);
   EXPECT_NE(seen.principal, 0u);
   EXPECT_EQ(seen.request_id, "mine-1");

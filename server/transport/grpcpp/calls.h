@@ -1,8 +1,8 @@
 // The calls in progress: one reactor each, which is its own Responder.
 //
 // Lifetime: a reactor owns itself (`self_`) until gRPC's OnDone, which comes after Finish and after
-// every other reaction. Responders that methods keep longer only keep its memory; what they say
-// then is ignored.
+// every other reaction. A responder that a method keeps longer only keeps its memory; its calls are
+// ignored.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -19,12 +19,11 @@
 #include "server/api/rpc.h"
 #include "server/listener/call_book.h"
 #include "server/listener/call_gate.h"
-#include "server/listener/reply_count.h"
 #include "server/transport/grpcpp/wire.h"
 
 namespace floe::server {
 
-// What every call is held to. They outlive the calls.
+// The limits of every call. They outlive the calls.
 struct CallRules {
   CallBook* book;
   MessageLimits messages;
@@ -36,9 +35,8 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
                         public Responder,
                         public std::enable_shared_from_this<UnaryCall> {
  public:
-  // Calls `method`, which may answer before this returns. `gate` was entered; it outlives the call,
-  // as what the rules name does.
-  // `context`, `request` and `reply` are gRPC's, of this call.
+  // Calls `method`, which may answer before this returns. `gate` was entered. `gate` and the rules'
+  // book outlive the call. `context`, `request` and `reply` are gRPC's, of this call.
   static grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
                                          const std::string& path, const Method& method,
                                          CallGate* gate, const CallRules& rules,
@@ -48,7 +46,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
       : context_(*context),
         gate_(*gate),
         reply_(*reply),
-        counted_(gate->replies(), ReplyCount::SlotOf(peer)) {}
+        counted_(gate->replies(), ReplyCount::SlotOf(PeerOf(peer).port)) {}
 
   void Write(std::string&& message) override;
   void Finish(const absl::Status& status, const Trailers& trailers) override;
@@ -58,7 +56,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
                      std::string_view peer);
   void OnCancel() override { cancel_.Cancel(); }
   void OnDone() override;
-  // OnDone waits for nothing, so gRPC need not take it to a thread of its own.
+  // OnDone does not block, so gRPC need not move it to another thread.
   bool InternalInlineable() override { return true; }
 
   grpc::CallbackServerContext& context_;  // gone after OnDone, as is the reply
@@ -85,8 +83,8 @@ class RefusedCall final : public grpc::ServerGenericBidiReactor {
 
 class StreamCall;
 
-// The streams in progress, so that shutting down can end them: they would otherwise last as long as
-// their callers like. Threading: any thread.
+// The streams in progress. Shutdown ends them, because their callers may never do so.
+// Threading: any thread.
 class OpenStreams {
  public:
   explicit OpenStreams(ReplyCount* replies) : replies_(replies) {}
@@ -104,9 +102,9 @@ class OpenStreams {
   std::set<StreamCall*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A streaming call. Messages out wait in a queue, since gRPC takes one at a time; no message is
-// read while many wait, and a caller who does not read more than may wait is let go. Streams carry
-// small messages only. Threading: Write and Finish on any thread.
+// A streaming call. Messages out wait in a queue, because gRPC takes one at a time. While many
+// wait, no message is read; beyond a bound, the call ends. Streams carry small messages only.
+// Threading: Write and Finish on any thread.
 class StreamCall final : public grpc::ServerGenericBidiReactor,
                          public Responder,
                          public std::enable_shared_from_this<StreamCall> {
@@ -119,19 +117,19 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
              OpenStreams* streams)
       : context_(*context),
         streams_(*streams),
-        counted_(streams->replies(), ReplyCount::SlotOf(peer)) {}
+        counted_(streams->replies(), ReplyCount::SlotOf(PeerOf(peer).port)) {}
 
   void Write(std::string&& message) override;
   void Finish(const absl::Status& status, const Trailers& trailers) override;
   int64_t Credit() const override;
   void Pause() override;
   void Resume() override;
-  // The server stops: the method says what it still has to say, and the stream ends.
+  // The server stops: the method writes its last messages, and the stream ends.
   void Drain();
 
  private:
   enum class Next : uint8_t { kNothing, kWrite, kFinish };
-  // Messages out, before reading pauses, and before the caller is let go.
+  // Waiting messages, before reading pauses, and before the call ends.
   static constexpr size_t kMaxWaiting = 16, kMostWaiting = 1024;
   static constexpr size_t kMaxWaitingBytes = size_t{64} << 10, kMostWaitingBytes = size_t{1} << 20;
   static constexpr int64_t kMaxMessageBytes = int64_t{64} << 10;
@@ -141,7 +139,7 @@ class StreamCall final : public grpc::ServerGenericBidiReactor,
   void OnCancel() override;
   void OnDone() override;
 
-  // What to ask of gRPC now; the caller does it after letting go of the lock.
+  // What to ask of gRPC now; the caller does it after it has released the lock.
   Next Decide() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Do(Next next);
   void ReadOn();

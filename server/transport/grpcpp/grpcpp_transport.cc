@@ -1,3 +1,5 @@
+// The grpc++ server: how the methods are registered, its arguments, the thread that closes
+// connections whose clients do not read, start and shutdown.
 #include "server/transport/grpcpp/grpcpp_transport.h"
 
 #include <grpc/support/log.h>
@@ -28,9 +30,9 @@
 namespace floe::server {
 namespace {
 
-// The unary methods, each with its path, their messages unread. gRPC reads the request with the
-// call's first bytes, which a generic method has to ask for: that costs two more turns of its
-// queue, a quarter of what a small call takes.
+// The unary methods, each with its path, as bytes. gRPC reads the request of such a method together
+// with the call's head. A generic method must ask for the request, which costs two more turns of
+// gRPC's queue: a quarter of the time of a small call.
 class UnaryService final : public grpc::Service {
  public:
   // `methods`, `gate` and what the rules name outlive this.
@@ -46,7 +48,7 @@ class UnaryService final : public grpc::Service {
                            grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                            grpc::ByteBuffer* reply) -> grpc::ServerUnaryReactor* {
                          if (!gate->Enter()) return Refuse(context);
-                         // The handler's, which does not read it again.
+                         // gRPC's handler does not read it again.
                          auto* const own = const_cast<grpc::ByteBuffer*>(request);
                          return UnaryCall::Start(context, path, method, gate, rules, own, reply);
                        }));
@@ -100,8 +102,9 @@ std::optional<int> AsInteger(const std::string& text) {
 
 class GrpcppTransport final : public Transport {
  public:
-  GrpcppTransport(const MethodTable& methods, TransportOptions options)
+  GrpcppTransport(const MethodTable& methods, TransportOptions options, GrpcArguments arguments)
       : options_(std::move(options)),
+        arguments_(std::move(arguments)),
         book_(options_.calls),
         unary_(methods, &gate_, {&book_, {options_.max_message_bytes, options_.compression}}),
         other_(methods, &streams_, &book_) {}
@@ -109,11 +112,11 @@ class GrpcppTransport final : public Transport {
 
   absl::Status Start(const std::vector<std::string>& listeners) override;
   std::vector<std::string> addresses() const override { return addresses_; }
-  AcceptorCounts connections() const override {
-    return acceptor_ == nullptr ? AcceptorCounts() : acceptor_->Counts();
+  ListenerCounts connections() const override {
+    return acceptor_ == nullptr ? ListenerCounts() : acceptor_->connections().Counts();
   }
   int64_t max_connections() const override {
-    return acceptor_ == nullptr ? 0 : acceptor_->max_connections();
+    return acceptor_ == nullptr ? 0 : acceptor_->connections().limits().max_connections;
   }
   absl::StatusOr<int> ConnectInside() override;
   void Shutdown(TimePoint deadline) override;
@@ -121,31 +124,31 @@ class GrpcppTransport final : public Transport {
  private:
   using Connection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
 
-  // Between looks for clients that do not read.
-  static constexpr Duration kLook = std::chrono::seconds(1);
+  // Between checks for clients that do not read.
+  static constexpr Duration kReadCheck = std::chrono::seconds(1);
 
   void Configure(grpc::ServerBuilder* builder) const;
   void Hand(int listener_fd, int fd);
   void CutOverdue();
-  void Look();
-  void StopLooking();
+  void CutOverdueUntilStopped();
+  void StopCutting();
 
   const TransportOptions options_;
+  const GrpcArguments arguments_;
   // Before server_, whose calls use them.
-  ReplyCount replies_;
   CallBook book_;
-  CallGate gate_{&replies_};
-  OpenStreams streams_{&replies_};
+  CallGate gate_;
+  OpenStreams streams_{gate_.replies()};
   UnaryService unary_;
   StreamService other_;
   std::vector<std::string> addresses_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Acceptor> acceptor_;
-  Mutex look_mutex_;
-  CondVar look_;
-  bool looks_no_more_ ABSL_GUARDED_BY(look_mutex_) = false;
-  std::thread looker_;
+  Mutex mutex_;
+  CondVar stopped_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread cutter_;
 };
 
 int Millis(Duration time) {
@@ -153,11 +156,11 @@ int Millis(Duration time) {
   return static_cast<int>(std::min<int64_t>(millis, INT_MAX));
 }
 
-// What follows from the options, of gRPC's own arguments.
+// gRPC's own arguments that follow from the options.
 std::map<std::string, int> ArgumentsOf(const TransportOptions& options) {
   std::map<std::string, int> arguments = {
       {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Millis(options.times.handshake)},
-      // No compression; with it, gzip, which this side unpacks, because gRPC knows no bound.
+      // gzip is unpacked on this side, because gRPC unpacks without a bound.
       {GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
        1 << GRPC_COMPRESS_NONE | (options.compression ? 1 << GRPC_COMPRESS_GZIP : 0)},
       {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0},
@@ -179,8 +182,8 @@ std::map<std::string, int> ArgumentsOf(const TransportOptions& options) {
 }
 
 void GrpcppTransport::Configure(grpc::ServerBuilder* builder) const {
-  // gRPC looks at a message once all of it is there, so that its limit saves no memory beyond the
-  // calls' own, whose error names the flag; what arrives is bounded by the quota.
+  // gRPC's own limit is applied to complete messages, so it saves no memory, and its error does not
+  // name the flag. The quota bounds messages that are still arriving.
   builder->SetMaxReceiveMessageSize(-1);
   builder->SetMaxSendMessageSize(-1);
   if (options_.max_arriving_bytes > 0) {
@@ -189,7 +192,7 @@ void GrpcppTransport::Configure(grpc::ServerBuilder* builder) const {
     builder->SetResourceQuota(quota);
   }
   std::map<std::string, int> arguments = ArgumentsOf(options_);
-  for (const auto& [key, value] : options_.channel_args) {
+  for (const auto& [key, value] : arguments_) {
     if (const std::optional<int> number = AsInteger(value)) {
       arguments[key] = *number;
     } else {
@@ -216,37 +219,38 @@ absl::StatusOr<int> GrpcppTransport::ConnectInside() {
 }
 
 void GrpcppTransport::CutOverdue() {
-  const auto taken = [this](const std::string& host, uint16_t port) {
-    return acceptor_->BytesTaken(host, port);
+  ConnectionTable& connections = acceptor_->connections();
+  const auto acknowledged = [&connections](const std::string& host, uint16_t port) {
+    return connections.BytesAcknowledged(host, port);
   };
-  for (const CallBook::Cut& cut : book_.Overdue(taken)) {
+  for (const CallBook::Cut& cut : book_.Overdue(acknowledged)) {
     spdlog::warn("{}:{} does not read: its connection is closed with {} bytes of replies unsent",
                  cut.host, cut.port, cut.reply_bytes);
-    acceptor_->Cut(cut.host, cut.port);
+    connections.Cut(cut.host, cut.port);
   }
 }
 
-void GrpcppTransport::Look() {
-  look_mutex_.Lock();
-  while (!looks_no_more_) {
-    look_mutex_.Unlock();
+void GrpcppTransport::CutOverdueUntilStopped() {
+  mutex_.Lock();
+  while (!stop_) {
+    mutex_.Unlock();
     CutOverdue();
-    look_mutex_.Lock();
-    if (!looks_no_more_) look_.WaitUntil(look_mutex_, Clock::Steady().Now() + kLook);
+    mutex_.Lock();
+    if (!stop_) stopped_.WaitUntil(mutex_, Clock::Steady().Now() + kReadCheck);
   }
-  look_mutex_.Unlock();
+  mutex_.Unlock();
 }
 
-void GrpcppTransport::StopLooking() {
+void GrpcppTransport::StopCutting() {
   {
-    MutexLock lock(look_mutex_);
-    looks_no_more_ = true;
+    MutexLock lock(mutex_);
+    stop_ = true;
   }
-  look_.NotifyAll();
-  if (looker_.joinable()) looker_.join();
+  stopped_.NotifyAll();
+  if (cutter_.joinable()) cutter_.join();
 }
 
-// gRPC writes to stderr itself, and waits for it; what clients do wrong has a line each.
+// gRPC itself would block on stderr, and log a line for each mistake of a client.
 void LogOfGrpc(gpr_log_func_args* said) {
   constexpr int kLines = 10;  // of every kEvery
   constexpr auto kEvery = std::chrono::seconds(10);
@@ -292,20 +296,19 @@ absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
   acceptor_ =
       std::make_unique<Acceptor>(std::move(sockets), options_.connections,
                                  [this](int listener_fd, int fd) { Hand(listener_fd, fd); });
-  FLOE_ASSIGN_OR_RETURN(looker_, TrySpawnThread({"unread", 0, {}}, [this] { Look(); }));
+  FLOE_ASSIGN_OR_RETURN(cutter_,
+                        TrySpawnThread({"unread", 0, {}}, [this] { CutOverdueUntilStopped(); }));
   return acceptor_->Start();
 }
 
 void GrpcppTransport::Shutdown(TimePoint deadline) {
   if (server_ == nullptr) return;
-  StopLooking();
-  // gRPC has no way to send GOAWAY and still take the calls that were already on their way, so the
-  // frame is written beside gRPC; TLS would rule this out. gRPC says that a call is done, or a
-  // message of a stream sent, once all that it had to write is in the socket. It cancels calls that
-  // reach it after its own shutdown began, which callers would take for a failure: so connections
-  // end before the server does.
-  Drain({*acceptor_, gate_, replies_, GoAwayFrame(), [this] { streams_.Close(); },
-         options_.time_to_leave},
+  StopCutting();
+  // gRPC cannot send GOAWAY and still accept calls that are already on their way. So the frame is
+  // written beside gRPC, which rules out TLS. gRPC reports the end of a call, and of a message of a
+  // stream, once all its bytes are in the socket. It cancels calls that arrive after its shutdown
+  // began, which is a failure for callers. So the connections end before the server does.
+  Drain({*acceptor_, gate_, GoAwayFrame(), [this] { streams_.Close(); }, options_.time_to_leave},
         deadline);
   const Duration left = deadline - Clock::Steady().Now();
   // A far deadline must not overflow on its way to the other clock.
@@ -315,9 +318,9 @@ void GrpcppTransport::Shutdown(TimePoint deadline) {
 
 }  // namespace
 
-std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods,
-                                               TransportOptions options) {
-  return std::make_unique<GrpcppTransport>(methods, std::move(options));
+std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods, TransportOptions options,
+                                               GrpcArguments arguments) {
+  return std::make_unique<GrpcppTransport>(methods, std::move(options), std::move(arguments));
 }
 
 }  // namespace floe::server

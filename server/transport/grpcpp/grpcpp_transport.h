@@ -2,14 +2,21 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "server/api/rpc.h"
 #include "server/transport/transport.h"
 
 namespace floe::server {
 
+// gRPC's channel arguments. A value that is an integer is passed as one.
+using GrpcArguments = std::vector<std::pair<std::string, std::string>>;
+
 // `methods` is complete and outlives the transport. Methods are called on gRPC's threads.
-std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods,
-                                               TransportOptions options);
+// `arguments` override the arguments that follow from the options.
+std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods, TransportOptions options,
+                                               GrpcArguments arguments = {});
 
 }  // namespace floe::server

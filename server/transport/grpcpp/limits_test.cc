@@ -1,5 +1,6 @@
 // What the transport refuses, with a real grpc++ client over a real socket.
 #include <gmock/gmock.h>
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -11,12 +12,14 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "server/transport/grpcpp/grpcpp_transport.h"
 #include "server/transport/grpcpp/methods_for_test.h"
-#include "server/transport/grpcpp/unary_client.h"
+#include "server/transport/grpcpp/self_caller.h"
 
 namespace floe::server {
 namespace {
@@ -175,14 +178,45 @@ TEST_F(TransportLimits, AConnectionInsidePassesTheListeners) {
   options.connections.max_connections = 1;
   Open(options);
   ASSERT_TRUE(Send("the only connection").ok());
-  CancelToken cancel;
   for (int i = 0; i < 3; ++i) {
     const auto fd = transport_->ConnectInside();
     ASSERT_TRUE(fd.ok()) << fd.status();
-    const auto reply = CallOnce(*fd, "/test/Echo", "hear", kPatience, &cancel);
-    EXPECT_EQ(reply.value_or(reply.status().ToString()), "hear");
+    grpc::GenericStub stub(grpc::CreateInsecureChannelFromFd("inside", *fd));
+    grpc::ClientContext context;
+    const grpc::Slice hear("hear");
+    const grpc::ByteBuffer request(&hear, 1);
+    grpc::ByteBuffer reply;
+    std::promise<grpc::Status> done;
+    stub.UnaryCall(&context, "/test/Echo", {}, &request, &reply,
+                   [&done](grpc::Status status) { done.set_value(std::move(status)); });
+    const grpc::Status status = done.get_future().get();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(reply.Length(), hear.size());
   }
   EXPECT_EQ(transport_->connections().refused(), 0);
+}
+
+TEST_F(TransportLimits, ASelfCallerLearnsWhetherTheTransportAnswers) {
+  std::promise<std::shared_ptr<Responder>> arrived;
+  methods_.AddUnary("/test/Silent", [&arrived](const CallHead&, const Message&,
+                                               const std::shared_ptr<Responder>& responder) {
+    arrived.set_value(responder);
+  });
+  Open({});
+  int connections = 0;
+  SelfCaller caller("/test/Silent", [&]() -> absl::StatusOr<int> {
+    if (connections++ > 0) return absl::UnavailableError("no more");
+    return transport_->ConnectInside();
+  });
+  EXPECT_TRUE(caller.Answered()) << "nothing was asked before";
+  const std::shared_ptr<Responder> responder = arrived.get_future().get();
+  EXPECT_FALSE(caller.Answered());
+  EXPECT_EQ(connections, 1);
+  responder->Finish(absl::NotFoundError("an error is an answer"));
+  while (!caller.Answered()) std::this_thread::yield();
+  EXPECT_EQ(connections, 2);
+  caller.Stop();
+  EXPECT_TRUE(caller.Answered());
 }
 
 TEST_F(TransportLimits, StreamsWaitForNobody) {

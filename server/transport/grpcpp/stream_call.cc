@@ -1,3 +1,4 @@
+// A streaming call: the queue of messages out, when the next one is read, and how it ends.
 #include <algorithm>
 #include <utility>
 #include <vector>

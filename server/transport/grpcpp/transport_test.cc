@@ -349,10 +349,10 @@ TEST_F(GrpcppTransport, Listeners) {
 }
 
 TEST_F(GrpcppTransport, ChannelArgumentsReachGrpc) {
-  TransportOptions options;
-  options.channel_args = {{"grpc.max_concurrent_streams", "1"},
-                          {"grpc.primary_user_agent", "text"}};
-  Open(options);
+  transport_ = MakeGrpcppTransport(
+      methods_, {}, {{"grpc.max_concurrent_streams", "1"}, {"grpc.primary_user_agent", "text"}});
+  ASSERT_TRUE(transport_->Start({"127.0.0.1:0"}).ok());
+  Connect(transport_->addresses().at(0));
   const auto first = Call("/test/Hold", "1");
   ASSERT_TRUE(arrived_.Reaches(1));
   auto second = std::make_unique<ClientCall>();

@@ -1,3 +1,4 @@
+// Conversions between grpc++ and server/api: status, metadata, peers, messages without copies.
 #include "server/transport/grpcpp/wire.h"
 
 #include <grpc/support/time.h>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/quoted.h"
 #include "base/retry_after.h"
 #include "base/status.h"
@@ -56,7 +58,15 @@ grpc::Status Join(grpc::ByteBuffer* buffer, grpc::Slice* slice) {
   return grpc::Status::OK;
 }
 
-// What a caller may choose, in messages and the log.
+// "ipv4:127.0.0.1:40213" and "ipv6:%5B::1%5D:40213", of gRPC, as PeerOf reads them.
+std::string PeerText(std::string peer) {
+  if (!peer.starts_with("ipv")) return "unix";
+  peer.erase(0, peer.find(':') + 1);
+  if (peer.find('%') == std::string::npos) return peer;
+  return absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
+}
+
+// A text that the caller chose, for messages and the log.
 std::string Kept(grpc::string_ref value) {
   constexpr size_t kMostBytes = 128;
   return Printable({value.data(), std::min(value.size(), kMostBytes)}, 3 * kMostBytes);
@@ -80,7 +90,7 @@ void AddTrailers(const absl::Status& status, const Trailers& trailers,
 CallHead MakeCallHead(std::string_view path, const grpc::CallbackServerContext& context) {
   CallHead head;
   head.path = path;
-  head.peer = context.peer();
+  head.peer = PeerText(context.peer());
   for (const auto& [name, value] : context.client_metadata()) {
     const std::string_view key(name.data(), name.size());
     if (key.starts_with("floe-")) {
