@@ -32,10 +32,10 @@ void LifecycleLog::Tell(const Lifecycle& lifecycle) {
   std::map<std::string, Known> now;
   for (const auto& [name, model] : lifecycle.models()) {
     if (!model.current) continue;
-    const ModelConfig& config = *model.current->config;
+    const ModelConfig& config = model.current->config();
     const Known& before = known_[name];
     Known& known = now[name];
-    known.scan_error = std::string(model.current->scan_error.message());
+    known.scan_error = std::string(model.current->scan_error().message());
     if (!known.scan_error.empty() && known.scan_error != before.scan_error)
       spdlog::error("{}: model '{}': {}{}", config.where, name, known.scan_error,
                     !Published(model).empty() ? "; what was loaded before stays in service" : "");

@@ -37,7 +37,7 @@ Lifecycle::Options LifecycleOptions(const LifecycleConfig& config) {
 }
 
 ServedTable::Entry EntryOf(const ModelState& model, const VersionHost& host) {
-  const ModelConfig& config = *model.current->config;
+  const ModelConfig& config = model.current->config();
   ServedTable::Entry out;
   out.labels.insert(config.version_labels.begin(), config.version_labels.end());
   out.settled = IsSettled(model);
@@ -95,20 +95,20 @@ void Manager::Advance() {
   started_ |= lifecycle_.Settled();
   const TimePoint now = options_.clock->Now();
   std::vector<Reloads::Ended> ended;
-  const Actions actions = lifecycle_.Step(now, &ended);
-  next_ = std::min(actions.next, host_.EndLate(now));
+  const Work work = lifecycle_.Step(now, &ended);
+  next_ = std::min(work.next, host_.EndLate(now));
   if (lifecycle_.TakeChanged()) Publish();
-  CarryOut(actions, now);
+  CarryOut(work, now);
   EndReloads(ended);
 }
 
-void Manager::CarryOut(const Actions& actions, TimePoint now) {
-  for (const UnloadAction& action : actions.unloads) {
+void Manager::CarryOut(const Work& work, TimePoint now) {
+  for (const UnloadAction& action : work.unloads) {
     host_.Withdraw(action.id, now);
     next_ = std::min(next_, now + options_.drain);
   }
-  for (const ScanAction& action : actions.scans) scans_.Post([this, action] { RunScan(action); });
-  for (const LoadAction& action : actions.loads) host_.Load(action, started_);
+  for (const ScanAction& action : work.scans) scans_.Post([this, action] { RunScan(action); });
+  for (const LoadAction& action : work.loads) host_.Load(action, started_);
 }
 
 void Manager::RunScan(const ScanAction& action) {

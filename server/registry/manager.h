@@ -37,7 +37,7 @@ class Manager {
  private:
   void Run();
   void Advance();
-  void CarryOut(const Actions& actions, TimePoint now);
+  void CarryOut(const Work& work, TimePoint now);
   void RunScan(const ScanAction& action);
   void EndReloads(const std::vector<Reloads::Ended>& ended);
   void Publish();

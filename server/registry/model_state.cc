@@ -1,25 +1,23 @@
+// Look-ups in the data of a model.
 #include "server/registry/model_state.h"
 
-#include <utility>
+#include <atomic>
 
 #include "server/registry/version_policy.h"
 
 namespace floe::server {
-namespace {
 
-constexpr size_t kEndedKept = 3;
-
-}  // namespace
-
-bool Servable::MayRetryLoad() const { return !key.file.empty() && MayRetry(attempt->error); }
-
-const Target::Seen* Target::Find(int64_t version) const {
-  for (const Seen& seen : found)
-    if (seen.files.version == version) return &seen;
+const Found::Version* Found::Find(int64_t version) const {
+  for (const Version& one : versions)
+    if (one.files.version == version) return &one;
   return nullptr;
 }
 
-const Servable* ModelState::Find(int64_t revision, int64_t version) const {
+bool MayRetryLoad(const AttemptKey& key, const Attempt& attempt) {
+  return !key.file.empty() && MayRetry(attempt.error);
+}
+
+const Servable* FindServable(const Servables& servables, int64_t revision, int64_t version) {
   for (const Servable& one : servables)
     if (one.key.revision == revision && one.version() == version &&
         one.state != VersionState::kUnloading)
@@ -27,29 +25,9 @@ const Servable* ModelState::Find(int64_t revision, int64_t version) const {
   return nullptr;
 }
 
-Servable* ModelState::Find(int64_t revision, int64_t version) {
-  return const_cast<Servable*>(std::as_const(*this).Find(revision, version));
-}
-
-std::shared_ptr<Attempt> ModelState::BeginAttempt(const AttemptKey& key) {
-  std::erase_if(attempts, [&key](const auto& one) {
-    return one.first.revision == key.revision && one.first.version == key.version;
-  });
-  return attempts[key] = std::make_shared<Attempt>();
-}
-
-std::list<Servable>::iterator ModelState::Erase(std::list<Servable>::iterator servable) {
-  const auto attempt = attempts.find(servable->key);
-  const bool own = attempt != attempts.end() && attempt->second == servable->attempt;
-  const bool remembered = servable->Failing() && servable->key.revision == current_revision();
-  if (own && !remembered) attempts.erase(attempt);
-  return servables.erase(servable);
-}
-
-void ModelState::NoteEnd(int64_t version, const absl::Status& error) {
-  if (!current) return;
-  ended.push_front({version, VersionState::kEnd, error});
-  if (ended.size() > kEndedKept) ended.pop_back();
+int64_t NextId() {
+  static std::atomic<int64_t> last{0};
+  return ++last;
 }
 
 }  // namespace floe::server

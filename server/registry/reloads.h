@@ -17,13 +17,8 @@
 namespace floe::server {
 
 // Every configured model, by name, and those that are being tried or removed.
-struct Models {
-  std::map<std::string, ModelState> states;
-  int64_t next_id = 1;
-
-  ModelState* Find(const std::string& name);   // null: there is none
-  ModelState& Entry(const std::string& name);  // new when there is none
-};
+using ModelStates = std::map<std::string, ModelState>;
+ModelState& ModelNamed(const std::string& name, ModelStates* models);  // new when there is none
 
 // INVALID_ARGUMENT, one line per mistake: models without a name or path, names given twice,
 // policies that ask for nothing.
@@ -39,7 +34,7 @@ class Reloads {
   };
 
   // Both outlive it.
-  Reloads(Models* models, ConfigState* config, bool allow_labels_for_unavailable)
+  Reloads(ModelStates* models, ConfigState* config, bool allow_labels_for_unavailable)
       : models_(*models), config_(*config), allow_labels_(allow_labels_for_unavailable) {}
 
   void Add(std::shared_ptr<Transaction> wanted) { queue_.push_back(std::move(wanted)); }
@@ -60,7 +55,7 @@ class Reloads {
   void CommitAll();
   void Finish(const absl::Status& status, std::vector<Ended>* ended);
 
-  Models& models_;
+  ModelStates& models_;
   ConfigState& config_;
   const bool allow_labels_;
   std::deque<std::shared_ptr<Transaction>> queue_;  // the first is under way when `begun_`

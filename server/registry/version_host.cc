@@ -63,7 +63,7 @@ int64_t VersionHost::RunBytes() const {
 absl::Status VersionHost::Try(const LoadAction& action, LoadWatch::Load* progress,
                               LoadSource* source) {
   FLOE_ASSIGN_OR_RETURN(MemoryShare share, memory_.Take(0));
-  Trial trial{*action.config,   *source, action.weights, RunBytes(), memory_.limit(),
+  Trial trial{*action.config,   *source, action.cpu_shares, RunBytes(), memory_.limit(),
               memory_.in_use(), {}};
   trial.limits.longest = std::chrono::seconds(options_.lifecycle.max_load_seconds);
   trial.limits.cancel = action.unwanted.get();
@@ -90,7 +90,7 @@ absl::StatusOr<std::shared_ptr<LocalServed>> VersionHost::DoLoad(const LoadActio
   const TimePoint start = Clock::Steady().Now();
   LoadOptions load = options_.load;
   load.progress = &progress;
-  load.prepare.weights = action.weights;
+  load.prepare.weights = action.cpu_shares;
   load.prepare.cancel = action.unwanted.get();
   load.prepare.run_bytes = RunBytes();
   auto loaded = LoadModel(*action.config, source, load, memory_);

@@ -9,9 +9,9 @@
 
 #include "base/memory_budget.h"
 #include "base/mutex.h"
-#include "server/registry/diff.h"
 #include "server/registry/load_watch.h"
 #include "server/registry/loader.h"
+#include "server/registry/model_events.h"
 #include "server/registry/registry_options.h"
 #include "server/registry/task_queue.h"
 #include "server/registry/task_thread_pool.h"
