@@ -19,30 +19,30 @@ int64_t CpusOf(const ModelConfig& model, const UsableCpus& usable) {
 
 }  // namespace
 
-CpuShares WeightsOf(const std::vector<ModelConfig>& models) {
-  CpuShares weights;
+CpuShares CpuSharesOf(const std::vector<ModelConfig>& models) {
+  CpuShares cpu_shares;
   for (const ModelConfig& model : models) {
-    weights.heaviest = std::max(weights.heaviest, model.weight);
-    weights.sum += model.weight;
+    cpu_shares.heaviest = std::max(cpu_shares.heaviest, model.weight);
+    cpu_shares.sum += model.weight;
   }
-  return weights;
+  return cpu_shares;
 }
 
-int64_t WorkersOf(const ModelConfig& model, const CpuShares& weights, const UsableCpus& usable) {
+int64_t WorkersOf(const ModelConfig& model, const CpuShares& cpu_shares, const UsableCpus& usable) {
   if (model.workers > 0) return model.workers;
   int64_t cpus = CpusOf(model, usable) - 1;
-  if (model.cpu_set.empty() && weights.sum > 0)
-    cpus = (cpus * model.weight + weights.sum - 1) / weights.sum;
+  if (model.cpu_set.empty() && cpu_shares.sum > 0)
+    cpus = (cpus * model.weight + cpu_shares.sum - 1) / cpu_shares.sum;
   return std::clamp<int64_t>(cpus / model.intra_op_threads, 1, kMostWorkers);
 }
 
 std::vector<std::string> CpuBudgetWarnings(const std::vector<ModelConfig>& models,
                                            const UsableCpus& usable) {
   std::vector<std::string> warnings;
-  const CpuShares weights = WeightsOf(models);
+  const CpuShares cpu_shares = CpuSharesOf(models);
   int64_t all = 0;
   for (const ModelConfig& model : models) {
-    const int64_t workers = WorkersOf(model, weights, usable);
+    const int64_t workers = WorkersOf(model, cpu_shares, usable);
     const int64_t threads = workers * model.intra_op_threads;
     if (model.workers > 0) all += threads;
     const int64_t cpus = CpusOf(model, usable);
@@ -58,7 +58,7 @@ std::vector<std::string> CpuBudgetWarnings(const std::vector<ModelConfig>& model
   if (warnings.empty() && all > usable.count())
     warnings.push_back(
         absl::StrCat("the models' workers and intra-op threads are ", all, " for ", usable.count(),
-                     " CPUs: when all models are busy they share the CPUs by their weights"));
+                     " CPUs: when all models are busy they share the CPUs by their cpu_shares"));
   return warnings;
 }
 

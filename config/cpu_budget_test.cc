@@ -56,9 +56,9 @@ TEST(CpuBudget, WarnsOfMoreThreadsThanCpus) {
   a.workers = a.intra_op_threads = 2;
   b.workers = 1;
   b.weight = 5;
-  EXPECT_EQ(WeightsOf({}).heaviest, 1);
-  EXPECT_EQ(WeightsOf({a, b}).heaviest, 5);
-  EXPECT_EQ(WeightsOf({a, b}).sum, 6);
+  EXPECT_EQ(CpuSharesOf({}).heaviest, 1);
+  EXPECT_EQ(CpuSharesOf({a, b}).heaviest, 5);
+  EXPECT_EQ(CpuSharesOf({a, b}).sum, 6);
   const UsableCpus five{{0, 1, 2, 3, 4}, 0}, four{{0, 1, 2, 3}, 0}, three{{0, 1, 2, 3}, 2.5};
   EXPECT_THAT(CpuBudgetWarnings({a, b}, five), IsEmpty());
   EXPECT_THAT(CpuBudgetWarnings({a, b}, four), ElementsAre(HasSubstr("are 5 for 4 CPUs")));

@@ -37,9 +37,9 @@ struct TrialRequest {
 std::string WriteRequest(const Trial& trial, ServerConfig config) {
   config.models = {trial.config};
   const std::string& file = trial.source.file;
-  return absl::StrCat(trial.source.version, " ", trial.weights.heaviest, " ", trial.weights.sum,
-                      " ", trial.run_bytes, " ", trial.memory_limit, " ", trial.memory_in_use, " ",
-                      file.size(), "\n", file, ConfigToYaml(config));
+  return absl::StrCat(trial.source.version, " ", trial.cpu_shares.heaviest, " ",
+                      trial.cpu_shares.sum, " ", trial.run_bytes, " ", trial.memory_limit, " ",
+                      trial.memory_in_use, " ", file.size(), "\n", file, ConfigToYaml(config));
 }
 
 absl::StatusOr<TrialRequest> ReadRequest(const std::string& text) {
@@ -66,7 +66,7 @@ absl::StatusOr<TrialRequest> ReadRequest(const std::string& text) {
 absl::StatusOr<FileIdentity> TryLoad(const TrialRequest& request, TrialBoard* board) {
   const ModelConfig& config = request.config.models[0];
   LoadOptions options = LoadOptionsOf(request.config);
-  options.prepare.weights = {request.heaviest, request.weight_sum};
+  options.prepare.cpu_shares = {request.heaviest, request.weight_sum};
   options.prepare.run_bytes = request.run_bytes;
   if (!request.config.cpu.blas_library.empty())
     kernels::SetBlasLibrary(request.config.cpu.blas_library);
@@ -74,7 +74,7 @@ absl::StatusOr<FileIdentity> TryLoad(const TrialRequest& request, TrialBoard* bo
   const int64_t limit = request.memory_limit;
   const int64_t left =
       limit > 0 ? std::max<int64_t>(1, limit - request.memory_in_use) : UsableMemory();
-  const int64_t workers = WorkersOf(config, options.prepare.weights, FindUsableCpus());
+  const int64_t workers = WorkersOf(config, options.prepare.cpu_shares, FindUsableCpus());
   LimitTrialMemory(left, workers * config.intra_op_threads, board);
   FLOE_ASSIGN_OR_RETURN(const FileIdentity identity, IdentifyFile(request.file));
   MemoryBudget memory(limit);

@@ -13,7 +13,7 @@ namespace floe::server {
 Lifecycle::Lifecycle(const std::vector<ModelConfig>& models, Options options)
     : options_(options), reloads_(&models_, &config_, options.allow_labels_for_unavailable) {
   config_.models = models;
-  const CpuShares cpu_shares = WeightsOf(models);
+  const CpuShares cpu_shares = CpuSharesOf(models);
   for (const ModelConfig& model : models)
     SetCurrent(&ModelNamed(model.name, &models_), std::make_shared<const ModelConfig>(model),
                cpu_shares);

@@ -1,3 +1,5 @@
+// Loads one version: reads the file, compiles it, takes the memory it will need, warms it up and
+// puts a queue in front. Memory that runs out ends here as an error.
 #include "server/registry/loader.h"
 
 #include <spdlog/spdlog.h>
@@ -86,8 +88,8 @@ absl::StatusOr<MemoryShare> TakeFor(const MemoryBudget& memory, int64_t bytes, i
 }
 
 // Takes what the slots' plans will need. Where measuring is to choose the rows of a run, that is as
-// many as are possible without taking more than half of what is left, since others may be loading
-// too, and one row in any case; `prepare` then says so.
+// many rows as fit in half of what is left, since others may be loading too. One row is taken in
+// any case; `prepare` then says so.
 absl::StatusOr<MemoryShare> Admit(const Model& model, const ModelConfig& config,
                                   const MemoryBudget& memory, PrepareOptions* prepare) {
   const auto weights = static_cast<int64_t>(model.weight_bytes());

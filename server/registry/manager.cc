@@ -1,3 +1,5 @@
+// The loop of the manager's thread: asks the Lifecycle what to do, hands it to the threads that do
+// it, and publishes what has changed.
 #include "server/registry/manager.h"
 
 #include <spdlog/spdlog.h>
@@ -136,7 +138,7 @@ void Manager::EndReloads(const std::vector<Reloads::Ended>& ended) {
 }
 
 void Manager::Publish() {
-  log_.Tell(lifecycle_);
+  log_.Report(lifecycle_);
   ServedTable table;
   table.config = lifecycle_.config();
   table.settled = lifecycle_.Settled();

@@ -22,11 +22,11 @@ class Readiness {
 
   // All configured models, and which have an available version. Names that are gone are removed.
   void SetModels(const std::map<std::string, bool>& available);
-  void SetStuck(const std::set<std::string>& models);  // whose work does not go on
+  void SetStuck(const std::set<std::string>& models);  // whose work does not go on; logs changes
   void SetAnswering(bool answering);  // whether the server as a whole does; false at first
 
  private:
-  void Tell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Report() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   HealthState* const health_;
   const bool strict_;

@@ -76,9 +76,9 @@ struct ConfigState {
   std::vector<ModelConfig> models;
 };
 
-// A change of the configuration to these models, all of it or nothing: versions are looked for at
-// once, what is new is loaded, and only when all of it is available does it replace what was there,
-// whose requests in progress end on what they began with. After an error the old one stays active.
+// A change of the configuration to these models, all of it or nothing. Versions are looked for at
+// once, and what is new is loaded. When all of it is available it replaces what was there; requests
+// in progress end on what they began with. After an error the old configuration stays active.
 struct ReloadRequest {
   std::vector<ModelConfig> models;
   TimePoint deadline;

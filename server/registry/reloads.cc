@@ -127,7 +127,7 @@ absl::Status Reloads::Begin(TimePoint now) {
   scans_until_ = std::min(reload.deadline, now + kScanTimeout);
   if (reload.replaces) FLOE_RETURN_IF_ERROR(CheckGeneration(*reload.replaces, config_.generation));
   FLOE_RETURN_IF_ERROR(CheckModels(reload.models));
-  const CpuShares cpu_shares = WeightsOf(reload.models);
+  const CpuShares cpu_shares = CpuSharesOf(reload.models);
   for (const ModelConfig& model : reload.models)
     Stage(&ModelNamed(model.name, &models_), std::make_shared<const ModelConfig>(model),
           cpu_shares);

@@ -1,3 +1,4 @@
+// A list of tasks under a mutex, taken as a whole.
 #include "server/registry/task_queue.h"
 
 #include <utility>

@@ -50,7 +50,7 @@ TEST(TaskQueue, CloseDropsTasksAndEndsTheWait) {
   EXPECT_FALSE(box.closed());
   box.Close();
   EXPECT_TRUE(box.closed());
-  EXPECT_EQ(held.use_count(), 1) << "what a letter holds is let go";
+  EXPECT_EQ(held.use_count(), 1) << "what a task holds is let go";
   EXPECT_FALSE(box.Post([held] {}));
   EXPECT_EQ(held.use_count(), 1);
   EXPECT_TRUE(box.Take(TimePoint::max()).empty());

@@ -1,3 +1,4 @@
+// Threads that take tasks in order; more are started while tasks wait and none is idle.
 #include "server/registry/task_thread_pool.h"
 
 #include <sched.h>

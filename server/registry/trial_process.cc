@@ -1,3 +1,5 @@
+// Both sides of a trial load: starts the process, watches its memory, time and end; and in the
+// process, takes the request, limits memory and reports the outcome on shared memory.
 #include "server/registry/trial_process.h"
 
 #include <fcntl.h>
@@ -298,9 +300,9 @@ class Watch {
       return absl::DeadlineExceededError(
           absl::StrCat("the trial load took longer than max_load_seconds (",
                        Seconds(limits_.longest), " s): it was ended", During(board_)));
-    if (limits_.tell && taken >= next_tell_) {
+    if (limits_.report && taken >= next_tell_) {
       next_tell_ = taken + std::chrono::seconds(1);
-      limits_.tell(board_.note.Describe());
+      limits_.report(board_.note.Describe());
     }
     return Charge();
   }

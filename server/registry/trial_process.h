@@ -22,8 +22,8 @@ struct TrialLimits {
   // Told now and then how many bytes the load has taken beyond what the process took before it; an
   // error ends the trial. May be null.
   std::function<absl::Status(int64_t bytes)> charge = nullptr;
-  // Told about once a second what the trial is doing. May be null.
-  std::function<void(const std::string& doing)> tell = nullptr;
+  // Gets about once a second what the trial is doing. May be null.
+  std::function<void(const std::string& doing)> report = nullptr;
 };
 
 // Runs `command` (a program's path and its arguments), which calls BeginTrial, and waits for it.

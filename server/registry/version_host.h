@@ -57,8 +57,6 @@ class VersionHost {
   void StopVersions();  // afterwards: lets every queue finish what it has
 
  private:
-  bool IsTried(const LoadAction& action, bool serving) const;
-  int64_t RunBytes() const;
   absl::Status Try(const LoadAction& action, LoadWatch::Load* progress, LoadSource* source);
   absl::StatusOr<std::shared_ptr<LocalServed>> DoLoad(const LoadAction& action, bool tried);
   ServedHandle MakeHandle(ServableId id, const std::shared_ptr<LocalServed>& served);

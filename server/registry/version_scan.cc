@@ -1,3 +1,4 @@
+// Lists a base_path's directories, looks into those that are asked for, and stamps their files.
 #include "server/registry/version_scan.h"
 
 #include <sys/stat.h>

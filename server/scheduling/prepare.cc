@@ -180,7 +180,7 @@ std::string DescribeSizes(const WarmUpReport& report) {
 
 SlotBounds BoundsOfSlots(const ModelConfig& config, const PrepareOptions& prepare) {
   SlotBounds bounds;
-  bounds.workers = WorkersOf(config, prepare.weights, FindUsableCpus());
+  bounds.workers = WorkersOf(config, prepare.cpu_shares, FindUsableCpus());
   const PlanExecutor::Options options = ExecutorOptions(config, bounds.workers, prepare.run_bytes);
   bounds.chosen = ChoosesRows(config);
   bounds.rows = options.max_rows;
@@ -197,9 +197,10 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
     FLOE_RETURN_IF_ERROR(ReadOwnBatching(DirectoryOf(model.info().path), &config, &notes));
   FLOE_RETURN_IF_ERROR(CheckCpuSet(config.cpu_set, FindUsableCpus().cpus));
   const ThreadTraits traits{absl::StrCat("i:", config.name),
-                            NiceOfWeight(config.weight, prepare.weights.heaviest), config.cpu_set};
+                            NiceOfWeight(config.weight, prepare.cpu_shares.heaviest),
+                            config.cpu_set};
   const ScopedThreadTraits scope(&traits);  // of the intra-op threads
-  const auto workers = static_cast<int>(WorkersOf(config, prepare.weights, FindUsableCpus()));
+  const auto workers = static_cast<int>(WorkersOf(config, prepare.cpu_shares, FindUsableCpus()));
   const PlanExecutor::Options options = ExecutorOptions(config, workers, prepare.run_bytes);
   auto executor =
       std::make_unique<PlanExecutor>(workers, static_cast<int>(config.intra_op_threads), options);

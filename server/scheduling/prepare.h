@@ -24,7 +24,7 @@ struct SchedulerSetup {
 using RunRecorded = std::function<absl::Status(std::unique_ptr<Request>)>;
 
 struct PrepareOptions {
-  CpuShares weights;
+  CpuShares cpu_shares;
   // Reads a file of recorded requests and has them run, in order, until one fails. Null: recorded
   // requests are not used.
   using ReplayRecorded =

@@ -133,7 +133,7 @@ TEST(Prepare, WorkersHaveTheirModelsWeightAndCpus) {
   const ModelHandle model = CompileText(kTwiceGraph);
   ModelConfig config = Config();
   config.cpu_set = {FindUsableCpus().cpus.back()};
-  auto setup = PrepareScheduler(*model, config, {.weights = {.heaviest = 2}});
+  auto setup = PrepareScheduler(*model, config, {.cpu_shares = {.heaviest = 2}});
   ASSERT_TRUE(setup.ok()) << setup.status();
   Scheduler scheduler(std::move(setup->executor), std::move(setup->options));
   FloatCall call({{Shape({1, 2}), {1, 2}}});
