@@ -12,7 +12,6 @@
 #include "server/registry/manager.h"
 #include "server/registry/probe_model.h"
 #include "server/registry/publication.h"
-#include "server/registry/registry_options.h"
 
 namespace floe::server {
 

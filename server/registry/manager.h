@@ -3,14 +3,11 @@
 
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "server/registry/lifecycle.h"
 #include "server/registry/lifecycle_log.h"
 #include "server/registry/publication.h"
-#include "server/registry/registry_options.h"
-#include "server/registry/task_queue.h"
 #include "server/registry/task_thread_pool.h"
 #include "server/registry/version_host.h"
 
@@ -35,8 +32,7 @@ class Manager {
   void StopVersions() { host_.StopVersions(); }  // afterwards
 
  private:
-  void Run();
-  void Advance();
+  TimePoint Advance();
   void CarryOut(const Work& work, TimePoint now);
   void RunScan(const ScanAction& action);
   void EndReloads(const std::vector<Reloads::Ended>& ended);
@@ -44,17 +40,15 @@ class Manager {
 
   const RegistryOptions& options_;
   Publication& publication_;
-  const std::shared_ptr<TaskQueue> tasks_ = std::make_shared<TaskQueue>();
+  const std::shared_ptr<TaskThreadPool> tasks_;  // of the one thread
 
   // The thread's; others touch them only before it starts and after it has ended.
   Lifecycle lifecycle_;
   VersionHost host_;
   LifecycleLog log_;
-  TimePoint next_ = TimePoint::max();
   bool started_ = false;  // the models of the start have settled
 
   TaskThreadPool scans_;
-  std::thread thread_;
 };
 
 }  // namespace floe::server

@@ -30,17 +30,8 @@ void NoteEnd(ModelState* model, int64_t version, const absl::Status& error) {
 
 // ---- what is decided ----
 
-// Other files of the version are of no interest any more.
-void ForgetOtherFiles(ModelState* model, const AttemptKey& key) {
-  std::erase_if(model->attempts, [&key](const auto& one) {
-    const AttemptKey& other = one.first;
-    return other.revision == key.revision && other.version == key.version && other != key;
-  });
-}
-
 void NoteFailure(ModelState* model, const AttemptKey& key, const absl::Status& error,
                  TimePoint retry_at) {
-  ForgetOtherFiles(model, key);
   Attempt& attempt = model->attempts[key];
   if (attempt.failures++ == 0) attempt.first_reload = model->reloads;
   attempt.last_reload = model->reloads;
@@ -49,7 +40,6 @@ void NoteFailure(ModelState* model, const AttemptKey& key, const absl::Status& e
 }
 
 void StartLoad(ModelState* model, const Actions::Load& load, Work* work) {
-  ForgetOtherFiles(model, load.key);
   std::erase_if(model->ended,
                 [&load](const VersionStatus& one) { return one.version == load.key.version; });
   const Configuration& from = (load.staged ? model->staged : model->current)->configuration;
@@ -161,24 +151,44 @@ Found::Version See(ModelState* model, Target* target, const FoundVersion& files,
   return {files, since, settled};
 }
 
-// Forgets failures of versions that are gone. A staged configuration tries those, too, that the
-// active one would not have come upon: they are news to whoever asked for the reload.
-void ForgetAttempts(ModelState* model, const Target& target) {
-  const AllDesired desired = DesiredOf(*model);
-  std::optional<Desired> before;
-  if (model->staged && &target == &*model->staged)
-    before = DesiredOf(model->current->configuration, target.found, model->attempts);
+// Whether these files are among what was found, as far as that is known.
+bool MayBe(const AttemptKey& key, const std::optional<Target>& target) {
+  if (!target || target->revision() != key.revision) return false;
+  const Found::Version* const one = target->found.Find(key.version);
+  if (one == nullptr) return false;
+  return !one->files.scanned || (one->files.file == key.file && one->files.stamp == key.stamp);
+}
+
+bool Wants(const std::optional<Desired>& desired, const AttemptKey& key) {
+  const DesiredVersion* const one = desired ? desired->Find(key.version) : nullptr;
+  return one != nullptr && one->key == key;
+}
+
+// A staged configuration tries what the active one would not have come upon: its failures are news
+// to whoever asked for the reload.
+void ForgetWhatIsNews(ModelState* model) {
+  const Desired active =
+      DesiredOf(model->current->configuration, model->current->found, model->attempts);
+  const Desired before =
+      DesiredOf(model->current->configuration, model->staged->found, model->attempts);
   std::erase_if(model->attempts, [&](const auto& attempt) {
     const auto& [key, failed] = attempt;
-    const int64_t version = key.version;
-    if (key.revision != target.revision() || desired.current->Find(version) != nullptr ||
-        model->Find(key.revision, version) != nullptr)
+    return failed.last_reload < model->reloads && before.Find(key.version) == nullptr &&
+           active.Find(key.version) == nullptr && model->Find(key.revision, key.version) == nullptr;
+  });
+}
+
+// Forgets failures of files that are gone, after a scan for this revision.
+void ForgetAttempts(ModelState* model, int64_t revision) {
+  const AllDesired desired = DesiredOf(*model);
+  std::erase_if(model->attempts, [&](const auto& attempt) {
+    const AttemptKey& key = attempt.first;
+    if (key.revision != revision || model->Find(revision, key.version) != nullptr ||
+        Wants(desired.current, key) || Wants(desired.staged, key) || MayBe(key, model->current) ||
+        MayBe(key, model->staged))
       return false;
-    if (before && failed.last_reload < model->reloads && before->Find(version) == nullptr)
-      return true;
-    if (target.found.Find(version) != nullptr) return false;
-    if (desired.staged && desired.staged->Find(version) != nullptr) return false;
-    NoteEnd(model, version, failed.error);
+    if (revision == model->current_revision() && model->current->found.Find(key.version) == nullptr)
+      NoteEnd(model, key.version, attempt.second.error);
     return true;
   });
 }
@@ -238,7 +248,9 @@ bool NoteScanned(ModelState* model, int64_t ticket,
   for (const FoundVersion& files : *found)
     versions.push_back(See(model, target, files, now, times.Settle(), &changed));
   target->found.versions = std::move(versions);
-  if (target->revision() == model->current_revision()) ForgetAttempts(model, *target);
+  const bool staged = model->staged && target == &*model->staged;
+  if (staged && target->revision() == model->current_revision()) ForgetWhatIsNews(model);
+  ForgetAttempts(model, target->revision());
   return changed;
 }
 

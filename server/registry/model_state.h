@@ -2,7 +2,8 @@
 // it leads to; model_events.h and staging.h change it; model_status.h reports it.
 #pragma once
 
-#include <compare>
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +20,7 @@
 #include "config/config.h"
 #include "config/cpu_budget.h"
 #include "server/registry/registry.h"
+#include "server/registry/version_policy.h"
 #include "server/registry/version_scan.h"
 
 namespace floe::server {
@@ -55,7 +58,11 @@ struct Found {
   bool fresh = false;             // the last scan succeeded; else these are of an earlier one
   std::vector<Version> versions;  // highest first
 
-  const Version* Find(int64_t version) const;  // null: it was not found
+  const Version* Find(int64_t version) const {  // null: it was not found
+    for (const Version& one : versions)
+      if (one.files.version == version) return &one;
+    return nullptr;
+  }
 };
 
 // ---- how it went ----
@@ -67,7 +74,11 @@ struct AttemptKey {
   std::string file;    // empty: there is none to load
   uint64_t stamp = 0;  // of all its files
 
-  auto operator<=>(const AttemptKey&) const = default;
+  bool operator==(const AttemptKey&) const = default;
+  bool operator<(const AttemptKey& other) const {
+    return std::tie(revision, version, file, stamp) <
+           std::tie(other.revision, other.version, other.file, other.stamp);
+  }
 };
 
 // A load, or a scan, that failed so often, one after the other.
@@ -82,7 +93,9 @@ struct Attempt {
 using Attempts = std::map<AttemptKey, Attempt>;
 
 // The load may end differently when it is done once more.
-bool MayRetryLoad(const AttemptKey& key, const Attempt& attempt);
+inline bool MayRetryLoad(const AttemptKey& key, const Attempt& attempt) {
+  return !key.file.empty() && MayRetry(attempt.error);
+}
 
 // ---- what there is ----
 
@@ -103,7 +116,13 @@ struct Servable {
 using Servables = std::list<Servable>;
 
 // The one that is loading or available; null: there is none.
-const Servable* FindServable(const Servables& servables, int64_t revision, int64_t version);
+inline const Servable* FindServable(const Servables& servables, int64_t revision, int64_t version) {
+  for (const Servable& one : servables)
+    if (one.key.revision == revision && one.version() == version &&
+        one.state != VersionState::kUnloading)
+      return &one;
+  return nullptr;
+}
 
 // A configuration and the scans of its base_path.
 struct Target {
@@ -140,6 +159,9 @@ struct ModelState {
 };
 
 // Of servables, scans and revisions; never the same twice. Threading: any thread.
-int64_t NextId();
+inline int64_t NextId() {
+  static std::atomic<int64_t> last{0};
+  return ++last;
+}
 
 }  // namespace floe::server

@@ -45,7 +45,8 @@ int64_t RunBytes(const MemoryBudget& memory) {
 }  // namespace
 
 VersionHost::VersionHost(const RegistryOptions& options, const MemoryBudget& memory,
-                         LoadWatch* load_watch, std::shared_ptr<TaskQueue> tasks, Reports reports)
+                         LoadWatch* load_watch, std::shared_ptr<TaskThreadPool> tasks,
+                         Reports reports)
     : options_(options),
       memory_(memory),
       load_watch_(*load_watch),

@@ -1,6 +1,7 @@
 // VersionHost: loads versions, holds what was loaded, and unloads it, on threads of its own.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -12,11 +13,25 @@
 #include "server/registry/load_watch.h"
 #include "server/registry/loader.h"
 #include "server/registry/model_events.h"
-#include "server/registry/registry_options.h"
-#include "server/registry/task_queue.h"
 #include "server/registry/task_thread_pool.h"
+#include "server/registry/trial.h"
+#include "server/registry/version_scan.h"
 
 namespace floe::server {
+
+// What a LocalRegistry is made with.
+struct RegistryOptions {
+  LoadOptions load;
+  LifecycleConfig lifecycle;
+  const Clock* clock = &Clock::Steady();  // outlives the registry; another one: see Wake
+  LoadFunction load_with;                 // empty: LoadModel
+  ScanFunction scan_with;                 // empty: ScanVersions
+  TrialFunction trial;  // of what lifecycle.trial_load says; empty: nothing is tried
+  // How long the end of a version waits for its requests and runs.
+  Duration drain = std::chrono::seconds(30);
+  std::function<void()>
+      on_change;  // the table may have changed; on any thread, and comes back soon
+};
 
 // A version that is withdrawn is unloaded when the last request that found it has handed its work
 // over, or after the options' drain.
@@ -39,7 +54,7 @@ class VersionHost {
 
   // All outlive it.
   VersionHost(const RegistryOptions& options, const MemoryBudget& memory, LoadWatch* load_watch,
-              std::shared_ptr<TaskQueue> tasks, Reports reports);
+              std::shared_ptr<TaskThreadPool> tasks, Reports reports);
 
   absl::Status Start();  // RESOURCE_EXHAUSTED: there is no thread for it. Once.
   // `serving`: something may answer by now, so that a load that ends the process would hurt.
@@ -66,7 +81,7 @@ class VersionHost {
   const RegistryOptions& options_;
   const MemoryBudget& memory_;
   LoadWatch& load_watch_;
-  const std::shared_ptr<TaskQueue> tasks_;
+  const std::shared_ptr<TaskThreadPool> tasks_;
   const Reports reports_;
   std::map<ServableId, Loaded> loaded_;
   std::map<ServableId, TimePoint> drains_;  // of those that requests still hold: until when
