@@ -13,7 +13,7 @@ namespace floe::server {
 struct DesiredVersion {
   AttemptKey key;
   bool found = true;    // false: only named by the configuration
-  bool scanned = true;  // false: its files have to be looked at before it is loaded
+  bool scanned = true;  // false: its files have to be scanned before it is loaded
   absl::Status error;   // of its files: there is nothing to load
   std::optional<Attempt> failed = {};
 };

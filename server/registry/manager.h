@@ -13,7 +13,7 @@
 
 namespace floe::server {
 
-// It holds the Lifecycle and does what that says. Looking, loading and unloading have threads of
+// It holds the Lifecycle and does what that says. Scans, loads and unloads have threads of
 // their own, which report by a task for the manager.
 // Threading: any thread; Start and Stop one at a time.
 class Manager {
@@ -25,7 +25,7 @@ class Manager {
   absl::Status Start();  // RESOURCE_EXHAUSTED: there is no thread for it. Once.
   // For its thread. What is posted after Stop is dropped.
   void Post(std::function<void(Lifecycle*)> task);
-  // Looks and loads that hang are given more threads for others. Called now and then.
+  // Scans and loads that hang are given more threads for others. Called now and then.
   void CheckThreads(TimePoint now);
   // Gives up loads under way and waits for them, and drops reloads.
   void StopThreads();

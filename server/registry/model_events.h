@@ -12,7 +12,7 @@
 
 namespace floe::server {
 
-// Look under base_path and report with NoteScanned.
+// Scan base_path and report with NoteScanned.
 struct ScanAction {
   std::string model;
   int64_t ticket = 0;

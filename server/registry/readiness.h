@@ -11,9 +11,8 @@
 namespace floe::server {
 
 // "model/<name>" serves when a version is available and its work goes on. The overall names ("" and
-// the services') serve when every configured model has become available, some time since it was
-// configured, the server answers, and not all models that were available are stuck; when not
-// `strict`, one available model is enough.
+// the services') serve when the server answers, not all available models are stuck, and every
+// configured model has been available since it was configured. When not `strict`, one is enough.
 // Threading: any thread.
 class Readiness {
  public:

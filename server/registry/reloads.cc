@@ -15,8 +15,8 @@
 namespace floe::server {
 namespace {
 
-// A reload waits so long for looks at models that stay as they are: they are to bring new versions,
-// but storage that hangs is not to keep other models from being changed.
+// A reload waits so long for scans of models that stay as they are. They may bring new versions,
+// but storage that hangs must not keep other models from being changed.
 constexpr Duration kScanTimeout = std::chrono::seconds(5);
 
 constexpr char kNotChanged[] = "the configuration was not changed";

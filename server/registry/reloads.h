@@ -28,7 +28,7 @@ ModelState& ModelNamed(const std::string& name, ModelStates* models);  // new wh
 // policies that ask for nothing.
 absl::Status CheckModels(const std::vector<ModelConfig>& models);
 
-// Whoever asks waits for its end; the manager's thread does the work, and looks whether it is still
+// Whoever asks waits for its end; the manager's thread does the work, and asks whether it is still
 // wanted. Threading: any thread.
 class Transaction {
  public:

@@ -1,4 +1,4 @@
-// Threads for work that takes its time: looking at files, loading, unloading.
+// Threads for work that takes its time: scans, loads, unloads, reloads.
 #pragma once
 
 #include <deque>

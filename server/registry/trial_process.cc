@@ -1,5 +1,5 @@
-// Both sides of a trial load: starts the process, watches its memory, time and end; and in the
-// process, takes the request, limits memory and reports the outcome on shared memory.
+// Both sides of a trial load. One starts the process and watches its memory, time and end; the
+// other takes the request, limits memory and reports the outcome on shared memory.
 #include "server/registry/trial_process.h"
 
 #include <fcntl.h>

@@ -59,8 +59,8 @@ struct TrialTask {
 };
 absl::StatusOr<TrialTask> BeginTrial();
 
-// In the process, before the load: it may take so many bytes beyond what the process has, and each
-// of so many threads its stack; what is more fails to be allocated. 0: no limit.
+// In the process, before the load: it may take so many bytes beyond what the process has, and a
+// stack for each of so many threads. What is more fails to be allocated. 0: no limit.
 void LimitTrialMemory(int64_t bytes, int64_t threads, TrialBoard* board);
 
 // In the process: says how the load ended, of the file of which identity, and ends the process at

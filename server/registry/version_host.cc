@@ -1,5 +1,5 @@
-// Loads on its own threads, tried in a process first where that is asked for; hands results to the
-// manager's thread; unloads what the last request has let go of, or what is late.
+// Loads on threads of its own, after a trial in a process where that is asked for, and reports to
+// the manager's thread. Unloads what the last request has let go of, or what is late.
 #include "server/registry/version_host.h"
 
 #include <spdlog/spdlog.h>

@@ -202,7 +202,7 @@ FoundVersion LookAt(int64_t version, const std::string& directory, const std::st
   return found;
 }
 
-FoundVersion Unlooked(int64_t version) {
+FoundVersion Unscanned(int64_t version) {
   FoundVersion found;
   found.version = version;
   found.scanned = false;
@@ -211,7 +211,7 @@ FoundVersion Unlooked(int64_t version) {
 
 // A known version: whether it is there, and which file it is by now.
 FoundVersion Known(int64_t version, const VersionsToScan& scan) {
-  FoundVersion found = Unlooked(version);
+  FoundVersion found = Unscanned(version);
   const auto file = scan.loaded_files.find(version);
   if (file == scan.loaded_files.end()) return found;
   if (const auto identity = IdentifyFile(file->second); identity.ok()) found.identity = *identity;
@@ -221,20 +221,20 @@ FoundVersion Known(int64_t version, const VersionsToScan& scan) {
 // Times of a file system may be this coarse.
 constexpr Duration kTimesTell = std::chrono::seconds(2);
 
-// The versions that the scan asks for, each looked into once.
-class VersionLooker {
+// The versions that the scan asks for, each scanned once.
+class VersionScanner {
  public:
   // `numbers` in descending order.
-  VersionLooker(const std::string& base_path,
-                const std::map<int64_t, std::string, std::greater<>>& directories,
-                const VersionsToScan& scan)
+  VersionScanner(const std::string& base_path,
+                 const std::map<int64_t, std::string, std::greater<>>& directories,
+                 const VersionsToScan& scan)
       : base_path_(base_path), directories_(directories), scan_(scan) {
     numbers_.reserve(directories.size());
     for (const auto& [version, name] : directories) numbers_.push_back(version);
   }
 
-  std::vector<FoundVersion> Look() {
-    for (const int64_t version : scan_.Among(numbers_)) LookInto(version);
+  std::vector<FoundVersion> Scan() {
+    for (const int64_t version : scan_.Among(numbers_)) ScanInto(version);
     if (scan_.policy.kind == VersionPolicy::Kind::kLatest) Descend();
     if (scan_.empty != nullptr) scan_.empty->versions = std::move(empty_);
     std::vector<FoundVersion> found;
@@ -267,7 +267,7 @@ class VersionLooker {
     for (const int64_t version : numbers_) {
       if (missing == 0) return;
       if (version >= lowest) continue;
-      if (scan_.known.count(version) == 0) LookInto(version);
+      if (scan_.known.count(version) == 0) ScanInto(version);
       const bool counts = scan_.skipped.count(version) == 0 && !Fails(version);
       missing -= counts ? 1 : 0;
     }
@@ -279,7 +279,7 @@ class VersionLooker {
     return it != looked_.end() && !it->second.error.ok() && scan_.skipped.count(version) == 0;
   }
 
-  void LookInto(int64_t version) {
+  void ScanInto(int64_t version) {
     const auto name = directories_.find(version);
     if (name == directories_.end() || looked_.count(version) != 0) return;
     const std::string directory = absl::StrCat(base_path_, "/", name->second);
@@ -306,7 +306,7 @@ class VersionLooker {
   const VersionsToScan& scan_;
   std::vector<int64_t> numbers_;
   std::map<int64_t, FoundVersion> looked_;
-  std::map<int64_t, EmptyVersions::Empty> empty_;  // of this look
+  std::map<int64_t, EmptyVersions::Empty> empty_;  // of this scan
 };
 
 }  // namespace
@@ -335,7 +335,7 @@ absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_p
   std::map<int64_t, std::string, std::greater<>> directories;
   for (const std::string& name : top.directories)
     if (const auto version = VersionOf(name)) directories.emplace(*version, name);
-  if (!directories.empty()) return VersionLooker(base_path, directories, scan).Look();
+  if (!directories.empty()) return VersionScanner(base_path, directories, scan).Scan();
 
   FLOE_ASSIGN_OR_RETURN(const std::optional<std::string> file, ChooseFile(base_path, top));
   if (file)

@@ -73,7 +73,7 @@ inline constexpr int kMostWithoutModel = 16;
 absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_path,
                                                        const VersionsToScan& scan = {});
 
-// How a registry looks.
+// How a registry scans.
 using ScanFunction = std::function<absl::StatusOr<std::vector<FoundVersion>>(
     const std::string& base_path, const VersionsToScan& scan)>;
 
