@@ -18,6 +18,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/file_beneath.h"
 #include "base/nearest.h"
 #include "base/status.h"
 #include "server/registry/version_policy.h"
@@ -319,6 +320,12 @@ std::set<int64_t> VersionsToScan::Among(const std::vector<int64_t>& found) const
 
 absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_path,
                                                        const VersionsToScan& scan) {
+uint64_t StampOfVersion(const std::string& base_path, const std::string& file) {
+  FoundVersion found;
+  Stamp(file == base_path ? file : DirectoryOf(file), &found);
+  return found.stamp;
+}
+
   struct stat info;
   if (stat(base_path.c_str(), &info) != 0) return PathError(base_path, errno);
   if (access(base_path.c_str(), R_OK) != 0) return PathError(base_path, errno);

@@ -76,5 +76,9 @@ absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_p
 // How a registry looks.
 using ScanFunction = std::function<absl::StatusOr<std::vector<FoundVersion>>(
     const std::string& base_path, const VersionsToScan& scan)>;
+// As FoundVersion's, of the version with this model file: of all files beside and beneath it, or of
+// the file alone where it is the model's base_path.
+uint64_t StampOfVersion(const std::string& base_path, const std::string& file);
+
 
 }  // namespace floe::server
