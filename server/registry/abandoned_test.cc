@@ -10,6 +10,7 @@
 #include <future>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -146,3 +147,37 @@ TEST_F(AbandonedTest, HungStorageBlocksItsOwnModelsOnly) {
 
 }  // namespace
 }  // namespace floe::server
+// The same of loads.
+TEST_F(AbandonedTest, ALoadThatHangsKeepsNoOtherModelFromLoading) {
+  constexpr int kHung = 5;
+  std::vector<ModelConfig> models;
+  models.reserve(kHung + 1);
+  for (int i = 0; i < kHung; ++i) {
+    Write(absl::StrCat("hung", i, "/frozen.pb"), TimesGraph(1));
+    models.push_back(Config(absl::StrCat("hung", i), absl::StrCat("hung", i)));
+  }
+  Write("fine/frozen.pb", TimesGraph(1));
+  models.push_back(Config("m", "fine"));
+  LocalRegistry::Options options = Once();
+  options.lifecycle.num_load_threads = 1;
+  std::promise<void> end;
+  std::atomic<int> hanging{0};
+  options.load_with = [&, hang = end.get_future().share()](const ModelConfig& config,
+                                                           const LoadSource& source) {
+    if (config.name != "m") {
+      ++hanging;
+      hang.wait();
+    }
+    return LoadModel(config, source, LoadOptions(), MemoryBudget());
+  };
+  LocalRegistry registry(models, options, &health_);
+  ASSERT_TRUE(registry.StartLoading().ok());
+  const TimePoint later = Clock::Steady().Now() + std::chrono::minutes(1);
+  EXPECT_TRUE(Eventually([&] {
+    registry.CheckProgress(later);
+    return hanging == kHung && registry.Acquire("m", {}).ok();
+  }));
+  EXPECT_FALSE(registry.Acquire("hung0", {}).ok());
+  end.set_value();
+}
+
