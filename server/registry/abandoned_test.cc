@@ -91,11 +91,14 @@ TEST_F(AbandonedTest, AVersionThatCannotEndKeepsNoOtherFromLoadingOrEnding) {
                       HasSubstr(on_callers_thread ? "a caller's thread for" : "w0:m for")));
     EXPECT_EQ(second.state, VersionState::kEnd);
     EXPECT_TRUE(second.error.ok()) << second.error;
+    EXPECT_EQ(registry.Abandoned().versions, 1);
+    EXPECT_EQ(registry.Abandoned().threads, 1);
     // What is left of it ends when it can, and its memory comes back.
     const int64_t both = registry.memory().in_use();
     go_ = true;
     caller.join();
     EXPECT_TRUE(Becomes(&registry, [&] { return registry.memory().in_use() < both; }));
+    EXPECT_EQ(registry.Abandoned().versions, 0);
   }
 }
 
@@ -145,8 +148,6 @@ TEST_F(AbandonedTest, HungStorageBlocksItsOwnModelsOnly) {
   end.set_value();
 }
 
-}  // namespace
-}  // namespace floe::server
 // The same of loads.
 TEST_F(AbandonedTest, ALoadThatHangsKeepsNoOtherModelFromLoading) {
   constexpr int kHung = 5;
@@ -181,3 +182,5 @@ TEST_F(AbandonedTest, ALoadThatHangsKeepsNoOtherModelFromLoading) {
   end.set_value();
 }
 
+}  // namespace
+}  // namespace floe::server

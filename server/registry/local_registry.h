@@ -66,6 +66,7 @@ class LocalRegistry : public ModelRegistry {
   absl::StatusOr<std::vector<VersionStatus>> Status(std::string_view name,
                                                     const VersionChoice& choice) const override;
   absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const override;
+  AbandonedWork Abandoned() const override { return manager_.Abandoned(); }
   absl::Status Reload(ReloadRequest request) override;
   ConfigState CurrentConfig() const override;
 

@@ -205,6 +205,16 @@ void VersionHost::CheckThreads(TimePoint now) {
   }
 }
 
+AbandonedWork VersionHost::Abandoned() const {
+  AbandonedWork work;
+  MutexLock lock(abandoned_mutex_);
+  for (const auto& served : abandoned_) {
+    ++work.versions;
+    work.threads += static_cast<int64_t>(served->scheduler().Progress().runs.size());
+  }
+  return work;
+}
+
 void VersionHost::StopThreads() {
   loads_.Stop();
   unloads_.Stop();
