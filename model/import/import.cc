@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
 #include "base/quoted.h"
+#include "base/read_file.h"
 #include "base/status.h"
 #include "model/import/graphdef/graphdef.h"
 #include "model/import/graphdef/parse.h"
@@ -76,10 +77,12 @@ std::optional<TensorName> FindTensorName(const std::string& name, const HasNode&
 
 absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOptions& options) {
   FLOE_RETURN_IF_ERROR(CheckNoSavedModelDirectory(path));
+  FLOE_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path, options.max_file_bytes));
+  if (options.identity && file.identity() != *options.identity)
+    return absl::AbortedError(absl::StrCat(path, " has changed since it was looked at"));
   absl::StatusOr<ImportedModel> model =
       Within(options.limits, [&]() -> absl::StatusOr<ImportedModel> {
-        FLOE_ASSIGN_OR_RETURN(ParsedGraphDef graph,
-                              ParseGraphDefFile(path, options.max_file_bytes, options.identity));
+        FLOE_ASSIGN_OR_RETURN(ParsedGraphDef graph, ParseGraphDefFile(&file));
         return ImportParsed(std::move(graph), options);
       });
   return model.ok() ? std::move(model) : Annotate(model.status(), path);

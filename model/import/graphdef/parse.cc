@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
-#include "base/read_file.h"
 #include "base/status.h"
 #include "model/import/graphdef/merge_graph.h"
 #include "model/import/other_formats.h"
@@ -69,7 +68,7 @@ absl::Status ParseBinary(ZeroCopyInputStream* stream, size_t size, tensorflow::G
                          MemoryShare* paid) {
   google::protobuf::io::CodedInputStream in(stream);
   in.PushLimit(static_cast<int>(size));
-  const absl::Status merged = MergeGraph(&in, def, paid);
+  absl::Status merged = MergeGraph(&in, def, paid);
   if (!absl::IsInvalidArgument(merged)) return merged;
   return absl::InvalidArgumentError(absl::StrCat("not a GraphDef: ", std::string(merged.message()),
                                                  " near byte ", in.CurrentPosition(), " of ",
@@ -164,15 +163,10 @@ absl::StatusOr<ParsedGraphDef> ParseGraphDef(std::string_view bytes) {
                 [&] { return CheckPaidNoMetaGraph(bytes); });
 }
 
-absl::StatusOr<ParsedGraphDef> ParseGraphDefFile(const std::string& path, int64_t max_bytes,
-                                                 const std::optional<FileIdentity>& identity) {
-  FLOE_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path, max_bytes));
-  const absl::Status changed =
-      absl::AbortedError(absl::StrCat(path, " has changed since it was looked at"));
-  if (identity && file.identity() != *identity) return changed;
-  FLOE_RETURN_IF_ERROR(CheckSize(file.size()));
+absl::StatusOr<ParsedGraphDef> ParseGraphDefFile(InputFile* file) {
+  FLOE_RETURN_IF_ERROR(CheckSize(file->size()));
   SilenceProtobuf();
-  FileStream source(&file);
+  FileStream source(file);
   constexpr int kPiece = 1 << 20;
   google::protobuf::io::CopyingInputStreamAdaptor stream(&source, kPiece);
   const void* data;
@@ -185,13 +179,14 @@ absl::StatusOr<ParsedGraphDef> ParseGraphDefFile(const std::string& path, int64_
   if (graph.text) FLOE_RETURN_IF_ERROR(source.PayTextTo(&graph.memory, head));
   stream.BackUp(count);
   absl::Status parsed = graph.text ? ParseText(&stream, &graph.def)
-                                   : ParseBinary(&stream, file.size(), &graph.def, &graph.memory);
+                                   : ParseBinary(&stream, file->size(), &graph.def, &graph.memory);
   if (!source.status().ok()) parsed = source.status();
-  return Finish(std::move(graph), parsed, file.size(), [&]() -> absl::Status {
-    const auto size = static_cast<int64_t>(file.size());
+  return Finish(std::move(graph), parsed, file->size(), [&]() -> absl::Status {
+    const auto size = static_cast<int64_t>(file->size());
     FLOE_ASSIGN_OR_RETURN(const MemoryShare share, TakeMemory(size));
-    FLOE_ASSIGN_OR_RETURN(const FileBytes again, ReadFile(path, size));
-    return again.identity == file.identity() ? CheckPaidNoMetaGraph(again.view()) : changed;
+    FLOE_ASSIGN_OR_RETURN(const FileBytes again, ReadFile(file->path(), size));
+    if (again.identity == file->identity()) return CheckPaidNoMetaGraph(again.view());
+    return absl::AbortedError(absl::StrCat(file->path(), " has changed while it was read"));
   });
 }
 
