@@ -155,7 +155,7 @@ ModelKeyList BatchingKeys() {
 
 ModelKeyList KeysBeforeBatching() {
   return {
-      {FLOE_KEY(name), AnyText(), "What clients call the model; required"},
+      {FLOE_KEY(name), AnyText(), "What clients call the model, in at most 256 bytes; required"},
       {FLOE_KEY(base_path), AnyText(),
        "Where its files are; required. Relative paths start at floe.yaml"},
       {FLOE_KEY(versions), Versions(),

@@ -153,7 +153,7 @@ absl::StatusOr<const Signature::Variant*> Signature::Choose(
   for (size_t i = 0; i < def_.inputs.size(); ++i) {
     const SignatureTensor& input = def_.inputs[i];
     if (fed[i] == nullptr && !input.optional)
-      return absl::InvalidArgumentError(absl::StrCat("input '", input.key, "' is missing"));
+      return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(input.key), " is missing"));
     if (kinds_[i] == Kind::kConstant)
       live |= fed[i] != nullptr && !SameValue(*fed[i], input.default_value);
     if (kinds_[i] != Kind::kComputed) continue;
@@ -233,7 +233,7 @@ absl::Status Signature::Compile(const Graph& graph, SignatureDef def, const Comp
   const auto computed_inputs = std::count(kinds_.begin(), kinds_.end(), Kind::kComputed);
   if (computed_inputs > kMaxComputed) {
     return absl::UnimplementedError(absl::StrCat(
-        "signature '", def_.name, "' has ", computed_inputs,
+        "signature ", Quoted(def_.name), " has ", computed_inputs,
         " optional inputs whose defaults the graph computes; at most ", kMaxComputed, " can be"));
   }
   std::vector<uint64_t> sets;

@@ -43,7 +43,7 @@ bool IsSavedModel(std::string_view bytes) {
       static_cast<int>(std::min<size_t>(bytes.size(), 64)));
   uint64_t version = 0, size = 0;
   return stream.ReadTag() == kVersion && stream.ReadVarint64(&version) &&
-         stream.ReadTag() == kMetaGraph && stream.ReadVarint64(&size) && size <= bytes.size();
+         stream.ReadTag() == kMetaGraph && stream.ReadVarint64(&size);
 }
 
 }  // namespace

@@ -175,6 +175,7 @@ absl::Status PredictCall::FillAndSubmit(ServedModel* served) {
   request->owner = shared_from_this();
   request->owner_bytes = message_.bytes.size() + request_.decoded_bytes();
   request->deadline = deadline_;
+  if (arrived_ != TimePoint::min()) request->arrived = arrived_;
   request->cancel = std::move(cancel_);
   // The request's owner, so it is there.
   request->complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings& timings) {

@@ -303,6 +303,22 @@ TEST_F(Predict, ErrorsNameTheRequest) {
   EXPECT_EQ(named->trailers.at(0).second, "mine-7");
 }
 
+TEST_F(Predict, TheQueueKnowsWhenTheCallArrived) {
+  TimePoint arrived;
+  served_->on_submit = [&](std::unique_ptr<Request> request) {
+    arrived = request->arrived;
+    AnswerWith(*request, absl::AbortedError("seen"));
+  };
+  CallHead head;
+  head.cancel = std::make_shared<CancelToken>();
+  for (const TimePoint sent : {TimePoint(std::chrono::seconds(5)), TimePoint::min()}) {
+    head.arrived = sent;
+    const auto bytes = std::make_shared<const std::string>(Encode(std::string(kX) + kIds));
+    Invoke(*table_.Find(kPath), head, Message{*bytes, bytes}, std::make_shared<FakeResponder>());
+    EXPECT_EQ(arrived, sent == TimePoint::min() ? TimePoint::max() : sent);
+  }
+}
+
 // Requests that never come to the queue count too.
 TEST_F(Predict, RefusedRequestsAreCounted) {
   PredictRequest request;

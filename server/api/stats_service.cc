@@ -119,6 +119,9 @@ void FillServer(const ApiContext& context, const std::vector<ModelStats>& models
     out->set_connections_refused(connections.refused);
   }
   if (server.log_level) out->set_log_level(server.log_level());
+  const AbandonedWork abandoned = context.registry.Abandoned();
+  out->set_abandoned_versions(abandoned.versions);
+  out->set_abandoned_threads(abandoned.threads);
   out->set_config_generation(context.registry.CurrentConfig().generation);
 }
 

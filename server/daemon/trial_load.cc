@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
+#include <new>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -87,6 +90,23 @@ absl::StatusOr<FileIdentity> TryLoad(const TrialRequest& request, TrialBoard* bo
   return identity;
 }
 
+// What a process is short of may be there later: such an end is no fault of the model.
+absl::StatusOr<FileIdentity> TryOrCatch(const TrialTask& task) {
+  try {
+    StartThreadSource();
+    FLOE_ASSIGN_OR_RETURN(const TrialRequest request, ReadRequest(task.request));
+    return TryLoad(request, task.board);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("memory ran out in the trial load");
+  } catch (const std::system_error& e) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a thread of the trial load could not be made (", e.what(),
+                     "); raise the limit of threads (TasksMax of the unit, ulimit -u)"));
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat("the trial load failed: ", e.what()));
+  }
+}
+
 }  // namespace
 
 LoadOptions LoadOptionsOf(const ServerConfig& config) {
@@ -115,9 +135,7 @@ void RunTrial() {
   auto task = BeginTrial();
   if (!task.ok()) std::_Exit(2);  // there is nobody who could be told
   spdlog::set_level(spdlog::level::off);
-  StartThreadSource();
-  const absl::StatusOr<TrialRequest> request = ReadRequest(task->request);
-  EndTrial(request.ok() ? TryLoad(*request, task->board) : request.status(), task->board);
+  EndTrial(TryOrCatch(*task), task->board);
 }
 
 }  // namespace floe::server

@@ -70,7 +70,7 @@ int64_t OutputBytes(const Plan& plan, int64_t rows) {
 absl::Status CheckRows(const Request& request, size_t i, const TensorView& output, int64_t rows) {
   if (output.shape.rank() > 0 && output.shape.dim(0) == rows) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(
-      "output '", request.binding.variant->signature().outputs[i].key, "' has shape ",
+      "output ", Quoted(request.binding.variant->signature().outputs[i].key), " has shape ",
       output.shape.ToString(), " after a run of ", rows, " rows; its first dim must be the rows"));
 }
 
@@ -130,7 +130,7 @@ absl::Status PlanExecutor::PadVariant(const CompiledSignature& variant,
     for (int axis = 1; axis < type.shape.rank(); ++axis) any |= !type.shape.dim(axis).concrete();
     const auto value = values.find(inputs[i].key);
     auto pad = PadValue(type.dtype, value == values.end() ? 0 : value->second);
-    if (!pad.ok()) return Annotate(pad.status(), absl::StrCat("input '", inputs[i].key, "'"));
+    if (!pad.ok()) return Annotate(pad.status(), absl::StrCat("input ", Quoted(inputs[i].key)));
     pads.back() = *std::move(pad);
   }
   if (any) pads_[&variant] = std::move(pads);

@@ -53,6 +53,7 @@ class LocalRegistry : public Publication {
   void Stop();
 
   absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const override;
+  AbandonedWork Abandoned() const override { return manager_.Abandoned(); }
   absl::Status Reload(ReloadRequest request) override;
 
  private:

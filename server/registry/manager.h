@@ -27,6 +27,7 @@ class Manager {
   void Post(std::function<void(Lifecycle*)> task);
   // Scans and loads that hang are given more threads for others. Called now and then.
   void CheckThreads(TimePoint now);
+  AbandonedWork Abandoned() const { return host_.Abandoned(); }
   // Gives up loads under way and waits for them, and drops reloads.
   void StopThreads();
   void StopVersions() { host_.StopVersions(); }  // afterwards

@@ -382,7 +382,7 @@ void EndTrial(const absl::StatusOr<FileIdentity>& outcome, TrialBoard* board) {
   std::string message(status.message());
   // Where memory ran out nobody knew the node any more.
   if (absl::IsResourceExhausted(status) && message.find("node '") == std::string::npos)
-    absl::StrAppend(&message, ", during ", board->note.Describe());
+    absl::StrAppend(&message, ",", During(*board));
   board->code = static_cast<int32_t>(status.code());
   board->final = !MayRetry(status) && MayRetry(absl::Status(status.code(), ""));
   board->message_size = static_cast<uint32_t>(std::min(message.size(), TrialBoard::kMostMessage));

@@ -88,6 +88,8 @@ absl::StatusOr<std::shared_ptr<LocalServed>> VersionHost::DoLoad(const LoadActio
   LoadWatch::Load progress(&load_watch_, LoadName(action.model, action.version),
                            options_.clock->Now());
   const TimePoint trial_start = Clock::Steady().Now();
+  const auto stamp = [&] { return StampOfVersion(action.config->base_path, action.file); };
+  const uint64_t untried = tried ? stamp() : 0;
   if (tried) FLOE_RETURN_IF_ERROR(Try(action, &progress, &source));
   if (options_.load_with) return options_.load_with(*action.config, source);
   const TimePoint start = Clock::Steady().Now();
@@ -97,6 +99,12 @@ absl::StatusOr<std::shared_ptr<LocalServed>> VersionHost::DoLoad(const LoadActio
   load.prepare.cancel = action.unwanted.get();
   load.prepare.run_bytes = RunBytes(memory_);
   auto loaded = LoadModel(*action.config, source, load, memory_);
+  // Vocabularies and recorded requests may end a process as well as graphs do.
+  if (loaded.ok() && tried && stamp() != untried) {
+    (*loaded)->Stop();
+    return absl::AbortedError(
+        absl::StrCat("files beside ", action.file, " have changed since its trial load began"));
+  }
   if (loaded.ok())
     spdlog::info(
         "model '{}' version {} is loaded after {:.1f} ms{}: {}, {} KiB of weights, {} KiB "
@@ -198,6 +206,16 @@ void VersionHost::CheckThreads(TimePoint now) {
     });
     it = abandoned_.erase(it);
   }
+}
+
+AbandonedWork VersionHost::Abandoned() const {
+  AbandonedWork work;
+  MutexLock lock(abandoned_mutex_);
+  for (const auto& served : abandoned_) {
+    ++work.versions;
+    work.threads += static_cast<int64_t>(served->scheduler().Progress().runs.size());
+  }
+  return work;
 }
 
 void VersionHost::StopThreads() {

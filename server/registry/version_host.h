@@ -35,7 +35,8 @@ struct RegistryOptions {
 
 // A version that is withdrawn is unloaded when the last request that found it has handed its work
 // over, or after the options' drain.
-// Threading: the manager's thread, which also takes the tasks; CheckThreads any thread.
+// Threading: the manager's thread, which also takes the tasks; CheckThreads and Abandoned any
+// thread.
 class VersionHost {
  public:
   // A loaded version, and the handle that requests get copies of; the end of its last copy is told
@@ -68,6 +69,7 @@ class VersionHost {
   // Loads that hang are given more threads for others, and what is left of versions that were
   // abandoned ends once it can.
   void CheckThreads(TimePoint now);
+  AbandonedWork Abandoned() const;
   void StopThreads();   // waits for loads, whose tokens were raised
   void StopVersions();  // afterwards: lets every queue finish what it has
 
@@ -85,7 +87,7 @@ class VersionHost {
   const Reports reports_;
   std::map<ServableId, Loaded> loaded_;
   std::map<ServableId, TimePoint> drains_;  // of those that requests still hold: until when
-  Mutex abandoned_mutex_;
+  mutable Mutex abandoned_mutex_;
   std::list<std::shared_ptr<LocalServed>> abandoned_ ABSL_GUARDED_BY(abandoned_mutex_);
   TaskThreadPool loads_, unloads_;
 };

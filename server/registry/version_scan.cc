@@ -19,6 +19,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/file_beneath.h"
 #include "base/nearest.h"
 #include "base/status.h"
 #include "server/registry/version_policy.h"
@@ -60,6 +61,7 @@ absl::Status PathError(const std::string& path, int error) {
 struct Listing {
   std::vector<std::string> files, directories;  // names, sorted
   bool empty = true;                            // not even a link to nothing
+  bool links = false;  // whose targets may become a model while the directory stays as it is
 };
 
 absl::StatusOr<Listing> List(const std::string& directory) {
@@ -68,6 +70,7 @@ absl::StatusOr<Listing> List(const std::string& directory) {
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     listing.empty = false;
     std::error_code ignored;  // a dangling link is neither
+    listing.links |= it->is_symlink(ignored);
     if (it->is_directory(ignored)) listing.directories.push_back(it->path().filename().string());
     if (it->is_regular_file(ignored)) listing.files.push_back(it->path().filename().string());
   }
@@ -169,14 +172,15 @@ void Stamp(const std::string& path, FoundVersion* found) {
   stamper.Fill(found);
 }
 
-// The version whose files lie in `directory`.
+// The version whose files lie in `directory`. `no_model`: there is none as long as the directory
+// has the times it has.
 FoundVersion LookAt(int64_t version, const std::string& directory, const std::string& marker,
-                    bool* empty = nullptr) {
+                    bool* no_model = nullptr) {
   FoundVersion found;
   found.version = version;
   const absl::StatusOr<Listing> inside = List(directory);
-  if (empty != nullptr) *empty = inside.ok() && inside->empty;
   const auto file = inside.ok() ? ChooseFile(directory, *inside) : inside.status();
+  if (no_model != nullptr) *no_model = file.ok() && !file->has_value() && !inside->links;
   if (!file.ok()) {
     found.error = file.status();
   } else if (!marker.empty() && !Holds(*inside, marker.c_str())) {
@@ -217,9 +221,6 @@ FoundVersion Known(int64_t version, const VersionsToScan& scan) {
   if (const auto identity = IdentifyFile(file->second); identity.ok()) found.identity = *identity;
   return found;
 }
-
-// Times of a file system may be this coarse.
-constexpr Duration kTimesTell = std::chrono::seconds(2);
 
 // The versions that the scan asks for, each scanned once.
 class VersionScanner {
@@ -295,9 +296,11 @@ class VersionScanner {
       empty_[version] = std::move(before->second);
       return;
     }
-    bool empty = false;
-    FoundVersion found = LookAt(version, directory, scan_.marker, &empty);
-    if (empty && identity.ok() && found.quiet >= kTimesTell) empty_[version] = {*identity, found};
+    bool no_model = false;
+    ++scan_.empty->looks;
+    FoundVersion found = LookAt(version, directory, scan_.marker, &no_model);
+    if (no_model && identity.ok() && found.quiet >= scan_.empty->times_tell)
+      empty_[version] = {*identity, found};
     looked_[version] = std::move(found);
   }
 
@@ -316,6 +319,12 @@ std::set<int64_t> VersionsToScan::Among(const std::vector<int64_t>& found) const
   for (const int64_t version : WantedVersions(policy, found, skipped, labelled))
     if (known.count(version) == 0) into.insert(version);
   return into;
+}
+
+uint64_t StampOfVersion(const std::string& base_path, const std::string& file) {
+  FoundVersion found;
+  Stamp(file == base_path ? file : DirectoryOf(file), &found);
+  return found.stamp;
 }
 
 absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_path,

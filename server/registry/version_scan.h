@@ -31,14 +31,17 @@ struct FoundVersion {
   std::optional<FileIdentity> identity = {};
 };
 
-// Directories that held nothing, so that one look at each is enough until something is put there.
-// Threading: one look at a time.
+// Directories that held no model file, so that one look at each is enough until something is put
+// there. Threading: one scan at a time.
 struct EmptyVersions {
   struct Empty {
     FileIdentity directory;
     FoundVersion found;
   };
   std::map<int64_t, Empty> versions;
+  int64_t looks = 0;  // into directories of versions, by all scans
+  // What changes within this of the change before may leave a file system's times as they are.
+  Duration times_tell = std::chrono::seconds(2);
 };
 
 // Which of the versions that are there are looked into: those that the policy wants, and that
@@ -72,6 +75,10 @@ inline constexpr int kMostWithoutModel = 16;
 // file system.
 absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_path,
                                                        const VersionsToScan& scan = {});
+
+// As FoundVersion's, of the version with this model file: of all files beside and beneath it, or of
+// the file alone where it is the model's base_path.
+uint64_t StampOfVersion(const std::string& base_path, const std::string& file);
 
 // How a registry scans.
 using ScanFunction = std::function<absl::StatusOr<std::vector<FoundVersion>>(

@@ -101,6 +101,8 @@ struct Request {
   // The memory it takes while the request waits; not known: 0, and the inputs' sizes are counted.
   size_t owner_bytes = 0;
   TimePoint deadline = TimePoint::max();
+  // Of its call, from when on the model's default timeout counts; max(): as it is submitted.
+  TimePoint arrived = TimePoint::max();
   std::shared_ptr<CancelToken> cancel;  // may be null
   int priority = kDefaultPriority;      // larger and smaller values count as the nearest
   uint64_t principal = 0;               // tells callers apart; 0: not known

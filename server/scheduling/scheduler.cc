@@ -133,7 +133,7 @@ void Scheduler::Submit(std::unique_ptr<Request> owned) {
   if (request->cancel != nullptr && request->cancel->cancelled())
     return completion_.Answer(request, Outcome::kCancelled, CallerLeftError());
   if (request->deadline == TimePoint::max() && state_.options.default_timeout < Duration::max())
-    request->deadline = now + state_.options.default_timeout;
+    request->deadline = std::min(now, request->arrived) + state_.options.default_timeout;
   if (request->deadline <= now)
     return completion_.Answer(request, Outcome::kExpired, ExpiredError());
   const absl::Status bound = CatchOutOfMemory([&] { return state_.executor->Bind(request); });
