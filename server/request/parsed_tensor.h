@@ -71,10 +71,9 @@ struct CheckedTensor {
   bool repeats = false;  // few values, or none, stand for all: filling, not decoding
 };
 
-// Allocates nothing, however large a shape was sent. INVALID_ARGUMENT, naming the input and what
-// was expected, for: a shape of unknown rank, negative or too large; tensor_content of another size
-// than the shape's; more values than elements; values in another list than the dtype's, or in
-// several places.
+// Allocates nothing, however large a shape was sent. INVALID_ARGUMENT names the input and what was
+// expected. The shape must be known, and neither negative nor too large. tensor_content must have
+// its size. Values must be in the list of the dtype alone, and no more than elements.
 absl::StatusOr<CheckedTensor> CheckTensor(std::string_view key, const ParsedTensor& tensor);
 
 // Gives the view of a checked tensor its data, in `storage`, where it has none; no values at all

@@ -17,8 +17,8 @@ class CostProfile {
  public:
   BatchCounts counts;
 
-  // What a run of so many rows is expected to take, given what the measurement at load says
-  // (zero: there is none). Zero: not known.
+  // The expected time of a run of so many rows. `measured` is what the measurement at load says of
+  // it; zero: there is none. Returns zero where nothing is known.
   Duration Expect(Duration measured, int64_t rows) const;
   // What such a run took.
   void Learn(Duration measured, int64_t rows, Duration took);
@@ -34,17 +34,17 @@ class CostProfile {
   std::string name_, why_not_batchable_;
   int64_t max_rows_ = 0;
   const void* key_ = nullptr;
-  std::shared_ptr<const void> keep_;  // keeps the key from being another's
-  uint64_t seen_ = 0;
-  double slower_ = 1;     // than measured at load, of late
-  double row_ticks_ = 0;  // of a row, of late, where nothing was measured
+  std::shared_ptr<const void> keep_;  // keeps the plan alive, so that its address stays its own
+  uint64_t seen_ = 0;                 // CostProfiles::now_ when it was last used
+  double slower_ = 1;                 // than measured at load, of late
+  double row_ticks_ = 0;              // of a row, of late, where nothing was measured
   double run_ticks_ = 0;
   TimePoint refused_since_ = TimePoint::max();  // max(): not refused since the last run
 };
 
-// The profiles of a served version, by Binding::key. It keeps tuning::kCostProfiles of them. For
-// one more, that which was not used for longest goes, and its batches count among the others.
-// Threading: the caller locks.
+// The profiles of a served version, by Binding::key. It keeps tuning::kCostProfiles of them. A new
+// one takes the place of the least recently used, whose batches count among the others from then
+// on. Threading: the caller locks.
 class CostProfiles {
  public:
   CostProfiles() { profiles_.reserve(tuning::kCostProfiles); }
