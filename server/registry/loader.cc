@@ -188,10 +188,10 @@ bool LocalServed::StopBy(TimePoint deadline) {
   const ModelInfo& info = model_->info();
   if (const std::string summary = Summary(stats); !summary.empty())
     spdlog::info("model '{}' version {}: {}", info.name, info.version, summary);
-  if (stats.kinds.size() < 2) return true;
-  for (const KindStats& kind : stats.kinds)
-    spdlog::info("model '{}' version {}, {}: {}", info.name, info.version, kind.name,
-                 Summary(kind.batches));
+  if (stats.profiles.size() < 2) return true;
+  for (const ProfileStats& profile : stats.profiles)
+    spdlog::info("model '{}' version {}, {}: {}", info.name, info.version, profile.name,
+                 Summary(profile.batches));
   return true;
 }
 

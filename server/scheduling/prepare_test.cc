@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "server/executor/plan_executor.h"
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 
 namespace floe::server {
 namespace {

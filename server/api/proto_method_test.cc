@@ -1,4 +1,4 @@
-#include "server/api/unfolding.h"
+#include "server/api/proto_method.h"
 
 #include <gtest/gtest.h>
 
