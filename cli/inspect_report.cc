@@ -141,9 +141,12 @@ absl::Status Inspect(const std::string& path, const InspectOptions& options,
   ImportOptions import;
   import.fetches = options.local.fetches;
   import.feeds = options.local.feeds;
+  import.tags = options.local.tags;
   FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportFile(path, import));
   report->format = imported.format;
+  report->facts = imported.facts;
   report->signatures = imported.signatures;
+  report->left_out = imported.left_out;
   const Graph file_graph = imported.graph;  // shares the weights
 
   const auto compiled = CompileLocal(std::move(imported), path, options.local);
@@ -154,6 +157,7 @@ absl::Status Inspect(const std::string& path, const InspectOptions& options,
     report->signatures.clear();
     for (const auto& [name, signature] : compiled->model->signatures())
       report->signatures.push_back(signature.def());
+    report->left_out = compiled->model->left_out();
     def = &compiled->def();
     report->signature = def->name;
     status = InspectPlan(*compiled, options, report, &input_types);

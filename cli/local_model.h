@@ -19,6 +19,7 @@ struct LocalOptions {
   std::vector<ImportOptions::Feed> feeds;  // may be inputs, wherever in the graph they are
   std::string signature;                   // empty: serving_default, or the only one
   std::vector<std::string> init_nodes;     // as of Model::Source
+  std::vector<std::string> tags;           // as of ImportOptions
 };
 
 // A loaded file and one of its signatures.

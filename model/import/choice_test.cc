@@ -305,7 +305,7 @@ TEST(OtherFormats, AreCalledByTheirNames) {
       {"<!DOCTYPE html>", "a web page"},
   };
   for (const auto& c : cases)
-    EXPECT_THAT(ErrorOf(c.bytes), AllOf(HasSubstr(c.name), HasSubstr("not a frozen graph")));
+    EXPECT_THAT(ErrorOf(c.bytes), AllOf(HasSubstr(c.name), HasSubstr("floe does not load")));
 }
 
 TEST(Names, AreEscapedAndCutInErrors) {

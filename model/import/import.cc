@@ -13,23 +13,13 @@
 #include "model/import/graphdef/graphdef.h"
 #include "model/import/other_formats.h"
 #include "model/import/parse_message.h"
+#include "model/import/savedmodel/saved_model.h"
 #include "model/import/signature.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace floe {
 namespace {
-
-GraphChoice ChoiceOf(const ImportOptions& options) {
-  GraphChoice choice;
-  choice.fetches = options.fetches;
-  if (choice.fetches.empty()) {
-    for (const auto& [key, tensor] : options.output_aliases) choice.fetches.push_back(tensor);
-  }
-  for (const auto& [key, tensor] : options.input_aliases) choice.feeds.push_back(tensor);
-  for (const ImportOptions::Feed& feed : options.feeds) choice.feeds.push_back(feed.name);
-  return choice;
-}
 
 struct ParsedGraphDef {
   tensorflow::GraphDef def;
@@ -99,11 +89,6 @@ absl::StatusOr<ImportedModel> ImportKerasFile(const std::string& path,
   return ImportGraphFile(path, options);
 }
 
-absl::StatusOr<ImportedModel> ImportSavedModelFile(const std::string& file,
-                                                   const ImportOptions& options) {
-  return ImportGraphFile(file, options);
-}
-
 }  // namespace
 
 absl::StatusOr<TensorName> ParseTensorName(const std::string& name) {
@@ -140,7 +125,7 @@ absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOp
   FLOE_ASSIGN_OR_RETURN(const FoundFormat found, DetectFormat(path));
   switch (found.format) {
     case Format::kSavedModel:
-      return ImportSavedModelFile(found.file, options);
+      return Within(options.limits, [&] { return ImportSavedModel(found.file, options); });
     case Format::kKeras:
     case Format::kHdf5:
       return ImportKerasFile(path, options);

@@ -55,6 +55,13 @@ absl::Status CheckedRequest::ChooseSignature(ModelHandle model) {
   model_ = std::move(model);
   signature_ = model_->Find(parsed_.signature);
   if (signature_ != nullptr) return absl::OkStatus();
+  const auto left_out = model_->left_out().find(
+      parsed_.signature.empty() ? "serving_default" : std::string(parsed_.signature));
+  if (left_out != model_->left_out().end())
+    return absl::FailedPreconditionError(
+        absl::StrCat("model ", Quoted(model_->info().name), " version ", model_->info().version,
+                     " does not serve signature ", Quoted(left_out->first), ": ",
+                     std::string(left_out->second.message())));
   std::vector<std::string> names;
   for (const auto& [name, signature] : model_->signatures()) names.push_back(name);
   return absl::FailedPreconditionError(

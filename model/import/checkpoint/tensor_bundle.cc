@@ -178,6 +178,8 @@ absl::Status TensorBundle::AddEntry(std::string_view key, std::string_view value
   return absl::OkStatus();
 }
 
+bool TensorBundle::Has(const std::string& name) const { return entries_.count(name) != 0; }
+
 std::vector<std::string> TensorBundle::Names() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : entries_) {
@@ -290,26 +292,33 @@ absl::StatusOr<Tensor> TensorBundle::ReadRegion(const std::string& name, const E
   return out;
 }
 
-absl::StatusOr<Tensor> TensorBundle::Read(const std::string& name) { return ReadPart(name, ""); }
-
-absl::StatusOr<Tensor> TensorBundle::ReadPart(const std::string& name, const std::string& spec) {
+absl::StatusOr<Tensor> TensorBundle::ReadPlace(const std::string& name, const RegionOf& region_of) {
   FLOE_ASSIGN_OR_RETURN(const Entry* entry, Find(name));
   const auto read = [&]() -> absl::StatusOr<Tensor> {
     FLOE_RETURN_IF_ERROR(CheckedElements(absl::Span<const int64_t>(entry->dims), 1).status());
     Shape shape;
     for (const int64_t dim : entry->dims) shape.push_back(dim);
-    if (spec.empty() && entry->slices.empty()) return ReadEntry(*entry);
-    std::vector<SliceRange> region;
-    for (int d = 0; d < shape.rank(); ++d) region.push_back({0, shape.dim(d)});
-    if (!spec.empty()) {
-      FLOE_ASSIGN_OR_RETURN(region, ParseRegion(spec, shape));
-    }
+    FLOE_ASSIGN_OR_RETURN(const std::vector<SliceRange> region, region_of(shape));
     if (entry->slices.empty() && IsWhole(region, shape)) return ReadEntry(*entry);
     return ReadRegion(name, *entry, region);
   };
   absl::StatusOr<Tensor> tensor = read();
   if (tensor.ok()) return tensor;
   return Annotate(tensor.status(), absl::StrCat("checkpoint ", prefix_, ", tensor ", Quoted(name)));
+}
+
+absl::StatusOr<Tensor> TensorBundle::Read(const std::string& name) { return ReadPart(name, ""); }
+
+absl::StatusOr<Tensor> TensorBundle::ReadPart(const std::string& name, const std::string& spec) {
+  return ReadPlace(name, [&spec](const Shape& shape) -> absl::StatusOr<std::vector<SliceRange>> {
+    if (!spec.empty()) return ParseRegion(spec, shape);
+    return PlaceOfSlice(std::vector<SliceRange>(static_cast<size_t>(shape.rank())), shape);
+  });
+}
+
+absl::StatusOr<Tensor> TensorBundle::ReadSlice(const std::string& name,
+                                               const std::vector<SliceRange>& ranges) {
+  return ReadPlace(name, [&ranges](const Shape& shape) { return PlaceOfSlice(ranges, shape); });
 }
 
 }  // namespace floe

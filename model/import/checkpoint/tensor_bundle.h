@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,7 +30,7 @@ class TensorBundle {
                                                             int64_t max_index_bytes);
   ~TensorBundle();
 
-  bool Has(const std::string& name) const { return entries_.count(name) != 0; }
+  bool Has(const std::string& name) const;
   // Of whole tensors, sorted.
   std::vector<std::string> Names() const;
   // Ranges of a partitioned tensor's slices, in the order of the file; empty for any other.
@@ -42,6 +43,8 @@ class TensorBundle {
   // The part of a tensor that `spec` means, as RestoreV2 takes it: "" for all of it, else the whole
   // shape and a range for each dim, "3 4 0,2:-".
   absl::StatusOr<Tensor> ReadPart(const std::string& name, const std::string& spec);
+  // The same with ranges as Slices has them.
+  absl::StatusOr<Tensor> ReadSlice(const std::string& name, const std::vector<SliceRange>& ranges);
 
  private:
   struct Entry;
@@ -49,6 +52,8 @@ class TensorBundle {
   absl::Status AddEntry(std::string_view key, std::string_view value);
   absl::Status ReadHeader(std::string_view value);
   absl::StatusOr<const Entry*> Find(const std::string& name) const;
+  using RegionOf = std::function<absl::StatusOr<std::vector<SliceRange>>(const Shape& whole)>;
+  absl::StatusOr<Tensor> ReadPlace(const std::string& name, const RegionOf& region_of);
   absl::StatusOr<Tensor> ReadEntry(const Entry& entry);
   absl::StatusOr<Tensor> ReadRegion(const std::string& name, const Entry& entry,
                                     const std::vector<SliceRange>& region);
