@@ -59,9 +59,11 @@ absl::StatusOr<Tensor> Fit(const SignatureDef& def, int index, const std::string
   return shaped;
 }
 
-absl::StatusOr<const Signature*> PickSignature(const Model& model, const std::string& name) {
+absl::StatusOr<const Signature*> PickSignature(const Model& model, const LocalOptions& options) {
+  const std::string& name = options.signature;
   const Signature* found = model.Find(name);
-  if (found == nullptr && name.empty() && model.signatures().size() == 1) {
+  const bool only = model.signatures().size() == 1 && model.left_out().empty();
+  if (found == nullptr && name.empty() && (only || options.any_signature)) {
     found = &model.signatures().begin()->second;
   }
   if (found != nullptr) return found;
@@ -133,7 +135,7 @@ absl::StatusOr<LocalModel> CompileLocal(ImportedModel imported, const std::strin
   source.asset_directory =
       imported.asset_directory.empty() ? DirectoryOf(path) : std::move(imported.asset_directory);
   FLOE_ASSIGN_OR_RETURN(local.model, Model::Create(std::move(source), options.compile));
-  FLOE_ASSIGN_OR_RETURN(local.signature, PickSignature(*local.model, options.signature));
+  FLOE_ASSIGN_OR_RETURN(local.signature, PickSignature(*local.model, options));
   return local;
 }
 

@@ -20,6 +20,7 @@ struct LocalOptions {
   std::string signature;                   // empty: serving_default, or the only one
   std::vector<std::string> init_nodes;     // as of Model::Source
   std::vector<std::string> tags;           // as of ImportOptions
+  bool any_signature = false;              // without serving_default the first one will do
 };
 
 // A loaded file and one of its signatures.

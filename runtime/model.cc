@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
@@ -10,6 +11,7 @@
 #include "base/quoted.h"
 #include "base/status.h"
 #include "model/op_def.h"
+#include "model/tables.h"
 #include "runtime/passes/load_tables.h"
 
 namespace floe {
@@ -135,12 +137,13 @@ absl::Status HandlePlaceholder(const Graph& graph, int placeholder,
     reader = absl::StrCat(Quoted(user.name), " (",
                           foreign.empty() ? user.op->name : Escaped(foreign), ") reads");
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "placeholder ", Quoted(node.name), " is a ", DTypeName(node.attrs.Type("dtype")),
-      ", which no request can bring, and ", reader.empty() ? "an output is" : reader,
-      " it: freezing left it in the place of a lookup table or variable; serve the SavedModel that it "
-      "was made of instead, or freeze that with 'floectl freeze', or choose inputs and outputs that "
-      "do not need a table ('Lookup tables' in docs/serving.md)"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("placeholder ", Quoted(node.name), " is a ", DTypeName(node.attrs.Type("dtype")),
+                   ", which no request can bring, and ", reader.empty() ? "an output is" : reader,
+                   " it: freezing left it in the place of a lookup table or variable; serve the "
+                   "SavedModel that it was made of instead, or freeze that with 'floectl freeze', "
+                   "or choose inputs and outputs that do not need a table ('Lookup tables' in "
+                   "docs/serving.md)"));
 }
 
 // A placeholder that the outputs need but nobody feeds, or can feed.
@@ -193,6 +196,22 @@ std::vector<bool> NeededBy(const Graph& graph, const SignatureDef& def) {
 // than this, only for none and for all of them.
 constexpr int kMaxFreelyFed = 3;
 constexpr int kMaxComputed = 63;
+
+// Kernels and constants that no other signature holds: they are shared where they are equal.
+size_t UnseenBytes(const CompiledSignature& compiled, std::set<const void*>* seen) {
+  if (!seen->insert(&compiled).second) return 0;
+  size_t bytes = 0;
+  for (int i = 0; i < compiled.graph().size(); ++i) {
+    const Node& node = compiled.graph().node(i);
+    const Tensor* const value = node.attrs.Find<Tensor>("value");
+    if (node.op->name == "Const" && value != nullptr && seen->insert(value->data()).second)
+      bytes += HeldBytes(*value);
+    const Kernel* const kernel = compiled.kernel(i);
+    if (kernel != nullptr && seen->insert(kernel).second) bytes += kernel->PackedBytes();
+    for (const auto& inner : compiled.subprograms(i)) bytes += UnseenBytes(*inner, seen);
+  }
+  return bytes;
+}
 
 int FindKey(const std::vector<SignatureTensor>& tensors, std::string_view key) {
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -359,9 +378,12 @@ const Signature* Model::Find(std::string_view name) const {
 }
 
 size_t Model::weight_bytes() const {
+  std::set<const void*> seen;
   size_t bytes = 0;
-  for (const auto& [name, signature] : signatures_)
-    bytes += signature.default_variant().weight_bytes();
+  for (const auto& [name, signature] : signatures_) {
+    const CompiledSignature& variant = signature.default_variant();
+    bytes += signatures_.size() == 1 ? variant.weight_bytes() : UnseenBytes(variant, &seen);
+  }
   return bytes;
 }
 

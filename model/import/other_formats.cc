@@ -84,7 +84,7 @@ absl::Status CheckNoOtherFormat(std::string_view bytes) {
     return OtherFormat("an archive of PyTorch (TorchScript or weights)", kExport);
   if (BeginsWith(bytes, "\x80\x02\x8a\x0a")) return OtherFormat("a file of PyTorch", kExport);
   if (BeginsWith(bytes, "PK\x03\x04"))
-    return OtherFormat("a zip archive without a Keras model", "unpack it and serve what is in it");
+    return OtherFormat("a zip archive", "unpack it and serve what is in it");
   if (BeginsWith(bytes, "model_checkpoint_path:") || IsSortedTable(bytes))
     return OtherFormat("a part of a checkpoint, which has values and no graph",
                        "serve the SavedModel it belongs to, or make a graph of it and its .meta "

@@ -114,7 +114,7 @@ class Reader {
     Block block;
     FLOE_RETURN_IF_ERROR(Open(handle, &block));
     std::string_view rest = block.bytes;
-    const absl::Status bad = Damaged(absl::StrCat("the block at ", handle.offset, " is malformed"));
+    absl::Status bad = Damaged(absl::StrCat("the block at ", handle.offset, " is malformed"));
     if (rest.size() < sizeof(uint32_t)) return bad;
     const uint64_t restarts = Fixed<uint32_t>(rest.substr(rest.size() - sizeof(uint32_t)));
     const uint64_t tail = (restarts + 1) * sizeof(uint32_t);

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -38,6 +39,11 @@ namespace {
 
 constexpr int kMostShards = 99999;
 constexpr int64_t kEntryBytes = 256;  // of an entry in memory, beside its name
+constexpr int64_t kSliceBytes = 64;
+// Two bytes of an index may stand for many in memory.
+constexpr int64_t kFreeEntryBytes = 32 << 20, kMostUnfolding = 64;
+constexpr size_t kMostEntryProto = 1 << 20;
+constexpr int kMostDims = 254;  // TensorFlow's
 
 bool IsFile(const std::string& path) {
   std::error_code error;
@@ -49,17 +55,17 @@ std::string ShardName(const std::string& prefix, int number, int shards) {
 }
 
 absl::Status NoIndex(const std::string& prefix) {
-  if (IsFile(prefix)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(prefix,
-                     " is not the prefix of a checkpoint (PREFIX.index does not exist). If it is a "
-                     "checkpoint of version 1, a single file, restore it in TensorFlow and save it "
-                     "again: tf.compat.v1.train.Saver writes version 2"));
-  }
-  return absl::NotFoundError(
-      absl::StrCat(prefix,
-                   ".index does not exist; a checkpoint is named by its prefix, such as "
-                   "variables/variables or model.ckpt-100"));
+  const std::string how =
+      "; a checkpoint is named by its prefix, such as variables/variables or model.ckpt-100";
+  if (absl::EndsWith(prefix, ".index") && IsFile(prefix))
+    return absl::InvalidArgumentError(absl::StrCat(prefix, " is a checkpoint's index", how));
+  const auto file = MappedFile::Open(prefix);
+  if (file.ok() && IsSortedTable((*file)->view()))
+    return absl::InvalidArgumentError(absl::StrCat(
+        prefix,
+        " is a checkpoint of version 1, which floe does not read: restore it in TensorFlow "
+        "and save it again (tf.compat.v1.train.Saver writes version 2)"));
+  return absl::NotFoundError(absl::StrCat(prefix, ".index does not exist", how));
 }
 
 // Numbers in the shard that may be used as they lie: kernels read weights from any address that
@@ -76,7 +82,7 @@ struct MappedPart {
 
 absl::StatusOr<std::vector<SliceRange>> ParseRegion(const std::string& spec, const Shape& shape) {
   const std::vector<std::string> parts = absl::StrSplit(spec, ' ', absl::SkipEmpty());
-  const absl::Status bad =
+  absl::Status bad =
       absl::InvalidArgumentError(absl::StrCat(Quoted(spec), " is no slice of ", shape.ToString()));
   if (parts.size() != static_cast<size_t>(shape.rank()) + 1) return bad;
   const std::vector<std::string> ranges = absl::StrSplit(parts.back(), ':');
@@ -104,7 +110,9 @@ bool IsWhole(const std::vector<SliceRange>& region, const Shape& shape) {
 
 }  // namespace
 
-TensorBundle::TensorBundle(std::string prefix) : prefix_(std::move(prefix)) {}
+TensorBundle::TensorBundle(std::string prefix, size_t index_bytes)
+    : prefix_(std::move(prefix)),
+      most_entry_bytes_(kFreeEntryBytes + kMostUnfolding * static_cast<int64_t>(index_bytes)) {}
 TensorBundle::~TensorBundle() = default;
 
 absl::StatusOr<std::unique_ptr<TensorBundle>> TensorBundle::Open(const std::string& prefix,
@@ -112,7 +120,7 @@ absl::StatusOr<std::unique_ptr<TensorBundle>> TensorBundle::Open(const std::stri
   const std::string path = prefix + ".index";
   if (!IsFile(path)) return NoIndex(prefix);
   FLOE_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(path, max_index_bytes));
-  std::unique_ptr<TensorBundle> bundle(new TensorBundle(prefix));
+  std::unique_ptr<TensorBundle> bundle(new TensorBundle(prefix, file.size));
   const absl::Status read =
       ReadSortedTable(file.view(), [&bundle](std::string_view key, std::string_view value) {
         return bundle->AddEntry(key, value);
@@ -148,14 +156,19 @@ absl::Status TensorBundle::AddEntry(std::string_view key, std::string_view value
   if (key.empty()) return ReadHeader(value);
   if (shards_ == 0) return absl::DataLossError("its first entry is no header");
   tensorflow::BundleEntryProto proto;
-  if (value.size() > INT32_MAX ||
-      !proto.ParseFromArray(value.data(), static_cast<int>(value.size())))
+  if (value.size() > kMostEntryProto ||
+      !proto.ParseFromArray(value.data(), static_cast<int>(value.size())) ||
+      proto.shape().dim_size() > kMostDims)
     return absl::DataLossError(
         absl::StrCat("the entry of ", Quoted(key), " cannot be read; the file is damaged"));
   int64_t bytes = kEntryBytes + static_cast<int64_t>(key.size());
   for (const auto& slice : proto.slices())
-    bytes += slice.extent_size() * static_cast<int64_t>(sizeof(SliceRange)) + kEntryBytes;
-  FLOE_RETURN_IF_ERROR(CheckMemory(bytes));
+    bytes += slice.extent_size() * static_cast<int64_t>(sizeof(SliceRange)) + kSliceBytes;
+  entry_bytes_ += bytes;
+  if (entry_bytes_ > most_entry_bytes_)
+    return absl::ResourceExhaustedError("its entries unfold to far more than the file has");
+  FLOE_ASSIGN_OR_RETURN(MemoryShare share, TakeMemory(bytes));
+  share_.Add(std::move(share));
   Entry entry;
   entry.dtype = proto.dtype();
   for (const auto& dim : proto.shape().dim()) entry.dims.push_back(dim.size());

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/mapped_file.h"
+#include "base/memory_budget.h"
 #include "model/import/checkpoint/slice_key.h"
 #include "model/tensor.h"
 
@@ -48,7 +49,7 @@ class TensorBundle {
 
  private:
   struct Entry;
-  explicit TensorBundle(std::string prefix);
+  TensorBundle(std::string prefix, size_t index_bytes);
   absl::Status AddEntry(std::string_view key, std::string_view value);
   absl::Status ReadHeader(std::string_view value);
   absl::StatusOr<const Entry*> Find(const std::string& name) const;
@@ -61,6 +62,9 @@ class TensorBundle {
   absl::StatusOr<std::shared_ptr<const MappedFile>> Shard(int number);
 
   const std::string prefix_;
+  const int64_t most_entry_bytes_;
+  int64_t entry_bytes_ = 0;
+  MemoryShare share_;  // of the entries
   int shards_ = 0;
   std::map<std::string, Entry> entries_;
   std::map<int, std::shared_ptr<const MappedFile>> mapped_;

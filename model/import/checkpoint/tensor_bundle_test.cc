@@ -73,7 +73,7 @@ TEST(TensorBundle, ErrorsNameWhatIsMissing) {
   EXPECT_THAT(std::string(TensorBundle::Open("/nowhere/x", kMaxBytes).status().message()),
               HasSubstr("/nowhere/x.index does not exist"));
   EXPECT_THAT(std::string(TensorBundle::Open(kBundle + ".index", kMaxBytes).status().message()),
-              HasSubstr("version 1"));
+              HasSubstr("is a checkpoint's index; a checkpoint is named by its prefix"));
   const auto bundle = TensorBundle::Open(kBundle, kMaxBytes);
   const absl::Status missing = (*bundle)->Read("par").status();
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
@@ -137,6 +137,11 @@ TEST_F(Damaged, EveryByteOfTheShardsCounts) {
   }
   fs::remove(Prefix() + ".data-00001-of-00002");
   EXPECT_THAT(std::string(ReadAll().message()), HasSubstr("bundle.data-00001-of-00002"));
+}
+
+TEST_F(Damaged, ACheckpointOfVersion1IsCalledThat) {
+  fs::rename(Prefix() + ".index", Prefix());  // as much a table as one of those is
+  EXPECT_THAT(std::string(ReadAll().message()), HasSubstr("is a checkpoint of version 1"));
 }
 
 // ---- tables of our own ----

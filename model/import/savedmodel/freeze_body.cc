@@ -371,7 +371,9 @@ absl::Status BodyFreezer::FreezeFunctions(NodeDef* node, const Binding& inputs) 
   if (functions_.Has(op)) {
     status = FreezeCall(node, op, inputs);
   } else if (IsCallOp(op)) {
-    status = FreezeCall(node, node->attr().at("f").func().name(), inputs);
+    const auto f = node->attr().find("f");
+    status = f == node->attr().end() ? absl::InvalidArgumentError("does not name its function 'f'")
+                                     : FreezeCall(node, f->second.func().name(), inputs);
   } else if (IsBranch(op)) {
     status = FreezeBranches(node, inputs);
   } else if (IsLoop(op)) {

@@ -14,6 +14,7 @@
 #include "model/import/savedmodel/freeze_variables.h"
 #include "model/import/savedmodel/node_names.h"
 #include "model/import/savedmodel/restore_plan.h"
+#include "model/import/tensor_proto.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace floe {
@@ -47,6 +48,7 @@ class GraphFreezer {
     }
     FLOE_RETURN_IF_ERROR(CheckNames());
     SetAssets();
+    TakeAssigned();
     FLOE_ASSIGN_OR_RETURN(plan_, PlanRestore(graph_, request_.restore_op));
     FindInitialisers();
     KeepNeeded();
@@ -105,6 +107,42 @@ class GraphFreezer {
     }
   }
 
+  // A variable that is set to a constant at the start, such as the name of a vocabulary's file, has
+  // that value and not the checkpoint's.
+  void TakeAssigned() {
+    const GraphClosure closure(graph_);
+    const GraphClosure::Names started = closure.Needed(request_.init_nodes, {});
+    for (NodeDef& node : *graph_.mutable_node()) {
+      if (started.count(node.name()) == 0 || node.input_size() < 2 ||
+          (node.op() != "AssignVariableOp" && node.op() != "Assign"))
+        continue;
+      const NodeDef* const variable = SourceOf(closure, node.input(0));
+      const NodeDef* const value = SourceOf(closure, node.input(1));
+      if (variable == nullptr || value == nullptr || value->op() != "Const" ||
+          !(IsVariableHandle(variable->op()) || IsVariableReference(variable->op())) ||
+          value->attr().count("value") == 0)
+        continue;
+      tensorflow::TensorProto proto = value->attr().at("value").tensor();
+      absl::StatusOr<Tensor> tensor = TensorFromProto(&proto);
+      if (!tensor.ok()) continue;
+      assigned_[SharedName(*variable)] = *std::move(tensor);
+      node.set_op("NoOp");
+      node.clear_input();
+      node.clear_attr();
+    }
+  }
+
+  // The node that a value comes from, through what only passes it on.
+  static const NodeDef* SourceOf(const GraphClosure& closure, const std::string& input) {
+    constexpr int kMostSteps = 64;
+    const NodeDef* node = closure.Find(SplitInput(input).node);
+    for (int step = 0; step < kMostSteps && node != nullptr; ++step) {
+      if (node->op() != "Identity" || node->input_size() == 0) return node;
+      node = closure.Find(SplitInput(node->input(0)).node);
+    }
+    return nullptr;
+  }
+
   // Of all that is to be run at the start only what may fill tables is kept.
   void FindInitialisers() {
     const GraphClosure closure(graph_);
@@ -147,34 +185,50 @@ class GraphFreezer {
   void KeepNeeded() {
     const GraphClosure closure(graph_);
     GraphClosure::Names kept = NeededBySignatures(closure);
-    GraphClosure::Names initialisers = closure.Needed(frozen_.initialisers, {});
-    kept.insert(initialisers.begin(), initialisers.end());
-    for (const FileSignature& signature : request_.signatures) {
+    kept.merge(closure.Needed(frozen_.initialisers, {}));
+    std::map<std::string, std::string> moved;    // tensor -> the placeholder that stands for it
+    std::map<std::string, SignatureTensor> fed;  // by node
+    for (FileSignature& signature : request_.signatures) {
       if (frozen_.left_out.count(signature.def.name) != 0) continue;
-      for (const SignatureTensor& input : signature.def.inputs) {
+      for (SignatureTensor& input : signature.def.inputs) {
         const NodeDef* const node = closure.Find(SplitInput(input.tensor_name).node);
-        if (node != nullptr && kept.count(node->name()) == 0)
-          only_fed_.emplace(node->name(), input);
+        if (node == nullptr || kept.count(node->name()) != 0) continue;
+        if (input.tensor_name != node->name())
+          input.tensor_name =
+              moved.try_emplace(input.tensor_name, UnusedName(closure, input)).first->second;
+        fed.emplace(input.tensor_name, input);
       }
     }
     for (NodeDef& node : *graph_.mutable_node()) {
-      const auto fed = only_fed_.find(node.name());
-      if (fed != only_fed_.end() && kept.count(node.name()) == 0) BecomeInput(fed->second, &node);
-    }
-    for (const auto& [name, input] : only_fed_) {
-      if (const NodeDef* const node = closure.Find(name)) kept.insert(node->name());
+      if (const auto one = fed.find(node.name()); one != fed.end()) {
+        BecomeInput(one->second, &node);
+        kept.insert(node.name());
+      }
+      for (std::string& input : *node.mutable_input()) {
+        if (const auto to = moved.find(input); to != moved.end()) input = to->second;
+      }
     }
     KeepNodes(kept, &graph_);
+    for (const auto& [tensor, placeholder] : moved) {
+      NodeDef* const node = graph_.add_node();
+      node->set_name(placeholder);
+      BecomeInput(fed.at(placeholder), node);
+    }
+  }
+
+  static std::string UnusedName(const GraphClosure& closure, const SignatureTensor& input) {
+    std::string name = input.tensor_name;
+    std::replace(name.begin(), name.end(), ':', '_');
+    while (closure.Find(name) != nullptr) name += "_";
+    return name;
   }
 
   // What nobody computes, but somebody feeds: nothing above it is there any more.
   static void BecomeInput(const SignatureTensor& input, NodeDef* node) {
     node->clear_input();
     if (node->op() == "Placeholder") return;
-    const bool first = input.tensor_name == node->name();
-    node->set_op(first ? "Placeholder" : "FloeFed");
+    node->set_op("Placeholder");
     node->clear_attr();
-    if (!first) return;
     (*node->mutable_attr())["dtype"].set_type(static_cast<tensorflow::DataType>(input.type.dtype));
     auto* const shape = (*node->mutable_attr())["shape"].mutable_shape();
     shape->set_unknown_rank(!input.type.shape.rank_known());
@@ -209,6 +263,8 @@ class GraphFreezer {
   }
 
   absl::StatusOr<Tensor> ReadVariable(const std::string& name) {
+    const auto assigned = assigned_.find(name);
+    if (assigned != assigned_.end()) return assigned->second;
     const auto planned = plan_.variables.find(name);
     absl::StatusOr<Tensor> value =
         planned != plan_.variables.end() ? Restored(planned->second) : ReadByName(name);
@@ -251,7 +307,8 @@ class GraphFreezer {
       }
       at->second = *std::move(value);
     }
-    const auto dtype = static_cast<int>(node->attr().at("dtype").type());
+    const auto declared = node->attr().find("dtype");
+    const int dtype = declared == node->attr().end() ? 0 : declared->second.type();
     if (static_cast<int>(at->second.dtype()) == dtype) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("node ", Quoted(node->name()), ": the checkpoint has variable ", Quoted(name),
@@ -328,7 +385,7 @@ class GraphFreezer {
   const OpenCheckpoint& checkpoint_;
   GraphDef& graph_;
   RestorePlan plan_;
-  std::map<std::string, SignatureTensor> only_fed_;  // by node
+  std::map<std::string, Tensor> assigned_;  // by SharedName
   std::map<std::string, absl::Status> refused_;
   FrozenGraph frozen_;
 };

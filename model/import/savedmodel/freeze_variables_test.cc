@@ -168,6 +168,17 @@ TEST(FreezeVariables, AssignmentsAreRefusedByName) {
   EXPECT_EQ(Named(graph.node(), "y").op(), "Neg");
 }
 
+TEST(FreezeVariables, CallsOfNothingAreRefused) {
+  GraphDef graph = Parse("node { name: 'c' op: 'PartitionedCall' " + Function("g", "f") +
+                         "} node { name: 'w' op: 'While' " + Function("cond", "f") +
+                         "} node { name: 'h' op: 'VarHandleOp' }");
+  const auto frozen = FreezeVariables(&graph);
+  ASSERT_TRUE(frozen.ok()) << frozen.status();
+  EXPECT_THAT(std::string(frozen->refused.at("c").message()), HasSubstr("function 'f'"));
+  EXPECT_THAT(std::string(frozen->refused.at("w").message()), HasSubstr("no function 'f'"));
+  EXPECT_THAT(std::string(frozen->refused.at("h").message()), HasSubstr("'dtype'"));
+}
+
 TEST(FreezeVariables, FunctionsThatCallThemselvesEnd) {
   GraphDef graph =
       Parse("node { name: 'c' op: 'PartitionedCall' " + Function("f", "f") +

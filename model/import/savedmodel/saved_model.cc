@@ -130,7 +130,7 @@ absl::StatusOr<std::unique_ptr<Parsed>> Parse(std::string_view bytes) {
 absl::StatusOr<ImportedModel> ImportParsed(std::unique_ptr<Parsed> parsed,
                                            const std::string& directory,
                                            const ImportOptions& options) {
-  FLOE_ASSIGN_OR_RETURN(tensorflow::MetaGraphDef* meta,
+  FLOE_ASSIGN_OR_RETURN(tensorflow::MetaGraphDef * meta,
                         ChooseMetaGraph(options.tags, &parsed->saved));
   FLOE_ASSIGN_OR_RETURN(ImportedModel model, Importer(directory, options).Import(meta));
   model.format = parsed->text ? "SavedModel (text)" : "SavedModel (binary)";
