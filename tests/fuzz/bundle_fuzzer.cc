@@ -1,5 +1,6 @@
-// Any bytes as a checkpoint: as the file of its index, or as entries that an index with the right
-// checksums is made of; what is left is the shard. Every tensor is read, and a part of it.
+// Any bytes as a checkpoint: as the file of its index, as a block of it, or as entries that an
+// index is made of; what is left is the shard. Checksums are right but in the first case. Every
+// tensor is read, and a part of it.
 #include <snappy.h>
 #include <unistd.h>
 
@@ -139,7 +140,10 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (bytes.empty()) return 0;
   const char kind = bytes.front();
   bytes.remove_prefix(1);
-  Write(".index", kind == 'i' ? std::string(bytes) : MadeIndex(bytes, &shard, kind == 'c'));
+  std::string index(bytes);
+  if (kind == 'b') index = Table(index, false);
+  if (kind != 'i' && kind != 'b') index = MadeIndex(bytes, &shard, kind == 'c');
+  Write(".index", index);
   Write(".data-00000-of-00001", shard);
   Budget budget({.max_value_bytes = int64_t{16} << 20, .max_bytes = int64_t{64} << 20});
   const BudgetScope scope(&budget);

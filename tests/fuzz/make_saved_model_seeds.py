@@ -117,6 +117,13 @@ def bundle_seeds():
         f.write(made(b"m", [(b"a", floats), (b"b", of(9, [2], 8, 16)), (b"c", of(10, [4], 0, 4))], bytes(range(24))))
     with open(os.path.join(folder, "compressed"), "wb") as f:
         f.write(made(b"c", [(b"a" * 40, floats), (b"a" * 40 + b"b", floats)], bytes(24)))
+    header = tensor_bundle_pb2.BundleHeaderProto(num_shards=1).SerializeToString()
+    block = bytes([0, 0, len(header)]) + header
+    for shared, rest in ((0, b"alpha"), (2, b"to"), (4, b"")):
+        value = floats.SerializeToString()
+        block += bytes([shared, len(rest), len(value)]) + rest + value
+    with open(os.path.join(folder, "block"), "wb") as f:
+        f.write(b"b" + block)
     whole = of(1, [3, 4], 0, 0, [[(0, 2), (0, -1)], [(2, 1), (0, -1)]])
     key = b"\0p\0\1\1\2"  # the encoded name and rank
     first, second = b"\x80\x82\x80\x7f", b"\x82\x81\x80\x7f"

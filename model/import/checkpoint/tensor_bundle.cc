@@ -181,10 +181,10 @@ absl::Status TensorBundle::AddEntry(std::string_view key, std::string_view value
     std::vector<SliceRange> ranges;
     for (const auto& extent : slice.extent())
       ranges.push_back(
-          {extent.start(),
-           extent.has_length_case() == tensorflow::TensorSliceProto::Extent::HAS_LENGTH_NOT_SET
-               ? -1
-               : extent.length()});
+          {extent.start(), extent.has_length_hack_case() ==
+                                   tensorflow::TensorSliceProto::Extent::HAS_LENGTH_HACK_NOT_SET
+                               ? -1
+                               : extent.length()});
     entry.slices.push_back(std::move(ranges));
   }
   entries_.insert_or_assign(std::string(key), std::move(entry));
