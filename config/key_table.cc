@@ -191,6 +191,8 @@ ModelKeyList KeysAfterBatching() {
        "`{key: tensor}`, instead of those of the signature made from the file"},
       {FLOE_KEY(signature.outputs), MapOf<AnyText>{{"a tensor's name", IsName}},
        "The same for outputs"},
+      {FLOE_KEY(saved_model_tags), AnyText(),
+       "Which graph of a SavedModel, e.g. `serve,gpu`; unset: `serve`, or the only one"},
       {FLOE_KEY(reply), OneOf{{"typed", "content"}},
        "How replies carry numbers; unset: as `server.reply` says"},
   };

@@ -56,6 +56,7 @@ LIBRARIES = {
     r"grpcpp/|grpc/": ["server/transport/grpcpp", "cli", "bench", "tests", "examples"],
     r"hwy/": ["kernels", "bench", "tests"],
     r"yaml-cpp/": ["config"],
+    r"snappy": ["model/import", "tests"],
     r"boost/": ["server/request", "server/scheduling"],
     r"CLI/": ["cli", "server/main.cc", "server/flags", "bench", "examples", "tests"],
     r"systemd/": ["server"],

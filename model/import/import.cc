@@ -7,24 +7,14 @@
 #include "base/quoted.h"
 #include "base/read_file.h"
 #include "base/status.h"
+#include "model/import/format.h"
 #include "model/import/graphdef/graphdef.h"
 #include "model/import/graphdef/parse.h"
-#include "model/import/other_formats.h"
+#include "model/import/savedmodel/saved_model.h"
 #include "model/import/signature.h"
 
 namespace floe {
 namespace {
-
-GraphChoice ChoiceOf(const ImportOptions& options) {
-  GraphChoice choice;
-  choice.fetches = options.fetches;
-  if (choice.fetches.empty()) {
-    for (const auto& [key, tensor] : options.output_aliases) choice.fetches.push_back(tensor);
-  }
-  for (const auto& [key, tensor] : options.input_aliases) choice.feeds.push_back(tensor);
-  for (const ImportOptions::Feed& feed : options.feeds) choice.feeds.push_back(feed.name);
-  return choice;
-}
 
 absl::StatusOr<ImportedModel> ImportParsed(ParsedGraphDef graph, const ImportOptions& options) {
   ImportedModel model;
@@ -41,6 +31,25 @@ absl::StatusOr<ImportedModel> Within(const ResourceLimits& limits, const Body& i
   Budget budget(limits);
   const BudgetScope scope(&budget);
   return CatchOutOfMemory(import);
+}
+
+absl::StatusOr<ImportedModel> ImportGraphFile(const std::string& path,
+                                              const ImportOptions& options) {
+  FLOE_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path, options.max_file_bytes));
+  if (options.identity && file.identity() != *options.identity)
+    return absl::AbortedError(absl::StrCat(path, " has changed since it was looked at"));
+  absl::StatusOr<ImportedModel> model =
+      Within(options.limits, [&]() -> absl::StatusOr<ImportedModel> {
+        FLOE_ASSIGN_OR_RETURN(ParsedGraphDef graph, ParseGraphDefFile(&file));
+        return ImportParsed(std::move(graph), options);
+      });
+  return model.ok() ? std::move(model) : Annotate(model.status(), path);
+}
+
+// No importer yet: reading the file as a graph says what it is instead, and what to do.
+absl::StatusOr<ImportedModel> ImportKerasFile(const std::string& path,
+                                              const ImportOptions& options) {
+  return ImportGraphFile(path, options);
 }
 
 }  // namespace
@@ -76,16 +85,17 @@ std::optional<TensorName> FindTensorName(const std::string& name, const HasNode&
 }
 
 absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOptions& options) {
-  FLOE_RETURN_IF_ERROR(CheckNoSavedModelDirectory(path));
-  FLOE_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path, options.max_file_bytes));
-  if (options.identity && file.identity() != *options.identity)
-    return absl::AbortedError(absl::StrCat(path, " has changed since it was looked at"));
-  absl::StatusOr<ImportedModel> model =
-      Within(options.limits, [&]() -> absl::StatusOr<ImportedModel> {
-        FLOE_ASSIGN_OR_RETURN(ParsedGraphDef graph, ParseGraphDefFile(&file));
-        return ImportParsed(std::move(graph), options);
-      });
-  return model.ok() ? std::move(model) : Annotate(model.status(), path);
+  FLOE_ASSIGN_OR_RETURN(const FoundFormat found, DetectFormat(path));
+  switch (found.format) {
+    case Format::kSavedModel:
+      return Within(options.limits, [&] { return ImportSavedModel(found.file, options); });
+    case Format::kKeras:
+    case Format::kHdf5:
+      return ImportKerasFile(path, options);
+    case Format::kGraphDef:
+      break;
+  }
+  return ImportGraphFile(path, options);
 }
 
 absl::StatusOr<ImportedModel> ImportBytes(const std::string& bytes, const ImportOptions& options) {

@@ -22,6 +22,29 @@ std::string Shown(const UnsupportedNode& node) {
   return absl::StrCat(Quoted(node.name), " (", Escaped(node.what), ")");
 }
 
+void AddUnsupported(const Node& node, std::vector<UnsupportedNode>* nodes) {
+  if (node.op->name == "Unsupported")
+    nodes->push_back({node.name, node.attrs.String("tensorflow_op")});
+}
+
+// Of the bodies below a graph, as far as their results need it.
+void AddInner(const Graph& graph, std::set<const Graph*>* seen,
+              std::vector<UnsupportedNode>* nodes) {
+  for (const Node& node : graph.nodes()) {
+    for (const auto& body : node.subgraphs) {
+      if (!seen->insert(body.get()).second) continue;
+      std::vector<bool> needed(body->size(), false);
+      for (const ValueRef& out : body->outputs) needed[out.node] = true;
+      for (int i = body->size() - 1; i >= 0; --i) {
+        if (!needed[i]) continue;
+        AddUnsupported(body->node(i), nodes);
+        for (const ValueRef& in : body->node(i).inputs) needed[in.node] = true;
+      }
+      AddInner(*body, seen, nodes);
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status UnsupportedNodes(const std::vector<UnsupportedNode>& nodes) {
@@ -29,8 +52,8 @@ absl::Status UnsupportedNodes(const std::vector<UnsupportedNode>& nodes) {
   if (variable != nodes.end()) {
     return absl::UnimplementedError(
         absl::StrCat("the graph is not frozen: it needs variables, such as ", Shown(*variable),
-                     ", whose values are not in the file; freeze it with them ('Frozen graphs' in "
-                     "docs/serving.md says how), or choose outputs that need none"));
+                     ", whose values are not in the file; freeze it with them ('floectl freeze'), "
+                     "or serve the SavedModel that has them, or choose outputs that need none"));
   }
   constexpr size_t kMostOps = 12, kMostNodes = 3;
   std::map<std::string, std::vector<const UnsupportedNode*>> by_op;
@@ -56,11 +79,12 @@ absl::Status UnsupportedNodes(const std::vector<UnsupportedNode>& nodes) {
 
 absl::Status CheckSupported(const Graph& graph) {
   std::vector<UnsupportedNode> nodes;
-  for (const Node& node : graph.nodes()) {
-    if (node.op->name == "Unsupported")
-      nodes.push_back({node.name, node.attrs.String("tensorflow_op")});
-  }
-  return nodes.empty() ? absl::OkStatus() : UnsupportedNodes(nodes);
+  for (const Node& node : graph.nodes()) AddUnsupported(node, &nodes);
+  if (nodes.empty()) return absl::OkStatus();
+  // What is inside loops and branches is known when these are compiled, which is not to come.
+  std::set<const Graph*> seen;
+  AddInner(graph, &seen, &nodes);
+  return UnsupportedNodes(nodes);
 }
 
 }  // namespace floe

@@ -41,7 +41,7 @@ constexpr Flag kFlags[] = {
     {"per_process_gpu_memory_fraction", Kind::kNumber, kNoGpu},
     {"skip_initialize_tpu", Kind::kSwitch, kNoGpu},
     {"mixed_precision", Kind::kText, "models run in the types of their graphs"},
-    {"saved_model_tags", Kind::kText, "frozen models have one graph"},
+    {"saved_model_tags", Kind::kText, "a model's saved_model_tags in floe.yaml choose its graph"},
     {"use_saved_model", Kind::kSwitch, "the format is told from the file"},
     {"remove_unused_fields_from_bundle_metagraph", Kind::kSwitch, kOwnGraph},
     {"enable_signature_method_name_check", Kind::kSwitch, "only Predict is offered"},

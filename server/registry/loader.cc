@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/cpus.h"
 #include "base/file_beneath.h"
 #include "base/memory.h"
@@ -32,6 +33,7 @@ absl::StatusOr<ImportOptions> ImportOptionsOf(const ModelConfig& config,
   }
   options.input_aliases = config.signature.inputs;
   options.output_aliases = config.signature.outputs;
+  options.tags = absl::StrSplit(config.saved_model_tags, ',', absl::SkipWhitespace());
   options.identity = identity;
   return options;
 }
@@ -59,7 +61,10 @@ absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, const LoadSource&
   source.info = {config.name, from.version, from.file};
   source.graph = std::move(imported->graph);
   source.signatures = std::move(imported->signatures);
-  if (!from.file.empty()) source.asset_directory = DirectoryOf(from.file);
+  source.left_out = std::move(imported->left_out);
+  source.asset_directory = std::move(imported->asset_directory);
+  if (source.asset_directory.empty() && !from.file.empty())
+    source.asset_directory = DirectoryOf(from.file);
   return Model::Create(std::move(source), options.compile);
 }
 
@@ -143,6 +148,9 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrThrow(const ModelConfig& conf
   FLOE_ASSIGN_OR_RETURN(Prepared prepared, Prepare(config, source, options, memory));
   for (const std::string& note : prepared.setup.notes)
     spdlog::info("model '{}': {}", config.name, note);
+  for (const auto& [name, why] : prepared.model->left_out())
+    spdlog::warn("model '{}' version {}: signature '{}' is not served: {}", config.name,
+                 source.version, name, std::string(why.message()));
   const ReplyFormat reply = config.reply.value_or(options.default_reply);
   const int64_t bytes =
       static_cast<int64_t>(prepared.model->weight_bytes()) + prepared.setup.memory_bytes;

@@ -99,12 +99,8 @@ absl::StatusOr<std::optional<std::string>> ChooseFile(const std::string& directo
                                                       const Listing& listing) {
   for (const char* name : {"frozen.pb", "graph.pb"})
     if (Holds(listing, name)) return absl::StrCat(directory, "/", name);
-  if (Holds(listing, "saved_model.pb") || Holds(listing, "saved_model.pbtxt"))
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", directory,
-                     "' is a SavedModel, which this version of floe does not load: freeze it into "
-                     "one graph ('Frozen graphs' in docs/serving.md says how) and put that here as "
-                     "frozen.pb"));
+  for (const char* name : {"saved_model.pb", "saved_model.pbtxt"})
+    if (Holds(listing, name)) return absl::StrCat(directory, "/", name);
   for (const char* suffix : {".pb", ".pbtxt"}) {
     std::vector<std::string> found;
     for (const std::string& name : listing.files)
@@ -188,9 +184,9 @@ FoundVersion LookAt(int64_t version, const std::string& directory, const std::st
         absl::StrCat("'", directory, "' has no '", marker, "' yet, the completion_marker that ",
                      "whoever copies a version puts there last"));
   } else if (!file->has_value()) {
-    found.error =
-        absl::InvalidArgumentError(absl::StrCat("'", directory, "' holds ", Describe(*inside),
-                                                "; expected frozen.pb, graph.pb or one *.pb file"));
+    found.error = absl::InvalidArgumentError(
+        absl::StrCat("'", directory, "' holds ", Describe(*inside),
+                     "; expected saved_model.pb, frozen.pb, graph.pb or one *.pb file"));
   } else {
     found.file = **file;
   }

@@ -99,9 +99,15 @@ absl::Status ChooseSignature(ModelHandle model, std::string_view name, Request* 
   request->model = std::move(model);
   request->signature = request->model->Find(name);
   if (request->signature != nullptr) return absl::OkStatus();
+  const ModelInfo& info = request->model->info();
+  const auto& left_out = request->model->left_out();
+  const auto why = left_out.find(name.empty() ? "serving_default" : std::string(name));
+  if (why != left_out.end())
+    return absl::FailedPreconditionError(absl::StrCat(
+        "model ", Quoted(info.name), " version ", info.version, " does not serve signature ",
+        Quoted(why->first), ": ", std::string(why->second.message())));
   std::vector<std::string> names;
   for (const auto& [known, signature] : request->model->signatures()) names.push_back(known);
-  const ModelInfo& info = request->model->info();
   return absl::FailedPreconditionError(absl::StrCat(
       "model ", Quoted(info.name), " version ", info.version, " has no signature ",
       Quoted(name.empty() ? "serving_default" : name), "; it has ", QuotedList(names)));

@@ -371,6 +371,7 @@ class Importer {
     if (scalars_unknown_ && def.op() == "Placeholder" &&
         node.attrs.Get<SymShape>("shape", SymShape::UnknownRank()) == SymShape())
       node.attrs.Erase("shape");
+    if (const Tensor* const value = library_->VariableOf(def)) node.attrs.Set("value", *value);
     if (supported) FLOE_RETURN_IF_ERROR(CheckSpecial(def, node));
     for (const Edge& edge : edges_[i]) {
       if (edge.output == Edge::kControl) {
@@ -577,8 +578,9 @@ absl::StatusOr<std::shared_ptr<const Graph>> FunctionLibrary::Import(const std::
   return entry.graph;
 }
 
-absl::StatusOr<Graph> GraphFromGraphDef(tensorflow::GraphDef* def, const GraphChoice& choice) {
-  FunctionLibrary library(def->mutable_library());
+absl::StatusOr<Graph> GraphFromGraphDef(tensorflow::GraphDef* def, const GraphChoice& choice,
+                                        const VariableValues* variables) {
+  FunctionLibrary library(def->mutable_library(), variables);
   Importer importer(def->mutable_node(), &library);
   importer.UnderstandAsOf(def->versions().producer());
   return importer.Run(choice);

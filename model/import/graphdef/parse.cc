@@ -1,9 +1,7 @@
 #include "model/import/graphdef/parse.h"
 
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <google/protobuf/text_format.h>
 
 #include <algorithm>
 #include <functional>
@@ -14,6 +12,7 @@
 #include "base/status.h"
 #include "model/import/graphdef/merge_graph.h"
 #include "model/import/other_formats.h"
+#include "model/import/parse_message.h"
 #include "model/import/unfolded_bytes.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
@@ -21,48 +20,6 @@ namespace floe {
 namespace {
 
 using google::protobuf::io::ZeroCopyInputStream;
-
-// Text form holds no control bytes but white space; a binary GraphDef has them within its first
-// fields.
-bool LooksLikeText(std::string_view bytes) {
-  constexpr size_t kProbe = 512;
-  const std::string_view probe = bytes.substr(0, kProbe);
-  return !probe.empty() && std::none_of(probe.begin(), probe.end(), [](char c) {
-    const auto u = static_cast<unsigned char>(c);
-    return (u < 0x20 && c != '\n' && c != '\r' && c != '\t') || u == 0x7f;
-  });
-}
-
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, google::protobuf::io::ColumnNumber column,
-                const std::string& message) override {
-    if (text_.empty())
-      text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
-constexpr int kMaxDepth = 100;  // of nested messages
-
-// Errors are returned; protobuf's own lines on stderr would only let a hostile file fill the log.
-void SilenceProtobuf() {
-  static const bool once = (google::protobuf::SetLogHandler(nullptr), true);
-  (void)once;
-}
-
-absl::Status ParseText(ZeroCopyInputStream* stream, tensorflow::GraphDef* def) {
-  google::protobuf::TextFormat::Parser parser;
-  FirstError error;
-  parser.RecordErrorsTo(&error);
-  parser.SetRecursionLimit(kMaxDepth);
-  if (parser.Parse(stream, def)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("not a GraphDef in text form: ", Escaped(error.text())));
-}
 
 absl::Status ParseBinary(ZeroCopyInputStream* stream, size_t size, tensorflow::GraphDef* def,
                          MemoryShare* paid) {
