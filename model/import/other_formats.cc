@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -33,28 +31,28 @@ bool Parses(std::string_view bytes, Message* message) {
   return message->ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
 }
 
-// By its first two fields, the version of its schema and a meta graph: it may be too large to be
-// taken apart for that.
-bool IsSavedModel(std::string_view bytes) {
-  if (BeginsWith(bytes, "saved_model_schema_version")) return true;
+}  // namespace
+
+bool LooksLikeSavedModel(std::string_view bytes) {
+  if (BeginsWith(bytes, "saved_model_schema_version") || BeginsWith(bytes, "meta_graphs"))
+    return true;
   constexpr uint32_t kVersion = 1 << 3, kMetaGraph = 2 << 3 | 2;
   google::protobuf::io::CodedInputStream stream(
       reinterpret_cast<const uint8_t*>(bytes.data()),
       static_cast<int>(std::min<size_t>(bytes.size(), 64)));
   uint64_t version = 0, size = 0;
   return stream.ReadTag() == kVersion && stream.ReadVarint64(&version) &&
-         stream.ReadTag() == kMetaGraph && stream.ReadVarint64(&size) && size <= bytes.size();
+         stream.ReadTag() == kMetaGraph && stream.ReadVarint64(&size);
 }
-
-}  // namespace
 
 absl::Status CheckNoOtherFormat(std::string_view bytes) {
   if (BeginsWith(bytes, "version https://git-lfs"))
     return OtherFormat("a Git LFS pointer", "the model itself comes with 'git lfs pull'");
-  if (IsSavedModel(bytes)) return OtherFormat("a SavedModel", kFreeze);
+  if (LooksLikeSavedModel(bytes)) return OtherFormat("a SavedModel", kFreeze);
   if (BeginsWith(bytes, "\x89HDF\r\n")) return OtherFormat("an HDF5 file of Keras", kFreeze);
-  if (BeginsWith(bytes, "\x8b"
-                        "FLOE"))
+  if (BeginsWith(bytes,
+                 "\x8b"
+                 "FLOE"))
     return OtherFormat("a model converted by floe 0.1", "serve the frozen graph it was made from");
   if (BeginsWith(bytes, "TFL3", 4))
     return OtherFormat("a TensorFlow Lite model", "freeze the model that it was converted from");
@@ -73,17 +71,6 @@ absl::Status CheckNoMetaGraph(std::string_view bytes) {
     return absl::OkStatus();
   return OtherFormat("a MetaGraphDef (the .meta file of a checkpoint)",
                      "freeze the graph with its checkpoint");
-}
-
-absl::Status CheckNoSavedModelDirectory(const std::string& path) {
-  std::error_code none;
-  const std::filesystem::path directory = path;
-  for (const char* file : {"saved_model.pb", "saved_model.pbtxt"}) {
-    if (std::filesystem::exists(directory / file, none))
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, " is a SavedModel, not a frozen graph: ", kFreeze));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace floe
