@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "model/import/format.h"
 #include "model/import/graphdef/graphdef.h"
+#include "model/import/keras/keras.h"
 #include "model/import/other_formats.h"
 #include "model/import/parse_message.h"
 #include "model/import/signature.h"
@@ -93,12 +94,6 @@ absl::StatusOr<ImportedModel> ImportGraphFile(const std::string& path,
   return model.ok() ? std::move(model) : Annotate(model.status(), path);
 }
 
-// No importer yet: reading the file as a graph says what it is instead, and what to do.
-absl::StatusOr<ImportedModel> ImportKerasFile(const std::string& path,
-                                              const ImportOptions& options) {
-  return ImportGraphFile(path, options);
-}
-
 absl::StatusOr<ImportedModel> ImportSavedModelFile(const std::string& file,
                                                    const ImportOptions& options) {
   return ImportGraphFile(file, options);
@@ -143,7 +138,7 @@ absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOp
       return ImportSavedModelFile(found.file, options);
     case Format::kKeras:
     case Format::kHdf5:
-      return ImportKerasFile(path, options);
+      return ImportKeras(path, options);
     case Format::kGraphDef:
       break;
   }
