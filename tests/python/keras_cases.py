@@ -412,6 +412,7 @@ def strings(layer, words=WORDS):
 
 BOTH["string lookup"] = strings(lambda L: L.StringLookup(vocabulary=["a", "b", "c"]))
 BOTH["string lookup mask"] = strings(lambda L: L.StringLookup(vocabulary=["a", "b", "c"], mask_token=""))
+BOTH["string lookup no oov"] = strings(lambda L: L.StringLookup(vocabulary=["a", "b", "c"], num_oov_indices=0), WORDS[[0, 2, 3]])
 BOTH["string lookup many oov"] = strings(lambda L: L.StringLookup(vocabulary=["a", "b", "c"], num_oov_indices=3))
 for mode in ("one_hot", "multi_hot", "count"):
     BOTH[f"string lookup {mode}"] = strings(lambda L, m=mode: L.StringLookup(vocabulary=["a", "b", "c"], output_mode=m))

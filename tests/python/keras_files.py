@@ -15,7 +15,7 @@ def randomise(model, rng):
     values = []
     for variable, value in zip(model.weights, model.get_weights()):
         name = getattr(variable, "path", variable.name)
-        if not np.issubdtype(value.dtype, np.floating) or name.split("/")[-1].split(":")[0] in ("mean", "variance", "idf_weights"):
+        if not np.issubdtype(value.dtype, np.floating) or name.split("/")[-1].split(":")[0] in ("mean", "variance", "Variable"):
             values.append(value)
         elif "variance" in name:
             values.append(rng.uniform(.5, 1.5, value.shape).astype(value.dtype))

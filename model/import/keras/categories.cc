@@ -93,12 +93,13 @@ std::vector<std::string> Tokens(LayerContext& c, const Json& options,
 
 // Takes the mask and OOV tokens off where they lead, in this order.
 void DropSpecial(Vocabulary* v) {
-  std::vector<std::string> special;
-  if (v->oov_start > 0) special.push_back(v->mask_token);
-  special.insert(special.end(), static_cast<size_t>(v->oov), v->oov_token);
-  if (special.size() <= v->tokens.size() &&
-      std::equal(special.begin(), special.end(), v->tokens.begin()))
-    v->tokens.erase(v->tokens.begin(), v->tokens.begin() + static_cast<int64_t>(special.size()));
+  const auto count = static_cast<size_t>(v->oov_start + v->oov);
+  if (count > v->tokens.size()) return;
+  for (size_t k = 0; k < count; ++k) {
+    const bool mask = k < static_cast<size_t>(v->oov_start);
+    if (v->tokens[k] != (mask ? v->mask_token : v->oov_token)) return;
+  }
+  v->tokens.erase(v->tokens.begin(), v->tokens.begin() + static_cast<int64_t>(count));
 }
 
 }  // namespace
@@ -224,7 +225,9 @@ ValueRef LookUp(LayerContext& c, const Lookup& lookup, ValueRef ids) {
   const ValueRef unknown = b.Op("Equal", {found, Int64(b, -1)});
   if (v.oov > 1) return b.Op("SelectV2", {unknown, OovIndices(c, lookup, ids), found});
   std::vector<int64_t> axes;
-  for (int k = 0; k < b.rank(found); ++k) axes.push_back(k);
+  const int rank = b.rank(found);
+  axes.reserve(rank);
+  for (int k = 0; k < rank; ++k) axes.push_back(k);
   const ValueRef none = b.Op("LogicalNot", {b.Reduce("Any", unknown, axes, false)});
   b.Outputs("Assert", {none, b.Text("When `num_oov_indices=0` all inputs should be in vocabulary")},
             0);
@@ -237,6 +240,7 @@ ValueRef EncodeLookup(LayerContext& c, const Lookup& lookup, ValueRef ids) {
   const bool idf = lookup.mode == "tf_idf";
   const DType dtype = idf ? DType::kFloat32 : DType::kInt64;
   const ValueRef out = EncodeCategories(c, ids, idf ? "count" : lookup.mode, lookup.depth, dtype);
+  if (!b.ok()) return {};
   if (!idf) return b.Cast(out, c.keras2() ? c.compute_dtype : DType::kInt64);
   std::vector<float> weights = c.config.Floats("idf_weights");
   if (weights.empty()) {

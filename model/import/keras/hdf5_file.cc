@@ -6,25 +6,33 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <mutex>
-#include <optional>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/budget.h"
+#include "base/mutex.h"
 #include "base/quoted.h"
 #include "base/status.h"
 
 namespace floe::keras {
 namespace {
 
-// Guards the whole of libhdf5.
-std::mutex& Library() {
-  static std::mutex mutex;
-  return mutex;
-}
+// Guards the whole of libhdf5, from a file's opening to its end.
+class LibraryLock {
+ public:
+  LibraryLock() ABSL_NO_THREAD_SAFETY_ANALYSIS { Library().Lock(); }
+  ~LibraryLock() ABSL_NO_THREAD_SAFETY_ANALYSIS { Library().Unlock(); }
+  LibraryLock(const LibraryLock&) = delete;
+  LibraryLock& operator=(const LibraryLock&) = delete;
+
+ private:
+  static Mutex& Library() {
+    static Mutex mutex;
+    return mutex;
+  }
+};
 
 constexpr int64_t kMaxDeflateRatio = 1032;  // a property of the format
 constexpr int64_t kRatioSlackBytes = 4096;
@@ -167,7 +175,7 @@ absl::StatusOr<H5D_layout_t> LayoutOf(hid_t creation, const std::string& path) {
 
 class Hdf5File::Impl {
  public:
-  Impl(std::unique_lock<std::mutex> lock, Id file, std::string_view bytes,
+  Impl(std::unique_ptr<LibraryLock> lock, Id file, std::string_view bytes,
        std::shared_ptr<const void> owner)
       : lock_(std::move(lock)), bytes_(bytes), owner_(std::move(owner)), file_(std::move(file)) {}
 
@@ -350,7 +358,7 @@ class Hdf5File::Impl {
     return absl::OkStatus();
   }
 
-  const std::unique_lock<std::mutex> lock_;  // first: released last
+  const std::unique_ptr<LibraryLock> lock_;  // first: released last
   const std::string_view bytes_;
   const std::shared_ptr<const void> owner_;
   const Id file_;
@@ -362,7 +370,7 @@ Hdf5File::~Hdf5File() = default;
 absl::StatusOr<std::unique_ptr<Hdf5File>> Hdf5File::Open(std::string_view bytes,
                                                          std::shared_ptr<const void> owner) {
   static_assert(std::endian::native == std::endian::little);
-  std::unique_lock<std::mutex> lock(Library());
+  auto lock = std::make_unique<LibraryLock>();
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors are returned, not printed
   // The bytes are only read, and stay ours.
   constexpr unsigned kFlags = H5LT_FILE_IMAGE_DONT_COPY | H5LT_FILE_IMAGE_DONT_RELEASE;

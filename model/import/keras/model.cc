@@ -253,6 +253,9 @@ class Functional {
 
   KValue Referred(const Reference& ref) {
     const std::optional<int> node = Find(ref);
+#ifdef FLOE_FUZZ_PLANTED_BUG  // a check left out, for scripts/fuzz --self-test
+    if (node.has_value() && nodes_[*node].out.has_value()) return (*nodes_[*node].out)[ref.tensor];
+#endif
     const bool there = node.has_value() && nodes_[*node].out.has_value() && ref.tensor >= 0 &&
                        ref.tensor < static_cast<int64_t>(nodes_[*node].out->size());
     if (there) return (*nodes_[*node].out)[ref.tensor];
@@ -382,7 +385,8 @@ KTensor SequentialInput(GraphBuilder& b, const Json& model, std::string* name) {
   if (IsModel(first)) {
     std::string inner;
     if (Text(first, "class_name") == "Sequential") return SequentialInput(b, first, &inner);
-    Functional functional(b, ModelFile(), LayerObject{&first, {}});
+    static const ModelFile no_file;
+    Functional functional(b, no_file, LayerObject{&first, {}});
     const std::vector<std::string> names = functional.InputNames();
     if (names.size() == 1)
       return AddInput(b, Member(functional.LayerNamed(names[0]), "config"), *name);
@@ -408,7 +412,8 @@ void NameOutputs(const KValue& out, const std::vector<std::string>& names, Model
       return std::any_of(ends->outputs.begin(), ends->outputs.end(),
                          [&](const auto& other) { return other.first == name; });
     };
-    for (int n = 1; taken(key); ++n) key = absl::StrCat(keys[k], "_", n);
+    const std::string base = key;
+    for (int n = 1; taken(key); ++n) key = absl::StrCat(base, "_", n);
     ends->outputs.emplace_back(std::move(key), flat[k].value);
   }
 }

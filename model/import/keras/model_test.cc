@@ -154,6 +154,7 @@ TEST(Weights, PlacesAreInSnakeCase) {
       {"LSTMCell", "lstm_cell"},
       {"GlobalAveragePooling2D", "global_average_pooling2d"},
       {"ConvLSTM2D", "conv_lstm2d"},
+      {"GroupQueryAttention", "grouped_query_attention"},
       {"TFOpLambda", "tf_op_lambda"}};
   for (const auto& [name, snake] : names) EXPECT_EQ(SnakeCase(name), snake) << name;
 }

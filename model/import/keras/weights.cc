@@ -144,7 +144,10 @@ LayerWeights WeightsByName(const Hdf5File* file, const std::string& group) {
   return {std::make_shared<ByName>(file, group), ""};
 }
 
-std::string SnakeCase(const std::string& class_name) {
+std::string SnakeCase(const std::string& exported_name) {
+  // The one layer whose class is not called as it is exported.
+  const std::string class_name =
+      exported_name == "GroupQueryAttention" ? "GroupedQueryAttention" : exported_name;
   std::string words;  // a word that begins with a capital and goes on in small letters
   for (size_t i = 0; i < class_name.size();) {
     if (i + 2 < class_name.size() && Upper(class_name[i + 1]) && Lower(class_name[i + 2])) {

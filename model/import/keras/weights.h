@@ -53,6 +53,6 @@ LayerWeights WeightsByPlace(const Hdf5File* file);
 LayerWeights WeightsByName(const Hdf5File* file, const std::string& group);
 
 // "Conv2DTranspose" -> "conv2d_transpose", as Keras names places.
-std::string SnakeCase(const std::string& class_name);
+std::string SnakeCase(const std::string& exported_name);
 
 }  // namespace floe::keras

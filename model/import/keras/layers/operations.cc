@@ -68,8 +68,13 @@ std::string ClassOf(const LayerContext& c) {
 }
 
 KValue Binary(LayerContext& c) {
-  const auto [x, y] = TwoOperands(c);
-  const auto op = Binaries().find(ClassOf(c));
+  auto [x, y] = TwoOperands(c);
+  const std::string name = ClassOf(c);
+  if (name == "LogicalAnd" || name == "LogicalOr") {
+    x = c.b.Cast(x, DType::kBool);
+    y = c.b.Cast(y, DType::kBool);
+  }
+  const auto op = Binaries().find(name);
   return op == Binaries().end() ? KValue() : KValue(c.b.Op(op->second, {x, y}));
 }
 
@@ -211,6 +216,7 @@ KValue One(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = OperandValue(c, Operand(c, 0, {"x", "input", "features"}), {});
   if (found->second.floating && !b.Floating(x)) x = b.Cast(x, DType::kFloat32);
+  if (name == "LogicalNot") x = b.Cast(x, DType::kBool);
   if (name == "ZerosLike") return b.Op("Sub", {x, x});
   return b.Op(found->second.op, {x});
 }

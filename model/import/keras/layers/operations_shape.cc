@@ -98,7 +98,9 @@ KValue Split(LayerContext& c) {
   }
   std::vector<int64_t> at = IntOptions(c, {"indices_or_sections", "num_or_size_splits"});
   if (c.keras2()) {  // sizes
-    for (size_t k = 1; k < at.size(); ++k) at[k] += at[k - 1];
+    for (size_t k = 1; k < at.size(); ++k) {
+      if (__builtin_add_overflow(at[k], at[k - 1], &at[k])) c.Fail("sizes past every limit");
+    }
     if (!at.empty()) at.pop_back();
   }
   int64_t begin = 0;
@@ -217,6 +219,8 @@ void AddSlice(LayerContext& c, const Json& key, Slices* s) {
   } else if (class_name == "__ellipsis__" || key == "..." || class_name == "Ellipsis") {
     s->ellipsis |= bit;
   } else if (ToInt(key, &begin)) {
+    if (begin < INT32_MIN || begin >= INT32_MAX) c.Fail(absl::StrCat("an index of ", begin));
+    begin = std::clamp<int64_t>(begin, INT32_MIN, INT32_MAX);
     end = begin + 1;
     s->shrunk |= bit;
     if (begin == -1) s->end_mask |= bit;

@@ -43,6 +43,7 @@ KValue GlobalPool(LayerContext& c) {
   const bool most = absl::StartsWith(c.class_name, "GlobalMax");
   if (!most && spatial == 1 && c.Mask().node >= 0) return MaskedMean(c, x, c.Mask(), last, keep);
   std::vector<int64_t> axes;
+  axes.reserve(spatial);
   for (int k = 0; k < spatial; ++k) axes.push_back(k + (last ? 1 : 2));
   return b.Reduce(most ? "Max" : "Mean", x, axes, keep);
 }

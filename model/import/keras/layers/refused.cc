@@ -22,7 +22,9 @@ KValue Wrapping(LayerContext& c) { return Refuse(c, "a wrapper's code is not in 
 const LayerRegistrar kOther({"TFSMLayer", "TorchModuleWrapper", "JaxLayer", "FlaxLayer"},
                             OtherFramework);
 const LayerRegistrar kSignal({"STFTSpectrogram", "MelSpectrogram"}, Signal);
-const LayerRegistrar kPixels({"Equalization", "Solarization"}, Pixels);
+const LayerRegistrar kPixels({"AutoContrast", "ContrastLimitedAdaptiveHistogramEqualization",
+                              "Equalization", "Solarization"},
+                             Pixels);
 const LayerRegistrar kBoxes({"MaxNumBoundingBoxes"}, Boxes);
 const LayerRegistrar kWrapper({"Wrapper", "Layer"}, Wrapping);
 

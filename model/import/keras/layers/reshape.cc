@@ -127,12 +127,16 @@ KValue ZeroPadding(LayerContext& c) {
 ValueRef Repeat(LayerContext& c, ValueRef x, int axis, int64_t times) {
   GraphBuilder& b = c.b;
   if (times == 1 || !b.ok()) return x;
-  if (times < 1 || times > INT32_MAX) c.Fail(absl::StrCat("size ", times));
+  if (times < 1 || times > INT32_MAX) {
+    c.Fail(absl::StrCat("size ", times));
+    return {};
+  }
   const int rank = b.rank(x);
   std::vector<int64_t> tiles(rank + 1, 1);
   tiles[axis + 1] = times;
   const ValueRef tiled = b.Op("Tile", {b.ExpandDims(x, axis + 1), b.Ints(tiles)});
   std::vector<WantedDim> dims;
+  dims.reserve(rank);
   for (int k = 0; k < rank; ++k) dims.push_back(b.DimOf(x, k));
   int64_t size = -1;
   if (dims[axis].fixed() && __builtin_mul_overflow(dims[axis].size, times, &size))
