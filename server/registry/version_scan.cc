@@ -101,7 +101,7 @@ absl::StatusOr<std::optional<std::string>> ChooseFile(const std::string& directo
                      "' is a SavedModel, which this version of floe does not load: freeze it into "
                      "one graph ('Frozen graphs' in docs/serving.md says how) and put that here as "
                      "frozen.pb"));
-  for (const char* suffix : {".pb", ".pbtxt"}) {
+  for (const char* suffix : {".pb", ".pbtxt", ".keras", ".h5"}) {
     std::vector<std::string> found;
     for (const std::string& name : listing.files)
       if (EndsWith(name, suffix) && name != "batching_params.pbtxt") found.push_back(name);
