@@ -90,8 +90,8 @@ bool IsOperation(const Json& layer) {
   if (!module.empty()) return IsOperationModule(module);
   // Old files do not say; operations have no such options.
   const Json& options = Member(layer, "config");
-  return options.is_object() && !options.contains("trainable") && !options.contains("dtype") &&
-         !options.contains("layers") && Registry().count("ops." + Text(layer, "class_name")) != 0;
+  return options.is_object() && !options.contains("trainable") && !options.contains("layers") &&
+         Registry().count("ops." + Text(layer, "class_name")) != 0;
 }
 
 LayerRegistrar::LayerRegistrar(std::initializer_list<const char*> class_names, LayerRule rule,
