@@ -116,6 +116,15 @@ void Change(Json* config, Random& random) {
 }  // namespace
 }  // namespace floe::fuzz
 
+// libhdf5 asks for as much memory as a file says before it looks whether the file has as much; it
+// takes no for an answer.
+extern "C" const char* __asan_default_options();  // NOLINT: the name is the sanitizer's
+extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }  // NOLINT
+
+// It also forgets a few bytes for some damaged files.
+extern "C" const char* __lsan_default_suppressions();                            // NOLINT: as above
+extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT
+
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const floe::fuzz::UnitTimer timer;
   const absl::Status ran = floe::fuzz::LoadAndRun(

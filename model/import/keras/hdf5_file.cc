@@ -1,7 +1,6 @@
 #include "model/import/keras/hdf5_file.h"
 
 #include <hdf5.h>
-#include <hdf5_hl.h>
 
 #include <algorithm>
 #include <bit>
@@ -33,6 +32,40 @@ class LibraryLock {
     return mutex;
   }
 };
+
+// The file in memory, which libhdf5 is to use where it lies: the functions that it calls for an
+// image of its own hand out these bytes, and free nothing.
+struct Image {
+  void* bytes;
+  size_t size;
+};
+
+void* ImageMalloc(size_t size, H5FD_file_image_op_t, void* image) {
+  auto* const whole = static_cast<Image*>(image);
+  return size == whole->size ? whole->bytes : nullptr;
+}
+void* ImageCopy(void* to, const void* from, size_t, H5FD_file_image_op_t, void*) {
+  return to == from ? to : nullptr;
+}
+void* ImageRealloc(void*, size_t, H5FD_file_image_op_t, void*) { return nullptr; }
+herr_t ImageFree(void*, H5FD_file_image_op_t, void*) { return 0; }
+void* KeepImage(void* image) { return image; }
+herr_t DropImage(void*) { return 0; }
+
+// `image` outlives the file.
+hid_t OpenImage(Image* image) {
+  const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+  if (access < 0) return -1;
+  const absl::Cleanup close = [access] { H5Pclose(access); };
+  H5FD_file_image_callbacks_t callbacks{ImageMalloc, ImageCopy, ImageRealloc, ImageFree,
+                                        KeepImage,   DropImage, image};
+  constexpr size_t kIncrement = size_t{1} << 16;
+  if (H5Pset_fapl_core(access, kIncrement, 0) < 0 ||
+      H5Pset_file_image_callbacks(access, &callbacks) < 0 ||
+      H5Pset_file_image(access, image->bytes, image->size) < 0)
+    return -1;
+  return H5Fopen("image", H5F_ACC_RDONLY, access);
+}
 
 constexpr int64_t kMaxDeflateRatio = 1032;  // a property of the format
 constexpr int64_t kRatioSlackBytes = 4096;
@@ -175,9 +208,13 @@ absl::StatusOr<H5D_layout_t> LayoutOf(hid_t creation, const std::string& path) {
 
 class Hdf5File::Impl {
  public:
-  Impl(std::unique_ptr<LibraryLock> lock, Id file, std::string_view bytes,
-       std::shared_ptr<const void> owner)
-      : lock_(std::move(lock)), bytes_(bytes), owner_(std::move(owner)), file_(std::move(file)) {}
+  Impl(std::unique_ptr<LibraryLock> lock, std::string_view bytes, std::shared_ptr<const void> owner)
+      : lock_(std::move(lock)),
+        bytes_(bytes),
+        owner_(std::move(owner)),
+        image_{const_cast<char*>(bytes.data()), bytes.size()},  // only read
+        file_(OpenImage(&image_), H5Fclose) {}
+  bool ok() const { return file_.ok(); }
 
   // The object, or not ok(). Only links to objects of this file are followed.
   absl::StatusOr<Id> OpenObject(const std::string& path) const {
@@ -361,6 +398,7 @@ class Hdf5File::Impl {
   const std::unique_ptr<LibraryLock> lock_;  // first: released last
   const std::string_view bytes_;
   const std::shared_ptr<const void> owner_;
+  Image image_;
   const Id file_;
 };
 
@@ -372,12 +410,10 @@ absl::StatusOr<std::unique_ptr<Hdf5File>> Hdf5File::Open(std::string_view bytes,
   static_assert(std::endian::native == std::endian::little);
   auto lock = std::make_unique<LibraryLock>();
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors are returned, not printed
-  // The bytes are only read, and stay ours.
-  constexpr unsigned kFlags = H5LT_FILE_IMAGE_DONT_COPY | H5LT_FILE_IMAGE_DONT_RELEASE;
-  Id file(H5LTopen_file_image(const_cast<char*>(bytes.data()), bytes.size(), kFlags), H5Fclose);
-  if (!file.ok()) return absl::InvalidArgumentError("an HDF5 file that is damaged or cut short");
-  return std::unique_ptr<Hdf5File>(new Hdf5File(
-      std::make_unique<Impl>(std::move(lock), std::move(file), bytes, std::move(owner))));
+  if (bytes.empty()) return absl::InvalidArgumentError("an HDF5 file without a byte");
+  auto impl = std::make_unique<Impl>(std::move(lock), bytes, std::move(owner));
+  if (!impl->ok()) return absl::InvalidArgumentError("an HDF5 file that is damaged or cut short");
+  return std::unique_ptr<Hdf5File>(new Hdf5File(std::move(impl)));
 }
 
 bool Hdf5File::Has(const std::string& path) const { return impl_->OpenObject(path).ok(); }

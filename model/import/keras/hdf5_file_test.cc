@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <hdf5.h>
-#include <hdf5_hl.h>
 
 #include <functional>
 #include <memory>
@@ -51,7 +50,15 @@ TEST(Hdf5File, ReadsArraysNamesAndAttributes) {
     const hid_t group = H5Gcreate2(file, "layers", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     AddFloats(group, "w", 3, H5P_DEFAULT, values);
     H5Gclose(group);
-    H5LTset_attribute_string(file, "layers", "note", "plain");
+    const hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, 5);
+    const hid_t space = H5Screate(H5S_SCALAR);
+    const hid_t note = H5Acreate_by_name(file, "layers", "note", type, space, H5P_DEFAULT,
+                                         H5P_DEFAULT, H5P_DEFAULT);
+    H5Awrite(note, type, "plain");
+    H5Aclose(note);
+    H5Sclose(space);
+    H5Tclose(type);
   });
   const auto file = Hdf5File::Open(*bytes, bytes);
   ASSERT_TRUE(file.ok()) << file.status();

@@ -128,7 +128,7 @@ class Functional {
 
   std::optional<int> Find(const Reference& ref) const {
     const auto found = by_name_.find(ref.layer);
-    if (found == by_name_.end() || ref.node < 0) return {};
+    if (found == by_name_.end() || ref.node < 0 || ref.node > INT32_MAX) return {};
     // In Keras 2 a model is called once by itself, which is not in the file.
     const bool itself = file_.version < 3 && IsModel(*objects_[found->second].json);
     const int64_t node = first_[found->second] + ref.node - (itself && ref.node > 0 ? 1 : 0);

@@ -101,6 +101,8 @@ ValueRef OutputShape(GraphBuilder& b, const Windows& w, const Transposed& t, Val
   if (w.spatial() == 1) add(1);
   for (int k = 0; k < w.spatial(); ++k) {
     const WantedDim in = b.DimOf(w.x(), first + k);
+    if (in.fixed() && in.size > INT32_MAX) b.Fail("an input past every limit");
+    if (!b.ok()) return {};
     if (in.fixed()) {
       add(in.size * t.strides[k] + Beyond(t, k));
       continue;
