@@ -10,6 +10,7 @@
 #include "model/import/format.h"
 #include "model/import/graphdef/graphdef.h"
 #include "model/import/graphdef/parse.h"
+#include "model/import/keras/keras.h"
 #include "model/import/savedmodel/saved_model.h"
 #include "model/import/signature.h"
 
@@ -44,12 +45,6 @@ absl::StatusOr<ImportedModel> ImportGraphFile(const std::string& path,
         return ImportParsed(std::move(graph), options);
       });
   return model.ok() ? std::move(model) : Annotate(model.status(), path);
-}
-
-// No importer yet: reading the file as a graph says what it is instead, and what to do.
-absl::StatusOr<ImportedModel> ImportKerasFile(const std::string& path,
-                                              const ImportOptions& options) {
-  return ImportGraphFile(path, options);
 }
 
 }  // namespace
@@ -91,7 +86,7 @@ absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOp
       return Within(options.limits, [&] { return ImportSavedModel(found.file, options); });
     case Format::kKeras:
     case Format::kHdf5:
-      return ImportKerasFile(path, options);
+      return ImportKeras(path, options);
     case Format::kGraphDef:
       break;
   }

@@ -101,7 +101,7 @@ absl::StatusOr<std::optional<std::string>> ChooseFile(const std::string& directo
     if (Holds(listing, name)) return absl::StrCat(directory, "/", name);
   for (const char* name : {"saved_model.pb", "saved_model.pbtxt"})
     if (Holds(listing, name)) return absl::StrCat(directory, "/", name);
-  for (const char* suffix : {".pb", ".pbtxt"}) {
+  for (const char* suffix : {".pb", ".pbtxt", ".keras", ".h5"}) {
     std::vector<std::string> found;
     for (const std::string& name : listing.files)
       if (EndsWith(name, suffix) && name != "batching_params.pbtxt") found.push_back(name);
