@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
 #include "model/op_def.h"
+#include "model/refused_ops.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/unsupported.h"
 
@@ -45,6 +46,21 @@ void AddInner(const Graph& graph, std::set<const Graph*>* seen,
   }
 }
 
+// Why ops of the graph are refused, once for those of one reason.
+std::string Reasons(const std::vector<std::string>& ops) {
+  constexpr size_t kMost = 4;
+  std::vector<const RefusedOps*> told;
+  std::string reasons;
+  for (const std::string& op : ops) {
+    const RefusedOps* const refused = FindRefusedOp(op);
+    if (refused == nullptr || std::find(told.begin(), told.end(), refused) != told.end()) continue;
+    if (told.size() == kMost) break;
+    told.push_back(refused);
+    absl::StrAppend(&reasons, "; ", Escaped(op), ": ", refused->why);
+  }
+  return reasons;
+}
+
 }  // namespace
 
 absl::Status UnsupportedNodes(const std::vector<UnsupportedNode>& nodes) {
@@ -72,9 +88,9 @@ absl::Status UnsupportedNodes(const std::vector<UnsupportedNode>& nodes) {
       absl::StrAppend(&list, " and ", same.size() - kMostNodes, " more of these");
   }
   if (ops.size() > kMostOps) absl::StrAppend(&list, "; and ", ops.size() - kMostOps, " other ops");
-  return absl::UnimplementedError(absl::StrCat("the graph needs ", nodes.size(),
-                                               nodes.size() == 1 ? " node" : " nodes",
-                                               " that floe does not support: ", list));
+  return absl::UnimplementedError(
+      absl::StrCat("the graph needs ", nodes.size(), nodes.size() == 1 ? " node" : " nodes",
+                   " that floe does not support: ", list, Reasons(ops)));
 }
 
 absl::Status CheckSupported(const Graph& graph) {
