@@ -170,6 +170,7 @@ void PlanExecutor::AddSlots(int count, int intra_op_threads) {
   for (int i = 0; i < count; ++i) {
     slots_.emplace_back().context = std::make_unique<ExecContext>(intra_op_threads);
     slots_.back().context->budget().SetLimits(limits);
+    if (options_.fill != MemoryFill::kNone) slots_.back().context->CheckMemory(options_.fill);
   }
 }
 
