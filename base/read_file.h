@@ -1,4 +1,4 @@
-// A whole regular file in memory.
+// Regular files: whole in memory, or read piece by piece.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,37 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "base/file_identity.h"
 
 namespace floe {
+
+// A regular file that is read once from its beginning. Threading: one thread at a time.
+class InputFile {
+ public:
+  // Errors name the path: NOT_FOUND and the like as the system says; INVALID_ARGUMENT for anything
+  // that is not a regular file, or is larger than `max_bytes`.
+  static absl::StatusOr<InputFile> Open(const std::string& path, int64_t max_bytes);
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&& other) = delete;
+  ~InputFile();
+
+  const std::string& path() const { return path_; }
+  size_t size() const { return size_; }  // as all of these: when the file was opened
+  const FileIdentity& identity() const { return identity_; }
+  // How many of the bytes that follow were read into `buffer`: at most `size`, 0 at the end.
+  // UNAVAILABLE when the file has become shorter.
+  absl::StatusOr<size_t> Read(char* buffer, size_t size);
+
+ private:
+  InputFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  int fd_;
+  std::string path_;
+  size_t size_ = 0, at_ = 0;
+  FileIdentity identity_;
+};
 
 struct FileBytes {
   std::unique_ptr<char[]> data;
@@ -19,9 +45,7 @@ struct FileBytes {
   std::string_view view() const { return {data.get(), size}; }
 };
 
-// Errors name the path: NOT_FOUND and the like as the system says; INVALID_ARGUMENT for anything
-// that is not a regular file, or is larger than `max_bytes`; UNAVAILABLE when the file becomes
-// shorter while it is read; RESOURCE_EXHAUSTED without memory for it.
+// Errors as InputFile's, and RESOURCE_EXHAUSTED without memory for the file.
 absl::StatusOr<FileBytes> ReadFile(const std::string& path, int64_t max_bytes);
 
 }  // namespace floe

@@ -5,7 +5,8 @@
 
 Each attack runs against a floed of its own on loopback, for a bounded time and with a bounded number of messages, and
 stops when floed's memory reaches the bound. Printed: floed's memory before, at most and 5 s after; the CPU it took;
-and how long a neighbour's calls took before and meanwhile, on a connection it had and on new ones.
+how long a neighbour's calls took before and meanwhile, on a connection it had and on new ones; and how long the
+watchdog had to wait, whose probe is due every 0.75 s.
 
     headers     2 connections that send header blocks of 16 MB again and again
     resets      4 connections that open streams and reset them at once
@@ -229,6 +230,30 @@ class Attack:
 ATTACKS = ("headers", "resets", "streams", "gzip", "unfinished", "replies", "claims", "splats", "reflection", "silent")
 
 
+class Watchdog:
+    """The receiving end of floed's watchdog messages, one due every 0.75 s."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.fed = []
+        in_thread(self.run)
+
+    def environment(self):
+        return {**os.environ, "NOTIFY_SOCKET": self.path, "WATCHDOG_USEC": "1500000"}
+
+    def run(self):
+        while True:
+            if "WATCHDOG=1" in self.socket.recv(65536).decode().split("\n"):
+                self.fed.append(time.monotonic())
+
+    def longest(self, begin, end):
+        """Seconds without a message, at most, within these times."""
+        times = [begin, *(at for at in list(self.fed) if begin < at < end), end]
+        return max(later - earlier for earlier, later in zip(times, times[1:]))
+
+
 class Watch:
     """floed's memory and CPU from outside."""
 
@@ -350,8 +375,10 @@ def run(args, name):
                     f"  - {{name: wide, base_path: {folder}/wide}}\n")
         target = f"127.0.0.1:{free_port()}"
         log = open(os.path.join(folder, "log"), "wb")  # pylint: disable=consider-using-with
+        watchdog = Watchdog(folder)
         floed = subprocess.Popen([os.path.join(args.build, "floed"), "--config", config,  # pylint: disable=consider-using-with
-                                  f"--port={target.rsplit(':', 1)[1]}", *args.floed], stdout=log, stderr=log)
+                                  f"--port={target.rsplit(':', 1)[1]}", *args.floed], stdout=log, stderr=log,
+                                 env=watchdog.environment())
         proxy = None
         if args.nginx:
             proxy, target = front(args, target, folder)
@@ -383,6 +410,7 @@ def run(args, name):
                   + (f"; floed ended with {floed.poll()}" if floed.poll() is not None else ""), flush=True)
             print(f"{'':<11} neighbour's p99 / most ms: before {quantiles(lines, begin - 3, begin)}; "
                   f"meanwhile {quantiles(lines, begin, end)}", flush=True)
+            print(f"{'':<11} watchdog's longest wait: {watchdog.longest(begin, end):.2f} s", flush=True)
             if args.log:
                 with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as f:
                     print(f.read()[-args.log:])

@@ -201,7 +201,7 @@ void AddBenchCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
       app.add_subcommand("bench", "Measure a model file in this process, without a server");
-  command->add_option("FILE", options->file, "The model: a frozen GraphDef, binary or text")
+  command->add_option("FILE", options->file, "The model: a SavedModel's directory, or a file")
       ->required();
   command
       ->add_option("-i,--inputs", options->inputs,

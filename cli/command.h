@@ -30,6 +30,7 @@ void AddLogLevelCommand(CLI::App& app, Context& context);
 void AddPredictCommand(CLI::App& app, Context& context);
 void AddInspectCommand(CLI::App& app, Context& context);
 void AddRunCommand(CLI::App& app, Context& context);
+void AddFreezeCommand(CLI::App& app, Context& context);
 void AddBenchCommand(CLI::App& app, Context& context);
 void AddOpsCommand(CLI::App& app, Context& context);
 void AddConfigCommand(CLI::App& app, Context& context);

@@ -50,6 +50,9 @@ void PrintJson(const Options& options, const InspectReport& report, const absl::
                std::ostream& out) {
   Json json = {{"file", report.file}, {"format", report.format}, {"file_bytes", report.file_bytes}};
   if (!status.ok()) json["error"] = std::string(status.message());
+  for (const auto& [name, text] : report.facts) json["facts"][name] = text;
+  for (const auto& [name, why] : report.left_out)
+    json["left_out"][name] = std::string(why.message());
   json["signatures"] = Json::array();
   for (const SignatureDef& def : report.signatures) {
     json["signatures"].push_back({{"name", def.name},
@@ -100,7 +103,10 @@ void PrintText(const Options& options, const InspectReport& report, const absl::
                std::ostream& out) {
   if (report.format.empty()) return;  // nothing was read
   out << report.file << ": " << report.format << ", " << HumanBytes(report.file_bytes) << "\n";
+  for (const auto& [name, text] : report.facts) out << name << ": " << text << "\n";
   for (const SignatureDef& def : report.signatures) PrintSignature(def, out);
+  for (const auto& [name, why] : report.left_out)
+    out << "signature " << Escaped(name) << " is not served: " << why.message() << "\n";
   out << "ops";
   for (const auto& [op, count] : report.ops) {
     out << "  " << op;
@@ -150,7 +156,7 @@ void AddInspectCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
       app.add_subcommand("inspect", "Show the contents of a model file and what serving it costs");
-  command->add_option("FILE", options->file, "The model: a frozen GraphDef, binary or text")
+  command->add_option("FILE", options->file, "The model: a SavedModel's directory, or a file")
       ->required();
   command->add_flag("--nodes", options->nodes, "List the file's nodes: name, op, type");
   command->add_flag("--plan", options->plan,

@@ -57,6 +57,24 @@ void CountNodes(const Graph& graph, InspectReport* report) {
   }
 }
 
+// Of a file, or of all files of a directory; what cannot be looked at counts nothing.
+int64_t BytesBelow(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    const auto size = fs::file_size(path, error);
+    return error ? 0 : static_cast<int64_t>(size);
+  }
+  int64_t bytes = 0;
+  for (fs::recursive_directory_iterator it(path, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code none;
+    const auto size = it->is_regular_file(none) ? it->file_size(none) : 0;
+    if (!none) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
 std::string Join(const std::vector<ValueInfo>& values) {
   std::string text;
   for (const ValueInfo& value : values)
@@ -136,18 +154,21 @@ std::string TypeText(const TensorType& type) {
 absl::Status Inspect(const std::string& path, const InspectOptions& options,
                      InspectReport* report) {
   report->file = path;
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  if (!error) report->file_bytes = static_cast<int64_t>(size);
+  report->file_bytes = BytesBelow(path);
   ImportOptions import;
   import.fetches = options.local.fetches;
   import.feeds = options.local.feeds;
+  import.tags = options.local.tags;
   FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportFile(path, import));
   report->format = imported.format;
+  report->facts = imported.facts;
   report->signatures = imported.signatures;
+  report->left_out = imported.left_out;
   const Graph file_graph = imported.graph;  // shares the weights
 
-  const auto compiled = CompileLocal(std::move(imported), path, options.local);
+  LocalOptions local = options.local;
+  local.any_signature = true;
+  const auto compiled = CompileLocal(std::move(imported), path, local);
   InputTypes input_types;
   absl::Status status = compiled.status();
   const SignatureDef* def = report->signatures.empty() ? nullptr : &report->signatures.front();
@@ -155,6 +176,7 @@ absl::Status Inspect(const std::string& path, const InspectOptions& options,
     report->signatures.clear();
     for (const auto& [name, signature] : compiled->model->signatures())
       report->signatures.push_back(signature.def());
+    report->left_out = compiled->model->left_out();
     def = &compiled->def();
     report->signature = def->name;
     status = InspectPlan(*compiled, options, report, &input_types);

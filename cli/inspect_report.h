@@ -21,7 +21,9 @@ struct InspectedNode {
 struct InspectReport {
   std::string file, format;
   int64_t file_bytes = 0;
+  std::vector<std::pair<std::string, std::string>> facts;  // that the file says about itself
   std::vector<SignatureDef> signatures;
+  std::map<std::string, absl::Status> left_out;  // signatures that are not served, with the reason
 
   // Of the chosen signature.
   std::string signature;

@@ -60,12 +60,18 @@ absl::StatusOr<Tensor> Fit(const SignatureDef& def, int index, const std::string
   return shaped;
 }
 
-absl::StatusOr<const Signature*> PickSignature(const Model& model, const std::string& name) {
+absl::StatusOr<const Signature*> PickSignature(const Model& model, const LocalOptions& options) {
+  const std::string& name = options.signature;
   const Signature* found = model.Find(name);
-  if (found == nullptr && name.empty() && model.signatures().size() == 1) {
+  const bool only = model.signatures().size() == 1 && model.left_out().empty();
+  if (found == nullptr && name.empty() && (only || options.any_signature)) {
     found = &model.signatures().begin()->second;
   }
   if (found != nullptr) return found;
+  const std::string wanted = name.empty() ? "serving_default" : name;
+  const auto left_out = model.left_out().find(wanted);
+  if (left_out != model.left_out().end())
+    return Annotate(left_out->second, absl::StrCat("signature ", Quoted(wanted)));
   std::vector<std::string> names;
   for (const auto& [known, signature] : model.signatures()) names.push_back(known);
   return absl::NotFoundError(absl::StrCat("no signature '", name.empty() ? "serving_default" : name,
@@ -111,6 +117,7 @@ absl::StatusOr<LocalModel> LoadLocal(const std::string& path, const LocalOptions
   ImportOptions import;
   import.fetches = options.fetches;
   import.feeds = options.feeds;
+  import.tags = options.tags;
   FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportFile(path, import));
   return CompileLocal(std::move(imported), path, options);
 }
@@ -125,9 +132,11 @@ absl::StatusOr<LocalModel> CompileLocal(ImportedModel imported, const std::strin
   source.graph = std::move(imported.graph);
   source.signatures = std::move(imported.signatures);
   source.init_nodes = options.init_nodes;
-  source.asset_directory = DirectoryOf(path);
+  source.left_out = std::move(imported.left_out);
+  source.asset_directory =
+      imported.asset_directory.empty() ? DirectoryOf(path) : std::move(imported.asset_directory);
   FLOE_ASSIGN_OR_RETURN(local.model, Model::Create(std::move(source), options.compile));
-  FLOE_ASSIGN_OR_RETURN(local.signature, PickSignature(*local.model, options.signature));
+  FLOE_ASSIGN_OR_RETURN(local.signature, PickSignature(*local.model, options));
   return local;
 }
 

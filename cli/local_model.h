@@ -19,6 +19,8 @@ struct LocalOptions {
   std::vector<ImportOptions::Feed> feeds;  // may be inputs, wherever in the graph they are
   std::string signature;                   // empty: serving_default, or the only one
   std::vector<std::string> init_nodes;     // as of Model::Source
+  std::vector<std::string> tags;           // as of ImportOptions
+  bool any_signature = false;              // without serving_default the first one will do
 };
 
 // A loaded file and one of its signatures.

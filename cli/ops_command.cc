@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/ops_report.h"
 #include "cli/table.h"
+#include "model/refused_ops.h"
 
 namespace floe::cli {
 namespace {
@@ -29,6 +30,9 @@ absl::Status Run(const Options& options, Context& context) {
     table.Add({op.names, op.dtypes, op.notes});
     found = true;
   }
+  const RefusedOps* const refused = found ? nullptr : FindRefusedOp(options.filter);
+  if (refused != nullptr)
+    return absl::NotFoundError("'" + options.filter + "' is refused: " + refused->why);
   if (!found) return absl::NotFoundError("no op has '" + options.filter + "' in its name");
   table.Print(context.out);
   return absl::OkStatus();

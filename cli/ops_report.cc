@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/kernel.h"
 #include "model/op_def.h"
+#include "model/refused_ops.h"
 
 namespace floe::cli {
 namespace {
@@ -87,6 +88,23 @@ std::vector<SupportedOp> SupportedOps() {
   return ops;
 }
 
+namespace {
+
+void PrintRefused(std::ostream& out) {
+  out << "\n## Refused ops\n\n"
+         "A graph that needs one of these is refused when it is loaded, and the error gives the "
+         "reason. `*` stands for any\nletters; an op in the table above is supported although a "
+         "name here would match it. `scripts/list_tf_ops.py` lists\nTensorFlow's ops that are in "
+         "neither table.\n\n"
+         "| What | Ops | Why |\n| --- | --- | --- |\n";
+  for (const RefusedOps& group : AllRefusedOps()) {
+    out << "| " << group.group << " | `" << absl::StrJoin(NamesOf(group), "`, `") << "` | "
+        << group.why << " |\n";
+  }
+}
+
+}  // namespace
+
 void PrintOpsMarkdown(std::ostream& out) {
   const std::vector<SupportedOp> ops = SupportedOps();
   out << "# Ops\n\n"
@@ -102,6 +120,7 @@ void PrintOpsMarkdown(std::ostream& out) {
          "| Op | Dtypes | Notes |\n| --- | --- | --- |\n";
   for (const SupportedOp& op : ops)
     out << "| " << op.names << " | " << op.dtypes << " | " << op.notes << " |\n";
+  PrintRefused(out);
 }
 
 }  // namespace floe::cli

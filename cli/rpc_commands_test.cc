@@ -125,6 +125,8 @@ TEST_F(RpcCommands, StatusShowsLiveNumbers) {
     GetStatsResponse stats;
     stats.mutable_server()->set_version("1.2.3");
     stats.mutable_server()->set_workers(4);
+    stats.mutable_server()->set_abandoned_versions(calls);
+    stats.mutable_server()->set_abandoned_threads(3);
     for (const char* name : {"a", "b"}) {
       ModelStats* const model = stats.add_models();
       model->set_name(name);
@@ -146,10 +148,12 @@ TEST_F(RpcCommands, StatusShowsLiveNumbers) {
   EXPECT_EQ(once.code, kExitOk) << once.err;
   EXPECT_THAT(once.out, HasSubstr("floed 1.2.3"));
   EXPECT_THAT(once.out, HasSubstr("4 workers"));
+  EXPECT_THAT(once.out, testing::Not(HasSubstr("abandoned")));
   EXPECT_THAT(once.out, testing::ContainsRegex("a +2 +AVAILABLE +107 +7"));
   EXPECT_THAT(once.out, testing::ContainsRegex("b +2 +AVAILABLE +107 +7"));
   const Outcome watched = Floectl({"status", "--watch", "0.01", "--count", "2"});
   EXPECT_EQ(watched.code, kExitOk) << watched.err;
+  EXPECT_THAT(watched.out, HasSubstr("; 1 abandoned versions hold 3 threads"));
   EXPECT_THAT(watched.out, testing::ContainsRegex("a +2 +AVAILABLE +1e\\+05/s +7"));
   const auto json = nlohmann::json::parse(Floectl({"status", "--json"}).out);
   EXPECT_EQ(json["stats"]["models"][1]["name"], "b");

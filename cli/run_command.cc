@@ -70,7 +70,7 @@ absl::Status Run(const Options& options, Context& context) {
   for (size_t i = 0; i < loaded.def().outputs.size(); ++i) {
     const TensorView& view = exec.Output(static_cast<int>(i));
     Tensor tensor = view.dtype == DType::kString ? EncodeStrings(view) : Tensor::Copy(view);
-    const std::string name = ArrayName(loaded.def().outputs[i].tensor_name);
+    const std::string name = ArrayName(loaded.def().outputs[i].key);
     // Two keys may name one tensor; it is written once.
     if (FindTensor(outputs, name) == nullptr) outputs.emplace_back(name, std::move(tensor));
   }
@@ -88,7 +88,7 @@ void AddRunCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
       app.add_subcommand("run", "Run a model file once in this process, from .npz to .npz");
-  command->add_option("FILE", options->file, "The model: a frozen GraphDef, binary or text")
+  command->add_option("FILE", options->file, "The model: a SavedModel's directory, or a file")
       ->required();
   command->add_option("-i,--inputs", options->inputs, "Arrays to feed (.npz)")->type_name("IN.npz");
   command->add_option("-o,--outputs", options->outputs, "Where to write the results (.npz)")

@@ -87,7 +87,11 @@ void PrintServer(const ServerStats& server, std::ostream& out) {
   out << "; " << server.connections() << " of " << server.connection_limit() << " connections";
   if (server.connections_refused() > 0) out << ", " << server.connections_refused() << " refused";
   out << "; " << server.open_file_limit() << " open files; log level " << server.log_level()
-      << "; configuration " << server.config_generation() << "\n";
+      << "; configuration " << server.config_generation();
+  if (server.abandoned_versions() > 0)
+    out << "; " << server.abandoned_versions() << " abandoned versions hold "
+        << server.abandoned_threads() << " threads";
+  out << "\n";
 }
 
 void PrintModels(const GetStatsResponse& stats, const GetStatsResponse* before, double seconds,

@@ -89,6 +89,7 @@ struct ModelConfig {
   int64_t inline_below_us = 50;
   std::map<std::string, PlaceholderDefault> placeholder_defaults;
   SignatureConfig signature;
+  std::string saved_model_tags;      // separated by commas; empty: serve, or the only graph
   std::optional<ReplyFormat> reply;  // unset: as the server's flag says
 
   // Whether a reload has nothing to do: everything but `where`.

@@ -410,6 +410,14 @@ TEST(ValidateConfig, NamesAndRanges) {
               AllOf(HasSubstr("cpu.gemm: expected one of"), HasSubstr("limit is 107"),
                     HasSubstr("'b' is not key=value"), HasSubstr("'m' has no path"),
                     HasSubstr("given twice (f:1 and --model_name)")));
+  // It is repeated in what is logged and answered.
+  config = {};
+  config.models = {{.name = std::string(256, 'n'), .base_path = "/a"}};
+  EXPECT_TRUE(ValidateConfig(config).ok()) << ValidateConfig(config);
+  config.models[0].name += "\n";
+  const std::string long_name(ValidateConfig(config).message());
+  EXPECT_THAT(long_name, HasSubstr("has 257 bytes; give it at most 256"));
+  EXPECT_LT(long_name.size(), 500u);
 }
 
 TEST(ParseChannelArguments, Pairs) {

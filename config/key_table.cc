@@ -159,7 +159,7 @@ ModelKeyList BatchingKeys() {
 
 ModelKeyList KeysBeforeBatching() {
   return {
-      {FLOE_KEY(name), AnyText(), "The model's name in requests; required"},
+      {FLOE_KEY(name), AnyText(), "The model's name in requests, at most 256 bytes; required"},
       {FLOE_KEY(base_path), AnyText(),
        "Where the model's files are; required. Relative paths start at floe.yaml"},
       {FLOE_KEY(versions), Versions(),
@@ -196,6 +196,8 @@ ModelKeyList KeysAfterBatching() {
        "`{key: tensor}`: replaces the inputs of the signature made from the file"},
       {FLOE_KEY(signature.outputs), MapOf<AnyText>{{"a tensor's name", IsName}},
        "`{key: tensor}`: replaces the outputs"},
+      {FLOE_KEY(saved_model_tags), AnyText(),
+       "Which graph of a SavedModel, e.g. `serve,gpu`; unset: `serve`, or the only one"},
       {FLOE_KEY(reply), OneOf{{"typed", "content"}},
        "How replies carry numbers; unset: the value of `server.reply`"},
   };

@@ -103,6 +103,7 @@ inline std::vector<ModelChange> ModelChanges() {
        }},
       {"inputs", [](M m) { m.signature.inputs["x"] = "input:0"; }},
       {"outputs", [](M m) { m.signature.outputs["y"] = "softmax"; }},
+      {"tags", [](M m) { m.saved_model_tags = "serve,gpu"; }},
       {"reply", [](M m) { m.reply = ReplyFormat::kTyped; }},
       {"another reply", [](M m) { m.reply = ReplyFormat::kContent; }},
   };

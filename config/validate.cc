@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/quoted.h"
 #include "config/config.h"
 #include "config/key_table.h"
 #include "config/limits.h"
@@ -36,6 +37,11 @@ void CheckListen(const ListenConfig& listen, std::vector<std::string>* errors) {
 void CheckModel(const ModelConfig& model, std::vector<std::string>* errors) {
   if (model.name.empty())
     errors->push_back("a model has no name; give --model_name or models[].name");
+  // It is in every status, line of the log and metric of the model.
+  if (model.name.size() > kMostQuotedBytes)
+    errors->push_back(absl::StrCat("the model name ", Quoted(model.name), " has ",
+                                   model.name.size(), " bytes; give it at most ",
+                                   kMostQuotedBytes));
   if (model.base_path.empty())
     errors->push_back(
         absl::StrCat("model '", model.name, "' has no path; give --model_base_path or base_path"));

@@ -273,14 +273,33 @@ class Binder {
       *growing_at[i] = {plan_->arena_base_, growing[i].offset};
   }
 
-  // Scratch is affine in the rows where these are dim 0 of the kernel's inputs; in another place,
-  // as channels, they may make it anything. More rows than two tell.
+  // Whether a kernel sees the rows as its outermost dimension only and takes them one by one.
+  bool TakesRowByRow(const Step& step) const {
+    const auto inner = [this](int s) {
+      const SymShape& shape = plan_->slots_[s].type.shape;
+      for (int axis = 1; axis < shape.rank(); ++axis) {
+        if (shape.dim(axis).per_row() != 0) return true;
+      }
+      return false;
+    };
+    const std::vector<RowMark>& marks = analysis_.marks[step.node];
+    return std::none_of(step.inputs.begin(), step.inputs.end(), inner) &&
+           std::none_of(step.outputs.begin(), step.outputs.end(), inner) &&
+           std::all_of(marks.begin(), marks.end(), [](RowMark mark) {
+             return mark == RowMark::kRows || mark == RowMark::kConstant;
+           });
+  }
+
+  // Scratch is affine in the rows that a kernel takes one by one, but where a bound ends that:
+  // more rows than two tell. In another place, as channels, they may make it anything, and no
+  // number of rows that is tried says what the next one needs.
   void FindScratch(int s) {
     Step& step = plan_->steps_[s];
     if (step.dynamic || step.kernel == nullptr) return;
     const int64_t one = plan_->ScratchBytes(step, 1);
     const int64_t per_row = plan_->has_rows_ ? plan_->ScratchBytes(step, 2) - one : 0;
     const AffineBytes bytes{one - per_row, per_row};
+    step.scratch_by_run = plan_->has_rows_ && !TakesRowByRow(step);
     for (const int64_t rows : {3, 4, 5, 8, 17, 64, 333, 1024}) {
       if (!plan_->has_rows_ || step.scratch_by_run) break;
       step.scratch_by_run = per_row < 0 || plan_->ScratchBytes(step, rows) != bytes.At(rows);

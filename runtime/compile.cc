@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
 #include "base/memory_budget.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "model/attrs_key.h"
 #include "model/tables.h"
@@ -50,7 +51,7 @@ class Compiler {
     FLOE_RETURN_IF_ERROR(SpendVisits(graph().size() + 1));
     for (const SignatureTensor& input : compiled_->signature_.inputs) {
       FLOE_RETURN_IF_ERROR(
-          Annotate(CheckType(input.type), absl::StrCat("input '", input.key, "'")));
+          Annotate(CheckType(input.type), absl::StrCat("input ", Quoted(input.key))));
       types_.push_back(input.type);
       const SymShape& shape = input.type.shape;
       compiled_->input_has_rows_.push_back(!shape.rank_known() ||

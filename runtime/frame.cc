@@ -110,10 +110,13 @@ void Frame::Materialise() {
 void Frame::Unbind() {
   for (size_t i = 0; i < bound.size(); ++i) {
     fed[i] = false;
-    if (!bound[i]) continue;
-    bound[i] = false;
-    donatable[i] = false;
-    PointInput(static_cast<int>(i), Address(plan->slots_[plan->input_slots_[i]].offset));
+    if (bound[i]) {
+      bound[i] = false;
+      donatable[i] = false;
+      PointInput(static_cast<int>(i), Address(plan->slots_[plan->input_slots_[i]].offset));
+    }
+    const TensorView& place = slots[plan->input_slots_[i]];
+    if (DTypeSize(place.dtype) != 0) FillMemory(pool->fill(), place.data, place.bytes());
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
@@ -9,6 +11,7 @@
 #include "base/quoted.h"
 #include "base/status.h"
 #include "model/op_def.h"
+#include "model/tables.h"
 #include "runtime/passes/load_tables.h"
 
 namespace floe {
@@ -25,41 +28,100 @@ std::map<std::string, int> IndexByName(const Graph& graph) {
   return index;
 }
 
-// The graph with this signature's outputs selected. Inputs that are `taken` become inputs of the
-// graph; optional ones that are not take their default.
-absl::StatusOr<Graph> Select(const Graph& whole, const SignatureDef& def,
-                             const std::vector<bool>& taken) {
-  Graph graph = whole;
-  const std::map<std::string, int> index = IndexByName(graph);
-  const auto find = [&](const std::string& tensor) -> absl::StatusOr<ValueRef> {
+// One signature's choice of a graph.
+class Selection {
+ public:
+  explicit Selection(const Graph& whole) : graph_(whole), index_(IndexByName(graph_)) {}
+
+  // The graph with the signature's outputs selected. Inputs that are `taken` become inputs of the
+  // graph; optional ones that are not take their default.
+  absl::StatusOr<Graph> Run(const SignatureDef& def, const std::vector<bool>& taken) {
+    std::vector<std::string> inputs;  // nodes
+    for (size_t k = 0; k < def.inputs.size(); ++k) {
+      const SignatureTensor& input = def.inputs[k];
+      FLOE_ASSIGN_OR_RETURN(const ValueRef ref, Find(input.tensor_name));
+      if (taken[k]) {
+        inputs.push_back(Feed(ref, input.type));
+      } else if (input.default_value.valid()) {
+        Node& node = graph_.mutable_node(ref.node);
+        node.op = FindOp("Const");
+        node.inputs.clear();
+        node.attrs.Set("dtype", input.default_value.dtype());
+        node.attrs.Set("value", input.default_value);
+      }  // else a PlaceholderWithDefault, which passes its input on
+    }
+    std::vector<ValueRef> outputs;
+    for (const SignatureTensor& output : def.outputs) {
+      FLOE_ASSIGN_OR_RETURN(const ValueRef ref, Find(output.tensor_name));
+      outputs.push_back(MovedTo(ref));
+    }
+    std::vector<int> position(graph_.size());
+    std::iota(position.begin(), position.end(), 0);
+    if (!moved_.empty()) FLOE_RETURN_IF_ERROR(Rewire(&position));
+    for (const std::string& node : inputs) graph_.inputs.push_back(position[index_.at(node)]);
+    for (const ValueRef& out : outputs) graph_.outputs.push_back({position[out.node], out.output});
+    return std::move(graph_);
+  }
+
+ private:
+  absl::StatusOr<ValueRef> Find(const std::string& tensor) const {
     const size_t colon = tensor.rfind(':');
     const int output = colon == std::string::npos ? 0 : std::atoi(tensor.c_str() + colon + 1);
-    const auto found = index.find(tensor.substr(0, colon));
-    if (found == index.end())
+    const auto found = index_.find(tensor.substr(0, colon));
+    if (found == index_.end())
       return absl::InvalidArgumentError(absl::StrCat("the graph has no tensor ", Quoted(tensor)));
     return ValueRef{found->second, output};
-  };
-  for (size_t k = 0; k < def.inputs.size(); ++k) {
-    const SignatureTensor& input = def.inputs[k];
-    FLOE_ASSIGN_OR_RETURN(const ValueRef ref, find(input.tensor_name));
-    Node& node = graph.mutable_node(ref.node);
-    if (taken[k]) {
+  }
+
+  // The node that stands for a fed tensor. One that computes it, for other signatures, becomes an
+  // input itself, unless it has other outputs.
+  std::string Feed(ValueRef ref, const TensorType& type) {
+    Node& node = graph_.mutable_node(ref.node);
+    const bool placeholder = node.op->name == "Input" || node.op->name == "PlaceholderWithDefault";
+    if (placeholder || node.num_outputs == 1) {
       node.op = FindOp("Input");
       node.inputs.clear();
-      graph.inputs.push_back(ref.node);
-    } else if (input.default_value.valid()) {
-      node.op = FindOp("Const");
-      node.inputs.clear();
-      node.attrs.Set("dtype", input.default_value.dtype());
-      node.attrs.Set("value", input.default_value);
-    }  // else a PlaceholderWithDefault, which passes its input on
+      if (placeholder) return node.name;
+      node.subgraphs.clear();
+      node.control_inputs.clear();
+      SetInput(type, &node);
+      return node.name;
+    }
+    Node input;
+    input.op = FindOp("Input");
+    input.name = absl::StrCat(node.name, "__", ref.output);
+    while (index_.count(input.name) != 0) input.name += "_";
+    SetInput(type, &input);
+    std::string name = input.name;
+    const int added = graph_.Add(std::move(input));
+    index_[name] = added;
+    moved_[ref] = {added, 0};
+    return name;
   }
-  for (const SignatureTensor& output : def.outputs) {
-    FLOE_ASSIGN_OR_RETURN(const ValueRef ref, find(output.tensor_name));
-    graph.outputs.push_back(ref);
+
+  static void SetInput(const TensorType& type, Node* node) {
+    node->attrs = {};
+    node->attrs.Set("dtype", type.dtype);
+    node->attrs.Set("shape", type.shape);
   }
-  return graph;
-}
+
+  ValueRef MovedTo(ValueRef ref) const {
+    const auto found = moved_.find(ref);
+    return found == moved_.end() ? ref : found->second;
+  }
+
+  absl::Status Rewire(std::vector<int>* position) {
+    for (Node& node : graph_.mutable_nodes()) {
+      for (ValueRef& in : node.inputs) in = MovedTo(in);
+    }
+    if (SortTopologically(&graph_, position)) return absl::OkStatus();
+    return absl::InternalError("feeding tensors left a cycle");
+  }
+
+  Graph graph_;
+  std::map<std::string, int> index_;
+  std::map<ValueRef, ValueRef> moved_;
+};
 
 // Freezing leaves such a placeholder for each table or variable outside of what it froze.
 absl::Status HandlePlaceholder(const Graph& graph, int placeholder,
@@ -75,12 +137,13 @@ absl::Status HandlePlaceholder(const Graph& graph, int placeholder,
     reader = absl::StrCat(Quoted(user.name), " (",
                           foreign.empty() ? user.op->name : Escaped(foreign), ") reads");
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "placeholder ", Quoted(node.name), " is a ", DTypeName(node.attrs.Type("dtype")),
-      ", which no request can bring, and ", reader.empty() ? "an output is" : reader,
-      " it: freezing left it in the place of a lookup table or variable; freeze the graph with the "
-      "table and its initialiser inside it ('Lookup tables' in docs/serving.md), or choose inputs "
-      "and outputs that do not need it"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("placeholder ", Quoted(node.name), " is a ", DTypeName(node.attrs.Type("dtype")),
+                   ", which no request can bring, and ", reader.empty() ? "an output is" : reader,
+                   " it: freezing left it in the place of a lookup table or variable; serve the "
+                   "SavedModel that it was made of instead, or freeze that with 'floectl freeze', "
+                   "or choose inputs and outputs that do not need a table ('Lookup tables' in "
+                   "docs/serving.md)"));
 }
 
 // A placeholder that the outputs need but nobody feeds, or can feed.
@@ -134,6 +197,22 @@ std::vector<bool> NeededBy(const Graph& graph, const SignatureDef& def) {
 constexpr int kMaxFreelyFed = 3;
 constexpr int kMaxComputed = 63;
 
+// Kernels and constants that no other signature holds: they are shared where they are equal.
+size_t UnseenBytes(const CompiledSignature& compiled, std::set<const void*>* seen) {
+  if (!seen->insert(&compiled).second) return 0;
+  size_t bytes = 0;
+  for (int i = 0; i < compiled.graph().size(); ++i) {
+    const Node& node = compiled.graph().node(i);
+    const Tensor* const value = node.attrs.Find<Tensor>("value");
+    if (node.op->name == "Const" && value != nullptr && seen->insert(value->data()).second)
+      bytes += HeldBytes(*value);
+    const Kernel* const kernel = compiled.kernel(i);
+    if (kernel != nullptr && seen->insert(kernel).second) bytes += kernel->PackedBytes();
+    for (const auto& inner : compiled.subprograms(i)) bytes += UnseenBytes(*inner, seen);
+  }
+  return bytes;
+}
+
 int FindKey(const std::vector<SignatureTensor>& tensors, std::string_view key) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].key == key) return static_cast<int>(i);
@@ -153,7 +232,7 @@ absl::StatusOr<const Signature::Variant*> Signature::Choose(
   for (size_t i = 0; i < def_.inputs.size(); ++i) {
     const SignatureTensor& input = def_.inputs[i];
     if (fed[i] == nullptr && !input.optional)
-      return absl::InvalidArgumentError(absl::StrCat("input '", input.key, "' is missing"));
+      return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(input.key), " is missing"));
     if (kinds_[i] == Kind::kConstant)
       live |= fed[i] != nullptr && !SameValue(*fed[i], input.default_value);
     if (kinds_[i] != Kind::kComputed) continue;
@@ -215,7 +294,7 @@ absl::StatusOr<Signature::Variant> Signature::CompileVariant(const Graph& graph,
     variant.inputs.push_back(static_cast<int>(i));
     def.inputs.push_back(def_.inputs[i]);
   }
-  FLOE_ASSIGN_OR_RETURN(Graph selected, Select(graph, def_, taken));
+  FLOE_ASSIGN_OR_RETURN(Graph selected, Selection(graph).Run(def_, taken));
   FLOE_RETURN_IF_ERROR(CheckFed(selected));
   FLOE_ASSIGN_OR_RETURN(variant.compiled, CompiledSignature::Compile(
                                               std::move(selected), std::move(def), options, cache));
@@ -233,7 +312,7 @@ absl::Status Signature::Compile(const Graph& graph, SignatureDef def, const Comp
   const auto computed_inputs = std::count(kinds_.begin(), kinds_.end(), Kind::kComputed);
   if (computed_inputs > kMaxComputed) {
     return absl::UnimplementedError(absl::StrCat(
-        "signature '", def_.name, "' has ", computed_inputs,
+        "signature ", Quoted(def_.name), " has ", computed_inputs,
         " optional inputs whose defaults the graph computes; at most ", kMaxComputed, " can be"));
   }
   std::vector<uint64_t> sets;
@@ -269,11 +348,26 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::CreateWithin(Source source,
       &source.graph,
       {source.init_nodes, source.asset_directory, FetchedNodes(source.graph, source.signatures)},
       options.kernels));
+  model->left_out_ = std::move(source.left_out);
+  const bool several = source.signatures.size() + model->left_out_.size() > 1;
   KernelCache cache;
   for (SignatureDef& def : source.signatures) {
     Signature signature;
-    FLOE_RETURN_IF_ERROR(signature.Compile(source.graph, std::move(def), options, &cache));
-    model->signatures_[signature.def_.name] = std::move(signature);
+    const std::string name = def.name;
+    const absl::Status compiled = signature.Compile(source.graph, std::move(def), options, &cache);
+    if (compiled.ok()) {
+      model->signatures_[name] = std::move(signature);
+      continue;
+    }
+    // What the file has for other purposes is no reason to refuse the rest of it.
+    const bool of_signature = absl::IsUnimplemented(compiled) || absl::IsInvalidArgument(compiled);
+    if (!several || !of_signature) return compiled;
+    model->left_out_[name] = compiled;
+  }
+  if (model->signatures_.empty()) {
+    const auto usual = model->left_out_.find("serving_default");
+    const auto& [name, why] = usual != model->left_out_.end() ? *usual : *model->left_out_.begin();
+    return Annotate(why, absl::StrCat("signature ", Quoted(name)));
   }
   return model;
 }
@@ -284,9 +378,12 @@ const Signature* Model::Find(std::string_view name) const {
 }
 
 size_t Model::weight_bytes() const {
+  std::set<const void*> seen;
   size_t bytes = 0;
-  for (const auto& [name, signature] : signatures_)
-    bytes += signature.default_variant().weight_bytes();
+  for (const auto& [name, signature] : signatures_) {
+    const CompiledSignature& variant = signature.default_variant();
+    bytes += signatures_.size() == 1 ? variant.weight_bytes() : UnseenBytes(variant, &seen);
+  }
   return bytes;
 }
 

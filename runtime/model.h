@@ -79,7 +79,8 @@ struct ModelInfo {
 // Threading: immutable, any thread.
 class Model {
  public:
-  // Compiles every signature of an imported graph.
+  // Compiles every signature of an imported graph. Where the file has several, one that does not
+  // compile is left out, unless none does.
   struct Source {
     ModelInfo info;
     Graph graph;                           // inputs/outputs empty: each signature selects its own
@@ -88,6 +89,8 @@ class Model {
     // and the directory beneath which files named by the graph are opened, empty for none.
     std::vector<std::string> init_nodes;
     std::string asset_directory;
+    // Signatures of the file that cannot be served, with the reason.
+    std::map<std::string, absl::Status> left_out = {};
   };
   static absl::StatusOr<std::shared_ptr<const Model>> Create(Source source,
                                                              const CompileOptions& options);
@@ -97,6 +100,8 @@ class Model {
   const Signature* Find(std::string_view name) const;
   using Signatures = std::map<std::string, Signature, std::less<>>;
   const Signatures& signatures() const { return signatures_; }
+  // Signatures that are not served, with the reason.
+  const std::map<std::string, absl::Status>& left_out() const { return left_out_; }
   size_t weight_bytes() const;
 
  private:
@@ -104,6 +109,7 @@ class Model {
                                                                    const CompileOptions& options);
   ModelInfo info_;
   Signatures signatures_;
+  std::map<std::string, absl::Status> left_out_;
 };
 using ModelHandle = std::shared_ptr<const Model>;
 

@@ -111,6 +111,30 @@ TEST(StepMemory, ScratchIsSizedByTheRowsOfTheRun) {
   }
 }
 
+// x[rows, 1, 2] seen as an image with the rows as channels, and a filter of 2048 channels: with
+// fewer rows there is no group of channels, and nothing to pack.
+TEST(StepMemory, ScratchOfRowsThatBecomeChannelsIsSizedByTheRun) {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), 1, 2});
+  const ValueRef turned = t.Op("Transpose", "turned", {x, t.Ints("order", {1, 2, 0})});
+  const ValueRef image = t.Op("ExpandDims", "image", {turned, t.Int("axis", 0)});
+  const std::vector<float> ones(size_t{2048} * 2, 1.f);
+  t.Output(
+      t.Op("Conv2D", "y", {image, t.Floats("w", Shape({1, 1, 2048, 2}), ones)},
+           {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", std::string("VALID")}}));
+  const auto compiled = t.Compile();
+  ASSERT_NE(compiled, nullptr);
+  const auto plan = compiled->Bind({Shape({4096, 1, 2})});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ExecContext context;
+  context.CheckMemory(MemoryFill::kOnes);
+  const absl::Status prepared = context.Prepare(*plan, 4096);
+  ASSERT_TRUE(prepared.ok()) << prepared;
+  std::fill_n(context.Input(0).as<float>(), 8192, 1.f);
+  const absl::Status run = context.Run();
+  EXPECT_TRUE(run.ok()) << run;
+}
+
 TEST(StepMemory, AFailedPrepareLeavesNothingToRun) {
   const auto compiled = Mistaken("none");
   const auto plan = compiled->Bind({Shape({1, 3})});

@@ -55,8 +55,13 @@ TEST_EXTRA = {
 LIBRARIES = {
     r"grpcpp/|grpc/": ["server/transport/grpcpp", "cli", "bench", "tests", "examples"],
     r"hwy/": ["kernels", "bench", "tests"],
+    r"jpeglib\.h|jerror\.h|png\.h": ["kernels/cpu/jpeg", "kernels/cpu/png"],
     r"yaml-cpp/": ["config"],
+    r"snappy": ["model/import", "tests"],
     r"boost/": ["server/request", "server/scheduling"],
+    r"hdf5|H5": ["model/import/keras"],
+    r"zip\.h$": ["model/import/keras", "cli", "tests"],
+    r"nlohmann/": ["model/import/keras", "cli", "tests"],
     r"CLI/": ["cli", "server/main.cc", "server/flags", "bench", "examples", "tests"],
     r"systemd/": ["server"],
     r"google/protobuf/": ["proto", "model/import", "base/wire_reader.h", "server/request", "server/api", "server/transport/grpcpp", "cli", "examples", "tests", "bench", "config"],

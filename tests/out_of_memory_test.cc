@@ -19,7 +19,7 @@
 #include "server/api/fakes_for_test.h"
 #include "server/api/methods.h"
 #include "server/executor/plan_executor.h"
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 #include "server/registry/loader.h"
 #include "server/scheduling/scheduler.h"
 #include "tensorflow_serving/apis/predict.pb.h"

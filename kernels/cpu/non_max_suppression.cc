@@ -8,6 +8,7 @@
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
 #include "kernels/cpu/grid_copy.h"
+#include "kernels/cpu/run_watch.h"
 
 namespace floe::kernels {
 namespace {
@@ -66,19 +67,29 @@ bool Suppressed(const float* boxes, int64_t step, const Limits& limits, const Ch
   return false;
 }
 
+// Overlaps that are computed between two looks whether the run should go on.
+constexpr size_t kLookEvery = size_t{1} << 18;
+
 // `count` boxes of 4 floats, `step` floats apart, their scores `score_step` apart.
-Chosen Choose(const float* boxes, int64_t step, const float* scores, int64_t score_step,
-              int64_t count, const Limits& limits) {
+absl::StatusOr<Chosen> Choose(const float* boxes, int64_t step, const float* scores,
+                              int64_t score_step, int64_t count, const Limits& limits) {
   std::priority_queue<Candidate> queue;
   for (int64_t i = 0; i < count; ++i) {
     const float score = scores[i * score_step];
     if (score > limits.score) queue.push({score, static_cast<int32_t>(i), 0});
   }
   Chosen chosen;
+  RunWatch watch;
+  size_t overlaps = 0;
   while (static_cast<int64_t>(chosen.boxes.size()) < limits.most && !queue.empty()) {
     Candidate next = queue.top();
     queue.pop();
     const float score = next.score;
+    overlaps += chosen.boxes.size() - next.compared + 1;
+    if (overlaps >= kLookEvery) {
+      if (watch.Stopped()) return watch.status();
+      overlaps = 0;
+    }
     if (Suppressed(boxes, step, limits, chosen, &next)) continue;
     if (next.score == score) {
       chosen.boxes.push_back(next.box);
@@ -137,8 +148,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeNms(const KernelArgs& args) {
       return absl::InvalidArgumentError(
           absl::StrCat("boxes ", boxes.ToString(), " with scores ", scores.ToString()));
     std::vector<float> box_store, score_store;
-    Chosen chosen = Choose(AsFloats(ctx.in(0), &box_store), 4, AsFloats(ctx.in(1), &score_store), 1,
-                           boxes.dim(0), limits);
+    FLOE_ASSIGN_OR_RETURN(
+        Chosen chosen, Choose(AsFloats(ctx.in(0), &box_store), 4, AsFloats(ctx.in(1), &score_store),
+                              1, boxes.dim(0), limits));
     const auto valid = static_cast<int32_t>(chosen.boxes.size());
     if (pad) {
       FLOE_RETURN_IF_ERROR(CheckedElements({limits.most}, sizeof(float), 1 << 30).status());
@@ -197,8 +209,9 @@ absl::Status Combined(const KernelContext& ctx, bool pad_per_class, bool clip) {
     const float* image_scores = ctx.in(1).as<float>() + n * count * classes;
     std::vector<Detection> found;
     for (int64_t c = 0; c < classes; ++c) {
-      const Chosen chosen = Choose(of_image + (sets == 1 ? 0 : c * 4), sets * 4, image_scores + c,
-                                   classes, count, limits);
+      FLOE_ASSIGN_OR_RETURN(const Chosen chosen,
+                            Choose(of_image + (sets == 1 ? 0 : c * 4), sets * 4, image_scores + c,
+                                   classes, count, limits));
       for (size_t i = 0; i < chosen.boxes.size(); ++i)
         found.push_back({chosen.scores[i], chosen.boxes[i], static_cast<int32_t>(c)});
     }

@@ -14,9 +14,13 @@
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/run_watch.h"
 
 namespace floe::kernels {
 namespace {
+
+// Between two looks whether the run should go on.
+constexpr int64_t kLinesOfALook = 64, kPixelsOfALook = 4096;
 
 struct Options {
   bool align_corners = false, half_pixel = false;
@@ -113,7 +117,7 @@ absl::Status ResizeBilinear(const KernelContext& ctx, const Options& options) {
                 out_row = out.dim(2) * channels;
   const T* x = ctx.in(0).as<T>();
   float* y = ctx.out(0).as<float>();
-  ParallelRange(
+  return WatchedRange(
       ctx.pool, out.dim(0) * out.dim(1), std::max<int64_t>(1, kElementGrain / out_row),
       [&](int64_t begin, int64_t end) {
         std::vector<float> kept[2] = {std::vector<float>(out_row), std::vector<float>(out_row)};
@@ -137,7 +141,6 @@ absl::Status ResizeBilinear(const KernelContext& ctx, const Options& options) {
           for (int64_t i = 0; i < out_row; ++i) to[i] = top[i] + (bottom[i] - top[i]) * weight;
         }
       });
-  return absl::OkStatus();
 }
 
 template <class T>
@@ -152,7 +155,7 @@ absl::Status ResizeBicubic(const KernelContext& ctx, const Options& options) {
                 out_row = out.dim(2) * channels;
   const T* x = ctx.in(0).as<T>();
   float* y = ctx.out(0).as<float>();
-  ParallelRange(
+  return WatchedRange(
       ctx.pool, out.dim(0) * out.dim(1), std::max<int64_t>(1, kElementGrain / (out_row * kTaps)),
       [&](int64_t begin, int64_t end) {
         for (int64_t line = begin; line < end; ++line) {
@@ -175,7 +178,6 @@ absl::Status ResizeBicubic(const KernelContext& ctx, const Options& options) {
           }
         }
       });
-  return absl::OkStatus();
 }
 
 int64_t NearestOf(int64_t o, float scale, int64_t in, const Options& options) {
@@ -193,7 +195,9 @@ absl::Status Nearest(const KernelContext& ctx, const Options& options) {
   const int64_t channels = in.dim(3);
   const float row_scale = ScaleOf(in.dim(1), out.dim(1), options.align_corners),
               col_scale = ScaleOf(in.dim(2), out.dim(2), options.align_corners);
+  RunWatch watch;
   for (int64_t line = 0; line < out.dim(0) * out.dim(1); ++line) {
+    if (line % kLinesOfALook == 0 && watch.Stopped()) return watch.status();
     const int64_t row =
         line / out.dim(1) * in.dim(1) + NearestOf(line % out.dim(1), row_scale, in.dim(1), options);
     for (int64_t o = 0; o < out.dim(2); ++o) {
@@ -222,7 +226,9 @@ absl::Status Area(const KernelContext& ctx, const Options& options) {
     if (low < begin && low + 1 > end) return size;
     return std::min(low + 1, end) - std::max(low, begin);
   };
+  RunWatch watch;
   for (int64_t i = 0; i < out.elements(); ++i) {
+    if (i % kPixelsOfALook == 0 && watch.Stopped()) return watch.status();
     const int64_t c = i % channels, ox = i / channels % out.dim(2),
                   oy = i / channels / out.dim(2) % out.dim(1),
                   n = i / channels / out.dim(2) / out.dim(1);
@@ -272,7 +278,9 @@ absl::Status Crop(const KernelContext& ctx, const CropOptions& options) {
                                          ((to - from) * last / static_cast<float>(count - 1))
                      : 0.5f * (from + to) * last;
   };
+  RunWatch watch;
   for (int64_t b = 0; b < out.dim(0); ++b) {
+    if (watch.Stopped()) return watch.status();
     if (images[b] < 0 || images[b] >= in.dim(0))
       return absl::InvalidArgumentError(
           absl::StrCat("image ", images[b], " is not in [0, ", in.dim(0), ")"));

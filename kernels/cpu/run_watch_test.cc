@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "kernels/cpu/kernel_test_util.h"
 
 namespace floe {
@@ -25,12 +28,24 @@ class LookingClock : public Clock {
   mutable std::atomic<int> looks_{0};
 };
 
+template <typename T>
+Tensor Filled(DType dtype, const Shape& shape, const std::vector<T>& values) {
+  Tensor tensor = Tensor::Allocate(dtype, shape);
+  std::copy(values.begin(), values.end(), static_cast<T*>(tensor.mutable_data()));
+  return tensor;
+}
+
 struct Step {
   std::string op;
   std::vector<Shape> inputs;
   Attrs attrs;
   GemmBackend gemm = GemmBackend::kAuto;
+  std::vector<std::vector<int32_t>> constants = {};  // inputs behind the others
 };
+
+Step Resize(const std::string& op) {
+  return {.op = op, .inputs = {Shape({1, 64, 64, 8})}, .constants = {{512, 512}}};
+}
 
 Attrs Window(const std::vector<int64_t>& strides, const std::vector<int64_t>& ksize = {}) {
   Attrs attrs;
@@ -65,6 +80,10 @@ std::vector<Step> LongSteps() {
       {"DepthwiseConv2dNative",
        {Shape({1, 256, 256, 32}), Shape({3, 3, 32, 1})},
        Window({1, 1, 1, 1})},
+      Resize("ResizeBilinear"),
+      Resize("ResizeBicubic"),
+      Resize("ResizeNearestNeighbor"),
+      Resize("ResizeArea"),
       {"AvgPool", {Shape({1, 128, 128, 8})}, Window({1, 1, 1, 1}, {1, 15, 15, 1})},
   };
 }
@@ -76,6 +95,10 @@ void ExpectEnds(const Step& step, int threads, int at, absl::StatusCode code) {
   for (const Shape& shape : step.inputs) inputs.push_back(RandomTensor(shape, 1));
   RunOptions options;
   options.threads = threads;
+  for (const std::vector<int32_t>& numbers : step.constants) {
+    options.const_mask |= uint64_t{1} << inputs.size();
+    inputs.push_back(Filled(DType::kInt32, Shape({static_cast<int64_t>(numbers.size())}), numbers));
+  }
   options.kernels.gemm = step.gemm;
   CancelToken cancel;
   const LookingClock clock(at, code == absl::StatusCode::kCancelled ? &cancel : nullptr);
@@ -100,6 +123,48 @@ TEST(RunWatch, LongStepsEndAtTheDeadline) {
 TEST(RunWatch, LongStepsEndWhenTheRunIsCancelled) {
   for (const Step& step : LongSteps()) {
     for (int threads : {1, 4}) ExpectEnds(step, threads, 2, absl::StatusCode::kCancelled);
+  }
+}
+
+class Outputs : public OutputAllocator {
+ public:
+  absl::StatusOr<TensorView> Allocate(int, DType dtype, const Shape& shape) override {
+    tensors_.push_back(Tensor::Allocate(dtype, shape));
+    return tensors_.back().view();
+  }
+
+ private:
+  std::vector<Tensor> tensors_;
+};
+
+// Those whose outputs are as large as the values say.
+TEST(RunWatch, StepsThatChooseFromManyEndAtTheDeadline) {
+  Attrs none;
+  constexpr int kBoxes = 2000;
+  const std::pair<std::string, std::vector<Tensor>> steps[] = {
+      {"Unique", {RandomTensor(Shape({1 << 19}), 1)}},
+      {"NonMaxSuppressionV3",
+       {RandomTensor(Shape({kBoxes, 4}), 1), RandomTensor(Shape({kBoxes}), 2),
+        Filled<int32_t>(DType::kInt32, Shape(), {kBoxes}),
+        Filled<float>(DType::kFloat32, Shape(), {1}),
+        Filled<float>(DType::kFloat32, Shape(), {-2})}},
+  };
+  for (const auto& [op, inputs] : steps) {
+    SCOPED_TRACE(op);
+    const LookingClock clock(0, nullptr);
+    Budget budget;
+    budget.SetDeadline(TimePoint(std::chrono::seconds(2)), &clock);
+    const BudgetScope scope(&budget);
+    const auto made = MakeTestKernel(op, none, inputs);
+    ASSERT_TRUE(made.ok()) << made.status();
+    std::vector<TensorView> views;
+    for (const Tensor& input : inputs) views.push_back(input.view());
+    ThreadPool pool(1);
+    Outputs outputs;
+    const absl::Status status = (*made)->kernel->Run(
+        {.inputs = views, .outputs = {}, .pool = &pool, .allocator = &outputs});
+    EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+    EXPECT_LE(clock.looks(), 4);
   }
 }
 

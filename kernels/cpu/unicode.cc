@@ -1,6 +1,7 @@
 // Strings and code points, by ICU's converters.
 #include <unicode/ucnv.h>
 #include <unicode/unistr.h>
+#include <unicode/uscript.h>
 
 #include <algorithm>
 #include <memory>
@@ -157,6 +158,17 @@ absl::Status UnicodeEncode(const KernelContext& ctx, const Options& options) {
   }
   return Give(ctx, 0, texts);
 }
+
+// The number of each code point's script; -1 for what is none.
+absl::Status UnicodeScript(const KernelContext& ctx) {
+  for (int64_t i = 0; i < ctx.in(0).elements(); ++i) {
+    UErrorCode error = U_ZERO_ERROR;
+    const UScriptCode script = uscript_getScript(ctx.in(0).as<int32_t>()[i], &error);
+    ctx.out(0).as<int32_t>()[i] = U_SUCCESS(error) ? script : USCRIPT_INVALID_CODE;
+  }
+  return absl::OkStatus();
+}
+FLOE_REGISTER_KERNEL(UnicodeScript, kCpu, MakeFunction<&UnicodeScript>, DType::kInt32);
 
 template <bool kOffsets>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDecode(const KernelArgs& args) {

@@ -12,6 +12,7 @@
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
 #include "kernels/cpu/grid_copy.h"
+#include "kernels/cpu/run_watch.h"
 
 namespace floe::kernels {
 namespace {
@@ -73,13 +74,18 @@ const Key<T>& KeyOf(const T& value) {
     return value;
 }
 
+// Elements between two looks whether the run should go on.
+constexpr int64_t kLookEvery = int64_t{1} << 17;
+
 template <class T>
 absl::Status UniqueOf(const KernelContext& ctx, DType index_type, bool counts) {
   const TensorView& in = ctx.in(0);
   const T* x = in.as<T>();
   absl::flat_hash_map<Key<T>, int64_t> seen;  // seeded: no keys are slow on purpose
   std::vector<int64_t> index(in.elements()), count, first;
+  RunWatch watch;
   for (int64_t i = 0; i < in.elements(); ++i) {
+    if (i % kLookEvery == 0 && watch.Stopped()) return watch.status();
     const auto next = static_cast<int64_t>(first.size());
     const int64_t at = IsNan(x[i]) ? next : seen.try_emplace(KeyOf(x[i]), next).first->second;
     if (at == next) {

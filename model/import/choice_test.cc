@@ -303,9 +303,13 @@ TEST(OtherFormats, AreCalledByTheirNames) {
       {"\x89HDF\r\n\x1a\n", "HDF5"},
       {std::string("\x1c\0\0\0TFL3", 8), "TensorFlow Lite"},
       {"<!DOCTYPE html>", "a web page"},
+      {"\x08\x07\x12\x07pytorch", "an ONNX model"},
+      {"PK\x03\x04 model/data.pkl", "PyTorch"},
+      {"PK\x03\x04 a.txt", "a zip archive"},
+      {"model_checkpoint_path: \"model.ckpt-100\"\n", "a checkpoint"},
   };
   for (const auto& c : cases)
-    EXPECT_THAT(ErrorOf(c.bytes), AllOf(HasSubstr(c.name), HasSubstr("not a frozen graph")));
+    EXPECT_THAT(ErrorOf(c.bytes), AllOf(HasSubstr(c.name), HasSubstr("floe does not load")));
 }
 
 TEST(Names, AreEscapedAndCutInErrors) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,6 +33,8 @@ struct ImportOptions {
     DType dtype = DType::kInvalid;  // where nothing in the graph tells it
   };
   std::vector<Feed> feeds;
+  // Of a SavedModel: the tags of the graph that is meant; empty: "serve", or the only one there is.
+  std::vector<std::string> tags;
   int64_t max_file_bytes = int64_t{4} << 30;
   std::optional<FileIdentity> identity;  // of the file that is meant; none: whatever is there
   // A few bytes of a file may stand for many: values that repeat, functions called in several
@@ -43,7 +46,12 @@ struct ImportOptions {
 struct ImportedModel {
   Graph graph;  // inputs/outputs empty: signatures name tensors
   std::vector<SignatureDef> signatures;
-  std::string format;  // "GraphDef (binary)", "GraphDef (text)"
+  std::string format;  // "GraphDef (binary)", "SavedModel (text)"
+  // Signatures of the file that cannot be served, with the reason.
+  std::map<std::string, absl::Status> left_out;
+  // Beneath which the graph's files are looked for; empty: the directory of the file.
+  std::string asset_directory;
+  std::vector<std::pair<std::string, std::string>> facts;  // about the file, to be shown
 };
 
 // Errors: NOT_FOUND no such file; UNAVAILABLE a file that was cut short while it was read; ABORTED

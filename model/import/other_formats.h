@@ -1,7 +1,6 @@
 // Files that are often taken for frozen graphs.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -15,7 +14,7 @@ absl::Status CheckNoOtherFormat(std::string_view bytes);
 // The same for a MetaGraphDef (the .meta file of a checkpoint), which only parsing tells.
 absl::Status CheckNoMetaGraph(std::string_view bytes);
 
-// The same for a directory with a SavedModel in it.
-absl::Status CheckNoSavedModelDirectory(const std::string& path);
+// By the first two fields, the version of its schema and a meta graph; the first 64 bytes will do.
+bool LooksLikeSavedModel(std::string_view bytes);
 
 }  // namespace floe

@@ -69,6 +69,26 @@ class SignatureBuilder {
     Index();
   }
 
+  absl::StatusOr<SignatureDef> Complete(SignatureDef def) {
+    FLOE_RETURN_IF_ERROR(CheckDefaults());
+    for (SignatureTensor& input : def.inputs) {
+      FLOE_ASSIGN_OR_RETURN(const ValueRef ref, Existing(input));
+      if (!IsPlaceholder(ref)) continue;
+      const SignatureTensor file = input;
+      FLOE_ASSIGN_OR_RETURN(input, InputOf(file.key, graph_.node(ref.node)));
+      if (!input.type.shape.rank_known()) input.type.shape = file.type.shape;
+      if (!file.optional) continue;
+      input.optional = true;
+      input.default_value = file.default_value;
+    }
+    for (SignatureTensor& output : def.outputs) {
+      FLOE_ASSIGN_OR_RETURN(const ValueRef ref, Existing(output));
+      output.tensor_name = TensorNameOf(graph_.node(ref.node).name, ref.output);
+    }
+    FLOE_RETURN_IF_ERROR(AddDefaulted(&def));
+    return def;
+  }
+
   absl::StatusOr<SignatureDef> Build() {
     SignatureDef signature;
     FLOE_RETURN_IF_ERROR(FeedInnerTensors());
@@ -234,13 +254,23 @@ class SignatureBuilder {
     return input;
   }
 
-  absl::Status AddInputs(SignatureDef* signature) const {
+  absl::StatusOr<ValueRef> Existing(const SignatureTensor& tensor) const {
+    const std::optional<ValueRef> ref = Find(tensor.tensor_name);
+    if (ref.has_value()) return *ref;
+    return NotFound(Quoted(tensor.key), tensor.tensor_name, AllTensorNames(graph_));
+  }
+
+  absl::Status CheckDefaults() const {
     for (const auto& [name, value] : options_.placeholder_defaults) {
       const auto found = index_.find(name);
-      if (found == index_.end() || !IsInput(graph_.node(found->second))) {
+      if (found == index_.end() || !IsInput(graph_.node(found->second)))
         return NotFound("placeholder_defaults", name, PlaceholderNames());
-      }
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddInputs(SignatureDef* signature) const {
+    FLOE_RETURN_IF_ERROR(CheckDefaults());
     if (!options_.input_aliases.empty()) {
       for (const auto& [key, tensor] : options_.input_aliases) {
         const std::optional<ValueRef> ref = Find(Renamed(tensor));
@@ -350,8 +380,7 @@ class SignatureBuilder {
         FLOE_RETURN_IF_ERROR(AddOutput(key, tensor, signature));
       return absl::OkStatus();
     }
-    for (const std::string& sink : SinkNames(graph_))
-      FLOE_RETURN_IF_ERROR(AddOutput(sink, sink, signature));
+    for (const std::string& sink : Sinks()) FLOE_RETURN_IF_ERROR(AddOutput(sink, sink, signature));
     if (signature->outputs.empty()) {
       return absl::InvalidArgumentError(
           "the graph has no outputs: every node is consumed by another, a constant or a "
@@ -359,6 +388,20 @@ class SignatureBuilder {
           "name the outputs in the configuration (signature.outputs)");
     }
     return absl::OkStatus();
+  }
+
+  // Handles are what loops and freezing left behind; no reply can carry them.
+  std::vector<std::string> Sinks() const {
+    const std::vector<std::string> names = SinkNames(graph_);
+    std::vector<ValueRef> refs;
+    refs.reserve(names.size());
+    for (const std::string& name : names) refs.push_back(Find(name).value_or(ValueRef{0, 0}));
+    const std::vector<TensorType> types = TypesOfValues(graph_, refs);
+    std::vector<std::string> sinks;
+    for (size_t k = 0; k < names.size(); ++k) {
+      if (!IsHandle(types[k].dtype)) sinks.push_back(names[k]);
+    }
+    return sinks;
   }
 
   std::vector<std::string> PlaceholderNames() const {
@@ -394,6 +437,22 @@ class SignatureBuilder {
 };
 
 }  // namespace
+
+GraphChoice ChoiceOf(const ImportOptions& options) {
+  GraphChoice choice;
+  choice.fetches = options.fetches;
+  if (choice.fetches.empty()) {
+    for (const auto& [key, tensor] : options.output_aliases) choice.fetches.push_back(tensor);
+  }
+  for (const auto& [key, tensor] : options.input_aliases) choice.feeds.push_back(tensor);
+  for (const ImportOptions::Feed& feed : options.feeds) choice.feeds.push_back(feed.name);
+  return choice;
+}
+
+absl::StatusOr<SignatureDef> CompleteSignature(Graph* graph, SignatureDef def,
+                                               const ImportOptions& options) {
+  return SignatureBuilder(graph, options).Complete(std::move(def));
+}
 
 absl::StatusOr<SignatureDef> BuildSignature(Graph* graph, const ImportOptions& options) {
   return SignatureBuilder(graph, options).Build();

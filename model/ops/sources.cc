@@ -40,7 +40,7 @@ const OpRegistrar kNoOp({.name = "NoOp",
                          .outputs = 0,
                          .infer = InferNothing,
                          .rows = RowsNever,
-                         .tensorflow = {"NoOp"},
+                         .tensorflow = {"NoOp", "ControlTrigger", "PrintV2"},
                          .without_kernel = "does nothing"});
 
 RowMark IdentityRows(const RowContext& c) { return c.marks[0]; }

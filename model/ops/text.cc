@@ -46,6 +46,10 @@ OpDef EachString(const std::string& name, absl::StatusOr<Types> (*infer)(const I
           .tensorflow = {name}};
 }
 
+absl::StatusOr<Types> InferScript(const InferContext& c) {
+  return ops::One(DType::kInt32, c.shape(0));
+}
+
 TensorType Vector(DType dtype) { return {dtype, {Dim::Unknown()}}; }
 
 // Numbers that the bytes of each string hold, along a last dim.
@@ -167,6 +171,7 @@ const OpRegistrar kText[] = {
     OpRegistrar(EachString("EncodeBase64", InferText), "string"),
     OpRegistrar(EachString("DecodeBase64", InferText), "string"),
     OpRegistrar(EachString("UnicodeTranscode", InferTranscode), "string"),
+    OpRegistrar(EachString("UnicodeScript", InferScript), "int32"),
     OpRegistrar(ops::Allocating("DecodeRaw", 1, {"output"}, InferDecodeRaw), "string"),
     OpRegistrar(ops::Allocating("StringNGrams", 2, {"ngrams", "ngrams_splits"}, InferNGrams),
                 "string i"),

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
 #include "model/op_def.h"
+#include "model/refused_ops.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/unsupported.h"
 
@@ -22,6 +23,44 @@ std::string Shown(const UnsupportedNode& node) {
   return absl::StrCat(Quoted(node.name), " (", Escaped(node.what), ")");
 }
 
+void AddUnsupported(const Node& node, std::vector<UnsupportedNode>* nodes) {
+  if (node.op->name == "Unsupported")
+    nodes->push_back({node.name, node.attrs.String("tensorflow_op")});
+}
+
+// Of the bodies below a graph, as far as their results need it.
+void AddInner(const Graph& graph, std::set<const Graph*>* seen,
+              std::vector<UnsupportedNode>* nodes) {
+  for (const Node& node : graph.nodes()) {
+    for (const auto& body : node.subgraphs) {
+      if (!seen->insert(body.get()).second) continue;
+      std::vector<bool> needed(body->size(), false);
+      for (const ValueRef& out : body->outputs) needed[out.node] = true;
+      for (int i = body->size() - 1; i >= 0; --i) {
+        if (!needed[i]) continue;
+        AddUnsupported(body->node(i), nodes);
+        for (const ValueRef& in : body->node(i).inputs) needed[in.node] = true;
+      }
+      AddInner(*body, seen, nodes);
+    }
+  }
+}
+
+// Why ops of the graph are refused, once for those of one reason.
+std::string Reasons(const std::vector<std::string>& ops) {
+  constexpr size_t kMost = 4;
+  std::vector<const RefusedOps*> told;
+  std::string reasons;
+  for (const std::string& op : ops) {
+    const RefusedOps* const refused = FindRefusedOp(op);
+    if (refused == nullptr || std::find(told.begin(), told.end(), refused) != told.end()) continue;
+    if (told.size() == kMost) break;
+    told.push_back(refused);
+    absl::StrAppend(&reasons, "; ", Escaped(op), ": ", refused->why);
+  }
+  return reasons;
+}
+
 }  // namespace
 
 absl::Status UnsupportedNodes(const std::vector<UnsupportedNode>& nodes) {
@@ -29,8 +68,8 @@ absl::Status UnsupportedNodes(const std::vector<UnsupportedNode>& nodes) {
   if (variable != nodes.end()) {
     return absl::UnimplementedError(
         absl::StrCat("the graph is not frozen: it needs variables, such as ", Shown(*variable),
-                     ", whose values are not in the file; freeze it with them ('Frozen graphs' in "
-                     "docs/serving.md says how), or choose outputs that need none"));
+                     ", whose values are not in the file; freeze it with them ('floectl freeze'), "
+                     "or serve the SavedModel that has them, or choose outputs that need none"));
   }
   constexpr size_t kMostOps = 12, kMostNodes = 3;
   std::map<std::string, std::vector<const UnsupportedNode*>> by_op;
@@ -49,18 +88,19 @@ absl::Status UnsupportedNodes(const std::vector<UnsupportedNode>& nodes) {
       absl::StrAppend(&list, " and ", same.size() - kMostNodes, " more of these");
   }
   if (ops.size() > kMostOps) absl::StrAppend(&list, "; and ", ops.size() - kMostOps, " other ops");
-  return absl::UnimplementedError(absl::StrCat("the graph needs ", nodes.size(),
-                                               nodes.size() == 1 ? " node" : " nodes",
-                                               " that floe does not support: ", list));
+  return absl::UnimplementedError(
+      absl::StrCat("the graph needs ", nodes.size(), nodes.size() == 1 ? " node" : " nodes",
+                   " that floe does not support: ", list, Reasons(ops)));
 }
 
 absl::Status CheckSupported(const Graph& graph) {
   std::vector<UnsupportedNode> nodes;
-  for (const Node& node : graph.nodes()) {
-    if (node.op->name == "Unsupported")
-      nodes.push_back({node.name, node.attrs.String("tensorflow_op")});
-  }
-  return nodes.empty() ? absl::OkStatus() : UnsupportedNodes(nodes);
+  for (const Node& node : graph.nodes()) AddUnsupported(node, &nodes);
+  if (nodes.empty()) return absl::OkStatus();
+  // What is inside loops and branches is known when these are compiled, which is not to come.
+  std::set<const Graph*> seen;
+  AddInner(graph, &seen, &nodes);
+  return UnsupportedNodes(nodes);
 }
 
 }  // namespace floe

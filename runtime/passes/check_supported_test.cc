@@ -26,6 +26,15 @@ TEST(UnsupportedNodes, AreGroupedByOpAndBounded) {
                                     testing::SizeIs(testing::Lt(2000u))));
 }
 
+TEST(UnsupportedNodes, SayWhyOpsAreRefusedOnceForEachReason) {
+  const std::string text = Message({{"a", "PyFunc"}, {"b", "EagerPyFunc"}, {"c", "OwnOp"}});
+  const std::string why = "it calls Python code";
+  EXPECT_NE(text.find("; PyFunc: " + why), std::string::npos) << text;
+  EXPECT_EQ(text.find(why), text.rfind(why)) << text;
+  EXPECT_NE(Message({{"f", "SimpleMLInferenceOpWithHandle"}}).find("Decision Forests"),
+            std::string::npos);
+}
+
 TEST(UnsupportedNodes, AGraphWithVariablesIsNotFrozen) {
   EXPECT_THAT(Message({{"a", "Assign"}, {"w", "VariableV2"}, {"r", "RestoreV2"}}),
               AllOf(HasSubstr("not frozen"), HasSubstr("'w' (VariableV2)"), HasSubstr("freeze it"),

@@ -1,3 +1,4 @@
+// ReloadConfig and GetConfig: operators change and read the configuration.
 #include "server/api/config_service.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "config/config_rpcs.h"
 #include "config/files.h"
@@ -17,7 +19,6 @@
 #include "floe/admin.pb.h"
 #include "server/api/proto_method.h"
 #include "server/registry/task_thread_pool.h"
-#include "server/request/names.h"
 #include "tensorflow_serving/apis/model_management.pb.h"
 
 namespace floe::server {

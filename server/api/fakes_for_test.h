@@ -51,7 +51,6 @@ inline void AnswerWith(const Request& request, const absl::Status& status, Outpu
   } else {
     request.complete(status, {});
   }
-  request.send();
 }
 
 // Hands each request to the test.

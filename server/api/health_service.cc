@@ -1,12 +1,13 @@
+// Health: Check answers at once, Watch sends each change.
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 #include "grpc/health/v1/health.pb.h"
 #include "server/api/methods.h"
 #include "server/api/proto_method.h"
-#include "server/request/names.h"
 
 namespace floe::server {
 namespace {

@@ -28,10 +28,11 @@ Method HealthCheckMethod(HealthState& health);
 Method HealthWatchMethod(HealthState& health);
 
 // ServerReflectionInfo. Not grpc++'s plugin: version 1.51 knows v1alpha only, and lists one service
-// for each grpc::Service, where all our methods are one table. `services` are the full names that list_services answers.
+// for each grpc::Service, where all our methods are one table. `services` are the full names that
+// list_services answers.
 Method ReflectionMethod(std::vector<std::string> services);
 
-// INVALID_ARGUMENT when a request names no model.
+// INVALID_ARGUMENT, naming the models there are, when a request names none.
 absl::Status CheckModelName(const ModelRegistry& registry, std::string_view model);
 
 }  // namespace floe::server

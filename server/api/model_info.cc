@@ -1,11 +1,13 @@
+// GetModelMetadata and GetModelStatus, from what the registry knows.
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/nearest.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "server/api/methods.h"
-#include "server/request/names.h"
 
 namespace floe::server {
 namespace {

@@ -221,13 +221,35 @@ TEST_F(Predict, AnswersLaterAndKeepsInputsUntilThen) {
   // The caller's message is gone by now but for what the request holds.
   std::vector<TensorView> outputs(3, waiting->inputs[0]);
   waiting->complete(Outputs(outputs), {});
-  outputs.clear();  // what is sent needs them no more
-  waiting->send();
   waiting.reset();
   ASSERT_EQ(responder->finishes, 1);
   PredictResponse response;
   ASSERT_TRUE(response.ParseFromString(responder->messages.at(0)));
   EXPECT_THAT(response.outputs().at("y").float_val(), ElementsAre(1, 2));
+}
+
+TEST_F(Predict, AWorkerWithMoreToDoLeavesSendingToAnotherThread) {
+  std::unique_ptr<Request> waiting;
+  served_->on_submit = [&](std::unique_ptr<Request> request) { waiting = std::move(request); };
+  class Waiting : public FakeResponder {
+   public:
+    using Responder::Finish;
+    void Finish(const absl::Status& said, const Trailers& with) override {
+      FakeResponder::Finish(said, with);
+      sent.set_value(std::this_thread::get_id());
+    }
+    std::promise<std::thread::id> sent;
+  };
+  const auto responder = std::make_shared<Waiting>();
+  CallHead head;
+  head.cancel = std::make_shared<CancelToken>();
+  const auto bytes = std::make_shared<const std::string>(Encode(std::string(kX) + kIds));
+  Invoke(*table_.Find(kPath), head, Message{*bytes, bytes}, responder);
+  ASSERT_NE(waiting, nullptr);
+  waiting->complete(absl::AbortedError("no run"), {.more_waits = true});
+  waiting.reset();
+  EXPECT_NE(responder->sent.get_future().get(), std::this_thread::get_id());
+  EXPECT_EQ(responder->status.code(), absl::StatusCode::kAborted);
 }
 
 TEST_F(Predict, TheWaitingRequestDoesNotHoldTheServedModel) {
@@ -301,6 +323,22 @@ TEST_F(Predict, ErrorsNameTheRequest) {
   Invoke(*table_.Find(kPath), head, Message{"x", nullptr}, named);
   EXPECT_THAT(std::string(named->status.message()), testing::EndsWith(" [request 'mine-7']"));
   EXPECT_EQ(named->trailers.at(0).second, "mine-7");
+}
+
+TEST_F(Predict, TheQueueKnowsWhenTheCallArrived) {
+  TimePoint arrived;
+  served_->on_submit = [&](std::unique_ptr<Request> request) {
+    arrived = request->arrived;
+    AnswerWith(*request, absl::AbortedError("seen"));
+  };
+  CallHead head;
+  head.cancel = std::make_shared<CancelToken>();
+  for (const TimePoint sent : {TimePoint(std::chrono::seconds(5)), TimePoint::min()}) {
+    head.arrived = sent;
+    const auto bytes = std::make_shared<const std::string>(Encode(std::string(kX) + kIds));
+    Invoke(*table_.Find(kPath), head, Message{*bytes, bytes}, std::make_shared<FakeResponder>());
+    EXPECT_EQ(arrived, sent == TimePoint::min() ? TimePoint::max() : sent);
+  }
 }
 
 // Requests that never come to the queue count too.

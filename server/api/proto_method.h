@@ -9,13 +9,22 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "model/import/unfolded_bytes.h"
 #include "server/api/rpc.h"
-#include "server/api/unfolding.h"
+#include "server/request/request.h"
 
 namespace floe::server {
 
 // What a message of these RPCs may take once it is read: they hold names and configurations.
 inline constexpr int64_t kMostProtoBytes = int64_t{256} << 20;
+
+// RESOURCE_EXHAUSTED, which names the flag, when a message may take more than `most` once protobuf
+// has read it. Free for those that are far too small for it.
+inline absl::Status CheckUnfolding(std::string_view bytes, const google::protobuf::Descriptor& type,
+                                   int64_t most) {
+  const bool small = static_cast<int64_t>(bytes.size()) <= most / (kUnfoldedMessage / 2);
+  return small || UnfoldedBytes(bytes, type) <= most ? absl::OkStatus() : TooMuchUnfolded();
+}
 
 // INVALID_ARGUMENT when the bytes are no such message, RESOURCE_EXHAUSTED when it is too large.
 template <typename Proto>

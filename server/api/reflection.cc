@@ -1,15 +1,16 @@
+// ServerReflection, from the descriptors that are linked in.
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "server/api/methods.h"
 #include "server/api/proto_method.h"
-#include "server/request/names.h"
 
 namespace floe::server {
 namespace {

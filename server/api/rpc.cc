@@ -1,3 +1,4 @@
+// Tables of methods, and methods of a single function.
 #include "server/api/rpc.h"
 
 #include <utility>
@@ -24,13 +25,6 @@ class FunctionCall : public CallHandler {
 };
 
 }  // namespace
-
-const std::string* CallHead::FindMetadata(std::string_view key) const {
-  for (const auto& [name, value] : metadata) {
-    if (name == key) return &value;
-  }
-  return nullptr;
-}
 
 Method UnaryMethod(MethodRole role, UnaryFunction function, int64_t max_bytes) {
   const auto kept = std::make_shared<const UnaryFunction>(std::move(function));

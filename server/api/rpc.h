@@ -44,7 +44,11 @@ struct CallHead {
   absl::InlinedVector<std::pair<std::string, std::string>, 2> metadata;  // keys that begin "floe-"
 
   // Value of a key, or null.
-  const std::string* FindMetadata(std::string_view key) const;
+  const std::string* FindMetadata(std::string_view key) const {
+    for (const auto& [name, value] : metadata)
+      if (name == key) return &value;
+    return nullptr;
+  }
 };
 
 // A received message: contiguous bytes kept alive by `owner`.

@@ -1,3 +1,4 @@
+// GetStats copies the live numbers into its message; SetLogLevel.
 #include "server/api/stats_service.h"
 
 #include <sys/resource.h>
@@ -41,13 +42,13 @@ void FillSignatures(const SchedulerStats& stats, floe::VersionStats* out) {
     signature->set_why_not_batchable(measured.why_not_batchable);
     signature->set_row_ms(measured.row_micros / 1000);
   }
-  for (const KindStats& kind : stats.kinds) {
+  for (const ProfileStats& profile : stats.profiles) {
     floe::SignatureStats* const signature = out->add_signatures();
-    signature->set_name(kind.name);
-    signature->set_max_batch_rows(kind.max_rows);
-    signature->set_why_not_batchable(kind.why_not_batchable);
-    signature->set_batches(kind.batches.batches);
-    signature->set_rows(kind.batches.rows);
+    signature->set_name(profile.name);
+    signature->set_max_batch_rows(profile.max_rows);
+    signature->set_why_not_batchable(profile.why_not_batchable);
+    signature->set_batches(profile.batches.batches);
+    signature->set_rows(profile.batches.rows);
   }
 }
 
@@ -58,11 +59,11 @@ void FillWork(const SchedulerStats& stats, floe::VersionStats* out) {
     count->set_code(absl::StatusCodeToString(static_cast<absl::StatusCode>(code)));
     count->set_count(stats.by_code[code]);
   }
-  out->set_refused_full(stats.refused_full);
-  out->set_refused_late(stats.refused_late);
-  out->set_expired(stats.expired);
-  out->set_cancelled(stats.cancelled);
-  out->set_queued_requests(static_cast<int64_t>(stats.queued_requests));
+  out->set_refused_full(stats[Outcome::kRefusedFull]);
+  out->set_refused_late(stats[Outcome::kRefusedLate]);
+  out->set_expired(stats[Outcome::kExpired]);
+  out->set_cancelled(stats[Outcome::kCancelled]);
+  out->set_queued_requests(static_cast<int64_t>(stats.progress.queued));
   out->set_queued_rows(stats.queued_rows);
   out->set_queued_bytes(static_cast<int64_t>(stats.queued_bytes));
   out->set_oldest_wait_ms(Millis(stats.oldest_wait));
@@ -74,13 +75,14 @@ void FillWork(const SchedulerStats& stats, floe::VersionStats* out) {
   out->set_padded_rows(stats.batches.padded_rows);
   out->set_inline_runs(stats.inline_runs);
   out->set_reruns(stats.reruns);
-  out->set_workers(stats.workers);
+  out->set_workers(stats.progress.workers);
   out->set_last_internal_error(
       ToProto(absl::InternalError(stats.last_internal_error)).error_message());
-  for (const auto& [since, what] : stats.stuck) {
-    floe::StuckRun* const run = out->add_stuck_runs();
-    run->set_seconds(Seconds(since));
-    run->set_what(what);
+  for (const SchedulerProgress::Run& run : stats.progress.runs) {
+    if (!run.stuck) continue;
+    floe::StuckRun* const stuck = out->add_stuck_runs();
+    stuck->set_seconds(Seconds(Clock::Steady().Now() - run.started));
+    stuck->set_what(run.what);
   }
   FillSignatures(stats, out);
 }
@@ -105,7 +107,7 @@ void FillServer(const ApiContext& context, const std::vector<ModelStats>& models
   int workers = 0;
   for (const ModelStats& model : models)
     for (const VersionStats& version : model.versions)
-      if (version.scheduler.has_value()) workers += version.scheduler->workers;
+      if (version.scheduler.has_value()) workers += version.scheduler->progress.workers;
   out->set_workers(workers);
   if (context.memory != nullptr) {
     out->set_memory_bytes(context.memory->in_use());
@@ -119,6 +121,9 @@ void FillServer(const ApiContext& context, const std::vector<ModelStats>& models
     out->set_connections_refused(connections.refused);
   }
   if (server.log_level) out->set_log_level(server.log_level());
+  const AbandonedWork abandoned = context.registry.Abandoned();
+  out->set_abandoned_versions(abandoned.versions);
+  out->set_abandoned_threads(abandoned.threads);
   out->set_config_generation(context.registry.CurrentConfig().generation);
 }
 

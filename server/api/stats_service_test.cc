@@ -27,14 +27,18 @@ class StatsService : public testing::Test {
     SchedulerStats& work = served.scheduler.emplace();
     work.by_code[0] = 90;
     work.by_code[static_cast<size_t>(absl::StatusCode::kResourceExhausted)] = 7;
-    work.refused_full = 7;
-    work.queued_requests = 5;
-    work.workers = 4;
+    work[Outcome::kRefusedFull] = 7;
+    work.progress.queued = 5;
+    work.progress.workers = 4;
     work.batches.batches = 10;
     work.batches.rows = 45;
     work.run = {10, std::chrono::milliseconds(2), std::chrono::milliseconds(9)};
     work.measured = {{"serving_default", 32, 250, "node 'n' mixes rows"}};
-    work.stuck = {{std::chrono::seconds(30), "serving_default [1,4], 1 rows, at node 'x' (Neg)"}};
+    work.progress.runs = {
+        {.started = Clock::Steady().Now(), .stuck = false, .what = "what goes on"},
+        {.started = Clock::Steady().Now() - std::chrono::seconds(30),
+         .stuck = true,
+         .what = "serving_default [1,4], 1 rows, at node 'x' (Neg)"}};
     VersionStats loading{{3, VersionState::kLoading, {}}};
     loading.load_stage = "warm-up";
     loading.loading = std::chrono::seconds(7);
@@ -99,6 +103,7 @@ TEST_F(StatsService, ShowsTheServerAndEveryVersion) {
   EXPECT_EQ(served.signatures(0).max_batch_rows(), 32);
   EXPECT_EQ(served.signatures(0).why_not_batchable(), "node 'n' mixes rows");
   ASSERT_EQ(served.stuck_runs_size(), 1);
+  EXPECT_GE(served.stuck_runs(0).seconds(), 30);
   EXPECT_THAT(served.stuck_runs(0).what(), HasSubstr("at node 'x' (Neg)"));
 }
 

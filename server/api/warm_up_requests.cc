@@ -1,3 +1,4 @@
+// Reads recorded requests from a TFRecord file and has each run.
 #include "server/api/warm_up_requests.h"
 
 #include <memory>
@@ -7,7 +8,7 @@
 #include "base/read_file.h"
 #include "base/status.h"
 #include "base/tf_record.h"
-#include "server/request/checked_request.h"
+#include "server/request/decode_predict.h"
 #include "tensorflow_serving/apis/prediction_log.pb.h"
 
 namespace floe::server {
@@ -17,24 +18,16 @@ constexpr int64_t kMostRecords = 1000;  // TensorFlow Serving's bound
 constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 constexpr int64_t kMaxInputBytes = int64_t{1} << 30;  // of one request, decoded
 
-// What a request made from a record needs to live.
-struct Recorded {
-  std::string message;
-  CheckedRequest request{kMaxInputBytes};
-};
-
 absl::Status RunPredict(const tensorflow::serving::PredictRequest& predict, const Model& model,
                         const RunRecorded& run) {
-  auto recorded = std::make_shared<Recorded>();
-  recorded->message = predict.SerializeAsString();
-  FLOE_RETURN_IF_ERROR(recorded->request.Decode(recorded->message));
-  // The caller keeps the model.
-  FLOE_RETURN_IF_ERROR(recorded->request.ChooseSignature(ModelHandle(ModelHandle(), &model)));
-  CheckedRequest::OutputIndices outputs;  // all are computed in any case
-  FLOE_RETURN_IF_ERROR(recorded->request.ChooseOutputs(&outputs));
+  const auto message = std::make_shared<const std::string>(predict.SerializeAsString());
   auto request = std::make_unique<Request>();
-  FLOE_RETURN_IF_ERROR(recorded->request.Fill(request.get()));
-  request->owner = recorded;
+  request->owner = message;
+  request->storage = InputStorage(kMaxInputBytes);
+  // The caller keeps the model.
+  FLOE_RETURN_IF_ERROR(DecodePredict(
+      *message, [&](const ModelSpec&) { return ModelHandle(ModelHandle(), &model); },
+      request.get()));
   return run(std::move(request));
 }
 

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/tf_record.h"
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 #include "tensorflow_serving/apis/prediction_log.pb.h"
 
 namespace floe::server {

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
+#include <new>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -37,9 +40,9 @@ struct TrialRequest {
 std::string WriteRequest(const Trial& trial, ServerConfig config) {
   config.models = {trial.config};
   const std::string& file = trial.source.file;
-  return absl::StrCat(trial.source.version, " ", trial.weights.heaviest, " ", trial.weights.sum,
-                      " ", trial.run_bytes, " ", trial.memory_limit, " ", trial.memory_in_use, " ",
-                      file.size(), "\n", file, ConfigToYaml(config));
+  return absl::StrCat(trial.source.version, " ", trial.cpu_shares.heaviest, " ",
+                      trial.cpu_shares.sum, " ", trial.run_bytes, " ", trial.memory_limit, " ",
+                      trial.memory_in_use, " ", file.size(), "\n", file, ConfigToYaml(config));
 }
 
 absl::StatusOr<TrialRequest> ReadRequest(const std::string& text) {
@@ -66,7 +69,7 @@ absl::StatusOr<TrialRequest> ReadRequest(const std::string& text) {
 absl::StatusOr<FileIdentity> TryLoad(const TrialRequest& request, TrialBoard* board) {
   const ModelConfig& config = request.config.models[0];
   LoadOptions options = LoadOptionsOf(request.config);
-  options.prepare.weights = {request.heaviest, request.shares_sum};
+  options.prepare.cpu_shares = {request.heaviest, request.shares_sum};
   options.prepare.run_bytes = request.run_bytes;
   if (!request.config.cpu.blas_library.empty())
     kernels::SetBlasLibrary(request.config.cpu.blas_library);
@@ -74,7 +77,7 @@ absl::StatusOr<FileIdentity> TryLoad(const TrialRequest& request, TrialBoard* bo
   const int64_t limit = request.memory_limit;
   const int64_t left =
       limit > 0 ? std::max<int64_t>(1, limit - request.memory_in_use) : UsableMemory();
-  const int64_t workers = WorkersOf(config, options.prepare.weights, FindUsableCpus());
+  const int64_t workers = WorkersOf(config, options.prepare.cpu_shares, FindUsableCpus());
   LimitTrialMemory(left, workers * config.intra_op_threads, board);
   FLOE_ASSIGN_OR_RETURN(const FileIdentity identity, IdentifyFile(request.file));
   MemoryBudget memory(limit);
@@ -85,6 +88,23 @@ absl::StatusOr<FileIdentity> TryLoad(const TrialRequest& request, TrialBoard* bo
   source.identity = identity;
   FLOE_RETURN_IF_ERROR(LoadModel(config, source, options, memory).status());
   return identity;
+}
+
+// What a process is short of may be there later: such an end is no fault of the model.
+absl::StatusOr<FileIdentity> TryOrCatch(const TrialTask& task) {
+  try {
+    StartThreadSource();
+    FLOE_ASSIGN_OR_RETURN(const TrialRequest request, ReadRequest(task.request));
+    return TryLoad(request, task.board);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("memory ran out in the trial load");
+  } catch (const std::system_error& e) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a thread of the trial load could not be made (", e.what(),
+                     "); raise the limit of threads (TasksMax of the unit, ulimit -u)"));
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat("the trial load failed: ", e.what()));
+  }
 }
 
 }  // namespace
@@ -115,9 +135,7 @@ void RunTrial() {
   auto task = BeginTrial();
   if (!task.ok()) std::_Exit(2);  // nobody could read an answer
   spdlog::set_level(spdlog::level::off);
-  StartThreadSource();
-  const absl::StatusOr<TrialRequest> request = ReadRequest(task->request);
-  EndTrial(request.ok() ? TryLoad(*request, task->board) : request.status(), task->board);
+  EndTrial(TryOrCatch(*task), task->board);
 }
 
 }  // namespace floe::server

@@ -1,17 +1,11 @@
+// What runs take by their rows, and which batch is best by that.
 #include "server/executor/cost_curve.h"
 
 #include <algorithm>
 
+#include "server/request/tuning.h"
+
 namespace floe::server {
-namespace {
-
-constexpr double kNearlyBest = 0.96;
-// A larger batch than need be takes no more time and rows than this.
-constexpr double kShortRunMicros = 20'000;
-constexpr int64_t kFewRows = 64;
-
-}  // namespace
-
 void CostCurve::Add(int64_t rows, double us) {
   points_.push_back({rows, points_.empty() ? us : std::max(us, points_.back().us)});
 }
@@ -44,8 +38,8 @@ int64_t CostCurve::BestRows(double overhead_us) const {
   for (const Point& point : points_) most = std::max(most, rate(point));
   int64_t best = 0;
   for (const Point& point : points_)
-    if (rate(point) >= kNearlyBest * most &&
-        (best == 0 || (point.us <= kShortRunMicros && point.rows <= kFewRows)))
+    if (rate(point) >= tuning::kNearlyBest * most &&
+        (best == 0 || (point.us <= tuning::kShortRunMicros && point.rows <= tuning::kFewRows)))
       best = point.rows;
   return std::max<int64_t>(best, 1);
 }

@@ -25,12 +25,13 @@ class CostCurve {
   // in proportion. 0 without points.
   double Micros(int64_t rows) const;
 
-  // The batch size for work that never ends, when every run costs `overhead_us` besides: the least
-  // of those with almost (96 %) the most rows a second, or the largest of them with up to 64 rows
-  // and 20 ms, because large ones suffer least from what else the machine does. 1 without points.
+  // The batch size for work that never ends, when every run costs `overhead_us` besides. Of the
+  // sizes with nearly the most rows a second (tuning::kNearlyBest) it is the largest that is small
+  // and short (kFewRows, kShortRunMicros), because large ones suffer least from what else the
+  // machine does. Where there is none it is the least. 1 without points.
   int64_t BestRows(double overhead_us) const;
-  // How many times the rows a second the best batches bring, each at `overhead_us` besides, as
-  // against runs of one row that cost nothing besides. 1 without points, and at least.
+  // The rows a second of the best batches, each at `overhead_us` besides, divided by those of runs
+  // of one row that cost nothing besides. 1 without points, and at least.
   double BatchGain(double overhead_us) const;
 
  private:

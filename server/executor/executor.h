@@ -25,18 +25,18 @@ class Executor {
   virtual int slots() const = 0;
   // Settles what the request runs on, or says why it cannot run (INVALID_ARGUMENT).
   virtual absl::Status Bind(Request* request) = 0;
-  // What a run of so many rows of the request's kind takes by what was measured at load; zero: not
-  // known.
+  // What a run of so many rows with the request's key takes, by what was measured at load; zero:
+  // not known.
   virtual Duration Expect(const Request& request, int64_t rows) const {
     (void)request, (void)rows;
     return Duration::zero();
   }
-  // How many rows are computed when the request's kind is run with so many.
+  // How many rows are computed in a run of so many with the request's key.
   virtual int64_t RunRows(const Request& request, int64_t rows) const {
     (void)request;
     return rows;
   }
-  // The request's kind, for statistics.
+  // The request's signature and non-batch dimensions, for statistics.
   virtual std::string Describe(const Request& request) const {
     (void)request;
     return "";

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/executor/plan_executor.h"
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 #include "server/scheduling/scheduler.h"
 
 namespace floe::server {

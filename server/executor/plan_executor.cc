@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <set>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
 #include "base/status.h"
-#include "server/executor/padding.h"
 
 namespace floe::server {
 namespace {
@@ -70,8 +68,76 @@ int64_t OutputBytes(const Plan& plan, int64_t rows) {
 absl::Status CheckRows(const Request& request, size_t i, const TensorView& output, int64_t rows) {
   if (output.shape.rank() > 0 && output.shape.dim(0) == rows) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(
-      "output '", request.binding.variant->signature().outputs[i].key, "' has shape ",
+      "output ", Quoted(request.binding.variant->signature().outputs[i].key), " has shape ",
       output.shape.ToString(), " after a run of ", rows, " rows; its first dim must be the rows"));
+}
+
+// Says which key the limit of a run comes from, where it is not that of all memory.
+absl::Status Limited(const absl::Status& status, int64_t max_run_bytes) {
+  if (!absl::IsResourceExhausted(status) || absl::StrContains(status.message(), "memory_limit"))
+    return status;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      std::string(status.message()), "; max_run_bytes of the model is ", max_run_bytes));
+}
+
+const RunCost* CostOf(const std::vector<RunCost>& costs, const CompiledSignature* variant) {
+  for (const RunCost& cost : costs)
+    if (cost.variant == variant) return &cost;
+  return nullptr;
+}
+
+// The plan of all requests' inputs: their own, or with padding that of the longest.
+absl::StatusOr<std::shared_ptr<const Plan>> PlanOf(absl::Span<Request* const> batch) {
+  const Binding& first = batch[0]->binding;
+  const bool same = std::all_of(batch.begin(), batch.end(), [&first](const Request* request) {
+    return request->binding.plan == first.plan;
+  });
+  if (same) return first.plan;
+  absl::InlinedVector<Shape, kUsualTensors> shapes;
+  for (int i = 0; i < static_cast<int>(first.input_of->size()); ++i) {
+    shapes.push_back(InputOf(*batch[0], i).shape);
+    if (!HasRows(*first.plan, i)) continue;
+    for (const Request* request : batch)
+      RaiseNonBatchDims(InputOf(*request, i).shape, &shapes.back());
+  }
+  FLOE_ASSIGN_OR_RETURN(auto plan, first.variant->Bind(shapes));
+  if (plan->has_rows() && plan->batchable()) return plan;
+  return absl::FailedPreconditionError("the padded inputs may not share a run");
+}
+
+// Gathers the requests' rows of an input, and repeats the last one up to run_rows.
+void FeedRows(absl::Span<Request* const> batch, int input, int64_t rows, int64_t run_rows,
+              const Padding& padding, ExecContext& context) {
+  const TensorView& whole = context.Input(input);
+  int64_t row = 0;
+  for (const Request* request : batch) {
+    const TensorView& from = InputOf(*request, input);
+    const TensorView to = RowsOf(whole, row, request->binding.rows);
+    if (from.shape == to.shape) {
+      CopyElements(from, to.data);
+    } else {
+      CopyPadded(from, to, padding.Value(request->binding.variant, input));
+    }
+    row += request->binding.rows;
+  }
+  const TensorView last = RowsOf(whole, rows - 1, 1);
+  for (; row < run_rows; ++row) CopyElements(last, RowsOf(whole, row, 1).data);
+}
+
+// How many rows a run with this key may have, and whether one of the request, which computes
+// `run_rows`, is quick. `cost` is null where nothing was measured.
+void BindCost(const RunCost* cost, const PlanExecutor::Options& options, int64_t run_rows,
+              Binding* binding) {
+  binding->max_rows =
+      std::min(options.max_rows, RowsWithin(*binding->plan, options.max_arena_bytes));
+  if (cost != nullptr && cost->max_rows > 0)
+    binding->max_rows = std::min(binding->max_rows, cost->max_rows);
+  // Its parts would be as long as whoever they share a run with, and could not be put together.
+  if (binding->rows > binding->max_rows) binding->key = binding->plan.get();
+  if (cost == nullptr) return;
+  binding->batch_gain = cost->batch_gain;
+  binding->quick = cost->exact && binding->rows <= binding->max_rows &&
+                   cost->curve.Micros(run_rows) < options.inline_below_us;
 }
 
 }  // namespace
@@ -104,58 +170,14 @@ void PlanExecutor::AddSlots(int count, int intra_op_threads) {
   for (int i = 0; i < count; ++i) {
     slots_.emplace_back().context = std::make_unique<ExecContext>(intra_op_threads);
     slots_.back().context->budget().SetLimits(limits);
+    if (options_.fill != MemoryFill::kNone) slots_.back().context->CheckMemory(options_.fill);
   }
-}
-
-// Says which key the limit of a run comes from, where it is not that of all memory.
-absl::Status PlanExecutor::Limited(const absl::Status& status) const {
-  if (!absl::IsResourceExhausted(status) || absl::StrContains(status.message(), "memory_limit"))
-    return status;
-  return absl::ResourceExhaustedError(absl::StrCat(
-      std::string(status.message()), "; max_run_bytes of the model is ", options_.max_run_bytes));
-}
-
-absl::Status PlanExecutor::PadVariant(const CompiledSignature& variant,
-                                      const std::map<std::string, double>& values) {
-  std::vector<Tensor> pads;
-  bool any = false;
-  const auto& inputs = variant.signature().inputs;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    pads.emplace_back();
-    const TensorType& type = inputs[i].type;
-    if (!variant.InputHasRows(static_cast<int>(i))) continue;
-    // Strings have no place where rows are gathered, and lists of dims of unequal length no
-    // maximum.
-    if (DTypeSize(type.dtype) == 0 || !type.shape.rank_known()) return absl::OkStatus();
-    for (int axis = 1; axis < type.shape.rank(); ++axis) any |= !type.shape.dim(axis).concrete();
-    const auto value = values.find(inputs[i].key);
-    auto pad = PadValue(type.dtype, value == values.end() ? 0 : value->second);
-    if (!pad.ok()) return Annotate(pad.status(), absl::StrCat("input '", inputs[i].key, "'"));
-    pads.back() = *std::move(pad);
-  }
-  if (any) pads_[&variant] = std::move(pads);
-  return absl::OkStatus();
 }
 
 absl::Status PlanExecutor::PadNonBatchDims(const Model& model,
                                            const std::map<std::string, double>& values) {
-  std::set<std::string> known;
-  for (const auto& [name, signature] : model.signatures()) {
-    for (const SignatureTensor& input : signature.def().inputs) known.insert(input.key);
-    for (const Signature::Variant& variant : signature.variants())
-      FLOE_RETURN_IF_ERROR(PadVariant(*variant.compiled, values));
-  }
-  for (const auto& [key, value] : values)
-    if (known.count(key) == 0)
-      return absl::InvalidArgumentError(
-          absl::StrCat("padding_values names input '", key, "', which the model does not have"));
+  FLOE_ASSIGN_OR_RETURN(padding_, Padding::Of(model, values));
   return absl::OkStatus();
-}
-
-const RunCost* PlanExecutor::CostOf(const CompiledSignature* variant) const {
-  for (const RunCost& cost : costs_)
-    if (cost.variant == variant) return &cost;
-  return nullptr;
 }
 
 absl::Status PlanExecutor::Bind(Request* request) {
@@ -176,11 +198,10 @@ absl::Status PlanExecutor::Bind(Request* request) {
   FLOE_ASSIGN_OR_RETURN(binding.plan, binding.variant->Bind(shapes));
 
   const Plan& plan = *binding.plan;
-  // A plan stands for its variant and inner shapes, and the request keeps it alive.
+  // A plan stands for its variant and non-batch dimensions, and the request keeps it alive.
   binding.key = binding.plan.get();
   binding.unbatchable = !plan.has_rows() || !plan.batchable();
-  if (!pads_.empty() && !binding.unbatchable && pads_.count(binding.variant) > 0)
-    binding.key = binding.variant;
+  if (!binding.unbatchable && padding_.Has(binding.variant)) binding.key = binding.variant;
   for (int i = static_cast<int>(shapes.size()) - 1; i >= 0; --i) {
     const TensorView& input = InputOf(*request, i);
     if (!IsPending(input)) binding.bytes += input.bytes();
@@ -193,7 +214,7 @@ absl::Status PlanExecutor::Bind(Request* request) {
     binding.unbatchable |=
         input.dtype == DType::kString;  // has no place in the arena where rows could be gathered
   }
-  binding.bytes = std::max(binding.bytes, request->owner_bytes);
+  binding.bytes = std::max(binding.bytes, request->held_bytes);
   binding.unbatchable |= binding.rows == 0;
   binding.splittable = RowsAreFree(plan);
   if (binding.splittable) binding.output_bytes = OutputBytes(plan, binding.rows);
@@ -201,28 +222,13 @@ absl::Status PlanExecutor::Bind(Request* request) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the request has ", binding.rows, " rows, and the model takes at most ",
         options_.max_request_rows, " (max_batch_size, without enable_large_batch_splitting)"));
-  BindCost(request);
+  BindCost(CostOf(costs_, binding.variant), options_, RunRows(*request, binding.rows), &binding);
+  binding.quick &= request->pending == nullptr;
   return absl::OkStatus();
 }
 
-// How many rows a run of the request's kind may have, and whether it is quick.
-void PlanExecutor::BindCost(Request* request) const {
-  Binding& binding = request->binding;
-  const RunCost* const cost = CostOf(binding.variant);
-  binding.max_rows =
-      std::min(options_.max_rows, RowsWithin(*binding.plan, options_.max_arena_bytes));
-  if (cost != nullptr && cost->max_rows > 0)
-    binding.max_rows = std::min(binding.max_rows, cost->max_rows);
-  // Its parts would be as long as whoever they share a run with, and could not be put together.
-  if (binding.rows > binding.max_rows) binding.key = binding.plan.get();
-  if (cost == nullptr) return;
-  binding.batch_gain = cost->batch_gain;
-  binding.quick = cost->exact && request->pending == nullptr && binding.rows <= binding.max_rows &&
-                  cost->curve.Micros(RunRows(*request, binding.rows)) < options_.inline_below_us;
-}
-
 Duration PlanExecutor::Expect(const Request& request, int64_t rows) const {
-  const RunCost* const cost = CostOf(request.binding.variant);
+  const RunCost* const cost = CostOf(costs_, request.binding.variant);
   if (cost == nullptr) return Duration::zero();
   return std::chrono::duration_cast<Duration>(
       std::chrono::duration<double, std::micro>(cost->curve.Micros(RunRows(request, rows))));
@@ -281,45 +287,6 @@ size_t PlanExecutor::Slot::Describe(char* text, size_t size) const {
 
 void PlanExecutor::Trim(int slot) { slots_[slot].context->Trim(); }
 
-// The plan of all requests' inputs: their own, or with padding that of the longest.
-absl::StatusOr<std::shared_ptr<const Plan>> PlanExecutor::PlanOf(
-    absl::Span<Request* const> batch) const {
-  const Binding& first = batch[0]->binding;
-  const bool same = std::all_of(batch.begin(), batch.end(), [&first](const Request* request) {
-    return request->binding.plan == first.plan;
-  });
-  if (same) return first.plan;
-  absl::InlinedVector<Shape, kUsualTensors> shapes;
-  for (int i = 0; i < static_cast<int>(first.input_of->size()); ++i) {
-    shapes.push_back(InputOf(*batch[0], i).shape);
-    if (!HasRows(*first.plan, i)) continue;
-    for (const Request* request : batch)
-      RaiseNonBatchDims(InputOf(*request, i).shape, &shapes.back());
-  }
-  FLOE_ASSIGN_OR_RETURN(auto plan, first.variant->Bind(shapes));
-  if (plan->has_rows() && plan->batchable()) return plan;
-  return absl::FailedPreconditionError("the padded inputs may not share a run");
-}
-
-// Gathers the requests' rows of an input, and repeats the last one up to run_rows.
-void PlanExecutor::FeedRows(absl::Span<Request* const> batch, int input, int64_t rows,
-                            int64_t run_rows, ExecContext& context) const {
-  const TensorView& whole = context.Input(input);
-  int64_t row = 0;
-  for (const Request* request : batch) {
-    const TensorView& from = InputOf(*request, input);
-    const TensorView to = RowsOf(whole, row, request->binding.rows);
-    if (from.shape == to.shape) {
-      CopyElements(from, to.data);
-    } else {
-      CopyPadded(from, to, pads_.at(request->binding.variant)[input]);
-    }
-    row += request->binding.rows;
-  }
-  const TensorView last = RowsOf(whole, rows - 1, 1);
-  for (; row < run_rows; ++row) CopyElements(last, RowsOf(whole, row, 1).data);
-}
-
 absl::Status PlanExecutor::Run(int index, absl::Span<Request* const> batch,
                                const RunLimits& limits) {
   Slot& slot = slots_[index];
@@ -334,16 +301,16 @@ absl::Status PlanExecutor::Run(int index, absl::Span<Request* const> batch,
   }
   const int64_t run_rows = RunRows(first, rows);
   FLOE_ASSIGN_OR_RETURN(auto plan, PlanOf(batch));
-  FLOE_RETURN_IF_ERROR(Limited(context.Prepare(plan, run_rows)));
+  FLOE_RETURN_IF_ERROR(Limited(context.Prepare(plan, run_rows), options_.max_run_bytes));
   const bool gathers = batch.size() > 1 || run_rows != rows;
   for (int i = 0; i < static_cast<int>(first.binding.input_of->size()); ++i) {
     if (gathers && HasRows(*plan, i)) {
-      FeedRows(batch, i, rows, run_rows, context);
+      FeedRows(batch, i, rows, run_rows, padding_, context);
     } else {
       Feed(InputOf(first, i), i, context);
     }
   }
-  FLOE_RETURN_IF_ERROR(Limited(RunWithin(limits, &context)));
+  FLOE_RETURN_IF_ERROR(Limited(RunWithin(limits, &context), options_.max_run_bytes));
 
   slot.shared = gathers;
   if (!gathers && first.whole == nullptr) return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "base/running.h"
 #include "server/executor/cost_curve.h"
 #include "server/executor/executor.h"
+#include "server/executor/padding.h"
 
 namespace floe::server {
 
@@ -19,8 +20,8 @@ namespace floe::server {
 struct RunCost {
   const CompiledSignature* variant = nullptr;
   CostCurve curve;
-  bool exact = true;  // runs take what the curve says; false: that also depends on non-batch dims
-                      // that had to be guessed, or on values
+  bool exact = true;  // false: runs also depend on values, or on non-batch dimensions that had to
+                      // be guessed
   int64_t max_rows = 0;           // the best size of a batch by the curve; 0: not chosen
   double batch_gain = 1;          // CostCurve::BatchGain
   std::string why_not_batchable;  // empty: batchable
@@ -45,6 +46,7 @@ class PlanExecutor : public Executor {
     // Of the values of a run; more is RESOURCE_EXHAUSTED. At least max_arena_bytes.
     int64_t max_run_bytes = int64_t{1} << 40;
     double inline_below_us = 0;  // requests expected to take less are marked quick
+    MemoryFill fill = MemoryFill::kNone;  // for tests: ExecContext::CheckMemory of every slot
   };
   // The model lives as long as requests hold it.
   PlanExecutor(int slots, int intra_op_threads, Options options);
@@ -61,10 +63,9 @@ class PlanExecutor : public Executor {
 
   // Variants without a cost are never quick.
   void SetCosts(std::vector<RunCost> costs) { costs_ = std::move(costs); }
-  // From now on requests whose inputs differ in non-batch dims share runs, padded at the ends with
-  // these values (by input's key; 0 for others). What comes out depends on who shares the run:
-  // outputs have the non-batch dims of the longest. INVALID_ARGUMENT for a value that the input's
-  // dtype does not have, or an input that the model does not have.
+  // From now on requests whose inputs differ in non-batch dimensions share runs, padded at the ends
+  // (Padding::Of). What comes out depends on who shares the run: outputs have the non-batch
+  // dimensions of the longest.
   absl::Status PadNonBatchDims(const Model& model, const std::map<std::string, double>& values);
   void AddSlots(int count, int intra_op_threads);
   ExecContext& context(int slot) { return *slots_[slot].context; }
@@ -79,19 +80,10 @@ class PlanExecutor : public Executor {
     std::atomic<const ModelInfo*> model{nullptr};  // of the run under way, where it is known
   };
 
-  absl::Status Limited(const absl::Status& status) const;
-  const RunCost* CostOf(const CompiledSignature* variant) const;
-  void BindCost(Request* request) const;
-  absl::Status PadVariant(const CompiledSignature& variant,
-                          const std::map<std::string, double>& values);
-  absl::StatusOr<std::shared_ptr<const Plan>> PlanOf(absl::Span<Request* const> batch) const;
-  void FeedRows(absl::Span<Request* const> batch, int input, int64_t rows, int64_t run_rows,
-                ExecContext& context) const;
-
   const Options options_;
   std::deque<Slot> slots_;
   std::vector<RunCost> costs_;
-  std::map<const CompiledSignature*, std::vector<Tensor>> pads_;  // by input; not here: not padded
+  Padding padding_;
 };
 
 }  // namespace floe::server

@@ -7,7 +7,7 @@
 #include <new>
 
 #include "absl/strings/str_replace.h"
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 #include "server/executor/warm_up.h"
 #include "server/scheduling/scheduler.h"
 
@@ -280,7 +280,7 @@ TEST(PlanExecutor, TheQueueCountsWhatARequestHolds) {
   FloatCall call({{Shape({1, 2}), {1, 2}}});
   for (const size_t held : {0, 1000}) {
     const auto request = call.MakeRequest(model);
-    request->owner_bytes = held;
+    request->held_bytes = held;
     ASSERT_TRUE(executor.Bind(request.get()).ok());
     EXPECT_EQ(request->binding.bytes, held == 0 ? 2 * sizeof(float) : held);
   }

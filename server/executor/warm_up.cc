@@ -1,3 +1,4 @@
+// Runs every signature with zeros at growing batch sizes, and chooses the best one.
 #include "server/executor/warm_up.h"
 
 #include <time.h>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/threads.h"
+#include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
@@ -76,12 +78,6 @@ absl::StatusOr<Took> RunZeros(const CompiledSignature& variant, std::shared_ptr<
 
 double Micros(Duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
 
-constexpr int64_t kRowsOfGuesses = 64;
-// Of a batch beyond its run: waking a worker, forming the batch, and finding caches full of what
-// other threads did meanwhile. The difference between batches of 1 and of 8 rows was 60 us of CPU
-// for a network of 60 us a row, and 100 us for one with 13 MB of weights.
-constexpr double kBatchOverheadMicros = 80;
-
 // Failures do not matter here: what the first run could do, the others can.
 void WarmFrom(int first_slot, const RunCost& cost, const std::shared_ptr<const Plan>& plan,
               const WarmUpOptions& options, PlanExecutor* executor) {
@@ -131,10 +127,10 @@ class VariantWarmer {
     if (absl::Status s = MeasureCurve(*plan, &cost.curve, report); !s.ok())
       return Skip(report, std::string(s.message()));
     if (options_.choose_rows)
-      cost.max_rows = known ? cost.curve.BestRows(kBatchOverheadMicros)
-                            : std::min({kRowsOfGuesses, options_.max_rows,
+      cost.max_rows = known ? cost.curve.BestRows(tuning::kBatchOverheadMicros)
+                            : std::min({tuning::kRowsOfGuesses, options_.max_rows,
                                         RowsWithin(**plan, options_.max_arena_bytes)});
-    cost.batch_gain = cost.curve.BatchGain(kBatchOverheadMicros);
+    cost.batch_gain = cost.curve.BatchGain(tuning::kBatchOverheadMicros);
     cost.why_not_batchable = (*plan)->why_not_batchable();
     WarmFrom(0, cost, *plan, options_, executor_);
     report->costs.push_back(std::move(cost));
@@ -170,10 +166,10 @@ class VariantWarmer {
       if (!best.ok()) return rows == 1 ? best.status() : absl::OkStatus();
       curve->Add(rows, *best);
       if (!options_.choose_rows) continue;
-      const double rate = static_cast<double>(rows) / (*best + kBatchOverheadMicros);
-      idle_steps = rate > kGain * most_rate ? 0 : idle_steps + 1;
+      const double rate = static_cast<double>(rows) / (*best + tuning::kBatchOverheadMicros);
+      idle_steps = rate > tuning::kDoublingGain * most_rate ? 0 : idle_steps + 1;
       most_rate = std::max(most_rate, rate);
-      if (idle_steps == kIdleSteps) break;
+      if (idle_steps == tuning::kIdleDoublings) break;
     }
     return absl::OkStatus();
   }
@@ -182,21 +178,18 @@ class VariantWarmer {
   absl::StatusOr<double> BestOfSeveral(const std::shared_ptr<const Plan>& plan, int64_t rows,
                                        ExecContext& context, WarmUpReport* report) {
     double best = 0, total = 0;
-    for (int run = 0; run < kMostRuns && (run < 3 || total < 20'000); ++run) {
+    for (int run = 0; run < tuning::kMostMeasuredRuns &&
+                      (run < tuning::kLeastMeasuredRuns || total < tuning::kMeasuredMicros);
+         ++run) {
       FLOE_ASSIGN_OR_RETURN(const Took took,
                             RunZeros(variant_, plan, rows, options_.limits, context));
       report->slowest = std::max(report->slowest, took.wall);
       total += Micros(took.wall);
       best = run == 0 ? Micros(took.cost) : std::min(best, Micros(took.cost));
-      if (total > 100'000) break;
+      if (total > tuning::kLongMeasuredMicros) break;
     }
     return best;
   }
-
-  static constexpr int kMostRuns = 10;
-  // Where sizes are chosen, measuring ends when doubling so often gained less than that.
-  static constexpr int kIdleSteps = 3;
-  static constexpr double kGain = 1.04;
 
   const CompiledSignature& variant_;
   const std::string& name_;
@@ -251,10 +244,9 @@ void WarmUpSlots(const WarmUpReport& report, PlanExecutor* executor, int first_s
 
 std::function<void(int slot)> FirstRuns(const WarmUpReport& report, PlanExecutor* executor,
                                         const WarmUpLimits& limits) {
-  constexpr double kQuickMicros = 2000;
   std::vector<std::pair<const CompiledSignature*, std::shared_ptr<const Plan>>> quick;
   for (const RunCost& cost : report.costs) {
-    if (cost.curve.Micros(1) > kQuickMicros) continue;
+    if (cost.curve.Micros(1) > tuning::kFirstRunMicros) continue;
     if (auto plan = PlanOfOneRow(*cost.variant); plan != nullptr)
       quick.emplace_back(cost.variant, std::move(plan));
   }

@@ -22,7 +22,7 @@ struct WarmUpOptions {
   // Rows of the largest run; measured is also what lies below.
   int64_t max_rows = 64;
   // The best number of rows up to max_rows is chosen from what was measured, and slots get memory
-  // for so many. Runs whose non-batch dims had to be guessed are not worth such a choice: 64.
+  // for so many. Runs whose non-batch dimensions had to be guessed are not worth such a choice: 64.
   bool choose_rows = false;
   int64_t max_arena_bytes = int64_t{1} << 40;  // where rows are chosen: no run that needs more
   // No run is measured that would take the measuring of a variant beyond this.
@@ -30,7 +30,7 @@ struct WarmUpOptions {
   WarmUpLimits limits;
 };
 
-// Shapes of the variant's inputs at so many rows: unknown non-batch dims become 1 and clear
+// Shapes of the variant's inputs at so many rows: unknown non-batch dimensions become 1 and clear
 // `*known`. Unset: not even the rank is known.
 std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& variant, int64_t rows,
                                               bool* known);
@@ -41,9 +41,9 @@ struct WarmUpReport {
   std::vector<std::string> notes;       // what was skipped and why, for the log
 };
 
-// Runs every variant of every signature with zeros, at 1 row and at the most rows a run may have,
-// on every slot, and measures it at 1, 2, 4 ... rows. Unknown non-batch dims are tried as 1, and a
-// variant that refuses this guess is skipped, and so is one that takes longer than allowed. A
+// Runs every variant of every signature with zeros on every slot, at 1 row and at the most rows a
+// run may have. Measures it at 1, 2, 4 ... rows. Unknown non-batch dimensions are tried as 1,
+// and a variant that refuses this guess is skipped, and so is one that takes longer than allowed. A
 // variant too slow for `timeout` at the most rows gets only its memory there. Fails when a variant
 // whose shapes are all known cannot be bound; CANCELLED when the load is given up.
 absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,

@@ -13,7 +13,7 @@
 
 #include "kernels/kernel.h"
 #include "model/op_def.h"
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 
 namespace floe::server {
 namespace {

@@ -1,3 +1,4 @@
+// Keeps the states of names, and calls watchers of those that changed, one change at a time.
 #include "server/health/health.h"
 
 namespace floe::server {

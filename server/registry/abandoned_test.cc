@@ -10,6 +10,7 @@
 #include <future>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -90,11 +91,14 @@ TEST_F(AbandonedTest, AVersionThatCannotEndKeepsNoOtherFromLoadingOrEnding) {
                       HasSubstr(on_callers_thread ? "a caller's thread for" : "w0:m for")));
     EXPECT_EQ(second.state, VersionState::kEnd);
     EXPECT_TRUE(second.error.ok()) << second.error;
+    EXPECT_EQ(registry.Abandoned().versions, 1);
+    EXPECT_EQ(registry.Abandoned().threads, 1);
     // What is left of it ends when it can, and its memory comes back.
     const int64_t both = registry.memory().in_use();
     go_ = true;
     caller.join();
     EXPECT_TRUE(Becomes(&registry, [&] { return registry.memory().in_use() < both; }));
+    EXPECT_EQ(registry.Abandoned().versions, 0);
   }
 }
 
@@ -141,6 +145,40 @@ TEST_F(AbandonedTest, HungStorageBlocksItsOwnModelsOnly) {
     registry.CheckProgress(later);
     return registry.Acquire("m", {}).ok();
   }));
+  end.set_value();
+}
+
+// The same of loads.
+TEST_F(AbandonedTest, ALoadThatHangsKeepsNoOtherModelFromLoading) {
+  constexpr int kHung = 5;
+  std::vector<ModelConfig> models;
+  models.reserve(kHung + 1);
+  for (int i = 0; i < kHung; ++i) {
+    Write(absl::StrCat("hung", i, "/frozen.pb"), TimesGraph(1));
+    models.push_back(Config(absl::StrCat("hung", i), absl::StrCat("hung", i)));
+  }
+  Write("fine/frozen.pb", TimesGraph(1));
+  models.push_back(Config("m", "fine"));
+  LocalRegistry::Options options = Once();
+  options.lifecycle.num_load_threads = 1;
+  std::promise<void> end;
+  std::atomic<int> hanging{0};
+  options.load_with = [&, hang = end.get_future().share()](const ModelConfig& config,
+                                                           const LoadSource& source) {
+    if (config.name != "m") {
+      ++hanging;
+      hang.wait();
+    }
+    return LoadModel(config, source, LoadOptions(), MemoryBudget());
+  };
+  LocalRegistry registry(models, options, &health_);
+  ASSERT_TRUE(registry.StartLoading().ok());
+  const TimePoint later = Clock::Steady().Now() + std::chrono::minutes(1);
+  EXPECT_TRUE(Eventually([&] {
+    registry.CheckProgress(later);
+    return hanging == kHung && registry.Acquire("m", {}).ok();
+  }));
+  EXPECT_FALSE(registry.Acquire("hung0", {}).ok());
   end.set_value();
 }
 

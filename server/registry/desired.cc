@@ -1,65 +1,86 @@
+// Applies a configuration's policy to what was found: versions whose files are complete count, and
+// an older one is wanted in the place of each that fails.
 #include "server/registry/desired.h"
 
-#include <algorithm>
-#include <optional>
+#include <set>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/registry/version_policy.h"
 
 namespace floe::server {
 namespace {
 
-Desired::Versions Of(const ModelState& model, const std::optional<Target>& target, Scope scope) {
-  Desired::Versions versions;
-  if (!target) return versions;
-  for (const int64_t version : DesiredVersions(model, *target, scope))
-    versions.emplace(target->revision, version);
-  return versions;
+absl::Status NotThere(const Configuration& configuration, const Found& found, int64_t version) {
+  std::vector<int64_t> numbers;
+  for (const Found::Version& one : found.versions) numbers.push_back(one.files.version);
+  return absl::NotFoundError(
+      absl::StrCat("there is no version ", version, " under '", configuration.model->base_path,
+                   "'; it holds ", numbers.empty() ? "none" : absl::StrJoin(numbers, ", "),
+                   "; copy the version there, or take it from the specific versions of the model"));
+}
+
+DesiredVersion Describe(const Configuration& configuration, const Found& found, int64_t version,
+                        const Attempts& attempts) {
+  DesiredVersion out{.key = {configuration.revision, version, "", 0}};
+  if (const Found::Version* one = found.Find(version)) {
+    out.key.file = one->files.file;
+    out.key.stamp = one->files.stamp;
+    out.scanned = one->files.scanned && found.scanned;
+    out.error = one->files.error;
+  } else {
+    out.found = false;
+    out.error = NotThere(configuration, found, version);
+  }
+  if (const auto it = attempts.find(out.key); it != attempts.end()) out.failed = it->second;
+  return out;
 }
 
 }  // namespace
 
-std::vector<int64_t> DesiredVersions(const ModelState& model, const Target& target, Scope scope) {
-  std::vector<int64_t> found;
+const DesiredVersion* Desired::Find(int64_t version) const {
+  for (const DesiredVersion& one : versions)
+    if (one.key.version == version) return &one;
+  return nullptr;
+}
+
+bool Desired::Wants(const Servable& one) const {
+  if (one.key.revision != revision) return false;
+  const DesiredVersion* const wanted = Find(one.version());
+  return wanted != nullptr && wanted->found;
+}
+
+Desired DesiredOf(const Configuration& configuration, const Found& found,
+                  const Attempts& attempts) {
+  const VersionPolicy& policy = configuration.model->versions;
+  const std::set<int64_t> labelled = LabelledVersions(*configuration.model);
+  std::vector<int64_t> all, settled;
   std::set<int64_t> failing;
-  for (const Target::Seen& seen : target.found) {
-    const int64_t version = seen.files.version;
-    const Servable* one = model.Find(target.revision, version);
-    const bool loaded = one != nullptr && one->Loaded();
-    if (scope == Scope::kExpected || seen.settled || loaded) found.push_back(version);
-    if (one == nullptr || !one->Failing()) continue;
-    if (scope == Scope::kActive || (scope == Scope::kStaged && one->attempt->failed_before))
-      failing.insert(version);
+  for (const auto& [files, since, is_settled] : found.versions) {
+    all.push_back(files.version);
+    if (is_settled) settled.push_back(files.version);
+    const AttemptKey key{configuration.revision, files.version, files.file, files.stamp};
+    if (!configuration.staged && attempts.count(key) != 0) failing.insert(files.version);
   }
-  std::vector<int64_t> desired =
-      WantedVersions(target.config->versions, found, failing, LabelledVersions(*target.config));
-  // `specific` names versions that are gone, too: an error to load, and no reason to keep.
-  std::erase_if(desired, [&](int64_t version) {
-    const Servable* one = model.Find(target.revision, version);
-    return target.Find(version) == nullptr && one != nullptr && one->Loaded();
-  });
+  Desired desired{.revision = configuration.revision};
+  for (const int64_t version : WantedVersions(policy, settled, failing, labelled)) {
+    // Whether it is there is not known while scans fail, or of one whose files keep changing.
+    const Found::Version* const one = found.Find(version);
+    if (one == nullptr ? !found.fresh : !one->settled) continue;
+    desired.versions.push_back(Describe(configuration, found, version, attempts));
+  }
+  for (const int64_t version : WantedVersions(policy, all, {}, labelled))
+    if (const Found::Version* one = found.Find(version); one != nullptr && !one->settled)
+      desired.incomplete.push_back(version);
   return desired;
 }
 
-std::vector<int64_t> IncompleteVersions(const ModelState& model, const Target& target) {
-  std::vector<int64_t> incomplete;
-  for (const int64_t version : DesiredVersions(model, target, Scope::kExpected)) {
-    const Target::Seen* seen = target.Find(version);
-    const Servable* one = model.Find(target.revision, version);
-    if (seen != nullptr && !seen->settled && (one == nullptr || !one->Loaded()))
-      incomplete.push_back(version);
-  }
-  return incomplete;
-}
-
-bool DesiredAsBefore(const ModelState& model, int64_t version) {
-  Target before = *model.staged;
-  before.config = model.current->config;
-  const std::vector<int64_t> desired = DesiredVersions(model, before, Scope::kActive);
-  return std::find(desired.begin(), desired.end(), version) != desired.end();
-}
-
-Desired DesiredOf(const ModelState& model) {
-  return {Of(model, model.current, Scope::kActive), Of(model, model.staged, Scope::kStaged)};
+AllDesired DesiredOf(const ModelState& model) {
+  AllDesired all;
+  for (const auto& [target, desired] :
+       {std::pair(&model.current, &all.current), std::pair(&model.staged, &all.staged)})
+    if (*target) *desired = DesiredOf((*target)->configuration, (*target)->found, model.attempts);
+  return all;
 }
 
 }  // namespace floe::server

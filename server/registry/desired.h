@@ -1,46 +1,43 @@
-// What a model's configurations want to be loaded, from what was found and how attempts went. Pure
+// Which versions a configuration wants to be there, from what was found and how loads went. Pure
 // functions.
 #pragma once
 
 #include <cstdint>
-#include <set>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "server/registry/model_state.h"
 
 namespace floe::server {
 
-// How much of what was found counts.
-enum class Scope {
-  kActive,    // complete versions, and older ones in the place of those that fail
-  kStrict,    // complete versions
-  kStaged,    // and older ones in the place of those that failed before
-  kExpected,  // all
+struct DesiredVersion {
+  AttemptKey key;
+  bool found = true;    // false: only named by the configuration
+  bool scanned = true;  // false: its files have to be scanned before it is loaded
+  absl::Status error;   // of its files: there is nothing to load
+  std::optional<Attempt> failed = {};
 };
 
-// Highest first. `target` is one of the model's, or one that it might have.
-std::vector<int64_t> DesiredVersions(const ModelState& model, const Target& target, Scope scope);
-
-// Those among them whose files keep changing.
-std::vector<int64_t> IncompleteVersions(const ModelState& model, const Target& target);
-
-// Whether the active configuration would want the version, too, of what the staged one has found.
-bool DesiredAsBefore(const ModelState& model, int64_t version);
-
-// What is to be there: by revision and version.
 struct Desired {
-  using Versions = std::set<std::pair<int64_t, int64_t>>;
-  Versions current;  // kActive
-  Versions staged;   // kStaged
+  int64_t revision = 0;
+  std::vector<DesiredVersion> versions;  // highest first
+  // What it would want, too, if their files did not keep changing.
+  std::vector<int64_t> incomplete;
 
-  static bool Has(const Versions& versions, const Servable& one) {
-    return versions.count({one.key.revision, one.key.version}) != 0;
-  }
-  bool ByCurrent(const Servable& one) const { return Has(current, one); }
-  bool ByStaged(const Servable& one) const { return Has(staged, one); }
-  bool Has(const Servable& one) const { return ByCurrent(one) || ByStaged(one); }
+  const DesiredVersion* Find(int64_t version) const;  // null: it is not wanted
+  // Not of a version that is gone: that is an error to load, and no reason to keep.
+  bool Wants(const Servable& one) const;
 };
-Desired DesiredOf(const ModelState& model);
+
+Desired DesiredOf(const Configuration& configuration, const Found& found, const Attempts& attempts);
+
+// What a model's configurations want together.
+struct AllDesired {
+  std::optional<Desired> current, staged;  // as in ModelState
+
+  bool ByCurrent(const Servable& one) const { return current && current->Wants(one); }
+  bool ByStaged(const Servable& one) const { return staged && staged->Wants(one); }
+};
+AllDesired DesiredOf(const ModelState& model);
 
 }  // namespace floe::server

@@ -5,126 +5,95 @@
 
 #include <utility>
 
-#include "server/registry/diff.h"
-
 namespace floe::server {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Pair;
 
 constexpr int64_t kRevision = 1;
-const TimePoint kNow(std::chrono::hours(1));
 
-// A model whose configuration wants the latest version, with complete versions 3, 2 and 1 found.
+// A configuration that wants the latest version; complete versions 3, 2 and 1 were found.
 class DesiredTest : public testing::Test {
  protected:
   DesiredTest() {
-    model_.name = "m";
-    model_.next_id = &next_id_;
-    model_.current = TargetOf(kRevision);
-  }
-  static Target TargetOf(int64_t revision, int latest = 1) {
-    Target target;
-    ModelConfig config;
-    config.versions.latest = latest;
-    target.config = std::make_shared<const ModelConfig>(config);
-    target.revision = revision;
-    target.scanned = true;
+    Want({});
+    found_.scanned = found_.fresh = true;
     for (const int64_t version : {3, 2, 1})
-      target.found.push_back({{.version = version, .file = "f", .stamp = 7}, kNow, true});
-    return target;
+      found_.versions.push_back({{.version = version, .file = "f", .stamp = 7}, {}, true});
   }
-  Servable& Add(int64_t version, VersionState state, int64_t failures = 0,
-                int64_t revision = kRevision) {
-    Servable& one = model_.servables.emplace_back();
-    one.id = next_id_++;
+  void Want(const ModelConfig& config) {
+    configuration_ = {std::make_shared<const ModelConfig>(config), {}, kRevision};
+  }
+  void Fail(int64_t version, uint64_t stamp = 7, const std::string& file = "f") {
+    attempts_[{kRevision, version, file, stamp}].failures = 1;
+  }
+  Desired Now() const { return DesiredOf(configuration_, found_, attempts_); }
+  static std::vector<int64_t> Versions(const Desired& desired) {
+    std::vector<int64_t> versions;
+    for (const DesiredVersion& one : desired.versions) versions.push_back(one.key.version);
+    return versions;
+  }
+  static Servable Loaded(int64_t version, int64_t revision = kRevision) {
+    Servable one;
     one.key = {revision, version, "f", 7};
-    one.attempt = model_.BeginAttempt(one.key);
-    one.attempt->failures = failures;
-    one.state = state;
-    one.published = state == VersionState::kAvailable;
     return one;
   }
-  Diff Compared() const { return DiffOf(model_, DesiredOf(model_), kNow); }
 
-  int64_t next_id_ = 10;
-  ModelState model_;
+  Configuration configuration_;
+  Found found_;
+  Attempts attempts_;
 };
 
 TEST_F(DesiredTest, TheLatestCompleteVersionIsDesired) {
-  EXPECT_THAT(DesiredOf(model_).current, ElementsAre(Pair(kRevision, 3)));
-  model_.current->found[0].settled = false;
-  EXPECT_THAT(DesiredOf(model_).current, ElementsAre(Pair(kRevision, 2)));
-  EXPECT_THAT(IncompleteVersions(model_, *model_.current), ElementsAre(3));
+  EXPECT_THAT(Versions(Now()), ElementsAre(3));
+  EXPECT_THAT(Now().incomplete, IsEmpty());
+  found_.versions[0].settled = false;
+  EXPECT_THAT(Versions(Now()), ElementsAre(2));
+  EXPECT_THAT(Now().incomplete, ElementsAre(3));
 }
 
 TEST_F(DesiredTest, AnOlderVersionStandsInForOneThatFails) {
-  Add(3, VersionState::kEnd, /*failures=*/1);
-  EXPECT_THAT(DesiredVersions(model_, *model_.current, Scope::kActive), ElementsAre(3, 2));
-  EXPECT_THAT(DesiredVersions(model_, *model_.current, Scope::kStrict), ElementsAre(3));
-  EXPECT_THAT(DesiredVersions(model_, *model_.current, Scope::kStaged), ElementsAre(3));
-  model_.servables.front().attempt->failed_before = true;
-  EXPECT_THAT(DesiredVersions(model_, *model_.current, Scope::kStaged), ElementsAre(3, 2));
+  Fail(3);
+  EXPECT_THAT(Versions(Now()), ElementsAre(3, 2));
+  EXPECT_TRUE(Now().Find(3)->failed);
+  EXPECT_FALSE(Now().Find(2)->failed);
+  configuration_.staged = true;
+  EXPECT_THAT(Versions(Now()), ElementsAre(3)) << "a reload has to say that it fails";
+  EXPECT_TRUE(Now().Find(3)->failed);
 }
 
-TEST_F(DesiredTest, WhatBothConfigurationsWantIsDesired) {
-  model_.staged = TargetOf(kRevision + 1, /*latest=*/2);
-  const Desired desired = DesiredOf(model_);
-  EXPECT_THAT(desired.current, ElementsAre(Pair(kRevision, 3)));
-  EXPECT_THAT(desired.staged, ElementsAre(Pair(kRevision + 1, 2), Pair(kRevision + 1, 3)));
+TEST_F(DesiredTest, AFailureIsOfItsFilesAndItsConfiguration) {
+  Fail(3, /*stamp=*/8);
+  EXPECT_THAT(Versions(Now()), ElementsAre(3));
+  EXPECT_FALSE(Now().Find(3)->failed);
+  attempts_.clear();
+  attempts_[{kRevision + 1, 3, "f", 7}].failures = 1;
+  EXPECT_FALSE(Now().Find(3)->failed);
 }
 
-TEST_F(DesiredTest, NothingDiffersWhereWhatIsDesiredServes) {
-  const Servable& one = Add(3, VersionState::kAvailable);
-  const Diff diff = Compared();
-  EXPECT_THAT(diff.publish, ElementsAre(one.id));
-  EXPECT_THAT(diff.load, IsEmpty());
-  EXPECT_THAT(diff.withdraw, IsEmpty());
-  EXPECT_EQ(diff.next, TimePoint::max());
+TEST_F(DesiredTest, ASpecificVersionThatIsGoneIsAnErrorAndNoReasonToKeep) {
+  ModelConfig config;
+  config.base_path = "/m";
+  config.versions = {VersionPolicy::Kind::kSpecific, 1, {2, 9}};
+  Want(config);
+  const Desired desired = Now();
+  EXPECT_THAT(Versions(desired), ElementsAre(9, 2));
+  EXPECT_FALSE(desired.Find(9)->found);
+  EXPECT_THAT(std::string(desired.Find(9)->error.message()), HasSubstr("it holds 3, 2, 1"));
+  EXPECT_FALSE(desired.Wants(Loaded(9)));
+  EXPECT_TRUE(desired.Wants(Loaded(2)));
+  EXPECT_FALSE(desired.Wants(Loaded(2, kRevision + 1)));
+  found_.fresh = false;  // the last scan failed: it may be there
+  EXPECT_THAT(Versions(Now()), ElementsAre(2));
 }
 
-TEST_F(DesiredTest, AVersionIsWithdrawnOnlyForOneThatServes) {
-  const Servable& old = Add(2, VersionState::kAvailable);
-  Servable& newer = Add(3, VersionState::kStart);
-  Diff diff = Compared();
-  EXPECT_THAT(diff.load, ElementsAre(newer.id));
-  EXPECT_THAT(diff.withdraw, IsEmpty());
-  newer.state = VersionState::kAvailable;
-  diff = Compared();
-  EXPECT_THAT(diff.publish, ElementsAre(newer.id));
-  EXPECT_THAT(diff.withdraw, ElementsAre(old.id));
-}
-
-TEST_F(DesiredTest, ARetryWaitsForItsTime) {
-  Servable& one = Add(3, VersionState::kStart, /*failures=*/1);
-  one.attempt->retry_at = kNow + std::chrono::seconds(1);
-  const Diff diff = Compared();
-  EXPECT_THAT(diff.load, IsEmpty());
-  EXPECT_EQ(diff.next, one.attempt->retry_at);
-}
-
-TEST_F(DesiredTest, WhatNobodyWantsGoes) {
-  const Servable& loading = Add(1, VersionState::kLoading);
-  const Servable& failed = Add(2, VersionState::kEnd, /*failures=*/1);
-  Add(3, VersionState::kAvailable);
-  const Diff diff = Compared();
-  EXPECT_THAT(diff.cancel, ElementsAre(loading.id));
-  EXPECT_THAT(diff.drop, ElementsAre(failed.id));
-}
-
-TEST_F(DesiredTest, AFailureIsRememberedByRevisionVersionAndFiles) {
-  Add(2, VersionState::kEnd, /*failures=*/1);
-  Add(3, VersionState::kAvailable);
-  const AttemptKey key{kRevision, 2, "f", 7};
-  Actions actions;
-  Reconcile(&model_, kNow, &actions);
-  EXPECT_EQ(model_.servables.size(), 1u);
-  ASSERT_EQ(model_.attempts.count(key), 1u);
-  EXPECT_EQ(model_.attempts[key]->failures, 1);
-  (void)model_.BeginAttempt({kRevision, 2, "f", 8});  // other files
-  EXPECT_EQ(model_.attempts.count(key), 0u);
+TEST_F(DesiredTest, FilesThatWereNotScannedHaveToBe) {
+  found_.versions[0].files = {.version = 3, .scanned = false};
+  EXPECT_FALSE(Now().Find(3)->scanned);
+  found_ = Found{.versions = {{{.version = 3, .file = "f"}, {}, true}}};
+  EXPECT_FALSE(Now().Find(3)->scanned) << "what another configuration found";
 }
 
 }  // namespace

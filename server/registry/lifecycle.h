@@ -13,8 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "config/config.h"
-#include "server/registry/diff.h"
-#include "server/registry/model_state.h"
+#include "server/registry/model_events.h"
 #include "server/registry/registry.h"
 #include "server/registry/reloads.h"
 
@@ -50,21 +49,21 @@ class Lifecycle {
     changed_ = true;
   }
 
-  // What is to be done at `now`, each action once, and which reloads have ended.
-  Actions Step(TimePoint now, std::vector<Ended>* ended);
+  // What is to be done at `now`, each of it once, and which reloads have ended.
+  Work Step(TimePoint now, std::vector<Ended>* ended);
 
   const ConfigState& config() const { return config_; }
-  const std::map<std::string, ModelState>& models() const { return models_.states; }
+  const ModelStates& models() const { return models_; }
   bool Settled() const;  // of all models
   // Whether something that can be seen from outside may have changed since the last call.
   bool TakeChanged() { return std::exchange(changed_, false); }
 
  private:
-  void PutOffScans(Actions* actions);
+  void BeginScans(TimePoint now, Work* work);
 
   const Options options_;
   ConfigState config_;
-  Models models_;
+  ModelStates models_;
   Reloads reloads_;
   std::map<std::string, int64_t> scanning_;  // tickets of scans under way by base_path
   bool changed_ = true;

@@ -1,3 +1,4 @@
+// Compares versions with those of the last time, and logs what is new of each.
 #include "server/registry/lifecycle_log.h"
 
 #include <spdlog/spdlog.h>
@@ -10,7 +11,7 @@
 namespace floe::server {
 namespace {
 
-void TellVersion(const ModelConfig& config, const VersionStatus& now) {
+void ReportVersion(const ModelConfig& config, const VersionStatus& now) {
   const std::string error(now.error.message());
   if (!now.error.ok() && now.state == VersionState::kEnd) {
     spdlog::error("{}: model '{}' version {} is not served: {}", config.where, config.name,
@@ -28,14 +29,14 @@ void TellVersion(const ModelConfig& config, const VersionStatus& now) {
 
 }  // namespace
 
-void LifecycleLog::Tell(const Lifecycle& lifecycle) {
+void LifecycleLog::Report(const Lifecycle& lifecycle) {
   std::map<std::string, Known> now;
   for (const auto& [name, model] : lifecycle.models()) {
     if (!model.current) continue;
-    const ModelConfig& config = *model.current->config;
+    const ModelConfig& config = model.current->config();
     const Known& before = known_[name];
     Known& known = now[name];
-    known.scan_error = std::string(model.current->scan_error.message());
+    known.scan_error = std::string(model.current->scan_error().message());
     if (!known.scan_error.empty() && known.scan_error != before.scan_error)
       spdlog::error("{}: model '{}': {}{}", config.where, name, known.scan_error,
                     !Published(model).empty() ? "; what was loaded before stays in service" : "");
@@ -43,7 +44,7 @@ void LifecycleLog::Tell(const Lifecycle& lifecycle) {
       const auto it = before.versions.find(status.version);
       const bool same = it != before.versions.end() && it->second.state == status.state &&
                         it->second.error == status.error;
-      if (!same) TellVersion(config, status);
+      if (!same) ReportVersion(config, status);
       known.versions[status.version] = std::move(status);
     }
   }

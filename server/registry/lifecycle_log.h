@@ -13,7 +13,7 @@ namespace floe::server {
 // through, each once. Threading: one thread at a time.
 class LifecycleLog {
  public:
-  void Tell(const Lifecycle& lifecycle);
+  void Report(const Lifecycle& lifecycle);
 
  private:
   struct Known {

@@ -84,21 +84,21 @@ class LifecycleWorld {
     for (bool looked = true; looked;) {
       looked = false;
       std::vector<Lifecycle::Ended> ended;
-      const Actions actions = lifecycle_.Step(now_, &ended);
-      next_ = actions.next;
+      const Work work = lifecycle_.Step(now_, &ended);
+      next_ = work.next;
       for (const Lifecycle::Ended& one : ended)
         for (size_t ticket = 0; ticket < transactions_.size(); ++ticket)
           if (transactions_[ticket] == one.transaction)
             outcomes_[static_cast<int64_t>(ticket)] = one.status;
-      for (const LoadAction& load : actions.loads) {
+      for (const LoadAction& load : work.loads) {
         EXPECT_TRUE(ids_.insert(load.id).second || retried_.count(load.id)) << "loaded twice";
         loads_.push_back(load);
       }
-      for (const UnloadAction& unload : actions.unloads) {
+      for (const UnloadAction& unload : work.unloads) {
         EXPECT_EQ(loaded_.count(unload.id), 1u) << "unloaded, but not loaded";
         unloads_.push_back(unload);
       }
-      for (const ScanAction& scan : actions.scans) {
+      for (const ScanAction& scan : work.scans) {
         if (hanging_.count(scan.base_path) != 0) {
           hung_scans_.push_back(scan);
           continue;
@@ -194,7 +194,7 @@ class LifecycleWorld {
       absl::StrAppend(out, one.model);
     });
   }
-  int64_t HeaviestOfLastLoad() const { return loads_.back().weights.heaviest; }
+  int64_t HeaviestOfLastLoad() const { return loads_.back().cpu_shares.heaviest; }
   size_t loaded() const { return loaded_.size(); }  // versions that take memory
   int scans() const { return scans_; }
   // The versions whose files were looked at since the last call.

@@ -1,3 +1,4 @@
+// Keeps the stages of loads under way, and says which take long.
 #include "server/registry/load_watch.h"
 
 #include <utility>

@@ -1,3 +1,5 @@
+// Loads one version: reads the file, compiles it, takes the memory it will need, warms it up and
+// puts a queue in front. Memory that runs out ends here as an error.
 #include "server/registry/loader.h"
 
 #include <spdlog/spdlog.h>
@@ -9,6 +11,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/cpus.h"
 #include "base/file_beneath.h"
 #include "base/memory.h"
@@ -30,6 +33,7 @@ absl::StatusOr<ImportOptions> ImportOptionsOf(const ModelConfig& config,
   }
   options.input_aliases = config.signature.inputs;
   options.output_aliases = config.signature.outputs;
+  options.tags = absl::StrSplit(config.saved_model_tags, ',', absl::SkipWhitespace());
   options.identity = identity;
   return options;
 }
@@ -57,7 +61,10 @@ absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, const LoadSource&
   source.info = {config.name, from.version, from.file};
   source.graph = std::move(imported->graph);
   source.signatures = std::move(imported->signatures);
-  if (!from.file.empty()) source.asset_directory = DirectoryOf(from.file);
+  source.left_out = std::move(imported->left_out);
+  source.asset_directory = std::move(imported->asset_directory);
+  if (source.asset_directory.empty() && !from.file.empty())
+    source.asset_directory = DirectoryOf(from.file);
   return Model::Create(std::move(source), options.compile);
 }
 
@@ -86,8 +93,8 @@ absl::StatusOr<MemoryShare> TakeFor(const MemoryBudget& memory, int64_t bytes, i
 }
 
 // Takes what the slots' plans will need. Where measuring is to choose the rows of a run, that is as
-// many as are possible without taking more than half of what is left, since others may be loading
-// too, and one row in any case; `prepare` then says so.
+// many rows as fit in half of what is left, since others may be loading too. One row is taken in
+// any case; `prepare` then says so.
 absl::StatusOr<MemoryShare> Admit(const Model& model, const ModelConfig& config,
                                   const MemoryBudget& memory, PrepareOptions* prepare) {
   const auto weights = static_cast<int64_t>(model.weight_bytes());
@@ -141,6 +148,9 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrThrow(const ModelConfig& conf
   FLOE_ASSIGN_OR_RETURN(Prepared prepared, Prepare(config, source, options, memory));
   for (const std::string& note : prepared.setup.notes)
     spdlog::info("model '{}': {}", config.name, note);
+  for (const auto& [name, why] : prepared.model->left_out())
+    spdlog::warn("model '{}' version {}: signature '{}' is not served: {}", config.name,
+                 source.version, name, std::string(why.message()));
   const ReplyFormat reply = config.reply.value_or(options.default_reply);
   const int64_t bytes =
       static_cast<int64_t>(prepared.model->weight_bytes()) + prepared.setup.memory_bytes;
@@ -186,10 +196,10 @@ bool LocalServed::StopBy(TimePoint deadline) {
   const ModelInfo& info = model_->info();
   if (const std::string summary = Summary(stats); !summary.empty())
     spdlog::info("model '{}' version {}: {}", info.name, info.version, summary);
-  if (stats.kinds.size() < 2) return true;
-  for (const KindStats& kind : stats.kinds)
-    spdlog::info("model '{}' version {}, {}: {}", info.name, info.version, kind.name,
-                 Summary(kind.batches));
+  if (stats.profiles.size() < 2) return true;
+  for (const ProfileStats& profile : stats.profiles)
+    spdlog::info("model '{}' version {}, {}: {}", info.name, info.version, profile.name,
+                 Summary(profile.batches));
   return true;
 }
 

@@ -73,11 +73,11 @@ struct LoadSource {
   std::optional<FileIdentity> identity = {};  // of the file that is meant; none: whatever is there
 };
 
-// Takes as long as it takes; never on a thread that serves. Errors as of import
-// and compilation; RESOURCE_EXHAUSTED when memory is short, or when `memory` has not enough left:
-// it is asked before the file is read, by the file's size, then for all that is allocated, and
-// before anything is run, by what plans need. What is not used in the end, or by a load that
-// failed, is given back to the system.
+// Takes as long as it takes; never on a thread that serves. Errors as of import and compilation;
+// RESOURCE_EXHAUSTED when memory is short, or when `memory` has not enough left. That is asked by
+// the file's size before the file is read, then for all that is allocated, and by what plans need
+// before anything is run. What is not used in the end, or by a load that failed, is given back to
+// the system.
 absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config,
                                                        const LoadSource& source,
                                                        const LoadOptions& options,

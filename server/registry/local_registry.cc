@@ -1,3 +1,5 @@
+// What the daemon and RPCs ask of a registry, handed to the manager's thread or read off what is
+// published.
 #include "server/registry/local_registry.h"
 
 #include <spdlog/spdlog.h>
@@ -10,30 +12,12 @@
 
 namespace floe::server {
 
-const char* VersionStateName(VersionState state) {
-  switch (state) {
-    case VersionState::kStart:
-      return "START";
-    case VersionState::kLoading:
-      return "LOADING";
-    case VersionState::kAvailable:
-      return "AVAILABLE";
-    case VersionState::kUnloading:
-      return "UNLOADING";
-    case VersionState::kEnd:
-      return "END";
-    case VersionState::kUnknown:
-      break;
-  }
-  return "UNKNOWN";
-}
-
 LocalRegistry::LocalRegistry(const std::vector<ModelConfig>& models, Options options,
                              HealthState* health)
-    : options_(std::move(options)),
+    : Publication(health, options.lifecycle.strict_readiness, options.on_change),
+      options_(std::move(options)),
       memory_(options_.lifecycle.memory_limit.In(UsableMemory())),
-      publication_(health, options_.lifecycle.strict_readiness, options_.on_change),
-      manager_(models, options_, memory_, &load_watch_, &publication_) {}
+      manager_(models, options_, memory_, &load_watch_, this) {}
 
 LocalRegistry::~LocalRegistry() { Stop(); }
 
@@ -41,27 +25,13 @@ absl::Status LocalRegistry::StartLoading() {
   MutexLock lock(stop_mutex_);
   auto probe = LoadModel(ProbeConfig(), ProbeSource(), options_.load, MemoryBudget());
   if (probe.ok()) {
-    publication_.SetProbe(*std::move(probe));
+    SetProbe(*std::move(probe));
   } else {
     spdlog::error("the probe's model cannot be loaded: {}", std::string(probe.status().message()));
   }
   SetAnswering(true);
   return manager_.Start();
 }
-
-absl::StatusOr<ServedHandle> LocalRegistry::Acquire(std::string_view name,
-                                                    const VersionChoice& choice) const {
-  if (name != kProbeModel) return Table()->Acquire(name, choice);
-  if (auto probe = publication_.Probe(); probe != nullptr) return ServedHandle(std::move(probe));
-  return absl::UnavailableError("the probe's model is not loaded");
-}
-
-absl::StatusOr<std::vector<VersionStatus>> LocalRegistry::Status(
-    std::string_view name, const VersionChoice& choice) const {
-  return Table()->Status(name, choice);
-}
-
-ConfigState LocalRegistry::CurrentConfig() const { return Table()->config; }
 
 absl::StatusOr<std::vector<ModelStats>> LocalRegistry::Stats(std::string_view name) const {
   const std::shared_ptr<const ServedTable> table = Table();
@@ -93,8 +63,8 @@ absl::StatusOr<std::vector<ModelStats>> LocalRegistry::Stats(std::string_view na
 void LocalRegistry::CheckProgress(TimePoint now) {
   for (const std::string& line : load_watch_.Slow(now)) spdlog::info("{}", line);
   manager_.CheckThreads(now);
+  CheckStuck(now);
   const auto table = Table();
-  publication_.readiness().SetStuck(stuck_.Find(*table, now));
   for (const auto& [name, entry] : table->models) {
     for (const ServedTable::Version& version : entry.available) {
       version.served->LogIncidents(now);
@@ -140,7 +110,7 @@ void LocalRegistry::Stop() {
   if (stopped_) return;
   stopped_ = true;
   manager_.StopThreads();
-  publication_.Stop();
+  Close();
   manager_.StopVersions();
 }
 

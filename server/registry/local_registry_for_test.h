@@ -16,7 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 #include "server/registry/local_registry.h"
 
 namespace floe::server {

@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "model/import/import.h"
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 #include "server/registry/local_registry_for_test.h"
 
 namespace floe::server {

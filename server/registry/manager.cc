@@ -1,3 +1,5 @@
+// The loop of the manager's thread: asks the Lifecycle what to do, hands it to the threads that do
+// it, and publishes what has changed.
 #include "server/registry/manager.h"
 
 #include <spdlog/spdlog.h>
@@ -37,7 +39,7 @@ Lifecycle::Options LifecycleOptions(const LifecycleConfig& config) {
 }
 
 ServedTable::Entry EntryOf(const ModelState& model, const VersionHost& host) {
-  const ModelConfig& config = *model.current->config;
+  const ModelConfig& config = model.current->config();
   ServedTable::Entry out;
   out.labels.insert(config.version_labels.begin(), config.version_labels.end());
   out.settled = IsSettled(model);
@@ -58,6 +60,8 @@ Manager::Manager(const std::vector<ModelConfig>& models, const RegistryOptions& 
                  const MemoryBudget& memory, LoadWatch* load_watch, Publication* publication)
     : options_(options),
       publication_(*publication),
+      tasks_(std::make_shared<TaskThreadPool>(1, ThreadTraits{"manager", 0, {}},
+                                              [this] { return Advance(); })),
       lifecycle_(models, LifecycleOptions(options.lifecycle)),
       host_(options, memory, load_watch, tasks_,
             {[this](const LoadAction& action, const absl::Status& status,
@@ -74,41 +78,32 @@ Manager::Manager(const std::vector<ModelConfig>& models, const RegistryOptions& 
 absl::Status Manager::Start() {
   FLOE_RETURN_IF_ERROR(scans_.Start());
   FLOE_RETURN_IF_ERROR(host_.Start());
-  FLOE_ASSIGN_OR_RETURN(thread_, TrySpawnThread({"manager", 0, {}}, [this] { Run(); }));
-  return absl::OkStatus();
+  return tasks_->Start();
 }
 
 void Manager::Post(std::function<void(Lifecycle*)> task) {
   tasks_->Post([this, task = std::move(task)] { task(&lifecycle_); });
 }
 
-void Manager::Run() {
-  while (!tasks_->closed()) {
-    Advance();
-    // A clock of its own does not run: a task says when to look at it.
-    const TimePoint until = options_.clock == &Clock::Steady() ? next_ : TimePoint::max();
-    for (const TaskQueue::Task& task : tasks_->Take(until)) task();
-  }
-}
-
-void Manager::Advance() {
+// After all that was reported, and when the time for something has come.
+TimePoint Manager::Advance() {
   started_ |= lifecycle_.Settled();
   const TimePoint now = options_.clock->Now();
   std::vector<Reloads::Ended> ended;
-  const Actions actions = lifecycle_.Step(now, &ended);
-  next_ = std::min(actions.next, host_.EndLate(now));
+  const Work work = lifecycle_.Step(now, &ended);
+  TimePoint next = std::min(work.next, host_.EndLate(now));
   if (lifecycle_.TakeChanged()) Publish();
-  CarryOut(actions, now);
+  CarryOut(work, now);
   EndReloads(ended);
+  if (!work.unloads.empty()) next = std::min(next, now + options_.drain);
+  // A clock of its own does not run: a task says when to look at it.
+  return options_.clock == &Clock::Steady() ? next : TimePoint::max();
 }
 
-void Manager::CarryOut(const Actions& actions, TimePoint now) {
-  for (const UnloadAction& action : actions.unloads) {
-    host_.Withdraw(action.id, now);
-    next_ = std::min(next_, now + options_.drain);
-  }
-  for (const ScanAction& action : actions.scans) scans_.Post([this, action] { RunScan(action); });
-  for (const LoadAction& action : actions.loads) host_.Load(action, started_);
+void Manager::CarryOut(const Work& work, TimePoint now) {
+  for (const UnloadAction& action : work.unloads) host_.Withdraw(action.id, now);
+  for (const ScanAction& action : work.scans) scans_.Post([this, action] { RunScan(action); });
+  for (const LoadAction& action : work.loads) host_.Load(action, started_);
 }
 
 void Manager::RunScan(const ScanAction& action) {
@@ -136,7 +131,7 @@ void Manager::EndReloads(const std::vector<Reloads::Ended>& ended) {
 }
 
 void Manager::Publish() {
-  log_.Tell(lifecycle_);
+  log_.Report(lifecycle_);
   ServedTable table;
   table.config = lifecycle_.config();
   table.settled = lifecycle_.Settled();
@@ -151,8 +146,7 @@ void Manager::CheckThreads(TimePoint now) {
 }
 
 void Manager::StopThreads() {
-  tasks_->Close();
-  if (thread_.joinable()) thread_.join();
+  tasks_->Stop();
   lifecycle_.reloads().Drop();
   for (const auto& [name, model] : lifecycle_.models())
     for (const Servable& servable : model.servables)

@@ -3,20 +3,17 @@
 
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "server/registry/lifecycle.h"
 #include "server/registry/lifecycle_log.h"
 #include "server/registry/publication.h"
-#include "server/registry/registry_options.h"
-#include "server/registry/task_queue.h"
 #include "server/registry/task_thread_pool.h"
 #include "server/registry/version_host.h"
 
 namespace floe::server {
 
-// It holds the Lifecycle and does what that says. Looking, loading and unloading have threads of
+// It holds the Lifecycle and does what that says. Scans, loads and unloads have threads of
 // their own, which report by a task for the manager.
 // Threading: any thread; Start and Stop one at a time.
 class Manager {
@@ -28,33 +25,31 @@ class Manager {
   absl::Status Start();  // RESOURCE_EXHAUSTED: there is no thread for it. Once.
   // For its thread. What is posted after Stop is dropped.
   void Post(std::function<void(Lifecycle*)> task);
-  // Looks and loads that hang are given more threads for others. Called now and then.
+  // Scans and loads that hang are given more threads for others. Called now and then.
   void CheckThreads(TimePoint now);
+  AbandonedWork Abandoned() const { return host_.Abandoned(); }
   // Gives up loads under way and waits for them, and drops reloads.
   void StopThreads();
   void StopVersions() { host_.StopVersions(); }  // afterwards
 
  private:
-  void Run();
-  void Advance();
-  void CarryOut(const Actions& actions, TimePoint now);
+  TimePoint Advance();
+  void CarryOut(const Work& work, TimePoint now);
   void RunScan(const ScanAction& action);
   void EndReloads(const std::vector<Reloads::Ended>& ended);
   void Publish();
 
   const RegistryOptions& options_;
   Publication& publication_;
-  const std::shared_ptr<TaskQueue> tasks_ = std::make_shared<TaskQueue>();
+  const std::shared_ptr<TaskThreadPool> tasks_;  // of the one thread
 
   // The thread's; others touch them only before it starts and after it has ended.
   Lifecycle lifecycle_;
   VersionHost host_;
   LifecycleLog log_;
-  TimePoint next_ = TimePoint::max();
   bool started_ = false;  // the models of the start have settled
 
   TaskThreadPool scans_;
-  std::thread thread_;
 };
 
 }  // namespace floe::server

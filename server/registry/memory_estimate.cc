@@ -1,3 +1,4 @@
+// Binds every signature with guessed shapes, and takes the largest arena.
 #include "server/registry/memory_estimate.h"
 
 #include <algorithm>

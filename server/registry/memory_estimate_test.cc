@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_replace.h"
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 
 namespace floe::server {
 namespace {

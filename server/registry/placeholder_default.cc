@@ -1,3 +1,4 @@
+// Reads a configured scalar as the dtype that is named, or the one it stands for.
 #include "server/registry/placeholder_default.h"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// The probe's graph and its configuration.
 #include "server/registry/probe_model.h"
 
 namespace floe::server {

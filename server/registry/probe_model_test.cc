@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 #include "server/registry/lifecycle.h"
 
 namespace floe::server {

@@ -1,4 +1,7 @@
+// Computes the health of all names from what is known of models, and reports it at once.
 #include "server/registry/readiness.h"
+
+#include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
 
@@ -17,7 +20,7 @@ ServingStatus StatusOf(bool serves) {
 
 Readiness::Readiness(HealthState* health, bool strict) : health_(health), strict_(strict) {
   MutexLock lock(mutex_);
-  Tell();
+  Report();
 }
 
 void Readiness::SetModels(const std::map<std::string, bool>& available) {
@@ -30,23 +33,30 @@ void Readiness::SetModels(const std::map<std::string, bool>& available) {
   available_ = available;
   for (const auto& [name, is] : available_)
     if (is) once_.insert(name);
-  Tell();
+  Report();
 }
 
 void Readiness::SetStuck(const std::set<std::string>& models) {
   MutexLock lock(mutex_);
   if (stuck_ == models) return;
+  for (const std::string& name : models)
+    if (stuck_.count(name) == 0)
+      spdlog::error(
+          "model '{}' makes no progress although requests wait; it is reported as not serving",
+          name);
+  for (const std::string& name : stuck_)
+    if (models.count(name) == 0) spdlog::info("model '{}' makes progress again", name);
   stuck_ = models;
-  Tell();
+  Report();
 }
 
 void Readiness::SetAnswering(bool answering) {
   MutexLock lock(mutex_);
   answering_ = answering;
-  Tell();
+  Report();
 }
 
-void Readiness::Tell() {
+void Readiness::Report() {
   std::map<std::string, ServingStatus> states;
   bool any_goes_on = stuck_.empty();  // those that are not available yet are another matter
   for (const auto& [name, available] : available_) {

@@ -11,9 +11,8 @@
 namespace floe::server {
 
 // "model/<name>" serves when a version is available and its work goes on. The overall names ("" and
-// the services') serve when every configured model has become available, some time since it was
-// configured, the server answers, and not all models that were available are stuck; when not
-// `strict`, one available model is enough.
+// the services') serve when the server answers, not all available models are stuck, and every
+// configured model has been available since it was configured. When not `strict`, one is enough.
 // Threading: any thread.
 class Readiness {
  public:
@@ -22,11 +21,11 @@ class Readiness {
 
   // All configured models, and which have an available version. Names that are gone are removed.
   void SetModels(const std::map<std::string, bool>& available);
-  void SetStuck(const std::set<std::string>& models);  // whose work does not go on
+  void SetStuck(const std::set<std::string>& models);  // whose work does not go on; logs changes
   void SetAnswering(bool answering);  // whether the server as a whole does; false at first
 
  private:
-  void Tell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Report() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   HealthState* const health_;
   const bool strict_;

@@ -69,6 +69,12 @@ struct ModelStats {
   std::vector<VersionStats> versions;  // newest first
 };
 
+// Versions that were unloaded while runs of them would not end.
+struct AbandonedWork {
+  int64_t versions = 0;
+  int64_t threads = 0;  // in those runs; more where runs are split over several
+};
+
 // The active configuration, and how the last attempt to change it went.
 struct ConfigState {
   int64_t generation = 1;   // of the active configuration; each Reload that succeeds adds one
@@ -76,9 +82,9 @@ struct ConfigState {
   std::vector<ModelConfig> models;
 };
 
-// A change of the configuration to these models, all of it or nothing: versions are looked for at
-// once, what is new is loaded, and only when all of it is available does it replace what was there,
-// whose requests in progress end on what they began with. After an error the old one stays active.
+// A change of the configuration to these models, all of it or nothing. Versions are looked for at
+// once, and what is new is loaded. When all of it is available it replaces what was there; requests
+// in progress end on what they began with. After an error the old configuration stays active.
 struct ReloadRequest {
   std::vector<ModelConfig> models;
   TimePoint deadline;
@@ -109,6 +115,8 @@ class ModelRegistry {
                                                             const VersionChoice& choice) const = 0;
   // What every model does, by name, or one of them; NOT_FOUND as above. Empty name: all.
   virtual absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const = 0;
+  // What is left of versions that are shown no more.
+  virtual AbandonedWork Abandoned() const { return {}; }
 
   // Blocks; never on a thread that serves. One at a time: a second one waits its turn, within its
   // own deadline. INVALID_ARGUMENT, NOT_FOUND and others name the model; FAILED_PRECONDITION: a

@@ -1,3 +1,5 @@
+// The queue of reloads: one after the other is staged in all models, and committed or dropped as a
+// whole.
 #include "server/registry/reloads.h"
 
 #include <algorithm>
@@ -13,8 +15,8 @@
 namespace floe::server {
 namespace {
 
-// A reload waits so long for looks at models that stay as they are: they are to bring new versions,
-// but storage that hangs is not to keep other models from being changed.
+// A reload waits so long for scans of models that stay as they are. They may bring new versions,
+// but storage that hangs must not keep other models from being changed.
 constexpr Duration kScanTimeout = std::chrono::seconds(5);
 
 constexpr char kNotChanged[] = "the configuration was not changed";
@@ -52,15 +54,9 @@ absl::Status CheckGeneration(int64_t expected, int64_t active) {
                                          "; look at it again before replacing it"));
 }
 
-ModelState* Models::Find(const std::string& name) {
-  const auto it = states.find(name);
-  return it == states.end() ? nullptr : &it->second;
-}
-
-ModelState& Models::Entry(const std::string& name) {
-  ModelState& model = states[name];
+ModelState& ModelNamed(const std::string& name, ModelStates* models) {
+  ModelState& model = (*models)[name];
   model.name = name;
-  model.next_id = &next_id;
   return model;
 }
 
@@ -131,16 +127,17 @@ absl::Status Reloads::Begin(TimePoint now) {
   scans_until_ = std::min(reload.deadline, now + kScanTimeout);
   if (reload.replaces) FLOE_RETURN_IF_ERROR(CheckGeneration(*reload.replaces, config_.generation));
   FLOE_RETURN_IF_ERROR(CheckModels(reload.models));
-  const CpuShares weights = CpuSharesOf(reload.models);
+  const CpuShares cpu_shares = CpuSharesOf(reload.models);
   for (const ModelConfig& model : reload.models)
-    Stage(&models_.Entry(model.name), std::make_shared<const ModelConfig>(model), weights);
+    Stage(&ModelNamed(model.name, &models_), std::make_shared<const ModelConfig>(model),
+          cpu_shares);
   return absl::OkStatus();
 }
 
 // Of all staged models together: an error first.
 absl::StatusOr<StagedProgress> Reloads::Progress(TimePoint now) const {
   bool waiting = false;
-  for (const auto& [name, model] : models_.states) {
+  for (const auto& [name, model] : models_) {
     if (!model.staged) continue;
     FLOE_ASSIGN_OR_RETURN(const StagedProgress progress,
                           ProgressOfStaged(model, now < scans_until_));
@@ -151,14 +148,14 @@ absl::StatusOr<StagedProgress> Reloads::Progress(TimePoint now) const {
 
 absl::Status Reloads::CheckStagedLabels() const {
   const VersionLabels none;
-  for (const auto& named : models_.states) {
+  for (const auto& named : models_) {
     const ModelState& model = named.second;
     if (!model.staged) continue;
     const VersionFate fate = {[&](int64_t version) { return WillBeAvailable(model, version); },
                               [&](int64_t version) { return WillBeDropped(model, version); }};
     FLOE_RETURN_IF_ERROR(CheckLabels(model.name,
-                                     model.current ? model.current->config->version_labels : none,
-                                     model.staged->config->version_labels, fate, allow_labels_));
+                                     model.current ? model.current->config().version_labels : none,
+                                     model.staged->config().version_labels, fate, allow_labels_));
   }
   return absl::OkStatus();
 }
@@ -166,7 +163,7 @@ absl::Status Reloads::CheckStagedLabels() const {
 // ": model 'm': what it waits for" of every staged model that is not ready.
 std::string Reloads::Unfinished(TimePoint now) const {
   std::vector<std::string> reasons;
-  for (const auto& [name, model] : models_.states) {
+  for (const auto& [name, model] : models_) {
     if (!model.staged) continue;
     const auto progress = ProgressOfStaged(model, now < scans_until_);
     if (!progress.ok())
@@ -178,19 +175,13 @@ std::string Reloads::Unfinished(TimePoint now) const {
 }
 
 void Reloads::CommitAll() {
-  for (auto& [name, model] : models_.states) {
-    if (model.staged) {
-      Commit(&model);
-    } else {
-      Remove(&model);
-    }
-  }
+  for (auto& [name, model] : models_) Commit(&model);
   config_.models = queue_.front()->wanted.models;
   ++config_.generation;
 }
 
 void Reloads::Finish(const absl::Status& status, std::vector<Ended>* ended) {
-  for (auto& [name, model] : models_.states) Abandon(&model);
+  for (auto& [name, model] : models_) model.staged.reset();
   config_.last_error = Annotate(status, kNotChanged);
   ended->push_back({queue_.front(), config_.last_error, ""});
   queue_.pop_front();

@@ -1,33 +1,63 @@
-// Reloads: changes of the configuration, one after the other, each all or nothing.
+// Reloads: changes of the configuration, one after the other, each all or nothing. A Transaction is
+// one of them, from who asks for it to how it ended.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "server/registry/model_state.h"
 #include "server/registry/registry.h"
 #include "server/registry/staging.h"
-#include "server/registry/transaction.h"
 
 namespace floe::server {
 
 // Every configured model, by name, and those that are being tried or removed.
-struct Models {
-  std::map<std::string, ModelState> states;
-  int64_t next_id = 1;
-
-  ModelState* Find(const std::string& name);   // null: there is none
-  ModelState& Entry(const std::string& name);  // new when there is none
-};
+using ModelStates = std::map<std::string, ModelState>;
+ModelState& ModelNamed(const std::string& name, ModelStates* models);  // new when there is none
 
 // INVALID_ARGUMENT, one line per mistake: models without a name or path, names given twice,
 // policies that ask for nothing.
 absl::Status CheckModels(const std::vector<ModelConfig>& models);
+
+// Whoever asks waits for its end; the manager's thread does the work, and asks whether it is still
+// wanted. Threading: any thread.
+class Transaction {
+ public:
+  explicit Transaction(ReloadRequest wanted) : wanted(std::move(wanted)) {}
+  // One that nobody ended goes because the server stops.
+  const ReloadRequest wanted;
+
+  // Nobody waits for it any more: it is to end with CANCELLED, unless it has ended.
+  void Cancel() { cancelled_ = true; }
+  bool cancelled() const { return cancelled_; }
+
+  // The first outcome counts.
+  void End(const absl::Status& outcome) {
+    MutexLock lock(mutex_);
+    if (!outcome_) outcome_ = outcome;
+    ended_.NotifyAll();
+  }
+  absl::Status Await() {
+    MutexLock lock(mutex_);
+    while (!outcome_) ended_.Wait(mutex_);
+    return *outcome_;
+  }
+
+ private:
+  std::atomic<bool> cancelled_{false};
+  Mutex mutex_;
+  CondVar ended_;
+  std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mutex_);
+};
 
 // Threading: one thread at a time.
 class Reloads {
@@ -39,7 +69,7 @@ class Reloads {
   };
 
   // Both outlive it.
-  Reloads(Models* models, ConfigState* config, bool allow_labels_for_unavailable)
+  Reloads(ModelStates* models, ConfigState* config, bool allow_labels_for_unavailable)
       : models_(*models), config_(*config), allow_labels_(allow_labels_for_unavailable) {}
 
   void Add(std::shared_ptr<Transaction> wanted) { queue_.push_back(std::move(wanted)); }
@@ -60,7 +90,7 @@ class Reloads {
   void CommitAll();
   void Finish(const absl::Status& status, std::vector<Ended>* ended);
 
-  Models& models_;
+  ModelStates& models_;
   ConfigState& config_;
   const bool allow_labels_;
   std::deque<std::shared_ptr<Transaction>> queue_;  // the first is under way when `begun_`

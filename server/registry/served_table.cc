@@ -1,3 +1,4 @@
+// Look-ups by name, version and label, and the errors that say what there is instead.
 #include "server/registry/served_table.h"
 
 #include <algorithm>
@@ -89,6 +90,24 @@ absl::Status NotLoaded(const ServedTable& table, std::string_view name,
 }
 
 }  // namespace
+
+const char* VersionStateName(VersionState state) {
+  switch (state) {
+    case VersionState::kStart:
+      return "START";
+    case VersionState::kLoading:
+      return "LOADING";
+    case VersionState::kAvailable:
+      return "AVAILABLE";
+    case VersionState::kUnloading:
+      return "UNLOADING";
+    case VersionState::kEnd:
+      return "END";
+    case VersionState::kUnknown:
+      break;
+  }
+  return "UNKNOWN";
+}
 
 absl::StatusOr<ServedHandle> ServedTable::Acquire(std::string_view name,
                                                   const VersionChoice& choice) const {

@@ -1,6 +1,7 @@
+// A reload of one model: its new configuration is staged, loads beside the active one, and then
+// takes its place or is dropped.
 #include "server/registry/staging.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,97 +20,100 @@ bool LoadAlike(ModelConfig a, ModelConfig b) {
   return a == b;
 }
 
+// The model stays as it is.
+bool SameConfig(const ModelState& model) {
+  return model.current && model.current->config() == model.staged->config();
+}
+
 // Versions that the active configuration came upon by itself are now named one by one: whoever
 // does so means each of them.
 bool NewlyNamed(const ModelState& model) {
   constexpr auto kSpecific = VersionPolicy::Kind::kSpecific;
-  return model.staged->config->versions.kind == kSpecific &&
-         (!model.current || model.current->config->versions.kind != kSpecific);
+  return model.staged->config().versions.kind == kSpecific &&
+         (!model.current || model.current->config().versions.kind != kSpecific);
+}
+
+// It had failed before the reload, which has it tried again.
+bool Retries(const ModelState& model, const DesiredVersion& one) {
+  return one.failed->last_reload < model.reloads && MayRetryLoad(one.key, *one.failed);
 }
 
 // A version that failed before this reload does not hold it up. Where something changes, a label
 // say, it is waited for while it is retried.
-bool MayStayFailed(const ModelState& model, const Servable& one) {
-  if (!one.attempt->failed_before || NewlyNamed(model)) return false;
-  return model.same_config || !one.attempt->retrying;
+bool MayStayFailed(const ModelState& model, const DesiredVersion& one) {
+  if (one.failed->first_reload >= model.reloads || NewlyNamed(model)) return false;
+  return SameConfig(model) || !Retries(model, one);
+}
+
+bool IsAvailable(const ModelState& model, const DesiredVersion& one) {
+  const Servable* const servable = model.Find(one.key.revision, one.key.version);
+  return servable != nullptr && servable->Available();
+}
+
+// What the active configuration would want of what the staged one has found.
+bool DesiredAsBefore(const ModelState& model, int64_t version) {
+  return DesiredOf(model.current->configuration, model.staged->found, model.attempts)
+             .Find(version) != nullptr;
 }
 
 }  // namespace
 
 void SetCurrent(ModelState* model, std::shared_ptr<const ModelConfig> config,
-                const CpuShares& weights) {
-  Target& current = model->current.emplace();
-  current.revision = (*model->next_id)++;
-  current.config = std::move(config);
-  current.weights = weights;
+                const CpuShares& cpu_shares) {
+  model->current.emplace().configuration = {std::move(config), cpu_shares, NextId()};
 }
 
-void Stage(ModelState* model, std::shared_ptr<const ModelConfig> config, const CpuShares& weights) {
-  const bool alike = model->current && LoadAlike(*model->current->config, *config);
-  model->same_config = model->current && *model->current->config == *config;
+void Stage(ModelState* model, std::shared_ptr<const ModelConfig> config,
+           const CpuShares& cpu_shares) {
+  ++model->reloads;
+  const bool alike = model->current && LoadAlike(model->current->config(), *config);
   Target& staged = model->staged.emplace();
-  staged.revision = alike ? model->current->revision : (*model->next_id)++;
-  staged.config = std::move(config);
-  staged.weights = weights;
-  // Loaded versions are not looked at again, and what is known of them is needed once they are
-  // gone.
-  if (alike) staged.found = model->current->found;
-  for (Servable& one : model->servables) {
-    if (one.key.revision != staged.revision || !one.Failing()) continue;
-    one.attempt->failed_before = true;
-    if (!one.MayRetryLoad()) continue;
-    one.attempt->retrying = true;
-    if (one.state == VersionState::kLoading) continue;
-    one.state = VersionState::kStart;
-    one.attempt->failures = 1;  // not 0: nothing is taken away for it yet
-    one.attempt->retry_at = TimePoint::min();
+  staged.configuration = {std::move(config), cpu_shares,
+                          alike ? model->current_revision() : NextId(), true};
+  if (!alike) return;
+  // Loaded versions are not scanned again, and what is known of them is needed once they are gone.
+  staged.found.versions = model->current->found.versions;
+  for (auto& [key, attempt] : model->attempts) {
+    if (!MayRetryLoad(key, attempt)) continue;
+    attempt.failures = 1;  // not 0: nothing is taken away for it yet
+    attempt.retry_at = TimePoint::min();
   }
 }
 
 void Commit(ModelState* model) {
-  Target& staged = *model->staged;
-  if (staged.revision != model->current_revision())
-    model->ForgetAttempts([](const AttemptKey&) { return false; });
+  if (!model->staged) {
+    model->current.reset();
+    model->ended.clear();
+    return;
+  }
+  model->staged->configuration.staged = false;
   // A scan that failed, or has not ended, tells nothing against what is known of the same place.
-  if (model->same_config && (!staged.scanned || !staged.scan_error.ok())) {
-    model->current->config = staged.config;
-    model->current->weights = staged.weights;
+  if (SameConfig(*model) && !model->staged->found.fresh) {
+    model->current->configuration = model->staged->configuration;
   } else {
     model->current = std::move(model->staged);
   }
-  Abandon(model);
-}
-
-void Abandon(ModelState* model) {
   model->staged.reset();
-  model->same_config = false;
-  for (auto& [key, attempt] : model->attempts) attempt->failed_before = false;
 }
 
-void Remove(ModelState* model) {
-  model->current.reset();
-  model->ended.clear();
-  model->ForgetAttempts([](const AttemptKey&) { return false; });
-}
-
-absl::StatusOr<StagedProgress> ProgressOfStaged(const ModelState& model, bool patient) {
+absl::StatusOr<StagedProgress> ProgressOfStaged(const ModelState& model, bool wait_for_scans) {
   const Target& staged = *model.staged;
-  if (!staged.scanned)
-    return model.same_config && !patient ? StagedProgress::kReady : StagedProgress::kWaiting;
-  if (!staged.scan_error.ok()) {
-    if (model.same_config) return StagedProgress::kReady;
-    return Annotate(staged.scan_error, absl::StrCat("model '", model.name, "'"));
+  const bool same_config = SameConfig(model);
+  if (!staged.found.scanned)
+    return same_config && !wait_for_scans ? StagedProgress::kReady : StagedProgress::kWaiting;
+  if (staged.failed_scans) {
+    if (same_config) return StagedProgress::kReady;
+    return Annotate(staged.scan_error(), absl::StrCat("model '", model.name, "'"));
   }
+  const Desired desired = DesiredOf(staged.configuration, staged.found, model.attempts);
   StagedProgress progress = StagedProgress::kReady;
   // Of a model that stays as it is, versions still being copied come with a later scan.
-  if (!model.same_config && !IncompleteVersions(model, staged).empty())
-    progress = StagedProgress::kWaiting;
-  for (const int64_t version : DesiredVersions(model, staged, Scope::kStrict)) {
-    const Servable* one = model.Find(staged.revision, version);
-    if (one != nullptr && (one->Available() || MayStayFailed(model, *one))) continue;
-    if (one != nullptr && one->Failing() && !one->attempt->retrying)
-      return Annotate(one->attempt->error,
-                      absl::StrCat("model '", model.name, "' version ", version));
+  if (!same_config && !desired.incomplete.empty()) progress = StagedProgress::kWaiting;
+  for (const DesiredVersion& one : desired.versions) {
+    if (IsAvailable(model, one) || (one.failed && MayStayFailed(model, one))) continue;
+    if (one.failed && !Retries(model, one))
+      return Annotate(one.failed->error,
+                      absl::StrCat("model '", model.name, "' version ", one.key.version));
     progress = StagedProgress::kWaiting;
   }
   return progress;
@@ -117,28 +121,29 @@ absl::StatusOr<StagedProgress> ProgressOfStaged(const ModelState& model, bool pa
 
 std::string StagedWaitsFor(const ModelState& model) {
   const Target& staged = *model.staged;
-  if (!staged.scanned) return absl::StrCat("'", staged.config->base_path, "' is looked through");
-  if (const auto incomplete = IncompleteVersions(model, staged);
-      !model.same_config && !incomplete.empty())
-    return absl::StrCat("files of version ", incomplete[0], " keep changing");
-  const Desired desired = DesiredOf(model);
-  for (const Servable& one : model.servables)
-    if (desired.ByStaged(one) && !one.Available())
-      return absl::StrCat("version ", one.version(), " is being loaded");
+  if (!staged.found.scanned)
+    return absl::StrCat("'", staged.config().base_path, "' is looked through");
+  const Desired desired = DesiredOf(staged.configuration, staged.found, model.attempts);
+  if (!SameConfig(model) && !desired.incomplete.empty())
+    return absl::StrCat("files of version ", desired.incomplete[0], " keep changing");
+  for (const DesiredVersion& one : desired.versions)
+    if (!IsAvailable(model, one))
+      return absl::StrCat("version ", one.key.version, " is being loaded");
   return "a version of it has not been found yet";
 }
 
 bool WillBeAvailable(const ModelState& model, int64_t version) {
-  const Servable* one = model.Find(model.staged->revision, version);
+  const Servable* one = model.Find(model.staged->revision(), version);
   if (one == nullptr || !one->Available()) return false;
-  const std::vector<int64_t> desired = DesiredVersions(model, *model.staged, Scope::kActive);
-  return std::find(desired.begin(), desired.end(), version) != desired.end();
+  Configuration active = model.staged->configuration;
+  active.staged = false;
+  return DesiredOf(active, model.staged->found, model.attempts).Wants(*one);
 }
 
 bool WillBeDropped(const ModelState& model, int64_t version) {
-  const Servable* one = model.current ? model.Find(model.current->revision, version) : nullptr;
+  const Servable* one = model.current ? model.Find(model.current_revision(), version) : nullptr;
   if (one == nullptr || !one->published || WillBeAvailable(model, version)) return false;
-  return model.staged->revision != model.current_revision() || DesiredAsBefore(model, version);
+  return model.staged->revision() != model.current_revision() || DesiredAsBefore(model, version);
 }
 
 }  // namespace floe::server

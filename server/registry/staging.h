@@ -10,20 +10,19 @@
 namespace floe::server {
 
 void SetCurrent(ModelState* model, std::shared_ptr<const ModelConfig> config,
-                const CpuShares& weights);
+                const CpuShares& cpu_shares);
 
-// Looks and loads beside what is active. Versions that have failed, and may succeed, are tried
-// again. Where the configuration loads to the same as before, versions known to fail, also from an
-// attempt before, are no reason for this one to fail.
-void Stage(ModelState* model, std::shared_ptr<const ModelConfig> config, const CpuShares& weights);
-void Commit(ModelState* model);   // staged becomes current
-void Abandon(ModelState* model);  // staged is dropped
-void Remove(ModelState* model);   // there is no configuration any more
+// Scans and loads beside what is active. Versions that have failed, and may succeed, are retried.
+// Where the configuration loads to the same as before, versions known to fail, also from an attempt
+// before, are no reason for this one to fail.
+void Stage(ModelState* model, std::shared_ptr<const ModelConfig> config,
+           const CpuShares& cpu_shares);
+void Commit(ModelState* model);  // staged becomes current; without one the model is removed
 
-// How far the staged configuration is. An error ends the reload. When not `patient`, a scan that
-// has not ended does not hold up what stays as it is.
+// How far the staged configuration is. An error ends the reload. A scan that has not ended holds up
+// a model that stays as it is only while `wait_for_scans`.
 enum class StagedProgress { kWaiting, kReady };
-absl::StatusOr<StagedProgress> ProgressOfStaged(const ModelState& model, bool patient);
+absl::StatusOr<StagedProgress> ProgressOfStaged(const ModelState& model, bool wait_for_scans);
 // "version 3 is being loaded": what that waits for.
 std::string StagedWaitsFor(const ModelState& model);
 

@@ -1,3 +1,4 @@
+// Threads that take tasks in order; more are started while tasks wait and none is idle.
 #include "server/registry/task_thread_pool.h"
 
 #include <sched.h>
@@ -9,19 +10,22 @@
 
 namespace floe::server {
 
-TaskThreadPool::TaskThreadPool(int max_threads, ThreadTraits traits)
-    : max_threads_(static_cast<size_t>(std::max(1, max_threads))), traits_(std::move(traits)) {}
+TaskThreadPool::TaskThreadPool(int max_threads, ThreadTraits traits, Idle idle)
+    : max_threads_(static_cast<size_t>(std::max(1, max_threads))),
+      traits_(std::move(traits)),
+      on_idle_(std::move(idle)) {}
 
 TaskThreadPool::~TaskThreadPool() { Stop(); }
 
-void TaskThreadPool::Post(std::function<void()> task) {
+bool TaskThreadPool::Post(std::function<void()> task) {
   {
     MutexLock lock(mutex_);
-    if (stopping_) return;
+    if (stopping_) return false;
     tasks_.push_back(std::move(task));
     if (!threads_.empty()) GrowFor(1);
   }
   posted_.NotifyOne();
+  return true;
 }
 
 // Where the system gives no more threads, those that are there do all the work.
@@ -50,17 +54,36 @@ absl::Status TaskThreadPool::Grow() {
   return absl::OkStatus();
 }
 
+// Until there is a task, or the end. False: the time has come.
+bool TaskThreadPool::AwaitTask(TimePoint until) {
+  bool woken = true;
+  ++idle_;
+  while (woken && tasks_.empty() && !stopping_) {
+    if (until == TimePoint::max()) {
+      posted_.Wait(mutex_);
+    } else {
+      woken = posted_.WaitUntil(mutex_, until);
+    }
+  }
+  --idle_;
+  return !tasks_.empty() || stopping_;
+}
+
+bool TaskThreadPool::HasTask() {
+  MutexLock lock(mutex_);
+  return !tasks_.empty() || stopping_;
+}
+
 void TaskThreadPool::Work() {
   const sched_param none = {};
   if (traits_.nice > 0) (void)sched_setscheduler(0, SCHED_BATCH, &none);
   for (;;) {
     std::function<void()> task;
     std::list<TimePoint>::iterator started;
+    const TimePoint until = on_idle_ && !HasTask() ? on_idle_() : TimePoint::max();
     {
       MutexLock lock(mutex_);
-      ++idle_;
-      while (tasks_.empty() && !stopping_) posted_.Wait(mutex_);
-      --idle_;
+      if (!AwaitTask(until)) continue;
       if (stopping_) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();

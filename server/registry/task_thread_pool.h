@@ -1,4 +1,4 @@
-// Threads for work that takes its time: looking at files, loading, unloading.
+// Threads for work that takes its time: scans, loads, unloads, reloads.
 #pragma once
 
 #include <deque>
@@ -18,9 +18,13 @@ namespace floe::server {
 // Threading: any thread.
 class TaskThreadPool {
  public:
+  // Called whenever no task waits; returns when to call it again though none has come. The pool has
+  // one thread then.
+  using Idle = std::function<TimePoint()>;
+
   // Nice ones are also told to the scheduler as batch work. They stay: what they allocate comes
   // from the same places again and again, while memory grows with every thread that comes and goes.
-  TaskThreadPool(int max_threads, ThreadTraits traits);
+  TaskThreadPool(int max_threads, ThreadTraits traits, Idle idle = nullptr);
   ~TaskThreadPool();  // Stop()
   TaskThreadPool(const TaskThreadPool&) = delete;
   TaskThreadPool& operator=(const TaskThreadPool&) = delete;
@@ -28,8 +32,8 @@ class TaskThreadPool {
   // Starts the first thread; RESOURCE_EXHAUSTED when the system gives none. Once.
   absl::Status Start();
 
-  // Waits for Start; dropped after Stop.
-  void Post(std::function<void()> task);
+  // Waits for Start. False, and the task is dropped, after Stop.
+  bool Post(std::function<void()> task);
   // Tasks that have taken longer than so long, as those do that wait for storage that hangs, count
   // no more among those that the bound allows. Called now and then. Returns how many they are.
   size_t Relieve(TimePoint now, Duration longest);
@@ -42,9 +46,12 @@ class TaskThreadPool {
   absl::Status Grow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GrowFor(size_t tasks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work();
+  bool AwaitTask(TimePoint until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasTask();
 
   const size_t max_threads_;
   const ThreadTraits traits_;
+  const Idle on_idle_;
   Mutex mutex_;
   CondVar posted_;
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);

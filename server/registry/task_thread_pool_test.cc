@@ -112,9 +112,46 @@ TEST(TaskThreadPool, StopWaitsForTheTaskUnderWayAndDropsTheOthers) {
   first.Open();
   stopper.join();
   EXPECT_TRUE(ended);
-  threads.Post([held] { ADD_FAILURE() << "it came after Stop"; });
+  EXPECT_FALSE(threads.Post([held] { ADD_FAILURE() << "it came after Stop"; }));
   EXPECT_EQ(held.use_count(), 1);
   threads.Stop();  // again
+}
+
+TEST(TaskThreadPool, WhatWaitsForStartIsDroppedByStop) {
+  auto held = std::make_shared<int>();
+  TaskThreadPool threads(1, {"never", 0, {}});
+  EXPECT_TRUE(threads.Post([held] { ADD_FAILURE() << "it was not started"; }));
+  threads.Stop();
+  EXPECT_EQ(held.use_count(), 1) << "what a task holds is let go";
+}
+
+// After all tasks that have come, and when the time comes that it named.
+TEST(TaskThreadPool, CallsWhenNoTaskWaits) {
+  std::vector<int> order;
+  std::promise<void> first, timed;
+  int calls = 0;
+  TaskThreadPool threads(1, {"idle", 0, {}}, [&]() -> TimePoint {
+    order.push_back(0);
+    switch (++calls) {
+      case 1:
+        return Clock::Steady().Now() + std::chrono::milliseconds(1);
+      case 2:
+        timed.set_value();
+        return TimePoint::max();
+      default:
+        first.set_value();
+        return TimePoint::max();
+    }
+  });
+  ASSERT_TRUE(threads.Start().ok());
+  timed.get_future().wait();
+  Gate gate;
+  threads.Post(gate.Task());
+  for (const int i : {1, 2, 3}) threads.Post([&order, i] { order.push_back(i); });
+  gate.Open();
+  first.get_future().wait();
+  threads.Stop();
+  EXPECT_THAT(order, ElementsAre(0, 0, 1, 2, 3, 0));
 }
 
 TEST(TaskThreadPool, NiceOnesAreBatchWork) {

@@ -14,7 +14,7 @@ namespace floe::server {
 struct Trial {
   const ModelConfig& config;
   const LoadSource& source;  // a file
-  CpuShares weights;
+  CpuShares cpu_shares;
   int64_t run_bytes = 0;      // as of PrepareOptions
   int64_t memory_limit = 0;   // of all models; 0: none
   int64_t memory_in_use = 0;  // of it, by others

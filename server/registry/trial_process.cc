@@ -1,3 +1,5 @@
+// Both sides of a trial load. One starts the process and watches its memory, time and end; the
+// other takes the request, limits memory and reports the outcome on shared memory.
 #include "server/registry/trial_process.h"
 
 #include <fcntl.h>
@@ -298,9 +300,9 @@ class Watch {
       return absl::DeadlineExceededError(
           absl::StrCat("the trial load took longer than max_load_seconds (",
                        Seconds(limits_.longest), " s): it was ended", During(board_)));
-    if (limits_.tell && taken >= next_tell_) {
+    if (limits_.report && taken >= next_tell_) {
       next_tell_ = taken + std::chrono::seconds(1);
-      limits_.tell(board_.note.Describe());
+      limits_.report(board_.note.Describe());
     }
     return Charge();
   }
@@ -380,7 +382,7 @@ void EndTrial(const absl::StatusOr<FileIdentity>& outcome, TrialBoard* board) {
   std::string message(status.message());
   // Where memory ran out nobody knew the node any more.
   if (absl::IsResourceExhausted(status) && message.find("node '") == std::string::npos)
-    absl::StrAppend(&message, ", during ", board->note.Describe());
+    absl::StrAppend(&message, ",", During(*board));
   board->code = static_cast<int32_t>(status.code());
   board->final = !MayRetry(status) && MayRetry(absl::Status(status.code(), ""));
   board->message_size = static_cast<uint32_t>(std::min(message.size(), TrialBoard::kMostMessage));

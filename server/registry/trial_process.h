@@ -22,8 +22,8 @@ struct TrialLimits {
   // Told now and then how many bytes the load has taken beyond what the process took before it; an
   // error ends the trial. May be null.
   std::function<absl::Status(int64_t bytes)> charge = nullptr;
-  // Told about once a second what the trial is doing. May be null.
-  std::function<void(const std::string& doing)> tell = nullptr;
+  // Gets about once a second what the trial is doing. May be null.
+  std::function<void(const std::string& doing)> report = nullptr;
 };
 
 // Runs `command` (a program's path and its arguments), which calls BeginTrial, and waits for it.
@@ -59,8 +59,8 @@ struct TrialTask {
 };
 absl::StatusOr<TrialTask> BeginTrial();
 
-// In the process, before the load: it may take so many bytes beyond what the process has, and each
-// of so many threads its stack; what is more fails to be allocated. 0: no limit.
+// In the process, before the load: it may take so many bytes beyond what the process has, and a
+// stack for each of so many threads. What is more fails to be allocated. 0: no limit.
 void LimitTrialMemory(int64_t bytes, int64_t threads, TrialBoard* board);
 
 // In the process: says how the load ended, of the file of which identity, and ends the process at

@@ -106,7 +106,7 @@ TEST(TrialProcess, OneThatHangsIsEnded) {
   TrialLimits limits;
   limits.longest = std::chrono::seconds(5);
   std::string doing;
-  limits.tell = [&doing](const std::string& text) { doing = text; };
+  limits.report = [&doing](const std::string& text) { doing = text; };
   const absl::Status late = Try("hang", limits).status();
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(late.message()),
@@ -119,7 +119,7 @@ TEST(TrialProcess, OneThatNobodyWantsIsEnded) {
   TrialLimits limits;
   CancelToken cancel;
   limits.cancel = &cancel;
-  limits.tell = [&cancel](const std::string&) { cancel.Cancel(); };
+  limits.report = [&cancel](const std::string&) { cancel.Cancel(); };
   EXPECT_EQ(Try("hang", limits).status().code(), absl::StatusCode::kCancelled);
 }
 

@@ -111,6 +111,35 @@ TEST_F(TrialTest, AFileThatChangesAfterItsTrialIsNotLoaded) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("has changed since it was looked at"));
 }
 
+// Tables are filled from files beside the graph, which may be as bad.
+TEST_F(TrialTest, AVersionWhoseOtherFilesChangeAfterItsTrialIsTriedAgain) {
+  Write("m/1/frozen.pb", kTwiceGraph);
+  const std::string words = Write("m/1/assets/words.txt", "a\nb\n");
+  int trials = 0;
+  on_trial_ = [&](const Trial&) {
+    if (++trials == 1) std::ofstream(words) << "a\nb\nc\n";
+  };
+  LocalRegistry::Options options = Tried(TrialLoad::kAlways);
+  options.lifecycle.load_retry_interval_micros = 0;
+  LocalRegistry registry({Config("m", "m")}, options, &health_);
+  ASSERT_TRUE(registry.StartLoading().ok());
+  registry.WaitUntilLoaded();
+  EXPECT_TRUE(Eventually([&] { return registry.Acquire("m", {}).ok(); }));
+  EXPECT_EQ(trials, 2);
+}
+
+// The model's base_path may be a file among others.
+TEST_F(TrialTest, WhatLiesBesideAModelThatIsAFileIsNotItsBusiness) {
+  Write("m.pb", kTwiceGraph);
+  on_trial_ = [&](const Trial&) { Write("other.pb", "changes"); };
+  LocalRegistry::Options options = Tried(TrialLoad::kAlways);
+  options.lifecycle.max_num_load_retries = 0;
+  LocalRegistry registry({Config("m", "m.pb")}, options, &health_);
+  ASSERT_TRUE(registry.StartLoading().ok());
+  registry.WaitUntilLoaded();
+  EXPECT_TRUE(registry.Acquire("m", {}).ok());
+}
+
 TEST_F(TrialTest, ItsMemoryCountsAsLongAsItIsThere) {
   Write("m/1/frozen.pb", kTwiceGraph);
   LocalRegistry::Options options = Tried(TrialLoad::kAlways);

@@ -1,3 +1,5 @@
+// Loads on threads of its own, after a trial in a process where that is asked for, and reports to
+// the manager's thread. Unloads what the last request has let go of, or what is late.
 #include "server/registry/version_host.h"
 
 #include <spdlog/spdlog.h>
@@ -30,10 +32,21 @@ int LoadThreads(const LifecycleConfig& config) {
   return FindUsableCpus().count();
 }
 
+bool IsTried(const RegistryOptions& options, const LoadAction& action, bool serving) {
+  const TrialLoad which = options.lifecycle.trial_load;
+  if (which == TrialLoad::kUpdates) return options.trial && (serving || action.staged);
+  return options.trial && which == TrialLoad::kAlways;
+}
+
+int64_t RunBytes(const MemoryBudget& memory) {
+  return (memory.limit() > 0 ? memory.limit() : UsableMemory()) / 2;
+}
+
 }  // namespace
 
 VersionHost::VersionHost(const RegistryOptions& options, const MemoryBudget& memory,
-                         LoadWatch* load_watch, std::shared_ptr<TaskQueue> tasks, Reports reports)
+                         LoadWatch* load_watch, std::shared_ptr<TaskThreadPool> tasks,
+                         Reports reports)
     : options_(options),
       memory_(memory),
       load_watch_(*load_watch),
@@ -49,28 +62,18 @@ absl::Status VersionHost::Start() {
 
 // ---- loading ----
 
-bool VersionHost::IsTried(const LoadAction& action, bool serving) const {
-  const TrialLoad which = options_.lifecycle.trial_load;
-  if (which == TrialLoad::kUpdates) return options_.trial && (serving || action.staged);
-  return options_.trial && which == TrialLoad::kAlways;
-}
-
-int64_t VersionHost::RunBytes() const {
-  return (memory_.limit() > 0 ? memory_.limit() : UsableMemory()) / 2;
-}
-
 // Its memory counts as long as it is there; only afterwards does the load here take any.
 absl::Status VersionHost::Try(const LoadAction& action, LoadWatch::Load* progress,
                               LoadSource* source) {
   FLOE_ASSIGN_OR_RETURN(MemoryShare share, memory_.Take(0));
-  Trial trial{*action.config,   *source, action.weights, RunBytes(), memory_.limit(),
+  Trial trial{*action.config,   *source, action.cpu_shares, RunBytes(memory_), memory_.limit(),
               memory_.in_use(), {}};
   trial.limits.longest = std::chrono::seconds(options_.lifecycle.max_load_seconds);
   trial.limits.cancel = action.unwanted.get();
   trial.limits.charge = [&share](int64_t bytes) {
     return share.Resize(std::max<int64_t>(0, bytes - kTrialOverhead));
   };
-  trial.limits.tell = [progress](const std::string& doing) {
+  trial.limits.report = [progress](const std::string& doing) {
     progress->Enter(absl::StrCat("trial load, ", doing));
   };
   progress->Enter("trial load");
@@ -85,15 +88,23 @@ absl::StatusOr<std::shared_ptr<LocalServed>> VersionHost::DoLoad(const LoadActio
   LoadWatch::Load progress(&load_watch_, LoadName(action.model, action.version),
                            options_.clock->Now());
   const TimePoint trial_start = Clock::Steady().Now();
+  const auto stamp = [&] { return StampOfVersion(action.config->base_path, action.file); };
+  const uint64_t untried = tried ? stamp() : 0;
   if (tried) FLOE_RETURN_IF_ERROR(Try(action, &progress, &source));
   if (options_.load_with) return options_.load_with(*action.config, source);
   const TimePoint start = Clock::Steady().Now();
   LoadOptions load = options_.load;
   load.progress = &progress;
-  load.prepare.weights = action.weights;
+  load.prepare.cpu_shares = action.cpu_shares;
   load.prepare.cancel = action.unwanted.get();
-  load.prepare.run_bytes = RunBytes();
+  load.prepare.run_bytes = RunBytes(memory_);
   auto loaded = LoadModel(*action.config, source, load, memory_);
+  // Vocabularies and recorded requests may end a process as well as graphs do.
+  if (loaded.ok() && tried && stamp() != untried) {
+    (*loaded)->Stop();
+    return absl::AbortedError(
+        absl::StrCat("files beside ", action.file, " have changed since its trial load began"));
+  }
   if (loaded.ok())
     spdlog::info(
         "model '{}' version {} is loaded after {:.1f} ms{}: {}, {} KiB of weights, {} KiB "
@@ -105,7 +116,7 @@ absl::StatusOr<std::shared_ptr<LocalServed>> VersionHost::DoLoad(const LoadActio
 }
 
 void VersionHost::Load(const LoadAction& action, bool serving) {
-  loads_.Post([this, action, tried = IsTried(action, serving)] {
+  loads_.Post([this, action, tried = IsTried(options_, action, serving)] {
     auto loaded = DoLoad(action, tried);
     const bool taken = tasks_->Post([this, action, loaded] {
       std::optional<FileIdentity> identity;
@@ -195,6 +206,16 @@ void VersionHost::CheckThreads(TimePoint now) {
     });
     it = abandoned_.erase(it);
   }
+}
+
+AbandonedWork VersionHost::Abandoned() const {
+  AbandonedWork work;
+  MutexLock lock(abandoned_mutex_);
+  for (const auto& served : abandoned_) {
+    ++work.versions;
+    work.threads += static_cast<int64_t>(served->scheduler().Progress().runs.size());
+  }
+  return work;
 }
 
 void VersionHost::StopThreads() {

@@ -1,6 +1,7 @@
 // VersionHost: loads versions, holds what was loaded, and unloads it, on threads of its own.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -9,18 +10,33 @@
 
 #include "base/memory_budget.h"
 #include "base/mutex.h"
-#include "server/registry/diff.h"
 #include "server/registry/load_watch.h"
 #include "server/registry/loader.h"
-#include "server/registry/registry_options.h"
-#include "server/registry/task_queue.h"
+#include "server/registry/model_events.h"
 #include "server/registry/task_thread_pool.h"
+#include "server/registry/trial.h"
+#include "server/registry/version_scan.h"
 
 namespace floe::server {
 
+// What a LocalRegistry is made with.
+struct RegistryOptions {
+  LoadOptions load;
+  LifecycleConfig lifecycle;
+  const Clock* clock = &Clock::Steady();  // outlives the registry; another one: see Wake
+  LoadFunction load_with;                 // empty: LoadModel
+  ScanFunction scan_with;                 // empty: ScanVersions
+  TrialFunction trial;  // of what lifecycle.trial_load says; empty: nothing is tried
+  // How long the end of a version waits for its requests and runs.
+  Duration drain = std::chrono::seconds(30);
+  std::function<void()>
+      on_change;  // the table may have changed; on any thread, and comes back soon
+};
+
 // A version that is withdrawn is unloaded when the last request that found it has handed its work
 // over, or after the options' drain.
-// Threading: the manager's thread, which also takes the tasks; CheckThreads any thread.
+// Threading: the manager's thread, which also takes the tasks; CheckThreads and Abandoned any
+// thread.
 class VersionHost {
  public:
   // A loaded version, and the handle that requests get copies of; the end of its last copy is told
@@ -39,7 +55,7 @@ class VersionHost {
 
   // All outlive it.
   VersionHost(const RegistryOptions& options, const MemoryBudget& memory, LoadWatch* load_watch,
-              std::shared_ptr<TaskQueue> tasks, Reports reports);
+              std::shared_ptr<TaskThreadPool> tasks, Reports reports);
 
   absl::Status Start();  // RESOURCE_EXHAUSTED: there is no thread for it. Once.
   // `serving`: something may answer by now, so that a load that ends the process would hurt.
@@ -53,12 +69,11 @@ class VersionHost {
   // Loads that hang are given more threads for others, and what is left of versions that were
   // abandoned ends once it can.
   void CheckThreads(TimePoint now);
+  AbandonedWork Abandoned() const;
   void StopThreads();   // waits for loads, whose tokens were raised
   void StopVersions();  // afterwards: lets every queue finish what it has
 
  private:
-  bool IsTried(const LoadAction& action, bool serving) const;
-  int64_t RunBytes() const;
   absl::Status Try(const LoadAction& action, LoadWatch::Load* progress, LoadSource* source);
   absl::StatusOr<std::shared_ptr<LocalServed>> DoLoad(const LoadAction& action, bool tried);
   ServedHandle MakeHandle(ServableId id, const std::shared_ptr<LocalServed>& served);
@@ -68,11 +83,11 @@ class VersionHost {
   const RegistryOptions& options_;
   const MemoryBudget& memory_;
   LoadWatch& load_watch_;
-  const std::shared_ptr<TaskQueue> tasks_;
+  const std::shared_ptr<TaskThreadPool> tasks_;
   const Reports reports_;
   std::map<ServableId, Loaded> loaded_;
   std::map<ServableId, TimePoint> drains_;  // of those that requests still hold: until when
-  Mutex abandoned_mutex_;
+  mutable Mutex abandoned_mutex_;
   std::list<std::shared_ptr<LocalServed>> abandoned_ ABSL_GUARDED_BY(abandoned_mutex_);
   TaskThreadPool loads_, unloads_;
 };

@@ -1,3 +1,4 @@
+// Checks each label against what becomes of its version.
 #include "server/registry/version_labels.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,3 +1,4 @@
+// Chooses versions by policy and labels, and errors that are worth a retry.
 #include "server/registry/version_policy.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Lists a base_path's directories, looks into those that are asked for, and stamps their files.
 #include "server/registry/version_scan.h"
 
 #include <sys/stat.h>
@@ -18,6 +19,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/file_beneath.h"
 #include "base/nearest.h"
 #include "base/status.h"
 #include "server/registry/version_policy.h"
@@ -59,6 +61,7 @@ absl::Status PathError(const std::string& path, int error) {
 struct Listing {
   std::vector<std::string> files, directories;  // names, sorted
   bool empty = true;                            // not even a link to nothing
+  bool links = false;  // whose targets may become a model while the directory stays as it is
 };
 
 absl::StatusOr<Listing> List(const std::string& directory) {
@@ -67,6 +70,7 @@ absl::StatusOr<Listing> List(const std::string& directory) {
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     listing.empty = false;
     std::error_code ignored;  // a dangling link is neither
+    listing.links |= it->is_symlink(ignored);
     if (it->is_directory(ignored)) listing.directories.push_back(it->path().filename().string());
     if (it->is_regular_file(ignored)) listing.files.push_back(it->path().filename().string());
   }
@@ -95,13 +99,9 @@ absl::StatusOr<std::optional<std::string>> ChooseFile(const std::string& directo
                                                       const Listing& listing) {
   for (const char* name : {"frozen.pb", "graph.pb"})
     if (Holds(listing, name)) return absl::StrCat(directory, "/", name);
-  if (Holds(listing, "saved_model.pb") || Holds(listing, "saved_model.pbtxt"))
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", directory,
-                     "' is a SavedModel, which this version of floe does not load: freeze it into "
-                     "one graph ('Frozen graphs' in docs/serving.md says how) and put that here as "
-                     "frozen.pb"));
-  for (const char* suffix : {".pb", ".pbtxt"}) {
+  for (const char* name : {"saved_model.pb", "saved_model.pbtxt"})
+    if (Holds(listing, name)) return absl::StrCat(directory, "/", name);
+  for (const char* suffix : {".pb", ".pbtxt", ".keras", ".h5"}) {
     std::vector<std::string> found;
     for (const std::string& name : listing.files)
       if (EndsWith(name, suffix) && name != "batching_params.pbtxt") found.push_back(name);
@@ -168,14 +168,15 @@ void Stamp(const std::string& path, FoundVersion* found) {
   stamper.Fill(found);
 }
 
-// The version whose files lie in `directory`.
+// The version whose files lie in `directory`. `no_model`: there is none as long as the directory
+// has the times it has.
 FoundVersion LookAt(int64_t version, const std::string& directory, const std::string& marker,
-                    bool* empty = nullptr) {
+                    bool* no_model = nullptr) {
   FoundVersion found;
   found.version = version;
   const absl::StatusOr<Listing> inside = List(directory);
-  if (empty != nullptr) *empty = inside.ok() && inside->empty;
   const auto file = inside.ok() ? ChooseFile(directory, *inside) : inside.status();
+  if (no_model != nullptr) *no_model = file.ok() && !file->has_value() && !inside->links;
   if (!file.ok()) {
     found.error = file.status();
   } else if (!marker.empty() && !Holds(*inside, marker.c_str())) {
@@ -183,9 +184,9 @@ FoundVersion LookAt(int64_t version, const std::string& directory, const std::st
         absl::StrCat("'", directory, "' has no '", marker, "' yet, the completion_marker that ",
                      "whoever copies a version puts there last"));
   } else if (!file->has_value()) {
-    found.error =
-        absl::InvalidArgumentError(absl::StrCat("'", directory, "' holds ", Describe(*inside),
-                                                "; expected frozen.pb, graph.pb or one *.pb file"));
+    found.error = absl::InvalidArgumentError(
+        absl::StrCat("'", directory, "' holds ", Describe(*inside),
+                     "; expected saved_model.pb, frozen.pb, graph.pb or one *.pb file"));
   } else {
     found.file = **file;
   }
@@ -201,7 +202,7 @@ FoundVersion LookAt(int64_t version, const std::string& directory, const std::st
   return found;
 }
 
-FoundVersion Unlooked(int64_t version) {
+FoundVersion Unscanned(int64_t version) {
   FoundVersion found;
   found.version = version;
   found.scanned = false;
@@ -210,30 +211,27 @@ FoundVersion Unlooked(int64_t version) {
 
 // A known version: whether it is there, and which file it is by now.
 FoundVersion Known(int64_t version, const VersionsToScan& scan) {
-  FoundVersion found = Unlooked(version);
+  FoundVersion found = Unscanned(version);
   const auto file = scan.loaded_files.find(version);
   if (file == scan.loaded_files.end()) return found;
   if (const auto identity = IdentifyFile(file->second); identity.ok()) found.identity = *identity;
   return found;
 }
 
-// Times of a file system may be this coarse.
-constexpr Duration kTimesTell = std::chrono::seconds(2);
-
-// The versions that the scan asks for, each looked into once.
-class VersionLooker {
+// The versions that the scan asks for, each scanned once.
+class VersionScanner {
  public:
   // `numbers` in descending order.
-  VersionLooker(const std::string& base_path,
-                const std::map<int64_t, std::string, std::greater<>>& directories,
-                const VersionsToScan& scan)
+  VersionScanner(const std::string& base_path,
+                 const std::map<int64_t, std::string, std::greater<>>& directories,
+                 const VersionsToScan& scan)
       : base_path_(base_path), directories_(directories), scan_(scan) {
     numbers_.reserve(directories.size());
     for (const auto& [version, name] : directories) numbers_.push_back(version);
   }
 
-  std::vector<FoundVersion> Look() {
-    for (const int64_t version : scan_.Among(numbers_)) LookInto(version);
+  std::vector<FoundVersion> Scan() {
+    for (const int64_t version : scan_.Among(numbers_)) ScanInto(version);
     if (scan_.policy.kind == VersionPolicy::Kind::kLatest) Descend();
     if (scan_.empty != nullptr) scan_.empty->versions = std::move(empty_);
     std::vector<FoundVersion> found;
@@ -266,7 +264,7 @@ class VersionLooker {
     for (const int64_t version : numbers_) {
       if (missing == 0) return;
       if (version >= lowest) continue;
-      if (scan_.known.count(version) == 0) LookInto(version);
+      if (scan_.known.count(version) == 0) ScanInto(version);
       const bool counts = scan_.skipped.count(version) == 0 && !Fails(version);
       missing -= counts ? 1 : 0;
     }
@@ -278,7 +276,7 @@ class VersionLooker {
     return it != looked_.end() && !it->second.error.ok() && scan_.skipped.count(version) == 0;
   }
 
-  void LookInto(int64_t version) {
+  void ScanInto(int64_t version) {
     const auto name = directories_.find(version);
     if (name == directories_.end() || looked_.count(version) != 0) return;
     const std::string directory = absl::StrCat(base_path_, "/", name->second);
@@ -294,9 +292,11 @@ class VersionLooker {
       empty_[version] = std::move(before->second);
       return;
     }
-    bool empty = false;
-    FoundVersion found = LookAt(version, directory, scan_.marker, &empty);
-    if (empty && identity.ok() && found.quiet >= kTimesTell) empty_[version] = {*identity, found};
+    bool no_model = false;
+    ++scan_.empty->looks;
+    FoundVersion found = LookAt(version, directory, scan_.marker, &no_model);
+    if (no_model && identity.ok() && found.quiet >= scan_.empty->times_tell)
+      empty_[version] = {*identity, found};
     looked_[version] = std::move(found);
   }
 
@@ -305,7 +305,7 @@ class VersionLooker {
   const VersionsToScan& scan_;
   std::vector<int64_t> numbers_;
   std::map<int64_t, FoundVersion> looked_;
-  std::map<int64_t, EmptyVersions::Empty> empty_;  // of this look
+  std::map<int64_t, EmptyVersions::Empty> empty_;  // of this scan
 };
 
 }  // namespace
@@ -315,6 +315,12 @@ std::set<int64_t> VersionsToScan::Among(const std::vector<int64_t>& found) const
   for (const int64_t version : WantedVersions(policy, found, skipped, labelled))
     if (known.count(version) == 0) into.insert(version);
   return into;
+}
+
+uint64_t StampOfVersion(const std::string& base_path, const std::string& file) {
+  FoundVersion found;
+  Stamp(file == base_path ? file : DirectoryOf(file), &found);
+  return found.stamp;
 }
 
 absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_path,
@@ -334,7 +340,7 @@ absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_p
   std::map<int64_t, std::string, std::greater<>> directories;
   for (const std::string& name : top.directories)
     if (const auto version = VersionOf(name)) directories.emplace(*version, name);
-  if (!directories.empty()) return VersionLooker(base_path, directories, scan).Look();
+  if (!directories.empty()) return VersionScanner(base_path, directories, scan).Scan();
 
   FLOE_ASSIGN_OR_RETURN(const std::optional<std::string> file, ChooseFile(base_path, top));
   if (file)

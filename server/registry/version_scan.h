@@ -31,14 +31,17 @@ struct FoundVersion {
   std::optional<FileIdentity> identity = {};
 };
 
-// Directories that held nothing, so that one look at each is enough until something is put there.
-// Threading: one look at a time.
+// Directories that held no model file, so that one look at each is enough until something is put
+// there. Threading: one scan at a time.
 struct EmptyVersions {
   struct Empty {
     FileIdentity directory;
     FoundVersion found;
   };
   std::map<int64_t, Empty> versions;
+  int64_t looks = 0;  // into directories of versions, by all scans
+  // What changes within this of the change before may leave a file system's times as they are.
+  Duration times_tell = std::chrono::seconds(2);
 };
 
 // Which of the versions that are there are looked into: those that the policy wants, and that
@@ -66,14 +69,18 @@ inline constexpr int kMostWithoutModel = 16;
 // Versions in descending order, at least one. Where `latest` comes upon one without a model it
 // looks into the next older one, too. `base_path` is a model file (version 1), a directory
 // with one (version 1), or a directory with <version>/ directories. The model file is frozen.pb,
-// else graph.pb, else the only *.pb or *.pbtxt. NOT_FOUND and
+// else graph.pb, else saved_model.pb or .pbtxt, else the only *.pb, *.pbtxt, *.keras or *.h5. NOT_FOUND and
 // PERMISSION_DENIED say when a service's sandbox may hide the path; INVALID_ARGUMENT: there is no
 // version, with what was found and what was expected. Threading: any thread that may wait for a
 // file system.
 absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_path,
                                                        const VersionsToScan& scan = {});
 
-// How a registry looks.
+// As FoundVersion's, of the version with this model file: of all files beside and beneath it, or of
+// the file alone where it is the model's base_path.
+uint64_t StampOfVersion(const std::string& base_path, const std::string& file);
+
+// How a registry scans.
 using ScanFunction = std::function<absl::StatusOr<std::vector<FoundVersion>>(
     const std::string& base_path, const VersionsToScan& scan)>;
 

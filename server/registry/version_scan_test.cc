@@ -41,6 +41,11 @@ class VersionScan : public testing::Test {
     EXPECT_TRUE(found.ok()) << found.status();
     return found.ok() ? found->at(index).stamp : 0;
   }
+  // So that the next change is seen by the time of the directory.
+  void MakeOld(const std::string& path) {
+    fs::last_write_time(root_ + "/" + path,
+                        fs::file_time_type::clock::now() - std::chrono::hours(1));
+  }
   std::string root_;
 };
 
@@ -90,8 +95,9 @@ TEST_F(VersionScan, ErrorsNameWhatWasFound) {
               HasSubstr("several models ('a.pb', 'b.pb')"));
   Write("saved/saved_model.pb", "");
   Write("saved/fingerprint.pb", "");
-  EXPECT_THAT(error("/saved", absl::StatusCode::kInvalidArgument),
-              AllOf(HasSubstr("is a SavedModel"), HasSubstr("frozen.pb"), HasSubstr("serving.md")));
+  const auto saved = ScanVersions(root_ + "/saved");
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_EQ((*saved)[0].file, root_ + "/saved/saved_model.pb");
   // A bad version is one among others.
   Write("bad/1/frozen.pb", "");
   Write("bad/3/variables/x", "");
@@ -247,18 +253,23 @@ TEST_F(VersionScan, WhatIsKnownToBeEmptyIsLookedIntoOnceSomethingIsPutThere) {
 }
 
 // One look finds the version that serves in the place of all that hold no model.
-TEST_F(VersionScan, AThousandEmptyVersionsCostOneLook) {
-  constexpr int kEmpty = 1'000;
+TEST_F(VersionScan, TenThousandVersionsWithoutAModelCostOneLookEach) {
+  constexpr int kEmpty = 10'000;
   Write("m/1/frozen.pb", "");
   for (int version = 2; version <= kEmpty + 1; ++version)
     fs::create_directories(absl::StrCat(root_, "/m/", version));
+  Write("m/300/README", "still to come");
+  MakeOld("m/300");
+  MakeOld("m/500");
   VersionsToScan scan;
   scan.policy = {VersionPolicy::Kind::kLatest, 1, {}};
   scan.empty = std::make_shared<EmptyVersions>();
-  for (int round = 0; round < 3; ++round) {
+  scan.empty->times_tell = Duration::zero();
+  for (int round = 0; round < 2; ++round) {
     const auto found = ScanVersions(root_ + "/m", scan);
     ASSERT_TRUE(found.ok()) << found.status();
     ASSERT_EQ(found->size(), kMostWithoutModel + 1u);
+    EXPECT_EQ(scan.empty->looks, kEmpty + 1) << "by the scan of round " << round;
     EXPECT_EQ(found->front().version, kEmpty + 1);
     EXPECT_THAT(found->front().error.ToString(), HasSubstr("holds nothing"));
     EXPECT_EQ(found->back().version, 1);
@@ -269,6 +280,7 @@ TEST_F(VersionScan, AThousandEmptyVersionsCostOneLook) {
   }
   // What is put into one of them is found.
   Write("m/500/frozen.pb", "");
+  Write("m/300/frozen.pb", "");
   const auto found = ScanVersions(root_ + "/m", scan);
   ASSERT_TRUE(found.ok()) << found.status();
   const auto filled = std::find_if(found->begin(), found->end(),
@@ -276,6 +288,28 @@ TEST_F(VersionScan, AThousandEmptyVersionsCostOneLook) {
   ASSERT_NE(filled, found->end());
   EXPECT_TRUE(filled->scanned);
   EXPECT_TRUE(filled->error.ok()) << filled->error;
+  EXPECT_EQ(scan.empty->looks, kEmpty + 1 + 1) << "the next older one is not needed";
+}
+
+TEST_F(VersionScan, WhatHoldsNoModelIsLookedIntoAgainOnceItMayHaveOne) {
+  Write("m/1/README", "");
+  Write("m/2/README", "");
+  fs::create_symlink(root_ + "/elsewhere", root_ + "/m/2/model.pb");
+  MakeOld("m/1");
+  MakeOld("m/2");
+  VersionsToScan scan;
+  scan.empty = std::make_shared<EmptyVersions>();
+  scan.empty->times_tell = Duration::zero();
+  ASSERT_TRUE(ScanVersions(root_ + "/m", scan).ok());
+  EXPECT_EQ(scan.empty->looks, 2);
+  Write("elsewhere", "");
+  const auto linked = ScanVersions(root_ + "/m", scan);
+  ASSERT_TRUE(linked.ok()) << linked.status();
+  EXPECT_TRUE(linked->at(0).error.ok()) << linked->at(0).error;
+  EXPECT_FALSE(linked->at(1).error.ok());
+  EXPECT_EQ(scan.empty->looks, 3);
+  Write("m/1/model.pb", "");
+  EXPECT_TRUE(ScanVersions(root_ + "/m", scan)->at(1).error.ok());
 }
 
 }  // namespace

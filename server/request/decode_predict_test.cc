@@ -175,9 +175,9 @@ std::string Describe(std::string_view key, const ParsedTensor& tensor) {
   return text;
 }
 
-std::map<std::string, std::string> Tensors(const ParsedRequest& request) {
+std::map<std::string, std::string> Tensors(const PredictFields& request) {
   std::map<std::string, std::string> tensors;
-  for (const ParsedInput& input : request.inputs)
+  for (const PredictFields::Input& input : request.inputs)
     tensors[std::string(input.key)] = Describe(input.key, input.tensor);
   return tensors;
 }
@@ -187,20 +187,20 @@ std::map<std::string, std::string> Tensors(const ParsedRequest& request) {
 bool Compare(const std::string& bytes) {
   PredictRequest proto;
   const bool valid = proto.ParseFromString(bytes);
-  ParsedRequest read;
-  const absl::Status status = DecodePredict(bytes, &read);
+  PredictFields read;
+  const absl::Status status = ReadPredictFields(bytes, &read);
   if (!valid) return false;  // more is accepted here: names that are not UTF-8
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(read.model, proto.model_spec().name());
-  EXPECT_EQ(read.version.has_value(), proto.model_spec().has_version());
-  EXPECT_EQ(read.version.value_or(0), proto.model_spec().version().value());
-  EXPECT_EQ(read.version_label, proto.model_spec().version_label());
+  EXPECT_EQ(read.model.name, proto.model_spec().name());
+  EXPECT_EQ(read.model.version.has_value(), proto.model_spec().has_version());
+  EXPECT_EQ(read.model.version.value_or(0), proto.model_spec().version().value());
+  EXPECT_EQ(read.model.label, proto.model_spec().version_label());
   EXPECT_EQ(read.signature, proto.model_spec().signature_name());
   EXPECT_TRUE(std::equal(read.output_filter.begin(), read.output_filter.end(),
                          proto.output_filter().begin(), proto.output_filter().end()));
   const std::string usual = proto.SerializeAsString();
-  ParsedRequest again;
-  EXPECT_TRUE(DecodePredict(usual, &again).ok());
+  PredictFields again;
+  EXPECT_TRUE(ReadPredictFields(usual, &again).ok());
   EXPECT_EQ(Tensors(read), Tensors(again));
   EXPECT_EQ(Tensors(read).size(), static_cast<size_t>(proto.inputs_size()));
   return true;
@@ -236,8 +236,8 @@ TEST(DecodePredict, NumbersOfFixedSizeStayInTheMessage) {
   x.add_float_val(1);
   x.add_float_val(2);
   const std::string bytes = request.SerializeAsString();
-  ParsedRequest read;
-  ASSERT_TRUE(DecodePredict(bytes, &read).ok());
+  PredictFields read;
+  ASSERT_TRUE(ReadPredictFields(bytes, &read).ok());
   const auto checked = CheckTensor("x", read.inputs[0].tensor);
   ASSERT_TRUE(checked.ok()) << checked.status();
   EXPECT_EQ(checked->bytes, 0);
@@ -259,8 +259,8 @@ TEST(DecodePredict, NoRequestNamesAsManyInputsAsBytesAllow) {
     std::string bytes;
     for (size_t i = 0; i < inputs; ++i) bytes += std::string("\x12\x00", 2);
     for (size_t i = 0; i < outputs; ++i) bytes += std::string("\x1a\x00", 2);
-    ParsedRequest request;
-    return DecodePredict(bytes, &request);
+    PredictFields request;
+    return ReadPredictFields(bytes, &request);
   };
   EXPECT_TRUE(read(2000, 2096).ok());
   for (const absl::Status& status : {read(4097, 0), read(0, 4097), read(2000, 2097)}) {
@@ -304,8 +304,8 @@ TEST(DecodePredict, BytesThatAreNoMessageAreRefused) {
         Field(2, Field(1, "x") + Field(2, tensor + Field(5, "abc"))),   // float_val
         Field(2, Field(1, "x") + Field(2, tensor + Field(7, "\xff"))),  // int_val
         Field(2, Field(1, "x") + Field(2, tensor + Field(10, std::string(11, '\xff'))))}) {
-    ParsedRequest request;
-    EXPECT_EQ(DecodePredict(bytes, &request).code(), absl::StatusCode::kInvalidArgument)
+    PredictFields request;
+    EXPECT_EQ(ReadPredictFields(bytes, &request).code(), absl::StatusCode::kInvalidArgument)
         << testing::PrintToString(bytes);
     EXPECT_FALSE(Compare(bytes));
   }

@@ -2,17 +2,20 @@
 #include "server/request/encode_predict.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <cstring>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 #include "base/wire_reader.h"
-#include "server/request/names.h"
-#include "server/request/request.h"
-#include "server/request/tensor_fields.h"
+#include "server/request/parsed_tensor.h"
 
 namespace floe::server {
 namespace {
 
+using google::protobuf::io::ArrayOutputStream;
 using google::protobuf::io::CodedOutputStream;
 
 // Field numbers of PredictResponse, of its map entries, and of ModelSpec.
@@ -35,37 +38,26 @@ size_t NumberFieldSize(uint32_t field, uint64_t value) {
   return value == 0 ? 0 : TagSize(field) + CodedOutputStream::VarintSize64(value);
 }
 
-class Writer {
- public:
-  explicit Writer(std::string* out) : out_(*out) {}
+void WriteTag(uint32_t field, WireType type, CodedOutputStream& out) {
+  out.WriteTag(field << 3 | static_cast<uint32_t>(type));
+}
 
-  void Varint(uint64_t value) {
-    uint8_t bytes[10];
-    const uint8_t* const end = CodedOutputStream::WriteVarint64ToArray(value, bytes);
-    out_.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(end - bytes));
-  }
-  void Tag(uint32_t field, WireType type) {
-    Varint(uint64_t{field} << 3 | static_cast<uint64_t>(type));
-  }
-  // Tag and length; the caller writes the bytes.
-  void BeginBytes(uint32_t field, size_t size) {
-    Tag(field, WireType::kBytes);
-    Varint(size);
-  }
-  void Bytes(uint32_t field, std::string_view bytes) {
-    BeginBytes(field, bytes.size());
-    out_.append(bytes);
-  }
-  void Number(uint32_t field, uint64_t value) {
-    if (value == 0) return;
-    Tag(field, WireType::kVarint);
-    Varint(value);
-  }
-  void Raw(const void* data, size_t size) { out_.append(static_cast<const char*>(data), size); }
+// Tag and length; the caller writes the bytes.
+void BeginBytes(uint32_t field, size_t size, CodedOutputStream& out) {
+  WriteTag(field, WireType::kBytes, out);
+  out.WriteVarint64(size);
+}
 
- private:
-  std::string& out_;
-};
+void WriteBytes(uint32_t field, std::string_view bytes, CodedOutputStream& out) {
+  BeginBytes(field, bytes.size(), out);
+  out.WriteRaw(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+void WriteNumber(uint32_t field, uint64_t value, CodedOutputStream& out) {
+  if (value == 0) return;
+  WriteTag(field, WireType::kVarint, out);
+  out.WriteVarint64(value);
+}
 
 // Calls visit(varint) for each element, as protobuf writes it: int32 lists are extended with their
 // sign.
@@ -159,37 +151,37 @@ Measured Measure(const ReplyOutput& output, ReplyEncoding encoding) {
   return m;
 }
 
-void WriteShape(const Shape& shape, size_t size, Writer& writer) {
-  writer.BeginBytes(static_cast<uint32_t>(TensorField::kShape), size);
+void WriteShape(const Shape& shape, size_t size, CodedOutputStream& out) {
+  BeginBytes(static_cast<uint32_t>(TensorField::kShape), size, out);
   for (const int64_t dim : shape.dims()) {
     const auto number = static_cast<uint64_t>(dim);
-    writer.BeginBytes(kShapeDim, NumberFieldSize(kDimSize, number));
-    writer.Number(kDimSize, number);
+    BeginBytes(kShapeDim, NumberFieldSize(kDimSize, number), out);
+    WriteNumber(kDimSize, number, out);
   }
 }
 
-void WriteValues(const TensorView& view, const Measured& m, Writer& writer) {
+void WriteValues(const TensorView& view, const Measured& m, CodedOutputStream& out) {
   const auto field = static_cast<uint32_t>(m.list);
   if (view.dtype == DType::kString) {
     for (int64_t i = 0, n = view.elements(); i < n; ++i) {
-      writer.Bytes(field, view.as<std::string>()[i]);
+      WriteBytes(field, view.as<std::string>()[i], out);
     }
     return;
   }
   if (m.values == 0) return;
-  writer.BeginBytes(field, m.values);
-  if (SameBytes(m.list)) return writer.Raw(view.data, m.values);
-  ForEachVarint(view, [&writer](uint64_t value) { writer.Varint(value); });
+  BeginBytes(field, m.values, out);
+  if (SameBytes(m.list)) return out.WriteRaw(view.data, static_cast<int>(m.values));
+  ForEachVarint(view, [&out](uint64_t value) { out.WriteVarint64(value); });
 }
 
-void WriteOutput(const ReplyOutput& output, const Measured& m, Writer& writer) {
-  writer.BeginBytes(kOutputs, m.entry);
-  writer.Bytes(kEntryKey, output.key);
-  writer.BeginBytes(kEntryValue, m.tensor);
-  writer.Number(static_cast<uint32_t>(TensorField::kDtype),
-                static_cast<uint64_t>(output.value.dtype));
-  WriteShape(output.value.shape, m.shape, writer);
-  WriteValues(output.value, m, writer);
+void WriteOutput(const ReplyOutput& output, const Measured& m, CodedOutputStream& out) {
+  BeginBytes(kOutputs, m.entry, out);
+  WriteBytes(kEntryKey, output.key, out);
+  BeginBytes(kEntryValue, m.tensor, out);
+  WriteNumber(static_cast<uint32_t>(TensorField::kDtype), static_cast<uint64_t>(output.value.dtype),
+              out);
+  WriteShape(output.value.shape, m.shape, out);
+  WriteValues(output.value, m, out);
 }
 
 size_t SpecSize(const ReplySpec& spec, size_t version_size) {
@@ -219,16 +211,30 @@ absl::Status EncodePredictReply(const ReplySpec& spec, absl::Span<const ReplyOut
                                               " bytes and a message at most ", INT32_MAX,
                                               "; ask for fewer rows or outputs"));
   }
-  reply->clear();
-  reply->reserve(total);
-  Writer writer(reply);
-  for (size_t i = 0; i < outputs.size(); ++i) WriteOutput(outputs[i], measured[i], writer);
-  writer.BeginBytes(kModelSpec, spec_size);
-  writer.Bytes(kSpecName, spec.model);
-  writer.BeginBytes(kSpecVersion, version_size);
-  writer.Number(kWrappedValue, version);
-  writer.Bytes(kSpecSignature, spec.signature);
+  reply->resize(total);
+  ArrayOutputStream bytes(reply->data(), static_cast<int>(total));
+  CodedOutputStream out(&bytes);
+  for (size_t i = 0; i < outputs.size(); ++i) WriteOutput(outputs[i], measured[i], out);
+  BeginBytes(kModelSpec, spec_size, out);
+  WriteBytes(kSpecName, spec.model, out);
+  BeginBytes(kSpecVersion, version_size, out);
+  WriteNumber(kWrappedValue, version, out);
+  WriteBytes(kSpecSignature, spec.signature, out);
   return absl::OkStatus();
+}
+
+absl::Status EncodePredict(const Request& request, Outputs outputs, ReplyEncoding encoding,
+                           std::string* reply) {
+  const SignatureDef& def = request.signature->def();
+  if (outputs.size() != def.outputs.size())
+    return absl::InternalError(absl::StrCat(ModelAndSignature(request), " gave ", outputs.size(),
+                                            " outputs instead of ", def.outputs.size()));
+  absl::InlinedVector<ReplyOutput, kUsualTensors> chosen;
+  for (const int index : request.outputs)
+    chosen.push_back(
+        {def.outputs[static_cast<size_t>(index)].key, outputs[static_cast<size_t>(index)]});
+  const ModelInfo& info = request.model->info();
+  return EncodePredictReply({info.name, info.version, def.name}, chosen, encoding, reply);
 }
 
 }  // namespace floe::server

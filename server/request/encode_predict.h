@@ -1,4 +1,4 @@
-// PredictResponse, written straight from output buffers.
+// Outputs -> PredictResponse, written straight from their buffers.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,14 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "model/tensor.h"
+#include "server/request/request.h"
 
 namespace floe::server {
 
-enum class ReplyEncoding : uint8_t { kTyped, kContent };
+// The reply to a Predict: the outputs that the request asks for, of those that its run gave.
+// INTERNAL when the run gave others than the signature has; otherwise as EncodePredictReply.
+absl::Status EncodePredict(const Request& request, Outputs outputs, ReplyEncoding encoding,
+                           std::string* reply);
 
 struct ReplySpec {
   std::string_view model;
@@ -25,7 +29,9 @@ struct ReplyOutput {
 };
 
 // Puts the bytes of a tensorflow.serving.PredictResponse, outputs in the given order, in place of
-// what `*reply` holds. kTyped uses the lists TF Serving uses (float_val and so on); kContent uses
+// what `*reply` holds.
+//
+// kTyped uses the lists TF Serving uses (float_val and so on); kContent uses
 // tensor_content for everything but strings. OUT_OF_RANGE beyond 2 GiB, which no protobuf message
 // may exceed.
 absl::Status EncodePredictReply(const ReplySpec& spec, absl::Span<const ReplyOutput> outputs,

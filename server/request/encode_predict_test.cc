@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "server/request/tensor_fields.h"
+#include "server/request/parsed_tensor.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 
 namespace floe::server {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,23 @@ namespace floe::server {
 namespace {
 
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;  // keeps sizes far from overflow
+
+// By field number.
+constexpr struct {
+  const char* name;
+  ListKind kind;
+} kFields[] = {{"no values", ListKind::kNone},           {"dtype", ListKind::kNone},
+               {"tensor_shape", ListKind::kNone},        {"version_number", ListKind::kNone},
+               {"tensor_content", ListKind::kNone},      {"float_val", ListKind::kFixed32},
+               {"double_val", ListKind::kFixed64},       {"int_val", ListKind::kVarint},
+               {"string_val", ListKind::kStrings},       {"scomplex_val", ListKind::kFixed32},
+               {"int64_val", ListKind::kVarint},         {"bool_val", ListKind::kVarint},
+               {"dcomplex_val", ListKind::kFixed64},     {"half_val", ListKind::kVarint},
+               {"resource_handle_val", ListKind::kNone}, {"variant_val", ListKind::kNone},
+               {"uint32_val", ListKind::kVarint},        {"uint64_val", ListKind::kVarint},
+               {"float8_val", ListKind::kNone}};
+
+const char* FieldName(TensorField field) { return kFields[static_cast<size_t>(field)].name; }
 
 bool ParseShape(std::string_view message, ParsedTensor* tensor) {
   WireReader reader(message);
@@ -229,6 +247,45 @@ absl::Status CheckList(std::string_view key, const ParsedTensor& tensor, int64_t
 
 }  // namespace
 
+TensorField ListOf(DType dtype) {
+  switch (PlainDType(dtype)) {
+    case DType::kFloat32:
+      return TensorField::kFloatVal;
+    case DType::kFloat64:
+      return TensorField::kDoubleVal;
+    case DType::kInt32:
+    case DType::kInt16:
+    case DType::kInt8:
+    case DType::kUInt16:
+    case DType::kUInt8:
+      return TensorField::kIntVal;
+    case DType::kString:
+      return TensorField::kStringVal;
+    case DType::kComplex64:
+      return TensorField::kScomplexVal;
+    case DType::kInt64:
+      return TensorField::kInt64Val;
+    case DType::kBool:
+      return TensorField::kBoolVal;
+    case DType::kComplex128:
+      return TensorField::kDcomplexVal;
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return TensorField::kHalfVal;
+    case DType::kUInt32:
+      return TensorField::kUint32Val;
+    case DType::kUInt64:
+      return TensorField::kUint64Val;
+    default:
+      return TensorField::kNone;
+  }
+}
+
+ListKind KindOf(TensorField list) {
+  const auto field = static_cast<size_t>(list);
+  return field < std::size(kFields) ? kFields[field].kind : ListKind::kNone;
+}
+
 bool ParseTensor(std::string_view message, ParsedTensor* tensor) {
   tensor->messages.push_back(message);
   WireReader reader(message);
@@ -253,36 +310,6 @@ bool ParseTensor(std::string_view message, ParsedTensor* tensor) {
     }
   }
   return true;
-}
-
-absl::Status TooMuchUnfolded() {
-  return absl::ResourceExhaustedError(
-      "the request's inputs unfold to more bytes than the server accepts in one message "
-      "(--grpc_max_message_bytes)");
-}
-
-absl::Status InputStorage::Charge(int64_t bytes) {
-  if (bytes > left_) return TooMuchUnfolded();
-  left_ -= bytes;
-  return absl::OkStatus();
-}
-
-absl::Status InputStorage::Pay(int64_t bytes) {
-  constexpr int64_t kSmall = 64 << 10;
-  if (memory_ == nullptr || bytes < kSmall) return absl::OkStatus();
-  FLOE_ASSIGN_OR_RETURN(MemoryShare share, memory_->Take(bytes));
-  paid_.Add(std::move(share));
-  return absl::OkStatus();
-}
-
-void* InputStorage::Allocate(int64_t bytes) {
-  buffers_.emplace_back(new std::byte[static_cast<size_t>(bytes)]);
-  return buffers_.back().get();
-}
-
-std::string* InputStorage::AllocateStrings(int64_t count) {
-  strings_.emplace_back(new std::string[static_cast<size_t>(count)]);
-  return strings_.back().get();
 }
 
 absl::StatusOr<DType> DTypeOf(std::string_view key, const ParsedTensor& tensor) {

@@ -1,19 +1,46 @@
 // tensorflow.TensorProto -> a TensorView that can be fed: found in the message, checked, decoded.
 #pragma once
 
-#include <memory>
-#include <string>
+#include <cstdint>
 #include <string_view>
-#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
-#include "base/memory_budget.h"
 #include "model/shape.h"
 #include "model/tensor.h"
-#include "server/request/tensor_fields.h"
+#include "server/request/request.h"
 
 namespace floe::server {
+
+// TensorProto's field numbers.
+enum class TensorField : uint8_t {
+  kNone = 0,
+  kDtype = 1,
+  kShape = 2,
+  kVersionNumber = 3,
+  kContent = 4,
+  kFloatVal = 5,
+  kDoubleVal = 6,
+  kIntVal = 7,
+  kStringVal = 8,
+  kScomplexVal = 9,
+  kInt64Val = 10,
+  kBoolVal = 11,
+  kDcomplexVal = 12,
+  kHalfVal = 13,
+  kResourceHandleVal = 14,
+  kVariantVal = 15,
+  kUint32Val = 16,
+  kUint64Val = 17,
+  kFloat8Val = 18,
+};
+
+// How a list of values is written.
+enum class ListKind : uint8_t { kNone, kFixed32, kFixed64, kVarint, kStrings };
+
+// The list that holds values of `dtype`; kNone for dtypes that requests cannot carry.
+TensorField ListOf(DType dtype);
+ListKind KindOf(TensorField list);
 
 // A tensor as sent, nothing compared with a model yet. Views point into the message.
 struct ParsedTensor {
@@ -34,35 +61,6 @@ struct ParsedTensor {
 // False for bytes that are no TensorProto. A tensor read twice is merged, as by protobuf.
 bool ParseTensor(std::string_view message, ParsedTensor* tensor);
 
-// The request's inputs take more memory than one message may (--grpc_max_message_bytes).
-absl::Status TooMuchUnfolded();
-
-// Memory for values that do not lie in the message as they are needed. Bounded, because a few bytes
-// may stand for many (a short list repeats its last value). Threading: one thread at a time.
-class InputStorage {
- public:
-  // `memory` pays for large values; null: nobody does.
-  explicit InputStorage(int64_t max_bytes, const MemoryBudget* memory = nullptr)
-      : max_(max_bytes), left_(max_bytes), memory_(memory) {}
-
-  // Before memory is allocated. RESOURCE_EXHAUSTED when the request's bound is passed.
-  absl::Status Charge(int64_t bytes);
-  // Before that, too: takes it from `memory`, whose refusal names the numbers.
-  absl::Status Pay(int64_t bytes);
-  // Uninitialised. What is not to be had is thrown (CatchOutOfMemory).
-  void* Allocate(int64_t bytes);
-  std::string* AllocateStrings(int64_t count);  // empty ones
-  int64_t charged() const { return max_ - left_; }
-
- private:
-  const int64_t max_;
-  int64_t left_;
-  const MemoryBudget* const memory_;
-  MemoryShare paid_;
-  std::vector<std::unique_ptr<std::byte[]>> buffers_;
-  std::vector<std::unique_ptr<std::string[]>> strings_;
-};
-
 // The tensor's dtype, or INVALID_ARGUMENT naming input and number.
 absl::StatusOr<DType> DTypeOf(std::string_view key, const ParsedTensor& tensor);
 
@@ -73,10 +71,9 @@ struct CheckedTensor {
   bool repeats = false;  // few values, or none, stand for all: filling, not decoding
 };
 
-// Allocates nothing, however large a shape was sent. INVALID_ARGUMENT, naming the input and what
-// was expected, for: a shape of unknown rank, negative or too large; tensor_content of another size
-// than the shape's; more values than elements; values in another list than the dtype's, or in
-// several places.
+// Allocates nothing, however large a shape was sent. INVALID_ARGUMENT names the input and what was
+// expected. The shape must be known, and neither negative nor too large. tensor_content must have
+// its size. Values must be in the list of the dtype alone, and no more than elements.
 absl::StatusOr<CheckedTensor> CheckTensor(std::string_view key, const ParsedTensor& tensor);
 
 // Gives the view of a checked tensor its data, in `storage`, where it has none; no values at all

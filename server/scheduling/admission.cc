@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "server/scheduling/tuning.h"
+#include "server/request/tuning.h"
 
 namespace floe::server {
 

@@ -21,14 +21,14 @@ struct Backlog {
 struct Cost {
   Duration work = Duration::zero();       // its part of full batches
   Duration run = Duration::zero();        // a run of its own
-  Duration usual_run = Duration::zero();  // what runs of its kind took of late
+  Duration usual_run = Duration::zero();  // what runs of its profile took of late
 };
 
 enum class Admission : uint8_t { kAccept, kLate, kFull };
 
-// How long until the request is answered. What runs and waits is counted as if all of it ran in
-// full batches. Its own batch is answered as a whole, and may fill up meanwhile as batches of its
-// kind did of late, though not with more than what comes in while it waits.
+// How long until the request is answered. What runs and waits counts as if all of it ran in full
+// batches. The request's own batch is expected to take what such batches took of late. That is at
+// least its own run, and at most that with all that may arrive while it waits.
 Duration ExpectedLatency(const Backlog& backlog, const Cost& cost);
 
 // kLate: the deadline, `time_left` away, would pass. Never where the backlog is idle.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
+#include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
@@ -59,7 +60,7 @@ absl::Status BatchRunner::Execute(int slot, absl::Span<Request* const> batch, bo
                    "' (", std::chrono::duration<double>(longest).count(), ")"));
 }
 
-void BatchRunner::Run(int slot, absl::Span<Request*> batch, EndedRequests* ended) {
+void BatchRunner::Run(int slot, absl::Span<Request*> batch) {
   bool too_long = false;
   const absl::Status status = Execute(slot, batch, &too_long);
   const bool own_fault =
@@ -69,13 +70,13 @@ void BatchRunner::Run(int slot, absl::Span<Request*> batch, EndedRequests* ended
       MutexLock lock(state_.mutex);
       state_.quarantine.Add(batch[0]->principal, state_.Now());
     }
-    return Finish(slot, batch, status, ended);
+    return Finish(slot, batch, status);
   }
   {
     MutexLock lock(state_.mutex);
     state_.slots[slot].batch = {};
     state_.slots[slot].failed = true;
-    ++state_.reruns;
+    ++state_.counts.reruns;
   }
   RunHalf(slot, batch.first(batch.size() / 2));
   RunHalf(slot, batch.subspan(batch.size() / 2));
@@ -83,14 +84,13 @@ void BatchRunner::Run(int slot, absl::Span<Request*> batch, EndedRequests* ended
 
 // Half of a batch that failed, of those whose callers still wait.
 void BatchRunner::RunHalf(int slot, absl::Span<Request*> half) {
-  EndedRequests ended;
   size_t kept = 0;
   for (Request* request : half) {
     const absl::Status status = StillWanted(*request);
     if (status.ok()) {
       half[kept++] = request;
     } else {
-      Finish(slot, absl::MakeConstSpan(&request, 1), status, &ended);
+      Finish(slot, absl::MakeConstSpan(&request, 1), status);
     }
   }
   if (const absl::Span<Request*> wanted = half.first(kept); !wanted.empty()) {
@@ -99,17 +99,17 @@ void BatchRunner::RunHalf(int slot, absl::Span<Request*> half) {
       state_.slots[slot].batch = wanted;
       state_.slots[slot].abandoned.emplace();
     }
-    Run(slot, wanted, &ended);
+    Run(slot, wanted);
   }
-  completion_.Send(&ended);
 }
 
-void BatchRunner::Finish(int slot, absl::Span<Request* const> batch, const absl::Status& status,
-                         EndedRequests* ended) {
+void BatchRunner::Finish(int slot, absl::Span<Request* const> batch, const absl::Status& status) {
+  bool more_waits;
   {
     MutexLock lock(state_.mutex);
     state_.slots[slot].batch = {};
     state_.slots[slot].failed |= !status.ok();
+    more_waits = batch.size() >= tuning::kHandOverFrom && !state_.queue.load().empty();
   }
   int64_t row = 0;
   for (Request* request : batch) {
@@ -121,9 +121,9 @@ void BatchRunner::Finish(int slot, absl::Span<Request* const> batch, const absl:
         return absl::OkStatus();
       });
     request->outcome = OutcomeOf(request->status);
+    request->timings.more_waits = more_waits;
     row += request->binding.rows;
-    completion_.Report(request, outputs);
-    ended->push_back(*request);
+    state_.completion.Answer(request, outputs);
   }
 }
 

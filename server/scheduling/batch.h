@@ -1,7 +1,6 @@
 // BatchRunner: runs batches, and hands out what came of them.
 #pragma once
 
-#include "server/scheduling/completion.h"
 #include "server/scheduling/state.h"
 
 namespace floe::server {
@@ -9,25 +8,21 @@ namespace floe::server {
 // Threading: any thread, one batch at a time per slot.
 class BatchRunner {
  public:
-  BatchRunner(SchedulerState& state, Completion& completion)
-      : state_(state), completion_(completion) {}
+  explicit BatchRunner(SchedulerState& state) : state_(state) {}
 
-  // Runs the batch on its slot. Its requests are over then: reported and to be sent, where they are
-  // not sent yet; the list may be reordered. A batch that fails or takes too long is halved and run
-  // again, until who fails is alone; callers whose requests fail alone are in quarantine for a
-  // while.
-  void Run(int slot, absl::Span<Request*> batch, EndedRequests* ended);
+  // Runs the batch on its slot, and answers its requests; the list may be reordered. A batch that
+  // fails or takes too long is halved and run again, until who fails is alone. Callers whose
+  // requests fail alone are in quarantine for a while.
+  void Run(int slot, absl::Span<Request*> batch);
 
  private:
   absl::Status Execute(int slot, absl::Span<Request* const> batch, bool* too_long);
   RunLimits LimitsOf(int slot, absl::Span<Request* const> batch);
   void RunHalf(int slot, absl::Span<Request*> half);
   absl::Status StillWanted(const Request& request) const;
-  void Finish(int slot, absl::Span<Request* const> batch, const absl::Status& status,
-              EndedRequests* ended);
+  void Finish(int slot, absl::Span<Request* const> batch, const absl::Status& status);
 
   SchedulerState& state_;
-  Completion& completion_;
 };
 
 }  // namespace floe::server

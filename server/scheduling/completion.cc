@@ -1,8 +1,8 @@
-// Reports what came of requests, and sends their answers.
+// Answers requests: on the thread that has their outputs, or on one of its own those that were
+// taken out of the queue by a thread that must not wait.
 #include "server/scheduling/completion.h"
 
 #include <memory>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
@@ -14,63 +14,30 @@ void Completion::Start(const std::string& name) {
   thread_ = SpawnThread({absl::StrCat("s:", name), 0, {}}, [this] { Work(); });
 }
 
-void Completion::Count(Outcome outcome, absl::StatusCode code, int more) {
-  counts_[static_cast<size_t>(outcome)].fetch_add(more, std::memory_order_relaxed);
-  by_code_[static_cast<size_t>(code) % kStatusCodes].fetch_add(more, std::memory_order_relaxed);
-}
-
-StatusCounts Completion::status_counts() const {
-  StatusCounts counts;
-  for (size_t code = 0; code < kStatusCodes; ++code)
-    counts[code] = by_code_[code].load(std::memory_order_relaxed);
-  return counts;
-}
-
-std::string Completion::last_internal_error() const {
-  MutexLock lock(mutex_);
-  return last_internal_;
-}
-
-void Completion::Report(Request* request, Outputs outputs) {
-  const bool counts = request->whole == nullptr;  // parts are counted as one request
-  if (counts) Count(request->outcome, request->status.code(), 1);
-  if (absl::IsInternal(request->status)) {
-    MutexLock lock(mutex_);
-    last_internal_ = std::string(request->status.message());
-  }
+void Completion::Answer(Request* request, Outputs outputs) {
+  const std::unique_ptr<Request> owned(request);
   // The listener goes first: afterwards nobody else knows the request.
   if (request->cancel != nullptr) request->cancel->ClearListener(request);
-  request->reported = true;
-  const auto report = [&] {
+  const bool counts = request->whole == nullptr;  // parts are counted as one request
+  if (counts) counts_.Add(request->outcome, request->status);
+  const absl::Status completed = CatchOutOfMemory([&] {
     if (request->status.ok()) {
       request->complete(outputs, request->timings);
     } else {
       request->complete(request->status, request->timings);
     }
     return absl::OkStatus();
-  };
-  const absl::Status reported = CatchOutOfMemory(report);
-  if (reported.ok()) return;
-  if (counts) Count(request->outcome, request->status.code(), -1);
-  if (counts) Count(Outcome::kFailed, reported.code(), 1);
-  request->complete(reported, request->timings);
-}
-
-void Completion::Send(EndedRequests* ended) {
-  while (!ended->empty()) {
-    const std::unique_ptr<Request> request(&ended->front());
-    ended->pop_front();
-    if (!request->reported) Report(request.get(), {});
-    if (request->send) request->send();
-  }
+  });
+  if (completed.ok()) return;
+  if (counts) counts_.Add(request->outcome, request->status, -1);
+  if (counts) counts_.Add(Outcome::kFailed, completed);
+  request->complete(completed, request->timings);
 }
 
 void Completion::Answer(Request* request, Outcome outcome, const absl::Status& status) {
   request->outcome = outcome;
   request->status = status;
-  EndedRequests ended;
-  ended.push_back(*request);
-  Send(&ended);
+  Answer(request);
 }
 
 void Completion::Post(Request* request, Outcome outcome, const absl::Status& status) {
@@ -81,22 +48,18 @@ void Completion::Post(Request* request, Outcome outcome, const absl::Status& sta
   posted_.NotifyOne();
 }
 
-bool Completion::TryPost(EndedRequests* ended) {
-  MutexLock lock(mutex_);
-  if (!ended_.empty() || !thread_.joinable()) return false;
-  ended_.swap(*ended);
-  posted_.NotifyOne();
-  return true;
-}
-
 bool Completion::Drain() {
-  EndedRequests sending;
+  RequestList<&Request::arrival_hook> ended;
   {
     MutexLock lock(mutex_);
-    sending.swap(ended_);
+    ended.swap(ended_);
   }
-  const bool any = !sending.empty();
-  Send(&sending);
+  const bool any = !ended.empty();
+  while (!ended.empty()) {
+    Request* const request = &ended.front();
+    ended.pop_front();
+    Answer(request);
+  }
   return any;
 }
 

@@ -1,4 +1,4 @@
-// Ends requests that are late or cancelled.
+// Takes requests that are late or cancelled out of the queue.
 #include "server/scheduling/expiry.h"
 
 #include <algorithm>
@@ -7,29 +7,18 @@
 
 namespace floe::server {
 
-void CollectExpired(SchedulerState& state, Completion& completion, TimePoint now) {
-  while (Request* const request = state.queue.TakeExpired(now))
-    completion.Post(request, Outcome::kExpired, ExpiredError());
-  while (Request* const request = state.large.TakeExpired(now)) {
-    state.queue.Release(request);
-    completion.Post(request, Outcome::kExpired, ExpiredError());
+void RefuseQueued(SchedulerState& state) {
+  while (Request* const request = state.queue.Oldest()) {
+    state.queue.Remove(request);
+    state.completion.Post(request, Outcome::kRefusedStopped, state.StoppingError());
   }
 }
 
-void RefuseQueued(SchedulerState& state, Completion& completion) {
-  for (RequestQueue* const queue : {&state.large, &state.queue}) {
-    while (Request* const request = queue->First()) {
-      state.Remove(request);
-      completion.Post(request, Outcome::kRefusedStopped, state.StoppingError());
-    }
-  }
-}
-
-void Cancel(SchedulerState& state, Completion& completion, Request* request) {
+void Cancel(SchedulerState& state, Request* request) {
   MutexLock lock(state.mutex);
   request->cancelled = true;
-  if (state.Remove(request))
-    return completion.Post(request, Outcome::kCancelled, CallerLeftError());
+  if (state.queue.Remove(request))
+    return state.completion.Post(request, Outcome::kCancelled, CallerLeftError());
   for (int slot = 0; slot < state.slots.size(); ++slot) {
     SlotUse& use = state.slots[slot];
     const auto left = [](const Request* one) { return one->cancelled; };
@@ -48,9 +37,9 @@ void Expiry::Start(const std::string& name) {
 void Expiry::Work() {
   MutexLock lock(state_.mutex);
   for (;;) {
-    CollectExpired(state_, completion_, state_.Now());
+    state_.CollectExpired(state_.Now());
     if (stopping_) return;
-    const TimePoint until = state_.expiry_sleeps_until = state_.NextDeadline();
+    const TimePoint until = state_.expiry_sleeps_until = state_.queue.NextDeadline();
     if (until == TimePoint::max()) {
       state_.expiry.Wait(state_.mutex);
     } else {

@@ -4,27 +4,21 @@
 #include <string>
 #include <thread>
 
-#include "server/scheduling/completion.h"
 #include "server/scheduling/state.h"
 
 namespace floe::server {
 
-// Ends the requests that are late.
-void CollectExpired(SchedulerState& state, Completion& completion, TimePoint now)
-    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex);
-
 // Ends all that waits.
-void RefuseQueued(SchedulerState& state, Completion& completion)
-    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex);
+void RefuseQueued(SchedulerState& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex);
 
-// The caller left, any time after the request was queued and before it is reported. For
+// The caller left, any time after the request was queued and before it is answered. For
 // CancelToken's listener: it does not answer.
-void Cancel(SchedulerState& state, Completion& completion, Request* request);
+void Cancel(SchedulerState& state, Request* request);
 
 // The thread that ends late requests in time, however busy the workers are.
 class Expiry {
  public:
-  Expiry(SchedulerState& state, Completion& completion) : state_(state), completion_(completion) {}
+  explicit Expiry(SchedulerState& state) : state_(state) {}
   ~Expiry() { Stop(); }
 
   void Start(const std::string& name);  // throws std::system_error
@@ -34,7 +28,6 @@ class Expiry {
   void Work();
 
   SchedulerState& state_;
-  Completion& completion_;
   bool stopping_ ABSL_GUARDED_BY(state_.mutex) = false;
   std::thread thread_;
 };

@@ -1,3 +1,4 @@
+// One line for each cause, at most every minute.
 #include "server/scheduling/incident_log.h"
 
 #include <utility>
@@ -9,9 +10,9 @@ namespace floe::server {
 
 std::vector<std::string> IncidentLog::Lines(const SchedulerStats& stats, TimePoint now) {
   const std::array<std::pair<uint64_t, std::string>, kCauses> seen = {{
-      {stats.refused_full, "requests refused: the queue was full"},
-      {stats.refused_late, "requests refused: their deadlines were too near"},
-      {stats.expired, "requests expired"},
+      {stats[Outcome::kRefusedFull], "requests refused: the queue was full"},
+      {stats[Outcome::kRefusedLate], "requests refused: their deadlines were too near"},
+      {stats[Outcome::kExpired], "requests expired"},
       {stats.reruns, "batches failed and were run again in halves"},
       {stats.by_code[static_cast<size_t>(absl::StatusCode::kInternal)],
        absl::StrCat("requests failed with INTERNAL, the last one: ", stats.last_internal_error)},

@@ -15,12 +15,12 @@ const TimePoint kStart = TimePoint() + std::chrono::hours(1);
 TEST(IncidentLog, OneLineACauseAndMinute) {
   IncidentLog log;
   SchedulerStats stats;
-  stats.answered = 100;
+  stats[Outcome::kAnswered] = 100;
   EXPECT_THAT(log.Lines(stats, kStart), IsEmpty());
-  stats.refused_full = 3;
+  stats[Outcome::kRefusedFull] = 3;
   EXPECT_THAT(log.Lines(stats, kStart), ElementsAre("3 requests refused: the queue was full"));
-  stats.refused_full = 500;
-  stats.expired = 1;
+  stats[Outcome::kRefusedFull] = 500;
+  stats[Outcome::kExpired] = 1;
   EXPECT_THAT(log.Lines(stats, kStart + seconds(10)), ElementsAre("1 requests expired"));
   EXPECT_THAT(log.Lines(stats, kStart + seconds(59)), IsEmpty());
   EXPECT_THAT(log.Lines(stats, kStart + seconds(60)),

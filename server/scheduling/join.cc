@@ -1,4 +1,4 @@
-// Computes a large request in parts and puts their outputs together.
+// Submits the parts of a large request, a few at a time, and puts their outputs together.
 #include "server/scheduling/join.h"
 
 #include <algorithm>
@@ -74,8 +74,8 @@ void Join::SubmitPart(Lane* lane) {
       lane->status = outputs.status();
       if (outputs.ok())
         lane->status = CatchOutOfMemory([&] { return self->Gather(*lane, *outputs); });
+      self->PartEnded(lane);
     };
-    part->send = [self = shared_from_this(), lane] { self->PartEnded(lane); };
     return absl::OkStatus();
   });
   if (!lane->status.ok()) return PartEnded(lane);
@@ -104,7 +104,7 @@ absl::Status Join::Gather(const Lane& lane, Outputs outputs) {
     if (whole[i].shape != expected)
       return absl::InternalError(
           absl::StrCat("output ", i, " has ", outputs[i].shape.ToString(),
-                       " in one part of the request and other non-batch dims in another, ",
+                       " in one part of the request and other non-batch dimensions in another, ",
                        whole[i].shape.ToString(), " in all"));
     CopyElements(outputs[i], RowsOf(whole[i], lane.first, lane.rows).data);
   }

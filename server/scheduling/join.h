@@ -11,8 +11,8 @@
 
 namespace floe::server {
 
-// A few parts are under way at a time, in order, so that others have their turns between them. The
-// first failure ends the whole. It lives as long as a part of it does.
+// A few parts are under way at a time, in order, so that other requests have their turns between
+// them. The first failure ends the whole. It lives as long as a part of it does.
 // Threading: parts may end on any thread.
 class Join : public std::enable_shared_from_this<Join> {
  public:

@@ -38,29 +38,28 @@ TEST(Join, ALargeRequestRunsInPartsAndComesBackWhole) {
   EXPECT_EQ(large.timings.batch_rows, 4);
   const SchedulerStats stats = s.scheduler->Stats();
   EXPECT_EQ(stats.batches.rows, 14u);
-  EXPECT_EQ(stats.answered, 3u) << "its parts are no requests of anybody's";
+  EXPECT_EQ(stats[Outcome::kAnswered], 3u) << "its parts are no requests of anybody's";
   EXPECT_TRUE(s.scheduler->Idle());
 }
 
-// Two parts wait at a time for one worker, so that others go between them; the next large request
-// has its turn when all are done, so that the inputs and outputs of one are held whole.
-TEST(Join, LargeRequestsAreComputedOneAfterTheOther) {
+// Two parts of each wait at a time for one worker, so that others go between them.
+TEST(Join, LargeRequestsTakeTurns) {
   Stepped s({.max_rows = 4});
   Call first({10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21}), second({30, 31, 32, 33, 34, 35}, 1),
       small({1, 2, 3, 4}, 2);
   for (Call* call : {&first, &second, &small}) s.scheduler->Submit(call->MakeRequest());
-  EXPECT_EQ(s.scheduler->Progress().queued, 4u);
+  EXPECT_EQ(s.scheduler->Progress().queued, 5u);
   s.Drain();
   for (Call* call : {&first, &second, &small}) call->ExpectDoubled();
-  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(10), ElementsAre(14), ElementsAre(1),
-                                     ElementsAre(18), ElementsAre(30), ElementsAre(34)));
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(10), ElementsAre(14), ElementsAre(30),
+                                     ElementsAre(34), ElementsAre(1), ElementsAre(18)));
   EXPECT_TRUE(s.scheduler->Idle());
 }
 
-TEST(Join, WhatWaitsForItsTurnMayLeaveOrBeLate) {
+TEST(Join, OneOfSeveralMayLeaveOrBeLate) {
   Stepped s({.max_rows = 2, .max_queued_rows = 20});
-  Call first({1, 2, 3, 4}), left({5, 6, 7}), late({8, 9, 10}), urgent({11, 12, 13}),
-      last({14, 15, 16});
+  Call first({1, 2, 3, 4}), left({5, 6, 7}, 1), late({8, 9, 10}, 2), urgent({11, 12, 13}, 3),
+      last({14, 15, 16}, 4);
   s.scheduler->Submit(first.MakeRequest());
   s.scheduler->Submit(left.MakeRequest());
   s.scheduler->Submit(late.MakeRequest(s.clock.Now() + milliseconds(5)));
@@ -74,9 +73,9 @@ TEST(Join, WhatWaitsForItsTurnMayLeaveOrBeLate) {
   left.ExpectCode(absl::StatusCode::kCancelled);
   late.ExpectCode(absl::StatusCode::kDeadlineExceeded);
   for (Call* call : {&first, &urgent, &last}) call->ExpectDoubled();
-  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(1), ElementsAre(3), ElementsAre(11),
-                                     ElementsAre(13), ElementsAre(14), ElementsAre(16)));
-  // Nothing is held for those that left.
+  EXPECT_THAT(s.batches, ElementsAre(ElementsAre(11), ElementsAre(13), ElementsAre(1),
+                                     ElementsAre(3), ElementsAre(14), ElementsAre(16)));
+  // Nothing is counted for those that left.
   Call one(std::vector<int64_t>(10, 1)), two(std::vector<int64_t>(10, 2)), more({3});
   for (Call* call : {&one, &two, &more}) s.scheduler->Submit(call->MakeRequest());
   more.ExpectCode(absl::StatusCode::kUnavailable);
@@ -85,7 +84,7 @@ TEST(Join, WhatWaitsForItsTurnMayLeaveOrBeLate) {
   two.ExpectDoubled();
 }
 
-TEST(Join, StopRefusesWhatWaitsForItsTurnWithoutWorkers) {
+TEST(Join, StopRefusesLargeRequestsWithoutWorkers) {
   Stepped s({.max_rows = 2});
   Call first({1, 2, 3, 4}), second({5, 6, 7});
   s.scheduler->Submit(first.MakeRequest());
@@ -103,7 +102,7 @@ TEST(Join, APartThatFailsEndsItsRequestAndNoOther) {
   good.ExpectDoubled();
   after.ExpectDoubled();
   bad.ExpectCode(absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(s.scheduler->Stats().failed, 1u);
+  EXPECT_EQ(s.scheduler->Stats()[Outcome::kFailed], 1u);
   for (const auto& firsts : s.batches)
     EXPECT_THAT(firsts, testing::Not(testing::Contains(18))) << "the rest of it is not computed";
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "server/scheduling/scheduler_for_test.h"
 
@@ -69,6 +70,23 @@ TEST(DefaultTimeout, IsTheDeadlineOfCallsWithoutOne) {
   stepped.clock.Advance(seconds(1));
   stepped.Drain();
   waiting.ExpectDoubled();
+}
+
+// A large message takes a while to be decoded.
+TEST(DefaultTimeout, CountsFromTheArrivalOfTheCall) {
+  Stepped stepped({}, 1, Duration::max(), seconds(5));
+  stepped.clock.Advance(seconds(100));
+  Call early({1}), late({2}), too_late({3});
+  for (const auto& [call, before] : {std::pair(&early, 1), {&late, 4}, {&too_late, 6}}) {
+    auto request = call->MakeRequest();
+    request->arrived = stepped.clock.Now() - seconds(before);
+    stepped.scheduler->Submit(std::move(request));
+  }
+  too_late.ExpectCode(absl::StatusCode::kDeadlineExceeded);
+  stepped.clock.Advance(seconds(2));
+  stepped.Drain();
+  early.ExpectDoubled();
+  late.ExpectCode(absl::StatusCode::kDeadlineExceeded);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST(Overload, RefusesWhatIsExpectedToBeLate) {
   EXPECT_THAT(std::string(hopeless.status.message()), HasSubstr("may take 47.5 ms"));
   s.scheduler->Submit(fits.MakeRequest(due(48)));
   s.scheduler->Submit(patient.MakeRequest());
-  EXPECT_EQ(s.scheduler->Stats().refused_late, 1u);
+  EXPECT_EQ(s.scheduler->Stats()[Outcome::kRefusedLate], 1u);
   s.Drain();
   for (Call* call : {&second, &third, &fits, &patient}) call->ExpectDoubled();
 
@@ -73,13 +73,13 @@ TEST(Overload, TheQueueIsFullWhenItsWorkTakesTooLong) {
 }
 
 // What one slow hour taught must not outlast it.
-TEST(Overload, AKindThatIsAlwaysRefusedRunsNowAndThen) {
+TEST(Overload, WhatIsAlwaysRefusedRunsNowAndThen) {
   Stepped s({.max_rows = 1});
   s.executor->row_takes = milliseconds(10);
   Duration takes = seconds(1);
   s.executor->on_run = [&](absl::Span<Request* const>) { s.clock.Advance(takes); };
   const auto due = [&s] { return s.clock.Now() + milliseconds(100); };
-  const auto ask = [&] {  // behind another kind's request, which always waits
+  const auto ask = [&] {  // behind another bucket's request, which always waits
     Call ahead({1}, /*bucket=*/7), call({2});
     s.scheduler->Submit(ahead.MakeRequest());
     s.scheduler->Submit(call.MakeRequest(due()));
@@ -134,7 +134,8 @@ TEST(Overload, ASmallRequestIsNotRefusedForTheWholeOfALargeOne) {
   s.scheduler->Submit(small.MakeRequest(s.clock.Now() + milliseconds(15)));
   s.scheduler->Submit(hopeless.MakeRequest(s.clock.Now() + milliseconds(150)));
   hopeless.ExpectCode(absl::StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(s.scheduler->Stats().refused_late, 1u) << "its parts take turns with the other's";
+  EXPECT_EQ(s.scheduler->Stats()[Outcome::kRefusedLate], 1u)
+      << "its parts take turns with the other's";
   for (int step = 0; step < 3 && small.answers == 0; ++step) ASSERT_TRUE(s.scheduler->Step());
   small.ExpectDoubled();
   s.Drain();

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 #include "server/scheduling/prepare.h"
 
 namespace floe::server {

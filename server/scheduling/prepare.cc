@@ -1,3 +1,4 @@
+// Warms a model up, and turns its configuration and what was measured into limits and slots.
 #include "server/scheduling/prepare.h"
 
 #include <sys/stat.h>
@@ -14,16 +15,10 @@
 #include "config/model_server_config.h"
 #include "server/executor/plan_executor.h"
 #include "server/executor/warm_up.h"
+#include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
-
-// Of a batch whose size is chosen by what was measured.
-constexpr int64_t kMostRows = 1024;
-constexpr int64_t kMostArenaBytes = int64_t{256} << 20;
-constexpr int64_t kLeastQueuedRows = 64;   // times max_enqueued_batches, however small batches are
-constexpr int64_t kQueuedRequests = 4096;  // where max_enqueued_batches is not set
-constexpr size_t kMaxBytes = size_t{1} << 30;  // of requests that wait, unless configured
 
 // The allowed sizes that a run of so many rows can be padded to.
 std::vector<int64_t> AllowedRows(const std::vector<int64_t>& sizes, int64_t max_rows) {
@@ -42,8 +37,9 @@ PlanExecutor::Options ExecutorOptions(const ModelConfig& config, int64_t workers
   options.max_rows = batching.max_execution_rows();
   options.allowed_rows = AllowedRows(batching.allowed_batch_sizes, options.max_rows);
   if (options.max_rows == 0) {
-    options.max_rows = options.allowed_rows.empty() ? kMostRows : options.allowed_rows.back();
-    options.max_arena_bytes = kMostArenaBytes;
+    options.max_rows =
+        options.allowed_rows.empty() ? tuning::kMostRows : options.allowed_rows.back();
+    options.max_arena_bytes = tuning::kMostArenaBytes;
   }
   if (config.max_run_bytes > 0) {
     options.max_run_bytes = config.max_run_bytes;
@@ -52,8 +48,8 @@ PlanExecutor::Options ExecutorOptions(const ModelConfig& config, int64_t workers
   }
   options.max_arena_bytes = std::min(options.max_arena_bytes, options.max_run_bytes);
   if (!batching.enable_large_batch_splitting) options.max_request_rows = batching.max_batch_size;
-  // A model that is told to wait for fuller batches is not run on the threads of callers, nor is
-  // one of several threads a run: all slots are alike.
+  // Models that wait for fuller batches do not run on the threads of callers. Nor do those with
+  // several threads a run, because all slots are alike.
   if (batching.batch_timeout_micros == 0 && config.intra_op_threads == 1)
     options.inline_below_us = static_cast<double>(config.inline_below_us);
   return options;
@@ -167,6 +163,33 @@ std::vector<MeasuredSignature> MeasuredBy(const WarmUpReport& report) {
   return measured;
 }
 
+// What the configuration says of queue and runs. Nothing, or 0, leaves the default.
+void SetLimits(const ModelConfig& config, int64_t max_rows, int64_t most_rows,
+               Scheduler::Options* options) {
+  const BatchingConfig& batching = config.batching;
+  RequestQueue::Limits& limits = options->limits;
+  limits.max_rows = max_rows;
+  limits.timeout = std::chrono::microseconds(batching.batch_timeout_micros);
+  limits.requests_are_rows = batching.max_enqueued_batches == 0;
+  const int64_t batch =
+      batching.max_batch_size > 0 ? batching.max_batch_size : tuning::kLeastQueuedRows;
+  limits.max_queued_rows = limits.requests_are_rows
+                               ? tuning::kQueuedRequests
+                               : std::max(batch, most_rows) * batching.max_enqueued_batches;
+  limits.max_bytes = batching.max_enqueued_bytes == 0
+                         ? tuning::kQueuedBytes
+                         : static_cast<size_t>(batching.max_enqueued_bytes);
+  options->name = config.name;
+  if (config.batching_full_status == FullStatus::kResourceExhausted)
+    options->full_status = absl::StatusCode::kResourceExhausted;
+  const auto set = [](int64_t value, auto unit, Duration* field) {
+    if (value > 0) *field = unit * value;
+  };
+  set(batching.max_enqueued_micros, std::chrono::microseconds(1), &options->max_enqueued_time);
+  set(config.max_run_seconds, std::chrono::seconds(1), &options->longest_run);
+  set(config.default_timeout_microseconds, std::chrono::microseconds(1), &options->default_timeout);
+}
+
 std::string DescribeSizes(const WarmUpReport& report) {
   std::string text = "batches of at most";
   for (const RunCost& cost : report.costs)
@@ -180,7 +203,7 @@ std::string DescribeSizes(const WarmUpReport& report) {
 
 SlotBounds BoundsOfSlots(const ModelConfig& config, const PrepareOptions& prepare) {
   SlotBounds bounds;
-  bounds.workers = WorkersOf(config, prepare.weights, FindUsableCpus());
+  bounds.workers = WorkersOf(config, prepare.cpu_shares, FindUsableCpus());
   const PlanExecutor::Options options = ExecutorOptions(config, bounds.workers, prepare.run_bytes);
   bounds.chosen = ChoosesRows(config);
   bounds.rows = options.max_rows;
@@ -197,9 +220,10 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
     FLOE_RETURN_IF_ERROR(ReadOwnBatching(DirectoryOf(model.info().path), &config, &notes));
   FLOE_RETURN_IF_ERROR(CheckCpuSet(config.cpu_set, FindUsableCpus().cpus));
   const ThreadTraits traits{absl::StrCat("i:", config.name),
-                            NiceOfShares(config.cpu_shares, prepare.weights.heaviest), config.cpu_set};
+                            NiceOfShares(config.cpu_shares, prepare.cpu_shares.heaviest),
+                            config.cpu_set};
   const ScopedThreadTraits scope(&traits);  // of the intra-op threads
-  const auto workers = static_cast<int>(WorkersOf(config, prepare.weights, FindUsableCpus()));
+  const auto workers = static_cast<int>(WorkersOf(config, prepare.cpu_shares, FindUsableCpus()));
   const PlanExecutor::Options options = ExecutorOptions(config, workers, prepare.run_bytes);
   auto executor =
       std::make_unique<PlanExecutor>(workers, static_cast<int>(config.intra_op_threads), options);
@@ -216,28 +240,9 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
   executor->SetCosts(std::exchange(report.costs, {}));
   FLOE_RETURN_IF_ERROR(ReplayRecorded(model, prepare, executor.get(), &report));
 
-  setup.options.limits.max_rows = options.max_rows;
-  setup.options.limits.timeout = std::chrono::microseconds(config.batching.batch_timeout_micros);
-  const int64_t batches = config.batching.max_enqueued_batches;
-  const int64_t batch =
-      config.batching.max_batch_size > 0 ? config.batching.max_batch_size : kLeastQueuedRows;
-  setup.options.limits.requests_are_rows = batches == 0;
-  setup.options.limits.max_queued_rows =
-      batches == 0 ? kQueuedRequests : std::max(batch, most_rows) * batches;
-  const auto bytes = static_cast<size_t>(config.batching.max_enqueued_bytes);
-  setup.options.limits.max_bytes = bytes == 0 ? kMaxBytes : bytes;
+  SetLimits(config, options.max_rows, most_rows, &setup.options);
   setup.options.threads = workers;
-  setup.options.name = config.name;
   setup.options.traits = traits;
-  if (config.batching_full_status == FullStatus::kResourceExhausted)
-    setup.options.full_status = absl::StatusCode::kResourceExhausted;
-  if (config.batching.max_enqueued_micros > 0)
-    setup.options.max_enqueued_time =
-        std::chrono::microseconds(config.batching.max_enqueued_micros);
-  if (config.max_run_seconds > 0)
-    setup.options.longest_run = std::chrono::seconds(config.max_run_seconds);
-  if (config.default_timeout_microseconds > 0)
-    setup.options.default_timeout = std::chrono::microseconds(config.default_timeout_microseconds);
   setup.options.slowest = report.slowest;
   setup.notes = std::move(report.notes);
   setup.notes.insert(setup.notes.begin(), notes.begin(), notes.end());

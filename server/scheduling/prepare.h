@@ -24,7 +24,7 @@ struct SchedulerSetup {
 using RunRecorded = std::function<absl::Status(std::unique_ptr<Request>)>;
 
 struct PrepareOptions {
-  CpuShares weights;
+  CpuShares cpu_shares;
   // Reads a file of recorded requests and has them run, in order, until one fails. Null: recorded
   // requests are not used.
   using ReplayRecorded =
@@ -57,8 +57,8 @@ struct SlotBounds {
 SlotBounds BoundsOfSlots(const ModelConfig& config, const PrepareOptions& prepare);
 
 // Runs the model (warm-up, measuring), so never on a thread that serves. Fails when the model
-// cannot be run at all, its cpu_set or padding values are not possible, its batching_params.pbtxt
-// is wrong, or a request recorded in assets.extra/tf_serving_warmup_requests beside its file fails.
+// cannot be run at all, or its cpu_set, padding values or batching_params.pbtxt are wrong. Fails
+// also when a request recorded in assets.extra/tf_serving_warmup_requests beside its file does.
 // CANCELLED when the load is given up.
 absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelConfig& config,
                                                 const PrepareOptions& options = {});

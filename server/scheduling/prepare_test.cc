@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "server/executor/plan_executor.h"
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 
 namespace floe::server {
 namespace {
@@ -133,7 +133,7 @@ TEST(Prepare, WorkersHaveTheirModelsWeightAndCpus) {
   const ModelHandle model = CompileText(kTwiceGraph);
   ModelConfig config = Config();
   config.cpu_set = {FindUsableCpus().cpus.back()};
-  auto setup = PrepareScheduler(*model, config, {.weights = {.heaviest = 2}});
+  auto setup = PrepareScheduler(*model, config, {.cpu_shares = {.heaviest = 2}});
   ASSERT_TRUE(setup.ok()) << setup.status();
   Scheduler scheduler(std::move(setup->executor), std::move(setup->options));
   FloatCall call({{Shape({1, 2}), {1, 2}}});

@@ -1,4 +1,4 @@
-// What runs of a kind of request take, as measured at load and learnt since.
+// What runs take, as measured at load and corrected by the runs since.
 #include "server/scheduling/profile.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/budget.h"
-#include "server/scheduling/tuning.h"
+#include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
@@ -44,50 +44,51 @@ bool CostProfile::MayProbe(TimePoint now) {
   return true;
 }
 
-CostProfile* ProfileBook::Find(const void* key) {
-  const auto kind = std::find_if(kinds_.begin(), kinds_.end(),
-                                 [key](const CostProfile& other) { return other.key_ == key; });
-  if (kind == kinds_.end()) return nullptr;
-  kind->seen_ = ++now_;
-  return &*kind;
+CostProfile* CostProfiles::Find(const void* key) {
+  const auto profile = std::find_if(profiles_.begin(), profiles_.end(),
+                                    [key](const CostProfile& other) { return other.key_ == key; });
+  if (profile == profiles_.end()) return nullptr;
+  profile->seen_ = ++now_;
+  return &*profile;
 }
 
-CostProfile& ProfileBook::Of(const Request& request, const Executor& executor) {
-  if (CostProfile* const kind = Find(request.binding.key); kind != nullptr) return *kind;
+CostProfile& CostProfiles::Of(const Request& request, const Executor& executor) {
+  if (CostProfile* const profile = Find(request.binding.key); profile != nullptr) return *profile;
   std::string name, why;
-  // Workers ask too: better a kind without a name than none.
+  // Workers ask too: better a profile without a name than none.
   (void)CatchOutOfMemory([&] {
     name = executor.Describe(request);
     if (request.binding.plan != nullptr) why = request.binding.plan->why_not_batchable();
     return absl::OkStatus();
   });
-  if (kinds_.size() < kMaxKinds) {
-    kinds_.emplace_back();
+  if (profiles_.size() < tuning::kCostProfiles) {
+    profiles_.emplace_back();
   } else {
     const auto oldest = std::min_element(
-        kinds_.begin(), kinds_.end(),
+        profiles_.begin(), profiles_.end(),
         [](const CostProfile& a, const CostProfile& b) { return a.seen_ < b.seen_; });
     others_.Add(oldest->counts);
     *oldest = CostProfile();
-    std::swap(*oldest, kinds_.back());
+    std::swap(*oldest, profiles_.back());
   }
-  CostProfile& kind = kinds_.back();
-  kind.name_ = std::move(name);
-  kind.why_not_batchable_ = std::move(why);
-  kind.max_rows_ = request.binding.max_rows;
-  kind.key_ = request.binding.key;
-  kind.keep_ = request.binding.plan;
-  kind.seen_ = ++now_;
-  return kind;
+  CostProfile& profile = profiles_.back();
+  profile.name_ = std::move(name);
+  profile.why_not_batchable_ = std::move(why);
+  profile.max_rows_ = request.binding.max_rows;
+  profile.key_ = request.binding.key;
+  profile.keep_ = request.binding.plan;
+  profile.seen_ = ++now_;
+  return profile;
 }
 
-std::vector<KindStats> ProfileBook::Kinds() const {
-  std::vector<KindStats> kinds;
-  for (const CostProfile& kind : kinds_)
-    if (kind.counts.batches > 0)
-      kinds.push_back({kind.name_, kind.counts, kind.why_not_batchable_, kind.max_rows_});
-  if (others_.batches > 0) kinds.push_back({"(others)", others_, "", 0});
-  return kinds;
+std::vector<ProfileStats> CostProfiles::Stats() const {
+  std::vector<ProfileStats> stats;
+  for (const CostProfile& profile : profiles_)
+    if (profile.counts.batches > 0)
+      stats.push_back(
+          {profile.name_, profile.counts, profile.why_not_batchable_, profile.max_rows_});
+  if (others_.batches > 0) stats.push_back({"(others)", others_, "", 0});
+  return stats;
 }
 
 }  // namespace floe::server

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/scheduling/tuning.h"
+#include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr size_t kKeys = 3 * ProfileBook::kMaxKinds;
+constexpr size_t kKeys = 3 * tuning::kCostProfiles;
 
 // Names a request's kind by its key's place among the test's keys; nothing is run.
 class Names : public Executor {
@@ -33,28 +33,28 @@ class Names : public Executor {
   std::array<char, kKeys> keys{};
 };
 
-class ProfileBookTest : public testing::Test {
+class CostProfilesTest : public testing::Test {
  protected:
   CostProfile& Of(size_t kind) {
     Request request;
     request.binding.key = &names_.keys[kind];
-    return book_.Of(request, names_);
+    return profiles_.Of(request, names_);
   }
   // One batch more of that kind.
   void Count(size_t kind, uint64_t rows) { Of(kind).counts.Add({1, 2, rows, 1, {}}); }
   // "kind 3: 1 batches, 7 rows; ...".
   std::string Counted() const {
     std::string text;
-    for (const KindStats& kind : book_.Kinds())
+    for (const ProfileStats& kind : profiles_.Stats())
       absl::StrAppend(&text, text.empty() ? "" : "; ", kind.name, ": ", kind.batches.batches,
                       " batches, ", kind.batches.rows, " rows");
     return text;
   }
   Names names_;
-  ProfileBook book_;
+  CostProfiles profiles_;
 };
 
-TEST_F(ProfileBookTest, CountsByKindOfWhatHadBatches) {
+TEST_F(CostProfilesTest, CountsBatchesByKey) {
   EXPECT_EQ(Counted(), "");
   Of(2);
   EXPECT_EQ(Counted(), "") << "seen, but no batch yet";
@@ -62,41 +62,41 @@ TEST_F(ProfileBookTest, CountsByKindOfWhatHadBatches) {
   Count(2, 1);
   Count(1, 3);
   EXPECT_EQ(Counted(), "kind 2: 1 batches, 1 rows; kind 1: 2 batches, 10 rows");
-  EXPECT_EQ(book_.Find(&names_.keys[1]), &Of(1));
-  EXPECT_EQ(book_.Find(&names_.keys[9]), nullptr);
+  EXPECT_EQ(profiles_.Find(&names_.keys[1]), &Of(1));
+  EXPECT_EQ(profiles_.Find(&names_.keys[9]), nullptr);
 }
 
-TEST_F(ProfileBookTest, TheKindNotSeenForLongestGoesToTheOthers) {
-  constexpr size_t kOwn = ProfileBook::kMaxKinds;
+TEST_F(CostProfilesTest, TheOneNotUsedForLongestGoesToTheOthers) {
+  constexpr size_t kOwn = tuning::kCostProfiles;
   for (size_t kind = 0; kind < kOwn; ++kind) Count(kind, 100 + kind);
-  EXPECT_EQ(book_.Kinds().size(), kOwn);
-  EXPECT_EQ(book_.Kinds()[0].name, "kind 0") << "none of the others";
-  ASSERT_NE(book_.Find(&names_.keys[0]), nullptr);  // which counts as seeing it
+  EXPECT_EQ(profiles_.Stats().size(), kOwn);
+  EXPECT_EQ(profiles_.Stats()[0].name, "kind 0") << "none of the others";
+  ASSERT_NE(profiles_.Find(&names_.keys[0]), nullptr);  // which counts as seeing it
   Count(kOwn, 1);
-  EXPECT_NE(book_.Find(&names_.keys[0]), nullptr);
-  EXPECT_EQ(book_.Find(&names_.keys[1]), nullptr);
-  auto kinds = book_.Kinds();
+  EXPECT_NE(profiles_.Find(&names_.keys[0]), nullptr);
+  EXPECT_EQ(profiles_.Find(&names_.keys[1]), nullptr);
+  auto kinds = profiles_.Stats();
   ASSERT_EQ(kinds.size(), kOwn + 1);
   EXPECT_EQ(kinds.back().name, "(others)");
   EXPECT_EQ(kinds.back().batches.rows, 101u);
   EXPECT_EQ(kinds.back().batches.requests, 2u);
   for (size_t kind = kOwn + 1; kind < kKeys; ++kind) Count(kind, 1);
-  kinds = book_.Kinds();
+  kinds = profiles_.Stats();
   ASSERT_EQ(kinds.size(), kOwn + 1) << "however many kinds there are";
   uint64_t batches = 0;
-  for (const KindStats& one : kinds) batches += one.batches.batches;
+  for (const ProfileStats& one : kinds) batches += one.batches.batches;
   EXPECT_EQ(batches, kKeys) << "none is lost";
-  EXPECT_NE(book_.Find(&names_.keys[kKeys - 1]), nullptr);
+  EXPECT_NE(profiles_.Find(&names_.keys[kKeys - 1]), nullptr);
 }
 
-TEST_F(ProfileBookTest, AKindThatComesBackBeginsAnew) {
+TEST_F(CostProfilesTest, OneThatComesBackBeginsAnew) {
   Of(0).Learn(Duration::zero(), 1, milliseconds(5));
   for (size_t kind = 1; kind < kKeys; ++kind) Of(kind);
   EXPECT_EQ(Of(0).Expect(Duration::zero(), 1), Duration::zero());
   EXPECT_EQ(Of(0).usual_run(), Duration::zero());
 }
 
-TEST(Kind, WithoutAMeasurementRowsAreLearnt) {
+TEST(CostProfile, WithoutAMeasurementRowsAreLearnt) {
   CostProfile kind;
   EXPECT_EQ(kind.Expect(Duration::zero(), 8), Duration::zero()) << "not known";
   kind.Learn(Duration::zero(), 4, microseconds(400));
@@ -109,7 +109,7 @@ TEST(Kind, WithoutAMeasurementRowsAreLearnt) {
   EXPECT_EQ(kind.usual_run(), microseconds(440));
 }
 
-TEST(Kind, AMeasurementIsScaledByHowMuchSlowerRunsAreOfLate) {
+TEST(CostProfile, AMeasurementIsScaledByHowMuchSlowerRunsAreOfLate) {
   CostProfile kind;
   EXPECT_EQ(kind.Expect(milliseconds(10), 8), milliseconds(10));
   kind.Learn(milliseconds(10), 8, milliseconds(20));
@@ -121,7 +121,7 @@ TEST(Kind, AMeasurementIsScaledByHowMuchSlowerRunsAreOfLate) {
 
 // One run during which the machine was away makes the next ones at most twice as hopeless; fast
 // ones make them at most ten times as hopeful as the measurement.
-TEST(Kind, OneOddRunMovesLittle) {
+TEST(CostProfile, OneOddRunMovesLittle) {
   CostProfile kind;
   kind.Learn(milliseconds(1), 1, milliseconds(1));
   kind.Learn(milliseconds(1), 1, std::chrono::seconds(100));

@@ -1,4 +1,4 @@
-// The queue of one served version: buckets, priorities, deadlines and bounds.
+// Queues requests in buckets, within bounds, and picks the next batch by rank and timeout.
 #include "server/scheduling/queue.h"
 
 #include <algorithm>
@@ -6,8 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "base/budget.h"
-#include "server/scheduling/tuning.h"
+#include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
@@ -22,20 +23,15 @@ bool SameValue(const TensorView& a, const TensorView& b) {
   return std::equal(a.as<std::string>(), a.as<std::string>() + a.elements(), b.as<std::string>());
 }
 
-uint64_t Mix(uint64_t h, uint64_t value) {
-  h = (h ^ value) * 0x9E3779B97F4A7C15u;
-  return h ^ (h >> 32);
-}
-
 uint64_t HashOf(const Request& request) {
-  uint64_t h = Mix(request.quarantine, reinterpret_cast<uintptr_t>(request.binding.key));
+  uint64_t h = absl::HashOf(request.quarantine, request.binding.key);
   for (const int input : request.binding.fixed) {
     const TensorView& view = request.inputs[input];
     if (view.dtype == DType::kString) {
-      for (int64_t i = 0; i < view.elements(); ++i)
-        h = Mix(h, std::hash<std::string>()(view.as<std::string>()[i]));
+      h = absl::HashOf(
+          h, absl::MakeConstSpan(view.as<std::string>(), static_cast<size_t>(view.elements())));
     } else {
-      h = Mix(h, std::hash<std::string_view>()(Bytes(view)));
+      h = absl::HashOf(h, Bytes(view));
     }
   }
   return h;
@@ -54,7 +50,7 @@ bool HasRoom(const QueueLoad& load, const RequestQueue::Limits& limits, Request*
   const Binding& binding = request->binding;
   const bool counts_once = binding.unbatchable || limits.requests_are_rows;
   request->queued_rows = counts_once ? 1 : std::max<int64_t>(binding.rows, 1);
-  return load.empty() || (load.rows + request->queued_rows <= limits.max_queued_rows &&
+  return load.done() || (load.rows + request->queued_rows <= limits.max_queued_rows &&
                           load.bytes + binding.bytes <= limits.max_bytes);
 }
 
@@ -78,39 +74,36 @@ const char* BatchCloseName(BatchClose close) {
 }
 
 void BucketTable::Reserve(size_t buckets) {
-  while (buckets_.size() < buckets) {
-    buckets_.push_back(std::make_unique<Bucket>());
-    buckets_.back()->next = std::exchange(free_, buckets_.back().get());
-  }
+  if (all_.size() >= buckets) return;
+  free_.reserve(2 * buckets);
+  while (all_.size() < buckets) free_.push_back(&all_.emplace_back());
 }
 
 Bucket* BucketTable::Find(Request* request, int64_t max_rows) {
   const bool shared = !request->binding.unbatchable && request->binding.rows <= max_rows;
-  Bucket** chain = nullptr;
+  Table::insert_commit_data place;
   if (shared) {
     request->hash = HashOf(*request);
-    chain = &chains_[request->hash % kChains];
-    for (Bucket* bucket = *chain; bucket != nullptr; bucket = bucket->next)
-      if (SameBucket(*bucket->requests.First(), *request)) return bucket;
+    const auto hash = [](const Request& one) { return static_cast<size_t>(one.hash); };
+    const auto equal = [](const Request& one, const Bucket& bucket) {
+      return SameBucket(*bucket.requests.First(), one);
+    };
+    const auto [found, is_new] = shared_.insert_check(*request, hash, equal, place);
+    if (!is_new) return &*found;
   }
-  Bucket* const bucket = free_;
-  free_ = bucket->next;
+  Bucket* const bucket = free_.back();
+  free_.pop_back();
   bucket->rows = 0;
   bucket->max_rows = max_rows;
-  bucket->hash = request->hash;
   bucket->shared = shared;
   bucket->ready = false;
-  bucket->next = shared ? std::exchange(*chain, bucket) : nullptr;
+  if (shared) shared_.insert_commit(*bucket, place);
   return bucket;
 }
 
 void BucketTable::Free(Bucket* bucket) {
-  if (bucket->shared) {
-    Bucket** link = &chains_[bucket->hash % kChains];
-    while (*link != bucket) link = &(*link)->next;
-    *link = bucket->next;
-  }
-  bucket->next = std::exchange(free_, bucket);
+  if (bucket->shared) shared_.erase(shared_.iterator_to(*bucket));
+  free_.push_back(bucket);
 }
 
 Duration QueueLoad::WorkAhead(int level) const {
@@ -139,7 +132,7 @@ bool RequestQueue::Push(Request* request, TimePoint now) {
     load_.rows += request->queued_rows;
   } else {
     request->whole->work -= request->work;
-    load_.held_work -= request->work;
+    load_.later_work -= request->work;
   }
   load_.work[request->level()] += request->work;
   if (request->deadline != TimePoint::max()) {
@@ -179,19 +172,21 @@ bool RequestQueue::Remove(Request* request) {
   return true;
 }
 
-bool RequestQueue::Hold(Request* whole) {
+bool RequestQueue::AddWhole(Request* whole) {
   if (!HasRoom(load_, limits_, whole)) return false;
   whole->work = std::min(whole->work, tuning::kMostWork);
+  ++load_.wholes;
   load_.bytes += whole->binding.bytes;
-  load_.rows += whole->held_rows = whole->queued_rows;
-  load_.held_work += whole->work;
+  load_.rows += whole->queued_rows;
+  load_.later_work += whole->work;
   return true;
 }
 
-void RequestQueue::Release(Request* whole) {
-  load_.bytes -= whole->binding.bytes;
-  load_.rows -= whole->held_rows;
-  load_.held_work -= whole->work;
+void RequestQueue::EndWhole(const Request& whole) {
+  --load_.wholes;
+  load_.bytes -= whole.binding.bytes;
+  load_.rows -= whole.queued_rows;
+  load_.later_work -= whole.work;
 }
 
 TimePoint RequestQueue::NextBatchTime() const {

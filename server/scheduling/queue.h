@@ -4,11 +4,13 @@
 #include <array>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
+#include <boost/intrusive/unordered_set.hpp>
 #include <cstddef>
-#include <memory>
+#include <deque>
 #include <vector>
 
 #include "server/request/request.h"
+#include "server/request/tuning.h"
 
 namespace floe::server {
 
@@ -18,13 +20,13 @@ using RequestList = boost::intrusive::list<
     Request, boost::intrusive::member_hook<Request, boost::intrusive::list_member_hook<>, kHook>,
     boost::intrusive::constant_time_size<false>>;
 
-// Requests by rank: the time of arrival plus kPriorityAging for each step of priority. One list per
-// priority, each in order of arrival, so that nothing is ever sorted.
+// Requests by rank: the time of arrival plus tuning::kPriorityAging for each step of priority. One
+// list per priority, each in order of arrival, so that nothing is ever sorted.
 template <boost::intrusive::list_member_hook<> Request::*kHook>
 class RankedRequests {
  public:
   static TimePoint Rank(const Request& request) {
-    return request.enqueued + request.level() * kPriorityAging;
+    return request.enqueued + request.level() * tuning::kPriorityAging;
   }
   bool empty() const { return Oldest() == nullptr; }
   void Push(Request* request) { levels_[request->level()].push_back(*request); }
@@ -50,12 +52,12 @@ class RankedRequests {
     return First([](const Request&) { return true; });
   }
   // The request that arrived first; null: there is none.
-  const Request* Oldest() const {
+  Request* Oldest() const {
     const Request* oldest = nullptr;
     for (const auto& level : levels_)
       if (!level.empty() && (oldest == nullptr || level.front().enqueued < oldest->enqueued))
         oldest = &level.front();
-    return oldest;
+    return const_cast<Request*>(oldest);
   }
 
  private:
@@ -63,19 +65,21 @@ class RankedRequests {
 };
 
 // Requests that may run together. One that is unbatchable has a bucket of its own.
-struct Bucket {
+struct Bucket : boost::intrusive::unordered_set_base_hook<boost::intrusive::store_hash<true>> {
   RankedRequests<&Request::bucket_hook> requests;
   int64_t rows = 0;
   int64_t max_rows = 0;
-  uint64_t hash = 0;
-  bool shared = false;     // found by later requests
-  bool ready = false;      // need not wait for more
-  Bucket* next = nullptr;  // of the same hash, or the next free one
+  bool shared = false;  // found by later requests
+  bool ready = false;   // need not wait for more
 };
 
 // The buckets in use, found by what their requests have in common, and free ones for the next.
 class BucketTable {
  public:
+  BucketTable() : shared_(Table::bucket_traits(chains_.data(), chains_.size())) {}
+  BucketTable(const BucketTable&) = delete;
+  BucketTable& operator=(const BucketTable&) = delete;
+
   // Later calls allocate nothing until more than so many are in use.
   void Reserve(size_t buckets);
   // The shared bucket of the request, or a new one.
@@ -83,18 +87,20 @@ class BucketTable {
   void Free(Bucket* bucket);
 
  private:
-  static constexpr size_t kChains = 256;  // a queue rarely holds that many buckets
+  using Table = boost::intrusive::unordered_set<Bucket, boost::intrusive::power_2_buckets<true>,
+                                                boost::intrusive::constant_time_size<false>>;
 
-  std::array<Bucket*, kChains> chains_{};
-  std::vector<std::unique_ptr<Bucket>> buckets_;
-  Bucket* free_ = nullptr;
+  std::deque<Bucket> all_;
+  std::vector<Bucket*> free_;
+  std::array<Table::bucket_type, 256> chains_;  // a queue rarely holds that many buckets
+  Table shared_;
 };
 
 // Why a batch was not made larger.
 enum class BatchClose : uint8_t {
   kFull,         // it has as many rows as a run may have
   kNoFit,        // the next request would not fit
-  kIdle,         // a worker was idle and nothing else of its kind waited
+  kIdle,         // a worker was idle and nothing more waited in the bucket
   kTimeout,      // its first request had waited for batch_timeout_micros, or nears its deadline
   kUnbatchable,  // its request may not share a run
   kQuarantined,  // its caller's requests made others' batches fail
@@ -114,27 +120,31 @@ struct Batch {
   }
 };
 
-// What is queued, and what is held for requests that are computed in parts.
+// What is queued, and what is yet to come of large requests that are computed in parts.
 struct QueueLoad {
   size_t requests = 0;
-  size_t bytes = 0;  // of inputs
-  int64_t rows = 0;  // as max_queued_rows counts them
+  size_t wholes = 0;  // large requests that have not ended
+  size_t bytes = 0;   // of inputs, of wholes until they end
+  int64_t rows = 0;   // as max_queued_rows counts them, of wholes until they end
   std::array<Duration, kPriorities> work{};
-  Duration held_work = Duration::zero();  // of parts that are not queued yet
+  Duration later_work = Duration::zero();  // of parts that are not queued yet
 
   bool empty() const { return requests == 0; }
+  bool done() const { return empty() && wholes == 0; }  // nothing waits or is to come
 
   // Of those that go before a request of that level, were it queued now: as urgent ones or more.
   Duration WorkAhead(int level) const;
-  Duration Work() const { return WorkAhead(kPriorities - 1) + held_work; }
+  Duration Work() const { return WorkAhead(kPriorities - 1) + later_work; }
 };
 
-// Of the buckets that may go, that of the request of the least rank goes first, and within a bucket
+// Of the buckets that may go, that with the request of the least rank goes first. Within a bucket
 // requests go by rank, which is the order of arrival where priorities are equal. A request that
-// does not fit ends the batch, so that order holds; one of more rows than a run may have runs
-// alone. With a timeout a bucket waits for more until its rows fill a run, its first arrival is
-// that old, or it has the earliest deadline of all and three quarters of what that leaves before
-// the run are over. Threading: the caller locks. Requests are the caller's, and stay in place.
+// does not fit ends the batch, so that order holds. One of more rows than a run may have runs
+// alone.
+//
+// With a timeout a bucket waits for more until its rows fill a run, or its first arrival is that
+// old. That with the earliest deadline of all also goes when little is left of what this allows.
+// Threading: the caller locks. Requests are the caller's, and stay in place.
 class RequestQueue {
  public:
   struct Limits {
@@ -162,12 +172,11 @@ class RequestQueue {
   TimePoint NextDeadline() const;  // TimePoint::max(): none
   // False when the request is not queued (any more).
   bool Remove(Request* request);
-  // Counts a request whose parts are pushed one after the other, and which are not bounded then;
-  // false when the bounds are reached.
-  bool Hold(Request* whole);
-  void Release(Request* whole);
-  Request* First() const { return arrivals_.First(); }          // null: none
-  const Request* Oldest() const { return arrivals_.Oldest(); }  // null: none
+  // Counts a large request until EndWhole: its parts are pushed one after the other, and are not
+  // bounded. False (nothing changed) when the bounds are reached.
+  bool AddWhole(Request* whole);
+  void EndWhole(const Request& whole);
+  Request* Oldest() const { return arrivals_.Oldest(); }  // null: none
   // From now on nothing waits for a fuller batch.
   void StopWaiting() {
     limits_.timeout = Duration::zero();

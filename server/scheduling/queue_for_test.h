@@ -24,7 +24,7 @@ inline std::unique_ptr<Request> MakeRequest(int key, int64_t rows = 1,
 
 // Whatever is left, before the requests go.
 inline void Clear(RequestQueue& queue) {
-  while (Request* const request = queue.First()) queue.Remove(request);
+  while (Request* const request = queue.Oldest()) queue.Remove(request);
 }
 
 inline Batch TakeBatch(RequestQueue& queue, TimePoint now) {

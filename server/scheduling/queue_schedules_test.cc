@@ -24,7 +24,7 @@ class Schedule {
         queue_(limits_) {}
 
   void Step() {
-    now_ += aging_matters_ ? kPriorityAging * Pick(2) + microseconds(Pick(5))
+    now_ += aging_matters_ ? tuning::kPriorityAging * Pick(2) + microseconds(Pick(5))
                            : Duration(microseconds(Pick(5)));
     const int action = Pick(10);
     if (action < 5) {
@@ -41,7 +41,7 @@ class Schedule {
   // Nothing starves: what is left goes once all have waited long enough, and goes completely.
   void Finish() {
     while (!waiting_.empty()) {
-      now_ += limits_.timeout + kPriorities * kPriorityAging;
+      now_ += limits_.timeout + kPriorities * tuning::kPriorityAging;
       const size_t before = waiting_.size();
       Take();
       ASSERT_LT(waiting_.size(), before);
@@ -116,7 +116,7 @@ class Schedule {
   // Without a timeout, nothing that waits has a smaller rank than the first of a batch.
   void CheckRank(const Request& first) {
     const auto rank = [](const Request& one) {
-      return one.enqueued + one.level() * kPriorityAging;
+      return one.enqueued + one.level() * tuning::kPriorityAging;
     };
     for (const auto& [left, counted] : waiting_) EXPECT_LE(rank(first), rank(*left));
   }

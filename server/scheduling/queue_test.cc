@@ -127,12 +127,12 @@ TEST(RequestQueue, BoundedInRequestsWhateverTheirRows) {
 }
 
 // Parts are pushed one after the other and not bounded: their whole was.
-TEST(RequestQueue, WhatIsComputedInPartsIsHeldUntilItsEnd) {
+TEST(RequestQueue, ALargeRequestCountsUntilItsEnd) {
   RequestQueue queue({.max_rows = 4, .max_queued_rows = 10});
   const auto whole = MakeRequest(0, 9), part = MakeRequest(0, 4), other = MakeRequest(1),
              full = MakeRequest(1), second = MakeRequest(0, 9);
   whole->work = milliseconds(9);
-  ASSERT_TRUE(queue.Hold(whole.get()));
+  ASSERT_TRUE(queue.AddWhole(whole.get()));
   EXPECT_EQ(queue.load().Work(), milliseconds(9));
   EXPECT_EQ(queue.load().WorkAhead(2), Duration::zero());
   part->whole = whole.get();
@@ -142,10 +142,10 @@ TEST(RequestQueue, WhatIsComputedInPartsIsHeldUntilItsEnd) {
   EXPECT_EQ(queue.load().WorkAhead(2), milliseconds(4));
   EXPECT_TRUE(queue.Push(other.get(), kStart));
   EXPECT_FALSE(queue.Push(full.get(), kStart));
-  EXPECT_FALSE(queue.Hold(second.get()));
+  EXPECT_FALSE(queue.AddWhole(second.get()));
   EXPECT_THAT(Take(queue, kStart), ElementsAre(part.get()));
   EXPECT_EQ(queue.load().Work(), milliseconds(5));
-  queue.Release(whole.get());
+  queue.EndWhole(*whole);
   EXPECT_EQ(queue.load().rows, 1);
   EXPECT_EQ(queue.load().Work(), Duration::zero());
   EXPECT_TRUE(queue.Push(full.get(), kStart));
@@ -260,7 +260,7 @@ TEST(RequestQueue, UrgentRequestsGoFirstUntilOthersHaveAged) {
   EXPECT_THAT(Take(queue, kStart), ElementsAre(usual.get(), low1.get()));
   ASSERT_TRUE(queue.Remove(low2.get()));
   ASSERT_TRUE(queue.Push(aged.get(), kStart));
-  ASSERT_TRUE(queue.Push(late.get(), kStart + kPriorityAging + microseconds(1)));
+  ASSERT_TRUE(queue.Push(late.get(), kStart + tuning::kPriorityAging + microseconds(1)));
   EXPECT_EQ(queue.Oldest()->enqueued, kStart);
   EXPECT_THAT(Take(queue, kStart), ElementsAre(aged.get()));
   EXPECT_THAT(Take(queue, kStart), ElementsAre(late.get()));

@@ -7,8 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
 #include "base/retry_after.h"
+#include "base/status.h"
+#include "server/request/tuning.h"
+#include "server/scheduling/admission.h"
 #include "server/scheduling/join.h"
-#include "server/scheduling/tuning.h"
 
 namespace floe::server {
 namespace {
@@ -68,7 +70,7 @@ bool IsAffordable(Request* request, const Measured& measured, TimePoint now, Sch
   request->work = profile.Expect(measured.share, request->binding.rows);
   request->run = profile.Expect(measured.run, measured.rows);
   const QueueLoad& load = state.queue.load();
-  const bool empty = load.empty() && !state.joining;
+  const bool empty = load.done();
   // Others have their turns between the parts of a large request, but large ones do not.
   const bool splits = measured.rows < request->binding.rows;
   const Backlog backlog{splits ? load.Work() : load.WorkAhead(request->level()),
@@ -110,13 +112,10 @@ bool MayWait(Request* request, const Measured& measured, TimePoint now, Schedule
 }  // namespace
 
 Scheduler::Scheduler(std::unique_ptr<Executor> executor, Options options)
-    : state_(std::move(executor), std::move(options)),
-      expiry_(state_, completion_),
-      batches_(state_, completion_),
-      workers_(state_, batches_, completion_) {
+    : state_(std::move(executor), std::move(options)), expiry_(state_), workers_(state_) {
   if (state_.options.threads == 0) return;
   try {
-    completion_.Start(state_.options.name);
+    state_.completion.Start(state_.options.name);
     expiry_.Start(state_.options.name);
     workers_.Start();
   } catch (...) {
@@ -131,38 +130,17 @@ void Scheduler::Submit(std::unique_ptr<Request> owned) {
   Request* const request = owned.release();  // until it is answered
   const TimePoint now = request->enqueued = state_.Now();
   if (request->cancel != nullptr && request->cancel->cancelled())
-    return completion_.Answer(request, Outcome::kCancelled, CallerLeftError());
+    return state_.completion.Answer(request, Outcome::kCancelled, CallerLeftError());
   if (request->deadline == TimePoint::max() && state_.options.default_timeout < Duration::max())
-    request->deadline = now + state_.options.default_timeout;
+    request->deadline = std::min(now, request->arrived) + state_.options.default_timeout;
   if (request->deadline <= now)
-    return completion_.Answer(request, Outcome::kExpired, ExpiredError());
+    return state_.completion.Answer(request, Outcome::kExpired, ExpiredError());
   const absl::Status bound = CatchOutOfMemory([&] { return state_.executor->Bind(request); });
-  if (!bound.ok()) return completion_.Answer(request, Outcome::kFailed, bound);
+  if (!bound.ok()) return state_.completion.Answer(request, Outcome::kFailed, bound);
   if (request->binding.splittable && request->binding.rows > MaxRows(*request, state_.options))
     return Split(request);
-  if (request->binding.quick && TryRunInline(request, now)) return;
+  if (request->binding.quick && workers_.TryInline(request)) return;
   Enqueue(request);
-}
-
-bool Scheduler::TryRunInline(Request* request, TimePoint now) {
-  const absl::Span<Request*> batch(&request, 1);
-  int slot;
-  {
-    MutexLock lock(state_.mutex);
-    // A queued request was here first, so it must not be overtaken.
-    if (state_.stopping || !state_.queue.load().empty() || !state_.slots.any_idle()) return false;
-    if (state_.slots.any_busy() && request->binding.batch_gain > tuning::kInlineGain) return false;
-    const bool unbatchable = request->binding.unbatchable;
-    slot = state_.TakeSlot(batch, unbatchable ? BatchClose::kUnbatchable : BatchClose::kIdle,
-                           /*worker=*/-1, now);
-    ++state_.inline_runs;
-  }
-  EndedRequests ended;
-  batches_.Run(slot, batch, &ended);
-  completion_.Send(&ended);
-  MutexLock lock(state_.mutex);
-  state_.ReleaseSlot(slot);
-  return true;
 }
 
 void Scheduler::Enqueue(Request* request) {
@@ -170,7 +148,7 @@ void Scheduler::Enqueue(Request* request) {
   // Set before the request is queued: afterwards a worker may finish and free it at any moment. A
   // caller that leaves before finds nothing to remove; MayWait looks once more.
   if (request->cancel != nullptr)
-    request->cancel->SetListener(request, [this, request] { Cancel(state_, completion_, request); });
+    request->cancel->SetListener(request, [this, request] { Cancel(state_, request); });
   bool queued = false, wake_worker = false;
   {
     MutexLock lock(state_.mutex);
@@ -186,86 +164,44 @@ void Scheduler::Enqueue(Request* request) {
     if (queued && deadline < state_.expiry_sleeps_until) state_.expiry.NotifyOne();
     wake_worker = state_.waiting_workers > 0 && state_.slots.any_idle();
   }
-  if (!queued) return completion_.Answer(request, request->outcome, request->status);
+  if (!queued) return state_.completion.Answer(request, request->outcome, request->status);
   if (wake_worker) state_.work.NotifyOne();
 }
 
-// A request of more rows than a run may have: its parts are queued, now or when its turn comes.
+// Admits a request of more rows than a run may have, and has its parts queued.
 void Scheduler::Split(Request* whole) {
   const Measured measured = Measure(*whole, state_);
-  if (whole->cancel != nullptr)
-    whole->cancel->SetListener(whole, [this, whole] { Cancel(state_, completion_, whole); });
-  bool start = false;
-  const auto hold = [&] {
-    if (absl::Status fits = CheckOutputBytes(*whole); !fits.ok()) return fits;
-    MutexLock lock(state_.mutex);
-    const TimePoint now = state_.Now(), deadline = whole->deadline;
-    if (!MayWait(whole, measured, now, state_)) return whole->status;
-    if (!state_.queue.Hold(whole)) {
-      Refuse(whole, Outcome::kRefusedFull, QueueFullError(state_));
-      return whole->status;
-    }
-    start = !std::exchange(state_.joining, true);
-    if (start) return absl::OkStatus();
-    const absl::Status pushed =
-        CatchOutOfMemory([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // the lock is held
-          state_.large.Push(whole, now);
-          return absl::OkStatus();
-        });
-    if (!pushed.ok()) state_.queue.Release(whole);
-    if (deadline < state_.expiry_sleeps_until) state_.expiry.NotifyOne();
-    return pushed;
-  };
-  const absl::Status status = CatchOutOfMemory(hold);
-  if (start) return StartJoin(whole);
-  if (status.ok()) return;
-  const Outcome outcome = whole->outcome == Outcome::kAnswered ? Outcome::kFailed : whole->outcome;
-  completion_.Answer(whole, outcome, status);
-}
-
-void Scheduler::StartJoin(Request* whole) {
   std::shared_ptr<Join> join;
-  const absl::Status made = CatchOutOfMemory([&] {
+  whole->outcome = Outcome::kFailed;  // unless another is set
+  const absl::Status status = CatchOutOfMemory([&]() -> absl::Status {
+    FLOE_RETURN_IF_ERROR(CheckOutputBytes(*whole));
     join = std::make_shared<Join>(
         MaxRows(*whole, state_.options), state_.options.workers() + 1, state_.memory,
         [this](std::unique_ptr<Request> part) { Enqueue(part.release()); },
-        [this](std::unique_ptr<Request> done, const absl::Status& status, Outputs outputs) {
-          Joined(done.release(), status, outputs);
+        [this](std::unique_ptr<Request> done, const absl::Status& ended, Outputs outputs) {
+          {
+            MutexLock lock(state_.mutex);
+            state_.queue.EndWhole(*done);
+            state_.idle.NotifyAll();
+            state_.work.NotifyAll();
+          }
+          done->status = ended;
+          done->outcome = OutcomeOf(ended);
+          state_.completion.Answer(done.release(), outputs);
         });
-    return absl::OkStatus();
-  });
-  if (!made.ok()) return Joined(whole, made, {});
-  join->Start(std::unique_ptr<Request>(whole));
-}
-
-// The next one has its turn.
-void Scheduler::Joined(Request* whole, const absl::Status& status, Outputs outputs) {
-  whole->status = status;
-  whole->outcome = OutcomeOf(status);
-  completion_.Report(whole, outputs);
-  Request* next;
-  {
     MutexLock lock(state_.mutex);
-    state_.queue.Release(whole);
-    next = state_.large.First();
-    state_.joining = next != nullptr;
-    if (next != nullptr) {
-      state_.large.Remove(next);
-    } else {
-      state_.idle.NotifyAll();
-      state_.work.NotifyAll();
-    }
-  }
-  EndedRequests ended;
-  ended.push_back(*whole);
-  completion_.Send(&ended);
-  if (next != nullptr) StartJoin(next);
+    if (!MayWait(whole, measured, state_.Now(), state_)) return whole->status;
+    if (state_.queue.AddWhole(whole)) return absl::OkStatus();
+    Refuse(whole, Outcome::kRefusedFull, QueueFullError(state_));
+    return whole->status;
+  });
+  if (status.ok()) return join->Start(std::unique_ptr<Request>(whole));
+  state_.completion.Answer(whole, whole->outcome, status);
 }
 
 void Scheduler::TrimIdle(TimePoint now) {
-  constexpr auto kIdle = std::chrono::minutes(1);
   state_.mutex.Lock();
-  for (int slot; (slot = state_.slots.TakeUnused(now - kIdle)) >= 0;) {
+  for (int slot; (slot = state_.slots.TakeUnused(now - tuning::kTrimAfter)) >= 0;) {
     state_.mutex.Unlock();
     state_.executor->Trim(slot);
     state_.mutex.Lock();

@@ -6,8 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "server/scheduling/batch.h"
-#include "server/scheduling/completion.h"
 #include "server/scheduling/expiry.h"
 #include "server/scheduling/state.h"
 #include "server/scheduling/stats.h"
@@ -17,11 +15,11 @@ namespace floe::server {
 
 // An idle worker takes what is queued at once, unless the limits name a timeout. At low load a
 // quick request runs on the thread that brought it: while nothing is queued, a slot is idle, and
-// either nothing runs or batches gain little (tuning::kInlineGain).
+// either nothing runs or batches gain little (tuning::kInlineGain). The gain counts only while
+// something runs: a request that finds the model idle has nobody to share a batch with.
 //
-// Threading: any thread may call Submit. Threads of its own: the workers, one that ends late
-// requests, one that sends answers where workers have more to do; with no workers there are none,
-// and Step() does the work.
+// Threading: any thread may call Submit. It has threads of its own: the workers, one that ends late
+// requests, and one that answers those. With no workers there are none, and Step() does the work.
 class Scheduler {
  public:
   using Options = SchedulerOptions;
@@ -36,15 +34,15 @@ class Scheduler {
   // - CANCELLED: its caller left, which ends a run that nobody else waits for between two steps;
   // - `full_status` with RetryAfter: the queue is full;
   // - UNAVAILABLE: after Stop.
-  // Nothing is refused for what is expected while a slot is idle and the queue empty; of a kind
-  // that is always refused so, one is taken now and then.
+  // Nothing is refused for its expected time while a slot is idle and the queue empty. Where all
+  // requests of a cost profile are refused so, one is taken now and then.
   void Submit(std::unique_ptr<Request> request);
 
   // Refuses new requests, finishes those it has (without workers: UNAVAILABLE) and ends its
   // threads. May be called again. Not from inside a request's `complete`.
   void Stop();
-  // As Stop, but waits no longer than until `deadline` and a moment more: then runs under way are
-  // told to end, and what waits is refused with UNAVAILABLE. False: some have not ended, and the
+  // As Stop, but waits no longer than until `deadline` and a moment more. Then runs under way are
+  // cancelled, and what waits is refused with UNAVAILABLE. False: some have not ended, and the
   // threads are there until they do. May be called again.
   bool StopBy(TimePoint deadline);
   // After StopBy: whether all runs have ended, so that Stop need not wait.
@@ -57,7 +55,9 @@ class Scheduler {
   std::vector<SchedulerProgress::Run> NewlyStuck(TimePoint now);
   SchedulerStats Stats() const;
   // A request for this model that was refused before it could be submitted, for Stats.
-  void CountRefused(absl::StatusCode code) { completion_.CountRefused(code); }
+  void CountRefused(absl::StatusCode code) {
+    state_.completion.counts().Add(Outcome::kFailed, absl::Status(code, ""));
+  }
 
   // Gives back what slots keep between runs, of those idle for a minute at `now`. Called now and
   // then.
@@ -68,16 +68,11 @@ class Scheduler {
   bool Step() { return workers_.Step(); }
 
  private:
-  bool TryRunInline(Request* request, TimePoint now);
   void Enqueue(Request* request);
   void Split(Request* whole);
-  void StartJoin(Request* whole);
-  void Joined(Request* whole, const absl::Status& status, Outputs outputs);
 
   mutable SchedulerState state_;
-  Completion completion_;
   Expiry expiry_;
-  BatchRunner batches_;
   Workers workers_;
   Mutex stop_mutex_;  // one Stop at a time
 };

@@ -90,12 +90,12 @@ struct Call {
   std::vector<int64_t> values;
   int64_t bucket = 0;
   std::shared_ptr<CancelToken> cancel = std::make_shared<CancelToken>();
-  std::atomic<int> answers{0}, sends{0};
+  std::atomic<int> answers{0};
   absl::Status status;
   Timings timings;
   std::vector<int64_t> result;
   std::thread::id answered_by;
-  std::function<void()> on_answer, on_send;
+  std::function<void()> on_answer;
 
   explicit Call(std::vector<int64_t> v, int64_t b = 0) : values(std::move(v)), bucket(b) {}
   ~Call() { EXPECT_TRUE(!requested || answers > 0) << "its answer would come to nobody"; }
@@ -119,17 +119,11 @@ struct Call {
       if (on_answer) on_answer();
       answers.fetch_add(1, std::memory_order_release);
     };
-    request->send = [this] {
-      EXPECT_EQ(answers, 1) << "sent before it was complete";
-      if (on_send) on_send();
-      sends.fetch_add(1, std::memory_order_release);
-    };
     return request;
   }
   // Answered once, with its own rows doubled.
   void ExpectDoubled() const {
     ASSERT_EQ(answers.load(), 1);
-    ASSERT_EQ(sends.load(), 1);
     ASSERT_TRUE(status.ok()) << status;
     std::vector<int64_t> expected;
     for (const int64_t v : values) expected.push_back(2 * v);

@@ -1,8 +1,8 @@
-// How a scheduler ends.
+// Ends a scheduler: waits for its runs, and cancels them when it has waited long enough.
 #include <memory>
 
+#include "server/request/tuning.h"
 #include "server/scheduling/scheduler.h"
-#include "server/scheduling/tuning.h"
 
 namespace floe::server {
 namespace {
@@ -15,13 +15,13 @@ bool AwaitIdle(SchedulerState& state, TimePoint until) {
   return true;
 }
 
-// Runs under way are told to end, and what waits is refused.
-void GiveUp(SchedulerState& state, Completion& completion) {
+// Runs under way are cancelled, and what waits is refused.
+void GiveUp(SchedulerState& state) {
   std::vector<std::shared_ptr<CancelToken>> runs;
   {
     MutexLock lock(state.mutex);
     state.given_up = true;
-    RefuseQueued(state, completion);
+    RefuseQueued(state);
     for (int slot = 0; slot < state.slots.size(); ++slot) {
       SlotUse& use = state.slots[slot];
       if (use.abandoned) use.abandoned->Cancel();
@@ -50,11 +50,11 @@ bool Scheduler::StopBy(TimePoint deadline) {
     state_.work.NotifyAll();
   }
   if (state_.options.threads == 0) {
-    GiveUp(state_, completion_);
-    while (completion_.Drain()) {
+    GiveUp(state_);
+    while (state_.completion.Drain()) {
     }
   } else if (deadline < TimePoint::max() && !AwaitIdle(state_, deadline)) {
-    GiveUp(state_, completion_);
+    GiveUp(state_);
     if (!AwaitIdle(state_, Clock::Steady().Now() + tuning::kLastStep)) return false;
   }
   workers_.Join();
@@ -63,7 +63,7 @@ bool Scheduler::StopBy(TimePoint deadline) {
     while (state_.slots.any_busy()) state_.idle.Wait(state_.mutex);  // on callers' threads
   }
   expiry_.Stop();
-  completion_.Stop();
+  state_.completion.Stop();
   return true;
 }
 

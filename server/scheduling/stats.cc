@@ -1,3 +1,4 @@
+// Counts, the rule by which a run is stuck, and summaries for the log.
 #include "server/scheduling/stats.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "server/request/tuning.h"
 
 namespace floe::server {
 namespace {
@@ -38,8 +40,9 @@ std::string Formed(const BatchCounts& batches, const std::vector<Count>& how) {
 }
 
 Duration StuckAfter(const SchedulerProgress& progress, double batches) {
-  const auto usual = std::chrono::duration_cast<Duration>(20 * batches * progress.slowest);
-  return std::max<Duration>(std::chrono::seconds(10), usual);
+  const auto usual =
+      std::chrono::duration_cast<Duration>(tuning::kStuckTimes * batches * progress.slowest);
+  return std::max(tuning::kStuckAfter, usual);
 }
 
 }  // namespace
@@ -50,6 +53,25 @@ void BatchCounts::Add(const BatchCounts& other) {
   rows += other.rows;
   padded_rows += other.padded_rows;
   for (size_t i = 0; i < closed.size(); ++i) closed[i] += other.closed[i];
+}
+
+void AnswerCounts::Add(Outcome outcome, const absl::Status& status, int more) {
+  outcomes_[static_cast<size_t>(outcome)].fetch_add(more, std::memory_order_relaxed);
+  by_code_[static_cast<size_t>(status.code()) % kStatusCodes].fetch_add(more,
+                                                                        std::memory_order_relaxed);
+  if (!absl::IsInternal(status)) return;
+  MutexLock lock(mutex_);
+  last_internal_ = std::string(status.message());
+}
+
+void AnswerCounts::CopyTo(SchedulerStats* stats) const {
+  const auto copy = [](const auto& from, auto& to) {
+    for (size_t i = 0; i < from.size(); ++i) to[i] = from[i].load(std::memory_order_relaxed);
+  };
+  copy(outcomes_, stats->outcomes);
+  copy(by_code_, stats->by_code);
+  MutexLock lock(mutex_);
+  stats->last_internal_error = last_internal_;
 }
 
 bool IsStuck(const SchedulerProgress& progress, const SchedulerProgress::Run& run, TimePoint now) {
@@ -74,13 +96,12 @@ bool IsStuck(const SchedulerProgress& progress, TimePoint now) {
 }
 
 std::string Summary(const SchedulerStats& stats) {
-  std::string text = Listed({{"answered", stats.answered},
-                             {"failed", stats.failed},
-                             {"refused for a full queue", stats.refused_full},
-                             {"refused late", stats.refused_late},
-                             {"refused at the end", stats.refused_stopped},
-                             {"expired", stats.expired},
-                             {"cancelled", stats.cancelled}});
+  constexpr const char* kNames[kOutcomes] = {
+      "answered", "failed",   "refused for a full queue", "refused late", "refused at the end",
+      "expired",  "cancelled"};
+  std::vector<Count> outcomes;
+  for (size_t i = 0; i < kOutcomes; ++i) outcomes.emplace_back(kNames[i], stats.outcomes[i]);
+  std::string text = Listed(outcomes);
   if (stats.batches.batches == 0) return text;
   return absl::StrCat(text, "; ",
                       Formed(stats.batches, {{"padding rows", stats.batches.padded_rows},

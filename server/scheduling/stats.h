@@ -2,13 +2,15 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "server/scheduling/queue.h"
 
 namespace floe::server {
@@ -19,26 +21,24 @@ struct SchedulerProgress {
     int slot = 0;
     TimePoint started;
     double batches = 1;     // its rows, in batches; at least 1
-    bool reported = false;  // Scheduler::NewlyStuck named it
-    std::string what;       // of those NewlyStuck names: signature, shapes, rows and step
+    int worker = -1;        // whose thread it is on; -1: a caller's
+    bool stuck = false;     // when this was asked
+    bool reported = false;  // by Scheduler::NewlyStuck
+    std::string what;       // of those that are stuck: signature, shapes, rows and step
   };
   size_t queued = 0;
   TimePoint waiting_since = TimePoint::max();  // when the oldest queued request was due to run
   std::vector<Run> runs;                       // under way
   int workers = 1;                             // that can be
   TimePoint last_finished = TimePoint::min();
-  Duration slowest =
-      Duration::zero();  // of good runs, per as many rows as a batch may have; old ones fade
+  Duration slowest = Duration::zero();  // of good runs, for a full batch; old ones fade
 };
-// Under way for longer than max(10 s, 20 x the slowest run). A run of more rows than a batch may
-// take as many times longer.
+// Under way for longer than max(kStuckAfter, kStuckTimes x the slowest run). A run of more rows
+// than a batch may take as many times longer.
 bool IsStuck(const SchedulerProgress& progress, const SchedulerProgress::Run& run, TimePoint now);
 // No run finished for that long although requests were due all that time, or every worker is in a
 // stuck run.
 bool IsStuck(const SchedulerProgress& progress, TimePoint now);
-
-inline constexpr size_t kStatusCodes = 17;
-using StatusCounts = std::array<uint64_t, kStatusCodes>;  // by absl::StatusCode
 
 // How batches were formed.
 struct BatchCounts {
@@ -51,8 +51,8 @@ struct BatchCounts {
   void Add(const BatchCounts& other);
 };
 
-// Of the requests of one signature and one set of non-batch dimensions.
-struct KindStats {
+// Of the requests with one cost profile: one signature and one set of non-batch dimensions.
+struct ProfileStats {
   std::string name;
   BatchCounts batches;
   std::string why_not_batchable;  // names the node; empty: batchable
@@ -72,30 +72,44 @@ struct TimeStats {
   Duration p50 = Duration::zero(), p99 = Duration::zero();
 };
 
-// What happened to the requests so far.
-struct SchedulerStats {
-  uint64_t answered = 0;         // with outputs
-  uint64_t failed = 0;           // by the model, or as Bind said
-  uint64_t refused_full = 0;     // Options::full_status
-  uint64_t refused_late = 0;     // DEADLINE_EXCEEDED without having waited
-  uint64_t refused_stopped = 0;  // UNAVAILABLE
-  uint64_t expired = 0;          // DEADLINE_EXCEEDED in the queue or in a run
-  uint64_t cancelled = 0;
+inline constexpr size_t kStatusCodes = 17;
+
+struct RunCounts {
   uint64_t inline_runs = 0;  // on the thread that brought the request
   uint64_t reruns = 0;       // batches that failed and were run again in halves
   uint64_t stuck_runs = 0;   // that NewlyStuck named
-  BatchCounts batches;       // of all kinds of requests
-  std::vector<KindStats> kinds;
-  StatusCounts by_code{};  // of what was answered, refused or failed
-  std::string last_internal_error;
-  size_t queued_requests = 0, queued_bytes = 0;
+};
+
+struct SchedulerStats : RunCounts {
+  std::array<uint64_t, kOutcomes> outcomes{};    // by Outcome
+  std::array<uint64_t, kStatusCodes> by_code{};  // by absl::StatusCode, of what was answered
+  std::string last_internal_error;               // "" when there was none
+  BatchCounts batches;                           // of all profiles
+  std::vector<ProfileStats> profiles;
+  std::vector<MeasuredSignature> measured;
+  size_t queued_bytes = 0;
   int64_t queued_rows = 0;
   Duration oldest_wait = Duration::zero();
   TimeStats queue_wait, run;
-  int workers = 0;
-  std::vector<MeasuredSignature> measured;
-  std::vector<std::pair<Duration, std::string>> stuck;  // since when, and what
+  SchedulerProgress progress;
+
+  uint64_t& operator[](Outcome outcome) { return outcomes[static_cast<size_t>(outcome)]; }
+  uint64_t operator[](Outcome outcome) const { return outcomes[static_cast<size_t>(outcome)]; }
 };
+
+// Counts what became of requests. Threading: any thread.
+class AnswerCounts {
+ public:
+  void Add(Outcome outcome, const absl::Status& status, int more = 1);
+  void CopyTo(SchedulerStats* stats) const;
+
+ private:
+  std::array<std::atomic<uint64_t>, kOutcomes> outcomes_{};
+  std::array<std::atomic<uint64_t>, kStatusCodes> by_code_{};
+  mutable Mutex mutex_;
+  std::string last_internal_ ABSL_GUARDED_BY(mutex_);
+};
+
 // For a log: "4 batches of 3.0 requests, 3.5 rows; closed: 3 idle, 1 full".
 std::string Summary(const BatchCounts& counts);
 // For a log: "12 answered, 3 refused late; 4 batches of 3.0 requests, 3.5 rows; closed: 3 idle, 1

@@ -23,9 +23,9 @@ TEST(BatchCounts, AddAddsEveryNumber) {
 TEST(Summary, SaysWhatHappened) {
   SchedulerStats stats;
   EXPECT_EQ(Summary(stats), "") << "nothing was asked";
-  stats.refused_late = 3;
+  stats[Outcome::kRefusedLate] = 3;
   EXPECT_EQ(Summary(stats), "3 refused late");
-  stats.answered = 12;
+  stats[Outcome::kAnswered] = 12;
   stats.batches.batches = 4;
   stats.batches.requests = 12;
   stats.batches.rows = 14;

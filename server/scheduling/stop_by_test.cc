@@ -64,7 +64,7 @@ TEST(StopBy, OneThatDoesNotEndIsLeftAndNamed) {
   EXPECT_FALSE(worked.scheduler->Idle());
   EXPECT_THAT(worked.scheduler->RunsUnderWay(Clock::Steady().Now() + std::chrono::seconds(40)),
               HasSubstr("w0:m for 4"));
-  while (waiting.sends == 0) std::this_thread::yield();
+  while (waiting.answers == 0) std::this_thread::yield();
   waiting.ExpectCode(absl::StatusCode::kUnavailable);
   worked.scheduler->Submit(late.MakeRequest());
   late.ExpectCode(absl::StatusCode::kUnavailable);

@@ -8,7 +8,7 @@
 #include "kernels/kernel.h"
 #include "model/op_def.h"
 #include "server/executor/plan_executor.h"
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 #include "server/scheduling/scheduler.h"
 
 namespace floe::server {

@@ -1,9 +1,8 @@
-// The threads that take batches from the queue.
+// Takes batches from the queue and runs them: on threads of its own, or on a caller's.
 #include "server/scheduling/workers.h"
 
 #include "absl/strings/str_cat.h"
-#include "server/scheduling/expiry.h"
-#include "server/scheduling/tuning.h"
+#include "server/request/tuning.h"
 
 namespace floe::server {
 
@@ -25,7 +24,7 @@ void Workers::Join() {
 int Workers::TakeBatch(Batch* batch, int worker) {
   if (state_.queue.load().empty() || !state_.slots.any_idle()) return -1;
   const TimePoint now = state_.Now();
-  CollectExpired(state_, completion_, now);
+  state_.CollectExpired(now);
   state_.queue.TakeBatch(now, batch);
   if (batch->requests.empty()) return -1;
   return state_.TakeSlot(batch->requests, batch->close, worker, now);
@@ -34,7 +33,7 @@ int Workers::TakeBatch(Batch* batch, int worker) {
 int Workers::WaitForBatch(Batch* batch, int worker) {
   for (;;) {
     if (const int slot = TakeBatch(batch, worker); slot >= 0) return slot;
-    if (state_.stopping && state_.queue.load().empty() && !state_.joining) return -1;
+    if (state_.stopping && state_.queue.load().done()) return -1;
     ++state_.waiting_workers;
     if (state_.queue.load().empty() || !state_.slots.any_idle()) {
       state_.work.Wait(state_.mutex);
@@ -45,10 +44,15 @@ int Workers::WaitForBatch(Batch* batch, int worker) {
   }
 }
 
+void Workers::RunOn(int slot, absl::Span<Request*> batch) {
+  batches_.Run(slot, batch);
+  MutexLock lock(state_.mutex);
+  state_.ReleaseSlot(slot);
+}
+
 void Workers::Work(int index) {
   if (state_.options.first_run) state_.options.first_run(index);
   Batch batch;
-  EndedRequests ended;
   state_.mutex.Lock();
   ++ready_;
   state_.idle.NotifyAll();
@@ -57,17 +61,9 @@ void Workers::Work(int index) {
     const bool more = !state_.queue.load().empty();
     if (more && state_.waiting_workers > 0 && state_.slots.any_idle()) state_.work.NotifyOne();
     state_.mutex.Unlock();
-    batches_.Run(slot, absl::MakeSpan(batch.requests), &ended);
+    RunOn(slot, absl::MakeSpan(batch.requests));
     batch.clear();
     state_.mutex.Lock();
-    // A worker with a full queue is what throughput depends on: sending was a tenth of its time for
-    // a network of 0.3 ms a row.
-    const bool busy = !state_.queue.load().empty();
-    state_.mutex.Unlock();
-    if (!busy || ended.size() < tuning::kHandOverFrom || !completion_.TryPost(&ended))
-      completion_.Send(&ended);
-    state_.mutex.Lock();
-    state_.ReleaseSlot(slot);
   }
   state_.work.NotifyAll();  // the queue is empty and stays so: the others may leave too
   state_.mutex.Unlock();
@@ -78,16 +74,30 @@ bool Workers::Step() {
   int slot;
   {
     MutexLock lock(state_.mutex);
-    CollectExpired(state_, completion_, state_.Now());
+    state_.CollectExpired(state_.Now());
     slot = TakeBatch(&batch, /*worker=*/-1);
   }
-  const bool any_ended = completion_.Drain();
+  const bool any_ended = state_.completion.Drain();
   if (slot < 0) return any_ended;
-  EndedRequests ended;
-  batches_.Run(slot, absl::MakeSpan(batch.requests), &ended);
-  completion_.Send(&ended);
-  MutexLock lock(state_.mutex);
-  state_.ReleaseSlot(slot);
+  RunOn(slot, absl::MakeSpan(batch.requests));
+  return true;
+}
+
+bool Workers::TryInline(Request* request) {
+  const Binding& binding = request->binding;
+  const absl::Span<Request*> batch(&request, 1);
+  int slot;
+  {
+    MutexLock lock(state_.mutex);
+    // A queued request was here first, so it must not be overtaken.
+    if (state_.stopping || !state_.queue.load().empty() || !state_.slots.any_idle()) return false;
+    if (state_.slots.any_busy() && binding.batch_gain > tuning::kInlineGain) return false;
+    slot =
+        state_.TakeSlot(batch, binding.unbatchable ? BatchClose::kUnbatchable : BatchClose::kIdle,
+                        /*worker=*/-1, request->enqueued);
+    ++state_.counts.inline_runs;
+  }
+  RunOn(slot, batch);
   return true;
 }
 

@@ -5,15 +5,13 @@
 #include <vector>
 
 #include "server/scheduling/batch.h"
-#include "server/scheduling/completion.h"
 #include "server/scheduling/state.h"
 
 namespace floe::server {
 
 class Workers {
  public:
-  Workers(SchedulerState& state, BatchRunner& batches, Completion& completion)
-      : state_(state), batches_(batches), completion_(completion) {}
+  explicit Workers(SchedulerState& state) : state_(state), batches_(state) {}
   ~Workers() { Join(); }
 
   // Returns when all threads are ready. Throws std::system_error.
@@ -22,15 +20,17 @@ class Workers {
   void Join();
   // One batch, if one is due, on this thread.
   bool Step();
+  // Runs the request on this thread, if load is low; false: nothing has changed.
+  bool TryInline(Request* request);
 
  private:
   void Work(int index);
   int TakeBatch(Batch* batch, int worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);
   int WaitForBatch(Batch* batch, int worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);
+  void RunOn(int slot, absl::Span<Request*> batch);
 
   SchedulerState& state_;
-  BatchRunner& batches_;
-  Completion& completion_;
+  BatchRunner batches_;
   int ready_ ABSL_GUARDED_BY(state_.mutex) = 0;
   std::vector<std::thread> threads_;
 };

@@ -16,8 +16,8 @@
 namespace floe::fuzz {
 namespace {
 
-using server::ParsedInput;
-using server::ParsedRequest;
+using server::PredictFields;
+using Input = PredictFields::Input;
 using tensorflow::TensorProto;
 using tensorflow::serving::PredictRequest;
 
@@ -37,7 +37,7 @@ struct ReadInputs {
   std::map<std::string, std::string> text;  // of every input
 };
 
-absl::StatusOr<TensorView> ReadTensor(const ParsedInput& input, server::InputStorage* storage) {
+absl::StatusOr<TensorView> ReadTensor(const Input& input, server::InputStorage* storage) {
   FLOE_ASSIGN_OR_RETURN(server::CheckedTensor checked,
                         server::CheckTensor(input.key, input.tensor));
   FLOE_RETURN_IF_ERROR(storage->Charge(checked.bytes));
@@ -45,8 +45,8 @@ absl::StatusOr<TensorView> ReadTensor(const ParsedInput& input, server::InputSto
   return checked.view;
 }
 
-void ReadAll(const ParsedRequest& request, ReadInputs* out) {
-  for (const ParsedInput& input : request.inputs) {
+void ReadAll(const PredictFields& request, ReadInputs* out) {
+  for (const Input& input : request.inputs) {
     server::InputStorage storage(kMaxBytes);
     const auto alone = ReadTensor(input, &storage);
     out->text[std::string(input.key)] =
@@ -56,9 +56,9 @@ void ReadAll(const ParsedRequest& request, ReadInputs* out) {
   }
 }
 
-void Compare(const ParsedRequest& read, const ParsedRequest& usual) {
-  if (read.model != usual.model || read.version != usual.version ||
-      read.version_label != usual.version_label || read.signature != usual.signature ||
+void Compare(const PredictFields& read, const PredictFields& usual) {
+  if (read.model.name != usual.model.name || read.model.version != usual.model.version ||
+      read.model.label != usual.model.label || read.signature != usual.signature ||
       read.output_filter != usual.output_filter)
     Fail("two forms of a request are read as different ones");
   ReadInputs a, b;
@@ -82,7 +82,7 @@ void CheckReply(const ReadInputs& inputs, server::ReplyEncoding encoding) {
     const auto found = reply.outputs().find(std::string(tensor.key));
     if (found == reply.outputs().end()) Fail("a reply misses a tensor");
     const std::string message = found->second.SerializeAsString();
-    ParsedInput again{tensor.key, {}};
+    Input again{tensor.key, {}};
     if (!server::ParseTensor(message, &again.tensor)) Fail("a reply's tensor cannot be read");
     server::InputStorage storage(INT64_MAX);
     const auto read = ReadTensor(again, &storage);
@@ -105,13 +105,13 @@ void CompareList(const Values& values, const TensorView& view) {
   }
 }
 
-void CompareWithProtobuf(const ParsedRequest& request, const PredictRequest& proto) {
+void CompareWithProtobuf(const PredictFields& request, const PredictRequest& proto) {
   const auto& spec = proto.model_spec();
-  if (request.model != spec.name() || request.signature != spec.signature_name() ||
-      request.version_label != spec.version_label() ||
-      request.version.value_or(0) != spec.version().value())
+  if (request.model.name != spec.name() || request.signature != spec.signature_name() ||
+      request.model.label != spec.version_label() ||
+      request.model.version.value_or(0) != spec.version().value())
     Fail("a request is for another model than protobuf's");
-  for (const ParsedInput& input : request.inputs) {
+  for (const Input& input : request.inputs) {
     if (&input != &request.inputs.back()) continue;  // of equal keys the last one counts
     const auto found = proto.inputs().find(std::string(input.key));
     if (found == proto.inputs().end()) Fail("an input is not among protobuf's");
@@ -129,15 +129,15 @@ void CompareWithProtobuf(const ParsedRequest& request, const PredictRequest& pro
 absl::Status Read(const std::string& bytes) {
   static const bool silent = (google::protobuf::SetLogHandler(nullptr), true);
   (void)silent;
-  ParsedRequest request;
-  FLOE_RETURN_IF_ERROR(server::DecodePredict(bytes, &request));
+  PredictFields request;
+  FLOE_RETURN_IF_ERROR(server::ReadPredictFields(bytes, &request));
   ReadInputs inputs;
   ReadAll(request, &inputs);
   PredictRequest proto;
   if (!proto.ParseFromString(bytes)) return absl::OkStatus();  // names that are not UTF-8
   const std::string usual = proto.SerializeAsString();
-  ParsedRequest again;
-  if (!server::DecodePredict(usual, &again).ok()) Fail("protobuf's own text is refused");
+  PredictFields again;
+  if (!server::ReadPredictFields(usual, &again).ok()) Fail("protobuf's own text is refused");
   Compare(request, again);
   CompareWithProtobuf(request, proto);
   CheckReply(inputs, server::ReplyEncoding::kTyped);

@@ -2,6 +2,8 @@
 import os
 import resource
 import subprocess
+import sys
+import threading
 import time
 import zlib
 
@@ -11,7 +13,10 @@ import pytest
 import tensorflow as tf
 
 import http2
-from floed import FLOED, MNIST, START_SECONDS, Client, Floed, Manager, free_port, predict_request
+from floed import FLOED, MNIST, ROOT, START_SECONDS, Client, Floed, Manager, free_port, predict_request
+
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+import attacks  # noqa: E402 # pylint: disable=wrong-import-position
 
 MB = 1 << 20
 
@@ -183,6 +188,39 @@ def test_the_probe_needs_no_room_among_the_connections(tmp_path):
     with http2.Connection(floed.target), http2.Connection(floed.target):
         for _ in range(10):
             manager.wait_for("WATCHDOG=1")
+    assert "did not answer its own probe" not in floed.log()
+    floed.close()
+
+
+WATCHDOG_SECONDS = 30  # of the unit
+
+
+def test_the_probe_is_answered_during_floods_of_headers(tmp_path):
+    manager = Manager(str(tmp_path))
+    config = tmp_path / "floe.yaml"
+    config.write_text(f"models: [{{name: digits, base_path: {MNIST}/models/mnist_beginner}}]\n")
+    floed = Floed("--config", str(config), wait=False,
+                  env={"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "1500000"})
+    manager.wait_for("READY=1")
+    attack = attacks.Attack(floed.target, 10, lambda: rss_mb(floed) > 3000)
+    fed = [time.monotonic()]
+    over = threading.Event()
+
+    def watch():
+        while not over.is_set():
+            manager.wait_for("WATCHDOG=1")
+            fed.append(time.monotonic())
+    thread = threading.Thread(target=watch)
+    thread.start()
+    attack.begin("headers")
+    attack.close()
+    end = time.monotonic()
+    over.set()
+    thread.join()
+    fed.append(max(end, fed[-1]))
+    longest = max(b - a for a, b in zip(fed, fed[1:]))
+    print(f"headers: {len(fed)} answers, {longest:.2f} s between them at most, {rss_mb(floed):.0f} MB")
+    assert longest < WATCHDOG_SECONDS / 3
     assert "did not answer its own probe" not in floed.log()
     floed.close()
 

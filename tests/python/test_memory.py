@@ -32,13 +32,19 @@ def doubled():
 
 
 def chain():
-    """A constant of 1 MiB through 2,000 ops."""
+    """A constant of 1 MiB through 100,000 ops, which tf.Graph would take minutes to make."""
     floats = 1 << 18
     x = v1.placeholder(tf.float32, [None, floats], name="x")
-    value = tf.constant(np.arange(floats, dtype=np.float32))
-    for _ in range(2000):
-        value = value + 1.0
-    return tf.add(x, value, name="y")
+    value = tf.add(tf.constant(np.arange(floats, dtype=np.float32)), 1.0, name="0")
+    tf.add(x, value, name="y")
+    graph = x.graph.as_graph_def()
+    nodes = {node.name: node for node in graph.node}
+    for i in range(1, 100_000):
+        node = graph.node.add()
+        node.CopyFrom(nodes["0"])
+        node.name, node.input[0] = str(i), str(i - 1)
+    nodes["y"].input[1] = "99999"
+    return graph
 
 
 def filled():
@@ -71,28 +77,81 @@ def repeat(graph):
 
 
 def write(folder, make):
+    """What make() adds to the default graph, or gives as a GraphDef of its own."""
     with tf.Graph().as_default() as graph:
-        make()
+        made = make()
     (folder / "1").mkdir(parents=True)
-    (folder / "1/frozen.pb").write_bytes(repeat(graph.as_graph_def()).SerializeToString())
+    given = made if isinstance(made, v1.GraphDef) else graph.as_graph_def()
+    (folder / "1/frozen.pb").write_bytes(repeat(given).SerializeToString())
+
+
+def configure(folder, limit_mib):
+    """A configuration of `fine` and of `large`, whose files are in folder/large."""
+    config = folder / "floe.yaml"
+    config.write_text(f"lifecycle: {{memory_limit: {limit_mib}MiB}}\n"
+                      f"models:\n  - {{name: fine, base_path: {MNIST}/models/mnist_beginner}}\n"
+                      f"  - {{name: large, base_path: {folder}/large, workers: 1}}\n")
+    return str(config)
 
 
 @pytest.mark.parametrize("make", [doubled, chain, filled, repeated], ids=lambda make: make.__name__)
 def test_no_file_takes_more_than_the_limit(tmp_path, make):
     write(tmp_path / "large", make)
-    config = tmp_path / "floe.yaml"
-    config.write_text(f"lifecycle: {{memory_limit: {LIMIT_MIB}MiB}}\n"
-                      f"models:\n  - {{name: fine, base_path: {MNIST}/models/mnist_beginner}}\n"
-                      f"  - {{name: large, base_path: {tmp_path}/large, workers: 1}}\n")
-    floed = Floed("--config", str(config), wait=False)
+    floed = Floed("--config", configure(tmp_path, LIMIT_MIB), wait=False)
     floed.wait_until(lambda: "ready: Serving" in floed.log() and "others are still" not in floed.log())
     with floed.client() as client:
         client.softmax("fine", np.zeros([1, 784], np.float32))
     print(f"{make.__name__}: at most {mib(floed, 'VmHWM'):.0f} MiB, then {mib(floed, 'VmRSS'):.0f} MiB\n{floed.log()}")
     assert mib(floed, "VmHWM") < LIMIT_MIB + OVERHEAD_MIB
     if "'large' version 1 is not served: " in floed.log():
-        assert "memory_limit is 256.0 MiB" in floed.log()
+        assert "memory_limit is 256.0 MiB" in floed.log() or "max_load_seconds" in floed.log()
         floed.wait_until(lambda: mib(floed, "VmRSS") < OVERHEAD_MIB)
+    floed.close()
+
+
+@pytest.mark.parametrize("mib_each,limit_mib", [([100] * 5, 700), ([500], 700), ([500], 400)])
+def test_a_large_file_is_in_memory_once(tmp_path, mib_each, limit_mib):
+    def tables():
+        i = v1.placeholder(tf.int32, [None], name="i")
+        rows = [tf.gather(tf.constant(np.full([size << 10, 256], k + 1, np.float32)), i) for k, size in enumerate(mib_each)]
+        tf.add_n(rows, name="y")
+    write(tmp_path / "large", tables)
+    floed = Floed("--config", configure(tmp_path, limit_mib), wait=False)
+    floed.wait_until(lambda: "ready: Serving" in floed.log() and "others are still" not in floed.log())
+    print(f"{mib_each}, limit {limit_mib}: at most {mib(floed, 'VmHWM'):.0f} MiB, then {mib(floed, 'VmRSS'):.0f} MiB\n{floed.log()}")
+    if limit_mib < 500:
+        assert "'large' version 1 is not served: " in floed.log() and "memory_limit is 400.0 MiB" in floed.log()
+        assert mib(floed, "VmHWM") < OVERHEAD_MIB
+    else:
+        with floed.client() as client:
+            y = client.predict("large", {"i": np.array([0, 7], np.int32)}).outputs["y"]
+        assert tf.make_ndarray(y)[1, 255] == sum(range(1, len(mib_each) + 1))
+        assert mib(floed, "VmHWM") < 500 * 1.4
+    floed.close()
+
+
+ADDRESS_SPACE = 1 << 30
+
+
+def test_what_an_address_space_does_not_hold_is_refused(tmp_path):
+    write(tmp_path / "large", lambda: tf.nn.relu(v1.placeholder(tf.float32, [None, 1024], name="x"), name="y"))
+    config = tmp_path / "floe.yaml"
+    config.write_text(f"models:\n  - {{name: fine, base_path: {MNIST}/models/mnist_beginner}}\n"
+                      f"  - {{name: large, base_path: {tmp_path}/large, workers: 1}}\n")
+    floed = Floed("--config", str(config), under=("prlimit", f"--as={ADDRESS_SPACE}"))
+    large = predict_request("large", {"x": np.ones([251 << 8, 1024], np.float32)}).SerializeToString()
+    assert 250 << 20 < len(large) < 256 << 20
+    clients = [floed.client() for _ in range(6)]
+    calls = [client.channel.unary_unary("/tensorflow.serving.PredictionService/Predict").future(large, timeout=60)
+             for client in clients]
+    codes = [call.code() for call in calls]
+    print(f"{codes}; at most {mib(floed, 'VmPeak'):.0f} MiB of addresses, {mib(floed, 'VmHWM'):.0f} MiB\n{floed.log()}")
+    assert set(codes) <= {Code.OK, Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE}
+    for client in clients:
+        client.close()
+    assert floed.process.poll() is None
+    with floed.client() as client:
+        floed.wait_until(lambda: client.softmax("fine", np.zeros([1, 784], np.float32)).shape == (1, 10))
     floed.close()
 
 

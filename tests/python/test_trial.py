@@ -4,6 +4,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -13,7 +14,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import get_model_status_pb2
 
-from floed import FLOECTL, MNIST, Floed, digits
+from floed import FLOECTL, FLOED, MNIST, Floed, digits, free_port
 
 BEGINNER = os.path.join(MNIST, "models/mnist_beginner/1/frozen.pb")
 TRIAL = "--floe-trial-load"
@@ -221,6 +222,56 @@ def test_its_price(place):
     print(f"load {np.median(loads):.1f} ms, trial {np.median(tried):.1f} ms, price {np.min(tried - loads):.1f} ms at best,"
           f" {np.median(tried - loads):.1f} usually")
     assert np.min(tried - loads) < 1000
+
+
+# ---- where threads are short
+
+OTHER_USER = 61234
+
+
+def limited(threads):
+    """What becomes a process of a user whose processes may have so many threads together."""
+    user = ["setpriv", f"--reuid={OTHER_USER}", f"--regid={OTHER_USER}", "--clear-groups"] if os.geteuid() == 0 else []
+    return [*user, "prlimit", f"--nproc={threads}"]
+
+
+@pytest.fixture
+def open_place():
+    """Other users may read it."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        with open(BEGINNER, "rb") as f:
+            put(os.path.join(folder), 1, f.read())
+        yield folder
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4, 8])
+def test_without_threads_it_does_not_start_and_says_why(open_place, threads):
+    done = subprocess.run([*limited(threads), FLOED, "--model_name=m", f"--model_base_path={open_place}", f"--port={free_port()}"],
+                          capture_output=True, text=True, timeout=60, check=False)
+    print(done.stderr)
+    assert done.returncode == 1
+    assert "thread" in done.stderr or "Resource temporarily unavailable" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a user without other processes")
+def test_a_trial_without_threads_is_no_fault_of_the_version(open_place):
+    config = os.path.join(open_place, "floe.yaml")
+    with open(config, "w", encoding="utf-8") as f:
+        f.write(f"models:\n  - {{name: m, base_path: {open_place}, completion_marker: done}}\n"
+                "lifecycle: {trial_load: updates, load_retry_interval_micros: 100000, max_num_load_retries: 1000}\n")
+    floed = Floed("--config", config, under=limited(4096))
+
+    threads = len(os.listdir(f"/proc/{floed.process.pid}/task"))
+    floed.close()
+    # With all its threads, and those that gRPC's are looked for with, the server has room for the trial's process alone.
+    floed = Floed("--config", config, under=limited(threads + 1))
+    with open(BEGINNER, "rb") as f:
+        put(open_place, 2, f.read())
+    floed.wait_until(lambda: re.search("version 2.*(thread|cannot be started)", floed.log()))
+    print(floed.log())
+    assert "SIGABRT" not in floed.log()
+    floed.close()
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGKILL])

@@ -27,9 +27,19 @@ int64_t Tensors(const tensorflow::NodeDef& node, const std::string& output) {
 
 }  // namespace
 
-FunctionLibrary::FunctionLibrary(tensorflow::FunctionDefLibrary* library) {
+FunctionLibrary::FunctionLibrary(tensorflow::FunctionDefLibrary* library,
+                                 const VariableValues* variables)
+    : variables_(variables) {
   for (tensorflow::FunctionDef& def : *library->mutable_function())
     functions_[def.signature().name()].def = &def;
+}
+
+const Tensor* FunctionLibrary::VariableOf(const tensorflow::NodeDef& node) const {
+  if (variables_ == nullptr || node.op() != "Const") return nullptr;
+  const auto attr = node.attr().find(kVariableAttr);
+  if (attr == node.attr().end()) return nullptr;
+  const auto found = variables_->find(attr->second.s());
+  return found == variables_->end() ? nullptr : &found->second;
 }
 
 std::shared_ptr<const Graph> WithoutIdleEffects(std::shared_ptr<const Graph> graph,

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "model/graph.h"
+#include "model/import/graphdef/graphdef.h"
 
 namespace tensorflow {
 class FunctionDef;
@@ -19,8 +20,13 @@ namespace floe {
 
 class FunctionLibrary {
  public:
-  // `library` must outlive this and is emptied of constants as functions are imported.
-  explicit FunctionLibrary(tensorflow::FunctionDefLibrary* library);
+  // Both must outlive this; `library` is emptied of constants as functions are imported.
+  // `variables` may be null.
+  explicit FunctionLibrary(tensorflow::FunctionDefLibrary* library,
+                           const VariableValues* variables = nullptr);
+
+  // The value of a Const whose kVariableAttr names one, in the graph or a function; else null.
+  const Tensor* VariableOf(const tensorflow::NodeDef& node) const;
 
   bool Has(const std::string& name) const { return functions_.count(name) != 0; }
   // A graph whose inputs are the arguments and whose outputs are the returned values.
@@ -41,6 +47,7 @@ class FunctionLibrary {
     bool open = false;  // being imported now
   };
   std::map<std::string, Entry> functions_;
+  const VariableValues* const variables_;
   int depth_ = 0;
 };
 

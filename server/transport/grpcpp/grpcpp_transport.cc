@@ -14,11 +14,13 @@
 #include <charconv>
 #include <chrono>
 #include <climits>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
@@ -273,7 +275,26 @@ void LogOfGrpc(gpr_log_func_args* said) {
   spdlog::log(level, "gRPC: {}", said->message);
 }
 
+// gRPC hangs where the system refuses it a thread: whether there are as many as it takes is found
+// out before, by making them.
+absl::Status CheckThreads() {
+  const int cpus = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 2, 32);
+  std::promise<void> end;
+  const std::shared_future<void> ended = end.get_future().share();
+  absl::Status status;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8 + 2 * cpus && status.ok(); ++i) {
+    auto thread = TrySpawnThread({"gRPC", 0, {}}, [ended] { ended.wait(); });
+    status = thread.status();
+    if (thread.ok()) threads.push_back(*std::move(thread));
+  }
+  end.set_value();
+  for (std::thread& thread : threads) thread.join();
+  return status;
+}
+
 absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
+  FLOE_RETURN_IF_ERROR(CheckThreads());
   if (listeners.empty()) return absl::InvalidArgumentError("no listener: give --port or a socket");
   std::vector<ListenSocket> sockets;
   for (const std::string& listener : listeners) {

@@ -1,0 +1,59 @@
+// JSON of Keras' configurations, read without exceptions and within limits.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "model/dtype.h"
+
+namespace floe::keras {
+
+using Json = nlohmann::json;
+
+// INVALID_ARGUMENT for text that is no JSON object, nests deeper than 200 or is past 256 MiB;
+// RESOURCE_EXHAUSTED where the thread's memory budget has no room for it.
+absl::StatusOr<Json> ParseJson(std::string_view text);
+
+// The member `name` of an object; null (a JSON null) when there is none.
+const Json& Member(const Json& object, const std::string& name);
+// The string member `name`, or "".
+std::string Text(const Json& object, const std::string& name);
+// The items of a list, or of what Keras 3 writes for a tuple; null when it is neither.
+const Json* Items(const Json& value);
+// For a message: the value on one line, cut where it is long.
+std::string Shown(const Json& value);
+// A whole number that fits, also when it is written as 3.0.
+bool ToInt(const Json& value, int64_t* out);
+
+// The options of one layer. A value of another type than the one asked for is remembered as an
+// error, which status() gives; the default is returned then, so that readers need not check.
+class Config {
+ public:
+  explicit Config(const Json& object) : object_(&object) {}
+
+  const Json& At(const std::string& name) const { return Member(*object_, name); }
+  bool Has(const std::string& name) const { return !At(name).is_null(); }
+
+  int64_t Int(const std::string& name, int64_t otherwise);
+  double Number(const std::string& name, double otherwise);
+  bool Bool(const std::string& name, bool otherwise);
+  std::string String(const std::string& name, const std::string& otherwise);
+  // A list; a number alone stands for `count` of it (count < 0: for a list of one).
+  std::vector<int64_t> Ints(const std::string& name, int count, std::vector<int64_t> otherwise);
+  std::vector<float> Floats(const std::string& name);
+
+  void Fail(const std::string& message);
+  const absl::Status& status() const { return status_; }
+
+ private:
+  void Wrong(const std::string& name, const char* expected);
+
+  const Json* object_;
+  absl::Status status_;
+};
+
+}  // namespace floe::keras

@@ -1,0 +1,106 @@
+// A layer's import rule: what it writes into the graph when it is called. One file a small family
+// in model/import/keras/layers/; each registers itself, there is no list to edit.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/import/keras/builder.h"
+#include "model/import/keras/json.h"
+#include "model/import/keras/value.h"
+#include "model/import/keras/weights.h"
+
+namespace floe::keras {
+
+struct Call {
+  std::vector<KValue> args;
+  std::map<std::string, KValue> kwargs;
+};
+
+// What is the same for all layers of a file.
+struct ModelFile {
+  int version = 3;  // of Keras: 2 or 3
+  // The text of a file among the model's assets; NOT_FOUND.
+  std::function<absl::StatusOr<std::string>(const std::string& path)> asset;
+};
+
+// One layer of the file, which may be called several times.
+struct LayerObject {
+  const Json* json = nullptr;  // class_name, config, ...
+  LayerWeights weights;
+};
+
+// One call of a layer. Rules return what the layer gives; errors go to `b` or `config`, which the
+// caller looks at. Threading: one thread.
+struct LayerContext {
+  GraphBuilder& b;
+  const ModelFile& file;
+  const LayerObject& layer;
+  const Call& call;
+  Config config;
+  std::string class_name, name;
+  DType compute_dtype = DType::kFloat32;
+
+  void Fail(const std::string& message) { b.Fail(message); }
+  bool keras2() const { return file.version < 3; }
+
+  // Tensor number i of the first argument, which is a tensor or a list.
+  KTensor Input(int i = 0);
+  std::vector<KTensor> Inputs() const;
+  ValueRef In(int i = 0) { return Input(i).value; }
+  // An argument by its position or name; None where it is left out.
+  const KValue& Arg(int position, const std::string& name) const;
+  // The mask that the call names, or else that of the first input; not a value where there is none.
+  ValueRef Mask();
+  // The layer's own variable, in the type it computes in.
+  ValueRef Weight(int index) { return Weight(layer.weights, index); }
+  ValueRef Weight(const LayerWeights& weights, int index);
+  // True: the last axis holds channels.
+  bool ChannelsLast();
+  // Calls another layer that this one's configuration has.
+  KValue CallLayer(const Json& json, const LayerWeights& weights, const Call& inner);
+  // The function that an option names, applied.
+  ValueRef Activate(const std::string& option, ValueRef x);
+};
+
+using LayerRule = KValue (*)(LayerContext&);
+
+// What becomes of the mask where the rule says nothing of it.
+enum class Masks {
+  kPass,  // of the first input to the first output
+  kDrop,
+};
+
+// Registers at start-up (static objects of model/import/keras/layers/*.cc).
+class LayerRegistrar {
+ public:
+  LayerRegistrar(std::initializer_list<const char*> class_names, LayerRule rule,
+                 Masks masks = Masks::kDrop);
+};
+
+// Calls a layer; errors name it. What is not known is refused with the way out.
+KValue CallLayer(GraphBuilder& b, const ModelFile& file, const LayerObject& layer,
+                 const Call& call);
+
+// Whether a layer is an operation of keras.ops, which Keras does not count among layers. Their
+// rules are registered as "ops.NAME".
+bool IsOperation(const Json& layer);
+
+// By class name, for docs and tests.
+std::vector<std::string> LayerNames();
+
+// A serialised activation: a name, a function object, or a layer (which `layer` calls).
+ValueRef ApplyActivation(LayerContext& c, const Json& activation, ValueRef x);
+// By name alone; `keras2`: functions that changed keep their old meaning.
+ValueRef ApplyActivation(GraphBuilder& b, const std::string& name, ValueRef x, bool keras2);
+
+// Softmax along axes, which may count from the end.
+ValueRef SoftmaxOver(GraphBuilder& b, ValueRef x, std::vector<int64_t> axes);
+
+// The name of the type that a serialised policy computes in; "" where it says nothing.
+std::string PolicyName(const Json& policy, bool compute);
+
+}  // namespace floe::keras

@@ -1,0 +1,87 @@
+// Activation, and activations that are layers.
+#include "model/import/keras/layer.h"
+
+namespace floe::keras {
+namespace {
+
+KValue Activation(LayerContext& c) { return c.Activate("activation", c.In()); }
+
+// max_value, negative_slope and threshold as Keras' relu has them.
+KValue Relu(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = c.In();
+  const double slope = c.config.Number("negative_slope", 0);
+  const double threshold = c.config.Number("threshold", 0);
+  const bool bounded = c.config.Has("max_value");
+  const double most = c.config.Number("max_value", 0);
+  if (slope == 0 && threshold == 0 && bounded && most == 6) return b.Op("Relu6", {x});
+  ValueRef y;
+  if (threshold == 0) {
+    y = slope == 0 ? b.Op("Relu", {x})
+                   : b.Op("LeakyRelu", {x}, {{"alpha", static_cast<float>(slope)}});
+  } else {
+    const ValueRef edge = b.Scalar(b.dtype(x), threshold);
+    const ValueRef below = slope == 0 ? b.Scalar(b.dtype(x), 0) : b.Mul(b.Sub(x, edge), slope);
+    // Keras 3 takes the threshold itself as above it where there is a slope.
+    const char* const above = slope == 0 ? "Greater" : "GreaterEqual";
+    y = b.Op("SelectV2", {b.Op(above, {x, edge}), x, below});
+  }
+  return bounded ? b.Op("Minimum", {y, b.Scalar(b.dtype(x), most)}) : y;
+}
+
+KValue LeakyRelu(LayerContext& c) {
+  const double slope = c.config.Has("negative_slope") ? c.config.Number("negative_slope", 0.3)
+                                                      : c.config.Number("alpha", 0.3);
+  return c.b.Op("LeakyRelu", {c.In()}, {{"alpha", static_cast<float>(slope)}});
+}
+
+KValue PRelu(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = c.In();
+  const ValueRef negative = b.Op("Relu", {b.Op("Neg", {x})});
+  return b.Sub(b.Op("Relu", {x}), b.Mul(c.Weight(0), negative));
+}
+
+KValue Elu(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = c.In();
+  const double alpha = c.config.Number("alpha", 1);
+  const ValueRef y = b.Op("Elu", {x});
+  if (alpha == 1) return y;
+  return b.Op("SelectV2", {b.Op("Greater", {x, b.Scalar(b.dtype(x), 0)}), x, b.Mul(y, alpha)});
+}
+
+KValue ThresholdedRelu(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = c.In();
+  const ValueRef above = b.Op("Greater", {x, b.Scalar(b.dtype(x), c.config.Number("theta", 1))});
+  return b.Mul(x, b.Cast(above, b.dtype(x)));
+}
+
+// Along several axes, or the last. What is masked counts as far below all others, and in Keras 3
+// gets nothing.
+KValue Softmax(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  ValueRef x = c.In();
+  const KValue& named = c.Arg(1, "mask");
+  ValueRef mask = named.is_tensor() ? named.tensor.value : c.Mask();
+  if (mask.node >= 0) {
+    mask = b.Cast(mask, DType::kBool);
+    const ValueRef far = b.Scalar(b.dtype(x), b.dtype(x) == DType::kFloat16 ? -3e4 : -1e9);
+    x = b.Op("SelectV2", {mask, x, c.keras2() ? b.Add(x, far) : far});
+  }
+  ValueRef y = SoftmaxOver(b, x, c.config.Ints("axis", -1, {-1}));
+  if (mask.node >= 0 && !c.keras2()) y = b.Op("SelectV2", {mask, y, b.Scalar(b.dtype(y), 0)});
+  return y;
+}
+
+const LayerRegistrar kActivation({"Activation"}, Activation, Masks::kPass);
+const LayerRegistrar kRelu({"ReLU"}, Relu, Masks::kPass);
+const LayerRegistrar kLeaky({"LeakyReLU"}, LeakyRelu, Masks::kPass);
+const LayerRegistrar kPRelu({"PReLU"}, PRelu, Masks::kPass);
+const LayerRegistrar kElu({"ELU"}, Elu, Masks::kPass);
+const LayerRegistrar kThresholded({"ThresholdedReLU"}, ThresholdedRelu, Masks::kPass);
+const LayerRegistrar kSoftmax({"Softmax"}, Softmax, Masks::kPass);
+
+}  // namespace
+}  // namespace floe::keras

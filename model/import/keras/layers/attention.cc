@@ -1,0 +1,88 @@
+// Attention, AdditiveAttention: scores of queries and keys, softmax, values.
+#include "model/import/keras/attention.h"
+
+#include "absl/strings/str_cat.h"
+#include "model/import/keras/layer.h"
+
+namespace floe::keras {
+
+ValueRef CausalMask(GraphBuilder& b, ValueRef scores) {
+  const ValueRef shape = b.Op("Shape", {scores});
+  const auto range = [&](int axis) {
+    const int rank = b.rank(scores);
+    const Dim size = b.dim(scores, axis);
+    const ValueRef end = size.concrete() ? b.Int(size.size()) : b.At(shape, 0, axis + rank);
+    return b.Op("Range", {b.Int(0), end, b.Int(1)});
+  };
+  const ValueRef query = b.ExpandDims(range(-2), 1), key = range(-1);
+  return b.Op("GreaterEqual", {query, key});
+}
+
+namespace {
+
+bool Flag(const LayerContext& c, const char* name) {
+  const KValue& value = c.Arg(-1, name);
+  return value.kind == KValue::Kind::kJson && *value.json == true;
+}
+
+ValueRef Concatenated(LayerContext& c, ValueRef query, ValueRef key, ValueRef scale,
+                      ValueRef weight) {
+  GraphBuilder& b = c.b;
+  ValueRef sum = b.Add(b.ExpandDims(query, -2), b.ExpandDims(key, -3));
+  if (weight.node >= 0) {  // Attention: scalars in and outside
+    if (scale.node >= 0) sum = b.Mul(sum, scale);
+    return b.Mul(b.Reduce("Sum", b.Op("Tanh", {sum}), {-1}, false), weight);
+  }
+  sum = b.Op("Tanh", {sum});
+  return b.Reduce("Sum", scale.node < 0 ? sum : b.Mul(sum, scale), {-1}, false);
+}
+
+ValueRef Scores(LayerContext& c, ValueRef query, ValueRef key) {
+  GraphBuilder& b = c.b;
+  const bool additive = c.class_name == "AdditiveAttention";
+  const bool scaled = c.config.Bool("use_scale", additive);
+  const ValueRef scale = scaled ? c.Weight(0) : ValueRef();
+  if (additive) return Concatenated(c, query, key, scale, {});
+  if (c.config.String("score_mode", "dot") == "concat")
+    return Concatenated(c, query, key, scale, c.Weight(scaled ? 1 : 0));
+  const ValueRef scores = b.Op("BatchMatMulV2", {query, key}, {{"adj_y", true}});
+  return scaled ? b.Mul(scores, scale) : scores;
+}
+
+// The masks of the call, or those of the inputs.
+ValueRef MaskNumber(LayerContext& c, size_t k) {
+  const KValue& named = c.Arg(-1, "mask");
+  if (named.kind == KValue::Kind::kList)
+    return k < named.items.size() ? named.items[k].tensor.value : ValueRef();
+  return c.Input(static_cast<int>(k)).mask;
+}
+
+KValue Attention(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef query = c.In(0), value = c.In(1);
+  const ValueRef key = c.Inputs().size() > 2 ? c.In(2) : value;
+  ValueRef scores = Scores(c, query, key);
+  const ValueRef query_mask = MaskNumber(c, 0), value_mask = MaskNumber(c, 1);
+  ValueRef mask;
+  if (value_mask.node >= 0) mask = b.ExpandDims(b.Cast(value_mask, DType::kBool), -2);
+  if (Flag(c, "use_causal_mask") || c.config.Bool("causal", false)) {
+    const ValueRef causal = CausalMask(b, scores);
+    mask = mask.node < 0 ? causal : b.Op("LogicalAnd", {mask, causal});
+  }
+  if (mask.node >= 0) {
+    const double far = b.dtype(scores) == DType::kFloat16 ? -65504.0 : -1e9;
+    scores = b.Op("SelectV2", {mask, scores, b.Add(scores, far)});
+  }
+  const ValueRef weights = b.Op("Softmax", {scores});
+  KTensor out{b.Op("BatchMatMulV2", {weights, value}), query_mask};
+  if (query_mask.node >= 0)
+    out.value = b.Op("SelectV2", {b.ExpandDims(b.Cast(query_mask, DType::kBool), -1), out.value,
+                                  b.Scalar(b.dtype(out.value), 0)});
+  if (!Flag(c, "return_attention_scores")) return out;
+  return std::vector<KValue>{out, weights};
+}
+
+const LayerRegistrar kAttention({"Attention", "AdditiveAttention"}, Attention);
+
+}  // namespace
+}  // namespace floe::keras

@@ -1,0 +1,106 @@
+// ConvLSTM1D, 2D and 3D.
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "base/quoted.h"
+#include "model/import/keras/recurrent.h"
+#include "model/import/keras/windows.h"
+
+namespace floe::keras {
+namespace {
+
+class ConvLstm : public Cell {
+ public:
+  ConvLstm(const LayerContext& c, const Json& config, LayerWeights weights, int spatial)
+      : Cell(c, config, std::move(weights)), spatial_(spatial) {
+    Config options(config);
+    const std::vector<int64_t> ones(spatial, 1);
+    strides_ = options.Ints("strides", spatial, ones);
+    dilation_ = options.Ints("dilation_rate", spatial, ones);
+    padding_ = options.String("padding", "valid") == "same" ? "SAME" : "VALID";
+    c.b.Fail(options.status());
+  }
+
+  // x: [batch, time, spatial..., channels]; all steps as one batch of images.
+  ValueRef Project(GraphBuilder& b, ValueRef x) override {
+    const int rank = b.rank(x);
+    if (b.ok() && rank != spatial_ + 3) b.Fail(absl::StrCat("an input of rank ", rank));
+    if (!b.ok()) return {};
+    std::vector<WantedDim> merged{-1}, dims{b.DimOf(x, 0), b.DimOf(x, 1)};
+    for (int k = 2; k < rank; ++k) merged.push_back(b.Size(x, k, "the size of the images"));
+    ValueRef y = Convolve(b, b.Reshape(x, merged), Weight(b, 0), strides_, dilation_, padding_);
+    if (Option("use_bias", true)) y = b.Op("BiasAdd", {y, Weight(b, 2)});
+    for (int k = 1; k < rank - 1; ++k) dims.push_back(b.Size(y, k, "the size of the images"));
+    if (!dims[0].fixed() && dims[1].fixed()) dims[0] = -1;
+    return b.Reshape(y, dims);
+  }
+
+  CellStep Step(GraphBuilder& b, ValueRef x, const std::vector<ValueRef>& states) override {
+    if (states.size() < 2) {
+      b.Fail("it needs two initial states");
+      return {};
+    }
+    const std::vector<int64_t> ones(spatial_, 1);
+    const ValueRef z = b.Add(x, Convolve(b, states[0], Weight(b, 1), ones, ones, "SAME"));
+    const std::vector<ValueRef> gates = b.Split(z, spatial_ + 1, 4);
+    const auto gate = [&](int k) { return Activate(b, "recurrent_activation", gates[k]); };
+    const ValueRef kept = b.Mul(gate(1), states[1]);
+    const ValueRef c = b.Add(kept, b.Mul(gate(0), Activate(b, "activation", gates[2])));
+    const ValueRef h = b.Mul(gate(3), Activate(b, "activation", c));
+    return {h, {h, c}};
+  }
+
+  std::vector<ValueRef> ZeroStates(GraphBuilder& b, ValueRef projected) override {
+    std::vector<WantedDim> dims{b.DimOf(projected, 0)};
+    for (int k = 0; k < spatial_; ++k)
+      dims.emplace_back(b.Size(projected, k + 2, "the size of the images"));
+    dims.emplace_back(units());
+    const ValueRef zeros = b.Fill(dims, b.Scalar(b.dtype(projected), 0));
+    return {zeros, zeros};
+  }
+
+ private:
+  ValueRef Convolve(GraphBuilder& b, ValueRef x, ValueRef kernel,
+                    const std::vector<int64_t>& strides, const std::vector<int64_t>& dilation,
+                    const std::string& padding) const {
+    const bool one = spatial_ == 1, three = spatial_ == 3;
+    const auto attribute = [&](const std::vector<int64_t>& numbers) {
+      std::vector<int64_t> all{1};
+      if (one) all.push_back(1);
+      all.insert(all.end(), numbers.begin(), numbers.end());
+      all.push_back(1);
+      return all;
+    };
+    if (one) {
+      x = b.ExpandDims(x, 1);
+      kernel = b.ExpandDims(kernel, 0);
+    }
+    const ValueRef y = b.Op(three ? "Conv3D" : "Conv2D", {x, kernel},
+                            {{"strides", attribute(strides)},
+                             {"dilations", attribute(dilation)},
+                             {"padding", padding},
+                             {"data_format", std::string(three ? "NDHWC" : "NHWC")}});
+    return one ? b.Squeeze(y, {1}) : y;
+  }
+
+  const int spatial_;
+  std::vector<int64_t> strides_, dilation_;
+  std::string padding_;
+};
+
+KValue Layer(LayerContext& c) {
+  if (!c.ChannelsLast()) {
+    c.b.Fail(absl::UnimplementedError("data_format='channels_first' is not supported"));
+    return {};
+  }
+  const Json& config = Member(*c.layer.json, "config");
+  const RecurrentOptions options = OptionsOf(c, config);
+  ConvLstm cell(c, config, c.layer.weights.Child("cell"), SpatialOf(c.class_name));
+  if (!c.b.ok()) return {};
+  return RunRecurrent(c, cell, options, InitialStates(c));
+}
+
+const LayerRegistrar kConvLstm({"ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"}, Layer);
+
+}  // namespace
+}  // namespace floe::keras

@@ -1,0 +1,70 @@
+// Dense, EinsumDense, Embedding.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/quoted.h"
+#include "model/import/keras/layer.h"
+
+namespace floe::keras {
+namespace {
+
+KValue Dense(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  ValueRef y = b.MatMul(c.In(), c.Weight(0));
+  if (c.config.Bool("use_bias", true)) y = b.Op("BiasAdd", {y, c.Weight(1)});
+  return c.Activate("activation", y);
+}
+
+// A bias has the shape of the output's axes that bias_axes names, broadcast along the others.
+ValueRef EinsumBias(LayerContext& c, const std::string& output) {
+  GraphBuilder& b = c.b;
+  const std::string axes = c.config.String("bias_axes", "");
+  const ValueRef bias = c.Weight(1);
+  std::vector<WantedDim> dims;
+  int next = 0;
+  bool begun = false;
+  for (const char axis : output) {
+    const bool mine = axes.find(axis) != std::string::npos;
+    begun = begun || mine;
+    if (mine)
+      dims.push_back(b.DimOf(bias, next++));
+    else if (begun)
+      dims.emplace_back(1);
+  }
+  return b.Reshape(bias, dims);
+}
+
+KValue EinsumDense(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const std::string equation = c.config.String("equation", "");
+  const std::vector<std::string> sides = absl::StrSplit(equation, "->");
+  if (sides.size() != 2) {
+    c.Fail(absl::StrCat("equation ", Quoted(equation)));
+    return {};
+  }
+  ValueRef y = b.Op("Einsum", {c.In(), c.Weight(0)}, {{"equation", equation}, {"N", int64_t{2}}});
+  if (c.config.Has("bias_axes")) {
+    std::string output = sides[1];
+    if (const size_t dots = output.rfind('.'); dots != std::string::npos)
+      output = output.substr(dots + 1);
+    y = b.Add(y, EinsumBias(c, output));
+  }
+  return c.Activate("activation", y);
+}
+
+KValue Embedding(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  ValueRef ids = c.In();
+  if (b.dtype(ids) != DType::kInt64) ids = b.Cast(ids, DType::kInt32);
+  const ValueRef y = b.Op("GatherV2", {c.Weight(0), ids, b.Int(0)});
+  KTensor out{y, {}};
+  if (c.config.Bool("mask_zero", false))
+    out.mask = b.Op("NotEqual", {ids, b.Scalar(b.dtype(ids), 0)});
+  return out;
+}
+
+const LayerRegistrar kDense({"Dense"}, Dense, Masks::kPass);
+const LayerRegistrar kEinsumDense({"EinsumDense"}, EinsumDense);
+const LayerRegistrar kEmbedding({"Embedding"}, Embedding);
+
+}  // namespace
+}  // namespace floe::keras

@@ -1,0 +1,210 @@
+// Image layers: Rescaling, Normalization, Resizing, CenterCrop, and random augmentation, which
+// changes nothing at inference.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/quoted.h"
+#include "model/import/keras/images.h"
+#include "model/import/keras/windows.h"
+
+namespace floe::keras {
+
+ValueRef ResizeImages(LayerContext& c, ValueRef images, int64_t height, int64_t width,
+                      const std::string& way, bool antialias) {
+  GraphBuilder& b = c.b;
+  if (height < 1 || width < 1 || height > (1 << 24) || width > (1 << 24)) {
+    c.Fail(absl::StrCat("a size of ", height, " and ", width));
+    return {};
+  }
+  const DType dtype = b.dtype(images);
+  const ValueRef size = b.Ints({height, width});
+  const Attributes centers{{"half_pixel_centers", true}, {"align_corners", false}};
+  if (way == "nearest") return b.Op("ResizeNearestNeighbor", {images, size}, centers);
+  if (way == "area") return b.Cast(b.Op("ResizeArea", {images, size}), dtype);
+  if (!antialias && (way == "bilinear" || way == "bicubic"))
+    return b.Cast(
+        b.Op(way == "bilinear" ? "ResizeBilinear" : "ResizeBicubic", {images, size}, centers),
+        dtype);
+  std::string kernel = way;
+  if (way == "bilinear") kernel = "triangle";
+  if (way == "bicubic") kernel = "keyscubic";
+  const auto in_height = static_cast<float>(b.Size(images, 1, "the height"));
+  const auto in_width = static_cast<float>(b.Size(images, 2, "the width"));
+  const std::vector<float> scale{static_cast<float>(height) / in_height,
+                                 static_cast<float>(width) / in_width};
+  const ValueRef resized =
+      b.Op("ScaleAndTranslate",
+           {b.Cast(images, DType::kFloat32), size, b.Const(Tensor::Vector(DType::kFloat32, scale)),
+            b.Const(Tensor::Vector(DType::kFloat32, std::vector<float>{0, 0}))},
+           {{"kernel_type", kernel}, {"antialias", antialias}});
+  return b.Cast(resized, dtype);
+}
+
+namespace {
+
+struct Part {
+  int64_t height, width;
+};
+
+// The size that has the proportions wanted, inside (`most` false) or around an image.
+Part Proportional(LayerContext& c, ValueRef images, int64_t height, int64_t width, bool around) {
+  const int64_t h = c.b.Size(images, 1, "the height"), w = c.b.Size(images, 2, "the width");
+  const auto scaled = [](int64_t a, int64_t n, int64_t d) {
+    return static_cast<int64_t>(static_cast<float>(a * n) / static_cast<float>(d));
+  };
+  if (height < 1 || width < 1 || height > (1 << 24) || width > (1 << 24)) {
+    c.Fail(absl::StrCat("a size of ", height, " and ", width));
+    return {1, 1};
+  }
+  const int64_t other_h = scaled(w, height, width), other_w = scaled(h, width, height);
+  if (around) return {std::max(h, other_h), std::max(w, other_w)};
+  return {std::max<int64_t>(std::min(h, other_h), 1), std::max<int64_t>(std::min(w, other_w), 1)};
+}
+
+ValueRef Middle(LayerContext& c, ValueRef images, int64_t height, int64_t width) {
+  GraphBuilder& b = c.b;
+  const int64_t h = b.Size(images, 1, "the height"), w = b.Size(images, 2, "the width");
+  const int64_t top = (h - height) / 2, left = (w - width) / 2;
+  if (height != h) images = b.Slice(images, 1, top, top + height);
+  if (width != w) images = b.Slice(images, 2, left, left + width);
+  return images;
+}
+
+}  // namespace
+
+ValueRef CropToAspect(LayerContext& c, ValueRef images, int64_t height, int64_t width) {
+  const Part part = Proportional(c, images, height, width, false);
+  return Middle(c, images, part.height, part.width);
+}
+
+namespace {
+
+// A number, a list or an array of the options.
+ValueRef Numbers(LayerContext& c, const std::string& option, double otherwise, DType dtype) {
+  GraphBuilder& b = c.b;
+  const Json& value = c.config.At(option);
+  if (value.is_null() || value.is_number())
+    return b.Scalar(dtype, c.config.Number(option, otherwise));
+  const Json wrapped{{"v", Text(value, "class_name") == "__numpy__"
+                               ? Member(Member(value, "config"), "value")
+                               : value}};
+  Config inner(wrapped);
+  const std::vector<float> numbers = inner.Floats("v");
+  b.Fail(inner.status());
+  return b.Cast(b.Const(Tensor::Vector(DType::kFloat32, numbers)), dtype);
+}
+
+KValue Rescaling(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = b.Cast(c.In(), c.compute_dtype);
+  return b.Add(b.Mul(x, Numbers(c, "scale", 1, c.compute_dtype)),
+               Numbers(c, "offset", 0, c.compute_dtype));
+}
+
+// Mean or variance over the axes that are kept, in a shape that broadcasts with the input.
+ValueRef Statistic(LayerContext& c, const std::string& option, int index, ValueRef x) {
+  GraphBuilder& b = c.b;
+  const int rank = b.rank(x);
+  std::vector<int64_t> axes =
+      c.config.Has("axis") ? c.config.Ints("axis", -1, {-1}) : std::vector<int64_t>();
+  for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
+  const ValueRef v =
+      c.config.Has(option) ? Numbers(c, option, 0, c.compute_dtype) : c.Weight(index);
+  if (!b.ok() || (c.config.Has(option) && b.rank(v) == 0)) return v;
+  std::vector<WantedDim> dims;
+  for (int k = 0; k < rank; ++k) {
+    const bool kept = std::find(axes.begin(), axes.end(), k) != axes.end();
+    dims.push_back(kept ? WantedDim(b.Size(x, k, "an axis that is kept")) : WantedDim(1));
+  }
+  return b.Reshape(v, dims);
+}
+
+KValue Normalization(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = b.Cast(c.In(), c.compute_dtype);
+  const ValueRef mean = Statistic(c, "mean", 0, x);
+  const ValueRef deviation = b.Op(
+      "Maximum", {b.Op("Sqrt", {Statistic(c, "variance", 1, x)}), b.Scalar(c.compute_dtype, 1e-7)});
+  if (c.config.Bool("invert", false)) return b.Add(mean, b.Mul(x, deviation));
+  return b.Op("RealDiv", {b.Sub(x, mean), deviation});
+}
+
+ValueRef Padded(LayerContext& c, ValueRef x, int64_t height, int64_t width) {
+  GraphBuilder& b = c.b;
+  const Part part = Proportional(c, x, height, width, true);
+  const int64_t top = (part.height - b.Size(x, 1, "the height")) / 2,
+                left = (part.width - b.Size(x, 2, "the width")) / 2;
+  return b.Pad(x, {{0, 0}, {top, top}, {left, left}, {0, 0}}, c.config.Number("fill_value", 0));
+}
+
+KValue Resizing(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const bool last = c.ChannelsLast();
+  ValueRef x = b.Cast(ChannelsToLast(b, c.In(), last), c.compute_dtype);
+  const int64_t height = c.config.Int("height", 1), width = c.config.Int("width", 1);
+  if (b.ok() && b.rank(x) != 4) c.Fail("images with a batch are needed");
+  if (c.config.Bool("crop_to_aspect_ratio", false)) x = CropToAspect(c, x, height, width);
+  if (c.config.Bool("pad_to_aspect_ratio", false)) x = Padded(c, x, height, width);
+  const ValueRef y = ResizeImages(c, x, height, width, c.config.String("interpolation", "bilinear"),
+                                  c.config.Bool("antialias", false));
+  return ChannelsFromLast(b, y, last);
+}
+
+// The middle where the image is large enough, else the largest part, resized.
+KValue CenterCrop(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const bool last = c.ChannelsLast(), random = c.class_name == "RandomCrop";
+  ValueRef x = b.Cast(ChannelsToLast(b, c.In(), last), c.compute_dtype);
+  const int64_t height = c.config.Int("height", 1), width = c.config.Int("width", 1);
+  if (b.ok() && b.rank(x) != 4) c.Fail("images with a batch are needed");
+  const int64_t h = b.Size(x, 1, "the height"), w = b.Size(x, 2, "the width");
+  if (!random && h >= height && w >= width && height > 0 && width > 0) {
+    x = Middle(c, x, height, width);
+  } else {
+    x = ResizeImages(c, CropToAspect(c, x, height, width), height, width, "bilinear");
+  }
+  return ChannelsFromLast(b, x, last);
+}
+
+KValue Augmentation(LayerContext& c) {
+  if (!c.call.args.empty() && !c.call.args[0].is_tensor()) return c.call.args[0];
+  return c.b.Cast(c.In(), c.compute_dtype);
+}
+
+const LayerRegistrar kRescaling({"Rescaling"}, Rescaling, Masks::kPass);
+const LayerRegistrar kNormalization({"Normalization"}, Normalization, Masks::kPass);
+const LayerRegistrar kResizing({"Resizing"}, Resizing);
+// Keras 2 brings images to the size at inference too.
+KValue RandomCrop(LayerContext& c) { return c.keras2() ? CenterCrop(c) : Augmentation(c); }
+
+const LayerRegistrar kCrop({"CenterCrop"}, CenterCrop);
+const LayerRegistrar kRandomCrop({"RandomCrop"}, RandomCrop);
+const LayerRegistrar kRandom({"AugMix",
+                              "CutMix",
+                              "MixUp",
+                              "RandAugment",
+                              "RandomBrightness",
+                              "RandomColorDegeneration",
+                              "RandomColorJitter",
+                              "RandomContrast",
+                              "RandomElasticTransform",
+                              "RandomErasing",
+                              "RandomFlip",
+                              "RandomGaussianBlur",
+                              "RandomGrayscale",
+                              "RandomHeight",
+                              "RandomHue",
+                              "RandomInvert",
+                              "RandomPerspective",
+                              "RandomPosterization",
+                              "RandomRotation",
+                              "RandomSaturation",
+                              "RandomSharpness",
+                              "RandomShear",
+                              "RandomTranslation",
+                              "RandomWidth",
+                              "RandomZoom"},
+                             Augmentation);
+
+}  // namespace
+}  // namespace floe::keras

@@ -1,0 +1,140 @@
+// Layers that join several inputs.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "model/import/keras/layer.h"
+
+namespace floe::keras {
+namespace {
+
+// Inputs of unlike ranks get dims of one after the batch.
+std::vector<ValueRef> Aligned(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  std::vector<ValueRef> values;
+  int most = 0;
+  for (const KTensor& input : c.Inputs()) {
+    values.push_back(input.value);
+    most = std::max(most, b.rank(input.value));
+  }
+  for (ValueRef& value : values) {
+    while (b.ok() && b.rank(value) < most) value = b.ExpandDims(value, 1);
+  }
+  if (values.size() < 2) c.Fail("it needs two inputs at least");
+  return values;
+}
+
+// Keras keeps the mask where all inputs have one: what all let through.
+ValueRef MaskOfAll(LayerContext& c) {
+  ValueRef all;
+  for (const KTensor& input : c.Inputs()) {
+    if (!input.has_mask()) return {};
+    all = all.node < 0 ? input.mask : c.b.Op("LogicalAnd", {all, input.mask});
+  }
+  return all;
+}
+
+template <typename Join>
+KValue Joined(LayerContext& c, const Join& join) {
+  const std::vector<ValueRef> values = Aligned(c);
+  if (!c.b.ok()) return {};
+  ValueRef sum = values[0];
+  for (size_t k = 1; k < values.size(); ++k) sum = join(sum, values[k]);
+  return KTensor{sum, MaskOfAll(c)};
+}
+
+KValue Add(LayerContext& c) {
+  return Joined(c, [&](ValueRef a, ValueRef d) { return c.b.Add(a, d); });
+}
+KValue Subtract(LayerContext& c) {
+  return Joined(c, [&](ValueRef a, ValueRef d) { return c.b.Sub(a, d); });
+}
+KValue Multiply(LayerContext& c) {
+  return Joined(c, [&](ValueRef a, ValueRef d) { return c.b.Mul(a, d); });
+}
+KValue Maximum(LayerContext& c) {
+  return Joined(c, [&](ValueRef a, ValueRef d) { return c.b.Op("Maximum", {a, d}); });
+}
+KValue Minimum(LayerContext& c) {
+  return Joined(c, [&](ValueRef a, ValueRef d) { return c.b.Op("Minimum", {a, d}); });
+}
+KValue Average(LayerContext& c) {
+  KValue sum = Add(c);
+  if (!c.b.ok()) return {};
+  const auto count = static_cast<double>(c.Inputs().size());
+  sum.tensor.value = c.b.Mul(sum.tensor.value, 1.0 / count);
+  return sum;
+}
+
+KValue Concatenate(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const std::vector<KTensor> inputs = c.Inputs();
+  std::vector<ValueRef> values;
+  bool masked = false;
+  for (const KTensor& input : inputs) {
+    values.push_back(input.value);
+    masked = masked || input.has_mask();
+  }
+  auto axis = static_cast<int>(c.config.Int("axis", -1));
+  if (values.empty() || !b.ok()) return {};
+  if (axis < 0) axis += b.rank(values[0]);
+  KTensor out{b.Concat(values, axis), {}};
+  if (!masked) return out;
+  // Of the masks, spread over their inputs; what one lets through on the whole last axis.
+  std::vector<ValueRef> masks;
+  for (const KTensor& input : inputs) {
+    const ValueRef ones = b.Cast(b.Op("OnesLike", {input.value}), DType::kBool);
+    ValueRef mask = input.mask;
+    if (!input.has_mask()) mask = ones;
+    while (b.ok() && b.rank(mask) < b.rank(input.value)) mask = b.ExpandDims(mask, b.rank(mask));
+    masks.push_back(b.Op("LogicalAnd", {mask, ones}));
+  }
+  out.mask = b.Reduce("All", b.Concat(masks, axis), {-1}, false);
+  return out;
+}
+
+// Products of two inputs along an axis of each, for every element of the batch.
+KValue Dot(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  ValueRef x = c.In(0), y = c.In(1);
+  std::vector<int64_t> axes = c.config.Ints("axes", 2, {-1, -1});
+  const int rx = b.rank(x), ry = b.rank(y);
+  if (!b.ok()) return {};
+  if (axes[0] < 0) axes[0] += rx;
+  if (axes[1] < 0) axes[1] += ry;
+  if (axes[0] < 1 || axes[0] >= rx || axes[1] < 1 || axes[1] >= ry || rx > 10 || ry > 10) {
+    c.Fail(absl::StrCat("axes ", axes[0], " and ", axes[1], " of ranks ", rx, " and ", ry));
+    return {};
+  }
+  if (c.config.Bool("normalize", false)) {
+    const auto unit = [&](ValueRef v, int64_t axis) {
+      const ValueRef square = b.Reduce("Sum", b.Op("Square", {v}), {axis}, true);
+      return b.Mul(v, b.Op("Rsqrt", {b.Op("Maximum", {square, b.Scalar(b.dtype(v), 1e-12)})}));
+    };
+    x = unit(x, axes[0]);
+    y = unit(y, axes[1]);
+  }
+  std::string left = "a", right = "a", out = "a";
+  for (int k = 1; k < rx; ++k) left += k == axes[0] ? 'z' : static_cast<char>('b' + k);
+  for (int k = 1; k < ry; ++k) right += k == axes[1] ? 'z' : static_cast<char>('m' + k);
+  for (const std::string& side : {left, right}) {
+    for (const char axis : side.substr(1)) {
+      if (axis != 'z') out += axis;
+    }
+  }
+  const ValueRef dot =
+      b.Op("Einsum", {x, y},
+           {{"equation", absl::StrCat(left, ",", right, "->", out)}, {"N", int64_t{2}}});
+  return b.ok() && b.rank(dot) == 1 ? b.ExpandDims(dot, 1) : dot;
+}
+
+const LayerRegistrar kAdd({"Add"}, Add);
+const LayerRegistrar kSubtract({"Subtract"}, Subtract);
+const LayerRegistrar kMultiply({"Multiply"}, Multiply);
+const LayerRegistrar kMaximum({"Maximum"}, Maximum);
+const LayerRegistrar kMinimum({"Minimum"}, Minimum);
+const LayerRegistrar kAverage({"Average"}, Average);
+const LayerRegistrar kConcatenate({"Concatenate"}, Concatenate);
+const LayerRegistrar kDot({"Dot"}, Dot);
+
+}  // namespace
+}  // namespace floe::keras

@@ -1,0 +1,226 @@
+// MultiHeadAttention, GroupQueryAttention.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "model/import/keras/attention.h"
+#include "model/import/keras/layer.h"
+
+namespace floe::keras {
+namespace {
+
+bool Flag(const LayerContext& c, const char* name) {
+  const KValue& value = c.Arg(-1, name);
+  return value.kind == KValue::Kind::kJson && *value.json == true;
+}
+
+LayerWeights Part(const LayerContext& c, const std::string& name) {
+  return c.layer.weights.Child(name, "_" + name);
+}
+
+// x [..., in] by a kernel [in, heads, size].
+ValueRef ToHeads(LayerContext& c, ValueRef x, const LayerWeights& weights) {
+  GraphBuilder& b = c.b;
+  const ValueRef kernel = c.Weight(weights, 0);
+  const int64_t in = b.Size(kernel, 0, "a kernel"), heads = b.Size(kernel, 1, "a kernel"),
+                size = b.Size(kernel, 2, "a kernel");
+  const ValueRef flat = b.MatMul(x, b.Reshape(kernel, {in, heads * size}));
+  std::vector<WantedDim> dims;
+  for (int k = 0; k + 1 < b.rank(x); ++k) dims.push_back(b.DimOf(x, k));
+  dims.insert(dims.end(), {heads, size});
+  ValueRef y = b.Reshape(flat, dims);
+  if (c.config.Bool("use_bias", true)) y = b.Add(y, c.Weight(weights, 1));
+  return y;
+}
+
+// The gate's variables are made between those of keys and values, which files in order rely on.
+void TakeGate(LayerContext& c) {
+  if (!c.config.Bool("use_gate", false)) return;
+  c.Weight(Part(c, "gate_dense"), 0);
+  if (c.config.Bool("use_bias", true)) c.Weight(Part(c, "gate_dense"), 1);
+}
+
+// x [..., heads, size] by a kernel [heads, size, out...].
+ValueRef FromHeads(LayerContext& c, ValueRef x, const LayerWeights& weights) {
+  GraphBuilder& b = c.b;
+  const ValueRef kernel = c.Weight(weights, 0);
+  const int rank = b.rank(x), kernel_rank = b.rank(kernel);
+  int64_t out = 1;
+  std::vector<WantedDim> merged, dims;
+  for (int k = 0; k + 2 < rank; ++k) merged.push_back(b.DimOf(x, k));
+  dims = merged;
+  for (int k = 2; k < kernel_rank; ++k) {
+    dims.emplace_back(b.Size(kernel, k, "a kernel"));
+    if (__builtin_mul_overflow(out, dims.back().size, &out)) c.Fail("a kernel past every limit");
+  }
+  const int64_t in = b.Size(x, -2, "the heads") * b.Size(x, -1, "the heads");
+  merged.emplace_back(in);
+  const ValueRef flat = b.MatMul(b.Reshape(x, merged), b.Reshape(kernel, {in, out}));
+  ValueRef y = b.Reshape(flat, dims);
+  if (c.config.Bool("use_bias", true)) y = b.Add(y, c.Weight(weights, 1));
+  return y;
+}
+
+struct Arguments {
+  KTensor query, value, key;
+  bool own_key = false;
+};
+
+Arguments ArgumentsOf(LayerContext& c) {
+  Arguments a;
+  const KValue &query = c.Arg(0, "query"), &value = c.Arg(1, "value"), &key = c.Arg(2, "key");
+  if (!query.is_tensor() || !value.is_tensor()) {
+    c.Fail("it needs a query and a value");
+    return a;
+  }
+  a.query = query.tensor;
+  a.value = value.tensor;
+  a.own_key = key.is_tensor();
+  a.key = a.own_key ? key.tensor : a.value;
+  return a;
+}
+
+ValueRef MaskOf(const LayerContext& c, const char* name, ValueRef otherwise) {
+  const KValue& named = c.Arg(-1, name);
+  return named.is_tensor() ? named.tensor.value : otherwise;
+}
+
+// What may attend to what: [batch, queries, keys], or less where less is said.
+ValueRef AttentionMask(LayerContext& c, const Arguments& a, ValueRef scores) {
+  GraphBuilder& b = c.b;
+  ValueRef all;
+  const auto also = [&](ValueRef mask, int axis) {
+    if (mask.node < 0) return;
+    mask = b.Cast(mask, DType::kBool);
+    if (axis != 0) mask = b.ExpandDims(mask, axis);
+    all = all.node < 0 ? mask : b.Op("LogicalAnd", {all, mask});
+  };
+  also(MaskOf(c, "query_mask", a.query.mask), -1);
+  also(MaskOf(c, "value_mask", a.value.mask), -2);
+  also(MaskOf(c, "key_mask", a.own_key ? a.key.mask : ValueRef()), -2);
+  if (Flag(c, "use_causal_mask")) also(b.ExpandDims(CausalMask(b, scores), 0), 0);
+  if (c.config.Has("sliding_window")) c.Fail("sliding_window is not supported");
+  also(MaskOf(c, "attention_mask", {}), 0);
+  return all;
+}
+
+// The axes of projected queries [batch, ..., heads, size] that attention is along.
+std::vector<int> AttentionAxes(LayerContext& c, int rank) {
+  std::vector<int> axes;
+  for (int64_t axis : c.config.Ints("attention_axes", -1, {})) {
+    if (axis < 0) axis += rank - 1;
+    if (axis < 1 || axis > rank - 3)
+      c.Fail(absl::StrCat("attention axis ", axis));
+    else
+      axes.push_back(static_cast<int>(axis));
+  }
+  for (int k = 1; axes.empty() && k < rank - 2; ++k) axes.push_back(k);
+  return axes;
+}
+
+struct Equations {
+  std::string scores, combine;
+};
+
+Equations EquationsOf(const std::vector<int>& axes, int rank) {
+  const auto along = [&](int k) { return std::find(axes.begin(), axes.end(), k) != axes.end(); };
+  std::string target, source, product, mine, theirs;
+  for (int k = 0; k < rank; ++k) {
+    target += static_cast<char>('a' + k);
+    source += static_cast<char>('a' + (along(k) ? k + rank : k));
+    if (!along(k) && k != rank - 1) product += target[k];
+  }
+  for (const int axis : axes) {
+    mine += target[axis];
+    theirs += source[axis];
+  }
+  product += mine + theirs;
+  return {absl::StrCat(source, ",", target, "->", product),
+          absl::StrCat(product, ",", source, "->", target)};
+}
+
+// Keras 3 sets masked scores far down, and its Softmax layer gives nothing for them; Keras 2 takes
+// a large number off.
+ValueRef MaskedSoftmax(LayerContext& c, ValueRef scores, ValueRef mask, int axes, bool by_layer) {
+  GraphBuilder& b = c.b;
+  std::vector<int64_t> last;
+  for (int k = 1; k <= axes; ++k) last.push_back(-k);
+  if (mask.node < 0) return SoftmaxOver(b, scores, last);
+  const int rank = b.rank(scores);
+  while (b.ok() && b.rank(mask) < rank) {
+    const int at = b.rank(mask) - 2 * axes;
+    mask = b.ExpandDims(mask, std::max(at, 0));
+  }
+  const ValueRef far = b.Scalar(b.dtype(scores), b.dtype(scores) == DType::kFloat16 ? -3e4 : -1e9);
+  const ValueRef moved = c.keras2() ? b.Add(scores, far) : far;
+  const ValueRef y = SoftmaxOver(b, b.Op("SelectV2", {mask, scores, moved}), last);
+  if (c.keras2() || !by_layer) return y;
+  return b.Op("SelectV2", {mask, y, b.Scalar(b.dtype(y), 0)});
+}
+
+KValue Attend(LayerContext& c, const Arguments& a, ValueRef q, ValueRef k, ValueRef v,
+              const std::vector<int>& axes, double scale) {
+  GraphBuilder& b = c.b;
+  const int rank = b.rank(q);
+  if (!b.ok() || rank > 10) return {};
+  const Equations equations = EquationsOf(axes, rank);
+  const ValueRef scores =
+      b.Op("Einsum", {k, b.Mul(q, scale)}, {{"equation", equations.scores}, {"N", int64_t{2}}});
+  const bool with_scores = Flag(c, "return_attention_scores");
+  const bool by_layer = with_scores || rank != 4 || c.config.Number("dropout", 0) > 0;
+  const ValueRef weights = MaskedSoftmax(c, scores, AttentionMask(c, a, scores),
+                                         static_cast<int>(axes.size()), by_layer);
+  ValueRef y = b.Op("Einsum", {weights, v}, {{"equation", equations.combine}, {"N", int64_t{2}}});
+  if (c.config.Bool("use_gate", false))
+    y = b.Mul(y, b.Op("Sigmoid", {ToHeads(c, a.query.value, Part(c, "gate_dense"))}));
+  const KTensor out{FromHeads(c, y, Part(c, "output_dense")), a.query.mask};
+  if (!with_scores) return out;
+  return std::vector<KValue>{out, weights};
+}
+
+KValue MultiHeadAttention(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const Arguments a = ArgumentsOf(c);
+  if (!b.ok()) return {};
+  const ValueRef q = ToHeads(c, a.query.value, Part(c, "query_dense"));
+  const ValueRef k = ToHeads(c, a.key.value, Part(c, "key_dense"));
+  TakeGate(c);
+  const ValueRef v = ToHeads(c, a.value.value, Part(c, "value_dense"));
+  const double size = c.config.Number("key_dim", 1);
+  if (!b.ok()) return {};
+  return Attend(c, a, q, k, v, AttentionAxes(c, b.rank(q)), 1 / std::sqrt(size));
+}
+
+// Each head of keys and values serves several of queries.
+ValueRef RepeatHeads(LayerContext& c, ValueRef x, int64_t times) {
+  GraphBuilder& b = c.b;
+  if (times == 1 || !b.ok()) return x;
+  const ValueRef tiled = b.Op("Tile", {b.ExpandDims(x, 3), b.Ints({1, 1, 1, times, 1})});
+  return b.Reshape(tiled, {b.DimOf(x, 0), b.DimOf(x, 1), b.Size(x, 2, "heads") * times,
+                           b.Size(x, 3, "the size of a head")});
+}
+
+KValue GroupedQueryAttention(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const Arguments a = ArgumentsOf(c);
+  if (!b.ok()) return {};
+  const ValueRef q = ToHeads(c, a.query.value, Part(c, "query_dense"));
+  ValueRef k = ToHeads(c, a.key.value, Part(c, "key_dense"));
+  TakeGate(c);
+  ValueRef v = ToHeads(c, a.value.value, Part(c, "value_dense"));
+  const int64_t heads = b.Size(q, 2, "heads"), groups = b.Size(k, 2, "heads");
+  if (b.ok() && (b.rank(q) != 4 || groups < 1 || heads % groups != 0))
+    c.Fail(absl::StrCat(heads, " heads of queries for ", groups));
+  if (!b.ok()) return {};
+  k = RepeatHeads(c, k, heads / groups);
+  v = RepeatHeads(c, v, heads / groups);
+  const double size = c.config.Number("head_dim", 1);
+  return Attend(c, a, q, k, v, {1}, 1 / std::sqrt(size));
+}
+
+const LayerRegistrar kMultiHead({"MultiHeadAttention"}, MultiHeadAttention);
+const LayerRegistrar kGrouped({"GroupQueryAttention", "GroupedQueryAttention"},
+                              GroupedQueryAttention);
+
+}  // namespace
+}  // namespace floe::keras

@@ -1,0 +1,177 @@
+// Layers that rearrange: reshape, permute, repeat, crop, pad, upsample.
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/quoted.h"
+#include "model/import/keras/images.h"
+#include "model/import/keras/windows.h"
+
+namespace floe::keras {
+namespace {
+
+KValue Reshape(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = c.In();
+  const std::vector<int64_t> target = c.config.Ints("target_shape", -1, {});
+  std::vector<WantedDim> dims{b.DimOf(x, 0)};
+  int64_t known = 1, open = -1;
+  for (const int64_t size : target) {
+    if (size < 0)
+      open = static_cast<int64_t>(dims.size());
+    else if (__builtin_mul_overflow(known, size, &known))
+      c.Fail("a shape past every limit");
+    dims.emplace_back(std::max<int64_t>(size, -1));
+  }
+  // A size that is left out follows from the others where the input has all its own.
+  int64_t all = 1;
+  bool whole = b.ok() && known > 0;
+  for (int k = 1; whole && k < b.rank(x); ++k) {
+    whole = b.dim(x, k).concrete() && !__builtin_mul_overflow(all, b.dim(x, k).size(), &all);
+  }
+  if (open >= 0 && whole && all % known == 0) dims[open] = all / known;
+  return b.Reshape(x, dims);
+}
+
+KValue Flatten(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = ChannelsToLast(b, c.In(), c.ChannelsLast());
+  const int rank = b.rank(x);
+  if (rank < 2) return b.Reshape(x, {-1, 1});
+  int64_t size = 1;
+  bool known = true;
+  for (int k = 1; k < rank; ++k) {
+    known = known && b.dim(x, k).concrete();
+    if (known && __builtin_mul_overflow(size, b.dim(x, k).size(), &size))
+      c.Fail("a shape past every limit");
+  }
+  if (known) return b.Reshape(x, {-1, size});
+  return b.Reshape(x, {b.DimOf(x, 0), -1});
+}
+
+KValue Permute(LayerContext& c) {
+  std::vector<int64_t> order{0};
+  for (const int64_t axis : c.config.Ints("dims", -1, {})) order.push_back(axis);
+  return c.b.Transpose(c.In(), order);
+}
+
+KValue RepeatVector(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const int64_t n = c.config.Int("n", 1);
+  return b.Op("Tile", {b.ExpandDims(c.In(), 1), b.Ints({1, n, 1})});
+}
+
+// Pairs of numbers, one for each spatial dim: n, (n, m) or ((a, b), ...).
+std::vector<std::pair<int64_t, int64_t>> Pairs(LayerContext& c, const std::string& option,
+                                               int spatial) {
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  const Json& value = c.config.At(option);
+  const Json* const items = Items(value);
+  int64_t before = 0, after = 0;
+  const auto fail = [&] { c.Fail(absl::StrCat("option ", Quoted(option), " is ", Shown(value))); };
+  if (ToInt(value, &before)) {
+    pairs.assign(spatial, {before, before});
+  } else if (items == nullptr) {
+    fail();
+  } else if (spatial == 1 && items->size() == 2 && ToInt((*items)[0], &before) &&
+             ToInt((*items)[1], &after)) {
+    pairs.emplace_back(before, after);
+  } else {
+    for (const Json& item : *items) {
+      const Json* const pair = Items(item);
+      if (ToInt(item, &before)) {
+        pairs.emplace_back(before, before);
+      } else if (pair != nullptr && pair->size() == 2 && ToInt((*pair)[0], &before) &&
+                 ToInt((*pair)[1], &after)) {
+        pairs.emplace_back(before, after);
+      }
+    }
+  }
+  if (static_cast<int>(pairs.size()) != spatial) fail();
+  pairs.resize(spatial);
+  for (const auto& [low, high] : pairs) {
+    if (low < 0 || high < 0 || low > INT32_MAX || high > INT32_MAX) fail();
+  }
+  return pairs;
+}
+
+KValue Cropping(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const int spatial = SpatialOf(c.class_name);
+  const bool last = c.ChannelsLast();
+  ValueRef x = c.In();
+  const auto pairs = Pairs(c, "cropping", spatial);
+  for (int k = 0; k < spatial && b.ok(); ++k) {
+    const int axis = k + (last ? 1 : 2);
+    const auto [before, after] = pairs[k];
+    if (before == 0 && after == 0) continue;
+    const Dim size = b.dim(x, axis);
+    if (size.concrete() && before + after >= size.size())
+      c.Fail(absl::StrCat("cropping ", before, " and ", after, " of ", size.size()));
+    x = b.Slice(x, axis, before, after == 0 ? GraphBuilder::kToEnd : -after);
+  }
+  return x;
+}
+
+KValue ZeroPadding(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const int spatial = SpatialOf(c.class_name);
+  const bool last = c.ChannelsLast();
+  std::vector<std::pair<int64_t, int64_t>> pads(spatial + 2);
+  const auto pairs = Pairs(c, "padding", spatial);
+  for (int k = 0; k < spatial; ++k) pads[k + (last ? 1 : 2)] = pairs[k];
+  return b.Pad(c.In(), pads);
+}
+
+// Each element `times` times in a row along an axis.
+ValueRef Repeat(LayerContext& c, ValueRef x, int axis, int64_t times) {
+  GraphBuilder& b = c.b;
+  if (times == 1 || !b.ok()) return x;
+  if (times < 1 || times > INT32_MAX) {
+    c.Fail(absl::StrCat("size ", times));
+    return {};
+  }
+  const int rank = b.rank(x);
+  std::vector<int64_t> tiles(rank + 1, 1);
+  tiles[axis + 1] = times;
+  const ValueRef tiled = b.Op("Tile", {b.ExpandDims(x, axis + 1), b.Ints(tiles)});
+  std::vector<WantedDim> dims;
+  dims.reserve(rank);
+  for (int k = 0; k < rank; ++k) dims.push_back(b.DimOf(x, k));
+  int64_t size = -1;
+  if (dims[axis].fixed() && __builtin_mul_overflow(dims[axis].size, times, &size))
+    c.Fail("a size past every limit");
+  dims[axis] = size;
+  return b.Reshape(tiled, dims);
+}
+
+KValue UpSampling(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const int spatial = SpatialOf(c.class_name);
+  const bool last = c.ChannelsLast();
+  std::vector<int64_t> size = c.config.Ints("size", spatial, std::vector<int64_t>(spatial, 2));
+  const std::string way = c.config.String("interpolation", "nearest");
+  ValueRef x = c.In();
+  if (way == "nearest") {
+    for (int k = 0; k < spatial && b.ok(); ++k) x = Repeat(c, x, k + (last ? 1 : 2), size[k]);
+    return x;
+  }
+  if (spatial != 2) c.Fail(absl::StrCat("interpolation ", Quoted(way)));
+  x = ChannelsToLast(b, x, last);
+  for (int k = 0; k < 2; ++k) {
+    if (__builtin_mul_overflow(size[k], b.Size(x, k + 1, "the height and width"), &size[k]))
+      c.Fail("a size past every limit");
+  }
+  return ChannelsFromLast(b, ResizeImages(c, x, size[0], size[1], way), last);
+}
+
+const LayerRegistrar kReshape({"Reshape"}, Reshape);
+const LayerRegistrar kFlatten({"Flatten"}, Flatten);
+const LayerRegistrar kPermute({"Permute"}, Permute);
+const LayerRegistrar kRepeat({"RepeatVector"}, RepeatVector);
+const LayerRegistrar kCropping({"Cropping1D", "Cropping2D", "Cropping3D"}, Cropping);
+const LayerRegistrar kPadding({"ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D"}, ZeroPadding);
+const LayerRegistrar kUpSampling({"UpSampling1D", "UpSampling2D", "UpSampling3D"}, UpSampling);
+
+}  // namespace
+}  // namespace floe::keras

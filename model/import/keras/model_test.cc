@@ -1,0 +1,163 @@
+// Models from their configurations alone: structure, and errors that name layers.
+#include "model/import/keras/model.h"
+
+#include <gmock/gmock.h>
+
+#include "absl/strings/str_cat.h"
+#include "model/import/keras/weights.h"
+
+namespace floe::keras {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Built {
+  absl::Status status;
+  Graph graph;
+  ModelEnds ends;
+};
+
+Built Build(const std::string& text, int version = 3) {
+  const auto json = ParseJson(text);
+  if (!json.ok()) return {json.status(), {}, {}};
+  GraphBuilder b;
+  ModelFile file{.version = version};
+  file.asset = [](const std::string&) -> absl::StatusOr<std::string> {
+    return absl::NotFoundError("none");
+  };
+  Built built;
+  built.ends = BuildModel(b, file, LayerObject{&*json, {}});
+  built.status = b.status();
+  built.graph = std::move(b.graph());
+  return built;
+}
+
+std::string Layer(const std::string& class_name, const std::string& options,
+                  const std::string& module = "keras.layers") {
+  return absl::StrCat(R"({"module": ")", module, R"(", "class_name": ")", class_name,
+                      R"(", "config": {)", options, "}}");
+}
+
+// A Sequential of four numbers a row, with one layer.
+std::string Row(const std::string& layer) {
+  return absl::StrCat(R"({"class_name": "Sequential", "config": {"name": "m", "layers": [)",
+                      Layer("InputLayer", R"("name": "x", "batch_shape": [null, 4])"), ",", layer,
+                      "]}}");
+}
+
+TEST(Model, NamesItsInputsAndOutputs) {
+  const std::string model = Row(Layer("Activation", R"("name": "a", "activation": "relu")"));
+  const Built built = Build(model);
+  ASSERT_TRUE(built.status.ok()) << built.status;
+  ASSERT_EQ(built.ends.inputs.size(), 1);
+  EXPECT_EQ(built.ends.inputs[0].first, "x");
+  ASSERT_EQ(built.ends.outputs.size(), 1);
+  EXPECT_EQ(built.ends.outputs[0].first, "output_0");
+  EXPECT_EQ(Build(model, 2).ends.outputs[0].first, "a");
+}
+
+TEST(Model, RefusesCodeByName) {
+  for (const std::string& layer :
+       {Layer("Lambda", R"("name": "l")"), Layer("Twice", R"("name": "l")", "my.package"),
+        Layer("Nonsense", R"("name": "l")"), Layer("TFSMLayer", R"("name": "l")")}) {
+    const Built built = Build(Row(layer));
+    EXPECT_EQ(built.status.code(), absl::StatusCode::kUnimplemented) << layer;
+    EXPECT_THAT(built.status.message(), HasSubstr("layer 'l' ("));
+    EXPECT_THAT(built.status.message(), HasSubstr("model.export()"));
+  }
+}
+
+TEST(Model, RefusesWhatLayersCannotDo) {
+  const std::pair<std::string, std::string> wrong[] = {
+      {Layer("Dense", R"("name": "l", "units": 3)"), "variable 0"},
+      {Layer("Activation", R"("name": "l", "activation": "loud")"), "activation 'loud'"},
+      {Layer("Activation", R"("name": "l", "activation": 7)"), ""},
+      {Layer("LSTM", R"("name": "l", "units": 3, "stateful": true)"), "stateful"},
+      {Layer("LSTM", R"("name": "l", "units": -3)"), "units is -3"},
+      {Layer("Conv2D", R"("name": "l")"), "expected rank 4"},
+      {Layer("Reshape", R"("name": "l", "target_shape": "wide")"), "'target_shape'"},
+      {Layer("StringLookup", R"("name": "l")"), "vocabulary"},
+      {Layer("RNN", R"("name": "l", "cell": {"class_name": "MyCell", "config": {}})"), "'MyCell'"}};
+  for (const auto& [layer, message] : wrong) {
+    const Built built = Build(Row(layer));
+    if (message.empty()) continue;
+    EXPECT_FALSE(built.status.ok()) << layer;
+    EXPECT_THAT(built.status.message(), HasSubstr(message));
+    EXPECT_THAT(built.status.message(), HasSubstr("layer 'l' ("));
+  }
+}
+
+TEST(Model, RefusesSubclasses) {
+  const Built built = Build(R"({"module": "mine", "class_name": "MyModel", "config": {}})");
+  EXPECT_FALSE(built.status.ok());
+  EXPECT_THAT(built.status.message(), HasSubstr("model.export()"));
+}
+
+std::string Node(const std::string& from, int node = 0, int tensor = 0) {
+  return absl::StrCat(
+      R"({"args": [{"class_name": "__keras_tensor__", "config": {"keras_history": [")", from,
+      "\", ", node, ", ", tensor, R"(]}}], "kwargs": {}})");
+}
+
+std::string Functional(const std::string& nodes_of_a, const std::string& nodes_of_b,
+                       const std::string& output) {
+  const std::string relu =
+      R"(", "module": "keras.layers", "class_name": "ReLU", "config": {"name": ")";
+  return absl::StrCat(
+      R"({"class_name": "Functional", "config": {"name": "m", "layers": [
+        {"name": "x", "class_name": "InputLayer", "config": {"name": "x", "batch_shape": [null, 4]}, "inbound_nodes": []},
+        {"name": "a)",
+      relu, R"(a"}, "inbound_nodes": [)", nodes_of_a, R"(]}, {"name": "b)", relu,
+      R"(b"}, "inbound_nodes": [)", nodes_of_b,
+      R"(]}], "input_layers": [["x", 0, 0]], "output_layers": )", output, "}}");
+}
+
+TEST(Model, CallsLayersInTheOrderOfTheirInputs) {
+  // `a` comes first in the list and takes what `b` gives.
+  const Built built = Build(Functional(Node("b"), Node("x"), R"([["a", 0, 0]])"));
+  EXPECT_TRUE(built.status.ok()) << built.status;
+}
+
+TEST(Model, RefusesBrokenReferences) {
+  const std::string out = R"([["b", 0, 0]])";
+  const std::pair<std::string, std::string> wrong[] = {
+      {Functional(Node("b"), Node("a"), out), "in a circle"},
+      {Functional(Node("x"), Node("a", 7), out), "which there is not"},
+      {Functional(Node("x"), Node("a", 0, 1), out), "which there is not"},
+      {Functional(Node("x"), Node("a"), R"([["c", 0, 0]])"), "which there is not"},
+      {Functional(Node("x"), Node("a"), "7"), "what the outputs are"}};
+  for (const auto& [model, message] : wrong) {
+    const Built built = Build(model);
+    EXPECT_FALSE(built.status.ok()) << model;
+    EXPECT_THAT(built.status.message(), HasSubstr(message));
+  }
+}
+
+TEST(Json, HasLimits) {
+  EXPECT_FALSE(ParseJson("[1]").ok());
+  EXPECT_FALSE(ParseJson("{").ok());
+  const std::string deep(300, '[');
+  EXPECT_THAT(
+      ParseJson(absl::StrCat("{\"a\":", deep, std::string(300, ']'), "}")).status().message(),
+      HasSubstr("deeper"));
+  EXPECT_TRUE(ParseJson(R"({"a": "[[[[\"[["})").ok());
+}
+
+TEST(Weights, PlacesAreInSnakeCase) {
+  const std::pair<const char*, const char*> names[] = {
+      {"Dense", "dense"},
+      {"Conv2DTranspose", "conv2d_transpose"},
+      {"LSTM", "lstm"},
+      {"PReLU", "p_re_lu"},
+      {"ReLU", "re_lu"},
+      {"BatchNormalization", "batch_normalization"},
+      {"LSTMCell", "lstm_cell"},
+      {"GlobalAveragePooling2D", "global_average_pooling2d"},
+      {"ConvLSTM2D", "conv_lstm2d"},
+      {"GroupQueryAttention", "grouped_query_attention"},
+      {"TFOpLambda", "tf_op_lambda"}};
+  for (const auto& [name, snake] : names) EXPECT_EQ(SnakeCase(name), snake) << name;
+}
+
+}  // namespace
+}  // namespace floe::keras

@@ -1,0 +1,131 @@
+// Images as files: decoding, encoding, and their sizes.
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace {
+
+constexpr const char* kFormats = "GIF and WebP are refused when they come";
+
+absl::Status CheckOneOf(const char* attr, int64_t value, std::initializer_list<int64_t> allowed) {
+  for (const int64_t one : allowed) {
+    if (value == one) return absl::OkStatus();
+  }
+  return Bad(absl::StrCat(attr, " is ", value));
+}
+
+absl::Status CheckJpegAttrs(const Attrs& a) {
+  FLOE_RETURN_IF_ERROR(CheckOneOf("ratio", a.Int("ratio", 1), {1, 2, 4, 8}));
+  const std::string dct = a.String("dct_method");
+  if (!dct.empty() && dct != "INTEGER_FAST" && dct != "INTEGER_ACCURATE")
+    return Bad("dct_method '" + dct + "' is none of '', INTEGER_FAST, INTEGER_ACCURATE");
+  return absl::OkStatus();
+}
+
+// contents[, crop_window] -> [height, width, channels].
+absl::StatusOr<Types> InferDecode(const InferContext& c) {
+  const std::string& op = c.node.op->name;
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 0, DType::kString));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 0));
+  FLOE_RETURN_IF_ERROR(CheckJpegAttrs(c.attrs()));
+  const int64_t channels = c.attrs().Int("channels");
+  FLOE_RETURN_IF_ERROR(CheckOneOf("channels", channels, {0, 1, 3, 4}));
+  DType dtype = DType::kUInt8;
+  if (op == "DecodePng") {
+    FLOE_ASSIGN_OR_RETURN(
+        dtype, ops::TypeAttrOf(c, "dtype", DType::kUInt8, {DType::kUInt8, DType::kUInt16}));
+  }
+  if (op == "DecodeImage") {
+    FLOE_ASSIGN_OR_RETURN(dtype, ops::TypeAttrOf(c, "dtype", DType::kUInt8,
+                                                 {DType::kUInt8, DType::kUInt16, DType::kFloat32}));
+  }
+  SymShape out = ops::UnknownDims(3);
+  if (channels != 0) out.set_dim(2, channels);
+  if (op == "DecodeAndCropJpeg") {
+    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kInt32));
+    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
+    const SymShape& window = c.shape(1);
+    if (window.rank_known() && window.dim(0).concrete() && window.dim(0).size() != 4)
+      return Bad(absl::StrCat("crop_window has ", window.dim(0).size(), " elements, expected 4"));
+  }
+  return ops::One(dtype, std::move(out));
+}
+OpDef Decode(const std::string& name, const char* limits, int inputs = 1) {
+  OpDef def = ops::Allocating(name, inputs, {"image"}, InferDecode);
+  def.limits = limits;
+  return def;
+}
+
+absl::StatusOr<Types> InferJpegShape(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 0));
+  FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::IndexTypeAttr(c, "output_type", DType::kInt32));
+  return ops::One(dtype, {3});
+}
+
+// image[, quality] -> the file.
+absl::StatusOr<Types> InferEncodeJpeg(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 0, DType::kUInt8));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 3));
+  if (c.num_inputs() > 1) {
+    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kInt32));
+    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 0));
+  }
+  const Attrs& a = c.attrs();
+  const int64_t quality = a.Int("quality", 95);
+  if (quality < 0 || quality > 100)
+    return Bad(absl::StrCat("quality must be in [0,100], got ", quality));
+  const std::string format = a.String("format"), unit = a.String("density_unit", "in");
+  if (!format.empty() && format != "grayscale" && format != "rgb")
+    return Bad("format '" + format + "' is none of '', grayscale, rgb");
+  if (unit != "in" && unit != "cm") return Bad("density_unit '" + unit + "' is neither in nor cm");
+  for (const char* density : {"x_density", "y_density"}) {
+    if (a.Int(density, 300) < 0 || a.Int(density, 300) > UINT16_MAX)
+      return Bad(absl::StrCat(density, " is ", a.Int(density, 300)));
+  }
+  constexpr size_t kMaxMarker = 65533 - 29;  // of one segment, less the name of what it holds
+  if (a.String("xmp_metadata").size() > kMaxMarker) return Bad("xmp_metadata is too long");
+  return ops::One(DType::kString, {});
+}
+
+// Images of any leading dims.
+absl::StatusOr<Types> InferEncodePng(const InferContext& c) {
+  const int64_t compression = c.attrs().Int("compression", -1);
+  if (compression < -1 || compression > 9)
+    return Bad(absl::StrCat("compression should be in [-1,9], got ", compression));
+  const int rank = ops::RankOf(c, 0);
+  if (rank < 0) return ops::One(DType::kString, SymShape::UnknownRank());
+  if (rank < 3) return Bad(absl::StrCat("image has shape ", c.shape(0).ToString()));
+  SymShape out;
+  for (int i = 0; i + 3 < rank; ++i) out.push_back(c.shape(0).dim(i));
+  return ops::One(DType::kString, std::move(out));
+}
+RowMark EncodePngRows(const RowContext& c) {
+  const SymShape& in = c.inputs[0].type.shape;
+  return ops::MarkOfData(c, 0, in.rank_known() && in.rank() > 3);
+}
+
+OpDef Whole(const std::string& name, int inputs,
+            absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows) {
+  return {.name = name,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .infer = infer,
+          .rows = rows,
+          .tensorflow = {name}};
+}
+
+const OpRegistrar kFiles[] = {
+    OpRegistrar(Decode("DecodeJpeg", kFormats), "string"),
+    OpRegistrar(Decode("DecodePng", kFormats), "string"),
+    OpRegistrar(Decode("DecodeBmp", nullptr), "string"),
+    OpRegistrar(Decode("DecodeImage", kFormats), "string"),
+    OpRegistrar(Decode("DecodeAndCropJpeg", nullptr, 2), "string int32"),
+    OpRegistrar(Whole("ExtractJpegShape", 1, InferJpegShape, RowsNever), "string"),
+    OpRegistrar(Whole("EncodeJpeg", 1, InferEncodeJpeg, RowsNever), "uint8"),
+    OpRegistrar(Whole("EncodeJpegVariableQuality", 2, InferEncodeJpeg, RowsNever), "uint8 int32"),
+    OpRegistrar(Whole("EncodePng", 1, InferEncodePng, EncodePngRows)),
+};
+
+}  // namespace
+}  // namespace floe

@@ -1,0 +1,154 @@
+// Sparse tensors (indices, values, dense shape) sorted, joined, cut, added up and mixed with dense
+// ones.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace {
+
+Dim DimOf(const InferContext& c, int i, int axis) {
+  const SymShape& shape = c.shape(i);
+  return shape.rank_known() && axis < shape.rank() ? shape.dim(axis) : Dim::Unknown();
+}
+
+// Inputs `first` to `first` + 2 are a sparse tensor.
+absl::Status CheckSparse(const InferContext& c, int first) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, first, DType::kInt64));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, first, 2));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, first + 1, 1));
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, first + 2, DType::kInt64));
+  return ops::ExpectRank(c, first + 2, 1);
+}
+
+Types SparseTypes(DType dtype, Dim count, Dim rank) {
+  return {{DType::kInt64, {count, rank}}, {dtype, {count}}, {DType::kInt64, {rank}}};
+}
+
+absl::StatusOr<Types> InferReorder(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
+  return Types{{DType::kInt64, {DimOf(c, 0, 0), DimOf(c, 2, 0)}}, {c.dtype(1), {DimOf(c, 1, 0)}}};
+}
+
+// N indices, N values, N shapes.
+absl::StatusOr<Types> InferConcat(const InferContext& c) {
+  const int n = c.num_inputs() / 3;
+  if (n < 1 || c.num_inputs() != 3 * n)
+    return Bad(absl::StrCat(c.num_inputs(), " inputs are no sparse tensors"));
+  for (int i = 0; i < n; ++i) {
+    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, DType::kInt64));
+    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 2));
+    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, n + i, c.dtype(n)));
+    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, n + i, 1));
+    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 2 * n + i, DType::kInt64));
+    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2 * n + i, 1));
+  }
+  return SparseTypes(c.dtype(n), Dim::Unknown(), DimOf(c, 2 * n, 0));
+}
+
+// Two sparse tensors[, the least sum that is kept].
+absl::StatusOr<Types> InferPair(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
+  FLOE_RETURN_IF_ERROR(CheckSparse(c, 3));
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 4, c.dtype(1)));
+  if (c.num_inputs() > 6) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 6, 0));
+  Types types = SparseTypes(c.dtype(1), Dim::Unknown(), DimOf(c, 2, 0));
+  if (c.node.op->name != "SparseAdd") types.pop_back();
+  return types;
+}
+
+// A sparse tensor, start, size.
+absl::StatusOr<Types> InferSlice(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
+  for (int i = 3; i < 5; ++i) {
+    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, DType::kInt64));
+    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 1));
+  }
+  return SparseTypes(c.dtype(1), Dim::Unknown(), DimOf(c, 2, 0));
+}
+
+// A sparse tensor, axes -> dense.
+absl::StatusOr<Types> InferReduce(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 3, DType::kInt32));
+  const Dim rank = DimOf(c, 2, 0);
+  std::vector<int64_t> axes;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(3, &axes));
+  if (!known || !rank.concrete()) return ops::One(c.dtype(1), SymShape::UnknownRank());
+  std::vector<bool> gone(static_cast<size_t>(std::min<int64_t>(rank.size(), 254)));
+  for (const int64_t axis : axes) {
+    const int64_t at = axis < 0 ? axis + rank.size() : axis;
+    if (at < 0 || at >= static_cast<int64_t>(gone.size()))
+      return Bad(absl::StrCat("Invalid reduction dimension ", axis, ", for input with ",
+                              rank.size(), " dimension(s)"));
+    gone[static_cast<size_t>(at)] = true;
+  }
+  const bool keep = c.attrs().Bool("keep_dims");
+  SymShape out;
+  for (const bool reduced : gone) {
+    if (!reduced) out.push_back(Dim::Unknown());
+    if (reduced && keep) out.push_back(1);
+  }
+  return ops::One(c.dtype(1), std::move(out));
+}
+
+// A sparse tensor, a dense one -> the values.
+absl::StatusOr<Types> InferWithDense(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 3, c.dtype(1)));
+  return ops::One(c.dtype(1), {DimOf(c, 1, 0)});
+}
+absl::StatusOr<Types> InferDenseAdd(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 1));
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 3, c.dtype(1)));
+  return ops::One(c.dtype(1), c.shape(3));
+}
+absl::StatusOr<Types> InferSoftmax(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
+  return ops::One(c.dtype(1), {DimOf(c, 1, 0)});
+}
+
+RowMark NoRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
+OpDef Fixed(const std::string& name, int inputs, std::vector<std::string> outputs,
+            absl::StatusOr<Types> (*infer)(const InferContext&)) {
+  return {.name = name,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .output_names = std::move(outputs),
+          .infer = infer,
+          .rows = NoRows,
+          .tensorflow = {name}};
+}
+OpDef Concat() {
+  OpDef def = ops::Allocating("SparseConcat", 3,
+                              {"output_indices", "output_values", "output_shape"}, InferConcat);
+  def.max_inputs = -1;
+  return def;
+}
+
+const OpRegistrar kSparse[] = {
+    OpRegistrar(Fixed("SparseReorder", 3, {"output_indices", "output_values"}, InferReorder)),
+    OpRegistrar(Concat()),
+    OpRegistrar(
+        ops::Allocating("SparseAdd", 7, {"sum_indices", "sum_values", "sum_shape"}, InferPair)),
+    OpRegistrar(
+        ops::Allocating("SparseSparseMaximum", 6, {"output_indices", "output_values"}, InferPair)),
+    OpRegistrar(
+        ops::Allocating("SparseSparseMinimum", 6, {"output_indices", "output_values"}, InferPair)),
+    OpRegistrar(ops::Allocating("SparseSlice", 5,
+                                {"output_indices", "output_values", "output_shape"}, InferSlice)),
+    OpRegistrar(ops::Allocating("SparseReduceSum", 4, {"output"}, InferReduce)),
+    OpRegistrar(ops::Allocating("SparseReduceMax", 4, {"output"}, InferReduce)),
+    OpRegistrar(Fixed("SparseDenseCwiseAdd", 4, {"output"}, InferWithDense)),
+    OpRegistrar(Fixed("SparseDenseCwiseMul", 4, {"output"}, InferWithDense)),
+    OpRegistrar(Fixed("SparseDenseCwiseDiv", 4, {"output"}, InferWithDense)),
+    OpRegistrar(Fixed("SparseTensorDenseAdd", 4, {"output"}, InferDenseAdd), "i T i T"),
+    OpRegistrar(Fixed("SparseSoftmax", 3, {"output"}, InferSoftmax)),
+};
+
+}  // namespace
+}  // namespace floe

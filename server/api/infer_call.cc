@@ -1,0 +1,239 @@
+// An inference from its message to its reply: reads the head of the call, has the codec fill the
+// Request, hands it to its model, and sends what comes back. Large messages are decoded on threads
+// of their own.
+#include "server/api/infer_call.h"
+
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "base/budget.h"
+#include "base/quoted.h"
+#include "base/status.h"
+#include "runtime/evaluate.h"
+#include "server/api/methods.h"
+#include "server/registry/task_thread_pool.h"
+
+namespace floe::server {
+namespace {
+
+static_assert(kPriorities <= 9, "priorities are one digit");
+constexpr char kPriorityKey[] = "floe-priority";  // request metadata: "1" to "3"
+constexpr char kReplyKey[] = "floe-reply";        // request metadata: "content" or "typed"
+
+absl::StatusOr<int> PriorityOf(const CallHead& call) {
+  const std::string* const wish = call.FindMetadata(kPriorityKey);
+  if (wish == nullptr) return kDefaultPriority;
+  if (wish->size() == 1 && (*wish)[0] >= '1' && (*wish)[0] <= '0' + kPriorities)
+    return (*wish)[0] - '0';
+  return absl::InvalidArgumentError(absl::StrCat("metadata ", kPriorityKey, " is ", Quoted(*wish),
+                                                 "; use 1 (first) to ", kPriorities, " (last)"));
+}
+
+absl::StatusOr<std::optional<ReplyEncoding>> WishedEncoding(const CallHead& call) {
+  const std::string* const wish = call.FindMetadata(kReplyKey);
+  if (wish == nullptr) return std::nullopt;
+  if (*wish == "content") return ReplyEncoding::kContent;
+  if (*wish == "typed") return ReplyEncoding::kTyped;
+  return absl::InvalidArgumentError(
+      absl::StrCat("metadata ", kReplyKey, " is ", Quoted(*wish), "; use 'content' or 'typed'"));
+}
+
+// "5f2c81aa-42": names requests in errors and the log where callers sent no x-request-id.
+std::string NewRequestId() {
+  static const uint32_t process = std::random_device()();
+  static std::atomic<uint64_t> count{0};
+  return absl::StrCat(absl::Hex(process, absl::kZeroPad8), "-", ++count);
+}
+
+// What all calls of a method use.
+struct Shared {
+  Shared(const ApiContext& api, const InferCodec& with)
+      : context(api),
+        codec(with),
+        decoders(std::make_unique<TaskThreadPool>(tuning::kDecodeThreads,
+                                                  ThreadTraits{"decode", 0, {}})),
+        sender(std::make_unique<TaskThreadPool>(1, ThreadTraits{"send", 0, {}})),
+        started(decoders->Start()),
+        sends(sender->Start().ok()) {}
+
+  // Whether a line about a slow request may be logged now: some may each second.
+  bool TakeLogLine() const {
+    const int64_t now = Clock::Steady().Now().time_since_epoch() / std::chrono::seconds(1);
+    if (second.exchange(now) != now) lines = 0;
+    return lines.fetch_add(1) < tuning::kSlowLinesPerSecond;
+  }
+
+  const ApiContext context;
+  const InferCodec codec;
+  mutable std::atomic<int> handed_over{0};  // replies that the sender has
+  const std::unique_ptr<TaskThreadPool> decoders, sender;
+  const absl::Status started;  // the decoders
+  const bool sends;            // the sender was started
+  mutable std::atomic<int64_t> second{0};
+  mutable std::atomic<int> lines{0};
+};
+
+// Kept alive by its request, whose inputs are views into the message. The request holds the model
+// but not the ServedModel: a worker may be the last to drop it, and must not then stop its own
+// queue.
+class InferCall : public CallHandler, public std::enable_shared_from_this<InferCall> {
+ public:
+  // `shared` outlives the calls.
+  InferCall(const Shared& shared, std::shared_ptr<Responder> responder)
+      : shared_(shared), responder_(std::move(responder)) {}
+
+  absl::Status Open(const CallHead& head);
+  void OnMessage(Message message) override;
+
+ private:
+  // Decodes the message and hands the request to its model.
+  void Submit();
+  absl::Status TrySubmit();
+  void Complete(const absl::StatusOr<Outputs>& outputs, const Timings& timings);
+  absl::Status Write(Outputs outputs);
+  void Finish(const absl::Status& status);
+  void LogIfSlow(const Timings& timings);
+
+  const Shared& shared_;
+  const std::shared_ptr<Responder> responder_;
+  Message message_;
+  std::unique_ptr<Request> made_ = std::make_unique<Request>();  // until it is submitted
+  const Request* const request_ = made_.get();                   // until it is complete
+  std::optional<ReplyEncoding> wished_;
+  ReplyEncoding encoding_ = ReplyEncoding::kTyped;
+  TimePoint arrived_ = TimePoint::min();
+  std::string request_id_;  // "": not needed yet
+};
+
+absl::Status InferCall::Open(const CallHead& head) {
+  FLOE_ASSIGN_OR_RETURN(wished_, WishedEncoding(head));
+  FLOE_ASSIGN_OR_RETURN(made_->priority, PriorityOf(head));
+  made_->deadline = head.deadline;
+  made_->cancel = head.cancel;
+  made_->principal = head.principal;
+  made_->storage = InputStorage(shared_.context.max_input_bytes, shared_.context.memory);
+  arrived_ = head.arrived;
+  if (arrived_ != TimePoint::min()) made_->arrived = arrived_;
+  request_id_ = head.request_id;
+  return absl::OkStatus();
+}
+
+void InferCall::OnMessage(Message message) {
+  message_ = std::move(message);
+  if (message_.bytes.size() <= tuning::kSmallMessage) return Submit();
+  if (!shared_.started.ok()) return Finish(shared_.started);
+  shared_.decoders->Post([self = shared_from_this()] { self->Submit(); });
+}
+
+void InferCall::Submit() {
+  const absl::Status status = CatchOutOfMemory([&] { return TrySubmit(); });
+  if (!status.ok()) Finish(status);
+}
+
+absl::Status InferCall::TrySubmit() {
+  const ApiContext& context = shared_.context;
+  ServedHandle served;
+  const auto find = [&](const ModelSpec& spec) -> absl::StatusOr<ModelHandle> {
+    if (spec.name.empty()) return CheckModelName(context.registry, spec.name);
+    FLOE_ASSIGN_OR_RETURN(served, context.registry.Acquire(spec.name, {spec.version, spec.label}));
+    return served->model();
+  };
+  absl::Status decoded = shared_.codec.decode(message_.bytes, find, made_.get());
+  if (!decoded.ok()) {
+    if (served != nullptr) served->CountRefused(decoded.code());
+    return decoded;
+  }
+  encoding_ = wished_.value_or(context.content_replies ? ReplyEncoding::kContent
+                                                       : served->reply_encoding());
+  made_->owner = shared_from_this();
+  made_->complete = [this](const absl::StatusOr<Outputs>& outputs, const Timings& timings) {
+    Complete(outputs, timings);
+  };
+  served->Submit(std::move(made_));
+  return absl::OkStatus();
+}
+
+void InferCall::Complete(const absl::StatusOr<Outputs>& outputs, const Timings& timings) {
+  const absl::Status status = outputs.ok() ? Write(*outputs) : outputs.status();
+  LogIfSlow(timings);
+  // A worker with a full queue is what throughput depends on, and sending was a tenth of its time
+  // for a network of 0.3 ms a row.
+  if (!timings.more_waits || !shared_.sends || shared_.handed_over >= tuning::kHandedOver)
+    return Finish(status);
+  shared_.sender->Post([self = shared_from_this(), status] {
+    --self->shared_.handed_over;
+    self->Finish(status);
+  });
+  ++shared_.handed_over;
+}
+
+absl::Status InferCall::Write(Outputs outputs) {
+  thread_local std::string reply;  // a small one is copied, and its memory serves again
+  {
+    // Until the transport has it, and pays for it.
+    MemoryShare writing;
+    if (shared_.context.memory != nullptr) {
+      int64_t bytes = 0;  // about what the reply will have
+      for (const int index : request_->outputs)
+        if (static_cast<size_t>(index) < outputs.size())
+          bytes += HeldMemory(outputs[static_cast<size_t>(index)]);
+      FLOE_ASSIGN_OR_RETURN(writing, shared_.context.memory->Take(bytes));
+    }
+    FLOE_RETURN_IF_ERROR(shared_.codec.encode(*request_, outputs, encoding_, &reply));
+  }
+  responder_->Write(std::move(reply));
+  return absl::OkStatus();
+}
+
+// An error names the request, for those who look for it in the log.
+void InferCall::Finish(const absl::Status& status) {
+  if (status.ok()) return responder_->Finish(status);
+  absl::Status named = status;
+  const absl::Status made = CatchOutOfMemory([&] {
+    if (request_id_.empty()) request_id_ = NewRequestId();
+    named = absl::Status(status.code(),
+                         absl::StrCat(status.message(), " [request ", Quoted(request_id_), "]"));
+    status.ForEachPayload(
+        [&](absl::string_view url, const absl::Cord& payload) { named.SetPayload(url, payload); });
+    return absl::OkStatus();
+  });
+  responder_->Finish(made.ok() ? named : status,
+                     made.ok() ? Trailers{{kRequestIdKey, request_id_}} : Trailers());
+}
+
+void InferCall::LogIfSlow(const Timings& timings) {
+  if (arrived_ == TimePoint::min()) return;
+  const Duration took = Clock::Steady().Now() - arrived_;
+  if (took < shared_.context.slow_request || !shared_.TakeLogLine()) return;
+  if (request_id_.empty()) request_id_ = NewRequestId();
+  const auto millis = [](Duration time) {
+    return std::chrono::duration<double, std::milli>(time).count();
+  };
+  spdlog::warn(
+      "slow request {}: {}, {:.1f} ms: waited {:.1f} ms, ran {:.1f} ms in a batch of {} rows",
+      Quoted(request_id_), ModelAndSignature(*request_), millis(took), millis(timings.queue),
+      millis(timings.run), timings.batch_rows);
+}
+
+}  // namespace
+
+Method InferMethod(const ApiContext& context, const InferCodec& codec) {
+  const auto shared = std::make_shared<const Shared>(context, codec);
+  return {{MethodKind::kUnary, MethodRole::kInference},
+          [shared](const CallHead& head, std::shared_ptr<Responder> responder)
+              -> absl::StatusOr<std::shared_ptr<CallHandler>> {
+            auto call = std::make_shared<InferCall>(*shared, std::move(responder));
+            FLOE_RETURN_IF_ERROR(call->Open(head));
+            return call;
+          }};
+}
+
+}  // namespace floe::server

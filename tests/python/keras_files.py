@@ -1,0 +1,103 @@
+"""Makes model files with Keras and compares what `floectl run` gives for them with Keras' own answers."""
+import os
+import pathlib
+import struct
+import subprocess
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+FLOECTL = pathlib.Path(os.environ.get("FLOE_BUILD_DIR", ROOT / "build" / "release")) / "floectl"
+
+
+def randomise(model, rng):
+    """Weights of every size, where a new model has zeros and ones. Tables and seeds are no weights."""
+    values = []
+    for variable, value in zip(model.weights, model.get_weights()):
+        name = getattr(variable, "path", variable.name)
+        if not np.issubdtype(value.dtype, np.floating) or name.split("/")[-1].split(":")[0] in ("mean", "variance", "Variable"):
+            values.append(value)
+        elif "variance" in name:
+            values.append(rng.uniform(.5, 1.5, value.shape).astype(value.dtype))
+        else:
+            values.append(rng.normal(0, .5, value.shape).astype(value.dtype))
+    model.set_weights(values)
+
+
+def made_up_inputs(model, rng, rows=3, open_size=7):
+    inputs = []
+    for tensor in model.inputs:
+        shape = (rows,) + tuple(open_size if d is None else d for d in tensor.shape[1:])
+        dtype = getattr(tensor.dtype, "name", str(tensor.dtype))
+        inputs.append(rng.standard_normal(shape).astype(dtype))
+    return inputs
+
+
+def encoded(array):
+    """Strings as floectl reads them."""
+    if array.dtype != object:
+        return array
+    parts = [s if isinstance(s, bytes) else s.encode() for s in array.reshape(-1)]
+    return np.frombuffer(b"".join(struct.pack("<I", len(p)) + p for p in parts), np.uint8)
+
+
+def decoded(array, shape):
+    parts, data, at = [], array.tobytes(), 0
+    while at < len(data):
+        size = struct.unpack_from("<I", data, at)[0]
+        parts.append(data[at + 4:at + 4 + size])
+        at += 4 + size
+    return np.array(parts, dtype=object).reshape(shape)
+
+
+def flat(answers):
+    """In the order of the signature's outputs: a dict by its keys."""
+    if isinstance(answers, dict):
+        answers = [answers[k] for k in sorted(answers)]
+    return answers if isinstance(answers, (list, tuple)) else [answers]
+
+
+def answers_of(model, inputs):
+    import tensorflow as tf
+    tensors = [tf.constant(np.array(x, dtype=object if x.dtype == object else x.dtype)) for x in inputs]
+    if any(isinstance(getattr(model, name, None), dict) for name in ("_inputs_struct", "_nested_inputs")):
+        tensors = {tensor.name: t for tensor, t in zip(model.inputs, tensors)}
+    elif len(tensors) == 1:
+        tensors = tensors[0]
+    return [np.asarray(a) for a in flat(model(tensors, training=False))]
+
+
+def run(path, inputs, folder):
+    """What floectl gives, in the order of the signature; the error's text where it refuses."""
+    np.savez(folder / "in.npz", **{f"a{k}": encoded(x) for k, x in enumerate(inputs)})
+    command = [FLOECTL, "run", path, "--inputs", folder / "in.npz", "--outputs", folder / "out.npz", "--by-position"]
+    for k, x in enumerate(inputs):
+        if x.dtype == object:
+            command += ["--shape", f"a{k}=" + ",".join(map(str, x.shape))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        return done.stderr.strip() or f"exit status {done.returncode}"
+    arrays = np.load(folder / "out.npz")
+    names = [line.split()[0] for line in done.stdout.splitlines()]
+    return [arrays[n] for n in names]
+
+
+def difference(wanted, got, tolerance):
+    """None, or in what the answers differ."""
+    if isinstance(got, str):
+        return got
+    if len(wanted) != len(got):
+        return f"{len(got)} outputs, wanted {len(wanted)}"
+    for k, (a, b) in enumerate(zip(wanted, got)):
+        if a.dtype == object:
+            b = decoded(b, a.shape)
+            if not (a == b).all():
+                return f"output {k}: {b}, wanted {a}"
+            continue
+        if a.shape != b.shape:
+            return f"output {k} is {b.shape}, wanted {a.shape}"
+        scale = max(1., float(np.abs(a).max(initial=0))) if np.issubdtype(a.dtype, np.floating) else 1.
+        off = float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max(initial=0)) / scale
+        if not off <= tolerance:
+            return f"output {k} differs by {off}"
+    return None
