@@ -61,7 +61,8 @@ class ConfigCommand : public testing::Test {
 };
 
 TEST_F(ConfigCommand, CheckPrintsWhatTheFilesAmountTo) {
-  const std::string yaml = Write("f.yaml", "models: [{name: a, base_path: model, cpu_shares: 5}]\n");
+  const std::string yaml =
+      Write("f.yaml", "models: [{name: a, base_path: model, cpu_shares: 5}]\n");
   const std::string list =
       Write("m", "model_config_list { config { name: 'a' base_path: 'model' } }");
   const std::string batching = Write("b", "max_batch_size { value: 9 } thread_pool_name {}");
@@ -148,7 +149,8 @@ TEST_F(ConfigCommand, ApplySendsAListAsItIs) {
 
 TEST_F(ConfigCommand, ApplySendsYamlWhole) {
   AnswerReload(grpc::Status::OK);
-  const std::string text = "server: {port: 9}\nmodels: [{name: a, base_path: model, cpu_shares: 5}]\n";
+  const std::string text =
+      "server: {port: 9}\nmodels: [{name: a, base_path: model, cpu_shares: 5}]\n";
   const std::string yaml = Write("f.yaml", text);
   ASSERT_EQ(Floectl({"config", "apply", server_.address(), yaml}), kExitOk) << err_;
   EXPECT_THAT(err_, HasSubstr("only the models"));

@@ -20,9 +20,9 @@ TEST(DescribeChanges, NamesModelsAndKeys) {
   after.workers = 7;
   after.versions.latest = 3;
   after.batching.max_batch_size = 9;
-  EXPECT_EQ(DescribeChanges({before, Model("c"), Model("same")},
-                            {after, Model("b"), Model("same")}),
-            "added 'b'; changed 'a' (versions, workers, batching.max_batch_size); removed 'c'");
+  EXPECT_EQ(
+      DescribeChanges({before, Model("c"), Model("same")}, {after, Model("b"), Model("same")}),
+      "added 'b'; changed 'a' (versions, workers, batching.max_batch_size); removed 'c'");
   EXPECT_EQ(DescribeChanges({before}, {before}), "nothing changed");
 }
 

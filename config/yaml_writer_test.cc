@@ -31,7 +31,8 @@ TEST(ConfigToYaml, DefaultsAreSpeltOut) {
   const std::string yaml = ConfigToYaml(OneModel());
   for (const char* line :
        {"server:\n  port: 8500\n  bind_address: \"127.0.0.1\"\n  grpc_socket_path: \"\"\n",
-        "  reply: \"typed\"\n", "log:\n  level: \"info\"\n  format: \"text\"\n  slow_request_ms: 0\n",
+        "  reply: \"typed\"\n",
+        "log:\n  level: \"info\"\n  format: \"text\"\n  slow_request_ms: 0\n",
         "cpu:\n  gemm: \"auto\"\n", "  memory_limit: \"90%\"\n",
         "  - name: \"m\"\n    base_path: \"/m\"\n    versions: {latest: 1}\n",
         "    workers: auto\n", "      max_batch_size: auto\n"})

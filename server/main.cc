@@ -13,11 +13,11 @@
 #include "base/cpus.h"
 #include "base/threads.h"
 #include "config/cpu_budget.h"
+#include "server/daemon/crash_report.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/listeners.h"
 #include "server/daemon/logging.h"
 #include "server/daemon/signals.h"
-#include "server/daemon/crash_report.h"
 #include "server/daemon/trial_load.h"
 #include "server/flags/flags.h"
 

@@ -17,10 +17,10 @@
 
 namespace floe::server {
 
-// Only the models are applied; changes of other keys are logged. If the configuration cannot be read
-// or activated, the old one stays active until the files change again or ReloadNow is called. If the
-// reason may pass, it is retried until another one is active. Changed files are read once two scans
-// in a row find them the same: a half-written file may be valid, and name fewer models.
+// Only the models are applied; changes of other keys are logged. If the configuration cannot be
+// read or activated, the old one stays active until the files change again or ReloadNow is called.
+// If the reason may pass, it is retried until another one is active. Changed files are read once
+// two scans in a row find them the same: a half-written file may be valid, and name fewer models.
 // Threading: any thread; the callbacks run on the watch's own thread.
 class ConfigWatch {
  public:
@@ -78,8 +78,8 @@ class ConfigWatch {
   ServerConfig current_;
   std::optional<Pending> pending_;
   bool failed_ = false;  // the files as they were last read
-  // Stamps of the files: at the last scan, and at the last read. None at the start, because they may
-  // have changed since `config` was read.
+  // Stamps of the files: at the last scan, and at the last read. None at the start, because they
+  // may have changed since `config` was read.
   std::optional<uint64_t> seen_, read_;
   TimePoint next_scan_;
   std::thread thread_;

@@ -14,8 +14,8 @@ namespace floe::server {
 
 // Adding a line never blocks: a thread writes, and lines beyond the bound are dropped. A line in
 // their place says how many. The thread is never joined, because a write may block for ever, so the
-// buffer lives as long as the process. spdlog's async logger bounds messages instead of bytes, joins
-// its thread, and has no flush with a deadline. Threading: any thread.
+// buffer lives as long as the process. spdlog's async logger bounds messages instead of bytes,
+// joins its thread, and has no flush with a deadline. Threading: any thread.
 class LogBuffer {
  public:
   static constexpr size_t kMostBytes = size_t{1} << 20;

@@ -16,10 +16,10 @@ namespace floe::server {
 // now on. Before any thread.
 void BlockSignals();
 
-// Waits for the signals on a thread of its own. The first SIGTERM or SIGINT asks the process to end;
-// the second ends it at once, with 1. SIGHUP has the configuration read again, SIGUSR2 sets the log
-// level to debug and back. A log that blocks does not delay the end. Threading: any thread. At most
-// one in a process, after BlockSignals and InitLogging.
+// Waits for the signals on a thread of its own. The first SIGTERM or SIGINT asks the process to
+// end; the second ends it at once, with 1. SIGHUP has the configuration read again, SIGUSR2 sets
+// the log level to debug and back. A log that blocks does not delay the end. Threading: any thread.
+// At most one in a process, after BlockSignals and InitLogging.
 class SignalWatcher {
  public:
   // Both run on the watcher's thread, return soon and log nothing. `on_first` returns a time limit:
@@ -28,8 +28,8 @@ class SignalWatcher {
   SignalWatcher(std::function<TimePoint()> on_first, std::function<void()> on_hangup);
   ~SignalWatcher();
 
-  // Ends the process with `code` at `when`, unless it has ended, and logs `waits_for`. The last call
-  // counts.
+  // Ends the process with `code` at `when`, unless it has ended, and logs `waits_for`. The last
+  // call counts.
   void ExitAt(TimePoint when, int code, std::string waits_for);
 
  private:

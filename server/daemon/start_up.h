@@ -16,7 +16,7 @@ class StartUp {
  public:
   struct Options {
     bool exit_on_error = false;
-    bool polls = true;  // base_paths are scanned periodically
+    bool polls = true;                                      // base_paths are scanned periodically
     std::function<void(const std::string& status)> ready;   // once
     std::function<void(const std::string& status)> status;  // when it has changed
   };

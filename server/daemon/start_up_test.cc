@@ -55,7 +55,7 @@ TEST_F(StartUpTest, IsReadyWhenAllHaveSettledAndTellsWhatServesFromThenOn) {
   EXPECT_TRUE(start.Step(Models(1, 2, true), now_));
   EXPECT_TRUE(start.Step(Models(2, 2, true), now_));
   EXPECT_THAT(reported_, ElementsAre("Serving 0 of 2 models", "Serving 1 of 2 models",
-                                 "ready: Serving 1 of 2 models", "Serving 2 of 2 models"));
+                                     "ready: Serving 1 of 2 models", "Serving 2 of 2 models"));
   EXPECT_EQ(start.next(), TimePoint::max());
 }
 

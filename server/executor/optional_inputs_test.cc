@@ -38,10 +38,11 @@ std::string SumGraph(const std::string& dims, const std::string& default_dims) {
          R"(node { name: "y" op: "AddV2" input: "a" input: "b" attr { key: "T" value { type: DT_FLOAT } } })";
 }
 
-// One slot, stepped by hand.
+// One slot, stepped by hand, in memory of this filling.
 struct Served {
-  explicit Served(const std::string& graph) : model(CompileText(graph)) {
-    auto owned = std::make_unique<PlanExecutor>(1, 1, PlanExecutor::Options{.max_rows = 8});
+  Served(const std::string& graph, MemoryFill fill) : model(CompileText(graph)) {
+    auto owned =
+        std::make_unique<PlanExecutor>(1, 1, PlanExecutor::Options{.max_rows = 8, .fill = fill});
     scheduler = std::make_unique<Scheduler>(
         std::move(owned),
         Scheduler::Options{.limits = {.max_rows = 8}, .threads = 0, .clock = &clock});
@@ -70,7 +71,12 @@ struct Served {
   std::unique_ptr<Scheduler> scheduler;
 };
 
-TEST(OptionalInputs, UnfedOnesAreTheirDefaultsInTurns) {
+class OptionalInputs : public testing::TestWithParam<MemoryFill> {};
+INSTANTIATE_TEST_SUITE_P(Filled, OptionalInputs,
+                         testing::Values(MemoryFill::kNone, MemoryFill::kOnes,
+                                         MemoryFill::kStripes));
+
+TEST_P(OptionalInputs, UnfedOnesAreTheirDefaultsInTurns) {
   struct Case {
     std::string dims, default_dims;
     Shape shape;
@@ -79,7 +85,7 @@ TEST(OptionalInputs, UnfedOnesAreTheirDefaultsInTurns) {
        {Case{"", "", Shape()}, Case{"dim { size: 1 }", "dim { size: 1 }", Shape({1})},
         Case{"dim { size: -1 }", "dim { size: 1 }", Shape({1})}}) {
     SCOPED_TRACE(c.dims);
-    Served s(SumGraph(c.dims, c.default_dims));
+    Served s(SumGraph(c.dims, c.default_dims), GetParam());
     const Input unfed;
     const auto fed = [&](float value) { return Input{c.shape, {value}}; };
     for (int round = 0; round < 3; ++round) {
@@ -91,8 +97,8 @@ TEST(OptionalInputs, UnfedOnesAreTheirDefaultsInTurns) {
   }
 }
 
-TEST(OptionalInputs, CallersOfDisjointSubsetsShareABatch) {
-  Served s(SumGraph("dim { size: -1 }", "dim { size: 1 }"));
+TEST_P(OptionalInputs, CallersOfDisjointSubsetsShareABatch) {
+  Served s(SumGraph("dim { size: -1 }", "dim { size: 1 }"), GetParam());
   FloatCall a({{Shape({1}), {5}}, {}}), b({{}, {Shape({1}), {kSecret}}}),
       both({{Shape({2}), {2, 3}}, {Shape({2}), {kSecret, 4}}});
   for (FloatCall* call : {&both, &a, &b}) s.Submit(call);
@@ -102,23 +108,25 @@ TEST(OptionalInputs, CallersOfDisjointSubsetsShareABatch) {
   EXPECT_THAT(both.result, ElementsAre(kSecret + 2, 7));
 }
 
-TEST(OptionalInputs, ADefaultOfOneRowIsBroadcastAsTheGraphDoes) {
-  Served s(SumGraph("dim { size: -1 }", "dim { size: 1 }"));
+TEST_P(OptionalInputs, ADefaultOfOneRowIsBroadcastAsTheGraphDoes) {
+  Served s(SumGraph("dim { size: -1 }", "dim { size: 1 }"), GetParam());
   EXPECT_THAT(s.Ask({{Shape({3}), {1, 2, 3}}, {}}), ElementsAre(21, 22, 23));
 }
 
 // The default follows what is fed: b = 10 x and c = 100 x unless they are fed.
-TEST(OptionalInputs, ComputedDefaultsAreComputedForEveryRequest) {
+TEST_P(OptionalInputs, ComputedDefaultsAreComputedForEveryRequest) {
   const std::string rows = "dim { size: -1 }";
-  Served s(absl::StrCat(
-      R"(node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  Served s(
+      absl::StrCat(
+          R"(node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
            attr { key: "shape" value { shape { )",
-      rows, " } } } }\n", Const("ten", "", 10), Const("hundred", "", 100), Const("zero", "", 0),
-      R"(node { name: "x10" op: "Mul" input: "x" input: "ten" attr { key: "T" value { type: DT_FLOAT } } }
+          rows, " } } } }\n", Const("ten", "", 10), Const("hundred", "", 100), Const("zero", "", 0),
+          R"(node { name: "x10" op: "Mul" input: "x" input: "ten" attr { key: "T" value { type: DT_FLOAT } } }
          node { name: "x100" op: "Mul" input: "x" input: "hundred" attr { key: "T" value { type: DT_FLOAT } } })",
-      Default("b", "x10", rows), Default("c", "x100", rows), Default("d", "zero", ""),
-      R"(node { name: "bc" op: "AddV2" input: "b" input: "c" attr { key: "T" value { type: DT_FLOAT } } }
-         node { name: "y" op: "AddV2" input: "bc" input: "d" attr { key: "T" value { type: DT_FLOAT } } })"));
+          Default("b", "x10", rows), Default("c", "x100", rows), Default("d", "zero", ""),
+          R"(node { name: "bc" op: "AddV2" input: "b" input: "c" attr { key: "T" value { type: DT_FLOAT } } }
+         node { name: "y" op: "AddV2" input: "bc" input: "d" attr { key: "T" value { type: DT_FLOAT } } })"),
+      GetParam());
   const Input x{Shape({2}), {1, 2}}, b{Shape({2}), {kSecret, kSecret}}, c{Shape({2}), {7, 8}},
       d{Shape(), {.5f}}, unfed;
   EXPECT_THAT(s.Ask({x, b, c, d}), ElementsAre(kSecret + 7.5f, kSecret + 8.5f));
@@ -129,7 +137,7 @@ TEST(OptionalInputs, ComputedDefaultsAreComputedForEveryRequest) {
   EXPECT_THAT(s.Ask({x, unfed, unfed, d}), ElementsAre(110.5f, 220.5f));
 }
 
-TEST(OptionalInputs, OfManyComputedOnesAllAreFedOrNone) {
+TEST_P(OptionalInputs, OfManyComputedOnesAllAreFedOrNone) {
   std::string text =
       R"(node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
       attr { key: "shape" value { shape { } } } }
@@ -137,7 +145,7 @@ TEST(OptionalInputs, OfManyComputedOnesAllAreFedOrNone) {
   for (const char* name : {"a", "b", "c", "d"}) text += Default(name, "n", "");
   text += R"(node { name: "y" op: "AddN" input: "a" input: "b" input: "c" input: "d"
       attr { key: "N" value { i: 4 } } attr { key: "T" value { type: DT_FLOAT } } })";
-  Served s(text);
+  Served s(text, GetParam());
   const Input one{Shape(), {1}}, unfed;
   EXPECT_THAT(s.Ask({one, unfed, unfed, unfed, unfed}), ElementsAre(-4));
   EXPECT_THAT(s.Ask({one, one, one, one, one}), ElementsAre(4));
@@ -147,7 +155,7 @@ TEST(OptionalInputs, OfManyComputedOnesAllAreFedOrNone) {
   EXPECT_THAT(std::string(some.status.message()), HasSubstr("'a', 'b', 'c', 'd'"));
 }
 
-TEST(OptionalInputs, StringsOfOthersAreNotRead) {
+TEST_P(OptionalInputs, StringsOfOthersAreNotRead) {
   constexpr char kJoin[] = R"(
 node { name: "da" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
   attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape { } string_val: "A" } } } }
@@ -159,7 +167,7 @@ node { name: "b" op: "PlaceholderWithDefault" input: "db" attr { key: "dtype" va
   attr { key: "shape" value { shape { } } } }
 node { name: "y" op: "StringJoin" input: "a" input: "b" attr { key: "N" value { i: 2 } } }
 )";
-  Served s(kJoin);
+  Served s(kJoin, GetParam());
   const ModelHandle numbers = CompileText(SumGraph("", ""));
   const auto ask = [&](const std::string* a, const std::string* b) {
     std::string answer;

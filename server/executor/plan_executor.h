@@ -45,7 +45,7 @@ class PlanExecutor : public Executor {
     int64_t max_arena_bytes = int64_t{1} << 40;
     // Of the values of a run; more is RESOURCE_EXHAUSTED. At least max_arena_bytes.
     int64_t max_run_bytes = int64_t{1} << 40;
-    double inline_below_us = 0;  // requests expected to take less are marked quick
+    double inline_below_us = 0;           // requests expected to take less are marked quick
     MemoryFill fill = MemoryFill::kNone;  // for tests: ExecContext::CheckMemory of every slot
   };
   // The model lives as long as requests hold it.

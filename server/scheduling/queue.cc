@@ -51,7 +51,7 @@ bool HasRoom(const QueueLoad& load, const RequestQueue::Limits& limits, Request*
   const bool counts_once = binding.unbatchable || limits.requests_are_rows;
   request->queued_rows = counts_once ? 1 : std::max<int64_t>(binding.rows, 1);
   return load.done() || (load.rows + request->queued_rows <= limits.max_queued_rows &&
-                          load.bytes + binding.bytes <= limits.max_bytes);
+                         load.bytes + binding.bytes <= limits.max_bytes);
 }
 
 // For one request more. Where there is no memory the batch ends, and the next one goes on.
