@@ -10,9 +10,8 @@
 #include "base/budget.h"
 #include "base/status.h"
 #include "kernels/kernel.h"
-#include "tensorflow/core/example/example.pb.h"
 #include "tests/fuzz/fuzzer.h"
-#include "tests/fuzz/proto_mutator.h"
+#include "tests/fuzz/random.h"
 
 namespace floe::fuzz {
 namespace {
@@ -25,7 +24,6 @@ struct Reader {
   Attrs attrs;
   std::vector<Tensor> inputs;
   bool vector = false;  // takes [1] strings, not a scalar
-  bool example = false;
 };
 
 Attrs With(std::initializer_list<std::pair<const char*, AttrValue>> values) {
@@ -176,13 +174,6 @@ size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsi
   Random random(seed);
   std::string bytes(reinterpret_cast<const char*>(data), size);
   if (bytes.empty() || random.OneIn(50)) bytes.insert(0, 1, static_cast<char>(random.Below(11)));
-  const Reader& reader = Readers()[static_cast<uint8_t>(bytes[0]) % Readers().size()];
-  tensorflow::Example example;
-  if (reader.example && !random.OneIn(3) && example.ParseFromString(bytes.substr(1))) {
-    ProtoMutator fields(&random);
-    for (int changes = 1 + random.Below(3); changes > 0; --changes) fields.Mutate(&example);
-    return Give(bytes[0] + example.SerializeAsString(), data, max_size);
-  }
   bytes = bytes[0] + MutateBytes(bytes.substr(1), max_size - 1);
   if (bytes.compare(1, 4, "\x89PNG") == 0 && !random.OneIn(8)) MendPng(&bytes);
   return Give(bytes, data, max_size);
