@@ -27,6 +27,9 @@ namespace {
 // Progressive files may say how a pixel looks this often; each time costs a pass over the image.
 constexpr int kMaxScans = 100;
 
+// More than the largest block needs of a single byte.
+constexpr int kMaxRereads = 4096;
+
 struct ErrorJump {
   jpeg_error_mgr base;
   std::jmp_buf jump;
@@ -52,6 +55,8 @@ struct Source {
   const JOCTET* data;
   size_t size;
   bool recover;
+  const JOCTET* asked_at;  // where the decoder last asked in vain, and how often
+  int asked;
 };
 constexpr JOCTET kEnd[2] = {0xFF, JPEG_EOI};
 
@@ -64,7 +69,14 @@ void InitSource(j_decompress_ptr info) {
 boolean FillInput(j_decompress_ptr info) {
   auto* const source = reinterpret_cast<Source*>(info->src);
   if (source->size == 0) ERREXIT(info, JERR_INPUT_EMPTY);
-  if (source->base.bytes_in_buffer > 0) return source->recover ? TRUE : FALSE;
+  if (source->base.bytes_in_buffer > 0) {
+    if (!source->recover) return FALSE;
+    // It reads them again, which fills up a block, but a header never.
+    if (source->asked_at != source->base.next_input_byte) source->asked = 0;
+    source->asked_at = source->base.next_input_byte;
+    if (++source->asked > kMaxRereads) ERREXIT(info, JERR_FILE_READ);
+    return TRUE;
+  }
   if (source->base.next_input_byte == kEnd || !source->recover) ERREXIT(info, JERR_FILE_READ);
   source->base.next_input_byte = kEnd;
   source->base.bytes_in_buffer = sizeof(kEnd);
