@@ -115,7 +115,7 @@ if [ -n "$ci" ]; then
   done
   check "install and systemd unit" install_and_unit
   check "build asan-ubsan" build asan-ubsan
-  run_tests asan-ubsan build/asan-ubsan -LE load
+  run_tests asan-ubsan build/asan-ubsan -LE 'load|long'
   # What shares data between threads; kernels and importers do not, and are slow to build. The accept loop looks at
   # descriptors that others may have closed, by design, which ThreadSanitizer takes for a race.
   check "build tsan" build tsan base_tests model_tests runtime_tests serving_tests api_tests
