@@ -6,7 +6,7 @@
 #include <future>
 #include <utility>
 
-#include "server/executor/test_models.h"
+#include "server/executor/test_models_for_test.h"
 
 namespace floe::server {
 namespace {

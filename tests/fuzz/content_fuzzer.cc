@@ -64,21 +64,18 @@ std::vector<Reader> MakeReaders() {
   all.push_back({"ParseExampleV2",
                  With({{"num_sparse", int64_t{3}}, {"sparse_types", kinds}}),
                  {none, keys, none, none},
-                 true,
                  true});
   all.push_back({"ParseExampleV2",
                  With({{"num_sparse", int64_t{0}},
                        {"Tdense", kinds},
                        {"dense_shapes", Shapes{{2}, {Dim::Unknown()}, {Dim::Unknown(), 2}}}}),
                  {none, none, keys, none, f, i, s},
-                 true,
                  true});
   all.push_back({"ParseExampleV2",
                  With({{"num_sparse", int64_t{0}},
                        {"ragged_value_types", kinds},
                        {"ragged_split_types", Types{DType::kInt32, DType::kInt64, DType::kInt32}}}),
                  {none, none, none, keys},
-                 true,
                  true});
   all.push_back({"DecodeCSV", With({{"OUT_TYPE", Types{DType::kInt64, DType::kString}}}), {i, s}});
   return all;
