@@ -20,7 +20,7 @@ namespace {
 absl::StatusOr<ImportedModel> ImportParsed(ParsedGraphDef graph, const ImportOptions& options) {
   ImportedModel model;
   model.format = graph.text ? "GraphDef (text)" : "GraphDef (binary)";
-  FLOE_ASSIGN_OR_RETURN(model.graph, GraphFromGraphDef(&graph.def, ChoiceOf(options)));
+  FLOE_ASSIGN_OR_RETURN(model.graph, GraphFromGraphDef(graph.def.get(), ChoiceOf(options)));
   FLOE_ASSIGN_OR_RETURN(SignatureDef signature, BuildSignature(&model.graph, options));
   model.signatures.push_back(std::move(signature));
   return model;

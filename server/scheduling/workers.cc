@@ -8,6 +8,7 @@ namespace floe::server {
 
 void Workers::Start() {
   ThreadTraits traits = state_.options.traits;
+  threads_.reserve(state_.options.threads);  // a started thread must find its place
   for (int i = 0; i < state_.options.threads; ++i) {
     traits.name = absl::StrCat("w", i, ":", state_.options.name);
     threads_.push_back(SpawnThread(traits, [this, i] { Work(i); }));

@@ -93,7 +93,7 @@ absl::StatusOr<ParsedGraphDef> Finish(ParsedGraphDef graph, const absl::Status& 
     if (absl::IsInvalidArgument(parsed)) FLOE_RETURN_IF_ERROR(recheck());
     return parsed;
   }
-  if (graph.def.node_size() == 0) return absl::InvalidArgumentError("the graph has no nodes");
+  if (graph.def->node_size() == 0) return absl::InvalidArgumentError("the graph has no nodes");
   // Constants take over what they hold of the message, and pay for it themselves.
   (void)graph.memory.Resize(
       std::max<int64_t>(0, graph.memory.bytes() - static_cast<int64_t>(size)));
@@ -112,9 +112,9 @@ absl::StatusOr<ParsedGraphDef> ParseGraphDef(std::string_view bytes) {
   absl::Status parsed;
   if (graph.text) {
     FLOE_ASSIGN_OR_RETURN(graph.memory, TakeMemory(UnfoldedTextBytes(bytes)));
-    parsed = ParseText(&stream, &graph.def);
+    parsed = ParseText(&stream, graph.def.get());
   } else {
-    parsed = ParseBinary(&stream, bytes.size(), &graph.def, &graph.memory);
+    parsed = ParseBinary(&stream, bytes.size(), graph.def.get(), &graph.memory);
   }
   return Finish(std::move(graph), parsed, bytes.size(),
                 [&] { return CheckPaidNoMetaGraph(bytes); });
@@ -135,8 +135,9 @@ absl::StatusOr<ParsedGraphDef> ParseGraphDefFile(InputFile* file) {
   graph.text = LooksLikeText(head);
   if (graph.text) FLOE_RETURN_IF_ERROR(source.PayTextTo(&graph.memory, head));
   stream.BackUp(count);
-  absl::Status parsed = graph.text ? ParseText(&stream, &graph.def)
-                                   : ParseBinary(&stream, file->size(), &graph.def, &graph.memory);
+  absl::Status parsed = graph.text
+                            ? ParseText(&stream, graph.def.get())
+                            : ParseBinary(&stream, file->size(), graph.def.get(), &graph.memory);
   if (!source.status().ok()) parsed = source.status();
   return Finish(std::move(graph), parsed, file->size(), [&]() -> absl::Status {
     const auto size = static_cast<int64_t>(file->size());

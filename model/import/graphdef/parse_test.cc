@@ -89,11 +89,11 @@ TEST_F(ParseFileTest, GivesWhatProtobufGives) {
   const auto parsed = Parse(def.SerializeAsString());
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_FALSE(parsed->text);
-  EXPECT_TRUE(MessageDifferencer::Equals(parsed->def, def));
+  EXPECT_TRUE(MessageDifferencer::Equals(*parsed->def, def));
   const auto text = Parse(def.DebugString());
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_TRUE(text->text);
-  EXPECT_TRUE(MessageDifferencer::Equals(text->def, def));
+  EXPECT_TRUE(MessageDifferencer::Equals(*text->def, def));
 }
 
 // Messages in several parts, fields that come twice or in another order, and fields that nobody
@@ -126,7 +126,7 @@ TEST_F(ParseFileTest, MergesAsProtobufDoes) {
     ASSERT_TRUE(expected.ParseFromString(bytes));
     const auto parsed = Parse(bytes);
     ASSERT_TRUE(parsed.ok()) << parsed.status();
-    EXPECT_TRUE(MessageDifferencer::Equals(parsed->def, expected));
+    EXPECT_TRUE(MessageDifferencer::Equals(*parsed->def, expected));
   }
 }
 
