@@ -59,6 +59,9 @@ inline constexpr Duration kQuarantine = std::chrono::seconds(1);
 // Fewer answers of a batch are sent by the time that another thread wakes.
 inline constexpr size_t kHandOverFrom = 4;
 
+// Large requests are computed beside each other while their inputs and outputs take no more.
+inline constexpr int64_t kMostJoinedBytes = int64_t{256} << 20;
+
 // --- What runs taught.
 
 // The weight of a new observation of a run's time. One run in ten thousand may be ten times slower

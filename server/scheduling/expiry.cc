@@ -12,6 +12,8 @@ void RefuseQueued(SchedulerState& state) {
     state.queue.Remove(request);
     state.completion.Post(request, Outcome::kRefusedStopped, state.StoppingError());
   }
+  state.EndWaiting([](const Request&) { return true; }, Outcome::kRefusedStopped,
+                   state.StoppingError());
 }
 
 void Cancel(SchedulerState& state, Request* request) {
@@ -19,6 +21,8 @@ void Cancel(SchedulerState& state, Request* request) {
   request->cancelled = true;
   if (state.queue.Remove(request))
     return state.completion.Post(request, Outcome::kCancelled, CallerLeftError());
+  state.EndWaiting([request](const Request& whole) { return &whole == request; },
+                   Outcome::kCancelled, CallerLeftError());
   for (int slot = 0; slot < state.slots.size(); ++slot) {
     SlotUse& use = state.slots[slot];
     const auto left = [](const Request* one) { return one->cancelled; };
@@ -39,7 +43,7 @@ void Expiry::Work() {
   for (;;) {
     state_.CollectExpired(state_.Now());
     if (stopping_) return;
-    const TimePoint until = state_.expiry_sleeps_until = state_.queue.NextDeadline();
+    const TimePoint until = state_.expiry_sleeps_until = state_.NextDeadline();
     if (until == TimePoint::max()) {
       state_.expiry.Wait(state_.mutex);
     } else {

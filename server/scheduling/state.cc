@@ -146,6 +146,14 @@ void SchedulerState::SlotIsFree() {
 void SchedulerState::CollectExpired(TimePoint now) {
   while (Request* const request = queue.TakeExpired(now))
     completion.Post(request, Outcome::kExpired, ExpiredError());
+  EndWaiting([now](const Request& whole) { return whole.deadline <= now; }, Outcome::kExpired,
+             ExpiredError());
+}
+
+TimePoint SchedulerState::NextDeadline() const {
+  TimePoint next = queue.NextDeadline();
+  for (const WaitingWhole& one : waiting) next = std::min(next, one.whole->deadline);
+  return next;
 }
 
 absl::Status SchedulerState::StoppingError() const {
