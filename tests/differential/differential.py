@@ -130,6 +130,16 @@ def minimised(runner, graph, fetches, failure):
     return best
 
 
+def fewer_layers(runner, model, failure):
+    """The fewest layers of a Keras model with the first way of failing, as text."""
+    for last in range(len(model.outputs)):
+        text = text_of("smaller", (model, last))
+        found = runner.run([text]).get("smaller") if text else None
+        if found and kind(found) == kind(failure):
+            return text
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=5)
@@ -182,8 +192,8 @@ def report(args, runner, name, made, failure, count):
     if made is None or count > args.most:
         return
     graph, fetches = made
-    text = minimised(runner, graph, fetches, failure) if fetches is not None else None
-    text = text or text_of(name, made)
+    small = fewer_layers(runner, graph, failure) if fetches is None else minimised(runner, graph, fetches, failure)
+    text = small or text_of(name, made)
     if args.keep:
         os.makedirs(args.keep, exist_ok=True)
         (pathlib.Path(args.keep) / f"{name}.txt").write_text("# " + str(failure[:3]) + "\n\n" + text + "\n")

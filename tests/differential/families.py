@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 import steps
+import steps_more
 from graph import Graph, Refused
 from steps import THEMES, choice, is_number
 
@@ -38,7 +39,7 @@ def grow(g, kinds, count):
 def themed(theme, dtypes):
     def make(rng):
         g = start(rng, dtypes)
-        grow(g, THEMES[theme], int(rng.randint(5, 41 if theme == "mixed" else 20)))
+        grow(g, THEMES[theme], int(rng.randint(5, 41)))
         return g
     return make
 
@@ -215,7 +216,50 @@ def sweep(rng):
     return g
 
 
-ALL = ["float32", "float32", "float64", "int32", "int64", "bool", "float16", "bfloat16", "int8", "uint8", "string"]
+def wide(rng):
+    """Every numeric dtype."""
+    g = start(rng, [*steps_more.EVERY])
+    grow(g, [steps_more.step_wide_cast, steps_more.step_wide_binary, steps_more.step_wide_binary, steps_more.step_complex,
+             steps.step_reshape, steps.step_transpose, steps.step_concat, steps.step_slice, steps.step_gather,
+             steps.step_select, steps.step_cast, steps.step_stack, steps.step_tile, steps.step_reverse],
+         int(rng.randint(5, 41)))
+    return g
+
+
+def lists(rng):
+    """Raw lists of tensors among other steps."""
+    g = start(rng, ["float32", "float32", "float64", "int32", "int64", "bool", "string"])
+    grow(g, [steps_more.step_list, steps_more.step_list, steps.step_reshape, steps.step_binary, steps.step_concat,
+             steps.step_tile, steps.step_gather], int(rng.randint(5, 20)))
+    return g
+
+
+def large(rng):
+    """Enough elements that threads share element-wise work."""
+    g = Graph(rng, most=1 << 17)
+    rows = int(rng.randint(33, 70))
+    g.feed(g.numbers(choice(g, ["float32", "float32", "float64", "int32", "float16"]), [rows, 1024]))
+    grow(g, [steps.step_unary, steps.step_smooth_unary, steps.step_binary, steps.step_clip, steps.step_compare,
+             steps.step_cast, steps.step_select, steps.step_bias_relu], int(rng.randint(2, 6)))
+    i = g.pick(lambda v: v.array.size > 32768)
+    axis = int(rng.randint(2))
+    if is_number(g.values[i]) and rng.rand() < 0.5:
+        g.step("max", lambda x: tf.reduce_max(x, axis), [i])
+    return g
+
+
+def typed_sweep(rng):
+    """As sweep, in other dtypes and with channels first."""
+    g = Graph(rng)
+    shape = [int(rng.randint(1, 4)), *[int(d) for d in rng.randint(1, 8, 3)]]
+    g.feed(g.numbers(choice(g, ["float64", "float16", "float32"]), shape))
+    grow(g, [steps_more.step_typed_conv], int(rng.randint(1, 3)))
+    grow(g, [steps_more.step_typed_conv, steps.step_unary, steps.step_binary, steps.step_transpose], int(rng.randint(0, 4)))
+    return g
+
+
+ALL = ["float32", "float32", "float64", "int32", "int64", "bool", "float16", "bfloat16", "int8", "uint8", "string",
+       "int16", "uint16", "uint32", "uint64", "complex64", "complex128"]
 FAMILIES = {
     "elementwise": themed("elementwise", ["float32", "float32", "float64", "int32", "float16", "bfloat16", "int64", "bool"]),
     "shapes": themed("shapes", ["float32", "int32", "float64", "bool", "int8", "float16", "string"]),
@@ -227,4 +271,8 @@ FAMILIES = {
     "control_v1": control(False),
     "specials": specials,
     "sweep": sweep,
+    "wide": wide,
+    "lists": lists,
+    "large": large,
+    "typed_sweep": typed_sweep,
 }

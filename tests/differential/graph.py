@@ -63,8 +63,9 @@ class Step:
 class Graph:
     """Inputs, constants and steps. `fed`: number of a value -> its declared shape."""
 
-    def __init__(self, rng, v2=True):
+    def __init__(self, rng, v2=True, most=MOST_ELEMENTS):
         self.rng = rng
+        self.most = most  # elements of a value
         self.values = []
         self.steps = []
         self.fed = {}
@@ -110,7 +111,7 @@ class Graph:
 
     def _check(self, value):
         array = value.array
-        if array.size > MOST_ELEMENTS or array.ndim > 6:
+        if array.size > self.most or array.ndim > 6:
             raise Refused("too large")
         if array.dtype.kind in "fcV" or value.dtype == "bfloat16":
             if value.dtype.startswith("complex"):

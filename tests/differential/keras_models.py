@@ -17,22 +17,20 @@ class KERAS:
         shape = [[12], [9, 4], [8, 8, 3], [6, 5]][int(rng.randint(4))]
         inputs = tf.keras.Input(shape)
         self.shape = shape
-        x = inputs
+        x, outputs = inputs, []  # after each layer
         for _ in range(int(rng.randint(1, 6))):
             x = self.layer(x)
+            outputs.append(x)
         if rng.rand() < 0.5 and len(x.shape) > 2:
             x = tf.keras.layers.Flatten()(x)
         if rng.rand() < 0.5:
             x = tf.keras.layers.Dense(int(rng.randint(1, 6)), activation="softmax")(x)
+        outputs.append(x)
+        self.inputs, self.outputs = inputs, outputs
         model = tf.keras.Model(inputs, x)
         for weight in model.weights:  # moving averages and the like are not left at 0 and 1
             if weight.dtype == "float32":
                 weight.assign(weight + rng.uniform(0, 0.3, weight.shape))
-        function = tf.function(lambda t: model(t, training=False))
-        concrete = function.get_concrete_function(tf.TensorSpec([None] + shape, tf.float32))
-        frozen = convert_variables_to_constants_v2(concrete)
-        self.graph_def = frozen.graph.as_graph_def()
-        self.input, self.output = frozen.inputs[0].name, frozen.outputs[0].name
         self.array = rng.uniform(-1, 1, [int(rng.randint(1, 5))] + shape).astype("float32")
 
     def layer(self, x):
@@ -64,8 +62,15 @@ class KERAS:
             choices = anywhere + [layers.Reshape([-1, 1]), layers.RepeatVector(3)]
         return choices[int(rng.randint(len(choices)))](x)
 
-    def case_text(self, name, _):
+    def case_text(self, name, last):
+        """The case of the layers up to number `last`; None: the whole model."""
+        model = tf.keras.Model(self.inputs, self.outputs[-1 if last is None else last])
+        concrete = tf.function(lambda t: model(t, training=False)).get_concrete_function(
+            tf.TensorSpec([None] + self.shape, tf.float32))
+        frozen = convert_variables_to_constants_v2(concrete)
+        graph_def, taken, given = frozen.graph.as_graph_def(), frozen.inputs[0].name, frozen.outputs[0].name
+
         def build(enter):
             fed = enter("x", harness.Feed(self.array, [None] + self.shape))
-            return tf.import_graph_def(self.graph_def, {self.input: fed}, [self.output], name="")
+            return tf.import_graph_def(graph_def, {taken: fed}, [given], name="")
         return harness.case_text(name, build, 2e-4, 2e-4, None, None, ())

@@ -12,6 +12,7 @@ from harness import FLOATS
 from steps_base import NUMBERS, SIGNED, axes_of, axis_of, bounded, choice, ints, is_float, is_number
 from steps_linear import (step_as_image, step_bias_relu, step_conv, step_conv_transpose, step_depthwise, step_einsum,
                           step_matmul, step_pool, step_resize, step_space_batch)
+from steps_more import step_complex, step_list, step_typed_conv, step_wide_binary, step_wide_cast
 
 # -- element-wise --------------------------------------------------------------------------------
 
@@ -74,8 +75,10 @@ def in_order(g, i, j):
 
 
 def step_binary(g):
-    i = g.pick(lambda v: is_number(v) and v.dtype in NUMBERS + ("int8", "int16", "uint8"))
+    i = g.pick(lambda v: is_number(v) and v.dtype in NUMBERS + ("int8", "uint8"))
     name = choice(g, sorted(BINARY))
+    if name == "sub" and g.values[i].dtype in ("uint16", "uint32", "uint64"):
+        raise Refused("wraps around to large numbers")
     g.step(name, BINARY[name], in_order(g, i, partner(g, i)))
 
 
@@ -493,7 +496,7 @@ def step_strings(g):
 
 THEMES = {
     "elementwise": [step_unary, step_binary, step_binary, step_binary, step_dividing, step_compare, step_select, step_clip,
-                    step_reduce, step_standardise, step_smooth_unary, step_cast, step_logical, step_reshape, step_expand],
+                    step_reduce, step_standardise, step_smooth_unary, step_cast, step_wide_cast, step_logical, step_reshape, step_expand],
     "shapes": [step_reshape, step_reshape, step_flatten_rows, step_transpose, step_expand, step_squeeze, step_slice,
                step_strided_slice, step_pad, step_tile, step_concat, step_stack, step_unstack, step_split, step_reverse,
                step_roll, step_broadcast, step_shape, step_fill, step_range, step_rows_read, step_row_numbers,
@@ -507,4 +510,5 @@ THEMES = {
     "strings": [step_strings, step_strings, step_strings, step_gather, step_reshape, step_concat, step_stack, step_slice,
                 step_where, step_select, step_unique, step_transpose, step_tile, step_reverse],
 }
-THEMES["mixed"] = sorted({step for steps in THEMES.values() for step in steps}, key=lambda step: step.__name__)
+THEMES["mixed"] = sorted({step for steps in THEMES.values() for step in steps} |
+                         {step_complex, step_list, step_typed_conv, step_wide_binary, step_wide_cast}, key=lambda step: step.__name__)

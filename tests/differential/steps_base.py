@@ -7,7 +7,7 @@ from graph import Refused
 from harness import FLOATS, INTS
 
 SIGNED = tuple(d for d in INTS if d[0] == "i")
-NUMBERS = FLOATS + ("int32", "int64")
+NUMBERS = FLOATS + ("int16", "int32", "int64", "uint16", "uint32", "uint64")
 
 
 def is_number(v):
