@@ -39,7 +39,7 @@ def chain():
     tf.add(x, value, name="y")
     graph = x.graph.as_graph_def()
     nodes = {node.name: node for node in graph.node}
-    for i in range(1, 100_000):
+    for i in range(1, 20_000):
         node = graph.node.add()
         node.CopyFrom(nodes["0"])
         node.name, node.input[0] = str(i), str(i - 1)
