@@ -77,7 +77,10 @@ def half_plus_two(path, resource=False, text=False):
         save_v1(path, session, {"serving_default": predict_v1({"x": x}, {"y": y}), "classify_x_to_y": classify, "regress_x_to_y2": regress,
                                 "regress_x2_to_y3": inner},
                 assets=v1.get_collection(v1.GraphKeys.ASSET_FILEPATHS), init=init, text=text)
-    return {"serving_default": {"x": rows(4, 1)}, "regress_x2_to_y3": {"inputs": rows(3, 1)}}
+    sent = np.array([tf.train.Example(features=tf.train.Features(feature={
+        "x": tf.train.Feature(float_list=tf.train.FloatList(value=[value]))})).SerializeToString() for value in (1, -2.5, 30)], object)
+    return {"serving_default": {"x": rows(4, 1)}, "regress_x2_to_y3": {"inputs": rows(3, 1)},
+            "classify_x_to_y": {"inputs": sent}, "regress_x_to_y2": {"inputs": sent}}
 
 
 def half_plus_two_tf2(path):
