@@ -1,5 +1,6 @@
 """Models of Keras 3 and Keras 2, saved by them as .keras and .h5, give Keras' answers."""
 import re
+import zipfile
 
 import keras
 import numpy as np
@@ -83,6 +84,23 @@ def test_weights_beside_a_configuration(tmp_path):
     (tmp_path / "small.json").write_text(model.to_json())
     got = keras_files.run(tmp_path / "small.weights.h5", inputs, tmp_path)
     assert keras_files.difference(keras_files.answers_of(model, inputs), got, 1e-5) is None
+
+
+def test_no_vocabulary_is_read_from_outside_of_the_model(tmp_path):
+    lookup = keras.layers.StringLookup(name="words")
+    lookup.adapt(["red", "green"])
+    model = keras.Sequential([keras.layers.Input((1,), dtype="string"), lookup])
+    model.save(tmp_path / "m.keras")
+    folder = tmp_path / "m"
+    with zipfile.ZipFile(tmp_path / "m.keras") as archive:
+        archive.extractall(folder)
+    inputs = [np.array([["green"], ["blue"]], object)]
+    got = keras_files.run(folder, inputs, tmp_path)
+    assert keras_files.difference(keras_files.answers_of(model, inputs), got, 0) is None
+    vocabulary, = folder.glob("assets/**/vocabulary.txt")
+    vocabulary.rename(tmp_path / "outside.txt")
+    vocabulary.symlink_to(tmp_path / "outside.txt")
+    assert "no vocabulary" in keras_files.run(folder, inputs, tmp_path)
 
 
 @pytest.mark.parametrize("package", [keras, tf_keras])

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
+#include "base/file_beneath.h"
 #include "base/memory_budget.h"
 #include "base/quoted.h"
 #include "base/read_file.h"
@@ -31,6 +32,7 @@ using keras::LayerWeights;
 constexpr const char* kConfig = "config.json";
 constexpr const char* kMetadata = "metadata.json";
 constexpr const char* kWeights = "model.weights.h5";
+constexpr int64_t kMaxAssetBytes = int64_t{1} << 28;
 
 bool IsHdf5(std::string_view bytes) { return bytes.substr(0, 8) == "\x89HDF\r\n\x1a\n"; }
 bool IsZip(std::string_view bytes) { return bytes.substr(0, 4) == "PK\x03\x04"; }
@@ -188,9 +190,7 @@ absl::StatusOr<ImportedModel> ImportBeside(const Hdf5File& hdf5, const std::stri
     }
     keras::ModelFile file{.version = VersionOf(version, *model)};
     file.asset = [&](const std::string& asset) -> absl::StatusOr<std::string> {
-      const auto full = std::filesystem::path(name).parent_path() / "assets" / asset;
-      FLOE_ASSIGN_OR_RETURN(const Bytes bytes, ReadBytes(full.string(), options, false));
-      return std::string(bytes.view);
+      return ReadFileBeneath(DirectoryOf(name), "assets/" + asset, kMaxAssetBytes);
     };
     return Build(*model, file, WeightsOf(hdf5), options);
   }
