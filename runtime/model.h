@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/default_program.h"
 #include "runtime/exec_context.h"
 #include "runtime/plan.h"
 
@@ -15,7 +16,9 @@ namespace floe {
 
 // One signature as served. Optional inputs (placeholders with a default) are compiled in at their
 // default; a request that feeds them something else runs another variant of the signature, in which
-// they are ordinary inputs. Threading: immutable, any thread.
+// they are ordinary inputs. Where the graph computes the defaults of many, there is no variant for
+// each set of them: all are inputs, and a program for each computes the default of one that is not
+// fed. Threading: immutable, any thread.
 class Signature {
  public:
   // The signature compiled with some of its optional inputs as inputs.
@@ -27,19 +30,26 @@ class Signature {
     uint64_t computed = 0;
   };
 
+  struct Choice {
+    const Variant* variant = nullptr;
+    // They compute the inputs of the variant that are not fed, in the order in which they must run.
+    absl::InlinedVector<const DefaultProgram*, 4> missing;
+  };
+
   const SignatureDef& def() const { return def_; }
   // Index in def().inputs / def().outputs, or -1.
   int FindInput(std::string_view key) const;
   int FindOutput(std::string_view key) const;
 
   // What a request runs on, given which inputs it feeds. `fed[i]` null: input i is not fed; where
-  // the variant takes such an input, fed[i] is set to its default, which lives as long as this.
-  // INVALID_ARGUMENT for a required input that is missing.
-  absl::StatusOr<const Variant*> Choose(absl::Span<const TensorView*> fed) const;
+  // the variant takes such an input, fed[i] is set to its default, which lives as long as this, but
+  // for those that `missing` computes. INVALID_ARGUMENT for a required input that is missing.
+  absl::StatusOr<Choice> Choose(absl::Span<const TensorView*> fed) const;
 
   // The variant without optional inputs. It is the first of variants().
   const CompiledSignature& default_variant() const { return *variants_[0].compiled; }
   absl::Span<const Variant> variants() const { return variants_; }
+  absl::Span<const DefaultProgram> default_programs() const { return programs_; }
 
  private:
   friend class Model;
@@ -58,16 +68,26 @@ class Signature {
   absl::Status Compile(const Graph& graph, SignatureDef def, const CompileOptions& options,
                        KernelCache* cache);
   void Classify(const Graph& graph);
-  // `live`: with the inputs of constant default as inputs.
-  absl::StatusOr<Variant> CompileVariant(const Graph& graph, bool live, uint64_t computed,
-                                         const CompileOptions& options, KernelCache* cache) const;
+  // Whether each input is one of a variant. `live`: with the inputs of constant default.
+  std::vector<bool> Taken(bool live, uint64_t computed) const;
+  absl::StatusOr<Variant> CompileVariant(const Graph& graph, const std::vector<bool>& taken,
+                                         uint64_t computed, const CompileOptions& options,
+                                         KernelCache* cache) const;
+  // Instead of variants for some of the computed inputs: the variant for all and the programs.
+  void CompilePrograms(const Graph& graph, const CompileOptions& options, KernelCache* cache);
+  uint64_t AllComputed() const;
+  void Keep(absl::StatusOr<Variant> variant, uint64_t computed);
+  // Adds what computes the variant's inputs that are not fed.
+  absl::Status ChoosePrograms(absl::Span<const TensorView*> fed, Choice* choice) const;
   absl::Status WhyNoVariant(uint64_t computed) const;
 
   SignatureDef def_;
   std::vector<Kind> kinds_;           // by input
+  std::vector<uint64_t> bits_;        // by input, its bit in Variant::computed; 0: it has none
   std::vector<TensorView> defaults_;  // by input, of default_value
   std::vector<Variant> variants_;
-  std::vector<Refused> refused_;  // variants that did not compile
+  std::vector<Refused> refused_;          // variants that did not compile
+  std::vector<DefaultProgram> programs_;  // none reads what a later one computes
 };
 
 struct ModelInfo {

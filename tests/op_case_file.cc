@@ -152,10 +152,14 @@ absl::StatusOr<CorpusCase> ParseCase(absl::Span<const std::string> words) {
   // Cases leave the versions of their graphs out; all are of TensorFlow 2.
   c.variants.push_back({words[0], {}, "versions { producer: 1000 }\n", {}});
   for (const std::string& word : words.subspan(1)) {
+    if (word == "batchable") {
+      c.batchable = true;
+      continue;
+    }
     const bool relative = absl::StartsWith(word, "rtol=");
     if ((!relative && !absl::StartsWith(word, "atol=")) ||
         !absl::SimpleAtod(word.substr(5), relative ? &c.rtol : &c.atol))
-      return Malformed(absl::StrCat("'", word, "' is neither rtol=R nor atol=A"));
+      return Malformed(absl::StrCat("'", word, "' is none of rtol=R, atol=A and batchable"));
   }
   return c;
 }

@@ -82,6 +82,36 @@ absl::Status FillTyped(const tensorflow::TensorProto& p, Tensor& out) {
   }
 }
 
+// A list that protobuf read, and its share of the memory.
+template <typename T>
+struct List {
+  MemoryShare share;
+  google::protobuf::RepeatedField<T> values;
+};
+
+// The list itself as the tensor, without a copy. Invalid where it has not one value for each
+// element, is small, or takes more memory than a copy would.
+template <typename T>
+absl::StatusOr<Tensor> Adopt(DType dtype, const Shape& shape,
+                             google::protobuf::RepeatedField<T>* values) {
+  constexpr int kSmall = 4096;
+  const int64_t size = values->size();
+  if (size != shape.elements() || size < kSmall || values->Capacity() > size + size / 8)
+    return Tensor();
+  FLOE_ASSIGN_OR_RETURN(MemoryShare share, TakeMemory(size * static_cast<int64_t>(sizeof(T))));
+  const auto list = std::make_shared<List<T>>();
+  list->share = std::move(share);
+  list->values.Swap(values);
+  return Tensor::Borrow(dtype, shape, list, list->values.data());
+}
+
+absl::StatusOr<Tensor> AdoptTyped(DType dtype, const Shape& shape, tensorflow::TensorProto* proto) {
+  if (dtype == DType::kFloat32) return Adopt(dtype, shape, proto->mutable_float_val());
+  if (dtype == DType::kFloat64) return Adopt(dtype, shape, proto->mutable_double_val());
+  if (dtype == DType::kInt32) return Adopt(dtype, shape, proto->mutable_int_val());
+  return Tensor();
+}
+
 // What protobuf read, and its share of the memory.
 struct Content {
   MemoryShare share;
@@ -126,7 +156,9 @@ absl::StatusOr<Tensor> TensorFromProto(tensorflow::TensorProto* proto) {
     content->bytes.reset(proto->release_tensor_content());
     return Tensor::Borrow(dtype, shape, content, content->bytes->data());
   }
-  Tensor out = Tensor::Allocate(dtype, shape);
+  FLOE_ASSIGN_OR_RETURN(Tensor out, AdoptTyped(dtype, shape, proto));
+  if (out.valid()) return out;
+  out = Tensor::Allocate(dtype, shape);
   FLOE_RETURN_IF_ERROR(FillTyped(*proto, out));
   return out;
 }

@@ -11,9 +11,9 @@ class TensorShapeProto;
 
 namespace floe {
 
-// Takes the bytes of tensor_content out of the proto instead of copying them. Typed values may be
-// fewer than the elements: the last one repeats (none at all: zeros). INVALID_ARGUMENT names shape,
-// bytes and what was expected.
+// Takes the bytes of tensor_content out of the proto, and long lists, instead of copying them.
+// Typed values may be fewer than the elements: the last one repeats (none at all: zeros).
+// INVALID_ARGUMENT names shape, bytes and what was expected.
 absl::StatusOr<Tensor> TensorFromProto(tensorflow::TensorProto* proto);
 
 // Negative sizes are unknown dims.

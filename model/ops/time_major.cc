@@ -12,8 +12,12 @@ RowMark RowsInDim1Or(const RowContext& c, bool keeps) {
   return keeps && RowsInDim1(c.outputs[0].shape) ? RowMark::kRowsDim1 : Lost(c);
 }
 
-// Input 0 is time-major and the others are known. `shape`: an input that may be affine in rows,
-// because all that it does shows in the type of the output.
+RowMark BlocksInDim1Or(const RowContext& c, bool keeps) {
+  return keeps && BlocksInDim1(c.outputs[0].shape) ? RowMark::kRowsDim1 : Lost(c);
+}
+
+// Input 0 is time-major, with one step of dim 1 for each row, and the others are known. `shape`: an
+// input that may be affine in rows, because all that it does shows in the type of the output.
 bool OnlyInput0(const RowContext& c, size_t shape = 0) {
   if (c.marks[0] != RowMark::kRowsDim1 || !RowsInDim1(c.inputs[0].type.shape)) return false;
   for (size_t i = 1; i < c.marks.size(); ++i) {
@@ -58,14 +62,14 @@ RowMark TimeMajorSameBytes(const RowContext& c) {
 
 RowMark TimeMajorElementwise(const RowContext& c) {
   const SymShape& out = c.outputs[0].shape;
-  if (!RowsInDim1(out)) return Lost(c);
+  if (!BlocksInDim1(out)) return Lost(c);
   for (size_t i = 0; i < c.marks.size(); ++i) {
     const SymShape& in = c.inputs[i].type.shape;
     if (!in.rank_known()) return Lost(c);
     const int axis = 1 - (out.rank() - in.rank());  // of the input, laid over dim 1
     const bool fits =
         c.marks[i] == RowMark::kRowsDim1
-            ? in.rank() == out.rank() && in.dim(1) == Dim::Rows()
+            ? in.rank() == out.rank() && in.dim(1) == out.dim(1)
             : c.marks[i] == RowMark::kConstant && (axis < 0 || in.dim(axis) == Dim(1));
     if (!fits) return Lost(c);
   }
@@ -79,11 +83,12 @@ RowMark TimeMajorTranspose(const RowContext& c) {
   const SymShape& in = c.inputs[0].type.shape;
   if (!ConstantInts(c.inputs[1], &perm) || perm.size() < 2 || !in.rank_known()) return Lost(c);
   for (int64_t& p : perm) p += p < 0 ? in.rank() : 0;
+  // Where the rows' blocks go, whatever their size, shows in the permutation alone.
   if (c.marks[0] == RowMark::kRows)
-    return RowsInDim1Or(c, perm[1] == 0 && in.dim(0) == Dim::Rows());
-  if (!OnlyInput0(c)) return Lost(c);
+    return BlocksInDim1Or(c, perm[1] == 0 && LeadingRows(c.inputs[0].type));
+  if (c.marks[0] != RowMark::kRowsDim1 || !BlocksInDim1(in)) return Lost(c);
   if (perm[0] == 1) return LeadingRows(c.outputs[0]) ? RowMark::kRows : Lost(c);
-  return RowsInDim1Or(c, perm[1] == 1);
+  return BlocksInDim1Or(c, perm[1] == 1);
 }
 
 RowMark TimeMajorStridedSlice(const RowContext& c) {

@@ -54,7 +54,11 @@ TEST(TimeMajor, TransposeMovesRowsThereAndBack) {
   EXPECT_EQ(Mark("Transpose", {Numbers(k1, kMajor), Ints({-2, -3, -1})}), kR);
   EXPECT_EQ(Mark("Transpose", {Numbers(k1, kMajor), Ints({2, 1, 0})}), k1);
   EXPECT_EQ(Mark("Transpose", {Numbers(k1, kMajor), Ints({0, 2, 1})}), kM);
-  EXPECT_EQ(Mark("Transpose", {Numbers(kR, {Dim::Rows(2), 5, 3}), Ints({1, 0, 2})}), kM);
+  EXPECT_EQ(Mark("Transpose", {Numbers(kR, {Dim::Rows(2), 5, 3}), Ints({1, 0, 2})}), k1);
+  EXPECT_EQ(Mark("Transpose", {Numbers(k1, {5, Dim::Rows(2), 3}), Ints({1, 2, 0})}), kR);
+  EXPECT_EQ(Mark("Transpose", {Numbers(k1, {5, Dim::Rows(2), 3}), Ints({2, 1, 0})}), k1);
+  EXPECT_EQ(Mark("Transpose", {Numbers(kR, {Dim::Affine(1, 1), 5, 3}), Ints({1, 0, 2})}), kM);
+  EXPECT_EQ(Mark("Transpose", {Numbers(k1, {5, Dim::Rows(2), 3}), Ints({0, 2, 1})}), kM);
   EXPECT_EQ(Mark("Transpose", {Numbers(kR, {kRows, Dim::Unknown(), 3}), Ints({1, 0, 2})}), kM);
   EXPECT_EQ(Mark("Transpose", {Numbers(kU, kMajor), Ints({1, 0, 2})}), kU);
 }
@@ -130,6 +134,7 @@ TEST(TimeMajor, ElementwiseNeedsConstantsThatAreTheSameForAllRows) {
   EXPECT_EQ(Mark("Add", {Numbers(k1, kMajor), Numbers(k1, kMajor)}), k1);
   EXPECT_EQ(Mark("Add", {Numbers(k1, kMajor), Numbers(kC, {3})}), k1);
   EXPECT_EQ(Mark("Add", {Numbers(k1, kMajor), Numbers(kC, {5, 1, 3})}), k1);
+  EXPECT_EQ(Mark("Add", {Numbers(k1, {5, Dim::Rows(2), 3}), Numbers(kC, {5, 1, 3})}), k1);
   EXPECT_EQ(Mark("Add", {Numbers(k1, kMajor), Numbers(kC, {kRows, 3})}), kM);
   EXPECT_EQ(Mark("Add", {Numbers(k1, kMajor), Numbers(kR, {kRows, 3})}), kM);
   EXPECT_EQ(Mark("Add", {Numbers(k1, {kRows, kRows, 3}), Numbers(kC, {3})}), kM);

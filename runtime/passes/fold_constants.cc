@@ -166,6 +166,7 @@ class Folder {
       return absl::OkStatus();
     }
     FLOE_ASSIGN_OR_RETURN(values_[i], std::move(inferred));
+    FoldDims(node, inputs, &values_[i]);
     if (static_cast<int>(values_[i].size()) < node.num_outputs) {
       return absl::InternalError(
           absl::StrCat("inference gave ", values_[i].size(), " of ", node.num_outputs, " outputs"));
@@ -183,6 +184,28 @@ class Folder {
       rebuild_.Replace(i, k, {rebuild_.Append(std::move(value), controls), 0});
     }
     return absl::OkStatus();
+  }
+
+  // A slice of a shape may have known dims alone, although the shape has others. For the slice
+  // these count as affine: it moves elements, so none of them reaches a result that is constant.
+  void FoldDims(const Node& node, std::vector<ValueInfo> inputs, std::vector<ValueInfo>* values) {
+    if (node.op->name != "StridedSlice" || inputs[0].constant.valid()) return;
+    const Node& from = graph_.node(node.inputs[0].node);
+    if (from.op->name != "Shape") return;
+    const ValueRef shaped = from.inputs[0];
+    const SymShape& shape = values_[shaped.node][shaped.output].type.shape;
+    if (!shape.rank_known() || inputs[0].type.dtype != DType::kInt32) return;
+    std::vector<int32_t> dims, open;
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      const Dim dim = shape.dim(axis);
+      if (dim.concrete() && dim.size() > INT32_MAX) return;
+      dims.push_back(dim.concrete() ? static_cast<int32_t>(dim.size()) : 0);
+      open.push_back(dim.concrete() ? 0 : 1);
+    }
+    inputs[0].constant = Tensor::Vector(DType::kInt32, dims);
+    inputs[0].per_row = Tensor::Vector(DType::kInt32, open);
+    const absl::StatusOr<std::vector<ValueInfo>> known = InferNode(node, inputs, options_);
+    if (known.ok() && known->size() == 1 && (*known)[0].has_constant()) *values = *known;
   }
 
   // Control edges that keep a folded value in the branch of a conditional where the node was: a

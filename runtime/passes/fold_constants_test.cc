@@ -41,6 +41,24 @@ TEST(FoldConstants, AKnownInnerDimensionIsAConstant) {
   EXPECT_EQ(CountOps(t.graph, "Shape"), 1);
 }
 
+TEST(FoldConstants, ASliceOfKnownDimsIsAConstant) {
+  for (const int axis : {0, 1}) {
+    TestGraph t;
+    const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
+    const ValueRef shape = t.Op("Shape", "shape", {x}, {{"out_type", DType::kInt32}});
+    t.Output(t.Op("StridedSlice", "dim",
+                  {shape, t.Ints("begin", {axis}), t.Ints("end", {axis + 1}), t.Ints("by", {1})},
+                  {{"shrink_axis_mask", int64_t{1}}}));
+    ASSERT_TRUE(FoldConstants(&t.graph, t.InputTypes(), {}).ok());
+    Prune(&t.graph);
+    EXPECT_EQ(CountOps(t.graph, "StridedSlice"), 1 - axis);
+    if (axis == 0) continue;
+    const Node& dim = t.graph.node(t.graph.outputs[0].node);
+    ASSERT_NE(dim.attrs.Find<Tensor>("value"), nullptr);
+    EXPECT_EQ(*dim.attrs.Find<Tensor>("value")->as<int32_t>(), 4);
+  }
+}
+
 TEST(FoldConstants, AConstantPredicateLeavesNoSwitch) {
   for (bool value : {false, true}) {
     Cond cond(true, value);

@@ -80,6 +80,10 @@ class PlanExecutor : public Executor {
     std::atomic<const ModelInfo*> model{nullptr};  // of the run under way, where it is known
   };
 
+  void BindRows(const Plan& plan, Request* request) const;
+  absl::Status CheckRequestRows(int64_t rows) const;
+  absl::Status BindUnsettled(Request* request) const;
+
   const Options options_;
   std::deque<Slot> slots_;
   std::vector<RunCost> costs_;

@@ -197,6 +197,20 @@ class VariantWarmer {
   const WarmUpOptions& options_;
 };
 
+// What computes defaults has no cost of its own in the report: it is part of other runs.
+void WarmDefaults(const Signature& signature, const std::string& name, PlanExecutor* executor,
+                  const WarmUpOptions& options, WarmUpReport* report) {
+  for (const DefaultProgram& program : signature.default_programs()) {
+    if (program.compiled == nullptr) continue;
+    WarmUpReport of_program;
+    const absl::Status warmed =
+        VariantWarmer(*program.compiled, name, executor, options).Measure(&of_program);
+    if (!warmed.ok()) of_program.notes.push_back(std::string(warmed.message()));
+    report->slowest = std::max(report->slowest, of_program.slowest);
+    for (std::string& note : of_program.notes) report->notes.push_back(std::move(note));
+  }
+}
+
 }  // namespace
 
 std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& variant, int64_t rows,
@@ -230,6 +244,7 @@ absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,
           VariantWarmer(*variant.compiled, name, executor, options).Measure(&report);
       if (!live.ok()) report.notes.push_back(std::string(live.message()));
     }
+    WarmDefaults(signature, name, executor, options, &report);
   }
   FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
   return report;

@@ -21,9 +21,12 @@ int64_t ArenaBytes(const CompiledSignature& form, int64_t rows) {
 
 int64_t ArenaBytes(const Model& model, int64_t rows) {
   int64_t bytes = 0;
-  for (const auto& [name, signature] : model.signatures())
+  for (const auto& [name, signature] : model.signatures()) {
     for (const Signature::Variant& form : signature.variants())
       bytes = std::max(bytes, ArenaBytes(*form.compiled, rows));
+    for (const DefaultProgram& program : signature.default_programs())
+      if (program.compiled != nullptr) bytes = std::max(bytes, ArenaBytes(*program.compiled, rows));
+  }
   return bytes;
 }
 

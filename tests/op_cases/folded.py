@@ -2,6 +2,8 @@
 
 import numpy as np
 import tensorflow as tf
+import tf_keras
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from harness import v1
 
@@ -16,7 +18,7 @@ def dilations(c):
             out = tf.nn.atrous_conv2d(x, tf.constant(filters), rate, "SAME")
             return tf.nn.relu(tf.nn.bias_add(out, tf.constant(c.data("float32", 4))), name="out")
 
-        c.graph(f"dilated_image_{rate}", image)
+        c.graph(f"dilated_image_{rate}", image, batchable=True)
 
         if rate > 2:
             continue
@@ -25,20 +27,20 @@ def dilations(c):
             x = enter("x", c.feed("float32", 3, 9, 8, 2, declared=[None, None, None, 2]))
             return tf.identity(tf.nn.atrous_conv2d(x, tf.constant(filters), rate, "SAME"), name="out")
 
-        c.graph(f"dilated_image_of_any_size_{rate}", sized)
+        c.graph(f"dilated_image_of_any_size_{rate}", sized, batchable=True)
 
         def valid(enter, rate=rate, filters=filters):
             x = enter("x", c.feed("float32", 3, 9, 8, 2))
             return tf.identity(tf.nn.atrous_conv2d(x, tf.constant(filters), rate, "VALID"), name="out")
 
-        c.graph(f"dilated_valid_{rate}", valid)
+        c.graph(f"dilated_valid_{rate}", valid, batchable=True)
 
         def sequence(enter, rate=rate):
             x = tf.pad(enter("x", c.feed("float32", 3, 10, 2)), [[0, 0], [2 * rate, 0], [0, 0]])
             out = tf.nn.convolution(x, tf.constant(c.data("float32", 3, 2, 4)), padding="VALID", dilations=rate)
             return tf.identity(out, name="out")
 
-        c.graph(f"dilated_sequence_{rate}", sequence)
+        c.graph(f"dilated_sequence_{rate}", sequence, batchable=True)
 
         def depthwise(enter, rate=rate):
             x = enter("x", c.feed("float32", 3, 9, 8, 2))
@@ -48,7 +50,7 @@ def dilations(c):
             out = tf.nn.depthwise_conv2d(apart, tf.constant(ones), [1, 1, 1, 1], "VALID")
             return tf.batch_to_space(out, blocks, [[0, 0], [1, 0]], name="out")
 
-        c.graph(f"dilated_depthwise_{rate}", depthwise)
+        c.graph(f"dilated_depthwise_{rate}", depthwise, batchable=True)
 
 
 def normalisation(c):
@@ -66,7 +68,7 @@ def normalisation(c):
             scale, shift = tf.constant(c.data("float32", 8)), tf.constant(c.data("float32", 8))
             return tf.add(tf.reshape(normal, shape) * scale, shift, name="out")
 
-        c.graph(f"layer_norm{name}", build)
+        c.graph(f"layer_norm{name}", build, batchable=True)
 
 
 def steps(c):
@@ -78,13 +80,105 @@ def steps(c):
         out = tf.stack([tf.nn.relu(tf.matmul(x[i], w)) for i in range(5)])
         return tf.transpose(out, [1, 0, 2], name="out")
 
-    c.graph("steps_stacked", build)
+    c.graph("steps_stacked", build, batchable=True)
 
     def taken_apart(enter):
         x = tf.transpose(enter("x", c.feed("float32", 4, 3, 2)), [1, 0, 2])
         return tf.add_n([part * float(i) for i, part in enumerate(tf.unstack(x))], name="out")
 
-    c.graph("steps_unstacked", taken_apart)
+    c.graph("steps_unstacked", taken_apart, batchable=True)
+
+
+def layer_case(c, name, layer, *shape, declared="rows"):
+    """A case of a Keras layer, whose weights are constants of the case."""
+
+    c.values.calls = 0
+    layer(tf.zeros([1, *shape[1:]]))
+    layer.set_weights([c.data("float32", *w.shape) for w in layer.weights])
+    wanted = [None, *shape[1:]] if declared == "rows" else declared
+    call = tf.function(lambda x: layer(x, training=False))
+    frozen = convert_variables_to_constants_v2(call.get_concrete_function(tf.TensorSpec(wanted, tf.float32)))
+
+    def build(enter):
+        x = enter("x", c.feed("float32", *shape, declared=declared))
+        names = {frozen.inputs[0].op.name: x}
+        graph = frozen.graph.as_graph_def()
+        for node in [n for n in graph.node if n.op == "Placeholder"]:
+            graph.node.remove(node)
+        return tf.import_graph_def(graph, names, [frozen.outputs[0].name], name="")
+
+    c.graph(name, build, batchable=True)
+
+
+def keras(c):
+    """Layers as Keras itself writes them."""
+    layers = tf_keras.layers
+    layer_case(c, "keras_layer_norm", layers.LayerNormalization(), 4, 5, 8)
+    layer_case(c, "keras_layer_norm_of_any_length", layers.LayerNormalization(), 4, 5, 8, declared=[None, None, 8])
+    layer_case(c, "keras_layer_norm_of_rows", layers.LayerNormalization(), 4, 6)
+    layer_case(c, "keras_layer_norm_of_image", layers.LayerNormalization(axis=[1, 2]), 3, 4, 5, 2)
+    dense = layers.TimeDistributed(layers.Dense(3, activation="relu"))
+    layer_case(c, "time_distributed_dense", dense, 4, 5, 3)
+    conv = layers.TimeDistributed(layers.Conv2D(2, 3, padding="same"))
+    layer_case(c, "time_distributed_conv", conv, 2, 3, 5, 4, 2)
+    layer_case(c, "center_crop", layers.CenterCrop(4, 3), 3, 7, 6, 2)
+    layer_case(c, "center_crop_enlarges", layers.CenterCrop(8, 9), 2, 5, 4, 2)
+    layer_case(c, "center_crop_of_any_size", layers.CenterCrop(4, 3), 3, 7, 6, 2, declared=[None, None, None, 2])
+    layer_case(c, "dilated_keras_conv", layers.Conv2D(3, 3, dilation_rate=2, padding="same"), 2, 7, 6, 2)
+
+
+def ssd_boxes(c, enter):
+    """Boxes and scores of a detector: two feature maps, predictors, and anchors for each image."""
+    maps = [enter(f"map{i}", c.feed("float32", 3, size, size, 4)) for i, size in enumerate((4, 2))]
+    codes, scores, anchors = [], [], 2
+    for features in maps:
+        shape = tf.shape(features)
+        where = tf.nn.conv2d(features, tf.constant(c.data("float32", 1, 1, 4, anchors * 4)), 1, "SAME")
+        what = tf.nn.conv2d(features, tf.constant(c.data("float32", 3, 3, 4, anchors * 3)), 1, "SAME")
+        count = shape[1] * shape[2] * anchors
+        codes.append(tf.reshape(where, tf.stack([shape[0], count, 1, 4])))
+        scores.append(tf.reshape(what, tf.stack([shape[0], count, 3])))
+    codes = tf.squeeze(tf.concat(codes, 1) * 0.1, axis=2)
+    boxes = tf.constant(np.abs(c.data("float32", 40, 4)))
+    batch, count = tf.shape(codes)[0], tf.shape(codes)[1]
+    tiled = tf.reshape(tf.tile(tf.expand_dims(boxes, 0), [batch, 1, 1]), [-1, 4])
+    ya, xa, ha, wa = tf.unstack(tf.transpose(tiled))
+    ty, tx, th, tw = tf.unstack(tf.transpose(tf.reshape(codes, [-1, 4])))
+    h, w = tf.exp(th / 5.0) * ha, tf.exp(tw / 5.0) * wa
+    y, x = ty / 10.0 * ha + ya, tx / 10.0 * wa + xa
+    decoded = tf.transpose(tf.stack([y - h / 2.0, x - w / 2.0, y + h / 2.0, x + w / 2.0]))
+    return tf.reshape(decoded, tf.stack([batch, count, 4])), tf.sigmoid(tf.concat(scores, 1) * 0.03)
+
+
+def ssd(c):
+    """The head of a single-shot detector, as TensorFlow's detection models write it."""
+
+    def head(enter):
+        boxes, scores = ssd_boxes(c, enter)
+        return tf.identity(boxes, name="boxes"), tf.identity(scores, name="scores")
+
+    c.graph("ssd_head", head, batchable=True)
+
+    def chosen(enter):
+        boxes, scores = ssd_boxes(c, enter)
+        found = tf.image.combined_non_max_suppression(tf.expand_dims(boxes, 2), scores[:, :, 1:], 4, 6)
+        return [tf.identity(t, name=n) for t, n in zip(found, ("boxes", "scores", "classes", "count"))]
+
+    c.graph("ssd_head_chosen", chosen, batchable=True)
+
+    def mapped(enter):
+        boxes, scores = ssd_boxes(c, enter)
+
+        def best(image):
+            kept, count = tf.image.non_max_suppression_padded(
+                image[0], tf.reduce_max(image[1], axis=1), 5, pad_to_max_output_size=True
+            )
+            return tf.gather(image[0], kept), count
+
+        kept, count = tf.map_fn(best, (boxes, scores), fn_output_signature=(tf.float32, tf.int32))
+        return tf.identity(kept, name="kept"), tf.identity(count, name="count")
+
+    c.graph("ssd_head_mapped", mapped, batchable=True)
 
 
 def cases(c):
@@ -92,3 +186,5 @@ def cases(c):
     dilations(c)
     normalisation(c)
     steps(c)
+    keras(c)
+    ssd(c)

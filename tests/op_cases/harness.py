@@ -91,7 +91,7 @@ class Cases:
 
         Keywords that are no options of `graph` are attributes.
         """
-        options = {k: more.pop(k) for k in ("rtol", "atol", "bounds", "fails", "init") if k in more}
+        options = {k: more.pop(k) for k in ("rtol", "atol", "bounds", "fails", "init", "batchable") if k in more}
         definition = op_def_registry.get(op)
         function = getattr(tf.raw_ops, op)
         parameters = list(inspect.signature(function).parameters)
@@ -113,20 +113,20 @@ class Cases:
         dtype = "" if first is None else dtype_name(first)
         self.graph("_".join(filter(None, (op, dtype, case))), build, **options)
 
-    def graph(self, name, build, rtol=None, atol=None, bounds=None, fails=None, init=()):
+    def graph(self, name, build, rtol=None, atol=None, bounds=None, fails=None, init=(), batchable=False):
         """A case of any graph. `build(enter)` makes it and returns what is fetched.
 
         `enter(name, value)` gives the tensor of an input: a placeholder for a Feed, a constant
         otherwise. `bounds` (low, high, mean, deviation) stands for the values of random outputs,
         `fails` for a run that must end in an error with these words; `init` names nodes to run
-        before.
+        before. `batchable`: floe must prove that rows stay apart.
         """
         self.values.calls = 0
         try:
             if name in self.names:
                 raise ValueError("a second case of this name")
             self.names.add(name)
-            self.written.append(case_text(name, build, rtol, atol, bounds, fails, init))
+            self.written.append(case_text(name, build, rtol, atol, bounds, fails, init, batchable))
         except Exception as error:  # whatever TensorFlow raises; all are told at the end
             self.failed.append((name, error))
 
@@ -157,7 +157,7 @@ class Builder:
         return tensor
 
 
-def case_text(name, build, rtol, atol, bounds, fails, init):
+def case_text(name, build, rtol, atol, bounds, fails, init, batchable=False):
     """Runs a case and writes it down."""
     builder = Builder()
     graph = tf.Graph()
@@ -168,7 +168,7 @@ def case_text(name, build, rtol, atol, bounds, fails, init):
             for node in init:
                 session.run(graph.get_operation_by_name(node))
             answers = answers_of(session, fetches, feeds, fails)
-    lines = [f"case {name}{tolerance_words(answers, rtol, atol)}"]
+    lines = [f"case {name}{tolerance_words(answers, rtol, atol)}{' batchable' if batchable else ''}"]
     lines += graph_lines(graph.as_graph_def())
     lines += [f"init {node}" for node in init]
     lines += [f"feed {tensor_words(t.name, v)}" for t, v in feeds.items()]

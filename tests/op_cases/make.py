@@ -3,7 +3,7 @@
 
     python3 tests/op_cases/make.py [FAMILY...]
 
-needs TensorFlow 2.15 or later (pip install tensorflow-cpu). A family is a module NAME.py here
+needs TensorFlow 2.15 or later and Keras 2 (pip install tensorflow-cpu tf_keras). A family is a module NAME.py here
 with a function `cases(c)`, written to NAME.txt; without names all are made.
 """
 

@@ -147,6 +147,10 @@ class Merger {
 
   absl::Status Merge(tensorflow::TensorProto* tensor) {
     return Fields(tensor, [&](int field) -> std::optional<absl::Status> {
+      if (field == tensorflow::TensorProto::kFloatValFieldNumber)
+        return MergeNumbers(tensor->mutable_float_val());
+      if (field == tensorflow::TensorProto::kDoubleValFieldNumber)
+        return MergeNumbers(tensor->mutable_double_val());
       if (field != tensorflow::TensorProto::kTensorContentFieldNumber) return std::nullopt;
       tensor->clear_tensor_content();
       const int size = in_->BytesUntilLimit();
@@ -155,6 +159,19 @@ class Merger {
       return in_->ReadString(tensor->mutable_tensor_content(), size) ? absl::OkStatus()
                                                                      : Malformed();
     });
+  }
+
+  // A packed list, which lies in the file as in memory.
+  template <typename T>
+  absl::Status MergeNumbers(google::protobuf::RepeatedField<T>* list) {
+    const int bytes = in_->BytesUntilLimit(), count = bytes / static_cast<int>(sizeof(T));
+    if (count * static_cast<int>(sizeof(T)) != bytes || list->size() > INT32_MAX - count)
+      return Malformed();
+    FLOE_ASSIGN_OR_RETURN(MemoryShare share, TakeMemory(bytes));
+    paid_->Add(std::move(share));
+    const int before = list->size();
+    list->Resize(before + count, T{});
+    return in_->ReadRaw(list->mutable_data() + before, bytes) ? absl::OkStatus() : Malformed();
   }
 
   // `large` merges the value of a large field, all bytes up to the limit, or says that it has no

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/memory_budget.h"
+#include "model/import/tensor_proto.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace floe {
@@ -121,6 +122,8 @@ TEST_F(ParseFileTest, MergesAsProtobufDoes) {
            Field(2, Field(1, Field(3, Field(1, "n") + attribute(content)))) +
                Field(2, Field(1, Field(3, Field(1, "m")))) + node(""),
            node(attribute(Field(5, std::string(4 * kMiB, '\0')) + content)),
+           node(attribute(Field(5, large) + Field(5, "four") + Field(5, large))),
+           node(attribute(Field(6, large) + Field(6, "eight ..") + Field(5, large))),
        }) {
     tensorflow::GraphDef expected;
     ASSERT_TRUE(expected.ParseFromString(bytes));
@@ -146,6 +149,7 @@ TEST_F(ParseFileTest, MalformedBytesAreRefusedWhereverTheyLie) {
            Field(1, Field(5, Field(2, Field(8, Field(4, large) + '\0')))),
            Field(1, Field(5, Field(2, Field(8, Field(4, large) + "\x22\x01")))),
            Field(1, Field(14, large) + "\x0c"),
+           Field(1, Field(5, Field(1, "value") + Field(2, Field(8, Field(5, large + "?"))))),
            Field(1, Field(5, Field(2, "\x42\x80\x80\x80\x80\x70" + large))),
            Field(1, large) + "\x0a",
        }) {
@@ -184,10 +188,35 @@ TEST_F(ParseFileTest, TakesNoMoreMemoryThanTheMessageHas) {
   }
   const MemoryBudget memory(static_cast<int64_t>(16 * kMiB));
   const MemoryScope scope(memory);
+  std::string list(12 * kMiB, 'l');  // and lists lie in memory once
+  list = Field(1, Field(5, Field(1, "value") + Field(2, Field(8, Field(5, list)))));
+  EXPECT_TRUE(Parse(list).ok());
   std::string text;
   for (size_t i = 0; i < kMiB; ++i) text += "node{}";
   EXPECT_TRUE(absl::IsResourceExhausted(Parse(text).status()));
   EXPECT_EQ(memory.in_use(), 0);
+}
+
+TEST(TensorFromProto, TakesALongListAsItIs) {
+  constexpr int kCount = 100'000;
+  tensorflow::TensorProto proto;
+  proto.set_dtype(tensorflow::DT_FLOAT);
+  proto.mutable_tensor_shape()->add_dim()->set_size(kCount);
+  proto.mutable_float_val()->Reserve(kCount);
+  for (int i = 0; i < kCount; ++i) proto.add_float_val(static_cast<float>(i));
+  const float* const values = proto.float_val().data();
+  auto tensor = TensorFromProto(&proto);
+  ASSERT_TRUE(tensor.ok()) << tensor.status();
+  EXPECT_EQ(tensor->as<float>(), values);
+  proto.Clear();
+  EXPECT_EQ(tensor->as<float>()[kCount - 1], static_cast<float>(kCount - 1));
+  proto.set_dtype(tensorflow::DT_FLOAT);  // fewer values than elements
+  proto.mutable_tensor_shape()->add_dim()->set_size(kCount + 1);
+  proto.mutable_float_val()->Reserve(kCount);
+  for (int i = 0; i < kCount; ++i) proto.add_float_val(static_cast<float>(i));
+  tensor = TensorFromProto(&proto);
+  ASSERT_TRUE(tensor.ok()) << tensor.status();
+  EXPECT_EQ(tensor->as<float>()[kCount], static_cast<float>(kCount - 1));
 }
 
 }  // namespace
