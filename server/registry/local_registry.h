@@ -11,7 +11,6 @@
 #include "server/registry/load_watch.h"
 #include "server/registry/manager.h"
 #include "server/registry/probe_model.h"
-#include "server/registry/publication.h"
 
 namespace floe::server {
 

@@ -363,7 +363,7 @@ TEST_F(HeldLoadTest, ReloadsEndWhenReloadingStops) {
 
 // A model under way is what an end would wait for.
 TEST_F(HeldLoadTest, SaysWhatIsUnderWay) {
-  EXPECT_EQ(registry_->Table()->UnderWay(), "looks for versions");
+  EXPECT_EQ(registry_->Table()->UnderWay(), "scans for versions");
   Write("a/2/frozen.pb", TimesGraph(2));
   auto old = registry_->Acquire("a", {});
   ASSERT_TRUE(old.ok());
