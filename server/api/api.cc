@@ -60,16 +60,18 @@ void RegisterApi(const ApiContext& context, MethodTable* table) {
   google::protobuf::SetLogHandler(nullptr);
   const ModelRegistry& registry = context.registry;
   table->Add(Path(kPrediction, "Predict"), PredictMethod(context));
-  table->Add(Path(kPrediction, "GetModelMetadata"),
-             ProtoMethod<pb::GetModelMetadataRequest, pb::GetModelMetadataResponse>(
-                 MethodRole::kModels, [&registry](const auto& request, auto* response) {
-                   return GetModelMetadata(registry, request, response);
-                 }));
-  table->Add(Path(kModel, "GetModelStatus"),
-             ProtoMethod<pb::GetModelStatusRequest, pb::GetModelStatusResponse>(
-                 MethodRole::kModels, [&registry](const auto& request, auto* response) {
-                   return GetModelStatus(registry, request, response);
-                 }));
+  table->Add(
+      Path(kPrediction, "GetModelMetadata"),
+      ProtoMethod<pb::GetModelMetadataRequest, pb::GetModelMetadataResponse>(
+          MethodRole::kModels, [&registry](const CallHead&, const auto& request, auto* response) {
+            return GetModelMetadata(registry, request, response);
+          }));
+  table->Add(
+      Path(kModel, "GetModelStatus"),
+      ProtoMethod<pb::GetModelStatusRequest, pb::GetModelStatusResponse>(
+          MethodRole::kModels, [&registry](const CallHead&, const auto& request, auto* response) {
+            return GetModelStatus(registry, request, response);
+          }));
   table->Add(kReloadConfigMethod, ReloadConfigMethod(context));
   table->Add(kGetConfigMethod, GetConfigMethod(context));
   table->Add(Path(kAdmin, "GetStats"), GetStatsMethod(context));

@@ -131,7 +131,7 @@ void FillServer(const ApiContext& context, const std::vector<ModelStats>& models
 
 Method GetStatsMethod(const ApiContext& context) {
   Method method = ProtoMethod<floe::GetStatsRequest, floe::GetStatsResponse>(
-      MethodRole::kOperators, [context](const auto& request, auto* response) {
+      MethodRole::kOperators, [context](const CallHead&, const auto& request, auto* response) {
         FLOE_ASSIGN_OR_RETURN(const std::vector<ModelStats> models,
                               context.registry.Stats(request.model()));
         FillServer(context, models, response->mutable_server());
@@ -149,10 +149,12 @@ Method GetStatsMethod(const ApiContext& context) {
 
 Method SetLogLevelMethod(const ApiContext& context) {
   Method method = ProtoMethod<floe::SetLogLevelRequest, floe::SetLogLevelResponse>(
-      MethodRole::kOperators, [server = context.server](const auto& request, auto* response) {
+      MethodRole::kOperators,
+      [server = context.server](const CallHead& head, const auto& request, auto* response) {
         if (!server.set_log_level || !server.log_level)
           return absl::UnimplementedError("this server has no log level");
-        if (!request.level().empty()) FLOE_RETURN_IF_ERROR(server.set_log_level(request.level()));
+        if (!request.level().empty())
+          FLOE_RETURN_IF_ERROR(server.set_log_level(request.level(), CallerOf(head)));
         response->set_level(server.log_level());
         return absl::OkStatus();
       });

@@ -196,9 +196,9 @@ class Daemon {
       return ConnectionCounts{counts.open, transport_->max_connections(), counts.refused()};
     };
     info.log_level = LogLevel;
-    info.set_log_level = [](const std::string& level) {
+    info.set_log_level = [](const std::string& level, const std::string& who) {
       FLOE_RETURN_IF_ERROR(SetLogLevel(level));
-      spdlog::info("the log level is {}, by floe.Admin/SetLogLevel", level);
+      spdlog::log(spdlog::get_level(), "the log level is {}, by {}", level, who);
       return absl::OkStatus();
     };
     return info;

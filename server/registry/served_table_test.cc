@@ -148,7 +148,7 @@ class ReadOnly : public Publication {
   absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view) const override {
     return absl::UnimplementedError("");
   }
-  absl::Status Reload(ReloadRequest) override { return absl::UnimplementedError(""); }
+  void StartReload(ReloadRequest, ReloadDone) override {}
 };
 
 ServedTable TableOf(const std::string& model, int64_t version, bool settled) {
