@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
@@ -153,14 +154,11 @@ void ConfigWatch::Applied(const absl::Status& status, Pending attempt) {
 
 uint64_t ConfigWatch::FilesStamp() const {
   uint64_t stamp = 0;
-  const auto mix = [&stamp](uint64_t value) { stamp = (stamp ^ value) * 0x100000001b3 + 1; };
   for (const std::string& file : current_.source.files) {
     struct stat info = {};
     if (stat(file.c_str(), &info) != 0) info = {};
-    mix(info.st_ino);
-    mix(static_cast<uint64_t>(info.st_size));
-    mix(static_cast<uint64_t>(info.st_mtim.tv_sec));
-    mix(static_cast<uint64_t>(info.st_mtim.tv_nsec));
+    stamp =
+        absl::HashOf(stamp, info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
   }
   return stamp;
 }
