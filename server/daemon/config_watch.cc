@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
-#include "base/threads.h"
 #include "config/files.h"
 #include "server/registry/version_policy.h"
 
@@ -36,55 +35,19 @@ bool MayPass(const absl::Status& error) {
 ConfigWatch::ConfigWatch(Options options)
     : options_(std::move(options)),
       current_(options_.config),
-      next_scan_(options_.clock->Now() + options_.poll) {}
-
-ConfigWatch::~ConfigWatch() { Stop(); }
-
-absl::Status ConfigWatch::Start() {
-  FLOE_ASSIGN_OR_RETURN(thread_, TrySpawnThread({"config", 0, {}}, [this] { Run(); }));
-  return absl::OkStatus();
-}
+      next_scan_(options_.clock->Now() + options_.poll),
+      thread_(1, {"config", 0, {}}, [this] {
+        Step();
+        return options_.poll > Duration::zero() ? next_scan_ : TimePoint::max();
+      }) {}
 
 void ConfigWatch::ReloadNow() {
-  {
-    MutexLock lock(mutex_);
-    requested_ = true;
-  }
-  wake_.NotifyAll();
-}
-
-void ConfigWatch::Stop() {
-  {
-    MutexLock lock(mutex_);
-    stop_ = true;
-  }
-  wake_.NotifyAll();
-  if (thread_.joinable()) thread_.join();
-}
-
-void ConfigWatch::Run() {
-  for (;;) {
-    {
-      MutexLock lock(mutex_);
-      while (!stop_ && !requested_) {
-        if (options_.poll <= Duration::zero()) {
-          wake_.Wait(mutex_);
-        } else if (!wake_.WaitUntil(mutex_, next_scan_)) {
-          break;
-        }
-      }
-      if (stop_) return;
-    }
-    Step();
-  }
+  requested_ = true;
+  thread_.Post([] {});  // it steps afterwards
 }
 
 void ConfigWatch::Step() {
-  bool requested;
-  {
-    MutexLock lock(mutex_);
-    requested = std::exchange(requested_, false);
-  }
+  const bool requested = requested_.exchange(false);
   const TimePoint now = options_.clock->Now();
   const bool scan = options_.poll > Duration::zero() && now >= next_scan_;
   if (!requested && !scan) return;
