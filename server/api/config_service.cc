@@ -39,6 +39,17 @@ absl::Status NotOffered() {
       "floe.yaml offers it to processes of the server's own machine");
 }
 
+absl::Status CheckOffered(const ServerConfig* config, const CallHead& call) {
+  const ConfigRpcs offered =
+      config == nullptr ? ConfigRpcs::kLocal : config->server.enable_config_rpcs;
+  if (offered == ConfigRpcs::kNobody) return NotOffered();
+  if (offered == ConfigRpcs::kAll || call.local) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "RPCs for operators are offered to processes of the server's own machine only; "
+      "server.enable_config_rpcs: true, or --enable_config_rpcs=true, offers it to everybody who "
+      "can connect");
+}
+
 absl::Status Shortened(const absl::Status& status) {
   if (status.ok() || status.message().size() <= kMaxMessageBytes) return status;
   const std::string shown(status.message().substr(0, kMaxMessageBytes));
@@ -159,17 +170,6 @@ class ReloadCall : public std::enable_shared_from_this<ReloadCall> {
 
 }  // namespace
 
-absl::Status CheckOffered(const ServerConfig* config, const CallHead& call) {
-  const ConfigRpcs offered =
-      config == nullptr ? ConfigRpcs::kLocal : config->server.enable_config_rpcs;
-  if (offered == ConfigRpcs::kNobody) return NotOffered();
-  if (offered == ConfigRpcs::kAll || call.local) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      "RPCs for operators are offered to processes of the server's own machine only; "
-      "server.enable_config_rpcs: true, or --enable_config_rpcs=true, offers it to everybody who "
-      "can connect");
-}
-
 pb::StatusProto ToProto(const absl::Status& status) {
   pb::StatusProto proto;
   proto.set_error_code(static_cast<tensorflow::error::Code>(status.code()));
@@ -192,18 +192,16 @@ std::string CallerOf(const CallHead& head) {
 }
 
 Method ReloadConfigMethod(const ApiContext& context) {
-  Method method =
-      UnaryMethod(MethodRole::kOperators, [context](const CallHead& head, const Message& message,
-                                                    const std::shared_ptr<Responder>& responder) {
-        std::make_shared<ReloadCall>(context, head, responder)->Start(message);
-      });
-  method.open = OfferedOnly(context.config, std::move(method.open));
-  return method;
+  return UnaryMethod(MethodRole::kOperators,
+                     [context](const CallHead& head, const Message& message,
+                               const std::shared_ptr<Responder>& responder) {
+                       std::make_shared<ReloadCall>(context, head, responder)->Start(message);
+                     });
 }
 
 Method GetConfigMethod(const ApiContext& context) {
   const ModelRegistry& registry = context.registry;
-  Method method = ProtoMethod<floe::GetConfigRequest, floe::GetConfigResponse>(
+  return ProtoMethod<floe::GetConfigRequest, floe::GetConfigResponse>(
       MethodRole::kOperators,
       [&registry, config = context.config](const CallHead&, const auto&, auto* response) {
         ConfigState state = registry.CurrentConfig();
@@ -214,8 +212,6 @@ Method GetConfigMethod(const ApiContext& context) {
         response->set_yaml(ConfigToYaml(merged));
         return absl::OkStatus();
       });
-  method.open = OfferedOnly(context.config, std::move(method.open));
-  return method;
 }
 
 }  // namespace floe::server

@@ -8,10 +8,8 @@
 
 namespace floe::server {
 
-// OK: this caller may use the RPCs for operators (server.enable_config_rpcs); `config` may be null.
-absl::Status CheckOffered(const ServerConfig* config, const CallHead& call);
-
-// A method that is opened for those callers only; others are refused by the head of their calls.
+// Opens calls of those who may use the RPCs for operators (server.enable_config_rpcs), and refuses
+// others by the head of their calls. `config` may be null.
 OpenCall OfferedOnly(const ServerConfig* config, OpenCall open);
 
 // Its message shortened and printable.

@@ -130,7 +130,7 @@ void FillServer(const ApiContext& context, const std::vector<ModelStats>& models
 }  // namespace
 
 Method GetStatsMethod(const ApiContext& context) {
-  Method method = ProtoMethod<floe::GetStatsRequest, floe::GetStatsResponse>(
+  return ProtoMethod<floe::GetStatsRequest, floe::GetStatsResponse>(
       MethodRole::kOperators, [context](const CallHead&, const auto& request, auto* response) {
         FLOE_ASSIGN_OR_RETURN(const std::vector<ModelStats> models,
                               context.registry.Stats(request.model()));
@@ -143,12 +143,10 @@ Method GetStatsMethod(const ApiContext& context) {
         }
         return absl::OkStatus();
       });
-  method.open = OfferedOnly(context.config, std::move(method.open));
-  return method;
 }
 
 Method SetLogLevelMethod(const ApiContext& context) {
-  Method method = ProtoMethod<floe::SetLogLevelRequest, floe::SetLogLevelResponse>(
+  return ProtoMethod<floe::SetLogLevelRequest, floe::SetLogLevelResponse>(
       MethodRole::kOperators,
       [server = context.server](const CallHead& head, const auto& request, auto* response) {
         if (!server.set_log_level || !server.log_level)
@@ -158,8 +156,6 @@ Method SetLogLevelMethod(const ApiContext& context) {
         response->set_level(server.log_level());
         return absl::OkStatus();
       });
-  method.open = OfferedOnly(context.config, std::move(method.open));
-  return method;
 }
 
 }  // namespace floe::server
