@@ -357,6 +357,11 @@ TEST(Config, HostileTextsAreMistakes) {
               ElementsAre("f.yaml:1: models: 10001 entries; expected at most 10000"));
 }
 
+absl::StatusOr<ServerConfig> LoadConfigFile(const std::string& path) {
+  ModelConfig defaults;
+  return LoadConfigFiles({.yaml = path}, &defaults);
+}
+
 TEST(Config, MissingFileIsNotFound) {
   const auto config = LoadConfigFile("/nonexistent/floe.yaml");
   EXPECT_EQ(config.status().code(), absl::StatusCode::kNotFound);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -30,15 +31,9 @@ absl::Status Unreadable(const std::string& path, const std::string& why) {
   return absl::NotFoundError(absl::StrCat("config file '", path, "' cannot be read: ", why));
 }
 
-// Chained, so that moving bytes from one file to the next changes it.
-uint64_t MixHash(uint64_t hash, const std::string& text) {
-  const uint64_t own = std::hash<std::string_view>()(text);
-  return (hash ^ own) * 0x9E3779B97F4A7C15u + (hash >> 29);
-}
-
+// Of the files so far and one more, for this process alone.
 uint64_t HashOf(uint64_t hash, const absl::StatusOr<std::string>& text) {
-  return MixHash(hash, text.ok() ? absl::StrCat("+", *text)
-                                 : absl::StrCat("-", std::string(text.status().message())));
+  return absl::HashOf(hash, text.ok(), text.ok() ? *text : std::string(text.status().message()));
 }
 
 // Mistakes of all files, and the files' bytes as they are hashed.
@@ -141,13 +136,6 @@ absl::StatusOr<ServerConfig> LoadConfigFiles(const ConfigFiles& files, ModelConf
   return config;
 }
 
-absl::StatusOr<ServerConfig> LoadConfigFile(const std::string& path) {
-  ConfigFiles files;
-  files.yaml = path;
-  ModelConfig defaults;
-  return LoadConfigFiles(files, &defaults);
-}
-
 ConfigKind KindOf(const std::string& text) {
   const std::string word = FirstWord(text);
   namespace pb = tensorflow::serving;
@@ -156,12 +144,6 @@ ConfigKind KindOf(const std::string& text) {
   if (pb::BatchingParameters::descriptor()->FindFieldByName(word) != nullptr)
     return ConfigKind::kBatchingParameters;
   return ConfigKind::kYaml;
-}
-
-uint64_t HashFiles(const std::vector<std::string>& paths) {
-  uint64_t hash = 0;
-  for (const std::string& path : paths) hash = HashOf(hash, ReadConfigText(path));
-  return hash;
 }
 
 std::vector<std::string> ChangesForRestart(const ServerConfig& before, const ServerConfig& after) {

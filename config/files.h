@@ -32,9 +32,6 @@ absl::StatusOr<ServerConfig> LoadConfigFiles(const ConfigFiles& files, ModelConf
 // empty list is one. `file` is what messages call it.
 absl::Status CheckListsModels(const std::string& yaml, const std::string& file);
 
-// LoadConfigFiles of one floe.yaml.
-absl::StatusOr<ServerConfig> LoadConfigFile(const std::string& path);
-
 // What kind of file a text is, by its first field.
 enum class ConfigKind : uint8_t { kYaml, kModelConfig, kBatchingParameters };
 ConfigKind KindOf(const std::string& text);
@@ -45,10 +42,6 @@ absl::StatusOr<std::string> ReadConfigText(const std::string& path);
 // A relative path starts at the process's directory, which other processes do not know. Links and
 // ".." stay as they are; the empty path stays empty.
 std::string AbsolutePath(const std::string& path);
-
-// As in source.content_hash, from the files as they are now; one that cannot be read changes it
-// too.
-uint64_t HashFiles(const std::vector<std::string>& paths);
 
 // What differs but is only read at the start, which is all but the models: "server.port: 8500 ->
 // 9000", in the order of floe.yaml.

@@ -207,7 +207,7 @@ absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompiledSignature::Comp
     const Graph& graph, SignatureDef signature, const CompileOptions& options, KernelCache* cache) {
   auto compiled = Compiler(graph, signature, options, cache, true).Run();
   const absl::Status& status = compiled.status();
-  // Ops without a kernel are told at load, whatever branch they are in.
+  // Ops without a kernel are reported at load, whatever branch they are in.
   if (status.ok() || !IsErrorOfRun(status) || absl::IsUnimplemented(status)) return compiled;
   return Compiler(graph, std::move(signature), options, cache, true).Refused(status);
 }

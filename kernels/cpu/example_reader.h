@@ -50,7 +50,7 @@ class FieldReader {
   std::string_view left_;
 };
 
-// Calls each(value) for the length-delimited fields `wanted` of a message; others are passed over.
+// Calls each(value) for the length-delimited fields `wanted` of a message; others are skipped.
 template <class F>
 bool ForEachPart(std::string_view message, uint32_t wanted, const F& each) {
   FieldReader reader(message);

@@ -49,13 +49,15 @@ void AddInner(const Graph& graph, std::set<const Graph*>* seen,
 // Why ops of the graph are refused, once for those of one reason.
 std::string Reasons(const std::vector<std::string>& ops) {
   constexpr size_t kMost = 4;
-  std::vector<const RefusedOps*> told;
+  std::vector<const RefusedOps*> reported;
   std::string reasons;
   for (const std::string& op : ops) {
     const RefusedOps* const refused = FindRefusedOp(op);
-    if (refused == nullptr || std::find(told.begin(), told.end(), refused) != told.end()) continue;
-    if (told.size() == kMost) break;
-    told.push_back(refused);
+    if (refused == nullptr ||
+        std::find(reported.begin(), reported.end(), refused) != reported.end())
+      continue;
+    if (reported.size() == kMost) break;
+    reported.push_back(refused);
     absl::StrAppend(&reasons, "; ", Escaped(op), ": ", refused->why);
   }
   return reasons;

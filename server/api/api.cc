@@ -59,21 +59,27 @@ void RegisterApi(const ApiContext& context, MethodTable* table) {
   // A request that is no message gets an error; protobuf's lines on stderr would fill the log.
   google::protobuf::SetLogHandler(nullptr);
   const ModelRegistry& registry = context.registry;
+  const auto add_for_operators = [&](const std::string& path, Method method) {
+    method.open = OfferedOnly(context.config, std::move(method.open));
+    table->Add(path, std::move(method));
+  };
   table->Add(Path(kPrediction, "Predict"), PredictMethod(context));
-  table->Add(Path(kPrediction, "GetModelMetadata"),
-             ProtoMethod<pb::GetModelMetadataRequest, pb::GetModelMetadataResponse>(
-                 MethodRole::kModels, [&registry](const auto& request, auto* response) {
-                   return GetModelMetadata(registry, request, response);
-                 }));
-  table->Add(Path(kModel, "GetModelStatus"),
-             ProtoMethod<pb::GetModelStatusRequest, pb::GetModelStatusResponse>(
-                 MethodRole::kModels, [&registry](const auto& request, auto* response) {
-                   return GetModelStatus(registry, request, response);
-                 }));
-  table->Add(kReloadConfigMethod, ReloadConfigMethod(context));
-  table->Add(kGetConfigMethod, GetConfigMethod(context));
-  table->Add(Path(kAdmin, "GetStats"), GetStatsMethod(context));
-  table->Add(Path(kAdmin, "SetLogLevel"), SetLogLevelMethod(context));
+  table->Add(
+      Path(kPrediction, "GetModelMetadata"),
+      ProtoMethod<pb::GetModelMetadataRequest, pb::GetModelMetadataResponse>(
+          MethodRole::kModels, [&registry](const CallHead&, const auto& request, auto* response) {
+            return GetModelMetadata(registry, request, response);
+          }));
+  table->Add(
+      Path(kModel, "GetModelStatus"),
+      ProtoMethod<pb::GetModelStatusRequest, pb::GetModelStatusResponse>(
+          MethodRole::kModels, [&registry](const CallHead&, const auto& request, auto* response) {
+            return GetModelStatus(registry, request, response);
+          }));
+  add_for_operators(kReloadConfigMethod, ReloadConfigMethod(context));
+  add_for_operators(kGetConfigMethod, GetConfigMethod(context));
+  add_for_operators(Path(kAdmin, "GetStats"), GetStatsMethod(context));
+  add_for_operators(Path(kAdmin, "SetLogLevel"), SetLogLevelMethod(context));
   RegisterRefusals(table);
   table->Add(Path(kHealth, "Check"), HealthCheckMethod(context.health));
   if (context.enable_health_watch) {

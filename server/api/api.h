@@ -25,7 +25,7 @@ struct ServerInfo {
   TimePoint started = TimePoint::min();
   std::function<ConnectionCounts()> connections;
   std::function<std::string()> log_level;
-  std::function<absl::Status(const std::string&)> set_log_level;
+  std::function<absl::Status(const std::string& level, const std::string& who)> set_log_level;
 };
 
 // Registry and health outlive every table they are registered in and every call made through it.

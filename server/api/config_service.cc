@@ -2,9 +2,9 @@
 #include "server/api/config_service.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +18,6 @@
 #include "config/model_server_config.h"
 #include "floe/admin.pb.h"
 #include "server/api/proto_method.h"
-#include "server/registry/task_thread_pool.h"
 #include "tensorflow_serving/apis/model_management.pb.h"
 
 namespace floe::server {
@@ -29,7 +28,6 @@ namespace pb = tensorflow::serving;
 // What a call may take: without a deadline of its own, and at most.
 constexpr Duration kUsualReload = std::chrono::minutes(2);
 constexpr Duration kLongestReload = std::chrono::minutes(10);
-constexpr int kMaxWaiting = 8;
 constexpr size_t kMaxYamlBytes = size_t{1} << 20;
 // Messages travel as headers, of which clients take 8 KiB by default.
 constexpr size_t kMaxMessageBytes = 2000;
@@ -41,140 +39,86 @@ absl::Status NotOffered() {
       "floe.yaml offers it to processes of the server's own machine");
 }
 
+absl::Status CheckOffered(const ServerConfig* config, const CallHead& call) {
+  const ConfigRpcs offered =
+      config == nullptr ? ConfigRpcs::kLocal : config->server.enable_config_rpcs;
+  if (offered == ConfigRpcs::kNobody) return NotOffered();
+  if (offered == ConfigRpcs::kAll || call.local) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "RPCs for operators are offered to processes of the server's own machine only; "
+      "server.enable_config_rpcs: true, or --enable_config_rpcs=true, offers it to everybody who "
+      "can connect");
+}
+
 absl::Status Shortened(const absl::Status& status) {
   if (status.ok() || status.message().size() <= kMaxMessageBytes) return status;
   const std::string shown(status.message().substr(0, kMaxMessageBytes));
   return absl::Status(status.code(), absl::StrCat(shown, " ... (shortened)"));
 }
 
-// A call that waits for its turn, counted in `*waiting`. It makes room at once when its caller
-// leaves. Where its turn never comes, because the server stops, it is answered so.
-class WaitingCall {
+// A call, until its configuration is active or refused.
+class ReloadCall : public std::enable_shared_from_this<ReloadCall> {
  public:
-  WaitingCall(std::shared_ptr<pb::ReloadConfigRequest> request, std::shared_ptr<CancelToken> cancel,
-              std::shared_ptr<Responder> responder, std::atomic<int>* waiting)
-      : request_(std::move(request)),
-        cancel_(std::move(cancel)),
-        responder_(std::move(responder)),
-        waiting_(waiting) {
-    if (cancel_ != nullptr) cancel_->SetListener(this, [this] { Leave(); });
-  }
-  ~WaitingCall() {
-    Take();
-    if (responder_ != nullptr) responder_->Finish(absl::UnavailableError("the server is stopping"));
-  }
-  WaitingCall(const WaitingCall&) = delete;
-  WaitingCall& operator=(const WaitingCall&) = delete;
-
-  // Its turn has come: from here on it does not wait. Null: the caller left.
-  std::shared_ptr<pb::ReloadConfigRequest> Take() {
-    if (cancel_ != nullptr) cancel_->ClearListener(this);
-    std::shared_ptr<pb::ReloadConfigRequest> request = std::move(request_);
-    Leave();
-    return request;
-  }
-  // After Take(): whoever has it answers.
-  std::shared_ptr<Responder> TakeResponder() { return std::exchange(responder_, nullptr); }
-
- private:
-  void Leave() {
-    request_ = nullptr;
-    if (std::exchange(counted_, false)) --*waiting_;
-  }
-
-  // Of the listener until that is cleared.
-  std::shared_ptr<pb::ReloadConfigRequest> request_;
-  bool counted_ = true;
-  const std::shared_ptr<CancelToken> cancel_;
-  std::shared_ptr<Responder> responder_;
-  std::atomic<int>* const waiting_;
-};
-
-class Reloader {
- public:
-  explicit Reloader(const ApiContext& context)
+  ReloadCall(const ApiContext& context, const CallHead& head, std::shared_ptr<Responder> responder)
       : registry_(context.registry),
         config_(context.config),
-        thread_(1, {"reload", 0, {}}),
-        started_(thread_.Start()) {}
-
-  void Start(const CallHead& call, const Message& message,
-             const std::shared_ptr<Responder>& responder) {
-    if (!started_.ok()) return responder->Finish(started_);
-    auto request = std::make_shared<pb::ReloadConfigRequest>();
-    const absl::Status parsed = ParseMessage(message.bytes, request.get());
-    if (!parsed.ok()) return responder->Finish(parsed);
-    if (waiting_.fetch_add(1) >= kMaxWaiting) {
-      --waiting_;
-      return responder->Finish(absl::ResourceExhaustedError(
-          absl::StrCat(kMaxWaiting, " reloads wait already; try again when they are through")));
-    }
-    const bool bounded = call.deadline != TimePoint::max();
+        head_(head),
+        responder_(std::move(responder)),
+        before_(registry_.CurrentConfig().generation) {
+    const bool bounded = head.deadline != TimePoint::max();
     const TimePoint bound = Clock::Steady().Now() + (bounded ? kLongestReload : kUsualReload);
-    const std::string* const generation = call.FindMetadata(kGenerationKey);
-    auto waiting =
-        std::make_shared<WaitingCall>(std::move(request), call.cancel, responder, &waiting_);
-    thread_.Post([this, waiting = std::move(waiting), deadline = std::min(call.deadline, bound),
-                  cancel = call.cancel,
-                  who = absl::StrCat("RPC from ", call.peer.empty() ? "this process" : call.peer),
-                  wanted = generation == nullptr ? std::string() : *generation] {
-      const auto taken = waiting->Take();
-      const std::shared_ptr<Responder> responder = waiting->TakeResponder();
-      if (taken == nullptr) return responder->Finish(absl::CancelledError("the caller left"));
-      Answer(*taken, wanted, deadline, cancel.get(), who, *responder);
-    });
+    deadline_ = std::min(head.deadline, bound);
+  }
+
+  void Start(const Message& message) {
+    if (const absl::Status status = Read(message); !status.ok()) return Finish(status);
+    Try();
   }
 
  private:
-  void Answer(const pb::ReloadConfigRequest& request, const std::string& wanted, TimePoint deadline,
-              CancelToken* cancel, const std::string& who, Responder& responder) {
-    const int64_t before = registry_.CurrentConfig().generation;
-    const absl::Status status = Shortened(Reload(request.config(), wanted, deadline, cancel, who));
-    if (!status.ok()) return responder.Finish(status);
-    pb::ReloadConfigResponse response;
-    *response.mutable_status() = ToProto(status);
-    for (const std::string& name : request.metric_names()) {
-      pb::Metric* const metric = response.add_metric();
-      metric->set_name(name);
-      // As TensorFlow Serving, 0 for metrics that there are not.
-      metric->set_int64_value_increase(
-          name == kGenerationMetric ? registry_.CurrentConfig().generation - before : 0);
-    }
-    responder.Write(response.SerializeAsString());
-    responder.Finish(absl::OkStatus());
-  }
-
-  absl::Status Reload(const pb::ModelServerConfig& config, const std::string& wanted,
-                      TimePoint deadline, CancelToken* cancel, const std::string& who) {
-    int64_t generation = 0;
-    if (!wanted.empty() && !absl::SimpleAtoi(wanted, &generation))
+  absl::Status Read(const Message& message) {
+    FLOE_RETURN_IF_ERROR(ParseMessage(message.bytes, &request_));
+    const std::string* const wanted = head_.FindMetadata(kGenerationKey);
+    if (wanted != nullptr && !absl::SimpleAtoi(*wanted, &wanted_.emplace()))
       return absl::InvalidArgumentError(
-          absl::StrCat("metadata ", kGenerationKey, ": expected a number, got ", Quoted(wanted)));
-    while (true) {
-      const ConfigState current = registry_.CurrentConfig();
-      if (!wanted.empty()) FLOE_RETURN_IF_ERROR(CheckGeneration(generation, current.generation));
-      ServerConfig checked;
-      FLOE_ASSIGN_OR_RETURN(checked.models, ModelsIn(config, current));
-      FLOE_RETURN_IF_ERROR(ValidateConfig(checked));
-      // What was made from this configuration is to replace no other one.
-      absl::Status status =
-          registry_.Reload({std::move(checked.models), deadline, current.generation, cancel, who});
-      const bool overtaken =
-          absl::IsAborted(status) && registry_.CurrentConfig().generation != current.generation;
-      if (!overtaken || !wanted.empty()) return status;
-    }
+          absl::StrCat("metadata ", kGenerationKey, ": expected a number, got ", Quoted(*wanted)));
+    floe::YamlModels yaml;
+    if (!request_.config().has_custom_model_config() ||
+        !request_.config().custom_model_config().UnpackTo(&yaml))
+      return absl::OkStatus();
+    FLOE_ASSIGN_OR_RETURN(yaml_models_, ModelsInYaml(yaml));
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<std::vector<ModelConfig>> ModelsIn(const pb::ModelServerConfig& config,
-                                                    const ConfigState& current) const {
-    floe::YamlModels yaml;
-    if (config.has_custom_model_config() && config.custom_model_config().UnpackTo(&yaml))
-      return ModelsInYaml(yaml);
-    ModelListContext context;
-    context.known = &current.models;
-    context.defaults = Defaults();
-    std::vector<std::string> notes;
-    return ModelsOf(config, context, &notes);
+  void Try() {
+    const ConfigState current = registry_.CurrentConfig();
+    absl::StatusOr<std::vector<ModelConfig>> models = ModelsFor(current);
+    if (!models.ok()) return Finish(models.status());
+    // What was made from this configuration is to replace no other one.
+    registry_.StartReload(
+        {*std::move(models), deadline_, current.generation, head_.cancel, CallerOf(head_)},
+        [self = shared_from_this(), generation = current.generation](const absl::Status& status) {
+          const bool overtaken =
+              absl::IsAborted(status) && self->registry_.CurrentConfig().generation != generation;
+          if (overtaken && !self->wanted_) return self->Try();
+          self->Finish(status);
+        });
+  }
+
+  absl::StatusOr<std::vector<ModelConfig>> ModelsFor(const ConfigState& current) const {
+    if (wanted_) FLOE_RETURN_IF_ERROR(CheckGeneration(*wanted_, current.generation));
+    ServerConfig checked;
+    if (yaml_models_) {
+      checked.models = *yaml_models_;
+    } else {
+      ModelListContext context;
+      context.known = &current.models;
+      context.defaults = Defaults();
+      std::vector<std::string> notes;
+      FLOE_ASSIGN_OR_RETURN(checked.models, ModelsOf(request_.config(), context, &notes));
+    }
+    FLOE_RETURN_IF_ERROR(ValidateConfig(checked));
+    return std::move(checked.models);
   }
 
   absl::StatusOr<std::vector<ModelConfig>> ModelsInYaml(const floe::YamlModels& from) const {
@@ -198,25 +142,33 @@ class Reloader {
     return config_ == nullptr ? ModelConfig() : config_->model_defaults;
   }
 
+  void Finish(const absl::Status& status) {
+    if (!status.ok()) return responder_->Finish(Shortened(status));
+    pb::ReloadConfigResponse response;
+    *response.mutable_status() = ToProto(status);
+    for (const std::string& name : request_.metric_names()) {
+      pb::Metric* const metric = response.add_metric();
+      metric->set_name(name);
+      // As TensorFlow Serving, 0 for metrics that there are not.
+      metric->set_int64_value_increase(
+          name == kGenerationMetric ? registry_.CurrentConfig().generation - before_ : 0);
+    }
+    responder_->Write(response.SerializeAsString());
+    responder_->Finish(absl::OkStatus());
+  }
+
   ModelRegistry& registry_;
   const ServerConfig* const config_;
-  std::atomic<int> waiting_{0};  // calls
-  TaskThreadPool thread_;        // ends before what its tasks read
-  const absl::Status started_;   // its first thread
+  const CallHead head_;
+  const std::shared_ptr<Responder> responder_;
+  const int64_t before_;  // the generation that was active
+  TimePoint deadline_;
+  pb::ReloadConfigRequest request_;
+  std::optional<int64_t> wanted_;  // the generation that the caller wants to replace
+  std::optional<std::vector<ModelConfig>> yaml_models_;
 };
 
 }  // namespace
-
-absl::Status CheckOffered(const ServerConfig* config, const CallHead& call) {
-  const ConfigRpcs offered =
-      config == nullptr ? ConfigRpcs::kLocal : config->server.enable_config_rpcs;
-  if (offered == ConfigRpcs::kNobody) return NotOffered();
-  if (offered == ConfigRpcs::kAll || call.local) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      "RPCs for operators are offered to processes of the server's own machine only; "
-      "server.enable_config_rpcs: true, or --enable_config_rpcs=true, offers it to everybody who "
-      "can connect");
-}
 
 pb::StatusProto ToProto(const absl::Status& status) {
   pb::StatusProto proto;
@@ -235,21 +187,23 @@ OpenCall OfferedOnly(const ServerConfig* config, OpenCall open) {
   };
 }
 
+std::string CallerOf(const CallHead& head) {
+  return absl::StrCat("RPC from ", head.peer.empty() ? "this process" : head.peer);
+}
+
 Method ReloadConfigMethod(const ApiContext& context) {
-  Method method =
-      UnaryMethod(MethodRole::kOperators, [reloader = std::make_shared<Reloader>(context)](
-                                              const CallHead& head, const Message& message,
-                                              const std::shared_ptr<Responder>& responder) {
-        reloader->Start(head, message, responder);
-      });
-  method.open = OfferedOnly(context.config, std::move(method.open));
-  return method;
+  return UnaryMethod(MethodRole::kOperators,
+                     [context](const CallHead& head, const Message& message,
+                               const std::shared_ptr<Responder>& responder) {
+                       std::make_shared<ReloadCall>(context, head, responder)->Start(message);
+                     });
 }
 
 Method GetConfigMethod(const ApiContext& context) {
   const ModelRegistry& registry = context.registry;
-  Method method = ProtoMethod<floe::GetConfigRequest, floe::GetConfigResponse>(
-      MethodRole::kOperators, [&registry, config = context.config](const auto&, auto* response) {
+  return ProtoMethod<floe::GetConfigRequest, floe::GetConfigResponse>(
+      MethodRole::kOperators,
+      [&registry, config = context.config](const CallHead&, const auto&, auto* response) {
         ConfigState state = registry.CurrentConfig();
         ServerConfig merged = config == nullptr ? ServerConfig() : *config;
         merged.models = std::move(state.models);
@@ -258,8 +212,6 @@ Method GetConfigMethod(const ApiContext& context) {
         response->set_yaml(ConfigToYaml(merged));
         return absl::OkStatus();
       });
-  method.open = OfferedOnly(context.config, std::move(method.open));
-  return method;
 }
 
 }  // namespace floe::server

@@ -1,25 +1,27 @@
 // The RPCs that change and show the configuration.
 #pragma once
 
+#include <string>
+
 #include "server/api/api.h"
 #include "tensorflow_serving/apis/status.pb.h"
 
 namespace floe::server {
 
-// OK: this caller may use the RPCs for operators (server.enable_config_rpcs); `config` may be null.
-absl::Status CheckOffered(const ServerConfig* config, const CallHead& call);
-
-// A method that is opened for those callers only; others are refused by the head of their calls.
+// Opens calls of those who may use the RPCs for operators (server.enable_config_rpcs), and refuses
+// others by the head of their calls. `config` may be null.
 OpenCall OfferedOnly(const ServerConfig* config, OpenCall open);
 
 // Its message shortened and printable.
 tensorflow::serving::StatusProto ToProto(const absl::Status& status);
 
-// ModelService/HandleReloadConfigRequest. One at a time, on a thread of its own that ends with the
-// last copy of the method; a few wait for it, more are refused (RESOURCE_EXHAUSTED). Takes
-// TensorFlow Serving's model_config_list, or custom_model_config with a floe.YamlModels. With the
-// metadata kGenerationKey only that generation is replaced (ABORTED otherwise). The bound is the
-// deadline, but at most ten minutes; without one, two. A caller that leaves ends its reload.
+// Who changes something, for the log: "RPC from 127.0.0.1:40213".
+std::string CallerOf(const CallHead& head);
+
+// ModelService/HandleReloadConfigRequest: ModelRegistry::StartReload. Takes TensorFlow Serving's
+// model_config_list, or custom_model_config with a floe.YamlModels. With the metadata
+// kGenerationKey only that generation is replaced (ABORTED otherwise). The bound is the deadline,
+// but at most ten minutes; without one, two. A caller that leaves ends its reload.
 Method ReloadConfigMethod(const ApiContext& context);
 
 // floe.Admin/GetConfig.

@@ -147,52 +147,18 @@ TEST_F(ConfigService, ThereIsABoundWhateverTheDeadline) {
   EXPECT_LE(deadline_, Clock::Steady().Now() + std::chrono::minutes(10));
 }
 
-TEST_F(ConfigService, ACallerThatLeavesIsNotWaitedFor) {
-  std::promise<void> entered, cancelled;
-  registry_.on_reload = [&](const std::vector<ModelConfig>&, TimePoint) {
-    registry_.reload_cancel->SetListener(this, [&] { cancelled.set_value(); });
-    entered.set_value();
-    cancelled.get_future().wait();
-    registry_.reload_cancel->ClearListener(this);
-    return absl::CancelledError("the caller left");
-  };
+TEST_F(ConfigService, ACallerThatLeavesEndsItsReloadAndNoOther) {
+  registry_.holds_reloads = true;
   const auto left = Start(ListOf("a", "/a"));
-  entered.get_future().wait();
   const auto of_left = std::exchange(cancel_, std::make_shared<CancelToken>());
-  const auto waiting = Start(ListOf("a", "/a"));
-  cancel_->Cancel();
+  EXPECT_EQ(registry_.reload_cancel, of_left);
+  const auto other = Start(ListOf("a", "/a"));
+  EXPECT_EQ(registry_.reload_cancel, cancel_);
   of_left->Cancel();
+  registry_.held_reloads.at(0)(absl::CancelledError("the caller left"));
+  registry_.held_reloads.at(1)(absl::OkStatus());
   EXPECT_EQ(left->Wait().code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(waiting->Wait().code(), absl::StatusCode::kCancelled);
-  cancel_ = std::make_shared<CancelToken>();
-  registry_.on_reload = [](const std::vector<ModelConfig>&, TimePoint) { return absl::OkStatus(); };
-  EXPECT_TRUE(Start(ListOf("a", "/a"))->Wait().ok());
-}
-
-TEST_F(ConfigService, CallersThatLeftMakeRoomForOthers) {
-  std::promise<void> entered, go;
-  registry_.on_reload = [&, first = true](const std::vector<ModelConfig>&, TimePoint) mutable {
-    if (!std::exchange(first, false)) return absl::OkStatus();
-    entered.set_value();
-    go.get_future().wait();
-    return absl::OkStatus();
-  };
-  const auto slow = Start(ListOf("a", "/a"));
-  entered.get_future().wait();
-  std::vector<std::shared_ptr<CancelToken>> callers;
-  std::vector<std::shared_ptr<WaitingResponder>> gone;
-  for (int i = 0; i < 8; ++i) {
-    callers.push_back(cancel_ = std::make_shared<CancelToken>());
-    gone.push_back(Start(ListOf("a", "/a")));
-  }
-  EXPECT_EQ(Start(ListOf("a", "/a"))->Wait().code(), absl::StatusCode::kResourceExhausted);
-  for (const auto& caller : callers) caller->Cancel();
-  cancel_ = std::make_shared<CancelToken>();
-  const auto next = Start(ListOf("a", "/a"));
-  go.set_value();
-  EXPECT_TRUE(slow->Wait().ok());
-  for (const auto& one : gone) EXPECT_EQ(one->Wait().code(), absl::StatusCode::kCancelled);
-  EXPECT_TRUE(next->Wait().ok());
+  EXPECT_TRUE(other->Wait().ok());
 }
 
 TEST_F(ConfigService, MistakesNeverReachTheRegistry) {
@@ -267,27 +233,6 @@ TEST_F(ConfigService, AnotherReloadInBetweenIsNotReverted) {
   EXPECT_TRUE(Start(ListOf("a", "/a"))->Wait().ok());
   EXPECT_EQ(calls, 2);
   EXPECT_EQ(reloaded_.at(0).workers, 9);
-}
-
-TEST_F(ConfigService, ManyReloadsAreRefusedAndStoppingEndsTheRest) {
-  std::promise<void> entered, leave;
-  registry_.on_reload = [&](const std::vector<ModelConfig>&, TimePoint) {
-    entered.set_value();
-    leave.get_future().wait();
-    return absl::OkStatus();
-  };
-  const auto running = Start(ListOf("a", "/a"));
-  entered.get_future().wait();
-  std::vector<std::shared_ptr<WaitingResponder>> waiting;
-  waiting.reserve(8);
-  for (int i = 0; i < 8; ++i) waiting.push_back(Start(ListOf("a", "/a")));
-  EXPECT_EQ(Start(ListOf("a", "/a"))->Wait().code(), absl::StatusCode::kResourceExhausted);
-  auto stopped = std::async(std::launch::async, [this] { table_.reset(); });
-  for (const auto& responder : waiting)
-    EXPECT_EQ(responder->Wait().code(), absl::StatusCode::kUnavailable);
-  leave.set_value();
-  stopped.get();
-  EXPECT_TRUE(running->Wait().ok());
 }
 
 TEST_F(ConfigService, ShowsWhatIsInForce) {

@@ -98,11 +98,12 @@ class FakeRegistry : public ModelRegistry {
     }
     return found;
   }
-  absl::Status Reload(ReloadRequest request) override {
+  void StartReload(ReloadRequest request, ReloadDone done) override {
     replaced = request.replaces;
     reload_cancel = request.cancel;
     reload_by = request.who;
-    return on_reload(std::move(request.models), request.deadline);
+    if (holds_reloads) return held_reloads.push_back(std::move(done));
+    done(on_reload(std::move(request.models), request.deadline));
   }
   ConfigState CurrentConfig() const override {
     ConfigState state = config;
@@ -122,7 +123,9 @@ class FakeRegistry : public ModelRegistry {
   ConfigState config;
   std::vector<ModelStats> stats;
   std::optional<int64_t> replaced;  // the generation that the last Reload named
-  CancelToken* reload_cancel = nullptr;
+  std::shared_ptr<CancelToken> reload_cancel;
+  bool holds_reloads = false;  // until the test ends them
+  std::vector<ReloadDone> held_reloads;
   std::string reload_by;
   std::function<absl::Status(std::vector<ModelConfig>, TimePoint)> on_reload =
       [](const std::vector<ModelConfig>&, TimePoint) {

@@ -59,8 +59,7 @@ class WatchHandler : public CallHandler {
 
 Method HealthCheckMethod(HealthState& health) {
   return ProtoMethod<pb::HealthCheckRequest, pb::HealthCheckResponse>(
-      MethodRole::kHealth,
-      [&health](const pb::HealthCheckRequest& request, pb::HealthCheckResponse* response) {
+      MethodRole::kHealth, [&health](const CallHead&, const auto& request, auto* response) {
         const std::optional<ServingStatus> status = health.Get(request.service());
         if (!status.has_value()) {
           return absl::NotFoundError(

@@ -17,9 +17,9 @@
 #include "base/budget.h"
 #include "base/quoted.h"
 #include "base/status.h"
+#include "base/task_thread_pool.h"
 #include "runtime/evaluate.h"
 #include "server/api/methods.h"
-#include "server/registry/task_thread_pool.h"
 
 namespace floe::server {
 namespace {

@@ -40,13 +40,15 @@ absl::Status ParseMessage(std::string_view bytes, Proto* proto) {
 
 // `handle` answers at once, on the transport's thread.
 template <typename Request, typename Response>
-UnaryFunction ProtoFunction(std::function<absl::Status(const Request&, Response*)> handle) {
-  return [handle = std::move(handle)](const CallHead&, const Message& message,
+using ProtoHandle = std::function<absl::Status(const CallHead&, const Request&, Response*)>;
+template <typename Request, typename Response>
+UnaryFunction ProtoFunction(ProtoHandle<Request, Response> handle) {
+  return [handle = std::move(handle)](const CallHead& head, const Message& message,
                                       const std::shared_ptr<Responder>& responder) {
     Request request;
     Response response;
     absl::Status status = ParseMessage(message.bytes, &request);
-    if (status.ok()) status = handle(request, &response);
+    if (status.ok()) status = handle(head, request, &response);
     if (status.ok()) responder->Write(response.SerializeAsString());
     responder->Finish(status);
   };
@@ -56,7 +58,7 @@ UnaryFunction ProtoFunction(std::function<absl::Status(const Request&, Response*
 inline constexpr int64_t kMostRequestBytes = int64_t{1} << 20;
 
 template <typename Request, typename Response>
-Method ProtoMethod(MethodRole role, std::function<absl::Status(const Request&, Response*)> handle) {
+Method ProtoMethod(MethodRole role, ProtoHandle<Request, Response> handle) {
   return UnaryMethod(role, ProtoFunction<Request, Response>(std::move(handle)), kMostRequestBytes);
 }
 

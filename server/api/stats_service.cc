@@ -130,8 +130,8 @@ void FillServer(const ApiContext& context, const std::vector<ModelStats>& models
 }  // namespace
 
 Method GetStatsMethod(const ApiContext& context) {
-  Method method = ProtoMethod<floe::GetStatsRequest, floe::GetStatsResponse>(
-      MethodRole::kOperators, [context](const auto& request, auto* response) {
+  return ProtoMethod<floe::GetStatsRequest, floe::GetStatsResponse>(
+      MethodRole::kOperators, [context](const CallHead&, const auto& request, auto* response) {
         FLOE_ASSIGN_OR_RETURN(const std::vector<ModelStats> models,
                               context.registry.Stats(request.model()));
         FillServer(context, models, response->mutable_server());
@@ -143,21 +143,19 @@ Method GetStatsMethod(const ApiContext& context) {
         }
         return absl::OkStatus();
       });
-  method.open = OfferedOnly(context.config, std::move(method.open));
-  return method;
 }
 
 Method SetLogLevelMethod(const ApiContext& context) {
-  Method method = ProtoMethod<floe::SetLogLevelRequest, floe::SetLogLevelResponse>(
-      MethodRole::kOperators, [server = context.server](const auto& request, auto* response) {
+  return ProtoMethod<floe::SetLogLevelRequest, floe::SetLogLevelResponse>(
+      MethodRole::kOperators,
+      [server = context.server](const CallHead& head, const auto& request, auto* response) {
         if (!server.set_log_level || !server.log_level)
           return absl::UnimplementedError("this server has no log level");
-        if (!request.level().empty()) FLOE_RETURN_IF_ERROR(server.set_log_level(request.level()));
+        if (!request.level().empty())
+          FLOE_RETURN_IF_ERROR(server.set_log_level(request.level(), CallerOf(head)));
         response->set_level(server.log_level());
         return absl::OkStatus();
       });
-  method.open = OfferedOnly(context.config, std::move(method.open));
-  return method;
 }
 
 }  // namespace floe::server

@@ -1,4 +1,4 @@
-// floe.Admin's RPCs that show how the work goes on. Offered as CheckOffered says.
+// floe.Admin's RPCs that show how the work goes on. For operators.
 #pragma once
 
 #include "server/api/api.h"

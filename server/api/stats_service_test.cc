@@ -54,9 +54,10 @@ class StatsService : public testing::Test {
     context.server.version = "1.2.3";
     context.server.connections = [] { return ConnectionCounts{6, 100, 1}; };
     context.server.log_level = [this] { return level_; };
-    context.server.set_log_level = [this](const std::string& level) {
+    context.server.set_log_level = [this](const std::string& level, const std::string& who) {
       if (level == "loud") return absl::InvalidArgumentError("no log level 'loud'");
       level_ = level;
+      changed_by_ = who;
       return absl::OkStatus();
     };
     RegisterApi(context, &table_);
@@ -66,7 +67,7 @@ class StatsService : public testing::Test {
   HealthState health_;
   ServerConfig config_;
   MemoryBudget memory_{1 << 20};
-  std::string level_ = "info";
+  std::string level_ = "info", changed_by_;
   MethodTable table_;
 };
 
@@ -126,6 +127,7 @@ TEST_F(StatsService, TheLogLevelChanges) {
   responder = CallUnary(table_, kSetLogLevel, request.SerializeAsString());
   EXPECT_EQ(responder->status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(level_, "debug");
+  EXPECT_EQ(changed_by_, "RPC from this process");
 }
 
 TEST_F(StatsService, OthersThanTheMachinesOwnAreRefusedBeforeTheirMessage) {

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
-#include "base/threads.h"
 #include "config/files.h"
 #include "server/registry/version_policy.h"
 
@@ -35,55 +35,19 @@ bool MayPass(const absl::Status& error) {
 ConfigWatch::ConfigWatch(Options options)
     : options_(std::move(options)),
       current_(options_.config),
-      next_scan_(options_.clock->Now() + options_.poll) {}
-
-ConfigWatch::~ConfigWatch() { Stop(); }
-
-absl::Status ConfigWatch::Start() {
-  FLOE_ASSIGN_OR_RETURN(thread_, TrySpawnThread({"config", 0, {}}, [this] { Run(); }));
-  return absl::OkStatus();
-}
+      next_scan_(options_.clock->Now() + options_.poll),
+      thread_(1, {"config", 0, {}}, [this] {
+        Step();
+        return options_.poll > Duration::zero() ? next_scan_ : TimePoint::max();
+      }) {}
 
 void ConfigWatch::ReloadNow() {
-  {
-    MutexLock lock(mutex_);
-    requested_ = true;
-  }
-  wake_.NotifyAll();
-}
-
-void ConfigWatch::Stop() {
-  {
-    MutexLock lock(mutex_);
-    stop_ = true;
-  }
-  wake_.NotifyAll();
-  if (thread_.joinable()) thread_.join();
-}
-
-void ConfigWatch::Run() {
-  for (;;) {
-    {
-      MutexLock lock(mutex_);
-      while (!stop_ && !requested_) {
-        if (options_.poll <= Duration::zero()) {
-          wake_.Wait(mutex_);
-        } else if (!wake_.WaitUntil(mutex_, next_scan_)) {
-          break;
-        }
-      }
-      if (stop_) return;
-    }
-    Step();
-  }
+  requested_ = true;
+  thread_.Post([] {});  // it steps afterwards
 }
 
 void ConfigWatch::Step() {
-  bool requested;
-  {
-    MutexLock lock(mutex_);
-    requested = std::exchange(requested_, false);
-  }
+  const bool requested = requested_.exchange(false);
   const TimePoint now = options_.clock->Now();
   const bool scan = options_.poll > Duration::zero() && now >= next_scan_;
   if (!requested && !scan) return;
@@ -153,14 +117,11 @@ void ConfigWatch::Applied(const absl::Status& status, Pending attempt) {
 
 uint64_t ConfigWatch::FilesStamp() const {
   uint64_t stamp = 0;
-  const auto mix = [&stamp](uint64_t value) { stamp = (stamp ^ value) * 0x100000001b3 + 1; };
   for (const std::string& file : current_.source.files) {
     struct stat info = {};
     if (stat(file.c_str(), &info) != 0) info = {};
-    mix(info.st_ino);
-    mix(static_cast<uint64_t>(info.st_size));
-    mix(static_cast<uint64_t>(info.st_mtim.tv_sec));
-    mix(static_cast<uint64_t>(info.st_mtim.tv_nsec));
+    stamp =
+        absl::HashOf(stamp, info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
   }
   return stamp;
 }

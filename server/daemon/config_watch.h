@@ -2,16 +2,16 @@
 // activated.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "base/mutex.h"
+#include "base/task_thread_pool.h"
 #include "config/config.h"
 #include "server/registry/registry.h"
 
@@ -42,13 +42,14 @@ class ConfigWatch {
   static constexpr Duration kLongestRetry = std::chrono::minutes(1);
 
   explicit ConfigWatch(Options options);
-  ~ConfigWatch();  // Stop()
+  ~ConfigWatch() { Stop(); }
   ConfigWatch(const ConfigWatch&) = delete;
   ConfigWatch& operator=(const ConfigWatch&) = delete;
 
-  absl::Status Start();  // RESOURCE_EXHAUSTED when the system gives no thread
-  void ReloadNow();      // returns at once
-  void Stop();           // waits for a reload under way
+  // RESOURCE_EXHAUSTED when the system gives no thread.
+  absl::Status Start() { return thread_.Start(); }
+  void ReloadNow();                // returns at once
+  void Stop() { thread_.Stop(); }  // waits for a reload under way
 
   // Does what is due now; for tests, and for the thread.
   void Step();
@@ -63,17 +64,13 @@ class ConfigWatch {
     TimePoint retry_at;
   };
 
-  void Run();
   void Reload(bool requested);
   void Retry();
   void Applied(const absl::Status& status, Pending attempt);
   uint64_t FilesStamp() const;
 
   const Options options_;
-  Mutex mutex_;
-  CondVar wake_;
-  bool requested_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> requested_{false};
   // The stepping thread's.
   ServerConfig current_;
   std::optional<Pending> pending_;
@@ -82,7 +79,7 @@ class ConfigWatch {
   // may have changed since `config` was read.
   std::optional<uint64_t> seen_, read_;
   TimePoint next_scan_;
-  std::thread thread_;
+  TaskThreadPool thread_;
 };
 
 }  // namespace floe::server

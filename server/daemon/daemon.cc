@@ -4,6 +4,7 @@
 
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <systemd/sd-daemon.h>
 
 #include <algorithm>
 #include <functional>
@@ -24,7 +25,6 @@
 #include "server/daemon/listeners.h"
 #include "server/daemon/logging.h"
 #include "server/daemon/probe.h"
-#include "server/daemon/service_manager.h"
 #include "server/daemon/signals.h"
 #include "server/daemon/start_up.h"
 #include "server/daemon/transport_watch.h"
@@ -95,6 +95,10 @@ TransportOptions TransportOptionsOf(const ServerConfig& config) {
                          Seconds(listen.send_timeout_seconds)};
   return options;
 }
+
+// For systemd; outside of a service it does nothing.
+void Notify(const std::string& message) { sd_notify(0, message.c_str()); }
+void NotifyStopping() { Notify("STOPPING=1\nSTATUS=Finishing the calls in progress"); }
 
 class Daemon {
  public:
@@ -196,9 +200,9 @@ class Daemon {
       return ConnectionCounts{counts.open, transport_->max_connections(), counts.refused()};
     };
     info.log_level = LogLevel;
-    info.set_log_level = [](const std::string& level) {
+    info.set_log_level = [](const std::string& level, const std::string& who) {
       FLOE_RETURN_IF_ERROR(SetLogLevel(level));
-      spdlog::info("the log level is {}, by floe.Admin/SetLogLevel", level);
+      spdlog::log(spdlog::get_level(), "the log level is {}, by {}", level, who);
       return absl::OkStatus();
     };
     return info;
@@ -222,7 +226,7 @@ class Daemon {
 
   int EndUnheard(SignalWatcher* signals) {
     signals->ExitAt(Clock::Steady().Now() + kTidying, 0, registry_.Table()->UnderWay());
-    manager_.Stopping();
+    NotifyStopping();
     registry_.StopReloading();
     registry_.Stop();
     spdlog::info("ending; no listener was open yet");
@@ -257,8 +261,8 @@ class Daemon {
     StartUp::Options options;
     options.exit_on_error = config_.lifecycle.exit_on_error;
     options.polls = config_.lifecycle.file_system_poll_wait_seconds > 0;
-    options.ready = [this](const std::string& status) { manager_.Ready(status); };
-    options.status = [this](const std::string& status) { manager_.Status(status); };
+    options.ready = [](const std::string& status) { Notify("READY=1\nSTATUS=" + status); };
+    options.status = [](const std::string& status) { Notify("STATUS=" + status); };
     return options;
   }
 
@@ -279,11 +283,12 @@ class Daemon {
       FLOE_RETURN_IF_ERROR(watch->Check());
       return AskProbeModel(methods_, timeout, cancel);
     };
-    options.feed = [this] { manager_.FeedWatchdog(); };
+    options.feed = [] { Notify("WATCHDOG=1"); };
     options.on_change = [this](bool ok) { registry_.SetAnswering(ok); };
     options.watch_models = [this](TimePoint now) { registry_.CheckProgress(now); };
-    if (const auto watchdog = manager_.WatchdogInterval(); watchdog.count() > 0)
-      options.interval = watchdog / 4;  // leaves time for others when one answer does not come
+    if (uint64_t micros = 0; sd_watchdog_enabled(0, &micros) > 0)
+      options.interval = std::chrono::microseconds(micros) /
+                         4;  // leaves time for others when one answer does not come
     return options;
   }
 
@@ -298,7 +303,7 @@ class Daemon {
     signals->ExitAt(
         end + kLastMoment, code,
         drains ? "calls in progress: drain_timeout_seconds are over" : "calls in progress");
-    manager_.Stopping();
+    NotifyStopping();
     health_.Shutdown();
     // A reload may take longer than draining, which would wait for its call.
     registry_.StopReloading();
@@ -337,7 +342,6 @@ class Daemon {
   Mutex mutex_;  // before the registry, which calls Wake while it is made
   CondVar changed_;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
-  ServiceManager manager_;
   HealthState health_;
   LocalRegistry registry_;
   ConfigWatch watch_;

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status.h"
-#include "base/threads.h"
 #include "server/registry/local_registry.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 
@@ -94,29 +94,22 @@ absl::Status AskProbeModel(const MethodTable& methods, Duration timeout, CancelT
   return came.ok() ? CheckReply(*came) : came.status();
 }
 
-Probe::~Probe() { Stop(); }
-
-absl::Status Probe::Start() {
-  FLOE_ASSIGN_OR_RETURN(thread_, TrySpawnThread({"probe", 0, {}}, [this] { Run(); }));
-  return absl::OkStatus();
-}
+Probe::Probe(Options options)
+    : options_(std::move(options)), thread_(1, {"probe", 0, {}}, [this] {
+        Step();
+        const Duration pause = std::min<Duration>(options_.interval, std::chrono::seconds(1));
+        return std::min(options_.clock->Now() + pause, next_ask_);
+      }) {}
 
 void Probe::Drain() {
-  {
-    MutexLock lock(mutex_);
-    draining_ = true;
-  }
-  wake_.NotifyAll();
+  draining_ = true;
+  thread_.Post([] {});  // it steps afterwards
 }
 
 void Probe::Stop() {
-  {
-    MutexLock lock(mutex_);
-    stop_ = true;
-  }
-  wake_.NotifyAll();
+  stopping_ = true;
   cancel_.Cancel();
-  if (thread_.joinable()) thread_.join();
+  thread_.Stop();
 }
 
 void Probe::Step() {
@@ -124,12 +117,7 @@ void Probe::Step() {
   options_.watch_models(now);
   if (now < next_ask_) return;
   next_ask_ = now + options_.interval;
-  bool draining;
-  {
-    MutexLock lock(mutex_);
-    draining = draining_;
-  }
-  const absl::Status status = draining ? absl::OkStatus() : options_.ask(Timeout(), &cancel_);
+  const absl::Status status = draining_ ? absl::OkStatus() : options_.ask(Timeout(), &cancel_);
   if (status.ok()) {
     options_.feed();
     if (failures_ >= kFailuresToReport) {
@@ -139,25 +127,9 @@ void Probe::Step() {
     failures_ = 0;
     return;
   }
-  {
-    // A call while the listeners close is no failure.
-    MutexLock lock(mutex_);
-    if (draining_ || stop_) return;
-  }
+  if (draining_ || stopping_) return;  // a call while the listeners close is no failure
   spdlog::warn("the server did not answer its own probe: {}", status.ToString());
   if (++failures_ == kFailuresToReport) options_.on_change(false);
-}
-
-void Probe::Run() {
-  const Duration pause = std::min<Duration>(options_.interval, std::chrono::seconds(1));
-  mutex_.Lock();
-  while (!stop_) {
-    mutex_.Unlock();
-    Step();
-    mutex_.Lock();
-    if (!stop_) wake_.WaitUntil(mutex_, std::min(options_.clock->Now() + pause, next_ask_));
-  }
-  mutex_.Unlock();
 }
 
 }  // namespace floe::server

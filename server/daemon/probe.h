@@ -2,13 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "base/cancel.h"
 #include "base/clock.h"
-#include "base/mutex.h"
+#include "base/task_thread_pool.h"
 #include "server/api/rpc.h"
 
 namespace floe::server {
@@ -36,13 +36,13 @@ class Probe {
   Duration Timeout() const { return std::min<Duration>(kMaxTimeout, 2 * options_.interval); }
   static constexpr int kFailuresToReport = 2;
 
-  explicit Probe(Options options) : options_(std::move(options)) {}
-  ~Probe();
+  explicit Probe(Options options);
+  ~Probe() { Stop(); }
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
 
   // RESOURCE_EXHAUSTED when the system gives no thread.
-  absl::Status Start();
+  absl::Status Start() { return thread_.Start(); }
   // The listeners close: from now on it only feeds the watchdog.
   void Drain();
   // Cancels a call in progress.
@@ -52,17 +52,12 @@ class Probe {
   void Step();
 
  private:
-  void Run();
-
   const Options options_;
   CancelToken cancel_;  // of what is asked
-  Mutex mutex_;
-  CondVar wake_;
-  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> draining_{false}, stopping_{false};
   TimePoint next_ask_ = TimePoint::min();  // the stepping thread's, as is failures_
   int failures_ = 0;
-  std::thread thread_;
+  TaskThreadPool thread_;
 };
 
 }  // namespace floe::server

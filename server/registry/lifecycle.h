@@ -1,5 +1,5 @@
 // Lifecycle: what is to happen to all models and versions, decided from what was found, loaded and
-// configured. No threads, files or clocks of its own: it is told what happened and when, and says
+// configured. No threads, files or clocks of its own: it gets what happened and when, and says
 // what to do next.
 #pragma once
 

@@ -86,10 +86,7 @@ class LifecycleWorld {
       std::vector<Lifecycle::Ended> ended;
       const Work work = lifecycle_.Step(now_, &ended);
       next_ = work.next;
-      for (const Lifecycle::Ended& one : ended)
-        for (size_t ticket = 0; ticket < transactions_.size(); ++ticket)
-          if (transactions_[ticket] == one.transaction)
-            outcomes_[static_cast<int64_t>(ticket)] = one.status;
+      for (const Lifecycle::Ended& one : ended) one.transaction->End(one.status);
       for (const LoadAction& load : work.loads) {
         EXPECT_TRUE(ids_.insert(load.id).second || retried_.count(load.id)) << "loaded twice";
         loads_.push_back(load);
@@ -144,15 +141,16 @@ class LifecycleWorld {
   }
   int64_t Reload(std::vector<ModelConfig> models, Duration timeout = std::chrono::minutes(1),
                  std::optional<int64_t> replaces = std::nullopt) {
-    transactions_.push_back(
-        std::make_shared<Transaction>(ReloadRequest{std::move(models), now_ + timeout, replaces}));
+    const auto ticket = static_cast<int64_t>(transactions_.size());
+    transactions_.push_back(std::make_shared<Transaction>(
+        ReloadRequest{std::move(models), now_ + timeout, replaces, std::make_shared<CancelToken>()},
+        [this, ticket](const absl::Status& outcome) { outcomes_[ticket] = outcome; }));
     lifecycle_.reloads().Add(transactions_.back());
-    const auto ticket = static_cast<int64_t>(transactions_.size()) - 1;
     Step();
     return ticket;
   }
   void Cancel(int64_t ticket) {
-    transactions_[static_cast<size_t>(ticket)]->Cancel();
+    transactions_[static_cast<size_t>(ticket)]->wanted.cancel->Cancel();
     Step();
   }
 
@@ -239,8 +237,8 @@ class LifecycleWorld {
   std::list<LoadAction> loads_;
   std::list<UnloadAction> unloads_;
   std::set<ServableId> ids_, retried_, loaded_;
-  std::vector<std::shared_ptr<Transaction>> transactions_;
   std::map<int64_t, absl::Status> outcomes_;
+  std::vector<std::shared_ptr<Transaction>> transactions_;
   int scans_ = 0, finished_loads_ = 0;
   std::set<int64_t> scanned_versions_;
   Lifecycle lifecycle_;

@@ -35,7 +35,7 @@ class LoadWatch {
   static constexpr Duration kSlowAfter = std::chrono::seconds(10);
 
   // A line for each load that has taken this timeout, twice, four times ... as long since it was
-  // told of last.
+  // logged last.
   std::vector<std::string> Slow(TimePoint now);
   struct Progress {
     std::string stage;

@@ -77,24 +77,13 @@ void LocalRegistry::Wake() {
   manager_.Post([](Lifecycle*) {});
 }
 
-absl::Status LocalRegistry::Reload(ReloadRequest request) {
-  CancelToken* const cancel = request.cancel;
-  const auto transaction = std::make_shared<Transaction>(std::move(request));
-  // What is dropped, by the queue or with the registry, is dropped because the server stops.
-  std::shared_ptr<Transaction> wanted(transaction.get(), [transaction](Transaction*) {
-    transaction->End(absl::UnavailableError("the server is stopping"));
+void LocalRegistry::StartReload(ReloadRequest request, ReloadDone done) {
+  auto transaction = std::make_shared<Transaction>(std::move(request), std::move(done));
+  if (CancelToken* const cancel = transaction->wanted.cancel.get(); cancel != nullptr)
+    cancel->SetListener(transaction.get(), [this] { Wake(); });
+  manager_.Post([transaction = std::move(transaction)](Lifecycle* lifecycle) {
+    lifecycle->reloads().Add(transaction);
   });
-  manager_.Post([wanted = std::move(wanted)](Lifecycle* lifecycle) mutable {
-    lifecycle->reloads().Add(std::move(wanted));
-  });
-  if (cancel == nullptr) return transaction->Await();
-  cancel->SetListener(transaction.get(), [this, transaction] {
-    transaction->Cancel();
-    Wake();
-  });
-  absl::Status outcome = transaction->Await();
-  cancel->ClearListener(transaction.get());
-  return outcome;
 }
 
 void LocalRegistry::NoteReload(const absl::Status& status) {

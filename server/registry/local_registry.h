@@ -11,7 +11,6 @@
 #include "server/registry/load_watch.h"
 #include "server/registry/manager.h"
 #include "server/registry/probe_model.h"
-#include "server/registry/publication.h"
 
 namespace floe::server {
 
@@ -26,7 +25,7 @@ class LocalRegistry : public Publication {
   LocalRegistry(const std::vector<ModelConfig>& models, Options options, HealthState* health);
   ~LocalRegistry() override;  // Stop()
 
-  // Loads the probe's model, then begins to look for the others and to load them. Once.
+  // Loads the probe's model, then begins to scan for the others and to load them. Once.
   // RESOURCE_EXHAUSTED: there is no thread for it.
   absl::Status StartLoading();
   // What everything that is served holds, beside what it holds while it answers.
@@ -54,7 +53,7 @@ class LocalRegistry : public Publication {
 
   absl::StatusOr<std::vector<ModelStats>> Stats(std::string_view name) const override;
   AbandonedWork Abandoned() const override { return manager_.Abandoned(); }
-  absl::Status Reload(ReloadRequest request) override;
+  void StartReload(ReloadRequest request, ReloadDone done) override;
 
  private:
   const Options options_;

@@ -329,15 +329,15 @@ TEST_F(HeldLoadTest, AReloadThatHangsIsOverAtItsDeadline) {
 
 TEST_F(HeldLoadTest, ACallerThatLeavesEndsItsReload) {
   for (const bool early : {false, true}) {
-    CancelToken cancel;
-    if (early) cancel.Cancel();
+    const auto cancel = std::make_shared<CancelToken>();
+    if (early) cancel->Cancel();
     absl::Status left;
     std::thread caller([&] {
-      left = registry_->Reload({{Config("b", "b")}, TimePoint::max(), {}, &cancel});
+      left = registry_->Reload({{Config("b", "b")}, TimePoint::max(), {}, cancel});
     });
     if (!early) {
       EXPECT_TRUE(Eventually([&] { return loading_.load(); }));
-      cancel.Cancel();
+      cancel->Cancel();
     }
     caller.join();
     EXPECT_EQ(left.code(), absl::StatusCode::kCancelled) << left;
@@ -363,7 +363,7 @@ TEST_F(HeldLoadTest, ReloadsEndWhenReloadingStops) {
 
 // A model under way is what an end would wait for.
 TEST_F(HeldLoadTest, SaysWhatIsUnderWay) {
-  EXPECT_EQ(registry_->Table()->UnderWay(), "looks for versions");
+  EXPECT_EQ(registry_->Table()->UnderWay(), "scans for versions");
   Write("a/2/frozen.pb", TimesGraph(2));
   auto old = registry_->Acquire("a", {});
   ASSERT_TRUE(old.ok());

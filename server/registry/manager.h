@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
+#include "base/task_thread_pool.h"
 #include "server/registry/lifecycle.h"
 #include "server/registry/lifecycle_log.h"
-#include "server/registry/publication.h"
-#include "server/registry/task_thread_pool.h"
+#include "server/registry/served_table.h"
 #include "server/registry/version_host.h"
 
 namespace floe::server {

@@ -7,8 +7,9 @@
 
 namespace floe::server {
 
-// Bytes of the largest arena among its signatures for runs of `rows` rows, with unknown inner
-// dimensions taken as 1. Memory of values whose size only a run settles is not known here.
+// Bytes of the largest arena among its signatures for runs of `rows` rows, with unknown
+// non-batch dimensions taken as 1. Memory of values whose size only a run settles is not known
+// here.
 int64_t ArenaBytes(const Model& model, int64_t rows);
 
 }  // namespace floe::server

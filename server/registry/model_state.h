@@ -29,7 +29,7 @@ using ServableId = int64_t;
 
 // How long to wait, and how often to retry.
 struct LifecycleTimes {
-  Duration poll = std::chrono::seconds(1);  // between two scans of a base_path; 0: only when told
+  Duration poll = std::chrono::seconds(1);  // between two scans of a base_path; 0: at reloads only
   Duration retry = std::chrono::seconds(60);
   int64_t max_retries = 5;  // of loads, and of scans before a place counts as failed
 

@@ -1,4 +1,4 @@
-// What is told of a model: which versions requests find, their states, and why there is none.
+// What is reported of a model: which versions requests find, their states, and why there is none.
 #pragma once
 
 #include <vector>

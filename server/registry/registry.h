@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -82,16 +83,17 @@ struct ConfigState {
   std::vector<ModelConfig> models;
 };
 
-// A change of the configuration to these models, all of it or nothing. Versions are looked for at
+// A change of the configuration to these models, all of it or nothing. Versions are scanned for at
 // once, and what is new is loaded. When all of it is available it replaces what was there; requests
 // in progress end on what they began with. After an error the old configuration stays active.
 struct ReloadRequest {
   std::vector<ModelConfig> models;
   TimePoint deadline;
   std::optional<int64_t> replaces = {};  // the generation that must be active when its turn comes
-  CancelToken* cancel = nullptr;         // ends it with CANCELLED; it is the listener meanwhile
-  std::string who = "the server";        // for the log: "RPC from 127.0.0.1:40213"
+  std::shared_ptr<CancelToken> cancel = nullptr;  // ends it with CANCELLED; may be null
+  std::string who = "the server";                 // for the log: "RPC from 127.0.0.1:40213"
 };
+using ReloadDone = std::function<void(const absl::Status&)>;
 
 // ABORTED, with both numbers, unless the active configuration is the generation expected.
 absl::Status CheckGeneration(int64_t expected, int64_t active);
@@ -118,11 +120,14 @@ class ModelRegistry {
   // What is left of versions that are shown no more.
   virtual AbandonedWork Abandoned() const { return {}; }
 
-  // Blocks; never on a thread that serves. One at a time: a second one waits its turn, within its
-  // own deadline. INVALID_ARGUMENT, NOT_FOUND and others name the model; FAILED_PRECONDITION: a
-  // label would lead to a version that is not available, or is dropped; DEADLINE_EXCEEDED says what
-  // was still going on; ABORTED: another generation is active.
-  virtual absl::Status Reload(ReloadRequest request) = 0;
+  // One at a time: others wait their turns, within their own deadlines. `done` is called once, now
+  // or later, on any thread, and comes back soon. INVALID_ARGUMENT, NOT_FOUND and others name the
+  // model; FAILED_PRECONDITION: a label would lead to a version that is not available, or is
+  // dropped; DEADLINE_EXCEEDED says what was still going on; ABORTED: another generation is active;
+  // RESOURCE_EXHAUSTED: too many wait; UNAVAILABLE: the server stops.
+  virtual void StartReload(ReloadRequest request, ReloadDone done) = 0;
+  // The same, and waits for its end: never on a thread that serves.
+  absl::Status Reload(ReloadRequest request);
   virtual ConfigState CurrentConfig() const = 0;
 };
 

@@ -382,6 +382,26 @@ TEST(Reload, OneThatNobodyWaitsForLetsTheNextGoOn) {
   EXPECT_TRUE(world.lifecycle().config().last_error.ok()) << "it has ended";
 }
 
+TEST(Reload, AFewWaitAndThoseThatLeaveMakeRoom) {
+  LifecycleWorld world({});
+  world.Put("/a", 1);
+  const int64_t first = world.Reload({TestModel("a")});
+  std::vector<int64_t> waiting;
+  for (int i = 0; i < 8; ++i) waiting.push_back(world.Reload({}));
+  EXPECT_EQ(world.Outcome(world.Reload({})).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(world.lifecycle().config().last_error.ok()) << "of no change that was tried";
+  for (const int64_t ticket : waiting) {
+    EXPECT_FALSE(world.Ended(ticket));
+    world.Cancel(ticket);
+    EXPECT_EQ(world.Outcome(ticket).code(), absl::StatusCode::kCancelled);
+  }
+  const int64_t next = world.Reload({TestModel("a")});
+  EXPECT_FALSE(world.Ended(next));
+  world.Finish();
+  EXPECT_TRUE(world.Outcome(first).ok()) << world.Outcome(first);
+  EXPECT_TRUE(world.Outcome(next).ok()) << world.Outcome(next);
+}
+
 // The generation counts when a reload's turn comes, not when it is asked for.
 TEST(Reload, ReplacesNoOtherGenerationThanTheOneNamed) {
   LifecycleWorld world({});

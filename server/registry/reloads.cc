@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/notification.h"
 #include "base/status.h"
 #include "config/describe_changes.h"
 #include "server/registry/probe_model.h"
@@ -58,6 +59,30 @@ ModelState& ModelNamed(const std::string& name, ModelStates* models) {
   ModelState& model = (*models)[name];
   model.name = name;
   return model;
+}
+
+absl::Status ModelRegistry::Reload(ReloadRequest request) {
+  absl::Notification ended;
+  absl::Status outcome;
+  StartReload(std::move(request), [&](const absl::Status& status) {
+    outcome = status;
+    ended.Notify();
+  });
+  ended.WaitForNotification();
+  return outcome;
+}
+
+void Transaction::End(const absl::Status& outcome) {
+  const ReloadDone done = std::exchange(done_, nullptr);
+  if (done == nullptr) return;
+  if (wanted.cancel != nullptr) wanted.cancel->ClearListener(this);
+  done(outcome);
+}
+
+void Reloads::Add(std::shared_ptr<Transaction> wanted) {
+  if (queue_.size() <= kMostWaiting) return queue_.push_back(std::move(wanted));
+  wanted->End(absl::ResourceExhaustedError(
+      absl::StrCat(kMostWaiting, " reloads wait already; try again when they are through")));
 }
 
 TimePoint Reloads::Next(TimePoint now) const {

@@ -2,7 +2,6 @@
 // one of them, from who asks for it to how it ended.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -13,7 +12,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/mutex.h"
 #include "server/registry/model_state.h"
 #include "server/registry/registry.h"
 #include "server/registry/staging.h"
@@ -28,35 +26,25 @@ ModelState& ModelNamed(const std::string& name, ModelStates* models);  // new wh
 // policies that ask for nothing.
 absl::Status CheckModels(const std::vector<ModelConfig>& models);
 
-// Whoever asks waits for its end; the manager's thread does the work, and asks whether it is still
-// wanted. Threading: any thread.
+// Threading: one thread at a time.
 class Transaction {
  public:
-  explicit Transaction(ReloadRequest wanted) : wanted(std::move(wanted)) {}
+  Transaction(ReloadRequest request, ReloadDone done)
+      : wanted(std::move(request)), done_(std::move(done)) {}
   // One that nobody ended goes because the server stops.
+  ~Transaction() { End(absl::UnavailableError("the server is stopping")); }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
   const ReloadRequest wanted;
 
   // Nobody waits for it any more: it is to end with CANCELLED, unless it has ended.
-  void Cancel() { cancelled_ = true; }
-  bool cancelled() const { return cancelled_; }
-
-  // The first outcome counts.
-  void End(const absl::Status& outcome) {
-    MutexLock lock(mutex_);
-    if (!outcome_) outcome_ = outcome;
-    ended_.NotifyAll();
-  }
-  absl::Status Await() {
-    MutexLock lock(mutex_);
-    while (!outcome_) ended_.Wait(mutex_);
-    return *outcome_;
-  }
+  bool cancelled() const { return wanted.cancel != nullptr && wanted.cancel->cancelled(); }
+  // The first outcome counts. From then on it does not listen to the caller's departure.
+  void End(const absl::Status& outcome);
 
  private:
-  std::atomic<bool> cancelled_{false};
-  Mutex mutex_;
-  CondVar ended_;
-  std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mutex_);
+  ReloadDone done_;  // null: it has ended
 };
 
 // Threading: one thread at a time.
@@ -72,7 +60,8 @@ class Reloads {
   Reloads(ModelStates* models, ConfigState* config, bool allow_labels_for_unavailable)
       : models_(*models), config_(*config), allow_labels_(allow_labels_for_unavailable) {}
 
-  void Add(std::shared_ptr<Transaction> wanted) { queue_.push_back(std::move(wanted)); }
+  static constexpr size_t kMostWaiting = 8;
+  void Add(std::shared_ptr<Transaction> wanted);  // ends it where so many wait
   // Those that have not ended, and all that come now, end with UNAVAILABLE.
   void Stop() { stopped_ = true; }
   void Drop() { queue_.clear(); }  // those that have not ended

@@ -122,7 +122,7 @@ absl::StatusOr<StagedProgress> ProgressOfStaged(const ModelState& model, bool wa
 std::string StagedWaitsFor(const ModelState& model) {
   const Target& staged = *model.staged;
   if (!staged.found.scanned)
-    return absl::StrCat("'", staged.config().base_path, "' is looked through");
+    return absl::StrCat("'", staged.config().base_path, "' is being scanned");
   const Desired desired = DesiredOf(staged.configuration, staged.found, model.attempts);
   if (!SameConfig(model) && !desired.incomplete.empty())
     return absl::StrCat("files of version ", desired.incomplete[0], " keep changing");

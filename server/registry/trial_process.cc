@@ -339,8 +339,8 @@ absl::StatusOr<FileIdentity> RunTrialProcess(const std::vector<std::string>& com
   auto process = Process::Start(command, request, board->file());
   if (!process.ok()) return CannotStart(process.status());
   absl::StatusOr<FileIdentity> outcome = Watch(&*process, **board, limits).Wait();
-  const bool told = (*board)->ended.load(std::memory_order_acquire);
-  if (!outcome.ok() && !told && !process->said().empty())
+  const bool reported = (*board)->ended.load(std::memory_order_acquire);
+  if (!outcome.ok() && !reported && !process->said().empty())
     spdlog::warn("a trial load ended with these words: {}", process->said());
   return outcome;
 }

@@ -1,4 +1,4 @@
-// Lists a base_path's directories, looks into those that are asked for, and stamps their files.
+// Lists a base_path's directories, scans those that are asked for, and stamps their files.
 #include "server/registry/version_scan.h"
 
 #include <sys/stat.h>
@@ -17,6 +17,8 @@
 #include <system_error>
 #include <vector>
 
+#include "absl/hash/hash.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/file_beneath.h"
@@ -29,20 +31,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool StartsWith(const std::string& text, const std::string& prefix) {
-  return text.compare(0, prefix.size(), prefix) == 0;
-}
-bool EndsWith(const std::string& text, const std::string& suffix) {
-  return text.size() >= suffix.size() &&
-         text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
-}
-
 // Under systemd a path may exist for everyone but the service.
 std::string SandboxHint(const std::string& path) {
   const bool service = std::getenv("INVOCATION_ID") != nullptr;
   bool hidden = false;
   for (const char* place : {"/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"})
-    hidden |= StartsWith(path, place);
+    hidden |= absl::StartsWith(path, place);
   if (!service && !hidden) return "";
   return "; a systemd service sees neither /home nor /root (ProtectHome=, ProtectSystem=) and has "
          "a /tmp of its own "
@@ -104,7 +98,7 @@ absl::StatusOr<std::optional<std::string>> ChooseFile(const std::string& directo
   for (const char* suffix : {".pb", ".pbtxt", ".keras", ".h5"}) {
     std::vector<std::string> found;
     for (const std::string& name : listing.files)
-      if (EndsWith(name, suffix) && name != "batching_params.pbtxt") found.push_back(name);
+      if (absl::EndsWith(name, suffix) && name != "batching_params.pbtxt") found.push_back(name);
     if (found.size() > 1)
       return absl::InvalidArgumentError(
           absl::StrCat("'", directory, "' holds several models (", QuotedList(found),
@@ -129,14 +123,11 @@ std::optional<int64_t> VersionOf(const std::string& name) {
 class Stamper {
  public:
   void Add(const std::string& name, const struct stat& info) {
-    for (const char c : name) Mix(static_cast<unsigned char>(c));
-    Mix(static_cast<uint64_t>(info.st_size));
-    Mix(static_cast<uint64_t>(info.st_mtim.tv_sec));
-    Mix(static_cast<uint64_t>(info.st_mtim.tv_nsec));
     const auto changed =
         std::chrono::seconds(info.st_ctim.tv_sec) + std::chrono::nanoseconds(info.st_ctim.tv_nsec);
-    Mix(static_cast<uint64_t>(changed.count()));
-    Mix(info.st_mode);  // two changes may have one time
+    // The mode too: two changes may have one time.
+    hash_ = absl::HashOf(hash_, name, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec,
+                         changed.count(), info.st_mode);
     newest_ = std::max(newest_, changed);
   }
   void Fill(FoundVersion* found) const {
@@ -146,8 +137,7 @@ class Stamper {
   }
 
  private:
-  void Mix(uint64_t value) { hash_ = (hash_ ^ value) * 0x100000001b3 + (hash_ >> 47); }
-  uint64_t hash_ = 0xcbf29ce484222325;
+  uint64_t hash_ = 0;
   std::chrono::nanoseconds newest_ = std::chrono::nanoseconds::min();
 };
 
@@ -170,8 +160,8 @@ void Stamp(const std::string& path, FoundVersion* found) {
 
 // The version whose files lie in `directory`. `no_model`: there is none as long as the directory
 // has the times it has.
-FoundVersion LookAt(int64_t version, const std::string& directory, const std::string& marker,
-                    bool* no_model = nullptr) {
+FoundVersion ScanDirectory(int64_t version, const std::string& directory, const std::string& marker,
+                           bool* no_model = nullptr) {
   FoundVersion found;
   found.version = version;
   const absl::StatusOr<Listing> inside = List(directory);
@@ -237,8 +227,8 @@ class VersionScanner {
     std::vector<FoundVersion> found;
     int without_model = 0;
     for (const int64_t version : numbers_) {
-      const auto it = looked_.find(version);
-      if (it == looked_.end()) {
+      const auto it = scanned_.find(version);
+      if (it == scanned_.end()) {
         found.push_back(Known(version, scan_));
       } else if (it->second.error.ok() || IsNamed(version) ||
                  ++without_model <= kMostWithoutModel) {
@@ -272,39 +262,39 @@ class VersionScanner {
 
   // Not known before to fail.
   bool Fails(int64_t version) const {
-    const auto it = looked_.find(version);
-    return it != looked_.end() && !it->second.error.ok() && scan_.skipped.count(version) == 0;
+    const auto it = scanned_.find(version);
+    return it != scanned_.end() && !it->second.error.ok() && scan_.skipped.count(version) == 0;
   }
 
   void ScanInto(int64_t version) {
     const auto name = directories_.find(version);
-    if (name == directories_.end() || looked_.count(version) != 0) return;
+    if (name == directories_.end() || scanned_.count(version) != 0) return;
     const std::string directory = absl::StrCat(base_path_, "/", name->second);
     if (scan_.empty == nullptr) {
-      looked_[version] = LookAt(version, directory, scan_.marker);
+      scanned_[version] = ScanDirectory(version, directory, scan_.marker);
       return;
     }
     const auto identity = IdentifyFile(directory);
     const auto before = scan_.empty->versions.find(version);
     if (identity.ok() && before != scan_.empty->versions.end() &&
         before->second.directory == *identity) {
-      looked_[version] = before->second.found;
+      scanned_[version] = before->second.found;
       empty_[version] = std::move(before->second);
       return;
     }
     bool no_model = false;
-    ++scan_.empty->looks;
-    FoundVersion found = LookAt(version, directory, scan_.marker, &no_model);
+    ++scan_.empty->scans;
+    FoundVersion found = ScanDirectory(version, directory, scan_.marker, &no_model);
     if (no_model && identity.ok() && found.quiet >= scan_.empty->times_tell)
       empty_[version] = {*identity, found};
-    looked_[version] = std::move(found);
+    scanned_[version] = std::move(found);
   }
 
   const std::string& base_path_;
   const std::map<int64_t, std::string, std::greater<>>& directories_;
   const VersionsToScan& scan_;
   std::vector<int64_t> numbers_;
-  std::map<int64_t, FoundVersion> looked_;
+  std::map<int64_t, FoundVersion> scanned_;
   std::map<int64_t, EmptyVersions::Empty> empty_;  // of this scan
 };
 
@@ -344,8 +334,8 @@ absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_p
 
   FLOE_ASSIGN_OR_RETURN(const std::optional<std::string> file, ChooseFile(base_path, top));
   if (file)
-    return std::vector<FoundVersion>{scan.known.count(1) == 0 ? LookAt(1, base_path, scan.marker)
-                                                              : Known(1, scan)};
+    return std::vector<FoundVersion>{
+        scan.known.count(1) == 0 ? ScanDirectory(1, base_path, scan.marker) : Known(1, scan)};
   return absl::NotFoundError(
       absl::StrCat("'", base_path, "' holds ", Describe(top),
                    "; expected directories named by a version number (1, 2, ...) with a model in "

@@ -26,12 +26,12 @@ struct FoundVersion {
   // Since something in it changed: this host's time less the file system's, whose clock may be
   // another's. At least 0; max(): complete, as its marker says.
   Duration quiet = {};
-  bool scanned = true;  // false: only its existence was looked at
+  bool scanned = true;  // false: it exists, and nothing more is known
   // Of the file that it was loaded from, where that was asked for and is still there.
   std::optional<FileIdentity> identity = {};
 };
 
-// Directories that held no model file, so that one look at each is enough until something is put
+// Directories that held no model file, so that one scan of each is enough until something is put
 // there. Threading: one scan at a time.
 struct EmptyVersions {
   struct Empty {
@@ -39,17 +39,17 @@ struct EmptyVersions {
     FoundVersion found;
   };
   std::map<int64_t, Empty> versions;
-  int64_t looks = 0;  // into directories of versions, by all scans
+  int64_t scans = 0;  // of directories of versions
   // What changes within this of the change before may leave a file system's times as they are.
   Duration times_tell = std::chrono::seconds(2);
 };
 
-// Which of the versions that are there are looked into: those that the policy wants, and that
+// Which of the versions that are there are scanned: those that the policy wants, and that
 // labels name, but for those that are known. A scan reads every file's times, which takes a server
 // of files a while.
 struct VersionsToScan {
   VersionPolicy policy = {VersionPolicy::Kind::kAll, 1, {}};
-  std::set<int64_t> skipped = {};  // `latest` looks into the next older ones as well
+  std::set<int64_t> skipped = {};  // `latest` scans the next older ones as well
   std::set<int64_t> known = {};
   std::set<int64_t> labelled = {};
   std::map<int64_t, std::string> loaded_files = {};  // of those that are known: to be identified
@@ -67,7 +67,7 @@ struct VersionsToScan {
 inline constexpr int kMostWithoutModel = 16;
 
 // Versions in descending order, at least one. Where `latest` comes upon one without a model it
-// looks into the next older one, too. `base_path` is a model file (version 1), a directory
+// scans the next older one, too. `base_path` is a model file (version 1), a directory
 // with one (version 1), or a directory with <version>/ directories. The model file is frozen.pb,
 // else graph.pb, else saved_model.pb or .pbtxt, else the only *.pb, *.pbtxt, *.keras or *.h5.
 // NOT_FOUND and PERMISSION_DENIED say when a service's sandbox may hide the path; INVALID_ARGUMENT:

@@ -269,7 +269,7 @@ TEST_F(VersionScan, TenThousandVersionsWithoutAModelCostOneLookEach) {
     const auto found = ScanVersions(root_ + "/m", scan);
     ASSERT_TRUE(found.ok()) << found.status();
     ASSERT_EQ(found->size(), kMostWithoutModel + 1u);
-    EXPECT_EQ(scan.empty->looks, kEmpty + 1) << "by the scan of round " << round;
+    EXPECT_EQ(scan.empty->scans, kEmpty + 1) << "by the scan of round " << round;
     EXPECT_EQ(found->front().version, kEmpty + 1);
     EXPECT_THAT(found->front().error.ToString(), HasSubstr("holds nothing"));
     EXPECT_EQ(found->back().version, 1);
@@ -288,7 +288,7 @@ TEST_F(VersionScan, TenThousandVersionsWithoutAModelCostOneLookEach) {
   ASSERT_NE(filled, found->end());
   EXPECT_TRUE(filled->scanned);
   EXPECT_TRUE(filled->error.ok()) << filled->error;
-  EXPECT_EQ(scan.empty->looks, kEmpty + 1 + 1) << "the next older one is not needed";
+  EXPECT_EQ(scan.empty->scans, kEmpty + 1 + 1) << "the next older one is not needed";
 }
 
 TEST_F(VersionScan, WhatHoldsNoModelIsLookedIntoAgainOnceItMayHaveOne) {
@@ -301,13 +301,13 @@ TEST_F(VersionScan, WhatHoldsNoModelIsLookedIntoAgainOnceItMayHaveOne) {
   scan.empty = std::make_shared<EmptyVersions>();
   scan.empty->times_tell = Duration::zero();
   ASSERT_TRUE(ScanVersions(root_ + "/m", scan).ok());
-  EXPECT_EQ(scan.empty->looks, 2);
+  EXPECT_EQ(scan.empty->scans, 2);
   Write("elsewhere", "");
   const auto linked = ScanVersions(root_ + "/m", scan);
   ASSERT_TRUE(linked.ok()) << linked.status();
   EXPECT_TRUE(linked->at(0).error.ok()) << linked->at(0).error;
   EXPECT_FALSE(linked->at(1).error.ok());
-  EXPECT_EQ(scan.empty->looks, 3);
+  EXPECT_EQ(scan.empty->scans, 3);
   Write("m/1/model.pb", "");
   EXPECT_TRUE(ScanVersions(root_ + "/m", scan)->at(1).error.ok());
 }

@@ -176,6 +176,7 @@ struct Request {
   Duration work = Duration::zero();  // expected use of a worker, in full batches
   Duration run = Duration::zero();   // expected, of a run of its own
   Request* whole = nullptr;          // the large request of which this is a part (Join)
+  bool awaits_turn = false;          // a large request none of whose parts was queued yet
   bool cancelled = false;            // its caller left after it was queued
   Outcome outcome = Outcome::kAnswered;
   absl::Status status;  // why there is no answer

@@ -10,6 +10,25 @@
 
 namespace floe::server {
 
+void AnswerCounts::Add(Outcome outcome, const absl::Status& status, int more) {
+  outcomes_[static_cast<size_t>(outcome)].fetch_add(more, std::memory_order_relaxed);
+  by_code_[static_cast<size_t>(status.code()) % kStatusCodes].fetch_add(more,
+                                                                        std::memory_order_relaxed);
+  if (!absl::IsInternal(status)) return;
+  MutexLock lock(mutex_);
+  last_internal_ = std::string(status.message());
+}
+
+void AnswerCounts::CopyTo(SchedulerStats* stats) const {
+  const auto copy = [](const auto& from, auto& to) {
+    for (size_t i = 0; i < from.size(); ++i) to[i] = from[i].load(std::memory_order_relaxed);
+  };
+  copy(outcomes_, stats->outcomes);
+  copy(by_code_, stats->by_code);
+  MutexLock lock(mutex_);
+  stats->last_internal_error = last_internal_;
+}
+
 void Completion::Start(const std::string& name) {
   thread_ = SpawnThread({absl::StrCat("s:", name), 0, {}}, [this] { Work(); });
 }

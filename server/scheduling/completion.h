@@ -1,6 +1,8 @@
 // Completion: where callers get their answers.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <string>
 #include <thread>
 
@@ -9,6 +11,19 @@
 #include "server/scheduling/stats.h"
 
 namespace floe::server {
+
+// Counts what became of requests. Threading: any thread.
+class AnswerCounts {
+ public:
+  void Add(Outcome outcome, const absl::Status& status, int more = 1);
+  void CopyTo(SchedulerStats* stats) const;
+
+ private:
+  std::array<std::atomic<uint64_t>, kOutcomes> outcomes_{};
+  std::array<std::atomic<uint64_t>, kStatusCodes> by_code_{};
+  mutable Mutex mutex_;
+  std::string last_internal_ ABSL_GUARDED_BY(mutex_);
+};
 
 // Answers requests that are over: in no queue and in no run. They are destroyed then.
 // Threading: any thread, with any lock held for Post, without one for the rest.

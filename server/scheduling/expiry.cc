@@ -8,12 +8,10 @@
 namespace floe::server {
 
 void RefuseQueued(SchedulerState& state) {
-  while (Request* const request = state.queue.Oldest()) {
+  while (Request* const request = state.queue.Any()) {
     state.queue.Remove(request);
     state.completion.Post(request, Outcome::kRefusedStopped, state.StoppingError());
   }
-  state.EndWaiting([](const Request&) { return true; }, Outcome::kRefusedStopped,
-                   state.StoppingError());
 }
 
 void Cancel(SchedulerState& state, Request* request) {
@@ -21,8 +19,6 @@ void Cancel(SchedulerState& state, Request* request) {
   request->cancelled = true;
   if (state.queue.Remove(request))
     return state.completion.Post(request, Outcome::kCancelled, CallerLeftError());
-  state.EndWaiting([request](const Request& whole) { return &whole == request; },
-                   Outcome::kCancelled, CallerLeftError());
   for (int slot = 0; slot < state.slots.size(); ++slot) {
     SlotUse& use = state.slots[slot];
     const auto left = [](const Request* one) { return one->cancelled; };
@@ -43,7 +39,7 @@ void Expiry::Work() {
   for (;;) {
     state_.CollectExpired(state_.Now());
     if (stopping_) return;
-    const TimePoint until = state_.expiry_sleeps_until = state_.NextDeadline();
+    const TimePoint until = state_.expiry_sleeps_until = state_.queue.NextDeadline();
     if (until == TimePoint::max()) {
       state_.expiry.Wait(state_.mutex);
     } else {

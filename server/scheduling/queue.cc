@@ -54,6 +54,13 @@ bool HasRoom(const QueueLoad& load, const RequestQueue::Limits& limits, Request*
                          load.bytes + binding.bytes <= limits.max_bytes);
 }
 
+// What a large request takes while it is computed.
+int64_t JoinedBytes(const Request& whole) {
+  int64_t bytes = whole.binding.output_bytes;
+  for (const TensorView& input : whole.inputs) bytes += static_cast<int64_t>(input.bytes());
+  return bytes;
+}
+
 // For one request more. Where there is no memory the batch ends, and the next one goes on.
 bool HasRoom(Batch* batch) {
   auto& requests = batch->requests;
@@ -63,6 +70,24 @@ bool HasRoom(Batch* batch) {
            return absl::OkStatus();
          })
       .ok();
+}
+
+void CountWhole(const Request& whole, int sign, QueueLoad* load) {
+  load->wholes += static_cast<size_t>(sign);
+  load->bytes += static_cast<size_t>(sign) * whole.binding.bytes;
+  load->rows += sign * whole.queued_rows;
+  load->later_work += sign * whole.work;
+}
+
+// A request without a deadline is not in it.
+template <typename Deadlines>
+void Unlink(Request* request, Deadlines* deadlines) {
+  if (request->deadline_hook.is_linked()) deadlines->erase(deadlines->iterator_to(*request));
+}
+
+template <typename Deadlines>
+TimePoint Earliest(const Deadlines& deadlines) {
+  return deadlines.empty() ? TimePoint::max() : deadlines.begin()->deadline;
 }
 
 }  // namespace
@@ -106,16 +131,16 @@ void BucketTable::Free(Bucket* bucket) {
   free_.push_back(bucket);
 }
 
+void BucketTable::SetReady(Bucket* bucket, bool ready) {
+  if (bucket->ready == ready) return;
+  bucket->ready = ready;
+  ready_ += ready ? 1 : -1;
+}
+
 Duration QueueLoad::WorkAhead(int level) const {
   Duration sum = Duration::zero();
   for (int i = 0; i <= level; ++i) sum += work[i];
   return sum;
-}
-
-void RequestQueue::SetReady(Bucket* bucket, bool ready) {
-  if (bucket->ready == ready) return;
-  bucket->ready = ready;
-  ready_ += ready ? 1 : -1;
 }
 
 bool RequestQueue::Push(Request* request, TimePoint now) {
@@ -146,11 +171,17 @@ bool RequestQueue::Push(Request* request, TimePoint now) {
   bucket->requests.Push(request);
   bucket->rows += binding.rows;
   request->bucket = bucket;
-  SetReady(bucket, !bucket->shared || bucket->rows >= bucket->max_rows);
+  buckets_.SetReady(bucket, !bucket->shared || bucket->rows >= bucket->max_rows);
   return true;
 }
 
 bool RequestQueue::Remove(Request* request) {
+  if (std::exchange(request->awaits_turn, false)) {
+    waiting_.erase(waiting_.iterator_to(*request));
+    Unlink(request, &waiting_deadlines_);
+    CountWhole(*request, -1, &load_);
+    return true;
+  }
   Bucket* const bucket = std::exchange(request->bucket, nullptr);
   if (bucket == nullptr) return false;
   --load_.requests;
@@ -159,15 +190,15 @@ bool RequestQueue::Remove(Request* request) {
     load_.rows -= request->queued_rows;
   }
   load_.work[request->level()] -= request->work;
-  if (request->deadline_hook.is_linked()) deadlines_.erase(deadlines_.iterator_to(*request));
+  Unlink(request, &deadlines_);
   arrivals_.Remove(request);
   bucket->requests.Remove(request);
   bucket->rows -= request->binding.rows;
   if (bucket->requests.empty()) {
-    SetReady(bucket, false);
+    buckets_.SetReady(bucket, false);
     buckets_.Free(bucket);
   } else if (bucket->rows < bucket->max_rows) {
-    SetReady(bucket, false);
+    buckets_.SetReady(bucket, false);
   }
   return true;
 }
@@ -175,23 +206,33 @@ bool RequestQueue::Remove(Request* request) {
 bool RequestQueue::AddWhole(Request* whole) {
   if (!HasRoom(load_, limits_, whole)) return false;
   whole->work = std::min(whole->work, tuning::kMostWork);
-  ++load_.wholes;
-  load_.bytes += whole->binding.bytes;
-  load_.rows += whole->queued_rows;
-  load_.later_work += whole->work;
+  CountWhole(*whole, 1, &load_);
+  waiting_.push_back(*whole);
+  if (whole->deadline != TimePoint::max()) waiting_deadlines_.insert(*whole);
+  whole->awaits_turn = true;
   return true;
 }
 
+Request* RequestQueue::StartWhole() {
+  if (waiting_.empty()) return nullptr;
+  Request* const whole = &waiting_.front();
+  const int64_t bytes = JoinedBytes(*whole);
+  if (joined_bytes_ > 0 && joined_bytes_ + bytes > tuning::kMostJoinedBytes) return nullptr;
+  joined_bytes_ += bytes;
+  waiting_.pop_front();
+  Unlink(whole, &waiting_deadlines_);
+  whole->awaits_turn = false;
+  return whole;
+}
+
 void RequestQueue::EndWhole(const Request& whole) {
-  --load_.wholes;
-  load_.bytes -= whole.binding.bytes;
-  load_.rows -= whole.queued_rows;
-  load_.later_work -= whole.work;
+  joined_bytes_ -= JoinedBytes(whole);
+  CountWhole(whole, -1, &load_);
 }
 
 TimePoint RequestQueue::NextBatchTime() const {
   if (load_.empty()) return TimePoint::max();
-  if (ready_ > 0) return TimePoint::min();
+  if (buckets_.any_ready()) return TimePoint::min();
   const TimePoint old = Oldest()->enqueued + limits_.timeout;
   return deadlines_.empty() ? old : std::min(old, deadlines_.begin()->flush_at);
 }
@@ -241,14 +282,17 @@ void RequestQueue::Fill(Bucket* bucket, Batch* batch) {
 }
 
 TimePoint RequestQueue::NextDeadline() const {
-  return deadlines_.empty() ? TimePoint::max() : deadlines_.begin()->deadline;
+  return std::min(Earliest(deadlines_), Earliest(waiting_deadlines_));
 }
 
 Request* RequestQueue::TakeExpired(TimePoint now) {
-  if (NextDeadline() > now || deadlines_.empty()) return nullptr;
-  Request* const request = &*deadlines_.begin();
-  Remove(request);
-  return request;
+  for (Deadlines* const deadlines : {&deadlines_, &waiting_deadlines_}) {
+    if (deadlines->empty() || Earliest(*deadlines) > now) continue;
+    Request* const request = &*deadlines->begin();
+    Remove(request);
+    return request;
+  }
+  return nullptr;
 }
 
 }  // namespace floe::server

@@ -85,6 +85,8 @@ class BucketTable {
   // The shared bucket of the request, or a new one.
   Bucket* Find(Request* request, int64_t max_rows);
   void Free(Bucket* bucket);
+  void SetReady(Bucket* bucket, bool ready);
+  bool any_ready() const { return ready_ > 0; }
 
  private:
   using Table = boost::intrusive::unordered_set<Bucket, boost::intrusive::power_2_buckets<true>,
@@ -94,6 +96,7 @@ class BucketTable {
   std::vector<Bucket*> free_;
   std::array<Table::bucket_type, 256> chains_;  // a queue rarely holds that many buckets
   Table shared_;
+  size_t ready_ = 0;
 };
 
 // Why a batch was not made larger.
@@ -120,7 +123,7 @@ struct Batch {
   }
 };
 
-// What is queued, and what is yet to come of large requests that are computed in parts.
+// What is queued, and what is yet to come of large requests, which are computed in parts.
 struct QueueLoad {
   size_t requests = 0;
   size_t wholes = 0;  // large requests that have not ended
@@ -167,16 +170,22 @@ class RequestQueue {
   void TakeBatch(TimePoint now, Batch* batch);
   // When TakeBatch gives something: in the past for "now", TimePoint::max() when empty.
   TimePoint NextBatchTime() const;
-  // A request whose deadline is not after `now`, which leaves the queue; null: there is none.
+  // A request whose deadline is not after `now`, and which leaves the queue; null: there is none.
   Request* TakeExpired(TimePoint now);
   TimePoint NextDeadline() const;  // TimePoint::max(): none
   // False when the request is not queued (any more).
   bool Remove(Request* request);
-  // Counts a large request until EndWhole: its parts are pushed one after the other, and are not
-  // bounded. False (nothing changed) when the bounds are reached.
+  // Adds a large request, which awaits its turn from then on. It counts until it leaves the queue
+  // before its turn, or until EndWhole. False (nothing changed) when the bounds are reached.
   bool AddWhole(Request* whole);
-  void EndWhole(const Request& whole);
-  Request* Oldest() const { return arrivals_.Oldest(); }  // null: none
+  // The large request whose turn it is: the next, if its inputs and outputs have room beside those
+  // of others that have begun (tuning::kMostJoinedBytes). Null: there is none. Its parts are pushed
+  // from then on, one after the other, and are not bounded.
+  Request* StartWhole();
+  void EndWhole(const Request& whole);                    // of one that was started
+  Request* Oldest() const { return arrivals_.Oldest(); }  // of those that may run; null: none
+  // One that has not begun; null: none.
+  Request* Any() { return waiting_.empty() ? Oldest() : &waiting_.front(); }
   // From now on nothing waits for a fuller batch.
   void StopWaiting() {
     limits_.timeout = Duration::zero();
@@ -194,7 +203,6 @@ class RequestQueue {
                                     &Request::deadline_hook>,
       boost::intrusive::compare<ByDeadline>, boost::intrusive::constant_time_size<false>>;
 
-  void SetReady(Bucket* bucket, bool ready);
   bool MayGo(const Bucket& bucket, TimePoint now) const;
   void Fill(Bucket* bucket, Batch* batch);
 
@@ -202,9 +210,11 @@ class RequestQueue {
   bool draining_ = false;
   QueueLoad load_;
   RankedRequests<&Request::arrival_hook> arrivals_;
-  size_t ready_ = 0;     // buckets
   Deadlines deadlines_;  // requests without a deadline are not in it
   BucketTable buckets_;
+  RequestList<&Request::arrival_hook> waiting_;  // large requests that await their turns
+  Deadlines waiting_deadlines_;                  // theirs
+  int64_t joined_bytes_ = 0;                     // of large requests that have begun
 };
 
 }  // namespace floe::server

@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "server/request/tuning.h"
 #include "server/scheduling/admission.h"
-#include "server/scheduling/join.h"
 
 namespace floe::server {
 namespace {
@@ -23,11 +22,6 @@ struct Measured {
   Duration run = Duration::zero();    // of a run of its own, or of a part
   int64_t rows = 0;                   // of that run
 };
-
-int64_t MaxRows(const Request& request, const SchedulerOptions& options) {
-  const int64_t own = request.binding.max_rows, most = options.limits.max_rows;
-  return std::max<int64_t>(1, own == 0 ? most : std::min(own, most));
-}
 
 Measured Measure(const Request& request, const SchedulerState& state) {
   const Binding& binding = request.binding;
@@ -109,46 +103,13 @@ bool MayWait(Request* request, const Measured& measured, TimePoint now, Schedule
   return true;
 }
 
-// What a large request takes while it is computed.
-int64_t JoinedBytes(const Request& whole) {
-  auto bytes = static_cast<int64_t>(whole.binding.output_bytes);
-  for (const TensorView& input : whole.inputs) bytes += static_cast<int64_t>(input.bytes());
-  return bytes;
-}
-
-bool HasRoom(const WaitingWhole& one, int64_t joined_bytes) {
-  return joined_bytes == 0 || joined_bytes + one.bytes <= tuning::kMostJoinedBytes;
-}
-
-// Its end lets the next large requests start, as many as have room.
-std::shared_ptr<Join> MakeJoin(SchedulerState& state, int64_t part_rows, int64_t bytes,
-                               Join::Submit submit) {
-  return std::make_shared<Join>(
-      part_rows, state.options.workers() + 1, state.memory, std::move(submit),
-      [&state, bytes](std::unique_ptr<Request> done, const absl::Status& ended, Outputs outputs) {
-        std::list<WaitingWhole> next;
-        {
-          MutexLock lock(state.mutex);
-          state.queue.EndWhole(*done);
-          state.joined_bytes -= bytes;
-          while (!state.waiting.empty() && HasRoom(state.waiting.front(), state.joined_bytes)) {
-            state.joined_bytes += state.waiting.front().bytes;
-            next.splice(next.end(), state.waiting, state.waiting.begin());
-          }
-          state.idle.NotifyAll();
-          state.work.NotifyAll();
-        }
-        done->status = ended;
-        done->outcome = OutcomeOf(ended);
-        state.completion.Answer(done.release(), outputs);
-        for (WaitingWhole& one : next) one.join->Start(std::unique_ptr<Request>(one.whole));
-      });
-}
-
 }  // namespace
 
 Scheduler::Scheduler(std::unique_ptr<Executor> executor, Options options)
-    : state_(std::move(executor), std::move(options)), expiry_(state_), workers_(state_) {
+    : state_(std::move(executor), std::move(options)),
+      expiry_(state_),
+      workers_(state_),
+      large_requests_(state_, [this](std::unique_ptr<Request> part) { Enqueue(part.release()); }) {
   if (state_.options.threads == 0) return;
   try {
     state_.completion.Start(state_.options.name);
@@ -204,39 +165,26 @@ void Scheduler::Enqueue(Request* request) {
   if (wake_worker) state_.work.NotifyOne();
 }
 
-// Admits a request of more rows than a run may have, and has its parts queued: now, or once there
-// is room for its inputs and outputs beside those of others.
+// Admits a request of more rows than a run may have.
 void Scheduler::Split(Request* whole) {
   const Measured measured = Measure(*whole, state_);
-  std::list<WaitingWhole> made;
-  bool starts = false;
   whole->outcome = Outcome::kFailed;  // unless another is set
-  // A caller that leaves before finds nothing to end; MayWait looks once more.
+  // A caller that leaves before finds nothing to remove; MayWait looks once more.
   if (whole->cancel != nullptr)
     whole->cancel->SetListener(whole, [this, whole] { Cancel(state_, whole); });
   const absl::Status status = CatchOutOfMemory([&]() -> absl::Status {
     FLOE_RETURN_IF_ERROR(CheckOutputBytes(*whole));
-    made.push_back(WaitingWhole{whole, nullptr, JoinedBytes(*whole)});
-    made.front().join =
-        MakeJoin(state_, MaxRows(*whole, state_.options), made.front().bytes,
-                 [this](std::unique_ptr<Request> part) { Enqueue(part.release()); });
     MutexLock lock(state_.mutex);
     if (!MayWait(whole, measured, state_.Now(), state_)) return whole->status;
     if (!state_.queue.AddWhole(whole)) {
       Refuse(whole, Outcome::kRefusedFull, QueueFullError(state_));
       return whole->status;
     }
-    starts = state_.waiting.empty() && HasRoom(made.front(), state_.joined_bytes);
-    if (starts) {
-      state_.joined_bytes += made.front().bytes;
-      return absl::OkStatus();
-    }
     if (whole->deadline < state_.expiry_sleeps_until) state_.expiry.NotifyOne();
-    state_.waiting.splice(state_.waiting.end(), made);
     return absl::OkStatus();
   });
   if (!status.ok()) return state_.completion.Answer(whole, whole->outcome, status);
-  if (starts) made.front().join->Start(std::unique_ptr<Request>(whole));
+  large_requests_.StartWaiting();
 }
 
 void Scheduler::TrimIdle(TimePoint now) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/scheduling/expiry.h"
+#include "server/scheduling/large_requests.h"
 #include "server/scheduling/state.h"
 #include "server/scheduling/stats.h"
 #include "server/scheduling/workers.h"
@@ -74,6 +75,7 @@ class Scheduler {
   mutable SchedulerState state_;
   Expiry expiry_;
   Workers workers_;
+  LargeRequests large_requests_;
   Mutex stop_mutex_;  // one Stop at a time
 };
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -30,7 +31,8 @@ class Doubler : public Executor {
     Binding& binding = request->binding;
     binding.key = this;
     binding.rows = inputs[0].shape.dim(0);
-    binding.bytes = binding.output_bytes = inputs[0].bytes();
+    binding.bytes = inputs[0].bytes();
+    binding.output_bytes = output_bytes.value_or(inputs[0].bytes());
     if (inputs.size() > 1) binding.fixed = {1};
     binding.unbatchable = binding.rows == 0;
     binding.splittable = splittable;
@@ -74,6 +76,7 @@ class Doubler : public Executor {
   bool quick = false;
   double batch_gain = 1;
   bool splittable = true;
+  std::optional<int64_t> output_bytes;  // that a request is said to have
   Duration row_takes = Duration::zero();
   std::function<void(const RunLimits&)> on_limits;
   std::function<void(absl::Span<Request* const>)> on_run;

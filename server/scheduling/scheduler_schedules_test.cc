@@ -63,6 +63,8 @@ class RandomSchedule {
     }
     const SchedulerStats stats = stepped_.scheduler->Stats();
     EXPECT_EQ(stats[Outcome::kAnswered], answered);
+    EXPECT_EQ(stats.queued_rows, 0);
+    EXPECT_EQ(stats.queued_bytes, 0u);
     served += answered;
     asked += calls_.size();
     EXPECT_EQ(stats[Outcome::kAnswered] + stats[Outcome::kFailed] + stats[Outcome::kRefusedFull] +
@@ -85,6 +87,8 @@ class RandomSchedule {
     calls_.push_back(std::make_unique<Call>(values, Pick(3)));
     stepped_.executor->quick = Pick(3) == 0;
     stepped_.executor->splittable = Pick(2) == 0;
+    // Large requests of so many have to wait for each other.
+    stepped_.executor->output_bytes = Pick(2) * (int64_t{200} << 20);
     Call& call = *calls_.back();
     const bool has_deadline = Pick(3) == 0;
     if (has_deadline) with_deadline_.insert(&call);

@@ -81,6 +81,11 @@ void SlowestRun::Note(Duration took, TimePoint now) {
   since_ = now;
 }
 
+int64_t MaxRows(const Request& request, const SchedulerOptions& options) {
+  const int64_t own = request.binding.max_rows, most = options.limits.max_rows;
+  return std::max<int64_t>(1, own == 0 ? most : std::min(own, most));
+}
+
 SchedulerState::SchedulerState(std::unique_ptr<Executor> runs, SchedulerOptions how)
     : executor(std::move(runs)),
       options(std::move(how)),
@@ -146,14 +151,6 @@ void SchedulerState::SlotIsFree() {
 void SchedulerState::CollectExpired(TimePoint now) {
   while (Request* const request = queue.TakeExpired(now))
     completion.Post(request, Outcome::kExpired, ExpiredError());
-  EndWaiting([now](const Request& whole) { return whole.deadline <= now; }, Outcome::kExpired,
-             ExpiredError());
-}
-
-TimePoint SchedulerState::NextDeadline() const {
-  TimePoint next = queue.NextDeadline();
-  for (const WaitingWhole& one : waiting) next = std::min(next, one.whole->deadline);
-  return next;
 }
 
 absl::Status SchedulerState::StoppingError() const {

@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,6 +58,9 @@ struct SlotUse {
 
   bool busy() const { return started != TimePoint::max(); }
 };
+
+// Of one run for the request, at least 1.
+int64_t MaxRows(const Request& request, const SchedulerOptions& options);
 
 // What each slot of an executor runs. Threading: the caller locks.
 class SlotTable {
@@ -115,15 +117,6 @@ class SlowestRun {
   TimePoint since_;
 };
 
-class Join;
-
-// A large request whose turn is to come, and what will compute it.
-struct WaitingWhole {
-  Request* whole;
-  std::shared_ptr<Join> join;
-  int64_t bytes;  // of its inputs and outputs
-};
-
 struct SchedulerState {
   SchedulerState(std::unique_ptr<Executor> runs, SchedulerOptions how);
 
@@ -136,23 +129,6 @@ struct SchedulerState {
   void SlotIsFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Ends the requests that are late.
   void CollectExpired(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Ends large requests whose turn has not come: those that `ended` names.
-  template <typename Ended>
-  void EndWaiting(const Ended& ended, Outcome outcome, const absl::Status& status)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    for (auto it = waiting.begin(); it != waiting.end();) {
-      Request* const whole = it->whole;
-      if (!ended(*whole)) {
-        ++it;
-        continue;
-      }
-      it = waiting.erase(it);
-      queue.EndWhole(*whole);
-      completion.Post(whole, outcome, status);
-    }
-  }
-  // The earliest of all that wait.
-  TimePoint NextDeadline() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Something waits, runs, or is to come of a request that is computed in parts.
   bool Busy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return slots.any_busy() || !queue.load().done();
@@ -170,8 +146,6 @@ struct SchedulerState {
   CondVar expiry;  // there is an earlier deadline
   CondVar idle;    // who waits for the end: Busy() may have changed
   RequestQueue queue ABSL_GUARDED_BY(mutex);
-  std::list<WaitingWhole> waiting ABSL_GUARDED_BY(mutex);  // in the order of arrival
-  int64_t joined_bytes ABSL_GUARDED_BY(mutex) = 0;         // of the large requests in progress
   CostProfiles profiles ABSL_GUARDED_BY(mutex);
   Quarantine quarantine ABSL_GUARDED_BY(mutex);
   SlotTable slots ABSL_GUARDED_BY(mutex);

@@ -55,25 +55,6 @@ void BatchCounts::Add(const BatchCounts& other) {
   for (size_t i = 0; i < closed.size(); ++i) closed[i] += other.closed[i];
 }
 
-void AnswerCounts::Add(Outcome outcome, const absl::Status& status, int more) {
-  outcomes_[static_cast<size_t>(outcome)].fetch_add(more, std::memory_order_relaxed);
-  by_code_[static_cast<size_t>(status.code()) % kStatusCodes].fetch_add(more,
-                                                                        std::memory_order_relaxed);
-  if (!absl::IsInternal(status)) return;
-  MutexLock lock(mutex_);
-  last_internal_ = std::string(status.message());
-}
-
-void AnswerCounts::CopyTo(SchedulerStats* stats) const {
-  const auto copy = [](const auto& from, auto& to) {
-    for (size_t i = 0; i < from.size(); ++i) to[i] = from[i].load(std::memory_order_relaxed);
-  };
-  copy(outcomes_, stats->outcomes);
-  copy(by_code_, stats->by_code);
-  MutexLock lock(mutex_);
-  stats->last_internal_error = last_internal_;
-}
-
 bool IsStuck(const SchedulerProgress& progress, const SchedulerProgress::Run& run, TimePoint now) {
   return now - run.started > StuckAfter(progress, run.batches);
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
-#include "base/mutex.h"
 #include "server/scheduling/queue.h"
 
 namespace floe::server {
@@ -95,19 +93,6 @@ struct SchedulerStats : RunCounts {
 
   uint64_t& operator[](Outcome outcome) { return outcomes[static_cast<size_t>(outcome)]; }
   uint64_t operator[](Outcome outcome) const { return outcomes[static_cast<size_t>(outcome)]; }
-};
-
-// Counts what became of requests. Threading: any thread.
-class AnswerCounts {
- public:
-  void Add(Outcome outcome, const absl::Status& status, int more = 1);
-  void CopyTo(SchedulerStats* stats) const;
-
- private:
-  std::array<std::atomic<uint64_t>, kOutcomes> outcomes_{};
-  std::array<std::atomic<uint64_t>, kStatusCodes> by_code_{};
-  mutable Mutex mutex_;
-  std::string last_internal_ ABSL_GUARDED_BY(mutex_);
 };
 
 // For a log: "4 batches of 3.0 requests, 3.5 rows; closed: 3 idle, 1 full".

@@ -25,6 +25,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "base/task_thread_pool.h"
 #include "base/threads.h"
 #include "server/listener/drain.h"
 #include "server/transport/grpcpp/calls.h"
@@ -132,8 +133,6 @@ class GrpcppTransport final : public Transport {
   void Configure(grpc::ServerBuilder* builder) const;
   void Hand(int listener_fd, int fd);
   void CutOverdue();
-  void CutOverdueUntilStopped();
-  void StopCutting();
 
   const TransportOptions options_;
   const GrpcArguments arguments_;
@@ -147,10 +146,10 @@ class GrpcppTransport final : public Transport {
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Acceptor> acceptor_;
-  Mutex mutex_;
-  CondVar stopped_;
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread cutter_;
+  TaskThreadPool cutter_{1, {"unread", 0, {}}, [this] {
+                           CutOverdue();
+                           return Clock::Steady().Now() + kReadCheck;
+                         }};
 };
 
 int Millis(Duration time) {
@@ -232,26 +231,6 @@ void GrpcppTransport::CutOverdue() {
   }
 }
 
-void GrpcppTransport::CutOverdueUntilStopped() {
-  mutex_.Lock();
-  while (!stop_) {
-    mutex_.Unlock();
-    CutOverdue();
-    mutex_.Lock();
-    if (!stop_) stopped_.WaitUntil(mutex_, Clock::Steady().Now() + kReadCheck);
-  }
-  mutex_.Unlock();
-}
-
-void GrpcppTransport::StopCutting() {
-  {
-    MutexLock lock(mutex_);
-    stop_ = true;
-  }
-  stopped_.NotifyAll();
-  if (cutter_.joinable()) cutter_.join();
-}
-
 // gRPC itself would block on stderr, and log a line for each mistake of a client.
 void LogOfGrpc(gpr_log_func_args* said) {
   constexpr int kLines = 10;  // of every kEvery
@@ -317,14 +296,13 @@ absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
   acceptor_ =
       std::make_unique<Acceptor>(std::move(sockets), options_.connections,
                                  [this](int listener_fd, int fd) { Hand(listener_fd, fd); });
-  FLOE_ASSIGN_OR_RETURN(cutter_,
-                        TrySpawnThread({"unread", 0, {}}, [this] { CutOverdueUntilStopped(); }));
+  FLOE_RETURN_IF_ERROR(cutter_.Start());
   return acceptor_->Start();
 }
 
 void GrpcppTransport::Shutdown(TimePoint deadline) {
   if (server_ == nullptr) return;
-  StopCutting();
+  cutter_.Stop();
   // gRPC cannot send GOAWAY and still accept calls that are already on their way. So the frame is
   // written beside gRPC, which rules out TLS. gRPC reports the end of a call, and of a message of a
   // stream, once all its bytes are in the socket. It cancels calls that arrive after its shutdown

@@ -1,4 +1,4 @@
-#include "server/registry/task_thread_pool.h"
+#include "base/task_thread_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 #include "base/threads_for_test.h"
 
-namespace floe::server {
+namespace floe {
 namespace {
 
 using ::testing::ElementsAre;
@@ -197,4 +197,4 @@ TEST(TaskThreadPoolDeathTest, NoFirstThreadIsAnErrorThatSaysWhatToRaise) {
 }
 
 }  // namespace
-}  // namespace floe::server
+}  // namespace floe

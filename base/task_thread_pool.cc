@@ -1,5 +1,5 @@
 // Threads that take tasks in order; more are started while tasks wait and none is idle.
-#include "server/registry/task_thread_pool.h"
+#include "base/task_thread_pool.h"
 
 #include <sched.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-namespace floe::server {
+namespace floe {
 
 TaskThreadPool::TaskThreadPool(int max_threads, ThreadTraits traits, Idle idle)
     : max_threads_(static_cast<size_t>(std::max(1, max_threads))),
@@ -110,4 +110,4 @@ void TaskThreadPool::Stop() {
   for (std::thread& thread : threads) thread.join();
 }
 
-}  // namespace floe::server
+}  // namespace floe

@@ -1,4 +1,4 @@
-// Threads for work that takes its time: scans, loads, unloads, reloads.
+// TaskThreadPool: threads for tasks that take their time, or for what is done again and again.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@
 #include "base/mutex.h"
 #include "base/threads.h"
 
-namespace floe::server {
+namespace floe {
 
 // Tasks start in the order they were posted; threads are started as they are needed, up to a bound.
 // Threading: any thread.
@@ -62,4 +62,4 @@ class TaskThreadPool {
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace floe::server
+}  // namespace floe
