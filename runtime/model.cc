@@ -31,7 +31,7 @@ std::map<std::string, int> IndexByName(const Graph& graph) {
 // One signature's choice of a graph.
 class Selection {
  public:
-  explicit Selection(const Graph& whole) : graph_(whole), index_(IndexByName(graph_)) {}
+  explicit Selection(Graph whole) : graph_(std::move(whole)), index_(IndexByName(graph_)) {}
 
   // The graph with the signature's outputs selected. Inputs that are `taken` become inputs of the
   // graph; optional ones that are not take their default.
@@ -275,7 +275,7 @@ void Signature::Classify(const Graph& graph) {
   }
 }
 
-absl::StatusOr<Signature::Variant> Signature::CompileVariant(const Graph& graph, bool live,
+absl::StatusOr<Signature::Variant> Signature::CompileVariant(Graph graph, bool live,
                                                              uint64_t computed,
                                                              const CompileOptions& options,
                                                              KernelCache* cache) const {
@@ -294,29 +294,33 @@ absl::StatusOr<Signature::Variant> Signature::CompileVariant(const Graph& graph,
     variant.inputs.push_back(static_cast<int>(i));
     def.inputs.push_back(def_.inputs[i]);
   }
-  FLOE_ASSIGN_OR_RETURN(Graph selected, Selection(graph).Run(def_, taken));
+  FLOE_ASSIGN_OR_RETURN(Graph selected, Selection(std::move(graph)).Run(def_, taken));
   FLOE_RETURN_IF_ERROR(CheckFed(selected));
   FLOE_ASSIGN_OR_RETURN(variant.compiled, CompiledSignature::Compile(
                                               std::move(selected), std::move(def), options, cache));
   return variant;
 }
 
-absl::Status Signature::Compile(const Graph& graph, SignatureDef def, const CompileOptions& options,
+absl::Status Signature::Compile(Graph graph, SignatureDef def, const CompileOptions& options,
                                 KernelCache* cache) {
   def_ = std::move(def);
   Classify(graph);
-  FLOE_ASSIGN_OR_RETURN(Variant defaults, CompileVariant(graph, false, 0, options, cache));
+  const auto computed_inputs = std::count(kinds_.begin(), kinds_.end(), Kind::kComputed);
+  const bool any_constant = std::count(kinds_.begin(), kinds_.end(), Kind::kConstant) > 0;
+  // Nothing else holds its constants then, and passes can free what they replace.
+  const bool last = computed_inputs == 0 && !any_constant;
+  FLOE_ASSIGN_OR_RETURN(Variant defaults, CompileVariant(last ? std::move(graph) : Graph(graph),
+                                                         false, 0, options, cache));
   variants_.push_back(std::move(defaults));
   def_.outputs = variants_[0].compiled->signature().outputs;
 
-  const auto computed_inputs = std::count(kinds_.begin(), kinds_.end(), Kind::kComputed);
   if (computed_inputs > kMaxComputed) {
     return absl::UnimplementedError(absl::StrCat(
         "signature ", Quoted(def_.name), " has ", computed_inputs,
         " optional inputs whose defaults the graph computes; at most ", kMaxComputed, " can be"));
   }
   std::vector<uint64_t> sets;
-  if (std::count(kinds_.begin(), kinds_.end(), Kind::kConstant) > 0) sets.push_back(0);
+  if (any_constant) sets.push_back(0);
   const uint64_t all = (uint64_t{1} << computed_inputs) - 1;
   if (computed_inputs > kMaxFreelyFed) {
     sets.push_back(all);
@@ -354,7 +358,9 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::CreateWithin(Source source,
   for (SignatureDef& def : source.signatures) {
     Signature signature;
     const std::string name = def.name;
-    const absl::Status compiled = signature.Compile(source.graph, std::move(def), options, &cache);
+    const bool last = &def == &source.signatures.back();
+    const absl::Status compiled = signature.Compile(
+        last ? std::move(source.graph) : Graph(source.graph), std::move(def), options, &cache);
     if (compiled.ok()) {
       model->signatures_[name] = std::move(signature);
       continue;

@@ -55,11 +55,11 @@ class Signature {
     absl::Status why;
   };
 
-  absl::Status Compile(const Graph& graph, SignatureDef def, const CompileOptions& options,
+  absl::Status Compile(Graph graph, SignatureDef def, const CompileOptions& options,
                        KernelCache* cache);
   void Classify(const Graph& graph);
   // `live`: with the inputs of constant default as inputs.
-  absl::StatusOr<Variant> CompileVariant(const Graph& graph, bool live, uint64_t computed,
+  absl::StatusOr<Variant> CompileVariant(Graph graph, bool live, uint64_t computed,
                                          const CompileOptions& options, KernelCache* cache) const;
   absl::Status WhyNoVariant(uint64_t computed) const;
 
