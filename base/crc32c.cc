@@ -1,5 +1,9 @@
 #include "base/crc32c.h"
 
+#ifdef __x86_64__
+#include <nmmintrin.h>
+#endif
+
 #include <array>
 #include <cstring>
 
@@ -30,11 +34,7 @@ constexpr Tables MakeTables() {
 
 constexpr Tables kTables = MakeTables();
 
-}  // namespace
-
-uint32_t Crc32c(const void* data, size_t size, uint32_t before) {
-  const auto* bytes = static_cast<const unsigned char*>(data);
-  uint32_t crc = ~before;
+uint32_t AddByTables(const unsigned char* bytes, size_t size, uint32_t crc) {
   for (; size >= kSlices; size -= kSlices, bytes += kSlices) {
     uint32_t low;
     std::memcpy(&low, bytes, sizeof low);
@@ -45,7 +45,41 @@ uint32_t Crc32c(const void* data, size_t size, uint32_t before) {
           kTables[1][bytes[6]] ^ kTables[0][bytes[7]];
   }
   for (; size != 0; --size, ++bytes) crc = (crc >> 8) ^ kTables[0][(crc ^ *bytes) & 0xff];
-  return ~crc;
+  return crc;
+}
+
+#ifdef __x86_64__
+__attribute__((target("sse4.2"))) uint32_t AddByInstruction(const unsigned char* bytes, size_t size,
+                                                            uint32_t crc) {
+  uint64_t wide = crc;
+  for (; size >= sizeof wide; size -= sizeof wide, bytes += sizeof wide) {
+    uint64_t word;
+    std::memcpy(&word, bytes, sizeof word);
+    wide = _mm_crc32_u64(wide, word);
+  }
+  crc = static_cast<uint32_t>(wide);
+  for (; size != 0; --size, ++bytes) crc = _mm_crc32_u8(crc, *bytes);
+  return crc;
+}
+#endif
+
+using Add = uint32_t (*)(const unsigned char* bytes, size_t size, uint32_t crc);
+Add PickAdd() {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("sse4.2")) return AddByInstruction;
+#endif
+  return AddByTables;
+}
+
+}  // namespace
+
+uint32_t Crc32c(const void* data, size_t size, uint32_t before) {
+  static const Add add = PickAdd();
+  return ~add(static_cast<const unsigned char*>(data), size, ~before);
+}
+
+uint32_t Crc32cByTables(const void* data, size_t size, uint32_t before) {
+  return ~AddByTables(static_cast<const unsigned char*>(data), size, ~before);
 }
 
 }  // namespace floe

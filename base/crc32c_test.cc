@@ -29,6 +29,7 @@ TEST(Crc32c, PiecesGiveTheWhole) {
   for (size_t cut = 0; cut <= text.size(); cut += 13) {
     const uint32_t first = Crc32c(text.data(), cut);
     EXPECT_EQ(Crc32c(text.data() + cut, text.size() - cut, first), whole) << cut;
+    EXPECT_EQ(Crc32cByTables(text.data() + cut, text.size() - cut, first), whole) << cut;
   }
 }
 

@@ -55,6 +55,20 @@ absl::StatusOr<size_t> InputFile::Read(char* buffer, size_t size) {
   return static_cast<size_t>(got);
 }
 
+absl::Status InputFile::ReadAt(size_t offset, char* buffer, size_t size) const {
+  while (size != 0) {
+    const ssize_t got = ::pread(fd_, buffer, size, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path_));
+    if (got == 0)
+      return absl::UnavailableError(absl::StrCat(path_, " was cut short while it was read"));
+    offset += static_cast<size_t>(got);
+    buffer += got;
+    size -= static_cast<size_t>(got);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<FileBytes> ReadFile(const std::string& path, int64_t max_bytes) {
   FLOE_ASSIGN_OR_RETURN(InputFile input, InputFile::Open(path, max_bytes));
   FileBytes file;

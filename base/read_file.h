@@ -1,4 +1,4 @@
-// Regular files: whole in memory, or read piece by piece.
+// Regular files: whole in memory, read piece by piece, or at any place.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace floe {
 
-// A regular file that is read once from its beginning. Threading: one thread at a time.
+// A regular file that is read. Threading: one thread at a time; ReadAt from any.
 class InputFile {
  public:
   // Errors name the path: NOT_FOUND and the like as the system says; INVALID_ARGUMENT for anything
@@ -29,6 +29,9 @@ class InputFile {
   // How many of the bytes that follow were read into `buffer`: at most `size`, 0 at the end.
   // UNAVAILABLE when the file has become shorter.
   absl::StatusOr<size_t> Read(char* buffer, size_t size);
+  // All `size` bytes at `offset`, which lie within size(). UNAVAILABLE as of Read. Changes nothing
+  // of what Read reads next.
+  absl::Status ReadAt(size_t offset, char* buffer, size_t size) const;
 
  private:
   InputFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}

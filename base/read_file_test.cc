@@ -44,6 +44,21 @@ TEST_F(ReadFileTest, AnEmptyFileHasNoBytes) {
   EXPECT_EQ(file->view(), "");
 }
 
+TEST_F(ReadFileTest, ReadsAtAnyPlace) {
+  const std::string path = Write("file", "0123456789");
+  auto file = InputFile::Open(path, 100);
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::string bytes(3, ' ');
+  ASSERT_TRUE(file->ReadAt(6, bytes.data(), 3).ok());
+  EXPECT_EQ(bytes, "678");
+  EXPECT_EQ(*file->Read(bytes.data(), 3), 3u);
+  EXPECT_EQ(bytes, "012");
+  fs::resize_file(path, 7);
+  const absl::Status cut = file->ReadAt(6, bytes.data(), 3);
+  EXPECT_EQ(cut.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(std::string(cut.message()), path + " was cut short while it was read");
+}
+
 TEST_F(ReadFileTest, ErrorsNameThePath) {
   const auto absent = ReadFile(PathOf("absent"), 10);
   EXPECT_EQ(absent.status().code(), absl::StatusCode::kNotFound);

@@ -26,10 +26,9 @@ void Store(T value, std::string* to) {
 
 }  // namespace
 
-uint32_t MaskedCrc32c(const void* data, size_t size) {
-  const uint32_t crc = Crc32c(data, size);
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-}
+uint32_t MaskCrc32c(uint32_t crc32c) { return ((crc32c >> 15) | (crc32c << 17)) + 0xa282ead8u; }
+
+uint32_t MaskedCrc32c(const void* data, size_t size) { return MaskCrc32c(Crc32c(data, size)); }
 
 absl::Status TfRecordReader::Damaged(const std::string& what) const {
   return absl::DataLossError(absl::StrCat("record ", count_ + 1, ": ", what));

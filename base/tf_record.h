@@ -14,6 +14,7 @@ namespace floe {
 // CRC-32C as these files store it: rotated and offset, so that data that holds checksums keeps them
 // apart from its own.
 uint32_t MaskedCrc32c(const void* data, size_t size);
+uint32_t MaskCrc32c(uint32_t crc32c);
 
 // Reads the records of an uncompressed file that is in memory. Threading: one thread at a time.
 class TfRecordReader {

@@ -9,6 +9,7 @@
 #include "model/tables.h"
 #include "runtime/analyze.h"
 #include "runtime/evaluate.h"
+#include "runtime/graph_key.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/unsupported.h"
 #include "runtime/plan.h"
@@ -57,9 +58,15 @@ class Compiler {
       compiled_->input_has_rows_.push_back(!shape.rank_known() ||
                                            (shape.rank() > 0 && !shape.dim(0).known()));
     }
+    // What the file holds for other signatures goes; a subgraph has none.
+    Prune(&graph(), /*keep_effects=*/subgraph_);
+    const bool share = cache_ != nullptr && !subgraph_;
+    const std::string key = share ? SignatureKey() : "";
+    if (const auto same = share ? cache_->FindSignature(key) : nullptr) return Share(*same);
     FLOE_RETURN_IF_ERROR(RunPasses());
     FLOE_RETURN_IF_ERROR(MakeKernels());
     ReleaseConstants();
+    if (share) cache_->KeepSignature(key, compiled_);
     return compiled_;
   }
 
@@ -75,9 +82,24 @@ class Compiler {
   Graph& graph() { return compiled_->program_->graph; }
   const KernelOptions& kernel_options() const { return compiled_->options_.kernels; }
 
+  std::string SignatureKey() {
+    std::string key;
+    for (const TensorType& type : types_)
+      absl::StrAppend(&key, DTypeName(type.dtype), type.shape.ToString(), "|");
+    return key + GraphKey(graph());
+  }
+
+  // Files have the same function under several names: Keras writes each as "serve" and as
+  // "serving_default".
+  std::shared_ptr<const CompiledSignature> Share(const CompiledSignature& same) {
+    compiled_->program_ = same.program_;
+    compiled_->weight_bytes_ = same.weight_bytes_;
+    for (size_t k = 0; k < same.signature_.outputs.size(); ++k)
+      compiled_->signature_.outputs[k].type = same.signature_.outputs[k].type;
+    return compiled_;
+  }
+
   absl::Status RunPasses() {
-    // What the file holds for other signatures goes; a subgraph has none.
-    Prune(&graph(), /*keep_effects=*/subgraph_);
     return floe::RunPasses(&graph(), {types_, kernel_options()},
                            compiled_->options_.disabled_passes);
   }

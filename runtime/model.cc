@@ -40,7 +40,7 @@ ValueRef RefOf(const std::string& tensor, const std::map<std::string, int>& inde
 // One signature's choice of a graph.
 class Selection {
  public:
-  explicit Selection(const Graph& whole) : graph_(whole), index_(IndexByName(graph_)) {}
+  explicit Selection(Graph whole) : graph_(std::move(whole)), index_(IndexByName(graph_)) {}
 
   // The graph with the signature's outputs selected. Inputs that are `taken` become inputs of the
   // graph; optional ones that are not take their default.
@@ -205,7 +205,7 @@ constexpr int kMaxComputed = 63;
 
 // Compiles `def` with the inputs that are `taken`, and says which these are.
 absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompileTaking(
-    const Graph& graph, const SignatureDef& def, const std::vector<bool>& taken,
+    Graph graph, const SignatureDef& def, const std::vector<bool>& taken,
     const CompileOptions& options, KernelCache* cache, std::vector<int>* inputs) {
   SignatureDef taking = def;
   taking.inputs.clear();
@@ -214,7 +214,7 @@ absl::StatusOr<std::shared_ptr<const CompiledSignature>> CompileTaking(
     inputs->push_back(static_cast<int>(i));
     taking.inputs.push_back(def.inputs[i]);
   }
-  FLOE_ASSIGN_OR_RETURN(Graph selected, Selection(graph).Run(def, taken));
+  FLOE_ASSIGN_OR_RETURN(Graph selected, Selection(std::move(graph)).Run(def, taken));
   FLOE_RETURN_IF_ERROR(CheckFed(selected));
   return CompiledSignature::Compile(std::move(selected), std::move(taking), options, cache);
 }
@@ -339,14 +339,14 @@ std::vector<bool> Signature::Taken(bool live, uint64_t computed) const {
   return taken;
 }
 
-absl::StatusOr<Signature::Variant> Signature::CompileVariant(const Graph& graph,
+absl::StatusOr<Signature::Variant> Signature::CompileVariant(Graph graph,
                                                              const std::vector<bool>& taken,
                                                              uint64_t computed,
                                                              const CompileOptions& options,
                                                              KernelCache* cache) const {
   Variant variant{.computed = computed};
-  FLOE_ASSIGN_OR_RETURN(variant.compiled,
-                        CompileTaking(graph, def_, taken, options, cache, &variant.inputs));
+  FLOE_ASSIGN_OR_RETURN(variant.compiled, CompileTaking(std::move(graph), def_, taken, options,
+                                                        cache, &variant.inputs));
   return variant;
 }
 
@@ -403,23 +403,25 @@ void Signature::CompilePrograms(const Graph& graph, const CompileOptions& option
   if (ShareRandomNumbers(graph, needs)) programs_.clear();
 }
 
-absl::Status Signature::Compile(const Graph& graph, SignatureDef def, const CompileOptions& options,
+absl::Status Signature::Compile(Graph graph, SignatureDef def, const CompileOptions& options,
                                 KernelCache* cache) {
   def_ = std::move(def);
   Classify(graph);
-  FLOE_ASSIGN_OR_RETURN(Variant defaults,
-                        CompileVariant(graph, Taken(false, 0), 0, options, cache));
+  const auto computed_inputs = std::count(kinds_.begin(), kinds_.end(), Kind::kComputed);
+  const bool any_constant = std::count(kinds_.begin(), kinds_.end(), Kind::kConstant) > 0;
+  // Nothing else holds its constants then, and passes can free what they replace.
+  const bool last = computed_inputs == 0 && !any_constant;
+  FLOE_ASSIGN_OR_RETURN(Variant defaults, CompileVariant(last ? std::move(graph) : Graph(graph),
+                                                         Taken(false, 0), 0, options, cache));
   variants_.push_back(std::move(defaults));
   def_.outputs = variants_[0].compiled->signature().outputs;
 
-  const auto computed_inputs = std::count(kinds_.begin(), kinds_.end(), Kind::kComputed);
   if (computed_inputs > kMaxComputed) {
     return absl::UnimplementedError(absl::StrCat(
         "signature ", Quoted(def_.name), " has ", computed_inputs,
         " optional inputs whose defaults the graph computes; at most ", kMaxComputed, " can be"));
   }
-  if (std::count(kinds_.begin(), kinds_.end(), Kind::kConstant) > 0)
-    Keep(CompileVariant(graph, Taken(true, 0), 0, options, cache), 0);
+  if (any_constant) Keep(CompileVariant(graph, Taken(true, 0), 0, options, cache), 0);
   if (computed_inputs > kMaxFreelyFed) {
     CompilePrograms(graph, options, cache);
     return absl::OkStatus();
@@ -449,7 +451,9 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::CreateWithin(Source source,
   for (SignatureDef& def : source.signatures) {
     Signature signature;
     const std::string name = def.name;
-    const absl::Status compiled = signature.Compile(source.graph, std::move(def), options, &cache);
+    const bool last = &def == &source.signatures.back();
+    const absl::Status compiled = signature.Compile(
+        last ? std::move(source.graph) : Graph(source.graph), std::move(def), options, &cache);
     if (compiled.ok()) {
       model->signatures_[name] = std::move(signature);
       continue;

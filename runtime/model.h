@@ -65,12 +65,12 @@ class Signature {
     absl::Status why;
   };
 
-  absl::Status Compile(const Graph& graph, SignatureDef def, const CompileOptions& options,
+  absl::Status Compile(Graph graph, SignatureDef def, const CompileOptions& options,
                        KernelCache* cache);
   void Classify(const Graph& graph);
   // Whether each input is one of a variant. `live`: with the inputs of constant default.
   std::vector<bool> Taken(bool live, uint64_t computed) const;
-  absl::StatusOr<Variant> CompileVariant(const Graph& graph, const std::vector<bool>& taken,
+  absl::StatusOr<Variant> CompileVariant(Graph graph, const std::vector<bool>& taken,
                                          uint64_t computed, const CompileOptions& options,
                                          KernelCache* cache) const;
   // Instead of variants for some of the computed inputs: the variant for all and the programs.

@@ -18,8 +18,10 @@
 
 namespace floe {
 
-// Kernels shared between compilations of one model, so that weights are packed once.
-// Threading: one thread at a time.
+class CompiledSignature;
+
+// What compilations of one model share: kernels, so that weights are packed once, and signatures
+// that compute the same. Threading: one thread at a time.
 class KernelCache {
  public:
   std::shared_ptr<const Kernel> Find(const std::string& key) const {
@@ -32,12 +34,22 @@ class KernelCache {
     entries_[key] = {std::move(kernel), std::move(constants)};
   }
 
+  // By a key of the graph and the inputs' types before the passes.
+  std::shared_ptr<const CompiledSignature> FindSignature(const std::string& key) const {
+    const auto it = signatures_.find(key);
+    return it == signatures_.end() ? nullptr : it->second;
+  }
+  void KeepSignature(const std::string& key, std::shared_ptr<const CompiledSignature> compiled) {
+    signatures_[key] = std::move(compiled);
+  }
+
  private:
   struct Entry {
     std::shared_ptr<const Kernel> kernel;
     std::vector<Tensor> constants;
   };
   std::map<std::string, Entry> entries_;
+  std::map<std::string, std::shared_ptr<const CompiledSignature>> signatures_;
 };
 
 struct CompileOptions {
@@ -121,9 +133,9 @@ class Plan {
 // Threading: immutable but for its plan cache, which locks. Shared by all workers.
 class CompiledSignature {
  public:
-  // Passes, kernel choice and weight packing. `graph.inputs` are in the order of
-  // `signature.inputs`. Errors name the node: UNIMPLEMENTED listing every op without a kernel,
-  // INVALID_ARGUMENT for contradictions.
+  // Passes, kernel choice and weight packing; or the program of a signature in the cache that
+  // computes the same. `graph.inputs` are in the order of `signature.inputs`. Errors name the node:
+  // UNIMPLEMENTED listing every op without a kernel, INVALID_ARGUMENT for contradictions.
   static absl::StatusOr<std::shared_ptr<const CompiledSignature>> Compile(
       Graph graph, SignatureDef signature, const CompileOptions& options,
       KernelCache* cache = nullptr);
@@ -137,6 +149,8 @@ class CompiledSignature {
   const absl::Status& refused() const { return refused_; }
 
   const SignatureDef& signature() const { return signature_; }
+  // Whether the same runs for both, but for the names of inputs and outputs.
+  bool SharesProgram(const CompiledSignature& other) const { return program_ == other.program_; }
   const Graph& graph() const { return program_->graph; }
   size_t weight_bytes() const { return weight_bytes_; }  // constants and packed weights
   const Kernel* kernel(int node) const { return program_->kernels[node].get(); }

@@ -22,15 +22,18 @@ Duration ThreadTime() {
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
+bool HasLoops(const Plan& plan) {
+  return std::any_of(plan.steps().begin(), plan.steps().end(),
+                     [](const Step& step) { return step.programs != nullptr; });
+}
+
 // Whether runs of the same shapes take the same time, whatever the values are: no strings of any
 // length, no loops, no shapes that depend on data.
 bool ShapesTellWork(const Plan& plan) {
   const auto& inputs = plan.input_types();
-  return !plan.has_dynamic_steps() &&
+  return !plan.has_dynamic_steps() && !HasLoops(plan) &&
          std::none_of(inputs.begin(), inputs.end(),
-                      [](const TensorType& type) { return type.dtype == DType::kString; }) &&
-         std::none_of(plan.steps().begin(), plan.steps().end(),
-                      [](const Step& step) { return step.programs != nullptr; });
+                      [](const TensorType& type) { return type.dtype == DType::kString; });
 }
 
 struct Took {
@@ -78,22 +81,26 @@ absl::StatusOr<Took> RunZeros(const CompiledSignature& variant, std::shared_ptr<
 
 double Micros(Duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
 
-// Failures do not matter here: what the first run could do, the others can.
+// Failures do not matter here: what the first run could do, the others can. A long run gains little
+// from an earlier one, unless that found out how much memory it needs.
 void WarmFrom(int first_slot, const RunCost& cost, const std::shared_ptr<const Plan>& plan,
               const WarmUpOptions& options, PlanExecutor* executor) {
   const int64_t most = cost.max_rows > 0 ? cost.max_rows : options.max_rows;
-  const bool too_slow = cost.curve.points().back().rows < most;
+  const auto warm = [&](int64_t rows, bool worth_it, ExecContext& context) {
+    if (worth_it) {
+      (void)RunZeros(*cost.variant, plan, rows, options.limits, context);
+    } else {
+      (void)context.Prepare(plan, rows);
+    }
+  };
+  const bool quick = cost.curve.Micros(1) <= tuning::kShortRunMicros;
+  const bool all_quick =
+      cost.curve.points().back().rows >= most && cost.curve.Micros(most) <= tuning::kShortRunMicros;
   for (int slot = first_slot; slot < executor->slots(); ++slot) {
     ExecContext& context = executor->context(slot);
-    if (plan->has_rows() && most > 1) {
-      if (too_slow) {
-        (void)context.Prepare(plan, most);
-      } else {
-        (void)RunZeros(*cost.variant, plan, most, options.limits, context);
-      }
-    }
+    if (plan->has_rows() && most > 1) warm(most, all_quick, context);
     // Last, because it is what the first request is most likely to be.
-    (void)RunZeros(*cost.variant, plan, 1, options.limits, context);
+    warm(1, quick || !cost.exact, context);
   }
 }
 
@@ -104,14 +111,35 @@ std::shared_ptr<const Plan> PlanOfOneRow(const CompiledSignature& variant) {
   return plan.ok() ? *std::move(plan) : nullptr;
 }
 
+// The first that runs the variant's program; null: none does.
+const RunCost* FindShared(const std::vector<RunCost>& costs, const CompiledSignature& variant) {
+  for (const RunCost& cost : costs)
+    if (cost.variant->SharesProgram(variant)) return &cost;
+  return nullptr;
+}
+
+// Until when there is measuring.
+struct MeasuringTime {
+  explicit MeasuringTime(const WarmUpOptions& options)
+      : usual(Clock::Steady().Now() + std::min(options.usual, options.timeout)),
+        end(Clock::Steady().Now() + options.timeout) {}
+  TimePoint usual, end;
+};
+
 // Warms one variant.
 class VariantWarmer {
  public:
   VariantWarmer(const CompiledSignature& variant, const std::string& name, PlanExecutor* executor,
-                const WarmUpOptions& options)
-      : variant_(variant), name_(name), executor_(executor), options_(options) {}
+                const WarmUpOptions& options, const MeasuringTime& time)
+      : variant_(variant), name_(name), executor_(executor), options_(options), time_(time) {}
 
-  absl::Status Measure(WarmUpReport* report) {
+  absl::Status Warm(WarmUpReport* report) {
+    if (const RunCost* const same = FindShared(report->costs, variant_)) {
+      RunCost cost = *same;
+      cost.variant = &variant_;
+      report->costs.push_back(std::move(cost));
+      return absl::OkStatus();
+    }
     bool known = true;
     const auto shapes = GuessShapes(variant_, 1, &known);
     if (!shapes) return Skip(report, "the rank of an input is not known");
@@ -124,15 +152,13 @@ class VariantWarmer {
     cost.variant = &variant_;
     cost.exact = known && ShapesTellWork(**plan);
     // Zeros may be values the model refuses; requests will bring others.
-    if (absl::Status s = MeasureCurve(*plan, &cost.curve, report); !s.ok())
+    if (absl::Status s = Measure(*plan, &cost.curve, report); !s.ok())
       return Skip(report, std::string(s.message()));
-    if (options_.choose_rows)
-      cost.max_rows = known ? cost.curve.BestRows(tuning::kBatchOverheadMicros)
-                            : std::min({tuning::kRowsOfGuesses, options_.max_rows,
-                                        RowsWithin(**plan, options_.max_arena_bytes)});
-    cost.batch_gain = cost.curve.BatchGain(tuning::kBatchOverheadMicros);
     cost.why_not_batchable = (*plan)->why_not_batchable();
-    WarmFrom(0, cost, *plan, options_, executor_);
+    if (options_.measure) {
+      Choose(**plan, known, &cost);
+      WarmFrom(0, cost, *plan, options_, executor_);
+    }
     report->costs.push_back(std::move(cost));
     return absl::OkStatus();
   }
@@ -143,35 +169,72 @@ class VariantWarmer {
     return absl::OkStatus();
   }
 
+  void Choose(const Plan& plan, bool known, RunCost* cost) const {
+    if (options_.choose_rows)
+      cost->max_rows = known ? cost->curve.BestRows(tuning::kBatchOverheadMicros)
+                             : std::min({tuning::kRowsOfGuesses, options_.max_rows,
+                                         RowsWithin(plan, options_.max_arena_bytes)});
+    cost->batch_gain = cost->curve.BatchGain(tuning::kBatchOverheadMicros);
+  }
+
   // On a context of its own: slots need no memory for sizes that are tried and not chosen.
-  absl::Status MeasureCurve(const std::shared_ptr<const Plan>& plan, CostCurve* curve,
-                            WarmUpReport* report) {
+  absl::Status Measure(const std::shared_ptr<const Plan>& plan, CostCurve* curve,
+                       WarmUpReport* report) {
     // Its threads are as nice as the load, where those of slots will serve.
     ThreadTraits traits = ScopedThreadTraits::Current();
     traits.nice = std::max(traits.nice, NicenessBeyondProcess());
     const ScopedThreadTraits scope(&traits);
     ExecContext context(executor_->context(0).pool().threads());
     context.budget().SetLimits(executor_->context(0).budget().limits());
-    const TimePoint end = Clock::Steady().Now() + options_.timeout;
+    return options_.measure ? MeasureCurve(plan, context, curve, report)
+                            : Try(plan, context, curve, report);
+  }
+
+  absl::Status Try(const std::shared_ptr<const Plan>& plan, ExecContext& context, CostCurve* curve,
+                   WarmUpReport* report) {
+    FLOE_ASSIGN_OR_RETURN(const Took took, RunZeros(variant_, plan, 1, options_.limits, context));
+    report->slowest = std::max(report->slowest, took.wall);
+    curve->Add(1, Micros(took.cost));
+    const int64_t rows = std::min(tuning::kTrialRows, options_.max_rows);
+    if (plan->has_rows() && rows > 1 && curve->Micros(rows) <= tuning::kTrialMicros)
+      (void)RunZeros(variant_, plan, rows, options_.limits, context);
+    return absl::OkStatus();
+  }
+
+  absl::Status MeasureCurve(const std::shared_ptr<const Plan>& plan, ExecContext& context,
+                            CostCurve* curve, WarmUpReport* report) {
     const int64_t most = plan->has_rows() ? options_.max_rows : 1;
-    double most_rate = 0;
+    double last_rate = 0, most_rate = 0;
+    bool promising = true;
     int idle_steps = 0;
     for (int64_t rows = 1; rows <= most;
          rows = rows == most ? most + 1 : std::min(2 * rows, most)) {
-      const double expected = curve->Micros(rows);
-      if (rows > 1 && (Micros(end - Clock::Steady().Now()) < 2 * expected ||
-                       (options_.choose_rows && plan->ArenaBytes(rows) > options_.max_arena_bytes)))
-        return absl::OkStatus();
+      if (rows > 1 && !MayMeasure(*plan, rows, *curve, promising)) return absl::OkStatus();
       auto best = BestOfSeveral(plan, rows, context, report);
       if (!best.ok()) return rows == 1 ? best.status() : absl::OkStatus();
       curve->Add(rows, *best);
-      if (!options_.choose_rows) continue;
       const double rate = static_cast<double>(rows) / (*best + tuning::kBatchOverheadMicros);
+      promising = rows == 1 ? MayGainMuch(*plan, *best) : rate > tuning::kLargeGain * last_rate;
+      last_rate = rate;
+      if (!options_.choose_rows) continue;
       idle_steps = rate > tuning::kDoublingGain * most_rate ? 0 : idle_steps + 1;
       most_rate = std::max(most_rate, rate);
       if (idle_steps == tuning::kIdleDoublings) break;
     }
     return absl::OkStatus();
+  }
+
+  bool MayMeasure(const Plan& plan, int64_t rows, const CostCurve& curve, bool promising) const {
+    if (options_.choose_rows && plan.ArenaBytes(rows) > options_.max_arena_bytes) return false;
+    const TimePoint end = promising ? time_.end : time_.usual;
+    return Micros(end - Clock::Steady().Now()) >= 2 * curve.Micros(rows);
+  }
+
+  // Whether two rows may take little more than the one row that took `us`.
+  bool MayGainMuch(const Plan& plan, double us) const {
+    const double reading =
+        static_cast<double>(variant_.weight_bytes()) / tuning::kWeightBytesPerMicro;
+    return HasLoops(plan) || us < tuning::kWeightBound * reading;
   }
 
   // Several short runs, or one long one: what disturbs a measurement makes it longer.
@@ -195,6 +258,7 @@ class VariantWarmer {
   const std::string& name_;
   PlanExecutor* executor_;
   const WarmUpOptions& options_;
+  const MeasuringTime& time_;
 };
 
 // What computes defaults has no cost of its own in the report: it is part of other runs.
@@ -233,15 +297,16 @@ std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& variant, 
 absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,
                                     const WarmUpOptions& options) {
   WarmUpReport report;
+  const MeasuringTime time(options);
   for (const auto& [name, signature] : model.signatures()) {
     FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
     FLOE_RETURN_IF_ERROR(
-        VariantWarmer(signature.default_variant(), name, executor, options).Measure(&report));
+        VariantWarmer(signature.default_variant(), name, executor, options, time).Warm(&report));
     // The others serve requests that feed an optional input; a failure there leaves the usual
     // variant usable.
     for (const Signature::Variant& variant : signature.variants().subspan(1)) {
       const absl::Status live =
-          VariantWarmer(*variant.compiled, name, executor, options).Measure(&report);
+          VariantWarmer(*variant.compiled, name, executor, options, time).Warm(&report);
       if (!live.ok()) report.notes.push_back(std::string(live.message()));
     }
     WarmDefaults(signature, name, executor, options, &report);
@@ -252,9 +317,11 @@ absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,
 
 void WarmUpSlots(const WarmUpReport& report, PlanExecutor* executor, int first_slot,
                  const WarmUpOptions& options) {
-  for (const RunCost& cost : report.costs)
+  for (const RunCost& cost : report.costs) {
+    if (FindShared(report.costs, *cost.variant) != &cost) continue;
     if (const auto plan = PlanOfOneRow(*cost.variant); plan != nullptr)
       WarmFrom(first_slot, cost, plan, options, executor);
+  }
 }
 
 std::function<void(int slot)> FirstRuns(const WarmUpReport& report, PlanExecutor* executor,

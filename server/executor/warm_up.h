@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/executor/plan_executor.h"
+#include "server/request/tuning.h"
 
 namespace floe::server {
 
@@ -25,7 +26,11 @@ struct WarmUpOptions {
   // for so many. Runs whose non-batch dimensions had to be guessed are not worth such a choice: 64.
   bool choose_rows = false;
   int64_t max_arena_bytes = int64_t{1} << 40;  // where rows are chosen: no run that needs more
-  // No run is measured that would take the measuring of a variant beyond this.
+  // False: every variant runs with one row and with some, and nothing is chosen.
+  bool measure = true;
+  // No run beyond the first of each variant is measured that would take the measuring of all
+  // variants beyond `usual`, or where larger batches seem to gain much, beyond `timeout`.
+  Duration usual = tuning::kUsualMeasuring;
   Duration timeout = std::chrono::seconds(1);
   WarmUpLimits limits;
 };
@@ -41,11 +46,12 @@ struct WarmUpReport {
   std::vector<std::string> notes;       // what was skipped and why, for the log
 };
 
-// Runs every variant of every signature with zeros on every slot, at 1 row and at the most rows a
-// run may have. Measures it at 1, 2, 4 ... rows. Unknown non-batch dimensions are tried as 1,
-// and a variant that refuses this guess is skipped, and so is one that takes longer than allowed. A
-// variant too slow for `timeout` at the most rows gets only its memory there. Fails when a variant
-// whose shapes are all known cannot be bound; CANCELLED when the load is given up.
+// Measures every variant of every signature with zeros at 1, 2, 4 ... rows. Runs what is quick
+// (tuning::kShortRunMicros) on every slot, at 1 row and at the most rows a run may have, and gives
+// the slots memory for the rest. A variant that runs the program of an earlier one has its costs.
+// Unknown non-batch dimensions are tried as 1, and a variant that refuses this guess is skipped,
+// and so is one that takes longer than allowed. Fails when a variant whose shapes are all known
+// cannot be bound; CANCELLED when the load is given up.
 absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,
                                     const WarmUpOptions& options);
 

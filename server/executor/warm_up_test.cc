@@ -18,6 +18,7 @@
 namespace floe::server {
 namespace {
 
+using std::chrono::hours;
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -90,7 +91,7 @@ TEST_F(WarmUpTest, ALoadThatIsGivenUpEnds) {
     given_up.Cancel();
     return UntilStopped();
   };
-  const WarmUpLimits limits{.longest = std::chrono::hours(1), .cancel = &given_up};
+  const WarmUpLimits limits{.longest = hours(1), .cancel = &given_up};
   EXPECT_TRUE(absl::IsCancelled(WarmUp(*model_, &executor_, {.limits = limits}).status()));
 }
 
@@ -108,6 +109,33 @@ TEST_F(WarmUpTest, WhatIsQuickRunsFirstOnTheThreadsThatServe) {
   report->costs[0].curve = CostCurve({{1, 5000}});
   FirstRuns(*report, &executor_, {})(0);
   EXPECT_EQ(runs, 1);
+}
+
+TEST_F(WarmUpTest, ATrialRunsAndMeasuresNothing) {
+  std::vector<int64_t> rows;
+  on_run = [&](const KernelContext& ctx) {
+    rows.push_back(ctx.in(0).shape.dim(0));
+    return absl::OkStatus();
+  };
+  const auto report = WarmUp(*model_, &executor_, {.measure = false});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(rows, ElementsAre(1, 8));
+  EXPECT_EQ(report->costs.at(0).max_rows, 0);
+  EXPECT_EQ(executor_.context(0).arena_bytes(), 0u);
+}
+
+TEST_F(WarmUpTest, MeasuringEndsWhereLittleIsToBeGained) {
+  int64_t most = 0;
+  on_run = [&](const KernelContext& ctx) {
+    most = std::max(most, ctx.in(0).shape.dim(0));
+    return absl::OkStatus();
+  };
+  WarmUpOptions options{.choose_rows = true, .usual = Duration::zero(), .timeout = hours(1)};
+  ASSERT_TRUE(WarmUp(*model_, &executor_, options).ok());
+  EXPECT_EQ(most, 1) << "no weights, no loops";
+  options.usual = hours(1);
+  ASSERT_TRUE(WarmUp(*model_, &executor_, options).ok());
+  EXPECT_GE(most, 8);
 }
 
 // A load may be nicer than what serves: so are the helpers it measures with, but not those that

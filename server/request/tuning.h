@@ -93,10 +93,24 @@ inline constexpr Duration kLastStep = std::chrono::seconds(1);
 
 // A run of each size takes place so often at least, and again until it took long enough in all or
 // ran most often. One long run is enough.
-inline constexpr int kLeastMeasuredRuns = 3;
+inline constexpr int kLeastMeasuredRuns = 2;
 inline constexpr int kMostMeasuredRuns = 10;
-inline constexpr double kMeasuredMicros = 20'000;
-inline constexpr double kLongMeasuredMicros = 100'000;
+inline constexpr double kMeasuredMicros = 10'000;
+inline constexpr double kLongMeasuredMicros = 30'000;
+
+// A load measures for so long. It goes on, up to its timeout, only where the rate grew by so much
+// when the batch was doubled last.
+inline constexpr Duration kUsualMeasuring = std::chrono::milliseconds(100);
+inline constexpr double kLargeGain = 1.25;
+
+// Two rows may take little more than one if a run has loops, or takes less than so many times what
+// reading its weights does at so many bytes a microsecond.
+inline constexpr double kWeightBound = 4;
+inline constexpr double kWeightBytesPerMicro = 10'000;
+
+// Of the second run of a trial load, which is not measured, if it is not expected to take longer.
+inline constexpr int64_t kTrialRows = 8;
+inline constexpr double kTrialMicros = 50'000;
 
 // Measuring ends when doubling the batch so often gained less than that.
 inline constexpr int kIdleDoublings = 3;

@@ -65,6 +65,7 @@ int InlineSlots() { return std::clamp(FindUsableCpus().count(), 1, 8); }
 WarmUpOptions WarmUpOptionsOf(const ModelConfig& config, const PlanExecutor::Options& run,
                               const PrepareOptions& prepare) {
   WarmUpOptions options;
+  options.measure = prepare.measure;
   options.timeout = prepare.timeout;
   options.limits = {prepare.longest_run, prepare.cancel};
   options.max_rows = run.max_rows;
@@ -231,11 +232,13 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
     FLOE_RETURN_IF_ERROR(executor->PadNonBatchDims(model, config.batching.padding_values));
   const WarmUpOptions warm_up = WarmUpOptionsOf(config, options, prepare);
   FLOE_ASSIGN_OR_RETURN(WarmUpReport report, WarmUp(model, executor.get(), warm_up));
-  if (warm_up.choose_rows && !report.costs.empty()) report.notes.push_back(DescribeSizes(report));
-  if (AnyInline(report, options.inline_below_us)) PrepareInline(report, warm_up, executor.get());
+  if (prepare.measure) {
+    if (warm_up.choose_rows && !report.costs.empty()) report.notes.push_back(DescribeSizes(report));
+    if (AnyInline(report, options.inline_below_us)) PrepareInline(report, warm_up, executor.get());
+  }
   const int64_t most_rows = MostRows(report, warm_up);
   SchedulerSetup setup;
-  setup.options.first_run = FirstRuns(report, executor.get(), warm_up.limits);
+  if (prepare.measure) setup.options.first_run = FirstRuns(report, executor.get(), warm_up.limits);
   setup.options.measured = MeasuredBy(report);
   executor->SetCosts(std::exchange(report.costs, {}));
   FLOE_RETURN_IF_ERROR(ReplayRecorded(model, prepare, executor.get(), &report));

@@ -39,7 +39,9 @@ struct PrepareOptions {
   // batching_params.pbtxt beside the model's file stands in place of the configured batching.
   bool own_batching_parameters = false;
   bool warm_up_optional = false;  // a failure of theirs is a note only
-  // How long the measuring of a signature may take, a run of it, and a run of a recorded request.
+  // False, in a trial load: everything runs, but is not measured.
+  bool measure = true;
+  // How long measuring may take at most, a run of it, and a run of a recorded request.
   Duration timeout = std::chrono::seconds(1);
   Duration longest_run = std::chrono::seconds(10);
   Duration longest_recorded_run = std::chrono::seconds(60);

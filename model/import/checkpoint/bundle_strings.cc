@@ -8,28 +8,17 @@
 #include "base/crc32c.h"
 #include "base/memory_budget.h"
 #include "base/status.h"
+#include "base/tf_record.h"
+#include "base/varint.h"
 
 namespace floe {
 namespace {
-
-uint32_t Masked(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
 
 // The checksum takes lengths as numbers of four bytes, of eight where they do not fit.
 uint32_t AddLength(uint32_t crc, uint64_t length) {
   const auto small = static_cast<uint32_t>(length);
   return length <= UINT32_MAX ? Crc32c(&small, sizeof small, crc)
                               : Crc32c(&length, sizeof length, crc);
-}
-
-bool TakeVarint(std::string_view* bytes, uint64_t* value) {
-  *value = 0;
-  for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(bytes->front());
-    bytes->remove_prefix(1);
-    *value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -54,8 +43,8 @@ absl::StatusOr<Tensor> StringsFromBundle(std::string_view bytes, const Shape& sh
     return absl::DataLossError(absl::StrCat("its strings have ", total, " bytes, ", bytes.size(),
                                             " are left for them and a checksum"));
   std::memcpy(&stored, bytes.data(), sizeof stored);
-  if (stored != Masked(crc)) return absl::DataLossError("the checksum of its lengths is wrong");
-  if (Masked(Crc32c(bytes.data(), bytes.size(), crc)) != crc32c)
+  if (stored != MaskCrc32c(crc)) return absl::DataLossError("the checksum of its lengths is wrong");
+  if (MaskCrc32c(Crc32c(bytes.data(), bytes.size(), crc)) != crc32c)
     return absl::DataLossError("the checksum of its strings is wrong");
   bytes.remove_prefix(sizeof stored);
   FLOE_RETURN_IF_ERROR(CheckMemory(static_cast<int64_t>(total)));

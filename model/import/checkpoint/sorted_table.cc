@@ -11,6 +11,7 @@
 #include "base/memory_budget.h"
 #include "base/status.h"
 #include "base/tf_record.h"
+#include "base/varint.h"
 
 namespace floe {
 namespace {
@@ -31,17 +32,6 @@ T Fixed(std::string_view bytes) {
   T value;
   std::memcpy(&value, bytes.data(), sizeof value);
   return value;
-}
-
-bool TakeVarint(std::string_view* bytes, uint64_t* value) {
-  *value = 0;
-  for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(bytes->front());
-    bytes->remove_prefix(1);
-    *value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
 }
 
 struct BlockHandle {

@@ -1,6 +1,7 @@
 #include "model/import/checkpoint/tensor_bundle.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/budget.h"
+#include "base/crc32c.h"
 #include "base/memory_budget.h"
 #include "base/nearest.h"
 #include "base/quoted.h"
@@ -54,31 +56,26 @@ std::string ShardName(const std::string& prefix, int number, int shards) {
   return absl::StrFormat("%s.data-%05d-of-%05d", prefix, number, shards);
 }
 
+bool EndsLikeTable(const std::string& path) {
+  const auto file = InputFile::Open(path, INT64_MAX);
+  if (!file.ok()) return false;
+  std::string tail(std::min<size_t>(file->size(), 64), '\0');
+  return file->ReadAt(file->size() - tail.size(), tail.data(), tail.size()).ok() &&
+         IsSortedTable(tail);
+}
+
 absl::Status NoIndex(const std::string& prefix) {
   const std::string how =
       "; a checkpoint is named by its prefix, such as variables/variables or model.ckpt-100";
   if (absl::EndsWith(prefix, ".index") && IsFile(prefix))
     return absl::InvalidArgumentError(absl::StrCat(prefix, " is a checkpoint's index", how));
-  const auto file = MappedFile::Open(prefix);
-  if (file.ok() && IsSortedTable((*file)->view()))
+  if (EndsLikeTable(prefix))
     return absl::InvalidArgumentError(absl::StrCat(
         prefix,
         " is a checkpoint of version 1, which floe does not read: restore it in TensorFlow "
         "and save it again (tf.compat.v1.train.Saver writes version 2)"));
   return absl::NotFoundError(absl::StrCat(prefix, ".index does not exist", how));
 }
-
-// Numbers in the shard that may be used as they lie: kernels read weights from any address that
-// suits the element.
-bool Aligned(const void* data, size_t element) {
-  return reinterpret_cast<uintptr_t>(data) % std::min<size_t>(element, alignof(double)) == 0;
-}
-
-// A mapped shard and what is paid for a part of it.
-struct MappedPart {
-  MemoryShare share;
-  std::shared_ptr<const MappedFile> file;
-};
 
 absl::StatusOr<std::vector<SliceRange>> ParseRegion(const std::string& spec, const Shape& shape) {
   const std::vector<std::string> parts = absl::StrSplit(spec, ' ', absl::SkipEmpty());
@@ -214,25 +211,37 @@ absl::StatusOr<std::vector<std::vector<SliceRange>>> TensorBundle::Slices(
   return entry->slices;
 }
 
-absl::StatusOr<std::shared_ptr<const MappedFile>> TensorBundle::Shard(int number) {
-  if (number < 0 || number >= shards_)
+absl::StatusOr<const InputFile*> TensorBundle::ShardWith(const Entry& entry) {
+  if (entry.shard < 0 || entry.shard >= shards_)
     return absl::DataLossError(
-        absl::StrCat("it is in shard ", number, ", and there are ", shards_));
-  std::shared_ptr<const MappedFile>& file = mapped_[number];
-  if (file == nullptr) {
-    FLOE_ASSIGN_OR_RETURN(file, MappedFile::Open(ShardName(prefix_, number, shards_)));
+        absl::StrCat("it is in shard ", entry.shard, ", and there are ", shards_));
+  auto shard = open_.find(entry.shard);
+  if (shard == open_.end()) {
+    FLOE_ASSIGN_OR_RETURN(InputFile opened,
+                          InputFile::Open(ShardName(prefix_, entry.shard, shards_), INT64_MAX));
+    shard = open_.emplace(entry.shard, std::move(opened)).first;
   }
-  return file;
-}
-
-absl::StatusOr<std::string_view> TensorBundle::BytesOf(const Entry& entry) {
-  FLOE_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> shard, Shard(entry.shard));
-  const auto have = static_cast<int64_t>(shard->view().size());
+  const auto have = static_cast<int64_t>(shard->second.size());
   if (entry.offset < 0 || entry.size < 0 || entry.offset > have || entry.size > have - entry.offset)
-    return absl::DataLossError(absl::StrCat(ShardName(prefix_, entry.shard, shards_), " has ", have,
+    return absl::DataLossError(absl::StrCat(shard->second.path(), " has ", have,
                                             " bytes, it would be the ", entry.size, " bytes at ",
                                             entry.offset));
-  return shard->view().substr(static_cast<size_t>(entry.offset), static_cast<size_t>(entry.size));
+  return &shard->second;
+}
+
+// A shard is read and not mapped: one that is cut short while a model is served would end the
+// process.
+absl::Status TensorBundle::ReadBytes(const Entry& entry, char* to, uint32_t* crc32c) {
+  FLOE_ASSIGN_OR_RETURN(const InputFile* shard, ShardWith(entry));
+  constexpr size_t kPiece = 256 << 10;  // is in a cache when its checksum is taken
+  const auto size = static_cast<size_t>(entry.size);
+  *crc32c = 0;
+  for (size_t at = 0; at < size; at += kPiece) {
+    const size_t piece = std::min(kPiece, size - at);
+    FLOE_RETURN_IF_ERROR(shard->ReadAt(static_cast<size_t>(entry.offset) + at, to + at, piece));
+    *crc32c = Crc32c(to + at, piece, *crc32c);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor> TensorBundle::ReadEntry(const Entry& entry) {
@@ -245,25 +254,25 @@ absl::StatusOr<Tensor> TensorBundle::ReadEntry(const Entry& entry) {
   FLOE_ASSIGN_OR_RETURN(const int64_t elements,
                         CheckedElements(absl::Span<const int64_t>(entry.dims), element_bytes));
   FLOE_RETURN_IF_ERROR(CheckValueBytes(elements * static_cast<int64_t>(element_bytes)));
-  FLOE_ASSIGN_OR_RETURN(const std::string_view bytes, BytesOf(entry));
+  FLOE_RETURN_IF_ERROR(ShardWith(entry).status());
   Shape shape;
   for (const int64_t dim : entry.dims) shape.push_back(dim);
-  if (dtype == DType::kString) return StringsFromBundle(bytes, shape, entry.crc32c);
+  uint32_t crc = 0;
+  if (dtype == DType::kString) {
+    BudgetVector<char> bytes(static_cast<size_t>(entry.size));
+    FLOE_RETURN_IF_ERROR(ReadBytes(entry, bytes.data(), &crc));
+    return StringsFromBundle({bytes.data(), bytes.size()}, shape, entry.crc32c);
+  }
   const int64_t expected = elements * static_cast<int64_t>(element);
   if (entry.size != expected)
     return absl::DataLossError(absl::StrCat("a ", DTypeName(dtype), shape.ToString(), " has ",
                                             expected, " bytes, the index says ", entry.size));
-  if (MaskedCrc32c(bytes.data(), bytes.size()) != entry.crc32c)
+  Tensor tensor = Tensor::Allocate(dtype, shape);
+  FLOE_RETURN_IF_ERROR(ReadBytes(entry, static_cast<char*>(tensor.mutable_data()), &crc));
+  if (MaskCrc32c(crc) != entry.crc32c)
     return absl::DataLossError(absl::StrCat(
         "its checksum is wrong: ", ShardName(prefix_, entry.shard, shards_), " is damaged"));
-  // A small one is not worth keeping a file mapped for.
-  constexpr int64_t kLeastMapped = 16 << 10;
-  if (expected < kLeastMapped || !Aligned(bytes.data(), element))
-    return Tensor::Copy({dtype, shape, const_cast<char*>(bytes.data())});
-  const auto part = std::make_shared<MappedPart>();
-  FLOE_ASSIGN_OR_RETURN(part->share, TakeMemory(expected));
-  part->file = mapped_[entry.shard];
-  return Tensor::Borrow(dtype, shape, part, bytes.data());
+  return tensor;
 }
 
 absl::StatusOr<Tensor> TensorBundle::ReadRegion(const std::string& name, const Entry& entry,

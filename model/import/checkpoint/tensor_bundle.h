@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/mapped_file.h"
 #include "base/memory_budget.h"
+#include "base/read_file.h"
 #include "model/import/checkpoint/slice_key.h"
 #include "model/tensor.h"
 
@@ -37,9 +37,10 @@ class TensorBundle {
   // Ranges of a partitioned tensor's slices, in the order of the file; empty for any other.
   absl::StatusOr<std::vector<std::vector<SliceRange>>> Slices(const std::string& name) const;
 
-  // A tensor, put together where it was partitioned. Numbers are mapped where their place in the
-  // shard allows it. The checksum has been looked at. Errors name tensor and shard: NOT_FOUND with
-  // the nearest names; DATA_LOSS; INVALID_ARGUMENT for dtypes that floe does not have.
+  // A tensor in memory of its own, put together where it was partitioned. The checksum has been
+  // looked at. Errors name tensor and shard: NOT_FOUND with the nearest names; DATA_LOSS;
+  // UNAVAILABLE for a shard that is cut short meanwhile; INVALID_ARGUMENT for dtypes that floe does
+  // not have.
   absl::StatusOr<Tensor> Read(const std::string& name);
   // The part of a tensor that `spec` means, as RestoreV2 takes it: "" for all of it, else the whole
   // shape and a range for each dim, "3 4 0,2:-".
@@ -58,8 +59,8 @@ class TensorBundle {
   absl::StatusOr<Tensor> ReadEntry(const Entry& entry);
   absl::StatusOr<Tensor> ReadRegion(const std::string& name, const Entry& entry,
                                     const std::vector<SliceRange>& region);
-  absl::StatusOr<std::string_view> BytesOf(const Entry& entry);
-  absl::StatusOr<std::shared_ptr<const MappedFile>> Shard(int number);
+  absl::Status ReadBytes(const Entry& entry, char* to, uint32_t* crc32c);
+  absl::StatusOr<const InputFile*> ShardWith(const Entry& entry);
 
   const std::string prefix_;
   const int64_t most_entry_bytes_;
@@ -67,7 +68,7 @@ class TensorBundle {
   MemoryShare share_;  // of the entries
   int shards_ = 0;
   std::map<std::string, Entry> entries_;
-  std::map<int, std::shared_ptr<const MappedFile>> mapped_;
+  std::map<int, InputFile> open_;  // shards
 };
 
 }  // namespace floe

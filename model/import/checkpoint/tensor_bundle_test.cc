@@ -139,6 +139,16 @@ TEST_F(Damaged, EveryByteOfTheShardsCounts) {
   EXPECT_THAT(std::string(ReadAll().message()), HasSubstr("bundle.data-00001-of-00002"));
 }
 
+// A mapping of the file would end the process here.
+TEST_F(Damaged, ATensorOutlivesItsShard) {
+  const auto bundle = TensorBundle::Open(Prefix(), kMaxBytes);
+  const auto part = (*bundle)->Read("part");
+  for (const char* file : {".data-00000-of-00002", ".data-00001-of-00002"})
+    fs::resize_file(Prefix() + file, 0);
+  EXPECT_THAT(Floats(part), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
+  EXPECT_EQ((*bundle)->Read("part").status().code(), absl::StatusCode::kUnavailable);
+}
+
 TEST_F(Damaged, ACheckpointOfVersion1IsCalledThat) {
   fs::rename(Prefix() + ".index", Prefix());  // as much a table as one of those is
   EXPECT_THAT(std::string(ReadAll().message()), HasSubstr("is a checkpoint of version 1"));
