@@ -109,7 +109,8 @@ constexpr RefusedOps kRefused[] = {
     {"Random numbers of rarer kinds",
      "draw them outside and send them, or use RandomUniform, RandomStandardNormal or their "
      "stateless forms",
-     "RandomGamma RandomPoisson* *ParameterizedTruncatedNormal Stateless* "
+     "RandomGamma RandomPoisson* ParameterizedTruncatedNormal StatelessShuffle "
+     "StatelessSampleDistortedBoundingBox "
      "StatefulRandomBinomial StatefulStandardNormal* StatefulTruncatedNormal "
      "StatefulUniform* NonDeterministicInts Rng* RandomIndexShuffle SobolSample"},
     {"Tables without a name in the file",

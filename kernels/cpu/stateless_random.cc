@@ -1,5 +1,8 @@
 // Random numbers from a seed given as an input, with TensorFlow's bits: blocks of four numbers by
 // Philox, each output element made of numbers of its own.
+#include "kernels/cpu/stateless_random.h"
+
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -9,24 +12,14 @@
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/philox.h"
 
 namespace floe::kernels {
 namespace {
 
-constexpr int32_t kPhiloxAlgorithm = 1, kAutomatic = 3;
+constexpr int32_t kAutomatic = 3;
 
-// Where a generator's blocks begin.
-struct Start {
-  uint64_t key = 0, low = 0, high = 0;  // the counter's two halves
+}  // namespace
 
-  Philox At(uint64_t block) const {
-    const uint64_t place = low + block;
-    return Philox(key, high + (place < low ? 1 : 0), place);
-  }
-};
-
-// The two numbers of a seed, mixed so that neither has to be strong.
 absl::StatusOr<Start> StartOfSeed(const TensorView& seed) {
   if (seed.elements() != 2)
     return absl::InvalidArgumentError(
@@ -43,7 +36,6 @@ absl::StatusOr<Start> StartOfSeed(const TensorView& seed) {
   return Start{mixed[0] | mixed[1] << 32, 0, mixed[2] | mixed[3] << 32};
 }
 
-// Inputs 1 to 3: key, counter, algorithm.
 absl::StatusOr<Start> StartOfCounter(const KernelContext& ctx) {
   const int32_t algorithm = *ctx.in(3).as<int32_t>();
   if (algorithm != kPhiloxAlgorithm && algorithm != kAutomatic)
@@ -57,13 +49,11 @@ absl::StatusOr<Start> StartOfCounter(const KernelContext& ctx) {
   return Start{*ctx.in(1).as<uint64_t>(), counter[0], counter[1]};
 }
 
+namespace {
+
 uint64_t Next64(Philox* numbers) {
   const uint64_t low = numbers->Next();
   return low | static_cast<uint64_t>(numbers->Next()) << 32;
-}
-double Unit64(Philox* numbers) {
-  const uint64_t high = numbers->Next() & 0xfffff;
-  return static_cast<double>(high << 32 | numbers->Next()) * 0x1p-52;
 }
 
 // ---- distributions: elements of one block, or for truncated normals of one group ----
@@ -88,23 +78,6 @@ struct Uniform {
     }
   }
 };
-
-constexpr double kTwoPi = 2 * 3.14159265358979323846;
-
-// Box and Muller's pair.
-inline void NormalPair(Philox* numbers, float* pair) {
-  const float u = std::max(numbers->Unit(), 1e-7f);
-  const auto angle = static_cast<float>(kTwoPi * static_cast<double>(numbers->Unit()));
-  const float radius = std::sqrt(-2.0f * std::log(u));
-  pair[0] = std::sin(angle) * radius;
-  pair[1] = std::cos(angle) * radius;
-}
-inline void NormalPair(Philox* numbers, double* pair) {
-  const double u = std::max(Unit64(numbers), 1e-7), angle = kTwoPi * Unit64(numbers),
-               radius = std::sqrt(-2.0 * std::log(u));
-  pair[0] = std::sin(angle) * radius;
-  pair[1] = std::cos(angle) * radius;
-}
 
 template <class T>
 struct Normal {
@@ -168,12 +141,6 @@ void Draw(const KernelContext& ctx, const Start& start, const D& distribution) {
 
 absl::Status Unknown(DType dtype) {
   return absl::UnimplementedError(absl::StrCat("random ", DTypeName(dtype)));
-}
-
-template <bool kSecond>
-absl::StatusOr<Start> StartOf(const KernelContext& ctx) {
-  if (kSecond) return StartOfCounter(ctx);
-  return StartOfSeed(ctx.in(1));
 }
 
 template <template <class> class D, bool kSecond>

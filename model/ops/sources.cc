@@ -302,6 +302,16 @@ const OpRegistrar kRandom[] = {
                  .shape_inputs = 2,
                  .input_types = "T int32",
                  .tensorflow = {"Multinomial"}}),
+    OpRegistrar({.name = "StatelessMultinomial",
+                 .min_inputs = 3,
+                 .max_inputs = 3,
+                 .infer = InferMultinomial,
+                 .rows = RandomRows,
+                 .shape_inputs = 2,
+                 .input_types = "T int32 ?",
+                 .tensorflow = {"StatelessMultinomial"},
+                 .limits = "TensorFlow's numbers of one thread: with more, it begins a generator "
+                           "for each thread's rows"}),
 };
 
 }  // namespace

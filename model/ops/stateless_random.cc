@@ -1,5 +1,7 @@
 // Random numbers that follow from a seed given as an input, the same in every run: version 1 with a
 // seed of two numbers, version 2 with the key and the counter of a generator.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
@@ -69,6 +71,62 @@ OpDef Random(const std::string& name) {
           .tensorflow = {name}};
 }
 
+// shape, seed (or key, counter, algorithm), parameters that broadcast to the last dims.
+template <bool kSecond>
+absl::Status CheckDraw(const InferContext& c) {
+  if (kSecond) return ExpectGenerator(c);
+  return ExpectSeed(c, 1);
+}
+constexpr std::initializer_list<DType> kFloating = {DType::kFloat32, DType::kFloat64,
+                                                    DType::kFloat16};
+constexpr std::initializer_list<DType> kCounted = {DType::kFloat32, DType::kFloat64,
+                                                   DType::kFloat16, DType::kInt32, DType::kInt64};
+
+absl::Status ExpectParameter(const InferContext& c, std::initializer_list<DType> allowed) {
+  const DType dtype = c.dtype(c.num_inputs() - 1);
+  if (std::find(allowed.begin(), allowed.end(), dtype) != allowed.end()) return absl::OkStatus();
+  return Bad(absl::StrCat("parameters of ", DTypeName(dtype)));
+}
+
+template <bool kSecond>
+absl::StatusOr<Types> InferGamma(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(CheckDraw<kSecond>(c));
+  FLOE_RETURN_IF_ERROR(ExpectParameter(c, kFloating));
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::ShapeFrom(c, 0));
+  return ops::One(c.dtype(c.num_inputs() - 1), std::move(shape));
+}
+absl::StatusOr<Types> InferCounts(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(CheckDraw<false>(c));
+  if (c.num_inputs() == 3) {
+    FLOE_RETURN_IF_ERROR(ExpectParameter(c, kCounted));
+  } else {
+    FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 2));
+    FLOE_RETURN_IF_ERROR(ExpectParameter(c, kFloating));
+  }
+  FLOE_ASSIGN_OR_RETURN(const DType dtype, ops::TypeAttrOf(c, "dtype", DType::kInt64, kCounted));
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::ShapeFrom(c, 0));
+  return ops::One(dtype, std::move(shape));
+}
+absl::StatusOr<Types> InferTruncated(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(CheckDraw<false>(c));
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 2));
+  FLOE_RETURN_IF_ERROR(ExpectParameter(c, {DType::kFloat32, DType::kFloat64}));
+  FLOE_ASSIGN_OR_RETURN(SymShape shape, ops::ShapeFrom(c, 0));
+  return ops::One(c.dtype(2), std::move(shape));
+}
+
+OpDef Draw(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(const InferContext&),
+           const char* limits = nullptr) {
+  return {.name = name,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .infer = infer,
+          .rows = RandomRows,
+          .shape_inputs = 1,
+          .tensorflow = {name},
+          .limits = limits};
+}
+
 const TensorType kKey{DType::kUInt64, {1}}, kCounter{DType::kUInt64, {2}},
     kAlgorithm{DType::kInt32, SymShape()};
 
@@ -93,6 +151,13 @@ const OpRegistrar kRandom[] = {
     OpRegistrar(Random<Kind::kFloat, true>("StatelessTruncatedNormalV2")),
     OpRegistrar(Random<Kind::kInt, true>("StatelessRandomUniformIntV2")),
     OpRegistrar(Random<Kind::kFullInt, true>("StatelessRandomUniformFullIntV2")),
+    OpRegistrar(Draw("StatelessRandomGammaV2", 3, InferGamma<false>)),
+    OpRegistrar(Draw("StatelessRandomGammaV3", 5, InferGamma<true>)),
+    OpRegistrar(Draw("StatelessRandomPoisson", 3, InferCounts)),
+    OpRegistrar(Draw("StatelessRandomBinomial", 4, InferCounts)),
+    OpRegistrar(Draw("StatelessParameterizedTruncatedNormal", 6, InferTruncated,
+                     "float32 and float64; TensorFlow's numbers of one thread: with more, it "
+                     "skips numbers for each thread")),
     OpRegistrar(
         ops::MixingRows("StatelessRandomGetKeyCounter", 1, {"key", "counter"}, InferKeyCounter)),
     OpRegistrar(ops::MixingRows("StatelessRandomGetKeyCounterAlg", 1, {"key", "counter", "alg"},

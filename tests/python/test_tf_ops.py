@@ -1,6 +1,8 @@
 """docs/ops.md says of every op of the installed TensorFlow that it is supported, or why not."""
 import importlib.util
 import pathlib
+import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -26,3 +28,10 @@ def test_supported_ops_are_tensorflows():
 
     unknown = [op for op in sorted(supported) if op_def_registry.get(op) is None]
     assert not unknown, f"no ops of TensorFlow: {unknown}"
+
+
+def test_public_functions_emit_ops_of_the_document():
+    # A process of its own: most of TensorFlow's functions are traced.
+    script = ROOT / "scripts" / "trace_tf_ops.py"
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
