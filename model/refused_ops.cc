@@ -39,7 +39,7 @@ constexpr RefusedOps kRefused[] = {
      "*Accumulator* Sdca* *CandidateSampler ComputeAccidentalHits CTCLoss* SymbolicGradient "
      "*GradWithArgmax *GradWithShape *GradientRefIdentity IgammaGradA "
      "KMC2ChainInitialization KmeansPlusPlusInitialization CropAndResizeGrad* "
-     "FractionalAvgPool FractionalMaxPool DebugGradientIdentity"},
+     "FractionalAvgPool FractionalMaxPool DebugGradientIdentity Dilation2DBackpropInput"},
     {"Saving, restoring and files",
      "a model reads and writes no files while it serves; variables are loaded with the "
      "model",

@@ -74,8 +74,8 @@ using Compute = std::conditional_t<kIsHalf<T>, float, T>;
 template <class T>
 inline constexpr bool kIsFloating = std::is_floating_point_v<Compute<T>>;
 
-// The least finite number: what a maximum begins with, so that as TensorFlow's that of -inf alone is
-// this.
+// The least finite number: what a maximum begins with, so that as TensorFlow's that of -inf alone
+// is this.
 template <class T>
 Compute<T> Lowest() {
   if constexpr (std::is_same_v<T, Half>) return -65504;
