@@ -39,7 +39,7 @@ constexpr RefusedOps kRefused[] = {
      "*Accumulator* Sdca* *CandidateSampler ComputeAccidentalHits CTCLoss* SymbolicGradient "
      "*GradWithArgmax *GradWithShape *GradientRefIdentity IgammaGradA "
      "KMC2ChainInitialization KmeansPlusPlusInitialization CropAndResizeGrad* "
-     "FractionalAvgPool FractionalMaxPool DebugGradientIdentity"},
+     "FractionalAvgPool FractionalMaxPool DebugGradientIdentity Dilation2DBackpropInput"},
     {"Saving, restoring and files",
      "a model reads and writes no files while it serves; variables are loaded with the "
      "model",
@@ -74,8 +74,8 @@ constexpr RefusedOps kRefused[] = {
      "weights are packed for a GPU's library; export the layer with implementation=1 or for "
      "CPUs",
      "CudnnRNN*"},
-    {"Animated and rarer image formats", "convert images to JPEG, PNG or BMP before they are sent",
-     "DecodeGif DecodeWebP DecodeJxl"},
+    {"Rarer image formats", "convert images to JPEG, PNG, GIF or BMP before they are sent",
+     "DecodeWebP DecodeJxl"},
     {"Protocol buffers by descriptor, JSON and compressed records",
      "parse the message before it is sent, or send tf.train.Examples",
      "DecodeProtoV2 EncodeProto DecodeJSONExample DecodeCompressed ParseSequenceExample "
@@ -119,21 +119,17 @@ constexpr RefusedOps kRefused[] = {
     {"Convolutions and patches of rarer kinds",
      "it has no kernel; use Conv2D, Conv3D, DepthwiseConv2dNative, MaxPool or "
      "ExtractImagePatches",
-     "Conv Conv2DBackpropInputV2 DepthwiseConv2dNativeBackpropInput Dilation2D* "
+     "Conv Conv2DBackpropInputV2 DepthwiseConv2dNativeBackpropInput "
      "FusedPadConv2D FusedResizeAndPadConv2D ExtractVolumePatches ExtractGlimpse*"},
     {"Mathematics of rarer kinds",
      "it has no kernel; compute it before the request, or from ops that are supported",
-     "Dawsn Expint FresnelCos FresnelSin Spence Eig BandedTriangularSolve TridiagonalMatMul "
-     "FFTND IFFTND RFFTND IRFFTND CumulativeLogsumexp IsotonicRegression NearestNeighbors "
-     "ApproxTopK SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 UniqueV2 "
-     "UniqueWithCountsV2 Fact"},
+     "Eig BandedTriangularSolve FFTND IFFTND RFFTND IRFFTND "
+     "IsotonicRegression NearestNeighbors ApproxTopK SegmentMaxV2 SegmentMinV2 SegmentProdV2 "
+     "SegmentSumV2 Fact"},
     {"Strings, sets and sparse tensors of rarer kinds",
      "it has no kernel; do this before the request",
-     "StringFormat UnsortedSegmentJoin EditDistance Fingerprint SetSize "
-     "DenseToSparseSetOperation SparseToSparseSetOperation SparseSplit "
-     "SparseReduceMaxSparse SparseReduceSumSparse RaggedCross RaggedFillEmptyRows "
-     "ParseTensor SerializeTensor EncodeWav DrawBoundingBoxes* GenerateBoundingBoxProposals "
-     "NonMaxSuppressionWithOverlaps"},
+     "EditDistance Fingerprint SparseReduceMaxSparse SparseReduceSumSparse "
+     "RaggedCross RaggedFillEmptyRows EncodeWav GenerateBoundingBoxProposals"},
     {"Parts of other ops",
      "TensorFlow makes it while it runs or differentiates a graph; export the graph again",
      "ConcatOffset BroadcastGradientArgs FakeParam For ToBool WindowOp Empty "

@@ -41,7 +41,7 @@ std::string CompareElement(const CorpusCase& c, T got, T want) {
     g = std::clamp(g, -c.mtol, c.mtol);
     w = std::clamp(w, -c.mtol, c.mtol);
   }
-  if (g == w || std::abs(g - w) <= c.atol + c.rtol * std::abs(w)) return "";
+  if (g == w || (std::isfinite(w) && std::abs(g - w) <= c.atol + c.rtol * std::abs(w))) return "";
   return absl::StrCat(g, ", expected ", w);
 }
 std::string CompareElement(const CorpusCase&, const std::string& got, const std::string& want) {

@@ -19,12 +19,17 @@ struct Options {
   JpegReadOptions jpeg;
   int channels = 0;
   DType dtype = DType::kUInt8;
+  bool animations = true;  // of a GIF DecodeImage gives every frame
 };
 
 Options OptionsOf(const Node& node) {
   const Attrs& a = node.attrs;
-  Options options{
-      node.op->name, {}, static_cast<int>(a.Int("channels")), a.Type("dtype", DType::kUInt8)};
+  Options options{node.op->name,
+                  {},
+                  static_cast<int>(a.Int("channels")),
+                  a.Type("dtype", DType::kUInt8),
+                  a.Bool("expand_animations", true)};
+  if (options.op == "DecodeGif") options.channels = 3;
   JpegReadOptions& jpeg = options.jpeg;
   jpeg.channels = options.channels;
   jpeg.ratio = static_cast<int>(a.Int("ratio", 1));
@@ -39,10 +44,10 @@ Options OptionsOf(const Node& node) {
 // The op that reads a format, where it is another one.
 absl::Status CheckFormat(ImageFormat format, const std::string& op) {
   if (format == ImageFormat::kUnknown)
-    return absl::InvalidArgumentError("Unknown image file format. One of JPEG, PNG, BMP required.");
-  if (format == ImageFormat::kGif || format == ImageFormat::kWebp)
-    return absl::UnimplementedError(
-        absl::StrCat(FormatName(format), " images are not supported; send JPEG, PNG or BMP"));
+    return absl::InvalidArgumentError(
+        "Unknown image file format. One of JPEG, PNG, GIF, BMP required.");
+  if (format == ImageFormat::kWebp)
+    return absl::UnimplementedError("WebP images are not supported; send JPEG, PNG, GIF or BMP");
   const bool bmp = format == ImageFormat::kBmp;
   if (op == "DecodeImage" ||
       (bmp ? op == "DecodeBmp" : op != "DecodeBmp" && op != "DecodeAndCropJpeg") ||
@@ -75,6 +80,29 @@ void Spread(const S* from, const TensorView& out) {
   }
 }
 
+// A GIF, of which ops that are not made for several frames take files of one. give(shape)
+// allocates, room() is where the samples go.
+template <class G, class R>
+absl::Status DecodeFrames(const std::string& bytes, const Options& options, const G& give,
+                          const R& room) {
+  if (options.channels != 0 && options.channels != 3)
+    return absl::InvalidArgumentError(
+        absl::StrCat("channels must be 0 or 3 for GIF, got ", options.channels));
+  const bool image = options.op == "DecodeImage", first = image && !options.animations;
+  const bool several = options.op == "DecodeGif" || (image && options.animations);
+  return ReadGif(
+      bytes, !first,
+      [&](int64_t frames, int64_t height, int64_t width) -> absl::StatusOr<uint8_t*> {
+        if (!several && frames != 1)
+          return absl::InvalidArgumentError(absl::StrCat("Got ", frames,
+                                                         " frames, but animated GIFs can only be "
+                                                         "decoded by DecodeGif or DecodeImage"));
+        FLOE_RETURN_IF_ERROR(
+            give(several ? Shape({frames, height, width, 3}) : Shape({height, width, 3})));
+        return room();
+      });
+}
+
 absl::Status Decode(const KernelContext& ctx, const Options& options) {
   const std::string& bytes = *ctx.in(0).as<std::string>();
   if (bytes.empty()) return absl::InvalidArgumentError("Input is empty.");
@@ -89,33 +117,44 @@ absl::Status Decode(const KernelContext& ctx, const Options& options) {
   const ImageFormat format = FormatOf(bytes);
   FLOE_RETURN_IF_ERROR(CheckFormat(format, options.op));
   TensorView out;
-  const auto allocate = [&](int64_t height, int64_t width, int64_t channels) -> absl::Status {
-    FLOE_ASSIGN_OR_RETURN(
-        out, ctx.allocator->Allocate(0, options.dtype, Shape({height, width, channels})));
+  const auto give = [&](const Shape& shape) -> absl::Status {
+    FLOE_ASSIGN_OR_RETURN(out, ctx.allocator->Allocate(0, options.dtype, shape));
     return absl::OkStatus();
   };
+  const auto allocate = [&](int64_t height, int64_t width, int64_t channels) {
+    return give(options.op == "DecodeGif" ? Shape({1, height, width, channels})
+                                          : Shape({height, width, channels}));
+  };
+  BudgetVector<uint8_t> samples;
+  const auto room = [&]() -> uint8_t* {
+    if (options.dtype == DType::kUInt8) return out.as<uint8_t>();
+    samples.resize(static_cast<size_t>(out.elements()));
+    return samples.data();
+  };
+  if (format == ImageFormat::kGif) {
+    FLOE_RETURN_IF_ERROR(DecodeFrames(bytes, options, give, room));
+    if (options.dtype != DType::kUInt8) Spread(samples.data(), out);
+    return absl::OkStatus();
+  }
   const bool wide = format == ImageFormat::kPng && options.dtype != DType::kUInt8;
   if (wide) {
-    BudgetVector<uint16_t> samples;
+    BudgetVector<uint16_t> wide_samples;
     FLOE_RETURN_IF_ERROR(ReadWidePng(
         bytes, options.channels,
         [&](int64_t height, int64_t width, int64_t channels) -> absl::StatusOr<uint16_t*> {
           FLOE_RETURN_IF_ERROR(allocate(height, width, channels));
           if (options.dtype == DType::kUInt16) return out.as<uint16_t>();
-          samples.resize(static_cast<size_t>(out.elements()));
-          return samples.data();
+          wide_samples.resize(static_cast<size_t>(out.elements()));
+          return wide_samples.data();
         }));
-    if (options.dtype == DType::kFloat32) Spread(samples.data(), out);
+    if (options.dtype == DType::kFloat32) Spread(wide_samples.data(), out);
     return absl::OkStatus();
   }
-  BudgetVector<uint8_t> samples;
   FLOE_RETURN_IF_ERROR(
       ReadBytes(bytes, format, options, jpeg,
                 [&](int64_t height, int64_t width, int64_t channels) -> absl::StatusOr<uint8_t*> {
                   FLOE_RETURN_IF_ERROR(allocate(height, width, channels));
-                  if (options.dtype == DType::kUInt8) return out.as<uint8_t>();
-                  samples.resize(static_cast<size_t>(out.elements()));
-                  return samples.data();
+                  return room();
                 }));
   if (options.dtype != DType::kUInt8) Spread(samples.data(), out);
   return absl::OkStatus();
@@ -129,6 +168,7 @@ FLOE_REGISTER_KERNEL(DecodeJpeg, kCpu, MakeDecode, DType::kString);
 FLOE_REGISTER_KERNEL(DecodeAndCropJpeg, kCpu, MakeDecode, DType::kString);
 FLOE_REGISTER_KERNEL(DecodePng, kCpu, MakeDecode, DType::kString);
 FLOE_REGISTER_KERNEL(DecodeBmp, kCpu, MakeDecode, DType::kString);
+FLOE_REGISTER_KERNEL(DecodeGif, kCpu, MakeDecode, DType::kString);
 FLOE_REGISTER_KERNEL(DecodeImage, kCpu, MakeDecode, DType::kString);
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeJpegShape(const KernelArgs&) {

@@ -4,6 +4,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -72,6 +73,15 @@ template <class T>
 using Compute = std::conditional_t<kIsHalf<T>, float, T>;
 template <class T>
 inline constexpr bool kIsFloating = std::is_floating_point_v<Compute<T>>;
+
+// The least finite number: what a maximum begins with, so that as TensorFlow's that of -inf alone
+// is this.
+template <class T>
+Compute<T> Lowest() {
+  if constexpr (std::is_same_v<T, Half>) return -65504;
+  if constexpr (std::is_same_v<T, BFloat16>) return -0x1.fep127f;
+  return std::numeric_limits<Compute<T>>::lowest();
+}
 
 // Integer arithmetic modulo 2^width, as TensorFlow's; plain arithmetic for other types.
 template <class T>

@@ -1,5 +1,5 @@
-// Images as files: JPEG, PNG and BMP read into pixels, and the first two written. Any bytes may be
-// given; sizes that a file declares are checked before anything of that size is allocated.
+// Images as files: JPEG, PNG, BMP and GIF read into pixels, and the first two written. Any bytes
+// may be given; sizes that a file declares are checked before anything of that size is allocated.
 #pragma once
 
 #include <cstdint>
@@ -60,6 +60,12 @@ absl::Status ReadWidePng(std::string_view bytes, int channels, const PixelRoom<u
 // Of 1 to 4 channels of 8 or 16 bits; `compression` -1 to 9.
 absl::StatusOr<std::string> WritePng(const void* pixels, const ImageSize& size, bool wide,
                                      int compression);
+
+// Gives room for frames * height * width * 3 samples.
+using FrameRoom =
+    std::function<absl::StatusOr<uint8_t*>(int64_t frames, int64_t height, int64_t width)>;
+// Every frame as it is seen, or the first one alone; of a truncated file the whole ones.
+absl::Status ReadGif(std::string_view bytes, bool all_frames, const FrameRoom& room);
 
 absl::Status ReadBmp(std::string_view bytes, int channels, const PixelRoom<uint8_t>& room);
 

@@ -50,10 +50,12 @@ struct Candidate {
 };
 
 // True when the candidate is out because of a chosen box; with a sigma its score falls instead.
-bool Suppressed(const float* boxes, int64_t step, const Limits& limits, const Chosen& chosen,
+// overlap_of(a, b) is that of two boxes.
+template <class O>
+bool Suppressed(const O& overlap_of, const Limits& limits, const Chosen& chosen,
                 Candidate* candidate) {
   for (size_t j = chosen.boxes.size(); j-- > candidate->compared;) {
-    const float overlap = Overlap(boxes + candidate->box * step, boxes + chosen.boxes[j] * step);
+    const float overlap = overlap_of(candidate->box, chosen.boxes[j]);
     if (limits.sigma > 0) {
       const float weight = std::exp(-0.5f / limits.sigma * overlap * overlap);
       candidate->score *= limits.half ? static_cast<float>(Half(weight)) : weight;
@@ -70,9 +72,10 @@ bool Suppressed(const float* boxes, int64_t step, const Limits& limits, const Ch
 // Overlaps that are computed between two looks whether the run should go on.
 constexpr size_t kLookEvery = size_t{1} << 18;
 
-// `count` boxes of 4 floats, `step` floats apart, their scores `score_step` apart.
-absl::StatusOr<Chosen> Choose(const float* boxes, int64_t step, const float* scores,
-                              int64_t score_step, int64_t count, const Limits& limits) {
+// `count` boxes, their scores `score_step` apart.
+template <class O>
+absl::StatusOr<Chosen> ChooseBy(const O& overlap_of, const float* scores, int64_t score_step,
+                                int64_t count, const Limits& limits) {
   std::priority_queue<Candidate> queue;
   for (int64_t i = 0; i < count; ++i) {
     const float score = scores[i * score_step];
@@ -90,7 +93,7 @@ absl::StatusOr<Chosen> Choose(const float* boxes, int64_t step, const float* sco
       if (watch.Stopped()) return watch.status();
       overlaps = 0;
     }
-    if (Suppressed(boxes, step, limits, chosen, &next)) continue;
+    if (Suppressed(overlap_of, limits, chosen, &next)) continue;
     if (next.score == score) {
       chosen.boxes.push_back(next.box);
       chosen.scores.push_back(score);
@@ -99,6 +102,14 @@ absl::StatusOr<Chosen> Choose(const float* boxes, int64_t step, const float* sco
     }
   }
   return chosen;
+}
+
+// `count` boxes of 4 floats, `step` floats apart, their scores `score_step` apart.
+absl::StatusOr<Chosen> Choose(const float* boxes, int64_t step, const float* scores,
+                              int64_t score_step, int64_t count, const Limits& limits) {
+  return ChooseBy(
+      [boxes, step](int32_t a, int32_t b) { return Overlap(boxes + a * step, boxes + b * step); },
+      scores, score_step, count, limits);
 }
 
 absl::StatusOr<float> ReadFloat(const TensorView& view) {
@@ -169,6 +180,28 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeNms(const KernelArgs& args) {
                         : Give(ctx, outputs - 1, std::vector<int32_t>{valid}, Shape());
   });
 }
+
+// Inputs: overlaps of all pairs, scores, max_output_size, overlap_threshold, score_threshold.
+absl::Status ByOverlaps(const KernelContext& ctx) {
+  const Shape &overlaps = ctx.in(0).shape, &scores = ctx.in(1).shape;
+  const int64_t count = scores.elements();
+  if (overlaps != Shape({count, count}) || scores.rank() != 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat("overlaps ", overlaps.ToString(), " with scores ", scores.ToString()));
+  Limits limits;
+  FLOE_ASSIGN_OR_RETURN(limits.most, ReadInt(ctx.in(2)));
+  FLOE_ASSIGN_OR_RETURN(limits.iou, ReadFloat(ctx.in(3)));
+  FLOE_ASSIGN_OR_RETURN(limits.score, ReadFloat(ctx.in(4)));
+  if (limits.most < 0)
+    return absl::InvalidArgumentError(absl::StrCat("max_output_size is ", limits.most));
+  const float* const matrix = ctx.in(0).as<float>();
+  const auto overlap = [matrix, count](int32_t a, int32_t b) { return matrix[a * count + b]; };
+  FLOE_ASSIGN_OR_RETURN(const Chosen chosen,
+                        ChooseBy(overlap, ctx.in(1).as<float>(), 1, count, limits));
+  return Give(ctx, 0, chosen.boxes);
+}
+FLOE_REGISTER_KERNEL(NonMaxSuppressionWithOverlaps, kCpu, MakeFunction<ByOverlaps>,
+                     DType::kFloat32);
 
 struct Detection {
   float score;

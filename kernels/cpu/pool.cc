@@ -113,14 +113,6 @@ class ChannelsLastF32 : public PoolKernel {
   PoolF32 pool_;
 };
 
-// What a maximum begins with: as TensorFlow's, that of -inf alone is the least finite number.
-template <class T>
-Compute<T> Lowest() {
-  if constexpr (std::is_same_v<T, Half>) return -65504;
-  if constexpr (std::is_same_v<T, BFloat16>) return -0x1.fep127f;
-  return std::numeric_limits<Compute<T>>::lowest();
-}
-
 // Calls f(value, offset) over the box.
 template <class T, class F>
 void ForBox(const T* x, const PoolBox& box, const F& f) {

@@ -74,5 +74,42 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
 
 FLOE_REGISTER_KERNEL(ReduceJoin, kCpu, Make, DType::kString);
 
+// The strings of each segment in turn.
+absl::Status JoinSegments(const KernelContext& ctx, const std::string& separator) {
+  const TensorView &in = ctx.in(0), &out = ctx.out(0);
+  IntList ids;
+  FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &ids));
+  const Shape& id_shape = ctx.in(1).shape;
+  bool prefix = id_shape.rank() <= in.shape.rank();
+  for (int i = 0; prefix && i < id_shape.rank(); ++i) prefix = id_shape.dim(i) == in.shape.dim(i);
+  if (!prefix)
+    return absl::InvalidArgumentError(absl::StrCat("segment ids ", id_shape.ToString(),
+                                                   " are no prefix of ", in.shape.ToString()));
+  const int64_t segments = out.shape.dim(0), n = static_cast<int64_t>(ids.size()),
+                inner = n == 0 ? 0 : in.elements() / n;
+  for (const int64_t id : ids) {
+    if (id < 0 || id >= segments)
+      return absl::InvalidArgumentError(
+          absl::StrCat("segment id ", id, " is not in [0, ", segments, ")"));
+  }
+  std::vector<bool> begun(static_cast<size_t>(out.elements()));
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < n * inner; ++i) {
+    const int64_t at = ids[i / inner] * inner + i % inner;
+    const std::string& part = in.as<std::string>()[i];
+    bytes += static_cast<int64_t>(separator.size() + part.size());
+    FLOE_RETURN_IF_ERROR(CheckValueBytes(bytes));
+    absl::StrAppend(&out.as<std::string>()[at], begun[at] ? separator : "", part);
+    begun[at] = true;
+  }
+  return absl::OkStatus();
+}
+absl::StatusOr<std::unique_ptr<Kernel>> MakeJoinSegments(const KernelArgs& args) {
+  return FromFunction([separator = args.node.attrs.String("separator")](const KernelContext& ctx) {
+    return JoinSegments(ctx, separator);
+  });
+}
+FLOE_REGISTER_KERNEL(UnsortedSegmentJoin, kCpu, MakeJoinSegments, DType::kString);
+
 }  // namespace
 }  // namespace floe::kernels

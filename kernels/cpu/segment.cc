@@ -1,5 +1,5 @@
 // Ops that combine rows by segment, count, or run along an axis: segments, DenseBincount, TopKV2,
-// Cumsum, Cumprod.
+// Cumsum, Cumprod, CumulativeLogsumexp.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -209,7 +209,25 @@ struct ScanOptions {
   bool exclusive, reverse;
 };
 
-template <bool kProduct, class T>
+enum class Joined : uint8_t { kSum, kProduct, kLogSumExp };
+
+// What comes before the first element.
+template <Joined kJoined, class C>
+C Neutral() {
+  if constexpr (kJoined == Joined::kLogSumExp) return -std::numeric_limits<C>::infinity();
+  return kJoined == Joined::kProduct ? C(1) : C(0);
+}
+template <Joined kJoined, class C>
+C Join(C a, C b) {
+  if constexpr (kJoined == Joined::kLogSumExp) {
+    const C most = a < b ? b : a, least = b < a ? b : a;
+    return most == Neutral<kJoined, C>() ? most : std::log1p(std::exp(least - most)) + most;
+  } else {
+    return kJoined == Joined::kProduct ? WrapMul(a, b) : WrapAdd(a, b);
+  }
+}
+
+template <Joined kJoined, class T>
 absl::Status Scan(const KernelContext& ctx, const ScanOptions& options) {
   using C = Compute<T>;
   const Shape& shape = ctx.in(0).shape;
@@ -225,13 +243,12 @@ absl::Status Scan(const KernelContext& ctx, const ScanOptions& options) {
                 [&](int64_t begin, int64_t end) {
                   for (int64_t line = begin; line < end; ++line) {
                     const int64_t base = line / inner * n * inner + line % inner;
-                    C total = kProduct ? C(1) : C(0);
+                    C total = Neutral<kJoined, C>();
                     for (int64_t i = 0; i < n; ++i) {
                       const int64_t at = base + (options.reverse ? n - 1 - i : i) * inner;
                       const C value = static_cast<C>(x[at]);
                       // TensorFlow keeps the total of 16-bit floats in their own type.
-                      const C next = static_cast<C>(
-                          static_cast<T>(kProduct ? WrapMul(total, value) : WrapAdd(total, value)));
+                      const C next = static_cast<C>(static_cast<T>(Join<kJoined>(total, value)));
                       y[at] = static_cast<T>(options.exclusive ? total : next);
                       total = next;
                     }
@@ -239,17 +256,25 @@ absl::Status Scan(const KernelContext& ctx, const ScanOptions& options) {
                 });
   return absl::OkStatus();
 }
-template <bool kProduct, class T>
+template <Joined kJoined, class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeScan(const KernelArgs& args) {
   const ScanOptions options{args.node.attrs.Bool("exclusive"), args.node.attrs.Bool("reverse")};
   return FromFunction(
-      [options](const KernelContext& ctx) { return Scan<kProduct, T>(ctx, options); });
+      [options](const KernelContext& ctx) { return Scan<kJoined, T>(ctx, options); });
 }
 
 template <class... Ts>
 bool RegisterScans(TypeList<Ts...>) {
-  (KernelRegistrar("Cumsum", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeScan<false, Ts>), ...);
-  (KernelRegistrar("Cumprod", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeScan<true, Ts>), ...);
+  (KernelRegistrar("Cumsum", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeScan<Joined::kSum, Ts>), ...);
+  (KernelRegistrar("Cumprod", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeScan<Joined::kProduct, Ts>),
+   ...);
+  return true;
+}
+template <class... Ts>
+bool RegisterLogScans(TypeList<Ts...>) {
+  (KernelRegistrar("CumulativeLogsumexp", DeviceKind::kCpu, {kDTypeOf<Ts>},
+                   &MakeScan<Joined::kLogSumExp, Ts>),
+   ...);
   return true;
 }
 template <class... Ts>
@@ -257,7 +282,8 @@ bool RegisterTopK(TypeList<Ts...>) {
   (KernelRegistrar("TopKV2", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&TopK<Ts>>), ...);
   return true;
 }
-const bool kAlongAxis[] = {RegisterScans(Numbers{}), RegisterTopK(Reals{})};
+const bool kAlongAxis[] = {RegisterScans(Numbers{}), RegisterLogScans(Floats{}),
+                           RegisterTopK(Reals{})};
 
 }  // namespace
 }  // namespace floe::kernels

@@ -1,7 +1,6 @@
 // Ops that take or give sparse tensors (indices, values, dense shape): SparseReshape,
-// SparseFillEmptyRows, set operations and CTCGreedyDecoder.
-#include <iterator>
-#include <set>
+// SparseFillEmptyRows and CTCGreedyDecoder.
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
@@ -114,71 +113,6 @@ absl::Status SparseFillEmptyRows(const KernelContext& ctx) {
   return Give(ctx, 3, went);
 }
 
-using Keys =
-    TypeList<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, std::string>;
-
-template <class T>
-std::vector<T> Combine(const std::set<T>& a, const std::set<T>& b, const std::string& op) {
-  std::vector<T> out;
-  const auto end = std::back_inserter(out);
-  if (op == "union") std::set_union(a.begin(), a.end(), b.begin(), b.end(), end);
-  if (op == "intersection") std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), end);
-  if (op == "a-b") std::set_difference(a.begin(), a.end(), b.begin(), b.end(), end);
-  if (op == "b-a") std::set_difference(b.begin(), b.end(), a.begin(), a.end(), end);
-  return out;
-}
-
-// The last dim of both inputs holds sets, one for each place of the dims before.
-template <class T>
-absl::Status SetOperation(const KernelContext& ctx, const std::string& op) {
-  const Shape &a = ctx.in(0).shape, &b = ctx.in(1).shape;
-  const int rank = a.rank();
-  Shape groups;
-  for (int i = 0; i + 1 < rank; ++i) groups.push_back(a.dim(i));
-  if (rank < 2 || b.rank() != rank ||
-      !std::equal(groups.dims().begin(), groups.dims().end(), b.dims().begin()))
-    return absl::InvalidArgumentError(
-        absl::StrCat("sets of shape ", a.ToString(), " and ", b.ToString()));
-  const int64_t width_a = a.dim(rank - 1), width_b = b.dim(rank - 1);
-  std::vector<int64_t> indices;
-  std::vector<T> values;
-  int64_t largest = 0;
-  // Sets of nothing take no memory, however many there are.
-  const int64_t count = width_a + width_b == 0 ? 0 : groups.elements();
-  for (int64_t g = 0; g < count; ++g) {
-    const T* x = ctx.in(0).as<T>() + g * width_a;
-    const T* y = ctx.in(1).as<T>() + g * width_b;
-    const std::vector<T> result =
-        Combine(std::set<T>(x, x + width_a), std::set<T>(y, y + width_b), op);
-    largest = std::max<int64_t>(largest, static_cast<int64_t>(result.size()));
-    std::vector<int64_t> at(rank);
-    int64_t rest = g;
-    for (int k = rank - 2; k >= 0; --k) {
-      at[k] = rest % groups.dim(k);
-      rest /= groups.dim(k);
-    }
-    for (const T& value : result) {
-      indices.insert(indices.end(), at.begin(), at.end());
-      values.push_back(value);
-      ++at[rank - 1];
-    }
-  }
-  std::vector<int64_t> shape(groups.dims().begin(), groups.dims().end());
-  shape.push_back(largest);
-  FLOE_RETURN_IF_ERROR(Give(ctx, 0, indices, Shape({static_cast<int64_t>(values.size()), rank})));
-  FLOE_RETURN_IF_ERROR(Give(ctx, 1, values));
-  return Give(ctx, 2, shape);
-}
-absl::StatusOr<std::unique_ptr<Kernel>> MakeSetOperation(const KernelArgs& args) {
-  const std::string op = args.node.attrs.String("set_operation");
-  return FromFunction([op](const KernelContext& ctx) {
-    absl::Status status = absl::UnimplementedError(
-        absl::StrCat("DenseToDenseSetOperation of ", DTypeName(ctx.in(0).dtype)));
-    ForDType(ctx.in(0).dtype, Keys{}, [&](auto t) { status = SetOperation<decltype(t)>(ctx, op); });
-    return status;
-  });
-}
-
 // The best class of every step, without blanks and, with `merge`, without repetitions.
 template <class T>
 absl::Status Ctc(const KernelContext& ctx, bool merge, int64_t blank) {
@@ -227,7 +161,6 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeCtc(const KernelArgs& args) {
 
 FLOE_REGISTER_KERNEL(SparseReshape, kCpu, MakeFunction<&SparseReshape>);
 FLOE_REGISTER_KERNEL(SparseFillEmptyRows, kCpu, MakeFunction<&SparseFillEmptyRows>);
-FLOE_REGISTER_KERNEL(DenseToDenseSetOperation, kCpu, MakeSetOperation);
 FLOE_REGISTER_KERNEL(CTCGreedyDecoder, kCpu, MakeCtc<float>, DType::kFloat32);
 FLOE_REGISTER_KERNEL(CTCGreedyDecoder, kCpu, MakeCtc<double>, DType::kFloat64);
 

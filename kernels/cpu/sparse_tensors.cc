@@ -11,50 +11,13 @@
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
 #include "kernels/cpu/grid_copy.h"
+#include "kernels/cpu/sparse_places.h"
 
 namespace floe::kernels {
 namespace {
 
-// Indices of `count` values in a space of the shape; all are inside it.
-struct Places {
-  IntList indices, shape;
-  int64_t count = 0;
-
-  int64_t rank() const { return static_cast<int64_t>(shape.size()); }
-  const int64_t* At(int64_t i) const { return indices.data() + i * rank(); }
-  // -1, 0 or 1: how value i stands to value k of another one, in row-major order.
-  int Compare(int64_t i, const Places& other, int64_t k) const {
-    for (int64_t d = 0; d < rank(); ++d) {
-      if (At(i)[d] != other.At(k)[d]) return At(i)[d] < other.At(k)[d] ? -1 : 1;
-    }
-    return 0;
-  }
-};
-
-absl::Status ReadPlaces(const TensorView& indices, const TensorView& values,
-                        const TensorView& shape, Places* places) {
-  constexpr size_t kMostDims = 254;
-  FLOE_RETURN_IF_ERROR(ReadInts(indices, &places->indices));
-  FLOE_RETURN_IF_ERROR(ReadInts(shape, &places->shape));
-  places->count = values.elements();
-  const int64_t rank = places->rank();
-  if (places->shape.size() > kMostDims || indices.shape != Shape({places->count, rank}))
-    return absl::InvalidArgumentError(absl::StrCat("indices ", indices.shape.ToString(), " for ",
-                                                   places->count, " values in ", rank, " dims"));
-  for (const int64_t dim : places->shape) {
-    if (dim < 0) return absl::InvalidArgumentError(absl::StrCat("a dense shape with ", dim));
-  }
-  for (int64_t i = 0; i < places->count * rank; ++i) {
-    const int64_t index = places->indices[i], dim = places->shape[i % rank];
-    if (index < 0 || index >= dim)
-      return absl::InvalidArgumentError(absl::StrCat(
-          "index ", index, " is out of bounds of the dense shape, not in [0, ", dim, ")"));
-  }
-  return absl::OkStatus();
-}
-
 // Numbers of the values in row-major order; those at one place keep theirs.
-BudgetVector<int64_t> SortedOrder(const Places& places) {
+BudgetVector<int64_t> SortedOrder(const SparsePlaces& places) {
   BudgetVector<int64_t> order(static_cast<size_t>(places.count));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -72,7 +35,7 @@ void Gather(const TensorView& values, const BudgetVector<int64_t>& order, const 
 }
 
 absl::Status Reorder(const KernelContext& ctx) {
-  Places places;
+  SparsePlaces places;
   FLOE_RETURN_IF_ERROR(ReadPlaces(ctx.in(0), ctx.in(1), ctx.in(2), &places));
   const BudgetVector<int64_t> order = SortedOrder(places);
   auto* to = ctx.out(0).as<int64_t>();
@@ -86,8 +49,8 @@ FLOE_REGISTER_KERNEL(SparseReorder, kCpu, MakeFunction<&Reorder>);
 
 absl::Status Concat(const KernelContext& ctx, int64_t axis) {
   const auto n = static_cast<int>(ctx.inputs.size()) / 3;
-  Places all;
-  std::vector<Places> parts(static_cast<size_t>(n));
+  SparsePlaces all;
+  std::vector<SparsePlaces> parts(static_cast<size_t>(n));
   for (int i = 0; i < n; ++i) {
     FLOE_RETURN_IF_ERROR(
         ReadPlaces(ctx.in(i), ctx.in(n + i), ctx.in(2 * n + i), &parts[static_cast<size_t>(i)]));
@@ -98,7 +61,7 @@ absl::Status Concat(const KernelContext& ctx, int64_t axis) {
     return absl::InvalidArgumentError(
         absl::StrCat("Concat dimension must be in range [", -rank, ", ", rank, "), got ", axis));
   all.shape[along] = 0;
-  for (const Places& part : parts) {
+  for (const SparsePlaces& part : parts) {
     bool fits = part.rank() == rank;
     for (int64_t d = 0; fits && d < rank; ++d) fits = d == along || part.shape[d] == all.shape[d];
     if (!fits)
@@ -171,7 +134,7 @@ bool Kept(T sum, const TensorView& least) {
 
 template <Pair kPair, class T>
 absl::Status Merge(const KernelContext& ctx) {
-  Places a, b;
+  SparsePlaces a, b;
   FLOE_RETURN_IF_ERROR(ReadPlaces(ctx.in(0), ctx.in(1), ctx.in(2), &a));
   FLOE_RETURN_IF_ERROR(ReadPlaces(ctx.in(3), ctx.in(4), ctx.in(5), &b));
   if (a.shape != b.shape) return absl::InvalidArgumentError("Operands' shapes do not match");
@@ -226,7 +189,7 @@ FLOE_REGISTER_KERNEL(SparseSparseMinimum, kCpu, (MakeFunction<&ByValues<Reals, M
 // ---- cutting ----
 
 absl::Status Slice(const KernelContext& ctx) {
-  Places places;
+  SparsePlaces places;
   IntList start, size;
   FLOE_RETURN_IF_ERROR(ReadPlaces(ctx.in(0), ctx.in(1), ctx.in(2), &places));
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(3), &start));
@@ -259,13 +222,61 @@ absl::Status Slice(const KernelContext& ctx) {
   Gather(ctx.in(1), order, values);
   return Give(ctx, 2, shape);
 }
+// The first parts are one longer where the dim is no multiple of their number.
+absl::Status Split(const KernelContext& ctx, int parts) {
+  SparsePlaces places;
+  FLOE_RETURN_IF_ERROR(ReadPlaces(ctx.in(1), ctx.in(2), ctx.in(3), &places));
+  FLOE_ASSIGN_OR_RETURN(const int64_t axis, ReadInt(ctx.in(0)));
+  FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis, static_cast<int>(places.rank())));
+  const int64_t dim = places.shape[along], size = dim / parts, longer = dim % parts;
+  if (parts > dim)
+    return absl::InvalidArgumentError(
+        absl::StrCat("a dim of ", dim, " cannot be split into ", parts, " parts"));
+  const auto begin = [&](int64_t part) { return part * size + std::min(part, longer); };
+  // With parts longer than the rest, all before their end are of that length.
+  const auto part_of = [&](int64_t at) {
+    const int64_t border = longer * (size + 1);
+    return at < border ? at / (size + 1) : longer + (at - border) / size;
+  };
+  BudgetVector<int64_t> next(static_cast<size_t>(parts) + 1), order(places.count);
+  for (int64_t i = 0; i < places.count; ++i) ++next[part_of(places.At(i)[along]) + 1];
+  for (int part = 0; part < parts; ++part) next[part + 1] += next[part];
+  const BudgetVector<int64_t> first = next;
+  for (int64_t i = 0; i < places.count; ++i) order[next[part_of(places.At(i)[along])]++] = i;
+  const int64_t rank = places.rank();
+  for (int part = 0; part < parts; ++part) {
+    const BudgetVector<int64_t> mine(order.begin() + first[part], order.begin() + first[part + 1]);
+    const auto count = static_cast<int64_t>(mine.size());
+    FLOE_ASSIGN_OR_RETURN(const TensorView indices,
+                          ctx.allocator->Allocate(part, DType::kInt64, Shape({count, rank})));
+    FLOE_ASSIGN_OR_RETURN(const TensorView values,
+                          ctx.allocator->Allocate(parts + part, ctx.in(2).dtype, Shape({count})));
+    auto* to = indices.as<int64_t>();
+    for (const int64_t i : mine) {
+      std::copy_n(places.At(i), rank, to);
+      to[along] -= begin(part);
+      to += rank;
+    }
+    Gather(ctx.in(2), mine, values);
+    std::vector<int64_t> shape(places.shape.begin(), places.shape.end());
+    shape[along] = begin(part + 1) - begin(part);
+    FLOE_RETURN_IF_ERROR(Give(ctx, 2 * parts + part, shape));
+  }
+  return absl::OkStatus();
+}
+absl::StatusOr<std::unique_ptr<Kernel>> MakeSplit(const KernelArgs& args) {
+  const int parts = static_cast<int>(args.node.attrs.Int("num_split"));
+  return FromFunction([parts](const KernelContext& ctx) { return Split(ctx, parts); });
+}
+FLOE_REGISTER_KERNEL(SparseSplit, kCpu, MakeSplit);
+
 FLOE_REGISTER_KERNEL(SparseSlice, kCpu, MakeFunction<&Slice>);
 
 // ---- adding up ----
 
 // Row-major strides of the dims that stay, 0 for those that go; and the shape of the result.
-absl::Status ReducedShape(const Places& places, const IntList& axes, bool keep, IntList* strides,
-                          Shape* shape) {
+absl::Status ReducedShape(const SparsePlaces& places, const IntList& axes, bool keep,
+                          IntList* strides, Shape* shape) {
   const int64_t rank = places.rank();
   std::vector<bool> gone(static_cast<size_t>(rank));
   for (const int64_t axis : axes) {
@@ -294,7 +305,7 @@ absl::Status ReducedShape(const Places& places, const IntList& axes, bool keep, 
 
 template <Pair kPair, class T>
 absl::Status Reduce(const KernelContext& ctx, bool keep) {
-  Places places;
+  SparsePlaces places;
   IntList axes, strides;
   Shape shape;
   FLOE_RETURN_IF_ERROR(ReadPlaces(ctx.in(0), ctx.in(1), ctx.in(2), &places));
@@ -335,7 +346,7 @@ FLOE_REGISTER_KERNEL(SparseReduceMax, kCpu, kMakeMax);
 template <char kOp, class T>
 absl::Status WithDense(const KernelContext& ctx) {
   using C = Compute<T>;
-  Places places;
+  SparsePlaces places;
   FLOE_RETURN_IF_ERROR(ReadPlaces(ctx.in(0), ctx.in(1), ctx.in(2), &places));
   const TensorView& dense = ctx.in(3);
   const int64_t offset = places.rank() - dense.shape.rank();
@@ -383,7 +394,7 @@ FLOE_REGISTER_KERNEL(SparseDenseCwiseDiv, kCpu, (MakeFunction<&ByValues<Numbers,
 template <class T>
 struct DenseAdd {
   static absl::Status Run(const KernelContext& ctx) {
-    Places places;
+    SparsePlaces places;
     FLOE_RETURN_IF_ERROR(ReadPlaces(ctx.in(0), ctx.in(1), ctx.in(2), &places));
     const TensorView& dense = ctx.in(3);
     if (Shape(absl::MakeConstSpan(places.shape)) != dense.shape)
@@ -408,7 +419,7 @@ template <class T>
 struct Softmax {
   static absl::Status Run(const KernelContext& ctx) {
     using C = Compute<T>;
-    Places places;
+    SparsePlaces places;
     FLOE_RETURN_IF_ERROR(ReadPlaces(ctx.in(0), ctx.in(1), ctx.in(2), &places));
     const int64_t rank = places.rank();
     if (rank < 2) return absl::InvalidArgumentError("Input should have rank >= 2");

@@ -303,7 +303,7 @@ absl::Status CategoriesOf(const KernelContext& ctx, Philox numbers) {
   RunWatch watch;
   for (int64_t b = 0; b < rows && !watch.Stopped(); ++b) {
     const T* const row = logits.as<T>() + b * classes;
-    auto most = static_cast<double>(static_cast<Compute<T>>(std::numeric_limits<T>::lowest()));
+    auto most = static_cast<double>(Lowest<T>());
     const auto value = [row](int64_t j) {
       return static_cast<double>(static_cast<Compute<T>>(row[j]));
     };

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
+#include "kernels/cpu/element_key.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
 #include "kernels/cpu/grid_copy.h"
@@ -50,28 +51,6 @@ absl::Status Where(const KernelContext& ctx) {
   const auto run = [&](auto t) { status = gather(t); };
   if (!ForDType(in.dtype, Booleans{}, run)) ForDType(in.dtype, Numbers{}, run);
   return status;
-}
-
-// NaN is equal to nothing. In a hash table all of them would share a place and be compared with
-// each other.
-template <class T>
-bool IsNan(const T& value) {
-  if constexpr (std::is_same_v<T, std::string>)
-    return false;
-  else
-    return static_cast<Compute<T>>(value) != static_cast<Compute<T>>(value);
-}
-
-// What tells elements apart. TensorFlow hashes the bits of 16-bit floats, so that -0 and 0 are two;
-// of wider floats they are one.
-template <class T>
-using Key = std::conditional_t<kIsHalf<T>, uint16_t, T>;
-template <class T>
-const Key<T>& KeyOf(const T& value) {
-  if constexpr (kIsHalf<T>)
-    return value.bits;
-  else
-    return value;
 }
 
 // Elements between two looks whether the run should go on.

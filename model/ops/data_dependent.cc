@@ -27,6 +27,26 @@ absl::StatusOr<Types> InferUnique(const InferContext& c) {
   return types;
 }
 
+// The same of the slices along an axis.
+absl::StatusOr<Types> InferUniqueSlices(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
+  FLOE_ASSIGN_OR_RETURN(const DType index, ops::IndexTypeAttr(c, "out_idx", DType::kInt32));
+  const int rank = ops::RankOf(c, 0);
+  SymShape out = rank < 0 ? SymShape::UnknownRank() : ops::UnknownDims(rank);
+  Dim count = Dim::Unknown();
+  std::vector<int64_t> axis;
+  FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(1, &axis));
+  if (rank >= 0 && known && axis.size() == 1) {
+    FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis[0], rank));
+    count = c.shape(0).dim(along);
+    out = c.shape(0);
+    out.set_dim(along, Dim::Unknown());
+  }
+  Types types = {{c.dtype(0), out}, {index, {count}}};
+  if (c.node.op->outputs == 3) types.push_back(Vector(index));
+  return types;
+}
+
 // x, y -> elements of x not in y, their places
 absl::StatusOr<Types> InferListDiff(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
@@ -82,6 +102,12 @@ absl::StatusOr<Types> InferNms(const InferContext& c) {
   if (c.node.op->outputs > 1) types.push_back({DType::kInt32, SymShape()});
   return types;
 }
+// overlaps [n, n], scores, max_output_size, overlap_threshold, score_threshold
+absl::StatusOr<Types> InferByOverlaps(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
+  return Types{Vector(DType::kInt32)};
+}
 // boxes [batch, n, 1 or classes, 4], scores [batch, n, classes], sizes and thresholds
 absl::StatusOr<Types> InferCombinedNms(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
@@ -102,14 +128,33 @@ absl::StatusOr<Types> InferStringSplit(const InferContext& c) {
   return Types{Matrix(DType::kInt64, 2), Vector(DType::kString), {DType::kInt64, {2}}};
 }
 
-// set1, set2 -> indices, values, dense shape
+absl::Status ExpectSparse(const InferContext& c, int first) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, first, 2));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, first + 1, 1));
+  return ops::ExpectRank(c, first + 2, 1);
+}
+
+// set1, set2 -> indices, values, dense shape; each a dense tensor or three inputs of a sparse one
 absl::StatusOr<Types> InferSetOperation(const InferContext& c) {
+  const int inputs = c.num_inputs();
+  if (inputs > 2) FLOE_RETURN_IF_ERROR(ExpectSparse(c, inputs - 3));
+  if (inputs == 6) FLOE_RETURN_IF_ERROR(ExpectSparse(c, 0));
   const std::string op = c.attrs().String("set_operation");
   if (op != "a-b" && op != "b-a" && op != "intersection" && op != "union")
     return Bad("set_operation '" + op + "' is none of a-b, b-a, intersection, union");
   const int rank = ops::RankOf(c, 0);
-  const Dim width = rank < 0 ? Dim::Unknown() : Dim(rank);
-  return Types{Matrix(DType::kInt64, width), Vector(c.dtype(0)), {DType::kInt64, {width}}};
+  const Dim width = inputs == 6 ? DimOf(c, 2, 0) : rank < 0 ? Dim::Unknown() : Dim(rank);
+  const DType dtype = c.dtype(inputs == 6 ? 1 : 0);
+  return Types{Matrix(DType::kInt64, width), Vector(dtype), {DType::kInt64, {width}}};
+}
+
+// indices, values, dense shape -> numbers of elements
+absl::StatusOr<Types> InferSetSize(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ExpectSparse(c, 0));
+  const Dim rank = DimOf(c, 2, 0);
+  return ops::One(DType::kInt32, rank.concrete() && rank.size() > 0
+                                     ? ops::UnknownDims(static_cast<int>(rank.size()) - 1)
+                                     : SymShape::UnknownRank());
 }
 
 // indices, shape, new shape
@@ -155,6 +200,9 @@ const OpRegistrar kAllocating[] = {
     OpRegistrar(ops::Allocating("Where", 1, {"index"}, InferWhere)),
     OpRegistrar(ops::Allocating("Unique", 1, {"y", "idx"}, InferUnique)),
     OpRegistrar(ops::Allocating("UniqueWithCounts", 1, {"y", "idx", "count"}, InferUnique)),
+    OpRegistrar(ops::Allocating("UniqueV2", 2, {"y", "idx"}, InferUniqueSlices), "T i"),
+    OpRegistrar(ops::Allocating("UniqueWithCountsV2", 2, {"y", "idx", "count"}, InferUniqueSlices),
+                "T i"),
     OpRegistrar(ops::Allocating("ListDiff", 2, {"out", "idx"}, InferListDiff), "T T"),
     OpRegistrar(ops::Allocating("DynamicPartition", 2, {"outputs:num_partitions"}, InferPartition),
                 "T int32"),
@@ -166,6 +214,9 @@ const OpRegistrar kAllocating[] = {
     OpRegistrar(SparseSegment("SparseSegmentSum"), "T i j"),
     OpRegistrar(SparseSegment("SparseSegmentMean"), "T i j"),
     OpRegistrar(SparseSegment("SparseSegmentSqrtN"), "T i j"),
+    OpRegistrar(
+        ops::Allocating("NonMaxSuppressionWithOverlaps", 5, {"selected_indices"}, InferByOverlaps),
+        "float32 float32 int32 float32 float32"),
     OpRegistrar(ops::Allocating("NonMaxSuppressionV2", 4, {"selected_indices"}, InferNms),
                 "T T int32 U"),
     OpRegistrar(ops::Allocating("NonMaxSuppressionV3", 5, {"selected_indices"}, InferNms),
@@ -188,6 +239,15 @@ const OpRegistrar kAllocating[] = {
         ops::Allocating("DenseToDenseSetOperation", 2,
                         {"result_indices", "result_values", "result_shape"}, InferSetOperation),
         "T T"),
+    OpRegistrar(
+        ops::Allocating("DenseToSparseSetOperation", 4,
+                        {"result_indices", "result_values", "result_shape"}, InferSetOperation),
+        "T int64 T int64"),
+    OpRegistrar(
+        ops::Allocating("SparseToSparseSetOperation", 6,
+                        {"result_indices", "result_values", "result_shape"}, InferSetOperation),
+        "int64 T int64 int64 T int64"),
+    OpRegistrar(ops::Allocating("SetSize", 3, {"size"}, InferSetSize), "int64 T int64"),
     OpRegistrar(
         ops::Allocating("SparseReshape", 3, {"output_indices", "output_shape"}, InferSparseReshape),
         "int64 int64 int64"),

@@ -137,26 +137,17 @@ absl::StatusOr<Types> InferMatrix(const InferContext& c) {
   return InferSame(c);
 }
 
-OpDef Op(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(const InferContext&),
-         RowRule rows) {
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .infer = infer,
-          .rows = rows,
-          .tensorflow = {name}};
-}
 const OpRegistrar kDiagonals[] = {
-    OpRegistrar(Op("MatrixDiag", 1, InferDiag, DiagRows)),
-    OpRegistrar(Op("MatrixDiagV2", 5, InferDiag, DiagRows), "T int32 int32 int32 T"),
-    OpRegistrar(Op("MatrixDiagV3", 5, InferDiag, DiagRows), "T int32 int32 int32 T"),
-    OpRegistrar(Op("MatrixDiagPart", 1, InferDiagPart, PartRows)),
-    OpRegistrar(Op("MatrixDiagPartV2", 3, InferDiagPart, PartRows), "T int32 T"),
-    OpRegistrar(Op("MatrixDiagPartV3", 3, InferDiagPart, PartRows), "T int32 T"),
-    OpRegistrar(Op("MatrixSetDiag", 2, InferMatrix, SetDiagRows), "T T"),
-    OpRegistrar(Op("MatrixSetDiagV2", 3, InferMatrix, SetDiagRows), "T T int32"),
-    OpRegistrar(Op("MatrixSetDiagV3", 3, InferMatrix, SetDiagRows), "T T int32"),
-    OpRegistrar(Op("MatrixBandPart", 3, InferMatrix, PartRows), "T i i"),
+    OpRegistrar(ops::Simple("MatrixDiag", 1, InferDiag, DiagRows)),
+    OpRegistrar(ops::Simple("MatrixDiagV2", 5, InferDiag, DiagRows), "T int32 int32 int32 T"),
+    OpRegistrar(ops::Simple("MatrixDiagV3", 5, InferDiag, DiagRows), "T int32 int32 int32 T"),
+    OpRegistrar(ops::Simple("MatrixDiagPart", 1, InferDiagPart, PartRows)),
+    OpRegistrar(ops::Simple("MatrixDiagPartV2", 3, InferDiagPart, PartRows), "T int32 T"),
+    OpRegistrar(ops::Simple("MatrixDiagPartV3", 3, InferDiagPart, PartRows), "T int32 T"),
+    OpRegistrar(ops::Simple("MatrixSetDiag", 2, InferMatrix, SetDiagRows), "T T"),
+    OpRegistrar(ops::Simple("MatrixSetDiagV2", 3, InferMatrix, SetDiagRows), "T T int32"),
+    OpRegistrar(ops::Simple("MatrixSetDiagV3", 3, InferMatrix, SetDiagRows), "T T int32"),
+    OpRegistrar(ops::Simple("MatrixBandPart", 3, InferMatrix, PartRows), "T i i"),
 };
 
 }  // namespace

@@ -160,7 +160,9 @@ const OpRegistrar kSpecialFunctions[] = {
     OpRegistrar(Unary("BesselK1e")),  OpRegistrar(Unary("BesselY0")),
     OpRegistrar(Unary("BesselY1")),   OpRegistrar(Binary("Igamma")),
     OpRegistrar(Binary("Igammac")),   OpRegistrar(Binary("Zeta")),
-    OpRegistrar(Binary("Polygamma")),
+    OpRegistrar(Binary("Polygamma")), OpRegistrar(Unary("Expint")),
+    OpRegistrar(Unary("Dawsn")),      OpRegistrar(Unary("FresnelCos")),
+    OpRegistrar(Unary("FresnelSin")), OpRegistrar(Unary("Spence")),
 };
 
 // Inputs are of one shape, or scalars.

@@ -87,6 +87,38 @@ OpDef Colours(const std::string& name) {
 }
 const OpRegistrar kColours[] = {OpRegistrar(Colours("RGBToHSV")), OpRegistrar(Colours("HSVToRGB"))};
 
+// images, boxes [batch, n, 4][, colours [n, 4]]
+absl::StatusOr<Types> InferDraw(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 3));
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kFloat32));
+  if (c.num_inputs() > 2) {
+    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 2));
+    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 2, DType::kFloat32));
+  }
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    if (ops::RankOf(c, i) > 0 && ops::Differ(c.shape(i).dim(c.shape(i).rank() - 1), Dim(4)))
+      return Bad(absl::StrCat("input ", i, " has shape ", c.shape(i).ToString(),
+                              ", expected a last dim of 4"));
+  }
+  if (ops::RankOf(c, 0) == 4 && ops::RankOf(c, 1) == 3 &&
+      ops::Differ(c.shape(0).dim(0), c.shape(1).dim(0)))
+    return Bad(absl::StrCat("boxes of shape ", c.shape(1).ToString(), " for images of shape ",
+                            c.shape(0).ToString()));
+  return InferSame(c);
+}
+RowMark DrawRows(const RowContext& c) {
+  const bool apart = c.marks[0] == RowMark::kRows && c.marks[1] == RowMark::kRows &&
+                     ops::LeadingRows(c.inputs[1].type) && c.OthersConstant(2);
+  return apart ? ops::Checked(RowMark::kRows, c) : RowsNever(c);
+}
+const OpRegistrar kDraw({.name = "DrawBoundingBoxes",
+                         .min_inputs = 2,
+                         .max_inputs = 3,
+                         .infer = InferDraw,
+                         .rows = DrawRows,
+                         .tensorflow = {"DrawBoundingBoxes", "DrawBoundingBoxesV2"}});
+
 // Inputs: image, boxes [n, 4], the image of each box, size.
 absl::StatusOr<Types> InferCrop(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));

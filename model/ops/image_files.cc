@@ -6,7 +6,7 @@
 namespace floe {
 namespace {
 
-constexpr const char* kFormats = "GIF and WebP are refused when they come";
+constexpr const char* kFormats = "WebP is refused when it comes";
 
 absl::Status CheckOneOf(const char* attr, int64_t value, std::initializer_list<int64_t> allowed) {
   for (const int64_t one : allowed) {
@@ -29,7 +29,7 @@ absl::StatusOr<Types> InferDecode(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 0, DType::kString));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 0));
   FLOE_RETURN_IF_ERROR(CheckJpegAttrs(c.attrs()));
-  const int64_t channels = c.attrs().Int("channels");
+  const int64_t channels = op == "DecodeGif" ? 3 : c.attrs().Int("channels");
   FLOE_RETURN_IF_ERROR(CheckOneOf("channels", channels, {0, 1, 3, 4}));
   DType dtype = DType::kUInt8;
   if (op == "DecodePng") {
@@ -40,8 +40,12 @@ absl::StatusOr<Types> InferDecode(const InferContext& c) {
     FLOE_ASSIGN_OR_RETURN(dtype, ops::TypeAttrOf(c, "dtype", DType::kUInt8,
                                                  {DType::kUInt8, DType::kUInt16, DType::kFloat32}));
   }
-  SymShape out = ops::UnknownDims(3);
-  if (channels != 0) out.set_dim(2, channels);
+  // Files of several frames have a dim more.
+  if (op == "DecodeImage" && c.attrs().Bool("expand_animations", true))
+    return ops::One(dtype, SymShape::UnknownRank());
+  SymShape out = ops::UnknownDims(op == "DecodeGif" ? 4 : 3);
+  if (op == "DecodeGif") out.set_dim(3, 3);
+  if (op != "DecodeGif" && channels != 0) out.set_dim(2, channels);
   if (op == "DecodeAndCropJpeg") {
     FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kInt32));
     FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
@@ -105,26 +109,18 @@ RowMark EncodePngRows(const RowContext& c) {
   return ops::MarkOfData(c, 0, in.rank_known() && in.rank() > 3);
 }
 
-OpDef Whole(const std::string& name, int inputs,
-            absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows) {
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .infer = infer,
-          .rows = rows,
-          .tensorflow = {name}};
-}
-
 const OpRegistrar kFiles[] = {
     OpRegistrar(Decode("DecodeJpeg", kFormats), "string"),
     OpRegistrar(Decode("DecodePng", kFormats), "string"),
     OpRegistrar(Decode("DecodeBmp", nullptr), "string"),
+    OpRegistrar(Decode("DecodeGif", kFormats), "string"),
     OpRegistrar(Decode("DecodeImage", kFormats), "string"),
     OpRegistrar(Decode("DecodeAndCropJpeg", nullptr, 2), "string int32"),
-    OpRegistrar(Whole("ExtractJpegShape", 1, InferJpegShape, RowsNever), "string"),
-    OpRegistrar(Whole("EncodeJpeg", 1, InferEncodeJpeg, RowsNever), "uint8"),
-    OpRegistrar(Whole("EncodeJpegVariableQuality", 2, InferEncodeJpeg, RowsNever), "uint8 int32"),
-    OpRegistrar(Whole("EncodePng", 1, InferEncodePng, EncodePngRows)),
+    OpRegistrar(ops::Simple("ExtractJpegShape", 1, InferJpegShape, RowsNever), "string"),
+    OpRegistrar(ops::Simple("EncodeJpeg", 1, InferEncodeJpeg, RowsNever), "uint8"),
+    OpRegistrar(ops::Simple("EncodeJpegVariableQuality", 2, InferEncodeJpeg, RowsNever),
+                "uint8 int32"),
+    OpRegistrar(ops::Simple("EncodePng", 1, InferEncodePng, EncodePngRows)),
 };
 
 }  // namespace

@@ -187,6 +187,14 @@ OpDef Op(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(con
           .rows = rows,
           .tensorflow = {name}};
 }
+// Three diagonals, matrices.
+absl::StatusOr<Types> InferTridiagonalProduct(const InferContext& c) {
+  if (c.shape(3).rank_known() && c.shape(3).rank() < 2)
+    return Bad(absl::StrCat("rhs has shape ", c.shape(3).ToString(), ", expected matrices"));
+  return ops::One(c.dtype(3), c.shape(3));
+}
+RowMark NoRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
+
 const OpRegistrar kMatrices[] = {
     OpRegistrar(Op("MatrixInverse", 1, InferSquare, MatrixRows)),
     OpRegistrar(Op("Cholesky", 1, InferSquare, MatrixRows)),
@@ -204,6 +212,7 @@ const OpRegistrar kMatrices[] = {
     OpRegistrar(Op("MatrixTriangularSolve", 2, InferSolve<true>, PairRows<2, true>)),
     OpRegistrar(Op("MatrixSolveLs", 3, InferSolveLs, PairRows<2, false>)),
     OpRegistrar(Op("TridiagonalSolve", 2, InferTridiagonal, PairRows<2, false>)),
+    OpRegistrar(ops::Simple("TridiagonalMatMul", 4, InferTridiagonalProduct, NoRows), "T T T T"),
     OpRegistrar(Op("Cross", 2, InferCross, PairRows<1, false>)),
 };
 

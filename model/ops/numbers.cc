@@ -10,12 +10,7 @@ namespace {
 
 OpDef Elementwise(const std::string& name, int inputs,
                   absl::StatusOr<Types> (*infer)(const InferContext&)) {
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .infer = infer,
-          .rows = RowsElementwise,
-          .tensorflow = {name}};
+  return ops::Simple(name, inputs, infer, RowsElementwise);
 }
 
 // Bounds are scalars or have the shape of the values.

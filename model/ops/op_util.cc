@@ -137,6 +137,16 @@ RowMark MarkOfData(const RowContext& c, int data, bool keeps) {
   return Checked(mark, c);
 }
 
+OpDef Simple(const std::string& name, int inputs,
+             absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows) {
+  return {.name = name,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .infer = infer,
+          .rows = rows,
+          .tensorflow = {name}};
+}
+
 OpDef MixingRows(const std::string& name, int inputs, std::vector<std::string> outputs,
                  absl::StatusOr<Types> (*infer)(const InferContext&)) {
   return {.name = name,

@@ -70,6 +70,9 @@ RowMark MarkOfData(const RowContext& c, int data, bool keeps);
 
 // ---- definitions ----
 
+// A fixed number of inputs and one output.
+OpDef Simple(const std::string& name, int inputs,
+             absl::StatusOr<Types> (*infer)(const InferContext&), RowRule rows);
 // A fixed number of inputs, outputs of which every one depends on all rows. `outputs`:
 // OpDef::output_names.
 OpDef MixingRows(const std::string& name, int inputs, std::vector<std::string> outputs,

@@ -249,6 +249,7 @@ const OpRegistrar kUnsortedSegment[] = {
     OpRegistrar(UnsortedSegment("UnsortedSegmentProd"), "T i j"),
     OpRegistrar(UnsortedSegment("UnsortedSegmentMax"), "T i j"),
     OpRegistrar(UnsortedSegment("UnsortedSegmentMin"), "T i j"),
+    OpRegistrar(UnsortedSegment("UnsortedSegmentJoin"), "string i j"),
 };
 
 // Inputs: data, indices into its rows, segment ids of the indices, number of segments.

@@ -75,6 +75,14 @@ const OpRegistrar kCumulative[] = {
                  .shape_inputs = 2,
                  .input_types = "T i",
                  .tensorflow = {"Cumprod"}}),
+    OpRegistrar({.name = "CumulativeLogsumexp",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .infer = InferAxes,
+                 .rows = ReverseRows,
+                 .shape_inputs = 2,
+                 .input_types = "T i",
+                 .tensorflow = {"CumulativeLogsumexp"}}),
 };
 
 // Elements of row b are reversed up to seq_lengths[b].

@@ -69,6 +69,20 @@ absl::StatusOr<Types> InferSlice(const InferContext& c) {
   return SparseTypes(c.dtype(1), Dim::Unknown(), DimOf(c, 2, 0));
 }
 
+// The dim to split, a sparse tensor -> as many sparse tensors as num_split says.
+absl::StatusOr<Types> InferSplit(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 0));
+  FLOE_RETURN_IF_ERROR(CheckSparse(c, 1));
+  const int64_t parts = c.attrs().Int("num_split");
+  constexpr int64_t kMost = 1 << 20;
+  if (parts < 1 || parts > kMost)
+    return Bad(absl::StrCat("num_split is ", parts, ", expected 1 to 2^20"));
+  const Types one = SparseTypes(c.dtype(2), Dim::Unknown(), DimOf(c, 3, 0));
+  Types types;
+  for (const TensorType& type : one) types.insert(types.end(), static_cast<size_t>(parts), type);
+  return types;
+}
+
 // A sparse tensor, axes -> dense.
 absl::StatusOr<Types> InferReduce(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
@@ -115,13 +129,9 @@ absl::StatusOr<Types> InferSoftmax(const InferContext& c) {
 RowMark NoRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
 OpDef Fixed(const std::string& name, int inputs, std::vector<std::string> outputs,
             absl::StatusOr<Types> (*infer)(const InferContext&)) {
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .output_names = std::move(outputs),
-          .infer = infer,
-          .rows = NoRows,
-          .tensorflow = {name}};
+  OpDef def = ops::MixingRows(name, inputs, std::move(outputs), infer);
+  def.rows = NoRows;
+  return def;
 }
 OpDef Concat() {
   OpDef def = ops::Allocating("SparseConcat", 3,
@@ -141,6 +151,11 @@ const OpRegistrar kSparse[] = {
         ops::Allocating("SparseSparseMinimum", 6, {"output_indices", "output_values"}, InferPair)),
     OpRegistrar(ops::Allocating("SparseSlice", 5,
                                 {"output_indices", "output_values", "output_shape"}, InferSlice)),
+    OpRegistrar(ops::Allocating("SparseSplit", 4,
+                                {"output_indices:num_split", "output_values:num_split",
+                                 "output_shape:num_split"},
+                                InferSplit),
+                "int64 int64 T int64"),
     OpRegistrar(ops::Allocating("SparseReduceSum", 4, {"output"}, InferReduce)),
     OpRegistrar(ops::Allocating("SparseReduceMax", 4, {"output"}, InferReduce)),
     OpRegistrar(Fixed("SparseDenseCwiseAdd", 4, {"output"}, InferWithDense)),

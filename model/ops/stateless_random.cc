@@ -117,14 +117,10 @@ absl::StatusOr<Types> InferTruncated(const InferContext& c) {
 
 OpDef Draw(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(const InferContext&),
            const char* limits = nullptr) {
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .infer = infer,
-          .rows = RandomRows,
-          .shape_inputs = 1,
-          .tensorflow = {name},
-          .limits = limits};
+  OpDef def = ops::Simple(name, inputs, infer, RandomRows);
+  def.shape_inputs = 1;
+  def.limits = limits;
+  return def;
 }
 
 const TensorType kKey{DType::kUInt64, {1}}, kCounter{DType::kUInt64, {2}},

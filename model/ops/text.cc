@@ -38,12 +38,7 @@ absl::StatusOr<Types> InferText(const InferContext& c) {
 }
 OpDef EachString(const std::string& name, absl::StatusOr<Types> (*infer)(const InferContext&),
                  int inputs = 1) {
-  return {.name = name,
-          .min_inputs = inputs,
-          .max_inputs = inputs,
-          .infer = infer,
-          .rows = RowsElementwise,
-          .tensorflow = {name}};
+  return ops::Simple(name, inputs, infer, RowsElementwise);
 }
 
 absl::StatusOr<Types> InferScript(const InferContext& c) {

@@ -130,14 +130,10 @@ absl::Status ReadAll() {
 }
 
 }  // namespace
-}  // namespace floe::fuzz
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace floe;
-  using namespace floe::fuzz;
-  const UnitTimer timer;
-  std::string_view bytes(reinterpret_cast<const char*>(data), size), shard;
-  if (bytes.empty()) return 0;
+absl::Status RunUnit(const std::string& unit) {
+  std::string_view bytes = unit, shard;
+  if (bytes.empty()) return absl::OkStatus();
   const char kind = bytes.front();
   bytes.remove_prefix(1);
   std::string index(bytes);
@@ -147,25 +143,15 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Write(".data-00000-of-00001", shard);
   Budget budget({.max_value_bytes = int64_t{16} << 20, .max_bytes = int64_t{64} << 20});
   const BudgetScope scope(&budget);
-  Report(CatchOutOfMemory(ReadAll));
-  return 0;
+  return CatchOutOfMemory(ReadAll);
 }
 
-size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned /*seed*/) {
-  using namespace floe::fuzz;
-  return Give(MutateBytes(std::string(reinterpret_cast<const char*>(data), size), max_size), data,
-              max_size);
+std::string MutateUnit(const std::string& bytes, size_t max_size, Random&) {
+  return MutateBytes(bytes, max_size);
 }
 
-size_t LLVMFuzzerCustomCrossOver(const uint8_t* data1, size_t size1, const uint8_t* data2,
-                                 size_t size2, uint8_t* out, size_t max_out_size, unsigned seed) {
-  using namespace floe::fuzz;
-  Random random(seed);
-  const std::string first(reinterpret_cast<const char*>(data1), size1);
-  const std::string second(reinterpret_cast<const char*>(data2), size2);
-  const auto at = [&random](const std::string& text) {
-    return text.empty() ? 0 : static_cast<size_t>(random.Below(static_cast<int>(text.size())));
-  };
-  const size_t cut = at(first), from = at(second);
-  return Give(first.substr(0, cut) + second.substr(from), out, max_out_size);
+std::string CrossUnits(const std::string& one, const std::string& other, Random& random) {
+  return SpliceBytes(one, other, random);
 }
+
+}  // namespace floe::fuzz

@@ -1,5 +1,5 @@
-// Any bytes as what a request's strings may hold: images, tf.train.Examples, CSV. The first byte
-// says which op reads the others.
+// Any bytes as what strings of a request may hold: images, tf.train.Examples, CSV, tensors. The
+// first byte says which op reads the others.
 #include <zlib.h>
 
 #include <array>
@@ -78,6 +78,9 @@ std::vector<Reader> MakeReaders() {
                  {none, none, none, keys},
                  true});
   all.push_back({"DecodeCSV", With({{"OUT_TYPE", Types{DType::kInt64, DType::kString}}}), {i, s}});
+  all.push_back({"DecodeGif", {}, {}});
+  all.push_back({"ParseTensor", With({{"out_type", DType::kFloat32}}), {}});
+  all.push_back({"ParseTensor", With({{"out_type", DType::kString}}), {}});
   return all;
 }
 const std::vector<Reader>& Readers() {
@@ -158,32 +161,20 @@ void MendPng(std::string* bytes) {
 }
 
 }  // namespace
+
+absl::Status RunUnit(const std::string& bytes) { return Read(bytes); }
+
+std::string MutateUnit(const std::string& bytes, size_t max_size, Random& random) {
+  std::string mutant = bytes;
+  if (mutant.empty() || random.OneIn(50))
+    mutant.insert(0, 1, static_cast<char>(random.Below(Readers().size())));
+  mutant = mutant[0] + MutateBytes(mutant.substr(1), max_size - 1);
+  if (mutant.compare(1, 4, "\x89PNG") == 0 && !random.OneIn(8)) MendPng(&mutant);
+  return mutant;
+}
+
+std::string CrossUnits(const std::string& one, const std::string& other, Random& random) {
+  return SpliceBytes(one, other, random);
+}
+
 }  // namespace floe::fuzz
-
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const floe::fuzz::UnitTimer timer;
-  floe::fuzz::Report(floe::fuzz::Read(std::string(reinterpret_cast<const char*>(data), size)));
-  return 0;
-}
-
-size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
-  using namespace floe::fuzz;
-  Random random(seed);
-  std::string bytes(reinterpret_cast<const char*>(data), size);
-  if (bytes.empty() || random.OneIn(50)) bytes.insert(0, 1, static_cast<char>(random.Below(11)));
-  bytes = bytes[0] + MutateBytes(bytes.substr(1), max_size - 1);
-  if (bytes.compare(1, 4, "\x89PNG") == 0 && !random.OneIn(8)) MendPng(&bytes);
-  return Give(bytes, data, max_size);
-}
-
-size_t LLVMFuzzerCustomCrossOver(const uint8_t* data1, size_t size1, const uint8_t* data2,
-                                 size_t size2, uint8_t* out, size_t max_out_size, unsigned seed) {
-  using namespace floe::fuzz;
-  Random random(seed);
-  std::string bytes(reinterpret_cast<const char*>(data1), size1);
-  const std::string other(reinterpret_cast<const char*>(data2), size2);
-  const size_t keep = size1 == 0 ? 0 : static_cast<size_t>(random.Below(size1)),
-               from = size2 == 0 ? 0 : static_cast<size_t>(random.Below(size2));
-  bytes = bytes.substr(0, keep) + other.substr(from);
-  return Give(bytes, out, max_out_size);
-}

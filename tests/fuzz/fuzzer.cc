@@ -24,13 +24,18 @@ std::map<std::string, int64_t>& Ends() {
   return *ends;
 }
 
-}  // namespace
+std::string BytesOf(const uint8_t* data, size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
 
+// The bytes put where libFuzzer wants them; 0 when they do not fit.
 size_t Give(const std::string& bytes, uint8_t* out, size_t max_size) {
   if (bytes.empty() || bytes.size() > max_size) return 0;
-  std::memcpy(out, bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), out);
   return bytes.size();
 }
+
+}  // namespace
 
 std::string MutateBytes(const std::string& bytes, size_t max_size) {
   std::string buffer(std::max(max_size, bytes.size()), '\0');
@@ -38,6 +43,14 @@ std::string MutateBytes(const std::string& bytes, size_t max_size) {
   buffer.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(buffer.data()),
                                  std::min(bytes.size(), max_size), max_size));
   return buffer;
+}
+
+std::string SpliceBytes(const std::string& one, const std::string& other, Random& random) {
+  const auto place = [&random](const std::string& bytes) {
+    return bytes.empty() ? 0 : static_cast<size_t>(random.Below(bytes.size()));
+  };
+  const size_t keep = place(one), from = place(other);
+  return one.substr(0, keep) + other.substr(from);
 }
 
 UnitTimer::UnitTimer() : started_(ThreadSeconds()) {}
@@ -76,3 +89,23 @@ void Fail(const std::string& what) {
 }
 
 }  // namespace floe::fuzz
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace floe::fuzz;
+  const UnitTimer timer;
+  Report(RunUnit(BytesOf(data, size)));
+  return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+  using namespace floe::fuzz;
+  Random random(seed);
+  return Give(MutateUnit(BytesOf(data, size), max_size, random), data, max_size);
+}
+
+size_t LLVMFuzzerCustomCrossOver(const uint8_t* data1, size_t size1, const uint8_t* data2,
+                                 size_t size2, uint8_t* out, size_t max_out_size, unsigned seed) {
+  using namespace floe::fuzz;
+  Random random(seed);
+  return Give(CrossUnits(BytesOf(data1, size1), BytesOf(data2, size2), random), out, max_out_size);
+}

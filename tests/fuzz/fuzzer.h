@@ -1,5 +1,6 @@
-// What a fuzzer consists of: libFuzzer's entry points, which driver_main.cc calls too, so that the
-// ordinary test run needs neither libFuzzer nor clang. See docs/fuzzing.md.
+// What a fuzzer consists of: three functions, which libFuzzer's entry points call; driver_main.cc
+// calls those too, so that the ordinary test run needs neither libFuzzer nor clang. See
+// docs/fuzzing.md.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +8,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "tests/fuzz/random.h"
 
 extern "C" {
-// Every fuzzer defines these three.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed);
 size_t LLVMFuzzerCustomCrossOver(const uint8_t* data1, size_t size1, const uint8_t* data2,
@@ -20,11 +21,17 @@ size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 namespace floe::fuzz {
 
-// The bytes put where libFuzzer wants them; 0 when they do not fit.
-size_t Give(const std::string& bytes, uint8_t* out, size_t max_size);
+// Every fuzzer defines these three. What a unit ends in is only counted; a wrong answer calls Fail.
+absl::Status RunUnit(const std::string& bytes);
+// Bytes that are empty or too long are no new unit.
+std::string MutateUnit(const std::string& bytes, size_t max_size, Random& random);
+std::string CrossUnits(const std::string& one, const std::string& other, Random& random);
 
 // A few of LLVMFuzzerMutate's changes.
 std::string MutateBytes(const std::string& bytes, size_t max_size);
+
+// A part from the front of one and a part from the end of the other.
+std::string SpliceBytes(const std::string& one, const std::string& other, Random& random);
 
 // Aborts when more than a second of this thread's CPU time passes in its life: a unit that takes so
 // long counts as a hang. CPU time, because a busy machine says nothing about the code.

@@ -35,39 +35,25 @@ std::string Form(const tensorflow::GraphDef& graph, Random& random) {
 }
 
 }  // namespace
-}  // namespace floe::fuzz
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const floe::fuzz::UnitTimer timer;
-  const absl::Status ran = floe::fuzz::LoadAndRun(
-      std::string(reinterpret_cast<const char*>(data), size), floe::fuzz::ChoicesOf(data, size));
-  floe::fuzz::Report(ran);
-  return 0;
-}
+absl::Status RunUnit(const std::string& bytes) { return LoadAndRun(bytes, ChoicesOf(bytes)); }
 
-size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
-  using namespace floe::fuzz;
-  Random random(seed);
-  const std::string bytes(reinterpret_cast<const char*>(data), size);
+std::string MutateUnit(const std::string& bytes, size_t max_size, Random& random) {
   tensorflow::GraphDef graph;
   constexpr int kBytesOnceIn = 30;
-  if (random.OneIn(kBytesOnceIn) || !Parse(bytes, &graph))
-    return Give(MutateBytes(bytes, max_size), data, max_size);
+  if (random.OneIn(kBytesOnceIn) || !Parse(bytes, &graph)) return MutateBytes(bytes, max_size);
   Templates::Shared().Learn(graph);
   GraphMutator mutator(&graph, &random);
   for (int changes = 1 + random.Below(random.OneIn(4) ? 6 : 2); changes > 0; --changes)
     mutator.Mutate();
-  return Give(Form(graph, random), data, max_size);
+  return Form(graph, random);
 }
 
-size_t LLVMFuzzerCustomCrossOver(const uint8_t* data1, size_t size1, const uint8_t* data2,
-                                 size_t size2, uint8_t* out, size_t max_out_size, unsigned seed) {
-  using namespace floe::fuzz;
-  Random random(seed);
+std::string CrossUnits(const std::string& bytes, const std::string& others, Random& random) {
   tensorflow::GraphDef graph, other;
-  if (!Parse(std::string(reinterpret_cast<const char*>(data1), size1), &graph) ||
-      !Parse(std::string(reinterpret_cast<const char*>(data2), size2), &other))
-    return 0;
+  if (!Parse(bytes, &graph) || !Parse(others, &other)) return "";
   GraphMutator(&graph, &random).Splice(other);
-  return Give(Form(graph, random), out, max_out_size);
+  return Form(graph, random);
 }
+
+}  // namespace floe::fuzz

@@ -125,41 +125,31 @@ extern "C" const char* __asan_default_options() { return "allocator_may_return_n
 extern "C" const char* __lsan_default_suppressions();                            // NOLINT: as above
 extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const floe::fuzz::UnitTimer timer;
-  const absl::Status ran = floe::fuzz::LoadAndRun(
-      std::string(reinterpret_cast<const char*>(data), size), floe::fuzz::ChoicesOf(data, size));
-  floe::fuzz::Report(ran);
-  return 0;
-}
+namespace floe::fuzz {
 
-size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
-  using namespace floe::fuzz;
-  Random random(seed);
-  const std::string bytes(reinterpret_cast<const char*>(data), size);
+absl::Status RunUnit(const std::string& bytes) { return LoadAndRun(bytes, ChoicesOf(bytes)); }
+
+std::string MutateUnit(const std::string& bytes, size_t max_size, Random& random) {
   Parts parts;
   constexpr int kBytesOnceIn = 20;
-  if (random.OneIn(kBytesOnceIn) || !Read(bytes, &parts))
-    return Give(MutateBytes(bytes, max_size), data, max_size);
-  auto config = floe::keras::ParseJson(parts.config);
+  if (random.OneIn(kBytesOnceIn) || !Read(bytes, &parts)) return MutateBytes(bytes, max_size);
+  auto config = keras::ParseJson(parts.config);
   constexpr int kWeightsOnceIn = 4;
   if (!config.ok() || random.OneIn(kWeightsOnceIn)) {
     std::string& part = config.ok() ? parts.weights : parts.config;
     part = MutateBytes(part, part.size() + 64);
   } else {
     for (int changes = 1 + random.Below(3); changes > 0; --changes) Change(&*config, random);
-    parts.config = config->dump(-1, ' ', true, floe::keras::Json::error_handler_t::replace);
+    parts.config = config->dump(-1, ' ', true, Json::error_handler_t::replace);
   }
-  return Give(Write(parts), data, max_size);
+  return Write(parts);
 }
 
-size_t LLVMFuzzerCustomCrossOver(const uint8_t* data1, size_t size1, const uint8_t* data2,
-                                 size_t size2, uint8_t* out, size_t max_out_size, unsigned) {
-  using namespace floe::fuzz;
-  Parts parts, other;
-  if (!Read(std::string(reinterpret_cast<const char*>(data1), size1), &parts) ||
-      !Read(std::string(reinterpret_cast<const char*>(data2), size2), &other))
-    return 0;
-  parts.weights = other.weights;
-  return Give(Write(parts), out, max_out_size);
+std::string CrossUnits(const std::string& one, const std::string& other, Random&) {
+  Parts parts, others;
+  if (!Read(one, &parts) || !Read(other, &others)) return "";
+  parts.weights = others.weights;
+  return Write(parts);
 }
+
+}  // namespace floe::fuzz

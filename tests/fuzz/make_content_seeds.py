@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the content fuzzer: small images, Examples and CSV, behind the number of the op that reads them.
+"""Writes the seeds of the content fuzzer: small images, Examples, CSV and tensors, behind the number of the op that reads them.
 
     make_content_seeds.py FOLDER        needs TensorFlow; the seeds in corpus/content were made with 2.21
 """
@@ -11,10 +11,10 @@ import tensorflow as tf
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "op_cases"))
 from examples import FIXED, LISTS, ODD
-from image_files import PNGS, bmp, jpeg, picture
+from image_files import GIFS, PNGS, bmp, jpeg, picture
 
 # The places of the ops in content_fuzzer.cc.
-JPEG, IMAGE, IMAGE4, PNG16, CROP, BMP, SIZE, SPARSE, DENSE, RAGGED, CSV = range(11)
+JPEG, IMAGE, IMAGE4, PNG16, CROP, BMP, SIZE, SPARSE, DENSE, RAGGED, CSV, GIF, TENSOR, WORDS = range(14)
 
 
 def seeds():
@@ -30,6 +30,15 @@ def seeds():
     yield "png_filtered", IMAGE, tf.io.encode_png(picture(5, 6, 3)).numpy()
     for bits, rows in ((8, b"\1\2\3\4"), (24, b"\1\2\3\0"), (32, b"\1\2\3\4")):
         yield f"bmp_{bits}", BMP, bmp(1, 1, bits, rows)
+    for name, values in (("floats", [[1.5, 2.0]]), ("none", np.zeros((0, 3), np.float32))):
+        yield f"tensor_{name}", TENSOR, tf.io.serialize_tensor(tf.constant(values)).numpy()
+    listed = tf.make_tensor_proto([1.5, 2.0], shape=[3])
+    listed.ClearField("tensor_content")
+    listed.float_val.extend([1.5, 2.0])
+    yield "tensor_listed", TENSOR, listed.SerializeToString()
+    yield "words", WORDS, tf.io.serialize_tensor(tf.constant(["a", "", "words"])).numpy()
+    for name, data in GIFS.items():
+        yield f"gif_{name}", GIF, data
     for name, op in (("sparse", SPARSE), ("dense", DENSE), ("ragged", RAGGED)):
         for i, data in enumerate(FIXED + LISTS + ODD):
             yield f"{name}_{i}", op, data

@@ -92,9 +92,9 @@ absl::Status RunOnce(const CompiledSignature& signature, ExecContext& context, i
 
 }  // namespace
 
-Random ChoicesOf(const uint8_t* data, size_t size) {
+Random ChoicesOf(const std::string& bytes) {
   uint64_t hash = 14695981039346656037u;
-  for (size_t i = 0; i < size; ++i) hash = (hash ^ data[i]) * 1099511628211u;
+  for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
   return Random(hash);
 }
 

@@ -1,6 +1,8 @@
 // The part that fuzzers of model files share: what was imported is compiled, bound and run.
 #pragma once
 
+#include <string>
+
 #include "model/import/import.h"
 #include "tests/fuzz/random.h"
 
@@ -13,7 +15,7 @@ inline constexpr ResourceLimits kLimits{.max_value_bytes = 1 << 16,
                                         .max_visits = 3000};
 
 // Sizes and values of inputs follow from the bytes of the unit.
-Random ChoicesOf(const uint8_t* data, size_t size);
+Random ChoicesOf(const std::string& bytes);
 
 // Two runs with different numbers of rows. Errors are as good as answers.
 absl::Status CompileAndRun(ImportedModel imported, Random random);

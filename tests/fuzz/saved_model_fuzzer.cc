@@ -35,37 +35,25 @@ void Mutate(tensorflow::SavedModel* saved, Random& random) {
 }
 
 }  // namespace
-}  // namespace floe::fuzz
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const floe::fuzz::UnitTimer timer;
-  floe::fuzz::Report(floe::fuzz::LoadAndRun(std::string(reinterpret_cast<const char*>(data), size),
-                                            floe::fuzz::ChoicesOf(data, size)));
-  return 0;
-}
+absl::Status RunUnit(const std::string& bytes) { return LoadAndRun(bytes, ChoicesOf(bytes)); }
 
-size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
-  using namespace floe::fuzz;
-  Random random(seed);
-  const std::string bytes(reinterpret_cast<const char*>(data), size);
+std::string MutateUnit(const std::string& bytes, size_t max_size, Random& random) {
   tensorflow::SavedModel saved;
   constexpr int kBytesOnceIn = 30;
   if (random.OneIn(kBytesOnceIn) || !saved.ParseFromString(bytes))
-    return Give(MutateBytes(bytes, max_size), data, max_size);
+    return MutateBytes(bytes, max_size);
   for (const auto& meta : saved.meta_graphs()) Templates::Shared().Learn(meta.graph_def());
   for (int changes = 1 + random.Below(random.OneIn(4) ? 6 : 2); changes > 0; --changes)
     Mutate(&saved, random);
-  return Give(saved.SerializeAsString(), data, max_size);
+  return saved.SerializeAsString();
 }
 
-size_t LLVMFuzzerCustomCrossOver(const uint8_t* data1, size_t size1, const uint8_t* data2,
-                                 size_t size2, uint8_t* out, size_t max_out_size, unsigned seed) {
-  using namespace floe::fuzz;
-  Random random(seed);
+std::string CrossUnits(const std::string& one, const std::string& other, Random& random) {
   tensorflow::SavedModel first, second;
-  if (!first.ParseFromArray(data1, static_cast<int>(size1)) ||
-      !second.ParseFromArray(data2, static_cast<int>(size2)))
-    return Give(std::string(reinterpret_cast<const char*>(data1), size1), out, max_out_size);
+  if (!first.ParseFromString(one) || !second.ParseFromString(other)) return one;
   ProtoMutator(&random).CrossOver(&first, second);
-  return Give(first.SerializeAsString(), out, max_out_size);
+  return first.SerializeAsString();
 }
+
+}  // namespace floe::fuzz

@@ -199,37 +199,22 @@ void Mutate(PredictRequest* request, Random& random) {
 }
 
 }  // namespace
-}  // namespace floe::fuzz
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const floe::fuzz::UnitTimer timer;
-  floe::fuzz::Report(floe::fuzz::Read(std::string(reinterpret_cast<const char*>(data), size)));
-  return 0;
-}
+absl::Status RunUnit(const std::string& bytes) { return Read(bytes); }
 
-size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
-  using namespace floe::fuzz;
-  Random random(seed);
-  const std::string bytes(reinterpret_cast<const char*>(data), size);
+std::string MutateUnit(const std::string& bytes, size_t max_size, Random& random) {
   PredictRequest request;
-  if (random.OneIn(3) || !request.ParseFromString(bytes))
-    return Give(MutateBytes(bytes, max_size), data, max_size);
+  if (random.OneIn(3) || !request.ParseFromString(bytes)) return MutateBytes(bytes, max_size);
   for (int changes = 1 + random.Below(3); changes > 0; --changes) Mutate(&request, random);
-  return Give(request.SerializeAsString(), data, max_size);
+  return request.SerializeAsString();
 }
 
-size_t LLVMFuzzerCustomCrossOver(const uint8_t* data1, size_t size1, const uint8_t* data2,
-                                 size_t size2, uint8_t* out, size_t max_out_size, unsigned seed) {
-  using namespace floe::fuzz;
-  Random random(seed);
-  std::string bytes(reinterpret_cast<const char*>(data1), size1);
-  const std::string other(reinterpret_cast<const char*>(data2), size2);
+std::string CrossUnits(const std::string& one, const std::string& other, Random& random) {
   PredictRequest request, second;
-  if (random.OneIn(2) || !request.ParseFromString(bytes) || !second.ParseFromString(other)) {
-    bytes += other;  // protobuf merges two messages written one after the other
-  } else {
-    ProtoMutator(&random).CrossOver(&request, second);
-    bytes = request.SerializeAsString();
-  }
-  return Give(bytes, out, max_out_size);
+  if (random.OneIn(2) || !request.ParseFromString(one) || !second.ParseFromString(other))
+    return one + other;  // protobuf merges two messages written one after the other
+  ProtoMutator(&random).CrossOver(&request, second);
+  return request.SerializeAsString();
 }
+
+}  // namespace floe::fuzz

@@ -197,7 +197,9 @@ def answers_of(session, fetches, feeds, fails):
 
 
 def as_declared(tensor, value):
-    """An answer; sessions give quantised ones as plain integers."""
+    """An answer; sessions give quantised ones as plain integers, and a scalar string as bytes, whose last zeros NumPy drops."""
+    if isinstance(value, bytes):
+        return np.array(value, object)
     return value.astype(tensor.dtype.as_numpy_dtype) if tensor.dtype.name in QUANTIZED else value
 
 

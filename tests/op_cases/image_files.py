@@ -1,4 +1,4 @@
-"""Images as files: JPEG, PNG and BMP, decoded and encoded."""
+"""Images as files: JPEG, PNG, BMP and GIF, decoded and encoded."""
 
 import struct
 import zlib
@@ -41,6 +41,75 @@ def png(width, height, depth, colour, rows, extra=b"", interlace=0):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + extra + chunk(b"IDAT", data) + chunk(b"IEND", b"")
 
 
+def codes(pixels, bits=2):
+    """GIF's codes of pixels, without the use of what was seen: the table is cleared in time, so that codes stay short."""
+    numbers = []
+    for i, pixel in enumerate(pixels):
+        if i % (2**bits - 2) == 0:
+            numbers.append(2**bits)
+        numbers.append(pixel)
+    numbers.append(2**bits + 1)
+    packed = sum(number << i * (bits + 1) for i, number in enumerate(numbers))
+    return packed.to_bytes((len(numbers) * (bits + 1) + 7) // 8, "little")
+
+
+def blocks(data, size=255):
+    """GIF's parts of data, with an empty one at the end."""
+    parts = [data[i : i + size] for i in range(0, len(data), size)]
+    return b"".join(bytes([len(p)]) + p for p in parts) + b"\0"
+
+
+def frame(left, top, width, height, pixels, transparent=None, interlaced=False, colours=b"", data=None, size=255):
+    """A frame of a GIF file."""
+    control = b"" if transparent is None else b"\x21\xf9\4\1\0\0" + bytes([transparent]) + b"\0"
+    flags = interlaced << 6 | (0x81 if colours else 0)
+    head = b"\x2c" + struct.pack("<HHHHB", left, top, width, height, flags)
+    return control + head + colours + b"\2" + blocks(codes(pixels) if data is None else data, size)
+
+
+COLOURS = bytes([255, 0, 0, 0, 255, 0, 10, 20, 30, 200, 100, 50])
+
+
+def gif(width, height, *frames, colours=COLOURS, tail=b"\x3b"):
+    """A GIF file of four colours."""
+    head = b"GIF89a" + struct.pack("<HHBBB", width, height, 0x81 if colours else 1, 0, 0)
+    return head + colours + b"".join(frames) + tail
+
+
+def repeated(width, height):
+    """A frame whose codes stand for ever longer runs of one colour."""
+    numbers, left, length = [4, 1], width * height - 1, 2
+    while left >= length:
+        numbers.append(6 + len(numbers) - 2)
+        left, length = left - length, length + 1
+    numbers += [1] * left + [5]
+    bits, packed, at, known = 3, 0, 0, 6
+    for i, number in enumerate(numbers):
+        packed |= number << at
+        at += bits
+        known += i > 1
+        if known == 1 << bits and bits < 12:
+            bits += 1
+    return frame(0, 0, width, height, [], data=packed.to_bytes((at + 7) // 8, "little"))
+
+
+RAMP = [(x + y) % 4 for y in range(5) for x in range(4)]
+GIFS = {
+    "one": gif(4, 5, frame(0, 0, 4, 5, RAMP)),
+    "interlaced": gif(4, 5, frame(0, 0, 4, 5, RAMP, interlaced=True, size=3)),
+    "animated": gif(
+        4,
+        5,
+        frame(0, 0, 4, 5, RAMP),
+        b"\x21\xfe" + blocks(b"a comment"),
+        frame(1, 2, 2, 2, [0, 1, 2, 3], transparent=2),
+        frame(0, 0, 4, 5, RAMP[::-1], colours=bytes(range(12)), transparent=0),
+    ),
+    "small_first": gif(4, 5, frame(1, 1, 2, 2, [0, 1, 2, 3], transparent=1), frame(0, 0, 4, 5, RAMP)),
+    "over_the_edge": gif(4, 5, frame(0, 0, 3, 3, RAMP[:9]), frame(2, 2, 3, 3, RAMP[:9])),
+    "repeated": gif(40, 30, repeated(40, 30)),
+}
+
 PALETTE = chunk(b"PLTE", bytes([255, 0, 0, 0, 255, 0, 10, 20, 30, 200, 100, 50]))
 PNGS = {
     "grey1": png(10, 2, 1, 0, [b"\xaa\x80", b"\x55\x40"]),
@@ -68,6 +137,7 @@ def cases(c):
     broken_jpegs(c)
     pngs(c)
     others(c)
+    gifs(c)
     encoders(c)
 
 
@@ -155,6 +225,40 @@ def others(c):
     c.op("DecodeBmp", file(bmp(2, 2, 24, rows)), channels=1, case="to_1", fails="channels")
     c.op("DecodeBmp", file(jpeg(4, 4, 3)), case="jpeg", fails="DecodeBmp")
     c.op("DecodeJpeg", file(bmp(2, 2, 24, rows)), case="bmp", fails="BMP")
+
+
+def gifs(c):
+    """Frames whole, in part and over each other; what other ops make of them; and broken files."""
+    for name, data in GIFS.items():
+        c.op("DecodeGif", file(data), case=name)
+        c.op("DecodeImage", file(data), case=f"gif_{name}")
+        c.op("DecodeImage", file(data), expand_animations=False, case=f"gif_{name}_first")
+    for kind in (tf.uint16, tf.float32):
+        c.op("DecodeImage", file(GIFS["animated"]), dtype=kind, case=f"gif_{kind.name}")
+    for op in ("DecodeJpeg", "DecodePng"):
+        c.op(op, file(GIFS["one"]), case="gif")
+        c.op(op, file(GIFS["animated"]), case="gif_animated", fails="frames")
+    c.op("DecodeGif", file(jpeg(4, 4, 3)), case="jpeg")
+    c.op("DecodeGif", file(PNGS["palette"]), case="png")
+    c.op("DecodeImage", file(PNGS["palette"]), expand_animations=False, case="png_first")
+    c.op("DecodeImage", file(GIFS["one"]), channels=4, case="gif_to_4", fails="channels")
+    c.op("DecodeBmp", file(GIFS["one"]), case="gif", fails="DecodeBmp")
+    c.op("DecodeAndCropJpeg", file(GIFS["one"]), np.array([0, 0, 1, 1], np.int32), case="gif", fails="DecodeAndCropJpeg")
+    whole = GIFS["animated"]
+    for cut in (len(whole) - 1, len(whole) - 9, len(whole) // 2):
+        c.op("DecodeGif", file(whole[:cut]), case=f"cut_{cut}")
+    for cut in (30, 12):
+        c.op("DecodeGif", file(whole[:cut]), case=f"cut_{cut}", fails="GIF")
+    wrong = {
+        "none": gif(4, 5),
+        "no_colours": gif(4, 5, frame(0, 0, 4, 5, RAMP), colours=b""),
+        "short": gif(4, 5, frame(0, 0, 4, 5, RAMP[:-3])),
+        "codes": gif(4, 5, frame(0, 0, 4, 5, [], data=b"\xff\xff\xff")),
+        "huge": gif(4, 5, frame(0, 0, 65535, 65535, RAMP)),
+    }
+    for name, data in wrong.items():
+        c.op("DecodeGif", file(data), case=name, fails="GIF")
+    c.op("DecodeGif", file(gif(4, 5, frame(0, 0, 4, 5, RAMP), tail=b"\x99\x99")), case="tail")
 
 
 def encoders(c):

@@ -1,0 +1,40 @@
+// Tensors as text and as the bytes of a protocol buffer.
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace {
+
+absl::StatusOr<Types> InferText(const InferContext& c) {
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    if (IsHandle(c.dtype(i))) return Bad(absl::StrCat("input ", i, " is ", DTypeName(c.dtype(i))));
+  }
+  if (c.node.op->name == "StringFormat" && c.attrs().String("placeholder", "%s").empty())
+    return Bad("placeholder is empty");
+  return ops::One(DType::kString, {});
+}
+
+absl::StatusOr<Types> InferParse(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 0));
+  const DType dtype = ops::TypeAttr(c, "out_type", DType::kInvalid);
+  if (dtype == DType::kInvalid || IsHandle(dtype))
+    return Bad(absl::StrCat("out_type is ", DTypeName(dtype)));
+  return ops::One(dtype, SymShape::UnknownRank());
+}
+
+OpDef StringFormat() {
+  OpDef def = ops::Simple("StringFormat", 0, InferText, RowsNever);
+  def.max_inputs = -1;
+  def.limits = "complex numbers are refused";
+  return def;
+}
+
+const OpRegistrar kBytes[] = {
+    OpRegistrar(StringFormat()),
+    OpRegistrar(ops::Simple("SerializeTensor", 1, InferText, RowsNever)),
+    OpRegistrar(ops::Allocating("ParseTensor", 1, {"output"}, InferParse), "string"),
+};
+
+}  // namespace
+}  // namespace floe
