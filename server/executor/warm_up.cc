@@ -263,12 +263,12 @@ class VariantWarmer {
 
 // What computes defaults has no cost of its own in the report: it is part of other runs.
 void WarmDefaults(const Signature& signature, const std::string& name, PlanExecutor* executor,
-                  const WarmUpOptions& options, WarmUpReport* report) {
+                  const WarmUpOptions& options, const MeasuringTime& time, WarmUpReport* report) {
   for (const DefaultProgram& program : signature.default_programs()) {
     if (program.compiled == nullptr) continue;
     WarmUpReport of_program;
     const absl::Status warmed =
-        VariantWarmer(*program.compiled, name, executor, options).Measure(&of_program);
+        VariantWarmer(*program.compiled, name, executor, options, time).Warm(&of_program);
     if (!warmed.ok()) of_program.notes.push_back(std::string(warmed.message()));
     report->slowest = std::max(report->slowest, of_program.slowest);
     for (std::string& note : of_program.notes) report->notes.push_back(std::move(note));
@@ -309,7 +309,7 @@ absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,
           VariantWarmer(*variant.compiled, name, executor, options, time).Warm(&report);
       if (!live.ok()) report.notes.push_back(std::string(live.message()));
     }
-    WarmDefaults(signature, name, executor, options, &report);
+    WarmDefaults(signature, name, executor, options, time, &report);
   }
   FLOE_RETURN_IF_ERROR(StillWanted(options.limits));
   return report;
