@@ -307,10 +307,10 @@ absl::Status Signature::Compile(Graph graph, SignatureDef def, const CompileOpti
   Classify(graph);
   const auto computed_inputs = std::count(kinds_.begin(), kinds_.end(), Kind::kComputed);
   const bool any_constant = std::count(kinds_.begin(), kinds_.end(), Kind::kConstant) > 0;
-  // Nothing else holds its constants then, and passes can free what they replace.
-  const bool last = computed_inputs == 0 && !any_constant;
-  FLOE_ASSIGN_OR_RETURN(Variant defaults, CompileVariant(last ? std::move(graph) : Graph(graph),
-                                                         false, 0, options, cache));
+  // Without other variants nothing else holds its constants, and passes can free what they replace.
+  const Graph kept = computed_inputs > 0 || any_constant ? graph : Graph();
+  FLOE_ASSIGN_OR_RETURN(Variant defaults,
+                        CompileVariant(std::move(graph), false, 0, options, cache));
   variants_.push_back(std::move(defaults));
   def_.outputs = variants_[0].compiled->signature().outputs;
 
@@ -328,7 +328,7 @@ absl::Status Signature::Compile(Graph graph, SignatureDef def, const CompileOpti
     for (uint64_t computed = 1; computed <= all; ++computed) sets.push_back(computed);
   }
   for (const uint64_t computed : sets) {
-    if (absl::StatusOr<Variant> variant = CompileVariant(graph, true, computed, options, cache);
+    if (absl::StatusOr<Variant> variant = CompileVariant(kept, true, computed, options, cache);
         variant.ok()) {
       variants_.push_back(*std::move(variant));
     } else {
