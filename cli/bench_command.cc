@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 struct Options {
   std::string file, inputs, signature;
   std::string gemm = "auto";
-  std::vector<std::string> disabled_passes;
+  std::vector<std::string> disabled_passes, tags;
   std::vector<std::string> fetches;
   int64_t batch = 0;        // 0: the rows of the inputs, or 1
   int64_t unknown_dim = 0;  // 0: one that fits
@@ -119,6 +119,7 @@ absl::StatusOr<Result> Bench(const Options& options) {
   local_options.compile.disabled_passes = options.disabled_passes;
   local_options.fetches = options.fetches;
   local_options.signature = options.signature;
+  local_options.tags = options.tags;
   NamedTensors arrays;
   if (!options.inputs.empty()) {
     FLOE_ASSIGN_OR_RETURN(arrays, ReadNpz(options.inputs));
@@ -234,6 +235,7 @@ void AddBenchCommand(CLI::App& app, Context& context) {
   command
       ->add_option("--signature", options->signature, "Signature to run (default serving_default)")
       ->type_name("NAME");
+  AddTagsOption(*command, options->tags);
   command->add_flag("--by-position", options->by_position,
                     "Feed the arrays in the order of the signature");
   command->add_flag("--json", options->json, "Print JSON");

@@ -43,6 +43,14 @@ CLI::Option* AddGemmOption(CLI::App& app, std::string& value) {
       ->capture_default_str();
 }
 
+CLI::Option* AddTagsOption(CLI::App& app, std::vector<std::string>& tags) {
+  return app
+      .add_option("--tags", tags, "Of the SavedModel's graph (default serve, or the only graph)")
+      ->type_name("TAG,TAG")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
 CLI::Option* AddDisablePassOption(CLI::App& app, std::vector<std::string>& names) {
   return app
       .add_option("--disable-pass", names,

@@ -43,5 +43,7 @@ int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& 
 CLI::Option* AddGemmOption(CLI::App& app, std::string& value);
 // --disable-pass NAME, repeatable, checked while parsing.
 CLI::Option* AddDisablePassOption(CLI::App& app, std::vector<std::string>& names);
+// --tags TAG,TAG of a SavedModel's graph.
+CLI::Option* AddTagsOption(CLI::App& app, std::vector<std::string>& tags);
 
 }  // namespace floe::cli

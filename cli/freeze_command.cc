@@ -89,11 +89,7 @@ void AddFreezeCommand(CLI::App& app, Context& context) {
       ->add_option("--signature", options->signature,
                    "Of the SavedModel (default serving_default, or the only one)")
       ->type_name("NAME");
-  command
-      ->add_option("--tags", options->tags,
-                   "Of the SavedModel's graph (default serve, or the only graph)")
-      ->type_name("TAG,TAG")
-      ->allow_extra_args(false);
+  AddTagsOption(*command, options->tags);
   command->add_option("--graph", options->graph, "A GraphDef, binary or text")->type_name("FILE");
   command->add_option("--meta", options->meta, "A MetaGraphDef, the .meta file of a checkpoint")
       ->type_name("FILE");
@@ -114,7 +110,6 @@ void AddFreezeCommand(CLI::App& app, Context& context) {
       "frozen.pb");
   command->callback([options, &context] {
     options->outputs = SplitNames(options->outputs);
-    options->tags = SplitNames(options->tags);
     context.action = [options, &context] { return Run(*options, context); };
   });
 }

@@ -179,6 +179,7 @@ void AddInspectCommand(CLI::App& app, Context& context) {
       ->add_option("--signature", options->inspect.local.signature,
                    "Signature to inspect (default serving_default)")
       ->type_name("NAME");
+  AddTagsOption(*command, options->inspect.local.tags);
   options->rows_given =
       command
           ->add_option("--rows", options->inspect.rows,

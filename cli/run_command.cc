@@ -16,7 +16,7 @@ namespace {
 struct Options {
   std::string file, inputs, outputs, signature;
   std::string gemm = "auto";
-  std::vector<std::string> fetches, init_nodes, shapes, disabled_passes;
+  std::vector<std::string> fetches, init_nodes, shapes, disabled_passes, tags;
   bool by_position = false;
   bool stored = false;
   int threads = 1;
@@ -47,6 +47,7 @@ absl::Status Run(const Options& options, Context& context) {
   local_options.compile.disabled_passes = options.disabled_passes;
   local_options.fetches = options.fetches;
   local_options.signature = options.signature;
+  local_options.tags = options.tags;
   MatchOptions match;
   match.by_position = options.by_position;
   for (const std::string& text : options.shapes) {
@@ -120,6 +121,7 @@ void AddRunCommand(CLI::App& app, Context& context) {
   command
       ->add_option("--signature", options->signature, "Signature to run (default serving_default)")
       ->type_name("NAME");
+  AddTagsOption(*command, options->tags);
   command->add_option("--threads", options->threads, "Threads inside one run")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

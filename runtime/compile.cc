@@ -120,7 +120,11 @@ class Compiler {
       NoteNode("preparing", graph().node(i));
       const absl::Status made = MakeKernelOf(i, infos);
       if (absl::IsUnimplemented(made)) {
-        missing_.push_back({graph().node(i).name, std::string(made.message())});
+        // The first body that fails says nothing of the others.
+        const size_t before = missing_.size();
+        AddUnsupportedInside(graph().node(i), &missing_);
+        if (missing_.size() == before)
+          missing_.push_back({graph().node(i).name, std::string(made.message())});
       } else {
         FLOE_RETURN_IF_ERROR(AtNode(graph().node(i), made));
       }

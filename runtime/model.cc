@@ -409,10 +409,10 @@ absl::Status Signature::Compile(Graph graph, SignatureDef def, const CompileOpti
   Classify(graph);
   const auto computed_inputs = std::count(kinds_.begin(), kinds_.end(), Kind::kComputed);
   const bool any_constant = std::count(kinds_.begin(), kinds_.end(), Kind::kConstant) > 0;
-  // Nothing else holds its constants then, and passes can free what they replace.
-  const bool last = computed_inputs == 0 && !any_constant;
-  FLOE_ASSIGN_OR_RETURN(Variant defaults, CompileVariant(last ? std::move(graph) : Graph(graph),
-                                                         Taken(false, 0), 0, options, cache));
+  // Without other variants nothing else holds its constants, and passes can free what they replace.
+  const Graph kept = computed_inputs > 0 || any_constant ? graph : Graph();
+  FLOE_ASSIGN_OR_RETURN(Variant defaults,
+                        CompileVariant(std::move(graph), Taken(false, 0), 0, options, cache));
   variants_.push_back(std::move(defaults));
   def_.outputs = variants_[0].compiled->signature().outputs;
 
@@ -421,13 +421,13 @@ absl::Status Signature::Compile(Graph graph, SignatureDef def, const CompileOpti
         "signature ", Quoted(def_.name), " has ", computed_inputs,
         " optional inputs whose defaults the graph computes; at most ", kMaxComputed, " can be"));
   }
-  if (any_constant) Keep(CompileVariant(graph, Taken(true, 0), 0, options, cache), 0);
+  if (any_constant) Keep(CompileVariant(kept, Taken(true, 0), 0, options, cache), 0);
   if (computed_inputs > kMaxFreelyFed) {
-    CompilePrograms(graph, options, cache);
+    CompilePrograms(kept, options, cache);
     return absl::OkStatus();
   }
   for (uint64_t computed = 1; computed <= AllComputed(); ++computed)
-    Keep(CompileVariant(graph, Taken(true, computed), computed, options, cache), computed);
+    Keep(CompileVariant(kept, Taken(true, computed), computed, options, cache), computed);
   return absl::OkStatus();
 }
 

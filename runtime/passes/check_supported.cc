@@ -28,21 +28,18 @@ void AddUnsupported(const Node& node, std::vector<UnsupportedNode>* nodes) {
     nodes->push_back({node.name, node.attrs.String("tensorflow_op")});
 }
 
-// Of the bodies below a graph, as far as their results need it.
-void AddInner(const Graph& graph, std::set<const Graph*>* seen,
-              std::vector<UnsupportedNode>* nodes) {
-  for (const Node& node : graph.nodes()) {
-    for (const auto& body : node.subgraphs) {
-      if (!seen->insert(body.get()).second) continue;
-      std::vector<bool> needed(body->size(), false);
-      for (const ValueRef& out : body->outputs) needed[out.node] = true;
-      for (int i = body->size() - 1; i >= 0; --i) {
-        if (!needed[i]) continue;
-        AddUnsupported(body->node(i), nodes);
-        for (const ValueRef& in : body->node(i).inputs) needed[in.node] = true;
-      }
-      AddInner(*body, seen, nodes);
+// Of the bodies of a node, and of those below, as far as their results need it.
+void AddInner(const Node& node, std::set<const Graph*>* seen, std::vector<UnsupportedNode>* nodes) {
+  for (const auto& body : node.subgraphs) {
+    if (!seen->insert(body.get()).second) continue;
+    std::vector<bool> needed(body->size(), false);
+    for (const ValueRef& out : body->outputs) needed[out.node] = true;
+    for (int i = body->size() - 1; i >= 0; --i) {
+      if (!needed[i]) continue;
+      AddUnsupported(body->node(i), nodes);
+      for (const ValueRef& in : body->node(i).inputs) needed[in.node] = true;
     }
+    for (const Node& inner : body->nodes()) AddInner(inner, seen, nodes);
   }
 }
 
@@ -95,13 +92,22 @@ absl::Status UnsupportedNodes(const std::vector<UnsupportedNode>& nodes) {
                    " that floe does not support: ", list, Reasons(ops)));
 }
 
+void AddUnsupportedInside(const Node& node, std::vector<UnsupportedNode>* nodes) {
+  std::set<const Graph*> seen;
+  AddInner(node, &seen, nodes);
+}
+
 absl::Status CheckSupported(const Graph& graph) {
   std::vector<UnsupportedNode> nodes;
-  for (const Node& node : graph.nodes()) AddUnsupported(node, &nodes);
+  for (const Node& node : graph.nodes()) {
+    const std::string* const why = node.attrs.Find<std::string>("why_unsupported");
+    if (why != nullptr && node.op->name == "Unsupported") return absl::InvalidArgumentError(*why);
+    AddUnsupported(node, &nodes);
+  }
   if (nodes.empty()) return absl::OkStatus();
   // What is inside loops and branches is known when these are compiled, which is not to come.
   std::set<const Graph*> seen;
-  AddInner(graph, &seen, &nodes);
+  for (const Node& node : graph.nodes()) AddInner(node, &seen, &nodes);
   return UnsupportedNodes(nodes);
 }
 

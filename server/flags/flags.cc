@@ -48,7 +48,7 @@ struct Flags {
   bool check_config = false;
   // Keys of floe.yaml that flags set, each with the value's text.
   std::vector<std::pair<const Key<ServerConfig>*, std::string>> keys;
-  Given<std::string> model_name, model_base_path, full_status, ssl_config;
+  Given<std::string> model_name, model_base_path, full_status, ssl_config, saved_model_tags;
   Given<bool> content, enable_batching, per_model_batching, alts;
   Given<int64_t> session_parallelism, intra_op_parallelism, inter_op_parallelism;
   std::vector<std::string> notes;  // of flags without effect
@@ -132,6 +132,9 @@ constexpr TextFlag kTexts[] = {
       "Path of the single model: its file, a directory with its file, or a directory of <version>/ "
       "directories"},
      "PATH"},
+    {{"--saved_model_tags", &Flags::saved_model_tags,
+      "Default of the models' saved_model_tags [serve, or the only graph]"},
+     "TAG,TAG"},
     {{"--ssl_config_file", &Flags::ssl_config,
       "Refused: floed does not encrypt connections; use a proxy in front of it"},
      "FILE"},
@@ -248,6 +251,7 @@ ModelConfig ModelDefaults(const Flags& f) {
   const int64_t workers = (separate ? f.inter_op_parallelism : f.session_parallelism).value_or(0);
   if (workers > 0) model.workers = workers;
   if (f.intra_op_parallelism.value_or(0) > 0) model.intra_op_threads = *f.intra_op_parallelism;
+  if (f.saved_model_tags) model.saved_model_tags = *f.saved_model_tags;
   if (f.full_status) ModelKey("batching_full_status").parse(*f.full_status, &model);
   return model;
 }

@@ -40,8 +40,6 @@ constexpr Flag kFlags[] = {
     {"per_process_gpu_memory_fraction", FlagKind::kNumber, kNoGpu},
     {"skip_initialize_tpu", FlagKind::kSwitch, kNoGpu},
     {"mixed_precision", FlagKind::kText, "models run with the dtypes of their graphs"},
-    {"saved_model_tags", FlagKind::kText,
-     "a model's saved_model_tags in floe.yaml choose its graph"},
     {"use_saved_model", FlagKind::kSwitch, "the format is detected from the file"},
     {"remove_unused_fields_from_bundle_metagraph", FlagKind::kSwitch, kOwnGraph},
     {"enable_signature_method_name_check", FlagKind::kSwitch, "only Predict is offered"},

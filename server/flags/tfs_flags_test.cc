@@ -102,8 +102,7 @@ TEST_F(TfsFlagsTest, EveryFlagOfTfServingInEverySpelling) {
     EXPECT_EQ(c.models[0].batching.max_batch_size, 5);
     EXPECT_EQ(c.models[0].intra_op_threads, 2);
     EXPECT_EQ(c.models[0].workers, 3);
-    EXPECT_THAT(c.notes, Contains("--saved_model_tags=serve has no effect here: a model's "
-                                  "saved_model_tags in floe.yaml choose its graph"));
+    EXPECT_EQ(c.models[0].saved_model_tags, "serve");
     EXPECT_THAT(c.notes, Contains(StartsWith("--rest_api_enable_cors_support=true has no effect")));
     EXPECT_THAT(c.notes, Contains(StartsWith("--model_base_path has no effect here")));
   }

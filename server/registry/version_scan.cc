@@ -174,9 +174,9 @@ FoundVersion ScanDirectory(int64_t version, const std::string& directory, const 
         absl::StrCat("'", directory, "' has no '", marker, "' yet, the completion_marker that ",
                      "whoever copies a version puts there last"));
   } else if (!file->has_value()) {
-    found.error = absl::InvalidArgumentError(
-        absl::StrCat("'", directory, "' holds ", Describe(*inside),
-                     "; expected saved_model.pb, frozen.pb, graph.pb or one *.pb file"));
+    found.error = absl::InvalidArgumentError(absl::StrCat(
+        "'", directory, "' holds ", Describe(*inside),
+        "; expected saved_model.pb, frozen.pb, graph.pb or one *.pb, *.keras or *.h5 file"));
   } else {
     found.file = **file;
   }

@@ -98,6 +98,15 @@ TEST_F(VersionScan, ErrorsNameWhatWasFound) {
   const auto saved = ScanVersions(root_ + "/saved");
   ASSERT_TRUE(saved.ok()) << saved.status();
   EXPECT_EQ((*saved)[0].file, root_ + "/saved/saved_model.pb");
+  for (const char* name : {"model.keras", "model.h5"}) {
+    const std::string folder = absl::StrCat("of_", name);
+    const std::string file = Write(absl::StrCat(folder, "/2/", name), "");
+    Write(absl::StrCat(folder, "/2/README.md"), "");
+    const auto keras = ScanVersions(absl::StrCat(root_, "/", folder));
+    ASSERT_TRUE(keras.ok()) << keras.status();
+    EXPECT_EQ((*keras)[0].version, 2);
+    EXPECT_EQ((*keras)[0].file, file);
+  }
   // A bad version is one among others.
   Write("bad/1/frozen.pb", "");
   Write("bad/3/variables/x", "");

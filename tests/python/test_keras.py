@@ -1,11 +1,14 @@
 """Models of Keras 3 and Keras 2, saved by them as .keras and .h5, give Keras' answers."""
+import contextlib
 import re
 import zipfile
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 import tf_keras
+from floed import Floed
 
 import keras_cases
 import keras_files
@@ -128,3 +131,18 @@ def test_a_stateful_layer_is_refused(tmp_path):
     model.save(tmp_path / "m.keras")
     error = keras_files.run(tmp_path / "m.keras", [np.zeros((2, 4, 3), np.float32)], tmp_path)
     assert "stateful" in error and "(LSTM)" in error
+
+
+@pytest.mark.parametrize("suffix", ("keras", "h5"))
+@pytest.mark.parametrize("package", (keras, tf_keras), ids=("keras3", "keras2"))
+def test_floed_serves_the_file(package, suffix, tmp_path):
+    x = package.Input((3,), name="x")
+    model = package.Model(x, package.layers.Dense(2, activation="tanh", name="y")(x))
+    (tmp_path / "m" / "3").mkdir(parents=True)
+    model.save(tmp_path / "m" / "3" / f"model.{suffix}")
+    rows = np.array([[1, 2, 3], [-1, 0, .5]], np.float32)
+    with contextlib.closing(Floed(f"--model_base_path={tmp_path}/m", "--model_name=m")) as server, server.client() as client:
+        reply = client.predict("m", {"x": rows})
+        assert reply.model_spec.version.value == 3
+        (answer,) = reply.outputs.values()
+        np.testing.assert_allclose(tf.make_ndarray(answer), model(rows).numpy(), rtol=1e-5, atol=1e-6)

@@ -73,8 +73,9 @@ class Importer {
     FLOE_RETURN_IF_ERROR(IndexNames());
     ResolveEdges();
     FindNeeded(choice);
+    keep_broken_ = choice.keep_broken;
     for (const auto& [i, why] : broken_) {
-      if (needed_[i]) return why;
+      if (needed_[i] && !keep_broken_) return why;
     }
     FLOE_ASSIGN_OR_RETURN(const std::vector<int> order, TopologicalOrder());
     values_.resize(edges_.size());
@@ -323,15 +324,17 @@ class Importer {
 
   // A node that nothing needs is no reason to refuse the others.
   absl::Status TranslateIfNeeded(int i) {
-    if (needed_[i]) return Translate(i);
-    if (broken_.count(i) == 0 && !InLoop(i)) {
-      absl::Status status = Translate(i);
+    if (needed_[i] && !keep_broken_) return Translate(i);
+    absl::Status status = broken_.count(i) != 0 ? broken_.at(i) : absl::OkStatus();
+    if (status.ok() && (needed_[i] || !InLoop(i))) {
+      status = Translate(i);
       if (status.ok() || absl::IsResourceExhausted(status)) return status;
     }
     Node left_out;
     left_out.name = nodes_.Get(i).name();
     for (auto& [name, value] : *nodes_.Mutable(i)->mutable_attr())
       SetAttr(name, value, &left_out.attrs).IgnoreError();
+    if (!status.ok()) left_out.attrs.Set("why_unsupported", std::string(status.message()));
     LeaveOut(i, &left_out);
     values_[i] = graph_.Add(std::move(left_out));
     return absl::OkStatus();
@@ -512,8 +515,10 @@ class Importer {
           status.Update(CheckOutput(nodes_.Get(i), {values_[edge.node], edge.output}));
       }
       if (status.ok()) continue;
-      if (needed_[i]) return status;
-      LeaveOut(i, &graph_.mutable_node(values_[i]));
+      if (needed_[i] && !keep_broken_) return status;
+      Node& node = graph_.mutable_node(values_[i]);
+      node.attrs.Set("why_unsupported", std::string(status.message()));
+      LeaveOut(i, &node);
     }
     return absl::OkStatus();
   }
@@ -526,7 +531,7 @@ class Importer {
   std::vector<std::vector<Edge>> edges_;
   std::map<int, absl::Status> broken_;  // nodes with inputs that cannot be
   std::vector<bool> needed_;            // by node and argument: by what was chosen
-  bool scalars_unknown_ = false;
+  bool scalars_unknown_ = false, keep_broken_ = false;
   std::vector<int> values_;  // by node of the file, then by argument: its node in graph_
   Graph graph_;
 };

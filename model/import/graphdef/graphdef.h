@@ -18,6 +18,9 @@ namespace floe {
 struct GraphChoice {
   std::vector<std::string> fetches;  // empty: all there is
   std::vector<std::string> feeds;    // tensors that callers give: what lies above is not needed
+  // Malformed nodes are no error, but "Unsupported" ones whose attribute
+  // "why_unsupported" says what is wrong.
+  bool keep_broken = false;
 };
 
 // A Const without a value may have it elsewhere, under the name that this attribute says.

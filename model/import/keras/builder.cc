@@ -268,6 +268,14 @@ ValueRef GraphBuilder::Reduce(const std::string& op, ValueRef v, const std::vect
 }
 
 ValueRef GraphBuilder::Slice(ValueRef v, int axis, int64_t begin, int64_t end) {
+  return Stride(v, axis, begin, end, false);
+}
+
+ValueRef GraphBuilder::At(ValueRef v, int axis, int64_t index) {
+  return Stride(v, axis, index, index == -1 ? kToEnd : index + 1, true);
+}
+
+ValueRef GraphBuilder::Stride(ValueRef v, int axis, int64_t begin, int64_t end, bool drop) {
   const int n = rank(v);
   if (!ok()) return {};
   if (axis < 0) axis += n;
@@ -280,25 +288,9 @@ ValueRef GraphBuilder::Slice(ValueRef v, int axis, int64_t begin, int64_t end) {
   to[axis] = end == kToEnd ? 0 : end;
   const int64_t others = (int64_t{1} << axis) - 1, mine = int64_t{1} << axis;
   return Op("StridedSlice", {v, Ints(from), Ints(to), Ints(step)},
-            {{"begin_mask", others}, {"end_mask", end == kToEnd ? others | mine : others}});
-}
-
-ValueRef GraphBuilder::At(ValueRef v, int axis, int64_t index) {
-  const int n = rank(v);
-  if (!ok()) return {};
-  if (axis < 0) axis += n;
-  if (axis < 0 || axis >= n) {
-    Fail(absl::StrCat("axis ", axis, " of a value of rank ", n));
-    return {};
-  }
-  std::vector<int64_t> from(axis + 1, 0), to(axis + 1, 0), step(axis + 1, 1);
-  from[axis] = index;
-  to[axis] = index + 1;
-  const int64_t others = (int64_t{1} << axis) - 1, mine = int64_t{1} << axis;
-  return Op("StridedSlice", {v, Ints(from), Ints(to), Ints(step)},
             {{"begin_mask", others},
-             {"end_mask", index == -1 ? others | mine : others},
-             {"shrink_axis_mask", mine}});
+             {"end_mask", end == kToEnd ? others | mine : others},
+             {"shrink_axis_mask", drop ? mine : int64_t{0}}});
 }
 
 ValueRef GraphBuilder::ExpandDims(ValueRef v, int axis) { return Op("ExpandDims", {v, Int(axis)}); }

@@ -101,6 +101,8 @@ class GraphBuilder {
   Graph& graph() { return graph_; }
 
  private:
+  // From begin to end of an axis, which is dropped where it is one element.
+  ValueRef Stride(ValueRef v, int axis, int64_t begin, int64_t end, bool drop);
   std::string UniqueName(const std::string& wanted);
   ValueInfo InfoOf(ValueRef v) const;
   SymShape ShapeOf(const std::vector<WantedDim>& dims) const;

@@ -40,11 +40,36 @@ class ByPlace : public WeightSource {
   const Hdf5File* const file_;
 };
 
+// Has a source for each layer, by its name.
+class ByLayer : public WeightSource {
+ public:
+  ByLayer(const Hdf5File* file, std::string group) : file_(file), group_(std::move(group)) {}
+
+  bool Has(const std::string&) const override { return true; }
+
+  std::shared_ptr<WeightSource> OfLayer(const std::string&, const std::string& name,
+                                        std::string* layer_path) override {
+    layer_path->clear();
+    std::shared_ptr<WeightSource>& layer = layers_[name];
+    if (layer == nullptr) layer = Make(name);
+    return layer;
+  }
+
+ protected:
+  virtual std::shared_ptr<WeightSource> Make(const std::string& name) = 0;
+
+  const Hdf5File* const file_;
+  const std::string group_;
+
+ private:
+  std::map<std::string, std::shared_ptr<WeightSource>> layers_;
+};
+
 // The arrays of one layer, in order.
-class Ordered : public WeightSource {
+class Ordered : public ByLayer {
  public:
   Ordered(const Hdf5File* file, std::string group, std::vector<std::string> names)
-      : file_(file), group_(std::move(group)), names_(std::move(names)) {}
+      : ByLayer(file, std::move(group)), names_(std::move(names)) {}
 
   absl::StatusOr<Tensor> Get(const std::string& path, int index) override {
     // A layer's own variables lie side by side, whichever is asked for first.
@@ -57,58 +82,38 @@ class Ordered : public WeightSource {
     return file_->Read(absl::StrCat(group_, "/", names_[number]));
   }
 
-  bool Has(const std::string&) const override { return true; }
-
+ private:
   // Weights of a nested model carry the names of their layers.
-  std::shared_ptr<WeightSource> OfLayer(const std::string&, const std::string& name,
-                                        std::string* layer_path) override {
-    layer_path->clear();
-    std::shared_ptr<WeightSource>& layer = layers_[name];
-    if (layer != nullptr) return layer;
+  std::shared_ptr<WeightSource> Make(const std::string& name) override {
     std::vector<std::string> mine;
     for (const std::string& full : names_) {
       const std::vector<std::string> parts = absl::StrSplit(full, '/');
       if (std::find(parts.begin(), parts.end(), name) != parts.end()) mine.push_back(full);
     }
-    layer = std::make_shared<Ordered>(file_, group_, std::move(mine));
-    return layer;
+    return std::make_shared<Ordered>(file_, group_, std::move(mine));
   }
 
- private:
-  const Hdf5File* const file_;
-  const std::string group_;
   const std::vector<std::string> names_;
   std::map<std::pair<std::string, int>, size_t> taken_;  // which array a variable is
   std::map<std::string, int> own_;                       // variables of a path that are taken
-  std::map<std::string, std::shared_ptr<WeightSource>> layers_;
   size_t next_ = 0;
 };
 
-class ByName : public WeightSource {
+class ByName : public ByLayer {
  public:
-  ByName(const Hdf5File* file, std::string group) : file_(file), group_(std::move(group)) {}
+  using ByLayer::ByLayer;
 
   absl::StatusOr<Tensor> Get(const std::string&, int) override {
     return absl::NotFoundError("weights of the model itself, outside its layers");
   }
-  bool Has(const std::string&) const override { return true; }
 
-  std::shared_ptr<WeightSource> OfLayer(const std::string&, const std::string& name,
-                                        std::string* layer_path) override {
-    layer_path->clear();
-    std::shared_ptr<WeightSource>& layer = layers_[name];
-    if (layer != nullptr) return layer;
+ private:
+  std::shared_ptr<WeightSource> Make(const std::string& name) override {
     const std::string group = absl::StrCat(group_, group_.empty() ? "" : "/", name);
     auto names = file_->Strings(group, "weight_names");
     if (!names.ok()) names = std::vector<std::string>();
-    layer = std::make_shared<Ordered>(file_, group, *std::move(names));
-    return layer;
+    return std::make_shared<Ordered>(file_, group, *std::move(names));
   }
-
- private:
-  const Hdf5File* const file_;
-  const std::string group_;
-  std::map<std::string, std::shared_ptr<WeightSource>> layers_;
 };
 
 bool Upper(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; }

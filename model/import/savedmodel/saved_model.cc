@@ -63,8 +63,11 @@ class Importer {
     const OpenCheckpoint open = [this] { return Checkpoint(); };
     FLOE_ASSIGN_OR_RETURN(FrozenGraph frozen,
                           FreezeGraph(std::move(request), open, meta->mutable_graph_def()));
-    FLOE_ASSIGN_OR_RETURN(model.graph,
-                          GraphFromGraphDef(meta->mutable_graph_def(), {}, &frozen.variables));
+    // What one signature has wrong is no reason to refuse the others.
+    const bool several = frozen.signatures.size() > 1;
+    FLOE_ASSIGN_OR_RETURN(
+        model.graph,
+        GraphFromGraphDef(meta->mutable_graph_def(), {.keep_broken = several}, &frozen.variables));
     model.left_out = std::move(frozen.left_out);
     if (bare) {
       FLOE_ASSIGN_OR_RETURN(SignatureDef signature, BuildSignature(&model.graph, options_));

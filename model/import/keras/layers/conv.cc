@@ -36,23 +36,22 @@ KValue Conv(LayerContext& c) {
   return c.Activate("activation", w.Back(y));
 }
 
-// A depthwise convolution; strides that differ are taken of the result of stride one.
-ValueRef Depthwise(GraphBuilder& b, Windows& w, ValueRef kernel, const std::string& padding,
-                   const std::vector<int64_t>& strides, const std::vector<int64_t>& dilation) {
-  return b.Op("DepthwiseConv2dNative", {w.x(), w.Kernel(kernel)},
-              {{"strides", w.Attribute(strides)},
-               {"dilations", w.Attribute(dilation)},
-               {"padding", padding},
-               {"data_format", std::string("NHWC")}});
+// A depthwise convolution as the layer's options say, with its first variable.
+ValueRef Depthwise(LayerContext& c, Windows& w) {
+  const std::vector<int64_t> size = w.Option("kernel_size", 1), strides = w.Option("strides", 1);
+  const std::vector<int64_t> dilation = w.Option("dilation_rate", 1);
+  const std::string padding = w.Padding(size, dilation);
+  return c.b.Op("DepthwiseConv2dNative", {w.x(), w.Kernel(c.Weight(0))},
+                {{"strides", w.Attribute(strides)},
+                 {"dilations", w.Attribute(dilation)},
+                 {"padding", padding},
+                 {"data_format", std::string("NHWC")}});
 }
 
 KValue DepthwiseConv(LayerContext& c) {
   GraphBuilder& b = c.b;
   Windows w(c, SpatialOf(c.class_name));
-  const std::vector<int64_t> size = w.Option("kernel_size", 1), strides = w.Option("strides", 1);
-  const std::vector<int64_t> dilation = w.Option("dilation_rate", 1);
-  const std::string padding = w.Padding(size, dilation);
-  ValueRef y = Depthwise(b, w, c.Weight(0), padding, strides, dilation);
+  ValueRef y = Depthwise(c, w);
   if (c.config.Bool("use_bias", true)) y = b.Op("BiasAdd", {y, c.Weight(1)});
   return c.Activate("activation", w.Back(y));
 }
@@ -60,10 +59,7 @@ KValue DepthwiseConv(LayerContext& c) {
 KValue SeparableConv(LayerContext& c) {
   GraphBuilder& b = c.b;
   Windows w(c, SpatialOf(c.class_name));
-  const std::vector<int64_t> size = w.Option("kernel_size", 1), strides = w.Option("strides", 1);
-  const std::vector<int64_t> dilation = w.Option("dilation_rate", 1);
-  const std::string padding = w.Padding(size, dilation);
-  ValueRef y = Depthwise(b, w, c.Weight(0), padding, strides, dilation);
+  ValueRef y = Depthwise(c, w);
   y = b.Op("Conv2D", {y, w.Kernel(c.Weight(1))},
            {{"strides", w.Attribute(Ones(w))},
             {"dilations", w.Attribute(Ones(w))},
