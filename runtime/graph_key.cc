@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,9 +15,13 @@ namespace {
 // Constants of functions are read anew for each call, and then have other addresses.
 constexpr int64_t kSmall = 1024;
 
+// Bodies that are written already, by number: branches that share theirs multiply.
+using Written = std::unordered_map<const Graph*, size_t>;
+
 class KeyWriter {
  public:
-  explicit KeyWriter(const Graph& graph) : graph_(graph), number_(graph.size(), kUnseen) {}
+  KeyWriter(const Graph& graph, Written* written)
+      : graph_(graph), written_(written), number_(graph.size(), kUnseen) {}
 
   std::string Run() {
     for (const ValueRef& out : graph_.outputs) {
@@ -75,7 +80,12 @@ class KeyWriter {
     }
     absl::StrAppend(&key_, "|", AttrsKey(attrs));
     for (const auto& body : node.subgraphs) {
-      const std::string inner = GraphKey(*body);
+      const auto [place, first] = written_->try_emplace(body.get(), written_->size());
+      if (!first) {
+        absl::StrAppend(&key_, "{#", place->second, "}");
+        continue;
+      }
+      const std::string inner = KeyWriter(*body, written_).Run();
       absl::StrAppend(&key_, "{", inner.size(), ":", inner, "}");
     }
     // Two that draw random numbers are two; inputs are told apart by who feeds them.
@@ -83,6 +93,7 @@ class KeyWriter {
   }
 
   const Graph& graph_;
+  Written* const written_;
   std::vector<int> number_;
   int count_ = 0;
   std::string key_;
@@ -90,6 +101,9 @@ class KeyWriter {
 
 }  // namespace
 
-std::string GraphKey(const Graph& graph) { return KeyWriter(graph).Run(); }
+std::string GraphKey(const Graph& graph) {
+  Written written;
+  return KeyWriter(graph, &written).Run();
+}
 
 }  // namespace floe
