@@ -133,13 +133,13 @@ class Unpacker {
   // False for codes that mean nothing; those after the last pixel are left out.
   bool Add(std::string_view block) {
     for (const char c : block) {
+      if (Full() || ended_) return true;
       held_ |= static_cast<uint32_t>(static_cast<uint8_t>(c)) << held_bits_;
       held_bits_ += 8;
-      while (held_bits_ >= width_) {
+      while (held_bits_ >= width_ && !Full() && !ended_) {
         const int code = static_cast<int>(held_ & ((1u << width_) - 1));
         held_ >>= width_;
         held_bits_ -= width_;
-        if (Full() || ended_) return true;
         if (!Take(code)) return false;
       }
     }

@@ -98,6 +98,25 @@ TEST(ImageFiles, FilesCutAnywhereEndInAnError) {
   }
 }
 
+// A frame of one pixel, whose end other blocks follow.
+TEST(ImageFiles, GifEndsWhereItsCodesEnd) {
+  std::string gif = "GIF89a";
+  gif += std::string("\1\0\1\0\x80\0\0", 7);    // 1 x 1, two colours
+  gif += std::string("\x0a\x14\x1e\0\0\0", 6);  // the colours
+  gif += std::string(",\0\0\0\0\1\0\1\0\0\2", 11);
+  gif += "\2\x44\1";  // codes of three bits: clear, 0, end
+  for (int i = 0; i < 16; ++i) gif += "\1\xff";
+  gif += std::string("\0;", 2);
+  std::vector<uint8_t> pixels;
+  const auto room = [&](int64_t frames, int64_t height, int64_t width) -> absl::StatusOr<uint8_t*> {
+    pixels.resize(static_cast<size_t>(frames * height * width * 3));
+    return pixels.data();
+  };
+  const absl::Status read = ReadGif(gif, true, room);
+  ASSERT_TRUE(read.ok()) << read;
+  EXPECT_EQ(pixels, (std::vector<uint8_t>{10, 20, 30}));
+}
+
 TEST(ImageFiles, NoRoomIsAnError) {
   const ImageSize size{8, 8, 3};
   const auto none = [](int64_t, int64_t, int64_t) -> absl::StatusOr<uint8_t*> {
