@@ -50,6 +50,7 @@ void BeginBytes(uint32_t field, size_t size, CodedOutputStream& out) {
 
 void WriteBytes(uint32_t field, std::string_view bytes, CodedOutputStream& out) {
   BeginBytes(field, bytes.size(), out);
+  if (bytes.empty()) return;  // memcpy takes no null pointer
   out.WriteRaw(bytes.data(), static_cast<int>(bytes.size()));
 }
 
