@@ -32,18 +32,18 @@ def doubled():
 
 
 def chain():
-    """A constant of 1 MiB through 100,000 ops, which tf.Graph would take minutes to make."""
-    floats = 1 << 18
+    """A constant of 1 MiB through 20,000 ops, which tf.Graph would take minutes to make."""
+    ops, floats = 20_000, 1 << 18
     x = v1.placeholder(tf.float32, [None, floats], name="x")
     value = tf.add(tf.constant(np.arange(floats, dtype=np.float32)), 1.0, name="0")
     tf.add(x, value, name="y")
     graph = x.graph.as_graph_def()
     nodes = {node.name: node for node in graph.node}
-    for i in range(1, 20_000):
+    for i in range(1, ops):
         node = graph.node.add()
         node.CopyFrom(nodes["0"])
         node.name, node.input[0] = str(i), str(i - 1)
-    nodes["y"].input[1] = "99999"
+    nodes["y"].input[1] = str(ops - 1)
     return graph
 
 
