@@ -121,7 +121,7 @@ if [ -n "$ci" ]; then
   check "build tsan" build tsan base_tests model_tests runtime_tests serving_tests api_tests
   TSAN_OPTIONS=suppressions=$root/tests/tsan_suppressions.txt \
     run_tests tsan build/tsan -R '^(base|model|runtime|serving|api)$'
-  if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph saved_model bundle wire; fi
+  if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph saved_model bundle keras content wire; fi
 fi
 
 say "times"

@@ -135,6 +135,7 @@ TEST(RequestQueue, ALargeRequestCountsUntilItsEnd) {
   ASSERT_TRUE(queue.AddWhole(whole.get()));
   EXPECT_EQ(queue.load().Work(), milliseconds(9));
   EXPECT_EQ(queue.load().WorkAhead(2), Duration::zero());
+  ASSERT_EQ(queue.StartWhole(), whole.get());
   part->whole = whole.get();
   part->work = milliseconds(4);
   ASSERT_TRUE(queue.Push(part.get(), kStart));
