@@ -63,8 +63,7 @@ class Compiler {
     const bool share = cache_ != nullptr && !subgraph_;
     const std::string key = share ? SignatureKey() : "";
     if (const auto same = share ? cache_->FindSignature(key) : nullptr) return Share(*same);
-    FLOE_RETURN_IF_ERROR(RunPasses());
-    FLOE_RETURN_IF_ERROR(MakeKernels());
+    FLOE_RETURN_IF_ERROR(WithUnsupportedOfAllBodies(Prepare()));
     ReleaseConstants();
     if (share) cache_->KeepSignature(key, compiled_);
     return compiled_;
@@ -99,6 +98,18 @@ class Compiler {
     return compiled_;
   }
 
+  absl::Status Prepare() {
+    FLOE_RETURN_IF_ERROR(RunPasses());
+    return MakeKernels();
+  }
+
+  // The first body that fails says nothing of the others.
+  absl::Status WithUnsupportedOfAllBodies(absl::Status made) {
+    if (!absl::IsUnimplemented(made) || !missing_.empty() || subgraph_) return made;
+    for (const Node& node : graph().nodes()) AddUnsupportedInside(node, &missing_);
+    return missing_.empty() ? made : UnsupportedNodes(missing_);
+  }
+
   absl::Status RunPasses() {
     return floe::RunPasses(&graph(), {types_, kernel_options()},
                            compiled_->options_.disabled_passes);
@@ -120,7 +131,6 @@ class Compiler {
       NoteNode("preparing", graph().node(i));
       const absl::Status made = MakeKernelOf(i, infos);
       if (absl::IsUnimplemented(made)) {
-        // The first body that fails says nothing of the others.
         const size_t before = missing_.size();
         AddUnsupportedInside(graph().node(i), &missing_);
         if (missing_.size() == before)
