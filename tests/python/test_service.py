@@ -79,9 +79,9 @@ def test_check_config_names_line_and_key(tmp_path, text, line, words):
 def test_check_config_says_what_start_would(tmp_path):
     path = tmp_path / "floe.yaml"
     path.write_text(f"models:\n  - {{name: m, base_path: {BEGINNER}, workers: 1024}}\n")
-    done = run("--check-config", "--config", str(path), "--saved_model_tags=serve")
+    done = run("--check-config", "--config", str(path), "--mixed_precision=bfloat16")
     assert done.returncode == 0 and done.stdout == "OK\n", done.stderr
-    assert "--saved_model_tags=serve has no effect here" in done.stderr
+    assert "--mixed_precision=bfloat16 has no effect here" in done.stderr
     assert "warning: model 'm': 1024 workers" in done.stderr
 
 
