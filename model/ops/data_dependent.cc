@@ -1,4 +1,6 @@
 // Ops whose output sizes depend on data: selecting, grouping, boxes, strings taken apart.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
@@ -108,18 +110,46 @@ absl::StatusOr<Types> InferByOverlaps(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   return Types{Vector(DType::kInt32)};
 }
+// How many detections of an image are written; unknown where the run settles it.
+absl::StatusOr<Dim> Detections(const InferContext& c) {
+  std::vector<int64_t> of_class, of_image;
+  FLOE_ASSIGN_OR_RETURN(const bool class_known, c.IntsOf(2, &of_class));
+  FLOE_ASSIGN_OR_RETURN(const bool image_known, c.IntsOf(3, &of_image));
+  if (!image_known || of_image.size() != 1 || of_image[0] <= 0) return Dim::Unknown();
+  if (!c.attrs().Bool("pad_per_class")) return Dim(of_image[0]);
+  const Dim classes = DimOf(c, 1, 2);
+  if (!class_known || of_class.size() != 1 || of_class[0] <= 0 || !classes.concrete())
+    return Dim::Unknown();
+  return Dim(std::min(of_image[0], of_class[0] * std::min<int64_t>(classes.size(), of_image[0])));
+}
+
 // boxes [batch, n, 1 or classes, 4], scores [batch, n, classes], sizes and thresholds
 absl::StatusOr<Types> InferCombinedNms(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 4));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 3));
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 0, DType::kFloat32));
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kFloat32));
+  FLOE_ASSIGN_OR_RETURN(const Dim detections, Detections(c));
   const DType dtype = DType::kFloat32;
   const Dim batch = DimOf(c, 0, 0);
-  return Types{{dtype, {batch, Dim::Unknown(), 4}},
-               {dtype, {batch, Dim::Unknown()}},
-               {dtype, {batch, Dim::Unknown()}},
+  return Types{{dtype, {batch, detections, 4}},
+               {dtype, {batch, detections}},
+               {dtype, {batch, detections}},
                {DType::kInt32, {batch}}};
+}
+
+// Each image has detections of its own.
+RowMark RowsOfCombinedNms(const RowContext& c) {
+  if (c.marks[0] != c.marks[1] || !c.OthersConstant(2)) return RowsNever(c);
+  return ops::Checked(c.marks[0], c);
+}
+
+OpDef CombinedNms() {
+  OpDef def = ops::Allocating("CombinedNonMaxSuppression", 6,
+                              {"nmsed_boxes", "nmsed_scores", "nmsed_classes", "valid_detections"},
+                              InferCombinedNms);
+  def.rows = RowsOfCombinedNms;
+  return def;
 }
 
 // input, separator -> indices, values, dense shape
@@ -227,11 +257,7 @@ const OpRegistrar kAllocating[] = {
     OpRegistrar(ops::Allocating("NonMaxSuppressionV5", 6,
                                 {"selected_indices", "selected_scores", "valid_outputs"}, InferNms),
                 "T T int32 T T T"),
-    OpRegistrar(
-        ops::Allocating("CombinedNonMaxSuppression", 6,
-                        {"nmsed_boxes", "nmsed_scores", "nmsed_classes", "valid_detections"},
-                        InferCombinedNms),
-        "float32 float32 int32 int32 float32 float32"),
+    OpRegistrar(CombinedNms(), "float32 float32 int32 int32 float32 float32"),
     OpRegistrar(
         ops::Allocating("StringSplitV2", 2, {"indices", "values", "shape"}, InferStringSplit),
         "string string"),

@@ -89,7 +89,7 @@ def steps(c):
     c.graph("steps_unstacked", taken_apart, batchable=True)
 
 
-def layer_case(c, name, layer, *shape, declared="rows", batchable=True):
+def layer_case(c, name, layer, *shape, declared="rows"):
     """A case of a Keras layer, whose weights are constants of the case."""
 
     c.values.calls = 0
@@ -107,7 +107,7 @@ def layer_case(c, name, layer, *shape, declared="rows", batchable=True):
             graph.node.remove(node)
         return tf.import_graph_def(graph, names, [frozen.outputs[0].name], name="")
 
-    c.graph(name, build, batchable=batchable)
+    c.graph(name, build, batchable=True)
 
 
 def keras(c):
@@ -121,10 +121,10 @@ def keras(c):
     layer_case(c, "time_distributed_dense", dense, 4, 5, 3)
     conv = layers.TimeDistributed(layers.Conv2D(2, 3, padding="same"))
     layer_case(c, "time_distributed_conv", conv, 2, 3, 5, 4, 2)
-    layer_case(c, "center_crop", layers.CenterCrop(4, 3), 3, 7, 6, 2, batchable=False)
+    layer_case(c, "center_crop", layers.CenterCrop(4, 3), 3, 7, 6, 2)
     layer_case(c, "center_crop_enlarges", layers.CenterCrop(8, 9), 2, 5, 4, 2)
     any_size = [None, None, None, 2]
-    layer_case(c, "center_crop_of_any_size", layers.CenterCrop(4, 3), 3, 7, 6, 2, declared=any_size, batchable=False)
+    layer_case(c, "center_crop_of_any_size", layers.CenterCrop(4, 3), 3, 7, 6, 2, declared=any_size)
     layer_case(c, "dilated_keras_conv", layers.Conv2D(3, 3, dilation_rate=2, padding="same"), 2, 7, 6, 2)
 
 
@@ -158,14 +158,14 @@ def ssd(c):
         boxes, scores = ssd_boxes(c, enter)
         return tf.identity(boxes, name="boxes"), tf.identity(scores, name="scores")
 
-    c.graph("ssd_head", head)
+    c.graph("ssd_head", head, batchable=True)
 
     def chosen(enter):
         boxes, scores = ssd_boxes(c, enter)
         found = tf.image.combined_non_max_suppression(tf.expand_dims(boxes, 2), scores[:, :, 1:], 4, 6)
         return [tf.identity(t, name=n) for t, n in zip(found, ("boxes", "scores", "classes", "count"))]
 
-    c.graph("ssd_head_chosen", chosen)
+    c.graph("ssd_head_chosen", chosen, batchable=True)
 
     def mapped(enter):
         boxes, scores = ssd_boxes(c, enter)
@@ -179,7 +179,7 @@ def ssd(c):
         kept, count = tf.map_fn(best, (boxes, scores), fn_output_signature=(tf.float32, tf.int32))
         return tf.identity(kept, name="kept"), tf.identity(count, name="count")
 
-    c.graph("ssd_head_mapped", mapped)
+    c.graph("ssd_head_mapped", mapped, batchable=True)
 
 
 def cases(c):
