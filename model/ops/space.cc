@@ -58,32 +58,19 @@ const OpRegistrar kRoll({.name = "Roll",
                          .shape_inputs = 6,
                          .input_types = "T i j",
                          .tensorflow = {"Roll"}});
-const OpRegistrar kCumulative[] = {
-    OpRegistrar({.name = "Cumsum",
-                 .min_inputs = 2,
-                 .max_inputs = 2,
-                 .infer = InferAxes,
-                 .rows = ReverseRows,
-                 .shape_inputs = 2,
-                 .input_types = "T i",
-                 .tensorflow = {"Cumsum"}}),
-    OpRegistrar({.name = "Cumprod",
-                 .min_inputs = 2,
-                 .max_inputs = 2,
-                 .infer = InferAxes,
-                 .rows = ReverseRows,
-                 .shape_inputs = 2,
-                 .input_types = "T i",
-                 .tensorflow = {"Cumprod"}}),
-    OpRegistrar({.name = "CumulativeLogsumexp",
-                 .min_inputs = 2,
-                 .max_inputs = 2,
-                 .infer = InferAxes,
-                 .rows = ReverseRows,
-                 .shape_inputs = 2,
-                 .input_types = "T i",
-                 .tensorflow = {"CumulativeLogsumexp"}}),
-};
+OpDef Cumulative(const std::string& name) {
+  return {.name = name,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = InferAxes,
+          .rows = ReverseRows,
+          .shape_inputs = 2,
+          .input_types = "T i",
+          .tensorflow = {name}};
+}
+const OpRegistrar kCumulative[] = {OpRegistrar(Cumulative("Cumsum")),
+                                   OpRegistrar(Cumulative("Cumprod")),
+                                   OpRegistrar(Cumulative("CumulativeLogsumexp"))};
 
 // Elements of row b are reversed up to seq_lengths[b].
 RowMark ReverseSequenceRows(const RowContext& c) {
