@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "server/registry/local_registry_for_test.h"
 
 namespace floe::server {
@@ -77,14 +77,14 @@ TEST_F(ManagerTest, AReloadEndsOnceItIsPublished) {
   Write("m/1/frozen.pb", TimesGraph(1));
   Make({});
   ASSERT_TRUE(manager_->Start().ok());
-  absl::Notification ended;
+  std::promise<void> ended;
   StartReload({Config("m", "m")}, [&](const absl::Status& status) {
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_EQ(publication_.CurrentConfig().generation, 2);
     EXPECT_TRUE(publication_.Acquire("m", {}).ok());
-    ended.Notify();
+    ended.set_value();
   });
-  ended.WaitForNotification();
+  ended.get_future().wait();
 }
 
 TEST_F(ManagerTest, WhatIsPostedAfterItsEndIsDropped) {
@@ -102,16 +102,16 @@ TEST_F(ManagerTest, WhatIsPostedAfterItsEndIsDropped) {
 // A version that loads is not waited for: its load is given up.
 TEST_F(ManagerTest, ItsEndGivesUpLoads) {
   Write("m/1/frozen.pb", TimesGraph(1));
-  absl::Notification loading;
+  std::promise<void> loading;
   std::atomic<bool> go{false};
   options_.load_with = [&](const ModelConfig& config, const LoadSource& source) {
-    loading.Notify();
+    loading.set_value();
     while (!go) std::this_thread::yield();
     return LoadModel(config, source, {}, MemoryBudget());
   };
   Make({Config("m", "m")});
   ASSERT_TRUE(manager_->Start().ok());
-  loading.WaitForNotification();
+  loading.get_future().wait();
   std::thread stop([this] { manager_->StopThreads(); });
   go = true;
   stop.join();

@@ -3,11 +3,11 @@
 #include "server/registry/reloads.h"
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/synchronization/notification.h"
 #include "base/status.h"
 #include "config/describe_changes.h"
 #include "server/registry/probe_model.h"
@@ -62,14 +62,9 @@ ModelState& ModelNamed(const std::string& name, ModelStates* models) {
 }
 
 absl::Status ModelRegistry::Reload(ReloadRequest request) {
-  absl::Notification ended;
-  absl::Status outcome;
-  StartReload(std::move(request), [&](const absl::Status& status) {
-    outcome = status;
-    ended.Notify();
-  });
-  ended.WaitForNotification();
-  return outcome;
+  std::promise<absl::Status> ended;
+  StartReload(std::move(request), [&](const absl::Status& status) { ended.set_value(status); });
+  return ended.get_future().get();
 }
 
 void Transaction::End(const absl::Status& outcome) {
