@@ -143,7 +143,7 @@ TEST(Overload, ASmallRequestIsNotRefusedForTheWholeOfALargeOne) {
 }
 
 // Requests come half as fast again as they can be answered, each answer spends a while on its way,
-// and its caller counts that: nearly all the work done must still be of use to somebody.
+// and its caller counts that. Nearly all the work done must still be of use to somebody.
 TEST(Overload, WhatIsAdmittedIsAnsweredInTime) {
   constexpr milliseconds kPatience(200), kOnTheWay(10), kRow(6), kInterval(4);
   Stepped s({.max_rows = 8});
