@@ -80,7 +80,7 @@ TEST(Overload, WhatIsAlwaysRefusedRunsNowAndThen) {
   s.executor->on_run = [&](absl::Span<Request* const>) { s.clock.Advance(takes); };
   const auto due = [&s] { return s.clock.Now() + milliseconds(100); };
   const auto ask = [&] {  // behind another bucket's request, which always waits
-    Call ahead({1}, /*bucket=*/7), call({2});
+    Call ahead({1}, /*b=*/7), call({2});
     s.scheduler->Submit(ahead.MakeRequest());
     s.scheduler->Submit(call.MakeRequest(due()));
     s.Drain();

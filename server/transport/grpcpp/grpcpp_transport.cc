@@ -51,8 +51,9 @@ std::optional<int> AsInteger(const std::string& text) {
 
 class GrpcppTransport final : public Transport {
  public:
-  GrpcppTransport(const MethodTable& methods, TransportOptions options, GrpcArguments arguments)
-      : options_(std::move(options)),
+  GrpcppTransport(const MethodTable& methods, const TransportOptions& options,
+                  GrpcArguments arguments)
+      : options_(options),
         arguments_(std::move(arguments)),
         book_(options_.calls),
         unary_(MakeUnaryService(methods, &gate_,
@@ -264,9 +265,10 @@ void GrpcppTransport::Shutdown(TimePoint deadline) {
 
 }  // namespace
 
-std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods, TransportOptions options,
+std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods,
+                                               const TransportOptions& options,
                                                GrpcArguments arguments) {
-  return std::make_unique<GrpcppTransport>(methods, std::move(options), std::move(arguments));
+  return std::make_unique<GrpcppTransport>(methods, options, std::move(arguments));
 }
 
 }  // namespace floe::server
