@@ -1,5 +1,5 @@
-// Budget: how much memory, work and time one load or one run may use, so that a hostile or broken
-// model ends in an error and not in a daemon without memory or a thread that never comes back.
+// Budget: how much memory, work and time one load or one run may use. A hostile or broken model
+// ends in an error, and not in a daemon without memory or a thread that never comes back.
 #pragma once
 
 #include <atomic>
@@ -141,7 +141,7 @@ absl::Status SpendVisits(int64_t nodes);
 absl::Status CheckRunTime();
 absl::Status SpendLoopRound();
 
-// A vector whose every block the current budget allows, else std::bad_alloc: for scratch memory of
+// A vector whose every block the current budget allows, else std::bad_alloc. For scratch memory of
 // a size that values or dims say, where no tensor of that size was allocated before. Not charged.
 template <typename T>
 struct BudgetAllocator {

@@ -28,7 +28,7 @@ std::string DirectoryOf(const std::string& path);
 namespace internal {
 
 // A file beneath an open directory without the system call for it, which gVisor and the filters of
-// old container runtimes do not have: stricter, it follows no links at all. Negative: errno.
+// old container runtimes do not have. Stricter: it follows no links at all. Negative: errno.
 int OpenBeneathStepwise(int directory, const std::string& path);
 
 }  // namespace internal

@@ -62,8 +62,8 @@ struct SignatureConfig {
 
 enum class ReplyFormat : uint8_t { kTyped, kContent };
 
-// Which versions another process loads first, so that a load that crashes, hangs or takes all
-// memory does not end the one that serves: all, those that come once the models of the start have
+// Which versions another process loads first. A load that crashes, hangs or takes all memory does
+// not end the one that serves. All, those that come once the models of the start have
 // settled, or none.
 enum class TrialLoad : uint8_t { kAlways, kUpdates, kNever };
 

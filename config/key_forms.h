@@ -1,7 +1,7 @@
 // How the values of keys look in floe.yaml, and as text in flags and messages. For key_table.cc.
 //
 // A scalar's form has Parse (whether a text is a value; `quoted` as in YAML, where quoted numbers
-// are text), Expected (what would be one), Text (the reverse of Parse) and kQuoted (written with
+// are text) and Expected (what would be one). It has Text (the reverse of Parse) and kQuoted (with
 // quotes). Other forms have Read and Write. is_set is false for values that are not written.
 #pragma once
 

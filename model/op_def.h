@@ -124,8 +124,8 @@ struct OpDef {
   // Floating-point operations of one evaluation, for `inspect`; null: one per output element.
   double (*flops)(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out,
                   int64_t rows) = nullptr;
-  // The inputs in order, from TensorFlow's op registry: a dtype; or a letter for one that all
-  // inputs of that letter share, i to n for int32 or int64; `*`: as many of these as there are;
+  // The inputs in order, from TensorFlow's op registry. A dtype, or a letter for one that all
+  // inputs of that letter share, i to n for int32 or int64. `*`: as many of these as there are.
   // `?`: any number of any dtype. Null: nothing is checked.
   const char* input_types = nullptr;
   // TensorFlow's op names that mean this; attributes are taken over as they are.

@@ -1,5 +1,5 @@
 // One walk over a graph that settles, for given input types, every value's type, the values known
-// without running, and which values keep request rows apart.
+// without running, and which values keep request rows independent.
 #pragma once
 
 #include <string>

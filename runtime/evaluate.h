@@ -31,7 +31,7 @@ absl::StatusOr<Tensor> NewValue(DType dtype, const Shape& shape);
 int64_t HeldMemory(const TensorView& view);
 
 // The same tensor, which from now on holds what its strings take of the budgets of the run and of
-// the process as well: what a kernel writes into strings is only known afterwards.
+// the process as well. What a kernel writes into strings is only known afterwards.
 absl::StatusOr<Tensor> WithPaidStrings(Tensor tensor);
 
 // Outputs as tensors of their own, from `pool` or, without one, from the heap. The pool outlives

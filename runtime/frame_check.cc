@@ -1,5 +1,5 @@
-// What tests and debug builds ask of every step of a run: that its indices and addresses are those
-// of the plan, and that it reads and writes no memory but its own.
+// What tests and debug builds ask of every step of a run. Its indices and addresses must be those
+// of the plan, and it reads and writes no memory but its own.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

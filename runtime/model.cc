@@ -198,7 +198,7 @@ std::vector<bool> NeededBy(const Graph& graph, const SignatureDef& def) {
   return needed;
 }
 
-// There is a variant for each set of computed inputs that a request may feed; where they are more
+// There is a variant for each set of computed inputs that a request may feed. Where they are more
 // than this, only for none and for all of them, and a program for each one that is left out.
 constexpr int kMaxFreelyFed = 3;
 constexpr int kMaxComputed = 63;

@@ -15,9 +15,9 @@
 namespace floe {
 
 // One signature as served. Optional inputs (placeholders with a default) are compiled in at their
-// default; a request that feeds them something else runs another variant of the signature, in which
+// default. A request that feeds them something else runs another variant of the signature, in which
 // they are ordinary inputs. Where the graph computes the defaults of many, there is no variant for
-// each set of them: all are inputs, and a program for each computes the default of one that is not
+// each set of them. All are inputs, and a program for each computes the default of one that is not
 // fed. Threading: immutable, any thread.
 class Signature {
  public:
@@ -41,7 +41,7 @@ class Signature {
   int FindInput(std::string_view key) const;
   int FindOutput(std::string_view key) const;
 
-  // What a request runs on, given which inputs it feeds. `fed[i]` null: input i is not fed; where
+  // What a request runs on, given which inputs it feeds. `fed[i]` null: input i is not fed. Where
   // the variant takes such an input, fed[i] is set to its default, which lives as long as this, but
   // for those that `missing` computes. INVALID_ARGUMENT for a required input that is missing.
   absl::StatusOr<Choice> Choose(absl::Span<const TensorView*> fed) const;

@@ -1,5 +1,5 @@
 // CompiledSignature: a graph with symbolic shapes, chosen kernels and packed weights, made once per
-// model version. Plan: the same bound to concrete inner shapes, with the number of rows left open.
+// model version. Plan: the same bound to non-batch dimensions, with the number of rows left open.
 #pragma once
 
 #include <list>

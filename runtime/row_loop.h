@@ -1,4 +1,4 @@
-// Loops that take one request row after the other, as tf.map_fn over the batch makes them: each
+// Loops that take one request row after the other, as tf.map_fn over the batch makes them. Each
 // iteration handles the row of its number alone, so batching rows changes nothing for any of them.
 #pragma once
 

@@ -48,7 +48,7 @@ struct Step {
   uint64_t last_reads =
       0;  // bit k: nobody reads input k after this step (inputs past 63 never count)
   AffineBytes scratch_bytes, scratch_offset;
-  // Its scratch is not known to be an affine function of rows: the shapes of each run say how much
+  // Its scratch is not known to be an affine function of rows. The shapes of each run say how much
   // it is, and it lies behind everything else in the arena.
   bool scratch_by_run = false;
 };

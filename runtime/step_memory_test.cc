@@ -1,4 +1,4 @@
-// The memory of a step: scratch by the shapes of the run, and what tests and debug builds find out
+// The memory of a step: scratch by the shapes of the run. Also what tests and debug builds find out
 // about kernels that leave holes or write where they must not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -111,7 +111,7 @@ TEST(StepMemory, ScratchIsSizedByTheRowsOfTheRun) {
   }
 }
 
-// x[rows, 1, 2] seen as an image with the rows as channels, and a filter of 2048 channels: with
+// x[rows, 1, 2] seen as an image with the rows as channels, and a filter of 2048 channels. With
 // fewer rows there is no group of channels, and nothing to pack.
 TEST(StepMemory, ScratchOfRowsThatBecomeChannelsIsSizedByTheRun) {
   TestGraph t;

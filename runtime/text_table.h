@@ -26,8 +26,8 @@ struct TextTableFormat {
 
 // Adds an entry for every line of `text` to `table`. Lines end with "\n" or "\r\n".
 // INVALID_ARGUMENT names line and reason: an empty one, one with too few columns or without the
-// number it should hold; fewer lines than vocab_size, or none; columns that do not go with the
-// table's dtypes. Other errors as of TableObject::Insert.
+// number it should hold. Also for fewer lines than vocab_size, or none, and for columns that do not
+// go with the table's dtypes. Other errors as of TableObject::Insert.
 absl::Status FillFromText(const std::string& text, const TextTableFormat& format,
                           TableObject* table);
 

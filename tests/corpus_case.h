@@ -42,7 +42,7 @@ struct CorpusCase {
   bool values = true;                   // false: only dtypes and shapes are compared
   std::string fails;                    // the run must fail with a message that has these words
   bool repeats = true;                  // false: a second run draws other numbers
-  bool batchable = false;               // its rows must be proved to be apart
+  bool batchable = false;               // its rows must be proved independent
 };
 
 // INVALID_ARGUMENT names what is missing. nlohmann::json's exceptions pass for a malformed

@@ -1,6 +1,6 @@
 // The project's own cases, tests/op_cases/*.txt: small graphs with TensorFlow's answers.
 //
-//   case NAME [rtol=R] [atol=A] [batchable]    begins a case; batchable: rows must be proved apart
+//   case NAME [rtol=R] [atol=A] [batchable]    begins a case; batchable: rows must be independent
 //   node { ... }, function { ... }  its GraphDef and library in text form; an empty line ends the
 //                                   case
 //   init NODE                       run once before the first run

@@ -2,7 +2,7 @@
 //   C[m][n] = activation(bias[n] + sum over k of A(m, k) * B[k][n])
 // B is packed once into column panels; A is read in place. One output element is summed in the
 // order of k with one multiply-add each, whatever the number of rows, the tile it falls into, the
-// blocking and the threads: its bits depend on its row of A, on B and on the instruction set only.
+// blocking and the threads. Its bits depend on its row of A, on B and on the instruction set only.
 #pragma once
 
 #include <cstddef>

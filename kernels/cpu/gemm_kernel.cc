@@ -26,7 +26,7 @@ using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
 // Rows of the largest tile: tile_rows x 2 accumulators, 2 vectors of B and one of A must fit the
-// registers (32 in AVX-512 and NEON, 16 elsewhere) and the row pointers the general ones.
+// registers (32 in AVX-512 and NEON, 16 elsewhere). The row pointers must fit the general ones.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
 constexpr int kTileRows = 8;
 #elif HWY_TARGET == HWY_AVX2
@@ -35,7 +35,7 @@ constexpr int kTileRows = 6;
 constexpr int kTileRows = 4;
 #endif
 
-// Blocks for the caches: kBlockRows x kBlockK of A (144 KiB) stay in L2 while all panels pass,
+// Blocks for the caches: kBlockRows x kBlockK of A (144 KiB) stay in L2 while all panels pass.
 // kBlockK rows of a panel (24 to 48 KiB) stay near L1 while the block's tiles pass.
 constexpr int64_t kBlockRows = 96;
 constexpr int64_t kBlockK = 384;

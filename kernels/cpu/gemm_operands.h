@@ -33,8 +33,8 @@ class ScratchPieces {
   std::byte* next_;
 };
 
-// The product of sizes that need not belong to one tensor, or more floats than any machine has
-// where it would not fit 64 bits, so that such scratch is refused and not taken too small.
+// The product of sizes that need not belong to one tensor. More floats than any machine has where
+// it would not fit 64 bits, so that such scratch is refused and not taken too small.
 inline int64_t ScratchFloats(std::initializer_list<int64_t> sizes) {
   constexpr int64_t kTooMany = int64_t{1} << 50;
   int64_t floats = 1;
@@ -50,7 +50,7 @@ inline int64_t PackedBound(const GemmKernels& kernels, int64_t k, int64_t n) {
 }
 
 // The bias of a node with a vector of zeros behind it, so that whole vectors may be read from any
-// element on: copied once when constant, else in each run.
+// element on. Copied once when constant, else in each run.
 class BiasOperand {
  public:
   BiasOperand(const KernelArgs& args, const Epilogue& epilogue, const GemmKernels& kernels);

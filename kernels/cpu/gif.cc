@@ -1,5 +1,5 @@
 // GIF files: the frames are found first, so that their number and sizes are checked before there is
-// memory for them; then each is painted over the one before, as TensorFlow does.
+// memory for them. Then each is painted over the one before, as TensorFlow does.
 #include <algorithm>
 #include <array>
 #include <vector>

@@ -36,7 +36,7 @@ double Dawson(double x) {
   return std::copysign(sum, x);
 }
 
-// S is the imaginary part, C the real one: near 0 the power series of both, else the continued
+// S is the imaginary part, C the real one. Near 0 the power series of both, else the continued
 // fraction of the complementary error function, to which they belong, by Lentz's method.
 std::complex<double> Fresnel(double x) {
   const double a = std::abs(x);

@@ -1,5 +1,5 @@
 // The counter-based generator Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1,
-// 2, 3", 2011), seeded and read as TensorFlow does, so that seeded ops draw the same numbers.
+// 2, 3", 2011), seeded and read as TensorFlow does. So seeded ops draw the same numbers.
 #pragma once
 
 #include <array>

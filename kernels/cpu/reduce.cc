@@ -1,6 +1,6 @@
 // Reductions over any set of axes. Each output element folds its inputs in row-major order of the
 // reduced axes, however the kept axes are split over threads. What an element is folded with must
-// not show how many others there are: no choice here depends on the size of axis 0 or 1 while it is
+// not show how many others there are. No choice here depends on the size of axis 0 or 1 while it is
 // kept, for these may hold the rows of requests.
 #include <cmath>
 #include <limits>
@@ -163,8 +163,8 @@ class ReduceKernel : public Kernel {
   }
 };
 
-// Float32: long runs by vectors. When the last axis is reduced, each of its runs is folded at once;
-// otherwise lines of kept elements are folded onto each other, in the order of the runs' elements.
+// Float32: long runs by vectors. When the last axis is reduced, each of its runs is folded at once.
+// Otherwise lines of kept elements are folded onto each other, in the order of the runs' elements.
 class ReduceF32Kernel : public Kernel {
  public:
   ReduceF32Kernel(FoldF32 fold, BinaryF32 join, float start, bool mean)

@@ -46,7 +46,7 @@ absl::StatusOr<SharedPattern> PatternOf(const KernelContext& ctx, const SharedPa
 }
 
 // RE2 makes the whole text before anybody could say that it is too long. There may be a match at
-// each place, with the rewrite in its stead; of the rewrite every second byte may name a group, and
+// each place, with the rewrite in its stead. Of the rewrite every second byte may name a group, and
 // all matches together are no longer than the text.
 absl::Status CheckGrowth(double bytes, const std::string& text, const std::string& rewrite) {
   const auto n = static_cast<double>(text.size()), m = static_cast<double>(rewrite.size());

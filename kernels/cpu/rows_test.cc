@@ -1,5 +1,5 @@
-// The bits of a row are the same alone and among any number of others, whatever numbers it holds:
-// every op that folds along an axis, with the rows in axis 0 and, time-major, in axis 1.
+// The bits of a row are the same alone and among any number of others, whatever numbers it holds.
+// Every op that folds along an axis, with the rows in axis 0 and, time-major, in axis 1.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -13,7 +13,7 @@ namespace {
 
 namespace special = Eigen::numext;
 
-// zeta(x, q) for a q far below 0, where Eigen adds a term for every integer up to 0: all but the
+// zeta(x, q) for a q far below 0, where Eigen adds a term for every integer up to 0. All but the
 // last terms are the difference of two other values, since x is an integer there.
 double Zeta(double x, double q) {
   constexpr double kFar = -64;

@@ -1,4 +1,4 @@
-// What random ops with a seed as an input share: where the numbers of a seed begin, and numbers of
+// What random ops with a seed as an input share: where the numbers of a seed begin. Also numbers of
 // 64 bits and normal ones made of them, with TensorFlow's bits.
 #pragma once
 

@@ -2,10 +2,10 @@
 // alone by the same operations, so a partly loaded vector rounds as a full one does. Relative error
 // below 1e-6 against float64 wherever the result is a normal number; NaN in, NaN out; infinities
 // and overflow as in C's functions.
-//
+
 // Range reductions and coefficients: S. L. Moshier, Cephes Mathematical Library, single precision
 // (expf, logf, tanhf, ndtrf), https://www.netlib.org/cephes/.
-//
+
 // Included once per target: include "kernels/cpu/hwy_targets.h", foreach_target.h and highway.h
 // first.
 #if defined(FLOE_KERNELS_CPU_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -54,8 +54,8 @@ struct ImportedModel {
   std::vector<std::pair<std::string, std::string>> facts;  // about the file, to be shown
 };
 
-// Errors: NOT_FOUND no such file; UNAVAILABLE a file that was cut short while it was read; ABORTED
-// another file than the one that is meant; INVALID_ARGUMENT malformed (names node and reason), or
+// Errors: NOT_FOUND no such file. UNAVAILABLE a file that was cut short while it was read. ABORTED
+// another file than the one that is meant. INVALID_ARGUMENT malformed (names node and reason), or
 // of another format (says which, and what to do). Never crashes on hostile bytes.
 absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOptions& options);
 absl::StatusOr<ImportedModel> ImportBytes(const std::string& bytes, const ImportOptions& options);

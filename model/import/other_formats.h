@@ -8,7 +8,7 @@
 namespace floe {
 
 // INVALID_ARGUMENT saying what the file is and how to come by a frozen graph, where its first bytes
-// tell: a SavedModel, a Git LFS pointer, Keras, TensorFlow Lite, an archive, a web page.
+// tell. Known are a SavedModel, a Git LFS pointer, Keras, TensorFlow Lite, an archive, a web page.
 absl::Status CheckNoOtherFormat(std::string_view bytes);
 
 // The same for a MetaGraphDef (the .meta file of a checkpoint), which only parsing tells.

@@ -12,7 +12,7 @@ namespace floe {
 // The most that a message of no fields takes, in bytes; on the wire it has two.
 inline constexpr int64_t kUnfoldedMessage = 192;
 
-// About the most memory that the message takes when it is read as a `type`, in bytes; INT64_MAX for
+// About the most memory that the message takes when it is read as a `type`, in bytes. INT64_MAX for
 // bytes that cannot be walked (groups, bad lengths) or nest deeper than protobuf lets them.
 int64_t UnfoldedBytes(std::string_view bytes, const google::protobuf::Descriptor& type);
 

@@ -1,7 +1,7 @@
 // FusedElementwise: several element-wise ops in one step. Made by a pass; no file holds it.
 //
-// Attributes, one entry a step: "ops" (names), "operands" (for each operand of each step: an input,
-// or inputs + i for the result of step i), "alphas" (LeakyRelu), "types" (Cast's DstT, or invalid).
+// Attributes, one entry a step: "ops" (names), "operands", "alphas" (LeakyRelu), "types" (Cast's
+// DstT, or invalid). An operand of a step is an input, or inputs + i for the result of step i.
 // The result of the last step is the output.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Random numbers that follow from a seed given as an input, the same in every run: version 1 with a
-// seed of two numbers, version 2 with the key and the counter of a generator.
+// Random numbers that follow from a seed given as an input, the same in every run. Version 1 has a
+// seed of two numbers, version 2 the key and the counter of a generator.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"

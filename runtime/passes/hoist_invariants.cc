@@ -14,8 +14,8 @@
 namespace floe {
 namespace {
 
-// A loop that never runs must not fail for what was moved in front of it, so only ops that give a
-// result for all values of the right types are.
+// A loop that never runs must not fail for what was moved in front of it. Moved are only ops
+// that give a result for all values of the right types.
 bool NeverFails(const Node& node) {
   static const std::set<std::string> names = {
       "MatMul",   "BatchMatMul", "Conv2D",    "DepthwiseConv2dNative",

@@ -1,5 +1,5 @@
 // Graph -> graph rewrites run once at load, before kernels are chosen. Each is a file of its own
-// with a test, and one line of the list in registry.cc, from which everything else follows: the
+// with a test, and one line of the list in registry.cc. Everything else follows from it: the
 // order, the names, the switch that turns it off.
 #pragma once
 
@@ -75,7 +75,7 @@ absl::Status HoistInvariants(Graph* graph, absl::Span<const TensorType> inputs,
 // request rows apart.
 absl::Status FoldDilations(Graph* graph);
 
-// Transposes of transposes become one or none, those that only move dims of 1 a Reshape; a Cast to
+// Transposes of transposes become one or none, those that only move dims of 1 a Reshape. A Cast to
 // the same type, a Pad of nothing, x + 0 and x * 1 of integers and their like give their input.
 // Squeeze, ExpandDims and Reshape are views and cost nothing, so chains of them stay. `inputs`:
 // types of graph->inputs.
@@ -87,8 +87,8 @@ absl::Status SimplifyAlgebra(Graph* graph, absl::Span<const TensorType> inputs,
 void MergeCommonSubexpressions(Graph* graph);
 
 // A product with constant weights (MatMul, a convolution) whose channels are then multiplied or
-// shifted by constants - FusedBatchNorm outside training, or the Mul, Sub, Add that frozen models
-// have in its place - becomes a product with other weights and one BiasAdd.
+// shifted by constants becomes one with other weights and one BiasAdd. FusedBatchNorm outside
+// training does so, or the Mul, Sub, Add that frozen models have in its place.
 void FoldBatchNorms(Graph* graph);
 
 // MatMul, BatchMatMul or a convolution + BiasAdd/Add of a constant vector + activation becomes one

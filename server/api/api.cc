@@ -11,7 +11,6 @@
 #include "server/api/infer_call.h"
 #include "server/api/methods.h"
 #include "server/api/proto_method.h"
-#include "server/api/stats_service.h"
 #include "server/request/decode_predict.h"
 #include "server/request/encode_predict.h"
 

@@ -22,6 +22,11 @@ absl::Status GetModelStatus(const ModelRegistry& registry,
                             const tensorflow::serving::GetModelStatusRequest& request,
                             tensorflow::serving::GetModelStatusResponse* response);
 
+// floe.Admin/GetStats: live numbers of the server, and of every version of every model. For
+// operators, as is SetLogLevel.
+Method GetStatsMethod(const ApiContext& context);
+Method SetLogLevelMethod(const ApiContext& context);
+
 // grpc.health.v1.Health Check and Watch. Not grpc++'s own service: that one is of its transport
 // alone, passes the limits of calls by, and cannot switch Watch off.
 Method HealthCheckMethod(HealthState& health);

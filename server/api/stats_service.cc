@@ -1,6 +1,4 @@
 // GetStats copies the live numbers into its message; SetLogLevel.
-#include "server/api/stats_service.h"
-
 #include <sys/resource.h>
 
 #include <string>
@@ -11,6 +9,7 @@
 #include "base/status.h"
 #include "floe/admin.pb.h"
 #include "server/api/config_service.h"
+#include "server/api/methods.h"
 #include "server/api/proto_method.h"
 
 namespace floe::server {

@@ -1,5 +1,3 @@
-#include "server/api/stats_service.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 
 #include "floe/admin.pb.h"
 #include "server/api/fakes_for_test.h"
+#include "server/api/methods.h"
 
 namespace floe::server {
 namespace {

@@ -11,9 +11,9 @@ namespace floe::server {
 
 // Reads a TFRecord file of PredictionLog and has `run` run its Predict requests one after the
 // other, whatever model and version they name. Others are skipped, which `notes` says. An error
-// names the record, counted from 1: DATA_LOSS for a damaged file; INVALID_ARGUMENT for a record
+// names the record, counted from 1: DATA_LOSS for a damaged file. INVALID_ARGUMENT for a record
 // that is no PredictionLog or an empty one, a request the model does not take, or more than 1,000
-// records; or what `run` said. A PrepareOptions::ReplayRecorded.
+// records. Otherwise what `run` said. A PrepareOptions::ReplayRecorded.
 absl::Status ReplayWarmUpRequests(const std::string& file, const Model& model,
                                   const RunRecorded& run, std::vector<std::string>* notes);
 

@@ -181,7 +181,7 @@ class Daemon {
     options.calls.memory = &registry_.memory();
     FLOE_ASSIGN_OR_RETURN(GrpcArguments arguments,
                           ParseChannelArguments(config_.server.grpc_channel_arguments));
-    transport_ = MakeGrpcppTransport(methods_, std::move(options), std::move(arguments));
+    transport_ = MakeGrpcppTransport(methods_, options, std::move(arguments));
     const bool own = activated_.empty();
     FLOE_RETURN_IF_ERROR(transport_->Start(own ? ListenAddresses(config_.server) : activated_));
     for (const std::string& line :

@@ -1,13 +1,14 @@
 // The formats of the log, and the sink that escapes lines and puts them into the LogBuffer.
 #include "server/daemon/logging.h"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -24,26 +25,16 @@
 namespace floe::server {
 namespace {
 
-class JsonFormatter : public spdlog::formatter {
+// The text of a line, as the inside of a JSON string.
+class EscapedText : public spdlog::custom_flag_formatter {
  public:
-  void format(const spdlog::details::log_msg& msg, spdlog::memory_buf_t& dest) override {
-    const std::time_t seconds = std::chrono::system_clock::to_time_t(msg.time);
-    const auto since = msg.time.time_since_epoch();
-    const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(since).count() % 1000;
-    std::tm utc;
-    gmtime_r(&seconds, &utc);
-    char day[32], time[48];
-    std::strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
-    std::snprintf(time, sizeof time, "%s.%03dZ", day, static_cast<int>(millis));
-    const auto level = spdlog::level::to_string_view(msg.level);
-    const std::string line = std::string("{\"time\":\"") + time + "\",\"level\":\"" +
-                             std::string(level.data(), level.size()) + "\",\"message\":\"" +
-                             JsonEscaped(std::string(msg.payload.data(), msg.payload.size())) +
-                             "\"}\n";
-    dest.append(line.data(), line.data() + line.size());
+  void format(const spdlog::details::log_msg& msg, const std::tm&,
+              spdlog::memory_buf_t& dest) override {
+    const std::string text = JsonEscaped(std::string(msg.payload.data(), msg.payload.size()));
+    dest.append(text.data(), text.data() + text.size());
   }
-  std::unique_ptr<spdlog::formatter> clone() const override {
-    return std::make_unique<JsonFormatter>();
+  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<EscapedText>();
   }
 };
 
@@ -90,7 +81,12 @@ std::string JsonEscaped(const std::string& text) {
   return out;
 }
 
-std::unique_ptr<spdlog::formatter> MakeJsonFormatter() { return std::make_unique<JsonFormatter>(); }
+std::unique_ptr<spdlog::formatter> MakeJsonFormatter() {
+  auto json = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
+  json->add_flag<EscapedText>('*').set_pattern(
+      R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":"%*"})");
+  return json;
+}
 
 absl::Status InitLogging(const LogConfig& config) {
   auto* const made = new LogBuffer(STDERR_FILENO);

@@ -27,7 +27,7 @@ class CostCurve {
 
   // The batch size for work that never ends, when every run costs `overhead_us` besides. Of the
   // sizes with nearly the most rows a second (tuning::kNearlyBest) it is the largest that is small
-  // and short (kFewRows, kShortRunMicros), because large ones suffer least from what else the
+  // and short (kFewRows, kShortRunMicros). Large ones suffer least from what else the
   // machine does. Where there is none it is the least. 1 without points.
   int64_t BestRows(double overhead_us) const;
   // The rows a second of the best batches, each at `overhead_us` besides, divided by those of runs

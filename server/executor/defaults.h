@@ -1,4 +1,4 @@
-// Inputs that a request leaves out and whose defaults the graph computes: when it is bound their
+// Inputs that a request leaves out and whose defaults the graph computes. When it is bound their
 // shapes are settled, as far as they are known, and when it runs their values.
 #pragma once
 

@@ -199,8 +199,10 @@ absl::Status PlanExecutor::Bind(Request* request) {
   // What the request left out is from here on as if it had fed the default.
   for (const int i : variant.inputs)
     if (fed[i] != nullptr && fed[i] != &request->inputs[i]) request->inputs[i] = *fed[i];
-  FLOE_ASSIGN_OR_RETURN(binding.settled, BindDefaults(request));
-  if (!binding.settled) return BindUnsettled(request);
+  if (!binding.missing.empty()) {
+    FLOE_ASSIGN_OR_RETURN(binding.settled, BindDefaults(request));
+    if (!binding.settled) return BindUnsettled(request);
+  }
 
   absl::InlinedVector<Shape, kUsualTensors> shapes;
   for (const int i : variant.inputs) shapes.push_back(request->inputs[i].shape);
@@ -336,6 +338,7 @@ absl::Status PlanExecutor::Run(int index, absl::Span<Request* const> batch,
   for (Request* request : batch) {
     rows += request->binding.rows;
     if (request->pending != nullptr) FLOE_RETURN_IF_ERROR(request->pending->Decode());
+    if (request->binding.missing.empty()) continue;
     FLOE_RETURN_IF_ERROR(
         Limited(ComputeDefaults(limits, &context, request), options_.max_run_bytes));
   }

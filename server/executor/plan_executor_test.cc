@@ -315,7 +315,7 @@ TEST(PlanExecutor, InputsWithoutRowsAndInnerShapesSeparateBatches) {
   FloatCall a = call(Shape({1, 2}), {1, 2}, 10), b = call(Shape({1, 2}), {3, 4}, 10),
             c = call(Shape({1, 2}), {5, 6}, 100), d = call(Shape({1, 1}), {7}, 10);
   for (FloatCall* one : {&a, &b, &c, &d}) s.scheduler->Submit(one->MakeRequest(s.model));
-  EXPECT_EQ(s.Drain(), 3) << "a with b; c has another scale; d another inner shape";
+  EXPECT_EQ(s.Drain(), 3) << "a with b; c has another scale; d other non-batch dimensions";
   EXPECT_THAT(a.result, ElementsAre(10, 20));
   EXPECT_THAT(b.result, ElementsAre(30, 40));
   EXPECT_THAT(c.result, ElementsAre(500, 600));

@@ -113,14 +113,11 @@ absl::Status CallBook::Check(const CallSeat::Connection& connection, int64_t cal
   };
   for (const auto& level : levels) {
     if (&level == levels && connection.port == 0) continue;
-    if (level.limit.calls > 0 && level.load.calls + calls > level.limit.calls) {
-      ++refused_;
+    if (level.limit.calls > 0 && level.load.calls + calls > level.limit.calls)
       return Beyond(level.whose, "calls", level.load.calls, level.limit.calls, level.calls_key);
-    }
     const int64_t held = level.load.request_bytes + level.load.reply_bytes;
     if (reply && level.load.reply_bytes == 0) continue;  // one reply is there for everybody
     if (level.limit.bytes <= 0 || held + bytes <= level.limit.bytes) continue;
-    ++refused_;
     pressed_ |= &level.load == &all_;
     return Beyond(level.whose, "bytes of requests and unsent replies", held, level.limit.bytes,
                   level.bytes_key);
@@ -185,19 +182,9 @@ std::vector<CallBook::Cut> CallBook::Overdue(const Acknowledged& acknowledged) {
   return cuts;
 }
 
-int64_t CallBook::calls() const {
+CallLoad CallBook::all() const {
   MutexLock lock(mutex_);
-  return all_.calls;
-}
-
-int64_t CallBook::bytes() const {
-  MutexLock lock(mutex_);
-  return all_.request_bytes + all_.reply_bytes;
-}
-
-int64_t CallBook::refused() const {
-  MutexLock lock(mutex_);
-  return refused_;
+  return all_;
 }
 
 }  // namespace floe::server

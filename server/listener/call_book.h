@@ -107,9 +107,7 @@ class CallBook {
   using Acknowledged = std::function<int64_t(const std::string& host, uint16_t port)>;
   std::vector<Cut> Overdue(const Acknowledged& acknowledged);
 
-  int64_t calls() const;
-  int64_t bytes() const;
-  int64_t refused() const;
+  CallLoad all() const;
 
  private:
   friend class CallSeat;
@@ -135,7 +133,6 @@ class CallBook {
   ByName<CallSeat::Connection> connections_ ABSL_GUARDED_BY(mutex_);
   ByName<CallLoad> addresses_ ABSL_GUARDED_BY(mutex_);
   CallLoad all_ ABSL_GUARDED_BY(mutex_);
-  int64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
   bool pressed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -43,14 +43,13 @@ TEST(CallBook, BoundsCallsOfAConnectionOfAnAddressAndOfAll) {
   EXPECT_THAT(take(kA2), HasSubstr("server.max_calls_per_address"));
   EXPECT_EQ(take(kB1), "");
   EXPECT_THAT(take(kUnix), HasSubstr("server.max_calls)"));
-  EXPECT_EQ(book.calls(), 4);
-  EXPECT_EQ(book.bytes(), 40);
-  EXPECT_EQ(book.refused(), 3);
+  EXPECT_EQ(book.all().calls, 4);
+  EXPECT_EQ(book.all().request_bytes, 40);
   seats.pop_front();
   EXPECT_EQ(take(kA1), "");
   seats.clear();
-  EXPECT_EQ(book.calls(), 0);
-  EXPECT_EQ(book.bytes(), 0);
+  EXPECT_EQ(book.all().calls, 0);
+  EXPECT_EQ(book.all().request_bytes, 0);
 }
 
 TEST(CallBook, ConnectionsOfUnixSocketsCountAsAnAddress) {
@@ -74,7 +73,8 @@ TEST(CallBook, BytesAreThoseOfRequestsAndOfRepliesUntilTheyAreSent) {
   EXPECT_TRUE(book.Take(kB1, 1, &d).ok());
   a.Leave();
   EXPECT_TRUE(b.AddReply(80).ok());
-  EXPECT_EQ(book.bytes(), 91);
+  EXPECT_EQ(book.all().request_bytes, 11);
+  EXPECT_EQ(book.all().reply_bytes, 80);
 }
 
 TEST(CallBook, TheBytesOfLargeCallsArePaidFor) {

@@ -12,9 +12,9 @@ namespace floe::server {
 // made here goes with it.
 class ListenSocket {
  public:
-  // "host:port" (port 0 takes a free one; the first of a name's addresses that can be bound),
-  // "[::1]:port", "unix:/path" (a file that nobody listens at any more is replaced),
-  // "unix-abstract:name", "fd:N" (a listening stream socket that this process was started with).
+  // "host:port" (port 0 takes a free one; the first of a name's addresses that can be bound) or
+  // "[::1]:port". "unix:/path" (a file that nobody listens at any more is replaced) or
+  // "unix-abstract:name". "fd:N" (a listening stream socket that this process was started with).
   // INVALID_ARGUMENT for anything else, UNAVAILABLE with the reason when it cannot be opened; both
   // name the listener.
   static absl::StatusOr<ListenSocket> Open(const std::string& listener);

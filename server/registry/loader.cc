@@ -18,7 +18,7 @@
 #include "base/status.h"
 #include "base/work_note.h"
 #include "model/import/import.h"
-#include "server/registry/memory_estimate.h"
+#include "server/executor/warm_up.h"
 #include "server/registry/placeholder_default.h"
 #include "server/registry/version_policy.h"
 
@@ -72,6 +72,15 @@ int64_t FileBytes(const LoadSource& source) {
   struct stat info;
   if (source.file.empty()) return static_cast<int64_t>(source.bytes.size());
   return stat(source.file.c_str(), &info) == 0 ? static_cast<int64_t>(info.st_size) : 0;
+}
+
+int64_t VariantArenaBytes(const CompiledSignature& variant, int64_t rows) {
+  bool known = true;
+  const auto shapes = GuessShapes(variant, 1, &known);
+  if (!shapes) return 0;
+  const auto plan = variant.Bind(*shapes);
+  if (!plan.ok()) return 0;  // the guess was wrong
+  return (*plan)->ArenaBytes((*plan)->has_rows() ? rows : 1);
 }
 
 struct Prepared {
@@ -183,6 +192,18 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrCatch(const ModelConfig& conf
 }
 
 }  // namespace
+
+int64_t ArenaBytes(const Model& model, int64_t rows) {
+  int64_t bytes = 0;
+  for (const auto& [name, signature] : model.signatures()) {
+    for (const Signature::Variant& variant : signature.variants())
+      bytes = std::max(bytes, VariantArenaBytes(*variant.compiled, rows));
+    for (const DefaultProgram& program : signature.default_programs())
+      if (program.compiled != nullptr)
+        bytes = std::max(bytes, VariantArenaBytes(*program.compiled, rows));
+  }
+  return bytes;
+}
 
 absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config,
                                                        const LoadSource& source,

@@ -1,6 +1,7 @@
 // Loading one version of a configured model: import, compile, warm up, put a queue in front.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,8 +10,10 @@
 #include "base/file_identity.h"
 #include "base/memory_budget.h"
 #include "config/config.h"
+#include "config/cpu_budget.h"
 #include "server/registry/load_watch.h"
 #include "server/registry/served_table.h"
+#include "server/registry/trial_process.h"
 #include "server/scheduling/prepare.h"
 
 namespace floe::server {
@@ -40,8 +43,28 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadModel(const ModelConfig& config
                                                        const LoadOptions& options,
                                                        const MemoryBudget& memory);
 
+// What a compiled model will need to run, before anything of it is allocated. Bytes of the largest
+// arena among its signatures for runs of `rows` rows, with unknown non-batch dimensions taken as 1.
+// Memory of values whose size only a run settles is not known here.
+int64_t ArenaBytes(const Model& model, int64_t rows);
+
 // How a registry loads.
 using LoadFunction = std::function<absl::StatusOr<std::shared_ptr<LocalServed>>(
     const ModelConfig& config, const LoadSource& source)>;
+
+// A load that is tried somewhere else before it is done here.
+struct Trial {
+  const ModelConfig& config;
+  const LoadSource& source;  // a file
+  CpuShares cpu_shares;
+  int64_t run_bytes = 0;      // as of PrepareOptions
+  int64_t memory_limit = 0;   // of all models; 0: none
+  int64_t memory_in_use = 0;  // of it, by others
+  TrialLimits limits;
+};
+
+// Loads, compiles and warms up, and keeps nothing. OK: what LoadModel may load here, and only that.
+// Errors as of LoadModel and RunTrialProcess. Takes as long as it takes, within the limits.
+using TrialFunction = std::function<absl::StatusOr<FileIdentity>(const Trial& trial)>;
 
 }  // namespace floe::server

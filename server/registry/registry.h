@@ -103,8 +103,8 @@ class ModelRegistry {
  public:
   virtual ~ModelRegistry() = default;
 
-  // NOT_FOUND: unknown model (names the nearest model names), or a version that is not loaded;
-  // INVALID_ARGUMENT: unknown label; FAILED_PRECONDITION: the label's version is not available;
+  // NOT_FOUND: unknown model (names the nearest model names), or a version that is not loaded.
+  // INVALID_ARGUMENT: unknown label. FAILED_PRECONDITION: the label's version is not available.
   // UNAVAILABLE: no version is available yet, with the load error if there is one. Allocates
   // nothing when it succeeds.
   virtual absl::StatusOr<ServedHandle> Acquire(std::string_view name,
@@ -122,8 +122,8 @@ class ModelRegistry {
 
   // One at a time: others wait their turns, within their own deadlines. `done` is called once, now
   // or later, on any thread, and comes back soon. INVALID_ARGUMENT, NOT_FOUND and others name the
-  // model; FAILED_PRECONDITION: a label would lead to a version that is not available, or is
-  // dropped; DEADLINE_EXCEEDED says what was still going on; ABORTED: another generation is active;
+  // model. FAILED_PRECONDITION: a label would lead to a version that is not available, or is
+  // dropped. DEADLINE_EXCEEDED says what was still going on. ABORTED: another generation is active.
   // RESOURCE_EXHAUSTED: too many wait; UNAVAILABLE: the server stops.
   virtual void StartReload(ReloadRequest request, ReloadDone done) = 0;
   // The same, and waits for its end: never on a thread that serves.

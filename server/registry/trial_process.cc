@@ -34,14 +34,8 @@ static_assert(std::is_trivially_destructible_v<TrialBoard>);
 constexpr int kBoard = 3;  // the board's number in the process
 
 // Of the sanitizers' own memory nothing is known.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef FLOE_SANITIZED
 constexpr bool kMemoryIsKnown = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kMemoryIsKnown = false;
-#else
-constexpr bool kMemoryIsKnown = true;
-#endif
 #else
 constexpr bool kMemoryIsKnown = true;
 #endif

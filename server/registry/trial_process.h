@@ -28,10 +28,10 @@ struct TrialLimits {
 
 // Runs `command` (a program's path and its arguments), which calls BeginTrial, and waits for it.
 // The process has a group of its own, inherits no files but the standard streams and what the two
-// share, the calling thread's priority, and ends with this one. What the trial ended with; or, with
-// what it was doing: INTERNAL, the signal that ended it, or that it ended without a word;
+// share, the calling thread's priority, and ends with this one. Gives what the trial ended with. Or
+// with what it was doing: INTERNAL, the signal that ended it, or that it ended without a word.
 // UNAVAILABLE: SIGKILL, which the system sends where memory is short, or there can be no such
-// process; DEADLINE_EXCEEDED and CANCELLED as of the limits; what `charge` said. Threading: any
+// process. DEADLINE_EXCEEDED and CANCELLED as of the limits; what `charge` said. Threading: any
 // thread.
 absl::StatusOr<FileIdentity> RunTrialProcess(const std::vector<std::string>& command,
                                              const std::string& request, const TrialLimits& limits);

@@ -14,7 +14,6 @@
 #include "server/registry/load_watch.h"
 #include "server/registry/loader.h"
 #include "server/registry/model_events.h"
-#include "server/registry/trial.h"
 #include "server/registry/version_scan.h"
 
 namespace floe::server {

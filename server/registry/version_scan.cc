@@ -118,7 +118,7 @@ std::optional<int64_t> VersionOf(const std::string& name) {
 }
 
 // Sizes, times and modes of many files as one number, and the time of the last change among them.
-// The change time (ctime) is the file system's own: copying tools cannot set it back as they do
+// The change time (ctime) is the file system's own. Copying tools cannot set it back as they do
 // mtime, and it tells that a file may be read now that could not.
 class Stamper {
  public:

@@ -17,71 +17,52 @@ namespace {
 
 constexpr size_t kMaxNames = 4096;  // of inputs and outputs in a request
 
-// Version and label are one of a oneof: the later one counts.
-bool ParseModelSpec(std::string_view message, PredictFields* out) {
+// Calls visit(field, bytes) for each length-delimited field up to number `last`. False: the bytes
+// are no message, or a visit said so.
+template <typename Visit>
+bool ForEachPart(std::string_view message, uint32_t last, Visit visit) {
   WireReader reader(message);
   while (!reader.Done()) {
     uint32_t field;
     WireType type;
     std::string_view part;
     if (!reader.ReadTag(&field, &type)) return false;
-    if (field > 4 || type != WireType::kBytes) {
-      if (!reader.Skip()) return false;
-      continue;
-    }
-    if (!reader.ReadBytes(&part)) return false;
+    const bool known = field <= last && type == WireType::kBytes;
+    if (known ? !reader.ReadBytes(&part) || !visit(field, part) : !reader.Skip()) return false;
+  }
+  return true;
+}
+
+// Version and label are one of a oneof: the later one counts.
+bool ParseModelSpec(std::string_view message, PredictFields* out) {
+  return ForEachPart(message, 4, [out](uint32_t field, std::string_view part) {
     switch (field) {
       case 1:
         out->model.name = part;
-        break;
+        return true;
       case 2:
         out->model.label = {};
         if (!out->model.version) out->model.version = 0;
-        if (!ReadNumber(part, 1, &*out->model.version)) return false;
-        break;
+        return ReadNumber(part, 1, &*out->model.version);
       case 3:
         out->signature = part;
-        break;
+        return true;
       default:
         out->model.version.reset();
         out->model.label = part;
-        break;
+        return true;
     }
-  }
-  return true;
+  });
 }
 
 // An entry of the map of inputs.
 bool ParseInput(std::string_view message, PredictFields* out) {
-  WireReader reader(message);
   PredictFields::Input& input = out->inputs.emplace_back();
-  while (!reader.Done()) {
-    uint32_t field;
-    WireType type;
-    std::string_view part;
-    if (!reader.ReadTag(&field, &type)) return false;
-    if (field > 2 || type != WireType::kBytes) {
-      if (!reader.Skip()) return false;
-      continue;
-    }
-    if (!reader.ReadBytes(&part)) return false;
-    if (field == 1) {
-      input.key = part;
-    } else if (!ParseTensor(part, &input.tensor)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool ParseField(uint32_t field, WireType type, WireReader& reader, PredictFields* out) {
-  if (field > 3 || type != WireType::kBytes) return reader.Skip();
-  std::string_view part;
-  if (!reader.ReadBytes(&part)) return false;
-  if (field == 1) return ParseModelSpec(part, out);
-  if (field == 2) return ParseInput(part, out);
-  out->output_filter.push_back(part);
-  return true;
+  return ForEachPart(message, 2, [&input](uint32_t field, std::string_view part) {
+    if (field != 1) return ParseTensor(part, &input.tensor);
+    input.key = part;
+    return true;
+  });
 }
 
 // An input whose values do not lie in the message as they are needed.
@@ -163,17 +144,20 @@ absl::Status DecodePredict(std::string_view message, FindModel find, Request* re
 absl::Status ReadPredictFields(std::string_view message, PredictFields* fields) {
   if (message.size() > INT32_MAX)
     return absl::InvalidArgumentError("the request is larger than 2 GiB");
-  WireReader reader(message);
-  while (!reader.Done()) {
-    uint32_t field;
-    WireType type;
-    if (!reader.ReadTag(&field, &type) || !ParseField(field, type, reader, fields))
-      return absl::InvalidArgumentError(
-          "the request is not a valid tensorflow.serving.PredictRequest");
-    if (fields->inputs.size() + fields->output_filter.size() > kMaxNames)
-      return absl::InvalidArgumentError(
-          absl::StrCat("the request names more than ", kMaxNames, " inputs and outputs"));
-  }
+  bool too_many = false;
+  const bool valid = ForEachPart(message, 3, [&](uint32_t field, std::string_view part) {
+    if (field == 1) return ParseModelSpec(part, fields);
+    if (field == 2 && !ParseInput(part, fields)) return false;
+    if (field == 3) fields->output_filter.push_back(part);
+    too_many = fields->inputs.size() + fields->output_filter.size() > kMaxNames;
+    return !too_many;
+  });
+  if (too_many)
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request names more than ", kMaxNames, " inputs and outputs"));
+  if (!valid)
+    return absl::InvalidArgumentError(
+        "the request is not a valid tensorflow.serving.PredictRequest");
   return absl::OkStatus();
 }
 

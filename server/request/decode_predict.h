@@ -15,7 +15,7 @@ namespace floe::server {
 // Inputs that are large to decode, or stand for much more than was sent, are left pending. Nothing
 // is allocated for them before names, dtypes and shapes are the signature's. Errors beside those of
 // `find`, ChooseSignature, ChooseOutputs and PlaceInputs: INVALID_ARGUMENT for bytes that are no
-// PredictRequest, and for inputs of another dtype or shape; RESOURCE_EXHAUSTED for those that would
+// PredictRequest, and for inputs of another dtype or shape. RESOURCE_EXHAUSTED for those that would
 // take too much.
 absl::Status DecodePredict(std::string_view message, FindModel find, Request* request);
 

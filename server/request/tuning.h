@@ -103,8 +103,8 @@ inline constexpr double kLongMeasuredMicros = 30'000;
 inline constexpr Duration kUsualMeasuring = std::chrono::milliseconds(100);
 inline constexpr double kLargeGain = 1.25;
 
-// Two rows may take little more than one if a run has loops, or takes less than so many times what
-// reading its weights does at so many bytes a microsecond.
+// Two rows may take little more than one if a run has loops. So they may if it takes less than so
+// many times what reading its weights does at so many bytes a microsecond.
 inline constexpr double kWeightBound = 4;
 inline constexpr double kWeightBytesPerMicro = 10'000;
 

@@ -10,6 +10,23 @@
 
 namespace floe::server {
 
+const absl::Status& CallerLeftError() {
+  static const absl::Status error = absl::CancelledError("the caller cancelled the request");
+  return error;
+}
+
+const absl::Status& ExpiredError() {
+  static const absl::Status error =
+      absl::DeadlineExceededError("the deadline passed while the request waited for its run");
+  return error;
+}
+
+Outcome OutcomeOf(const absl::Status& status) {
+  if (status.ok()) return Outcome::kAnswered;
+  if (absl::IsCancelled(status)) return Outcome::kCancelled;
+  return absl::IsDeadlineExceeded(status) ? Outcome::kExpired : Outcome::kFailed;
+}
+
 void AnswerCounts::Add(Outcome outcome, const absl::Status& status, int more) {
   outcomes_[static_cast<size_t>(outcome)].fetch_add(more, std::memory_order_relaxed);
   by_code_[static_cast<size_t>(status.code()) % kStatusCodes].fetch_add(more,
@@ -27,6 +44,11 @@ void AnswerCounts::CopyTo(SchedulerStats* stats) const {
   copy(by_code_, stats->by_code);
   MutexLock lock(mutex_);
   stats->last_internal_error = last_internal_;
+}
+
+Completion::Completion() {
+  (void)CallerLeftError();
+  (void)ExpiredError();
 }
 
 void Completion::Start(const std::string& name) {

@@ -12,6 +12,13 @@
 
 namespace floe::server {
 
+// Made once: the threads that end requests need no memory for it.
+const absl::Status& CallerLeftError();
+const absl::Status& ExpiredError();
+
+// Of a request that was to run, by its status.
+Outcome OutcomeOf(const absl::Status& status);
+
 // Counts what became of requests. Threading: any thread.
 class AnswerCounts {
  public:
@@ -29,7 +36,7 @@ class AnswerCounts {
 // Threading: any thread, with any lock held for Post, without one for the rest.
 class Completion {
  public:
-  Completion() = default;
+  Completion();
   ~Completion() { Stop(); }
 
   // Its thread; without it, Drain does the work. Throws std::system_error.

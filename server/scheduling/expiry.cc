@@ -7,6 +7,11 @@
 
 namespace floe::server {
 
+void CollectExpired(SchedulerState& state, TimePoint now) {
+  while (Request* const request = state.queue.TakeExpired(now))
+    state.completion.Post(request, Outcome::kExpired, ExpiredError());
+}
+
 void RefuseQueued(SchedulerState& state) {
   while (Request* const request = state.queue.Any()) {
     state.queue.Remove(request);
@@ -37,7 +42,7 @@ void Expiry::Start(const std::string& name) {
 void Expiry::Work() {
   MutexLock lock(state_.mutex);
   for (;;) {
-    state_.CollectExpired(state_.Now());
+    CollectExpired(state_, state_.Now());
     if (stopping_) return;
     const TimePoint until = state_.expiry_sleeps_until = state_.queue.NextDeadline();
     if (until == TimePoint::max()) {

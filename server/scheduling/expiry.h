@@ -8,6 +8,10 @@
 
 namespace floe::server {
 
+// Ends the requests that are late.
+void CollectExpired(SchedulerState& state, TimePoint now)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex);
+
 // Ends all that waits.
 void RefuseQueued(SchedulerState& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex);
 

@@ -24,11 +24,11 @@ void LargeRequests::StartWaiting() {
 void LargeRequests::Start(Request* whole) {
   std::shared_ptr<Join> join;
   const absl::Status made = CatchOutOfMemory([&] {
-    join = std::make_shared<Join>(
-        MaxRows(*whole, state_.options), state_.options.workers() + 1, state_.memory, submit_,
-        [this](std::unique_ptr<Request> done, const absl::Status& status, Outputs outputs) {
-          End(done.release(), status, outputs);
-        });
+    join =
+        std::make_shared<Join>(state_.options.limits.MaxRows(whole->binding),
+                               state_.options.workers() + 1, state_.memory, submit_,
+                               [this](std::unique_ptr<Request> done, const absl::Status& status,
+                                      Outputs outputs) { End(done.release(), status, outputs); });
     return absl::OkStatus();
   });
   if (!made.ok()) return End(whole, made, {});

@@ -33,7 +33,7 @@ TEST(LongestRun, OneThatTakesLongerIsStoppedAndNamesTheKey) {
   urgent.ExpectDoubled();
 }
 
-// Those that shared the run are no worse for it, and the next requests of its caller run apart.
+// Those that shared the run are no worse for it. The next requests of its caller share no run.
 TEST(LongestRun, OthersAreAnsweredWithoutIt) {
   Stepped stepped({}, 1, seconds(5));
   Call first({1}), endless({Doubler::kEndless}), last({3});

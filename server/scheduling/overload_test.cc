@@ -80,7 +80,7 @@ TEST(Overload, WhatIsAlwaysRefusedRunsNowAndThen) {
   s.executor->on_run = [&](absl::Span<Request* const>) { s.clock.Advance(takes); };
   const auto due = [&s] { return s.clock.Now() + milliseconds(100); };
   const auto ask = [&] {  // behind another bucket's request, which always waits
-    Call ahead({1}, /*bucket=*/7), call({2});
+    Call ahead({1}, /*b=*/7), call({2});
     s.scheduler->Submit(ahead.MakeRequest());
     s.scheduler->Submit(call.MakeRequest(due()));
     s.Drain();
@@ -143,7 +143,7 @@ TEST(Overload, ASmallRequestIsNotRefusedForTheWholeOfALargeOne) {
 }
 
 // Requests come half as fast again as they can be answered, each answer spends a while on its way,
-// and its caller counts that: nearly all the work done must still be of use to somebody.
+// and its caller counts that. Nearly all the work done must still be of use to somebody.
 TEST(Overload, WhatIsAdmittedIsAnsweredInTime) {
   constexpr milliseconds kPatience(200), kOnTheWay(10), kRow(6), kInterval(4);
   Stepped s({.max_rows = 8});

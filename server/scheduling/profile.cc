@@ -91,4 +91,18 @@ std::vector<ProfileStats> CostProfiles::Stats() const {
   return stats;
 }
 
+Duration SlowestRun::At(TimePoint now) const {
+  Duration slowest = slowest_;
+  for (TimePoint at = since_ + tuning::kForgetHalf; at <= now && slowest > least_;
+       at += tuning::kForgetHalf)
+    slowest = std::max(least_, slowest / 2);
+  return slowest;
+}
+
+void SlowestRun::Note(Duration took, TimePoint now) {
+  if (took < At(now)) return;
+  slowest_ = took;
+  since_ = now;
+}
+
 }  // namespace floe::server

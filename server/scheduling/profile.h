@@ -1,5 +1,5 @@
 // CostProfile: how batches of like requests were formed, and how long they take, compared with what
-// was measured at load.
+// was measured at load. SlowestRun: how long the slowest took.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +57,20 @@ class CostProfiles {
   std::vector<CostProfile> profiles_;
   BatchCounts others_;  // of those that went
   uint64_t now_ = 0;    // look-ups so far
+};
+
+// The slowest of the good runs, for a full batch. It fades: one slow run does not hide stuck ones
+// for ever. Threading: the caller locks.
+class SlowestRun {
+ public:
+  SlowestRun(Duration least, TimePoint now) : least_(least), slowest_(least), since_(now) {}
+  void Note(Duration took, TimePoint now);
+  Duration At(TimePoint now) const;
+
+ private:
+  const Duration least_;
+  Duration slowest_;
+  TimePoint since_;
 };
 
 }  // namespace floe::server

@@ -145,8 +145,7 @@ Duration QueueLoad::WorkAhead(int level) const {
 
 bool RequestQueue::Push(Request* request, TimePoint now) {
   Binding& binding = request->binding;
-  const int64_t max_rows =
-      binding.max_rows == 0 ? limits_.max_rows : std::min(binding.max_rows, limits_.max_rows);
+  const int64_t max_rows = limits_.MaxRows(binding);
   if (request->whole == nullptr && !HasRoom(load_, limits_, request)) return false;
   buckets_.Reserve(load_.requests + 1);
   request->enqueued = now;

@@ -1,6 +1,7 @@
 // RequestQueue: the bounded queue of one served version, and the rule by which batches are formed.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
@@ -158,6 +159,12 @@ class RequestQueue {
     int64_t max_queued_rows = 4096;
     bool requests_are_rows = false;
     size_t max_bytes = size_t{1} << 30;  // of inputs
+
+    // Of one run with the binding's key, at least 1.
+    int64_t MaxRows(const Binding& binding) const {
+      return std::max<int64_t>(
+          1, binding.max_rows == 0 ? max_rows : std::min(binding.max_rows, max_rows));
+    }
   };
   explicit RequestQueue(const Limits& limits) : limits_(limits) {}
   RequestQueue(const RequestQueue&) = delete;

@@ -1,4 +1,5 @@
-// Submit: refuses a request, runs it at once, queues it, or splits it.
+// Submit: refuses a request, runs it at once, queues it, or splits it. Stop: waits for runs, and
+// cancels them when it has waited long enough.
 #include "server/scheduling/scheduler.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ struct Measured {
 
 Measured Measure(const Request& request, const SchedulerState& state) {
   const Binding& binding = request.binding;
-  const int64_t full = MaxRows(request, state.options);
+  const int64_t full = state.options.limits.MaxRows(binding);
   Measured measured;
   measured.rows = binding.splittable ? std::min(binding.rows, full) : binding.rows;
   measured.run = state.executor->Expect(request, measured.rows);
@@ -103,6 +104,31 @@ bool MayWait(Request* request, const Measured& measured, TimePoint now, Schedule
   return true;
 }
 
+// Workers finish what is queued; real time.
+bool AwaitIdle(SchedulerState& state, TimePoint until) {
+  MutexLock lock(state.mutex);
+  while (state.Busy())
+    if (!state.idle.WaitUntil(state.mutex, until)) return !state.Busy();
+  return true;
+}
+
+// Runs under way are cancelled, and what waits is refused.
+void GiveUp(SchedulerState& state) {
+  std::vector<std::shared_ptr<CancelToken>> runs;
+  {
+    MutexLock lock(state.mutex);
+    state.given_up = true;
+    RefuseQueued(state);
+    for (int slot = 0; slot < state.slots.size(); ++slot) {
+      SlotUse& use = state.slots[slot];
+      if (use.abandoned) use.abandoned->Cancel();
+      if (use.busy() && use.batch.size() == 1) runs.push_back(use.batch[0]->cancel);
+    }
+  }
+  for (const auto& run : runs)
+    if (run != nullptr) run->Cancel();  // its listener locks
+}
+
 }  // namespace
 
 Scheduler::Scheduler(std::unique_ptr<Executor> executor, Options options)
@@ -134,7 +160,8 @@ void Scheduler::Submit(std::unique_ptr<Request> owned) {
     return state_.completion.Answer(request, Outcome::kExpired, ExpiredError());
   const absl::Status bound = CatchOutOfMemory([&] { return state_.executor->Bind(request); });
   if (!bound.ok()) return state_.completion.Answer(request, Outcome::kFailed, bound);
-  if (request->binding.splittable && request->binding.rows > MaxRows(*request, state_.options))
+  if (request->binding.splittable &&
+      request->binding.rows > state_.options.limits.MaxRows(request->binding))
     return Split(request);
   if (request->binding.quick && workers_.TryInline(request)) return;
   Enqueue(request);
@@ -187,16 +214,37 @@ void Scheduler::Split(Request* whole) {
   large_requests_.StartWaiting();
 }
 
-void Scheduler::TrimIdle(TimePoint now) {
-  state_.mutex.Lock();
-  for (int slot; (slot = state_.slots.TakeUnused(now - tuning::kTrimAfter)) >= 0;) {
-    state_.mutex.Unlock();
-    state_.executor->Trim(slot);
-    state_.mutex.Lock();
-    state_.slots.ReturnTrimmed(slot);
-    state_.SlotIsFree();
+void Scheduler::Stop() { (void)StopBy(TimePoint::max()); }
+
+bool Scheduler::Idle() const {
+  MutexLock lock(state_.mutex);
+  return !state_.Busy();
+}
+
+bool Scheduler::StopBy(TimePoint deadline) {
+  MutexLock stop_lock(stop_mutex_);
+  {
+    MutexLock lock(state_.mutex);
+    state_.stopping = true;
+    state_.queue.StopWaiting();
+    state_.work.NotifyAll();
   }
-  state_.mutex.Unlock();
+  if (state_.options.threads == 0) {
+    GiveUp(state_);
+    while (state_.completion.Drain()) {
+    }
+  } else if (deadline < TimePoint::max() && !AwaitIdle(state_, deadline)) {
+    GiveUp(state_);
+    if (!AwaitIdle(state_, Clock::Steady().Now() + tuning::kLastStep)) return false;
+  }
+  workers_.Join();
+  {
+    MutexLock lock(state_.mutex);
+    while (state_.slots.any_busy()) state_.idle.Wait(state_.mutex);  // on callers' threads
+  }
+  expiry_.Stop();
+  state_.completion.Stop();
+  return true;
 }
 
 }  // namespace floe::server

@@ -62,7 +62,7 @@ class Scheduler {
 
   // Gives back what slots keep between runs, of those idle for a minute at `now`. Called now and
   // then.
-  void TrimIdle(TimePoint now);
+  void TrimIdle(TimePoint now) { workers_.TrimIdle(now); }
 
   // For tests, without threads: ends expired and cancelled requests, then runs one batch if one is
   // due. True when it did anything.

@@ -18,8 +18,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Random schedules of arrivals, departures, deadlines, failures and runs: every request is answered
-// exactly once and with its own rows, batches keep their bounds and never mix buckets, and requests
+// Random schedules of arrivals, departures, deadlines, failures and runs. Every request is answered
+// exactly once and with its own rows. Batches keep their bounds and never mix buckets, and requests
 // of a bucket and a priority start in order of arrival.
 class RandomSchedule {
  public:
@@ -168,8 +168,8 @@ TEST(Scheduler, ManyThreads) {
       threads.emplace_back([&, t] {
         for (int i = 0; i < kCalls; ++i) {
           Call& call = *calls[t][i];
-          const Duration patience = i % 7 == 0 ? Duration(microseconds(50)) : Duration(seconds(60));
-          scheduler->Submit(call.MakeRequest(Clock::Steady().Now() + patience));
+          const Duration timeout = i % 7 == 0 ? Duration(microseconds(50)) : Duration(seconds(60));
+          scheduler->Submit(call.MakeRequest(Clock::Steady().Now() + timeout));
           if (i % 11 == 0) call.cancel->Cancel();
           if (i % 16 == 0)
             while (call.answers.load(std::memory_order_acquire) == 0) std::this_thread::yield();

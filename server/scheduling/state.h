@@ -1,19 +1,23 @@
 // What the parts of a scheduler share, and the lock that guards it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/memory_budget.h"
 #include "base/mutex.h"
 #include "base/recent_times.h"
 #include "base/threads.h"
 #include "server/executor/executor.h"
+#include "server/request/tuning.h"
 #include "server/scheduling/completion.h"
 #include "server/scheduling/profile.h"
 #include "server/scheduling/queue.h"
@@ -59,28 +63,46 @@ struct SlotUse {
   bool busy() const { return started != TimePoint::max(); }
 };
 
-// Of one run for the request, at least 1.
-int64_t MaxRows(const Request& request, const SchedulerOptions& options);
-
 // What each slot of an executor runs. Threading: the caller locks.
 class SlotTable {
  public:
-  explicit SlotTable(int slots);
+  explicit SlotTable(int slots) : slots_(slots) {
+    for (int slot = slots - 1; slot >= 0; --slot) idle_.push_back(slot);
+  }
 
   bool any_idle() const { return !idle_.empty(); }
   bool any_busy() const { return idle_.size() < slots_.size(); }
-  // The slot last used, because its memory is warm; there is an idle one.
-  int Take(TimePoint now);
-  void Release(int slot, TimePoint now);
   SlotUse& operator[](int slot) { return slots_[slot]; }
   const SlotUse& operator[](int slot) const { return slots_[slot]; }
   int size() const { return static_cast<int>(slots_.size()); }
-  // Of all runs under way, until they end.
-  Duration Remaining(TimePoint now) const;
 
+  // The slot last used, because its memory is warm; there is an idle one.
+  int Take() {
+    const int slot = idle_.back();
+    idle_.pop_back();
+    return slot;
+  }
+  void Release(int slot) { idle_.push_back(slot); }
   // Takes an idle slot used before that time and not trimmed since; -1: there is none.
-  int TakeUnused(TimePoint used_before);
+  int TakeUnused(TimePoint used_before) {
+    const auto found = std::find_if(idle_.begin(), idle_.end(), [&](int slot) {
+      return slots_[slot].idle_since <= used_before;
+    });
+    if (found == idle_.end()) return -1;
+    const int slot = *found;
+    idle_.erase(found);
+    slots_[slot].idle_since = TimePoint::max();
+    return slot;
+  }
   void ReturnTrimmed(int slot) { idle_.insert(idle_.begin(), slot); }
+
+  // Of all runs under way, until they end.
+  Duration Remaining(TimePoint now) const {
+    Duration remaining = Duration::zero();
+    for (const SlotUse& use : slots_)
+      if (use.busy()) remaining += std::max(Duration::zero(), use.started + use.expected - now);
+    return remaining;
+  }
 
  private:
   std::vector<SlotUse> slots_;
@@ -91,8 +113,21 @@ class SlotTable {
 // the oldest are forgotten. Threading: the caller locks.
 class Quarantine {
  public:
-  void Add(uint64_t principal, TimePoint now);
-  bool Has(uint64_t principal, TimePoint now) const;
+  void Add(uint64_t principal, TimePoint now) {
+    auto place = std::find_if(entries_.begin(), entries_.end(),
+                              [&](const Entry& entry) { return entry.principal == principal; });
+    if (place == entries_.end())
+      place = std::min_element(entries_.begin(), entries_.end(),
+                               [](const Entry& a, const Entry& b) { return a.until < b.until; });
+    last_until_ = now + tuning::kQuarantine;
+    *place = {principal, last_until_};
+  }
+  bool Has(uint64_t principal, TimePoint now) const {
+    if (principal == 0 || now >= last_until_) return false;
+    return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry.principal == principal && now < entry.until;
+    });
+  }
 
  private:
   struct Entry {
@@ -103,38 +138,23 @@ class Quarantine {
   TimePoint last_until_ = TimePoint::min();
 };
 
-// The slowest of the good runs, for a full batch. It fades: one slow run does not hide stuck ones
-// for ever. Threading: the caller locks.
-class SlowestRun {
- public:
-  SlowestRun(Duration least, TimePoint now) : least_(least), slowest_(least), since_(now) {}
-  void Note(Duration took, TimePoint now);
-  Duration At(TimePoint now) const;
-
- private:
-  const Duration least_;
-  Duration slowest_;
-  TimePoint since_;
-};
-
 struct SchedulerState {
-  SchedulerState(std::unique_ptr<Executor> runs, SchedulerOptions how);
+  SchedulerState(std::unique_ptr<Executor> runs, SchedulerOptions how)
+      : executor(std::move(runs)),
+        options(std::move(how)),
+        memory(MemoryScope::Current() == nullptr ? MemoryBudget() : *MemoryScope::Current()),
+        queue(options.limits),
+        slots(executor->slots()),
+        slowest(options.slowest, options.clock->Now()) {}
 
-  // Marks the idle slot last used as running the batch.
-  int TakeSlot(absl::Span<Request* const> batch, BatchClose close, int worker, TimePoint now)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Learns from the run and lets the next one have the slot.
-  void ReleaseSlot(int slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Wakes who waits for an idle slot, or for the end.
-  void SlotIsFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Ends the requests that are late.
-  void CollectExpired(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Something waits, runs, or is to come of a request that is computed in parts.
   bool Busy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return slots.any_busy() || !queue.load().done();
   }
   TimePoint Now() const { return options.clock->Now(); }
-  absl::Status StoppingError() const;
+  absl::Status StoppingError() const {
+    return absl::UnavailableError(absl::StrCat("model '", options.name, "' is being stopped"));
+  }
 
   const std::unique_ptr<Executor> executor;
   const SchedulerOptions options;
@@ -158,12 +178,5 @@ struct SchedulerState {
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   std::atomic<bool> given_up{false};  // runs under way are to end
 };
-
-// Made once: the threads that end requests need no memory for it.
-const absl::Status& CallerLeftError();
-const absl::Status& ExpiredError();
-
-// Of a request that was to run, by its status.
-Outcome OutcomeOf(const absl::Status& status);
 
 }  // namespace floe::server

@@ -1,8 +1,11 @@
-// Takes batches from the queue and runs them: on threads of its own, or on a caller's.
+// Takes batches from the queue and runs them on slots: on threads of its own, or on a caller's.
 #include "server/scheduling/workers.h"
+
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "server/request/tuning.h"
+#include "server/scheduling/expiry.h"
 
 namespace floe::server {
 
@@ -22,13 +25,83 @@ void Workers::Join() {
   threads_.clear();
 }
 
+int Workers::TakeSlot(absl::Span<Request* const> batch, BatchClose close, int worker,
+                      TimePoint now) {
+  const Request& first = *batch[0];
+  const int slot = state_.slots.Take();
+  SlotUse& use = state_.slots[slot];
+  use.started = now;
+  use.rows = 0;
+  use.worker = worker;
+  use.failed = use.reported = false;
+  use.batch = batch;
+  use.abandoned.reset();
+  for (Request* request : batch) {
+    use.rows += request->binding.rows;
+    request->timings.queue = now - request->enqueued;
+    state_.queue_waits.Add(request->timings.queue, now);
+  }
+  CostProfile& profile = state_.profiles.Of(first, *state_.executor);
+  BatchCounts& counted = profile.counts;
+  ++counted.batches;
+  counted.requests += batch.size();
+  counted.rows += static_cast<uint64_t>(use.rows);
+  counted.padded_rows +=
+      static_cast<uint64_t>(state_.executor->RunRows(first, use.rows) - use.rows);
+  ++counted.closed[static_cast<size_t>(close)];
+
+  use.batches = std::max(
+      1.0, static_cast<double>(use.rows) / static_cast<double>(state_.options.limits.max_rows));
+  use.key = first.binding.key;
+  use.measured = state_.executor->Expect(first, use.rows);
+  use.expected = profile.Expect(use.measured, use.rows);
+  if (batch.size() > 1) use.abandoned.emplace();
+  return slot;
+}
+
+void Workers::ReleaseSlot(int slot) {
+  const TimePoint now = state_.Now();
+  SlotUse& use = state_.slots[slot];
+  const Duration took = now - use.started;
+  if (!use.failed) {  // how long a run is kept until it is given up says nothing of good ones
+    state_.slowest.Note(std::chrono::duration_cast<Duration>(took / use.batches), now);
+    if (CostProfile* profile = state_.profiles.Find(use.key); profile != nullptr)
+      profile->Learn(use.measured, use.rows, took);
+  }
+  state_.run_times.Add(took, now);
+  state_.last_finished = now;
+  use.started = TimePoint::max();
+  use.idle_since = now;
+  state_.slots.Release(slot);
+  SlotIsFree();
+}
+
+void Workers::SlotIsFree() {
+  if (!state_.queue.load().empty() && state_.waiting_workers > 0) state_.work.NotifyOne();
+  if (!state_.stopping) return;
+  state_.idle.NotifyAll();
+  state_.work.NotifyAll();  // those that waited for the slot, should the queue be empty by now
+}
+
+void Workers::TrimIdle(TimePoint now) {
+  state_.mutex.Lock();
+  for (int slot; (slot = state_.slots.TakeUnused(now - tuning::kTrimAfter)) >= 0;) {
+    state_.mutex.Unlock();
+    state_.executor->Trim(slot);
+    state_.mutex.Lock();
+    state_.slots.ReturnTrimmed(slot);
+    SlotIsFree();
+  }
+  state_.mutex.Unlock();
+}
+
 int Workers::TakeBatch(Batch* batch, int worker) {
   if (state_.queue.load().empty() || !state_.slots.any_idle()) return -1;
   const TimePoint now = state_.Now();
-  state_.CollectExpired(now);
+  CollectExpired(state_, now);
   state_.queue.TakeBatch(now, batch);
   if (batch->requests.empty()) return -1;
-  return state_.TakeSlot(batch->requests, batch->close, worker, now);
+  return TakeSlot(batch->requests, batch->close, worker, now);
 }
 
 int Workers::WaitForBatch(Batch* batch, int worker) {
@@ -48,7 +121,7 @@ int Workers::WaitForBatch(Batch* batch, int worker) {
 void Workers::RunOn(int slot, absl::Span<Request*> batch) {
   batches_.Run(slot, batch);
   MutexLock lock(state_.mutex);
-  state_.ReleaseSlot(slot);
+  ReleaseSlot(slot);
 }
 
 void Workers::Work(int index) {
@@ -75,7 +148,7 @@ bool Workers::Step() {
   int slot;
   {
     MutexLock lock(state_.mutex);
-    state_.CollectExpired(state_.Now());
+    CollectExpired(state_, state_.Now());
     slot = TakeBatch(&batch, /*worker=*/-1);
   }
   const bool any_ended = state_.completion.Drain();
@@ -93,9 +166,8 @@ bool Workers::TryInline(Request* request) {
     // A queued request was here first, so it must not be overtaken.
     if (state_.stopping || !state_.queue.load().empty() || !state_.slots.any_idle()) return false;
     if (state_.slots.any_busy() && binding.batch_gain > tuning::kInlineGain) return false;
-    slot =
-        state_.TakeSlot(batch, binding.unbatchable ? BatchClose::kUnbatchable : BatchClose::kIdle,
-                        /*worker=*/-1, request->enqueued);
+    slot = TakeSlot(batch, binding.unbatchable ? BatchClose::kUnbatchable : BatchClose::kIdle,
+                    /*worker=*/-1, request->enqueued);
     ++state_.counts.inline_runs;
   }
   RunOn(slot, batch);

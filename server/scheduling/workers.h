@@ -1,4 +1,4 @@
-// Workers: the threads that take batches from the queue and run them.
+// Workers: the threads that take batches from the queue, and the slots on which they run them.
 #pragma once
 
 #include <thread>
@@ -22,12 +22,21 @@ class Workers {
   bool Step();
   // Runs the request on this thread, if load is low; false: nothing has changed.
   bool TryInline(Request* request);
+  // As Scheduler::TrimIdle.
+  void TrimIdle(TimePoint now);
 
  private:
   void Work(int index);
   int TakeBatch(Batch* batch, int worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);
   int WaitForBatch(Batch* batch, int worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);
   void RunOn(int slot, absl::Span<Request*> batch);
+  // Marks the idle slot last used as running the batch.
+  int TakeSlot(absl::Span<Request* const> batch, BatchClose close, int worker, TimePoint now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);
+  // Learns from the run and lets the next one have the slot.
+  void ReleaseSlot(int slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);
+  // Wakes who waits for an idle slot, or for the end.
+  void SlotIsFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);
 
   SchedulerState& state_;
   BatchRunner batches_;

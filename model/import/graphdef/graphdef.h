@@ -28,8 +28,8 @@ inline constexpr const char* kVariableAttr = "_floe_variable";
 using VariableValues = std::map<std::string, Tensor>;
 
 // Translates nodes in topological order. Switch and Merge stay as they are, with control edges
-// kept, until the compiler structures them; ops floe does not know become "Unsupported" nodes,
-// which only matter if something needs them, and so do malformed nodes and loops without a form
+// kept, until the compiler structures them. Ops floe does not know become "Unsupported" nodes,
+// which only matter if something needs them. So do malformed nodes and loops without a form
 // that `choice` does not need. Constants are moved out of `def`. INVALID_ARGUMENT names the node:
 // duplicate or empty names, missing inputs, cycles, attributes that contradict themselves.
 absl::StatusOr<Graph> GraphFromGraphDef(tensorflow::GraphDef* def, const GraphChoice& choice,

@@ -8,9 +8,9 @@
 
 namespace floe {
 
-// Nodes that nothing consumes, as tensor names in file order; NoOp, Assert, Const and Placeholder
-// left out, what training leaves behind (summaries, savers, queues, assignments) too, and values
-// that depend on no input unless there are only such.
+// Nodes that nothing consumes, as tensor names in file order. NoOp, Assert, Const and Placeholder
+// are left out, and what training leaves behind (summaries, savers, queues, assignments). So are
+// values that depend on no input unless there are only such.
 std::vector<std::string> SinkNames(const Graph& graph);
 
 }  // namespace floe

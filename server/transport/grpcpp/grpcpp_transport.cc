@@ -1,5 +1,5 @@
-// The grpc++ server: how the methods are registered, its arguments, the thread that closes
-// connections whose clients do not read, start and shutdown.
+// The grpc++ server: its arguments, the thread that closes connections whose clients do not read,
+// start and shutdown.
 #include "server/transport/grpcpp/grpcpp_transport.h"
 
 #include <grpc/support/log.h>
@@ -16,6 +16,7 @@
 #include <climits>
 #include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -33,63 +34,8 @@
 namespace floe::server {
 namespace {
 
-// The unary methods, each with its path, as bytes. gRPC reads the request of such a method together
-// with the call's head. A generic method must ask for the request, which costs two more turns of
-// gRPC's queue: a quarter of the time of a small call.
-class UnaryService final : public grpc::Service {
- public:
-  // `methods`, `gate` and what the rules name outlive this.
-  UnaryService(const MethodTable& methods, CallGate* gate, const CallRules& rules) {
-    int index = 0;
-    for (const auto& [path, method] : methods.methods()) {
-      if (method.info.kind != MethodKind::kUnary) continue;
-      AddMethod(new grpc::internal::RpcServiceMethod(
-          path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC, nullptr));
-      MarkMethodRawCallback(
-          index++, new grpc::internal::CallbackUnaryHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
-                       [gate, rules, &path = path, &method = method](
-                           grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-                           grpc::ByteBuffer* reply) -> grpc::ServerUnaryReactor* {
-                         if (!gate->Enter()) return Refuse(context);
-                         // gRPC's handler does not read it again.
-                         auto* const own = const_cast<grpc::ByteBuffer*>(request);
-                         return UnaryCall::Start(context, path, method, gate, rules, own, reply);
-                       }));
-    }
-  }
-
- private:
-  static grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context) {
-    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    reactor->Finish({grpc::StatusCode::UNAVAILABLE, "the server is shutting down"});
-    return reactor;
-  }
-};
-
-// Every other path arrives here.
-class StreamService final : public grpc::CallbackGenericService {
- public:
-  // All outlive this.
-  StreamService(const MethodTable& methods, OpenStreams* streams, CallBook* book)
-      : methods_(methods), streams_(*streams), book_(*book) {}
-
-  grpc::ServerGenericBidiReactor* CreateReactor(
-      grpc::GenericCallbackServerContext* context) override {
-    const std::string& path = context->method();
-    if (const Method* method = methods_.Find(path)) {
-      return StreamCall::Start(context, *method, &streams_, &book_);
-    }
-    return new RefusedCall(UnknownMethodError(methods_, path));
-  }
-
- private:
-  const MethodTable& methods_;
-  OpenStreams& streams_;
-  CallBook& book_;
-};
-
 // HTTP/2's frame that tells a client to open no more streams on this connection, while all that it
-// opened are served (RFC 9113 6.8: type 7, stream 0, last stream 2^31-1, NO_ERROR).
+// opened are served. RFC 9113 6.8: type 7, stream 0, last stream 2^31-1, NO_ERROR.
 std::string_view GoAwayFrame() {
   static constexpr char kFrame[] = {0, 0, 8, 7, 0, 0, 0, 0, 0, 127, -1, -1, -1, 0, 0, 0, 0};
   return {kFrame, sizeof kFrame};
@@ -105,12 +51,14 @@ std::optional<int> AsInteger(const std::string& text) {
 
 class GrpcppTransport final : public Transport {
  public:
-  GrpcppTransport(const MethodTable& methods, TransportOptions options, GrpcArguments arguments)
-      : options_(std::move(options)),
+  GrpcppTransport(const MethodTable& methods, const TransportOptions& options,
+                  GrpcArguments arguments)
+      : options_(options),
         arguments_(std::move(arguments)),
         book_(options_.calls),
-        unary_(methods, &gate_, {&book_, {options_.max_message_bytes, options_.compression}}),
-        other_(methods, &streams_, &book_) {}
+        unary_(MakeUnaryService(methods, &gate_,
+                                {&book_, {options_.max_message_bytes, options_.compression}})),
+        other_(MakeStreamService(methods, &streams_, &book_)) {}
   ~GrpcppTransport() override { Shutdown(Clock::Steady().Now()); }
 
   absl::Status Start(const std::vector<std::string>& listeners) override;
@@ -140,8 +88,8 @@ class GrpcppTransport final : public Transport {
   CallBook book_;
   CallGate gate_;
   OpenStreams streams_{gate_.replies()};
-  UnaryService unary_;
-  StreamService other_;
+  const std::unique_ptr<grpc::Service> unary_;
+  const std::unique_ptr<grpc::CallbackGenericService> other_;
   std::vector<std::string> addresses_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;
@@ -285,8 +233,8 @@ absl::Status GrpcppTransport::Start(const std::vector<std::string>& listeners) {
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
   Configure(&builder);
-  builder.RegisterService(&unary_);
-  builder.RegisterCallbackGenericService(&other_);
+  builder.RegisterService(unary_.get());
+  builder.RegisterCallbackGenericService(other_.get());
   // grpc++'s own listener stops for good once the process was out of file descriptors.
   connections_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
@@ -317,9 +265,10 @@ void GrpcppTransport::Shutdown(TimePoint deadline) {
 
 }  // namespace
 
-std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods, TransportOptions options,
+std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods,
+                                               const TransportOptions& options,
                                                GrpcArguments arguments) {
-  return std::make_unique<GrpcppTransport>(methods, std::move(options), std::move(arguments));
+  return std::make_unique<GrpcppTransport>(methods, options, std::move(arguments));
 }
 
 }  // namespace floe::server

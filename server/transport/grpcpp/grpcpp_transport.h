@@ -16,7 +16,8 @@ using GrpcArguments = std::vector<std::pair<std::string, std::string>>;
 
 // `methods` is complete and outlives the transport. Methods are called on gRPC's threads.
 // `arguments` override the arguments that follow from the options.
-std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods, TransportOptions options,
+std::unique_ptr<Transport> MakeGrpcppTransport(const MethodTable& methods,
+                                               const TransportOptions& options,
                                                GrpcArguments arguments = {});
 
 }  // namespace floe::server

@@ -1,5 +1,10 @@
-// A streaming call: the queue of messages out, when the next one is read, and how it ends.
+// Streaming calls: the queue of messages out, when the next one is read, and how a call ends.
 #include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -8,6 +13,70 @@
 #include "server/transport/grpcpp/calls.h"
 
 namespace floe::server {
+
+// A streaming call. Messages out wait in a queue, because gRPC takes one at a time. While many
+// wait, no message is read; beyond a bound, the call ends. Streams carry small messages only.
+// Threading: Write and Finish on any thread.
+class StreamCall final : public grpc::ServerGenericBidiReactor,
+                         public Responder,
+                         public std::enable_shared_from_this<StreamCall> {
+ public:
+  // `method` and `streams` outlive the call.
+  static grpc::ServerGenericBidiReactor* Start(grpc::GenericCallbackServerContext* context,
+                                               const Method& method, OpenStreams* streams,
+                                               CallBook* book);
+  StreamCall(grpc::GenericCallbackServerContext* context, std::string_view peer,
+             OpenStreams* streams)
+      : context_(*context),
+        streams_(*streams),
+        counted_(streams->replies(), ReplyCount::SlotOf(PeerOf(peer).port)) {}
+
+  void Write(std::string&& message) override;
+  void Finish(const absl::Status& status, const Trailers& trailers) override;
+  int64_t Credit() const override;
+  void Pause() override;
+  void Resume() override;
+  // The server stops: the method writes its last messages, and the stream ends.
+  void Drain();
+
+ private:
+  enum class Next : uint8_t { kNothing, kWrite, kFinish };
+  // Waiting messages, before reading pauses, and before the call ends.
+  static constexpr size_t kMaxWaiting = 16, kMostWaiting = 1024;
+  static constexpr size_t kMaxWaitingBytes = size_t{64} << 10, kMostWaitingBytes = size_t{1} << 20;
+  static constexpr int64_t kMaxMessageBytes = int64_t{64} << 10;
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+  // What to ask of gRPC now; the caller does it after it has released the lock.
+  Next Decide() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(Next next);
+  void ReadOn();
+
+  grpc::GenericCallbackServerContext& context_;  // gone after OnDone
+  OpenStreams& streams_;
+  CallSeat seat_;
+  CountedReply counted_;  // whoever set `writing_` or `finished_`, and the reactions to that
+  std::shared_ptr<StreamCall> self_;
+  CancelToken cancel_;
+  std::shared_ptr<CallHandler> handler_;
+  grpc::ByteBuffer received_;
+  grpc::ByteBuffer sending_;  // written by whoever set `writing_`
+
+  mutable Mutex mutex_;
+  std::deque<std::string> waiting_ ABSL_GUARDED_BY(mutex_);
+  size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;          // by the method
+  bool reading_paused_ ABSL_GUARDED_BY(mutex_) = false;  // no read is under way, for either reason
+  Trailers trailers_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // set: nothing more is accepted
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;            // gRPC was told
+};
+
 namespace {
 
 absl::Status ShuttingDown() { return absl::UnavailableError("the server is shutting down"); }
@@ -201,6 +270,45 @@ void StreamCall::OnDone() {
   streams_.Remove(this);
   if (handler_ != nullptr) handler_->OnDone();
   handler_.reset();
+}
+
+namespace {
+
+// A call to a path nobody serves.
+class RefusedCall final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit RefusedCall(const absl::Status& status) { Finish(ToGrpc(status)); }
+
+ private:
+  void OnDone() override { delete this; }
+};
+
+class StreamService final : public grpc::CallbackGenericService {
+ public:
+  StreamService(const MethodTable& methods, OpenStreams* streams, CallBook* book)
+      : methods_(methods), streams_(*streams), book_(*book) {}
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    const std::string& path = context->method();
+    if (const Method* method = methods_.Find(path)) {
+      return StreamCall::Start(context, *method, &streams_, &book_);
+    }
+    return new RefusedCall(UnknownMethodError(methods_, path));
+  }
+
+ private:
+  const MethodTable& methods_;
+  OpenStreams& streams_;
+  CallBook& book_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::CallbackGenericService> MakeStreamService(const MethodTable& methods,
+                                                                OpenStreams* streams,
+                                                                CallBook* book) {
+  return std::make_unique<StreamService>(methods, streams, book);
 }
 
 }  // namespace floe::server

@@ -1,5 +1,10 @@
-// A unary call: its head opens the method, its message goes there, the reply comes back.
+// Unary calls: each is a reactor whose head opens the method. Its message goes there, and the reply
+// comes back.
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "base/budget.h"
@@ -7,6 +12,50 @@
 #include "server/transport/grpcpp/calls.h"
 
 namespace floe::server {
+namespace {
+
+// A unary call, whose request has arrived: at most one message out.
+// Threading: reactions on gRPC's threads, Write and Finish on any one thread at a time.
+class UnaryCall final : public grpc::ServerUnaryReactor,
+                        public Responder,
+                        public std::enable_shared_from_this<UnaryCall> {
+ public:
+  // Calls `method`, which may answer before this returns. `gate` was entered. `gate` and the rules'
+  // book outlive the call. `context`, `request` and `reply` are gRPC's, of this call.
+  static grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
+                                         const std::string& path, const Method& method,
+                                         CallGate* gate, const CallRules& rules,
+                                         grpc::ByteBuffer* request, grpc::ByteBuffer* reply);
+  UnaryCall(grpc::CallbackServerContext* context, std::string_view peer, CallGate* gate,
+            grpc::ByteBuffer* reply)
+      : context_(*context),
+        gate_(*gate),
+        reply_(*reply),
+        counted_(gate->replies(), ReplyCount::SlotOf(PeerOf(peer).port)) {}
+
+  void Write(std::string&& message) override;
+  void Finish(const absl::Status& status, const Trailers& trailers) override;
+
+ private:
+  absl::Status Begin(CallBook* book, const MessageLimits& limits, grpc::ByteBuffer* request,
+                     std::string_view peer);
+  void OnCancel() override { cancel_.Cancel(); }
+  void OnDone() override;
+  // OnDone does not block, so gRPC need not move it to another thread.
+  bool InternalInlineable() override { return true; }
+
+  grpc::CallbackServerContext& context_;  // gone after OnDone, as is the reply
+  CallGate& gate_;
+  grpc::ByteBuffer& reply_;
+  CountedReply counted_;
+  std::shared_ptr<UnaryCall> self_;
+  CancelToken cancel_;
+  CallSeat seat_;
+  Received message_;
+  bool has_reply_ = false;
+  absl::Status no_reply_;  // why the method's reply cannot be sent
+  std::atomic<bool> finished_{false};
+};
 
 absl::Status UnaryCall::Begin(CallBook* book, const MessageLimits& limits,
                               grpc::ByteBuffer* request, std::string_view peer) {
@@ -70,6 +119,42 @@ void UnaryCall::OnDone() {
   counted_.End();  // a responder that somebody keeps keeps `counted_` too
   seat_.Leave();
   gate_.Leave();
+}
+
+class UnaryService final : public grpc::Service {
+ public:
+  UnaryService(const MethodTable& methods, CallGate* gate, const CallRules& rules) {
+    int index = 0;
+    for (const auto& [path, method] : methods.methods()) {
+      if (method.info.kind != MethodKind::kUnary) continue;
+      AddMethod(new grpc::internal::RpcServiceMethod(
+          path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC, nullptr));
+      MarkMethodRawCallback(
+          index++, new grpc::internal::CallbackUnaryHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
+                       [gate, rules, &path = path, &method = method](
+                           grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+                           grpc::ByteBuffer* reply) -> grpc::ServerUnaryReactor* {
+                         if (!gate->Enter()) return Refuse(context);
+                         // gRPC's handler does not read it again.
+                         auto* const own = const_cast<grpc::ByteBuffer*>(request);
+                         return UnaryCall::Start(context, path, method, gate, rules, own, reply);
+                       }));
+    }
+  }
+
+ private:
+  static grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context) {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish({grpc::StatusCode::UNAVAILABLE, "the server is shutting down"});
+    return reactor;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeUnaryService(const MethodTable& methods, CallGate* gate,
+                                                const CallRules& rules) {
+  return std::make_unique<UnaryService>(methods, gate, rules);
 }
 
 }  // namespace floe::server

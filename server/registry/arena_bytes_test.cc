@@ -1,6 +1,6 @@
 // What a model is expected to need against counts by hand. Blocks of an arena begin at multiples of
 // 64 bytes, which is 16 float32 values.
-#include "server/registry/memory_estimate.h"
+#include "server/registry/loader.h"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ TEST(ArenaBytes, GrowsWithRows) {
 }
 
 // scale, [?] and x, taken as [1], are a block each; so is the answer.
-TEST(ArenaBytes, UnknownInnerDimsAreTakenAsOne) {
+TEST(ArenaBytes, UnknownNonBatchDimsAreTakenAsOne) {
   const ModelHandle model = CompileText(kScaleGraph);
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(ArenaBytes(*model, 1), 3 * 64);
