@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/import/checkpoint/sorted_table.h"
+#include "model/import/message_ptr.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace floe {
@@ -96,9 +97,9 @@ absl::Status CheckNoOtherFormat(std::string_view bytes) {
 }
 
 absl::Status CheckNoMetaGraph(std::string_view bytes) {
-  tensorflow::MetaGraphDef meta;
+  const auto meta = NewMessage<tensorflow::MetaGraphDef>();
   const bool text = BeginsWith(bytes, "meta_info_def");
-  if (!text && (!Parses(bytes, &meta) || meta.graph_def().node_size() == 0))
+  if (!text && (!Parses(bytes, meta.get()) || meta->graph_def().node_size() == 0))
     return absl::OkStatus();
   return OtherFormat(
       "a MetaGraphDef (the .meta file of a checkpoint)",
