@@ -181,6 +181,7 @@ absl::StatusOr<ImportedModel> ImportBeside(const Hdf5File& hdf5, const std::stri
     FLOE_ASSIGN_OR_RETURN(const Bytes text, ReadBytes(name, options, /*the_model=*/false));
     absl::StatusOr<Json> model = keras::ParseJson(text.view);
     if (!model.ok()) return Annotate(model.status(), name);
+    if (keras::Text(*model, "class_name").empty()) continue;  // of something else
     std::string version = keras::Text(*model, "keras_version");
     const auto metadata = std::filesystem::path(name).parent_path() / kMetadata;
     if (version.empty() && std::filesystem::exists(metadata, none)) {

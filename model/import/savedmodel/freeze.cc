@@ -15,6 +15,7 @@
 #include "model/import/graphdef/graphdef.h"
 #include "model/import/import.h"
 #include "model/import/message_ptr.h"
+#include "model/import/other_formats.h"
 #include "model/import/parse_message.h"
 #include "model/import/savedmodel/closure.h"
 #include "model/import/savedmodel/freeze_meta_graph.h"
@@ -118,6 +119,8 @@ absl::StatusOr<Frozen> FreezeSavedModelFile(const std::string& file,
 // A MetaGraphDef is no GraphDef: their first fields differ.
 absl::StatusOr<MessagePtr<tensorflow::MetaGraphDef>> ReadGraph(const std::string& file) {
   FLOE_ASSIGN_OR_RETURN(const FileBytes bytes, ReadFile(file, kMaxFileBytes));
+  if (absl::Status other = CheckNoOtherFormat(bytes.view()); !other.ok())
+    return Annotate(other, file);
   auto meta = NewMessage<tensorflow::MetaGraphDef>();
   const absl::Status as_graph = ParseMessage(bytes.view(), meta->mutable_graph_def());
   if (as_graph.ok() && meta->graph_def().node_size() != 0) return meta;
@@ -152,6 +155,11 @@ absl::StatusOr<Frozen> FreezeSavedModel(const std::string& path,
                                         const std::vector<std::string>& tags,
                                         const std::string& signature) {
   FLOE_ASSIGN_OR_RETURN(const FoundFormat found, DetectFormat(path));
+  if (found.format == Format::kGraphDef) {
+    FLOE_ASSIGN_OR_RETURN(const FileBytes bytes, ReadFile(path, kMaxFileBytes));
+    if (absl::Status other = CheckNoOtherFormat(bytes.view()); !other.ok())
+      return Annotate(other, path);
+  }
   if (found.format != Format::kSavedModel)
     return absl::InvalidArgumentError(
         absl::StrCat(path,
