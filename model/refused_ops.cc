@@ -76,17 +76,18 @@ constexpr RefusedOps kRefused[] = {
      "CudnnRNN*"},
     {"Rarer image formats", "convert images to JPEG, PNG, GIF or BMP before they are sent",
      "DecodeWebP DecodeJxl"},
-    {"Protocol buffers by descriptor, JSON and compressed records",
-     "parse the message before it is sent, or send tf.train.Examples",
-     "DecodeProtoV2 EncodeProto DecodeJSONExample DecodeCompressed ParseSequenceExample "
-     "ParseSequenceExampleV2 ParseSingleSequenceExample"},
+    {"Protocol buffers by descriptor, JSON, older sequence examples",
+     "parse the message before it is sent, or export with ParseExampleV2 or "
+     "ParseSequenceExampleV2",
+     "DecodeProtoV2 EncodeProto DecodeJSONExample ParseSequenceExample "
+     "ParseSingleSequenceExample"},
     {"TensorFlow Text",
      "ops of tensorflow_text are a library of their own; tokenise before the request, or "
      "use TextVectorization",
      "*Tokenize* *Detokenize* Sentencepiece* NormalizeUTF8* CaseFoldUTF8* FastWordpiece* "
      "SentenceFragments* RegexSplitWithOffsets ConstrainedSequence* TFText* *TFText* "
      "RougeL* MstParse* PhraseTokenize* ByteSplit* TrimPhrase* RoundRobin* "
-     "OffsetsFromStarts*"},
+     "OffsetsFromStarts* *BertNormalize* FindSourceOffsets MstSolver*"},
     {"oneDNN's quantised kernels",
      "TensorFlow's optimiser for Intel CPUs put it in; export the graph before that, with "
      "fake-quantised or float weights",
@@ -110,7 +111,6 @@ constexpr RefusedOps kRefused[] = {
      "draw them outside and send them, or use RandomUniform, RandomStandardNormal or their "
      "stateless forms",
      "RandomGamma RandomPoisson* ParameterizedTruncatedNormal StatelessShuffle "
-     "StatelessSampleDistortedBoundingBox "
      "StatefulRandomBinomial StatefulStandardNormal* StatefulTruncatedNormal "
      "StatefulUniform* NonDeterministicInts Rng* RandomIndexShuffle SobolSample"},
     {"Tables without a name in the file",
@@ -120,16 +120,23 @@ constexpr RefusedOps kRefused[] = {
      "it has no kernel; use Conv2D, Conv3D, DepthwiseConv2dNative, MaxPool or "
      "ExtractImagePatches",
      "Conv Conv2DBackpropInputV2 DepthwiseConv2dNativeBackpropInput "
-     "FusedPadConv2D FusedResizeAndPadConv2D ExtractVolumePatches ExtractGlimpse*"},
+     "FusedPadConv2D FusedResizeAndPadConv2D ExtractVolumePatches"},
+    {"Glimpses of images",
+     "what is outside an image is filled with random numbers; use CropAndResize, or Pad and Slice",
+     "ExtractGlimpse*"},
     {"Mathematics of rarer kinds",
      "it has no kernel; compute it before the request, or from ops that are supported",
-     "Eig BandedTriangularSolve FFTND IFFTND RFFTND IRFFTND "
-     "IsotonicRegression NearestNeighbors ApproxTopK SegmentMaxV2 SegmentMinV2 SegmentProdV2 "
-     "SegmentSumV2 Fact"},
+     "IsotonicRegression NearestNeighbors Fact"},
+    {"Ops without a kernel for CPUs",
+     "TensorFlow has no kernel of it for CPUs either; use FFT to FFT3D, SegmentSum and its kin, "
+     "NonMaxSuppression",
+     "FFTND IFFTND RFFTND IRFFTND SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 "
+     "GenerateBoundingBoxProposals"},
     {"Strings, sets and sparse tensors of rarer kinds",
      "it has no kernel; do this before the request",
-     "EditDistance Fingerprint SparseReduceMaxSparse SparseReduceSumSparse "
-     "RaggedCross RaggedFillEmptyRows EncodeWav GenerateBoundingBoxProposals"},
+     "EditDistance SparseReduceMaxSparse SparseReduceSumSparse EncodeWav"},
+    {"Augmentation of images", "it distorts images to train on; export the inference graph",
+     "StatelessSampleDistortedBoundingBox"},
     {"Parts of other ops",
      "TensorFlow makes it while it runs or differentiates a graph; export the graph again",
      "ConcatOffset BroadcastGradientArgs FakeParam For ToBool WindowOp Empty "

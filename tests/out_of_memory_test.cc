@@ -1,5 +1,6 @@
 // Every allocation of a load and of a request fails once: each ends in an error status, never in a
 // crash, a leak or a wrong answer. The allocator itself fails, on the thread that asks for it.
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
@@ -15,6 +16,8 @@
 
 #include "base/budget.h"
 #include "base/memory_budget.h"
+#include "model/import/savedmodel/saved_model.h"
+#include "model/import/within_limits.h"
 #include "runtime/exec_context.h"
 #include "server/api/fakes_for_test.h"
 #include "server/api/methods.h"
@@ -22,6 +25,7 @@
 #include "server/executor/test_models_for_test.h"
 #include "server/registry/loader.h"
 #include "server/scheduling/scheduler.h"
+#include "tensorflow/core/protobuf/saved_model.pb.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 #include "tests/libc_allocator.h"
 
@@ -181,6 +185,45 @@ TEST(OutOfMemory, LoadingAsTheServerDoes) {
         return Fair(status);
       },
       /*step=*/7, /*may_leak=*/true);
+}
+
+// A SavedModel as people read it, and what protobuf holds in maps: signatures, attributes of nodes
+// and of functions, a function as an attribute.
+constexpr char kSavedModel[] = R"(
+saved_model_schema_version: 1
+meta_graphs {
+  meta_info_def { tags: "serve" }
+  graph_def {
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
+    node { name: "y" op: "PartitionedCall" input: "x"
+      attr { key: "Tin" value { list { type: DT_FLOAT } } }
+      attr { key: "Tout" value { list { type: DT_FLOAT } } }
+      attr { key: "f" value { func { name: "inner"
+        attr { key: "T" value { type: DT_FLOAT } } } } } }
+    library { function {
+      signature { name: "inner" input_arg { name: "a" type: DT_FLOAT }
+        output_arg { name: "r" type: DT_FLOAT } }
+      node_def { name: "n" op: "Neg" input: "a" attr { key: "T" value { type: DT_FLOAT } } }
+      ret { key: "r" value: "n:y:0" } attr { key: "api" value { b: true } } } }
+  }
+  signature_def { key: "serving_default" value {
+    inputs { key: "x" value { name: "x:0" dtype: DT_FLOAT } }
+    outputs { key: "y" value { name: "y:0" dtype: DT_FLOAT } } } }
+}
+)";
+
+TEST(OutOfMemory, ReadingASavedModel) {
+  tensorflow::SavedModel message;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(kSavedModel, &message));
+  const std::string binary = message.SerializeAsString();
+  for (const std::string& bytes : {binary, std::string(kSavedModel)})
+    FailEach(
+        [&] {
+          return Fair(WithinLimits(
+              {}, [&] { return ImportSavedModelBytes(bytes, "/nowhere", {}).status(); }));
+        },
+        /*step=*/1, /*may_leak=*/true);
 }
 
 class Serving : public testing::Test {

@@ -1,4 +1,4 @@
-// Cholesky, MatrixTriangularSolve and MatrixSolveLs.
+// Cholesky, MatrixTriangularSolve, BandedTriangularSolve and MatrixSolveLs.
 #include <Eigen/Cholesky>
 #include <Eigen/QR>
 #include <limits>
@@ -79,6 +79,52 @@ class TriangularSolveOp {
   bool lower_, adjoint_;
 };
 
+// Of a lower matrix row d of the bands has the elements d below the diagonal, each in its row's
+// column; of an upper one the diagonal is the last row of the bands.
+class BandedSolveOp {
+ public:
+  explicit BandedSolveOp(const Attrs& attrs)
+      : lower_(attrs.Bool("lower", true)), adjoint_(attrs.Bool("adjoint")) {}
+
+  template <class W>
+  absl::Status Run(const KernelContext& ctx) const {
+    if (ctx.out(0).elements() == 0) return absl::OkStatus();
+    const Matrices m = MatricesOf(ctx.in(0).shape), s = MatricesOf(ctx.out(0).shape);
+    if (m.rows == 0) return absl::InvalidArgumentError("the matrix has no bands");
+    FLOE_ASSIGN_OR_RETURN(const MemoryShare share,
+                          TakeMatrices<W>(m.rows * m.cols + s.rows * s.cols));
+    Matrix<W> bands(m.rows, m.cols), x(s.rows, s.cols);
+    return ForEachMatrix(s.count, [&](int64_t k) -> absl::Status {
+      Load(ctx.in(0), BroadcastMatrix(ctx.in(0).shape, ctx.out(0).shape, k), &bands);
+      Load(ctx.in(1), BroadcastMatrix(ctx.in(1).shape, ctx.out(0).shape, k), &x);
+      if ((bands.row(lower_ ? 0 : m.rows - 1).array() == W(0)).any())
+        return absl::InvalidArgumentError("Input matrix is not invertible.");
+      const bool forward = lower_ != adjoint_;
+      for (int64_t step = 0; step < s.rows; ++step) {
+        const int64_t i = forward ? step : s.rows - 1 - step;
+        for (int64_t d = 1; d < std::min(m.rows, step + 1); ++d) {
+          const int64_t j = forward ? i - d : i + d;
+          x.row(i) -= At(bands, i, j) * x.row(j);
+        }
+        x.row(i) /= At(bands, i, i);
+      }
+      Store<W>(x, k, ctx.out(0));
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  // Element (i, j) of what is solved, within the bands.
+  template <class W>
+  W At(const Matrix<W>& bands, int64_t i, int64_t j) const {
+    const int64_t row = adjoint_ ? j : i, col = adjoint_ ? i : j;
+    const W value = lower_ ? bands(row - col, row) : bands(bands.rows() - 1 - (col - row), row);
+    return adjoint_ ? Eigen::numext::conj(value) : value;
+  }
+
+  bool lower_, adjoint_;
+};
+
 double Epsilon(DType dtype) {
   if (dtype == DType::kFloat64 || dtype == DType::kComplex128)
     return std::numeric_limits<double>::epsilon();
@@ -145,6 +191,7 @@ const bool kRegistered[] = {
     RegisterMatrices<TriangularSolveOp>(
         "MatrixTriangularSolve",
         {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16}),
+    RegisterMatrices<BandedSolveOp>("BandedTriangularSolve", {DType::kFloat32, DType::kFloat64}),
     RegisterMatrices<SolveLsOp>("MatrixSolveLs"),
 };
 

@@ -13,6 +13,7 @@
 #include "kernels/cpu/example_reader.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
+#include "kernels/cpu/parse_features.h"
 
 namespace floe::kernels {
 namespace {
@@ -60,11 +61,8 @@ struct Found {
   }
 };
 
-// Which example an error is about: by the name that the request gives it, or its number.
-std::string ExampleName(const KernelContext& ctx, const ExampleSpec& spec, int64_t example) {
-  const bool named = spec.keys[0] >= 0 && ctx.in(1).elements() > 0;
-  return named ? absl::StrCat("example ", Quoted(ctx.in(1).as<std::string>()[example]))
-               : absl::StrCat("example ", example);
+std::string NameOf(const KernelContext& ctx, const ExampleSpec& spec, int64_t example) {
+  return spec.keys[0] >= 0 ? ExampleName(ctx, example) : absl::StrCat("example ", example);
 }
 
 DType WantedType(const ExampleSpec& spec, size_t feature) {
@@ -84,13 +82,12 @@ absl::Status FindFeatures(const KernelContext& ctx, int64_t example, Found* foun
   });
   if (!parsed)
     return absl::InvalidArgumentError(absl::StrCat(
-        "could not parse ", ExampleName(ctx, found->spec, example), ": it is no tf.train.Example"));
+        "could not parse ", NameOf(ctx, found->spec, example), ": it is no tf.train.Example"));
   for (size_t k = 0; k < found->keys.names.size(); ++k) {
     if (row[k].count == 0) continue;
     const auto error = [&](const std::string& what) {
-      return absl::InvalidArgumentError(absl::StrCat(ExampleName(ctx, found->spec, example),
-                                                     ", key ", Quoted(found->keys.names[k]), ": ",
-                                                     what));
+      return absl::InvalidArgumentError(absl::StrCat(NameOf(ctx, found->spec, example), ", key ",
+                                                     Quoted(found->keys.names[k]), ": ", what));
     };
     const std::string_view feature = row[k].bytes;
     if (!ReadFeature(feature, &row[k])) return error("could not parse its values");
@@ -234,8 +231,8 @@ absl::Status GiveDense(const KernelContext& ctx, const Found& found, size_t dens
     const FeatureList& list = found.At(e, feature);
     const bool missing = list.dtype == DType::kInvalid;
     const auto error = [&](const std::string& what) {
-      return absl::InvalidArgumentError(absl::StrCat(ExampleName(ctx, spec, e), ", key ",
-                                                     Quoted(found.keys.names[feature]), what));
+      return absl::InvalidArgumentError(
+          absl::StrCat(NameOf(ctx, spec, e), ", key ", Quoted(found.keys.names[feature]), what));
     };
     if (missing && !form.variable && otherwise.elements() == 0)
       return error(
@@ -308,10 +305,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeParse(const KernelArgs& args) {
       return Parse(ctx, spec, keys);
     });
   }
-  return FromFunction([spec, attrs = args.node.attrs](const KernelContext& ctx) -> absl::Status {
-    FLOE_ASSIGN_OR_RETURN(const Keys keys,
-                          KeysOf(spec, attrs, [&ctx](int i) { return ctx.in(i); }));
-    return Parse(ctx, spec, keys);
+  return FromFunction([spec, attrs = args.node.attrs](const KernelContext& ctx) {
+    return ParseFeatures(ctx, spec, attrs);
   });
 }
 FLOE_REGISTER_KERNEL(ParseExample, kCpu, MakeParse, DType::kString);
@@ -319,4 +314,16 @@ FLOE_REGISTER_KERNEL(ParseExampleV2, kCpu, MakeParse, DType::kString);
 FLOE_REGISTER_KERNEL(ParseSingleExample, kCpu, MakeParse, DType::kString);
 
 }  // namespace
+
+absl::Status ParseFeatures(const KernelContext& ctx, const ExampleSpec& spec, const Attrs& attrs) {
+  FLOE_ASSIGN_OR_RETURN(const Keys keys, KeysOf(spec, attrs, [&ctx](int i) { return ctx.in(i); }));
+  return Parse(ctx, spec, keys);
+}
+
+std::string ExampleName(const KernelContext& ctx, int64_t example) {
+  return example < ctx.in(1).elements()
+             ? absl::StrCat("example ", Quoted(ctx.in(1).as<std::string>()[example]))
+             : absl::StrCat("example ", example);
+}
+
 }  // namespace floe::kernels

@@ -1,5 +1,5 @@
 // Ops that combine rows by segment, count, or run along an axis: segments, DenseBincount, TopKV2,
-// Cumsum, Cumprod, CumulativeLogsumexp.
+// ApproxTopK, Cumsum, Cumprod, CumulativeLogsumexp.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -178,7 +178,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBincount(const KernelArgs& args) {
 FLOE_REGISTER_KERNEL(DenseBincount, kCpu, MakeBincount);
 
 // Of equal elements the first comes first.
-template <class T>
+template <class T, bool kLargest>
 absl::Status TopK(const KernelContext& ctx) {
   const TensorView &in = ctx.in(0), &values = ctx.out(0), &indices = ctx.out(1);
   const int64_t n = in.shape.dim(in.shape.rank() - 1),
@@ -192,7 +192,8 @@ absl::Status TopK(const KernelContext& ctx) {
     std::iota(order.begin(), order.end(), 0);
     std::partial_sort(order.begin(), order.begin() + k, order.end(), [x](int64_t a, int64_t b) {
       const auto va = static_cast<Compute<T>>(x[a]), vb = static_cast<Compute<T>>(x[b]);
-      return va > vb || (!(vb > va) && a < b);
+      if constexpr (kLargest) return va > vb || (!(vb > va) && a < b);
+      return va < vb || (!(vb < va) && a < b);
     });
     for (int64_t i = 0; i < k; ++i) {
       if (values.data != nullptr) values.as<T>()[row * k + i] = x[order[i]];
@@ -279,9 +280,18 @@ bool RegisterLogScans(TypeList<Ts...>) {
 }
 template <class... Ts>
 bool RegisterTopK(TypeList<Ts...>) {
-  (KernelRegistrar("TopKV2", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&TopK<Ts>>), ...);
+  (KernelRegistrar("TopKV2", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFunction<&TopK<Ts, true>>),
+   ...);
   return true;
 }
+template <class T>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeApproxTopK(const KernelArgs& args) {
+  const bool largest = args.node.attrs.Bool("is_max_k", true);
+  return FromFunction(largest ? &TopK<T, true> : &TopK<T, false>);
+}
+FLOE_REGISTER_KERNEL(ApproxTopK, kCpu, MakeApproxTopK<float>, DType::kFloat32);
+FLOE_REGISTER_KERNEL(ApproxTopK, kCpu, MakeApproxTopK<Half>, DType::kFloat16);
+FLOE_REGISTER_KERNEL(ApproxTopK, kCpu, MakeApproxTopK<BFloat16>, DType::kBFloat16);
 const bool kAlongAxis[] = {RegisterScans(Numbers{}), RegisterLogScans(Floats{}),
                            RegisterTopK(Reals{})};
 

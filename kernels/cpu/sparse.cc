@@ -1,5 +1,5 @@
 // Ops that take or give sparse tensors (indices, values, dense shape): SparseReshape,
-// SparseFillEmptyRows and CTCGreedyDecoder.
+// SparseFillEmptyRows, RaggedFillEmptyRows and CTCGreedyDecoder.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -65,8 +65,9 @@ absl::Status SparseReshape(const KernelContext& ctx) {
   return Give(ctx, 1, std::vector<int64_t>(to.begin(), to.end()));
 }
 
-// Rows without values get the default at column 0; the values come out ordered by row.
-absl::Status SparseFillEmptyRows(const KernelContext& ctx) {
+// Rows without values get the default at column 0; the values come out ordered by row. A ragged
+// tensor has the row alone of each value, and the number of rows for a shape.
+absl::Status FillEmptyRows(const KernelContext& ctx) {
   IntList indices, shape;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(0), &indices));
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(2), &shape));
@@ -109,7 +110,9 @@ absl::Status SparseFillEmptyRows(const KernelContext& ctx) {
     std::copy_n(indices.data() + i * width, width, out.data() + went[i] * width);
     place(values, i, went[i]);
   }
-  FLOE_RETURN_IF_ERROR(Give(ctx, 0, out, Shape({static_cast<int64_t>(out.size()) / width, width})));
+  Shape places({static_cast<int64_t>(out.size()) / width});
+  if (ctx.in(0).shape.rank() == 2) places.push_back(width);
+  FLOE_RETURN_IF_ERROR(Give(ctx, 0, out, places));
   return Give(ctx, 3, went);
 }
 
@@ -160,7 +163,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeCtc(const KernelArgs& args) {
 }
 
 FLOE_REGISTER_KERNEL(SparseReshape, kCpu, MakeFunction<&SparseReshape>);
-FLOE_REGISTER_KERNEL(SparseFillEmptyRows, kCpu, MakeFunction<&SparseFillEmptyRows>);
+FLOE_REGISTER_KERNEL(SparseFillEmptyRows, kCpu, MakeFunction<&FillEmptyRows>);
+FLOE_REGISTER_KERNEL(RaggedFillEmptyRows, kCpu, MakeFunction<&FillEmptyRows>);
 FLOE_REGISTER_KERNEL(CTCGreedyDecoder, kCpu, MakeCtc<float>, DType::kFloat32);
 FLOE_REGISTER_KERNEL(CTCGreedyDecoder, kCpu, MakeCtc<double>, DType::kFloat64);
 

@@ -1,5 +1,6 @@
-// SparseCross: for each row of a batch every combination of one value from each feature, as a
-// string or as a hash of their fingerprints.
+// SparseCross and RaggedCross: for each row of a batch every combination of one value from each
+// feature, as a string or as a hash of their fingerprints.
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -66,6 +67,24 @@ absl::StatusOr<Feature> SparseFeature(const TensorView& indices, const TensorVie
   return feature;
 }
 
+absl::StatusOr<Feature> RaggedFeature(const TensorView& values, const TensorView& splits) {
+  IntList first;
+  FLOE_RETURN_IF_ERROR(ReadInts(splits, &first));
+  if (values.shape.rank() != 1 || splits.shape.rank() != 1 || first.empty() || first[0] != 0 ||
+      first.back() != values.elements() || !std::is_sorted(first.begin(), first.end()))
+    return absl::InvalidArgumentError(
+        absl::StrCat("row splits ", splits.shape.ToString(), " that do not ascend from 0 to the ",
+                     values.elements(), " values of ", values.shape.ToString()));
+  return Feature{values, false, std::vector<int64_t>(first.begin(), first.end())};
+}
+
+Feature DenseFeature(const TensorView& values) {
+  Feature feature{values, true};
+  for (int64_t r = 0; r <= values.shape.dim(0); ++r)
+    feature.first.push_back(r * values.shape.dim(1));
+  return feature;
+}
+
 absl::StatusOr<std::vector<Feature>> FeaturesOf(const KernelContext& ctx, const Options& options,
                                                 int64_t* rows) {
   const auto inputs = static_cast<int64_t>(ctx.inputs.size()) - options.more;
@@ -93,9 +112,7 @@ absl::StatusOr<std::vector<Feature>> FeaturesOf(const KernelContext& ctx, const 
     features.push_back(std::move(feature));
   }
   for (int64_t i = 3 * options.sparse; i < inputs; ++i) {
-    Feature feature{in(i), true};
-    for (int64_t r = 0; r <= *rows; ++r) feature.first.push_back(r * in(i).shape.dim(1));
-    features.push_back(std::move(feature));
+    features.push_back(DenseFeature(in(i)));
   }
   return features;
 }
@@ -169,6 +186,85 @@ absl::Status Cross(const KernelContext& ctx, const Options& options) {
   return Give(ctx, 2, std::vector<int64_t>{rows, widest});
 }
 
+// Features in the order of a RaggedCross: by kind the inputs, by `order` the features.
+absl::StatusOr<std::vector<Feature>> OrderedFeatures(const KernelContext& ctx,
+                                                     const std::string& order) {
+  const auto count = [&order](char kind) {
+    return static_cast<int>(std::count(order.begin(), order.end(), kind));
+  };
+  const int ragged = count('R'), sparse = count('S'), first_sparse = 2 * ragged;
+  int next_ragged = 0, next_sparse = first_sparse, next_dense = first_sparse + 3 * sparse;
+  std::vector<Feature> features;
+  for (const char kind : order) {
+    absl::StatusOr<Feature> feature = absl::InternalError("no feature");
+    if (kind == 'R') {
+      feature = RaggedFeature(ctx.in(next_ragged), ctx.in(ragged + next_ragged));
+      ++next_ragged;
+    } else if (kind == 'S') {
+      IntList shape;
+      FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(next_sparse + 2 * sparse), &shape));
+      if (shape.size() != 2) return absl::InvalidArgumentError("a sparse feature is no matrix");
+      FLOE_RETURN_IF_ERROR(CheckedElements(absl::MakeConstSpan(shape.data(), 1), 8).status());
+      FLOE_RETURN_IF_ERROR(CheckValueBytes(shape[0] * static_cast<int64_t>(sizeof(int64_t))));
+      feature = SparseFeature(ctx.in(next_sparse), ctx.in(next_sparse + sparse), shape[0]);
+      ++next_sparse;
+    } else {
+      const TensorView& values = ctx.in(next_dense++);
+      if (values.shape.rank() != 2)
+        return absl::InvalidArgumentError(absl::StrCat(
+            "a dense feature has shape ", values.shape.ToString(), ", expected a matrix"));
+      feature = DenseFeature(values);
+    }
+    if (!feature.ok()) return feature.status();
+    if (!features.empty() && features[0].first.size() != feature->first.size())
+      return absl::InvalidArgumentError(absl::StrCat("features of ", features[0].first.size() - 1,
+                                                     " and of ", feature->first.size() - 1,
+                                                     " rows"));
+    features.push_back(*std::move(feature));
+  }
+  if (features.empty()) return absl::InvalidArgumentError("there are no features");
+  return features;
+}
+
+absl::Status CrossRagged(const KernelContext& ctx, const std::string& order, const Options& options,
+                         DType splits_type) {
+  FLOE_ASSIGN_OR_RETURN(const std::vector<Feature> features, OrderedFeatures(ctx, order));
+  std::vector<int64_t> hashes, splits = {0};
+  std::vector<std::string> texts;
+  int64_t count = 0, bytes = 0;
+  for (size_t r = 0; r + 1 < features[0].first.size(); ++r) {
+    FLOE_RETURN_IF_ERROR(
+        Combinations(features, r, [&](const std::vector<int64_t>& at) -> absl::Status {
+          ++count;
+          if (options.hashed) {
+            hashes.push_back(HashOf(features, at, options));
+          } else {
+            texts.push_back(TextOf(features, at, options));
+          }
+          bytes += 48 + (options.hashed ? 0 : static_cast<int64_t>(texts.back().size()));
+          return CheckValueBytes(bytes);
+        }));
+    splits.push_back(count);
+  }
+  if (splits_type == DType::kInt32 && count > INT32_MAX)
+    return absl::InvalidArgumentError(absl::StrCat(count, " crossed values for splits of int32"));
+  FLOE_RETURN_IF_ERROR(options.hashed ? Give(ctx, 0, hashes) : Give(ctx, 0, texts));
+  return GiveInts(ctx, 1, splits_type, splits);
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeRagged(const KernelArgs& args) {
+  const Attrs& a = args.node.attrs;
+  Options options;
+  options.hashed = a.Bool("hashed_output");
+  options.buckets = static_cast<uint64_t>(std::max<int64_t>(a.Int("num_buckets"), 0));
+  options.key[0] = static_cast<uint64_t>(a.Int("hash_key"));
+  return FromFunction(
+      [options, order = a.String("input_order"),
+       splits = a.Type("out_row_splits_type", DType::kInt64)](const KernelContext& ctx) {
+        return CrossRagged(ctx, order, options, splits);
+      });
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   const Attrs& a = args.node.attrs;
   Options options;
@@ -214,6 +310,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeHashed(const KernelArgs& args) {
 FLOE_REGISTER_KERNEL(SparseCross, kCpu, Make);
 FLOE_REGISTER_KERNEL(SparseCrossV2, kCpu, MakeV2);
 FLOE_REGISTER_KERNEL(SparseCrossHashed, kCpu, MakeHashed);
+FLOE_REGISTER_KERNEL(RaggedCross, kCpu, MakeRagged);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/quoted.h"
 #include "kernels/cpu/function_kernel.h"
 
 namespace floe::kernels {
@@ -62,6 +63,33 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeStrong(const KernelArgs& args) {
   return Buckets(args.node.attrs,
                  [low, high](const std::string& text) { return SipHash(low, high, text); });
 }
+// A row's fingerprint is that of its bytes; where it has several strings, of theirs.
+absl::Status Fingerprints(const KernelContext& ctx) {
+  const TensorView& in = ctx.in(0);
+  const std::string& method = *ctx.in(1).as<std::string>();
+  if (method != "farmhash64")
+    return absl::InvalidArgumentError("Unsupported method: " + Quoted(method));
+  const int64_t rows = in.shape.dim(0), each = rows == 0 ? 0 : in.elements() / rows;
+  std::vector<uint64_t> of_strings;
+  for (int64_t r = 0; r < rows; ++r) {
+    std::string_view bytes;
+    if (in.dtype != DType::kString) {
+      const size_t size = static_cast<size_t>(each) * DTypeSize(in.dtype);
+      bytes = {in.as<char>() + static_cast<size_t>(r) * size, size};
+    } else if (each == 1) {
+      bytes = in.as<std::string>()[r];
+    } else {
+      of_strings.clear();
+      for (int64_t i = 0; i < each; ++i)
+        of_strings.push_back(Fingerprint64(in.as<std::string>()[r * each + i]));
+      bytes = {reinterpret_cast<const char*>(of_strings.data()), of_strings.size() * 8};
+    }
+    const uint64_t value = Fingerprint64(bytes);
+    std::memcpy(ctx.out(0).as<uint8_t>() + r * 8, &value, 8);
+  }
+  return absl::OkStatus();
+}
+FLOE_REGISTER_KERNEL(Fingerprint, kCpu, MakeFunction<&Fingerprints>);
 FLOE_REGISTER_KERNEL(StringToHashBucket, kCpu, MakePlain, DType::kString);
 FLOE_REGISTER_KERNEL(StringToHashBucketStrong, kCpu, MakeStrong, DType::kString);
 

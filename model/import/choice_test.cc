@@ -307,6 +307,16 @@ TEST(OtherFormats, AreCalledByTheirNames) {
       {"PK\x03\x04 model/data.pkl", "PyTorch"},
       {"PK\x03\x04 a.txt", "a zip archive"},
       {"model_checkpoint_path: \"model.ckpt-100\"\n", "a checkpoint"},
+      {"PK\x03\x04 x.npy", "NumPy"},
+      {"\x93NUMPY\x01", "NumPy"},
+      {std::string("\x80\x04\x95\0\0", 5), "a pickle"},
+      {std::string("\x64\0\0\0\0\0\0\0{\"a\":", 13), "safetensors"},
+      {"GGUF\x03", "GGUF"},
+      {"ptrt1234", "TensorRT"},
+      {"<?xml version=\"1.0\"?><net/>", "XML"},
+      {"{\"class_name\": \"Functional\"}", "weights"},
+      {"{\"modelTopology\": {}}", "TensorFlow.js"},
+      {std::string(257, 'x') + "ustar", "a tar archive"},
   };
   for (const auto& c : cases)
     EXPECT_THAT(ErrorOf(c.bytes), AllOf(HasSubstr(c.name), HasSubstr("floe does not load")));

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "model/import/other_formats.h"
 
 namespace floe {
@@ -38,9 +39,31 @@ Ends ReadEnds(const std::string& path) {
   return in ? ends : Ends();
 }
 
+constexpr const char* kCheckpointNeeds =
+    "which has values and no graph: serve the SavedModel it belongs to, or make a graph of it and "
+    "its .meta file with 'floectl freeze'";
+
 bool Exists(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
+}
+
+// What to name instead of a directory without a model.
+std::string WhatIsThere(const fs::path& directory) {
+  constexpr int kMostEntries = 1000;
+  std::string version;
+  bool checkpoint = false;
+  std::error_code error;
+  int entries = 0;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    if (++entries > kMostEntries) break;
+    if (Exists(at->path() / "saved_model.pb") && (version.empty() || at->path() < version))
+      version = at->path().string();
+    checkpoint = checkpoint || at->path().extension() == ".index";
+  }
+  if (!version.empty()) return "it holds versions: name one, such as " + version;
+  if (checkpoint) return "it holds a checkpoint, " + std::string(kCheckpointNeeds);
+  return "name the directory of a version, or a file";
 }
 
 absl::StatusOr<FoundFormat> InDirectory(const std::string& path) {
@@ -51,10 +74,15 @@ absl::StatusOr<FoundFormat> InDirectory(const std::string& path) {
   }
   if (Exists(directory / "config.json") && Exists(directory / "model.weights.h5"))
     return FoundFormat{Format::kKeras, (directory / "config.json").string()};
-  return absl::InvalidArgumentError(
-      absl::StrCat(path,
-                   " is a directory without a model: it has no saved_model.pb; name the "
-                   "directory of a version, or a file"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, " is a directory without a model: it has no saved_model.pb; ", WhatIsThere(directory)));
+}
+
+// The values of a checkpoint have no mark of their own: PREFIX.data-00000-of-00001.
+bool IsShardName(const std::string& name) {
+  const size_t data = name.rfind(".data-");
+  return data != std::string::npos && name.size() == data + 20 &&
+         name.substr(data + 11, 4) == "-of-";
 }
 
 }  // namespace
@@ -62,6 +90,10 @@ absl::StatusOr<FoundFormat> InDirectory(const std::string& path) {
 absl::StatusOr<FoundFormat> DetectFormat(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return InDirectory(path);
+  if (!Exists(path) && Exists(path + ".index"))
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is the prefix of a checkpoint, ", kCheckpointNeeds));
+  if (IsShardName(path)) return Annotate(PartOfCheckpoint(), path);
   const Ends ends = ReadEnds(path);
   const std::string_view head = ends.head;
   FoundFormat found{Format::kGraphDef, path};

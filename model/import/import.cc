@@ -3,7 +3,6 @@
 #include <charconv>
 
 #include "absl/strings/str_cat.h"
-#include "base/budget.h"
 #include "base/quoted.h"
 #include "base/read_file.h"
 #include "base/status.h"
@@ -13,6 +12,7 @@
 #include "model/import/keras/keras.h"
 #include "model/import/savedmodel/saved_model.h"
 #include "model/import/signature.h"
+#include "model/import/within_limits.h"
 
 namespace floe {
 namespace {
@@ -26,21 +26,13 @@ absl::StatusOr<ImportedModel> ImportParsed(ParsedGraphDef graph, const ImportOpt
   return model;
 }
 
-// What `import` returns, within the limits.
-template <typename Body>
-absl::StatusOr<ImportedModel> Within(const ResourceLimits& limits, const Body& import) {
-  Budget budget(limits);
-  const BudgetScope scope(&budget);
-  return CatchOutOfMemory(import);
-}
-
 absl::StatusOr<ImportedModel> ImportGraphFile(const std::string& path,
                                               const ImportOptions& options) {
   FLOE_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path, options.max_file_bytes));
   if (options.identity && file.identity() != *options.identity)
     return absl::AbortedError(absl::StrCat(path, " has changed since it was looked at"));
   absl::StatusOr<ImportedModel> model =
-      Within(options.limits, [&]() -> absl::StatusOr<ImportedModel> {
+      WithinLimits(options.limits, [&]() -> absl::StatusOr<ImportedModel> {
         FLOE_ASSIGN_OR_RETURN(ParsedGraphDef graph, ParseGraphDefFile(&file));
         return ImportParsed(std::move(graph), options);
       });
@@ -83,7 +75,7 @@ absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOp
   FLOE_ASSIGN_OR_RETURN(const FoundFormat found, DetectFormat(path));
   switch (found.format) {
     case Format::kSavedModel:
-      return Within(options.limits, [&] { return ImportSavedModel(found.file, options); });
+      return WithinLimits(options.limits, [&] { return ImportSavedModel(found.file, options); });
     case Format::kKeras:
     case Format::kHdf5:
       return ImportKeras(path, options);
@@ -94,7 +86,7 @@ absl::StatusOr<ImportedModel> ImportFile(const std::string& path, const ImportOp
 }
 
 absl::StatusOr<ImportedModel> ImportBytes(const std::string& bytes, const ImportOptions& options) {
-  return Within(options.limits, [&]() -> absl::StatusOr<ImportedModel> {
+  return WithinLimits(options.limits, [&]() -> absl::StatusOr<ImportedModel> {
     FLOE_ASSIGN_OR_RETURN(ParsedGraphDef graph, ParseGraphDef(bytes));
     return ImportParsed(std::move(graph), options);
   });

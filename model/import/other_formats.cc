@@ -8,8 +8,11 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "model/import/checkpoint/sorted_table.h"
+#include "model/import/message_ptr.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
+#include "tensorflow/core/protobuf/tensor_bundle.pb.h"
 
 namespace floe {
 namespace {
@@ -54,13 +57,72 @@ bool IsOnnx(std::string_view bytes) {
 }
 
 // An archive's names are at its end.
-bool IsTorchArchive(std::string_view bytes) {
+bool ArchiveHas(std::string_view bytes, std::string_view name) {
   constexpr size_t kDirectory = 64 << 10;
-  return bytes.substr(bytes.size() - std::min(bytes.size(), kDirectory)).find("data.pkl") !=
+  return bytes.substr(bytes.size() - std::min(bytes.size(), kDirectory)).find(name) !=
          std::string_view::npos;
 }
 
+// By the header, the value of the table's first key; version 1 has the shapes of slices there.
+bool IsCheckpointIndex(std::string_view table) {
+  tensorflow::BundleHeaderProto header;
+  const absl::Status read =
+      ReadSortedTable(table, [&header](std::string_view key, std::string_view value) {
+        if (key.empty()) (void)Parses(value, &header);
+        return absl::CancelledError("one is enough");
+      });
+  return header.num_shards() > 0 || !absl::IsCancelled(read);
+}
+
+absl::Status CheckNoCheckpoint(std::string_view bytes) {
+  if (IsSortedTable(bytes) && !IsCheckpointIndex(bytes))
+    return OtherFormat("a checkpoint of version 1",
+                       "restore it in TensorFlow and save it again, as a SavedModel");
+  if (BeginsWith(bytes, "model_checkpoint_path:") || IsSortedTable(bytes))
+    return PartOfCheckpoint();
+  return absl::OkStatus();
+}
+
+// The length of a header in JSON, then that.
+bool IsSafetensors(std::string_view bytes) {
+  return BeginsWith(bytes, std::string_view("\0\0\0", 3), 5) && BeginsWith(bytes, "{\"", 8);
+}
+
+absl::Status CheckNoJson(std::string_view bytes) {
+  const size_t begin = bytes.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos || bytes[begin] != '{') return absl::OkStatus();
+  if (bytes.find("\"modelTopology\"") != std::string_view::npos)
+    return OtherFormat("a model of TensorFlow.js", "serve the model that it was converted from");
+  if (bytes.find("\"class_name\"") != std::string_view::npos)
+    return OtherFormat("the configuration of a Keras model, without its weights",
+                       "serve the .keras file, or the weights file that lies beside it "
+                       "(docs/keras.md)");
+  return OtherFormat("a file of JSON", kExport);
+}
+
+// Models and data of other programs.
+absl::Status CheckNoStranger(std::string_view bytes) {
+  if (BeginsWith(bytes, "\x80\x02\x8a\x0a")) return OtherFormat("a file of PyTorch", kExport);
+  if (BeginsWith(bytes, "\x80") && bytes.size() > 1 && bytes[1] >= 2 && bytes[1] <= 5)
+    return OtherFormat("a pickle of Python, such as scikit-learn's", kExport);
+  if (IsSafetensors(bytes))
+    return OtherFormat("a file of safetensors, which has no graph", kExport);
+  if (BeginsWith(bytes, "GGUF")) return OtherFormat("a GGUF model", kExport);
+  if (BeginsWith(bytes, "ptrt"))
+    return OtherFormat("an engine of TensorRT", "serve the model that it was built from");
+  if (BeginsWith(bytes, "\x93NUMPY")) return OtherFormat("an array of NumPy", kExport);
+  if (BeginsWith(bytes, "<?xml"))
+    return OtherFormat("an XML file, such as OpenVINO's or PMML's", kExport);
+  return CheckNoJson(bytes);
+}
+
 }  // namespace
+
+absl::Status PartOfCheckpoint() {
+  return OtherFormat("a part of a checkpoint, which has values and no graph",
+                     "serve the SavedModel it belongs to, or make a graph of it and its .meta "
+                     "file with 'floectl freeze'");
+}
 
 bool LooksLikeSavedModel(std::string_view bytes) {
   if (BeginsWith(bytes, "saved_model_schema_version") || BeginsWith(bytes, "meta_graphs"))
@@ -71,8 +133,12 @@ bool LooksLikeSavedModel(std::string_view bytes) {
 absl::Status CheckNoOtherFormat(std::string_view bytes) {
   if (BeginsWith(bytes, "version https://git-lfs"))
     return OtherFormat("a Git LFS pointer", "the model itself comes with 'git lfs pull'");
-  if (LooksLikeSavedModel(bytes)) return OtherFormat("a SavedModel", kExport);
-  if (BeginsWith(bytes, "\x89HDF\r\n")) return OtherFormat("an HDF5 file of Keras", kExport);
+  if (LooksLikeSavedModel(bytes))
+    return absl::InvalidArgumentError(
+        "this is a SavedModel, which floe does not load as a frozen graph: name its directory");
+  if (BeginsWith(bytes, "\x89HDF\r\n"))
+    return absl::InvalidArgumentError(
+        "this is an HDF5 file, which floe does not load as a frozen graph: serve it as it is");
   if (BeginsWith(bytes,
                  "\x8b"
                  "FLOE"))
@@ -80,25 +146,25 @@ absl::Status CheckNoOtherFormat(std::string_view bytes) {
   if (BeginsWith(bytes, "TFL3", 4))
     return OtherFormat("a TensorFlow Lite model", "serve the model that it was converted from");
   if (IsOnnx(bytes)) return OtherFormat("an ONNX model", kExport);
-  if (BeginsWith(bytes, "PK\x03\x04") && IsTorchArchive(bytes))
+  if (BeginsWith(bytes, "PK\x03\x04") && ArchiveHas(bytes, "data.pkl"))
     return OtherFormat("an archive of PyTorch (TorchScript or weights)", kExport);
-  if (BeginsWith(bytes, "\x80\x02\x8a\x0a")) return OtherFormat("a file of PyTorch", kExport);
+  if (BeginsWith(bytes, "PK\x03\x04") && ArchiveHas(bytes, ".npy"))
+    return OtherFormat("an archive of NumPy arrays", kExport);
   if (BeginsWith(bytes, "PK\x03\x04"))
     return OtherFormat("a zip archive", "unpack it and serve what is in it");
-  if (BeginsWith(bytes, "model_checkpoint_path:") || IsSortedTable(bytes))
-    return OtherFormat("a part of a checkpoint, which has values and no graph",
-                       "serve the SavedModel it belongs to, or make a graph of it and its .meta "
-                       "file with 'floectl freeze'");
+  FLOE_RETURN_IF_ERROR(CheckNoCheckpoint(bytes));
   if (BeginsWith(bytes, "\x1f\x8b")) return OtherFormat("a gzip archive", "unpack it");
+  constexpr size_t kTarMark = 257;
+  if (BeginsWith(bytes, "ustar", kTarMark)) return OtherFormat("a tar archive", "unpack it");
   if (BeginsWith(bytes, "<!DOCTYPE") || BeginsWith(bytes, "<html"))
     return OtherFormat("a web page", "download the file that it shows");
-  return absl::OkStatus();
+  return CheckNoStranger(bytes);
 }
 
 absl::Status CheckNoMetaGraph(std::string_view bytes) {
-  tensorflow::MetaGraphDef meta;
+  const auto meta = NewMessage<tensorflow::MetaGraphDef>();
   const bool text = BeginsWith(bytes, "meta_info_def");
-  if (!text && (!Parses(bytes, &meta) || meta.graph_def().node_size() == 0))
+  if (!text && (!Parses(bytes, meta.get()) || meta->graph_def().node_size() == 0))
     return absl::OkStatus();
   return OtherFormat(
       "a MetaGraphDef (the .meta file of a checkpoint)",

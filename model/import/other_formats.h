@@ -11,6 +11,9 @@ namespace floe {
 // tell. Known are a SavedModel, a Git LFS pointer, Keras, TensorFlow Lite, an archive, a web page.
 absl::Status CheckNoOtherFormat(std::string_view bytes);
 
+// What is said of a file of a checkpoint.
+absl::Status PartOfCheckpoint();
+
 // The same for a MetaGraphDef (the .meta file of a checkpoint), which only parsing tells.
 absl::Status CheckNoMetaGraph(std::string_view bytes);
 

@@ -84,6 +84,26 @@ absl::StatusOr<Types> InferSolve(const InferContext& c) {
   return Types{With(c, batch, {FromEnd(c, 0, 0), FromEnd(c, 1, 0)})};
 }
 
+// Diagonals [..., k, n] and right sides [..., n, m].
+absl::StatusOr<Types> InferBandedSolve(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
+  FLOE_RETURN_IF_ERROR(ExpectMatrices(c, 0));
+  FLOE_RETURN_IF_ERROR(ExpectMatrices(c, 1));
+  const Dim bands = FromEnd(c, 0, 1), n = FromEnd(c, 0, 0);
+  if (bands == Dim(0) || (bands.concrete() && n.concrete() && bands.size() > n.size()))
+    return Bad(
+        absl::StrCat("the bands of ", c.shape(0).ToString(), " are not 1 to ", n.ToString()));
+  if (ops::Differ(n, FromEnd(c, 1, 1)))
+    return Bad(absl::StrCat("bands of ", c.shape(0).ToString(), " and right sides of ",
+                            c.shape(1).ToString(), " have different lengths"));
+  const SymShape a = BatchOf(c.shape(0)), b = BatchOf(c.shape(1));
+  SymShape batch = SymShape::UnknownRank();
+  if (a.rank_known() && b.rank_known()) {
+    FLOE_ASSIGN_OR_RETURN(batch, BroadcastShapes(a, b));
+  }
+  return Types{With(c, batch, {n, FromEnd(c, 1, 0)})};
+}
+
 absl::StatusOr<Types> InferSolveLs(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 2, DType::kFloat64));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
@@ -124,6 +144,16 @@ absl::StatusOr<Types> InferEigen(const InferContext& c) {
   const TensorType values = With(c, BatchOf(c.shape(0)), {FromEnd(c, 0, 0)});
   if (c.attrs().Bool("compute_v", true)) return Types{values, {c.dtype(0), c.shape(0)}};
   return Types{values, With(c, BatchOf(c.shape(0)), {Dim(0)})};
+}
+
+// Complex ones of any square matrix.
+absl::StatusOr<Types> InferGeneralEigen(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(
+      const DType dtype,
+      ops::TypeAttrOf(c, "Tout", DType::kComplex64, {DType::kComplex64, DType::kComplex128}));
+  FLOE_ASSIGN_OR_RETURN(Types types, InferEigen(c));
+  for (TensorType& type : types) type.dtype = dtype;
+  return types;
 }
 
 absl::StatusOr<Types> InferCross(const InferContext& c) {
@@ -208,6 +238,8 @@ const OpRegistrar kMatrices[] = {
     OpRegistrar(Op("Qr", 1, InferQr, MatrixRows, {"q", "r"})),
     OpRegistrar(Op("Svd", 1, InferSvd, MatrixRows, {"s", "u", "v"})),
     OpRegistrar(Op("SelfAdjointEigV2", 1, InferEigen, MatrixRows, {"e", "v"})),
+    OpRegistrar(Op("Eig", 1, InferGeneralEigen, MatrixRows, {"e", "v"})),
+    OpRegistrar(Op("BandedTriangularSolve", 2, InferBandedSolve, PairRows<2, true>)),
     OpRegistrar(Op("MatrixSolve", 2, InferSolve<false>, PairRows<2, false>)),
     OpRegistrar(Op("MatrixTriangularSolve", 2, InferSolve<true>, PairRows<2, true>)),
     OpRegistrar(Op("MatrixSolveLs", 3, InferSolveLs, PairRows<2, false>)),

@@ -46,6 +46,21 @@ bool ExampleSpec::VariableLength(int dense_feature) const {
   return shape.rank() > 0 && !shape.dim(0).known();
 }
 
+absl::Status CheckExampleSpec(const ExampleSpec& spec) {
+  FLOE_RETURN_IF_ERROR(CheckTypes(spec.sparse, "the types of sparse features"));
+  FLOE_RETURN_IF_ERROR(CheckTypes(spec.dense, "the types of dense features"));
+  FLOE_RETURN_IF_ERROR(CheckTypes(spec.ragged, "the types of ragged features"));
+  if (spec.ragged_splits.size() != spec.ragged.size() ||
+      std::any_of(spec.ragged_splits.begin(), spec.ragged_splits.end(),
+                  [](DType dtype) { return dtype != DType::kInt32 && dtype != DType::kInt64; }))
+    return Bad("ragged_split_types must have int32 or int64 for each of ragged_value_types");
+  if (spec.dense_shapes.size() != spec.dense.size())
+    return Bad(absl::StrCat(spec.dense_shapes.size(), " dense_shapes for ", spec.dense.size(),
+                            " dense types"));
+  for (const SymShape& shape : spec.dense_shapes) FLOE_RETURN_IF_ERROR(CheckDenseShape(shape));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ExampleSpec> ExampleSpecOf(const Node& node, int inputs) {
   const Attrs& a = node.attrs;
   const auto types = [&a](const char* attr) { return a.Get<std::vector<DType>>(attr, {}); };
@@ -54,21 +69,12 @@ absl::StatusOr<ExampleSpec> ExampleSpecOf(const Node& node, int inputs) {
   const bool single = node.op->name == "ParseSingleExample", v2 = node.op->name == "ParseExampleV2";
   const auto sparse = static_cast<int>(spec.sparse.size()),
              dense = static_cast<int>(spec.dense.size());
-  FLOE_RETURN_IF_ERROR(CheckTypes(spec.sparse, "sparse_types"));
-  FLOE_RETURN_IF_ERROR(CheckTypes(spec.dense, "Tdense"));
-  FLOE_RETURN_IF_ERROR(CheckTypes(spec.ragged, "ragged_value_types"));
+  FLOE_RETURN_IF_ERROR(CheckExampleSpec(spec));
   FLOE_RETURN_IF_ERROR(CheckCount(single || v2 ? "num_sparse" : "Nsparse",
                                   a.Int(single || v2 ? "num_sparse" : "Nsparse"),
                                   spec.sparse.size()));
   if (!single && !v2)
     FLOE_RETURN_IF_ERROR(CheckCount("Ndense", a.Int("Ndense"), spec.dense.size()));
-  if (spec.ragged_splits.size() != spec.ragged.size() ||
-      std::any_of(spec.ragged_splits.begin(), spec.ragged_splits.end(),
-                  [](DType dtype) { return dtype != DType::kInt32 && dtype != DType::kInt64; }))
-    return Bad("ragged_split_types must have int32 or int64 for each of ragged_value_types");
-  if (spec.dense_shapes.size() != spec.dense.size())
-    return Bad(absl::StrCat(spec.dense_shapes.size(), " dense_shapes for ", dense, " dense types"));
-  for (const SymShape& shape : spec.dense_shapes) FLOE_RETURN_IF_ERROR(CheckDenseShape(shape));
   if (single) {
     const auto keys = [&a](const char* attr) {
       return a.Get<std::vector<std::string>>(attr, {}).size();
@@ -87,6 +93,30 @@ absl::StatusOr<ExampleSpec> ExampleSpecOf(const Node& node, int inputs) {
     return Bad(absl::StrCat("has ", inputs, " inputs, its attributes ask for ",
                             spec.first_default + dense));
   return spec;
+}
+
+// Of a single example there is no dim of examples.
+Types FeatureTypes(const ExampleSpec& spec, const SymShape& serialized) {
+  const int rank = serialized.rank_known() ? serialized.rank() : -1;
+  const Dim examples = rank == 1 ? serialized.dim(0) : Dim::Unknown();
+  const Dim width = rank < 0 ? Dim::Unknown() : Dim(rank + 1);
+  const auto vector = [](DType dtype) { return TensorType{dtype, {Dim::Unknown()}}; };
+  Types types(spec.sparse.size(), TensorType{DType::kInt64, {Dim::Unknown(), width}});
+  for (const DType dtype : spec.sparse) types.push_back(vector(dtype));
+  types.insert(types.end(), spec.sparse.size(), TensorType{DType::kInt64, {width}});
+  for (size_t d = 0; d < spec.dense.size(); ++d) {
+    SymShape shape;
+    if (rank == 1) shape.push_back(examples);
+    for (int i = 0; i < spec.dense_shapes[d].rank(); ++i)
+      shape.push_back(spec.dense_shapes[d].dim(i));
+    types.push_back({spec.dense[d], rank < 0 ? SymShape::UnknownRank() : shape});
+  }
+  for (const DType dtype : spec.ragged) types.push_back(vector(dtype));
+  for (const DType dtype : spec.ragged_splits) {
+    const Dim splits = rank == 1 && examples.known() ? examples + Dim(1) : Dim::Unknown();
+    types.push_back({dtype, {rank == 0 ? Dim(0) : splits}});
+  }
+  return types;
 }
 
 }  // namespace ops
@@ -111,31 +141,10 @@ absl::Status CheckInputs(const InferContext& c, const ops::ExampleSpec& spec) {
   return absl::OkStatus();
 }
 
-// Sparse indices, values and shapes; dense tensors; ragged values and their row splits. Of a single
-// example there is no dim of examples.
 absl::StatusOr<Types> InferParse(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const ops::ExampleSpec spec, ops::ExampleSpecOf(c.node, c.num_inputs()));
   FLOE_RETURN_IF_ERROR(CheckInputs(c, spec));
-  const int rank = ops::RankOf(c, 0);
-  const Dim examples = rank == 1 ? c.shape(0).dim(0) : Dim::Unknown();
-  const Dim width = rank < 0 ? Dim::Unknown() : Dim(rank + 1);
-  const auto vector = [](DType dtype) { return TensorType{dtype, {Dim::Unknown()}}; };
-  Types types(spec.sparse.size(), TensorType{DType::kInt64, {Dim::Unknown(), width}});
-  for (const DType dtype : spec.sparse) types.push_back(vector(dtype));
-  types.insert(types.end(), spec.sparse.size(), TensorType{DType::kInt64, {width}});
-  for (size_t d = 0; d < spec.dense.size(); ++d) {
-    SymShape shape;
-    if (rank == 1) shape.push_back(examples);
-    for (int i = 0; i < spec.dense_shapes[d].rank(); ++i)
-      shape.push_back(spec.dense_shapes[d].dim(i));
-    types.push_back({spec.dense[d], rank < 0 ? SymShape::UnknownRank() : shape});
-  }
-  for (const DType dtype : spec.ragged) types.push_back(vector(dtype));
-  for (const DType dtype : spec.ragged_splits) {
-    const Dim splits = rank == 1 && examples.known() ? examples + Dim(1) : Dim::Unknown();
-    types.push_back({dtype, {rank == 0 ? Dim(0) : splits}});
-  }
-  return types;
+  return ops::FeatureTypes(spec, c.shape(0));
 }
 
 // Rows are kept where every feature is dense and of a fixed size: others are as long as the longest

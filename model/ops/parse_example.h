@@ -1,5 +1,5 @@
-// What a node that parses tf.train.Examples asks for: ParseExample, ParseExampleV2 and
-// ParseSingleExample say it in different places.
+// What a node that parses tf.train.Examples asks for: ParseExample, ParseExampleV2,
+// ParseSingleExample and ParseSequenceExampleV2 say it in different places.
 #pragma once
 
 #include <vector>
@@ -24,5 +24,25 @@ struct ExampleSpec {
 
 // INVALID_ARGUMENT where attributes contradict each other or the number of inputs.
 absl::StatusOr<ExampleSpec> ExampleSpecOf(const Node& node, int inputs);
+// INVALID_ARGUMENT for types, shapes and numbers of them that no parser takes.
+absl::Status CheckExampleSpec(const ExampleSpec& spec);
+
+// Types of the outputs for examples of shape `serialized`, a scalar or a vector: sparse indices,
+// values and shapes; dense tensors; ragged values and their row splits.
+Types FeatureTypes(const ExampleSpec& spec, const SymShape& serialized);
+
+// Of tf.train.SequenceExamples: features of the whole, and lists of features of its steps.
+// `lists.dense_shapes` are of one step.
+struct SequenceSpec {
+  ExampleSpec context, lists;
+  static constexpr int kListKeys = 5;      // inputs: sparse, dense, ragged
+  static constexpr int kMayBeMissing = 8;  // input: for each dense list whether it may
+  static constexpr int kFirstDefault = 9;
+  int context_outputs() const {
+    return static_cast<int>(3 * context.sparse.size() + context.dense.size() +
+                            2 * context.ragged.size());
+  }
+};
+absl::StatusOr<SequenceSpec> SequenceSpecOf(const Node& node, int inputs);
 
 }  // namespace floe::ops

@@ -1,5 +1,7 @@
 // Ragged tensors: dense values under nested row splits (rank 1, the first 0, the last the number of
 // rows one level deeper).
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
@@ -152,6 +154,51 @@ absl::StatusOr<Types> InferToSparse(const InferContext& c) {
   return Types{{DType::kInt64, {count, width}}, {c.dtype(rank), {count}}, {DType::kInt64, {width}}};
 }
 
+// rows of the values, values, number of rows, default -> rows, values, empty rows, where each
+// value went
+absl::StatusOr<Types> InferFillEmptyRows(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 3, 0));
+  return Types{
+      Vector(DType::kInt64), Vector(c.dtype(1)), Vector(DType::kBool), {DType::kInt64, c.shape(0)}};
+}
+
+// How many of a list of types the attribute holds.
+int64_t Count(const InferContext& c, const char* attr) {
+  return static_cast<int64_t>(c.attrs().Get<std::vector<DType>>(attr, {}).size());
+}
+
+// Ragged values, ragged splits; sparse indices, values and shapes; dense features -> values, splits
+absl::StatusOr<Types> InferCross(const InferContext& c) {
+  const int64_t ragged = Count(c, "ragged_values_types"), sparse = Count(c, "sparse_values_types"),
+                dense = Count(c, "dense_types");
+  if (Count(c, "ragged_splits_types") != ragged || c.attrs().Int("Nsparse") != sparse)
+    return Bad("its attributes ask for different numbers of features");
+  FLOE_RETURN_IF_ERROR(ExpectInputs(c, 2 * ragged + 3 * sparse + dense));
+  const std::string order = c.attrs().String("input_order");
+  const auto in_order = [&order](char kind) {
+    return std::count(order.begin(), order.end(), kind);
+  };
+  if (in_order('R') != ragged || in_order('S') != sparse || in_order('D') != dense ||
+      order.size() != static_cast<size_t>(ragged + sparse + dense))
+    return Bad(absl::StrCat("input_order '", order, "' is not that of ", ragged, " ragged, ",
+                            sparse, " sparse and ", dense, " dense features"));
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    const int64_t s = i - 2 * ragged;
+    const bool splits = i >= ragged && i < 2 * ragged,
+               values = i < ragged || (s >= sparse && s < 2 * sparse) || s >= 3 * sparse;
+    if (c.dtype(i) != DType::kInt64 && !(values && c.dtype(i) == DType::kString) &&
+        !(splits && c.dtype(i) == DType::kInt32))
+      return Bad(absl::StrCat("input ", i, " is ", DTypeName(c.dtype(i))));
+  }
+  FLOE_ASSIGN_OR_RETURN(const DType splits,
+                        ops::IndexTypeAttr(c, "out_row_splits_type", DType::kInt64));
+  return Types{Vector(c.attrs().Bool("hashed_output") ? DType::kInt64 : DType::kString),
+               Vector(splits)};
+}
+
 // `outputs`: OpDef::output_names.
 OpDef Ragged(const std::string& name, int min_inputs, int max_inputs,
              std::vector<std::string> outputs,
@@ -182,6 +229,12 @@ const OpRegistrar kRagged[] = {
     OpRegistrar(Ragged("RaggedTensorToSparse", 2, -1,
                        {"sparse_indices", "sparse_values", "sparse_dense_shape"}, InferToSparse),
                 "i* T"),
+    OpRegistrar(Ragged("RaggedCross", 1, -1, {"output_values", "output_row_splits"}, InferCross)),
+    OpRegistrar(
+        Ragged("RaggedFillEmptyRows", 4, 4,
+               {"output_value_rowids", "output_values", "empty_row_indicator", "reverse_index_map"},
+               InferFillEmptyRows),
+        "int64 T int64 T"),
 };
 
 }  // namespace

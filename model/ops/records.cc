@@ -1,4 +1,4 @@
-// Records in strings taken apart: lines of CSV, and numbers in bytes of a fixed length.
+// Records in strings taken apart: lines of CSV, numbers in bytes of a fixed length; and unpacked.
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
@@ -53,6 +53,13 @@ absl::StatusOr<Types> InferPaddedRaw(const InferContext& c) {
   return ops::One(dtype, std::move(out));
 }
 
+absl::StatusOr<Types> InferCompressed(const InferContext& c) {
+  const std::string type = c.attrs().String("compression_type");
+  if (!type.empty() && type != "NONE" && type != "ZLIB" && type != "GZIP")
+    return Bad("compression_type '" + type + "' is none of ZLIB, GZIP and NONE");
+  return ops::One(DType::kString, c.shape(0));
+}
+
 RowMark RecordRows(const RowContext& c) {
   if (!c.OthersConstant(1)) return RowsNever(c);
   const SymShape& in = c.inputs[0].type.shape;
@@ -60,6 +67,14 @@ RowMark RecordRows(const RowContext& c) {
 }
 
 const OpRegistrar kRecords[] = {
+    OpRegistrar({.name = "DecodeCompressed",
+                 .min_inputs = 1,
+                 .max_inputs = 1,
+                 .infer = InferCompressed,
+                 .rows = RowsElementwise,
+                 .input_types = "string",
+                 .tensorflow = {"DecodeCompressed"},
+                 .limits = "ZSTD is refused"}),
     OpRegistrar({.name = "DecodeCSV",
                  .min_inputs = 1,
                  .max_inputs = -1,

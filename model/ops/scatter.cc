@@ -221,6 +221,30 @@ const OpRegistrar kTopK({.name = "TopKV2",
                          .shape_inputs = 2,
                          .tensorflow = {"TopKV2"}});
 
+// Computed exactly, as TensorFlow's kernel for CPUs does.
+absl::StatusOr<Types> InferApproxTopK(const InferContext& c) {
+  SymShape out = c.shape(0);
+  if (!out.rank_known()) return Types{{c.dtype(0), out}, {DType::kInt32, out}};
+  if (out.rank() == 0) return Bad("input is a scalar");
+  const int64_t axis = c.attrs().Int("reduction_dimension", -1), k = c.attrs().Int("k");
+  const int last = out.rank() - 1;
+  if (axis != -1 && axis != last)
+    return Bad(absl::StrCat("reduction_dimension is ", axis, ", expected -1"));
+  if (k < 0) return Bad(absl::StrCat("k is ", k));
+  if (out.dim(last).concrete() && out.dim(last).size() < k)
+    return Bad(absl::StrCat("k is ", k, ", the last dimension ", out.dim(last).size()));
+  out.set_dim(last, Dim(k));
+  return Types{{c.dtype(0), out}, {DType::kInt32, out}};
+}
+const OpRegistrar kApproxTopK({.name = "ApproxTopK",
+                               .min_inputs = 1,
+                               .max_inputs = 1,
+                               .output_names = {"values", "indices"},
+                               .infer = InferApproxTopK,
+                               .rows = LastAxisRows,
+                               .tensorflow = {"ApproxTopK"},
+                               .limits = "reduction_dimension -1 alone"});
+
 // data rows are combined by segment id; input 2 tells how many segments there are.
 absl::StatusOr<Types> InferUnsortedSegment(const InferContext& c) {
   const SymShape &data = c.shape(0), &ids = c.shape(1);

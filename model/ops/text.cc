@@ -47,6 +47,18 @@ absl::StatusOr<Types> InferScript(const InferContext& c) {
 
 TensorType Vector(DType dtype) { return {dtype, {Dim::Unknown()}}; }
 
+// data, method -> 8 bytes for each row.
+absl::StatusOr<Types> InferFingerprint(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 0));
+  if (IsHandle(c.dtype(0))) return Bad(absl::StrCat("data is ", DTypeName(c.dtype(0))));
+  const SymShape& in = c.shape(0);
+  if (in.rank_known() && in.rank() == 0) return Bad("data is a scalar");
+  return ops::One(DType::kUInt8, {in.rank_known() ? in.dim(0) : Dim::Unknown(), Dim(8)});
+}
+RowMark FingerprintRows(const RowContext& c) {
+  return c.OthersConstant(1) ? ops::MarkOfData(c, 0, true) : RowsNever(c);
+}
+
 // Numbers that the bytes of each string hold, along a last dim.
 absl::StatusOr<Types> InferDecodeRaw(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(
@@ -180,6 +192,7 @@ const OpRegistrar kText[] = {
     OpRegistrar(ops::Allocating("UnicodeEncode", 2, {"output"}, InferUnicodeEncode), "int32 i"),
     OpRegistrar(ops::Allocating("StringSplit", 2, {"indices", "values", "shape"}, InferSplit),
                 "string string"),
+    OpRegistrar(ops::Simple("Fingerprint", 2, InferFingerprint, FingerprintRows), "? string"),
     OpRegistrar(Cross("SparseCross")),
     OpRegistrar(Cross("SparseCrossV2")),
     OpRegistrar(Cross("SparseCrossHashed")),

@@ -81,6 +81,22 @@ std::vector<Reader> MakeReaders() {
   all.push_back({"DecodeGif", {}, {}});
   all.push_back({"ParseTensor", With({{"out_type", DType::kFloat32}}), {}});
   all.push_back({"ParseTensor", With({{"out_type", DType::kString}}), {}});
+  all.push_back({"DecodeCompressed", With({{"compression_type", std::string("ZLIB")}}), {}});
+  all.push_back({"DecodeCompressed", With({{"compression_type", std::string("GZIP")}}), {}});
+  all.push_back({"ParseSequenceExampleV2",
+                 With({{"Ncontext_sparse", int64_t{1}},
+                       {"context_sparse_types", Types{DType::kString}},
+                       {"Nfeature_list_sparse", int64_t{1}},
+                       {"feature_list_sparse_types", Types{DType::kString}},
+                       {"Nfeature_list_dense", int64_t{1}},
+                       {"feature_list_dense_types", Types{DType::kFloat32}},
+                       {"feature_list_dense_shapes", Shapes{{2}}},
+                       {"feature_list_ragged_value_types", Types{DType::kInt64}},
+                       {"feature_list_ragged_split_types", Types{DType::kInt32}}}),
+                 {none, Texts(Shape({1}), {"s"}), none, none, Texts(Shape({1}), {"s"}),
+                  Texts(Shape({1}), {"x"}), Texts(Shape({1}), {"n"}),
+                  Numbers<uint8_t>(DType::kBool, Shape({1}), {1})},
+                 true});
   return all;
 }
 const std::vector<Reader>& Readers() {

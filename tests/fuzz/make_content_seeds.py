@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the content fuzzer: small images, Examples, CSV and tensors, behind the number of the op that reads them.
+"""Writes the seeds of the content fuzzer: small images, Examples, CSV, tensors and packed text, behind the number of the op that reads them.
 
     make_content_seeds.py FOLDER        needs TensorFlow; the seeds in corpus/content were made with 2.21
 """
+import gzip
 import pathlib
 import sys
+import zlib
 
 import numpy as np
 import tensorflow as tf
@@ -12,9 +14,10 @@ import tensorflow as tf
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "op_cases"))
 from examples import FIXED, LISTS, ODD
 from image_files import GIFS, PNGS, bmp, jpeg, picture
+from sequences import WHOLE
 
 # The places of the ops in content_fuzzer.cc.
-JPEG, IMAGE, IMAGE4, PNG16, CROP, BMP, SIZE, SPARSE, DENSE, RAGGED, CSV, GIF, TENSOR, WORDS = range(14)
+JPEG, IMAGE, IMAGE4, PNG16, CROP, BMP, SIZE, SPARSE, DENSE, RAGGED, CSV, GIF, TENSOR, WORDS, ZLIB, GZIP, SEQUENCE = range(17)
 
 
 def seeds():
@@ -42,6 +45,11 @@ def seeds():
     for name, op in (("sparse", SPARSE), ("dense", DENSE), ("ragged", RAGGED)):
         for i, data in enumerate(FIXED + LISTS + ODD):
             yield f"{name}_{i}", op, data
+    for i, data in enumerate(WHOLE):
+        yield f"sequence_{i}", SEQUENCE, data
+    text = b"a text that is packed " * 20
+    yield "zlib", ZLIB, zlib.compress(text)
+    yield "gzip", GZIP, gzip.compress(text, mtime=0)
     yield "csv", CSV, b'12,"a,""b"""\n'
     yield "csv_default", CSV, b","
 

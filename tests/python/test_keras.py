@@ -12,6 +12,7 @@ from floed import Floed
 
 import keras_cases
 import keras_files
+import keras_new_cases  # adds to keras_cases.KERAS3
 from keras_files import ROOT
 
 # "CASE FORMAT" -> why floe's answer differs or is refused. The aim of 97 % counts these as failures.

@@ -12,6 +12,7 @@
 
 #include "base/tf_record.h"
 #include "model/import/checkpoint/sorted_table.h"
+#include "model/import/import.h"
 
 namespace floe {
 namespace {
@@ -51,6 +52,25 @@ TEST(TensorBundle, ReadsWhatTensorFlowWrote) {
   EXPECT_EQ(*(*bundle)->Read("scalar")->as<int64_t>(), 7);
   EXPECT_EQ((*bundle)->Read("empty")->shape(), Shape({0, 3}));
   EXPECT_EQ((*bundle)->Read("flags")->as<bool>()[2], true);
+}
+
+TEST(TensorBundle, IsNoModel) {
+  const std::string folder = FLOE_SOURCE_DIR "/model/import/testdata";
+  const struct {
+    std::string path, what;
+  } cases[] = {
+      {kBundle + ".index", "this is a part of a checkpoint"},
+      {kBundle + ".data-00000-of-00002", "this is a part of a checkpoint"},
+      {kBundle, "is the prefix of a checkpoint"},
+      {folder, "it holds a checkpoint"},
+      {folder + "/version_1.ckpt", "this is a checkpoint of version 1"},
+  };
+  for (const auto& c : cases) {
+    const std::string error(ImportFile(c.path, {}).status().message());
+    EXPECT_THAT(error, HasSubstr(c.what)) << c.path;
+  }
+  const auto old = TensorBundle::Open(folder + "/version_1.ckpt", kMaxBytes);
+  EXPECT_THAT(std::string(old.status().message()), HasSubstr("is a checkpoint of version 1"));
 }
 
 TEST(TensorBundle, PutsPartsTogether) {

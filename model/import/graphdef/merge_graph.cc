@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "model/import/message_ptr.h"
 #include "model/import/unfolded_bytes.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
@@ -115,7 +116,7 @@ class Merger {
   // An entry of the map: the last of several keys and all of several values count.
   absl::Status MergeAttribute(tensorflow::NodeDef* node) {
     std::string key;
-    tensorflow::AttrValue value;
+    const auto value = NewMessage<tensorflow::AttrValue>();
     while (in_->BytesUntilLimit() > 0) {
       const uint32_t tag = in_->ReadTag();
       constexpr uint32_t kKey = 1 << 3 | 2, kValue = 2 << 3 | 2;
@@ -131,10 +132,10 @@ class Merger {
         continue;
       }
       const CodedInputStream::Limit outer = in_->PushLimit(static_cast<int>(size));
-      FLOE_RETURN_IF_ERROR(Merge(&value));
+      FLOE_RETURN_IF_ERROR(Merge(value.get()));
       in_->PopLimit(outer);
     }
-    (*node->mutable_attr())[key] = std::move(value);
+    (*node->mutable_attr())[key] = std::move(*value);
     return absl::OkStatus();
   }
 

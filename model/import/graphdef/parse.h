@@ -1,27 +1,18 @@
 // Bytes, or a file, of a GraphDef in binary or text form -> the message.
 #pragma once
 
-#include <exception>
-#include <memory>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "base/memory_budget.h"
 #include "base/read_file.h"
+#include "model/import/message_ptr.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace floe {
 
-// Maps of protobuf are broken where memory for an entry could not be had, and end the process when
-// they are destroyed. A message that std::bad_alloc leaves is kept instead.
-struct DestroyUnlessThrown {
-  void operator()(tensorflow::GraphDef* def) const {
-    if (std::uncaught_exceptions() == 0) delete def;
-  }
-};
-
 struct ParsedGraphDef {
-  std::unique_ptr<tensorflow::GraphDef, DestroyUnlessThrown> def{new tensorflow::GraphDef};
+  MessagePtr<tensorflow::GraphDef> def = NewMessage<tensorflow::GraphDef>();
   bool text = false;
   MemoryShare memory;  // what `def` takes beyond the size of the file
 };

@@ -8,7 +8,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/budget.h"
 #include "base/file_beneath.h"
 #include "base/memory_budget.h"
 #include "base/quoted.h"
@@ -20,6 +19,7 @@
 #include "model/import/keras/model.h"
 #include "model/import/keras/weights.h"
 #include "model/import/signature.h"
+#include "model/import/within_limits.h"
 
 namespace floe {
 namespace {
@@ -181,6 +181,7 @@ absl::StatusOr<ImportedModel> ImportBeside(const Hdf5File& hdf5, const std::stri
     FLOE_ASSIGN_OR_RETURN(const Bytes text, ReadBytes(name, options, /*the_model=*/false));
     absl::StatusOr<Json> model = keras::ParseJson(text.view);
     if (!model.ok()) return Annotate(model.status(), name);
+    if (keras::Text(*model, "class_name").empty()) continue;  // of something else
     std::string version = keras::Text(*model, "keras_version");
     const auto metadata = std::filesystem::path(name).parent_path() / kMetadata;
     if (version.empty() && std::filesystem::exists(metadata, none)) {
@@ -230,24 +231,17 @@ absl::StatusOr<ImportedModel> ImportPath(const std::string& path, const ImportOp
   return ImportWhole(bytes, file, options);
 }
 
-template <typename Body>
-absl::StatusOr<ImportedModel> Within(const ImportOptions& options, const Body& import) {
-  Budget budget(options.limits);
-  const BudgetScope scope(&budget);
-  return CatchOutOfMemory(import);
-}
-
 }  // namespace
 
 absl::StatusOr<ImportedModel> ImportKeras(const std::string& path, const ImportOptions& options) {
-  absl::StatusOr<ImportedModel> model =
-      Within(options, [&]() -> absl::StatusOr<ImportedModel> { return ImportPath(path, options); });
+  absl::StatusOr<ImportedModel> model = WithinLimits(
+      options.limits, [&]() -> absl::StatusOr<ImportedModel> { return ImportPath(path, options); });
   return model.ok() ? std::move(model) : Annotate(model.status(), path);
 }
 
 absl::StatusOr<ImportedModel> ImportKerasBytes(std::string_view bytes,
                                                const ImportOptions& options) {
-  return Within(options, [&]() -> absl::StatusOr<ImportedModel> {
+  return WithinLimits(options.limits, [&]() -> absl::StatusOr<ImportedModel> {
     Tensor copy = Tensor::Allocate(DType::kUInt8, {static_cast<int64_t>(bytes.size())});
     if (!bytes.empty()) std::memcpy(copy.mutable_data(), bytes.data(), bytes.size());
     return ImportWhole(BytesOf(copy), "", options);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/budget.h"
 #include "base/file_beneath.h"
 #include "base/nearest.h"
 #include "base/quoted.h"
@@ -15,10 +14,13 @@
 #include "model/import/format.h"
 #include "model/import/graphdef/graphdef.h"
 #include "model/import/import.h"
+#include "model/import/message_ptr.h"
+#include "model/import/other_formats.h"
 #include "model/import/parse_message.h"
 #include "model/import/savedmodel/closure.h"
 #include "model/import/savedmodel/freeze_meta_graph.h"
 #include "model/import/savedmodel/meta_graph.h"
+#include "model/import/within_limits.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 
@@ -56,7 +58,7 @@ void PutValues(const VariableValues& variables, Nodes* nodes) {
 }
 
 absl::StatusOr<Frozen> Freeze(FreezeRequest request, const std::string& checkpoint,
-                              GraphDef graph) {
+                              GraphDef* graph) {
   std::unique_ptr<TensorBundle> bundle;
   const OpenCheckpoint open = [&]() -> absl::StatusOr<TensorBundle*> {
     if (bundle == nullptr) {
@@ -65,7 +67,7 @@ absl::StatusOr<Frozen> Freeze(FreezeRequest request, const std::string& checkpoi
     return bundle.get();
   };
   request.keep_tables_unused = false;
-  FLOE_ASSIGN_OR_RETURN(FrozenGraph frozen, FreezeGraph(std::move(request), open, &graph));
+  FLOE_ASSIGN_OR_RETURN(FrozenGraph frozen, FreezeGraph(std::move(request), open, graph));
   Frozen result;
   result.signature = std::move(frozen.signatures[0]);
   result.initialisers = std::move(frozen.initialisers);
@@ -75,10 +77,10 @@ absl::StatusOr<Frozen> Freeze(FreezeRequest request, const std::string& checkpoi
     return absl::InvalidArgumentError(absl::StrCat("the variables have ", bytes,
                                                    " bytes, and a GraphDef at most 2 GiB; serve "
                                                    "the SavedModel as it is"));
-  PutValues(frozen.variables, graph.mutable_node());
-  for (auto& function : *graph.mutable_library()->mutable_function())
+  PutValues(frozen.variables, graph->mutable_node());
+  for (auto& function : *graph->mutable_library()->mutable_function())
     PutValues(frozen.variables, function.mutable_node_def());
-  result.graph = std::move(graph);
+  result.graph = std::move(*graph);
   return result;
 }
 
@@ -100,9 +102,9 @@ absl::StatusOr<Frozen> FreezeSavedModelFile(const std::string& file,
                                             const std::vector<std::string>& tags,
                                             const std::string& signature) {
   FLOE_ASSIGN_OR_RETURN(const FileBytes bytes, ReadFile(file, kMaxFileBytes));
-  tensorflow::SavedModel saved;
-  FLOE_RETURN_IF_ERROR(ParseMessage(bytes.view(), &saved));
-  FLOE_ASSIGN_OR_RETURN(tensorflow::MetaGraphDef * meta, ChooseMetaGraph(tags, &saved));
+  const auto saved = NewMessage<tensorflow::SavedModel>();
+  FLOE_RETURN_IF_ERROR(ParseMessage(bytes.view(), saved.get()));
+  FLOE_ASSIGN_OR_RETURN(tensorflow::MetaGraphDef * meta, ChooseMetaGraph(tags, saved.get()));
   const std::string directory = DirectoryOf(file);
   FreezeRequest request;
   request.signatures.resize(1);
@@ -111,19 +113,20 @@ absl::StatusOr<Frozen> FreezeSavedModelFile(const std::string& file,
   request.restore_op = meta->saver_def().restore_op_name();
   for (const auto& [node, asset] : AssetFiles(*meta))
     request.assets[node] = absl::StrCat(directory, "/assets/", asset);
-  return Freeze(std::move(request), directory + "/variables/variables",
-                std::move(*meta->mutable_graph_def()));
+  return Freeze(std::move(request), directory + "/variables/variables", meta->mutable_graph_def());
 }
 
 // A MetaGraphDef is no GraphDef: their first fields differ.
-absl::StatusOr<tensorflow::MetaGraphDef> ReadGraph(const std::string& file) {
+absl::StatusOr<MessagePtr<tensorflow::MetaGraphDef>> ReadGraph(const std::string& file) {
   FLOE_ASSIGN_OR_RETURN(const FileBytes bytes, ReadFile(file, kMaxFileBytes));
-  tensorflow::MetaGraphDef meta;
-  const absl::Status as_graph = ParseMessage(bytes.view(), meta.mutable_graph_def());
-  if (as_graph.ok() && meta.graph_def().node_size() != 0) return meta;
-  meta.Clear();
-  const absl::Status as_meta = ParseMessage(bytes.view(), &meta);
-  if (as_meta.ok() && meta.graph_def().node_size() != 0) return meta;
+  if (absl::Status other = CheckNoOtherFormat(bytes.view()); !other.ok())
+    return Annotate(other, file);
+  auto meta = NewMessage<tensorflow::MetaGraphDef>();
+  const absl::Status as_graph = ParseMessage(bytes.view(), meta->mutable_graph_def());
+  if (as_graph.ok() && meta->graph_def().node_size() != 0) return meta;
+  meta->Clear();
+  const absl::Status as_meta = ParseMessage(bytes.view(), meta.get());
+  if (as_meta.ok() && meta->graph_def().node_size() != 0) return meta;
   return Annotate(as_graph.ok() ? absl::InvalidArgumentError("the graph has no nodes") : as_graph,
                   file);
 }
@@ -146,39 +149,37 @@ absl::StatusOr<FileSignature> SignatureOf(const std::vector<std::string>& output
   return signature;
 }
 
-template <typename Body>
-absl::StatusOr<Frozen> Within(const Body& body) {
-  Budget budget(ImportOptions().limits);
-  const BudgetScope scope(&budget);
-  return CatchOutOfMemory(body);
-}
-
 }  // namespace
 
 absl::StatusOr<Frozen> FreezeSavedModel(const std::string& path,
                                         const std::vector<std::string>& tags,
                                         const std::string& signature) {
   FLOE_ASSIGN_OR_RETURN(const FoundFormat found, DetectFormat(path));
+  if (found.format == Format::kGraphDef) {
+    FLOE_ASSIGN_OR_RETURN(const FileBytes bytes, ReadFile(path, kMaxFileBytes));
+    if (absl::Status other = CheckNoOtherFormat(bytes.view()); !other.ok())
+      return Annotate(other, path);
+  }
   if (found.format != Format::kSavedModel)
     return absl::InvalidArgumentError(
         absl::StrCat(path,
                      " is no SavedModel; a graph with a checkpoint is frozen with --graph or "
                      "--meta, --checkpoint and --outputs"));
-  absl::StatusOr<Frozen> frozen =
-      Within([&] { return FreezeSavedModelFile(found.file, tags, signature); });
+  absl::StatusOr<Frozen> frozen = WithinLimits(
+      ImportOptions().limits, [&] { return FreezeSavedModelFile(found.file, tags, signature); });
   return frozen.ok() ? std::move(frozen) : Annotate(frozen.status(), path);
 }
 
 absl::StatusOr<Frozen> FreezeCheckpoint(const std::string& file, const std::string& checkpoint,
                                         const std::vector<std::string>& outputs) {
-  return Within([&]() -> absl::StatusOr<Frozen> {
-    FLOE_ASSIGN_OR_RETURN(tensorflow::MetaGraphDef meta, ReadGraph(file));
+  return WithinLimits(ImportOptions().limits, [&]() -> absl::StatusOr<Frozen> {
+    FLOE_ASSIGN_OR_RETURN(const auto meta, ReadGraph(file));
     FreezeRequest request;
     request.signatures.resize(1);
-    FLOE_ASSIGN_OR_RETURN(request.signatures[0], SignatureOf(outputs, meta.graph_def()));
-    request.init_nodes = InitNodes(meta);
-    request.restore_op = meta.saver_def().restore_op_name();
-    return Freeze(std::move(request), checkpoint, std::move(*meta.mutable_graph_def()));
+    FLOE_ASSIGN_OR_RETURN(request.signatures[0], SignatureOf(outputs, meta->graph_def()));
+    request.init_nodes = InitNodes(*meta);
+    request.restore_op = meta->saver_def().restore_op_name();
+    return Freeze(std::move(request), checkpoint, meta->mutable_graph_def());
   });
 }
 

@@ -10,6 +10,7 @@
 #include "base/quoted.h"
 #include "base/status.h"
 #include "model/import/graphdef/graphdef.h"
+#include "model/import/message_ptr.h"
 #include "model/import/savedmodel/closure.h"
 #include "model/import/savedmodel/freeze_variables.h"
 #include "model/import/savedmodel/node_names.h"
@@ -324,7 +325,8 @@ class GraphFreezer {
     }
     for (const std::string& name : names) {
       const RestorePlan::Entries& entries = plan_.tables.at(name);
-      NodeDef fill;
+      const auto made = NewMessage<NodeDef>();
+      NodeDef& fill = *made;
       fill.set_name(absl::StrCat(name, "/floe_restore"));
       fill.set_op("LookupTableImportV2");
       fill.add_input(name);

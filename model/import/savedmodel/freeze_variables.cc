@@ -9,6 +9,7 @@
 #include "base/budget.h"
 #include "base/quoted.h"
 #include "base/status.h"
+#include "model/import/message_ptr.h"
 #include "model/import/savedmodel/freeze_body.h"
 #include "model/import/savedmodel/node_names.h"
 #include "tensorflow/core/framework/graph.pb.h"
@@ -88,12 +89,13 @@ class Library : public FunctionSource {
 
   absl::Status Keep(const std::string& name) override { return Freeze(name, {}).status(); }
 
-  void MoveTo(tensorflow::FunctionDefLibrary* library) { library->Swap(&made_); }
+  void MoveTo(tensorflow::FunctionDefLibrary* library) { library->Swap(made_.get()); }
 
  private:
   absl::StatusOr<Frozen> Make(const FunctionDef& function, const Binding& arguments) {
     FLOE_RETURN_IF_ERROR(SpendVisits(function.node_def_size() + 1));
-    FunctionDef copy;
+    const auto made = NewMessage<FunctionDef>();
+    FunctionDef& copy = *made;
     *copy.mutable_signature() = function.signature();
     *copy.mutable_attr() = function.attr();
     *copy.mutable_arg_attr() = function.arg_attr();
@@ -128,7 +130,7 @@ class Library : public FunctionSource {
       if (frozen.results.back() != tensorflow::DT_INVALID) Retype(&result, frozen.results.back());
     }
     copy.mutable_signature()->set_name(frozen.name);
-    *made_.add_function() = std::move(copy);
+    *made_->add_function() = std::move(copy);
     return frozen;
   }
 
@@ -149,7 +151,8 @@ class Library : public FunctionSource {
   std::unordered_map<std::string, const FunctionDef*> functions_;
   std::unordered_map<std::string, Frozen> frozen_;  // by name and arguments; no name: open
   std::set<std::string> names_;
-  tensorflow::FunctionDefLibrary made_;
+  const MessagePtr<tensorflow::FunctionDefLibrary> made_ =
+      NewMessage<tensorflow::FunctionDefLibrary>();
   int depth_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "base/quoted.h"
 #include "base/status.h"
+#include "model/import/message_ptr.h"
 #include "model/import/savedmodel/closure.h"
 #include "model/import/savedmodel/node_names.h"
 #include "model/import/tensor_proto.h"
@@ -125,8 +126,8 @@ std::map<std::string, std::string> AssetFiles(const MetaGraphDef& meta) {
   const auto found = meta.collection_def().find("saved_model_assets");
   if (found == meta.collection_def().end()) return files;
   for (const google::protobuf::Any& any : found->second.any_list().value()) {
-    tensorflow::AssetFileDef asset;
-    if (asset.ParseFromString(any.value())) add(asset);
+    const auto asset = NewMessage<tensorflow::AssetFileDef>();
+    if (asset->ParseFromString(any.value())) add(*asset);
   }
   return files;
 }
@@ -144,10 +145,11 @@ absl::StatusOr<MetaGraphDef*> ChooseMetaGraph(const std::vector<std::string>& ta
   if (tags.empty() && model->meta_graphs_size() == 1) return model->mutable_meta_graphs(0);
   std::string text;
   for (const std::string& one : known) absl::StrAppend(&text, text.empty() ? "" : "; ", one);
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the SavedModel has no graph of the tags ",
-      QuotedList(std::vector<std::string>(wanted.begin(), wanted.end())), ", it has: ",
-      text.empty() ? "no graph at all" : text, "; choose some with the model's 'tags'"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the SavedModel has no graph of the tags ",
+                   QuotedList(std::vector<std::string>(wanted.begin(), wanted.end())),
+                   ", it has: ", text.empty() ? "no graph at all" : text,
+                   "; choose some with the model's 'saved_model_tags', or --tags"));
 }
 
 }  // namespace floe

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "model/import/checkpoint/tensor_bundle.h"
 #include "model/import/graphdef/graphdef.h"
+#include "model/import/message_ptr.h"
 #include "model/import/parse_message.h"
 #include "model/import/savedmodel/freeze_meta_graph.h"
 #include "model/import/savedmodel/meta_graph.h"
@@ -118,7 +119,7 @@ class Importer {
 };
 
 struct Parsed {
-  tensorflow::SavedModel saved;
+  MessagePtr<tensorflow::SavedModel> saved = NewMessage<tensorflow::SavedModel>();
   MemoryShare memory;
   bool text = false;
 };
@@ -126,7 +127,7 @@ struct Parsed {
 absl::StatusOr<std::unique_ptr<Parsed>> Parse(std::string_view bytes) {
   auto parsed = std::make_unique<Parsed>();
   parsed->text = LooksLikeText(bytes);
-  FLOE_RETURN_IF_ERROR(ParsePaid(bytes, &parsed->saved, &parsed->memory));
+  FLOE_RETURN_IF_ERROR(ParsePaid(bytes, parsed->saved.get(), &parsed->memory));
   return parsed;
 }
 
@@ -134,7 +135,7 @@ absl::StatusOr<ImportedModel> ImportParsed(std::unique_ptr<Parsed> parsed,
                                            const std::string& directory,
                                            const ImportOptions& options) {
   FLOE_ASSIGN_OR_RETURN(tensorflow::MetaGraphDef * meta,
-                        ChooseMetaGraph(options.tags, &parsed->saved));
+                        ChooseMetaGraph(options.tags, parsed->saved.get()));
   FLOE_ASSIGN_OR_RETURN(ImportedModel model, Importer(directory, options).Import(meta));
   model.format = parsed->text ? "SavedModel (text)" : "SavedModel (binary)";
   return model;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -88,6 +89,15 @@ TEST(SavedModel, IsChosenByTags) {
   const auto model = ImportSavedModelBytes(Seed("v1"), kFolder, options);
   EXPECT_THAT(std::string(model.status().message()),
               AllOf(HasSubstr("'gpu', 'serve'"), HasSubstr("it has: 'serve'")));
+}
+
+TEST(SavedModel, IsTheVersionsAndNotTheModelsDirectory) {
+  const std::filesystem::path model = testing::TempDir() + "/of_versions";
+  std::filesystem::create_directories(model / "2");
+  std::ofstream(model / "2" / "saved_model.pb") << Seed("v1");
+  const std::string error(ImportFile(model.string(), {}).status().message());
+  EXPECT_THAT(error, AllOf(HasSubstr("it holds versions"), HasSubstr("of_versions/2")));
+  std::filesystem::remove_all(model);
 }
 
 TEST(SavedModel, CanBeTakenForABareGraph) {

@@ -19,3 +19,9 @@ with tf.Graph().as_default(), v1.Session(config=v1.ConfigProto(device_count={"CP
         v1.get_variable("empty", initializer=tf.zeros([0, 3]))
     session.run(v1.global_variables_initializer())
     v1.train.Saver(sharded=True, save_relative_paths=True).save(session, "bundle", write_meta_graph=False, write_state=False)
+
+with tf.Graph().as_default(), v1.Session() as session:
+    v1.get_variable("v", [2])
+    session.run(v1.global_variables_initializer())
+    saver = v1.train.Saver(write_version=v1.train.SaverDef.V1)
+    saver.save(session, "./version_1.ckpt", write_meta_graph=False, write_state=False)

@@ -1,4 +1,4 @@
-// Dense, EinsumDense, Embedding.
+// Dense, EinsumDense, Embedding, ReversibleEmbedding.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/quoted.h"
@@ -62,6 +62,31 @@ KValue Embedding(LayerContext& c) {
   return out;
 }
 
+// Called in reverse, it projects from the embedding to all ids.
+KValue ReversibleEmbedding(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const KValue& reverse = c.Arg(1, "reverse");
+  if (reverse.kind != KValue::Kind::kJson || *reverse.json != true) return Embedding(c);
+  const bool tied = c.config.Bool("tie_weights", true);
+  const ValueRef weights = c.Weight(tied ? 0 : 1);
+  ValueRef x = c.In(), kernel = tied ? b.Transpose(weights, {1, 0}) : weights;
+  const std::string dtype = c.config.String("reverse_dtype", "");
+  if (dtype == "float32" || dtype == "float16" || dtype == "bfloat16") {
+    const DType to = dtype == "float32"   ? DType::kFloat32
+                     : dtype == "float16" ? DType::kFloat16
+                                          : DType::kBFloat16;
+    x = b.Cast(x, to);
+    kernel = b.Cast(kernel, to);
+  } else if (!dtype.empty()) {
+    c.Fail(absl::StrCat("reverse_dtype ", Quoted(dtype)));
+  }
+  const ValueRef y = b.MatMul(x, kernel);
+  if (!c.config.Has("logit_soft_cap")) return y;
+  const double cap = c.config.Number("logit_soft_cap", 1);
+  return b.Mul(b.Op("Tanh", {b.Op("RealDiv", {y, b.Scalar(b.dtype(y), cap)})}), cap);
+}
+
+const LayerRegistrar kReversible({"ReversibleEmbedding"}, ReversibleEmbedding);
 const LayerRegistrar kDense({"Dense"}, Dense, Masks::kPass);
 const LayerRegistrar kEinsumDense({"EinsumDense"}, EinsumDense);
 const LayerRegistrar kEmbedding({"Embedding"}, Embedding);

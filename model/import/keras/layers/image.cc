@@ -1,5 +1,5 @@
-// Image layers: Rescaling, Normalization, Resizing, CenterCrop, and random augmentation, which
-// changes nothing at inference.
+// Image layers: Rescaling, Normalization, Resizing, CenterCrop, AutoContrast, and augmentation,
+// which changes nothing at inference.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -177,10 +177,43 @@ const LayerRegistrar kResizing({"Resizing"}, Resizing);
 // Keras 2 brings images to the size at inference too.
 KValue RandomCrop(LayerContext& c) { return c.keras2() ? CenterCrop(c) : Augmentation(c); }
 
+// Images of [low, high] brought to [0, 255] where `to`, else back.
+ValueRef Ranged(LayerContext& c, ValueRef x, bool to) {
+  std::vector<float> range = c.config.Floats("value_range");
+  if (range.empty()) range = {0, 255};
+  if (range.size() != 2 || range[0] >= range[1]) {
+    c.Fail("value_range is not two numbers");
+    return x;
+  }
+  if (range[0] == 0 && range[1] == 255) return x;
+  const double width = static_cast<double>(range[1]) - range[0];
+  GraphBuilder& b = c.b;
+  if (to) return b.Mul(b.Op("RealDiv", {b.Add(x, -range[0]), b.Scalar(b.dtype(x), width)}), 255);
+  return b.Add(b.Mul(b.Op("RealDiv", {x, b.Scalar(b.dtype(x), 255)}), width), range[0]);
+}
+
+// Each channel of an image is stretched over the whole range; one of equal pixels stays.
+KValue AutoContrast(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef images = b.Cast(c.In(), c.compute_dtype);
+  if (b.ok() && b.rank(images) != 4) c.Fail("images with a batch are needed");
+  if (!b.ok()) return {};
+  const ValueRef x = Ranged(c, images, true), low = b.Reduce("Min", x, {1, 2}, true),
+                 high = b.Reduce("Max", x, {1, 2}, true);
+  const ValueRef scale = b.Op("RealDiv", {b.Scalar(b.dtype(x), 255), b.Sub(high, low)});
+  const ValueRef stretched = b.Add(b.Mul(x, scale), b.Mul(b.Op("Neg", {low}), scale));
+  const ValueRef clipped =
+      b.Op("ClipByValue", {stretched, b.Scalar(b.dtype(x), 0), b.Scalar(b.dtype(x), 255)});
+  const ValueRef y = Ranged(c, clipped, false);
+  return b.Op("SelectV2", {b.Op("IsNan", {y}), images, y});
+}
+
+const LayerRegistrar kContrast({"AutoContrast"}, AutoContrast);
 const LayerRegistrar kCrop({"CenterCrop"}, CenterCrop);
 const LayerRegistrar kRandomCrop({"RandomCrop"}, RandomCrop);
 const LayerRegistrar kRandom({"AugMix",
                               "CutMix",
+                              "Equalization",
                               "MixUp",
                               "RandAugment",
                               "RandomBrightness",
@@ -203,7 +236,8 @@ const LayerRegistrar kRandom({"AugMix",
                               "RandomShear",
                               "RandomTranslation",
                               "RandomWidth",
-                              "RandomZoom"},
+                              "RandomZoom",
+                              "Solarization"},
                              Augmentation);
 
 }  // namespace

@@ -14,17 +14,19 @@ KValue Refuse(LayerContext& c, const std::string& why) {
 KValue OtherFramework(LayerContext& c) {
   return Refuse(c, "it runs a model of another framework, which is not in the file");
 }
-KValue Signal(LayerContext& c) { return Refuse(c, "spectrograms are not supported"); }
-KValue Pixels(LayerContext& c) { return Refuse(c, "this change of pixels is not supported"); }
-KValue Boxes(LayerContext& c) { return Refuse(c, "bounding boxes are not supported"); }
+KValue Histograms(LayerContext& c) {
+  return Refuse(c, "it equalises the histograms of parts of an image, which is not supported");
+}
+// Of images alone it changes nothing.
+KValue Boxes(LayerContext& c) {
+  if (c.call.args.empty() || c.call.args[0].is_tensor()) return c.In();
+  return Refuse(c, "bounding boxes are not supported");
+}
 KValue Wrapping(LayerContext& c) { return Refuse(c, "a wrapper's code is not in the file"); }
 
 const LayerRegistrar kOther({"TFSMLayer", "TorchModuleWrapper", "JaxLayer", "FlaxLayer"},
                             OtherFramework);
-const LayerRegistrar kSignal({"STFTSpectrogram", "MelSpectrogram"}, Signal);
-const LayerRegistrar kPixels({"AutoContrast", "ContrastLimitedAdaptiveHistogramEqualization",
-                              "Equalization", "Solarization"},
-                             Pixels);
+const LayerRegistrar kHistograms({"ContrastLimitedAdaptiveHistogramEqualization"}, Histograms);
 const LayerRegistrar kBoxes({"MaxNumBoundingBoxes"}, Boxes);
 const LayerRegistrar kWrapper({"Wrapper", "Layer"}, Wrapping);
 

@@ -1,0 +1,44 @@
+"""More cases of keras_cases.py: layers that Keras 3 alone has, for images, sound and language.
+
+A window of STFTSpectrogram is in its stored weights alone, and would need SciPy.
+"""
+import numpy as np
+
+from keras_cases import KERAS3, case, ints, row
+
+row("auto contrast", (8, 7, 3), lambda L: L.AutoContrast(), to=KERAS3)
+row("auto contrast range", (8, 7, 3), lambda L: L.AutoContrast(value_range=(-1, 1)), to=KERAS3)
+row("always augmenting", (8, 7, 3), lambda L: L.Solarization(), lambda L: L.Pipeline([L.Equalization()]), lambda L: L.MaxNumBoundingBoxes(5), to=KERAS3)
+row("pipeline", (8, 7, 3), lambda L: L.Pipeline([L.RandomFlip(), L.AutoContrast(), L.Rescaling(.5)]), to=KERAS3)
+row("pipeline dense", (8, 7, 3), lambda L: L.Pipeline([L.Dense(4), L.RandomFlip(), L.Dense(5, activation="relu")]), to=KERAS3)
+for mode in ("log", "magnitude", "psd", "real", "imag", "angle", "stft"):
+    row(f"stft {mode}", (50, 2), lambda L, m=mode: L.STFTSpectrogram(mode=m, frame_length=16, window=None), to=KERAS3)
+row("stft options", (50, 3), lambda L: L.STFTSpectrogram(mode="magnitude", frame_length=12, frame_step=5, fft_length=20, window=None,
+                                                         padding="same", expand_dims=True), to=KERAS3)
+row("mel", (900,), lambda L: L.MelSpectrogram(fft_length=128, sequence_stride=50, sampling_rate=8000, num_mel_bins=12), to=KERAS3)
+row("mel options", (900,), lambda L: L.MelSpectrogram(fft_length=128, sequence_length=101, sequence_stride=64, window="hamming", num_mel_bins=9, min_freq=50,
+                                                      max_freq=3000, power_to_db=False, mag_exp=1.), to=KERAS3)
+
+
+def sounds(*shape):
+    return [np.random.default_rng(5).standard_normal(shape).astype(np.float32)]
+
+
+@case("stft open length", to=KERAS3)
+def _(K, L):
+    i = L.Input((None, 1))
+    return K.Model(i, L.STFTSpectrogram(mode="psd", frame_length=16, window=None)(i)), sounds(3, 70, 1)
+
+
+@case("mel open length", to=KERAS3)
+def _(K, L):
+    i = L.Input((None,))
+    return K.Model(i, L.MelSpectrogram(fft_length=64, sequence_stride=32, num_mel_bins=8, top_db=20., ref_power=.5)(i)), sounds(2, 300)
+
+
+for tied in (True, False):
+    @case(f"reversible embedding tied {tied}", to=KERAS3)
+    def _(K, L, tied=tied):
+        i = L.Input((6,), dtype="int32")
+        layer = L.ReversibleEmbedding(9, 4, tie_weights=tied, mask_zero=tied, logit_soft_cap=None if tied else 2.5)
+        return K.Model(i, layer(L.Dense(4)(layer(i)), reverse=True)), [ints((3, 6), 9)]
