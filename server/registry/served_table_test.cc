@@ -168,7 +168,9 @@ TEST(Publication, HealthFollowsTheTable) {
   publication.SetAnswering(true);
   // Whoever hears that a model serves finds it.
   health.Watch("model/m", [&](ServingStatus status) {
-    if (status == ServingStatus::kServing) EXPECT_TRUE(publication.Acquire("m", {}).ok());
+    if (status == ServingStatus::kServing) {
+      EXPECT_TRUE(publication.Acquire("m", {}).ok());
+    }
   });
   publication.Publish(TableOf("m", 1, true));
   publication.WaitUntilLoaded();

@@ -156,7 +156,9 @@ class Schedule {
     ASSERT_EQ(load.Work(), work);
     ASSERT_EQ(queue_.NextDeadline(), deadline);
     ASSERT_EQ(queue_.Oldest() == nullptr, waiting_.empty());
-    if (!waiting_.empty()) ASSERT_EQ(queue_.Oldest()->enqueued, oldest);
+    if (!waiting_.empty()) {
+      ASSERT_EQ(queue_.Oldest()->enqueued, oldest);
+    }
     // Nobody waits longer than the timeout for a fuller batch.
     ASSERT_LE(queue_.NextBatchTime(),
               oldest == TimePoint::max() ? oldest : oldest + limits_.timeout);
