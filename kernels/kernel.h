@@ -30,6 +30,7 @@ struct KernelOptions {
   GemmBackend gemm = GemmBackend::kAuto;
   // By node, after the passes: the route that computes it, whatever the others cost.
   std::map<std::string, std::string> routes = {};
+  bool fft = true;  // whether convolutions may be computed by Fourier transforms
 };
 
 // The routes that were open to a node, with the estimated time of one row, and the one taken.

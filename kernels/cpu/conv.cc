@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "kernels/candidates.h"
 #include "kernels/cpu/conv_cost.h"
+#include "kernels/cpu/fft_conv.h"
 #include "kernels/cpu/gemm_operands.h"
 
 namespace floe::kernels {
@@ -260,6 +261,12 @@ Made Make(const KernelArgs& args) {
   candidates.push_back(
       {"openblas", direct, false, [&]() -> Made { return MakeBlasConv(args, window, epilogue); }});
   candidates.push_back(plain);
+  const std::optional<FftConvPlan> fft =
+      args.options.fft ? PlanFftConv(args, window) : std::nullopt;
+  if (fft.has_value()) {
+    candidates.push_back({"fft", fft->cost_us, true,
+                          [&]() -> Made { return MakeFftConv(args, window, epilogue, *fft); }});
+  }
   return MakeChosen(args, candidates, WantedRoute(args.options.gemm));
 }
 

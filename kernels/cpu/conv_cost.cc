@@ -1,5 +1,6 @@
 #include "kernels/cpu/conv_cost.h"
 
+#include <iterator>
 #include <string>
 
 #include "kernels/cpu/isa.h"
@@ -12,9 +13,13 @@ struct Level {
   const char* isa;
   ConvRates rates;
 };
+// In the order of ConvRates.
 constexpr Level kLevels[] = {
-    {"avx512", {54'000}}, {"avx2", {54'000}},  {"sse4", {14'000}},
-    {"neon", {28'000}},   {"scalar", {3'000}},
+    {"avx512", {54'000, 50'000, 0.008, 4e6, 70'000, 30'000}},
+    {"avx2", {44'000, 39'000, 0.008, 4e6, 70'000, 30'000}},
+    {"sse4", {10'000, 9'500, 0.008, 4e6, 70'000, 30'000}},
+    {"neon", {25'000, 22'000, 0.010, 4e6, 40'000, 20'000}},
+    {"scalar", {4'000, 3'700, 0.008, 4e6, 40'000, 20'000}},
 };
 
 }  // namespace
@@ -24,7 +29,7 @@ const ConvRates& RatesOfIsa() {
   for (const Level& level : kLevels) {
     if (isa == level.isa) return level.rates;
   }
-  return kLevels[4].rates;
+  return std::end(kLevels)[-1].rates;
 }
 
 std::optional<double> DirectConvCost(const KernelArgs& args, const ops::ConvNd& window) {
