@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 struct Options {
   std::string file, inputs, signature;
   std::string gemm = "auto";
+  std::map<std::string, std::string> routes;
   std::vector<std::string> disabled_passes, tags;
   std::vector<std::string> fetches;
   int64_t batch = 0;        // 0: the rows of the inputs, or 1
@@ -117,6 +119,7 @@ absl::StatusOr<Result> Bench(const Options& options) {
   LocalOptions local_options;
   FLOE_ASSIGN_OR_RETURN(local_options.compile.kernels.gemm, GemmBackendFromName(options.gemm));
   local_options.compile.disabled_passes = options.disabled_passes;
+  local_options.compile.kernels.routes = options.routes;
   local_options.fetches = options.fetches;
   local_options.signature = options.signature;
   local_options.tags = options.tags;
@@ -241,6 +244,7 @@ void AddBenchCommand(CLI::App& app, Context& context) {
   command->add_flag("--json", options->json, "Print JSON");
   AddGemmOption(*command, options->gemm);
   AddDisablePassOption(*command, options->disabled_passes);
+  AddRouteOption(*command, options->routes);
   command->footer(
       "Each figure includes the cost of reading the clock once (timer_us in the JSON, about "
       "0.03).\n"

@@ -61,6 +61,27 @@ CLI::Option* AddDisablePassOption(CLI::App& app, std::vector<std::string>& names
       ->allow_extra_args(false);
 }
 
+CLI::Option* AddRouteOption(CLI::App& app, std::map<std::string, std::string>& routes) {
+  const auto equals = [](const std::string& text) {
+    const size_t at = text.rfind('=');
+    return at == 0 || at + 1 == text.size() ? std::string::npos : at;
+  };
+  return app
+      .add_option_function<std::vector<std::string>>(
+          "--route",
+          [&routes, equals](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts)
+              routes[text.substr(0, equals(text))] = text.substr(equals(text) + 1);
+          },
+          "How to compute a step that inspect --plan shows with several routes; can be repeated")
+      ->check([equals](const std::string& text) {
+        return equals(text) == std::string::npos ? "'" + text + "' is not NODE=NAME"
+                                                 : std::string();
+      })
+      ->type_name("NODE=NAME")
+      ->allow_extra_args(false);
+}
+
 int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CLI::App app("floectl inspects and runs model files, and shows and configures floe servers.",
                "floectl");

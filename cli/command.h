@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& 
 CLI::Option* AddGemmOption(CLI::App& app, std::string& value);
 // --disable-pass NAME, repeatable, checked while parsing.
 CLI::Option* AddDisablePassOption(CLI::App& app, std::vector<std::string>& names);
+// --route NODE=NAME, repeatable, checked while parsing.
+CLI::Option* AddRouteOption(CLI::App& app, std::map<std::string, std::string>& routes);
 // --tags TAG,TAG of a SavedModel's graph.
 CLI::Option* AddTagsOption(CLI::App& app, std::vector<std::string>& tags);
 

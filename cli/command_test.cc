@@ -281,6 +281,56 @@ TEST(Inspect, ThePlanKeepsRowsOpenUnlessTheyAreGiven) {
   EXPECT_THAT(outcome.out, HasSubstr("packed weights"));
 }
 
+// y: a convolution of one tap that doubles its input.
+std::string ConvFile() {
+  return WriteText("conv.pbtxt", R"(
+node { name: "x" op: "Placeholder"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 1 } dim { size: 2 } dim { size: 1 } } } } }
+node { name: "w" op: "Const"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } }
+    float_val: 2 } } } }
+node { name: "y" op: "Conv2D" input: "x" input: "w"
+  attr { key: "T" value { type: DT_FLOAT } }
+  attr { key: "padding" value { s: "VALID" } }
+  attr { key: "strides" value { list { i: [1, 1, 1, 1] } } } })");
+}
+
+TEST(Route, IsShownWithTheOthersAndCanBeForced) {
+  const auto choice = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"inspect", ConvFile(), "--json", "--plan"};
+    args.insert(args.end(), more.begin(), more.end());
+    const Outcome outcome = Floectl(args);
+    EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["plan"]["steps"][0]["choice"];
+  };
+  const auto chosen = choice({});
+  EXPECT_EQ(chosen["chosen"], "gemm");
+  EXPECT_EQ(chosen["offers"][0]["route"], "gemm");
+  EXPECT_GT(chosen["offers"][0]["cost_us"], 0);
+  EXPECT_EQ(choice({"--route", "y=reference"})["chosen"], "reference");
+  EXPECT_EQ(choice({"--gemm", "reference"})["chosen"], "reference");
+  EXPECT_THAT(Floectl({"inspect", ConvFile(), "--plan"}).out, HasSubstr("reference"));
+
+  const std::string in = testing::TempDir() + "conv.npz", out = testing::TempDir() + "out.npz";
+  const Tensor x = Tensor::Vector<float>(DType::kFloat32, {3, 4}).Reshaped({1, 1, 2, 1});
+  ASSERT_TRUE(WriteNpz(in, {{"x", x}}).ok());
+  ASSERT_EQ(Floectl({"run", ConvFile(), "-i", in, "-o", out, "--route", "y=reference"}).code,
+            kExitOk);
+  EXPECT_THAT(Floats(out, "y"), ElementsAre(6, 8));
+}
+
+TEST(Route, NamesThatAreNoneAreExplained) {
+  const Outcome route = Floectl({"inspect", ConvFile(), "--plan", "--route", "y=winograd"});
+  EXPECT_EQ(route.code, kExitFailed);
+  EXPECT_THAT(route.err, HasSubstr("has no route 'winograd'; its routes are gemm"));
+  const Outcome node = Floectl({"inspect", ConvFile(), "--plan", "--route", "z=gemm"});
+  EXPECT_EQ(node.code, kExitFailed);
+  EXPECT_THAT(node.err, HasSubstr("no node 'z' has routes to choose from; nearest: 'y'"));
+  EXPECT_EQ(Floectl({"inspect", ConvFile(), "--route", "gemm"}).code, kExitUsage);
+}
+
 TEST(DisablePass, ChangesThePlanAndNotTheAnswers) {
   const auto steps = [](const std::vector<std::string>& more) {
     std::vector<std::string> args = {"inspect", GraphFile(), "--json", "--plan"};

@@ -195,6 +195,7 @@ void AddInspectCommand(CLI::App& app, Context& context) {
   command->add_flag("--json", options->json, "Print JSON");
   AddGemmOption(*command, options->gemm);
   AddDisablePassOption(*command, options->inspect.local.compile.disabled_passes);
+  AddRouteOption(*command, options->inspect.local.compile.kernels.routes);
   command->footer("Example:\n  floectl inspect frozen.pb --nodes");
   command->callback([options, &context] {
     context.action = [options, &context] { return Run(*options, context); };

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "cli/inspect_report.h"
 #include "cli/table.h"
 #include "model/op_def.h"
@@ -70,6 +72,7 @@ class Describer {
     PlannedStep shown{.name = node.name,
                       .op = node.op->name,
                       .route = step.kernel == nullptr ? "" : step.kernel->Route()};
+    if (step.kernel != nullptr) shown.choice = step.kernel->choice();
     int64_t touched = 0;
     for (int in : step.inputs) {
       shown.bytes += BytesOf(plan_.slots()[in].type, rows_);
@@ -128,6 +131,7 @@ class Describer {
                         .op = node.op->name,
                         .route = kernel == nullptr ? "" : kernel->Route(),
                         .depth = depth};
+      if (kernel != nullptr) shown.choice = kernel->choice();
       report_.steps.push_back(std::move(shown));
       for (const auto& inner : program.subprograms(i)) AddProgram(*inner, depth + 1);
     }
@@ -155,6 +159,42 @@ PlanReport DescribePlan(const CompiledSignature& signature, const Plan& plan, in
   return Describer(signature, plan, rows).Run();
 }
 
+namespace {
+
+std::string CostText(const RouteChoice::Offer& offer) {
+  if (!offer.cost_us.has_value()) return offer.name;
+  const double us = *offer.cost_us;
+  return absl::StrFormat("%s %.*f us", offer.name, us < 100 ? 1 : 0, us);
+}
+
+// Steps that could have been computed in several ways.
+void PrintChoices(const PlanReport& report, std::ostream& out) {
+  Table table({"NAME", "CHOSEN", "ROUTES, ESTIMATED FOR ONE ROW"});
+  bool any = false;
+  for (const PlannedStep& step : report.steps) {
+    if (step.choice.offers.size() < 2) continue;
+    std::vector<std::string> offers;
+    for (const RouteChoice::Offer& offer : step.choice.offers) offers.push_back(CostText(offer));
+    table.Add({std::string(2 * step.depth, ' ') + step.name, step.choice.chosen,
+               absl::StrJoin(offers, ", ")});
+    any = true;
+  }
+  if (!any) return;
+  out << "routes to choose from (--route NODE=NAME forces one)\n";
+  table.Print(out, 2);
+}
+
+nlohmann::ordered_json ChoiceJson(const RouteChoice& choice) {
+  nlohmann::ordered_json offers = nlohmann::ordered_json::array();
+  for (const RouteChoice::Offer& offer : choice.offers) {
+    offers.push_back({{"route", offer.name}});
+    if (offer.cost_us.has_value()) offers.back()["cost_us"] = *offer.cost_us;
+  }
+  return {{"chosen", choice.chosen}, {"offers", std::move(offers)}};
+}
+
+}  // namespace
+
 void PrintPlan(const PlanReport& report, std::ostream& out) {
   out << "steps of the plan, figures for " << report.rows
       << (report.rows == 1 ? " row\n" : " rows\n");
@@ -177,6 +217,7 @@ void PrintPlan(const PlanReport& report, std::ostream& out) {
     }
   }
   table.Print(out, 2);
+  PrintChoices(report, out);
   Table totals({"steps", std::to_string(number)});
   totals.Add({"FLOPs", HumanCount(report.flops)});
   totals.Add({"arena", HumanBytes(report.arena_bytes)});
@@ -194,6 +235,7 @@ nlohmann::ordered_json PlanJson(const PlanReport& report) {
     for (const PlannedValue& value : step.outputs)
       outputs.push_back({{"type", value.type}, {"place", value.place}, {"bytes", value.bytes}});
     Json shown = {{"name", step.name}, {"op", step.op}, {"route", step.route}};
+    if (!step.choice.chosen.empty()) shown["choice"] = ChoiceJson(step.choice);
     if (step.depth != 0) {
       shown["depth"] = step.depth;
     } else {

@@ -20,7 +20,8 @@ struct PlannedValue {
 struct PlannedStep {
   std::string name, op;
   std::string route;  // how it is computed; empty for plain kernels
-  int depth = 0;      // 1 and more: inside a subgraph, whose shapes the callers settle
+  RouteChoice choice;
+  int depth = 0;  // 1 and more: inside a subgraph, whose shapes the callers settle
   std::vector<PlannedValue> outputs;
   double flops = 0;   // estimates at the rows asked about
   int64_t bytes = 0;  // read and written

@@ -1,4 +1,5 @@
 // `floectl run`: one run of a model file, from .npz to .npz.
+#include <map>
 #include <memory>
 
 #include "absl/strings/numbers.h"
@@ -16,6 +17,7 @@ namespace {
 struct Options {
   std::string file, inputs, outputs, signature;
   std::string gemm = "auto";
+  std::map<std::string, std::string> routes;
   std::vector<std::string> fetches, init_nodes, shapes, disabled_passes, tags;
   bool by_position = false;
   bool stored = false;
@@ -45,6 +47,7 @@ absl::Status Run(const Options& options, Context& context) {
   LocalOptions local_options;
   FLOE_ASSIGN_OR_RETURN(local_options.compile.kernels.gemm, GemmBackendFromName(options.gemm));
   local_options.compile.disabled_passes = options.disabled_passes;
+  local_options.compile.kernels.routes = options.routes;
   local_options.fetches = options.fetches;
   local_options.signature = options.signature;
   local_options.tags = options.tags;
@@ -128,6 +131,7 @@ void AddRunCommand(CLI::App& app, Context& context) {
   command->add_flag("--stored", options->stored, "Write the results without compression");
   AddGemmOption(*command, options->gemm);
   AddDisablePassOption(*command, options->disabled_passes);
+  AddRouteOption(*command, options->routes);
   command->footer(
       "Keys in .npz files are input keys or tensor names, with ':' written as '__'; ':0' may be "
       "omitted.\n"

@@ -87,6 +87,7 @@ struct ModelConfig {
   int64_t max_run_seconds = 300;
   int64_t default_timeout_microseconds = 0;
   int64_t inline_below_us = 50;
+  bool fft = true;  // convolutions may be computed by Fourier transforms
   std::map<std::string, PlaceholderDefault> placeholder_defaults;
   SignatureConfig signature;
   std::string saved_model_tags;      // separated by commas; empty: serve, or the only graph

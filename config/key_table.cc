@@ -190,6 +190,8 @@ ModelKeyList KeysAfterBatching() {
        "Deadline of a call that has none, counted from its arrival; 0: no deadline"},
       {FLOE_KEY(inline_below_us), Whole{{0, 1'000'000}},
        "A shorter run may happen inline, on the thread that read the request; 0: never"},
+      {FLOE_KEY(fft), YesNo(),
+       "Long convolutions may be computed by Fourier transforms; off: they never are"},
       {FLOE_KEY(placeholder_defaults), MapOf<DefaultValue>(),
        "Default values of placeholders: `{a: 1, b: {value: 3, dtype: int64}}`"},
       {FLOE_KEY(signature.inputs), MapOf<AnyText>{{"a tensor's name", IsName}},

@@ -1,8 +1,11 @@
 // Kernel: how one op is computed on one device; KernelRegistry: where factories are found.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -25,6 +28,19 @@ const char* GemmBackendName(GemmBackend backend);
 
 struct KernelOptions {
   GemmBackend gemm = GemmBackend::kAuto;
+  // By node, after the passes: the route that computes it, whatever the others cost.
+  std::map<std::string, std::string> routes = {};
+  bool fft = true;  // whether convolutions may be computed by Fourier transforms
+};
+
+// The routes that were open to a node, with the estimated time of one row, and the one taken.
+struct RouteChoice {
+  struct Offer {
+    std::string name;
+    std::optional<double> cost_us;
+  };
+  std::string chosen;  // empty: there was nothing to choose
+  std::vector<Offer> offers;
 };
 
 // Where kernels of ops with OpDef::allocates get memory for outputs. Valid during one Run.
@@ -82,6 +98,13 @@ class Kernel {
 
   // "native 8x32 avx512", shown by `inspect --plan`; empty for plain kernels.
   virtual std::string Route() const { return ""; }
+
+  const RouteChoice& choice() const { return choice_; }
+  // By who makes the kernel, before it is shared.
+  void SetChoice(RouteChoice choice) { choice_ = std::move(choice); }
+
+ private:
+  RouteChoice choice_;
 };
 
 // What a factory knows: the node and its inputs' types; `constant` is set for weights, which may be

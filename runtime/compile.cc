@@ -22,7 +22,8 @@ bool IsSource(const Node& node) { return node.op->name == "Input" || node.op->na
 // Two nodes with equal keys may share a kernel: same op, attributes, input dtypes and constant
 // inputs. A stateful node shares it only with itself, in another signature: two random ops of equal
 // seeds each draw the same numbers.
-std::string KernelKey(const Node& node, absl::Span<const ValueInfo> inputs) {
+std::string KernelKey(const Node& node, absl::Span<const ValueInfo> inputs,
+                      const KernelOptions& options) {
   std::string key = node.op->name;
   for (const ValueInfo& v : inputs) {
     absl::StrAppend(&key, "|", DTypeName(v.type.dtype), v.type.shape.ToString());
@@ -32,6 +33,8 @@ std::string KernelKey(const Node& node, absl::Span<const ValueInfo> inputs) {
   }
   absl::StrAppend(&key, "|", AttrsKey(node.attrs));
   if (node.op->stateful) absl::StrAppend(&key, "|", node.name);
+  const auto forced = options.routes.find(node.name);
+  if (forced != options.routes.end()) absl::StrAppend(&key, "|route ", forced->second);
   return key;
 }
 
@@ -60,7 +63,8 @@ class Compiler {
     }
     // What the file holds for other signatures goes; a subgraph has none.
     Prune(&graph(), /*keep_effects=*/subgraph_);
-    const bool share = cache_ != nullptr && !subgraph_;
+    // Routes are forced by the names of nodes, in which equal graphs may differ.
+    const bool share = cache_ != nullptr && !subgraph_ && kernel_options().routes.empty();
     const std::string key = share ? SignatureKey() : "";
     if (const auto same = share ? cache_->FindSignature(key) : nullptr) return Share(*same);
     FLOE_RETURN_IF_ERROR(WithUnsupportedOfAllBodies(Prepare()));
@@ -146,7 +150,7 @@ class Compiler {
     const Node& node = graph().node(i);
     if (IsSource(node) || node.op->alias || node.op->name == "NoOp") return absl::OkStatus();
     if (!node.subgraphs.empty()) return CompileSubgraphs(i, inputs);
-    const std::string key = cache_ == nullptr ? "" : KernelKey(node, inputs);
+    const std::string key = cache_ == nullptr ? "" : KernelKey(node, inputs, kernel_options());
     if (cache_ != nullptr) compiled_->program_->kernels[i] = cache_->Find(key);
     if (compiled_->program_->kernels[i] == nullptr) {
       FLOE_ASSIGN_OR_RETURN(compiled_->program_->kernels[i], MakePaidKernel(node, inputs));

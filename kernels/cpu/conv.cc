@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/candidates.h"
+#include "kernels/cpu/conv_cost.h"
+#include "kernels/cpu/fft_conv.h"
 #include "kernels/cpu/gemm_operands.h"
 
 namespace floe::kernels {
@@ -224,15 +228,46 @@ class NativeConv final : public Kernel {
   AlignedBuffer packed_;
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+using Made = absl::StatusOr<std::unique_ptr<Kernel>>;
+
+// What `--gemm` asks for; empty: whatever costs least.
+const char* WantedRoute(GemmBackend backend) {
+  switch (backend) {
+    case GemmBackend::kAuto:
+      return "";
+    case GemmBackend::kNative:
+      return "gemm";
+    case GemmBackend::kOpenBlas:
+      return "openblas";
+    case GemmBackend::kReference:
+      return "reference";
+  }
+  return "";
+}
+
+// Calls of the candidates end before this file's Make returns.
+Made Make(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
   FLOE_ASSIGN_OR_RETURN(const ops::ConvNd window, ops::ConvNdOf(args.node.attrs, 2));
-  if (args.inputs[0].type.dtype != DType::kFloat32 ||
-      args.options.gemm == GemmBackend::kReference) {
-    return MakePlainConv(args, window, epilogue, false);
+  const Candidate plain = {"reference", std::nullopt, false,
+                           [&]() -> Made { return MakePlainConv(args, window, epilogue, false); }};
+  if (args.inputs[0].type.dtype != DType::kFloat32) return MakeChosen(args, {plain});
+  const std::optional<double> direct = DirectConvCost(args, window);
+  std::vector<Candidate> candidates;
+  candidates.push_back({"gemm", direct, true, [&]() -> Made {
+                          return std::make_unique<NativeConv>(args, window, epilogue);
+                        }});
+  // Its sums change with the batch size, and so do its bits.
+  candidates.push_back(
+      {"openblas", direct, false, [&]() -> Made { return MakeBlasConv(args, window, epilogue); }});
+  candidates.push_back(plain);
+  const std::optional<FftConvPlan> fft =
+      args.options.fft ? PlanFftConv(args, window) : std::nullopt;
+  if (fft.has_value()) {
+    candidates.push_back({"fft", fft->cost_us, true,
+                          [&]() -> Made { return MakeFftConv(args, window, epilogue, *fft); }});
   }
-  if (args.options.gemm == GemmBackend::kOpenBlas) return MakeBlasConv(args, window, epilogue);
-  return std::make_unique<NativeConv>(args, window, epilogue);
+  return MakeChosen(args, candidates, WantedRoute(args.options.gemm));
 }
 
 FLOE_REGISTER_KERNEL(Conv2D, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kFloat16,

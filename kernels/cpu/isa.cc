@@ -57,7 +57,10 @@ void ChooseIsa() {
 
 std::string IsaName() {
   ChooseIsa();
-  return BestName(hwy::SupportedTargets());
+  // Where Highway detects the CPU, it chooses the best target at once, whatever level is forced.
+  const int64_t targets = hwy::SupportedTargets();
+  hwy::GetChosenTarget().Update(targets);
+  return BestName(targets);
 }
 
 }  // namespace floe::kernels

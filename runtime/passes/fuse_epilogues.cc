@@ -28,20 +28,52 @@ class Fuser {
 
   Graph Run() {
     for (int i = 0; i < graph_.size(); ++i) {
-      if (!FuseBias(i) && !FuseActivation(i) && !FuseSwish(i)) rebuild_.Keep(i);
+      if (FuseBias(i) || FuseActivation(i) || FuseSwish(i)) continue;
+      const int kept = rebuild_.Keep(i);
+      if (SqueezesConv(i)) squeezes_.insert(kept);
     }
     return rebuild_.Finish();
   }
 
  private:
   // The node that makes `ref`, if it can still take an epilogue and `readers` reads of it are all
-  // that there are.
+  // that there are. A Squeeze between them is passed over.
   const Node* Producer(ValueRef ref, size_t readers) const {
     if (uses_.users[ref.node].size() != readers || uses_.is_output[ref.node] ||
         !uses_.first_output_only[ref.node] || !rebuild_.Mapped(ref))
       return nullptr;
-    const Node& node = rebuild_.out().node(rebuild_.Map(ref).node);
-    return TakesEpilogue(node) && !node.attrs.Has("fused_activation") ? &node : nullptr;
+    const int made = rebuild_.Map(ref).node;
+    const Node* node = &rebuild_.out().node(made);
+    if (squeezes_.count(made) != 0) node = &rebuild_.out().node(node->inputs[0].node);
+    return TakesEpilogue(*node) && !node->attrs.Has("fused_activation") ? node : nullptr;
+  }
+
+  // Node i takes a dim of 1 from in front of the channels of a convolution that nobody else reads:
+  // this is how a one-dimensional convolution ends.
+  bool SqueezesConv(int i) const {
+    const Node& node = graph_.node(i);
+    if (node.op->name != "Squeeze" || uses_.OnlyUser(node.inputs[0].node) != i) return false;
+    const Node& conv = graph_.node(node.inputs[0].node);
+    std::vector<int64_t> axes = node.attrs.Ints("squeeze_dims");
+    if (axes.empty()) axes = node.attrs.Ints("axis");
+    if (conv.op->name != "Conv2D" || axes.size() != 1) return false;
+    const int64_t axis = axes[0] < 0 ? axes[0] + 4 : axes[0];
+    const bool channels_first = conv.attrs.String("data_format").substr(0, 2) == "NC";
+    return !channels_first && (axis == 1 || axis == 2);
+  }
+
+  // The fused node in the place of old node i, which read `ref`.
+  void EmitFused(int i, ValueRef ref, Node fused) {
+    const int made = rebuild_.Map(ref).node;
+    if (squeezes_.count(made) == 0) {
+      rebuild_.Emit(i, std::move(fused));
+      return;
+    }
+    Node squeeze = rebuild_.out().node(made);
+    squeeze.name = absl::StrCat(fused.name, "/squeezed");
+    std::vector<int> controls = fused.control_inputs;
+    squeeze.inputs[0] = {rebuild_.Append(std::move(fused), std::move(controls)), 0};
+    squeezes_.insert(rebuild_.Emit(i, std::move(squeeze)));
   }
 
   bool FuseBias(int i) {
@@ -53,7 +85,8 @@ class Fuser {
       const Node* producer = Producer(node.inputs[side], 1);
       if (producer == nullptr || producer->attrs.Has("fused_bias")) continue;
       const ValueRef given = node.inputs[1 - side];
-      const std::optional<Tensor> bias = BiasOf(node, *producer, given);
+      const bool squeezed = squeezes_.count(rebuild_.Map(node.inputs[side]).node) != 0;
+      const std::optional<Tensor> bias = BiasOf(node, *producer, given, squeezed);
       if (!bias.has_value()) continue;
       Node fused = *producer;
       fused.name = node.name;
@@ -64,7 +97,7 @@ class Fuser {
           as_given
               ? rebuild_.Map(given)
               : ValueRef{rebuild_.Append(ConstNode(absl::StrCat(node.name, "/bias"), *bias)), 0});
-      rebuild_.Emit(i, std::move(fused));
+      EmitFused(i, node.inputs[side], std::move(fused));
       return true;
     }
     return false;
@@ -73,9 +106,14 @@ class Fuser {
   // The constant as one number a channel. BiasAdd adds along the channels wherever its format has
   // them; Add must broadcast along them. A single number for all stays an addition of its own
   // unless there is one channel.
-  std::optional<Tensor> BiasOf(const Node& node, const Node& producer, ValueRef given) const {
+  std::optional<Tensor> BiasOf(const Node& node, const Node& producer, ValueRef given,
+                               bool squeezed) const {
     const Tensor* constant = ConstantOf(graph_, given);
-    const Channels channels = ChannelsOf(rebuild_.out(), producer);
+    Channels channels = ChannelsOf(rebuild_.out(), producer);
+    if (squeezed) {  // a dim less in front of the channels
+      --channels.rank;
+      --channels.axis;
+    }
     if (constant == nullptr || channels.weights == nullptr ||
         constant->dtype() != DType::kFloat32 || constant->elements() != channels.count ||
         channels.count == 0)
@@ -98,7 +136,8 @@ class Fuser {
     if (FusableActivations().count(node.op->name) == 0) return false;
     const Node* producer = Producer(node.inputs[0], 1);
     if (producer == nullptr) return false;
-    return EmitActivated(i, *producer, node.op->name, node.attrs.Float("alpha", 0.2f));
+    return EmitActivated(i, node.inputs[0], *producer, node.op->name,
+                         node.attrs.Float("alpha", 0.2f));
   }
 
   // x * Sigmoid(x), in either order, where nobody else reads x or the sigmoid.
@@ -112,24 +151,26 @@ class Fuser {
           uses_.OnlyUser(gate.node) != i)
         continue;
       const Node* producer = Producer(x, 2);
-      if (producer != nullptr) return EmitActivated(i, *producer, "Swish", 0);
+      if (producer != nullptr) return EmitActivated(i, x, *producer, "Swish", 0);
     }
     return false;
   }
 
-  bool EmitActivated(int i, const Node& producer, const std::string& activation, float alpha) {
+  bool EmitActivated(int i, ValueRef ref, const Node& producer, const std::string& activation,
+                     float alpha) {
     if (producer.attrs.Type("T", DType::kFloat32) != DType::kFloat32) return false;
     Node fused = producer;
     fused.name = graph_.node(i).name;
     fused.attrs.Set("fused_activation", activation);
     if (activation == "LeakyRelu") fused.attrs.Set("fused_alpha", alpha);
-    rebuild_.Emit(i, std::move(fused));
+    EmitFused(i, ref, std::move(fused));
     return true;
   }
 
   const Graph& graph_;
   const Uses uses_;
   Rebuild rebuild_;
+  std::set<int> squeezes_;  // of the new graph, each the only reader of a convolution
 };
 
 }  // namespace

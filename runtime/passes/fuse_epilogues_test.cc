@@ -49,6 +49,47 @@ TEST(FuseEpilogues, EveryActivationOfTheKernels) {
   }
 }
 
+// As Keras writes a one-dimensional convolution.
+TEST(FuseEpilogues, PassesOverTheSqueezeOfAConvolution) {
+  for (const char* bias_op : {"BiasAdd", "Add"}) {
+    TestGraph t;
+    const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), 1, 9, 3});
+    const ValueRef conv =
+        t.Op("Conv2D", "conv", {x, t.Const("w", Wavy(Shape({1, 4, 3, 5}), 1))},
+             {{"padding", std::string("VALID")}, {"strides", std::vector<int64_t>{1, 1, 1, 1}}});
+    const ValueRef line =
+        t.Op("Squeeze", "line", {conv}, {{"squeeze_dims", std::vector<int64_t>{-3}}});
+    const Tensor bias = Wavy(Shape({5}), 2);
+    const bool add = std::string(bias_op) == "Add";
+    const ValueRef biased =
+        t.Op(bias_op, "bias", {line, t.Const("b", add ? bias.Reshaped({1, 1, 5}) : bias)});
+    t.Output(t.Op("Relu", "y", {biased}));
+    const std::vector<Tensor> in = {Wavy(Shape({2, 1, 9, 3}), 3)};
+    const auto got = RunGraph(t, in), want = RunGraph(t, in, {"all"});
+    ASSERT_EQ(got.size(), 1u);
+    ExpectSameBits(got[0], want[0]);
+    FuseEpilogues(&t.graph);
+    Prune(&t.graph);
+    EXPECT_EQ(CountOps(t.graph, bias_op), 0) << DebugString(t.graph);
+    EXPECT_EQ(CountOps(t.graph, "Relu"), 0) << DebugString(t.graph);
+    EXPECT_EQ(CountOps(t.graph, "Squeeze"), 1) << DebugString(t.graph);
+  }
+}
+
+TEST(FuseEpilogues, AConvolutionReadBesideItsSqueezeStays) {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), 1, 9, 3});
+  const ValueRef conv =
+      t.Op("Conv2D", "conv", {x, t.Const("w", Wavy(Shape({1, 4, 3, 5}), 1))},
+           {{"padding", std::string("VALID")}, {"strides", std::vector<int64_t>{1, 1, 1, 1}}});
+  const ValueRef line =
+      t.Op("Squeeze", "line", {conv}, {{"squeeze_dims", std::vector<int64_t>{1}}});
+  t.Output(conv);
+  t.Output(t.Op("Relu", "y", {line}));
+  FuseEpilogues(&t.graph);
+  EXPECT_EQ(CountOps(t.graph, "Relu"), 1);
+}
+
 TEST(FuseEpilogues, AValueThatOthersReadStays) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, kRows4);

@@ -65,7 +65,9 @@ absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, const LoadSource&
   source.asset_directory = std::move(imported->asset_directory);
   if (source.asset_directory.empty() && !from.file.empty())
     source.asset_directory = DirectoryOf(from.file);
-  return Model::Create(std::move(source), options.compile);
+  CompileOptions compile = options.compile;
+  compile.kernels.fft = config.fft;
+  return Model::Create(std::move(source), compile);
 }
 
 int64_t FileBytes(const LoadSource& source) {

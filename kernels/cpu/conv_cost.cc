@@ -1,0 +1,51 @@
+#include "kernels/cpu/conv_cost.h"
+
+#include <iterator>
+#include <string>
+
+#include "kernels/cpu/isa.h"
+#include "model/ops/window.h"
+
+namespace floe::kernels {
+namespace {
+
+struct Level {
+  const char* isa;
+  ConvRates rates;
+};
+// In the order of ConvRates.
+constexpr Level kLevels[] = {
+    {"avx512", {54'000, 50'000, 0.008, 4e6, 70'000, 30'000}},
+    {"avx2", {44'000, 39'000, 0.008, 4e6, 70'000, 30'000}},
+    {"sse4", {10'000, 9'500, 0.008, 4e6, 70'000, 30'000}},
+    {"neon", {25'000, 22'000, 0.010, 4e6, 40'000, 20'000}},
+    {"scalar", {4'000, 3'700, 0.008, 4e6, 40'000, 20'000}},
+};
+
+}  // namespace
+
+const ConvRates& RatesOfIsa() {
+  const std::string isa = IsaName();
+  for (const Level& level : kLevels) {
+    if (isa == level.isa) return level.rates;
+  }
+  return std::end(kLevels)[-1].rates;
+}
+
+std::optional<double> DirectConvCost(const KernelArgs& args, const ops::ConvNd& window) {
+  const SymShape& input = args.inputs[0].type.shape;
+  const SymShape& filter = args.inputs[1].type.shape;
+  if (!input.rank_known() || input.rank() != 4 || !filter.concrete()) return std::nullopt;
+  const Shape taps = filter.At(0);
+  if (taps.rank() != 4) return std::nullopt;
+  double macs = static_cast<double>(taps.elements());
+  for (const int i : {0, 1}) {
+    const auto out = ops::WindowOutput(input.dim(window.axis(i)), window.Span(i, taps.dim(i)),
+                                       window.stride[i], window.pads[i]);
+    if (!out.ok() || !out->concrete()) return std::nullopt;
+    macs *= static_cast<double>(out->size());
+  }
+  return macs / RatesOfIsa().macs_per_us;
+}
+
+}  // namespace floe::kernels

@@ -1,0 +1,27 @@
+// What the routes of a convolution cost: estimates from constants of the instruction set in use,
+// committed and never measured at load, so that the same file gives the same choice everywhere.
+#pragma once
+
+#include <optional>
+
+#include "kernels/kernel.h"
+#include "model/ops/conv_nd.h"
+
+namespace floe::kernels {
+
+// Figures of one core.
+struct ConvRates {
+  double macs_per_us;          // multiply-adds of the packed GEMM over long sums
+  double fft_macs_per_us;      // of its short sums over spectra
+  double point_us;             // a point of a transform of one block of channels
+  double cached_bytes;         // a layer's weights up to which they stay in a cache between runs
+  double cached_bytes_per_us;  // that are read from there
+  double bytes_per_us;         // that are read from memory
+};
+const ConvRates& RatesOfIsa();
+
+// Microseconds for one image by the packed GEMM; unset where the shapes are not known when the
+// kernel is made.
+std::optional<double> DirectConvCost(const KernelArgs& args, const ops::ConvNd& window);
+
+}  // namespace floe::kernels
