@@ -98,8 +98,10 @@ constexpr RefusedOps kRefused[] = {
      "*CSR* SparseMatrix*"},
     {"Maps of tensors", "use a table, or pass the tensors apart", "TensorMap* EmptyTensorMap"},
     {"Custom containers of tensors", "export the signature with plain tensors",
-     "CompositeTensorVariant* *SparseToVariant* SerializeSparse SerializeManySparse "
-     "DeserializeSparse DeserializeManySparse"},
+     "CompositeTensorVariant* *SparseToVariant*"},
+    {"Sparse tensors as strings or variants",
+     "input pipelines pass them on so; export the signature with plain tensors",
+     "SerializeSparse SerializeManySparse DeserializeSparse DeserializeManySparse"},
     {"Names of TensorFlow's first versions",
      "TensorFlow has newer ops in their place; load the graph there and save it again",
      "BatchCholesky BatchFFT* BatchIFFT* BatchMatrix* BatchSelfAdjointEig* BatchSvd "
@@ -127,10 +129,16 @@ constexpr RefusedOps kRefused[] = {
     {"Mathematics of rarer kinds",
      "it has no kernel; compute it before the request, or from ops that are supported",
      "IsotonicRegression NearestNeighbors Fact"},
-    {"Ops without a kernel for CPUs",
-     "TensorFlow has no kernel of it for CPUs either; use FFT to FFT3D, SegmentSum and its kin, "
-     "NonMaxSuppression",
-     "FFTND IFFTND RFFTND IRFFTND SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 "
+    {"Fourier transforms of any number of dims",
+     "TensorFlow has no kernel of it for CPUs either; use FFT, FFT2D or FFT3D and their kin",
+     "FFTND IFFTND RFFTND IRFFTND"},
+    {"Segments of a stated number",
+     "TensorFlow has no kernel of it for CPUs either; use SegmentSum or UnsortedSegmentSum and "
+     "their kin",
+     "SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2"},
+    {"Proposals of boxes",
+     "TensorFlow has no kernel of it for CPUs either; use NonMaxSuppressionV5 or "
+     "CombinedNonMaxSuppression",
      "GenerateBoundingBoxProposals"},
     {"Strings, sets and sparse tensors of rarer kinds",
      "it has no kernel; do this before the request",
