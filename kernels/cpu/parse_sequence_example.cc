@@ -150,6 +150,7 @@ absl::Status GiveSparse(const KernelContext& ctx, const Steps& list, int first, 
 absl::Status GiveDense(const KernelContext& ctx, const Steps& list, const SymShape& step_shape,
                        DType dtype, int values, int lengths) {
   std::vector<int64_t> dims;
+  dims.reserve(static_cast<size_t>(step_shape.rank()) + 2);
   for (int i = 0; i < step_shape.rank(); ++i) dims.push_back(step_shape.dim(i).size());
   FLOE_ASSIGN_OR_RETURN(const int64_t each, CheckedElements(dims, sizeof(int64_t)));
   const int64_t longest = list.Longest();
