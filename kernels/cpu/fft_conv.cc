@@ -67,7 +67,7 @@ struct Sizes {
         dilation(plan.along_h ? s.dilation_h : s.dilation_w),
         in_c(s.in_c),
         tiles_of_sequence(CeilDiv(CeilDiv(out, dilation), plan.tile())),
-        tiles(dilation * tiles_of_sequence),
+        tiles(std::min(dilation, out) * tiles_of_sequence),
         in_plane(CeilDiv(plan.width, kernels.block()) * kernels.block()),
         out_plane(CeilDiv(plan.columns, kernels.block()) * kernels.block()),
         in_spectrum(SpectrumFloats(fft, in_plane)),

@@ -66,7 +66,7 @@ constexpr int64_t kMostNearPoints = 200;
 // and a third of that of one among many. Reading and multiplying overlap in part.
 double CostOf(const FftConvPlan& plan, int64_t out, int64_t dilation, int64_t lanes) {
   const ConvRates& rates = RatesOfIsa();
-  const int64_t tiles = dilation * CeilDiv(CeilDiv(out, dilation), plan.tile());
+  const int64_t tiles = std::min(dilation, out) * CeilDiv(CeilDiv(out, dilation), plan.tile());
   const auto rows = static_cast<double>(tiles);
   const auto planes = static_cast<double>(FftPlanes(plan.points));
   const double matrix = static_cast<double>(plan.width * CeilDiv(plan.columns, lanes) * lanes);

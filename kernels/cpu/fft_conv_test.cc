@@ -213,6 +213,7 @@ TEST(FftConv, OddSizesOnEveryIsa) {
       }
       EXPECT_NO_FATAL_FAILURE(ExpectConv({1, 401, 7, 200, 3, 3, 1, padding, "Tanh", true}));
     }
+    EXPECT_NO_FATAL_FAILURE(ExpectConv({2, 30, 3, 9, 5, 1, 50, "SAME"}));
     for (int64_t channels : {1, 15, 16, 31, 33}) {
       for (int64_t columns : {1, 16, 17, 32, 49}) {
         EXPECT_NO_FATAL_FAILURE(ExpectConv({1, 90, channels, 16, columns}));
