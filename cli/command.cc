@@ -97,6 +97,7 @@ int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& 
   AddInspectCommand(app, context);
   AddRunCommand(app, context);
   AddBenchCommand(app, context);
+  AddProfileCommand(app, context);
   AddFreezeCommand(app, context);
   AddOpsCommand(app, context);
   AddConfigCommand(app, context);

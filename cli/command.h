@@ -33,6 +33,7 @@ void AddInspectCommand(CLI::App& app, Context& context);
 void AddRunCommand(CLI::App& app, Context& context);
 void AddFreezeCommand(CLI::App& app, Context& context);
 void AddBenchCommand(CLI::App& app, Context& context);
+void AddProfileCommand(CLI::App& app, Context& context);
 void AddOpsCommand(CLI::App& app, Context& context);
 void AddConfigCommand(CLI::App& app, Context& context);
 

@@ -65,7 +65,7 @@ const auto kPositive = ElementsAre(0, 7, 9.5, 0, 0, 0.5);
 
 TEST(Usage, EveryCommandExplainsItselfWithAnExample) {
   for (const std::string command :
-       {"status", "predict", "inspect", "run", "bench", "ops", "log-level"}) {
+       {"status", "predict", "inspect", "run", "bench", "profile", "ops", "log-level"}) {
     const Outcome outcome = Floectl({command, "--help"});
     EXPECT_EQ(outcome.code, kExitOk) << command;
     EXPECT_THAT(outcome.out, HasSubstr("Example:\n  floectl " + command));
@@ -84,6 +84,8 @@ TEST(Usage, MistakesExitWith2AndSayWhatIsWrong) {
       {"run", "x.pb", "--outputs", "o.npz", "--gemm", "magic"},
       {"run", "x.pb", "--outputs", "o.npz", "--shape", "a=b"},
       {"bench", "x.pb", "--batch", "0"},
+      {"bench", "x.pb", "--batch", "1,0"},
+      {"profile", "x.pb", "--runs", "0"},
       {"inspect", "x.pb", "--unknown"},
       {"predict", "model", "nonsense"},
       {"predict", "model", "=1"},
@@ -99,7 +101,7 @@ TEST(Usage, MistakesExitWith2AndSayWhatIsWrong) {
 }
 
 TEST(Usage, FailuresExitWith1NameTheCommandAndTheFile) {
-  for (const std::string command : {"inspect", "bench"}) {
+  for (const std::string command : {"inspect", "bench", "profile"}) {
     const Outcome outcome = Floectl({command, "/nonexistent/graph.pb"});
     EXPECT_EQ(outcome.code, kExitFailed);
     EXPECT_THAT(outcome.err, HasSubstr("floectl " + command + ": NOT_FOUND: "));
@@ -424,32 +426,6 @@ TEST(Inspect, ShowsWhatItCanOfAGraphThatCannotRun) {
   EXPECT_THAT(outcome.err, HasSubstr("FancyOp"));
   EXPECT_THAT(outcome.out, HasSubstr("FancyOp"));
   EXPECT_THAT(outcome.out, HasSubstr("BiasAdd"));
-}
-
-TEST(Bench, ReportsFiguresInOrder) {
-  const Outcome outcome = Floectl(
-      {"bench", GraphFile(), "--seconds", "0.02", "--batch", "3", "--threads", "2", "--json"});
-  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
-  const auto json = nlohmann::json::parse(outcome.out);
-  EXPECT_EQ(json["batch"], 3);
-  EXPECT_EQ(json["threads"], 2);
-  EXPECT_GT(json["calls"], 0);
-  EXPECT_GT(json["min_us"], 0);
-  EXPECT_LE(json["min_us"], json["p50_us"]);
-  EXPECT_LE(json["p50_us"], json["p99_us"]);
-  EXPECT_GT(json["first_us"], 0);
-  EXPECT_GT(json["load_ms"], 0);
-  EXPECT_GT(json["peak_rss_bytes"], 1 << 20);
-}
-
-TEST(Bench, BatchDefaultsToTheRowsOfTheInputs) {
-  const Outcome outcome =
-      Floectl({"bench", GraphFile(), "-s", "0.01", "-i", InputFile("input"), "--json"});
-  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
-  EXPECT_EQ(nlohmann::json::parse(outcome.out)["batch"], 2);
-  const Outcome more =
-      Floectl({"bench", GraphFile(), "-s", "0.01", "-i", InputFile("input"), "-b", "5", "--json"});
-  EXPECT_EQ(nlohmann::json::parse(more.out)["batch"], 5);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Running a model file in this process: what `run`, `inspect` and `bench` share.
+// Running a model file in this process: what `run`, `inspect`, `bench` and `profile` share.
 #pragma once
 
 #include <memory>

@@ -385,14 +385,17 @@ int64_t Plan::RunScratchBytes(int64_t rows) const {
   return most;
 }
 
+double EstimateFlops(const Node& node, const Types& in, const Types& out, int64_t rows) {
+  if (node.op->flops != nullptr) return node.op->flops(node, in, out, rows);
+  return static_cast<double>(out.empty() ? 0 : out[0].shape.elements().At(rows));
+}
+
 double Plan::StepFlops(const Step& step, int64_t rows) const {
   if (step.dynamic) return 0;
-  const Node& node = program_->graph.node(step.node);
   Types in, out;
   for (int s : step.inputs) in.push_back(slots_[s].type);
   for (int s : step.outputs) out.push_back(slots_[s].type);
-  if (node.op->flops != nullptr) return node.op->flops(node, in, out, rows);
-  return static_cast<double>(out.empty() ? 0 : out[0].shape.elements().At(rows));
+  return EstimateFlops(program_->graph.node(step.node), in, out, rows);
 }
 
 double Plan::Flops(int64_t rows) const {

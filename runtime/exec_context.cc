@@ -95,6 +95,8 @@ absl::Status ExecContext::Run() {
   return status;
 }
 
+void ExecContext::Observe(RunObserver* observer) { frame_->observer = observer; }
+
 void ExecContext::CheckMemory(MemoryFill fill) {
   frame_->pool->set_fill(fill);
   frame_->Forget();

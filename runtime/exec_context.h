@@ -15,6 +15,7 @@ namespace floe {
 
 class Plan;
 struct Node;
+class RunObserver;
 class ValuePool;
 struct Frame;
 
@@ -50,6 +51,9 @@ class ExecContext {
   const Node* Doing() const;
   // What a run may use; set between runs. Inside another run, as a subgraph, that one's counts.
   Budget& budget() { return budget_; }
+  // Who is told of every step of the runs to come, those of subgraphs included; null: nobody. Set
+  // between runs; not owned.
+  void Observe(RunObserver* observer);
   // Valid until the next Prepare or Run.
   const TensorView& Output(int i) const;
   // Whether handles in output i may be moved out: not from a constant, which all runs share.

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "model/handle.h"
 #include "runtime/evaluate.h"
+#include "runtime/run_observer.h"
 
 namespace floe {
 namespace {
@@ -176,10 +177,19 @@ absl::Status Frame::RunSteps(ThreadPool* threads) {
     if (budget != nullptr) FLOE_RETURN_IF_ERROR(budget->CheckTime());
     doing.store(&plan->program_->graph.node(step.node), std::memory_order_relaxed);
     NoteNode("running", plan->program_->graph.node(step.node));
-    const absl::Status status = RunStep(step, s, threads);
+    const absl::Status status =
+        observer == nullptr ? RunStep(step, s, threads) : RunObserved(step, s, threads);
     if (!status.ok()) return AtNode(plan->program_->graph.node(step.node), status);
   }
   return absl::OkStatus();
+}
+
+absl::Status Frame::RunObserved(const Step& step, size_t s, ThreadPool* threads) {
+  const ObservedStep observed{plan, s, rows, slots};
+  observer->StepStarts(observed);
+  absl::Status status = RunStep(step, s, threads);
+  observer->StepEnds(observed);
+  return status;
 }
 
 absl::Status Frame::RunStep(const Step& step, size_t s, ThreadPool* threads) {

@@ -17,6 +17,7 @@ namespace floe {
 struct Frame {
   std::shared_ptr<const Plan> plan;
   std::atomic<const Node*> doing{nullptr};  // of the step under way
+  RunObserver* observer = nullptr;          // not owned; handed on to nested contexts
   int64_t rows = -1;
   MemoryBudget memory;  // pays for all of this, where the thread has no other
   MemoryShare arena_share;
@@ -68,6 +69,7 @@ struct Frame {
   std::byte* Scratch(const Step& step) const;
   void WriteAffine(int slot);
   absl::Status RunStep(const Step& step, size_t s, ThreadPool* threads);
+  absl::Status RunObserved(const Step& step, size_t s, ThreadPool* threads);
   uint64_t Donatable(const Step& step) const;
   void Release(const Step& step);
   absl::Status RunDynamic(const Step& step, size_t s, ThreadPool* threads);

@@ -83,6 +83,10 @@ struct Program {
   std::vector<std::vector<std::shared_ptr<const CompiledSignature>>> subprograms;  // by node
 };
 
+// Floating-point operations of one node for inputs and outputs of these types, estimated: one for
+// each element of output 0 where its op has no better rule. All shapes are known, but for rows.
+double EstimateFlops(const Node& node, const Types& in, const Types& out, int64_t rows);
+
 // Threading: immutable, shared by all workers.
 class Plan {
  public:

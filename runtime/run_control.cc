@@ -40,6 +40,7 @@ ExecContext& ContextOf(const Frame& frame, Frame::Nested& nested, size_t i, Thre
   if (nested.contexts.size() <= i) nested.contexts.resize(i + 1);
   if (nested.contexts[i] == nullptr)
     nested.contexts[i] = std::make_unique<ExecContext>(threads, frame.pool);
+  nested.contexts[i]->Observe(frame.observer);
   return *nested.contexts[i];
 }
 

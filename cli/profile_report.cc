@@ -1,0 +1,193 @@
+// Sums of a profile, and their three forms.
+#include "cli/profile_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "base/quoted.h"
+#include "cli/table.h"
+
+namespace floe::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Within(const StepProfile& profile, const TimedStep& step) {
+  if (step.caller < 0) return "";
+  const TimedStep& caller = profile.steps()[step.caller];
+  const std::string outer = Within(profile, caller);
+  return outer.empty() ? caller.node->name : absl::StrCat(outer, " > ", caller.node->name);
+}
+
+std::string Route(const TimedStep& step) {
+  return step.kernel == nullptr ? "" : step.kernel->Route();
+}
+
+void SortByTime(std::vector<ProfileRow>* rows) {
+  std::stable_sort(rows->begin(), rows->end(),
+                   [](const ProfileRow& a, const ProfileRow& b) { return a.us > b.us; });
+}
+
+std::string Fixed(double value, int decimals) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
+// No figure for what does nothing of the kind.
+std::string Rate(double per_second) { return per_second > 0 ? Fixed(per_second, 1) : ""; }
+std::string Percent(double share) { return absl::StrCat(Fixed(100 * share, 1), " %"); }
+double Thousandths(double value) { return std::round(value * 1e3) / 1e3; }
+
+ProfileRow Total(const ProfileReport& report) {
+  ProfileRow total{.name = "total", .steps = 0, .us = report.run_us, .share = 1};
+  for (const ProfileRow& row : report.steps) {
+    total.steps += row.steps;
+    total.calls += row.calls;
+    total.flops += row.flops;
+    total.bytes += row.bytes;
+  }
+  return total;
+}
+
+void AddRow(const ProfileRow& row, Table* table) {
+  table->Add({Fixed(row.us, 2), Percent(row.share), row.calls > 0 ? HumanCount(row.calls) : "",
+              Rate(row.GflopsPerSecond()), Rate(row.GigabytesPerSecond()), row.op,
+              row.within.empty() ? row.name : absl::StrCat(row.within, " > ", row.name),
+              row.route});
+}
+
+Json RowJson(const ProfileRow& row, double run_us) {
+  return {{"calls", Thousandths(row.calls)},
+          {"time_us", Rounded(row.us)},
+          {"share", run_us > 0 ? std::round(row.share * 1e5) / 1e5 : 0},
+          {"flops", std::round(row.flops)},
+          {"bytes", std::round(row.bytes)},
+          {"gflops_per_second", Thousandths(row.GflopsPerSecond())},
+          {"gigabytes_per_second", Thousandths(row.GigabytesPerSecond())}};
+}
+
+Json EventJson(const std::string& name, const std::string& category, const TimedCall& call) {
+  return {{"name", name},
+          {"cat", category},
+          {"ph", "X"},
+          {"ts", Rounded(Microseconds(call.start))},
+          {"dur", Rounded(Microseconds(call.length))},
+          {"pid", 1},
+          {"tid", 1}};
+}
+
+}  // namespace
+
+ProfileReport Summarise(const StepProfile& profile) {
+  ProfileReport report;
+  const auto runs = static_cast<double>(profile.runs());
+  report.runs = profile.runs();
+  report.run_us = report.between_us = Microseconds(profile.run_time()) / runs;
+  std::map<std::string, ProfileRow> ops;
+  for (const TimedStep& step : profile.steps()) {
+    ProfileRow row{.name = step.node->name,
+                   .within = Within(profile, step),
+                   .op = step.node->op->name,
+                   .route = Route(step),
+                   .calls = static_cast<double>(step.calls) / runs,
+                   .us = Microseconds(step.self) / runs,
+                   .total_us = Microseconds(step.total) / runs,
+                   .flops = step.flops / runs,
+                   .bytes = step.bytes / runs};
+    row.share = report.run_us > 0 ? row.us / report.run_us : 0;
+    report.between_us -= row.us;
+    const auto [op, first] = ops.try_emplace(row.op, ProfileRow{.op = row.op, .steps = 0});
+    op->second.steps += 1;
+    op->second.calls += row.calls;
+    op->second.us += row.us;
+    op->second.share += row.share;
+    op->second.flops += row.flops;
+    op->second.bytes += row.bytes;
+    report.steps.push_back(std::move(row));
+  }
+  for (auto& [name, row] : ops) report.ops.push_back(std::move(row));
+  SortByTime(&report.steps);
+  SortByTime(&report.ops);
+  return report;
+}
+
+void PrintProfile(const ProfileReport& report, std::ostream& out) {
+  out << "steps of one run, the mean of " << report.runs << "\n";
+  Table table({"TIME us", "SHARE", "CALLS", "GFLOP/s", "GB/s", "OP", "NAME", "ROUTE"});
+  for (const ProfileRow& row : report.steps) AddRow(row, &table);
+  AddRow({.name = "between steps",
+          .us = report.between_us,
+          .share = report.run_us > 0 ? report.between_us / report.run_us : 0},
+         &table);
+  AddRow(Total(report), &table);
+  table.Print(out, 2);
+  out << "ops\n";
+  Table ops({"TIME us", "SHARE", "CALLS", "GFLOP/s", "GB/s", "OP", "STEPS"});
+  for (const ProfileRow& row : report.ops)
+    ops.Add({Fixed(row.us, 2), Percent(row.share), HumanCount(row.calls),
+             Rate(row.GflopsPerSecond()), Rate(row.GigabytesPerSecond()), row.op,
+             std::to_string(row.steps)});
+  ops.Print(out, 2);
+}
+
+Json ProfileJson(const ProfileReport& report) {
+  Json steps = Json::array(), ops = Json::array();
+  for (const ProfileRow& row : report.steps) {
+    Json shown = {{"name", row.name}};
+    if (!row.within.empty()) shown["within"] = row.within;
+    shown["op"] = row.op;
+    shown["route"] = row.route;
+    shown.update(RowJson(row, report.run_us));
+    shown["total_us"] = Rounded(row.total_us);
+    steps.push_back(std::move(shown));
+  }
+  for (const ProfileRow& row : report.ops) {
+    Json shown = {{"op", row.op}, {"steps", row.steps}};
+    shown.update(RowJson(row, report.run_us));
+    ops.push_back(std::move(shown));
+  }
+  Json total = RowJson(Total(report), report.run_us);
+  total.erase("share");
+  return {{"runs", report.runs},
+          {"unobserved_us", Rounded(report.unobserved_us)},
+          {"between_steps_us", Rounded(report.between_us)},
+          {"total", std::move(total)},
+          {"steps", std::move(steps)},
+          {"ops", std::move(ops)}};
+}
+
+absl::Status WriteTrace(const StepProfile& profile, const std::string& title,
+                        const std::string& path) {
+  const auto text = [](const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  std::ofstream out(path, std::ios::trunc);
+  out << "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n"
+      << text({{"name", "process_name"}, {"ph", "M"}, {"pid", 1}, {"args", {{"name", title}}}});
+  // Line by line: a long loop has more calls than should be held as JSON.
+  for (const TimedCall& call : profile.calls()) {
+    if (call.step < 0) {
+      out << ",\n" << text(EventJson("run", "run", call));
+      continue;
+    }
+    const TimedStep& step = profile.steps()[call.step];
+    Json event = EventJson(step.node->name, step.node->op->name, call);
+    event["args"] = {{"op", step.node->op->name},
+                     {"route", Route(step)},
+                     {"flops", std::round(step.flops / static_cast<double>(step.calls))},
+                     {"bytes", std::round(step.bytes / static_cast<double>(step.calls))}};
+    out << ",\n" << text(event);
+  }
+  out << "\n]}\n";
+  out.close();
+  if (!out) return absl::InternalError(absl::StrCat("cannot write the trace ", Quoted(path)));
+  return absl::OkStatus();
+}
+
+}  // namespace floe::cli
