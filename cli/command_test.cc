@@ -14,7 +14,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 
 // scores = input * w + b; positive = relu(scores). `unused` belongs to no output's past.
 constexpr char kGraph[] = R"(

@@ -1,10 +1,5 @@
 // Long convolutions along one dim by overlap-save Fourier transforms, where the input's length and
 // the weights are known when the kernel is made.
-//
-// A tile is points() neighbouring rows of one image, which give points() - taps + 1 rows of the
-// result. Tiles do not share anything, so the bits of an image depend on that image alone. The
-// error of a tile is relative to its largest values. A tile that holds an infinity or NaN, or whose
-// values differ by more than kFftRange from window to window, is computed by the packed GEMM.
 #pragma once
 
 #include <memory>
@@ -14,6 +9,11 @@
 #include "kernels/cpu/fft_transforms.h"
 
 namespace floe::kernels {
+
+// A tile is points() neighbouring rows of one image, which give points() - taps + 1 rows of the
+// result. Tiles do not share anything, so the bits of an image depend on that image alone. The
+// error of a tile is relative to its largest values. A tile that holds an infinity or NaN, or whose
+// values differ by more than kFftRange from window to window, is computed by the packed GEMM.
 
 // The most by which the largest value under one tap window may be below the tile's largest.
 // Windows of zeros only are no matter: their results are exact.

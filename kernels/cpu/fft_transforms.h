@@ -1,10 +1,5 @@
 // Real Fourier transforms of many channels at once, for convolutions: a block of 2 * lanes channels
 // is one complex transform, its first half as the real and its second half as the imaginary part.
-//
-// The spectrum of a block is planes() planes. Frequency 0 and points / 2 have one plane each, the
-// real part. Every other has three, so that a complex product is three real ones: (re + im, re, im)
-// of the data times (c, d - c, c + d) of the weights c + id gives k1, k2, k3, and the product is
-// (k1 - k3) + i (k1 + k2).
 #pragma once
 
 #include <cstdint>
@@ -20,6 +15,10 @@ inline constexpr int kMostFftBlock = 32;  // channels
 // Numbers of points that there are, ascending, all even.
 absl::Span<const int> FftPoints();
 
+// The spectrum of a block is planes() planes. Frequency 0 and points / 2 have one plane each, the
+// real part. Every other has three, so that a complex product is three real ones: (re + im, re, im)
+// of the data times (c, d - c, c + d) of the weights c + id gives k1, k2, k3, and the product is
+// (k1 - k3) + i (k1 + k2).
 constexpr int64_t FftPlanes(int64_t points) { return 3 * (points / 2 - 1) + 2; }
 
 // `count` rows of a block: row n is at base + n * stride.
