@@ -59,7 +59,7 @@ enum class TileKind : uint8_t {
 
 // The sizes of one run.
 struct Sizes {
-  Sizes(const ConvSizes& s, const FftConvPlan& plan, const Fft& fft, const FftKernels& kernels)
+  Sizes(const ConvSizes& s, const FftConvPlan& plan, const TileFft& fft, const FftKernels& kernels)
       : in(plan.along_h ? s.in_h : s.in_w),
         out(plan.along_h ? s.out_h : s.out_w),
         pad(plan.along_h ? s.pad_top : s.pad_left),
@@ -81,7 +81,7 @@ struct Sizes {
   }
 
   // Equal places of neighbouring spectra must not lie in one set of a cache.
-  static int64_t SpectrumFloats(const Fft& fft, int64_t plane) {
+  static int64_t SpectrumFloats(const TileFft& fft, int64_t plane) {
     constexpr int64_t kSets = 64;
     const int64_t lines = CeilDiv(fft.planes() * plane, kLine);
     const int64_t wanted = (CeilDiv(plane, kLine) + 1) % kSets;
@@ -366,7 +366,7 @@ class FftConv final : public Kernel {
   const FftConvPlan plan_;
   const GemmKernels gemm_;
   const FftKernels fft_kernels_;
-  const Fft fft_;
+  const TileFft fft_;
   const int64_t matrix_;    // floats of one packed plane of the weights
   const int64_t direct_k_;  // floats under the filter
   AlignedBuffer spectra_, direct_;

@@ -32,7 +32,7 @@ void OnEveryIsa(const Body& body) {
 // spectrum of one tap.
 void ExpectTransform(int points) {
   const kernels::FftKernels kernels = kernels::PickFft();
-  const kernels::Fft fft(points);
+  const kernels::TileFft fft(points);
   const int64_t block = kernels.block(), planes = fft.planes();
   const Tensor x = RandomTensor({points, block}, 5);
   std::vector<float> data(planes * block), taps(points * block);

@@ -35,7 +35,7 @@ HWY_INLINE void StorePoint(const Complex& x, float* p) {
 
 // Transforms of R points, `others` apart, and the factors behind them. work may be rows.base.
 template <int R>
-HWY_NOINLINE void FirstPass(const Fft& fft, const FftRows& rows, float* work) {
+HWY_NOINLINE void FirstPass(const TileFft& fft, const FftRows& rows, float* work) {
   const int others = fft.second();
   const float* factor = fft.factors();
   for (int n = 0; n < others; ++n, factor += 2 * R) {
@@ -55,7 +55,7 @@ HWY_NOINLINE void FirstPass(const Fft& fft, const FftRows& rows, float* work) {
 
 // Transforms of R neighbours; result k is stored at to + k * kBlock.
 template <int R>
-HWY_NOINLINE void SecondPass(const Fft& fft, const float* work, float* to) {
+HWY_NOINLINE void SecondPass(const TileFft& fft, const float* work, float* to) {
   const int others = fft.first();
   for (int k = 0; k < others; ++k) {
     Complex x[R];
@@ -67,7 +67,7 @@ HWY_NOINLINE void SecondPass(const Fft& fft, const float* work, float* to) {
 
 // The same for a result: real and imaginary parts are swapped, what lies behind it is left out.
 template <int R>
-HWY_NOINLINE void LastPass(const Fft& fft, const float* work, const FftResult& result) {
+HWY_NOINLINE void LastPass(const TileFft& fft, const float* work, const FftResult& result) {
   const FftD d;
   const int others = fft.first();
   const FftV bias_a = hn::LoadU(d, result.bias), bias_b = hn::LoadU(d, result.bias + kLanes);
@@ -89,9 +89,9 @@ HWY_NOINLINE void LastPass(const Fft& fft, const float* work, const FftResult& r
   }
 }
 
-using First = void (*)(const Fft&, const FftRows&, float*);
-using Second = void (*)(const Fft&, const float*, float*);
-using Last = void (*)(const Fft&, const float*, const FftResult&);
+using First = void (*)(const TileFft&, const FftRows&, float*);
+using Second = void (*)(const TileFft&, const float*, float*);
+using Last = void (*)(const TileFft&, const float*, const FftResult&);
 
 First FirstOf(int radix) {
   switch (radix) {
@@ -151,7 +151,7 @@ struct Work {
   HWY_ALIGN float second[kMostFftPoints * kBlock];
 };
 
-void Transform(const Fft& fft, const FftRows& rows, Work* work) {
+void Transform(const TileFft& fft, const FftRows& rows, Work* work) {
   FirstOf(fft.first())(fft, rows, work->first);
   SecondOf(fft.second())(fft, work->first, work->second);
 }
@@ -165,7 +165,7 @@ HWY_INLINE Halves Separate(const Complex& z, const Complex& mirror) {
           {hn::Add(z.i, mirror.i), hn::Sub(mirror.r, z.r)}};
 }
 
-void Forward(const Fft& fft, const FftRows& rows, float* to, int64_t plane_stride) {
+void Forward(const TileFft& fft, const FftRows& rows, float* to, int64_t plane_stride) {
   Work work;
   Transform(fft, rows, &work);
   const int64_t points = fft.points();
@@ -190,7 +190,8 @@ HWY_INLINE void StoreWidth(FftV a, FftV b, float* to, int64_t width) {
   if (width > kLanes) hn::Stream(b, FftD(), to + kLanes);
 }
 
-void Weights(const Fft& fft, const FftRows& rows, float* to, int64_t plane_stride, int64_t width) {
+void Weights(const TileFft& fft, const FftRows& rows, float* to, int64_t plane_stride,
+             int64_t width) {
   Work work;
   Transform(fft, rows, &work);
   const int64_t points = fft.points();
@@ -226,7 +227,7 @@ HWY_INLINE Complex LoadProduct(const float* p, hn::Mask<FftD> second_half) {
 }
 
 template <bool kWhole>
-void Gather(const Fft& fft, const float* from, int64_t plane_stride, int64_t channels,
+void Gather(const TileFft& fft, const float* from, int64_t plane_stride, int64_t channels,
             float* work) {
   const int64_t points = fft.points();
   const auto has = hn::FirstN(FftD(), static_cast<size_t>(HWY_MAX(channels - kLanes, 0)));
@@ -246,7 +247,7 @@ void Gather(const Fft& fft, const float* from, int64_t plane_stride, int64_t cha
   StorePoint({middle.i, middle.r}, work + points / 2 * kBlock);
 }
 
-void Inverse(const Fft& fft, const float* from, int64_t plane_stride, const FftResult& result) {
+void Inverse(const TileFft& fft, const float* from, int64_t plane_stride, const FftResult& result) {
   const FftD d;
   Work work;
   (result.channels == kBlock ? Gather<true> : Gather<false>)(fft, from, plane_stride,
@@ -331,7 +332,7 @@ FftKernels PickFft() {
   return kernels;
 }
 
-Fft::Fft(int points)
+TileFft::TileFft(int points)
     : points_(points),
       first_(FirstRadix(points)),
       second_(points / first_),

@@ -37,18 +37,19 @@ struct FftResult {
   bool relu;
 };
 
-class Fft;
+class TileFft;
 
 // The functions of one instruction set. Never allocate, never fail, any thread.
 struct FftKernels {
   int64_t lanes;
   // Twice the spectrum of points() rows of a whole block; plane p goes to to + p * plane_stride.
-  void (*forward)(const Fft& fft, const FftRows& rows, float* to, int64_t plane_stride);
+  void (*forward)(const TileFft& fft, const FftRows& rows, float* to, int64_t plane_stride);
   // The conjugate spectrum of weights, scaled so that `inverse` needs no factor. `width`: floats of
   // a plane that are stored, lanes or 2 * lanes. `to` and plane_stride are of whole vectors.
-  void (*weights)(const Fft& fft, const FftRows& rows, float* to, int64_t plane_stride,
+  void (*weights)(const TileFft& fft, const FftRows& rows, float* to, int64_t plane_stride,
                   int64_t width);
-  void (*inverse)(const Fft& fft, const float* from, int64_t plane_stride, const FftResult& result);
+  void (*inverse)(const TileFft& fft, const float* from, int64_t plane_stride,
+                  const FftResult& result);
   // The largest of the absolute values as the bits of a float; NaN and infinities are above all
   // others.
   uint32_t (*largest)(const float* values, int64_t count);
@@ -60,9 +61,9 @@ struct FftKernels {
 FftKernels PickFft();
 
 // A transform of so many points, of FftPoints(), in two passes. Threading: immutable.
-class Fft {
+class TileFft {
  public:
-  explicit Fft(int points);
+  explicit TileFft(int points);
   int64_t points() const { return points_; }
   int64_t planes() const { return FftPlanes(points_); }
   int first() const { return first_; }
