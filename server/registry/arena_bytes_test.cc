@@ -1,7 +1,5 @@
 // What a model is expected to need against counts by hand. Blocks of an arena begin at multiples of
 // 64 bytes, which is 16 float32 values.
-#include "server/registry/loader.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,6 +7,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "server/executor/test_models_for_test.h"
+#include "server/registry/loader.h"
 
 namespace floe::server {
 namespace {
