@@ -8,6 +8,11 @@ function(floe_precompile target)
   endif()
 endfunction()
 
+# floe_objects_of(OUT TARGET): what to link of an OBJECT library. CMake counts g++'s precompiled header as an object.
+function(floe_objects_of out target)
+  set(${out} "$<FILTER:$<TARGET_OBJECTS:${target}>,EXCLUDE,[.]gch$>" PARENT_SCOPE)
+endfunction()
+
 # floe_objects(NAME FOLDERS dir... DEPS target... [EXCLUDE file...] [PCH header...])
 # One library per folder: every .cc in it but tests. OBJECT libraries, because ops and kernels register
 # themselves at start and a static archive would drop the files nobody calls.
@@ -39,8 +44,8 @@ function(floe_objects name)
   target_link_libraries(floe_${name}_objects PUBLIC ${ARG_DEPS})
   floe_precompile(floe_${name}_objects ${ARG_PCH})
   add_library(floe_${name} INTERFACE)
-  target_link_libraries(floe_${name} INTERFACE floe_${name}_objects
-                        $<TARGET_OBJECTS:floe_${name}_objects> ${ARG_DEPS})
+  floe_objects_of(objects floe_${name}_objects)
+  target_link_libraries(floe_${name} INTERFACE floe_${name}_objects ${objects} ${ARG_DEPS})
 endfunction()
 
 # floe_tests(NAME DEPS target... [GRPC]): one test binary per library, NAME_tests, from the _test.cc files
