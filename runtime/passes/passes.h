@@ -75,6 +75,10 @@ absl::Status HoistInvariants(Graph* graph, absl::Span<const TensorType> inputs,
 // request rows apart.
 absl::Status FoldDilations(Graph* graph);
 
+// Zeros that a Pad puts around a convolution's image become pads of the convolution, where it has
+// none or explicit ones.
+void FoldPads(Graph* graph);
+
 // Transposes of transposes become one or none, those that only move dims of 1 a Reshape. A Cast to
 // the same type, a Pad of nothing, x + 0 and x * 1 of integers and their like give their input.
 // Squeeze, ExpandDims and Reshape are views and cost nothing, so chains of them stay. `inputs`:

@@ -36,6 +36,7 @@ constexpr Pass kPasses[] = {
     {"hoist_invariants", Typed<HoistInvariants>},
     {"algebraic_simplification", Typed<SimplifyAlgebra>},
     {"common_subexpressions", Always<MergeCommonSubexpressions>},
+    {"fold_pads", Always<FoldPads>},
     {"fold_batch_norms", Always<FoldBatchNorms>},
     {"fuse_epilogues", Always<FuseEpilogues>},
     {"prune", Always<PruneAll>},
