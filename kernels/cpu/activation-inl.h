@@ -45,6 +45,21 @@ HWY_INLINE V Elu(D d, V x) {
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, x);
 }
 
+// Whether an activation is done in the registers of the sums. Others would take these registers.
+constexpr bool IsCheap(Activation activation) {
+  return activation == Activation::kNone || activation == Activation::kRelu ||
+         activation == Activation::kRelu6 || activation == Activation::kLeakyRelu;
+}
+
+// The cheap activation of x; x for any other.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V ActivateCheaply(D d, Activation activation, float alpha, V x) {
+  if (activation == Activation::kRelu) return Relu(d, x);
+  if (activation == Activation::kRelu6) return Relu6(d, x);
+  if (activation == Activation::kLeakyRelu) return LeakyRelu(d, x, alpha);
+  return x;
+}
+
 // f(v) over p[0, n) in place; the tail is computed in a full vector.
 template <class D, class F>
 HWY_INLINE void MapInPlace(D d, float* p, size_t n, const F& f) {

@@ -167,10 +167,10 @@ HWY_INLINE void FinishSums(const GemmTask& task, const TilePlace& at, V (&sum)[k
       }
     }
   }
-  if (task.activation == Activation::kRelu) {
-    FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
-      FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = Relu(d, sum[i][j]);
-    }
+  if (task.activation == Activation::kNone || !IsCheap(task.activation)) return;
+  FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+    FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] =
+        ActivateCheaply(d, task.activation, task.alpha, sum[i][j]);
   }
 }
 
@@ -208,7 +208,7 @@ void Tile(const GemmTask& task, const KBlock& block, const TilePlace& at) {
 
   if (block.last) FinishSums(task, at, sum);
   StoreSums(sum, at.c, task.ldc, at.columns);
-  if (block.last && task.activation > Activation::kRelu) {
+  if (block.last && !IsCheap(task.activation)) {
     for (int i = 0; i < kRows; ++i) {
       ActivateInPlace(task.activation, task.alpha, at.c + i * task.ldc,
                       HWY_MIN(at.columns, kWide * kLanes));
