@@ -42,6 +42,7 @@ absl::StatusOr<Epilogue> Epilogue::FromAttrs(const Attrs& attrs) {
   FLOE_ASSIGN_OR_RETURN(epilogue.activation, ActivationFromName(attrs.String("fused_activation")));
   epilogue.alpha = attrs.Float("fused_alpha", epilogue.alpha);
   epilogue.bias = attrs.Bool("fused_bias");
+  epilogue.residual = attrs.Bool("fused_residual");
   return epilogue;
 }
 

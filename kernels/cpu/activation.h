@@ -21,8 +21,10 @@ struct Epilogue {
   Activation activation = Activation::kNone;
   float alpha = 0.2f;  // LeakyRelu's slope
   bool bias = false;   // the node's last input is the bias
+  // Input 2 is added before the activation. It has the shape of the output.
+  bool residual = false;
 
-  // From attributes fused_activation, fused_alpha and fused_bias.
+  // From attributes fused_activation, fused_alpha, fused_bias and fused_residual.
   static absl::StatusOr<Epilogue> FromAttrs(const Attrs& attrs);
 };
 

@@ -53,6 +53,10 @@ absl::Status CheckConv(const ConvSizes& s, const KernelContext& ctx, const Epilo
     return absl::InvalidArgumentError(absl::StrCat("bias has ", ctx.inputs.back().elements(),
                                                    " elements for ", s.out_c, " channels"));
   }
+  if (epilogue.residual && ctx.in(2).shape != ctx.out(0).shape) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot add ", ctx.in(2).shape.ToString(),
+                                                   " to ", ctx.out(0).shape.ToString()));
+  }
   return absl::OkStatus();
 }
 
@@ -149,15 +153,18 @@ class NativeConv final : public Kernel {
     float* channels_last = s.channels_first ? pieces.Floats(s.out_floats()) : nullptr;
     const float* in = ctx.in(0).as<float>();
     float* out = ctx.out(0).as<float>();
+    const float* residual = epilogue_.residual ? ctx.in(2).as<float>() : nullptr;
     if (IsMatrix(s)) {
-      return Multiply(s, in, weights, bias, out, s.images * s.out_pixels(), *ctx.pool);
+      return Multiply(s, in, weights, {bias, residual}, out, s.images * s.out_pixels(), *ctx.pool);
     }
     // Image by image, so that the scratch does not grow with the batch.
     for (int64_t i = 0; i < s.images; ++i, in += s.image_floats(), out += s.out_floats()) {
       const float* image = PaddedImage(s, in, padded, *ctx.pool);
       if (i % kUnwatchedImages == kUnwatchedImages - 1) FLOE_RETURN_IF_ERROR(CheckRunTime());
-      FLOE_RETURN_IF_ERROR(Multiply(s, image, weights, bias, s.channels_first ? channels_last : out,
-                                    s.out_pixels(), *ctx.pool));
+      FLOE_RETURN_IF_ERROR(Multiply(s, image, weights, {bias, residual},
+                                    s.channels_first ? channels_last : out, s.out_pixels(),
+                                    *ctx.pool));
+      if (residual != nullptr) residual += s.out_floats();
       if (s.channels_first)
         TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
     }
@@ -193,8 +200,13 @@ class NativeConv final : public Kernel {
     return packed;
   }
 
+  // What the epilogue adds; null: nothing.
+  struct Added {
+    const float *bias, *residual;
+  };
+
   absl::Status Multiply(const ConvSizes& s, const float* image, const float* weights,
-                        const float* bias, float* out, int64_t rows, ThreadPool& pool) const {
+                        const Added& added, float* out, int64_t rows, ThreadPool& pool) const {
     const int64_t groups = s.in_c / s.filter_in, row_floats = s.padded_w * s.in_c;
     GemmTask task;
     task.a = {image, s.out_w, s.stride_w * s.in_c, s.stride_h * row_floats};
@@ -212,7 +224,8 @@ class NativeConv final : public Kernel {
     for (int64_t g = 0; g < groups; ++g) {
       task.a.base = image + g * s.filter_in;
       task.b = weights + g * gemm_.PackedFloats(task.runs.k(), task.n);
-      task.bias = bias == nullptr ? nullptr : bias + g * task.n;
+      task.bias = added.bias == nullptr ? nullptr : added.bias + g * task.n;
+      task.residual = added.residual == nullptr ? nullptr : added.residual + g * task.n;
       task.c = out + g * task.n;
       FLOE_RETURN_IF_ERROR(RunGemm(gemm_, task, rows, pool));
     }

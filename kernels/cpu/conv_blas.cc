@@ -33,11 +33,13 @@ class BlasConv final : public Kernel {
     const float* bias = epilogue_.bias ? ctx.inputs.back().as<float>() : nullptr;
     const float* in = ctx.in(0).as<float>();
     float* out = ctx.out(0).as<float>();
+    const float* residual = epilogue_.residual ? ctx.in(2).as<float>() : nullptr;
     for (int64_t i = 0; i < s.images; ++i, in += s.image_floats(), out += s.out_floats()) {
       const float* image = PaddedImage(s, in, padded, *ctx.pool);
       float* result = s.channels_first ? channels_last : out;
       MultiplyImage(s, image, ctx.in(1).as<float>(), matrix, result);
-      gemm_.finish(epilogue_, bias, result, s.out_pixels(), s.out_c, s.out_c);
+      gemm_.finish(epilogue_, bias, residual, result, s.out_pixels(), s.out_c, s.out_c);
+      if (residual != nullptr) residual += s.out_floats();
       if (s.channels_first)
         TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
     }

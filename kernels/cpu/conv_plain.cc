@@ -28,6 +28,8 @@ class PlainConv final : public Kernel {
     if (s.out_floats() == 0) return absl::OkStatus();  // of however many images
     const Strides out(s.channels_first, s.out_h, s.out_w, s.out_c);
     const T* bias = epilogue_.bias ? ctx.inputs.back().as<T>() : nullptr;
+    const T* residual = epilogue_.residual ? ctx.in(2).as<T>() : nullptr;
+    const T* base = ctx.out(0).as<T>();
     const int64_t cost = s.out_c * s.kernel_h * s.kernel_w * (depthwise_ ? 1 : s.filter_in);
     return WatchedRange(
         ctx.pool, s.images * s.out_pixels(), std::max<int64_t>(1, kElementGrain / (cost + 1)),
@@ -37,9 +39,12 @@ class PlainConv final : public Kernel {
                           x = i % s.out_w;
             const T* from = ctx.in(0).as<T>() + image * s.image_floats();
             T* to = ctx.out(0).as<T>() + image * s.out_floats() + y * out.y + x * out.x;
-            for (int64_t c = 0; c < s.out_c; ++c)
-              to[c * out.c] = PlainFinish(epilogue_, Sum(s, from, ctx.in(1).as<T>(), y, x, c),
-                                          bias == nullptr ? nullptr : bias + c);
+            for (int64_t c = 0; c < s.out_c; ++c) {
+              T* element = to + c * out.c;
+              *element = PlainFinish(epilogue_, Sum(s, from, ctx.in(1).as<T>(), y, x, c),
+                                     bias == nullptr ? nullptr : bias + c,
+                                     residual == nullptr ? nullptr : residual + (element - base));
+            }
           }
         });
   }

@@ -22,6 +22,7 @@ struct ConvCase {
   uint64_t const_mask = 6;
   std::string activation = "";
   int threads = 1;
+  bool residual = false;
 };
 
 std::vector<int64_t> FourDims(bool nchw, int64_t h, int64_t w) {
@@ -39,6 +40,7 @@ Attrs AttrsOf(const ConvCase& t) {
   attrs.Set("padding", t.padding);
   attrs.Set("data_format", std::string(t.nchw ? "NCHW" : "NHWC"));
   attrs.Set("fused_bias", true);
+  if (t.residual) attrs.Set("fused_residual", true);
   attrs.Set("fused_activation", t.activation);
   if (t.padding == "EXPLICIT") {
     attrs.Set("explicit_paddings", t.nchw ? std::vector<int64_t>{0, 0, 0, 0, 2, 1, 0, 3}
@@ -68,8 +70,16 @@ std::vector<Tensor> InputsOf(const ConvCase& t) {
                            ? Shape{t.kernel_h, t.kernel_w, t.channels, t.out_channels}
                            : Shape{t.kernel_h, t.kernel_w, t.channels / t.groups, t.out_channels};
   const int64_t out = t.depthwise ? t.channels * t.out_channels : t.out_channels;
-  return {RandomTensor(Image(t.nchw, t.images, t.height, t.width, t.channels), 1),
-          RandomTensor(filter, 2), RandomTensor({out}, 3)};
+  std::vector<Tensor> inputs = {
+      RandomTensor(Image(t.nchw, t.images, t.height, t.width, t.channels), 1),
+      RandomTensor(filter, 2)};
+  if (t.residual) {
+    const Side h(t.padding, t.height, t.kernel_h, t.stride_h, t.dilation_h, 2, 1);
+    const Side w(t.padding, t.width, t.kernel_w, t.stride_w, t.dilation_w, 0, 3);
+    inputs.push_back(RandomTensor({t.images, h.out, w.out, out}, 4));
+  }
+  inputs.push_back(RandomTensor({out}, 3));
+  return inputs;
 }
 
 const char* OpOf(const ConvCase& t) { return t.depthwise ? "DepthwiseConv2dNative" : "Conv2D"; }
@@ -97,7 +107,8 @@ double Want(const ConvCase& t, const std::vector<Tensor>& inputs, const Side& h,
       }
     }
   }
-  sum += inputs[2].as<float>()[c];
+  sum += inputs.back().as<float>()[c];
+  if (t.residual) sum += inputs[2].as<float>()[((n * h.out + y) * w.out + x) * t.out_channels + c];
   kernels::Epilogue epilogue;
   epilogue.activation = *kernels::ActivationFromName(t.activation);
   return kernels::ActivatePlain(epilogue, sum);
@@ -185,6 +196,41 @@ TEST(Conv2D, ManySizesOnEveryIsa) {
     }
     hwy::SetSupportedTargetsForTest(0);
   }
+}
+
+TEST(Conv2D, ResidualsOnEveryIsaAndBackend) {
+  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(isa);
+    SCOPED_TRACE(hwy::TargetName(isa));
+    for (GemmBackend backend : Backends()) {
+      for (const char* activation : {"", "Relu", "Relu6", "Tanh"}) {
+        ConvCase t{2, 7, 9, 12, 3, 3, 38};
+        t.residual = true;
+        t.const_mask = 2 + 8;
+        t.padding = "SAME";
+        t.activation = activation;
+        EXPECT_NO_FATAL_FAILURE(ExpectConv(t, backend));
+        t.groups = 2;
+        EXPECT_NO_FATAL_FAILURE(ExpectConv(t, backend));
+        ConvCase point{3, 5, 6, 400, 1, 1, 33};  // more than one block of K
+        point.residual = true;
+        point.activation = activation;
+        point.const_mask = 2;
+        EXPECT_NO_FATAL_FAILURE(ExpectConv(point, backend));
+      }
+    }
+    hwy::SetSupportedTargetsForTest(0);
+  }
+}
+
+TEST(Conv2D, AResidualOfAnotherShapeIsRefused) {
+  ConvCase t{2, 7, 9, 3, 3, 3, 4};
+  t.residual = true;
+  std::vector<Tensor> inputs = InputsOf(t);
+  inputs[2] = RandomTensor({1, 5, 7, 4}, 4);
+  const auto refused = RunKernel("Conv2D", AttrsOf(t), inputs, {{}, 1, 2});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("cannot add [1,5,7,4]"));
 }
 
 TEST(Conv2D, GroupsAndFiltersThatAreNotConstant) {

@@ -101,7 +101,8 @@ struct Tile {
   int64_t first;  // float of the image where row 0 begins; may be before it
   int64_t step;   // floats from row to row
   float* out;
-  int64_t count;  // rows of the result
+  const float* residual = nullptr;  // laid out as `out`, or null
+  int64_t count;                    // rows of the result
 };
 
 // Pieces of scratch.
@@ -211,7 +212,9 @@ class FftConv final : public Kernel {
     tile.image = ctx.in(0).as<float>() + image * s.in * s.in_c;
     tile.first = (out * s.stride - s.pad) * s.in_c;
     tile.step = s.dilation > 1 ? s.dilation * s.in_c : plan_.width;
-    tile.out = ctx.out(0).as<float>() + (image * s.out + out) * plan_.columns;
+    const int64_t offset = (image * s.out + out) * plan_.columns;
+    tile.out = ctx.out(0).as<float>() + offset;
+    if (epilogue_.residual) tile.residual = ctx.in(2).as<float>() + offset;
     tile.count = std::min(plan_.tile(), of_sequence - first);
     return tile;
   }
@@ -290,7 +293,7 @@ class FftConv final : public Kernel {
         fft_kernels_.inverse(fft_, room.products + t * s.out_spectrum + column, s.out_plane,
                              {tile.out + column, s.dilation * plan_.columns, tile.count,
                               std::min(block, plan_.columns - column), bias + column,
-                              epilogue_.activation == Activation::kRelu});
+                              epilogue_.activation == Activation::kRelu && !epilogue_.residual});
       });
     }
     for (int64_t i = 0; i < tiles; ++i)
@@ -341,23 +344,27 @@ class FftConv final : public Kernel {
       task.b = Floats(direct_);
       task.bias = epilogue_.bias ? bias : nullptr;
       task.n = plan_.columns;
+      task.residual = tile.residual;
       task.c = tile.out;
       task.ldc = ld;
       task.activation = epilogue_.activation;
       task.alpha = epilogue_.alpha;
       return RunGemm(gemm_, task, tile.count, pool);
     }
+    // What the inverse transform has done already: the bias, and Relu where nothing is added.
+    const bool relu_done = epilogue_.activation == Activation::kRelu && !epilogue_.residual;
     if (kind == TileKind::kZeros) {
-      Epilogue relu = epilogue_;
-      if (relu.activation != Activation::kRelu) relu.activation = Activation::kNone;
+      Epilogue done;
+      if (relu_done) done.activation = Activation::kRelu;
       for (int64_t n = 0; n < tile.count; ++n) {
         if (room.most[i * plan_.points + n] != 0) continue;
         std::fill_n(tile.out + n * ld, plan_.columns, 0.0f);
-        gemm_.finish(relu, bias, tile.out + n * ld, 1, plan_.columns, ld);
+        gemm_.finish(done, bias, nullptr, tile.out + n * ld, 1, plan_.columns, ld);
       }
     }
-    if (epilogue_.activation != Activation::kRelu && epilogue_.activation != Activation::kNone)
-      gemm_.finish(epilogue_, nullptr, tile.out, tile.count, plan_.columns, ld);
+    if (!relu_done && (epilogue_.activation != Activation::kNone || epilogue_.residual)) {
+      gemm_.finish(epilogue_, nullptr, tile.residual, tile.out, tile.count, plan_.columns, ld);
+    }
     return absl::OkStatus();
   }
 

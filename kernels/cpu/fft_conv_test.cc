@@ -232,6 +232,41 @@ TEST(FftConv, LengthsAroundTilesAndNoBias) {
   }
 }
 
+// Rows by the transform, without data under them, and with an infinity: each adds the residual.
+TEST(FftConv, ResidualsAreAddedBeforeTheActivation) {
+  for (const char* activation : {"", "Relu", "Tanh"}) {
+    const Case t{2, 700, 4, 20, 6};
+    std::vector<Tensor> inputs = InputsOf(t);
+    auto* x = static_cast<float*>(inputs[0].mutable_data());
+    std::fill_n(x + 100 * 4, 60 * 4, 0.0f);
+    x[600 * 4] = std::numeric_limits<float>::infinity();
+    const auto sums = RunRoute(t, inputs, "fft");
+    ASSERT_TRUE(sums.ok()) << sums.status();
+    const Tensor residual = RandomTensor((*sums)[0].shape(), 4);
+    inputs.insert(inputs.begin() + 2, residual);
+    Case with = t;
+    with.activation = activation;
+    Attrs attrs = AttrsOf(with);
+    attrs.Set("fused_residual", true);
+    RunOptions options;
+    options.kernels.routes["under_test"] = "fft";
+    options.const_mask = 2;
+    const auto got = RunKernel("Conv2D", attrs, inputs, options);
+    ASSERT_TRUE(got.ok()) << got.status();
+    kernels::Epilogue epilogue;
+    epilogue.activation = *kernels::ActivationFromName(activation);
+    for (int64_t i = 0; i < residual.elements(); ++i) {
+      const float sum = (*sums)[0].as<float>()[i] + residual.as<float>()[i];
+      const float want = ActivatePlain(epilogue, sum), is = (*got)[0].as<float>()[i];
+      if (std::isfinite(want)) {
+        ASSERT_NEAR(is, want, 1e-6) << i;
+      } else {
+        ASSERT_EQ(is, want) << i;
+      }
+    }
+  }
+}
+
 // Bits of one image do not change with the others, nor with threads.
 TEST(FftConv, ImagesAreComputedAloneOnEveryIsa) {
   OnEveryIsa([] {

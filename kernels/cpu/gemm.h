@@ -1,5 +1,5 @@
 // The packed matrix multiplication behind MatMul and the convolutions:
-//   C[m][n] = activation(bias[n] + sum over k of A(m, k) * B[k][n])
+//   C[m][n] = activation(residual[m][n] + bias[n] + sum over k of A(m, k) * B[k][n])
 // B is packed once into column panels; A is read in place. One output element is summed in the
 // order of k with one multiply-add each, whatever the number of rows, the tile it falls into, the
 // blocking and the threads. Its bits depend on its row of A, on B and on the instruction set only.
@@ -40,9 +40,10 @@ struct GemmRuns {
 struct GemmTask {
   GemmRows a;
   GemmRuns runs;
-  const float* b = nullptr;     // packed, aligned
-  const float* bias = nullptr;  // PaddedColumns(n) readable floats, or null
-  int64_t n = 0;                // columns of C
+  const float* b = nullptr;         // packed, aligned
+  const float* bias = nullptr;      // PaddedColumns(n) readable floats, or null
+  const float* residual = nullptr;  // laid out as C, and not C; or null
+  int64_t n = 0;                    // columns of C
   float* c = nullptr;
   int64_t ldc = 0;  // floats from one row of C to the next
   Activation activation = Activation::kNone;
@@ -57,10 +58,10 @@ struct GemmKernels {
   // Rows [row_begin, row_end) of panels [panel_begin, panel_end).
   void (*run)(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t panel_begin,
               int64_t panel_end);
-  // p[r][0, n) = activation(p[r] + bias) for `rows` rows `ld` floats apart; bias may be null. For
-  // other backends.
-  void (*finish)(const Epilogue& epilogue, const float* bias, float* p, int64_t rows, int64_t n,
-                 int64_t ld);
+  // p[r][0, n) = activation(p[r] + bias + residual[r]) for `rows` rows `ld` floats apart; bias and
+  // residual may be null. For other backends.
+  void (*finish)(const Epilogue& epilogue, const float* bias, const float* residual, float* p,
+                 int64_t rows, int64_t n, int64_t ld);
 
   int64_t panel() const { return 2 * lanes; }  // columns
   int64_t panels(int64_t n) const { return (n + panel() - 1) / panel(); }

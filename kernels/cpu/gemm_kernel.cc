@@ -96,6 +96,7 @@ struct TilePlace {
   float* c;
   int64_t columns;  // of C that are left from `c` on; may exceed the tile
   const float* bias;
+  const float* residual;
 };
 
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
@@ -155,7 +156,7 @@ HWY_INLINE const float* AddRun(const float* const (&a)[kRows], const float* b, i
   return b;
 }
 
-// Bias, and the activation that is cheap enough to be done in registers.
+// Bias, residual, and the activation that is cheap enough to be done in registers.
 template <int kRows, int kWide>
 HWY_INLINE void FinishSums(const GemmTask& task, const TilePlace& at, V (&sum)[kRows][kWide]) {
   const D d;
@@ -165,6 +166,13 @@ HWY_INLINE void FinishSums(const GemmTask& task, const TilePlace& at, V (&sum)[k
         const V bias = hn::LoadU(d, at.bias + j * kLanes);
         FLOE_UNROLL for (int i = 0; i < kRows; ++i) sum[i][j] = hn::Add(sum[i][j], bias);
       }
+    }
+  }
+  if (at.residual != nullptr) {
+    V residual[kRows][kWide];
+    LoadSums(at.residual, task.ldc, at.columns, residual);
+    FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+      FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = hn::Add(sum[i][j], residual[i][j]);
     }
   }
   if (task.activation == Activation::kNone || !IsCheap(task.activation)) return;
@@ -259,7 +267,8 @@ void RowTile(const GemmTask& task, const KBlock& block, const float* const* rows
                      kPanel * k,
                      c + column,
                      task.n - column,
-                     task.bias == nullptr ? nullptr : task.bias + column};
+                     task.bias == nullptr ? nullptr : task.bias + column,
+                     task.residual == nullptr ? nullptr : task.residual + (c - task.c) + column};
   };
   while (panel < whole_end) {
     int64_t together = 1;
@@ -323,17 +332,21 @@ void RunGemmBlock(const GemmTask& task, int64_t row_begin, int64_t row_end, int6
   }
 }
 
-void FinishRows(const Epilogue& epilogue, const float* bias, float* p, int64_t rows, int64_t n,
-                int64_t ld) {
+// p[0, n) += what[0, n).
+void AddTo(const float* what, float* p, int64_t n) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::Add(hn::LoadU(d, p + i), hn::LoadU(d, what + i)), d, p + i);
+  for (; i < n; ++i) p[i] += what[i];
+}
+
+void FinishRows(const Epilogue& epilogue, const float* bias, const float* residual, float* p,
+                int64_t rows, int64_t n, int64_t ld) {
   for (int64_t r = 0; r < rows; ++r, p += ld) {
-    if (bias != nullptr) {
-      int64_t i = 0;
-      for (; i + lanes <= n; i += lanes)
-        hn::StoreU(hn::Add(hn::LoadU(d, p + i), hn::LoadU(d, bias + i)), d, p + i);
-      for (; i < n; ++i) p[i] += bias[i];
-    }
+    if (bias != nullptr) AddTo(bias, p, n);
+    if (residual != nullptr) AddTo(residual + r * ld, p, n);
     ActivateInPlace(epilogue.activation, epilogue.alpha, p, n);
   }
 }

@@ -124,7 +124,7 @@ class BlasMatMul final : public MatMulKernel {
         {static_cast<const float*>(call.b), transpose_b_ ? call.k : call.n, transpose_b_}, c,
         call.n);
     const float* bias = epilogue_.bias ? call.ctx.inputs.back().as<float>() : nullptr;
-    gemm_.finish(epilogue_, bias, c, call.m, call.n, call.n);
+    gemm_.finish(epilogue_, bias, nullptr, c, call.m, call.n, call.n);
     return absl::OkStatus();
   }
 

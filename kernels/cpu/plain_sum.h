@@ -25,11 +25,14 @@ T PlainNarrow(PlainSum<T> sum) {
   return static_cast<T>(static_cast<Compute<T>>(sum));
 }
 
-// Rounds once, then adds the bias and applies the activation in T.
+// Rounds once, then adds the bias and the residual and applies the activation in T. Both may be
+// null.
 template <typename T>
-T PlainFinish(const Epilogue& epilogue, PlainSum<T> sum, const T* bias) {
+T PlainFinish(const Epilogue& epilogue, PlainSum<T> sum, const T* bias,
+              const T* residual = nullptr) {
   T y = PlainNarrow<T>(sum);
   if (bias != nullptr) y = PlainNarrow<T>(PlainWide(y) + PlainWide(*bias));
+  if (residual != nullptr) y = PlainNarrow<T>(PlainWide(y) + PlainWide(*residual));
   if constexpr (kIsComplex<T>)
     return y;
   else

@@ -1,6 +1,6 @@
-// Conv2D (with groups) and DepthwiseConv2dNative over NHWC or NCHW images. Both may carry a bias
-// and an activation that fusion moved into them: attributes fused_bias (the last input is the bias)
-// and fused_activation.
+// Conv2D (with groups) and DepthwiseConv2dNative over NHWC or NCHW images. Both may carry what
+// fusion moved into them: attributes fused_bias (the last input is the bias) and fused_activation,
+// and Conv2D also fused_residual (input 2 is added to the output, whose shape it has).
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/conv_nd.h"
@@ -9,8 +9,11 @@
 namespace floe {
 namespace {
 
+constexpr int kResidual = 2;
+
 absl::Status CheckInputs(const InferContext& c) {
-  const int wanted = c.attrs().Bool("fused_bias") ? 3 : 2;
+  const int wanted =
+      2 + (c.attrs().Bool("fused_bias") ? 1 : 0) + (c.attrs().Bool("fused_residual") ? 1 : 0);
   if (c.num_inputs() != wanted)
     return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", wanted));
   for (int i = 1; i < wanted; ++i) {
@@ -49,6 +52,23 @@ absl::StatusOr<Dim> DepthwiseChannels(const InferContext& c, Dim channels) {
   return (channels.concrete() ? channels : in) * c.shape(1).dim(3);
 }
 
+absl::Status CheckResidual(const InferContext& c, const SymShape& out) {
+  if (c.attrs().String("data_format", "NHWC") != "NHWC")
+    return Bad("a residual is added to NHWC alone");
+  return ops::ExpectRank(c, kResidual, out.rank());
+}
+
+absl::Status CheckBias(const InferContext& c, Dim channels) {
+  const int input = c.num_inputs() - 1;
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, input, 1));
+  const SymShape& bias = c.shape(input);
+  if (bias.rank_known() && bias.dim(0).concrete() && channels.concrete() &&
+      bias.dim(0) != channels) {
+    return Bad(absl::StrCat("bias ", bias.ToString(), " for ", channels.size(), " channels"));
+  }
+  return absl::OkStatus();
+}
+
 template <absl::StatusOr<Dim> (*kChannels)(const InferContext&, Dim)>
 absl::StatusOr<Types> Infer(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckInputs(c));
@@ -68,15 +88,21 @@ absl::StatusOr<Types> Infer(const InferContext& c) {
                                             window.stride[i], window.pads[i]));
     out.set_dim(window.axis(i), size);
   }
-  if (c.attrs().Bool("fused_bias")) {
-    FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 1));
-    const SymShape& bias = c.shape(2);
-    if (bias.rank_known() && bias.dim(0).concrete() && out_channels.concrete() &&
-        bias.dim(0) != out_channels) {
-      return Bad(absl::StrCat("bias ", bias.ToString(), " for ", out_channels.size(), " channels"));
-    }
-  }
+  if (c.attrs().Bool("fused_bias")) FLOE_RETURN_IF_ERROR(CheckBias(c, out_channels));
+  if (c.attrs().Bool("fused_residual")) FLOE_RETURN_IF_ERROR(CheckResidual(c, out));
   return ops::One(c.dtype(0), std::move(out));
+}
+
+// As of input 0; a residual has the rows of the output.
+RowMark Rows(const RowContext& c) {
+  if (!c.node.attrs.Bool("fused_residual")) return RowsOfInput0(c);
+  const SymShape &residual = c.inputs[kResidual].type.shape, &out = c.outputs[0].shape;
+  std::vector<RowMark> marks(c.marks.begin(), c.marks.end());
+  const bool same = residual.rank_known() && residual.rank() == 4 && out.rank_known() &&
+                    residual.dim(0) == out.dim(0);
+  if (marks[kResidual] == RowMark::kRows && marks[0] == RowMark::kRows && same)
+    marks[kResidual] = RowMark::kConstant;
+  return RowsOfInput0({c.node, marks, c.inputs, c.outputs});
 }
 
 // `taps`: products summed for one output element.
@@ -102,9 +128,9 @@ double DepthwiseFlops(const Node&, absl::Span<const TensorType> in,
 
 const OpRegistrar kConv2D({.name = "Conv2D",
                            .min_inputs = 2,
-                           .max_inputs = 3,
+                           .max_inputs = 4,
                            .infer = Infer<DenseChannels>,
-                           .rows = RowsOfInput0,
+                           .rows = Rows,
                            .flops = DenseFlops,
                            .input_types = "T T",
                            .tensorflow = {"Conv2D"}});

@@ -58,7 +58,7 @@ TEST(FoldBatchNorms, IntoEveryKindOfProduct) {
     ExpectFolds(t, {2, 5, 5, 3}, "FusedBatchNormV3");
     Graph fused = t.graph;
     FoldBatchNorms(&fused);
-    FuseEpilogues(&fused);
+    FuseEpilogues(&fused, t.InputTypes(), {});
     Prune(&fused);
     EXPECT_EQ(CountOps(fused, c.op), 1);
     EXPECT_EQ(CountOps(fused, "BiasAdd") + CountOps(fused, "Relu6"), 0) << DebugString(fused);

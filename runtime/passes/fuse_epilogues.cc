@@ -2,7 +2,9 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "model/op_def.h"
+#include "runtime/analyze.h"
 #include "runtime/passes/graph_util.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rebuild.h"
@@ -22,13 +24,51 @@ bool TakesEpilogue(const Node& node) {
   return names.count(node.op->name) != 0;
 }
 
+// Types of a graph's values, found when somebody asks for the first time.
+class LazyTypes {
+ public:
+  LazyTypes(const Graph& graph, absl::Span<const TensorType> inputs, const KernelOptions& options)
+      : graph_(graph), inputs_(inputs.begin(), inputs.end()), options_(options) {}
+
+  // Whether both have the same shape in every run: all dims are numbers, or the rows of the only
+  // input that has some.
+  bool SameShape(ValueRef a, ValueRef b) {
+    if (!analysis_.has_value()) analysis_ = Find();
+    if (!analysis_->ok()) return false;
+    const TensorType &x = (*analysis_)->at(a).type, &y = (*analysis_)->at(b).type;
+    return x.dtype == y.dtype && x.shape == y.shape && x.shape.known();
+  }
+
+ private:
+  absl::StatusOr<Analysis> Find() {
+    std::vector<int> open;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const SymShape& shape = inputs_[i].shape;
+      if (!shape.rank_known() || (shape.rank() > 0 && !shape.dim(0).known()))
+        open.push_back(static_cast<int>(i));
+    }
+    if (open.size() == 1 && inputs_[open[0]].shape.rank_known())
+      inputs_[open[0]].shape.set_dim(0, Dim::Rows());
+    std::vector<ValueInfo> infos;
+    for (const TensorType& type : inputs_) infos.push_back({type, {}, {}});
+    const std::vector<RowMark> marks(infos.size(), RowMark::kUnknown);
+    return Analyze(graph_, infos, marks, options_);
+  }
+
+  const Graph& graph_;
+  std::vector<TensorType> inputs_;
+  const KernelOptions& options_;
+  std::optional<absl::StatusOr<Analysis>> analysis_;
+};
+
 class Fuser {
  public:
-  explicit Fuser(const Graph& graph) : graph_(graph), uses_(graph), rebuild_(graph) {}
+  Fuser(const Graph& graph, absl::Span<const TensorType> inputs, const KernelOptions& options)
+      : graph_(graph), types_(graph, inputs, options), uses_(graph), rebuild_(graph) {}
 
   Graph Run() {
     for (int i = 0; i < graph_.size(); ++i) {
-      if (FuseBias(i) || FuseActivation(i) || FuseSwish(i)) continue;
+      if (FuseBias(i) || FuseResidual(i) || FuseActivation(i) || FuseSwish(i)) continue;
       const int kept = rebuild_.Keep(i);
       if (SqueezesConv(i)) squeezes_.insert(kept);
     }
@@ -103,6 +143,29 @@ class Fuser {
     return false;
   }
 
+  // The sum of a convolution and another value of its shape: the convolution adds it.
+  bool FuseResidual(int i) {
+    const Node& node = graph_.node(i);
+    if (node.op->name != "Add" || node.inputs[0] == node.inputs[1]) return false;
+    for (const int side : {1, 0}) {
+      const ValueRef ref = node.inputs[side], other = node.inputs[1 - side];
+      const Node* producer = Producer(ref, 1);
+      if (producer == nullptr || producer->op->name != "Conv2D" ||
+          squeezes_.count(rebuild_.Map(ref).node) != 0 || producer->attrs.Has("fused_residual") ||
+          producer->attrs.String("data_format", "NHWC") != "NHWC" ||
+          producer->attrs.Type("T", DType::kFloat32) != DType::kFloat32 ||
+          !types_.SameShape(ref, other))
+        continue;
+      Node fused = *producer;
+      fused.name = node.name;
+      fused.attrs.Set("fused_residual", true);
+      fused.inputs.insert(fused.inputs.begin() + 2, rebuild_.Map(other));
+      rebuild_.Emit(i, std::move(fused));
+      return true;
+    }
+    return false;
+  }
+
   // The constant as one number a channel. BiasAdd adds along the channels wherever its format has
   // them; Add must broadcast along them. A single number for all stays an addition of its own
   // unless there is one channel.
@@ -168,6 +231,7 @@ class Fuser {
   }
 
   const Graph& graph_;
+  LazyTypes types_;
   const Uses uses_;
   Rebuild rebuild_;
   std::set<int> squeezes_;  // of the new graph, each the only reader of a convolution
@@ -175,6 +239,9 @@ class Fuser {
 
 }  // namespace
 
-void FuseEpilogues(Graph* graph) { *graph = Fuser(*graph).Run(); }
+void FuseEpilogues(Graph* graph, absl::Span<const TensorType> inputs,
+                   const KernelOptions& options) {
+  *graph = Fuser(*graph, inputs, options).Run();
+}
 
 }  // namespace floe

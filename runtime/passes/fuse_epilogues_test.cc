@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "runtime/passes/pass_test_util.h"
 #include "runtime/passes/passes.h"
 #include "runtime/test_graph.h"
@@ -17,7 +19,7 @@ TEST(FuseEpilogues, BiasAndActivationJoinTheirMatMul) {
         t.Op("MatMul", "mm", {x, t.Floats("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});
     const ValueRef biased = t.Op(bias_op, "bias", {product, t.Floats("b", {2}, {1, 2})});
     t.Output(t.Op("Relu", "y", {biased}));
-    FuseEpilogues(&t.graph);
+    FuseEpilogues(&t.graph, t.InputTypes(), {});
     Prune(&t.graph);
     const Node& fused = t.graph.node(t.graph.outputs[0].node);
     EXPECT_EQ(fused.op->name, "MatMul");
@@ -43,7 +45,7 @@ TEST(FuseEpilogues, EveryActivationOfTheKernels) {
     const auto got = RunGraph(t, in), want = RunGraph(t, in, {"all"});
     ASSERT_EQ(got.size(), 1u);
     ExpectSameBits(got[0], want[0]);
-    FuseEpilogues(&t.graph);
+    FuseEpilogues(&t.graph, t.InputTypes(), {});
     Prune(&t.graph);
     EXPECT_EQ(t.graph.size(), 4) << name << "\n" << DebugString(t.graph);
   }
@@ -68,7 +70,7 @@ TEST(FuseEpilogues, PassesOverTheSqueezeOfAConvolution) {
     const auto got = RunGraph(t, in), want = RunGraph(t, in, {"all"});
     ASSERT_EQ(got.size(), 1u);
     ExpectSameBits(got[0], want[0]);
-    FuseEpilogues(&t.graph);
+    FuseEpilogues(&t.graph, t.InputTypes(), {});
     Prune(&t.graph);
     EXPECT_EQ(CountOps(t.graph, bias_op), 0) << DebugString(t.graph);
     EXPECT_EQ(CountOps(t.graph, "Relu"), 0) << DebugString(t.graph);
@@ -86,7 +88,7 @@ TEST(FuseEpilogues, AConvolutionReadBesideItsSqueezeStays) {
       t.Op("Squeeze", "line", {conv}, {{"squeeze_dims", std::vector<int64_t>{1}}});
   t.Output(conv);
   t.Output(t.Op("Relu", "y", {line}));
-  FuseEpilogues(&t.graph);
+  FuseEpilogues(&t.graph, t.InputTypes(), {});
   EXPECT_EQ(CountOps(t.graph, "Relu"), 1);
 }
 
@@ -97,8 +99,54 @@ TEST(FuseEpilogues, AValueThatOthersReadStays) {
       t.Op("MatMul", "mm", {x, t.Floats("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});
   t.Output(product);
   t.Output(t.Op("Relu", "y", {product}));
-  FuseEpilogues(&t.graph);
+  FuseEpilogues(&t.graph, t.InputTypes(), {});
   EXPECT_EQ(CountOps(t.graph, "Relu"), 1);
+}
+
+// x + conv(conv(x)), where `other` may make another value of the first x.
+TestGraph Block(const SymShape& shape, const std::function<ValueRef(TestGraph&, ValueRef)>& other) {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, shape);
+  const std::vector<std::pair<std::string, AttrValue>> attrs = {
+      {"padding", std::string("SAME")}, {"strides", std::vector<int64_t>{1, 1, 1, 1}}};
+  const ValueRef inner = t.Op("Conv2D", "inner", {x, t.Const("v", Wavy({3, 3, 4, 4}, 1))}, attrs);
+  const ValueRef conv = t.Op("Conv2D", "conv", {inner, t.Const("w", Wavy({3, 3, 4, 4}, 2))}, attrs);
+  const ValueRef biased = t.Op("BiasAdd", "biased", {conv, t.Floats("b", {4}, {1, 2, 3, 4})});
+  t.Output(t.Op("Relu", "y", {t.Op("Add", "sum", {other(t, x), biased})}));
+  return t;
+}
+
+const SymShape kImages = {Dim::Unknown(), 5, 6, 4};
+
+TEST(FuseEpilogues, AConvolutionAddsAValueOfItsShape) {
+  TestGraph t = Block(kImages, [](TestGraph&, ValueRef x) { return x; });
+  const std::vector<Tensor> in = {Wavy(Shape({3, 5, 6, 4}), 3)};
+  const auto got = RunGraph(t, in), want = RunGraph(t, in, {"all"});
+  ASSERT_EQ(got.size(), 1u);
+  ExpectClose(got[0], want[0], 1e-6);
+  const auto plan = t.Compile()->Bind({Shape({3, 5, 6, 4})});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ((*plan)->why_not_batchable(), "");
+  FuseEpilogues(&t.graph, t.InputTypes(), {});
+  Prune(&t.graph);
+  EXPECT_EQ(CountOps(t.graph, "Add") + CountOps(t.graph, "Relu"), 0) << DebugString(t.graph);
+}
+
+TEST(FuseEpilogues, ASumThatMayBroadcastStays) {
+  const auto mean = [](TestGraph& t, ValueRef x) {
+    return t.Op("Mean", "mean", {x, t.Ints("axes", {1, 2})}, {{"keep_dims", true}});
+  };
+  const auto another = [](TestGraph& t, ValueRef) {
+    return t.Input("z", DType::kFloat32, kImages);
+  };
+  std::vector<TestGraph> graphs = {
+      Block(kImages, mean), Block(kImages, another),
+      Block({Dim::Unknown(), Dim::Unknown(), 6, 4}, [](TestGraph&, ValueRef x) { return x; })};
+  for (TestGraph& t : graphs) {
+    FuseEpilogues(&t.graph, t.InputTypes(), {});
+    Prune(&t.graph);
+    EXPECT_EQ(CountOps(t.graph, "Add"), 1) << DebugString(t.graph);
+  }
 }
 
 TEST(FuseEpilogues, ABiasOfAnotherLengthIsNotABias) {
@@ -107,7 +155,7 @@ TEST(FuseEpilogues, ABiasOfAnotherLengthIsNotABias) {
   const ValueRef product =
       t.Op("MatMul", "mm", {x, t.Floats("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});
   t.Output(t.Op("Add", "y", {product, t.Floats("b", {1}, {1})}));
-  FuseEpilogues(&t.graph);
+  FuseEpilogues(&t.graph, t.InputTypes(), {});
   EXPECT_EQ(CountOps(t.graph, "Add"), 1);
 }
 

@@ -96,9 +96,10 @@ void MergeCommonSubexpressions(Graph* graph);
 void FoldBatchNorms(Graph* graph);
 
 // MatMul, BatchMatMul or a convolution + BiasAdd/Add of a constant vector + activation becomes one
-// node ("fused_bias", "fused_activation", "fused_alpha"). Activations: those of the kernels'
-// epilogue, and x * Sigmoid(x) as "Swish".
-void FuseEpilogues(Graph* graph);
+// node ("fused_bias", "fused_activation", "fused_alpha"), for Conv2D with an Add of another value
+// of its shape too ("fused_residual"). Activations: those of the kernels' epilogue, and x *
+// Sigmoid(x) as "Swish". `inputs`: types of graph->inputs.
+void FuseEpilogues(Graph* graph, absl::Span<const TensorType> inputs, const KernelOptions& options);
 
 // Element-wise ops whose values only each other read become one FusedElementwise node
 // (model/ops/fused_elementwise.h), with the same bits; FusedBatchNorm outside training counts as

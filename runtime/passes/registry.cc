@@ -20,6 +20,10 @@ template <TypedRewrite kRewrite>
 absl::Status Typed(Graph* graph, const PassContext& context) {
   return kRewrite(graph, context.inputs, context.kernels);
 }
+absl::Status Epilogues(Graph* graph, const PassContext& context) {
+  FuseEpilogues(graph, context.inputs, context.kernels);
+  return absl::OkStatus();
+}
 absl::Status Supported(Graph* graph, const PassContext&) { return CheckSupported(*graph); }
 absl::Status Structure(Graph* graph, const PassContext&) { return StructureConditionals(graph); }
 absl::Status Dilations(Graph* graph, const PassContext&) { return FoldDilations(graph); }
@@ -38,7 +42,7 @@ constexpr Pass kPasses[] = {
     {"common_subexpressions", Always<MergeCommonSubexpressions>},
     {"fold_pads", Always<FoldPads>},
     {"fold_batch_norms", Always<FoldBatchNorms>},
-    {"fuse_epilogues", Always<FuseEpilogues>},
+    {"fuse_epilogues", Epilogues},
     {"prune", Always<PruneAll>},
     {"fuse_elementwise", Typed<FuseElementwise>},
     {"prune", Always<PruneAll>},
