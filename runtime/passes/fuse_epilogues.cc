@@ -203,6 +203,21 @@ class Fuser {
                          node.attrs.Float("alpha", 0.2f));
   }
 
+  // Whether `ref` is x, or x * 1 that only `reader` reads: Keras writes its swish with such a
+  // factor.
+  bool IsTimesOne(ValueRef ref, ValueRef x, int reader) const {
+    if (ref == x) return true;
+    const Node& node = graph_.node(ref.node);
+    if (node.op->name != "Mul" || uses_.OnlyUser(ref.node) != reader) return false;
+    for (const int side : {0, 1}) {
+      const Tensor* factor = ConstantOf(graph_, node.inputs[1 - side]);
+      if (node.inputs[side] == x && factor != nullptr && factor->dtype() == DType::kFloat32 &&
+          factor->shape().rank() == 0 && factor->as<float>()[0] == 1)
+        return true;
+    }
+    return false;
+  }
+
   // x * Sigmoid(x), in either order, where nobody else reads x or the sigmoid.
   bool FuseSwish(int i) {
     const Node& node = graph_.node(i);
@@ -210,7 +225,7 @@ class Fuser {
     for (int side : {0, 1}) {
       const ValueRef x = node.inputs[side], gate = node.inputs[1 - side];
       const Node& sigmoid = graph_.node(gate.node);
-      if (sigmoid.op->name != "Sigmoid" || !(sigmoid.inputs[0] == x) ||
+      if (sigmoid.op->name != "Sigmoid" || !IsTimesOne(sigmoid.inputs[0], x, gate.node) ||
           uses_.OnlyUser(gate.node) != i)
         continue;
       const Node* producer = Producer(x, 2);

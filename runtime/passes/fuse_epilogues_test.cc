@@ -30,13 +30,16 @@ TEST(FuseEpilogues, BiasAndActivationJoinTheirMatMul) {
 }
 
 TEST(FuseEpilogues, EveryActivationOfTheKernels) {
-  for (const char* name : {"Relu", "Relu6", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "Swish"}) {
+  for (const char* name :
+       {"Relu", "Relu6", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "Swish", "Swish times one"}) {
     TestGraph t;
     const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
     ValueRef y = t.Op("MatMul", "mm", {x, t.Const("w", Wavy(Shape({4, 3}), 1))});
     y = t.Op("Add", "sum", {t.Const("b", Wavy(Shape({1, 3}), 2)), y});
-    if (std::string(name) == "Swish") {
-      y = t.Op("Mul", "y", {t.Op("Sigmoid", "gate", {y}), y});
+    if (std::string(name).starts_with("Swish")) {
+      const bool times_one = std::string(name) != "Swish";
+      const ValueRef x1 = times_one ? t.Op("Mul", "x1", {t.Floats("one", {}, {1}), y}) : y;
+      y = t.Op("Mul", "y", {t.Op("Sigmoid", "gate", {x1}), y});
     } else {
       y = t.Op(name, "y", {y}, {{"alpha", 0.3f}});
     }
