@@ -451,4 +451,12 @@ absl::StatusOr<Analysis> Analyze(const Graph& graph, absl::Span<const ValueInfo>
   return Analyzer(graph, options).Run(inputs, marks);
 }
 
+absl::StatusOr<Analysis> AnalyzeTypes(const Graph& graph, absl::Span<const TensorType> inputs,
+                                      const KernelOptions& options) {
+  std::vector<ValueInfo> infos;
+  for (const TensorType& type : inputs) infos.push_back({type, {}, {}});
+  const std::vector<RowMark> marks(infos.size(), RowMark::kUnknown);
+  return Analyze(graph, infos, marks, options);
+}
+
 }  // namespace floe

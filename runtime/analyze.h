@@ -25,6 +25,10 @@ struct Analysis {
 absl::StatusOr<Analysis> Analyze(const Graph& graph, absl::Span<const ValueInfo> inputs,
                                  absl::Span<const RowMark> marks, const KernelOptions& options);
 
+// The same for inputs of which only the types are known.
+absl::StatusOr<Analysis> AnalyzeTypes(const Graph& graph, absl::Span<const TensorType> inputs,
+                                      const KernelOptions& options);
+
 // Whether an error of the analysis is one of the run that comes to the node: what a branch that is
 // not taken holds refuses nothing. Limits and broken invariants are errors at once.
 inline bool IsErrorOfRun(const absl::Status& status) {

@@ -120,11 +120,8 @@ class Compiler {
   }
 
   absl::Status MakeKernels() {
-    std::vector<ValueInfo> inputs;
-    for (const TensorType& type : types_) inputs.push_back({type, {}, {}});
-    const std::vector<RowMark> marks(inputs.size(), RowMark::kUnknown);
     FLOE_ASSIGN_OR_RETURN(const Analysis analysis,
-                          Analyze(graph(), inputs, marks, kernel_options()));
+                          AnalyzeTypes(graph(), types_, kernel_options()));
     for (size_t k = 0; k < graph().outputs.size(); ++k)
       compiled_->signature_.outputs[k].type = analysis.at(graph().outputs[k]).type;
     compiled_->program_->kernels.resize(graph().size());

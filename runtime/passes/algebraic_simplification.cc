@@ -8,42 +8,11 @@
 #include "runtime/analyze.h"
 #include "runtime/passes/graph_util.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/permutation.h"
 #include "runtime/passes/rebuild.h"
 
 namespace floe {
 namespace {
-
-using Permutation = std::vector<int64_t>;
-
-std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, ValueRef ref) {
-  const Tensor* value = ConstantOf(graph, ref);
-  if (value == nullptr) return std::nullopt;
-  const auto values = IntegerValues(value->view());
-  if (!values.ok()) return std::nullopt;
-  return *values;
-}
-
-// The constant permutation of a Transpose, made non-negative; nothing when it is not one.
-std::optional<Permutation> PermutationOf(const Graph& graph, const Node& node) {
-  if (node.op->name != "Transpose" || node.inputs.size() != 2 || node.attrs.Bool("conjugate"))
-    return std::nullopt;
-  std::optional<Permutation> perm = IntsOf(graph, node.inputs[1]);
-  if (!perm.has_value()) return std::nullopt;
-  std::vector<bool> seen(perm->size(), false);
-  for (int64_t& axis : *perm) {
-    if (axis < 0) axis += static_cast<int64_t>(perm->size());
-    if (axis < 0 || axis >= static_cast<int64_t>(perm->size()) || seen[axis]) return std::nullopt;
-    seen[axis] = true;
-  }
-  return perm;
-}
-
-bool IsIdentity(const Permutation& perm) {
-  for (size_t i = 0; i < perm.size(); ++i) {
-    if (perm[i] != static_cast<int64_t>(i)) return false;
-  }
-  return true;
-}
 
 class Simplifier {
  public:
@@ -186,10 +155,7 @@ class Simplifier {
 
 absl::Status SimplifyAlgebra(Graph* graph, absl::Span<const TensorType> inputs,
                              const KernelOptions& options) {
-  std::vector<ValueInfo> infos;
-  for (const TensorType& type : inputs) infos.push_back({type, {}, {}});
-  const std::vector<RowMark> marks(infos.size(), RowMark::kUnknown);
-  FLOE_ASSIGN_OR_RETURN(const Analysis analysis, Analyze(*graph, infos, marks, options));
+  FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeTypes(*graph, inputs, options));
   *graph = Simplifier(*graph, analysis).Run();
   return absl::OkStatus();
 }

@@ -49,10 +49,7 @@ class LazyTypes {
     }
     if (open.size() == 1 && inputs_[open[0]].shape.rank_known())
       inputs_[open[0]].shape.set_dim(0, Dim::Rows());
-    std::vector<ValueInfo> infos;
-    for (const TensorType& type : inputs_) infos.push_back({type, {}, {}});
-    const std::vector<RowMark> marks(infos.size(), RowMark::kUnknown);
-    return Analyze(graph_, infos, marks, options_);
+    return AnalyzeTypes(graph_, inputs_, options_);
   }
 
   const Graph& graph_;

@@ -79,6 +79,12 @@ absl::Status FoldDilations(Graph* graph);
 // none or explicit ones.
 void FoldPads(Graph* graph);
 
+// Transposes move past ops that do not care for the order of dims, where that leaves fewer. Image
+// ops with channels in front (NCHW) become ops with channels last between transposes. `inputs`:
+// types of graph->inputs.
+absl::Status MoveTransposes(Graph* graph, absl::Span<const TensorType> inputs,
+                            const KernelOptions& options);
+
 // Transposes of transposes become one or none, those that only move dims of 1 a Reshape. A Cast to
 // the same type, a Pad of nothing, x + 0 and x * 1 of integers and their like give their input.
 // Squeeze, ExpandDims and Reshape are views and cost nothing, so chains of them stay. `inputs`:

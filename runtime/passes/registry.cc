@@ -38,6 +38,7 @@ constexpr Pass kPasses[] = {
     {"fold_dilations", Dilations},
     {"specialize_subgraphs", Always<SpecializeSubgraphs>},
     {"hoist_invariants", Typed<HoistInvariants>},
+    {"move_transposes", Typed<MoveTransposes>},
     {"algebraic_simplification", Typed<SimplifyAlgebra>},
     {"common_subexpressions", Always<MergeCommonSubexpressions>},
     {"fold_pads", Always<FoldPads>},
