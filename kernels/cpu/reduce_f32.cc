@@ -43,6 +43,18 @@ struct MinFold {
   }
 };
 
+// The lanes of a vector folded in halves.
+template <class Function, class D, class V = hn::Vec<D>>
+HWY_INLINE float FoldLanes([[maybe_unused]] D d, V v) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(D()) > 1) {
+    const hn::Half<D> half;
+    return FoldLanes<Function>(half, Function()(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+#endif
+  return hn::GetLane(v);
+}
+
 // Four running vectors, then one, then its lanes in halves. Lanes behind the end hold the neutral
 // value.
 template <class Function>
@@ -65,16 +77,7 @@ float Fold(const float* x, size_t n) {
     const V part = LoadPartial(d, x + i, n - i);
     b = f(b, hn::IfThenElse(hn::FirstN(d, n - i), part, neutral));
   }
-  a = f(f(a, b), f(c, e));
-  HWY_ALIGN float rest[HWY_MAX_BYTES / sizeof(float)];
-  hn::Store(a, d, rest);
-  const hn::CappedTag<float, 1> one;
-  for (size_t half = lanes / 2; half > 0; half /= 2) {
-    for (size_t k = 0; k < half; ++k) {
-      hn::Store(f(hn::Load(one, rest + k), hn::Load(one, rest + k + half)), one, rest + k);
-    }
-  }
-  return rest[0];
+  return FoldLanes<Function>(d, f(f(a, b), f(c, e)));
 }
 
 FoldsF32 Folds() { return {&Fold<AddFold>, &Fold<MulFold>, &Fold<MaxFold>, &Fold<MinFold>}; }

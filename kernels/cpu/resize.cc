@@ -13,6 +13,7 @@
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
+#include "kernels/cpu/interpolate_f32.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/run_watch.h"
 
@@ -24,9 +25,10 @@ constexpr int64_t kLinesOfALook = 64, kPixelsOfALook = 4096;
 
 struct Options {
   bool align_corners = false, half_pixel = false;
+  InterpolateF32 interpolate = nullptr;
 };
 Options OptionsOf(const Attrs& attrs) {
-  return {attrs.Bool("align_corners"), attrs.Bool("half_pixel_centers")};
+  return {attrs.Bool("align_corners"), attrs.Bool("half_pixel_centers"), PickInterpolateF32()};
 }
 
 // A weighted sum of at most four input places along one axis.
@@ -94,8 +96,18 @@ absl::Status CheckImage(const KernelContext& ctx) {
 
 // One input row at the output's columns, `to` in the order of the output.
 template <class T>
-void AcrossRow(const T* row, const Axis& cols, int64_t channels, float* to) {
+void AcrossRow(const T* row, const Axis& cols, int64_t channels, InterpolateF32 interpolate,
+               float* to) {
+  constexpr int64_t kFewChannels = 4;  // a call costs more than it saves
   for (const Taps& q : cols) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (channels > kFewChannels) {
+        interpolate(row + q.at[0] * channels, row + q.at[1] * channels, q.weight[1], to,
+                    static_cast<size_t>(channels));
+        to += channels;
+        continue;
+      }
+    }
     const T *left = row + q.at[0] * channels, *right = row + q.at[1] * channels;
     for (int64_t c = 0; c < channels; ++c) {
       const auto first = static_cast<float>(static_cast<Compute<T>>(left[c])),
@@ -132,13 +144,11 @@ absl::Status ResizeBilinear(const KernelContext& ctx, const Options& options) {
           }
           for (int k = 0; k < 2; ++k) {
             if (held[k] == wanted[k]) continue;
-            AcrossRow(x + wanted[k] * in_row, cols, channels, kept[k].data());
+            AcrossRow(x + wanted[k] * in_row, cols, channels, options.interpolate, kept[k].data());
             held[k] = wanted[k];
           }
-          const float *top = kept[0].data(), *bottom = kept[1].data();
-          const float weight = r.weight[1];
-          float* to = y + line * out_row;
-          for (int64_t i = 0; i < out_row; ++i) to[i] = top[i] + (bottom[i] - top[i]) * weight;
+          options.interpolate(kept[0].data(), kept[1].data(), r.weight[1], y + line * out_row,
+                              static_cast<size_t>(out_row));
         }
       });
 }
