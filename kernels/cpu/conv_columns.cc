@@ -20,13 +20,13 @@ constexpr int64_t kBlockFloats = 1 << 19;  // of columns, about what a second-le
 
 class ColumnsConv final : public Kernel {
  public:
-  ColumnsConv(const KernelArgs& args, const ConvNd& conv, bool forward)
-      : conv_(conv), forward_(forward), gemm_(PickGemm()) {
+  ColumnsConv(const KernelArgs& args, const ConvNd& conv, const Epilogue& epilogue, bool forward)
+      : conv_(conv), epilogue_(epilogue), forward_(forward), gemm_(PickGemm()) {
     if (!args.inputs[1].has_constant()) return;
     const Tensor& filter = args.inputs[1].constant;
     const int64_t filter_in = filter.shape().dim(conv.spatial),
                   filter_out = filter.shape().dim(conv.spatial + 1);
-    const int64_t channels = ImageChannels(args);
+    const int64_t channels = ChannelsOf(args);
     groups_known_ = channels >= 0;
     const int64_t groups = groups_known_ && filter_in > 0 ? channels / filter_in : 1;
     if (filter.elements() == 0 || groups == 0 || filter_out % groups != 0) return;
@@ -54,10 +54,13 @@ class ColumnsConv final : public Kernel {
     if (out.elements() == 0) return absl::OkStatus();
     const TensorView &image = forward_ ? ctx.in(0) : out, &result = forward_ ? out : ctx.in(2);
     const ConvNdSizes s(conv_, image.shape, ctx.in(1).shape, result.shape, forward_);
-    if (result.shape.dim(0) != s.images)
-      return absl::InvalidArgumentError(absl::StrCat("input_sizes have batch ", s.images,
-                                                     ", the gradient ", result.shape.dim(0)));
-    FLOE_RETURN_IF_ERROR(CheckConvNd(conv_, s, result.shape));
+    if (forward_) {
+      FLOE_RETURN_IF_ERROR(CheckConvNd(conv_, s, result.shape));
+      FLOE_RETURN_IF_ERROR(CheckBias(ctx, epilogue_, s.result_channels));
+    } else {
+      FLOE_RETURN_IF_ERROR(CheckBackward(conv_, s, ctx, epilogue_));
+    }
+    const float* bias = epilogue_.bias ? ctx.inputs.back().as<float>() : nullptr;
     ScratchPieces pieces(ctx.scratch);
     const float* weights = Weights(ctx, s, pieces);
     float* columns = pieces.Floats(ColumnFloats(s));
@@ -76,6 +79,12 @@ class ColumnsConv final : public Kernel {
                       s.result_channels);
       FLOE_RETURN_IF_ERROR(forward_ ? Forward(s, x, weights, columns, y, ctx.pool)
                                     : Backward(s, y, weights, columns, x, ctx.pool));
+      if (forward_) {
+        gemm_.finish(epilogue_, bias, nullptr, y, s.result_pixels, s.result_channels,
+                     s.result_channels);
+      } else {
+        gemm_.finish(epilogue_, bias, nullptr, x, s.image_pixels, s.channels, s.channels);
+      }
       if (s.channels_first && forward_)
         TransposeCopy(y, s.result_pixels, s.result_channels, s.result_channels, own_result,
                       s.result_pixels);
@@ -87,19 +96,11 @@ class ColumnsConv final : public Kernel {
 
  private:
   // Channels of the image when they are known now, else -1.
-  int64_t ImageChannels(const KernelArgs& args) const {
-    if (forward_) {
-      const SymShape& image = args.inputs[0].type.shape;
-      const Dim channels = image.rank_known() ? image.dim(conv_.channel_axis()) : Dim::Unknown();
-      return channels.concrete() ? channels.size() : -1;
-    }
-    if (!args.inputs[0].has_constant()) return -1;
-    auto sizes = IntegerValues(args.inputs[0].constant.view());
-    if (!sizes.ok()) return -1;
-    if (static_cast<int>(sizes->size()) == conv_.spatial)
-      return args.inputs[1].constant.shape().dim(conv_.spatial);
-    return static_cast<int>(sizes->size()) == conv_.spatial + 2 ? (*sizes)[conv_.channel_axis()]
-                                                                : -1;
+  int64_t ChannelsOf(const KernelArgs& args) const {
+    if (!forward_) return ImageChannels(args, conv_);
+    const SymShape& image = args.inputs[0].type.shape;
+    const Dim channels = image.rank_known() ? image.dim(conv_.channel_axis()) : Dim::Unknown();
+    return channels.concrete() ? channels.size() : -1;
   }
 
   ConvNdSizes SizesOf(absl::Span<const Shape> inputs, absl::Span<const Shape> outputs) const {
@@ -263,6 +264,7 @@ class ColumnsConv final : public Kernel {
   }
 
   const ConvNd conv_;
+  const Epilogue epilogue_;
   const bool forward_;
   const GemmKernels gemm_;
   int64_t packed_groups_ = 0;  // 0: not packed
@@ -272,8 +274,9 @@ class ColumnsConv final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeColumnsConv(const KernelArgs& args, const ConvNd& conv, bool forward) {
-  return std::make_unique<ColumnsConv>(args, conv, forward);
+std::unique_ptr<Kernel> MakeColumnsConv(const KernelArgs& args, const ConvNd& conv,
+                                        const Epilogue& epilogue, bool forward) {
+  return std::make_unique<ColumnsConv>(args, conv, epilogue, forward);
 }
 
 }  // namespace floe::kernels

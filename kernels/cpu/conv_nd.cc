@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/candidates.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/plain_sum.h"
@@ -49,51 +50,55 @@ void ForTaps(const ConvNdSizes& s, int64_t pixel, const F& f) {
 
 // Every pixel of all images: sum(pixel of the batch, sums by channel) and the sums written.
 template <class T, class F>
-absl::Status ForPixels(const ConvNdSizes& s, int64_t pixels, int64_t channels, T* to,
-                       ThreadPool* pool, const F& sum) {
+absl::Status ForPixels(const ConvNdSizes& s, const Epilogue& epilogue, const KernelContext& ctx,
+                       int64_t pixels, int64_t channels, const F& sum) {
+  T* to = ctx.out(0).as<T>();
+  const T* bias = epilogue.bias ? ctx.inputs.back().as<T>() : nullptr;
   const int64_t pixel_step = s.PixelStep(channels), channel_step = s.ChannelStep(pixels);
   const int64_t cost = s.tap_count() * s.filter_in * s.filter_out + channels;
   const int64_t grain = std::max<int64_t>(1, kElementGrain / cost);
-  return WatchedRange(pool, s.images * pixels, grain, [&](int64_t begin, int64_t end) {
+  return WatchedRange(ctx.pool, s.images * pixels, grain, [&](int64_t begin, int64_t end) {
     std::vector<PlainSum<T>> sums(channels);
     for (int64_t i = begin; i < end; ++i) {
       std::fill(sums.begin(), sums.end(), PlainSum<T>(0));
       sum(i / pixels, i % pixels, sums.data());
       T* out = to + i / pixels * pixels * channels + i % pixels * pixel_step;
-      for (int64_t c = 0; c < channels; ++c) out[c * channel_step] = PlainNarrow<T>(sums[c]);
+      for (int64_t c = 0; c < channels; ++c)
+        out[c * channel_step] =
+            PlainFinish<T>(epilogue, sums[c], bias == nullptr ? nullptr : bias + c);
     }
   });
 }
 
 template <class T>
-absl::Status Forward(const ConvNdSizes& s, const T* image, const T* filter, T* result,
-                     ThreadPool* pool) {
+absl::Status Forward(const ConvNdSizes& s, const Epilogue& epilogue, const KernelContext& ctx) {
+  const T *image = ctx.in(0).as<T>(), *filter = ctx.in(1).as<T>();
   const int64_t pixel_step = s.PixelStep(s.channels), channel_step = s.ChannelStep(s.image_pixels);
   const int64_t of_group = s.filter_out / s.groups();
-  return ForPixels(s, s.result_pixels, s.result_channels, result, pool,
-                   [&](int64_t n, int64_t pixel, PlainSum<T>* sums) {
-                     const T* from = image + n * s.image_pixels * s.channels;
-                     ForTaps<true>(s, pixel, [&](int64_t tap, int64_t other) {
-                       for (int64_t c = 0; c < s.channels; ++c) {
-                         const PlainSum<T> x =
-                             PlainWide(from[other * pixel_step + c * channel_step]);
-                         const T* w = filter + (tap * s.filter_in + c % s.filter_in) * s.filter_out;
-                         const int64_t first = c / s.filter_in * of_group;
-                         for (int64_t o = first; o < first + of_group; ++o)
-                           sums[o] += x * PlainWide(w[o]);
-                       }
-                     });
-                   });
+  return ForPixels<T>(
+      s, epilogue, ctx, s.result_pixels, s.result_channels,
+      [&](int64_t n, int64_t pixel, PlainSum<T>* sums) {
+        const T* from = image + n * s.image_pixels * s.channels;
+        ForTaps<true>(s, pixel, [&](int64_t tap, int64_t other) {
+          for (int64_t c = 0; c < s.channels; ++c) {
+            const PlainSum<T> x = PlainWide(from[other * pixel_step + c * channel_step]);
+            const T* w = filter + (tap * s.filter_in + c % s.filter_in) * s.filter_out;
+            const int64_t first = c / s.filter_in * of_group;
+            for (int64_t o = first; o < first + of_group; ++o) sums[o] += x * PlainWide(w[o]);
+          }
+        });
+      });
 }
 
 template <class T>
-absl::Status Backward(const ConvNdSizes& s, const T* result, const T* filter, T* image,
-                      ThreadPool* pool) {
+absl::Status Backward(const ConvNdSizes& s, const Epilogue& epilogue, const KernelContext& ctx) {
+  const T *result = ctx.in(2).as<T>(), *filter = ctx.in(1).as<T>();
   const int64_t pixel_step = s.PixelStep(s.result_channels),
                 channel_step = s.ChannelStep(s.result_pixels);
   const int64_t of_group = s.filter_out / s.groups();
-  return ForPixels(
-      s, s.image_pixels, s.channels, image, pool, [&](int64_t n, int64_t pixel, PlainSum<T>* sums) {
+  return ForPixels<T>(
+      s, epilogue, ctx, s.image_pixels, s.channels,
+      [&](int64_t n, int64_t pixel, PlainSum<T>* sums) {
         const T* from = result + n * s.result_pixels * s.result_channels;
         ForTaps<false>(s, pixel, [&](int64_t tap, int64_t other) {
           for (int64_t c = 0; c < s.channels; ++c) {
@@ -108,43 +113,46 @@ absl::Status Backward(const ConvNdSizes& s, const T* result, const T* filter, T*
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeConv3D(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ConvNd conv, ops::ConvNdOf(args.node.attrs, 3));
+  FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
   if (args.inputs[0].type.dtype == DType::kFloat32 && args.options.gemm != GemmBackend::kReference)
-    return MakeColumnsConv(args, conv, true);
-  return FromFunction([conv](const KernelContext& ctx) -> absl::Status {
+    return MakeColumnsConv(args, conv, epilogue, true);
+  return FromFunction([conv, epilogue](const KernelContext& ctx) -> absl::Status {
     const ConvNdSizes s(conv, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape, true);
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     FLOE_RETURN_IF_ERROR(CheckConvNd(conv, s, ctx.out(0).shape));
+    FLOE_RETURN_IF_ERROR(CheckBias(ctx, epilogue, s.result_channels));
     absl::Status status;
-    ForDType(ctx.in(0).dtype, Convolved{}, [&](auto t) {
-      using T = decltype(t);
-      status = Forward(s, ctx.in(0).as<T>(), ctx.in(1).as<T>(), ctx.out(0).as<T>(), ctx.pool);
-    });
+    ForDType(ctx.in(0).dtype, Convolved{},
+             [&](auto t) { status = Forward<decltype(t)>(s, epilogue, ctx); });
     return status;
   });
 }
 
+using Made = absl::StatusOr<std::unique_ptr<Kernel>>;
+
 template <int kSpatial>
-absl::StatusOr<std::unique_ptr<Kernel>> MakeBackprop(const KernelArgs& args) {
+Made MakeBackprop(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ConvNd conv, ops::ConvNdOf(args.node.attrs, kSpatial));
+  FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
   const DType dtype = args.inputs[2].type.dtype;
-  if (dtype == DType::kFloat32 && args.options.gemm != GemmBackend::kReference)
-    return MakeColumnsConv(args, conv, false);
   if (!ForDType(dtype, Convolved{}, [](auto) {}))
     return absl::UnimplementedError(absl::StrCat(kSpatial, "-D gradients of ", DTypeName(dtype)));
-  return FromFunction([conv](const KernelContext& ctx) -> absl::Status {
-    const ConvNdSizes s(conv, ctx.out(0).shape, ctx.in(1).shape, ctx.in(2).shape, false);
-    if (ctx.out(0).elements() == 0) return absl::OkStatus();
-    if (ctx.in(2).shape.dim(0) != s.images)
-      return absl::InvalidArgumentError(absl::StrCat("input_sizes have batch ", s.images,
-                                                     ", the gradient ", ctx.in(2).shape.dim(0)));
-    FLOE_RETURN_IF_ERROR(CheckConvNd(conv, s, ctx.in(2).shape));
-    absl::Status status;
-    ForDType(ctx.in(2).dtype, Convolved{}, [&](auto t) {
-      using T = decltype(t);
-      status = Backward(s, ctx.in(2).as<T>(), ctx.in(1).as<T>(), ctx.out(0).as<T>(), ctx.pool);
-    });
-    return status;
-  });
+  const bool plain = dtype != DType::kFloat32 || args.options.gemm == GemmBackend::kReference;
+  std::vector<Candidate> candidates;
+  if (!plain && PhasesFit(args, conv)) {
+    candidates.push_back({"phases", std::nullopt, true,
+                          [&]() -> Made { return MakePhasesConv(args, conv, epilogue); }});
+  }
+  if (!plain) {
+    candidates.push_back({"columns", std::nullopt, true,
+                          [&]() -> Made { return MakeColumnsConv(args, conv, epilogue, false); }});
+  }
+  candidates.push_back({"reference", std::nullopt, plain, [&]() -> Made {
+                          return FromFunction([conv, epilogue](const KernelContext& ctx) {
+                            return RunPlainBackward(conv, epilogue, ctx);
+                          });
+                        }});
+  return MakeChosen(args, candidates);
 }
 
 FLOE_REGISTER_KERNEL(Conv3D, kCpu, MakeConv3D, DType::kFloat32, DType::kFloat64, DType::kFloat16,
@@ -154,6 +162,42 @@ FLOE_REGISTER_KERNEL(Conv2DBackpropInput, kCpu, MakeBackprop<2>);
 FLOE_REGISTER_KERNEL(Conv3DBackpropInputV2, kCpu, MakeBackprop<3>);
 
 }  // namespace
+
+absl::Status CheckBias(const KernelContext& ctx, const Epilogue& epilogue, int64_t channels) {
+  if (!epilogue.bias || ctx.inputs.back().elements() == channels) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("bias has ", ctx.inputs.back().elements(),
+                                                 " elements for ", channels, " channels"));
+}
+
+absl::Status CheckBackward(const ConvNd& conv, const ConvNdSizes& s, const KernelContext& ctx,
+                           const Epilogue& epilogue) {
+  const Shape& gradient = ctx.in(2).shape;
+  if (gradient.dim(0) != s.images)
+    return absl::InvalidArgumentError(
+        absl::StrCat("input_sizes have batch ", s.images, ", the gradient ", gradient.dim(0)));
+  FLOE_RETURN_IF_ERROR(CheckConvNd(conv, s, gradient));
+  return CheckBias(ctx, epilogue, s.channels);
+}
+
+int64_t ImageChannels(const KernelArgs& args, const ConvNd& conv) {
+  if (!args.inputs[0].has_constant()) return -1;
+  const auto sizes = IntegerValues(args.inputs[0].constant.view());
+  if (!sizes.ok()) return -1;
+  if (static_cast<int>(sizes->size()) == conv.spatial)
+    return args.inputs[1].constant.shape().dim(conv.spatial);
+  return static_cast<int>(sizes->size()) == conv.spatial + 2 ? (*sizes)[conv.channel_axis()] : -1;
+}
+
+absl::Status RunPlainBackward(const ConvNd& conv, const Epilogue& epilogue,
+                              const KernelContext& ctx) {
+  if (ctx.out(0).elements() == 0) return absl::OkStatus();
+  const ConvNdSizes s(conv, ctx.out(0).shape, ctx.in(1).shape, ctx.in(2).shape, false);
+  FLOE_RETURN_IF_ERROR(CheckBackward(conv, s, ctx, epilogue));
+  absl::Status status;
+  ForDType(ctx.in(2).dtype, Convolved{},
+           [&](auto t) { status = Backward<decltype(t)>(s, epilogue, ctx); });
+  return status;
+}
 
 ConvNdSizes::ConvNdSizes(const ConvNd& conv, const Shape& in, const Shape& filter, const Shape& out,
                          bool forward)

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "kernels/cpu/activation.h"
 #include "kernels/kernel.h"
 #include "model/ops/conv_nd.h"
 
@@ -31,9 +32,29 @@ struct ConvNdSizes {
 // each other.
 absl::Status CheckConvNd(const ops::ConvNd& conv, const ConvNdSizes& sizes, const Shape& result);
 
+// INVALID_ARGUMENT for a bias of another length.
+absl::Status CheckBias(const KernelContext& ctx, const Epilogue& epilogue, int64_t channels);
+
+// The same of a gradient's kernel, with its batch and its bias.
+absl::Status CheckBackward(const ops::ConvNd& conv, const ConvNdSizes& sizes,
+                           const KernelContext& ctx, const Epilogue& epilogue);
+
+// Channels of the image that a gradient's kernel makes, where they are known now; else -1.
+int64_t ImageChannels(const KernelArgs& args, const ops::ConvNd& conv);
+
+// The gradient by plain loops.
+absl::Status RunPlainBackward(const ops::ConvNd& conv, const Epilogue& epilogue,
+                              const KernelContext& ctx);
+
 // float32 through columns and the packed multiplication, for 2 or 3 spatial dims. Forward: inputs
-// image, filter; backward: input_sizes, filter, gradient.
+// image, filter; backward: input_sizes, filter, gradient. A bias is the last input.
 std::unique_ptr<Kernel> MakeColumnsConv(const KernelArgs& args, const ops::ConvNd& conv,
-                                        bool forward);
+                                        const Epilogue& epilogue, bool forward);
+
+// The gradient in float32 by the phases of the stride. Fit: two spatial dims, channels last, a
+// constant filter, no dilation, and no groups as far as is known.
+bool PhasesFit(const KernelArgs& args, const ops::ConvNd& conv);
+std::unique_ptr<Kernel> MakePhasesConv(const KernelArgs& args, const ops::ConvNd& conv,
+                                       const Epilogue& epilogue);
 
 }  // namespace floe::kernels

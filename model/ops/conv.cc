@@ -14,8 +14,7 @@ constexpr int kResidual = 2;
 absl::Status CheckInputs(const InferContext& c) {
   const int wanted =
       2 + (c.attrs().Bool("fused_bias") ? 1 : 0) + (c.attrs().Bool("fused_residual") ? 1 : 0);
-  if (c.num_inputs() != wanted)
-    return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", wanted));
+  FLOE_RETURN_IF_ERROR(ops::ExpectInputs(c, wanted));
   for (int i = 1; i < wanted; ++i) {
     if (c.dtype(i) != c.dtype(0)) {
       return Bad(absl::StrCat("input ", i, " is ", DTypeName(c.dtype(i)), ", input 0 is ",
@@ -58,17 +57,6 @@ absl::Status CheckResidual(const InferContext& c, const SymShape& out) {
   return ops::ExpectRank(c, kResidual, out.rank());
 }
 
-absl::Status CheckBias(const InferContext& c, Dim channels) {
-  const int input = c.num_inputs() - 1;
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, input, 1));
-  const SymShape& bias = c.shape(input);
-  if (bias.rank_known() && bias.dim(0).concrete() && channels.concrete() &&
-      bias.dim(0) != channels) {
-    return Bad(absl::StrCat("bias ", bias.ToString(), " for ", channels.size(), " channels"));
-  }
-  return absl::OkStatus();
-}
-
 template <absl::StatusOr<Dim> (*kChannels)(const InferContext&, Dim)>
 absl::StatusOr<Types> Infer(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckInputs(c));
@@ -88,7 +76,7 @@ absl::StatusOr<Types> Infer(const InferContext& c) {
                                             window.stride[i], window.pads[i]));
     out.set_dim(window.axis(i), size);
   }
-  if (c.attrs().Bool("fused_bias")) FLOE_RETURN_IF_ERROR(CheckBias(c, out_channels));
+  FLOE_RETURN_IF_ERROR(ops::CheckFusedBias(c, out_channels));
   if (c.attrs().Bool("fused_residual")) FLOE_RETURN_IF_ERROR(CheckResidual(c, out));
   return ops::One(c.dtype(0), std::move(out));
 }

@@ -74,16 +74,22 @@ absl::Status CheckChannels(Dim image, Dim filter) {
   return absl::OkStatus();
 }
 
-// input, filter
+int Biases(const InferContext& c) { return c.attrs().Bool("fused_bias") ? 1 : 0; }
+
+// input, filter, and a fused bias
 absl::StatusOr<Types> InferConv3D(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const ConvNd conv, ops::ConvNdOf(c.attrs(), 3));
+  FLOE_RETURN_IF_ERROR(ops::ExpectInputs(c, 2 + Biases(c)));
   FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 5));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 5));
   SymShape out = ops::UnknownDims(5);
   const SymShape &in = c.shape(0), &filter = c.shape(1);
   if (in.rank_known()) out.set_dim(0, in.dim(0));
-  if (filter.rank_known()) out.set_dim(conv.channel_axis(), filter.dim(4));
+  if (filter.rank_known()) {
+    out.set_dim(conv.channel_axis(), filter.dim(4));
+    FLOE_RETURN_IF_ERROR(ops::CheckFusedBias(c, filter.dim(4)));
+  }
   if (!in.rank_known() || !filter.rank_known()) return ops::One(c.dtype(0), std::move(out));
   FLOE_RETURN_IF_ERROR(CheckChannels(in.dim(conv.channel_axis()), filter.dim(3)));
   for (int i = 0; i < 3; ++i) {
@@ -97,7 +103,7 @@ absl::StatusOr<Types> InferConv3D(const InferContext& c) {
 }
 const OpRegistrar kConv3D({.name = "Conv3D",
                            .min_inputs = 2,
-                           .max_inputs = 2,
+                           .max_inputs = 3,
                            .infer = InferConv3D,
                            .rows = RowsOfInput0,
                            .input_types = "T T",
@@ -120,11 +126,12 @@ absl::Status CheckGradient(const ConvNd& conv, const SymShape& image, const SymS
   return CheckChannels(image.dim(conv.channel_axis()), filter.dim(conv.spatial));
 }
 
-// input_sizes (all dims, or the spatial ones alone), filter, gradient
+// input_sizes (all dims, or the spatial ones alone), filter, gradient, and a fused bias
 template <int kSpatial>
 absl::StatusOr<Types> InferBackprop(const InferContext& c) {
   constexpr int kRank = kSpatial + 2;
   FLOE_ASSIGN_OR_RETURN(const ConvNd conv, ops::ConvNdOf(c.attrs(), kSpatial));
+  FLOE_RETURN_IF_ERROR(ops::ExpectInputs(c, 3 + Biases(c)));
   FLOE_RETURN_IF_ERROR(ops::ExpectOneType(c, 1));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, kRank));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, kRank));
@@ -150,6 +157,7 @@ absl::StatusOr<Types> InferBackprop(const InferContext& c) {
     return Bad(absl::StrCat("input_sizes has ", sizes.size(), " numbers, expected ", kRank));
   }
   FLOE_RETURN_IF_ERROR(CheckGradient(conv, image, filter, gradient));
+  FLOE_RETURN_IF_ERROR(ops::CheckFusedBias(c, image.dim(conv.channel_axis())));
   return ops::One(c.dtype(2), std::move(image));
 }
 
@@ -166,7 +174,7 @@ template <int kSpatial>
 OpDef Backprop(const std::string& name) {
   return {.name = name,
           .min_inputs = 3,
-          .max_inputs = 3,
+          .max_inputs = 4,
           .infer = InferBackprop<kSpatial>,
           .rows = BackpropRows,
           .shape_inputs = 1,

@@ -60,6 +60,21 @@ absl::Status ExpectOneType(const InferContext& c, int first) {
   return absl::OkStatus();
 }
 
+absl::Status CheckFusedBias(const InferContext& c, Dim channels) {
+  if (!c.attrs().Bool("fused_bias")) return absl::OkStatus();
+  const int input = c.num_inputs() - 1;
+  FLOE_RETURN_IF_ERROR(ExpectRank(c, input, 1));
+  const SymShape& bias = c.shape(input);
+  if (bias.rank_known() && Differ(bias.dim(0), channels))
+    return Bad(absl::StrCat("bias ", bias.ToString(), " for ", channels.size(), " channels"));
+  return absl::OkStatus();
+}
+
+absl::Status ExpectInputs(const InferContext& c, int count) {
+  if (c.num_inputs() == count) return absl::OkStatus();
+  return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", count));
+}
+
 absl::StatusOr<DType> TypeAttrOf(const InferContext& c, const std::string& name, DType otherwise,
                                  std::initializer_list<DType> allowed) {
   const DType dtype = TypeAttr(c, name, otherwise);

@@ -40,6 +40,10 @@ absl::StatusOr<SymShape> ShapeFrom(const InferContext& c, int i);
 // INVALID_ARGUMENT unless the rank is unknown or `rank`.
 absl::Status ExpectRank(const InferContext& c, int input, int rank);
 
+// With attribute fused_bias the last input holds one number for each of the channels.
+absl::Status CheckFusedBias(const InferContext& c, Dim channels);
+absl::Status ExpectInputs(const InferContext& c, int count);
+
 // INVALID_ARGUMENT unless input i is of type `dtype`.
 absl::Status ExpectType(const InferContext& c, int input, DType dtype);
 // INVALID_ARGUMENT unless all inputs from `first` on are of the type of input `first`.

@@ -19,8 +19,8 @@ const std::set<std::string>& FusableActivations() {
 }
 
 bool TakesEpilogue(const Node& node) {
-  static const std::set<std::string> names = {"MatMul", "BatchMatMul", "Conv2D",
-                                              "DepthwiseConv2dNative"};
+  static const std::set<std::string> names = {
+      "MatMul", "BatchMatMul", "Conv2D", "DepthwiseConv2dNative", "Conv3D", "Conv2DBackpropInput"};
   return names.count(node.op->name) != 0;
 }
 
