@@ -20,14 +20,6 @@
 namespace floe {
 namespace {
 
-absl::StatusOr<Analysis> AnalyzeTypes(const Graph& graph, absl::Span<const TensorType> inputs,
-                                      const KernelOptions& options) {
-  std::vector<ValueInfo> infos;
-  for (const TensorType& type : inputs) infos.push_back({type, {}, {}});
-  const std::vector<RowMark> marks(infos.size(), RowMark::kUnknown);
-  return Analyze(graph, infos, marks, options);
-}
-
 // FusedBatchNorm with constant statistics as (x - mean) * factor + offset, which is how its kernel
 // computes it.
 class NormSplitter {

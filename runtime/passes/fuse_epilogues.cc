@@ -11,8 +11,8 @@ namespace floe {
 namespace {
 
 const std::set<std::string>& FusableActivations() {
-  static const std::set<std::string> names = {"Relu", "Relu6", "Sigmoid",
-                                              "Tanh", "Elu",   "LeakyRelu"};
+  static const std::set<std::string> names = {"Relu", "Relu6",     "Sigmoid", "Tanh",
+                                              "Elu",  "LeakyRelu", "Gelu",    "GeluTanh"};
   return names;
 }
 

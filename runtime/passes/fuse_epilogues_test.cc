@@ -28,7 +28,8 @@ TEST(FuseEpilogues, BiasAndActivationJoinTheirMatMul) {
 }
 
 TEST(FuseEpilogues, EveryActivationOfTheKernels) {
-  for (const char* name : {"Relu", "Relu6", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "Swish"}) {
+  for (const char* name :
+       {"Relu", "Relu6", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "Swish", "Gelu", "GeluTanh"}) {
     TestGraph t;
     const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
     ValueRef y = t.Op("MatMul", "mm", {x, t.Const("w", Wavy(Shape({4, 3}), 1))});

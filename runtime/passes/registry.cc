@@ -36,6 +36,8 @@ constexpr Pass kPasses[] = {
     {"hoist_invariants", Typed<HoistInvariants>},
     {"algebraic_simplification", Typed<SimplifyAlgebra>},
     {"common_subexpressions", Always<MergeCommonSubexpressions>},
+    {"fuse_gelu", Typed<FuseGelu>},
+    {"sink_reshapes", Typed<SinkReshapes>},
     {"fold_batch_norms", Always<FoldBatchNorms>},
     {"fuse_epilogues", Always<FuseEpilogues>},
     {"prune", Always<PruneAll>},
