@@ -86,6 +86,12 @@ absl::Status SimplifyAlgebra(Graph* graph, absl::Span<const TensorType> inputs,
 // an effect, a state or subgraphs stay apart.
 void MergeCommonSubexpressions(Graph* graph);
 
+// Layer normalisation along the last dim, written with two means or with FusedBatchNorm, becomes
+// one node of LayerNorm, with the constants that scale and shift it. `inputs`: types of
+// graph->inputs.
+absl::Status FuseLayerNorms(Graph* graph, absl::Span<const TensorType> inputs,
+                            const KernelOptions& options);
+
 // The formula of Gelu, written with Erf, Erfc or Tanh, becomes one node of Gelu or GeluTanh.
 // `inputs`: types of graph->inputs.
 absl::Status FuseGelu(Graph* graph, absl::Span<const TensorType> inputs,

@@ -36,6 +36,7 @@ constexpr Pass kPasses[] = {
     {"hoist_invariants", Typed<HoistInvariants>},
     {"algebraic_simplification", Typed<SimplifyAlgebra>},
     {"common_subexpressions", Always<MergeCommonSubexpressions>},
+    {"fuse_layer_norms", Typed<FuseLayerNorms>},
     {"fuse_gelu", Typed<FuseGelu>},
     {"sink_reshapes", Typed<SinkReshapes>},
     {"fold_batch_norms", Always<FoldBatchNorms>},
