@@ -89,6 +89,10 @@ inline HWY_NOINLINE void ActivateInPlace(Activation activation, float alpha, flo
       return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return hn::Mul(v, Sigmoid(d, v)); });
     case Activation::kLeakyRelu:
       return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return LeakyRelu(d, v, alpha); });
+    case Activation::kGelu:
+      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Gelu(d, v); });
+    case Activation::kGeluTanh:
+      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return GeluTanh(d, v); });
   }
 }
 

@@ -16,7 +16,9 @@ constexpr struct {
               {Activation::kTanh, "Tanh"},
               {Activation::kElu, "Elu"},
               {Activation::kLeakyRelu, "LeakyRelu"},
-              {Activation::kSwish, "Swish"}};
+              {Activation::kSwish, "Swish"},
+              {Activation::kGelu, "Gelu"},
+              {Activation::kGeluTanh, "GeluTanh"}};
 
 }  // namespace
 

@@ -9,9 +9,20 @@
 
 namespace floe::kernels {
 
-enum class Activation : uint8_t { kNone, kRelu, kRelu6, kSigmoid, kTanh, kElu, kLeakyRelu, kSwish };
+enum class Activation : uint8_t {
+  kNone,
+  kRelu,
+  kRelu6,
+  kSigmoid,
+  kTanh,
+  kElu,
+  kLeakyRelu,
+  kSwish,
+  kGelu,
+  kGeluTanh
+};
 
-// By TensorFlow's op name ("Swish": x * Sigmoid(x)); "" is kNone. INVALID_ARGUMENT names what is
+// By the op's name ("Swish": x * Sigmoid(x)); "" is kNone. INVALID_ARGUMENT names what is
 // known.
 absl::StatusOr<Activation> ActivationFromName(const std::string& name);
 const char* ActivationName(Activation activation);
@@ -27,6 +38,17 @@ struct Epilogue {
   // From attributes fused_activation, fused_alpha, fused_bias and fused_residual.
   static absl::StatusOr<Epilogue> FromAttrs(const Attrs& attrs);
 };
+
+template <typename T>
+T GeluPlain(T x) {
+  const auto v = static_cast<double>(x);
+  return static_cast<T>(0.5 * v * std::erfc(-v * 0.70710678118654752));
+}
+template <typename T>
+T GeluTanhPlain(T x) {
+  const auto v = static_cast<double>(x);
+  return static_cast<T>(v / (1 + std::exp(-1.5957691216057308 * (v + 0.044715 * v * v * v))));
+}
 
 // The plain form, for the reference kernels and tests.
 template <typename T>
@@ -48,6 +70,10 @@ T ActivatePlain(const Epilogue& epilogue, T x) {
       return x < T(0) ? static_cast<T>(x * static_cast<double>(epilogue.alpha)) : x;
     case Activation::kSwish:
       return static_cast<T>(x / (1 + std::exp(-static_cast<double>(x))));
+    case Activation::kGelu:
+      return GeluPlain(x);
+    case Activation::kGeluTanh:
+      return GeluTanhPlain(x);
   }
   return x;
 }

@@ -88,7 +88,7 @@ TEST(MatMul, TransposedConstantAndNotOnEveryBackend) {
 TEST(MatMul, FusedActivationsOnEveryBackend) {
   for (GemmBackend backend : Backends()) {
     for (const char* activation :
-         {"Relu", "Relu6", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "Swish"}) {
+         {"Relu", "Relu6", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "Swish", "Gelu", "GeluTanh"}) {
       for (int64_t n : {1, 19, 64}) {
         ExpectProduct({5, 90, n, false, false, 6, activation, true}, backend);
         ExpectProduct({5, 90, n, false, false, 0, activation, false}, backend);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/activation.h"
 #include "kernels/cpu/parallel.h"
 
 namespace floe::kernels {
@@ -100,6 +101,8 @@ FLOE_UNARY(Softplus, Floats, (x > T(0) ? x : T(0)) + std::log1p(std::exp(-std::a
 FLOE_UNARY(Softsign, Floats, x / (T(1) + std::abs(x)))
 FLOE_UNARY(Erf, Floats, std::erf(x))
 FLOE_UNARY(Erfc, Floats, std::erfc(x))
+FLOE_UNARY(Gelu, Floats, GeluPlain(x))
+FLOE_UNARY(GeluTanh, Floats, GeluTanhPlain(x))
 FLOE_UNARY(Floor, Floats, std::floor(x))
 FLOE_UNARY(Ceil, Floats, std::ceil(x))
 FLOE_UNARY(Rint, Floats, std::nearbyint(x))

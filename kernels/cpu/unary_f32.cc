@@ -37,7 +37,9 @@
   X(Ceil)                 \
   X(Round)                \
   X(Rint)                 \
-  X(Reciprocal)
+  X(Reciprocal)           \
+  X(Gelu)                 \
+  X(GeluTanh)
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -95,6 +97,8 @@ FLOE_FUNCTION(Ceil, hn::Ceil(x))
 FLOE_FUNCTION(Round, hn::Round(x))
 FLOE_FUNCTION(Rint, hn::Round(x))
 FLOE_FUNCTION(Reciprocal, hn::Div(hn::Set(d, 1.0f), x))
+FLOE_FUNCTION(Gelu, Gelu(d, x))
+FLOE_FUNCTION(GeluTanh, GeluTanh(d, x))
 #undef FLOE_FUNCTION
 
 template <class Function>

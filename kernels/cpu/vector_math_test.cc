@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace floe::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-enum Function { kExp, kLog, kTanh, kSigmoid, kErf, kErfc };
+enum Function { kExp, kLog, kTanh, kSigmoid, kErf, kErfc, kExpUpToZero, kGelu, kGeluTanh };
 
 // y[i] = f(x[i]); n is a multiple of 64.
 void Apply(int function, const float* x, float* y, size_t n) {
@@ -42,6 +42,15 @@ void Apply(int function, const float* x, float* y, size_t n) {
       case kErf:
         hn::StoreU(Erf(d, v), d, y + i);
         break;
+      case kExpUpToZero:
+        hn::StoreU(ExpUpToZero(d, v), d, y + i);
+        break;
+      case kGelu:
+        hn::StoreU(Gelu(d, v), d, y + i);
+        break;
+      case kGeluTanh:
+        hn::StoreU(GeluTanh(d, v), d, y + i);
+        break;
       default:
         hn::StoreU(Erfc(d, v), d, y + i);
         break;
@@ -57,7 +66,7 @@ namespace floe::kernels {
 namespace {
 HWY_EXPORT(Apply);
 
-enum Function { kExp, kLog, kTanh, kSigmoid, kErf, kErfc };
+enum Function { kExp, kLog, kTanh, kSigmoid, kErf, kErfc, kExpUpToZero, kGelu, kGeluTanh };
 
 double Reference(int function, double x) {
   switch (function) {
@@ -71,19 +80,25 @@ double Reference(int function, double x) {
       return 1 / (1 + std::exp(-x));
     case kErf:
       return std::erf(x);
+    case kExpUpToZero:
+      return std::exp(x);
+    case kGelu:
+      return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case kGeluTanh:
+      return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     default:
       return std::erfc(x);
   }
 }
 
-bool Matches(float y, double want) {
+bool Matches(float y, double want, double tolerance) {
   if (std::isnan(want)) return std::isnan(y);
   if (std::abs(want) > std::numeric_limits<float>::max()) return y == static_cast<float>(want);
   return std::abs(y - want) <=
-         1e-6 * std::abs(want) + 1.5e-38;  // the last term: subnormals may be flushed
+         tolerance * std::abs(want) + 1.5e-38;  // the last term: subnormals may be flushed
 }
 
-void ExpectClose(int function, const std::vector<float>& x) {
+void ExpectClose(int function, const std::vector<float>& x, double tolerance = 1e-6) {
   for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(isa);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
@@ -93,8 +108,9 @@ void ExpectClose(int function, const std::vector<float>& x) {
     HWY_DYNAMIC_DISPATCH(Apply)(function, padded.data(), y.data(), padded.size());
     for (size_t i = 0; i < x.size(); ++i) {
       const double want = Reference(function, x[i]);
-      ASSERT_TRUE(Matches(y[i], want)) << hwy::TargetName(isa) << " function " << function
-                                       << " x=" << x[i] << ": " << y[i] << " is not " << want;
+      ASSERT_TRUE(Matches(y[i], want, tolerance))
+          << hwy::TargetName(isa) << " function " << function << " x=" << x[i] << ": " << y[i]
+          << " is not " << want;
     }
     hwy::SetSupportedTargetsForTest(0);
   }
@@ -119,6 +135,21 @@ TEST(VectorMath, EveryIsaMatchesFloat64) {
     ExpectClose(function, Range(-0.01, 0.01, 1000));
     ExpectClose(function, kSpecial);
   }
+}
+
+TEST(VectorMath, ExpUpToZeroIsZeroBelowNormalNumbers) {
+  ExpectClose(kExpUpToZero, Range(-87.3, 0, 100000));
+  ExpectClose(kExpUpToZero, {-kInf, std::numeric_limits<float>::quiet_NaN(), -0.0f, -100.0f,
+                             -3.4e38f, -1e9f, -88.0f});
+}
+
+TEST(VectorMath, GeluMatchesFloat64) {
+  ExpectClose(kGelu, Range(-4, 110, 200000));
+  ExpectClose(kGelu, Range(-13, -4, 100000), 8e-6);
+  ExpectClose(kGelu, kSpecial);
+  ExpectClose(kGeluTanh, Range(-2, 110, 200000));
+  ExpectClose(kGeluTanh, Range(-9.9, -2, 100000), 2e-5);
+  ExpectClose(kGeluTanh, kSpecial);
 }
 
 TEST(VectorMath, LogMatchesFloat64OverAllExponents) {

@@ -155,7 +155,7 @@ class Simplifier {
 
 absl::Status SimplifyAlgebra(Graph* graph, absl::Span<const TensorType> inputs,
                              const KernelOptions& options) {
-  FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeTypes(*graph, inputs, options));
+  FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
   *graph = Simplifier(*graph, analysis).Run();
   return absl::OkStatus();
 }

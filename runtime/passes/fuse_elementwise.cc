@@ -271,11 +271,11 @@ class Fuser {
 
 absl::Status FuseElementwise(Graph* graph, absl::Span<const TensorType> inputs,
                              const KernelOptions& options) {
-  FLOE_ASSIGN_OR_RETURN(Analysis analysis, AnalyzeTypes(*graph, inputs, options));
+  FLOE_ASSIGN_OR_RETURN(Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
   const int before = graph->size();
   Graph split = NormSplitter(*graph, analysis).Run();
   if (split.size() != before) {
-    FLOE_ASSIGN_OR_RETURN(analysis, AnalyzeTypes(split, inputs, options));
+    FLOE_ASSIGN_OR_RETURN(analysis, AnalyzeWithRows(split, inputs, options));
   }
   *graph = Fuser(split, analysis, options).Run();
   return absl::OkStatus();

@@ -48,13 +48,13 @@ TEST(FuseElementwise, EveryShapeOfOperand) {
   }
 }
 
-TEST(FuseElementwise, Gelu) {
+TEST(FuseElementwise, AFormulaOfManySteps) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), 300});
   const auto number = [&](const char* name, float v) { return t.Floats(name, {}, {v}); };
   const ValueRef cubed = t.Op("Mul", "cubed", {t.Op("Square", "square", {x}), x});
   const ValueRef inner =
-      t.Op("Add", "inner", {x, t.Op("Mul", "part", {cubed, number("a", 0.044715f)})});
+      t.Op("Add", "inner", {x, t.Op("Mul", "part", {cubed, number("a", 0.04f)})});
   const ValueRef tanh =
       t.Op("Tanh", "tanh", {t.Op("Mul", "scaled", {inner, number("b", 0.7978846f)})});
   t.Output(t.Op("Mul", "y",

@@ -13,8 +13,8 @@ namespace floe {
 namespace {
 
 const std::set<std::string>& FusableActivations() {
-  static const std::set<std::string> names = {"Relu", "Relu6", "Sigmoid",
-                                              "Tanh", "Elu",   "LeakyRelu"};
+  static const std::set<std::string> names = {"Relu", "Relu6",     "Sigmoid", "Tanh",
+                                              "Elu",  "LeakyRelu", "Gelu",    "GeluTanh"};
   return names;
 }
 
@@ -28,32 +28,19 @@ bool TakesEpilogue(const Node& node) {
 class LazyTypes {
  public:
   LazyTypes(const Graph& graph, absl::Span<const TensorType> inputs, const KernelOptions& options)
-      : graph_(graph), inputs_(inputs.begin(), inputs.end()), options_(options) {}
+      : graph_(graph), inputs_(inputs), options_(options) {}
 
-  // Whether both have the same shape in every run: all dims are numbers, or the rows of the only
-  // input that has some.
+  // Whether both have the same shape in every run.
   bool SameShape(ValueRef a, ValueRef b) {
-    if (!analysis_.has_value()) analysis_ = Find();
+    if (!analysis_.has_value()) analysis_ = AnalyzeWithRows(graph_, inputs_, options_);
     if (!analysis_->ok()) return false;
     const TensorType &x = (*analysis_)->at(a).type, &y = (*analysis_)->at(b).type;
     return x.dtype == y.dtype && x.shape == y.shape && x.shape.known();
   }
 
  private:
-  absl::StatusOr<Analysis> Find() {
-    std::vector<int> open;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const SymShape& shape = inputs_[i].shape;
-      if (!shape.rank_known() || (shape.rank() > 0 && !shape.dim(0).known()))
-        open.push_back(static_cast<int>(i));
-    }
-    if (open.size() == 1 && inputs_[open[0]].shape.rank_known())
-      inputs_[open[0]].shape.set_dim(0, Dim::Rows());
-    return AnalyzeTypes(graph_, inputs_, options_);
-  }
-
   const Graph& graph_;
-  std::vector<TensorType> inputs_;
+  const absl::Span<const TensorType> inputs_;
   const KernelOptions& options_;
   std::optional<absl::StatusOr<Analysis>> analysis_;
 };

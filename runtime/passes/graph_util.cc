@@ -1,5 +1,7 @@
 #include "runtime/passes/graph_util.h"
 
+#include <algorithm>
+
 #include "model/op_def.h"
 
 namespace floe {
@@ -32,6 +34,38 @@ Uses::Uses(const Graph& graph)
     is_output[out.node] = true;
     if (out.output != 0) first_output_only[out.node] = false;
   }
+}
+
+bool OnlyReadInside(const Graph& graph, const Uses& uses, const std::set<int>& members, int root) {
+  return std::all_of(members.begin(), members.end(), [&](int i) {
+    if (!graph.node(i).control_inputs.empty()) return false;
+    if (i == root) return uses.first_output_only[i];
+    return !uses.is_output[i] && uses.first_output_only[i] &&
+           std::all_of(uses.users[i].begin(), uses.users[i].end(),
+                       [&](int user) { return members.count(user) != 0; });
+  });
+}
+
+absl::StatusOr<Analysis> AnalyzeWithRows(const Graph& graph, absl::Span<const TensorType> inputs,
+                                      const KernelOptions& options) {
+  std::vector<ValueInfo> infos;
+  std::vector<size_t> open;
+  for (const TensorType& type : inputs) {
+    const SymShape& shape = type.shape;
+    if (!shape.rank_known() || (shape.rank() > 0 && !shape.dim(0).known()))
+      open.push_back(infos.size());
+    infos.push_back({type, {}, {}});
+  }
+  const std::vector<RowMark> marks(infos.size(), RowMark::kUnknown);
+  // A name for the only open size lets sums and products of it be followed. With several, equal
+  // names would claim that they are equal.
+  if (open.size() == 1 && infos[open[0]].type.shape.rank_known()) {
+    std::vector<ValueInfo> named = infos;
+    named[open[0]].type.shape.set_dim(0, Dim::Rows());
+    absl::StatusOr<Analysis> analysis = Analyze(graph, named, marks, options);
+    if (analysis.ok()) return analysis;
+  }
+  return Analyze(graph, infos, marks, options);
 }
 
 bool AlongAxis(const Tensor& constant, int rank, int axis, int64_t channels,

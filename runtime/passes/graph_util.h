@@ -1,10 +1,13 @@
 // What passes ask of a graph.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "model/graph.h"
+#include "runtime/analyze.h"
 
 namespace floe {
 
@@ -26,6 +29,13 @@ struct Uses {
   std::vector<bool> is_output;          // the graph gives out one of the node's values
   std::vector<bool> first_output_only;  // nobody reads an output but 0
 };
+
+// Whether nothing outside `members`, nodes with one output, sees a value of theirs but `root`'s.
+bool OnlyReadInside(const Graph& graph, const Uses& uses, const std::set<int>& members, int root);
+
+// The analysis of a graph of which only the types of the inputs are known.
+absl::StatusOr<Analysis> AnalyzeWithRows(const Graph& graph, absl::Span<const TensorType> inputs,
+                                      const KernelOptions& options);
 
 // Values of a constant that lies along dim `axis` of a value of rank `rank`: `channels` numbers, a
 // single one repeated. False for anything that broadcasts otherwise, or is not float32.

@@ -399,7 +399,7 @@ bool HasAnyToMove(const Graph& graph) {
 absl::Status MoveTransposes(Graph* graph, absl::Span<const TensorType> inputs,
                             const KernelOptions& options) {
   if (!HasAnyToMove(*graph)) return absl::OkStatus();
-  FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeTypes(*graph, inputs, options));
+  FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
   Mover mover(*graph, analysis, options);
   Graph moved = mover.Run();
   Prune(&moved);

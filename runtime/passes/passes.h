@@ -96,6 +96,22 @@ absl::Status SimplifyAlgebra(Graph* graph, absl::Span<const TensorType> inputs,
 // an effect, a state or subgraphs stay apart.
 void MergeCommonSubexpressions(Graph* graph);
 
+// Layer normalisation along the last dim, written with two means or with FusedBatchNorm, becomes
+// one node of LayerNorm, with the constants that scale and shift it. `inputs`: types of
+// graph->inputs.
+absl::Status FuseLayerNorms(Graph* graph, absl::Span<const TensorType> inputs,
+                            const KernelOptions& options);
+
+// The formula of Gelu, written with Erf, Erfc or Tanh, becomes one node of Gelu or GeluTanh.
+// `inputs`: types of graph->inputs.
+absl::Status FuseGelu(Graph* graph, absl::Span<const TensorType> inputs,
+                      const KernelOptions& options);
+
+// MatMul -> Reshape -> bias or activation becomes MatMul -> bias or activation -> Reshape.
+// `inputs`: types of graph->inputs.
+absl::Status SinkReshapes(Graph* graph, absl::Span<const TensorType> inputs,
+                          const KernelOptions& options);
+
 // A product with constant weights (MatMul, a convolution) whose channels are then multiplied or
 // shifted by constants becomes one with other weights and one BiasAdd. FusedBatchNorm outside
 // training does so, or the Mul, Sub, Add that frozen models have in its place.
