@@ -10,6 +10,7 @@
 #include "kernels/cpu/conv_cost.h"
 #include "kernels/cpu/fft_conv.h"
 #include "kernels/cpu/gemm_operands.h"
+#include "kernels/cpu/winograd_conv.h"
 
 namespace floe::kernels {
 
@@ -279,6 +280,11 @@ Made Make(const KernelArgs& args) {
   if (fft.has_value()) {
     candidates.push_back({"fft", fft->cost_us, true,
                           [&]() -> Made { return MakeFftConv(args, window, epilogue, *fft); }});
+  }
+  for (const WinogradPlan& plan : PlanWinogradConv(args, window)) {
+    candidates.push_back({plan.Name(), plan.cost_us, true, [&args, &window, &epilogue, plan]() {
+                            return MakeWinogradConv(args, window, epilogue, plan);
+                          }});
   }
   return MakeChosen(args, candidates, WantedRoute(args.options.gemm));
 }

@@ -11,12 +11,14 @@ namespace floe::kernels {
 
 // Figures of one core.
 struct ConvRates {
-  double macs_per_us;          // multiply-adds of the packed GEMM over long sums
-  double fft_macs_per_us;      // of its short sums over spectra
-  double point_us;             // a point of a transform of one block of channels
-  double cached_bytes;         // a layer's weights up to which they stay in a cache between runs
-  double cached_bytes_per_us;  // that are read from there
-  double bytes_per_us;         // that are read from memory
+  double macs_per_us;           // multiply-adds of the packed GEMM over long sums
+  double fft_macs_per_us;       // of its short sums over spectra
+  double point_us;              // a point of a transform of one block of channels
+  double cached_bytes;          // a layer's weights up to which they stay in a cache between runs
+  double cached_bytes_per_us;   // that are read from there
+  double bytes_per_us;          // that are read from memory
+  double winograd_macs_per_us;  // of the sums over channels between Winograd's transforms
+  double winograd_point_us;     // a point of its transforms of one vector of channels
 };
 const ConvRates& RatesOfIsa();
 

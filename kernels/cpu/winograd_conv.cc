@@ -1,0 +1,345 @@
+#include "kernels/cpu/winograd_conv.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/memory_budget.h"
+#include "base/status.h"
+#include "kernels/cpu/gemm_operands.h"
+#include "kernels/cpu/isa.h"
+
+namespace floe::kernels {
+namespace {
+
+// Floats of transformed pixels and of products that are made together: they stay in the second
+// cache between the steps.
+constexpr int64_t kTogetherFloats = 240 << 10;
+// Fewer tiles would read the weights too often, more reuse them no better.
+constexpr int64_t kFewestTogether = 16, kMostTogether = 96;
+// Below this many multiply-adds waking other threads costs more than it saves.
+constexpr int64_t kSerialBelow = 50'000;
+
+constexpr int64_t kLine = kAlignment / sizeof(float);
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+uint32_t BitsOf(double value) {
+  const auto number = static_cast<float>(value);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &number, sizeof bits);
+  return bits;
+}
+
+float NumberOf(uint32_t bits) {
+  float number = 0;
+  std::memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
+// The sizes of one run. A block of tiles is a part of one image, or some whole images.
+struct Sizes {
+  Sizes(const ConvSizes& conv, const WinogradForm& form)
+      : s(conv),
+        tiles_x(CeilDiv(conv.out_w, form.w.tile)),
+        tiles(CeilDiv(conv.out_h, form.h.tile) * tiles_x),
+        in_row(CeilDiv(conv.in_c, kLine) * kLine),
+        out_row(CeilDiv(conv.out_c, kLine) * kLine) {
+    const int64_t most = std::clamp(kTogetherFloats / (form.points() * (in_row + out_row)),
+                                    kFewestTogether, kMostTogether);
+    images_together = std::max<int64_t>(1, most / tiles);
+    together = tiles <= most ? images_together * tiles : CeilDiv(tiles, CeilDiv(tiles, most));
+    in_plane = Plane(together * in_row);
+    out_plane = Plane(together * out_row);
+  }
+
+  // Equal places of neighbouring planes must not lie in one set of a cache.
+  static int64_t Plane(int64_t floats) { return (CeilDiv(floats, kLine) | 1) * kLine; }
+
+  int64_t pixels() const { return s.in_h * s.in_w; }
+
+  const ConvSizes s;
+  int64_t tiles_x, tiles;   // of an image
+  int64_t in_row, out_row;  // floats of a tile in a plane
+  int64_t images_together, together;
+  int64_t in_plane, out_plane;  // floats
+};
+
+// How a tile is computed.
+enum class TileKind : uint8_t {
+  kTransformed,
+  kZeros,   // the same, and some windows hold nothing but zeros
+  kDirect,  // by plain sums
+};
+
+// One tile of one image.
+struct Tile {
+  int64_t image;
+  int64_t y, x;           // of its first pixel; may be before the image
+  int64_t rows, columns;  // of the result
+};
+
+// Pieces of scratch.
+struct Room {
+  float* zeros;     // a pixel beside the image
+  float* data;      // planes of transformed pixels
+  float* products;  // planes
+  uint32_t* most;   // the largest value of each pixel
+  TileKind* kinds;
+};
+
+// Tiles [begin, end) of the images from `image` on.
+struct Block {
+  int64_t image, begin, end;
+  int64_t count() const { return end - begin; }
+};
+
+class WinogradConv final : public Kernel {
+ public:
+  WinogradConv(const KernelArgs& args, const ops::ConvNd& window, const Epilogue& epilogue,
+               const WinogradPlan& plan)
+      : window_(window),
+        epilogue_(epilogue),
+        form_(plan.form),
+        gemm_(PickGemm()),
+        largest_(PickLargestOfPixels()),
+        bias_(args, epilogue, gemm_),
+        matrix_(gemm_.PackedFloats(plan.channels, plan.columns)),
+        weights_(static_cast<size_t>(plan.WeightBytes())) {
+    form_.weights(args.inputs[1].constant.as<float>(), plan.channels, plan.columns,
+                  reinterpret_cast<float*>(weights_.data()), matrix_);
+  }
+
+  int64_t ScratchBytes(absl::Span<const Shape> inputs,
+                       absl::Span<const Shape> outputs) const override {
+    const ConvSizes conv(window_, inputs[0], inputs[1], outputs[0]);
+    if (conv.out_pixels() == 0) return 0;
+    const Sizes s(conv, form_);
+    return ScratchPieces::Bytes({bias_.ScratchFloats(conv.out_c), s.in_row,
+                                 form_.points() * s.in_plane, form_.points() * s.out_plane,
+                                 s.images_together * s.pixels(), s.together});
+  }
+  std::string Route() const override {
+    return absl::StrCat("Winograd ", form_.h.tile, "x", form_.w.tile, " of ", form_.h.taps, "x",
+                        form_.w.taps, ", ", NativeRoute(gemm_));
+  }
+  size_t PackedBytes() const override { return weights_.size(); }
+
+  absl::Status Run(const KernelContext& ctx) const override {
+    const ConvSizes conv(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
+    FLOE_RETURN_IF_ERROR(CheckConv(conv, ctx, epilogue_, false));
+    if (conv.images == 0 || conv.out_floats() == 0) return absl::OkStatus();
+    const Sizes s(conv, form_);
+    ScratchPieces pieces(ctx.scratch);
+    const float* bias = bias_.Padded(ctx, conv.out_c, pieces);
+    Room room;
+    room.zeros = pieces.Floats(s.in_row);
+    room.data = pieces.Floats(form_.points() * s.in_plane);
+    room.products = pieces.Floats(form_.points() * s.out_plane);
+    room.most = reinterpret_cast<uint32_t*>(pieces.Floats(s.images_together * s.pixels()));
+    room.kinds = reinterpret_cast<TileKind*>(pieces.Floats(s.together));
+    std::fill_n(room.zeros, s.in_row, 0.0f);
+    for (int64_t image = 0; image < conv.images; image += s.images_together) {
+      const int64_t images = std::min(s.images_together, conv.images - image);
+      FindLargest(ctx, s, room, image, images);
+      for (int64_t begin = 0; begin < images * s.tiles; begin += s.together) {
+        const Block block = {image, begin, std::min(images * s.tiles, begin + s.together)};
+        FLOE_RETURN_IF_ERROR(RunBlock(ctx, s, bias, room, block));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  void FindLargest(const KernelContext& ctx, const Sizes& s, const Room& room, int64_t image,
+                   int64_t images) const {
+    const float* pixels = ctx.in(0).as<float>() + image * s.s.image_floats();
+    const int64_t grain = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, s.s.in_c));
+    ParallelRange(ctx.pool, images * s.pixels(), grain, [&](int64_t begin, int64_t end) {
+      largest_(pixels + begin * s.s.in_c, end - begin, s.s.in_c, room.most + begin);
+    });
+  }
+
+  Tile TileAt(const Sizes& s, const Block& block, int64_t i) const {
+    const int64_t tile = (block.begin + i) % s.tiles;
+    const int64_t y = tile / s.tiles_x * form_.h.tile, x = tile % s.tiles_x * form_.w.tile;
+    return {(block.begin + i) / s.tiles, y - s.s.pad_top, x - s.s.pad_left,
+            std::min<int64_t>(form_.h.tile, s.s.out_h - y),
+            std::min<int64_t>(form_.w.tile, s.s.out_w - x)};
+  }
+
+  // Calls body(i, inside) with the index in its image of each pixel of the tile.
+  template <class Body>
+  void ForPixels(const Sizes& s, const Tile& tile, const Body& body) const {
+    int i = 0;
+    for (int64_t y = tile.y; y < tile.y + form_.h.points(); ++y) {
+      const bool inside = y >= 0 && y < s.s.in_h;
+      for (int64_t x = tile.x; x < tile.x + form_.w.points(); ++x, ++i)
+        body(i, inside && x >= 0 && x < s.s.in_w, y * s.s.in_w + x);
+    }
+  }
+
+  using Pixels = const float* [kMostWinogradPoints];
+  void FindPixels(const KernelContext& ctx, const Sizes& s, const Room& room, const Block& block,
+                  const Tile& tile, Pixels& pixels) const {
+    const float* image = ctx.in(0).as<float>() + (block.image + tile.image) * s.s.image_floats();
+    ForPixels(s, tile, [&](int i, bool inside, int64_t at) {
+      pixels[i] = inside ? image + at * s.s.in_c : room.zeros;
+    });
+  }
+
+  WinogradResult ResultOf(const KernelContext& ctx, const Sizes& s, const float* bias,
+                          const Block& block, const Tile& tile) const {
+    const int64_t y = tile.y + s.s.pad_top, x = tile.x + s.s.pad_left;
+    WinogradResult result;
+    result.base = ctx.out(0).as<float>() + (block.image + tile.image) * s.s.out_floats() +
+                  (y * s.s.out_w + x) * s.s.out_c;
+    result.row_stride = s.s.out_w * s.s.out_c;
+    result.column_stride = s.s.out_c;
+    result.rows = tile.rows;
+    result.columns = tile.columns;
+    result.channels = s.s.out_c;
+    result.bias = bias;
+    result.activation = epilogue_.activation;
+    result.alpha = epilogue_.alpha;
+    return result;
+  }
+
+  // The largest value under the filter at place (y, x) of the tile of the result.
+  uint32_t LargestUnder(const uint32_t* most, int64_t y, int64_t x) const {
+    uint32_t largest = 0;
+    for (int i = 0; i < form_.h.taps; ++i) {
+      for (int j = 0; j < form_.w.taps; ++j)
+        largest = std::max(largest, most[(y + i) * form_.w.points() + x + j]);
+    }
+    return largest;
+  }
+
+  void FindMost(const Sizes& s, const Room& room, const Tile& tile, uint32_t* most) const {
+    const uint32_t* of_image = room.most + tile.image * s.pixels();
+    ForPixels(s, tile,
+              [&](int i, bool inside, int64_t at) { most[i] = inside ? of_image[at] : 0; });
+  }
+
+  TileKind Judge(const Sizes& s, const Room& room, const Tile& tile) const {
+    static const uint32_t high = BitsOf(kWinogradLargest), low = BitsOf(kWinogradSmallest);
+    uint32_t most[kMostWinogradPoints];
+    FindMost(s, room, tile, most);
+    uint32_t* const end = most + form_.points();
+    const uint32_t largest = *std::max_element(most, end);
+    if (largest != 0 && (largest > high || largest < low)) return TileKind::kDirect;
+    const uint32_t least = BitsOf(static_cast<double>(NumberOf(largest)) / kWinogradRange);
+    if (*std::min_element(most, end) >= std::max(least, low)) return TileKind::kTransformed;
+    TileKind kind = TileKind::kTransformed;
+    for (int64_t y = 0; y < tile.rows; ++y) {
+      for (int64_t x = 0; x < tile.columns; ++x) {
+        const uint32_t window = LargestUnder(most, y, x);
+        if (window == 0) kind = TileKind::kZeros;
+        if (window != 0 && window < least) return TileKind::kDirect;
+      }
+    }
+    return kind;
+  }
+
+  // A pool's loop, or a plain one where there is too little to do.
+  template <class Body>
+  static void For(const KernelContext& ctx, bool alone, int64_t n, const Body& body) {
+    if (!alone) return ctx.pool->ParallelFor(n, body);
+    for (int64_t i = 0; i < n; ++i) body(i);
+  }
+
+  absl::Status RunBlock(const KernelContext& ctx, const Sizes& s, const float* bias,
+                        const Room& room, const Block& block) const {
+    RunWatch watch;
+    const bool alone = ctx.pool->threads() == 1 ||
+                       block.count() * form_.points() * s.s.in_c * s.s.out_c < kSerialBelow;
+    For(ctx, alone, block.count(), [&](int64_t i) {
+      const Tile tile = TileAt(s, block, i);
+      room.kinds[i] = Judge(s, room, tile);
+      if (room.kinds[i] == TileKind::kDirect) return;
+      Pixels pixels;
+      FindPixels(ctx, s, room, block, tile, pixels);
+      form_.input(pixels, s.s.in_c, room.data + i * s.in_row, s.in_plane);
+    });
+    if (std::any_of(room.kinds, room.kinds + block.count(),
+                    [](TileKind kind) { return kind != TileKind::kDirect; })) {
+      Multiply(ctx, s, room, block.count(), alone, &watch);
+    }
+    For(ctx, alone, block.count(), [&](int64_t i) {
+      const bool direct = room.kinds[i] == TileKind::kDirect;
+      if (direct && watch.Stopped()) return;
+      const Tile tile = TileAt(s, block, i);
+      const WinogradResult result = ResultOf(ctx, s, bias, block, tile);
+      if (direct) {
+        Pixels pixels;
+        FindPixels(ctx, s, room, block, tile, pixels);
+        form_.direct(pixels, ctx.in(1).as<float>(), s.s.in_c, result);
+        return;
+      }
+      form_.output(room.products + i * s.out_row, s.out_plane, result);
+      if (room.kinds[i] == TileKind::kZeros) FillZeros(s, room, tile, result);
+    });
+    if (watch.Stopped()) return watch.status();
+    return absl::OkStatus();
+  }
+
+  void Multiply(const KernelContext& ctx, const Sizes& s, const Room& room, int64_t tiles,
+                bool alone, RunWatch* watch) const {
+    const int64_t panels = gemm_.panels(s.s.out_c);
+    // About four chunks a thread even out their speeds.
+    const int64_t split =
+        alone ? 1
+              : std::clamp<int64_t>(CeilDiv(4 * ctx.pool->threads(), form_.points()), 1, panels);
+    const int64_t step = CeilDiv(panels, split);
+    For(ctx, alone, form_.points() * split, [&](int64_t i) {
+      if (watch->Stopped()) return;
+      const int64_t point = i / split, panel = i % split * step;
+      GemmTask task;
+      task.a = {room.data + point * s.in_plane, INT64_MAX, s.in_row, 0};
+      task.runs.length = s.s.in_c;
+      task.b = reinterpret_cast<const float*>(weights_.data()) + point * matrix_;
+      task.n = gemm_.PaddedColumns(s.s.out_c);
+      task.c = room.products + point * s.out_plane;
+      task.ldc = s.out_row;
+      if (panel < panels) gemm_.run(task, 0, tiles, panel, std::min(panels, panel + step));
+    });
+  }
+
+  // Results under nothing but zeros become what zero gives.
+  void FillZeros(const Sizes& s, const Room& room, const Tile& tile,
+                 const WinogradResult& result) const {
+    uint32_t most[kMostWinogradPoints];
+    FindMost(s, room, tile, most);
+    for (int64_t y = 0; y < tile.rows; ++y) {
+      for (int64_t x = 0; x < tile.columns; ++x) {
+        if (LargestUnder(most, y, x) != 0) continue;
+        float* pixel = result.base + y * result.row_stride + x * result.column_stride;
+        std::fill_n(pixel, result.channels, 0.0f);
+        gemm_.finish(epilogue_, result.bias, pixel, 1, result.channels, result.channels);
+      }
+    }
+  }
+
+  const ops::ConvNd window_;
+  const Epilogue epilogue_;
+  const WinogradForm form_;
+  const GemmKernels gemm_;
+  const LargestOfPixels largest_;
+  const BiasOperand bias_;
+  const int64_t matrix_;  // floats of one packed plane of the weights
+  AlignedBuffer weights_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeWinogradConv(const KernelArgs& args,
+                                                         const ops::ConvNd& window,
+                                                         const Epilogue& epilogue,
+                                                         const WinogradPlan& plan) {
+  FLOE_RETURN_IF_ERROR(Annotate(CheckMemory(plan.WeightBytes()),
+                                "transformed weights of a convolution; `--route NODE=gemm` needs "
+                                "less memory"));
+  return std::make_unique<WinogradConv>(args, window, epilogue, plan);
+}
+
+}  // namespace floe::kernels
