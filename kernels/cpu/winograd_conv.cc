@@ -192,8 +192,10 @@ class WinogradConv final : public Kernel {
                           const Block& block, const Tile& tile) const {
     const int64_t y = tile.y + s.s.pad_top, x = tile.x + s.s.pad_left;
     WinogradResult result;
-    result.base = ctx.out(0).as<float>() + (block.image + tile.image) * s.s.out_floats() +
-                  (y * s.s.out_w + x) * s.s.out_c;
+    const int64_t offset =
+        (block.image + tile.image) * s.s.out_floats() + (y * s.s.out_w + x) * s.s.out_c;
+    result.base = ctx.out(0).as<float>() + offset;
+    if (epilogue_.residual) result.residual = ctx.in(2).as<float>() + offset;
     result.row_stride = s.s.out_w * s.s.out_c;
     result.column_stride = s.s.out_c;
     result.rows = tile.rows;
@@ -313,9 +315,11 @@ class WinogradConv final : public Kernel {
     for (int64_t y = 0; y < tile.rows; ++y) {
       for (int64_t x = 0; x < tile.columns; ++x) {
         if (LargestUnder(most, y, x) != 0) continue;
-        float* pixel = result.base + y * result.row_stride + x * result.column_stride;
+        const int64_t offset = y * result.row_stride + x * result.column_stride;
+        float* pixel = result.base + offset;
+        const float* residual = result.residual == nullptr ? nullptr : result.residual + offset;
         std::fill_n(pixel, result.channels, 0.0f);
-        gemm_.finish(epilogue_, result.bias, pixel, 1, result.channels, result.channels);
+        gemm_.finish(epilogue_, result.bias, residual, pixel, 1, result.channels, result.channels);
       }
     }
   }

@@ -198,6 +198,42 @@ TEST(WinogradConv, ABiasThatIsNotConstant) {
     EXPECT_NO_FATAL_FAILURE(ExpectConv({form, 2, 5, 6, 8, 18, "SAME", "Relu"}, 1, 2));
 }
 
+// Tiles by the transform, without data under some places, and with an infinity.
+TEST(WinogradConv, ResidualsAreAddedBeforeTheActivation) {
+  for (const FormCase& form : kForms) {
+    for (const char* activation : {"", "Relu", "Tanh"}) {
+      Case t{form, 2, 23, 19, 4, 21};
+      std::vector<Tensor> inputs = InputsOf(t);
+      auto* x = static_cast<float*>(inputs[0].mutable_data());
+      std::fill_n(x, 12 * 19 * 4, 0.0f);
+      x[(20 * 19 + 3) * 4] = kInfinity;
+      const auto sums = RunRoute(t, inputs, form.route);
+      ASSERT_TRUE(sums.ok()) << sums.status();
+      const Tensor residual = RandomTensor((*sums)[0].shape(), 4);
+      inputs.insert(inputs.begin() + 2, residual);
+      t.activation = activation;
+      Attrs attrs = AttrsOf(t);
+      attrs.Set("fused_residual", true);
+      RunOptions options;
+      options.kernels.routes["under_test"] = form.route;
+      options.const_mask = 2;
+      const auto got = RunKernel("Conv2D", attrs, inputs, options);
+      ASSERT_TRUE(got.ok()) << got.status();
+      kernels::Epilogue epilogue;
+      epilogue.activation = *kernels::ActivationFromName(activation);
+      for (int64_t i = 0; i < residual.elements(); ++i) {
+        const float sum = (*sums)[0].as<float>()[i] + residual.as<float>()[i];
+        const float want = ActivatePlain(epilogue, sum), is = (*got)[0].as<float>()[i];
+        if (std::isfinite(want)) {
+          ASSERT_NEAR(is, want, 1e-6) << i;
+        } else {
+          ASSERT_EQ(is, want) << i;
+        }
+      }
+    }
+  }
+}
+
 // Error against float64 of sums of many terms, as a part of the sum of their absolute values.
 double LargestError(const Case& t, const std::vector<Tensor>& inputs, const Tensor& got) {
   double largest = 0;

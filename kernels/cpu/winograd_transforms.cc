@@ -70,7 +70,7 @@ struct Form {
     if (c < channels) InputVector(pixels, c, channels - c, to, plane);
   }
 
-  // Bias and activation, then one vector of channels of each pixel is stored.
+  // Bias, residual and activation, then one vector of channels of each pixel is stored.
   static HWY_INLINE void Finish(V (&y)[kTileH][kTileW], const WinogradResult& result, int64_t c) {
     const D d;
     const int64_t left = result.channels - c;
@@ -78,6 +78,17 @@ struct Form {
       const V bias = hn::LoadU(d, result.bias + c);
       FLOE_UNROLL for (int i = 0; i < kTileH; ++i) {
         FLOE_UNROLL for (int j = 0; j < kTileW; ++j) y[i][j] = hn::Add(y[i][j], bias);
+      }
+    }
+    if (result.residual != nullptr) {
+      FLOE_UNROLL for (int i = 0; i < kTileH; ++i) {
+        FLOE_UNROLL for (int j = 0; j < kTileW; ++j) {
+          if (i < result.rows && j < result.columns) {
+            const float* added =
+                result.residual + i * result.row_stride + j * result.column_stride + c;
+            y[i][j] = hn::Add(y[i][j], LoadSome(added, left));
+          }
+        }
       }
     }
     if (result.activation == Activation::kRelu) {

@@ -21,6 +21,7 @@ inline constexpr int kMostWinogradPoints = 36;  // of both dims
 // Where a tile of the result goes; rows and columns beyond those that there are are not written.
 struct WinogradResult {
   float* base = nullptr;
+  const float* residual = nullptr;  // added before the activation, laid out alike; or null
   int64_t row_stride = 0, column_stride = 0;  // floats
   int64_t rows = 0, columns = 0;              // at most the form's tile
   int64_t channels = 0;
