@@ -75,6 +75,12 @@ absl::Status HoistInvariants(Graph* graph, absl::Span<const TensorType> inputs,
 // request rows apart.
 absl::Status FoldDilations(Graph* graph);
 
+// Loops over time that run an LSTM, a GRU or a SimpleRNN with constant weights become one
+// FusedRecurrent node (model/ops/recurrent.h), within the rounding of sums in another order.
+// `inputs`: types of graph->inputs.
+absl::Status FuseRecurrent(Graph* graph, absl::Span<const TensorType> inputs,
+                           const KernelOptions& options);
+
 // Transposes of transposes become one or none, those that only move dims of 1 a Reshape. A Cast to
 // the same type, a Pad of nothing, x + 0 and x * 1 of integers and their like give their input.
 // Squeeze, ExpandDims and Reshape are views and cost nothing, so chains of them stay. `inputs`:

@@ -34,6 +34,7 @@ constexpr Pass kPasses[] = {
     {"fold_dilations", Dilations},
     {"specialize_subgraphs", Always<SpecializeSubgraphs>},
     {"hoist_invariants", Typed<HoistInvariants>},
+    {"fuse_recurrent", Typed<FuseRecurrent>},
     {"algebraic_simplification", Typed<SimplifyAlgebra>},
     {"common_subexpressions", Always<MergeCommonSubexpressions>},
     {"fold_batch_norms", Always<FoldBatchNorms>},
