@@ -125,8 +125,10 @@ TEST(Allocations, AreCounted) {
 
 class Request : public testing::Test {
  protected:
-  void Load(const fs::path& path) {
-    auto model = LoadLocal(path.string(), {});
+  void Load(const fs::path& path, const std::vector<std::string>& disabled_passes = {}) {
+    LocalOptions options;
+    options.compile.disabled_passes = disabled_passes;
+    auto model = LoadLocal(path.string(), options);
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
     for (int64_t rows : {int64_t{2}, int64_t{1}}) {
@@ -181,7 +183,9 @@ INSTANTIATE_TEST_SUITE_P(Models, StaticRequest,
                                          "examples/mnist/models/mnist_conv/1/frozen.pb",
                                          "../shared/models/mobilenet_v2/graph.pb",
                                          "../shared/models/transformer/graph.pb",
-                                         "../shared/models/small_140/graph.pb"),
+                                         "../shared/models/small_140/graph.pb",
+                                         "../shared/models/rnn_small/graph.pb",
+                                         "../shared/models/rnn_small_v1/graph.pb"),
                          [](const auto& info) {
                            std::string name = fs::path(info.param).parent_path().string();
                            for (char& c : name) c = std::isalnum(c) != 0 ? c : '_';
@@ -195,7 +199,7 @@ class DynamicRequest : public Request, public testing::WithParamInterface<const 
 TEST_P(DynamicRequest, NeedsNoMoreFromRunToRun) {
   const fs::path path = fs::path(FLOE_SOURCE_DIR) / GetParam();
   if (!fs::exists(path)) GTEST_SKIP() << "needs ../shared";
-  Load(path);
+  Load(path, {"fuse_recurrent"});
   ASSERT_FALSE(calls_.empty());
   ExecContext context(1);
   for (int round = 0; round < 2; ++round) RunAll(context);

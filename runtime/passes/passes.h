@@ -75,6 +75,12 @@ absl::Status HoistInvariants(Graph* graph, absl::Span<const TensorType> inputs,
 // request rows apart.
 absl::Status FoldDilations(Graph* graph);
 
+// Loops over time that run an LSTM, a GRU or a SimpleRNN with constant weights become one
+// FusedRecurrent node (model/ops/recurrent.h), within the rounding of sums in another order.
+// `inputs`: types of graph->inputs.
+absl::Status FuseRecurrent(Graph* graph, absl::Span<const TensorType> inputs,
+                           const KernelOptions& options);
+
 // Zeros that a Pad puts around a convolution's image become pads of the convolution, where it has
 // none or explicit ones.
 void FoldPads(Graph* graph);

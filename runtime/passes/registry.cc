@@ -38,6 +38,7 @@ constexpr Pass kPasses[] = {
     {"fold_dilations", Dilations},
     {"specialize_subgraphs", Always<SpecializeSubgraphs>},
     {"hoist_invariants", Typed<HoistInvariants>},
+    {"fuse_recurrent", Typed<FuseRecurrent>},
     {"move_transposes", Typed<MoveTransposes>},
     {"algebraic_simplification", Typed<SimplifyAlgebra>},
     {"common_subexpressions", Always<MergeCommonSubexpressions>},

@@ -1,0 +1,251 @@
+// Loops over time that run a recurrent cell become one FusedRecurrent node. A loop is taken when
+// every one of its variables is known: a counter, a list that is read or written at the counter, a
+// state of the cell, or a value that stays.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/op_def.h"
+#include "runtime/analyze.h"
+#include "runtime/passes/graph_util.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rebuild.h"
+#include "runtime/passes/recurrent_loop.h"
+
+namespace floe {
+namespace {
+
+bool IsLoopOverLists(const Graph& graph, const Node& node) {
+  return node.op->name == "While" && node.subgraphs.size() == 2 &&
+         std::any_of(node.inputs.begin(), node.inputs.end(), [&](const ValueRef& in) {
+           return graph.node(in.node).op->name == "TensorListFromTensor";
+         });
+}
+
+class Fuser {
+ public:
+  Fuser(const Graph& graph, const Analysis& analysis, const KernelOptions& options)
+      : graph_(graph), analysis_(analysis), options_(options), rebuild_(graph) {
+    for (int i = 0; i < graph.size(); ++i) {
+      for (const ValueRef& in : graph.node(i).inputs) readers_[in].push_back(i);
+    }
+  }
+
+  absl::StatusOr<Graph> Run() {
+    for (int i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.node(i);
+      if (replaced_.count(i) != 0) continue;
+      if (!IsLoopOverLists(graph_, node) || !node.control_inputs.empty()) {
+        rebuild_.Keep(i);
+        continue;
+      }
+      FLOE_ASSIGN_OR_RETURN(const auto found,
+                            MatchRecurrentLoop({graph_, analysis_, options_, units_}, node));
+      if (!found.has_value() || !ReadersFit(i, *found)) {
+        rebuild_.Keep(i);
+      } else {
+        Replace(i, *found);
+      }
+    }
+    return rebuild_.Finish();
+  }
+
+ private:
+  using Found = RecurrentLoop;
+
+  bool IsOutput(ValueRef ref) const {
+    return std::find(graph_.outputs.begin(), graph_.outputs.end(), ref) != graph_.outputs.end();
+  }
+  const std::vector<int>& Readers(ValueRef ref) const {
+    static const std::vector<int> none;
+    const auto found = readers_.find(ref);
+    return found == readers_.end() ? none : found->second;
+  }
+
+  // The list is stacked and nothing else; counters have a value that is at hand.
+  bool ReadersFit(int i, const Found& found) const {
+    for (int k = 0; k < static_cast<int>(found.ends.size()); ++k) {
+      const ValueRef end{i, k};
+      if (found.ends[k] == Found::End::kSteps && found.steps < 0 &&
+          (IsOutput(end) || !Readers(end).empty()))
+        return false;
+      if (found.ends[k] != Found::End::kSequence && found.ends[k] != Found::End::kLastAsList)
+        continue;
+      const bool last = found.ends[k] == Found::End::kLastAsList;
+      if (IsOutput(end)) return false;
+      for (int reader : Readers(end)) {
+        const Node& stack = graph_.node(reader);
+        const int64_t wanted = stack.attrs.Int("num_elements", -1);
+        if (stack.op->name != "TensorListStack" || !stack.control_inputs.empty() ||
+            !StackFits(stack, found.cell.spec.units) ||
+            (wanted >= 0 && wanted != (last ? 1 : found.steps)))
+          return false;
+      }
+    }
+    return true;
+  }
+
+  bool StackFits(const Node& stack, int64_t units) const {
+    const Tensor* shape = ConstantOf(graph_, stack.inputs[1]);
+    if (shape == nullptr) return false;
+    const auto dims = IntegerValues(shape->view());
+    if (!dims.ok() || dims->size() > 2 || (!dims->empty() && (*dims)[0] >= 0)) return false;
+    return dims->size() != 2 || (*dims)[1] < 0 || (*dims)[1] == units;
+  }
+
+  ValueRef Constant(const std::string& name, const Tensor& value) {
+    return {rebuild_.Append(ConstNode(name, value)), 0};
+  }
+
+  Node TimeSwapped(const std::string& name, ValueRef x) {
+    Node node;
+    node.name = name;
+    node.op = FindOp("Transpose");
+    node.attrs.Set("Tperm", DType::kInt64);
+    const Tensor order = Tensor::Vector(DType::kInt64, std::vector<int64_t>{1, 0, 2});
+    node.inputs = {x, Constant(absl::StrCat(name, "/perm"), order)};
+    return node;
+  }
+
+  void Replace(int i, const Found& found) {
+    const std::string& name = graph_.node(i).name;
+    Node node;
+    node.name = name;
+    node.op = FindOp("FusedRecurrent");
+    node.num_outputs = 3;
+    ops::RecurrentSpec spec = found.cell.spec;
+    spec.steps = found.steps;
+    spec.backwards = found.backwards;
+    spec.sequence = TakeStacks(i, found);
+    const std::string x = absl::StrCat(name, "/rows_first");
+    node.inputs = {{rebuild_.Append(TimeSwapped(x, rebuild_.Map(found.sequence))), 0}};
+    for (const ValueRef& state : found.states) node.inputs.push_back(rebuild_.Map(state));
+    if (!spec.projected) node.inputs.push_back(Constant(absl::StrCat(name, "/W"), found.cell.w));
+    node.inputs.push_back(Constant(absl::StrCat(name, "/R"), found.cell.r));
+    node.inputs.push_back(Constant(absl::StrCat(name, "/b"), found.cell.b));
+    if (spec.rb() >= 0) node.inputs.push_back(Constant(absl::StrCat(name, "/rb"), found.cell.rb));
+    spec.ToAttrs(&node.attrs);
+    const int fused = rebuild_.Emit(i, std::move(node));
+    EmitEnds(i, fused, found);
+  }
+
+  void EmitEnds(int i, int fused, const Found& found) {
+    const Node& loop = graph_.node(i);
+    for (int k = 0; k < static_cast<int>(found.ends.size()); ++k) {
+      const ValueRef end{i, k};
+      switch (found.ends[k]) {
+        case Found::End::kSame:
+          rebuild_.Replace(i, k, rebuild_.Map(loop.inputs[k]));
+          break;
+        case Found::End::kSteps:
+          if (found.steps >= 0) rebuild_.Replace(i, k, Counted(loop, k, found.steps));
+          break;
+        case Found::End::kH:
+          rebuild_.Replace(i, k, {fused, 1});
+          units_[end] = found.cell.spec.units;
+          break;
+        case Found::End::kC:
+          units_[end] = found.cell.spec.units;
+          rebuild_.Replace(i, k, {fused, 2});
+          break;
+        case Found::End::kSequence:
+        case Found::End::kLastAsList:
+          for (int reader : Readers(end)) EmitStack(reader, fused, found.ends[k]);
+          break;
+      }
+    }
+  }
+
+  // A counter after the last step.
+  ValueRef Counted(const Node& loop, int k, int64_t steps) {
+    const DType dtype = analysis_.at(loop.inputs[k]).type.dtype;
+    const int64_t value = *ConstantInteger(graph_, loop.inputs[k]) + steps;
+    const Tensor after = dtype == DType::kInt64
+                             ? Tensor::Scalar(dtype, value)
+                             : Tensor::Scalar(dtype, static_cast<int32_t>(value));
+    return Constant(absl::StrCat(loop.name, "/counter_", k), after);
+  }
+
+  // Slices that take the last step of a stacked list, and the whole stack otherwise. True when all
+  // of the sequence is wanted.
+  bool TakeStacks(int i, const Found& found) {
+    bool sequence = false;
+    for (int k = 0; k < static_cast<int>(found.ends.size()); ++k) {
+      if (found.ends[k] != Found::End::kSequence && found.ends[k] != Found::End::kLastAsList)
+        continue;
+      for (int stack : Readers({i, k})) {
+        replaced_.insert(stack);
+        const bool whole = !OnlyLast(stack);
+        whole_[stack] = whole;
+        if (!whole)
+          for (int slice : Readers({stack, 0})) replaced_.insert(slice);
+        sequence = sequence || (whole && found.ends[k] == Found::End::kSequence);
+      }
+    }
+    return sequence;
+  }
+
+  bool OnlyLast(int stack) const {
+    const ValueRef value{stack, 0};
+    if (IsOutput(value)) return false;
+    return std::all_of(Readers(value).begin(), Readers(value).end(), [&](int reader) {
+      const Node& node = graph_.node(reader);
+      return node.control_inputs.empty() && node.inputs[0] == value && IsLastStep(node);
+    });
+  }
+
+  bool IsLastStep(const Node& node) const {
+    // Any size will do where the slice counts from the end.
+    const auto slice = SliceAlong(graph_, node, 3, 0, kSomeSteps);
+    return slice.has_value() && slice->shrink && slice->begin == kSomeSteps - 1;
+  }
+  static constexpr int64_t kSomeSteps = int64_t{1} << 40;
+
+  void EmitStack(int stack, int fused, Found::End end) {
+    if (!whole_.at(stack)) {
+      for (int slice : Readers({stack, 0})) rebuild_.Replace(slice, 0, {fused, 1});
+    } else if (end == Found::End::kSequence) {
+      rebuild_.Emit(stack, TimeSwapped(graph_.node(stack).name, {fused, 0}));
+    } else {
+      Node node;
+      node.name = graph_.node(stack).name;
+      node.op = FindOp("ExpandDims");
+      node.attrs.Set("Tdim", DType::kInt32);
+      node.inputs = {
+          {fused, 1},
+          Constant(absl::StrCat(node.name, "/axis"), Tensor::Scalar(DType::kInt32, int32_t{0}))};
+      rebuild_.Emit(stack, std::move(node));
+    }
+  }
+
+  const Graph& graph_;
+  const Analysis& analysis_;
+  const KernelOptions& options_;
+  Rebuild rebuild_;
+  std::map<ValueRef, std::vector<int>> readers_;
+  std::map<ValueRef, int64_t> units_;  // of states that fused loops leave
+  std::set<int> replaced_;             // emitted with their loop
+  std::map<int, bool> whole_;          // by stack: more of it is read than the last step
+};
+
+}  // namespace
+
+absl::Status FuseRecurrent(Graph* graph, absl::Span<const TensorType> inputs,
+                           const KernelOptions& options) {
+  const bool any = std::any_of(graph->nodes().begin(), graph->nodes().end(),
+                               [&](const Node& node) { return IsLoopOverLists(*graph, node); });
+  if (!any) return absl::OkStatus();
+  std::vector<ValueInfo> infos;
+  for (const TensorType& type : inputs) infos.push_back({type, {}, {}});
+  const std::vector<RowMark> marks(infos.size(), RowMark::kUnknown);
+  FLOE_ASSIGN_OR_RETURN(const Analysis analysis, Analyze(*graph, infos, marks, options));
+  FLOE_ASSIGN_OR_RETURN(*graph, Fuser(*graph, analysis, options).Run());
+  return absl::OkStatus();
+}
+
+}  // namespace floe

@@ -1,0 +1,330 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "runtime/passes/loop_test_graph.h"
+#include "runtime/passes/passes.h"
+
+namespace floe {
+namespace {
+
+constexpr int64_t kBatch = 3, kTime = 5, kIn = 4, kUnits = 6;
+
+// What a test changes in a layer's loop.
+struct Options {
+  std::string cell = "LSTM";
+  std::string gate = "Sigmoid", value = "Tanh";
+  bool last_only = false;  // one element in the list of outputs
+  bool open_length = false;
+  bool backwards = false;
+  bool use_state = false;  // the final states are fetched too
+  int64_t steps = kTime, reserved = kTime, counter_step = 1, first = 0;
+  std::string compare = "Less";
+  // Changes to the body, by name: see Body.
+  std::string change;
+};
+
+// The loop that Keras writes: time, steps, the list of inputs, the list of outputs, states.
+class Layer {
+ public:
+  explicit Layer(Options options) : o_(std::move(options)) {
+    for (TestGraph* g : {&condition_, &body_}) Variables(*g);
+    condition_.Output(condition_.Op(o_.compare, "less", {{0, 0}, {1, 0}}));
+    Body();
+    Caller();
+  }
+
+  TestGraph t;
+
+  std::vector<Tensor> Inputs() const {
+    return {Wavy(Shape({kBatch, kTime, kIn}), 1), Wavy(Shape({kBatch, kUnits}), 2),
+            Wavy(Shape({kBatch, kUnits}), 3)};
+  }
+
+ private:
+  bool lstm() const { return o_.cell == "LSTM"; }
+  bool Has(const std::string& change) const { return o_.change == change; }
+
+  void Variables(TestGraph& g) const {
+    g.Input("time", DType::kInt32, {});
+    g.Input("steps", DType::kInt32, {});
+    g.Input("list", DType::kVariant, {});
+    g.Input("out", DType::kVariant, {});
+    g.Input("h", DType::kFloat32, SymShape::UnknownRank());
+    if (lstm()) g.Input("c", DType::kFloat32, SymShape::UnknownRank());
+  }
+
+  int64_t columns() const { return lstm() ? 4 : o_.cell == "SimpleRNN" ? 1 : 3; }
+  // Small, so that sequences do not grow whatever the function.
+  ValueRef Weights(const std::string& name, int64_t rows, int64_t gates, float seed) {
+    Tensor weights = Wavy(Shape({rows, gates * kUnits}), seed);
+    for (int64_t i = 0; i < weights.elements(); ++i)
+      static_cast<float*>(weights.mutable_data())[i] *= 0.2f;
+    return body_.Const(name, weights);
+  }
+  ValueRef Apply(const std::string& function, const std::string& name, ValueRef x) {
+    if (function == "Linear") return x;
+    if (function != "HardSigmoid") return body_.Op(function, name, {x});
+    const ValueRef y = body_.Op(
+        "Add", name + "/shifted",
+        {body_.Op("Mul", name + "/scaled", {x, body_.Floats(name + "/scale", Shape(), {0.2f})}),
+         body_.Floats(name + "/shift", Shape(), {0.5f})});
+    return body_.Op(
+        "ClipByValue", name,
+        {y, body_.Floats(name + "/low", Shape(), {0}), body_.Floats(name + "/high", Shape(), {1})});
+  }
+  std::vector<ValueRef> Split(const std::string& name, ValueRef x, int count) {
+    const ValueRef axis = body_.Int(name + "/axis", Has("split along rows") ? 0 : 1);
+    const ValueRef split =
+        body_.Op("Split", name, {axis, x}, {{"num_split", static_cast<int64_t>(count)}});
+    body_.graph.mutable_node(split.node).num_outputs = count;
+    std::vector<ValueRef> parts;
+    parts.reserve(count);
+    for (int k = 0; k < count; ++k) parts.push_back({split.node, k});
+    return parts;
+  }
+  ValueRef Op(const std::string& op, const std::string& name, std::vector<ValueRef> in) {
+    return body_.Op(op, name, std::move(in));
+  }
+
+  void Body() {
+    const ValueRef time{0, 0}, h{4, 0};
+    const ValueRef shape = body_.Ints("item_shape", {-1, kIn});
+    ValueRef at = time;
+    if (Has("reads the first step")) at = body_.Int("zero", 0);
+    const ValueRef x = body_.Op("TensorListGetItem", "x", {{2, 0}, at, shape},
+                                {{"element_dtype", DType::kFloat32}});
+    std::vector<ValueRef> states;
+    if (lstm()) {
+      states = Lstm(x, h, {5, 0});
+    } else if (o_.cell == "SimpleRNN") {
+      states = {Apply(o_.value, "h_next",
+                      Op("Add", "sum",
+                         {Biased("xw", Op("MatMul", "xW", {x, Weights("W", kIn, 1, 4)})),
+                          Op("MatMul", "hR", {h, Weights("R", kUnits, 1, 5)})}))};
+    } else {
+      states = {Gru(x, h)};
+    }
+    ValueRef index = time;
+    if (o_.last_only) index = body_.Int("first", 0);
+    const ValueRef written =
+        Has("writes another value") ? Op("Neg", "minus", {states[0]}) : states[0];
+    body_.Output(
+        Op("Add", "next", {time, body_.Int("one", static_cast<int32_t>(o_.counter_step))}));
+    body_.Output({1, 0});
+    body_.Output({2, 0});
+    body_.Output(body_.Op("TensorListSetItem", "write", {{3, 0}, index, written},
+                          {{"element_dtype", DType::kFloat32}}));
+    if (Has("exchanges its states")) std::swap(states[0], states[1]);
+    for (const ValueRef& state : states) body_.Output(state);
+  }
+
+  ValueRef Biased(const std::string& name, ValueRef x) {
+    return Op("BiasAdd", name + "/biased",
+              {x, body_.Const(name + "/b", Wavy(Shape({columns() * kUnits}), 6))});
+  }
+
+  std::vector<ValueRef> Lstm(ValueRef x, ValueRef h, ValueRef c) {
+    const ValueRef other = Has("R of another value") ? c : h;
+    const ValueRef z = Biased("z", Op("Add", "sum",
+                                      {Op("MatMul", "xW", {x, Weights("W", kIn, 4, 4)}),
+                                       Op("MatMul", "hR", {other, Weights("R", kUnits, 4, 5)})}));
+    const auto gates = Split("gates", z, 4);
+    const bool exchanged = Has("gates in another order");
+    const ValueRef in = Apply(o_.gate, "i", gates[exchanged ? 3 : 0]),
+                   forget = Apply(o_.gate, "f", gates[1]), fresh = Apply(o_.value, "g", gates[2]),
+                   out = Apply(o_.gate, "o", gates[exchanged ? 0 : 3]);
+    ValueRef kept = Op("Mul", "kept", {forget, c});
+    if (Has("peephole")) kept = Op("Mul", "kept_more", {kept, c});
+    const ValueRef added = Op("Mul", "added", {in, fresh});
+    const ValueRef c_next = Op(Has("c is a difference") ? "Sub" : "Add", "c_next", {kept, added});
+    const ValueRef shown = Apply(o_.value, "shown", Has("h of the old c") ? c : c_next);
+    return {Op("Mul", "h_next", {out, shown}), c_next};
+  }
+
+  ValueRef Gru(ValueRef x, ValueRef h) {
+    const bool after = o_.cell == "GRU";
+    const auto xs = Split("xs", Biased("x", Op("MatMul", "xW", {x, Weights("W", kIn, 3, 4)})), 3);
+    std::vector<ValueRef> hs;
+    if (after)
+      hs = Split("hs", Biased("h", Op("MatMul", "hR", {h, Weights("R", kUnits, 3, 5)})), 3);
+    for (int g = 0; !after && g < 2; ++g) {
+      const std::string name = "hR" + std::to_string(g);
+      hs.push_back(Op("MatMul", name, {h, Weights(name + "/R", kUnits, 1, 5.0f + g)}));
+    }
+    const ValueRef z = Apply(o_.gate, "z", Op("Add", "z/sum", {xs[0], hs[0]})),
+                   r = Apply(o_.gate, "r", Op("Add", "r/sum", {xs[1], hs[1]}));
+    ValueRef inner;
+    if (after) {
+      inner = Op("Mul", "rh", {r, hs[2]});
+    } else {
+      inner = Op("MatMul", "rhR", {Op("Mul", "rh", {r, h}), Weights("Rn", kUnits, 1, 8)});
+    }
+    const ValueRef n = Apply(o_.value, "n", Op("Add", "n/sum", {xs[2], inner}));
+    const ValueRef one = body_.Floats("1", Shape(), {Has("two minus z") ? 2.0f : 1.0f});
+    const ValueRef rest = Op("Sub", "rest", {one, Has("one minus r") ? r : z});
+    return Op("Add", "h_next", {Op("Mul", "zh", {z, h}), Op("Mul", "rest_n", {rest, n})});
+  }
+
+  void Caller() {
+    const ValueRef x =
+        t.Input("x", DType::kFloat32,
+                SymShape{Dim::Unknown(), o_.open_length ? Dim::Unknown() : Dim(kTime), kIn});
+    const ValueRef h = t.Input("h", DType::kFloat32, SymShape{Dim::Unknown(), kUnits});
+    const ValueRef c = t.Input("c", DType::kFloat32, SymShape{Dim::Unknown(), kUnits});
+    ValueRef steps_first = t.Op("Transpose", "time_first", {x, t.Ints("perm", {1, 0, 2})});
+    ValueRef steps = t.Int("steps", static_cast<int32_t>(o_.steps)),
+             reserved = t.Int("reserved", static_cast<int32_t>(o_.reserved));
+    if (o_.open_length) {
+      const ValueRef shape = t.Op("Shape", "shape", {steps_first}, {{"out_type", DType::kInt32}});
+      steps = reserved =
+          t.Op("StridedSlice", "length",
+               {shape, t.Ints("from", {Has("length of the batch") ? 1 : 0}),
+                t.Ints("to", {Has("length of the batch") ? 2 : 1}), t.Ints("step", {1})},
+               {{"shrink_axis_mask", int64_t{1}}});
+    }
+    if (o_.backwards)
+      steps_first = t.Op("ReverseV2", "turned", {steps_first, t.Ints("turned/axis", {0})});
+    if (o_.last_only) reserved = t.Int("one", 1);
+    const ValueRef list =
+        t.Op("TensorListFromTensor", "list", {steps_first, t.Ints("in_shape", {-1, kIn})},
+             {{"element_dtype", DType::kFloat32}});
+    const ValueRef out =
+        t.Op("TensorListReserve", "out", {t.Ints("out_shape", {-1, kUnits}), reserved},
+             {{"element_dtype", DType::kFloat32}});
+    std::vector<ValueRef> variables = {t.Int("zero", static_cast<int32_t>(o_.first)), steps, list,
+                                       out, h};
+    if (lstm()) variables.push_back(c);
+    const auto count = static_cast<int>(variables.size());
+    const ValueRef loop = Control(t, "While", variables, count, {&condition_, &body_});
+    const ValueRef stack =
+        t.Op("TensorListStack", "stack", {{loop.node, 3}, t.Ints("stack_shape", {-1, kUnits})},
+             {{"element_dtype", DType::kFloat32}});
+    t.Output(t.Op("Transpose", "rows_first", {stack, t.Ints("back", {1, 0, 2})}));
+    if (o_.use_state) {
+      for (int k = 4; k < count; ++k)
+        t.Output(t.Op("Neg", "state" + std::to_string(k), {{loop.node, k}}));
+      t.Output(t.Op("Neg", "counted", {{loop.node, 0}}));
+    }
+    if (Has("the list is read twice"))
+      t.Output(t.Op("TensorListLength", "list_length", {{loop.node, 3}}));
+  }
+
+  const Options o_;
+  TestGraph condition_, body_;
+};
+
+// With the pass and without it; `fused` says whether the loop goes.
+void ExpectSame(const Options& options, bool fused) {
+  Layer layer(options);
+  Graph graph = layer.t.graph;
+  SpecializeSubgraphs(&graph);
+  const absl::Status status = FuseRecurrent(&graph, layer.t.InputTypes(), {});
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(CountOps(graph, "FusedRecurrent"), fused ? 1 : 0) << DebugString(graph);
+  EXPECT_EQ(CountOps(graph, "While"), fused ? 0 : 1);
+  const auto got = RunGraph(layer.t, layer.Inputs()),
+             want = RunGraph(layer.t, layer.Inputs(), {"fuse_recurrent"});
+  ASSERT_FALSE(want.empty());
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t k = 0; k < want.size(); ++k) {
+    if (want[k].dtype() == DType::kFloat32) {
+      ExpectClose(got[k], want[k], 3e-6);
+    } else {
+      ExpectSameBits(got[k], want[k]);
+    }
+  }
+}
+
+const char* const kCells[] = {"LSTM", "GRU", "GRU reset before", "SimpleRNN"};
+
+TEST(FuseRecurrent, EveryCell) {
+  for (const char* cell : kCells) {
+    for (int flags = 0; flags < 16; ++flags) {
+      Options o;
+      o.cell = cell;
+      o.last_only = (flags & 1) != 0;
+      o.open_length = (flags & 2) != 0 && !o.last_only;
+      o.backwards = (flags & 4) != 0;
+      o.use_state = (flags & 8) != 0 && !o.open_length;
+      SCOPED_TRACE(absl::StrCat(cell, " ", flags));
+      ExpectSame(o, true);
+    }
+  }
+}
+
+TEST(FuseRecurrent, EveryFunction) {
+  for (const char* cell : kCells) {
+    for (const char* function : {"Linear", "Relu", "Relu6", "Elu", "Selu", "LeakyRelu", "Softplus",
+                                 "Softsign", "Tanh", "Sigmoid", "HardSigmoid"}) {
+      SCOPED_TRACE(absl::StrCat(cell, " ", function));
+      Options o;
+      o.cell = cell;
+      o.value = function;
+      ExpectSame(o, true);
+      o.value = "Tanh";
+      o.gate = function;
+      if (o.gate != "Linear") ExpectSame(o, true);
+    }
+  }
+}
+
+TEST(FuseRecurrent, FewerStepsThanTheSequenceHas) {
+  Options o;
+  o.steps = o.reserved = kTime - 2;
+  ExpectSame(o, true);
+  o.backwards = true;
+  ExpectSame(o, true);
+}
+
+TEST(FuseRecurrent, GatesInAnyOrder) {
+  Options o;
+  o.change = "gates in another order";
+  ExpectSame(o, true);
+}
+
+TEST(FuseRecurrent, WhatIsNotQuiteALayerStaysALoop) {
+  std::vector<Options> misses;
+  const auto lstm = [&](const std::string& change) {
+    misses.emplace_back();
+    misses.back().change = change;
+    return &misses.back();
+  };
+  for (const char* change :
+       {"reads the first step", "writes another value", "peephole", "c is a difference",
+        "h of the old c", "R of another value", "the list is read twice", "exchanges its states"})
+    lstm(change);
+  lstm("a list that is longer")->reserved = kTime + 1;
+  for (const char* change : {"two minus z", "one minus r"}) lstm(change)->cell = "GRU";
+  for (const char* change : {"two minus z", "one minus r"}) lstm(change)->cell = "GRU reset before";
+  lstm("a function that is none")->value = "Sin";
+  lstm("a gate that is none")->gate = "Cos";
+  lstm("a function that is none")->cell = "SimpleRNN";
+  misses.back().value = "Sin";
+  for (const Options& o : misses) {
+    SCOPED_TRACE(absl::StrCat(o.cell, ": ", o.change));
+    ExpectSame(o, false);
+  }
+}
+
+// Loops that fail or give something else when they run: only that they are left alone.
+TEST(FuseRecurrent, LoopsOfAnotherLengthStay) {
+  std::vector<Options> misses(6);
+  misses[0].counter_step = 2;
+  misses[1].compare = "LessEqual";
+  misses[2].first = 1;
+  misses[3].steps = misses[3].reserved = kTime + 1;
+  misses[4].open_length = true;
+  misses[4].change = "length of the batch";
+  misses[5].steps = 0;
+  for (const Options& o : misses) {
+    Layer layer(o);
+    Graph graph = layer.t.graph;
+    SpecializeSubgraphs(&graph);
+    ASSERT_TRUE(FuseRecurrent(&graph, layer.t.InputTypes(), {}).ok());
+    EXPECT_EQ(CountOps(graph, "While"), 1);
+  }
+}
+
+}  // namespace
+}  // namespace floe

@@ -1,0 +1,370 @@
+#include "runtime/passes/recurrent_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "model/effects.h"
+#include "model/op_def.h"
+#include "runtime/passes/graph_util.h"
+#include "runtime/passes/passes.h"
+
+namespace floe {
+namespace {
+
+// A dim of a value, followed through ops that keep it or move it.
+struct DimOfValue {
+  ValueRef value;
+  int64_t axis = 0;
+  bool operator==(const DimOfValue& o) const { return value == o.value && axis == o.axis; }
+};
+
+class LoopMatcher {
+ public:
+  LoopMatcher(const RecurrentContext& context, const Node& loop)
+      : context_(context), graph_(context.graph), loop_(loop) {}
+
+  absl::StatusOr<std::optional<RecurrentLoop>> Run() {
+    if (!Prepare() || !Classify() || !Steps() || !Sequence() || !Written()) return std::nullopt;
+    RecurrentStepGraph step{body_, item_, features_, {}, {}};
+    for (int k : states_) {
+      step.states.push_back(In(k));
+      step.next.push_back(body_.outputs[k]);
+    }
+    FLOE_ASSIGN_OR_RETURN(auto cell, MatchRecurrentCell(step));
+    if (!cell.has_value()) return std::nullopt;
+    found_.cell = *std::move(cell);
+    if (!Finish()) return std::nullopt;
+    return found_;
+  }
+
+ private:
+  using End = RecurrentLoop::End;
+
+  ValueRef In(int k) const { return {body_.inputs[k], 0}; }
+  ValueRef Outer(int k) const { return loop_.inputs[k]; }
+  const TensorType& TypeOf(ValueRef ref) const { return context_.analysis.at(ref).type; }
+  const Node& OuterNode(ValueRef ref) const { return graph_.node(ref.node); }
+
+  // Copies of condition and body in a form that is easy to read.
+  bool Prepare() {
+    const size_t n = loop_.inputs.size();
+    condition_ = *loop_.subgraphs[0];
+    body_ = *loop_.subgraphs[1];
+    if (body_.inputs.size() != n || body_.outputs.size() != n || condition_.inputs.size() != n ||
+        condition_.outputs.size() != 1)
+      return false;
+    std::vector<TensorType> types;
+    for (const ValueRef& in : loop_.inputs) {
+      types.emplace_back();
+      types.back().dtype = TypeOf(in).dtype;
+    }
+    for (Graph* graph : {&condition_, &body_}) {
+      if (!CheckSupported(*graph).ok() || !FoldConstants(graph, types, context_.options).ok())
+        return false;
+      Prune(graph);
+      RemoveIdentities(graph);
+      MergeCommonSubexpressions(graph);
+      Prune(graph);
+      for (const Node& node : graph->nodes()) {
+        if (HasEffect(node) || !node.subgraphs.empty()) return false;
+      }
+    }
+    return true;
+  }
+
+  // ---- variables ----
+
+  bool Classify() {
+    const Uses uses(body_);
+    for (int k = 0; k < static_cast<int>(loop_.inputs.size()); ++k) {
+      const ValueRef out = body_.outputs[k];
+      const DType dtype = TypeOf(Outer(k)).dtype;
+      if (out == In(k)) {
+        kinds_.push_back(Kind::kSame);
+      } else if (dtype == DType::kVariant) {
+        if (list_ >= 0 || !IsWrite(k, out)) return false;
+        list_ = k;
+        kinds_.push_back(Kind::kList);
+      } else if (IsCounter(k, out)) {
+        kinds_.push_back(Kind::kCounter);
+      } else if (dtype == DType::kFloat32) {
+        const bool read = !uses.users[body_.inputs[k]].empty() || uses.is_output[body_.inputs[k]];
+        kinds_.push_back(read ? Kind::kState : Kind::kUnread);
+        if (read) states_.push_back(k);
+      } else {
+        return false;
+      }
+    }
+    return states_.size() == 1 || states_.size() == 2;
+  }
+
+  bool IsWrite(int k, ValueRef out) const {
+    const Node& node = body_.node(out.node);
+    return node.op->name == "TensorListSetItem" && node.inputs[0] == In(k) &&
+           Uses(body_).users[body_.inputs[k]].size() == 1;
+  }
+
+  bool IsCounter(int k, ValueRef out) const {
+    const Node& node = body_.node(out.node);
+    const DType dtype = TypeOf(Outer(k)).dtype;
+    if (node.op->name != "Add" || (dtype != DType::kInt32 && dtype != DType::kInt64)) return false;
+    const auto& shape = TypeOf(Outer(k)).shape;
+    if (!shape.rank_known() || shape.rank() != 0) return false;
+    for (int side : {0, 1}) {
+      const Tensor* one = ConstantOf(body_, node.inputs[1 - side]);
+      if (node.inputs[side] == In(k) && one != nullptr && one->shape().rank() == 0)
+        return ConstantInteger(body_, node.inputs[1 - side]) == 1;
+    }
+    return false;
+  }
+
+  // Whether the body's value is the number of the step, counted from 0.
+  bool IsStep(ValueRef ref) const {
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      if (kinds_[k] == Kind::kCounter && ref == In(static_cast<int>(k)))
+        return ConstantInteger(graph_, Outer(static_cast<int>(k))) == 0;
+    }
+    return false;
+  }
+
+  // ---- the number of steps ----
+
+  // The least bound of the condition: a number, or values that are proved later to be the length of
+  // the sequence.
+  bool Steps() {
+    if (!Bounds(condition_.outputs[0], 0)) return false;
+    if (!known_steps_.has_value()) return !open_steps_.empty();
+    return open_steps_.empty() && *known_steps_ > 0;
+  }
+
+  bool Bounds(ValueRef ref, int depth) {
+    const Node& node = condition_.node(ref.node);
+    if (node.op->name == "LogicalAnd" && depth < 4)
+      return Bounds(node.inputs[0], depth + 1) && Bounds(node.inputs[1], depth + 1);
+    if (node.op->name != "Less") return false;
+    const int counter = Variable(condition_, node.inputs[0]);
+    if (counter < 0 || kinds_[counter] != Kind::kCounter) return false;
+    const auto begin = ConstantInteger(graph_, Outer(counter));
+    if (!begin.has_value()) return false;
+    auto bound = ConstantInteger(condition_, node.inputs[1]);
+    const int variable = Variable(condition_, node.inputs[1]);
+    if (!bound.has_value() && variable >= 0 && kinds_[variable] == Kind::kSame) {
+      bound = ConstantInteger(graph_, Outer(variable));
+      if (!bound.has_value() && *begin == 0) {
+        open_steps_.push_back(Outer(variable));
+        return true;
+      }
+    }
+    constexpr int64_t kFar = int64_t{1} << 40;
+    if (!bound.has_value() || std::abs(*bound) > kFar || std::abs(*begin) > kFar) return false;
+    known_steps_ = std::min(known_steps_.value_or(kFar * 2), *bound - *begin);
+    return true;
+  }
+
+  static int Variable(const Graph& graph, ValueRef ref) {
+    const auto at = std::find(graph.inputs.begin(), graph.inputs.end(), ref.node);
+    return at == graph.inputs.end() ? -1 : static_cast<int>(at - graph.inputs.begin());
+  }
+
+  // The dim of some value that a scalar of the loop's graph is; nothing when it is none.
+  std::optional<DimOfValue> DimOfScalar(ValueRef ref) const {
+    const Node* node = &OuterNode(ref);
+    // Keras takes the largest of one number.
+    while ((node->op->name == "Max" && TypeOf(node->inputs[0]).shape == SymShape()) ||
+           node->op->name == "Identity") {
+      ref = node->inputs[0];
+      node = &OuterNode(ref);
+    }
+    if (node->op->name != "StridedSlice") return std::nullopt;
+    const Node& shape = OuterNode(node->inputs[0]);
+    if (shape.op->name != "Shape") return std::nullopt;
+    const SymShape& of = TypeOf(shape.inputs[0]).shape;
+    if (!of.rank_known()) return std::nullopt;
+    const auto slice = SliceAlong(graph_, *node, 1, 0, of.rank());
+    if (!slice.has_value() || !slice->shrink) return std::nullopt;
+    return Origin({shape.inputs[0], slice->begin});
+  }
+
+  DimOfValue Origin(DimOfValue dim) const {
+    while (true) {
+      const Node& node = OuterNode(dim.value);
+      if (node.op->name == "Transpose") {
+        const Tensor* perm = ConstantOf(graph_, node.inputs[1]);
+        const auto order = perm == nullptr
+                               ? absl::StatusOr<std::vector<int64_t>>(std::vector<int64_t>())
+                               : IntegerValues(perm->view());
+        if (!order.ok() || dim.axis >= static_cast<int64_t>(order->size()) ||
+            (*order)[dim.axis] < 0)
+          return dim;
+        dim.axis = (*order)[dim.axis];
+      } else if (node.op->name != "ReverseV2" && node.op->name != "Identity") {
+        return dim;
+      }
+      dim.value = node.inputs[0];
+    }
+  }
+
+  bool IsLength(ValueRef ref) const {
+    const auto dim = DimOfScalar(ref);
+    return dim.has_value() && *dim == Origin({found_.sequence, 0});
+  }
+
+  // ---- lists ----
+
+  // The list that the steps of the sequence are read from.
+  bool Sequence() {
+    for (int i = 0; i < body_.size(); ++i) {
+      const Node& node = body_.node(i);
+      if (node.op->name != "TensorListGetItem") continue;
+      if (item_.node >= 0) return false;
+      item_ = {i, 0};
+      const int list = Variable(body_, node.inputs[0]);
+      if (list < 0 || kinds_[list] != Kind::kSame || !IsStep(node.inputs[1])) return false;
+      const Node& made = OuterNode(Outer(list));
+      if (made.op->name != "TensorListFromTensor") return false;
+      found_.sequence = made.inputs[0];
+      if (!ElementFits(graph_, made.inputs[1]) || !ElementFits(body_, node.inputs[2])) return false;
+    }
+    if (item_.node < 0) return false;
+    const TensorType& type = TypeOf(found_.sequence);
+    if (type.dtype != DType::kFloat32 || !type.shape.rank_known() || type.shape.rank() != 3)
+      return false;
+    if (type.shape.dim(2).concrete()) features_ = type.shape.dim(2).size();
+    return LengthFits(type.shape.dim(0)) && Unreversed();
+  }
+
+  bool LengthFits(Dim length) {
+    if (known_steps_.has_value()) {
+      found_.steps = *known_steps_;
+      return length.concrete() && *known_steps_ <= length.size();
+    }
+    return std::all_of(open_steps_.begin(), open_steps_.end(),
+                       [&](ValueRef ref) { return IsLength(ref); });
+  }
+
+  // A sequence turned round in time is read from its end.
+  bool Unreversed() {
+    const Node& node = OuterNode(found_.sequence);
+    if (node.op->name != "ReverseV2") return true;
+    const auto axis = ConstantInteger(graph_, node.inputs[1]);
+    if (axis == 0 || axis == -3) {
+      found_.backwards = true;
+      found_.sequence = node.inputs[0];
+    }
+    return true;
+  }
+
+  // What a list declares of its elements: nothing that its writers do not keep anyway. The batch is
+  // left open.
+  static bool ElementFits(const Graph& graph, ValueRef ref) {
+    const Tensor* shape = ConstantOf(graph, ref);
+    if (shape == nullptr) return false;
+    const auto dims = IntegerValues(shape->view());
+    return dims.ok() && (dims->empty() || (*dims)[0] < 0) && dims->size() <= 2;
+  }
+  bool ElementFits(const Graph& graph, ValueRef ref, int64_t units) const {
+    if (!ElementFits(graph, ref)) return false;
+    const auto dims = IntegerValues(ConstantOf(graph, ref)->view());
+    return dims->size() != 2 || (*dims)[1] < 0 || (*dims)[1] == units;
+  }
+
+  // The list that outputs are written to: all of them, or the last one alone.
+  bool Written() {
+    if (list_ < 0) return true;
+    const Node& write = body_.node(body_.outputs[list_].node);
+    const Node& made = OuterNode(Outer(list_));
+    if (made.op->name != "TensorListReserve" || write.attrs.Bool("resize_if_index_out_of_bounds"))
+      return false;
+    const auto size = ConstantInteger(graph_, made.inputs[1]);
+    if (IsStep(write.inputs[1]))
+      return known_steps_.has_value() ? size == known_steps_ : IsLength(made.inputs[1]);
+    only_last_ = true;
+    return ConstantInteger(body_, write.inputs[1]) == 0 && size == 1;
+  }
+
+  // ---- the result ----
+
+  bool Finish() {
+    const int64_t units = found_.cell.spec.units;
+    const int h = states_[found_.cell.h];
+    const ValueRef h_next = body_.outputs[h];
+    found_.states = {Outer(h)};
+    if (states_.size() == 2) found_.states.push_back(Outer(states_[1 - found_.cell.h]));
+    if (!StateFits(found_.states, units)) return false;
+    if (list_ >= 0 && (body_.node(body_.outputs[list_].node).inputs[2] != h_next ||
+                       !ElementFits(graph_, OuterNode(Outer(list_)).inputs[0], units)))
+      return false;
+    for (int k = 0; k < static_cast<int>(kinds_.size()); ++k) {
+      switch (kinds_[k]) {
+        case Kind::kSame:
+          found_.ends.push_back(End::kSame);
+          break;
+        case Kind::kCounter:
+          found_.ends.push_back(End::kSteps);
+          break;
+        case Kind::kList:
+          found_.ends.push_back(only_last_ ? End::kLastAsList : End::kSequence);
+          break;
+        case Kind::kState:
+          found_.ends.push_back(k == h ? End::kH : End::kC);
+          break;
+        case Kind::kUnread:
+          if (body_.outputs[k] != h_next) return false;
+          found_.ends.push_back(End::kH);
+          break;
+      }
+    }
+    return true;
+  }
+
+  // The loop multiplies h by R, and would fail for another number of units. c may be broadcast.
+  bool StateFits(const std::vector<ValueRef>& states, int64_t units) const {
+    for (const ValueRef& state : states) {
+      const SymShape& shape = TypeOf(state).shape;
+      if (shape.rank_known() &&
+          (shape.rank() != 2 || (shape.dim(1).concrete() && shape.dim(1) != Dim(units))))
+        return false;
+    }
+    const ValueRef c = states.back();
+    const SymShape& shape = TypeOf(c).shape;
+    const auto left = context_.units.find(c);
+    return states.size() == 1 || (shape.rank_known() && shape.dim(1) == Dim(units)) ||
+           (left != context_.units.end() && left->second == units) || FilledWidth(c) == units;
+  }
+
+  // Dim 1 of a Fill whose dims are put together in front of it.
+  std::optional<int64_t> FilledWidth(ValueRef ref) const {
+    const Node& fill = OuterNode(ref);
+    if (fill.op->name != "Fill") return std::nullopt;
+    const Node& dims = OuterNode(fill.inputs[0]);
+    const bool two = (dims.op->name == "Pack" && dims.inputs.size() == 2) ||
+                     (dims.op->name == "ConcatV2" && dims.inputs.size() == 3);
+    return two ? ConstantInteger(graph_, dims.inputs[1]) : std::nullopt;
+  }
+
+  enum class Kind : uint8_t { kSame, kCounter, kList, kState, kUnread };
+
+  const RecurrentContext& context_;
+  const Graph& graph_;
+  const Node& loop_;
+  Graph condition_, body_;
+  std::vector<Kind> kinds_;
+  std::vector<int> states_;
+  int list_ = -1;
+  bool only_last_ = false;
+  std::optional<int64_t> known_steps_;
+  std::vector<ValueRef> open_steps_;
+  ValueRef item_;
+  int64_t features_ = -1;
+  RecurrentLoop found_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::optional<RecurrentLoop>> MatchRecurrentLoop(const RecurrentContext& context,
+                                                                const Node& loop) {
+  return LoopMatcher(context, loop).Run();
+}
+
+}  // namespace floe

@@ -1,0 +1,47 @@
+// Recognises a loop over time that runs a recurrent cell.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "kernels/kernel.h"
+#include "model/graph.h"
+#include "runtime/analyze.h"
+#include "runtime/passes/recurrent_cell.h"
+
+namespace floe {
+
+// What does the same as the loop. Values are those of the loop's graph.
+struct RecurrentLoop {
+  MatchedCell cell;
+  ValueRef sequence;             // [time, batch, in]
+  int64_t steps = -1;            // -1: all of the sequence, whose length is not known
+  bool backwards = false;        // from the last element of the sequence on
+  std::vector<ValueRef> states;  // before the first step: h, c
+  // What each variable of the loop is after it.
+  enum class End : uint8_t {
+    kSame,   // what it was
+    kSteps,  // a counter: what it was and the number of steps
+    kH,
+    kC,
+    kSequence,    // the list of every h
+    kLastAsList,  // the list of the last h alone
+  };
+  std::vector<End> ends;
+};
+
+struct RecurrentContext {
+  const Graph& graph;
+  const Analysis& analysis;
+  const KernelOptions& options;
+  // Units of states that loops in front of this one leave, where the analysis does not know them.
+  const std::map<ValueRef, int64_t>& units;
+};
+
+// Nothing unless every variable of the While is known: a counter, a list that is read or written at
+// the counter, a state of the cell, or a value that stays. Errors are those of MatchRecurrentCell.
+absl::StatusOr<std::optional<RecurrentLoop>> MatchRecurrentLoop(const RecurrentContext& context,
+                                                                const Node& loop);
+
+}  // namespace floe
