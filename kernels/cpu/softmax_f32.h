@@ -12,4 +12,11 @@ using SoftmaxF32 = void (*)(const float* x, float* y, size_t n);
 SoftmaxF32 PickSoftmaxF32(bool log);  // for this CPU; `log`: the logarithm of the softmax. Call
                                       // once, when the kernel is made
 
+// The softmax of scale * x[i] + mask[i], or of scale * x[i] + mask[0] unless `each`; `mask` may be
+// null. Otherwise as above.
+using ScaledSoftmaxF32 = void (*)(const float* x, float scale, const float* mask, bool each,
+                                  float* y, size_t n);
+
+ScaledSoftmaxF32 PickScaledSoftmaxF32();
+
 }  // namespace floe::kernels

@@ -97,6 +97,11 @@ absl::Status FuseLayerNorms(Graph* graph, absl::Span<const TensorType> inputs,
 absl::Status FuseGelu(Graph* graph, absl::Span<const TensorType> inputs,
                       const KernelOptions& options);
 
+// Softmax between two products, with the scaling, the mask and the Transposes around them, becomes
+// one node of Attention (model/ops/attention.h). `inputs`: types of graph->inputs.
+absl::Status FuseAttention(Graph* graph, absl::Span<const TensorType> inputs,
+                           const KernelOptions& options);
+
 // MatMul -> Reshape -> bias or activation becomes MatMul -> bias or activation -> Reshape.
 // `inputs`: types of graph->inputs.
 absl::Status SinkReshapes(Graph* graph, absl::Span<const TensorType> inputs,

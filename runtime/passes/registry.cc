@@ -38,6 +38,7 @@ constexpr Pass kPasses[] = {
     {"common_subexpressions", Always<MergeCommonSubexpressions>},
     {"fuse_layer_norms", Typed<FuseLayerNorms>},
     {"fuse_gelu", Typed<FuseGelu>},
+    {"fuse_attention", Typed<FuseAttention>},
     {"sink_reshapes", Typed<SinkReshapes>},
     {"fold_batch_norms", Always<FoldBatchNorms>},
     {"fuse_epilogues", Always<FuseEpilogues>},
