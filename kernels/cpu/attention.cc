@@ -52,13 +52,14 @@ struct Sizes {
 struct Job {
   Sizes size;
   Steps q, k, v, out, mask;  // the mask's features are the keys
-  const float *q_data, *k_data, *v_data, *mask_data;
+  const float *q_data, *k_data, *v_data;
+  const void* mask_data;  // bools or float32
   float* out_data;
 };
 
 // One thread's memory.
 struct Lane {
-  float *keys, *values, *scores;
+  float *keys, *values, *scores, *keep;
 };
 
 class AttentionKernel final : public Kernel {
@@ -87,7 +88,7 @@ class AttentionKernel final : public Kernel {
     job.k_data = ctx.in(1).as<float>();
     job.v_data = ctx.in(2).as<float>();
     job.out_data = ctx.out(0).as<float>();
-    job.mask_data = shapes.size() > 3 ? ctx.in(3).as<float>() : nullptr;
+    job.mask_data = shapes.size() > 3 ? ctx.in(3).data : nullptr;
     job.mask = shapes.size() > 3 ? StepsOf(shapes[3], ops::MaskAxes(form_, shapes[3].rank()))
                                  : Steps{0, 0, 0, 0};
     return RunUnits(ctx, job);
@@ -154,6 +155,7 @@ class AttentionKernel final : public Kernel {
       memory.keys = pieces.Floats(PackedBound(gemm_, job.size.features, job.size.keys));
       memory.values = pieces.Floats(PackedBound(gemm_, job.size.keys, job.size.width));
       memory.scores = pieces.Floats(kTile * job.size.keys);
+      memory.keep = pieces.Floats(form_.fill.has_value() ? job.size.keys : 0);
       int64_t packed = -1;
       for (int64_t unit = number * of_lane; unit < std::min(units, (number + 1) * of_lane);
            ++unit) {
@@ -176,9 +178,9 @@ class AttentionKernel final : public Kernel {
 
   // With a cache line to spare, by which lanes are kept aligned.
   int64_t LaneBytes(const Sizes& size) const {
-    return ScratchPieces::Bytes({PackedBound(gemm_, size.features, size.keys),
-                                 PackedBound(gemm_, size.keys, size.width),
-                                 ScratchFloats({kTile, size.keys}), 0});
+    return ScratchPieces::Bytes(
+        {PackedBound(gemm_, size.features, size.keys), PackedBound(gemm_, size.keys, size.width),
+         ScratchFloats({kTile, size.keys}), form_.fill.has_value() ? size.keys : 0, 0});
   }
 
   static int64_t At(const Job& job, const Steps& steps, int64_t head) {
@@ -203,12 +205,10 @@ class AttentionKernel final : public Kernel {
     task.n = task.ldc = size.keys;
     task.c = memory.scores;
     Multiply(task, rows);
-    const float* mask = job.mask_data;
-    if (mask != nullptr) mask += At(job, job.mask, head) + first * job.mask.place;
     for (int64_t i = 0; i < rows; ++i) {
       float* row = memory.scores + i * size.keys;
-      softmax_(row, form_.scale, mask == nullptr ? nullptr : mask + i * job.mask.place,
-               job.mask.feature != 0, row, static_cast<size_t>(size.keys));
+      softmax_(row, form_.scale, MaskOf(job, head, first + i, memory), row,
+               static_cast<size_t>(size.keys));
     }
     task.a.base = memory.scores;
     task.a.stride = task.runs.length = size.keys;
@@ -217,6 +217,24 @@ class AttentionKernel final : public Kernel {
     task.c = job.out_data + At(job, job.out, head) + first * job.out.place;
     task.ldc = job.out.place == 0 ? size.width : job.out.place;
     Multiply(task, rows);
+  }
+
+  ScoreMask MaskOf(const Job& job, int64_t head, int64_t query, const Lane& memory) const {
+    ScoreMask mask;
+    if (job.mask_data == nullptr) return mask;
+    const int64_t at = At(job, job.mask, head) + query * job.mask.place;
+    if (!form_.fill.has_value()) {
+      mask.add = static_cast<const float*>(job.mask_data) + at;
+      mask.each = job.mask.feature != 0;
+      return mask;
+    }
+    const bool* keep = static_cast<const bool*>(job.mask_data) + at;
+    for (int64_t i = 0; i < job.size.keys; ++i)
+      memory.keep[i] = keep[i * job.mask.feature] ? 1.0f : 0.0f;
+    mask.keep = memory.keep;
+    mask.fill = *form_.fill;
+    mask.zero = form_.zero;
+    return mask;
   }
 
   // Sums of nothing are 0.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
@@ -15,6 +16,8 @@ struct Case {
   std::string q = "BTNH", k = "BTNH", v = "BTNH", out = "BTNH";
   std::vector<int64_t> mask = {};  // empty: none
   float scale = 0.4f;
+  std::optional<float> fill = {};  // the mask has bools
+  bool zero = false;
 };
 
 Shape ShapeOf(const std::string& layout, int64_t b, int64_t n, int64_t t, int64_t h) {
@@ -31,7 +34,7 @@ double At(const Tensor& x, const std::string& layout, int64_t b, int64_t n, int6
     const int64_t place = c == 'B' ? b : c == 'N' ? n : c == 'T' ? t : h;
     at = at * size + (size == 1 ? 0 : place);
   }
-  return x.as<float>()[at];
+  return x.dtype() == DType::kBool ? x.as<bool>()[at] : x.as<float>()[at];
 }
 
 Attrs AttrsOf(const Case& c) {
@@ -41,6 +44,8 @@ Attrs AttrsOf(const Case& c) {
   attrs.Set("v", c.v);
   attrs.Set("out", c.out);
   attrs.Set("scale", c.scale);
+  if (c.fill.has_value()) attrs.Set("fill", *c.fill);
+  attrs.Set("zero", c.zero);
   return attrs;
 }
 
@@ -50,6 +55,12 @@ std::vector<Tensor> InputsOf(const Case& c) {
       RandomTensor(ShapeOf(c.k, c.batch, c.heads, c.keys, c.features), 2),
       RandomTensor(ShapeOf(c.v, c.batch, c.heads, c.keys, c.width), 3)};
   if (!c.mask.empty()) inputs.push_back(RandomTensor(Shape(c.mask), 4));
+  if (c.fill.has_value()) {
+    const Tensor numbers = inputs.back();
+    inputs.back() = Tensor::Allocate(DType::kBool, numbers.shape());
+    for (int64_t i = 0; i < numbers.elements(); ++i)
+      static_cast<bool*>(inputs.back().mutable_data())[i] = numbers.as<float>()[i] > -0.3f;
+  }
   return inputs;
 }
 
@@ -66,19 +77,24 @@ void ExpectAttention(const Case& c, int threads = 1) {
   for (int64_t i = 0; i < c.batch * c.heads * c.queries; ++i) {
     const int64_t t = i % c.queries, n = i / c.queries % c.heads, b = i / c.queries / c.heads;
     std::vector<double> weights;
+    std::vector<bool> masked(c.keys, false);
     double sum = 0;
     for (int64_t s = 0; s < c.keys; ++s) {
       double score = 0;
       for (int64_t h = 0; h < c.features; ++h)
         score += At(in[0], c.q, b, n, t, h) * At(in[1], c.k, b, n, s, h);
       score *= c.scale;
-      if (!c.mask.empty()) score += MaskAt(c, in[3], b, n, t, s);
+      const double mask = c.mask.empty() ? 0 : MaskAt(c, in[3], b, n, t, s);
+      masked[s] = c.fill.has_value() && mask == 0;
+      score = masked[s] ? *c.fill : c.fill.has_value() ? score : score + mask;
       weights.push_back(std::exp(score));
       sum += weights.back();
     }
     for (int64_t h = 0; h < c.width; ++h) {
       double want = 0;
-      for (int64_t s = 0; s < c.keys; ++s) want += weights[s] / sum * At(in[2], c.v, b, n, s, h);
+      for (int64_t s = 0; s < c.keys; ++s) {
+        if (!masked[s] || !c.zero) want += weights[s] / sum * At(in[2], c.v, b, n, s, h);
+      }
       ASSERT_NEAR(At((*out)[0], c.out, b, n, t, h), want, 3e-6)
           << b << " " << n << " " << t << " " << h;
     }
@@ -119,6 +135,20 @@ TEST(Attention, EveryMask) {
     ExpectAttention({2, 3, 5, 7, 4, 6, "BTNH", "BTNH", "BTNH", "BTNH", mask});
   }
   ExpectAttention({2, 1, 5, 7, 4, 6, "BTH", "BTH", "BTH", "BTH", {2, 5, 7}});
+}
+
+TEST(Attention, MasksOfBools) {
+  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(isa);
+    for (const bool zero : {false, true}) {
+      for (const std::vector<int64_t>& mask :
+           std::vector<std::vector<int64_t>>{{2, 3, 5, 37}, {2, 1, 1, 37}, {5, 1}, {1}}) {
+        ExpectAttention(
+            {2, 3, 5, 37, 4, 6, "BTNH", "BTNH", "BTNH", "BTNH", mask, 0.4f, -1.5f, zero});
+      }
+    }
+    hwy::SetSupportedTargetsForTest(0);
+  }
 }
 
 TEST(Attention, RowsAndThreadsDoNotChangeBits) {
@@ -179,7 +209,8 @@ TEST(ScaledSoftmax, EveryTailOnEveryIsa) {
       for (const int mask : {0, 1, 2}) {  // none, one for all, one for each
         const Tensor x = RandomTensor(Shape({n}), 1), m = RandomTensor(Shape({n}), 2);
         std::vector<float> y(n + 1, 7.0f);
-        softmax(x.as<float>(), 3.0f, mask == 0 ? nullptr : m.as<float>(), mask == 2, y.data(),
+        softmax(x.as<float>(), 3.0f,
+                {.add = mask == 0 ? nullptr : m.as<float>(), .each = mask == 2}, y.data(),
                 static_cast<size_t>(n));
         double sum = 0;
         std::vector<double> want;
@@ -195,9 +226,9 @@ TEST(ScaledSoftmax, EveryTailOnEveryIsa) {
     const float inf = std::numeric_limits<float>::infinity();
     const std::vector<float> x = {1, -inf, -1e9f, 1};
     std::vector<float> y(4);
-    softmax(x.data(), 1, nullptr, false, y.data(), 4);
+    softmax(x.data(), 1, {}, y.data(), 4);
     EXPECT_EQ(y, (std::vector<float>{0.5f, 0, 0, 0.5f}));
-    softmax(std::vector<float>{1, std::nanf(""), 0}.data(), 1, nullptr, false, y.data(), 3);
+    softmax(std::vector<float>{1, std::nanf(""), 0}.data(), 1, {}, y.data(), 3);
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(std::isnan(y[i]));
     hwy::SetSupportedTargetsForTest(0);
   }

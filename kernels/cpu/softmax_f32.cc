@@ -33,25 +33,39 @@ float Largest(D d, const float* x, size_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, top));
 }
 
-// y = scale * x + mask; gives the largest of them.
-template <class D>
-float ScaleAndMask(D d, const float* x, float scale, const float* mask, bool each, float* y,
-                   size_t n) {
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V LoadAny(D d, const float* p, size_t n) {
+  return n == hn::Lanes(d) ? hn::LoadU(d, p) : LoadPartial(d, p, n);
+}
+
+// `count` lanes of the scores from x[i] on.
+template <bool kKeep, class D, class V = hn::Vec<D>>
+HWY_INLINE V Score(D d, const float* x, V factor, V one, const ScoreMask& mask, size_t i,
+                   size_t count) {
+  const V shift = mask.add != nullptr && mask.each ? LoadAny(d, mask.add + i, count) : one;
+  V v = hn::MulAdd(LoadAny(d, x + i, count), factor, shift);
+  if constexpr (kKeep) {
+    const auto masked = hn::Eq(LoadAny(d, mask.keep + i, count), hn::Zero(d));
+    v = hn::IfThenElse(masked, hn::Set(d, mask.fill), v);
+  }
+  return v;
+}
+
+// The scores of one row, written to y; gives the largest of them.
+template <bool kKeep, class D>
+float ScaleAndMask(D d, const float* x, float scale, const ScoreMask& mask, float* y, size_t n) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
-  const V factor = hn::Set(d, scale), one = hn::Set(d, mask == nullptr ? 0.0f : mask[0]);
-  each = each && mask != nullptr;
+  const V factor = hn::Set(d, scale), one = hn::Set(d, mask.add == nullptr ? 0.0f : *mask.add);
   V top = hn::Set(d, -__builtin_inff());
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const V shift = each ? hn::LoadU(d, mask + i) : one;
-    const V v = hn::MulAdd(hn::LoadU(d, x + i), factor, shift);
+    const V v = Score<kKeep>(d, x, factor, one, mask, i, lanes);
     top = Larger(top, v);
     hn::StoreU(v, d, y + i);
   }
   if (i < n) {
-    const V shift = each ? LoadPartial(d, mask + i, n - i) : one;
-    const V v = hn::MulAdd(LoadPartial(d, x + i, n - i), factor, shift);
+    const V v = Score<kKeep>(d, x, factor, one, mask, i, n - i);
     top = Larger(top, hn::IfThenElse(hn::FirstN(d, n - i), v, top));
     StorePartial(d, v, y + i, n - i);
   }
@@ -94,9 +108,16 @@ void Softmax(const float* x, float* y, size_t n) {
   Finish(d, x, Largest(d, x, n), y, n);
 }
 
-void ScaledSoftmax(const float* x, float scale, const float* mask, bool each, float* y, size_t n) {
+void ScaledSoftmax(const float* x, float scale, const ScoreMask& mask, float* y, size_t n) {
   const hn::ScalableTag<float> d;
-  Finish(d, y, ScaleAndMask(d, x, scale, mask, each, y, n), y, n);
+  if (mask.keep == nullptr) {
+    Finish(d, y, ScaleAndMask<false>(d, x, scale, mask, y, n), y, n);
+    return;
+  }
+  Finish(d, y, ScaleAndMask<true>(d, x, scale, mask, y, n), y, n);
+  for (size_t i = 0; mask.zero && i < n; ++i) {
+    if (mask.keep[i] == 0) y[i] = 0;
+  }
 }
 
 void LogSoftmax(const float* x, float* y, size_t n) {

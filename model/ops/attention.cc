@@ -27,6 +27,8 @@ absl::StatusOr<AttentionAxes> AxesOf(const Node& node, const char* name, bool ke
 absl::StatusOr<AttentionForm> AttentionFormOf(const Node& node) {
   AttentionForm form;
   form.scale = node.attrs.Float("scale", 1);
+  form.zero = node.attrs.Bool("zero");
+  if (node.attrs.Has("fill")) form.fill = node.attrs.Float("fill");
   FLOE_ASSIGN_OR_RETURN(form.q, AxesOf(node, "q", false));
   FLOE_ASSIGN_OR_RETURN(form.k, AxesOf(node, "k", true));
   FLOE_ASSIGN_OR_RETURN(form.v, AxesOf(node, "v", false));
@@ -80,6 +82,10 @@ absl::StatusOr<Types> InferAttention(const InferContext& c) {
     FLOE_ASSIGN_OR_RETURN(batch, Joined(batch, DimOf(c.shape(i), axes, ops::kBatch)));
     FLOE_ASSIGN_OR_RETURN(head, Joined(head, DimOf(c.shape(i), axes, ops::kHead)));
   }
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, c.dtype(0)));
+  FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 2, c.dtype(0)));
+  if (c.num_inputs() > 3)
+    FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 3, form.fill.has_value() ? DType::kBool : c.dtype(0)));
   const Dim features = DimOf(c.shape(0), form.q, ops::kFeature),
             keys = DimOf(c.shape(1), form.k, ops::kPlace);
   if (ops::Differ(features, DimOf(c.shape(1), form.k, ops::kFeature)) ||
@@ -128,8 +134,7 @@ const OpRegistrar kAttention({.name = "Attention",
                               .max_inputs = 4,
                               .infer = InferAttention,
                               .rows = AttentionRows,
-                              .flops = AttentionFlops,
-                              .input_types = "T*"});
+                              .flops = AttentionFlops});
 
 }  // namespace
 }  // namespace floe

@@ -2,10 +2,12 @@
 // holds it. Inputs: Q, K, V and, if there is one, the mask.
 //
 // Attributes: "scale", and "q", "k", "v", "out": which axis is which, such as "BTNH" (batch, place,
-// head, feature). Batches and heads are broadcast; a layout without N has one head.
+// head, feature). Batches and heads are broadcast; a layout without N has one head. With "fill" the
+// mask has bools: scores where it is false are that number, and with "zero" their weights are 0.
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 
 #include "model/op_def.h"
@@ -18,6 +20,8 @@ using AttentionAxes = std::array<int, 4>;
 
 struct AttentionForm {
   float scale = 1;
+  std::optional<float> fill;
+  bool zero = false;
   AttentionAxes q, k, v, out;
 };
 

@@ -28,6 +28,8 @@ struct Match {
   std::string out;
   float scale = 1;
   std::optional<ValueRef> mask;
+  std::optional<float> fill;  // the mask has bools
+  bool zero = false;
 };
 
 class AttentionFinder {
@@ -64,10 +66,48 @@ class AttentionFinder {
       return -1;
     const int rank = type.shape.rank();
     if (rank != 3 && rank != 4) return -1;
-    if (!TakeScaled(scores, softmax, rank, match) && !TakeMasked(scores, softmax, rank, match))
+    if (!TakeScaled(scores, softmax, rank, match) && !TakeMasked(scores, softmax, rank, match) &&
+        !TakeSelected(scores, softmax, rank, match))
       return -1;
-    const int product = uses_.OnlyUser(softmax);
-    return product < 0 ? -1 : TakeProduct(product, softmax, rank, match);
+    int weights = softmax;
+    int product = uses_.OnlyUser(weights);
+    if (product >= 0 && IsZeroed(product, softmax, *match)) {
+      match->zero = true;
+      weights = product;
+      product = uses_.OnlyUser(weights);
+    }
+    return product < 0 ? -1 : TakeProduct(product, weights, rank, match);
+  }
+
+  // A Select of `value` where a mask holds, and of one number elsewhere.
+  std::optional<float> Otherwise(int select, ValueRef value) const {
+    const Node& node = graph_.node(select);
+    if (node.op->name != "SelectV2" || !(node.inputs[1] == value) || !node.control_inputs.empty())
+      return std::nullopt;
+    const Tensor* number = ConstantOf(graph_, node.inputs[2]);
+    if (number == nullptr || number->dtype() != DType::kFloat32 || number->elements() != 1 ||
+        number->shape().rank() > TypeOf(value).shape.rank())
+      return std::nullopt;
+    return number->as<float>()[0];
+  }
+
+  bool TakeSelected(ValueRef select, int reader, int rank, Match* match) const {
+    const Node& node = graph_.node(select.node);
+    if (node.op->name != "SelectV2" || !Between(select, reader)) return false;
+    const std::optional<float> fill = Otherwise(select.node, node.inputs[1]);
+    if (!fill.has_value() || !Fits(node.inputs[0], node.inputs[1], DType::kBool) ||
+        !TakeScaled(node.inputs[1], select.node, rank, match))
+      return false;
+    match->mask = node.inputs[0];
+    match->fill = fill;
+    return true;
+  }
+
+  // Whether the node gives masked weights the value 0.
+  bool IsZeroed(int select, int softmax, const Match& match) const {
+    const std::optional<float> number = Otherwise(select, {softmax, 0});
+    return number.has_value() && *number == 0 && match.fill.has_value() &&
+           graph_.node(select).inputs[0] == *match.mask;
   }
 
   // scores + mask, where the mask has no more places than the scores.
@@ -76,16 +116,17 @@ class AttentionFinder {
     if (node.op->name != "Add" || !Between(sum, reader)) return false;
     for (const int side : {0, 1}) {
       const ValueRef scores = node.inputs[side], mask = node.inputs[1 - side];
-      if (!Fits(mask, scores) || !TakeScaled(scores, sum.node, rank, match)) continue;
+      if (!Fits(mask, scores, DType::kFloat32) || !TakeScaled(scores, sum.node, rank, match))
+        continue;
       match->mask = mask;
       return true;
     }
     return false;
   }
 
-  bool Fits(ValueRef mask, ValueRef scores) const {
+  bool Fits(ValueRef mask, ValueRef scores, DType dtype) const {
     const TensorType &m = TypeOf(mask), &s = TypeOf(scores);
-    if (m.dtype != DType::kFloat32 || !m.shape.rank_known() || !s.shape.rank_known() ||
+    if (m.dtype != dtype || !m.shape.rank_known() || !s.shape.rank_known() ||
         m.shape.rank() > s.shape.rank())
       return false;
     // The op broadcasts batch and heads itself, but neither queries nor keys.
@@ -120,6 +161,7 @@ class AttentionFinder {
 
   bool TakeScores(ValueRef at, int rank, Match* match) const {
     const Node& node = graph_.node(at.node);
+    if (node.op->name == "Transpose") return TakeTurnedScores(at, rank, match);
     if (node.attrs.Has("fused_bias") || node.inputs.size() != 2 || !AreData(node, rank))
       return false;
     if (node.op->name == "Einsum") return TakeEinsumScores(node, rank, match);
@@ -127,6 +169,20 @@ class AttentionFinder {
     match->q = Transposed(node.inputs[0], rank, false);
     match->k = Transposed(node.inputs[1], rank, !node.attrs.Bool("adj_y"));
     return true;
+  }
+
+  // Keys times queries, turned over.
+  bool TakeTurnedScores(ValueRef turned, int rank, Match* match) const {
+    const Node& product = graph_.node(graph_.node(turned.node).inputs[0].node);
+    const std::string over = rank == 3 ? "BHT" : "BNHT";
+    if (LayoutBefore(turned, over) != (rank == 3 ? "BTH" : "BNTH") ||
+        !Between(graph_.node(turned.node).inputs[0], turned.node) ||
+        product.op->name != "BatchMatMul" || product.inputs.size() != 2 ||
+        !AreData(product, rank) || product.attrs.Bool("adj_x"))
+      return false;
+    match->k = Transposed(product.inputs[0], rank, false);
+    match->q = Transposed(product.inputs[1], rank, !product.attrs.Bool("adj_y"));
+    return IsPlain(match->q.layout);
   }
 
   // Two float32 values of this rank that are no constants, which would be packed when loading.
@@ -297,6 +353,8 @@ absl::Status FuseAttention(Graph* graph, absl::Span<const TensorType> inputs,
     for (const Operand& operand : {match.q, match.k, match.v})
       node.inputs.push_back(rebuild.Map(operand.value));
     if (match.mask.has_value()) node.inputs.push_back(rebuild.Map(*match.mask));
+    if (match.fill.has_value()) node.attrs.Set("fill", *match.fill);
+    node.attrs.Set("zero", match.zero);
     rebuild.Emit(i, std::move(node));
   }
   *graph = rebuild.Finish();

@@ -130,6 +130,50 @@ TEST(FuseAttention, MasksOfEveryShapeOnEitherSide) {
   }
 }
 
+// As Keras 3 writes it: keys times queries, turned over, and weights of 0 for what is masked.
+TEST(FuseAttention, MasksThatSelect) {
+  for (const bool zero : {false, true}) {
+    for (const bool turned : {false, true}) {
+      Case c;
+      const ValueRef q = c.In("q", {kRows, 5, 2, 3}), k = c.In("k", {kRows, 7, 2, 3}),
+                     v = c.In("v", {kRows, 7, 2, 4}), number = c.In("mask", {kRows, 1, 5, 7});
+      const ValueRef mask = c.t.Op("Greater", "greater", {number, c.t.Floats("at", {}, {0.1f})});
+      const ValueRef keys = c.Turn("kt", k, {0, 2, 1, 3});
+      const ValueRef scores =
+          turned ? c.Turn("over", c.Product("s", keys, c.Turn("qt", q, {0, 2, 3, 1}), false),
+                          {0, 1, 3, 2})
+                 : c.Product("s", c.Turn("qt", q, {0, 2, 1, 3}), keys, true);
+      const ValueRef filled =
+          c.t.Op("SelectV2", "filled", {mask, scores, c.t.Floats("low", {}, {-2.0f})});
+      ValueRef weights = c.t.Op("Softmax", "soft", {filled});
+      if (zero)
+        weights = c.t.Op("SelectV2", "zeroed", {mask, weights, c.t.Floats("no", {}, {0.0f})});
+      c.Expect(true, c.Turn("back", c.Product("y", weights, c.Turn("vt", v, {0, 2, 1, 3}), false),
+                            {0, 2, 1, 3}));
+    }
+  }
+}
+
+TEST(FuseAttention, LeavesSelectsOfOtherMasksOrValues) {
+  for (const int kind : {0, 1, 2}) {
+    Case c;
+    const ValueRef q = c.In("q", {kRows, 2, 5, 3}), k = c.In("k", {kRows, 2, 7, 3}),
+                   v = c.In("v", {kRows, 2, 7, 4}), number = c.In("mask", {kRows, 1, 5, 7});
+    const ValueRef mask = c.t.Op("Greater", "greater", {number, c.t.Floats("at", {}, {0.1f})});
+    const ValueRef other = c.t.Op("Less", "less", {number, c.t.Floats("to", {}, {0.2f})});
+    const ValueRef scores = c.Product("s", q, k, true);
+    const ValueRef low = c.t.Floats("low", {}, {-2.0f});
+    const ValueRef filled = c.t.Op("SelectV2", "filled",
+                                   kind == 0 ? std::vector<ValueRef>{mask, low, scores}
+                                             : std::vector<ValueRef>{mask, scores, low});
+    const ValueRef soft = c.t.Op("Softmax", "soft", {filled});
+    const ValueRef weights =
+        c.t.Op("SelectV2", "zeroed",
+               {kind == 1 ? other : mask, soft, c.t.Floats("no", {}, {kind == 2 ? 0.5f : 0.0f})});
+    c.Expect(false, c.Product("y", weights, v, false));
+  }
+}
+
 TEST(FuseAttention, LeavesWhatIsNearlyOne) {
   const auto inputs = [](Case* c) {
     return std::array<ValueRef, 3>{c->In("q", {kRows, 2, 5, 3}), c->In("k", {kRows, 2, 7, 3}),
