@@ -36,6 +36,7 @@ constexpr Pass kPasses[] = {
     {"hoist_invariants", Typed<HoistInvariants>},
     {"algebraic_simplification", Typed<SimplifyAlgebra>},
     {"common_subexpressions", Always<MergeCommonSubexpressions>},
+    {"multiply_einsums", Typed<MultiplyEinsums>},
     {"fuse_layer_norms", Typed<FuseLayerNorms>},
     {"fuse_gelu", Typed<FuseGelu>},
     {"fuse_attention", Typed<FuseAttention>},
