@@ -245,7 +245,7 @@ class FusedKernel final : public Kernel {
             std::atomic<const char*>* failure) const {
     for (size_t s = 0; s < steps_.size(); ++s) {
       const TileStep& step = steps_[s];
-      std::array<TileOperand, 2> in;
+      std::array<TileOperand, ops::kMaxStepInputs> in;
       int64_t steps = 0;
       for (size_t k = 0; k < step.operands.size(); ++k) {
         in[k] = values[step.operands[k]];

@@ -48,6 +48,29 @@ TEST(FuseElementwise, EveryShapeOfOperand) {
   }
 }
 
+TEST(FuseElementwise, SelectsAreSteps) {
+  for (const Shape& part : {Shape({}), Shape({7}), Shape({9, 1}), Shape({9, 7})}) {
+    for (const bool wide : {false, true}) {
+      TestGraph t;
+      const DType dtype = wide ? DType::kFloat64 : DType::kFloat32;
+      const ValueRef x = t.Input("x", DType::kFloat32, SymShape{9, 7});
+      const ValueRef p = t.Input("p", DType::kFloat32, SymShape(part));
+      const ValueRef mask = t.Op("Greater", "mask", {p, t.Floats("zero", {}, {0})});
+      const ValueRef a = t.Op("Cast", "a", {x}, {{"DstT", dtype}});
+      const ValueRef b = t.Op("Cast", "b", {p}, {{"DstT", dtype}});
+      const ValueRef picked = t.Op("SelectV2", "picked", {mask, t.Op("Neg", "neg", {a}), b});
+      t.Output(
+          t.Op("Cast", "y", {t.Op("Square", "square", {picked})}, {{"DstT", DType::kFloat32}}));
+      const std::vector<Tensor> in = {Wavy(Shape({9, 7}), 1), Wavy(part, 2)};
+      EXPECT_EQ(CountOps(Fused(t), "SelectV2"), 0);
+      const auto got = RunGraph(t, in), want = RunGraph(t, in, {"all"});
+      ASSERT_EQ(got.size(), 1u);
+      ASSERT_EQ(want.size(), 1u);
+      ExpectSameBits(got[0], want[0]);
+    }
+  }
+}
+
 // Runs too short for a call of their own, whose tiles end inside of them.
 TEST(FuseElementwise, ShortRuns) {
   for (const Shape& whole : {Shape({3, 5, 41, 24}), Shape({2, 300, 7, 3}), Shape({1, 3, 1, 2})}) {
