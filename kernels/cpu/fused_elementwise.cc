@@ -3,9 +3,11 @@
 // bits are theirs.
 #include "model/ops/fused_elementwise.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,6 +20,9 @@ namespace {
 
 constexpr int kInputs = ops::kMaxFusedInputs, kSteps = ops::kMaxFusedSteps;
 constexpr int64_t kTileBytes = 8192;
+// Runs that are shorter are not worth a call of each step: operands are written out for a tile of
+// several runs.
+constexpr int64_t kLongRun = 256;
 
 struct TileStep {
   std::unique_ptr<Kernel> owner;
@@ -30,6 +35,71 @@ struct TileStep {
 struct TileMemory {
   alignas(64) std::byte buffers[kSteps][kTileBytes];
   alignas(64) std::byte repeated[kInputs][kTileBytes];
+};
+
+// An operand that broadcasts, element by element of the output.
+class Expander {
+ public:
+  Expander(const Shape& out, const TensorView& in)
+      : walk_(MakeBroadcast<1>(out, {&in.shape})),
+        data_(in.as<std::byte>()),
+        size_(static_cast<int64_t>(DTypeSize(in.dtype))),
+        index_(walk_.dims.size(), 0) {}
+
+  // The next element is that of output element `i`.
+  void Seek(int64_t i) {
+    at_ = 0;
+    for (size_t k = walk_.dims.size(); k-- > 0;) {
+      index_[k] = i % walk_.dims[k];
+      i /= walk_.dims[k];
+      if (k + 1 < walk_.dims.size()) at_ += index_[k] * walk_.strides[0][k];
+    }
+  }
+
+  void Write(int64_t count, std::byte* to) {
+    const int64_t run = walk_.dims.back(), step = walk_.strides[0].back();
+    int64_t& in_run = index_.back();
+    while (count > 0) {
+      const int64_t part = std::min(count, run - in_run);
+      const std::byte* from = data_ + (at_ + in_run * step) * size_;
+      if (step != 0) {
+        std::memcpy(to, from, part * size_);
+      } else {
+        Repeat(from, part, to);
+      }
+      to += part * size_;
+      count -= part;
+      in_run += part;
+      if (in_run == run) Advance();
+    }
+  }
+
+ private:
+  void Advance() {
+    index_.back() = 0;
+    for (size_t k = walk_.dims.size() - 1; k-- > 0;) {
+      at_ += walk_.strides[0][k];
+      if (++index_[k] < walk_.dims[k]) return;
+      at_ -= walk_.dims[k] * walk_.strides[0][k];
+      index_[k] = 0;
+    }
+  }
+
+  void Repeat(const std::byte* from, int64_t count, std::byte* to) const {
+    if (size_ == 4) {
+      uint32_t value;
+      std::memcpy(&value, from, sizeof(value));
+      std::fill_n(reinterpret_cast<uint32_t*>(to), count, value);
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * size_, from, size_);
+  }
+
+  const Broadcast<1> walk_;
+  const std::byte* const data_;
+  const int64_t size_;
+  Broadcast<1>::Dims index_;
+  int64_t at_ = 0;  // of the run, in elements
 };
 
 class FusedKernel final : public Kernel {
@@ -118,6 +188,10 @@ class FusedKernel final : public Kernel {
     shapes.fill(&kScalar);
     for (int k = 0; k < inputs_; ++k) shapes[k] = &ctx.in(k).shape;
     const auto walk = MakeBroadcast<kInputs>(ctx.out(0).shape, shapes);
+    if (walk.run() < kLongRun && walk.runs() > 1) {
+      RunExpanded(ctx, failure);
+      return;
+    }
     ForEachRun(walk, ctx.pool,
                [&](int64_t at, const std::array<int64_t, kInputs>& in, int64_t run) {
                  TileMemory memory;
@@ -134,6 +208,34 @@ class FusedKernel final : public Kernel {
                });
   }
 
+  void RunExpanded(const KernelContext& ctx, std::atomic<const char*>* failure) const {
+    const int64_t n = ctx.out(0).elements(), tiles = (n + tile_ - 1) / tile_;
+    ParallelRange(ctx.pool, tiles, std::max<int64_t>(1, kElementGrain / tile_),
+                  [&](int64_t begin, int64_t end) {
+                    TileMemory memory;
+                    std::array<TileOperand, kInputs + kSteps> values;
+                    std::array<std::optional<Expander>, kInputs> expanders;
+                    for (int k = 0; k < inputs_; ++k) {
+                      const int64_t elements = ctx.in(k).elements();
+                      values[k] = {ctx.in(k).data, elements == 1 ? 0 : 1};
+                      if (elements == 1 || elements == n) continue;
+                      values[k].data = memory.repeated[k];
+                      expanders[k].emplace(ctx.out(0).shape, ctx.in(k)).Seek(begin * tile_);
+                    }
+                    for (int64_t t = begin; t < end; ++t) {
+                      const int64_t at = t * tile_, count = std::min(tile_, n - at);
+                      for (int k = 0; k < inputs_; ++k) {
+                        if (expanders[k].has_value()) {
+                          expanders[k]->Write(count, memory.repeated[k]);
+                        } else if (values[k].step != 0) {
+                          values[k].data = At(ctx.in(k), at);
+                        }
+                      }
+                      if (!Tile(values.data(), &memory, At(ctx.out(0), at), count, failure)) return;
+                    }
+                  });
+  }
+
   static void* At(const TensorView& view, int64_t element) {
     return view.as<std::byte>() + element * static_cast<int64_t>(DTypeSize(view.dtype));
   }
@@ -143,7 +245,7 @@ class FusedKernel final : public Kernel {
             std::atomic<const char*>* failure) const {
     for (size_t s = 0; s < steps_.size(); ++s) {
       const TileStep& step = steps_[s];
-      std::array<TileOperand, 2> in;
+      std::array<TileOperand, ops::kMaxStepInputs> in;
       int64_t steps = 0;
       for (size_t k = 0; k < step.operands.size(); ++k) {
         in[k] = values[step.operands[k]];

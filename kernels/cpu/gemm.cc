@@ -17,6 +17,22 @@ constexpr int64_t kUnwatched = 4'000'000;
 // Columns packed at once when B comes transposed, so that its cache lines are used whole.
 constexpr int64_t kPackStep = 16;
 
+// to[i * to_step + j] = from[j * from_step + i] for i and j in [0, 4).
+void TransposeFour(const float* from, int64_t from_step, float* to, int64_t to_step) {
+  using Four = float __attribute__((vector_size(16)));
+  Four row[4];
+  for (int j = 0; j < 4; ++j) std::memcpy(&row[j], from + j * from_step, sizeof(Four));
+  const Four low = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5),
+             high = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7),
+             next_low = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5),
+             next_high = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+  const Four column[4] = {__builtin_shufflevector(low, next_low, 0, 1, 4, 5),
+                          __builtin_shufflevector(low, next_low, 2, 3, 6, 7),
+                          __builtin_shufflevector(high, next_high, 0, 1, 4, 5),
+                          __builtin_shufflevector(high, next_high, 2, 3, 6, 7)};
+  for (int i = 0; i < 4; ++i) std::memcpy(to + i * to_step, &column[i], sizeof(Four));
+}
+
 void PackPanel(const float* b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t columns,
                int64_t width, float* to) {
   if (n_stride == 1) {
@@ -26,11 +42,20 @@ void PackPanel(const float* b, int64_t k_stride, int64_t n_stride, int64_t k, in
     }
     return;
   }
+  int64_t j = 0;
+  for (; k_stride == 1 && j + 4 <= columns; j += 4) {
+    const float* from = b + j * n_stride;
+    int64_t i = 0;
+    for (; i + 4 <= k; i += 4) TransposeFour(from + i, n_stride, to + i * width + j, width);
+    for (; i < k; ++i) {
+      for (int64_t c = 0; c < 4; ++c) to[i * width + j + c] = from[c * n_stride + i];
+    }
+  }
   for (int64_t begin = 0; begin < k; begin += kPackStep) {
     const int64_t end = std::min(k, begin + kPackStep);
-    for (int64_t j = 0; j < width; ++j) {
+    for (int64_t c = j; c < width; ++c) {
       for (int64_t i = begin; i < end; ++i) {
-        to[i * width + j] = j < columns ? b[i * k_stride + j * n_stride] : 0.0f;
+        to[i * width + c] = c < columns ? b[i * k_stride + c * n_stride] : 0.0f;
       }
     }
   }

@@ -1,18 +1,39 @@
 // Select and SelectV2: elements of one of two inputs, by a third of bools.
 #include "kernels/cpu/broadcast.h"
 #include "kernels/cpu/dtypes.h"
+#include "kernels/elementwise.h"
 
 namespace floe::kernels {
 namespace {
 
-class SelectKernel : public Kernel {
+// out[i] = c[i * sc] ? x[i * sx] : y[i * sy]
+template <class T>
+void PickRun(const bool* c, int64_t sc, const T* x, int64_t sx, const T* y, int64_t sy, T* out,
+             int64_t n) {
+  if (sc == 1 && sx == 1 && sy == 1) {
+    for (int64_t i = 0; i < n; ++i) out[i] = c[i] ? x[i] : y[i];
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) out[i] = c[i * sc] ? x[i * sx] : y[i * sy];
+}
+
+class SelectKernel : public ElementwiseKernel {
  public:
   // `along_rows`: a vector of conditions lies along dim 0.
-  explicit SelectKernel(bool along_rows) : along_rows_(along_rows) {}
+  SelectKernel(bool along_rows, DType dtype) : along_rows_(along_rows), dtype_(dtype) {}
 
   absl::Status Run(const KernelContext& ctx) const override {
     ForElement(ctx.out(0).dtype, [&](auto element) { Pick<decltype(element)>(ctx); });
     return absl::OkStatus();
+  }
+
+  bool RunTile(absl::Span<const TileOperand> in, void* out, int64_t n) const override {
+    ForElement(dtype_, [&](auto element) {
+      using T = decltype(element);
+      PickRun(static_cast<const bool*>(in[0].data), in[0].step, static_cast<const T*>(in[1].data),
+              in[1].step, static_cast<const T*>(in[2].data), in[2].step, static_cast<T*>(out), n);
+    });
+    return true;
   }
 
  private:
@@ -28,17 +49,17 @@ class SelectKernel : public Kernel {
     T* out = ctx.out(0).as<T>();
     const int64_t sc = b.strides[0].back(), sx = b.strides[1].back(), sy = b.strides[2].back();
     ForEachRun(b, ctx.pool, [&](int64_t at, const std::array<int64_t, 3>& in, int64_t n) {
-      for (int64_t i = 0; i < n; ++i)
-        out[at + i] = c[in[0] + i * sc] ? x[in[1] + i * sx] : y[in[2] + i * sy];
+      PickRun(c + in[0], sc, x + in[1], sx, y + in[2], sy, out + at, n);
     });
   }
 
-  bool along_rows_;
+  const bool along_rows_;
+  const DType dtype_;
 };
 
 template <bool kAlongRows>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
-  return std::make_unique<SelectKernel>(kAlongRows);
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+  return std::make_unique<SelectKernel>(kAlongRows, args.inputs[1].type.dtype);
 }
 FLOE_REGISTER_KERNEL(Select, kCpu, Make<true>);
 FLOE_REGISTER_KERNEL(SelectV2, kCpu, Make<false>);

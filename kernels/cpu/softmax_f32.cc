@@ -15,14 +15,10 @@ HWY_BEFORE_NAMESPACE();
 namespace floe::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Lanes in order, so that the sum rounds the same for every row length that fills them alike.
-template <class D, class V = hn::Vec<D>>
-float SumOfVector(D d, V v) {
-  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
-  hn::Store(v, d, lanes);
-  float sum = lanes[0];
-  for (size_t i = 1; i < hn::Lanes(d); ++i) sum += lanes[i];
-  return sum;
+// NaN is never the larger one; it shows in the sum.
+template <class V>
+HWY_INLINE V Larger(V a, V b) {
+  return hn::IfThenElse(hn::Gt(b, a), b, a);
 }
 
 template <class D>
@@ -31,15 +27,49 @@ float Largest(D d, const float* x, size_t n) {
   const size_t lanes = hn::Lanes(d);
   V top = hn::Set(d, -__builtin_inff());
   size_t i = 0;
-  const auto larger = [](V a, V b) HWY_ATTR { return hn::IfThenElse(hn::Gt(b, a), b, a); };
-  for (; i + lanes <= n; i += lanes) top = larger(top, hn::LoadU(d, x + i));
+  for (; i + lanes <= n; i += lanes) top = Larger(top, hn::LoadU(d, x + i));
   if (i < n)
-    top = larger(top, hn::IfThenElse(hn::FirstN(d, n - i), LoadPartial(d, x + i, n - i), top));
-  HWY_ALIGN float values[HWY_MAX_BYTES / sizeof(float)];
-  hn::Store(top, d, values);
-  float result = values[0];
-  for (size_t k = 1; k < lanes; ++k) result = values[k] > result ? values[k] : result;
-  return result;
+    top = Larger(top, hn::IfThenElse(hn::FirstN(d, n - i), LoadPartial(d, x + i, n - i), top));
+  return hn::GetLane(hn::MaxOfLanes(d, top));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V LoadAny(D d, const float* p, size_t n) {
+  return n == hn::Lanes(d) ? hn::LoadU(d, p) : LoadPartial(d, p, n);
+}
+
+// `count` lanes of the scores from x[i] on.
+template <bool kKeep, class D, class V = hn::Vec<D>>
+HWY_INLINE V Score(D d, const float* x, V factor, V one, const ScoreMask& mask, size_t i,
+                   size_t count) {
+  const V shift = mask.add != nullptr && mask.each ? LoadAny(d, mask.add + i, count) : one;
+  V v = hn::MulAdd(LoadAny(d, x + i, count), factor, shift);
+  if constexpr (kKeep) {
+    const auto masked = hn::Eq(LoadAny(d, mask.keep + i, count), hn::Zero(d));
+    v = hn::IfThenElse(masked, hn::Set(d, mask.fill), v);
+  }
+  return v;
+}
+
+// The scores of one row, written to y; gives the largest of them.
+template <bool kKeep, class D>
+float ScaleAndMask(D d, const float* x, float scale, const ScoreMask& mask, float* y, size_t n) {
+  using V = hn::Vec<D>;
+  const size_t lanes = hn::Lanes(d);
+  const V factor = hn::Set(d, scale), one = hn::Set(d, mask.add == nullptr ? 0.0f : *mask.add);
+  V top = hn::Set(d, -__builtin_inff());
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const V v = Score<kKeep>(d, x, factor, one, mask, i, lanes);
+    top = Larger(top, v);
+    hn::StoreU(v, d, y + i);
+  }
+  if (i < n) {
+    const V v = Score<kKeep>(d, x, factor, one, mask, i, n - i);
+    top = Larger(top, hn::IfThenElse(hn::FirstN(d, n - i), v, top));
+    StorePartial(d, v, y + i, n - i);
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, top));
 }
 
 // Sum of e^(x - top), stored to y unless it is null.
@@ -51,25 +81,43 @@ float SumOfExp(D d, const float* x, float top, float* y, size_t n) {
   V sum = hn::Zero(d);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const V e = Exp(d, hn::Sub(hn::LoadU(d, x + i), shift));
+    const V e = ExpUpToZero(d, hn::Sub(hn::LoadU(d, x + i), shift));
     sum = hn::Add(sum, e);
     if (y != nullptr) hn::StoreU(e, d, y + i);
   }
   if (i < n) {
-    const V e = Exp(d, hn::Sub(LoadPartial(d, x + i, n - i), shift));
+    const V e = ExpUpToZero(d, hn::Sub(LoadPartial(d, x + i, n - i), shift));
     sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, n - i), e));
     if (y != nullptr) StorePartial(d, e, y + i, n - i);
   }
-  return SumOfVector(d, sum);
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+// The softmax of x, whose largest number is `top`.
+template <class D>
+void Finish(D d, const float* x, float top, float* y, size_t n) {
+  const size_t lanes = hn::Lanes(d);
+  const auto scale = hn::Set(d, 1.0f / SumOfExp(d, x, top, y, n));
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, y + i), scale), d, y + i);
+  if (i < n) StorePartial(d, hn::Mul(LoadPartial(d, y + i, n - i), scale), y + i, n - i);
 }
 
 void Softmax(const float* x, float* y, size_t n) {
   const hn::ScalableTag<float> d;
-  const size_t lanes = hn::Lanes(d);
-  const auto scale = hn::Set(d, 1.0f / SumOfExp(d, x, Largest(d, x, n), y, n));
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, y + i), scale), d, y + i);
-  if (i < n) StorePartial(d, hn::Mul(LoadPartial(d, y + i, n - i), scale), y + i, n - i);
+  Finish(d, x, Largest(d, x, n), y, n);
+}
+
+void ScaledSoftmax(const float* x, float scale, const ScoreMask& mask, float* y, size_t n) {
+  const hn::ScalableTag<float> d;
+  if (mask.keep == nullptr) {
+    Finish(d, y, ScaleAndMask<false>(d, x, scale, mask, y, n), y, n);
+    return;
+  }
+  Finish(d, y, ScaleAndMask<true>(d, x, scale, mask, y, n), y, n);
+  for (size_t i = 0; mask.zero && i < n; ++i) {
+    if (mask.keep[i] == 0) y[i] = 0;
+  }
 }
 
 void LogSoftmax(const float* x, float* y, size_t n) {
@@ -91,11 +139,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace floe::kernels {
 HWY_EXPORT(Softmax);
+HWY_EXPORT(ScaledSoftmax);
 HWY_EXPORT(LogSoftmax);
 
 SoftmaxF32 PickSoftmaxF32(bool log) {
   ChooseIsa();
   return log ? HWY_DYNAMIC_DISPATCH(LogSoftmax) : HWY_DYNAMIC_DISPATCH(Softmax);
+}
+
+ScaledSoftmaxF32 PickScaledSoftmaxF32() {
+  ChooseIsa();
+  return HWY_DYNAMIC_DISPATCH(ScaledSoftmax);
 }
 
 }  // namespace floe::kernels

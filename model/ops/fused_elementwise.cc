@@ -12,7 +12,7 @@ namespace ops {
 
 bool MayBeFused(const OpDef& op) {
   return op.rows == RowsElementwise && op.outputs == 1 && op.min_inputs == op.max_inputs &&
-         op.max_inputs >= 1 && op.max_inputs <= 2 && !op.stateful && !op.effect;
+         op.max_inputs >= 1 && op.max_inputs <= kMaxStepInputs && !op.stateful && !op.effect;
 }
 
 absl::StatusOr<std::vector<FusedStep>> FusedStepsOf(const Node& node, int inputs) {

@@ -13,6 +13,7 @@ namespace floe::ops {
 
 inline constexpr int kMaxFusedInputs = 8;
 inline constexpr int kMaxFusedSteps = 16;
+inline constexpr int kMaxStepInputs = 3;
 
 struct FusedStep {
   Node node;  // of the op that is done, with its attributes; no inputs
@@ -27,7 +28,7 @@ void SetFusedSteps(const std::vector<FusedStep>& steps, Attrs* attrs);
 absl::StatusOr<Types> InferFusedSteps(const std::vector<FusedStep>& steps,
                                       absl::Span<const ValueInfo> inputs);
 
-// What may be a step: an element-wise op of one or two inputs, all broadcast alike.
+// What may be a step: an element-wise op of one to three inputs, all broadcast alike.
 bool MayBeFused(const OpDef& op);
 
 }  // namespace floe::ops

@@ -26,7 +26,7 @@ class Simplifier {
         rebuild_.Keep(i);
       } else if (const std::optional<int> same = SameAsInput(node)) {
         rebuild_.Replace(i, 0, rebuild_.Map(node.inputs[*same]));
-      } else if (!SimplifyTranspose(i)) {
+      } else if (!SimplifyTranspose(i) && !SimplifyPower(i)) {
         rebuild_.Keep(i);
       }
     }
@@ -115,6 +115,36 @@ class Simplifier {
     joined.inputs = {rebuild_.Map(source), Append(i, "/perm", *perm)};
     joined.attrs.Set("Tperm", DType::kInt64);
     rebuild_.Emit(i, std::move(joined));
+    return true;
+  }
+
+  // x^2 and x^3 of floats by multiplication, as TensorFlow's own optimizer does.
+  bool SimplifyPower(int i) {
+    const Node& node = graph_.node(i);
+    if (node.op->name != "Pow" || TypeOf(node.inputs[0]).dtype != DType::kFloat32) return false;
+    const Tensor* exponent = ConstantOf(graph_, node.inputs[1]);
+    const SymShape& shape = TypeOf(node.inputs[0]).shape;
+    if (exponent == nullptr || exponent->dtype() != DType::kFloat32 || exponent->elements() != 1 ||
+        !shape.rank_known() || exponent->shape().rank() > shape.rank())
+      return false;
+    const float e = exponent->as<float>()[0];
+    if (e != 2 && e != 3) return false;
+    Node square;
+    square.name = e == 2 ? node.name : absl::StrCat(node.name, "/square");
+    square.op = FindOp("Square");
+    square.attrs.Set("T", DType::kFloat32);
+    square.inputs = {rebuild_.Map(node.inputs[0])};
+    if (e == 2) {
+      rebuild_.Emit(i, std::move(square));
+      return true;
+    }
+    Node cube;
+    cube.name = node.name;
+    cube.op = FindOp("Mul");
+    cube.attrs.Set("T", DType::kFloat32);
+    const ValueRef x = square.inputs[0];
+    cube.inputs = {{rebuild_.Append(std::move(square)), 0}, x};
+    rebuild_.Emit(i, std::move(cube));
     return true;
   }
 

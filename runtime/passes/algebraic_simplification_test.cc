@@ -114,5 +114,22 @@ TEST(SimplifyAlgebra, NeutralNumbersOnlyOfIntegers) {
   }
 }
 
+TEST(SimplifyAlgebra, SmallPowersAreMultiplied) {
+  for (const float exponent : {2.0f, 3.0f, 4.0f}) {
+    for (const Shape& shape : {Shape({}), Shape({1, 1}), Shape({1, 1, 1})}) {
+      TestGraph t;
+      const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), 3});
+      t.Output(t.Op("Pow", "y", {x, t.Floats("e", shape, {exponent})}));
+      Graph graph = t.graph;
+      ASSERT_TRUE(SimplifyAlgebra(&graph, t.InputTypes(), {}).ok());
+      EXPECT_EQ(CountOps(graph, "Pow"), exponent == 4 || shape.rank() == 3 ? 1 : 0);
+      const std::vector<Tensor> in = {Wavy(Shape({7, 3}), 1)};
+      const auto got = RunGraph(t, in), want = RunGraph(t, in, {"all"});
+      ASSERT_EQ(got.size(), 1u);
+      ExpectClose(got[0], want[0], 5e-7);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace floe

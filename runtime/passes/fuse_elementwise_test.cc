@@ -48,6 +48,56 @@ TEST(FuseElementwise, EveryShapeOfOperand) {
   }
 }
 
+TEST(FuseElementwise, SelectsAreSteps) {
+  for (const Shape& part : {Shape({}), Shape({7}), Shape({9, 1}), Shape({9, 7})}) {
+    for (const bool wide : {false, true}) {
+      TestGraph t;
+      const DType dtype = wide ? DType::kFloat64 : DType::kFloat32;
+      const ValueRef x = t.Input("x", DType::kFloat32, SymShape{9, 7});
+      const ValueRef p = t.Input("p", DType::kFloat32, SymShape(part));
+      const ValueRef mask = t.Op("Greater", "mask", {p, t.Floats("zero", {}, {0})});
+      const ValueRef a = t.Op("Cast", "a", {x}, {{"DstT", dtype}});
+      const ValueRef b = t.Op("Cast", "b", {p}, {{"DstT", dtype}});
+      const ValueRef picked = t.Op("SelectV2", "picked", {mask, t.Op("Neg", "neg", {a}), b});
+      t.Output(
+          t.Op("Cast", "y", {t.Op("Square", "square", {picked})}, {{"DstT", DType::kFloat32}}));
+      const std::vector<Tensor> in = {Wavy(Shape({9, 7}), 1), Wavy(part, 2)};
+      EXPECT_EQ(CountOps(Fused(t), "SelectV2"), 0);
+      const auto got = RunGraph(t, in), want = RunGraph(t, in, {"all"});
+      ASSERT_EQ(got.size(), 1u);
+      ASSERT_EQ(want.size(), 1u);
+      ExpectSameBits(got[0], want[0]);
+    }
+  }
+}
+
+// Runs too short for a call of their own, whose tiles end inside of them.
+TEST(FuseElementwise, ShortRuns) {
+  for (const Shape& whole : {Shape({3, 5, 41, 24}), Shape({2, 300, 7, 3}), Shape({1, 3, 1, 2})}) {
+    const int64_t a = whole.dim(0), b = whole.dim(1), c = whole.dim(2), d = whole.dim(3);
+    for (const Shape& part : {Shape({a, 1, 1, d}), Shape({a, b, 1, 1}), Shape({b, c, 1}),
+                              Shape({a, 1, c, 1}), Shape({a, b, c, 1}), Shape({b, 1, d})}) {
+      SCOPED_TRACE(whole.ToString() + " with " + part.ToString());
+      TestGraph t;
+      const ValueRef x = t.Input("x", DType::kFloat32, SymShape(whole));
+      const ValueRef p = t.Input("p", DType::kFloat32, SymShape(part));
+      const ValueRef wide = t.Op("Cast", "wide", {p}, {{"DstT", DType::kFloat64}});
+      const ValueRef sum = t.Op("Add", "sum", {x, p});
+      const ValueRef square =
+          t.Op("Mul", "square", {wide, t.Op("Cast", "other", {sum}, {{"DstT", DType::kFloat64}})});
+      t.Output(t.Op("Sub", "y",
+                    {t.Op("Cast", "back", {square}, {{"DstT", DType::kFloat32}}),
+                     t.Op("Tanh", "tanh", {x})}));
+      const std::vector<Tensor> in = {Wavy(whole, 1), Wavy(part, 2)};
+      EXPECT_GE(CountOps(Fused(t), "FusedElementwise"), 1);
+      const auto got = RunGraph(t, in), want = RunGraph(t, in, {"all"});
+      ASSERT_EQ(got.size(), 1u);
+      ASSERT_EQ(want.size(), 1u);
+      ExpectSameBits(got[0], want[0]);
+    }
+  }
+}
+
 TEST(FuseElementwise, AFormulaOfManySteps) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), 300});

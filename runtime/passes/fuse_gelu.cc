@@ -84,18 +84,18 @@ class GeluFinder {
   }
 
   // The node that completes the formula around function node `i`, or -1.
-  int RootOf(int i, const Form& form, ValueRef x) const {
+  int RootOf(int i, const Form& form, ValueRef x) {
     constexpr int kMostSteps = 5;
     const SymShape& shape = analysis_.at(x).type.shape;
     const int rank = shape.rank_known() ? shape.rank() : 0;
-    TermReader argument(graph_, {{x, 0, 1}}, rank, 1);
+    TermReader argument(graph_, {{x, 0, 1}}, rank, 1, &budget_);
     const auto inside = argument.Read(graph_.node(i).inputs[0]);
     if (!inside.has_value() || !SameTerms(*inside, form.argument)) return -1;
     int root = i;
     for (int step = 0; step < kMostSteps; ++step) {
       root = uses_.OnlyUser(root);
       if (root < 0) return -1;
-      TermReader result(graph_, {{x, 0, 1}, {{i, 0}, 1, 1}}, rank, 1);
+      TermReader result(graph_, {{x, 0, 1}, {{i, 0}, 1, 1}}, rank, 1, &budget_);
       const auto terms = result.Read({root, 0});
       if (!terms.has_value() || !SameTerms(*terms, form.result)) continue;
       std::set<int> members = result.inner();
@@ -109,6 +109,7 @@ class GeluFinder {
   const Graph& graph_;
   const Analysis& analysis_;
   const Uses uses_;
+  TermBudget budget_;
 };
 
 }  // namespace

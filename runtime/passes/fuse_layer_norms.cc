@@ -24,7 +24,7 @@ struct Match {
 };
 
 // Longer rows are not worth looking at: each constant is read several times.
-constexpr int64_t kLongestRow = 1 << 16;
+constexpr int64_t kLongestRow = 1 << 14;
 
 bool IsTrainingNorm(const Node& node) {
   return node.op->name.rfind("FusedBatchNorm", 0) == 0 && node.attrs.Bool("is_training", true) &&
@@ -90,7 +90,7 @@ class NormFinder {
       const int rank = ShapeOf(x).rank();
       const int64_t width = Width(x);
       if (epsilon->shape().rank() > rank) continue;
-      TermReader inside(graph_, {{x, 0, 1}, {*mean, 1, 1}}, rank, width);
+      TermReader inside(graph_, {{x, 0, 1}, {*mean, 1, 1}}, rank, width, &budget_);
       const auto terms = inside.Read(squares);
       const auto all = [&](double v) { return std::vector<double>(width, v); };
       if (!terms.has_value() ||
@@ -125,7 +125,7 @@ class NormFinder {
     const std::vector<int> ends = Followers(from);
     for (auto end = ends.rbegin(); end != ends.rend(); ++end) {
       if (matches_.count(*end) != 0) continue;
-      TermReader reader(graph_, variables, rank, width);
+      TermReader reader(graph_, variables, rank, width, &budget_);
       const auto terms = reader.Read({*end, 0});
       if (!terms.has_value() || !Affine(*terms, variables.size() > 1, &match)) continue;
       std::set<int> all = members;
@@ -145,6 +145,7 @@ class NormFinder {
       const int i = next.back();
       next.pop_back();
       for (const int user : uses_.users[i]) {
+        if (found.size() >= kMost) break;
         if (IsArithmetic(graph_.node(user)) && found.insert(user).second) next.push_back(user);
       }
     }
@@ -220,6 +221,7 @@ class NormFinder {
   const Graph& graph_;
   const Analysis& analysis_;
   const Uses uses_;
+  TermBudget budget_;
   std::map<int, Match> matches_;
 };
 

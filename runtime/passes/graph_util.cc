@@ -57,9 +57,9 @@ absl::StatusOr<Analysis> AnalyzeWithRows(const Graph& graph, absl::Span<const Te
     infos.push_back({type, {}, {}});
   }
   const std::vector<RowMark> marks(infos.size(), RowMark::kUnknown);
-  // A name for the only open size lets sums and products of it be followed. With several, equal
-  // names would claim that they are equal.
-  if (open.size() == 1 && infos[open[0]].type.shape.rank_known()) {
+  // A name for an open size lets sums and products of it be followed. Equal names for several would
+  // claim that these are equal.
+  if (!open.empty() && infos[open[0]].type.shape.rank_known()) {
     std::vector<ValueInfo> named = infos;
     named[open[0]].type.shape.set_dim(0, Dim::Rows());
     absl::StatusOr<Analysis> analysis = Analyze(graph, named, marks, options);

@@ -22,7 +22,6 @@
 namespace floe {
 namespace {
 
-// Which attributes of an image op hold a number, or two, for each dim.
 bool IsImageOp(const std::string& op) {
   static const std::set<std::string> names = {"Conv2D",           "DepthwiseConv2dNative",
                                               "Conv3D",           "MaxPool",
@@ -30,6 +29,16 @@ bool IsImageOp(const std::string& op) {
                                               "AvgPool3D",        "FusedBatchNorm",
                                               "FusedBatchNormV2", "FusedBatchNormV3"};
   return names.count(op) != 0;
+}
+
+// Batch normalisation in training is how Keras 2 writes layer normalisation: its channels are rows,
+// and stay in front.
+bool HasChannelsFirst(const Node& node) {
+  const std::string& op = node.op->name;
+  if (!IsImageOp(op)) return false;
+  if (op.rfind("FusedBatchNorm", 0) == 0 && node.attrs.Bool("is_training", true)) return false;
+  const std::string format = node.attrs.String("data_format");
+  return format == "NCHW" || format == "NCDHW";
 }
 
 bool IsElementwise(const OpDef& op) {
@@ -129,8 +138,7 @@ class Mover {
     const std::string& op = node.op->name;
     if (!node.control_inputs.empty() || node.inputs.empty()) return false;
     if (op == "Transpose") return MoveTranspose(i);
-    const std::string format = node.attrs.String("data_format");
-    if (IsImageOp(op) && (format == "NCHW" || format == "NCDHW")) return ChannelsLast(i);
+    if (HasChannelsFirst(node)) return ChannelsLast(i);
     if (std::none_of(node.inputs.begin(), node.inputs.end(),
                      [&](ValueRef in) { return LaidOf(in) != nullptr; }))
       return false;
@@ -389,8 +397,7 @@ int Transposes(const Graph& graph) {
 
 bool HasAnyToMove(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
-    return node.op->name == "Transpose" ||
-           (IsImageOp(node.op->name) && node.attrs.String("data_format").substr(0, 2) == "NC");
+    return node.op->name == "Transpose" || HasChannelsFirst(node);
   });
 }
 

@@ -93,14 +93,19 @@ absl::Status MoveTransposes(Graph* graph, absl::Span<const TensorType> inputs,
 
 // Transposes of transposes become one or none, those that only move dims of 1 a Reshape. A Cast to
 // the same type, a Pad of nothing, x + 0 and x * 1 of integers and their like give their input.
-// Squeeze, ExpandDims and Reshape are views and cost nothing, so chains of them stay. `inputs`:
-// types of graph->inputs.
+// x^2 and x^3 of float32 become multiplications. Squeeze, ExpandDims and Reshape are views and cost
+// nothing, so chains of them stay. `inputs`: types of graph->inputs.
 absl::Status SimplifyAlgebra(Graph* graph, absl::Span<const TensorType> inputs,
                              const KernelOptions& options);
 
 // Equal constants are one, and so are nodes of one op with equal attributes and inputs. Nodes with
 // an effect, a state or subgraphs stay apart.
 void MergeCommonSubexpressions(Graph* graph);
+
+// Einsum of a value and constant weights becomes BatchMatMul where it is one product. `inputs`:
+// types of graph->inputs.
+absl::Status MultiplyEinsums(Graph* graph, absl::Span<const TensorType> inputs,
+                             const KernelOptions& options);
 
 // Layer normalisation along the last dim, written with two means or with FusedBatchNorm, becomes
 // one node of LayerNorm, with the constants that scale and shift it. `inputs`: types of
@@ -112,6 +117,11 @@ absl::Status FuseLayerNorms(Graph* graph, absl::Span<const TensorType> inputs,
 // `inputs`: types of graph->inputs.
 absl::Status FuseGelu(Graph* graph, absl::Span<const TensorType> inputs,
                       const KernelOptions& options);
+
+// Softmax between two products, with the scaling, the mask and the Transposes around them, becomes
+// one node of Attention (model/ops/attention.h). `inputs`: types of graph->inputs.
+absl::Status FuseAttention(Graph* graph, absl::Span<const TensorType> inputs,
+                           const KernelOptions& options);
 
 // MatMul -> Reshape -> bias or activation becomes MatMul -> bias or activation -> Reshape.
 // `inputs`: types of graph->inputs.

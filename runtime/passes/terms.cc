@@ -11,7 +11,7 @@ namespace floe {
 namespace {
 
 constexpr int kMaxDepth = 12, kMaxPower = 4;
-constexpr size_t kMaxTerms = 12;
+constexpr size_t kMaxTerms = 8, kMaxNodes = 48;
 
 Terms Sum(Terms a, const Terms& b, double sign) {
   for (const auto& [powers, factors] : b) {
@@ -109,6 +109,9 @@ std::optional<Terms> TermReader::Read(ValueRef ref, int depth) {
   if (depth >= kMaxDepth || !IsArithmetic(node)) return std::nullopt;
   const auto known = known_.find(ref);
   if (known != known_.end()) return known->second;
+  constexpr int64_t kNodeCost = 64;  // whatever the width
+  budget_.left -= width_ + kNodeCost;
+  if (known_.size() >= kMaxNodes || budget_.left < 0) return std::nullopt;
   std::optional<Terms> terms = Combine(node, depth);
   if (terms.has_value() && terms->size() > kMaxTerms) terms.reset();
   if (terms.has_value()) inner_.insert(ref.node);

@@ -27,12 +27,23 @@ struct TermVariable {
   int power = 1;
 };
 
+// How much reading one pass does, in factors of nodes: graphs come from strangers. Without any
+// left, nothing is read any more.
+struct TermBudget {
+  int64_t left = int64_t{1} << 26;
+};
+
 class TermReader {
  public:
   // Constants count when they broadcast along the last dim of values of rank `rank`, which are
   // `width` long, or are single numbers. `width` 1 takes single numbers alone.
-  TermReader(const Graph& graph, std::vector<TermVariable> variables, int rank, int64_t width)
-      : graph_(graph), variables_(std::move(variables)), rank_(rank), width_(width) {}
+  TermReader(const Graph& graph, std::vector<TermVariable> variables, int rank, int64_t width,
+             TermBudget* budget)
+      : graph_(graph),
+        variables_(std::move(variables)),
+        rank_(rank),
+        width_(width),
+        budget_(*budget) {}
 
   // Nothing when the value is made of something else, or by more than a few operations.
   std::optional<Terms> Read(ValueRef ref) { return Read(ref, 0); }
@@ -48,6 +59,7 @@ class TermReader {
   const std::vector<TermVariable> variables_;
   const int rank_;
   const int64_t width_;
+  TermBudget& budget_;
   std::map<ValueRef, std::optional<Terms>> known_;
   std::set<int> inner_;
 };
