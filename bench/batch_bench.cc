@@ -4,9 +4,8 @@
 //     batch_bench MODEL [--clients 64] [--rows 1] [--workers 1] [--seconds 0.5] [--rounds 5]
 //                       [--sizes 1,2,4] [--check]
 //
-// Sizes are measured in turns; figures are medians over the rounds. The last line is auto as
-// against the best size set by hand, and what an idle queue adds. With --check, below 0.9 exits
-// with 1.
+// Sizes are measured in turns; figures are medians over the rounds. --check fails below 0.9 of the
+// best size set by hand.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

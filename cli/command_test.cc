@@ -15,30 +15,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// scores = input * w + b; positive = relu(scores). `unused` belongs to no output's past.
-constexpr char kGraph[] = R"(
-node { name: "input" op: "Placeholder"
-  attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
-node { name: "w" op: "Const"
-  attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } dim { size: 3 } }
-    float_val: 1 float_val: 2 float_val: 3 float_val: 4 float_val: 5 float_val: 6 } } } }
-node { name: "b" op: "Const"
-  attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 } }
-    float_val: -10 float_val: 0 float_val: 0.5 } } } }
-node { name: "product" op: "MatMul" input: "input" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
-node { name: "scores" op: "BiasAdd" input: "product" input: "b" attr { key: "T" value { type: DT_FLOAT } } }
-node { name: "positive" op: "Relu" input: "scores" attr { key: "T" value { type: DT_FLOAT } } }
-)";
-
-std::string WriteText(const std::string& name, const std::string& text) {
-  std::string path = testing::TempDir() + name;
-  std::ofstream(path, std::ios::trunc) << text;
-  return path;
-}
-
 std::string GraphFile() { return WriteText("tiny.pbtxt", kGraph); }
 
 // Two rows: (1, 1) and (2, -1).

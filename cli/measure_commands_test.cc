@@ -15,31 +15,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string WriteText(const std::string& name, const std::string& text) {
-  std::string path = testing::TempDir() + name;
-  std::ofstream(path, std::ios::trunc) << text;
-  return path;
-}
-
-// positive = relu(input * w + b), which is one step.
-std::string GraphFile() {
-  return WriteText("measured.pbtxt", R"(
-node { name: "input" op: "Placeholder"
-  attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
-node { name: "w" op: "Const"
-  attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } dim { size: 3 } }
-    float_val: 1 float_val: 2 float_val: 3 float_val: 4 float_val: 5 float_val: 6 } } } }
-node { name: "b" op: "Const"
-  attr { key: "dtype" value { type: DT_FLOAT } }
-  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 } }
-    float_val: -10 float_val: 0 float_val: 0.5 } } } }
-node { name: "product" op: "MatMul" input: "input" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
-node { name: "scores" op: "BiasAdd" input: "product" input: "b" attr { key: "T" value { type: DT_FLOAT } } }
-node { name: "positive" op: "Relu" input: "scores" attr { key: "T" value { type: DT_FLOAT } } }
-)");
-}
+std::string GraphFile() { return WriteText("measured.pbtxt", kGraph); }
 
 // y = neg(x after three rounds of x = exp(x)); the rounds are counted by add.
 std::string LoopFile() {

@@ -34,29 +34,25 @@ void AddMeasureOptions(CLI::App& command, MeasureOptions& options) {
           "Size of unknown non-batch dimensions of generated inputs (default: one that fits)")
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  command.add_option("--fetch", options.fetches, "A tensor to fetch; can be repeated")
+  command.add_option("--fetch", options.local.fetches, "A tensor to fetch; can be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
   command
-      .add_option("--signature", options.signature, "Signature to run (default serving_default)")
+      .add_option("--signature", options.local.signature,
+                  "Signature to run (default serving_default)")
       ->type_name("NAME");
-  AddTagsOption(command, options.tags);
+  AddTagsOption(command, options.local.tags);
   command.add_flag("--by-position", options.by_position,
                    "Feed the arrays in the order of the signature");
   AddGemmOption(command, options.gemm);
-  AddDisablePassOption(command, options.disabled_passes);
-  AddRouteOption(command, options.routes);
+  AddDisablePassOption(command, options.local.compile.disabled_passes);
+  AddRouteOption(command, options.local.compile.kernels.routes);
 }
 
 absl::StatusOr<MeasuredModel> LoadMeasured(const MeasureOptions& options) {
   MeasuredModel model;
-  LocalOptions local;
+  LocalOptions local = options.local;
   FLOE_ASSIGN_OR_RETURN(local.compile.kernels.gemm, GemmBackendFromName(options.gemm));
-  local.compile.disabled_passes = options.disabled_passes;
-  local.compile.kernels.routes = options.routes;
-  local.fetches = options.fetches;
-  local.signature = options.signature;
-  local.tags = options.tags;
   if (!options.inputs.empty()) {
     FLOE_ASSIGN_OR_RETURN(model.arrays, ReadNpz(options.inputs));
   }

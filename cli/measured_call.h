@@ -15,10 +15,9 @@
 namespace floe::cli {
 
 struct MeasureOptions {
-  std::string file, inputs, signature;
+  std::string file, inputs;
   std::string gemm = "auto";
-  std::map<std::string, std::string> routes;  // by node
-  std::vector<std::string> disabled_passes, tags, fetches;
+  LocalOptions local;       // but for `gemm`
   int64_t unknown_dim = 0;  // 0: one that fits
   int threads = 1;
   double seconds = 2;

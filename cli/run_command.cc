@@ -15,10 +15,10 @@ namespace floe::cli {
 namespace {
 
 struct Options {
-  std::string file, inputs, outputs, signature;
+  std::string file, inputs, outputs;
   std::string gemm = "auto";
-  std::map<std::string, std::string> routes;
-  std::vector<std::string> fetches, init_nodes, shapes, disabled_passes, tags;
+  LocalOptions local;  // but for `gemm`
+  std::vector<std::string> shapes;
   bool by_position = false;
   bool stored = false;
   int threads = 1;
@@ -44,13 +44,8 @@ absl::StatusOr<std::pair<std::string, Shape>> ParseShape(const std::string& text
 }
 
 absl::Status Run(const Options& options, Context& context) {
-  LocalOptions local_options;
-  FLOE_ASSIGN_OR_RETURN(local_options.compile.kernels.gemm, GemmBackendFromName(options.gemm));
-  local_options.compile.disabled_passes = options.disabled_passes;
-  local_options.compile.kernels.routes = options.routes;
-  local_options.fetches = options.fetches;
-  local_options.signature = options.signature;
-  local_options.tags = options.tags;
+  LocalOptions local = options.local;
+  FLOE_ASSIGN_OR_RETURN(local.compile.kernels.gemm, GemmBackendFromName(options.gemm));
   MatchOptions match;
   match.by_position = options.by_position;
   for (const std::string& text : options.shapes) {
@@ -61,9 +56,8 @@ absl::Status Run(const Options& options, Context& context) {
   if (!options.inputs.empty()) {
     FLOE_ASSIGN_OR_RETURN(arrays, ReadNpz(options.inputs));
   }
-  local_options.init_nodes = options.init_nodes;
-  if (!match.by_position) local_options.feeds = FeedsOf(arrays);
-  FLOE_ASSIGN_OR_RETURN(const LocalModel loaded, LoadLocal(options.file, local_options));
+  if (!match.by_position) local.feeds = FeedsOf(arrays);
+  FLOE_ASSIGN_OR_RETURN(const LocalModel loaded, LoadLocal(options.file, local));
   match.signature = loaded.signature;
   FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, MatchInputs(loaded.def(), arrays, match));
   FLOE_ASSIGN_OR_RETURN(const BoundCall call, BindCall(*loaded.signature, inputs));
@@ -99,13 +93,13 @@ void AddRunCommand(CLI::App& app, Context& context) {
       ->type_name("OUT.npz")
       ->required();
   command
-      ->add_option("--fetch", options->fetches,
+      ->add_option("--fetch", options->local.fetches,
                    "A tensor to fetch ('node' or 'node:1'); can be repeated. "
                    "Default: all outputs of the signature")
       ->type_name("NAME")
       ->allow_extra_args(false);
   command
-      ->add_option("--init", options->init_nodes,
+      ->add_option("--init", options->local.init_nodes,
                    "A node to run first, which fills lookup tables; can be repeated. "
                    "Default: every initialiser of a table in use")
       ->type_name("NODE")
@@ -122,16 +116,17 @@ void AddRunCommand(CLI::App& app, Context& context) {
   command->add_flag("--by-position", options->by_position,
                     "Feed the arrays in the order of the signature, whatever their names");
   command
-      ->add_option("--signature", options->signature, "Signature to run (default serving_default)")
+      ->add_option("--signature", options->local.signature,
+                   "Signature to run (default serving_default)")
       ->type_name("NAME");
-  AddTagsOption(*command, options->tags);
+  AddTagsOption(*command, options->local.tags);
   command->add_option("--threads", options->threads, "Threads inside one run")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command->add_flag("--stored", options->stored, "Write the results without compression");
   AddGemmOption(*command, options->gemm);
-  AddDisablePassOption(*command, options->disabled_passes);
-  AddRouteOption(*command, options->routes);
+  AddDisablePassOption(*command, options->local.compile.disabled_passes);
+  AddRouteOption(*command, options->local.compile.kernels.routes);
   command->footer(
       "Keys in .npz files are input keys or tensor names, with ':' written as '__'; ':0' may be "
       "omitted.\n"

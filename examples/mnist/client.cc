@@ -1,9 +1,8 @@
 // mnist_client: sends handwritten digits to a model server, one Predict call for each, and counts
 // what comes back.
 //
-// It is also an example of a C++ client: nothing but protobuf and gRPC, no generated stubs. The
-// wire messages are those of TensorFlow Serving (proto/tensorflow_serving), so it talks to any
-// server that speaks them.
+// An example of a C++ client: protobuf and gRPC, no generated stubs. The messages are those of
+// TensorFlow Serving, so it talks to any server that speaks them.
 //
 //   mnist_client --target 127.0.0.1:8500 --model mnist_beginner
 //       --images t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz

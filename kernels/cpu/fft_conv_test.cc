@@ -8,6 +8,7 @@
 
 #include "base/memory_budget.h"
 #include "kernels/cpu/activation.h"
+#include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
 
@@ -16,17 +17,6 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-// Calls body(name) with each instruction set of this CPU.
-template <class Body>
-void OnEveryIsa(const Body& body) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(isa);
-    SCOPED_TRACE(hwy::TargetName(isa));
-    body();
-    hwy::SetSupportedTargetsForTest(0);
-  }
-}
 
 // Against the definition in float64: the spectrum, and the way back after a product with the
 // spectrum of one tap.

@@ -99,17 +99,6 @@ absl::Status FindFeatures(const KernelContext& ctx, int64_t example, Found* foun
   return absl::OkStatus();
 }
 
-void WriteValues(const FeatureList& list, const TensorView& out, int64_t at) {
-  if (list.count == 0) return;
-  if (out.dtype == DType::kString) {
-    WriteStrings(list, out.as<std::string>() + at);
-  } else if (out.dtype == DType::kFloat32) {
-    WriteFloats(list, out.as<float>() + at);
-  } else {
-    WriteInts(list, out.as<int64_t>() + at);
-  }
-}
-
 // All values of a feature, example after example.
 absl::Status GiveValues(const KernelContext& ctx, const Found& found, size_t feature, int output) {
   FLOE_ASSIGN_OR_RETURN(const TensorView out,
@@ -318,6 +307,17 @@ FLOE_REGISTER_KERNEL(ParseSingleExample, kCpu, MakeParse, DType::kString);
 absl::Status ParseFeatures(const KernelContext& ctx, const ExampleSpec& spec, const Attrs& attrs) {
   FLOE_ASSIGN_OR_RETURN(const Keys keys, KeysOf(spec, attrs, [&ctx](int i) { return ctx.in(i); }));
   return Parse(ctx, spec, keys);
+}
+
+void WriteValues(const FeatureList& list, const TensorView& out, int64_t at) {
+  if (list.count == 0) return;
+  if (out.dtype == DType::kString) {
+    WriteStrings(list, out.as<std::string>() + at);
+  } else if (out.dtype == DType::kFloat32) {
+    WriteFloats(list, out.as<float>() + at);
+  } else {
+    WriteInts(list, out.as<int64_t>() + at);
+  }
 }
 
 std::string ExampleName(const KernelContext& ctx, int64_t example) {

@@ -98,17 +98,6 @@ absl::StatusOr<Steps> FindSteps(const KernelContext& ctx, const std::string& key
   return found;
 }
 
-void WriteValues(const FeatureList& list, const TensorView& out, int64_t at) {
-  if (list.count == 0) return;
-  if (out.dtype == DType::kString) {
-    WriteStrings(list, out.as<std::string>() + at);
-  } else if (out.dtype == DType::kFloat32) {
-    WriteFloats(list, out.as<float>() + at);
-  } else {
-    WriteInts(list, out.as<int64_t>() + at);
-  }
-}
-
 absl::Status GiveValues(const KernelContext& ctx, const Steps& list, int output, DType dtype) {
   FLOE_ASSIGN_OR_RETURN(const TensorView out,
                         ctx.allocator->Allocate(output, dtype, Shape({list.Values()})));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
 
@@ -20,16 +21,6 @@ std::vector<float> Some(int64_t n) {
   std::vector<float> x(n);
   for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>((i * 7919) % 1009) / 504.5f - 1;
   return x;
-}
-
-template <class Body>
-void OnEveryIsa(const Body& body) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(isa);
-    SCOPED_TRACE(hwy::TargetName(isa));
-    body();
-    hwy::SetSupportedTargetsForTest(0);
-  }
 }
 
 double Start(const std::string& op) {
