@@ -10,6 +10,7 @@
 #include "kernels/cpu/conv_cost.h"
 #include "kernels/cpu/fft_conv.h"
 #include "kernels/cpu/gemm_operands.h"
+#include "kernels/cpu/packed_memory.h"
 #include "kernels/cpu/winograd_conv.h"
 
 namespace floe::kernels {
@@ -128,7 +129,7 @@ class NativeConv final : public Kernel {
         channels.concrete() && channels.size() > 0 ? channels.size() / filter.dim(2) : 1;
     const int64_t k = filter.dim(0) * filter.dim(1) * filter.dim(2),
                   n = filter.dim(3) / packed_groups_;
-    packed_ = AlignedBuffer(packed_groups_ * gemm_.PackedFloats(k, n) * sizeof(float));
+    packed_ = PackedMemory(packed_groups_ * gemm_.PackedFloats(k, n) * sizeof(float));
     Pack(args.inputs[1].constant.as<float>(), packed_groups_, k, n,
          reinterpret_cast<float*>(packed_.data()));
   }

@@ -18,6 +18,7 @@ struct ConvRates {
   double cached_bytes_per_us;   // that are read from there
   double bytes_per_us;          // that are read from memory
   double winograd_macs_per_us;  // of the sums over channels between Winograd's transforms
+  double winograd_tile_us;      // a tile, whatever its channels
   double winograd_point_us;     // a point of its transforms of one vector of channels
 };
 const ConvRates& RatesOfIsa();

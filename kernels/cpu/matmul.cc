@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/openblas.h"
+#include "kernels/cpu/packed_memory.h"
 
 namespace floe::kernels {
 namespace {
@@ -50,7 +51,7 @@ class NativeMatMul final : public MatMulKernel {
     // Of matrices without elements there may be any number.
     const int64_t count = b.elements() == 0 ? 0 : Matrices(b.shape()),
                   each = gemm_.PackedFloats(k, n);
-    packed_ = AlignedBuffer(count * each * sizeof(float));
+    packed_ = PackedMemory(count * each * sizeof(float));
     for (int64_t i = 0; i < count; ++i)
       Pack(b.as<float>() + i * k * n, k, n, packed() + i * each, nullptr);
   }

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/packed_memory.h"
 
 namespace floe::kernels {
 namespace {
@@ -105,7 +106,7 @@ class WinogradConv final : public Kernel {
         largest_(PickLargestOfPixels()),
         bias_(args, epilogue, gemm_),
         matrix_(gemm_.PackedFloats(plan.channels, plan.columns)),
-        weights_(static_cast<size_t>(plan.WeightBytes())) {
+        weights_(PackedMemory(static_cast<size_t>(plan.WeightBytes()))) {
     form_.weights(args.inputs[1].constant.as<float>(), plan.channels, plan.columns,
                   reinterpret_cast<float*>(weights_.data()), matrix_);
   }
@@ -168,14 +169,17 @@ class WinogradConv final : public Kernel {
             std::min<int64_t>(form_.w.tile, s.s.out_w - x)};
   }
 
-  // Calls body(i, inside) with the index in its image of each pixel of the tile.
-  template <class Body>
-  void ForPixels(const Sizes& s, const Tile& tile, const Body& body) const {
-    int i = 0;
-    for (int64_t y = tile.y; y < tile.y + form_.h.points(); ++y) {
+  // to[i] = from(index of pixel i of the tile in its image), or `outside` beside the image.
+  template <class T, class From>
+  void ForPixels(const Sizes& s, const Tile& tile, T outside, T* to, const From& from) const {
+    const int height = form_.h.points(), width = form_.w.points();
+    const int64_t first = std::max<int64_t>(0, -tile.x),
+                  last = std::min<int64_t>(width, s.s.in_w - tile.x);
+    for (int64_t y = tile.y; y < tile.y + height; ++y, to += width) {
       const bool inside = y >= 0 && y < s.s.in_h;
-      for (int64_t x = tile.x; x < tile.x + form_.w.points(); ++x, ++i)
-        body(i, inside && x >= 0 && x < s.s.in_w, y * s.s.in_w + x);
+      const int64_t row = y * s.s.in_w + tile.x;
+      for (int64_t x = 0; x < width; ++x)
+        to[x] = inside && x >= first && x < last ? from(row + x) : outside;
     }
   }
 
@@ -183,9 +187,9 @@ class WinogradConv final : public Kernel {
   void FindPixels(const KernelContext& ctx, const Sizes& s, const Room& room, const Block& block,
                   const Tile& tile, Pixels& pixels) const {
     const float* image = ctx.in(0).as<float>() + (block.image + tile.image) * s.s.image_floats();
-    ForPixels(s, tile, [&](int i, bool inside, int64_t at) {
-      pixels[i] = inside ? image + at * s.s.in_c : room.zeros;
-    });
+    const int64_t channels = s.s.in_c;
+    ForPixels<const float*>(s, tile, room.zeros, pixels,
+                            [&](int64_t at) { return image + at * channels; });
   }
 
   WinogradResult ResultOf(const KernelContext& ctx, const Sizes& s, const float* bias,
@@ -219,19 +223,21 @@ class WinogradConv final : public Kernel {
 
   void FindMost(const Sizes& s, const Room& room, const Tile& tile, uint32_t* most) const {
     const uint32_t* of_image = room.most + tile.image * s.pixels();
-    ForPixels(s, tile,
-              [&](int i, bool inside, int64_t at) { most[i] = inside ? of_image[at] : 0; });
+    ForPixels<uint32_t>(s, tile, 0, most, [&](int64_t at) { return of_image[at]; });
   }
 
   TileKind Judge(const Sizes& s, const Room& room, const Tile& tile) const {
     static const uint32_t high = BitsOf(kWinogradLargest), low = BitsOf(kWinogradSmallest);
     uint32_t most[kMostWinogradPoints];
     FindMost(s, room, tile, most);
-    uint32_t* const end = most + form_.points();
-    const uint32_t largest = *std::max_element(most, end);
+    uint32_t largest = 0, smallest = UINT32_MAX;
+    for (int i = 0; i < form_.points(); ++i) {
+      largest = std::max(largest, most[i]);
+      smallest = std::min(smallest, most[i]);
+    }
     if (largest != 0 && (largest > high || largest < low)) return TileKind::kDirect;
     const uint32_t least = BitsOf(static_cast<double>(NumberOf(largest)) / kWinogradRange);
-    if (*std::min_element(most, end) >= std::max(least, low)) return TileKind::kTransformed;
+    if (smallest >= std::max(least, low)) return TileKind::kTransformed;
     TileKind kind = TileKind::kTransformed;
     for (int64_t y = 0; y < tile.rows; ++y) {
       for (int64_t x = 0; x < tile.columns; ++x) {

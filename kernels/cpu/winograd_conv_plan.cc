@@ -58,13 +58,14 @@ double CostOf(const WinogradPlan& plan, const Area& area, int64_t lanes) {
                                          CeilDiv(area.width, plan.form.w.tile));
   const auto points = static_cast<double>(plan.form.points());
   const auto matrix = static_cast<double>(plan.channels * CeilDiv(plan.columns, lanes) * lanes);
-  const double used = static_cast<double>(plan.channels) / static_cast<double>(plan.channels + 8);
+  const double used = static_cast<double>(plan.channels) / static_cast<double>(plan.channels + 2);
   const double product = tiles * points * matrix / (rates.winograd_macs_per_us * used);
   const double bytes = points * matrix * sizeof(float);
   const double memory =
       bytes / (bytes < rates.cached_bytes ? rates.cached_bytes_per_us : rates.bytes_per_us);
   const int64_t blocks = CeilDiv(plan.channels, lanes) + CeilDiv(plan.columns, lanes);
-  const double transforms = tiles * static_cast<double>(blocks) * points * rates.winograd_point_us;
+  const double transforms = tiles * (rates.winograd_tile_us + static_cast<double>(blocks) * points *
+                                                                  rates.winograd_point_us);
   const double alone = std::max(product, memory) + 0.4 * std::min(product, memory);
   return transforms + (2 * alone + product) / 3;
 }

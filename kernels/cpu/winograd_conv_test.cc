@@ -18,15 +18,19 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// A form by its route, and its filter.
+// A form by its route, and its filter. `error`: the most against float64, as a part of the sum of
+// |x||w|, for values of about one size; direct sums of as many terms make about 2e-7.
 struct FormCase {
   const char* route;
   int64_t tile_h, tile_w, taps_h, taps_w;
+  double error;
 };
 constexpr FormCase kForms[] = {
-    {"winograd4x4", 4, 4, 3, 3},
-    {"winograd2x2", 2, 2, 3, 3},
-    {"winograd2x2", 2, 2, 5, 5},
+    {"winograd4x4", 4, 4, 3, 3, 8e-7}, {"winograd2x2", 2, 2, 3, 3, 4e-7},
+    {"winograd4x4", 4, 4, 5, 5, 2e-6}, {"winograd2x2", 2, 2, 5, 5, 6e-7},
+    {"winograd1x4", 1, 4, 1, 3, 5e-7}, {"winograd4x1", 4, 1, 3, 1, 5e-7},
+    {"winograd1x4", 1, 4, 1, 5, 5e-7}, {"winograd4x1", 4, 1, 5, 1, 5e-7},
+    {"winograd1x2", 1, 2, 1, 7, 5e-7}, {"winograd2x1", 2, 1, 7, 1, 5e-7},
 };
 
 struct Case {
@@ -108,7 +112,7 @@ Sum SumOf(const Case& t, const std::vector<Tensor>& inputs, int64_t n, int64_t y
 
 constexpr double kMeanTerm = 0.25;  // the mean of |x||w|, both even in [-1, 1)
 
-// Within the bound below of what the absolute values of a whole window add up to, also at an edge,
+// Within twice the bound of what the absolute values of a whole window add up to, also at an edge,
 // where the tile has more terms than the window.
 void ExpectNear(const Case& t, const std::vector<Tensor>& inputs, const Tensor& got) {
   const int64_t height = SideH(t).out, width = SideW(t).out;
@@ -122,7 +126,7 @@ void ExpectNear(const Case& t, const std::vector<Tensor>& inputs, const Tensor& 
       for (int64_t x = 0; x < width; ++x) {
         for (int64_t column = 0; column < t.columns; ++column, ++value) {
           const Sum sum = SumOf(t, inputs, n, y, x, column);
-          const double tolerance = 5e-7 * terms * kMeanTerm + 2e-6;
+          const double tolerance = 2 * t.form.error * terms * kMeanTerm + 2e-6;
           ASSERT_NEAR(*value, ActivatePlain(epilogue, sum.value), tolerance)
               << "pixel " << y << "," << x << " of image " << n << ", column " << column;
         }
@@ -148,7 +152,7 @@ TEST(WinogradConv, OddSizesOnEveryIsa) {
       for (const std::string padding : {"VALID", "SAME", "EXPLICIT"}) {
         for (int64_t channels : {1, 3, 17, 64}) {
           ASSERT_NO_FATAL_FAILURE(ExpectConv({form, 2, 7, 10, channels, 5, padding, "Relu"}));
-          ASSERT_NO_FATAL_FAILURE(ExpectConv({form, 1, 9, 6, 4, channels, padding}));
+          ASSERT_NO_FATAL_FAILURE(ExpectConv({form, 1, 9, 7, 4, channels, padding}));
         }
       }
     }
@@ -251,7 +255,7 @@ TEST(WinogradConv, ErrorsAreBoundedByTheSumOfAbsoluteValuesOnEveryIsa) {
         for (int64_t i = 0; positive && i < inputs[0].elements(); ++i) x[i] = std::abs(x[i]);
         const auto got = RunRoute(t, inputs, form.route);
         ASSERT_TRUE(got.ok()) << got.status();
-        EXPECT_LT(LargestError(t, inputs, (*got)[0]), form.tile_h == 4 ? 8e-7 : 4e-7)
+        EXPECT_LT(LargestError(t, inputs, (*got)[0]), form.error)
             << form.route << " of " << form.taps_h;
       }
     }
@@ -314,7 +318,7 @@ TEST(WinogradConv, InfinitiesAndNansLandWhereTheyBelongOnEveryIsa) {
           ASSERT_EQ(both.winograd.size(), both.gemm.size());
           for (size_t i = 0; i < both.winograd.size(); ++i) {
             if (std::isfinite(both.gemm[i]) && std::abs(both.gemm[i]) < 1e30) {
-              ASSERT_NEAR(both.winograd[i], both.gemm[i], 2e-5) << value << " at " << pixel;
+              ASSERT_NEAR(both.winograd[i], both.gemm[i], 5e-5) << value << " at " << pixel;
             } else if (std::isnan(both.gemm[i])) {
               ASSERT_TRUE(std::isnan(both.winograd[i])) << value << " at " << pixel << ": " << i;
             } else {
@@ -337,7 +341,7 @@ TEST(WinogradConv, AWideRangeCostsNoDigits) {
         const int64_t at = i / 20 - 11 * 13;  // the pixel is 4, 6 of the second image
         const bool under = at >= 0 && std::abs(at / 13 - 4) <= form.taps_h / 2 &&
                            std::abs(at % 13 - 6) <= form.taps_w / 2;
-        ASSERT_NEAR(both.winograd[i], both.gemm[i], under ? 4e-6 * value : 1e-3)
+        ASSERT_NEAR(both.winograd[i], both.gemm[i], under ? 10 * form.error * value : 3e-3)
             << form.route << " " << value << ": " << i;
       }
     }

@@ -110,22 +110,85 @@ struct SixPoints {
   }
 };
 
-template <int kTile, int kTaps>
-struct LineOfSix {
-  static HWY_INLINE void Input(const WinogradV (&x)[6], WinogradV (&to)[6]) {
-    SixPoints::Input(x, to);
+// Points 0, 1/2, -1/2, 1, -1, 2, -2, infinity.
+struct EightPoints {
+  // The polynomial whose roots are all points but infinity is x^7 - 5.25 x^5 + 5.25 x^3 - x.
+  static constexpr float kFactor = 5.25f;
+
+  static HWY_INLINE void Input(const WinogradV (&x)[8], WinogradV (&to)[8]) {
+    to[0] = AddTimes(kFactor, hn::Sub(x[2], x[4]), hn::Sub(x[6], x[0]));
+    InputPair(0.5f, 5, 4, x, to + 1);
+    InputPair(1, 4.25f, 1, x, to + 3);
+    InputPair(2, 1.25f, 0.25f, x, to + 5);
+    to[7] = AddTimes(kFactor, hn::Sub(x[3], x[5]), hn::Sub(x[7], x[1]));
   }
-  static HWY_INLINE void Weights(const WinogradV (&w)[kTaps], WinogradV (&to)[6]) {
-    SixPoints::Weights(w, to);
+  template <int kTaps>
+  static HWY_INLINE void Weights(const WinogradV (&w)[kTaps], WinogradV (&to)[8]) {
+    to[0] = hn::Neg(w[0]);
+    WeightsPair(0.5f, 1 / (0.5f * (0.0625f - 0.25f * 5 + 4)), w, to + 1);
+    WeightsPair(1, 1 / (2.0f * (1 - 4.25f + 1)), w, to + 3);
+    WeightsPair(2, 1 / (8.0f * (16 - 4 * 1.25f + 0.25f)), w, to + 5);
+    to[7] = w[kTaps - 1];
   }
-  static HWY_INLINE void Output(const WinogradV (&m)[6], WinogradV (&y)[kTile]) {
-    SixPoints::Output(m, y);
+  template <int kTile>
+  static HWY_INLINE void Output(const WinogradV (&m)[8], WinogradV (&y)[kTile]) {
+    WinogradV even[3], odd[3];
+    for (int i = 0; i < 3; ++i) {
+      even[i] = hn::Add(m[2 * i + 1], m[2 * i + 2]);
+      odd[i] = hn::Sub(m[2 * i + 1], m[2 * i + 2]);
+    }
+    y[0] = hn::Add(hn::Add(m[0], even[0]), hn::Add(even[1], even[2]));
+    y[1] = AddTimes(0.5f, odd[0], AddTimes(2, odd[2], odd[1]));
+    if constexpr (kTile == 4) {
+      y[2] = AddTimes(0.25f, even[0], AddTimes(4, even[2], even[1]));
+      y[3] = AddTimes(0.125f, odd[0], AddTimes(8, odd[2], odd[1]));
+    }
+    y[kTile - 1] = hn::Add(y[kTile - 1], m[7]);
+  }
+
+ private:
+  // The squares of the other two pairs have this sum and product.
+  static HWY_INLINE void InputPair(float p, float sum, float product, const WinogradV (&x)[8],
+                                   WinogradV* to) {
+    const WinogradV even = AddTimes(product, x[2], AddTimes(-sum, x[4], x[6]));
+    const WinogradV odd = AddTimes(product, x[1], AddTimes(-sum, x[3], x[5]));
+    to[0] = AddTimes(p, odd, even);
+    to[1] = AddTimes(-p, odd, even);
+  }
+  // The values of the filter's polynomial at p and -p, times `scale`.
+  template <int kTaps>
+  static HWY_INLINE void WeightsPair(float p, float scale, const WinogradV (&w)[kTaps],
+                                     WinogradV* to) {
+    WinogradV even = w[kTaps - 1], odd = w[kTaps - 2];
+    for (int i = kTaps - 3; i >= 0; i -= 2) even = AddTimes(p * p, even, w[i]);
+    for (int i = kTaps - 4; i >= 0; i -= 2) odd = AddTimes(p * p, odd, w[i]);
+    even = Times(scale, even);
+    to[0] = AddTimes(scale * p, odd, even);
+    to[1] = AddTimes(-scale * p, odd, even);
+  }
+};
+
+template <class Points, int kTile, int kTaps>
+struct LineOf {
+  static constexpr int kPoints = kTile + kTaps - 1;
+  static HWY_INLINE void Input(const WinogradV (&x)[kPoints], WinogradV (&to)[kPoints]) {
+    Points::Input(x, to);
+  }
+  static HWY_INLINE void Weights(const WinogradV (&w)[kTaps], WinogradV (&to)[kPoints]) {
+    Points::Weights(w, to);
+  }
+  static HWY_INLINE void Output(const WinogradV (&m)[kPoints], WinogradV (&y)[kTile]) {
+    Points::Output(m, y);
   }
 };
 template <>
-struct Line<4, 3> : LineOfSix<4, 3> {};
+struct Line<4, 3> : LineOf<SixPoints, 4, 3> {};
 template <>
-struct Line<2, 5> : LineOfSix<2, 5> {};
+struct Line<2, 5> : LineOf<SixPoints, 2, 5> {};
+template <>
+struct Line<4, 5> : LineOf<EightPoints, 4, 5> {};
+template <>
+struct Line<2, 7> : LineOf<EightPoints, 2, 7> {};
 
 }  // namespace floe::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

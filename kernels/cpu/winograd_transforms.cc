@@ -205,9 +205,10 @@ struct Form {
 };
 
 constexpr WinogradForm kForms[] = {
-    Form<4, 3, 4, 3>::Functions(),
-    Form<2, 3, 2, 3>::Functions(),
-    Form<2, 5, 2, 5>::Functions(),
+    Form<4, 3, 4, 3>::Functions(), Form<2, 3, 2, 3>::Functions(), Form<4, 5, 4, 5>::Functions(),
+    Form<2, 5, 2, 5>::Functions(), Form<1, 1, 4, 3>::Functions(), Form<4, 3, 1, 1>::Functions(),
+    Form<1, 1, 4, 5>::Functions(), Form<4, 5, 1, 1>::Functions(), Form<1, 1, 2, 7>::Functions(),
+    Form<2, 7, 1, 1>::Functions(),
 };
 
 const WinogradForm* Forms(size_t* count) {
@@ -224,11 +225,7 @@ void Largest(const float* pixels, int64_t count, int64_t channels, uint32_t* mos
       const V x = LoadSome(pixels + c, channels - c);
       largest = hn::Max(largest, hn::And(mask, hn::BitCast(bits, x)));
     }
-    HWY_ALIGN int32_t lanes[kLanes];
-    hn::Store(largest, bits, lanes);
-    int32_t of_all = lanes[0];
-    for (int64_t k = 1; k < kLanes; ++k) of_all = HWY_MAX(of_all, lanes[k]);
-    most[i] = static_cast<uint32_t>(of_all);
+    most[i] = static_cast<uint32_t>(hn::GetLane(hn::MaxOfLanes(bits, largest)));
   }
 }
 

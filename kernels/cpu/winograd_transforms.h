@@ -16,7 +16,7 @@ struct WinogradLine {
   int points() const { return tile + taps - 1; }
 };
 
-inline constexpr int kMostWinogradPoints = 36;  // of both dims
+inline constexpr int kMostWinogradPoints = 64;  // of both dims
 
 // Where a tile of the result goes; rows and columns beyond those that there are are not written.
 struct WinogradResult {
