@@ -17,7 +17,10 @@ struct Options {
   bool last_only = false;  // one element in the list of outputs
   bool open_length = false;
   bool backwards = false;
-  bool use_state = false;  // the final states are fetched too
+  bool use_state = false;    // the final states are fetched too
+  bool masked = false;       // with a variable for the output before
+  bool zero_output = false;  // where masked
+  bool zero_state = false;   // at first
   int64_t steps = kTime, reserved = kTime, counter_step = 1, first = 0;
   std::string compare = "Less";
   // Changes to the body, by name: see Body.
@@ -37,8 +40,11 @@ class Layer {
   TestGraph t;
 
   std::vector<Tensor> Inputs() const {
+    Tensor mask = Tensor::Allocate(DType::kBool, Shape({kBatch, kTime}));
+    for (int64_t i = 0; i < mask.elements(); ++i)
+      static_cast<bool*>(mask.mutable_data())[i] = i >= kTime && i % 3 != 0;
     return {Wavy(Shape({kBatch, kTime, kIn}), 1), Wavy(Shape({kBatch, kUnits}), 2),
-            Wavy(Shape({kBatch, kUnits}), 3)};
+            Wavy(Shape({kBatch, kUnits}), 3), mask};
   }
 
  private:
@@ -52,6 +58,9 @@ class Layer {
     g.Input("out", DType::kVariant, {});
     g.Input("h", DType::kFloat32, SymShape::UnknownRank());
     if (lstm()) g.Input("c", DType::kFloat32, SymShape::UnknownRank());
+    if (!o_.masked) return;
+    g.Input("masks", DType::kVariant, {});
+    g.Input("before", DType::kFloat32, SymShape::UnknownRank());
   }
 
   int64_t columns() const { return lstm() ? 4 : o_.cell == "SimpleRNN" ? 1 : 3; }
@@ -107,8 +116,8 @@ class Layer {
     }
     ValueRef index = time;
     if (o_.last_only) index = body_.Int("first", 0);
-    const ValueRef written =
-        Has("writes another value") ? Op("Neg", "minus", {states[0]}) : states[0];
+    ValueRef written = Has("writes another value") ? Op("Neg", "minus", {states[0]}) : states[0];
+    if (o_.masked) Mask(time, &written, &states);
     body_.Output(
         Op("Add", "next", {time, body_.Int("one", static_cast<int32_t>(o_.counter_step))}));
     body_.Output({1, 0});
@@ -117,6 +126,29 @@ class Layer {
                           {{"element_dtype", DType::kFloat32}}));
     if (Has("exchanges its states")) std::swap(states[0], states[1]);
     for (const ValueRef& state : states) body_.Output(state);
+    if (!o_.masked) return;
+    body_.Output({lstm() ? 6 : 5, 0});
+    body_.Output(written);
+  }
+
+  // Rows that do not see the step keep their states.
+  void Mask(ValueRef time, ValueRef* written, std::vector<ValueRef>* states) {
+    const int masks = lstm() ? 6 : 5;
+    const ValueRef mask =
+        body_.Op("TensorListGetItem", "mask", {{masks, 0}, time, body_.Ints("mask_shape", {-1})},
+                 {{"element_dtype", DType::kBool}});
+    ValueRef column = Op("ExpandDims", "column", {mask, body_.Int("column/axis", 1)});
+    if (Has("the mask is turned round")) column = Op("LogicalNot", "not", {column});
+    const ValueRef otherwise =
+        o_.zero_output ? body_.Floats("nothing", Shape(), {Has("one, not zero") ? 1.0f : 0.0f})
+                       : ValueRef{masks + 1, 0};
+    *written = Op("SelectV2", "written", {column, *written, otherwise});
+    for (size_t k = 0; k < states->size(); ++k) {
+      if (k == 1 && Has("c is not kept")) continue;
+      const int other = Has("another state is kept") && k == 1 ? 4 : 4 + static_cast<int>(k);
+      (*states)[k] =
+          Op("SelectV2", "state" + std::to_string(k), {column, (*states)[k], {other, 0}});
+    }
   }
 
   ValueRef Biased(const std::string& name, ValueRef x) {
@@ -170,7 +202,7 @@ class Layer {
     const ValueRef x =
         t.Input("x", DType::kFloat32,
                 SymShape{Dim::Unknown(), o_.open_length ? Dim::Unknown() : Dim(kTime), kIn});
-    const ValueRef h = t.Input("h", DType::kFloat32, SymShape{Dim::Unknown(), kUnits});
+    ValueRef h = t.Input("h", DType::kFloat32, SymShape{Dim::Unknown(), kUnits});
     const ValueRef c = t.Input("c", DType::kFloat32, SymShape{Dim::Unknown(), kUnits});
     ValueRef steps_first = t.Op("Transpose", "time_first", {x, t.Ints("perm", {1, 0, 2})});
     ValueRef steps = t.Int("steps", static_cast<int32_t>(o_.steps)),
@@ -183,8 +215,15 @@ class Layer {
                 t.Ints("to", {Has("length of the batch") ? 2 : 1}), t.Ints("step", {1})},
                {{"shrink_axis_mask", int64_t{1}}});
     }
-    if (o_.backwards)
-      steps_first = t.Op("ReverseV2", "turned", {steps_first, t.Ints("turned/axis", {0})});
+    const ValueRef mask = t.Input("mask", DType::kBool, SymShape{Dim::Unknown(), Dim::Unknown()});
+    ValueRef mask_first = t.Op("Transpose", "mask_first", {mask, t.Ints("mask_perm", {1, 0})});
+    if (o_.backwards) {
+      const ValueRef axis = t.Ints("turned/axis", {0});
+      steps_first = t.Op("ReverseV2", "turned", {steps_first, axis});
+      if (!Has("only the sequence is turned"))
+        mask_first = t.Op("ReverseV2", "mask_turned", {mask_first, axis});
+    }
+    if (o_.zero_state) h = t.Op("ZerosLike", "h_zero", {h});
     if (o_.last_only) reserved = t.Int("one", 1);
     const ValueRef list =
         t.Op("TensorListFromTensor", "list", {steps_first, t.Ints("in_shape", {-1, kIn})},
@@ -195,6 +234,12 @@ class Layer {
     std::vector<ValueRef> variables = {t.Int("zero", static_cast<int32_t>(o_.first)), steps, list,
                                        out, h};
     if (lstm()) variables.push_back(c);
+    if (o_.masked) {
+      variables.push_back(t.Op("TensorListFromTensor", "masks",
+                               {mask_first, t.Ints("masks_shape", {-1})},
+                               {{"element_dtype", DType::kBool}}));
+      variables.push_back(Has("an output before the first") ? h : t.Op("ZerosLike", "none", {h}));
+    }
     const auto count = static_cast<int>(variables.size());
     const ValueRef loop = Control(t, "While", variables, count, {&condition_, &body_});
     const ValueRef stack =
@@ -203,7 +248,8 @@ class Layer {
     t.Output(t.Op("Transpose", "rows_first", {stack, t.Ints("back", {1, 0, 2})}));
     if (o_.use_state) {
       for (int k = 4; k < count; ++k)
-        t.Output(t.Op("Neg", "state" + std::to_string(k), {{loop.node, k}}));
+        if (!o_.masked || k != count - 2)
+          t.Output(t.Op("Neg", "state" + std::to_string(k), {{loop.node, k}}));
       t.Output(t.Op("Neg", "counted", {{loop.node, 0}}));
     }
     if (Has("the list is read twice"))
@@ -266,6 +312,37 @@ TEST(FuseRecurrent, EveryFunction) {
       o.gate = function;
       if (o.gate != "Linear") ExpectSame(o, true);
     }
+  }
+}
+
+TEST(FuseRecurrent, Masks) {
+  for (const char* cell : kCells) {
+    for (int flags = 0; flags < 32; ++flags) {
+      Options o;
+      o.cell = cell;
+      o.masked = true;
+      o.last_only = (flags & 1) != 0;
+      o.zero_output = (flags & 2) != 0;
+      o.backwards = (flags & 4) != 0;
+      o.use_state = (flags & 8) != 0;
+      o.zero_state = (flags & 16) != 0;
+      SCOPED_TRACE(absl::StrCat(cell, " masked ", flags));
+      ExpectSame(o, true);
+    }
+  }
+}
+
+TEST(FuseRecurrent, OtherMasksStayInTheLoop) {
+  for (const char* change :
+       {"the mask is turned round", "another state is kept", "c is not kept",
+        "an output before the first", "only the sequence is turned", "one, not zero"}) {
+    SCOPED_TRACE(change);
+    Options o;
+    o.masked = true;
+    o.change = change;
+    o.backwards = o.change == "only the sequence is turned";
+    o.zero_output = o.change == "one, not zero";
+    ExpectSame(o, false);
   }
 }
 

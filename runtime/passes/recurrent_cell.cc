@@ -113,6 +113,16 @@ class Matcher {
     return std::nullopt;
   }
 
+  // x of x * 1, as dropout leaves it that drops nothing.
+  ValueRef WithoutOnes(ValueRef ref) const {
+    if (!Is(ref, "Mul")) return ref;
+    for (int side : {0, 1}) {
+      const ValueRef x = At(ref).inputs[side], ones = At(ref).inputs[1 - side];
+      if (Is(ones, "OnesLike") && At(ones).inputs[0] == x) return x;
+    }
+    return ref;
+  }
+
   std::optional<Affine> Product(const Node& node) {
     if (node.inputs.size() != 2) return std::nullopt;
     const Tensor* weights = ConstantOf(graph_, node.inputs[1]);
@@ -123,7 +133,7 @@ class Matcher {
     const bool transposed = node.attrs.Bool("transpose_b");
     const int64_t width = weights->shape().dim(transposed ? 0 : 1);
     Affine sum{width, {{Source::kX, *weights, transposed, 0, width}}, {}, {}, {}};
-    const ValueRef in = node.inputs[0];
+    const ValueRef in = WithoutOnes(node.inputs[0]);
     if (in == step_.x) return sum;
     if (in == h_) {
       sum.terms[0].source = Source::kH;
@@ -206,15 +216,18 @@ class Matcher {
     if (sum == nullptr || !axis.has_value() || (*axis != 1 && *axis != -1) || !sizes.has_value() ||
         part >= static_cast<int>(sizes->size()))
       return std::nullopt;
-    int64_t begin = 0, whole = 0;
-    for (size_t k = 0; k < sizes->size(); ++k) {
-      const int64_t size = (*sizes)[k];
-      if (size < 0 || size > sum->width) return std::nullopt;
-      begin += static_cast<int>(k) < part ? size : 0;
-      whole += size;
+    // One of the sizes may be -1: what is left.
+    int64_t given = 0, begin = 0;
+    for (const int64_t size : *sizes) {
+      if (size < -1 || size > sum->width) return std::nullopt;
+      given += std::max<int64_t>(size, 0);
     }
-    if (whole != sum->width || (*sizes)[part] == 0) return std::nullopt;
-    return Columns(*sum, begin, (*sizes)[part]);
+    const auto open = std::count(sizes->begin(), sizes->end(), -1);
+    if (open > 1 || given > sum->width || (open == 0 && given != sum->width)) return std::nullopt;
+    const auto size_of = [&](int k) { return (*sizes)[k] < 0 ? sum->width - given : (*sizes)[k]; };
+    for (int k = 0; k < part; ++k) begin += size_of(k);
+    if (size_of(part) == 0) return std::nullopt;
+    return Columns(*sum, begin, size_of(part));
   }
 
   std::optional<Affine> SlicePart(const Node& node, int depth) {
