@@ -23,7 +23,8 @@ namespace {
 bool IsLoopOverLists(const Graph& graph, const Node& node) {
   return node.op->name == "While" && node.subgraphs.size() == 2 &&
          std::any_of(node.inputs.begin(), node.inputs.end(), [&](const ValueRef& in) {
-           return graph.node(in.node).op->name == "TensorListFromTensor";
+           const std::string& made = graph.node(in.node).op->name;
+           return made == "TensorListFromTensor" || made == "TensorArrayScatterV3";
          });
 }
 
@@ -82,6 +83,10 @@ class Fuser {
         continue;
       const bool last = found.ends[k] == Found::End::kLastAsList;
       if (IsOutput(end)) return false;
+      if (found.written.node >= 0) {
+        if (!ArrayReadersFit(i, k, found)) return false;
+        continue;
+      }
       for (int reader : Readers(end)) {
         const Node& stack = graph_.node(reader);
         const int64_t wanted = stack.attrs.Int("num_elements", -1);
@@ -91,7 +96,51 @@ class Fuser {
           return false;
       }
     }
-    return true;
+    return std::all_of(found.filled.begin(), found.filled.end(), [&](const auto& array) {
+      return OnlyReaders(array.first, {i, array.second}) &&
+             OnlyReaders({array.first.node, 1}, {array.second});
+    });
+  }
+
+  bool OnlyReaders(ValueRef ref, const std::vector<int>& known) const {
+    return !IsOutput(ref) && std::all_of(Readers(ref).begin(), Readers(ref).end(), [&](int reader) {
+      return std::find(known.begin(), known.end(), reader) != known.end();
+    });
+  }
+
+  // The array is gathered as a whole once the loop has run, and nothing else is done with it.
+  bool ArrayReadersFit(int i, int k, const Found& found) const {
+    const ValueRef end{i, k};
+    std::vector<int> known = Readers(end);
+    for (int reader : known) {
+      const Node& node = graph_.node(reader);
+      if (!node.control_inputs.empty() || node.inputs[0] != found.written) return false;
+      if (node.op->name == "TensorArraySizeV3") {
+        if (found.steps < 0 && analysis_.at(found.length).type.dtype != DType::kInt32) return false;
+        continue;
+      }
+      if (node.op->name != "TensorArrayGatherV3" || node.inputs[2] != end ||
+          !ElementFits(node, found.cell.spec.units) || !IsWhole(node.inputs[1], end, found))
+        return false;
+    }
+    known.push_back(i);
+    return OnlyReaders(found.written, known) && OnlyReaders({found.written.node, 1}, {i});
+  }
+
+  // The numbers of all steps.
+  bool IsWhole(ValueRef indices, ValueRef end, const Found& found) const {
+    const Tensor* values = ConstantOf(graph_, indices);
+    if (values != nullptr) return values->elements() == found.steps && CountsUp(*values);
+    const Node& range = graph_.node(indices.node);
+    if (range.op->name != "Range" || ConstantInteger(graph_, range.inputs[0]) != 0 ||
+        ConstantInteger(graph_, range.inputs[2]) != 1)
+      return false;
+    const ValueRef limit = range.inputs[1];
+    const Node& size = graph_.node(limit.node);
+    if (size.op->name == "TensorArraySizeV3" && size.inputs[1] == end) return true;
+    const auto number = ConstantInteger(graph_, limit);
+    if (number.has_value()) return number == found.steps;
+    return std::find(found.counts.begin(), found.counts.end(), limit) != found.counts.end();
   }
 
   bool IsRead(ValueRef ref) const { return IsOutput(ref) || !Readers(ref).empty(); }
@@ -241,6 +290,7 @@ class Fuser {
         continue;
       for (int stack : Readers({i, k})) {
         replaced_.insert(stack);
+        if (graph_.node(stack).op->name == "TensorArraySizeV3") continue;
         const bool whole = !OnlyLast(stack);
         whole_[stack] = whole;
         if (!whole)
@@ -269,7 +319,13 @@ class Fuser {
   static constexpr int64_t kSomeSteps = int64_t{1} << 40;
 
   void EmitStack(int stack, int i, int fused, const Found& found, Found::End end) {
-    if (!whole_.at(stack)) {
+    if (graph_.node(stack).op->name == "TensorArraySizeV3") {
+      const auto steps = static_cast<int32_t>(found.steps);
+      rebuild_.Replace(stack, 0,
+                       found.steps < 0 ? rebuild_.Map(found.length)
+                                       : Constant(absl::StrCat(graph_.node(stack).name, "/steps"),
+                                                  Tensor::Scalar(DType::kInt32, steps)));
+    } else if (!whole_.at(stack)) {
       for (int slice : Readers({stack, 0})) rebuild_.Replace(slice, 0, Last(i, fused, found));
     } else if (end == Found::End::kSequence) {
       rebuild_.Emit(stack, TimeSwapped(graph_.node(stack).name, {fused, 0}));

@@ -21,6 +21,7 @@ struct Options {
   bool masked = false;       // with a variable for the output before
   bool zero_output = false;  // where masked
   bool zero_state = false;   // at first
+  bool arrays = false;       // TensorArrays, not lists
   int64_t steps = kTime, reserved = kTime, counter_step = 1, first = 0;
   std::string compare = "Less";
   // Changes to the body, by name: see Body.
@@ -54,10 +55,14 @@ class Layer {
   void Variables(TestGraph& g) const {
     g.Input("time", DType::kInt32, {});
     g.Input("steps", DType::kInt32, {});
-    g.Input("list", DType::kVariant, {});
-    g.Input("out", DType::kVariant, {});
+    g.Input("list", o_.arrays ? DType::kFloat32 : DType::kVariant, {});
+    g.Input("out", o_.arrays ? DType::kFloat32 : DType::kVariant, {});
     g.Input("h", DType::kFloat32, SymShape::UnknownRank());
     if (lstm()) g.Input("c", DType::kFloat32, SymShape::UnknownRank());
+    if (o_.arrays) {
+      g.Input("in_handle", DType::kResource, {});
+      g.Input("out_handle", DType::kResource, {});
+    }
     if (!o_.masked) return;
     g.Input("masks", DType::kVariant, {});
     g.Input("before", DType::kFloat32, SymShape::UnknownRank());
@@ -101,8 +106,11 @@ class Layer {
     const ValueRef shape = body_.Ints("item_shape", {-1, kIn});
     ValueRef at = time;
     if (Has("reads the first step")) at = body_.Int("zero", 0);
-    const ValueRef x = body_.Op("TensorListGetItem", "x", {{2, 0}, at, shape},
-                                {{"element_dtype", DType::kFloat32}});
+    const int handle = lstm() ? 6 : 5;
+    const ValueRef x = o_.arrays ? body_.Op("TensorArrayReadV3", "x", {{handle, 0}, at, {2, 0}},
+                                            {{"dtype", DType::kFloat32}})
+                                 : body_.Op("TensorListGetItem", "x", {{2, 0}, at, shape},
+                                            {{"element_dtype", DType::kFloat32}});
     std::vector<ValueRef> states;
     if (lstm()) {
       states = Lstm(x, h, {5, 0});
@@ -122,10 +130,15 @@ class Layer {
         Op("Add", "next", {time, body_.Int("one", static_cast<int32_t>(o_.counter_step))}));
     body_.Output({1, 0});
     body_.Output({2, 0});
-    body_.Output(body_.Op("TensorListSetItem", "write", {{3, 0}, index, written},
-                          {{"element_dtype", DType::kFloat32}}));
+    body_.Output(o_.arrays
+                     ? Op("TensorArrayWriteV3", "write", {{handle + 1, 0}, index, written, {3, 0}})
+                     : body_.Op("TensorListSetItem", "write", {{3, 0}, index, written},
+                                {{"element_dtype", DType::kFloat32}}));
     if (Has("exchanges its states")) std::swap(states[0], states[1]);
     for (const ValueRef& state : states) body_.Output(state);
+    for (int k : {0, 1}) {
+      if (o_.arrays) body_.Output({handle + k, 0});
+    }
     if (!o_.masked) return;
     body_.Output({lstm() ? 6 : 5, 0});
     body_.Output(written);
@@ -225,6 +238,7 @@ class Layer {
     }
     if (o_.zero_state) h = t.Op("ZerosLike", "h_zero", {h});
     if (o_.last_only) reserved = t.Int("one", 1);
+    if (o_.arrays) return Arrays(steps_first, steps, h, c);
     const ValueRef list =
         t.Op("TensorListFromTensor", "list", {steps_first, t.Ints("in_shape", {-1, kIn})},
              {{"element_dtype", DType::kFloat32}});
@@ -254,6 +268,45 @@ class Layer {
     }
     if (Has("the list is read twice"))
       t.Output(t.Op("TensorListLength", "list_length", {{loop.node, 3}}));
+  }
+
+  // The same with TensorArrays, of a known length.
+  void Arrays(ValueRef steps_first, ValueRef steps, ValueRef h, ValueRef c) {
+    const auto array = [&](const std::string& name) {
+      const ValueRef made = t.Op("TensorArrayV3", name, {t.Int(name + "/size", kTime)},
+                                 {{"dtype", DType::kFloat32}, {"clear_after_read", false}});
+      t.graph.mutable_node(made.node).num_outputs = 2;
+      return made.node;
+    };
+    const int in = array("in"), out = array("out");
+    const ValueRef order =
+        Has("filled from its end")
+            ? t.Ints("order", {4, 3, 2, 1, 0})
+            : t.Op("Range", "order",
+                   {t.Int("order/from", 0), t.Int("order/to", kTime), t.Int("order/by", 1)});
+    const ValueRef filled =
+        t.Op("TensorArrayScatterV3", "filled", {{in, 0}, order, steps_first, {in, 1}});
+    std::vector<ValueRef> variables = {t.Int("zero", 0), steps, filled, {out, 1}, h};
+    if (lstm()) variables.push_back(c);
+    const auto states = static_cast<int>(variables.size());
+    variables.push_back({in, 0});
+    variables.push_back({out, 0});
+    const ValueRef loop =
+        Control(t, "While", variables, static_cast<int>(variables.size()), {&condition_, &body_});
+    const ValueRef flow{loop.node, 3};
+    const ValueRef size = t.Op("TensorArraySizeV3", "size", {{out, 0}, flow});
+    const ValueRef all =
+        Has("gathers some")
+            ? t.Ints("all", {0, 1, 3})
+            : t.Op("Range", "all", {t.Int("all/from", 0), size, t.Int("all/by", 1)});
+    const ValueRef stack =
+        t.Op("TensorArrayGatherV3", "stack", {{out, 0}, all, flow}, {{"dtype", DType::kFloat32}});
+    t.Output(t.Op("Transpose", "rows_first", {stack, t.Ints("back", {1, 0, 2})}));
+    for (int k = 4; o_.use_state && k < states; ++k)
+      t.Output(t.Op("Neg", "state" + std::to_string(k), {{loop.node, k}}));
+    if (Has("an element is read afterwards"))
+      t.Output(t.Op("TensorArrayReadV3", "element", {{out, 0}, t.Int("element/at", 1), flow},
+                    {{"dtype", DType::kFloat32}}));
   }
 
   const Options o_;
@@ -312,6 +365,28 @@ TEST(FuseRecurrent, EveryFunction) {
       o.gate = function;
       if (o.gate != "Linear") ExpectSame(o, true);
     }
+  }
+}
+
+TEST(FuseRecurrent, TensorArrays) {
+  for (const char* cell : kCells) {
+    for (int flags = 0; flags < 4; ++flags) {
+      Options o;
+      o.cell = cell;
+      o.arrays = true;
+      o.backwards = (flags & 1) != 0;
+      o.use_state = (flags & 2) != 0;
+      SCOPED_TRACE(absl::StrCat(cell, " ", flags));
+      ExpectSame(o, true);
+    }
+  }
+  for (const char* change :
+       {"filled from its end", "gathers some", "an element is read afterwards"}) {
+    SCOPED_TRACE(change);
+    Options o;
+    o.arrays = true;
+    o.change = change;
+    ExpectSame(o, false);
   }
 }
 

@@ -83,7 +83,8 @@ class LoopMatcher {
       const DType dtype = TypeOf(Outer(k)).dtype;
       if (out == In(k)) {
         kinds_.push_back(Kind::kSame);
-      } else if (dtype == DType::kVariant) {
+      } else if (dtype == DType::kVariant ||
+                 body_.node(out.node).op->name == "TensorArrayWriteV3") {
         if (list_ >= 0 || !IsWrite(k, out)) return false;
         list_ = k;
         kinds_.push_back(Kind::kList);
@@ -171,9 +172,13 @@ class LoopMatcher {
     return true;
   }
 
+  // Into a list, or an array whose flow is the variable; both have the index and the value there.
+  static constexpr int kIndex = 1, kValue = 2;
   bool IsWrite(int k, ValueRef out) const {
     const Node& node = body_.node(out.node);
-    return node.op->name == "TensorListSetItem" && node.inputs[0] == In(k) &&
+    const bool list = node.op->name == "TensorListSetItem",
+               array = node.op->name == "TensorArrayWriteV3";
+    return (list || array) && node.inputs[array ? 3 : 0] == In(k) &&
            Uses(body_).users[body_.inputs[k]].size() == 1;
   }
 
@@ -239,15 +244,32 @@ class LoopMatcher {
     return at == graph.inputs.end() ? -1 : static_cast<int>(at - graph.inputs.begin());
   }
 
+  // The same number, where ops only seem to limit it: Keras takes the largest of one number,
+  // TensorFlow 1 min(x, max(1, x)).
+  ValueRef WithoutLimits(ValueRef ref) const {
+    while (true) {
+      const Node& node = OuterNode(ref);
+      const std::string& op = node.op->name;
+      if (op == "Identity" || (op == "Max" && TypeOf(node.inputs[0]).shape == SymShape())) {
+        ref = node.inputs[0];
+        continue;
+      }
+      const char* inner = op == "Minimum" ? "Maximum" : op == "Maximum" ? "Minimum" : nullptr;
+      bool absorbed = false;
+      for (int side = 0; inner != nullptr && !absorbed && side < 2; ++side) {
+        const ValueRef x = node.inputs[side];
+        const Node& other = OuterNode(node.inputs[1 - side]);
+        absorbed = other.op->name == inner && (other.inputs[0] == x || other.inputs[1] == x);
+        if (absorbed) ref = x;
+      }
+      if (!absorbed) return ref;
+    }
+  }
+
   // The dim of some value that a scalar of the loop's graph is; nothing when it is none.
   std::optional<DimOfValue> DimOfScalar(ValueRef ref) const {
+    ref = WithoutLimits(ref);
     const Node* node = &OuterNode(ref);
-    // Keras takes the largest of one number.
-    while ((node->op->name == "Max" && TypeOf(node->inputs[0]).shape == SymShape()) ||
-           node->op->name == "Identity") {
-      ref = node->inputs[0];
-      node = &OuterNode(ref);
-    }
     if (node->op->name != "StridedSlice") return std::nullopt;
     const Node& shape = OuterNode(node->inputs[0]);
     if (shape.op->name != "Shape") return std::nullopt;
@@ -288,8 +310,9 @@ class LoopMatcher {
   bool Items() {
     for (int i = 0; i < body_.size(); ++i) {
       const Node& node = body_.node(i);
-      if (node.op->name != "TensorListGetItem") continue;
-      const bool mask = node.attrs.Type("element_dtype") == DType::kBool;
+      const bool array = node.op->name == "TensorArrayReadV3";
+      if (!array && node.op->name != "TensorListGetItem") continue;
+      const bool mask = node.attrs.Type(array ? "dtype" : "element_dtype") == DType::kBool;
       ValueRef& item = mask ? mask_item_ : item_;
       if (item.node >= 0) return false;
       item = {i, 0};
@@ -319,14 +342,59 @@ class LoopMatcher {
   }
 
   // What the list is made from that an element is read from at the step.
-  bool SourceOf(ValueRef item, ValueRef* source) const {
+  bool SourceOf(ValueRef item, ValueRef* source) {
     const Node& node = body_.node(item.node);
+    if (node.op->name == "TensorArrayReadV3") return SourceOfArray(node, source);
     const int list = Variable(body_, node.inputs[0]);
     if (list < 0 || kinds_[list] != Kind::kSame || !IsStep(node.inputs[1])) return false;
     const Node& made = OuterNode(Outer(list));
     if (made.op->name != "TensorListFromTensor") return false;
     *source = made.inputs[0];
     return ElementFits(graph_, made.inputs[1]) && ElementFits(body_, node.inputs[2]);
+  }
+
+  // The same of an array, which is filled once, from its first element to its last.
+  bool SourceOfArray(const Node& read, ValueRef* source) {
+    const auto made = ArrayOf(read.inputs[0]);
+    const int flow = Variable(body_, read.inputs[2]);
+    if (!made.has_value() || flow < 0 || kinds_[flow] != Kind::kSame || !IsStep(read.inputs[1]))
+      return false;
+    const Node& fill = OuterNode(Outer(flow));
+    if (fill.op->name != "TensorArrayScatterV3" || fill.inputs[0] != ValueRef{*made, 0} ||
+        fill.inputs[3] != ValueRef{*made, 1})
+      return false;
+    *source = fill.inputs[2];
+    found_.filled.emplace_back(ValueRef{*made, 0}, Outer(flow).node);
+    const SymShape& shape = TypeOf(*source).shape;
+    if (!shape.rank_known() || shape.rank() < 2) return false;
+    return IsWholeRange(fill.inputs[1], *source, shape.dim(0));
+  }
+
+  // The TensorArrayV3 whose handle a variable of the loop keeps.
+  std::optional<int> ArrayOf(ValueRef handle) const {
+    const int variable = Variable(body_, handle);
+    if (variable < 0 || kinds_[variable] != Kind::kSame) return std::nullopt;
+    const ValueRef made = Outer(variable);
+    if (OuterNode(made).op->name != "TensorArrayV3" || made.output != 0 ||
+        OuterNode(made).attrs.Bool("dynamic_size"))
+      return std::nullopt;
+    return made.node;
+  }
+
+  // 0, 1, ... to the length of the sequence.
+  bool IsWholeRange(ValueRef ref, ValueRef sequence, Dim length) const {
+    const Node& node = OuterNode(ref);
+    if (node.op->name == "Range") {
+      if (ConstantInteger(graph_, node.inputs[0]) != 0 ||
+          ConstantInteger(graph_, node.inputs[2]) != 1)
+        return false;
+      const auto end = ConstantInteger(graph_, node.inputs[1]);
+      if (end.has_value()) return length == Dim(*end);
+      const auto dim = DimOfScalar(node.inputs[1]);
+      return dim.has_value() && *dim == Origin({sequence, 0});
+    }
+    const Tensor* values = ConstantOf(graph_, ref);
+    return values != nullptr && length == Dim(values->elements()) && CountsUp(*values);
   }
 
   bool LengthFits(Dim length) {
@@ -366,16 +434,31 @@ class LoopMatcher {
 
   // The list that outputs are written to: all of them, or the last one alone.
   bool Written() {
+    found_.counts = open_steps_;
     if (list_ < 0) return true;
     const Node& write = body_.node(body_.outputs[list_].node);
     const Node& made = OuterNode(Outer(list_));
+    if (write.op->name == "TensorArrayWriteV3") return ArrayWritten(write);
     if (made.op->name != "TensorListReserve" || write.attrs.Bool("resize_if_index_out_of_bounds"))
       return false;
-    const auto size = ConstantInteger(graph_, made.inputs[1]);
-    if (IsStep(write.inputs[1]))
-      return known_steps_.has_value() ? size == known_steps_ : IsLength(made.inputs[1]);
+    if (IsStep(write.inputs[kIndex])) return IsNumberOfSteps(made.inputs[1]);
     only_last_ = true;
-    return ConstantInteger(body_, write.inputs[1]) == 0 && size == 1;
+    return ConstantInteger(body_, write.inputs[kIndex]) == 0 &&
+           ConstantInteger(graph_, made.inputs[1]) == 1;
+  }
+
+  bool ArrayWritten(const Node& write) {
+    const auto made = ArrayOf(write.inputs[0]);
+    if (!made.has_value() || Outer(list_) != ValueRef{*made, 1} || !IsStep(write.inputs[kIndex]))
+      return false;
+    found_.written = {*made, 0};
+    const ValueRef size = graph_.node(*made).inputs[0];
+    found_.counts.push_back(size);
+    return IsNumberOfSteps(size);
+  }
+
+  bool IsNumberOfSteps(ValueRef ref) const {
+    return known_steps_.has_value() ? ConstantInteger(graph_, ref) == known_steps_ : IsLength(ref);
   }
 
   // ---- the result ----
@@ -387,8 +470,9 @@ class LoopMatcher {
     found_.states = {Outer(h)};
     if (states_.size() == 2) found_.states.push_back(Outer(states_[1 - found_.cell.h]));
     if (!StateFits(found_.states, units) || !StatesKept()) return false;
-    if (list_ >= 0 && (!IsOutputValue(body_.node(body_.outputs[list_].node).inputs[2], h_next) ||
-                       !ElementFits(graph_, OuterNode(Outer(list_)).inputs[0], units)))
+    if (list_ >= 0 &&
+        (!IsOutputValue(body_.node(body_.outputs[list_].node).inputs[kValue], h_next) ||
+         !ListFits(units)))
       return false;
     for (int k = 0; k < static_cast<int>(kinds_.size()); ++k) {
       switch (kinds_[k]) {
@@ -413,6 +497,12 @@ class LoopMatcher {
     found_.output_is_h =
         found_.mask.node < 0 || (!found_.zero_output && IsZeroIn(graph_, found_.states[0]));
     return true;
+  }
+
+  bool ListFits(int64_t units) const {
+    const Node& made = OuterNode(Outer(list_));
+    return made.op->name == "TensorListReserve" ? ElementFits(graph_, made.inputs[0], units)
+                                                : floe::ElementFits(made, units);
   }
 
   // Where there is a mask, every state is kept by it.
@@ -468,6 +558,22 @@ class LoopMatcher {
 };
 
 }  // namespace
+
+bool ElementFits(const Node& array, int64_t units) {
+  const auto shape = array.attrs.Get<SymShape>("element_shape", SymShape::UnknownRank());
+  if (!shape.rank_known()) return true;
+  return shape.rank() == 2 && !shape.dim(0).concrete() &&
+         (!shape.dim(1).concrete() || shape.dim(1) == Dim(units));
+}
+
+bool CountsUp(const Tensor& values) {
+  const auto numbers = IntegerValues(values.view());
+  if (!numbers.ok()) return false;
+  for (size_t i = 0; i < numbers->size(); ++i) {
+    if ((*numbers)[i] != static_cast<int64_t>(i)) return false;
+  }
+  return true;
+}
 
 absl::StatusOr<std::optional<RecurrentLoop>> MatchRecurrentLoop(const RecurrentContext& context,
                                                                 const Node& loop) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "kernels/kernel.h"
@@ -32,6 +33,11 @@ struct RecurrentLoop {
     kLastAsList,  // a list of that alone
   };
   std::vector<End> ends;
+  // Scalars that are known to be the number of steps.
+  std::vector<ValueRef> counts;
+  // Handles of the TensorArrays that are read, each with the node that fills it.
+  std::vector<std::pair<ValueRef, int>> filled;
+  ValueRef written;          // the handle of the TensorArray that is written, if one is
   bool zero_output = false;  // outputs of masked steps are 0, not the output before
   // The output of the last step is h, even where all steps were masked.
   bool output_is_h = true;
@@ -49,5 +55,10 @@ struct RecurrentContext {
 // the counter, a state of the cell, or a value that stays. Errors are those of MatchRecurrentCell.
 absl::StatusOr<std::optional<RecurrentLoop>> MatchRecurrentLoop(const RecurrentContext& context,
                                                                 const Node& loop);
+
+// Whether what a TensorArray declares of its elements allows [batch, units].
+bool ElementFits(const Node& array, int64_t units);
+// 0, 1, 2, ...
+bool CountsUp(const Tensor& values);
 
 }  // namespace floe
