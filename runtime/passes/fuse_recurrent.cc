@@ -119,12 +119,26 @@ class Fuser {
         if (found.steps < 0 && analysis_.at(found.length).type.dtype != DType::kInt32) return false;
         continue;
       }
+      if (node.op->name == "TensorArrayReadV3" && IsLast(node.inputs[1], i, found)) continue;
       if (node.op->name != "TensorArrayGatherV3" || node.inputs[2] != end ||
           !ElementFits(node, found.cell.spec.units) || !IsWhole(node.inputs[1], end, found))
         return false;
     }
     known.push_back(i);
     return OnlyReaders(found.written, known) && OnlyReaders({found.written.node, 1}, {i});
+  }
+
+  // The number of the last step: one less than a counter that began with 0, or than the length.
+  bool IsLast(ValueRef index, int i, const Found& found) const {
+    const auto number = ConstantInteger(graph_, index);
+    if (number.has_value()) return found.steps > 0 && *number == found.steps - 1;
+    const Node& node = graph_.node(index.node);
+    if (node.op->name != "Sub" || ConstantInteger(graph_, node.inputs[1]) != 1) return false;
+    const ValueRef count = node.inputs[0];
+    if (count.node == i)
+      return found.ends[count.output] == Found::End::kSteps &&
+             ConstantInteger(graph_, graph_.node(i).inputs[count.output]) == 0;
+    return std::find(found.counts.begin(), found.counts.end(), count) != found.counts.end();
   }
 
   // The numbers of all steps.
@@ -290,7 +304,9 @@ class Fuser {
         continue;
       for (int stack : Readers({i, k})) {
         replaced_.insert(stack);
-        if (graph_.node(stack).op->name == "TensorArraySizeV3") continue;
+        const std::string& op = graph_.node(stack).op->name;
+        if (op == "TensorArrayReadV3") sequence = sequence || !found.output_is_h;
+        if (op == "TensorArrayReadV3" || op == "TensorArraySizeV3") continue;
         const bool whole = !OnlyLast(stack);
         whole_[stack] = whole;
         if (!whole)
@@ -325,6 +341,8 @@ class Fuser {
                        found.steps < 0 ? rebuild_.Map(found.length)
                                        : Constant(absl::StrCat(graph_.node(stack).name, "/steps"),
                                                   Tensor::Scalar(DType::kInt32, steps)));
+    } else if (graph_.node(stack).op->name == "TensorArrayReadV3") {
+      rebuild_.Replace(stack, 0, Last(i, fused, found));
     } else if (!whole_.at(stack)) {
       for (int slice : Readers({stack, 0})) rebuild_.Replace(slice, 0, Last(i, fused, found));
     } else if (end == Found::End::kSequence) {

@@ -304,6 +304,10 @@ class Layer {
     t.Output(t.Op("Transpose", "rows_first", {stack, t.Ints("back", {1, 0, 2})}));
     for (int k = 4; o_.use_state && k < states; ++k)
       t.Output(t.Op("Neg", "state" + std::to_string(k), {{loop.node, k}}));
+    if (Has("the last element is read"))
+      t.Output(t.Op("TensorArrayReadV3", "last",
+                    {{out, 0}, t.Op("Sub", "at", {{loop.node, 0}, t.Int("at/one", 1)}), flow},
+                    {{"dtype", DType::kFloat32}}));
     if (Has("an element is read afterwards"))
       t.Output(t.Op("TensorArrayReadV3", "element", {{out, 0}, t.Int("element/at", 1), flow},
                     {{"dtype", DType::kFloat32}}));
@@ -376,6 +380,7 @@ TEST(FuseRecurrent, TensorArrays) {
       o.arrays = true;
       o.backwards = (flags & 1) != 0;
       o.use_state = (flags & 2) != 0;
+      o.change = o.backwards ? "the last element is read" : "";
       SCOPED_TRACE(absl::StrCat(cell, " ", flags));
       ExpectSame(o, true);
     }

@@ -101,10 +101,19 @@ class Matcher {
 
   // x of x * 1, as dropout leaves it that drops nothing.
   ValueRef WithoutOnes(ValueRef ref) const {
-    if (!Is(ref, "Mul")) return ref;
-    for (int side : {0, 1}) {
-      const ValueRef x = At(ref).inputs[side], ones = At(ref).inputs[1 - side];
-      if (Is(ones, "OnesLike") && At(ones).inputs[0] == x) return x;
+    for (int depth = 0; depth < kDeepest && Is(ref, "Mul"); ++depth) {
+      const auto& in = At(ref).inputs;
+      const auto is_one = [&](ValueRef one, ValueRef x) {
+        return ConstantFloat(graph_, one) == 1.0f ||
+               (Is(one, "OnesLike") && At(one).inputs[0] == x);
+      };
+      if (is_one(in[1], in[0])) {
+        ref = in[0];
+      } else if (is_one(in[0], in[1])) {
+        ref = in[1];
+      } else {
+        break;
+      }
     }
     return ref;
   }
