@@ -27,10 +27,10 @@ absl::StatusOr<RecurrentSizes> RecurrentSizes::Of(const RecurrentSpec& spec,
   if (size.steps > size.time || size.steps == 0)
     return absl::InvalidArgumentError(absl::StrCat("the recurrent layer is to run ", size.steps,
                                                    " steps of a sequence of ", size.time));
-  if (spec.masked && inputs[spec.mask()].shape.dim(1) != size.time)
-    return absl::InvalidArgumentError(
-        absl::StrCat("the mask ", inputs[spec.mask()].shape.ToString(),
-                     " does not fit a sequence of ", size.time, " steps"));
+  if (spec.masked && inputs[spec.mask()].shape.dim(1) < size.steps)
+    return absl::InvalidArgumentError(absl::StrCat("the mask ",
+                                                   inputs[spec.mask()].shape.ToString(),
+                                                   " is too short for ", size.steps, " steps"));
   if (!spec.projected && inputs[spec.w()].shape.dim(0) != size.in)
     return absl::InvalidArgumentError(absl::StrCat(
         "the recurrent layer takes ", inputs[spec.w()].shape.dim(0), " features, not ", size.in));
@@ -244,7 +244,7 @@ class FusedRecurrent final : public Kernel {
         Step(memory, part.rows(), memory.gates + line * layout_.gate_width(),
              count * layout_.gate_width());
         if (spec_.masked) {
-          KeepMasked(ctx, part, size, first + line, s + k, &memory);
+          KeepMasked(ctx, part, size, s + k, &memory);
         } else if (spec_.sequence) {
           StoreState(memory.h_next, part, ctx.out(0).as<float>() + (s + k) * layout_.units,
                      size.steps * layout_.units);
@@ -277,12 +277,12 @@ class FusedRecurrent final : public Kernel {
 
   // Rows that do not see the step keep their states; their output is 0 or that of the step before.
   void KeepMasked(const KernelContext& ctx, const Part& part, const RecurrentSizes& size,
-                  int64_t time, int64_t step, Memory* memory) const {
+                  int64_t step, Memory* memory) const {
     const int64_t bytes = layout_.width() * static_cast<int64_t>(sizeof(float));
     const int64_t units = layout_.units;
     for (int64_t i = 0; i < part.rows(); ++i) {
       const int64_t row = part.begin + i, at = i * layout_.width();
-      const bool seen = MaskAt(ctx.in(spec_.mask()), row, time);
+      const bool seen = MaskAt(spec_, ctx.in(spec_.mask()), row, step);
       if (!seen) {
         std::memcpy(memory->h_next + at, memory->h + at, bytes);
         if (spec_.has_c()) std::memcpy(memory->c + at, memory->kept + at, bytes);

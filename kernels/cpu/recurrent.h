@@ -23,9 +23,12 @@ inline const float* StateRow(const TensorView& state, int64_t row, int64_t width
   return state.as<float>() + (state.shape.dim(0) == 1 ? 0 : row * width);
 }
 
-// Whether a row sees a step of time, by a mask [rows or 1, time].
-inline bool MaskAt(const TensorView& mask, int64_t row, int64_t t) {
-  return mask.as<bool>()[(mask.shape.dim(0) == 1 ? 0 : row * mask.shape.dim(1)) + t];
+// Whether a row sees a step, by a mask [rows or 1, time]. Read from the end where the layer is: the
+// mask may be longer than the sequence.
+inline bool MaskAt(const ops::RecurrentSpec& spec, const TensorView& mask, int64_t row,
+                   int64_t step) {
+  const int64_t time = mask.shape.dim(1), t = spec.backwards ? time - 1 - step : step;
+  return mask.as<bool>()[(mask.shape.dim(0) == 1 ? 0 : row * time) + t];
 }
 
 // The layout that one step works on. Units are padded to blocks of one vector. Gates of a row lie

@@ -27,21 +27,18 @@ using ops::RecurrentGate;
 
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
 
-// Sums of one tile that the registers hold next to what they are made of, and of one row enough to
-// hide the latency of a multiply-add.
+// A tile is some rows by the gates of one block, or by half of them where the registers hold no
+// more: sums must outnumber loads, since R comes from the second cache.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
 constexpr int kSums = 24, kSumsOfOneRow = 16;
+constexpr int GatesOfTile(int gates) { return gates; }
 #else
-constexpr int kSums = 9, kSumsOfOneRow = 8;
+constexpr int kSums = 12, kSumsOfOneRow = 8;
+constexpr int GatesOfTile(int gates) { return gates == 4 ? 2 : gates; }
 #endif
-constexpr int kMostRows = 8;
-
-constexpr int RowsOfTile(int gates) {
-  return kSums / gates < 1 ? 1 : kSums / gates > kMostRows ? kMostRows : kSums / gates;
-}
-constexpr int BlocksOfOneRow(int gates) {
-  return kSumsOfOneRow / gates > 8 ? 8 : kSumsOfOneRow / gates;
-}
+constexpr int RowsOfTile(int gates) { return HWY_MIN(8, kSums / GatesOfTile(gates)); }
+// One row takes several blocks at once, to hide the latency of a multiply-add.
+constexpr int BlocksOfOneRow(int gates) { return HWY_MIN(8, kSumsOfOneRow / gates); }
 
 // ---- functions of gates ----
 
@@ -191,12 +188,12 @@ struct Simple {
 
 // ---- h R ----
 
-// sums[row][block][gate][lane] of a tile. An element is summed in the order of h's units from 0 on,
-// whatever the tile.
-template <int kGates, int kRows, int kBlocks>
+// sums[row][block][gate][lane] of a tile: kUsed of the kGates gates, from where `r` and `sums`
+// point on. An element is summed in the order of h's units from 0 on, whatever the tile.
+template <int kGates, int kUsed, int kRows, int kBlocks>
 HWY_INLINE void Product(const float* h, int64_t h_stride, const float* r, int64_t units,
                         float* sums) {
-  constexpr int kWide = kBlocks * kGates;
+  constexpr int kWide = kBlocks * kUsed;
   const D d;
   V sum[kRows][kWide];
   FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -206,8 +203,8 @@ HWY_INLINE void Product(const float* h, int64_t h_stride, const float* r, int64_
   for (int64_t k = 0; k < units; ++k) {
     V vr[kWide];
     FLOE_UNROLL for (int b = 0; b < kBlocks; ++b) {
-      FLOE_UNROLL for (int g = 0; g < kGates; ++g) {
-        vr[b * kGates + g] = hn::Load(d, r + b * block_floats + g * kLanes);
+      FLOE_UNROLL for (int g = 0; g < kUsed; ++g) {
+        vr[b * kUsed + g] = hn::Load(d, r + b * block_floats + g * kLanes);
       }
     }
     FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -217,8 +214,10 @@ HWY_INLINE void Product(const float* h, int64_t h_stride, const float* r, int64_
     r += kGates * kLanes;
   }
   FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
-    FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
-      hn::Store(sum[i][j], d, sums + (i * kWide + j) * kLanes);
+    FLOE_UNROLL for (int b = 0; b < kBlocks; ++b) {
+      FLOE_UNROLL for (int g = 0; g < kUsed; ++g) {
+        hn::Store(sum[i][b * kUsed + g], d, sums + ((i * kBlocks + b) * kGates + g) * kLanes);
+      }
     }
   }
 }
@@ -226,24 +225,26 @@ HWY_INLINE void Product(const float* h, int64_t h_stride, const float* r, int64_
 using ProductFunction = void (*)(const float* h, int64_t h_stride, const float* r, int64_t units,
                                  float* sums);
 
-template <int kGates, int kRows, int kBlocks>
-void ProductOf(const float* h, int64_t h_stride, const float* r, int64_t units, float* sums) {
-  Product<kGates, kRows, kBlocks>(h, h_stride, r, units, sums);
+// All gates of one block.
+template <int kGates, int kRows>
+void ProductOfBlock(const float* h, int64_t h_stride, const float* r, int64_t units, float* sums) {
+  constexpr int kUsed = GatesOfTile(kGates);
+  for (int g = 0; g < kGates; g += kUsed)
+    Product<kGates, kUsed, kRows, 1>(h, h_stride, r + g * kLanes, units, sums + g * kLanes);
 }
 
-// By the rows of a tile of one block.
 template <int kGates>
 ProductFunction RowsProduct(int rows) {
   constexpr int kMost = RowsOfTile(kGates);
   constexpr ProductFunction kTiles[] = {
-      ProductOf<kGates, 1, 1>,
-      ProductOf<kGates, HWY_MIN(2, kMost), 1>,
-      ProductOf<kGates, HWY_MIN(3, kMost), 1>,
-      ProductOf<kGates, HWY_MIN(4, kMost), 1>,
-      ProductOf<kGates, HWY_MIN(5, kMost), 1>,
-      ProductOf<kGates, HWY_MIN(6, kMost), 1>,
-      ProductOf<kGates, HWY_MIN(7, kMost), 1>,
-      ProductOf<kGates, HWY_MIN(8, kMost), 1>,
+      ProductOfBlock<kGates, 1>,
+      ProductOfBlock<kGates, HWY_MIN(2, kMost)>,
+      ProductOfBlock<kGates, HWY_MIN(3, kMost)>,
+      ProductOfBlock<kGates, HWY_MIN(4, kMost)>,
+      ProductOfBlock<kGates, HWY_MIN(5, kMost)>,
+      ProductOfBlock<kGates, HWY_MIN(6, kMost)>,
+      ProductOfBlock<kGates, HWY_MIN(7, kMost)>,
+      ProductOfBlock<kGates, HWY_MIN(8, kMost)>,
   };
   return kTiles[rows - 1];
 }
@@ -268,12 +269,12 @@ HWY_INLINE void Pass(const RecurrentStep& step, const float* input, const float*
       int64_t together = 1;
       if (left >= kWideBlocks) {
         together = kWideBlocks;
-        Product<kGates, 1, kWideBlocks>(input, width, r, units, sums);
+        Product<kGates, kGates, 1, kWideBlocks>(input, width, r, units, sums);
       } else if (left >= 2 && kWideBlocks >= 2) {
         together = 2;
-        Product<kGates, 1, HWY_MIN(2, kWideBlocks)>(input, width, r, units, sums);
+        Product<kGates, kGates, 1, HWY_MIN(2, kWideBlocks)>(input, width, r, units, sums);
       } else {
-        Product<kGates, 1, 1>(input, width, r, units, sums);
+        Product<kGates, kGates, 1, 1>(input, width, r, units, sums);
       }
       for (int64_t b = 0; b < together; ++b) finish(sums + b * kGates * kLanes, 0, block + b);
       block += together;

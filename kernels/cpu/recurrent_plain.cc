@@ -129,7 +129,7 @@ class PlainRecurrent final : public Kernel {
     if (c0 != nullptr) c.assign(c0, c0 + units);
     for (int64_t s = 0; s < size.steps; ++s) {
       const int64_t t = spec_.backwards ? size.time - 1 - s : s;
-      const bool seen = !spec_.masked || MaskAt(ctx.in(spec_.mask()), row, t);
+      const bool seen = !spec_.masked || MaskAt(spec_, ctx.in(spec_.mask()), row, s);
       const float* x = StateRow(ctx.in(0), row, size.time * size.in) + t * size.in;
       if (seen) {
         Step(ctx, Gates(ctx, x, size.in), &h, &c);

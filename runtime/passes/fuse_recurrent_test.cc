@@ -17,7 +17,11 @@ struct Options {
   bool last_only = false;  // one element in the list of outputs
   bool open_length = false;
   bool backwards = false;
-  bool use_state = false;  // the final states are fetched too
+  bool use_state = false;    // the final states are fetched too
+  bool masked = false;       // with a variable for the output before
+  bool zero_output = false;  // where masked
+  bool zero_state = false;   // at first
+  bool arrays = false;       // TensorArrays, not lists
   int64_t steps = kTime, reserved = kTime, counter_step = 1, first = 0;
   std::string compare = "Less";
   // Changes to the body, by name: see Body.
@@ -37,8 +41,11 @@ class Layer {
   TestGraph t;
 
   std::vector<Tensor> Inputs() const {
+    Tensor mask = Tensor::Allocate(DType::kBool, Shape({kBatch, kTime}));
+    for (int64_t i = 0; i < mask.elements(); ++i)
+      static_cast<bool*>(mask.mutable_data())[i] = i >= kTime && i % 3 != 0;
     return {Wavy(Shape({kBatch, kTime, kIn}), 1), Wavy(Shape({kBatch, kUnits}), 2),
-            Wavy(Shape({kBatch, kUnits}), 3)};
+            Wavy(Shape({kBatch, kUnits}), 3), mask};
   }
 
  private:
@@ -48,10 +55,17 @@ class Layer {
   void Variables(TestGraph& g) const {
     g.Input("time", DType::kInt32, {});
     g.Input("steps", DType::kInt32, {});
-    g.Input("list", DType::kVariant, {});
-    g.Input("out", DType::kVariant, {});
+    g.Input("list", o_.arrays ? DType::kFloat32 : DType::kVariant, {});
+    g.Input("out", o_.arrays ? DType::kFloat32 : DType::kVariant, {});
     g.Input("h", DType::kFloat32, SymShape::UnknownRank());
     if (lstm()) g.Input("c", DType::kFloat32, SymShape::UnknownRank());
+    if (o_.arrays) {
+      g.Input("in_handle", DType::kResource, {});
+      g.Input("out_handle", DType::kResource, {});
+    }
+    if (!o_.masked) return;
+    g.Input("masks", DType::kVariant, {});
+    g.Input("before", DType::kFloat32, SymShape::UnknownRank());
   }
 
   int64_t columns() const { return lstm() ? 4 : o_.cell == "SimpleRNN" ? 1 : 3; }
@@ -92,8 +106,11 @@ class Layer {
     const ValueRef shape = body_.Ints("item_shape", {-1, kIn});
     ValueRef at = time;
     if (Has("reads the first step")) at = body_.Int("zero", 0);
-    const ValueRef x = body_.Op("TensorListGetItem", "x", {{2, 0}, at, shape},
-                                {{"element_dtype", DType::kFloat32}});
+    const int handle = lstm() ? 6 : 5;
+    const ValueRef x = o_.arrays ? body_.Op("TensorArrayReadV3", "x", {{handle, 0}, at, {2, 0}},
+                                            {{"dtype", DType::kFloat32}})
+                                 : body_.Op("TensorListGetItem", "x", {{2, 0}, at, shape},
+                                            {{"element_dtype", DType::kFloat32}});
     std::vector<ValueRef> states;
     if (lstm()) {
       states = Lstm(x, h, {5, 0});
@@ -107,16 +124,44 @@ class Layer {
     }
     ValueRef index = time;
     if (o_.last_only) index = body_.Int("first", 0);
-    const ValueRef written =
-        Has("writes another value") ? Op("Neg", "minus", {states[0]}) : states[0];
+    ValueRef written = Has("writes another value") ? Op("Neg", "minus", {states[0]}) : states[0];
+    if (o_.masked) Mask(time, &written, &states);
     body_.Output(
         Op("Add", "next", {time, body_.Int("one", static_cast<int32_t>(o_.counter_step))}));
     body_.Output({1, 0});
     body_.Output({2, 0});
-    body_.Output(body_.Op("TensorListSetItem", "write", {{3, 0}, index, written},
-                          {{"element_dtype", DType::kFloat32}}));
+    body_.Output(o_.arrays
+                     ? Op("TensorArrayWriteV3", "write", {{handle + 1, 0}, index, written, {3, 0}})
+                     : body_.Op("TensorListSetItem", "write", {{3, 0}, index, written},
+                                {{"element_dtype", DType::kFloat32}}));
     if (Has("exchanges its states")) std::swap(states[0], states[1]);
     for (const ValueRef& state : states) body_.Output(state);
+    for (int k : {0, 1}) {
+      if (o_.arrays) body_.Output({handle + k, 0});
+    }
+    if (!o_.masked) return;
+    body_.Output({lstm() ? 6 : 5, 0});
+    body_.Output(written);
+  }
+
+  // Rows that do not see the step keep their states.
+  void Mask(ValueRef time, ValueRef* written, std::vector<ValueRef>* states) {
+    const int masks = lstm() ? 6 : 5;
+    const ValueRef mask =
+        body_.Op("TensorListGetItem", "mask", {{masks, 0}, time, body_.Ints("mask_shape", {-1})},
+                 {{"element_dtype", DType::kBool}});
+    ValueRef column = Op("ExpandDims", "column", {mask, body_.Int("column/axis", 1)});
+    if (Has("the mask is turned round")) column = Op("LogicalNot", "not", {column});
+    const ValueRef otherwise =
+        o_.zero_output ? body_.Floats("nothing", Shape(), {Has("one, not zero") ? 1.0f : 0.0f})
+                       : ValueRef{masks + 1, 0};
+    *written = Op("SelectV2", "written", {column, *written, otherwise});
+    for (size_t k = 0; k < states->size(); ++k) {
+      if (k == 1 && Has("c is not kept")) continue;
+      const int other = Has("another state is kept") && k == 1 ? 4 : 4 + static_cast<int>(k);
+      (*states)[k] =
+          Op("SelectV2", "state" + std::to_string(k), {column, (*states)[k], {other, 0}});
+    }
   }
 
   ValueRef Biased(const std::string& name, ValueRef x) {
@@ -170,7 +215,7 @@ class Layer {
     const ValueRef x =
         t.Input("x", DType::kFloat32,
                 SymShape{Dim::Unknown(), o_.open_length ? Dim::Unknown() : Dim(kTime), kIn});
-    const ValueRef h = t.Input("h", DType::kFloat32, SymShape{Dim::Unknown(), kUnits});
+    ValueRef h = t.Input("h", DType::kFloat32, SymShape{Dim::Unknown(), kUnits});
     const ValueRef c = t.Input("c", DType::kFloat32, SymShape{Dim::Unknown(), kUnits});
     ValueRef steps_first = t.Op("Transpose", "time_first", {x, t.Ints("perm", {1, 0, 2})});
     ValueRef steps = t.Int("steps", static_cast<int32_t>(o_.steps)),
@@ -183,9 +228,17 @@ class Layer {
                 t.Ints("to", {Has("length of the batch") ? 2 : 1}), t.Ints("step", {1})},
                {{"shrink_axis_mask", int64_t{1}}});
     }
-    if (o_.backwards)
-      steps_first = t.Op("ReverseV2", "turned", {steps_first, t.Ints("turned/axis", {0})});
+    const ValueRef mask = t.Input("mask", DType::kBool, SymShape{Dim::Unknown(), Dim::Unknown()});
+    ValueRef mask_first = t.Op("Transpose", "mask_first", {mask, t.Ints("mask_perm", {1, 0})});
+    if (o_.backwards) {
+      const ValueRef axis = t.Ints("turned/axis", {0});
+      steps_first = t.Op("ReverseV2", "turned", {steps_first, axis});
+      if (!Has("only the sequence is turned"))
+        mask_first = t.Op("ReverseV2", "mask_turned", {mask_first, axis});
+    }
+    if (o_.zero_state) h = t.Op("ZerosLike", "h_zero", {h});
     if (o_.last_only) reserved = t.Int("one", 1);
+    if (o_.arrays) return Arrays(steps_first, steps, h, c);
     const ValueRef list =
         t.Op("TensorListFromTensor", "list", {steps_first, t.Ints("in_shape", {-1, kIn})},
              {{"element_dtype", DType::kFloat32}});
@@ -195,6 +248,12 @@ class Layer {
     std::vector<ValueRef> variables = {t.Int("zero", static_cast<int32_t>(o_.first)), steps, list,
                                        out, h};
     if (lstm()) variables.push_back(c);
+    if (o_.masked) {
+      variables.push_back(t.Op("TensorListFromTensor", "masks",
+                               {mask_first, t.Ints("masks_shape", {-1})},
+                               {{"element_dtype", DType::kBool}}));
+      variables.push_back(Has("an output before the first") ? h : t.Op("ZerosLike", "none", {h}));
+    }
     const auto count = static_cast<int>(variables.size());
     const ValueRef loop = Control(t, "While", variables, count, {&condition_, &body_});
     const ValueRef stack =
@@ -203,11 +262,55 @@ class Layer {
     t.Output(t.Op("Transpose", "rows_first", {stack, t.Ints("back", {1, 0, 2})}));
     if (o_.use_state) {
       for (int k = 4; k < count; ++k)
-        t.Output(t.Op("Neg", "state" + std::to_string(k), {{loop.node, k}}));
+        if (!o_.masked || k != count - 2)
+          t.Output(t.Op("Neg", "state" + std::to_string(k), {{loop.node, k}}));
       t.Output(t.Op("Neg", "counted", {{loop.node, 0}}));
     }
     if (Has("the list is read twice"))
       t.Output(t.Op("TensorListLength", "list_length", {{loop.node, 3}}));
+  }
+
+  // The same with TensorArrays, of a known length.
+  void Arrays(ValueRef steps_first, ValueRef steps, ValueRef h, ValueRef c) {
+    const auto array = [&](const std::string& name) {
+      const ValueRef made = t.Op("TensorArrayV3", name, {t.Int(name + "/size", kTime)},
+                                 {{"dtype", DType::kFloat32}, {"clear_after_read", false}});
+      t.graph.mutable_node(made.node).num_outputs = 2;
+      return made.node;
+    };
+    const int in = array("in"), out = array("out");
+    const ValueRef order =
+        Has("filled from its end")
+            ? t.Ints("order", {4, 3, 2, 1, 0})
+            : t.Op("Range", "order",
+                   {t.Int("order/from", 0), t.Int("order/to", kTime), t.Int("order/by", 1)});
+    const ValueRef filled =
+        t.Op("TensorArrayScatterV3", "filled", {{in, 0}, order, steps_first, {in, 1}});
+    std::vector<ValueRef> variables = {t.Int("zero", 0), steps, filled, {out, 1}, h};
+    if (lstm()) variables.push_back(c);
+    const auto states = static_cast<int>(variables.size());
+    variables.push_back({in, 0});
+    variables.push_back({out, 0});
+    const ValueRef loop =
+        Control(t, "While", variables, static_cast<int>(variables.size()), {&condition_, &body_});
+    const ValueRef flow{loop.node, 3};
+    const ValueRef size = t.Op("TensorArraySizeV3", "size", {{out, 0}, flow});
+    const ValueRef all =
+        Has("gathers some")
+            ? t.Ints("all", {0, 1, 3})
+            : t.Op("Range", "all", {t.Int("all/from", 0), size, t.Int("all/by", 1)});
+    const ValueRef stack =
+        t.Op("TensorArrayGatherV3", "stack", {{out, 0}, all, flow}, {{"dtype", DType::kFloat32}});
+    t.Output(t.Op("Transpose", "rows_first", {stack, t.Ints("back", {1, 0, 2})}));
+    for (int k = 4; o_.use_state && k < states; ++k)
+      t.Output(t.Op("Neg", "state" + std::to_string(k), {{loop.node, k}}));
+    if (Has("the last element is read"))
+      t.Output(t.Op("TensorArrayReadV3", "last",
+                    {{out, 0}, t.Op("Sub", "at", {{loop.node, 0}, t.Int("at/one", 1)}), flow},
+                    {{"dtype", DType::kFloat32}}));
+    if (Has("an element is read afterwards"))
+      t.Output(t.Op("TensorArrayReadV3", "element", {{out, 0}, t.Int("element/at", 1), flow},
+                    {{"dtype", DType::kFloat32}}));
   }
 
   const Options o_;
@@ -266,6 +369,60 @@ TEST(FuseRecurrent, EveryFunction) {
       o.gate = function;
       if (o.gate != "Linear") ExpectSame(o, true);
     }
+  }
+}
+
+TEST(FuseRecurrent, TensorArrays) {
+  for (const char* cell : kCells) {
+    for (int flags = 0; flags < 4; ++flags) {
+      Options o;
+      o.cell = cell;
+      o.arrays = true;
+      o.backwards = (flags & 1) != 0;
+      o.use_state = (flags & 2) != 0;
+      o.change = o.backwards ? "the last element is read" : "";
+      SCOPED_TRACE(absl::StrCat(cell, " ", flags));
+      ExpectSame(o, true);
+    }
+  }
+  for (const char* change :
+       {"filled from its end", "gathers some", "an element is read afterwards"}) {
+    SCOPED_TRACE(change);
+    Options o;
+    o.arrays = true;
+    o.change = change;
+    ExpectSame(o, false);
+  }
+}
+
+TEST(FuseRecurrent, Masks) {
+  for (const char* cell : kCells) {
+    for (int flags = 0; flags < 32; ++flags) {
+      Options o;
+      o.cell = cell;
+      o.masked = true;
+      o.last_only = (flags & 1) != 0;
+      o.zero_output = (flags & 2) != 0;
+      o.backwards = (flags & 4) != 0;
+      o.use_state = (flags & 8) != 0;
+      o.zero_state = (flags & 16) != 0;
+      SCOPED_TRACE(absl::StrCat(cell, " masked ", flags));
+      ExpectSame(o, true);
+    }
+  }
+}
+
+TEST(FuseRecurrent, OtherMasksStayInTheLoop) {
+  for (const char* change :
+       {"the mask is turned round", "another state is kept", "c is not kept",
+        "an output before the first", "only the sequence is turned", "one, not zero"}) {
+    SCOPED_TRACE(change);
+    Options o;
+    o.masked = true;
+    o.change = change;
+    o.backwards = o.change == "only the sequence is turned";
+    o.zero_output = o.change == "one, not zero";
+    ExpectSame(o, false);
   }
 }
 

@@ -12,22 +12,24 @@
 #include "model/ops/strided_slice.h"
 #include "runtime/evaluate.h"
 #include "runtime/passes/graph_util.h"
+#include "runtime/passes/recurrent_function.h"
 
 namespace floe {
 namespace {
 
 using ops::RecurrentCell;
-using ops::RecurrentFunction;
 using ops::RecurrentGate;
 
 enum class Source : uint8_t { kX, kH, kResetH };
 
-// Columns [begin, begin + count) of source * weights, or of the source itself without weights.
+// Columns [begin, begin + count) of source * weights, or of the source itself without weights. Of
+// the weights only some rows count, when the source was one of several side by side.
 struct Term {
   Source source;
   Tensor weights;
   bool transposed = false;
   int64_t begin = 0, count = 0;
+  int64_t first_row = 0, rows = 0;
 };
 
 // The sum of the terms and the bias, and of `reset` * inner.
@@ -42,14 +44,6 @@ struct Affine {
 constexpr size_t kMostTerms = 3;
 constexpr int kDeepest = 24;
 
-std::optional<float> ConstantFloat(const Graph& graph, ValueRef ref) {
-  const Tensor* value = ConstantOf(graph, ref);
-  if (value == nullptr || value->dtype() != DType::kFloat32 || value->elements() != 1 ||
-      value->shape().rank() > 2)
-    return std::nullopt;
-  return value->as<float>()[0];
-}
-
 std::optional<std::vector<int64_t>> ConstantInts(const Graph& graph, ValueRef ref) {
   const Tensor* value = ConstantOf(graph, ref);
   if (value == nullptr) return std::nullopt;
@@ -57,12 +51,6 @@ std::optional<std::vector<int64_t>> ConstantInts(const Graph& graph, ValueRef re
   if (!values.ok()) return std::nullopt;
   return *values;
 }
-
-// A function and what it is of.
-struct Applied {
-  RecurrentGate gate;
-  ValueRef of;
-};
 
 struct GateMatch {
   RecurrentGate gate;
@@ -107,10 +95,27 @@ class Matcher {
     if (op == "MatMul") return Product(node);
     if (op == "Add" || op == "BiasAdd") return Added(node, depth);
     if (op == "Mul") return Reset(node, depth);
-    if (op == "Split") return SplitPart(node, ref.output, depth);
-    if (op == "SplitV") return SplitPartOfSizes(node, ref.output, depth);
-    if (op == "StridedSlice") return SlicePart(node, depth);
+    if (const auto whole = CutValue(node)) return Cut(node, ref.output, Sum(*whole, depth));
     return std::nullopt;
+  }
+
+  // x of x * 1, as dropout leaves it that drops nothing.
+  ValueRef WithoutOnes(ValueRef ref) const {
+    for (int depth = 0; depth < kDeepest && Is(ref, "Mul"); ++depth) {
+      const auto& in = At(ref).inputs;
+      const auto is_one = [&](ValueRef one, ValueRef x) {
+        return ConstantFloat(graph_, one) == 1.0f ||
+               (Is(one, "OnesLike") && At(one).inputs[0] == x);
+      };
+      if (is_one(in[1], in[0])) {
+        ref = in[0];
+      } else if (is_one(in[0], in[1])) {
+        ref = in[1];
+      } else {
+        break;
+      }
+    }
+    return ref;
   }
 
   std::optional<Affine> Product(const Node& node) {
@@ -121,18 +126,48 @@ class Matcher {
         node.attrs.Has("fused_activation"))
       return std::nullopt;
     const bool transposed = node.attrs.Bool("transpose_b");
-    const int64_t width = weights->shape().dim(transposed ? 0 : 1);
-    Affine sum{width, {{Source::kX, *weights, transposed, 0, width}}, {}, {}, {}};
-    const ValueRef in = node.inputs[0];
-    if (in == step_.x) return sum;
-    if (in == h_) {
-      sum.terms[0].source = Source::kH;
-      return sum;
+    const int64_t width = weights->shape().dim(transposed ? 0 : 1),
+                  rows = weights->shape().dim(transposed ? 1 : 0);
+    Affine sum{width, {{Source::kX, *weights, transposed, 0, width, 0, rows}}, {}, {}, {}};
+    if (Is(node.inputs[0], "ConcatV2")) return ProductOfTwo(At(node.inputs[0]), std::move(sum));
+    if (!SetSource(node.inputs[0], &sum, 0)) return std::nullopt;
+    return sum;
+  }
+
+  // What term `k` is a product of.
+  bool SetSource(ValueRef ref, Affine* sum, size_t k) const {
+    const ValueRef in = WithoutOnes(ref);
+    Source& source = sum->terms[k].source;
+    if (in == step_.x) {
+      source = Source::kX;
+    } else if (in == h_) {
+      source = Source::kH;
+    } else if (const auto other = OtherFactor(in, h_)) {
+      source = Source::kResetH;
+      sum->reset = *other;
+    } else {
+      return false;
     }
-    const auto other = OtherFactor(in, h_);
-    if (!other.has_value()) return std::nullopt;
-    sum.terms[0].source = Source::kResetH;
-    sum.reset = *other;
+    return true;
+  }
+
+  // x and h side by side, in any order, times weights one above the other.
+  std::optional<Affine> ProductOfTwo(const Node& both, Affine sum) const {
+    if (both.inputs.size() != 3 || step_.x_width < 1) return std::nullopt;
+    const auto axis = ConstantInteger(graph_, both.inputs[2]);
+    if (axis != 1 && axis != -1) return std::nullopt;
+    sum.terms.push_back(sum.terms[0]);
+    for (size_t k : {0, 1}) {
+      if (!SetSource(both.inputs[k], &sum, k)) return std::nullopt;
+    }
+    if ((sum.terms[0].source == Source::kX) == (sum.terms[1].source == Source::kX))
+      return std::nullopt;
+    const int64_t rows = sum.terms[0].rows, x = step_.x_width;
+    if (rows <= x) return std::nullopt;
+    const bool x_first = sum.terms[0].source == Source::kX;
+    sum.terms[0].rows = x_first ? x : rows - x;
+    sum.terms[1].rows = rows - sum.terms[0].rows;
+    sum.terms[1].first_row = sum.terms[0].rows;
     return sum;
   }
 
@@ -189,40 +224,51 @@ class Matcher {
     return std::nullopt;
   }
 
-  std::optional<Affine> SplitPart(const Node& node, int part, int depth) {
-    const auto axis = ConstantInteger(graph_, node.inputs[0]);
-    const Affine* sum = Sum(node.inputs[1], depth);
-    if (sum == nullptr || !axis.has_value() || (*axis != 1 && *axis != -1) ||
-        node.num_outputs < 1 || sum->width % node.num_outputs != 0)
-      return std::nullopt;
-    const int64_t count = sum->width / node.num_outputs;
-    return Columns(*sum, part * count, count);
+  // The value that a node takes columns of; none for other nodes.
+  static std::optional<ValueRef> CutValue(const Node& node) {
+    const std::string& op = node.op->name;
+    if (op == "Split") return node.inputs[1];
+    if (op == "SplitV" || op == "StridedSlice") return node.inputs[0];
+    return std::nullopt;
   }
 
-  std::optional<Affine> SplitPartOfSizes(const Node& node, int part, int depth) {
-    const auto axis = ConstantInteger(graph_, node.inputs[2]);
-    const auto sizes = ConstantInts(graph_, node.inputs[1]);
-    const Affine* sum = Sum(node.inputs[0], depth);
-    if (sum == nullptr || !axis.has_value() || (*axis != 1 && *axis != -1) || !sizes.has_value() ||
-        part >= static_cast<int>(sizes->size()))
-      return std::nullopt;
-    int64_t begin = 0, whole = 0;
-    for (size_t k = 0; k < sizes->size(); ++k) {
-      const int64_t size = (*sizes)[k];
-      if (size < 0 || size > sum->width) return std::nullopt;
-      begin += static_cast<int>(k) < part ? size : 0;
-      whole += size;
-    }
-    if (whole != sum->width || (*sizes)[part] == 0) return std::nullopt;
-    return Columns(*sum, begin, (*sizes)[part]);
-  }
-
-  std::optional<Affine> SlicePart(const Node& node, int depth) {
-    const Affine* sum = Sum(node.inputs[0], depth);
+  // The columns that output `part` of the node takes of `sum`.
+  std::optional<Affine> Cut(const Node& node, int part, const Affine* sum) const {
     if (sum == nullptr) return std::nullopt;
+    if (node.op->name == "Split") return SplitPart(node, part, *sum);
+    if (node.op->name == "SplitV") return SplitPartOfSizes(node, part, *sum);
     const auto slice = SliceAlong(graph_, node, 2, 1, sum->width);
     if (!slice.has_value() || slice->shrink) return std::nullopt;
     return Columns(*sum, slice->begin, slice->count);
+  }
+
+  std::optional<Affine> SplitPart(const Node& node, int part, const Affine& sum) const {
+    const auto axis = ConstantInteger(graph_, node.inputs[0]);
+    if (!axis.has_value() || (*axis != 1 && *axis != -1) || node.num_outputs < 1 ||
+        sum.width % node.num_outputs != 0)
+      return std::nullopt;
+    const int64_t count = sum.width / node.num_outputs;
+    return Columns(sum, part * count, count);
+  }
+
+  std::optional<Affine> SplitPartOfSizes(const Node& node, int part, const Affine& sum) const {
+    const auto axis = ConstantInteger(graph_, node.inputs[2]);
+    const auto sizes = ConstantInts(graph_, node.inputs[1]);
+    if (!axis.has_value() || (*axis != 1 && *axis != -1) || !sizes.has_value() ||
+        part >= static_cast<int>(sizes->size()))
+      return std::nullopt;
+    // One of the sizes may be -1: what is left.
+    int64_t given = 0, begin = 0;
+    for (const int64_t size : *sizes) {
+      if (size < -1 || size > sum.width) return std::nullopt;
+      given += std::max<int64_t>(size, 0);
+    }
+    const auto open = std::count(sizes->begin(), sizes->end(), -1);
+    if (open > 1 || given > sum.width || (open == 0 && given != sum.width)) return std::nullopt;
+    const auto size_of = [&](int k) { return (*sizes)[k] < 0 ? sum.width - given : (*sizes)[k]; };
+    for (int k = 0; k < part; ++k) begin += size_of(k);
+    if (size_of(part) == 0) return std::nullopt;
+    return Columns(sum, begin, size_of(part));
   }
 
   static std::optional<Affine> Columns(Affine sum, int64_t begin, int64_t count) {
@@ -238,106 +284,25 @@ class Matcher {
 
   // ---- functions ----
 
-  std::optional<Applied> FunctionOf(ValueRef ref) const {
-    static const std::map<std::string, RecurrentFunction> plain = {
-        {"Sigmoid", RecurrentFunction::kSigmoid},
-        {"Tanh", RecurrentFunction::kTanh},
-        {"Relu", RecurrentFunction::kRelu},
-        {"Relu6", RecurrentFunction::kRelu6},
-        {"Elu", RecurrentFunction::kElu},
-        {"Selu", RecurrentFunction::kSelu},
-        {"LeakyRelu", RecurrentFunction::kLeakyRelu},
-        {"Softplus", RecurrentFunction::kSoftplus},
-        {"Softsign", RecurrentFunction::kSoftsign},
-        {"Exp", RecurrentFunction::kExp}};
-    const Node& node = At(ref);
-    const auto found = plain.find(node.op->name);
-    if (found != plain.end()) {
-      Applied applied{{found->second, 1, 0}, node.inputs[0]};
-      if (found->second == RecurrentFunction::kLeakyRelu)
-        applied.gate.scale = node.attrs.Float("alpha", 0.2f);
-      return applied;
-    }
-    if (const auto hard = HardSigmoid(ref)) return hard;
-    if (node.op->name != "Mul") return std::nullopt;
-    for (int side : {0, 1}) {
-      const ValueRef x = node.inputs[side], sigmoid = node.inputs[1 - side];
-      if (Is(sigmoid, "Sigmoid") && At(sigmoid).inputs[0] == x)
-        return Applied{{RecurrentFunction::kSwish, 1, 0}, x};
-    }
-    return std::nullopt;
-  }
-
-  // A constant factor or addend, and the other operand.
-  std::optional<std::pair<float, ValueRef>> WithConstant(ValueRef ref, const char* op) const {
-    if (!Is(ref, op)) return std::nullopt;
-    const auto& in = At(ref).inputs;
-    for (int side : {1, 0}) {
-      if (side == 0 && std::string(op) == "RealDiv") break;
-      if (const auto value = ConstantFloat(graph_, in[side]))
-        return std::make_pair(*value, in[1 - side]);
-    }
-    return std::nullopt;
-  }
-
-  // x * a or x / a.
-  std::optional<std::pair<float, ValueRef>> Scaled(ValueRef ref) const {
-    auto scaled = WithConstant(ref, "Mul");
-    if (scaled.has_value()) return scaled;
-    scaled = WithConstant(ref, "RealDiv");
-    if (scaled.has_value()) scaled->first = 1 / scaled->first;
-    return scaled;
-  }
-
-  // min(max(x, 0), 1), however it is put.
-  std::optional<ValueRef> CutToOne(ValueRef ref) const {
-    const Node& node = At(ref);
-    if (node.op->name == "ClipByValue") {
-      const auto low = ConstantFloat(graph_, node.inputs[1]),
-                 high = ConstantFloat(graph_, node.inputs[2]);
-      if (low != 0.0f || high != 1.0f) return std::nullopt;
-      return node.inputs[0];
-    }
-    for (const bool low_inside : {true, false}) {
-      const auto outer = WithConstant(ref, low_inside ? "Minimum" : "Maximum");
-      if (!outer.has_value() || outer->first != (low_inside ? 1.0f : 0.0f)) continue;
-      const auto inner = WithConstant(outer->second, low_inside ? "Maximum" : "Minimum");
-      if (inner.has_value() && inner->first == (low_inside ? 0.0f : 1.0f)) return inner->second;
-      if (low_inside && Is(outer->second, "Relu")) return At(outer->second).inputs[0];
-    }
-    return std::nullopt;
-  }
-
-  std::optional<Applied> HardSigmoid(ValueRef ref) const {
-    if (const auto line = CutToOne(ref)) {
-      Applied applied{{RecurrentFunction::kHardSigmoid, 1, 0}, *line};
-      if (const auto shifted = WithConstant(applied.of, "Add")) {
-        applied.gate.shift = shifted->first;
-        applied.of = shifted->second;
-      }
-      if (const auto scaled = Scaled(applied.of)) {
-        applied.gate.scale = scaled->first;
-        applied.of = scaled->second;
-      }
-      return applied;
-    }
-    // relu6(x) / 6
-    const auto scaled = Scaled(ref);
-    if (!scaled.has_value() || !Is(scaled->second, "Relu6") ||
-        std::abs(scaled->first * 6 - 1) > 1e-6f)
-      return std::nullopt;
-    return Applied{{RecurrentFunction::kHardSigmoid, scaled->first, 0},
-                   At(scaled->second).inputs[0]};
+  std::optional<AppliedFunction> FunctionOf(ValueRef ref) const {
+    return RecurrentFunctionOf(graph_, ref);
   }
 
   // A function of a sum of products of x and h.
   std::optional<GateMatch> Gate(ValueRef ref) {
     if (const Affine* sum = Sum(ref)) return GateMatch{{}, *sum};
     const auto applied = FunctionOf(ref);
-    if (!applied.has_value()) return std::nullopt;
-    const Affine* sum = Sum(applied->of);
-    if (sum == nullptr) return std::nullopt;
-    return GateMatch{applied->gate, *sum};
+    if (applied.has_value()) {
+      const Affine* sum = Sum(applied->of);
+      return sum == nullptr ? std::nullopt : std::make_optional(GateMatch{applied->gate, *sum});
+    }
+    // Part of what a function gives for several gates.
+    const auto whole = CutValue(At(ref));
+    const auto of_all = whole.has_value() ? FunctionOf(*whole) : std::nullopt;
+    if (!of_all.has_value()) return std::nullopt;
+    auto part = Cut(At(ref), ref.output, Sum(of_all->of));
+    if (!part.has_value()) return std::nullopt;
+    return GateMatch{of_all->gate, *std::move(part)};
   }
 
   // One of x and one of h, nothing else.
@@ -458,12 +423,11 @@ class Matcher {
     int64_t in = -1;
     for (const GateMatch& gate : gates_) {
       const Term &x = *Only(gate.sum, Source::kX), &h = TermOfH(gate.sum);
-      if (gate.sum.width != units || h.weights.shape().dim(h.transposed ? 1 : 0) != units)
-        return false;
+      if (gate.sum.width != units || h.rows != units) return false;
       if (projected_) continue;
-      const int64_t k = x.weights.shape().dim(x.transposed ? 1 : 0);
-      if ((in >= 0 && k != in) || (step_.x_width >= 0 && k != step_.x_width)) return false;
-      in = k;
+      if ((in >= 0 && x.rows != in) || (step_.x_width >= 0 && x.rows != step_.x_width))
+        return false;
+      in = x.rows;
     }
     return !projected_ || step_.x_width == units * static_cast<int64_t>(gates_.size());
   }
@@ -472,18 +436,18 @@ class Matcher {
   absl::StatusOr<Tensor> Join(const std::vector<const Term*>& terms) const {
     const Term& first = *terms[0];
     const auto count = static_cast<int64_t>(terms.size());
-    const int64_t units = first.count, k = first.weights.shape().dim(first.transposed ? 1 : 0);
-    bool as_is = !first.transposed && first.weights.shape().dim(1) == units * count;
+    const int64_t units = first.count, k = first.rows;
+    bool as_is = !first.transposed && first.weights.shape() == Shape({k, units * count});
     for (int64_t g = 0; g < count; ++g)
       as_is = as_is && terms[g]->weights.data() == first.weights.data() &&
               terms[g]->begin == g * units && !terms[g]->transposed;
     if (as_is) return first.weights;
     FLOE_ASSIGN_OR_RETURN(Tensor joined, NewValue(DType::kFloat32, Shape({k, units * count})));
     auto* to = static_cast<float*>(joined.mutable_data());
-    for (int64_t i = 0; i < k; ++i) {
+    for (int64_t row = 0; row < k; ++row) {
       for (const Term* term : terms) {
         const float* from = term->weights.as<float>();
-        const int64_t columns = term->weights.shape().dim(1);
+        const int64_t columns = term->weights.shape().dim(1), i = term->first_row + row;
         for (int64_t j = term->begin; j < term->begin + units; ++j)
           *to++ = term->transposed ? from[j * columns + i] : from[i * columns + j];
       }

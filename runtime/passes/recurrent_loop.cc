@@ -1,6 +1,7 @@
 #include "runtime/passes/recurrent_loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/status.h"
@@ -25,11 +26,12 @@ class LoopMatcher {
       : context_(context), graph_(context.graph), loop_(loop) {}
 
   absl::StatusOr<std::optional<RecurrentLoop>> Run() {
-    if (!Prepare() || !Classify() || !Steps() || !Sequence() || !Written()) return std::nullopt;
+    if (!Prepare() || !Items() || !Classify() || !Steps() || !Sequences() || !Written())
+      return std::nullopt;
     RecurrentStepGraph step{body_, item_, features_, {}, {}};
     for (int k : states_) {
       step.states.push_back(In(k));
-      step.next.push_back(body_.outputs[k]);
+      step.next.push_back(Unmasked(body_.outputs[k]).value);
     }
     FLOE_ASSIGN_OR_RETURN(auto cell, MatchRecurrentCell(step));
     if (!cell.has_value()) return std::nullopt;
@@ -76,22 +78,21 @@ class LoopMatcher {
   // ---- variables ----
 
   bool Classify() {
-    const Uses uses(body_);
     for (int k = 0; k < static_cast<int>(loop_.inputs.size()); ++k) {
       const ValueRef out = body_.outputs[k];
       const DType dtype = TypeOf(Outer(k)).dtype;
       if (out == In(k)) {
         kinds_.push_back(Kind::kSame);
-      } else if (dtype == DType::kVariant) {
+      } else if (dtype == DType::kVariant ||
+                 body_.node(out.node).op->name == "TensorArrayWriteV3") {
         if (list_ >= 0 || !IsWrite(k, out)) return false;
         list_ = k;
         kinds_.push_back(Kind::kList);
       } else if (IsCounter(k, out)) {
         kinds_.push_back(Kind::kCounter);
       } else if (dtype == DType::kFloat32) {
-        const bool read = !uses.users[body_.inputs[k]].empty() || uses.is_output[body_.inputs[k]];
-        kinds_.push_back(read ? Kind::kState : Kind::kUnread);
-        if (read) states_.push_back(k);
+        kinds_.push_back(IsOutput(k) ? Kind::kOutput : Kind::kState);
+        if (kinds_.back() == Kind::kState) states_.push_back(k);
       } else {
         return false;
       }
@@ -99,9 +100,85 @@ class LoopMatcher {
     return states_.size() == 1 || states_.size() == 2;
   }
 
+  // Whether nothing reads the variable but where a mask keeps it.
+  bool IsOutput(int k) const {
+    for (int i = 0; i < body_.size(); ++i) {
+      for (size_t j = 0; j < body_.node(i).inputs.size(); ++j) {
+        if (body_.node(i).inputs[j] == In(k) && (j != 2 || !Unmasked({i, 0}).masked)) return false;
+      }
+    }
+    return std::find(body_.outputs.begin(), body_.outputs.end(), In(k)) == body_.outputs.end();
+  }
+
+  // ---- masks ----
+
+  // What a step gives for rows that see it, and for those that do not.
+  struct Choice {
+    ValueRef value, otherwise;
+    bool masked = false;
+  };
+  Choice Unmasked(ValueRef ref) const {
+    const Node& node = body_.node(ref.node);
+    const bool select = node.op->name == "SelectV2" || node.op->name == "Select";
+    if (!select || mask_item_.node < 0 || !IsMask(node.inputs[0])) return {ref, {}, false};
+    return {node.inputs[1], node.inputs[2], true};
+  }
+
+  // The mask of the step, spread over the units.
+  bool IsMask(ValueRef ref) const {
+    const Node* node = &body_.node(ref.node);
+    if (node->op->name == "Tile") {
+      const Tensor* multiples = ConstantOf(body_, node->inputs[1]);
+      const auto counts = multiples == nullptr
+                              ? absl::StatusOr<std::vector<int64_t>>(std::vector<int64_t>())
+                              : IntegerValues(multiples->view());
+      if (!counts.ok() || counts->size() != 2 || (*counts)[0] != 1) return false;
+      ref = node->inputs[0];
+    } else if (node->op->name == "ExpandDims") {
+      const auto axis = ConstantInteger(body_, node->inputs[1]);
+      if (axis != 1 && axis != -1) return false;
+      ref = node->inputs[0];
+    }
+    return ref == mask_item_;
+  }
+
+  bool IsZero(ValueRef ref) const {
+    const int variable = Variable(body_, ref);
+    return variable >= 0 ? kinds_[variable] == Kind::kSame && IsZeroIn(graph_, Outer(variable))
+                         : IsZeroIn(body_, ref);
+  }
+  static bool IsZeroIn(const Graph& graph, ValueRef ref) {
+    const Node& node = graph.node(ref.node);
+    if (node.op->name == "ZerosLike") return true;
+    const Tensor* value = ConstantOf(graph, node.op->name == "Fill" ? node.inputs[1] : ref);
+    return value != nullptr && value->dtype() == DType::kFloat32 &&
+           std::all_of(value->as<float>(), value->as<float>() + value->elements(),
+                       [](float v) { return v == 0 && !std::signbit(v); });
+  }
+
+  // Whether a value is the output of every step: h, where a mask is 0 or the output before.
+  bool IsOutputValue(ValueRef ref, ValueRef h_next) {
+    const Choice choice = Unmasked(ref);
+    if (choice.value != h_next || choice.masked != (found_.mask.node >= 0)) return false;
+    if (!choice.masked) return true;
+    const int variable = Variable(body_, choice.otherwise);
+    const bool before = variable >= 0 && kinds_[variable] == Kind::kOutput;
+    if (before ? body_.outputs[variable] != ref || !IsZeroIn(graph_, Outer(variable))
+               : !IsZero(choice.otherwise))
+      return false;
+    if (outputs_seen_ && found_.zero_output == before) return false;
+    outputs_seen_ = true;
+    found_.zero_output = !before;
+    return true;
+  }
+
+  // Into a list, or an array whose flow is the variable; both have the index and the value there.
+  static constexpr int kIndex = 1, kValue = 2;
   bool IsWrite(int k, ValueRef out) const {
     const Node& node = body_.node(out.node);
-    return node.op->name == "TensorListSetItem" && node.inputs[0] == In(k) &&
+    const bool list = node.op->name == "TensorListSetItem",
+               array = node.op->name == "TensorArrayWriteV3";
+    return (list || array) && node.inputs[array ? 3 : 0] == In(k) &&
            Uses(body_).users[body_.inputs[k]].size() == 1;
   }
 
@@ -167,15 +244,32 @@ class LoopMatcher {
     return at == graph.inputs.end() ? -1 : static_cast<int>(at - graph.inputs.begin());
   }
 
+  // The same number, where ops only seem to limit it: Keras takes the largest of one number,
+  // TensorFlow 1 min(x, max(1, x)).
+  ValueRef WithoutLimits(ValueRef ref) const {
+    while (true) {
+      const Node& node = OuterNode(ref);
+      const std::string& op = node.op->name;
+      if (op == "Identity" || (op == "Max" && TypeOf(node.inputs[0]).shape == SymShape())) {
+        ref = node.inputs[0];
+        continue;
+      }
+      const char* inner = op == "Minimum" ? "Maximum" : op == "Maximum" ? "Minimum" : nullptr;
+      bool absorbed = false;
+      for (int side = 0; inner != nullptr && !absorbed && side < 2; ++side) {
+        const ValueRef x = node.inputs[side];
+        const Node& other = OuterNode(node.inputs[1 - side]);
+        absorbed = other.op->name == inner && (other.inputs[0] == x || other.inputs[1] == x);
+        if (absorbed) ref = x;
+      }
+      if (!absorbed) return ref;
+    }
+  }
+
   // The dim of some value that a scalar of the loop's graph is; nothing when it is none.
   std::optional<DimOfValue> DimOfScalar(ValueRef ref) const {
+    ref = WithoutLimits(ref);
     const Node* node = &OuterNode(ref);
-    // Keras takes the largest of one number.
-    while ((node->op->name == "Max" && TypeOf(node->inputs[0]).shape == SymShape()) ||
-           node->op->name == "Identity") {
-      ref = node->inputs[0];
-      node = &OuterNode(ref);
-    }
     if (node->op->name != "StridedSlice") return std::nullopt;
     const Node& shape = OuterNode(node->inputs[0]);
     if (shape.op->name != "Shape") return std::nullopt;
@@ -212,46 +306,115 @@ class LoopMatcher {
 
   // ---- lists ----
 
-  // The list that the steps of the sequence are read from.
-  bool Sequence() {
+  // The only elements that a step reads: of the sequence, and of a mask.
+  bool Items() {
     for (int i = 0; i < body_.size(); ++i) {
       const Node& node = body_.node(i);
-      if (node.op->name != "TensorListGetItem") continue;
-      if (item_.node >= 0) return false;
-      item_ = {i, 0};
-      const int list = Variable(body_, node.inputs[0]);
-      if (list < 0 || kinds_[list] != Kind::kSame || !IsStep(node.inputs[1])) return false;
-      const Node& made = OuterNode(Outer(list));
-      if (made.op->name != "TensorListFromTensor") return false;
-      found_.sequence = made.inputs[0];
-      if (!ElementFits(graph_, made.inputs[1]) || !ElementFits(body_, node.inputs[2])) return false;
+      const bool array = node.op->name == "TensorArrayReadV3";
+      if (!array && node.op->name != "TensorListGetItem") continue;
+      const bool mask = node.attrs.Type(array ? "dtype" : "element_dtype") == DType::kBool;
+      ValueRef& item = mask ? mask_item_ : item_;
+      if (item.node >= 0) return false;
+      item = {i, 0};
     }
-    if (item_.node < 0) return false;
+    return item_.node >= 0;
+  }
+
+  bool Sequences() {
+    if (!SourceOf(item_, &found_.sequence)) return false;
     const TensorType& type = TypeOf(found_.sequence);
     if (type.dtype != DType::kFloat32 || !type.shape.rank_known() || type.shape.rank() != 3)
       return false;
     if (type.shape.dim(2).concrete()) features_ = type.shape.dim(2).size();
-    return LengthFits(type.shape.dim(0)) && Unreversed();
+    if (!LengthFits(type.shape.dim(0))) return false;
+    found_.backwards = Unreversed(&found_.sequence);
+    return mask_item_.node < 0 || MaskFits();
+  }
+
+  bool MaskFits() {
+    if (!SourceOf(mask_item_, &found_.mask)) return false;
+    const TensorType& type = TypeOf(found_.mask);
+    const SymShape& shape = type.shape;
+    if (type.dtype != DType::kBool || !shape.rank_known() || shape.rank() < 2 || shape.rank() > 3 ||
+        (shape.rank() == 3 && shape.dim(2) != Dim(1)))
+      return false;
+    return Unreversed(&found_.mask) == found_.backwards;
+  }
+
+  // What the list is made from that an element is read from at the step.
+  bool SourceOf(ValueRef item, ValueRef* source) {
+    const Node& node = body_.node(item.node);
+    if (node.op->name == "TensorArrayReadV3") return SourceOfArray(node, source);
+    const int list = Variable(body_, node.inputs[0]);
+    if (list < 0 || kinds_[list] != Kind::kSame || !IsStep(node.inputs[1])) return false;
+    const Node& made = OuterNode(Outer(list));
+    if (made.op->name != "TensorListFromTensor") return false;
+    *source = made.inputs[0];
+    return ElementFits(graph_, made.inputs[1]) && ElementFits(body_, node.inputs[2]);
+  }
+
+  // The same of an array, which is filled once, from its first element to its last.
+  bool SourceOfArray(const Node& read, ValueRef* source) {
+    const auto made = ArrayOf(read.inputs[0]);
+    const int flow = Variable(body_, read.inputs[2]);
+    if (!made.has_value() || flow < 0 || kinds_[flow] != Kind::kSame || !IsStep(read.inputs[1]))
+      return false;
+    const Node& fill = OuterNode(Outer(flow));
+    if (fill.op->name != "TensorArrayScatterV3" || fill.inputs[0] != ValueRef{*made, 0} ||
+        fill.inputs[3] != ValueRef{*made, 1})
+      return false;
+    *source = fill.inputs[2];
+    found_.filled.emplace_back(ValueRef{*made, 0}, Outer(flow).node);
+    const SymShape& shape = TypeOf(*source).shape;
+    if (!shape.rank_known() || shape.rank() < 2) return false;
+    return IsWholeRange(fill.inputs[1], *source, shape.dim(0));
+  }
+
+  // The TensorArrayV3 whose handle a variable of the loop keeps.
+  std::optional<int> ArrayOf(ValueRef handle) const {
+    const int variable = Variable(body_, handle);
+    if (variable < 0 || kinds_[variable] != Kind::kSame) return std::nullopt;
+    const ValueRef made = Outer(variable);
+    if (OuterNode(made).op->name != "TensorArrayV3" || made.output != 0 ||
+        OuterNode(made).attrs.Bool("dynamic_size"))
+      return std::nullopt;
+    return made.node;
+  }
+
+  // 0, 1, ... to the length of the sequence.
+  bool IsWholeRange(ValueRef ref, ValueRef sequence, Dim length) const {
+    const Node& node = OuterNode(ref);
+    if (node.op->name == "Range") {
+      if (ConstantInteger(graph_, node.inputs[0]) != 0 ||
+          ConstantInteger(graph_, node.inputs[2]) != 1)
+        return false;
+      const auto end = ConstantInteger(graph_, node.inputs[1]);
+      if (end.has_value()) return length == Dim(*end);
+      const auto dim = DimOfScalar(node.inputs[1]);
+      return dim.has_value() && *dim == Origin({sequence, 0});
+    }
+    const Tensor* values = ConstantOf(graph_, ref);
+    return values != nullptr && length == Dim(values->elements()) && CountsUp(*values);
   }
 
   bool LengthFits(Dim length) {
     if (known_steps_.has_value()) {
       found_.steps = *known_steps_;
-      return length.concrete() && *known_steps_ <= length.size();
+      // Of a sequence that is too short both the loop and the layer fail.
+      return !length.concrete() || *known_steps_ <= length.size();
     }
+    found_.length = open_steps_[0];
     return std::all_of(open_steps_.begin(), open_steps_.end(),
                        [&](ValueRef ref) { return IsLength(ref); });
   }
 
   // A sequence turned round in time is read from its end.
-  bool Unreversed() {
-    const Node& node = OuterNode(found_.sequence);
-    if (node.op->name != "ReverseV2") return true;
+  bool Unreversed(ValueRef* sequence) const {
+    const Node& node = OuterNode(*sequence);
+    if (node.op->name != "ReverseV2") return false;
     const auto axis = ConstantInteger(graph_, node.inputs[1]);
-    if (axis == 0 || axis == -3) {
-      found_.backwards = true;
-      found_.sequence = node.inputs[0];
-    }
+    if (axis != 0 && axis != -TypeOf(*sequence).shape.rank()) return false;
+    *sequence = node.inputs[0];
     return true;
   }
 
@@ -271,16 +434,31 @@ class LoopMatcher {
 
   // The list that outputs are written to: all of them, or the last one alone.
   bool Written() {
+    found_.counts = open_steps_;
     if (list_ < 0) return true;
     const Node& write = body_.node(body_.outputs[list_].node);
     const Node& made = OuterNode(Outer(list_));
+    if (write.op->name == "TensorArrayWriteV3") return ArrayWritten(write);
     if (made.op->name != "TensorListReserve" || write.attrs.Bool("resize_if_index_out_of_bounds"))
       return false;
-    const auto size = ConstantInteger(graph_, made.inputs[1]);
-    if (IsStep(write.inputs[1]))
-      return known_steps_.has_value() ? size == known_steps_ : IsLength(made.inputs[1]);
+    if (IsStep(write.inputs[kIndex])) return IsNumberOfSteps(made.inputs[1]);
     only_last_ = true;
-    return ConstantInteger(body_, write.inputs[1]) == 0 && size == 1;
+    return ConstantInteger(body_, write.inputs[kIndex]) == 0 &&
+           ConstantInteger(graph_, made.inputs[1]) == 1;
+  }
+
+  bool ArrayWritten(const Node& write) {
+    const auto made = ArrayOf(write.inputs[0]);
+    if (!made.has_value() || Outer(list_) != ValueRef{*made, 1} || !IsStep(write.inputs[kIndex]))
+      return false;
+    found_.written = {*made, 0};
+    const ValueRef size = graph_.node(*made).inputs[0];
+    found_.counts.push_back(size);
+    return IsNumberOfSteps(size);
+  }
+
+  bool IsNumberOfSteps(ValueRef ref) const {
+    return known_steps_.has_value() ? ConstantInteger(graph_, ref) == known_steps_ : IsLength(ref);
   }
 
   // ---- the result ----
@@ -288,12 +466,13 @@ class LoopMatcher {
   bool Finish() {
     const int64_t units = found_.cell.spec.units;
     const int h = states_[found_.cell.h];
-    const ValueRef h_next = body_.outputs[h];
+    const ValueRef h_next = Unmasked(body_.outputs[h]).value;
     found_.states = {Outer(h)};
     if (states_.size() == 2) found_.states.push_back(Outer(states_[1 - found_.cell.h]));
-    if (!StateFits(found_.states, units)) return false;
-    if (list_ >= 0 && (body_.node(body_.outputs[list_].node).inputs[2] != h_next ||
-                       !ElementFits(graph_, OuterNode(Outer(list_)).inputs[0], units)))
+    if (!StateFits(found_.states, units) || !StatesKept()) return false;
+    if (list_ >= 0 &&
+        (!IsOutputValue(body_.node(body_.outputs[list_].node).inputs[kValue], h_next) ||
+         !ListFits(units)))
       return false;
     for (int k = 0; k < static_cast<int>(kinds_.size()); ++k) {
       switch (kinds_[k]) {
@@ -309,13 +488,30 @@ class LoopMatcher {
         case Kind::kState:
           found_.ends.push_back(k == h ? End::kH : End::kC);
           break;
-        case Kind::kUnread:
-          if (body_.outputs[k] != h_next) return false;
-          found_.ends.push_back(End::kH);
+        case Kind::kOutput:
+          if (!IsOutputValue(body_.outputs[k], h_next)) return false;
+          found_.ends.push_back(End::kOutput);
           break;
       }
     }
+    found_.output_is_h =
+        found_.mask.node < 0 || (!found_.zero_output && IsZeroIn(graph_, found_.states[0]));
     return true;
+  }
+
+  bool ListFits(int64_t units) const {
+    const Node& made = OuterNode(Outer(list_));
+    return made.op->name == "TensorListReserve" ? ElementFits(graph_, made.inputs[0], units)
+                                                : floe::ElementFits(made, units);
+  }
+
+  // Where there is a mask, every state is kept by it.
+  bool StatesKept() const {
+    return std::all_of(states_.begin(), states_.end(), [&](int k) {
+      const Choice choice = Unmasked(body_.outputs[k]);
+      return choice.masked == (found_.mask.node >= 0) &&
+             (!choice.masked || choice.otherwise == In(k));
+    });
   }
 
   // The loop multiplies h by R, and would fail for another number of units. c may be broadcast.
@@ -343,7 +539,7 @@ class LoopMatcher {
     return two ? ConstantInteger(graph_, dims.inputs[1]) : std::nullopt;
   }
 
-  enum class Kind : uint8_t { kSame, kCounter, kList, kState, kUnread };
+  enum class Kind : uint8_t { kSame, kCounter, kList, kState, kOutput };
 
   const RecurrentContext& context_;
   const Graph& graph_;
@@ -355,12 +551,29 @@ class LoopMatcher {
   bool only_last_ = false;
   std::optional<int64_t> known_steps_;
   std::vector<ValueRef> open_steps_;
-  ValueRef item_;
+  ValueRef item_, mask_item_;
+  bool outputs_seen_ = false;  // then found_.zero_output is settled
   int64_t features_ = -1;
   RecurrentLoop found_;
 };
 
 }  // namespace
+
+bool ElementFits(const Node& array, int64_t units) {
+  const auto shape = array.attrs.Get<SymShape>("element_shape", SymShape::UnknownRank());
+  if (!shape.rank_known()) return true;
+  return shape.rank() == 2 && !shape.dim(0).concrete() &&
+         (!shape.dim(1).concrete() || shape.dim(1) == Dim(units));
+}
+
+bool CountsUp(const Tensor& values) {
+  const auto numbers = IntegerValues(values.view());
+  if (!numbers.ok()) return false;
+  for (size_t i = 0; i < numbers->size(); ++i) {
+    if ((*numbers)[i] != static_cast<int64_t>(i)) return false;
+  }
+  return true;
+}
 
 absl::StatusOr<std::optional<RecurrentLoop>> MatchRecurrentLoop(const RecurrentContext& context,
                                                                 const Node& loop) {

@@ -1,6 +1,7 @@
 """Models of Keras 3 and Keras 2, saved by them as .keras and .h5, give Keras' answers."""
 import contextlib
 import re
+import subprocess
 import zipfile
 
 import keras
@@ -132,6 +133,27 @@ def test_a_stateful_layer_is_refused(tmp_path):
     model.save(tmp_path / "m.keras")
     error = keras_files.run(tmp_path / "m.keras", [np.zeros((2, 4, 3), np.float32)], tmp_path)
     assert "stateful" in error and "(LSTM)" in error
+
+
+RECURRENT = {  # layers of cases: loops over time that must run as one step each
+    "GRU {'activation': 'relu'}": 1, "LSTM open length": 1, "LSTM hard sigmoid": 1, "GRU reset before no bias": 1,
+    "SimpleRNN {'return_sequences': True, 'go_backwards': True}": 1, "bidirectional sequences concat": 2,
+    "encoder and decoder": 2, "masked two layers": 2, "masked bidirectional GRU": 2}
+
+
+@pytest.mark.parametrize("case", RECURRENT)
+@pytest.mark.parametrize("version", CASES)
+def test_a_recurrent_layer_is_one_step(version, case, tmp_path):
+    package, cases = CASES[version]
+    model, inputs = make(package, cases[case])
+    wanted = keras_files.answers_of(model, inputs)
+    model.save(tmp_path / "model.keras")
+    tf.saved_model.save(model, str(tmp_path / "saved")) if package is tf_keras else model.export(tmp_path / "saved", verbose=False)
+    for path in (tmp_path / "model.keras", tmp_path / "saved"):
+        steps = subprocess.run([keras_files.FLOECTL, "inspect", "--plan", path], capture_output=True, text=True, check=True).stdout
+        assert len(re.findall(r"^  \d+ .* FusedRecurrent ", steps, re.M)) == RECURRENT[case], steps
+        assert not re.search(r"^  \d+ .* While ", steps, re.M), steps
+    assert not keras_files.difference(wanted, keras_files.run(tmp_path / "model.keras", inputs, tmp_path), 1e-5)
 
 
 @pytest.mark.parametrize("suffix", ("keras", "h5"))
