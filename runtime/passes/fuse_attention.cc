@@ -76,7 +76,26 @@ class AttentionFinder {
       weights = product;
       product = uses_.OnlyUser(weights);
     }
-    return product < 0 ? -1 : TakeProduct(product, weights, rank, match);
+    const int end = product < 0 ? -1 : TakeProduct(product, weights, rank, match);
+    if (end >= 0) TakeScaleOfQueries(rank, match);
+    return end;
+  }
+
+  // Queries that nobody else reads may be scaled as scores.
+  void TakeScaleOfQueries(int rank, Match* match) const {
+    const int scaled = match->q.value.node;
+    const Node& node = graph_.node(scaled);
+    if (node.op->name != "Mul" || uses_.OnlyUser(scaled) < 0 || !node.control_inputs.empty())
+      return;
+    for (const int side : {0, 1}) {
+      const Tensor* factor = ConstantOf(graph_, node.inputs[1 - side]);
+      if (factor == nullptr || factor->dtype() != DType::kFloat32 || factor->elements() != 1 ||
+          factor->shape().rank() > rank)
+        continue;
+      match->scale *= factor->as<float>()[0];
+      match->q.value = node.inputs[side];
+      return;
+    }
   }
 
   // A Select of `value` where a mask holds, and of one number elsewhere.
