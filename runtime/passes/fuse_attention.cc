@@ -32,6 +32,16 @@ struct Match {
   bool zero = false;
 };
 
+// Looked at before anything is analysed: a Softmax that is the answer needs no more.
+bool MayBePart(const Graph& graph, const Node& node) {
+  const std::string& op = node.op->name;
+  if (op != "Einsum" && op != "BatchMatMul") return false;
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueRef in) {
+    const std::string& from = graph.node(in.node).op->name;
+    return from == "Softmax" || from == "SelectV2";
+  });
+}
+
 class AttentionFinder {
  public:
   AttentionFinder(const Graph& graph, const Analysis& analysis)
@@ -347,7 +357,7 @@ class AttentionFinder {
 absl::Status FuseAttention(Graph* graph, absl::Span<const TensorType> inputs,
                            const KernelOptions& options) {
   if (std::none_of(graph->nodes().begin(), graph->nodes().end(),
-                   [](const Node& node) { return node.op->name == "Softmax"; }))
+                   [&](const Node& node) { return MayBePart(*graph, node); }))
     return absl::OkStatus();
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeTypes(*graph, inputs, options));
   const std::map<int, Match> matches = AttentionFinder(*graph, analysis).Find();
