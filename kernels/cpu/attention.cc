@@ -5,6 +5,7 @@
 #include "model/ops/attention.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -145,10 +146,10 @@ class AttentionKernel final : public Kernel {
     const int64_t lanes = std::min<int64_t>(kLanes, ctx.pool->threads());
     const int64_t parts = std::clamp<int64_t>(lanes / heads, 1, tiles), units = heads * parts;
     const int64_t of_unit = (tiles + parts - 1) / parts;
-    const int64_t of_lane = (units + lanes - 1) / lanes;
     constexpr auto kLine = static_cast<int64_t>(kAlignment);
     const int64_t lane_bytes = LaneBytes(job.size) / kLine * kLine;
     RunWatch watch;
+    std::atomic<int64_t> next{0};  // unit; threads are not equally fast
     const auto lane = [&](int64_t number) {
       ScratchPieces pieces(ctx.scratch + number * lane_bytes);
       Lane memory;
@@ -157,8 +158,8 @@ class AttentionKernel final : public Kernel {
       memory.scores = pieces.Floats(kTile * job.size.keys);
       memory.keep = pieces.Floats(form_.fill.has_value() ? job.size.keys : 0);
       int64_t packed = -1;
-      for (int64_t unit = number * of_lane; unit < std::min(units, (number + 1) * of_lane);
-           ++unit) {
+      for (int64_t unit = next.fetch_add(1, std::memory_order_relaxed); unit < units;
+           unit = next.fetch_add(1, std::memory_order_relaxed)) {
         const int64_t head = unit / parts, first = unit % parts * of_unit;
         if (head != packed) PackHead(job, head, memory);
         packed = head;

@@ -22,7 +22,7 @@ constexpr int kInputs = ops::kMaxFusedInputs, kSteps = ops::kMaxFusedSteps;
 constexpr int64_t kTileBytes = 8192;
 // Runs that are shorter are not worth a call of each step: operands are written out for a tile of
 // several runs.
-constexpr int64_t kLongRun = 256;
+constexpr int64_t kLongRun = 256, kLongBlock = 1024;
 
 struct TileStep {
   std::unique_ptr<Kernel> owner;
@@ -115,9 +115,9 @@ class FusedKernel final : public Kernel {
   absl::Status Run(const KernelContext& ctx) const override {
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
     std::atomic<const char*> failure{nullptr};
-    const int64_t period = Period(ctx);
-    if (period > 0) {
-      RunDense(ctx, period, &failure);
+    const Blocks blocks = BlocksOf(ctx);
+    if (blocks.axis == 0 || blocks.elements >= kLongBlock) {
+      RunBlocks(ctx, blocks, &failure);
     } else {
       RunBroadcast(ctx, &failure);
     }
@@ -126,59 +126,111 @@ class FusedKernel final : public Kernel {
   }
 
  private:
-  // When every operand is whole, one element, or lies along the last dims of the output and fits
-  // into a tile: the elements after which all of these repeat together. Otherwise 0.
-  int64_t Period(const KernelContext& ctx) const {
+  // The output cut at the dims in front of `axis`. In each block every operand is whole, one
+  // element, or repeats after some elements, and `period` is where all of these repeat together.
+  struct Blocks {
+    int axis;
+    int64_t elements, period;
+  };
+
+  // The largest blocks.
+  Blocks BlocksOf(const KernelContext& ctx) const {
     const Shape& out = ctx.out(0).shape;
-    const int64_t n = out.elements();
+    Blocks blocks{0, out.elements(), Period(ctx, 0)};
+    while (blocks.period == 0) {
+      blocks.elements /= out.dim(blocks.axis);
+      ++blocks.axis;
+      blocks.period = Period(ctx, blocks.axis);
+    }
+    return blocks;
+  }
+
+  // Dim `axis` of `in` as it broadcasts to `rank` dims.
+  static int64_t DimOf(const Shape& in, int rank, int axis) {
+    const int own = axis - (rank - in.rank());
+    return own < 0 ? 1 : in.dim(own);
+  }
+
+  // Elements of `in` behind the dims in front of `axis`.
+  static int64_t Inner(const Shape& in, int rank, int axis) {
+    int64_t elements = 1;
+    for (int i = axis; i < rank; ++i) elements *= DimOf(in, rank, i);
+    return elements;
+  }
+
+  // 0 when an operand lies otherwise, or does not fit into a tile. The shorter ones divide the
+  // longest: all lie along the last dims.
+  int64_t Period(const KernelContext& ctx, int axis) const {
+    const Shape& out = ctx.out(0).shape;
+    const int rank = out.rank();
+    const int64_t n = Inner(out, rank, axis);
     int64_t period = 1;
     for (const TensorView& in : ctx.inputs) {
-      const int64_t elements = in.elements();
+      const int64_t elements = Inner(in.shape, rank, axis);
       if (elements == 1 || elements == n) continue;
-      // Dims from the back that are equal, then only ones.
-      int i = 1;
-      while (i <= in.shape.rank() && in.shape.dim(in.shape.rank() - i) == out.dim(out.rank() - i))
-        ++i;
-      for (; i <= in.shape.rank(); ++i) {
-        if (in.shape.dim(in.shape.rank() - i) != 1) return 0;
+      int i = rank - 1;  // dims from the back that are equal, then only ones
+      while (i >= axis && DimOf(in.shape, rank, i) == out.dim(i)) --i;
+      for (; i >= axis; --i) {
+        if (DimOf(in.shape, rank, i) != 1) return 0;
       }
       if (elements > tile_) return 0;
-      period = std::max(period, elements);  // the shorter ones divide the longest
+      period = std::max(period, elements);
     }
     return period;
   }
 
-  void RunDense(const KernelContext& ctx, int64_t period, std::atomic<const char*>* failure) const {
-    const int64_t n = ctx.out(0).elements(), tile = tile_ / period * period;
-    const int64_t tiles = (n + tile - 1) / tile;
-    ParallelRange(ctx.pool, tiles, std::max<int64_t>(1, kElementGrain / tile),
-                  [&](int64_t begin, int64_t end) {
-                    TileMemory memory;
-                    std::array<TileOperand, kInputs + kSteps> values;
-                    for (int k = 0; k < inputs_; ++k)
-                      values[k] = FirstTile(ctx, k, n, tile, &memory);
-                    for (int64_t t = begin; t < end; ++t) {
-                      const int64_t at = t * tile, count = std::min(tile, n - at);
-                      for (int k = 0; k < inputs_; ++k) {
-                        if (ctx.in(k).elements() == n && n != 1) values[k].data = At(ctx.in(k), at);
-                      }
-                      if (!Tile(values.data(), &memory, At(ctx.out(0), at), count, failure)) return;
-                    }
-                  });
+  // Where block `block` of operand `in` begins.
+  static int64_t BlockOffset(const Shape& in, const Shape& out, int axis, int64_t block) {
+    int64_t offset = 0, step = Inner(in, out.rank(), axis);
+    for (int i = axis - 1; i >= 0; --i) {
+      const int64_t size = DimOf(in, out.rank(), i);
+      if (size != 1) offset += block % out.dim(i) * step;
+      block /= out.dim(i);
+      step *= size;
+    }
+    return offset;
   }
 
-  // An operand as all tiles see it; whole ones are moved along afterwards. What repeats is written
-  // out once.
-  static TileOperand FirstTile(const KernelContext& ctx, int k, int64_t n, int64_t tile,
-                               TileMemory* memory) {
-    const TensorView& in = ctx.in(k);
-    const int64_t elements = in.elements();
-    if (elements == 1) return {in.data, n == 1 ? 1 : 0};
-    if (elements == n) return {in.data, 1};
-    const size_t bytes = in.bytes();
-    std::byte* to = memory->repeated[k];
+  void RunBlocks(const KernelContext& ctx, const Blocks& blocks,
+                 std::atomic<const char*>* failure) const {
+    const Shape& out = ctx.out(0).shape;
+    const int64_t n = blocks.elements, tile = tile_ / blocks.period * blocks.period;
+    const int64_t tiles = (n + tile - 1) / tile;
+    ParallelRange(
+        ctx.pool, out.elements() / n * tiles, std::max<int64_t>(1, kElementGrain / tile),
+        [&](int64_t begin, int64_t end) {
+          TileMemory memory;
+          std::array<TileOperand, kInputs + kSteps> values;
+          std::array<const std::byte*, kInputs> whole{};  // of the block, by operand
+          for (int64_t t = begin; t < end; ++t) {
+            const int64_t block = t / tiles, at = t % tiles * tile, count = std::min(tile, n - at);
+            for (int k = 0; k < inputs_; ++k) {
+              const TensorView& in = ctx.in(k);
+              if (t == begin || at == 0) {
+                const int64_t elements = Inner(in.shape, out.rank(), blocks.axis);
+                const void* from = At(in, BlockOffset(in.shape, out, blocks.axis, block));
+                values[k] =
+                    FirstTile(from, elements, DTypeSize(in.dtype), n, tile, memory.repeated[k]);
+                whole[k] = elements == n && n != 1 ? static_cast<const std::byte*>(from) : nullptr;
+              }
+              if (whole[k] != nullptr)
+                values[k].data = whole[k] + at * static_cast<int64_t>(DTypeSize(in.dtype));
+            }
+            if (!Tile(values.data(), &memory, At(ctx.out(0), block * n + at), count, failure))
+              return;
+          }
+        });
+  }
+
+  // An operand as all tiles of a block see it; whole ones are moved along afterwards. What repeats
+  // is written out once.
+  static TileOperand FirstTile(const void* from, int64_t elements, size_t size, int64_t n,
+                               int64_t tile, std::byte* to) {
+    if (elements == 1) return {from, n == 1 ? 1 : 0};
+    if (elements == n) return {from, 1};
+    const size_t bytes = elements * size;
     for (int64_t i = 0; i < std::min(tile, n); i += elements)
-      std::memcpy(to + i / elements * bytes, in.data, bytes);
+      std::memcpy(to + i / elements * bytes, from, bytes);
     return {to, 1};
   }
 

@@ -17,9 +17,7 @@ class LayerNormKernel final : public Kernel {
     const float *x = ctx.in(0).as<float>(), *scale = ctx.in(1).as<float>(),
                 *offset = ctx.in(2).as<float>();
     float* y = ctx.out(0).as<float>();
-    constexpr int64_t kCost = 3;  // an element costs this many cheap ones
-    ParallelRange(ctx.pool, ctx.out(0).elements() / n,
-                  std::max<int64_t>(1, kElementGrain / (kCost * n)),
+    ParallelRange(ctx.pool, ctx.out(0).elements() / n, std::max<int64_t>(1, kElementGrain / n),
                   [&](int64_t begin, int64_t end) {
                     for (int64_t i = begin; i < end; ++i)
                       row_(x + i * n, scale, offset, epsilon_, y + i * n, static_cast<size_t>(n));

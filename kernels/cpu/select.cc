@@ -1,4 +1,6 @@
 // Select and SelectV2: elements of one of two inputs, by a third of bools.
+#include <type_traits>
+
 #include "kernels/cpu/broadcast.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/elementwise.h"
@@ -10,11 +12,14 @@ namespace {
 template <class T>
 void PickRun(const bool* c, int64_t sc, const T* x, int64_t sx, const T* y, int64_t sy, T* out,
              int64_t n) {
-  if (sc == 1 && sx == 1 && sy == 1) {
-    for (int64_t i = 0; i < n; ++i) out[i] = c[i] ? x[i] : y[i];
-    return;
+  if constexpr (std::is_unsigned_v<T>) {  // without branches, which conditions at random mislead
+    for (int64_t i = 0; i < n; ++i) {
+      const auto mask = static_cast<T>(-static_cast<T>(c[i * sc]));
+      out[i] = static_cast<T>((x[i * sx] & mask) | (y[i * sy] & static_cast<T>(~mask)));
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = c[i * sc] ? x[i * sx] : y[i * sy];
   }
-  for (int64_t i = 0; i < n; ++i) out[i] = c[i * sc] ? x[i * sx] : y[i * sy];
 }
 
 class SelectKernel : public ElementwiseKernel {

@@ -32,6 +32,16 @@ struct Match {
   bool zero = false;
 };
 
+// Looked at before anything is analysed: a Softmax that is the answer needs no more.
+bool MayBePart(const Graph& graph, const Node& node) {
+  const std::string& op = node.op->name;
+  if (op != "Einsum" && op != "BatchMatMul") return false;
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueRef in) {
+    const std::string& from = graph.node(in.node).op->name;
+    return from == "Softmax" || from == "SelectV2";
+  });
+}
+
 class AttentionFinder {
  public:
   AttentionFinder(const Graph& graph, const Analysis& analysis)
@@ -76,7 +86,26 @@ class AttentionFinder {
       weights = product;
       product = uses_.OnlyUser(weights);
     }
-    return product < 0 ? -1 : TakeProduct(product, weights, rank, match);
+    const int end = product < 0 ? -1 : TakeProduct(product, weights, rank, match);
+    if (end >= 0) TakeScaleOfQueries(rank, match);
+    return end;
+  }
+
+  // Queries that nobody else reads may be scaled as scores.
+  void TakeScaleOfQueries(int rank, Match* match) const {
+    const int scaled = match->q.value.node;
+    const Node& node = graph_.node(scaled);
+    if (node.op->name != "Mul" || uses_.OnlyUser(scaled) < 0 || !node.control_inputs.empty())
+      return;
+    for (const int side : {0, 1}) {
+      const Tensor* factor = ConstantOf(graph_, node.inputs[1 - side]);
+      if (factor == nullptr || factor->dtype() != DType::kFloat32 || factor->elements() != 1 ||
+          factor->shape().rank() > rank)
+        continue;
+      match->scale *= factor->as<float>()[0];
+      match->q.value = node.inputs[side];
+      return;
+    }
   }
 
   // A Select of `value` where a mask holds, and of one number elsewhere.
@@ -328,7 +357,7 @@ class AttentionFinder {
 absl::Status FuseAttention(Graph* graph, absl::Span<const TensorType> inputs,
                            const KernelOptions& options) {
   if (std::none_of(graph->nodes().begin(), graph->nodes().end(),
-                   [](const Node& node) { return node.op->name == "Softmax"; }))
+                   [&](const Node& node) { return MayBePart(*graph, node); }))
     return absl::OkStatus();
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
   const std::map<int, Match> matches = AttentionFinder(*graph, analysis).Find();

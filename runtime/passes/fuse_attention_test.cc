@@ -97,6 +97,21 @@ TEST(FuseAttention, ProductsWithAndWithoutTransposes) {
   }
 }
 
+TEST(FuseAttention, ScaledQueries) {
+  for (const bool read_twice : {false, true}) {
+    Case c;
+    const ValueRef q =
+        c.t.Op("Mul", "half", {c.t.Floats("c", {}, {0.6f}), c.In("q", {kRows, 5, 2, 3})});
+    const ValueRef k = c.In("k", {kRows, 7, 2, 3}), v = c.In("v", {kRows, 7, 2, 4});
+    if (read_twice) c.t.Output(q);
+    const ValueRef scores = c.Scaled(c.Einsum("scores", "BTNH,BSNH->BNTS", q, k));
+    c.Expect(true, c.Einsum("y", "BNTS,BSNH->BTNH", c.t.Op("Softmax", "soft", {scores}), v));
+    Graph graph = c.t.graph;
+    ASSERT_TRUE(FuseAttention(&graph, c.t.InputTypes(), {}).ok());
+    EXPECT_EQ(CountOps(graph, "Mul"), read_twice ? 1 : 0);
+  }
+}
+
 TEST(FuseAttention, WithoutHeadsAndScale) {
   Case c;
   const ValueRef q = c.In("q", {kRows, 5, 3}), k = c.In("k", {kRows, 7, 3}),

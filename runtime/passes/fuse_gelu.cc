@@ -40,6 +40,12 @@ const Form* FormOf(const Node& node) {
   return nullptr;
 }
 
+// Looked at before anything is analysed: the tanh of a cell, say, has no product inside.
+bool MayBePart(const Graph& graph, const Node& node) {
+  if (FormOf(node) == nullptr) return false;
+  return node.op->name != "Tanh" || graph.node(node.inputs[0].node).op->name == "Mul";
+}
+
 struct Match {
   ValueRef x;
   const char* fused = nullptr;
@@ -117,7 +123,7 @@ class GeluFinder {
 absl::Status FuseGelu(Graph* graph, absl::Span<const TensorType> inputs,
                       const KernelOptions& options) {
   if (std::none_of(graph->nodes().begin(), graph->nodes().end(),
-                   [](const Node& node) { return FormOf(node) != nullptr; }))
+                   [&](const Node& node) { return MayBePart(*graph, node); }))
     return absl::OkStatus();
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
   const std::map<int, Match> matches = GeluFinder(*graph, analysis).Find();

@@ -34,6 +34,15 @@ bool IsTrainingNorm(const Node& node) {
 
 bool IsRoot(const Node& node) { return node.op->name == "Rsqrt" || node.op->name == "Sqrt"; }
 
+// Looked at before anything is analysed.
+bool MayBePart(const Graph& graph, const Node& node) {
+  if (IsTrainingNorm(node)) return true;
+  if (!IsRoot(node)) return false;
+  const Node& sum = graph.node(node.inputs[0].node);
+  return sum.op->name == "Add" && (graph.node(sum.inputs[0].node).op->name == "Mean" ||
+                                   graph.node(sum.inputs[1].node).op->name == "Mean");
+}
+
 class NormFinder {
  public:
   NormFinder(const Graph& graph, const Analysis& analysis)
@@ -235,7 +244,7 @@ ValueRef Vector(const std::string& name, const std::vector<double>& values, Rebu
 absl::Status FuseLayerNorms(Graph* graph, absl::Span<const TensorType> inputs,
                             const KernelOptions& options) {
   if (std::none_of(graph->nodes().begin(), graph->nodes().end(),
-                   [](const Node& node) { return IsRoot(node) || IsTrainingNorm(node); }))
+                   [&](const Node& node) { return MayBePart(*graph, node); }))
     return absl::OkStatus();
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
   const std::map<int, Match> matches = NormFinder(*graph, analysis).Find();

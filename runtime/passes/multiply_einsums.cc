@@ -132,8 +132,10 @@ class Multiplier {
 
 absl::Status MultiplyEinsums(Graph* graph, absl::Span<const TensorType> inputs,
                              const KernelOptions& options) {
-  if (std::none_of(graph->nodes().begin(), graph->nodes().end(),
-                   [](const Node& node) { return node.op->name == "Einsum"; }))
+  if (std::none_of(graph->nodes().begin(), graph->nodes().end(), [&](const Node& node) {
+        return node.op->name == "Einsum" && node.inputs.size() == 2 &&
+               ConstantOf(*graph, node.inputs[1]) != nullptr;
+      }))
     return absl::OkStatus();
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
   *graph = Multiplier(*graph, analysis).Run();

@@ -129,8 +129,10 @@ class Sinker {
 
 absl::Status SinkReshapes(Graph* graph, absl::Span<const TensorType> inputs,
                           const KernelOptions& options) {
-  const auto multiplies = [](const Node& node) {
-    return node.op->name == "MatMul" || node.op->name == "BatchMatMul";
+  const auto multiplies = [&](const Node& node) {  // and is reshaped: a look before the analysis
+    if (node.op->name != "Reshape") return false;
+    const std::string& from = graph->node(node.inputs[0].node).op->name;
+    return from == "MatMul" || from == "BatchMatMul";
   };
   if (std::none_of(graph->nodes().begin(), graph->nodes().end(), multiplies))
     return absl::OkStatus();
