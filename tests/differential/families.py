@@ -265,6 +265,7 @@ FAMILIES = {
     "shapes": themed("shapes", ["float32", "int32", "float64", "bool", "int8", "float16", "string"]),
     "indices": themed("indices", ["float32", "int32", "int64", "float64", "bool"]),
     "linear": themed("linear", ["float32", "float32", "float64", "int32"]),
+    "fused": themed("fused", ["float32"]),
     "strings": themed("strings", ["string", "string", "int32", "bool", "float32"]),
     "mixed": themed("mixed", ALL),
     "control": control(True),

@@ -10,6 +10,7 @@ import tensorflow as tf
 from graph import Refused
 from harness import FLOATS
 from steps_base import NUMBERS, SIGNED, axes_of, axis_of, bounded, choice, ints, is_float, is_number
+from steps_fused import FUSED
 from steps_linear import (step_as_image, step_bias_relu, step_conv, step_conv_transpose, step_depthwise, step_einsum,
                           step_matmul, step_pool, step_resize, step_space_batch)
 from steps_more import step_complex, step_list, step_typed_conv, step_wide_binary, step_wide_cast
@@ -511,6 +512,8 @@ THEMES = {
     "linear": [step_matmul, step_matmul, step_einsum, step_conv, step_conv, step_conv, step_depthwise, step_conv_transpose,
                step_pool, step_bias_relu, step_as_image, step_space_batch, step_resize, step_binary, step_unary, step_reshape,
                step_transpose, step_softmax],
+    "fused": FUSED + [step_conv, step_conv_transpose, step_as_image, step_transpose, step_concat, step_split, step_pad, step_reduce,
+                      step_binary, step_bias_relu, step_unary, step_reshape, step_matmul, step_softmax, step_pool],
     "strings": [step_strings, step_strings, step_strings, step_gather, step_reshape, step_concat, step_stack, step_slice,
                 step_where, step_select, step_unique, step_transpose, step_tile, step_reverse],
 }

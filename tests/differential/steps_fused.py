@@ -1,0 +1,95 @@
+"""Steps of several ops that passes make one step of, or move. As of steps.py."""
+
+import numpy as np
+import tensorflow as tf
+
+from steps_base import choice, is_float
+
+
+def image(g):
+    return g.pick(lambda v: v.dtype == "float32" and v.rank == 4 and min(v.shape) > 0)
+
+
+def filter_for(g, height, width, channels, out):
+    kernel = [int(g.rng.randint(1, min(d, 3) + 1)) for d in (height, width)]
+    return g.constant(g.numbers("float32", kernel + [channels, out]))
+
+
+def step_turned_conv(g):
+    """A convolution with channels last among values with channels in front, as converters write it."""
+    i = image(g)
+    _, channels, height, width = g.values[i].shape
+    out, stride, prelu = int(g.rng.randint(1, 5)), int(choice(g, [1, 1, 2])), bool(g.rng.randint(2))
+    bias = g.numbers("float32", [1, out, 1, 1])
+    slope = g.numbers("float32", [out, 1, 1])
+
+    def run(x, w):
+        y = tf.nn.conv2d(tf.transpose(x, [0, 2, 3, 1]), w, stride, "SAME")
+        y = tf.transpose(y, [0, 3, 1, 2]) + bias
+        return tf.nn.relu(y) + slope * (y - tf.abs(y)) * 0.5 if prelu else y
+
+    g.step("turned_conv", run, [i, filter_for(g, height, width, channels, out)], exact=False)
+
+
+def step_residual(g):
+    i = image(g)
+    _, height, width, channels = g.values[i].shape
+    first, relu = bool(g.rng.randint(2)), bool(g.rng.randint(2))
+
+    def run(x, w):
+        y = tf.nn.conv2d(tf.nn.relu(x), w, 1, "SAME")
+        y = y + x if first else x + y
+        return tf.nn.relu6(y) if relu else y
+
+    g.step("residual", run, [i, filter_for(g, height, width, channels, channels)], exact=False)
+
+
+def step_padded_conv(g):
+    i = image(g)
+    _, height, width, channels = g.values[i].shape
+    pads = [[0, 0], list(map(int, g.rng.randint(0, 3, 2))), list(map(int, g.rng.randint(0, 3, 2))), [0, 0]]
+    value, deep = float(choice(g, [0, 0, 0, 1])), bool(g.rng.randint(2))
+    weights = filter_for(g, height, width, channels, 1 if deep else int(g.rng.randint(1, 5)))
+
+    def run(x, w):
+        x = tf.pad(x, pads, constant_values=value)
+        return tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "VALID") if deep else tf.nn.conv2d(x, w, 1, "VALID")
+
+    g.step("padded_conv", run, [i, weights], exact=False)
+
+
+def step_attention(g):
+    i = g.pick(lambda v: v.dtype == "float32" and v.rank == 3 and min(v.shape) > 0)
+    _, length, width = g.values[i].shape
+    head = int(g.rng.randint(1, 5))
+    masked, scale = bool(g.rng.randint(2)), float(choice(g, [1, 0.5, 0.25]))
+    mask = np.triu(np.full((length, length), -1e9, np.float32), 1)
+    weights = [g.constant(g.numbers("float32", [width, head])) for _ in range(3)]
+
+    def run(x, *w):
+        q, k, v = (tf.tensordot(x, m, 1) for m in w)
+        scores = tf.matmul(q, k, transpose_b=True) * scale
+        return tf.matmul(tf.nn.softmax(scores + mask if masked else scores), v)
+
+    g.step("attention", run, [i, *weights], exact=False)
+
+
+def step_layer_norm(g):
+    i = g.pick(lambda v: v.dtype == "float32" and v.rank >= 2 and min(v.shape) > 0)
+    width = g.values[i].shape[-1]
+    scale, offset = g.numbers("float32", [width]), g.numbers("float32", [width])
+
+    def run(x):
+        mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+        return (x - mean) * tf.math.rsqrt(variance + 1e-1) * scale + offset
+
+    g.step("layer_norm", run, [i], exact=False)
+
+
+def step_gelu(g):
+    i = g.pick(lambda v: is_float(v) and v.dtype == "float32")
+    approximate = bool(g.rng.randint(2))
+    g.step("gelu", lambda x: tf.nn.gelu(x, approximate=approximate), [i], exact=False)
+
+
+FUSED = [step_turned_conv, step_turned_conv, step_residual, step_padded_conv, step_attention, step_layer_norm, step_gelu]
