@@ -146,8 +146,8 @@ TEST(RowRules, Reshapes) {
 }
 
 TEST(RowRules, Slices) {
-  const auto slice = [](const In& begin, const In& end, Dims strides, int begin_mask, int end_mask,
-                        int shrink = 0, int new_axis = 0) {
+  const auto slice = [](const In& begin, const In& end, const Dims& strides, int begin_mask,
+                        int end_mask, int shrink = 0, int new_axis = 0) {
     Attrs attrs;
     attrs.Set("begin_mask", int64_t{begin_mask});
     attrs.Set("end_mask", int64_t{end_mask});
