@@ -44,7 +44,7 @@ namespace {
 constexpr int64_t kGateRows = 96;
 
 // Multiply-adds below which waking other threads costs more than it saves.
-constexpr int64_t kSerialBelow = 500'000;
+constexpr double kSerialBelow = 2e6;
 
 class FusedRecurrent final : public Kernel {
  public:
@@ -81,13 +81,14 @@ class FusedRecurrent final : public Kernel {
   absl::Status Run(const KernelContext& ctx) const override {
     FLOE_ASSIGN_OR_RETURN(const RecurrentSizes size, RecurrentSizes::Of(spec_, ctx.inputs));
     if (size.rows == 0) return absl::OkStatus();
-    const int64_t products = size.rows * size.steps * layout_.gate_width() *
-                             (layout_.units + (spec_.projected ? 0 : size.in));
-    const int64_t parts =
-        products < kSerialBelow ? 1 : std::min<int64_t>(ctx.pool->threads(), size.rows);
+    const double products = static_cast<double>(size.rows * size.steps) *
+                            static_cast<double>(layout_.gate_width()) *
+                            static_cast<double>(layout_.units + (spec_.projected ? 0 : size.in));
+    const bool serial = products < kSerialBelow;
+    const int64_t parts = serial ? 1 : std::min<int64_t>(ctx.pool->threads(), size.rows);
     RunWatch watch;
     if (parts == 1) {
-      FLOE_RETURN_IF_ERROR(RunPart(ctx, size, {0, 0, size.rows, kGateRows, true}, &watch));
+      FLOE_RETURN_IF_ERROR(RunPart(ctx, size, {0, 0, size.rows, kGateRows, !serial}, &watch));
       return watch.status();
     }
     ctx.pool->ParallelFor(parts, [&](int64_t i) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/op_def.h"
+#include "model/ops/recurrent.h"
 
 namespace floe {
 namespace {
@@ -145,8 +146,8 @@ TEST(RowRules, Reshapes) {
 }
 
 TEST(RowRules, Slices) {
-  const auto slice = [](const In& begin, const In& end, Dims strides, int begin_mask, int end_mask,
-                        int shrink = 0, int new_axis = 0) {
+  const auto slice = [](const In& begin, const In& end, const Dims& strides, int begin_mask,
+                        int end_mask, int shrink = 0, int new_axis = 0) {
     Attrs attrs;
     attrs.Set("begin_mask", int64_t{begin_mask});
     attrs.Set("end_mask", int64_t{end_mask});
@@ -208,6 +209,26 @@ TEST(RowRules, Joins) {
   EXPECT_MARK(Mark("GatherV2", {Rows(kX), Rows({kRows, 2}, DType::kInt32), KnownScalar(1)},
                    With("batch_dims", int64_t{1})),
               kR, "[rows,2]");
+}
+
+TEST(RowRules, Recurrent) {
+  ops::RecurrentSpec spec;
+  spec.cell = ops::RecurrentCell::kSimple;
+  spec.gates = {{ops::RecurrentFunction::kTanh, 1, 0}};
+  spec.units = 3;
+  spec.sequence = true;
+  Attrs attrs;
+  spec.ToAttrs(&attrs);
+  const In x = Rows({kRows, 7, 4}), w = Weight({4, 3}), r = Weight({3, 3}), b = Weight({3});
+  const auto mark = [&](const In& sequence, const In& h) {
+    return Mark("FusedRecurrent", {sequence, h, w, r, b}, attrs);
+  };
+  EXPECT_MARK(mark(x, Rows({kRows, 3})), kR, "[rows,7,3]");
+  EXPECT_MARK(mark(x, Weight({1, 3})), kR, "[rows,7,3]");
+  EXPECT_MARK(mark(Weight({2, 7, 4}), Weight({2, 3})), kC, "[2,7,3]");
+  EXPECT_EQ(mark(x, {kM, {kRows, 3}, DType::kFloat32, {}, {}}).mark, kM);
+  EXPECT_EQ(mark(x, {kU, {kRows, 3}, DType::kFloat32, {}, {}}).mark, kU);
+  EXPECT_NE(Mark("FusedRecurrent", {x, Rows({kRows, 3}), w, Rows({kRows, 3}), b}, attrs).mark, kR);
 }
 
 TEST(RowRules, Sources) {

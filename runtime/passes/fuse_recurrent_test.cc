@@ -78,6 +78,17 @@ class Layer {
   }
   ValueRef Apply(const std::string& function, const std::string& name, ValueRef x) {
     if (function == "Linear") return x;
+    if (function == "Swish") {
+      const ValueRef product = Op("Mul", name, {x, Op("Sigmoid", name + "/sigmoid", {x})});
+      return Op("IdentityN", name + "/same", {product});
+    }
+    if (function == "Relu6/6") {
+      const ValueRef shifted =
+          Op("Add", name + "/3", {x, body_.Floats(name + "/c3", Shape(), {3})});
+      return Op(
+          "RealDiv", name,
+          {Op("Relu6", name + "/relu6", {shifted}), body_.Floats(name + "/c6", Shape(), {6})});
+    }
     if (function != "HardSigmoid") return body_.Op(function, name, {x});
     const ValueRef y = body_.Op(
         "Add", name + "/shifted",
@@ -358,8 +369,9 @@ TEST(FuseRecurrent, EveryCell) {
 
 TEST(FuseRecurrent, EveryFunction) {
   for (const char* cell : kCells) {
-    for (const char* function : {"Linear", "Relu", "Relu6", "Elu", "Selu", "LeakyRelu", "Softplus",
-                                 "Softsign", "Tanh", "Sigmoid", "HardSigmoid"}) {
+    for (const char* function :
+         {"Linear", "Relu", "Relu6", "Elu", "Selu", "LeakyRelu", "Softplus", "Softsign", "Tanh",
+          "Sigmoid", "HardSigmoid", "Swish", "Relu6/6"}) {
       SCOPED_TRACE(absl::StrCat(cell, " ", function));
       Options o;
       o.cell = cell;

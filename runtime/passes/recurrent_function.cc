@@ -40,7 +40,7 @@ class Finder {
     if (node.op->name != "Mul") return std::nullopt;
     for (int side : {0, 1}) {
       const ValueRef x = node.inputs[side], sigmoid = node.inputs[1 - side];
-      if (Is(sigmoid, "Sigmoid") && At(sigmoid).inputs[0] == x)
+      if (Is(sigmoid, "Sigmoid") && WithoutOne(At(sigmoid).inputs[0]) == x)
         return AppliedFunction{{RecurrentFunction::kSwish, 1, 0}, x};
     }
     return std::nullopt;
@@ -56,6 +56,12 @@ class Finder {
         return std::make_pair(*value, in[1 - side]);
     }
     return std::nullopt;
+  }
+
+  // x of x * 1: Keras gives its swish a factor.
+  ValueRef WithoutOne(ValueRef ref) const {
+    const auto scaled = WithConstant(ref, "Mul");
+    return scaled.has_value() && scaled->first == 1 ? scaled->second : ref;
   }
 
   // x * a or x / a.
@@ -99,13 +105,18 @@ class Finder {
       }
       return applied;
     }
-    // relu6(x) / 6
+    // relu6(x + shift) / 6
     const auto scaled = Scaled(ref);
     if (!scaled.has_value() || !Is(scaled->second, "Relu6") ||
         std::abs(scaled->first * 6 - 1) > 1e-6f)
       return std::nullopt;
-    return AppliedFunction{{RecurrentFunction::kHardSigmoid, scaled->first, 0},
-                           At(scaled->second).inputs[0]};
+    AppliedFunction applied{{RecurrentFunction::kHardSigmoid, scaled->first, 0},
+                            At(scaled->second).inputs[0]};
+    if (const auto shifted = WithConstant(applied.of, "Add")) {
+      applied.gate.shift = shifted->first * scaled->first;
+      applied.of = shifted->second;
+    }
+    return applied;
   }
 
  private:
