@@ -18,8 +18,9 @@ namespace {
 constexpr int64_t kTogetherFloats = 240 << 10;
 // Fewer tiles would read the weights too often, more reuse them no better.
 constexpr int64_t kFewestTogether = 16, kMostTogether = 96;
-// Below this many multiply-adds waking other threads costs more than it saves.
-constexpr int64_t kSerialBelow = 50'000;
+// Below this many multiply-adds of a block, waking other threads four times costs more than it
+// saves.
+constexpr int64_t kSerialBelow = 1'000'000;
 
 constexpr int64_t kLine = kAlignment / sizeof(float);
 
@@ -346,9 +347,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeWinogradConv(const KernelArgs& args,
                                                          const ops::ConvNd& window,
                                                          const Epilogue& epilogue,
                                                          const WinogradPlan& plan) {
-  FLOE_RETURN_IF_ERROR(Annotate(CheckMemory(plan.WeightBytes()),
-                                "transformed weights of a convolution; `--route NODE=gemm` needs "
-                                "less memory"));
+  FLOE_RETURN_IF_ERROR(
+      Annotate(CheckMemory(plan.WeightBytes()),
+               "transformed weights of a convolution; `--route NODE=gemm` and the key `cpu.gemm: "
+               "native` need less memory"));
   return std::make_unique<WinogradConv>(args, window, epilogue, plan);
 }
 

@@ -266,15 +266,16 @@ TEST(WinogradConv, ErrorsAreBoundedByTheSumOfAbsoluteValuesOnEveryIsa) {
 TEST(WinogradConv, ImagesAreComputedAloneOnEveryIsa) {
   OnEveryIsa([] {
     for (const FormCase& form : kForms) {
-      for (const int64_t size : {5, 31}) {  // images that share a block, and images of some blocks
-        const Case many{form, 7, size, size + 2, 18, 35, "SAME", "Relu"};
+      // Images that share a block, and images of some blocks, which are worth a thread.
+      for (const int64_t size : {5, 31}) {
+        const Case many{form, 5, size, size + 2, 40, 51, "SAME", "Relu"};
         const std::vector<Tensor> inputs = InputsOf(many);
         const auto together = RunRoute(many, inputs, form.route, 3);
         ASSERT_TRUE(together.ok()) << together.status();
         Case one = many;
         one.images = 1;
-        const int64_t in = size * (size + 2) * 18, out = size * (size + 2) * 35;
-        for (int64_t image = 0; image < 7; ++image) {
+        const int64_t in = size * (size + 2) * 40, out = size * (size + 2) * 51;
+        for (int64_t image = 0; image < 5; ++image) {
           std::vector<Tensor> alone = InputsOf(one);
           std::memcpy(alone[0].mutable_data(), inputs[0].as<float>() + image * in,
                       in * sizeof(float));
