@@ -120,8 +120,7 @@ class Compiler {
   }
 
   absl::Status MakeKernels() {
-    FLOE_ASSIGN_OR_RETURN(const Analysis analysis,
-                          AnalyzeTypes(graph(), types_, kernel_options()));
+    FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeTypes(graph(), types_, kernel_options()));
     for (size_t k = 0; k < graph().outputs.size(); ++k)
       compiled_->signature_.outputs[k].type = analysis.at(graph().outputs[k]).type;
     compiled_->program_->kernels.resize(graph().size());

@@ -1,12 +1,12 @@
 #include "kernels/cpu/fft_conv.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/memory_budget.h"
 #include "base/status.h"
+#include "kernels/cpu/conv_numbers.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/isa.h"
 
@@ -18,21 +18,6 @@ namespace {
 constexpr int64_t kTilesTogether = 24, kSpectraFloats = 8 << 20;
 
 constexpr int64_t kLine = kAlignment / sizeof(float);
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-uint32_t BitsOf(double value) {
-  const auto number = static_cast<float>(value);
-  uint32_t bits = 0;
-  std::memcpy(&bits, &number, sizeof bits);
-  return bits;
-}
-
-float NumberOf(uint32_t bits) {
-  float number = 0;
-  std::memcpy(&number, &bits, sizeof number);
-  return number;
-}
 
 // most[n] becomes the largest of most[n, n + taps), for n in [0, count): block by block, the
 // largest from the right within a block and from the left within the next.

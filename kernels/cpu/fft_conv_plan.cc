@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/cpu/conv_cost.h"
+#include "kernels/cpu/conv_numbers.h"
 #include "kernels/cpu/fft_conv.h"
 #include "kernels/cpu/gemm.h"
 
@@ -56,8 +57,6 @@ std::optional<Line> LineOf(const KernelArgs& args, const ops::ConvNd& window) {
   if (line.taps < kFewestTaps || (line.stride > 1 && line.dilation > 1)) return std::nullopt;
   return line;
 }
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Above, the two passes of a transform leave the first cache.
 constexpr int64_t kMostNearPoints = 200;

@@ -1,11 +1,11 @@
 #include "kernels/cpu/winograd_conv.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "base/memory_budget.h"
 #include "base/status.h"
+#include "kernels/cpu/conv_numbers.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/packed_memory.h"
@@ -23,21 +23,6 @@ constexpr int64_t kFewestTogether = 16, kMostTogether = 96;
 constexpr int64_t kSerialBelow = 1'000'000;
 
 constexpr int64_t kLine = kAlignment / sizeof(float);
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-uint32_t BitsOf(double value) {
-  const auto number = static_cast<float>(value);
-  uint32_t bits = 0;
-  std::memcpy(&bits, &number, sizeof bits);
-  return bits;
-}
-
-float NumberOf(uint32_t bits) {
-  float number = 0;
-  std::memcpy(&number, &bits, sizeof number);
-  return number;
-}
 
 // The sizes of one run. A block of tiles is a part of one image, or some whole images.
 struct Sizes {

@@ -6,13 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/conv_cost.h"
+#include "kernels/cpu/conv_numbers.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/winograd_conv.h"
 
 namespace floe::kernels {
 namespace {
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Height and width of the result; unset where the route is not open.
 struct Area {

@@ -47,7 +47,7 @@ bool OnlyReadInside(const Graph& graph, const Uses& uses, const std::set<int>& m
 }
 
 absl::StatusOr<Analysis> AnalyzeWithRows(const Graph& graph, absl::Span<const TensorType> inputs,
-                                      const KernelOptions& options) {
+                                         const KernelOptions& options) {
   std::vector<ValueInfo> infos;
   std::vector<size_t> open;
   for (const TensorType& type : inputs) {

@@ -35,7 +35,7 @@ bool OnlyReadInside(const Graph& graph, const Uses& uses, const std::set<int>& m
 
 // The analysis of a graph of which only the types of the inputs are known.
 absl::StatusOr<Analysis> AnalyzeWithRows(const Graph& graph, absl::Span<const TensorType> inputs,
-                                      const KernelOptions& options);
+                                         const KernelOptions& options);
 
 // Values of a constant that lies along dim `axis` of a value of rank `rank`: `channels` numbers, a
 // single one repeated. False for anything that broadcasts otherwise, or is not float32.
