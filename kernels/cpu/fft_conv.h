@@ -17,7 +17,7 @@ namespace floe::kernels {
 
 // The most by which the largest value under one tap window may be below the tile's largest.
 // Windows of zeros only are no matter: their results are exact.
-inline constexpr double kFftRange = 1024;
+inline constexpr double kFftRange = 64;
 // A tile whose largest value is outside, other than 0, is computed by the packed GEMM. Weights
 // whose largest value is outside get no transforms.
 inline constexpr double kFftLargest = 0x1p60, kFftSmallest = 0x1p-60;

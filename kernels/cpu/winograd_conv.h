@@ -18,7 +18,7 @@ namespace floe::kernels {
 
 // The most by which the largest value under the filter may be below the tile's largest. Windows of
 // zeros only are no matter: their results are exact.
-inline constexpr double kWinogradRange = 1024;
+inline constexpr double kWinogradRange = 64;
 // A tile whose largest value is outside, other than 0, is computed by plain sums. Weights whose
 // largest value is outside are not transformed.
 inline constexpr double kWinogradLargest = 0x1p60, kWinogradSmallest = 0x1p-60;
