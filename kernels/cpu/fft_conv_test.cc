@@ -8,6 +8,7 @@
 
 #include "base/memory_budget.h"
 #include "kernels/cpu/activation.h"
+#include "kernels/cpu/conv_routes_for_test.h"
 #include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
@@ -232,28 +233,7 @@ TEST(FftConv, ResidualsAreAddedBeforeTheActivation) {
     x[600 * 4] = std::numeric_limits<float>::infinity();
     const auto sums = RunRoute(t, inputs, "fft");
     ASSERT_TRUE(sums.ok()) << sums.status();
-    const Tensor residual = RandomTensor((*sums)[0].shape(), 4);
-    inputs.insert(inputs.begin() + 2, residual);
-    Case with = t;
-    with.activation = activation;
-    Attrs attrs = AttrsOf(with);
-    attrs.Set("fused_residual", true);
-    RunOptions options;
-    options.kernels.routes["under_test"] = "fft";
-    options.const_mask = 2;
-    const auto got = RunKernel("Conv2D", attrs, inputs, options);
-    ASSERT_TRUE(got.ok()) << got.status();
-    kernels::Epilogue epilogue;
-    epilogue.activation = *kernels::ActivationFromName(activation);
-    for (int64_t i = 0; i < residual.elements(); ++i) {
-      const float sum = (*sums)[0].as<float>()[i] + residual.as<float>()[i];
-      const float want = ActivatePlain(epilogue, sum), is = (*got)[0].as<float>()[i];
-      if (std::isfinite(want)) {
-        ASSERT_NEAR(is, want, 1e-6) << i;
-      } else {
-        ASSERT_EQ(is, want) << i;
-      }
-    }
+    ASSERT_NO_FATAL_FAILURE(ExpectResidualAdded(AttrsOf(t), inputs, "fft", activation, (*sums)[0]));
   }
 }
 
@@ -354,14 +334,7 @@ std::vector<std::string> OffersFor(const Case& t, bool fft = true, float weight 
   RunOptions options;
   options.kernels.fft = fft;
   options.const_mask = 6;
-  const auto made = MakeTestKernel("Conv2D", AttrsOf(t), inputs, options);
-  EXPECT_TRUE(made.ok()) << made.status();
-  std::vector<std::string> names;
-  if (made.ok()) {
-    for (const auto& offer : (*made)->kernel->choice().offers) names.push_back(offer.name);
-    names.push_back("chosen " + (*made)->kernel->choice().chosen);
-  }
-  return names;
+  return ConvOffers(AttrsOf(t), inputs, options);
 }
 
 TEST(FftConv, IsOfferedWhereItMayBeUsed) {

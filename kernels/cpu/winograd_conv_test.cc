@@ -8,6 +8,7 @@
 
 #include "base/memory_budget.h"
 #include "kernels/cpu/activation.h"
+#include "kernels/cpu/conv_routes_for_test.h"
 #include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
@@ -196,34 +197,15 @@ TEST(WinogradConv, ABiasThatIsNotConstant) {
 TEST(WinogradConv, ResidualsAreAddedBeforeTheActivation) {
   for (const FormCase& form : kForms) {
     for (const char* activation : {"", "Relu", "Tanh"}) {
-      Case t{form, 2, 23, 19, 4, 21};
+      const Case t{form, 2, 23, 19, 4, 21};
       std::vector<Tensor> inputs = InputsOf(t);
       auto* x = static_cast<float*>(inputs[0].mutable_data());
       std::fill_n(x, 12 * 19 * 4, 0.0f);
       x[(20 * 19 + 3) * 4] = kInfinity;
       const auto sums = RunRoute(t, inputs, form.route);
       ASSERT_TRUE(sums.ok()) << sums.status();
-      const Tensor residual = RandomTensor((*sums)[0].shape(), 4);
-      inputs.insert(inputs.begin() + 2, residual);
-      t.activation = activation;
-      Attrs attrs = AttrsOf(t);
-      attrs.Set("fused_residual", true);
-      RunOptions options;
-      options.kernels.routes["under_test"] = form.route;
-      options.const_mask = 2;
-      const auto got = RunKernel("Conv2D", attrs, inputs, options);
-      ASSERT_TRUE(got.ok()) << got.status();
-      kernels::Epilogue epilogue;
-      epilogue.activation = *kernels::ActivationFromName(activation);
-      for (int64_t i = 0; i < residual.elements(); ++i) {
-        const float sum = (*sums)[0].as<float>()[i] + residual.as<float>()[i];
-        const float want = ActivatePlain(epilogue, sum), is = (*got)[0].as<float>()[i];
-        if (std::isfinite(want)) {
-          ASSERT_NEAR(is, want, 1e-6) << i;
-        } else {
-          ASSERT_EQ(is, want) << i;
-        }
-      }
+      ASSERT_NO_FATAL_FAILURE(
+          ExpectResidualAdded(AttrsOf(t), inputs, form.route, activation, (*sums)[0]));
     }
   }
 }
@@ -382,14 +364,7 @@ std::vector<std::string> OffersFor(const Case& t, const Attrs& attrs, float weig
   if (weight != 0) static_cast<float*>(inputs[1].mutable_data())[4] = weight;
   RunOptions options;
   options.const_mask = const_mask;
-  const auto made = MakeTestKernel("Conv2D", attrs, inputs, options);
-  EXPECT_TRUE(made.ok()) << made.status();
-  std::vector<std::string> names;
-  if (made.ok()) {
-    for (const auto& offer : (*made)->kernel->choice().offers) names.push_back(offer.name);
-    names.push_back("chosen " + (*made)->kernel->choice().chosen);
-  }
-  return names;
+  return ConvOffers(attrs, inputs, options);
 }
 
 TEST(WinogradConv, IsOfferedWhereItMayBeUsed) {
@@ -409,6 +384,11 @@ TEST(WinogradConv, IsOfferedWhereItMayBeUsed) {
   // Too few channels to pay for the transforms.
   const Case thin{kForms[0], 1, 28, 28, 3, 16};
   EXPECT_THAT(OffersFor(thin, AttrsOf(thin)), Contains("chosen gemm"));
+}
+
+TEST(WinogradConv, TransformedWeightsAreCapped) {
+  const Case large{kForms[0], 1, 28, 28, 1400, 1400};
+  EXPECT_THAT(OffersFor(large, AttrsOf(large)), testing::Not(testing::Contains("winograd4x4")));
 }
 
 TEST(WinogradConv, PackedBytesAreTheTransformedWeights) {

@@ -231,6 +231,22 @@ TEST(RowRules, Recurrent) {
   EXPECT_NE(Mark("FusedRecurrent", {x, Rows({kRows, 3}), w, Rows({kRows, 3}), b}, attrs).mark, kR);
 }
 
+TEST(RowRules, LayerNormAndAttention) {
+  const In scale = Weight({4});
+  EXPECT_MARK(Mark("LayerNorm", {Rows({kRows, 3, 4}), scale, scale}), kR, "[rows,3,4]");
+  EXPECT_NE(Mark("LayerNorm", {Rows({kRows, 4}), Rows({4}), scale}).mark, kR);
+  Attrs attrs;
+  attrs.Set("scale", 1.0f);
+  for (const char* name : {"q", "k", "v", "out"}) attrs.Set(name, std::string("BTH"));
+  const In q = Rows({kRows, 5, 3}), k = Rows({kRows, 7, 3}), v = Rows({kRows, 7, 4});
+  const auto mark = [&](const std::vector<In>& inputs) { return Mark("Attention", inputs, attrs); };
+  EXPECT_MARK(mark({q, k, v}), kR, "[rows,5,4]");
+  EXPECT_MARK(mark({q, Weight({1, 7, 3}), v}), kR, "[rows,5,4]");
+  EXPECT_MARK(mark({q, k, v, Weight({5, 7})}), kR, "[rows,5,4]");
+  EXPECT_EQ(mark({q, k, {kM, {kRows, 7, 4}, DType::kFloat32, {}, {}}}).mark, kM);
+  EXPECT_EQ(mark({q, k, v, Rows({kRows, 7})}).mark, kM);  // its rows meet the queries
+}
+
 TEST(RowRules, Sources) {
   EXPECT_MARK(Mark("Fill", {Affine({0, 4}, {1, 0}), Weight({})}), kR, "[rows,4]");
   EXPECT_MARK(Mark("Fill", {Affine({4, 0}, {0, 1}), Weight({})}), kM, "[4,rows]");

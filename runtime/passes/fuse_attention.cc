@@ -362,14 +362,7 @@ absl::Status FuseAttention(Graph* graph, absl::Span<const TensorType> inputs,
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
   const std::map<int, Match> matches = AttentionFinder(*graph, analysis).Find();
   if (matches.empty()) return absl::OkStatus();
-  Rebuild rebuild(*graph);
-  for (int i = 0; i < graph->size(); ++i) {
-    const auto found = matches.find(i);
-    if (found == matches.end()) {
-      rebuild.Keep(i);
-      continue;
-    }
-    const Match& match = found->second;
+  *graph = ReplaceMatches(*graph, matches, [&](int i, const Match& match, Rebuild* rebuild) {
     Node node;
     node.name = graph->node(i).name;
     node.op = FindOp("Attention");
@@ -380,13 +373,12 @@ absl::Status FuseAttention(Graph* graph, absl::Span<const TensorType> inputs,
     node.attrs.Set("v", match.v.layout);
     node.attrs.Set("out", match.out);
     for (const Operand& operand : {match.q, match.k, match.v})
-      node.inputs.push_back(rebuild.Map(operand.value));
-    if (match.mask.has_value()) node.inputs.push_back(rebuild.Map(*match.mask));
+      node.inputs.push_back(rebuild->Map(operand.value));
+    if (match.mask.has_value()) node.inputs.push_back(rebuild->Map(*match.mask));
     if (match.fill.has_value()) node.attrs.Set("fill", *match.fill);
     node.attrs.Set("zero", match.zero);
-    rebuild.Emit(i, std::move(node));
-  }
-  *graph = rebuild.Finish();
+    return node;
+  });
   Prune(graph);
   return absl::OkStatus();
 }

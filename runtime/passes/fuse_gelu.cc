@@ -128,21 +128,14 @@ absl::Status FuseGelu(Graph* graph, absl::Span<const TensorType> inputs,
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
   const std::map<int, Match> matches = GeluFinder(*graph, analysis).Find();
   if (matches.empty()) return absl::OkStatus();
-  Rebuild rebuild(*graph);
-  for (int i = 0; i < graph->size(); ++i) {
-    const auto match = matches.find(i);
-    if (match == matches.end()) {
-      rebuild.Keep(i);
-      continue;
-    }
+  *graph = ReplaceMatches(*graph, matches, [&](int i, const Match& match, Rebuild* rebuild) {
     Node gelu;
     gelu.name = graph->node(i).name;
-    gelu.op = FindOp(match->second.fused);
+    gelu.op = FindOp(match.fused);
     gelu.attrs.Set("T", DType::kFloat32);
-    gelu.inputs = {rebuild.Map(match->second.x)};
-    rebuild.Emit(i, std::move(gelu));
-  }
-  *graph = rebuild.Finish();
+    gelu.inputs = {rebuild->Map(match.x)};
+    return gelu;
+  });
   Prune(graph);
   return absl::OkStatus();
 }

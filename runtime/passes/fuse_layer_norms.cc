@@ -249,24 +249,17 @@ absl::Status FuseLayerNorms(Graph* graph, absl::Span<const TensorType> inputs,
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
   const std::map<int, Match> matches = NormFinder(*graph, analysis).Find();
   if (matches.empty()) return absl::OkStatus();
-  Rebuild rebuild(*graph);
-  for (int i = 0; i < graph->size(); ++i) {
-    const auto match = matches.find(i);
-    if (match == matches.end()) {
-      rebuild.Keep(i);
-      continue;
-    }
+  *graph = ReplaceMatches(*graph, matches, [&](int i, const Match& match, Rebuild* rebuild) {
     Node norm;
     norm.name = graph->node(i).name;
     norm.op = FindOp("LayerNorm");
     norm.attrs.Set("T", DType::kFloat32);
-    norm.attrs.Set("epsilon", match->second.epsilon);
-    norm.inputs = {rebuild.Map(match->second.x),
-                   Vector(absl::StrCat(norm.name, "/scale"), match->second.scale, &rebuild),
-                   Vector(absl::StrCat(norm.name, "/offset"), match->second.offset, &rebuild)};
-    rebuild.Emit(i, std::move(norm));
-  }
-  *graph = rebuild.Finish();
+    norm.attrs.Set("epsilon", match.epsilon);
+    norm.inputs = {rebuild->Map(match.x),
+                   Vector(absl::StrCat(norm.name, "/scale"), match.scale, rebuild),
+                   Vector(absl::StrCat(norm.name, "/offset"), match.offset, rebuild)};
+    return norm;
+  });
   Prune(graph);
   return absl::OkStatus();
 }

@@ -182,6 +182,7 @@ class Layer {
 
   std::vector<ValueRef> Lstm(ValueRef x, ValueRef h, ValueRef c) {
     const ValueRef other = Has("R of another value") ? c : h;
+    if (Has("W of another value")) x = Op("Neg", "negative", {x});
     const ValueRef z = Biased("z", Op("Add", "sum",
                                       {Op("MatMul", "xW", {x, Weights("W", kIn, 4, 4)}),
                                        Op("MatMul", "hR", {other, Weights("R", kUnits, 4, 5)})}));
@@ -461,7 +462,8 @@ TEST(FuseRecurrent, WhatIsNotQuiteALayerStaysALoop) {
   };
   for (const char* change :
        {"reads the first step", "writes another value", "peephole", "c is a difference",
-        "h of the old c", "R of another value", "the list is read twice", "exchanges its states"})
+        "h of the old c", "R of another value", "W of another value", "the list is read twice",
+        "exchanges its states"})
     lstm(change);
   lstm("a list that is longer")->reserved = kTime + 1;
   for (const char* change : {"two minus z", "one minus r"}) lstm(change)->cell = "GRU";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -66,5 +67,21 @@ class Rebuild {
   std::vector<int> emitted_;  // the node that took the old one's place, or -1
   std::vector<std::vector<ValueRef>> map_;
 };
+
+// The graph in which make(i, match, &rebuild) stands in the place of each node i that `matches`
+// names by its number. What only the old nodes read stays, for Prune.
+template <class Match, class Make>
+Graph ReplaceMatches(const Graph& graph, const std::map<int, Match>& matches, const Make& make) {
+  Rebuild rebuild(graph);
+  for (int i = 0; i < graph.size(); ++i) {
+    const auto match = matches.find(i);
+    if (match == matches.end()) {
+      rebuild.Keep(i);
+    } else {
+      rebuild.Emit(i, make(i, match->second, &rebuild));
+    }
+  }
+  return rebuild.Finish();
+}
 
 }  // namespace floe
