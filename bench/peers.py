@@ -212,6 +212,9 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build/release"))
     parser.add_argument("--json", help="also write the figures to this file")
     args = parser.parse_args()
+    for model in args.models:
+        if not os.path.exists(os.path.join(model, "graph.pb") if os.path.isdir(model) else model):
+            parser.error(f"{model}: no frozen graph")
 
     print("| Model | Batch | floe ms | " + " | ".join(args.peers) + " | ratio | floe p99 : p50 | floe loads in | floe RSS |")
     print("| --- " * (7 + len(args.peers)) + "|")

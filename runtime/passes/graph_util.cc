@@ -48,24 +48,17 @@ bool OnlyReadInside(const Graph& graph, const Uses& uses, const std::set<int>& m
 
 absl::StatusOr<Analysis> AnalyzeWithRows(const Graph& graph, absl::Span<const TensorType> inputs,
                                          const KernelOptions& options) {
-  std::vector<ValueInfo> infos;
-  std::vector<size_t> open;
-  for (const TensorType& type : inputs) {
-    const SymShape& shape = type.shape;
-    if (!shape.rank_known() || (shape.rank() > 0 && !shape.dim(0).known()))
-      open.push_back(infos.size());
-    infos.push_back({type, {}, {}});
-  }
-  const std::vector<RowMark> marks(infos.size(), RowMark::kUnknown);
-  // A name for an open size lets sums and products of it be followed. Equal names for several would
-  // claim that these are equal.
-  if (!open.empty() && infos[open[0]].type.shape.rank_known()) {
-    std::vector<ValueInfo> named = infos;
-    named[open[0]].type.shape.set_dim(0, Dim::Rows());
-    absl::StatusOr<Analysis> analysis = Analyze(graph, named, marks, options);
+  std::vector<TensorType> named(inputs.begin(), inputs.end());
+  const auto open = std::find_if(named.begin(), named.end(), [](const TensorType& type) {
+    return !type.shape.rank_known() || (type.shape.rank() > 0 && !type.shape.dim(0).known());
+  });
+  // Equal names for several open sizes would claim that these are equal.
+  if (open != named.end() && open->shape.rank_known()) {
+    open->shape.set_dim(0, Dim::Rows());
+    absl::StatusOr<Analysis> analysis = AnalyzeTypes(graph, named, options);
     if (analysis.ok()) return analysis;
   }
-  return Analyze(graph, infos, marks, options);
+  return AnalyzeTypes(graph, inputs, options);
 }
 
 bool AlongAxis(const Tensor& constant, int rank, int axis, int64_t channels,

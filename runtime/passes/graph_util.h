@@ -33,7 +33,8 @@ struct Uses {
 // Whether nothing outside `members`, nodes with one output, sees a value of theirs but `root`'s.
 bool OnlyReadInside(const Graph& graph, const Uses& uses, const std::set<int>& members, int root);
 
-// The analysis of a graph of which only the types of the inputs are known.
+// AnalyzeTypes, with dim 0 of the first input that leaves it open called Dim::Rows(), so that sums
+// and products of it can be followed and compared; without where that contradicts the graph.
 absl::StatusOr<Analysis> AnalyzeWithRows(const Graph& graph, absl::Span<const TensorType> inputs,
                                          const KernelOptions& options);
 
