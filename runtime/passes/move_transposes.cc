@@ -95,8 +95,8 @@ class Mover {
   ValueRef Plain(ValueRef ref) {
     const Laid* laid = LaidOf(ref);
     if (laid == nullptr || rebuild_.Mapped(ref)) return rebuild_.Map(ref);
-    const ValueRef made = Transposed(TensorNameOf(graph_.node(ref.node).name, ref.output), ref,
-                                     laid->base, laid->perm);
+    // The moved op has the node's own name.
+    const ValueRef made = Transposed(NewName(ref.node, "transposed"), ref, laid->base, laid->perm);
     rebuild_.Replace(ref.node, ref.output, made);
     return made;
   }

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 
 #include "runtime/passes/pass_test_util.h"
 #include "runtime/passes/passes.h"
@@ -35,6 +36,8 @@ Graph Moved(const TestGraph& t, const Shape& run = kRun) {
   Graph graph = t.graph;
   const absl::Status status = MoveTransposes(&graph, t.InputTypes(), {});
   EXPECT_TRUE(status.ok()) << status;
+  std::set<std::string> names;
+  for (const Node& node : graph.nodes()) EXPECT_TRUE(names.insert(node.name).second) << node.name;
   return graph;
 }
 
