@@ -4,7 +4,10 @@
 //
 // The same build, corpus and seed give the same units in the same order; --seconds only says how
 // many.
+#include <signal.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -38,6 +41,20 @@ void SaveLastUnit(int signal) {
   std::fprintf(stderr, "signal %d; the unit is in %s\n", signal, file.c_str());
   std::signal(signal, SIG_DFL);
   std::raise(signal);
+}
+
+// On a stack of its own: a unit may have used up the program's.
+void SaveUnitsThatKill() {
+  static std::array<char, 1 << 16> memory;
+  stack_t stack = {};
+  stack.ss_sp = memory.data();
+  stack.ss_size = memory.size();
+  sigaltstack(&stack, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = SaveLastUnit;
+  action.sa_flags = SA_ONSTACK;
+  for (const int signal : {SIGABRT, SIGSEGV, SIGFPE, SIGILL, SIGBUS})
+    sigaction(signal, &action, nullptr);
 }
 
 std::vector<std::string> ReadFiles(const std::vector<std::string>& paths) {
@@ -146,11 +163,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "no files to run\n");
     return 1;
   }
-  std::signal(SIGABRT, SaveLastUnit);
-  std::signal(SIGSEGV, SaveLastUnit);
-  std::signal(SIGFPE, SaveLastUnit);
-  std::signal(SIGILL, SaveLastUnit);
-  std::signal(SIGBUS, SaveLastUnit);
+  SaveUnitsThatKill();
   for (const std::string& unit : units) Run(unit);
   const int64_t runs = seconds > 0 ? Fuzz(units, seconds, seed) : 0;
   std::printf("%zu files, %ld changed ones\n", units.size(), static_cast<long>(runs));

@@ -20,9 +20,11 @@ constexpr int kMaxDepth = 32;  // of calls
 
 // Where a value comes from, as far as restoring goes.
 struct Origin {
-  enum class Kind : uint8_t { kOther, kRestored, kHandle, kConstant } kind = Kind::kOther;
+  enum class Kind : uint8_t { kOther, kRestored, kHandle, kConstant, kRestoreOp };
+  Kind kind = Kind::kOther;
   RestoredTensor restored;        // kRestored
-  const NodeDef* node = nullptr;  // kHandle: of a variable or table; kConstant
+  const NodeDef* node = nullptr;  // kHandle: of a variable or table; kConstant; kRestoreOp
+  int output = 0;                 // kRestoreOp: of the node
 };
 
 bool IsTable(const std::string& op) {
@@ -124,7 +126,8 @@ class Scope {
     return inner.FollowAll();
   }
 
-  Origin OriginOf(const std::string& input) const {
+  // What leads to `input` when ops that pass it on are skipped.
+  Origin SourceOf(const std::string& input) const {
     std::string_view at = input;
     for (int steps = 0; steps < kMaxDepth; ++steps) {
       const InputName name = SplitInput(at);
@@ -134,7 +137,7 @@ class Scope {
       const auto found = index_.find(name.node);
       if (found == index_.end()) return {};
       const NodeDef& node = *found->second;
-      if (node.op() == "RestoreV2") return Restored(node, name.number);
+      if (node.op() == "RestoreV2") return {Origin::Kind::kRestoreOp, {}, &node, name.number};
       if (IsVariableHandle(node.op()) || IsVariableReference(node.op()) || IsTable(node.op()))
         return {Origin::Kind::kHandle, {}, &node};
       if (node.op() == "Const") return {Origin::Kind::kConstant, {}, &node};
@@ -144,11 +147,15 @@ class Scope {
     return {};
   }
 
-  Origin Restored(const NodeDef& node, int output) const {
-    if (node.input_size() < 3) return {};
+  // As SourceOf, and which tensor a RestoreV2 reads. The names must be constants: a graph may
+  // restore its own names, without end.
+  Origin OriginOf(const std::string& input) const {
+    const Origin source = SourceOf(input);
+    if (source.kind != Origin::Kind::kRestoreOp) return source;
+    if (source.node->input_size() < 3) return {};
     RestoredTensor restored;
-    restored.name = StringOf(OriginOf(node.input(1)), output);
-    restored.part = StringOf(OriginOf(node.input(2)), output);
+    restored.name = StringOf(SourceOf(source.node->input(1)), source.output);
+    restored.part = StringOf(SourceOf(source.node->input(2)), source.output);
     if (restored.name.empty()) return {};
     return {Origin::Kind::kRestored, std::move(restored), nullptr};
   }
