@@ -20,15 +20,16 @@
 namespace floe::kernels {
 namespace {
 
-// Between two looks whether the run should go on.
-constexpr int64_t kLinesOfALook = 64, kPixelsOfALook = 4096;
+constexpr int64_t kFewChannels = 4;  // of a pixel: a call costs more than it saves
 
 struct Options {
   bool align_corners = false, half_pixel = false;
   InterpolateF32 interpolate = nullptr;
+  WeighFourF32 weigh_four = nullptr;
 };
 Options OptionsOf(const Attrs& attrs) {
-  return {attrs.Bool("align_corners"), attrs.Bool("half_pixel_centers"), PickInterpolateF32()};
+  return {attrs.Bool("align_corners"), attrs.Bool("half_pixel_centers"), PickInterpolateF32(),
+          PickWeighFourF32()};
 }
 
 // A weighted sum of at most four input places along one axis.
@@ -98,7 +99,6 @@ absl::Status CheckImage(const KernelContext& ctx) {
 template <class T>
 void AcrossRow(const T* row, const Axis& cols, int64_t channels, InterpolateF32 interpolate,
                float* to) {
-  constexpr int64_t kFewChannels = 4;  // a call costs more than it saves
   for (const Taps& q : cols) {
     if constexpr (std::is_same_v<T, float>) {
       if (channels > kFewChannels) {
@@ -153,41 +153,67 @@ absl::Status ResizeBilinear(const KernelContext& ctx, const Options& options) {
       });
 }
 
+// One input row at the output's columns, as AcrossRow, weighing four places each.
+template <class T>
+void AcrossRowCubic(const T* row, const Axis& cols, int64_t channels, WeighFourF32 weigh,
+                    float* to) {
+  for (const Taps& q : cols) {
+    std::array<const T*, 4> from;
+    for (int k = 0; k < 4; ++k) from[k] = row + q.at[k] * channels;
+    if constexpr (std::is_same_v<T, float>) {
+      if (channels > kFewChannels) {
+        weigh(from.data(), q.weight.data(), to, static_cast<size_t>(channels));
+        to += channels;
+        continue;
+      }
+    }
+    for (int64_t c = 0; c < channels; ++c) {
+      float across = 0;
+      for (int k = 0; k < 4; ++k)
+        across += q.weight[k] * static_cast<float>(static_cast<Compute<T>>(from[k][c]));
+      *to++ = across;
+    }
+  }
+}
+
+// Rows are interpolated across once and kept while the next output rows need them.
 template <class T>
 absl::Status ResizeBicubic(const KernelContext& ctx, const Options& options) {
-  constexpr int kTaps = 4;
   FLOE_RETURN_IF_ERROR(CheckImage(ctx));
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   if (out.elements() == 0) return absl::OkStatus();
   const Axis rows = Bicubic(in.dim(1), out.dim(1), options),
              cols = Bicubic(in.dim(2), out.dim(2), options);
-  const int64_t channels = in.dim(3), in_row = in.dim(2) * channels, in_image = in.dim(1) * in_row,
+  const int64_t channels = in.dim(3), in_row = in.dim(2) * channels,
                 out_row = out.dim(2) * channels;
   const T* x = ctx.in(0).as<T>();
   float* y = ctx.out(0).as<float>();
-  return WatchedRange(
-      ctx.pool, out.dim(0) * out.dim(1), std::max<int64_t>(1, kElementGrain / (out_row * kTaps)),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t line = begin; line < end; ++line) {
-          const T* image = x + line / out.dim(1) * in_image;
-          const Taps& r = rows[line % out.dim(1)];
-          for (int64_t o = 0; o < out.dim(2); ++o) {
-            const Taps& q = cols[o];
-            for (int64_t c = 0; c < channels; ++c) {
-              float value = 0;
-              for (int i = 0; i < kTaps; ++i) {
-                const T* from = image + r.at[i] * in_row + c;
-                float across = 0;
-                for (int k = 0; k < kTaps; ++k)
-                  across += q.weight[k] *
-                            static_cast<float>(static_cast<Compute<T>>(from[q.at[k] * channels]));
-                value += r.weight[i] * across;
-              }
-              y[line * out_row + o * channels + c] = value;
-            }
-          }
-        }
-      });
+  return WatchedRange(ctx.pool, out.dim(0) * out.dim(1),
+                      std::max<int64_t>(1, kElementGrain / (out_row * 4)),
+                      [&](int64_t begin, int64_t end) {
+                        // Input row r is kept in place r % 4: the rows of one output row are within
+                        // four.
+                        std::array<std::vector<float>, 4> kept;
+                        std::array<int64_t, 4> held;
+                        held.fill(-1);
+                        for (auto& row : kept) row.resize(out_row);
+                        for (int64_t line = begin; line < end; ++line) {
+                          const Taps& r = rows[line % out.dim(1)];
+                          const int64_t image = line / out.dim(1) * in.dim(1);
+                          std::array<const float*, 4> from;
+                          for (int k = 0; k < 4; ++k) {
+                            const int64_t wanted = image + r.at[k], place = r.at[k] % 4;
+                            if (held[place] != wanted) {
+                              AcrossRowCubic(x + wanted * in_row, cols, channels,
+                                             options.weigh_four, kept[place].data());
+                              held[place] = wanted;
+                            }
+                            from[k] = kept[place].data();
+                          }
+                          options.weigh_four(from.data(), r.weight.data(), y + line * out_row,
+                                             static_cast<size_t>(out_row));
+                        }
+                      });
 }
 
 int64_t NearestOf(int64_t o, float scale, int64_t in, const Options& options) {
@@ -201,23 +227,66 @@ absl::Status Nearest(const KernelContext& ctx, const Options& options) {
   FLOE_RETURN_IF_ERROR(CheckImage(ctx));
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   if (out.elements() == 0) return absl::OkStatus();
-  const auto size = static_cast<int64_t>(DTypeSize(ctx.in(0).dtype));
-  const int64_t channels = in.dim(3);
+  const DType dtype = ctx.in(0).dtype;
+  const auto size = static_cast<int64_t>(DTypeSize(dtype));
+  const int64_t channels = in.dim(3), in_row = in.dim(2) * channels * size,
+                out_row = out.dim(2) * channels * size;
   const float row_scale = ScaleOf(in.dim(1), out.dim(1), options.align_corners),
               col_scale = ScaleOf(in.dim(2), out.dim(2), options.align_corners);
-  RunWatch watch;
-  for (int64_t line = 0; line < out.dim(0) * out.dim(1); ++line) {
-    if (line % kLinesOfALook == 0 && watch.Stopped()) return watch.status();
-    const int64_t row =
-        line / out.dim(1) * in.dim(1) + NearestOf(line % out.dim(1), row_scale, in.dim(1), options);
-    for (int64_t o = 0; o < out.dim(2); ++o) {
-      const int64_t from =
-          (row * in.dim(2) + NearestOf(o, col_scale, in.dim(2), options)) * channels;
-      CopyElements(ctx.in(0).dtype, ctx.in(0).as<char>() + from * size,
-                   ctx.out(0).as<char>() + (line * out.dim(2) + o) * channels * size, channels);
-    }
+  BudgetVector<int64_t> cols(out.dim(2));  // in bytes
+  for (int64_t o = 0; o < out.dim(2); ++o)
+    cols[o] = NearestOf(o, col_scale, in.dim(2), options) * channels * size;
+  return WatchedRange(ctx.pool, out.dim(0) * out.dim(1),
+                      std::max<int64_t>(1, kElementGrain / (out.dim(2) * channels)),
+                      [&](int64_t begin, int64_t end) {
+                        int64_t held = -1;  // the row that the line before has
+                        for (int64_t line = begin; line < end; ++line) {
+                          const int64_t row =
+                              line / out.dim(1) * in.dim(1) +
+                              NearestOf(line % out.dim(1), row_scale, in.dim(1), options);
+                          const char* from = ctx.in(0).as<char>() + row * in_row;
+                          char* to = ctx.out(0).as<char>() + line * out_row;
+                          if (row == held) {
+                            CopyElements(dtype, to - out_row, to, out.dim(2) * channels);
+                            continue;
+                          }
+                          for (const int64_t col : cols) {
+                            CopyElements(dtype, from + col, to, channels);
+                            to += channels * size;
+                          }
+                          held = row;
+                        }
+                      });
+}
+
+// The places of one axis that an output pixel covers: weights[weight] is how much of `first`, the
+// next of the place after it, and so on.
+struct Covered {
+  int64_t first, count, weight;
+};
+struct Coverage {
+  BudgetVector<Covered> pixels;
+  BudgetVector<float> weights;
+};
+
+Coverage CoverageOf(int64_t out, float scale) {
+  // How much of a pixel lies in [begin, end). An area inside one pixel counts with its exact size,
+  // not with a rounded difference.
+  const auto part = [scale](int64_t place, float begin, float end) {
+    const auto low = static_cast<float>(place);
+    if (low < begin && low + 1 > end) return scale;
+    return std::min(low + 1, end) - std::max(low, begin);
+  };
+  Coverage coverage;
+  for (int64_t o = 0; o < out; ++o) {
+    const float begin = static_cast<float>(o) * scale, end = static_cast<float>(o + 1) * scale;
+    const auto first = static_cast<int64_t>(std::floor(begin)),
+               last = static_cast<int64_t>(std::ceil(end));
+    coverage.pixels.push_back({first, last - first, static_cast<int64_t>(coverage.weights.size())});
+    for (int64_t place = first; place < last; ++place)
+      coverage.weights.push_back(part(place, begin, end));
   }
-  return absl::OkStatus();
+  return coverage;
 }
 
 // Mean over the input area of each output pixel, its border pixels in part.
@@ -225,43 +294,40 @@ template <class T>
 absl::Status Area(const KernelContext& ctx, const Options& options) {
   FLOE_RETURN_IF_ERROR(CheckImage(ctx));
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
-  const int64_t channels = in.dim(3);
+  if (out.elements() == 0) return absl::OkStatus();
+  const int64_t channels = in.dim(3), in_row = in.dim(2) * channels,
+                out_row = out.dim(2) * channels;
   const float row_scale = ScaleOf(in.dim(1), out.dim(1), options.align_corners),
               col_scale = ScaleOf(in.dim(2), out.dim(2), options.align_corners);
   const float area = 1 / (row_scale * col_scale);
-  // How much of a pixel lies in [begin, end). An area inside one pixel counts with its exact size,
-  // not with a rounded difference.
-  const auto part = [](int64_t place, float begin, float end, float size) {
-    const auto low = static_cast<float>(place);
-    if (low < begin && low + 1 > end) return size;
-    return std::min(low + 1, end) - std::max(low, begin);
-  };
-  RunWatch watch;
-  for (int64_t i = 0; i < out.elements(); ++i) {
-    if (i % kPixelsOfALook == 0 && watch.Stopped()) return watch.status();
-    const int64_t c = i % channels, ox = i / channels % out.dim(2),
-                  oy = i / channels / out.dim(2) % out.dim(1),
-                  n = i / channels / out.dim(2) / out.dim(1);
-    const float top = static_cast<float>(oy) * row_scale,
-                bottom = static_cast<float>(oy + 1) * row_scale;
-    const float left = static_cast<float>(ox) * col_scale,
-                right = static_cast<float>(ox + 1) * col_scale;
-    float sum = 0;
-    for (auto r = static_cast<int64_t>(std::floor(top));
-         r < static_cast<int64_t>(std::ceil(bottom)); ++r) {
-      float across = 0;
-      for (auto q = static_cast<int64_t>(std::floor(left));
-           q < static_cast<int64_t>(std::ceil(right)); ++q) {
-        const int64_t row = std::min(r, in.dim(1) - 1), col = std::min(q, in.dim(2) - 1);
-        const T value = ctx.in(0).as<T>()[((n * in.dim(1) + row) * in.dim(2) + col) * channels + c];
-        across +=
-            static_cast<float>(static_cast<Compute<T>>(value)) * part(q, left, right, col_scale);
+  const Coverage rows = CoverageOf(out.dim(1), row_scale), cols = CoverageOf(out.dim(2), col_scale);
+  const auto add_row = [&](const T* row, float weight, float* to) {
+    for (const Covered& q : cols.pixels) {
+      for (int64_t c = 0; c < channels; ++c) {
+        float across = 0;
+        for (int64_t k = 0; k < q.count; ++k) {
+          const T value = row[std::min(q.first + k, in.dim(2) - 1) * channels + c];
+          across += static_cast<float>(static_cast<Compute<T>>(value)) * cols.weights[q.weight + k];
+        }
+        *to++ += across * weight;
       }
-      sum += across * part(r, top, bottom, row_scale);
     }
-    ctx.out(0).as<float>()[i] = sum * area;
-  }
-  return absl::OkStatus();
+  };
+  const int64_t read_of_a_line = in.dim(1) / out.dim(1) * in_row + out_row;
+  return WatchedRange(
+      ctx.pool, out.dim(0) * out.dim(1), std::max<int64_t>(1, kElementGrain / read_of_a_line),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; ++line) {
+          const Covered& r = rows.pixels[line % out.dim(1)];
+          const T* image = ctx.in(0).as<T>() + line / out.dim(1) * in.dim(1) * in_row;
+          float* to = ctx.out(0).as<float>() + line * out_row;
+          std::fill_n(to, out_row, 0.0f);
+          for (int64_t k = 0; k < r.count; ++k)
+            add_row(image + std::min(r.first + k, in.dim(1) - 1) * in_row,
+                    rows.weights[r.weight + k], to);
+          for (int64_t i = 0; i < out_row; ++i) to[i] *= area;
+        }
+      });
 }
 
 struct CropOptions {
@@ -288,43 +354,52 @@ absl::Status Crop(const KernelContext& ctx, const CropOptions& options) {
                                          ((to - from) * last / static_cast<float>(count - 1))
                      : 0.5f * (from + to) * last;
   };
-  RunWatch watch;
-  for (int64_t b = 0; b < out.dim(0); ++b) {
-    if (watch.Stopped()) return watch.status();
-    if (images[b] < 0 || images[b] >= in.dim(0))
+  for (const int64_t image : images) {
+    if (image < 0 || image >= in.dim(0))
       return absl::InvalidArgumentError(
-          absl::StrCat("image ", images[b], " is not in [0, ", in.dim(0), ")"));
-    const T* image = ctx.in(0).as<T>() + images[b] * in.dim(1) * in.dim(2) * channels;
+          absl::StrCat("image ", image, " is not in [0, ", in.dim(0), ")"));
+  }
+  const auto pixel = [&](const T* image, float row, float col, float* to) {
     // Places of images of more than 2^24 lines round up beyond the last.
-    const auto at = [&](int64_t row, int64_t col, int64_t c) {
-      row = std::min(row, in.dim(1) - 1);
-      col = std::min(col, in.dim(2) - 1);
-      return static_cast<float>(
-          static_cast<Compute<T>>(image[(row * in.dim(2) + col) * channels + c]));
+    const auto at = [&](float y, float x) {
+      return image + (std::min(static_cast<int64_t>(y), in.dim(1) - 1) * in.dim(2) +
+                      std::min(static_cast<int64_t>(x), in.dim(2) - 1)) *
+                         channels;
     };
-    for (int64_t i = 0; i < out.dim(1) * out.dim(2) * channels; ++i) {
-      const int64_t c = i % channels, ox = i / channels % out.dim(2),
-                    oy = i / channels / out.dim(2);
-      const float row = sample(boxes[b * 4], boxes[b * 4 + 2], last_row, oy, out.dim(1));
-      const float col = sample(boxes[b * 4 + 1], boxes[b * 4 + 3], last_col, ox, out.dim(2));
-      float& to = y[b * out.dim(1) * out.dim(2) * channels + i];
-      if (!(row >= 0 && row <= last_row && col >= 0 && col <= last_col)) {
-        to = options.outside;
-      } else if (options.nearest) {
-        to = at(static_cast<int64_t>(std::round(row)), static_cast<int64_t>(std::round(col)), c);
-      } else {
-        const auto top = static_cast<int64_t>(std::floor(row)),
-                   left = static_cast<int64_t>(std::floor(col));
-        const auto bottom = static_cast<int64_t>(std::ceil(row)),
-                   right = static_cast<int64_t>(std::ceil(col));
-        const float dx = col - static_cast<float>(left), dy = row - static_cast<float>(top);
-        const float upper = at(top, left, c) + (at(top, right, c) - at(top, left, c)) * dx;
-        const float lower = at(bottom, left, c) + (at(bottom, right, c) - at(bottom, left, c)) * dx;
-        to = upper + (lower - upper) * dy;
+    const auto number = [](T value) { return static_cast<float>(static_cast<Compute<T>>(value)); };
+    if (!(row >= 0 && row <= last_row && col >= 0 && col <= last_col)) {
+      std::fill_n(to, channels, options.outside);
+    } else if (options.nearest) {
+      std::transform(at(std::round(row), std::round(col)),
+                     at(std::round(row), std::round(col)) + channels, to, number);
+    } else {
+      const float top = std::floor(row), left = std::floor(col);
+      const float bottom = std::ceil(row), right = std::ceil(col);
+      const T *top_left = at(top, left), *top_right = at(top, right);
+      const T *low_left = at(bottom, left), *low_right = at(bottom, right);
+      const float dx = col - left, dy = row - top;
+      for (int64_t c = 0; c < channels; ++c) {
+        const float upper = number(top_left[c]) + (number(top_right[c]) - number(top_left[c])) * dx;
+        const float lower = number(low_left[c]) + (number(low_right[c]) - number(low_left[c])) * dx;
+        to[c] = upper + (lower - upper) * dy;
       }
     }
-  }
-  return absl::OkStatus();
+  };
+  const int64_t out_row = out.dim(2) * channels;
+  return WatchedRange(
+      ctx.pool, out.dim(0) * out.dim(1), std::max<int64_t>(1, kElementGrain / out_row / 4),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; ++line) {
+          const int64_t b = line / out.dim(1);
+          const T* image = ctx.in(0).as<T>() + images[b] * in.dim(1) * in.dim(2) * channels;
+          const float row =
+              sample(boxes[b * 4], boxes[b * 4 + 2], last_row, line % out.dim(1), out.dim(1));
+          for (int64_t o = 0; o < out.dim(2); ++o) {
+            const float col = sample(boxes[b * 4 + 1], boxes[b * 4 + 3], last_col, o, out.dim(2));
+            pixel(image, row, col, y + line * out_row + o * channels);
+          }
+        }
+      });
 }
 
 template <absl::Status (*kRun)(const KernelContext&, const Options&)>
