@@ -90,6 +90,21 @@ TEST(CropAndResize, SamplesBoxes) {
                    .ok());
 }
 
+TEST(Resize, ImagesOfNothingStayOfNothing) {
+  const auto image = [](Shape shape) { return Tensor::Allocate(DType::kFloat32, shape); };
+  for (const char* op :
+       {"ResizeBilinear", "ResizeBicubic", "ResizeArea", "ResizeNearestNeighbor"}) {
+    for (const Shape& shape : {Shape{0, 3, 4, 2}, Shape{2, 3, 4, 0}}) {
+      const auto out = RunKernel(op, {}, {image(shape), Ints({5, 2})}, {.const_mask = 2});
+      EXPECT_TRUE(out.ok()) << op << out.status();
+    }
+  }
+  const Tensor boxes = FloatTensor({1, 4}, {0, 0, 1, 1});
+  EXPECT_TRUE(RunKernel("CropAndResize", {}, {image({1, 3, 4, 0}), boxes, Ints({0}), Ints({2, 2})},
+                        {.const_mask = 8})
+                  .ok());
+}
+
 TEST(Colours, HueSaturationContrast) {
   const Tensor rgb =
       FloatTensor({1, 2, 2, 3}, {.9f, .2f, .1f, .3f, .8f, .5f, .1f, .2f, .7f, .5f, .5f, .5f});

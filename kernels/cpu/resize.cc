@@ -363,6 +363,7 @@ absl::Status Crop(const KernelContext& ctx, const CropOptions& options) {
       return absl::InvalidArgumentError(
           absl::StrCat("image ", image, " is not in [0, ", in.dim(0), ")"));
   }
+  if (out.elements() == 0) return absl::OkStatus();
   const auto pixel = [&](const T* image, float row, float col, float* to) {
     // Places of images of more than 2^24 lines round up beyond the last.
     const auto at = [&](float y, float x) {
