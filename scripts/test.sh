@@ -126,6 +126,7 @@ if [ -n "$ci" ]; then
   done
   check "install and systemd unit" install_and_unit
   check "package" deploy/test_package.sh build/release
+  check "image" deploy/test_image.sh build/release
   check "links without precompiled headers" links_without_headers
   check "build asan-ubsan" build asan-ubsan
   run_tests asan-ubsan build/asan-ubsan -LE 'load|long'
