@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the files of the image as a container would, without an engine: read-only root, /tmp in memory, another user, no
+# With buildah, makes the image from the last stage of deploy/Dockerfile, looks at what it says, and sends a Predict to it.
+# Then runs the files of the image as a container would, without an engine: read-only root, /tmp in memory, another user, no
 # capability. Asks its health, sends a Predict, ends it.
 #
 #   deploy/test_image.sh [BUILD]
@@ -58,4 +59,33 @@ grep -q insecure_public "$work/public" || fail "no word about insecure_public: $
 kill -TERM "$server"
 wait "$server" || fail "floed ended with $?"
 server=
+
+# The image itself. Its first stage is left out: it would build floe again.
+by_buildah() {
+  local store=(buildah --root "$work/store" --runroot "$work/run" --storage-driver vfs) container said pid
+  mkdir "$work/context"
+  deploy/make_rootfs.sh "$build" "$work/context/rootfs" >/dev/null
+  sed -n '/^FROM scratch/,$s|--from=build /rootfs/|rootfs/|; /^FROM scratch/,$p' deploy/Dockerfile >"$work/context/Dockerfile"
+  "${store[@]}" bud --isolation chroot --format docker -t floe:test "$work/context" >"$work/log" 2>&1 || fail "buildah bud"
+  said=$("${store[@]}" inspect --type image floe:test)
+  for text in '"User": "65532:65532"' 'MODEL_NAME=model' 'MODEL_BASE_PATH=/models' '"/usr/bin/floectl"'; do
+    grep -qF "$text" <<<"$said" || fail "the image does not say $text"
+  done
+  container=$("${store[@]}" from floe:test)
+  "${store[@]}" run --isolation chroot --env MODEL_NAME=mnist_beginner -v "$PWD/examples/mnist/models:/models:ro" \
+    "$container" -- /usr/bin/floed --port="$port" >"$work/log" 2>&1 &
+  server=$!
+  end=$((SECONDS + 20))
+  until "$build/floectl" status --target "127.0.0.1:$port" >/dev/null 2>&1; do
+    [ $SECONDS -lt $end ] || fail "the container is not ready in 20 s"
+  done
+  pid=$(pgrep -f "^/usr/bin/floed --port=$port") || fail "no floed"
+  "$build/floectl" predict mnist_beginner input=@examples/mnist/data/digits.npy --target "127.0.0.1:$port" >"$work/answer" 2>&1 ||
+    { kill "$pid"; cat "$work/answer"; fail "Predict to the container"; }
+  kill "$pid"
+  wait "$server" || fail "the container ended with $?"
+  server=
+  "${store[@]}" rm "$container" >/dev/null
+}
+if command -v buildah >/dev/null; then by_buildah; else echo "not run: buildah is not installed"; fi
 echo "image: passed"
