@@ -125,6 +125,8 @@ if [ -n "$ci" ]; then
     FLOE_FORCE_ISA=$isa run_tests "isa-$isa" build/release -R '^kernels$'
   done
   check "install and systemd unit" install_and_unit
+  check "package" deploy/test_package.sh build/release
+  check "image" deploy/test_image.sh build/release
   check "links without precompiled headers" links_without_headers
   check "build asan-ubsan" build asan-ubsan
   run_tests asan-ubsan build/asan-ubsan -LE 'load|long'

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Builds the Debian package from build/release and tries it: lintian, and in a chroot install, start, Predict, an upgrade
+# under load, remove and purge. The chroot is made once, by mmdebstrap, and kept outside the checkout.
+#
+#   deploy/test_package.sh [BUILD]
+#
+# Without root or mmdebstrap, or without a network, only the files of the package are checked, and it says so.
+source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
+
+build=${1:-build/release}
+[ -n "${FLOE_IN_NAMESPACE:-}" ] || [ "$(id -u)" != 0 ] || exec env FLOE_IN_NAMESPACE=1 unshare --mount "$0" "$@"
+work=$(mktemp -d)
+server= load=
+cleanup() {
+  [ -z "$load" ] || kill "$load" 2>/dev/null || true
+  [ -z "$server" ] || kill "$server" 2>/dev/null || true
+  wait 2>/dev/null || true
+  umount "$work/root/proc" "$work/root/dev" 2>/dev/null || true
+  rm -rf --one-file-system "$work"
+}
+trap cleanup EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+
+rm -rf "$build/packages"
+(cd "$build" && cpack --config CPackConfig.cmake >"$work/cpack" 2>&1) || { cat "$work/cpack"; fail "cpack"; }
+package=$(ls "$PWD/$build"/packages/floe_*.deb) || fail "no package"
+ls "$build"/packages/floe-dbgsym_*.?deb >/dev/null || fail "no package of debug symbols"
+kib=$(dpkg-deb -f "$package" Installed-Size)
+echo "installed: $((kib / 1024)) MiB (mark: 15)"
+dpkg-deb -x "$package" "$work/files"
+for file in usr/bin/{floed,floectl} etc/floe/floe.yaml usr/lib/systemd/system/floed.{service,socket} \
+            usr/lib/{sysusers,tmpfiles}.d/floe.conf usr/share/man/man1/floectl.1.gz usr/share/man/man8/floed.8.gz \
+            usr/share/bash-completion/completions/{floed,floectl}; do
+  [ -s "$work/files/$file" ] || fail "not in the package: /$file"
+done
+[ "$(dpkg-deb -f "$package" Version)" = "$("$build/floed" --version | cut -d' ' -f2)-1" ] || fail "versions differ"
+zcat "$work/files/usr/share/man/man1/floectl.1.gz" | grep -q 'FLOECTL PREDICT' || fail "floectl(1) lacks predict"
+words=$(bash -c "source '$work/files/usr/share/bash-completion/completions/floectl'
+  COMP_WORDS=(floectl stat) COMP_CWORD=1; _floectl; echo \"\${COMPREPLY[*]}\"")
+[ "$words" = status ] || fail "completion of 'stat' is '$words'"
+if command -v lintian >/dev/null; then
+  lintian --fail-on error --allow-root "$package" || fail "lintian"
+else
+  echo "not run: lintian is not installed"
+fi
+
+# Dependencies are part of the kept chroot, so that the time below is the package's.
+make_chroot() {
+  local needs cache
+  needs=$(dpkg-deb -f "$package" Depends | sed 's/([^)]*)//g; s/ //g')
+  cache=${XDG_CACHE_HOME:-$HOME/.cache}/floe
+  chroot_tar=$cache/chroot-$(sha256sum <<<"$needs" | cut -c1-12).tar
+  [ ! -e "$chroot_tar" ] || return 0
+  [ -z "${FLOE_OFFLINE:-}" ] || return 1
+  mkdir -p "$cache"
+  mmdebstrap --quiet --variant=apt --include="$needs" bookworm "$chroot_tar.new.tar" </dev/null >"$work/mmdebstrap" 2>&1 ||
+    { tail -5 "$work/mmdebstrap"; rm -f "$chroot_tar.new.tar"; return 1; }
+  mv "$chroot_tar.new.tar" "$chroot_tar"
+}
+if [ "$(id -u)" != 0 ] || ! command -v mmdebstrap >/dev/null || ! make_chroot; then
+  echo "not run: the chroot needs root, mmdebstrap and, the first time, a network; the files alone were checked"
+  exit 0
+fi
+
+root_dir=$work/root
+mkdir "$root_dir"
+tar -C "$root_dir" -xf "$chroot_tar"
+mount -t proc proc "$root_dir/proc" 2>/dev/null || mount --rbind /proc "$root_dir/proc"
+mount --bind /dev "$root_dir/dev"
+cp "$package" "$root_dir/tmp/floe.deb"
+in_root() { chroot "$root_dir" env LC_ALL=C DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+listing() { (cd "$root_dir" && find etc usr var/lib -xdev ! -path 'var/lib/dpkg*' ! -path 'var/lib/apt*' \
+  ! -name '*-' ! -name 'ld.so.cache' | sort); }
+listing >"$work/before"
+
+port=$(free_port)
+address=127.0.0.1:$port
+read -r -a start < <(sed -n 's/^ExecStart=//p' "$work/files/usr/lib/systemd/system/floed.service")
+floectl() { in_root floectl "$@"; }
+ready() {
+  local end=$((SECONDS + 20))
+  until floectl status --target "$address" --timeout 5 >/dev/null 2>&1; do
+    [ $SECONDS -lt $end ] || { cat "$work/log"; fail "not ready in 20 s"; }
+  done
+}
+predict() {
+  floectl predict mnist_beginner input=@/usr/share/floe/mnist/data/digits.npy --target "$address" >"$work/answer" 2>&1
+}
+
+began=$(date +%s%N)
+in_root apt-get install -y --no-install-recommends /tmp/floe.deb >"$work/apt" 2>&1 || { cat "$work/apt"; fail "apt install"; }
+installed=$(date +%s%N)
+python3 deploy/hold_socket.py "$address" chroot --userspec=floe:floe "$root_dir" "${start[@]}" >"$work/log" 2>&1 &
+server=$!
+ready
+now=$(date +%s%N)
+echo "apt install to READY: $(((now - began) / 1000000)) ms, of it start to READY $(((now - installed) / 1000000)) ms (mark: 3000)"
+predict || { cat "$work/answer"; fail "Predict"; }
+in_root getent passwd floe >/dev/null || fail "no user floe"
+[ "$(in_root stat -Lc %U:%a /var/lib/floe/.)" = floe:750 ] || fail "/var/lib/floe is not the user's"
+
+# An upgrade keeps what the operator wrote, and loses no call: clients wait at the socket for the next process. Each call
+# here has a connection of its own, which the old process may take and close at its end: as docs/systemd.md says, such calls
+# are repeated on UNAVAILABLE, at most five attempts. How many were is printed.
+echo "# an operator's line" >>"$root_dir/etc/floe/floe.yaml"
+first=$(pgrep -P "$server")
+echo 0 >"$work/calls"
+touch "$work/go"
+{ calls=0; while [ -e "$work/go" ]; do
+    attempts=1
+    until predict; do
+      cat "$work/answer" >>"$work/repeated"
+      if [ $attempts = 5 ] || ! grep -q UNAVAILABLE "$work/answer"; then cp "$work/answer" "$work/failed_call"; break 2; fi
+      attempts=$((attempts + 1))
+    done
+    calls=$((calls + 1)); echo $calls >"$work/calls.new"; mv "$work/calls.new" "$work/calls"
+  done; } &
+load=$!
+in_root dpkg --force-confold -i /tmp/floe.deb >"$work/apt" 2>&1 || { cat "$work/apt"; fail "upgrade"; }
+at=$(cat "$work/calls")
+kill -HUP "$server"
+end=$((SECONDS + 20))
+until [ "$(cat "$work/calls")" -gt $((at + 20)) ] || [ -e "$work/failed_call" ] || [ $SECONDS -gt $end ]; do ready; done
+rm -f "$work/go"; wait "$load" || true; load=
+[ ! -e "$work/failed_call" ] || { cat "$work/failed_call"; fail "a call failed during the upgrade"; }
+[ "$(pgrep -P "$server")" != "$first" ] || { cat "$work/log"; fail "floed was not started again"; }
+touch "$work/repeated"
+echo "upgrade under load: $(cat "$work/calls") calls, $(grep -c UNAVAILABLE "$work/repeated" || true) repeated, 0 failed"
+grep -q "an operator's line" "$root_dir/etc/floe/floe.yaml" || fail "the upgrade lost the configuration"
+
+kill "$server"; wait "$server" || fail "floed ended with $?"
+server=
+in_root dpkg -r floe >"$work/apt" 2>&1 || { cat "$work/apt"; fail "remove"; }
+[ -e "$root_dir/etc/floe/floe.yaml" ] || fail "remove took the configuration"
+[ ! -e "$root_dir/usr/bin/floed" ] || fail "remove left the program"
+in_root dpkg -P floe >"$work/apt" 2>&1 || { cat "$work/apt"; fail "purge"; }
+listing >"$work/after"
+diff "$work/before" "$work/after" || fail "purge left the above"
+! in_root getent passwd floe || fail "purge left the user"
+echo "install, upgrade, remove, purge: passed"
