@@ -35,7 +35,9 @@ constexpr char kDescription[] =
     "value.\n"
     "Flags override floe.yaml. A model's own entry in floe.yaml overrides flags for all models.\n"
     "Without --config, --model_config_file, --model_name and --model_base_path, the environment\n"
-    "names the model: MODEL_NAME is a directory in MODEL_BASE_PATH.\n"
+    "names the model: MODEL_NAME is a directory in MODEL_BASE_PATH. FLOE_INSECURE_PUBLIC=true "
+    "there\n"
+    "is like --bind_address=0.0.0.0 --insecure_public, but keeps another address that is given.\n"
     "SIGHUP reads the files again. SIGTERM ends floed with 0 once accepted calls are finished. A\n"
     "second SIGTERM ends it at once.\n";
 
@@ -243,6 +245,20 @@ void Overlay(const Flags& f, ServerConfig* config) {
         *f.per_model_batching && f.enable_batching.value_or(false);
 }
 
+// What opens an image, which has no file and no flags, to others: unencrypted, so by a word only.
+absl::Status ListenAsEnvironmentSays(ServerConfig* config) {
+  const char* const value = std::getenv("FLOE_INSECURE_PUBLIC");
+  const std::string text = value == nullptr ? "" : value;
+  if (text.empty() || text == "false") return absl::OkStatus();
+  if (text != "true")
+    return absl::InvalidArgumentError(absl::StrCat("the environment's FLOE_INSECURE_PUBLIC is '",
+                                                   text, "'; set it to true or false"));
+  if (config->server.bind_address == ServerConfig().server.bind_address)
+    config->server.bind_address = "0.0.0.0";
+  config->server.insecure_public = true;
+  return absl::OkStatus();
+}
+
 // The defaults of all models.
 ModelConfig ModelDefaults(const Flags& f) {
   ModelConfig model;
@@ -322,6 +338,7 @@ absl::StatusOr<ServerConfig> Assemble(const Flags& f) {
         "--model_base_path");
   ModelConfig defaults = ModelDefaults(f);
   FLOE_ASSIGN_OR_RETURN(ServerConfig config, LoadConfigFiles(f.files, &defaults));
+  FLOE_RETURN_IF_ERROR(ListenAsEnvironmentSays(&config));
   Overlay(f, &config);
   config.model_defaults = defaults;
   config.notes.insert(config.notes.begin(), f.notes.begin(), f.notes.end());

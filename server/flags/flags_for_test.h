@@ -41,6 +41,7 @@ class FlagsTest : public testing::Test {
   FlagsTest() {
     unsetenv("MODEL_NAME");
     unsetenv("MODEL_BASE_PATH");
+    unsetenv("FLOE_INSECURE_PUBLIC");
     directory_ = testing::TempDir() + "floe_flags";
     std::filesystem::create_directories(directory_ + "/model");
     file_ = directory_ + "/f.yaml";

@@ -87,6 +87,25 @@ TEST_F(FlagsTest, TheEnvironmentNamesAModelWhenNothingElseDoes) {
   unsetenv("MODEL_BASE_PATH");
 }
 
+TEST_F(FlagsTest, TheEnvironmentOpensAServerToOthers) {
+  const auto listen = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> args = {"--config=" + file_};
+    args.insert(args.end(), flags.begin(), flags.end());
+    const Parsed p = Parse(args);
+    return p.command ? p.command->config.server.bind_address : p.err;
+  };
+  setenv("FLOE_INSECURE_PUBLIC", "true", 1);
+  EXPECT_EQ(listen({}), "0.0.0.0");
+  EXPECT_EQ(listen({"--bind_address=127.0.0.2"}), "127.0.0.2");
+  EXPECT_EQ(listen({"--bind_address=10.0.0.1"}), "10.0.0.1");
+  setenv("FLOE_INSECURE_PUBLIC", "false", 1);
+  EXPECT_EQ(listen({}), "127.0.0.1");
+  setenv("FLOE_INSECURE_PUBLIC", "yes", 1);
+  EXPECT_THAT(listen({}), HasSubstr("FLOE_INSECURE_PUBLIC is 'yes'; set it to true or false"));
+  unsetenv("FLOE_INSECURE_PUBLIC");
+  EXPECT_EQ(listen({}), "127.0.0.1");
+}
+
 TEST_F(FlagsTest, ReloadReadsTheFilesAgain) {
   const std::string list = Write("m", "model_config_list { config { name: 'x' base_path: '/x' } }");
   const Parsed p = Parse({"--config=" + file_, "--model_config_file=" + list, "--port=7"});
