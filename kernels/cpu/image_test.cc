@@ -91,7 +91,7 @@ TEST(CropAndResize, SamplesBoxes) {
 }
 
 TEST(Resize, ImagesOfNothingStayOfNothing) {
-  const auto image = [](Shape shape) { return Tensor::Allocate(DType::kFloat32, shape); };
+  const auto image = [](const Shape& shape) { return Tensor::Allocate(DType::kFloat32, shape); };
   for (const char* op :
        {"ResizeBilinear", "ResizeBicubic", "ResizeArea", "ResizeNearestNeighbor"}) {
     for (const Shape& shape : {Shape{0, 3, 4, 2}, Shape{2, 3, 4, 0}}) {

@@ -150,7 +150,7 @@ class Scope {
   // As SourceOf, and which tensor a RestoreV2 reads. The names must be constants: a graph may
   // restore its own names, without end.
   Origin OriginOf(const std::string& input) const {
-    const Origin source = SourceOf(input);
+    Origin source = SourceOf(input);
     if (source.kind != Origin::Kind::kRestoreOp) return source;
     if (source.node->input_size() < 3) return {};
     RestoredTensor restored;
