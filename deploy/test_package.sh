@@ -21,8 +21,15 @@ cleanup() {
 trap cleanup EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
-rm -rf "$build/packages"
-(cd "$build" && cpack --config CPackConfig.cmake >"$work/cpack" 2>&1) || { cat "$work/cpack"; fail "cpack"; }
+# The same programs give the same bytes, whenever they are packed (scripts/release compares two builds).
+SOURCE_DATE_EPOCH=$(stat -c %Y "$build/floed")
+export SOURCE_DATE_EPOCH
+for _ in 1 2; do
+  rm -rf "$build/packages"
+  (cd "$build" && cpack --config CPackConfig.cmake >"$work/cpack" 2>&1) || { cat "$work/cpack"; fail "cpack"; }
+  (cd "$build/packages" && sha256sum -- *.*deb) >>"$work/sums"
+done
+[ "$(sort -u "$work/sums" | wc -l)" = 2 ] || { cat "$work/sums"; fail "packing twice gives different packages"; }
 package=$(ls "$PWD/$build"/packages/floe_*.deb) || fail "no package"
 ls "$build"/packages/floe-dbgsym_*.?deb >/dev/null || fail "no package of debug symbols"
 kib=$(dpkg-deb -f "$package" Installed-Size)
@@ -43,6 +50,12 @@ if command -v lintian >/dev/null; then
 else
   echo "not run: lintian is not installed"
 fi
+
+python3 deploy/make_sbom.py --package "$package" --program "$build/floed" --program "$build/floectl" --version 1 --time 0 \
+  --out "$work/sbom.json" || fail "make_sbom.py"
+for name in $(dpkg-deb -f "$package" Depends | sed 's/([^)]*)//g; s/,//g'); do
+  grep -q "\"name\": \"$name\"" "$work/sbom.json" || fail "the SBOM lacks $name"
+done
 
 # Dependencies are part of the kept chroot, so that the time below is the package's.
 make_chroot() {
