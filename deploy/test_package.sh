@@ -32,6 +32,7 @@ done
 [ "$(sort -u "$work/sums" | wc -l)" = 2 ] || { cat "$work/sums"; fail "packing twice gives different packages"; }
 package=$(ls "$PWD/$build"/packages/floe_*.deb) || fail "no package"
 ls "$build"/packages/floe-dbgsym_*.?deb >/dev/null || fail "no package of debug symbols"
+! dpkg-deb --ctrl-tarfile "$build"/packages/floe-dbgsym_*.?deb | tar -xO ./md5sums | grep "  /" || fail "a path of this machine"
 kib=$(dpkg-deb -f "$package" Installed-Size)
 echo "installed: $((kib / 1024)) MiB (mark: 15)"
 dpkg-deb -x "$package" "$work/files"
