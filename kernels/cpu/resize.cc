@@ -289,7 +289,8 @@ Coverage CoverageOf(int64_t out, float scale) {
   return coverage;
 }
 
-// Mean over the input area of each output pixel, its border pixels in part.
+// Mean over the input area of each output pixel, its border pixels in part. Sums go across first,
+// as TensorFlow's do, for the same bits.
 template <class T>
 absl::Status Area(const KernelContext& ctx, const Options& options) {
   FLOE_RETURN_IF_ERROR(CheckImage(ctx));
@@ -301,35 +302,31 @@ absl::Status Area(const KernelContext& ctx, const Options& options) {
               col_scale = ScaleOf(in.dim(2), out.dim(2), options.align_corners);
   const float area = 1 / (row_scale * col_scale);
   const Coverage rows = CoverageOf(out.dim(1), row_scale), cols = CoverageOf(out.dim(2), col_scale);
-  // Down the columns first: that loop runs over whole rows.
-  const auto down = [&](const Covered& r, const T* image, float* sums) {
-    std::fill_n(sums, in_row, 0.0f);
-    for (int64_t k = 0; k < r.count; ++k) {
-      const T* row = image + std::min(r.first + k, in.dim(1) - 1) * in_row;
-      const float weight = rows.weights[r.weight + k] * area;
-      for (int64_t i = 0; i < in_row; ++i)
-        sums[i] += static_cast<float>(static_cast<Compute<T>>(row[i])) * weight;
-    }
-  };
-  const auto across = [&](const float* sums, float* to) {
+  const auto add_row = [&](const T* row, float weight, float* to) {
     for (const Covered& q : cols.pixels) {
-      std::fill_n(to, channels, 0.0f);
-      for (int64_t k = 0; k < q.count; ++k) {
-        const float* from = sums + std::min(q.first + k, in.dim(2) - 1) * channels;
-        for (int64_t c = 0; c < channels; ++c) to[c] += from[c] * cols.weights[q.weight + k];
+      for (int64_t c = 0; c < channels; ++c) {
+        float across = 0;
+        for (int64_t k = 0; k < q.count; ++k) {
+          const T value = row[std::min(q.first + k, in.dim(2) - 1) * channels + c];
+          across += static_cast<float>(static_cast<Compute<T>>(value)) * cols.weights[q.weight + k];
+        }
+        *to++ += across * weight;
       }
-      to += channels;
     }
   };
   const int64_t read_of_a_line = in.dim(1) / out.dim(1) * in_row + out_row;
   return WatchedRange(
       ctx.pool, out.dim(0) * out.dim(1), std::max<int64_t>(1, kElementGrain / read_of_a_line),
       [&](int64_t begin, int64_t end) {
-        std::vector<float> sums(in_row);
         for (int64_t line = begin; line < end; ++line) {
-          down(rows.pixels[line % out.dim(1)],
-               ctx.in(0).as<T>() + line / out.dim(1) * in.dim(1) * in_row, sums.data());
-          across(sums.data(), ctx.out(0).as<float>() + line * out_row);
+          const Covered& r = rows.pixels[line % out.dim(1)];
+          const T* image = ctx.in(0).as<T>() + line / out.dim(1) * in.dim(1) * in_row;
+          float* to = ctx.out(0).as<float>() + line * out_row;
+          std::fill_n(to, out_row, 0.0f);
+          for (int64_t k = 0; k < r.count; ++k)
+            add_row(image + std::min(r.first + k, in.dim(1) - 1) * in_row,
+                    rows.weights[r.weight + k], to);
+          for (int64_t i = 0; i < out_row; ++i) to[i] *= area;
         }
       });
 }
