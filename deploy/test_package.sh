@@ -15,7 +15,7 @@ cleanup() {
   [ -z "$load" ] || kill "$load" 2>/dev/null || true
   [ -z "$server" ] || kill "$server" 2>/dev/null || true
   wait 2>/dev/null || true
-  umount "$work/root/proc" "$work/root/dev" 2>/dev/null || true
+  umount "$work/chroot/proc" "$work/chroot/dev" 2>/dev/null || true
   rm -rf --one-file-system "$work"
 }
 trap cleanup EXIT
@@ -77,7 +77,7 @@ if [ "$(id -u)" != 0 ] || ! command -v mmdebstrap >/dev/null || ! make_chroot; t
   exit 0
 fi
 
-root_dir=$work/root
+root_dir=$work/chroot
 mkdir "$root_dir"
 tar -C "$root_dir" -xf "$chroot_tar"
 mount -t proc proc "$root_dir/proc" 2>/dev/null || mount --rbind /proc "$root_dir/proc"

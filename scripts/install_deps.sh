@@ -10,7 +10,7 @@ build_packages=(
   libprotobuf-dev libre2-dev libsnappy-dev libspdlog-dev libsystemd-dev
   libyaml-cpp-dev libzip-dev lld ninja-build nlohmann-json3-dev pkg-config protobuf-compiler protobuf-compiler-grpc zlib1g-dev
 )
-check_packages=(buildah clang clang-format clang-tidy dpkg-dev git libclang-rt-dev lintian llvm mmdebstrap python3 python3-venv systemd)
+check_packages=(buildah clang clang-format clang-tidy dpkg-dev git libclang-rt-dev lintian llvm mmdebstrap procps python3 python3-venv systemd)
 
 case "${1:-build}" in
   build) wanted=("${build_packages[@]}") ;;
