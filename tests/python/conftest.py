@@ -1,4 +1,9 @@
+import os
+
 import pytest
+
+# TensorFlow turns oneDNN on by the CPU's name, and computes NCHW convolutions on a CPU only with it.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 
 @pytest.fixture(scope="module")

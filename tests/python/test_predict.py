@@ -270,10 +270,11 @@ def test_deadline_passes_in_the_queue(client, x):
 
 
 def test_cancelled_call_leaves_the_server_well(client, x):
-    calls = [client.prediction.Predict.future(predict_request("mnist_conv", {"input": x[:2000]}), timeout=120) for _ in range(8)]
+    """Few rows: all six must be admitted by a server under a sanitizer too, which expects each to take long."""
+    calls = [client.prediction.Predict.future(predict_request("mnist_conv", {"input": x[:100]}), timeout=120) for _ in range(6)]
     for call in calls[1:]:
         call.cancel()
-    assert len(calls[0].result().outputs["softmax"].float_val) == 20000
+    assert len(calls[0].result().outputs["softmax"].float_val) == 1000
     assert client.softmax("mnist_conv", x[:1]).shape == (1, 10)
 
 
