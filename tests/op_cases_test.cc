@@ -66,11 +66,11 @@ TEST(OpCases, GiveTensorFlowsAnswers) {
   }
 }
 
-// A pass may make a graph faster, never right. Under AddressSanitizer, which makes each round take
+// A pass may make a graph faster, never right. Under a sanitizer, which makes each round take
 // most of a minute, the graphs run without all passes at once only.
 TEST(OpCases, GiveThemWithoutEachPassToo) {
   std::vector<std::string> passes = {"all"};
-#if !defined(__SANITIZE_ADDRESS__)
+#ifndef FLOE_SANITIZED
   for (const std::string& pass : PassNames()) passes.push_back(pass);
 #endif
   for (const CorpusCase& c : AllCases()) {
