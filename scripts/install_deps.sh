@@ -10,7 +10,10 @@ build_packages=(
   libprotobuf-dev libre2-dev libsnappy-dev libspdlog-dev libsystemd-dev
   libyaml-cpp-dev libzip-dev lld ninja-build nlohmann-json3-dev pkg-config protobuf-compiler protobuf-compiler-grpc zlib1g-dev
 )
-check_packages=(buildah clang clang-format clang-tidy dpkg-dev git libclang-rt-dev lintian llvm mmdebstrap procps python3 python3-venv systemd)
+check_packages=(
+  buildah clang clang-format clang-tidy dpkg-dev git haproxy libclang-rt-dev lintian llvm mmdebstrap nginx-light procps
+  python3 python3-venv systemd
+)
 
 case "${1:-build}" in
   build) wanted=("${build_packages[@]}") ;;
@@ -34,3 +37,9 @@ export DEBIAN_FRONTEND=noninteractive
 apt=("${as_root[@]}" apt-get -o DPkg::Lock::Timeout=300 -qq)
 "${apt[@]}" update
 "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
+
+# Tests start these two themselves; as services of this machine nobody asked for them.
+for service in haproxy nginx; do
+  [ -d /run/systemd/system ] && [[ " ${missing[*]} " == *" $service"* ]] || continue
+  "${as_root[@]}" systemctl disable --now --quiet "$service"
+done

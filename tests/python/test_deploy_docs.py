@@ -45,7 +45,7 @@ def test_files_and_versions_exist():
     version = re.search(r"project\(floe VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
     text = (ROOT / "docs" / "install.md").read_text()
     assert f"floe_{version}-1_amd64.deb" in text and f"floe:{version}" in text
-    for path in re.findall(r"deploy/[\w./-]*\w", text):
+    for path in re.findall(r"deploy/[\w./-]*\w", text + (ROOT / "docs" / "scale.md").read_text()):
         assert (ROOT / path).exists(), path
     for file in ("deploy/compose.yaml", "deploy/kubernetes/base/kustomization.yaml",
                  "deploy/kubernetes/kserve/serving-runtime.yaml"):
