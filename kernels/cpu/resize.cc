@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <vector>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
 #include "base/status.h"
+#include "kernels/cpu/area_f32.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
@@ -26,10 +27,11 @@ struct Options {
   bool align_corners = false, half_pixel = false;
   InterpolateF32 interpolate = nullptr;
   WeighFourF32 weigh_four = nullptr;
+  AreaF32 area = nullptr;
 };
 Options OptionsOf(const Attrs& attrs) {
   return {attrs.Bool("align_corners"), attrs.Bool("half_pixel_centers"), PickInterpolateF32(),
-          PickWeighFourF32()};
+          PickWeighFourF32(), PickAreaF32()};
 }
 
 // A weighted sum of at most four input places along one axis.
@@ -259,17 +261,15 @@ absl::Status Nearest(const KernelContext& ctx, const Options& options) {
                       });
 }
 
-// The places of one axis that an output pixel covers: weights[weight] is how much of `first`, the
-// next of the place after it, and so on.
-struct Covered {
-  int64_t first, count, weight;
-};
+// What the output places of one axis cover.
 struct Coverage {
   BudgetVector<Covered> pixels;
   BudgetVector<float> weights;
+  BudgetVector<int64_t> places;  // of each weight, in elements of the image
 };
 
-Coverage CoverageOf(int64_t out, float scale) {
+// `size`: elements from one of the `in` places to the next. Places beyond the last are the last.
+Coverage CoverageOf(int64_t in, int64_t out, float scale, int64_t size) {
   // How much of a pixel lies in [begin, end). An area inside one pixel counts with its exact size,
   // not with a rounded difference.
   const auto part = [scale](int64_t place, float begin, float end) {
@@ -283,10 +283,32 @@ Coverage CoverageOf(int64_t out, float scale) {
     const auto first = static_cast<int64_t>(std::floor(begin)),
                last = static_cast<int64_t>(std::ceil(end));
     coverage.pixels.push_back({first, last - first, static_cast<int64_t>(coverage.weights.size())});
-    for (int64_t place = first; place < last; ++place)
+    for (int64_t place = first; place < last; ++place) {
       coverage.weights.push_back(part(place, begin, end));
+      coverage.places.push_back(std::min(place, in - 1) * size);
+    }
   }
   return coverage;
+}
+
+// AreaF32 for images of any dtype, and its oracle.
+template <class T>
+void AreaOf(const AreaLine& line, const T* image, float* y) {
+  for (size_t i = 0; i < line.pixel_count; ++i) {
+    const Covered& q = line.pixels[i];
+    for (size_t c = 0; c < line.channels; ++c) {
+      float total = 0;
+      for (size_t r = 0; r < line.row_count; ++r) {
+        float across = 0;
+        for (int64_t k = q.weight; k < q.weight + q.count; ++k) {
+          const T value = image[line.rows[r] + line.places[k] + static_cast<int64_t>(c)];
+          across += static_cast<float>(static_cast<Compute<T>>(value)) * line.weights[k];
+        }
+        total += across * line.row_weights[r];
+      }
+      *y++ = total * line.scale;
+    }
+  }
 }
 
 // Mean over the input area of each output pixel, its border pixels in part. Sums go across first,
@@ -300,35 +322,34 @@ absl::Status Area(const KernelContext& ctx, const Options& options) {
                 out_row = out.dim(2) * channels;
   const float row_scale = ScaleOf(in.dim(1), out.dim(1), options.align_corners),
               col_scale = ScaleOf(in.dim(2), out.dim(2), options.align_corners);
-  const float area = 1 / (row_scale * col_scale);
-  const Coverage rows = CoverageOf(out.dim(1), row_scale), cols = CoverageOf(out.dim(2), col_scale);
-  const auto add_row = [&](const T* row, float weight, float* to) {
-    for (const Covered& q : cols.pixels) {
-      for (int64_t c = 0; c < channels; ++c) {
-        float across = 0;
-        for (int64_t k = 0; k < q.count; ++k) {
-          const T value = row[std::min(q.first + k, in.dim(2) - 1) * channels + c];
-          across += static_cast<float>(static_cast<Compute<T>>(value)) * cols.weights[q.weight + k];
-        }
-        *to++ += across * weight;
-      }
-    }
-  };
+  const float scale = 1 / (row_scale * col_scale);
+  const Coverage rows = CoverageOf(in.dim(1), out.dim(1), row_scale, in_row),
+                 cols = CoverageOf(in.dim(2), out.dim(2), col_scale, channels);
   const int64_t read_of_a_line = in.dim(1) / out.dim(1) * in_row + out_row;
-  return WatchedRange(
-      ctx.pool, out.dim(0) * out.dim(1), std::max<int64_t>(1, kElementGrain / read_of_a_line),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t line = begin; line < end; ++line) {
-          const Covered& r = rows.pixels[line % out.dim(1)];
-          const T* image = ctx.in(0).as<T>() + line / out.dim(1) * in.dim(1) * in_row;
-          float* to = ctx.out(0).as<float>() + line * out_row;
-          std::fill_n(to, out_row, 0.0f);
-          for (int64_t k = 0; k < r.count; ++k)
-            add_row(image + std::min(r.first + k, in.dim(1) - 1) * in_row,
-                    rows.weights[r.weight + k], to);
-          for (int64_t i = 0; i < out_row; ++i) to[i] *= area;
-        }
-      });
+  return WatchedRange(ctx.pool, out.dim(0) * out.dim(1),
+                      std::max<int64_t>(1, kElementGrain / read_of_a_line),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t line = begin; line < end; ++line) {
+                          const Covered& r = rows.pixels[line % out.dim(1)];
+                          const int64_t image_size = in.dim(1) * in_row;
+                          const T* image = ctx.in(0).as<T>() + line / out.dim(1) * image_size;
+                          float* to = ctx.out(0).as<float>() + line * out_row;
+                          const AreaLine area{rows.places.data() + r.weight,
+                                              rows.weights.data() + r.weight,
+                                              static_cast<size_t>(r.count),
+                                              cols.pixels.data(),
+                                              cols.pixels.size(),
+                                              cols.places.data(),
+                                              cols.weights.data(),
+                                              static_cast<size_t>(channels),
+                                              scale};
+                          if constexpr (std::is_same_v<T, float>) {
+                            options.area(area, image, image_size, to);
+                          } else {
+                            AreaOf(area, image, to);
+                          }
+                        }
+                      });
 }
 
 struct CropOptions {
