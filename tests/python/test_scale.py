@@ -26,7 +26,7 @@ PROGRAMS = {"haproxy": ["haproxy", "-db", "-f"], "nginx": ["nginx", "-g", "daemo
 
 
 def documented():
-    """The JSON of docs/scale.md: the service config and the channel options."""
+    """The JSON of docs/scale.md: the service config, the channel options, and what round_robin adds to the config."""
     with open(os.path.join(ROOT, "docs/scale.md"), encoding="utf-8") as f:
         blocks = re.findall(r"```json\n(.*?)```", f.read(), re.S)
     return [json.loads(block) for block in blocks]
@@ -88,8 +88,10 @@ class Balancer:
 class Load:
     """Callers that never pause, each on a channel of its own."""
 
-    def __init__(self, target, callers=3):
-        service_config, options = documented()
+    def __init__(self, way, target, callers=3):
+        service_config, options, round_robin = documented()
+        if way == "round_robin":
+            service_config |= round_robin
         options = list({**options, "grpc.enable_http_proxy": 0, "grpc.use_local_subchannel_pool": 1}.items())
         self.options = [("grpc.service_config", json.dumps(service_config)), *options]
         self.target, self.leaving = target, threading.Event()
@@ -156,7 +158,7 @@ def replicas(tmp_path_factory):
 @pytest.fixture(params=WAYS)
 def load(request, replicas, tmp_path):
     balancer = Balancer(request.param, replicas.port, tmp_path)
-    load = Load(balancer.target)
+    load = Load(request.param, balancer.target)
     try:
         load.wait_for(1, 2, 3)
         yield load
