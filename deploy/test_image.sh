@@ -51,6 +51,18 @@ grep -q mnist_conv "$work/status" || fail "MODEL_NAME is not served"
 "${in_image[@]}" /usr/bin/floectl predict mnist_conv input=@/tmp/digits.npy --target "127.0.0.1:$port" >"$work/answer" 2>&1 ||
   { cat "$work/answer"; fail "Predict"; }
 
+# The image has only a part of ICU's data: the encodings.
+cat >"$image/tmp/decode.pbtxt" <<'END'
+node { name: "sjis" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
+  attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape {} string_val: "\226\173" } } } }
+node { name: "utf8" op: "UnicodeTranscode" input: "sjis"
+  attr { key: "input_encoding" value { s: "SHIFT_JIS" } } attr { key: "output_encoding" value { s: "UTF-8" } }
+  attr { key: "errors" value { s: "strict" } } }
+END
+"${in_image[@]}" /usr/bin/floectl run /tmp/decode.pbtxt --fetch utf8 --stored --outputs /tmp/decoded.npz >"$work/answer" 2>&1 ||
+  { cat "$work/answer"; fail "UnicodeTranscode"; }
+grep -q '本' "$image/tmp/decoded.npz" || fail "SHIFT_JIS is not decoded"
+
 # Beyond loopback only by an explicit word.
 if "${in_image[@]}" /usr/bin/floed --port="$port" --bind_address=0.0.0.0 --check-config >"$work/public" 2>&1; then fail "public by default"; fi
 grep -q insecure_public "$work/public" || fail "no word about insecure_public: $(cat "$work/public")"
