@@ -73,6 +73,9 @@ class Balancer:
         name = {"haproxy": "haproxy.cfg", "nginx": "nginx.conf"}[way]
         with open(os.path.join(ROOT, "deploy", way, name), encoding="utf-8") as f:
             text = f.read().replace(":8500", f":{port}").replace(":8600", f":{listen}")
+        if way == "nginx":  # its own folders are root's
+            kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+            text = text.replace("http {", "http {" + "".join(f" {kind}_temp_path {folder}/{kind};" for kind in kinds))
         (folder / name).write_text(text)
         command = [part.replace("PID", str(folder / "nginx.pid")) for part in PROGRAMS[way]]
         with open(folder / "log", "wb") as log:
