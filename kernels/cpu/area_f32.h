@@ -6,10 +6,10 @@
 
 namespace floe::kernels {
 
-// The input places along one axis that an output place covers, of which weights[weight] is how much
-// of the first counts, weights[weight + 1] how much of the next, and so on.
+// What an output place covers of one axis: `count` places, of which weights[weight] is how much of
+// the first counts, weights[weight + 1] how much of the next, and so on.
 struct Covered {
-  int64_t first, count, weight;
+  int64_t count, weight;
 };
 
 // A line of output pixels. Pointers are the caller's.

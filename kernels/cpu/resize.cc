@@ -282,7 +282,7 @@ Coverage CoverageOf(int64_t in, int64_t out, float scale, int64_t size) {
     const float begin = static_cast<float>(o) * scale, end = static_cast<float>(o + 1) * scale;
     const auto first = static_cast<int64_t>(std::floor(begin)),
                last = static_cast<int64_t>(std::ceil(end));
-    coverage.pixels.push_back({first, last - first, static_cast<int64_t>(coverage.weights.size())});
+    coverage.pixels.push_back({last - first, static_cast<int64_t>(coverage.weights.size())});
     for (int64_t place = first; place < last; ++place) {
       coverage.weights.push_back(part(place, begin, end));
       coverage.places.push_back(std::min(place, in - 1) * size);
