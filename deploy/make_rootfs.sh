@@ -25,18 +25,16 @@ done
 # ICU's data without what floe never asks for: locales, collation, line breaks. It keeps the encodings and normal forms, 5 of
 # 30 MB. The library has one symbol, named after the version, at the start of .rodata.
 icu=$(find "$out/usr/lib" -name 'libicudata.so.*')
-if [ -n "$icu" ] && command -v icupkg >/dev/null && command -v cc >/dev/null; then
-  work=$(mktemp -d)
-  version=${icu##*.so.}
-  objcopy -O binary --only-section=.rodata "$icu" "$work/icudt${version}l.dat"
-  icupkg -l "$work/icudt${version}l.dat" | grep -vE '^[^/]+[.](cnv|nrm)$|^cnvalias[.]icu$' >"$work/unused.txt"
-  mkdir "$work/small"
-  icupkg -r "$work/unused.txt" "$work/icudt${version}l.dat" "$work/small/icudt${version}l.dat"
-  printf '%s\n' ".section .rodata" ".balign 16" ".globl icudt${version}_dat" ".type icudt${version}_dat, @object" \
-    "icudt${version}_dat: .incbin \"$work/small/icudt${version}l.dat\"" ".section .note.GNU-stack,\"\",@progbits" |
-    cc -shared -nostdlib -Wl,-soname,"${icu##*/}" -x assembler - -o "$icu"
-  rm -r "$work"
-fi
+version=${icu##*.so.}
+work=$(mktemp -d)
+objcopy -O binary --only-section=.rodata "$icu" "$work/icudt${version}l.dat"
+icupkg -l "$work/icudt${version}l.dat" | grep -vE '^[^/]+[.](cnv|nrm)$|^cnvalias[.]icu$' >"$work/unused.txt"
+mkdir "$work/small"
+icupkg -r "$work/unused.txt" "$work/icudt${version}l.dat" "$work/small/icudt${version}l.dat"
+printf '%s\n' ".section .rodata" ".balign 16" ".globl icudt${version}_dat" ".type icudt${version}_dat, @object" \
+  "icudt${version}_dat: .incbin \"$work/small/icudt${version}l.dat\"" ".section .note.GNU-stack,\"\",@progbits" |
+  cc -shared -nostdlib -Wl,-soname,"${icu##*/}" -x assembler - -o "$icu"
+rm -r "$work"
 
 echo 'floe:x:65532:65532:floe:/tmp:/sbin/nologin' >"$out/etc/passwd"
 echo 'floe:x:65532:' >"$out/etc/group"
