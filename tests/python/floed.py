@@ -105,8 +105,9 @@ class Floed:
         self.folder = tempfile.mkdtemp(prefix="floed")
         self.log_path = os.path.join(self.folder, "log")
         with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen([*under, FLOED, "--enable_health_watch", *args, f"--bind_address={address}", f"--port={self.port}"], stdout=log, stderr=log,
-                                            env={**os.environ, **(env or {})})
+            self.process = subprocess.Popen(
+                [*under, FLOED, "--enable_health_watch", *args, f"--bind_address={address}", f"--port={self.port}"],
+                stdout=log, stderr=log, env={**os.environ, **(env or {})})
         if wait:
             self.wait_serving()
 

@@ -16,13 +16,14 @@ import grpc
 import pytest
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 
-from floed import MNIST, ROOT, START_SECONDS, Floed, digits, free_port, predict_request
+from floed import MNIST, ROOT, START_SECONDS, Client, Floed, digits, free_port, predict_request
 
 ROUNDS = int(os.environ.get("FLOE_ROUNDS", "1"))
 ADDRESSES = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 MODEL = "mnist_beginner"
 WAYS = ("haproxy", "nginx", "round_robin")
-PROGRAMS = {"haproxy": ["haproxy", "-db", "-f"], "nginx": ["nginx", "-g", "daemon off; pid PID;", "-c"]}
+FILES = {"haproxy": "deploy/haproxy/haproxy.cfg", "nginx": "deploy/nginx/nginx.conf"}
+PATH = os.environ["PATH"] + ":/usr/sbin"
 
 
 def documented():
@@ -48,8 +49,6 @@ class Replicas:
                      address=ADDRESSES[n - 1], port=self.port)
 
     def restart(self, n):
-        self.floed[n].terminate()
-        self.floed[n].wait()
         self.floed[n].close()
         self.floed[n] = self.started(n)
 
@@ -66,21 +65,21 @@ class Balancer:
         if way == "round_robin":
             self.target = "ipv4:" + ",".join(f"{address}:{port}" for address in ADDRESSES)
             return
-        if not shutil.which(PROGRAMS[way][0], path=os.environ["PATH"] + ":/usr/sbin"):
+        if not shutil.which(way, path=PATH):
             pytest.fail(f"{way} is not installed: scripts/install_deps.sh all")
         listen = free_port()
         self.target = f"127.0.0.1:{listen}"
-        name = {"haproxy": "haproxy.cfg", "nginx": "nginx.conf"}[way]
-        with open(os.path.join(ROOT, "deploy", way, name), encoding="utf-8") as f:
+        with open(os.path.join(ROOT, FILES[way]), encoding="utf-8") as f:
             text = f.read().replace(":8500", f":{port}").replace(":8600", f":{listen}")
         if way == "nginx":  # its own folders are root's
             kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
             text = text.replace("http {", "http {" + "".join(f" {kind}_temp_path {folder}/{kind};" for kind in kinds))
-        (folder / name).write_text(text)
-        command = [part.replace("PID", str(folder / "nginx.pid")) for part in PROGRAMS[way]]
+        file = folder / "config"
+        file.write_text(text)
+        command = {"haproxy": ["haproxy", "-db", "-f", file],
+                   "nginx": ["nginx", "-g", f"daemon off; pid {folder}/pid;", "-c", file]}[way]
         with open(folder / "log", "wb") as log:
-            self.process = subprocess.Popen([*command, str(folder / name)], stdout=log, stderr=log,
-                                            env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin"})
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "PATH": PATH})
 
     def close(self):
         if self.process:
@@ -89,7 +88,7 @@ class Balancer:
 
 
 class Load:
-    """Callers that never pause, each on a channel of its own."""
+    """Callers that never pause, each on a channel of its own. The first sends more than a proxy keeps to send again."""
 
     def __init__(self, way, target, callers=3):
         service_config, options, round_robin = documented()
@@ -98,7 +97,8 @@ class Load:
         options = list({**options, "grpc.enable_http_proxy": 0, "grpc.use_local_subchannel_pool": 1}.items())
         self.options = [("grpc.service_config", json.dumps(service_config)), *options]
         self.target, self.leaving = target, threading.Event()
-        self.request = predict_request(MODEL, {"input": digits()[:1]})
+        x = digits()
+        self.small, self.large = (predict_request(MODEL, {"input": x[:rows]}) for rows in (1, 20))  # 3 and 63 kB
         self.seen = {1: [], 2: [], 3: []}  # the times of answers, by replica
         self.failures, self.longest, self.lock = [], 0.0, threading.Lock()
         self.answers = [0] * callers
@@ -108,11 +108,12 @@ class Load:
 
     def call(self, caller):
         with grpc.insecure_channel(self.target, options=self.options) as channel:
+            request = self.small if caller else self.large
             predict = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict
             while not self.leaving.is_set():
                 start = time.monotonic()
                 try:
-                    version = predict(self.request, timeout=30, wait_for_ready=True).model_spec.version.value
+                    version = predict(request, timeout=30, wait_for_ready=True).model_spec.version.value
                 except grpc.RpcError as error:
                     self.failures.append(f"{error.code()}: {error.details()}")
                     continue
@@ -132,12 +133,12 @@ class Load:
     def wait_without(self, replica, calls):
         """Until each caller has had `calls` answers in a row from others: none waits for that replica any more."""
         end = time.monotonic() + START_SECONDS
-        start, mine = list(self.answers), len(self.seen[replica])
-        while any(now < then + calls for now, then in zip(self.answers, start)):
+        before, mine = list(self.answers), len(self.seen[replica])
+        while any(answers < at + calls for answers, at in zip(self.answers, before)):
             assert time.monotonic() < end, f"replica {replica} is still waited for; failures {self.failures[:3]}"
             self.leaving.wait(.01)
             if len(self.seen[replica]) != mine:
-                start, mine = list(self.answers), len(self.seen[replica])
+                before, mine = list(self.answers), len(self.seen[replica])
 
     def close(self):
         self.leaving.set()
@@ -199,3 +200,15 @@ def test_a_stopped_one_is_taken_out(request, replicas, load):
     load.wait_for(1, 2, 3)
     load.close()
     load.check(request.node.name)
+
+
+@pytest.mark.parametrize("way", FILES)
+def test_a_proxy_without_replicas_answers_with_a_grpc_status(way, tmp_path):
+    balancer = Balancer(way, free_port(), tmp_path)
+    try:
+        with Client(balancer.target) as client, pytest.raises(grpc.RpcError) as info:
+            client.prediction.Predict(predict_request(MODEL, {"input": digits()[:1]}), timeout=30, wait_for_ready=True)
+        assert info.value.code() == grpc.StatusCode.UNAVAILABLE
+        assert info.value.details().startswith("no replica")  # not "Received http2 header with status"
+    finally:
+        balancer.close()
