@@ -6,6 +6,7 @@
 set -euo pipefail
 [ $# = 2 ] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2; exit 2; }
 build=$1 out=$2
+PATH=$PATH:/usr/sbin  # icupkg, where the path is a user's
 
 mkdir -p "$out"/{etc,models,proc,dev,sys,run,usr/bin,usr/lib,usr/lib64}
 install -d -m 1777 "$out/tmp"
