@@ -81,16 +81,8 @@ absl::StatusOr<Types> Infer(const InferContext& c) {
   return ops::One(c.dtype(0), std::move(out));
 }
 
-// As of input 0; a residual has the rows of the output.
 RowMark Rows(const RowContext& c) {
-  if (!c.node.attrs.Bool("fused_residual")) return RowsOfInput0(c);
-  const SymShape &residual = c.inputs[kResidual].type.shape, &out = c.outputs[0].shape;
-  std::vector<RowMark> marks(c.marks.begin(), c.marks.end());
-  const bool same = residual.rank_known() && residual.rank() == 4 && out.rank_known() &&
-                    residual.dim(0) == out.dim(0);
-  if (marks[kResidual] == RowMark::kRows && marks[0] == RowMark::kRows && same)
-    marks[kResidual] = RowMark::kConstant;
-  return RowsOfInput0({c.node, marks, c.inputs, c.outputs});
+  return ops::ConvRows(c, c.node.attrs.Bool("fused_residual") ? kResidual : 0);
 }
 
 // `taps`: products summed for one output element.

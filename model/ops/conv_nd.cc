@@ -59,6 +59,17 @@ absl::StatusOr<ConvNd> ConvNdOf(const Attrs& attrs, int spatial) {
   return conv;
 }
 
+RowMark ConvRows(const RowContext& c, int residual) {
+  if (residual == 0) return RowsOfInput0(c);
+  const SymShape &added = c.inputs[residual].type.shape, &out = c.outputs[0].shape;
+  std::vector<RowMark> marks(c.marks.begin(), c.marks.end());
+  const bool same =
+      added.rank_known() && added.rank() == 4 && out.rank_known() && added.dim(0) == out.dim(0);
+  if (marks[residual] == RowMark::kRows && marks[0] == RowMark::kRows && same)
+    marks[residual] = RowMark::kConstant;
+  return RowsOfInput0({c.node, marks, c.inputs, c.outputs});
+}
+
 }  // namespace ops
 
 namespace {

@@ -139,6 +139,12 @@ void FoldBatchNorms(Graph* graph);
 // Sigmoid(x) as "Swish". `inputs`: types of graph->inputs.
 void FuseEpilogues(Graph* graph, absl::Span<const TensorType> inputs, const KernelOptions& options);
 
+// A pointwise convolution, the depthwise one behind it and a pointwise one behind that, with
+// constant weights, become one ConvChain node (model/ops/conv_chain.h), with the same bits. Not
+// where another backend than the native one is asked for. `inputs`: types of graph->inputs.
+absl::Status FuseConvChains(Graph* graph, absl::Span<const TensorType> inputs,
+                            const KernelOptions& options);
+
 // Element-wise ops whose values only each other read become one FusedElementwise node
 // (model/ops/fused_elementwise.h), with the same bits; FusedBatchNorm outside training counts as
 // three of them. `inputs`: types of graph->inputs.

@@ -51,6 +51,8 @@ constexpr Pass kPasses[] = {
     {"fold_batch_norms", Always<FoldBatchNorms>},
     {"fuse_epilogues", Epilogues},
     {"prune", Always<PruneAll>},
+    {"fuse_conv_chains", Typed<FuseConvChains>},
+    {"prune", Always<PruneAll>},
     {"fuse_elementwise", Typed<FuseElementwise>},
     {"prune", Always<PruneAll>},
 };

@@ -1,0 +1,109 @@
+#include "model/ops/conv_chain.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/op_def.h"
+#include "model/ops/conv_nd.h"
+#include "model/ops/op_util.h"
+
+namespace floe {
+namespace ops {
+namespace {
+
+constexpr char kDepthwise[] = "depthwise", kStages[] = "stages";
+
+}  // namespace
+
+bool ConvStage::depthwise() const { return node.name == kDepthwise; }
+
+std::vector<ConvStage> ConvStagesOf(const Node& chain) {
+  std::vector<ConvStage> stages;
+  int next = 1;
+  for (const std::string& name : chain.attrs.Get<std::vector<std::string>>(kStages, {})) {
+    ConvStage stage;
+    stage.node.name = name;
+    stage.node.op = FindOp(name == kDepthwise ? "DepthwiseConv2dNative" : "Conv2D");
+    const std::string prefix = name + "/";
+    for (const auto& [attr, value] : chain.attrs.values()) {
+      if (absl::StartsWith(attr, prefix)) stage.node.attrs.Set(attr.substr(prefix.size()), value);
+    }
+    const Attrs& attrs = stage.node.attrs;
+    stage.first_input = next;
+    stage.inputs = 1 + (attrs.Bool("fused_residual") ? 1 : 0) + (attrs.Bool("fused_bias") ? 1 : 0);
+    next += stage.inputs;
+    stages.push_back(std::move(stage));
+  }
+  return stages;
+}
+
+void AppendConvStage(const std::string& name, const Node& stage, Node* chain) {
+  auto names = chain->attrs.Get<std::vector<std::string>>(kStages, {});
+  names.push_back(name);
+  chain->attrs.Set(kStages, std::move(names));
+  for (const auto& [attr, value] : stage.attrs.values())
+    chain->attrs.Set(absl::StrCat(name, "/", attr), value);
+}
+
+}  // namespace ops
+
+namespace {
+
+// Calls visit(stage, inputs, output) for each stage, where inputs[0] is the output before; returns
+// the last output.
+template <class Visit>
+absl::StatusOr<TensorType> Walk(const Node& chain, absl::Span<const ValueInfo> inputs,
+                                const Visit& visit) {
+  ValueInfo image;
+  image.type = inputs[0].type;
+  int used = 1;
+  for (const ops::ConvStage& stage : ops::ConvStagesOf(chain)) {
+    used += stage.inputs;
+    if (used > static_cast<int>(inputs.size())) break;
+    std::vector<ValueInfo> own = {image};
+    for (int i = 0; i < stage.inputs; ++i) own.push_back(inputs[stage.first_input + i]);
+    FLOE_ASSIGN_OR_RETURN(const Types types, stage.node.op->infer({stage.node, own}));
+    visit(stage, own, types[0]);
+    image.type = types[0];
+  }
+  if (used == static_cast<int>(inputs.size())) return image.type;
+  return Bad(absl::StrCat("has ", inputs.size(), " inputs, its stages read ", used));
+}
+
+absl::StatusOr<Types> Infer(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(const TensorType out,
+                        Walk(c.node, c.inputs, [](const auto&, const auto&, const auto&) {}));
+  return Types{out};
+}
+
+// Only the last convolution may add a residual.
+RowMark Rows(const RowContext& c) {
+  const std::vector<ops::ConvStage> stages = ops::ConvStagesOf(c.node);
+  const bool residual = !stages.empty() && stages.back().node.attrs.Bool("fused_residual");
+  return ops::ConvRows(c, residual ? stages.back().first_input + 1 : 0);
+}
+
+double Flops(const Node& node, absl::Span<const TensorType> in, absl::Span<const TensorType>,
+             int64_t rows) {
+  std::vector<ValueInfo> inputs(in.size());
+  for (size_t i = 0; i < in.size(); ++i) inputs[i].type = in[i];
+  double flops = 0;
+  const auto add = [&](const ops::ConvStage& stage, const std::vector<ValueInfo>& own,
+                       const TensorType& out) {
+    std::vector<TensorType> types;
+    types.reserve(own.size());
+    for (const ValueInfo& value : own) types.push_back(value.type);
+    flops += stage.node.op->flops(stage.node, types, {out}, rows);
+  };
+  return Walk(node, inputs, add).ok() ? flops : 0;
+}
+
+const OpRegistrar kConvChain({.name = "ConvChain",
+                              .min_inputs = 3,
+                              .max_inputs = 9,
+                              .infer = Infer,
+                              .rows = Rows,
+                              .flops = Flops});
+
+}  // namespace
+}  // namespace floe
