@@ -1,14 +1,42 @@
 #include "base/thread_pool.h"
 
+#include <chrono>
 #include <utility>
 
+#include "base/cpus.h"
 #include "base/denormals.h"
 #include "base/running.h"
 #include "base/threads.h"
 
-namespace floe {
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
-ThreadPool::ThreadPool(int threads) {
+namespace floe {
+namespace {
+
+// About what it takes to put a thread to sleep and to wake it.
+constexpr std::chrono::microseconds kSpinTime(30);
+constexpr int kPausesOfALook = 16;
+
+void Pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Who spins must not hold up the thread that it waits for.
+bool HaveCpus(int threads) {
+  static const int usable = FindUsableCpus().count();
+  const auto& allowed = ScopedThreadTraits::Current().cpus;
+  return threads <= usable && (allowed.empty() || threads <= static_cast<int>(allowed.size()));
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) : spin_(threads > 1 && HaveCpus(threads)) {
   try {
     for (int i = 1; i < threads; ++i)
       workers_.push_back(SpawnThread(ScopedThreadTraits::Current(), [this] { Work(); }));
@@ -57,23 +85,43 @@ void ThreadPool::Drain(Trampoline call, const void* body, int64_t chunks) {
   }
 }
 
+// Returns once `ready`, or after a little while.
+template <typename Ready>
+void ThreadPool::Spin(const Ready& ready) const {
+  if (!spin_) return;
+  const auto end = std::chrono::steady_clock::now() + kSpinTime;
+  do {
+    for (int i = 0; i < kPausesOfALook; ++i) {
+      if (ready()) return;
+      Pause();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+}
+
 void ThreadPool::Run(int64_t chunks, Trampoline call, const void* body) {
   const Loop loop{call, body, Running::Current()};
+  bool wake;
   {
     MutexLock lock(mutex_);
     call_ = RunChunk;
     body_ = &loop;
     chunks_ = chunks;
     next_.store(0);
-    ++generation_;
-    busy_ = static_cast<int>(workers_.size());
+    open_ = true;
+    generation_.fetch_add(1);
+    wake = asleep_ > 0;
   }
-  wake_.NotifyAll();
+  if (wake) wake_.NotifyAll();
   Drain(call, body, chunks);
+  {
+    MutexLock lock(mutex_);
+    open_ = false;
+  }
+  Spin([this] { return joined_.load() == 0; });
   std::exception_ptr thrown;
   {
     MutexLock lock(mutex_);
-    while (busy_ != 0) done_.Wait(mutex_);
+    while (joined_.load() != 0) done_.Wait(mutex_);
     thrown = std::exchange(thrown_, nullptr);
   }
   if (thrown != nullptr) std::rethrow_exception(thrown);
@@ -83,21 +131,26 @@ void ThreadPool::Work() {
   const ScopedFlushDenormals flush;
   uint64_t seen = 0;
   while (true) {
+    Spin([&] { return generation_.load() != seen; });
     Trampoline call;
     const void* body;
     int64_t chunks;
     {
       MutexLock lock(mutex_);
-      while (!stop_ && generation_ == seen) wake_.Wait(mutex_);
+      ++asleep_;
+      while (!stop_ && generation_.load() == seen) wake_.Wait(mutex_);
+      --asleep_;
       if (stop_) return;
-      seen = generation_;
+      seen = generation_.load();
+      if (!open_) continue;  // the others have done it all
       call = call_;
       body = body_;
       chunks = chunks_;
+      joined_.fetch_add(1);
     }
     Drain(call, body, chunks);
     MutexLock lock(mutex_);
-    if (--busy_ == 0) done_.NotifyOne();
+    if (joined_.fetch_sub(1) == 1) done_.NotifyOne();
   }
 }
 

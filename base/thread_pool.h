@@ -15,7 +15,8 @@ namespace floe {
 // when every chunk is done. With no extra threads it is a plain loop. Chunks may run in any order
 // on any thread, so the body must write disjoint data and must not split a sum. What the body
 // throws reaches the caller, the first where several do; chunks that had not begun are left out
-// then.
+// then. The caller waits only for threads that took part. Where there is a CPU for each thread they
+// look for the next loop a little while before they sleep: waking costs more than a small step.
 class ThreadPool {
  public:
   // `threads` in total, the caller's included; at least 1. Throws std::system_error where they
@@ -45,16 +46,24 @@ class ThreadPool {
   void Work();
   void Drain(Trampoline call, const void* body, int64_t chunks);
 
+  template <typename Ready>
+  void Spin(const Ready& ready) const;
+
   Mutex mutex_;
   CondVar wake_, done_;
-  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
-  int busy_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  // Of the present loop; workers may join while it is open.
   Trampoline call_ ABSL_GUARDED_BY(mutex_) = nullptr;
   const void* body_ ABSL_GUARDED_BY(mutex_) = nullptr;
   int64_t chunks_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::exception_ptr thrown_ ABSL_GUARDED_BY(mutex_);  // by a body of the present loop
+  bool open_ ABSL_GUARDED_BY(mutex_) = false;
+  std::exception_ptr thrown_ ABSL_GUARDED_BY(mutex_);  // by its body
+  int asleep_ ABSL_GUARDED_BY(mutex_) = 0;             // workers that wait for wake_
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  // Written under mutex_; read without it by who spins.
+  std::atomic<uint64_t> generation_{0};  // of the loop
+  std::atomic<int> joined_{0};           // workers in the loop
   std::atomic<int64_t> next_{0};
+  bool spin_ = false;
   std::vector<std::thread> workers_;
 };
 

@@ -22,6 +22,19 @@ TEST(ThreadPool, EveryChunkRunsExactlyOnceForEveryThreadCount) {
   }
 }
 
+// However long ago the last loop was: a worker that missed one would leave the caller waiting.
+TEST(ThreadPool, EveryLoopWakesItsWorkers) {
+  ThreadPool pool(3);
+  for (int round = 0; round < 2000; ++round) {
+    std::atomic<int> begun{0};
+    pool.ParallelFor(3, [&](int64_t) {
+      for (++begun; begun < 3;) std::this_thread::yield();
+    });
+    // Some of the rounds find workers asleep, some find them looking.
+    for (int i = 0; i < round % 64 * 8; ++i) std::this_thread::yield();
+  }
+}
+
 // A body that runs out of memory ends the loop for its caller, and nothing else.
 TEST(ThreadPool, WhatABodyThrowsReachesTheCaller) {
   ThreadPool pool(2);
