@@ -12,13 +12,12 @@ mkdir -p "$out"/{etc,models,proc,dev,sys,run,usr/bin,usr/lib,usr/lib64}
 install -d -m 1777 "$out/tmp"
 ln -sfn usr/lib "$out/lib"
 ln -sfn usr/lib64 "$out/lib64"
-for program in floed floectl; do
-  objcopy --strip-unneeded "$build/$program" "$out/usr/bin/$program"
-  chmod 755 "$out/usr/bin/$program"
-done
+objcopy --strip-unneeded "$build/floed" "$out/usr/bin/floed"
+chmod 755 "$out/usr/bin/floed"
+ln -s floed "$out/usr/bin/floectl"
 
 # Each library as ldd finds it, at the same place. Symbolic links of Debian's / (/lib -> /usr/lib) are resolved.
-ldd "$build/floed" "$build/floectl" | grep -oE '/[^ ]+[.]so[^ ]*' | sort -u | while read -r library; do
+ldd "$build/floed" | grep -oE '/[^ ]+[.]so[^ ]*' | sort -u | while read -r library; do
   place=$out/usr${library#/usr}
   install -D -m 755 "$(readlink -f "$library")" "$place"
 done

@@ -31,7 +31,7 @@ ALLOWED = {
     "server/listener": ["base"],
     "server/transport": ["server/listener", "server/api", "server/health", "base", "config"],
     "server/transport/grpcpp": ["server/transport", "server/listener", "server/api", "server/health", "base", "config"],
-    "server": ["server/*", "runtime", "kernels", "kernels/cpu", "model", "model/import", "base", "config", "proto"],
+    "server": ["server/*", "cli", "runtime", "kernels", "kernels/cpu", "model", "model/import", "base", "config", "proto"],
     "cli": ["runtime", "runtime/passes", "kernels", "model", "model/import", "model/ops", "base", "config", "proto"],
     "bench": ["*"],
     "tests": ["*"],

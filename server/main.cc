@@ -1,17 +1,21 @@
-// floed: the server.
+// The program: the server floed, and under the name floectl its tool.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <iostream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/threads.h"
+#include "cli/command.h"
 #include "config/cpu_budget.h"
 #include "server/daemon/crash_report.h"
 #include "server/daemon/daemon.h"
@@ -52,7 +56,7 @@ static void AllowOpenFiles() {
   (void)setrlimit(RLIMIT_NOFILE, &files);
 }
 
-static int Main(int argc, char** argv) {
+static int Serve(int argc, char** argv) {
   int exit_code = 0;
   const auto command = floe::server::ParseCommandLine(argc, argv, std::cout, std::cerr, &exit_code);
   if (!command) return exit_code;
@@ -81,10 +85,12 @@ static int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   SkipDeadlockDetection();
   if (floe::server::IsTrial(argc, argv)) floe::server::RunTrial();
+  if (argc > 0 && std::filesystem::path(argv[0]).filename() == "floectl")
+    return floe::cli::Main(std::vector<std::string>(argv + 1, argv + argc), std::cout, std::cerr);
   floe::server::ReportCrashes(argv[0]);
   AllowOpenFiles();
   try {
-    return Main(argc, argv);
+    return Serve(argc, argv);
   } catch (const std::exception& e) {
     floe::server::FlushLog(floe::Clock::Steady().Now() + std::chrono::seconds(1));
     std::cerr << "floed cannot go on: " << e.what() << "\n";
