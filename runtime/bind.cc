@@ -236,41 +236,53 @@ class Binder {
     return {bytes.base(), bytes.per_row()};
   }
 
+  // Blocks to be placed, and where their offsets go.
+  struct Region {
+    std::vector<Block> blocks;
+    std::vector<AffineBytes*> at;
+
+    void Add(const Block& block, AffineBytes* offset) {
+      blocks.push_back(block);
+      at.push_back(offset);
+    }
+  };
+
   // Blocks whose size has rows live in a region of their own that scales with rows; the others in
-  // front of it.
+  // front of it, but for scratch that fits between the growing ones: it is no larger with more rows.
   void PlaceMemory() {
-    std::vector<Block> fixed, growing;
-    std::vector<AffineBytes*> fixed_at, growing_at;
-    const auto add = [&](std::pair<int64_t, int64_t> bytes, int first, int last, AffineBytes* at) {
-      const bool grows = bytes.second != 0;
-      Block block;
-      // base + per_row * rows <= (base + per_row) * rows, as rows >= 1.
-      block.bytes = std::max<int64_t>(bytes.first, 0) + bytes.second;
-      block.first = first;
-      block.last = last;
-      (grows ? growing : fixed).push_back(block);
-      (grows ? growing_at : fixed_at).push_back(at);
-    };
+    Region fixed, growing, scratch;
     for (size_t i = 0; i < plan_->slots_.size(); ++i) {
       Slot& s = plan_->slots_[i];
       const bool own = s.root == static_cast<int>(i) &&
                        (s.home == Slot::Home::kArena || s.home == Slot::Home::kInput);
-      if (own && IsStatic(s.type) && lifetimes_[i].last >= 0)
-        add(Bytes(s.type), lifetimes_[i].first, lifetimes_[i].last, &s.offset);
+      if (!own || !IsStatic(s.type) || lifetimes_[i].last < 0) continue;
+      const auto [base, per_row] = Bytes(s.type);
+      (per_row != 0 ? growing : fixed)
+          .Add({MostPerRow(base, per_row), lifetimes_[i].first, lifetimes_[i].last}, &s.offset);
     }
     for (size_t i = 0; i < plan_->steps_.size(); ++i) {
       Step& step = plan_->steps_[i];
-      FindScratch(static_cast<int>(i));
-      if (step.scratch_bytes.base + step.scratch_bytes.per_row > 0) {
-        add({step.scratch_bytes.base, step.scratch_bytes.per_row}, static_cast<int>(i),
-            static_cast<int>(i), &step.scratch_offset);
-      }
+      const int s = static_cast<int>(i);
+      FindScratch(s);
+      const auto [base, per_row] = step.scratch_bytes;
+      if (base + per_row > 0)
+        (per_row != 0 ? growing : scratch)
+            .Add({MostPerRow(base, per_row), s, s}, &step.scratch_offset);
     }
-    plan_->arena_base_ = PlaceBlocks(&fixed);
-    plan_->arena_per_row_ = PlaceBlocks(&growing);
-    for (size_t i = 0; i < fixed.size(); ++i) *fixed_at[i] = {fixed[i].offset, 0};
-    for (size_t i = 0; i < growing.size(); ++i)
-      *growing_at[i] = {plan_->arena_base_, growing[i].offset};
+    plan_->arena_per_row_ = PlaceBlocks(&growing.blocks);
+    const std::vector<bool> fits =
+        PlaceInGaps(growing.blocks, plan_->arena_per_row_, &scratch.blocks);
+    for (size_t i = 0; i < fits.size(); ++i)
+      (fits[i] ? growing : fixed).Add(scratch.blocks[i], scratch.at[i]);
+    plan_->arena_base_ = PlaceBlocks(&fixed.blocks);
+    for (size_t i = 0; i < fixed.at.size(); ++i) *fixed.at[i] = {fixed.blocks[i].offset, 0};
+    for (size_t i = 0; i < growing.at.size(); ++i)
+      *growing.at[i] = {plan_->arena_base_, growing.blocks[i].offset};
+  }
+
+  // base + per_row * rows <= rows times this, as rows >= 1.
+  static int64_t MostPerRow(int64_t base, int64_t per_row) {
+    return std::max<int64_t>(base, 0) + per_row;
   }
 
   // Whether a kernel sees the rows as its outermost dimension only and takes them one by one.

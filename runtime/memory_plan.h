@@ -16,4 +16,9 @@ struct Block {
 // Sets offsets such that blocks alive at the same step do not overlap; returns the arena's size.
 int64_t PlaceBlocks(std::vector<Block>* blocks);
 
+// As PlaceBlocks, but in an arena of `size` bytes that holds `placed`: returns whether each of
+// `blocks` found room, and sets the offsets of those. They must not be alive together.
+std::vector<bool> PlaceInGaps(const std::vector<Block>& placed, int64_t size,
+                              std::vector<Block>* blocks);
+
 }  // namespace floe

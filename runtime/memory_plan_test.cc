@@ -40,5 +40,13 @@ TEST(PlaceBlocks, AChainNeedsOnlyItsTwoLargestNeighbours) {
   EXPECT_EQ(PlaceBlocks(&chain), 1280 + 1920);
 }
 
+TEST(PlaceInGaps, OnlyBlocksWithRoomBesideTheLivingGetAPlace) {
+  std::vector<Block> chain = {{640, 0, 1}, {1280, 1, 2}, {1920, 2, 3}, {64, 3, 4}};
+  const int64_t size = PlaceBlocks(&chain);
+  std::vector<Block> scratch = {{1280, 1, 1}, {64, 2, 2}, {1280, 3, 3}, {2600, 0, 0}};
+  EXPECT_EQ(PlaceInGaps(chain, size, &scratch), (std::vector<bool>{true, false, false, false}));
+  EXPECT_EQ(scratch[0].offset, 640);
+}
+
 }  // namespace
 }  // namespace floe
