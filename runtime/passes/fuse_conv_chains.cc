@@ -23,8 +23,12 @@ struct Match {
 
 class ChainFinder {
  public:
-  ChainFinder(const Graph& graph, const Analysis& analysis)
-      : graph_(graph), analysis_(analysis), uses_(graph), taken_(graph.size(), false) {}
+  ChainFinder(const Graph& graph, const Analysis& analysis, const KernelOptions& options)
+      : graph_(graph),
+        analysis_(analysis),
+        options_(options),
+        uses_(graph),
+        taken_(graph.size(), false) {}
 
   // By the last node.
   std::map<int, Match> Find() {
@@ -48,12 +52,13 @@ class ChainFinder {
   }
 
  private:
-  // The filter, when the node is a convolution of float32 NHWC images whose weights are constants.
+  // The filter, when the node is a convolution of float32 NHWC images whose weights are constants,
+  // for which no route is asked.
   const Tensor* FilterOf(int i, const char* op) const {
     const Node& node = graph_.node(i);
     if (node.op->name != op || !node.control_inputs.empty() ||
         node.attrs.String("data_format", "NHWC") != "NHWC" ||
-        analysis_.values[i][0].type.dtype != DType::kFloat32)
+        analysis_.values[i][0].type.dtype != DType::kFloat32 || options_.routes.contains(node.name))
       return nullptr;
     if (node.attrs.Bool("fused_bias") && ConstantOf(graph_, node.inputs.back()) == nullptr)
       return nullptr;
@@ -84,6 +89,7 @@ class ChainFinder {
 
   const Graph& graph_;
   const Analysis& analysis_;
+  const KernelOptions& options_;
   const Uses uses_;
   std::vector<bool> taken_;  // the last of an earlier chain
 };
@@ -113,7 +119,7 @@ absl::Status FuseConvChains(Graph* graph, absl::Span<const TensorType> inputs,
   if (!native || std::none_of(graph->nodes().begin(), graph->nodes().end(), depthwise))
     return absl::OkStatus();
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
-  const std::map<int, Match> matches = ChainFinder(*graph, analysis).Find();
+  const std::map<int, Match> matches = ChainFinder(*graph, analysis, options).Find();
   if (matches.empty()) return absl::OkStatus();
   *graph = ReplaceMatches(*graph, matches, [&](int i, const Match& match, Rebuild* rebuild) {
     return ChainOf(*graph, i, match, *rebuild);

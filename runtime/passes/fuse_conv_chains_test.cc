@@ -105,6 +105,19 @@ TEST(FuseConvChains, LeavesOtherConvolutions) {
   ExpectChains(&net, net.Conv(y, 16, 4), 0);
 }
 
+TEST(FuseConvChains, LeavesAStepWithARouteOfItsOwn) {
+  Net net;
+  const ValueRef expanded = net.Conv(net.x, 8, 16);
+  net.t.Output(net.Depthwise(expanded, 16));
+  for (const bool routed : {false, true}) {
+    Graph graph = net.t.graph;
+    KernelOptions options;
+    if (routed) options.routes = {{graph.node(expanded.node).name, "gemm"}};
+    EXPECT_TRUE(FuseConvChains(&graph, net.t.InputTypes(), options).ok());
+    EXPECT_EQ(CountOps(graph, "ConvChain"), routed ? 0 : 1);
+  }
+}
+
 TEST(FuseConvChains, NotForOtherBackends) {
   Net net;
   net.t.Output(net.Conv(net.Depthwise(net.x, 8), 8, 16));
