@@ -18,7 +18,9 @@
 namespace floe::kernels {
 namespace {
 
-constexpr int64_t kBlockFloats = 1 << 16;  // between the stages, about half a second-level cache
+// Between the stages. A second-level cache of two threads holds it, and blocks are large enough
+// that starting threads for each, and reading the weights anew, costs little.
+constexpr int64_t kBlockFloats = 1 << 19;
 constexpr int64_t kSerialBelow = 50'000;   // multiply-adds that are not worth another thread
 
 // The arguments of a stage's own kernel, but for the image.
@@ -157,18 +159,15 @@ class ConvChain final : public Kernel {
     Blocks blocks;
     const int64_t before = s.in_w * s.in_c, behind = project_ ? s.out_w * s.out_c : 0;
     const int64_t image = s.in_h * before + s.out_h * behind;
-    // No less than the weights, which every block reads anew.
-    const int64_t budget =
-        std::max<int64_t>(kBlockFloats, static_cast<int64_t>(PackedBytes() / sizeof(float)));
-    if (image <= budget) {
-      blocks.images = budget / std::max<int64_t>(image, 1);
+    if (image <= kBlockFloats) {
+      blocks.images = kBlockFloats / std::max<int64_t>(image, 1);
       blocks.before_floats = ScratchFloats({blocks.images, s.in_h, before});
       blocks.behind_floats = ScratchFloats({blocks.images, s.out_h, behind});
       return blocks;
     }
     const int64_t span = (s.kernel_h - 1) * s.dilation_h + 1;
     const int64_t more = s.stride_h * before + behind, first = span * before + behind;
-    blocks.rows = std::clamp<int64_t>(1 + (budget - first) / more, 1, s.out_h);
+    blocks.rows = std::clamp<int64_t>(1 + (kBlockFloats - first) / more, 1, s.out_h);
     blocks.before_floats = ScratchFloats({(blocks.rows - 1) * s.stride_h + span, before});
     blocks.behind_floats = ScratchFloats({blocks.rows, behind});
     return blocks;
