@@ -13,11 +13,14 @@ function(floe_objects_of out target)
   set(${out} "$<FILTER:$<TARGET_OBJECTS:${target}>,EXCLUDE,[.]gch$>" PARENT_SCOPE)
 endfunction()
 
-# floe_objects(NAME FOLDERS dir... DEPS target... [EXCLUDE file...] [PCH header...])
-# One library per folder: every .cc in it but tests. OBJECT libraries, because ops and kernels register
-# themselves at start and a static archive would drop the files nobody calls.
+# floe_objects(NAME FOLDERS dir... DEPS target... [TESTS name] [EXCLUDE file...] [PCH header...])
+# One library per folder: every .cc in it but tests, which belong to library NAME, or to that of TESTS. OBJECT libraries,
+# because ops and kernels register themselves at start and a static archive would drop the files nobody calls.
 function(floe_objects name)
-  cmake_parse_arguments(ARG "" "" "FOLDERS;DEPS;EXCLUDE;PCH" ${ARGN})
+  cmake_parse_arguments(ARG "" "TESTS" "FOLDERS;DEPS;EXCLUDE;PCH" ${ARGN})
+  if(NOT ARG_TESTS)
+    set(ARG_TESTS ${name})
+  endif()
   if(NOT FLOE_WITH_GRPC AND "floe_grpc" IN_LIST ARG_DEPS)
     return()
   endif()
@@ -34,7 +37,7 @@ function(floe_objects name)
       endif()
     endforeach()
   endforeach()
-  set_property(GLOBAL PROPERTY floe_${name}_tests "${tests}")
+  set_property(GLOBAL APPEND PROPERTY floe_${ARG_TESTS}_tests ${tests})
   if(NOT sources)
     add_library(floe_${name} INTERFACE)
     target_link_libraries(floe_${name} INTERFACE ${ARG_DEPS})
