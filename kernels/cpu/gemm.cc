@@ -80,6 +80,11 @@ void RunSlices(const GemmKernels& kernels, const GemmTask& task, int64_t row_beg
   }
 }
 
+int64_t Pieces(int64_t whole, int64_t piece) { return (whole + piece - 1) / piece; }
+
+// The size of pieces so that there are at most `most`, or one.
+int64_t Piece(int64_t whole, int64_t most) { return Pieces(whole, std::max<int64_t>(most, 1)); }
+
 }  // namespace
 
 void PackGemm(const GemmKernels& kernels, const float* b, int64_t k_stride, int64_t n_stride,
@@ -111,15 +116,21 @@ absl::Status RunGemm(const GemmKernels& kernels, const GemmTask& task, int64_t r
     RunSlices(kernels, task, 0, rows, 0, panels, &watch);
     return watch.status();
   }
-  // About four chunks a thread even out their speeds; rows are split first, because a chunk reads
-  // all its panels.
+  // About four chunks a thread even out their speeds. The larger operand is split first, because a
+  // chunk reads all of the other.
   const int64_t wanted = 4 * pool.threads();
   const int64_t tiles = (rows + kernels.tile_rows - 1) / kernels.tile_rows;
-  const int64_t chunk_rows = (tiles + wanted - 1) / wanted * kernels.tile_rows;
-  const int64_t row_chunks = (rows + chunk_rows - 1) / chunk_rows;
-  const int64_t panel_split = std::clamp<int64_t>(wanted / row_chunks, 1, panels);
-  const int64_t chunk_panels = (panels + panel_split - 1) / panel_split;
-  const int64_t panel_chunks = (panels + chunk_panels - 1) / chunk_panels;
+  int64_t chunk_tiles = tiles, chunk_panels = panels;
+  if (rows >= task.n) {
+    chunk_tiles = Piece(tiles, wanted);
+    chunk_panels = Piece(panels, wanted / Pieces(tiles, chunk_tiles));
+  } else {
+    chunk_panels = Piece(panels, wanted);
+    chunk_tiles = Piece(tiles, wanted / Pieces(panels, chunk_panels));
+  }
+  const int64_t row_chunks = Pieces(tiles, chunk_tiles),
+                panel_chunks = Pieces(panels, chunk_panels);
+  const int64_t chunk_rows = chunk_tiles * kernels.tile_rows;
   pool.ParallelFor(row_chunks * panel_chunks, [&](int64_t i) {
     const int64_t row = i / panel_chunks * chunk_rows, panel = i % panel_chunks * chunk_panels;
     const int64_t row_end = std::min(rows, row + chunk_rows),
