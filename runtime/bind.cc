@@ -248,7 +248,8 @@ class Binder {
   };
 
   // Blocks whose size has rows live in a region of their own that scales with rows; the others in
-  // front of it, but for scratch that fits between the growing ones: it is no larger with more rows.
+  // front of it, but for scratch that fits between the growing ones: it is no larger with more
+  // rows.
   void PlaceMemory() {
     Region fixed, growing, scratch;
     for (size_t i = 0; i < plan_->slots_.size(); ++i) {

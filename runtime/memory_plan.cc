@@ -8,9 +8,7 @@
 namespace floe {
 namespace {
 
-int64_t Aligned(int64_t bytes) {
-  return static_cast<int64_t>(AlignUp(static_cast<size_t>(bytes)));
-}
+int64_t Aligned(int64_t bytes) { return static_cast<int64_t>(AlignUp(static_cast<size_t>(bytes))); }
 
 std::vector<int> Indices(const std::vector<Block>& blocks) {
   std::vector<int> order(blocks.size());

@@ -21,7 +21,7 @@ namespace {
 // Between the stages. A second-level cache of two threads holds it, and blocks are large enough
 // that starting threads for each, and reading the weights anew, costs little.
 constexpr int64_t kBlockFloats = 1 << 19;
-constexpr int64_t kSerialBelow = 50'000;   // multiply-adds that are not worth another thread
+constexpr int64_t kSerialBelow = 50'000;  // multiply-adds that are not worth another thread
 
 // The arguments of a stage's own kernel, but for the image.
 KernelArgs ArgsOf(const ops::ConvStage& stage, const KernelArgs& chain) {
