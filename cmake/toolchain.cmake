@@ -10,6 +10,10 @@ find_program(LLD ld.lld)
 if(LLD)
   add_link_options(-fuse-ld=lld)
 endif()
+# What is installed: half a megabyte of relocations less. lld's are not what glibc reads.
+include(CheckLinkerFlag)
+set(FLOE_PACKED_RELOCATIONS -fuse-ld=bfd -Wl,-z,pack-relative-relocs)
+check_linker_flag(CXX "${FLOE_PACKED_RELOCATIONS}" FLOE_PACKS_RELOCATIONS)
 
 # No path of this checkout in what is built: the same bytes from anywhere, and one checkout's cache serves another.
 add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
