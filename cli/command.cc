@@ -43,6 +43,16 @@ CLI::Option* AddGemmOption(CLI::App& app, std::string& value) {
       ->capture_default_str();
 }
 
+CLI::Option* AddPrecisionOption(CLI::App& app, Precision& precision) {
+  const std::map<std::string, Precision> names = {{"float32", Precision::kFloat32},
+                                                  {"bf16", Precision::kBf16}};
+  return app
+      .add_option("--precision", precision,
+                  "Weights of matrix products and recurrent layers: float32 (default) or bf16")
+      ->transform(CLI::CheckedTransformer(names).description(""))
+      ->type_name("NAME");
+}
+
 CLI::Option* AddTagsOption(CLI::App& app, std::vector<std::string>& tags) {
   return app
       .add_option("--tags", tags, "Of the SavedModel's graph (default serve, or the only graph)")

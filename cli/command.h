@@ -10,6 +10,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "base/precision.h"
 
 namespace floe::cli {
 
@@ -43,6 +44,8 @@ int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& 
 
 // --gemm NAME, checked while parsing.
 CLI::Option* AddGemmOption(CLI::App& app, std::string& value);
+// --precision float32 or bf16, checked while parsing.
+CLI::Option* AddPrecisionOption(CLI::App& app, Precision& precision);
 // --disable-pass NAME, repeatable, checked while parsing.
 CLI::Option* AddDisablePassOption(CLI::App& app, std::vector<std::string>& names);
 // --route NODE=NAME, repeatable, checked while parsing.

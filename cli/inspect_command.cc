@@ -194,6 +194,7 @@ void AddInspectCommand(CLI::App& app, Context& context) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   command->add_flag("--json", options->json, "Print JSON");
   AddGemmOption(*command, options->gemm);
+  AddPrecisionOption(*command, options->inspect.local.compile.kernels.precision);
   AddDisablePassOption(*command, options->inspect.local.compile.disabled_passes);
   AddRouteOption(*command, options->inspect.local.compile.kernels.routes);
   command->footer("Example:\n  floectl inspect frozen.pb --nodes");

@@ -125,6 +125,7 @@ void AddRunCommand(CLI::App& app, Context& context) {
       ->capture_default_str();
   command->add_flag("--stored", options->stored, "Write the results without compression");
   AddGemmOption(*command, options->gemm);
+  AddPrecisionOption(*command, options->local.compile.kernels.precision);
   AddDisablePassOption(*command, options->local.compile.disabled_passes);
   AddRouteOption(*command, options->local.compile.kernels.routes);
   command->footer(

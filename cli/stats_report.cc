@@ -66,12 +66,22 @@ std::string UptimeText(double seconds) {
 }
 
 void PrintSignatures(const VersionStats& version, std::ostream& out) {
-  Table table({"SIGNATURE", "BATCHES", "ROWS", "BATCH SIZE", "ONE ROW", "BATCHABLE"});
-  for (const SignatureStats& one : version.signatures()) {
-    table.Add({one.name(), absl::StrCat(one.batches()), absl::StrCat(one.rows()),
-               one.max_batch_rows() == 0 ? "-" : absl::StrCat(one.max_batch_rows()),
-               one.row_ms() == 0 ? "-" : absl::StrFormat("%.3g ms", one.row_ms()),
-               one.why_not_batchable().empty() ? "yes" : "no: " + one.why_not_batchable()});
+  const auto& signatures = version.signatures();
+  const bool reduced = std::any_of(signatures.begin(), signatures.end(),
+                                   [](const SignatureStats& one) { return one.has_deviation(); });
+  std::vector<std::string> head = {"SIGNATURE", "BATCHES", "ROWS", "BATCH SIZE", "ONE ROW"};
+  if (reduced) head.push_back("DEVIATION");
+  head.push_back("BATCHABLE");
+  Table table(head);
+  for (const SignatureStats& one : signatures) {
+    std::vector<std::string> line = {
+        one.name(), absl::StrCat(one.batches()), absl::StrCat(one.rows()),
+        one.max_batch_rows() == 0 ? "-" : absl::StrCat(one.max_batch_rows()),
+        one.row_ms() == 0 ? "-" : absl::StrFormat("%.3g ms", one.row_ms())};
+    if (reduced)
+      line.push_back(one.has_deviation() ? absl::StrFormat("%.2g", one.deviation()) : "-");
+    line.push_back(one.why_not_batchable().empty() ? "yes" : "no: " + one.why_not_batchable());
+    table.Add(std::move(line));
   }
   if (version.signatures_size() > 0) table.Print(out, 2);
 }

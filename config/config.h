@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/precision.h"
 
 namespace floe {
 
@@ -88,6 +89,7 @@ struct ModelConfig {
   int64_t default_timeout_microseconds = 0;
   int64_t inline_below_us = 50;
   bool fft = true;  // convolutions may be computed by Fourier transforms
+  Precision precision = Precision::kFloat32;
   std::map<std::string, PlaceholderDefault> placeholder_defaults;
   SignatureConfig signature;
   std::string saved_model_tags;      // separated by commas; empty: serve, or the only graph

@@ -192,6 +192,8 @@ ModelKeyList KeysAfterBatching() {
        "A shorter run may happen inline, on the thread that read the request; 0: never"},
       {FLOE_KEY(fft), YesNo(),
        "Long convolutions may be computed by Fourier transforms; off: they never are"},
+      {FLOE_KEY(precision), OneOf{{"float32", "bf16"}},
+       "Weights of matrix products and recurrent layers: bf16 halves them, less exactly"},
       {FLOE_KEY(placeholder_defaults), MapOf<DefaultValue>(),
        "Default values of placeholders: `{a: 1, b: {value: 3, dtype: int64}}`"},
       {FLOE_KEY(signature.inputs), MapOf<AnyText>{{"a tensor's name", IsName}},

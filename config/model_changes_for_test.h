@@ -68,6 +68,7 @@ inline std::vector<ModelChange> ModelChanges() {
       {"cpu_shares", [](M m) { m.cpu_shares = 2; }},
       {"inline_below_us", [](M m) { m.inline_below_us = 0; }},
       {"fft", [](M m) { m.fft = false; }},
+      {"precision", [](M m) { m.precision = Precision::kBf16; }},
       {"max_run_seconds", [](M m) { m.max_run_seconds = 7; }},
       {"default_timeout_microseconds", [](M m) { m.default_timeout_microseconds = 7; }},
       {"a bool",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "base/precision.h"
 #include "base/thread_pool.h"
 #include "model/graph.h"
 #include "model/op_def.h"
@@ -31,6 +32,7 @@ struct KernelOptions {
   // By node, after the passes: the route that computes it, whatever the others cost.
   std::map<std::string, std::string> routes = {};
   bool fft = true;  // whether convolutions may be computed by Fourier transforms
+  Precision precision = Precision::kFloat32;
 };
 
 // The routes that were open to a node, with the estimated time of one row, and the one taken.

@@ -3,6 +3,7 @@
 // B is packed once into column panels; A is read in place. One output element is summed in the
 // order of k with one multiply-add each, whatever the number of rows, the tile it falls into, the
 // blocking and the threads. Its bits depend on its row of A, on B and on the instruction set only.
+// B may be kept in bfloat16: each number is widened when it is read, which changes no bits.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/activation.h"
 #include "kernels/cpu/run_watch.h"
+#include "model/half.h"
 
 namespace floe::kernels {
 
@@ -40,10 +42,11 @@ struct GemmRuns {
 struct GemmTask {
   GemmRows a;
   GemmRuns runs;
-  const float* b = nullptr;         // packed, aligned
-  const float* bias = nullptr;      // PaddedColumns(n) readable floats, or null
-  const float* residual = nullptr;  // laid out as C, and not C; or null
-  int64_t n = 0;                    // columns of C
+  const float* b = nullptr;          // packed, aligned
+  const BFloat16* b_bf16 = nullptr;  // the same in bfloat16, in place of b
+  const float* bias = nullptr;       // PaddedColumns(n) readable floats, or null
+  const float* residual = nullptr;   // laid out as C, and not C; or null
+  int64_t n = 0;                     // columns of C
   float* c = nullptr;
   int64_t ldc = 0;  // floats from one row of C to the next
   Activation activation = Activation::kNone;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/hwy_targets.h"
@@ -13,6 +14,7 @@
 
 #include "kernels/cpu/activation-inl.h"
 #include "kernels/cpu/partial-inl.h"
+#include "kernels/cpu/weights-inl.h"
 
 // The loops over a tile's accumulators must vanish, so that these stay in registers.
 #define FLOE_UNROLL _Pragma("GCC unroll 16")
@@ -88,11 +90,13 @@ class KBlocks {
   KBlock block_;
 };
 
-// Where one tile works: kPanels panels of kVectors vectors from b on, `panel_floats` apart.
+// Where one tile works: kPanels panels of kVectors vectors from b on, `panel_step` apart. W is the
+// type of the packed numbers: float or BFloat16.
+template <class W>
 struct TilePlace {
   const float* const* rows;
-  const float* b;        // row 0 of the K block
-  int64_t panel_floats;  // from one packed panel to the next
+  const W* b;          // row 0 of the K block
+  int64_t panel_step;  // numbers from one packed panel to the next
   float* c;
   int64_t columns;  // of C that are left from `c` on; may exceed the tile
   const float* bias;
@@ -133,22 +137,30 @@ HWY_INLINE void StoreSums(const V (&sum)[kRows][kWide], float* c, int64_t ldc, i
 }
 
 // Adds the products of one run of `length` elements of K; returns the row of B behind them.
-template <int kRows, int kPanels, int kVectors>
-HWY_INLINE const float* AddRun(const float* const (&a)[kRows], const float* b, int64_t panel_floats,
-                               int64_t length, V (&sum)[kRows][kPanels * kVectors]) {
+template <class W, int kRows, int kPanels, int kVectors>
+HWY_INLINE const W* AddRun(const float* const (&a)[kRows], const W* b, int64_t panel_step,
+                           int64_t length, V (&sum)[kRows][kPanels * kVectors]) {
   const D d;
 #pragma GCC unroll 4
   for (int64_t k = 0; k < length; ++k) {
-    V vb[kPanels * kVectors];
-    FLOE_UNROLL for (int p = 0; p < kPanels; ++p) {
-      FLOE_UNROLL for (int v = 0; v < kVectors; ++v) {
-        vb[p * kVectors + v] = hn::Load(d, b + p * panel_floats + v * kLanes);
-      }
-    }
-    FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
-      const V va = hn::Set(d, a[i][k]);
+    const auto weights = [&](int j) HWY_ATTR {
+      return LoadWeights(d, b + j / kVectors * panel_step + j % kVectors * kLanes);
+    };
+    if constexpr (kRows <= 2) {  // few sums a vector of B: it is used as it comes
+      V va[kRows];
+      FLOE_UNROLL for (int i = 0; i < kRows; ++i) va[i] = hn::Set(d, a[i][k]);
       FLOE_UNROLL for (int j = 0; j < kPanels * kVectors; ++j) {
-        sum[i][j] = hn::MulAdd(va, vb[j], sum[i][j]);
+        const V vb = weights(j);
+        FLOE_UNROLL for (int i = 0; i < kRows; ++i) sum[i][j] = hn::MulAdd(va[i], vb, sum[i][j]);
+      }
+    } else {
+      V vb[kPanels * kVectors];
+      FLOE_UNROLL for (int j = 0; j < kPanels * kVectors; ++j) vb[j] = weights(j);
+      FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+        const V va = hn::Set(d, a[i][k]);
+        FLOE_UNROLL for (int j = 0; j < kPanels * kVectors; ++j) {
+          sum[i][j] = hn::MulAdd(va, vb[j], sum[i][j]);
+        }
       }
     }
     b += kVectors * kLanes;
@@ -157,8 +169,8 @@ HWY_INLINE const float* AddRun(const float* const (&a)[kRows], const float* b, i
 }
 
 // Bias, residual, and the activation that is cheap enough to be done in registers.
-template <int kRows, int kWide>
-HWY_INLINE void FinishSums(const GemmTask& task, const TilePlace& at, V (&sum)[kRows][kWide]) {
+template <class W, int kRows, int kWide>
+HWY_INLINE void FinishSums(const GemmTask& task, const TilePlace<W>& at, V (&sum)[kRows][kWide]) {
   const D d;
   if (at.bias != nullptr) {
     FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
@@ -183,8 +195,8 @@ HWY_INLINE void FinishSums(const GemmTask& task, const TilePlace& at, V (&sum)[k
 }
 
 // The sums of one tile over one K block, continued from C unless first, finished when last.
-template <int kRows, int kPanels, int kVectors>
-void Tile(const GemmTask& task, const KBlock& block, const TilePlace& at) {
+template <class W, int kRows, int kPanels, int kVectors>
+void Tile(const GemmTask& task, const KBlock& block, const TilePlace<W>& at) {
   constexpr int kWide = kPanels * kVectors;
   const D d;
   V sum[kRows][kWide];
@@ -197,7 +209,7 @@ void Tile(const GemmTask& task, const KBlock& block, const TilePlace& at) {
   }
 
   const GemmRuns& runs = task.runs;
-  const float* b = at.b;
+  const W* b = at.b;
   int64_t group = 0, in_group = 0;
   if (block.run_begin != 0) {
     group = block.run_begin / runs.per_group;
@@ -211,7 +223,7 @@ void Tile(const GemmTask& task, const KBlock& block, const TilePlace& at) {
     }
     const float* a[kRows];
     FLOE_UNROLL for (int i = 0; i < kRows; ++i) a[i] = at.rows[i] + offset;
-    b = AddRun<kRows, kPanels, kVectors>(a, b, at.panel_floats, block.k_end - block.k_begin, sum);
+    b = AddRun<W, kRows, kPanels, kVectors>(a, b, at.panel_step, block.k_end - block.k_begin, sum);
   }
 
   if (block.last) FinishSums(task, at, sum);
@@ -224,34 +236,48 @@ void Tile(const GemmTask& task, const KBlock& block, const TilePlace& at) {
   }
 }
 
-using TileFunction = void (*)(const GemmTask&, const KBlock&, const TilePlace&);
+template <class W>
+using TileFunction = void (*)(const GemmTask&, const KBlock&, const TilePlace<W>&);
 
 // By rows of the tile, then by vectors of the panel.
-constexpr TileFunction kTiles[][2] = {
+template <class W>
+constexpr TileFunction<W> kTiles[][2] = {
     {nullptr, nullptr},
-    {Tile<1, 1, 1>, Tile<1, 1, 2>},
-    {Tile<2, 1, 1>, Tile<2, 1, 2>},
-    {Tile<3, 1, 1>, Tile<3, 1, 2>},
-    {Tile<4, 1, 1>, Tile<4, 1, 2>},
+    {Tile<W, 1, 1, 1>, Tile<W, 1, 1, 2>},
+    {Tile<W, 2, 1, 1>, Tile<W, 2, 1, 2>},
+    {Tile<W, 3, 1, 1>, Tile<W, 3, 1, 2>},
+    {Tile<W, 4, 1, 1>, Tile<W, 4, 1, 2>},
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON || HWY_TARGET == HWY_AVX2
-    {Tile<5, 1, 1>, Tile<5, 1, 2>},
-    {Tile<6, 1, 1>, Tile<6, 1, 2>},
+    {Tile<W, 5, 1, 1>, Tile<W, 5, 1, 2>},
+    {Tile<W, 6, 1, 1>, Tile<W, 6, 1, 2>},
 #endif
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
-    {Tile<7, 1, 1>, Tile<7, 1, 2>},
-    {Tile<8, 1, 1>, Tile<8, 1, 2>},
+    {Tile<W, 7, 1, 1>, Tile<W, 7, 1, 2>},
+    {Tile<W, 8, 1, 1>, Tile<W, 8, 1, 2>},
 #endif
 };
-static_assert(sizeof(kTiles) / sizeof(kTiles[0]) == kTileRows + 1);
+static_assert(sizeof(kTiles<float>) / sizeof(kTiles<float>[0]) == kTileRows + 1);
 
 // One or two rows have too few sums in flight to hide the latency of a multiply-add: several panels
 // at once.
-constexpr TileFunction kOneRow[] = {nullptr, Tile<1, 1, 2>, Tile<1, 2, 2>, Tile<1, 3, 2>,
-                                    Tile<1, 4, 2>};
-constexpr TileFunction kTwoRows[] = {nullptr, Tile<2, 1, 2>, Tile<2, 2, 2>};
+template <class W>
+constexpr TileFunction<W> kOneRow[] = {nullptr, Tile<W, 1, 1, 2>, Tile<W, 1, 2, 2>,
+                                       Tile<W, 1, 3, 2>, Tile<W, 1, 4, 2>};
+template <class W>
+constexpr TileFunction<W> kTwoRows[] = {nullptr, Tile<W, 2, 1, 2>, Tile<W, 2, 2, 2>};
 constexpr int64_t kPanelsOfOneRow = 4, kPanelsOfTwoRows = 2;
 
+template <class W>
+const W* PackedOf(const GemmTask& task) {
+  if constexpr (std::is_same_v<W, float>) {
+    return task.b;
+  } else {
+    return task.b_bf16;
+  }
+}
+
 // All panels of one tile of rows in one K block.
+template <class W>
 void RowTile(const GemmTask& task, const KBlock& block, const float* const* rows, int count,
              float* c, int64_t panel_begin, int64_t panel_end) {
   constexpr int64_t kPanel = 2 * kLanes;
@@ -262,35 +288,36 @@ void RowTile(const GemmTask& task, const KBlock& block, const float* const* rows
   int64_t panel = panel_begin;
   const auto place = [&](int64_t width) {
     const int64_t column = panel * kPanel;
-    return TilePlace{rows,
-                     task.b + column * k + k_done * width,
-                     kPanel * k,
-                     c + column,
-                     task.n - column,
-                     task.bias == nullptr ? nullptr : task.bias + column,
-                     task.residual == nullptr ? nullptr : task.residual + (c - task.c) + column};
+    return TilePlace<W>{rows,
+                        PackedOf<W>(task) + column * k + k_done * width,
+                        kPanel * k,
+                        c + column,
+                        task.n - column,
+                        task.bias == nullptr ? nullptr : task.bias + column,
+                        task.residual == nullptr ? nullptr : task.residual + (c - task.c) + column};
   };
   while (panel < whole_end) {
     int64_t together = 1;
-    TileFunction tile = kTiles[count][1];
+    TileFunction<W> tile = kTiles<W>[count][1];
     if (count == 1) {
       together = HWY_MIN(whole_end - panel, kPanelsOfOneRow);
-      tile = kOneRow[together];
+      tile = kOneRow<W>[together];
     } else if (count == 2) {
       together = HWY_MIN(whole_end - panel, kPanelsOfTwoRows);
-      tile = kTwoRows[together];
+      tile = kTwoRows<W>[together];
     }
     tile(task, block, place(kPanel));
     panel += together;
   }
-  if (panel < panel_end) kTiles[count][0](task, block, place(kLanes));
+  if (panel < panel_end) kTiles<W>[count][0](task, block, place(kLanes));
 }
 
 // One block of rows against one panel range; `rows` are their addresses.
+template <class W>
 void RowBlock(const GemmTask& task, const KBlock& block, const float* const* rows, int64_t count,
               float* c, int64_t panel_begin, int64_t panel_end) {
   if (count <= kTileRows) {
-    RowTile(task, block, rows, static_cast<int>(count), c, panel_begin, panel_end);
+    RowTile<W>(task, block, rows, static_cast<int>(count), c, panel_begin, panel_end);
     return;
   }
   const int64_t tiles = (count + kTileRows - 1) / kTileRows;
@@ -298,15 +325,16 @@ void RowBlock(const GemmTask& task, const KBlock& block, const float* const* row
     int64_t row = 0;
     for (int64_t left = tiles; left > 0; --left) {
       const int64_t tile_rows = (count - row + left - 1) / left;  // even tiles: 4 + 4 beats 6 + 2
-      RowTile(task, block, rows + row, static_cast<int>(tile_rows), c + row * task.ldc, panel,
-              panel + 1);
+      RowTile<W>(task, block, rows + row, static_cast<int>(tile_rows), c + row * task.ldc, panel,
+                 panel + 1);
       row += tile_rows;
     }
   }
 }
 
-void RunGemmBlock(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t panel_begin,
-                  int64_t panel_end) {
+template <class W>
+void RunBlocks(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t panel_begin,
+               int64_t panel_end) {
   const float* rows[kBlockRows];
   const GemmRows& a = task.a;
   int64_t line = 0, in_line = row_begin;
@@ -326,10 +354,16 @@ void RunGemmBlock(const GemmTask& task, int64_t row_begin, int64_t row_end, int6
     // A single tile reuses nothing of B, so K need not be cut.
     KBlocks blocks(task.runs, row_end - row_begin <= kTileRows);
     do {
-      RowBlock(task, blocks.block(), rows, count, task.c + begin * task.ldc, panel_begin,
-               panel_end);
+      RowBlock<W>(task, blocks.block(), rows, count, task.c + begin * task.ldc, panel_begin,
+                  panel_end);
     } while (blocks.Next());
   }
+}
+
+void RunGemmBlock(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t panel_begin,
+                  int64_t panel_end) {
+  const auto run = task.b_bf16 != nullptr ? RunBlocks<BFloat16> : RunBlocks<float>;
+  run(task, row_begin, row_end, panel_begin, panel_end);
 }
 
 // p[0, n) += what[0, n).

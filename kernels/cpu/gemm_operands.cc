@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/packed_memory.h"
 
 namespace floe::kernels {
 namespace {
@@ -17,6 +19,22 @@ void CopyPadded(const float* bias, int64_t n, int64_t padded, float* to) {
 }
 
 }  // namespace
+
+PackedWeights::PackedWeights(AlignedBuffer floats, Precision precision)
+    : data_(std::move(floats)), bf16_(precision == Precision::kBf16) {
+  if (!bf16_) return;
+  const AlignedBuffer whole = std::exchange(data_, PackedMemory(data_.size() / 2));
+  const auto* from = reinterpret_cast<const float*>(whole.data());
+  std::copy_n(from, whole.size() / sizeof(float), reinterpret_cast<BFloat16*>(data_.data()));
+}
+
+void PackedWeights::PutInto(GemmTask* task, int64_t first) const {
+  if (bf16_) {
+    task->b_bf16 = as<BFloat16>() + first;
+  } else {
+    task->b = as<float>() + first;
+  }
+}
 
 BiasOperand::BiasOperand(const KernelArgs& args, const Epilogue& epilogue,
                          const GemmKernels& kernels)

@@ -49,6 +49,27 @@ inline int64_t PackedBound(const GemmKernels& kernels, int64_t k, int64_t n) {
   return k * (n + kernels.lanes - 1);
 }
 
+// Weights in the form that a kernel's loops read: as they were packed, or rounded to bfloat16.
+class PackedWeights {
+ public:
+  PackedWeights() = default;
+  PackedWeights(AlignedBuffer floats, Precision precision);
+  bool bf16() const { return bf16_; }
+  // W: float, or BFloat16 where it is bf16().
+  template <class W>
+  const W* as() const {
+    return reinterpret_cast<const W*>(data_.data());
+  }
+  size_t size() const { return data_.size(); }  // in bytes
+
+  // Makes the matrix from number `first` on the right side of a product.
+  void PutInto(GemmTask* task, int64_t first = 0) const;
+
+ private:
+  AlignedBuffer data_;
+  bool bf16_ = false;
+};
+
 // The bias of a node with a vector of zeros behind it, so that whole vectors may be read from any
 // element on. Copied once when constant, else in each run.
 class BiasOperand {

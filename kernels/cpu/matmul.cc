@@ -51,9 +51,11 @@ class NativeMatMul final : public MatMulKernel {
     // Of matrices without elements there may be any number.
     const int64_t count = b.elements() == 0 ? 0 : Matrices(b.shape()),
                   each = gemm_.PackedFloats(k, n);
-    packed_ = PackedMemory(count * each * sizeof(float));
+    AlignedBuffer packed = PackedMemory(count * each * sizeof(float));
+    auto* to = reinterpret_cast<float*>(packed.data());
     for (int64_t i = 0; i < count; ++i)
-      Pack(b.as<float>() + i * k * n, k, n, packed() + i * each, nullptr);
+      Pack(b.as<float>() + i * k * n, k, n, to + i * each, nullptr);
+    weights_ = PackedWeights(std::move(packed), args.options.precision);
   }
 
   int64_t ScratchBytes(absl::Span<const Shape> inputs, absl::Span<const Shape>) const override {
@@ -62,13 +64,13 @@ class NativeMatMul final : public MatMulKernel {
                                  constant_b_ ? 0 : PackedBound(gemm_, size.k, size.n),
                                  transpose_a_ ? size.m * size.k : 0});
   }
-  std::string Route() const override { return NativeRoute(gemm_); }
+  std::string Route() const override {
+    return absl::StrCat(NativeRoute(gemm_), weights_.bf16() ? ", bf16 weights" : "");
+  }
   bool NeedsInput(int i) const override { return i != 1 || !constant_b_ || !single_b_; }
-  size_t PackedBytes() const override { return packed_.size(); }
+  size_t PackedBytes() const override { return weights_.size(); }
 
  private:
-  float* packed() const { return reinterpret_cast<float*>(packed_.data()); }
-
   void Pack(const float* b, int64_t k, int64_t n, float* to, RunWatch* watch) const {
     PackGemm(gemm_, b, transpose_b_ ? 1 : n, transpose_b_ ? k : 1, k, n, to, watch);
   }
@@ -78,7 +80,7 @@ class NativeMatMul final : public MatMulKernel {
     GemmTask task;
     task.bias = bias_.Padded(call.ctx, call.n, pieces);
     if (constant_b_) {
-      task.b = packed() + call.b_index * gemm_.PackedFloats(call.k, call.n);
+      weights_.PutInto(&task, call.b_index * gemm_.PackedFloats(call.k, call.n));
     } else {
       float* packed = pieces.Floats(PackedBound(gemm_, call.k, call.n));
       if (call.b_is_new) {
@@ -107,7 +109,7 @@ class NativeMatMul final : public MatMulKernel {
   const BiasOperand bias_;
   bool constant_b_ = false;
   bool single_b_ = false;  // one matrix: nothing is addressed inside the original any more
-  AlignedBuffer packed_;
+  PackedWeights weights_;
 };
 
 class BlasMatMul final : public MatMulKernel {

@@ -49,18 +49,22 @@ constexpr double kSerialBelow = 2e6;
 class FusedRecurrent final : public Kernel {
  public:
   FusedRecurrent(const KernelArgs& args, RecurrentSpec spec)
-      : spec_(std::move(spec)), gemm_(PickGemm()), kernels_(PickRecurrent(spec_)) {
+      : spec_(std::move(spec)),
+        gemm_(PickGemm()),
+        kernels_(PickRecurrent(spec_, args.options.precision)) {
     layout_.lanes = kernels_.lanes;
     layout_.units = spec_.units;
     layout_.blocks = (spec_.units + layout_.lanes - 1) / layout_.lanes;
     layout_.gates = spec_.columns();
     const auto constant = [&](int i) { return args.inputs[i].constant.as<float>(); };
-    if (!spec_.projected) PackInput(args.inputs[spec_.w()].constant);
+    const Precision precision = args.options.precision;
+    if (!spec_.projected) input_ = {PackInput(args.inputs[spec_.w()].constant), precision};
     bias_ = PaddedGates(constant(spec_.b()), layout_.gates);
     if (spec_.rb() >= 0) inner_bias_ = PaddedGates(constant(spec_.rb()), 1);
     const int first = spec_.cell == RecurrentCell::kGruResetBefore ? 2 : layout_.gates;
-    recurrent_ = PackRecurrent(constant(spec_.r()), 0, first);
-    if (first < layout_.gates) recurrent_new_ = PackRecurrent(constant(spec_.r()), first, 1);
+    recurrent_ = {PackRecurrent(constant(spec_.r()), 0, first), precision};
+    if (first < layout_.gates)
+      recurrent_new_ = {PackRecurrent(constant(spec_.r()), first, 1), precision};
   }
 
   int64_t ScratchBytes(absl::Span<const Shape> inputs, absl::Span<const Shape>) const override {
@@ -70,7 +74,8 @@ class FusedRecurrent final : public Kernel {
                                  ScratchFloats({rows, kStates, layout_.width()})});
   }
   std::string Route() const override {
-    return absl::StrCat(RecurrentCellName(spec_.cell), " ", NativeRoute(gemm_));
+    return absl::StrCat(RecurrentCellName(spec_.cell), " ", NativeRoute(gemm_),
+                        recurrent_.bf16() ? ", bf16 weights" : "");
   }
   bool NeedsInput(int i) const override { return i < spec_.weights(); }
   size_t PackedBytes() const override {
@@ -140,20 +145,21 @@ class FusedRecurrent final : public Kernel {
   }
 
   // W for the packed multiplication, its columns in the order of a step's gates.
-  void PackInput(const Tensor& w) {
+  AlignedBuffer PackInput(const Tensor& w) const {
     const int64_t k = w.shape().dim(0), columns = layout_.gates * layout_.units,
                   vectors = layout_.blocks * layout_.gates, lanes = layout_.lanes;
-    input_ = AlignedBuffer(gemm_.PackedFloats(k, layout_.gate_width()) * sizeof(float));
+    AlignedBuffer packed(gemm_.PackedFloats(k, layout_.gate_width()) * sizeof(float));
     for (int64_t v = 0; v < vectors; ++v) {
       const int64_t block = v / layout_.gates, gate = v % layout_.gates, count = Columns(block);
       const int64_t width = v == vectors - 1 && v % 2 == 0 ? lanes : 2 * lanes;
       const float* from = w.as<float>() + gate * layout_.units + block * lanes;
-      float* to = Floats(input_) + v / 2 * 2 * lanes * k + v % 2 * lanes;
+      float* to = Floats(packed) + v / 2 * 2 * lanes * k + v % 2 * lanes;
       for (int64_t i = 0; i < k; ++i, from += columns, to += width) {
         std::memcpy(to, from, count * sizeof(float));
         std::fill(to + count, to + lanes, 0.0f);
       }
     }
+    return packed;
   }
 
   // Gates [first, first + gates) of R, as RecurrentStep has it.
@@ -207,7 +213,7 @@ class FusedRecurrent final : public Kernel {
     GemmTask task;
     task.a = {x, count, size.in, line};
     task.runs.length = size.in;
-    task.b = Floats(input_);
+    input_.PutInto(&task);
     task.bias = Floats(bias_);
     task.n = task.ldc = layout_.gate_width();
     task.c = to;
@@ -263,8 +269,8 @@ class FusedRecurrent final : public Kernel {
       std::memcpy(memory.kept, memory.c, rows * layout_.width() * sizeof(float));
     const RecurrentStep step{&layout_,
                              spec_.gates.data(),
-                             Floats(recurrent_),
-                             Floats(recurrent_new_),
+                             &recurrent_,
+                             &recurrent_new_,
                              Floats(inner_bias_),
                              gates,
                              stride,
@@ -304,7 +310,8 @@ class FusedRecurrent final : public Kernel {
   const GemmKernels gemm_;
   const RecurrentKernels kernels_;
   RecurrentLayout layout_;
-  AlignedBuffer input_, bias_, inner_bias_, recurrent_, recurrent_new_;
+  AlignedBuffer bias_, inner_bias_;
+  PackedWeights input_, recurrent_, recurrent_new_;
 };
 
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "kernels/cpu/gemm_operands.h"
 #include "kernels/kernel.h"
 #include "model/ops/recurrent.h"
 
@@ -46,26 +47,26 @@ struct RecurrentLayout {
 struct RecurrentStep {
   const RecurrentLayout* layout;
   const ops::RecurrentGate* gates;  // as in RecurrentSpec
-  const float* r;      // [block][unit][gate][lane]; for a reset-before GRU z and r alone
-  const float* r_new;  // of n alone, for a reset-before GRU
-  const float* bias;   // rb of a reset-after GRU
-  const float* z;      // x W + b of row 0
-  int64_t z_stride;    // floats from row to row
-  const float* h;      // rows of width()
-  float* h_next;       // not h
-  float* c;            // changed in place
-  float* update;       // rows of width(), for a reset-before GRU, as is `reset_h`
+  const PackedWeights* r;      // [block][unit][gate][lane]; for a reset-before GRU z and r alone
+  const PackedWeights* r_new;  // of n alone, for a reset-before GRU; in the precision of r
+  const float* bias;           // rb of a reset-after GRU
+  const float* z;              // x W + b of row 0
+  int64_t z_stride;            // floats from row to row
+  const float* h;              // rows of width()
+  float* h_next;               // not h
+  float* c;                    // changed in place
+  float* update;               // rows of width(), for a reset-before GRU, as is `reset_h`
   float* reset_h;
 };
 
 struct RecurrentKernels {
   int64_t lanes;
-  // By RecurrentCell. Never allocate, never fail, any thread.
+  // By RecurrentCell, for weights of one precision. Never allocate, never fail, any thread.
   void (*step[4])(const RecurrentStep& step, int64_t rows);
 };
 
 // For this CPU and the functions of these gates; call once, when a kernel is made.
-RecurrentKernels PickRecurrent(const ops::RecurrentSpec& spec);
+RecurrentKernels PickRecurrent(const ops::RecurrentSpec& spec, Precision precision);
 
 // Plain loops with float64 sums: the reference.
 std::unique_ptr<Kernel> MakePlainRecurrent(const ops::RecurrentSpec& spec);

@@ -11,6 +11,7 @@
 
 #include "kernels/cpu/activation-inl.h"
 #include "kernels/cpu/vector_math-inl.h"
+#include "kernels/cpu/weights-inl.h"
 
 // The loops over a tile's sums must vanish, so that these stay in registers.
 #define FLOE_UNROLL _Pragma("GCC unroll 16")
@@ -189,27 +190,31 @@ struct Simple {
 // ---- h R ----
 
 // sums[row][block][gate][lane] of a tile: kUsed of the kGates gates, from where `r` and `sums`
-// point on. An element is summed in the order of h's units from 0 on, whatever the tile.
-template <int kGates, int kUsed, int kRows, int kBlocks>
-HWY_INLINE void Product(const float* h, int64_t h_stride, const float* r, int64_t units,
-                        float* sums) {
+// point on. An element is summed in the order of h's units from 0 on, whatever the tile. W is the
+// type of the packed weights: float or BFloat16.
+template <class W, int kGates, int kUsed, int kRows, int kBlocks>
+HWY_INLINE void Product(const float* h, int64_t h_stride, const W* r, int64_t units, float* sums) {
   constexpr int kWide = kBlocks * kUsed;
   const D d;
   V sum[kRows][kWide];
   FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
     FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = hn::Zero(d);
   }
-  const int64_t block_floats = units * kGates * kLanes;
+  const int64_t block_size = units * kGates * kLanes;
   for (int64_t k = 0; k < units; ++k) {
-    V vr[kWide];
-    FLOE_UNROLL for (int b = 0; b < kBlocks; ++b) {
-      FLOE_UNROLL for (int g = 0; g < kUsed; ++g) {
-        vr[b * kUsed + g] = hn::Load(d, r + b * block_floats + g * kLanes);
+    const auto weights = [&](int j) HWY_ATTR {
+      return LoadWeights(d, r + j / kUsed * block_size + j % kUsed * kLanes);
+    };
+    if constexpr (kRows == 1) {  // one sum a vector of R: it is used as it comes
+      const V vh = hn::Set(d, h[k]);
+      FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[0][j] = hn::MulAdd(vh, weights(j), sum[0][j]);
+    } else {
+      V vr[kWide];
+      FLOE_UNROLL for (int j = 0; j < kWide; ++j) vr[j] = weights(j);
+      FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+        const V vh = hn::Set(d, h[i * h_stride + k]);
+        FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = hn::MulAdd(vh, vr[j], sum[i][j]);
       }
-    }
-    FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
-      const V vh = hn::Set(d, h[i * h_stride + k]);
-      FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = hn::MulAdd(vh, vr[j], sum[i][j]);
     }
     r += kGates * kLanes;
   }
@@ -222,42 +227,43 @@ HWY_INLINE void Product(const float* h, int64_t h_stride, const float* r, int64_
   }
 }
 
-using ProductFunction = void (*)(const float* h, int64_t h_stride, const float* r, int64_t units,
+template <class W>
+using ProductFunction = void (*)(const float* h, int64_t h_stride, const W* r, int64_t units,
                                  float* sums);
 
 // All gates of one block.
-template <int kGates, int kRows>
-void ProductOfBlock(const float* h, int64_t h_stride, const float* r, int64_t units, float* sums) {
+template <class W, int kGates, int kRows>
+void ProductOfBlock(const float* h, int64_t h_stride, const W* r, int64_t units, float* sums) {
   constexpr int kUsed = GatesOfTile(kGates);
   for (int g = 0; g < kGates; g += kUsed)
-    Product<kGates, kUsed, kRows, 1>(h, h_stride, r + g * kLanes, units, sums + g * kLanes);
+    Product<W, kGates, kUsed, kRows, 1>(h, h_stride, r + g * kLanes, units, sums + g * kLanes);
 }
 
-template <int kGates>
-ProductFunction RowsProduct(int rows) {
+template <class W, int kGates>
+ProductFunction<W> RowsProduct(int rows) {
   constexpr int kMost = RowsOfTile(kGates);
-  constexpr ProductFunction kTiles[] = {
-      ProductOfBlock<kGates, 1>,
-      ProductOfBlock<kGates, HWY_MIN(2, kMost)>,
-      ProductOfBlock<kGates, HWY_MIN(3, kMost)>,
-      ProductOfBlock<kGates, HWY_MIN(4, kMost)>,
-      ProductOfBlock<kGates, HWY_MIN(5, kMost)>,
-      ProductOfBlock<kGates, HWY_MIN(6, kMost)>,
-      ProductOfBlock<kGates, HWY_MIN(7, kMost)>,
-      ProductOfBlock<kGates, HWY_MIN(8, kMost)>,
+  constexpr ProductFunction<W> kTiles[] = {
+      ProductOfBlock<W, kGates, 1>,
+      ProductOfBlock<W, kGates, HWY_MIN(2, kMost)>,
+      ProductOfBlock<W, kGates, HWY_MIN(3, kMost)>,
+      ProductOfBlock<W, kGates, HWY_MIN(4, kMost)>,
+      ProductOfBlock<W, kGates, HWY_MIN(5, kMost)>,
+      ProductOfBlock<W, kGates, HWY_MIN(6, kMost)>,
+      ProductOfBlock<W, kGates, HWY_MIN(7, kMost)>,
+      ProductOfBlock<W, kGates, HWY_MIN(8, kMost)>,
   };
   return kTiles[rows - 1];
 }
 
 // All blocks of `rows` rows: `input` R with the columns of kGates gates from `first` on, then the
 // cell. `input` is h or, in the second half of a reset-before GRU, s(r) h.
-template <class Cell, int kGates>
-HWY_INLINE void Pass(const RecurrentStep& step, const float* input, const float* r, int64_t rows) {
+template <class Cell, class W, int kGates>
+HWY_INLINE void Pass(const RecurrentStep& step, const float* input, const W* r, int64_t rows) {
   constexpr int kRows = RowsOfTile(kGates), kWideBlocks = BlocksOfOneRow(kGates);
   const RecurrentLayout& layout = *step.layout;
   const int64_t width = layout.width(), units = layout.units;
   HWY_ALIGN float sums[HWY_MAX(kRows, kWideBlocks) * kGates * kLanes];
-  const int64_t block_floats = units * kGates * kLanes;
+  const int64_t block_size = units * kGates * kLanes;
   const auto finish = [&](const float* of, int64_t row, int64_t block) HWY_ATTR {
     Cell::Finish(step, {of, step.z + row * step.z_stride + block * layout.gates * kLanes,
                         row * width + block * kLanes, block * kLanes});
@@ -269,57 +275,58 @@ HWY_INLINE void Pass(const RecurrentStep& step, const float* input, const float*
       int64_t together = 1;
       if (left >= kWideBlocks) {
         together = kWideBlocks;
-        Product<kGates, kGates, 1, kWideBlocks>(input, width, r, units, sums);
+        Product<W, kGates, kGates, 1, kWideBlocks>(input, width, r, units, sums);
       } else if (left >= 2 && kWideBlocks >= 2) {
         together = 2;
-        Product<kGates, kGates, 1, HWY_MIN(2, kWideBlocks)>(input, width, r, units, sums);
+        Product<W, kGates, kGates, 1, HWY_MIN(2, kWideBlocks)>(input, width, r, units, sums);
       } else {
-        Product<kGates, kGates, 1, 1>(input, width, r, units, sums);
+        Product<W, kGates, kGates, 1, 1>(input, width, r, units, sums);
       }
       for (int64_t b = 0; b < together; ++b) finish(sums + b * kGates * kLanes, 0, block + b);
       block += together;
-      r += together * block_floats;
+      r += together * block_size;
     }
     return;
   }
   const int64_t tiles = (rows + kRows - 1) / kRows;
-  for (int64_t block = 0; block < layout.blocks; ++block, r += block_floats) {
+  for (int64_t block = 0; block < layout.blocks; ++block, r += block_size) {
     int64_t row = 0;
     for (int64_t left = tiles; left > 0; --left) {
       const int64_t count = (rows - row + left - 1) / left;  // even tiles: 4 + 4 beats 6 + 2
-      RowsProduct<kGates>(static_cast<int>(count))(input + row * width, width, r, units, sums);
+      RowsProduct<W, kGates>(static_cast<int>(count))(input + row * width, width, r, units, sums);
       for (int64_t i = 0; i < count; ++i) finish(sums + i * kGates * kLanes, row + i, block);
       row += count;
     }
   }
 }
 
-template <class G>
+template <class G, class W>
 void StepLstm(const RecurrentStep& step, int64_t rows) {
-  Pass<Lstm<G>, 4>(step, step.h, step.r, rows);
+  Pass<Lstm<G>, W, 4>(step, step.h, step.r->as<W>(), rows);
 }
-template <class G>
+template <class G, class W>
 void StepGruAfter(const RecurrentStep& step, int64_t rows) {
-  Pass<GruAfter<G>, 3>(step, step.h, step.r, rows);
+  Pass<GruAfter<G>, W, 3>(step, step.h, step.r->as<W>(), rows);
 }
-template <class G>
+template <class G, class W>
 void StepGruBefore(const RecurrentStep& step, int64_t rows) {
-  Pass<GruBefore<G>, 2>(step, step.h, step.r, rows);
-  Pass<GruNew<G>, 1>(step, step.reset_h, step.r_new, rows);
+  Pass<GruBefore<G>, W, 2>(step, step.h, step.r->as<W>(), rows);
+  Pass<GruNew<G>, W, 1>(step, step.reset_h, step.r_new->as<W>(), rows);
 }
-template <class G>
+template <class G, class W>
 void StepSimple(const RecurrentStep& step, int64_t rows) {
-  Pass<Simple<G>, 1>(step, step.h, step.r, rows);
+  Pass<Simple<G>, W, 1>(step, step.h, step.r->as<W>(), rows);
 }
 
-RecurrentKernels Kernels(bool usual) {
-  RecurrentKernels kernels{
-      kLanes,
-      {StepLstm<AnyGate>, StepGruAfter<AnyGate>, StepGruBefore<AnyGate>, StepSimple<AnyGate>}};
-  if (!usual) return kernels;
-  return {kLanes,
-          {StepLstm<UsualGate>, StepGruAfter<UsualGate>, StepGruBefore<UsualGate>,
-           StepSimple<UsualGate>}};
+template <class G, class W>
+RecurrentKernels KernelsOf() {
+  return {kLanes, {StepLstm<G, W>, StepGruAfter<G, W>, StepGruBefore<G, W>, StepSimple<G, W>}};
+}
+
+RecurrentKernels Kernels(bool usual, Precision precision) {
+  if (precision == Precision::kBf16)
+    return usual ? KernelsOf<UsualGate, BFloat16>() : KernelsOf<AnyGate, BFloat16>();
+  return usual ? KernelsOf<UsualGate, float>() : KernelsOf<AnyGate, float>();
 }
 
 }  // namespace
@@ -331,7 +338,7 @@ namespace floe::kernels {
 
 HWY_EXPORT(Kernels);
 
-RecurrentKernels PickRecurrent(const ops::RecurrentSpec& spec) {
+RecurrentKernels PickRecurrent(const ops::RecurrentSpec& spec, Precision precision) {
   using ops::RecurrentFunction;
   ChooseIsa();
   // By cell, which gates are of values.
@@ -349,7 +356,7 @@ RecurrentKernels PickRecurrent(const ops::RecurrentSpec& spec) {
   for (size_t k = 0; k < spec.gates.size(); ++k)
     usual = usual && spec.gates[k].function ==
                          (is_value(k) ? RecurrentFunction::kTanh : RecurrentFunction::kSigmoid);
-  return HWY_DYNAMIC_DISPATCH(Kernels)(usual);
+  return HWY_DYNAMIC_DISPATCH(Kernels)(usual, precision);
 }
 
 }  // namespace floe::kernels

@@ -40,6 +40,7 @@ void FillSignatures(const SchedulerStats& stats, floe::VersionStats* out) {
     signature->set_max_batch_rows(measured.max_rows);
     signature->set_why_not_batchable(measured.why_not_batchable);
     signature->set_row_ms(measured.row_micros / 1000);
+    if (measured.deviation) signature->set_deviation(*measured.deviation);
   }
   for (const ProfileStats& profile : stats.profiles) {
     floe::SignatureStats* const signature = out->add_signatures();
@@ -91,6 +92,7 @@ void FillVersion(const VersionStats& stats, floe::VersionStats* out) {
   out->set_state(static_cast<tensorflow::serving::ModelVersionStatus::State>(stats.status.state));
   *out->mutable_error() = ToProto(stats.status.error);
   out->set_memory_bytes(stats.memory_bytes);
+  out->set_file(stats.file);
   out->set_load_stage(stats.load_stage);
   out->set_loading_seconds(Seconds(stats.loading));
   if (stats.scheduler.has_value()) FillWork(*stats.scheduler, out);

@@ -43,10 +43,6 @@ struct Took {
   Duration cost;
 };
 
-RunLimits LimitsNow(const WarmUpLimits& limits) {
-  return {.deadline = Clock::Steady().Now() + limits.longest, .cancel = limits.cancel};
-}
-
 absl::Status StillWanted(const WarmUpLimits& limits) {
   if (limits.cancel == nullptr || !limits.cancel->cancelled()) return absl::OkStatus();
   return absl::CancelledError("the load was given up");
@@ -276,6 +272,10 @@ void WarmDefaults(const Signature& signature, const std::string& name, PlanExecu
 }
 
 }  // namespace
+
+RunLimits LimitsNow(const WarmUpLimits& limits) {
+  return {.deadline = Clock::Steady().Now() + limits.longest, .cancel = limits.cancel};
+}
 
 std::optional<std::vector<Shape>> GuessShapes(const CompiledSignature& variant, int64_t rows,
                                               bool* known) {

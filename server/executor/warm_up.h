@@ -19,6 +19,9 @@ struct WarmUpLimits {
   const CancelToken* cancel = nullptr;  // the load is given up; null: it is not
 };
 
+// Of a run that begins now.
+RunLimits LimitsNow(const WarmUpLimits& limits);
+
 struct WarmUpOptions {
   // Rows of the largest run; measured is also what lies below.
   int64_t max_rows = 64;

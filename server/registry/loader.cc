@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "base/budget.h"
 #include "base/cpus.h"
 #include "base/file_beneath.h"
 #include "base/memory.h"
@@ -19,24 +19,11 @@
 #include "base/work_note.h"
 #include "model/import/import.h"
 #include "server/executor/warm_up.h"
-#include "server/registry/placeholder_default.h"
+#include "server/registry/model_options.h"
 #include "server/registry/version_policy.h"
 
 namespace floe::server {
 namespace {
-
-absl::StatusOr<ImportOptions> ImportOptionsOf(const ModelConfig& config,
-                                              const std::optional<FileIdentity>& identity) {
-  ImportOptions options;
-  for (const auto& [name, value] : config.placeholder_defaults) {
-    FLOE_ASSIGN_OR_RETURN(options.placeholder_defaults[name], DefaultTensor(name, value));
-  }
-  options.input_aliases = config.signature.inputs;
-  options.output_aliases = config.signature.outputs;
-  options.tags = absl::StrSplit(config.saved_model_tags, ',', absl::SkipWhitespace());
-  options.identity = identity;
-  return options;
-}
 
 // Of a node as graphs, plans and kernels hold it, beside constants.
 constexpr int64_t kNodeBytes = 2048;
@@ -65,15 +52,28 @@ absl::StatusOr<ModelHandle> Compile(const ModelConfig& config, const LoadSource&
   source.asset_directory = std::move(imported->asset_directory);
   if (source.asset_directory.empty() && !from.file.empty())
     source.asset_directory = DirectoryOf(from.file);
-  CompileOptions compile = options.compile;
-  compile.kernels.fft = config.fft;
-  return Model::Create(std::move(source), compile);
+  return Model::Create(std::move(source), CompileOptionsOf(config, options.compile));
 }
 
 int64_t FileBytes(const LoadSource& source) {
   struct stat info;
   if (source.file.empty()) return static_cast<int64_t>(source.bytes.size());
   return stat(source.file.c_str(), &info) == 0 ? static_cast<int64_t>(info.st_size) : 0;
+}
+
+// The model with exact weights, which is needed for the load only. Null where its memory is not to
+// be had: then nobody knows what the others change.
+ModelHandle CompileExact(ModelConfig config, const LoadSource& source, const LoadOptions& options,
+                         const MemoryBudget& memory) {
+  config.precision = Precision::kFloat32;
+  ModelHandle exact;
+  const MemoryScope scope(memory);
+  CatchOutOfMemory([&]() -> absl::Status {
+    FLOE_ASSIGN_OR_RETURN(MemoryShare file, memory.Take(FileBytes(source)));
+    FLOE_ASSIGN_OR_RETURN(exact, Compile(config, source, options, memory, &file));
+    return absl::OkStatus();
+  }).IgnoreError();
+  return exact;
 }
 
 int64_t VariantArenaBytes(const CompiledSignature& variant, int64_t rows) {
@@ -139,6 +139,8 @@ absl::StatusOr<Prepared> Prepare(const ModelConfig& config, const LoadSource& so
   const Model& model = *prepared.model;
   PrepareOptions prepare = options.prepare;
   FLOE_ASSIGN_OR_RETURN(MemoryShare planned, Admit(model, config, memory, &prepare));
+  if (config.precision != Precision::kFloat32 && prepare.measure)
+    prepare.exact = CompileExact(config, source, options, memory);
   Enter(options, "warm-up");
   const MemoryScope prepaid(memory, &planned);
   auto setup = PrepareScheduler(model, config, prepare);

@@ -52,6 +52,7 @@ absl::StatusOr<std::vector<ModelStats>> LocalRegistry::Stats(std::string_view na
         if (served.version != status.version) continue;
         version.scheduler = served.served->scheduler().Stats();
         version.memory_bytes = served.served->memory_bytes();
+        version.file = served.served->model()->info().path;
       }
       stats.versions.push_back(std::move(version));
     }

@@ -62,6 +62,7 @@ struct VersionStats {
   VersionStatus status;
   std::optional<SchedulerStats> scheduler;  // of a version that is served
   int64_t memory_bytes = 0;                 // of its weights and plans, as it was loaded
+  std::string file;                         // it was loaded from
   std::string load_stage;                   // of a load under way
   Duration loading = Duration::zero();      // since when
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "config/model_server_config.h"
+#include "server/executor/deviation.h"
 #include "server/executor/plan_executor.h"
 #include "server/executor/warm_up.h"
 #include "server/request/tuning.h"
@@ -109,7 +111,7 @@ absl::StatusOr<bool> IsThereIn(const std::string& folder, const std::string& pat
 
 // The requests recorded with the model, on every slot.
 absl::Status ReplayRecorded(const Model& model, const PrepareOptions& prepare,
-                            PlanExecutor* executor, WarmUpReport* report) {
+                            PlanExecutor* executor, DeviationMeter* meter, WarmUpReport* report) {
   if (prepare.replay == nullptr || model.info().path.empty()) return absl::OkStatus();
   const std::string name = "assets.extra/tf_serving_warmup_requests";
   const std::string file = absl::StrCat(DirectoryOf(model.info().path), "/", name);
@@ -117,6 +119,7 @@ absl::Status ReplayRecorded(const Model& model, const PrepareOptions& prepare,
   if (there.ok() && !*there) return absl::OkStatus();
   const auto run = [&](std::unique_ptr<Request> request) {
     const WarmUpLimits limits{prepare.longest_recorded_run, prepare.cancel};
+    if (meter != nullptr) meter->Compare(*request);
     return WarmUpWith(std::move(request), prepare.replays, limits, executor, report);
   };
   absl::Status status = there.status();
@@ -162,6 +165,17 @@ std::vector<MeasuredSignature> MeasuredBy(const WarmUpReport& report) {
                         cost.curve.Micros(1), cost.why_not_batchable});
   }
   return measured;
+}
+
+// By recorded requests, or where there were none, by made-up ones.
+void SetDeviations(const Model& model, DeviationMeter* meter,
+                   std::vector<MeasuredSignature>* measured) {
+  const ModelHandle handle(std::shared_ptr<void>(), &model);  // for the time of the call
+  if (meter->largest().empty()) meter->CompareMadeUp(handle);
+  for (MeasuredSignature& signature : *measured) {
+    const auto found = meter->largest().find(signature.name);
+    if (found != meter->largest().end()) signature.deviation = found->second;
+  }
 }
 
 // What the configuration says of queue and runs. Nothing, or 0, leaves the default.
@@ -241,7 +255,11 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
   if (prepare.measure) setup.options.first_run = FirstRuns(report, executor.get(), warm_up.limits);
   setup.options.measured = MeasuredBy(report);
   executor->SetCosts(std::exchange(report.costs, {}));
-  FLOE_RETURN_IF_ERROR(ReplayRecorded(model, prepare, executor.get(), &report));
+  std::optional<DeviationMeter> meter;
+  if (prepare.exact != nullptr) meter.emplace(prepare.exact, warm_up.limits, executor.get());
+  FLOE_RETURN_IF_ERROR(
+      ReplayRecorded(model, prepare, executor.get(), meter ? &*meter : nullptr, &report));
+  if (meter) SetDeviations(model, &*meter, &setup.options.measured);
 
   SetLimits(config, options.max_rows, most_rows, &setup.options);
   setup.options.threads = workers;

@@ -39,6 +39,8 @@ struct PrepareOptions {
   // batching_params.pbtxt beside the model's file stands in place of the configured batching.
   bool own_batching_parameters = false;
   bool warm_up_optional = false;  // a failure of theirs is a note only
+  // The same file compiled with exact weights, which deviations are measured against; null: none.
+  ModelHandle exact;
   // False, in a trial load: everything runs, but is not measured.
   bool measure = true;
   // How long measuring may take at most, a run of it, and a run of a recorded request.

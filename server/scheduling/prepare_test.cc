@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 #include "server/executor/plan_executor.h"
 #include "server/executor/test_models_for_test.h"
@@ -127,6 +131,34 @@ TEST(Prepare, WithNothingConfiguredTheMeasurementChooses) {
   EXPECT_GT(setup->executor->Expect(*request, 1), Duration::zero());
   ASSERT_EQ(setup->notes.size(), 1u);
   EXPECT_THAT(setup->notes[0], HasSubstr("batches of at most"));
+}
+
+TEST(Prepare, MeasuresTheDeviationFromExactWeights) {
+  const std::filesystem::path dir =
+      testing::TempDir() + "floe_deviation_" + std::to_string(getpid());
+  CompileOptions options;
+  options.kernels.precision = Precision::kBf16;
+  const ModelHandle model = CompileText(kNearlySumGraph, options, dir / "graph.pb");
+  const auto deviation = [&](const PrepareOptions& prepare) {
+    const auto setup = PrepareScheduler(*model, Config(), prepare);
+    EXPECT_TRUE(setup.ok()) << setup.status();
+    return setup->options.measured[0].deviation;
+  };
+  EXPECT_FALSE(deviation({}).has_value());
+  PrepareOptions prepare;
+  prepare.exact = CompileText(kNearlySumGraph);
+  EXPECT_NEAR(deviation(prepare).value_or(0), 1 - 1 / 1.001953125, 1e-6);
+
+  // Recorded requests are better data than made-up ones.
+  std::filesystem::create_directories(dir / "assets.extra");
+  std::ofstream(dir / "assets.extra/tf_serving_warmup_requests") << "one";
+  FloatCall zeros({{Shape({1, 2}), {1, -1}}});
+  prepare.replay = [&](const std::string&, const Model& of, const RunRecorded& run,
+                       std::vector<std::string>*) {
+    return run(zeros.MakeRequest(ModelHandle(std::shared_ptr<void>(), &of)));
+  };
+  EXPECT_EQ(deviation(prepare).value_or(1), 0);
+  std::filesystem::remove_all(dir);
 }
 
 TEST(Prepare, WorkersHaveTheirModelsWeightAndCpus) {

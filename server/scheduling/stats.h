@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,8 @@ struct MeasuredSignature {
   int64_t max_rows = 0;           // chosen for a batch; 0: the configuration's
   double row_micros = 0;          // a run of one row
   std::string why_not_batchable;  // empty: batchable
+  // What reduced precision changes (DeviationMeter); unset: not measured.
+  std::optional<double> deviation = {};
 };
 
 struct TimeStats {

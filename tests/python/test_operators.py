@@ -9,7 +9,7 @@ import grpc
 import numpy as np
 import pytest
 
-from floed import CONFIG, FLOECTL, Floed, MODELS
+from floed import CONFIG, FLOECTL, Floed, MNIST, MODELS, digits, expected_classes
 
 IMAGE = np.zeros((1, 784), np.float32)
 
@@ -37,6 +37,33 @@ def test_status_lists_all_models(server, client):
     assert sum(int(c["count"]) for c in version["requests"] if c["code"] == "OK") >= 5
     assert version["run"]["p50_ms"] > 0 and version["run"]["p99_ms"] >= version["run"]["p50_ms"]
     assert any(s["why_not_batchable"] == "" and int(s["max_batch_rows"]) > 0 for s in version["signatures"])
+
+
+def test_status_shows_what_bf16_weights_change(tmp_path):
+    path = f"{MNIST}/models/mnist_conv"
+    config = tmp_path / "bf16.yaml"
+    config.write_text("models:\n"
+                      f"  - {{name: exact, base_path: {path}, placeholder_defaults: {{keras_learning_phase: false}}}}\n"
+                      f"  - {{name: bf16, base_path: {path}, placeholder_defaults: {{keras_learning_phase: false}}, precision: bf16}}\n")
+    floed = Floed("--config", config)
+    with floed.client() as client:
+        exact, rounded = (client.softmax(name, digits()[:500]) for name in ("exact", "bf16"))
+    assert (rounded.argmax(1) == expected_classes("mnist_conv")[:500]).mean() > 0.99
+    assert 0 < abs(rounded - exact).max() < 0.02
+    versions = {m["name"]: m["versions"][0] for m in stats(floed)["models"]}
+    assert "deviation" not in versions["exact"]["signatures"][0]
+    assert 0 < versions["bf16"]["signatures"][0]["deviation"] < 0.02
+    assert int(versions["bf16"]["memory_bytes"]) < int(versions["exact"]["memory_bytes"])
+    assert "DEVIATION" in floectl(floed, "status", "--model", "bf16")
+    assert "DEVIATION" not in floectl(floed, "status", "--model", "exact")
+
+
+def test_profile_of_a_served_model(server):
+    profile = json.loads(floectl(server, "profile", "mnist_conv", "--runs", "3", "--json"))
+    assert profile["file"].endswith("/mnist_conv/1/frozen.pb")
+    assert profile["threads"] == 1 and any(step["op"] == "Conv2D" for step in profile["steps"])
+    done = subprocess.run([FLOECTL, "bench", "nobody", "--target", server.target], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and "there is no file 'nobody'" in done.stderr and "no model" in done.stderr, done.stderr
 
 
 def test_watch_shows_rates(server):
