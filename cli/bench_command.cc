@@ -141,8 +141,8 @@ void PrintTable(const MeasureOptions& options, const std::vector<Result>& result
   table.Print(out);
 }
 
-absl::Status Run(const Options& options, Context& context) {
-  FLOE_ASSIGN_OR_RETURN(const MeasuredModel model, LoadMeasured(options.measure));
+absl::Status Run(Options options, Context& context) {
+  FLOE_ASSIGN_OR_RETURN(const MeasuredModel model, LoadMeasured(&options.measure));
   std::vector<int64_t> batches = options.batches;
   if (batches.empty()) batches.push_back(0);
   std::vector<Result> results;

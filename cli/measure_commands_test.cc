@@ -59,6 +59,13 @@ json Json(const std::vector<std::string>& args) {
   return json::parse(outcome.out, nullptr, false);
 }
 
+TEST(Bench, ANameIsAModelOfAServer) {
+  const Outcome outcome = Floectl({"bench", "nobody", "--target", "127.0.0.1:1"});
+  EXPECT_EQ(outcome.code, kExitFailed);
+  EXPECT_THAT(outcome.err, HasSubstr("there is no file 'nobody'"));
+  EXPECT_THAT(outcome.err, HasSubstr("127.0.0.1:1"));
+}
+
 TEST(Bench, ReportsFiguresInOrder) {
   const Outcome outcome = Floectl(
       {"bench", GraphFile(), "--seconds", "0.02", "--batch", "3", "--threads", "2", "--json"});

@@ -3,25 +3,66 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/made_up_inputs.h"
 #include "cli/npz.h"
+#include "cli/served_model.h"
+#include "server/registry/model_options.h"
 
 namespace floe::cli {
+namespace {
+
+// Rather than a file. A name that is neither is most likely a file's.
+bool IsServed(const std::string& model) {
+  std::error_code ignored;
+  return model.find_first_of("/.") == std::string::npos && !std::filesystem::exists(model, ignored);
+}
+
+// As the server loads it, but for what `local` says.
+absl::StatusOr<LocalModel> LoadServed(LocalOptions local, MeasureOptions* options) {
+  const absl::StatusOr<ServedModel> served = FindServed(options->target, options->file);
+  if (!served.ok())
+    return Annotate(served.status(), absl::StrCat("there is no file ", Quoted(options->file)));
+  options->file = served->file;
+  if (options->threads == 0) options->threads = static_cast<int>(served->config.intra_op_threads);
+  FLOE_ASSIGN_OR_RETURN(ImportOptions import, server::ImportOptionsOf(served->config));
+  import.fetches = local.fetches;
+  import.feeds = local.feeds;
+  if (!local.tags.empty()) import.tags = local.tags;
+  const Precision asked = local.compile.kernels.precision;
+  local.compile = server::CompileOptionsOf(served->config, std::move(local.compile));
+  if (asked != Precision::kFloat32) local.compile.kernels.precision = asked;
+  absl::StatusOr<ImportedModel> imported = ImportFile(served->file, import);
+  if (!imported.ok())
+    return Annotate(imported.status(), "the file that the server names is read on this machine");
+  return CompileLocal(*std::move(imported), served->file, local);
+}
+
+}  // namespace
 
 void AddMeasureOptions(CLI::App& command, MeasureOptions& options) {
-  command.add_option("FILE", options.file, "The model: a SavedModel's directory, or a file")
+  command
+      .add_option("MODEL", options.file,
+                  "A SavedModel's directory, a file, or the name of a model that the server at "
+                  "--target serves, if there is no such file")
       ->required();
+  AddTargetOptions(command, options.target);
   command
       .add_option("-i,--inputs", options.inputs,
                   "Arrays to feed (.npz). Default: floats in [0, 1), other types 0")
       ->type_name("IN.npz");
-  command.add_option("-t,--threads", options.threads, "Threads inside one call")
+  command
+      .add_option("-t,--threads", options.threads,
+                  "Threads inside one call. Default: 1, or those of the server's model")
       ->type_name("N")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 1024));
   command
       .add_option("-s,--seconds", options.seconds,
                   "Seconds to measure, after a warm-up of a tenth of that")
@@ -45,20 +86,26 @@ void AddMeasureOptions(CLI::App& command, MeasureOptions& options) {
   command.add_flag("--by-position", options.by_position,
                    "Feed the arrays in the order of the signature");
   AddGemmOption(command, options.gemm);
+  AddPrecisionOption(command, options.local.compile.kernels.precision);
   AddDisablePassOption(command, options.local.compile.disabled_passes);
   AddRouteOption(command, options.local.compile.kernels.routes);
 }
 
-absl::StatusOr<MeasuredModel> LoadMeasured(const MeasureOptions& options) {
+absl::StatusOr<MeasuredModel> LoadMeasured(MeasureOptions* options) {
   MeasuredModel model;
-  LocalOptions local = options.local;
-  FLOE_ASSIGN_OR_RETURN(local.compile.kernels.gemm, GemmBackendFromName(options.gemm));
-  if (!options.inputs.empty()) {
-    FLOE_ASSIGN_OR_RETURN(model.arrays, ReadNpz(options.inputs));
+  LocalOptions local = options->local;
+  FLOE_ASSIGN_OR_RETURN(local.compile.kernels.gemm, GemmBackendFromName(options->gemm));
+  if (!options->inputs.empty()) {
+    FLOE_ASSIGN_OR_RETURN(model.arrays, ReadNpz(options->inputs));
   }
-  if (!options.by_position) local.feeds = FeedsOf(model.arrays);
+  if (!options->by_position) local.feeds = FeedsOf(model.arrays);
   const MeasureClock::time_point start = MeasureClock::now();
-  FLOE_ASSIGN_OR_RETURN(model.local, LoadLocal(options.file, local));
+  if (IsServed(options->file)) {
+    FLOE_ASSIGN_OR_RETURN(model.local, LoadServed(std::move(local), options));
+  } else {
+    FLOE_ASSIGN_OR_RETURN(model.local, LoadLocal(options->file, local));
+  }
+  options->threads = std::max(options->threads, 1);
   model.load_ms = Microseconds(MeasureClock::now() - start) / 1000;
   return model;
 }

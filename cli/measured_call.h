@@ -11,20 +11,23 @@
 
 #include "CLI/CLI.hpp"
 #include "cli/local_model.h"
+#include "cli/rpc.h"
 
 namespace floe::cli {
 
 struct MeasureOptions {
-  std::string file, inputs;
+  std::string file;  // or the name of a model that `target` serves
+  std::string inputs;
+  Target target;
   std::string gemm = "auto";
   LocalOptions local;       // but for `gemm`
   int64_t unknown_dim = 0;  // 0: one that fits
-  int threads = 1;
+  int threads = 0;          // 0: 1, or those of the served model
   double seconds = 2;
   bool by_position = false;
 };
 
-// FILE and the options of MeasureOptions.
+// MODEL and the options of MeasureOptions.
 void AddMeasureOptions(CLI::App& command, MeasureOptions& options);
 
 // A loaded file with the arrays it is fed.
@@ -33,7 +36,8 @@ struct MeasuredModel {
   NamedTensors arrays;
   double load_ms = 0;  // of reading and compiling the file
 };
-absl::StatusOr<MeasuredModel> LoadMeasured(const MeasureOptions& options);
+// Sets the file and the threads where the options leave them to a server.
+absl::StatusOr<MeasuredModel> LoadMeasured(MeasureOptions* options);
 
 // The inputs of a call of `batch` rows: the arrays, their rows repeated, or made-up values.
 // `batch` 0: the rows of the arrays, or 1.

@@ -59,9 +59,9 @@ absl::Status Trace(const Options& options, const BoundCall& call, ExecContext& e
   return WriteTrace(profile, "floectl profile " + options.measure.file, options.trace);
 }
 
-absl::Status Run(const Options& options, Context& context) {
+absl::Status Run(Options options, Context& context) {
+  FLOE_ASSIGN_OR_RETURN(const MeasuredModel model, LoadMeasured(&options.measure));
   const MeasureOptions& measure = options.measure;
-  FLOE_ASSIGN_OR_RETURN(const MeasuredModel model, LoadMeasured(measure));
   FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs,
                         MeasuredInputs(measure, model, options.batch));
   ExecContext exec(measure.threads);
@@ -92,7 +92,7 @@ absl::Status Run(const Options& options, Context& context) {
 void AddProfileCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
-      app.add_subcommand("profile", "Time each step of a model file in this process");
+      app.add_subcommand("profile", "Time each step of a model in this process");
   AddMeasureOptions(*command, options->measure);
   command
       ->add_option("-b,--batch", options->batch,

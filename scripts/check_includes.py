@@ -32,7 +32,7 @@ ALLOWED = {
     "server/transport": ["server/listener", "server/api", "server/health", "base", "config"],
     "server/transport/grpcpp": ["server/transport", "server/listener", "server/api", "server/health", "base", "config"],
     "server": ["server/*", "cli", "runtime", "kernels", "kernels/cpu", "model", "model/import", "base", "config", "proto"],
-    "cli": ["runtime", "runtime/passes", "kernels", "model", "model/import", "model/ops", "base", "config", "proto"],
+    "cli": ["server/registry", "runtime", "runtime/passes", "kernels", "model", "model/import", "model/ops", "base", "config", "proto"],
     "bench": ["*"],
     "tests": ["*"],
     "examples": ["proto"],
