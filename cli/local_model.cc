@@ -87,32 +87,6 @@ absl::StatusOr<Signature::Choice> ChooseVariant(const Signature& signature,
   return signature.Choose(absl::MakeSpan(fed));
 }
 
-// Names of nodes that have routes to choose from.
-void AddChoices(const CompiledSignature& program, std::vector<std::string>* names) {
-  for (int i = 0; i < program.graph().size(); ++i) {
-    const Kernel* kernel = program.kernel(i);
-    if (kernel != nullptr && !kernel->choice().offers.empty())
-      names->push_back(program.graph().node(i).name);
-    for (const auto& inner : program.subprograms(i)) AddChoices(*inner, names);
-  }
-}
-
-// A route for a node that has no choice, or that the passes renamed, would change nothing.
-absl::Status CheckRoutes(const Model& model, const std::map<std::string, std::string>& routes) {
-  if (routes.empty()) return absl::OkStatus();
-  std::vector<std::string> names;
-  for (const auto& [key, signature] : model.signatures())
-    for (const Signature::Variant& variant : signature.variants())
-      AddChoices(*variant.compiled, &names);
-  for (const auto& [node, route] : routes) {
-    if (std::find(names.begin(), names.end(), node) != names.end()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--route: no node ", Quoted(node), " has routes to choose from; nearest: ",
-                     QuotedList(NearestNames(node, names)), "; all: ", QuotedList(names)));
-  }
-  return absl::OkStatus();
-}
-
 // The signature's inputs, with defaults for what the variant takes and is not there.
 absl::StatusOr<std::vector<Tensor>> WithDefaults(const Signature& signature,
                                                  const Signature::Choice& choice,
@@ -180,7 +154,6 @@ absl::StatusOr<LocalModel> CompileLocal(ImportedModel imported, const std::strin
   source.asset_directory =
       imported.asset_directory.empty() ? DirectoryOf(path) : std::move(imported.asset_directory);
   FLOE_ASSIGN_OR_RETURN(local.model, Model::Create(std::move(source), options.compile));
-  FLOE_RETURN_IF_ERROR(CheckRoutes(*local.model, options.compile.kernels.routes));
   FLOE_ASSIGN_OR_RETURN(local.signature, PickSignature(*local.model, options));
   return local;
 }

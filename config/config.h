@@ -90,6 +90,7 @@ struct ModelConfig {
   int64_t inline_below_us = 50;
   bool fft = true;  // convolutions may be computed by Fourier transforms
   Precision precision = Precision::kFloat32;
+  std::map<std::string, std::string> routes;  // by node
   std::map<std::string, PlaceholderDefault> placeholder_defaults;
   SignatureConfig signature;
   std::string saved_model_tags;      // separated by commas; empty: serve, or the only graph

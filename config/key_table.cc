@@ -194,6 +194,8 @@ ModelKeyList KeysAfterBatching() {
        "Long convolutions may be computed by Fourier transforms; off: they never are"},
       {FLOE_KEY(precision), OneOf{{"float32", "bf16"}},
        "Weights of matrix products and recurrent layers: bf16 halves them, less exactly"},
+      {FLOE_KEY(routes), MapOf<AnyText>{{"the name of a route", IsName}},
+       "`{node: route}`: how to compute a step that `floectl inspect --plan` shows with several"},
       {FLOE_KEY(placeholder_defaults), MapOf<DefaultValue>(),
        "Default values of placeholders: `{a: 1, b: {value: 3, dtype: int64}}`"},
       {FLOE_KEY(signature.inputs), MapOf<AnyText>{{"a tensor's name", IsName}},

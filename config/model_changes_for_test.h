@@ -69,6 +69,7 @@ inline std::vector<ModelChange> ModelChanges() {
       {"inline_below_us", [](M m) { m.inline_below_us = 0; }},
       {"fft", [](M m) { m.fft = false; }},
       {"precision", [](M m) { m.precision = Precision::kBf16; }},
+      {"routes", [](M m) { m.routes["conv1/Relu"] = "gemm"; }},
       {"max_run_seconds", [](M m) { m.max_run_seconds = 7; }},
       {"default_timeout_microseconds", [](M m) { m.default_timeout_microseconds = 7; }},
       {"a bool",

@@ -431,6 +431,36 @@ absl::Status Signature::Compile(Graph graph, SignatureDef def, const CompileOpti
   return absl::OkStatus();
 }
 
+namespace {
+
+// Names of nodes that have routes to choose from.
+void AddChoices(const CompiledSignature& program, std::vector<std::string>* names) {
+  for (int i = 0; i < program.graph().size(); ++i) {
+    const Kernel* kernel = program.kernel(i);
+    if (kernel != nullptr && !kernel->choice().offers.empty())
+      names->push_back(program.graph().node(i).name);
+    for (const auto& inner : program.subprograms(i)) AddChoices(*inner, names);
+  }
+}
+
+// A route for a node that has no choice, or that the passes renamed, would change nothing.
+absl::Status CheckRoutes(const Model& model, const std::map<std::string, std::string>& routes) {
+  if (routes.empty()) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const auto& [key, signature] : model.signatures())
+    for (const Signature::Variant& variant : signature.variants())
+      AddChoices(*variant.compiled, &names);
+  for (const auto& [node, route] : routes) {
+    if (std::find(names.begin(), names.end(), node) != names.end()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("routes: no node ", Quoted(node), " has routes to choose from; nearest: ",
+                     QuotedList(NearestNames(node, names)), "; all: ", QuotedList(names)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<const Model>> Model::Create(Source source,
                                                            const CompileOptions& options) {
   const DefaultBudget budget(options.limits);
@@ -468,6 +498,7 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::CreateWithin(Source source,
     const auto& [name, why] = usual != model->left_out_.end() ? *usual : *model->left_out_.begin();
     return Annotate(why, absl::StrCat("signature ", Quoted(name)));
   }
+  FLOE_RETURN_IF_ERROR(CheckRoutes(*model, options.kernels.routes));
   return model;
 }
 

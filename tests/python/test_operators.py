@@ -58,6 +58,15 @@ def test_status_shows_what_bf16_weights_change(tmp_path):
     assert "DEVIATION" not in floectl(floed, "status", "--model", "exact")
 
 
+def test_a_model_is_profiled_as_it_is_configured(tmp_path):
+    config = tmp_path / "routes.yaml"
+    config.write_text(f"models: [{{name: m, base_path: {MNIST}/models/mnist_conv, placeholder_defaults: {{keras_learning_phase: false}},\n"
+                      "          precision: bf16, routes: {Relu_1: gemm}, intra_op_threads: 2}]\n")
+    profile = json.loads(floectl(Floed("--config", config), "profile", "m", "--runs", "3", "--json"))
+    routes = {step["name"]: step["route"] for step in profile["steps"]}
+    assert "GEMM" in routes["Relu_1"] and "bf16" in routes["Relu_2"] and profile["threads"] == 2, profile
+
+
 def test_profile_of_a_served_model(server):
     profile = json.loads(floectl(server, "profile", "mnist_conv", "--runs", "3", "--json"))
     assert profile["file"].endswith("/mnist_conv/1/frozen.pb")
