@@ -95,7 +95,7 @@ void DeviationMeter::Compare(const Request& request) {
   const std::string& name = request.signature->def().name;
   const auto run = [&](const ModelHandle& model) {
     return CatchOutOfMemory(
-        [&] { return OutputsOf(model, name, request.inputs, limits_, executor_); });
+        [&] { return OutputsOf(model, name, request.inputs, limits_, &executor_); });
   };
   const auto given = run(request.model);
   const auto exact = run(exact_);
@@ -110,7 +110,7 @@ void DeviationMeter::Compare(const Request& request) {
 
 void DeviationMeter::CompareMadeUp(const ModelHandle& model) {
   for (const auto& [name, signature] : model->signatures()) {
-    const auto data = MadeUpInputs(signature, std::min(kMadeUpRows, executor_->options().max_rows));
+    const auto data = MadeUpInputs(signature, std::min(kMadeUpRows, executor_.options().max_rows));
     if (!data) continue;
     TensorViews inputs(signature.def().inputs.size());
     const std::vector<int>& places = signature.variants()[0].inputs;

@@ -8,11 +8,15 @@
 
 namespace floe::server {
 
-// Threading: one thread. The executor must outlive it; its first slot is used.
+// Has a slot of its own, so that what serves keeps nothing of the exact model. Threading: one
+// thread.
 class DeviationMeter {
  public:
-  DeviationMeter(ModelHandle exact, const WarmUpLimits& limits, PlanExecutor* executor)
-      : exact_(std::move(exact)), limits_(limits), executor_(executor) {}
+  DeviationMeter(ModelHandle exact, const WarmUpLimits& limits,
+                 const PlanExecutor::Options& options)
+      : exact_(std::move(exact)),
+        limits_(limits),
+        executor_(/*slots=*/1, /*intra_op_threads=*/1, options) {}
 
   // Runs the request on its own model and on the exact one, if it is one of the first few. It stays
   // as it is, but that its inputs are decoded. Where a run fails nothing is compared.
@@ -28,7 +32,7 @@ class DeviationMeter {
  private:
   const ModelHandle exact_;
   const WarmUpLimits limits_;
-  PlanExecutor* const executor_;
+  PlanExecutor executor_;
   int compared_ = 0;
   std::map<std::string, double> largest_;
 };

@@ -16,8 +16,7 @@ ModelHandle Rounded(const std::string& graph) {
 }
 
 TEST(Deviation, OfARequestIsRelativeToItsLargestOutput) {
-  PlanExecutor executor(1, 1, {});
-  DeviationMeter meter(CompileText(kNearlySumGraph), {}, &executor);
+  DeviationMeter meter(CompileText(kNearlySumGraph), {}, {});
   const ModelHandle rounded = Rounded(kNearlySumGraph);
   FloatCall zeros({{Shape({1, 2}), {1, -1}}}), call({{Shape({2, 2}), {1, 1, 7, 300}}});
   meter.Compare(*zeros.MakeRequest(rounded));
@@ -30,16 +29,14 @@ TEST(Deviation, OfARequestIsRelativeToItsLargestOutput) {
 }
 
 TEST(Deviation, OfMadeUpData) {
-  PlanExecutor executor(1, 1, {});
-  DeviationMeter meter(CompileText(kNearlySumGraph), {}, &executor);
+  DeviationMeter meter(CompileText(kNearlySumGraph), {}, {});
   meter.CompareMadeUp(Rounded(kNearlySumGraph));
   ASSERT_EQ(meter.largest().size(), 1u);
   EXPECT_NEAR(meter.largest().at("serving_default"), kOfRounding, 1e-6);
 }
 
 TEST(Deviation, OfWhatCannotRunIsNotKnown) {
-  PlanExecutor executor(1, 1, {});
-  DeviationMeter meter(CompileText(kNearlySumGraph), {}, &executor);
+  DeviationMeter meter(CompileText(kNearlySumGraph), {}, {});
   FloatCall call({{Shape({1, 3}), {1, 2, 3}}});  // of one number too many
   meter.Compare(*call.MakeRequest(Rounded(kNearlySumGraph)));
   EXPECT_TRUE(meter.largest().empty());

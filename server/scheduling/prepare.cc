@@ -256,7 +256,7 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
   setup.options.measured = MeasuredBy(report);
   executor->SetCosts(std::exchange(report.costs, {}));
   std::optional<DeviationMeter> meter;
-  if (prepare.exact != nullptr) meter.emplace(prepare.exact, warm_up.limits, executor.get());
+  if (prepare.exact != nullptr) meter.emplace(prepare.exact, warm_up.limits, options);
   FLOE_RETURN_IF_ERROR(
       ReplayRecorded(model, prepare, executor.get(), meter ? &*meter : nullptr, &report));
   if (meter) SetDeviations(model, &*meter, &setup.options.measured);
