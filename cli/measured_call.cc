@@ -38,7 +38,7 @@ absl::StatusOr<LocalModel> LoadServed(LocalOptions local, MeasureOptions* option
   if (!local.tags.empty()) import.tags = local.tags;
   const Precision asked = local.compile.kernels.precision;
   local.compile = server::CompileOptionsOf(served->config, std::move(local.compile));
-  if (asked != Precision::kFloat32) local.compile.kernels.precision = asked;
+  if (options->precision_given) local.compile.kernels.precision = asked;
   absl::StatusOr<ImportedModel> imported = ImportFile(served->file, import);
   if (!imported.ok())
     return Annotate(imported.status(), "the file that the server names is read on this machine");
@@ -86,7 +86,8 @@ void AddMeasureOptions(CLI::App& command, MeasureOptions& options) {
   command.add_flag("--by-position", options.by_position,
                    "Feed the arrays in the order of the signature");
   AddGemmOption(command, options.gemm);
-  AddPrecisionOption(command, options.local.compile.kernels.precision);
+  AddPrecisionOption(command, options.local.compile.kernels.precision)
+      ->each([&options](const std::string&) { options.precision_given = true; });
   AddDisablePassOption(command, options.local.compile.disabled_passes);
   AddRouteOption(command, options.local.compile.kernels.routes);
 }

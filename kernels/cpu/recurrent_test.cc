@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/cpu/bf16_weights_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
 
@@ -319,6 +320,25 @@ TEST_F(FusedRecurrent, RowsDoNotDependOnTheBatch) {
                                 got[k].bytes()),
                     0)
               << RecurrentCellName(cell) << " row " << row << " output " << k;
+        }
+      }
+    }
+  });
+}
+
+TEST_F(FusedRecurrent, Bf16WeightsHaveTheBitsOfRoundedFloats) {
+  ForEach([] {
+    for (const RecurrentCell cell : kCells) {
+      for (const RecurrentFunction value : {RecurrentFunction::kTanh, RecurrentFunction::kRelu}) {
+        for (const auto& [rows, units] :
+             std::vector<std::pair<int, int>>{{1, 19}, {1, 70}, {2, 19}, {5, 70}, {13, 19}}) {
+          const LayerCase layer{SpecOf(cell, units, RecurrentFunction::kSigmoid, value), rows, 6,
+                                9};
+          SCOPED_TRACE(layer.Name());
+          Attrs attrs;
+          layer.spec.ToAttrs(&attrs);
+          ExpectSameBits("FusedRecurrent", attrs, layer.Inputs(), layer.Weights(),
+                         uint64_t{1} << layer.spec.w() | uint64_t{1} << layer.spec.r());
         }
       }
     }

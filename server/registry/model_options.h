@@ -14,7 +14,7 @@ namespace floe::server {
 absl::StatusOr<ImportOptions> ImportOptionsOf(
     const ModelConfig& config, const std::optional<FileIdentity>& identity = std::nullopt);
 
-// `options` with what the model has of its own.
+// `options` with what the model has of its own. Routes that they have already stay.
 CompileOptions CompileOptionsOf(const ModelConfig& config, CompileOptions options = {});
 
 }  // namespace floe::server

@@ -62,9 +62,11 @@ def test_a_model_is_profiled_as_it_is_configured(tmp_path):
     config = tmp_path / "routes.yaml"
     config.write_text(f"models: [{{name: m, base_path: {MNIST}/models/mnist_conv, placeholder_defaults: {{keras_learning_phase: false}},\n"
                       "          precision: bf16, routes: {Relu_1: gemm}, intra_op_threads: 2}]\n")
-    profile = json.loads(floectl(Floed("--config", config), "profile", "m", "--runs", "3", "--json"))
+    server = Floed("--config", config)
+    profile = json.loads(floectl(server, "profile", "m", "--runs", "3", "--json"))
     routes = {step["name"]: step["route"] for step in profile["steps"]}
     assert "GEMM" in routes["Relu_1"] and "bf16" in routes["Relu_2"] and profile["threads"] == 2, profile
+    assert "bf16" not in floectl(server, "profile", "m", "--runs", "3", "--precision", "float32")
 
 
 def test_profile_of_a_served_model(server):
