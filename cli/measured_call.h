@@ -20,7 +20,7 @@ struct MeasureOptions {
   std::string inputs;
   Target target;
   std::string gemm = "auto";
-  LocalOptions local;       // but for `gemm`
+  LocalOptions local;  // but for `gemm`
   bool precision_given = false;
   int64_t unknown_dim = 0;  // 0: one that fits
   int threads = 0;          // 0: 1, or those of the served model
