@@ -7,14 +7,14 @@
 namespace floe {
 namespace {
 
-thread_local Budget* current = nullptr;
+thread_local Budget* current_budget = nullptr;
 
 }  // namespace
 
-Budget* Budget::Current() { return current; }
+Budget* Budget::Current() { return current_budget; }
 
-BudgetScope::BudgetScope(Budget* budget) : outer_(std::exchange(current, budget)) {}
-BudgetScope::~BudgetScope() { current = outer_; }
+BudgetScope::BudgetScope(Budget* budget) : outer_(std::exchange(current_budget, budget)) {}
+BudgetScope::~BudgetScope() { current_budget = outer_; }
 
 void Budget::SetDeadline(std::optional<TimePoint> deadline, const Clock* clock) {
   deadline_ = deadline;
@@ -65,28 +65,31 @@ absl::Status Budget::CheckBlock(int64_t bytes) const {
 }
 
 MemoryCharge::MemoryCharge(int64_t bytes) {
-  if (current == nullptr || bytes == 0) return;
-  if (!current->CheckBlock(bytes).ok()) throw std::bad_alloc();
-  if (current->held_ == nullptr) current->held_ = std::make_shared<std::atomic<int64_t>>(0);
-  held_ = current->held_;
+  if (current_budget == nullptr || bytes == 0) return;
+  if (!current_budget->CheckBlock(bytes).ok()) throw std::bad_alloc();
+  if (current_budget->held_ == nullptr)
+    current_budget->held_ = std::make_shared<std::atomic<int64_t>>(0);
+  held_ = current_budget->held_;
   bytes_ = bytes;
   held_->fetch_add(bytes);
 }
 
 absl::Status CheckValueBytes(int64_t bytes) {
-  if (current != nullptr) FLOE_RETURN_IF_ERROR(current->CheckValue(bytes));
+  if (current_budget != nullptr) FLOE_RETURN_IF_ERROR(current_budget->CheckValue(bytes));
   return CheckMemory(bytes);
 }
 absl::Status CheckBlockBytes(int64_t bytes) {
-  if (current != nullptr) FLOE_RETURN_IF_ERROR(current->CheckBlock(bytes));
+  if (current_budget != nullptr) FLOE_RETURN_IF_ERROR(current_budget->CheckBlock(bytes));
   return CheckMemory(bytes);
 }
 absl::Status SpendVisits(int64_t nodes) {
-  return current == nullptr ? absl::OkStatus() : current->SpendVisits(nodes);
+  return current_budget == nullptr ? absl::OkStatus() : current_budget->SpendVisits(nodes);
 }
-absl::Status CheckRunTime() { return current == nullptr ? absl::OkStatus() : current->CheckTime(); }
+absl::Status CheckRunTime() {
+  return current_budget == nullptr ? absl::OkStatus() : current_budget->CheckTime();
+}
 absl::Status SpendLoopRound() {
-  return current == nullptr ? absl::OkStatus() : current->SpendRound();
+  return current_budget == nullptr ? absl::OkStatus() : current_budget->SpendRound();
 }
 
 }  // namespace floe

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = MeasureClock;
 
-struct Options {
+struct BenchOptions {
   MeasureOptions measure;
   std::vector<int64_t> batches;  // empty: the rows of the inputs, or 1
   bool json = false;
@@ -115,7 +115,7 @@ nlohmann::ordered_json ResultJson(const MeasureOptions& options, const Result& r
 }
 
 // An object for one batch, as scripts know it; an array of them for a list.
-void PrintJson(const Options& options, const std::vector<Result>& results, std::ostream& out) {
+void PrintJson(const BenchOptions& options, const std::vector<Result>& results, std::ostream& out) {
   nlohmann::ordered_json json;
   for (const Result& result : results) json.push_back(ResultJson(options.measure, result));
   if (options.batches.size() < 2) json = nlohmann::ordered_json(json[0]);
@@ -141,7 +141,7 @@ void PrintTable(const MeasureOptions& options, const std::vector<Result>& result
   table.Print(out);
 }
 
-absl::Status Run(Options options, Context& context) {
+absl::Status Run(BenchOptions options, Context& context) {
   FLOE_ASSIGN_OR_RETURN(const MeasuredModel model, LoadMeasured(&options.measure));
   std::vector<int64_t> batches = options.batches;
   if (batches.empty()) batches.push_back(0);
@@ -161,7 +161,7 @@ absl::Status Run(Options options, Context& context) {
 }  // namespace
 
 void AddBenchCommand(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   CLI::App* const command =
       app.add_subcommand("bench", "Measure a model file in this process, without a server");
   AddMeasureOptions(*command, options->measure);

@@ -14,13 +14,13 @@
 namespace floe::cli {
 namespace {
 
-struct Options {
+struct FreezeOptions {
   std::string saved_model, graph, meta, checkpoint, signature, output;
   std::vector<std::string> outputs, tags;
   bool text = false;
 };
 
-absl::Status CheckUsage(const Options& options) {
+absl::Status CheckUsage(const FreezeOptions& options) {
   const bool road = !options.graph.empty() || !options.meta.empty() ||
                     !options.checkpoint.empty() || !options.outputs.empty();
   if (options.saved_model.empty() != road)
@@ -38,7 +38,8 @@ absl::Status CheckUsage(const Options& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Written(const Options& options, const tensorflow::GraphDef& graph) {
+absl::StatusOr<std::string> Written(const FreezeOptions& options,
+                                    const tensorflow::GraphDef& graph) {
   std::string bytes;
   const bool done = options.text ? google::protobuf::TextFormat::PrintToString(graph, &bytes)
                                  : graph.SerializeToString(&bytes);
@@ -46,7 +47,7 @@ absl::StatusOr<std::string> Written(const Options& options, const tensorflow::Gr
   return absl::InvalidArgumentError("the frozen graph is past protobuf's limit of 2 GiB");
 }
 
-absl::Status Run(const Options& options, Context& context) {
+absl::Status Run(const FreezeOptions& options, Context& context) {
   FLOE_RETURN_IF_ERROR(CheckUsage(options));
   const std::string& file = options.meta.empty() ? options.graph : options.meta;
   FLOE_ASSIGN_OR_RETURN(
@@ -81,7 +82,7 @@ std::vector<std::string> SplitNames(const std::vector<std::string>& texts) {
 }  // namespace
 
 void AddFreezeCommand(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<FreezeOptions>();
   CLI::App* const command = app.add_subcommand(
       "freeze", "Write a graph whose variables are constants, for TensorFlow and floe");
   command->add_option("SAVED_MODEL", options->saved_model, "A SavedModel's directory");

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct InspectArguments {
   std::string file;
   std::string gemm = "auto";
   InspectOptions inspect;
@@ -46,8 +46,8 @@ Json NodesJson(const std::vector<InspectedNode>& nodes) {
   return list;
 }
 
-void PrintJson(const Options& options, const InspectReport& report, const absl::Status& status,
-               std::ostream& out) {
+void PrintJson(const InspectArguments& options, const InspectReport& report,
+               const absl::Status& status, std::ostream& out) {
   Json json = {{"file", report.file}, {"format", report.format}, {"file_bytes", report.file_bytes}};
   if (!status.ok()) json["error"] = std::string(status.message());
   for (const auto& [name, text] : report.facts) json["facts"][name] = text;
@@ -99,8 +99,8 @@ void PrintNodes(const std::vector<InspectedNode>& nodes, std::ostream& out) {
   table.Print(out, 2);
 }
 
-void PrintText(const Options& options, const InspectReport& report, const absl::Status& status,
-               std::ostream& out) {
+void PrintText(const InspectArguments& options, const InspectReport& report,
+               const absl::Status& status, std::ostream& out) {
   if (report.format.empty()) return;  // nothing was read
   out << report.file << ": " << report.format << ", " << HumanBytes(report.file_bytes) << "\n";
   for (const auto& [name, text] : report.facts) out << name << ": " << text << "\n";
@@ -135,7 +135,7 @@ void PrintText(const Options& options, const InspectReport& report, const absl::
   if (options.plan && status.ok()) PrintPlan(report.plan, out);
 }
 
-absl::Status Run(Options& options, Context& context) {
+absl::Status Run(InspectArguments& options, Context& context) {
   const auto gemm = GemmBackendFromName(options.gemm);
   if (!gemm.ok()) return gemm.status();
   options.inspect.local.compile.kernels.gemm = *gemm;
@@ -153,7 +153,7 @@ absl::Status Run(Options& options, Context& context) {
 }  // namespace
 
 void AddInspectCommand(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectArguments>();
   CLI::App* const command =
       app.add_subcommand("inspect", "Show the contents of a model file and what serving it costs");
   command->add_option("FILE", options->file, "The model: a SavedModel's directory, or a file")

@@ -9,12 +9,12 @@
 namespace floe::cli {
 namespace {
 
-struct Options {
+struct LogLevelOptions {
   Target target;
   std::string level;
 };
 
-absl::Status Run(const Options& options, Context& context) {
+absl::Status Run(const LogLevelOptions& options, Context& context) {
   SetLogLevelRequest request;
   SetLogLevelResponse response;
   request.set_level(options.level);
@@ -27,7 +27,7 @@ absl::Status Run(const Options& options, Context& context) {
 }  // namespace
 
 void AddLogLevelCommand(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LogLevelOptions>();
   CLI::App* const command =
       app.add_subcommand("log-level", "Show a server's log level, or change it until it restarts");
   AddTargetOptions(*command, options->target);

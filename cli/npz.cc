@@ -11,14 +11,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/deflate_limits.h"
 #include "base/status.h"
 #include "cli/npy.h"
 
 namespace floe::cli {
 namespace {
 
-constexpr uint64_t kMaxDeflateRatio = 1032;  // a property of the format
-constexpr uint64_t kRatioSlackBytes = 4096;
 constexpr int64_t kMaxEntries = 100000;
 
 // Discards: what was not closed on purpose is not written.
@@ -54,8 +53,9 @@ absl::Status CheckSizes(const zip_stat_t& stat, int64_t max_bytes) {
         absl::StrCat(stat.size, " bytes are more than the limit of ", max_bytes));
   }
   const bool stored = stat.comp_method == ZIP_CM_STORE;
-  const bool plausible = stored ? stat.size == stat.comp_size
-                                : stat.size <= stat.comp_size * kMaxDeflateRatio + kRatioSlackBytes;
+  const bool plausible = stored
+                             ? stat.size == stat.comp_size
+                             : stat.size <= stat.comp_size * kMaxDeflateRatio + kDeflateSlackBytes;
   if (!plausible) {
     return absl::InvalidArgumentError(
         absl::StrCat("it claims ", stat.size, " bytes in ", stat.comp_size, " bytes of archive"));

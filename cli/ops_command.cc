@@ -12,12 +12,12 @@
 namespace floe::cli {
 namespace {
 
-struct Options {
+struct OpsOptions {
   std::string filter;
   bool markdown = false;
 };
 
-absl::Status Run(const Options& options, Context& context) {
+absl::Status Run(const OpsOptions& options, Context& context) {
   if (options.markdown) {
     PrintOpsMarkdown(context.out);
     return absl::OkStatus();
@@ -41,7 +41,7 @@ absl::Status Run(const Options& options, Context& context) {
 }  // namespace
 
 void AddOpsCommand(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OpsOptions>();
   CLI::App* const command = app.add_subcommand("ops", "List the ops that graphs may use");
   command->add_option("TEXT", options->filter, "Only ops with this in their name");
   command->add_flag("--markdown", options->markdown, "Print docs/ops.md");

@@ -20,7 +20,7 @@ namespace {
 
 namespace tfs = tensorflow::serving;
 
-struct Options {
+struct PredictOptions {
   Target target;
   std::string model, signature = "serving_default", out;
   int64_t version = 0;  // 0: the server's choice
@@ -28,12 +28,13 @@ struct Options {
   bool json = false, content = false;
 };
 
-void FillSpec(const Options& options, tfs::ModelSpec* spec) {
+void FillSpec(const PredictOptions& options, tfs::ModelSpec* spec) {
   spec->set_name(options.model);
   if (options.version != 0) spec->mutable_version()->set_value(options.version);
 }
 
-absl::StatusOr<SignatureDef> FetchSignature(const RpcClient& client, const Options& options) {
+absl::StatusOr<SignatureDef> FetchSignature(const RpcClient& client,
+                                            const PredictOptions& options) {
   tfs::GetModelMetadataRequest request;
   tfs::GetModelMetadataResponse response;
   FillSpec(options, request.mutable_model_spec());
@@ -102,7 +103,7 @@ void PrintTables(const tfs::ModelSpec& spec, const NamedTensors& outputs, std::o
     PrintTensor(key, tensor.view(), kMaxRows, kMaxColumns, out);
 }
 
-absl::Status Run(const Options& options, Context& context) {
+absl::Status Run(const PredictOptions& options, Context& context) {
   std::vector<InputArgument> arguments;
   for (const std::string& text : options.inputs) {
     FLOE_ASSIGN_OR_RETURN(InputArgument argument, ParseInputArgument(text));
@@ -138,7 +139,7 @@ absl::Status Run(const Options& options, Context& context) {
 }  // namespace
 
 void AddPredictCommand(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PredictOptions>();
   CLI::App* const command =
       app.add_subcommand("predict", "Send one Predict call to a server and show the reply");
   command->add_option("MODEL", options->model, "Name of the model")->required();

@@ -13,7 +13,7 @@ namespace {
 constexpr int kTracedRuns = 10;
 constexpr size_t kTracedCalls = 200'000;  // no further run is traced after so many
 
-struct Options {
+struct ProfileOptions {
   MeasureOptions measure;
   int64_t batch = 0;  // 0: the rows of the inputs, or 1
   int64_t runs = 0;   // 0: as many as fit into measure.seconds
@@ -29,7 +29,7 @@ absl::Status RunProfiled(const BoundCall& call, ExecContext& exec, StepProfile* 
 }
 
 // Warm-up, runs that nobody observes, the runs that count.
-absl::StatusOr<ProfileReport> Measure(const Options& options, const BoundCall& call,
+absl::StatusOr<ProfileReport> Measure(const ProfileOptions& options, const BoundCall& call,
                                       ExecContext& exec) {
   const double seconds = options.measure.seconds;
   const auto plain = [&] { return RunCall(call, exec); };
@@ -49,7 +49,7 @@ absl::StatusOr<ProfileReport> Measure(const Options& options, const BoundCall& c
   return report;
 }
 
-absl::Status Trace(const Options& options, const BoundCall& call, ExecContext& exec) {
+absl::Status Trace(const ProfileOptions& options, const BoundCall& call, ExecContext& exec) {
   StepProfile profile;
   profile.KeepCalls();
   exec.Observe(&profile);
@@ -59,7 +59,7 @@ absl::Status Trace(const Options& options, const BoundCall& call, ExecContext& e
   return WriteTrace(profile, "floectl profile " + options.measure.file, options.trace);
 }
 
-absl::Status Run(Options options, Context& context) {
+absl::Status Run(ProfileOptions options, Context& context) {
   FLOE_ASSIGN_OR_RETURN(const MeasuredModel model, LoadMeasured(&options.measure));
   const MeasureOptions& measure = options.measure;
   FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs,
@@ -90,7 +90,7 @@ absl::Status Run(Options options, Context& context) {
 }  // namespace
 
 void AddProfileCommand(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProfileOptions>();
   CLI::App* const command =
       app.add_subcommand("profile", "Time each step of a model in this process");
   AddMeasureOptions(*command, options->measure);

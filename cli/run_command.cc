@@ -14,7 +14,7 @@
 namespace floe::cli {
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string file, inputs, outputs;
   std::string gemm = "auto";
   LocalOptions local;  // but for `gemm`
@@ -43,7 +43,7 @@ absl::StatusOr<std::pair<std::string, Shape>> ParseShape(const std::string& text
   return std::make_pair(text.substr(0, equals), shape);
 }
 
-absl::Status Run(const Options& options, Context& context) {
+absl::Status Run(const RunOptions& options, Context& context) {
   LocalOptions local = options.local;
   FLOE_ASSIGN_OR_RETURN(local.compile.kernels.gemm, GemmBackendFromName(options.gemm));
   MatchOptions match;
@@ -83,7 +83,7 @@ absl::Status Run(const Options& options, Context& context) {
 }  // namespace
 
 void AddRunCommand(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   CLI::App* const command =
       app.add_subcommand("run", "Run a model file once in this process, from .npz to .npz");
   command->add_option("FILE", options->file, "The model: a SavedModel's directory, or a file")

@@ -22,7 +22,7 @@ namespace {
 
 namespace tfs = tensorflow::serving;
 
-struct Options {
+struct StatusOptions {
   Target target;
   std::string model;
   bool json = false;
@@ -53,7 +53,7 @@ std::string StateName(const tfs::ModelVersionStatus& version) {
   return name.empty() ? absl::StrCat("state ", static_cast<int>(version.state())) : name;
 }
 
-void PrintJson(const Options& options, const Report& report, std::ostream& out) {
+void PrintJson(const StatusOptions& options, const Report& report, std::ostream& out) {
   nlohmann::ordered_json json = {{"target", options.target.address},
                                  {"health", report.server_health}};
   if (!options.model.empty()) {
@@ -76,7 +76,7 @@ void PrintJson(const Options& options, const Report& report, std::ostream& out) 
   out << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
 }
 
-void PrintText(const Options& options, const Report& report, const Report* before,
+void PrintText(const StatusOptions& options, const Report& report, const Report* before,
                std::ostream& out) {
   out << options.target.address << ": " << report.server_health << "\n";
   if (report.stats.ok()) {
@@ -100,7 +100,7 @@ void PrintText(const Options& options, const Report& report, const Report* befor
 }
 
 // Whether what was asked about serves, as an exit code for scripts.
-absl::Status Verdict(const Options& options, const Report& report) {
+absl::Status Verdict(const StatusOptions& options, const Report& report) {
   if (report.server_health == "NOT_SERVING") {
     return absl::UnavailableError(
         absl::StrCat("the server at ", options.target.address, " is not serving"));
@@ -115,7 +115,7 @@ absl::Status Verdict(const Options& options, const Report& report) {
   return absl::UnavailableError(absl::StrCat("model '", options.model, "' is not serving"));
 }
 
-absl::StatusOr<Report> Ask(const Options& options, const RpcClient& client) {
+absl::StatusOr<Report> Ask(const StatusOptions& options, const RpcClient& client) {
   Report report;
   FLOE_ASSIGN_OR_RETURN(report.server_health, Health(client, ""));
   if (!options.model.empty()) {
@@ -134,7 +134,7 @@ absl::StatusOr<Report> Ask(const Options& options, const RpcClient& client) {
   return report;
 }
 
-absl::Status Run(const Options& options, Context& context) {
+absl::Status Run(const StatusOptions& options, Context& context) {
   const RpcClient client(options.target);
   std::optional<Report> before;
   for (int64_t n = 1;; ++n) {
@@ -155,7 +155,7 @@ absl::Status Run(const Options& options, Context& context) {
 }  // namespace
 
 void AddStatusCommand(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StatusOptions>();
   CLI::App* const command =
       app.add_subcommand("status", "Show a server's health, models and live numbers");
   AddTargetOptions(*command, options->target);

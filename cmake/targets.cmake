@@ -1,23 +1,14 @@
-# floe_precompile(TARGET [HEADER...]): with FLOE_PCH, the headers that nearly every source includes, and these.
-function(floe_precompile target)
-  if(FLOE_PCH)
-    target_precompile_headers(${target} PRIVATE
-      <algorithm> <atomic> <chrono> <cstdint> <functional> <map> <memory> <optional> <set> <string> <string_view>
-      <unordered_map> <utility> <vector> <absl/container/inlined_vector.h> <absl/status/statusor.h>
-      <absl/strings/str_cat.h> <absl/strings/str_join.h> <absl/types/span.h> ${ARGN})
-  endif()
+# floe_compile_alone(file...): sources that FLOE_UNITY leaves out of groups. Highway compiles a file once for each
+# instruction set, by including it again.
+function(floe_compile_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# floe_objects_of(OUT TARGET): what to link of an OBJECT library. CMake counts g++'s precompiled header as an object.
-function(floe_objects_of out target)
-  set(${out} "$<FILTER:$<TARGET_OBJECTS:${target}>,EXCLUDE,[.]gch$>" PARENT_SCOPE)
-endfunction()
-
-# floe_objects(NAME FOLDERS dir... DEPS target... [TESTS name] [EXCLUDE file...] [PCH header...])
+# floe_objects(NAME FOLDERS dir... DEPS target... [TESTS name] [EXCLUDE file...])
 # One library per folder: every .cc in it but tests, which belong to library NAME, or to that of TESTS. OBJECT libraries,
 # because ops and kernels register themselves at start and a static archive would drop the files nobody calls.
 function(floe_objects name)
-  cmake_parse_arguments(ARG "" "TESTS" "FOLDERS;DEPS;EXCLUDE;PCH" ${ARGN})
+  cmake_parse_arguments(ARG "" "TESTS" "FOLDERS;DEPS;EXCLUDE" ${ARGN})
   if(NOT ARG_TESTS)
     set(ARG_TESTS ${name})
   endif()
@@ -44,11 +35,10 @@ function(floe_objects name)
     return()
   endif()
   add_library(floe_${name}_objects OBJECT ${sources})
+  set_target_properties(floe_${name}_objects PROPERTIES UNITY_BUILD ${FLOE_UNITY} UNITY_BUILD_BATCH_SIZE 12)
   target_link_libraries(floe_${name}_objects PUBLIC ${ARG_DEPS})
-  floe_precompile(floe_${name}_objects ${ARG_PCH})
   add_library(floe_${name} INTERFACE)
-  floe_objects_of(objects floe_${name}_objects)
-  target_link_libraries(floe_${name} INTERFACE floe_${name}_objects ${objects} ${ARG_DEPS})
+  target_link_libraries(floe_${name} INTERFACE floe_${name}_objects $<TARGET_OBJECTS:floe_${name}_objects> ${ARG_DEPS})
 endfunction()
 
 # floe_tests(NAME DEPS target... [GRPC]): one test binary per library, NAME_tests, from the _test.cc files

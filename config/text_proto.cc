@@ -15,11 +15,11 @@
 namespace floe {
 namespace {
 
-namespace pb = google::protobuf;
+namespace protobuf = google::protobuf;
 
 std::string FieldHint(const std::string& message_name, const std::string& field) {
-  const pb::Descriptor* const type =
-      pb::DescriptorPool::generated_pool()->FindMessageTypeByName(message_name);
+  const protobuf::Descriptor* const type =
+      protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(message_name);
   if (type == nullptr) return "";
   std::vector<std::string> names;
   names.reserve(type->field_count());
@@ -30,7 +30,7 @@ std::string FieldHint(const std::string& message_name, const std::string& field)
 }
 
 // Unknown fields come as warnings, so that the parser goes on behind the first of them.
-class Mistakes : public pb::io::ErrorCollector {
+class Mistakes : public protobuf::io::ErrorCollector {
  public:
   explicit Mistakes(std::string file) : file_(std::move(file)) {}
 
@@ -58,10 +58,10 @@ class Mistakes : public pb::io::ErrorCollector {
 
 }  // namespace
 
-absl::Status ParseTextProto(const std::string& text, const std::string& file, pb::Message* message,
-                            TextPlaces* places) {
+absl::Status ParseTextProto(const std::string& text, const std::string& file,
+                            protobuf::Message* message, TextPlaces* places) {
   Mistakes mistakes(file);
-  pb::TextFormat::Parser parser;
+  protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&mistakes);
   parser.AllowUnknownField(true);
   // A hostile caller of the RPC sends no text, but a file may be anything.
@@ -76,9 +76,9 @@ absl::Status ParseTextProto(const std::string& text, const std::string& file, pb
   return absl::OkStatus();
 }
 
-std::string PlaceOf(const std::string& file, const TextPlaces& places, const pb::Message& message,
-                    const std::string& field) {
-  const pb::FieldDescriptor* const found = message.GetDescriptor()->FindFieldByName(field);
+std::string PlaceOf(const std::string& file, const TextPlaces& places,
+                    const protobuf::Message& message, const std::string& field) {
+  const protobuf::FieldDescriptor* const found = message.GetDescriptor()->FindFieldByName(field);
   if (found == nullptr) return file;
   const int line = places.GetLocation(found, found->is_repeated() ? 0 : -1).line;
   return line < 0 ? file : absl::StrCat(file, ":", line + 1);

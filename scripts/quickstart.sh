@@ -12,7 +12,7 @@ install_deps_and_step_down build "$@"
 say "build (Release; the first one takes some minutes)"
 first=()
 if [ ! -e build/release/CMakeCache.txt ] && [ ! -d "$(ccache --get-config cache_dir)" ]; then
-  first=(-DFLOE_PCH=ON)  # there is no compiler cache that could help
+  first=(-DFLOE_UNITY=ON)  # nothing is in the compiler's cache yet
 fi
 configure release "${first[@]}"
 ninja -C build/release floed floectl mnist_client

@@ -86,17 +86,6 @@ static_checks() {
   check clang-tidy scripts/check_clang.py tidy build/release "${files[@]}"
 }
 
-# What quickstart builds where no compiler cache helps: CMake counts precompiled headers among the objects to link.
-links_without_headers() {
-  local build code=0
-  build=$(mktemp -d)
-  cmake --preset release -B "$build" -DFLOE_PCH=ON >"$build/log" 2>&1 || { cat "$build/log"; code=1; }
-  ninja -C "$build" -t commands floed mnist_client | grep -E ' -o (floed|mnist_client) ' >"$build/links" || code=1
-  ! grep -oE '[^ ]*[.]gch ' "$build/links" || code=1
-  rm -rf "$build"
-  return $code
-}
-
 install_and_unit() {
   local dest code=0
   dest=$(mktemp -d)
@@ -127,7 +116,6 @@ if [ -n "$ci" ]; then
   check "install and systemd unit" install_and_unit
   check "package" deploy/test_package.sh build/release
   check "image" deploy/test_image.sh build/release
-  check "links without precompiled headers" links_without_headers
   check "build asan-ubsan" build asan-ubsan
   run_tests asan-ubsan build/asan-ubsan -LE 'load|long'
   # What shares data between threads; kernels and importers do not, and are slow to build. The accept loop looks at

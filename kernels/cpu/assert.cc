@@ -54,10 +54,10 @@ class AssertKernel final : public Kernel {
   const int64_t summarize_;  // elements of each tensor shown; -1: all
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeAssert(const KernelArgs& args) {
   return std::make_unique<AssertKernel>(args.node.attrs.Int("summarize", 3));
 }
-FLOE_REGISTER_KERNEL(Assert, kCpu, Make);
+FLOE_REGISTER_KERNEL(Assert, kCpu, MakeAssert);
 
 }  // namespace
 }  // namespace floe::kernels

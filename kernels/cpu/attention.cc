@@ -252,11 +252,11 @@ class AttentionKernel final : public Kernel {
   const ScaledSoftmaxF32 softmax_;
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeAttention(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ops::AttentionForm form, ops::AttentionFormOf(args.node));
   return std::make_unique<AttentionKernel>(form);
 }
-FLOE_REGISTER_KERNEL(Attention, kCpu, Make, DType::kFloat32);
+FLOE_REGISTER_KERNEL(Attention, kCpu, MakeAttention, DType::kFloat32);
 
 }  // namespace
 }  // namespace floe::kernels

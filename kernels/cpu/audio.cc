@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numbers>
 #include <string_view>
 
 #include "absl/strings/escaping.h"
@@ -16,8 +17,6 @@
 
 namespace floe::kernels {
 namespace {
-
-constexpr double kPi = 3.14159265358979323846;
 
 absl::Status BadWav(const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("not a WAV file that can be read: ", what));
@@ -144,8 +143,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSpectrogram(const KernelArgs& args) 
     const int64_t channels = out.shape.dim(0), frames = out.shape.dim(1), bins = out.shape.dim(2);
     BudgetVector<double> weights(window);
     for (int64_t i = 0; i < window; ++i)
-      weights[i] =
-          0.5 - 0.5 * std::cos(2 * kPi * static_cast<double>(i) / static_cast<double>(window));
+      weights[i] = 0.5 - 0.5 * std::cos(2 * std::numbers::pi * static_cast<double>(i) /
+                                        static_cast<double>(window));
     const auto padded = static_cast<size_t>(2 * (bins - 1));
     Fft fft(padded, -1);
     BudgetVector<Fft::Complex> line(padded);
@@ -244,7 +243,7 @@ absl::Status RunMfcc(const KernelContext& ctx, const MfccOptions& options) {
   }
   BudgetVector<double> cosines(options.coefficients * bands), energy(bands);
   const double norm = std::sqrt(2.0 / static_cast<double>(bands)),
-               unit = kPi / static_cast<double>(bands);
+               unit = std::numbers::pi / static_cast<double>(bands);
   for (int64_t i = 0; i < options.coefficients; ++i) {
     for (int64_t k = 0; k < bands; ++k)
       cosines[i * bands + k] =

@@ -188,7 +188,7 @@ bool RegisterAll() {
   }
   return true;
 }
-const bool kRegistered = RegisterAll();
+const bool kBatchNormRegistered = RegisterAll();
 
 }  // namespace
 }  // namespace floe::kernels

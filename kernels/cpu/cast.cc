@@ -96,7 +96,7 @@ class CastKernel : public ElementwiseKernel {
   DType from_;
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeCast(const KernelArgs& args) {
   const DType from = args.inputs[0].type.dtype, to = args.node.attrs.Type("DstT");
   if (from == to) return std::make_unique<CastKernel>(nullptr, from);
   Loop loop = nullptr;
@@ -108,7 +108,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
         absl::StrCat("Cast from ", DTypeName(from), " to ", DTypeName(to)));
   return std::make_unique<CastKernel>(loop, from);
 }
-FLOE_REGISTER_KERNEL(Cast, kCpu, Make);
+FLOE_REGISTER_KERNEL(Cast, kCpu, MakeCast);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -260,8 +260,8 @@ const char* WantedRoute(GemmBackend backend) {
   return "";
 }
 
-// Calls of the candidates end before this file's Make returns.
-Made Make(const KernelArgs& args) {
+// Calls of the candidates end before this file's MakeConv returns.
+Made MakeConv(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
   FLOE_ASSIGN_OR_RETURN(const ops::ConvNd window, ops::ConvNdOf(args.node.attrs, 2));
   const Candidate plain = {"reference", std::nullopt, false,
@@ -290,7 +290,7 @@ Made Make(const KernelArgs& args) {
   return MakeChosen(args, candidates, WantedRoute(args.options.gemm));
 }
 
-FLOE_REGISTER_KERNEL(Conv2D, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kFloat16,
+FLOE_REGISTER_KERNEL(Conv2D, kCpu, MakeConv, DType::kFloat32, DType::kFloat64, DType::kFloat16,
                      DType::kBFloat16, DType::kInt32);
 
 }  // namespace

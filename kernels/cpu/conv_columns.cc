@@ -16,7 +16,7 @@ namespace {
 
 using ops::ConvNd;
 
-constexpr int64_t kBlockFloats = 1 << 19;  // of columns, about what a second-level cache holds
+constexpr int64_t kColumnFloats = 1 << 19;  // of columns, about what a second-level cache holds
 
 class ColumnsConv final : public Kernel {
  public:
@@ -147,7 +147,7 @@ class ColumnsConv final : public Kernel {
   static int64_t BlockLines(const ConvNdSizes& s) {
     const int64_t line = ScratchFloats({s.result[2], s.tap_count(), s.filter_in});
     const int64_t lines = s.result[0] * s.result[1];
-    return std::clamp<int64_t>(line == 0 ? lines : kBlockFloats / line, 1,
+    return std::clamp<int64_t>(line == 0 ? lines : kColumnFloats / line, 1,
                                std::max<int64_t>(lines, 1));
   }
   static int64_t ColumnFloats(const ConvNdSizes& s) {

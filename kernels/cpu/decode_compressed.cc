@@ -52,7 +52,7 @@ absl::Status Inflate(const std::string& packed, bool gzip, std::string* to, int6
                                                  stream.msg == nullptr ? "" : stream.msg));
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeInflate(const KernelArgs& args) {
   const std::string type = args.node.attrs.String("compression_type");
   const bool plain = type.empty() || type == "NONE", gzip = type == "GZIP";
   return FromFunction([plain, gzip](const KernelContext& ctx) -> absl::Status {
@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
     return absl::OkStatus();
   });
 }
-FLOE_REGISTER_KERNEL(DecodeCompressed, kCpu, Make, DType::kString);
+FLOE_REGISTER_KERNEL(DecodeCompressed, kCpu, MakeInflate, DType::kString);
 
 }  // namespace
 }  // namespace floe::kernels

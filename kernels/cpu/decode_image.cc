@@ -14,7 +14,7 @@
 namespace floe::kernels {
 namespace {
 
-struct Options {
+struct DecodeOptions {
   std::string op;
   JpegReadOptions jpeg;
   int channels = 0;
@@ -22,13 +22,13 @@ struct Options {
   bool animations = true;  // of a GIF DecodeImage gives every frame
 };
 
-Options OptionsOf(const Node& node) {
+DecodeOptions OptionsOf(const Node& node) {
   const Attrs& a = node.attrs;
-  Options options{node.op->name,
-                  {},
-                  static_cast<int>(a.Int("channels")),
-                  a.Type("dtype", DType::kUInt8),
-                  a.Bool("expand_animations", true)};
+  DecodeOptions options{node.op->name,
+                        {},
+                        static_cast<int>(a.Int("channels")),
+                        a.Type("dtype", DType::kUInt8),
+                        a.Bool("expand_animations", true)};
   if (options.op == "DecodeGif") options.channels = 3;
   JpegReadOptions& jpeg = options.jpeg;
   jpeg.channels = options.channels;
@@ -57,7 +57,7 @@ absl::Status CheckFormat(ImageFormat format, const std::string& op) {
       absl::StrCat(op, " cannot decode ", FormatName(format), "; DecodeImage can"));
 }
 
-absl::Status ReadBytes(std::string_view bytes, ImageFormat format, const Options& options,
+absl::Status ReadBytes(std::string_view bytes, ImageFormat format, const DecodeOptions& options,
                        const JpegReadOptions& jpeg, const PixelRoom<uint8_t>& room) {
   if (format == ImageFormat::kBmp) return ReadBmp(bytes, options.channels, room);
   if (format == ImageFormat::kPng) return ReadPng(bytes, options.channels, room);
@@ -83,7 +83,7 @@ void Spread(const S* from, const TensorView& out) {
 // A GIF, of which ops that are not made for several frames take files of one. give(shape)
 // allocates, room() is where the samples go.
 template <class G, class R>
-absl::Status DecodeFrames(const std::string& bytes, const Options& options, const G& give,
+absl::Status DecodeFrames(const std::string& bytes, const DecodeOptions& options, const G& give,
                           const R& room) {
   if (options.channels != 0 && options.channels != 3)
     return absl::InvalidArgumentError(
@@ -103,7 +103,7 @@ absl::Status DecodeFrames(const std::string& bytes, const Options& options, cons
       });
 }
 
-absl::Status Decode(const KernelContext& ctx, const Options& options) {
+absl::Status Decode(const KernelContext& ctx, const DecodeOptions& options) {
   const std::string& bytes = *ctx.in(0).as<std::string>();
   if (bytes.empty()) return absl::InvalidArgumentError("Input is empty.");
   if (bytes.size() > INT32_MAX)

@@ -120,7 +120,7 @@ class EigenOp {
   bool vectors_;
 };
 
-const bool kRegistered[] = {
+const bool kDecompositionsRegistered[] = {
     RegisterMatrices<QrOp>("Qr"),
     RegisterMatrices<SelfAdjointEigenOp>("SelfAdjointEigV2"),
     RegisterMatrices<EigenOp>("Eig", {DType::kFloat32, DType::kFloat64}),

@@ -10,7 +10,7 @@ namespace floe::kernels {
 namespace {
 
 // Multiply-adds: worth other threads; between two looks at the watch.
-constexpr int64_t kSerialBelow = 50'000, kLookAfter = 4'000'000;
+constexpr int64_t kDepthwiseSerialBelow = 50'000, kLookAfter = 4'000'000;
 
 class NativeDepthwise final : public Kernel {
  public:
@@ -84,7 +84,7 @@ class NativeDepthwise final : public Kernel {
                         ThreadPool& pool) const {
     const int64_t row_floats = s.out_w * s.out_c;
     const int64_t row_products = std::max<int64_t>(row_floats * s.kernel_h * s.kernel_w, 1);
-    const bool serial = s.out_floats() * s.kernel_h * s.kernel_w < kSerialBelow;
+    const bool serial = s.out_floats() * s.kernel_h * s.kernel_w < kDepthwiseSerialBelow;
     const int64_t chunk =
         serial ? s.out_h : (s.out_h + 4 * pool.threads() - 1) / (4 * pool.threads());
     if (chunk == 0) return absl::OkStatus();
@@ -105,7 +105,7 @@ class NativeDepthwise final : public Kernel {
   const DepthwiseRowFunction row_;
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeDepthwise(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
   FLOE_ASSIGN_OR_RETURN(const ops::ConvNd window, ops::ConvNdOf(args.node.attrs, 2));
   if (args.inputs[0].type.dtype != DType::kFloat32 ||
@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   return std::make_unique<NativeDepthwise>(window, epilogue);
 }
 
-FLOE_REGISTER_KERNEL(DepthwiseConv2dNative, kCpu, Make, DType::kFloat32, DType::kFloat64,
+FLOE_REGISTER_KERNEL(DepthwiseConv2dNative, kCpu, MakeDepthwise, DType::kFloat32, DType::kFloat64,
                      DType::kFloat16, DType::kBFloat16, DType::kInt32);
 
 }  // namespace

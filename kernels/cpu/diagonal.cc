@@ -18,11 +18,11 @@ absl::StatusOr<ops::Diagonals> BandOf(const Node& node, const KernelContext& ctx
   return ops::DiagonalsOf(node, k);
 }
 
-struct Matrices {
+struct DiagonalMatrices {
   int64_t count = 1, rows, cols;
 };
-Matrices MatricesOf(const Shape& shape) {
-  Matrices m;
+DiagonalMatrices MatricesOf(const Shape& shape) {
+  DiagonalMatrices m;
   m.rows = shape.dim(shape.rank() - 2);
   m.cols = shape.dim(shape.rank() - 1);
   for (int i = 0; i + 2 < shape.rank(); ++i) m.count *= shape.dim(i);
@@ -31,7 +31,8 @@ Matrices MatricesOf(const Shape& shape) {
 
 // Visits every element of every diagonal: visit(matrix element, element of the band).
 template <class Visit>
-void ForBand(const ops::Diagonals& band, const Matrices& m, int64_t longest, const Visit& visit) {
+void ForBand(const ops::Diagonals& band, const DiagonalMatrices& m, int64_t longest,
+             const Visit& visit) {
   for (int64_t n = 0; n < m.count; ++n) {
     for (int64_t d = band.lower; d <= band.upper; ++d) {
       const int64_t length = std::max<int64_t>(0, ops::Diagonals::Length(d, m.rows, m.cols)),
@@ -54,7 +55,7 @@ T Padding(const KernelContext& ctx, size_t i) {
 absl::Status Diag(const Node& node, const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 1));
   if (ctx.out(0).elements() == 0) return absl::OkStatus();
-  const Matrices m = MatricesOf(ctx.out(0).shape);
+  const DiagonalMatrices m = MatricesOf(ctx.out(0).shape);
   const Shape& in = ctx.in(0).shape;
   if (band.Longest(m.rows, m.cols) > in.dim(in.rank() - 1) ||
       (band.count() > 1 && in.dim(in.rank() - 2) != band.count())) {
@@ -76,7 +77,7 @@ absl::Status Diag(const Node& node, const KernelContext& ctx) {
 absl::Status DiagPart(const Node& node, const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 1));
   if (ctx.out(0).elements() == 0) return absl::OkStatus();
-  const Matrices m = MatricesOf(ctx.in(0).shape);
+  const DiagonalMatrices m = MatricesOf(ctx.in(0).shape);
   const Shape& out = ctx.out(0).shape;
   ForElement(ctx.in(0).dtype, [&](auto element) {
     using T = decltype(element);
@@ -92,7 +93,7 @@ absl::Status DiagPart(const Node& node, const KernelContext& ctx) {
 absl::Status SetDiag(const Node& node, const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const ops::Diagonals band, BandOf(node, ctx, 2));
   const Shape& in = ctx.in(0).shape;
-  const Matrices m = MatricesOf(in);
+  const DiagonalMatrices m = MatricesOf(in);
   const int64_t longest = band.Longest(m.rows, m.cols);
   Shape wanted(in.dims().first(static_cast<size_t>(in.rank()) - 2));
   if (band.count() > 1) wanted.push_back(band.count());
@@ -117,7 +118,7 @@ absl::Status SetDiag(const Node& node, const KernelContext& ctx) {
 absl::Status BandPart(const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const int64_t lower, ReadInt(ctx.in(1)));
   FLOE_ASSIGN_OR_RETURN(const int64_t upper, ReadInt(ctx.in(2)));
-  const Matrices m = MatricesOf(ctx.in(0).shape);
+  const DiagonalMatrices m = MatricesOf(ctx.in(0).shape);
   ForElement(ctx.in(0).dtype, [&](auto element) {
     using T = decltype(element);
     const T* x = ctx.in(0).as<T>();

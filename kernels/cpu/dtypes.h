@@ -27,6 +27,8 @@ using Numbers = TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t
 using FloatsAndComplexes =
     TypeList<float, double, Half, BFloat16, std::complex<float>, std::complex<double>>;
 using Booleans = TypeList<bool>;
+using Comparable = TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t,
+                            uint8_t, uint16_t, uint32_t, uint64_t, bool, std::string>;
 
 template <class T>
 inline constexpr DType kDTypeOf = DType::kInvalid;

@@ -158,7 +158,7 @@ absl::Status Run(const KernelContext& ctx, const std::string& equation) {
 }
 
 template <class T>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeEinsum(const KernelArgs& args) {
   if (std::is_same_v<T, float> && args.options.gemm != GemmBackend::kReference) {
     if (std::unique_ptr<Kernel> kernel = MakeEinsumGemm(args)) return kernel;
   }
@@ -167,10 +167,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
 }
 template <class... Ts>
 bool Register(TypeList<Ts...>) {
-  (KernelRegistrar("Einsum", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<Ts>), ...);
+  (KernelRegistrar("Einsum", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeEinsum<Ts>), ...);
   return true;
 }
-const bool kRegistered = Register(Numbers{});
+const bool kEinsumRegistered = Register(Numbers{});
 
 }  // namespace
 

@@ -11,9 +11,6 @@
 namespace floe::kernels {
 namespace {
 
-// Small products do not look at the time themselves.
-constexpr int64_t kUnwatchedProducts = 64;
-
 using Group = absl::InlinedVector<int, 8>;  // labels, outermost first
 
 int64_t Count(const Group& group, const IntList& sizes) {

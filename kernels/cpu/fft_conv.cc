@@ -43,8 +43,9 @@ enum class TileKind : uint8_t {
 };
 
 // The sizes of one run.
-struct Sizes {
-  Sizes(const ConvSizes& s, const FftConvPlan& plan, const TileFft& fft, const FftKernels& kernels)
+struct FftSizes {
+  FftSizes(const ConvSizes& s, const FftConvPlan& plan, const TileFft& fft,
+           const FftKernels& kernels)
       : in(plan.along_h ? s.in_h : s.in_w),
         out(plan.along_h ? s.out_h : s.out_w),
         pad(plan.along_h ? s.pad_top : s.pad_left),
@@ -122,7 +123,7 @@ class FftConv final : public Kernel {
                        absl::Span<const Shape> outputs) const override {
     const ConvSizes conv(window_, inputs[0], inputs[1], outputs[0]);
     if (conv.out_pixels() == 0) return 0;
-    const Sizes s(conv, plan_, fft_, fft_kernels_);
+    const FftSizes s(conv, plan_, fft_, fft_kernels_);
     return ScratchPieces::Bytes({BiasFloats(), s.together * s.in_spectrum,
                                  s.together * s.out_spectrum, s.together * plan_.points, s.together,
                                  plan_.points * plan_.width});
@@ -137,7 +138,7 @@ class FftConv final : public Kernel {
     const ConvSizes conv(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
     FLOE_RETURN_IF_ERROR(CheckConv(conv, ctx, epilogue_, false));
     if (conv.images == 0 || conv.out_floats() == 0) return absl::OkStatus();
-    const Sizes s(conv, plan_, fft_, fft_kernels_);
+    const FftSizes s(conv, plan_, fft_, fft_kernels_);
     ScratchPieces pieces(ctx.scratch);
     const float* bias = Bias(ctx, pieces);
     Room room;
@@ -187,7 +188,7 @@ class FftConv final : public Kernel {
     }
   }
 
-  Tile TileAt(const KernelContext& ctx, const Sizes& s, int64_t i) const {
+  Tile TileAt(const KernelContext& ctx, const FftSizes& s, int64_t i) const {
     const int64_t image = i / s.tiles, in_image = i % s.tiles;
     const int64_t sequence = in_image / s.tiles_of_sequence;
     const int64_t first = in_image % s.tiles_of_sequence * plan_.tile();  // of its sequence
@@ -207,14 +208,14 @@ class FftConv final : public Kernel {
   // Floats [from, to) of row n of a tile which lie in the image; from >= to: none.
   struct Inside {
     int64_t at, from, to;
-    Inside(const Sizes& s, const Tile& tile, int64_t n, int64_t begin, int64_t end)
+    Inside(const FftSizes& s, const Tile& tile, int64_t n, int64_t begin, int64_t end)
         : at(tile.first + n * tile.step),
           from(std::max(begin, -at)),
           to(std::min(end, s.in * s.in_c - at)) {}
   };
 
   // Floats [begin, end) of the tile's rows, zeros where the image has none.
-  void CopyRows(const Sizes& s, const Tile& tile, int64_t begin, int64_t end, float* to,
+  void CopyRows(const FftSizes& s, const Tile& tile, int64_t begin, int64_t end, float* to,
                 int64_t stride) const {
     for (int64_t n = 0; n < plan_.points; ++n, to += stride) {
       const Inside inside(s, tile, n, begin, end);
@@ -226,7 +227,7 @@ class FftConv final : public Kernel {
   }
 
   // `most` gets the largest value of each window.
-  TileKind Judge(const Sizes& s, const Tile& tile, uint32_t* most) const {
+  TileKind Judge(const FftSizes& s, const Tile& tile, uint32_t* most) const {
     if (tile.count <= 0) return TileKind::kNone;
     static const uint32_t high = BitsOf(kFftLargest), low = BitsOf(kFftSmallest);
     const int64_t rows = tile.count + plan_.taps - 1;
@@ -255,7 +256,7 @@ class FftConv final : public Kernel {
     return kind == TileKind::kFft || kind == TileKind::kZeros;
   }
 
-  absl::Status RunTiles(const KernelContext& ctx, const Sizes& s, const float* bias,
+  absl::Status RunTiles(const KernelContext& ctx, const FftSizes& s, const float* bias,
                         const Room& room, int64_t begin, int64_t end) const {
     const int64_t tiles = end - begin, block = fft_kernels_.block();
     ThreadPool& pool = *ctx.pool;
@@ -286,7 +287,7 @@ class FftConv final : public Kernel {
     return absl::OkStatus();
   }
 
-  void TransformBlock(const Sizes& s, const Tile& tile, int64_t channel, float* to) const {
+  void TransformBlock(const FftSizes& s, const Tile& tile, int64_t channel, float* to) const {
     const int64_t block = fft_kernels_.block(), end = std::min(plan_.width, channel + block);
     const int64_t first = tile.first + channel;
     const int64_t behind = first + (plan_.points - 1) * tile.step + block;
@@ -299,7 +300,8 @@ class FftConv final : public Kernel {
     fft_kernels_.forward(fft_, {rows, block}, to, s.in_plane);
   }
 
-  absl::Status Multiply(const Sizes& s, const Room& room, int64_t tiles, ThreadPool& pool) const {
+  absl::Status Multiply(const FftSizes& s, const Room& room, int64_t tiles,
+                        ThreadPool& pool) const {
     RunWatch watch;
     pool.ParallelFor(fft_.planes(), [&](int64_t p) {
       if (watch.Stopped()) return;
@@ -316,7 +318,7 @@ class FftConv final : public Kernel {
   }
 
   // What a transformed tile has left, or the whole of another.
-  absl::Status Finish(const Sizes& s, const Tile& tile, const float* bias, const Room& room,
+  absl::Status Finish(const FftSizes& s, const Tile& tile, const float* bias, const Room& room,
                       int64_t i, ThreadPool& pool) const {
     const TileKind kind = room.kinds[i];
     const int64_t ld = s.dilation * plan_.columns;

@@ -26,12 +26,12 @@ double LargestWeight(const Tensor& weights, const FftKernels& kernels) {
 }
 
 // The sizes of the one dim that counts.
-struct Line {
+struct PlannedLine {
   int axis;  // of the window
   int64_t taps, in_c, out_c, out, stride, dilation;
 };
 
-std::optional<Line> LineOf(const KernelArgs& args, const ops::ConvNd& window) {
+std::optional<PlannedLine> LineOf(const KernelArgs& args, const ops::ConvNd& window) {
   const SymShape& input = args.inputs[0].type.shape;
   if (window.channels_first || args.inputs[0].type.dtype != DType::kFloat32 ||
       !args.inputs[1].has_constant() || args.inputs[0].has_constant() || !input.rank_known() ||
@@ -52,8 +52,8 @@ std::optional<Line> LineOf(const KernelArgs& args, const ops::ConvNd& window) {
   if (filter.dim(other) != 1 || input.dim(window.axis(other)).size() != 1 || out[other] != 1 ||
       window.pads[other].low != 0)
     return std::nullopt;
-  const Line line = {axis,      filter.dim(axis),    filter.dim(2),        filter.dim(3),
-                     out[axis], window.stride[axis], window.dilation[axis]};
+  const PlannedLine line = {axis,      filter.dim(axis),    filter.dim(2),        filter.dim(3),
+                            out[axis], window.stride[axis], window.dilation[axis]};
   if (line.taps < kFewestTaps || (line.stride > 1 && line.dilation > 1)) return std::nullopt;
   return line;
 }
@@ -85,7 +85,7 @@ double CostOf(const FftConvPlan& plan, int64_t out, int64_t dilation, int64_t la
 }  // namespace
 
 std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd& window) {
-  const std::optional<Line> line = LineOf(args, window);
+  const std::optional<PlannedLine> line = LineOf(args, window);
   if (!line.has_value()) return std::nullopt;
   const FftKernels kernels = PickFft();
   const double largest = LargestWeight(args.inputs[1].constant, kernels);

@@ -11,7 +11,7 @@ namespace floe::kernels {
 namespace {
 
 template <class K>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeFill(const KernelArgs&) {
   return std::make_unique<K>();
 }
 
@@ -22,7 +22,7 @@ class FillKernel : public Kernel {
     return absl::OkStatus();
   }
 };
-FLOE_REGISTER_KERNEL(Fill, kCpu, Make<FillKernel>);
+FLOE_REGISTER_KERNEL(Fill, kCpu, MakeFill<FillKernel>);
 
 class ZerosKernel : public Kernel {
  public:
@@ -37,7 +37,7 @@ class ZerosKernel : public Kernel {
     return absl::OkStatus();
   }
 };
-FLOE_REGISTER_KERNEL(ZerosLike, kCpu, Make<ZerosKernel>);
+FLOE_REGISTER_KERNEL(ZerosLike, kCpu, MakeFill<ZerosKernel>);
 
 using Unit =
     TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
@@ -55,7 +55,7 @@ class OnesKernel : public Kernel {
                  : absl::UnimplementedError(absl::StrCat("OnesLike of ", DTypeName(out.dtype)));
   }
 };
-FLOE_REGISTER_KERNEL(OnesLike, kCpu, Make<OnesKernel>);
+FLOE_REGISTER_KERNEL(OnesLike, kCpu, MakeFill<OnesKernel>);
 
 // Adds delta again and again, as TensorFlow does, so that sums round alike.
 template <class T>
@@ -79,7 +79,7 @@ class RangeKernel : public Kernel {
 
 template <class... Ts>
 bool RegisterRange(TypeList<Ts...>) {
-  (KernelRegistrar("Range", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<RangeKernel<Ts>>), ...);
+  (KernelRegistrar("Range", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeFill<RangeKernel<Ts>>), ...);
   return true;
 }
 const bool kRange = RegisterRange(Reals{});
@@ -102,8 +102,8 @@ class ShapeKernel : public Kernel {
     return absl::OkStatus();
   }
 };
-FLOE_REGISTER_KERNEL(Shape, kCpu, Make<ShapeKernel>);
-FLOE_REGISTER_KERNEL(ShapeN, kCpu, Make<ShapeKernel>);
+FLOE_REGISTER_KERNEL(Shape, kCpu, MakeFill<ShapeKernel>);
+FLOE_REGISTER_KERNEL(ShapeN, kCpu, MakeFill<ShapeKernel>);
 
 class SizeKernel : public Kernel {
  public:
@@ -112,7 +112,7 @@ class SizeKernel : public Kernel {
     return absl::OkStatus();
   }
 };
-FLOE_REGISTER_KERNEL(Size, kCpu, Make<SizeKernel>);
+FLOE_REGISTER_KERNEL(Size, kCpu, MakeFill<SizeKernel>);
 
 class RankKernel : public Kernel {
  public:
@@ -121,7 +121,7 @@ class RankKernel : public Kernel {
     return absl::OkStatus();
   }
 };
-FLOE_REGISTER_KERNEL(Rank, kCpu, Make<RankKernel>);
+FLOE_REGISTER_KERNEL(Rank, kCpu, MakeFill<RankKernel>);
 
 // The last value is the one given.
 template <class T>
@@ -137,8 +137,8 @@ class LinSpaceKernel : public Kernel {
     return absl::OkStatus();
   }
 };
-FLOE_REGISTER_KERNEL(LinSpace, kCpu, Make<LinSpaceKernel<float>>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(LinSpace, kCpu, Make<LinSpaceKernel<double>>, DType::kFloat64);
+FLOE_REGISTER_KERNEL(LinSpace, kCpu, MakeFill<LinSpaceKernel<float>>, DType::kFloat32);
+FLOE_REGISTER_KERNEL(LinSpace, kCpu, MakeFill<LinSpaceKernel<double>>, DType::kFloat64);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -184,7 +184,7 @@ bool Register() {
   RegisterDims<3, T>("3D");
   return true;
 }
-const bool kRegistered[] = {Register<float>(), Register<double>()};
+const bool kFourierRegistered[] = {Register<float>(), Register<double>()};
 
 }  // namespace
 }  // namespace floe::kernels

@@ -350,7 +350,7 @@ void PlaceResults(const std::vector<DType>& dtypes, int inputs, std::vector<Tile
   }
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeChain(const KernelArgs& args) {
   const int inputs = static_cast<int>(args.inputs.size());
   FLOE_ASSIGN_OR_RETURN(const std::vector<ops::FusedStep> fused,
                         ops::FusedStepsOf(args.node, inputs));
@@ -391,7 +391,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   return std::make_unique<FusedKernel>(std::move(steps), inputs, widest,
                                        absl::StrJoin(names, ", "));
 }
-FLOE_REGISTER_KERNEL(FusedElementwise, kCpu, Make);
+FLOE_REGISTER_KERNEL(FusedElementwise, kCpu, MakeChain);
 
 }  // namespace
 }  // namespace floe::kernels

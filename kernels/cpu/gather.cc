@@ -11,12 +11,12 @@ namespace floe::kernels {
 namespace {
 
 // The params as [batch, outer, along, inner], the indices as [batch, count].
-struct Extents {
+struct GatherExtents {
   int64_t batch = 1, outer = 1, along = 1, inner = 1, count = 1;
 };
 
 template <class Index>
-absl::Status GatherSlices(const KernelContext& ctx, const Extents& e) {
+absl::Status GatherSlices(const KernelContext& ctx, const GatherExtents& e) {
   const DType dtype = ctx.in(0).dtype;
   const auto size = static_cast<int64_t>(ElementBytes(dtype));
   const char* params = ctx.in(0).as<char>();
@@ -57,7 +57,7 @@ class GatherKernel : public Kernel {
     }
     FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis, params.rank()));
     const int64_t batch_dims = batch_dims_ < 0 ? batch_dims_ + indices.rank() : batch_dims_;
-    Extents e;
+    GatherExtents e;
     for (int i = 0; i < params.rank(); ++i) {
       int64_t& part = i < batch_dims ? e.batch
                       : i < along    ? e.outer
@@ -78,11 +78,11 @@ class GatherKernel : public Kernel {
   int64_t batch_dims_;
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeGather(const KernelArgs& args) {
   return std::make_unique<GatherKernel>(args.node.attrs.Int("batch_dims"));
 }
-FLOE_REGISTER_KERNEL(GatherV2, kCpu, Make);
-FLOE_REGISTER_KERNEL(Gather, kCpu, Make);
+FLOE_REGISTER_KERNEL(GatherV2, kCpu, MakeGather);
+FLOE_REGISTER_KERNEL(Gather, kCpu, MakeGather);
 
 }  // namespace
 }  // namespace floe::kernels

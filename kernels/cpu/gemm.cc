@@ -7,7 +7,7 @@ namespace floe::kernels {
 namespace {
 
 // Below this many multiply-adds waking other threads costs more than it saves.
-constexpr int64_t kSerialBelow = 50'000;
+constexpr int64_t kGemmSerialBelow = 50'000;
 
 // Multiply-adds, and floats to pack, between two looks at the watch: some milliseconds on a slow
 // core. Where there are fewer than kUnwatched in all, none is worth taking.
@@ -107,7 +107,7 @@ absl::Status RunGemm(const GemmKernels& kernels, const GemmTask& task, int64_t r
   const int64_t panels = kernels.panels(task.n), products = rows * task.n * task.runs.k();
   if (rows == 0 || panels == 0) return absl::OkStatus();
   const bool watched = products >= kUnwatched;
-  if (products < kSerialBelow || (pool.threads() == 1 && !watched)) {
+  if (products < kGemmSerialBelow || (pool.threads() == 1 && !watched)) {
     kernels.run(task, 0, rows, 0, panels);
     return absl::OkStatus();
   }

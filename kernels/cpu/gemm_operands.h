@@ -10,6 +10,9 @@
 
 namespace floe::kernels {
 
+// Loops of small products look at the time once in so many: the products do not.
+inline constexpr int64_t kUnwatchedProducts = 64;
+
 // Hands out aligned pieces of a kernel's scratch, in the order of the calls.
 class ScratchPieces {
  public:

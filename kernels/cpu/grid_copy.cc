@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/dtypes.h"
+#include "kernels/cpu/element_type.h"
 #include "kernels/cpu/parallel.h"
 
 namespace floe::kernels {
@@ -126,6 +127,10 @@ void CopyGrid(Grid grid, DType dtype, const void* from, void* to, ThreadPool* po
     using T = decltype(element);
     CopyTyped(g, squares, static_cast<const T*>(from), static_cast<T*>(to), pool);
   });
+}
+
+char* ElementAt(const TensorView& view, int64_t at) {
+  return view.as<char>() + at * static_cast<int64_t>(ElementBytes(view.dtype));
 }
 
 IntList DenseStrides(const Shape& shape) {

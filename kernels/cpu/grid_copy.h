@@ -27,6 +27,9 @@ struct Grid {
 // must not overlap.
 void CopyGrid(Grid grid, DType dtype, const void* from, void* to, ThreadPool* pool);
 
+// The address of element `at`, counted in row-major order.
+char* ElementAt(const TensorView& view, int64_t at);
+
 // Row-major strides of a shape, in elements.
 IntList DenseStrides(const Shape& shape);
 

@@ -15,11 +15,11 @@ namespace {
 
 enum class Beyond : uint8_t { kConstant, kReflect, kWrap, kNearest };
 
-struct Options {
+struct TransformOptions {
   bool bilinear = false;
   Beyond beyond = Beyond::kConstant;
 };
-Options OptionsOf(const Attrs& a) {
+TransformOptions OptionsOf(const Attrs& a) {
   const std::string fill = a.String("fill_mode", "CONSTANT");
   return {a.String("interpolation") == "BILINEAR", fill == "REFLECT"   ? Beyond::kReflect
                                                    : fill == "WRAP"    ? Beyond::kWrap
@@ -98,7 +98,7 @@ struct Image {
 
 // Row y of the result.
 template <class T>
-void TransformRow(const Image<T>& image, const float* t, const Options& options, int64_t y,
+void TransformRow(const Image<T>& image, const float* t, const TransformOptions& options, int64_t y,
                   int64_t width, T* to) {
   const auto fy = static_cast<float>(y);
   for (int64_t x = 0; x < width; ++x) {
@@ -115,8 +115,8 @@ void TransformRow(const Image<T>& image, const float* t, const Options& options,
 }
 
 template <class T>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
-  const Options options = OptionsOf(args.node.attrs);
+absl::StatusOr<std::unique_ptr<Kernel>> MakeTransform(const KernelArgs& args) {
+  const TransformOptions options = OptionsOf(args.node.attrs);
   return FromFunction([options](const KernelContext& ctx) -> absl::Status {
     const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape, &transforms = ctx.in(1).shape;
     if (transforms.dim(1) != 8 || (transforms.dim(0) != 1 && transforms.dim(0) != in.dim(0)))
@@ -139,13 +139,13 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
 }
 
 template <class... Ts>
-bool Register(TypeList<Ts...>) {
+bool RegisterTransform(TypeList<Ts...>) {
   for (const char* name : {"ImageProjectiveTransformV2", "ImageProjectiveTransformV3"})
-    (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<Ts>), ...);
+    (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeTransform<Ts>), ...);
   return true;
 }
-const bool kRegistered =
-    Register(TypeList<uint8_t, int32_t, int64_t, Half, BFloat16, float, double>{});
+const bool kTransformRegistered =
+    RegisterTransform(TypeList<uint8_t, int32_t, int64_t, Half, BFloat16, float, double>{});
 
 }  // namespace
 }  // namespace floe::kernels

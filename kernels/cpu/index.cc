@@ -13,10 +13,6 @@
 namespace floe::kernels {
 namespace {
 
-char* ElementAt(const TensorView& view, int64_t at) {
-  return view.as<char>() + at * static_cast<int64_t>(ElementBytes(view.dtype));
-}
-
 absl::Status OutsideError(absl::Span<const int64_t> place, const Shape& shape) {
   std::string text;
   for (int64_t p : place) absl::StrAppend(&text, text.empty() ? "" : ",", p);

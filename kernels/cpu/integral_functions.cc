@@ -3,13 +3,13 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <numbers>
 
 #include "kernels/cpu/unary.h"
 
 namespace floe::kernels {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 double Expint(double x) { return x < 0 ? kNan : std::expint(x); }
@@ -26,7 +26,7 @@ double Dawson(double x) {
       const double away = a - n * kStep;
       sum -= std::exp(-away * away) * std::expm1(-4 * n * kStep * a) / n;
     }
-    return std::copysign(sum / std::sqrt(kPi), x);
+    return std::copysign(sum / std::sqrt(std::numbers::pi), x);
   }
   double term = 0.5 / a;
   for (int n = 1; term > sum * 1e-17; n += 2) {
@@ -44,7 +44,7 @@ std::complex<double> Fresnel(double x) {
   if (std::isnan(x)) return {x, x};
   if (a > kFlat) return {std::copysign(0.5, x), std::copysign(0.5, x)};
   double real = 0, imaginary = 0;
-  const double quarter = kPi / 2 * a * a;
+  const double quarter = std::numbers::pi / 2 * a * a;
   if (a < kNear) {
     double term = a;  // (pi x^2 / 2)^n / n! with the sign of i^n
     for (int n = 0; std::abs(term) > kEnough * a; ++n) {
@@ -73,7 +73,7 @@ std::complex<double> Fresnel(double x) {
 
 // The dilogarithm of 1 - x, by Bernoulli's numbers in the logarithm of x.
 double Spence(double x) {
-  constexpr double kAtZero = kPi * kPi / 6;
+  constexpr double kAtZero = std::numbers::pi * std::numbers::pi / 6;
   if (!(x >= 0)) return kNan;
   if (x == 0) return kAtZero;
   if (x < 0.5) return kAtZero - std::log(x) * std::log1p(-x) - Spence(1 - x);

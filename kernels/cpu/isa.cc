@@ -9,18 +9,19 @@
 namespace floe::kernels {
 namespace {
 
-struct Level {
+struct IsaLevel {
   const char* name;
   int64_t target;
 };
-constexpr Level kLevels[] = {{"avx512", HWY_AVX3}, {"avx2", HWY_AVX2},     {"sse4", HWY_SSE4},
-                             {"neon", HWY_NEON},   {"scalar", HWY_SCALAR}, {"scalar", HWY_EMU128}};
+constexpr IsaLevel kIsaLevels[] = {{"avx512", HWY_AVX3},   {"avx2", HWY_AVX2},
+                                   {"sse4", HWY_SSE4},     {"neon", HWY_NEON},
+                                   {"scalar", HWY_SCALAR}, {"scalar", HWY_EMU128}};
 
 // The best level among `targets`: Highway numbers better targets lower.
 const char* BestName(int64_t targets) {
   const int64_t usable = targets & HWY_TARGETS;
   const int64_t best = usable & -usable;
-  for (const Level& level : kLevels) {
+  for (const IsaLevel& level : kIsaLevels) {
     if (level.target == best) return level.name;
   }
   return "scalar";
@@ -30,7 +31,7 @@ const char* BestName(int64_t targets) {
 int64_t TargetsRuledOut(const char* forced) {
   if (forced == nullptr || *forced == '\0') return 0;
   const int64_t supported = hwy::SupportedTargets() & HWY_TARGETS;
-  for (const Level& level : kLevels) {
+  for (const IsaLevel& level : kIsaLevels) {
     // The fallback is always there, though the CPU's mask may not list it.
     const bool here = (level.target & (supported | HWY_SCALAR | HWY_EMU128) & HWY_TARGETS) != 0;
     if (std::string(forced) == level.name && here) return level.target - 1;

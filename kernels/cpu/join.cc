@@ -104,15 +104,15 @@ class SplitKernel : public Kernel {
 };
 
 template <class K>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeJoin(const KernelArgs&) {
   return std::make_unique<K>();
 }
 using Split = SplitKernel<1, 0>;
 using SplitV = SplitKernel<0, 2>;
-FLOE_REGISTER_KERNEL(ConcatV2, kCpu, Make<ConcatKernel<false>>);
-FLOE_REGISTER_KERNEL(Concat, kCpu, Make<ConcatKernel<true>>);
-FLOE_REGISTER_KERNEL(Split, kCpu, Make<Split>);
-FLOE_REGISTER_KERNEL(SplitV, kCpu, Make<SplitV>);
+FLOE_REGISTER_KERNEL(ConcatV2, kCpu, MakeJoin<ConcatKernel<false>>);
+FLOE_REGISTER_KERNEL(Concat, kCpu, MakeJoin<ConcatKernel<true>>);
+FLOE_REGISTER_KERNEL(Split, kCpu, MakeJoin<Split>);
+FLOE_REGISTER_KERNEL(SplitV, kCpu, MakeJoin<SplitV>);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -30,10 +30,10 @@ class LayerNormKernel final : public Kernel {
   const LayerNormF32 row_;
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeLayerNorm(const KernelArgs& args) {
   return std::make_unique<LayerNormKernel>(args.node.attrs.Float("epsilon"));
 }
-FLOE_REGISTER_KERNEL(LayerNorm, kCpu, Make, DType::kFloat32);
+FLOE_REGISTER_KERNEL(LayerNorm, kCpu, MakeLayerNorm, DType::kFloat32);
 
 }  // namespace
 }  // namespace floe::kernels

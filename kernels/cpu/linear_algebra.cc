@@ -151,7 +151,7 @@ class SolveOp {
 
 constexpr DType kF32 = DType::kFloat32, kF64 = DType::kFloat64, kF16 = DType::kFloat16,
                 kBF16 = DType::kBFloat16;
-const bool kRegistered[] = {
+const bool kLinearAlgebraRegistered[] = {
     RegisterMatrices<InverseOp>("MatrixInverse", {kF32, kF64, kF16, kBF16}),
     RegisterMatrices<DeterminantOp<false>>("MatrixDeterminant", {kF32, kF64, kF16, kBF16}),
     RegisterMatrices<DeterminantOp<true>>("LogMatrixDeterminant"),

@@ -9,14 +9,11 @@
 namespace floe::kernels {
 namespace {
 
-// Small products do not look at the time themselves.
-constexpr int64_t kUnwatchedProducts = 64;
-
 bool Transposed(const Attrs& attrs, const char* matmul, const char* batch) {
   return attrs.Bool(matmul) || attrs.Bool(batch);
 }
 
-int64_t Matrices(const Shape& shape) {
+int64_t MatrixCount(const Shape& shape) {
   int64_t count = 1;
   for (int i = 0; i + 2 < shape.rank(); ++i) count *= shape.dim(i);
   return count;
@@ -49,7 +46,7 @@ class NativeMatMul final : public MatMulKernel {
     const int64_t k = b.shape().dim(rank - (transpose_b_ ? 1 : 2)),
                   n = b.shape().dim(rank - (transpose_b_ ? 2 : 1));
     // Of matrices without elements there may be any number.
-    const int64_t count = b.elements() == 0 ? 0 : Matrices(b.shape()),
+    const int64_t count = b.elements() == 0 ? 0 : MatrixCount(b.shape()),
                   each = gemm_.PackedFloats(k, n);
     AlignedBuffer packed = PackedMemory(count * each * sizeof(float));
     auto* to = reinterpret_cast<float*>(packed.data());
@@ -135,7 +132,7 @@ class BlasMatMul final : public MatMulKernel {
   const Blas& blas_;
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeMatmul(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
   const bool plain = args.inputs[0].type.dtype != DType::kFloat32 ||
                      args.inputs[1].type.dtype != DType::kFloat32 ||
@@ -147,12 +144,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   return MakeNativeMatMul(args, epilogue);
 }
 
-FLOE_REGISTER_KERNEL(MatMul, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kFloat16,
+FLOE_REGISTER_KERNEL(MatMul, kCpu, MakeMatmul, DType::kFloat32, DType::kFloat64, DType::kFloat16,
                      DType::kBFloat16, DType::kInt16, DType::kInt32, DType::kInt64,
                      DType::kComplex64, DType::kComplex128);
-FLOE_REGISTER_KERNEL(BatchMatMul, kCpu, Make, DType::kFloat32, DType::kFloat64, DType::kFloat16,
-                     DType::kBFloat16, DType::kInt8, DType::kUInt8, DType::kInt16, DType::kInt32,
-                     DType::kInt64, DType::kComplex64, DType::kComplex128);
+FLOE_REGISTER_KERNEL(BatchMatMul, kCpu, MakeMatmul, DType::kFloat32, DType::kFloat64,
+                     DType::kFloat16, DType::kBFloat16, DType::kInt8, DType::kUInt8, DType::kInt16,
+                     DType::kInt32, DType::kInt64, DType::kComplex64, DType::kComplex128);
 
 }  // namespace
 
@@ -178,8 +175,8 @@ absl::Status MatMulKernel::Run(const KernelContext& ctx) const {
   }
   if (c.elements() == 0) return absl::OkStatus();  // of however many products
   MatMulCall call{ctx, size.m, size.k, size.n, a.data, b.data, 0, true, c.data};
-  const int64_t products = Matrices(c.shape);
-  if (products == 1 || (Matrices(b.shape) == 1 && !transpose_a_)) {
+  const int64_t products = MatrixCount(c.shape);
+  if (products == 1 || (MatrixCount(b.shape) == 1 && !transpose_a_)) {
     call.m *= products;
     return Multiply(call);
   }

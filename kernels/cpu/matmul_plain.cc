@@ -66,7 +66,7 @@ class PlainMatMul final : public MatMulKernel {
 
 using MatMulTypes = TypeList<float, double, Half, BFloat16, int16_t, int32_t, int64_t,
                              std::complex<float>, std::complex<double>>;
-using Bytes = TypeList<int8_t, uint8_t>;
+using ByteTypes = TypeList<int8_t, uint8_t>;
 
 }  // namespace
 
@@ -79,13 +79,13 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakePlainMatMul(const KernelArgs& args,
     ForDType(a, MatMulTypes{},
              [&](auto t) { kernel = std::make_unique<PlainMatMul<decltype(t)>>(args, epilogue); });
   } else if (out == DType::kInt32) {
-    ForDType(a, Bytes{}, [&](auto s) {
-      ForDType(b, Bytes{}, [&](auto t) {
+    ForDType(a, ByteTypes{}, [&](auto s) {
+      ForDType(b, ByteTypes{}, [&](auto t) {
         kernel = std::make_unique<PlainMatMul<int32_t, decltype(s), decltype(t)>>(args, epilogue);
       });
     });
   } else if (out == DType::kBFloat16) {
-    ForDType(a == out ? b : a, Bytes{}, [&](auto t) {
+    ForDType(a == out ? b : a, ByteTypes{}, [&](auto t) {
       using T = decltype(t);
       if (a == out)
         kernel = std::make_unique<PlainMatMul<BFloat16, BFloat16, T>>(args, epilogue);

@@ -14,7 +14,8 @@ struct Exponential {
   }
 };
 
-const bool kRegistered = RegisterMatrices<MatrixFunctionOp<Exponential>>("MatrixExponential");
+const bool kMatrixExponentialRegistered =
+    RegisterMatrices<MatrixFunctionOp<Exponential>>("MatrixExponential");
 
 }  // namespace
 }  // namespace floe::kernels

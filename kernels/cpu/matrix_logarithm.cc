@@ -37,7 +37,8 @@ struct Logarithm {
   }
 };
 
-const bool kRegistered = RegisterComplexMatrices<MatrixFunctionOp<Logarithm>>("MatrixLogarithm");
+const bool kMatrixLogarithmRegistered =
+    RegisterComplexMatrices<MatrixFunctionOp<Logarithm>>("MatrixLogarithm");
 
 }  // namespace
 }  // namespace floe::kernels

@@ -186,7 +186,7 @@ class SolveLsOp {
   bool fast_;
 };
 
-const bool kRegistered[] = {
+const bool kMatrixSolveRegistered[] = {
     RegisterMatrices<CholeskyOp>("Cholesky"),
     RegisterMatrices<TriangularSolveOp>(
         "MatrixTriangularSolve",

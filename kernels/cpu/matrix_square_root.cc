@@ -14,7 +14,8 @@ struct SquareRoot {
   }
 };
 
-const bool kRegistered = RegisterMatrices<MatrixFunctionOp<SquareRoot>>("MatrixSquareRoot");
+const bool kMatrixSquareRootRegistered =
+    RegisterMatrices<MatrixFunctionOp<SquareRoot>>("MatrixSquareRoot");
 
 }  // namespace
 }  // namespace floe::kernels

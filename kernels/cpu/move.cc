@@ -14,7 +14,7 @@ namespace floe::kernels {
 namespace {
 
 template <class K>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeMove(const KernelArgs& args) {
   if constexpr (std::is_constructible_v<K, const Attrs&>) {
     return std::make_unique<K>(args.node.attrs);
   } else {
@@ -34,13 +34,13 @@ class CopyKernel : public Kernel {
     return absl::OkStatus();
   }
 };
-FLOE_REGISTER_KERNEL(Identity, kCpu, Make<CopyKernel>);
-FLOE_REGISTER_KERNEL(IdentityN, kCpu, Make<CopyKernel>);
-FLOE_REGISTER_KERNEL(Reshape, kCpu, Make<CopyKernel>);
-FLOE_REGISTER_KERNEL(EnsureShape, kCpu, Make<CopyKernel>);
-FLOE_REGISTER_KERNEL(Print, kCpu, Make<CopyKernel>);
-FLOE_REGISTER_KERNEL(Squeeze, kCpu, Make<CopyKernel>);
-FLOE_REGISTER_KERNEL(ExpandDims, kCpu, Make<CopyKernel>);
+FLOE_REGISTER_KERNEL(Identity, kCpu, MakeMove<CopyKernel>);
+FLOE_REGISTER_KERNEL(IdentityN, kCpu, MakeMove<CopyKernel>);
+FLOE_REGISTER_KERNEL(Reshape, kCpu, MakeMove<CopyKernel>);
+FLOE_REGISTER_KERNEL(EnsureShape, kCpu, MakeMove<CopyKernel>);
+FLOE_REGISTER_KERNEL(Print, kCpu, MakeMove<CopyKernel>);
+FLOE_REGISTER_KERNEL(Squeeze, kCpu, MakeMove<CopyKernel>);
+FLOE_REGISTER_KERNEL(ExpandDims, kCpu, MakeMove<CopyKernel>);
 
 class TransposeKernel : public Kernel {
  public:
@@ -66,7 +66,7 @@ class TransposeKernel : public Kernel {
     return absl::OkStatus();
   }
 };
-FLOE_REGISTER_KERNEL(Transpose, kCpu, Make<TransposeKernel>);
+FLOE_REGISTER_KERNEL(Transpose, kCpu, MakeMove<TransposeKernel>);
 
 class ConjugateTransposeKernel : public TransposeKernel {
  public:
@@ -84,7 +84,7 @@ class ConjugateTransposeKernel : public TransposeKernel {
     std::transform(values, values + count, values, [](T x) { return std::conj(x); });
   }
 };
-FLOE_REGISTER_KERNEL(ConjugateTranspose, kCpu, Make<ConjugateTransposeKernel>);
+FLOE_REGISTER_KERNEL(ConjugateTranspose, kCpu, MakeMove<ConjugateTransposeKernel>);
 
 const void* Offset(const TensorView& view, int64_t elements) {
   return view.as<char>() + elements * static_cast<int64_t>(ElementBytes(view.dtype));
@@ -144,7 +144,7 @@ class StridedSliceKernel : public Kernel {
  private:
   ops::SliceMasks masks_;
 };
-FLOE_REGISTER_KERNEL(StridedSlice, kCpu, Make<StridedSliceKernel>);
+FLOE_REGISTER_KERNEL(StridedSlice, kCpu, MakeMove<StridedSliceKernel>);
 
 class SliceKernel : public Kernel {
  public:
@@ -171,7 +171,7 @@ class SliceKernel : public Kernel {
     return absl::OkStatus();
   }
 };
-FLOE_REGISTER_KERNEL(Slice, kCpu, Make<SliceKernel>);
+FLOE_REGISTER_KERNEL(Slice, kCpu, MakeMove<SliceKernel>);
 
 // Every dim is walked as [multiple, size]; the multiple steps nowhere in the input.
 class TileKernel : public Kernel {
@@ -189,7 +189,7 @@ class TileKernel : public Kernel {
     return absl::OkStatus();
   }
 };
-FLOE_REGISTER_KERNEL(Tile, kCpu, Make<TileKernel>);
+FLOE_REGISTER_KERNEL(Tile, kCpu, MakeMove<TileKernel>);
 
 class BroadcastToKernel : public Kernel {
  public:
@@ -210,7 +210,7 @@ class BroadcastToKernel : public Kernel {
     return absl::OkStatus();
   }
 };
-FLOE_REGISTER_KERNEL(BroadcastTo, kCpu, Make<BroadcastToKernel>);
+FLOE_REGISTER_KERNEL(BroadcastTo, kCpu, MakeMove<BroadcastToKernel>);
 
 }  // namespace
 }  // namespace floe::kernels

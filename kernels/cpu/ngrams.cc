@@ -10,7 +10,7 @@
 namespace floe::kernels {
 namespace {
 
-struct Options {
+struct NGramOptions {
   std::vector<int64_t> widths;
   std::string separator, left, right;
   int64_t pad = -1;  // words of padding at each end; -1: as many as fit
@@ -21,7 +21,7 @@ struct Options {
 
 class Maker {
  public:
-  explicit Maker(const Options& options) : options_(options) {}
+  explicit Maker(const NGramOptions& options) : options_(options) {}
 
   // All of one sentence.
   absl::Status Sentence(const std::string* words, int64_t count) {
@@ -57,12 +57,12 @@ class Maker {
     return absl::OkStatus();
   }
 
-  const Options& options_;
+  const NGramOptions& options_;
   int64_t bytes_ = 0;
   std::vector<std::string> grams_;
 };
 
-absl::Status NGrams(const KernelContext& ctx, const Options& options) {
+absl::Status NGrams(const KernelContext& ctx, const NGramOptions& options) {
   IntList splits;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &splits));
   const int64_t words = ctx.in(0).elements();
@@ -90,18 +90,18 @@ absl::Status NGrams(const KernelContext& ctx, const Options& options) {
   return GiveInts(ctx, 1, ctx.in(1).dtype, to);
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeNGram(const KernelArgs& args) {
   const Attrs& a = args.node.attrs;
-  Options options{a.Ints("ngram_widths"),
-                  a.String("separator"),
-                  a.String("left_pad"),
-                  a.String("right_pad"),
-                  std::clamp<int64_t>(a.Int("pad_width"), -1, INT32_MAX),
-                  a.Bool("preserve_short_sequences")};
+  NGramOptions options{a.Ints("ngram_widths"),
+                       a.String("separator"),
+                       a.String("left_pad"),
+                       a.String("right_pad"),
+                       std::clamp<int64_t>(a.Int("pad_width"), -1, INT32_MAX),
+                       a.Bool("preserve_short_sequences")};
   return FromFunction(
       [options = std::move(options)](const KernelContext& ctx) { return NGrams(ctx, options); });
 }
-FLOE_REGISTER_KERNEL(StringNGrams, kCpu, Make, DType::kString);
+FLOE_REGISTER_KERNEL(StringNGrams, kCpu, MakeNGram, DType::kString);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -7,10 +7,6 @@
 namespace floe::kernels {
 namespace {
 
-char* ElementAt(const TensorView& view, int64_t at) {
-  return view.as<char>() + at * static_cast<int64_t>(ElementBytes(view.dtype));
-}
-
 // [low, high] of every axis, checked against the shapes.
 absl::Status ReadPads(const KernelContext& ctx, IntList* pads) {
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), pads));

@@ -21,7 +21,7 @@ using ops::SequenceSpec;
 constexpr uint32_t kFeatureLists = 2;  // field of a SequenceExample
 
 // One list in all examples: what each of its steps holds, example after example.
-struct Steps {
+struct SequenceSteps {
   std::string key;
   BudgetVector<FeatureList> steps;
   std::vector<int64_t> first = {0};  // step of each example, and one past the last
@@ -65,9 +65,9 @@ bool FindList(std::string_view example, std::string_view key, std::string_view* 
   });
 }
 
-absl::StatusOr<Steps> FindSteps(const KernelContext& ctx, const std::string& key, DType wanted,
-                                bool required) {
-  Steps found;
+absl::StatusOr<SequenceSteps> FindSteps(const KernelContext& ctx, const std::string& key,
+                                        DType wanted, bool required) {
+  SequenceSteps found;
   found.key = key;
   found.batch = ctx.in(0).shape.rank() == 1;
   for (int64_t e = 0; e < ctx.in(0).elements(); ++e) {
@@ -98,7 +98,8 @@ absl::StatusOr<Steps> FindSteps(const KernelContext& ctx, const std::string& key
   return found;
 }
 
-absl::Status GiveValues(const KernelContext& ctx, const Steps& list, int output, DType dtype) {
+absl::Status GiveValues(const KernelContext& ctx, const SequenceSteps& list, int output,
+                        DType dtype) {
   FLOE_ASSIGN_OR_RETURN(const TensorView out,
                         ctx.allocator->Allocate(output, dtype, Shape({list.Values()})));
   int64_t at = 0;
@@ -110,7 +111,7 @@ absl::Status GiveValues(const KernelContext& ctx, const Steps& list, int output,
 }
 
 // Outputs `first` (indices), `first` + `apart` (values), `first` + 2 `apart` (the shape).
-absl::Status GiveSparse(const KernelContext& ctx, const Steps& list, int first, int apart,
+absl::Status GiveSparse(const KernelContext& ctx, const SequenceSteps& list, int first, int apart,
                         DType dtype) {
   const int64_t width = list.batch ? 3 : 2;
   FLOE_ASSIGN_OR_RETURN(
@@ -136,8 +137,8 @@ absl::Status GiveSparse(const KernelContext& ctx, const Steps& list, int first, 
 }
 
 // Output `values`: steps that shorter examples lack are 0 or empty; output `lengths`.
-absl::Status GiveDense(const KernelContext& ctx, const Steps& list, const SymShape& step_shape,
-                       DType dtype, int values, int lengths) {
+absl::Status GiveDense(const KernelContext& ctx, const SequenceSteps& list,
+                       const SymShape& step_shape, DType dtype, int values, int lengths) {
   std::vector<int64_t> dims;
   dims.reserve(static_cast<size_t>(step_shape.rank()) + 2);
   for (int i = 0; i < step_shape.rank(); ++i) dims.push_back(step_shape.dim(i).size());
@@ -167,8 +168,8 @@ absl::Status GiveDense(const KernelContext& ctx, const Steps& list, const SymSha
 }
 
 // Outputs `first` (values), then `apart` further the splits of examples and those of steps.
-absl::Status GiveRagged(const KernelContext& ctx, const Steps& list, DType dtype, DType splits_type,
-                        int first, int apart) {
+absl::Status GiveRagged(const KernelContext& ctx, const SequenceSteps& list, DType dtype,
+                        DType splits_type, int first, int apart) {
   FLOE_RETURN_IF_ERROR(GiveValues(ctx, list, first, dtype));
   std::vector<int64_t> inner = {0};
   for (const FeatureList& step : list.steps) inner.push_back(inner.back() + step.count);
@@ -193,20 +194,20 @@ absl::Status ParseLists(const KernelContext& ctx, const SequenceSpec& spec) {
             first_ragged = first_dense + 2 * dense;
   for (int k = 0; k < sparse; ++k) {
     const DType dtype = spec.lists.sparse[static_cast<size_t>(k)];
-    FLOE_ASSIGN_OR_RETURN(const Steps list,
+    FLOE_ASSIGN_OR_RETURN(const SequenceSteps list,
                           FindSteps(ctx, keys(0).as<std::string>()[k], dtype, false));
     FLOE_RETURN_IF_ERROR(GiveSparse(ctx, list, spec.context_outputs() + k, sparse, dtype));
   }
   for (int k = 0; k < dense; ++k) {
     const DType dtype = spec.lists.dense[static_cast<size_t>(k)];
-    FLOE_ASSIGN_OR_RETURN(const Steps list, FindSteps(ctx, keys(1).as<std::string>()[k], dtype,
-                                                      !missing.as<bool>()[k]));
+    FLOE_ASSIGN_OR_RETURN(const SequenceSteps list, FindSteps(ctx, keys(1).as<std::string>()[k],
+                                                              dtype, !missing.as<bool>()[k]));
     FLOE_RETURN_IF_ERROR(GiveDense(ctx, list, spec.lists.dense_shapes[static_cast<size_t>(k)],
                                    dtype, first_dense + k, first_dense + dense + k));
   }
   for (int k = 0; k < ragged; ++k) {
     const DType dtype = spec.lists.ragged[static_cast<size_t>(k)];
-    FLOE_ASSIGN_OR_RETURN(const Steps list,
+    FLOE_ASSIGN_OR_RETURN(const SequenceSteps list,
                           FindSteps(ctx, keys(2).as<std::string>()[k], dtype, false));
     FLOE_RETURN_IF_ERROR(GiveRagged(ctx, list, dtype,
                                     spec.lists.ragged_splits[static_cast<size_t>(k)],
@@ -215,7 +216,7 @@ absl::Status ParseLists(const KernelContext& ctx, const SequenceSpec& spec) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeSequenceExample(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const SequenceSpec spec,
                         ops::SequenceSpecOf(args.node, static_cast<int>(args.inputs.size())));
   return FromFunction([spec, attrs = args.node.attrs](const KernelContext& ctx) -> absl::Status {
@@ -223,7 +224,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
     return ParseLists(ctx, spec);
   });
 }
-FLOE_REGISTER_KERNEL(ParseSequenceExampleV2, kCpu, Make, DType::kString);
+FLOE_REGISTER_KERNEL(ParseSequenceExampleV2, kCpu, MakeSequenceExample, DType::kString);
 
 }  // namespace
 }  // namespace floe::kernels

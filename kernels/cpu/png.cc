@@ -20,15 +20,15 @@ namespace {
 void KeepQuiet(png_structp, png_const_charp) {}
 [[noreturn]] void JumpOut(png_structp png, png_const_charp) { png_longjmp(png, 1); }
 
-class Reader {
+class PngReader {
  public:
-  explicit Reader(std::string_view bytes) : left_(bytes) {
+  explicit PngReader(std::string_view bytes) : left_(bytes) {
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, nullptr, JumpOut, KeepQuiet);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
   }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
-  ~Reader() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
+  ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
   // Reads up to the pixels and settles what they are turned into.
   bool Open(int channels, bool wide) {
@@ -107,7 +107,7 @@ absl::Status ReadAs(std::string_view bytes, int channels, const PixelRoom<T>& ro
     return absl::InvalidArgumentError(
         absl::StrCat("Invalid PNG data of ", bytes.size(), " bytes: ", what));
   };
-  Reader png(bytes);
+  PngReader png(bytes);
   if (!png.Open(channels, kWide)) return invalid("no header could be read");
   const int64_t height = png.height(), width = png.width();
   if (height < 1 || width < 1 || height >= kMaxSide || width >= kMaxSide ||
@@ -147,15 +147,15 @@ absl::Status ReadWidePng(std::string_view bytes, int channels, const PixelRoom<u
 
 namespace {
 
-class Writer {
+class PngWriter {
  public:
-  Writer() {
+  PngWriter() {
     png_ = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, JumpOut, KeepQuiet);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
   }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
-  ~Writer() { png_destroy_write_struct(&png_, &info_); }
+  PngWriter(const PngWriter&) = delete;
+  PngWriter& operator=(const PngWriter&) = delete;
+  ~PngWriter() { png_destroy_write_struct(&png_, &info_); }
 
   bool Write(const void* pixels, const ImageSize& size, bool wide, int compression) {
     constexpr int kColours[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
@@ -197,7 +197,7 @@ class Writer {
 
 absl::StatusOr<std::string> WritePng(const void* pixels, const ImageSize& size, bool wide,
                                      int compression) {
-  Writer writer;
+  PngWriter writer;
   if (size.height < 1 || size.width < 1 || size.height > INT32_MAX || size.width > INT32_MAX ||
       !writer.Write(pixels, size, wide, compression))
     return absl::InvalidArgumentError(absl::StrCat("PNG encoding failed: an image of ", size.height,

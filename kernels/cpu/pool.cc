@@ -220,7 +220,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeArgmax(const KernelArgs& args) {
 }
 
 template <class... Ts>
-bool Register(TypeList<Ts...>) {
+bool RegisterPool(TypeList<Ts...>) {
   (KernelRegistrar("MaxPool", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<false, 2, Ts>), ...);
   (KernelRegistrar("MaxPool3D", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<false, 3, Ts>), ...);
   (KernelRegistrar("MaxPoolWithArgmax", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeArgmax<Ts>), ...);
@@ -232,7 +232,7 @@ bool RegisterMean(TypeList<Ts...>) {
   (KernelRegistrar("AvgPool3D", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<true, 3, Ts>), ...);
   return true;
 }
-const bool kRegistered[] = {Register(Reals{}), RegisterMean(Floats{})};
+const bool kPoolRegistered[] = {RegisterPool(Reals{}), RegisterMean(Floats{})};
 
 }  // namespace
 }  // namespace floe::kernels

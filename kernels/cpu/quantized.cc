@@ -12,14 +12,14 @@ namespace {
 
 enum class Mode : uint8_t { kMinCombined, kMinFirst, kScaled };
 
-struct Options {
+struct QuantizedOptions {
   Mode mode;
   int axis;
   bool narrow, half_to_even;
   float least_width;  // of a range, as a part of its larger bound
 };
 
-Options OptionsOf(const Attrs& attrs) {
+QuantizedOptions QuantizedOptionsOf(const Attrs& attrs) {
   const std::string mode = attrs.String("mode", "MIN_COMBINED");
   return {mode == "SCALED"      ? Mode::kScaled
           : mode == "MIN_FIRST" ? Mode::kMinFirst
@@ -57,8 +57,8 @@ template <class T>
 constexpr float kHalfRange = std::is_signed_v<T> ? static_cast<float>(kSteps<T> / 2) : 0.0f;
 
 template <class T, class To>
-void DequantizeSlice(const Options& options, QuantizedRange range, const Slices& s, const T* x,
-                     To* y) {
+void DequantizeSlice(const QuantizedOptions& options, QuantizedRange range, const Slices& s,
+                     const T* x, To* y) {
   const auto each = [&](const auto& number) {
     for (int64_t o = 0; o < s.outer; ++o) {
       const int64_t at = o * s.count * s.inner;
@@ -79,7 +79,7 @@ void DequantizeSlice(const Options& options, QuantizedRange range, const Slices&
 }
 
 template <class T, class To>
-absl::Status DequantizeTo(const KernelContext& ctx, const Options& options) {
+absl::Status DequantizeTo(const KernelContext& ctx, const QuantizedOptions& options) {
   FLOE_ASSIGN_OR_RETURN(const Slices s, SlicesOf(ctx, options.axis));
   for (int64_t k = 0; k < s.count && s.outer * s.inner > 0; ++k) {
     const QuantizedRange range{ctx.in(1).as<float>()[k], ctx.in(2).as<float>()[k]};
@@ -91,7 +91,7 @@ absl::Status DequantizeTo(const KernelContext& ctx, const Options& options) {
 
 template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDequantize(const KernelArgs& args) {
-  const Options options = OptionsOf(args.node.attrs);
+  const QuantizedOptions options = QuantizedOptionsOf(args.node.attrs);
   if (options.axis >= 0 && options.mode == Mode::kMinFirst)
     return absl::UnimplementedError("MIN_FIRST with an axis");
   const bool half = args.node.attrs.Type("dtype", DType::kFloat32) == DType::kBFloat16;
@@ -114,7 +114,7 @@ T Clamped(float value) {
 }
 
 // Includes zero, and is wide enough that its steps differ.
-absl::StatusOr<QuantizedRange> Widened(const Options& options, QuantizedRange range) {
+absl::StatusOr<QuantizedRange> Widened(const QuantizedOptions& options, QuantizedRange range) {
   if (!(range.low <= range.high))
     return absl::InvalidArgumentError(absl::StrCat("a range from ", range.low, " to ", range.high));
   const float least =
@@ -125,8 +125,8 @@ absl::StatusOr<QuantizedRange> Widened(const Options& options, QuantizedRange ra
 
 // Changes the range to the one that SCALED uses of it.
 template <class T>
-void QuantizeSlice(const Options& options, QuantizedRange* range, const Slices& s, const float* x,
-                   T* y) {
+void QuantizeSlice(const QuantizedOptions& options, QuantizedRange* range, const Slices& s,
+                   const float* x, T* y) {
   const auto each = [&](const auto& place) {
     for (int64_t o = 0; y != nullptr && o < s.outer; ++o) {
       const int64_t at = o * s.count * s.inner;
@@ -154,7 +154,7 @@ void QuantizeSlice(const Options& options, QuantizedRange* range, const Slices& 
 }
 
 template <class T>
-absl::Status QuantizeTo(const KernelContext& ctx, const Options& options) {
+absl::Status QuantizeTo(const KernelContext& ctx, const QuantizedOptions& options) {
   FLOE_ASSIGN_OR_RETURN(const Slices s, SlicesOf(ctx, options.axis));
   T* const out = ctx.out(0).as<T>();
   for (int64_t k = 0; k < s.count; ++k) {
@@ -170,7 +170,7 @@ absl::Status QuantizeTo(const KernelContext& ctx, const Options& options) {
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeQuantize(const KernelArgs& args) {
-  const Options options = OptionsOf(args.node.attrs);
+  const QuantizedOptions options = QuantizedOptionsOf(args.node.attrs);
   const DType dtype = args.node.attrs.Type("T", DType::kQUInt8);
   if (options.half_to_even && options.mode != Mode::kScaled)
     return absl::InvalidArgumentError("round_mode HALF_TO_EVEN needs mode SCALED");

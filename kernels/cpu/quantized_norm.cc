@@ -8,7 +8,7 @@
 namespace floe::kernels {
 namespace {
 
-struct Options {
+struct QuantizedNormOptions {
   bool range_given;
   QuantizedRange given;
   float epsilon, least_width;
@@ -36,7 +36,7 @@ void ForEachNormed(const KernelContext& ctx, float step, float epsilon, const F&
   }
 }
 
-absl::Status InstanceNorm(const KernelContext& ctx, const Options& options) {
+absl::Status InstanceNorm(const KernelContext& ctx, const QuantizedNormOptions& options) {
   FLOE_ASSIGN_OR_RETURN(const QuantizedRange range, RangeOf(ctx, 1));
   if (!(range.low < range.high))
     return absl::InvalidArgumentError(absl::StrCat("a range from ", range.low, " to ", range.high));
@@ -57,18 +57,18 @@ absl::Status InstanceNorm(const KernelContext& ctx, const Options& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeQuantizedNorm(const KernelArgs& args) {
   const Attrs& a = args.node.attrs;
-  const Options options{a.Bool("output_range_given"),
-                        {a.Float("given_y_min"), a.Float("given_y_max")},
-                        a.Float("variance_epsilon", 1e-5f),
-                        a.Float("min_separation", 1e-3f)};
+  const QuantizedNormOptions options{a.Bool("output_range_given"),
+                                     {a.Float("given_y_min"), a.Float("given_y_max")},
+                                     a.Float("variance_epsilon", 1e-5f),
+                                     a.Float("min_separation", 1e-3f)};
   if (options.range_given && !(options.given.low < options.given.high))
     return absl::InvalidArgumentError(absl::StrCat(
         "given_y_min ", options.given.low, " is not below given_y_max ", options.given.high));
   return FromFunction([options](const KernelContext& ctx) { return InstanceNorm(ctx, options); });
 }
-FLOE_REGISTER_KERNEL(QuantizedInstanceNorm, kCpu, Make, DType::kQUInt8);
+FLOE_REGISTER_KERNEL(QuantizedInstanceNorm, kCpu, MakeQuantizedNorm, DType::kQUInt8);
 
 }  // namespace
 }  // namespace floe::kernels

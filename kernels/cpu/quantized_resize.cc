@@ -16,11 +16,11 @@ struct Neighbours {
 };
 using Axis = BudgetVector<Neighbours>;
 
-struct Options {
+struct QuantizedResizeOptions {
   bool align_corners, half_pixel;
 };
 
-Axis NeighboursOf(int64_t in, int64_t out, const Options& options) {
+Axis NeighboursOf(int64_t in, int64_t out, const QuantizedResizeOptions& options) {
   const float scale = ScaleOf(in, out, options.align_corners);
   Axis axis(out);
   for (int64_t o = 0; o < out; ++o) {
@@ -57,7 +57,7 @@ struct Mixer<float> {
 };
 
 template <class T>
-absl::Status Resize(const KernelContext& ctx, const Options& options) {
+absl::Status Resize(const KernelContext& ctx, const QuantizedResizeOptions& options) {
   FLOE_ASSIGN_OR_RETURN(const QuantizedRange range, RangeOf(ctx, 2));
   GiveRange(ctx, 1, range);
   const TensorView &in = ctx.in(0), &out = ctx.out(0);
@@ -85,14 +85,14 @@ absl::Status Resize(const KernelContext& ctx, const Options& options) {
 }
 
 template <class T>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
-  const Options options{args.node.attrs.Bool("align_corners"),
-                        args.node.attrs.Bool("half_pixel_centers")};
+absl::StatusOr<std::unique_ptr<Kernel>> MakeQuantizedResize(const KernelArgs& args) {
+  const QuantizedResizeOptions options{args.node.attrs.Bool("align_corners"),
+                                       args.node.attrs.Bool("half_pixel_centers")};
   return FromFunction([options](const KernelContext& ctx) { return Resize<T>(ctx, options); });
 }
-FLOE_REGISTER_KERNEL(QuantizedResizeBilinear, kCpu, Make<uint8_t>, DType::kQUInt8);
-FLOE_REGISTER_KERNEL(QuantizedResizeBilinear, kCpu, Make<int32_t>, DType::kQInt32);
-FLOE_REGISTER_KERNEL(QuantizedResizeBilinear, kCpu, Make<float>, DType::kFloat32);
+FLOE_REGISTER_KERNEL(QuantizedResizeBilinear, kCpu, MakeQuantizedResize<uint8_t>, DType::kQUInt8);
+FLOE_REGISTER_KERNEL(QuantizedResizeBilinear, kCpu, MakeQuantizedResize<int32_t>, DType::kQInt32);
+FLOE_REGISTER_KERNEL(QuantizedResizeBilinear, kCpu, MakeQuantizedResize<float>, DType::kFloat32);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -140,18 +140,19 @@ class MultinomialKernel : public Kernel {
 };
 
 template <class K>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeRandom(const KernelArgs& args) {
   return std::make_unique<K>(SeedOf(args.node.attrs));
 }
-FLOE_REGISTER_KERNEL(RandomUniform, kCpu, Make<RandomKernel<Distribution::kUniform>>);
-FLOE_REGISTER_KERNEL(RandomStandardNormal, kCpu, Make<RandomKernel<Distribution::kNormal>>);
-FLOE_REGISTER_KERNEL(TruncatedNormal, kCpu, Make<RandomKernel<Distribution::kTruncatedNormal>>);
-FLOE_REGISTER_KERNEL(RandomUniformInt, kCpu, Make<RandomIntKernel>);
-FLOE_REGISTER_KERNEL(RandomShuffle, kCpu, Make<ShuffleKernel>);
-FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<float>>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<double>>, DType::kFloat64);
-FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<Half>>, DType::kFloat16);
-FLOE_REGISTER_KERNEL(Multinomial, kCpu, Make<MultinomialKernel<BFloat16>>, DType::kBFloat16);
+FLOE_REGISTER_KERNEL(RandomUniform, kCpu, MakeRandom<RandomKernel<Distribution::kUniform>>);
+FLOE_REGISTER_KERNEL(RandomStandardNormal, kCpu, MakeRandom<RandomKernel<Distribution::kNormal>>);
+FLOE_REGISTER_KERNEL(TruncatedNormal, kCpu,
+                     MakeRandom<RandomKernel<Distribution::kTruncatedNormal>>);
+FLOE_REGISTER_KERNEL(RandomUniformInt, kCpu, MakeRandom<RandomIntKernel>);
+FLOE_REGISTER_KERNEL(RandomShuffle, kCpu, MakeRandom<ShuffleKernel>);
+FLOE_REGISTER_KERNEL(Multinomial, kCpu, MakeRandom<MultinomialKernel<float>>, DType::kFloat32);
+FLOE_REGISTER_KERNEL(Multinomial, kCpu, MakeRandom<MultinomialKernel<double>>, DType::kFloat64);
+FLOE_REGISTER_KERNEL(Multinomial, kCpu, MakeRandom<MultinomialKernel<Half>>, DType::kFloat16);
+FLOE_REGISTER_KERNEL(Multinomial, kCpu, MakeRandom<MultinomialKernel<BFloat16>>, DType::kBFloat16);
 
 }  // namespace
 }  // namespace floe::kernels

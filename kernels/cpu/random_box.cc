@@ -197,7 +197,7 @@ class RandomBoxKernel : public Kernel {
   const bool whole_if_none_;
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeRandomBox(const KernelArgs& args) {
   const Attrs& attrs = args.node.attrs;
   FLOE_ASSIGN_OR_RETURN(const Range aspects,
                         RangeOf(attrs, "aspect_ratio_range", {0.75f, 1.33f}, 1e6f));
@@ -207,9 +207,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
         absl::StrCat("max_attempts is ", attrs.Int("max_attempts", 100)));
   return std::make_unique<RandomBoxKernel>(attrs, aspects, areas);
 }
-FLOE_REGISTER_KERNEL(SampleDistortedBoundingBox, kCpu, Make, DType::kUInt8, DType::kInt8,
+FLOE_REGISTER_KERNEL(SampleDistortedBoundingBox, kCpu, MakeRandomBox, DType::kUInt8, DType::kInt8,
                      DType::kInt16, DType::kInt32, DType::kInt64);
-FLOE_REGISTER_KERNEL(SampleDistortedBoundingBoxV2, kCpu, Make, DType::kUInt8, DType::kInt8,
+FLOE_REGISTER_KERNEL(SampleDistortedBoundingBoxV2, kCpu, MakeRandomBox, DType::kUInt8, DType::kInt8,
                      DType::kInt16, DType::kInt32, DType::kInt64);
 
 }  // namespace

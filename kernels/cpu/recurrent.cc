@@ -44,7 +44,7 @@ namespace {
 constexpr int64_t kGateRows = 96;
 
 // Multiply-adds below which waking other threads costs more than it saves.
-constexpr double kSerialBelow = 2e6;
+constexpr double kRecurrentSerialBelow = 2e6;
 
 class FusedRecurrent final : public Kernel {
  public:
@@ -89,7 +89,7 @@ class FusedRecurrent final : public Kernel {
     const double products = static_cast<double>(size.rows * size.steps) *
                             static_cast<double>(layout_.gate_width()) *
                             static_cast<double>(layout_.units + (spec_.projected ? 0 : size.in));
-    const bool serial = products < kSerialBelow;
+    const bool serial = products < kRecurrentSerialBelow;
     const int64_t parts = serial ? 1 : std::min<int64_t>(ctx.pool->threads(), size.rows);
     RunWatch watch;
     if (parts == 1) {
@@ -314,7 +314,7 @@ class FusedRecurrent final : public Kernel {
   PackedWeights input_, recurrent_, recurrent_new_;
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeRecurrent(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(RecurrentSpec spec, RecurrentSpec::FromAttrs(args.node.attrs));
   if (args.options.gemm == GemmBackend::kReference) return MakePlainRecurrent(spec);
   for (int i = spec.weights(); i < spec.inputs(); ++i) {
@@ -323,7 +323,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   }
   return std::make_unique<FusedRecurrent>(args, std::move(spec));
 }
-FLOE_REGISTER_KERNEL(FusedRecurrent, kCpu, Make, DType::kFloat32);
+FLOE_REGISTER_KERNEL(FusedRecurrent, kCpu, MakeRecurrent, DType::kFloat32);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -260,7 +260,7 @@ bool Register(const char* name, TypeList<Ts...>) {
   return true;
 }
 
-const bool kRegistered[] = {
+const bool kReduceRegistered[] = {
     Register<FoldKind::kSum>("Sum", Numbers{}),
     Register<FoldKind::kMean>("Mean", Numbers{}),
     Register<FoldKind::kProduct>("Prod", Numbers{}),

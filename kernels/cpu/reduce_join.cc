@@ -50,7 +50,7 @@ absl::Status Split(const Shape& in, const TensorView& axes, Axes* kept, Axes* jo
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeReduceJoin(const KernelArgs& args) {
   const std::string separator = args.node.attrs.String("separator");
   return FromFunction([separator](const KernelContext& ctx) -> absl::Status {
     Axes kept, joined;
@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   });
 }
 
-FLOE_REGISTER_KERNEL(ReduceJoin, kCpu, Make, DType::kString);
+FLOE_REGISTER_KERNEL(ReduceJoin, kCpu, MakeReduceJoin, DType::kString);
 
 // The strings of each segment in turn.
 absl::Status JoinSegments(const KernelContext& ctx, const std::string& separator) {

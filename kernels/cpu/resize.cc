@@ -23,13 +23,13 @@ namespace {
 
 constexpr int64_t kFewChannels = 4;  // of a pixel: a call costs more than it saves
 
-struct Options {
+struct ResizeOptions {
   bool align_corners = false, half_pixel = false;
   InterpolateF32 interpolate = nullptr;
   WeighFourF32 weigh_four = nullptr;
   AreaF32 area = nullptr;
 };
-Options OptionsOf(const Attrs& attrs) {
+ResizeOptions ResizeOptionsOf(const Attrs& attrs) {
   return {attrs.Bool("align_corners"), attrs.Bool("half_pixel_centers"), PickInterpolateF32(),
           PickWeighFourF32(), PickAreaF32()};
 }
@@ -39,11 +39,11 @@ struct Taps {
   std::array<int64_t, 4> at{};
   std::array<float, 4> weight{};
 };
-using Axis = BudgetVector<Taps>;
+using TapsOfAxis = BudgetVector<Taps>;
 
-Axis Bilinear(int64_t in, int64_t out, const Options& options) {
+TapsOfAxis Bilinear(int64_t in, int64_t out, const ResizeOptions& options) {
   const float scale = ScaleOf(in, out, options.align_corners);
-  Axis axis(out);
+  TapsOfAxis axis(out);
   for (int64_t o = 0; o < out; ++o) {
     const float source = SourceOf(o, scale, options.half_pixel), floor = std::floor(source);
     const auto low = static_cast<int64_t>(floor);
@@ -58,7 +58,7 @@ Axis Bilinear(int64_t in, int64_t out, const Options& options) {
 
 // Keys' cubic with a = -0.5 for half pixels, -0.75 otherwise; TensorFlow rounds the fraction to
 // 1/1024 and, with half pixels, leaves out places beyond the border.
-Axis Bicubic(int64_t in, int64_t out, const Options& options) {
+TapsOfAxis Bicubic(int64_t in, int64_t out, const ResizeOptions& options) {
   constexpr int kSteps = 1024;
   const double a = options.half_pixel ? -0.5 : -0.75;
   const float scale = ScaleOf(in, out, options.align_corners);
@@ -68,7 +68,7 @@ Axis Bicubic(int64_t in, int64_t out, const Options& options) {
   const auto far = [a](double x) {
     return static_cast<float>(((a * x - 5 * a) * x + 8 * a) * x - 4 * a);
   };
-  Axis axis(out);
+  TapsOfAxis axis(out);
   for (int64_t o = 0; o < out; ++o) {
     const float source = SourceOf(o, scale, options.half_pixel);
     const auto floor = static_cast<int64_t>(std::floor(source));
@@ -99,7 +99,7 @@ absl::Status CheckImage(const KernelContext& ctx) {
 
 // One input row at the output's columns, `to` in the order of the output.
 template <class T>
-void AcrossRow(const T* row, const Axis& cols, int64_t channels, InterpolateF32 interpolate,
+void AcrossRow(const T* row, const TapsOfAxis& cols, int64_t channels, InterpolateF32 interpolate,
                float* to) {
   for (const Taps& q : cols) {
     if constexpr (std::is_same_v<T, float>) {
@@ -121,12 +121,12 @@ void AcrossRow(const T* row, const Axis& cols, int64_t channels, InterpolateF32 
 
 // Rows are interpolated across once and kept while the next output rows need them.
 template <class T>
-absl::Status ResizeBilinear(const KernelContext& ctx, const Options& options) {
+absl::Status ResizeBilinear(const KernelContext& ctx, const ResizeOptions& options) {
   FLOE_RETURN_IF_ERROR(CheckImage(ctx));
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   if (out.elements() == 0) return absl::OkStatus();
-  const Axis rows = Bilinear(in.dim(1), out.dim(1), options),
-             cols = Bilinear(in.dim(2), out.dim(2), options);
+  const TapsOfAxis rows = Bilinear(in.dim(1), out.dim(1), options),
+                   cols = Bilinear(in.dim(2), out.dim(2), options);
   const int64_t channels = in.dim(3), in_row = in.dim(2) * channels,
                 out_row = out.dim(2) * channels;
   const T* x = ctx.in(0).as<T>();
@@ -157,7 +157,7 @@ absl::Status ResizeBilinear(const KernelContext& ctx, const Options& options) {
 
 // One input row at the output's columns, as AcrossRow, weighing four places each.
 template <class T>
-void AcrossRowCubic(const T* row, const Axis& cols, int64_t channels, WeighFourF32 weigh,
+void AcrossRowCubic(const T* row, const TapsOfAxis& cols, int64_t channels, WeighFourF32 weigh,
                     float* to) {
   for (const Taps& q : cols) {
     std::array<const T*, 4> from;
@@ -180,12 +180,12 @@ void AcrossRowCubic(const T* row, const Axis& cols, int64_t channels, WeighFourF
 
 // Rows are interpolated across once and kept while the next output rows need them.
 template <class T>
-absl::Status ResizeBicubic(const KernelContext& ctx, const Options& options) {
+absl::Status ResizeBicubic(const KernelContext& ctx, const ResizeOptions& options) {
   FLOE_RETURN_IF_ERROR(CheckImage(ctx));
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   if (out.elements() == 0) return absl::OkStatus();
-  const Axis rows = Bicubic(in.dim(1), out.dim(1), options),
-             cols = Bicubic(in.dim(2), out.dim(2), options);
+  const TapsOfAxis rows = Bicubic(in.dim(1), out.dim(1), options),
+                   cols = Bicubic(in.dim(2), out.dim(2), options);
   const int64_t channels = in.dim(3), in_row = in.dim(2) * channels,
                 out_row = out.dim(2) * channels;
   const T* x = ctx.in(0).as<T>();
@@ -218,14 +218,14 @@ absl::Status ResizeBicubic(const KernelContext& ctx, const Options& options) {
                       });
 }
 
-int64_t NearestOf(int64_t o, float scale, int64_t in, const Options& options) {
+int64_t NearestOf(int64_t o, float scale, int64_t in, const ResizeOptions& options) {
   const float source =
       options.half_pixel ? (static_cast<float>(o) + 0.5f) * scale : static_cast<float>(o) * scale;
   const float place = options.align_corners ? std::round(source) : std::floor(source);
   return std::min(std::max<int64_t>(static_cast<int64_t>(place), 0), in - 1);
 }
 
-absl::Status Nearest(const KernelContext& ctx, const Options& options) {
+absl::Status Nearest(const KernelContext& ctx, const ResizeOptions& options) {
   FLOE_RETURN_IF_ERROR(CheckImage(ctx));
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   if (out.elements() == 0) return absl::OkStatus();
@@ -314,7 +314,7 @@ void AreaOf(const AreaLine& line, const T* image, float* y) {
 // Mean over the input area of each output pixel, its border pixels in part. Sums go across first,
 // as TensorFlow's do, for the same bits.
 template <class T>
-absl::Status Area(const KernelContext& ctx, const Options& options) {
+absl::Status Area(const KernelContext& ctx, const ResizeOptions& options) {
   FLOE_RETURN_IF_ERROR(CheckImage(ctx));
   const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   if (out.elements() == 0) return absl::OkStatus();
@@ -425,9 +425,9 @@ absl::Status Crop(const KernelContext& ctx, const CropOptions& options) {
       });
 }
 
-template <absl::Status (*kRun)(const KernelContext&, const Options&)>
+template <absl::Status (*kRun)(const KernelContext&, const ResizeOptions&)>
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
-  const Options options = OptionsOf(args.node.attrs);
+  const ResizeOptions options = ResizeOptionsOf(args.node.attrs);
   return FromFunction([options](const KernelContext& ctx) { return kRun(ctx, options); });
 }
 FLOE_REGISTER_KERNEL(ResizeNearestNeighbor, kCpu, Make<Nearest>);
@@ -440,7 +440,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeCrop(const KernelArgs& args) {
 }
 
 template <class... Ts>
-bool Register(TypeList<Ts...>) {
+bool RegisterResize(TypeList<Ts...>) {
   (KernelRegistrar("ResizeBilinear", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<&ResizeBilinear<Ts>>),
    ...);
   (KernelRegistrar("ResizeBicubic", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<&ResizeBicubic<Ts>>),
@@ -449,7 +449,7 @@ bool Register(TypeList<Ts...>) {
   (KernelRegistrar("CropAndResize", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeCrop<Ts>), ...);
   return true;
 }
-const bool kRegistered = Register(Reals{});
+const bool kResizeRegistered = RegisterResize(Reals{});
 
 }  // namespace
 }  // namespace floe::kernels

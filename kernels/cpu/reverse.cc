@@ -8,10 +8,6 @@
 namespace floe::kernels {
 namespace {
 
-char* ElementAt(const TensorView& view, int64_t at) {
-  return view.as<char>() + at * static_cast<int64_t>(ElementBytes(view.dtype));
-}
-
 absl::Status Reverse(const KernelContext& ctx) {
   const Shape& shape = ctx.in(0).shape;
   IntList axes;

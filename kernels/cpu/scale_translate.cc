@@ -137,19 +137,21 @@ absl::Status Run(const KernelContext& ctx, const Filter& filter, bool antialias)
 }
 
 template <class T>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeScaleTranslate(const KernelArgs& args) {
   const Filter filter = FilterOf(args.node.attrs.String("kernel_type", "lanczos3"));
   const bool antialias = args.node.attrs.Bool("antialias", true);
   return FromFunction(
       [filter, antialias](const KernelContext& ctx) { return Run<T>(ctx, filter, antialias); });
 }
 template <class... Ts>
-bool Register(TypeList<Ts...>) {
-  (KernelRegistrar("ScaleAndTranslate", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<Ts>), ...);
+bool RegisterScaleTranslate(TypeList<Ts...>) {
+  (KernelRegistrar("ScaleAndTranslate", DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeScaleTranslate<Ts>),
+   ...);
   return true;
 }
-const bool kRegistered = Register(TypeList<int8_t, uint8_t, int16_t, uint16_t, int32_t, int64_t,
-                                           BFloat16, Half, float, double>{});
+const bool kScaleTranslateRegistered =
+    RegisterScaleTranslate(TypeList<int8_t, uint8_t, int16_t, uint16_t, int32_t, int64_t, BFloat16,
+                                    Half, float, double>{});
 
 }  // namespace
 }  // namespace floe::kernels

@@ -17,7 +17,7 @@
 namespace floe::kernels {
 namespace {
 
-using Keys =
+using SetElements =
     TypeList<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, std::string>;
 
 // A set for each place of the dims before the last, by the place's number; those that are not there
@@ -156,7 +156,7 @@ std::unique_ptr<Kernel> ForKeys(const KernelArgs& args, F run) {
   return FromFunction([ordered, name, run](const KernelContext& ctx) {
     absl::Status status =
         absl::UnimplementedError(absl::StrCat(name, " of ", DTypeName(ctx.in(kValues).dtype)));
-    ForDType(ctx.in(kValues).dtype, Keys{}, [&](auto t) { status = run(t, ctx, ordered); });
+    ForDType(ctx.in(kValues).dtype, SetElements{}, [&](auto t) { status = run(t, ctx, ordered); });
     return status;
   });
 }

@@ -56,7 +56,7 @@ class SoftmaxKernel : public Kernel {
 };
 
 template <bool kLog, class T>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeSoftmax(const KernelArgs&) {
   if constexpr (std::is_same_v<T, float>)
     return std::make_unique<SoftmaxF32Kernel>(kLog);
   else
@@ -64,12 +64,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
 }
 
 template <bool kLog, class... Ts>
-bool Register(const char* name, TypeList<Ts...>) {
-  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<kLog, Ts>), ...);
+bool RegisterSoftmax(const char* name, TypeList<Ts...>) {
+  (KernelRegistrar(name, DeviceKind::kCpu, {kDTypeOf<Ts>}, &MakeSoftmax<kLog, Ts>), ...);
   return true;
 }
-const bool kRegistered[] = {Register<false>("Softmax", Floats{}),
-                            Register<true>("LogSoftmax", Floats{})};
+const bool kSoftmaxRegistered[] = {RegisterSoftmax<false>("Softmax", Floats{}),
+                                   RegisterSoftmax<true>("LogSoftmax", Floats{})};
 
 }  // namespace
 }  // namespace floe::kernels

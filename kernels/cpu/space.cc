@@ -11,10 +11,6 @@
 namespace floe::kernels {
 namespace {
 
-char* ElementAt(const TensorView& view, int64_t at) {
-  return view.as<char>() + at * static_cast<int64_t>(ElementBytes(view.dtype));
-}
-
 // One copy for each place inside a block: batch b of that place is batch b of the whole, every
 // block-th element of it. `whole` is padded (or cropped) by pads[2i] before axis i + 1.
 absl::Status MoveBlocks(const KernelContext& ctx, const TensorView& whole, const TensorView& parts,

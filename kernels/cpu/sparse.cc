@@ -11,7 +11,7 @@
 namespace floe::kernels {
 namespace {
 
-constexpr int64_t kMaxElements = int64_t{1} << 40;
+constexpr int64_t kMaxDenseElements = int64_t{1} << 40;
 
 // As many dims as a dense tensor may have: indices are allocated by it.
 absl::Status CheckSparseRank(size_t dims) {
@@ -31,7 +31,7 @@ absl::Status SparseReshape(const KernelContext& ctx) {
   if (shape.rank() != 2 || shape.dim(1) != static_cast<int64_t>(from.size()))
     return absl::InvalidArgumentError(
         absl::StrCat("indices ", shape.ToString(), " into ", from.size(), " dims"));
-  FLOE_ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(from, 1, kMaxElements));
+  FLOE_ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(from, 1, kMaxDenseElements));
   int64_t known = 1, open = -1;
   for (size_t k = 0; k < to.size(); ++k) {
     if (to[k] == -1 && open < 0) {
@@ -39,7 +39,7 @@ absl::Status SparseReshape(const KernelContext& ctx) {
       to[k] = 1;
     }
   }
-  FLOE_ASSIGN_OR_RETURN(known, CheckedElements(to, 1, kMaxElements));
+  FLOE_ASSIGN_OR_RETURN(known, CheckedElements(to, 1, kMaxDenseElements));
   if (open >= 0) to[open] = known == 0 ? 0 : elements / known;
   if (open >= 0) known *= to[open];
   if (known != elements)

@@ -14,7 +14,7 @@ namespace floe::kernels {
 namespace {
 
 // How a combination becomes one value.
-struct Options {
+struct SparseCrossOptions {
   int64_t sparse = 0;  // features given as indices, values and shape
   int64_t more = 0;    // inputs after the features
   bool hashed = false;
@@ -34,7 +34,7 @@ struct Feature {
     return values.dtype == DType::kString ? values.as<std::string>()[i]
                                           : absl::StrCat(values.as<int64_t>()[i]);
   }
-  uint64_t Hash(int64_t i, const Options& options) const {
+  uint64_t Hash(int64_t i, const SparseCrossOptions& options) const {
     if (values.dtype == DType::kString) {
       const std::string& text = values.as<std::string>()[i];
       return options.strong ? SipHash(options.key[0], options.key[1], text) : Fingerprint64(text);
@@ -85,8 +85,8 @@ Feature DenseFeature(const TensorView& values) {
   return feature;
 }
 
-absl::StatusOr<std::vector<Feature>> FeaturesOf(const KernelContext& ctx, const Options& options,
-                                                int64_t* rows) {
+absl::StatusOr<std::vector<Feature>> FeaturesOf(const KernelContext& ctx,
+                                                const SparseCrossOptions& options, int64_t* rows) {
   const auto inputs = static_cast<int64_t>(ctx.inputs.size()) - options.more;
   const auto in = [&](int64_t i) -> const TensorView& { return ctx.in(static_cast<int>(i)); };
   *rows = -1;
@@ -118,7 +118,7 @@ absl::StatusOr<std::vector<Feature>> FeaturesOf(const KernelContext& ctx, const 
 }
 
 int64_t HashOf(const std::vector<Feature>& features, const std::vector<int64_t>& at,
-               const Options& options) {
+               const SparseCrossOptions& options) {
   // Version 1 begins with the key, version 2 with the first feature.
   const size_t begun = options.keyed ? 1 : 0;
   uint64_t hash = options.keyed ? features[0].Hash(at[0], options) : options.key[0];
@@ -129,7 +129,7 @@ int64_t HashOf(const std::vector<Feature>& features, const std::vector<int64_t>&
 }
 
 std::string TextOf(const std::vector<Feature>& features, const std::vector<int64_t>& at,
-                   const Options& options) {
+                   const SparseCrossOptions& options) {
   std::string text;
   for (size_t k = 0; k < features.size(); ++k)
     absl::StrAppend(&text, k == 0 ? "" : options.separator, features[k].Text(at[k]));
@@ -155,7 +155,7 @@ absl::Status Combinations(const std::vector<Feature>& features, size_t row, cons
   }
 }
 
-absl::Status Cross(const KernelContext& ctx, const Options& options) {
+absl::Status Cross(const KernelContext& ctx, const SparseCrossOptions& options) {
   int64_t rows = 0;
   FLOE_ASSIGN_OR_RETURN(const std::vector<Feature> features, FeaturesOf(ctx, options, &rows));
   std::vector<int64_t> indices, hashes;
@@ -226,8 +226,8 @@ absl::StatusOr<std::vector<Feature>> OrderedFeatures(const KernelContext& ctx,
   return features;
 }
 
-absl::Status CrossRagged(const KernelContext& ctx, const std::string& order, const Options& options,
-                         DType splits_type) {
+absl::Status CrossRagged(const KernelContext& ctx, const std::string& order,
+                         const SparseCrossOptions& options, DType splits_type) {
   FLOE_ASSIGN_OR_RETURN(const std::vector<Feature> features, OrderedFeatures(ctx, order));
   std::vector<int64_t> hashes, splits = {0};
   std::vector<std::string> texts;
@@ -254,7 +254,7 @@ absl::Status CrossRagged(const KernelContext& ctx, const std::string& order, con
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeRagged(const KernelArgs& args) {
   const Attrs& a = args.node.attrs;
-  Options options;
+  SparseCrossOptions options;
   options.hashed = a.Bool("hashed_output");
   options.buckets = static_cast<uint64_t>(std::max<int64_t>(a.Int("num_buckets"), 0));
   options.key[0] = static_cast<uint64_t>(a.Int("hash_key"));
@@ -265,9 +265,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeRagged(const KernelArgs& args) {
       });
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeSparseCross(const KernelArgs& args) {
   const Attrs& a = args.node.attrs;
-  Options options;
+  SparseCrossOptions options;
   options.sparse = a.Int("N");
   options.hashed = a.Bool("hashed_output");
   options.buckets = static_cast<uint64_t>(std::max<int64_t>(a.Int("num_buckets"), 0));
@@ -276,11 +276,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeV2(const KernelArgs& args) {
-  Options options;
+  SparseCrossOptions options;
   options.sparse = args.node.attrs.Int("N");
   options.more = 1;
   return FromFunction([base = options](const KernelContext& ctx) -> absl::Status {
-    Options options = base;
+    SparseCrossOptions options = base;
     if (ctx.inputs.back().elements() != 1) return absl::InvalidArgumentError("sep is no scalar");
     options.separator = *ctx.inputs.back().as<std::string>();
     return Cross(ctx, options);
@@ -289,12 +289,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeV2(const KernelArgs& args) {
 
 // The last inputs: num_buckets, strong_hash, salt.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeHashed(const KernelArgs& args) {
-  Options options;
+  SparseCrossOptions options;
   options.sparse = args.node.attrs.Int("N");
   options.more = 3;
   options.hashed = options.keyed = true;
   return FromFunction([base = options](const KernelContext& ctx) -> absl::Status {
-    Options options = base;
+    SparseCrossOptions options = base;
     const auto last = ctx.inputs.subspan(ctx.inputs.size() - 3);
     FLOE_ASSIGN_OR_RETURN(const int64_t buckets, ReadInt(last[0]));
     if (last[1].elements() != 1 || last[2].elements() != 2)
@@ -307,7 +307,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeHashed(const KernelArgs& args) {
     return Cross(ctx, options);
   });
 }
-FLOE_REGISTER_KERNEL(SparseCross, kCpu, Make);
+FLOE_REGISTER_KERNEL(SparseCross, kCpu, MakeSparseCross);
 FLOE_REGISTER_KERNEL(SparseCrossV2, kCpu, MakeV2);
 FLOE_REGISTER_KERNEL(SparseCrossHashed, kCpu, MakeHashed);
 FLOE_REGISTER_KERNEL(RaggedCross, kCpu, MakeRagged);

@@ -51,7 +51,7 @@ absl::Status MatMul(const KernelContext& ctx, Adjoints adjoint) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeSparseMatmul(const KernelArgs& args) {
   const Adjoints adjoint{args.node.attrs.Bool("adjoint_a"), args.node.attrs.Bool("adjoint_b")};
   return FromFunction([adjoint](const KernelContext& ctx) {
     using Types =
@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
                        absl::StrCat("a sparse matrix of ", DTypeName(ctx.in(1).dtype)));
   });
 }
-FLOE_REGISTER_KERNEL(SparseTensorDenseMatMul, kCpu, Make);
+FLOE_REGISTER_KERNEL(SparseTensorDenseMatMul, kCpu, MakeSparseMatmul);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -169,7 +169,7 @@ absl::Status ByValues(const KernelContext& ctx) {
   return status;
 }
 template <class T>
-struct Sum {
+struct SparseSum {
   static absl::Status Run(const KernelContext& ctx) { return Merge<Pair::kSum, T>(ctx); }
 };
 template <class T>
@@ -182,7 +182,7 @@ struct Minimum {
 };
 using Sums = TypeList<float, double, int8_t, int16_t, int32_t, int64_t, std::complex<float>,
                       std::complex<double>>;
-FLOE_REGISTER_KERNEL(SparseAdd, kCpu, (MakeFunction<&ByValues<Sums, Sum>>));
+FLOE_REGISTER_KERNEL(SparseAdd, kCpu, (MakeFunction<&ByValues<Sums, SparseSum>>));
 FLOE_REGISTER_KERNEL(SparseSparseMaximum, kCpu, (MakeFunction<&ByValues<Reals, Maximum>>));
 FLOE_REGISTER_KERNEL(SparseSparseMinimum, kCpu, (MakeFunction<&ByValues<Reals, Minimum>>));
 

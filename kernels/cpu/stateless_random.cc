@@ -153,12 +153,12 @@ absl::Status Floating(const KernelContext& ctx) {
   return known ? absl::OkStatus() : Unknown(ctx.out(0).dtype);
 }
 
-using Words = TypeList<int32_t, int64_t, uint32_t, uint64_t>;
+using WordTypes = TypeList<int32_t, int64_t, uint32_t, uint64_t>;
 
 template <bool kSecond>
 absl::Status FullInt(const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const Start start, StartOf<kSecond>(ctx));
-  const bool known = ForDType(ctx.out(0).dtype, Words{}, [&](auto t) {
+  const bool known = ForDType(ctx.out(0).dtype, WordTypes{}, [&](auto t) {
     using T = decltype(t);
     Draw<T>(ctx, start, WholeNumbers<T>());
   });
@@ -170,7 +170,7 @@ absl::Status Int(const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const Start start, StartOf<kSecond>(ctx));
   constexpr int kLow = kSecond ? 4 : 2;
   absl::Status status;
-  const bool known = ForDType(ctx.out(0).dtype, Words{}, [&](auto t) {
+  const bool known = ForDType(ctx.out(0).dtype, WordTypes{}, [&](auto t) {
     using T = decltype(t);
     using U = std::make_unsigned_t<T>;
     const T low = *ctx.in(kLow).as<T>(), high = *ctx.in(kLow + 1).as<T>();

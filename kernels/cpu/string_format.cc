@@ -39,10 +39,10 @@ std::string Print(const T& value) {
   }
 }
 
-class Writer {
+class FormatWriter {
  public:
   // `ends`: how many elements are written at each end of a dim.
-  Writer(const TensorView& view, int64_t ends, std::string* text)
+  FormatWriter(const TensorView& view, int64_t ends, std::string* text)
       : view_(view), ends_(ends), text_(text) {}
 
   // Elements from `first` on, of the dims from `axis` on.
@@ -91,7 +91,7 @@ class Writer {
 absl::Status Append(const TensorView& view, int64_t summarize, std::string* text) {
   const int64_t count = view.elements();
   const int64_t ends = summarize < 0 ? count : std::min(summarize, count);
-  if (view.shape.rank() > 0 || ends > 0) return Writer(view, ends, text).Write(0, 0);
+  if (view.shape.rank() > 0 || ends > 0) return FormatWriter(view, ends, text).Write(0, 0);
   text->append("...");
   return absl::OkStatus();
 }

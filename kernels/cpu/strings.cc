@@ -142,7 +142,7 @@ std::vector<std::string> Parts(const std::string& text, const std::string& separ
   return parts;
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeSplit(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeStringSplit(const KernelArgs& args) {
   const int64_t most = args.node.attrs.Int("maxsplit", -1);
   return FromFunction([most](const KernelContext& ctx) -> absl::Status {
     const TensorView& in = ctx.in(0);
@@ -176,7 +176,7 @@ FLOE_REGISTER_KERNEL(StringToNumber, kCpu, MakeFunction<&StringToNumber>, DType:
 FLOE_REGISTER_KERNEL(StringToHashBucketFast, kCpu, MakeHashBucket, DType::kString);
 FLOE_REGISTER_KERNEL(StringStrip, kCpu, MakeFunction<&Strip>, DType::kString);
 FLOE_REGISTER_KERNEL(StringJoin, kCpu, MakeJoin, DType::kString);
-FLOE_REGISTER_KERNEL(StringSplitV2, kCpu, MakeSplit, DType::kString);
+FLOE_REGISTER_KERNEL(StringSplitV2, kCpu, MakeStringSplit, DType::kString);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -60,7 +60,7 @@ class SvdOp {
   bool vectors_, full_;
 };
 
-const bool kRegistered = RegisterMatrices<SvdOp>("Svd");
+const bool kSvdRegistered = RegisterMatrices<SvdOp>("Svd");
 
 }  // namespace
 }  // namespace floe::kernels

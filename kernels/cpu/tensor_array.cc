@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeRead(const KernelArgs& args) {
   });
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeGather(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeArrayGather(const KernelArgs& args) {
   const DType dtype = args.node.attrs.Type("dtype");
   const SymShape declared = args.node.attrs.Get<SymShape>("element_shape", SymShape::UnknownRank());
   return FromFunction([dtype, declared](const KernelContext& ctx) -> absl::Status {
@@ -146,14 +146,14 @@ absl::Status Scatter(const KernelContext& ctx) {
   return GiveFlow(ctx);
 }
 
-absl::Status Size(const KernelContext& ctx) {
+absl::Status ArraySize(const KernelContext& ctx) {
   FLOE_ASSIGN_OR_RETURN(const TensorArrayObject* const array, ArrayIn(ctx));
   FLOE_ASSIGN_OR_RETURN(const TensorView out, ctx.allocator->Allocate(0, DType::kInt32, Shape()));
   *out.as<int32_t>() = static_cast<int32_t>(array->elements.size());
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeConcat(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeArrayConcat(const KernelArgs& args) {
   const DType dtype = args.node.attrs.Type("dtype");
   return FromFunction([dtype](const KernelContext& ctx) -> absl::Status {
     FLOE_ASSIGN_OR_RETURN(TensorArrayObject* const array, ArrayIn(ctx));
@@ -189,10 +189,10 @@ absl::Status Close(const KernelContext&) { return absl::OkStatus(); }
 FLOE_REGISTER_KERNEL(TensorArrayV3, kCpu, MakeArray);
 FLOE_REGISTER_KERNEL(TensorArrayWriteV3, kCpu, MakeFunction<Write>);
 FLOE_REGISTER_KERNEL(TensorArrayReadV3, kCpu, MakeRead);
-FLOE_REGISTER_KERNEL(TensorArrayGatherV3, kCpu, MakeGather);
+FLOE_REGISTER_KERNEL(TensorArrayGatherV3, kCpu, MakeArrayGather);
 FLOE_REGISTER_KERNEL(TensorArrayScatterV3, kCpu, MakeFunction<Scatter>);
-FLOE_REGISTER_KERNEL(TensorArraySizeV3, kCpu, MakeFunction<Size>);
-FLOE_REGISTER_KERNEL(TensorArrayConcatV3, kCpu, MakeConcat);
+FLOE_REGISTER_KERNEL(TensorArraySizeV3, kCpu, MakeFunction<ArraySize>);
+FLOE_REGISTER_KERNEL(TensorArrayConcatV3, kCpu, MakeArrayConcat);
 FLOE_REGISTER_KERNEL(TensorArraySplitV3, kCpu, MakeFunction<Split>);
 FLOE_REGISTER_KERNEL(TensorArrayCloseV3, kCpu, MakeFunction<Close>);
 

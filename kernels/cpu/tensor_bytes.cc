@@ -120,7 +120,7 @@ absl::Status Bad(std::string_view what) {
       absl::StrCat("Could not parse the tensor: ", std::string(what)));
 }
 
-absl::Status ReadShape(std::string_view bytes, Shape* shape) {
+absl::Status ParseShape(std::string_view bytes, Shape* shape) {
   constexpr int kMostDims = 254;
   FieldReader fields(bytes);
   uint32_t field = 0;
@@ -155,7 +155,7 @@ absl::StatusOr<Proto> ReadHead(std::string_view bytes) {
     if (!fields.Next(&field, &wire, &value)) return Bad("these bytes are no TensorProto");
     if (field == kType && wire == Wire::kVarint) proto.type = VarintOf(&value);
     if (field == kShape && wire == Wire::kBytes)
-      FLOE_RETURN_IF_ERROR(ReadShape(value, &proto.shape));
+      FLOE_RETURN_IF_ERROR(ParseShape(value, &proto.shape));
     if (field == kContent && wire == Wire::kBytes) proto.content = value;
   }
   return proto;
@@ -251,11 +251,11 @@ absl::Status Parse(const KernelContext& ctx, DType dtype) {
   list.Fill();
   return absl::OkStatus();
 }
-absl::StatusOr<std::unique_ptr<Kernel>> MakeParse(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeBytesParse(const KernelArgs& args) {
   const DType dtype = args.node.attrs.Type("out_type", DType::kInvalid);
   return FromFunction([dtype](const KernelContext& ctx) { return Parse(ctx, dtype); });
 }
-FLOE_REGISTER_KERNEL(ParseTensor, kCpu, MakeParse, DType::kString);
+FLOE_REGISTER_KERNEL(ParseTensor, kCpu, MakeBytesParse, DType::kString);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeStack(const KernelArgs& args) {
   });
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeGather(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeListJoinGather(const KernelArgs& args) {
   const DType dtype = args.node.attrs.Type("element_dtype");
   return FromFunction([dtype](const KernelContext& ctx) -> absl::Status {
     FLOE_ASSIGN_OR_RETURN(const TensorListObject* const list, ListIn(ctx.in(0)));
@@ -102,7 +102,7 @@ absl::Status FillUnwritten(const IntList& leading, SymShape shape, DType dtype,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeConcat(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeListJoinConcat(const KernelArgs& args) {
   const DType dtype = args.node.attrs.Type("element_dtype");
   const SymShape attribute =
       args.node.attrs.Get<SymShape>("element_shape", SymShape::UnknownRank());
@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeConcat(const KernelArgs& args) {
   });
 }
 
-absl::Status Split(const KernelContext& ctx) {
+absl::Status ListJoinSplit(const KernelContext& ctx) {
   FLOE_RETURN_IF_ERROR(CheckRank(ctx.in(0)));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, ReadShape(ctx.in(1)));
   IntList lengths;
@@ -164,7 +164,7 @@ absl::Status ScatterInto(const TensorView& tensor, const TensorView& indices, bo
   return absl::OkStatus();
 }
 
-absl::Status Scatter(const KernelContext& ctx) {
+absl::Status ListJoinScatter(const KernelContext& ctx) {
   FLOE_RETURN_IF_ERROR(CheckRank(ctx.in(0)));
   FLOE_ASSIGN_OR_RETURN(std::shared_ptr<TensorListObject> list,
                         NewList(ctx, 2, WithoutDim0(ctx.in(0).shape)));
@@ -188,12 +188,12 @@ absl::Status ScatterIntoExisting(const KernelContext& ctx) {
 
 FLOE_REGISTER_KERNEL(TensorListFromTensor, kCpu, MakeFunction<FromTensor>);
 FLOE_REGISTER_KERNEL(TensorListStack, kCpu, MakeStack);
-FLOE_REGISTER_KERNEL(TensorListGather, kCpu, MakeGather);
-FLOE_REGISTER_KERNEL(TensorListConcat, kCpu, MakeConcat);
-FLOE_REGISTER_KERNEL(TensorListConcatV2, kCpu, MakeConcat);
-FLOE_REGISTER_KERNEL(TensorListSplit, kCpu, MakeFunction<Split>);
-FLOE_REGISTER_KERNEL(TensorListScatter, kCpu, MakeFunction<Scatter>);
-FLOE_REGISTER_KERNEL(TensorListScatterV2, kCpu, MakeFunction<Scatter>);
+FLOE_REGISTER_KERNEL(TensorListGather, kCpu, MakeListJoinGather);
+FLOE_REGISTER_KERNEL(TensorListConcat, kCpu, MakeListJoinConcat);
+FLOE_REGISTER_KERNEL(TensorListConcatV2, kCpu, MakeListJoinConcat);
+FLOE_REGISTER_KERNEL(TensorListSplit, kCpu, MakeFunction<ListJoinSplit>);
+FLOE_REGISTER_KERNEL(TensorListScatter, kCpu, MakeFunction<ListJoinScatter>);
+FLOE_REGISTER_KERNEL(TensorListScatterV2, kCpu, MakeFunction<ListJoinScatter>);
 FLOE_REGISTER_KERNEL(TensorListScatterIntoExistingList, kCpu, MakeFunction<ScatterIntoExisting>);
 
 }  // namespace

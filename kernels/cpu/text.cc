@@ -219,7 +219,7 @@ absl::Status Split(const std::string& text, const std::string& delimiters, bool 
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeSplit(const KernelArgs& args) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeTextSplit(const KernelArgs& args) {
   return FromFunction([skip = args.node.attrs.Bool("skip_empty", true)](
                           const KernelContext& ctx) -> absl::Status {
     std::vector<int64_t> indices;
@@ -238,7 +238,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSplit(const KernelArgs& args) {
     return Give(ctx, 2, std::vector<int64_t>{ctx.in(0).elements(), longest});
   });
 }
-FLOE_REGISTER_KERNEL(StringSplit, kCpu, MakeSplit, DType::kString);
+FLOE_REGISTER_KERNEL(StringSplit, kCpu, MakeTextSplit, DType::kString);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -15,7 +15,7 @@ namespace {
 
 using ops::ConvNd;
 
-constexpr int64_t kBlockFloats = 1 << 17;  // of a phase's result that wait to be spread
+constexpr int64_t kPhaseFloats = 1 << 17;  // of a phase's result that wait to be spread
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
@@ -70,7 +70,7 @@ struct Plan {
   int64_t LineFloats(const Phase& x) const { return ScratchFloats({x.count, s.channels}); }
   // Lines of a phase that are computed before they are spread.
   int64_t BlockLines(const Phase& y, const Phase& x) const {
-    return std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(LineFloats(x), 1), 1, y.count);
+    return std::clamp<int64_t>(kPhaseFloats / std::max<int64_t>(LineFloats(x), 1), 1, y.count);
   }
   int64_t BlockFloats() const {
     int64_t most = 0;

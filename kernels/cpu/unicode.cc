@@ -17,13 +17,13 @@ namespace {
 
 enum class OnError : uint8_t { kReplace, kIgnore, kFail };
 
-struct Options {
+struct UnicodeOptions {
   OnError on_error = OnError::kReplace;
   UChar32 replacement = 0xFFFD;
   bool replace_controls = false;
   std::string input, output;
 };
-Options OptionsOf(const Attrs& a) {
+UnicodeOptions UnicodeOptionsOf(const Attrs& a) {
   const std::string errors = a.String("errors", "replace");
   return {errors == "strict"   ? OnError::kFail
           : errors == "ignore" ? OnError::kIgnore
@@ -57,7 +57,7 @@ void NoteError(const void* context, UConverterToUnicodeArgs* args, const char* b
 
 // Calls each(code point, first byte) for what is kept of a string.
 template <class F>
-absl::Status Decode(UConverter* converter, const Options& options, const std::string& text,
+absl::Status Decode(UConverter* converter, const UnicodeOptions& options, const std::string& text,
                     bool controls_may_fail, const F& each) {
   UErrorCode error = U_ZERO_ERROR;
   bool malformed = false;
@@ -80,8 +80,8 @@ absl::Status Decode(UConverter* converter, const Options& options, const std::st
   return absl::OkStatus();
 }
 
-absl::Status UnicodeDecode(const KernelContext& ctx, const Options& options, DType splits_type,
-                           bool offsets) {
+absl::Status UnicodeDecode(const KernelContext& ctx, const UnicodeOptions& options,
+                           DType splits_type, bool offsets) {
   FLOE_ASSIGN_OR_RETURN(const Converter converter, Open(options.input));
   std::vector<int64_t> splits = {0}, starts;
   std::vector<int32_t> letters;
@@ -98,7 +98,7 @@ absl::Status UnicodeDecode(const KernelContext& ctx, const Options& options, DTy
   return offsets ? Give(ctx, 2, starts) : absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Encode(const Options& options, const icu::UnicodeString& text) {
+absl::StatusOr<std::string> Encode(const UnicodeOptions& options, const icu::UnicodeString& text) {
   std::string out;
   if (options.output == "UTF-8") {
     text.toUTF8String(out);
@@ -119,7 +119,7 @@ absl::StatusOr<std::string> Encode(const Options& options, const icu::UnicodeStr
   return out;
 }
 
-absl::Status Transcode(const KernelContext& ctx, const Options& options) {
+absl::Status Transcode(const KernelContext& ctx, const UnicodeOptions& options) {
   FLOE_ASSIGN_OR_RETURN(const Converter converter, Open(options.input));
   for (int64_t i = 0; i < ctx.in(0).elements(); ++i) {
     icu::UnicodeString text;
@@ -131,7 +131,7 @@ absl::Status Transcode(const KernelContext& ctx, const Options& options) {
   return absl::OkStatus();
 }
 
-absl::Status UnicodeEncode(const KernelContext& ctx, const Options& options) {
+absl::Status UnicodeEncode(const KernelContext& ctx, const UnicodeOptions& options) {
   IntList splits;
   FLOE_RETURN_IF_ERROR(ReadInts(ctx.in(1), &splits));
   const int64_t count = ctx.in(0).elements();
@@ -172,23 +172,23 @@ FLOE_REGISTER_KERNEL(UnicodeScript, kCpu, MakeFunction<&UnicodeScript>, DType::k
 
 template <bool kOffsets>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDecode(const KernelArgs& args) {
-  const Options options = OptionsOf(args.node.attrs);
+  const UnicodeOptions options = UnicodeOptionsOf(args.node.attrs);
   FLOE_RETURN_IF_ERROR(Open(options.input).status());
   const DType splits = args.node.attrs.Type("Tsplits", DType::kInt64);
   return FromFunction([options, splits](const KernelContext& ctx) {
     return UnicodeDecode(ctx, options, splits, kOffsets);
   });
 }
-template <absl::Status (*kRun)(const KernelContext&, const Options&)>
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
-  const Options options = OptionsOf(args.node.attrs);
+template <absl::Status (*kRun)(const KernelContext&, const UnicodeOptions&)>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeUnicode(const KernelArgs& args) {
+  const UnicodeOptions options = UnicodeOptionsOf(args.node.attrs);
   if (!options.input.empty()) FLOE_RETURN_IF_ERROR(Open(options.input).status());
   return FromFunction([options](const KernelContext& ctx) { return kRun(ctx, options); });
 }
 FLOE_REGISTER_KERNEL(UnicodeDecode, kCpu, MakeDecode<false>, DType::kString);
 FLOE_REGISTER_KERNEL(UnicodeDecodeWithOffsets, kCpu, MakeDecode<true>, DType::kString);
-FLOE_REGISTER_KERNEL(UnicodeTranscode, kCpu, Make<Transcode>, DType::kString);
-FLOE_REGISTER_KERNEL(UnicodeEncode, kCpu, Make<UnicodeEncode>, DType::kInt32);
+FLOE_REGISTER_KERNEL(UnicodeTranscode, kCpu, MakeUnicode<Transcode>, DType::kString);
+FLOE_REGISTER_KERNEL(UnicodeEncode, kCpu, MakeUnicode<UnicodeEncode>, DType::kInt32);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -18,9 +18,6 @@
 namespace floe::kernels {
 namespace {
 
-using Keys = TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                      uint16_t, uint32_t, uint64_t, bool, std::string>;
-
 absl::Status NoKernel(const char* op, DType dtype) {
   return absl::UnimplementedError(absl::StrCat(op, " of ", DTypeName(dtype)));
 }
@@ -54,7 +51,7 @@ absl::Status Where(const KernelContext& ctx) {
 }
 
 // Elements between two looks whether the run should go on.
-constexpr int64_t kLookEvery = int64_t{1} << 17;
+constexpr int64_t kUniqueLookEvery = int64_t{1} << 17;
 
 template <class T>
 absl::Status UniqueOf(const KernelContext& ctx, DType index_type, bool counts) {
@@ -64,7 +61,7 @@ absl::Status UniqueOf(const KernelContext& ctx, DType index_type, bool counts) {
   std::vector<int64_t> index(in.elements()), count, first;
   RunWatch watch;
   for (int64_t i = 0; i < in.elements(); ++i) {
-    if (i % kLookEvery == 0 && watch.Stopped()) return watch.status();
+    if (i % kUniqueLookEvery == 0 && watch.Stopped()) return watch.status();
     const auto next = static_cast<int64_t>(first.size());
     const int64_t at = IsNan(x[i]) ? next : seen.try_emplace(KeyOf(x[i]), next).first->second;
     if (at == next) {
@@ -86,7 +83,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeUnique(const KernelArgs& args) {
   const DType index = args.node.attrs.Type("out_idx", DType::kInt32);
   return FromFunction([index](const KernelContext& ctx) {
     absl::Status status = NoKernel("Unique", ctx.in(0).dtype);
-    ForDType(ctx.in(0).dtype, Keys{},
+    ForDType(ctx.in(0).dtype, Comparable{},
              [&](auto t) { status = UniqueOf<decltype(t)>(ctx, index, kCounts); });
     return status;
   });
@@ -115,7 +112,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeListDiff(const KernelArgs& args) {
   const DType index = args.node.attrs.Type("out_idx", DType::kInt32);
   return FromFunction([index](const KernelContext& ctx) {
     absl::Status status = NoKernel("ListDiff", ctx.in(0).dtype);
-    ForDType(ctx.in(0).dtype, Keys{},
+    ForDType(ctx.in(0).dtype, Comparable{},
              [&](auto t) { status = ListDiffOf<decltype(t)>(ctx, index); });
     return status;
   });

@@ -15,11 +15,8 @@
 namespace floe::kernels {
 namespace {
 
-using Keys = TypeList<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                      uint16_t, uint32_t, uint64_t, bool, std::string>;
-
 // A tensor as slices 0 to count along an axis.
-struct Slices {
+struct EqualSlices {
   int axis = 0;
   int64_t outer = 1, count = 1, inner = 1;
   int64_t size() const { return outer * inner; }
@@ -27,7 +24,7 @@ struct Slices {
   int64_t At(int64_t i, int64_t k) const { return (k / inner * count + i) * inner + k % inner; }
 };
 
-absl::StatusOr<Slices> SlicesOf(const Shape& shape, const TensorView& axis_input) {
+absl::StatusOr<EqualSlices> SlicesOf(const Shape& shape, const TensorView& axis_input) {
   IntList axis;
   FLOE_RETURN_IF_ERROR(ReadInts(axis_input, &axis));
   if (axis.size() > 1 || (axis.empty() && shape.rank() != 1))
@@ -35,7 +32,7 @@ absl::StatusOr<Slices> SlicesOf(const Shape& shape, const TensorView& axis_input
         absl::StrCat("axis has ", axis.size(), " elements for an input of shape ", shape.ToString(),
                      "; expected one, or none for a vector"));
   FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis.empty() ? 0 : axis[0], shape.rank()));
-  Slices slices;
+  EqualSlices slices;
   slices.axis = along;
   slices.count = shape.dim(along);
   if (shape.elements() == 0 && slices.count != 0) {
@@ -50,7 +47,7 @@ absl::StatusOr<Slices> SlicesOf(const Shape& shape, const TensorView& axis_input
 template <class T>
 struct Compared {
   const T* x;
-  const Slices& slices;
+  const EqualSlices& slices;
 
   bool HasNan(int64_t i) const {
     for (int64_t k = 0; k < slices.size(); ++k) {
@@ -75,7 +72,7 @@ struct Compared {
 template <class T>
 absl::Status UniqueSlices(const KernelContext& ctx, DType index_type, bool counts) {
   const TensorView& in = ctx.in(0);
-  FLOE_ASSIGN_OR_RETURN(const Slices slices, SlicesOf(in.shape, ctx.in(1)));
+  FLOE_ASSIGN_OR_RETURN(const EqualSlices slices, SlicesOf(in.shape, ctx.in(1)));
   const Compared<T> compared{in.as<T>(), slices};
   absl::flat_hash_map<int64_t, int64_t, Compared<T>, Compared<T>> seen(0, compared, compared);
   BudgetVector<int64_t> index(static_cast<size_t>(slices.count)), count, first;
@@ -95,7 +92,7 @@ absl::Status UniqueSlices(const KernelContext& ctx, DType index_type, bool count
   Shape shape = in.shape;
   shape.set_dim(slices.axis, static_cast<int64_t>(first.size()));
   FLOE_ASSIGN_OR_RETURN(const TensorView out, ctx.allocator->Allocate(0, in.dtype, shape));
-  Slices to = slices;
+  EqualSlices to = slices;
   to.count = static_cast<int64_t>(first.size());
   for (int64_t i = 0; i < to.count; ++i) {
     for (int64_t k = 0; k < slices.size(); ++k)
@@ -113,7 +110,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeUniqueSlices(const KernelArgs& args)
   return FromFunction([index](const KernelContext& ctx) {
     absl::Status status =
         absl::UnimplementedError(absl::StrCat("distinct slices of ", DTypeName(ctx.in(0).dtype)));
-    ForDType(ctx.in(0).dtype, Keys{},
+    ForDType(ctx.in(0).dtype, Comparable{},
              [&](auto t) { status = UniqueSlices<decltype(t)>(ctx, index, kCounts); });
     return status;
   });

@@ -20,18 +20,18 @@ constexpr int64_t kTogetherFloats = 240 << 10;
 constexpr int64_t kFewestTogether = 16, kMostTogether = 96;
 // Below this many multiply-adds of a block, waking other threads four times costs more than it
 // saves.
-constexpr int64_t kSerialBelow = 1'000'000;
+constexpr int64_t kWinogradSerialBelow = 1'000'000;
 
-constexpr int64_t kLine = kAlignment / sizeof(float);
+constexpr int64_t kWinogradLine = kAlignment / sizeof(float);
 
 // The sizes of one run. A block of tiles is a part of one image, or some whole images.
-struct Sizes {
-  Sizes(const ConvSizes& conv, const WinogradForm& form)
+struct WinogradSizes {
+  WinogradSizes(const ConvSizes& conv, const WinogradForm& form)
       : s(conv),
         tiles_x(CeilDiv(conv.out_w, form.w.tile)),
         tiles(CeilDiv(conv.out_h, form.h.tile) * tiles_x),
-        in_row(CeilDiv(conv.in_c, kLine) * kLine),
-        out_row(CeilDiv(conv.out_c, kLine) * kLine) {
+        in_row(CeilDiv(conv.in_c, kWinogradLine) * kWinogradLine),
+        out_row(CeilDiv(conv.out_c, kWinogradLine) * kWinogradLine) {
     const int64_t most = std::clamp(kTogetherFloats / (form.points() * (in_row + out_row)),
                                     kFewestTogether, kMostTogether);
     images_together = std::max<int64_t>(1, most / tiles);
@@ -41,7 +41,9 @@ struct Sizes {
   }
 
   // Equal places of neighbouring planes must not lie in one set of a cache.
-  static int64_t Plane(int64_t floats) { return (CeilDiv(floats, kLine) | 1) * kLine; }
+  static int64_t Plane(int64_t floats) {
+    return (CeilDiv(floats, kWinogradLine) | 1) * kWinogradLine;
+  }
 
   int64_t pixels() const { return s.in_h * s.in_w; }
 
@@ -60,14 +62,14 @@ enum class TileKind : uint8_t {
 };
 
 // One tile of one image.
-struct Tile {
+struct WinogradTile {
   int64_t image;
   int64_t y, x;           // of its first pixel; may be before the image
   int64_t rows, columns;  // of the result
 };
 
 // Pieces of scratch.
-struct Room {
+struct WinogradRoom {
   float* zeros;     // a pixel beside the image
   float* data;      // planes of transformed pixels
   float* products;  // planes
@@ -101,7 +103,7 @@ class WinogradConv final : public Kernel {
                        absl::Span<const Shape> outputs) const override {
     const ConvSizes conv(window_, inputs[0], inputs[1], outputs[0]);
     if (conv.out_pixels() == 0) return 0;
-    const Sizes s(conv, form_);
+    const WinogradSizes s(conv, form_);
     return ScratchPieces::Bytes({bias_.ScratchFloats(conv.out_c), s.in_row,
                                  form_.points() * s.in_plane, form_.points() * s.out_plane,
                                  s.images_together * s.pixels(), s.together});
@@ -116,10 +118,10 @@ class WinogradConv final : public Kernel {
     const ConvSizes conv(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
     FLOE_RETURN_IF_ERROR(CheckConv(conv, ctx, epilogue_, false));
     if (conv.images == 0 || conv.out_floats() == 0) return absl::OkStatus();
-    const Sizes s(conv, form_);
+    const WinogradSizes s(conv, form_);
     ScratchPieces pieces(ctx.scratch);
     const float* bias = bias_.Padded(ctx, conv.out_c, pieces);
-    Room room;
+    WinogradRoom room;
     room.zeros = pieces.Floats(s.in_row);
     room.data = pieces.Floats(form_.points() * s.in_plane);
     room.products = pieces.Floats(form_.points() * s.out_plane);
@@ -138,8 +140,8 @@ class WinogradConv final : public Kernel {
   }
 
  private:
-  void FindLargest(const KernelContext& ctx, const Sizes& s, const Room& room, int64_t image,
-                   int64_t images) const {
+  void FindLargest(const KernelContext& ctx, const WinogradSizes& s, const WinogradRoom& room,
+                   int64_t image, int64_t images) const {
     const float* pixels = ctx.in(0).as<float>() + image * s.s.image_floats();
     const int64_t grain = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, s.s.in_c));
     ParallelRange(ctx.pool, images * s.pixels(), grain, [&](int64_t begin, int64_t end) {
@@ -147,7 +149,7 @@ class WinogradConv final : public Kernel {
     });
   }
 
-  Tile TileAt(const Sizes& s, const Block& block, int64_t i) const {
+  WinogradTile TileAt(const WinogradSizes& s, const Block& block, int64_t i) const {
     const int64_t tile = (block.begin + i) % s.tiles;
     const int64_t y = tile / s.tiles_x * form_.h.tile, x = tile % s.tiles_x * form_.w.tile;
     return {(block.begin + i) / s.tiles, y - s.s.pad_top, x - s.s.pad_left,
@@ -157,7 +159,8 @@ class WinogradConv final : public Kernel {
 
   // to[i] = from(index of pixel i of the tile in its image), or `outside` beside the image.
   template <class T, class From>
-  void ForPixels(const Sizes& s, const Tile& tile, T outside, T* to, const From& from) const {
+  void ForPixels(const WinogradSizes& s, const WinogradTile& tile, T outside, T* to,
+                 const From& from) const {
     const int height = form_.h.points(), width = form_.w.points();
     const int64_t first = std::max<int64_t>(0, -tile.x),
                   last = std::min<int64_t>(width, s.s.in_w - tile.x);
@@ -170,16 +173,16 @@ class WinogradConv final : public Kernel {
   }
 
   using Pixels = const float* [kMostWinogradPoints];
-  void FindPixels(const KernelContext& ctx, const Sizes& s, const Room& room, const Block& block,
-                  const Tile& tile, Pixels& pixels) const {
+  void FindPixels(const KernelContext& ctx, const WinogradSizes& s, const WinogradRoom& room,
+                  const Block& block, const WinogradTile& tile, Pixels& pixels) const {
     const float* image = ctx.in(0).as<float>() + (block.image + tile.image) * s.s.image_floats();
     const int64_t channels = s.s.in_c;
     ForPixels<const float*>(s, tile, room.zeros, pixels,
                             [&](int64_t at) { return image + at * channels; });
   }
 
-  WinogradResult ResultOf(const KernelContext& ctx, const Sizes& s, const float* bias,
-                          const Block& block, const Tile& tile) const {
+  WinogradResult ResultOf(const KernelContext& ctx, const WinogradSizes& s, const float* bias,
+                          const Block& block, const WinogradTile& tile) const {
     const int64_t y = tile.y + s.s.pad_top, x = tile.x + s.s.pad_left;
     WinogradResult result;
     const int64_t offset =
@@ -207,12 +210,13 @@ class WinogradConv final : public Kernel {
     return largest;
   }
 
-  void FindMost(const Sizes& s, const Room& room, const Tile& tile, uint32_t* most) const {
+  void FindMost(const WinogradSizes& s, const WinogradRoom& room, const WinogradTile& tile,
+                uint32_t* most) const {
     const uint32_t* of_image = room.most + tile.image * s.pixels();
     ForPixels<uint32_t>(s, tile, 0, most, [&](int64_t at) { return of_image[at]; });
   }
 
-  TileKind Judge(const Sizes& s, const Room& room, const Tile& tile) const {
+  TileKind Judge(const WinogradSizes& s, const WinogradRoom& room, const WinogradTile& tile) const {
     static const uint32_t high = BitsOf(kWinogradLargest), low = BitsOf(kWinogradSmallest);
     uint32_t most[kMostWinogradPoints];
     FindMost(s, room, tile, most);
@@ -242,13 +246,13 @@ class WinogradConv final : public Kernel {
     for (int64_t i = 0; i < n; ++i) body(i);
   }
 
-  absl::Status RunBlock(const KernelContext& ctx, const Sizes& s, const float* bias,
-                        const Room& room, const Block& block) const {
+  absl::Status RunBlock(const KernelContext& ctx, const WinogradSizes& s, const float* bias,
+                        const WinogradRoom& room, const Block& block) const {
     RunWatch watch;
     const bool alone = ctx.pool->threads() == 1 ||
-                       block.count() * form_.points() * s.s.in_c * s.s.out_c < kSerialBelow;
+                       block.count() * form_.points() * s.s.in_c * s.s.out_c < kWinogradSerialBelow;
     For(ctx, alone, block.count(), [&](int64_t i) {
-      const Tile tile = TileAt(s, block, i);
+      const WinogradTile tile = TileAt(s, block, i);
       room.kinds[i] = Judge(s, room, tile);
       if (room.kinds[i] == TileKind::kDirect) return;
       Pixels pixels;
@@ -262,7 +266,7 @@ class WinogradConv final : public Kernel {
     For(ctx, alone, block.count(), [&](int64_t i) {
       const bool direct = room.kinds[i] == TileKind::kDirect;
       if (direct && watch.Stopped()) return;
-      const Tile tile = TileAt(s, block, i);
+      const WinogradTile tile = TileAt(s, block, i);
       const WinogradResult result = ResultOf(ctx, s, bias, block, tile);
       if (direct) {
         Pixels pixels;
@@ -277,8 +281,8 @@ class WinogradConv final : public Kernel {
     return absl::OkStatus();
   }
 
-  void Multiply(const KernelContext& ctx, const Sizes& s, const Room& room, int64_t tiles,
-                bool alone, RunWatch* watch) const {
+  void Multiply(const KernelContext& ctx, const WinogradSizes& s, const WinogradRoom& room,
+                int64_t tiles, bool alone, RunWatch* watch) const {
     const int64_t panels = gemm_.panels(s.s.out_c);
     // About four chunks a thread even out their speeds.
     const int64_t split =
@@ -300,7 +304,7 @@ class WinogradConv final : public Kernel {
   }
 
   // Results under nothing but zeros become what zero gives.
-  void FillZeros(const Sizes& s, const Room& room, const Tile& tile,
+  void FillZeros(const WinogradSizes& s, const WinogradRoom& room, const WinogradTile& tile,
                  const WinogradResult& result) const {
     uint32_t most[kMostWinogradPoints];
     FindMost(s, room, tile, most);

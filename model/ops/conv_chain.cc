@@ -77,7 +77,7 @@ absl::StatusOr<Types> Infer(const InferContext& c) {
 }
 
 // Only the last convolution may add a residual.
-RowMark Rows(const RowContext& c) {
+RowMark ConvChainRows(const RowContext& c) {
   const std::vector<ops::ConvStage> stages = ops::ConvStagesOf(c.node);
   const bool residual = !stages.empty() && stages.back().node.attrs.Bool("fused_residual");
   return ops::ConvRows(c, residual ? stages.back().first_input + 1 : 0);
@@ -102,7 +102,7 @@ const OpRegistrar kConvChain({.name = "ConvChain",
                               .min_inputs = 3,
                               .max_inputs = 9,
                               .infer = Infer,
-                              .rows = Rows,
+                              .rows = ConvChainRows,
                               .flops = Flops});
 
 }  // namespace

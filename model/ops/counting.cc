@@ -6,8 +6,6 @@
 namespace floe {
 namespace {
 
-TensorType Vector(DType dtype) { return {dtype, {Dim::Unknown()}}; }
-
 absl::Status CheckWeights(const InferContext& c, int i) {
   const DType dtype = c.dtype(i);
   if (dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kFloat32 ||
@@ -54,7 +52,7 @@ absl::StatusOr<Types> InferCount(const InferContext& c) {
   if (rank.concrete() && rank != Dim(1) && rank != Dim(2))
     return Bad(absl::StrCat("values have ", rank.size(), " dims, expected 1 or 2"));
   return Types{{DType::kInt64, {Dim::Unknown(), rank}},
-               Vector(c.dtype(inputs - 1)),
+               ops::UnknownVector(c.dtype(inputs - 1)),
                {DType::kInt64, {rank}}};
 }
 OpDef Count(const std::string& name, int inputs) {
@@ -131,10 +129,9 @@ OpDef Fixed(const std::string& name, int inputs,
           .shape_inputs = shape_inputs,
           .tensorflow = {name}};
 }
-RowMark NoRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
 
 const OpRegistrar kCounting[] = {
-    OpRegistrar(Fixed("Bincount", 3, InferBincount, NoRows), "int32 int32 T"),
+    OpRegistrar(Fixed("Bincount", 3, InferBincount, ops::NoRows), "int32 int32 T"),
     OpRegistrar(ops::Allocating("RaggedBincount", 4, {"output"}, InferBincount), "int64 i i T"),
     OpRegistrar(ops::Allocating("SparseBincount", 5, {"output"}, InferBincount),
                 "int64 i int64 i T"),
@@ -143,8 +140,8 @@ const OpRegistrar kCounting[] = {
     OpRegistrar(Count("RaggedCountSparseOutput", 3)),
     OpRegistrar(Fixed("LowerBound", 2, InferBound, BoundRows), "T T"),
     OpRegistrar(Fixed("UpperBound", 2, InferBound, BoundRows), "T T"),
-    OpRegistrar(Fixed("HistogramFixedWidth", 3, InferHistogram, NoRows)),
-    OpRegistrar(Fixed("UnravelIndex", 2, InferUnravel, NoRows), "i i"),
+    OpRegistrar(Fixed("HistogramFixedWidth", 3, InferHistogram, ops::NoRows)),
+    OpRegistrar(Fixed("UnravelIndex", 2, InferUnravel, ops::NoRows), "i i"),
     OpRegistrar(Fixed("NthElement", 2, InferNth, NthRows)),
 };
 

@@ -8,12 +8,7 @@
 namespace floe {
 namespace {
 
-TensorType Vector(DType dtype) { return {dtype, {Dim::Unknown()}}; }
 TensorType Matrix(DType dtype, Dim width) { return {dtype, {Dim::Unknown(), width}}; }
-Dim DimOf(const InferContext& c, int i, int axis) {
-  const SymShape& shape = c.shape(i);
-  return shape.rank_known() && axis < shape.rank() ? shape.dim(axis) : Dim::Unknown();
-}
 
 absl::StatusOr<Types> InferWhere(const InferContext& c) {
   const int rank = ops::RankOf(c, 0);
@@ -24,8 +19,8 @@ absl::StatusOr<Types> InferWhere(const InferContext& c) {
 absl::StatusOr<Types> InferUnique(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
   FLOE_ASSIGN_OR_RETURN(const DType index, ops::IndexTypeAttr(c, "out_idx", DType::kInt32));
-  Types types = {Vector(c.dtype(0)), {index, {DimOf(c, 0, 0)}}};
-  if (c.node.op->outputs == 3) types.push_back(Vector(index));
+  Types types = {ops::UnknownVector(c.dtype(0)), {index, {ops::DimOf(c, 0, 0)}}};
+  if (c.node.op->outputs == 3) types.push_back(ops::UnknownVector(index));
   return types;
 }
 
@@ -45,7 +40,7 @@ absl::StatusOr<Types> InferUniqueSlices(const InferContext& c) {
     out.set_dim(along, Dim::Unknown());
   }
   Types types = {{c.dtype(0), out}, {index, {count}}};
-  if (c.node.op->outputs == 3) types.push_back(Vector(index));
+  if (c.node.op->outputs == 3) types.push_back(ops::UnknownVector(index));
   return types;
 }
 
@@ -54,7 +49,7 @@ absl::StatusOr<Types> InferListDiff(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   FLOE_ASSIGN_OR_RETURN(const DType index, ops::IndexTypeAttr(c, "out_idx", DType::kInt32));
-  return Types{Vector(c.dtype(0)), Vector(index)};
+  return Types{ops::UnknownVector(c.dtype(0)), ops::UnknownVector(index)};
 }
 
 // data, partitions
@@ -92,15 +87,15 @@ OpDef SparseSegment(const std::string& name) {
 absl::Status CheckBoxes(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  const Dim four = DimOf(c, 0, 1);
+  const Dim four = ops::DimOf(c, 0, 1);
   if (four.concrete() && four.size() != 4)
     return Bad(absl::StrCat("boxes have ", four.size(), " coordinates, expected 4"));
   return absl::OkStatus();
 }
 absl::StatusOr<Types> InferNms(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckBoxes(c));
-  Types types = {Vector(DType::kInt32)};
-  if (c.num_inputs() == 6) types.push_back(Vector(c.dtype(1)));
+  Types types = {ops::UnknownVector(DType::kInt32)};
+  if (c.num_inputs() == 6) types.push_back(ops::UnknownVector(c.dtype(1)));
   if (c.node.op->outputs > 1) types.push_back({DType::kInt32, SymShape()});
   return types;
 }
@@ -108,7 +103,7 @@ absl::StatusOr<Types> InferNms(const InferContext& c) {
 absl::StatusOr<Types> InferByOverlaps(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  return Types{Vector(DType::kInt32)};
+  return Types{ops::UnknownVector(DType::kInt32)};
 }
 // How many detections of an image are written; unknown where the run settles it.
 absl::StatusOr<Dim> Detections(const InferContext& c) {
@@ -117,7 +112,7 @@ absl::StatusOr<Dim> Detections(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const bool image_known, c.IntsOf(3, &of_image));
   if (!image_known || of_image.size() != 1 || of_image[0] <= 0) return Dim::Unknown();
   if (!c.attrs().Bool("pad_per_class")) return Dim(of_image[0]);
-  const Dim classes = DimOf(c, 1, 2);
+  const Dim classes = ops::DimOf(c, 1, 2);
   if (!class_known || of_class.size() != 1 || of_class[0] <= 0 || !classes.concrete())
     return Dim::Unknown();
   return Dim(std::min(of_image[0], of_class[0] * std::min<int64_t>(classes.size(), of_image[0])));
@@ -131,7 +126,7 @@ absl::StatusOr<Types> InferCombinedNms(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kFloat32));
   FLOE_ASSIGN_OR_RETURN(const Dim detections, Detections(c));
   const DType dtype = DType::kFloat32;
-  const Dim batch = DimOf(c, 0, 0);
+  const Dim batch = ops::DimOf(c, 0, 0);
   return Types{{dtype, {batch, detections, 4}},
                {dtype, {batch, detections}},
                {dtype, {batch, detections}},
@@ -155,7 +150,7 @@ OpDef CombinedNms() {
 // input, separator -> indices, values, dense shape
 absl::StatusOr<Types> InferStringSplit(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
-  return Types{Matrix(DType::kInt64, 2), Vector(DType::kString), {DType::kInt64, {2}}};
+  return Types{Matrix(DType::kInt64, 2), ops::UnknownVector(DType::kString), {DType::kInt64, {2}}};
 }
 
 absl::Status ExpectSparse(const InferContext& c, int first) {
@@ -173,15 +168,15 @@ absl::StatusOr<Types> InferSetOperation(const InferContext& c) {
   if (op != "a-b" && op != "b-a" && op != "intersection" && op != "union")
     return Bad("set_operation '" + op + "' is none of a-b, b-a, intersection, union");
   const int rank = ops::RankOf(c, 0);
-  const Dim width = inputs == 6 ? DimOf(c, 2, 0) : rank < 0 ? Dim::Unknown() : Dim(rank);
+  const Dim width = inputs == 6 ? ops::DimOf(c, 2, 0) : rank < 0 ? Dim::Unknown() : Dim(rank);
   const DType dtype = c.dtype(inputs == 6 ? 1 : 0);
-  return Types{Matrix(DType::kInt64, width), Vector(dtype), {DType::kInt64, {width}}};
+  return Types{Matrix(DType::kInt64, width), ops::UnknownVector(dtype), {DType::kInt64, {width}}};
 }
 
 // indices, values, dense shape -> numbers of elements
 absl::StatusOr<Types> InferSetSize(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ExpectSparse(c, 0));
-  const Dim rank = DimOf(c, 2, 0);
+  const Dim rank = ops::DimOf(c, 2, 0);
   return ops::One(DType::kInt32, rank.concrete() && rank.size() > 0
                                      ? ops::UnknownDims(static_cast<int>(rank.size()) - 1)
                                      : SymShape::UnknownRank());
@@ -189,25 +184,25 @@ absl::StatusOr<Types> InferSetSize(const InferContext& c) {
 
 // indices, shape, new shape
 absl::StatusOr<Types> InferSparseReshape(const InferContext& c) {
-  const Dim rank = DimOf(c, 2, 0);
-  return Types{{DType::kInt64, {DimOf(c, 0, 0), rank}}, {DType::kInt64, {rank}}};
+  const Dim rank = ops::DimOf(c, 2, 0);
+  return Types{{DType::kInt64, {ops::DimOf(c, 0, 0), rank}}, {DType::kInt64, {rank}}};
 }
 
 // indices, values, shape, default -> indices, values, empty rows, where each value went
 absl::StatusOr<Types> InferFillEmptyRows(const InferContext& c) {
-  return Types{Matrix(DType::kInt64, DimOf(c, 0, 1)),
-               Vector(c.dtype(1)),
-               Vector(DType::kBool),
-               {DType::kInt64, {DimOf(c, 0, 0)}}};
+  return Types{Matrix(DType::kInt64, ops::DimOf(c, 0, 1)),
+               ops::UnknownVector(c.dtype(1)),
+               ops::UnknownVector(DType::kBool),
+               {DType::kInt64, {ops::DimOf(c, 0, 0)}}};
 }
 
 // logits [time, batch, classes], lengths
 absl::StatusOr<Types> InferCtc(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 3));
   return Types{Matrix(DType::kInt64, 2),
-               Vector(DType::kInt64),
+               ops::UnknownVector(DType::kInt64),
                {DType::kInt64, {2}},
-               {c.dtype(0), {DimOf(c, 0, 1), 1}}};
+               {c.dtype(0), {ops::DimOf(c, 0, 1), 1}}};
 }
 
 // The same for each of top_paths; then the scores of all.
@@ -220,9 +215,9 @@ absl::StatusOr<Types> InferCtcBeam(const InferContext& c) {
                             ", expected 1 <= top_paths <= beam_width <= 2^20"));
   Types types;
   for (int64_t i = 0; i < paths; ++i) types.push_back(Matrix(DType::kInt64, 2));
-  for (int64_t i = 0; i < paths; ++i) types.push_back(Vector(DType::kInt64));
+  for (int64_t i = 0; i < paths; ++i) types.push_back(ops::UnknownVector(DType::kInt64));
   for (int64_t i = 0; i < paths; ++i) types.push_back({DType::kInt64, {2}});
-  types.push_back({c.dtype(0), {DimOf(c, 0, 1), paths}});
+  types.push_back({c.dtype(0), {ops::DimOf(c, 0, 1), paths}});
   return types;
 }
 

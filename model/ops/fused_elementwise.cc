@@ -84,7 +84,7 @@ namespace {
 
 using ops::FusedStep;
 
-absl::StatusOr<Types> Infer(const InferContext& c) {
+absl::StatusOr<Types> InferChain(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const std::vector<FusedStep> steps,
                         ops::FusedStepsOf(c.node, c.num_inputs()));
   FLOE_ASSIGN_OR_RETURN(const Types types, ops::InferFusedSteps(steps, c.inputs));
@@ -92,7 +92,7 @@ absl::StatusOr<Types> Infer(const InferContext& c) {
 }
 
 // Step by step, as if each were a node of its own.
-RowMark Rows(const RowContext& c) {
+RowMark ChainRows(const RowContext& c) {
   const auto steps = ops::FusedStepsOf(c.node, static_cast<int>(c.inputs.size()));
   if (!steps.ok()) return RowMark::kUnknown;
   const auto types = ops::InferFusedSteps(*steps, c.inputs);
@@ -118,8 +118,8 @@ RowMark Rows(const RowContext& c) {
   return marks.back();
 }
 
-double Flops(const Node& node, absl::Span<const TensorType>, absl::Span<const TensorType> out,
-             int64_t rows) {
+double ChainFlops(const Node& node, absl::Span<const TensorType>, absl::Span<const TensorType> out,
+                  int64_t rows) {
   if (!out[0].shape.known()) return 0;
   const auto* names = node.attrs.Find<std::vector<std::string>>("ops");
   return static_cast<double>(names == nullptr ? 0 : names->size()) *
@@ -129,11 +129,11 @@ double Flops(const Node& node, absl::Span<const TensorType>, absl::Span<const Te
 const OpRegistrar kFusedElementwise({.name = "FusedElementwise",
                                      .min_inputs = 1,
                                      .max_inputs = ops::kMaxFusedInputs,
-                                     .infer = Infer,
-                                     .rows = Rows,
-                                     .time_major = Rows,
+                                     .infer = InferChain,
+                                     .rows = ChainRows,
+                                     .time_major = ChainRows,
                                      .in_place = true,
-                                     .flops = Flops});
+                                     .flops = ChainFlops});
 
 }  // namespace
 }  // namespace floe

@@ -223,7 +223,6 @@ absl::StatusOr<Types> InferTridiagonalProduct(const InferContext& c) {
     return Bad(absl::StrCat("rhs has shape ", c.shape(3).ToString(), ", expected matrices"));
   return ops::One(c.dtype(3), c.shape(3));
 }
-RowMark NoRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
 
 const OpRegistrar kMatrices[] = {
     OpRegistrar(Op("MatrixInverse", 1, InferSquare, MatrixRows)),
@@ -244,7 +243,8 @@ const OpRegistrar kMatrices[] = {
     OpRegistrar(Op("MatrixTriangularSolve", 2, InferSolve<true>, PairRows<2, true>)),
     OpRegistrar(Op("MatrixSolveLs", 3, InferSolveLs, PairRows<2, false>)),
     OpRegistrar(Op("TridiagonalSolve", 2, InferTridiagonal, PairRows<2, false>)),
-    OpRegistrar(ops::Simple("TridiagonalMatMul", 4, InferTridiagonalProduct, NoRows), "T T T T"),
+    OpRegistrar(ops::Simple("TridiagonalMatMul", 4, InferTridiagonalProduct, ops::NoRows),
+                "T T T T"),
     OpRegistrar(Op("Cross", 2, InferCross, PairRows<1, false>)),
 };
 

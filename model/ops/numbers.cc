@@ -23,7 +23,7 @@ absl::StatusOr<Types> InferClip(const InferContext& c) {
   return ops::One(c.dtype(0), std::move(shape));
 }
 
-absl::StatusOr<Types> InferBroadcast(const InferContext& c) {
+absl::StatusOr<Types> InferSameType(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(SymShape shape, BroadcastShapes(c.shape(0), c.shape(1)));
   return ops::One(c.dtype(0), std::move(shape));
 }
@@ -32,7 +32,7 @@ absl::StatusOr<Types> InferComplex(const InferContext& c) {
   const DType whole = c.dtype(0) == DType::kFloat64 ? DType::kComplex128 : DType::kComplex64;
   if (ops::TypeAttr(c, "Tout", whole) != whole)
     return Bad(absl::StrCat("attribute Tout is not ", DTypeName(whole)));
-  FLOE_ASSIGN_OR_RETURN(Types types, InferBroadcast(c));
+  FLOE_ASSIGN_OR_RETURN(Types types, InferSameType(c));
   types[0].dtype = whole;
   return types;
 }
@@ -106,22 +106,21 @@ absl::StatusOr<Types> InferBroadcastArgs(const InferContext& c) {
     rank = Dim(std::max(c.shape(0).dim(0).size(), c.shape(1).dim(0).size()));
   return ops::One(c.dtype(0), {rank});
 }
-RowMark NoRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
 OpDef BroadcastArgs() {
   OpDef def = Elementwise("BroadcastArgs", 2, InferBroadcastArgs);
-  def.rows = NoRows;
+  def.rows = ops::NoRows;
   return def;
 }
 
 // A tensor on the diagonal of one with its dims twice; and back.
-absl::StatusOr<Types> InferDiag(const InferContext& c) {
+absl::StatusOr<Types> InferTensorDiag(const InferContext& c) {
   SymShape out = c.shape(0);
   if (!out.rank_known()) return ops::One(c.dtype(0), out);
   if (out.rank() == 0) return Bad("diagonal is a scalar");
   for (int i = 0; i < c.shape(0).rank(); ++i) out.push_back(c.shape(0).dim(i));
   return ops::One(c.dtype(0), std::move(out));
 }
-absl::StatusOr<Types> InferDiagPart(const InferContext& c) {
+absl::StatusOr<Types> InferTensorDiagPart(const InferContext& c) {
   const SymShape& in = c.shape(0);
   if (!in.rank_known()) return ops::One(c.dtype(0), in);
   if (in.rank() == 0 || in.rank() % 2 != 0)
@@ -136,19 +135,19 @@ absl::StatusOr<Types> InferDiagPart(const InferContext& c) {
 }
 OpDef Mixing(const std::string& name, absl::StatusOr<Types> (*infer)(const InferContext&)) {
   OpDef def = Elementwise(name, 1, infer);
-  def.rows = NoRows;
+  def.rows = ops::NoRows;
   return def;
 }
 
 const OpRegistrar kNumbers[] = {
-    OpRegistrar(Mixing("Diag", InferDiag)),
-    OpRegistrar(Mixing("DiagPart", InferDiagPart)),
+    OpRegistrar(Mixing("Diag", InferTensorDiag)),
+    OpRegistrar(Mixing("DiagPart", InferTensorDiagPart)),
     OpRegistrar(BroadcastArgs(), "i i"),
     OpRegistrar(Elementwise("ClipByValue", 3, InferClip), "T T T"),
     OpRegistrar(Elementwise("Complex", 2, InferComplex), "T T"),
     OpRegistrar(Elementwise("Angle", 1, InferAngle)),
-    OpRegistrar(Elementwise("MulNoNan", 2, InferBroadcast), "T T"),
-    OpRegistrar(Elementwise("NextAfter", 2, InferBroadcast), "T T"),
+    OpRegistrar(Elementwise("MulNoNan", 2, InferSameType), "T T"),
+    OpRegistrar(Elementwise("NextAfter", 2, InferSameType), "T T"),
     OpRegistrar(Elementwise("Erfinv", 1, InferSame)),
     OpRegistrar(Elementwise("PopulationCount", 1, InferBitCount)),
     OpRegistrar(Elementwise("ApproximateEqual", 2, InferApproximate), "T T"),

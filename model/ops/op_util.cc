@@ -7,6 +7,15 @@
 
 namespace floe::ops {
 
+TensorType UnknownVector(DType dtype) { return {dtype, {Dim::Unknown()}}; }
+
+Dim DimOf(const InferContext& c, int i, int axis) {
+  const SymShape& shape = c.shape(i);
+  return shape.rank_known() && axis < shape.rank() ? shape.dim(axis) : Dim::Unknown();
+}
+
+absl::StatusOr<Types> InferNothing(const InferContext&) { return Types(); }
+
 SymShape UnknownDims(int rank) {
   constexpr int kMaxRank = 254;  // more are refused once they are known
   if (rank < 0 || rank > kMaxRank) return SymShape::UnknownRank();
@@ -145,6 +154,8 @@ RowMark Lost(const RowContext& c) {
       std::find(c.marks.begin(), c.marks.end(), RowMark::kUnknown) != c.marks.end();
   return unknown ? RowMark::kUnknown : RowMark::kMixed;
 }
+
+RowMark NoRows(const RowContext& c) { return Checked(RowsNever(c), c); }
 
 RowMark MarkOfData(const RowContext& c, int data, bool keeps) {
   RowMark mark = c.marks[data];

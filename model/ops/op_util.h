@@ -13,6 +13,12 @@ namespace floe::ops {
 inline Types One(DType dtype, SymShape shape) { return {TensorType{dtype, std::move(shape)}}; }
 
 SymShape UnknownDims(int rank);
+// A vector of a length that only the run tells.
+TensorType UnknownVector(DType dtype);
+// Dim `axis` of input i; unknown where its rank is, or is too low.
+Dim DimOf(const InferContext& c, int i, int axis);
+// Of ops without outputs.
+absl::StatusOr<Types> InferNothing(const InferContext& c);
 
 // The attribute `name` as a dtype, or `otherwise`.
 DType TypeAttr(const InferContext& c, const std::string& name, DType otherwise);
@@ -65,6 +71,8 @@ bool DependsOnRows(const TensorType& type);  // some dim has rows, or is unknown
 // Corrects a mark by the type of the outputs: kRows needs leading rows in output 0, kConstant a
 // shape without rows. A constant whose shape has leading rows stays kMixed.
 RowMark Checked(RowMark mark, const RowContext& c);
+// Of an op whose outputs depend on every row.
+RowMark NoRows(const RowContext& c);
 // Of an op that no rule lets keep rows: kUnknown where an input is, else kMixed.
 RowMark Lost(const RowContext& c);
 

@@ -91,7 +91,7 @@ absl::StatusOr<Types> InferConv(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "Conv2D", 2));
   return WithRange(dtype, std::move(shape));
 }
-absl::StatusOr<Types> InferMatMul(const InferContext& c) {
+absl::StatusOr<Types> InferQuantizedMatMul(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, DType::kQUInt8));
   FLOE_RETURN_IF_ERROR(ExpectFloats(c, 2));
   FLOE_ASSIGN_OR_RETURN(const DType dtype,
@@ -99,7 +99,7 @@ absl::StatusOr<Types> InferMatMul(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "MatMul", 2));
   return WithRange(dtype, std::move(shape));
 }
-absl::StatusOr<Types> InferBiasAdd(const InferContext& c) {
+absl::StatusOr<Types> InferQuantizedBiasAdd(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 1, c.dtype(0)));
   FLOE_RETURN_IF_ERROR(ExpectFloats(c, 2));
   FLOE_ASSIGN_OR_RETURN(const DType dtype,
@@ -134,7 +134,7 @@ absl::StatusOr<Types> InferReshape(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "Reshape", 2, true));
   return WithRange(c.dtype(0), std::move(shape));
 }
-absl::StatusOr<Types> InferResize(const InferContext& c) {
+absl::StatusOr<Types> InferQuantizedResize(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ExpectFloats(c, 2));
   FLOE_ASSIGN_OR_RETURN(SymShape shape, PlainShape(c, "ResizeBilinear", 2, true));
   return WithRange(c.dtype(0), std::move(shape));
@@ -153,7 +153,7 @@ absl::StatusOr<Types> InferConcat(const InferContext& c) {
 }
 
 // t, its range; the same of mean, variance, beta, gamma.
-absl::StatusOr<Types> InferBatchNorm(const InferContext& c) {
+absl::StatusOr<Types> InferQuantizedBatchNorm(const InferContext& c) {
   for (int i = 0; i < c.num_inputs(); i += 3) {
     FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, c.dtype(0)));
     FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, i == 0 ? 4 : 1));
@@ -216,8 +216,10 @@ const OpRegistrar kQuantized[] = {
                  .tensorflow = {"Dequantize"}}),
     OpRegistrar(Quantized("QuantizeV2", 3, kOutput, InferQuantizeV2), "float32 float32 float32"),
     OpRegistrar(Quantized("QuantizedConv2D", 6, kMinOutput, InferConv)),
-    OpRegistrar(Quantized("QuantizedMatMul", 6, {"out", "min_out", "max_out"}, InferMatMul)),
-    OpRegistrar(Quantized("QuantizedBiasAdd", 6, {"output", "min_out", "max_out"}, InferBiasAdd)),
+    OpRegistrar(
+        Quantized("QuantizedMatMul", 6, {"out", "min_out", "max_out"}, InferQuantizedMatMul)),
+    OpRegistrar(
+        Quantized("QuantizedBiasAdd", 6, {"output", "min_out", "max_out"}, InferQuantizedBiasAdd)),
     OpRegistrar(Quantized("QuantizedAdd", 6, kSum, InferArithmetic)),
     OpRegistrar(Quantized("QuantizedMul", 6, kSum, InferArithmetic)),
     OpRegistrar(Quantized("QuantizedRelu", 3, kActivations, InferRelu)),
@@ -227,10 +229,10 @@ const OpRegistrar kQuantized[] = {
     OpRegistrar(Concat()),
     OpRegistrar(Quantized("QuantizedReshape", 4, kOutput, InferReshape, 2), "T i float32 float32"),
     OpRegistrar(Quantized("QuantizedResizeBilinear", 4, {"resized_images", "out_min", "out_max"},
-                          InferResize, 2),
+                          InferQuantizedResize, 2),
                 "T int32 float32 float32"),
     OpRegistrar(Quantized("QuantizedBatchNormWithGlobalNormalization", 15,
-                          {"result", "result_min", "result_max"}, InferBatchNorm)),
+                          {"result", "result_min", "result_max"}, InferQuantizedBatchNorm)),
     OpRegistrar(Quantized("QuantizedInstanceNorm", 3, {"y", "y_min", "y_max"}, InferInstanceNorm)),
     OpRegistrar(Quantized("Requantize", 5, kOutput, InferRequantize)),
     OpRegistrar(Quantized("QuantizeDownAndShrinkRange", 3, kOutput, InferRequantize)),

@@ -11,8 +11,6 @@ namespace {
 
 constexpr int64_t kMaxRaggedRank = 254;
 
-TensorType Vector(DType dtype) { return {dtype, {Dim::Unknown()}}; }
-
 DType SplitsType(const InferContext& c) { return ops::TypeAttr(c, "Tsplits", DType::kInt64); }
 
 // The attribute `name` as a number of nested splits.
@@ -48,7 +46,7 @@ absl::StatusOr<SymShape> WithOpenDim0(SymShape shape) {
 }
 
 // starts, limits, deltas -> splits, values
-absl::StatusOr<Types> InferRange(const InferContext& c) {
+absl::StatusOr<Types> InferRaggedRange(const InferContext& c) {
   for (int i = 0; i < 3; ++i) {
     if (c.dtype(i) != c.dtype(0)) return Bad("starts, limits and deltas differ in type");
     if (ops::RankOf(c, i) > 1)
@@ -65,11 +63,12 @@ absl::StatusOr<Types> InferRange(const InferContext& c) {
       break;
     }
   }
-  return Types{{SplitsType(c), {rows.known() ? rows + Dim(1) : rows}}, Vector(c.dtype(0))};
+  return Types{{SplitsType(c), {rows.known() ? rows + Dim(1) : rows}},
+               ops::UnknownVector(c.dtype(0))};
 }
 
 // splits..., values, indices -> splits..., values
-absl::StatusOr<Types> InferGather(const InferContext& c) {
+absl::StatusOr<Types> InferRaggedGather(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const int in, RaggedRank(c, "PARAMS_RAGGED_RANK", 1));
   FLOE_ASSIGN_OR_RETURN(const int out, RaggedRank(c, "OUTPUT_RAGGED_RANK", 0));
   FLOE_RETURN_IF_ERROR(ExpectInputs(c, in + 2));
@@ -79,7 +78,7 @@ absl::StatusOr<Types> InferGather(const InferContext& c) {
     return Bad(absl::StrCat("OUTPUT_RAGGED_RANK is ", out, ", indices of rank ", rank,
                             " into params of ragged rank ", in, " give ", in + rank - 1));
   FLOE_ASSIGN_OR_RETURN(const SymShape values, WithOpenDim0(c.shape(in)));
-  Types types(out, Vector(SplitsType(c)));
+  Types types(out, ops::UnknownVector(SplitsType(c)));
   types.push_back({c.dtype(in), values});
   return types;
 }
@@ -137,7 +136,7 @@ absl::StatusOr<Types> InferFromVariant(const InferContext& c) {
   if (batch >= 0 && (in >= 0 ? in + batch != out : out < batch))
     return Bad(absl::StrCat("output_ragged_rank is ", out, ", a batch of rank ", batch,
                             " of components of ragged rank ", in, " does not give that"));
-  Types types(out, Vector(SplitsType(c)));
+  Types types(out, ops::UnknownVector(SplitsType(c)));
   types.push_back({ops::TypeAttr(c, "Tvalues", DType::kInvalid), SymShape::UnknownRank()});
   return types;
 }
@@ -156,13 +155,15 @@ absl::StatusOr<Types> InferToSparse(const InferContext& c) {
 
 // rows of the values, values, number of rows, default -> rows, values, empty rows, where each
 // value went
-absl::StatusOr<Types> InferFillEmptyRows(const InferContext& c) {
+absl::StatusOr<Types> InferRaggedFillEmptyRows(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 0));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 3, 0));
-  return Types{
-      Vector(DType::kInt64), Vector(c.dtype(1)), Vector(DType::kBool), {DType::kInt64, c.shape(0)}};
+  return Types{ops::UnknownVector(DType::kInt64),
+               ops::UnknownVector(c.dtype(1)),
+               ops::UnknownVector(DType::kBool),
+               {DType::kInt64, c.shape(0)}};
 }
 
 // How many of a list of types the attribute holds.
@@ -171,7 +172,7 @@ int64_t Count(const InferContext& c, const char* attr) {
 }
 
 // Ragged values, ragged splits; sparse indices, values and shapes; dense features -> values, splits
-absl::StatusOr<Types> InferCross(const InferContext& c) {
+absl::StatusOr<Types> InferRaggedCross(const InferContext& c) {
   const int64_t ragged = Count(c, "ragged_values_types"), sparse = Count(c, "sparse_values_types"),
                 dense = Count(c, "dense_types");
   if (Count(c, "ragged_splits_types") != ragged || c.attrs().Int("Nsparse") != sparse)
@@ -195,8 +196,8 @@ absl::StatusOr<Types> InferCross(const InferContext& c) {
   }
   FLOE_ASSIGN_OR_RETURN(const DType splits,
                         ops::IndexTypeAttr(c, "out_row_splits_type", DType::kInt64));
-  return Types{Vector(c.attrs().Bool("hashed_output") ? DType::kInt64 : DType::kString),
-               Vector(splits)};
+  return Types{ops::UnknownVector(c.attrs().Bool("hashed_output") ? DType::kInt64 : DType::kString),
+               ops::UnknownVector(splits)};
 }
 
 // `outputs`: OpDef::output_names.
@@ -214,12 +215,13 @@ OpDef Ragged(const std::string& name, int min_inputs, int max_inputs,
 }
 
 const OpRegistrar kRagged[] = {
-    OpRegistrar(Ragged("RaggedRange", 3, 3, {"rt_nested_splits", "rt_dense_values"}, InferRange),
-                "T T T"),
     OpRegistrar(
-        Ragged("RaggedGather", 3, -1,
-               {"output_nested_splits:OUTPUT_RAGGED_RANK", "output_dense_values"}, InferGather),
-        "i* T j"),
+        Ragged("RaggedRange", 3, 3, {"rt_nested_splits", "rt_dense_values"}, InferRaggedRange),
+        "T T T"),
+    OpRegistrar(Ragged("RaggedGather", 3, -1,
+                       {"output_nested_splits:OUTPUT_RAGGED_RANK", "output_dense_values"},
+                       InferRaggedGather),
+                "i* T j"),
     OpRegistrar(Ragged("RaggedTensorToTensor", 4, -1, {"result"}, InferToTensor), "i T T j*"),
     OpRegistrar(Ragged("RaggedTensorToVariant", 1, -1, {"encoded_ragged"}, InferToVariant), "i* T"),
     OpRegistrar(Ragged("RaggedTensorFromVariant", 1, 1,
@@ -229,11 +231,12 @@ const OpRegistrar kRagged[] = {
     OpRegistrar(Ragged("RaggedTensorToSparse", 2, -1,
                        {"sparse_indices", "sparse_values", "sparse_dense_shape"}, InferToSparse),
                 "i* T"),
-    OpRegistrar(Ragged("RaggedCross", 1, -1, {"output_values", "output_row_splits"}, InferCross)),
+    OpRegistrar(
+        Ragged("RaggedCross", 1, -1, {"output_values", "output_row_splits"}, InferRaggedCross)),
     OpRegistrar(
         Ragged("RaggedFillEmptyRows", 4, 4,
                {"output_value_rowids", "output_values", "empty_row_indicator", "reverse_index_map"},
-               InferFillEmptyRows),
+               InferRaggedFillEmptyRows),
         "int64 T int64 T"),
 };
 

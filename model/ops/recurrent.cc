@@ -109,7 +109,7 @@ absl::StatusOr<Dim> JoinBatch(const InferContext& c, Dim batch, int i) {
   return joined.dim(0);
 }
 
-absl::StatusOr<Types> Infer(const InferContext& c) {
+absl::StatusOr<Types> InferRecurrent(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const RecurrentSpec spec, RecurrentSpec::FromAttrs(c.attrs()));
   if (c.num_inputs() != spec.inputs())
     return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", spec.inputs()));
@@ -145,7 +145,7 @@ absl::StatusOr<Types> Infer(const InferContext& c) {
                {DType::kFloat32, {batch, spec.has_c() ? Dim(units) : Dim(0)}}};
 }
 
-RowMark Rows(const RowContext& c) {
+RowMark RecurrentRows(const RowContext& c) {
   const auto spec = RecurrentSpec::FromAttrs(c.node.attrs);
   if (!spec.ok() || c.outputs.size() != 3) return RowMark::kUnknown;
   bool constant = true;
@@ -167,8 +167,8 @@ RowMark Rows(const RowContext& c) {
   return RowMark::kRows;
 }
 
-double Flops(const Node& node, absl::Span<const TensorType> in, absl::Span<const TensorType> out,
-             int64_t rows) {
+double RecurrentFlops(const Node& node, absl::Span<const TensorType> in,
+                      absl::Span<const TensorType> out, int64_t rows) {
   const auto spec = RecurrentSpec::FromAttrs(node.attrs);
   if (!spec.ok() || !in[0].shape.known() || !out[1].shape.known()) return 0;
   const Shape x = in[0].shape.At(rows), h = out[1].shape.At(rows);
@@ -182,9 +182,9 @@ const OpRegistrar kFusedRecurrent({.name = "FusedRecurrent",
                                    .min_inputs = 4,
                                    .max_inputs = 8,
                                    .output_names = {"sequence", "h", "c"},
-                                   .infer = Infer,
-                                   .rows = Rows,
-                                   .flops = Flops});
+                                   .infer = InferRecurrent,
+                                   .rows = RecurrentRows,
+                                   .flops = RecurrentFlops});
 
 }  // namespace
 }  // namespace floe

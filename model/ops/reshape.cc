@@ -17,7 +17,7 @@ int64_t WithoutZeros(const SymShape& shape) {
   return product;
 }
 
-absl::StatusOr<Types> InferReshape(const InferContext& c) {
+absl::StatusOr<Types> InferReshapeTo(const InferContext& c) {
   std::vector<Dim> dims;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.DimsOf(1, &dims));
   const DType dtype = c.dtype(0);
@@ -68,7 +68,7 @@ RowMark SameBytesRows(const RowContext& c) { return ops::MarkOfData(c, 0, true);
 const OpRegistrar kReshape({.name = "Reshape",
                             .min_inputs = 2,
                             .max_inputs = 2,
-                            .infer = InferReshape,
+                            .infer = InferReshapeTo,
                             .rows = SameBytesRows,
                             .time_major = ops::TimeMajorSameBytes,
                             .values = ValueRule::kLinear,

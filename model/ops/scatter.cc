@@ -288,7 +288,7 @@ absl::StatusOr<Types> InferSparseSegment(const InferContext& c) {
   out.set_dim(0, known ? Dim(count[0]) : Dim::Unknown());
   return ops::One(c.dtype(0), std::move(out));
 }
-OpDef SparseSegment(const std::string& name) {
+OpDef SparseSegmentOp(const std::string& name) {
   return {.name = name,
           .min_inputs = 4,
           .max_inputs = 4,
@@ -298,13 +298,13 @@ OpDef SparseSegment(const std::string& name) {
           .tensorflow = {name}};
 }
 const OpRegistrar kSparseSegment[] = {
-    OpRegistrar(SparseSegment("SparseSegmentSumWithNumSegments"), "T i j k"),
-    OpRegistrar(SparseSegment("SparseSegmentMeanWithNumSegments"), "T i j k"),
-    OpRegistrar(SparseSegment("SparseSegmentSqrtNWithNumSegments"), "T i j k"),
+    OpRegistrar(SparseSegmentOp("SparseSegmentSumWithNumSegments"), "T i j k"),
+    OpRegistrar(SparseSegmentOp("SparseSegmentMeanWithNumSegments"), "T i j k"),
+    OpRegistrar(SparseSegmentOp("SparseSegmentSqrtNWithNumSegments"), "T i j k"),
 };
 
 // Inputs: values, size, weights (possibly empty).
-absl::StatusOr<Types> InferBincount(const InferContext& c) {
+absl::StatusOr<Types> InferDenseBincount(const InferContext& c) {
   std::vector<int64_t> size;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(1, &size));
   const SymShape& in = c.shape(0);
@@ -321,7 +321,7 @@ RowMark BincountRows(const RowContext& c) {
 const OpRegistrar kBincount({.name = "DenseBincount",
                              .min_inputs = 3,
                              .max_inputs = 3,
-                             .infer = InferBincount,
+                             .infer = InferDenseBincount,
                              .rows = BincountRows,
                              .shape_inputs = 2,
                              .input_types = "i i T",

@@ -33,12 +33,10 @@ const OpRegistrar kConst({.name = "Const",
                           .tensorflow = {"Const"},
                           .without_kernel = "part of the model"});
 
-absl::StatusOr<Types> InferNothing(const InferContext&) { return Types{}; }
-
 const OpRegistrar kNoOp({.name = "NoOp",
                          .max_inputs = -1,
                          .outputs = 0,
-                         .infer = InferNothing,
+                         .infer = ops::InferNothing,
                          .rows = RowsNever,
                          .tensorflow = {"NoOp", "ControlTrigger", "PrintV2"},
                          .without_kernel = "does nothing"});
@@ -151,7 +149,7 @@ absl::StatusOr<SymShape> CountRange(const InferContext& c) {
   return SymShape({Dim(static_cast<int64_t>(count))});
 }
 
-absl::StatusOr<Types> InferRange(const InferContext& c) {
+absl::StatusOr<Types> InferRangeOp(const InferContext& c) {
   const DType dtype = c.dtype(0);
   for (int i = 0; i < 3; ++i) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 0));
   if (IsInteger(dtype)) {
@@ -211,7 +209,7 @@ RowMark RangeRows(const RowContext& c) {
 const OpRegistrar kRange({.name = "Range",
                           .min_inputs = 3,
                           .max_inputs = 3,
-                          .infer = InferRange,
+                          .infer = InferRangeOp,
                           .rows = RangeRows,
                           .shape_inputs = 2,
                           .input_types = "T T T",

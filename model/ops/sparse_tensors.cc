@@ -9,11 +9,6 @@
 namespace floe {
 namespace {
 
-Dim DimOf(const InferContext& c, int i, int axis) {
-  const SymShape& shape = c.shape(i);
-  return shape.rank_known() && axis < shape.rank() ? shape.dim(axis) : Dim::Unknown();
-}
-
 // Inputs `first` to `first` + 2 are a sparse tensor.
 absl::Status CheckSparse(const InferContext& c, int first) {
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, first, DType::kInt64));
@@ -29,11 +24,12 @@ Types SparseTypes(DType dtype, Dim count, Dim rank) {
 
 absl::StatusOr<Types> InferReorder(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
-  return Types{{DType::kInt64, {DimOf(c, 0, 0), DimOf(c, 2, 0)}}, {c.dtype(1), {DimOf(c, 1, 0)}}};
+  return Types{{DType::kInt64, {ops::DimOf(c, 0, 0), ops::DimOf(c, 2, 0)}},
+               {c.dtype(1), {ops::DimOf(c, 1, 0)}}};
 }
 
 // N indices, N values, N shapes.
-absl::StatusOr<Types> InferConcat(const InferContext& c) {
+absl::StatusOr<Types> InferSparseConcat(const InferContext& c) {
   const int n = c.num_inputs() / 3;
   if (n < 1 || c.num_inputs() != 3 * n)
     return Bad(absl::StrCat(c.num_inputs(), " inputs are no sparse tensors"));
@@ -45,7 +41,7 @@ absl::StatusOr<Types> InferConcat(const InferContext& c) {
     FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 2 * n + i, DType::kInt64));
     FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2 * n + i, 1));
   }
-  return SparseTypes(c.dtype(n), Dim::Unknown(), DimOf(c, 2 * n, 0));
+  return SparseTypes(c.dtype(n), Dim::Unknown(), ops::DimOf(c, 2 * n, 0));
 }
 
 // Two sparse tensors[, the least sum that is kept].
@@ -54,7 +50,7 @@ absl::StatusOr<Types> InferPair(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckSparse(c, 3));
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 4, c.dtype(1)));
   if (c.num_inputs() > 6) FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 6, 0));
-  Types types = SparseTypes(c.dtype(1), Dim::Unknown(), DimOf(c, 2, 0));
+  Types types = SparseTypes(c.dtype(1), Dim::Unknown(), ops::DimOf(c, 2, 0));
   if (c.node.op->name != "SparseAdd") types.pop_back();
   return types;
 }
@@ -66,7 +62,7 @@ absl::StatusOr<Types> InferSlice(const InferContext& c) {
     FLOE_RETURN_IF_ERROR(ops::ExpectType(c, i, DType::kInt64));
     FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, i, 1));
   }
-  return SparseTypes(c.dtype(1), Dim::Unknown(), DimOf(c, 2, 0));
+  return SparseTypes(c.dtype(1), Dim::Unknown(), ops::DimOf(c, 2, 0));
 }
 
 // The dim to split, a sparse tensor -> as many sparse tensors as num_split says.
@@ -77,17 +73,17 @@ absl::StatusOr<Types> InferSplit(const InferContext& c) {
   constexpr int64_t kMost = 1 << 20;
   if (parts < 1 || parts > kMost)
     return Bad(absl::StrCat("num_split is ", parts, ", expected 1 to 2^20"));
-  const Types one = SparseTypes(c.dtype(2), Dim::Unknown(), DimOf(c, 3, 0));
+  const Types one = SparseTypes(c.dtype(2), Dim::Unknown(), ops::DimOf(c, 3, 0));
   Types types;
   for (const TensorType& type : one) types.insert(types.end(), static_cast<size_t>(parts), type);
   return types;
 }
 
 // A sparse tensor, axes -> dense.
-absl::StatusOr<Types> InferReduce(const InferContext& c) {
+absl::StatusOr<Types> InferSparseReduce(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 3, DType::kInt32));
-  const Dim rank = DimOf(c, 2, 0);
+  const Dim rank = ops::DimOf(c, 2, 0);
   std::vector<int64_t> axes;
   FLOE_ASSIGN_OR_RETURN(const bool known, c.IntsOf(3, &axes));
   if (!known || !rank.concrete()) return ops::One(c.dtype(1), SymShape::UnknownRank());
@@ -112,7 +108,7 @@ absl::StatusOr<Types> InferReduce(const InferContext& c) {
 absl::StatusOr<Types> InferWithDense(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 3, c.dtype(1)));
-  return ops::One(c.dtype(1), {DimOf(c, 1, 0)});
+  return ops::One(c.dtype(1), {ops::DimOf(c, 1, 0)});
 }
 absl::StatusOr<Types> InferDenseAdd(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
@@ -121,28 +117,27 @@ absl::StatusOr<Types> InferDenseAdd(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectType(c, 3, c.dtype(1)));
   return ops::One(c.dtype(1), c.shape(3));
 }
-absl::StatusOr<Types> InferSoftmax(const InferContext& c) {
+absl::StatusOr<Types> InferSparseSoftmax(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckSparse(c, 0));
-  return ops::One(c.dtype(1), {DimOf(c, 1, 0)});
+  return ops::One(c.dtype(1), {ops::DimOf(c, 1, 0)});
 }
 
-RowMark NoRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
 OpDef Fixed(const std::string& name, int inputs, std::vector<std::string> outputs,
             absl::StatusOr<Types> (*infer)(const InferContext&)) {
   OpDef def = ops::MixingRows(name, inputs, std::move(outputs), infer);
-  def.rows = NoRows;
+  def.rows = ops::NoRows;
   return def;
 }
-OpDef Concat() {
-  OpDef def = ops::Allocating("SparseConcat", 3,
-                              {"output_indices", "output_values", "output_shape"}, InferConcat);
+OpDef SparseConcat() {
+  OpDef def = ops::Allocating(
+      "SparseConcat", 3, {"output_indices", "output_values", "output_shape"}, InferSparseConcat);
   def.max_inputs = -1;
   return def;
 }
 
 const OpRegistrar kSparse[] = {
     OpRegistrar(Fixed("SparseReorder", 3, {"output_indices", "output_values"}, InferReorder)),
-    OpRegistrar(Concat()),
+    OpRegistrar(SparseConcat()),
     OpRegistrar(
         ops::Allocating("SparseAdd", 7, {"sum_indices", "sum_values", "sum_shape"}, InferPair)),
     OpRegistrar(
@@ -156,13 +151,13 @@ const OpRegistrar kSparse[] = {
                                  "output_shape:num_split"},
                                 InferSplit),
                 "int64 int64 T int64"),
-    OpRegistrar(ops::Allocating("SparseReduceSum", 4, {"output"}, InferReduce)),
-    OpRegistrar(ops::Allocating("SparseReduceMax", 4, {"output"}, InferReduce)),
+    OpRegistrar(ops::Allocating("SparseReduceSum", 4, {"output"}, InferSparseReduce)),
+    OpRegistrar(ops::Allocating("SparseReduceMax", 4, {"output"}, InferSparseReduce)),
     OpRegistrar(Fixed("SparseDenseCwiseAdd", 4, {"output"}, InferWithDense)),
     OpRegistrar(Fixed("SparseDenseCwiseMul", 4, {"output"}, InferWithDense)),
     OpRegistrar(Fixed("SparseDenseCwiseDiv", 4, {"output"}, InferWithDense)),
     OpRegistrar(Fixed("SparseTensorDenseAdd", 4, {"output"}, InferDenseAdd), "i T i T"),
-    OpRegistrar(Fixed("SparseSoftmax", 3, {"output"}, InferSoftmax)),
+    OpRegistrar(Fixed("SparseSoftmax", 3, {"output"}, InferSparseSoftmax)),
 };
 
 }  // namespace

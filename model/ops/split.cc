@@ -47,7 +47,7 @@ absl::StatusOr<Dim> WholeAlong(const InferContext& c, int data, int axis_input) 
   return c.shape(data).dim(along);
 }
 
-absl::StatusOr<Types> InferSplit(const InferContext& c) {
+absl::StatusOr<Types> InferSplitInto(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const int count, OutputCount(c, "num_split"));
   if (count <= 0) return Bad(absl::StrCat("num_split is ", count));
   FLOE_ASSIGN_OR_RETURN(const Dim whole, WholeAlong(c, 1, 0));
@@ -109,7 +109,7 @@ const OpRegistrar kSplit[] = {
                  .min_inputs = 2,
                  .max_inputs = 2,
                  .output_names = {"output:num_split"},
-                 .infer = InferSplit,
+                 .infer = InferSplitInto,
                  .rows = SplitRows,
                  .values = ValueRule::kLinear,
                  .shape_inputs = 1,

@@ -57,8 +57,6 @@ absl::StatusOr<Types> Infer(const InferContext& c) {
 }
 
 // A number's place in the output decides it.
-RowMark RandomRows(const RowContext& c) { return ops::Checked(RowsNever(c), c); }
-
 template <Kind kKind, bool kSecond>
 OpDef Random(const std::string& name) {
   const int inputs = (kSecond ? 4 : 2) + (kKind == Kind::kInt ? 2 : 0);
@@ -66,7 +64,7 @@ OpDef Random(const std::string& name) {
           .min_inputs = inputs,
           .max_inputs = inputs,
           .infer = Infer<kKind, kSecond>,
-          .rows = RandomRows,
+          .rows = ops::NoRows,
           .shape_inputs = 1,
           .tensorflow = {name}};
 }
@@ -117,7 +115,7 @@ absl::StatusOr<Types> InferTruncated(const InferContext& c) {
 
 OpDef Draw(const std::string& name, int inputs, absl::StatusOr<Types> (*infer)(const InferContext&),
            const char* limits = nullptr) {
-  OpDef def = ops::Simple(name, inputs, infer, RandomRows);
+  OpDef def = ops::Simple(name, inputs, infer, ops::NoRows);
   def.shape_inputs = 1;
   def.limits = limits;
   return def;
@@ -136,7 +134,7 @@ absl::StatusOr<Types> InferKeyCounterAlg(const InferContext& c) {
 }
 absl::StatusOr<Types> InferAlg(const InferContext&) { return Types{kAlgorithm}; }
 
-const OpRegistrar kRandom[] = {
+const OpRegistrar kStatelessRandom[] = {
     OpRegistrar(Random<Kind::kFloat, false>("StatelessRandomUniform")),
     OpRegistrar(Random<Kind::kFloat, false>("StatelessRandomNormal")),
     OpRegistrar(Random<Kind::kFloat, false>("StatelessTruncatedNormal")),

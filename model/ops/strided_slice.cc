@@ -209,7 +209,7 @@ const OpRegistrar kStridedSlice({.name = "StridedSlice",
                                  .input_types = "T U U U",
                                  .tensorflow = {"StridedSlice"}});
 
-absl::StatusOr<Types> InferSlice(const InferContext& c) {
+absl::StatusOr<Types> InferSliceOp(const InferContext& c) {
   const SymShape& in = c.shape(0);
   if (!in.rank_known()) return ops::One(c.dtype(0), SymShape::UnknownRank());
   std::vector<Dim> begin, size;
@@ -258,7 +258,7 @@ RowMark SliceRows(const RowContext& c) {
 const OpRegistrar kSlice({.name = "Slice",
                           .min_inputs = 3,
                           .max_inputs = 3,
-                          .infer = InferSlice,
+                          .infer = InferSliceOp,
                           .rows = SliceRows,
                           .values = ValueRule::kLinear,
                           .shape_inputs = 6,

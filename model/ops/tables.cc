@@ -14,8 +14,6 @@ absl::StatusOr<Types> InferTable(const InferContext&) {
   return ops::One(DType::kResource, SymShape());
 }
 
-absl::StatusOr<Types> InferNothing(const InferContext&) { return Types(); }
-
 absl::Status ExpectTable(const InferContext& c) {
   // Old graphs pass tables as names.
   if (c.dtype(0) == DType::kResource || c.dtype(0) == DType::kString) return absl::OkStatus();
@@ -48,7 +46,7 @@ RowMark FindRows(const RowContext& c) {
   return ops::MarkOfData(c, 1, true);
 }
 
-absl::StatusOr<Types> InferSize(const InferContext& c) {
+absl::StatusOr<Types> InferTablesSize(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ExpectTable(c));
   return ops::One(DType::kInt64, SymShape());
 }
@@ -68,7 +66,7 @@ OpDef Filler(const std::string& name, int inputs) {
           .min_inputs = inputs,
           .max_inputs = inputs,
           .outputs = 0,
-          .infer = InferNothing,
+          .infer = ops::InferNothing,
           .rows = RowsNever,
           .effect = true,
           .stateful = true,
@@ -94,7 +92,7 @@ const OpRegistrar kTables[] = {
     OpRegistrar({.name = "LookupTableSize",
                  .min_inputs = 1,
                  .max_inputs = 1,
-                 .infer = InferSize,
+                 .infer = InferTablesSize,
                  .rows = RowsNever,
                  .input_types = "resource",
                  .tensorflow = {"LookupTableSize", "LookupTableSizeV2"}}),

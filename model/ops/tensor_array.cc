@@ -40,7 +40,7 @@ absl::StatusOr<Types> InferRead(const InferContext& c) {
 }
 
 // TensorArrayGatherV3(handle, indices, flow)
-absl::StatusOr<Types> InferGather(const InferContext& c) {
+absl::StatusOr<Types> InferArrayGather(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   const Dim size = c.shape(1).rank_known() ? c.shape(1).dim(0) : Dim::Unknown();
   return ops::One(ops::TypeAttr(c, "dtype", DType::kInvalid),
@@ -55,10 +55,10 @@ absl::StatusOr<Types> InferScatter(const InferContext& c) {
 }
 
 // TensorArraySizeV3(handle, flow)
-absl::StatusOr<Types> InferSize(const InferContext&) { return ops::One(DType::kInt32, {}); }
+absl::StatusOr<Types> InferArraySize(const InferContext&) { return ops::One(DType::kInt32, {}); }
 
 // TensorArrayConcatV3(handle, flow) -> value, lengths
-absl::StatusOr<Types> InferConcat(const InferContext& c) {
+absl::StatusOr<Types> InferArrayConcat(const InferContext& c) {
   const ListTypePtr& list = c.inputs[1].type.list;
   SymShape out = ops::ElementShape(list, SymShape::UnknownRank());
   if (out.rank_known() && out.rank() == 0) return Bad("elements of rank 0 cannot be concatenated");
@@ -68,7 +68,7 @@ absl::StatusOr<Types> InferConcat(const InferContext& c) {
 }
 
 // TensorArraySplitV3(handle, value, lengths, flow)
-absl::StatusOr<Types> InferSplit(const InferContext& c) {
+absl::StatusOr<Types> InferArraySplit(const InferContext& c) {
   SymShape element = c.shape(1);
   if (element.rank_known() && element.rank() == 0)
     return Bad("a scalar cannot be split into an array");
@@ -87,10 +87,10 @@ RowMark WriteRows(const RowContext& c) {
 RowMark ReadRows(const RowContext& c) {
   return ops::MarkOfRead(c, {.list = 2, .index = 1, .array = 0});
 }
-RowMark GatherRows(const RowContext& c) {
+RowMark ArrayGatherRows(const RowContext& c) {
   return ops::MarkOfStack(c, {.list = 2, .index = 1, .array = 0});
 }
-RowMark ScatterRows(const RowContext& c) {
+RowMark ArrayScatterRows(const RowContext& c) {
   return ops::MarkOfUnstack(c, {.list = 3, .data = 2, .index = 1, .array = 0});
 }
 RowMark SizeRows(const RowContext& c) {
@@ -125,13 +125,15 @@ const OpRegistrar kArrays[] = {
     OpRegistrar(Array("TensorArrayV3", 1, InferArray, ArrayRows, {"handle", "flow"}), "int32"),
     OpRegistrar(Array("TensorArrayWriteV3", 4, InferWrite, WriteRows), "resource int32 T float32"),
     OpRegistrar(Array("TensorArrayReadV3", 3, InferRead, ReadRows), "resource int32 float32"),
-    OpRegistrar(Array("TensorArrayGatherV3", 3, InferGather, GatherRows), "resource int32 float32"),
-    OpRegistrar(Array("TensorArrayScatterV3", 4, InferScatter, ScatterRows),
+    OpRegistrar(Array("TensorArrayGatherV3", 3, InferArrayGather, ArrayGatherRows),
+                "resource int32 float32"),
+    OpRegistrar(Array("TensorArrayScatterV3", 4, InferScatter, ArrayScatterRows),
                 "resource int32 T float32"),
-    OpRegistrar(Array("TensorArraySizeV3", 2, InferSize, SizeRows), "resource float32"),
-    OpRegistrar(Array("TensorArrayConcatV3", 2, InferConcat, RowsNever, {"value", "lengths"}),
+    OpRegistrar(Array("TensorArraySizeV3", 2, InferArraySize, SizeRows), "resource float32"),
+    OpRegistrar(Array("TensorArrayConcatV3", 2, InferArrayConcat, RowsNever, {"value", "lengths"}),
                 "resource float32"),
-    OpRegistrar(Array("TensorArraySplitV3", 4, InferSplit, RowsNever), "resource T int64 float32"),
+    OpRegistrar(Array("TensorArraySplitV3", 4, InferArraySplit, RowsNever),
+                "resource T int64 float32"),
     OpRegistrar(CloseArray(), "resource"),
 };
 

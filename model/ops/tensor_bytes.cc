@@ -15,7 +15,7 @@ absl::StatusOr<Types> InferText(const InferContext& c) {
   return ops::One(DType::kString, {});
 }
 
-absl::StatusOr<Types> InferParse(const InferContext& c) {
+absl::StatusOr<Types> InferBytesParse(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 0));
   const DType dtype = ops::TypeAttr(c, "out_type", DType::kInvalid);
   if (dtype == DType::kInvalid || IsHandle(dtype))
@@ -33,7 +33,7 @@ OpDef StringFormat() {
 const OpRegistrar kBytes[] = {
     OpRegistrar(StringFormat()),
     OpRegistrar(ops::Simple("SerializeTensor", 1, InferText, RowsNever)),
-    OpRegistrar(ops::Allocating("ParseTensor", 1, {"output"}, InferParse), "string"),
+    OpRegistrar(ops::Allocating("ParseTensor", 1, {"output"}, InferBytesParse), "string"),
 };
 
 }  // namespace

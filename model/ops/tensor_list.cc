@@ -87,7 +87,7 @@ absl::StatusOr<Types> InferElementShape(const InferContext& c) {
 }
 
 // TensorListResize(list, size)
-absl::StatusOr<Types> InferResize(const InferContext& c) {
+absl::StatusOr<Types> InferListResize(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const Dim size, Count(c, 1));
   ListTypePtr list = ListOf(c);
   if (list != nullptr) list = MakeList(size, list->written, list->element);
@@ -104,7 +104,7 @@ absl::StatusOr<Types> InferStack(const InferContext& c) {
 }
 
 // TensorListGather(list, indices, element_shape)
-absl::StatusOr<Types> InferGather(const InferContext& c) {
+absl::StatusOr<Types> InferListGather(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
   FLOE_ASSIGN_OR_RETURN(const SymShape declared, SpelledShape(c, 2));
   const Dim size = c.shape(1).rank_known() ? c.shape(1).dim(0) : Dim::Unknown();
@@ -112,7 +112,7 @@ absl::StatusOr<Types> InferGather(const InferContext& c) {
 }
 
 // TensorListConcatV2(list, element_shape, leading_dims) -> tensor, lengths
-absl::StatusOr<Types> InferConcat(const InferContext& c) {
+absl::StatusOr<Types> InferListConcat(const InferContext& c) {
   SymShape declared = c.attrs().Get<SymShape>("element_shape", SymShape::UnknownRank());
   if (c.num_inputs() > 1) {
     FLOE_ASSIGN_OR_RETURN(declared, SpelledShape(c, 1));
@@ -125,7 +125,7 @@ absl::StatusOr<Types> InferConcat(const InferContext& c) {
 }
 
 // TensorListSplit(tensor, element_shape, lengths)
-absl::StatusOr<Types> InferSplit(const InferContext& c) {
+absl::StatusOr<Types> InferListSplit(const InferContext& c) {
   SymShape element = c.shape(0);
   if (element.rank_known() && element.rank() == 0)
     return Bad("a scalar cannot be split into a list");
@@ -136,7 +136,7 @@ absl::StatusOr<Types> InferSplit(const InferContext& c) {
 }
 
 // TensorListScatter(tensor, indices, element_shape), V2: (..., num_elements)
-absl::StatusOr<Types> InferScatter(const InferContext& c) {
+absl::StatusOr<Types> InferListScatter(const InferContext& c) {
   Dim size = Dim::Unknown();
   if (c.num_inputs() > 3) {
     FLOE_ASSIGN_OR_RETURN(size, Count(c, 3));
@@ -162,13 +162,13 @@ RowMark GetItemRows(const RowContext& c) {
 }
 RowMark PopBackRows(const RowContext& c) { return ops::MarkOfRead(c, {.list = 0, .shape = 1}, 1); }
 RowMark StackRows(const RowContext& c) { return ops::MarkOfStack(c, {.list = 0, .shape = 1}); }
-RowMark GatherRows(const RowContext& c) {
+RowMark ListGatherRows(const RowContext& c) {
   return ops::MarkOfStack(c, {.list = 0, .index = 1, .shape = 2});
 }
 RowMark FromTensorRows(const RowContext& c) {
   return ops::MarkOfUnstack(c, {.data = 0, .shape = 1});
 }
-RowMark ScatterRows(const RowContext& c) {
+RowMark ListScatterRows(const RowContext& c) {
   return ops::MarkOfUnstack(c, {.data = 0, .index = 1, .shape = 2});
 }
 RowMark ScatterIntoRows(const RowContext& c) {
@@ -183,7 +183,7 @@ RowMark LengthRows(const RowContext& c) {
 }
 
 // Another length of the same list.
-RowMark ResizeRows(const RowContext& c) {
+RowMark ListResizeRows(const RowContext& c) {
   return c.OthersConstant(1) && c.marks[0] != RowMark::kRowList ? c.marks[0] : RowsNever(c);
 }
 
@@ -215,16 +215,18 @@ const OpRegistrar kLists[] = {
         "variant int32"),
     OpRegistrar(List("TensorListLength", 1, InferLength, LengthRows), "variant"),
     OpRegistrar(List("TensorListElementShape", 1, InferElementShape, RowsNever), "variant"),
-    OpRegistrar(List("TensorListResize", 2, InferResize, ResizeRows), "variant int32"),
+    OpRegistrar(List("TensorListResize", 2, InferListResize, ListResizeRows), "variant int32"),
     OpRegistrar(List("TensorListStack", 2, InferStack, StackRows), "variant int32"),
-    OpRegistrar(List("TensorListGather", 3, InferGather, GatherRows), "variant int32 int32"),
-    OpRegistrar(List("TensorListConcat", 1, InferConcat, RowsNever, {"tensor", "lengths"}),
+    OpRegistrar(List("TensorListGather", 3, InferListGather, ListGatherRows),
+                "variant int32 int32"),
+    OpRegistrar(List("TensorListConcat", 1, InferListConcat, RowsNever, {"tensor", "lengths"}),
                 "variant"),
-    OpRegistrar(List("TensorListConcatV2", 3, InferConcat, RowsNever, {"tensor", "lengths"}),
+    OpRegistrar(List("TensorListConcatV2", 3, InferListConcat, RowsNever, {"tensor", "lengths"}),
                 "variant i int64"),
-    OpRegistrar(List("TensorListSplit", 3, InferSplit, RowsNever), "T i int64"),
-    OpRegistrar(List("TensorListScatter", 3, InferScatter, ScatterRows), "T int32 i"),
-    OpRegistrar(List("TensorListScatterV2", 4, InferScatter, ScatterRows), "T int32 i int32"),
+    OpRegistrar(List("TensorListSplit", 3, InferListSplit, RowsNever), "T i int64"),
+    OpRegistrar(List("TensorListScatter", 3, InferListScatter, ListScatterRows), "T int32 i"),
+    OpRegistrar(List("TensorListScatterV2", 4, InferListScatter, ListScatterRows),
+                "T int32 i int32"),
     OpRegistrar(List("TensorListScatterIntoExistingList", 3, InferScatterInto, ScatterIntoRows),
                 "variant T int32"),
 };

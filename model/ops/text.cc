@@ -14,7 +14,7 @@ absl::Status CheckUnit(const InferContext& c) {
   if (unit == "BYTE" || unit == "UTF8_CHAR") return absl::OkStatus();
   return Bad("unit '" + unit + "' is neither BYTE nor UTF8_CHAR");
 }
-absl::StatusOr<Types> InferLength(const InferContext& c) {
+absl::StatusOr<Types> InferTextLength(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckUnit(c));
   return ops::One(DType::kInt32, c.shape(0));
 }
@@ -26,14 +26,14 @@ absl::StatusOr<Types> InferSubstr(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(SymShape shape, BroadcastShapes(c.shape(0), places));
   return ops::One(DType::kString, std::move(shape));
 }
-absl::StatusOr<Types> InferBucket(const InferContext& c) {
+absl::StatusOr<Types> InferTextBucket(const InferContext& c) {
   const int64_t buckets = c.attrs().Int("num_buckets");
   if (buckets < 1) return Bad(absl::StrCat("num_buckets is ", buckets, ", expected 1 or more"));
   if (c.node.op->name == "StringToHashBucketStrong" && c.attrs().Ints("key").size() != 2)
     return Bad("key must be two numbers");
   return ops::One(DType::kInt64, c.shape(0));
 }
-absl::StatusOr<Types> InferText(const InferContext& c) {
+absl::StatusOr<Types> InferSameShape(const InferContext& c) {
   return ops::One(DType::kString, c.shape(0));
 }
 OpDef EachString(const std::string& name, absl::StatusOr<Types> (*infer)(const InferContext&),
@@ -44,8 +44,6 @@ OpDef EachString(const std::string& name, absl::StatusOr<Types> (*infer)(const I
 absl::StatusOr<Types> InferScript(const InferContext& c) {
   return ops::One(DType::kInt32, c.shape(0));
 }
-
-TensorType Vector(DType dtype) { return {dtype, {Dim::Unknown()}}; }
 
 // data, method -> 8 bytes for each row.
 absl::StatusOr<Types> InferFingerprint(const InferContext& c) {
@@ -80,7 +78,7 @@ absl::StatusOr<Types> InferNGrams(const InferContext& c) {
     if (width < 1 || width > INT32_MAX)
       return Bad(absl::StrCat("ngram_widths holds ", width, ", expected 1 or more"));
   }
-  return Types{Vector(DType::kString), {c.dtype(1), c.shape(1)}};
+  return Types{ops::UnknownVector(DType::kString), {c.dtype(1), c.shape(1)}};
 }
 
 absl::Status CheckErrors(const InferContext& c) {
@@ -104,8 +102,8 @@ absl::StatusOr<Types> InferUnicodeDecode(const InferContext& c) {
   FLOE_ASSIGN_OR_RETURN(const DType splits, ops::IndexTypeAttr(c, "Tsplits", DType::kInt64));
   const Dim count = c.shape(0).elements();
   Types types = {{splits, {count.known() ? count + Dim(1) : Dim::Unknown()}},
-                 Vector(DType::kInt32)};
-  if (c.node.op->outputs == 3) types.push_back(Vector(DType::kInt64));
+                 ops::UnknownVector(DType::kInt32)};
+  if (c.node.op->outputs == 3) types.push_back(ops::UnknownVector(DType::kInt64));
   return types;
 }
 absl::StatusOr<Types> InferTranscode(const InferContext& c) {
@@ -119,19 +117,21 @@ absl::StatusOr<Types> InferUnicodeEncode(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(CheckOutputEncoding(c));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 1));
-  return Types{Vector(DType::kString)};
+  return Types{ops::UnknownVector(DType::kString)};
 }
 
 // input, delimiters -> indices, values, dense shape.
-absl::StatusOr<Types> InferSplit(const InferContext& c) {
+absl::StatusOr<Types> InferTextSplit(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 1));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 1, 0));
-  return Types{{DType::kInt64, {Dim::Unknown(), 2}}, Vector(DType::kString), {DType::kInt64, {2}}};
+  return Types{{DType::kInt64, {Dim::Unknown(), 2}},
+               ops::UnknownVector(DType::kString),
+               {DType::kInt64, {2}}};
 }
 
 // Indices, values and shapes of sparse features, then dense features[; a separator, or what hashing
 // needs].
-absl::StatusOr<Types> InferCross(const InferContext& c) {
+absl::StatusOr<Types> InferTextCross(const InferContext& c) {
   const bool first = c.node.op->name == "SparseCross",
              hashed = c.node.op->name == "SparseCrossHashed";
   const auto features = [&](const char* types) {
@@ -160,23 +160,23 @@ absl::StatusOr<Types> InferCross(const InferContext& c) {
   }
   const bool numbers = hashed || (first && c.attrs().Bool("hashed_output"));
   return Types{{DType::kInt64, {Dim::Unknown(), 2}},
-               Vector(numbers ? DType::kInt64 : DType::kString),
+               ops::UnknownVector(numbers ? DType::kInt64 : DType::kString),
                {DType::kInt64, {2}}};
 }
 OpDef Cross(const std::string& name) {
   OpDef def =
-      ops::Allocating(name, 0, {"output_indices", "output_values", "output_shape"}, InferCross);
+      ops::Allocating(name, 0, {"output_indices", "output_values", "output_shape"}, InferTextCross);
   def.max_inputs = -1;
   return def;
 }
 
 const OpRegistrar kText[] = {
-    OpRegistrar(EachString("StringLength", InferLength), "string"),
+    OpRegistrar(EachString("StringLength", InferTextLength), "string"),
     OpRegistrar(EachString("Substr", InferSubstr, 3), "string i i"),
-    OpRegistrar(EachString("StringToHashBucket", InferBucket), "string"),
-    OpRegistrar(EachString("StringToHashBucketStrong", InferBucket), "string"),
-    OpRegistrar(EachString("EncodeBase64", InferText), "string"),
-    OpRegistrar(EachString("DecodeBase64", InferText), "string"),
+    OpRegistrar(EachString("StringToHashBucket", InferTextBucket), "string"),
+    OpRegistrar(EachString("StringToHashBucketStrong", InferTextBucket), "string"),
+    OpRegistrar(EachString("EncodeBase64", InferSameShape), "string"),
+    OpRegistrar(EachString("DecodeBase64", InferSameShape), "string"),
     OpRegistrar(EachString("UnicodeTranscode", InferTranscode), "string"),
     OpRegistrar(EachString("UnicodeScript", InferScript), "int32"),
     OpRegistrar(ops::Allocating("DecodeRaw", 1, {"output"}, InferDecodeRaw), "string"),
@@ -190,7 +190,7 @@ const OpRegistrar kText[] = {
                         {"row_splits", "char_values", "char_to_byte_starts"}, InferUnicodeDecode),
         "string"),
     OpRegistrar(ops::Allocating("UnicodeEncode", 2, {"output"}, InferUnicodeEncode), "int32 i"),
-    OpRegistrar(ops::Allocating("StringSplit", 2, {"indices", "values", "shape"}, InferSplit),
+    OpRegistrar(ops::Allocating("StringSplit", 2, {"indices", "values", "shape"}, InferTextSplit),
                 "string string"),
     OpRegistrar(ops::Simple("Fingerprint", 2, InferFingerprint, FingerprintRows), "? string"),
     OpRegistrar(Cross("SparseCross")),

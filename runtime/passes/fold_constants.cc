@@ -29,9 +29,9 @@ int64_t MostFolded(const Graph& graph) {
   return kFoldedBytes + kFoldedTimes * constants;
 }
 
-class Folder {
+class ConstantFolder {
  public:
-  Folder(const Graph& graph, const KernelOptions& options)
+  ConstantFolder(const Graph& graph, const KernelOptions& options)
       : graph_(graph),
         options_(options),
         rebuild_(graph),
@@ -262,7 +262,7 @@ class Folder {
 absl::Status FoldConstants(Graph* graph, absl::Span<const TensorType> inputs,
                            const KernelOptions& options) {
   const FoldingScope scope(MostFolded(*graph));
-  Folder folder(*graph, options);
+  ConstantFolder folder(*graph, options);
   FLOE_ASSIGN_OR_RETURN(Graph folded, folder.Run(inputs));
   *graph = std::move(folded);
   return absl::OkStatus();

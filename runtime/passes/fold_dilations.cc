@@ -50,9 +50,9 @@ struct Chain {
   int expanded = -1;  // the axis of 1 that is there between ExpandDims and Squeeze
 };
 
-class Folder {
+class DilationFolder {
  public:
-  explicit Folder(Graph* graph) : graph_(*graph), uses_(*graph) {}
+  explicit DilationFolder(Graph* graph) : graph_(*graph), uses_(*graph) {}
 
   bool Run() {
     bool any = false;
@@ -208,7 +208,7 @@ class Folder {
 }  // namespace
 
 absl::Status FoldDilations(Graph* graph) {
-  if (!Folder(graph).Run()) return absl::OkStatus();
+  if (!DilationFolder(graph).Run()) return absl::OkStatus();
   if (!SortTopologically(graph)) return absl::InternalError("a folded dilation made a cycle");
   RemoveIdentities(graph);
   return absl::OkStatus();

@@ -17,7 +17,7 @@
 namespace floe {
 namespace {
 
-struct Match {
+struct ChainMatch {
   int expand = -1, depthwise = -1, project = -1;  // nodes; `project` may be missing
 };
 
@@ -31,11 +31,11 @@ class ChainFinder {
         taken_(graph.size(), false) {}
 
   // By the last node.
-  std::map<int, Match> Find() {
-    std::map<int, Match> matches;
+  std::map<int, ChainMatch> Find() {
+    std::map<int, ChainMatch> matches;
     for (int i = 0; i < graph_.size(); ++i) {
       if (!IsDepthwise(i)) continue;
-      Match match;
+      ChainMatch match;
       match.depthwise = i;
       const int before = graph_.node(i).inputs[0].node, behind = uses_.OnlyUser(i);
       if (uses_.OnlyUser(before) != i || taken_[before] || !IsPointwise(before) ||
@@ -94,7 +94,7 @@ class ChainFinder {
   std::vector<bool> taken_;  // the last of an earlier chain
 };
 
-Node ChainOf(const Graph& graph, int last, const Match& match, const Rebuild& rebuild) {
+Node ChainOf(const Graph& graph, int last, const ChainMatch& match, const Rebuild& rebuild) {
   Node chain;
   chain.name = graph.node(last).name;
   chain.op = FindOp("ConvChain");
@@ -119,9 +119,9 @@ absl::Status FuseConvChains(Graph* graph, absl::Span<const TensorType> inputs,
   if (!native || std::none_of(graph->nodes().begin(), graph->nodes().end(), depthwise))
     return absl::OkStatus();
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
-  const std::map<int, Match> matches = ChainFinder(*graph, analysis, options).Find();
+  const std::map<int, ChainMatch> matches = ChainFinder(*graph, analysis, options).Find();
   if (matches.empty()) return absl::OkStatus();
-  *graph = ReplaceMatches(*graph, matches, [&](int i, const Match& match, Rebuild* rebuild) {
+  *graph = ReplaceMatches(*graph, matches, [&](int i, const ChainMatch& match, Rebuild* rebuild) {
     return ChainOf(*graph, i, match, *rebuild);
   });
   return absl::OkStatus();

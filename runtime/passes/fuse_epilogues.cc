@@ -45,9 +45,10 @@ class LazyTypes {
   std::optional<absl::StatusOr<Analysis>> analysis_;
 };
 
-class Fuser {
+class EpilogueFuser {
  public:
-  Fuser(const Graph& graph, absl::Span<const TensorType> inputs, const KernelOptions& options)
+  EpilogueFuser(const Graph& graph, absl::Span<const TensorType> inputs,
+                const KernelOptions& options)
       : graph_(graph), types_(graph, inputs, options), uses_(graph), rebuild_(graph) {}
 
   Graph Run() {
@@ -240,7 +241,7 @@ class Fuser {
 
 void FuseEpilogues(Graph* graph, absl::Span<const TensorType> inputs,
                    const KernelOptions& options) {
-  *graph = Fuser(*graph, inputs, options).Run();
+  *graph = EpilogueFuser(*graph, inputs, options).Run();
 }
 
 }  // namespace floe

@@ -41,12 +41,12 @@ const Form* FormOf(const Node& node) {
 }
 
 // Looked at before anything is analysed: the tanh of a cell, say, has no product inside.
-bool MayBePart(const Graph& graph, const Node& node) {
+bool MayBeGeluPart(const Graph& graph, const Node& node) {
   if (FormOf(node) == nullptr) return false;
   return node.op->name != "Tanh" || graph.node(node.inputs[0].node).op->name == "Mul";
 }
 
-struct Match {
+struct GeluMatch {
   ValueRef x;
   const char* fused = nullptr;
 };
@@ -57,8 +57,8 @@ class GeluFinder {
       : graph_(graph), analysis_(analysis), uses_(graph) {}
 
   // By the node that the fused one replaces.
-  std::map<int, Match> Find() {
-    std::map<int, Match> matches;
+  std::map<int, GeluMatch> Find() {
+    std::map<int, GeluMatch> matches;
     for (int i = 0; i < graph_.size(); ++i) {
       const Form* form = FormOf(graph_.node(i));
       if (form == nullptr || analysis_.values[i][0].type.dtype != DType::kFloat32) continue;
@@ -123,12 +123,12 @@ class GeluFinder {
 absl::Status FuseGelu(Graph* graph, absl::Span<const TensorType> inputs,
                       const KernelOptions& options) {
   if (std::none_of(graph->nodes().begin(), graph->nodes().end(),
-                   [&](const Node& node) { return MayBePart(*graph, node); }))
+                   [&](const Node& node) { return MayBeGeluPart(*graph, node); }))
     return absl::OkStatus();
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
-  const std::map<int, Match> matches = GeluFinder(*graph, analysis).Find();
+  const std::map<int, GeluMatch> matches = GeluFinder(*graph, analysis).Find();
   if (matches.empty()) return absl::OkStatus();
-  *graph = ReplaceMatches(*graph, matches, [&](int i, const Match& match, Rebuild* rebuild) {
+  *graph = ReplaceMatches(*graph, matches, [&](int i, const GeluMatch& match, Rebuild* rebuild) {
     Node gelu;
     gelu.name = graph->node(i).name;
     gelu.op = FindOp(match.fused);

@@ -17,7 +17,7 @@
 namespace floe {
 namespace {
 
-struct Match {
+struct LayerNormMatch {
   ValueRef x;
   float epsilon = 0;
   std::vector<double> scale, offset;
@@ -35,7 +35,7 @@ bool IsTrainingNorm(const Node& node) {
 bool IsRoot(const Node& node) { return node.op->name == "Rsqrt" || node.op->name == "Sqrt"; }
 
 // Looked at before anything is analysed.
-bool MayBePart(const Graph& graph, const Node& node) {
+bool MayBeLayerNormPart(const Graph& graph, const Node& node) {
   if (IsTrainingNorm(node)) return true;
   if (!IsRoot(node)) return false;
   const Node& sum = graph.node(node.inputs[0].node);
@@ -49,7 +49,7 @@ class NormFinder {
       : graph_(graph), analysis_(analysis), uses_(graph) {}
 
   // By the node that the fused one replaces.
-  std::map<int, Match> Find() {
+  std::map<int, LayerNormMatch> Find() {
     for (int i = 0; i < graph_.size(); ++i) {
       if (IsRoot(graph_.node(i))) FromRoot(i);
       if (IsTrainingNorm(graph_.node(i))) FromTrainingNorm(i);
@@ -127,7 +127,7 @@ class NormFinder {
 
   // Takes the last of the nodes behind `from` that is scale * (x - mean) * factor + offset. For
   // variables without a mean it is scale * x + offset.
-  void Complete(Match match, const std::vector<TermVariable>& variables, int from,
+  void Complete(LayerNormMatch match, const std::vector<TermVariable>& variables, int from,
                 const std::set<int>& members) {
     const int rank = ShapeOf(match.x).rank();
     const int64_t width = Width(match.x);
@@ -161,7 +161,7 @@ class NormFinder {
     return {found.begin(), found.end()};
   }
 
-  bool Affine(const Terms& terms, bool has_mean, Match* match) const {
+  bool Affine(const Terms& terms, bool has_mean, LayerNormMatch* match) const {
     const Powers x = has_mean ? Powers{1, 0, 1} : Powers{1, 0, 0}, mean = {0, 1, 1};
     const auto scale = terms.find(x);
     if (scale == terms.end()) return false;
@@ -231,7 +231,7 @@ class NormFinder {
   const Analysis& analysis_;
   const Uses uses_;
   TermBudget budget_;
-  std::map<int, Match> matches_;
+  std::map<int, LayerNormMatch> matches_;
 };
 
 ValueRef Vector(const std::string& name, const std::vector<double>& values, Rebuild* rebuild) {
@@ -244,22 +244,23 @@ ValueRef Vector(const std::string& name, const std::vector<double>& values, Rebu
 absl::Status FuseLayerNorms(Graph* graph, absl::Span<const TensorType> inputs,
                             const KernelOptions& options) {
   if (std::none_of(graph->nodes().begin(), graph->nodes().end(),
-                   [&](const Node& node) { return MayBePart(*graph, node); }))
+                   [&](const Node& node) { return MayBeLayerNormPart(*graph, node); }))
     return absl::OkStatus();
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
-  const std::map<int, Match> matches = NormFinder(*graph, analysis).Find();
+  const std::map<int, LayerNormMatch> matches = NormFinder(*graph, analysis).Find();
   if (matches.empty()) return absl::OkStatus();
-  *graph = ReplaceMatches(*graph, matches, [&](int i, const Match& match, Rebuild* rebuild) {
-    Node norm;
-    norm.name = graph->node(i).name;
-    norm.op = FindOp("LayerNorm");
-    norm.attrs.Set("T", DType::kFloat32);
-    norm.attrs.Set("epsilon", match.epsilon);
-    norm.inputs = {rebuild->Map(match.x),
-                   Vector(absl::StrCat(norm.name, "/scale"), match.scale, rebuild),
-                   Vector(absl::StrCat(norm.name, "/offset"), match.offset, rebuild)};
-    return norm;
-  });
+  *graph =
+      ReplaceMatches(*graph, matches, [&](int i, const LayerNormMatch& match, Rebuild* rebuild) {
+        Node norm;
+        norm.name = graph->node(i).name;
+        norm.op = FindOp("LayerNorm");
+        norm.attrs.Set("T", DType::kFloat32);
+        norm.attrs.Set("epsilon", match.epsilon);
+        norm.inputs = {rebuild->Map(match.x),
+                       Vector(absl::StrCat(norm.name, "/scale"), match.scale, rebuild),
+                       Vector(absl::StrCat(norm.name, "/offset"), match.offset, rebuild)};
+        return norm;
+      });
   Prune(graph);
   return absl::OkStatus();
 }

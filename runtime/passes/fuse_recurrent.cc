@@ -33,9 +33,9 @@ int64_t CountLoops(const Graph& graph) {
                        [&](const Node& node) { return IsLoopOverLists(graph, node); });
 }
 
-class Fuser {
+class RecurrentFuser {
  public:
-  Fuser(const Graph& graph, const Analysis& analysis, const KernelOptions& options)
+  RecurrentFuser(const Graph& graph, const Analysis& analysis, const KernelOptions& options)
       : graph_(graph), analysis_(analysis), options_(options), rebuild_(graph) {
     for (int i = 0; i < graph.size(); ++i) {
       for (const ValueRef& in : graph.node(i).inputs) readers_[in].push_back(i);
@@ -381,7 +381,7 @@ absl::Status FuseRecurrent(Graph* graph, absl::Span<const TensorType> inputs,
   do {
     if (loops == 0) return absl::OkStatus();
     FLOE_ASSIGN_OR_RETURN(const Analysis analysis, Analyze(*graph, infos, marks, options));
-    FLOE_ASSIGN_OR_RETURN(*graph, Fuser(*graph, analysis, options).Run());
+    FLOE_ASSIGN_OR_RETURN(*graph, RecurrentFuser(*graph, analysis, options).Run());
     before = std::exchange(loops, CountLoops(*graph));
   } while (loops < before);
   return absl::OkStatus();

@@ -33,12 +33,12 @@ struct Term {
 };
 
 // The sum of the terms and the bias, and of `reset` * inner.
-struct Affine {
+struct GateProduct {
   int64_t width = 0;
   std::vector<Term> terms;
-  std::vector<float> bias;              // empty: none
-  std::shared_ptr<const Affine> inner;  // of h alone
-  ValueRef reset;                       // of `inner`, or of h in a term of kResetH
+  std::vector<float> bias;                   // empty: none
+  std::shared_ptr<const GateProduct> inner;  // of h alone
+  ValueRef reset;                            // of `inner`, or of h in a term of kResetH
 };
 
 constexpr size_t kMostTerms = 3;
@@ -54,7 +54,7 @@ std::optional<std::vector<int64_t>> ConstantInts(const Graph& graph, ValueRef re
 
 struct GateMatch {
   RecurrentGate gate;
-  Affine sum;
+  GateProduct sum;
 };
 
 class Matcher {
@@ -74,21 +74,22 @@ class Matcher {
 
   // ---- sums of products ----
 
-  const Affine* Sum(ValueRef ref, int depth = 0) {
+  const GateProduct* Sum(ValueRef ref, int depth = 0) {
     const auto known = sums_.find(ref);
     if (known != sums_.end()) return known->second.get();
     if (depth > kDeepest) return nullptr;
-    std::optional<Affine> sum = Evaluate(ref, depth + 1);
+    std::optional<GateProduct> sum = Evaluate(ref, depth + 1);
     if (sum.has_value() && (sum->width < 1 || sum->terms.size() > kMostTerms)) sum.reset();
     auto& kept = sums_[ref];
-    if (sum.has_value()) kept = std::make_shared<const Affine>(*std::move(sum));
+    if (sum.has_value()) kept = std::make_shared<const GateProduct>(*std::move(sum));
     return kept.get();
   }
 
-  std::optional<Affine> Evaluate(ValueRef ref, int depth) {
+  std::optional<GateProduct> Evaluate(ValueRef ref, int depth) {
     if (ref == step_.x) {
       if (step_.x_width < 1) return std::nullopt;
-      return Affine{step_.x_width, {{Source::kX, Tensor(), false, 0, step_.x_width}}, {}, {}, {}};
+      return GateProduct{
+          step_.x_width, {{Source::kX, Tensor(), false, 0, step_.x_width}}, {}, {}, {}};
     }
     const Node& node = At(ref);
     const std::string& op = node.op->name;
@@ -118,7 +119,7 @@ class Matcher {
     return ref;
   }
 
-  std::optional<Affine> Product(const Node& node) {
+  std::optional<GateProduct> Product(const Node& node) {
     if (node.inputs.size() != 2) return std::nullopt;
     const Tensor* weights = ConstantOf(graph_, node.inputs[1]);
     if (weights == nullptr || weights->dtype() != DType::kFloat32 || weights->shape().rank() != 2 ||
@@ -128,14 +129,14 @@ class Matcher {
     const bool transposed = node.attrs.Bool("transpose_b");
     const int64_t width = weights->shape().dim(transposed ? 0 : 1),
                   rows = weights->shape().dim(transposed ? 1 : 0);
-    Affine sum{width, {{Source::kX, *weights, transposed, 0, width, 0, rows}}, {}, {}, {}};
+    GateProduct sum{width, {{Source::kX, *weights, transposed, 0, width, 0, rows}}, {}, {}, {}};
     if (Is(node.inputs[0], "ConcatV2")) return ProductOfTwo(At(node.inputs[0]), std::move(sum));
     if (!SetSource(node.inputs[0], &sum, 0)) return std::nullopt;
     return sum;
   }
 
   // What term `k` is a product of.
-  bool SetSource(ValueRef ref, Affine* sum, size_t k) const {
+  bool SetSource(ValueRef ref, GateProduct* sum, size_t k) const {
     const ValueRef in = WithoutOnes(ref);
     Source& source = sum->terms[k].source;
     if (in == step_.x) {
@@ -152,7 +153,7 @@ class Matcher {
   }
 
   // x and h side by side, in any order, times weights one above the other.
-  std::optional<Affine> ProductOfTwo(const Node& both, Affine sum) const {
+  std::optional<GateProduct> ProductOfTwo(const Node& both, GateProduct sum) const {
     if (both.inputs.size() != 3 || step_.x_width < 1) return std::nullopt;
     const auto axis = ConstantInteger(graph_, both.inputs[2]);
     if (axis != 1 && axis != -1) return std::nullopt;
@@ -180,23 +181,23 @@ class Matcher {
     return std::nullopt;
   }
 
-  std::optional<Affine> Added(const Node& node, int depth) {
+  std::optional<GateProduct> Added(const Node& node, int depth) {
     for (int side : {0, 1}) {
       const Tensor* bias = ConstantOf(graph_, node.inputs[side]);
       if (bias == nullptr) continue;
-      const Affine* sum = Sum(node.inputs[1 - side], depth);
+      const GateProduct* sum = Sum(node.inputs[1 - side], depth);
       std::vector<float> values;
       if (sum == nullptr || !AlongAxis(*bias, 2, 1, sum->width, &values)) return std::nullopt;
-      Affine result = *sum;
+      GateProduct result = *sum;
       AddTo(values, &result.bias);
       return result;
     }
-    const Affine *a = Sum(node.inputs[0], depth), *b = Sum(node.inputs[1], depth);
+    const GateProduct *a = Sum(node.inputs[0], depth), *b = Sum(node.inputs[1], depth);
     if (a == nullptr || b == nullptr || a->width != b->width) return std::nullopt;
     // Only one of both may have to do with a reset gate.
     if (b->reset.node >= 0) std::swap(a, b);
     if (b->reset.node >= 0) return std::nullopt;
-    Affine result = *a;
+    GateProduct result = *a;
     result.terms.insert(result.terms.end(), b->terms.begin(), b->terms.end());
     AddTo(b->bias, &result.bias);
     return result;
@@ -209,15 +210,15 @@ class Matcher {
   }
 
   // reset * (h R + b)
-  std::optional<Affine> Reset(const Node& node, int depth) {
+  std::optional<GateProduct> Reset(const Node& node, int depth) {
     for (int side : {0, 1}) {
-      const Affine* inner = Sum(node.inputs[side], depth);
+      const GateProduct* inner = Sum(node.inputs[side], depth);
       if (inner == nullptr || inner->terms.size() != 1 || inner->inner != nullptr ||
           inner->terms[0].source != Source::kH)
         continue;
-      Affine sum;
+      GateProduct sum;
       sum.width = inner->width;
-      sum.inner = std::make_shared<const Affine>(*inner);
+      sum.inner = std::make_shared<const GateProduct>(*inner);
       sum.reset = node.inputs[1 - side];
       return sum;
     }
@@ -233,7 +234,7 @@ class Matcher {
   }
 
   // The columns that output `part` of the node takes of `sum`.
-  std::optional<Affine> Cut(const Node& node, int part, const Affine* sum) const {
+  std::optional<GateProduct> Cut(const Node& node, int part, const GateProduct* sum) const {
     if (sum == nullptr) return std::nullopt;
     if (node.op->name == "Split") return SplitPart(node, part, *sum);
     if (node.op->name == "SplitV") return SplitPartOfSizes(node, part, *sum);
@@ -242,7 +243,7 @@ class Matcher {
     return Columns(*sum, slice->begin, slice->count);
   }
 
-  std::optional<Affine> SplitPart(const Node& node, int part, const Affine& sum) const {
+  std::optional<GateProduct> SplitPart(const Node& node, int part, const GateProduct& sum) const {
     const auto axis = ConstantInteger(graph_, node.inputs[0]);
     if (!axis.has_value() || (*axis != 1 && *axis != -1) || node.num_outputs < 1 ||
         sum.width % node.num_outputs != 0)
@@ -251,7 +252,8 @@ class Matcher {
     return Columns(sum, part * count, count);
   }
 
-  std::optional<Affine> SplitPartOfSizes(const Node& node, int part, const Affine& sum) const {
+  std::optional<GateProduct> SplitPartOfSizes(const Node& node, int part,
+                                              const GateProduct& sum) const {
     const auto axis = ConstantInteger(graph_, node.inputs[2]);
     const auto sizes = ConstantInts(graph_, node.inputs[1]);
     if (!axis.has_value() || (*axis != 1 && *axis != -1) || !sizes.has_value() ||
@@ -271,7 +273,7 @@ class Matcher {
     return Columns(sum, begin, size_of(part));
   }
 
-  static std::optional<Affine> Columns(Affine sum, int64_t begin, int64_t count) {
+  static std::optional<GateProduct> Columns(GateProduct sum, int64_t begin, int64_t count) {
     if (sum.reset.node >= 0) return std::nullopt;
     sum.width = count;
     for (Term& term : sum.terms) {
@@ -290,10 +292,10 @@ class Matcher {
 
   // A function of a sum of products of x and h.
   std::optional<GateMatch> Gate(ValueRef ref) {
-    if (const Affine* sum = Sum(ref)) return GateMatch{{}, *sum};
+    if (const GateProduct* sum = Sum(ref)) return GateMatch{{}, *sum};
     const auto applied = FunctionOf(ref);
     if (applied.has_value()) {
-      const Affine* sum = Sum(applied->of);
+      const GateProduct* sum = Sum(applied->of);
       return sum == nullptr ? std::nullopt : std::make_optional(GateMatch{applied->gate, *sum});
     }
     // Part of what a function gives for several gates.
@@ -306,11 +308,11 @@ class Matcher {
   }
 
   // One of x and one of h, nothing else.
-  static bool OfXAndH(const Affine& sum) {
+  static bool OfXAndH(const GateProduct& sum) {
     return sum.reset.node < 0 && Only(sum, Source::kX) != nullptr &&
            Only(sum, Source::kH) != nullptr && sum.terms.size() == 2;
   }
-  static const Term* Only(const Affine& sum, Source source) {
+  static const Term* Only(const GateProduct& sum, Source source) {
     const Term* found = nullptr;
     for (const Term& term : sum.terms) {
       if (term.source != source) continue;
@@ -376,7 +378,7 @@ class Matcher {
         if (!update.has_value() || !value.has_value() || value->sum.reset.node < 0) return false;
         const auto reset = PlainGate(value->sum.reset);
         if (!reset.has_value()) return false;
-        const Affine& sum = value->sum;
+        const GateProduct& sum = value->sum;
         const bool after = sum.inner != nullptr;
         const bool fits = Only(sum, Source::kX) != nullptr &&
                           (after ? sum.terms.size() == 1
@@ -411,7 +413,7 @@ class Matcher {
     return true;
   }
 
-  static const Term& TermOfH(const Affine& sum) {
+  static const Term& TermOfH(const GateProduct& sum) {
     if (sum.inner != nullptr) return sum.inner->terms[0];
     const Term* term = Only(sum, Source::kH);
     return term != nullptr ? *term : *Only(sum, Source::kResetH);
@@ -489,7 +491,7 @@ class Matcher {
   const Graph& graph_;
   const int h_index_;
   const ValueRef h_;
-  std::map<ValueRef, std::shared_ptr<const Affine>> sums_;
+  std::map<ValueRef, std::shared_ptr<const GateProduct>> sums_;
   RecurrentCell cell_ = RecurrentCell::kSimple;
   std::vector<GateMatch> gates_;
   std::vector<RecurrentGate> functions_;

@@ -12,11 +12,11 @@
 namespace floe::server {
 namespace {
 
-namespace pb = grpc::health::v1;
+namespace health_pb = grpc::health::v1;
 
 std::string StatusMessage(ServingStatus status) {
-  pb::HealthCheckResponse response;
-  response.set_status(static_cast<pb::HealthCheckResponse::ServingStatus>(status));
+  health_pb::HealthCheckResponse response;
+  response.set_status(static_cast<health_pb::HealthCheckResponse::ServingStatus>(status));
   return response.SerializeAsString();
 }
 
@@ -29,7 +29,7 @@ class WatchHandler : public CallHandler {
   void OnMessage(Message message) override {
     if (answered_) return;
     answered_ = true;
-    pb::HealthCheckRequest request;
+    health_pb::HealthCheckRequest request;
     const absl::Status status = ParseMessage(message.bytes, &request);
     if (!status.ok()) return responder_->Finish(status);
     // The watcher holds the responder alone: this handler may be gone when a status arrives.
@@ -58,14 +58,14 @@ class WatchHandler : public CallHandler {
 }  // namespace
 
 Method HealthCheckMethod(HealthState& health) {
-  return ProtoMethod<pb::HealthCheckRequest, pb::HealthCheckResponse>(
+  return ProtoMethod<health_pb::HealthCheckRequest, health_pb::HealthCheckResponse>(
       MethodRole::kHealth, [&health](const CallHead&, const auto& request, auto* response) {
         const std::optional<ServingStatus> status = health.Get(request.service());
         if (!status.has_value()) {
           return absl::NotFoundError(
               absl::StrCat("health: unknown service ", Quoted(request.service())));
         }
-        response->set_status(static_cast<pb::HealthCheckResponse::ServingStatus>(*status));
+        response->set_status(static_cast<health_pb::HealthCheckResponse::ServingStatus>(*status));
         return absl::OkStatus();
       });
 }

@@ -15,21 +15,21 @@
 namespace floe::server {
 namespace {
 
-namespace pb = grpc::reflection::v1alpha;
+namespace reflection_pb = grpc::reflection::v1alpha;
 using google::protobuf::Descriptor;
 using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
 
 void SetError(absl::StatusCode code, const std::string& message,
-              pb::ServerReflectionResponse* out) {
+              reflection_pb::ServerReflectionResponse* out) {
   out->mutable_error_response()->set_error_code(static_cast<int>(code));
   out->mutable_error_response()->set_error_message(message);
 }
 
 // The file and all it imports, each once, imports first.
 void AddFiles(const FileDescriptor& file, std::set<const FileDescriptor*>* seen,
-              pb::FileDescriptorResponse* out) {
+              reflection_pb::FileDescriptorResponse* out) {
   if (!seen->insert(&file).second) return;
   for (int i = 0; i < file.dependency_count(); ++i) AddFiles(*file.dependency(i), seen, out);
   google::protobuf::FileDescriptorProto proto;
@@ -38,18 +38,19 @@ void AddFiles(const FileDescriptor& file, std::set<const FileDescriptor*>* seen,
 }
 
 void AnswerFile(const FileDescriptor* file, const std::string& asked,
-                pb::ServerReflectionResponse* out) {
+                reflection_pb::ServerReflectionResponse* out) {
   if (file == nullptr) {
     return SetError(absl::StatusCode::kNotFound, absl::StrCat("no ", asked), out);
   }
   std::set<const FileDescriptor*> seen;
-  pb::FileDescriptorResponse* const files = out->mutable_file_descriptor_response();
+  reflection_pb::FileDescriptorResponse* const files = out->mutable_file_descriptor_response();
   AddFiles(*file, &seen, files);
   // The file asked for comes first, as clients expect.
   files->mutable_file_descriptor_proto()->SwapElements(0, files->file_descriptor_proto_size() - 1);
 }
 
-void AnswerExtension(const pb::ExtensionRequest& asked, pb::ServerReflectionResponse* out) {
+void AnswerExtension(const reflection_pb::ExtensionRequest& asked,
+                     reflection_pb::ServerReflectionResponse* out) {
   const DescriptorPool& pool = *DescriptorPool::generated_pool();
   const Descriptor* const type = pool.FindMessageTypeByName(asked.containing_type());
   const FieldDescriptor* const extension =
@@ -60,7 +61,7 @@ void AnswerExtension(const pb::ExtensionRequest& asked, pb::ServerReflectionResp
       out);
 }
 
-void AnswerExtensionNumbers(const std::string& name, pb::ServerReflectionResponse* out) {
+void AnswerExtensionNumbers(const std::string& name, reflection_pb::ServerReflectionResponse* out) {
   const DescriptorPool& pool = *DescriptorPool::generated_pool();
   const Descriptor* const type = pool.FindMessageTypeByName(name);
   if (type == nullptr) {
@@ -83,10 +84,10 @@ class ReflectionHandler : public CallHandler {
 
   void OnMessage(Message message) override {
     if (finished_) return;
-    pb::ServerReflectionRequest request;
+    reflection_pb::ServerReflectionRequest request;
     const absl::Status status = ParseMessage(message.bytes, &request);
     if (!status.ok()) return Finish(status);
-    pb::ServerReflectionResponse response;
+    reflection_pb::ServerReflectionResponse response;
     response.set_valid_host(request.host());
     *response.mutable_original_request() = request;
     Answer(request, &response);
@@ -102,25 +103,26 @@ class ReflectionHandler : public CallHandler {
     responder_->Finish(status);
   }
 
-  void Answer(const pb::ServerReflectionRequest& request, pb::ServerReflectionResponse* out) const {
+  void Answer(const reflection_pb::ServerReflectionRequest& request,
+              reflection_pb::ServerReflectionResponse* out) const {
     const DescriptorPool& pool = *DescriptorPool::generated_pool();
     switch (request.message_request_case()) {
-      case pb::ServerReflectionRequest::kFileByFilename:
+      case reflection_pb::ServerReflectionRequest::kFileByFilename:
         return AnswerFile(pool.FindFileByName(request.file_by_filename()),
                           absl::StrCat("file ", Quoted(request.file_by_filename())), out);
-      case pb::ServerReflectionRequest::kFileContainingSymbol:
+      case reflection_pb::ServerReflectionRequest::kFileContainingSymbol:
         return AnswerFile(pool.FindFileContainingSymbol(request.file_containing_symbol()),
                           absl::StrCat("symbol ", Quoted(request.file_containing_symbol())), out);
-      case pb::ServerReflectionRequest::kFileContainingExtension:
+      case reflection_pb::ServerReflectionRequest::kFileContainingExtension:
         return AnswerExtension(request.file_containing_extension(), out);
-      case pb::ServerReflectionRequest::kAllExtensionNumbersOfType:
+      case reflection_pb::ServerReflectionRequest::kAllExtensionNumbersOfType:
         return AnswerExtensionNumbers(request.all_extension_numbers_of_type(), out);
-      case pb::ServerReflectionRequest::kListServices:
+      case reflection_pb::ServerReflectionRequest::kListServices:
         for (const std::string& name : services_) {
           out->mutable_list_services_response()->add_service()->set_name(name);
         }
         return;
-      case pb::ServerReflectionRequest::MESSAGE_REQUEST_NOT_SET:
+      case reflection_pb::ServerReflectionRequest::MESSAGE_REQUEST_NOT_SET:
         return SetError(absl::StatusCode::kInvalidArgument, "the request asks for nothing", out);
     }
   }

@@ -18,16 +18,16 @@ namespace {
 double Millis(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
 // Expected by what was measured at load.
-struct Measured {
+struct MeasuredRun {
   Duration share = Duration::zero();  // of a full run, for the request's rows
   Duration run = Duration::zero();    // of a run of its own, or of a part
   int64_t rows = 0;                   // of that run
 };
 
-Measured Measure(const Request& request, const SchedulerState& state) {
+MeasuredRun Measure(const Request& request, const SchedulerState& state) {
   const Binding& binding = request.binding;
   const int64_t full = state.options.limits.MaxRows(binding);
-  Measured measured;
+  MeasuredRun measured;
   measured.rows = binding.splittable ? std::min(binding.rows, full) : binding.rows;
   measured.run = state.executor->Expect(request, measured.rows);
   measured.share = measured.run;
@@ -59,8 +59,8 @@ absl::Status QueueFullError(const SchedulerState& state)
 }
 
 // Whether it may by its expected cost, which the request remembers.
-bool IsAffordable(Request* request, const Measured& measured, TimePoint now, SchedulerState& state)
-    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+bool IsAffordable(Request* request, const MeasuredRun& measured, TimePoint now,
+                  SchedulerState& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   CostProfile& profile = state.profiles.Of(*request, *state.executor);
   request->work = profile.Expect(measured.share, request->binding.rows);
   request->run = profile.Expect(measured.run, measured.rows);
@@ -92,7 +92,7 @@ bool IsAffordable(Request* request, const Measured& measured, TimePoint now, Sch
 }
 
 // Whether the request may wait; otherwise its outcome and status say why not.
-bool MayWait(Request* request, const Measured& measured, TimePoint now, SchedulerState& state)
+bool MayWait(Request* request, const MeasuredRun& measured, TimePoint now, SchedulerState& state)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   const bool is_part = request->whole != nullptr;  // and the whole was admitted
   if (is_part ? state.given_up.load() : state.stopping)
@@ -168,7 +168,7 @@ void Scheduler::Submit(std::unique_ptr<Request> owned) {
 }
 
 void Scheduler::Enqueue(Request* request) {
-  const Measured measured = Measure(*request, state_);
+  const MeasuredRun measured = Measure(*request, state_);
   // Set before the request is queued: afterwards a worker may finish and free it at any moment. A
   // caller that leaves before finds nothing to remove; MayWait looks once more.
   if (request->cancel != nullptr)
@@ -194,7 +194,7 @@ void Scheduler::Enqueue(Request* request) {
 
 // Admits a request of more rows than a run may have.
 void Scheduler::Split(Request* whole) {
-  const Measured measured = Measure(*whole, state_);
+  const MeasuredRun measured = Measure(*whole, state_);
   whole->outcome = Outcome::kFailed;  // unless another is set
   // A caller that leaves before finds nothing to remove; MayWait looks once more.
   if (whole->cancel != nullptr)

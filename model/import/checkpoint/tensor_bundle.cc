@@ -43,7 +43,7 @@ constexpr int kMostShards = 99999;
 constexpr int64_t kEntryBytes = 256;  // of an entry in memory, beside its name
 constexpr int64_t kSliceBytes = 64;
 // Two bytes of an index may stand for many in memory.
-constexpr int64_t kFreeEntryBytes = 32 << 20, kMostUnfolding = 64;
+constexpr int64_t kFreeEntryBytes = 32 << 20, kMostEntryUnfolding = 64;
 constexpr size_t kMostEntryProto = 1 << 20;
 constexpr int kMostDims = 254;  // TensorFlow's
 
@@ -109,7 +109,8 @@ bool IsWhole(const std::vector<SliceRange>& region, const Shape& shape) {
 
 TensorBundle::TensorBundle(std::string prefix, size_t index_bytes)
     : prefix_(std::move(prefix)),
-      most_entry_bytes_(kFreeEntryBytes + kMostUnfolding * static_cast<int64_t>(index_bytes)) {}
+      most_entry_bytes_(kFreeEntryBytes + kMostEntryUnfolding * static_cast<int64_t>(index_bytes)) {
+}
 TensorBundle::~TensorBundle() = default;
 
 absl::StatusOr<std::unique_ptr<TensorBundle>> TensorBundle::Open(const std::string& prefix,

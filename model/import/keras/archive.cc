@@ -4,14 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
+#include "base/deflate_limits.h"
 #include "base/quoted.h"
 #include "base/status.h"
 
 namespace floe::keras {
 namespace {
 
-constexpr uint64_t kMaxDeflateRatio = 1032;  // a property of the format
-constexpr uint64_t kRatioSlackBytes = 4096;
 constexpr int64_t kMaxEntries = 100'000;
 
 struct FileClose {
@@ -29,7 +28,7 @@ absl::Status CheckSizes(const zip_stat_t& stat, const std::string& name) {
   const bool plausible =
       stored ? stat.size == stat.comp_size
              : stat.comp_size < UINT64_MAX / (2 * kMaxDeflateRatio) &&
-                   stat.size <= stat.comp_size * kMaxDeflateRatio + kRatioSlackBytes;
+                   stat.size <= stat.comp_size * kMaxDeflateRatio + kDeflateSlackBytes;
   if (plausible) return absl::OkStatus();
   return Damaged(name, absl::StrCat("it claims ", stat.size, " bytes in ", stat.comp_size,
                                     " bytes of archive"));

@@ -48,6 +48,7 @@ class GraphBuilder {
 
   ValueRef Const(const Tensor& tensor);  // the same tensor twice is one node
   ValueRef Scalar(DType dtype, double value);
+  ValueRef Int64(int64_t value) { return Const(Tensor::Scalar(DType::kInt64, value)); }
   ValueRef Ints(const std::vector<int64_t>& values);  // int32 vector
   ValueRef Int(int64_t value);                        // int32 scalar
   ValueRef Text(const std::string& value);

@@ -173,10 +173,6 @@ Tensor Indices(const Lookup& lookup) {
   return tensor;
 }
 
-ValueRef Int64(GraphBuilder& b, int64_t value) {
-  return b.Const(Tensor::Scalar(DType::kInt64, value));
-}
-
 // What is not in the vocabulary, spread over several indices.
 ValueRef OovIndices(LayerContext& c, const Lookup& lookup, ValueRef ids) {
   GraphBuilder& b = c.b;
@@ -184,7 +180,7 @@ ValueRef OovIndices(LayerContext& c, const Lookup& lookup, ValueRef ids) {
   const bool farm = c.config.String("oov_method", "floormod") == "farmhash";
   ValueRef indices;
   if (lookup.key != DType::kString && !farm) {
-    indices = b.Op("FloorMod", {ids, Int64(b, oov)});
+    indices = b.Op("FloorMod", {ids, b.Int64(oov)});
   } else {
     const ValueRef text = lookup.key == DType::kString ? ids : b.Op("AsString", {ids});
     const std::vector<int64_t> salt = c.config.Ints("salt", 2, {});
@@ -192,7 +188,7 @@ ValueRef OovIndices(LayerContext& c, const Lookup& lookup, ValueRef ids) {
                   ? b.Op("StringToHashBucketFast", {text}, {{"num_buckets", oov}})
                   : b.Op("StringToHashBucketStrong", {text}, {{"num_buckets", oov}, {"key", salt}});
   }
-  return b.Add(indices, Int64(b, lookup.vocabulary.oov_start));
+  return b.Add(indices, b.Int64(lookup.vocabulary.oov_start));
 }
 
 ValueRef Inverted(LayerContext& c, const Lookup& lookup, ValueRef ids) {
@@ -202,7 +198,7 @@ ValueRef Inverted(LayerContext& c, const Lookup& lookup, ValueRef ids) {
   const ValueRef found = Find(c, Indices(lookup), TokenTensor(c, lookup), ids,
                               TokenScalar(c, lookup.key, v.oov_token));
   if (!v.mask) return found;
-  const ValueRef masked = b.Op("Equal", {ids, Int64(b, 0)});
+  const ValueRef masked = b.Op("Equal", {ids, b.Int64(0)});
   return b.Op("SelectV2", {masked, TokenScalar(c, lookup.key, v.mask_token), found});
 }
 
@@ -215,14 +211,14 @@ ValueRef LookUp(LayerContext& c, const Lookup& lookup, ValueRef ids) {
   if (c.config.Bool("invert", false)) return Inverted(c, lookup, ids);
   if (lookup.key == DType::kInt64) ids = b.Cast(ids, DType::kInt64);
   const int64_t otherwise = v.oov == 1 ? v.oov_start : -1;
-  ValueRef found = Find(c, TokenTensor(c, lookup), Indices(lookup), ids, Int64(b, otherwise));
+  ValueRef found = Find(c, TokenTensor(c, lookup), Indices(lookup), ids, b.Int64(otherwise));
   if (v.mask) {
     const ValueRef masked = b.Op("Equal", {ids, TokenScalar(c, lookup.key, v.mask_token)});
     const int64_t value = lookup.mode == "int" ? 0 : std::numeric_limits<int64_t>::max();
-    found = b.Op("SelectV2", {masked, Int64(b, value), found});
+    found = b.Op("SelectV2", {masked, b.Int64(value), found});
   }
   if (v.oov == 1) return found;
-  const ValueRef unknown = b.Op("Equal", {found, Int64(b, -1)});
+  const ValueRef unknown = b.Op("Equal", {found, b.Int64(-1)});
   if (v.oov > 1) return b.Op("SelectV2", {unknown, OovIndices(c, lookup, ids), found});
   std::vector<int64_t> axes;
   const int rank = b.rank(found);

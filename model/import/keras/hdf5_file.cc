@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/budget.h"
+#include "base/deflate_limits.h"
 #include "base/mutex.h"
 #include "base/quoted.h"
 #include "base/status.h"
@@ -67,9 +68,7 @@ hid_t OpenImage(Image* image) {
   return H5Fopen("image", H5F_ACC_RDONLY, access);
 }
 
-constexpr int64_t kMaxDeflateRatio = 1032;  // a property of the format
-constexpr int64_t kRatioSlackBytes = 4096;
-constexpr int kMaxDepth = 64;
+constexpr int kMaxGroupDepth = 64;
 constexpr hsize_t kMaxNames = 1'000'000;
 
 // An identifier of libhdf5 and the function that closes it.
@@ -223,7 +222,7 @@ class Hdf5File::Impl {
     int depth = 0;
     for (const absl::string_view part_view : absl::StrSplit(path, '/', absl::SkipEmpty())) {
       const std::string part(part_view);
-      if (++depth > kMaxDepth) return Wrong(path, "nested too deep");
+      if (++depth > kMaxGroupDepth) return Wrong(path, "nested too deep");
       if (part == ".") continue;
       if (H5Iget_type(at.get()) != H5I_GROUP || H5Lexists(at.get(), part.c_str(), H5P_DEFAULT) <= 0)
         return absl::NotFoundError(absl::StrCat("the file has no ", Quoted(path)));
@@ -258,7 +257,7 @@ class Hdf5File::Impl {
     const auto stored =
         static_cast<int64_t>(std::min<hsize_t>(H5Dget_storage_size(data.get()), bytes_.size()));
     const int64_t most =
-        layout == H5D_CHUNKED ? stored * kMaxDeflateRatio + kRatioSlackBytes : stored;
+        layout == H5D_CHUNKED ? stored * kMaxDeflateRatio + kDeflateSlackBytes : stored;
     if (stored == 0 || size > most)
       return Wrong(
           path, absl::StrCat("it declares ", size, " bytes and the file has ", stored, " for it"));

@@ -12,7 +12,7 @@
 namespace floe::keras {
 namespace {
 
-constexpr int kMaxDepth = 200;
+constexpr int kMaxJsonDepth = 200;
 constexpr size_t kMaxText = size_t{256} << 20;
 // What two bytes of text ("0,") may become, at most.
 constexpr int64_t kUnfolded = 24;
@@ -30,7 +30,7 @@ bool TooDeep(std::string_view text) {
       continue;
     }
     if (c == '"') in_string = true;
-    if ((c == '[' || c == '{') && ++depth > kMaxDepth) return true;
+    if ((c == '[' || c == '{') && ++depth > kMaxJsonDepth) return true;
     if (c == ']' || c == '}') --depth;
   }
   return false;
@@ -50,7 +50,7 @@ absl::StatusOr<Json> ParseJson(std::string_view text) {
         absl::StrCat("a configuration of ", text.size(), " bytes is past the limit of ", kMaxText));
   if (TooDeep(text))
     return absl::InvalidArgumentError(
-        absl::StrCat("the configuration nests deeper than ", kMaxDepth));
+        absl::StrCat("the configuration nests deeper than ", kMaxJsonDepth));
   FLOE_RETURN_IF_ERROR(CheckMemory(static_cast<int64_t>(text.size()) * kUnfolded));
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object())

@@ -125,6 +125,11 @@ std::vector<KTensor> LayerContext::Inputs() const {
   return named == call.kwargs.end() ? std::vector<KTensor>() : Flatten(named->second);
 }
 
+bool LayerContext::Flag(const std::string& name) const {
+  const KValue& value = Arg(-1, name);
+  return value.kind == KValue::Kind::kJson && *value.json == true;
+}
+
 const KValue& LayerContext::Arg(int position, const std::string& name) const {
   static const KValue none;
   if (position >= 0 && position < static_cast<int>(call.args.size())) return call.args[position];

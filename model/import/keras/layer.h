@@ -31,6 +31,8 @@ struct ModelFile {
 struct LayerObject {
   const Json* json = nullptr;  // class_name, config, ...
   LayerWeights weights;
+
+  const Json& config() const { return Member(*json, "config"); }
 };
 
 // One call of a layer. Rules return what the layer gives; errors go to `b` or `config`, which the
@@ -53,6 +55,7 @@ struct LayerContext {
   ValueRef In(int i = 0) { return Input(i).value; }
   // An argument by its position or name; None where it is left out.
   const KValue& Arg(int position, const std::string& name) const;
+  bool Flag(const std::string& name) const;  // whether an argument of this name is true
   // The mask that the call names, or else that of the first input; not a value where there is none.
   ValueRef Mask();
   // The layer's own variable, in the type it computes in.

@@ -10,7 +10,7 @@
 namespace floe::keras {
 namespace {
 
-std::map<std::string, LayerRule>& Functions() {
+std::map<std::string, LayerRule>& OperationFunctions() {
   static std::map<std::string, LayerRule> functions;
   return functions;
 }
@@ -54,14 +54,14 @@ OperationRegistrar::OperationRegistrar(const char* op, std::initializer_list<con
     const std::string name = absl::StrCat("ops.", op);
     const LayerRegistrar registered({name.c_str()}, rule);
   }
-  for (const char* function : functions) Functions()[function] = rule;
+  for (const char* function : functions) OperationFunctions()[function] = rule;
 }
 
 LayerRule FindFunction(const std::string& function) {
   const std::string old = "compat.v1.";
   const bool is_old = function.compare(0, old.size(), old) == 0;
-  const auto found = Functions().find(is_old ? function.substr(old.size()) : function);
-  return found == Functions().end() ? nullptr : found->second;
+  const auto found = OperationFunctions().find(is_old ? function.substr(old.size()) : function);
+  return found == OperationFunctions().end() ? nullptr : found->second;
 }
 
 const Json& Option(const LayerContext& c, std::initializer_list<const char*> names) {

@@ -16,7 +16,7 @@ namespace {
 
 using tensorflow::NodeDef;
 
-constexpr int kMaxDepth = 32;  // of calls
+constexpr int kMaxRestoreDepth = 32;  // of calls
 
 // Where a value comes from, as far as restoring goes.
 struct Origin {
@@ -115,9 +115,9 @@ class Scope {
     const auto found =
         attr == node.attr().end() ? functions_.end() : functions_.find(attr->second.func().name());
     if (found == functions_.end()) return absl::OkStatus();
-    if (depth_ >= kMaxDepth)
+    if (depth_ >= kMaxRestoreDepth)
       return absl::ResourceExhaustedError(
-          absl::StrCat("functions call each other deeper than ", kMaxDepth, " levels"));
+          absl::StrCat("functions call each other deeper than ", kMaxRestoreDepth, " levels"));
     const tensorflow::FunctionDef& function = *found->second;
     FLOE_RETURN_IF_ERROR(SpendVisits(function.node_def_size()));
     Scope inner(function.node_def(), functions_, depth_ + 1, plan_);
@@ -129,7 +129,7 @@ class Scope {
   // What leads to `input` when ops that pass it on are skipped.
   Origin SourceOf(const std::string& input) const {
     std::string_view at = input;
-    for (int steps = 0; steps < kMaxDepth; ++steps) {
+    for (int steps = 0; steps < kMaxRestoreDepth; ++steps) {
       const InputName name = SplitInput(at);
       if (const auto argument = arguments_.find(std::string(name.node));
           argument != arguments_.end())

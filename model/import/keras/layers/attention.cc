@@ -20,11 +20,6 @@ ValueRef CausalMask(GraphBuilder& b, ValueRef scores) {
 
 namespace {
 
-bool Flag(const LayerContext& c, const char* name) {
-  const KValue& value = c.Arg(-1, name);
-  return value.kind == KValue::Kind::kJson && *value.json == true;
-}
-
 ValueRef Concatenated(LayerContext& c, ValueRef query, ValueRef key, ValueRef scale,
                       ValueRef weight) {
   GraphBuilder& b = c.b;
@@ -65,7 +60,7 @@ KValue Attention(LayerContext& c) {
   const ValueRef query_mask = MaskNumber(c, 0), value_mask = MaskNumber(c, 1);
   ValueRef mask;
   if (value_mask.node >= 0) mask = b.ExpandDims(b.Cast(value_mask, DType::kBool), -2);
-  if (Flag(c, "use_causal_mask") || c.config.Bool("causal", false)) {
+  if (c.Flag("use_causal_mask") || c.config.Bool("causal", false)) {
     const ValueRef causal = CausalMask(b, scores);
     mask = mask.node < 0 ? causal : b.Op("LogicalAnd", {mask, causal});
   }
@@ -78,7 +73,7 @@ KValue Attention(LayerContext& c) {
   if (query_mask.node >= 0)
     out.value = b.Op("SelectV2", {b.ExpandDims(b.Cast(query_mask, DType::kBool), -1), out.value,
                                   b.Scalar(b.dtype(out.value), 0)});
-  if (!Flag(c, "return_attention_scores")) return out;
+  if (!c.Flag("return_attention_scores")) return out;
   return std::vector<KValue>{out, weights};
 }
 

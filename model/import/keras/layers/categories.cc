@@ -26,10 +26,6 @@ KValue CategoryEncoding(LayerContext& c) {
       weights.is_tensor() ? c.b.Cast(weights.tensor.value, c.compute_dtype) : ValueRef());
 }
 
-ValueRef Int64(GraphBuilder& b, int64_t value) {
-  return b.Const(Tensor::Scalar(DType::kInt64, value));
-}
-
 // True where the input is the value that is masked.
 ValueRef Masked(LayerContext& c, ValueRef x) {
   GraphBuilder& b = c.b;
@@ -54,7 +50,7 @@ KValue Hashing(LayerContext& c) {
   ValueRef hash = salt.empty() ? b.Op("StringToHashBucketFast", {x}, {{"num_buckets", buckets}})
                                : b.Op("StringToHashBucketStrong", {x},
                                       {{"num_buckets", buckets}, {"key", salt}});
-  if (masks) hash = b.Op("SelectV2", {masked, Int64(b, 0), b.Add(hash, Int64(b, 1))});
+  if (masks) hash = b.Op("SelectV2", {masked, b.Int64(0), b.Add(hash, b.Int64(1))});
   const DType dtype = OptionType(c, mode == "int" ? DType::kInt64 : DType::kFloat32);
   return EncodeCategories(c, hash, mode, bins, dtype);
 }

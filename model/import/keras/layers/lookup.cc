@@ -6,11 +6,9 @@
 namespace floe::keras {
 namespace {
 
-const Json& Options(const LayerContext& c) { return Member(*c.layer.json, "config"); }
-
 KValue LookupLayer(LayerContext& c) {
   const DType key = c.class_name == "StringLookup" ? DType::kString : DType::kInt64;
-  const Lookup lookup = LookupOf(c, key, Options(c), c.layer.weights.path(), false);
+  const Lookup lookup = LookupOf(c, key, c.layer.config(), c.layer.weights.path(), false);
   return EncodeLookup(c, lookup, LookUp(c, lookup, c.In()));
 }
 
@@ -30,11 +28,11 @@ ValueRef Standardized(LayerContext& c, ValueRef text) {
 }
 
 // Tokens of all rows one after the other, and where each row begins.
-struct Tokens {
+struct RowTokens {
   ValueRef values, splits;
 };
 
-Tokens SplitWords(LayerContext& c, ValueRef text) {
+RowTokens SplitWords(LayerContext& c, ValueRef text) {
   GraphBuilder& b = c.b;
   const std::string how = c.config.String("split", "");
   if (how != "whitespace") {
@@ -55,7 +53,7 @@ Tokens SplitWords(LayerContext& c, ValueRef text) {
   return {parts[1], b.Concat({zero, ends}, 0)};
 }
 
-Tokens Ngrams(LayerContext& c, Tokens tokens) {
+RowTokens Ngrams(LayerContext& c, RowTokens tokens) {
   GraphBuilder& b = c.b;
   if (!c.config.Has("ngrams")) return tokens;
   std::vector<int64_t> widths = c.config.Ints("ngrams", -1, {});
@@ -78,7 +76,7 @@ Tokens Ngrams(LayerContext& c, Tokens tokens) {
 }
 
 // Rows of unlike lengths, cut or filled up to `length` (-1: to the longest).
-ValueRef Dense(GraphBuilder& b, const Tokens& tokens, int64_t length, int64_t fill) {
+ValueRef Dense(GraphBuilder& b, const RowTokens& tokens, int64_t length, int64_t fill) {
   const ValueRef shape = b.Const(Tensor::Vector(DType::kInt64, std::vector<int64_t>{-1, length}));
   const ValueRef otherwise = b.Const(Tensor::Scalar(DType::kInt64, fill));
   const ValueRef dense =
@@ -92,7 +90,7 @@ ValueRef Dense(GraphBuilder& b, const Tokens& tokens, int64_t length, int64_t fi
 KValue TextVectorization(LayerContext& c) {
   GraphBuilder& b = c.b;
   if (c.config.Bool("ragged", false)) c.Fail("ragged=True is not supported");
-  const Lookup lookup = LookupOf(c, DType::kString, Options(c), c.layer.weights.path(), true);
+  const Lookup lookup = LookupOf(c, DType::kString, c.layer.config(), c.layer.weights.path(), true);
   ValueRef text = Standardized(c, c.In());
   const int64_t length = c.config.Int("output_sequence_length", -1);
   const int rank = b.rank(text);
@@ -107,7 +105,7 @@ KValue TextVectorization(LayerContext& c) {
   }
   if (rank == 2) text = b.Squeeze(text, {1});
   if (rank > 2) c.Fail(absl::StrCat("an input of rank ", rank));
-  Tokens tokens = Ngrams(c, SplitWords(c, text));
+  RowTokens tokens = Ngrams(c, SplitWords(c, text));
   tokens.values = LookUp(c, lookup, tokens.values);
   if (lookup.mode == "int") return Dense(b, tokens, length, 0);
   return EncodeLookup(c, lookup, Dense(b, tokens, -1, -1));

@@ -9,11 +9,6 @@
 namespace floe::keras {
 namespace {
 
-bool Flag(const LayerContext& c, const char* name) {
-  const KValue& value = c.Arg(-1, name);
-  return value.kind == KValue::Kind::kJson && *value.json == true;
-}
-
 LayerWeights Part(const LayerContext& c, const std::string& name) {
   return c.layer.weights.Child(name, "_" + name);
 }
@@ -98,7 +93,7 @@ ValueRef AttentionMask(LayerContext& c, const Arguments& a, ValueRef scores) {
   also(MaskOf(c, "query_mask", a.query.mask), -1);
   also(MaskOf(c, "value_mask", a.value.mask), -2);
   also(MaskOf(c, "key_mask", a.own_key ? a.key.mask : ValueRef()), -2);
-  if (Flag(c, "use_causal_mask")) also(b.ExpandDims(CausalMask(b, scores), 0), 0);
+  if (c.Flag("use_causal_mask")) also(b.ExpandDims(CausalMask(b, scores), 0), 0);
   if (c.config.Has("sliding_window")) c.Fail("sliding_window is not supported");
   also(MaskOf(c, "attention_mask", {}), 0);
   return all;
@@ -166,7 +161,7 @@ KValue Attend(LayerContext& c, const Arguments& a, ValueRef q, ValueRef k, Value
   const Equations equations = EquationsOf(axes, rank);
   const ValueRef scores =
       b.Op("Einsum", {k, b.Mul(q, scale)}, {{"equation", equations.scores}, {"N", int64_t{2}}});
-  const bool with_scores = Flag(c, "return_attention_scores");
+  const bool with_scores = c.Flag("return_attention_scores");
   const bool by_layer = with_scores || rank != 4 || c.config.Number("dropout", 0) > 0;
   const ValueRef weights = MaskedSoftmax(c, scores, AttentionMask(c, a, scores),
                                          static_cast<int>(axes.size()), by_layer);

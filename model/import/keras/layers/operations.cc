@@ -87,7 +87,8 @@ KValue Divide(LayerContext& c) {
   return c.b.Op("RealDiv", {x, y});
 }
 
-#define FLOE_BINARY(name, ...) const OperationRegistrar k##name(#name, {__VA_ARGS__}, Binary)
+#define FLOE_BINARY(name, ...) \
+  const OperationRegistrar k##name##Operation(#name, {__VA_ARGS__}, Binary)
 FLOE_BINARY(Add, "__operators__.add", "math.add", "add");
 FLOE_BINARY(Subtract, "math.subtract", "subtract", "__operators__.sub");
 FLOE_BINARY(Multiply, "math.multiply", "multiply", "__operators__.mul");
@@ -275,7 +276,7 @@ const bool kUnaries = RegisterUnaries();
 
 // ---- activations ----
 
-KValue Activation(LayerContext& c) {
+KValue ActivationFunction(LayerContext& c) {
   static const std::map<std::string, std::string> names{{"Silu", "silu"},
                                                         {"HardSigmoid", "hard_sigmoid"},
                                                         {"HardSilu", "hard_silu"},
@@ -301,34 +302,34 @@ KValue Gelu(LayerContext& c) {
   return ApplyActivation(c.b, approximate ? "gelu_approximate" : "gelu", c.In(), false);
 }
 
-KValue LeakyRelu(LayerContext& c) {
+KValue LeakyReluFunction(LayerContext& c) {
   const Json& slope = Option(c, {"negative_slope", "alpha"});
   return c.b.Op("LeakyRelu", {c.In()}, {{"alpha", slope.is_number() ? slope.get<float>() : 0.2F}});
 }
 
-KValue Softmax(LayerContext& c) {
+KValue SoftmaxFunction(LayerContext& c) {
   std::vector<int64_t> axes = IntOptions(c, {"axis"});
   if (axes.empty()) axes = {-1};
   const ValueRef y = SoftmaxOver(c.b, c.In(), axes);
   return absl::StrContains(c.class_name, "og") ? KValue(c.b.Op("Log", {y})) : KValue(y);
 }
 
-const OperationRegistrar kActivations[] = {{"Silu", {"nn.silu", "nn.swish"}, Activation},
-                                           {"HardSigmoid", {}, Activation},
-                                           {"HardSilu", {}, Activation},
-                                           {"HardTanh", {}, Activation},
-                                           {"LogSigmoid", {}, Activation},
-                                           {"TanhShrink", {}, Activation},
-                                           {"Squareplus", {}, Activation},
-                                           {"SparsePlus", {}, Activation},
-                                           {"SparseSigmoid", {}, Activation},
-                                           {"Sparsemax", {}, Activation},
-                                           {"HardShrink", {}, Activation},
-                                           {"SoftShrink", {}, Activation},
+const OperationRegistrar kActivations[] = {{"Silu", {"nn.silu", "nn.swish"}, ActivationFunction},
+                                           {"HardSigmoid", {}, ActivationFunction},
+                                           {"HardSilu", {}, ActivationFunction},
+                                           {"HardTanh", {}, ActivationFunction},
+                                           {"LogSigmoid", {}, ActivationFunction},
+                                           {"TanhShrink", {}, ActivationFunction},
+                                           {"Squareplus", {}, ActivationFunction},
+                                           {"SparsePlus", {}, ActivationFunction},
+                                           {"SparseSigmoid", {}, ActivationFunction},
+                                           {"Sparsemax", {}, ActivationFunction},
+                                           {"HardShrink", {}, ActivationFunction},
+                                           {"SoftShrink", {}, ActivationFunction},
                                            {"Gelu", {"nn.gelu"}, Gelu},
-                                           {"LeakyRelu", {"nn.leaky_relu"}, LeakyRelu},
-                                           {"Softmax", {"nn.softmax"}, Softmax},
-                                           {"LogSoftmax", {"nn.log_softmax"}, Softmax}};
+                                           {"LeakyRelu", {"nn.leaky_relu"}, LeakyReluFunction},
+                                           {"Softmax", {"nn.softmax"}, SoftmaxFunction},
+                                           {"LogSoftmax", {"nn.log_softmax"}, SoftmaxFunction}};
 
 // ---- reductions ----
 

@@ -65,7 +65,7 @@ KValue SwapAxes(LayerContext& c) {
   return c.b.Transpose(x, order);
 }
 
-KValue Concatenate(LayerContext& c) {
+KValue ConcatenateFunction(LayerContext& c) {
   std::vector<ValueRef> values;
   for (const KTensor& t : c.Inputs()) values.push_back(t.value);
   if (values.empty()) {
@@ -266,7 +266,7 @@ const OperationRegistrar kShapes[] = {{"Reshape", {"reshape"}, Reshape},
                                       {"Squeeze", {"squeeze"}, Squeeze},
                                       {"Transpose", {"transpose"}, Transpose},
                                       {"Swapaxes", {}, SwapAxes},
-                                      {"Concatenate", {"concat"}, Concatenate},
+                                      {"Concatenate", {"concat"}, ConcatenateFunction},
                                       {"Stack", {"stack"}, Stack},
                                       {"Split", {"split"}, Split},
                                       {"Unstack", {"unstack"}, Unstack},

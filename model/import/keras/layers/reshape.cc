@@ -10,7 +10,7 @@
 namespace floe::keras {
 namespace {
 
-KValue Reshape(LayerContext& c) {
+KValue ReshapeLayer(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = c.In();
   const std::vector<int64_t> target = c.config.Ints("target_shape", -1, {});
@@ -165,7 +165,7 @@ KValue UpSampling(LayerContext& c) {
   return ChannelsFromLast(b, ResizeImages(c, x, size[0], size[1], way), last);
 }
 
-const LayerRegistrar kReshape({"Reshape"}, Reshape);
+const LayerRegistrar kReshape({"Reshape"}, ReshapeLayer);
 const LayerRegistrar kFlatten({"Flatten"}, Flatten);
 const LayerRegistrar kPermute({"Permute"}, Permute);
 const LayerRegistrar kRepeat({"RepeatVector"}, RepeatVector);

@@ -17,11 +17,9 @@ std::unique_ptr<Cell> CellOf(LayerContext& c, const std::string& class_name, con
   return MakeCell(c, Text(cell, "class_name"), Member(cell, "config"), weights.Child("cell"));
 }
 
-const Json& Options(const LayerContext& c) { return Member(*c.layer.json, "config"); }
-
 KValue Recurrent(LayerContext& c) {
-  const RecurrentOptions options = OptionsOf(c, Options(c));
-  const std::unique_ptr<Cell> cell = CellOf(c, c.class_name, Options(c), c.layer.weights);
+  const RecurrentOptions options = OptionsOf(c, c.layer.config());
+  const std::unique_ptr<Cell> cell = CellOf(c, c.class_name, c.layer.config(), c.layer.weights);
   if (cell == nullptr) return {};
   return RunRecurrent(c, *cell, options, InitialStates(c));
 }
