@@ -14,8 +14,6 @@
 namespace floe {
 namespace {
 
-// Larger results are left to the run (or, for weights, would only bloat the plan).
-constexpr int64_t kMaxFoldedElements = int64_t{1} << 24;
 constexpr int64_t kMaxShapeElements = 1024;
 // A result may have so many times the bytes of its inputs: from int8 to float64.
 constexpr int64_t kMaxGrowth = 8;
@@ -181,9 +179,7 @@ bool Foldable(const std::vector<ValueInfo>& out) {
     if (!o.type.shape.concrete() ||
         (DTypeSize(o.type.dtype) == 0 && o.type.dtype != DType::kString))
       return false;
-    const Shape shape = o.type.shape.At(0);
-    const auto elements = CheckedElements(shape.dims(), 1);
-    return elements.ok() && *elements <= kMaxFoldedElements;
+    return CheckedElements(o.type.shape.At(0).dims(), 1).ok();
   });
 }
 

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "base/memory_budget.h"
 #include "runtime/evaluate.h"
 #include "runtime/exec_context.h"
@@ -107,6 +109,19 @@ TEST(FoldConstants, MuchFromLittleIsLeftToTheRun) {
   Prune(&t.graph);
   EXPECT_EQ(CountOps(t.graph, "Fill"), 1);
   EXPECT_LT(ConstantBytes(t.graph), 1 << 20);
+}
+
+// However large weights are: moved about at every run, they would cost more than what uses them.
+TEST(FoldConstants, LargeWeightsAreFolded) {
+  TestGraph t;
+  Tensor weights = Tensor::Allocate(DType::kInt8, {4, (1 << 22) + 1});
+  std::memset(weights.mutable_data(), 1, weights.bytes());
+  const ValueRef turned =
+      t.Op("Transpose", "turned", {t.Const("w", weights), t.Ints("perm", {1, 0})});
+  t.Output(t.Op("ExpandDims", "y", {turned, t.Int("axis", 0)}));
+  ASSERT_TRUE(FoldConstants(&t.graph, t.InputTypes(), {}).ok());
+  Prune(&t.graph);
+  EXPECT_EQ(t.graph.size(), 1);
 }
 
 // What each result may take is bounded, and what they may take together.
