@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "kernels/cpu/conv_nd.h"
 #include "kernels/cpu/gemm_operands.h"
+#include "kernels/cpu/packed_memory.h"
 #include "kernels/cpu/parallel.h"
 
 namespace floe::kernels {
@@ -32,7 +33,7 @@ class ColumnsConv final : public Kernel {
     if (filter.elements() == 0 || groups == 0 || filter_out % groups != 0) return;
     packed_groups_ = groups;
     const int64_t taps = filter.elements() / (filter_in * filter_out);
-    packed_ = AlignedBuffer(PackedFloats(taps, filter_in, filter_out, groups) * sizeof(float));
+    packed_ = PackedMemory(PackedFloats(taps, filter_in, filter_out, groups) * sizeof(float));
     Pack(filter.as<float>(), taps, filter_in, filter_out, groups,
          reinterpret_cast<float*>(packed_.data()));
   }

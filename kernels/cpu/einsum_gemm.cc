@@ -7,6 +7,7 @@
 #include "kernels/cpu/einsum.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/gemm_operands.h"
+#include "kernels/cpu/packed_memory.h"
 
 namespace floe::kernels {
 namespace {
@@ -90,7 +91,7 @@ class EinsumGemm final : public Kernel {
     for (int label : batch_) {
       if (strides.sizes[label] != 1) return;
     }
-    packed_ = AlignedBuffer(
+    packed_ = PackedMemory(
         gemm_.PackedFloats(Count(b_.rows, strides.sizes), Count(b_.columns, strides.sizes)) *
         sizeof(float));
     std::vector<float> dense(b_.strided ? 0 : b_.elements(strides.sizes));

@@ -9,6 +9,7 @@
 #include "kernels/cpu/conv_numbers.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/packed_memory.h"
 
 namespace floe::kernels {
 namespace {
@@ -112,8 +113,9 @@ class FftConv final : public Kernel {
         fft_(plan.points),
         matrix_(gemm_.PackedFloats(plan.width, plan.columns)),
         direct_k_(args.inputs[1].constant.elements() / plan.columns),
-        spectra_(static_cast<size_t>(fft_.planes() * matrix_) * sizeof(float)),
-        direct_(static_cast<size_t>(gemm_.PackedFloats(direct_k_, plan.columns)) * sizeof(float)) {
+        spectra_(PackedMemory(static_cast<size_t>(fft_.planes() * matrix_) * sizeof(float))),
+        direct_(PackedMemory(static_cast<size_t>(gemm_.PackedFloats(direct_k_, plan.columns)) *
+                             sizeof(float))) {
     const auto* weights = args.inputs[1].constant.as<float>();
     PackGemm(gemm_, weights, plan.columns, 1, direct_k_, plan.columns, Floats(direct_));
     TransformWeights(weights);

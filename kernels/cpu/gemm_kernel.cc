@@ -136,13 +136,22 @@ HWY_INLINE void StoreSums(const V (&sum)[kRows][kWide], float* c, int64_t ldc, i
   }
 }
 
+// So many bytes ahead, about a panel, weights are asked into L2: a processor's own prefetching
+// neither starts early enough for memory's latency nor goes on into the next page.
+constexpr int64_t kBytesAhead = 32 << 10;
+
 // Adds the products of one run of `length` elements of K; returns the row of B behind them.
 template <class W, int kRows, int kPanels, int kVectors>
 HWY_INLINE const W* AddRun(const float* const (&a)[kRows], const W* b, int64_t panel_step,
                            int64_t length, V (&sum)[kRows][kPanels * kVectors]) {
   const D d;
+  constexpr int64_t kRow = kVectors * kLanes, kLine = 64 / sizeof(W);
 #pragma GCC unroll 4
   for (int64_t k = 0; k < length; ++k) {
+    if constexpr (kRows > 4) {  // with fewer rows, nothing is left to do meanwhile
+      FLOE_UNROLL for (int64_t i = 0; i < kRow; i += kLine)
+          __builtin_prefetch(b + kBytesAhead / static_cast<int64_t>(sizeof(W)) + i, 0, 2);
+    }
     const auto weights = [&](int j) HWY_ATTR {
       return LoadWeights(d, b + j / kVectors * panel_step + j % kVectors * kLanes);
     };

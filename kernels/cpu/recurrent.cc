@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/gemm_operands.h"
+#include "kernels/cpu/packed_memory.h"
 #include "kernels/cpu/run_watch.h"
 
 namespace floe::kernels {
@@ -148,7 +149,8 @@ class FusedRecurrent final : public Kernel {
   AlignedBuffer PackInput(const Tensor& w) const {
     const int64_t k = w.shape().dim(0), columns = layout_.gates * layout_.units,
                   vectors = layout_.blocks * layout_.gates, lanes = layout_.lanes;
-    AlignedBuffer packed(gemm_.PackedFloats(k, layout_.gate_width()) * sizeof(float));
+    AlignedBuffer packed =
+        PackedMemory(gemm_.PackedFloats(k, layout_.gate_width()) * sizeof(float));
     for (int64_t v = 0; v < vectors; ++v) {
       const int64_t block = v / layout_.gates, gate = v % layout_.gates, count = Columns(block);
       const int64_t width = v == vectors - 1 && v % 2 == 0 ? lanes : 2 * lanes;
@@ -164,7 +166,8 @@ class FusedRecurrent final : public Kernel {
 
   // Gates [first, first + gates) of R, as RecurrentStep has it.
   AlignedBuffer PackRecurrent(const float* r, int first, int gates) const {
-    AlignedBuffer buffer(static_cast<size_t>(layout_.PackedFloats(gates)) * sizeof(float));
+    AlignedBuffer buffer =
+        PackedMemory(static_cast<size_t>(layout_.PackedFloats(gates)) * sizeof(float));
     float* to = Floats(buffer);
     for (int64_t block = 0; block < layout_.blocks; ++block) {
       for (int64_t k = 0; k < layout_.units; ++k) {

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "kernels/cpu/conv_nd.h"
 #include "kernels/cpu/gemm_operands.h"
+#include "kernels/cpu/packed_memory.h"
 #include "kernels/cpu/parallel.h"
 
 namespace floe::kernels {
@@ -101,7 +102,7 @@ class PhasesConv final : public Kernel {
         floats += gemm_.PackedFloats(Inner(ry, rx), out_channels_);
       }
     }
-    packed_ = AlignedBuffer(floats * sizeof(float));
+    packed_ = PackedMemory(floats * sizeof(float));
     Pack(filter.as<float>());
   }
 
