@@ -30,18 +30,21 @@ double CostCurve::BatchGain(double overhead_us) const {
   return std::max(1.0, most * Micros(1));
 }
 
-int64_t CostCurve::BestRows(double overhead_us) const {
-  const auto rate = [overhead_us](const Point& point) {
-    return static_cast<double>(point.rows) / (point.us + overhead_us);
+int64_t CostCurve::BestRows(double overhead_us, int64_t most_rows) const {
+  std::vector<Point> sizes;
+  for (int64_t rows = 1; rows < most_rows; rows *= 2) sizes.push_back({rows, Micros(rows)});
+  sizes.push_back({most_rows, Micros(most_rows)});
+  const auto rate = [overhead_us](const Point& size) {
+    return static_cast<double>(size.rows) / (size.us + overhead_us);
   };
   double most = 0;
-  for (const Point& point : points_) most = std::max(most, rate(point));
+  for (const Point& size : sizes) most = std::max(most, rate(size));
   int64_t best = 0;
-  for (const Point& point : points_)
-    if (rate(point) >= tuning::kNearlyBest * most &&
-        (best == 0 || (point.us <= tuning::kShortRunMicros && point.rows <= tuning::kFewRows)))
-      best = point.rows;
-  return std::max<int64_t>(best, 1);
+  for (const Point& size : sizes)
+    if (rate(size) >= tuning::kNearlyBest * most &&
+        (best == 0 || (size.us <= tuning::kShortRunMicros && size.rows <= tuning::kFewRows)))
+      best = size.rows;
+  return best;
 }
 
 }  // namespace floe::server

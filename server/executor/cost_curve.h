@@ -25,11 +25,12 @@ class CostCurve {
   // in proportion. 0 without points.
   double Micros(int64_t rows) const;
 
-  // The batch size for work that never ends, when every run costs `overhead_us` besides. Of the
-  // sizes with nearly the most rows a second (tuning::kNearlyBest) it is the largest that is small
-  // and short (kFewRows, kShortRunMicros). Large ones suffer least from what else the
-  // machine does. Where there is none it is the least. 1 without points.
-  int64_t BestRows(double overhead_us) const;
+  // The batch size for work that never ends, when every run costs `overhead_us` besides: a power of
+  // two or `most_rows`, which is the most. Of the sizes with nearly the most rows a second
+  // (tuning::kNearlyBest) it is the largest that is small and short (kFewRows, kShortRunMicros).
+  // Large ones suffer least from what else the machine does. Where there is none it is the least.
+  // Not without points, unless the overhead is above 0.
+  int64_t BestRows(double overhead_us, int64_t most_rows) const;
   // The rows a second of the best batches, each at `overhead_us` besides, divided by those of runs
   // of one row that cost nothing besides. 1 without points, and at least.
   double BatchGain(double overhead_us) const;

@@ -26,16 +26,25 @@ TEST(CostCurve, MoreRowsAreNotShorter) {
 TEST(CostCurve, TheBestSizeIsTheLargestShortOneNearlyAsGoodAsAny) {
   // Rows a second in thousands: 10, 20, 39.2, 40, 32 where memory gets short.
   const CostCurve curve({{1, 100}, {2, 100}, {4, 102}, {8, 200}, {16, 500}});
-  EXPECT_EQ(curve.BestRows(0), 8);
-  EXPECT_EQ(curve.BestRows(1000), 16) << "overhead makes large ones better";
-  EXPECT_EQ(CostCurve().BestRows(0), 1);
-  const CostCurve flat({{1, 10'000}, {2, 20'000}, {4, 40'000}});
-  EXPECT_EQ(flat.BestRows(0), 2) << "nobody waits longer than 20 ms for nothing";
-  EXPECT_EQ(CostCurve({{1, 30'000}, {2, 60'000}}).BestRows(0), 1);
-  const CostCurve small({{32, 1000}, {64, 2000}, {128, 4000}});
-  EXPECT_EQ(small.BestRows(0), 64) << "nor is memory spent for nothing";
-  EXPECT_EQ(small.BestRows(1000), 128);
-  EXPECT_EQ(CostCurve({{1, 30'000}, {2, 40'000}, {4, 80'000}}).BestRows(0), 2) << "for something";
+  EXPECT_EQ(curve.BestRows(0, 16), 8);
+  EXPECT_EQ(curve.BestRows(0, 4), 4);
+  EXPECT_EQ(curve.BestRows(1000, 16), 16) << "overhead makes large ones better";
+  EXPECT_EQ(CostCurve({{1, 10'000}}).BestRows(0, 4), 2)
+      << "nobody waits longer than 20 ms for nothing";
+  EXPECT_EQ(CostCurve({{1, 30'000}}).BestRows(0, 2), 1);
+  const CostCurve small({{32, 1000}, {64, 2000}});
+  EXPECT_EQ(small.BestRows(0, 128), 64) << "nor is memory spent for nothing";
+  EXPECT_EQ(small.BestRows(1000, 128), 128);
+  EXPECT_EQ(CostCurve({{1, 30'000}, {2, 40'000}, {4, 80'000}}).BestRows(0, 4), 2)
+      << "for something";
+}
+
+TEST(CostCurve, SizesBetweenAndBeyondPointsAreChosenToo) {
+  // 10 us a run and 1 us a row.
+  const CostCurve curve({{1, 11}, {8, 18}});
+  EXPECT_EQ(curve.BestRows(0, 1024), 256) << "the first within 4 % of the largest";
+  EXPECT_EQ(curve.BestRows(0, 100), 100) << "which need not be a power of two";
+  EXPECT_EQ(curve.BestRows(80, 1024), 1024);
 }
 
 }  // namespace

@@ -388,7 +388,7 @@ TEST(WarmUp, WhatDependsOnValuesIsNotExact) {
   EXPECT_FALSE(is_exact("DT_STRING", R"(node { name: "y" op: "StringLower" input: "x" })"));
 }
 
-TEST(WarmUp, MeasuresPowersOfTwoAndChoosesAmongThem) {
+TEST(WarmUp, MeasuresOneRowAndAFewAndWhatTheyPromise) {
   const ModelHandle model = CompileText(kTwiceGraph);
   PlanExecutor executor(1, 1, {.max_rows = 100});
   const Duration timeout = std::chrono::hours(1);  // however busy the machine is
@@ -398,8 +398,8 @@ TEST(WarmUp, MeasuresPowersOfTwoAndChoosesAmongThem) {
   const RunCost& cost = report->costs.at(0);
   std::vector<int64_t> rows;
   for (const CostCurve::Point& point : cost.curve.points()) rows.push_back(point.rows);
-  EXPECT_THAT(rows, ElementsAre(1, 2, 4, 8, 16, 32, 64, 100));
-  EXPECT_THAT(rows, testing::Contains(cost.max_rows));
+  EXPECT_THAT(rows, ElementsAre(1, 8, 100));
+  EXPECT_EQ(cost.max_rows, 100);
   const size_t row_bytes = 2 * sizeof(float);
   EXPECT_GE(executor.context(0).arena_bytes(), static_cast<size_t>(cost.max_rows) * row_bytes);
 

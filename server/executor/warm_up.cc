@@ -1,4 +1,4 @@
-// Runs every signature with zeros at growing batch sizes, and chooses the best one.
+// Runs every signature with zeros at a few batch sizes, and chooses the best one by what they took.
 #include "server/executor/warm_up.h"
 
 #include <time.h>
@@ -90,8 +90,7 @@ void WarmFrom(int first_slot, const RunCost& cost, const std::shared_ptr<const P
     }
   };
   const bool quick = cost.curve.Micros(1) <= tuning::kShortRunMicros;
-  const bool all_quick =
-      cost.curve.points().back().rows >= most && cost.curve.Micros(most) <= tuning::kShortRunMicros;
+  const bool all_quick = cost.curve.Micros(most) <= tuning::kFirstRunMicros;
   for (int slot = first_slot; slot < executor->slots(); ++slot) {
     ExecContext& context = executor->context(slot);
     if (plan->has_rows() && most > 1) warm(most, all_quick, context);
@@ -167,7 +166,7 @@ class VariantWarmer {
 
   void Choose(const Plan& plan, bool known, RunCost* cost) const {
     if (options_.choose_rows)
-      cost->max_rows = known ? cost->curve.BestRows(tuning::kBatchOverheadMicros)
+      cost->max_rows = known ? cost->curve.BestRows(tuning::kBatchOverheadMicros, most_rows_)
                              : std::min({tuning::kRowsOfGuesses, options_.max_rows,
                                          RowsWithin(plan, options_.max_arena_bytes)});
     cost->batch_gain = cost->curve.BatchGain(tuning::kBatchOverheadMicros);
@@ -197,33 +196,53 @@ class VariantWarmer {
     return absl::OkStatus();
   }
 
+  // One row and a few, which tell what each row adds. Then what these promise to be the best batch,
+  // or else the largest, where that is quick or far more than a few.
   absl::Status MeasureCurve(const std::shared_ptr<const Plan>& plan, ExecContext& context,
                             CostCurve* curve, WarmUpReport* report) {
-    const int64_t most = plan->has_rows() ? options_.max_rows : 1;
-    double last_rate = 0, most_rate = 0;
-    bool promising = true;
-    int idle_steps = 0;
-    for (int64_t rows = 1; rows <= most;
-         rows = rows == most ? most + 1 : std::min(2 * rows, most)) {
-      if (rows > 1 && !MayMeasure(*plan, rows, *curve, promising)) return absl::OkStatus();
-      auto best = BestOfSeveral(plan, rows, context, report);
-      if (!best.ok()) return rows == 1 ? best.status() : absl::OkStatus();
-      curve->Add(rows, *best);
-      const double rate = static_cast<double>(rows) / (*best + tuning::kBatchOverheadMicros);
-      promising = rows == 1 ? MayGainMuch(*plan, *best) : rate > tuning::kLargeGain * last_rate;
-      last_rate = rate;
-      if (!options_.choose_rows) continue;
-      idle_steps = rate > tuning::kDoublingGain * most_rate ? 0 : idle_steps + 1;
-      most_rate = std::max(most_rate, rate);
-      if (idle_steps == tuning::kIdleDoublings) break;
-    }
+    FLOE_ASSIGN_OR_RETURN(const double one, BestOfSeveral(plan, 1, context, report));
+    curve->Add(1, one);
+    most_rows_ = LargestBatch(*plan);
+    const bool promising = MayGainMuch(*plan, one);
+    const auto measure = [&](int64_t rows) {
+      if (!MayMeasure(rows, *curve, promising)) return false;
+      const auto best = BestOfSeveral(plan, rows, context, report);
+      if (best.ok()) {
+        curve->Add(rows, *best);
+      } else {
+        most_rows_ = curve->points().back().rows;
+      }
+      return best.ok();
+    };
+    int64_t few = std::min(tuning::kFewMeasuredRows, most_rows_);
+    while (few > 1 && !MayMeasure(few, *curve, promising)) few /= 2;
+    if (few < 2 || !measure(few)) return absl::OkStatus();
+    const int64_t last = options_.choose_rows
+                             ? curve->BestRows(tuning::kBatchOverheadMicros, most_rows_)
+                             : most_rows_;
+    if (last > few && (promising || curve->Micros(last) <= tuning::kMeasuredMicros)) measure(last);
     return absl::OkStatus();
   }
 
-  bool MayMeasure(const Plan& plan, int64_t rows, const CostCurve& curve, bool promising) const {
-    if (options_.choose_rows && plan.ArenaBytes(rows) > options_.max_arena_bytes) return false;
-    const TimePoint end = promising ? time_.end : time_.usual;
-    return Micros(end - Clock::Steady().Now()) >= 2 * curve.Micros(rows);
+  // In rows; where they are chosen, a power of two whose arena is allowed, or the most allowed.
+  int64_t LargestBatch(const Plan& plan) const {
+    if (!plan.has_rows()) return 1;
+    if (!options_.choose_rows) return options_.max_rows;
+    int64_t rows = 1;
+    for (int64_t next = 1; next < options_.max_rows;) {
+      next = std::min(2 * next, options_.max_rows);
+      if (plan.ArenaBytes(next) > options_.max_arena_bytes) break;
+      rows = next;
+    }
+    return rows;
+  }
+
+  // Long runs are measured only where larger batches may gain much.
+  bool MayMeasure(int64_t rows, const CostCurve& curve, bool promising) const {
+    const double expected = curve.Micros(rows);
+    if (promising) return Micros(time_.end - Clock::Steady().Now()) >= 2 * expected;
+    return expected <= tuning::kShortRunMicros &&
+           Micros(time_.usual - Clock::Steady().Now()) >= 2 * expected;
   }
 
   // Whether two rows may take little more than the one row that took `us`.
@@ -255,6 +274,7 @@ class VariantWarmer {
   PlanExecutor* executor_;
   const WarmUpOptions& options_;
   const MeasuringTime& time_;
+  int64_t most_rows_ = 1;  // that a batch may have
 };
 
 // What computes defaults has no cost of its own in the report: it is part of other runs.

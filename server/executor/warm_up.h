@@ -49,12 +49,12 @@ struct WarmUpReport {
   std::vector<std::string> notes;       // what was skipped and why, for the log
 };
 
-// Measures every variant of every signature with zeros at 1, 2, 4 ... rows. Runs what is quick
-// (tuning::kShortRunMicros) on every slot, at 1 row and at the most rows a run may have, and gives
-// the slots memory for the rest. A variant that runs the program of an earlier one has its costs.
-// Unknown non-batch dimensions are tried as 1, and a variant that refuses this guess is skipped,
-// and so is one that takes longer than allowed. Fails when a variant whose shapes are all known
-// cannot be bound; CANCELLED when the load is given up.
+// Measures every variant of every signature with zeros: at 1 row, a few, and the most rows a run
+// may have. Runs what is quick on every slot, and gives the slots memory for the rest. A variant
+// that runs the program of an earlier one has its costs. Unknown non-batch dimensions are tried as
+// 1, and a variant that refuses this guess is skipped, and so is one that takes longer than
+// allowed. Fails when a variant whose shapes are all known cannot be bound; CANCELLED when the load
+// is given up.
 absl::StatusOr<WarmUpReport> WarmUp(const Model& model, PlanExecutor* executor,
                                     const WarmUpOptions& options);
 

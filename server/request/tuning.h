@@ -95,13 +95,15 @@ inline constexpr Duration kLastStep = std::chrono::seconds(1);
 // ran most often. One long run is enough.
 inline constexpr int kLeastMeasuredRuns = 2;
 inline constexpr int kMostMeasuredRuns = 10;
-inline constexpr double kMeasuredMicros = 10'000;
+inline constexpr double kMeasuredMicros = 2'000;
 inline constexpr double kLongMeasuredMicros = 30'000;
 
-// A load measures for so long. It goes on, up to its timeout, only where the rate grew by so much
-// when the batch was doubled last.
+// A load measures for so long. It goes on, up to its timeout, only where larger batches may gain
+// much.
 inline constexpr Duration kUsualMeasuring = std::chrono::milliseconds(100);
-inline constexpr double kLargeGain = 1.25;
+
+// After one row so many are measured, which tells what each row adds.
+inline constexpr int64_t kFewMeasuredRows = 8;
 
 // Two rows may take little more than one if a run has loops. So they may if it takes less than so
 // many times what reading its weights does at so many bytes a microsecond.
@@ -111,10 +113,6 @@ inline constexpr double kWeightBytesPerMicro = 10'000;
 // Of the second run of a trial load, which is not measured, if it is not expected to take longer.
 inline constexpr int64_t kTrialRows = 8;
 inline constexpr double kTrialMicros = 50'000;
-
-// Measuring ends when doubling the batch so often gained less than that.
-inline constexpr int kIdleDoublings = 3;
-inline constexpr double kDoublingGain = 1.04;
 
 // Of a batch beyond its run: waking a worker, forming the batch, and finding caches full of what
 // other threads did. From 1 to 8 rows it was 60 us of CPU for a network of 60 us a row. For one
