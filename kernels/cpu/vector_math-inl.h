@@ -38,6 +38,17 @@ HWY_INLINE V PowerOfTwo(D d, VI n) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
 }
 
+// e^x / 2^n, for n next to x / ln 2.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V ExpOfRest(D d, V x, V n) {
+  // ln 2 in two parts, the first exact in a product with n.
+  V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
+  r = hn::MulAdd(n, hn::Set(d, 2.12194440e-4f), r);
+  constexpr float kTerms[] = {1.9875691500E-4f, 1.3981999507E-3f, 8.3334519073E-3f,
+                              4.1665795894E-2f, 1.6666665459E-1f, 5.0000001201E-1f};
+  return hn::MulAdd(Polynomial(d, r, kTerms), hn::Mul(r, r), hn::Add(r, hn::Set(d, 1.0f)));
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
   // Beyond these bounds the result is 0 or infinity. The order of operands makes a NaN become a
@@ -45,12 +56,7 @@ HWY_INLINE V Exp(D d, V x) {
   const V bounded = hn::Max(hn::Min(x, hn::Set(d, 89.0f)), hn::Set(d, -104.0f));
   const auto n = hn::NearestInt(hn::Mul(bounded, hn::Set(d, 1.44269504088896341f)));
   const V nf = hn::ConvertTo(d, n);
-  // ln 2 in two parts, the first exact in a product with n.
-  V r = hn::NegMulAdd(nf, hn::Set(d, 0.693359375f), bounded);
-  r = hn::MulAdd(nf, hn::Set(d, 2.12194440e-4f), r);
-  constexpr float kExpTerms[] = {1.9875691500E-4f, 1.3981999507E-3f, 8.3334519073E-3f,
-                                 4.1665795894E-2f, 1.6666665459E-1f, 5.0000001201E-1f};
-  const V p = hn::MulAdd(Polynomial(d, r, kExpTerms), hn::Mul(r, r), hn::Add(r, hn::Set(d, 1.0f)));
+  const V p = ExpOfRest(d, bounded, nf);
   // 2^n in two steps: n runs from -150 to 128, beyond what one exponent field holds.
   const auto half = hn::ShiftRight<1>(n);
   const V y = hn::Mul(hn::Mul(p, PowerOfTwo(d, half)), PowerOfTwo(d, hn::Sub(n, half)));
@@ -88,6 +94,31 @@ HWY_INLINE V Log(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
+// x within [-bound, bound]; NaN passes.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Within(D d, V x, float bound) {
+  const V high = hn::Set(d, bound), low = hn::Set(d, -bound);
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  return hn::Max(low, hn::Min(high, x));  // of a NaN and a number, the second operand
+#else
+  return hn::IfThenElse(hn::Lt(x, low), low, hn::IfThenElse(hn::Gt(x, high), high, x));
+#endif
+}
+
+// e^x for x in [-88, 88]; beyond, that of the bound.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V ExpWithin88(D d, V x) {
+  const hn::Rebind<int32_t, D> di;
+  const V bounded = Within(d, x, 88.0f);
+  // Added to 1.5 * 2^23, a number is rounded to an integer, which stands in the lowest bits.
+  const V shift = hn::Set(d, 12582912.0f);
+  const V shifted = hn::MulAdd(bounded, hn::Set(d, 1.44269504088896341f), shift);
+  const V nf = hn::Sub(shifted, shift);
+  const auto n = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
+  const V power = hn::BitCast(d, hn::Add(n, hn::Set(di, 127 << 23)));
+  return hn::Mul(ExpOfRest(d, bounded, nf), power);
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Tanh(D d, V x) {
   const V one = hn::Set(d, 1.0f), two = hn::Set(d, 2.0f);
@@ -96,7 +127,7 @@ HWY_INLINE V Tanh(D d, V x) {
                                   1.33314422036E-1f, -3.33332819422E-1f};
   const V square = hn::Mul(x, x);
   const V near_zero = hn::MulAdd(hn::Mul(Polynomial(d, square, kTanhTerms), square), x, x);
-  const V far = hn::Sub(one, hn::Div(two, hn::Add(Exp(d, hn::Mul(size, two)), one)));
+  const V far = hn::Sub(one, hn::Div(two, hn::Add(ExpWithin88(d, hn::Mul(size, two)), one)));
   // The sign is copied in both branches: the polynomial turns -0 into +0.
   return hn::CopySign(hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.625f)), near_zero, far), x);
 }
@@ -104,7 +135,8 @@ HWY_INLINE V Tanh(D d, V x) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Sigmoid(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  return hn::Div(one, hn::Add(one, Exp(d, hn::Neg(x))));
+  const V y = hn::Div(one, hn::Add(one, ExpWithin88(d, hn::Neg(x))));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -88.0f)), y);
 }
 
 // erf for |x| < 1.
@@ -165,13 +197,8 @@ HWY_INLINE V ExpUpToZero(D d, V x) {
   const auto tiny = hn::Lt(x, hn::Set(d, -87.33f));
   const auto n = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504088896341f)));
   const V nf = hn::ConvertTo(d, n);
-  V r = hn::NegMulAdd(nf, hn::Set(d, 0.693359375f), x);
-  r = hn::MulAdd(nf, hn::Set(d, 2.12194440e-4f), r);
-  constexpr float kTerms[] = {1.9875691500E-4f, 1.3981999507E-3f, 8.3334519073E-3f,
-                              4.1665795894E-2f, 1.6666665459E-1f, 5.0000001201E-1f};
-  const V p = hn::MulAdd(Polynomial(d, r, kTerms), hn::Mul(r, r), hn::Add(r, hn::Set(d, 1.0f)));
   // A product, not a sum of exponents: it lets NaN pass.
-  return hn::IfThenZeroElse(tiny, hn::Mul(p, PowerOfTwo(d, n)));
+  return hn::IfThenZeroElse(tiny, hn::Mul(ExpOfRest(d, x, nf), PowerOfTwo(d, n)));
 }
 
 // x times the normal distribution's integral from -infinity to x: x/2 * erfc(-x / sqrt(2)). Below
