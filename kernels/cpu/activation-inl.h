@@ -18,17 +18,14 @@ HWY_BEFORE_NAMESPACE();
 namespace floe::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Comparisons instead of Max and Min, so that NaN passes through on every target.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Relu(D d, V x) {
-  const V zero = hn::Zero(d);
-  return hn::IfThenElse(hn::Lt(x, zero), zero, x);
+  return AtLeast(d, x, 0.0f);
 }
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Relu6(D d, V x) {
-  const V six = hn::Set(d, 6.0f);
-  return Relu(d, hn::IfThenElse(hn::Gt(x, six), six, x));
+  return AtLeast(d, AtMost(d, x, 6.0f), 0.0f);
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -60,39 +57,50 @@ HWY_INLINE V ActivateCheaply(D d, Activation activation, float alpha, V x) {
   return x;
 }
 
-// f(v) over p[0, n) in place; the tail is computed in a full vector.
+// n floats in each of some rows.
+struct FloatRows {
+  float* base;
+  int64_t count, stride;
+  size_t n;
+};
+
+// f(v) over the rows in place; tails are computed in a full vector.
 template <class D, class F>
-HWY_INLINE void MapInPlace(D d, float* p, size_t n, const F& f) {
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(f(hn::LoadU(d, p + i)), d, p + i);
-  if (i < n) StorePartial(d, f(LoadPartial(d, p + i, n - i)), p + i, n - i);
+HWY_INLINE void MapInPlace(D d, const FloatRows& rows, const F& f) {
+  const size_t lanes = hn::Lanes(d), n = rows.n;
+  for (int64_t row = 0; row < rows.count; ++row) {
+    float* const p = rows.base + row * rows.stride;
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) hn::StoreU(f(hn::LoadU(d, p + i)), d, p + i);
+    if (i < n) StorePartial(d, f(LoadPartial(d, p + i, n - i)), p + i, n - i);
+  }
 }
 
-inline HWY_NOINLINE void ActivateInPlace(Activation activation, float alpha, float* p, size_t n) {
+inline HWY_NOINLINE void ActivateInPlace(Activation activation, float alpha,
+                                         const FloatRows& rows) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   switch (activation) {
     case Activation::kNone:
       return;
     case Activation::kRelu:
-      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Relu(d, v); });
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Relu(d, v); });
     case Activation::kRelu6:
-      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Relu6(d, v); });
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Relu6(d, v); });
     case Activation::kSigmoid:
-      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Sigmoid(d, v); });
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Sigmoid(d, v); });
     case Activation::kTanh:
-      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Tanh(d, v); });
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Tanh(d, v); });
     case Activation::kElu:
-      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Elu(d, v); });
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Elu(d, v); });
     case Activation::kSwish:
-      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return hn::Mul(v, Sigmoid(d, v)); });
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return hn::Mul(v, Sigmoid(d, v)); });
     case Activation::kLeakyRelu:
-      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return LeakyRelu(d, v, alpha); });
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return LeakyRelu(d, v, alpha); });
     case Activation::kGelu:
-      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return Gelu(d, v); });
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Gelu(d, v); });
     case Activation::kGeluTanh:
-      return MapInPlace(d, p, n, [&](V v) HWY_ATTR { return GeluTanh(d, v); });
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return GeluTanh(d, v); });
   }
 }
 

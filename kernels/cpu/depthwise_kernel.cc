@@ -95,8 +95,8 @@ void AllChannels(const DepthwiseTask& task, const Pixels& at) {
   for (; c + lanes <= task.channels; c += lanes) Channels<kPixels, 1>(task, at, c, 0);
   if (c < task.channels) Channels<kPixels, 1>(task, at, c, static_cast<size_t>(task.channels - c));
   if (!IsCheap(task.epilogue.activation)) {
-    ActivateInPlace(task.epilogue.activation, task.epilogue.alpha, at.out,
-                    static_cast<size_t>(kPixels * task.channels));
+    ActivateInPlace(task.epilogue.activation, task.epilogue.alpha,
+                    {at.out, 1, 0, static_cast<size_t>(kPixels * task.channels)});
   }
 }
 

@@ -238,10 +238,9 @@ void Tile(const GemmTask& task, const KBlock& block, const TilePlace<W>& at) {
   if (block.last) FinishSums(task, at, sum);
   StoreSums(sum, at.c, task.ldc, at.columns);
   if (block.last && !IsCheap(task.activation)) {
-    for (int i = 0; i < kRows; ++i) {
-      ActivateInPlace(task.activation, task.alpha, at.c + i * task.ldc,
-                      HWY_MIN(at.columns, kWide * kLanes));
-    }
+    ActivateInPlace(
+        task.activation, task.alpha,
+        {at.c, kRows, task.ldc, static_cast<size_t>(HWY_MIN(at.columns, kWide * kLanes))});
   }
 }
 
@@ -390,7 +389,7 @@ void FinishRows(const Epilogue& epilogue, const float* bias, const float* residu
   for (int64_t r = 0; r < rows; ++r, p += ld) {
     if (bias != nullptr) AddTo(bias, p, n);
     if (residual != nullptr) AddTo(residual + r * ld, p, n);
-    ActivateInPlace(epilogue.activation, epilogue.alpha, p, n);
+    ActivateInPlace(epilogue.activation, epilogue.alpha, {p, 1, 0, static_cast<size_t>(n)});
   }
 }
 

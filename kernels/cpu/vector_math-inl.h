@@ -23,6 +23,26 @@ HWY_BEFORE_NAMESPACE();
 namespace floe::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// The larger of x and `bound`, and the smaller; NaN passes, and so does a zero of either sign.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V AtLeast(D d, V x, float bound) {
+  const V low = hn::Set(d, bound);
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  return hn::Max(low, x);  // the second operand where they are equal or one is NaN
+#else
+  return hn::IfThenElse(hn::Lt(x, low), low, x);
+#endif
+}
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V AtMost(D d, V x, float bound) {
+  const V high = hn::Set(d, bound);
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  return hn::Min(high, x);
+#else
+  return hn::IfThenElse(hn::Gt(x, high), high, x);
+#endif
+}
+
 // c[0] * x^(n-1) + ... + c[n-1], by Horner's rule.
 template <class D, size_t kCount, class V = hn::Vec<D>>
 HWY_INLINE V Polynomial(D d, V x, const float (&c)[kCount]) {
@@ -94,22 +114,11 @@ HWY_INLINE V Log(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
-// x within [-bound, bound]; NaN passes.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V Within(D d, V x, float bound) {
-  const V high = hn::Set(d, bound), low = hn::Set(d, -bound);
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-  return hn::Max(low, hn::Min(high, x));  // of a NaN and a number, the second operand
-#else
-  return hn::IfThenElse(hn::Lt(x, low), low, hn::IfThenElse(hn::Gt(x, high), high, x));
-#endif
-}
-
 // e^x for x in [-88, 88]; beyond, that of the bound.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V ExpWithin88(D d, V x) {
   const hn::Rebind<int32_t, D> di;
-  const V bounded = Within(d, x, 88.0f);
+  const V bounded = AtLeast(d, AtMost(d, x, 88.0f), -88.0f);
   // Added to 1.5 * 2^23, a number is rounded to an integer, which stands in the lowest bits.
   const V shift = hn::Set(d, 12582912.0f);
   const V shifted = hn::MulAdd(bounded, hn::Set(d, 1.44269504088896341f), shift);

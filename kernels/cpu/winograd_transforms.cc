@@ -106,7 +106,7 @@ struct Form {
           hn::Store(y[i][j], d, values + (i * kTileW + j) * kLanes);
         }
       }
-      ActivateInPlace(result.activation, result.alpha, values, kTileH * kTileW * kLanes);
+      ActivateInPlace(result.activation, result.alpha, {values, 1, 0, kTileH * kTileW * kLanes});
       FLOE_UNROLL for (int i = 0; i < kTileH; ++i) {
         FLOE_UNROLL for (int j = 0; j < kTileW; ++j) {
           y[i][j] = hn::Load(d, values + (i * kTileW + j) * kLanes);
