@@ -142,7 +142,7 @@ void ThreadPool::Work() {
       --asleep_;
       if (stop_) return;
       seen = generation_.load();
-      if (!open_) continue;  // the others have done it all
+      if (!open_ || next_.load() >= chunks_) continue;  // the others have it all
       call = call_;
       body = body_;
       chunks = chunks_;
