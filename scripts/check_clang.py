@@ -34,9 +34,9 @@ def commands(build):
             words = words[1:]
         flags, skip = [], False
         for word in words[1:]:
-            if skip or word in ("-c", "-Winvalid-pch", entry["file"]):
+            if skip or word in ("-c", entry["file"]):
                 skip = False
-            elif word in ("-o", "-include"):  # only headers that g++ precompiled (FLOE_PCH) are included so
+            elif word == "-o":
                 skip = True
             else:
                 flags.append(word)
