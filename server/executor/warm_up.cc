@@ -220,7 +220,8 @@ class VariantWarmer {
     const int64_t last = options_.choose_rows
                              ? curve->BestRows(tuning::kBatchOverheadMicros, most_rows_)
                              : most_rows_;
-    if (last > few && (promising || curve->Micros(last) <= tuning::kMeasuredMicros)) measure(last);
+    const bool quick = curve->Micros(last) <= tuning::kMeasuredMicros;
+    if (last > few && (quick || last > tuning::kFewRows)) measure(last);
     return absl::OkStatus();
   }
 
