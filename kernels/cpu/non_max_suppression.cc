@@ -25,18 +25,24 @@ struct Chosen {
   std::vector<float> scores;
 };
 
-// Corners may come in any order.
-float Overlap(const float* a, const float* b) {
-  const float ay0 = std::min(a[0], a[2]), ay1 = std::max(a[0], a[2]);
-  const float ax0 = std::min(a[1], a[3]), ax1 = std::max(a[1], a[3]);
-  const float by0 = std::min(b[0], b[2]), by1 = std::max(b[0], b[2]);
-  const float bx0 = std::min(b[1], b[3]), bx1 = std::max(b[1], b[3]);
-  const float area_a = (ay1 - ay0) * (ax1 - ax0), area_b = (by1 - by0) * (bx1 - bx0);
-  if (area_a <= 0 || area_b <= 0) return 0;
-  const float height = std::max(std::min(ay1, by1) - std::max(ay0, by0), 0.f);
-  const float width = std::max(std::min(ax1, bx1) - std::max(ax0, bx0), 0.f);
+struct Corners {
+  // They may come in any order.
+  explicit Corners(const float* box)
+      : y0(std::min(box[0], box[2])),
+        x0(std::min(box[1], box[3])),
+        y1(std::max(box[0], box[2])),
+        x1(std::max(box[1], box[3])),
+        area((y1 - y0) * (x1 - x0)) {}
+  float y0, x0, y1, x1, area;
+};
+
+float Overlap(const float* box_a, const float* box_b) {
+  const Corners a(box_a), b(box_b);
+  if (a.area <= 0 || b.area <= 0) return 0;
+  const float height = std::max(std::min(a.y1, b.y1) - std::max(a.y0, b.y0), 0.f);
+  const float width = std::max(std::min(a.x1, b.x1) - std::max(a.x0, b.x0), 0.f);
   const float common = height * width;
-  return common / (area_a + area_b - common);
+  return common / (a.area + b.area - common);
 }
 
 struct Candidate {
@@ -49,32 +55,94 @@ struct Candidate {
   }
 };
 
-// True when the candidate is out because of a chosen box; with a sigma its score falls instead.
-// overlap_of(a, b) is that of two boxes.
+// Compares one pair after the other. overlap_of(a, b) is that of two boxes.
 template <class O>
-bool Suppressed(const O& overlap_of, const Limits& limits, const Chosen& chosen,
-                Candidate* candidate) {
-  for (size_t j = chosen.boxes.size(); j-- > candidate->compared;) {
-    const float overlap = overlap_of(candidate->box, chosen.boxes[j]);
-    if (limits.sigma > 0) {
-      const float weight = std::exp(-0.5f / limits.sigma * overlap * overlap);
-      candidate->score *= limits.half ? static_cast<float>(Half(weight)) : weight;
-      if (limits.half) candidate->score = Half(candidate->score);
-    } else if (overlap > limits.iou) {
-      return true;
+class PairSuppressor {
+ public:
+  PairSuppressor(const O& overlap_of, const Limits& limits)
+      : overlap_of_(overlap_of), limits_(limits) {}
+
+  // True when the candidate is out because of a chosen box; with a sigma its score falls instead.
+  bool Suppresses(Candidate* candidate) const {
+    for (size_t j = chosen_.size(); j-- > candidate->compared;) {
+      const float overlap = overlap_of_(candidate->box, chosen_[j]);
+      if (limits_.sigma > 0) {
+        const float weight = std::exp(-0.5f / limits_.sigma * overlap * overlap);
+        candidate->score *= limits_.half ? static_cast<float>(Half(weight)) : weight;
+        if (limits_.half) candidate->score = Half(candidate->score);
+      } else if (overlap > limits_.iou) {
+        return true;
+      }
+      if (candidate->score <= limits_.score) return true;
     }
-    if (candidate->score <= limits.score) return true;
+    candidate->compared = chosen_.size();
+    return false;
   }
-  candidate->compared = chosen.boxes.size();
-  return false;
-}
+  void Add(int32_t box) { chosen_.push_back(box); }
+
+ private:
+  const O& overlap_of_;
+  const Limits& limits_;
+  std::vector<int32_t> chosen_;
+};
+
+// Compares a candidate with several chosen boxes at once, without branches. For boxes without a
+// sigma, of which any may suppress another.
+class BoxSuppressor {
+ public:
+  // Boxes of 4 floats, `step` floats apart; iou >= 0.
+  BoxSuppressor(const float* boxes, int64_t step, float iou)
+      : boxes_(boxes), step_(step), iou_(iou) {}
+
+  bool Suppresses(Candidate* candidate) const {
+    const Corners a(boxes_ + candidate->box * step_);
+    if (a.area <= 0) return false;
+    for (const Group& g : groups_) {
+      int over = 0;
+      for (int k = 0; k < kTogether; ++k) {
+        const float height = std::max(std::min(a.y1, g.y1[k]) - std::max(a.y0, g.y0[k]), 0.f);
+        const float width = std::max(std::min(a.x1, g.x1[k]) - std::max(a.x0, g.x0[k]), 0.f);
+        const float common = height * width;
+        over |= static_cast<int>(common / (a.area + g.area[k] - common) > iou_);
+      }
+      if (over != 0) return true;
+    }
+    return false;
+  }
+
+  void Add(int32_t box) {
+    const Corners b(boxes_ + box * step_);
+    const size_t k = count_++ % kTogether;
+    if (k == 0) groups_.emplace_back();
+    Group& g = groups_.back();
+    g.y0[k] = b.y0;
+    g.x0[k] = b.x0;
+    g.y1[k] = b.y1;
+    g.x1[k] = b.x1;
+    g.area[k] = b.area;
+  }
+
+ private:
+  static constexpr int kTogether = 8;
+  // Places without a box have no size, and overlap with nothing.
+  struct Group {
+    float y0[kTogether] = {}, x0[kTogether] = {}, y1[kTogether] = {}, x1[kTogether] = {};
+    float area[kTogether] = {};
+  };
+
+  const float* boxes_;
+  const int64_t step_;
+  const float iou_;
+  size_t count_ = 0;
+  std::vector<Group> groups_;
+};
 
 // Overlaps that are computed between two looks whether the run should go on.
 constexpr size_t kLookEvery = size_t{1} << 18;
 
 // `count` boxes, their scores `score_step` apart.
-template <class O>
-absl::StatusOr<Chosen> ChooseBy(const O& overlap_of, const float* scores, int64_t score_step,
+template <class S>
+absl::StatusOr<Chosen> ChooseBy(S suppressor, const float* scores, int64_t score_step,
                                 int64_t count, const Limits& limits) {
   std::priority_queue<Candidate> queue;
   for (int64_t i = 0; i < count; ++i) {
@@ -93,8 +161,9 @@ absl::StatusOr<Chosen> ChooseBy(const O& overlap_of, const float* scores, int64_
       if (watch.Stopped()) return watch.status();
       overlaps = 0;
     }
-    if (Suppressed(overlap_of, limits, chosen, &next)) continue;
+    if (suppressor.Suppresses(&next)) continue;
     if (next.score == score) {
+      suppressor.Add(next.box);
       chosen.boxes.push_back(next.box);
       chosen.scores.push_back(score);
     } else if (next.score > limits.score) {  // not NaN, which would come back for ever
@@ -107,9 +176,12 @@ absl::StatusOr<Chosen> ChooseBy(const O& overlap_of, const float* scores, int64_
 // `count` boxes of 4 floats, `step` floats apart, their scores `score_step` apart.
 absl::StatusOr<Chosen> Choose(const float* boxes, int64_t step, const float* scores,
                               int64_t score_step, int64_t count, const Limits& limits) {
-  return ChooseBy(
-      [boxes, step](int32_t a, int32_t b) { return Overlap(boxes + a * step, boxes + b * step); },
-      scores, score_step, count, limits);
+  if (limits.sigma == 0 && limits.iou >= 0)
+    return ChooseBy(BoxSuppressor(boxes, step, limits.iou), scores, score_step, count, limits);
+  const auto overlap_of = [boxes, step](int32_t a, int32_t b) {
+    return Overlap(boxes + a * step, boxes + b * step);
+  };
+  return ChooseBy(PairSuppressor(overlap_of, limits), scores, score_step, count, limits);
 }
 
 absl::StatusOr<float> ReadFloat(const TensorView& view) {
@@ -196,8 +268,8 @@ absl::Status ByOverlaps(const KernelContext& ctx) {
     return absl::InvalidArgumentError(absl::StrCat("max_output_size is ", limits.most));
   const float* const matrix = ctx.in(0).as<float>();
   const auto overlap = [matrix, count](int32_t a, int32_t b) { return matrix[a * count + b]; };
-  FLOE_ASSIGN_OR_RETURN(const Chosen chosen,
-                        ChooseBy(overlap, ctx.in(1).as<float>(), 1, count, limits));
+  FLOE_ASSIGN_OR_RETURN(const Chosen chosen, ChooseBy(PairSuppressor(overlap, limits),
+                                                      ctx.in(1).as<float>(), 1, count, limits));
   return Give(ctx, 0, chosen.boxes);
 }
 FLOE_REGISTER_KERNEL(NonMaxSuppressionWithOverlaps, kCpu, MakeFunction<ByOverlaps>,
