@@ -121,11 +121,11 @@ void CopyGrid(Grid grid, DType dtype, const void* from, void* to, ThreadPool* po
   for (int64_t d : grid.dims) {
     if (d == 0) return;
   }
-  Grid g = Simplified(grid);
-  const bool squares = ArrangeSquares(&g);
+  grid = Simplified(grid);
+  const bool squares = ArrangeSquares(&grid);
   ForElement(dtype, [&](auto element) {
     using T = decltype(element);
-    CopyTyped(g, squares, static_cast<const T*>(from), static_cast<T*>(to), pool);
+    CopyTyped(grid, squares, static_cast<const T*>(from), static_cast<T*>(to), pool);
   });
 }
 
