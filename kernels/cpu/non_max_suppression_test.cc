@@ -63,8 +63,8 @@ TEST(NonMaxSuppression, ManyBoxesAsPairByPair) {
                                           Tensor::Scalar(DType::kFloat32, iou)};
       const auto made = MakeTestKernel("NonMaxSuppressionV2", {}, inputs);
       ASSERT_TRUE(made.ok()) << made.status();
-      std::vector<TensorView> views;
-      for (const Tensor& input : inputs) views.push_back(input.view());
+      const TensorView views[] = {inputs[0].view(), inputs[1].view(), inputs[2].view(),
+                                  inputs[3].view()};
       ThreadPool pool(1);
       OneOutput got;
       ASSERT_TRUE((*made)->kernel->Run({views, {}, nullptr, &pool, &got}).ok());
