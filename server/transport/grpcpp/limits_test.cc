@@ -14,24 +14,16 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
-#include "base/mutex.h"
 #include "server/transport/grpcpp/grpcpp_transport.h"
 #include "server/transport/grpcpp/methods_for_test.h"
 #include "server/transport/grpcpp/self_caller.h"
+#include "server/transport/grpcpp/transport_for_test.h"
 
 namespace floe::server {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr auto kPatience = std::chrono::seconds(60);
-
-grpc::ByteBuffer Buffer(const std::string& bytes) {
-  const grpc::Slice slice(bytes);
-  return {&slice, 1};
-}
 
 // Says many words at once when it is sent one.
 class Chatty : public CallHandler {
@@ -73,24 +65,13 @@ class TransportLimits : public testing::Test {
         transport_->addresses().at(0), grpc::InsecureChannelCredentials(), args));
   }
 
-  // A call and, in time, how it ended.
-  std::future<grpc::Status> Start(const std::string& path, const std::string& message,
-                                  grpc_compression_algorithm packing = GRPC_COMPRESS_NONE) {
-    struct Call {
-      grpc::ClientContext context;
-      grpc::ByteBuffer request, reply;
-      std::promise<grpc::Status> ended;
-    };
-    const auto call = std::make_shared<Call>();
-    call->context.set_compression_algorithm(packing);
-    call->request = Buffer(message);
-    stub_->UnaryCall(&call->context, path, {}, &call->request, &call->reply,
-                     [call](const grpc::Status& status) { call->ended.set_value(status); });
-    return call->ended.get_future();
-  }
   grpc::Status Send(const std::string& message,
                     grpc_compression_algorithm packing = GRPC_COMPRESS_NONE) {
-    return Start("/test/Echo", message, packing).get();
+    ClientCall call;
+    call.context.set_compression_algorithm(packing);
+    call.Start(stub_.get(), "/test/Echo", message);
+    EXPECT_TRUE(call.done.Reaches(1));
+    return call.status;
   }
   // A stream to its end, sent one message.
   grpc::Status Chat(const std::string& message) {
@@ -156,14 +137,16 @@ TEST_F(TransportLimits, CallsAndTheirBytesAreBounded) {
   TransportOptions options;
   options.calls.address = {1, 0};
   Open(options);
-  std::future<grpc::Status> first = Start("/test/Hold", "x");
+  ClientCall first;
+  first.Start(stub_.get(), "/test/Hold", "x");
   const std::shared_ptr<Responder> responder = held_.get_future().get();
   const grpc::Status second = Send("y");
   EXPECT_EQ(second.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(second.error_message(), HasSubstr("server.max_calls_per_address"));
   responder->Write("done");
   responder->Finish(absl::OkStatus());
-  EXPECT_TRUE(first.get().ok());
+  ASSERT_TRUE(first.done.Reaches(1));
+  EXPECT_TRUE(first.status.ok());
   EXPECT_TRUE(Send("z").ok()) << "room again";
 
   options.calls = {};
@@ -182,16 +165,11 @@ TEST_F(TransportLimits, AConnectionInsidePassesTheListeners) {
     const auto fd = transport_->ConnectInside();
     ASSERT_TRUE(fd.ok()) << fd.status();
     grpc::GenericStub stub(grpc::CreateInsecureChannelFromFd("inside", *fd));
-    grpc::ClientContext context;
-    const grpc::Slice hear("hear");
-    const grpc::ByteBuffer request(&hear, 1);
-    grpc::ByteBuffer reply;
-    std::promise<grpc::Status> done;
-    stub.UnaryCall(&context, "/test/Echo", {}, &request, &reply,
-                   [&done](grpc::Status status) { done.set_value(std::move(status)); });
-    const grpc::Status status = done.get_future().get();
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    EXPECT_EQ(reply.Length(), hear.size());
+    ClientCall call;
+    call.Start(&stub, "/test/Echo", "hear");
+    ASSERT_TRUE(call.done.Reaches(1));
+    EXPECT_TRUE(call.status.ok()) << call.status.error_message();
+    EXPECT_EQ(Text(call.reply), "hear");
   }
   EXPECT_EQ(transport_->connections().refused(), 0);
 }

@@ -14,9 +14,9 @@ namespace floe::server {
 class SelfCaller {
  public:
   // `connect` gives a connected socket, which the call closes.
-  SelfCaller(std::string method, std::function<absl::StatusOr<int>()> connect)
-      : method_(std::move(method)), connect_(std::move(connect)) {}
-  ~SelfCaller() { Stop(); }
+  SelfCaller(std::string method, std::function<absl::StatusOr<int>()> connect);
+  // Stops, and waits until the call in progress has ended.
+  ~SelfCaller();
   SelfCaller(const SelfCaller&) = delete;
   SelfCaller& operator=(const SelfCaller&) = delete;
 
@@ -33,7 +33,7 @@ class SelfCaller {
   const std::function<absl::StatusOr<int>()> connect_;
   Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::shared_ptr<Call> call_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Call> call_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace floe::server
