@@ -68,6 +68,7 @@ static int Serve(int argc, char** argv) {
     std::cout << "OK\n";
     return 0;
   }
+  const auto starter = floe::server::ForkTrialStarter(command->config, argc, argv);
   floe::server::BlockSignals();
   auto activated = floe::server::ActivatedListeners();  // which changes the environment
   floe::StartThreadSource();  // while this thread is as nice as it was started
@@ -76,7 +77,7 @@ static int Serve(int argc, char** argv) {
     std::cerr << logs.message() << "\n";
     return 1;
   }
-  exit_code = floe::server::RunDaemon(command->config, std::move(activated));
+  exit_code = floe::server::RunDaemon(command->config, std::move(activated), starter.get());
   floe::server::FlushLog(floe::Clock::Steady().Now() + std::chrono::seconds(1));
   return exit_code;
 }

@@ -1,10 +1,16 @@
 #include "kernels/cpu/isa.h"
 
+#include <hwy/nanobenchmark.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "kernels/cpu/hwy_targets.h"
+
+// Stands in for libhwy's. When Debian's libhwy is loaded, it measures the clock of its benchmarks
+// with this function, for 5 ms. Nothing here uses that clock.
+uint64_t hwy::platform::TimerResolution() { return 1; }
 
 namespace floe::kernels {
 namespace {

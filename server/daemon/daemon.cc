@@ -37,13 +37,13 @@
 namespace floe::server {
 namespace {
 
-LocalRegistry::Options RegistryOptionsOf(const ServerConfig& config,
+LocalRegistry::Options RegistryOptionsOf(const ServerConfig& config, TrialStarter* starter,
                                          std::function<void()> on_change) {
   LocalRegistry::Options options;
   options.on_change = std::move(on_change);
   options.lifecycle = config.lifecycle;
   options.load = LoadOptionsOf(config);
-  options.trial = TryInProcess(config);
+  options.trial = TryInProcess(config, starter);
   // With drain_timeout_seconds: 0 the process ends at once, but a new version fails no calls.
   options.drain = std::chrono::seconds(std::max<int64_t>(1, config.server.drain_timeout_seconds));
   return options;
@@ -102,11 +102,11 @@ void NotifyStopping() { Notify("STOPPING=1\nSTATUS=Finishing the calls in progre
 
 class Daemon {
  public:
-  Daemon(const ServerConfig& config, std::vector<std::string> activated)
+  Daemon(const ServerConfig& config, std::vector<std::string> activated, TrialStarter* starter)
       : config_(config),
         activated_(std::move(activated)),
-        registry_(config.models, RegistryOptionsOf(config, [this] { Wake(/*stop=*/false); }),
-                  &health_),
+        registry_(config.models,
+                  RegistryOptionsOf(config, starter, [this] { Wake(/*stop=*/false); }), &health_),
         watch_(WatchOptions()) {}
 
   int Run() {
@@ -351,13 +351,14 @@ class Daemon {
 
 }  // namespace
 
-int RunDaemon(const ServerConfig& config, std::vector<std::string> activated) {
+int RunDaemon(const ServerConfig& config, std::vector<std::string> activated,
+              TrialStarter* starter) {
   spdlog::info("floed {} with {} models, gemm {}", kVersion, config.models.size(), config.cpu.gemm);
   for (const std::string& note : config.notes) spdlog::warn("{}", note);
   for (const std::string& warning : CpuBudgetWarnings(config.models, FindUsableCpus()))
     spdlog::warn("{}", warning);
   if (!config.cpu.blas_library.empty()) kernels::SetBlasLibrary(config.cpu.blas_library);
-  return Daemon(config, std::move(activated)).Run();
+  return Daemon(config, std::move(activated), starter).Run();
 }
 
 }  // namespace floe::server

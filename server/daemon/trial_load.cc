@@ -122,9 +122,22 @@ LoadOptions LoadOptionsOf(const ServerConfig& config) {
   return options;
 }
 
-TrialFunction TryInProcess(const ServerConfig& config) {
-  return [config](const Trial& trial) {
-    return RunTrialProcess({kProgram, kArgument}, WriteRequest(trial, config), trial.limits);
+std::unique_ptr<TrialStarter> ForkTrialStarter(const ServerConfig& config, int argc, char** argv) {
+  if (config.lifecycle.trial_load == TrialLoad::kNever) return nullptr;
+  // The system lays the arguments one behind the other.
+  const char* const end = argv[argc - 1] + std::strlen(argv[argc - 1]);
+  auto starter = TrialStarter::Fork({argv[0], static_cast<size_t>(end - argv[0])}, RunTrial);
+  return starter.ok() ? *std::move(starter) : nullptr;
+}
+
+TrialFunction TryInProcess(const ServerConfig& config, TrialStarter* starter) {
+  const auto start = [starter, by_exec = ByExec({kProgram, kArgument})](const TrialFiles& files) {
+    if (starter != nullptr)
+      if (const auto forked = starter->Start(files); forked.ok()) return forked;
+    return by_exec(files);
+  };
+  return [config, start](const Trial& trial) {
+    return RunTrialProcess(start, WriteRequest(trial, config), trial.limits);
   };
 }
 

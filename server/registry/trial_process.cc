@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -30,8 +29,6 @@ namespace floe::server {
 namespace {
 
 static_assert(std::is_trivially_destructible_v<TrialBoard>);
-
-constexpr int kBoard = 3;  // the board's number in the process
 
 // Of the sanitizers' own memory nothing is known.
 #ifdef FLOE_SANITIZED
@@ -129,44 +126,11 @@ class OwnBoard {
   TrialBoard* board_ = nullptr;
 };
 
-absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& command, int input, int output,
-                            int board) {
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
-  posix_spawn_file_actions_adddup2(&files, board, kBoard);
-  posix_spawn_file_actions_addclosefrom_np(&files, kBoard + 1);
-  posix_spawnattr_t traits;
-  posix_spawnattr_init(&traits);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&traits, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&traits, &signals);
-  posix_spawnattr_setpgroup(&traits, 0);
-  posix_spawnattr_setflags(&traits,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  std::vector<char*> arguments;
-  arguments.reserve(command.size() + 1);
-  for (const std::string& argument : command)
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  pid_t pid = -1;
-  const int error =
-      ::posix_spawn(&pid, command[0].c_str(), &files, &traits, arguments.data(), environ);
-  posix_spawnattr_destroy(&traits);
-  posix_spawn_file_actions_destroy(&files);
-  if (error != 0) return absl::ErrnoToStatus(error, "posix_spawn");
-  return pid;
-}
-
 // A process that was started here, and what it says.
 class Process {
  public:
-  static absl::StatusOr<Process> Start(const std::vector<std::string>& command,
-                                       const std::string& request, int board) {
+  static absl::StatusOr<Process> Start(const StartTrial& start, const std::string& request,
+                                       int board) {
     FLOE_ASSIGN_OR_RETURN(const Fd input, FileOf(request));
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe2");
@@ -174,7 +138,7 @@ class Process {
     process.words_ = Fd(ends[0]);
     const Fd output(ends[1]);
     (void)::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    FLOE_ASSIGN_OR_RETURN(process.pid_, Spawn(command, input.get(), output.get(), board));
+    FLOE_ASSIGN_OR_RETURN(process.pid_, start({input.get(), output.get(), board}));
     return process;
   }
   Process(Process&& other) noexcept
@@ -325,12 +289,11 @@ absl::Status CannotStart(const absl::Status& error) {
 
 }  // namespace
 
-absl::StatusOr<FileIdentity> RunTrialProcess(const std::vector<std::string>& command,
-                                             const std::string& request,
+absl::StatusOr<FileIdentity> RunTrialProcess(const StartTrial& start, const std::string& request,
                                              const TrialLimits& limits) {
   auto board = OwnBoard::Make();
   if (!board.ok()) return CannotStart(board.status());
-  auto process = Process::Start(command, request, board->file());
+  auto process = Process::Start(start, request, board->file());
   if (!process.ok()) return CannotStart(process.status());
   absl::StatusOr<FileIdentity> outcome = Watch(&*process, **board, limits).Wait();
   const bool reported = (*board)->ended.load(std::memory_order_acquire);
@@ -341,7 +304,7 @@ absl::StatusOr<FileIdentity> RunTrialProcess(const std::vector<std::string>& com
 
 absl::StatusOr<TrialTask> BeginTrial() {
   TrialTask task;
-  FLOE_ASSIGN_OR_RETURN(task.board, MapBoard(kBoard));
+  FLOE_ASSIGN_OR_RETURN(task.board, MapBoard(kTrialBoard));
   WorkNote::Keep(&task.board->note);
   char text[65536];
   for (ssize_t got = 0; (got = ::read(STDIN_FILENO, text, sizeof(text))) != 0;) {

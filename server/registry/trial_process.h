@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file_identity.h"
 #include "base/work_note.h"
+#include "server/registry/trial_starter.h"
 
 namespace floe::server {
 
@@ -26,15 +27,13 @@ struct TrialLimits {
   std::function<void(const std::string& doing)> report = nullptr;
 };
 
-// Runs `command` (a program's path and its arguments), which calls BeginTrial, and waits for it.
-// The process has a group of its own, inherits no files but the standard streams and what the two
-// share, the calling thread's priority, and ends with this one. Gives what the trial ended with. Or
-// with what it was doing: INTERNAL, the signal that ended it, or that it ended without a word.
-// UNAVAILABLE: SIGKILL, which the system sends where memory is short, or there can be no such
-// process. DEADLINE_EXCEEDED and CANCELLED as of the limits; what `charge` said. Threading: any
-// thread.
-absl::StatusOr<FileIdentity> RunTrialProcess(const std::vector<std::string>& command,
-                                             const std::string& request, const TrialLimits& limits);
+// Starts a process, which calls BeginTrial, and waits for it. It ends with this one. Gives what the
+// trial ended with. Or with what it was doing: INTERNAL, the signal that ended it, or that it ended
+// without a word. UNAVAILABLE: SIGKILL, which the system sends where memory is short, or there can
+// be no such process. DEADLINE_EXCEEDED and CANCELLED as of the limits; what `charge` said.
+// Threading: any thread.
+absl::StatusOr<FileIdentity> RunTrialProcess(const StartTrial& start, const std::string& request,
+                                             const TrialLimits& limits);
 
 // What the two share.
 struct TrialBoard {

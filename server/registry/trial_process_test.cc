@@ -9,11 +9,14 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/registry/version_policy.h"
 
 namespace floe::server {
@@ -22,10 +25,10 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// The process: this program, which runs this one test and no other.
-TEST(TrialProcessChild, DISABLED_DoesAsItIsAsked) {
+// In the process.
+void DoAsAsked() {
   const auto task = BeginTrial();
-  ASSERT_TRUE(task.ok()) << task.status();
+  if (!task.ok()) _exit(9);
   TrialBoard* const board = task->board;
   const std::string& what = task->request;
   board->note.Enter("warm-up");
@@ -41,6 +44,15 @@ TEST(TrialProcessChild, DISABLED_DoesAsItIsAsked) {
     rlimit core;
     getrlimit(RLIMIT_CORE, &core);
     EndTrial(absl::UnknownError(absl::StrCat(core.rlim_cur, " ", getpgid(0) == getpid())), board);
+  }
+  if (what == "nice")
+    EndTrial(absl::UnknownError(absl::StrCat(getpriority(PRIO_PROCESS, 0))), board);
+  if (what == "files") {
+    std::vector<std::string> files;
+    for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd"))
+      files.push_back(absl::StrCat(file.path().filename().string(), " ",
+                                   std::filesystem::read_symlink(file.path()).string()));
+    EndTrial(absl::UnknownError(absl::StrJoin(files, " ")), board);
   }
   if (what == "take") {  // more than it may
     LimitTrialMemory(int64_t{64} << 20, 1, board);
@@ -61,14 +73,29 @@ TEST(TrialProcessChild, DISABLED_DoesAsItIsAsked) {
   EndTrial(absl::InternalError(what), board);
 }
 
-absl::StatusOr<FileIdentity> Try(const std::string& what, const TrialLimits& limits = {}) {
-  spdlog::set_level(spdlog::level::off);
-  return RunTrialProcess({"/proc/self/exe", "--gtest_also_run_disabled_tests",
-                          "--gtest_filter=TrialProcessChild.DISABLED_DoesAsItIsAsked"},
-                         what, limits);
-}
+// By exec the process is this program, which runs this one test and no other.
+TEST(TrialProcessChild, DISABLED_DoesAsItIsAsked) { DoAsAsked(); }
 
-TEST(TrialProcess, WhatEndsWellOrInAnErrorIsHandedOver) {
+// Before any thread exists.
+char g_title[16];
+TrialStarter* const g_starter = TrialStarter::Fork(absl::MakeSpan(g_title), DoAsAsked)->release();
+
+// The process is started by exec (false) or by fork.
+class TrialProcess : public testing::TestWithParam<bool> {
+ protected:
+  absl::StatusOr<FileIdentity> Try(const std::string& what, const TrialLimits& limits = {}) {
+    spdlog::set_level(spdlog::level::off);
+    if (GetParam())
+      return RunTrialProcess([](const TrialFiles& files) { return g_starter->Start(files); }, what,
+                             limits);
+    return RunTrialProcess(ByExec({"/proc/self/exe", "--gtest_also_run_disabled_tests",
+                                   "--gtest_filter=TrialProcessChild.DISABLED_DoesAsItIsAsked"}),
+                           what, limits);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(ByExecAndFork, TrialProcess, testing::Bool());
+
+TEST_P(TrialProcess, WhatEndsWellOrInAnErrorIsHandedOver) {
   const auto good = Try("good");
   ASSERT_TRUE(good.ok()) << good.status();
   EXPECT_EQ(*good, (FileIdentity{1, 2, 3, 4, 5}));
@@ -81,7 +108,7 @@ TEST(TrialProcess, WhatEndsWellOrInAnErrorIsHandedOver) {
   EXPECT_EQ(Try(large).status().message().size(), TrialBoard::kMostMessage);
 }
 
-TEST(TrialProcess, ASignalIsAnErrorThatNamesTheNode) {
+TEST_P(TrialProcess, ASignalIsAnErrorThatNamesTheNode) {
   const absl::Status crashed = Try("crash").status();
   EXPECT_EQ(crashed.code(), absl::StatusCode::kInternal);
   EXPECT_FALSE(MayRetry(crashed));
@@ -92,17 +119,17 @@ TEST(TrialProcess, ASignalIsAnErrorThatNamesTheNode) {
   EXPECT_EQ(Try("throw").status().code(), absl::StatusCode::kInternal);
 }
 
-TEST(TrialProcess, SigkillMayPass) {
+TEST(TrialProcessByExec, SigkillMayPass) {
   TrialLimits limits;
   const absl::Status killed =
-      RunTrialProcess({"/bin/sh", "-c", "kill -KILL $$"}, "", limits).status();
+      RunTrialProcess(ByExec({"/bin/sh", "-c", "kill -KILL $$"}), "", limits).status();
   EXPECT_EQ(killed.code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(MayRetry(killed));
   EXPECT_THAT(std::string(killed.message()),
               AllOf(HasSubstr("SIGKILL during its start"), HasSubstr("memory is short")));
 }
 
-TEST(TrialProcess, OneThatHangsIsEnded) {
+TEST_P(TrialProcess, OneThatHangsIsEnded) {
   TrialLimits limits;
   limits.longest = std::chrono::seconds(5);
   std::string doing;
@@ -115,7 +142,7 @@ TEST(TrialProcess, OneThatHangsIsEnded) {
   EXPECT_EQ(doing, "warm-up, running node 'layer/conv' (Conv2D)");
 }
 
-TEST(TrialProcess, OneThatNobodyWantsIsEnded) {
+TEST_P(TrialProcess, OneThatNobodyWantsIsEnded) {
   TrialLimits limits;
   CancelToken cancel;
   limits.cancel = &cancel;
@@ -123,31 +150,42 @@ TEST(TrialProcess, OneThatNobodyWantsIsEnded) {
   EXPECT_EQ(Try("hang", limits).status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST(TrialProcess, ItLeavesNoCoreAndHasAGroupOfItsOwn) {
+TEST_P(TrialProcess, ItLeavesNoCoreAndHasAGroupOfItsOwn) {
   const std::string said(Try("core").status().message());
   EXPECT_THAT(said, testing::AnyOf("1 1", "0 1"));
 }
 
-TEST(TrialProcess, ItInheritsNoFiles) {
-  const int mine = open("/dev/null", O_RDONLY);  // for others to inherit
-  const absl::Status ended =
-      RunTrialProcess({"/bin/sh", "-c",
-                       absl::StrCat("test -e /proc/self/fd/3 || exit 5; "
-                                    "test -e /proc/self/fd/",
-                                    mine > 3 ? mine : 200, " && exit 6; exit 7")},
-                      "", {})
-          .status();
+TEST_P(TrialProcess, ItInheritsNoFiles) {
+  const int mine = open("/dev/zero", O_RDONLY);  // for others to inherit
+  const std::string files(Try("files").status().message());
   close(mine);
-  EXPECT_THAT(std::string(ended.message()), HasSubstr("ended with status 7 during its start"));
+  EXPECT_THAT(files, AllOf(HasSubstr("0 /memfd:floe-trial"), HasSubstr("3 /memfd:floe-board")));
+  EXPECT_THAT(files, testing::Not(HasSubstr("/dev/zero")));
+}
+
+TEST_P(TrialProcess, ItIsAsNiceAsTheThreadThatStartsIt) {
+  std::string nice;
+  std::thread([&] {
+    setpriority(PRIO_PROCESS, 0, 7);  // of this thread
+    nice = std::string(Try("nice").status().message());
+  }).join();
+  EXPECT_EQ(nice, "7");
+}
+
+TEST(TrialStarterTest, OneThatHasEndedIsAnError) {
+  // Forked from a process of several threads, it may only end.
+  auto starter = *TrialStarter::Fork({}, [] {});
+  kill(starter->pid(), SIGKILL);
+  EXPECT_EQ(starter->Start({0, 1, 2}).status().code(), absl::StatusCode::kUnavailable);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #ifndef FLOE_SANITIZED  // their own memory would be counted
-TEST(TrialProcess, MemoryThatItMayNotTakeCannotBeHad) {
+TEST_P(TrialProcess, MemoryThatItMayNotTakeCannotBeHad) {
   EXPECT_EQ(Try("take").status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST(TrialProcess, MemoryIsChargedAsItGrows) {
+TEST_P(TrialProcess, MemoryIsChargedAsItGrows) {
   TrialLimits limits;
   std::vector<int64_t> charged;
   limits.charge = [&charged](int64_t bytes) {
@@ -163,8 +201,8 @@ TEST(TrialProcess, MemoryIsChargedAsItGrows) {
 #endif
 #endif
 
-TEST(TrialProcess, WithoutAProcessTheReasonIsSaid) {
-  const absl::Status none = RunTrialProcess({"/nonexistent/floed"}, "", {}).status();
+TEST(TrialProcessByExec, WithoutAProcessTheReasonIsSaid) {
+  const absl::Status none = RunTrialProcess(ByExec({"/nonexistent/floed"}), "", {}).status();
   EXPECT_EQ(none.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(none.message()),
               AllOf(HasSubstr("cannot be started"), HasSubstr("trial_load: never")));

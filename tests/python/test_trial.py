@@ -17,7 +17,7 @@ from tensorflow_serving.apis import get_model_status_pb2
 from floed import FLOECTL, FLOED, MNIST, Floed, digits, free_port
 
 BEGINNER = os.path.join(MNIST, "models/mnist_beginner/1/frozen.pb")
-TRIAL = "--floe-trial-load"
+TRIAL = "floed-trial"
 
 
 def graph_of(build):
@@ -76,7 +76,13 @@ def start(place, *flags, config=""):
 
 
 def trials(floed):
-    """The process ids of floed's trials."""
+    """The process ids of floed's trials: its children but the one that starts them."""
+    def name(pid):
+        try:
+            with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+                return f.read().strip()
+        except FileNotFoundError:
+            return ""
     found = []
     for task in os.listdir(f"/proc/{floed.process.pid}/task"):
         try:
@@ -84,7 +90,7 @@ def trials(floed):
                 found += f.read().split()
         except FileNotFoundError:
             pass
-    return [int(pid) for pid in found]
+    return [int(pid) for pid in found if name(pid) == TRIAL]
 
 
 def busy(pid):
