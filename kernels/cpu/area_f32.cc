@@ -33,8 +33,8 @@ HWY_INLINE hn::Vec<D> SumOf(D d, const AreaLine& line, const Covered& q, const f
 
 // A few channels are read as a whole vector where the image goes on, and written as one where the
 // line does: the next pixel overwrites what is too much.
-void Area(const AreaLine& line, const float* image, int64_t size, float* y) {
-  const hn::ScalableTag<float> d;
+template <class D>
+void AreaIn(D d, const AreaLine& line, const float* image, int64_t size, float* y) {
   const size_t lanes = hn::Lanes(d), full = line.channels - line.channels % lanes,
                rest = line.channels - full;
   const float* const y_end = y + line.pixel_count * line.channels;
@@ -55,6 +55,17 @@ void Area(const AreaLine& line, const float* image, int64_t size, float* y) {
     } else {
       StorePartial(d, sum, y + full, rest);
     }
+  }
+}
+
+// Short vectors for a pixel of colours: long ones mostly hold its neighbours, and each load would
+// touch two lines of the cache.
+void Area(const AreaLine& line, const float* image, int64_t size, float* y) {
+  const hn::CappedTag<float, 4> few;
+  if (line.channels <= hn::Lanes(few)) {
+    AreaIn(few, line, image, size, y);
+  } else {
+    AreaIn(hn::ScalableTag<float>(), line, image, size, y);
   }
 }
 
