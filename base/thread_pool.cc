@@ -1,5 +1,6 @@
 #include "base/thread_pool.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -100,7 +101,8 @@ void ThreadPool::Spin(const Ready& ready) const {
 
 void ThreadPool::Run(int64_t chunks, Trampoline call, const void* body) {
   const Loop loop{call, body, Running::Current()};
-  bool wake;
+  const auto wanted = static_cast<int>(std::min<int64_t>(threads(), chunks)) - 1;
+  int asleep;
   {
     MutexLock lock(mutex_);
     call_ = RunChunk;
@@ -108,10 +110,15 @@ void ThreadPool::Run(int64_t chunks, Trampoline call, const void* body) {
     chunks_ = chunks;
     next_.store(0);
     open_ = true;
+    seats_.store(wanted);
     generation_.fetch_add(1);
-    wake = asleep_ > 0;
+    asleep = asleep_;
   }
-  if (wake) wake_.NotifyAll();
+  if (asleep > 0 && asleep <= wanted) {
+    wake_.NotifyAll();
+  } else {
+    for (int i = 0; i < std::min(asleep, wanted); ++i) wake_.NotifyOne();
+  }
   Drain(call, body, chunks);
   {
     MutexLock lock(mutex_);
@@ -131,7 +138,12 @@ void ThreadPool::Work() {
   const ScopedFlushDenormals flush;
   uint64_t seen = 0;
   while (true) {
-    Spin([&] { return generation_.load() != seen; });
+    uint64_t now = seen;
+    Spin([&] { return (now = generation_.load()) != seen; });
+    if (now != seen && seats_.fetch_sub(1) <= 0) {
+      seen = now;
+      continue;
+    }
     Trampoline call;
     const void* body;
     int64_t chunks;

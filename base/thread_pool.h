@@ -61,6 +61,7 @@ class ThreadPool {
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   // Written under mutex_; read without it by who spins.
   std::atomic<uint64_t> generation_{0};  // of the loop
+  std::atomic<int> seats_{0};            // for workers that spin; the others need not join
   std::atomic<int> joined_{0};           // workers in the loop
   std::atomic<int64_t> next_{0};
   bool spin_ = false;
