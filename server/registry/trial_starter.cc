@@ -106,6 +106,9 @@ struct Work {
                              const Work& work) {
   SetTitle(work.title, "floed-trial");
   SetSignals(SIG_DFL, {SIGINT, SIGTERM, SIGHUP});
+  sigset_t none;
+  sigemptyset(&none);
+  (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
   (void)::setpgid(0, 0);
   (void)::setpriority(PRIO_PROCESS, 0, order.nice);
   // First out of the way of the numbers that they get.
