@@ -16,17 +16,17 @@ objcopy --strip-unneeded "$build/floed" "$out/usr/bin/floed"
 chmod 755 "$out/usr/bin/floed"
 ln -s floed "$out/usr/bin/floectl"
 
-# HDF5 can read from S3 by libcurl, which brings 9 MB of libraries. floe reads files alone: a libcurl whose functions return 0
-# stands in its place, and ldd below lists what is needed with that.
+# floed loads HDF5 by name when the first Keras file needs it. HDF5 can read from S3 by libcurl, which brings 9 MB of libraries.
+# floe reads files alone: a libcurl whose functions return 0 stands in its place, and ldd below lists what is needed with that.
 work=$(mktemp -d)
-hdf5=$(ldd "$build/floed" | grep -oE '/[^ ]*libhdf5[^ ]*')
+hdf5=$(ldconfig -p | awk '$1 ~ /^libhdf5_serial[.]so[.][0-9]+$/ { print $NF; exit }')
 objdump -T "$hdf5" | grep -E ' curl_' >"$work/symbols"
 awk '{ print "long " $NF "(void) { return 0; }" }' "$work/symbols" >"$work/curl.c"
 echo "$(grep -oE 'CURL_[A-Z]+_[0-9]+' "$work/symbols" | sort -u) { *; };" >"$work/curl.map"
 cc -shared -nostdlib -Wl,-soname,libcurl.so.4,--version-script,"$work/curl.map" -o "$work/libcurl.so.4" "$work/curl.c"
 
 # Each library as ldd finds it, at the same place. Symbolic links of Debian's / (/lib -> /usr/lib) are resolved.
-LD_LIBRARY_PATH=$work ldd "$build/floed" | grep -oE '/[^ ]+[.]so[^ ]*' | sort -u | while read -r library; do
+{ echo "$hdf5"; LD_LIBRARY_PATH=$work ldd "$build/floed" "$hdf5" | grep -v ':$' | grep -oE '/[^ ]+[.]so[^ ]*'; } | sort -u | while read -r library; do
   place=$out/usr${library#/usr}
   case $library in "$work"/*) place=$(dirname "$out/usr${hdf5#/usr}")/${library##*/} ;; esac
   install -D -m 755 "$(readlink -f "$library")" "$place"

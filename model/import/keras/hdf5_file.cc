@@ -1,7 +1,5 @@
 #include "model/import/keras/hdf5_file.h"
 
-#include <hdf5.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -15,6 +13,7 @@
 #include "base/mutex.h"
 #include "base/quoted.h"
 #include "base/status.h"
+#include "model/import/keras/hdf5_library.h"
 
 namespace floe::keras {
 namespace {
@@ -33,6 +32,11 @@ class LibraryLock {
     return mutex;
   }
 };
+
+// Loaded by the first Hdf5File::Open.
+const Hdf5Library& Hdf5() { return **LoadHdf5(); }
+
+constexpr unsigned kReadOnly = 0;  // H5F_ACC_RDONLY, which checks the library's version as well
 
 // The file in memory, which libhdf5 is to use where it lies: the functions that it calls for an
 // image of its own hand out these bytes, and free nothing.
@@ -55,17 +59,17 @@ herr_t DropImage(void*) { return 0; }
 
 // `image` outlives the file.
 hid_t OpenImage(Image* image) {
-  const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+  const hid_t access = Hdf5().Pcreate(Hdf5().P_CLS_FILE_ACCESS_ID);
   if (access < 0) return -1;
-  const absl::Cleanup close = [access] { H5Pclose(access); };
+  const absl::Cleanup close = [access] { Hdf5().Pclose(access); };
   H5FD_file_image_callbacks_t callbacks{ImageMalloc, ImageCopy, ImageRealloc, ImageFree,
                                         KeepImage,   DropImage, image};
   constexpr size_t kIncrement = size_t{1} << 16;
-  if (H5Pset_fapl_core(access, kIncrement, 0) < 0 ||
-      H5Pset_file_image_callbacks(access, &callbacks) < 0 ||
-      H5Pset_file_image(access, image->bytes, image->size) < 0)
+  if (Hdf5().Pset_fapl_core(access, kIncrement, 0) < 0 ||
+      Hdf5().Pset_file_image_callbacks(access, &callbacks) < 0 ||
+      Hdf5().Pset_file_image(access, image->bytes, image->size) < 0)
     return -1;
-  return H5Fopen("image", H5F_ACC_RDONLY, access);
+  return Hdf5().Fopen("image", kReadOnly, access);
 }
 
 constexpr int kMaxGroupDepth = 64;
@@ -122,26 +126,26 @@ struct ElementType {
 hid_t MemoryType(DType dtype) {
   switch (dtype) {
     case DType::kFloat32:
-      return H5T_NATIVE_FLOAT;
+      return Hdf5().T_NATIVE_FLOAT;
     case DType::kFloat64:
-      return H5T_NATIVE_DOUBLE;
+      return Hdf5().T_NATIVE_DOUBLE;
     case DType::kInt8:
     case DType::kBool:
-      return H5T_NATIVE_INT8;
+      return Hdf5().T_NATIVE_INT8;
     case DType::kUInt8:
-      return H5T_NATIVE_UINT8;
+      return Hdf5().T_NATIVE_UINT8;
     case DType::kInt16:
-      return H5T_NATIVE_INT16;
+      return Hdf5().T_NATIVE_INT16;
     case DType::kUInt16:
-      return H5T_NATIVE_UINT16;
+      return Hdf5().T_NATIVE_UINT16;
     case DType::kInt32:
-      return H5T_NATIVE_INT32;
+      return Hdf5().T_NATIVE_INT32;
     case DType::kUInt32:
-      return H5T_NATIVE_UINT32;
+      return Hdf5().T_NATIVE_UINT32;
     case DType::kInt64:
-      return H5T_NATIVE_INT64;
+      return Hdf5().T_NATIVE_INT64;
     case DType::kUInt64:
-      return H5T_NATIVE_UINT64;
+      return Hdf5().T_NATIVE_UINT64;
     default:
       return -1;
   }
@@ -149,9 +153,9 @@ hid_t MemoryType(DType dtype) {
 
 DType FloatType(hid_t type) {
   size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
-  if (H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) < 0)
+  if (Hdf5().Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) < 0)
     return DType::kInvalid;
-  const size_t size = H5Tget_size(type);
+  const size_t size = Hdf5().Tget_size(type);
   if (size == 4 && exponent_bits == 8 && mantissa_bits == 23) return DType::kFloat32;
   if (size == 8 && exponent_bits == 11 && mantissa_bits == 52) return DType::kFloat64;
   if (size == 2 && exponent_bits == 5 && mantissa_bits == 10) return DType::kFloat16;
@@ -160,30 +164,31 @@ DType FloatType(hid_t type) {
 }
 
 DType TypeOf(hid_t type) {
-  switch (H5Tget_class(type)) {
+  switch (Hdf5().Tget_class(type)) {
     case H5T_INTEGER:
-      return IntegerType(H5Tget_size(type), H5Tget_sign(type) == H5T_SGN_2);
+      return IntegerType(Hdf5().Tget_size(type), Hdf5().Tget_sign(type) == H5T_SGN_2);
     case H5T_FLOAT:
       return FloatType(type);
     case H5T_ENUM:  // h5py's bool
-      return H5Tget_size(type) == 1 && H5Tget_nmembers(type) == 2 ? DType::kBool : DType::kInvalid;
+      return Hdf5().Tget_size(type) == 1 && Hdf5().Tget_nmembers(type) == 2 ? DType::kBool
+                                                                            : DType::kInvalid;
     default:
       return DType::kInvalid;
   }
 }
 
 bool LittleEndian(hid_t type) {
-  if (H5Tget_size(type) == 1) return true;
-  return H5Tget_order(type) == H5T_ORDER_LE;
+  if (Hdf5().Tget_size(type) == 1) return true;
+  return Hdf5().Tget_order(type) == H5T_ORDER_LE;
 }
 
 absl::Status CheckFilters(hid_t creation, const std::string& path) {
-  const int filters = H5Pget_nfilters(creation);
+  const int filters = Hdf5().Pget_nfilters(creation);
   for (int k = 0; k < filters; ++k) {
     unsigned flags = 0, config = 0;
     size_t values = 0;
     const H5Z_filter_t filter =
-        H5Pget_filter2(creation, k, &flags, &values, nullptr, 0, nullptr, &config);
+        Hdf5().Pget_filter2(creation, k, &flags, &values, nullptr, 0, nullptr, &config);
     if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE &&
         filter != H5Z_FILTER_FLETCHER32)
       return Wrong(path, absl::StrCat("filter ", filter, " is not supported; only gzip is"));
@@ -193,9 +198,9 @@ absl::Status CheckFilters(hid_t creation, const std::string& path) {
 
 // Where the elements lie; refuses what lies outside the file.
 absl::StatusOr<H5D_layout_t> LayoutOf(hid_t creation, const std::string& path) {
-  if (H5Pget_external_count(creation) > 0)
+  if (Hdf5().Pget_external_count(creation) > 0)
     return Wrong(path, "external storage, its numbers lie in another file; save the model again");
-  const H5D_layout_t layout = H5Pget_layout(creation);
+  const H5D_layout_t layout = Hdf5().Pget_layout(creation);
   if (layout == H5D_VIRTUAL)
     return Wrong(path, "a virtual dataset, its numbers lie elsewhere; save the model again");
   if (layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED && layout != H5D_COMPACT)
@@ -212,27 +217,28 @@ class Hdf5File::Impl {
         bytes_(bytes),
         owner_(std::move(owner)),
         image_{const_cast<char*>(bytes.data()), bytes.size()},  // only read
-        file_(OpenImage(&image_), H5Fclose) {}
+        file_(OpenImage(&image_), Hdf5().Fclose) {}
   bool ok() const { return file_.ok(); }
 
   // The object, or not ok(). Only links to objects of this file are followed.
   absl::StatusOr<Id> OpenObject(const std::string& path) const {
-    Id at(H5Gopen2(file_.get(), "/", H5P_DEFAULT), H5Oclose);
+    Id at(Hdf5().Gopen2(file_.get(), "/", H5P_DEFAULT), Hdf5().Oclose);
     if (!at.ok()) return Wrong(path, "the file has no root");
     int depth = 0;
     for (const absl::string_view part_view : absl::StrSplit(path, '/', absl::SkipEmpty())) {
       const std::string part(part_view);
       if (++depth > kMaxGroupDepth) return Wrong(path, "nested too deep");
       if (part == ".") continue;
-      if (H5Iget_type(at.get()) != H5I_GROUP || H5Lexists(at.get(), part.c_str(), H5P_DEFAULT) <= 0)
+      if (Hdf5().Iget_type(at.get()) != H5I_GROUP ||
+          Hdf5().Lexists(at.get(), part.c_str(), H5P_DEFAULT) <= 0)
         return absl::NotFoundError(absl::StrCat("the file has no ", Quoted(path)));
       H5L_info_t link;
-      if (H5Lget_info(at.get(), part.c_str(), &link, H5P_DEFAULT) < 0)
+      if (Hdf5().Lget_info(at.get(), part.c_str(), &link, H5P_DEFAULT) < 0)
         return Wrong(path, "a damaged link");
       if (link.type == H5L_TYPE_EXTERNAL)
         return Wrong(path, "an external link, to another file; save the model again");
       if (link.type != H5L_TYPE_HARD) return Wrong(path, "a soft link; save the model again");
-      Id next(H5Oopen(at.get(), part.c_str(), H5P_DEFAULT), H5Oclose);
+      Id next(Hdf5().Oopen(at.get(), part.c_str(), H5P_DEFAULT), Hdf5().Oclose);
       if (!next.ok()) return Wrong(path, "damaged");
       at = std::move(next);
     }
@@ -241,10 +247,10 @@ class Hdf5File::Impl {
 
   absl::StatusOr<Tensor> Read(const std::string& path) const {
     FLOE_ASSIGN_OR_RETURN(const Id data, OpenObject(path));
-    if (H5Iget_type(data.get()) != H5I_DATASET) return Wrong(path, "not an array");
-    const Id type(H5Dget_type(data.get()), H5Tclose);
-    const Id space(H5Dget_space(data.get()), H5Sclose);
-    const Id creation(H5Dget_create_plist(data.get()), H5Pclose);
+    if (Hdf5().Iget_type(data.get()) != H5I_DATASET) return Wrong(path, "not an array");
+    const Id type(Hdf5().Dget_type(data.get()), Hdf5().Tclose);
+    const Id space(Hdf5().Dget_space(data.get()), Hdf5().Sclose);
+    const Id creation(Hdf5().Dget_create_plist(data.get()), Hdf5().Pclose);
     if (!type.ok() || !space.ok() || !creation.ok()) return Wrong(path, "damaged");
     FLOE_ASSIGN_OR_RETURN(const H5D_layout_t layout, LayoutOf(creation.get(), path));
     FLOE_RETURN_IF_ERROR(CheckFilters(creation.get(), path));
@@ -254,8 +260,8 @@ class Hdf5File::Impl {
     if (!elements.ok()) return Wrong(path, std::string(elements.status().message()));
     if (*elements == 0) return Tensor::Allocate(dtype, shape);
     const int64_t size = *elements * static_cast<int64_t>(DTypeSize(dtype));
-    const auto stored =
-        static_cast<int64_t>(std::min<hsize_t>(H5Dget_storage_size(data.get()), bytes_.size()));
+    const auto stored = static_cast<int64_t>(
+        std::min<hsize_t>(Hdf5().Dget_storage_size(data.get()), bytes_.size()));
     const int64_t most =
         layout == H5D_CHUNKED ? stored * kMaxDeflateRatio + kDeflateSlackBytes : stored;
     if (stored == 0 || size > most)
@@ -268,8 +274,8 @@ class Hdf5File::Impl {
     }
     Tensor tensor = Tensor::Allocate(dtype, shape);
     const hid_t memory = MemoryType(dtype);
-    if (H5Dread(data.get(), memory >= 0 && dtype != DType::kBool ? memory : type.get(), H5S_ALL,
-                H5S_ALL, H5P_DEFAULT, tensor.mutable_data()) < 0)
+    if (Hdf5().Dread(data.get(), memory >= 0 && dtype != DType::kBool ? memory : type.get(),
+                     H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.mutable_data()) < 0)
       return Wrong(path, "its numbers are damaged or cut off");
     return Normalized(tensor, dtype);
   }
@@ -277,13 +283,13 @@ class Hdf5File::Impl {
   std::vector<std::string> Names(const std::string& path) const {
     std::vector<std::string> names;
     const absl::StatusOr<Id> group = OpenObject(path);
-    if (!group.ok() || H5Iget_type(group->get()) != H5I_GROUP) return names;
+    if (!group.ok() || Hdf5().Iget_type(group->get()) != H5I_GROUP) return names;
     H5G_info_t info;
-    if (H5Gget_info(group->get(), &info) < 0) return names;
+    if (Hdf5().Gget_info(group->get(), &info) < 0) return names;
     for (hsize_t k = 0; k < std::min(info.nlinks, kMaxNames); ++k) {
       const auto read = [&](char* to, size_t size) {
-        return H5Lget_name_by_idx(group->get(), ".", H5_INDEX_NAME, H5_ITER_INC, k, to, size,
-                                  H5P_DEFAULT);
+        return Hdf5().Lget_name_by_idx(group->get(), ".", H5_INDEX_NAME, H5_ITER_INC, k, to, size,
+                                       H5P_DEFAULT);
       };
       const ssize_t length = read(nullptr, 0);
       if (length <= 0 || static_cast<size_t>(length) > bytes_.size()) break;
@@ -299,11 +305,11 @@ class Hdf5File::Impl {
                                                    const std::string& name) const {
     FLOE_ASSIGN_OR_RETURN(const Id object, OpenObject(path));
     std::vector<std::string> all;
-    if (H5Aexists(object.get(), name.c_str()) > 0) {
+    if (Hdf5().Aexists(object.get(), name.c_str()) > 0) {
       FLOE_RETURN_IF_ERROR(AppendStrings(object.get(), name, &all));
       return all;
     }
-    for (int part = 0; H5Aexists(object.get(), absl::StrCat(name, part).c_str()) > 0; ++part)
+    for (int part = 0; Hdf5().Aexists(object.get(), absl::StrCat(name, part).c_str()) > 0; ++part)
       FLOE_RETURN_IF_ERROR(AppendStrings(object.get(), absl::StrCat(name, part), &all));
     return all;
   }
@@ -311,9 +317,9 @@ class Hdf5File::Impl {
  private:
   absl::StatusOr<DType> ElementTypeOf(hid_t data, hid_t type, const std::string& path) const {
     std::vector<std::string> named;
-    if (H5Aexists(data, "dtype") > 0) AppendStrings(data, "dtype", &named).IgnoreError();
+    if (Hdf5().Aexists(data, "dtype") > 0) AppendStrings(data, "dtype", &named).IgnoreError();
     DType dtype = TypeOf(type);
-    if (named == std::vector<std::string>{"bfloat16"} && H5Tget_size(type) == 2)
+    if (named == std::vector<std::string>{"bfloat16"} && Hdf5().Tget_size(type) == 2)
       dtype = DType::kBFloat16;
     if (dtype == DType::kInvalid) return Wrong(path, "its elements are no numbers floe knows");
     const bool half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
@@ -322,11 +328,11 @@ class Hdf5File::Impl {
   }
 
   static absl::StatusOr<Shape> ShapeOf(hid_t space, const std::string& path) {
-    if (H5Sget_simple_extent_type(space) == H5S_NULL) return Wrong(path, "no array");
-    const int rank = H5Sget_simple_extent_ndims(space);
+    if (Hdf5().Sget_simple_extent_type(space) == H5S_NULL) return Wrong(path, "no array");
+    const int rank = Hdf5().Sget_simple_extent_ndims(space);
     if (rank < 0 || rank > H5S_MAX_RANK) return Wrong(path, "no shape");
     hsize_t dims[H5S_MAX_RANK] = {};
-    if (rank > 0 && H5Sget_simple_extent_dims(space, dims, nullptr) != rank)
+    if (rank > 0 && Hdf5().Sget_simple_extent_dims(space, dims, nullptr) != rank)
       return Wrong(path, "no shape");
     Shape shape;
     for (int k = 0; k < rank; ++k) {
@@ -338,7 +344,7 @@ class Hdf5File::Impl {
 
   // The bytes of the file themselves, where they can be used as they are.
   Tensor Borrowed(hid_t data, DType dtype, const Shape& shape, int64_t size) const {
-    const haddr_t at = H5Dget_offset(data);
+    const haddr_t at = Hdf5().Dget_offset(data);
     if (at == HADDR_UNDEF || at > bytes_.size() || bytes_.size() - at < static_cast<size_t>(size))
       return {};
     const char* const begin = bytes_.data() + at;
@@ -357,18 +363,19 @@ class Hdf5File::Impl {
 
   absl::Status AppendStrings(hid_t object, const std::string& name,
                              std::vector<std::string>* all) const {
-    const Id attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose);
+    const Id attribute(Hdf5().Aopen(object, name.c_str(), H5P_DEFAULT), Hdf5().Aclose);
     if (!attribute.ok()) return Wrong(name, "a damaged attribute");
-    const Id type(H5Aget_type(attribute.get()), H5Tclose);
-    const Id space(H5Aget_space(attribute.get()), H5Sclose);
+    const Id type(Hdf5().Aget_type(attribute.get()), Hdf5().Tclose);
+    const Id space(Hdf5().Aget_space(attribute.get()), Hdf5().Sclose);
     if (!type.ok() || !space.ok()) return Wrong(name, "a damaged attribute");
-    const hssize_t count = H5Sget_simple_extent_npoints(space.get());
+    const hssize_t count = Hdf5().Sget_simple_extent_npoints(space.get());
     if (count <= 0) return absl::OkStatus();  // an empty list is written as one of numbers
-    if (H5Tget_class(type.get()) != H5T_STRING) return Wrong(name, "an attribute without strings");
-    const size_t element = H5Tget_size(type.get());
+    if (Hdf5().Tget_class(type.get()) != H5T_STRING)
+      return Wrong(name, "an attribute without strings");
+    const size_t element = Hdf5().Tget_size(type.get());
     if (element == 0 || static_cast<size_t>(count) > bytes_.size() / element)
       return Wrong(name, "an attribute larger than the file");
-    return H5Tis_variable_str(type.get()) > 0
+    return Hdf5().Tis_variable_str(type.get()) > 0
                ? AppendVariable(attribute.get(), type.get(), space.get(), count, all)
                : AppendFixed(attribute.get(), type.get(), count, element, all);
   }
@@ -376,7 +383,7 @@ class Hdf5File::Impl {
   static absl::Status AppendFixed(hid_t attribute, hid_t type, hssize_t count, size_t element,
                                   std::vector<std::string>* all) {
     BudgetVector<char> text(static_cast<size_t>(count) * element);
-    if (H5Aread(attribute, type, text.data()) < 0) return Wrong("", "a damaged attribute");
+    if (Hdf5().Aread(attribute, type, text.data()) < 0) return Wrong("", "a damaged attribute");
     for (hssize_t k = 0; k < count; ++k) {
       const char* const begin = text.data() + k * element;
       all->emplace_back(begin, strnlen(begin, element));
@@ -387,10 +394,11 @@ class Hdf5File::Impl {
   static absl::Status AppendVariable(hid_t attribute, hid_t type, hid_t space, hssize_t count,
                                      std::vector<std::string>* all) {
     BudgetVector<char*> texts(static_cast<size_t>(count), nullptr);
-    const Id memory(H5Tcopy(type), H5Tclose);
-    if (H5Aread(attribute, memory.get(), texts.data()) < 0) return Wrong("", "a damaged attribute");
+    const Id memory(Hdf5().Tcopy(type), Hdf5().Tclose);
+    if (Hdf5().Aread(attribute, memory.get(), texts.data()) < 0)
+      return Wrong("", "a damaged attribute");
     for (const char* text : texts) all->emplace_back(text == nullptr ? "" : text);
-    H5Dvlen_reclaim(memory.get(), space, H5P_DEFAULT, texts.data());
+    Hdf5().Dvlen_reclaim(memory.get(), space, H5P_DEFAULT, texts.data());
     return absl::OkStatus();
   }
 
@@ -408,7 +416,8 @@ absl::StatusOr<std::unique_ptr<Hdf5File>> Hdf5File::Open(std::string_view bytes,
                                                          std::shared_ptr<const void> owner) {
   static_assert(std::endian::native == std::endian::little);
   auto lock = std::make_unique<LibraryLock>();
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors are returned, not printed
+  FLOE_RETURN_IF_ERROR(LoadHdf5().status());
+  Hdf5().Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors are returned, not printed
   if (bytes.empty()) return absl::InvalidArgumentError("an HDF5 file without a byte");
   auto impl = std::make_unique<Impl>(std::move(lock), bytes, std::move(owner));
   if (!impl->ok()) return absl::InvalidArgumentError("an HDF5 file that is damaged or cut short");
