@@ -133,7 +133,7 @@ std::unique_ptr<TrialStarter> ForkTrialStarter(const ServerConfig& config, int a
 TrialFunction TryInProcess(const ServerConfig& config, TrialStarter* starter) {
   const auto start = [starter, by_exec = ByExec({kProgram, kArgument})](const TrialFiles& files) {
     if (starter != nullptr)
-      if (const auto forked = starter->Start(files); forked.ok()) return forked;
+      if (auto forked = starter->Start(files); forked.ok()) return forked;
     return by_exec(files);
   };
   return [config, start](const Trial& trial) {

@@ -96,15 +96,15 @@ bool ReceiveOrder(int socket, Order* order, Files* files) {
 }
 
 // What the starter was forked with.
-struct Work {
+struct TrialProgram {
   absl::Span<char> title;
   void (*run)();
 };
 
 // In the trial: takes its files and waits until its parent is the process that serves.
 [[noreturn]] void RunTrialIn(const Order& order, const Files& files, pid_t between,
-                             const Work& work) {
-  SetTitle(work.title, "floed-trial");
+                             const TrialProgram& program) {
+  SetTitle(program.title, "floed-trial");
   SetSignals(SIG_DFL, {SIGINT, SIGTERM, SIGHUP});
   sigset_t none;
   sigemptyset(&none);
@@ -120,19 +120,20 @@ struct Work {
   (void)::dup2(high[2], kTrialBoard);
   (void)::close_range(kTrialBoard + 1, ~0U, 0);
   while (::getppid() == between) (void)::sched_yield();
-  work.run();
+  program.run();
   ::_exit(0);
 }
 
 // In the starter. `given` is memory that it shares with the process between.
-Answer ForkTrial(const Order& order, const Files& files, const Work& work, pid_t* given) {
+Answer ForkTrial(const Order& order, const Files& files, const TrialProgram& program,
+                 pid_t* given) {
   *given = -1;
   const pid_t between = ::fork();
   if (between < 0) return {-1, errno};
   if (between == 0) {
     const pid_t self = ::getpid();
     const pid_t trial = ::fork();
-    if (trial == 0) RunTrialIn(order, files, self, work);
+    if (trial == 0) RunTrialIn(order, files, self, program);
     *given = trial;
     ::_exit(trial < 0 ? errno : 0);
   }
@@ -144,8 +145,8 @@ Answer ForkTrial(const Order& order, const Files& files, const Work& work, pid_t
 }
 
 // The starter: until the process that serves has closed its end of the socket.
-[[noreturn]] void ServeOrders(int socket, const Work& work) {
-  SetTitle(work.title, "trial-starter");
+[[noreturn]] void ServeOrders(int socket, const TrialProgram& program) {
+  SetTitle(program.title, "trial-starter");
   (void)::setpgid(0, 0);  // keys of a terminal are for the process that serves
   SetSignals(SIG_IGN, {SIGINT, SIGTERM, SIGHUP});
   (void)::dup2(socket, kTrialBoard);
@@ -156,7 +157,7 @@ Answer ForkTrial(const Order& order, const Files& files, const Work& work, pid_t
   Order order;
   Files files;
   while (ReceiveOrder(kTrialBoard, &order, &files)) {
-    const Answer answer = ForkTrial(order, files, work, static_cast<pid_t*>(shared));
+    const Answer answer = ForkTrial(order, files, program, static_cast<pid_t*>(shared));
     for (const int file : files) ::close(file);
     if (::send(kTrialBoard, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer)) break;
   }
