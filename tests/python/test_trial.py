@@ -75,22 +75,30 @@ def start(place, *flags, config=""):
     return Floed("--config", path, *flags)
 
 
-def trials(floed):
-    """The process ids of floed's trials: its children but the one that starts them."""
-    def name(pid):
-        try:
-            with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
-                return f.read().strip()
-        except FileNotFoundError:
-            return ""
-    found = []
+def children(floed):
+    """The names of floed's child processes by their ids."""
+    found = {}
     for task in os.listdir(f"/proc/{floed.process.pid}/task"):
         try:
             with open(f"/proc/{floed.process.pid}/task/{task}/children", encoding="utf-8") as f:
-                found += f.read().split()
+                ids = f.read().split()
+            for pid in ids:
+                with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+                    found[int(pid)] = f.read().strip()
         except FileNotFoundError:
             pass
-    return [int(pid) for pid in found if name(pid) == TRIAL]
+    return found
+
+
+def trials(floed):
+    """The process ids of floed's trials."""
+    return [pid for pid, name in children(floed).items() if name == TRIAL]
+
+
+def starter_of(floed):
+    """The process id of what forks the trials."""
+    (pid,) = [pid for pid, name in children(floed).items() if name == "trial-starter"]
+    return pid
 
 
 def busy(pid):
@@ -215,6 +223,23 @@ def test_updates_leaves_the_start_alone(place):
     floed.close()
 
 
+def test_it_starts_without_what_forks_it(place):
+    floed = start(place)
+    starter = starter_of(floed)
+    with open(f"/proc/{starter}/cmdline", encoding="utf-8") as f:
+        assert f.read().strip("\0") == "trial-starter"  # pgrep -f and the like find floed alone
+    os.kill(starter, signal.SIGTERM)  # a service's end is for all its processes, and floed may load until then
+    with open(BEGINNER, "rb") as f:
+        put(place, 2, f.read())
+    floed.wait_until(lambda: re.search("version 2 is loaded after .* and a trial of", floed.log()))
+    assert starter_of(floed) == starter
+    os.kill(starter, signal.SIGKILL)
+    shutil.copytree(place / "2", place / "new")
+    os.rename(place / "new", place / "3")
+    floed.wait_until(lambda: re.search("version 3 is loaded after .* and a trial of", floed.log()))
+    floed.close()
+
+
 def test_its_price(place):
     """What a trial takes beyond the load that it is: the start of a process."""
     floed = start(place, config="lifecycle: {file_system_poll_wait_seconds: 1}\n")
@@ -285,18 +310,18 @@ def test_it_ends_with_the_server(place, sign):
     floed = start(place)
     put(place, 2, endless())
     floed.wait_until(lambda: trials(floed))
-    child = trials(floed)[0]
+    processes = [trials(floed)[0], starter_of(floed)]
     floed.process.send_signal(sign)
     assert floed.wait() == (0 if sign == signal.SIGTERM else -sign)
     end = time.monotonic() + 30
 
-    def gone():
+    def gone(pid):
         try:
-            with open(f"/proc/{child}/stat", encoding="utf-8") as f:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
                 return f.read().rpartition(")")[2].split()[0] == "Z"  # nobody may wait for it here
         except FileNotFoundError:
             return True
-    while not gone():
+    while not all(gone(pid) for pid in processes):
         assert time.monotonic() < end
         time.sleep(0.02)
     shutil.rmtree(floed.folder)
