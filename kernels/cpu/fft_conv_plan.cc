@@ -94,6 +94,10 @@ std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd
   const int64_t dilation = line->out > 1 ? line->dilation : 1;
   // Interleaved sequences of one result each are no convolutions any more.
   if (line->dilation != dilation) return std::nullopt;
+  const int64_t weight_bytes =
+      line->taps * line->in_c * line->out_c * static_cast<int64_t>(sizeof(float));
+  const auto most_bytes = static_cast<double>(
+      std::min(kFftWeightBytes, std::max(kFftFreeBytes, kFftGrowth * weight_bytes)));
   std::optional<FftConvPlan> best;
   for (const int points : FftPoints()) {
     FftConvPlan plan;
@@ -105,7 +109,7 @@ std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd
     if (plan.tile() < 1) continue;
     const double bytes = static_cast<double>(FftPlanes(points)) * static_cast<double>(plan.width) *
                          static_cast<double>(plan.columns + kernels.lanes) * sizeof(float);
-    if (bytes > kFftWeightBytes) continue;
+    if (bytes > most_bytes) continue;
     plan.cost_us = CostOf(plan, line->out, dilation, kernels.lanes);
     if (!best.has_value() || plan.cost_us < best->cost_us) best = plan;
   }
