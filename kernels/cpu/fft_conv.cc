@@ -64,7 +64,11 @@ struct FftSizes {
   int64_t Together() const {
     const int64_t most =
         std::clamp<int64_t>(kSpectraFloats / (in_spectrum + out_spectrum), 1, kTilesTogether);
-    return tiles < most ? most / tiles * tiles : most;  // whole images where they are small
+    if (tiles < most) return most / tiles * tiles;  // whole images
+    // No few tiles at the end, for which all weights would be read: about as many each time.
+    constexpr int64_t kRows = 8;  // of the product's register tiles
+    const int64_t even = CeilDiv(tiles, CeilDiv(tiles, most));
+    return std::min(most, CeilDiv(even, kRows) * kRows);
   }
 
   // Equal places of neighbouring spectra must not lie in one set of a cache.
