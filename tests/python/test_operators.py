@@ -42,9 +42,8 @@ def test_status_lists_all_models(server, client):
 def test_status_shows_what_bf16_weights_change(tmp_path):
     path = f"{MNIST}/models/mnist_conv"
     config = tmp_path / "bf16.yaml"
-    config.write_text("models:\n"
-                      f"  - {{name: exact, base_path: {path}, placeholder_defaults: {{keras_learning_phase: false}}}}\n"
-                      f"  - {{name: bf16, base_path: {path}, placeholder_defaults: {{keras_learning_phase: false}}, precision: bf16}}\n")
+    same = f"base_path: {path}, placeholder_defaults: {{keras_learning_phase: false}}, batching: {{max_batch_size: 8}}, inline_below_us: 0"
+    config.write_text(f"models:\n  - {{name: exact, {same}}}\n  - {{name: bf16, {same}, precision: bf16}}\n")
     floed = Floed("--config", config)
     with floed.client() as client:
         exact, rounded = (client.softmax(name, digits()[:500]) for name in ("exact", "bf16"))
