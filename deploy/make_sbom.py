@@ -13,7 +13,7 @@ import re
 import subprocess
 
 # Nothing but headers: what is used of them is part of the programs.
-COMPILED_IN = ["libboost-dev", "libcli11-dev", "libeigen3-dev", "nlohmann-json3-dev"]
+COMPILED_IN = ["libboost-dev", "libcli11-dev", "libeigen3-dev", "libxxhash-dev", "nlohmann-json3-dev"]
 
 
 def run(*words):

@@ -5,7 +5,6 @@
 #include "base/memory_budget.h"
 #include "base/quoted.h"
 #include "base/status.h"
-#include "model/attrs_key.h"
 #include "model/tables.h"
 #include "runtime/analyze.h"
 #include "runtime/evaluate.h"
@@ -18,25 +17,6 @@ namespace floe {
 namespace {
 
 bool IsSource(const Node& node) { return node.op->name == "Input" || node.op->name == "Const"; }
-
-// Two nodes with equal keys may share a kernel: same op, attributes, input dtypes and constant
-// inputs. A stateful node shares it only with itself, in another signature: two random ops of equal
-// seeds each draw the same numbers.
-std::string KernelKey(const Node& node, absl::Span<const ValueInfo> inputs,
-                      const KernelOptions& options) {
-  std::string key = node.op->name;
-  for (const ValueInfo& v : inputs) {
-    absl::StrAppend(&key, "|", DTypeName(v.type.dtype), v.type.shape.ToString());
-    if (v.constant.valid())
-      absl::StrAppend(&key, "@", reinterpret_cast<uintptr_t>(v.constant.data()),
-                      v.constant.shape().ToString());
-  }
-  absl::StrAppend(&key, "|", AttrsKey(node.attrs));
-  if (node.op->stateful) absl::StrAppend(&key, "|", node.name);
-  const auto forced = options.routes.find(node.name);
-  if (forced != options.routes.end()) absl::StrAppend(&key, "|route ", forced->second);
-  return key;
-}
 
 }  // namespace
 
@@ -68,7 +48,6 @@ class Compiler {
     const std::string key = share ? SignatureKey() : "";
     if (const auto same = share ? cache_->FindSignature(key) : nullptr) return Share(*same);
     FLOE_RETURN_IF_ERROR(WithUnsupportedOfAllBodies(Prepare()));
-    ReleaseConstants();
     if (share) cache_->KeepSignature(key, compiled_);
     return compiled_;
   }
@@ -120,16 +99,15 @@ class Compiler {
   }
 
   absl::Status MakeKernels() {
-    FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeTypes(graph(), types_, kernel_options()));
+    FLOE_ASSIGN_OR_RETURN(Analysis analysis, AnalyzeTypes(graph(), types_, kernel_options()));
     for (size_t k = 0; k < graph().outputs.size(); ++k)
       compiled_->signature_.outputs[k].type = analysis.at(graph().outputs[k]).type;
     compiled_->program_->kernels.resize(graph().size());
     compiled_->program_->subprograms.resize(graph().size());
+    std::vector<int> readers = CountReaders();
     for (int i = 0; i < graph().size(); ++i) {
-      std::vector<ValueInfo> infos;
-      for (const ValueRef& in : graph().node(i).inputs) infos.push_back(analysis.at(in));
       NoteNode("preparing", graph().node(i));
-      const absl::Status made = MakeKernelOf(i, infos);
+      const absl::Status made = MakeKernelOf(i, InputsOf(graph().node(i), analysis));
       if (absl::IsUnimplemented(made)) {
         const size_t before = missing_.size();
         AddUnsupportedInside(graph().node(i), &missing_);
@@ -138,31 +116,53 @@ class Compiler {
       } else {
         FLOE_RETURN_IF_ERROR(AtNode(graph().node(i), made));
       }
+      ReleasePacked(i, &readers, &analysis);
     }
-    return missing_.empty() ? absl::OkStatus() : UnsupportedNodes(missing_);
+    if (!missing_.empty()) return UnsupportedNodes(missing_);
+    CountConstants(readers);
+    return absl::OkStatus();
   }
 
-  absl::Status MakeKernelOf(int i, const std::vector<ValueInfo>& inputs) {
+  static std::vector<ValueInfo> InputsOf(const Node& node, const Analysis& analysis) {
+    std::vector<ValueInfo> inputs;
+    inputs.reserve(node.inputs.size());
+    for (const ValueRef& in : node.inputs) inputs.push_back(analysis.at(in));
+    return inputs;
+  }
+
+  absl::Status MakeKernelOf(int i, absl::Span<const ValueInfo> inputs) {
     const Node& node = graph().node(i);
     if (IsSource(node) || node.op->alias || node.op->name == "NoOp") return absl::OkStatus();
     if (!node.subgraphs.empty()) return CompileSubgraphs(i, inputs);
-    const std::string key = cache_ == nullptr ? "" : KernelKey(node, inputs, kernel_options());
-    if (cache_ != nullptr) compiled_->program_->kernels[i] = cache_->Find(key);
-    if (compiled_->program_->kernels[i] == nullptr) {
-      FLOE_ASSIGN_OR_RETURN(compiled_->program_->kernels[i], MakePaidKernel(node, inputs));
-      std::vector<Tensor> constants;
-      constants.reserve(inputs.size());
-      for (const ValueInfo& v : inputs) constants.push_back(v.constant);
-      if (cache_ != nullptr)
-        cache_->Keep(key, compiled_->program_->kernels[i], std::move(constants));
+    std::shared_ptr<const Kernel>& kernel = compiled_->program_->kernels[i];
+    if (cache_ == nullptr) {
+      FLOE_ASSIGN_OR_RETURN(kernel, MakePaidKernel(node, inputs));
+    } else {
+      const KernelKey key = KeyOf(node, inputs, kernel_options());
+      kernel = cache_->Find(key);
+      if (kernel == nullptr) {
+        FLOE_ASSIGN_OR_RETURN(kernel, ShareKernel(key, node, inputs));
+        cache_->Keep(key, kernel, inputs);
+      }
     }
-    compiled_->weight_bytes_ += compiled_->program_->kernels[i]->PackedBytes();
+    compiled_->weight_bytes_ += kernel->PackedBytes();
     return absl::OkStatus();
+  }
+
+  // The kernel of another model that has the same weights, where there is one.
+  absl::StatusOr<std::shared_ptr<const Kernel>> ShareKernel(const KernelKey& key, const Node& node,
+                                                            absl::Span<const ValueInfo> inputs) {
+    WeightStore* const weights = key.of_content ? compiled_->options_.weights.get() : nullptr;
+    if (weights == nullptr) return MakePaidKernel(node, inputs);
+    if (auto shared = weights->Find(key.hash)) return shared;
+    FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, MakePaidKernel(node, inputs));
+    if (kernel->PackedBytes() == 0) return kernel;
+    return weights->Add(key.hash, std::move(kernel));
   }
 
   // Holds its share of the memory.
   absl::StatusOr<std::shared_ptr<const Kernel>> MakePaidKernel(
-      const Node& node, const std::vector<ValueInfo>& inputs) const {
+      const Node& node, absl::Span<const ValueInfo> inputs) const {
     FLOE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
                           MakeKernel(node, inputs, kernel_options()));
     FLOE_ASSIGN_OR_RETURN(MemoryShare share,
@@ -178,7 +178,7 @@ class Compiler {
     return std::shared_ptr<const Kernel>(paid, paid->kernel.get());
   }
 
-  absl::Status CompileSubgraphs(int i, const std::vector<ValueInfo>& inputs) {
+  absl::Status CompileSubgraphs(int i, absl::Span<const ValueInfo> inputs) {
     Node& node = graph().mutable_node(i);
     for (auto& branch : node.subgraphs) {
       SignatureDef signature;
@@ -202,28 +202,42 @@ class Compiler {
     return absl::OkStatus();
   }
 
-  // Constants that every user has packed keep only their type; the file's bytes are given back.
-  void ReleaseConstants() {
-    std::vector<bool> needed(graph().size(), false);
-    for (const ValueRef& out : graph().outputs) needed[out.node] = true;
-    for (int i = 0; i < graph().size(); ++i) {
-      const Node& node = graph().node(i);
-      const Kernel* kernel = compiled_->program_->kernels[i].get();
-      for (size_t k = 0; k < node.inputs.size(); ++k) {
-        if (kernel == nullptr || kernel->NeedsInput(static_cast<int>(k)))
-          needed[node.inputs[k].node] = true;
-      }
+  // By node: inputs and outputs that show its values.
+  std::vector<int> CountReaders() {
+    std::vector<int> readers(graph().size(), 0);
+    for (const ValueRef& out : graph().outputs) ++readers[out.node];
+    for (const Node& node : graph().nodes())
+      for (const ValueRef& in : node.inputs) ++readers[in.node];
+    return readers;
+  }
+
+  // Constants that every reader has packed keep only their type. Their bytes are given back at
+  // once, so that a model is not in memory twice while it is loaded.
+  void ReleasePacked(int i, std::vector<int>* readers, Analysis* analysis) {
+    const Kernel* const kernel = compiled_->program_->kernels[i].get();
+    const std::vector<ValueRef>& inputs = graph().node(i).inputs;
+    for (size_t k = 0; kernel != nullptr && k < inputs.size(); ++k) {
+      const int source = inputs[k].node;
+      if (kernel->NeedsInput(static_cast<int>(k)) || --(*readers)[source] > 0) continue;
+      ReleaseConstant(source);
+      for (ValueInfo& value : analysis->values[source]) value.constant = Tensor();
     }
+  }
+
+  void ReleaseConstant(int i) {
+    Node& node = graph().mutable_node(i);
+    const Tensor* const value = node.attrs.Find<Tensor>("value");
+    if (node.op->name != "Const" || value == nullptr) return;
+    node.attrs.Set("shape", SymShape(value->shape()));
+    node.attrs.Erase("value");
+  }
+
+  void CountConstants(const std::vector<int>& readers) {
     for (int i = 0; i < graph().size(); ++i) {
-      Node& node = graph().mutable_node(i);
-      const Tensor* value = node.attrs.Find<Tensor>("value");
-      if (node.op->name != "Const" || value == nullptr) continue;
-      if (needed[i]) {
+      if (readers[i] == 0) ReleaseConstant(i);
+      const Tensor* const value = graph().node(i).attrs.Find<Tensor>("value");
+      if (graph().node(i).op->name == "Const" && value != nullptr)
         compiled_->weight_bytes_ += HeldBytes(*value);
-      } else {
-        node.attrs.Set("shape", SymShape(value->shape()));
-        node.attrs.Erase("value");
-      }
     }
   }
 

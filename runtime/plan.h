@@ -14,7 +14,9 @@
 #include "base/mutex.h"
 #include "kernels/kernel.h"
 #include "model/graph.h"
+#include "runtime/kernel_key.h"
 #include "runtime/step.h"
+#include "runtime/weight_store.h"
 
 namespace floe {
 
@@ -24,14 +26,17 @@ class CompiledSignature;
 // that compute the same. Threading: one thread at a time.
 class KernelCache {
  public:
-  std::shared_ptr<const Kernel> Find(const std::string& key) const {
-    const auto it = entries_.find(key);
+  std::shared_ptr<const Kernel> Find(const KernelKey& key) const {
+    const auto it = entries_.find(key.hash);
     return it == entries_.end() ? nullptr : it->second.kernel;
   }
-  // Keys hold addresses of constants, so the cache keeps these alive.
-  void Keep(const std::string& key, std::shared_ptr<const Kernel> kernel,
-            std::vector<Tensor> constants) {
-    entries_[key] = {std::move(kernel), std::move(constants)};
+  // Constants that a key knows by address live as long as the cache.
+  void Keep(const KernelKey& key, std::shared_ptr<const Kernel> kernel,
+            absl::Span<const ValueInfo> inputs) {
+    Entry& entry = entries_[key.hash];
+    entry.kernel = std::move(kernel);
+    if (key.of_content) return;
+    for (const ValueInfo& input : inputs) entry.constants.push_back(input.constant);
   }
 
   // By a key of the graph and the inputs' types before the passes.
@@ -48,7 +53,7 @@ class KernelCache {
     std::shared_ptr<const Kernel> kernel;
     std::vector<Tensor> constants;
   };
-  std::map<std::string, Entry> entries_;
+  std::map<absl::uint128, Entry> entries_;
   std::map<std::string, std::shared_ptr<const CompiledSignature>> signatures_;
 };
 
@@ -59,6 +64,8 @@ struct CompileOptions {
   std::vector<std::string> disabled_passes;
   // While a model is compiled, and while a request's shapes are inferred. A run has its context's.
   ResourceLimits limits;
+  // Packed weights that others may have too; null: of this model alone.
+  std::shared_ptr<WeightStore> weights = nullptr;
 };
 
 // The shapes a request binds a plan to: one per signature input. With `rows` the first dim of every

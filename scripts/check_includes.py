@@ -58,6 +58,7 @@ LIBRARIES = {
     r"jpeglib\.h|jerror\.h|png\.h": ["kernels/cpu/jpeg", "kernels/cpu/png"],
     r"yaml-cpp/": ["config"],
     r"snappy": ["model/import", "tests"],
+    r"xxhash": ["base"],
     r"boost/": ["server/request", "server/scheduling"],
     r"hdf5|H5": ["model/import/keras"],
     r"zip\.h$": ["model/import/keras", "cli", "tests"],

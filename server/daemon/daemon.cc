@@ -43,6 +43,7 @@ LocalRegistry::Options RegistryOptionsOf(const ServerConfig& config, TrialStarte
   options.on_change = std::move(on_change);
   options.lifecycle = config.lifecycle;
   options.load = LoadOptionsOf(config);
+  options.load.compile.weights = std::make_shared<WeightStore>();
   options.trial = TryInProcess(config, starter);
   // With drain_timeout_seconds: 0 the process ends at once, but a new version fails no calls.
   options.drain = std::chrono::seconds(std::max<int64_t>(1, config.server.drain_timeout_seconds));
