@@ -6,6 +6,7 @@
 #
 # Without root or mmdebstrap, or without a network, only the files of the package are checked, and it says so.
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
+source deploy/test_kit.sh
 
 build=${1:-build/release}
 [ -n "${FLOE_IN_NAMESPACE:-}" ] || [ "$(id -u)" != 0 ] || exec env FLOE_IN_NAMESPACE=1 unshare --mount "$0" "$@"
@@ -19,7 +20,6 @@ cleanup() {
   rm -rf --one-file-system "$work"
 }
 trap cleanup EXIT
-fail() { echo "FAILED: $*" >&2; exit 1; }
 
 # The same programs give the same bytes, whenever they are packed (scripts/release compares two builds).
 SOURCE_DATE_EPOCH=$(stat -c %Y "$build/floed")
@@ -59,19 +59,6 @@ for name in $(dpkg-deb -f "$package" Depends | sed 's/([^)]*)//g; s/,//g'); do
   grep -q "\"name\": \"$name\"" "$work/sbom.json" || fail "the SBOM lacks $name"
 done
 
-# Dependencies are part of the kept chroot, so that the time below is the package's.
-make_chroot() {
-  local needs cache
-  needs=$(dpkg-deb -f "$package" Depends | sed 's/([^)]*)//g; s/ //g')
-  cache=${XDG_CACHE_HOME:-$HOME/.cache}/floe
-  chroot_tar=$cache/chroot-$(sha256sum <<<"$needs" | cut -c1-12).tar
-  [ ! -e "$chroot_tar" ] || return 0
-  [ -z "${FLOE_OFFLINE:-}" ] || return 1
-  mkdir -p "$cache"
-  mmdebstrap --quiet --variant=apt --include="$needs" bookworm "$chroot_tar.new.tar" </dev/null >"$work/mmdebstrap" 2>&1 ||
-    { tail -5 "$work/mmdebstrap"; rm -f "$chroot_tar.new.tar"; return 1; }
-  mv "$chroot_tar.new.tar" "$chroot_tar"
-}
 if [ "$(id -u)" != 0 ] || ! command -v mmdebstrap >/dev/null || ! make_chroot; then
   echo "not run: the chroot needs root, mmdebstrap and, the first time, a network; the files alone were checked"
   exit 0
@@ -93,10 +80,7 @@ address=127.0.0.1:$port
 read -r -a start < <(sed -n 's/^ExecStart=//p' "$work/files/usr/lib/systemd/system/floed.service")
 floectl() { in_root floectl "$@"; }
 ready() {
-  local end=$((SECONDS + 20))
-  until floectl status --target "$address" --timeout 5 >/dev/null 2>&1; do
-    [ $SECONDS -lt $end ] || { cat "$work/log"; fail "not ready in 20 s"; }
-  done
+  until_true 20 floectl status --target "$address" --timeout 5 || { cat "$work/log"; fail "not ready in 20 s"; }
 }
 predict() {
   floectl predict mnist_beginner input=@/usr/share/floe/mnist/data/digits.npy --target "$address" >"$work/answer" 2>&1
@@ -114,33 +98,16 @@ predict || { cat "$work/answer"; fail "Predict"; }
 in_root getent passwd floe >/dev/null || fail "no user floe"
 [ "$(in_root stat -Lc %U:%a /var/lib/floe/.)" = floe:750 ] || fail "/var/lib/floe is not the user's"
 
-# An upgrade keeps what the operator wrote, and loses no call: clients wait at the socket for the next process. Each call
-# here has a connection of its own, which the old process may take and close at its end: as docs/systemd.md says, such calls
-# are repeated on UNAVAILABLE, at most five attempts. How many were is printed.
+# An upgrade keeps what the operator wrote, and loses no call: clients wait at the socket for the next process.
 echo "# an operator's line" >>"$root_dir/etc/floe/floe.yaml"
 first=$(pgrep -P "$server")
-echo 0 >"$work/calls"
-touch "$work/go"
-{ calls=0; while [ -e "$work/go" ]; do
-    attempts=1
-    until predict; do
-      cat "$work/answer" >>"$work/repeated"
-      if [ $attempts = 5 ] || ! grep -q UNAVAILABLE "$work/answer"; then cp "$work/answer" "$work/failed_call"; break 2; fi
-      attempts=$((attempts + 1))
-    done
-    calls=$((calls + 1)); echo $calls >"$work/calls.new"; mv "$work/calls.new" "$work/calls"
-  done; } &
-load=$!
+start_load
 in_root dpkg --force-confold -i /tmp/floe.deb >"$work/apt" 2>&1 || { cat "$work/apt"; fail "upgrade"; }
-at=$(cat "$work/calls")
 kill -HUP "$server"
-end=$((SECONDS + 20))
-until [ "$(cat "$work/calls")" -gt $((at + 20)) ] || [ -e "$work/failed_call" ] || [ $SECONDS -gt $end ]; do ready; done
-rm -f "$work/go"; wait "$load" || true; load=
-[ ! -e "$work/failed_call" ] || { cat "$work/failed_call"; fail "a call failed during the upgrade"; }
-[ "$(pgrep -P "$server")" != "$first" ] || { cat "$work/log"; fail "floed was not started again"; }
-touch "$work/repeated"
-echo "upgrade under load: $(cat "$work/calls") calls, $(grep -c UNAVAILABLE "$work/repeated" || true) repeated, 0 failed"
+restarted() { [ "$(pgrep -P "$server")" != "$first" ]; }
+until_true 20 restarted || { cat "$work/log"; fail "floed was not started again"; }
+more_calls
+stop_load upgrade
 grep -q "an operator's line" "$root_dir/etc/floe/floe.yaml" || fail "the upgrade lost the configuration"
 
 kill "$server"; wait "$server" || fail "floed ended with $?"

@@ -12,7 +12,7 @@ build_packages=(
 )
 check_packages=(
   buildah clang clang-format clang-tidy dpkg-dev git haproxy libclang-rt-dev lintian llvm mmdebstrap nginx-light procps
-  python3 python3-venv systemd
+  python3 python3-venv systemd systemd-container
 )
 
 case "${1:-build}" in

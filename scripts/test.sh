@@ -24,17 +24,24 @@ done
 git() { command git -c safe.directory="$root" "$@"; }
 
 results=()    # folders for scripts/test_report.py
-checks=()     # "passed NAME" or "failed NAME", of stages that are one check each
+checks=()     # "passed NAME", "failed NAME" or "skipped NAME: REASON", of stages that are one check each
 times=()
 stage_start=
 begin() { say "$1"; stage=$1; stage_start=$SECONDS; }
 end() { times+=("$(printf '%4d s  %s' $((SECONDS - stage_start)) "$stage")"); echo "-- $stage: $((SECONDS - stage_start)) s"; }
 
-# check NAME COMMAND...: a stage that is one check.
+# check NAME COMMAND...: a stage that is one check. Exit status 77: skipped, for the reason that was printed last.
 check() {
-  local name=$1; shift
+  local name=$1 code=0 output; shift
+  output=$(mktemp)
   begin "$name"
-  if "$@"; then checks+=("passed $name"); else checks+=("failed $name"); echo "-- $name FAILED"; fi
+  "$@" 2>&1 | tee "$output" || code=${PIPESTATUS[0]}
+  case $code in
+    0) checks+=("passed $name") ;;
+    77) checks+=("skipped $name: $(tail -1 "$output")") ;;
+    *) checks+=("failed $name"); echo "-- $name FAILED" ;;
+  esac
+  rm -f "$output"
   end
 }
 
@@ -115,6 +122,7 @@ if [ -n "$ci" ]; then
   done
   check "install and systemd unit" install_and_unit
   check "package" deploy/test_package.sh build/release
+  check "package under systemd" deploy/test_systemd.sh build/release
   check "image" deploy/test_image.sh build/release
   check "build asan-ubsan" build asan-ubsan
   run_tests asan-ubsan build/asan-ubsan -LE 'load|long'

@@ -4,15 +4,16 @@
     scripts/test_report.py RESULTS_DIR...
 
 A results folder holds ctest.xml (ctest --output-junit) and, for tests that report case by case, NAME_tests.xml
-(gtest's or pytest's XML) of the ctest entry NAME. Checks that are no tests come on stdin, one a line: "passed NAME" or
-"failed NAME". Prints every failure and every skip that tests/allowed_skips.txt does not allow, which counts as a
-failure too, then the totals:
+(gtest's or pytest's XML) of the ctest entry NAME. Checks that are no tests come on stdin, one a line: "passed NAME",
+"failed NAME" or "skipped NAME: REASON". Prints every failure and every skip that tests/allowed_skips.txt does not allow,
+which counts as a failure too, then the totals:
 
     N passed, N failed, N skipped
 
 Exit status: 0 when nothing failed.
 """
 import fnmatch
+import itertools
 import os
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -68,26 +69,27 @@ def results(folder):
             yield f"{label}/{name}", outcome, output.strip()[-3000:]
 
 
+def checks(lines):
+    for line in lines:
+        outcome, name = line.strip().split(" ", 1)
+        name, _, detail = name.partition(": ")
+        yield name, outcome, detail
+
+
 def main():
     rules = allowed_skips()
     count = {"passed": 0, "failed": 0, "skipped": 0}
     seen = set()
-    for line in sys.stdin:
-        outcome, name = line.strip().split(" ", 1)
+    for name, outcome, detail in itertools.chain(checks(sys.stdin), *map(results, sys.argv[1:])):
+        if outcome == "skipped" and not any(fnmatch.fnmatch(name, pattern) and reason in detail
+                                            for pattern, reason in rules):
+            outcome, detail = "failed", "skipped, which tests/allowed_skips.txt does not allow: " + detail
         count[outcome] += 1
         if outcome == "failed":
-            print(f"FAILED {name}")
-    for folder in sys.argv[1:]:
-        for name, outcome, detail in results(folder):
-            if outcome == "skipped" and not any(fnmatch.fnmatch(name, pattern) and reason in detail
-                                                for pattern, reason in rules):
-                outcome, detail = "failed", "skipped, which tests/allowed_skips.txt does not allow: " + detail
-            count[outcome] += 1
-            if outcome == "failed":
-                print(f"FAILED {name}\n{detail}\n")
-            elif outcome == "skipped" and (reason := detail.strip()[:200]) not in seen:
-                seen.add(reason)
-                print(f"skipped {name}: {reason}  (each reason is shown once)")
+            print(f"FAILED {name}\n{detail}\n")
+        elif outcome == "skipped" and (reason := detail.strip()[:200]) not in seen:
+            seen.add(reason)
+            print(f"skipped {name}: {reason}  (each reason is shown once)")
     print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
     return 1 if count["failed"] or not count["passed"] else 0
 
