@@ -1,4 +1,5 @@
 """What the tests share: the real floed in a process of its own, and the clients people use against it."""
+import atexit
 import gzip
 import inspect
 import os
@@ -108,6 +109,7 @@ class Floed:
             self.process = subprocess.Popen(
                 [*under, FLOED, "--enable_health_watch", *args, f"--bind_address={address}", f"--port={self.port}"],
                 stdout=log, stderr=log, env={**os.environ, **(env or {})})
+        atexit.register(self.process.kill)  # of a test that failed
         if wait:
             self.wait_serving()
 

@@ -55,6 +55,7 @@ def test_status_shows_what_bf16_weights_change(tmp_path):
     assert int(versions["bf16"]["memory_bytes"]) < int(versions["exact"]["memory_bytes"])
     assert "DEVIATION" in floectl(floed, "status", "--model", "bf16")
     assert "DEVIATION" not in floectl(floed, "status", "--model", "exact")
+    floed.close()
 
 
 def test_a_model_is_profiled_as_it_is_configured(tmp_path):
@@ -66,6 +67,7 @@ def test_a_model_is_profiled_as_it_is_configured(tmp_path):
     routes = {step["name"]: step["route"] for step in profile["steps"]}
     assert "GEMM" in routes["Relu_1"] and "bf16" in routes["Relu_2"] and profile["threads"] == 2, profile
     assert "bf16" not in floectl(server, "profile", "m", "--runs", "3", "--precision", "float32")
+    server.close()
 
 
 def test_profile_of_a_served_model(server):
