@@ -1,6 +1,7 @@
 // Kernel: how one op is computed on one device; KernelRegistry: where factories are found.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,6 +33,9 @@ struct KernelOptions {
   // By node, after the passes: the route that computes it, whatever the others cost.
   std::map<std::string, std::string> routes = {};
   bool fft = true;  // whether convolutions may be computed by Fourier transforms
+  // How many times the memory of its weights the transformed ones of such a convolution may take;
+  // for a model by its size.
+  double fft_growth = std::numeric_limits<double>::infinity();
   Precision precision = Precision::kFloat32;
 };
 

@@ -49,7 +49,7 @@ KernelKey KeyOf(const Node& node, absl::Span<const ValueInfo> inputs,
     result.of_content = false;
   }
   absl::StrAppend(&key, "|", static_cast<int>(options.gemm), options.fft ? "f" : "",
-                  static_cast<int>(options.precision));
+                  options.fft_growth, "|", static_cast<int>(options.precision));
   const auto forced = options.routes.find(node.name);
   if (forced != options.routes.end()) absl::StrAppend(&key, "|route ", forced->second);
   result.hash = ContentHash(key.data(), key.size());

@@ -235,6 +235,19 @@ size_t UnseenBytes(const CompiledSignature& compiled, std::set<const void*>* see
   return bytes;
 }
 
+// The transformed weights of a model take so many bytes together, or so many times those of its
+// constants.
+constexpr double kTransformedBytes = 80 << 20, kTransformedGrowth = 3;
+
+double FftGrowth(const Graph& graph) {
+  size_t bytes = 1;
+  for (const Node& node : graph.nodes()) {
+    const Tensor* const value = node.attrs.Find<Tensor>("value");
+    if (value != nullptr) bytes += value->bytes();
+  }
+  return std::max(kTransformedGrowth, kTransformedBytes / static_cast<double>(bytes));
+}
+
 int FindKey(const std::vector<SignatureTensor>& tensors, std::string_view key) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].key == key) return static_cast<int>(i);
@@ -468,7 +481,8 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Create(Source source,
 }
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::CreateWithin(Source source,
-                                                                 const CompileOptions& options) {
+                                                                 CompileOptions options) {
+  options.kernels.fft_growth = FftGrowth(source.graph);
   auto model = std::make_shared<Model>();
   model->info_ = std::move(source.info);
   FLOE_RETURN_IF_ERROR(LoadTables(

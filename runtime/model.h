@@ -126,7 +126,7 @@ class Model {
 
  private:
   static absl::StatusOr<std::shared_ptr<const Model>> CreateWithin(Source source,
-                                                                   const CompileOptions& options);
+                                                                   CompileOptions options);
   ModelInfo info_;
   Signatures signatures_;
   std::map<std::string, absl::Status> left_out_;

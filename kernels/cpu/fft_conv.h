@@ -22,10 +22,6 @@ inline constexpr double kFftRange = 64;
 // whose largest value is outside get no transforms.
 inline constexpr double kFftLargest = 0x1p60, kFftSmallest = 0x1p-60;
 inline constexpr double kFftLargestWeight = 0x1p40, kFftSmallestWeight = 0x1p-40;
-// Of one layer's transformed weights: so many bytes at most, and beyond kFftFreeBytes so many times
-// those of its weights. Where more would be needed, fewer points are taken.
-inline constexpr int64_t kFftWeightBytes = int64_t{256} << 20, kFftFreeBytes = int64_t{16} << 20;
-inline constexpr int64_t kFftGrowth = 8;
 
 // A convolution as one of stride 1 over rows of `width` floats: s neighbouring input rows are one
 // row where the stride is s, and d interleaved sequences are independent where the dilation is d.
@@ -41,7 +37,7 @@ struct FftConvPlan {
 };
 
 // Unset where the route is not open to a convolution: types, shapes or weights that are not known,
-// two dims, few taps, weights beyond the bounds above.
+// two dims, few taps, weights beyond the bounds above. KernelOptions::fft_growth bounds the points.
 std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd& window);
 
 // RESOURCE_EXHAUSTED where the memory budget has no room for the transformed weights.

@@ -94,10 +94,8 @@ std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd
   const int64_t dilation = line->out > 1 ? line->dilation : 1;
   // Interleaved sequences of one result each are no convolutions any more.
   if (line->dilation != dilation) return std::nullopt;
-  const int64_t weight_bytes =
-      line->taps * line->in_c * line->out_c * static_cast<int64_t>(sizeof(float));
-  const auto most_bytes = static_cast<double>(
-      std::min(kFftWeightBytes, std::max(kFftFreeBytes, kFftGrowth * weight_bytes)));
+  const double most_floats =
+      args.options.fft_growth * static_cast<double>(line->taps * line->in_c * line->out_c);
   std::optional<FftConvPlan> best;
   for (const int points : FftPoints()) {
     FftConvPlan plan;
@@ -107,9 +105,8 @@ std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd
     plan.columns = line->out_c;
     plan.along_h = line->axis == 0;
     if (plan.tile() < 1) continue;
-    const double bytes = static_cast<double>(FftPlanes(points)) * static_cast<double>(plan.width) *
-                         static_cast<double>(plan.columns + kernels.lanes) * sizeof(float);
-    if (bytes > most_bytes) continue;
+    const int64_t columns = CeilDiv(plan.columns, kernels.lanes) * kernels.lanes;
+    if (static_cast<double>(FftPlanes(points) * plan.width * columns) > most_floats) continue;
     plan.cost_us = CostOf(plan, line->out, dilation, kernels.lanes);
     if (!best.has_value() || plan.cost_us < best->cost_us) best = plan;
   }
