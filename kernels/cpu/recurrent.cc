@@ -1,13 +1,16 @@
 #include "kernels/cpu/recurrent.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/packed_memory.h"
 #include "kernels/cpu/run_watch.h"
+#include "model/ops/recurrent_pair.h"
 
 namespace floe::kernels {
 
@@ -84,13 +87,23 @@ class FusedRecurrent final : public Kernel {
            recurrent_new_.size();
   }
 
+  absl::StatusOr<RecurrentSizes> SizesOf(absl::Span<const TensorView> inputs) const {
+    return RecurrentSizes::Of(spec_, inputs);
+  }
+  double Products(const RecurrentSizes& size) const {
+    return static_cast<double>(size.rows * size.steps) * static_cast<double>(layout_.gate_width()) *
+           static_cast<double>(layout_.units + (spec_.projected ? 0 : size.in));
+  }
+  // All of it on this thread.
+  absl::Status RunHere(const KernelContext& ctx, const RecurrentSizes& size,
+                       RunWatch* watch) const {
+    return RunPart(ctx, size, {0, 0, size.rows, kGateRows, false}, watch);
+  }
+
   absl::Status Run(const KernelContext& ctx) const override {
-    FLOE_ASSIGN_OR_RETURN(const RecurrentSizes size, RecurrentSizes::Of(spec_, ctx.inputs));
+    FLOE_ASSIGN_OR_RETURN(const RecurrentSizes size, SizesOf(ctx.inputs));
     if (size.rows == 0) return absl::OkStatus();
-    const double products = static_cast<double>(size.rows * size.steps) *
-                            static_cast<double>(layout_.gate_width()) *
-                            static_cast<double>(layout_.units + (spec_.projected ? 0 : size.in));
-    const bool serial = products < kRecurrentSerialBelow;
+    const bool serial = Products(size) < kRecurrentSerialBelow;
     const int64_t parts = serial ? 1 : std::min<int64_t>(ctx.pool->threads(), size.rows);
     RunWatch watch;
     if (parts == 1) {
@@ -317,16 +330,104 @@ class FusedRecurrent final : public Kernel {
   PackedWeights input_, recurrent_, recurrent_new_;
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeRecurrent(const KernelArgs& args) {
-  FLOE_ASSIGN_OR_RETURN(RecurrentSpec spec, RecurrentSpec::FromAttrs(args.node.attrs));
-  if (args.options.gemm == GemmBackend::kReference) return MakePlainRecurrent(spec);
+absl::Status CheckWeights(const KernelArgs& args, const RecurrentSpec& spec) {
   for (int i = spec.weights(); i < spec.inputs(); ++i) {
     if (!args.inputs[i].has_constant())
       return absl::UnimplementedError("FusedRecurrent: its weights must be constants");
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeRecurrent(const KernelArgs& args) {
+  FLOE_ASSIGN_OR_RETURN(RecurrentSpec spec, RecurrentSpec::FromAttrs(args.node.attrs));
+  if (args.options.gemm == GemmBackend::kReference) return MakePlainRecurrent(spec);
+  FLOE_RETURN_IF_ERROR(CheckWeights(args, spec));
   return std::make_unique<FusedRecurrent>(args, std::move(spec));
 }
 FLOE_REGISTER_KERNEL(FusedRecurrent, kCpu, MakeRecurrent, DType::kFloat32);
+
+// Two layers. Each has a thread of its own where a layer alone would leave threads without work:
+// one splits its rows among them.
+class RecurrentPair final : public Kernel {
+ public:
+  static absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
+    auto pair = std::make_unique<RecurrentPair>();
+    FLOE_ASSIGN_OR_RETURN(pair->layers_, ops::PairedLayersOf(args.node));
+    for (size_t k = 0; k < pair->layers_.size(); ++k) {
+      const ops::PairedLayer& layer = pair->layers_[k];
+      FLOE_ASSIGN_OR_RETURN(pair->kernels_[k],
+                            MakeRecurrent({layer.node, layer.InputsOf(args.inputs), args.options}));
+      if (args.options.gemm != GemmBackend::kReference)
+        pair->fused_[k] = static_cast<const FusedRecurrent*>(pair->kernels_[k].get());
+    }
+    return pair;
+  }
+
+  int64_t ScratchBytes(absl::Span<const Shape> inputs,
+                       absl::Span<const Shape> outputs) const override {
+    int64_t bytes = 0;
+    for (size_t k = 0; k < layers_.size(); ++k) {
+      bytes +=
+          kernels_[k]->ScratchBytes(layers_[k].InputsOf(inputs), layers_[k].OutputsOf(outputs));
+    }
+    return bytes;
+  }
+  std::string Route() const override {
+    return absl::StrCat(kernels_[0]->Route(), " and ", kernels_[1]->Route());
+  }
+  bool NeedsInput(int i) const override {
+    const int second = layers_[1].first_input;
+    return i < second ? kernels_[0]->NeedsInput(i) : kernels_[1]->NeedsInput(i - second);
+  }
+  size_t PackedBytes() const override {
+    return kernels_[0]->PackedBytes() + kernels_[1]->PackedBytes();
+  }
+
+  absl::Status Run(const KernelContext& ctx) const override {
+    if (fused_[0] == nullptr || ctx.pool->threads() == 1) return RunInTurn(ctx);
+    RecurrentSizes sizes[2];
+    for (int k = 0; k < 2; ++k) {
+      FLOE_ASSIGN_OR_RETURN(sizes[k], fused_[k]->SizesOf(layers_[k].InputsOf(ctx.inputs)));
+    }
+    const double products = fused_[0]->Products(sizes[0]) + fused_[1]->Products(sizes[1]);
+    if (std::min(sizes[0].rows, sizes[1].rows) == 0 || products < kRecurrentSerialBelow ||
+        std::max(sizes[0].rows, sizes[1].rows) >= ctx.pool->threads())
+      return RunInTurn(ctx);
+    RunWatch watch;
+    ctx.pool->ParallelFor(2, [&](int64_t k) {
+      fused_[k]->RunHere(ContextOf(k, ctx), sizes[k], &watch).IgnoreError();
+    });
+    return watch.status();
+  }
+
+ private:
+  KernelContext ContextOf(size_t k, const KernelContext& ctx) const {
+    KernelContext own = ctx;
+    own.inputs = layers_[k].InputsOf(ctx.inputs);
+    own.outputs = layers_[k].OutputsOf(ctx.outputs);
+    own.donatable = 0;
+    if (k == 1) own.scratch += FirstScratch(ctx);
+    return own;
+  }
+  // Bytes of scratch in front of the second layer's.
+  int64_t FirstScratch(const KernelContext& ctx) const {
+    absl::InlinedVector<Shape, 8> inputs, outputs;
+    for (const TensorView& in : layers_[0].InputsOf(ctx.inputs)) inputs.push_back(in.shape);
+    for (const TensorView& out : layers_[0].OutputsOf(ctx.outputs)) outputs.push_back(out.shape);
+    return kernels_[0]->ScratchBytes(inputs, outputs);
+  }
+
+  absl::Status RunInTurn(const KernelContext& ctx) const {
+    for (size_t k = 0; k < layers_.size(); ++k)
+      FLOE_RETURN_IF_ERROR(kernels_[k]->Run(ContextOf(k, ctx)));
+    return absl::OkStatus();
+  }
+
+  std::array<ops::PairedLayer, 2> layers_;
+  std::unique_ptr<Kernel> kernels_[2];
+  const FusedRecurrent* fused_[2] = {nullptr, nullptr};  // null: plain loops
+};
+FLOE_REGISTER_KERNEL(RecurrentPair, kCpu, RecurrentPair::Make, DType::kFloat32);
 
 }  // namespace
 }  // namespace floe::kernels

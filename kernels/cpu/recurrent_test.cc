@@ -8,6 +8,7 @@
 #include "kernels/cpu/bf16_weights_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
+#include "model/ops/recurrent_pair.h"
 
 namespace floe::kernels {
 namespace {
@@ -320,6 +321,39 @@ TEST_F(FusedRecurrent, RowsDoNotDependOnTheBatch) {
                                 got[k].bytes()),
                     0)
               << RecurrentCellName(cell) << " row " << row << " output " << k;
+        }
+      }
+    }
+  });
+}
+
+// On as many threads as there may be, one for each layer.
+TEST_F(FusedRecurrent, PairsHaveTheBitsOfTheirLayers) {
+  ForEach([] {
+    for (const int64_t rows : {1, 2, 5}) {
+      LayerCase first{SpecOf(RecurrentCell::kLstm, 70), rows, 100, 11}, second = first;
+      second.spec = SpecOf(RecurrentCell::kGruResetAfter, 65);
+      second.spec.backwards = true;
+      const std::vector<Tensor> of_first = first.Inputs(), of_second = second.Inputs();
+      std::vector<Tensor> inputs = of_first;
+      inputs.insert(inputs.end(), of_second.begin(), of_second.end());
+      Node nodes[2];
+      first.spec.ToAttrs(&nodes[0].attrs);
+      second.spec.ToAttrs(&nodes[1].attrs);
+      const Attrs attrs = ops::PairRecurrent(nodes[0], nodes[1]).attrs;
+      const uint64_t weights = first.Weights() | second.Weights() << of_first.size();
+      std::vector<Tensor> want = RunLayer(first, of_first, GemmBackend::kAuto, 1);
+      for (Tensor& output : RunLayer(second, of_second, GemmBackend::kAuto, 1))
+        want.push_back(std::move(output));
+      for (const int threads : {1, 2, 3}) {
+        const auto got =
+            RunKernel("RecurrentPair", attrs, inputs, {{GemmBackend::kAuto}, threads, weights});
+        ASSERT_TRUE(got.ok()) << got.status();
+        ASSERT_EQ(got->size(), want.size());
+        for (size_t k = 0; k < want.size(); ++k) {
+          ASSERT_EQ((*got)[k].shape(), want[k].shape());
+          EXPECT_EQ(std::memcmp((*got)[k].data(), want[k].data(), want[k].bytes()), 0)
+              << "output " << k << ", rows " << rows << ", threads " << threads;
         }
       }
     }

@@ -1,8 +1,8 @@
 #include "model/ops/conv_chain.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "model/nested_attrs.h"
 #include "model/op_def.h"
 #include "model/ops/conv_nd.h"
 #include "model/ops/op_util.h"
@@ -24,10 +24,7 @@ std::vector<ConvStage> ConvStagesOf(const Node& chain) {
     ConvStage stage;
     stage.node.name = name;
     stage.node.op = FindOp(name == kDepthwise ? "DepthwiseConv2dNative" : "Conv2D");
-    const std::string prefix = name + "/";
-    for (const auto& [attr, value] : chain.attrs.values()) {
-      if (absl::StartsWith(attr, prefix)) stage.node.attrs.Set(attr.substr(prefix.size()), value);
-    }
+    stage.node.attrs = AttrsUnder(chain.attrs, name);
     const Attrs& attrs = stage.node.attrs;
     stage.first_input = next;
     stage.inputs = 1 + (attrs.Bool("fused_residual") ? 1 : 0) + (attrs.Bool("fused_bias") ? 1 : 0);
@@ -41,8 +38,7 @@ void AppendConvStage(const std::string& name, const Node& stage, Node* chain) {
   auto names = chain->attrs.Get<std::vector<std::string>>(kStages, {});
   names.push_back(name);
   chain->attrs.Set(kStages, std::move(names));
-  for (const auto& [attr, value] : stage.attrs.values())
-    chain->attrs.Set(absl::StrCat(name, "/", attr), value);
+  SetAttrsUnder(name, stage.attrs, &chain->attrs);
 }
 
 }  // namespace ops

@@ -81,6 +81,10 @@ absl::Status FoldDilations(Graph* graph);
 absl::Status FuseRecurrent(Graph* graph, absl::Span<const TensorType> inputs,
                            const KernelOptions& options);
 
+// FusedRecurrent nodes that read one sequence, and do not wait for each other, become one
+// RecurrentPair (model/ops/recurrent_pair.h).
+void PairRecurrent(Graph* graph);
+
 // Zeros that a Pad puts around a convolution's image become pads of the convolution, where it has
 // none or explicit ones.
 void FoldPads(Graph* graph);

@@ -42,6 +42,7 @@ constexpr Pass kPasses[] = {
     {"move_transposes", Typed<MoveTransposes>},
     {"algebraic_simplification", Typed<SimplifyAlgebra>},
     {"common_subexpressions", Always<MergeCommonSubexpressions>},
+    {"pair_recurrent", Always<PairRecurrent>},
     {"fold_pads", Always<FoldPads>},
     {"multiply_einsums", Typed<MultiplyEinsums>},
     {"fuse_layer_norms", Typed<FuseLayerNorms>},
