@@ -6,6 +6,7 @@ import shlex
 import subprocess
 
 import pytest
+import yaml
 
 from floed import CONFIG, Floed
 
@@ -50,3 +51,10 @@ def test_files_and_versions_exist():
     for file in ("deploy/compose.yaml", "deploy/kubernetes/base/kustomization.yaml",
                  "deploy/kubernetes/kserve/serving-runtime.yaml"):
         assert version in (ROOT / file).read_text(), file
+
+
+def test_compose_has_one_service_that_opens_itself_only_when_told_to():
+    services = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"]
+    assert list(services) == ["floe"] and services["floe"]["read_only"] is True
+    assert services["floe"]["environment"]["FLOE_INSECURE_PUBLIC"].startswith("${FLOE_INSECURE_PUBLIC:?")
+    assert all(port.startswith("127.0.0.1:") for port in services["floe"]["ports"])
