@@ -60,13 +60,15 @@ TEST(PairRecurrent, PairsTheDirectionsOfOneSequence) {
   l.ExpectPairs(1);
 }
 
-TEST(PairRecurrent, LeavesLayersThatWaitForEachOther) {
+TEST(PairRecurrent, LeavesALayerThatWaitsForTheOther) {
   Layers l;
   const ValueRef first = l.Add("first", l.Zeros("f"), false);
   const ValueRef second = l.Add("second", l.t.Op("Neg", "state", {{first.node, 1}}), true);
-  l.t.Output(first);
-  l.t.Output(second);
-  l.ExpectPairs(0);
+  l.x = l.t.Op("Neg", "y", {l.x});
+  const ValueRef third = l.Add("third", l.Zeros("t"), false);
+  const ValueRef fourth = l.Add("fourth", l.Zeros("tt"), true);
+  for (const ValueRef& layer : {first, second, third, fourth}) l.t.Output(layer);
+  l.ExpectPairs(1);
 }
 
 // Each of the two pairs would wait for the other.
