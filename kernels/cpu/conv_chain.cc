@@ -21,7 +21,7 @@ namespace {
 // Between the stages: so many that starting threads for each block, and reading the weights anew,
 // costs little. With half a MiB two threads were 8 % slower, with 4 MiB one thread 4 %.
 constexpr int64_t kBlockFloats = 1 << 19;
-constexpr int64_t kSerialBelow = 50'000;  // multiply-adds that are not worth another thread
+constexpr int64_t kSerialBelow = 500'000;  // multiply-adds that are not worth another thread
 
 // The arguments of a stage's own kernel, but for the image.
 KernelArgs ArgsOf(const ops::ConvStage& stage, const KernelArgs& chain) {

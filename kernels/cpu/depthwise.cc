@@ -10,7 +10,7 @@ namespace floe::kernels {
 namespace {
 
 // Multiply-adds: worth other threads; between two looks at the watch.
-constexpr int64_t kDepthwiseSerialBelow = 50'000, kLookAfter = 4'000'000;
+constexpr int64_t kDepthwiseSerialBelow = 200'000, kLookAfter = 4'000'000;
 
 class NativeDepthwise final : public Kernel {
  public:

@@ -6,8 +6,8 @@
 namespace floe::kernels {
 namespace {
 
-// Below this many multiply-adds waking other threads costs more than it saves.
-constexpr int64_t kGemmSerialBelow = 50'000;
+// Below this many multiply-adds waking other threads costs more than it saves: ten microseconds.
+constexpr int64_t kGemmSerialBelow = 500'000;
 
 // Multiply-adds, and floats to pack, between two looks at the watch: some milliseconds on a slow
 // core. Where there are fewer than kUnwatched in all, none is worth taking.
