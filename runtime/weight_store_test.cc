@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
+#include <numeric>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/memory_budget.h"
 #include "runtime/exec_context.h"
@@ -104,8 +106,8 @@ TEST_F(WeightStoreTest, ForgetsKernelsWithoutUsers) {
 
 // Not once as they were read and once packed.
 TEST(Compile, GivesBackEachConstantOnceItIsPacked) {
-  std::vector<float> seeds;
-  for (int i = 0; i < 20; ++i) seeds.push_back(static_cast<float>(i));
+  std::vector<float> seeds(20);
+  std::iota(seeds.begin(), seeds.end(), 0.0f);
   const MemoryBudget budget(26 * kLayerBytes);
   const MemoryScope scope(budget);
   const auto model = Chain(seeds, {});

@@ -151,7 +151,8 @@ def test_a_recurrent_layer_is_one_step(version, case, tmp_path):
     tf.saved_model.save(model, str(tmp_path / "saved")) if package is tf_keras else model.export(tmp_path / "saved", verbose=False)
     for path in (tmp_path / "model.keras", tmp_path / "saved"):
         steps = subprocess.run([keras_files.FLOECTL, "inspect", "--plan", path], capture_output=True, text=True, check=True).stdout
-        assert len(re.findall(r"^  \d+ .* FusedRecurrent ", steps, re.M)) == RECURRENT[case], steps
+        layers = re.findall(r"^  \d+ .* (FusedRecurrent|RecurrentPair) ", steps, re.M)
+        assert len(layers) + layers.count("RecurrentPair") == RECURRENT[case], steps
         assert not re.search(r"^  \d+ .* While ", steps, re.M), steps
     assert not keras_files.difference(wanted, keras_files.run(tmp_path / "model.keras", inputs, tmp_path), 1e-5)
 
