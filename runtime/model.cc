@@ -1,6 +1,7 @@
 #include "runtime/model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -236,7 +237,7 @@ size_t UnseenBytes(const CompiledSignature& compiled, std::set<const void*>* see
 }
 
 // The transformed weights of a model take so many bytes together, or so many times those of its
-// constants.
+// constants. A whole number, so that models of almost one size may share weights.
 constexpr double kTransformedBytes = 80 << 20, kTransformedGrowth = 3;
 
 double FftGrowth(const Graph& graph) {
@@ -245,7 +246,7 @@ double FftGrowth(const Graph& graph) {
     const Tensor* const value = node.attrs.Find<Tensor>("value");
     if (value != nullptr) bytes += value->bytes();
   }
-  return std::max(kTransformedGrowth, kTransformedBytes / static_cast<double>(bytes));
+  return std::max(kTransformedGrowth, std::floor(kTransformedBytes / static_cast<double>(bytes)));
 }
 
 int FindKey(const std::vector<SignatureTensor>& tensors, std::string_view key) {
