@@ -330,18 +330,13 @@ class FusedRecurrent final : public Kernel {
   PackedWeights input_, recurrent_, recurrent_new_;
 };
 
-absl::Status CheckWeights(const KernelArgs& args, const RecurrentSpec& spec) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeRecurrent(const KernelArgs& args) {
+  FLOE_ASSIGN_OR_RETURN(RecurrentSpec spec, RecurrentSpec::FromAttrs(args.node.attrs));
+  if (args.options.gemm == GemmBackend::kReference) return MakePlainRecurrent(spec);
   for (int i = spec.weights(); i < spec.inputs(); ++i) {
     if (!args.inputs[i].has_constant())
       return absl::UnimplementedError("FusedRecurrent: its weights must be constants");
   }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<Kernel>> MakeRecurrent(const KernelArgs& args) {
-  FLOE_ASSIGN_OR_RETURN(RecurrentSpec spec, RecurrentSpec::FromAttrs(args.node.attrs));
-  if (args.options.gemm == GemmBackend::kReference) return MakePlainRecurrent(spec);
-  FLOE_RETURN_IF_ERROR(CheckWeights(args, spec));
   return std::make_unique<FusedRecurrent>(args, std::move(spec));
 }
 FLOE_REGISTER_KERNEL(FusedRecurrent, kCpu, MakeRecurrent, DType::kFloat32);
@@ -357,8 +352,7 @@ class RecurrentPair final : public Kernel {
       const ops::PairedLayer& layer = pair->layers_[k];
       FLOE_ASSIGN_OR_RETURN(pair->kernels_[k],
                             MakeRecurrent({layer.node, layer.InputsOf(args.inputs), args.options}));
-      if (args.options.gemm != GemmBackend::kReference)
-        pair->fused_[k] = static_cast<const FusedRecurrent*>(pair->kernels_[k].get());
+      pair->fused_[k] = dynamic_cast<const FusedRecurrent*>(pair->kernels_[k].get());
     }
     return pair;
   }
@@ -393,10 +387,11 @@ class RecurrentPair final : public Kernel {
     if (std::min(sizes[0].rows, sizes[1].rows) == 0 || products < kRecurrentSerialBelow ||
         std::max(sizes[0].rows, sizes[1].rows) >= ctx.pool->threads())
       return RunInTurn(ctx);
+    KernelContext contexts[2] = {ContextOf(0, ctx), ContextOf(1, ctx)};
+    contexts[1].scratch += FirstScratch(ctx);
     RunWatch watch;
-    ctx.pool->ParallelFor(2, [&](int64_t k) {
-      fused_[k]->RunHere(ContextOf(k, ctx), sizes[k], &watch).IgnoreError();
-    });
+    ctx.pool->ParallelFor(
+        2, [&](int64_t k) { fused_[k]->RunHere(contexts[k], sizes[k], &watch).IgnoreError(); });
     return watch.status();
   }
 
@@ -406,10 +401,9 @@ class RecurrentPair final : public Kernel {
     own.inputs = layers_[k].InputsOf(ctx.inputs);
     own.outputs = layers_[k].OutputsOf(ctx.outputs);
     own.donatable = 0;
-    if (k == 1) own.scratch += FirstScratch(ctx);
     return own;
   }
-  // Bytes of scratch in front of the second layer's.
+  // Bytes of scratch in front of the second layer's, where both run at once.
   int64_t FirstScratch(const KernelContext& ctx) const {
     absl::InlinedVector<Shape, 8> inputs, outputs;
     for (const TensorView& in : layers_[0].InputsOf(ctx.inputs)) inputs.push_back(in.shape);
@@ -417,6 +411,7 @@ class RecurrentPair final : public Kernel {
     return kernels_[0]->ScratchBytes(inputs, outputs);
   }
 
+  // In the same scratch.
   absl::Status RunInTurn(const KernelContext& ctx) const {
     for (size_t k = 0; k < layers_.size(); ++k)
       FLOE_RETURN_IF_ERROR(kernels_[k]->Run(ContextOf(k, ctx)));

@@ -4,6 +4,7 @@
 
 #include "model/op_def.h"
 #include "model/ops/recurrent.h"
+#include "model/ops/recurrent_pair.h"
 
 namespace floe {
 namespace {
@@ -229,6 +230,16 @@ TEST(RowRules, Recurrent) {
   EXPECT_EQ(mark(x, {kM, {kRows, 3}, DType::kFloat32, {}, {}}).mark, kM);
   EXPECT_EQ(mark(x, {kU, {kRows, 3}, DType::kFloat32, {}, {}}).mark, kU);
   EXPECT_NE(Mark("FusedRecurrent", {x, Rows({kRows, 3}), w, Rows({kRows, 3}), b}, attrs).mark, kR);
+
+  Node layer;
+  layer.attrs = attrs;
+  const Attrs of_two = ops::PairRecurrent(layer, layer).attrs;
+  const auto mark_pair = [&](const In& h_0, const In& x_1, const In& h_1) {
+    return Mark("RecurrentPair", {x, h_0, w, r, b, x_1, h_1, w, r, b}, of_two);
+  };
+  EXPECT_MARK(mark_pair(Rows({kRows, 3}), x, Weight({1, 3})), kR, "[rows,7,3]");
+  EXPECT_EQ(mark_pair(Rows({kRows, 3}), Weight({2, 7, 4}), Weight({2, 3})).mark, kM);
+  EXPECT_EQ(mark_pair(Weight({1, 3}), x, {kM, {kRows, 3}, DType::kFloat32, {}, {}}).mark, kM);
 }
 
 TEST(RowRules, LayerNormAndAttention) {
