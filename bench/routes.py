@@ -94,7 +94,7 @@ def print_fit(isa, factors):
     for route, measured in sorted(factors.items()):
         factor = statistics.median(measured)
         print(f"{route}: measured : estimated {factor:.2f}, {min(measured):.2f} to {max(measured):.2f} ({len(measured)} steps)")
-        rates, times = CONSTANTS[route]  # every route with an estimate has its constants
+        rates, times = CONSTANTS[route]
         for place in rates:
             constants[place] /= factor
         for place in times:
