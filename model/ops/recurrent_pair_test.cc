@@ -36,8 +36,16 @@ std::vector<ValueInfo> InputsOf(const Node& layer) {
   for (const SymShape& shape : {SymShape({kIn, columns}), {units, columns}, {columns}})
     shapes.push_back(shape);
   std::vector<ValueInfo> inputs;
+  inputs.reserve(shapes.size());
   for (const SymShape& shape : shapes) inputs.push_back({{DType::kFloat32, shape}, {}, {}});
   return inputs;
+}
+
+std::vector<TensorType> TypesOf(const std::vector<ValueInfo>& values) {
+  std::vector<TensorType> types;
+  types.reserve(values.size());
+  for (const ValueInfo& value : values) types.push_back(value.type);
+  return types;
 }
 
 std::vector<ValueInfo> Join(std::vector<ValueInfo> a, const std::vector<ValueInfo>& b) {
@@ -72,16 +80,12 @@ TEST_F(RecurrentPairTest, GivesTheTypesAndTheWorkOfBoth) {
   EXPECT_EQ(shapes,
             (std::vector<std::string>{"[2,7,3]", "[2,3]", "[2,3]", "[2,7,5]", "[2,5]", "[2,0]"}));
   double flops = 0;
-  std::vector<TensorType> in;
-  for (const ValueInfo& input : inputs_) in.push_back(input.type);
   for (const Node* layer : {&first_, &second_}) {
     const std::vector<ValueInfo> own = InputsOf(*layer);
-    std::vector<TensorType> of_layer;
-    for (const ValueInfo& input : own) of_layer.push_back(input.type);
-    flops += layer->op->flops(*layer, of_layer, *layer->op->infer({*layer, own}), 1);
+    flops += layer->op->flops(*layer, TypesOf(own), *layer->op->infer({*layer, own}), 1);
   }
   EXPECT_GT(flops, 0);
-  EXPECT_EQ(pair_.op->flops(pair_, in, *types, 1), flops);
+  EXPECT_EQ(pair_.op->flops(pair_, TypesOf(inputs_), *types, 1), flops);
 }
 
 TEST_F(RecurrentPairTest, RefusesWhatIsNoPair) {
