@@ -19,7 +19,7 @@ ln -s floed "$out/usr/bin/floectl"
 # floed loads HDF5 by name when the first Keras file needs it. HDF5 can read from S3 by libcurl, which brings 9 MB of libraries.
 # floe reads files alone: a libcurl whose functions return 0 stands in its place, and ldd below lists what is needed with that.
 work=$(mktemp -d)
-hdf5=$(ldconfig -p | awk '$1 ~ /^libhdf5_serial[.]so[.][0-9]+$/ { print $NF; exit }')
+hdf5=$(ldconfig -p | awk '!found && $1 ~ /^libhdf5_serial[.]so[.][0-9]+$/ { print $NF; found = 1 }')  # reads to the end: no SIGPIPE
 objdump -T "$hdf5" | grep -E ' curl_' >"$work/symbols"
 awk '{ print "long " $NF "(void) { return 0; }" }' "$work/symbols" >"$work/curl.c"
 echo "$(grep -oE 'CURL_[A-Z]+_[0-9]+' "$work/symbols" | sort -u) { *; };" >"$work/curl.map"

@@ -42,7 +42,7 @@ for file in usr/bin/{floed,floectl} etc/floe/floe.yaml usr/lib/systemd/system/fl
   [ -s "$work/files/$file" ] || fail "not in the package: /$file"
 done
 [ "$(dpkg-deb -f "$package" Version)" = "$("$build/floed" --version | cut -d' ' -f2)-1" ] || fail "versions differ"
-zcat "$work/files/usr/share/man/man1/floectl.1.gz" | grep -q 'FLOECTL PREDICT' || fail "floectl(1) lacks predict"
+zcat "$work/files/usr/share/man/man1/floectl.1.gz" | grep 'FLOECTL PREDICT' >/dev/null || fail "floectl(1) lacks predict"
 words=$(bash -c "source '$work/files/usr/share/bash-completion/completions/floectl'
   COMP_WORDS=(floectl stat) COMP_CWORD=1; _floectl; echo \"\${COMPREPLY[*]}\"")
 [ "$words" = status ] || fail "completion of 'stat' is '$words'"
@@ -55,7 +55,7 @@ fi
 python3 deploy/make_sbom.py --package "$package" --program "$build/floed" --version 1 --time 0 \
   --out "$work/sbom.json" || fail "make_sbom.py"
 for name in $(dpkg-deb -f "$package" Depends | sed 's/([^)]*)//g; s/,//g'); do
-  dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null | grep -qx installed || continue  # a virtual package
+  dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null | grep -x installed >/dev/null || continue  # a virtual package
   grep -q "\"name\": \"$name\"" "$work/sbom.json" || fail "the SBOM lacks $name"
 done
 
