@@ -23,6 +23,11 @@ done
 [ -n "$offline" ] || install_deps_and_step_down all "$@"
 git() { command git -c safe.directory="$root" "$@"; }
 
+# Where C++ tests put their files, by fixed names: the runs of two checkouts do not meet.
+TEST_TMPDIR=$(mktemp -d)
+export TEST_TMPDIR
+trap 'rm -rf "$TEST_TMPDIR"' EXIT
+
 results=()    # folders for scripts/test_report.py
 checks=()     # "passed NAME", "failed NAME" or "skipped NAME: REASON", of stages that are one check each
 times=()
