@@ -34,7 +34,7 @@ package=$(ls "$PWD/$build"/packages/floe_*.deb) || fail "no package"
 ls "$build"/packages/floe-dbgsym_*.?deb >/dev/null || fail "no package of debug symbols"
 ! dpkg-deb --ctrl-tarfile "$build"/packages/floe-dbgsym_*.?deb | tar -xO ./md5sums | grep "  /" || fail "a path of this machine"
 kib=$(dpkg-deb -f "$package" Installed-Size)
-echo "installed: $((kib / 1024)) MiB (mark: 15)"
+echo "installed: $(awk "BEGIN { printf \"%.1f\", $kib / 1024 }") MiB (mark: 15)"
 dpkg-deb -x "$package" "$work/files"
 for file in usr/bin/{floed,floectl} etc/floe/floe.yaml usr/lib/systemd/system/floed.{service,socket} \
             usr/lib/{sysusers,tmpfiles}.d/floe.conf usr/share/man/man1/floectl.1.gz usr/share/man/man8/floed.8.gz \
