@@ -6,26 +6,34 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "kernels/cpu/kernel_test_util.h"
 
 namespace floe {
 namespace {
 
-// A second passes with each look. `at` raises `cancel`, which may be null, with that look.
+// A second passes with each look. The look `at` raises `cancel`, which may be null, before another
+// thread can look.
 class LookingClock : public Clock {
  public:
   LookingClock(int at, CancelToken* cancel) : at_(at), cancel_(cancel) {}
   TimePoint Now() const override {
-    const int look = looks_.fetch_add(1) + 1;
-    if (look == at_ && cancel_ != nullptr) cancel_->Cancel();
-    return TimePoint(std::chrono::seconds(look));
+    absl::MutexLock lock(&mutex_);
+    ++looks_;
+    if (looks_ == at_ && cancel_ != nullptr) cancel_->Cancel();
+    return TimePoint(std::chrono::seconds(looks_));
   }
-  int looks() const { return looks_.load(); }
+  int looks() const {
+    absl::MutexLock lock(&mutex_);
+    return looks_;
+  }
 
  private:
   const int at_;
   CancelToken* const cancel_;
-  mutable std::atomic<int> looks_{0};
+  mutable absl::Mutex mutex_;
+  mutable int looks_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 template <typename T>

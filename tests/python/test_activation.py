@@ -93,7 +93,7 @@ def test_no_call_fails_over_restarts(unit):
         assert not failures, failures[:5]
 
     unit.start()
-    threads = [threading.Thread(target=caller, args=(n,)) for n in range(len(done))]
+    threads = [threading.Thread(target=caller, args=(n,), daemon=True) for n in range(len(done))]
     for thread in threads:
         thread.start()
     try:

@@ -210,7 +210,7 @@ def test_the_probe_is_answered_during_floods_of_headers(tmp_path):
         while not over.is_set():
             manager.wait_for("WATCHDOG=1")
             fed.append(time.monotonic())
-    thread = threading.Thread(target=watch)
+    thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     attack.begin("headers")
     attack.close()

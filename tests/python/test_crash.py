@@ -24,7 +24,7 @@ def crash_a_busy_worker():
                 except grpc.RpcError:
                     return
 
-    callers = [threading.Thread(target=ask) for _ in range(8)]
+    callers = [threading.Thread(target=ask, daemon=True) for _ in range(8)]
     for caller in callers:
         caller.start()
     tasks = f"/proc/{server.process.pid}/task"
@@ -44,9 +44,12 @@ def crash_a_busy_worker():
                 found.append(int(task))
         return found
 
-    server.wait_until(workers)
     libc, sys_tgkill = ctypes.CDLL(None), 234
-    server.wait_until(lambda: workers() and libc.syscall(sys_tgkill, server.process.pid, workers()[0], signal.SIGSEGV) == 0)
+
+    def struck():
+        return any(libc.syscall(sys_tgkill, server.process.pid, worker, signal.SIGSEGV) == 0 for worker in workers())
+
+    server.wait_until(struck)
     assert server.wait() == -signal.SIGSEGV
     stop.set()
     for caller in callers:

@@ -59,7 +59,7 @@ def test_no_call_fails_when_clients_watch_the_health(x, tmp_path):
                     failures.append(f"{error.code()}: {error.details()}")
                 k = (k + 7) % 9000
 
-    threads = [threading.Thread(target=caller, args=(model, 100 * n)) for n, model in
+    threads = [threading.Thread(target=caller, args=(model, 100 * n), daemon=True) for n, model in
                enumerate(["mnist_beginner", "mnist_conv"] * 4)]
     with floed.client() as watcher:
         states = watcher.watch("", timeout=120)
@@ -90,7 +90,7 @@ def test_a_reload_does_not_hold_up_the_end(tmp_path):
             for file in (tmp_path / "copied/1").iterdir():
                 file.touch()
 
-    copying = threading.Thread(target=copy)
+    copying = threading.Thread(target=copy, daemon=True)
     copying.start()
     with floed.client() as client:
         reload = client.models.HandleReloadConfigRequest.future(request, timeout=120)

@@ -177,7 +177,7 @@ def test_large_requests_are_refused_and_small_ones_are_not(tmp_path):
                     small.append(1)
                 except grpc.RpcError as error:  # gRPC closes connections when its quota is used up
                     assert error.code() == Code.UNAVAILABLE, error.details()
-    thread = threading.Thread(target=neighbour)
+    thread = threading.Thread(target=neighbour, daemon=True)
     thread.start()
     codes = [call.code() for call in calls]
     ended.set()

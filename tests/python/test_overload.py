@@ -73,7 +73,7 @@ def watched(tmp_path):
                 return
             if "WATCHDOG=1" in words:
                 fed.append(time.monotonic())
-    thread = threading.Thread(target=listen)
+    thread = threading.Thread(target=listen, daemon=True)
     thread.start()
     yield floed, fed
     floed.close()

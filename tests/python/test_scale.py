@@ -102,7 +102,7 @@ class Load:
         self.seen = {1: [], 2: [], 3: []}  # the times of answers, by replica
         self.failures, self.longest, self.lock = [], 0.0, threading.Lock()
         self.answers = [0] * callers
-        self.threads = [threading.Thread(target=self.call, args=(n,)) for n in range(callers)]
+        self.threads = [threading.Thread(target=self.call, args=(n,), daemon=True) for n in range(callers)]
         for thread in self.threads:
             thread.start()
 

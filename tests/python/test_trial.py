@@ -122,7 +122,7 @@ class Callers:
 
     def __init__(self, floed):
         self.calls, self.failed, self.over = 0, [], False
-        self.thread = threading.Thread(target=self.run, args=(floed,))
+        self.thread = threading.Thread(target=self.run, args=(floed,), daemon=True)
 
     def run(self, floed):
         x = digits()[:1]
