@@ -183,10 +183,10 @@ def test_the_probe_needs_no_room_among_the_connections(tmp_path):
     config.write_text(f"server: {{max_connections: 2, max_calls: 1}}\n"
                       f"models: [{{name: digits, base_path: {MNIST}/models/mnist_beginner}}]\n")
     floed = Floed("--config", str(config), wait=False,
-                  env={"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "400000"})
+                  env={"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "2000000"})
     manager.wait_for("READY=1")
     with http2.Connection(floed.target), http2.Connection(floed.target):
-        for _ in range(10):
+        for _ in range(4):
             manager.wait_for("WATCHDOG=1")
     assert "did not answer its own probe" not in floed.log()
     floed.close()

@@ -171,7 +171,7 @@ def test_large_requests_are_refused_and_small_ones_are_not(tmp_path):
 
     def neighbour():
         with floed.client() as client:
-            while not ended.is_set():
+            while not (ended.is_set() and small):
                 try:
                     client.softmax("fine", np.zeros([1, 784], np.float32))
                     small.append(1)
@@ -181,7 +181,7 @@ def test_large_requests_are_refused_and_small_ones_are_not(tmp_path):
     thread.start()
     codes = [call.code() for call in calls]
     ended.set()
-    thread.join()
+    thread.join(60)
     print(f"{codes}; {len(small)} small ones; at most {mib(floed, 'VmHWM'):.0f} MiB")
     assert set(codes) <= {Code.OK, Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE}
     assert small
