@@ -90,7 +90,7 @@ void WarmFrom(int first_slot, const RunCost& cost, const std::shared_ptr<const P
     }
   };
   const bool quick = cost.curve.Micros(1) <= tuning::kShortRunMicros;
-  const bool all_quick = cost.curve.Micros(most) <= tuning::kFirstRunMicros;
+  const bool all_quick = cost.curve.Micros(most) <= tuning::kFirstBatchMicros;
   for (int slot = first_slot; slot < executor->slots(); ++slot) {
     ExecContext& context = executor->context(slot);
     if (plan->has_rows() && most > 1) warm(most, all_quick, context);

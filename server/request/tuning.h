@@ -95,7 +95,7 @@ inline constexpr Duration kLastStep = std::chrono::seconds(1);
 // ran most often. One long run is enough.
 inline constexpr int kLeastMeasuredRuns = 2;
 inline constexpr int kMostMeasuredRuns = 10;
-inline constexpr double kMeasuredMicros = 2'000;
+inline constexpr double kMeasuredMicros = 500;
 inline constexpr double kLongMeasuredMicros = 30'000;
 
 // A load measures for so long. It goes on, up to its timeout, only where larger batches may gain
@@ -120,7 +120,7 @@ inline constexpr double kTrialMicros = 50'000;
 inline constexpr double kBatchOverheadMicros = 80;
 
 // Batches of almost the best rate are as good. Larger ones than need be take no more than this.
-inline constexpr double kNearlyBest = 0.96;
+inline constexpr double kNearlyBest = 0.94;
 inline constexpr double kShortRunMicros = 20'000;
 inline constexpr int64_t kFewRows = 64;
 
@@ -129,6 +129,9 @@ inline constexpr int64_t kRowsOfGuesses = 64;
 
 // Threads run models that are as quick as this once before they serve.
 inline constexpr double kFirstRunMicros = 2000;
+
+// Slots run a largest batch that is as quick as this once. For others they get the memory alone.
+inline constexpr double kFirstBatchMicros = 500;
 
 // Bounds of a batch whose size measuring chooses.
 inline constexpr int64_t kMostRows = 1024;
