@@ -120,8 +120,7 @@ void BM_MatMulKernel(benchmark::State& state) {
   };
   const std::vector<Tensor> inputs = {filled({m, k}), filled({k, n}), filled({n})};
   Node node;
-  node.attrs.Set("fused_bias", true);
-  node.attrs.Set("fused_activation", std::string("Relu"));
+  SetEpilogue({.activation = Activation::kRelu, .bias = 2}, &node.attrs);
   std::vector<ValueInfo> infos;
   std::vector<TensorView> in;
   for (const Tensor& t : inputs) {

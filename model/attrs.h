@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/dtype.h"
+#include "model/epilogue.h"
 #include "model/shape.h"
 #include "model/tensor.h"
 
@@ -21,7 +22,7 @@ struct FunctionName {
 using AttrValue = std::variant<int64_t, float, bool, std::string, DType, SymShape, Tensor,
                                FunctionName, std::vector<int64_t>, std::vector<float>,
                                std::vector<bool>, std::vector<std::string>, std::vector<DType>,
-                               std::vector<SymShape>, std::vector<FunctionName>>;
+                               std::vector<SymShape>, std::vector<FunctionName>, Epilogue>;
 
 // A small map. Typed getters return the given default when the name is absent or of another type.
 class Attrs {

@@ -18,6 +18,13 @@ void Append(std::string* key, DType value) { Append(key, static_cast<int64_t>(va
 void Append(std::string* key, const SymShape& value) { Append(key, value.ToString()); }
 void Append(std::string* key, const FunctionName& value) { Append(key, value.name); }
 
+void Append(std::string* key, const Epilogue& value) {
+  Append(key, static_cast<int64_t>(value.activation));
+  Append(key, value.alpha);
+  Append(key, static_cast<int64_t>(value.bias));
+  Append(key, static_cast<int64_t>(value.residual));
+}
+
 void Append(std::string* key, const Tensor& value) {
   absl::StrAppend(key, static_cast<int>(value.dtype()), value.shape().ToString());
   if (value.dtype() == DType::kString) {

@@ -42,6 +42,11 @@ TEST(AttrsKey, TellsApartWhateverAKernelMayRead) {
       std::vector<DType>{DType::kBool},
       std::vector<SymShape>{SymShape({2}), SymShape({3})},
       std::vector<SymShape>{SymShape({2, 3})},
+      Epilogue{},
+      Epilogue{.activation = Activation::kRelu},
+      Epilogue{.alpha = 0.3f},
+      Epilogue{.bias = 2},
+      Epilogue{.residual = 2},
   };
   std::set<std::string> keys;
   for (const AttrValue& value : values) keys.insert(KeyOf(value));

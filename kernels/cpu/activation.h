@@ -1,43 +1,11 @@
-// Activations that a multiplication or convolution applies to its own result.
+// The plain form of the activations that a product or convolution applies to its own result.
 #pragma once
 
 #include <cmath>
-#include <string>
 
-#include "absl/status/statusor.h"
-#include "model/attrs.h"
+#include "model/epilogue.h"
 
 namespace floe::kernels {
-
-enum class Activation : uint8_t {
-  kNone,
-  kRelu,
-  kRelu6,
-  kSigmoid,
-  kTanh,
-  kElu,
-  kLeakyRelu,
-  kSwish,
-  kGelu,
-  kGeluTanh
-};
-
-// By the op's name ("Swish": x * Sigmoid(x)); "" is kNone. INVALID_ARGUMENT names what is
-// known.
-absl::StatusOr<Activation> ActivationFromName(const std::string& name);
-const char* ActivationName(Activation activation);
-
-// What follows the sum of one output element.
-struct Epilogue {
-  Activation activation = Activation::kNone;
-  float alpha = 0.2f;  // LeakyRelu's slope
-  bool bias = false;   // the node's last input is the bias
-  // Input 2 is added before the activation. It has the shape of the output.
-  bool residual = false;
-
-  // From attributes fused_activation, fused_alpha, fused_bias and fused_residual.
-  static absl::StatusOr<Epilogue> FromAttrs(const Attrs& attrs);
-};
 
 template <typename T>
 T GeluPlain(T x) {
@@ -50,7 +18,7 @@ T GeluTanhPlain(T x) {
   return static_cast<T>(v / (1 + std::exp(-1.5957691216057308 * (v + 0.044715 * v * v * v))));
 }
 
-// The plain form, for the reference kernels and tests.
+// For the reference kernels and tests.
 template <typename T>
 T ActivatePlain(const Epilogue& epilogue, T x) {
   switch (epilogue.activation) {

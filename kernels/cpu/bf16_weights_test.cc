@@ -16,7 +16,7 @@ TEST(Bf16Weights, MatMulAtOddSizes) {
       for (const int64_t columns : {5, 8, 9, 16, 31, 33, 67, 130}) {
         const int64_t k = rows == 9 ? 900 : 37;
         Attrs attrs;
-        attrs.Set("fused_bias", true);
+        SetEpilogue({.bias = 2}, &attrs);
         const std::vector<Tensor> inputs = {
             RandomTensor({rows, k}, 1), RandomTensor({k, columns}, 2), RandomTensor({columns}, 3)};
         SCOPED_TRACE(absl::StrCat(rows, " rows, ", columns, " columns"));

@@ -8,6 +8,8 @@
 #include "base/status.h"
 #include "kernels/candidates.h"
 #include "kernels/cpu/conv_cost.h"
+#include "kernels/cpu/conv_nd.h"
+#include "kernels/cpu/epilogue_inputs.h"
 #include "kernels/cpu/fft_conv.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/packed_memory.h"
@@ -51,15 +53,12 @@ absl::Status CheckConv(const ConvSizes& s, const KernelContext& ctx, const Epilo
     return absl::InvalidArgumentError(absl::StrCat(
         "input ", ctx.in(0).shape.ToString(), " does not fit filter ", ctx.in(1).shape.ToString()));
   }
-  if (epilogue.bias && ctx.inputs.back().elements() != s.out_c) {
-    return absl::InvalidArgumentError(absl::StrCat("bias has ", ctx.inputs.back().elements(),
-                                                   " elements for ", s.out_c, " channels"));
-  }
-  if (epilogue.residual && ctx.in(2).shape != ctx.out(0).shape) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot add ", ctx.in(2).shape.ToString(),
-                                                   " to ", ctx.out(0).shape.ToString()));
-  }
-  return absl::OkStatus();
+  FLOE_RETURN_IF_ERROR(CheckBias(ctx, epilogue, s.out_c));
+  if (!epilogue.has_residual()) return absl::OkStatus();
+  const Shape &residual = ctx.in(epilogue.residual).shape, &out = ctx.out(0).shape;
+  if (residual == out) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot add ", residual.ToString(), " to ", out.ToString()));
 }
 
 namespace {
@@ -155,7 +154,7 @@ class NativeConv final : public Kernel {
     float* channels_last = s.channels_first ? pieces.Floats(s.out_floats()) : nullptr;
     const float* in = ctx.in(0).as<float>();
     float* out = ctx.out(0).as<float>();
-    const float* residual = epilogue_.residual ? ctx.in(2).as<float>() : nullptr;
+    const float* residual = ResidualOf<float>(ctx, epilogue_);
     if (IsMatrix(s)) {
       return Multiply(s, in, weights, {bias, residual}, out, s.images * s.out_pixels(), *ctx.pool);
     }
@@ -262,7 +261,7 @@ const char* WantedRoute(GemmBackend backend) {
 
 // Calls of the candidates end before this file's MakeConv returns.
 Made MakeConv(const KernelArgs& args) {
-  FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
+  const Epilogue epilogue = EpilogueOf(args.node.attrs);
   FLOE_ASSIGN_OR_RETURN(const ops::ConvNd window, ops::ConvNdOf(args.node.attrs, 2));
   const Candidate plain = {"reference", std::nullopt, false,
                            [&]() -> Made { return MakePlainConv(args, window, epilogue, false); }};

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/cpu/activation.h"
 #include "kernels/kernel.h"
+#include "model/epilogue.h"
 #include "model/ops/conv_nd.h"
 
 namespace floe::kernels {

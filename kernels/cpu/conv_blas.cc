@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/epilogue_inputs.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/openblas.h"
 
@@ -30,10 +31,10 @@ class BlasConv final : public Kernel {
     float* padded = pieces.Floats(PaddedScratch(s));
     float* matrix = pieces.Floats(MatrixFloats(s));
     float* channels_last = s.channels_first ? pieces.Floats(s.out_floats()) : nullptr;
-    const float* bias = epilogue_.bias ? ctx.inputs.back().as<float>() : nullptr;
+    const float* bias = BiasOf<float>(ctx, epilogue_);
     const float* in = ctx.in(0).as<float>();
     float* out = ctx.out(0).as<float>();
-    const float* residual = epilogue_.residual ? ctx.in(2).as<float>() : nullptr;
+    const float* residual = ResidualOf<float>(ctx, epilogue_);
     for (int64_t i = 0; i < s.images; ++i, in += s.image_floats(), out += s.out_floats()) {
       const float* image = PaddedImage(s, in, padded, *ctx.pool);
       float* result = s.channels_first ? channels_last : out;

@@ -23,21 +23,19 @@ namespace {
 constexpr int64_t kBlockFloats = 1 << 19;
 constexpr int64_t kSerialBelow = 500'000;  // multiply-adds that are not worth another thread
 
-// The arguments of a stage's own kernel, but for the image.
-KernelArgs ArgsOf(const ops::ConvStage& stage, const KernelArgs& chain) {
-  return {stage.node, chain.inputs.subspan(stage.first_input, stage.inputs), chain.options};
-}
-
 // A convolution of one tap over every pixel: a matrix product.
 class Pointwise {
  public:
-  static absl::StatusOr<Pointwise> Make(const ops::ConvStage& stage, const KernelArgs& chain) {
-    FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(stage.node.attrs));
-    return Pointwise(ArgsOf(stage, chain), epilogue);
+  Pointwise(const ops::ConvStage& stage, const KernelArgs& chain)
+      : epilogue_(stage.epilogue), gemm_(PickGemm()), bias_(chain, epilogue_, gemm_) {
+    const Tensor& filter = chain.inputs[stage.first_input].constant;
+    k_ = filter.shape().dim(2);
+    n_ = filter.shape().dim(3);
+    packed_ = PackedMemory(gemm_.PackedFloats(k_, n_) * sizeof(float));
+    PackGemm(gemm_, filter.as<float>(), n_, 1, k_, n_, reinterpret_cast<float*>(packed_.data()));
   }
 
   int64_t outputs() const { return n_; }
-  bool residual() const { return epilogue_.residual; }
   size_t PackedBytes() const { return packed_.size(); }
 
   // `pixels` of `image` [pixels][inputs] into `out` [pixels][outputs]; `residual` has its form.
@@ -59,15 +57,6 @@ class Pointwise {
   }
 
  private:
-  Pointwise(const KernelArgs& args, const Epilogue& epilogue)
-      : epilogue_(epilogue), gemm_(PickGemm()), bias_(args, epilogue, gemm_) {
-    const Tensor& filter = args.inputs[0].constant;
-    k_ = filter.shape().dim(2);
-    n_ = filter.shape().dim(3);
-    packed_ = PackedMemory(gemm_.PackedFloats(k_, n_) * sizeof(float));
-    PackGemm(gemm_, filter.as<float>(), n_, 1, k_, n_, reinterpret_cast<float*>(packed_.data()));
-  }
-
   Epilogue epilogue_;
   GemmKernels gemm_;
   BiasOperand bias_;
@@ -80,19 +69,16 @@ class ConvChain final : public Kernel {
   static absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
     auto chain = std::make_unique<ConvChain>();
     for (const ops::ConvStage& stage : ops::ConvStagesOf(args.node)) {
-      for (const ValueInfo& input : ArgsOf(stage, args).inputs) {
-        const bool residual = &input - args.inputs.data() == stage.first_input + 1 &&
-                              stage.node.attrs.Bool("fused_residual");
-        if (!residual && !input.has_constant())
+      for (int i = stage.first_input; i < stage.first_input + stage.inputs; ++i) {
+        if (i != stage.epilogue.residual && !args.inputs[i].has_constant())
           return absl::InternalError("weights of a chain that are not constant");
       }
       if (stage.depthwise()) {
         FLOE_RETURN_IF_ERROR(chain->SetDepthwise(stage, args));
         continue;
       }
-      FLOE_ASSIGN_OR_RETURN(Pointwise made, Pointwise::Make(stage, args));
-      if (made.residual()) chain->residual_input_ = stage.first_input + 1;
-      (chain->expand_ ? chain->project_ : chain->expand_).emplace(std::move(made));
+      chain->residual_input_ = stage.epilogue.residual;  // only the last may have one
+      (chain->expand_ ? chain->project_ : chain->expand_).emplace(stage, args);
     }
     return chain;
   }
@@ -138,13 +124,13 @@ class ConvChain final : public Kernel {
   };
 
   absl::Status SetDepthwise(const ops::ConvStage& stage, const KernelArgs& args) {
-    FLOE_ASSIGN_OR_RETURN(epilogue_, Epilogue::FromAttrs(stage.node.attrs));
+    epilogue_ = stage.epilogue;
     FLOE_ASSIGN_OR_RETURN(window_, ops::ConvNdOf(stage.node.attrs, 2));
     const Tensor& filter = args.inputs[stage.first_input].constant;
     filter_shape_ = filter.shape();
     filter_ = AlignedBuffer(filter.bytes());
     std::memcpy(filter_.data(), filter.data(), filter.bytes());
-    bias_.emplace(ArgsOf(stage, args), epilogue_, PickGemm());
+    bias_.emplace(args, epilogue_, PickGemm());
     return absl::OkStatus();
   }
 
@@ -174,8 +160,8 @@ class ConvChain final : public Kernel {
   }
 
   const float* Residual(const KernelContext& ctx, int64_t pixel) const {
-    return residual_input_ == 0 ? nullptr
-                                : ctx.in(residual_input_).as<float>() + pixel * project_->outputs();
+    return residual_input_ < 0 ? nullptr
+                               : ctx.in(residual_input_).as<float>() + pixel * project_->outputs();
   }
 
   DepthwiseTask TaskOf(const KernelContext& ctx, const ConvSizes& s) const {
@@ -270,7 +256,7 @@ class ConvChain final : public Kernel {
   Shape filter_shape_;
   AlignedBuffer filter_;
   std::optional<BiasOperand> bias_;
-  int residual_input_ = 0;  // 0: none
+  int residual_input_ = -1;  // -1: none
   const DepthwiseRowFunction row_ = PickDepthwiseRow();
 };
 

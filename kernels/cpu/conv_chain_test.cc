@@ -27,8 +27,10 @@ struct Chain {
 
   void Add(const std::string& name, Node stage, const Shape& filter, int64_t outputs,
            const Tensor* residual) {
-    stage.attrs.Set("fused_bias", true);
-    if (residual != nullptr) stage.attrs.Set("fused_residual", true);
+    Epilogue epilogue = EpilogueOf(stage.attrs);
+    epilogue.bias = residual == nullptr ? 2 : 3;
+    epilogue.residual = residual == nullptr ? -1 : 2;
+    SetEpilogue(epilogue, &stage.attrs);
     AddWeight(filter);
     if (residual != nullptr) inputs.push_back(*residual);
     AddWeight(Shape({outputs}));
@@ -40,11 +42,11 @@ struct Chain {
   }
 };
 
-Node Pointwise(const char* activation) {
+Node Pointwise(Activation activation) {
   Node node;
   node.attrs.Set("strides", std::vector<int64_t>{1, 1, 1, 1});
   node.attrs.Set("padding", std::string("VALID"));
-  if (*activation != 0) node.attrs.Set("fused_activation", std::string(activation));
+  SetEpilogue({.activation = activation}, &node.attrs);
   return node;
 }
 
@@ -54,20 +56,20 @@ Node Depthwise(const ChainCase& c) {
   node.attrs.Set("dilations", std::vector<int64_t>{1, c.dilation, c.dilation, 1});
   node.attrs.Set("padding", c.padding);
   if (!c.pads.empty()) node.attrs.Set("explicit_paddings", c.pads);
-  node.attrs.Set("fused_activation", std::string("Relu6"));
+  SetEpilogue({.activation = Activation::kRelu6}, &node.attrs);
   return node;
 }
 
 Chain ChainOf(const ChainCase& c, const Tensor& image, const Tensor* residual) {
   Chain chain;
   chain.inputs = {image};
-  chain.Add("expand", Pointwise("Swish"), Shape({1, 1, image.shape().dim(3), c.expanded}),
-            c.expanded, nullptr);
+  chain.Add("expand", Pointwise(Activation::kSwish),
+            Shape({1, 1, image.shape().dim(3), c.expanded}), c.expanded, nullptr);
   chain.Add("depthwise", Depthwise(c), Shape({c.kernel, c.kernel, c.expanded, 1}), c.expanded,
             nullptr);
   if (c.projected > 0) {
-    chain.Add("project", Pointwise(""), Shape({1, 1, c.expanded, c.projected}), c.projected,
-              residual);
+    chain.Add("project", Pointwise(Activation::kNone), Shape({1, 1, c.expanded, c.projected}),
+              c.projected, residual);
   }
   return chain;
 }
@@ -80,7 +82,7 @@ Tensor StepByStep(const Chain& chain, const RunOptions& options) {
     for (int i = 0; i < stage.inputs; ++i) inputs.push_back(chain.inputs[stage.first_input + i]);
     RunOptions own = options;
     own.const_mask = ~uint64_t{1};
-    if (stage.node.attrs.Bool("fused_residual")) own.const_mask &= ~uint64_t{4};
+    if (stage.epilogue.has_residual()) own.const_mask &= ~uint64_t{4};
     auto result = RunKernel(stage.node.op->name, stage.node.attrs, inputs, own);
     EXPECT_TRUE(result.ok()) << result.status();
     if (!result.ok()) return {};

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/conv_nd.h"
+#include "kernels/cpu/epilogue_inputs.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/packed_memory.h"
 #include "kernels/cpu/parallel.h"
@@ -61,7 +62,7 @@ class ColumnsConv final : public Kernel {
     } else {
       FLOE_RETURN_IF_ERROR(CheckBackward(conv_, s, ctx, epilogue_));
     }
-    const float* bias = epilogue_.bias ? ctx.inputs.back().as<float>() : nullptr;
+    const float* bias = BiasOf<float>(ctx, epilogue_);
     ScratchPieces pieces(ctx.scratch);
     const float* weights = Weights(ctx, s, pieces);
     float* columns = pieces.Floats(ColumnFloats(s));

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "kernels/candidates.h"
 #include "kernels/cpu/dtypes.h"
+#include "kernels/cpu/epilogue_inputs.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/plain_sum.h"
 #include "kernels/cpu/run_watch.h"
@@ -53,7 +54,7 @@ template <class T, class F>
 absl::Status ForPixels(const ConvNdSizes& s, const Epilogue& epilogue, const KernelContext& ctx,
                        int64_t pixels, int64_t channels, const F& sum) {
   T* to = ctx.out(0).as<T>();
-  const T* bias = epilogue.bias ? ctx.inputs.back().as<T>() : nullptr;
+  const T* bias = BiasOf<T>(ctx, epilogue);
   const int64_t pixel_step = s.PixelStep(channels), channel_step = s.ChannelStep(pixels);
   const int64_t cost = s.tap_count() * s.filter_in * s.filter_out + channels;
   const int64_t grain = std::max<int64_t>(1, kElementGrain / cost);
@@ -113,7 +114,7 @@ absl::Status Backward(const ConvNdSizes& s, const Epilogue& epilogue, const Kern
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeConv3D(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ConvNd conv, ops::ConvNdOf(args.node.attrs, 3));
-  FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
+  const Epilogue epilogue = EpilogueOf(args.node.attrs);
   if (args.inputs[0].type.dtype == DType::kFloat32 && args.options.gemm != GemmBackend::kReference)
     return MakeColumnsConv(args, conv, epilogue, true);
   return FromFunction([conv, epilogue](const KernelContext& ctx) -> absl::Status {
@@ -133,7 +134,7 @@ using Made = absl::StatusOr<std::unique_ptr<Kernel>>;
 template <int kSpatial>
 Made MakeBackprop(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ConvNd conv, ops::ConvNdOf(args.node.attrs, kSpatial));
-  FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
+  const Epilogue epilogue = EpilogueOf(args.node.attrs);
   const DType dtype = args.inputs[2].type.dtype;
   if (!ForDType(dtype, Convolved{}, [](auto) {}))
     return absl::UnimplementedError(absl::StrCat(kSpatial, "-D gradients of ", DTypeName(dtype)));
@@ -164,9 +165,11 @@ FLOE_REGISTER_KERNEL(Conv3DBackpropInputV2, kCpu, MakeBackprop<3>);
 }  // namespace
 
 absl::Status CheckBias(const KernelContext& ctx, const Epilogue& epilogue, int64_t channels) {
-  if (!epilogue.bias || ctx.inputs.back().elements() == channels) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("bias has ", ctx.inputs.back().elements(),
-                                                 " elements for ", channels, " channels"));
+  if (!epilogue.has_bias()) return absl::OkStatus();
+  const int64_t elements = ctx.in(epilogue.bias).elements();
+  if (elements == channels) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("bias has ", elements, " elements for ", channels, " channels"));
 }
 
 absl::Status CheckBackward(const ConvNd& conv, const ConvNdSizes& s, const KernelContext& ctx,

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "kernels/cpu/activation.h"
 #include "kernels/kernel.h"
+#include "model/epilogue.h"
 #include "model/ops/conv_nd.h"
 
 namespace floe::kernels {

@@ -20,7 +20,7 @@ struct Case {
   std::vector<int64_t> stride, dilation;
   std::string padding;
   bool channels_first = false;
-  std::string activation = "";  // with a bias
+  Activation activation = Activation::kNone;  // with a bias
 };
 
 // Batch, spatial sizes and channels in the order of the format.
@@ -32,7 +32,8 @@ std::vector<int64_t> Arranged(const Case& c, int64_t batch, const std::vector<in
   return dims;
 }
 
-Attrs AttrsOf(const Case& c) {
+// `inputs`: with the bias behind the others, where there is one.
+Attrs AttrsOf(const Case& c, const std::vector<Tensor>& inputs) {
   Attrs attrs;
   attrs.Set("strides", Arranged(c, 1, c.stride, 1));
   attrs.Set("dilations", Arranged(c, 1, c.dilation, 1));
@@ -40,10 +41,8 @@ Attrs AttrsOf(const Case& c) {
   const std::string last = c.spatial == 2 ? "NHWC" : "NDHWC",
                     first = c.spatial == 2 ? "NCHW" : "NCDHW";
   attrs.Set("data_format", c.channels_first ? first : last);
-  if (!c.activation.empty()) {
-    attrs.Set("fused_bias", true);
-    attrs.Set("fused_activation", c.activation);
-  }
+  if (c.activation != Activation::kNone)
+    SetEpilogue({.activation = c.activation, .bias = static_cast<int>(inputs.size()) - 1}, &attrs);
   return attrs;
 }
 
@@ -59,13 +58,14 @@ std::vector<int64_t> ResultSizes(const Case& c) {
 
 // Runs with the filter constant or not, on several threads or one, and compares with plain loops.
 void Check(const std::string& op, const Case& c, const std::vector<Tensor>& inputs) {
-  const auto want = RunKernel(op, AttrsOf(c), inputs,
+  const auto want = RunKernel(op, AttrsOf(c, inputs), inputs,
                               {.kernels = {.gemm = GemmBackend::kReference}, .const_mask = 1});
   ASSERT_TRUE(want.ok()) << want.status();
   for (const uint64_t mask : {3, 1}) {
     std::vector<float> bits;
     for (const int threads : {1, 3}) {
-      const auto got = RunKernel(op, AttrsOf(c), inputs, {.threads = threads, .const_mask = mask});
+      const auto got =
+          RunKernel(op, AttrsOf(c, inputs), inputs, {.threads = threads, .const_mask = mask});
       ASSERT_TRUE(got.ok()) << got.status();
       ASSERT_EQ(got->at(0).shape(), want->at(0).shape());
       const float *x = got->at(0).as<float>(), *y = want->at(0).as<float>();
@@ -85,13 +85,13 @@ const std::vector<Case>& Cases() {
       {2, {5, 5}, {1, 1}, 3, 3, 4, {2, 2}, {1, 1}, "VALID", true},
       {2, {40, 300}, {3, 3}, 32, 32, 8, {1, 1}, {1, 1}, "SAME"},  // more than one block of lines
       {2, {13, 11}, {5, 4}, 7, 7, 6, {2, 3}, {1, 1}, "SAME"},
-      {2, {12, 10}, {4, 4}, 33, 33, 5, {2, 2}, {1, 1}, "SAME", false, "Relu"},
-      {2, {12, 10}, {3, 5}, 6, 6, 8, {4, 3}, {1, 1}, "VALID", false, "Tanh"},
-      {2, {11, 9}, {2, 1}, 3, 3, 4, {3, 2}, {1, 1}, "SAME", false, "Relu6"},
-      {2, {90, 70}, {4, 4}, 64, 64, 3, {2, 2}, {1, 1}, "SAME", false, "Relu"},
-      {2, {9, 9}, {2, 3}, 6, 2, 9, {1, 2}, {1, 1}, "VALID", false, "Relu"},
-      {2, {8, 7}, {3, 3}, 4, 4, 6, {2, 2}, {1, 1}, "SAME", true, "Sigmoid"},
-      {3, {4, 5, 6}, {3, 2, 3}, 3, 3, 5, {1, 2, 1}, {1, 1, 1}, "SAME", false, "Elu"},
+      {2, {12, 10}, {4, 4}, 33, 33, 5, {2, 2}, {1, 1}, "SAME", false, Activation::kRelu},
+      {2, {12, 10}, {3, 5}, 6, 6, 8, {4, 3}, {1, 1}, "VALID", false, Activation::kTanh},
+      {2, {11, 9}, {2, 1}, 3, 3, 4, {3, 2}, {1, 1}, "SAME", false, Activation::kRelu6},
+      {2, {90, 70}, {4, 4}, 64, 64, 3, {2, 2}, {1, 1}, "SAME", false, Activation::kRelu},
+      {2, {9, 9}, {2, 3}, 6, 2, 9, {1, 2}, {1, 1}, "VALID", false, Activation::kRelu},
+      {2, {8, 7}, {3, 3}, 4, 4, 6, {2, 2}, {1, 1}, "SAME", true, Activation::kSigmoid},
+      {3, {4, 5, 6}, {3, 2, 3}, 3, 3, 5, {1, 2, 1}, {1, 1, 1}, "SAME", false, Activation::kElu},
       {3, {4, 5, 6}, {3, 2, 3}, 3, 3, 5, {1, 2, 1}, {1, 1, 1}, "SAME"},
       {3, {6, 5, 7}, {2, 2, 2}, 4, 2, 6, {2, 1, 1}, {1, 2, 3}, "VALID", true},
   };
@@ -107,7 +107,7 @@ TEST(ColumnsConv, GradientsMatchThePlainLoops) {
     std::vector<Tensor> inputs = {
         Tensor::Vector(DType::kInt32, sizes), RandomTensor(Shape(filter), 1),
         RandomTensor(Shape(Arranged(c, 2, ResultSizes(c), c.filter_out)), 2)};
-    if (!c.activation.empty()) inputs.push_back(RandomTensor({c.channels}, 3));
+    if (c.activation != Activation::kNone) inputs.push_back(RandomTensor({c.channels}, 3));
     Check(c.spatial == 2 ? "Conv2DBackpropInput" : "Conv3DBackpropInputV2", c, inputs);
   }
 }
@@ -119,7 +119,7 @@ TEST(ColumnsConv, Conv3DMatchesThePlainLoops) {
     filter.insert(filter.end(), {c.filter_in, c.filter_out});
     std::vector<Tensor> inputs = {RandomTensor(Shape(Arranged(c, 2, c.image, c.channels)), 3),
                                   RandomTensor(Shape(filter), 4)};
-    if (!c.activation.empty()) inputs.push_back(RandomTensor({c.filter_out}, 5));
+    if (c.activation != Activation::kNone) inputs.push_back(RandomTensor({c.filter_out}, 5));
     Check("Conv3D", c, inputs);
   }
 }

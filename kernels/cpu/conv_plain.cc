@@ -1,4 +1,5 @@
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/epilogue_inputs.h"
 #include "kernels/cpu/plain_sum.h"
 #include "kernels/cpu/run_watch.h"
 
@@ -27,8 +28,8 @@ class PlainConv final : public Kernel {
     FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, depthwise_));
     if (s.out_floats() == 0) return absl::OkStatus();  // of however many images
     const Strides out(s.channels_first, s.out_h, s.out_w, s.out_c);
-    const T* bias = epilogue_.bias ? ctx.inputs.back().as<T>() : nullptr;
-    const T* residual = epilogue_.residual ? ctx.in(2).as<T>() : nullptr;
+    const T* bias = BiasOf<T>(ctx, epilogue_);
+    const T* residual = ResidualOf<T>(ctx, epilogue_);
     const T* base = ctx.out(0).as<T>();
     const int64_t cost = s.out_c * s.kernel_h * s.kernel_w * (depthwise_ ? 1 : s.filter_in);
     return WatchedRange(

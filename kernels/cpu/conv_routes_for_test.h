@@ -28,18 +28,18 @@ inline std::vector<std::string> ConvOffers(const Attrs& attrs, const std::vector
 // That the route adds a residual to `sums`, its results without one and without an activation.
 // `inputs`: image, constant filter and bias.
 inline void ExpectResidualAdded(Attrs attrs, std::vector<Tensor> inputs, const std::string& route,
-                                const std::string& activation, const Tensor& sums) {
+                                Activation activation, const Tensor& sums) {
   const Tensor residual = RandomTensor(sums.shape(), 4);
-  inputs.insert(inputs.begin() + 2, residual);
-  attrs.Set("fused_residual", true);
-  attrs.Set("fused_activation", activation);
+  Epilogue epilogue = EpilogueOf(attrs);
+  epilogue.activation = activation;
+  epilogue.residual = static_cast<int>(inputs.size());
+  inputs.push_back(residual);
+  SetEpilogue(epilogue, &attrs);
   RunOptions options;
   options.kernels.routes["under_test"] = route;
   options.const_mask = 2;
   const auto got = RunKernel("Conv2D", attrs, inputs, options);
   ASSERT_TRUE(got.ok()) << got.status();
-  kernels::Epilogue epilogue;
-  epilogue.activation = *kernels::ActivationFromName(activation);
   for (int64_t i = 0; i < residual.elements(); ++i) {
     const float sum = sums.as<float>()[i] + residual.as<float>()[i];
     const float want = kernels::ActivatePlain(epilogue, sum), is = (*got)[0].as<float>()[i];

@@ -20,7 +20,7 @@ struct ConvCase {
   int64_t groups = 1;
   bool depthwise = false;
   uint64_t const_mask = 6;
-  std::string activation = "";
+  Activation activation = Activation::kNone;
   int threads = 1;
   bool residual = false;
 };
@@ -39,9 +39,9 @@ Attrs AttrsOf(const ConvCase& t) {
   attrs.Set("dilations", FourDims(t.nchw, t.dilation_h, t.dilation_w));
   attrs.Set("padding", t.padding);
   attrs.Set("data_format", std::string(t.nchw ? "NCHW" : "NHWC"));
-  attrs.Set("fused_bias", true);
-  if (t.residual) attrs.Set("fused_residual", true);
-  attrs.Set("fused_activation", t.activation);
+  SetEpilogue(
+      {.activation = t.activation, .bias = t.residual ? 3 : 2, .residual = t.residual ? 2 : -1},
+      &attrs);
   if (t.padding == "EXPLICIT") {
     attrs.Set("explicit_paddings", t.nchw ? std::vector<int64_t>{0, 0, 0, 0, 2, 1, 0, 3}
                                           : std::vector<int64_t>{0, 0, 2, 1, 0, 3, 0, 0});
@@ -109,8 +109,7 @@ double Want(const ConvCase& t, const std::vector<Tensor>& inputs, const Side& h,
   }
   sum += inputs.back().as<float>()[c];
   if (t.residual) sum += inputs[2].as<float>()[((n * h.out + y) * w.out + x) * t.out_channels + c];
-  kernels::Epilogue epilogue;
-  epilogue.activation = *kernels::ActivationFromName(t.activation);
+  const Epilogue epilogue{.activation = t.activation};
   return kernels::ActivatePlain(epilogue, sum);
 }
 
@@ -181,7 +180,7 @@ TEST(Conv2D, ManySizesOnEveryIsa) {
         for (int64_t out : {1, 10, 32, 47}) {
           ConvCase t{1, 7, 13, channels, 5, 5, out};
           t.padding = padding;
-          t.activation = "Relu";
+          t.activation = Activation::kRelu;
           EXPECT_NO_FATAL_FAILURE(ExpectConv(t, GemmBackend::kNative));
         }
       }
@@ -203,7 +202,8 @@ TEST(Conv2D, ResidualsOnEveryIsaAndBackend) {
     hwy::SetSupportedTargetsForTest(isa);
     SCOPED_TRACE(hwy::TargetName(isa));
     for (GemmBackend backend : Backends()) {
-      for (const char* activation : {"", "Relu", "Relu6", "Tanh"}) {
+      for (const Activation activation :
+           {Activation::kNone, Activation::kRelu, Activation::kRelu6, Activation::kTanh}) {
         ConvCase t{2, 7, 9, 12, 3, 3, 38};
         t.residual = true;
         t.const_mask = 2 + 8;
@@ -288,7 +288,7 @@ TEST(Conv2D, BitsOfAnImageDoNotDependOnTheBatch) {
   ConvCase t{9, 7, 9, 5, 3, 3, 20};
   ExpectImagesAreIndependent(t);
   t.padding = "SAME";
-  t.activation = "Sigmoid";
+  t.activation = Activation::kSigmoid;
   ExpectImagesAreIndependent(t);
   t.kernel_h = t.kernel_w = 1;
   ExpectImagesAreIndependent(t);
@@ -310,7 +310,7 @@ TEST(Depthwise, StridesDilationsPaddingsFormatsAndMultipliers) {
               t.nchw = nchw;
               t.stride_h = t.stride_w = stride;
               t.dilation_h = t.dilation_w = dilation;
-              t.activation = "Relu6";
+              t.activation = Activation::kRelu6;
               ASSERT_NO_FATAL_FAILURE(ExpectConv(t, backend));
             }
           }

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/epilogue_inputs.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/run_watch.h"
@@ -35,7 +36,7 @@ class NativeDepthwise final : public Kernel {
     float* out = ctx.out(0).as<float>();
     DepthwiseTask task{nullptr,
                        ctx.in(1).as<float>(),
-                       epilogue_.bias ? ctx.inputs.back().as<float>() : nullptr,
+                       BiasOf<float>(ctx, epilogue_),
                        s.in_h,
                        s.in_w,
                        s.out_c,
@@ -106,7 +107,7 @@ class NativeDepthwise final : public Kernel {
 };
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDepthwise(const KernelArgs& args) {
-  FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
+  const Epilogue epilogue = EpilogueOf(args.node.attrs);
   FLOE_ASSIGN_OR_RETURN(const ops::ConvNd window, ops::ConvNdOf(args.node.attrs, 2));
   if (args.inputs[0].type.dtype != DType::kFloat32 ||
       args.options.gemm == GemmBackend::kReference) {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/activation.h"
+#include "model/epilogue.h"
 
 namespace floe::kernels {
 

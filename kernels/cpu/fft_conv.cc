@@ -7,6 +7,7 @@
 #include "base/memory_budget.h"
 #include "base/status.h"
 #include "kernels/cpu/conv_numbers.h"
+#include "kernels/cpu/epilogue_inputs.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/packed_memory.h"
@@ -172,7 +173,7 @@ class FftConv final : public Kernel {
   const float* Bias(const KernelContext& ctx, ScratchPieces& pieces) const {
     float* bias = pieces.Floats(BiasFloats());
     std::fill_n(bias, BiasFloats(), 0.0f);
-    if (epilogue_.bias) std::copy_n(ctx.inputs.back().as<float>(), plan_.columns, bias);
+    if (epilogue_.has_bias()) std::copy_n(BiasOf<float>(ctx, epilogue_), plan_.columns, bias);
     return bias;
   }
 
@@ -206,7 +207,7 @@ class FftConv final : public Kernel {
     tile.step = s.dilation > 1 ? s.dilation * s.in_c : plan_.width;
     const int64_t offset = (image * s.out + out) * plan_.columns;
     tile.out = ctx.out(0).as<float>() + offset;
-    if (epilogue_.residual) tile.residual = ctx.in(2).as<float>() + offset;
+    if (epilogue_.has_residual()) tile.residual = ResidualOf<float>(ctx, epilogue_) + offset;
     tile.count = std::min(plan_.tile(), of_sequence - first);
     return tile;
   }
@@ -282,10 +283,11 @@ class FftConv final : public Kernel {
         const int64_t t = i / out_blocks, column = i % out_blocks * block;
         if (!Transformed(room.kinds[t])) return;
         const Tile tile = TileAt(ctx, s, begin + t);
-        fft_kernels_.inverse(fft_, room.products + t * s.out_spectrum + column, s.out_plane,
-                             {tile.out + column, s.dilation * plan_.columns, tile.count,
-                              std::min(block, plan_.columns - column), bias + column,
-                              epilogue_.activation == Activation::kRelu && !epilogue_.residual});
+        fft_kernels_.inverse(
+            fft_, room.products + t * s.out_spectrum + column, s.out_plane,
+            {tile.out + column, s.dilation * plan_.columns, tile.count,
+             std::min(block, plan_.columns - column), bias + column,
+             epilogue_.activation == Activation::kRelu && !epilogue_.has_residual()});
       });
     }
     for (int64_t i = 0; i < tiles; ++i)
@@ -335,7 +337,7 @@ class FftConv final : public Kernel {
       task.a = {room.rows, INT64_MAX, plan_.width, 0};
       task.runs.length = direct_k_;
       task.b = Floats(direct_);
-      task.bias = epilogue_.bias ? bias : nullptr;
+      task.bias = epilogue_.has_bias() ? bias : nullptr;
       task.n = plan_.columns;
       task.residual = tile.residual;
       task.c = tile.out;
@@ -345,7 +347,7 @@ class FftConv final : public Kernel {
       return RunGemm(gemm_, task, tile.count, pool);
     }
     // What the inverse transform has done already: the bias, and Relu where nothing is added.
-    const bool relu_done = epilogue_.activation == Activation::kRelu && !epilogue_.residual;
+    const bool relu_done = epilogue_.activation == Activation::kRelu && !epilogue_.has_residual();
     if (kind == TileKind::kZeros) {
       Epilogue done;
       if (relu_done) done.activation = Activation::kRelu;
@@ -355,7 +357,7 @@ class FftConv final : public Kernel {
         gemm_.finish(done, bias, nullptr, tile.out + n * ld, 1, plan_.columns, ld);
       }
     }
-    if (!relu_done && (epilogue_.activation != Activation::kNone || epilogue_.residual)) {
+    if (!relu_done && (epilogue_.activation != Activation::kNone || epilogue_.has_residual())) {
       gemm_.finish(epilogue_, nullptr, tile.residual, tile.out, tile.count, plan_.columns, ld);
     }
     return absl::OkStatus();

@@ -105,7 +105,7 @@ struct Case {
   int64_t images, length, channels, taps, columns;
   int64_t stride = 1, dilation = 1;
   std::string padding = "VALID";  // EXPLICIT: causal
-  std::string activation;
+  Activation activation = Activation::kNone;
   bool along_h = false;
   bool bias = true;
 };
@@ -119,8 +119,7 @@ Attrs AttrsOf(const Case& t) {
   attrs.Set("dilations", dims(t.dilation));
   attrs.Set("padding", t.padding);
   attrs.Set("data_format", std::string("NHWC"));
-  if (t.bias) attrs.Set("fused_bias", true);
-  attrs.Set("fused_activation", t.activation);
+  SetEpilogue({.activation = t.activation, .bias = t.bias ? 2 : -1}, &attrs);
   const int64_t before = (t.taps - 1) * t.dilation;
   if (t.padding == "EXPLICIT") {
     attrs.Set("explicit_paddings", t.along_h ? std::vector<int64_t>{0, 0, before, 0, 0, 0, 0, 0}
@@ -161,8 +160,7 @@ void ExpectNear(const Case& t, const std::vector<Tensor>& inputs, const Tensor& 
     out = (t.length - 1) / t.stride + 1;
   }
   ASSERT_EQ(got.elements(), t.images * out * t.columns);
-  kernels::Epilogue epilogue;
-  epilogue.activation = *kernels::ActivationFromName(t.activation);
+  const Epilogue epilogue{.activation = t.activation};
   const float *x = inputs[0].as<float>(), *w = inputs[1].as<float>();
   for (int64_t i = 0; i < t.images * out; ++i) {
     const float* image = x + i / out * t.length * t.channels;
@@ -176,7 +174,8 @@ void ExpectNear(const Case& t, const std::vector<Tensor>& inputs, const Tensor& 
                  w[(tap * t.channels + c) * t.columns + column];
       }
       const double tolerance = 1e-6 * std::sqrt(static_cast<double>(t.taps * t.channels)) + 1e-6;
-      ASSERT_NEAR(got.as<float>()[i * t.columns + column], ActivatePlain(epilogue, sum), tolerance)
+      ASSERT_NEAR(got.as<float>()[i * t.columns + column], kernels::ActivatePlain(epilogue, sum),
+                  tolerance)
           << "row " << i % out << " of image " << i / out << ", column " << column;
     }
   }
@@ -186,7 +185,8 @@ void ExpectConv(const Case& t) {
   SCOPED_TRACE(testing::Message() << t.images << " of " << t.length << " x " << t.channels
                                   << ", taps " << t.taps << " to " << t.columns << ", stride "
                                   << t.stride << ", dilation " << t.dilation << " " << t.padding
-                                  << " " << t.activation << " along_h " << t.along_h);
+                                  << " " << static_cast<int>(t.activation) << " along_h "
+                                  << t.along_h);
   const std::vector<Tensor> inputs = InputsOf(t);
   const auto got = RunRoute(t, inputs, "fft");
   ASSERT_TRUE(got.ok()) << got.status();
@@ -197,12 +197,14 @@ TEST(FftConv, OddSizesOnEveryIsa) {
   OnEveryIsa([] {
     for (const std::string padding : {"VALID", "SAME", "EXPLICIT"}) {
       for (int64_t stride : {1, 2, 4}) {
-        EXPECT_NO_FATAL_FAILURE(ExpectConv({2, 211, 3, 20, 5, stride, 1, padding, "Relu"}));
+        EXPECT_NO_FATAL_FAILURE(
+            ExpectConv({2, 211, 3, 20, 5, stride, 1, padding, Activation::kRelu}));
       }
       for (int64_t dilation : {2, 5}) {
         EXPECT_NO_FATAL_FAILURE(ExpectConv({2, 139, 5, 17, 7, 1, dilation, padding}));
       }
-      EXPECT_NO_FATAL_FAILURE(ExpectConv({1, 401, 7, 200, 3, 3, 1, padding, "Tanh", true}));
+      EXPECT_NO_FATAL_FAILURE(
+          ExpectConv({1, 401, 7, 200, 3, 3, 1, padding, Activation::kTanh, true}));
     }
     EXPECT_NO_FATAL_FAILURE(ExpectConv({2, 30, 3, 9, 5, 1, 50, "SAME"}));
     for (int64_t channels : {1, 15, 16, 31, 33}) {
@@ -218,14 +220,14 @@ TEST(FftConv, LengthsAroundTilesAndNoBias) {
     Case t{3, length, 4, 16, 6};
     EXPECT_NO_FATAL_FAILURE(ExpectConv(t));
     t.bias = false;
-    t.activation = "Relu";
+    t.activation = Activation::kRelu;
     EXPECT_NO_FATAL_FAILURE(ExpectConv(t));
   }
 }
 
 // Rows by the transform, without data under them, and with an infinity: each adds the residual.
 TEST(FftConv, ResidualsAreAddedBeforeTheActivation) {
-  for (const char* activation : {"", "Relu", "Tanh"}) {
+  for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kTanh}) {
     const Case t{2, 700, 4, 20, 6};
     std::vector<Tensor> inputs = InputsOf(t);
     auto* x = static_cast<float*>(inputs[0].mutable_data());
@@ -240,7 +242,7 @@ TEST(FftConv, ResidualsAreAddedBeforeTheActivation) {
 // Bits of one image do not change with the others, nor with threads.
 TEST(FftConv, ImagesAreComputedAloneOnEveryIsa) {
   OnEveryIsa([] {
-    const Case many{7, 333, 18, 20, 35, 1, 1, "SAME", "Relu"};
+    const Case many{7, 333, 18, 20, 35, 1, 1, "SAME", Activation::kRelu};
     std::vector<Tensor> inputs = InputsOf(many);
     const auto together = RunRoute(many, inputs, "fft", 3);
     ASSERT_TRUE(together.ok()) << together.status();
@@ -314,7 +316,7 @@ TEST(FftConv, AWideRangeCostsNoDigits) {
 
 TEST(FftConv, WindowsOfZerosGiveTheBiasExactlyOnEveryIsa) {
   OnEveryIsa([] {
-    for (const std::string activation : {"", "Relu", "Tanh"}) {
+    for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kTanh}) {
       Case t{1, 260, 3, 20, 5};
       t.activation = activation;
       std::vector<Tensor> inputs = InputsOf(t);
@@ -322,7 +324,8 @@ TEST(FftConv, WindowsOfZerosGiveTheBiasExactlyOnEveryIsa) {
       const auto got = RunRoute(t, inputs, "fft"), direct = RunRoute(t, inputs, "gemm");
       ASSERT_TRUE(got.ok() && direct.ok()) << got.status();
       for (int64_t i = 100 * 5; i < 141 * 5; ++i)
-        ASSERT_EQ((*got)[0].as<float>()[i], (*direct)[0].as<float>()[i]) << activation << i;
+        ASSERT_EQ((*got)[0].as<float>()[i], (*direct)[0].as<float>()[i])
+            << static_cast<int>(activation) << " " << i;
       EXPECT_NO_FATAL_FAILURE(ExpectNear(t, inputs, (*got)[0]));
     }
   });

@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "base/thread_pool.h"
-#include "kernels/cpu/activation.h"
 #include "kernels/cpu/run_watch.h"
+#include "model/epilogue.h"
 #include "model/half.h"
 
 namespace floe::kernels {

@@ -38,19 +38,19 @@ void PackedWeights::PutInto(GemmTask* task, int64_t first) const {
 
 BiasOperand::BiasOperand(const KernelArgs& args, const Epilogue& epilogue,
                          const GemmKernels& kernels)
-    : given_(epilogue.bias), lanes_(kernels.lanes) {
-  if (!given_ || !args.inputs.back().has_constant()) return;
-  const Tensor& bias = args.inputs.back().constant;
+    : input_(epilogue.bias), lanes_(kernels.lanes) {
+  if (input_ < 0 || !args.inputs[input_].has_constant()) return;
+  const Tensor& bias = args.inputs[input_].constant;
   const int64_t n = bias.elements(), padded = n + kernels.lanes;
   constant_ = AlignedBuffer(padded * sizeof(float));
   CopyPadded(bias.as<float>(), n, padded, reinterpret_cast<float*>(constant_.data()));
 }
 
 const float* BiasOperand::Padded(const KernelContext& ctx, int64_t n, ScratchPieces& pieces) const {
-  if (!given_) return nullptr;
+  if (input_ < 0) return nullptr;
   if (constant_.size() != 0) return reinterpret_cast<const float*>(constant_.data());
   float* copy = pieces.Floats(n + lanes_);
-  CopyPadded(ctx.inputs.back().as<float>(), n, n + lanes_, copy);
+  CopyPadded(ctx.in(input_).as<float>(), n, n + lanes_, copy);
   return copy;
 }
 

@@ -79,13 +79,13 @@ class BiasOperand {
  public:
   BiasOperand(const KernelArgs& args, const Epilogue& epilogue, const GemmKernels& kernels);
   int64_t ScratchFloats(int64_t n) const {
-    return given_ && constant_.size() == 0 ? n + lanes_ : 0;
+    return input_ >= 0 && constant_.size() == 0 ? n + lanes_ : 0;
   }
   // Null when there is none. `pieces` gives room for a bias that is not constant.
   const float* Padded(const KernelContext& ctx, int64_t n, ScratchPieces& pieces) const;
 
  private:
-  bool given_;
+  int input_;  // -1: no bias
   int64_t lanes_;
   AlignedBuffer constant_;
 };

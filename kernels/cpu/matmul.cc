@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/cpu/epilogue_inputs.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/openblas.h"
 #include "kernels/cpu/packed_memory.h"
@@ -123,7 +124,7 @@ class BlasMatMul final : public MatMulKernel {
         {static_cast<const float*>(call.a), transpose_a_ ? call.m : call.k, transpose_a_},
         {static_cast<const float*>(call.b), transpose_b_ ? call.k : call.n, transpose_b_}, c,
         call.n);
-    const float* bias = epilogue_.bias ? call.ctx.inputs.back().as<float>() : nullptr;
+    const float* bias = BiasOf<float>(call.ctx, epilogue_);
     gemm_.finish(epilogue_, bias, nullptr, c, call.m, call.n, call.n);
     return absl::OkStatus();
   }
@@ -133,7 +134,7 @@ class BlasMatMul final : public MatMulKernel {
 };
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeMatmul(const KernelArgs& args) {
-  FLOE_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::FromAttrs(args.node.attrs));
+  const Epilogue epilogue = EpilogueOf(args.node.attrs);
   const bool plain = args.inputs[0].type.dtype != DType::kFloat32 ||
                      args.inputs[1].type.dtype != DType::kFloat32 ||
                      args.node.attrs.Type("Tout", DType::kFloat32) != DType::kFloat32;
@@ -168,7 +169,7 @@ absl::Status MatMulKernel::Run(const KernelContext& ctx) const {
   const TensorView &a = ctx.in(0), &b = ctx.in(1), &c = ctx.out(0);
   const MatMulSizes size(a.shape, b.shape, transpose_a_, transpose_b_);
   // Inference lets dims pass that it does not know; reading on would leave B's memory.
-  if (size.k != size.b_k || (epilogue_.bias && ctx.inputs.back().elements() != size.n)) {
+  if (size.k != size.b_k || (epilogue_.has_bias() && ctx.in(epilogue_.bias).elements() != size.n)) {
     return absl::InvalidArgumentError(absl::StrCat("cannot multiply ", a.shape.ToString(), " by ",
                                                    b.shape.ToString(), ": inner dims ", size.k,
                                                    " and ", size.b_k, " differ"));

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "kernels/cpu/activation.h"
 #include "kernels/kernel.h"
+#include "model/epilogue.h"
 
 namespace floe::kernels {
 

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cpu/epilogue_inputs.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/plain_sum.h"
 #include "kernels/cpu/run_watch.h"
@@ -46,7 +47,7 @@ class PlainMatMul final : public MatMulKernel {
 
   void Columns(const MatMulCall& call, int64_t m, int64_t first) const {
     const A* a = static_cast<const A*>(call.a) + m * (transpose_a_ ? 1 : call.k);
-    const T* bias = epilogue_.bias ? call.ctx.inputs.back().as<T>() : nullptr;
+    const T* bias = BiasOf<T>(call.ctx, epilogue_);
     T* c = static_cast<T*>(call.c) + m * call.n;
     const int64_t a_k = transpose_a_ ? call.m : 1;
     const int64_t b_k = transpose_b_ ? 1 : call.n, b_n = transpose_b_ ? call.k : 1;

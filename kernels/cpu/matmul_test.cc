@@ -37,27 +37,26 @@ struct MatMulCase {
   int64_t m, k, n;
   bool transpose_a, transpose_b;
   uint64_t const_mask;
-  std::string activation;
+  Activation activation = Activation::kNone;
   bool bias;
 };
 
 void ExpectProduct(const MatMulCase& t, GemmBackend backend) {
   SCOPED_TRACE(testing::Message() << GemmBackendName(backend) << " " << t.m << "x" << t.k << "x"
                                   << t.n << " " << t.transpose_a << t.transpose_b << " const "
-                                  << t.const_mask << " " << t.activation << " bias " << t.bias);
+                                  << t.const_mask << " " << static_cast<int>(t.activation)
+                                  << " bias " << t.bias);
   std::vector<Tensor> inputs = {RandomTensor(t.transpose_a ? Shape{t.k, t.m} : Shape{t.m, t.k}, 1),
                                 RandomTensor(t.transpose_b ? Shape{t.n, t.k} : Shape{t.k, t.n}, 2)};
   if (t.bias) inputs.push_back(RandomTensor({t.n}, 3));
   Attrs attrs;
   attrs.Set("transpose_a", t.transpose_a);
   attrs.Set("transpose_b", t.transpose_b);
-  attrs.Set("fused_bias", t.bias);
-  attrs.Set("fused_activation", t.activation);
+  SetEpilogue({.activation = t.activation, .bias = t.bias ? 2 : -1}, &attrs);
   const auto outputs = RunKernel("MatMul", attrs, inputs, {{backend}, 1, t.const_mask});
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   ASSERT_EQ((*outputs)[0].shape(), Shape({t.m, t.n}));
-  kernels::Epilogue epilogue;
-  epilogue.activation = *kernels::ActivationFromName(t.activation);
+  const Epilogue epilogue{.activation = t.activation};
   for (int64_t i = 0; i < t.m; ++i) {
     for (int64_t j = 0; j < t.n; ++j) {
       double want = Product(inputs[0].as<float>(), inputs[1].as<float>(), t.m, t.k, t.n,
@@ -75,20 +74,23 @@ TEST(MatMul, TransposedConstantAndNotOnEveryBackend) {
     for (int flags = 0; flags < 4; ++flags) {
       for (uint64_t const_mask : {0, 2, 6}) {
         for (int64_t m : {1, 2, 5, 40}) {
-          ExpectProduct({m, 33, 21, (flags & 1) != 0, (flags & 2) != 0, const_mask, "", true},
-                        backend);
+          ExpectProduct(
+              {m, 33, 21, (flags & 1) != 0, (flags & 2) != 0, const_mask, Activation::kNone, true},
+              backend);
         }
       }
     }
-    ExpectProduct({1, 784, 10, false, false, 2, "", false}, backend);
-    ExpectProduct({3, 4, 2, false, false, 2, "", false}, backend);
+    ExpectProduct({1, 784, 10, false, false, 2, Activation::kNone, false}, backend);
+    ExpectProduct({3, 4, 2, false, false, 2, Activation::kNone, false}, backend);
   }
 }
 
 TEST(MatMul, FusedActivationsOnEveryBackend) {
   for (GemmBackend backend : Backends()) {
-    for (const char* activation :
-         {"Relu", "Relu6", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "Swish", "Gelu", "GeluTanh"}) {
+    for (const Activation activation :
+         {Activation::kRelu, Activation::kRelu6, Activation::kSigmoid, Activation::kTanh,
+          Activation::kElu, Activation::kLeakyRelu, Activation::kSwish, Activation::kGelu,
+          Activation::kGeluTanh}) {
       for (int64_t n : {1, 19, 64}) {
         ExpectProduct({5, 90, n, false, false, 6, activation, true}, backend);
         ExpectProduct({5, 90, n, false, false, 0, activation, false}, backend);
@@ -99,9 +101,9 @@ TEST(MatMul, FusedActivationsOnEveryBackend) {
 
 TEST(MatMul, EmptyDims) {
   for (GemmBackend backend : Backends()) {
-    ExpectProduct({0, 5, 3, false, false, 2, "", true}, backend);
-    ExpectProduct({4, 0, 3, false, false, 2, "Relu", true}, backend);
-    ExpectProduct({4, 5, 0, false, false, 2, "", false}, backend);
+    ExpectProduct({0, 5, 3, false, false, 2, Activation::kNone, true}, backend);
+    ExpectProduct({4, 0, 3, false, false, 2, Activation::kRelu, true}, backend);
+    ExpectProduct({4, 5, 0, false, false, 2, Activation::kNone, false}, backend);
   }
 }
 
@@ -123,8 +125,7 @@ TEST(MatMul, OtherTypes) {
 
 TEST(MatMul, BitsOfARowDoNotDependOnTheBatchOrThreads) {
   Attrs attrs;
-  attrs.Set("fused_bias", true);
-  attrs.Set("fused_activation", std::string("Tanh"));
+  SetEpilogue({.activation = Activation::kTanh, .bias = 2}, &attrs);
   const Tensor b = RandomTensor({500, 70}, 2), bias = RandomTensor({70}, 3),
                all = RandomTensor({33, 500}, 1);
   const auto run = [&](int64_t begin, int64_t count, int threads, uint64_t mask) {

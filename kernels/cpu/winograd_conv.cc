@@ -6,6 +6,7 @@
 #include "base/memory_budget.h"
 #include "base/status.h"
 #include "kernels/cpu/conv_numbers.h"
+#include "kernels/cpu/epilogue_inputs.h"
 #include "kernels/cpu/gemm_operands.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/packed_memory.h"
@@ -188,7 +189,7 @@ class WinogradConv final : public Kernel {
     const int64_t offset =
         (block.image + tile.image) * s.s.out_floats() + (y * s.s.out_w + x) * s.s.out_c;
     result.base = ctx.out(0).as<float>() + offset;
-    if (epilogue_.residual) result.residual = ctx.in(2).as<float>() + offset;
+    if (epilogue_.has_residual()) result.residual = ResidualOf<float>(ctx, epilogue_) + offset;
     result.row_stride = s.s.out_w * s.s.out_c;
     result.column_stride = s.s.out_c;
     result.rows = tile.rows;

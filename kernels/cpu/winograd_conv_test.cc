@@ -38,7 +38,7 @@ struct Case {
   FormCase form;
   int64_t images, height, width, channels, columns;
   std::string padding = "SAME";
-  std::string activation;
+  Activation activation = Activation::kNone;
   bool bias = true;
 };
 
@@ -59,8 +59,7 @@ Attrs AttrsOf(const Case& t) {
   attrs.Set("strides", std::vector<int64_t>{1, 1, 1, 1});
   attrs.Set("padding", t.padding);
   attrs.Set("data_format", std::string("NHWC"));
-  if (t.bias) attrs.Set("fused_bias", true);
-  attrs.Set("fused_activation", t.activation);
+  SetEpilogue({.activation = t.activation, .bias = t.bias ? 2 : -1}, &attrs);
   if (t.padding == "EXPLICIT")
     attrs.Set("explicit_paddings", std::vector<int64_t>{0, 0, 4, 1, 0, 3, 0, 0});
   return attrs;
@@ -118,8 +117,7 @@ constexpr double kMeanTerm = 0.25;  // the mean of |x||w|, both even in [-1, 1)
 void ExpectNear(const Case& t, const std::vector<Tensor>& inputs, const Tensor& got) {
   const int64_t height = SideH(t).out, width = SideW(t).out;
   ASSERT_EQ(got.shape(), (Shape{t.images, height, width, t.columns}));
-  kernels::Epilogue epilogue;
-  epilogue.activation = *kernels::ActivationFromName(t.activation);
+  const Epilogue epilogue{.activation = t.activation};
   const double terms = static_cast<double>(t.form.taps_h * t.form.taps_w * t.channels);
   const float* value = got.as<float>();
   for (int64_t n = 0; n < t.images; ++n) {
@@ -128,7 +126,7 @@ void ExpectNear(const Case& t, const std::vector<Tensor>& inputs, const Tensor& 
         for (int64_t column = 0; column < t.columns; ++column, ++value) {
           const Sum sum = SumOf(t, inputs, n, y, x, column);
           const double tolerance = 2 * t.form.error * terms * kMeanTerm + 2e-6;
-          ASSERT_NEAR(*value, ActivatePlain(epilogue, sum.value), tolerance)
+          ASSERT_NEAR(*value, kernels::ActivatePlain(epilogue, sum.value), tolerance)
               << "pixel " << y << "," << x << " of image " << n << ", column " << column;
         }
       }
@@ -140,7 +138,7 @@ void ExpectConv(const Case& t, int threads = 1, uint64_t const_mask = 6) {
   SCOPED_TRACE(testing::Message() << t.form.route << " of " << t.form.taps_h << "x" << t.form.taps_w
                                   << ": " << t.images << "x" << t.height << "x" << t.width << "x"
                                   << t.channels << " to " << t.columns << " " << t.padding << " "
-                                  << t.activation);
+                                  << static_cast<int>(t.activation));
   const std::vector<Tensor> inputs = InputsOf(t);
   const auto got = RunRoute(t, inputs, t.form.route, threads, const_mask);
   ASSERT_TRUE(got.ok()) << got.status();
@@ -152,7 +150,8 @@ TEST(WinogradConv, OddSizesOnEveryIsa) {
     for (const FormCase& form : kForms) {
       for (const std::string padding : {"VALID", "SAME", "EXPLICIT"}) {
         for (int64_t channels : {1, 3, 17, 64}) {
-          ASSERT_NO_FATAL_FAILURE(ExpectConv({form, 2, 7, 10, channels, 5, padding, "Relu"}));
+          ASSERT_NO_FATAL_FAILURE(
+              ExpectConv({form, 2, 7, 10, channels, 5, padding, Activation::kRelu}));
           ASSERT_NO_FATAL_FAILURE(ExpectConv({form, 1, 9, 7, 4, channels, padding}));
         }
       }
@@ -177,8 +176,9 @@ TEST(WinogradConv, SizesAroundTheTile) {
 TEST(WinogradConv, EveryActivationOnEveryIsa) {
   OnEveryIsa([] {
     for (const FormCase& form : kForms) {
-      for (const char* activation :
-           {"", "Relu", "Relu6", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "Swish"}) {
+      for (const Activation activation :
+           {Activation::kNone, Activation::kRelu, Activation::kRelu6, Activation::kSigmoid,
+            Activation::kTanh, Activation::kElu, Activation::kLeakyRelu, Activation::kSwish}) {
         Case t{form, 1, 5, 6, 8, 18, "SAME", activation};
         ASSERT_NO_FATAL_FAILURE(ExpectConv(t));
         t.bias = false;
@@ -190,13 +190,13 @@ TEST(WinogradConv, EveryActivationOnEveryIsa) {
 
 TEST(WinogradConv, ABiasThatIsNotConstant) {
   for (const FormCase& form : kForms)
-    EXPECT_NO_FATAL_FAILURE(ExpectConv({form, 2, 5, 6, 8, 18, "SAME", "Relu"}, 1, 2));
+    EXPECT_NO_FATAL_FAILURE(ExpectConv({form, 2, 5, 6, 8, 18, "SAME", Activation::kRelu}, 1, 2));
 }
 
 // Tiles by the transform, without data under some places, and with an infinity.
 TEST(WinogradConv, ResidualsAreAddedBeforeTheActivation) {
   for (const FormCase& form : kForms) {
-    for (const char* activation : {"", "Relu", "Tanh"}) {
+    for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kTanh}) {
       const Case t{form, 2, 23, 19, 4, 21};
       std::vector<Tensor> inputs = InputsOf(t);
       auto* x = static_cast<float*>(inputs[0].mutable_data());
@@ -250,7 +250,7 @@ TEST(WinogradConv, ImagesAreComputedAloneOnEveryIsa) {
     for (const FormCase& form : kForms) {
       // Images that share a block, and images of some blocks, which are worth a thread.
       for (const int64_t size : {5, 31}) {
-        const Case many{form, 5, size, size + 2, 40, 51, "SAME", "Relu"};
+        const Case many{form, 5, size, size + 2, 40, 51, "SAME", Activation::kRelu};
         const std::vector<Tensor> inputs = InputsOf(many);
         const auto together = RunRoute(many, inputs, form.route, 3);
         ASSERT_TRUE(together.ok()) << together.status();
@@ -342,7 +342,8 @@ TEST(WinogradConv, AWideRangeCostsNoDigits) {
 TEST(WinogradConv, WindowsOfZerosGiveTheBiasExactlyOnEveryIsa) {
   OnEveryIsa([] {
     for (const FormCase& form : kForms) {
-      for (const std::string activation : {"", "Relu", "Tanh"}) {
+      for (const Activation activation :
+           {Activation::kNone, Activation::kRelu, Activation::kTanh}) {
         const Case t{form, 1, 16, 14, 3, 5, "VALID", activation};
         std::vector<Tensor> inputs = InputsOf(t);
         auto* x = static_cast<float*>(inputs[0].mutable_data());
@@ -351,7 +352,8 @@ TEST(WinogradConv, WindowsOfZerosGiveTheBiasExactlyOnEveryIsa) {
         ASSERT_TRUE(got.ok() && direct.ok()) << got.status();
         const int64_t row = SideW(t).out * 5;
         for (int64_t i = 4 * row; i < (12 - form.taps_h) * row; ++i)
-          ASSERT_EQ((*got)[0].as<float>()[i], (*direct)[0].as<float>()[i]) << activation << i;
+          ASSERT_EQ((*got)[0].as<float>()[i], (*direct)[0].as<float>()[i])
+              << static_cast<int>(activation) << " " << i;
         EXPECT_NO_FATAL_FAILURE(ExpectNear(t, inputs, (*got)[0]));
       }
     }

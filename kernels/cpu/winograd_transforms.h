@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "kernels/cpu/activation.h"
+#include "model/epilogue.h"
 
 namespace floe::kernels {
 

@@ -1,6 +1,5 @@
 // Conv2D (with groups) and DepthwiseConv2dNative over NHWC or NCHW images. Both may carry what
-// fusion moved into them: attributes fused_bias (the last input is the bias) and fused_activation,
-// and Conv2D also fused_residual (input 2 is added to the output, whose shape it has).
+// an Epilogue, and only Conv2D's may have a residual.
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/conv_nd.h"
@@ -9,11 +8,8 @@
 namespace floe {
 namespace {
 
-constexpr int kResidual = 2;
-
 absl::Status CheckInputs(const InferContext& c) {
-  const int wanted =
-      2 + (c.attrs().Bool("fused_bias") ? 1 : 0) + (c.attrs().Bool("fused_residual") ? 1 : 0);
+  const int wanted = 2 + EpilogueOf(c.attrs()).inputs();
   FLOE_RETURN_IF_ERROR(ops::ExpectInputs(c, wanted));
   for (int i = 1; i < wanted; ++i) {
     if (c.dtype(i) != c.dtype(0)) {
@@ -52,9 +48,11 @@ absl::StatusOr<Dim> DepthwiseChannels(const InferContext& c, Dim channels) {
 }
 
 absl::Status CheckResidual(const InferContext& c, const SymShape& out) {
+  const Epilogue epilogue = EpilogueOf(c.attrs());
+  if (!epilogue.has_residual()) return absl::OkStatus();
   if (c.attrs().String("data_format", "NHWC") != "NHWC")
     return Bad("a residual is added to NHWC alone");
-  return ops::ExpectRank(c, kResidual, out.rank());
+  return ops::ExpectRank(c, epilogue.residual, out.rank());
 }
 
 template <absl::StatusOr<Dim> (*kChannels)(const InferContext&, Dim)>
@@ -77,13 +75,11 @@ absl::StatusOr<Types> Infer(const InferContext& c) {
     out.set_dim(window.axis(i), size);
   }
   FLOE_RETURN_IF_ERROR(ops::CheckFusedBias(c, out_channels));
-  if (c.attrs().Bool("fused_residual")) FLOE_RETURN_IF_ERROR(CheckResidual(c, out));
+  FLOE_RETURN_IF_ERROR(CheckResidual(c, out));
   return ops::One(c.dtype(0), std::move(out));
 }
 
-RowMark Rows(const RowContext& c) {
-  return ops::ConvRows(c, c.node.attrs.Bool("fused_residual") ? kResidual : 0);
-}
+RowMark Rows(const RowContext& c) { return ops::ConvRows(c, EpilogueOf(c.node.attrs).residual); }
 
 // `taps`: products summed for one output element.
 double Flops(double taps, const TensorType& out, int64_t rows) {

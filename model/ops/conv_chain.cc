@@ -25,9 +25,11 @@ std::vector<ConvStage> ConvStagesOf(const Node& chain) {
     stage.node.name = name;
     stage.node.op = FindOp(name == kDepthwise ? "DepthwiseConv2dNative" : "Conv2D");
     stage.node.attrs = AttrsUnder(chain.attrs, name);
-    const Attrs& attrs = stage.node.attrs;
     stage.first_input = next;
-    stage.inputs = 1 + (attrs.Bool("fused_residual") ? 1 : 0) + (attrs.Bool("fused_bias") ? 1 : 0);
+    stage.epilogue = EpilogueOf(stage.node.attrs);
+    stage.inputs = 1 + stage.epilogue.inputs();
+    for (int* input : {&stage.epilogue.bias, &stage.epilogue.residual})
+      if (*input >= 0) *input += next - 1;  // input 1 of its own is the filter
     next += stage.inputs;
     stages.push_back(std::move(stage));
   }
@@ -75,8 +77,7 @@ absl::StatusOr<Types> Infer(const InferContext& c) {
 // Only the last convolution may add a residual.
 RowMark ConvChainRows(const RowContext& c) {
   const std::vector<ops::ConvStage> stages = ops::ConvStagesOf(c.node);
-  const bool residual = !stages.empty() && stages.back().node.attrs.Bool("fused_residual");
-  return ops::ConvRows(c, residual ? stages.back().first_input + 1 : 0);
+  return ops::ConvRows(c, stages.empty() ? -1 : stages.back().epilogue.residual);
 }
 
 double Flops(const Node& node, absl::Span<const TensorType> in, absl::Span<const TensorType>,

@@ -15,6 +15,7 @@ struct ConvStage {
   Node node;            // its op and attributes; no inputs
   int first_input = 0;  // of the chain's: the filter
   int inputs = 0;       // without the image
+  Epilogue epilogue;    // the node's, with the numbers that its inputs have in the chain
 
   bool depthwise() const;
 };

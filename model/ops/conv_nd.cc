@@ -60,7 +60,7 @@ absl::StatusOr<ConvNd> ConvNdOf(const Attrs& attrs, int spatial) {
 }
 
 RowMark ConvRows(const RowContext& c, int residual) {
-  if (residual == 0) return RowsOfInput0(c);
+  if (residual < 0) return RowsOfInput0(c);
   const SymShape &added = c.inputs[residual].type.shape, &out = c.outputs[0].shape;
   std::vector<RowMark> marks(c.marks.begin(), c.marks.end());
   const bool same =
@@ -85,7 +85,7 @@ absl::Status CheckChannels(Dim image, Dim filter) {
   return absl::OkStatus();
 }
 
-int Biases(const InferContext& c) { return c.attrs().Bool("fused_bias") ? 1 : 0; }
+int Biases(const InferContext& c) { return EpilogueOf(c.attrs()).inputs(); }
 
 // input, filter, and a fused bias
 absl::StatusOr<Types> InferConv3D(const InferContext& c) {

@@ -24,7 +24,7 @@ struct ConvNd {
 // kMaxWindowNumber are refused.
 absl::StatusOr<ConvNd> ConvNdOf(const Attrs& attrs, int spatial);
 
-// Rows of input 0 stay rows. Input `residual`, where it is not 0, has the output's shape and rows;
+// Rows of input 0 stay rows. Input `residual`, where it is not -1, has the output's shape and rows;
 // the other inputs must be constant.
 RowMark ConvRows(const RowContext& context, int residual);
 

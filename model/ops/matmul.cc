@@ -1,6 +1,5 @@
 // MatMul of two matrices and BatchMatMul with broadcast batch dims. Both may carry a bias and an
-// activation that fusion moved into them: attributes fused_bias (the last input is the bias) and
-// fused_activation.
+// activation, as an Epilogue.
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
@@ -12,7 +11,7 @@ namespace {
 bool Contradict(Dim a, Dim b) { return a.concrete() && b.concrete() && a != b; }
 
 absl::Status CheckArity(const InferContext& c) {
-  const int wanted = c.attrs().Bool("fused_bias") ? 3 : 2;
+  const int wanted = 2 + EpilogueOf(c.attrs()).inputs();
   if (c.num_inputs() == wanted) return absl::OkStatus();
   return Bad(absl::StrCat("has ", c.num_inputs(), " inputs, expected ", wanted));
 }
@@ -29,11 +28,12 @@ absl::Status CheckTypes(const InferContext& c) {
 }
 
 absl::Status CheckBias(const InferContext& c, Dim columns) {
-  if (!c.attrs().Bool("fused_bias")) return absl::OkStatus();
-  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 2, 1));
-  if (c.shape(2).rank_known() && Contradict(c.shape(2).dim(0), columns)) {
-    return Bad(
-        absl::StrCat("bias ", c.shape(2).ToString(), " for ", columns.ToString(), " columns"));
+  const int input = EpilogueOf(c.attrs()).bias;
+  if (input < 0) return absl::OkStatus();
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, input, 1));
+  const SymShape& bias = c.shape(input);
+  if (bias.rank_known() && Contradict(bias.dim(0), columns)) {
+    return Bad(absl::StrCat("bias ", bias.ToString(), " for ", columns.ToString(), " columns"));
   }
   return absl::OkStatus();
 }

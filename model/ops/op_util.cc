@@ -70,8 +70,8 @@ absl::Status ExpectOneType(const InferContext& c, int first) {
 }
 
 absl::Status CheckFusedBias(const InferContext& c, Dim channels) {
-  if (!c.attrs().Bool("fused_bias")) return absl::OkStatus();
-  const int input = c.num_inputs() - 1;
+  const int input = EpilogueOf(c.attrs()).bias;
+  if (input < 0) return absl::OkStatus();
   FLOE_RETURN_IF_ERROR(ExpectRank(c, input, 1));
   const SymShape& bias = c.shape(input);
   if (bias.rank_known() && Differ(bias.dim(0), channels))

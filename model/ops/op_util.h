@@ -46,7 +46,7 @@ absl::StatusOr<SymShape> ShapeFrom(const InferContext& c, int i);
 // INVALID_ARGUMENT unless the rank is unknown or `rank`.
 absl::Status ExpectRank(const InferContext& c, int input, int rank);
 
-// With attribute fused_bias the last input holds one number for each of the channels.
+// That the bias of the epilogue, if there is one, holds one number for each of the channels.
 absl::Status CheckFusedBias(const InferContext& c, Dim channels);
 absl::Status ExpectInputs(const InferContext& c, int count);
 

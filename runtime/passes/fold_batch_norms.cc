@@ -66,8 +66,7 @@ class Folder {
   void FindChain(int product) {
     const Node& node = graph_.node(product);
     const Channels channels = ChannelsOf(graph_, node);
-    if (channels.weights == nullptr || channels.count < 1 || node.attrs.Has("fused_bias") ||
-        node.attrs.Has("fused_activation"))
+    if (channels.weights == nullptr || channels.count < 1 || EpilogueOf(node.attrs) != Epilogue())
       return;
     Affine affine(channels.count);
     int end = product;

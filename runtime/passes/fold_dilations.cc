@@ -125,7 +125,7 @@ class DilationFolder {
   // one of those.
   std::optional<std::vector<int64_t>> Dilations(const Chain& chain, const Node& conv) const {
     if (conv.attrs.String("data_format", "NHWC") != "NHWC" ||
-        conv.attrs.String("padding", "VALID") != "VALID" || conv.attrs.Bool("fused_bias"))
+        conv.attrs.String("padding", "VALID") != "VALID" || EpilogueOf(conv.attrs).has_bias())
       return std::nullopt;
     const std::vector<int64_t> strides = conv.attrs.Ints("strides");
     if (std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s != 1; }))

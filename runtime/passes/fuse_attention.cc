@@ -191,7 +191,7 @@ class AttentionFinder {
   bool TakeScores(ValueRef at, int rank, Match* match) const {
     const Node& node = graph_.node(at.node);
     if (node.op->name == "Transpose") return TakeTurnedScores(at, rank, match);
-    if (node.attrs.Has("fused_bias") || node.inputs.size() != 2 || !AreData(node, rank))
+    if (EpilogueOf(node.attrs) != Epilogue() || node.inputs.size() != 2 || !AreData(node, rank))
       return false;
     if (node.op->name == "Einsum") return TakeEinsumScores(node, rank, match);
     if (node.op->name != "BatchMatMul" || node.attrs.Bool("adj_x")) return false;

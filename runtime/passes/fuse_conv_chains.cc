@@ -39,7 +39,7 @@ class ChainFinder {
       match.depthwise = i;
       const int before = graph_.node(i).inputs[0].node, behind = uses_.OnlyUser(i);
       if (uses_.OnlyUser(before) != i || taken_[before] || !IsPointwise(before) ||
-          graph_.node(before).attrs.Bool("fused_residual"))
+          EpilogueOf(graph_.node(before).attrs).has_residual())
         continue;
       match.expand = before;
       if (behind >= 0 && graph_.node(behind).inputs[0].node == i && IsPointwise(behind)) {
@@ -60,7 +60,8 @@ class ChainFinder {
         node.attrs.String("data_format", "NHWC") != "NHWC" ||
         analysis_.values[i][0].type.dtype != DType::kFloat32 || options_.routes.contains(node.name))
       return nullptr;
-    if (node.attrs.Bool("fused_bias") && ConstantOf(graph_, node.inputs.back()) == nullptr)
+    const Epilogue epilogue = EpilogueOf(node.attrs);
+    if (epilogue.has_bias() && ConstantOf(graph_, node.inputs[epilogue.bias]) == nullptr)
       return nullptr;
     const Tensor* filter = ConstantOf(graph_, node.inputs[1]);
     return filter != nullptr && filter->elements() > 0 ? filter : nullptr;

@@ -1,3 +1,4 @@
+#include <map>
 #include <optional>
 #include <set>
 
@@ -12,10 +13,15 @@
 namespace floe {
 namespace {
 
-const std::set<std::string>& FusableActivations() {
-  static const std::set<std::string> names = {"Relu", "Relu6",     "Sigmoid", "Tanh",
-                                              "Elu",  "LeakyRelu", "Gelu",    "GeluTanh"};
-  return names;
+// That of an op; kNone: there is none.
+Activation ActivationOf(const std::string& op) {
+  static const std::map<std::string, Activation> ops = {
+      {"Relu", Activation::kRelu},       {"Relu6", Activation::kRelu6},
+      {"Sigmoid", Activation::kSigmoid}, {"Tanh", Activation::kTanh},
+      {"Elu", Activation::kElu},         {"LeakyRelu", Activation::kLeakyRelu},
+      {"Gelu", Activation::kGelu},       {"GeluTanh", Activation::kGeluTanh}};
+  const auto it = ops.find(op);
+  return it == ops.end() ? Activation::kNone : it->second;
 }
 
 bool TakesEpilogue(const Node& node) {
@@ -70,7 +76,8 @@ class EpilogueFuser {
     const int made = rebuild_.Map(ref).node;
     const Node* node = &rebuild_.out().node(made);
     if (squeezes_.count(made) != 0) node = &rebuild_.out().node(node->inputs[0].node);
-    return TakesEpilogue(*node) && !node->attrs.Has("fused_activation") ? node : nullptr;
+    const bool open = EpilogueOf(node->attrs).activation == Activation::kNone;
+    return TakesEpilogue(*node) && open ? node : nullptr;
   }
 
   // Node i takes a dim of 1 from in front of the channels of a convolution that nobody else reads:
@@ -108,14 +115,17 @@ class EpilogueFuser {
     for (int side : {0, 1}) {
       if (bias_add && side == 1) break;
       const Node* producer = Producer(node.inputs[side], 1);
-      if (producer == nullptr || producer->attrs.Has("fused_bias")) continue;
+      if (producer == nullptr) continue;
+      Epilogue epilogue = EpilogueOf(producer->attrs);
+      if (epilogue.has_bias()) continue;
       const ValueRef given = node.inputs[1 - side];
       const bool squeezed = squeezes_.count(rebuild_.Map(node.inputs[side]).node) != 0;
       const std::optional<Tensor> bias = BiasOf(node, *producer, given, squeezed);
       if (!bias.has_value()) continue;
       Node fused = *producer;
       fused.name = node.name;
-      fused.attrs.Set("fused_bias", true);
+      epilogue.bias = static_cast<int>(fused.inputs.size());
+      SetEpilogue(epilogue, &fused.attrs);
       const bool as_given = bias->data() == ConstantOf(graph_, given)->data() &&
                             bias->shape() == ConstantOf(graph_, given)->shape();
       fused.inputs.push_back(
@@ -136,15 +146,18 @@ class EpilogueFuser {
       const ValueRef ref = node.inputs[side], other = node.inputs[1 - side];
       const Node* producer = Producer(ref, 1);
       if (producer == nullptr || producer->op->name != "Conv2D" ||
-          squeezes_.count(rebuild_.Map(ref).node) != 0 || producer->attrs.Has("fused_residual") ||
+          squeezes_.count(rebuild_.Map(ref).node) != 0 ||
+          EpilogueOf(producer->attrs).has_residual() ||
           producer->attrs.String("data_format", "NHWC") != "NHWC" ||
           producer->attrs.Type("T", DType::kFloat32) != DType::kFloat32 ||
           !types_.SameShape(ref, other))
         continue;
       Node fused = *producer;
       fused.name = node.name;
-      fused.attrs.Set("fused_residual", true);
-      fused.inputs.insert(fused.inputs.begin() + 2, rebuild_.Map(other));
+      Epilogue epilogue = EpilogueOf(fused.attrs);
+      epilogue.residual = static_cast<int>(fused.inputs.size());
+      SetEpilogue(epilogue, &fused.attrs);
+      fused.inputs.push_back(rebuild_.Map(other));
       rebuild_.Emit(i, std::move(fused));
       return true;
     }
@@ -181,11 +194,11 @@ class EpilogueFuser {
 
   bool FuseActivation(int i) {
     const Node& node = graph_.node(i);
-    if (FusableActivations().count(node.op->name) == 0) return false;
+    const Activation activation = ActivationOf(node.op->name);
+    if (activation == Activation::kNone) return false;
     const Node* producer = Producer(node.inputs[0], 1);
     if (producer == nullptr) return false;
-    return EmitActivated(i, node.inputs[0], *producer, node.op->name,
-                         node.attrs.Float("alpha", 0.2f));
+    return EmitActivated(i, node.inputs[0], *producer, activation);
   }
 
   // Whether `ref` is x, or x * 1 that only `reader` reads: Keras writes its swish with such a
@@ -214,18 +227,20 @@ class EpilogueFuser {
           uses_.OnlyUser(gate.node) != i)
         continue;
       const Node* producer = Producer(x, 2);
-      if (producer != nullptr) return EmitActivated(i, x, *producer, "Swish", 0);
+      if (producer != nullptr) return EmitActivated(i, x, *producer, Activation::kSwish);
     }
     return false;
   }
 
-  bool EmitActivated(int i, ValueRef ref, const Node& producer, const std::string& activation,
-                     float alpha) {
+  bool EmitActivated(int i, ValueRef ref, const Node& producer, Activation activation) {
     if (producer.attrs.Type("T", DType::kFloat32) != DType::kFloat32) return false;
     Node fused = producer;
     fused.name = graph_.node(i).name;
-    fused.attrs.Set("fused_activation", activation);
-    if (activation == "LeakyRelu") fused.attrs.Set("fused_alpha", alpha);
+    Epilogue epilogue = EpilogueOf(fused.attrs);
+    epilogue.activation = activation;
+    if (activation == Activation::kLeakyRelu)
+      epilogue.alpha = graph_.node(i).attrs.Float("alpha", epilogue.alpha);
+    SetEpilogue(epilogue, &fused.attrs);
     EmitFused(i, ref, std::move(fused));
     return true;
   }

@@ -23,8 +23,7 @@ TEST(FuseEpilogues, BiasAndActivationJoinTheirMatMul) {
     Prune(&t.graph);
     const Node& fused = t.graph.node(t.graph.outputs[0].node);
     EXPECT_EQ(fused.op->name, "MatMul");
-    EXPECT_TRUE(fused.attrs.Bool("fused_bias"));
-    EXPECT_EQ(fused.attrs.String("fused_activation"), "Relu");
+    EXPECT_EQ(EpilogueOf(fused.attrs), (Epilogue{.activation = Activation::kRelu, .bias = 2}));
     EXPECT_EQ(fused.inputs.size(), 3u);
   }
 }

@@ -138,9 +138,8 @@ absl::Status SinkReshapes(Graph* graph, absl::Span<const TensorType> inputs,
 void FoldBatchNorms(Graph* graph);
 
 // MatMul, BatchMatMul or a convolution + BiasAdd/Add of a constant vector + activation becomes one
-// node ("fused_bias", "fused_activation", "fused_alpha"), for Conv2D with an Add of another value
-// of its shape too ("fused_residual"). Activations: those of the kernels' epilogue, and x *
-// Sigmoid(x) as "Swish". `inputs`: types of graph->inputs.
+// node with an Epilogue, for Conv2D with an Add of another value of its shape too. `inputs`: types
+// of graph->inputs.
 void FuseEpilogues(Graph* graph, absl::Span<const TensorType> inputs, const KernelOptions& options);
 
 // A pointwise convolution, the depthwise one behind it and a pointwise one behind that, with

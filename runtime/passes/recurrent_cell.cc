@@ -124,7 +124,7 @@ class Matcher {
     const Tensor* weights = ConstantOf(graph_, node.inputs[1]);
     if (weights == nullptr || weights->dtype() != DType::kFloat32 || weights->shape().rank() != 2 ||
         weights->elements() == 0 || node.attrs.Bool("transpose_a") ||
-        node.attrs.Has("fused_activation"))
+        EpilogueOf(node.attrs) != Epilogue())
       return std::nullopt;
     const bool transposed = node.attrs.Bool("transpose_b");
     const int64_t width = weights->shape().dim(transposed ? 0 : 1),
