@@ -111,8 +111,9 @@ struct OpDef {
   ValueRule values = ValueRule::kNone;
   // Inputs whose elements the value rule moves or adds; without: all that are not shape_inputs.
   std::optional<InputRange> value_inputs;
-  bool alias = false;     // output 0 is input 0's bytes under another shape; no work at run time
-  bool in_place = false;  // output 0 may overwrite input 0 of equal size
+  bool alias = false;  // output 0 is input 0's bytes under another shape; no work at run time
+  // Inputs that output 0 may overwrite where both have the same size (bit i = input i).
+  uint64_t in_place = 0;
   // Output shapes depend on data: the kernel asks KernelContext::allocator for each output once its
   // size is known.
   bool allocates = false;

@@ -207,28 +207,38 @@ class Binder {
     return last;
   }
 
-  // An element-wise step writes over its first input when nobody reads that again.
+  // An element-wise step writes over the first of its inputs that nobody reads again.
   void ReuseInput(int s) {
     const Step& step = plan_->steps_[s];
-    const Node& node = graph_.node(step.node);
-    if (!node.op->in_place || step.dynamic || step.outputs.size() != 1) return;
-    const int from = Root(step.inputs[0]), to = step.outputs[0];
+    const uint64_t inputs = graph_.node(step.node).op->in_place;
+    if (inputs == 0 || step.dynamic || step.outputs.size() != 1) return;
+    const int to = step.outputs[0];
+    for (size_t k = 0; k < std::min<size_t>(step.inputs.size(), 64); ++k) {
+      if ((inputs >> k & 1) == 0 || !MayOverwrite(s, step.inputs[k], to)) continue;
+      const int from = Root(step.inputs[k]);
+      for (Slot& other : plan_->slots_) {
+        if (other.root == to) other.root = from;
+      }
+      lifetimes_[from].last = lifetimes_[to].last;
+      return;
+    }
+  }
+
+  // Whether slot `to` may lie where input `in` of step s does.
+  bool MayOverwrite(int s, int in, int to) {
+    const Step& step = plan_->steps_[s];
+    const int from = Root(in);
     if (slot(from).home != Slot::Home::kArena || slot(to).home != Slot::Home::kArena ||
         lifetimes_[from].last != s)
-      return;
-    if (Bytes(slot(step.inputs[0]).type) != Bytes(slot(to).type) ||
+      return false;
+    if (Bytes(slot(in).type) != Bytes(slot(to).type) ||
         Bytes(slot(from).type) != Bytes(slot(to).type))
-      return;
+      return false;
     // As many bytes in wider elements are fewer elements, which are read again after the first was
     // written over.
-    if (DTypeSize(slot(step.inputs[0]).type.dtype) != DTypeSize(slot(to).type.dtype)) return;
-    if (std::count_if(step.inputs.begin(), step.inputs.end(),
-                      [&](int in) { return Root(in) == from; }) != 1)
-      return;
-    for (Slot& other : plan_->slots_) {
-      if (other.root == to) other.root = from;
-    }
-    lifetimes_[from].last = lifetimes_[to].last;
+    if (DTypeSize(slot(in).type.dtype) != DTypeSize(slot(to).type.dtype)) return false;
+    return std::count_if(step.inputs.begin(), step.inputs.end(),
+                         [&](int other) { return Root(other) == from; }) == 1;
   }
 
   static std::pair<int64_t, int64_t> Bytes(const TensorType& type) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/exec_context.h"
 #include "runtime/test_graph.h"
 #include "runtime/test_memory.h"
 
@@ -55,6 +56,25 @@ TEST(PlanMemory, ANetworkTakesLittleMoreThanItsLargestPair) {
       }
     }
   }
+}
+
+TEST(PlanMemory, AStepWritesOverTheInputThatNobodyReadsAgain) {
+  TestGraph g;
+  const ValueRef x = g.Input("x", DType::kFloat32, {Dim::Unknown(), 32});
+  const ValueRef a = g.Op("Add", "a", {x, x});
+  const ValueRef b = g.Op("Neg", "b", {a});
+  const ValueRef c = g.Op("Sub", "c", {a, b});  // over b: a is read again
+  g.Output(g.Op("Mul", "y", {a, c}));
+  const auto compiled = g.Compile({.disabled_passes = {"fuse_elementwise"}});
+  ASSERT_NE(compiled, nullptr);
+  const auto plan = compiled->Bind({Shape({1, 32})});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ((*plan)->ArenaBytes(1), 3 * 32 * sizeof(float));  // x, a, b
+  ExecContext context(1);
+  ASSERT_TRUE(context.Prepare(*plan, 1).ok());
+  for (int i = 0; i < 32; ++i) context.Input(0).as<float>()[i] = static_cast<float>(i);
+  ASSERT_TRUE(context.Run().ok());
+  for (int i = 0; i < 32; ++i) EXPECT_EQ(context.Output(0).as<float>()[i], 8.0f * i * i) << i;
 }
 
 }  // namespace

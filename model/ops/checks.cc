@@ -24,7 +24,7 @@ const OpRegistrar kCheckNumerics({.name = "CheckNumerics",
                                   .infer = InferSame,
                                   .rows = LookedAtRows,
                                   .time_major = LookedAtRows,
-                                  .in_place = true,
+                                  .in_place = 1,
                                   .tensorflow = {"CheckNumerics", "CheckNumericsV2"}});
 
 }  // namespace

@@ -53,7 +53,7 @@ OpDef Unary(const std::string& name, std::vector<std::string> tensorflow = {}) {
           .infer = InferSame,
           .rows = RowsElementwise,
           .time_major = ops::TimeMajorElementwise,
-          .in_place = true,
+          .in_place = 1,
           .tensorflow = tensorflow};
 }
 
@@ -65,14 +65,14 @@ OpDef Binary(const std::string& name, std::vector<std::string> tensorflow = {}) 
           .infer = InferBroadcast,
           .rows = RowsElementwise,
           .time_major = ops::TimeMajorElementwise,
-          .in_place = true,
+          .in_place = 3,
           .tensorflow = tensorflow};
 }
 
 OpDef Compare(const std::string& name) {
   OpDef def = Binary(name);
   def.infer = InferCompare;
-  def.in_place = false;
+  def.in_place = 0;
   return def;
 }
 
@@ -85,14 +85,14 @@ OpDef Equality(const std::string& name) {
 OpDef Test(const std::string& name) {
   OpDef def = Unary(name);
   def.infer = InferTest;
-  def.in_place = false;
+  def.in_place = 0;
   return def;
 }
 
 OpDef ComplexPart(const std::string& name) {
   OpDef def = Unary(name);
   def.infer = InferComplexPart;
-  def.in_place = false;
+  def.in_place = 0;
   return def;
 }
 
@@ -266,7 +266,7 @@ const OpRegistrar kBiasAdd({.name = "BiasAdd",
                             .max_inputs = 2,
                             .infer = InferBiasAdd,
                             .rows = RowsOfInput0,
-                            .in_place = true,
+                            .in_place = 1,
                             .input_types = "T T",
                             .tensorflow = {"BiasAdd", "BiasAddV1"}});
 
@@ -286,7 +286,7 @@ const OpRegistrar kAddN({.name = "AddN",
                          .rows = RowsElementwise,
                          .time_major = ops::TimeMajorElementwise,
                          .values = ValueRule::kLinear,
-                         .in_place = true,
+                         .in_place = 1,
                          .input_types = "T*",
                          .tensorflow = {"AddN", "AccumulateNV2"}});
 

@@ -132,7 +132,7 @@ const OpRegistrar kFusedElementwise({.name = "FusedElementwise",
                                      .infer = InferChain,
                                      .rows = ChainRows,
                                      .time_major = ChainRows,
-                                     .in_place = true,
+                                     .in_place = (uint64_t{1} << ops::kMaxFusedInputs) - 1,
                                      .flops = ChainFlops});
 
 }  // namespace

@@ -31,7 +31,7 @@ const OpRegistrar kSoftmax[] = {
                  .max_inputs = 1,
                  .infer = InferSoftmax,
                  .rows = SoftmaxRows,
-                 .in_place = true,
+                 .in_place = 1,
                  .flops = SoftmaxFlops,
                  .tensorflow = {"Softmax"}}),
     OpRegistrar({.name = "LogSoftmax",
@@ -39,7 +39,7 @@ const OpRegistrar kSoftmax[] = {
                  .max_inputs = 1,
                  .infer = InferSoftmax,
                  .rows = SoftmaxRows,
-                 .in_place = true,
+                 .in_place = 1,
                  .flops = SoftmaxFlops,
                  .tensorflow = {"LogSoftmax"}}),
 };
@@ -130,7 +130,7 @@ OpDef BatchNorm(const std::string& name, bool third_reserve = false) {
           .infer = InferBatchNorm,
           .rows = BatchNormRows,
           .time_major = BatchNormTimeMajor,
-          .in_place = true,
+          .in_place = 1,
           .tensorflow = {name}};
 }
 

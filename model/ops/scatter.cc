@@ -121,7 +121,7 @@ OpDef TensorScatter(const std::string& name) {
           .max_inputs = 3,
           .infer = InferSame,
           .rows = ScatterRows,
-          .in_place = true,
+          .in_place = 1,
           .tensorflow = {name}};
 }
 const OpRegistrar kTensorScatter[] = {

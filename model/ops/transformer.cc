@@ -19,7 +19,7 @@ OpDef Activation(const std::string& name) {
           .infer = InferSame,
           .rows = RowsElementwise,
           .time_major = ops::TimeMajorElementwise,
-          .in_place = true,
+          .in_place = 1,
           .flops = GeluFlops};
 }
 
@@ -61,7 +61,7 @@ const OpRegistrar kLayerNorm({.name = "LayerNorm",
                               .infer = InferLayerNorm,
                               .rows = LayerNormRows,
                               .time_major = LayerNormTimeMajor,
-                              .in_place = true,
+                              .in_place = 1,
                               .flops = LayerNormFlops,
                               .input_types = "T T T"});
 
