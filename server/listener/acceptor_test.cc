@@ -90,6 +90,9 @@ Seen Read(const File& file) {
   return recv(file.fd(), &byte, 1, 0) == 1 ? Seen::kByte : Seen::kEnd;
 }
 
+// Of a socket that no other process has.
+std::string AbstractName() { return absl::StrCat("floe_acceptor_test_", getpid()); }
+
 // Whoever has the connections writes nothing to them.
 bool Quiet(uint16_t, const std::function<bool()>& send) { return send(); }
 
@@ -132,8 +135,8 @@ TEST_F(AcceptorTest, ConnectionsOfEveryKindArrive) {
   Open("127.0.0.1:0");
   EXPECT_THAT(address_, StartsWith("127.0.0.1:"));
   EXPECT_EQ(Read(Connected(address_)), Seen::kByte);
-  Open("unix-abstract:floe_acceptor_test");
-  EXPECT_EQ(Read(ConnectedUnix("floe_acceptor_test", true)), Seen::kByte);
+  Open("unix-abstract:" + AbstractName());
+  EXPECT_EQ(Read(ConnectedUnix(AbstractName(), true)), Seen::kByte);
   Open("unix:" + file);
   EXPECT_EQ(Read(ConnectedUnix(file, false)), Seen::kByte);
   acceptor_->Stop();
@@ -241,8 +244,8 @@ TEST_F(AcceptorTest, ClientsGetOneFarewellAndMayLeave) {
 }
 
 TEST_F(AcceptorTest, AClientThatReadsNothingGetsNoFarewell) {
-  Open("unix-abstract:floe_acceptor_test_full");
-  const File client = ConnectedUnix("floe_acceptor_test_full", true);
+  Open("unix-abstract:" + AbstractName());
+  const File client = ConnectedUnix(AbstractName(), true);
   ASSERT_EQ(Read(client), Seen::kByte);
   const std::string much(4096, 'm');
   {

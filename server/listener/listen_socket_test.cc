@@ -29,11 +29,15 @@ std::string UnixListener(std::string* path) {
   return "unix:" + *path;
 }
 
+// No other process has it.
+std::string AbstractListener() {
+  return absl::StrCat("unix-abstract:floe_listen_socket_test_", getpid());
+}
+
 TEST(ListenSocket, ListensWithoutBlockingWhereItSays) {
   std::string path;
-  for (const std::string& listener :
-       {std::string("127.0.0.1:0"), std::string("localhost:0"), UnixListener(&path),
-        std::string("unix-abstract:floe_listen_socket_test")}) {
+  for (const std::string& listener : {std::string("127.0.0.1:0"), std::string("localhost:0"),
+                                      UnixListener(&path), AbstractListener()}) {
     auto socket = ListenSocket::Open(listener);
     ASSERT_TRUE(socket.ok()) << socket.status();
     EXPECT_THAT(socket->address(), AllOf(HasSubstr(":"), testing::Not(testing::EndsWith(":0"))));
@@ -57,7 +61,7 @@ TEST(ListenSocket, WhatIsNoListenerIsNamed) {
 }
 
 TEST(ListenSocket, AnAddressInUseIsNamed) {
-  for (const char* listener : {"127.0.0.1:0", "unix-abstract:floe_listen_socket_test"}) {
+  for (const std::string& listener : {std::string("127.0.0.1:0"), AbstractListener()}) {
     const auto first = ListenSocket::Open(listener);
     ASSERT_TRUE(first.ok()) << first.status();
     EXPECT_EQ(Refusal(first->address()), absl::StrCat("UNAVAILABLE: cannot listen on ",
