@@ -43,7 +43,7 @@ TEST(CostCurve, SizesBetweenAndBeyondPointsAreChosenToo) {
   // 10 us a run and 1 us a row.
   const CostCurve curve({{1, 11}, {8, 18}});
   EXPECT_EQ(curve.BestRows(0, 1024), 256) << "the first within 6 % of the largest";
-  EXPECT_EQ(curve.BestRows(0, 50), 50) << "which need not be a power of two";
+  EXPECT_EQ(curve.BestRows(80, 100), 100) << "which need not be a power of two";
   EXPECT_EQ(curve.BestRows(80, 1024), 1024);
 }
 

@@ -167,7 +167,7 @@ def test_large_requests_are_refused_and_small_ones_are_not(tmp_path):
     calls = [client.channel.unary_unary("/tensorflow.serving.PredictionService/Predict").future(large, timeout=60)
              for client in clients]
     ended = threading.Event()
-    small = []
+    small, failed = [], []
 
     def neighbour():
         with floed.client() as client:
@@ -175,8 +175,9 @@ def test_large_requests_are_refused_and_small_ones_are_not(tmp_path):
                 try:
                     client.softmax("fine", np.zeros([1, 784], np.float32))
                     small.append(1)
-                except grpc.RpcError as error:  # gRPC closes connections when its quota is used up
-                    assert error.code() == Code.UNAVAILABLE, error.details()
+                except grpc.RpcError as error:
+                    if error.code() != Code.UNAVAILABLE:  # gRPC closes connections when its quota is used up
+                        failed.append(f"{error.code()}: {error.details()}")
     thread = threading.Thread(target=neighbour, daemon=True)
     thread.start()
     codes = [call.code() for call in calls]
@@ -184,7 +185,7 @@ def test_large_requests_are_refused_and_small_ones_are_not(tmp_path):
     thread.join(60)
     print(f"{codes}; {len(small)} small ones; at most {mib(floed, 'VmHWM'):.0f} MiB")
     assert set(codes) <= {Code.OK, Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE}
-    assert small
+    assert small and not failed, failed[:3]
     for client in clients:
         client.close()
     with floed.client() as client:
