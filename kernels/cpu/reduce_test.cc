@@ -127,7 +127,7 @@ TEST(ArgMax, FirstPlaceOfTheBest) {
 TEST(Softmax, MatchesReferenceOnEveryIsa) {
   OnEveryIsa([] {
     for (int64_t n : {1, 2, 7, 8, 10, 16, 17, 33, 1000}) {
-      const int64_t rows = 3;
+      const int64_t rows = 7;  // short ones are taken four at a time
       std::vector<float> x = Some(rows * n);
       for (float& v : x) v *= 20;
       for (const bool log : {false, true}) {

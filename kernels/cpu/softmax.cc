@@ -9,9 +9,9 @@
 namespace floe::kernels {
 namespace {
 
-// Calls row(x, y, n) for every row.
-template <class T, class Row>
-void ForRows(const KernelContext& ctx, const Row& row) {
+// Calls softmax(x, y, rows, n) for all rows, in ranges.
+template <class T, class Softmax>
+void ForRows(const KernelContext& ctx, const Softmax& softmax) {
   const Shape& shape = ctx.in(0).shape;
   const int64_t n = shape.rank() == 0 ? 1 : shape.dim(shape.rank() - 1);
   if (n == 0) return;
@@ -20,38 +20,43 @@ void ForRows(const KernelContext& ctx, const Row& row) {
   constexpr int64_t kCost = 8;  // an element costs this many cheap ones
   ParallelRange(ctx.pool, shape.elements() / n, std::max<int64_t>(1, kElementGrain / (kCost * n)),
                 [&](int64_t begin, int64_t end) {
-                  for (int64_t i = begin; i < end; ++i) row(x + i * n, y + i * n, n);
+                  softmax(x + begin * n, y + begin * n, static_cast<size_t>(end - begin),
+                          static_cast<size_t>(n));
                 });
 }
 
 class SoftmaxF32Kernel : public Kernel {
  public:
-  explicit SoftmaxF32Kernel(bool log) : row_(PickSoftmaxF32(log)) {}
+  explicit SoftmaxF32Kernel(bool log) : softmax_(PickSoftmaxF32(log)) {}
   absl::Status Run(const KernelContext& ctx) const override {
-    ForRows<float>(
-        ctx, [this](const float* x, float* y, int64_t n) { row_(x, y, static_cast<size_t>(n)); });
+    ForRows<float>(ctx, softmax_);
     return absl::OkStatus();
   }
 
  private:
-  SoftmaxF32 row_;
+  SoftmaxF32 softmax_;
 };
 
 template <bool kLog, class T>
 class SoftmaxKernel : public Kernel {
  public:
   absl::Status Run(const KernelContext& ctx) const override {
-    using C = Compute<T>;
-    ForRows<T>(ctx, [](const T* x, T* y, int64_t n) {
-      C top = -std::numeric_limits<C>::infinity(), sum = 0;
-      for (int64_t i = 0; i < n; ++i) top = static_cast<C>(x[i]) > top ? static_cast<C>(x[i]) : top;
-      for (int64_t i = 0; i < n; ++i) sum += std::exp(static_cast<C>(x[i]) - top);
-      for (int64_t i = 0; i < n; ++i) {
-        const C shifted = static_cast<C>(x[i]) - top;
-        y[i] = static_cast<T>(kLog ? shifted - std::log(sum) : std::exp(shifted) / sum);
-      }
+    ForRows<T>(ctx, [](const T* x, T* y, size_t rows, size_t n) {
+      for (size_t i = 0; i < rows; ++i) OfRow(x + i * n, y + i * n, n);
     });
     return absl::OkStatus();
+  }
+
+ private:
+  static void OfRow(const T* x, T* y, size_t n) {
+    using C = Compute<T>;
+    C top = -std::numeric_limits<C>::infinity(), sum = 0;
+    for (size_t i = 0; i < n; ++i) top = static_cast<C>(x[i]) > top ? static_cast<C>(x[i]) : top;
+    for (size_t i = 0; i < n; ++i) sum += std::exp(static_cast<C>(x[i]) - top);
+    for (size_t i = 0; i < n; ++i) {
+      const C shifted = static_cast<C>(x[i]) - top;
+      y[i] = static_cast<T>(kLog ? shifted - std::log(sum) : std::exp(shifted) / sum);
+    }
   }
 };
 

@@ -38,6 +38,14 @@ HWY_INLINE V LoadAny(D d, const float* p, size_t n) {
   return n == hn::Lanes(d) ? hn::LoadU(d, p) : LoadPartial(d, p, n);
 }
 
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void StoreAny(D d, V v, float* p, size_t n) {
+  if (n == hn::Lanes(d))
+    hn::StoreU(v, d, p);
+  else
+    StorePartial(d, v, p, n);
+}
+
 // `count` lanes of the scores from x[i] on.
 template <bool kKeep, class D, class V = hn::Vec<D>>
 HWY_INLINE V Score(D d, const float* x, V factor, V one, const ScoreMask& mask, size_t i,
@@ -103,9 +111,33 @@ void Finish(D d, const float* x, float top, float* y, size_t n) {
   if (i < n) StorePartial(d, hn::Mul(LoadPartial(d, y + i, n - i), scale), y + i, n - i);
 }
 
-void Softmax(const float* x, float* y, size_t n) {
+// The softmax of kRows rows that each fit one vector, with the bits of Finish. All are loaded
+// before the first is stored: a load next to a masked store waits for it.
+template <size_t kRows, class D>
+HWY_INLINE void SoftmaxOfVectors(D d, const float* x, float* y, size_t n) {
+  using V = hn::Vec<D>;
+  const auto used = hn::FirstN(d, n);
+  const V none = hn::Set(d, -__builtin_inff()), one = hn::Set(d, 1.0f);
+  V v[kRows];
+  for (size_t i = 0; i < kRows; ++i) v[i] = LoadAny(d, x + i * n, n);
+  for (size_t i = 0; i < kRows; ++i) {
+    const V top = hn::MaxOfLanes(d, hn::IfThenElse(used, Larger(none, v[i]), none));
+    v[i] = hn::IfThenElseZero(used, ExpUpToZero(d, hn::Sub(v[i], top)));
+    v[i] = hn::Mul(v[i], hn::Div(one, hn::SumOfLanes(d, v[i])));
+  }
+  for (size_t i = 0; i < kRows; ++i) StoreAny(d, v[i], y + i * n, n);
+}
+
+void Softmax(const float* x, float* y, size_t rows, size_t n) {
   const hn::ScalableTag<float> d;
-  Finish(d, x, Largest(d, x, n), y, n);
+  size_t i = 0;
+  if (n <= hn::Lanes(d)) {
+    constexpr size_t kTogether = 4;
+    for (; i + kTogether <= rows; i += kTogether)
+      SoftmaxOfVectors<kTogether>(d, x + i * n, y + i * n, n);
+    for (; i < rows; ++i) SoftmaxOfVectors<1>(d, x + i * n, y + i * n, n);
+  }
+  for (; i < rows; ++i) Finish(d, x + i * n, Largest(d, x + i * n, n), y + i * n, n);
 }
 
 void ScaledSoftmax(const float* x, float scale, const ScoreMask& mask, float* y, size_t n) {
@@ -120,8 +152,8 @@ void ScaledSoftmax(const float* x, float scale, const ScoreMask& mask, float* y,
   }
 }
 
-void LogSoftmax(const float* x, float* y, size_t n) {
-  const hn::ScalableTag<float> d;
+template <class D>
+void LogSoftmaxOfRow(D d, const float* x, float* y, size_t n) {
   const size_t lanes = hn::Lanes(d);
   const float top = Largest(d, x, n);
   const auto shift = hn::Set(d, top);
@@ -131,6 +163,11 @@ void LogSoftmax(const float* x, float* y, size_t n) {
     hn::StoreU(hn::Sub(hn::Sub(hn::LoadU(d, x + i), shift), log_sum), d, y + i);
   if (i < n)
     StorePartial(d, hn::Sub(hn::Sub(LoadPartial(d, x + i, n - i), shift), log_sum), y + i, n - i);
+}
+
+void LogSoftmax(const float* x, float* y, size_t rows, size_t n) {
+  const hn::ScalableTag<float> d;
+  for (size_t i = 0; i < rows; ++i) LogSoftmaxOfRow(d, x + i * n, y + i * n, n);
 }
 
 }  // namespace floe::kernels::HWY_NAMESPACE

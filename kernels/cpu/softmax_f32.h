@@ -1,13 +1,13 @@
-// Softmax of one row of float32, one implementation for every ISA.
+// Softmax of rows of float32, one implementation for every ISA.
 #pragma once
 
 #include <cstddef>
 
 namespace floe::kernels {
 
-// y may be x. The bits depend on the row and the ISA alone. n may be 0. NaN in the row makes all of
-// it NaN.
-using SoftmaxF32 = void (*)(const float* x, float* y, size_t n);
+// Softmax of each of `rows` rows of n numbers that stand one after the other. y may be x. The bits
+// depend on the row and the ISA alone. n may be 0. NaN in a row makes all of it NaN.
+using SoftmaxF32 = void (*)(const float* x, float* y, size_t rows, size_t n);
 
 SoftmaxF32 PickSoftmaxF32(bool log);  // for this CPU; `log`: the logarithm of the softmax. Call
                                       // once, when the kernel is made
@@ -21,7 +21,7 @@ struct ScoreMask {
   bool zero = false;  // what is filled gets the weight 0 in any case
 };
 
-// The softmax of scale * x[i] with `mask`. Otherwise as above.
+// The softmax of scale * x[i], one row, with `mask`. Otherwise as above.
 using ScaledSoftmaxF32 = void (*)(const float* x, float scale, const ScoreMask& mask, float* y,
                                   size_t n);
 
