@@ -1,7 +1,6 @@
 #include "kernels/cpu/conv.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -34,8 +33,7 @@ ConvSizes::ConvSizes(const ops::ConvNd& window, const Shape& input, const Shape&
       stride_h(out_h > 1 ? window.stride[0] : 1),
       stride_w(out_w > 1 ? window.stride[1] : 1),
       dilation_h(kernel_h > 1 ? window.dilation[0] : 1),
-      dilation_w(kernel_w > 1 ? window.dilation[1] : 1),
-      channels_first(window.channels_first) {
+      dilation_w(kernel_w > 1 ? window.dilation[1] : 1) {
   const int64_t span_h = window.Span(0, kernel_h), span_w = window.Span(1, kernel_w);
   pad_top = ops::PadLow(in_h, out_h, span_h, stride_h, window.pads[0]);
   pad_left = ops::PadLow(in_w, out_w, span_w, stride_w, window.pads[1]);
@@ -63,15 +61,6 @@ absl::Status CheckConv(const ConvSizes& s, const KernelContext& ctx, const Epilo
 
 namespace {
 
-// Pixels [0, in_w) of row y of an image as NHWC.
-void CopyRow(const ConvSizes& s, const float* image, int64_t y, float* to) {
-  if (s.channels_first) {
-    TransposeCopy(image + y * s.in_w, s.in_c, s.in_w, s.in_h * s.in_w, to, s.in_c);
-  } else {
-    std::memcpy(to, image + y * s.in_w * s.in_c, s.in_w * s.in_c * sizeof(float));
-  }
-}
-
 constexpr int64_t kRowsPerChunk = 8;
 
 }  // namespace
@@ -88,7 +77,7 @@ void PadImage(const ConvSizes& s, const float* image, float* padded, ThreadPool&
         continue;
       }
       std::fill_n(row, left, 0.0f);
-      CopyRow(s, image, y - s.pad_top, row + left);
+      std::copy_n(image + (y - s.pad_top) * s.in_w * s.in_c, s.in_w * s.in_c, row + left);
       std::fill_n(row + row_floats - right, right, 0.0f);
     }
   };
@@ -96,14 +85,13 @@ void PadImage(const ConvSizes& s, const float* image, float* padded, ThreadPool&
 }
 
 const float* PaddedImage(const ConvSizes& s, const float* image, float* scratch, ThreadPool& pool) {
-  if (!s.needs_padding() && !s.channels_first) return image;
+  if (!s.needs_padding()) return image;
   PadImage(s, image, scratch, pool);
   return scratch;
 }
 
 int64_t PaddedScratch(const ConvSizes& s) {
-  return s.needs_padding() || s.channels_first ? ScratchFloats({s.padded_h, s.padded_w, s.in_c})
-                                               : 0;
+  return s.needs_padding() ? ScratchFloats({s.padded_h, s.padded_w, s.in_c}) : 0;
 }
 
 namespace {
@@ -136,8 +124,7 @@ class NativeConv final : public Kernel {
   int64_t ScratchBytes(absl::Span<const Shape> inputs,
                        absl::Span<const Shape> outputs) const override {
     const ConvSizes s(window_, inputs[0], inputs[1], outputs[0]);
-    return ScratchPieces::Bytes({bias_.ScratchFloats(s.out_c), PackScratch(s), PaddedScratch(s),
-                                 s.channels_first ? s.out_floats() : 0});
+    return ScratchPieces::Bytes({bias_.ScratchFloats(s.out_c), PackScratch(s), PaddedScratch(s)});
   }
   std::string Route() const override { return absl::StrCat("implicit GEMM, ", NativeRoute(gemm_)); }
   bool NeedsInput(int i) const override { return i != 1 || packed_groups_ == 0 || !groups_known_; }
@@ -151,7 +138,6 @@ class NativeConv final : public Kernel {
     const float* bias = bias_.Padded(ctx, s.out_c, pieces);
     const float* weights = Weights(ctx, s, pieces);
     float* padded = pieces.Floats(PaddedScratch(s));
-    float* channels_last = s.channels_first ? pieces.Floats(s.out_floats()) : nullptr;
     const float* in = ctx.in(0).as<float>();
     float* out = ctx.out(0).as<float>();
     const float* residual = ResidualOf<float>(ctx, epilogue_);
@@ -162,12 +148,9 @@ class NativeConv final : public Kernel {
     for (int64_t i = 0; i < s.images; ++i, in += s.image_floats(), out += s.out_floats()) {
       const float* image = PaddedImage(s, in, padded, *ctx.pool);
       if (i % kUnwatchedImages == kUnwatchedImages - 1) FLOE_RETURN_IF_ERROR(CheckRunTime());
-      FLOE_RETURN_IF_ERROR(Multiply(s, image, weights, {bias, residual},
-                                    s.channels_first ? channels_last : out, s.out_pixels(),
-                                    *ctx.pool));
+      FLOE_RETURN_IF_ERROR(
+          Multiply(s, image, weights, {bias, residual}, out, s.out_pixels(), *ctx.pool));
       if (residual != nullptr) residual += s.out_floats();
-      if (s.channels_first)
-        TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
     }
     return absl::OkStatus();
   }
@@ -177,7 +160,7 @@ class NativeConv final : public Kernel {
   // one output pixel is made, ConvSizes has none.
   static bool IsMatrix(const ConvSizes& s) {
     return s.kernel_h == 1 && s.kernel_w == 1 && s.out_h == s.in_h && s.out_w == s.in_w &&
-           !s.needs_padding() && !s.channels_first;
+           !s.needs_padding();
   }
 
   int64_t PackScratch(const ConvSizes& s) const {
@@ -263,6 +246,7 @@ const char* WantedRoute(GemmBackend backend) {
 Made MakeConv(const KernelArgs& args) {
   const Epilogue epilogue = EpilogueOf(args.node.attrs);
   FLOE_ASSIGN_OR_RETURN(const ops::ConvNd window, ops::ConvNdOf(args.node.attrs, 2));
+  FLOE_RETURN_IF_ERROR(ops::CheckChannelsLast(window.channels_first));
   const Candidate plain = {"reference", std::nullopt, false,
                            [&]() -> Made { return MakePlainConv(args, window, epilogue, false); }};
   if (args.inputs[0].type.dtype != DType::kFloat32) return MakeChosen(args, {plain});

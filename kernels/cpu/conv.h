@@ -10,7 +10,7 @@
 
 namespace floe::kernels {
 
-// All sizes of one run. A row and a pixel mean those of one image.
+// All sizes of one run over NHWC images. A row and a pixel mean those of one image.
 struct ConvSizes {
   ConvSizes(const ops::ConvNd& window, const Shape& input, const Shape& filter,
             const Shape& output);
@@ -21,7 +21,6 @@ struct ConvSizes {
   int64_t stride_h, stride_w, dilation_h, dilation_w;
   int64_t pad_top, pad_left;
   int64_t padded_h, padded_w;  // the input with the zeros that some tap reads
-  bool channels_first;
 
   bool needs_padding() const { return padded_h != in_h || padded_w != in_w; }
   int64_t out_pixels() const { return out_h * out_w; }
@@ -34,10 +33,10 @@ struct ConvSizes {
 absl::Status CheckConv(const ConvSizes& sizes, const KernelContext& ctx, const Epilogue& epilogue,
                        bool depthwise);
 
-// Copies one image (NHWC or NCHW) into a zero-padded NHWC image of padded_h x padded_w.
+// Copies one image into a zero-padded image of padded_h x padded_w.
 void PadImage(const ConvSizes& sizes, const float* image, float* padded, ThreadPool& pool);
 
-// The image as padded NHWC: the image itself when nothing has to be done, else a copy in `scratch`,
+// The padded image: the image itself when nothing has to be done, else a copy in `scratch`,
 // which needs PaddedScratch floats.
 const float* PaddedImage(const ConvSizes& sizes, const float* image, float* scratch,
                          ThreadPool& pool);

@@ -18,8 +18,7 @@ class BlasConv final : public Kernel {
   int64_t ScratchBytes(absl::Span<const Shape> inputs,
                        absl::Span<const Shape> outputs) const override {
     const ConvSizes s(window_, inputs[0], inputs[1], outputs[0]);
-    return ScratchPieces::Bytes(
-        {PaddedScratch(s), MatrixFloats(s), s.channels_first ? s.out_floats() : 0});
+    return ScratchPieces::Bytes({PaddedScratch(s), MatrixFloats(s)});
   }
   std::string Route() const override { return "im2col, openblas"; }
 
@@ -30,19 +29,15 @@ class BlasConv final : public Kernel {
     ScratchPieces pieces(ctx.scratch);
     float* padded = pieces.Floats(PaddedScratch(s));
     float* matrix = pieces.Floats(MatrixFloats(s));
-    float* channels_last = s.channels_first ? pieces.Floats(s.out_floats()) : nullptr;
     const float* bias = BiasOf<float>(ctx, epilogue_);
     const float* in = ctx.in(0).as<float>();
     float* out = ctx.out(0).as<float>();
     const float* residual = ResidualOf<float>(ctx, epilogue_);
     for (int64_t i = 0; i < s.images; ++i, in += s.image_floats(), out += s.out_floats()) {
       const float* image = PaddedImage(s, in, padded, *ctx.pool);
-      float* result = s.channels_first ? channels_last : out;
-      MultiplyImage(s, image, ctx.in(1).as<float>(), matrix, result);
-      gemm_.finish(epilogue_, bias, residual, result, s.out_pixels(), s.out_c, s.out_c);
+      MultiplyImage(s, image, ctx.in(1).as<float>(), matrix, out);
+      gemm_.finish(epilogue_, bias, residual, out, s.out_pixels(), s.out_c, s.out_c);
       if (residual != nullptr) residual += s.out_floats();
-      if (s.channels_first)
-        TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
     }
     return absl::OkStatus();
   }

@@ -43,9 +43,7 @@ class ColumnsConv final : public Kernel {
                        absl::Span<const Shape> outputs) const override {
     const ConvNdSizes s = SizesOf(inputs, outputs);
     if (s.filter_in == 0 || s.groups() == 0) return 0;
-    return ScratchPieces::Bytes({PackScratch(s), ColumnFloats(s),
-                                 s.channels_first ? s.image_pixels * s.channels : 0,
-                                 s.channels_first ? s.result_pixels * s.result_channels : 0});
+    return ScratchPieces::Bytes({PackScratch(s), ColumnFloats(s)});
   }
   std::string Route() const override { return absl::StrCat("columns, ", NativeRoute(gemm_)); }
   bool NeedsInput(int i) const override { return i != 1 || packed_groups_ == 0 || !groups_known_; }
@@ -66,19 +64,9 @@ class ColumnsConv final : public Kernel {
     ScratchPieces pieces(ctx.scratch);
     const float* weights = Weights(ctx, s, pieces);
     float* columns = pieces.Floats(ColumnFloats(s));
-    float* image_copy = s.channels_first ? pieces.Floats(s.image_pixels * s.channels) : nullptr;
-    float* result_copy =
-        s.channels_first ? pieces.Floats(s.result_pixels * s.result_channels) : nullptr;
     for (int64_t n = 0; n < s.images; ++n) {
-      float* own_image = image.as<float>() + n * s.image_pixels * s.channels;
-      float* own_result = result.as<float>() + n * s.result_pixels * s.result_channels;
-      float* x = s.channels_first ? image_copy : own_image;
-      float* y = s.channels_first ? result_copy : own_result;
-      if (s.channels_first && forward_)
-        TransposeCopy(own_image, s.channels, s.image_pixels, s.image_pixels, x, s.channels);
-      if (s.channels_first && !forward_)
-        TransposeCopy(own_result, s.result_channels, s.result_pixels, s.result_pixels, y,
-                      s.result_channels);
+      float* x = image.as<float>() + n * s.image_pixels * s.channels;
+      float* y = result.as<float>() + n * s.result_pixels * s.result_channels;
       FLOE_RETURN_IF_ERROR(forward_ ? Forward(s, x, weights, columns, y, ctx.pool)
                                     : Backward(s, y, weights, columns, x, ctx.pool));
       if (forward_) {
@@ -87,11 +75,6 @@ class ColumnsConv final : public Kernel {
       } else {
         gemm_.finish(epilogue_, bias, nullptr, x, s.image_pixels, s.channels, s.channels);
       }
-      if (s.channels_first && forward_)
-        TransposeCopy(y, s.result_pixels, s.result_channels, s.result_channels, own_result,
-                      s.result_pixels);
-      if (s.channels_first && !forward_)
-        TransposeCopy(x, s.image_pixels, s.channels, s.channels, own_image, s.image_pixels);
     }
     return absl::OkStatus();
   }

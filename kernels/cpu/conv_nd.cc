@@ -55,7 +55,6 @@ absl::Status ForPixels(const ConvNdSizes& s, const Epilogue& epilogue, const Ker
                        int64_t pixels, int64_t channels, const F& sum) {
   T* to = ctx.out(0).as<T>();
   const T* bias = BiasOf<T>(ctx, epilogue);
-  const int64_t pixel_step = s.PixelStep(channels), channel_step = s.ChannelStep(pixels);
   const int64_t cost = s.tap_count() * s.filter_in * s.filter_out + channels;
   const int64_t grain = std::max<int64_t>(1, kElementGrain / cost);
   return WatchedRange(ctx.pool, s.images * pixels, grain, [&](int64_t begin, int64_t end) {
@@ -63,9 +62,8 @@ absl::Status ForPixels(const ConvNdSizes& s, const Epilogue& epilogue, const Ker
     for (int64_t i = begin; i < end; ++i) {
       std::fill(sums.begin(), sums.end(), PlainSum<T>(0));
       sum(i / pixels, i % pixels, sums.data());
-      T* out = to + i / pixels * pixels * channels + i % pixels * pixel_step;
       for (int64_t c = 0; c < channels; ++c)
-        out[c * channel_step] =
+        to[i * channels + c] =
             PlainFinish<T>(epilogue, sums[c], bias == nullptr ? nullptr : bias + c);
     }
   });
@@ -74,28 +72,26 @@ absl::Status ForPixels(const ConvNdSizes& s, const Epilogue& epilogue, const Ker
 template <class T>
 absl::Status Forward(const ConvNdSizes& s, const Epilogue& epilogue, const KernelContext& ctx) {
   const T *image = ctx.in(0).as<T>(), *filter = ctx.in(1).as<T>();
-  const int64_t pixel_step = s.PixelStep(s.channels), channel_step = s.ChannelStep(s.image_pixels);
   const int64_t of_group = s.filter_out / s.groups();
-  return ForPixels<T>(
-      s, epilogue, ctx, s.result_pixels, s.result_channels,
-      [&](int64_t n, int64_t pixel, PlainSum<T>* sums) {
-        const T* from = image + n * s.image_pixels * s.channels;
-        ForTaps<true>(s, pixel, [&](int64_t tap, int64_t other) {
-          for (int64_t c = 0; c < s.channels; ++c) {
-            const PlainSum<T> x = PlainWide(from[other * pixel_step + c * channel_step]);
-            const T* w = filter + (tap * s.filter_in + c % s.filter_in) * s.filter_out;
-            const int64_t first = c / s.filter_in * of_group;
-            for (int64_t o = first; o < first + of_group; ++o) sums[o] += x * PlainWide(w[o]);
-          }
-        });
-      });
+  return ForPixels<T>(s, epilogue, ctx, s.result_pixels, s.result_channels,
+                      [&](int64_t n, int64_t pixel, PlainSum<T>* sums) {
+                        const T* from = image + n * s.image_pixels * s.channels;
+                        ForTaps<true>(s, pixel, [&](int64_t tap, int64_t other) {
+                          for (int64_t c = 0; c < s.channels; ++c) {
+                            const PlainSum<T> x = PlainWide(from[other * s.channels + c]);
+                            const T* w =
+                                filter + (tap * s.filter_in + c % s.filter_in) * s.filter_out;
+                            const int64_t first = c / s.filter_in * of_group;
+                            for (int64_t o = first; o < first + of_group; ++o)
+                              sums[o] += x * PlainWide(w[o]);
+                          }
+                        });
+                      });
 }
 
 template <class T>
 absl::Status Backward(const ConvNdSizes& s, const Epilogue& epilogue, const KernelContext& ctx) {
   const T *result = ctx.in(2).as<T>(), *filter = ctx.in(1).as<T>();
-  const int64_t pixel_step = s.PixelStep(s.result_channels),
-                channel_step = s.ChannelStep(s.result_pixels);
   const int64_t of_group = s.filter_out / s.groups();
   return ForPixels<T>(
       s, epilogue, ctx, s.image_pixels, s.channels,
@@ -106,7 +102,7 @@ absl::Status Backward(const ConvNdSizes& s, const Epilogue& epilogue, const Kern
             const T* w = filter + (tap * s.filter_in + c % s.filter_in) * s.filter_out;
             const int64_t first = c / s.filter_in * of_group;
             for (int64_t o = first; o < first + of_group; ++o)
-              sums[c] += PlainWide(from[other * pixel_step + o * channel_step]) * PlainWide(w[o]);
+              sums[c] += PlainWide(from[other * s.result_channels + o]) * PlainWide(w[o]);
           }
         });
       });
@@ -114,6 +110,7 @@ absl::Status Backward(const ConvNdSizes& s, const Epilogue& epilogue, const Kern
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeConv3D(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ConvNd conv, ops::ConvNdOf(args.node.attrs, 3));
+  FLOE_RETURN_IF_ERROR(ops::CheckChannelsLast(conv.channels_first));
   const Epilogue epilogue = EpilogueOf(args.node.attrs);
   if (args.inputs[0].type.dtype == DType::kFloat32 && args.options.gemm != GemmBackend::kReference)
     return MakeColumnsConv(args, conv, epilogue, true);
@@ -134,6 +131,7 @@ using Made = absl::StatusOr<std::unique_ptr<Kernel>>;
 template <int kSpatial>
 Made MakeBackprop(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ConvNd conv, ops::ConvNdOf(args.node.attrs, kSpatial));
+  FLOE_RETURN_IF_ERROR(ops::CheckChannelsLast(conv.channels_first));
   const Epilogue epilogue = EpilogueOf(args.node.attrs);
   const DType dtype = args.inputs[2].type.dtype;
   if (!ForDType(dtype, Convolved{}, [](auto) {}))
@@ -208,8 +206,7 @@ ConvNdSizes::ConvNdSizes(const ConvNd& conv, const Shape& in, const Shape& filte
       channels(in.dim(conv.channel_axis())),
       filter_in(filter.dim(conv.spatial)),
       filter_out(filter.dim(conv.spatial + 1)),
-      result_channels(out.dim(conv.channel_axis())),
-      channels_first(conv.channels_first) {
+      result_channels(out.dim(conv.channel_axis())) {
   const int missing = 3 - conv.spatial;
   for (int k = 0; k < 3; ++k) {
     const int i = k - missing;

@@ -9,8 +9,9 @@
 
 namespace floe::kernels {
 
-// Sizes of one run, with a leading dim of 1 for images of two dims. `image` is what is convolved,
-// `result` what comes out: the gradient's kernel reads the result and writes the image.
+// Sizes of one run with channels last, with a leading dim of 1 for images of two dims. `image` is
+// what is convolved, `result` what comes out: the gradient's kernel reads the result and writes the
+// image.
 struct ConvNdSizes {
   ConvNdSizes(const ops::ConvNd& conv, const Shape& image, const Shape& filter, const Shape& result,
               bool forward);
@@ -19,13 +20,9 @@ struct ConvNdSizes {
   int64_t taps[3], filter_in, filter_out;
   int64_t result[3], result_channels, result_pixels;
   int64_t stride[3], dilation[3], low[3];
-  bool channels_first;
 
   int64_t groups() const { return filter_in == 0 ? 0 : channels / filter_in; }
   int64_t tap_count() const { return taps[0] * taps[1] * taps[2]; }
-  // Steps from pixel to pixel and from channel to channel.
-  int64_t PixelStep(int64_t all) const { return channels_first ? 1 : all; }
-  int64_t ChannelStep(int64_t pixels) const { return channels_first ? pixels : 1; }
 };
 
 // INVALID_ARGUMENT when filter, image and result (of shape `result`, for the message) do not fit
@@ -51,8 +48,8 @@ absl::Status RunPlainBackward(const ops::ConvNd& conv, const Epilogue& epilogue,
 std::unique_ptr<Kernel> MakeColumnsConv(const KernelArgs& args, const ops::ConvNd& conv,
                                         const Epilogue& epilogue, bool forward);
 
-// The gradient in float32 by the phases of the stride. Fit: two spatial dims, channels last, a
-// constant filter, no dilation, and no groups as far as is known.
+// The gradient in float32 by the phases of the stride. Fit: two spatial dims, a constant
+// filter, no dilation, and no groups as far as is known.
 bool PhasesFit(const KernelArgs& args, const ops::ConvNd& conv);
 std::unique_ptr<Kernel> MakePhasesConv(const KernelArgs& args, const ops::ConvNd& conv,
                                        const Epilogue& epilogue);

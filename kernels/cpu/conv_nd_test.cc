@@ -19,15 +19,13 @@ struct Case {
   int64_t channels, filter_in, filter_out;
   std::vector<int64_t> stride, dilation;
   std::string padding;
-  bool channels_first = false;
   Activation activation = Activation::kNone;  // with a bias
 };
 
-// Batch, spatial sizes and channels in the order of the format.
-std::vector<int64_t> Arranged(const Case& c, int64_t batch, const std::vector<int64_t>& sizes,
-                              int64_t channels) {
+// Batch, spatial sizes and channels.
+std::vector<int64_t> Arranged(int64_t batch, const std::vector<int64_t>& sizes, int64_t channels) {
   std::vector<int64_t> dims = sizes;
-  dims.insert(c.channels_first ? dims.begin() : dims.end(), channels);
+  dims.push_back(channels);
   dims.insert(dims.begin(), batch);
   return dims;
 }
@@ -35,12 +33,10 @@ std::vector<int64_t> Arranged(const Case& c, int64_t batch, const std::vector<in
 // `inputs`: with the bias behind the others, where there is one.
 Attrs AttrsOf(const Case& c, const std::vector<Tensor>& inputs) {
   Attrs attrs;
-  attrs.Set("strides", Arranged(c, 1, c.stride, 1));
-  attrs.Set("dilations", Arranged(c, 1, c.dilation, 1));
+  attrs.Set("strides", Arranged(1, c.stride, 1));
+  attrs.Set("dilations", Arranged(1, c.dilation, 1));
   attrs.Set("padding", c.padding);
-  const std::string last = c.spatial == 2 ? "NHWC" : "NDHWC",
-                    first = c.spatial == 2 ? "NCHW" : "NCDHW";
-  attrs.Set("data_format", c.channels_first ? first : last);
+  attrs.Set("data_format", std::string(c.spatial == 2 ? "NHWC" : "NDHWC"));
   if (c.activation != Activation::kNone)
     SetEpilogue({.activation = c.activation, .bias = static_cast<int>(inputs.size()) - 1}, &attrs);
   return attrs;
@@ -82,31 +78,31 @@ const std::vector<Case>& Cases() {
       {2, {7, 9}, {3, 2}, 5, 5, 6, {1, 1}, {1, 1}, "SAME"},
       {2, {8, 6}, {3, 3}, 4, 4, 20, {2, 3}, {1, 1}, "SAME"},
       {2, {9, 9}, {2, 3}, 6, 2, 9, {1, 2}, {2, 1}, "VALID"},
-      {2, {5, 5}, {1, 1}, 3, 3, 4, {2, 2}, {1, 1}, "VALID", true},
+      {2, {5, 5}, {1, 1}, 3, 3, 4, {2, 2}, {1, 1}, "VALID"},
       {2, {40, 300}, {3, 3}, 32, 32, 8, {1, 1}, {1, 1}, "SAME"},  // more than one block of lines
       {2, {13, 11}, {5, 4}, 7, 7, 6, {2, 3}, {1, 1}, "SAME"},
-      {2, {12, 10}, {4, 4}, 33, 33, 5, {2, 2}, {1, 1}, "SAME", false, Activation::kRelu},
-      {2, {12, 10}, {3, 5}, 6, 6, 8, {4, 3}, {1, 1}, "VALID", false, Activation::kTanh},
-      {2, {11, 9}, {2, 1}, 3, 3, 4, {3, 2}, {1, 1}, "SAME", false, Activation::kRelu6},
-      {2, {90, 70}, {4, 4}, 64, 64, 3, {2, 2}, {1, 1}, "SAME", false, Activation::kRelu},
-      {2, {9, 9}, {2, 3}, 6, 2, 9, {1, 2}, {1, 1}, "VALID", false, Activation::kRelu},
-      {2, {8, 7}, {3, 3}, 4, 4, 6, {2, 2}, {1, 1}, "SAME", true, Activation::kSigmoid},
-      {3, {4, 5, 6}, {3, 2, 3}, 3, 3, 5, {1, 2, 1}, {1, 1, 1}, "SAME", false, Activation::kElu},
+      {2, {12, 10}, {4, 4}, 33, 33, 5, {2, 2}, {1, 1}, "SAME", Activation::kRelu},
+      {2, {12, 10}, {3, 5}, 6, 6, 8, {4, 3}, {1, 1}, "VALID", Activation::kTanh},
+      {2, {11, 9}, {2, 1}, 3, 3, 4, {3, 2}, {1, 1}, "SAME", Activation::kRelu6},
+      {2, {90, 70}, {4, 4}, 64, 64, 3, {2, 2}, {1, 1}, "SAME", Activation::kRelu},
+      {2, {9, 9}, {2, 3}, 6, 2, 9, {1, 2}, {1, 1}, "VALID", Activation::kRelu},
+      {2, {8, 7}, {3, 3}, 4, 4, 6, {2, 2}, {1, 1}, "SAME", Activation::kSigmoid},
+      {3, {4, 5, 6}, {3, 2, 3}, 3, 3, 5, {1, 2, 1}, {1, 1, 1}, "SAME", Activation::kElu},
       {3, {4, 5, 6}, {3, 2, 3}, 3, 3, 5, {1, 2, 1}, {1, 1, 1}, "SAME"},
-      {3, {6, 5, 7}, {2, 2, 2}, 4, 2, 6, {2, 1, 1}, {1, 2, 3}, "VALID", true},
+      {3, {6, 5, 7}, {2, 2, 2}, 4, 2, 6, {2, 1, 1}, {1, 2, 3}, "VALID"},
   };
   return cases;
 }
 
 TEST(ColumnsConv, GradientsMatchThePlainLoops) {
   for (const Case& c : Cases()) {
-    const auto image = Arranged(c, 2, c.image, c.channels);
+    const auto image = Arranged(2, c.image, c.channels);
     const std::vector<int32_t> sizes(image.begin(), image.end());
     std::vector<int64_t> filter = c.taps;
     filter.insert(filter.end(), {c.filter_in, c.filter_out});
     std::vector<Tensor> inputs = {
         Tensor::Vector(DType::kInt32, sizes), RandomTensor(Shape(filter), 1),
-        RandomTensor(Shape(Arranged(c, 2, ResultSizes(c), c.filter_out)), 2)};
+        RandomTensor(Shape(Arranged(2, ResultSizes(c), c.filter_out)), 2)};
     if (c.activation != Activation::kNone) inputs.push_back(RandomTensor({c.channels}, 3));
     Check(c.spatial == 2 ? "Conv2DBackpropInput" : "Conv3DBackpropInputV2", c, inputs);
   }
@@ -117,7 +113,7 @@ TEST(ColumnsConv, Conv3DMatchesThePlainLoops) {
     if (c.spatial == 2) continue;
     std::vector<int64_t> filter = c.taps;
     filter.insert(filter.end(), {c.filter_in, c.filter_out});
-    std::vector<Tensor> inputs = {RandomTensor(Shape(Arranged(c, 2, c.image, c.channels)), 3),
+    std::vector<Tensor> inputs = {RandomTensor(Shape(Arranged(2, c.image, c.channels)), 3),
                                   RandomTensor(Shape(filter), 4)};
     if (c.activation != Activation::kNone) inputs.push_back(RandomTensor({c.filter_out}, 5));
     Check("Conv3D", c, inputs);

@@ -6,15 +6,6 @@
 namespace floe::kernels {
 namespace {
 
-// Floats from one index of a dim to the next in an NHWC or NCHW image.
-struct Strides {
-  int64_t y, x, c;
-  Strides(bool channels_first, int64_t height, int64_t width, int64_t channels)
-      : y(channels_first ? width : width * channels),
-        x(channels_first ? 1 : channels),
-        c(channels_first ? height * width : 1) {}
-};
-
 // Plain loops over both kinds of convolution, float64 sums for floating types: the oracle.
 template <typename T>
 class PlainConv final : public Kernel {
@@ -27,33 +18,30 @@ class PlainConv final : public Kernel {
     const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
     FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, depthwise_));
     if (s.out_floats() == 0) return absl::OkStatus();  // of however many images
-    const Strides out(s.channels_first, s.out_h, s.out_w, s.out_c);
     const T* bias = BiasOf<T>(ctx, epilogue_);
     const T* residual = ResidualOf<T>(ctx, epilogue_);
-    const T* base = ctx.out(0).as<T>();
     const int64_t cost = s.out_c * s.kernel_h * s.kernel_w * (depthwise_ ? 1 : s.filter_in);
-    return WatchedRange(
-        ctx.pool, s.images * s.out_pixels(), std::max<int64_t>(1, kElementGrain / (cost + 1)),
-        [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            const int64_t image = i / s.out_pixels(), y = i % s.out_pixels() / s.out_w,
-                          x = i % s.out_w;
-            const T* from = ctx.in(0).as<T>() + image * s.image_floats();
-            T* to = ctx.out(0).as<T>() + image * s.out_floats() + y * out.y + x * out.x;
-            for (int64_t c = 0; c < s.out_c; ++c) {
-              T* element = to + c * out.c;
-              *element = PlainFinish(epilogue_, Sum(s, from, ctx.in(1).as<T>(), y, x, c),
-                                     bias == nullptr ? nullptr : bias + c,
-                                     residual == nullptr ? nullptr : residual + (element - base));
-            }
-          }
-        });
+    return WatchedRange(ctx.pool, s.images * s.out_pixels(),
+                        std::max<int64_t>(1, kElementGrain / (cost + 1)),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t i = begin; i < end; ++i) {
+                            const int64_t image = i / s.out_pixels(),
+                                          y = i % s.out_pixels() / s.out_w, x = i % s.out_w;
+                            const T* from = ctx.in(0).as<T>() + image * s.image_floats();
+                            for (int64_t c = 0; c < s.out_c; ++c) {
+                              const int64_t element = i * s.out_c + c;
+                              ctx.out(0).as<T>()[element] =
+                                  PlainFinish(epilogue_, Sum(s, from, ctx.in(1).as<T>(), y, x, c),
+                                              bias == nullptr ? nullptr : bias + c,
+                                              residual == nullptr ? nullptr : residual + element);
+                            }
+                          }
+                        });
   }
 
  private:
   PlainSum<T> Sum(const ConvSizes& s, const T* image, const T* filter, int64_t y, int64_t x,
                   int64_t c) const {
-    const Strides in(s.channels_first, s.in_h, s.in_w, s.in_c);
     // Input channels [first, first + count) and the filter's index for each.
     const int64_t groups = depthwise_ ? 1 : s.in_c / s.filter_in;
     const int64_t count = depthwise_ ? 1 : s.filter_in;
@@ -68,7 +56,7 @@ class PlainConv final : public Kernel {
         const T* tap = filter + (ky * s.kernel_w + kx) * s.filter_in * s.filter_out;
         for (int64_t i = 0; i < count; ++i) {
           const T weight = depthwise_ ? tap[c] : tap[i * s.filter_out + c];
-          sum += PlainWide(image[iy * in.y + ix * in.x + (first + i) * in.c]) * PlainWide(weight);
+          sum += PlainWide(image[(iy * s.in_w + ix) * s.in_c + first + i]) * PlainWide(weight);
         }
         // TensorFlow's depthwise convolution keeps the sums of 16-bit floats in their own type.
         if (kIsHalf<T> && depthwise_) sum = PlainWide(PlainNarrow<T>(sum));

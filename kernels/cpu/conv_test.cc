@@ -16,7 +16,6 @@ struct ConvCase {
   int64_t kernel_h, kernel_w, out_channels;  // depthwise: out_channels is the multiplier
   int64_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
   std::string padding = "VALID";
-  bool nchw = false;
   int64_t groups = 1;
   bool depthwise = false;
   uint64_t const_mask = 6;
@@ -25,27 +24,16 @@ struct ConvCase {
   bool residual = false;
 };
 
-std::vector<int64_t> FourDims(bool nchw, int64_t h, int64_t w) {
-  return nchw ? std::vector<int64_t>{1, 1, h, w} : std::vector<int64_t>{1, h, w, 1};
-}
-
-Shape Image(bool nchw, int64_t n, int64_t h, int64_t w, int64_t c) {
-  return nchw ? Shape{n, c, h, w} : Shape{n, h, w, c};
-}
-
 Attrs AttrsOf(const ConvCase& t) {
   Attrs attrs;
-  attrs.Set("strides", FourDims(t.nchw, t.stride_h, t.stride_w));
-  attrs.Set("dilations", FourDims(t.nchw, t.dilation_h, t.dilation_w));
+  attrs.Set("strides", std::vector<int64_t>{1, t.stride_h, t.stride_w, 1});
+  attrs.Set("dilations", std::vector<int64_t>{1, t.dilation_h, t.dilation_w, 1});
   attrs.Set("padding", t.padding);
-  attrs.Set("data_format", std::string(t.nchw ? "NCHW" : "NHWC"));
   SetEpilogue(
       {.activation = t.activation, .bias = t.residual ? 3 : 2, .residual = t.residual ? 2 : -1},
       &attrs);
-  if (t.padding == "EXPLICIT") {
-    attrs.Set("explicit_paddings", t.nchw ? std::vector<int64_t>{0, 0, 0, 0, 2, 1, 0, 3}
-                                          : std::vector<int64_t>{0, 0, 2, 1, 0, 3, 0, 0});
-  }
+  if (t.padding == "EXPLICIT")
+    attrs.Set("explicit_paddings", std::vector<int64_t>{0, 0, 2, 1, 0, 3, 0, 0});
   return attrs;
 }
 
@@ -70,9 +58,8 @@ std::vector<Tensor> InputsOf(const ConvCase& t) {
                            ? Shape{t.kernel_h, t.kernel_w, t.channels, t.out_channels}
                            : Shape{t.kernel_h, t.kernel_w, t.channels / t.groups, t.out_channels};
   const int64_t out = t.depthwise ? t.channels * t.out_channels : t.out_channels;
-  std::vector<Tensor> inputs = {
-      RandomTensor(Image(t.nchw, t.images, t.height, t.width, t.channels), 1),
-      RandomTensor(filter, 2)};
+  std::vector<Tensor> inputs = {RandomTensor({t.images, t.height, t.width, t.channels}, 1),
+                                RandomTensor(filter, 2)};
   if (t.residual) {
     const Side h(t.padding, t.height, t.kernel_h, t.stride_h, t.dilation_h, 2, 1);
     const Side w(t.padding, t.width, t.kernel_w, t.stride_w, t.dilation_w, 0, 3);
@@ -98,8 +85,7 @@ double Want(const ConvCase& t, const std::vector<Tensor>& inputs, const Side& h,
       if (iy < 0 || ix < 0 || iy >= t.height || ix >= t.width) continue;
       for (int64_t i = 0; i < in_per_group; ++i) {
         const int64_t ic = first + i;
-        const int64_t at = t.nchw ? ((n * t.channels + ic) * t.height + iy) * t.width + ix
-                                  : ((n * t.height + iy) * t.width + ix) * t.channels + ic;
+        const int64_t at = ((n * t.height + iy) * t.width + ix) * t.channels + ic;
         const int64_t tap = ky * t.kernel_w + kx;
         const int64_t weight = t.depthwise ? tap * t.channels * t.out_channels + c
                                            : (tap * in_per_group + i) * t.out_channels + c;
@@ -119,8 +105,8 @@ void ExpectConv(const ConvCase& t, GemmBackend backend) {
                                   << " filter " << t.kernel_h << "x" << t.kernel_w << "x"
                                   << t.out_channels << " stride " << t.stride_h << t.stride_w
                                   << " dilation " << t.dilation_h << t.dilation_w << " "
-                                  << t.padding << " nchw " << t.nchw << " groups " << t.groups
-                                  << " const " << t.const_mask);
+                                  << t.padding << " groups " << t.groups << " const "
+                                  << t.const_mask);
   const std::vector<Tensor> inputs = InputsOf(t);
   const auto outputs = RunKernel(OpOf(t), AttrsOf(t), inputs, {{backend}, t.threads, t.const_mask});
   ASSERT_TRUE(outputs.ok()) << outputs.status();
@@ -129,13 +115,12 @@ void ExpectConv(const ConvCase& t, GemmBackend backend) {
   const int64_t out_c = t.depthwise ? t.channels * t.out_channels : t.out_channels;
   const int64_t products = t.kernel_h * t.kernel_w * (t.depthwise ? 1 : t.channels / t.groups);
   const double tolerance = 3e-6 * std::sqrt(static_cast<double>(products)) + 1e-6;
-  ASSERT_EQ((*outputs)[0].shape(), Image(t.nchw, t.images, h.out, w.out, out_c));
+  ASSERT_EQ((*outputs)[0].shape(), Shape({t.images, h.out, w.out, out_c}));
   for (int64_t n = 0; n < t.images; ++n) {
     for (int64_t y = 0; y < h.out; ++y) {
       for (int64_t x = 0; x < w.out; ++x) {
         for (int64_t c = 0; c < out_c; ++c) {
-          const int64_t at = t.nchw ? ((n * out_c + c) * h.out + y) * w.out + x
-                                    : ((n * h.out + y) * w.out + x) * out_c + c;
+          const int64_t at = ((n * h.out + y) * w.out + x) * out_c + c;
           ASSERT_NEAR((*outputs)[0].as<float>()[at], Want(t, inputs, h, w, n, y, x, c), tolerance)
               << n << "," << y << "," << x << "," << c;
         }
@@ -150,21 +135,18 @@ std::vector<GemmBackend> Backends() {
   return backends;
 }
 
-TEST(Conv2D, StridesDilationsPaddingsAndFormatsOnEveryBackend) {
+TEST(Conv2D, StridesDilationsAndPaddingsOnEveryBackend) {
   for (GemmBackend backend : Backends()) {
     for (const char* padding : {"VALID", "SAME", "EXPLICIT"}) {
-      for (bool nchw : {false, true}) {
-        for (int64_t stride : {1, 2, 3}) {
-          for (int64_t dilation : {1, 2}) {
-            ConvCase t{2, 11, 9, 3, 3, 2, 5};
-            t.padding = padding;
-            t.nchw = nchw;
-            t.stride_h = stride;
-            t.stride_w = 4 - stride;
-            t.dilation_h = dilation;
-            t.dilation_w = 3 - dilation;
-            ASSERT_NO_FATAL_FAILURE(ExpectConv(t, backend));
-          }
+      for (int64_t stride : {1, 2, 3}) {
+        for (int64_t dilation : {1, 2}) {
+          ConvCase t{2, 11, 9, 3, 3, 2, 5};
+          t.padding = padding;
+          t.stride_h = stride;
+          t.stride_w = 4 - stride;
+          t.dilation_h = dilation;
+          t.dilation_w = 3 - dilation;
+          ASSERT_NO_FATAL_FAILURE(ExpectConv(t, backend));
         }
       }
     }
@@ -235,16 +217,13 @@ TEST(Conv2D, AResidualOfAnotherShapeIsRefused) {
 
 TEST(Conv2D, GroupsAndFiltersThatAreNotConstant) {
   for (GemmBackend backend : Backends()) {
-    for (bool nchw : {false, true}) {
-      for (uint64_t mask : {0, 2, 6}) {
-        ConvCase t{2, 6, 5, 12, 3, 3, 18};
-        t.nchw = nchw;
-        t.const_mask = mask;
-        t.padding = "SAME";
-        for (int64_t groups : {1, 2, 3, 6}) {
-          t.groups = groups;
-          ASSERT_NO_FATAL_FAILURE(ExpectConv(t, backend));
-        }
+    for (uint64_t mask : {0, 2, 6}) {
+      ConvCase t{2, 6, 5, 12, 3, 3, 18};
+      t.const_mask = mask;
+      t.padding = "SAME";
+      for (int64_t groups : {1, 2, 3, 6}) {
+        t.groups = groups;
+        ASSERT_NO_FATAL_FAILURE(ExpectConv(t, backend));
       }
     }
   }
@@ -297,22 +276,19 @@ TEST(Conv2D, BitsOfAnImageDoNotDependOnTheBatch) {
   ExpectImagesAreIndependent(t);
 }
 
-TEST(Depthwise, StridesDilationsPaddingsFormatsAndMultipliers) {
+TEST(Depthwise, StridesDilationsPaddingsAndMultipliers) {
   for (GemmBackend backend : {GemmBackend::kNative, GemmBackend::kReference}) {
     for (const char* padding : {"VALID", "SAME", "EXPLICIT"}) {
-      for (bool nchw : {false, true}) {
-        for (int64_t multiplier : {1, 3}) {
-          for (int64_t stride : {1, 2}) {
-            for (int64_t dilation : {1, 3}) {
-              ConvCase t{2, 11, 9, 5, 3, 2, multiplier};
-              t.depthwise = true;
-              t.padding = padding;
-              t.nchw = nchw;
-              t.stride_h = t.stride_w = stride;
-              t.dilation_h = t.dilation_w = dilation;
-              t.activation = Activation::kRelu6;
-              ASSERT_NO_FATAL_FAILURE(ExpectConv(t, backend));
-            }
+      for (int64_t multiplier : {1, 3}) {
+        for (int64_t stride : {1, 2}) {
+          for (int64_t dilation : {1, 3}) {
+            ConvCase t{2, 11, 9, 5, 3, 2, multiplier};
+            t.depthwise = true;
+            t.padding = padding;
+            t.stride_h = t.stride_w = stride;
+            t.dilation_h = t.dilation_w = dilation;
+            t.activation = Activation::kRelu6;
+            ASSERT_NO_FATAL_FAILURE(ExpectConv(t, backend));
           }
         }
       }

@@ -21,7 +21,7 @@ class NativeDepthwise final : public Kernel {
   int64_t ScratchBytes(absl::Span<const Shape> inputs,
                        absl::Span<const Shape> outputs) const override {
     const ConvSizes s(window_, inputs[0], inputs[1], outputs[0]);
-    return ScratchPieces::Bytes({ImageScratch(s), s.channels_first ? s.out_floats() : 0});
+    return ScratchPieces::Bytes({ImageScratch(s)});
   }
   std::string Route() const override { return absl::StrCat("depthwise ", IsaName()); }
 
@@ -31,7 +31,6 @@ class NativeDepthwise final : public Kernel {
     if (s.out_floats() == 0) return absl::OkStatus();
     ScratchPieces pieces(ctx.scratch);
     float* copy = pieces.Floats(ImageScratch(s));
-    float* channels_last = s.channels_first ? pieces.Floats(s.out_floats()) : nullptr;
     const float* in = ctx.in(0).as<float>();
     float* out = ctx.out(0).as<float>();
     DepthwiseTask task{nullptr,
@@ -56,29 +55,20 @@ class NativeDepthwise final : public Kernel {
         Spread(s, in, copy);
         task.image = copy;
       }
-      float* result = s.channels_first ? channels_last : out;
-      FLOE_RETURN_IF_ERROR(RunImage(s, task, result, *ctx.pool));
-      if (s.channels_first)
-        TransposeCopy(channels_last, s.out_pixels(), s.out_c, s.out_c, out, s.out_pixels());
+      FLOE_RETURN_IF_ERROR(RunImage(s, task, out, *ctx.pool));
     }
     return absl::OkStatus();
   }
 
  private:
   static int64_t ImageScratch(const ConvSizes& s) {
-    return s.channels_first || s.filter_out != 1 ? ScratchFloats({s.in_h, s.in_w, s.out_c}) : 0;
+    return s.filter_out != 1 ? ScratchFloats({s.in_h, s.in_w, s.out_c}) : 0;
   }
 
-  // The image as NHWC with each channel repeated for every output channel made from it.
+  // The image with each channel repeated for every output channel made from it.
   static void Spread(const ConvSizes& s, const float* image, float* to) {
-    const int64_t pixels = s.in_h * s.in_w;
-    const int64_t from_pixel = s.channels_first ? 1 : s.in_c,
-                  from_channel = s.channels_first ? pixels : 1;
-    for (int64_t p = 0; p < pixels; ++p) {
-      for (int64_t c = 0; c < s.in_c; ++c) {
-        for (int64_t m = 0; m < s.filter_out; ++m) *to++ = image[p * from_pixel + c * from_channel];
-      }
-    }
+    for (const float* end = image + s.image_floats(); image != end; ++image)
+      to = std::fill_n(to, s.filter_out, *image);
   }
 
   absl::Status RunImage(const ConvSizes& s, const DepthwiseTask& task, float* out,
@@ -109,6 +99,7 @@ class NativeDepthwise final : public Kernel {
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDepthwise(const KernelArgs& args) {
   const Epilogue epilogue = EpilogueOf(args.node.attrs);
   FLOE_ASSIGN_OR_RETURN(const ops::ConvNd window, ops::ConvNdOf(args.node.attrs, 2));
+  FLOE_RETURN_IF_ERROR(ops::CheckChannelsLast(window.channels_first));
   if (args.inputs[0].type.dtype != DType::kFloat32 ||
       args.options.gemm == GemmBackend::kReference) {
     return MakePlainConv(args, window, epilogue, true);

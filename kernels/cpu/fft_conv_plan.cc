@@ -33,9 +33,8 @@ struct PlannedLine {
 
 std::optional<PlannedLine> LineOf(const KernelArgs& args, const ops::ConvNd& window) {
   const SymShape& input = args.inputs[0].type.shape;
-  if (window.channels_first || args.inputs[0].type.dtype != DType::kFloat32 ||
-      !args.inputs[1].has_constant() || args.inputs[0].has_constant() || !input.rank_known() ||
-      input.rank() != 4)
+  if (args.inputs[0].type.dtype != DType::kFloat32 || !args.inputs[1].has_constant() ||
+      args.inputs[0].has_constant() || !input.rank_known() || input.rank() != 4)
     return std::nullopt;
   const Shape& filter = args.inputs[1].constant.shape();
   for (int i = 1; i < 4; ++i)

@@ -17,14 +17,14 @@ struct PoolShape {
   int64_t batch = 1, channels = 1;
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
   int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, low[3] = {0, 0, 0};
-  int64_t in_stride[3], channel_stride, in_batch_stride, out_channel_stride, out_position_stride;
+  int64_t in_stride[3], in_batch_stride;
 };
 
 PoolShape Describe(const ops::Window& w, const Shape& in, const Shape& out) {
   PoolShape s;
   const int spatial = static_cast<int>(w.kernel.size()), skip = 3 - spatial;
   s.batch = in.dim(0);
-  s.channels = in.dim(w.channels_first ? 1 : spatial + 1);
+  s.channels = in.dim(spatial + 1);
   for (int i = 0; i < spatial; ++i) {
     s.in[skip + i] = in.dim(w.axis(i));
     s.out[skip + i] = out.dim(w.axis(i));
@@ -33,16 +33,10 @@ PoolShape Describe(const ops::Window& w, const Shape& in, const Shape& out) {
     s.low[skip + i] = ops::PadLow(in.dim(w.axis(i)), out.dim(w.axis(i)), w.kernel[i], w.stride[i],
                                   w.pads[i], spatial == 3);
   }
-  const int64_t positions = s.in[0] * s.in[1] * s.in[2],
-                out_positions = s.out[0] * s.out[1] * s.out[2];
-  s.channel_stride = w.channels_first ? positions : 1;
-  s.out_channel_stride = w.channels_first ? out_positions : 1;
-  const int64_t step = w.channels_first ? 1 : s.channels;
-  s.out_position_stride = step;
-  s.in_stride[2] = step;
-  s.in_stride[1] = step * s.in[2];
-  s.in_stride[0] = step * s.in[2] * s.in[1];
-  s.in_batch_stride = positions * s.channels;
+  s.in_stride[2] = s.channels;
+  s.in_stride[1] = s.in_stride[2] * s.in[2];
+  s.in_stride[0] = s.in_stride[1] * s.in[1];
+  s.in_batch_stride = s.in_stride[0] * s.in[0];
   return s;
 }
 
@@ -95,9 +89,9 @@ class PoolKernel : public Kernel {
   ops::Window window_;
 };
 
-class ChannelsLastF32 : public PoolKernel {
+class NativePool : public PoolKernel {
  public:
-  ChannelsLastF32(ops::Window window, PoolF32 pool) : PoolKernel(std::move(window)), pool_(pool) {}
+  NativePool(ops::Window window, PoolF32 pool) : PoolKernel(std::move(window)), pool_(pool) {}
   absl::Status Pool(const KernelContext& ctx, const PoolShape& s) const override {
     const float* x = ctx.in(0).as<float>();
     float* y = ctx.out(0).as<float>();
@@ -141,16 +135,14 @@ class AnyPool : public PoolKernel {
           static_cast<C>(place.box.count[0] * place.box.count[1] * place.box.count[2]);
       for (int64_t c = 0; c < s.channels; ++c) {
         C fold = kMean ? C(0) : Lowest<T>();
-        ForBox(x + batch * s.in_batch_stride + place.start + c * s.channel_stride, place.box,
-               [&](C v, int64_t) {
-                 if (kMean)
-                   fold = static_cast<C>(fold + v);
-                 else
-                   fold = v > fold ? v : fold;
-               });
+        ForBox(x + batch * s.in_batch_stride + place.start + c, place.box, [&](C v, int64_t) {
+          if (kMean)
+            fold = static_cast<C>(fold + v);
+          else
+            fold = v > fold ? v : fold;
+        });
         if (kMean) fold = static_cast<C>(fold / count);
-        y[batch * out_batch + position * s.out_position_stride + c * s.out_channel_stride] =
-            static_cast<T>(fold);
+        y[batch * out_batch + position * s.channels + c] = static_cast<T>(fold);
       }
     });
   }
@@ -201,20 +193,19 @@ class ArgmaxPool : public PoolKernel {
 template <bool kMean, int kSpatial, class T>
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(ops::Window window, ops::WindowOf(args.node.attrs, kSpatial));
+  FLOE_RETURN_IF_ERROR(ops::CheckChannelsLast(window.channels_first));
   if constexpr (std::is_same_v<T, float>) {
     const PoolsF32 pools = PickPoolsF32();
-    if (!window.channels_first) {
-      return std::make_unique<ChannelsLastF32>(std::move(window),
-                                               kMean ? pools.mean : pools.maximum);
-    }
+    return std::make_unique<NativePool>(std::move(window), kMean ? pools.mean : pools.maximum);
+  } else {
+    return std::make_unique<AnyPool<kMean, T>>(std::move(window));
   }
-  return std::make_unique<AnyPool<kMean, T>>(std::move(window));
 }
 
 template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeArgmax(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(ops::Window window, ops::WindowOf(args.node.attrs, 2));
-  if (window.channels_first) return absl::UnimplementedError("MaxPoolWithArgmax of NCHW");
+  FLOE_RETURN_IF_ERROR(ops::CheckChannelsLast(window.channels_first));
   return std::make_unique<ArgmaxPool<T>>(std::move(window),
                                          args.node.attrs.Bool("include_batch_in_index"));
 }

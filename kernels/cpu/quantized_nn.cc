@@ -75,7 +75,7 @@ absl::Status Conv(const KernelContext& ctx, const ops::ConvNd& window) {
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeConv(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ops::ConvNd window, ops::ConvNdOf(args.node.attrs, 2));
-  if (window.channels_first) return absl::UnimplementedError("data_format NCHW");
+  FLOE_RETURN_IF_ERROR(ops::CheckChannelsLast(window.channels_first));
   return FromFunction([window](const KernelContext& ctx) { return Conv(ctx, window); });
 }
 FLOE_REGISTER_KERNEL(QuantizedConv2D, kCpu, MakeConv, DType::kQUInt8);
@@ -158,7 +158,7 @@ absl::Status Pool(const KernelContext& ctx, const ops::Window& window) {
 template <bool kMax>
 absl::StatusOr<std::unique_ptr<Kernel>> MakePool(const KernelArgs& args) {
   FLOE_ASSIGN_OR_RETURN(const ops::Window window, ops::WindowOf(args.node.attrs, 2));
-  if (window.channels_first) return absl::UnimplementedError("data_format NCHW");
+  FLOE_RETURN_IF_ERROR(ops::CheckChannelsLast(window.channels_first));
   return FromFunction([window](const KernelContext& ctx) { return Pool<kMax>(ctx, window); });
 }
 FLOE_REGISTER_KERNEL(QuantizedMaxPool, kCpu, MakePool<true>, DType::kQUInt8);

@@ -241,7 +241,7 @@ class PhasesConv final : public Kernel {
 
 bool PhasesFit(const KernelArgs& args, const ConvNd& conv) {
   constexpr int64_t kMostStride = 16;  // each phase has a matrix
-  if (conv.spatial != 2 || conv.channels_first || !args.inputs[1].has_constant()) return false;
+  if (conv.spatial != 2 || !args.inputs[1].has_constant()) return false;
   const Tensor& filter = args.inputs[1].constant;
   const int64_t channels = ImageChannels(args, conv);
   for (int i = 0; i < 2; ++i) {

@@ -36,7 +36,7 @@ struct WinogradPlan {
 };
 
 // The forms that are open to a convolution; none where types, shapes or weights are not known or
-// beyond the bounds above, and for strides, dilations, groups and NCHW.
+// beyond the bounds above, and for strides, dilations and groups.
 std::vector<WinogradPlan> PlanWinogradConv(const KernelArgs& args, const ops::ConvNd& window);
 
 // RESOURCE_EXHAUSTED where the memory budget has no room for the transformed weights.

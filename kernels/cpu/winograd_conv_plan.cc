@@ -20,9 +20,8 @@ struct Area {
 
 std::optional<Area> AreaOf(const KernelArgs& args, const ops::ConvNd& window) {
   const SymShape& input = args.inputs[0].type.shape;
-  if (window.channels_first || args.inputs[0].type.dtype != DType::kFloat32 ||
-      !args.inputs[1].has_constant() || args.inputs[0].has_constant() || !input.rank_known() ||
-      input.rank() != 4)
+  if (args.inputs[0].type.dtype != DType::kFloat32 || !args.inputs[1].has_constant() ||
+      args.inputs[0].has_constant() || !input.rank_known() || input.rank() != 4)
     return std::nullopt;
   const Shape& filter = args.inputs[1].constant.shape();
   if (filter.elements() == 0 || !input.dim(3).concrete() || input.dim(3).size() != filter.dim(2))

@@ -44,6 +44,11 @@ int64_t PadLow(int64_t in, int64_t out, int64_t kernel, int64_t stride, const Wi
   return total > 0 || centred ? total / 2 : 0;
 }
 
+absl::Status CheckChannelsLast(bool channels_first) {
+  if (!channels_first) return absl::OkStatus();
+  return absl::UnimplementedError("data_format with channels in front of the spatial dims");
+}
+
 absl::StatusOr<Window> WindowOf(const Attrs& attrs, int spatial) {
   Window w;
   const std::string format = attrs.String("data_format", spatial == 2 ? "NHWC" : "NDHWC");

@@ -31,6 +31,9 @@ struct Window {
   int axis(int spatial) const { return spatial + (channels_first ? 2 : 1); }
 };
 
+// UNIMPLEMENTED for channels in front. For kernels: the pass channels_last leaves them none.
+absl::Status CheckChannelsLast(bool channels_first);
+
 // From ksize, strides, padding, explicit_paddings and data_format. UNIMPLEMENTED for windows over
 // channels.
 absl::StatusOr<Window> WindowOf(const Attrs& attrs, int spatial);

@@ -92,8 +92,7 @@ class Folder {
     if (op == "BiasAdd") {
       const bool first = node.attrs.String("data_format") == "NCHW";
       // In two dims the last one is dim 1 either way.
-      if (side != 0 || (first != channels.channels_first && channels.rank != 2)) return false;
-      if (first && channels.deep) return false;
+      if (side != 0 || (first && (channels.rank != 2 || channels.deep))) return false;
       if (constant->shape() != Shape({channels.count})) return false;
       if (!AlongAxis(*constant, 1, 0, channels.count, &values)) return false;
       affine->Add(values, 1);
@@ -118,8 +117,7 @@ class Folder {
     const Node& node = graph_.node(user);
     const bool first = node.attrs.String("data_format", "NHWC").substr(0, 2) == "NC";
     if (node.attrs.Bool("is_training", true) || node.inputs.size() != 5 ||
-        node.inputs[0].node != from || first != channels.channels_first || channels.rank < 4 ||
-        !uses_.first_output_only[user])
+        node.inputs[0].node != from || first || channels.rank < 4 || !uses_.first_output_only[user])
       return false;
     std::vector<float> p[4];  // scale, offset, mean, variance
     for (int k = 0; k < 4; ++k) {
@@ -182,7 +180,6 @@ class Folder {
     bias.name = name;
     bias.op = FindOp("BiasAdd");
     bias.attrs.Set("T", DType::kFloat32);
-    bias.attrs.Set("data_format", std::string(channels.channels_first ? "NCHW" : "NHWC"));
     product.name = absl::StrCat(name, "/product");
     const ValueRef data{rebuild_.Append(std::move(product)), 0};
     const ValueRef vector{rebuild_.Append(ConstNode(absl::StrCat(name, "/bias"),

@@ -76,18 +76,6 @@ TEST(FoldBatchNorms, IntoATransposedConvolution) {
   ExpectFolds(t, {2, 3, 3, 2}, "FusedBatchNormV3");
 }
 
-TEST(FoldBatchNorms, ChannelsFirst) {
-  TestGraph t;
-  const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), 3, 5, 5});
-  const ValueRef conv = t.Op("Conv2D", "conv", {x, t.Const("w", Wavy(Shape({3, 3, 3, 4}), 5))},
-                             {{"strides", std::vector<int64_t>{1, 1, 1, 1}},
-                              {"padding", std::string("VALID")},
-                              {"data_format", std::string("NCHW")}});
-  const ValueRef scaled = t.Op("Mul", "m", {t.Const("s", Wavy(Shape({4, 1, 1}), 7)), conv});
-  t.Output(BatchNorm(t, scaled, 4, "NCHW"));
-  ExpectFolds(t, {2, 3, 5, 5}, "FusedBatchNormV3");
-}
-
 // The form that Keras leaves after freezing: multiply, then add, around a product.
 TEST(FoldBatchNorms, UnfusedFormsOfEveryShape) {
   for (const bool transposed : {false, true}) {

@@ -48,8 +48,7 @@ std::optional<std::vector<int64_t>> ConvPads(const Node& conv, std::vector<int64
                                              int expanded) {
   if (expanded >= 0 && pads.size() == 6) pads.insert(pads.begin() + expanded * 2, 2, 0);
   if (pads.size() != 8) return std::nullopt;
-  const int channels = conv.attrs.String("data_format", "NHWC") == "NCHW" ? 1 : 3;
-  for (const int axis : {0, channels}) {
+  for (const int axis : {0, 3}) {  // batch and channels
     if (pads[2 * axis] != 0 || pads[2 * axis + 1] != 0) return std::nullopt;
   }
   const std::string padding = conv.attrs.String("padding", "VALID");

@@ -24,12 +24,6 @@ Activation ActivationOf(const std::string& op) {
   return it == ops.end() ? Activation::kNone : it->second;
 }
 
-bool TakesEpilogue(const Node& node) {
-  static const std::set<std::string> names = {
-      "MatMul", "BatchMatMul", "Conv2D", "DepthwiseConv2dNative", "Conv3D", "Conv2DBackpropInput"};
-  return names.count(node.op->name) != 0;
-}
-
 // Types of a graph's values, found when somebody asks for the first time.
 class LazyTypes {
  public:
@@ -90,8 +84,7 @@ class EpilogueFuser {
     if (axes.empty()) axes = node.attrs.Ints("axis");
     if (conv.op->name != "Conv2D" || axes.size() != 1) return false;
     const int64_t axis = axes[0] < 0 ? axes[0] + 4 : axes[0];
-    const bool channels_first = conv.attrs.String("data_format").substr(0, 2) == "NC";
-    return !channels_first && (axis == 1 || axis == 2);
+    return axis == 1 || axis == 2;
   }
 
   // The fused node in the place of old node i, which read `ref`.
@@ -181,9 +174,8 @@ class EpilogueFuser {
       return std::nullopt;
     if (node.op->name == "BiasAdd") {
       const bool first = node.attrs.String("data_format") == "NCHW";
-      const bool same =
-          channels.rank == 2 ? !(first && channels.deep) : first == channels.channels_first;
-      return same && constant->shape().rank() == 1 ? std::optional<Tensor>(*constant)
+      const bool last = !first || (channels.rank == 2 && !channels.deep);
+      return last && constant->shape().rank() == 1 ? std::optional<Tensor>(*constant)
                                                    : std::nullopt;
     }
     std::vector<float> values;

@@ -1,6 +1,7 @@
 #include "runtime/passes/graph_util.h"
 
 #include <algorithm>
+#include <set>
 
 #include "model/op_def.h"
 
@@ -75,6 +76,12 @@ bool AlongAxis(const Tensor& constant, int rank, int axis, int64_t channels,
   return true;
 }
 
+bool TakesEpilogue(const Node& node) {
+  static const std::set<std::string> names = {
+      "MatMul", "BatchMatMul", "Conv2D", "DepthwiseConv2dNative", "Conv3D", "Conv2DBackpropInput"};
+  return names.count(node.op->name) != 0;
+}
+
 Channels ChannelsOf(const Graph& graph, const Node& node) {
   const std::string& op = node.op->name;
   Channels c;
@@ -85,13 +92,8 @@ Channels ChannelsOf(const Graph& graph, const Node& node) {
   if (op == "MatMul" || op == "BatchMatMul") {
     if (shape.rank() != 2) return c;
     const bool transposed = node.attrs.Bool("transpose_b") || node.attrs.Bool("adj_y");
-    c = {weights,
-         shape.dim(transposed ? 0 : 1),
-         2,
-         1,
-         transposed ? shape.dim(1) : 1,
-         false,
-         op == "BatchMatMul"};
+    c = {weights, shape.dim(transposed ? 0 : 1), 2,
+         1,       transposed ? shape.dim(1) : 1, op == "BatchMatMul"};
     return c;
   }
   const bool plain = op == "Conv2D" || op == "Conv3D";
@@ -99,9 +101,8 @@ Channels ChannelsOf(const Graph& graph, const Node& node) {
   if (!plain && !backward && !depthwise) return c;
   const int rank = op == "Conv3D" ? 5 : 4;
   if (shape.rank() != rank) return c;
-  c.channels_first = node.attrs.String("data_format").substr(0, 2) == "NC";
   c.rank = rank;
-  c.axis = c.channels_first ? 1 : rank - 1;
+  c.axis = rank - 1;
   c.count = backward ? shape.dim(2) : shape.dim(rank - 1);
   if (depthwise) c.count = shape.dim(2) * shape.dim(3);
   if (backward) c.inner = shape.dim(3);

@@ -43,6 +43,9 @@ absl::StatusOr<Analysis> AnalyzeWithRows(const Graph& graph, absl::Span<const Te
 bool AlongAxis(const Tensor& constant, int rank, int axis, int64_t channels,
                std::vector<float>* values);
 
+// The products that take an epilogue.
+bool TakesEpilogue(const Node& node);
+
 // Where the channels of a node's output lie, and its constant weights (input 1), for the products
 // that take an epilogue: MatMul, BatchMatMul by a matrix, convolutions.
 struct Channels {
@@ -52,7 +55,6 @@ struct Channels {
   int rank = 0;       // of the output; 2 for BatchMatMul, which has at least so many dims
   int axis = 0;       // of the channels in it
   int64_t inner = 1;  // weight i belongs to channel i / inner % count
-  bool channels_first = false;
   bool deep = false;  // BatchMatMul: there may be more dims in front
 };
 Channels ChannelsOf(const Graph& graph, const Node& node);

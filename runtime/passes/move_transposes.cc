@@ -1,11 +1,9 @@
 // Transposes move towards the outputs, past ops that do not care for the order of dims, until they
 // meet others that undo them. A value is kept as a base and a permutation, and a Transpose is only
-// made where somebody needs the value itself. Image ops with channels in front become ops with
-// channels last between two such permutations, which mostly cancel.
+// made where somebody needs the value itself.
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,25 +19,6 @@
 
 namespace floe {
 namespace {
-
-bool IsImageOp(const std::string& op) {
-  static const std::set<std::string> names = {"Conv2D",           "DepthwiseConv2dNative",
-                                              "Conv3D",           "MaxPool",
-                                              "AvgPool",          "MaxPool3D",
-                                              "AvgPool3D",        "FusedBatchNorm",
-                                              "FusedBatchNormV2", "FusedBatchNormV3"};
-  return names.count(op) != 0;
-}
-
-// Batch normalisation in training is how Keras 2 writes layer normalisation: its channels are rows,
-// and stay in front.
-bool HasChannelsFirst(const Node& node) {
-  const std::string& op = node.op->name;
-  if (!IsImageOp(op)) return false;
-  if (op.rfind("FusedBatchNorm", 0) == 0 && node.attrs.Bool("is_training", true)) return false;
-  const std::string format = node.attrs.String("data_format");
-  return format == "NCHW" || format == "NCDHW";
-}
 
 bool IsElementwise(const OpDef& op) {
   return op.name != "BiasAdd" &&
@@ -64,9 +43,6 @@ class Mover {
     for (const ValueRef& out : graph_.outputs) Plain(out);
     return rebuild_.Finish();
   }
-
-  // Whether an image op changed its format.
-  bool formats_changed() const { return formats_changed_; }
 
  private:
   // An old value is Transpose(base, perm); `base` is of the new graph.
@@ -138,7 +114,6 @@ class Mover {
     const std::string& op = node.op->name;
     if (!node.control_inputs.empty() || node.inputs.empty()) return false;
     if (op == "Transpose") return MoveTranspose(i);
-    if (HasChannelsFirst(node)) return ChannelsLast(i);
     if (std::none_of(node.inputs.begin(), node.inputs.end(),
                      [&](ValueRef in) { return LaidOf(in) != nullptr; }))
       return false;
@@ -163,32 +138,6 @@ class Mover {
     } else {
       Lay(i, 0, rebuild_.Map(node.inputs[0]), *perm);
     }
-    return true;
-  }
-
-  bool ChannelsLast(int i) {
-    Node node = graph_.node(i);
-    const int rank = node.attrs.String("data_format") == "NCHW" ? 4 : 5;
-    const SymShape& shape = ShapeOf(node.inputs[0]);
-    if (!shape.rank_known() || shape.rank() != rank) return false;
-    Permutation to_last = {0};
-    for (int64_t axis = 2; axis < rank; ++axis) to_last.push_back(axis);
-    to_last.push_back(1);
-    for (const char* name : {"strides", "dilations", "ksize", "explicit_paddings"}) {
-      const std::vector<int64_t> first = node.attrs.Ints(name);
-      if (first.empty()) continue;
-      const size_t each = std::string(name) == "explicit_paddings" ? 2 : 1;
-      if (first.size() != each * rank) return false;
-      std::vector<int64_t> last;
-      for (const int64_t axis : to_last)
-        last.insert(last.end(), first.begin() + axis * each, first.begin() + (axis + 1) * each);
-      node.attrs.Set(name, last);
-    }
-    node.attrs.Set("data_format", std::string(rank == 4 ? "NHWC" : "NDHWC"));
-    for (size_t k = 1; k < node.inputs.size(); ++k) node.inputs[k] = Plain(node.inputs[k]);
-    node.inputs[0] = As(node.inputs[0], to_last);
-    formats_changed_ = true;
-    EmitLaid(i, std::move(node), Inverse(to_last));
     return true;
   }
 
@@ -386,31 +335,29 @@ class Mover {
   const KernelOptions& options_;
   Rebuild rebuild_;
   std::map<ValueRef, Laid> laid_;
-  bool formats_changed_ = false;
 };
 
-int Transposes(const Graph& graph) {
-  return static_cast<int>(
-      std::count_if(graph.nodes().begin(), graph.nodes().end(),
-                    [](const Node& node) { return node.op->name == "Transpose"; }));
-}
-
-bool HasAnyToMove(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
-    return node.op->name == "Transpose" || HasChannelsFirst(node);
-  });
+// What moving makes less: Transposes, then those that keep a product from its epilogue.
+std::pair<int, int> Cost(const Graph& graph) {
+  std::pair<int, int> cost;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name != "Transpose") continue;
+    ++cost.first;
+    if (TakesEpilogue(graph.node(node.inputs[0].node))) ++cost.second;
+  }
+  return cost;
 }
 
 }  // namespace
 
 absl::Status MoveTransposes(Graph* graph, absl::Span<const TensorType> inputs,
                             const KernelOptions& options) {
-  if (!HasAnyToMove(*graph)) return absl::OkStatus();
+  const std::pair<int, int> cost = Cost(*graph);
+  if (cost.first == 0) return absl::OkStatus();
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
-  Mover mover(*graph, analysis, options);
-  Graph moved = mover.Run();
+  Graph moved = Mover(*graph, analysis, options).Run();
   Prune(&moved);
-  if (mover.formats_changed() || Transposes(moved) < Transposes(*graph)) *graph = std::move(moved);
+  if (Cost(moved) < cost) *graph = std::move(moved);
   return absl::OkStatus();
 }
 

@@ -44,6 +44,10 @@ absl::Status RunPasses(Graph* graph, const PassContext& context,
 // only those that an output waits for.
 void Prune(Graph* graph, bool keep_effects = true);
 
+// Image ops with channels in front (NCHW, NCDHW) become ops with channels last between two
+// Transposes: there are no kernels for the others. They keep their names.
+void PutChannelsLast(Graph* graph);
+
 // Replaces nodes whose inputs are all constants by their values, computed by the kernels. A Switch
 // on a constant predicate and the Merge behind it go away with the dead branch. `inputs`: types of
 // graph->inputs. INVALID_ARGUMENT names the node when types contradict each other, or an output
@@ -89,9 +93,8 @@ void PairRecurrent(Graph* graph);
 // none or explicit ones.
 void FoldPads(Graph* graph);
 
-// Transposes move past ops that do not care for the order of dims, where that leaves fewer. Image
-// ops with channels in front (NCHW) become ops with channels last between transposes. `inputs`:
-// types of graph->inputs.
+// Transposes move past ops that do not care for the order of dims, where that leaves fewer, or
+// leaves products to their epilogues. `inputs`: types of graph->inputs.
 absl::Status MoveTransposes(Graph* graph, absl::Span<const TensorType> inputs,
                             const KernelOptions& options);
 

@@ -30,6 +30,7 @@ absl::Status Dilations(Graph* graph, const PassContext&) { return FoldDilations(
 void PruneAll(Graph* graph) { Prune(graph); }
 
 constexpr Pass kPasses[] = {
+    {"channels_last", Always<PutChannelsLast>, /*needed=*/true},
     {"fold_constants", Typed<FoldConstants>},
     {"prune", Always<PruneAll>},
     {"check_supported", Supported, /*needed=*/true},
