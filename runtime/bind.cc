@@ -429,6 +429,7 @@ double Plan::Flops(int64_t rows) const {
 
 bool PlanKey::operator<(const PlanKey& o) const {
   if (rows != o.rows) return rows < o.rows;
+  if (lists != o.lists) return lists < o.lists;
   return std::lexicographical_compare(shapes.begin(), shapes.end(), o.shapes.begin(),
                                       o.shapes.end(), [](const Shape& a, const Shape& b) {
                                         return std::lexicographical_compare(
@@ -531,15 +532,32 @@ absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::Bind(
   return BindConcrete(shapes, plan->why_not_batchable());
 }
 
+absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::BindSubgraph(
+    absl::Span<const Shape> shapes, absl::Span<const ListTypePtr> lists) const {
+  const bool known = std::any_of(lists.begin(), lists.end(),
+                                 [](const ListTypePtr& list) { return list != nullptr; });
+  if (!known) return Bind(shapes);
+  FLOE_RETURN_IF_ERROR(CheckShapes(shapes));
+  return BindConcrete(shapes, "", lists);
+}
+
 absl::StatusOr<std::shared_ptr<const Plan>> CompiledSignature::BindConcrete(
-    absl::Span<const Shape> shapes, absl::string_view why_not_rows) const {
+    absl::Span<const Shape> shapes, absl::string_view why_not_rows,
+    absl::Span<const ListTypePtr> lists) const {
   PlanKey key;
   key.rows = false;
   key.shapes.assign(shapes.begin(), shapes.end());
+  for (const ListTypePtr& list : lists) {
+    if (list != nullptr) absl::StrAppend(&key.lists, list->written, list->element.ToString());
+    absl::StrAppend(&key.lists, ";");
+  }
   if (std::shared_ptr<const Plan> found = FindPlan(key)) return found;
   std::vector<ValueInfo> inputs;
   for (size_t i = 0; i < shapes.size(); ++i)
-    inputs.push_back({TensorType{signature_.inputs[i].type.dtype, SymShape(shapes[i])}, {}, {}});
+    inputs.push_back({TensorType{signature_.inputs[i].type.dtype, SymShape(shapes[i]),
+                                 i < lists.size() ? lists[i] : nullptr},
+                      {},
+                      {}});
   const std::vector<RowMark> marks(shapes.size(), RowMark::kUnknown);
   const DefaultBudget budget(options_.limits);
   const VisitScope visits;

@@ -62,8 +62,9 @@ absl::Status ExecContext::Prepare(std::shared_ptr<const Plan> plan, int64_t rows
   return absl::OkStatus();
 }
 
-bool ExecContext::PrepareAgain(absl::Span<const TensorView> inputs) {
-  if (!frame_->Fits(inputs)) return false;
+bool ExecContext::PrepareAgain(absl::Span<const TensorView> inputs,
+                               absl::Span<const ListTypePtr> lists) {
+  if (!frame_->Fits(inputs, lists)) return false;
   frame_->Unbind();
   return true;
 }

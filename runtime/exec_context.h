@@ -8,6 +8,7 @@
 #include "base/budget.h"
 #include "base/thread_pool.h"
 #include "kernels/device.h"
+#include "model/list_type.h"
 #include "model/tensor.h"
 #include "runtime/memory_fill.h"
 
@@ -36,8 +37,8 @@ class ExecContext {
   absl::Status Prepare(std::shared_ptr<const Plan> plan, int64_t rows);
 
   // Makes the current plan ready to be run once more and returns true, when it was bound to inputs
-  // of these shapes; saves looking the plan up.
-  bool PrepareAgain(absl::Span<const TensorView> inputs);
+  // of these shapes, and to these lists; saves looking the plan up.
+  bool PrepareAgain(absl::Span<const TensorView> inputs, absl::Span<const ListTypePtr> lists);
 
   // The memory of input i, which the caller now fills (rows * bytes per row). Has no place for
   // strings: these are bound.

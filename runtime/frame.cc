@@ -121,10 +121,12 @@ void Frame::Unbind() {
   }
 }
 
-bool Frame::Fits(absl::Span<const TensorView> inputs) const {
+bool Frame::Fits(absl::Span<const TensorView> inputs, absl::Span<const ListTypePtr> lists) const {
   if (plan == nullptr || rows < 0 || inputs.size() != plan->input_slots_.size()) return false;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (slots[plan->input_slots_[i]].shape != inputs[i].shape) return false;
+    if (slots[plan->input_slots_[i]].shape != inputs[i].shape ||
+        !SameLists(plan->input_types_[i].list, lists[i]))
+      return false;
   }
   return true;
 }

@@ -36,6 +36,8 @@ struct Frame {
   // turn, so that one iteration's outputs are the next one's inputs without a copy.
   struct Nested {
     std::vector<std::unique_ptr<ExecContext>> contexts;
+    std::vector<ListTypePtr> lists;  // what is known of those it is handed, at `lists_rows`
+    int64_t lists_rows = -1;
     std::vector<Tensor> kept;  // loop variables that moved to another place in their list
   };
   std::vector<Nested> nested;
@@ -53,8 +55,8 @@ struct Frame {
   void PointInput(int i, void* data);
   // No input is fed, and all would be read from the arena.
   void Unbind();
-  // Whether the plan at hand was bound to these inputs' shapes.
-  bool Fits(absl::Span<const TensorView> inputs) const;
+  // Whether the plan at hand was bound to these inputs' shapes and lists.
+  bool Fits(absl::Span<const TensorView> inputs, absl::Span<const ListTypePtr> lists) const;
   int64_t SizedRows() const { return rows > 1 ? rows : 1; }  // that the arena is laid out for
   void* Address(const AffineBytes& offset) const { return arena->data() + offset.At(SizedRows()); }
   absl::Status Run(ThreadPool* threads);
@@ -95,6 +97,7 @@ struct Frame {
                          size_t scratch_bytes) const;
 
   // runtime/run_control.cc
+  void FindLists(absl::Span<const int> handed, Nested* nested) const;
   absl::Status RunControl(const Step& step, size_t s, absl::Span<const TensorView> inputs,
                           ThreadPool* threads);
   absl::Status RunBranch(const Step& step, Nested& nested, absl::Span<const TensorView> inputs,

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "model/lists.h"
 #include "runtime/exec_context.h"
+#include "runtime/run_observer.h"
 #include "runtime/test_loops.h"
 
 namespace floe {
@@ -143,9 +145,86 @@ TEST_P(RecurrentLoop, IsProvedRowWiseAndIs) {
   }
 }
 
+// Steps of these names whose shapes the run had to settle.
+class SettledSteps : public RunObserver {
+ public:
+  explicit SettledSteps(std::set<std::string> names) : names_(std::move(names)) {}
+  void StepStarts(const ObservedStep& observed) override {
+    const Step& step = observed.plan->steps()[observed.step];
+    if (names_.count(observed.plan->graph().node(step.node).name) == 0) return;
+    ++(step.dynamic ? settled : planned);
+  }
+  void StepEnds(const ObservedStep&) override {}
+  int settled = 0, planned = 0;
+
+ private:
+  const std::set<std::string> names_;
+};
+
+// A loop's plan knows the elements of the lists that it is handed. The step that reads an element
+// shows it where it lies, which only the run knows.
+TEST_P(RecurrentLoop, PlansWhatFollowsFromElements) {
+  const auto compiled = Recurrent(GetParam()).Compile({.disabled_passes = {"fuse_elementwise"}});
+  ASSERT_NE(compiled, nullptr);
+  const auto plan = compiled->Bind({Shape({2, 3, 2}), Shape({2, 2}), Shape({2})});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ExecContext context;
+  SettledSteps observer({"tanh", "masked"});
+  context.Observe(&observer);
+  const std::vector<float> x(12, 1), h(4, 0);
+  const std::vector<int32_t> lengths(2, 3);
+  ASSERT_TRUE(context.Prepare(*plan, 2).ok());
+  context.BindInput(0, x.data());
+  context.BindInput(1, h.data());
+  context.BindInput(2, lengths.data());
+  ASSERT_TRUE(context.Run().ok());
+  EXPECT_EQ(observer.settled, 0);
+  EXPECT_EQ(observer.planned, 6);
+}
+
 INSTANTIATE_TEST_SUITE_P(Containers, RecurrentLoop, testing::Bool(), [](const auto& info) {
   return info.param ? "TensorArray" : "TensorList";
 });
+
+// Nothing but the elements of the lists tells one number of rows from another.
+TEST(ListLoop, OneContextForListsOfSeveralShapes) {
+  TestGraph g;
+  const ValueRef x = g.Input("x", kFloat, {Dim::Unknown(), 3, 2});
+  const ValueRef major = g.Op("Transpose", "major", {x, g.Ints("perm", {1, 0, 2})});
+  const ValueRef in =
+      g.Op("TensorListFromTensor", "in", {major, g.Ints("element", {-1, 2})}, Element());
+  const ValueRef out =
+      g.Op("TensorListReserve", "out", {g.Ints("element2", {-1, 2}), g.Int("size", 3)}, Element());
+  const int loop =
+      AddLoop(&g, 3, {in, out}, {DType::kVariant, DType::kVariant},
+              [](TestGraph* b, const std::vector<ValueRef>& v) {
+                const ValueRef item = b->Op("TensorListGetItem", "get",
+                                            {v[1], v[0], b->Ints("element", {-1, 2})}, Element());
+                const ValueRef twice = b->Op("Add", "twice", {item, item});
+                return std::vector<ValueRef>{
+                    v[1], b->Op("TensorListSetItem", "set", {v[2], v[0], twice}, Element())};
+              });
+  const ValueRef stack =
+      g.Op("TensorListStack", "stack", {ValueRef{loop, 2}, g.Ints("shape", {-1, 2})}, Element());
+  g.Output(g.Op("Transpose", "y", {stack, g.Ints("perm2", {1, 0, 2})}));
+  const auto compiled = g.Compile();
+  ASSERT_NE(compiled, nullptr);
+  ExecContext context;
+  for (const int64_t rows : {2, 1, 5, 2}) {
+    const auto plan = compiled->Bind({Shape({rows, 3, 2})});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ASSERT_TRUE((*plan)->batchable()) << (*plan)->why_not_batchable();
+    std::vector<float> values;
+    for (int64_t i = 0; i < rows * 6; ++i) values.push_back(static_cast<float>(i));
+    ASSERT_TRUE(context.Prepare(*plan, rows).ok());
+    context.BindInput(0, values.data());
+    const absl::Status status = context.Run();
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(context.Output(0).shape, Shape({rows, 3, 2}));
+    for (int64_t i = 0; i < rows * 6; ++i)
+      ASSERT_EQ(context.Output(0).as<float>()[i], 2 * values[i]) << rows;
+  }
+}
 
 // What stands beside constants, or at a place that the request says, is not proved.
 TEST(ListLoop, MixesAreNotProved) {

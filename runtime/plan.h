@@ -69,11 +69,12 @@ struct CompileOptions {
 };
 
 // The shapes a request binds a plan to: one per signature input. With `rows` the first dim of every
-// input that has one is left open; otherwise all dims count.
+// input that has one is left open; otherwise all dims count, and those of the elements of lists.
 struct PlanKey {
   // Inner dims only for inputs with rows. Looking up a plan allocates nothing up to so many inputs.
   absl::InlinedVector<Shape, 8> shapes;
   bool rows = true;
+  std::string lists = {};  // empty: of no list's elements anything is known
   bool operator<(const PlanKey& o) const;
 };
 
@@ -174,6 +175,10 @@ class CompiledSignature {
   // plan, everybody gets that one. INVALID_ARGUMENT names the input, what came and what the model
   // takes.
   absl::StatusOr<std::shared_ptr<const Plan>> Bind(absl::Span<const Shape> input_shapes) const;
+  // The same of a subgraph, to which the caller hands lists: for each input null, or what is known
+  // of its elements, without rows. A plan with such lists is for these shapes alone.
+  absl::StatusOr<std::shared_ptr<const Plan>> BindSubgraph(
+      absl::Span<const Shape> input_shapes, absl::Span<const ListTypePtr> lists) const;
 
   // Whether input i carries request rows in dim 0 (its declared dim 0 is unknown and its rank is
   // not 0).
@@ -186,8 +191,9 @@ class CompiledSignature {
   absl::Status CheckShapes(absl::Span<const Shape> shapes) const;
   std::shared_ptr<const Plan> FindPlan(const PlanKey& key) const;
   std::shared_ptr<const Plan> KeepPlan(const PlanKey& key, std::shared_ptr<const Plan> plan) const;
-  absl::StatusOr<std::shared_ptr<const Plan>> BindConcrete(absl::Span<const Shape> shapes,
-                                                           absl::string_view why_not_rows) const;
+  absl::StatusOr<std::shared_ptr<const Plan>> BindConcrete(
+      absl::Span<const Shape> shapes, absl::string_view why_not_rows,
+      absl::Span<const ListTypePtr> lists = {}) const;
 
   SignatureDef signature_;
   absl::Status refused_;

@@ -19,15 +19,28 @@ int64_t RowsOf(const CompiledSignature& program, absl::Span<const Shape> shapes)
   return 1;
 }
 
-// Runs a subgraph on `inputs`, read in place; `context` serves this program alone. `take`: bit i
-// set when input i may be taken over.
+// What is known of the elements of a list in a run of so many rows; null: nothing.
+ListTypePtr AtRows(const ListTypePtr& list, int64_t rows) {
+  if (list == nullptr || !list->element.rank_known()) return nullptr;
+  auto result = std::make_shared<ListType>(*list);
+  result->size = Dim::Unknown();  // plans need not differ in it
+  for (int i = 0; i < list->element.rank(); ++i) {
+    const Dim dim = list->element.dim(i);
+    if (dim.has_rows()) result->element.set_dim(i, dim.At(rows));
+  }
+  return result;
+}
+
+// Runs a subgraph on `inputs`, read in place; `context` serves this program alone. `lists`: by
+// input, as of BindSubgraph. `take`: bit i set when input i may be taken over.
 absl::Status RunProgram(const CompiledSignature& program, ExecContext& context,
-                        absl::Span<const TensorView> inputs, const std::vector<bool>& take) {
+                        absl::Span<const TensorView> inputs, absl::Span<const ListTypePtr> lists,
+                        const std::vector<bool>& take) {
   FLOE_RETURN_IF_ERROR(program.refused());
-  if (!context.PrepareAgain(inputs)) {
+  if (!context.PrepareAgain(inputs, lists)) {
     std::vector<Shape> shapes;
     for (const TensorView& view : inputs) shapes.push_back(view.shape);
-    FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.Bind(shapes));
+    FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.BindSubgraph(shapes, lists));
     const int64_t rows = plan->has_rows() ? RowsOf(program, shapes) : 1;
     FLOE_RETURN_IF_ERROR(context.Prepare(std::move(plan), rows));
   }
@@ -46,6 +59,14 @@ ExecContext& ContextOf(const Frame& frame, Frame::Nested& nested, size_t i, Thre
 
 }  // namespace
 
+// `handed`: the slots whose types hold for what the subgraphs are handed.
+void Frame::FindLists(absl::Span<const int> handed, Nested* nested) const {
+  if (nested->lists_rows == rows) return;
+  nested->lists.clear();
+  for (const int slot : handed) nested->lists.push_back(AtRows(plan->slots_[slot].type.list, rows));
+  nested->lists_rows = rows;
+}
+
 absl::Status Frame::RunControl(const Step& step, size_t s, absl::Span<const TensorView> inputs,
                                ThreadPool* threads) {
   if (nested.size() < plan->steps_.size()) nested.resize(plan->steps_.size());
@@ -60,10 +81,12 @@ absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const
   FLOE_ASSIGN_OR_RETURN(const size_t branch,
                         BranchTaken(plan->program_->graph.node(step.node), inputs[0]));
   ExecContext& context = ContextOf(*this, nested, branch, threads);
+  FindLists(absl::MakeConstSpan(step.inputs).subspan(1), &nested);
   const uint64_t donatable = Donatable(step);
   std::vector<bool> take;
   for (size_t k = 1; k < inputs.size(); ++k) take.push_back(k < 64 && (donatable >> k & 1) != 0);
-  FLOE_RETURN_IF_ERROR(RunProgram(*programs[branch], context, inputs.subspan(1), take));
+  FLOE_RETURN_IF_ERROR(
+      RunProgram(*programs[branch], context, inputs.subspan(1), nested.lists, take));
   for (size_t k = 0; k < step.outputs.size(); ++k) {
     // What a branch only passes on still belongs to the caller, and what it gives out twice to the
     // later output.
@@ -92,14 +115,15 @@ absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const 
   for (size_t k = 0; k < take.size() && k < 64; ++k) take[k] = (donatable >> k & 1) != 0;
   const std::vector<bool> keep(inputs.size(), false);
   nested.kept.resize(2 * inputs.size());
+  FindLists(step.outputs, &nested);  // their types hold for the variables in every iteration
   for (int64_t iteration = 0;; ++iteration) {
     FLOE_RETURN_IF_ERROR(SpendLoopRound());
     ExecContext& test = ContextOf(*this, nested, 0, threads);
-    FLOE_RETURN_IF_ERROR(RunProgram(condition, test, variables, keep));
+    FLOE_RETURN_IF_ERROR(RunProgram(condition, test, variables, nested.lists, keep));
     FLOE_ASSIGN_OR_RETURN(const bool again, Truth(test.Output(0), scalar_bool));
     if (!again) break;
     ExecContext& context = ContextOf(*this, nested, 1 + iteration % 2, threads);
-    FLOE_RETURN_IF_ERROR(RunProgram(body, context, variables, take));
+    FLOE_RETURN_IF_ERROR(RunProgram(body, context, variables, nested.lists, take));
     const std::vector<TensorView> before = variables;
     for (size_t k = 0; k < variables.size(); ++k) {
       const TensorView& value = context.Output(static_cast<int>(k));

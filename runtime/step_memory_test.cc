@@ -143,9 +143,10 @@ TEST(StepMemory, AFailedPrepareLeavesNothingToRun) {
   context.budget().SetLimits({.max_bytes = 10'000});
   ASSERT_TRUE(context.Prepare(*plan, 2).ok());
   const TensorView like{DType::kFloat32, Shape({2, 3}), nullptr};
-  EXPECT_TRUE(context.PrepareAgain({&like, 1}));
+  const ListTypePtr none = nullptr;
+  EXPECT_TRUE(context.PrepareAgain({&like, 1}, {&none, 1}));
   EXPECT_EQ(context.Prepare(*plan, 10'000).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_FALSE(context.PrepareAgain({&like, 1})) << "its memory is gone";
+  EXPECT_FALSE(context.PrepareAgain({&like, 1}, {&none, 1})) << "its memory is gone";
   EXPECT_EQ(context.Run().code(), absl::StatusCode::kInternal);
   EXPECT_TRUE(context.Prepare(*plan, 2).ok());
   std::fill_n(context.Input(0).as<float>(), 6, 1.f);
