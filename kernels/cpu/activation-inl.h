@@ -64,11 +64,12 @@ struct FloatRows {
   size_t n;
 };
 
-// f(v) over the rows in place; tails are computed in a full vector.
+// f(v) over the rows in place; tails are computed in a full vector. Rows without gaps are one.
 template <class D, class F>
 HWY_INLINE void MapInPlace(D d, const FloatRows& rows, const F& f) {
-  const size_t lanes = hn::Lanes(d), n = rows.n;
-  for (int64_t row = 0; row < rows.count; ++row) {
+  const bool dense = rows.stride == static_cast<int64_t>(rows.n);
+  const size_t lanes = hn::Lanes(d), n = dense ? rows.n * static_cast<size_t>(rows.count) : rows.n;
+  for (int64_t row = 0; row < (dense ? 1 : rows.count); ++row) {
     float* const p = rows.base + row * rows.stride;
     size_t i = 0;
     for (; i + lanes <= n; i += lanes) hn::StoreU(f(hn::LoadU(d, p + i)), d, p + i);

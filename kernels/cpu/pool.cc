@@ -41,18 +41,37 @@ PoolShape Describe(const ops::Window& w, const Shape& in, const Shape& out) {
 }
 
 // The part of an output position's window that lies inside the input, and the offset of its first
-// element.
+// element in all images.
 struct Place {
   PoolBox box;
   int64_t start = 0;
 };
 
-Place PlaceOf(const PoolShape& s, int64_t position) {
+// An output position of all images.
+struct Position {
+  int64_t batch, at[3];
+
+  Position(const PoolShape& s, int64_t number) {
+    for (int i = 2; i >= 0; --i) {
+      at[i] = number % s.out[i];
+      number /= s.out[i];
+    }
+    batch = number;
+  }
+  void Next(const PoolShape& s) {  // without a division, which would cost more than most windows
+    for (int i = 2; i >= 0; --i) {
+      if (++at[i] < s.out[i]) return;
+      at[i] = 0;
+    }
+    ++batch;
+  }
+};
+
+Place PlaceOf(const PoolShape& s, const Position& position) {
   Place place;
+  place.start = position.batch * s.in_batch_stride;
   for (int i = 2; i >= 0; --i) {
-    const int64_t o = position % s.out[i];
-    position /= s.out[i];
-    const int64_t first = o * s.stride[i] - s.low[i];
+    const int64_t first = position.at[i] * s.stride[i] - s.low[i];
     const int64_t begin = std::max<int64_t>(first, 0), end = std::min(first + s.kernel[i], s.in[i]);
     place.box.count[i] = std::max<int64_t>(end - begin, 0);
     place.box.stride[i] = s.in_stride[i];
@@ -61,7 +80,7 @@ Place PlaceOf(const PoolShape& s, int64_t position) {
   return place;
 }
 
-// Calls body(batch, position) for all.
+// Calls body(place, its number among all) for every position of all images.
 template <class Body>
 absl::Status ForPositions(const KernelContext& ctx, const PoolShape& s, const Body& body) {
   const int64_t positions = s.out[0] * s.out[1] * s.out[2];
@@ -70,7 +89,9 @@ absl::Status ForPositions(const KernelContext& ctx, const PoolShape& s, const Bo
   return WatchedRange(ctx.pool, s.batch * positions,
                       std::max<int64_t>(1, kElementGrain / std::max<int64_t>(cost, 1)),
                       [&](int64_t begin, int64_t end) {
-                        for (int64_t i = begin; i < end; ++i) body(i / positions, i % positions);
+                        Position position(s, begin);
+                        for (int64_t i = begin; i < end; ++i, position.Next(s))
+                          body(PlaceOf(s, position), i);
                       });
 }
 
@@ -95,11 +116,8 @@ class NativePool : public PoolKernel {
   absl::Status Pool(const KernelContext& ctx, const PoolShape& s) const override {
     const float* x = ctx.in(0).as<float>();
     float* y = ctx.out(0).as<float>();
-    const int64_t positions = s.out[0] * s.out[1] * s.out[2];
-    return ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
-      const Place place = PlaceOf(s, position);
-      pool_(x + batch * s.in_batch_stride + place.start, place.box, static_cast<size_t>(s.channels),
-            y + (batch * positions + position) * s.channels);
+    return ForPositions(ctx, s, [&](const Place& place, int64_t number) {
+      pool_(x + place.start, place.box, static_cast<size_t>(s.channels), y + number * s.channels);
     });
   }
 
@@ -128,21 +146,19 @@ class AnyPool : public PoolKernel {
     using C = Compute<T>;
     const T* x = ctx.in(0).as<T>();
     T* y = ctx.out(0).as<T>();
-    const int64_t out_batch = s.out[0] * s.out[1] * s.out[2] * s.channels;
-    return ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
-      const Place place = PlaceOf(s, position);
+    return ForPositions(ctx, s, [&](const Place& place, int64_t number) {
       const auto count =
           static_cast<C>(place.box.count[0] * place.box.count[1] * place.box.count[2]);
       for (int64_t c = 0; c < s.channels; ++c) {
         C fold = kMean ? C(0) : Lowest<T>();
-        ForBox(x + batch * s.in_batch_stride + place.start + c, place.box, [&](C v, int64_t) {
+        ForBox(x + place.start + c, place.box, [&](C v, int64_t) {
           if (kMean)
             fold = static_cast<C>(fold + v);
           else
             fold = v > fold ? v : fold;
         });
         if (kMean) fold = static_cast<C>(fold / count);
-        y[batch * out_batch + position * s.channels + c] = static_cast<T>(fold);
+        y[number * s.channels + c] = static_cast<T>(fold);
       }
     });
   }
@@ -157,24 +173,23 @@ class ArgmaxPool : public PoolKernel {
     using C = Compute<T>;
     const T* x = ctx.in(0).as<T>();
     T* y = ctx.out(0).as<T>();
-    const int64_t out_batch = s.out[0] * s.out[1] * s.out[2] * s.channels;
-    return ForPositions(ctx, s, [&](int64_t batch, int64_t position) {
-      const Place place = PlaceOf(s, position);
+    const int64_t positions = s.out[0] * s.out[1] * s.out[2];
+    return ForPositions(ctx, s, [&](const Place& place, int64_t number) {
+      const int64_t image = number / positions * s.in_batch_stride;
       for (int64_t c = 0; c < s.channels; ++c) {
         // Nothing is larger than a NaN that comes first.
         C best = Lowest<T>();
-        int64_t where = -1;
-        const int64_t base = place.start + c;
-        ForBox(x + batch * s.in_batch_stride + base, place.box, [&](C v, int64_t at) {
+        int64_t where = -1;  // in all images
+        ForBox(x + place.start + c, place.box, [&](C v, int64_t at) {
           if (where < 0 || v > best) {
             best = v;
-            where = base + at;
+            where = place.start + c + at;
           }
         });
-        const int64_t to = batch * out_batch + position * s.channels + c;
+        const int64_t to = number * s.channels + c;
         if (y != nullptr) y[to] = static_cast<T>(best);
-        Store(ctx.out(1), to,
-              std::max<int64_t>(where, 0) + (batch_in_index_ ? batch * s.in_batch_stride : 0));
+        if (where < 0) where = image;
+        Store(ctx.out(1), to, batch_in_index_ ? where : where - image);
       }
     });
   }

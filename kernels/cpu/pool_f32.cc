@@ -29,40 +29,48 @@ struct AddFold {
   }
 };
 
-// Folds load(position) over the box.
-template <class Fold, class V, class Load>
-HWY_INLINE V FoldBox(V fold, const float* x, const PoolBox& box, const Load& load) {
+// Folds kVectors vectors side by side over the box, `partial` != 0: one with so many numbers.
+template <class Fold, bool kMean, int kVectors>
+HWY_INLINE void FoldBox(const float* x, const PoolBox& box, size_t partial, float* y) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const Fold f;
+  V fold[kVectors];
+  for (V& v : fold) v = hn::Set(d, Fold::Start());
   for (int64_t i = 0; i < box.count[0]; ++i) {
     for (int64_t j = 0; j < box.count[1]; ++j) {
       const float* p = x + i * box.stride[0] + j * box.stride[1];
-      for (int64_t k = 0; k < box.count[2]; ++k, p += box.stride[2]) fold = f(fold, load(p));
+      for (int64_t k = 0; k < box.count[2]; ++k, p += box.stride[2]) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) {
+          const float* from = p + v * lanes;
+          fold[v] = f(fold[v], partial == 0 ? hn::LoadU(d, from) : LoadPartial(d, from, partial));
+        }
+      }
     }
   }
-  return fold;
+  const V count = hn::Set(d, static_cast<float>(box.count[0] * box.count[1] * box.count[2]));
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    const V result = kMean ? hn::Div(fold[v], count) : fold[v];
+    if (partial == 0) {
+      hn::StoreU(result, d, y + v * lanes);
+    } else {
+      StorePartial(d, result, y + v * lanes, partial);
+    }
+  }
 }
 
 template <class Fold, bool kMean>
 void Pool(const float* x, const PoolBox& box, size_t channels, float* y) {
-  const hn::ScalableTag<float> d;
-  using V = hn::Vec<decltype(d)>;
-  const size_t lanes = hn::Lanes(d);
-  const V start = hn::Set(d, Fold::Start());
-  const V count = hn::Set(d, static_cast<float>(box.count[0] * box.count[1] * box.count[2]));
+  constexpr int kVectors = 4;  // one alone would wait for itself
+  const size_t lanes = hn::Lanes(hn::ScalableTag<float>());
   size_t c = 0;
-  for (; c + lanes <= channels; c += lanes) {
-    V v =
-        FoldBox<Fold>(start, x + c, box, [&](const float* p) HWY_ATTR { return hn::LoadU(d, p); });
-    if (kMean) v = hn::Div(v, count);
-    hn::StoreU(v, d, y + c);
-  }
-  if (c < channels) {
-    const size_t n = channels - c;
-    V v = FoldBox<Fold>(start, x + c, box,
-                        [&](const float* p) HWY_ATTR { return LoadPartial(d, p, n); });
-    if (kMean) v = hn::Div(v, count);
-    StorePartial(d, v, y + c, n);
-  }
+  for (; c + kVectors * lanes <= channels; c += kVectors * lanes)
+    FoldBox<Fold, kMean, kVectors>(x + c, box, 0, y + c);
+  for (; c + lanes <= channels; c += lanes) FoldBox<Fold, kMean, 1>(x + c, box, 0, y + c);
+  if (c < channels) FoldBox<Fold, kMean, 1>(x + c, box, channels - c, y + c);
 }
 
 PoolsF32 Pools() { return {&Pool<LargerFold, false>, &Pool<AddFold, true>}; }
