@@ -1,8 +1,7 @@
-// Convolutions through columns: a line of the result meets the image in a matrix of one row for
-// each result pixel and one column for each tap and channel. Forward, the columns are gathered from
-// the image and multiplied by the filter; backward, the gradient is multiplied by the transposed
-// filter and the columns are added to the image. Blocks of lines bound the memory; within an
-// element the order of additions does not depend on them, nor on threads.
+// Gradients of convolutions through columns: a line of the result meets the image in a matrix of
+// one row for each result pixel and one column for each tap and channel. The gradient is multiplied
+// by the transposed filter, and the columns are added to the image. Blocks of lines bound the
+// memory; within an element the order of additions does not depend on them, nor on threads.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -22,13 +21,13 @@ constexpr int64_t kColumnFloats = 1 << 19;  // of columns, about what a second-l
 
 class ColumnsConv final : public Kernel {
  public:
-  ColumnsConv(const KernelArgs& args, const ConvNd& conv, const Epilogue& epilogue, bool forward)
-      : conv_(conv), epilogue_(epilogue), forward_(forward), gemm_(PickGemm()) {
+  ColumnsConv(const KernelArgs& args, const ConvNd& conv, const Epilogue& epilogue)
+      : conv_(conv), epilogue_(epilogue), gemm_(PickGemm()) {
     if (!args.inputs[1].has_constant()) return;
     const Tensor& filter = args.inputs[1].constant;
     const int64_t filter_in = filter.shape().dim(conv.spatial),
                   filter_out = filter.shape().dim(conv.spatial + 1);
-    const int64_t channels = ChannelsOf(args);
+    const int64_t channels = ImageChannels(args, conv);
     groups_known_ = channels >= 0;
     const int64_t groups = groups_known_ && filter_in > 0 ? channels / filter_in : 1;
     if (filter.elements() == 0 || groups == 0 || filter_out % groups != 0) return;
@@ -41,7 +40,7 @@ class ColumnsConv final : public Kernel {
 
   int64_t ScratchBytes(absl::Span<const Shape> inputs,
                        absl::Span<const Shape> outputs) const override {
-    const ConvNdSizes s = SizesOf(inputs, outputs);
+    const ConvNdSizes s(conv_, outputs[0], inputs[1], inputs[2], false);
     if (s.filter_in == 0 || s.groups() == 0) return 0;
     return ScratchPieces::Bytes({PackScratch(s), ColumnFloats(s)});
   }
@@ -52,67 +51,33 @@ class ColumnsConv final : public Kernel {
   absl::Status Run(const KernelContext& ctx) const override {
     const TensorView& out = ctx.out(0);
     if (out.elements() == 0) return absl::OkStatus();
-    const TensorView &image = forward_ ? ctx.in(0) : out, &result = forward_ ? out : ctx.in(2);
-    const ConvNdSizes s(conv_, image.shape, ctx.in(1).shape, result.shape, forward_);
-    if (forward_) {
-      FLOE_RETURN_IF_ERROR(CheckConvNd(conv_, s, result.shape));
-      FLOE_RETURN_IF_ERROR(CheckBias(ctx, epilogue_, s.result_channels));
-    } else {
-      FLOE_RETURN_IF_ERROR(CheckBackward(conv_, s, ctx, epilogue_));
-    }
+    const ConvNdSizes s(conv_, out.shape, ctx.in(1).shape, ctx.in(2).shape, false);
+    FLOE_RETURN_IF_ERROR(CheckBackward(conv_, s, ctx, epilogue_));
     const float* bias = BiasOf<float>(ctx, epilogue_);
     ScratchPieces pieces(ctx.scratch);
     const float* weights = Weights(ctx, s, pieces);
     float* columns = pieces.Floats(ColumnFloats(s));
     for (int64_t n = 0; n < s.images; ++n) {
-      float* x = image.as<float>() + n * s.image_pixels * s.channels;
-      float* y = result.as<float>() + n * s.result_pixels * s.result_channels;
-      FLOE_RETURN_IF_ERROR(forward_ ? Forward(s, x, weights, columns, y, ctx.pool)
-                                    : Backward(s, y, weights, columns, x, ctx.pool));
-      if (forward_) {
-        gemm_.finish(epilogue_, bias, nullptr, y, s.result_pixels, s.result_channels,
-                     s.result_channels);
-      } else {
-        gemm_.finish(epilogue_, bias, nullptr, x, s.image_pixels, s.channels, s.channels);
-      }
+      float* image = out.as<float>() + n * s.image_pixels * s.channels;
+      const float* result = ctx.in(2).as<float>() + n * s.result_pixels * s.result_channels;
+      FLOE_RETURN_IF_ERROR(RunImage(s, result, weights, columns, image, ctx.pool));
+      gemm_.finish(epilogue_, bias, nullptr, image, s.image_pixels, s.channels, s.channels);
     }
     return absl::OkStatus();
   }
 
  private:
-  // Channels of the image when they are known now, else -1.
-  int64_t ChannelsOf(const KernelArgs& args) const {
-    if (!forward_) return ImageChannels(args, conv_);
-    const SymShape& image = args.inputs[0].type.shape;
-    const Dim channels = image.rank_known() ? image.dim(conv_.channel_axis()) : Dim::Unknown();
-    return channels.concrete() ? channels.size() : -1;
-  }
-
-  ConvNdSizes SizesOf(absl::Span<const Shape> inputs, absl::Span<const Shape> outputs) const {
-    return forward_ ? ConvNdSizes(conv_, inputs[0], inputs[1], outputs[0], true)
-                    : ConvNdSizes(conv_, outputs[0], inputs[1], inputs[2], false);
-  }
-
-  // One matrix for each group: [taps * filter_in, outputs of the group], transposed backward.
+  // One matrix for each group: the transposed [taps * filter_in, outputs of the group].
   int64_t PackedFloats(int64_t taps, int64_t filter_in, int64_t filter_out, int64_t groups) const {
-    const int64_t wide = taps * filter_in, narrow = filter_out / groups;
-    return groups *
-           (forward_ ? gemm_.PackedFloats(wide, narrow) : gemm_.PackedFloats(narrow, wide));
+    return groups * gemm_.PackedFloats(filter_out / groups, taps * filter_in);
   }
 
   void Pack(const float* filter, int64_t taps, int64_t filter_in, int64_t filter_out,
             int64_t groups, float* to) const {
     const int64_t wide = taps * filter_in, narrow = filter_out / groups;
-    for (int64_t g = 0; g < groups; ++g) {
-      const float* from = filter + g * narrow;
-      if (forward_) {
-        PackGemm(gemm_, from, filter_out, 1, wide, narrow,
-                 to + g * gemm_.PackedFloats(wide, narrow));
-      } else {
-        PackGemm(gemm_, from, 1, filter_out, narrow, wide,
-                 to + g * gemm_.PackedFloats(narrow, wide));
-      }
-    }
+    for (int64_t g = 0; g < groups; ++g)
+      PackGemm(gemm_, filter + g * narrow, 1, filter_out, narrow, wide,
+               to + g * gemm_.PackedFloats(narrow, wide));
   }
 
   int64_t PackScratch(const ConvNdSizes& s) const {
@@ -152,49 +117,7 @@ class ColumnsConv final : public Kernel {
     return RunGemm(gemm_, task, rows, *pool);
   }
 
-  absl::Status Forward(const ConvNdSizes& s, const float* image, const float* weights,
-                       float* columns, float* result, ThreadPool* pool) const {
-    const int64_t wide = s.tap_count() * s.filter_in, narrow = s.filter_out / s.groups();
-    const int64_t lines = s.result[0] * s.result[1], step = BlockLines(s);
-    for (int64_t first = 0; first < lines; first += step) {
-      FLOE_RETURN_IF_ERROR(CheckRunTime());
-      const int64_t last = std::min(lines, first + step);
-      for (int64_t g = 0; g < s.groups(); ++g) {
-        const float* from = image + g * s.filter_in;
-        ParallelRange(pool, last - first, 1, [&](int64_t begin, int64_t end) {
-          for (int64_t line = first + begin; line < first + end; ++line)
-            GatherLine(s, from, line, columns + (line - first) * s.result[2] * wide);
-        });
-        FLOE_RETURN_IF_ERROR(Multiply(columns, wide, weights + g * gemm_.PackedFloats(wide, narrow),
-                                      wide, narrow,
-                                      result + first * s.result[2] * s.filter_out + g * narrow,
-                                      s.filter_out, (last - first) * s.result[2], pool));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  static void GatherLine(const ConvNdSizes& s, const float* image, int64_t line, float* to) {
-    const int64_t z0 = line / s.result[1] * s.stride[0] - s.low[0],
-                  y0 = line % s.result[1] * s.stride[1] - s.low[1];
-    for (int64_t o = 0; o < s.result[2]; ++o) {
-      for (int64_t tap = 0; tap < s.tap_count(); ++tap, to += s.filter_in) {
-        const int64_t z = z0 + tap / (s.taps[1] * s.taps[2]) * s.dilation[0],
-                      y = y0 + tap / s.taps[2] % s.taps[1] * s.dilation[1],
-                      x = o * s.stride[2] - s.low[2] + tap % s.taps[2] * s.dilation[2];
-        const bool inside =
-            z >= 0 && z < s.image[0] && y >= 0 && y < s.image[1] && x >= 0 && x < s.image[2];
-        if (inside) {
-          std::copy_n(image + ((z * s.image[1] + y) * s.image[2] + x) * s.channels, s.filter_in,
-                      to);
-        } else {
-          std::fill_n(to, s.filter_in, 0.0f);
-        }
-      }
-    }
-  }
-
-  absl::Status Backward(const ConvNdSizes& s, const float* result, const float* weights,
+  absl::Status RunImage(const ConvNdSizes& s, const float* result, const float* weights,
                         float* columns, float* image, ThreadPool* pool) const {
     const int64_t wide = s.tap_count() * s.filter_in, narrow = s.filter_out / s.groups();
     const int64_t lines = s.result[0] * s.result[1], step = BlockLines(s);
@@ -250,7 +173,6 @@ class ColumnsConv final : public Kernel {
 
   const ConvNd conv_;
   const Epilogue epilogue_;
-  const bool forward_;
   const GemmKernels gemm_;
   int64_t packed_groups_ = 0;  // 0: not packed
   bool groups_known_ = false;
@@ -260,8 +182,8 @@ class ColumnsConv final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> MakeColumnsConv(const KernelArgs& args, const ConvNd& conv,
-                                        const Epilogue& epilogue, bool forward) {
-  return std::make_unique<ColumnsConv>(args, conv, epilogue, forward);
+                                        const Epilogue& epilogue) {
+  return std::make_unique<ColumnsConv>(args, conv, epilogue);
 }
 
 }  // namespace floe::kernels

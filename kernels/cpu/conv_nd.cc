@@ -113,7 +113,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeConv3D(const KernelArgs& args) {
   FLOE_RETURN_IF_ERROR(ops::CheckChannelsLast(conv.channels_first));
   const Epilogue epilogue = EpilogueOf(args.node.attrs);
   if (args.inputs[0].type.dtype == DType::kFloat32 && args.options.gemm != GemmBackend::kReference)
-    return MakeColumnsConv(args, conv, epilogue, true);
+    return MakeVolumeConv(args, conv, epilogue);
   return FromFunction([conv, epilogue](const KernelContext& ctx) -> absl::Status {
     const ConvNdSizes s(conv, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape, true);
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
@@ -144,7 +144,7 @@ Made MakeBackprop(const KernelArgs& args) {
   }
   if (!plain) {
     candidates.push_back({"columns", std::nullopt, true,
-                          [&]() -> Made { return MakeColumnsConv(args, conv, epilogue, false); }});
+                          [&]() -> Made { return MakeColumnsConv(args, conv, epilogue); }});
   }
   candidates.push_back({"reference", std::nullopt, plain, [&]() -> Made {
                           return FromFunction([conv, epilogue](const KernelContext& ctx) {

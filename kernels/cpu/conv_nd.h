@@ -43,10 +43,14 @@ int64_t ImageChannels(const KernelArgs& args, const ops::ConvNd& conv);
 absl::Status RunPlainBackward(const ops::ConvNd& conv, const Epilogue& epilogue,
                               const KernelContext& ctx);
 
-// float32 through columns and the packed multiplication, for 2 or 3 spatial dims. Forward: inputs
-// image, filter; backward: input_sizes, filter, gradient. A bias is the last input.
+// Conv3D of float32. A bias is the last input.
+std::unique_ptr<Kernel> MakeVolumeConv(const KernelArgs& args, const ops::ConvNd& conv,
+                                       const Epilogue& epilogue);
+
+// The gradient in float32 through columns and the packed multiplication, for 2 or 3 spatial dims.
+// Inputs: input_sizes, filter, gradient, and a bias.
 std::unique_ptr<Kernel> MakeColumnsConv(const KernelArgs& args, const ops::ConvNd& conv,
-                                        const Epilogue& epilogue, bool forward);
+                                        const Epilogue& epilogue);
 
 // The gradient in float32 by the phases of the stride. Fit: two spatial dims, a constant
 // filter, no dilation, and no groups as far as is known.

@@ -108,7 +108,7 @@ TEST(ColumnsConv, GradientsMatchThePlainLoops) {
   }
 }
 
-TEST(ColumnsConv, Conv3DMatchesThePlainLoops) {
+TEST(VolumeConv, MatchesThePlainLoops) {
   for (const Case& c : Cases()) {
     if (c.spatial == 2) continue;
     std::vector<int64_t> filter = c.taps;

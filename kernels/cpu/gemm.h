@@ -27,14 +27,16 @@ struct GemmRows {
   int64_t line_stride = 0;
 };
 
-// The K elements of one row: `count` runs of `length` contiguous floats. Run r begins at
-// (r / per_group) * group_stride + (r % per_group) * stride from the row's begin.
+// The K elements of one row: `count` runs of `length` contiguous floats, which lie `stride` apart
+// within a group, groups `group_stride` within a plane, and planes `plane_stride`.
 struct GemmRuns {
   int64_t length = 0;
   int64_t count = 1;
   int64_t per_group = 1;
   int64_t stride = 0;
   int64_t group_stride = 0;
+  int64_t per_plane = INT64_MAX;  // groups
+  int64_t plane_stride = 0;
 
   int64_t k() const { return length * count; }
 };

@@ -219,16 +219,22 @@ void Tile(const GemmTask& task, const KBlock& block, const TilePlace<W>& at) {
 
   const GemmRuns& runs = task.runs;
   const W* b = at.b;
-  int64_t group = 0, in_group = 0;
+  int64_t plane = 0, group = 0, in_group = 0;
   if (block.run_begin != 0) {
     group = block.run_begin / runs.per_group;
     in_group = block.run_begin % runs.per_group;
+    plane = group / runs.per_plane;
+    group %= runs.per_plane;
   }
   for (int64_t run = block.run_begin; run < block.run_end; ++run) {
-    const int64_t offset = group * runs.group_stride + in_group * runs.stride + block.k_begin;
+    const int64_t offset = plane * runs.plane_stride + group * runs.group_stride +
+                           in_group * runs.stride + block.k_begin;
     if (++in_group == runs.per_group) {
       in_group = 0;
-      ++group;
+      if (++group == runs.per_plane) {
+        group = 0;
+        ++plane;
+      }
     }
     const float* a[kRows];
     FLOE_UNROLL for (int i = 0; i < kRows; ++i) a[i] = at.rows[i] + offset;

@@ -1,6 +1,8 @@
 // Conv3D, and the gradients of convolutions by their input (transposed convolutions).
 #include "model/ops/conv_nd.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/ops/op_util.h"
@@ -112,11 +114,29 @@ absl::StatusOr<Types> InferConv3D(const InferContext& c) {
   }
   return ops::One(c.dtype(0), std::move(out));
 }
+// `side`: the result of the convolution, of which each element meets all taps and the channels that
+// its group has of the image.
+double FlopsOf(const SymShape& filter, const SymShape& side, int64_t rows) {
+  if (!filter.concrete() || filter.rank() == 0 || !side.known()) return 0;
+  const int64_t side_channels = std::max<int64_t>(filter.dim(filter.rank() - 1).size(), 1);
+  return 2 * static_cast<double>(filter.At(0).elements() / side_channels) *
+         static_cast<double>(side.At(rows).elements());
+}
+double ForwardFlops(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out,
+                    int64_t rows) {
+  return FlopsOf(in[1].shape, out[0].shape, rows);
+}
+double BackwardFlops(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType>,
+                     int64_t rows) {
+  return FlopsOf(in[1].shape, in[2].shape, rows);
+}
+
 const OpRegistrar kConv3D({.name = "Conv3D",
                            .min_inputs = 2,
                            .max_inputs = 3,
                            .infer = InferConv3D,
                            .rows = RowsOfInput0,
+                           .flops = ForwardFlops,
                            .input_types = "T T",
                            .tensorflow = {"Conv3D"}});
 
@@ -189,6 +209,7 @@ OpDef Backprop(const std::string& name) {
           .infer = InferBackprop<kSpatial>,
           .rows = BackpropRows,
           .shape_inputs = 1,
+          .flops = BackwardFlops,
           .tensorflow = {name}};
 }
 const OpRegistrar kBackprop[] = {
