@@ -58,7 +58,16 @@ struct Position {
     }
     batch = number;
   }
-  void Next(const PoolShape& s) {  // without a division, which would cost more than most windows
+  // How many windows from here on, along the last dim, lie inside the input as a whole; at least 1.
+  int64_t Alike(const PoolShape& s) const {
+    const int64_t first = at[2] * s.stride[2] - s.low[2], room = s.in[2] - s.kernel[2] - first;
+    if (first < 0 || room < 0) return 1;
+    return std::min(room / s.stride[2] + 1, s.out[2] - at[2]);
+  }
+  // `count` further, at most to the end of the last dim. Without a division for each window, which
+  // would cost more than most of them.
+  void Advance(const PoolShape& s, int64_t count) {
+    at[2] += count - 1;
     for (int i = 2; i >= 0; --i) {
       if (++at[i] < s.out[i]) return;
       at[i] = 0;
@@ -80,19 +89,34 @@ Place PlaceOf(const PoolShape& s, const Position& position) {
   return place;
 }
 
-// Calls body(place, its number among all) for every position of all images.
+// Calls body(row of places, start of the first, its number among all) for every position of all
+// images, in rows of windows that are inside the input.
 template <class Body>
-absl::Status ForPositions(const KernelContext& ctx, const PoolShape& s, const Body& body) {
+absl::Status ForRows(const KernelContext& ctx, const PoolShape& s, const Body& body) {
   const int64_t positions = s.out[0] * s.out[1] * s.out[2];
   int64_t cost = s.channels;  // windows reach beyond the input, but only what lies inside is read
   for (int i = 0; i < 3; ++i) cost *= std::min(s.kernel[i], s.in[i]);
-  return WatchedRange(ctx.pool, s.batch * positions,
-                      std::max<int64_t>(1, kElementGrain / std::max<int64_t>(cost, 1)),
-                      [&](int64_t begin, int64_t end) {
-                        Position position(s, begin);
-                        for (int64_t i = begin; i < end; ++i, position.Next(s))
-                          body(PlaceOf(s, position), i);
-                      });
+  return WatchedRange(
+      ctx.pool, s.batch * positions,
+      std::max<int64_t>(1, kElementGrain / std::max<int64_t>(cost, 1)),
+      [&](int64_t begin, int64_t end) {
+        Position position(s, begin);
+        while (begin < end) {
+          const Place place = PlaceOf(s, position);
+          const int64_t count = std::min(position.Alike(s), end - begin);
+          body(PoolRow{place.box, count, s.stride[2] * s.in_stride[2]}, place.start, begin);
+          position.Advance(s, count);
+          begin += count;
+        }
+      });
+}
+
+// Calls body(place, its number among all) for every position of all images.
+template <class Body>
+absl::Status ForPositions(const KernelContext& ctx, const PoolShape& s, const Body& body) {
+  return ForRows(ctx, s, [&](const PoolRow& row, int64_t start, int64_t number) {
+    for (int64_t i = 0; i < row.count; ++i) body(Place{row.box, start + i * row.step}, number + i);
+  });
 }
 
 class PoolKernel : public Kernel {
@@ -116,8 +140,8 @@ class NativePool : public PoolKernel {
   absl::Status Pool(const KernelContext& ctx, const PoolShape& s) const override {
     const float* x = ctx.in(0).as<float>();
     float* y = ctx.out(0).as<float>();
-    return ForPositions(ctx, s, [&](const Place& place, int64_t number) {
-      pool_(x + place.start, place.box, static_cast<size_t>(s.channels), y + number * s.channels);
+    return ForRows(ctx, s, [&](const PoolRow& row, int64_t start, int64_t number) {
+      pool_(x + start, row, static_cast<size_t>(s.channels), y + number * s.channels);
     });
   }
 

@@ -1,4 +1,4 @@
-// One pooling window of float32 with the channels inside, one implementation for every ISA.
+// Pooling windows of float32 with the channels inside, one implementation for every ISA.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,16 @@ struct PoolBox {
   int64_t stride[3];
 };
 
-// y[c] for c in [0, channels): the maximum over the box (NaN ignored, of nothing the least finite
-// number) or the mean over it, added in order.
-using PoolF32 = void (*)(const float* x, const PoolBox& box, size_t channels, float* y);
+// Boxes of one size in a row.
+struct PoolRow {
+  PoolBox box;
+  int64_t count, step;  // elements from one box to the next
+};
+
+// y[i * channels + c] for each box i and channel c: the maximum over the box (NaN ignored, of
+// nothing the least finite number) or the mean over it, added in order. `x`: where the first
+// begins.
+using PoolF32 = void (*)(const float* x, const PoolRow& row, size_t channels, float* y);
 
 struct PoolsF32 {
   PoolF32 maximum, mean;
