@@ -48,13 +48,18 @@ constexpr bool IsCheap(Activation activation) {
          activation == Activation::kRelu6 || activation == Activation::kLeakyRelu;
 }
 
-// The cheap activation of x; x for any other.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V ActivateCheaply(D d, Activation activation, float alpha, V x) {
-  if (activation == Activation::kRelu) return Relu(d, x);
-  if (activation == Activation::kRelu6) return Relu6(d, x);
-  if (activation == Activation::kLeakyRelu) return LeakyRelu(d, x, alpha);
-  return x;
+// Calls to_all(f) with the function f of a vector that a cheap activation is, so that it is chosen
+// once and not for each vector; never for any other.
+template <class D, class ToAll>
+HWY_INLINE void ActivateCheaply(D d, Activation activation, float alpha, const ToAll& to_all) {
+  using V = hn::Vec<D>;
+  if (activation == Activation::kRelu) {
+    to_all([&](V x) HWY_ATTR { return Relu(d, x); });
+  } else if (activation == Activation::kRelu6) {
+    to_all([&](V x) HWY_ATTR { return Relu6(d, x); });
+  } else if (activation == Activation::kLeakyRelu) {
+    to_all([&](V x) HWY_ATTR { return LeakyRelu(d, x, alpha); });
+  }
 }
 
 // n floats in each of some rows.

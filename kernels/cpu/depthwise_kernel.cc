@@ -112,17 +112,9 @@ HWY_INLINE void Finish(const DepthwiseTask& task, int64_t c, size_t partial,
         Load(task.bias + c + v * static_cast<int64_t>(hn::Lanes(d)), partial);
     ForSums(sum, [&](V x, int v) HWY_ATTR { return hn::Add(x, bias[v]); });
   }
-  const float alpha = task.epilogue.alpha;
-  switch (task.epilogue.activation) {
-    case Activation::kRelu:
-      return ForSums(sum, [&](V x, int) HWY_ATTR { return Relu(d, x); });
-    case Activation::kRelu6:
-      return ForSums(sum, [&](V x, int) HWY_ATTR { return Relu6(d, x); });
-    case Activation::kLeakyRelu:
-      return ForSums(sum, [&](V x, int) HWY_ATTR { return LeakyRelu(d, x, alpha); });
-    default:
-      return;
-  }
+  ActivateCheaply(d, task.epilogue.activation, task.epilogue.alpha, [&](const auto& f) HWY_ATTR {
+    ForSums(sum, [&](V x, int) HWY_ATTR { return f(x); });
+  });
 }
 
 // kVectors vectors of channels from c on; `partial` != 0: one vector with that many channels.

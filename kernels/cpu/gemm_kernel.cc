@@ -123,16 +123,22 @@ HWY_INLINE void LoadSums(const float* c, int64_t ldc, int64_t columns, V (&sum)[
 template <int kRows, int kWide>
 HWY_INLINE void StoreSums(const V (&sum)[kRows][kWide], float* c, int64_t ldc, int64_t columns) {
   const D d;
-  FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
-    FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
-      float* to = c + i * ldc + j * kLanes;
-      const int64_t left = columns - j * kLanes;
-      if (left >= kLanes) {
-        hn::StoreU(sum[i][j], d, to);
-      } else if (left > 0) {
-        StorePartial(d, sum[i][j], to, left);
-      }
+  FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
+    const int64_t left = columns - j * kLanes;
+    float* to = c + j * kLanes;
+    if (left >= kLanes) {
+      FLOE_UNROLL for (int i = 0; i < kRows; ++i) hn::StoreU(sum[i][j], d, to + i * ldc);
+    } else if (left > 0) {
+      FLOE_UNROLL for (int i = 0; i < kRows; ++i) StorePartial(d, sum[i][j], to + i * ldc, left);
     }
+  }
+}
+
+// sum = f(sum) for all of them.
+template <int kRows, int kWide, class F>
+HWY_INLINE void ForSums(V (&sum)[kRows][kWide], const F& f) {
+  FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+    FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = f(sum[i][j]);
   }
 }
 
@@ -196,11 +202,7 @@ HWY_INLINE void FinishSums(const GemmTask& task, const TilePlace<W>& at, V (&sum
       FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = hn::Add(sum[i][j], residual[i][j]);
     }
   }
-  if (task.activation == Activation::kNone || !IsCheap(task.activation)) return;
-  FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
-    FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] =
-        ActivateCheaply(d, task.activation, task.alpha, sum[i][j]);
-  }
+  ActivateCheaply(d, task.activation, task.alpha, [&](const auto& f) HWY_ATTR { ForSums(sum, f); });
 }
 
 // The sums of one tile over one K block, continued from C unless first, finished when last.
