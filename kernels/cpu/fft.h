@@ -43,15 +43,21 @@ class Fft {
     if (chirp_.empty()) return PowerOfTwo(line, sign_);
     BudgetVector<Complex>& x = *line;
     std::fill(work_.begin(), work_.end(), Complex());
-    for (size_t k = 0; k < n_; ++k) work_[k] = x[k] * chirp_[k];
+    for (size_t k = 0; k < n_; ++k) work_[k] = Times(x[k], chirp_[k]);
     PowerOfTwo(&work_, -1);
-    for (size_t k = 0; k < padded_; ++k) work_[k] *= kernel_[k];
+    for (size_t k = 0; k < padded_; ++k) work_[k] = Times(work_[k], kernel_[k]);
     PowerOfTwo(&work_, 1);
-    for (size_t k = 0; k < n_; ++k) x[k] = work_[k] * chirp_[k] / static_cast<double>(padded_);
+    for (size_t k = 0; k < n_; ++k)
+      x[k] = Times(work_[k], chirp_[k]) / static_cast<double>(padded_);
   }
 
  private:
   static constexpr double kPi = 3.14159265358979323846;
+
+  // The operator of std::complex looks for infinities, which takes longer than the product.
+  static Complex Times(Complex a, Complex b) {
+    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+  }
 
   // padded_ elements.
   void PowerOfTwo(BudgetVector<Complex>* data, double sign) const {
@@ -63,14 +69,21 @@ class Fft {
       j ^= bit;
       if (i < j) std::swap(a[i], a[j]);
     }
+    // By their parts: values of std::complex would go through memory.
+    const auto* roots = reinterpret_cast<const double*>(roots_.data());
     for (size_t length = 2; length <= n; length *= 2) {
+      const size_t step = 2 * (n / length);
       for (size_t first = 0; first < n; first += length) {
-        for (size_t k = 0; k < length / 2; ++k) {
-          const Complex root = roots_[k * (n / length)];
-          const Complex w = sign < 0 ? root : std::conj(root);
-          const Complex u = a[first + k], v = a[first + k + length / 2] * w;
-          a[first + k] = u + v;
-          a[first + k + length / 2] = u - v;
+        auto* low = reinterpret_cast<double*>(&a[first]);
+        double* high = low + length;
+        for (size_t k = 0; k < length / 2; ++k, low += 2, high += 2) {
+          const double re = roots[k * step], im = -sign * roots[k * step + 1];
+          const double v_re = high[0] * re - high[1] * im, v_im = high[0] * im + high[1] * re;
+          const double u_re = low[0], u_im = low[1];
+          low[0] = u_re + v_re;
+          low[1] = u_im + v_im;
+          high[0] = u_re - v_re;
+          high[1] = u_im - v_im;
         }
       }
     }

@@ -1,5 +1,7 @@
 // FFT and its relatives, computed in float64.
+#include <algorithm>
 #include <complex>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -90,18 +92,21 @@ absl::Status ComplexFft(const KernelContext& ctx) {
 // `to` becomes the block `from` with every dim cropped, or padded with zeros.
 template <class From, class To>
 void Resize(const From* from, const Dims& from_dims, To* to, const Dims& to_dims) {
-  const int64_t n = Product(to_dims);
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t rest = i, place = 0, step = 1;
+  const int64_t n = to_dims.back(), line = from_dims.back(), kept = std::min(n, line);
+  const int64_t lines = n == 0 ? 0 : Product(to_dims) / n;
+  for (int64_t i = 0; i < lines; ++i, to += n) {
+    int64_t rest = i, place = 0, step = line;
     bool inside = true;
-    for (size_t axis = to_dims.size(); axis-- > 0;) {
+    for (size_t axis = to_dims.size() - 1; axis-- > 0;) {
       const int64_t at = rest % to_dims[axis];
       rest /= to_dims[axis];
       inside = inside && at < from_dims[axis];
       place += at * step;
       step *= from_dims[axis];
     }
-    to[i] = inside ? To(from[place]) : To();
+    const int64_t taken = inside ? kept : 0;
+    for (int64_t k = 0; k < taken; ++k) to[k] = To(from[place + k]);
+    std::fill(to + taken, to + n, To());
   }
 }
 
@@ -114,12 +119,50 @@ absl::Status ReadLength(const KernelContext& ctx, size_t dims, Dims* length) {
   return absl::OkStatus();
 }
 
+// RealFft of lines of an even length n: a line's even elements are the real parts and its odd ones
+// the imaginary parts of a line half as long, whose spectrum is taken apart again.
+template <class T>
+absl::Status RealFftOfPairs(const KernelContext& ctx, int64_t n) {
+  const int64_t half = n / 2, in = LastDims(ctx.in(0).shape, 1)[0],
+                out = LastDims(ctx.out(0).shape, 1)[0], taken = std::min(in, n);
+  Fft fft(static_cast<size_t>(half), -1);
+  BudgetVector<Complex> data(half), roots(half + 1);
+  for (int64_t k = 0; k <= half; ++k)
+    roots[k] =
+        std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n));
+  const int64_t count = CountOf(ctx.in(0).shape, 1);
+  RunWatch watch;
+  for (int64_t line = 0; line < count && !watch.Stopped(); ++line) {
+    const T* x = ctx.in(0).as<T>() + line * in;
+    // By their parts, as in Fft.
+    auto* z = reinterpret_cast<double*>(data.data());
+    for (int64_t i = 0; i < taken; ++i) z[i] = static_cast<double>(x[i]);
+    std::fill(z + taken, z + n, 0.0);
+    fft.Run(&data);
+    auto* y = reinterpret_cast<T*>(ctx.out(0).as<std::complex<T>>() + line * out);
+    const auto* w = reinterpret_cast<const double*>(roots.data());
+    const int64_t kept = std::min(out, half + 1);
+    for (int64_t k = 0; k < kept; ++k) {
+      const double *a = z + (k == half ? 0 : 2 * k), *b = z + (k == 0 ? 0 : 2 * (half - k));
+      // Of the even elements (a + conj b) / 2, of the odd ones (a - conj b) / 2i.
+      const double even_re = (a[0] + b[0]) / 2, even_im = (a[1] - b[1]) / 2,
+                   odd_re = (a[1] + b[1]) / 2, odd_im = (b[0] - a[0]) / 2;
+      const double re = w[2 * k], im = w[2 * k + 1];
+      y[2 * k] = static_cast<T>(even_re + odd_re * re - odd_im * im);
+      y[2 * k + 1] = static_cast<T>(even_im + odd_re * im + odd_im * re);
+    }
+    std::fill(y + 2 * kept, y + 2 * out, T(0));
+  }
+  return watch.status();
+}
+
 // The input is cropped or padded with zeros to fft_length; half of the spectrum is kept.
 template <int kDims, class T>
 absl::Status RealFft(const KernelContext& ctx) {
   Dims length;
   FLOE_RETURN_IF_ERROR(ReadLength(ctx, kDims, &length));
   if (ctx.out(0).elements() == 0) return absl::OkStatus();
+  if (kDims == 1 && length[0] > 0 && length[0] % 2 == 0) return RealFftOfPairs<T>(ctx, length[0]);
   const Dims in = LastDims(ctx.in(0).shape, kDims), out = LastDims(ctx.out(0).shape, kDims);
   BudgetVector<Complex> data(Product(length));
   Transform transform(length, kDims, -1);

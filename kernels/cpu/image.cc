@@ -1,4 +1,4 @@
-// Colours of images, and local response normalisation.
+// Colours of images.
 #include <algorithm>
 #include <cmath>
 
@@ -126,34 +126,6 @@ bool RegisterColours(TypeList<Ts...>) {
   return true;
 }
 const bool kColours = RegisterColours(Floats{});
-
-// x / (bias + alpha * sum of squares of the channels around)^beta.
-template <class T>
-absl::StatusOr<std::unique_ptr<Kernel>> MakeLrn(const KernelArgs& args) {
-  const auto& a = args.node.attrs;
-  const int64_t radius = std::clamp<int64_t>(a.Int("depth_radius", 5), -1, INT32_MAX);
-  const float bias = a.Float("bias", 1), alpha = a.Float("alpha", 1), beta = a.Float("beta", 0.5f);
-  return FromFunction([=](const KernelContext& ctx) {
-    const Shape& shape = ctx.in(0).shape;
-    const int64_t depth = shape.dim(3);
-    const T* x = ctx.in(0).as<T>();
-    for (int64_t i = 0; i < shape.elements(); ++i) {
-      const int64_t c = i % depth, first = std::max<int64_t>(0, c - radius),
-                    last = std::min(depth - 1, c + radius);
-      float sum = 0;
-      for (int64_t k = first; k <= last; ++k) {
-        const auto value = static_cast<float>(x[i - c + k]);
-        sum += value * value;
-      }
-      ctx.out(0).as<T>()[i] =
-          static_cast<T>(static_cast<float>(x[i]) * std::pow(bias + alpha * sum, -beta));
-    }
-    return absl::OkStatus();
-  });
-}
-FLOE_REGISTER_KERNEL(LRN, kCpu, MakeLrn<float>, DType::kFloat32);
-FLOE_REGISTER_KERNEL(LRN, kCpu, MakeLrn<Half>, DType::kFloat16);
-FLOE_REGISTER_KERNEL(LRN, kCpu, MakeLrn<BFloat16>, DType::kBFloat16);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -39,6 +39,22 @@ void CopyCentre(const KernelContext& ctx, const IntList& pads) {
            ctx.pool);
 }
 
+// Fills what lies in front of the input and behind it, axis by axis inwards. `last`: the last axis
+// that is padded.
+void FillPads(const KernelContext& ctx, const IntList& pads, const IntList& strides,
+              const void* value, int last, int axis, int64_t start) {
+  if (axis > last) return;
+  const TensorView& out = ctx.out(0);
+  const int64_t low = pads[2 * axis], size = ctx.in(0).shape.dim(axis), step = strides[axis];
+  const auto fill = [&](int64_t from, int64_t count) {
+    FillElements(out.dtype, value, ElementAt(out, start + from * step), count * step);
+  };
+  fill(0, low);
+  for (int64_t i = 0; i < size && axis < last; ++i)
+    FillPads(ctx, pads, strides, value, last, axis + 1, start + (low + i) * step);
+  fill(low + size, pads[2 * axis + 1]);
+}
+
 class PadKernel : public Kernel {
  public:
   absl::Status Run(const KernelContext& ctx) const override {
@@ -50,7 +66,9 @@ class PadKernel : public Kernel {
     const std::string empty;
     const void* value = out.dtype == DType::kString ? static_cast<const void*>(&empty) : kZero;
     if (ctx.inputs.size() > 2) value = ctx.in(2).data;
-    FillElements(out.dtype, value, out.data, out.elements());
+    int last = out.shape.rank() - 1;
+    while (last >= 0 && pads[2 * last] == 0 && pads[2 * last + 1] == 0) --last;
+    FillPads(ctx, pads, DenseStrides(out.shape), value, last, 0, 0);
     CopyCentre(ctx, pads);
     return absl::OkStatus();
   }

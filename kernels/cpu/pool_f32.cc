@@ -64,12 +64,14 @@ HWY_INLINE void FoldBox(const float* x, const PoolBox& box, size_t partial, floa
 
 template <class Fold, bool kMean>
 void Pool(const float* x, const PoolRow& row, size_t channels, float* y) {
-  constexpr int kVectors = 4;  // one alone would wait for itself
   const size_t lanes = hn::Lanes(hn::ScalableTag<float>());
   for (int64_t i = 0; i < row.count; ++i, x += row.step, y += channels) {
     size_t c = 0;
-    for (; c + kVectors * lanes <= channels; c += kVectors * lanes)
-      FoldBox<Fold, kMean, kVectors>(x + c, row.box, 0, y + c);
+    // One vector alone would wait for itself.
+    for (; c + 4 * lanes <= channels; c += 4 * lanes)
+      FoldBox<Fold, kMean, 4>(x + c, row.box, 0, y + c);
+    for (; c + 2 * lanes <= channels; c += 2 * lanes)
+      FoldBox<Fold, kMean, 2>(x + c, row.box, 0, y + c);
     for (; c + lanes <= channels; c += lanes) FoldBox<Fold, kMean, 1>(x + c, row.box, 0, y + c);
     if (c < channels) FoldBox<Fold, kMean, 1>(x + c, row.box, channels - c, y + c);
   }

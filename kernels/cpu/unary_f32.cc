@@ -1,5 +1,6 @@
 #include "kernels/cpu/unary_f32.h"
 
+#include "kernels/cpu/angle_f32.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/isa.h"
 
@@ -23,7 +24,9 @@
   X(Sigmoid)              \
   X(Tanh)                 \
   X(Exp)                  \
+  X(Expm1)                \
   X(Log)                  \
+  X(Log1p)                \
   X(Sqrt)                 \
   X(Rsqrt)                \
   X(Square)               \
@@ -63,14 +66,25 @@ HWY_INLINE V SeluOf(D d, V x) {
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(scale_alpha, Elu(d, x)), hn::Mul(scale, x));
 }
 
-// log(1 + e^x) as max(x, 0) + log1p(e^-|x|), log1p by the ratio of two equally rounded terms.
+// e^x - 1 without cancellation, as Elu has it.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Expm1Of(D d, V x) {
+  return hn::Mul(Tanh(d, hn::Mul(x, hn::Set(d, 0.5f))), hn::Add(Exp(d, x), hn::Set(d, 1.0f)));
+}
+
+// log(1 + x) by the ratio of two equally rounded terms.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Log1pOf(D d, V x) {
+  const V one = hn::Set(d, 1.0f), w = hn::Add(one, x);
+  const V ratio = hn::Div(hn::Mul(Log(d, w), x), hn::Sub(w, one));
+  const V most = hn::Set(d, 3e38f);  // beyond, the product above may be infinite
+  return hn::IfThenElse(hn::Eq(w, one), x, hn::IfThenElse(hn::Gt(w, most), Log(d, w), ratio));
+}
+
+// log(1 + e^x) as max(x, 0) + log1p(e^-|x|).
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V SoftplusOf(D d, V x) {
-  const V one = hn::Set(d, 1.0f);
-  const V u = Exp(d, hn::Neg(hn::Abs(x)));
-  const V w = hn::Add(one, u);
-  const V ratio = hn::Div(hn::Mul(Log(d, w), u), hn::Sub(w, one));
-  const V log1p = hn::IfThenElse(hn::Eq(w, one), u, ratio);
+  const V log1p = Log1pOf(d, Exp(d, hn::Neg(hn::Abs(x))));
   return hn::Add(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x), log1p);
 }
 
@@ -82,7 +96,9 @@ FLOE_FUNCTION(LeakyRelu, LeakyRelu(d, x, alpha))
 FLOE_FUNCTION(Sigmoid, Sigmoid(d, x))
 FLOE_FUNCTION(Tanh, Tanh(d, x))
 FLOE_FUNCTION(Exp, Exp(d, x))
+FLOE_FUNCTION(Expm1, Expm1Of(d, x))
 FLOE_FUNCTION(Log, Log(d, x))
+FLOE_FUNCTION(Log1p, Log1pOf(d, x))
 FLOE_FUNCTION(Sqrt, hn::Sqrt(x))
 FLOE_FUNCTION(Rsqrt, hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)))
 FLOE_FUNCTION(Square, hn::Mul(x, x))
@@ -134,7 +150,7 @@ UnaryF32 FindUnaryF32(const std::string& op) {
     ChooseIsa();
     return HWY_DYNAMIC_DISPATCH(UnaryAt)(i);
   }
-  return nullptr;
+  return FindAngleF32(op);
 }
 
 }  // namespace floe::kernels

@@ -31,7 +31,14 @@ const Case kCases[] = {
     {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-6},
     {"Tanh", [](double x) { return std::tanh(x); }, 1e-6},
     {"Exp", [](double x) { return std::exp(x); }, 1e-6},
+    {"Expm1", [](double x) { return std::expm1(x); }, 1e-6},
     {"Log", [](double x) { return std::log(x); }, 1e-6, 0.01, 9},
+    {"Log1p", [](double x) { return std::log1p(x); }, 1e-6, -0.99, 9},
+    {"Sin", [](double x) { return std::sin(x); }, 4e-7, -900, 900},
+    {"Cos", [](double x) { return std::cos(x); }, 4e-7, -900, 900},
+    {"Asin", [](double x) { return std::asin(x); }, 4e-7, -1, 1},
+    {"Acos", [](double x) { return std::acos(x); }, 4e-7, -1, 1},
+    {"Atan", [](double x) { return std::atan(x); }, 4e-7},
     {"Sqrt", [](double x) { return std::sqrt(x); }, 1e-7, 0, 9},
     {"Rsqrt", [](double x) { return 1 / std::sqrt(x); }, 2e-7, 0.01, 9},
     {"Square", [](double x) { return x * x; }, 1e-7},
@@ -122,6 +129,27 @@ TEST(UnaryF32, SpecialValues) {
     EXPECT_EQ(at("Softplus", -kInf), 0);
     EXPECT_EQ(at("Softplus", 100), 100);
     EXPECT_NEAR(at("Softplus", -20), std::exp(-20.0), 1e-14);
+    EXPECT_EQ(at("Expm1", -kInf), -1);
+    EXPECT_EQ(at("Expm1", kInf), kInf);
+    EXPECT_FLOAT_EQ(at("Expm1", 1e-6f), std::expm1(1e-6f));
+    EXPECT_EQ(at("Log1p", -1), -kInf);
+    EXPECT_TRUE(std::isnan(at("Log1p", -1.5f)));
+    EXPECT_EQ(at("Log1p", kInf), kInf);
+    EXPECT_FLOAT_EQ(at("Log1p", 3.3e38f), std::log1p(3.3e38f));
+    EXPECT_EQ(at("Log1p", 1e-9f), 1e-9f);
+    for (const char* op : {"Sin", "Cos"}) {
+      const auto exact = [&](float x) { return op[0] == 'S' ? std::sin(x) : std::cos(x); };
+      for (const float x : {29'999.0f, -30'001.0f, 1e9f, -3e38f})
+        EXPECT_NEAR(at(op, x), exact(x), 3e-7) << op << " " << x;
+      EXPECT_TRUE(std::isnan(at(op, kInf))) << op;
+    }
+    for (const char* op : {"Sin", "Asin", "Atan", "Expm1", "Log1p"}) {
+      EXPECT_TRUE(at(op, -0.0f) == 0 && std::signbit(at(op, -0.0f))) << op;
+      EXPECT_EQ(at(op, 1e-20f), 1e-20f) << op;
+    }
+    for (const char* op : {"Asin", "Acos"}) EXPECT_TRUE(std::isnan(at(op, 1.001f))) << op;
+    EXPECT_EQ(at("Acos", 1), 0);
+    EXPECT_FLOAT_EQ(at("Atan", -kInf), -1.5707963f);
     EXPECT_EQ(at("Rsqrt", 0), kInf);
     EXPECT_TRUE(std::isnan(at("Rsqrt", -1)));
     EXPECT_EQ(at("Rsqrt", kInf), 0);
