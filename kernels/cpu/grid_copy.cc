@@ -28,16 +28,42 @@ void CopyLine(const T* from, int64_t from_stride, T* to, int64_t to_stride, int6
   for (int64_t i = 0; i < n; ++i) to[i * to_stride] = from[i * from_stride];
 }
 
+// to[i * to_stride + j] = from[j * from_stride + i] for i and j up to 4, of elements of four bytes.
+void TurnFour(const void* from, int64_t from_stride, void* to, int64_t to_stride) {
+  using V = int32_t __attribute__((vector_size(16)));
+  V rows[4], low[2], high[2];
+  for (int j = 0; j < 4; ++j)
+    std::memcpy(&rows[j], static_cast<const int32_t*>(from) + j * from_stride, sizeof(V));
+  for (int j = 0; j < 2; ++j) {
+    low[j] = __builtin_shufflevector(rows[2 * j], rows[2 * j + 1], 0, 4, 1, 5);
+    high[j] = __builtin_shufflevector(rows[2 * j], rows[2 * j + 1], 2, 6, 3, 7);
+  }
+  const V columns[] = {__builtin_shufflevector(low[0], low[1], 0, 1, 4, 5),
+                       __builtin_shufflevector(low[0], low[1], 2, 3, 6, 7),
+                       __builtin_shufflevector(high[0], high[1], 0, 1, 4, 5),
+                       __builtin_shufflevector(high[0], high[1], 2, 3, 6, 7)};
+  for (int i = 0; i < 4; ++i)
+    std::memcpy(static_cast<int32_t*>(to) + i * to_stride, &columns[i], sizeof(V));
+}
+
 // The last two dims, when the outer of them runs through `from` without gaps: in squares that stay
-// in the cache.
+// in the cache. Lines that lie a large power of two apart share few places there.
 template <class T>
 void CopySquares(const Grid& g, const T* from, T* to) {
-  constexpr int64_t kSide = 16;
+  constexpr bool kByFour = std::is_trivially_copyable_v<T> && sizeof(T) == 4;
+  constexpr int64_t kSide = kByFour ? 8 : 16;
   const size_t r = g.dims.size() - 2, c = r + 1;
   for (int64_t i0 = 0; i0 < g.dims[r]; i0 += kSide) {
     const int64_t i1 = std::min(i0 + kSide, g.dims[r]);
     for (int64_t j0 = 0; j0 < g.dims[c]; j0 += kSide) {
       const int64_t width = std::min(kSide, g.dims[c] - j0);
+      if (kByFour && width == kSide && i1 - i0 == kSide && g.to[c] == 1) {
+        for (const int64_t i : {i0, i0 + 4}) {
+          for (const int64_t j : {j0, j0 + 4})
+            TurnFour(from + i + j * g.from[c], g.from[c], to + i * g.to[r] + j, g.to[r]);
+        }
+        continue;
+      }
       for (int64_t i = i0; i < i1; ++i) {
         CopyLine(from + i * g.from[r] + j0 * g.from[c], g.from[c], to + i * g.to[r] + j0 * g.to[c],
                  g.to[c], width);
