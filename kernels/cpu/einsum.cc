@@ -15,7 +15,7 @@
 namespace floe::kernels {
 namespace {
 
-// Loops over labels with the step that each makes in the operands.
+// Loops over labels with the step that each makes in either operand.
 struct Loops {
   IntList sizes, steps[2];
   int64_t count() const {
@@ -24,14 +24,32 @@ struct Loops {
     for (int64_t size : sizes) n *= size;
     return n;
   }
-  int64_t Offset(int operand, int64_t i) const {
-    int64_t at = 0;
-    for (size_t k = sizes.size(); k-- > 0;) {
-      at += i % sizes[k] * steps[operand][k];
-      i /= sizes[k];
+};
+
+// Goes through the loops, the last label fastest, and knows where it is in either operand.
+class Walk {
+ public:
+  Walk(const Loops& loops, int64_t start) : loops_(loops), index_(loops.sizes.size(), 0) {
+    for (size_t k = loops.sizes.size(); k-- > 0 && start != 0;) {
+      index_[k] = start % loops.sizes[k];
+      start /= loops.sizes[k];
+      for (int i = 0; i < 2; ++i) at_[i] += index_[k] * loops.steps[i][k];
     }
-    return at;
   }
+  int64_t at(int operand) const { return at_[operand]; }
+  void Next() {
+    for (size_t k = index_.size(); k-- > 0;) {
+      for (int i = 0; i < 2; ++i) at_[i] += loops_.steps[i][k];
+      if (++index_[k] < loops_.sizes[k]) return;
+      for (int i = 0; i < 2; ++i) at_[i] -= loops_.sizes[k] * loops_.steps[i][k];
+      index_[k] = 0;
+    }
+  }
+
+ private:
+  const Loops& loops_;
+  IntList index_;
+  int64_t at_[2] = {0, 0};
 };
 
 struct EinsumPlan {
@@ -90,6 +108,7 @@ void SumOneSided(const ops::EinsumLabels& labels, int operand, ThreadPool* pool,
     // A step of 0 stretches one element.
     loops.sizes.push_back(steps[label] == 0 ? 1 : strides->sizes[label]);
     loops.steps[0].push_back(steps[label]);
+    loops.steps[1].push_back(0);
     if (keep) kept_labels.push_back(label);
   }
   if (summed.sizes.empty()) return;
@@ -98,11 +117,13 @@ void SumOneSided(const ops::EinsumLabels& labels, int operand, ThreadPool* pool,
   ParallelRange(pool, kept.count(),
                 std::max<int64_t>(1, kElementGrain / std::max<int64_t>(terms, 1)),
                 [&](int64_t begin, int64_t end) {
-                  for (int64_t i = begin; i < end; ++i) {
-                    const T* from = of->data + kept.Offset(0, i);
+                  Walk place(kept, begin);
+                  for (int64_t i = begin; i < end; ++i, place.Next()) {
+                    const T* from = of->data + place.at(0);
                     Sum<T> sum = 0;
-                    for (int64_t k = 0; k < terms; ++k)
-                      sum = WrapAdd(sum, Widened(from[summed.Offset(0, k)]));
+                    Walk term(summed, 0);
+                    for (int64_t k = 0; k < terms; ++k, term.Next())
+                      sum = WrapAdd(sum, Widened(from[term.at(0)]));
                     of->sums[i] = static_cast<T>(static_cast<Compute<T>>(sum));
                   }
                 });
@@ -142,14 +163,15 @@ absl::Status Run(const KernelContext& ctx, const std::string& equation) {
   return WatchedRange(ctx.pool, ctx.out(0).elements(),
                       std::max<int64_t>(1, kElementGrain / std::max<int64_t>(terms, 1)),
                       [&](int64_t begin, int64_t end) {
-                        for (int64_t i = begin; i < end; ++i) {
-                          const T* from_a = a.data + plan.output.Offset(0, i);
-                          const T* from_b = two ? b.data + plan.output.Offset(1, i) : nullptr;
+                        Walk place(plan.output, begin);
+                        for (int64_t i = begin; i < end; ++i, place.Next()) {
+                          const T* from_a = a.data + place.at(0);
+                          const T* from_b = two ? b.data + place.at(1) : nullptr;
                           Sum<T> sum = 0;
-                          for (int64_t k = 0; k < terms; ++k) {
-                            const Sum<T> left = Widened(from_a[plan.summed.Offset(0, k)]);
-                            const Sum<T> right =
-                                two ? Widened(from_b[plan.summed.Offset(1, k)]) : Sum<T>(1);
+                          Walk term(plan.summed, 0);
+                          for (int64_t k = 0; k < terms; ++k, term.Next()) {
+                            const Sum<T> left = Widened(from_a[term.at(0)]);
+                            const Sum<T> right = two ? Widened(from_b[term.at(1)]) : Sum<T>(1);
                             sum = WrapAdd(sum, WrapMul(left, right));
                           }
                           y[i] = static_cast<T>(static_cast<Compute<T>>(sum));

@@ -236,11 +236,13 @@ absl::Status OneHot(const KernelContext& ctx, int64_t axis_attr) {
   const bool found =
       ForDType(in.dtype, TypeList<int32_t, int64_t, uint8_t, int8_t, int16_t>{}, [&](auto t) {
         const auto* index = in.as<decltype(t)>();
-        for (int64_t i = 0; i < in.elements(); ++i) {
-          if (index[i] < 0 || static_cast<int64_t>(index[i]) >= depth) continue;
-          const int64_t to = (i / inner * depth + index[i]) * inner + i % inner;
-          CopyElements(out.dtype, ctx.in(2).data, ElementAt(out, to), 1);
-        }
+        ForElement(out.dtype, [&](auto element) {
+          using T = decltype(element);
+          for (int64_t i = 0; i < in.elements(); ++i) {
+            if (index[i] < 0 || static_cast<int64_t>(index[i]) >= depth) continue;
+            out.as<T>()[(i / inner * depth + index[i]) * inner + i % inner] = *ctx.in(2).as<T>();
+          }
+        });
       });
   return found ? absl::OkStatus()
                : absl::UnimplementedError(absl::StrCat("OneHot of ", DTypeName(in.dtype)));
