@@ -93,7 +93,7 @@ T Highest() {
 }
 
 template <FoldKind kKind, class C>
-C Start() {
+C ReductionStart() {
   if constexpr (kKind == FoldKind::kProduct || kKind == FoldKind::kAll) return C(1);
   if constexpr (kKind == FoldKind::kMaximum) return Lowest<C>();
   if constexpr (kKind == FoldKind::kMinimum) return Highest<C>();
@@ -152,7 +152,7 @@ class ReduceKernel : public Kernel {
   using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
   using C = std::conditional_t<kWidens, Wide, Compute<T>>;
   static T One(const ReducePlan& plan, const T* x) {
-    C fold = Start<kKind, C>();
+    C fold = ReductionStart<kKind, C>();
     const int64_t run = plan.reduced.empty() ? 1 : plan.reduced.back();
     const int64_t stride = plan.reduced.empty() ? 1 : plan.reduced_strides.back();
     for (int64_t at = 0; at < plan.folded; at += run) {

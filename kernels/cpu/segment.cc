@@ -27,7 +27,7 @@ Compute<T> Largest() {
 }
 
 template <Fold kFold, class T>
-T Start() {
+T FoldStart() {
   using C = Compute<T>;
   if constexpr (kFold == Fold::kMax)
     return T(std::is_integral_v<T> ? std::numeric_limits<C>::lowest() : C(0) - Largest<T>());
@@ -57,7 +57,7 @@ absl::Status UnsortedSegment(const KernelContext& ctx) {
     return absl::InvalidArgumentError(absl::StrCat("segment ids ", prefix.ToString(),
                                                    " are no prefix of ", data.shape.ToString()));
   const int64_t segments = out.shape.dim(0);
-  std::fill_n(out.as<T>(), out.elements(), Start<kFold, T>());
+  std::fill_n(out.as<T>(), out.elements(), FoldStart<kFold, T>());
   const int64_t slice = ids.empty() ? 0 : data.elements() / static_cast<int64_t>(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0) continue;
