@@ -301,10 +301,16 @@ TEST(Depthwise, EveryChannelTailOnEveryIsa) {
     hwy::SetSupportedTargetsForTest(isa);
     SCOPED_TRACE(hwy::TargetName(isa));
     for (int64_t channels : {1, 3, 4, 8, 15, 16, 17, 31, 64, 65, 100}) {
-      ConvCase t{1, 6, 7, channels, 3, 3, 1};
-      t.depthwise = true;
-      t.padding = "SAME";
-      EXPECT_NO_FATAL_FAILURE(ExpectConv(t, GemmBackend::kNative));
+      for (const int64_t taps : {3, 5}) {
+        for (const int64_t stride : {1, 2}) {
+          ConvCase t{1, 6, 21, channels, taps, taps, 1};
+          t.depthwise = true;
+          t.padding = "SAME";
+          t.stride_h = t.stride_w = stride;
+          t.activation = Activation::kLeakyRelu;
+          EXPECT_NO_FATAL_FAILURE(ExpectConv(t, GemmBackend::kNative));
+        }
+      }
     }
     hwy::SetSupportedTargetsForTest(0);
   }

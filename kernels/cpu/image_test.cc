@@ -127,6 +127,31 @@ TEST(Lrn, DividesByNeighbours) {
               {0, 0.390794963f, 0.420448214f, 0.384036481f, 0.567949414f});
 }
 
+// Several blocks of pixels, and windows that reach beyond the channels.
+TEST(Lrn, EveryRadiusAndExponent) {
+  constexpr int64_t kDepth = 33;
+  const Tensor x = RandomTensor({2, 17, 19, kDepth}, 1);
+  for (const int64_t radius : {0, 2, 100}) {
+    for (const float beta : {0.5f, 0.75f, 1.0f, 0.6f}) {
+      Attrs attrs;
+      attrs.Set("depth_radius", radius);
+      attrs.Set("bias", 1.5f);
+      attrs.Set("beta", beta);
+      const auto out = RunKernel("LRN", attrs, {x}, {.threads = 2});
+      ASSERT_TRUE(out.ok()) << out.status();
+      for (int64_t i = 0; i < x.elements(); ++i) {
+        double sum = 0;
+        for (int64_t c = 0; c < kDepth; ++c) {
+          const double value = x.as<float>()[i - i % kDepth + c];
+          if (std::abs(c - i % kDepth) <= radius) sum += value * value;
+        }
+        const double want = x.as<float>()[i] * std::pow(1.5 + sum, -static_cast<double>(beta));
+        ASSERT_NEAR((*out)[0].as<float>()[i], want, 1e-6) << radius << " " << beta << " " << i;
+      }
+    }
+  }
+}
+
 TEST(Quantize, RoundsToTheGrid) {
   const Tensor x = FloatTensor({6}, {-1.3f, -0.5f, 0, 0.3f, 0.77f, 1.9f}),
                zero = FloatTensor({}, {0});
