@@ -26,17 +26,18 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// fast(x), and exact(x) for lanes beyond the range in which the library reduces an angle well.
+// fast(x), and exact(x) for lanes beyond the range in which the library reduces an angle well, and
+// for NaN, which it would make an integer of.
 template <class Fast, class Exact>
 HWY_INLINE V OfAngle(V x, const Fast& fast, const Exact& exact) {
   const D d;
-  const V y = fast(x);
-  const auto far = hn::Gt(hn::Abs(x), hn::Set(d, 30000.0f));
-  if (HWY_LIKELY(hn::AllFalse(d, far))) return y;
+  const auto near = hn::Le(hn::Abs(x), hn::Set(d, 30000.0f));
+  const V y = fast(hn::IfThenElseZero(near, x));
+  if (HWY_LIKELY(hn::AllTrue(d, near))) return y;
   HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
   hn::Store(x, d, lanes);
   for (size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = exact(lanes[i]);
-  return hn::IfThenElse(far, hn::Load(d, lanes), y);
+  return hn::IfThenElse(near, y, hn::Load(d, lanes));
 }
 
 // Of numbers that are no sine or cosine, NaN.
