@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/cpu/binary_f32.h"
 #include "kernels/cpu/conv_nd.h"
 #include "kernels/cpu/epilogue_inputs.h"
 #include "kernels/cpu/gemm_operands.h"
@@ -148,32 +149,56 @@ class ColumnsConv final : public Kernel {
     return tap < s.taps[k] ? tap : -1;
   }
 
+  // Places of the result along dim k that a tap may join to a place of the image.
+  struct Range {
+    int64_t begin, end;
+    Range(const ConvNdSizes& s, int k, int64_t image) {
+      const int64_t last = image + s.low[k], first = last - (s.taps[k] - 1) * s.dilation[k];
+      begin = first > 0 ? (first + s.stride[k] - 1) / s.stride[k] : 0;
+      end = last < 0 ? 0 : std::min(s.result[k], last / s.stride[k] + 1);
+    }
+  };
+
   // Adds to image line `line` the columns of result lines [first, last).
-  static void ScatterLine(const ConvNdSizes& s, const float* columns, int64_t first, int64_t last,
-                          int64_t line, float* image) {
+  void ScatterLine(const ConvNdSizes& s, const float* columns, int64_t first, int64_t last,
+                   int64_t line, float* image) const {
+    const int64_t z = line / s.image[1], y = line % s.image[1];
+    const Range planes(s, 0, z), lines(s, 1, y);
     const int64_t wide = s.tap_count() * s.filter_in;
-    float* to_line = image + line * s.image[2] * s.channels;
-    for (int64_t from = first; from < last; ++from) {
-      const int64_t kz = TapOf(s, 0, line / s.image[1], from / s.result[1]),
-                    ky = TapOf(s, 1, line % s.image[1], from % s.result[1]);
-      if (kz < 0 || ky < 0) continue;
-      const float* row = columns + (from - first) * s.result[2] * wide +
-                         (kz * s.taps[1] + ky) * s.taps[2] * s.filter_in;
-      for (int64_t o = 0; o < s.result[2]; ++o, row += wide) {
-        for (int64_t kx = 0; kx < s.taps[2]; ++kx) {
-          const int64_t x = o * s.stride[2] - s.low[2] + kx * s.dilation[2];
-          if (x < 0 || x >= s.image[2]) continue;
-          float* to = to_line + x * s.channels;
-          const float* add = row + kx * s.filter_in;
-          for (int64_t c = 0; c < s.filter_in; ++c) to[c] += add[c];
-        }
+    float* to = image + line * s.image[2] * s.channels;
+    for (int64_t from_z = planes.begin; from_z < planes.end; ++from_z) {
+      for (int64_t from_y = lines.begin; from_y < lines.end; ++from_y) {
+        const int64_t from = from_z * s.result[1] + from_y, kz = TapOf(s, 0, z, from_z),
+                      ky = TapOf(s, 1, y, from_y);
+        if (from < first || from >= last || kz < 0 || ky < 0) continue;
+        const float* row = columns + (from - first) * s.result[2] * wide +
+                           (kz * s.taps[1] + ky) * s.taps[2] * s.filter_in;
+        for (int64_t o = 0; o < s.result[2]; ++o, row += wide)
+          ScatterPixel(s, row, o * s.stride[2] - s.low[2], to);
       }
     }
+  }
+
+  // One row of taps, the first of which meets pixel x of a line. Neighbours lie side by side.
+  void ScatterPixel(const ConvNdSizes& s, const float* row, int64_t x, float* line) const {
+    if (s.groups() == 1 && s.dilation[2] == 1) {
+      const int64_t begin = std::max<int64_t>(0, -x), end = std::min(s.taps[2], s.image[2] - x);
+      if (begin < end)
+        Add(row + begin * s.channels, (end - begin) * s.channels, line + (x + begin) * s.channels);
+      return;
+    }
+    for (int64_t kx = 0; kx < s.taps[2]; ++kx, x += s.dilation[2]) {
+      if (x >= 0 && x < s.image[2]) Add(row + kx * s.filter_in, s.filter_in, line + x * s.channels);
+    }
+  }
+  void Add(const float* what, int64_t n, float* to) const {
+    add_(to, what, to, static_cast<size_t>(n));
   }
 
   const ConvNd conv_;
   const Epilogue epilogue_;
   const GemmKernels gemm_;
+  const BinaryF32 add_ = FindBinaryF32("Add").vectors;
   int64_t packed_groups_ = 0;  // 0: not packed
   bool groups_known_ = false;
   AlignedBuffer packed_;

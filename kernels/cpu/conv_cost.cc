@@ -48,4 +48,27 @@ std::optional<double> DirectConvCost(const KernelArgs& args, const ops::ConvNd& 
   return macs / RatesOfIsa().macs_per_us;
 }
 
+GradientCosts CostsOfGradient(const KernelArgs& args, const GemmKernels& kernels) {
+  constexpr int64_t kScatterMacs = 25;  // that adding a number of the columns to the image costs
+  if (!args.inputs[1].has_constant()) return {};
+  const Shape& filter = args.inputs[1].constant.shape();
+  const int rank = filter.rank();
+  int64_t taps = 1;
+  for (int i = 0; i + 2 < rank; ++i) taps *= filter.dim(i);
+  const int64_t to = filter.dim(rank - 2), from = filter.dim(rank - 1);
+  // Columns of a product that are no whole vectors cost as much as whole ones.
+  const double macs = RatesOfIsa().macs_per_us,
+               phases = static_cast<double>(taps * from * kernels.PaddedColumns(to)),
+               columns = static_cast<double>(from * kernels.PaddedColumns(taps * to) +
+                                             kScatterMacs * taps * to);
+  const SymShape& gradient = args.inputs[2].type.shape;
+  double pixels = 1;
+  bool known = gradient.rank_known() && gradient.rank() == rank;
+  for (int i = 1; known && i + 1 < rank; ++i) {
+    known = gradient.dim(i).concrete();
+    pixels *= static_cast<double>(gradient.dim(i).size());
+  }
+  return {phases / macs, columns / macs, known ? std::optional(pixels) : std::nullopt};
+}
+
 }  // namespace floe::kernels

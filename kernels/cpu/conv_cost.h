@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "kernels/cpu/gemm.h"
 #include "kernels/kernel.h"
 #include "model/ops/conv_nd.h"
 
@@ -26,5 +27,16 @@ const ConvRates& RatesOfIsa();
 // Microseconds for one image by the packed GEMM; unset where the shapes are not known when the
 // kernel is made.
 std::optional<double> DirectConvCost(const KernelArgs& args, const ops::ConvNd& window);
+
+// Microseconds for each pixel of a gradient whose filter of one group is constant, by its phases or
+// through columns, and how many pixels one image has, where that is known.
+struct GradientCosts {
+  double phases = 0, columns = 0;
+  std::optional<double> pixels;
+  std::optional<double> Of(double pixel) const {
+    return pixels.has_value() ? std::optional(pixel * *pixels) : std::nullopt;
+  }
+};
+GradientCosts CostsOfGradient(const KernelArgs& args, const GemmKernels& kernels);
 
 }  // namespace floe::kernels

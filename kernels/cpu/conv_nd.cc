@@ -2,11 +2,13 @@
 // the choice of the form.
 #include "kernels/cpu/conv_nd.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/candidates.h"
+#include "kernels/cpu/conv_cost.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/epilogue_inputs.h"
 #include "kernels/cpu/function_kernel.h"
@@ -138,13 +140,16 @@ Made MakeBackprop(const KernelArgs& args) {
     return absl::UnimplementedError(absl::StrCat(kSpatial, "-D gradients of ", DTypeName(dtype)));
   const bool plain = dtype != DType::kFloat32 || args.options.gemm == GemmBackend::kReference;
   std::vector<Candidate> candidates;
+  const GradientCosts costs = plain ? GradientCosts() : CostsOfGradient(args, PickGemm());
   if (!plain && PhasesFit(args, conv)) {
-    candidates.push_back({"phases", std::nullopt, true,
+    candidates.push_back({"phases", costs.Of(costs.phases), true,
                           [&]() -> Made { return MakePhasesConv(args, conv, epilogue); }});
   }
   if (!plain) {
-    candidates.push_back({"columns", std::nullopt, true,
+    candidates.push_back({"columns", costs.Of(costs.columns), true,
                           [&]() -> Made { return MakeColumnsConv(args, conv, epilogue); }});
+    // Which of them costs less does not depend on the number of pixels.
+    if (costs.columns < costs.phases) std::reverse(candidates.begin(), candidates.end());
   }
   candidates.push_back({"reference", std::nullopt, plain, [&]() -> Made {
                           return FromFunction([conv, epilogue](const KernelContext& ctx) {

@@ -53,15 +53,18 @@ std::vector<int64_t> ResultSizes(const Case& c) {
 }
 
 // Runs with the filter constant or not, on several threads or one, and compares with plain loops.
-void Check(const std::string& op, const Case& c, const std::vector<Tensor>& inputs) {
+// `route`: of those with a constant filter; empty: the cheapest.
+void Check(const std::string& op, const Case& c, const std::vector<Tensor>& inputs,
+           const std::string& route = "") {
   const auto want = RunKernel(op, AttrsOf(c, inputs), inputs,
                               {.kernels = {.gemm = GemmBackend::kReference}, .const_mask = 1});
   ASSERT_TRUE(want.ok()) << want.status();
   for (const uint64_t mask : {3, 1}) {
     std::vector<float> bits;
     for (const int threads : {1, 3}) {
-      const auto got =
-          RunKernel(op, AttrsOf(c, inputs), inputs, {.threads = threads, .const_mask = mask});
+      RunOptions options{.threads = threads, .const_mask = mask};
+      if (mask == 3 && !route.empty()) options.kernels.routes["under_test"] = route;
+      const auto got = RunKernel(op, AttrsOf(c, inputs), inputs, options);
       ASSERT_TRUE(got.ok()) << got.status();
       ASSERT_EQ(got->at(0).shape(), want->at(0).shape());
       const float *x = got->at(0).as<float>(), *y = want->at(0).as<float>();
@@ -94,17 +97,39 @@ const std::vector<Case>& Cases() {
   return cases;
 }
 
+// input_sizes, filter, gradient, and a bias for an activation.
+std::vector<Tensor> GradientInputs(const Case& c) {
+  const auto image = Arranged(2, c.image, c.channels);
+  const std::vector<int32_t> sizes(image.begin(), image.end());
+  std::vector<int64_t> filter = c.taps;
+  filter.insert(filter.end(), {c.filter_in, c.filter_out});
+  std::vector<Tensor> inputs = {Tensor::Vector(DType::kInt32, sizes),
+                                RandomTensor(Shape(filter), 1),
+                                RandomTensor(Shape(Arranged(2, ResultSizes(c), c.filter_out)), 2)};
+  if (c.activation != Activation::kNone) inputs.push_back(RandomTensor({c.channels}, 3));
+  return inputs;
+}
+
 TEST(ColumnsConv, GradientsMatchThePlainLoops) {
   for (const Case& c : Cases()) {
-    const auto image = Arranged(2, c.image, c.channels);
-    const std::vector<int32_t> sizes(image.begin(), image.end());
-    std::vector<int64_t> filter = c.taps;
-    filter.insert(filter.end(), {c.filter_in, c.filter_out});
-    std::vector<Tensor> inputs = {
-        Tensor::Vector(DType::kInt32, sizes), RandomTensor(Shape(filter), 1),
-        RandomTensor(Shape(Arranged(2, ResultSizes(c), c.filter_out)), 2)};
-    if (c.activation != Activation::kNone) inputs.push_back(RandomTensor({c.channels}, 3));
-    Check(c.spatial == 2 ? "Conv2DBackpropInput" : "Conv3DBackpropInputV2", c, inputs);
+    const std::string op = c.spatial == 2 ? "Conv2DBackpropInput" : "Conv3DBackpropInputV2";
+    const std::vector<Tensor> inputs = GradientInputs(c);
+    const auto made = MakeTestKernel(op, AttrsOf(c, inputs), inputs, {.const_mask = 3});
+    ASSERT_TRUE(made.ok()) << made.status();
+    for (const RouteChoice::Offer& offer : (*made)->kernel->choice().offers)
+      Check(op, c, inputs, offer.name);
+  }
+}
+
+// Few outputs leave most of a vector empty; through columns, those of all taps lie side by side.
+TEST(ColumnsConv, AreChosenForFewOutputs) {
+  for (const auto& [channels, route] : {std::pair(3, "columns"), std::pair(32, "phases")}) {
+    const Case c{2, {32, 30}, {5, 5}, channels, channels, 32, {2, 2}, {1, 1}, "SAME"};
+    const std::vector<Tensor> inputs = GradientInputs(c);
+    const auto made =
+        MakeTestKernel("Conv2DBackpropInput", AttrsOf(c, inputs), inputs, {.const_mask = 3});
+    ASSERT_TRUE(made.ok()) << made.status();
+    EXPECT_EQ((*made)->kernel->choice().chosen, route) << channels;
   }
 }
 

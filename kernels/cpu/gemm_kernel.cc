@@ -394,11 +394,11 @@ void AddTo(const float* what, float* p, int64_t n) {
 
 void FinishRows(const Epilogue& epilogue, const float* bias, const float* residual, float* p,
                 int64_t rows, int64_t n, int64_t ld) {
-  for (int64_t r = 0; r < rows; ++r, p += ld) {
-    if (bias != nullptr) AddTo(bias, p, n);
-    if (residual != nullptr) AddTo(residual + r * ld, p, n);
-    ActivateInPlace(epilogue.activation, epilogue.alpha, {p, 1, 0, static_cast<size_t>(n)});
+  for (int64_t r = 0; r < rows; ++r) {
+    if (bias != nullptr) AddTo(bias, p + r * ld, n);
+    if (residual != nullptr) AddTo(residual + r * ld, p + r * ld, n);
   }
+  ActivateInPlace(epilogue.activation, epilogue.alpha, {p, rows, ld, static_cast<size_t>(n)});
 }
 
 int64_t VectorLanes() { return static_cast<int64_t>(hn::Lanes(D())); }

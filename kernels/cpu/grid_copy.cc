@@ -181,7 +181,15 @@ void FillElements(DType dtype, const void* value, void* to, int64_t count) {
   if (count == 0) return;  // there may be no value then
   ForElement(dtype, [&](auto element) {
     using T = decltype(element);
-    std::fill_n(static_cast<T*>(to), count, *static_cast<const T*>(value));
+    const T& filled = *static_cast<const T*>(value);
+    if constexpr (std::is_trivially_copyable_v<T>) {
+      static constexpr char kZero[sizeof(T)] = {};
+      if (std::memcmp(&filled, kZero, sizeof(T)) == 0) {
+        std::memset(to, 0, static_cast<size_t>(count) * sizeof(T));
+        return;
+      }
+    }
+    std::fill_n(static_cast<T*>(to), count, filled);
   });
 }
 
