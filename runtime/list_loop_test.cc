@@ -121,9 +121,12 @@ TEST_P(RecurrentLoop, IsProvedRowWiseAndIs) {
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ((*plan)->why_not_batchable(), "");
     std::vector<float> x, h;
+    x.reserve(rows * 6);
+    h.reserve(rows * 2);
     for (int64_t i = 0; i < rows * 6; ++i) x.push_back(static_cast<float>(i) * .125f - 1);
     for (int64_t i = 0; i < rows * 2; ++i) h.push_back(static_cast<float>(i) * .25f);
     std::vector<int32_t> lengths;
+    lengths.reserve(rows);
     for (int32_t r = 0; r < rows; ++r) lengths.push_back(3 - r % 4);
     ASSERT_TRUE(context.Prepare(*plan, rows).ok());
     context.BindInput(0, x.data());
@@ -215,6 +218,7 @@ TEST(ListLoop, OneContextForListsOfSeveralShapes) {
     ASSERT_TRUE(plan.ok()) << plan.status();
     ASSERT_TRUE((*plan)->batchable()) << (*plan)->why_not_batchable();
     std::vector<float> values;
+    values.reserve(rows * 6);
     for (int64_t i = 0; i < rows * 6; ++i) values.push_back(static_cast<float>(i));
     ASSERT_TRUE(context.Prepare(*plan, rows).ok());
     context.BindInput(0, values.data());

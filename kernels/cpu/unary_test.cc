@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -102,7 +103,7 @@ TEST(UnaryF32, BitsDoNotDependOnPlace) {
       for (size_t i = 0; i < x.size(); ++i) {
         float alone;
         fn(&x[i], &alone, 1, 0);
-        ASSERT_EQ(std::memcmp(&alone, &all[i], sizeof(float)), 0)
+        ASSERT_EQ(std::bit_cast<uint32_t>(alone), std::bit_cast<uint32_t>(all[i]))
             << hwy::TargetName(isa) << " " << c.op << " " << i;
       }
     }

@@ -118,9 +118,9 @@ absl::StatusOr<Types> InferConv3D(const InferContext& c) {
 // its group has of the image.
 double FlopsOf(const SymShape& filter, const SymShape& side, int64_t rows) {
   if (!filter.concrete() || filter.rank() == 0 || !side.known()) return 0;
-  const int64_t side_channels = std::max<int64_t>(filter.dim(filter.rank() - 1).size(), 1);
-  return 2 * static_cast<double>(filter.At(0).elements() / side_channels) *
-         static_cast<double>(side.At(rows).elements());
+  const int64_t side_channels = std::max<int64_t>(filter.dim(filter.rank() - 1).size(), 1),
+                products = filter.At(0).elements() / side_channels;
+  return 2 * static_cast<double>(products) * static_cast<double>(side.At(rows).elements());
 }
 double ForwardFlops(const Node&, absl::Span<const TensorType> in, absl::Span<const TensorType> out,
                     int64_t rows) {
