@@ -117,8 +117,8 @@ class NativeConv final : public Kernel {
     const int64_t k = filter.dim(0) * filter.dim(1) * filter.dim(2),
                   n = filter.dim(3) / packed_groups_;
     packed_ = PackedMemory(packed_groups_ * gemm_.PackedFloats(k, n) * sizeof(float));
-    Pack(args.inputs[1].constant.as<float>(), packed_groups_, k, n,
-         reinterpret_cast<float*>(packed_.data()));
+    PackGroups(gemm_, args.inputs[1].constant.as<float>(), packed_groups_, k, n,
+               reinterpret_cast<float*>(packed_.data()));
   }
 
   int64_t ScratchBytes(absl::Span<const Shape> inputs,
@@ -169,18 +169,12 @@ class NativeConv final : public Kernel {
     return groups * PackedBound(gemm_, s.kernel_h * s.kernel_w * s.filter_in, s.out_c / groups);
   }
 
-  void Pack(const float* filter, int64_t groups, int64_t k, int64_t n, float* packed) const {
-    for (int64_t g = 0; g < groups; ++g) {
-      PackGemm(gemm_, filter + g * n, n * groups, 1, k, n, packed + g * gemm_.PackedFloats(k, n));
-    }
-  }
-
   const float* Weights(const KernelContext& ctx, const ConvSizes& s, ScratchPieces& pieces) const {
     const int64_t groups = s.in_c / s.filter_in;
     if (groups == packed_groups_) return reinterpret_cast<const float*>(packed_.data());
     float* packed = pieces.Floats(PackScratch(s));
-    Pack(ctx.in(1).as<float>(), groups, s.kernel_h * s.kernel_w * s.filter_in, s.out_c / groups,
-         packed);
+    PackGroups(gemm_, ctx.in(1).as<float>(), groups, s.kernel_h * s.kernel_w * s.filter_in,
+               s.out_c / groups, packed);
     return packed;
   }
 
@@ -205,15 +199,11 @@ class NativeConv final : public Kernel {
     task.ldc = s.out_c;
     task.activation = epilogue_.activation;
     task.alpha = epilogue_.alpha;
-    for (int64_t g = 0; g < groups; ++g) {
-      task.a.base = image + g * s.filter_in;
-      task.b = weights + g * gemm_.PackedFloats(task.runs.k(), task.n);
-      task.bias = added.bias == nullptr ? nullptr : added.bias + g * task.n;
-      task.residual = added.residual == nullptr ? nullptr : added.residual + g * task.n;
-      task.c = out + g * task.n;
-      FLOE_RETURN_IF_ERROR(RunGemm(gemm_, task, rows, pool));
-    }
-    return absl::OkStatus();
+    task.b = weights;
+    task.bias = added.bias;
+    task.residual = added.residual;
+    task.c = out;
+    return RunGroups(gemm_, task, groups, s.filter_in, rows, pool);
   }
 
   const ops::ConvNd window_;

@@ -17,8 +17,8 @@ struct PaddedVolume {
   int64_t size[3], before[3];
   int64_t first[3];  // the first output's first tap; beyond 0 where the stride leaves voxels out
   int64_t stride[3], dilation[3];
-  int64_t channels, row, plane;  // floats of a voxel, a row and a plane
-  bool as_it_is = true;          // without any zeros
+  int64_t channels;
+  bool as_it_is = true;  // without any zeros
 
   explicit PaddedVolume(const ConvNdSizes& s) : channels(s.channels) {
     for (int k = 0; k < 3; ++k) {
@@ -31,9 +31,10 @@ struct PaddedVolume {
                                                      (s.taps[k] - 1) * dilation[k] + 1);
       as_it_is = as_it_is && size[k] == s.image[k];
     }
-    row = size[2] * channels;
-    plane = size[1] * row;
   }
+  // In floats. A plane may be too large for the type until Floats() has been allocated.
+  int64_t row() const { return size[2] * channels; }
+  int64_t plane() const { return size[1] * row(); }
   int64_t Floats() const {
     return as_it_is ? 0 : ScratchFloats({size[0], size[1], size[2], channels});
   }
@@ -53,7 +54,8 @@ class VolumeConv final : public Kernel {
     packed_groups_ = groups;
     const int64_t k = filter.elements() / filter_out;
     packed_ = PackedMemory(PackedFloats(k, filter_out, groups) * sizeof(float));
-    Pack(filter.as<float>(), k, filter_out, groups, reinterpret_cast<float*>(packed_.data()));
+    PackGroups(gemm_, filter.as<float>(), groups, k, filter_out / groups,
+               reinterpret_cast<float*>(packed_.data()));
   }
 
   int64_t ScratchBytes(absl::Span<const Shape> inputs,
@@ -79,7 +81,8 @@ class VolumeConv final : public Kernel {
     const float* weights = reinterpret_cast<const float*>(packed_.data());
     if (s.groups() != packed_groups_) {
       float* packed = pieces.Floats(PackScratch(s));
-      Pack(ctx.in(1).as<float>(), s.tap_count() * s.filter_in, s.filter_out, s.groups(), packed);
+      PackGroups(gemm_, ctx.in(1).as<float>(), s.groups(), s.tap_count() * s.filter_in,
+                 s.filter_out / s.groups(), packed);
       weights = packed;
     }
     float* padded = pieces.Floats(volume.Floats());
@@ -104,29 +107,24 @@ class VolumeConv final : public Kernel {
     if (s.groups() == packed_groups_ || s.filter_out % s.groups() != 0) return 0;
     return PackedFloats(s.tap_count() * s.filter_in, s.filter_out, s.groups());
   }
-  void Pack(const float* filter, int64_t k, int64_t filter_out, int64_t groups, float* to) const {
-    const int64_t n = filter_out / groups;
-    for (int64_t g = 0; g < groups; ++g)
-      PackGemm(gemm_, filter + g * n, filter_out, 1, k, n, to + g * gemm_.PackedFloats(k, n));
-  }
 
   static void Pad(const ConvNdSizes& s, const PaddedVolume& volume, const float* image, float* to,
                   ThreadPool* pool) {
     const int64_t floats = s.image[2] * s.channels, left = volume.before[2] * s.channels;
     ParallelRange(pool, volume.size[0] * volume.size[1],
-                  std::max<int64_t>(1, kElementGrain / volume.row),
+                  std::max<int64_t>(1, kElementGrain / volume.row()),
                   [&](int64_t begin, int64_t end) {
                     for (int64_t i = begin; i < end; ++i) {
                       const int64_t z = i / volume.size[1] - volume.before[0],
                                     y = i % volume.size[1] - volume.before[1];
-                      float* row = to + i * volume.row;
+                      float* row = to + i * volume.row();
                       if (z < 0 || z >= s.image[0] || y < 0 || y >= s.image[1]) {
-                        std::fill_n(row, volume.row, 0.0f);
+                        std::fill_n(row, volume.row(), 0.0f);
                         continue;
                       }
                       std::fill_n(row, left, 0.0f);
                       std::copy_n(image + (z * s.image[1] + y) * floats, floats, row + left);
-                      std::fill_n(row + left + floats, volume.row - left - floats, 0.0f);
+                      std::fill_n(row + left + floats, volume.row() - left - floats, 0.0f);
                     }
                   });
   }
@@ -135,9 +133,9 @@ class VolumeConv final : public Kernel {
                         const float* weights, const float* bias, float* out,
                         ThreadPool& pool) const {
     GemmTask task;
-    task.a = {nullptr, s.result[2], volume.stride[2] * s.channels, volume.stride[1] * volume.row};
-    const int64_t row_step = volume.dilation[1] * volume.row,
-                  plane_step = volume.dilation[0] * volume.plane;
+    task.a = {nullptr, s.result[2], volume.stride[2] * s.channels, volume.stride[1] * volume.row()};
+    const int64_t row_step = volume.dilation[1] * volume.row(),
+                  plane_step = volume.dilation[0] * volume.plane();
     if (s.groups() == 1 && volume.dilation[2] == 1) {  // a filter row is one piece of memory
       task.runs = {s.taps[2] * s.channels, s.taps[0] * s.taps[1], s.taps[1], row_step, plane_step};
     } else {
@@ -148,18 +146,16 @@ class VolumeConv final : public Kernel {
     task.ldc = s.filter_out;
     task.activation = epilogue_.activation;
     task.alpha = epilogue_.alpha;
-    const float* first = image + volume.first[0] * volume.plane + volume.first[1] * volume.row +
+    const float* first = image + volume.first[0] * volume.plane() + volume.first[1] * volume.row() +
                          volume.first[2] * s.channels;
     const int64_t rows = s.result[1] * s.result[2];
+    task.b = weights;
+    task.bias = bias;
     for (int64_t z = 0; z < s.result[0]; ++z) {
       FLOE_RETURN_IF_ERROR(CheckRunTime());
-      for (int64_t g = 0; g < s.groups(); ++g) {
-        task.a.base = first + z * volume.stride[0] * volume.plane + g * s.filter_in;
-        task.b = weights + g * gemm_.PackedFloats(task.runs.k(), task.n);
-        task.bias = bias == nullptr ? nullptr : bias + g * task.n;
-        task.c = out + z * rows * s.filter_out + g * task.n;
-        FLOE_RETURN_IF_ERROR(RunGemm(gemm_, task, rows, pool));
-      }
+      task.a.base = first + z * volume.stride[0] * volume.plane();
+      task.c = out + z * rows * s.filter_out;
+      FLOE_RETURN_IF_ERROR(RunGroups(gemm_, task, s.groups(), s.filter_in, rows, pool));
     }
     return absl::OkStatus();
   }

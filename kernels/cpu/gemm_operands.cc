@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/packed_memory.h"
 
@@ -52,6 +53,25 @@ const float* BiasOperand::Padded(const KernelContext& ctx, int64_t n, ScratchPie
   float* copy = pieces.Floats(n + lanes_);
   CopyPadded(ctx.in(input_).as<float>(), n, n + lanes_, copy);
   return copy;
+}
+
+void PackGroups(const GemmKernels& kernels, const float* filter, int64_t groups, int64_t k,
+                int64_t n, float* packed) {
+  for (int64_t g = 0; g < groups; ++g)
+    PackGemm(kernels, filter + g * n, n * groups, 1, k, n, packed + g * kernels.PackedFloats(k, n));
+}
+
+absl::Status RunGroups(const GemmKernels& kernels, GemmTask task, int64_t groups, int64_t inputs,
+                       int64_t rows, ThreadPool& pool) {
+  for (int64_t g = 0; g < groups; ++g) {
+    FLOE_RETURN_IF_ERROR(RunGemm(kernels, task, rows, pool));
+    task.a.base += inputs;
+    task.b += kernels.PackedFloats(task.runs.k(), task.n);
+    task.c += task.n;
+    if (task.bias != nullptr) task.bias += task.n;
+    if (task.residual != nullptr) task.residual += task.n;
+  }
+  return absl::OkStatus();
 }
 
 void TransposeCopy(const float* from, int64_t rows, int64_t columns, int64_t from_ld, float* to,

@@ -90,6 +90,14 @@ class BiasOperand {
   AlignedBuffer constant_;
 };
 
+// A filter [k, n * groups] as one packed matrix for each group, PackedFloats(k, n) apart.
+void PackGroups(const GemmKernels& kernels, const float* filter, int64_t groups, int64_t k,
+                int64_t n, float* packed);
+// The products of all groups of a convolution, packed so. `task` is that of the first; the others
+// read `inputs` floats further in A each, and write task.n further.
+absl::Status RunGroups(const GemmKernels& kernels, GemmTask task, int64_t groups, int64_t inputs,
+                       int64_t rows, ThreadPool& pool);
+
 // to[c * to_ld + r] = from[r * from_ld + c].
 void TransposeCopy(const float* from, int64_t rows, int64_t columns, int64_t from_ld, float* to,
                    int64_t to_ld);
