@@ -81,8 +81,8 @@ absl::Status Manager::Start() {
   return tasks_->Start();
 }
 
-void Manager::Post(std::function<void(Lifecycle*)> task) {
-  tasks_->Post([this, task = std::move(task)] { task(&lifecycle_); });
+bool Manager::Post(std::function<void(Lifecycle*)> task) {
+  return tasks_->Post([this, task = std::move(task)] { task(&lifecycle_); });
 }
 
 // After all that was reported, and when the time for something has come.

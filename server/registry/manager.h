@@ -23,8 +23,8 @@ class Manager {
           const MemoryBudget& memory, LoadWatch* load_watch, Publication* publication);
 
   absl::Status Start();  // RESOURCE_EXHAUSTED: there is no thread for it. Once.
-  // For its thread. What is posted after Stop is dropped.
-  void Post(std::function<void(Lifecycle*)> task);
+  // For its thread. False, and the task is dropped, after StopThreads.
+  bool Post(std::function<void(Lifecycle*)> task);
   // Scans and loads that hang are given more threads for others. Called now and then.
   void CheckThreads(TimePoint now);
   AbandonedWork Abandoned() const { return host_.Abandoned(); }

@@ -92,7 +92,7 @@ TEST_F(ManagerTest, WhatIsPostedAfterItsEndIsDropped) {
   ASSERT_TRUE(manager_->Start().ok());
   manager_->StopThreads();
   std::atomic<bool> ran{false};
-  manager_->Post([&](Lifecycle*) { ran = true; });
+  EXPECT_FALSE(manager_->Post([&](Lifecycle*) { ran = true; }));
   absl::Status outcome;
   StartReload({}, [&](const absl::Status& status) { outcome = status; });
   EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable) << outcome;
@@ -113,6 +113,7 @@ TEST_F(ManagerTest, ItsEndGivesUpLoads) {
   ASSERT_TRUE(manager_->Start().ok());
   loading.get_future().wait();
   std::thread stop([this] { manager_->StopThreads(); });
+  while (manager_->Post([](Lifecycle*) {})) std::this_thread::yield();  // until it is stopping
   go = true;
   stop.join();
   EXPECT_FALSE(publication_.Acquire("m", {}).ok()) << "nobody publishes it";
