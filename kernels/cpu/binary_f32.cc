@@ -3,17 +3,22 @@
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/isa.h"
 
+// clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/binary_f32.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+#include <hwy/contrib/math/math-inl.h>
+// clang-format on
 
 #include "kernels/cpu/partial-inl.h"
 
 // The functions, in the order of every table below.
 #ifndef FLOE_BINARY_F32
-#define FLOE_BINARY_F32(X) \
-  X(Add) X(Sub) X(Mul) X(RealDiv) X(Maximum) X(Minimum) X(SquaredDifference)
+#define FLOE_BINARY_F32(X)                                                                    \
+  X(Add)                                                                                      \
+  X(Sub) X(Mul) X(RealDiv) X(Maximum) X(Minimum) X(SquaredDifference) X(DivNoNan) X(FloorDiv) \
+      X(Atan2)
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -33,6 +38,27 @@ HWY_INLINE V SquareOf(V x) {
   return hn::Mul(x, x);
 }
 
+// By the angle of the smaller component to the larger, turned to its octant by the signs, which
+// zeros have too.
+template <class V>
+HWY_INLINE V AngleOf(V y, V x) {
+  const hn::DFromV<V> d;
+  const auto width = hn::Abs(x), height = hn::Abs(y);
+  const auto steep = hn::Gt(height, width);
+  const auto larger = hn::IfThenElse(steep, height, width);
+  const auto smaller = hn::IfThenElse(steep, width, height);
+  const auto ratio = hn::Div(smaller, larger);
+  // 0 / 0 is 0, and of two infinities 1.
+  const auto equal = hn::Eq(smaller, larger);
+  const auto slope = hn::IfThenElse(
+      equal, hn::IfThenZeroElse(hn::Eq(larger, hn::Zero(d)), hn::Set(d, 1.0f)), ratio);
+  auto angle = hn::Atan(d, slope);
+  angle = hn::IfThenElse(steep, hn::Sub(hn::Set(d, 1.57079637f), angle), angle);
+  const auto left = hn::Lt(hn::CopySign(hn::Set(d, 1.0f), x), hn::Zero(d));
+  angle = hn::IfThenElse(left, hn::Sub(hn::Set(d, 3.14159274f), angle), angle);
+  return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), hn::Add(x, y), hn::CopySign(angle, y));
+}
+
 FLOE_FUNCTION(Add, hn::Add(a, b))
 FLOE_FUNCTION(Sub, hn::Sub(a, b))
 FLOE_FUNCTION(Mul, hn::Mul(a, b))
@@ -41,6 +67,9 @@ FLOE_FUNCTION(RealDiv, hn::Div(a, b))
 FLOE_FUNCTION(Maximum, hn::IfThenElse(hn::Or(hn::Ge(a, b), hn::IsNaN(a)), a, b))
 FLOE_FUNCTION(Minimum, hn::IfThenElse(hn::Or(hn::Le(a, b), hn::IsNaN(a)), a, b))
 FLOE_FUNCTION(SquaredDifference, SquareOf(hn::Sub(a, b)))
+FLOE_FUNCTION(DivNoNan, hn::IfThenZeroElse(hn::Eq(b, hn::Zero(hn::DFromV<V>())), hn::Div(a, b)))
+FLOE_FUNCTION(FloorDiv, hn::Floor(hn::Div(a, b)))
+FLOE_FUNCTION(Atan2, AngleOf(a, b))
 #undef FLOE_FUNCTION
 
 template <class Function>

@@ -26,6 +26,9 @@ const Case kCases[] = {
     {"Maximum", [](double a, double b) { return std::max(a, b); }},
     {"Minimum", [](double a, double b) { return std::min(a, b); }},
     {"SquaredDifference", [](double a, double b) { return (a - b) * (a - b); }},
+    {"DivNoNan", [](double a, double b) { return a / b; }},
+    {"FloorDiv", [](double a, double b) { return std::floor(static_cast<float>(a / b)); }},
+    {"Atan2", [](double a, double b) { return std::atan2(a, b); }},
 };
 
 TEST(BinaryF32, EveryIsaMatchesReference) {
@@ -63,6 +66,47 @@ TEST(BinaryF32, EveryIsaMatchesReference) {
         EXPECT_TRUE(std::isnan(y))
             << hwy::TargetName(isa) << " " << c.op << "(" << a << "," << b << ")";
       }
+    }
+    hwy::SetSupportedTargetsForTest(0);
+  }
+}
+
+// Zeros, infinities, and what lies on the borders of octants.
+TEST(BinaryF32, AnglesOfEveryQuadrant) {
+  const float kTiny = 1e-42f, kValues[] = {0, 1, 3, 1e-20f, kTiny, 1e30f, 3e38f, kInf};
+  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(isa);
+    const kernels::BinaryF32 atan2 = kernels::FindBinaryF32("Atan2").vectors;
+    for (float height : kValues) {
+      for (float width : kValues) {
+        for (int signs = 0; signs < 4; ++signs) {
+          const float y = signs & 1 ? -height : height, x = signs & 2 ? -width : width;
+          float angle;
+          atan2(&y, &x, &angle, 1);
+          const double want = std::atan2(double{y}, double{x});
+          EXPECT_NEAR(angle, want, 3e-7 * std::abs(want) + 1e-45)
+              << hwy::TargetName(isa) << " " << y << " " << x;
+          EXPECT_EQ(std::signbit(angle), std::signbit(y)) << y << " " << x;
+        }
+      }
+    }
+    hwy::SetSupportedTargetsForTest(0);
+  }
+}
+
+TEST(BinaryF32, QuotientsByZero) {
+  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(isa);
+    for (float a : {0.0f, -1.0f, kInf, kNan}) {
+      const float zero = 0;
+      float y;
+      kernels::FindBinaryF32("DivNoNan").vectors(&a, &zero, &y, 1);
+      EXPECT_EQ(y, 0) << hwy::TargetName(isa) << " " << a;
+      kernels::FindBinaryF32("FloorDiv").vectors(&a, &zero, &y, 1);
+      EXPECT_TRUE(a == 0          ? std::isnan(y)
+                  : std::isnan(a) ? std::isnan(y)
+                                  : y == a / zero)
+          << hwy::TargetName(isa) << " " << a << " " << y;
     }
     hwy::SetSupportedTargetsForTest(0);
   }

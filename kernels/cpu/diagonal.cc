@@ -1,6 +1,8 @@
 // MatrixDiag, MatrixDiagPart, MatrixSetDiag and MatrixBandPart in their forms.
 #include "model/ops/diagonal.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "kernels/cpu/element_type.h"
@@ -123,10 +125,13 @@ absl::Status BandPart(const KernelContext& ctx) {
     using T = decltype(element);
     const T* x = ctx.in(0).as<T>();
     T* y = ctx.out(0).as<T>();
-    for (int64_t i = 0; i < m.count * m.rows * m.cols; ++i) {
-      const int64_t row = i / m.cols % m.rows, col = i % m.cols;
-      const bool inside = (lower < 0 || row - col <= lower) && (upper < 0 || col - row <= upper);
-      y[i] = inside ? x[i] : T{};
+    for (int64_t i = 0; i < m.count * m.rows; ++i, x += m.cols, y += m.cols) {
+      const int64_t row = i % m.rows;
+      const int64_t begin = lower < 0 ? 0 : std::clamp<int64_t>(row - lower, 0, m.cols);
+      const int64_t end = upper < 0 ? m.cols : std::clamp<int64_t>(row + upper + 1, begin, m.cols);
+      std::fill(y, y + begin, T{});
+      std::copy(x + begin, x + end, y + begin);
+      std::fill(y + end, y + m.cols, T{});
     }
   });
   return absl::OkStatus();

@@ -53,7 +53,9 @@ class Walk {
 };
 
 struct EinsumPlan {
-  Loops output, summed;
+  Loops output, summed;  // of the output all labels but the last
+  int64_t last = 1;      // values of that one, and its steps
+  int64_t step[2] = {0, 0};
 };
 
 EinsumPlan PlanOf(const ops::EinsumLabels& labels, const EinsumStrides& strides) {
@@ -65,7 +67,11 @@ EinsumPlan PlanOf(const ops::EinsumLabels& labels, const EinsumStrides& strides)
   };
   for (int label : labels.output) {
     kept[label] = true;
-    add(&plan.output, label);
+    if (label != labels.output.back()) add(&plan.output, label);
+  }
+  if (!labels.output.empty()) {
+    plan.last = strides.sizes[labels.output.back()];
+    for (int i = 0; i < 2; ++i) plan.step[i] = strides.input[i][labels.output.back()];
   }
   for (int label = 0; label < labels.count; ++label) {
     if (!kept[label]) add(&plan.summed, label);
@@ -140,6 +146,22 @@ void SumOneSided(const ops::EinsumLabels& labels, int operand, ThreadPool* pool,
   }
 }
 
+// `n` outputs along the last label.
+template <class T>
+void RunRow(const EinsumPlan& plan, int64_t terms, const T* a, const T* b, int64_t n, T* y) {
+  for (int64_t i = 0; i < n; ++i, a += plan.step[0], b += plan.step[1]) {
+    Sum<T> sum = 0;
+    if (terms == 1) {
+      sum = WrapAdd(sum, WrapMul(Widened(*a), Widened(*b)));
+    } else {
+      Walk term(plan.summed, 0);
+      for (int64_t k = 0; k < terms; ++k, term.Next())
+        sum = WrapAdd(sum, WrapMul(Widened(a[term.at(0)]), Widened(b[term.at(1)])));
+    }
+    y[i] = static_cast<T>(static_cast<Compute<T>>(sum));
+  }
+}
+
 template <class T>
 absl::Status Run(const KernelContext& ctx, const std::string& equation) {
   absl::InlinedVector<int, 2> ranks;
@@ -149,10 +171,10 @@ absl::Status Run(const KernelContext& ctx, const std::string& equation) {
     shapes.push_back(input.shape);
   }
   FLOE_ASSIGN_OR_RETURN(const ops::EinsumLabels labels, ops::ParseEinsum(equation, ranks));
-  const bool two = ctx.inputs.size() > 1;
   EinsumStrides strides(labels, shapes);
-  Operand<T> a{ctx.in(0).as<T>(), {}}, b;
-  if (two) {
+  const T one = static_cast<T>(Compute<T>(1));  // what a lone operand is multiplied by
+  Operand<T> a{ctx.in(0).as<T>(), {}}, b{&one, {}};
+  if (ctx.inputs.size() > 1) {
     b.data = ctx.in(1).as<T>();
     SumOneSided(labels, 0, ctx.pool, &strides, &a);
     SumOneSided(labels, 1, ctx.pool, &strides, &b);
@@ -163,18 +185,12 @@ absl::Status Run(const KernelContext& ctx, const std::string& equation) {
   return WatchedRange(ctx.pool, ctx.out(0).elements(),
                       std::max<int64_t>(1, kElementGrain / std::max<int64_t>(terms, 1)),
                       [&](int64_t begin, int64_t end) {
-                        Walk place(plan.output, begin);
-                        for (int64_t i = begin; i < end; ++i, place.Next()) {
-                          const T* from_a = a.data + place.at(0);
-                          const T* from_b = two ? b.data + place.at(1) : nullptr;
-                          Sum<T> sum = 0;
-                          Walk term(plan.summed, 0);
-                          for (int64_t k = 0; k < terms; ++k, term.Next()) {
-                            const Sum<T> left = Widened(from_a[term.at(0)]);
-                            const Sum<T> right = two ? Widened(from_b[term.at(1)]) : Sum<T>(1);
-                            sum = WrapAdd(sum, WrapMul(left, right));
-                          }
-                          y[i] = static_cast<T>(static_cast<Compute<T>>(sum));
+                        Walk place(plan.output, begin / plan.last);
+                        for (int64_t i = begin, n; i < end; i += n, place.Next()) {
+                          const int64_t first = i % plan.last;
+                          n = std::min(plan.last - first, end - i);
+                          RunRow(plan, terms, a.data + place.at(0) + first * plan.step[0],
+                                 b.data + place.at(1) + first * plan.step[1], n, y + i);
                         }
                       });
 }

@@ -354,8 +354,67 @@ absl::Status Area(const KernelContext& ctx, const ResizeOptions& options) {
 
 struct CropOptions {
   bool nearest;
-  float outside;
+  float outside;  // what samples beyond the image are
+  InterpolateF32 interpolate;
 };
+
+// The places along one axis that a box [from, to] samples, in units of the image.
+class CropAxis {
+ public:
+  CropAxis(float from, float to, int64_t in, int64_t out)
+      : first_(out > 1 ? from * Last(in) : 0.5f * (from + to) * Last(in)),
+        step_(out > 1 ? (to - from) * Last(in) / static_cast<float>(out - 1) : 0),
+        in_(in) {}
+
+  bool inside(int64_t o) const { return Place(o) >= 0 && Place(o) <= Last(in_); }
+  int64_t Nearest(int64_t o) const { return Within(std::round(Place(o))); }
+  Taps At(int64_t o) const {  // of a place inside
+    const float low = std::floor(Place(o));
+    return {{Within(low), Within(std::ceil(Place(o)))}, {0, Place(o) - low}};
+  }
+
+ private:
+  static float Last(int64_t in) { return static_cast<float>(in - 1); }
+  float Place(int64_t o) const { return first_ + static_cast<float>(o) * step_; }
+  // Places of images of more than 2^24 lines round up beyond the last.
+  int64_t Within(float place) const { return std::min(static_cast<int64_t>(place), in_ - 1); }
+
+  float first_, step_;
+  int64_t in_;
+};
+
+// A line of a crop, whose place among the rows is inside. `image` is the whole image.
+template <class T>
+void CropLine(const T* image, const Shape& in, const CropAxis& rows, int64_t line,
+              const CropAxis& cols, const CropOptions& options, absl::Span<float> to) {
+  const int64_t channels = in.dim(3), in_row = in.dim(2) * channels;
+  const int64_t n = static_cast<int64_t>(to.size()) / channels;
+  if (options.nearest) {
+    for (int64_t o = 0; o < n; ++o) {
+      if (!cols.inside(o)) continue;
+      const T* from = image + rows.Nearest(line) * in_row + cols.Nearest(o) * channels;
+      for (int64_t c = 0; c < channels; ++c)
+        to[o * channels + c] = static_cast<float>(static_cast<Compute<T>>(from[c]));
+    }
+    return;
+  }
+  TapsOfAxis taps(n);
+  for (int64_t o = 0; o < n; ++o) {
+    if (cols.inside(o)) taps[o] = cols.At(o);
+  }
+  const Taps row = rows.At(line);
+  BudgetVector<float> upper(to.size()), lower(to.size());
+  AcrossRow(image + row.at[0] * in_row, taps, channels, options.interpolate, upper.data());
+  AcrossRow(image + row.at[1] * in_row, taps, channels, options.interpolate, lower.data());
+  options.interpolate(upper.data(), lower.data(), row.weight[1], to.data(), to.size());
+}
+
+// What a line samples beyond the image.
+void FillOutside(const CropAxis& cols, int64_t channels, float value, absl::Span<float> to) {
+  for (size_t o = 0; o * channels < to.size(); ++o) {
+    if (!cols.inside(o)) std::fill_n(to.data() + o * channels, channels, value);
+  }
+}
 
 // Boxes [y1, x1, y2, x2] in units of the image; samples beyond it take the extrapolation value.
 template <class T>
@@ -366,61 +425,29 @@ absl::Status Crop(const KernelContext& ctx, const CropOptions& options) {
   if (static_cast<int64_t>(images.size()) != out.dim(0))
     return absl::InvalidArgumentError(
         absl::StrCat(images.size(), " image numbers for ", out.dim(0), " boxes"));
-  const float* boxes = ctx.in(1).as<float>();
-  float* y = ctx.out(0).as<float>();
-  const int64_t channels = in.dim(3);
-  const float last_row = static_cast<float>(in.dim(1) - 1),
-              last_col = static_cast<float>(in.dim(2) - 1);
-  const auto sample = [](float from, float to, float last, int64_t o, int64_t count) {
-    return count > 1 ? from * last + static_cast<float>(o) *
-                                         ((to - from) * last / static_cast<float>(count - 1))
-                     : 0.5f * (from + to) * last;
-  };
   for (const int64_t image : images) {
     if (image < 0 || image >= in.dim(0))
       return absl::InvalidArgumentError(
           absl::StrCat("image ", image, " is not in [0, ", in.dim(0), ")"));
   }
   if (out.elements() == 0) return absl::OkStatus();
-  const auto pixel = [&](const T* image, float row, float col, float* to) {
-    // Places of images of more than 2^24 lines round up beyond the last.
-    const auto at = [&](float y, float x) {
-      return image + (std::min(static_cast<int64_t>(y), in.dim(1) - 1) * in.dim(2) +
-                      std::min(static_cast<int64_t>(x), in.dim(2) - 1)) *
-                         channels;
-    };
-    const auto number = [](T value) { return static_cast<float>(static_cast<Compute<T>>(value)); };
-    if (!(row >= 0 && row <= last_row && col >= 0 && col <= last_col)) {
-      std::fill_n(to, channels, options.outside);
-    } else if (options.nearest) {
-      std::transform(at(std::round(row), std::round(col)),
-                     at(std::round(row), std::round(col)) + channels, to, number);
-    } else {
-      const float top = std::floor(row), left = std::floor(col);
-      const float bottom = std::ceil(row), right = std::ceil(col);
-      const T *top_left = at(top, left), *top_right = at(top, right);
-      const T *low_left = at(bottom, left), *low_right = at(bottom, right);
-      const float dx = col - left, dy = row - top;
-      for (int64_t c = 0; c < channels; ++c) {
-        const float upper = number(top_left[c]) + (number(top_right[c]) - number(top_left[c])) * dx;
-        const float lower = number(low_left[c]) + (number(low_right[c]) - number(low_left[c])) * dx;
-        to[c] = upper + (lower - upper) * dy;
-      }
-    }
-  };
-  const int64_t out_row = out.dim(2) * channels;
+  const int64_t out_row = out.dim(2) * out.dim(3), in_image = in.elements() / in.dim(0);
   return WatchedRange(
       ctx.pool, out.dim(0) * out.dim(1), std::max<int64_t>(1, kElementGrain / out_row / 4),
       [&](int64_t begin, int64_t end) {
         for (int64_t line = begin; line < end; ++line) {
           const int64_t b = line / out.dim(1);
-          const T* image = ctx.in(0).as<T>() + images[b] * in.dim(1) * in.dim(2) * channels;
-          const float row =
-              sample(boxes[b * 4], boxes[b * 4 + 2], last_row, line % out.dim(1), out.dim(1));
-          for (int64_t o = 0; o < out.dim(2); ++o) {
-            const float col = sample(boxes[b * 4 + 1], boxes[b * 4 + 3], last_col, o, out.dim(2));
-            pixel(image, row, col, y + line * out_row + o * channels);
+          const float* box = ctx.in(1).as<float>() + b * 4;
+          const CropAxis rows(box[0], box[2], in.dim(1), out.dim(1)),
+              cols(box[1], box[3], in.dim(2), out.dim(2));
+          const absl::Span<float> to(ctx.out(0).as<float>() + line * out_row, out_row);
+          if (!rows.inside(line % out.dim(1))) {
+            std::fill(to.begin(), to.end(), options.outside);
+            continue;
           }
+          CropLine(ctx.in(0).as<T>() + images[b] * in_image, in, rows, line % out.dim(1), cols,
+                   options, to);
+          FillOutside(cols, in.dim(3), options.outside, to);
         }
       });
 }
@@ -435,7 +462,7 @@ FLOE_REGISTER_KERNEL(ResizeNearestNeighbor, kCpu, Make<Nearest>);
 template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeCrop(const KernelArgs& args) {
   const CropOptions options{args.node.attrs.String("method", "bilinear") == "nearest",
-                            args.node.attrs.Float("extrapolation_value", 0)};
+                            args.node.attrs.Float("extrapolation_value", 0), PickInterpolateF32()};
   return FromFunction([options](const KernelContext& ctx) { return Crop<T>(ctx, options); });
 }
 

@@ -186,6 +186,17 @@ def images(c):
             rtol=1e-4,
             atol=1e-5,
         )
+    flipped = np.array([[0.9, 1.1, 0.1, 0.2], [0.3, 0.3, 0.3, 0.3]], np.float32)
+    c.op(
+        "CropAndResize",
+        c.feed("float32", 1, 5, 4, 19),
+        Feed(flipped),
+        Feed(np.array([0, 0], np.int32)),
+        np.array([4, 3], np.int32),
+        case="wide",
+        rtol=1e-4,
+        atol=1e-5,
+    )
     c.op(
         "CropAndResize",
         c.feed("uint8", 2, 4, 4, 1, low=0, high=99),

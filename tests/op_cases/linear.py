@@ -60,6 +60,10 @@ def products(c):
             atol=1e-5,
         )
     c.op("Einsum", [c.feed("int32", 4, 3), c.feed("int32", 4, 3)], equation="bi,bi->b")
+    for dtype in ("float32", "float16", "int64"):
+        for equation in ("bi,bj->bij", "bi,bj->bji", "bii,bj->bji"):
+            left = (3, 2, 2) if equation.startswith("bii") else (3, 2)
+            c.op("Einsum", [c.feed(dtype, *left), c.feed(dtype, 3, 5)], equation=equation, case=f"unsummed_{equation[-3:]}_{len(left)}")
     c.op("MatrixInverse", c.feed("float32", 4, 3, 3), rtol=1e-3)
     c.op("MatrixInverse", c.feed("float64", 3, 3), adjoint=True)
     for dtype in ("float32", "float64", "complex64"):
