@@ -46,29 +46,39 @@ void TurnFour(const void* from, int64_t from_stride, void* to, int64_t to_stride
     std::memcpy(static_cast<int32_t*>(to) + i * to_stride, &columns[i], sizeof(V));
 }
 
+// `side` x `side` elements of the last two dims from (i, j) on, fewer at the ends.
+template <class T>
+void CopySquare(const Grid& g, int64_t side, int64_t i, int64_t j, const T* from, T* to) {
+  const size_t r = g.dims.size() - 2, c = r + 1;
+  const int64_t height = std::min(side, g.dims[r] - i), width = std::min(side, g.dims[c] - j);
+  from += i * g.from[r] + j * g.from[c];
+  to += i * g.to[r] + j * g.to[c];
+  if (std::is_trivially_copyable_v<T> && sizeof(T) == 4 && width == side && height == side &&
+      g.to[c] == 1) {
+    for (int64_t down = 0; down < side; down += 4) {
+      for (int64_t across = 0; across < side; across += 4)
+        TurnFour(from + down + across * g.from[c], g.from[c], to + down * g.to[r] + across,
+                 g.to[r]);
+    }
+    return;
+  }
+  for (int64_t down = 0; down < height; ++down, from += g.from[r], to += g.to[r])
+    CopyLine(from, g.from[c], to, g.to[c], width);
+}
+
 // The last two dims, when the outer of them runs through `from` without gaps: in squares that stay
-// in the cache. Lines that lie a large power of two apart share few places there.
+// in the cache. Lines that lie a large power of two apart share few places there, so the next
+// square goes on with the lines of the side where they are farther apart.
 template <class T>
 void CopySquares(const Grid& g, const T* from, T* to) {
-  constexpr bool kByFour = std::is_trivially_copyable_v<T> && sizeof(T) == 4;
-  constexpr int64_t kSide = kByFour ? 8 : 16;
+  constexpr int64_t kSide = std::is_trivially_copyable_v<T> && sizeof(T) == 4 ? 8 : 16;
   const size_t r = g.dims.size() - 2, c = r + 1;
-  for (int64_t i0 = 0; i0 < g.dims[r]; i0 += kSide) {
-    const int64_t i1 = std::min(i0 + kSide, g.dims[r]);
-    for (int64_t j0 = 0; j0 < g.dims[c]; j0 += kSide) {
-      const int64_t width = std::min(kSide, g.dims[c] - j0);
-      if (kByFour && width == kSide && i1 - i0 == kSide && g.to[c] == 1) {
-        for (const int64_t i : {i0, i0 + 4}) {
-          for (const int64_t j : {j0, j0 + 4})
-            TurnFour(from + i + j * g.from[c], g.from[c], to + i * g.to[r] + j, g.to[r]);
-        }
-        continue;
-      }
-      for (int64_t i = i0; i < i1; ++i) {
-        CopyLine(from + i * g.from[r] + j0 * g.from[c], g.from[c], to + i * g.to[r] + j0 * g.to[c],
-                 g.to[c], width);
-      }
-    }
+  if (g.from[c] > g.to[r]) {
+    for (int64_t j = 0; j < g.dims[c]; j += kSide)
+      for (int64_t i = 0; i < g.dims[r]; i += kSide) CopySquare(g, kSide, i, j, from, to);
+  } else {
+    for (int64_t i = 0; i < g.dims[r]; i += kSide)
+      for (int64_t j = 0; j < g.dims[c]; j += kSide) CopySquare(g, kSide, i, j, from, to);
   }
 }
 
