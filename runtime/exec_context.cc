@@ -12,7 +12,7 @@
 namespace floe {
 namespace {
 
-// The frame's budget pays where the thread has none.
+// The context's budget pays where the thread has none.
 class DefaultMemory {
  public:
   explicit DefaultMemory(const MemoryBudget& memory) {
@@ -26,11 +26,9 @@ class DefaultMemory {
   std::optional<MemoryScope> scope_;
 };
 
-std::unique_ptr<Frame> MakeFrame(std::shared_ptr<ValuePool> values) {
-  auto frame = std::make_unique<Frame>();
-  if (const MemoryBudget* memory = MemoryScope::Current()) frame->memory = *memory;
-  frame->pool = values != nullptr ? std::move(values) : std::make_shared<ValuePool>();
-  return frame;
+MemoryBudget MemoryOfThread() {
+  const MemoryBudget* memory = MemoryScope::Current();
+  return memory == nullptr ? MemoryBudget() : *memory;
 }
 
 }  // namespace
@@ -38,51 +36,28 @@ std::unique_ptr<Frame> MakeFrame(std::shared_ptr<ValuePool> values) {
 ExecContext::ExecContext(int intra_op_threads)
     : own_pool_(std::make_unique<ThreadPool>(std::max(1, intra_op_threads))),
       pool_(own_pool_.get()),
-      frame_(MakeFrame(nullptr)) {}
-ExecContext::ExecContext(ThreadPool* threads, std::shared_ptr<ValuePool> values)
-    : pool_(threads), frame_(MakeFrame(std::move(values))) {}
+      memory_(MemoryOfThread()),
+      frame_(std::make_unique<Frame>(std::make_shared<ValuePool>())) {}
+ExecContext::ExecContext(ThreadPool* threads)
+    : pool_(threads),
+      memory_(MemoryOfThread()),
+      frame_(std::make_unique<Frame>(std::make_shared<ValuePool>())) {}
 ExecContext::~ExecContext() = default;
 
 absl::Status ExecContext::Prepare(std::shared_ptr<const Plan> plan, int64_t rows) {
-  Frame& frame = *frame_;
-  if (frame.plan == plan && frame.rows == rows) {
-    frame.Unbind();
-    return absl::OkStatus();
-  }
   const BudgetScope scope(Budget::Current() != nullptr ? Budget::Current() : &budget_);
-  if (frame.plan != plan) frame.nested.clear();  // their memory counts as the run's
-  const DefaultMemory memory(frame.memory);
-  if (absl::Status grown = frame.Grow(*plan, rows); !grown.ok()) {
-    frame.Forget();
-    return grown;
-  }
-  frame.plan = std::move(plan);
-  frame.rows = rows;
-  frame.Materialise();
-  return absl::OkStatus();
-}
-
-bool ExecContext::PrepareAgain(absl::Span<const TensorView> inputs,
-                               absl::Span<const ListTypePtr> lists) {
-  if (!frame_->Fits(inputs, lists)) return false;
-  frame_->Unbind();
-  return true;
+  const DefaultMemory memory(memory_);
+  return frame_->Prepare(std::move(plan), rows);
 }
 
 const TensorView& ExecContext::Input(int i) {
   frame_->fed[i] = true;
   return frame_->slots[frame_->plan->input_slot(i)];
 }
-const TensorView& ExecContext::Output(int i) const {
-  return frame_->slots[frame_->plan->output_slot(i)];
-}
-
-bool ExecContext::MayTakeOutput(int i) const { return !frame_->plan->IsConstantOutput(i); }
+const TensorView& ExecContext::Output(int i) const { return frame_->Output(i); }
 
 void ExecContext::BindInput(int i, const void* data, bool donatable) {
-  frame_->fed[i] = frame_->bound[i] = true;
-  frame_->donatable[i] = donatable;
-  frame_->PointInput(i, const_cast<void*>(data));
+  frame_->BindInput(i, data, donatable);
 }
 
 absl::Status ExecContext::Run() {
@@ -90,7 +65,7 @@ absl::Status ExecContext::Run() {
   if (Budget::Current() != nullptr) return frame_->Run(pool_);
   budget_.Restart();
   const BudgetScope scope(&budget_);
-  const DefaultMemory memory(frame_->memory);
+  const DefaultMemory memory(memory_);
   absl::Status status = memory.Explain(CatchOutOfMemory([&] { return frame_->Run(pool_); }));
   if (WorkNote* const note = WorkNote::Current(); note != nullptr && status.ok()) note->Do("");
   return status;

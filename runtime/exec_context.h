@@ -6,9 +6,9 @@
 
 #include "absl/types/span.h"
 #include "base/budget.h"
+#include "base/memory_budget.h"
 #include "base/thread_pool.h"
 #include "kernels/device.h"
-#include "model/list_type.h"
 #include "model/tensor.h"
 #include "runtime/memory_fill.h"
 
@@ -17,7 +17,6 @@ namespace floe {
 class Plan;
 struct Node;
 class RunObserver;
-class ValuePool;
 struct Frame;
 
 // Threading: used by one thread at a time, never shared. Grows its arena to the largest plan and
@@ -26,8 +25,7 @@ struct Frame;
 class ExecContext {
  public:
   explicit ExecContext(int intra_op_threads = 1);
-  // Threads borrowed, outliving the context; `values` shared by contexts of one thread, null: own.
-  explicit ExecContext(ThreadPool* threads, std::shared_ptr<ValuePool> values = nullptr);
+  explicit ExecContext(ThreadPool* threads);  // borrowed, outliving the context
   ~ExecContext();
 
   // Makes (plan, rows) current and forgets the inputs: afterwards every one must be fed, by Input()
@@ -35,10 +33,6 @@ class ExecContext {
   // use here. rows >= 1 for plans with rows (0 rows: RESOURCE limits and empty outputs are
   // handled); RESOURCE_EXHAUSTED when memory is short.
   absl::Status Prepare(std::shared_ptr<const Plan> plan, int64_t rows);
-
-  // Makes the current plan ready to be run once more and returns true, when it was bound to inputs
-  // of these shapes, and to these lists; saves looking the plan up.
-  bool PrepareAgain(absl::Span<const TensorView> inputs, absl::Span<const ListTypePtr> lists);
 
   // The memory of input i, which the caller now fills (rows * bytes per row). Has no place for
   // strings: these are bound.
@@ -50,15 +44,13 @@ class ExecContext {
   absl::Status Run();
   // The node at whose step a run is; null: at none. Any thread, which keeps the plan's model alive.
   const Node* Doing() const;
-  // What a run may use; set between runs. Inside another run, as a subgraph, that one's counts.
+  // What a run may use; set between runs. Inside another run that one's counts.
   Budget& budget() { return budget_; }
   // Who is told of every step of the runs to come, those of subgraphs included; null: nobody. Set
   // between runs; not owned.
   void Observe(RunObserver* observer);
   // Valid until the next Prepare or Run.
   const TensorView& Output(int i) const;
-  // Whether handles in output i may be moved out: not from a constant, which all runs share.
-  bool MayTakeOutput(int i) const;
 
   size_t arena_bytes() const;
   // Memory of values whose size a run settles; kept at its high water, so that runs like those
@@ -79,6 +71,7 @@ class ExecContext {
   std::unique_ptr<ThreadPool> own_pool_;
   ThreadPool* pool_;
   Budget budget_;
+  MemoryBudget memory_;  // pays for the frame, where the thread has no other
   std::unique_ptr<Frame> frame_;
 };
 

@@ -121,14 +121,37 @@ void Frame::Unbind() {
   }
 }
 
-bool Frame::Fits(absl::Span<const TensorView> inputs, absl::Span<const ListTypePtr> lists) const {
+absl::Status Frame::Prepare(std::shared_ptr<const Plan> next, int64_t next_rows) {
+  if (plan == next && rows == next_rows) {
+    Unbind();
+    return absl::OkStatus();
+  }
+  if (plan != next) nested.clear();  // their memory counts as the run's
+  if (absl::Status grown = Grow(*next, next_rows); !grown.ok()) {
+    Forget();
+    return grown;
+  }
+  plan = std::move(next);
+  rows = next_rows;
+  Materialise();
+  return absl::OkStatus();
+}
+
+bool Frame::PrepareAgain(absl::Span<const TensorView> inputs, absl::Span<const ListTypePtr> lists) {
   if (plan == nullptr || rows < 0 || inputs.size() != plan->input_slots_.size()) return false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (slots[plan->input_slots_[i]].shape != inputs[i].shape ||
         !SameLists(plan->input_types_[i].list, lists[i]))
       return false;
   }
+  Unbind();
   return true;
+}
+
+void Frame::BindInput(int i, const void* data, bool may_take) {
+  fed[i] = bound[i] = true;
+  donatable[i] = may_take;
+  PointInput(i, const_cast<void*>(data));
 }
 
 void Frame::PointInput(int i, void* data) {
@@ -229,8 +252,7 @@ void Frame::Drop() {
   nested.clear();
   settled.clear();
   for (Tensor& value : dynamic) value = Tensor();
-  dynamic_scratch = AlignedBuffer();
-  scratch_share = MemoryShare();
+  dynamic_scratch = Tensor();
   if (arena == nullptr || arena->size() <= kSmallArena) return;
   plan.reset();  // is prepared again before the next run
   rows = -1;
@@ -239,12 +261,10 @@ void Frame::Drop() {
   arena_charge = MemoryCharge();
 }
 
-absl::Status Frame::GrowScratch(size_t bytes) {
-  if (dynamic_scratch.size() >= bytes) return absl::OkStatus();
-  dynamic_scratch = AlignedBuffer();
-  scratch_share = MemoryShare();
-  FLOE_ASSIGN_OR_RETURN(scratch_share, TakeMemory(static_cast<int64_t>(bytes)));
-  dynamic_scratch = AlignedBuffer(bytes);
+absl::Status Frame::GrowScratch(int64_t bytes) {
+  if (bytes <= (dynamic_scratch.valid() ? dynamic_scratch.elements() : 0)) return absl::OkStatus();
+  dynamic_scratch = Tensor();
+  FLOE_ASSIGN_OR_RETURN(dynamic_scratch, pool->Allocate(DType::kUInt8, Shape{bytes}));
   return absl::OkStatus();
 }
 
@@ -278,16 +298,16 @@ absl::Status Frame::RunDynamic(const Step& step, size_t s, ThreadPool* threads) 
     FLOE_RETURN_IF_ERROR(Place(step, k, result.outputs[k].dtype, result.outputs[k].shape));
     out[k] = slots[step.outputs[k]];
   }
-  const auto bytes = static_cast<size_t>(result.scratch_bytes);
-  FLOE_RETURN_IF_ERROR(GrowScratch(bytes));
+  FLOE_RETURN_IF_ERROR(GrowScratch(result.scratch_bytes));
   const KernelContext context{inputs,
                               absl::Span<const TensorView>(out, step.outputs.size()),
-                              dynamic_scratch.data(),
+                              static_cast<std::byte*>(dynamic_scratch.mutable_data()),
                               threads,
                               nullptr,
                               Donatable(step)};
-  FLOE_RETURN_IF_ERROR(pool->fill() == MemoryFill::kNone ? step.kernel->Run(context)
-                                                         : RunKernel(step, context, bytes));
+  FLOE_RETURN_IF_ERROR(pool->fill() == MemoryFill::kNone
+                           ? step.kernel->Run(context)
+                           : RunKernel(step, context, static_cast<size_t>(result.scratch_bytes)));
   return PayForStrings(step);
 }
 

@@ -1,4 +1,4 @@
-// If, Case and While: subgraphs run in contexts of their own.
+// If, Case and While: subgraphs run in frames of their own.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -31,40 +31,40 @@ ListTypePtr AtRows(const ListTypePtr& list, int64_t rows) {
   return result;
 }
 
-// Runs a subgraph on `inputs`, read in place; `context` serves this program alone. `lists`: by
-// input, as of BindSubgraph. `take`: bit i set when input i may be taken over.
-absl::Status RunProgram(const CompiledSignature& program, ExecContext& context,
+// Runs a subgraph on `inputs`, read in place; `frame` serves this program alone. `lists`: by input,
+// as of BindSubgraph. `take`: bit i set when input i may be taken over.
+absl::Status RunProgram(const CompiledSignature& program, Frame& frame,
                         absl::Span<const TensorView> inputs, absl::Span<const ListTypePtr> lists,
-                        const std::vector<bool>& take) {
+                        const std::vector<bool>& take, ThreadPool* threads) {
   FLOE_RETURN_IF_ERROR(program.refused());
-  if (!context.PrepareAgain(inputs, lists)) {
+  if (!frame.PrepareAgain(inputs, lists)) {
     std::vector<Shape> shapes;
     for (const TensorView& view : inputs) shapes.push_back(view.shape);
     FLOE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, program.BindSubgraph(shapes, lists));
     const int64_t rows = plan->has_rows() ? RowsOf(program, shapes) : 1;
-    FLOE_RETURN_IF_ERROR(context.Prepare(std::move(plan), rows));
+    FLOE_RETURN_IF_ERROR(frame.Prepare(std::move(plan), rows));
   }
   for (size_t k = 0; k < inputs.size(); ++k)
-    context.BindInput(static_cast<int>(k), inputs[k].data, take[k]);
-  return context.Run();
-}
-
-ExecContext& ContextOf(const Frame& frame, Frame::Nested& nested, size_t i, ThreadPool* threads) {
-  if (nested.contexts.size() <= i) nested.contexts.resize(i + 1);
-  if (nested.contexts[i] == nullptr)
-    nested.contexts[i] = std::make_unique<ExecContext>(threads, frame.pool);
-  nested.contexts[i]->Observe(frame.observer);
-  return *nested.contexts[i];
+    frame.BindInput(static_cast<int>(k), inputs[k].data, take[k]);
+  return frame.Run(threads);
 }
 
 }  // namespace
 
+Frame& Frame::FrameOf(Nested& of_step, size_t i) const {
+  if (of_step.frames.size() <= i) of_step.frames.resize(i + 1);
+  if (of_step.frames[i] == nullptr) of_step.frames[i] = std::make_unique<Frame>(pool);
+  of_step.frames[i]->observer = observer;
+  return *of_step.frames[i];
+}
+
 // `handed`: the slots whose types hold for what the subgraphs are handed.
-void Frame::FindLists(absl::Span<const int> handed, Nested* nested) const {
-  if (nested->lists_rows == rows) return;
-  nested->lists.clear();
-  for (const int slot : handed) nested->lists.push_back(AtRows(plan->slots_[slot].type.list, rows));
-  nested->lists_rows = rows;
+void Frame::FindLists(absl::Span<const int> handed, Nested* of_step) const {
+  if (of_step->lists_rows == rows) return;
+  of_step->lists.clear();
+  for (const int slot : handed)
+    of_step->lists.push_back(AtRows(plan->slots_[slot].type.list, rows));
+  of_step->lists_rows = rows;
 }
 
 absl::Status Frame::RunControl(const Step& step, size_t s, absl::Span<const TensorView> inputs,
@@ -75,37 +75,37 @@ absl::Status Frame::RunControl(const Step& step, size_t s, absl::Span<const Tens
               : RunBranch(step, nested[s], inputs, threads);
 }
 
-absl::Status Frame::RunBranch(const Step& step, Nested& nested, absl::Span<const TensorView> inputs,
-                              ThreadPool* threads) {
+absl::Status Frame::RunBranch(const Step& step, Nested& of_step,
+                              absl::Span<const TensorView> inputs, ThreadPool* threads) {
   const auto& programs = *step.programs;
   FLOE_ASSIGN_OR_RETURN(const size_t branch,
                         BranchTaken(plan->program_->graph.node(step.node), inputs[0]));
-  ExecContext& context = ContextOf(*this, nested, branch, threads);
-  FindLists(absl::MakeConstSpan(step.inputs).subspan(1), &nested);
+  Frame& frame = FrameOf(of_step, branch);
+  FindLists(absl::MakeConstSpan(step.inputs).subspan(1), &of_step);
   const uint64_t donatable = Donatable(step);
   std::vector<bool> take;
   for (size_t k = 1; k < inputs.size(); ++k) take.push_back(k < 64 && (donatable >> k & 1) != 0);
   FLOE_RETURN_IF_ERROR(
-      RunProgram(*programs[branch], context, inputs.subspan(1), nested.lists, take));
+      RunProgram(*programs[branch], frame, inputs.subspan(1), of_step.lists, take, threads));
   for (size_t k = 0; k < step.outputs.size(); ++k) {
     // What a branch only passes on still belongs to the caller, and what it gives out twice to the
     // later output.
-    const TensorView& value = context.Output(static_cast<int>(k));
+    const TensorView& value = frame.Output(static_cast<int>(k));
     bool again = false;
     for (size_t later = k + 1; later < step.outputs.size(); ++later)
-      again = again || context.Output(static_cast<int>(later)).data == value.data;
+      again = again || frame.Output(static_cast<int>(later)).data == value.data;
     const auto from = std::find_if(inputs.begin() + 1, inputs.end(),
                                    [&](const TensorView& in) { return in.data == value.data; });
     const size_t position = from - inputs.begin();
     const bool take_output =
-        !again && context.MayTakeOutput(static_cast<int>(k)) &&
+        !again && frame.MayTakeOutput(static_cast<int>(k)) &&
         (from == inputs.end() || (position < 64 && (donatable >> position & 1) != 0));
     FLOE_RETURN_IF_ERROR(Give(step, k, value, take_output));
   }
   return absl::OkStatus();
 }
 
-absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const TensorView> inputs,
+absl::Status Frame::RunWhile(const Step& step, Nested& of_step, absl::Span<const TensorView> inputs,
                              ThreadPool* threads) {
   const CompiledSignature &condition = *(*step.programs)[0], &body = *(*step.programs)[1];
   const bool scalar_bool = plan->program_->graph.node(step.node).attrs.Bool("scalar_bool");
@@ -114,19 +114,19 @@ absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const 
   std::vector<bool> take(inputs.size());
   for (size_t k = 0; k < take.size() && k < 64; ++k) take[k] = (donatable >> k & 1) != 0;
   const std::vector<bool> keep(inputs.size(), false);
-  nested.kept.resize(2 * inputs.size());
-  FindLists(step.outputs, &nested);  // their types hold for the variables in every iteration
+  of_step.kept.resize(2 * inputs.size());
+  FindLists(step.outputs, &of_step);  // their types hold for the variables in every iteration
   for (int64_t iteration = 0;; ++iteration) {
     FLOE_RETURN_IF_ERROR(SpendLoopRound());
-    ExecContext& test = ContextOf(*this, nested, 0, threads);
-    FLOE_RETURN_IF_ERROR(RunProgram(condition, test, variables, nested.lists, keep));
+    Frame& test = FrameOf(of_step, 0);
+    FLOE_RETURN_IF_ERROR(RunProgram(condition, test, variables, of_step.lists, keep, threads));
     FLOE_ASSIGN_OR_RETURN(const bool again, Truth(test.Output(0), scalar_bool));
     if (!again) break;
-    ExecContext& context = ContextOf(*this, nested, 1 + iteration % 2, threads);
-    FLOE_RETURN_IF_ERROR(RunProgram(body, context, variables, nested.lists, take));
+    Frame& frame = FrameOf(of_step, 1 + iteration % 2);
+    FLOE_RETURN_IF_ERROR(RunProgram(body, frame, variables, of_step.lists, take, threads));
     const std::vector<TensorView> before = variables;
     for (size_t k = 0; k < variables.size(); ++k) {
-      const TensorView& value = context.Output(static_cast<int>(k));
+      const TensorView& value = frame.Output(static_cast<int>(k));
       const auto same = [&](const TensorView& v) {
         return v.data == value.data && v.data != nullptr;
       };
@@ -140,11 +140,11 @@ absl::Status Frame::RunWhile(const Step& step, Nested& nested, absl::Span<const 
                           std::any_of(variables.begin(), variables.begin() + k, same);
       variables[k] = value;
       if (shared) {
-        Tensor& kept = nested.kept[2 * k + iteration % 2];
+        Tensor& kept = of_step.kept[2 * k + iteration % 2];
         FLOE_ASSIGN_OR_RETURN(kept, pool->Copy(value));
         variables[k] = kept.view();
       }
-      take[k] = shared || context.MayTakeOutput(static_cast<int>(k));
+      take[k] = shared || frame.MayTakeOutput(static_cast<int>(k));
     }
   }
   for (size_t k = 0; k < step.outputs.size(); ++k)

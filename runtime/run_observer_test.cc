@@ -79,7 +79,7 @@ TEST_F(Observed, NobodyIsToldOnceItIsUnset) {
 }
 
 // Each round of the body is told, between start and end of the loop, and the same again in the
-// next run, whose nested contexts are there already.
+// next run, whose nested frames are there already.
 TEST_F(Observed, ALoopsStepsLieInsideIt) {
   TestGraph g;
   const ValueRef x = g.Input("x", DType::kFloat32, {2});

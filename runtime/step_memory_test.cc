@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime/exec_context.h"
+#include "runtime/frame.h"
 #include "runtime/test_graph.h"
 
 namespace floe {
@@ -139,18 +140,22 @@ TEST(StepMemory, AFailedPrepareLeavesNothingToRun) {
   const auto compiled = Mistaken("none");
   const auto plan = compiled->Bind({Shape({1, 3})});
   ASSERT_TRUE(plan.ok()) << plan.status();
-  ExecContext context;
-  context.budget().SetLimits({.max_bytes = 10'000});
-  ASSERT_TRUE(context.Prepare(*plan, 2).ok());
+  Budget budget;
+  budget.SetLimits({.max_bytes = 10'000});
+  const BudgetScope scope(&budget);
+  ThreadPool threads(1);
+  Frame frame(std::make_shared<ValuePool>());
+  ASSERT_TRUE(frame.Prepare(*plan, 2).ok());
   const TensorView like{DType::kFloat32, Shape({2, 3}), nullptr};
   const ListTypePtr none = nullptr;
-  EXPECT_TRUE(context.PrepareAgain({&like, 1}, {&none, 1}));
-  EXPECT_EQ(context.Prepare(*plan, 10'000).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_FALSE(context.PrepareAgain({&like, 1}, {&none, 1})) << "its memory is gone";
-  EXPECT_EQ(context.Run().code(), absl::StatusCode::kInternal);
-  EXPECT_TRUE(context.Prepare(*plan, 2).ok());
-  std::fill_n(context.Input(0).as<float>(), 6, 1.f);
-  EXPECT_TRUE(context.Run().ok());
+  EXPECT_TRUE(frame.PrepareAgain({&like, 1}, {&none, 1}));
+  EXPECT_EQ(frame.Prepare(*plan, 10'000).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(frame.PrepareAgain({&like, 1}, {&none, 1})) << "its memory is gone";
+  EXPECT_EQ(frame.Run(&threads).code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(frame.Prepare(*plan, 2).ok());
+  const std::vector<float> ones(6, 1.f);
+  frame.BindInput(0, ones.data(), false);
+  EXPECT_TRUE(frame.Run(&threads).ok());
 }
 
 TEST(MemoryFill, IsSeenUntilSomebodyWrites) {
