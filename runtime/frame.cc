@@ -287,7 +287,7 @@ absl::Status Frame::RunDynamic(const Step& step, size_t s, ThreadPool* threads) 
   if (node.op->allocates) return RunAllocating(step, inputs, threads);
   settled.resize(plan->steps_.size());
   Settled& result = settled[s];
-  if (!StillHolds(result, step, inputs)) FLOE_RETURN_IF_ERROR(Settle(step, inputs, &result));
+  if (!StillHolds(result, inputs)) FLOE_RETURN_IF_ERROR(Settle(step, inputs, &result));
   if (node.op->alias) {
     slots[step.outputs[0]] = result.outputs[0];
     slots[step.outputs[0]].data = inputs[0].data;
@@ -319,16 +319,11 @@ absl::Status Frame::PayForStrings(const Step& step) {
   return absl::OkStatus();
 }
 
-// Shapes settle everything but what depends on values, and of these inference reads integers and
-// scalars only.
-bool Frame::StillHolds(const Settled& last, const Step& step,
-                       absl::Span<const TensorView> inputs) const {
-  if (last.inputs.size() != inputs.size() || last.outputs.size() != step.outputs.size())
+bool Frame::StillHolds(const Settled& last, absl::Span<const TensorView> inputs) const {
+  if (last.needs_values || last.outputs.empty() || last.inputs.size() != inputs.size())
     return false;
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (inputs[k].shape != last.inputs[k]) return false;
-    if (plan->slots_[step.inputs[k]].home == Slot::Home::kConstant) continue;
-    if (inputs[k].shape.rank() == 0 || IsInteger(inputs[k].dtype)) return false;
   }
   return true;
 }
@@ -336,24 +331,38 @@ bool Frame::StillHolds(const Settled& last, const Step& step,
 absl::Status Frame::Settle(const Step& step, absl::Span<const TensorView> inputs,
                            Settled* result) const {
   const Node& node = plan->program_->graph.node(step.node);
+  std::vector<ValueInfo> infos;
+  for (const TensorView& view : inputs)
+    infos.push_back({TensorType{view.dtype, SymShape(view.shape)}, {}, {}});
+  const auto tell = [&](size_t k) {
+    if (inputs[k].data != nullptr || inputs[k].elements() == 0)
+      infos[k].constant = Tensor::Borrow(inputs[k].dtype, inputs[k].shape, nullptr, inputs[k].data);
+  };
+  const auto concrete = [](const TensorType& type) { return type.shape.concrete(); };
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (plan->slots_[step.inputs[k]].home == Slot::Home::kConstant) tell(k);
+  }
+  absl::StatusOr<Types> types = absl::UnknownError("");
+  if (!result->needs_values) {
+    types = InferTypes(node, infos);
+    result->needs_values = !types.ok() || !std::all_of(types->begin(), types->end(), concrete);
+  }
+  if (result->needs_values) {
+    for (size_t k = 0; k < inputs.size(); ++k) tell(k);
+    types = InferTypes(node, infos);
+    FLOE_RETURN_IF_ERROR(types.status());
+  }
   result->inputs.clear();
   result->outputs.clear();
-  std::vector<ValueInfo> infos;
-  for (const TensorView& view : inputs) {
-    ValueInfo info{TensorType{view.dtype, SymShape(view.shape)}, {}, {}};
-    if (view.data != nullptr || view.elements() == 0)
-      info.constant = Tensor::Borrow(view.dtype, view.shape, nullptr, view.data);
-    infos.push_back(std::move(info));
-  }
-  FLOE_ASSIGN_OR_RETURN(const Types types, InferTypes(node, infos));
   std::vector<Shape> in_shapes, out_shapes;
   for (const TensorView& view : inputs) in_shapes.push_back(view.shape);
   for (size_t k = 0; k < step.outputs.size(); ++k) {
-    if (!types[k].shape.concrete())
+    const TensorType& type = (*types)[k];
+    if (!concrete(type))
       return absl::InternalError(
-          absl::StrCat("the shape of output ", k, " is still open: ", types[k].shape.ToString()));
-    out_shapes.push_back(types[k].shape.At(rows));
-    result->outputs.push_back({types[k].dtype, out_shapes.back(), nullptr});
+          absl::StrCat("the shape of output ", k, " is still open: ", type.shape.ToString()));
+    out_shapes.push_back(type.shape.At(rows));
+    result->outputs.push_back({type.dtype, out_shapes.back(), nullptr});
   }
   result->scratch_bytes =
       step.kernel == nullptr ? 0 : step.kernel->ScratchBytes(in_shapes, out_shapes);

@@ -51,6 +51,7 @@ struct Frame {
     std::vector<Shape> inputs;
     std::vector<TensorView> outputs;  // without data
     int64_t scratch_bytes = 0;
+    bool needs_values = false;  // shapes alone do not tell the outputs'
   };
   std::vector<Settled> settled;
 
@@ -88,7 +89,7 @@ struct Frame {
   absl::Status RunDynamic(const Step& step, size_t s, ThreadPool* threads);
   absl::Status RunAllocating(const Step& step, absl::Span<const TensorView> inputs,
                              ThreadPool* threads);
-  bool StillHolds(const Settled& last, const Step& step, absl::Span<const TensorView> inputs) const;
+  bool StillHolds(const Settled& last, absl::Span<const TensorView> inputs) const;
   absl::Status Settle(const Step& step, absl::Span<const TensorView> inputs, Settled* result) const;
   absl::Status PayForStrings(const Step& step);
   absl::Status GrowScratch(int64_t bytes);
