@@ -1,13 +1,16 @@
 // NonMaxSuppression: the best boxes that do not overlap each other much.
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <queue>
 
+#include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
 #include "kernels/cpu/grid_copy.h"
+#include "kernels/cpu/overlap_f32.h"
 #include "kernels/cpu/run_watch.h"
 
 namespace floe::kernels {
@@ -19,25 +22,22 @@ struct Limits {
   float score = std::numeric_limits<float>::lowest();
   float sigma = 0;    // above 0: overlapping boxes lose score instead of being dropped
   bool half = false;  // scores are kept in float16
+  OverlapsF32 overlaps = nullptr;
 };
 struct Chosen {
   std::vector<int32_t> boxes;
   std::vector<float> scores;
 };
 
-struct Corners {
-  // They may come in any order.
-  explicit Corners(const float* box)
-      : y0(std::min(box[0], box[2])),
-        x0(std::min(box[1], box[3])),
-        y1(std::max(box[0], box[2])),
-        x1(std::max(box[1], box[3])),
-        area((y1 - y0) * (x1 - x0)) {}
-  float y0, x0, y1, x1, area;
-};
+// The corners of a box may come in any order.
+Corners CornersOf(const float* box) {
+  const float y0 = std::min(box[0], box[2]), y1 = std::max(box[0], box[2]),
+              x0 = std::min(box[1], box[3]), x1 = std::max(box[1], box[3]);
+  return {y0, x0, y1, x1, (y1 - y0) * (x1 - x0)};
+}
 
 float Overlap(const float* box_a, const float* box_b) {
-  const Corners a(box_a), b(box_b);
+  const Corners a = CornersOf(box_a), b = CornersOf(box_b);
   if (a.area <= 0 || b.area <= 0) return 0;
   const float height = std::max(std::min(a.y1, b.y1) - std::max(a.y0, b.y0), 0.f);
   const float width = std::max(std::min(a.x1, b.x1) - std::max(a.x0, b.x0), 0.f);
@@ -45,14 +45,27 @@ float Overlap(const float* box_a, const float* box_b) {
   return common / (a.area + b.area - common);
 }
 
-struct Candidate {
-  float score;
-  int32_t box;
-  size_t compared;  // with so many of the chosen boxes
-  // The queue gives the best score first, of equal ones the first box.
-  bool operator<(const Candidate& o) const {
-    return score < o.score || (score == o.score && box > o.box);
+// A box that may be chosen. The greatest one has the best score, of equal ones the first box: both
+// are in one number, which a queue compares without branches.
+class Candidate {
+ public:
+  Candidate(float score, int32_t box) {
+    const auto bits = absl::bit_cast<uint32_t>(score + 0.0f);  // -0 is 0
+    const uint32_t order = bits ^ ((bits >> 31) != 0 ? ~uint32_t{0} : kSign);
+    rank_ = uint64_t{order} << 32 | ~static_cast<uint32_t>(box);
   }
+  bool operator<(const Candidate& o) const { return rank_ < o.rank_; }
+  int32_t box() const { return static_cast<int32_t>(~static_cast<uint32_t>(rank_)); }
+  float score() const {
+    const auto order = static_cast<uint32_t>(rank_ >> 32);
+    return absl::bit_cast<float>(order ^ ((order & kSign) != 0 ? kSign : ~uint32_t{0}));
+  }
+
+  size_t compared = 0;  // with so many of the chosen boxes
+
+ private:
+  static constexpr uint32_t kSign = uint32_t{1} << 31;
+  uint64_t rank_;
 };
 
 // Compares one pair after the other. overlap_of(a, b) is that of two boxes.
@@ -63,19 +76,18 @@ class PairSuppressor {
       : overlap_of_(overlap_of), limits_(limits) {}
 
   // True when the candidate is out because of a chosen box; with a sigma its score falls instead.
-  bool Suppresses(Candidate* candidate) const {
-    for (size_t j = chosen_.size(); j-- > candidate->compared;) {
-      const float overlap = overlap_of_(candidate->box, chosen_[j]);
+  bool Suppresses(const Candidate& candidate, float* score) const {
+    for (size_t j = chosen_.size(); j-- > candidate.compared;) {
+      const float overlap = overlap_of_(candidate.box(), chosen_[j]);
       if (limits_.sigma > 0) {
         const float weight = std::exp(-0.5f / limits_.sigma * overlap * overlap);
-        candidate->score *= limits_.half ? static_cast<float>(Half(weight)) : weight;
-        if (limits_.half) candidate->score = Half(candidate->score);
+        *score *= limits_.half ? static_cast<float>(Half(weight)) : weight;
+        if (limits_.half) *score = Half(*score);
       } else if (overlap > limits_.iou) {
         return true;
       }
-      if (candidate->score <= limits_.score) return true;
+      if (*score <= limits_.score) return true;
     }
-    candidate->compared = chosen_.size();
     return false;
   }
   void Add(int32_t box) { chosen_.push_back(box); }
@@ -86,35 +98,24 @@ class PairSuppressor {
   std::vector<int32_t> chosen_;
 };
 
-// Compares a candidate with several chosen boxes at once, without branches. For boxes without a
-// sigma, of which any may suppress another.
+// Compares a candidate with several chosen boxes at once. For boxes without a sigma, of which any
+// may suppress another.
 class BoxSuppressor {
  public:
-  // Boxes of 4 floats, `step` floats apart; iou >= 0.
-  BoxSuppressor(const float* boxes, int64_t step, float iou)
-      : boxes_(boxes), step_(step), iou_(iou) {}
+  // Boxes of 4 floats, `step` floats apart; limits.iou >= 0.
+  BoxSuppressor(const float* boxes, int64_t step, const Limits& limits)
+      : boxes_(boxes), step_(step), limits_(limits) {}
 
-  bool Suppresses(Candidate* candidate) const {
-    const Corners a(boxes_ + candidate->box * step_);
-    if (a.area <= 0) return false;
-    for (const Group& g : groups_) {
-      int over = 0;
-      for (int k = 0; k < kTogether; ++k) {
-        const float height = std::max(std::min(a.y1, g.y1[k]) - std::max(a.y0, g.y0[k]), 0.f);
-        const float width = std::max(std::min(a.x1, g.x1[k]) - std::max(a.x0, g.x0[k]), 0.f);
-        const float common = height * width;
-        over |= static_cast<int>(common / (a.area + g.area[k] - common) > iou_);
-      }
-      if (over != 0) return true;
-    }
-    return false;
+  bool Suppresses(const Candidate& candidate, float*) const {
+    const Corners box = CornersOf(boxes_ + candidate.box() * step_);
+    return !(box.area <= 0) && limits_.overlaps(groups_.data(), groups_.size(), box, limits_.iou);
   }
 
   void Add(int32_t box) {
-    const Corners b(boxes_ + box * step_);
-    const size_t k = count_++ % kTogether;
+    const Corners b = CornersOf(boxes_ + box * step_);
+    const size_t k = count_++ % BoxGroup::kBoxes;
     if (k == 0) groups_.emplace_back();
-    Group& g = groups_.back();
+    BoxGroup& g = groups_.back();
     g.y0[k] = b.y0;
     g.x0[k] = b.x0;
     g.y1[k] = b.y1;
@@ -123,18 +124,11 @@ class BoxSuppressor {
   }
 
  private:
-  static constexpr int kTogether = 8;
-  // Places without a box have no size, and overlap with nothing.
-  struct Group {
-    float y0[kTogether] = {}, x0[kTogether] = {}, y1[kTogether] = {}, x1[kTogether] = {};
-    float area[kTogether] = {};
-  };
-
   const float* boxes_;
   const int64_t step_;
-  const float iou_;
+  const Limits& limits_;
   size_t count_ = 0;
-  std::vector<Group> groups_;
+  std::vector<BoxGroup> groups_;
 };
 
 // Overlaps that are computed between two looks whether the run should go on.
@@ -144,30 +138,33 @@ constexpr size_t kLookEvery = size_t{1} << 18;
 template <class S>
 absl::StatusOr<Chosen> ChooseBy(S suppressor, const float* scores, int64_t score_step,
                                 int64_t count, const Limits& limits) {
-  std::priority_queue<Candidate> queue;
+  std::vector<Candidate> candidates;
   for (int64_t i = 0; i < count; ++i) {
     const float score = scores[i * score_step];
-    if (score > limits.score) queue.push({score, static_cast<int32_t>(i), 0});
+    if (score > limits.score) candidates.emplace_back(score, static_cast<int32_t>(i));
   }
+  std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(candidates));
   Chosen chosen;
   RunWatch watch;
   size_t overlaps = 0;
   while (static_cast<int64_t>(chosen.boxes.size()) < limits.most && !queue.empty()) {
-    Candidate next = queue.top();
+    const Candidate next = queue.top();
     queue.pop();
-    const float score = next.score;
     overlaps += chosen.boxes.size() - next.compared + 1;
     if (overlaps >= kLookEvery) {
       if (watch.Stopped()) return watch.status();
       overlaps = 0;
     }
-    if (suppressor.Suppresses(&next)) continue;
-    if (next.score == score) {
-      suppressor.Add(next.box);
-      chosen.boxes.push_back(next.box);
+    float score = next.score();
+    if (suppressor.Suppresses(next, &score)) continue;
+    if (score == next.score()) {
+      suppressor.Add(next.box());
+      chosen.boxes.push_back(next.box());
       chosen.scores.push_back(score);
-    } else if (next.score > limits.score) {  // not NaN, which would come back for ever
-      queue.push(next);
+    } else if (score > limits.score) {  // not NaN, which would come back for ever
+      Candidate again(score, next.box());
+      again.compared = chosen.boxes.size();
+      queue.push(again);
     }
   }
   return chosen;
@@ -177,7 +174,7 @@ absl::StatusOr<Chosen> ChooseBy(S suppressor, const float* scores, int64_t score
 absl::StatusOr<Chosen> Choose(const float* boxes, int64_t step, const float* scores,
                               int64_t score_step, int64_t count, const Limits& limits) {
   if (limits.sigma == 0 && limits.iou >= 0)
-    return ChooseBy(BoxSuppressor(boxes, step, limits.iou), scores, score_step, count, limits);
+    return ChooseBy(BoxSuppressor(boxes, step, limits), scores, score_step, count, limits);
   const auto overlap_of = [boxes, step](int32_t a, int32_t b) {
     return Overlap(boxes + a * step, boxes + b * step);
   };
@@ -199,14 +196,16 @@ const float* AsFloats(const TensorView& view, std::vector<float>* store) {
   return store->data();
 }
 
-absl::StatusOr<Limits> ReadLimits(const KernelContext& ctx) {
+// Inputs 2 to `end`: max_output_size, iou_threshold, score_threshold, soft_nms_sigma.
+absl::StatusOr<Limits> ReadLimits(const KernelContext& ctx, size_t end, OverlapsF32 overlaps) {
   Limits limits;
+  limits.overlaps = overlaps;
   FLOE_ASSIGN_OR_RETURN(limits.most, ReadInt(ctx.in(2)));
   FLOE_ASSIGN_OR_RETURN(limits.iou, ReadFloat(ctx.in(3)));
-  if (ctx.inputs.size() > 4) {
+  if (end > 4) {
     FLOE_ASSIGN_OR_RETURN(limits.score, ReadFloat(ctx.in(4)));
   }
-  if (ctx.inputs.size() > 5) {
+  if (end > 5) {
     FLOE_ASSIGN_OR_RETURN(limits.sigma, ReadFloat(ctx.in(5)));
   }
   if (limits.most < 0)
@@ -222,8 +221,9 @@ absl::StatusOr<Limits> ReadLimits(const KernelContext& ctx) {
 absl::StatusOr<std::unique_ptr<Kernel>> MakeNms(const KernelArgs& args) {
   const bool pad = args.node.attrs.Bool("pad_to_max_output_size");
   const int outputs = args.node.op->outputs;
-  return FromFunction([pad, outputs](const KernelContext& ctx) -> absl::Status {
-    FLOE_ASSIGN_OR_RETURN(Limits limits, ReadLimits(ctx));
+  const OverlapsF32 overlaps = PickOverlapsF32();
+  return FromFunction([pad, outputs, overlaps](const KernelContext& ctx) -> absl::Status {
+    FLOE_ASSIGN_OR_RETURN(Limits limits, ReadLimits(ctx, ctx.inputs.size(), overlaps));
     limits.half = ctx.in(0).dtype == DType::kFloat16;
     const Shape &boxes = ctx.in(0).shape, &scores = ctx.in(1).shape;
     if (boxes.rank() != 2 || boxes.dim(1) != 4 || scores.rank() != 1 ||
@@ -253,6 +253,32 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeNms(const KernelArgs& args) {
   });
 }
 
+// Inputs: boxes, scores, max_output_size, iou_threshold, score_threshold, and a threshold that
+// boxes had to pass before.
+absl::Status Filtered(const KernelContext& ctx, OverlapsF32 overlaps) {
+  FLOE_ASSIGN_OR_RETURN(Limits limits, ReadLimits(ctx, 5, overlaps));
+  FLOE_ASSIGN_OR_RETURN(const float filter, ReadFloat(ctx.in(5)));
+  const Shape &boxes = ctx.in(0).shape, &scores = ctx.in(1).shape;
+  if (boxes.rank() != 2 || boxes.dim(1) != 4 || scores.rank() != 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat("boxes ", boxes.ToString(), " with scores ", scores.ToString()));
+  const float* of_box = ctx.in(1).as<float>();
+  for (int64_t i = boxes.dim(0); i < scores.dim(0); ++i) {
+    if (of_box[i] > filter)
+      return absl::InvalidArgumentError(
+          absl::StrCat("score ", i, " has no box, there are ", boxes.dim(0)));
+  }
+  if (!std::isnan(limits.score) && !(filter <= limits.score)) limits.score = filter;
+  FLOE_ASSIGN_OR_RETURN(const Chosen chosen, Choose(ctx.in(0).as<float>(), 4, of_box, 1,
+                                                    std::min(boxes.dim(0), scores.dim(0)), limits));
+  return Give(ctx, 0, chosen.boxes);
+}
+absl::StatusOr<std::unique_ptr<Kernel>> MakeFiltered(const KernelArgs&) {
+  return FromFunction(
+      [overlaps = PickOverlapsF32()](const KernelContext& ctx) { return Filtered(ctx, overlaps); });
+}
+FLOE_REGISTER_KERNEL(FilteredNonMaxSuppression, kCpu, MakeFiltered, DType::kFloat32);
+
 // Inputs: overlaps of all pairs, scores, max_output_size, overlap_threshold, score_threshold.
 absl::Status ByOverlaps(const KernelContext& ctx) {
   const Shape &overlaps = ctx.in(0).shape, &scores = ctx.in(1).shape;
@@ -281,7 +307,8 @@ struct Detection {
 };
 
 // Inputs: boxes, scores, most of a class, most of all, iou_threshold, score_threshold.
-absl::Status Combined(const KernelContext& ctx, bool pad_per_class, bool clip) {
+absl::Status Combined(const KernelContext& ctx, bool pad_per_class, bool clip,
+                      OverlapsF32 overlaps) {
   const Shape &boxes = ctx.in(0).shape, &scores = ctx.in(1).shape;
   if (boxes.rank() != 4 || scores.rank() != 3 || boxes.dim(3) != 4 ||
       boxes.dim(0) != scores.dim(0) || boxes.dim(1) != scores.dim(1) ||
@@ -289,6 +316,7 @@ absl::Status Combined(const KernelContext& ctx, bool pad_per_class, bool clip) {
     return absl::InvalidArgumentError(
         absl::StrCat("boxes ", boxes.ToString(), " with scores ", scores.ToString()));
   Limits limits;
+  limits.overlaps = overlaps;
   FLOE_ASSIGN_OR_RETURN(limits.most, ReadInt(ctx.in(2)));
   FLOE_ASSIGN_OR_RETURN(int64_t total, ReadInt(ctx.in(3)));
   FLOE_ASSIGN_OR_RETURN(limits.iou, ReadFloat(ctx.in(4)));
@@ -338,7 +366,9 @@ absl::Status Combined(const KernelContext& ctx, bool pad_per_class, bool clip) {
 absl::StatusOr<std::unique_ptr<Kernel>> MakeCombined(const KernelArgs& args) {
   const bool pad = args.node.attrs.Bool("pad_per_class"),
              clip = args.node.attrs.Bool("clip_boxes", true);
-  return FromFunction([pad, clip](const KernelContext& ctx) { return Combined(ctx, pad, clip); });
+  return FromFunction([pad, clip, overlaps = PickOverlapsF32()](const KernelContext& ctx) {
+    return Combined(ctx, pad, clip, overlaps);
+  });
 }
 
 FLOE_REGISTER_KERNEL(NonMaxSuppressionV2, kCpu, MakeNms, DType::kFloat32, DType::kFloat16);

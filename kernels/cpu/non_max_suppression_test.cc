@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
+#include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
 
 namespace floe {
@@ -51,29 +53,62 @@ class OneOutput final : public OutputAllocator {
   Tensor tensor;
 };
 
+absl::StatusOr<std::vector<int32_t>> Chosen(const std::string& op,
+                                            const std::vector<Tensor>& inputs) {
+  const auto made = MakeTestKernel(op, {}, inputs);
+  if (!made.ok()) return made.status();
+  std::vector<TensorView> views;
+  for (const Tensor& input : inputs) views.push_back(input.view());
+  ThreadPool pool(1);
+  OneOutput got;
+  const absl::Status run = (*made)->kernel->Run({views, {}, nullptr, &pool, &got});
+  if (!run.ok()) return run;
+  const auto* chosen = got.tensor.as<int32_t>();
+  return std::vector<int32_t>(chosen, chosen + got.tensor.elements());
+}
+
+Tensor Most(int32_t n) { return Tensor::Scalar<int32_t>(DType::kInt32, n); }
+Tensor Number(float value) { return Tensor::Scalar(DType::kFloat32, value); }
+
 TEST(NonMaxSuppression, ManyBoxesAsPairByPair) {
-  for (const int count : {1, 7, 8, 9, 40, 300}) {
-    for (const float iou : {0.0f, 0.1f, 0.5f, 1.0f}) {
-      Tensor boxes = RandomTensor({count, 4}, static_cast<uint32_t>(count));
-      auto* values = static_cast<float*>(boxes.mutable_data());
-      values[2] = values[0];  // one has no size
-      const Tensor scores = RandomTensor({count}, 7);
-      const std::vector<Tensor> inputs = {boxes, scores,
-                                          Tensor::Scalar<int32_t>(DType::kInt32, 100),
-                                          Tensor::Scalar(DType::kFloat32, iou)};
-      const auto made = MakeTestKernel("NonMaxSuppressionV2", {}, inputs);
-      ASSERT_TRUE(made.ok()) << made.status();
-      const TensorView views[] = {inputs[0].view(), inputs[1].view(), inputs[2].view(),
-                                  inputs[3].view()};
-      ThreadPool pool(1);
-      OneOutput got;
-      ASSERT_TRUE((*made)->kernel->Run({views, {}, nullptr, &pool, &got}).ok());
-      const auto* chosen = got.tensor.as<int32_t>();
-      EXPECT_EQ(std::vector<int32_t>(chosen, chosen + got.tensor.elements()),
-                Expected(boxes, scores, 100, iou))
-          << count << " boxes, " << iou;
+  for (const int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(isa);
+    for (const int count : {1, 7, 15, 16, 17, 40, 300}) {
+      for (const float iou : {0.0f, 0.1f, 0.5f, 1.0f}) {
+        Tensor boxes = RandomTensor({count, 4}, static_cast<uint32_t>(count));
+        auto* values = static_cast<float*>(boxes.mutable_data());
+        values[2] = values[0];  // one has no size
+        const Tensor scores = RandomTensor({count}, 7);
+        const auto chosen = Chosen("NonMaxSuppressionV2", {boxes, scores, Most(100), Number(iou)});
+        ASSERT_TRUE(chosen.ok()) << chosen.status();
+        EXPECT_EQ(*chosen, Expected(boxes, scores, 100, iou))
+            << count << " boxes, " << iou << " " << hwy::TargetName(isa);
+      }
     }
+    hwy::SetSupportedTargetsForTest(0);
   }
+}
+
+TEST(FilteredNonMaxSuppression, TakesScoresAboveBothThresholds) {
+  const Tensor boxes = FloatTensor({3, 4}, {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto chosen = [&](const std::vector<float>& scores, float score, float filter) {
+    return Chosen("FilteredNonMaxSuppression",
+                  {boxes, FloatTensor({static_cast<int64_t>(scores.size())}, scores), Most(9),
+                   Number(0.5f), Number(score), Number(filter)});
+  };
+  const std::vector<float> scores = {0.2f, -0.5f, 0.8f};
+  EXPECT_EQ(*chosen(scores, -1, -1), (std::vector<int32_t>{2, 0, 1}));
+  EXPECT_EQ(*chosen(scores, -1, 0.2f), (std::vector<int32_t>{2}));
+  EXPECT_EQ(*chosen(scores, 0, -1), (std::vector<int32_t>{2, 0}));
+  EXPECT_TRUE(chosen(scores, nan, -1)->empty());
+  EXPECT_TRUE(chosen(scores, -1, nan)->empty());
+  EXPECT_EQ(*chosen({0.1f, nan, -0.0f}, -1, -1), (std::vector<int32_t>{0, 2}));
+  // Boxes may be left over, scores above the filter may not.
+  EXPECT_EQ(*chosen({0.1f}, -1, -1), (std::vector<int32_t>{0}));
+  EXPECT_EQ(*chosen({0.1f, 0.2f, 0.3f, -0.4f}, -1, 0), (std::vector<int32_t>{2, 1, 0}));
+  EXPECT_EQ(chosen({0.1f, 0.2f, 0.3f, 0.4f}, 1, 0).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -99,6 +99,18 @@ absl::StatusOr<Types> InferNms(const InferContext& c) {
   if (c.node.op->outputs > 1) types.push_back({DType::kInt32, SymShape()});
   return types;
 }
+// boxes, scores, max_output_size, iou_threshold, and two thresholds of the score, of which the
+// higher counts. There may be more boxes than scores. No file holds it: a pass makes it.
+absl::StatusOr<Types> InferFilteredNms(const InferContext& c) {
+  FLOE_RETURN_IF_ERROR(CheckBoxes(c));
+  return Types{ops::UnknownVector(DType::kInt32)};
+}
+OpDef FilteredNms() {
+  OpDef def =
+      ops::Allocating("FilteredNonMaxSuppression", 6, {"selected_indices"}, InferFilteredNms);
+  def.tensorflow.clear();
+  return def;
+}
 // overlaps [n, n], scores, max_output_size, overlap_threshold, score_threshold
 absl::StatusOr<Types> InferByOverlaps(const InferContext& c) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 0, 2));
@@ -252,6 +264,7 @@ const OpRegistrar kAllocating[] = {
     OpRegistrar(ops::Allocating("NonMaxSuppressionV5", 6,
                                 {"selected_indices", "selected_scores", "valid_outputs"}, InferNms),
                 "T T int32 T T T"),
+    OpRegistrar(FilteredNms(), "float32 float32 int32 float32 float32 float32"),
     OpRegistrar(CombinedNms(), "float32 float32 int32 int32 float32 float32"),
     OpRegistrar(
         ops::Allocating("StringSplitV2", 2, {"indices", "values", "shape"}, InferStringSplit),

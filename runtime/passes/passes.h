@@ -130,6 +130,12 @@ absl::Status FuseGelu(Graph* graph, absl::Span<const TensorType> inputs,
 absl::Status FuseAttention(Graph* graph, absl::Span<const TensorType> inputs,
                            const KernelOptions& options);
 
+// NonMaxSuppression of the boxes whose scores are above a threshold, and the Gathers of what it
+// chose, become FilteredNonMaxSuppression of all boxes and Gathers from all. `inputs`: types of
+// graph->inputs.
+absl::Status FuseSuppressions(Graph* graph, absl::Span<const TensorType> inputs,
+                              const KernelOptions& options);
+
 // MatMul -> Reshape -> bias or activation becomes MatMul -> bias or activation -> Reshape.
 // `inputs`: types of graph->inputs.
 absl::Status SinkReshapes(Graph* graph, absl::Span<const TensorType> inputs,

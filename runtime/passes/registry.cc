@@ -49,6 +49,7 @@ constexpr Pass kPasses[] = {
     {"fuse_layer_norms", Typed<FuseLayerNorms>},
     {"fuse_gelu", Typed<FuseGelu>},
     {"fuse_attention", Typed<FuseAttention>},
+    {"fuse_suppressions", Typed<FuseSuppressions>},
     {"sink_reshapes", Typed<SinkReshapes>},
     {"fold_batch_norms", Always<FoldBatchNorms>},
     {"fuse_epilogues", Epilogues},

@@ -181,6 +181,19 @@ def ssd(c):
 
     c.graph("ssd_head_mapped", mapped, batchable=True)
 
+    def filtered(enter):
+        boxes, scores = ssd_boxes(c, enter)
+        found = []
+        for i in range(1, 3):
+            of_class = scores[0, :, i]
+            likely = tf.reshape(tf.where(of_class > 0.5), [-1])
+            near, score = tf.gather(boxes[0], likely), tf.gather(of_class, likely)
+            kept = tf.image.non_max_suppression(near, score, 4, 0.3, score_threshold=0.2)
+            found.append((tf.gather(near, kept), tf.gather(score, kept)))
+        return [tf.identity(tf.concat(t, 0), name=n) for t, n in zip(zip(*found), ("boxes", "scores"))]
+
+    c.graph("ssd_head_filtered", filtered)
+
 
 def cases(c):
     """All of the family."""
