@@ -4,9 +4,9 @@
 #include <limits>
 #include <queue>
 
-#include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
+#include "kernels/cpu/float_order.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
 #include "kernels/cpu/grid_copy.h"
@@ -49,22 +49,15 @@ float Overlap(const float* box_a, const float* box_b) {
 // are in one number, which a queue compares without branches.
 class Candidate {
  public:
-  Candidate(float score, int32_t box) {
-    const auto bits = absl::bit_cast<uint32_t>(score + 0.0f);  // -0 is 0
-    const uint32_t order = bits ^ ((bits >> 31) != 0 ? ~uint32_t{0} : kSign);
-    rank_ = uint64_t{order} << 32 | ~static_cast<uint32_t>(box);
-  }
+  Candidate(float score, int32_t box)
+      : rank_(uint64_t{OrderOf(score)} << 32 | ~static_cast<uint32_t>(box)) {}
   bool operator<(const Candidate& o) const { return rank_ < o.rank_; }
   int32_t box() const { return static_cast<int32_t>(~static_cast<uint32_t>(rank_)); }
-  float score() const {
-    const auto order = static_cast<uint32_t>(rank_ >> 32);
-    return absl::bit_cast<float>(order ^ ((order & kSign) != 0 ? kSign : ~uint32_t{0}));
-  }
+  float score() const { return FloatOfOrder(static_cast<uint32_t>(rank_ >> 32)); }
 
   size_t compared = 0;  // with so many of the chosen boxes
 
  private:
-  static constexpr uint32_t kSign = uint32_t{1} << 31;
   uint64_t rank_;
 };
 

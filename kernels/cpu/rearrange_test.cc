@@ -2,6 +2,8 @@
 // definition.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "kernels/cpu/kernel_test_util.h"
@@ -207,6 +209,25 @@ TEST(AlongAxis, TopKAndScans) {
   attrs.Set("reverse", true);
   EXPECT_EQ(Result("Cumsum", {x, Int(-1)}, 2, attrs), (Answer{{2, 3}, {5, 3, 0, 11, 6, 0}}));
   EXPECT_EQ(Result("Cumprod", {x, Int(1)}, 2, attrs), (Answer{{2, 3}, {6, 3, 1, 30, 6, 1}}));
+}
+
+TEST(AlongAxis, TopKOfEqualAndInfiniteElements) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const int n = 200;
+  std::vector<float> x(n);
+  for (int i = 0; i < n; ++i) x[i] = static_cast<float>((i * 37) % 41 - 20) / 8;
+  x[3] = x[90] = inf;
+  x[5] = x[60] = -inf;
+  x[7] = -0.0f;
+  std::vector<int> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return x[a] > x[b]; });
+  for (const int k : {1, 5, 32, 33, 199, 200}) {
+    const std::vector<double> want(order.begin(), order.begin() + k);
+    EXPECT_EQ(Result("TopKV2", {FloatTensor({n}, x), Int(k)}, 2, {}, 1), (Answer{{k}, want}));
+  }
+  x[100] = std::numeric_limits<float>::quiet_NaN();  // somewhere, but not in the way of the others
+  EXPECT_EQ(Result("TopKV2", {FloatTensor({n}, x), Int(n)}, 2, {}, 1).values.size(), n);
 }
 
 TEST(LinearAlgebra, InverseAndDeterminant) {
