@@ -43,9 +43,8 @@ class Observed : public testing::Test {
     auto plan = compiled->Bind({Shape({static_cast<int64_t>(x.size())})});
     if (!plan.ok()) return plan.status();
     for (int i = 0; i < times; ++i) {
-      const absl::Status ready =
-          context_.Prepare(*plan, (*plan)->has_rows() ? static_cast<int64_t>(x.size()) : 1);
-      if (!ready.ok()) return ready;
+      const int64_t rows = (*plan)->has_rows() ? static_cast<int64_t>(x.size()) : 1;
+      if (absl::Status ready = context_.Prepare(*plan, rows); !ready.ok()) return ready;
       context_.BindInput(0, x.data());
       if (absl::Status ran = context_.Run(); !ran.ok()) return ran;
     }

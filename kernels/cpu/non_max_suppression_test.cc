@@ -58,6 +58,7 @@ absl::StatusOr<std::vector<int32_t>> Chosen(const std::string& op,
   const auto made = MakeTestKernel(op, {}, inputs);
   if (!made.ok()) return made.status();
   std::vector<TensorView> views;
+  views.reserve(inputs.size());
   for (const Tensor& input : inputs) views.push_back(input.view());
   ThreadPool pool(1);
   OneOutput got;
