@@ -15,10 +15,11 @@
 
 // The functions, in the order of every table below.
 #ifndef FLOE_BINARY_F32
-#define FLOE_BINARY_F32(X)                                                                    \
-  X(Add)                                                                                      \
-  X(Sub) X(Mul) X(RealDiv) X(Maximum) X(Minimum) X(SquaredDifference) X(DivNoNan) X(FloorDiv) \
-      X(Atan2)
+// clang-format off
+#define FLOE_BINARY_F32(X) \
+  X(Add) X(Sub) X(Mul) X(RealDiv) X(Maximum) X(Minimum) X(SquaredDifference) X(DivNoNan) \
+  X(FloorDiv) X(Atan2)
+// clang-format on
 #endif
 
 HWY_BEFORE_NAMESPACE();

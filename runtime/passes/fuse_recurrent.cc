@@ -130,14 +130,14 @@ class RecurrentFuser {
 
   // The number of the last step: one less than a counter that began with 0, or than the length.
   bool IsLast(ValueRef index, int i, const Found& found) const {
-    const auto number = ConstantInteger(graph_, index);
+    const auto number = IntOf(graph_, index);
     if (number.has_value()) return found.steps > 0 && *number == found.steps - 1;
     const Node& node = graph_.node(index.node);
-    if (node.op->name != "Sub" || ConstantInteger(graph_, node.inputs[1]) != 1) return false;
+    if (node.op->name != "Sub" || IntOf(graph_, node.inputs[1]) != 1) return false;
     const ValueRef count = node.inputs[0];
     if (count.node == i)
       return found.ends[count.output] == Found::End::kSteps &&
-             ConstantInteger(graph_, graph_.node(i).inputs[count.output]) == 0;
+             IntOf(graph_, graph_.node(i).inputs[count.output]) == 0;
     return std::find(found.counts.begin(), found.counts.end(), count) != found.counts.end();
   }
 
@@ -146,13 +146,13 @@ class RecurrentFuser {
     const Tensor* values = ConstantOf(graph_, indices);
     if (values != nullptr) return values->elements() == found.steps && CountsUp(*values);
     const Node& range = graph_.node(indices.node);
-    if (range.op->name != "Range" || ConstantInteger(graph_, range.inputs[0]) != 0 ||
-        ConstantInteger(graph_, range.inputs[2]) != 1)
+    if (range.op->name != "Range" || IntOf(graph_, range.inputs[0]) != 0 ||
+        IntOf(graph_, range.inputs[2]) != 1)
       return false;
     const ValueRef limit = range.inputs[1];
     const Node& size = graph_.node(limit.node);
     if (size.op->name == "TensorArraySizeV3" && size.inputs[1] == end) return true;
-    const auto number = ConstantInteger(graph_, limit);
+    const auto number = IntOf(graph_, limit);
     if (number.has_value()) return number == found.steps;
     return std::find(found.counts.begin(), found.counts.end(), limit) != found.counts.end();
   }
@@ -162,7 +162,7 @@ class RecurrentFuser {
   // Whether the counter's last value is a constant, or the length of the sequence.
   bool CanCount(int i, int k, const Found& found) const {
     const ValueRef begin = graph_.node(i).inputs[k];
-    const auto first = ConstantInteger(graph_, begin);
+    const auto first = IntOf(graph_, begin);
     return found.steps >= 0 ? first.has_value()
                             : first == 0 && analysis_.at(begin).type.dtype ==
                                                 analysis_.at(found.length).type.dtype;
@@ -286,7 +286,7 @@ class RecurrentFuser {
   ValueRef Counted(const Node& loop, int k, const Found& found) {
     if (found.steps < 0) return rebuild_.Map(found.length);
     const DType dtype = analysis_.at(loop.inputs[k]).type.dtype;
-    const int64_t value = *ConstantInteger(graph_, loop.inputs[k]) + found.steps;
+    const int64_t value = *IntOf(graph_, loop.inputs[k]) + found.steps;
     const Tensor after = dtype == DType::kInt64
                              ? Tensor::Scalar(dtype, value)
                              : Tensor::Scalar(dtype, static_cast<int32_t>(value));

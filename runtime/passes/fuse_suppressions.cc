@@ -45,12 +45,7 @@ class SuppressionFinder {
     if (!Is(ref, "GatherV2") && !Is(ref, "Gather")) return false;
     const Node& node = NodeOf(ref);
     if (node.attrs.Int("batch_dims") != 0) return false;
-    if (node.inputs.size() == 2) return true;
-    const Tensor* axis = ConstantOf(graph_, node.inputs[2]);
-    return axis != nullptr && axis->elements() == 1 &&
-           (axis->dtype() == DType::kInt32
-                ? *axis->as<int32_t>() == 0
-                : axis->dtype() == DType::kInt64 && *axis->as<int64_t>() == 0);
+    return node.inputs.size() == 2 || IntOf(graph_, node.inputs[2]) == 0;
   }
 
   // The threshold when `indices` are the places of a vector's elements above one.
@@ -58,11 +53,7 @@ class SuppressionFinder {
     if (!Is(indices, "Reshape") && !Is(indices, "Squeeze")) return {};
     const Node& flat = NodeOf(indices);
     if (flat.op->name == "Reshape") {
-      const Tensor* shape = ConstantOf(graph_, flat.inputs[1]);
-      if (shape == nullptr || shape->shape() != Shape({1})) return {};
-      const int64_t size =
-          shape->dtype() == DType::kInt32 ? *shape->as<int32_t>() : *shape->as<int64_t>();
-      if (size != -1) return {};
+      if (IntsOf(graph_, flat.inputs[1]) != std::vector<int64_t>{-1}) return {};
     } else if (flat.attrs.Ints("squeeze_dims") != std::vector<int64_t>{1} &&
                flat.attrs.Ints("squeeze_dims") != std::vector<int64_t>{-1}) {
       return {};  // a single index would become a scalar

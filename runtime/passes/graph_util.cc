@@ -12,6 +12,20 @@ const Tensor* ConstantOf(const Graph& graph, ValueRef ref) {
   return node.op->name == "Const" ? node.attrs.Find<Tensor>("value") : nullptr;
 }
 
+std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, ValueRef ref) {
+  const Tensor* value = ConstantOf(graph, ref);
+  if (value == nullptr) return std::nullopt;
+  const auto values = IntegerValues(value->view());
+  if (!values.ok()) return std::nullopt;
+  return *values;
+}
+
+std::optional<int64_t> IntOf(const Graph& graph, ValueRef ref) {
+  const auto values = IntsOf(graph, ref);
+  if (!values.has_value() || values->size() != 1) return std::nullopt;
+  return (*values)[0];
+}
+
 Node ConstNode(const std::string& name, const Tensor& value) {
   Node node;
   node.name = name;

@@ -1,6 +1,7 @@
 // What passes ask of a graph.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +14,11 @@ namespace floe {
 
 // The value of a Const node; null for other nodes and for constants that were released.
 const Tensor* ConstantOf(const Graph& graph, ValueRef ref);
+
+// The elements of a constant integer tensor; nothing for other nodes and dtypes.
+std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, ValueRef ref);
+// The same of exactly one element, of whatever shape.
+std::optional<int64_t> IntOf(const Graph& graph, ValueRef ref);
 
 // A Const node. `name` must be new to the graph.
 Node ConstNode(const std::string& name, const Tensor& value);

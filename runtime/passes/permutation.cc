@@ -5,14 +5,6 @@
 
 namespace floe {
 
-std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, ValueRef ref) {
-  const Tensor* value = ConstantOf(graph, ref);
-  if (value == nullptr) return std::nullopt;
-  const auto values = IntegerValues(value->view());
-  if (!values.ok()) return std::nullopt;
-  return *values;
-}
-
 std::optional<Permutation> PermutationOf(const Graph& graph, const Node& node) {
   if (node.op->name != "Transpose" || node.inputs.size() != 2 || node.attrs.Bool("conjugate"))
     return std::nullopt;

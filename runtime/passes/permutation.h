@@ -11,9 +11,6 @@ namespace floe {
 
 using Permutation = std::vector<int64_t>;
 
-// The elements of a constant integer tensor; nothing for other nodes and dtypes.
-std::optional<std::vector<int64_t>> IntsOf(const Graph& graph, ValueRef ref);
-
 // The constant permutation of a Transpose, made non-negative; nothing when it is not one.
 std::optional<Permutation> PermutationOf(const Graph& graph, const Node& node);
 

@@ -44,14 +44,6 @@ struct GateProduct {
 constexpr size_t kMostTerms = 3;
 constexpr int kDeepest = 24;
 
-std::optional<std::vector<int64_t>> ConstantInts(const Graph& graph, ValueRef ref) {
-  const Tensor* value = ConstantOf(graph, ref);
-  if (value == nullptr) return std::nullopt;
-  const auto values = IntegerValues(value->view());
-  if (!values.ok()) return std::nullopt;
-  return *values;
-}
-
 struct GateMatch {
   RecurrentGate gate;
   GateProduct sum;
@@ -155,7 +147,7 @@ class Matcher {
   // x and h side by side, in any order, times weights one above the other.
   std::optional<GateProduct> ProductOfTwo(const Node& both, GateProduct sum) const {
     if (both.inputs.size() != 3 || step_.x_width < 1) return std::nullopt;
-    const auto axis = ConstantInteger(graph_, both.inputs[2]);
+    const auto axis = IntOf(graph_, both.inputs[2]);
     if (axis != 1 && axis != -1) return std::nullopt;
     sum.terms.push_back(sum.terms[0]);
     for (size_t k : {0, 1}) {
@@ -244,7 +236,7 @@ class Matcher {
   }
 
   std::optional<GateProduct> SplitPart(const Node& node, int part, const GateProduct& sum) const {
-    const auto axis = ConstantInteger(graph_, node.inputs[0]);
+    const auto axis = IntOf(graph_, node.inputs[0]);
     if (!axis.has_value() || (*axis != 1 && *axis != -1) || node.num_outputs < 1 ||
         sum.width % node.num_outputs != 0)
       return std::nullopt;
@@ -254,8 +246,8 @@ class Matcher {
 
   std::optional<GateProduct> SplitPartOfSizes(const Node& node, int part,
                                               const GateProduct& sum) const {
-    const auto axis = ConstantInteger(graph_, node.inputs[2]);
-    const auto sizes = ConstantInts(graph_, node.inputs[1]);
+    const auto axis = IntOf(graph_, node.inputs[2]);
+    const auto sizes = IntsOf(graph_, node.inputs[1]);
     if (!axis.has_value() || (*axis != 1 && *axis != -1) || !sizes.has_value() ||
         part >= static_cast<int>(sizes->size()))
       return std::nullopt;
@@ -500,17 +492,11 @@ class Matcher {
 
 }  // namespace
 
-std::optional<int64_t> ConstantInteger(const Graph& graph, ValueRef ref) {
-  const auto values = ConstantInts(graph, ref);
-  if (!values.has_value() || values->size() != 1) return std::nullopt;
-  return (*values)[0];
-}
-
 std::optional<AxisSlice> SliceAlong(const Graph& graph, const Node& node, int rank, int axis,
                                     int64_t size) {
   if (node.op->name != "StridedSlice" || node.inputs.size() != 4) return std::nullopt;
-  const auto begin = ConstantInts(graph, node.inputs[1]), end = ConstantInts(graph, node.inputs[2]),
-             stride = ConstantInts(graph, node.inputs[3]);
+  const auto begin = IntsOf(graph, node.inputs[1]), end = IntsOf(graph, node.inputs[2]),
+             stride = IntsOf(graph, node.inputs[3]);
   if (!begin.has_value() || !end.has_value() || !stride.has_value() ||
       begin->size() != end->size() || begin->size() != stride->size())
     return std::nullopt;

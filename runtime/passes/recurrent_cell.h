@@ -38,7 +38,4 @@ struct AxisSlice {
 std::optional<AxisSlice> SliceAlong(const Graph& graph, const Node& node, int rank, int axis,
                                     int64_t size);
 
-// The only element of an integer constant.
-std::optional<int64_t> ConstantInteger(const Graph& graph, ValueRef ref);
-
 }  // namespace floe

@@ -135,7 +135,7 @@ class LoopMatcher {
       if (!counts.ok() || counts->size() != 2 || (*counts)[0] != 1) return false;
       ref = node->inputs[0];
     } else if (node->op->name == "ExpandDims") {
-      const auto axis = ConstantInteger(body_, node->inputs[1]);
+      const auto axis = IntOf(body_, node->inputs[1]);
       if (axis != 1 && axis != -1) return false;
       ref = node->inputs[0];
     }
@@ -191,7 +191,7 @@ class LoopMatcher {
     for (int side : {0, 1}) {
       const Tensor* one = ConstantOf(body_, node.inputs[1 - side]);
       if (node.inputs[side] == In(k) && one != nullptr && one->shape().rank() == 0)
-        return ConstantInteger(body_, node.inputs[1 - side]) == 1;
+        return IntOf(body_, node.inputs[1 - side]) == 1;
     }
     return false;
   }
@@ -200,7 +200,7 @@ class LoopMatcher {
   bool IsStep(ValueRef ref) const {
     for (size_t k = 0; k < kinds_.size(); ++k) {
       if (kinds_[k] == Kind::kCounter && ref == In(static_cast<int>(k)))
-        return ConstantInteger(graph_, Outer(static_cast<int>(k))) == 0;
+        return IntOf(graph_, Outer(static_cast<int>(k))) == 0;
     }
     return false;
   }
@@ -222,12 +222,12 @@ class LoopMatcher {
     if (node.op->name != "Less") return false;
     const int counter = Variable(condition_, node.inputs[0]);
     if (counter < 0 || kinds_[counter] != Kind::kCounter) return false;
-    const auto begin = ConstantInteger(graph_, Outer(counter));
+    const auto begin = IntOf(graph_, Outer(counter));
     if (!begin.has_value()) return false;
-    auto bound = ConstantInteger(condition_, node.inputs[1]);
+    auto bound = IntOf(condition_, node.inputs[1]);
     const int variable = Variable(condition_, node.inputs[1]);
     if (!bound.has_value() && variable >= 0 && kinds_[variable] == Kind::kSame) {
-      bound = ConstantInteger(graph_, Outer(variable));
+      bound = IntOf(graph_, Outer(variable));
       if (!bound.has_value() && *begin == 0) {
         open_steps_.push_back(Outer(variable));
         return true;
@@ -385,10 +385,8 @@ class LoopMatcher {
   bool IsWholeRange(ValueRef ref, ValueRef sequence, Dim length) const {
     const Node& node = OuterNode(ref);
     if (node.op->name == "Range") {
-      if (ConstantInteger(graph_, node.inputs[0]) != 0 ||
-          ConstantInteger(graph_, node.inputs[2]) != 1)
-        return false;
-      const auto end = ConstantInteger(graph_, node.inputs[1]);
+      if (IntOf(graph_, node.inputs[0]) != 0 || IntOf(graph_, node.inputs[2]) != 1) return false;
+      const auto end = IntOf(graph_, node.inputs[1]);
       if (end.has_value()) return length == Dim(*end);
       const auto dim = DimOfScalar(node.inputs[1]);
       return dim.has_value() && *dim == Origin({sequence, 0});
@@ -412,7 +410,7 @@ class LoopMatcher {
   bool Unreversed(ValueRef* sequence) const {
     const Node& node = OuterNode(*sequence);
     if (node.op->name != "ReverseV2") return false;
-    const auto axis = ConstantInteger(graph_, node.inputs[1]);
+    const auto axis = IntOf(graph_, node.inputs[1]);
     if (axis != 0 && axis != -TypeOf(*sequence).shape.rank()) return false;
     *sequence = node.inputs[0];
     return true;
@@ -443,8 +441,7 @@ class LoopMatcher {
       return false;
     if (IsStep(write.inputs[kIndex])) return IsNumberOfSteps(made.inputs[1]);
     only_last_ = true;
-    return ConstantInteger(body_, write.inputs[kIndex]) == 0 &&
-           ConstantInteger(graph_, made.inputs[1]) == 1;
+    return IntOf(body_, write.inputs[kIndex]) == 0 && IntOf(graph_, made.inputs[1]) == 1;
   }
 
   bool ArrayWritten(const Node& write) {
@@ -458,7 +455,7 @@ class LoopMatcher {
   }
 
   bool IsNumberOfSteps(ValueRef ref) const {
-    return known_steps_.has_value() ? ConstantInteger(graph_, ref) == known_steps_ : IsLength(ref);
+    return known_steps_.has_value() ? IntOf(graph_, ref) == known_steps_ : IsLength(ref);
   }
 
   // ---- the result ----
@@ -536,7 +533,7 @@ class LoopMatcher {
     const Node& dims = OuterNode(fill.inputs[0]);
     const bool two = (dims.op->name == "Pack" && dims.inputs.size() == 2) ||
                      (dims.op->name == "ConcatV2" && dims.inputs.size() == 3);
-    return two ? ConstantInteger(graph_, dims.inputs[1]) : std::nullopt;
+    return two ? IntOf(graph_, dims.inputs[1]) : std::nullopt;
   }
 
   enum class Kind : uint8_t { kSame, kCounter, kList, kState, kOutput };
