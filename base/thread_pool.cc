@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include "base/cpus.h"
@@ -37,10 +38,11 @@ bool HaveCpus(int threads) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : spin_(threads > 1 && HaveCpus(threads)) {
+ThreadPool::ThreadPool(int threads)
+    : shares_(threads > 1 ? static_cast<size_t>(threads) : 0), spin_(threads > 1 && HaveCpus(threads)) {
   try {
     for (int i = 1; i < threads; ++i)
-      workers_.push_back(SpawnThread(ScopedThreadTraits::Current(), [this] { Work(); }));
+      workers_.push_back(SpawnThread(ScopedThreadTraits::Current(), [this, i] { Work(i); }));
   } catch (...) {
     Stop();
     throw;
@@ -76,11 +78,17 @@ void RunChunk(const void* loop, int64_t chunk) {
 }  // namespace
 
 // A participant's share. It ends here whatever happens: the others still use the body.
-void ThreadPool::Drain(Trampoline call, const void* body, int64_t chunks) {
+void ThreadPool::Drain(int index, Trampoline call, const void* body) {
   try {
-    for (int64_t i = next_.fetch_add(1); i < chunks; i = next_.fetch_add(1)) call(body, i);
+    for (int i = 0; i < threads(); ++i) {
+      Share& share = shares_[static_cast<size_t>((index + i) % threads())];
+      while (!share.empty()) {
+        const int64_t chunk = share.next.fetch_add(1);
+        if (chunk < share.end.load()) call(body, chunk);
+      }
+    }
   } catch (...) {
-    next_.store(chunks);
+    for (Share& share : shares_) share.next.store(INT64_MAX / 2);
     MutexLock lock(mutex_);
     if (thrown_ == nullptr) thrown_ = std::current_exception();
   }
@@ -107,8 +115,11 @@ void ThreadPool::Run(int64_t chunks, Trampoline call, const void* body) {
     MutexLock lock(mutex_);
     call_ = RunChunk;
     body_ = &loop;
-    chunks_ = chunks;
-    next_.store(0);
+    for (int64_t i = 0; i < threads(); ++i) {
+      Share& share = shares_[static_cast<size_t>(i)];
+      share.next.store(i * chunks / threads());
+      share.end.store((i + 1) * chunks / threads());
+    }
     open_ = true;
     seats_.store(wanted);
     generation_.fetch_add(1);
@@ -119,7 +130,7 @@ void ThreadPool::Run(int64_t chunks, Trampoline call, const void* body) {
   } else {
     for (int i = 0; i < std::min(asleep, wanted); ++i) wake_.NotifyOne();
   }
-  Drain(call, body, chunks);
+  Drain(0, call, body);
   {
     MutexLock lock(mutex_);
     open_ = false;
@@ -134,7 +145,7 @@ void ThreadPool::Run(int64_t chunks, Trampoline call, const void* body) {
   if (thrown != nullptr) std::rethrow_exception(thrown);
 }
 
-void ThreadPool::Work() {
+void ThreadPool::Work(int index) {
   const ScopedFlushDenormals flush;
   uint64_t seen = 0;
   while (true) {
@@ -146,7 +157,6 @@ void ThreadPool::Work() {
     }
     Trampoline call;
     const void* body;
-    int64_t chunks;
     {
       MutexLock lock(mutex_);
       ++asleep_;
@@ -154,13 +164,13 @@ void ThreadPool::Work() {
       --asleep_;
       if (stop_) return;
       seen = generation_.load();
-      if (!open_ || next_.load() >= chunks_) continue;  // the others have it all
+      if (!open_ || std::all_of(shares_.begin(), shares_.end(), std::mem_fn(&Share::empty)))
+        continue;  // the others have it all
       call = call_;
       body = body_;
-      chunks = chunks_;
       joined_.fetch_add(1);
     }
-    Drain(call, body, chunks);
+    Drain(index, call, body);
     MutexLock lock(mutex_);
     if (joined_.fetch_sub(1) == 1) done_.NotifyOne();
   }

@@ -35,6 +35,34 @@ TEST(ThreadPool, EveryLoopWakesItsWorkers) {
   }
 }
 
+// What a thread wrote in one loop is in its cache in the next.
+TEST(ThreadPool, EachThreadBeginsWithTheSameChunksInEveryLoop) {
+  ThreadPool pool(2);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int round = 0; round < 500; ++round) {
+    // A chunk each, which ends when both have begun.
+    std::atomic<int> begun{0};
+    std::thread::id by[2];
+    pool.ParallelFor(2, [&](int64_t i) {
+      by[i] = std::this_thread::get_id();
+      for (++begun; begun < 2;) std::this_thread::yield();
+    });
+    ASSERT_EQ(by[0], caller) << "round " << round;
+    ASSERT_NE(by[1], caller);
+  }
+}
+
+// Shares are no walls: a thread that comes late leaves its own to the others.
+TEST(ThreadPool, ThreadsThatAreDoneHelpTheOthers) {
+  ThreadPool pool(2);
+  std::atomic<int> left{9};
+  pool.ParallelFor(10, [&](int64_t i) {
+    if (i != 0) return static_cast<void>(--left);
+    while (left > 0) std::this_thread::yield();  // the first of five waits for all nine
+  });
+  EXPECT_EQ(left, 0);
+}
+
 // A body that runs out of memory ends the loop for its caller, and nothing else.
 TEST(ThreadPool, WhatABodyThrowsReachesTheCaller) {
   ThreadPool pool(2);
