@@ -47,6 +47,8 @@ static_assert(kBlockRows % kTileRows == 0);
 struct KBlock {
   int64_t run_begin, run_end, k_begin, k_end;
   bool first, last;
+
+  int64_t k() const { return (run_end - run_begin) * (k_end - k_begin); }
 };
 
 // Walks K in blocks of about kBlockK, which are whole runs or parts of one run.
@@ -90,13 +92,27 @@ class KBlocks {
   KBlock block_;
 };
 
-// Where one tile works: kPanels panels of kVectors vectors from b on, `panel_step` apart. W is the
-// type of the packed numbers: float or BFloat16.
-template <class W>
+// Below, B is what points to packed numbers: const float*, const BFloat16* or DifferenceOf.
+template <class B>
+inline constexpr int64_t kNumbersOfLine = 64 / sizeof(float);
+template <>
+inline constexpr int64_t kNumbersOfLine<const BFloat16*> = 64 / sizeof(BFloat16);
+
+// What a tile asks into L2 for a later one, `step` numbers more with each row of B. A processor's
+// own prefetching neither starts early enough for memory's latency nor goes on into the next page.
+template <class B>
+struct Ahead {
+  B from;
+  int64_t step;
+};
+
+// Where one tile works: kPanels panels of kVectors vectors from b on, `panel_step` apart.
+template <class B>
 struct TilePlace {
   const float* const* rows;
-  const W* b;          // row 0 of the K block
+  B b;                 // row 0 of the K block
   int64_t panel_step;  // numbers from one packed panel to the next
+  Ahead<B> ahead;
   float* c;
   int64_t columns;  // of C that are left from `c` on; may exceed the tile
   const float* bias;
@@ -142,21 +158,18 @@ HWY_INLINE void ForSums(V (&sum)[kRows][kWide], const F& f) {
   }
 }
 
-// So many bytes ahead, about a panel, weights are asked into L2: a processor's own prefetching
-// neither starts early enough for memory's latency nor goes on into the next page.
-constexpr int64_t kBytesAhead = 32 << 10;
-
 // Adds the products of one run of `length` elements of K; returns the row of B behind them.
-template <class W, int kRows, int kPanels, int kVectors>
-HWY_INLINE const W* AddRun(const float* const (&a)[kRows], const W* b, int64_t panel_step,
-                           int64_t length, V (&sum)[kRows][kPanels * kVectors]) {
+template <class B, int kRows, int kPanels, int kVectors>
+HWY_INLINE B AddRun(const float* const (&a)[kRows], B b, int64_t panel_step, int64_t length,
+                    Ahead<B>& ahead, V (&sum)[kRows][kPanels * kVectors]) {
   const D d;
-  constexpr int64_t kRow = kVectors * kLanes, kLine = 64 / sizeof(W);
+  constexpr int64_t kRow = kVectors * kLanes;
 #pragma GCC unroll 4
   for (int64_t k = 0; k < length; ++k) {
     if constexpr (kRows > 4) {  // with fewer rows, nothing is left to do meanwhile
-      FLOE_UNROLL for (int64_t i = 0; i < kRow; i += kLine)
-          __builtin_prefetch(b + kBytesAhead / static_cast<int64_t>(sizeof(W)) + i, 0, 2);
+      FLOE_UNROLL for (int64_t i = 0; i < kRow; i += kNumbersOfLine<B>)
+          PrefetchWeights(ahead.from + i);
+      ahead.from += ahead.step;
     }
     const auto weights = [&](int j) HWY_ATTR {
       return LoadWeights(d, b + j / kVectors * panel_step + j % kVectors * kLanes);
@@ -184,8 +197,8 @@ HWY_INLINE const W* AddRun(const float* const (&a)[kRows], const W* b, int64_t p
 }
 
 // Bias, residual, and the activation that is cheap enough to be done in registers.
-template <class W, int kRows, int kWide>
-HWY_INLINE void FinishSums(const GemmTask& task, const TilePlace<W>& at, V (&sum)[kRows][kWide]) {
+template <class B, int kRows, int kWide>
+HWY_INLINE void FinishSums(const GemmTask& task, const TilePlace<B>& at, V (&sum)[kRows][kWide]) {
   const D d;
   if (at.bias != nullptr) {
     FLOE_UNROLL for (int j = 0; j < kWide; ++j) {
@@ -206,8 +219,8 @@ HWY_INLINE void FinishSums(const GemmTask& task, const TilePlace<W>& at, V (&sum
 }
 
 // The sums of one tile over one K block, continued from C unless first, finished when last.
-template <class W, int kRows, int kPanels, int kVectors>
-void Tile(const GemmTask& task, const KBlock& block, const TilePlace<W>& at) {
+template <class B, int kRows, int kPanels, int kVectors>
+void Tile(const GemmTask& task, const KBlock& block, const TilePlace<B>& at) {
   constexpr int kWide = kPanels * kVectors;
   const D d;
   V sum[kRows][kWide];
@@ -220,7 +233,8 @@ void Tile(const GemmTask& task, const KBlock& block, const TilePlace<W>& at) {
   }
 
   const GemmRuns& runs = task.runs;
-  const W* b = at.b;
+  B b = at.b;
+  Ahead<B> ahead = at.ahead;
   int64_t plane = 0, group = 0, in_group = 0;
   if (block.run_begin != 0) {
     group = block.run_begin / runs.per_group;
@@ -240,7 +254,8 @@ void Tile(const GemmTask& task, const KBlock& block, const TilePlace<W>& at) {
     }
     const float* a[kRows];
     FLOE_UNROLL for (int i = 0; i < kRows; ++i) a[i] = at.rows[i] + offset;
-    b = AddRun<W, kRows, kPanels, kVectors>(a, b, at.panel_step, block.k_end - block.k_begin, sum);
+    b = AddRun<B, kRows, kPanels, kVectors>(a, b, at.panel_step, block.k_end - block.k_begin, ahead,
+                                            sum);
   }
 
   if (block.last) FinishSums(task, at, sum);
@@ -252,50 +267,56 @@ void Tile(const GemmTask& task, const KBlock& block, const TilePlace<W>& at) {
   }
 }
 
-template <class W>
-using TileFunction = void (*)(const GemmTask&, const KBlock&, const TilePlace<W>&);
+template <class B>
+using TileFunction = void (*)(const GemmTask&, const KBlock&, const TilePlace<B>&);
 
 // By rows of the tile, then by vectors of the panel.
-template <class W>
-constexpr TileFunction<W> kTiles[][2] = {
+template <class B>
+constexpr TileFunction<B> kTiles[][2] = {
     {nullptr, nullptr},
-    {Tile<W, 1, 1, 1>, Tile<W, 1, 1, 2>},
-    {Tile<W, 2, 1, 1>, Tile<W, 2, 1, 2>},
-    {Tile<W, 3, 1, 1>, Tile<W, 3, 1, 2>},
-    {Tile<W, 4, 1, 1>, Tile<W, 4, 1, 2>},
+    {Tile<B, 1, 1, 1>, Tile<B, 1, 1, 2>},
+    {Tile<B, 2, 1, 1>, Tile<B, 2, 1, 2>},
+    {Tile<B, 3, 1, 1>, Tile<B, 3, 1, 2>},
+    {Tile<B, 4, 1, 1>, Tile<B, 4, 1, 2>},
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON || HWY_TARGET == HWY_AVX2
-    {Tile<W, 5, 1, 1>, Tile<W, 5, 1, 2>},
-    {Tile<W, 6, 1, 1>, Tile<W, 6, 1, 2>},
+    {Tile<B, 5, 1, 1>, Tile<B, 5, 1, 2>},
+    {Tile<B, 6, 1, 1>, Tile<B, 6, 1, 2>},
 #endif
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
-    {Tile<W, 7, 1, 1>, Tile<W, 7, 1, 2>},
-    {Tile<W, 8, 1, 1>, Tile<W, 8, 1, 2>},
+    {Tile<B, 7, 1, 1>, Tile<B, 7, 1, 2>},
+    {Tile<B, 8, 1, 1>, Tile<B, 8, 1, 2>},
 #endif
 };
-static_assert(sizeof(kTiles<float>) / sizeof(kTiles<float>[0]) == kTileRows + 1);
+static_assert(sizeof(kTiles<const float*>) / sizeof(kTiles<const float*>[0]) == kTileRows + 1);
 
 // One or two rows have too few sums in flight to hide the latency of a multiply-add: several panels
 // at once.
-template <class W>
-constexpr TileFunction<W> kOneRow[] = {nullptr, Tile<W, 1, 1, 2>, Tile<W, 1, 2, 2>,
-                                       Tile<W, 1, 3, 2>, Tile<W, 1, 4, 2>};
-template <class W>
-constexpr TileFunction<W> kTwoRows[] = {nullptr, Tile<W, 2, 1, 2>, Tile<W, 2, 2, 2>};
+template <class B>
+constexpr TileFunction<B> kOneRow[] = {nullptr, Tile<B, 1, 1, 2>, Tile<B, 1, 2, 2>,
+                                       Tile<B, 1, 3, 2>, Tile<B, 1, 4, 2>};
+template <class B>
+constexpr TileFunction<B> kTwoRows[] = {nullptr, Tile<B, 2, 1, 2>, Tile<B, 2, 2, 2>};
 constexpr int64_t kPanelsOfOneRow = 4, kPanelsOfTwoRows = 2;
 
-template <class W>
-const W* PackedOf(const GemmTask& task) {
-  if constexpr (std::is_same_v<W, float>) {
-    return task.b;
-  } else {
+template <class B>
+B PackedOf(const GemmTask& task) {
+  if constexpr (std::is_same_v<B, const BFloat16*>) {
     return task.b_bf16;
+  } else if constexpr (std::is_same_v<B, DifferenceOf>) {
+    return {task.b, task.b_minus - task.b};
+  } else {
+    return task.b;
   }
 }
 
-// All panels of one tile of rows in one K block.
-template <class W>
+// About a panel: so much is asked for ahead where each number is read once.
+constexpr int64_t kBytesAhead = 32 << 10;
+
+// All panels of one tile of rows, which is the index-th of `tiles`, in one K block.
+template <class B>
 void RowTile(const GemmTask& task, const KBlock& block, const float* const* rows, int count,
-             float* c, int64_t panel_begin, int64_t panel_end) {
+             float* c, int64_t panel_begin, int64_t panel_end, int64_t index = 0,
+             int64_t tiles = 1) {
   constexpr int64_t kPanel = 2 * kLanes;
   const int64_t k = task.runs.k();
   const int64_t k_done = block.run_begin * task.runs.length + block.k_begin;
@@ -304,9 +325,16 @@ void RowTile(const GemmTask& task, const KBlock& block, const float* const* rows
   int64_t panel = panel_begin;
   const auto place = [&](int64_t width) {
     const int64_t column = panel * kPanel;
-    return TilePlace<W>{rows,
-                        PackedOf<W>(task) + column * k + k_done * width,
+    const B b = PackedOf<B>(task) + (column * k + k_done * width);
+    // Tiles that read the same panel each ask for a part of the next.
+    const Ahead<B> ahead =
+        tiles == 1 ? Ahead<B>{b + kBytesAhead / 64 * kNumbersOfLine<B>, kPanel}
+                   : Ahead<B>{b + kPanel * (k + block.k() * index / tiles),
+                              (kPanel + tiles - 1) / tiles};
+    return TilePlace<B>{rows,
+                        b,
                         kPanel * k,
+                        ahead,
                         c + column,
                         task.n - column,
                         task.bias == nullptr ? nullptr : task.bias + column,
@@ -314,26 +342,26 @@ void RowTile(const GemmTask& task, const KBlock& block, const float* const* rows
   };
   while (panel < whole_end) {
     int64_t together = 1;
-    TileFunction<W> tile = kTiles<W>[count][1];
+    TileFunction<B> tile = kTiles<B>[count][1];
     if (count == 1) {
       together = HWY_MIN(whole_end - panel, kPanelsOfOneRow);
-      tile = kOneRow<W>[together];
+      tile = kOneRow<B>[together];
     } else if (count == 2) {
       together = HWY_MIN(whole_end - panel, kPanelsOfTwoRows);
-      tile = kTwoRows<W>[together];
+      tile = kTwoRows<B>[together];
     }
     tile(task, block, place(kPanel));
     panel += together;
   }
-  if (panel < panel_end) kTiles<W>[count][0](task, block, place(kLanes));
+  if (panel < panel_end) kTiles<B>[count][0](task, block, place(kLanes));
 }
 
 // One block of rows against one panel range; `rows` are their addresses.
-template <class W>
+template <class B>
 void RowBlock(const GemmTask& task, const KBlock& block, const float* const* rows, int64_t count,
               float* c, int64_t panel_begin, int64_t panel_end) {
   if (count <= kTileRows) {
-    RowTile<W>(task, block, rows, static_cast<int>(count), c, panel_begin, panel_end);
+    RowTile<B>(task, block, rows, static_cast<int>(count), c, panel_begin, panel_end);
     return;
   }
   const int64_t tiles = (count + kTileRows - 1) / kTileRows;
@@ -341,14 +369,14 @@ void RowBlock(const GemmTask& task, const KBlock& block, const float* const* row
     int64_t row = 0;
     for (int64_t left = tiles; left > 0; --left) {
       const int64_t tile_rows = (count - row + left - 1) / left;  // even tiles: 4 + 4 beats 6 + 2
-      RowTile<W>(task, block, rows + row, static_cast<int>(tile_rows), c + row * task.ldc, panel,
-                 panel + 1);
+      RowTile<B>(task, block, rows + row, static_cast<int>(tile_rows), c + row * task.ldc, panel,
+                 panel + 1, tiles - left, tiles);
       row += tile_rows;
     }
   }
 }
 
-template <class W>
+template <class B>
 void RunBlocks(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t panel_begin,
                int64_t panel_end) {
   const float* rows[kBlockRows];
@@ -370,7 +398,7 @@ void RunBlocks(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t
     // A single tile reuses nothing of B, so K need not be cut.
     KBlocks blocks(task.runs, row_end - row_begin <= kTileRows);
     do {
-      RowBlock<W>(task, blocks.block(), rows, count, task.c + begin * task.ldc, panel_begin,
+      RowBlock<B>(task, blocks.block(), rows, count, task.c + begin * task.ldc, panel_begin,
                   panel_end);
     } while (blocks.Next());
   }
@@ -378,7 +406,9 @@ void RunBlocks(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t
 
 void RunGemmBlock(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t panel_begin,
                   int64_t panel_end) {
-  const auto run = task.b_bf16 != nullptr ? RunBlocks<BFloat16> : RunBlocks<float>;
+  const auto run = task.b_bf16 != nullptr    ? RunBlocks<const BFloat16*>
+                   : task.b_minus != nullptr ? RunBlocks<DifferenceOf>
+                                             : RunBlocks<const float*>;
   run(task, row_begin, row_end, panel_begin, panel_end);
 }
 
