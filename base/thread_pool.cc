@@ -39,7 +39,8 @@ bool HaveCpus(int threads) {
 }  // namespace
 
 ThreadPool::ThreadPool(int threads)
-    : shares_(threads > 1 ? static_cast<size_t>(threads) : 0), spin_(threads > 1 && HaveCpus(threads)) {
+    : shares_(threads > 1 ? static_cast<size_t>(threads) : 0),
+      spin_(threads > 1 && HaveCpus(threads)) {
   try {
     for (int i = 1; i < threads; ++i)
       workers_.push_back(SpawnThread(ScopedThreadTraits::Current(), [this, i] { Work(i); }));

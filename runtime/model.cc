@@ -238,7 +238,7 @@ size_t UnseenBytes(const CompiledSignature& compiled, std::set<const void*>* see
 
 // The transformed weights of a model take so many bytes together, or so many times those of its
 // constants. A whole number, so that models of almost one size may share weights.
-constexpr double kTransformedBytes = 80 << 20, kTransformedGrowth = 3;
+constexpr double kTransformedBytes = 56 << 20, kTransformedGrowth = 2;
 
 double FftGrowth(const Graph& graph) {
   size_t bytes = 1;

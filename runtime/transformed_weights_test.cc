@@ -40,10 +40,10 @@ size_t PackedBytesBeside(int64_t others) {
 // The kernel keeps the weights themselves as well.
 TEST(TransformedWeights, AreBoundedByTheSizeOfTheModel) {
   const size_t small = PackedBytesBeside(kMiB), large = PackedBytesBeside(40 * kMiB);
-  EXPECT_GT(small, 6 * kLayerBytes);
-  EXPECT_LE(small, 80 * kMiB + kLayerBytes);
-  EXPECT_GT(large, 3 * kLayerBytes);
-  EXPECT_LE(large, 4 * kLayerBytes);
+  EXPECT_GT(small, 5 * kLayerBytes);
+  EXPECT_LE(small, 56 * kMiB + kLayerBytes);
+  EXPECT_GT(large, 2 * kLayerBytes);
+  EXPECT_LE(large, 3 * kLayerBytes);
 }
 
 }  // namespace

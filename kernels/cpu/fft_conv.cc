@@ -118,7 +118,8 @@ class FftConv final : public Kernel {
         fft_(plan.points),
         matrix_(gemm_.PackedFloats(plan.width, plan.columns)),
         direct_k_(args.inputs[1].constant.elements() / plan.columns),
-        spectra_(PackedMemory(static_cast<size_t>(fft_.planes() * matrix_) * sizeof(float))),
+        spectra_(PackedMemory(static_cast<size_t>(FftWeightPlanes(plan.points) * matrix_) *
+                              sizeof(float))),
         direct_(PackedMemory(static_cast<size_t>(gemm_.PackedFloats(direct_k_, plan.columns)) *
                              sizeof(float))) {
     const auto* weights = args.inputs[1].constant.as<float>();
@@ -316,7 +317,9 @@ class FftConv final : public Kernel {
       GemmTask task;
       task.a = {room.data + p * s.in_plane, INT64_MAX, s.in_spectrum, 0};
       task.runs.length = plan_.width;
-      task.b = Floats(spectra_) + p * matrix_;
+      const FftFactor factor = FactorOf(p, plan_.points);
+      task.b = Floats(spectra_) + factor.b * matrix_;
+      if (factor.minus >= 0) task.b_minus = Floats(spectra_) + factor.minus * matrix_;
       task.n = plan_.columns;
       task.c = room.products + p * s.out_plane;
       task.ldc = s.out_spectrum;
@@ -381,7 +384,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeFftConv(const KernelArgs& args,
                                                     const Epilogue& epilogue,
                                                     const FftConvPlan& plan) {
   const GemmKernels gemm = PickGemm();
-  const int64_t bytes = FftPlanes(plan.points) * gemm.PackedFloats(plan.width, plan.columns) *
+  const int64_t bytes = FftWeightPlanes(plan.points) * gemm.PackedFloats(plan.width, plan.columns) *
                         static_cast<int64_t>(sizeof(float));
   FLOE_RETURN_IF_ERROR(
       Annotate(CheckMemory(bytes),

@@ -71,7 +71,7 @@ double CostOf(const FftConvPlan& plan, int64_t out, int64_t dilation, int64_t la
   // Short sums spend part of their time in the loads and stores around them.
   const double used = static_cast<double>(plan.width) / static_cast<double>(plan.width + 8);
   const double product = rows * planes * matrix / (rates.fft_macs_per_us * used);
-  const double bytes = planes * matrix * sizeof(float);
+  const double bytes = static_cast<double>(FftWeightPlanes(plan.points)) * matrix * sizeof(float);
   const double memory =
       bytes / (bytes < rates.cached_bytes ? rates.cached_bytes_per_us : rates.bytes_per_us);
   const int64_t blocks = CeilDiv(plan.width, 2 * lanes) + CeilDiv(plan.columns, 2 * lanes);
@@ -105,7 +105,7 @@ std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd
     plan.along_h = line->axis == 0;
     if (plan.tile() < 1) continue;
     const int64_t columns = CeilDiv(plan.columns, kernels.lanes) * kernels.lanes;
-    if (static_cast<double>(FftPlanes(points) * plan.width * columns) > most_floats) continue;
+    if (static_cast<double>(FftWeightPlanes(points) * plan.width * columns) > most_floats) continue;
     plan.cost_us = CostOf(plan, line->out, dilation, kernels.lanes);
     if (!best.has_value() || plan.cost_us < best->cost_us) best = plan;
   }

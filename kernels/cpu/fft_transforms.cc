@@ -175,9 +175,9 @@ void Forward(const TileFft& fft, const FftRows& rows, float* to, int64_t plane_s
   for (int64_t f = 1; f < points / 2; ++f) {
     const Halves h = Separate(LoadPoint(work.second + f * kBlock),
                               LoadPoint(work.second + (points - f) * kBlock));
-    StorePoint({hn::Add(h.a.r, h.a.i), hn::Add(h.b.r, h.b.i)}, to);
-    StorePoint({h.a.r, h.b.r}, to + plane_stride);
-    StorePoint({h.a.i, h.b.i}, to + 2 * plane_stride);
+    StorePoint({h.a.r, h.b.r}, to);
+    StorePoint({h.a.i, h.b.i}, to + plane_stride);
+    StorePoint({hn::Add(h.a.r, h.a.i), hn::Add(h.b.r, h.b.i)}, to + 2 * plane_stride);
     to += 3 * plane_stride;
   }
   const Complex middle = LoadPoint(work.second + points / 2 * kBlock);
@@ -203,8 +203,6 @@ void Weights(const TileFft& fft, const FftRows& rows, float* to, int64_t plane_s
   for (int64_t f = 1; f < points / 2; ++f) {
     const Halves h = Separate(Scale(LoadPoint(work.second + f * kBlock), scale),
                               Scale(LoadPoint(work.second + (points - f) * kBlock), scale));
-    StoreWidth(h.a.r, h.b.r, to, width);
-    to += plane_stride;
     // Conjugate: d is -im.
     StoreWidth(hn::Neg(hn::Add(h.a.i, h.a.r)), hn::Neg(hn::Add(h.b.i, h.b.r)), to, width);
     to += plane_stride;
@@ -231,6 +229,7 @@ void Gather(const TileFft& fft, const float* from, int64_t plane_stride, int64_t
             float* work) {
   const int64_t points = fft.points();
   const auto has = hn::FirstN(FftD(), static_cast<size_t>(HWY_MAX(channels - kLanes, 0)));
+  const auto half = hn::Set(FftD(), 0.5f);
   const Complex zero = LoadProduct<kWhole>(from, has);
   StorePoint({zero.i, zero.r}, work);
   from += plane_stride;
@@ -239,7 +238,8 @@ void Gather(const TileFft& fft, const float* from, int64_t plane_stride, int64_t
                   k2 = LoadProduct<kWhole>(from + plane_stride, has),
                   k3 = LoadProduct<kWhole>(from + 2 * plane_stride, has);
     from += 3 * plane_stride;
-    const Complex re = k1 - k3, im = k1 + k2;  // of both halves
+    const Complex re = {hn::MulSub(half, k3.r, k2.r), hn::MulSub(half, k3.i, k2.i)};
+    const Complex im = {hn::MulAdd(half, k3.r, k1.r), hn::MulAdd(half, k3.i, k1.i)};
     StorePoint({hn::Add(im.r, re.i), hn::Sub(re.r, im.i)}, work + f * kBlock);
     StorePoint({hn::Sub(re.i, im.r), hn::Add(re.r, im.i)}, work + (points - f) * kBlock);
   }

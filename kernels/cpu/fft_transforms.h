@@ -15,11 +15,32 @@ inline constexpr int kMostFftBlock = 32;  // channels
 // Numbers of points that there are, ascending, all even.
 absl::Span<const int> FftPoints();
 
-// The spectrum of a block is planes() planes. Frequency 0 and points / 2 have one plane each, the
-// real part. Every other has three, so that a complex product is three real ones: (re + im, re, im)
-// of the data times (c, d - c, c + d) of the weights c + id gives k1, k2, k3, and the product is
-// (k1 - k3) + i (k1 + k2).
+// The spectrum of a block of data is planes() planes. Frequency 0 and points / 2 have one plane
+// each, the real part. Every other has three, so that a complex product is three real ones (Gauss):
+// (re, im, re + im) of the data times (d - c, c + d, 2c) of the weights c + id gives k1, k2, k3,
+// and the product is (k3 / 2 - k2) + i (k3 / 2 + k1).
 constexpr int64_t FftPlanes(int64_t points) { return 3 * (points / 2 - 1) + 2; }
+
+// Weights have two planes of such a frequency, d - c and c + d: 2c is their difference.
+constexpr int64_t FftWeightPlanes(int64_t points) { return points; }
+
+// The weights of a plane of the data: plane `b`, less plane `minus` unless that is negative.
+struct FftFactor {
+  int64_t b, minus;
+};
+constexpr FftFactor FactorOf(int64_t plane, int64_t points) {
+  if (plane == 0) return {0, -1};
+  if (plane == FftPlanes(points) - 1) return {points - 1, -1};
+  const int64_t first = 2 * ((plane - 1) / 3) + 1;
+  switch ((plane - 1) % 3) {
+    case 0:
+      return {first, -1};
+    case 1:
+      return {first + 1, -1};
+    default:
+      return {first + 1, first};
+  }
+}
 
 // `count` rows of a block: row n is at base + n * stride.
 struct FftRows {

@@ -327,10 +327,9 @@ void RowTile(const GemmTask& task, const KBlock& block, const float* const* rows
     const int64_t column = panel * kPanel;
     const B b = PackedOf<B>(task) + (column * k + k_done * width);
     // Tiles that read the same panel each ask for a part of the next.
-    const Ahead<B> ahead =
-        tiles == 1 ? Ahead<B>{b + kBytesAhead / 64 * kNumbersOfLine<B>, kPanel}
-                   : Ahead<B>{b + kPanel * (k + block.k() * index / tiles),
-                              (kPanel + tiles - 1) / tiles};
+    const Ahead<B> ahead = tiles == 1 ? Ahead<B>{b + kBytesAhead / 64 * kNumbersOfLine<B>, kPanel}
+                                      : Ahead<B>{b + kPanel * (k + block.k() * index / tiles),
+                                                 (kPanel + tiles - 1) / tiles};
     return TilePlace<B>{rows,
                         b,
                         kPanel * k,
