@@ -309,15 +309,17 @@ B PackedOf(const GemmTask& task) {
   }
 }
 
-// About a panel: so much is asked for ahead where each number is read once.
-constexpr int64_t kBytesAhead = 32 << 10;
+// What a tile asks for ahead, counted from its first number.
+struct Prefetch {
+  int64_t offset, step;
+};
 
-// All panels of one tile of rows, which is the index-th of `tiles`, in one K block.
+constexpr int64_t kPanel = 2 * kLanes;  // columns
+
+// All panels of one tile of rows in one K block.
 template <class B>
 void RowTile(const GemmTask& task, const KBlock& block, const float* const* rows, int count,
-             float* c, int64_t panel_begin, int64_t panel_end, int64_t index = 0,
-             int64_t tiles = 1) {
-  constexpr int64_t kPanel = 2 * kLanes;
+             float* c, int64_t panel_begin, int64_t panel_end, const Prefetch& prefetch) {
   const int64_t k = task.runs.k();
   const int64_t k_done = block.run_begin * task.runs.length + block.k_begin;
   const int64_t whole_end =
@@ -326,14 +328,10 @@ void RowTile(const GemmTask& task, const KBlock& block, const float* const* rows
   const auto place = [&](int64_t width) {
     const int64_t column = panel * kPanel;
     const B b = PackedOf<B>(task) + (column * k + k_done * width);
-    // Tiles that read the same panel each ask for a part of the next.
-    const Ahead<B> ahead = tiles == 1 ? Ahead<B>{b + kBytesAhead / 64 * kNumbersOfLine<B>, kPanel}
-                                      : Ahead<B>{b + kPanel * (k + block.k() * index / tiles),
-                                                 (kPanel + tiles - 1) / tiles};
     return TilePlace<B>{rows,
                         b,
                         kPanel * k,
-                        ahead,
+                        {b + prefetch.offset, prefetch.step},
                         c + column,
                         task.n - column,
                         task.bias == nullptr ? nullptr : task.bias + column,
@@ -360,16 +358,21 @@ template <class B>
 void RowBlock(const GemmTask& task, const KBlock& block, const float* const* rows, int64_t count,
               float* c, int64_t panel_begin, int64_t panel_end) {
   if (count <= kTileRows) {
-    RowTile<B>(task, block, rows, static_cast<int>(count), c, panel_begin, panel_end);
+    constexpr int64_t kBytesAhead = 32 << 10;  // about a panel
+    RowTile<B>(task, block, rows, static_cast<int>(count), c, panel_begin, panel_end,
+               {kBytesAhead / 64 * kNumbersOfLine<B>, kPanel});
     return;
   }
+  // Even tiles: 4 + 4 beats 6 + 2. Each asks for its part of the next panel.
   const int64_t tiles = (count + kTileRows - 1) / kTileRows;
+  const int64_t least = count / tiles, larger = count % tiles;
+  const int64_t part = block.k() / tiles, step = (kPanel + tiles - 1) / tiles;
   for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
     int64_t row = 0;
-    for (int64_t left = tiles; left > 0; --left) {
-      const int64_t tile_rows = (count - row + left - 1) / left;  // even tiles: 4 + 4 beats 6 + 2
+    for (int64_t i = 0; i < tiles; ++i) {
+      const int64_t tile_rows = least + (i < larger ? 1 : 0);
       RowTile<B>(task, block, rows + row, static_cast<int>(tile_rows), c + row * task.ldc, panel,
-                 panel + 1, tiles - left, tiles);
+                 panel + 1, {kPanel * (task.runs.k() + i * part), step});
       row += tile_rows;
     }
   }
@@ -387,9 +390,12 @@ void RunBlocks(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t
   }
   for (int64_t begin = row_begin; begin < row_end; begin += kBlockRows) {
     const int64_t count = HWY_MIN(kBlockRows, row_end - begin);
-    for (int64_t i = 0; i < count; ++i) {
-      rows[i] = a.base + line * a.line_stride + in_line * a.stride;
-      if (++in_line == a.per_line) {
+    for (int64_t i = 0; i < count;) {
+      const float* row = a.base + line * a.line_stride + in_line * a.stride;
+      const int64_t of_line = HWY_MIN(count - i, a.per_line - in_line);
+      for (const int64_t end = i + of_line; i < end; ++i, row += a.stride) rows[i] = row;
+      in_line += of_line;
+      if (in_line == a.per_line) {
         in_line = 0;
         ++line;
       }
