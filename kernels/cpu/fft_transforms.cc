@@ -112,6 +112,10 @@ First FirstOf(int radix) {
 
 Second SecondOf(int radix) {
   switch (radix) {
+    case 4:
+      return SecondPass<4>;
+    case 5:
+      return SecondPass<5>;
     case 6:
       return SecondPass<6>;
     case 8:
@@ -129,6 +133,10 @@ Second SecondOf(int radix) {
 
 Last LastOf(int radix) {
   switch (radix) {
+    case 4:
+      return LastPass<4>;
+    case 5:
+      return LastPass<5>;
     case 6:
       return LastPass<6>;
     case 8:
@@ -303,8 +311,11 @@ HWY_AFTER_NAMESPACE();
 namespace floe::kernels {
 namespace {
 
-constexpr int kPoints[] = {24, 32, 48, 64, 80, 96, 120, 144, 160, 192, 200, 240, 256};
-constexpr int kFirst[] = {4, 4, 6, 8, 8, 8, 10, 12, 10, 12, 10, 12, 16};
+constexpr int kPoints[] = {16, 20,  24,  32,  36,  40,  48,  60,  64,  72, 80,
+                           96, 100, 120, 128, 144, 160, 192, 200, 240, 256};
+// Transforms of the first pass, by points; those of the second have the other factor.
+constexpr int kFirst[] = {4, 4, 4, 4, 6, 8, 6, 12, 8, 12, 8, 8, 10, 10, 8, 12, 10, 12, 10, 12, 16};
+static_assert(std::size(kPoints) == std::size(kFirst));
 
 int FirstRadix(int points) {
   const size_t at = std::find(std::begin(kPoints), std::end(kPoints), points) - kPoints;
