@@ -166,7 +166,8 @@ HWY_INLINE B AddRun(const float* const (&a)[kRows], B b, int64_t panel_step, int
   constexpr int64_t kRow = kVectors * kLanes;
 #pragma GCC unroll 4
   for (int64_t k = 0; k < length; ++k) {
-    if constexpr (kRows > 4) {  // with fewer rows, nothing is left to do meanwhile
+    // With fewer rows nothing is left to do meanwhile, and with one vector loads are the limit.
+    if constexpr (kRows > 4 && kVectors > 1) {
       FLOE_UNROLL for (int64_t i = 0; i < kRow; i += kNumbersOfLine<B>)
           PrefetchWeights(ahead.from + i);
       ahead.from += ahead.step;

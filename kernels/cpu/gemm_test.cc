@@ -38,6 +38,7 @@ constexpr int64_t kGap = 3;  // canaries between rows of C
 // Rows described by `rows` and `runs` over `a`, times b[k][n].
 struct Problem {
   std::vector<float> a, b, bias;
+  std::vector<float> minus;  // from b; may be empty
   GemmRows rows;
   GemmRuns runs;
   int64_t m = 0, n = 0;
@@ -67,7 +68,7 @@ Problem Dense(int64_t m, int64_t k, int64_t n) {
 std::vector<float> Multiply(const GemmKernels& kernels, const Problem& p, int64_t row,
                             int64_t count, int threads) {
   const int64_t k = p.runs.k(), ld = p.n + kGap;
-  AlignedBuffer packed(kernels.PackedFloats(k, p.n) * sizeof(float));
+  AlignedBuffer packed(kernels.PackedFloats(k, p.n) * sizeof(float)), minus(packed.size());
   PackGemm(kernels, p.b.data(), p.n, 1, k, p.n, reinterpret_cast<float*>(packed.data()));
   std::vector<float> bias = p.bias;
   bias.resize(p.n + kernels.lanes, 0.0f);
@@ -77,6 +78,10 @@ std::vector<float> Multiply(const GemmKernels& kernels, const Problem& p, int64_
   task.a.base = p.a.data() + p.Offset(row, 0);
   task.runs = p.runs;
   task.b = reinterpret_cast<const float*>(packed.data());
+  if (!p.minus.empty()) {
+    PackGemm(kernels, p.minus.data(), p.n, 1, k, p.n, reinterpret_cast<float*>(minus.data()));
+    task.b_minus = reinterpret_cast<const float*>(minus.data());
+  }
   task.bias = p.bias.empty() ? nullptr : bias.data();
   task.n = p.n;
   task.c = c.data();
@@ -198,6 +203,21 @@ TEST(Gemm, BitsOfARowDependOnNothingElse) {
     Problem sigmoid = Dense(33, 100, 150);
     sigmoid.activation = Activation::kSigmoid;
     ASSERT_NO_FATAL_FAILURE(ExpectRowsAreIndependent(kernels, sigmoid));
+  });
+}
+
+// A difference of two matrices has the bits of the matrix that it is.
+TEST(Gemm, SubtractsOnePackedMatrixFromAnother) {
+  ForEveryIsa([](const GemmKernels& kernels) {
+    for (int64_t m = 1; m <= 17; ++m) {
+      for (const auto& [k, n] : std::vector<std::pair<int, int>>{{1, 1}, {37, 45}, {400, 140}}) {
+        Problem difference = Dense(m, k, n), whole = difference;
+        difference.minus = Random(k * n, 4);
+        for (int64_t i = 0; i < k * n; ++i) whole.b[i] -= difference.minus[i];
+        ASSERT_EQ(Multiply(kernels, difference, 0, m, 1), Multiply(kernels, whole, 0, m, 1))
+            << m << "x" << k << "x" << n;
+      }
+    }
   });
 }
 
