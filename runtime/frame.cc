@@ -57,10 +57,9 @@ absl::Status Frame::Grow(const Plan& next, int64_t next_rows) {
 
 void Frame::Show(const Slot& slot, TensorView* view) const {
   view->dtype = slot.type.dtype;
-  view->shape = Shape();
+  view->shape = slot.type.shape.known() ? slot.type.shape.At(rows) : Shape();
   view->data = nullptr;
   if (!slot.type.shape.known()) return;
-  view->shape = slot.type.shape.At(rows);
   if (slot.home == Slot::Home::kDynamic) return;  // the step that makes it says where it lies
   const Slot& root = plan->slots_[slot.root];
   if (slot.home == Slot::Home::kConstant) {
