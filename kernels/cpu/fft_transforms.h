@@ -21,7 +21,8 @@ absl::Span<const int> FftPoints();
 // and the product is (k3 / 2 - k2) + i (k3 / 2 + k1).
 constexpr int64_t FftPlanes(int64_t points) { return 3 * (points / 2 - 1) + 2; }
 
-// Weights have two planes of such a frequency, d - c and c + d: 2c is their difference.
+// Weights have two planes of such a frequency, d - c and c + d: 2c is their difference. Its product
+// comes last, when both are in the caches.
 constexpr int64_t FftWeightPlanes(int64_t points) { return points; }
 
 // The weights of a plane of the data: plane `b`, less plane `minus` unless that is negative.

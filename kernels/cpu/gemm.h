@@ -3,7 +3,8 @@
 // B is packed once into column panels; A is read in place. One output element is summed in the
 // order of k with one multiply-add each, whatever the number of rows, the tile it falls into, the
 // blocking and the threads. Its bits depend on its row of A, on B and on the instruction set only.
-// B may be kept in bfloat16: each number is widened when it is read, which changes no bits.
+// B may be kept in bfloat16: each number is widened when it is read, which changes no bits. Or it
+// is the difference of two packed matrices, rounded once when it is read.
 #pragma once
 
 #include <cstddef>
