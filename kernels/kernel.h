@@ -36,6 +36,8 @@ struct KernelOptions {
   // How many times the memory of its weights the transformed ones of such a convolution may take;
   // for a model by its size.
   double fft_growth = std::numeric_limits<double>::infinity();
+  bool weights_stay_cached =
+      true;  // between runs, where a layer's are few; for a model by its size
   Precision precision = Precision::kFloat32;
 };
 

@@ -52,7 +52,8 @@ KernelKey KeyOf(const Node& node, absl::Span<const ValueInfo> inputs,
                   static_cast<int>(options.precision));
   // Follows from the size of the whole model: other nodes than these are shared whatever it is.
   if (node.op->name == "Conv2D")
-    absl::StrAppend(&key, options.fft ? "|fft " : "|direct ", options.fft_growth);
+    absl::StrAppend(&key, options.fft ? "|fft " : "|direct ", options.fft_growth, "|",
+                    options.weights_stay_cached);
   const auto forced = options.routes.find(node.name);
   if (forced != options.routes.end()) absl::StrAppend(&key, "|route ", forced->second);
   result.hash = ContentHash(key.data(), key.size());

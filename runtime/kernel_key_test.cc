@@ -68,11 +68,14 @@ TEST_F(KernelKeyTest, WhatTheKernelIsMadeFromCounts) {
 TEST_F(KernelKeyTest, TransformsCountForConvolutions) {
   const auto grow = [&] { options_.fft_growth = 3; };
   const auto turn_off = [&] { options_.fft = false; };
+  const auto leave_cache = [&] { options_.weights_stay_cached = false; };
   EXPECT_FALSE(TellsApart(grow));
   EXPECT_FALSE(TellsApart(turn_off));
+  EXPECT_FALSE(TellsApart(leave_cache));
   Use("Conv2D");
   EXPECT_TRUE(TellsApart(grow));
   EXPECT_TRUE(TellsApart(turn_off));
+  EXPECT_TRUE(TellsApart(leave_cache));
 }
 
 TEST_F(KernelKeyTest, StateAndTablesStayInTheirModel) {

@@ -240,13 +240,17 @@ size_t UnseenBytes(const CompiledSignature& compiled, std::set<const void*>* see
 // constants. A whole number, so that models of almost one size may share weights.
 constexpr double kTransformedBytes = 56 << 20, kTransformedGrowth = 2;
 
-double FftGrowth(const Graph& graph) {
-  size_t bytes = 1;
+// Constants of so many bytes are still in the last cache when the next run begins.
+constexpr double kCachedBytes = 16 << 20;
+
+void SizeTo(const Graph& graph, KernelOptions* options) {
+  double bytes = 1;
   for (const Node& node : graph.nodes()) {
     const Tensor* const value = node.attrs.Find<Tensor>("value");
-    if (value != nullptr) bytes += value->bytes();
+    if (value != nullptr) bytes += static_cast<double>(value->bytes());
   }
-  return std::max(kTransformedGrowth, std::floor(kTransformedBytes / static_cast<double>(bytes)));
+  options->fft_growth = std::max(kTransformedGrowth, std::floor(kTransformedBytes / bytes));
+  options->weights_stay_cached = bytes <= kCachedBytes;
 }
 
 int FindKey(const std::vector<SignatureTensor>& tensors, std::string_view key) {
@@ -483,7 +487,7 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Create(Source source,
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::CreateWithin(Source source,
                                                                  CompileOptions options) {
-  options.kernels.fft_growth = FftGrowth(source.graph);
+  SizeTo(source.graph, &options.kernels);
   auto model = std::make_shared<Model>();
   model->info_ = std::move(source.info);
   FLOE_RETURN_IF_ERROR(LoadTables(

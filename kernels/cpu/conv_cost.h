@@ -24,6 +24,11 @@ struct ConvRates {
 };
 const ConvRates& RatesOfIsa();
 
+// Microseconds for one image of a convolution by transforms: `product` takes the sums between them,
+// which read `weight_bytes`.
+double TransformedConvCost(double transforms, double product, double weight_bytes,
+                           const KernelOptions& options);
+
 // Microseconds for one image by the packed GEMM; unset where the shapes are not known when the
 // kernel is made.
 std::optional<double> DirectConvCost(const KernelArgs& args, const ops::ConvNd& window);

@@ -60,9 +60,9 @@ std::optional<PlannedLine> LineOf(const KernelArgs& args, const ops::ConvNd& win
 // Above, the two passes of a transform leave the first cache.
 constexpr int64_t kMostNearPoints = 200;
 
-// Microseconds for one image: two thirds of the time of an image alone, which reads all weights,
-// and a third of that of one among many. Reading and multiplying overlap in part.
-double CostOf(const FftConvPlan& plan, int64_t out, int64_t dilation, int64_t lanes) {
+// Microseconds for one image.
+double CostOf(const FftConvPlan& plan, int64_t out, int64_t dilation, int64_t lanes,
+              const KernelOptions& options) {
   const ConvRates& rates = RatesOfIsa();
   const int64_t tiles = std::min(dilation, out) * CeilDiv(CeilDiv(out, dilation), plan.tile());
   const auto rows = static_cast<double>(tiles);
@@ -72,13 +72,10 @@ double CostOf(const FftConvPlan& plan, int64_t out, int64_t dilation, int64_t la
   const double used = static_cast<double>(plan.width) / static_cast<double>(plan.width + 8);
   const double product = rows * planes * matrix / (rates.fft_macs_per_us * used);
   const double bytes = static_cast<double>(FftWeightPlanes(plan.points)) * matrix * sizeof(float);
-  const double memory =
-      bytes / (bytes < rates.cached_bytes ? rates.cached_bytes_per_us : rates.bytes_per_us);
   const int64_t blocks = CeilDiv(plan.width, 2 * lanes) + CeilDiv(plan.columns, 2 * lanes);
   const double transforms = rows * static_cast<double>(blocks * plan.points) * rates.point_us *
                             (plan.points > kMostNearPoints ? 1.5 : 1.0);
-  const double alone = std::max(product, memory) + 0.4 * std::min(product, memory);
-  return transforms + (2 * alone + product) / 3;
+  return TransformedConvCost(transforms, product, bytes, options);
 }
 
 }  // namespace
@@ -106,7 +103,7 @@ std::optional<FftConvPlan> PlanFftConv(const KernelArgs& args, const ops::ConvNd
     if (plan.tile() < 1) continue;
     const int64_t columns = CeilDiv(plan.columns, kernels.lanes) * kernels.lanes;
     if (static_cast<double>(FftWeightPlanes(points) * plan.width * columns) > most_floats) continue;
-    plan.cost_us = CostOf(plan, line->out, dilation, kernels.lanes);
+    plan.cost_us = CostOf(plan, line->out, dilation, kernels.lanes, args.options);
     if (!best.has_value() || plan.cost_us < best->cost_us) best = plan;
   }
   return best;

@@ -48,9 +48,9 @@ bool WeightsInRange(const Tensor& weights) {
   return largest >= kWinogradSmallestWeight && largest <= kWinogradLargestWeight;
 }
 
-// Microseconds for one image: two thirds of the time of an image alone, which reads all weights,
-// and a third of that of one among many. Reading and multiplying overlap in part.
-double CostOf(const WinogradPlan& plan, const Area& area, int64_t lanes) {
+// Microseconds for one image.
+double CostOf(const WinogradPlan& plan, const Area& area, int64_t lanes,
+              const KernelOptions& options) {
   const ConvRates& rates = RatesOfIsa();
   const auto tiles = static_cast<double>(CeilDiv(area.height, plan.form.h.tile) *
                                          CeilDiv(area.width, plan.form.w.tile));
@@ -58,14 +58,10 @@ double CostOf(const WinogradPlan& plan, const Area& area, int64_t lanes) {
   const auto matrix = static_cast<double>(plan.channels * CeilDiv(plan.columns, lanes) * lanes);
   const double used = static_cast<double>(plan.channels) / static_cast<double>(plan.channels + 2);
   const double product = tiles * points * matrix / (rates.winograd_macs_per_us * used);
-  const double bytes = points * matrix * sizeof(float);
-  const double memory =
-      bytes / (bytes < rates.cached_bytes ? rates.cached_bytes_per_us : rates.bytes_per_us);
   const int64_t blocks = CeilDiv(plan.channels, lanes) + CeilDiv(plan.columns, lanes);
   const double transforms = tiles * (rates.winograd_tile_us + static_cast<double>(blocks) * points *
                                                                   rates.winograd_point_us);
-  const double alone = std::max(product, memory) + 0.4 * std::min(product, memory);
-  return transforms + (2 * alone + product) / 3;
+  return TransformedConvCost(transforms, product, points * matrix * sizeof(float), options);
 }
 
 }  // namespace
@@ -91,7 +87,7 @@ std::vector<WinogradPlan> PlanWinogradConv(const KernelArgs& args, const ops::Co
     plan.form = form;
     plan.channels = weights.shape().dim(2);
     plan.columns = weights.shape().dim(3);
-    plan.cost_us = CostOf(plan, *area, PickGemm().lanes);
+    plan.cost_us = CostOf(plan, *area, PickGemm().lanes, args.options);
     if (plan.WeightBytes() <= kWinogradWeightBytes) plans.push_back(plan);
   }
   return plans;
