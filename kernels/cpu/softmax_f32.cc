@@ -1,5 +1,7 @@
 #include "kernels/cpu/softmax_f32.h"
 
+#include <algorithm>
+
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/isa.h"
 
@@ -10,6 +12,9 @@
 
 #include "kernels/cpu/partial-inl.h"
 #include "kernels/cpu/vector_math-inl.h"
+
+// The loops over vectors must vanish, so that these stay in registers.
+#define FLOE_UNROLL _Pragma("GCC unroll 8")
 
 HWY_BEFORE_NAMESPACE();
 namespace floe::kernels::HWY_NAMESPACE {
@@ -111,33 +116,99 @@ void Finish(D d, const float* x, float top, float* y, size_t n) {
   if (i < n) StorePartial(d, hn::Mul(LoadPartial(d, y + i, n - i), scale), y + i, n - i);
 }
 
-// The softmax of kRows rows that each fit one vector, with the bits of Finish. All are loaded
-// before the first is stored: a load next to a masked store waits for it.
-template <size_t kRows, class D>
+// The softmax of kRows rows of kVectors vectors, the last of which may be partial, with the bits of
+// Finish. All are loaded before the first is stored, and what is stored beyond a row is overwritten
+// by the next: a load next to a masked store waits for it.
+template <size_t kVectors, size_t kRows, class D>
 HWY_INLINE void SoftmaxOfVectors(D d, const float* x, float* y, size_t n) {
   using V = hn::Vec<D>;
-  const auto used = hn::FirstN(d, n);
+  constexpr size_t kLast = kVectors - 1;
+  const size_t lanes = hn::Lanes(d), rest = n - kLast * lanes;
+  const auto used = hn::FirstN(d, rest);
   const V none = hn::Set(d, -__builtin_inff()), one = hn::Set(d, 1.0f);
-  V v[kRows];
-  for (size_t i = 0; i < kRows; ++i) v[i] = LoadAny(d, x + i * n, n);
-  for (size_t i = 0; i < kRows; ++i) {
-    const V top = hn::MaxOfLanes(d, hn::IfThenElse(used, Larger(none, v[i]), none));
-    v[i] = hn::IfThenElseZero(used, ExpUpToZero(d, hn::Sub(v[i], top)));
-    v[i] = hn::Mul(v[i], hn::Div(one, hn::SumOfLanes(d, v[i])));
+  V v[kRows][kVectors];
+  FLOE_UNROLL for (size_t i = 0; i < kRows; ++i) {
+    FLOE_UNROLL for (size_t k = 0; k < kLast; ++k) v[i][k] = hn::LoadU(d, x + i * n + k * lanes);
+    v[i][kLast] = LoadAny(d, x + i * n + kLast * lanes, rest);
   }
-  for (size_t i = 0; i < kRows; ++i) StoreAny(d, v[i], y + i * n, n);
+  FLOE_UNROLL for (size_t i = 0; i < kRows; ++i) {
+    V top = none, sum = hn::Zero(d);
+    FLOE_UNROLL for (size_t k = 0; k < kLast; ++k) top = Larger(top, v[i][k]);
+    top = hn::MaxOfLanes(d, hn::IfThenElse(used, Larger(top, v[i][kLast]), top));
+    FLOE_UNROLL for (V& e : v[i]) e = ExpUpToZero(d, hn::Sub(e, top));
+    v[i][kLast] = hn::IfThenElseZero(used, v[i][kLast]);
+    FLOE_UNROLL for (const V& e : v[i]) sum = hn::Add(sum, e);
+    const V scale = hn::Div(one, hn::SumOfLanes(d, sum));
+    FLOE_UNROLL for (V& e : v[i]) e = hn::Mul(e, scale);
+  }
+  FLOE_UNROLL for (size_t i = 0; i < kRows; ++i) {
+    FLOE_UNROLL for (size_t k = 0; k < kLast; ++k) hn::StoreU(v[i][k], d, y + i * n + k * lanes);
+    const bool inside = i * n + kVectors * lanes <= kRows * n;
+    StoreAny(d, v[i][kLast], y + i * n + kLast * lanes, inside ? lanes : rest);
+  }
+}
+
+template <size_t kVectors, size_t kTogether, class D>
+void SoftmaxOfShortRows(D d, const float* x, float* y, size_t rows, size_t n) {
+  size_t i = 0;
+  for (; i + kTogether <= rows; i += kTogether)
+    SoftmaxOfVectors<kVectors, kTogether>(d, x + i * n, y + i * n, n);
+  for (; i < rows; ++i) SoftmaxOfVectors<kVectors, 1>(d, x + i * n, y + i * n, n);
+}
+
+// A vector's lanes of rows of kColumns numbers, 2 to 4, each lane a row.
+template <size_t kColumns, class D>
+HWY_INLINE void SoftmaxOfColumns(D d, const float* x, float* y) {
+  using V = hn::Vec<D>;
+  V v[kColumns];
+  if constexpr (kColumns == 2) hn::LoadInterleaved2(d, x, v[0], v[1]);
+  if constexpr (kColumns == 3) hn::LoadInterleaved3(d, x, v[0], v[1], v[2]);
+  if constexpr (kColumns == 4) hn::LoadInterleaved4(d, x, v[0], v[1], v[2], v[3]);
+  V top = hn::Set(d, -__builtin_inff()), sum = hn::Zero(d);
+  for (const V& e : v) top = Larger(top, e);
+  for (V& e : v) {
+    e = ExpUpToZero(d, hn::Sub(e, top));
+    sum = hn::Add(sum, e);
+  }
+  const V scale = hn::Div(hn::Set(d, 1.0f), sum);
+  for (V& e : v) e = hn::Mul(e, scale);
+  if constexpr (kColumns == 2) hn::StoreInterleaved2(v[0], v[1], d, y);
+  if constexpr (kColumns == 3) hn::StoreInterleaved3(v[0], v[1], v[2], d, y);
+  if constexpr (kColumns == 4) hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d, y);
+}
+
+template <size_t kColumns, class D>
+void SoftmaxOfFew(D d, const float* x, float* y, size_t rows) {
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= rows; i += lanes)
+    SoftmaxOfColumns<kColumns>(d, x + i * kColumns, y + i * kColumns);
+  if (i == rows) return;
+  // The last rows have the bits that they would have among others.
+  HWY_ALIGN float last[4 * HWY_MAX_BYTES / sizeof(float)] = {};
+  std::copy(x + i * kColumns, x + rows * kColumns, last);
+  SoftmaxOfColumns<kColumns>(d, last, last);
+  std::copy(last, last + (rows - i) * kColumns, y + i * kColumns);
 }
 
 void Softmax(const float* x, float* y, size_t rows, size_t n) {
   const hn::ScalableTag<float> d;
-  size_t i = 0;
-  if (n <= hn::Lanes(d)) {
-    constexpr size_t kTogether = 4;
-    for (; i + kTogether <= rows; i += kTogether)
-      SoftmaxOfVectors<kTogether>(d, x + i * n, y + i * n, n);
-    for (; i < rows; ++i) SoftmaxOfVectors<1>(d, x + i * n, y + i * n, n);
+  if (n == 2) return SoftmaxOfFew<2>(d, x, y, rows);
+  if (n == 3) return SoftmaxOfFew<3>(d, x, y, rows);
+  if (n == 4) return SoftmaxOfFew<4>(d, x, y, rows);
+  switch ((n + hn::Lanes(d) - 1) / hn::Lanes(d)) {
+    case 1:
+      return SoftmaxOfShortRows<1, 4>(d, x, y, rows, n);
+    case 2:
+      return SoftmaxOfShortRows<2, 4>(d, x, y, rows, n);
+    case 3:
+      return SoftmaxOfShortRows<3, 2>(d, x, y, rows, n);
+    case 4:
+      return SoftmaxOfShortRows<4, 2>(d, x, y, rows, n);
+    default:
+      break;
   }
-  for (; i < rows; ++i) Finish(d, x + i * n, Largest(d, x + i * n, n), y + i * n, n);
+  for (size_t i = 0; i < rows; ++i) Finish(d, x + i * n, Largest(d, x + i * n, n), y + i * n, n);
 }
 
 void ScaledSoftmax(const float* x, float scale, const ScoreMask& mask, float* y, size_t n) {
