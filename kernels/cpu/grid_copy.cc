@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -66,11 +68,38 @@ void CopySquare(const Grid& g, int64_t side, int64_t i, int64_t j, const T* from
     CopyLine(from, g.from[c], to, g.to[c], width);
 }
 
+// to[i * to_long + j * to_few] = from[i * from_long + j * from_few] for `count` i and kFew j.
+template <int kFew, class T>
+void CopyFew(int64_t count, const T* from, int64_t from_long, int64_t from_few, T* to,
+             int64_t to_long, int64_t to_few) {
+  for (int64_t i = 0; i < count; ++i, from += from_long, to += to_long) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kFew; ++j) to[j * to_few] = from[j * from_few];
+  }
+}
+
+// The last two dims, where one has 2 to 4 elements; false where none has.
+template <class T>
+bool CopyFewOfTwo(const Grid& g, const T* from, T* to) {
+  const size_t r = g.dims.size() - 2, c = r + 1;
+  for (const auto& [few, many] : {std::pair(c, r), std::pair(r, c)}) {
+    const auto copy = [&, few = few, many = many](auto count) {
+      CopyFew<count>(g.dims[many], from, g.from[many], g.from[few], to, g.to[many], g.to[few]);
+      return true;
+    };
+    if (g.dims[few] == 2) return copy(std::integral_constant<int, 2>());
+    if (g.dims[few] == 3) return copy(std::integral_constant<int, 3>());
+    if (g.dims[few] == 4) return copy(std::integral_constant<int, 4>());
+  }
+  return false;
+}
+
 // The last two dims, when the outer of them runs through `from` without gaps: in squares that stay
 // in the cache. Lines that lie a large power of two apart share few places there, so the next
 // square goes on with the lines of the side where they are farther apart.
 template <class T>
 void CopySquares(const Grid& g, const T* from, T* to) {
+  if (CopyFewOfTwo(g, from, to)) return;
   constexpr int64_t kSide = std::is_trivially_copyable_v<T> && sizeof(T) == 4 ? 8 : 16;
   const size_t r = g.dims.size() - 2, c = r + 1;
   if (g.from[c] > g.to[r]) {
