@@ -8,6 +8,7 @@
 #include "kernels/candidates.h"
 #include "kernels/cpu/conv_cost.h"
 #include "kernels/cpu/conv_nd.h"
+#include "kernels/cpu/depthwise.h"
 #include "kernels/cpu/epilogue_inputs.h"
 #include "kernels/cpu/fft_conv.h"
 #include "kernels/cpu/gemm_operands.h"
@@ -254,6 +255,10 @@ Made MakeConv(const KernelArgs& args) {
   if (fft.has_value()) {
     candidates.push_back({"fft", fft->cost_us, true,
                           [&]() -> Made { return MakeFftConv(args, window, epilogue, *fft); }});
+  }
+  if (FitsSmallGroups(args, window, epilogue)) {
+    candidates.push_back({"groups", SmallGroupsCost(args, window), true,
+                          [&]() -> Made { return MakeSmallGroups(args, window, epilogue); }});
   }
   for (const WinogradPlan& plan : PlanWinogradConv(args, window)) {
     candidates.push_back({plan.Name(), plan.cost_us, true, [&args, &window, &epilogue, plan]() {

@@ -44,7 +44,10 @@ double TransformedConvCost(double transforms, double product, double weight_byte
   return transforms + (2 * alone + product) / 3;
 }
 
-std::optional<double> DirectConvCost(const KernelArgs& args, const ops::ConvNd& window) {
+namespace {
+
+// Multiply-adds for one image.
+std::optional<double> MacsOf(const KernelArgs& args, const ops::ConvNd& window) {
   const SymShape& input = args.inputs[0].type.shape;
   const SymShape& filter = args.inputs[1].type.shape;
   if (!input.rank_known() || input.rank() != 4 || !filter.concrete()) return std::nullopt;
@@ -57,7 +60,29 @@ std::optional<double> DirectConvCost(const KernelArgs& args, const ops::ConvNd& 
     if (!out.ok() || !out->concrete()) return std::nullopt;
     macs *= static_cast<double>(out->size());
   }
-  return macs / RatesOfIsa().macs_per_us;
+  return macs;
+}
+
+}  // namespace
+
+std::optional<double> DirectConvCost(const KernelArgs& args, const ops::ConvNd& window) {
+  std::optional<double> macs = MacsOf(args, window);
+  if (!macs.has_value()) return std::nullopt;
+  const Dim channels = args.inputs[0].type.shape.dim(window.channel_axis());
+  const Shape filter = args.inputs[1].type.shape.At(0);
+  if (channels.concrete() && channels.size() > filter.dim(2) && filter.elements() > 0) {
+    // A group's columns that are no whole vector cost as much as one.
+    const int64_t columns = filter.dim(3) / (channels.size() / filter.dim(2));
+    *macs *= static_cast<double>(PickGemm().PaddedColumns(columns)) / static_cast<double>(columns);
+  }
+  return *macs / RatesOfIsa().macs_per_us;
+}
+
+std::optional<double> SmallGroupsCost(const KernelArgs& args, const ops::ConvNd& window) {
+  constexpr double kOfGemm = 0.6;  // every few multiply-adds a vector's lanes change places
+  const std::optional<double> macs = MacsOf(args, window);
+  if (!macs.has_value()) return std::nullopt;
+  return *macs / (kOfGemm * RatesOfIsa().macs_per_us);
 }
 
 GradientCosts CostsOfGradient(const KernelArgs& args, const GemmKernels& kernels) {

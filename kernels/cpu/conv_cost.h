@@ -33,6 +33,9 @@ double TransformedConvCost(double transforms, double product, double weight_byte
 // kernel is made.
 std::optional<double> DirectConvCost(const KernelArgs& args, const ops::ConvNd& window);
 
+// The same by the kernels of small groups (depthwise.h).
+std::optional<double> SmallGroupsCost(const KernelArgs& args, const ops::ConvNd& window);
+
 // Microseconds for each pixel of a gradient whose filter of one group is constant, by its phases or
 // through columns, and how many pixels one image has, where that is known.
 struct GradientCosts {

@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include "kernels/cpu/activation.h"
+#include "kernels/cpu/conv_routes_for_test.h"
+#include "kernels/cpu/every_isa_for_test.h"
+#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
 #include "kernels/cpu/openblas.h"
@@ -22,6 +25,7 @@ struct ConvCase {
   Activation activation = Activation::kNone;
   int threads = 1;
   bool residual = false;
+  std::string route = "";  // empty: the backend's
 };
 
 Attrs AttrsOf(const ConvCase& t) {
@@ -108,7 +112,9 @@ void ExpectConv(const ConvCase& t, GemmBackend backend) {
                                   << t.padding << " groups " << t.groups << " const "
                                   << t.const_mask);
   const std::vector<Tensor> inputs = InputsOf(t);
-  const auto outputs = RunKernel(OpOf(t), AttrsOf(t), inputs, {{backend}, t.threads, t.const_mask});
+  RunOptions options = {{backend}, t.threads, t.const_mask};
+  if (!t.route.empty()) options.kernels.routes["under_test"] = t.route;
+  const auto outputs = RunKernel(OpOf(t), AttrsOf(t), inputs, options);
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   const Side h(t.padding, t.height, t.kernel_h, t.stride_h, t.dilation_h, 2, 1);
   const Side w(t.padding, t.width, t.kernel_w, t.stride_w, t.dilation_w, 0, 3);
@@ -229,6 +235,55 @@ TEST(Conv2D, GroupsAndFiltersThatAreNotConstant) {
   }
 }
 
+TEST(Conv2D, SmallGroupsOnEveryIsa) {
+  OnEveryIsa([] {
+    const int64_t lanes = kernels::PickGemm().lanes;
+    for (int64_t width = 2; width <= lanes; width *= 2) {
+      for (const char* padding : {"VALID", "SAME", "EXPLICIT"}) {
+        for (const int64_t stride : {1, 2}) {
+          for (const int64_t dilation : {1, 2}) {
+            for (const int64_t taps : {2, 3}) {
+              ConvCase t{2, 9, 21, 3 * lanes, 3, taps, 3 * lanes};
+              t.groups = t.channels / width;
+              t.padding = padding;
+              t.stride_h = 3 - stride;
+              t.stride_w = stride;
+              t.dilation_h = t.dilation_w = dilation;
+              t.activation = stride == 1 ? Activation::kRelu6 : Activation::kTanh;
+              t.route = "groups";
+              t.const_mask = 0;
+              t.threads = static_cast<int>(dilation);
+              ASSERT_NO_FATAL_FAILURE(ExpectConv(t, GemmBackend::kAuto));
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Conv2D, SmallGroupsWhereTheyFit) {
+  const int64_t lanes = kernels::PickGemm().lanes;
+  if (lanes == 1) return;
+  const auto chosen = [](const ConvCase& t) {
+    return ConvOffers(AttrsOf(t), InputsOf(t), {{}, 1, t.residual ? 10u : 6u}).back();
+  };
+  ConvCase t{1, 8, 8, 2 * lanes, 3, 3, 2 * lanes};
+  t.groups = lanes;
+  EXPECT_EQ(chosen(t), "chosen groups");
+  t.residual = true;
+  EXPECT_EQ(chosen(t), "chosen gemm");
+  t.residual = false;
+  t.channels = t.out_channels = 2 * lanes + 2;  // no whole vectors
+  t.groups = lanes + 1;
+  EXPECT_EQ(chosen(t), "chosen gemm");
+  t.channels = t.out_channels = 3 * lanes;  // no power of two
+  t.groups = lanes;
+  EXPECT_EQ(chosen(t), "chosen gemm");
+  t.out_channels = 6 * lanes;  // more outputs than inputs
+  EXPECT_EQ(chosen(t), "chosen gemm");
+}
+
 TEST(Conv2D, ThreadsGiveTheSameBits) {
   for (const char* padding : {"VALID", "SAME"}) {
     ConvCase t{2, 20, 21, 16, 3, 3, 40};
@@ -270,6 +325,9 @@ TEST(Conv2D, BitsOfAnImageDoNotDependOnTheBatch) {
   t.activation = Activation::kSigmoid;
   ExpectImagesAreIndependent(t);
   t.kernel_h = t.kernel_w = 1;
+  ExpectImagesAreIndependent(t);
+  t = {9, 7, 9, 32, 3, 3, 32};
+  t.groups = 16;
   ExpectImagesAreIndependent(t);
   t = {9, 7, 9, 5, 3, 3, 2};
   t.depthwise = true;

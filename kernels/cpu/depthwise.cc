@@ -15,19 +15,22 @@ constexpr int64_t kDepthwiseSerialBelow = 200'000, kLookAfter = 4'000'000;
 
 class NativeDepthwise final : public Kernel {
  public:
-  NativeDepthwise(const ops::ConvNd& window, const Epilogue& epilogue)
-      : window_(window), epilogue_(epilogue), row_(PickDepthwiseRow()) {}
+  // `group`: input channels of an output; not 1: of a Conv2D.
+  NativeDepthwise(const ops::ConvNd& window, const Epilogue& epilogue, int64_t group)
+      : window_(window), epilogue_(epilogue), group_(group), row_(PickDepthwiseRow()) {}
 
   int64_t ScratchBytes(absl::Span<const Shape> inputs,
                        absl::Span<const Shape> outputs) const override {
     const ConvSizes s(window_, inputs[0], inputs[1], outputs[0]);
     return ScratchPieces::Bytes({ImageScratch(s)});
   }
-  std::string Route() const override { return absl::StrCat("depthwise ", IsaName()); }
+  std::string Route() const override {
+    return absl::StrCat(group_ == 1 ? "depthwise " : "small groups, ", IsaName());
+  }
 
   absl::Status Run(const KernelContext& ctx) const override {
     const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
-    FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, true));
+    FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, group_ == 1));
     if (s.out_floats() == 0) return absl::OkStatus();
     ScratchPieces pieces(ctx.scratch);
     float* copy = pieces.Floats(ImageScratch(s));
@@ -48,7 +51,8 @@ class NativeDepthwise final : public Kernel {
                        s.pad_top,
                        s.pad_left,
                        s.out_w,
-                       epilogue_};
+                       epilogue_,
+                       group_};
     for (int64_t i = 0; i < s.images; ++i, in += s.image_floats(), out += s.out_floats()) {
       task.image = in;
       if (copy != nullptr) {
@@ -61,8 +65,8 @@ class NativeDepthwise final : public Kernel {
   }
 
  private:
-  static int64_t ImageScratch(const ConvSizes& s) {
-    return s.filter_out != 1 ? ScratchFloats({s.in_h, s.in_w, s.out_c}) : 0;
+  int64_t ImageScratch(const ConvSizes& s) const {
+    return group_ == 1 && s.filter_out != 1 ? ScratchFloats({s.in_h, s.in_w, s.out_c}) : 0;
   }
 
   // The image with each channel repeated for every output channel made from it.
@@ -74,8 +78,9 @@ class NativeDepthwise final : public Kernel {
   absl::Status RunImage(const ConvSizes& s, const DepthwiseTask& task, float* out,
                         ThreadPool& pool) const {
     const int64_t row_floats = s.out_w * s.out_c;
-    const int64_t row_products = std::max<int64_t>(row_floats * s.kernel_h * s.kernel_w, 1);
-    const bool serial = s.out_floats() * s.kernel_h * s.kernel_w < kDepthwiseSerialBelow;
+    const int64_t products = s.kernel_h * s.kernel_w * group_;
+    const int64_t row_products = std::max<int64_t>(row_floats * products, 1);
+    const bool serial = s.out_floats() * products < kDepthwiseSerialBelow;
     const int64_t chunk =
         serial ? s.out_h : (s.out_h + 4 * pool.threads() - 1) / (4 * pool.threads());
     if (chunk == 0) return absl::OkStatus();
@@ -93,6 +98,7 @@ class NativeDepthwise final : public Kernel {
 
   const ops::ConvNd window_;
   const Epilogue epilogue_;
+  const int64_t group_;
   const DepthwiseRowFunction row_;
 };
 
@@ -104,11 +110,30 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeDepthwise(const KernelArgs& args) {
       args.options.gemm == GemmBackend::kReference) {
     return MakePlainConv(args, window, epilogue, true);
   }
-  return std::make_unique<NativeDepthwise>(window, epilogue);
+  return std::make_unique<NativeDepthwise>(window, epilogue, 1);
 }
 
 FLOE_REGISTER_KERNEL(DepthwiseConv2dNative, kCpu, MakeDepthwise, DType::kFloat32, DType::kFloat64,
                      DType::kFloat16, DType::kBFloat16, DType::kInt32);
 
+int64_t GroupOf(const KernelArgs& args) { return args.inputs[1].type.shape.dim(2).size(); }
+
 }  // namespace
+
+bool FitsSmallGroups(const KernelArgs& args, const ops::ConvNd& window, const Epilogue& epilogue) {
+  const SymShape &image = args.inputs[0].type.shape, &filter = args.inputs[1].type.shape;
+  if (args.inputs[0].type.dtype != DType::kFloat32 || epilogue.has_residual() ||
+      !filter.concrete() || filter.rank() != 4 || !image.rank_known())
+    return false;
+  const Dim channels = image.dim(window.channel_axis());
+  const int64_t group = GroupOf(args), lanes = PickGemm().lanes;
+  return channels == filter.dim(3) && channels.size() % lanes == 0 && channels.size() > group &&
+         group > 1 && group <= lanes && (group & (group - 1)) == 0;
+}
+
+std::unique_ptr<Kernel> MakeSmallGroups(const KernelArgs& args, const ops::ConvNd& window,
+                                        const Epilogue& epilogue) {
+  return std::make_unique<NativeDepthwise>(window, epilogue, GroupOf(args));
+}
+
 }  // namespace floe::kernels

@@ -94,6 +94,46 @@ HWY_INLINE void AddRows(const DepthwiseTask& task, const Pixels& at, int64_t c,
   }
 }
 
+// The same for output channels that are made from all input channels of their group: of channel i
+// of the groups every lane gets its own group's. kWidth 0: any filter, also at the edge.
+template <int kPixels, int kWidth, int kStride>
+HWY_INLINE void AddGroups(const DepthwiseTask& task, const Pixels& at, int64_t c,
+                          V (&sum)[kPixels][1]) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const auto first = hn::And(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(-task.group)));
+  const int64_t channels = task.channels, tap = task.group * channels;
+  for (int64_t ky = at.rows.begin; ky < at.rows.end; ++ky) {
+    const float* in = at.first + ky * task.dilation_h * task.in_w * channels + c;
+    for (int64_t i = 0; i < task.group; ++i) {
+      const auto lanes =
+          hn::IndicesFromVec(d, hn::Add(first, hn::Set(di, static_cast<int32_t>(i))));
+      const float* weights = task.filter + ky * task.kernel_w * tap + i * channels + c;
+      if constexpr (kWidth == 0) {
+        for (int64_t kx = at.columns.begin; kx < at.columns.end; ++kx) {
+          const V weight = hn::LoadU(d, weights + kx * tap);
+          FLOE_UNROLL for (int p = 0; p < kPixels; ++p) {
+            const int64_t x = p * task.stride_w + kx * task.dilation_w;
+            const V v = hn::TableLookupLanes(hn::LoadU(d, in + x * channels), lanes);
+            sum[p][0] = hn::MulAdd(v, weight, sum[p][0]);
+          }
+        }
+      } else {
+        V w[kWidth];
+        FLOE_UNROLL for (int kx = 0; kx < kWidth; ++kx) w[kx] = hn::LoadU(d, weights + kx * tap);
+        FLOE_UNROLL for (int x = 0; x < (kPixels - 1) * kStride + kWidth; ++x) {
+          const V v = hn::TableLookupLanes(hn::LoadU(d, in + x * channels), lanes);
+          FLOE_UNROLL for (int kx = 0; kx < kWidth; ++kx) {
+            const int p = (x - kx) / kStride;
+            if (x >= kx && (x - kx) % kStride == 0 && p < kPixels)
+              sum[p][0] = hn::MulAdd(v, w[kx], sum[p][0]);
+          }
+        }
+      }
+    }
+  }
+}
+
 template <int kPixels, int kVectors, class F>
 HWY_INLINE void ForSums(V (&sum)[kPixels][kVectors], const F& f) {
   FLOE_UNROLL for (int p = 0; p < kPixels; ++p) {
@@ -119,7 +159,7 @@ HWY_INLINE void Finish(const DepthwiseTask& task, int64_t c, size_t partial,
 
 // kVectors vectors of channels from c on; `partial` != 0: one vector with that many channels.
 // kWidth != 0: the filter's width, with all taps of a row inside the image.
-template <int kPixels, int kVectors, int kWidth, int kStride>
+template <int kPixels, int kVectors, int kWidth, int kStride, bool kGroups>
 HWY_INLINE void Channels(const DepthwiseTask& task, const Pixels& at, int64_t c, size_t partial) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -127,7 +167,9 @@ HWY_INLINE void Channels(const DepthwiseTask& task, const Pixels& at, int64_t c,
   FLOE_UNROLL for (int p = 0; p < kPixels; ++p) {
     FLOE_UNROLL for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::Zero(d);
   }
-  if constexpr (kWidth == 0) {
+  if constexpr (kGroups) {
+    AddGroups<kPixels, kWidth, kStride>(task, at, c, sum);
+  } else if constexpr (kWidth == 0) {
     AddTaps(task, at, c, partial, sum);
   } else {
     AddRows<kPixels, kWidth, kStride>(task, at, c, sum);
@@ -146,18 +188,20 @@ HWY_INLINE void Channels(const DepthwiseTask& task, const Pixels& at, int64_t c,
   }
 }
 
-template <int kPixels, int kWidth, int kStride>
+template <int kPixels, int kWidth, int kStride, bool kGroups>
 void AllChannels(const DepthwiseTask& task, const Pixels& at) {
   // Fewer sums than these would wait for each other.
-  constexpr int kVectors = kWidth != 0 ? 1 : kPixels == 1 ? 4 : kPixels <= 4 ? 2 : 1;
+  constexpr int kVectors = kWidth != 0 || kGroups ? 1 : kPixels == 1 ? 4 : kPixels <= 4 ? 2 : 1;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
   int64_t c = 0;
   for (; c + kVectors * lanes <= task.channels; c += kVectors * lanes)
-    Channels<kPixels, kVectors, kWidth, kStride>(task, at, c, 0);
+    Channels<kPixels, kVectors, kWidth, kStride, kGroups>(task, at, c, 0);
   for (; c + lanes <= task.channels; c += lanes)
-    Channels<kPixels, 1, kWidth, kStride>(task, at, c, 0);
-  if (c < task.channels)
-    Channels<kPixels, 1, 0, 0>(task, at, c, static_cast<size_t>(task.channels - c));
+    Channels<kPixels, 1, kWidth, kStride, kGroups>(task, at, c, 0);
+  if constexpr (!kGroups) {
+    if (c < task.channels)
+      Channels<kPixels, 1, 0, 0, false>(task, at, c, static_cast<size_t>(task.channels - c));
+  }
   if (!IsCheap(task.epilogue.activation)) {
     ActivateInPlace(task.epilogue.activation, task.epilogue.alpha,
                     {at.out, 1, 0, static_cast<size_t>(kPixels * task.channels)});
@@ -167,25 +211,29 @@ void AllChannels(const DepthwiseTask& task, const Pixels& at) {
 constexpr int64_t kMostPixels = 8;
 using PixelsFunction = void (*)(const DepthwiseTask&, const Pixels&);
 // By the number of pixels. kWidth 0: any filter, also at the edge of the image.
-template <int kWidth, int kStride>
+template <int kWidth, int kStride, bool kGroups>
 constexpr PixelsFunction kByPixels[kMostPixels + 1] = {nullptr,
-                                                       AllChannels<1, kWidth, kStride>,
-                                                       AllChannels<2, kWidth, kStride>,
-                                                       AllChannels<3, kWidth, kStride>,
-                                                       AllChannels<4, kWidth, kStride>,
-                                                       AllChannels<5, kWidth, kStride>,
-                                                       AllChannels<6, kWidth, kStride>,
-                                                       AllChannels<7, kWidth, kStride>,
-                                                       AllChannels<8, kWidth, kStride>};
+                                                       AllChannels<1, kWidth, kStride, kGroups>,
+                                                       AllChannels<2, kWidth, kStride, kGroups>,
+                                                       AllChannels<3, kWidth, kStride, kGroups>,
+                                                       AllChannels<4, kWidth, kStride, kGroups>,
+                                                       AllChannels<5, kWidth, kStride, kGroups>,
+                                                       AllChannels<6, kWidth, kStride, kGroups>,
+                                                       AllChannels<7, kWidth, kStride, kGroups>,
+                                                       AllChannels<8, kWidth, kStride, kGroups>};
 
 // For pixels that see all columns of the filter.
+template <bool kGroups>
 const PixelsFunction* InteriorFunctions(const DepthwiseTask& task) {
-  if (task.dilation_w != 1) return kByPixels<0, 0>;
-  if (task.kernel_w == 3 && task.stride_w == 1) return kByPixels<3, 1>;
-  if (task.kernel_w == 3 && task.stride_w == 2) return kByPixels<3, 2>;
-  if (task.kernel_w == 5 && task.stride_w == 1) return kByPixels<5, 1>;
-  if (task.kernel_w == 5 && task.stride_w == 2) return kByPixels<5, 2>;
-  return kByPixels<0, 0>;
+  if (task.dilation_w != 1) return kByPixels<0, 0, kGroups>;
+  if (task.kernel_w == 3 && task.stride_w == 1) return kByPixels<3, 1, kGroups>;
+  if (task.kernel_w == 3 && task.stride_w == 2) return kByPixels<3, 2, kGroups>;
+  if constexpr (!kGroups) {
+    if (task.kernel_w == 5 && task.stride_w == 1) return kByPixels<5, 1, kGroups>;
+    if (task.kernel_w == 5 && task.stride_w == 2) return kByPixels<5, 2, kGroups>;
+    if (task.kernel_w == 7 && task.stride_w == 1) return kByPixels<7, 1, kGroups>;
+  }
+  return kByPixels<0, 0, kGroups>;
 }
 
 void DepthwiseRow(const DepthwiseTask& task, int64_t y, float* out) {
@@ -204,15 +252,18 @@ void DepthwiseRow(const DepthwiseTask& task, int64_t y, float* out) {
   const int64_t end =
       last < 0 ? begin
                : HWY_MAX(begin, HWY_MIN(task.out_w, (last + task.pad_left) / task.stride_w + 1));
-  for (int64_t x = 0; x < begin; ++x) run(x, 1, kByPixels<0, 0>);
-  const PixelsFunction* const interior = InteriorFunctions(task);
+  const bool groups = task.group != 1;
+  const PixelsFunction* const edge = groups ? kByPixels<0, 0, true> : kByPixels<0, 0, false>;
+  const PixelsFunction* const interior =
+      groups ? InteriorFunctions<true>(task) : InteriorFunctions<false>(task);
+  for (int64_t x = 0; x < begin; ++x) run(x, 1, edge);
   int64_t x = begin;
   for (int64_t tiles = (end - begin + kMostPixels - 1) / kMostPixels; tiles > 0; --tiles) {
     const int64_t count = (end - x + tiles - 1) / tiles;
     run(x, count, interior);
     x += count;
   }
-  for (; x < task.out_w; ++x) run(x, 1, kByPixels<0, 0>);
+  for (; x < task.out_w; ++x) run(x, 1, edge);
 }
 
 }  // namespace
