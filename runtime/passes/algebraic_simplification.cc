@@ -26,7 +26,7 @@ class Simplifier {
         rebuild_.Keep(i);
       } else if (const std::optional<int> same = SameAsInput(node)) {
         rebuild_.Replace(i, 0, rebuild_.Map(node.inputs[*same]));
-      } else if (!SimplifyTranspose(i) && !SimplifyPower(i)) {
+      } else if (!SimplifyTranspose(i) && !SimplifyPower(i) && !MakeDepthwise(i)) {
         rebuild_.Keep(i);
       }
     }
@@ -145,6 +145,31 @@ class Simplifier {
     const ValueRef x = square.inputs[0];
     cube.inputs = {{rebuild_.Append(std::move(square)), 0}, x};
     rebuild_.Emit(i, std::move(cube));
+    return true;
+  }
+
+  // A Conv2D with one input channel in each group is a depthwise convolution, whose filter has the
+  // same numbers in the same order.
+  bool MakeDepthwise(int i) {
+    const Node& node = graph_.node(i);
+    if (node.op->name != "Conv2D" || node.attrs.String("data_format", "NHWC") != "NHWC" ||
+        EpilogueOf(node.attrs).has_residual())
+      return false;
+    const Tensor* filter = ConstantOf(graph_, node.inputs[1]);
+    const SymShape& image = TypeOf(node.inputs[0]).shape;
+    if (filter == nullptr || filter->elements() == 0 || filter->shape().dim(2) != 1 ||
+        !image.rank_known() || !image.dim(3).concrete() || image.dim(3).size() < 2)
+      return false;
+    const int64_t groups = image.dim(3).size();
+    const Shape shape = {filter->shape().dim(0), filter->shape().dim(1), groups,
+                         filter->shape().dim(3) / groups};
+    Node depthwise = node;
+    depthwise.op = FindOp("DepthwiseConv2dNative");
+    for (ValueRef& input : depthwise.inputs) input = rebuild_.Map(input);
+    depthwise.inputs[1] = {rebuild_.Append(ConstNode(absl::StrCat(node.name, "/depthwise_filter"),
+                                                     filter->Reshaped(shape))),
+                           0};
+    rebuild_.Emit(i, std::move(depthwise));
     return true;
   }
 

@@ -131,5 +131,22 @@ TEST(SimplifyAlgebra, SmallPowersAreMultiplied) {
   }
 }
 
+Graph WithFilter(const Shape& filter) {
+  return Simplified(
+      [&](TestGraph& t, ValueRef x) {
+        return t.Op(
+            "Conv2D", "y", {x, t.Const("w", Wavy(filter, 3))},
+            {{"strides", std::vector<int64_t>{1, 2, 1, 1}}, {"padding", std::string("SAME")}});
+      },
+      {Dim::Unknown(), 7, 6, 4}, Shape({2, 7, 6, 4}));
+}
+
+TEST(SimplifyAlgebra, GroupsOfOneChannelAreDepthwise) {
+  EXPECT_EQ(CountOps(WithFilter({3, 2, 1, 4}), "DepthwiseConv2dNative"), 1);
+  EXPECT_EQ(CountOps(WithFilter({3, 2, 1, 12}), "DepthwiseConv2dNative"), 1);
+  EXPECT_EQ(CountOps(WithFilter({3, 2, 2, 4}), "DepthwiseConv2dNative"), 0);
+  EXPECT_EQ(CountOps(WithFilter({3, 2, 4, 4}), "DepthwiseConv2dNative"), 0);
+}
+
 }  // namespace
 }  // namespace floe

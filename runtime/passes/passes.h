@@ -100,8 +100,9 @@ absl::Status MoveTransposes(Graph* graph, absl::Span<const TensorType> inputs,
 
 // Transposes of transposes become one or none, those that only move dims of 1 a Reshape. A Cast to
 // the same type, a Pad of nothing, x + 0 and x * 1 of integers and their like give their input.
-// x^2 and x^3 of float32 become multiplications. Squeeze, ExpandDims and Reshape are views and cost
-// nothing, so chains of them stay. `inputs`: types of graph->inputs.
+// x^2 and x^3 of float32 become multiplications, and a Conv2D with one input channel in each group
+// DepthwiseConv2dNative. Squeeze, ExpandDims and Reshape are views and cost nothing, so chains of
+// them stay. `inputs`: types of graph->inputs.
 absl::Status SimplifyAlgebra(Graph* graph, absl::Span<const TensorType> inputs,
                              const KernelOptions& options);
 
