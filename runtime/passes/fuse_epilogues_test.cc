@@ -105,6 +105,40 @@ TEST(FuseEpilogues, AValueThatOthersReadStays) {
   EXPECT_EQ(CountOps(t.graph, "Relu"), 1);
 }
 
+TEST(FuseEpilogues, TransposedConvolutionsTakeABias) {
+  for (const int spatial : {2, 3}) {
+    SCOPED_TRACE(spatial);
+    TestGraph t;
+    Shape image = {2}, filter;
+    std::vector<int64_t> strides = {1};
+    std::vector<int32_t> sizes = {2};
+    for (int i = 0; i < spatial; ++i) {
+      image.push_back(3);
+      filter.push_back(2);
+      strides.push_back(2);
+      sizes.push_back(6);
+    }
+    image.push_back(4);
+    filter.push_back(5);
+    filter.push_back(4);
+    strides.push_back(1);
+    sizes.push_back(5);
+    const ValueRef x = t.Input("x", DType::kFloat32, SymShape(image));
+    const ValueRef conv = t.Op(spatial == 2 ? "Conv2DBackpropInput" : "Conv3DBackpropInputV2",
+                               "conv", {t.Ints("sizes", sizes), t.Const("w", Wavy(filter, 1)), x},
+                               {{"strides", strides}, {"padding", std::string("SAME")}});
+    const ValueRef biased = t.Op("BiasAdd", "biased", {conv, t.Floats("b", {5}, {1, -2, 3, 4, 5})});
+    t.Output(t.Op("Relu", "y", {biased}));
+    const std::vector<Tensor> in = {Wavy(image, 3)};
+    const auto got = RunGraph(t, in), want = RunGraph(t, in, {"all"});
+    ASSERT_EQ(got.size(), 1u);
+    ExpectClose(got[0], want[0], 1e-6);
+    FuseEpilogues(&t.graph, t.InputTypes(), {});
+    Prune(&t.graph);
+    EXPECT_EQ(CountOps(t.graph, "BiasAdd") + CountOps(t.graph, "Relu"), 0) << DebugString(t.graph);
+  }
+}
+
 // x + conv(conv(x)), where `other` may make another value of the first x.
 TestGraph Block(const SymShape& shape, const std::function<ValueRef(TestGraph&, ValueRef)>& other) {
   TestGraph t;

@@ -91,8 +91,13 @@ bool AlongAxis(const Tensor& constant, int rank, int axis, int64_t channels,
 }
 
 bool TakesEpilogue(const Node& node) {
-  static const std::set<std::string> names = {
-      "MatMul", "BatchMatMul", "Conv2D", "DepthwiseConv2dNative", "Conv3D", "Conv2DBackpropInput"};
+  static const std::set<std::string> names = {"MatMul",
+                                              "BatchMatMul",
+                                              "Conv2D",
+                                              "DepthwiseConv2dNative",
+                                              "Conv3D",
+                                              "Conv2DBackpropInput",
+                                              "Conv3DBackpropInputV2"};
   return names.count(node.op->name) != 0;
 }
 
@@ -111,15 +116,17 @@ Channels ChannelsOf(const Graph& graph, const Node& node) {
     return c;
   }
   const bool plain = op == "Conv2D" || op == "Conv3D";
-  const bool backward = op == "Conv2DBackpropInput", depthwise = op == "DepthwiseConv2dNative";
+  const bool volume = op == "Conv3D" || op == "Conv3DBackpropInputV2";
+  const bool backward = op == "Conv2DBackpropInput" || op == "Conv3DBackpropInputV2";
+  const bool depthwise = op == "DepthwiseConv2dNative";
   if (!plain && !backward && !depthwise) return c;
-  const int rank = op == "Conv3D" ? 5 : 4;
+  const int rank = volume ? 5 : 4;
   if (shape.rank() != rank) return c;
   c.rank = rank;
   c.axis = rank - 1;
-  c.count = backward ? shape.dim(2) : shape.dim(rank - 1);
+  c.count = shape.dim(backward ? rank - 2 : rank - 1);
   if (depthwise) c.count = shape.dim(2) * shape.dim(3);
-  if (backward) c.inner = shape.dim(3);
+  if (backward) c.inner = shape.dim(rank - 1);
   c.weights = weights;
   return c;
 }
