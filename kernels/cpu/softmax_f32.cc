@@ -116,16 +116,27 @@ void Finish(D d, const float* x, float top, float* y, size_t n) {
   if (i < n) StorePartial(d, hn::Mul(LoadPartial(d, y + i, n - i), scale), y + i, n - i);
 }
 
-// The softmax of kRows rows of kVectors vectors, the last of which may be partial, with the bits of
-// Finish. All are loaded before the first is stored, and what is stored beyond a row is overwritten
-// by the next: a load next to a masked store waits for it.
-template <size_t kVectors, size_t kRows, class D>
+// Probabilities are e^(x - top) times 1 / sum; their logarithms x - top less log(sum).
+template <bool kLog, class D, class V = hn::Vec<D>>
+HWY_INLINE V FactorOf(D d, V sum) {
+  if constexpr (kLog) return Log(d, sum);
+  return hn::Div(hn::Set(d, 1.0f), sum);
+}
+template <bool kLog, class V>
+HWY_INLINE V Scaled(V x, V factor) {
+  return kLog ? hn::Sub(x, factor) : hn::Mul(x, factor);
+}
+
+// The softmax of kRows rows of kVectors vectors, the last of which may be partial. All are loaded
+// before the first is stored, and what is stored beyond a row is overwritten by the next: a load
+// next to a masked store waits for it.
+template <bool kLog, size_t kVectors, size_t kRows, class D>
 HWY_INLINE void SoftmaxOfVectors(D d, const float* x, float* y, size_t n) {
   using V = hn::Vec<D>;
   constexpr size_t kLast = kVectors - 1;
   const size_t lanes = hn::Lanes(d), rest = n - kLast * lanes;
   const auto used = hn::FirstN(d, rest);
-  const V none = hn::Set(d, -__builtin_inff()), one = hn::Set(d, 1.0f);
+  const V none = hn::Set(d, -__builtin_inff());
   V v[kRows][kVectors];
   FLOE_UNROLL for (size_t i = 0; i < kRows; ++i) {
     FLOE_UNROLL for (size_t k = 0; k < kLast; ++k) v[i][k] = hn::LoadU(d, x + i * n + k * lanes);
@@ -135,11 +146,14 @@ HWY_INLINE void SoftmaxOfVectors(D d, const float* x, float* y, size_t n) {
     V top = none, sum = hn::Zero(d);
     FLOE_UNROLL for (size_t k = 0; k < kLast; ++k) top = Larger(top, v[i][k]);
     top = hn::MaxOfLanes(d, hn::IfThenElse(used, Larger(top, v[i][kLast]), top));
-    FLOE_UNROLL for (V& e : v[i]) e = ExpUpToZero(d, hn::Sub(e, top));
-    v[i][kLast] = hn::IfThenElseZero(used, v[i][kLast]);
-    FLOE_UNROLL for (const V& e : v[i]) sum = hn::Add(sum, e);
-    const V scale = hn::Div(one, hn::SumOfLanes(d, sum));
-    FLOE_UNROLL for (V& e : v[i]) e = hn::Mul(e, scale);
+    FLOE_UNROLL for (size_t k = 0; k < kVectors; ++k) {
+      v[i][k] = hn::Sub(v[i][k], top);
+      const V e = ExpUpToZero(d, v[i][k]);
+      sum = hn::Add(sum, k == kLast ? hn::IfThenElseZero(used, e) : e);
+      if constexpr (!kLog) v[i][k] = e;
+    }
+    const V factor = FactorOf<kLog>(d, hn::SumOfLanes(d, sum));
+    FLOE_UNROLL for (V& e : v[i]) e = Scaled<kLog>(e, factor);
   }
   FLOE_UNROLL for (size_t i = 0; i < kRows; ++i) {
     FLOE_UNROLL for (size_t k = 0; k < kLast; ++k) hn::StoreU(v[i][k], d, y + i * n + k * lanes);
@@ -148,66 +162,104 @@ HWY_INLINE void SoftmaxOfVectors(D d, const float* x, float* y, size_t n) {
   }
 }
 
-template <size_t kVectors, size_t kTogether, class D>
+template <bool kLog, size_t kVectors, size_t kTogether, class D>
 void SoftmaxOfShortRows(D d, const float* x, float* y, size_t rows, size_t n) {
   size_t i = 0;
   for (; i + kTogether <= rows; i += kTogether)
-    SoftmaxOfVectors<kVectors, kTogether>(d, x + i * n, y + i * n, n);
-  for (; i < rows; ++i) SoftmaxOfVectors<kVectors, 1>(d, x + i * n, y + i * n, n);
+    SoftmaxOfVectors<kLog, kVectors, kTogether>(d, x + i * n, y + i * n, n);
+  for (; i < rows; ++i) SoftmaxOfVectors<kLog, kVectors, 1>(d, x + i * n, y + i * n, n);
 }
 
-// A vector's lanes of rows of kColumns numbers, 2 to 4, each lane a row.
-template <size_t kColumns, class D>
+// Column k of as many rows of kColumns numbers as a vector has lanes, into v[k], and back.
+template <size_t kColumns, class D, class V = hn::Vec<D>>
+HWY_INLINE void LoadColumns(D d, const float* x, V (&v)[kColumns]) {
+  if constexpr (kColumns == 2) {
+    hn::LoadInterleaved2(d, x, v[0], v[1]);
+  } else if constexpr (kColumns == 3) {
+    hn::LoadInterleaved3(d, x, v[0], v[1], v[2]);
+  } else if constexpr (kColumns == 4) {
+    hn::LoadInterleaved4(d, x, v[0], v[1], v[2], v[3]);
+  } else {
+    const hn::RebindToSigned<D> di;
+    const auto rows = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(kColumns)));
+    FLOE_UNROLL for (size_t k = 0; k < kColumns; ++k) v[k] = hn::GatherIndex(d, x + k, rows);
+  }
+}
+template <size_t kColumns, class D, class V = hn::Vec<D>>
+HWY_INLINE void StoreColumns(D d, const V (&v)[kColumns], float* y) {
+  if constexpr (kColumns == 2) {
+    hn::StoreInterleaved2(v[0], v[1], d, y);
+  } else if constexpr (kColumns == 3) {
+    hn::StoreInterleaved3(v[0], v[1], v[2], d, y);
+  } else if constexpr (kColumns == 4) {
+    hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d, y);
+  } else {
+    const hn::RebindToSigned<D> di;
+    const auto rows = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(kColumns)));
+    FLOE_UNROLL for (size_t k = 0; k < kColumns; ++k) hn::ScatterIndex(v[k], d, y + k, rows);
+  }
+}
+
+// The softmax of as many rows as a vector has lanes, each lane a row.
+template <bool kLog, size_t kColumns, class D>
 HWY_INLINE void SoftmaxOfColumns(D d, const float* x, float* y) {
   using V = hn::Vec<D>;
   V v[kColumns];
-  if constexpr (kColumns == 2) hn::LoadInterleaved2(d, x, v[0], v[1]);
-  if constexpr (kColumns == 3) hn::LoadInterleaved3(d, x, v[0], v[1], v[2]);
-  if constexpr (kColumns == 4) hn::LoadInterleaved4(d, x, v[0], v[1], v[2], v[3]);
+  LoadColumns(d, x, v);
   V top = hn::Set(d, -__builtin_inff()), sum = hn::Zero(d);
-  for (const V& e : v) top = Larger(top, e);
-  for (V& e : v) {
-    e = ExpUpToZero(d, hn::Sub(e, top));
-    sum = hn::Add(sum, e);
+  FLOE_UNROLL for (const V& e : v) top = Larger(top, e);
+  FLOE_UNROLL for (V& e : v) {
+    e = hn::Sub(e, top);
+    const V power = ExpUpToZero(d, e);
+    sum = hn::Add(sum, power);
+    if constexpr (!kLog) e = power;
   }
-  const V scale = hn::Div(hn::Set(d, 1.0f), sum);
-  for (V& e : v) e = hn::Mul(e, scale);
-  if constexpr (kColumns == 2) hn::StoreInterleaved2(v[0], v[1], d, y);
-  if constexpr (kColumns == 3) hn::StoreInterleaved3(v[0], v[1], v[2], d, y);
-  if constexpr (kColumns == 4) hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d, y);
+  const V factor = FactorOf<kLog>(d, sum);
+  FLOE_UNROLL for (V& e : v) e = Scaled<kLog>(e, factor);
+  StoreColumns(d, v, y);
 }
 
-template <size_t kColumns, class D>
+template <bool kLog, size_t kColumns, class D>
 void SoftmaxOfFew(D d, const float* x, float* y, size_t rows) {
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= rows; i += lanes)
-    SoftmaxOfColumns<kColumns>(d, x + i * kColumns, y + i * kColumns);
+    SoftmaxOfColumns<kLog, kColumns>(d, x + i * kColumns, y + i * kColumns);
   if (i == rows) return;
   // The last rows have the bits that they would have among others.
-  HWY_ALIGN float last[4 * HWY_MAX_BYTES / sizeof(float)] = {};
+  HWY_ALIGN float last[kColumns * HWY_MAX_BYTES / sizeof(float)] = {};
   std::copy(x + i * kColumns, x + rows * kColumns, last);
-  SoftmaxOfColumns<kColumns>(d, last, last);
+  SoftmaxOfColumns<kLog, kColumns>(d, last, last);
   std::copy(last, last + (rows - i) * kColumns, y + i * kColumns);
+}
+
+// Rows of up to four vectors; false for others.
+template <bool kLog, class D>
+bool SoftmaxInRegisters(D d, const float* x, float* y, size_t rows, size_t n) {
+  if (n == 2) return SoftmaxOfFew<kLog, 2>(d, x, y, rows), true;
+  if (n == 3) return SoftmaxOfFew<kLog, 3>(d, x, y, rows), true;
+  if (n == 4) return SoftmaxOfFew<kLog, 4>(d, x, y, rows), true;
+  if (n == 5) return SoftmaxOfFew<kLog, 5>(d, x, y, rows), true;
+  if (n == 6) return SoftmaxOfFew<kLog, 6>(d, x, y, rows), true;
+  if (n == 7) return SoftmaxOfFew<kLog, 7>(d, x, y, rows), true;
+  if (n == 8) return SoftmaxOfFew<kLog, 8>(d, x, y, rows), true;
+  switch ((n + hn::Lanes(d) - 1) / hn::Lanes(d)) {
+    case 1:
+      return SoftmaxOfShortRows<kLog, 1, 4>(d, x, y, rows, n), true;
+    case 2:
+      return SoftmaxOfShortRows<kLog, 2, 4>(d, x, y, rows, n), true;
+    case 3:
+      return SoftmaxOfShortRows<kLog, 3, 2>(d, x, y, rows, n), true;
+    case 4:
+      return SoftmaxOfShortRows<kLog, 4, 2>(d, x, y, rows, n), true;
+    default:
+      return false;
+  }
 }
 
 void Softmax(const float* x, float* y, size_t rows, size_t n) {
   const hn::ScalableTag<float> d;
-  if (n == 2) return SoftmaxOfFew<2>(d, x, y, rows);
-  if (n == 3) return SoftmaxOfFew<3>(d, x, y, rows);
-  if (n == 4) return SoftmaxOfFew<4>(d, x, y, rows);
-  switch ((n + hn::Lanes(d) - 1) / hn::Lanes(d)) {
-    case 1:
-      return SoftmaxOfShortRows<1, 4>(d, x, y, rows, n);
-    case 2:
-      return SoftmaxOfShortRows<2, 4>(d, x, y, rows, n);
-    case 3:
-      return SoftmaxOfShortRows<3, 2>(d, x, y, rows, n);
-    case 4:
-      return SoftmaxOfShortRows<4, 2>(d, x, y, rows, n);
-    default:
-      break;
-  }
+  if (SoftmaxInRegisters<false>(d, x, y, rows, n)) return;
   for (size_t i = 0; i < rows; ++i) Finish(d, x + i * n, Largest(d, x + i * n, n), y + i * n, n);
 }
 
@@ -238,6 +290,7 @@ void LogSoftmaxOfRow(D d, const float* x, float* y, size_t n) {
 
 void LogSoftmax(const float* x, float* y, size_t rows, size_t n) {
   const hn::ScalableTag<float> d;
+  if (SoftmaxInRegisters<true>(d, x, y, rows, n)) return;
   for (size_t i = 0; i < rows; ++i) LogSoftmaxOfRow(d, x + i * n, y + i * n, n);
 }
 
