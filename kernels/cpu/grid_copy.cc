@@ -68,12 +68,14 @@ void CopySquare(const Grid& g, int64_t side, int64_t i, int64_t j, const T* from
     CopyLine(from, g.from[c], to, g.to[c], width);
 }
 
+constexpr int64_t kMostFew = 4;
+
 // to[i * to_long + j * to_few] = from[i * from_long + j * from_few] for `count` i and kFew j.
 template <int kFew, class T>
 void CopyFew(int64_t count, const T* from, int64_t from_long, int64_t from_few, T* to,
              int64_t to_long, int64_t to_few) {
   for (int64_t i = 0; i < count; ++i, from += from_long, to += to_long) {
-#pragma GCC unroll 4
+#pragma GCC unroll kMostFew
     for (int j = 0; j < kFew; ++j) to[j * to_few] = from[j * from_few];
   }
 }
@@ -129,9 +131,11 @@ Grid Simplified(const Grid& g) {
   return s;
 }
 
-// Brings the dim that is dense in `from` next to the last one, when the last one is not.
+// Whether the last two dims are copied together: where the last one has few elements, or is not
+// dense in `from`. Then the dim that is comes next to it.
 bool ArrangeSquares(Grid* g) {
   const size_t rank = g->dims.size();
+  if (rank >= 2 && g->dims.back() <= kMostFew) return true;
   if (rank < 2 || g->from.back() == 1 || g->from.back() == 0) return false;
   for (size_t i = 0; i + 1 < rank; ++i) {
     if (g->from[i] != 1) continue;
