@@ -2,6 +2,7 @@
 // reduced axes, however the kept axes are split over threads. What an element is folded with must
 // not show how many others there are. No choice here depends on the size of axis 0 or 1 while it is
 // kept, for these may hold the rows of requests.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -176,7 +177,9 @@ class ReduceF32Kernel : public Kernel {
       std::fill_n(ctx.out(0).as<float>(), plan.outputs,
                   mean_ ? std::numeric_limits<float>::quiet_NaN() : start_);
     } else if (plan.outputs != 0 && !IsCopy(plan, ctx)) {
-      plan.last_kept ? FoldLines(ctx, plan) : FoldRuns(ctx, plan);
+      plan.last_kept       ? FoldLines(ctx, plan)
+      : HasShortRuns(plan) ? FoldShortRuns(ctx, plan)
+                           : FoldRuns(ctx, plan);
     }
     return absl::OkStatus();
   }
@@ -198,6 +201,41 @@ class ReduceF32Kernel : public Kernel {
                         join_(&total, &next, &total, 1);
                       }
                       y[i] = mean_ ? total / static_cast<float>(plan.folded) : total;
+                    }
+                  });
+  }
+
+  // Runs that are too short to be folded one by one, beside those of other outputs.
+  static bool HasShortRuns(const ReducePlan& plan) {
+    constexpr int64_t kShort = 32;
+    return plan.reduced.size() > 1 && plan.reduced.back() <= kShort &&
+           (plan.kept.empty() || plan.kept_strides.back() == plan.reduced.back());
+  }
+
+  // Runs of neighbouring outputs are one line: the lines are folded onto each other first.
+  void FoldShortRuns(const KernelContext& ctx, const ReducePlan& plan) const {
+    constexpr int64_t kLine = 1024;
+    const float* x = ctx.in(0).as<float>();
+    float* y = ctx.out(0).as<float>();
+    const int64_t run = plan.reduced.back(), most = kLine / run;
+    const int64_t neighbours = plan.kept.empty() ? 1 : plan.kept.back();
+    ParallelRange(ctx.pool, plan.outputs, std::max<int64_t>(1, kElementGrain / plan.folded),
+                  [&](int64_t begin, int64_t end) {
+                    float line[kLine];
+                    for (int64_t i = begin, count = 0; i < end; i += count) {
+                      count = std::min({most, end - i, neighbours - i % neighbours});
+                      const auto floats = static_cast<size_t>(count * run);
+                      const float* from = x + ReducePlan::Offset(plan.kept, plan.kept_strides, i);
+                      std::copy_n(from, floats, line);
+                      for (int64_t at = run; at < plan.folded; at += run) {
+                        join_(line,
+                              from + ReducePlan::Offset(plan.reduced, plan.reduced_strides, at),
+                              line, floats);
+                      }
+                      for (int64_t k = 0; k < count; ++k) {
+                        const float total = fold_(line + k * run, static_cast<size_t>(run));
+                        y[i + k] = mean_ ? total / static_cast<float>(plan.folded) : total;
+                      }
                     }
                   });
   }

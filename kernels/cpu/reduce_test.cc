@@ -32,8 +32,8 @@ double Step(const std::string& op, double a, double x) {
 
 TEST(Reduce, EveryAxesSetOnEveryIsa) {
   OnEveryIsa([] {
-    for (const Shape& shape :
-         {Shape({3, 4, 5, 2}), Shape({2, 1, 67, 1}), Shape({1, 1, 1, 1}), Shape({5, 1, 3, 33})}) {
+    for (const Shape& shape : {Shape({3, 4, 5, 2}), Shape({2, 1, 67, 1}), Shape({1, 1, 1, 1}),
+                               Shape({5, 1, 3, 33}), Shape({2, 3, 700, 2})}) {
       const std::vector<float> x = Some(shape.elements());
       for (int set = 0; set < 16; ++set) {
         std::vector<int32_t> axes;
@@ -83,6 +83,25 @@ TEST(Reduce, RowsKeepTheirBits) {
       const size_t bytes = (*one)[0].bytes();
       EXPECT_EQ(std::memcmp((*one)[0].data(), (*all)[0].as<char>() + r * bytes, bytes), 0);
     }
+  }
+}
+
+// Sums over dims on both sides of a kept one.
+TEST(Reduce, RowsBetweenReducedDimsKeepTheirBits) {
+  const int64_t before = 40, rows = 4, run = 6;
+  const std::vector<float> x = Some(before * rows * run);
+  const Tensor axes = Ints({0, 2});
+  const auto all =
+      RunKernel("Sum", {}, {FloatTensor({before, rows, run}, x), axes}, {.const_mask = 2});
+  for (int64_t r = 0; r < rows; ++r) {
+    std::vector<float> row;
+    for (int64_t i = 0; i < before; ++i) {
+      const auto from = x.begin() + (i * rows + r) * run;
+      row.insert(row.end(), from, from + run);
+    }
+    const auto one =
+        RunKernel("Sum", {}, {FloatTensor({before, 1, run}, row), axes}, {.const_mask = 2});
+    EXPECT_EQ((*one)[0].as<float>()[0], (*all)[0].as<float>()[r]) << r;
   }
 }
 
