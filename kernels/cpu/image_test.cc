@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <complex>
+#include <limits>
 
 #include "kernels/cpu/kernel_test_util.h"
 
@@ -164,6 +165,19 @@ TEST(Quantize, RoundsToTheGrid) {
   ExpectClose(RunKernel("FakeQuantWithMinMaxVars", fake,
                         {x, FloatTensor({}, {-1}), FloatTensor({}, {1.5f})}),
               {6}, want);
+  // By vectors as one by one, which is how several channels are done.
+  const float kNan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> many = {kNan, kNan, INFINITY, -INFINITY};
+  for (int i = 0; i < 2996; ++i) many.push_back(static_cast<float>(i - 1500) * 0.0021f);
+  const Tensor pairs = FloatTensor({1500, 2}, many);
+  const auto vectors = RunKernel("FakeQuantWithMinMaxArgs", fake, {pairs});
+  const auto channels =
+      RunKernel("FakeQuantWithMinMaxVarsPerChannel", fake,
+                {pairs, FloatTensor({2}, {-1, -1}), FloatTensor({2}, {1.5f, 1.5f})});
+  for (int i = 0; i < 3000; ++i) {
+    const float got = (*vectors)[0].as<float>()[i], expected = (*channels)[0].as<float>()[i];
+    ASSERT_TRUE(got == expected || (std::isnan(got) && std::isnan(expected))) << i;
+  }
   Attrs attrs;
   attrs.Set("num_bits", int64_t{4});
   attrs.Set("range_given", false);

@@ -5,9 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "kernels/cpu/binary_f32.h"
 #include "kernels/cpu/dtypes.h"
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/grid_copy.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/unary_f32.h"
 
 namespace floe::kernels {
 namespace {
@@ -26,21 +29,66 @@ void Nudge(const FakeQuant& q, float* low, float* high, float* step) {
   *high = (q.last - nudged) * *step;
 }
 
+// One range's grid. TensorFlow multiplies by the inverse, which decides what lies half way between
+// two steps.
+struct Steps {
+  float low, high, step, inverse, zero;
+  explicit Steps(const FakeQuant& q) {
+    Nudge(q, &low, &high, &step);
+    inverse = (q.last - q.first) / (q.high - q.low);
+    zero = std::floor(-low * inverse + 0.5f);
+  }
+};
+
 void QuantizeLine(const FakeQuant& q, const float* x, float* y, int64_t n, int64_t stride) {
   if (q.low == 0 && q.high == 0) {
     for (int64_t i = 0; i < n; ++i) y[i * stride] = 0;
     return;
   }
-  float low, high, step;
-  Nudge(q, &low, &high, &step);
-  // TensorFlow multiplies by the inverse, which decides what lies half way between two steps.
-  const float inverse = (q.last - q.first) / (q.high - q.low),
-              zero = std::floor(-low * inverse + 0.5f);
+  const Steps g(q);
   for (int64_t i = 0; i < n; ++i) {
-    const float shifted = std::max(std::min(x[i * stride], high), low) - low;
-    y[i * stride] = std::floor(shifted * inverse - zero + 0.5f) * step;
+    const float shifted = std::max(std::min(x[i * stride], g.high), g.low) - g.low;
+    y[i * stride] = std::floor(shifted * g.inverse - g.zero + 0.5f) * g.step;
   }
 }
+
+// The same for elements side by side, by vectors, piece by piece in the cache.
+class VectorQuantizer {
+ public:
+  void Run(const FakeQuant& q, const KernelContext& ctx) const {
+    const float* x = ctx.in(0).as<float>();
+    float* y = ctx.out(0).as<float>();
+    if (q.low == 0 && q.high == 0) {
+      std::fill_n(y, ctx.out(0).elements(), 0.0f);
+      return;
+    }
+    const Steps g(q);
+    ParallelRange(ctx.pool, ctx.out(0).elements(), kElementGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i += kPiece)
+        Quantize(g, x + i, y + i, static_cast<size_t>(std::min(kPiece, end - i)));
+    });
+  }
+
+ private:
+  static constexpr int64_t kPiece = 1024;
+
+  void Quantize(const Steps& g, const float* x, float* y, size_t n) const {
+    const float half = 0.5f;
+    minimum_(x, &g.high, y, n);
+    maximum_(y, &g.low, y, n);
+    sub_(y, &g.low, y, n);
+    mul_(y, &g.inverse, y, n);
+    sub_(y, &g.zero, y, n);
+    add_(y, &half, y, n);
+    floor_(y, y, n, 0);
+    mul_(y, &g.step, y, n);
+  }
+
+  BinaryF32 minimum_ = FindBinaryF32("Minimum").scalar_b,
+            maximum_ = FindBinaryF32("Maximum").scalar_b, sub_ = FindBinaryF32("Sub").scalar_b,
+            mul_ = FindBinaryF32("Mul").scalar_b, add_ = FindBinaryF32("Add").scalar_b;
+  UnaryF32 floor_ = FindUnaryF32("Floor");
+};
 
 FakeQuant QuantOf(const Attrs& attrs) {
   FakeQuant q;
@@ -53,8 +101,8 @@ FakeQuant QuantOf(const Attrs& attrs) {
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeArgs(const KernelArgs& args) {
   const FakeQuant q = QuantOf(args.node.attrs);
-  return FromFunction([q](const KernelContext& ctx) {
-    QuantizeLine(q, ctx.in(0).as<float>(), ctx.out(0).as<float>(), ctx.out(0).elements(), 1);
+  return FromFunction([q, vectors = VectorQuantizer()](const KernelContext& ctx) {
+    vectors.Run(q, ctx);
     return absl::OkStatus();
   });
 }
@@ -63,7 +111,7 @@ FLOE_REGISTER_KERNEL(FakeQuantWithMinMaxArgs, kCpu, MakeArgs, DType::kFloat32);
 // One range for all, or one for each channel (the last dim).
 absl::StatusOr<std::unique_ptr<Kernel>> MakeVars(const KernelArgs& args) {
   const FakeQuant base = QuantOf(args.node.attrs);
-  return FromFunction([base](const KernelContext& ctx) {
+  return FromFunction([base, vectors = VectorQuantizer()](const KernelContext& ctx) {
     const int64_t ranges = ctx.in(1).elements();
     if (ranges == 0 || ctx.in(2).elements() != ranges || ctx.out(0).elements() % ranges != 0) {
       return absl::InvalidArgumentError("min and max do not fit the channels");
@@ -72,6 +120,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeVars(const KernelArgs& args) {
       FakeQuant q = base;
       q.low = ctx.in(1).as<float>()[c];
       q.high = ctx.in(2).as<float>()[c];
+      if (ranges == 1) {
+        vectors.Run(q, ctx);
+        break;
+      }
       QuantizeLine(q, ctx.in(0).as<float>() + c, ctx.out(0).as<float>() + c,
                    ctx.out(0).elements() / ranges, ranges);
     }
