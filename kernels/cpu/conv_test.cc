@@ -165,7 +165,7 @@ TEST(Conv2D, ManySizesOnEveryIsa) {
     SCOPED_TRACE(hwy::TargetName(isa));
     for (const char* padding : {"VALID", "SAME"}) {
       for (int64_t channels : {1, 2, 7, 33}) {
-        for (int64_t out : {1, 10, 32, 47}) {
+        for (int64_t out : {1, 2, 3, 4, 10, 32, 47}) {
           ConvCase t{1, 7, 13, channels, 5, 5, out};
           t.padding = padding;
           t.activation = Activation::kRelu;
@@ -200,6 +200,11 @@ TEST(Conv2D, ResidualsOnEveryIsaAndBackend) {
         EXPECT_NO_FATAL_FAILURE(ExpectConv(t, backend));
         t.groups = 2;
         EXPECT_NO_FATAL_FAILURE(ExpectConv(t, backend));
+        ConvCase narrow{2, 7, 9, 30, 3, 3, 3};
+        narrow.residual = true;
+        narrow.const_mask = 2 + 8;
+        narrow.activation = activation;
+        EXPECT_NO_FATAL_FAILURE(ExpectConv(narrow, backend));
         ConvCase point{3, 5, 6, 400, 1, 1, 33};  // more than one block of K
         point.residual = true;
         point.activation = activation;
@@ -285,8 +290,9 @@ TEST(Conv2D, SmallGroupsWhereTheyFit) {
 }
 
 TEST(Conv2D, ThreadsGiveTheSameBits) {
-  for (const char* padding : {"VALID", "SAME"}) {
-    ConvCase t{2, 20, 21, 16, 3, 3, 40};
+  for (const auto& [padding, columns] :
+       {std::pair("VALID", 40), std::pair("SAME", 40), std::pair("SAME", 1)}) {
+    ConvCase t{2, 120, 121, 16, 3, 3, columns};
     t.padding = padding;
     const std::vector<Tensor> inputs = InputsOf(t);
     const auto one = RunKernel("Conv2D", AttrsOf(t), inputs, {{}, 1, 6});
@@ -326,7 +332,9 @@ TEST(Conv2D, BitsOfAnImageDoNotDependOnTheBatch) {
   ExpectImagesAreIndependent(t);
   t.kernel_h = t.kernel_w = 1;
   ExpectImagesAreIndependent(t);
-  t = {9, 7, 9, 32, 3, 3, 32};
+  t = {9, 7, 9, 32, 3, 3, 3};
+  ExpectImagesAreIndependent(t);
+  t.out_channels = 32;
   t.groups = 16;
   ExpectImagesAreIndependent(t);
   t = {9, 7, 9, 5, 3, 3, 2};

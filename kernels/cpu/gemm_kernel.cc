@@ -219,6 +219,34 @@ HWY_INLINE void FinishSums(const GemmTask& task, const TilePlace<B>& at, V (&sum
   ActivateCheaply(d, task.activation, task.alpha, [&](const auto& f) HWY_ATTR { ForSums(sum, f); });
 }
 
+// Goes through the runs of K: where each begins, in floats from the beginning of a row.
+class RunWalk {
+ public:
+  RunWalk(const GemmRuns& runs, int64_t run) : runs_(runs) {
+    if (run == 0) return;
+    group_ = run / runs.per_group;
+    in_group_ = run % runs.per_group;
+    plane_ = group_ / runs.per_plane;
+    group_ %= runs.per_plane;
+  }
+  HWY_INLINE int64_t Next() {
+    const int64_t offset =
+        plane_ * runs_.plane_stride + group_ * runs_.group_stride + in_group_ * runs_.stride;
+    if (++in_group_ == runs_.per_group) {
+      in_group_ = 0;
+      if (++group_ == runs_.per_plane) {
+        group_ = 0;
+        ++plane_;
+      }
+    }
+    return offset;
+  }
+
+ private:
+  const GemmRuns& runs_;
+  int64_t plane_ = 0, group_ = 0, in_group_ = 0;
+};
+
 // The sums of one tile over one K block, continued from C unless first, finished when last.
 template <class B, int kRows, int kPanels, int kVectors>
 void Tile(const GemmTask& task, const KBlock& block, const TilePlace<B>& at) {
@@ -236,23 +264,9 @@ void Tile(const GemmTask& task, const KBlock& block, const TilePlace<B>& at) {
   const GemmRuns& runs = task.runs;
   B b = at.b;
   Ahead<B> ahead = at.ahead;
-  int64_t plane = 0, group = 0, in_group = 0;
-  if (block.run_begin != 0) {
-    group = block.run_begin / runs.per_group;
-    in_group = block.run_begin % runs.per_group;
-    plane = group / runs.per_plane;
-    group %= runs.per_plane;
-  }
+  RunWalk walk(runs, block.run_begin);
   for (int64_t run = block.run_begin; run < block.run_end; ++run) {
-    const int64_t offset = plane * runs.plane_stride + group * runs.group_stride +
-                           in_group * runs.stride + block.k_begin;
-    if (++in_group == runs.per_group) {
-      in_group = 0;
-      if (++group == runs.per_plane) {
-        group = 0;
-        ++plane;
-      }
-    }
+    const int64_t offset = walk.Next() + block.k_begin;
     const float* a[kRows];
     FLOE_UNROLL for (int i = 0; i < kRows; ++i) a[i] = at.rows[i] + offset;
     b = AddRun<B, kRows, kPanels, kVectors>(a, b, at.panel_step, block.k_end - block.k_begin, ahead,
@@ -379,6 +393,82 @@ void RowBlock(const GemmTask& task, const KBlock& block, const float* const* row
   }
 }
 
+// p[0, n) += what[0, n).
+void AddTo(const float* what, float* p, int64_t n) {
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::Add(hn::LoadU(d, p + i), hn::LoadU(d, what + i)), d, p + i);
+  for (; i < n; ++i) p[i] += what[i];
+}
+
+void FinishRows(const Epilogue& epilogue, const float* bias, const float* residual, float* p,
+                int64_t rows, int64_t n, int64_t ld) {
+  for (int64_t r = 0; r < rows; ++r) {
+    if (bias != nullptr) AddTo(bias, p + r * ld, n);
+    if (residual != nullptr) AddTo(residual + r * ld, p + r * ld, n);
+  }
+  ActivateInPlace(epilogue.activation, epilogue.alpha, {p, rows, ld, static_cast<size_t>(n)});
+}
+
+// kRows rows of a narrow product; `rows` are their addresses.
+template <int kRows, int kColumns>
+void NarrowTile(const GemmTask& task, const float* const* rows, float* c) {
+  const D d;
+  const int64_t k = task.runs.k(), length = task.runs.length;
+  V sum[kRows][kColumns];
+  FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+    FLOE_UNROLL for (int j = 0; j < kColumns; ++j) sum[i][j] = hn::Zero(d);
+  }
+  const float* b = task.b;
+  RunWalk walk(task.runs, 0);
+  for (int64_t run = 0; run < task.runs.count; ++run, b += length) {
+    const int64_t offset = walk.Next();
+    const auto add = [&](int64_t at, const auto& load) HWY_ATTR {
+      V weights[kColumns];
+      FLOE_UNROLL for (int j = 0; j < kColumns; ++j) weights[j] = load(b + j * k + at);
+      FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+        const V a = load(rows[i] + offset + at);
+        FLOE_UNROLL for (int j = 0; j < kColumns; ++j) {
+          sum[i][j] = hn::MulAdd(a, weights[j], sum[i][j]);
+        }
+      }
+    };
+    int64_t at = 0;
+    for (; at + kLanes <= length; at += kLanes)
+      add(at, [&](const float* p) HWY_ATTR { return hn::LoadU(d, p); });
+    if (at < length)
+      add(at, [&](const float* p) HWY_ATTR { return LoadPartial(d, p, length - at); });
+  }
+  FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+    FLOE_UNROLL for (int j = 0; j < kColumns; ++j) {
+      c[i * task.ldc + j] = hn::GetLane(hn::SumOfLanes(d, sum[i][j]));
+    }
+  }
+}
+
+// One column has few sums in flight to hide the latency of a multiply-add: more rows at once.
+template <int kColumns>
+void NarrowRows(const GemmTask& task, const float* const* rows, int64_t count, float* c) {
+  constexpr int kRows = kColumns == 1 ? 8 : 4;
+  int64_t i = 0;
+  for (; i + kRows <= count; i += kRows)
+    NarrowTile<kRows, kColumns>(task, rows + i, c + i * task.ldc);
+  for (; i < count; ++i) NarrowTile<1, kColumns>(task, rows + i, c + i * task.ldc);
+}
+
+void NarrowBlock(const GemmTask& task, const float* const* rows, int64_t count, float* c) {
+  constexpr void (*kByColumns[])(const GemmTask&, const float* const*, int64_t, float*) = {
+      nullptr, NarrowRows<1>, NarrowRows<2>, NarrowRows<3>, NarrowRows<4>};
+  kByColumns[task.n](task, rows, count, c);
+  Epilogue epilogue;
+  epilogue.activation = task.activation;
+  epilogue.alpha = task.alpha;
+  FinishRows(epilogue, task.bias, task.residual == nullptr ? nullptr : task.residual + (c - task.c),
+             c, count, task.n, task.ldc);
+}
+
 template <class B>
 void RunBlocks(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t panel_begin,
                int64_t panel_end) {
@@ -401,6 +491,12 @@ void RunBlocks(const GemmTask& task, int64_t row_begin, int64_t row_end, int64_t
         ++line;
       }
     }
+    if constexpr (std::is_same_v<B, const float*>) {
+      if (task.narrow) {
+        NarrowBlock(task, rows, count, task.c + begin * task.ldc);
+        continue;
+      }
+    }
     // A single tile reuses nothing of B, so K need not be cut.
     KBlocks blocks(task.runs, row_end - row_begin <= kTileRows);
     do {
@@ -416,25 +512,6 @@ void RunGemmBlock(const GemmTask& task, int64_t row_begin, int64_t row_end, int6
                    : task.b_minus != nullptr ? RunBlocks<DifferenceOf>
                                              : RunBlocks<const float*>;
   run(task, row_begin, row_end, panel_begin, panel_end);
-}
-
-// p[0, n) += what[0, n).
-void AddTo(const float* what, float* p, int64_t n) {
-  const D d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    hn::StoreU(hn::Add(hn::LoadU(d, p + i), hn::LoadU(d, what + i)), d, p + i);
-  for (; i < n; ++i) p[i] += what[i];
-}
-
-void FinishRows(const Epilogue& epilogue, const float* bias, const float* residual, float* p,
-                int64_t rows, int64_t n, int64_t ld) {
-  for (int64_t r = 0; r < rows; ++r) {
-    if (bias != nullptr) AddTo(bias, p + r * ld, n);
-    if (residual != nullptr) AddTo(residual + r * ld, p + r * ld, n);
-  }
-  ActivateInPlace(epilogue.activation, epilogue.alpha, {p, rows, ld, static_cast<size_t>(n)});
 }
 
 int64_t VectorLanes() { return static_cast<int64_t>(hn::Lanes(D())); }

@@ -57,12 +57,17 @@ const float* BiasOperand::Padded(const KernelContext& ctx, int64_t n, ScratchPie
 
 void PackGroups(const GemmKernels& kernels, const float* filter, int64_t groups, int64_t k,
                 int64_t n, float* packed) {
-  for (int64_t g = 0; g < groups; ++g)
-    PackGemm(kernels, filter + g * n, n * groups, 1, k, n, packed + g * kernels.PackedFloats(k, n));
+  for (int64_t g = 0; g < groups; ++g, filter += n, packed += kernels.PackedFloats(k, n)) {
+    if (kernels.Narrow(k, n))
+      TransposeCopy(filter, k, n, n * groups, packed, k);
+    else
+      PackGemm(kernels, filter, n * groups, 1, k, n, packed);
+  }
 }
 
 absl::Status RunGroups(const GemmKernels& kernels, GemmTask task, int64_t groups, int64_t inputs,
                        int64_t rows, ThreadPool& pool) {
+  task.narrow = kernels.Narrow(task.runs.k(), task.n);
   for (int64_t g = 0; g < groups; ++g) {
     FLOE_RETURN_IF_ERROR(RunGemm(kernels, task, rows, pool));
     task.a.base += inputs;

@@ -90,7 +90,8 @@ class BiasOperand {
   AlignedBuffer constant_;
 };
 
-// A filter [k, n * groups] as one packed matrix for each group, PackedFloats(k, n) apart.
+// A filter [k, n * groups] as one packed matrix for each group, PackedFloats(k, n) apart; narrow
+// where that gains.
 void PackGroups(const GemmKernels& kernels, const float* filter, int64_t groups, int64_t k,
                 int64_t n, float* packed);
 // The products of all groups of a convolution, packed so. `task` is that of the first; the others
