@@ -9,6 +9,7 @@
 #include "runtime/analyze.h"
 #include "runtime/evaluate.h"
 #include "runtime/graph_key.h"
+#include "runtime/passes/graph_util.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/unsupported.h"
 #include "runtime/plan.h"
@@ -99,9 +100,10 @@ class Compiler {
   }
 
   absl::Status MakeKernels() {
-    FLOE_ASSIGN_OR_RETURN(Analysis analysis, AnalyzeTypes(graph(), types_, kernel_options()));
+    // Shapes that a graph computes from its number of rows are known but for the rows.
+    FLOE_ASSIGN_OR_RETURN(Analysis analysis, AnalyzeWithRows(graph(), types_, kernel_options()));
     for (size_t k = 0; k < graph().outputs.size(); ++k)
-      compiled_->signature_.outputs[k].type = analysis.at(graph().outputs[k]).type;
+      compiled_->signature_.outputs[k].type = WithoutRows(analysis.at(graph().outputs[k]).type);
     compiled_->program_->kernels.resize(graph().size());
     compiled_->program_->subprograms.resize(graph().size());
     std::vector<int> readers = CountReaders();
@@ -121,6 +123,14 @@ class Compiler {
     if (!missing_.empty()) return UnsupportedNodes(missing_);
     CountConstants(readers);
     return absl::OkStatus();
+  }
+
+  // Dims that follow from the rows are open, as those of inputs are.
+  static TensorType WithoutRows(TensorType type) {
+    for (int i = 0; type.shape.rank_known() && i < type.shape.rank(); ++i) {
+      if (!type.shape.dim(i).concrete()) type.shape.set_dim(i, Dim::Unknown());
+    }
+    return type;
   }
 
   static std::vector<ValueInfo> InputsOf(const Node& node, const Analysis& analysis) {
