@@ -40,6 +40,8 @@ constexpr Pass kPasses[] = {
     {"specialize_subgraphs", Always<SpecializeSubgraphs>},
     {"hoist_invariants", Typed<HoistInvariants>},
     {"fuse_recurrent", Typed<FuseRecurrent>},
+    {"fold_pads", Always<FoldPads>},
+    {"prune", Always<PruneAll>},
     {"move_transposes", Typed<MoveTransposes>},
     {"algebraic_simplification", Typed<SimplifyAlgebra>},
     {"common_subexpressions", Always<MergeCommonSubexpressions>},
