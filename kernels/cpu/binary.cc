@@ -1,5 +1,6 @@
 #include "kernels/cpu/binary.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "kernels/cpu/broadcast.h"
@@ -20,7 +21,12 @@ class BinaryKernel : public ElementwiseKernel {
     }
     const auto b = MakeBroadcast<2>(ctx.out(0).shape, {&ctx.in(0).shape, &b_shape});
     if (fast_.vectors != nullptr) {
-      RunFast(ctx, b);
+      const int spread = SpreadOperand(b);
+      if (spread >= 0) {
+        RunSpread(ctx, b, spread);
+      } else {
+        RunFast(ctx, b);
+      }
       return absl::OkStatus();
     }
     const size_t in_size = ElementBytes(ctx.in(0).dtype), out_size = DTypeSize(ctx.out(0).dtype);
@@ -57,6 +63,52 @@ class BinaryKernel : public ElementwiseKernel {
     ForEachRun(b, ctx.pool, [&](int64_t at, const std::array<int64_t, 2>& in, int64_t n) {
       f(pa + in[0], pb + in[1], y + at, static_cast<size_t>(n));
     });
+  }
+
+  static constexpr int64_t kShortRun = 16, kLine = 1024;
+
+  // The operand that repeats each of its numbers over a short run, and all of them over the dim
+  // before the last two; -1: neither. The groups of group normalisation are such.
+  static int SpreadOperand(const Broadcast<2>& b) {
+    const size_t rank = b.dims.size();
+    if (rank < 3 || b.run() > kShortRun || b.run() * b.dims[rank - 2] > kLine) return -1;
+    for (const int k : {0, 1}) {
+      const auto &own = b.strides[k], &other = b.strides[1 - k];
+      if (own[rank - 1] == 0 && own[rank - 2] == 1 && own[rank - 3] == 0 && other[rank - 1] == 1 &&
+          other[rank - 2] == b.run())
+        return k;
+    }
+    return -1;
+  }
+
+  // Makes one run of the last two dims: operand `k` is spread over them, once for all places where
+  // it has the same numbers.
+  void RunSpread(const KernelContext& ctx, Broadcast<2> b, int k) const {
+    const int64_t repeats = b.run(), numbers = b.dims[b.dims.size() - 2];
+    b.dims.pop_back();
+    b.dims.back() *= repeats;
+    for (auto& strides : b.strides) {
+      strides.pop_back();
+      strides.back() = 1;
+    }
+    const float *spread = ctx.in(k).as<float>(), *dense = ctx.in(1 - k).as<float>();
+    float* y = ctx.out(0).as<float>();
+    struct Line {
+      int64_t from = -1;
+      float values[kLine];
+    };
+    ForEachRun(
+        b, ctx.pool,
+        [=, this, line = Line()](int64_t at, const std::array<int64_t, 2>& in, int64_t n) mutable {
+          if (line.from != in[k]) {
+            line.from = in[k];
+            for (int64_t i = 0; i < numbers; ++i)
+              std::fill_n(line.values + i * repeats, repeats, spread[in[k] + i]);
+          }
+          const float* other = dense + in[1 - k];
+          fast_.vectors(k == 0 ? line.values : other, k == 0 ? other : line.values, y + at,
+                        static_cast<size_t>(n));
+        });
   }
 
   BinaryLoop loop_;

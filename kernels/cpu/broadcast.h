@@ -61,7 +61,8 @@ Broadcast<N> MakeBroadcast(const Shape& out, const std::array<const Shape*, N>& 
 }
 
 // Calls body(output offset, input offsets, count) over the whole output; the inputs' inner strides
-// are b.strides[k].back(). `count` elements never cross a run.
+// are b.strides[k].back(). `count` elements never cross a run. Every range of the loop has a copy
+// of `body`, which may keep what the next call needs.
 template <int N, class Body>
 void ForEachRun(const Broadcast<N>& b, ThreadPool* pool, const Body& body) {
   const int64_t runs = b.runs(), run = b.run();
@@ -69,7 +70,8 @@ void ForEachRun(const Broadcast<N>& b, ThreadPool* pool, const Body& body) {
     ParallelRange(pool, run, kElementGrain, [&](int64_t begin, int64_t end) {
       std::array<int64_t, N> at;
       for (int k = 0; k < N; ++k) at[k] = begin * b.strides[k].back();
-      body(begin, at, end - begin);
+      Body own = body;
+      own(begin, at, end - begin);
     });
     return;
   }
@@ -79,6 +81,7 @@ void ForEachRun(const Broadcast<N>& b, ThreadPool* pool, const Body& body) {
                 [&](int64_t begin, int64_t end) {
                   absl::InlinedVector<int64_t, 6> index(outer, 0);
                   std::array<int64_t, N> at{};
+                  Body own = body;
                   int64_t rest = begin;
                   for (int i = outer - 1; i >= 0; --i) {
                     index[i] = rest % b.dims[i];
@@ -86,7 +89,7 @@ void ForEachRun(const Broadcast<N>& b, ThreadPool* pool, const Body& body) {
                     for (int k = 0; k < N; ++k) at[k] += index[i] * b.strides[k][i];
                   }
                   for (int64_t r = begin; r < end; ++r) {
-                    body(r * run, at, run);
+                    own(r * run, at, run);
                     for (int i = outer - 1; i >= 0; --i) {
                       for (int k = 0; k < N; ++k) at[k] += b.strides[k][i];
                       if (++index[i] < b.dims[i]) break;
