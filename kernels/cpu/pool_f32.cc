@@ -18,7 +18,11 @@ struct LargerFold {
   static float Start() { return -__FLT_MAX__; }
   template <class V>
   HWY_INLINE V operator()(V a, V b) const {
+#if HWY_ARCH_X86
+    return hn::Max(b, a);  // the second where one is NaN
+#else
     return hn::IfThenElse(hn::Gt(b, a), b, a);
+#endif
   }
 };
 struct AddFold {
@@ -37,6 +41,7 @@ HWY_INLINE void FoldBox(const float* x, const PoolBox& box, size_t partial, floa
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const Fold f;
   V fold[kVectors];
+#pragma GCC unroll 4
   for (V& v : fold) v = hn::Set(d, Fold::Start());
   for (int64_t i = 0; i < box.count[0]; ++i) {
     for (int64_t j = 0; j < box.count[1]; ++j) {
