@@ -5,9 +5,6 @@
 // blocking and the threads. Its bits depend on its row of A, on B and on the instruction set only.
 // B may be kept in bfloat16: each number is widened when it is read, which changes no bits. Or it
 // is the difference of two packed matrices, rounded once when it is read.
-//
-// One to four columns would leave most lanes of a vector idle. Of a narrow product the lanes hold
-// neighbours in k instead: each sums its own in their order, and the lanes are added at last.
 #pragma once
 
 #include <cstddef>
@@ -77,7 +74,8 @@ struct GemmKernels {
   int64_t panel() const { return 2 * lanes; }  // columns
   int64_t panels(int64_t n) const { return (n + panel() - 1) / panel(); }
   int64_t PaddedColumns(int64_t n) const { return (n + lanes - 1) / lanes * lanes; }
-  // Whether a product gains by being narrow: few columns, and sums that outweigh adding the lanes.
+  // Whether a product gains by being narrow. Columns would leave most lanes of a vector idle: the
+  // lanes hold neighbours in k, each sums its own in their order, and they are added at last.
   bool Narrow(int64_t k, int64_t n) const { return 4 * n <= lanes && k >= 4 * lanes; }
   // Floats of a packed K x N matrix. The last panel is one vector wide when that holds its columns.
   int64_t PackedFloats(int64_t k, int64_t n) const { return k * PaddedColumns(n); }
