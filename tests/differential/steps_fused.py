@@ -92,4 +92,60 @@ def step_gelu(g):
     g.step("gelu", lambda x: tf.nn.gelu(x, approximate=approximate), [i], exact=False)
 
 
-FUSED = [step_turned_conv, step_turned_conv, step_residual, step_padded_conv, step_attention, step_layer_norm, step_gelu]
+def new_image(g, channels):
+    return g.feed(g.numbers("float32", [int(g.rng.randint(1, 4)), int(g.rng.randint(1, 9)), int(g.rng.randint(1, 20)), channels]))
+
+
+def step_grouped_conv(g):
+    """Groups of one channel and of more, which fill whole vectors or not."""
+    width, groups = int(choice(g, [1, 2, 3, 4, 8, 16])), int(choice(g, [2, 3, 4, 8, 16]))
+    channels, out = width * groups, groups * int(choice(g, [width, width, 1, 3]))
+    i, stride, padding = new_image(g, channels), int(choice(g, [1, 1, 2])), choice(g, ["SAME", "VALID"])
+    _, height, columns, _ = g.values[i].shape
+    bias, relu = g.numbers("float32", [out]), bool(g.rng.randint(2))
+
+    def run(x, w):
+        y = tf.nn.conv2d(x, w, stride, padding) + bias
+        return tf.nn.relu6(y) if relu else y
+
+    g.step("grouped_conv", run, [i, filter_for(g, height, columns, width, out)], exact=False)
+
+
+def step_narrow_conv(g):
+    """Many channels to a few, as the last convolution of a generator has them."""
+    i = new_image(g, int(choice(g, [20, 32, 64, 90])))
+    _, height, width, channels = g.values[i].shape
+    out, kind = int(g.rng.randint(1, 5)), int(g.rng.randint(3))
+
+    def run(x, w):
+        y = tf.nn.conv2d(x, w, 1, "SAME")
+        return [y, tf.nn.relu(y + 1), y + x[..., :out]][kind]
+
+    g.step("narrow_conv", run, [i, filter_for(g, height, width, channels, out)], exact=False)
+
+
+def step_group_norm(g):
+    """Its second reshape gets the number of rows from the value, and a convolution follows."""
+    groups, each = int(g.rng.randint(1, 6)), int(g.rng.randint(1, 12))
+    i = new_image(g, groups * each)
+    _, height, width, channels = g.values[i].shape
+    swish = bool(g.rng.randint(2))
+
+    def run(x, w):
+        y = tf.reshape(x, [-1, height, width, groups, each])
+        mean, variance = tf.nn.moments(y, [1, 2, 4], keepdims=True)
+        y = (y - mean) * tf.math.rsqrt(variance + 0.1)
+        y = tf.reshape(y, tf.stack([tf.shape(x)[0], height, width, channels]))
+        return tf.nn.conv2d(tf.nn.silu(y) if swish else y, w, 1, "SAME")
+
+    g.step("group_norm", run, [i, filter_for(g, height, width, channels, channels)], exact=False)
+
+
+def step_classes(g):
+    """Probabilities of rows of every length that is computed in its own way."""
+    i = g.feed(g.numbers("float32", [int(g.rng.randint(1, 70)), int(g.rng.randint(2, 70))]))
+    g.step("classes", choice(g, [tf.nn.softmax, tf.nn.softmax, tf.nn.log_softmax]), [i], exact=False)
+
+
+FUSED = [step_turned_conv, step_turned_conv, step_residual, step_padded_conv, step_attention, step_layer_norm, step_gelu,
+         step_grouped_conv, step_narrow_conv, step_group_norm, step_classes]
