@@ -67,7 +67,7 @@ class Simplifier {
     const auto pads = IntsOf(graph_, node.inputs[1]);
     const SymShape& shape = TypeOf(node.inputs[0]).shape;
     if (!pads.has_value() || !shape.rank_known() ||
-        pads->size() != static_cast<size_t>(2 * shape.rank()))
+        pads->size() != 2 * static_cast<size_t>(shape.rank()))
       return std::nullopt;
     const bool none = std::all_of(pads->begin(), pads->end(), [](int64_t p) { return p == 0; });
     return none ? std::optional<int>(0) : std::nullopt;
