@@ -219,7 +219,7 @@ TEST(BroadcastTo, RepeatsOnes) {
 
 TEST(Reshape, KeepsBytes) {
   const auto same = [](const Shape& shape) {
-    return [shape](std::vector<int64_t> at) { return Ravel(at, shape); };
+    return [shape](const std::vector<int64_t>& at) { return Ravel(at, shape); };
   };
   ExpectMoved(RunKernel("Reshape", {}, {Counted({2, 6}), Ints({3, -1})}, {.const_mask = 2}), {3, 4},
               same({3, 4}));
@@ -281,7 +281,8 @@ TEST(Join, ConcatAndSplitEveryAxis) {
     ExpectMoved(split, first ? Shape({3, 5}) : Shape({5, 3}), piece(3), 2);
     ExpectMoved(RunKernel("ConcatV2", {}, {(*split)[0], (*split)[1], (*split)[2], Int(axis)},
                           {.const_mask = 8}),
-                whole.shape(), [&](std::vector<int64_t> at) { return Ravel(at, whole.shape()); });
+                whole.shape(),
+                [&](const std::vector<int64_t>& at) { return Ravel(at, whole.shape()); });
     auto equal = RunKernel("Split", three, {Int(axis), whole}, {.const_mask = 1});
     ExpectMoved(equal, first ? Shape({2, 5}) : Shape({5, 2}), piece(4), 2);
   }
@@ -372,7 +373,7 @@ TEST(Fill, RangeShapeAndLikes) {
 }
 
 TEST(Select, BothRules) {
-  const auto bools = [](const Shape& shape, std::vector<uint8_t> values) {
+  const auto bools = [](const Shape& shape, const std::vector<uint8_t>& values) {
     return Tensor::Vector(DType::kBool, values).Reshaped(shape);
   };
   const Tensor a = Counted({2, 3}), b = Ints({-1, -2, -3, -4, -5, -6}).Reshaped(Shape({2, 3}));
