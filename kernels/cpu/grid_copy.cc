@@ -80,20 +80,57 @@ void CopyFew(int64_t count, const T* from, int64_t from_long, int64_t from_few, 
   }
 }
 
-// The last two dims, where one has 2 to 4 elements; false where none has.
+// The same for 2 to 4 elements; false for other numbers.
 template <class T>
-bool CopyFewOfTwo(const Grid& g, const T* from, T* to) {
-  const size_t r = g.dims.size() - 2, c = r + 1;
-  for (const auto& [few, many] : {std::pair(c, r), std::pair(r, c)}) {
-    const auto copy = [&, few = few, many = many](auto count) {
-      CopyFew<count>(g.dims[many], from, g.from[many], g.from[few], to, g.to[many], g.to[few]);
-      return true;
-    };
-    if (g.dims[few] == 2) return copy(std::integral_constant<int, 2>());
-    if (g.dims[few] == 3) return copy(std::integral_constant<int, 3>());
-    if (g.dims[few] == 4) return copy(std::integral_constant<int, 4>());
-  }
+bool CopyFewOf(int64_t few, int64_t count, const T* from, int64_t from_long, int64_t from_few,
+               T* to, int64_t to_long, int64_t to_few) {
+  const auto copy = [&](auto number) {
+    CopyFew<number>(count, from, from_long, from_few, to, to_long, to_few);
+    return true;
+  };
+  if (few == 2) return copy(std::integral_constant<int, 2>());
+  if (few == 3) return copy(std::integral_constant<int, 3>());
+  if (few == 4) return copy(std::integral_constant<int, 4>());
   return false;
+}
+
+constexpr int64_t kMove = 16, kMostShort = 256;  // bytes
+
+// `count` runs of kMove to kMostShort bytes, whose copies are as short as a call of memcpy.
+void CopyShortRuns(int64_t count, int64_t bytes, const std::byte* from, int64_t from_step,
+                   std::byte* to, int64_t to_step) {
+  for (; count > 0; --count, from += from_step, to += to_step) {
+    for (int64_t at = 0; at + kMove < bytes; at += kMove) std::memcpy(to + at, from + at, kMove);
+    std::memcpy(to + bytes - kMove, from + bytes - kMove, kMove);
+  }
+}
+
+// A grid's last two dims: lines, and the elements of each.
+struct Lines {
+  int64_t count, from_step, to_step;
+  int64_t elements, from_stride, to_stride;
+  explicit Lines(const Grid& g) {
+    const size_t r = g.dims.size() - 2, c = r + 1;
+    count = g.dims[r], from_step = g.from[r], to_step = g.to[r];
+    elements = g.dims[c], from_stride = g.from[c], to_stride = g.to[c];
+  }
+};
+
+template <class T>
+void CopyLines(const Lines& l, int64_t count, const T* from, T* to) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+    const int64_t bytes = l.elements * kSize;
+    if (l.from_stride == 1 && l.to_stride == 1 && bytes >= kMove && bytes <= kMostShort) {
+      CopyShortRuns(count, bytes, reinterpret_cast<const std::byte*>(from), l.from_step * kSize,
+                    reinterpret_cast<std::byte*>(to), l.to_step * kSize);
+      return;
+    }
+  }
+  if (CopyFewOf(l.elements, count, from, l.from_step, l.from_stride, to, l.to_step, l.to_stride))
+    return;
+  for (; count > 0; --count, from += l.from_step, to += l.to_step)
+    CopyLine(from, l.from_stride, to, l.to_stride, l.elements);
 }
 
 // The last two dims, when the outer of them runs through `from` without gaps: in squares that stay
@@ -101,9 +138,9 @@ bool CopyFewOfTwo(const Grid& g, const T* from, T* to) {
 // square goes on with the lines of the side where they are farther apart.
 template <class T>
 void CopySquares(const Grid& g, const T* from, T* to) {
-  if (CopyFewOfTwo(g, from, to)) return;
   constexpr int64_t kSide = std::is_trivially_copyable_v<T> && sizeof(T) == 4 ? 8 : 16;
   const size_t r = g.dims.size() - 2, c = r + 1;
+  if (CopyFewOf(g.dims[r], g.dims[c], from, g.from[c], g.from[r], to, g.to[c], g.to[r])) return;
   if (g.from[c] > g.to[r]) {
     for (int64_t j = 0; j < g.dims[c]; j += kSide)
       for (int64_t i = 0; i < g.dims[r]; i += kSide) CopySquare(g, kSide, i, j, from, to);
@@ -113,7 +150,7 @@ void CopySquares(const Grid& g, const T* from, T* to) {
   }
 }
 
-// Dims of size 1 dropped, neighbours that run on joined.
+// Dims of size 1 dropped, neighbours that run on joined; two dims at least.
 Grid Simplified(const Grid& g) {
   Grid s;
   for (size_t i = 0; i < g.dims.size(); ++i) {
@@ -128,15 +165,19 @@ Grid Simplified(const Grid& g) {
     }
   }
   if (s.dims.empty()) s.Add(1, 1, 1);
+  if (s.dims.size() == 1) {
+    const Grid line = std::exchange(s, Grid());
+    s.Add(1, 0, 0);
+    s.Add(line.dims[0], line.from[0], line.to[0]);
+  }
   return s;
 }
 
-// Whether the last two dims are copied together: where the last one has few elements, or is not
-// dense in `from`. Then the dim that is comes next to it.
+// Brings the dim that is dense in `from` next to the last one, when the last one is not and has
+// more than a few elements.
 bool ArrangeSquares(Grid* g) {
   const size_t rank = g->dims.size();
-  if (rank >= 2 && g->dims.back() <= kMostFew) return true;
-  if (rank < 2 || g->from.back() == 1 || g->from.back() == 0) return false;
+  if (g->dims.back() <= kMostFew || g->from.back() == 1 || g->from.back() == 0) return false;
   for (size_t i = 0; i + 1 < rank; ++i) {
     if (g->from[i] != 1) continue;
     std::swap(g->dims[i], g->dims[rank - 2]);
@@ -147,17 +188,19 @@ bool ArrangeSquares(Grid* g) {
   return false;
 }
 
+// Squares are made of the last two dims, lines of the last one.
 template <class T>
 void CopyTyped(const Grid& g, bool squares, const T* from, T* to, ThreadPool* pool) {
-  const int inner_dims = squares ? 2 : 1;
-  const int outer = static_cast<int>(g.dims.size()) - inner_dims;
-  int64_t count = 1, inner = 1;
+  const int outer = static_cast<int>(g.dims.size()) - 2;
+  const Lines last(g);
+  const int64_t lines = squares ? 1 : last.count,
+                elements = last.elements * (squares ? last.count : 1);
+  int64_t count = lines;
   for (int i = 0; i < outer; ++i) count *= g.dims[i];
-  for (size_t i = outer; i < g.dims.size(); ++i) inner *= g.dims[i];
-  ParallelRange(pool, count, std::max<int64_t>(1, kElementGrain / inner),
+  ParallelRange(pool, count, std::max<int64_t>(1, kElementGrain / elements),
                 [&](int64_t begin, int64_t end) {
                   IntList index(outer, 0);
-                  int64_t rest = begin;
+                  int64_t line = begin % lines, rest = begin / lines;
                   const T* f = from;
                   T* t = to;
                   for (int i = outer - 1; i >= 0; --i) {
@@ -166,11 +209,12 @@ void CopyTyped(const Grid& g, bool squares, const T* from, T* to, ThreadPool* po
                     f += index[i] * g.from[i];
                     t += index[i] * g.to[i];
                   }
-                  for (int64_t k = begin; k < end; ++k) {
+                  for (int64_t n = 0; begin < end; begin += n, line = 0) {
+                    n = std::min(lines - line, end - begin);
                     if (squares) {
                       CopySquares(g, f, t);
                     } else {
-                      CopyLine(f, g.from.back(), t, g.to.back(), g.dims.back());
+                      CopyLines(last, n, f + line * last.from_step, t + line * last.to_step);
                     }
                     for (int i = outer - 1; i >= 0; --i) {
                       f += g.from[i];

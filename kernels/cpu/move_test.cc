@@ -294,6 +294,33 @@ TEST(Join, ConcatAndSplitEveryAxis) {
           .ok());
 }
 
+// Lines of every length out of wider ones and back, which are copied in several ways.
+TEST(Join, LinesOfEveryLength) {
+  constexpr int64_t kRows = 700;
+  for (DType dtype : {DType::kUInt8, DType::kUInt16, kInt32, DType::kComplex128, DType::kString}) {
+    for (const int64_t left : {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 33, 64, 65, 255, 257}) {
+      SCOPED_TRACE(testing::Message() << DTypeName(dtype) << " " << left);
+      const int64_t wide = left + 3;
+      const Tensor whole = Counted({kRows, wide}, dtype);
+      Attrs two;
+      two.Set("num_split", int64_t{2});
+      const auto parts =
+          RunKernel("SplitV", two, {whole, Ints({static_cast<int32_t>(left), 3}), Int(1)},
+                    {.threads = 3, .const_mask = 6});
+      const int64_t values = dtype == DType::kUInt8    ? 256
+                             : dtype == DType::kUInt16 ? 65536
+                                                       : INT32_MAX;
+      ExpectMoved(parts, {kRows, left},
+                  [&](const std::vector<int64_t>& at) { return (at[0] * wide + at[1]) % values; });
+      ExpectMoved(RunKernel("ConcatV2", {}, {(*parts)[0], (*parts)[1], Int(1)},
+                            {.threads = 3, .const_mask = 4}),
+                  whole.shape(), [&](const std::vector<int64_t>& at) {
+                    return Ravel(at, whole.shape()) % values;
+                  });
+    }
+  }
+}
+
 TEST(Join, ConcatWithEmptyParts) {
   ExpectMoved(
       RunKernel("ConcatV2", {}, {Counted({0, 2}), Counted({3, 2}), Int(0)}, {.const_mask = 4}),
