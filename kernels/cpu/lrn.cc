@@ -36,17 +36,17 @@ class LrnKernel final : public Kernel {
     const int64_t depth = shape.dim(3), radius = std::min(radius_, depth - 1);
     const Block block{depth, std::max<int64_t>(radius, 0), radius};
     const int64_t most = std::max<int64_t>(1, kBlockFloats / block.wide());
-    return WatchedRange(
-        ctx.pool, shape.elements() / depth, std::max<int64_t>(1, kElementGrain / block.wide()),
-        [&](int64_t begin, int64_t end) {
-          std::vector<float> squares, scale;
-          for (; begin < end; begin += most) {
-            const int64_t pixels = std::min(most, end - begin);
-            Scale(block, ctx.in(0).as<T>() + begin * depth, pixels, &squares, &scale);
-            Multiply(block, ctx.in(0).as<T>() + begin * depth, pixels, scale,
-                     ctx.out(0).as<T>() + begin * depth);
-          }
-        });
+    return WatchedRange(ctx.pool, shape.elements() / depth,
+                        std::max<int64_t>(1, kElementGrain / block.wide()),
+                        [&](int64_t begin, int64_t end) {
+                          Lines lines;
+                          for (; begin < end; begin += most) {
+                            const int64_t pixels = std::min(most, end - begin);
+                            Scale(block, ctx.in(0).as<T>() + begin * depth, pixels, &lines);
+                            Multiply(block, ctx.in(0).as<T>() + begin * depth, pixels, lines.scale,
+                                     ctx.out(0).as<T>() + begin * depth);
+                          }
+                        });
   }
 
  private:
@@ -56,28 +56,46 @@ class LrnKernel final : public Kernel {
     int64_t wide() const { return depth + 2 * zeros; }
   };
 
-  // What each channel is multiplied by; those of pixel p begin at p * wide().
-  void Scale(const Block& block, const T* x, int64_t pixels, std::vector<float>* squares,
-             std::vector<float>* scale) const {
-    const int64_t wide = block.wide(), n = pixels * wide;
-    squares->assign(n + 2 * block.zeros, 0.0f);
-    scale->assign(n, 0.0f);
-    for (int64_t p = 0; p < pixels; ++p, x += block.depth) {
-      float* to = squares->data() + p * wide + block.zeros;
-      for (int64_t c = 0; c < block.depth; ++c) to[c] = static_cast<float>(x[c]);
+  struct Lines {
+    std::vector<float> squares, doubled, scale;
+  };
+
+  // scale[i] = the sum of squares[i] to squares[i + window - 1], by sums of 1, 2, 4 and so on.
+  void SumWindows(int64_t window, Lines* l) const {
+    const auto all = static_cast<int64_t>(l->squares.size()),
+               n = static_cast<int64_t>(l->scale.size());
+    l->doubled.resize(l->squares.size());
+    int64_t done = 0;
+    for (int64_t length = 1; done < window; length *= 2) {
+      if ((window & length) != 0) {
+        f_.add.vectors(l->scale.data(), l->squares.data() + done, l->scale.data(), n);
+        done += length;
+      }
+      if (done == window) return;
+      f_.add.vectors(l->squares.data(), l->squares.data() + length, l->doubled.data(),
+                     all - 2 * length + 1);
+      l->squares.swap(l->doubled);
     }
-    f_.square(squares->data(), squares->data(), squares->size(), 0);
-    float* sums = scale->data();
-    for (int64_t k = 0; k <= 2 * block.radius; ++k)
-      f_.add.vectors(sums, squares->data() + k, sums, n);
+  }
+
+  // What each channel is multiplied by; those of pixel p begin at p * wide().
+  void Scale(const Block& block, const T* x, int64_t pixels, Lines* l) const {
+    const int64_t wide = block.wide(), n = pixels * wide;
+    l->squares.assign(n + 2 * block.zeros, 0.0f);
+    l->scale.assign(n, 0.0f);
+    for (int64_t p = 0; p < pixels; ++p, x += block.depth)
+      std::copy_n(x, block.depth, l->squares.data() + p * wide + block.zeros);
+    f_.square(l->squares.data(), l->squares.data(), l->squares.size(), 0);
+    SumWindows(2 * block.radius + 1, l);
+    float* const sums = l->scale.data();
     f_.multiply.scalar_b(sums, &alpha_, sums, n);
     f_.add.scalar_b(sums, &bias_, sums, n);
     if (beta_ == 0.5f) {
       f_.inverse_root(sums, sums, n, 0);
     } else if (beta_ == 0.75f) {
       f_.root(sums, sums, n, 0);
-      f_.root(sums, squares->data(), n, 0);
-      f_.multiply.vectors(sums, squares->data(), sums, n);
+      f_.root(sums, l->squares.data(), n, 0);
+      f_.multiply.vectors(sums, l->squares.data(), sums, n);
       f_.inverse(sums, sums, n, 0);
     } else if (beta_ == 1) {
       f_.inverse(sums, sums, n, 0);
