@@ -1,7 +1,5 @@
 #include "kernels/cpu/softmax_f32.h"
 
-#include <algorithm>
-
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/isa.h"
 
@@ -228,9 +226,10 @@ void SoftmaxOfFew(D d, const float* x, float* y, size_t rows) {
   if (i == rows) return;
   // The last rows have the bits that they would have among others.
   HWY_ALIGN float last[kColumns * HWY_MAX_BYTES / sizeof(float)] = {};
-  std::copy(x + i * kColumns, x + rows * kColumns, last);
+  const size_t begin = i * kColumns, count = rows * kColumns - begin;
+  for (size_t k = 0; k < count; ++k) last[k] = x[begin + k];
   SoftmaxOfColumns<kLog, kColumns>(d, last, last);
-  std::copy(last, last + (rows - i) * kColumns, y + i * kColumns);
+  for (size_t k = 0; k < count; ++k) y[begin + k] = last[k];
 }
 
 // Rows of up to four vectors; false for others.
