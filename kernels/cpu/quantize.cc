@@ -31,9 +31,9 @@ void Nudge(const FakeQuant& q, float* low, float* high, float* step) {
 
 // One range's grid. TensorFlow multiplies by the inverse, which decides what lies half way between
 // two steps.
-struct Steps {
+struct QuantSteps {
   float low, high, step, inverse, zero;
-  explicit Steps(const FakeQuant& q) {
+  explicit QuantSteps(const FakeQuant& q) {
     Nudge(q, &low, &high, &step);
     inverse = (q.last - q.first) / (q.high - q.low);
     zero = std::floor(-low * inverse + 0.5f);
@@ -45,7 +45,7 @@ void QuantizeLine(const FakeQuant& q, const float* x, float* y, int64_t n, int64
     for (int64_t i = 0; i < n; ++i) y[i * stride] = 0;
     return;
   }
-  const Steps g(q);
+  const QuantSteps g(q);
   for (int64_t i = 0; i < n; ++i) {
     const float shifted = std::max(std::min(x[i * stride], g.high), g.low) - g.low;
     y[i * stride] = std::floor(shifted * g.inverse - g.zero + 0.5f) * g.step;
@@ -62,7 +62,7 @@ class VectorQuantizer {
       std::fill_n(y, ctx.out(0).elements(), 0.0f);
       return;
     }
-    const Steps g(q);
+    const QuantSteps g(q);
     ParallelRange(ctx.pool, ctx.out(0).elements(), kElementGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i += kPiece)
         Quantize(g, x + i, y + i, static_cast<size_t>(std::min(kPiece, end - i)));
@@ -72,7 +72,7 @@ class VectorQuantizer {
  private:
   static constexpr int64_t kPiece = 1024;
 
-  void Quantize(const Steps& g, const float* x, float* y, size_t n) const {
+  void Quantize(const QuantSteps& g, const float* x, float* y, size_t n) const {
     const float half = 0.5f;
     minimum_(x, &g.high, y, n);
     maximum_(y, &g.low, y, n);
