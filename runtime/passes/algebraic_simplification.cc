@@ -16,8 +16,8 @@ namespace {
 
 class Simplifier {
  public:
-  Simplifier(const Graph& graph, const Analysis& analysis)
-      : graph_(graph), analysis_(analysis), rebuild_(graph) {}
+  Simplifier(const Graph& graph, const Analysis& analysis, const KernelOptions& options)
+      : graph_(graph), analysis_(analysis), options_(options), rebuild_(graph) {}
 
   Graph Run() {
     for (int i = 0; i < graph_.size(); ++i) {
@@ -149,11 +149,11 @@ class Simplifier {
   }
 
   // A Conv2D with one input channel in each group is a depthwise convolution, whose filter has the
-  // same numbers in the same order.
+  // same numbers in the same order. One for which a route is asked stays: the other has none.
   bool MakeDepthwise(int i) {
     const Node& node = graph_.node(i);
     if (node.op->name != "Conv2D" || node.attrs.String("data_format", "NHWC") != "NHWC" ||
-        EpilogueOf(node.attrs).has_residual())
+        EpilogueOf(node.attrs).has_residual() || options_.routes.contains(node.name))
       return false;
     const Tensor* filter = ConstantOf(graph_, node.inputs[1]);
     const SymShape& image = TypeOf(node.inputs[0]).shape;
@@ -203,6 +203,7 @@ class Simplifier {
 
   const Graph& graph_;
   const Analysis& analysis_;
+  const KernelOptions& options_;
   Rebuild rebuild_;
 };
 
@@ -211,7 +212,7 @@ class Simplifier {
 absl::Status SimplifyAlgebra(Graph* graph, absl::Span<const TensorType> inputs,
                              const KernelOptions& options) {
   FLOE_ASSIGN_OR_RETURN(const Analysis analysis, AnalyzeWithRows(*graph, inputs, options));
-  *graph = Simplifier(*graph, analysis).Run();
+  *graph = Simplifier(*graph, analysis, options).Run();
   return absl::OkStatus();
 }
 

@@ -148,5 +148,16 @@ TEST(SimplifyAlgebra, GroupsOfOneChannelAreDepthwise) {
   EXPECT_EQ(CountOps(WithFilter({3, 2, 4, 4}), "DepthwiseConv2dNative"), 0);
 }
 
+TEST(SimplifyAlgebra, AConvolutionKeepsTheRouteThatIsAsked) {
+  TestGraph t;
+  const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), 7, 6, 4});
+  t.Output(t.Op("Conv2D", "y", {x, t.Const("w", Wavy(Shape({3, 2, 1, 4}), 3))},
+                {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", std::string("SAME")}}));
+  KernelOptions options;
+  options.routes["y"] = "gemm";
+  ASSERT_TRUE(SimplifyAlgebra(&t.graph, t.InputTypes(), options).ok());
+  EXPECT_EQ(CountOps(t.graph, "Conv2D"), 1);
+}
+
 }  // namespace
 }  // namespace floe
