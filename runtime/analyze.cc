@@ -455,4 +455,19 @@ absl::StatusOr<Analysis> AnalyzeTypes(const Graph& graph, absl::Span<const Tenso
   return Analyze(graph, infos, marks, options);
 }
 
+absl::StatusOr<Analysis> AnalyzeWithRows(const Graph& graph, absl::Span<const TensorType> inputs,
+                                         const KernelOptions& options) {
+  std::vector<TensorType> named(inputs.begin(), inputs.end());
+  const auto open = std::find_if(named.begin(), named.end(), [](const TensorType& type) {
+    return !type.shape.rank_known() || (type.shape.rank() > 0 && !type.shape.dim(0).known());
+  });
+  // Equal names for several open sizes would claim that these are equal.
+  if (open != named.end() && open->shape.rank_known()) {
+    open->shape.set_dim(0, Dim::Rows());
+    absl::StatusOr<Analysis> analysis = AnalyzeTypes(graph, named, options);
+    if (analysis.ok()) return analysis;
+  }
+  return AnalyzeTypes(graph, inputs, options);
+}
+
 }  // namespace floe

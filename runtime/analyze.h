@@ -29,6 +29,11 @@ absl::StatusOr<Analysis> Analyze(const Graph& graph, absl::Span<const ValueInfo>
 absl::StatusOr<Analysis> AnalyzeTypes(const Graph& graph, absl::Span<const TensorType> inputs,
                                       const KernelOptions& options);
 
+// AnalyzeTypes, with dim 0 of the first input that leaves it open called Dim::Rows(), so that sums
+// and products of it can be followed and compared; without where that contradicts the graph.
+absl::StatusOr<Analysis> AnalyzeWithRows(const Graph& graph, absl::Span<const TensorType> inputs,
+                                         const KernelOptions& options);
+
 // Whether an error of the analysis is one of the run that comes to the node: what a branch that is
 // not taken holds refuses nothing. Limits and broken invariants are errors at once.
 inline bool IsErrorOfRun(const absl::Status& status) {

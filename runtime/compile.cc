@@ -9,7 +9,6 @@
 #include "runtime/analyze.h"
 #include "runtime/evaluate.h"
 #include "runtime/graph_key.h"
-#include "runtime/passes/graph_util.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/unsupported.h"
 #include "runtime/plan.h"

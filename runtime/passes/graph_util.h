@@ -39,11 +39,6 @@ struct Uses {
 // Whether nothing outside `members`, nodes with one output, sees a value of theirs but `root`'s.
 bool OnlyReadInside(const Graph& graph, const Uses& uses, const std::set<int>& members, int root);
 
-// AnalyzeTypes, with dim 0 of the first input that leaves it open called Dim::Rows(), so that sums
-// and products of it can be followed and compared; without where that contradicts the graph.
-absl::StatusOr<Analysis> AnalyzeWithRows(const Graph& graph, absl::Span<const TensorType> inputs,
-                                         const KernelOptions& options);
-
 // Values of a constant that lies along dim `axis` of a value of rank `rank`: `channels` numbers, a
 // single one repeated. False for anything that broadcasts otherwise, or is not float32.
 bool AlongAxis(const Tensor& constant, int rank, int axis, int64_t channels,
