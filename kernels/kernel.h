@@ -69,10 +69,25 @@ struct KernelContext {
   OutputAllocator* allocator =
       nullptr;             // set for ops with OpDef::allocates, whose `outputs` is empty
   uint64_t donatable = 0;  // bit i: nobody reads input i after this kernel
+  // Elements from the start of a line (a run along the last dimension) to the start of the next, by
+  // input, then by output. Empty or 0: lines follow each other. They lie further apart only where
+  // the kernel said that they may: Kernel::ReadsSpacedLines, WritesSpacedLines.
+  absl::Span<const int64_t> line_strides = {};
 
   const TensorView& in(int i) const { return inputs[i]; }
   const TensorView& out(int i) const { return outputs[i]; }
+  // Of tensors of rank 1 or more.
+  int64_t InLineStride(int i) const { return LineStride(static_cast<size_t>(i), in(i)); }
+  int64_t OutLineStride(int i) const {
+    return LineStride(inputs.size() + static_cast<size_t>(i), out(i));
+  }
   bool Donatable(int i) const { return i < 64 && (donatable >> i & 1) != 0; }
+
+ private:
+  int64_t LineStride(size_t arg, const TensorView& view) const {
+    const int64_t stride = line_strides.empty() ? 0 : line_strides[arg];
+    return stride == 0 ? view.shape.dim(view.shape.rank() - 1) : stride;
+  }
 };
 
 // One step of a plan. Holds attributes, routes and packed weights, no run state.
@@ -101,6 +116,19 @@ class Kernel {
     (void)i;
     return true;
   }
+
+  // Whether the lines of input i, or of output 0, may lie apart (KernelContext::line_strides) where
+  // the shapes are these, whatever the rows: a value may then lie in a concatenation from the
+  // start.
+  virtual bool ReadsSpacedLines(int i, absl::Span<const Shape> inputs,
+                                absl::Span<const Shape> outputs) const {
+    (void)i;
+    (void)inputs;
+    (void)outputs;
+    return false;
+  }
+  virtual bool WritesSpacedLines() const { return false; }
+
   // Bytes of packed weights held.
   virtual size_t PackedBytes() const { return 0; }
 

@@ -40,6 +40,14 @@ ConvSizes::ConvSizes(const ops::ConvNd& window, const Shape& input, const Shape&
   pad_left = ops::PadLow(in_w, out_w, span_w, stride_w, window.pads[1]);
   padded_h = std::max(pad_top + in_h, (out_h - 1) * stride_h + span_h);
   padded_w = std::max(pad_left + in_w, (out_w - 1) * stride_w + span_w);
+  in_pixel = in_c;
+  out_pixel = out_c;
+}
+
+ConvSizes::ConvSizes(const ops::ConvNd& window, const KernelContext& ctx)
+    : ConvSizes(window, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape) {
+  in_pixel = ctx.InLineStride(0);
+  out_pixel = ctx.OutLineStride(0);
 }
 
 absl::Status CheckConv(const ConvSizes& s, const KernelContext& ctx, const Epilogue& epilogue,
@@ -64,6 +72,16 @@ namespace {
 
 constexpr int64_t kRowsPerChunk = 8;
 
+// A row of the image.
+void CopyPixels(const ConvSizes& s, const float* from, float* to) {
+  if (s.in_pixel == s.in_c) {
+    std::copy_n(from, s.in_w * s.in_c, to);
+    return;
+  }
+  for (int64_t x = 0; x < s.in_w; ++x, from += s.in_pixel, to += s.in_c)
+    std::copy_n(from, s.in_c, to);
+}
+
 }  // namespace
 
 void PadImage(const ConvSizes& s, const float* image, float* padded, ThreadPool& pool) {
@@ -78,7 +96,7 @@ void PadImage(const ConvSizes& s, const float* image, float* padded, ThreadPool&
         continue;
       }
       std::fill_n(row, left, 0.0f);
-      std::copy_n(image + (y - s.pad_top) * s.in_w * s.in_c, s.in_w * s.in_c, row + left);
+      CopyPixels(s, image + (y - s.pad_top) * s.in_w * s.in_pixel, row + left);
       std::fill_n(row + row_floats - right, right, 0.0f);
     }
   };
@@ -130,9 +148,14 @@ class NativeConv final : public Kernel {
   std::string Route() const override { return absl::StrCat("implicit GEMM, ", NativeRoute(gemm_)); }
   bool NeedsInput(int i) const override { return i != 1 || packed_groups_ == 0 || !groups_known_; }
   size_t PackedBytes() const override { return packed_.size(); }
+  bool ReadsSpacedLines(int i, absl::Span<const Shape>, absl::Span<const Shape>) const override {
+    return i == 0;
+  }
+  // The multiplication takes the residual as it makes the result.
+  bool WritesSpacedLines() const override { return !epilogue_.has_residual(); }
 
   absl::Status Run(const KernelContext& ctx) const override {
-    const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
+    const ConvSizes s(window_, ctx);
     FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, false));
     if (s.images == 0 || s.out_floats() == 0) return absl::OkStatus();
     ScratchPieces pieces(ctx.scratch);
@@ -186,18 +209,19 @@ class NativeConv final : public Kernel {
 
   absl::Status Multiply(const ConvSizes& s, const float* image, const float* weights,
                         const Added& added, float* out, int64_t rows, ThreadPool& pool) const {
-    const int64_t groups = s.in_c / s.filter_in, row_floats = s.padded_w * s.in_c;
+    const int64_t groups = s.in_c / s.filter_in;
+    const int64_t pixel = s.needs_padding() ? s.in_c : s.in_pixel, row_floats = s.padded_w * pixel;
     GemmTask task;
-    task.a = {image, s.out_w, s.stride_w * s.in_c, s.stride_h * row_floats};
-    if (IsMatrix(s)) task.a = {image, INT64_MAX, s.in_c, 0};
-    if (groups == 1 && s.dilation_w == 1) {  // a filter row is one piece of memory
+    task.a = {image, s.out_w, s.stride_w * pixel, s.stride_h * row_floats};
+    if (IsMatrix(s)) task.a = {image, INT64_MAX, pixel, 0};
+    if (groups == 1 && s.dilation_w == 1 && pixel == s.in_c) {  // a filter row lies in one piece
       task.runs = {s.kernel_w * s.in_c, s.kernel_h, 1, 0, s.dilation_h * row_floats};
     } else {
-      task.runs = {s.filter_in, s.kernel_h * s.kernel_w, s.kernel_w, s.dilation_w * s.in_c,
+      task.runs = {s.filter_in, s.kernel_h * s.kernel_w, s.kernel_w, s.dilation_w * pixel,
                    s.dilation_h * row_floats};
     }
     task.n = s.out_c / groups;
-    task.ldc = s.out_c;
+    task.ldc = s.out_pixel;
     task.activation = epilogue_.activation;
     task.alpha = epilogue_.alpha;
     task.b = weights;

@@ -23,7 +23,7 @@ class BlasConv final : public Kernel {
   std::string Route() const override { return "im2col, openblas"; }
 
   absl::Status Run(const KernelContext& ctx) const override {
-    const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
+    const ConvSizes s(window_, ctx);
     FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, false));
     if (s.out_floats() == 0) return absl::OkStatus();
     ScratchPieces pieces(ctx.scratch);

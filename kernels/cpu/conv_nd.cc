@@ -186,12 +186,19 @@ absl::Status CheckBackward(const ConvNd& conv, const ConvNdSizes& s, const Kerne
 }
 
 int64_t ImageChannels(const KernelArgs& args, const ConvNd& conv) {
-  if (!args.inputs[0].has_constant()) return -1;
-  const auto sizes = IntegerValues(args.inputs[0].constant.view());
+  const ValueInfo& info = args.inputs[0];
+  if (!info.constant.valid()) return -1;
+  const auto sizes = IntegerValues(info.constant.view());
   if (!sizes.ok()) return -1;
   if (static_cast<int>(sizes->size()) == conv.spatial)
     return args.inputs[1].constant.shape().dim(conv.spatial);
-  return static_cast<int>(sizes->size()) == conv.spatial + 2 ? (*sizes)[conv.channel_axis()] : -1;
+  if (static_cast<int>(sizes->size()) != conv.spatial + 2) return -1;
+  const int channels = conv.channel_axis();
+  if (info.per_row.valid()) {  // the batch is the rows'; the channels are not
+    const auto per_row = IntegerValues(info.per_row.view());
+    if (!per_row.ok() || (*per_row)[channels] != 0) return -1;
+  }
+  return (*sizes)[channels];
 }
 
 absl::Status RunPlainBackward(const ConvNd& conv, const Epilogue& epilogue,

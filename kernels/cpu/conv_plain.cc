@@ -15,7 +15,7 @@ class PlainConv final : public Kernel {
   std::string Route() const override { return "reference"; }
 
   absl::Status Run(const KernelContext& ctx) const override {
-    const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
+    const ConvSizes s(window_, ctx);
     FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, depthwise_));
     if (s.out_floats() == 0) return absl::OkStatus();  // of however many images
     const T* bias = BiasOf<T>(ctx, epilogue_);

@@ -29,7 +29,7 @@ class NativeDepthwise final : public Kernel {
   }
 
   absl::Status Run(const KernelContext& ctx) const override {
-    const ConvSizes s(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
+    const ConvSizes s(window_, ctx);
     FLOE_RETURN_IF_ERROR(CheckConv(s, ctx, epilogue_, group_ == 1));
     if (s.out_floats() == 0) return absl::OkStatus();
     ScratchPieces pieces(ctx.scratch);

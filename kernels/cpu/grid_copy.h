@@ -24,7 +24,8 @@ struct Grid {
 };
 
 // Copies the elements of the grid from `from` to `to` (the addresses of its first element). The two
-// must not overlap.
+// must not overlap, but they may be the same: the plan has placed one in the other, and all
+// elements are there already.
 void CopyGrid(Grid grid, DType dtype, const void* from, void* to, ThreadPool* pool);
 
 // The address of element `at`, counted in row-major order.

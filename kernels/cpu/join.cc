@@ -13,41 +13,53 @@ int64_t Product(const Shape& shape, int begin, int end) {
   return n;
 }
 
-// Copies band [at, at + width) of each of `outer` lines of `whole_width` elements to or from a
-// dense part.
-void CopyBand(const KernelContext& ctx, DType dtype, void* whole, int64_t at, int64_t whole_width,
-              void* part, int64_t width, int64_t outer, bool into_whole) {
-  void* band = static_cast<char*>(whole) + at * static_cast<int64_t>(ElementBytes(dtype));
-  Grid grid;
-  if (into_whole) {
-    grid.Add(outer, width, whole_width);
-    grid.Add(width, 1, 1);
-    CopyGrid(std::move(grid), dtype, part, band, ctx.pool);
-  } else {
-    grid.Add(outer, whole_width, width);
-    grid.Add(width, 1, 1);
-    CopyGrid(std::move(grid), dtype, band, part, ctx.pool);
-  }
+// A band of each line of [outer, width]: where the first begins, and elements from line to line.
+struct Band {
+  char* data;
+  int64_t stride;
+};
+
+Band BandOf(const TensorView& view, int64_t at, int64_t stride) {
+  return {view.as<char>() + at * static_cast<int64_t>(ElementBytes(view.dtype)), stride};
 }
 
-// `parts` side by side along `axis` of the whole; their sizes follow from their elements.
-absl::Status CopyParts(const KernelContext& ctx, const TensorView& whole,
-                       absl::Span<const TensorView> parts, int axis, bool into_whole) {
-  const int64_t outer = Product(whole.shape, 0, axis),
-                width = Product(whole.shape, axis, whole.shape.rank());
+void CopyBand(const KernelContext& ctx, DType dtype, const Band& from, const Band& to,
+              int64_t outer, int64_t width) {
+  Grid grid;
+  grid.Add(outer, from.stride, to.stride);
+  grid.Add(width, 1, 1);
+  CopyGrid(std::move(grid), dtype, from.data, to.data, ctx.pool);
+}
+
+// Calls copy(i, part's width, whole's elements in front of it) for `parts` side by side along
+// `axis` of the whole; their sizes follow from their elements.
+template <class Copy>
+absl::Status ForParts(const Shape& whole, absl::Span<const TensorView> parts, int axis,
+                      const Copy& copy) {
+  const int64_t outer = Product(whole, 0, axis), width = Product(whole, axis, whole.rank());
   if (outer == 0 || width == 0) return absl::OkStatus();
   int64_t at = 0;
-  for (const TensorView& part : parts) {
-    const int64_t part_width = part.elements() / outer;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const int64_t part_width = parts[i].elements() / outer;
     if (at + part_width > width) return absl::InvalidArgumentError("the parts exceed the whole");
-    if (part.data != nullptr) {
-      CopyBand(ctx, whole.dtype, whole.data, at, width, part.data, part_width, outer, into_whole);
-    }
+    if (parts[i].data != nullptr) copy(static_cast<int>(i), part_width, at);
     at += part_width;
   }
   if (at == width) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the parts take ", at, " of the ", width, " elements along axis ", axis));
+}
+
+// Parts that are the bands of lines of [outer, width], dense all.
+absl::Status CopyParts(const KernelContext& ctx, const TensorView& whole,
+                       absl::Span<const TensorView> parts, int axis, bool into_whole) {
+  const int64_t outer = Product(whole.shape, 0, axis),
+                width = Product(whole.shape, axis, whole.shape.rank());
+  return ForParts(whole.shape, parts, axis, [&](int i, int64_t part_width, int64_t at) {
+    const Band band = BandOf(whole, at, width), part = BandOf(parts[i], 0, part_width);
+    CopyBand(ctx, whole.dtype, into_whole ? part : band, into_whole ? band : part, outer,
+             part_width);
+  });
 }
 
 class PackKernel : public Kernel {
@@ -84,35 +96,82 @@ FLOE_REGISTER_KERNEL(Unpack, kCpu, MakeWithAxis<UnpackKernel>);
 template <bool kAxisFirst>
 class ConcatKernel : public Kernel {
  public:
+  explicit ConcatKernel(bool joins_lines) : joins_lines_(joins_lines) {}
+
+  bool ReadsSpacedLines(int, absl::Span<const Shape>, absl::Span<const Shape>) const override {
+    return joins_lines_;
+  }
+  bool WritesSpacedLines() const override { return joins_lines_; }
+
   absl::Status Run(const KernelContext& ctx) const override {
     FLOE_ASSIGN_OR_RETURN(const int64_t axis,
                           ReadInt(kAxisFirst ? ctx.inputs.front() : ctx.inputs.back()));
-    FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis, ctx.out(0).shape.rank()));
-    return CopyParts(ctx, ctx.out(0), ctx.inputs.subspan(kAxisFirst ? 1 : 0, ctx.inputs.size() - 1),
-                     along, true);
+    const TensorView& whole = ctx.out(0);
+    FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis, whole.shape.rank()));
+    constexpr int kFirst = kAxisFirst ? 1 : 0;
+    const auto parts = ctx.inputs.subspan(kFirst, ctx.inputs.size() - 1);
+    if (!joins_lines_) return CopyParts(ctx, whole, parts, along, true);
+    const int64_t outer = Product(whole.shape, 0, along), stride = ctx.OutLineStride(0);
+    return ForParts(whole.shape, parts, along, [&](int i, int64_t width, int64_t at) {
+      CopyBand(ctx, whole.dtype, BandOf(parts[i], 0, ctx.InLineStride(kFirst + i)),
+               BandOf(whole, at, stride), outer, width);
+    });
   }
+
+ private:
+  const bool joins_lines_;  // the last dimension of all
 };
 
 template <int kData, int kAxis>
 class SplitKernel : public Kernel {
  public:
+  explicit SplitKernel(bool splits_lines) : splits_lines_(splits_lines) {}
+
+  bool ReadsSpacedLines(int i, absl::Span<const Shape>, absl::Span<const Shape>) const override {
+    return splits_lines_ && i == kData;
+  }
+
   absl::Status Run(const KernelContext& ctx) const override {
     FLOE_ASSIGN_OR_RETURN(const int64_t axis, ReadInt(ctx.in(kAxis)));
-    FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis, ctx.in(kData).shape.rank()));
-    return CopyParts(ctx, ctx.in(kData), ctx.outputs, along, false);
+    const TensorView& whole = ctx.in(kData);
+    FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis, whole.shape.rank()));
+    if (!splits_lines_) return CopyParts(ctx, whole, ctx.outputs, along, false);
+    const int64_t outer = Product(whole.shape, 0, along), stride = ctx.InLineStride(kData);
+    return ForParts(whole.shape, ctx.outputs, along, [&](int i, int64_t width, int64_t at) {
+      CopyBand(ctx, whole.dtype, BandOf(whole, at, stride),
+               BandOf(ctx.out(i), 0, ctx.OutLineStride(i)), outer, width);
+    });
   }
+
+ private:
+  const bool splits_lines_;  // the last dimension
 };
 
-template <class K>
-absl::StatusOr<std::unique_ptr<Kernel>> MakeJoin(const KernelArgs&) {
-  return std::make_unique<K>();
+// Whether the axis is known, and is the last of `value`.
+absl::StatusOr<bool> IsLastAxis(const ValueInfo& axis, const ValueInfo& value) {
+  const SymShape& shape = value.type.shape;
+  if (!axis.has_constant() || !shape.rank_known() || shape.rank() == 0) return false;
+  FLOE_ASSIGN_OR_RETURN(const int64_t along, ReadInt(axis.constant.view()));
+  return along == -1 || along == shape.rank() - 1;
 }
-using Split = SplitKernel<1, 0>;
-using SplitV = SplitKernel<0, 2>;
-FLOE_REGISTER_KERNEL(ConcatV2, kCpu, MakeJoin<ConcatKernel<false>>);
-FLOE_REGISTER_KERNEL(Concat, kCpu, MakeJoin<ConcatKernel<true>>);
-FLOE_REGISTER_KERNEL(Split, kCpu, MakeJoin<Split>);
-FLOE_REGISTER_KERNEL(SplitV, kCpu, MakeJoin<SplitV>);
+
+template <bool kAxisFirst>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeConcat(const KernelArgs& args) {
+  FLOE_ASSIGN_OR_RETURN(const bool last,
+                        IsLastAxis(kAxisFirst ? args.inputs.front() : args.inputs.back(),
+                                   args.inputs[kAxisFirst ? 1 : 0]));
+  return std::make_unique<ConcatKernel<kAxisFirst>>(last);
+}
+
+template <int kData, int kAxis>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeSplit(const KernelArgs& args) {
+  FLOE_ASSIGN_OR_RETURN(const bool last, IsLastAxis(args.inputs[kAxis], args.inputs[kData]));
+  return std::make_unique<SplitKernel<kData, kAxis>>(last);
+}
+FLOE_REGISTER_KERNEL(ConcatV2, kCpu, MakeConcat<false>);
+FLOE_REGISTER_KERNEL(Concat, kCpu, MakeConcat<true>);
+const KernelRegistrar kSplit("Split", DeviceKind::kCpu, {}, &MakeSplit<1, 0>);
+const KernelRegistrar kSplitV("SplitV", DeviceKind::kCpu, {}, &MakeSplit<0, 2>);
 
 }  // namespace
 }  // namespace floe::kernels

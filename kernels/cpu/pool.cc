@@ -17,10 +17,11 @@ struct PoolShape {
   int64_t batch = 1, channels = 1;
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
   int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, low[3] = {0, 0, 0};
-  int64_t in_stride[3], in_batch_stride;
+  int64_t in_stride[3], in_batch_stride, out_stride;  // of results, the last dim's
 };
 
-PoolShape Describe(const ops::Window& w, const Shape& in, const Shape& out) {
+PoolShape Describe(const ops::Window& w, const KernelContext& ctx) {
+  const Shape &in = ctx.in(0).shape, &out = ctx.out(0).shape;
   PoolShape s;
   const int spatial = static_cast<int>(w.kernel.size()), skip = 3 - spatial;
   s.batch = in.dim(0);
@@ -33,10 +34,11 @@ PoolShape Describe(const ops::Window& w, const Shape& in, const Shape& out) {
     s.low[skip + i] = ops::PadLow(in.dim(w.axis(i)), out.dim(w.axis(i)), w.kernel[i], w.stride[i],
                                   w.pads[i], spatial == 3);
   }
-  s.in_stride[2] = s.channels;
+  s.in_stride[2] = ctx.InLineStride(0);
   s.in_stride[1] = s.in_stride[2] * s.in[2];
   s.in_stride[0] = s.in_stride[1] * s.in[1];
   s.in_batch_stride = s.in_stride[0] * s.in[0];
+  s.out_stride = ctx.OutLineStride(0);
   return s;
 }
 
@@ -96,19 +98,20 @@ absl::Status ForRows(const KernelContext& ctx, const PoolShape& s, const Body& b
   const int64_t positions = s.out[0] * s.out[1] * s.out[2];
   int64_t cost = s.channels;  // windows reach beyond the input, but only what lies inside is read
   for (int i = 0; i < 3; ++i) cost *= std::min(s.kernel[i], s.in[i]);
-  return WatchedRange(
-      ctx.pool, s.batch * positions,
-      std::max<int64_t>(1, kElementGrain / std::max<int64_t>(cost, 1)),
-      [&](int64_t begin, int64_t end) {
-        Position position(s, begin);
-        while (begin < end) {
-          const Place place = PlaceOf(s, position);
-          const int64_t count = std::min(position.Alike(s), end - begin);
-          body(PoolRow{place.box, count, s.stride[2] * s.in_stride[2]}, place.start, begin);
-          position.Advance(s, count);
-          begin += count;
-        }
-      });
+  return WatchedRange(ctx.pool, s.batch * positions,
+                      std::max<int64_t>(1, kElementGrain / std::max<int64_t>(cost, 1)),
+                      [&](int64_t begin, int64_t end) {
+                        Position position(s, begin);
+                        while (begin < end) {
+                          const Place place = PlaceOf(s, position);
+                          const int64_t count = std::min(position.Alike(s), end - begin);
+                          body(
+                              PoolRow{place.box, count, s.stride[2] * s.in_stride[2], s.out_stride},
+                              place.start, begin);
+                          position.Advance(s, count);
+                          begin += count;
+                        }
+                      });
 }
 
 // Calls body(place, its number among all) for every position of all images.
@@ -124,7 +127,7 @@ class PoolKernel : public Kernel {
   explicit PoolKernel(ops::Window window) : window_(std::move(window)) {}
   absl::Status Run(const KernelContext& ctx) const override {
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
-    return Pool(ctx, Describe(window_, ctx.in(0).shape, ctx.out(0).shape));
+    return Pool(ctx, Describe(window_, ctx));
   }
 
  protected:
@@ -137,11 +140,15 @@ class PoolKernel : public Kernel {
 class NativePool : public PoolKernel {
  public:
   NativePool(ops::Window window, PoolF32 pool) : PoolKernel(std::move(window)), pool_(pool) {}
+  bool ReadsSpacedLines(int, absl::Span<const Shape>, absl::Span<const Shape>) const override {
+    return true;
+  }
+  bool WritesSpacedLines() const override { return true; }
   absl::Status Pool(const KernelContext& ctx, const PoolShape& s) const override {
     const float* x = ctx.in(0).as<float>();
     float* y = ctx.out(0).as<float>();
     return ForRows(ctx, s, [&](const PoolRow& row, int64_t start, int64_t number) {
-      pool_(x + start, row, static_cast<size_t>(s.channels), y + number * s.channels);
+      pool_(x + start, row, static_cast<size_t>(s.channels), y + number * s.out_stride);
     });
   }
 

@@ -70,7 +70,7 @@ HWY_INLINE void FoldBox(const float* x, const PoolBox& box, size_t partial, floa
 template <class Fold, bool kMean>
 void Pool(const float* x, const PoolRow& row, size_t channels, float* y) {
   const size_t lanes = hn::Lanes(hn::ScalableTag<float>());
-  for (int64_t i = 0; i < row.count; ++i, x += row.step, y += channels) {
+  for (int64_t i = 0; i < row.count; ++i, x += row.step, y += row.out_step) {
     size_t c = 0;
     // One vector alone would wait for itself.
     for (; c + 4 * lanes <= channels; c += 4 * lanes)

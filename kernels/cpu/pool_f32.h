@@ -16,9 +16,10 @@ struct PoolBox {
 struct PoolRow {
   PoolBox box;
   int64_t count, step;  // elements from one box to the next
+  int64_t out_step;     // and from one result to the next, at least `channels`
 };
 
-// y[i * channels + c] for each box i and channel c: the maximum over the box (NaN ignored, of
+// y[i * out_step + c] for each box i and channel c: the maximum over the box (NaN ignored, of
 // nothing the least finite number) or the mean over it, added in order. `x`: where the first
 // begins.
 using PoolF32 = void (*)(const float* x, const PoolRow& row, size_t channels, float* y);

@@ -128,7 +128,7 @@ absl::Status ResizeBilinear(const KernelContext& ctx, const ResizeOptions& optio
   const TapsOfAxis rows = Bilinear(in.dim(1), out.dim(1), options),
                    cols = Bilinear(in.dim(2), out.dim(2), options);
   const int64_t channels = in.dim(3), in_row = in.dim(2) * channels,
-                out_row = out.dim(2) * channels;
+                out_row = out.dim(2) * channels, pixel = ctx.OutLineStride(0);
   const T* x = ctx.in(0).as<T>();
   float* y = ctx.out(0).as<float>();
   return WatchedRange(
@@ -149,8 +149,13 @@ absl::Status ResizeBilinear(const KernelContext& ctx, const ResizeOptions& optio
             AcrossRow(x + wanted[k] * in_row, cols, channels, options.interpolate, kept[k].data());
             held[k] = wanted[k];
           }
-          options.interpolate(kept[0].data(), kept[1].data(), r.weight[1], y + line * out_row,
-                              static_cast<size_t>(out_row));
+          // All pixels at once where they follow each other.
+          const int64_t piece = pixel == channels ? out_row : channels;
+          float* to = y + line * out.dim(2) * pixel;
+          for (int64_t at = 0; at < out_row; at += piece, to += pixel) {
+            options.interpolate(kept[0].data() + at, kept[1].data() + at, r.weight[1], to,
+                                static_cast<size_t>(piece));
+          }
         }
       });
 }
@@ -232,7 +237,7 @@ absl::Status Nearest(const KernelContext& ctx, const ResizeOptions& options) {
   const DType dtype = ctx.in(0).dtype;
   const auto size = static_cast<int64_t>(DTypeSize(dtype));
   const int64_t channels = in.dim(3), in_row = in.dim(2) * channels * size,
-                out_row = out.dim(2) * channels * size;
+                pixel = ctx.OutLineStride(0) * size, out_row = out.dim(2) * pixel;
   const float row_scale = ScaleOf(in.dim(1), out.dim(1), options.align_corners),
               col_scale = ScaleOf(in.dim(2), out.dim(2), options.align_corners);
   BudgetVector<int64_t> cols(out.dim(2));  // in bytes
@@ -248,13 +253,13 @@ absl::Status Nearest(const KernelContext& ctx, const ResizeOptions& options) {
                               NearestOf(line % out.dim(1), row_scale, in.dim(1), options);
                           const char* from = ctx.in(0).as<char>() + row * in_row;
                           char* to = ctx.out(0).as<char>() + line * out_row;
-                          if (row == held) {
+                          if (row == held && pixel == channels * size) {
                             CopyElements(dtype, to - out_row, to, out.dim(2) * channels);
                             continue;
                           }
                           for (const int64_t col : cols) {
                             CopyElements(dtype, from + col, to, channels);
-                            to += channels * size;
+                            to += pixel;
                           }
                           held = row;
                         }
@@ -452,12 +457,22 @@ absl::Status Crop(const KernelContext& ctx, const CropOptions& options) {
       });
 }
 
-template <absl::Status (*kRun)(const KernelContext&, const ResizeOptions&)>
+template <absl::Status (*kRun)(const KernelContext&, const ResizeOptions&), bool kSpaced>
+class ResizeKernel final : public Kernel {
+ public:
+  explicit ResizeKernel(const Attrs& attrs) : options_(ResizeOptionsOf(attrs)) {}
+  bool WritesSpacedLines() const override { return kSpaced; }
+  absl::Status Run(const KernelContext& ctx) const override { return kRun(ctx, options_); }
+
+ private:
+  const ResizeOptions options_;
+};
+
+template <absl::Status (*kRun)(const KernelContext&, const ResizeOptions&), bool kSpaced = false>
 absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs& args) {
-  const ResizeOptions options = ResizeOptionsOf(args.node.attrs);
-  return FromFunction([options](const KernelContext& ctx) { return kRun(ctx, options); });
+  return std::make_unique<ResizeKernel<kRun, kSpaced>>(args.node.attrs);
 }
-FLOE_REGISTER_KERNEL(ResizeNearestNeighbor, kCpu, Make<Nearest>);
+const KernelRegistrar kNearest("ResizeNearestNeighbor", DeviceKind::kCpu, {}, &Make<Nearest, true>);
 
 template <class T>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeCrop(const KernelArgs& args) {
@@ -468,7 +483,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeCrop(const KernelArgs& args) {
 
 template <class... Ts>
 bool RegisterResize(TypeList<Ts...>) {
-  (KernelRegistrar("ResizeBilinear", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<&ResizeBilinear<Ts>>),
+  (KernelRegistrar("ResizeBilinear", DeviceKind::kCpu, {kDTypeOf<Ts>},
+                   &Make<&ResizeBilinear<Ts>, true>),
    ...);
   (KernelRegistrar("ResizeBicubic", DeviceKind::kCpu, {kDTypeOf<Ts>}, &Make<&ResizeBicubic<Ts>>),
    ...);

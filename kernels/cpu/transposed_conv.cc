@@ -116,6 +116,7 @@ class PhasesConv final : public Kernel {
   // Where there may be groups after all, the plain loops read the filter.
   bool NeedsInput(int i) const override { return i != 1 || !one_group_; }
   size_t PackedBytes() const override { return packed_.size(); }
+  bool WritesSpacedLines() const override { return one_group_; }
 
   absl::Status Run(const KernelContext& ctx) const override {
     const TensorView& out = ctx.out(0);
@@ -134,11 +135,11 @@ class PhasesConv final : public Kernel {
         Padded(plan, x, padded);
         x = padded;
       }
-      float* y = out.as<float>() + n * s.image_pixels * s.channels;
+      float* y = out.as<float>() + n * s.image_pixels * ctx.OutLineStride(0);
       for (const Phase& row : plan.rows.phases) {
         for (const Phase& column : plan.columns.phases) {
           FLOE_RETURN_IF_ERROR(CheckRunTime());
-          FLOE_RETURN_IF_ERROR(RunPhase(plan, row, column, x, bias, block, y, *ctx.pool));
+          FLOE_RETURN_IF_ERROR(RunPhase(plan, row, column, x, bias, block, y, ctx));
         }
       }
     }
@@ -187,8 +188,9 @@ class PhasesConv final : public Kernel {
   }
 
   absl::Status RunPhase(const Plan& plan, const Phase& row, const Phase& column, const float* x,
-                        const float* bias, float* block, float* y, ThreadPool& pool) const {
+                        const float* bias, float* block, float* y, const KernelContext& ctx) const {
     const ConvNdSizes& s = plan.s;
+    const int64_t pixel = ctx.OutLineStride(0);
     const int64_t line = plan.columns.padded * s.result_channels;
     GemmTask task;
     task.a = {x + plan.rows.Input(row) * line + plan.columns.Input(column) * s.result_channels,
@@ -207,24 +209,25 @@ class PhasesConv final : public Kernel {
         std::fill_n(block, count * plan.LineFloats(column), 0.0f);
         gemm_.finish(epilogue_, bias, nullptr, block, count * column.count, s.channels, s.channels);
       } else {
-        FLOE_RETURN_IF_ERROR(RunGemm(gemm_, task, count * column.count, pool));
+        FLOE_RETURN_IF_ERROR(RunGemm(gemm_, task, count * column.count, *ctx.pool));
         task.a.base += count * line;
       }
-      ParallelRange(&pool, count, std::max<int64_t>(1, kElementGrain / plan.LineFloats(column)),
+      ParallelRange(ctx.pool, count, std::max<int64_t>(1, kElementGrain / plan.LineFloats(column)),
                     [&](int64_t begin, int64_t end) {
                       for (int64_t i = begin; i < end; ++i)
-                        Spread(plan, column, block + i * plan.LineFloats(column),
-                               y + plan.rows.Output(row, first + i) * s.image[2] * s.channels);
+                        Spread(plan, column, block + i * plan.LineFloats(column), pixel,
+                               y + plan.rows.Output(row, first + i) * s.image[2] * pixel);
                     });
     }
     return absl::OkStatus();
   }
 
-  // One line of a phase to its places in a line of the output.
-  static void Spread(const Plan& plan, const Phase& column, const float* from, float* line) {
+  // One line of a phase to its places in a line of the output, whose pixels begin `pixel` apart.
+  static void Spread(const Plan& plan, const Phase& column, const float* from, int64_t pixel,
+                     float* line) {
     const int64_t channels = plan.s.channels;
     for (int64_t i = 0; i < column.count; ++i, from += channels)
-      std::copy_n(from, channels, line + plan.columns.Output(column, i) * channels);
+      std::copy_n(from, channels, line + plan.columns.Output(column, i) * pixel);
   }
 
   const ConvNd conv_;

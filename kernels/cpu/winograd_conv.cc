@@ -114,9 +114,14 @@ class WinogradConv final : public Kernel {
                         form_.w.taps, ", ", NativeRoute(gemm_));
   }
   size_t PackedBytes() const override { return weights_.size(); }
+  bool ReadsSpacedLines(int i, absl::Span<const Shape>, absl::Span<const Shape>) const override {
+    return i == 0;
+  }
+  // A tile takes the residual as it makes the result.
+  bool WritesSpacedLines() const override { return !epilogue_.has_residual(); }
 
   absl::Status Run(const KernelContext& ctx) const override {
-    const ConvSizes conv(window_, ctx.in(0).shape, ctx.in(1).shape, ctx.out(0).shape);
+    const ConvSizes conv(window_, ctx);
     FLOE_RETURN_IF_ERROR(CheckConv(conv, ctx, epilogue_, false));
     if (conv.images == 0 || conv.out_floats() == 0) return absl::OkStatus();
     const WinogradSizes s(conv, form_);
@@ -146,7 +151,8 @@ class WinogradConv final : public Kernel {
     const float* pixels = ctx.in(0).as<float>() + image * s.s.image_floats();
     const int64_t grain = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, s.s.in_c));
     ParallelRange(ctx.pool, images * s.pixels(), grain, [&](int64_t begin, int64_t end) {
-      largest_(pixels + begin * s.s.in_c, end - begin, s.s.in_c, room.most + begin);
+      largest_(pixels + begin * s.s.in_pixel, end - begin, s.s.in_c, s.s.in_pixel,
+               room.most + begin);
     });
   }
 
@@ -177,9 +183,9 @@ class WinogradConv final : public Kernel {
   void FindPixels(const KernelContext& ctx, const WinogradSizes& s, const WinogradRoom& room,
                   const Block& block, const WinogradTile& tile, Pixels& pixels) const {
     const float* image = ctx.in(0).as<float>() + (block.image + tile.image) * s.s.image_floats();
-    const int64_t channels = s.s.in_c;
+    const int64_t pixel = s.s.in_pixel;
     ForPixels<const float*>(s, tile, room.zeros, pixels,
-                            [&](int64_t at) { return image + at * channels; });
+                            [&](int64_t at) { return image + at * pixel; });
   }
 
   WinogradResult ResultOf(const KernelContext& ctx, const WinogradSizes& s, const float* bias,
@@ -187,11 +193,11 @@ class WinogradConv final : public Kernel {
     const int64_t y = tile.y + s.s.pad_top, x = tile.x + s.s.pad_left;
     WinogradResult result;
     const int64_t offset =
-        (block.image + tile.image) * s.s.out_floats() + (y * s.s.out_w + x) * s.s.out_c;
+        (block.image + tile.image) * s.s.out_floats() + (y * s.s.out_w + x) * s.s.out_pixel;
     result.base = ctx.out(0).as<float>() + offset;
     if (epilogue_.has_residual()) result.residual = ResidualOf<float>(ctx, epilogue_) + offset;
-    result.row_stride = s.s.out_w * s.s.out_c;
-    result.column_stride = s.s.out_c;
+    result.row_stride = s.s.out_w * s.s.out_pixel;
+    result.column_stride = s.s.out_pixel;
     result.rows = tile.rows;
     result.columns = tile.columns;
     result.channels = s.s.out_c;

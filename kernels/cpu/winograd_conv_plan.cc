@@ -41,7 +41,7 @@ bool WeightsInRange(const Tensor& weights) {
   uint32_t bits = 0;
   const auto* values = weights.as<float>();
   const LargestOfPixels largest_of = PickLargestOfPixels();
-  largest_of(values, 1, weights.elements(), &bits);
+  largest_of(values, 1, weights.elements(), 0, &bits);
   float largest = 0;
   static_assert(sizeof largest == sizeof bits);
   std::memcpy(&largest, &bits, sizeof largest);

@@ -216,10 +216,10 @@ const WinogradForm* Forms(size_t* count) {
   return kForms;
 }
 
-void Largest(const float* pixels, int64_t count, int64_t channels, uint32_t* most) {
+void Largest(const float* pixels, int64_t count, int64_t channels, int64_t stride, uint32_t* most) {
   const hn::RebindToSigned<D> bits;
   const auto mask = hn::Set(bits, 0x7FFFFFFF);
-  for (int64_t i = 0; i < count; ++i, pixels += channels) {
+  for (int64_t i = 0; i < count; ++i, pixels += stride) {
     auto largest = hn::Zero(bits);
     for (int64_t c = 0; c < channels; c += kLanes) {
       const V x = LoadSome(pixels + c, channels - c);

@@ -52,9 +52,9 @@ struct WinogradForm {
 absl::Span<const WinogradForm> WinogradForms();
 
 // most[i] becomes the largest absolute value of pixel i of `channels` floats, as the bits of a
-// float; NaN and infinities are above all others.
+// float; NaN and infinities are above all others. Pixels begin `stride` floats apart.
 using LargestOfPixels = void (*)(const float* pixels, int64_t count, int64_t channels,
-                                 uint32_t* most);
+                                 int64_t stride, uint32_t* most);
 LargestOfPixels PickLargestOfPixels();
 
 }  // namespace floe::kernels
