@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "kernels/cpu/broadcast.h"
+#include "kernels/cpu/chain_f32.h"
 #include "kernels/elementwise.h"
 
 namespace floe::kernels {
@@ -29,6 +30,9 @@ struct TileStep {
   const ElementwiseKernel* kernel = nullptr;
   std::vector<int> operands;
   int buffer = -1;  // where its result goes; -1: the output
+  // In place of a kernel: ops that take the first operand one after the other, each with the next
+  // operand if it has one.
+  std::vector<ChainOp> chain;
 };
 
 // Results of steps and repeated operands of one thread. On the stack; most of it is never touched.
@@ -111,6 +115,10 @@ class FusedKernel final : public Kernel {
         route_(std::move(route)) {}
 
   std::string Route() const override { return route_; }
+  bool ReadsSpacedLines(int i, absl::Span<const Shape> inputs,
+                        absl::Span<const Shape> outputs) const override {
+    return inputs[i] == outputs[0];
+  }
 
   absl::Status Run(const KernelContext& ctx) const override {
     if (ctx.out(0).elements() == 0) return absl::OkStatus();
@@ -213,8 +221,11 @@ class FusedKernel final : public Kernel {
                     FirstTile(from, elements, DTypeSize(in.dtype), n, tile, memory.repeated[k]);
                 whole[k] = elements == n && n != 1 ? static_cast<const std::byte*>(from) : nullptr;
               }
-              if (whole[k] != nullptr)
+              if (IsSpaced(ctx, k)) {
+                values[k].data = Gather(ctx, k, block * n + at, count, memory.repeated[k]);
+              } else if (whole[k] != nullptr) {
                 values[k].data = whole[k] + at * static_cast<int64_t>(DTypeSize(in.dtype));
+              }
             }
             if (!Tile(values.data(), &memory, At(ctx.out(0), block * n + at), count, failure))
               return;
@@ -249,11 +260,13 @@ class FusedKernel final : public Kernel {
                  TileMemory memory;
                  std::array<TileOperand, kInputs + kSteps> values;
                  for (int64_t i = 0; i < run; i += tile_) {
-                   for (int k = 0; k < inputs_; ++k) {
-                     const int64_t step = walk.strides[k].back();
-                     values[k] = {At(ctx.in(k), in[k] + i * step), step};
-                   }
                    const int64_t count = std::min(tile_, run - i);
+                   for (int k = 0; k < inputs_; ++k) {
+                     const int64_t step = walk.strides[k].back(), from = in[k] + i * step;
+                     values[k] = {IsSpaced(ctx, k) ? Gather(ctx, k, from, count, memory.repeated[k])
+                                                   : At(ctx.in(k), from),
+                                  step};
+                   }
                    if (!Tile(values.data(), &memory, At(ctx.out(0), at + i), count, failure))
                      return;
                  }
@@ -279,6 +292,8 @@ class FusedKernel final : public Kernel {
                       for (int k = 0; k < inputs_; ++k) {
                         if (expanders[k].has_value()) {
                           expanders[k]->Write(count, memory.repeated[k]);
+                        } else if (IsSpaced(ctx, k)) {
+                          values[k].data = Gather(ctx, k, at, count, memory.repeated[k]);
                         } else if (values[k].step != 0) {
                           values[k].data = At(ctx.in(k), at);
                         }
@@ -288,8 +303,51 @@ class FusedKernel final : public Kernel {
                   });
   }
 
+  // Such an input has the output's shape: ReadsSpacedLines.
+  static bool IsSpaced(const KernelContext& ctx, int k) {
+    return !ctx.line_strides.empty() && ctx.line_strides[k] != 0;
+  }
+
+  // `count` elements of a spaced input from element `at` on, one behind the other. Lines are too
+  // short for the processor to fetch the next ones from memory by itself.
+  static void* Gather(const KernelContext& ctx, int k, int64_t at, int64_t count, std::byte* to) {
+    const TensorView& in = ctx.in(k);
+    const auto size = static_cast<int64_t>(DTypeSize(in.dtype));
+    const int64_t width = in.shape.dim(in.shape.rank() - 1), stride = ctx.InLineStride(k);
+    const int64_t ahead = (kTileBytes / (width * size) + 1) * stride * size;
+    std::byte* next = to;
+    for (int64_t line = at / width, i = at % width; count > 0; ++line, i = 0) {
+      const int64_t part = std::min(count, width - i), bytes = part * size;
+      const auto* const from = static_cast<const std::byte*>(At(in, line * stride + i));
+      for (int64_t b = 0; b < bytes; b += kAlignment) __builtin_prefetch(from + ahead + b);
+      std::memcpy(next, from, bytes);
+      next += bytes;
+      count -= part;
+    }
+    return to;
+  }
+
   static void* At(const TensorView& view, int64_t element) {
     return view.as<std::byte>() + element * static_cast<int64_t>(DTypeSize(view.dtype));
+  }
+
+  // The ops of a chain over `n` elements; returns whether the result has as many.
+  int64_t RunChain(const TileStep& step, const TileOperand* values, void* to, int64_t n) const {
+    std::array<ChainLink, kSteps> links;
+    const TileOperand& first = values[step.operands[0]];
+    int64_t steps = first.step;
+    size_t next = 1;
+    for (size_t i = 0; i < step.chain.size(); ++i) {
+      links[i].op = step.chain[i];
+      if (IsRelu(step.chain[i])) continue;
+      const TileOperand& operand = values[step.operands[next++]];
+      links[i].operand = static_cast<const float*>(operand.data);
+      links[i].step = operand.step;
+      steps |= operand.step;
+    }
+    chain_(static_cast<const float*>(first.data), first.step, links.data(), step.chain.size(),
+           static_cast<float*>(to), static_cast<size_t>(steps != 0 ? n : 1));
+    return steps;
   }
 
   // All steps over `n` elements. `values`: the inputs, then room for the results.
@@ -297,13 +355,17 @@ class FusedKernel final : public Kernel {
             std::atomic<const char*>* failure) const {
     for (size_t s = 0; s < steps_.size(); ++s) {
       const TileStep& step = steps_[s];
+      void* to = step.buffer < 0 ? out : memory->buffers[step.buffer];
+      if (step.kernel == nullptr) {
+        values[inputs_ + s] = {to, RunChain(step, values, to, n)};
+        continue;
+      }
       std::array<TileOperand, ops::kMaxStepInputs> in;
       int64_t steps = 0;
       for (size_t k = 0; k < step.operands.size(); ++k) {
         in[k] = values[step.operands[k]];
         steps |= in[k].step;
       }
-      void* to = step.buffer < 0 ? out : memory->buffers[step.buffer];
       const absl::Span<const TileOperand> operands(in.data(), step.operands.size());
       if (!step.kernel->RunTile(operands, to, steps != 0 ? n : 1)) {
         failure->store(step.kernel->Failure());
@@ -315,9 +377,91 @@ class FusedKernel final : public Kernel {
   }
 
   const std::vector<TileStep> steps_;
+  const ChainF32 chain_ = PickChainF32();
   const int inputs_;
   const int64_t tile_;  // elements
   const std::string route_;
+};
+
+// Makes one step of ops in a row where each takes what the one before leaves, and nobody else reads
+// it. `dtypes`: of the inputs, then of the steps' results; what is merged is taken out of both.
+class ChainMaker {
+ public:
+  ChainMaker(const std::vector<ops::FusedStep>& fused, int inputs, std::vector<DType>* dtypes,
+             std::vector<TileStep>* steps)
+      : fused_(fused), inputs_(inputs), dtypes_(*dtypes), steps_(*steps), uses_(steps->size(), 0) {
+    for (const TileStep& step : steps_) {
+      for (int operand : step.operands) {
+        if (operand >= inputs_) ++uses_[operand - inputs_];
+      }
+    }
+  }
+
+  void Run() {
+    std::vector<TileStep> made;
+    std::vector<DType> dtypes(dtypes_.begin(), dtypes_.begin() + inputs_);
+    std::vector<int> places(dtypes_.size());  // of inputs and results, afterwards
+    for (int i = 0; i < inputs_; ++i) places[i] = i;
+    for (size_t s = 0; s < steps_.size();) {
+      TileStep step = std::move(steps_[s]);
+      const size_t count = Longest(s);
+      if (count > 1) step = Merge(s, count, step.operands);
+      for (int& operand : step.operands) operand = places[operand];
+      s += count;
+      places[inputs_ + s - 1] = inputs_ + static_cast<int>(made.size());
+      dtypes.push_back(dtypes_[inputs_ + s - 1]);
+      made.push_back(std::move(step));
+    }
+    steps_ = std::move(made);
+    dtypes_ = std::move(dtypes);
+  }
+
+ private:
+  // What step `s` does with the value so far: operand `from`; nullopt where it is no link.
+  std::optional<ChainOp> LinkOf(size_t s, int from) const {
+    const std::vector<int>& operands = fused_[s].operands;
+    if (dtypes_[inputs_ + s] != DType::kFloat32 || operands.size() > 2) return std::nullopt;
+    for (int operand : operands) {
+      if (dtypes_[operand] != DType::kFloat32) return std::nullopt;
+    }
+    const std::optional<ChainOp> link = ChainOpOf(fused_[s].node.op->name, operands[0] != from);
+    if (!link.has_value() || operands.size() != (IsRelu(*link) ? 1u : 2u)) return std::nullopt;
+    return link;
+  }
+
+  // How many steps from `s` on make a chain; at least 1.
+  size_t Longest(size_t s) const {
+    if (!LinkOf(s, fused_[s].operands[0]).has_value()) return 1;
+    size_t count = 1;
+    for (; s + count < fused_.size(); ++count) {
+      const int before = inputs_ + static_cast<int>(s + count) - 1;
+      const std::vector<int>& operands = fused_[s + count].operands;
+      if (uses_[s + count - 1] != 1 ||
+          std::find(operands.begin(), operands.end(), before) == operands.end() ||
+          !LinkOf(s + count, before).has_value())
+        break;
+    }
+    return count;
+  }
+
+  TileStep Merge(size_t s, size_t count, const std::vector<int>& first) const {
+    TileStep merged;
+    int so_far = first[0];
+    merged.operands.push_back(so_far);
+    for (size_t i = s; i < s + count; ++i) {
+      const std::vector<int>& operands = fused_[i].operands;
+      merged.chain.push_back(*LinkOf(i, so_far));
+      if (operands.size() == 2) merged.operands.push_back(operands[operands[0] == so_far ? 1 : 0]);
+      so_far = inputs_ + static_cast<int>(i);
+    }
+    return merged;
+  }
+
+  const std::vector<ops::FusedStep>& fused_;
+  const int inputs_;
+  std::vector<DType>& dtypes_;
+  std::vector<TileStep>& steps_;
+  std::vector<int> uses_;  // of each step's result
 };
 
 // Gives each result a buffer until its last reader has run. The result of one operand that ends
@@ -387,6 +531,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeChain(const KernelArgs& args) {
     steps.push_back(std::move(step));
     names.push_back(op);
   }
+  ChainMaker(fused, inputs, &dtypes, &steps).Run();
   PlaceResults(dtypes, inputs, &steps);
   return std::make_unique<FusedKernel>(std::move(steps), inputs, widest,
                                        absl::StrJoin(names, ", "));
