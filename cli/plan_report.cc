@@ -10,6 +10,7 @@
 #include "cli/inspect_report.h"
 #include "cli/table.h"
 #include "model/op_def.h"
+#include "runtime/line_windows.h"
 
 namespace floe::cli {
 namespace {
@@ -85,6 +86,7 @@ class Describer {
       shown.bytes += bytes;
       if (Lives(out) && slot.root == out) touched += bytes;
     }
+    shown.bytes -= 2 * BytesInPlace(plan_.slots(), step, rows_);
     shown.flops = plan_.StepFlops(step, rows_);
     report_.steps.push_back(std::move(shown));
     report_.largest_step_bytes = std::max(report_.largest_step_bytes, touched);
@@ -107,6 +109,7 @@ class Describer {
   std::string Place(const Step& step, int out) const {
     const Slot& slot = plan_.slots()[out];
     if (slot.home == Slot::Home::kDynamic) return "dynamic";
+    if (slot.line_stride != 0) return absl::StrCat("window +", slot.window_offset);
     if (slot.root != out) {
       for (size_t k = 0; k < step.inputs.size(); ++k) {
         if (plan_.slots()[step.inputs[k]].root == slot.root) return absl::StrCat("over input ", k);

@@ -1,6 +1,8 @@
 // Readings of the clock around each step, and the costs of its call.
 #include "cli/step_profile.h"
 
+#include "runtime/line_windows.h"
+
 namespace floe::cli {
 
 void StepProfile::StartRun() {
@@ -74,6 +76,7 @@ void StepProfile::AddCost(const ObservedStep& step, int index) {
       out.push_back({view.dtype, SymShape(view.shape)});
       cost.bytes += static_cast<double>(view.bytes());
     }
+    cost.bytes -= 2 * static_cast<double>(BytesInPlace(step.plan->slots(), of, step.rows));
     cost.flops = of.dynamic ? EstimateFlops(*steps_[index].node, in, out, step.rows)
                             : step.plan->StepFlops(of, step.rows);
   }

@@ -7,6 +7,7 @@
 #include "runtime/analyze.h"
 #include "runtime/evaluate.h"
 #include "runtime/input_shape.h"
+#include "runtime/line_windows.h"
 #include "runtime/memory_plan.h"
 #include "runtime/passes/passes.h"
 #include "runtime/plan.h"
@@ -39,6 +40,8 @@ class Binder {
       plan_->output_slots_.push_back(SlotOf(out));
       plan_->output_types_.push_back(TypeOf(out));
     }
+    if (signature_.options_.line_windows)
+      MakeLineWindows(graph_, plan_->output_slots_, &plan_->slots_, &plan_->steps_);
     FindLifetimes();
     PlaceMemory();
     IndexInputs();
@@ -228,6 +231,7 @@ class Binder {
   bool MayOverwrite(int s, int in, int to) {
     const Step& step = plan_->steps_[s];
     const int from = Root(in);
+    if (slot(in).line_stride != 0 || slot(to).line_stride != 0) return false;
     if (slot(from).home != Slot::Home::kArena || slot(to).home != Slot::Home::kArena ||
         lifetimes_[from].last != s)
       return false;

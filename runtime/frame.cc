@@ -65,7 +65,7 @@ void Frame::Show(const Slot& slot, TensorView* view) const {
   if (slot.home == Slot::Home::kConstant) {
     view->data = const_cast<void*>(slot.constant.data());
   } else if (root.home == Slot::Home::kArena || root.home == Slot::Home::kInput) {
-    view->data = Address(root.offset);
+    view->data = static_cast<std::byte*>(Address(root.offset)) + slot.window_offset;
   }
 }
 
@@ -229,8 +229,13 @@ absl::Status Frame::RunStep(const Step& step, size_t s, ThreadPool* threads) {
   } else {
     const absl::Span<const TensorView> all(args.data() + step.first_arg,
                                            step.inputs.size() + step.outputs.size());
-    const KernelContext context{all.first(step.inputs.size()), all.subspan(step.inputs.size()),
-                                Scratch(step), threads};
+    const KernelContext context{all.first(step.inputs.size()),
+                                all.subspan(step.inputs.size()),
+                                Scratch(step),
+                                threads,
+                                nullptr,
+                                0,
+                                step.line_strides};
     FLOE_RETURN_IF_ERROR(
         checked ? RunKernel(step, context, static_cast<size_t>(plan->ScratchBytes(step, rows)))
                 : step.kernel->Run(context));

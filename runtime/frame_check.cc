@@ -32,10 +32,22 @@ struct Bytes {
   }
 };
 
-Bytes BytesOf(const TensorView& view) {
+// From the first byte to the last, with what lies between the lines of a window.
+Bytes BytesOf(const TensorView& view, const Slot& slot) {
   const auto* const data = static_cast<const std::byte*>(view.data);
   if (data == nullptr) return {nullptr, nullptr};
-  return {data, data + view.bytes()};
+  if (slot.line_stride == 0 || view.elements() == 0) return {data, data + view.bytes()};
+  const int64_t width = view.shape.dim(view.shape.rank() - 1);
+  const int64_t elements = (view.elements() / width - 1) * slot.line_stride + width;
+  return {data, data + elements * static_cast<int64_t>(DTypeSize(view.dtype))};
+}
+
+// Whether output k begins in memory of its own, and nothing is in it yet.
+bool StartsEmpty(const std::vector<Slot>& slots, const Step& step, size_t k) {
+  const int s = step.outputs[k];
+  return slots[s].home == Slot::Home::kArena && slots[s].root == s &&
+         std::none_of(step.inputs.begin(), step.inputs.end(),
+                      [&](int in) { return IsWindowOf(slots[in], slots[s]); });
 }
 
 }  // namespace
@@ -78,11 +90,13 @@ absl::Status Frame::CheckValues(const Step& step, absl::Span<const TensorView> v
     if (input && !packed && views[k].data == nullptr && views[k].elements() != 0)
       return Wrong(absl::StrCat("input ", k, " has no data"));
     if (slot.home != Slot::Home::kArena || root.home != Slot::Home::kArena) continue;
-    const Bytes bytes = BytesOf(views[k]);
-    if (bytes.begin != Address(root.offset) || bytes.end > whole.end)
+    const Bytes bytes = BytesOf(views[k], slot);
+    const auto* const place = static_cast<std::byte*>(Address(root.offset)) + slot.window_offset;
+    if (bytes.begin != place || bytes.end > whole.end)
       return Wrong(absl::StrCat("value ", k, " lies outside its place in the arena"));
     for (size_t i = 0; !input && i < step.inputs.size(); ++i) {
-      if (plan->slots_[step.inputs[i]].root != slot.root && bytes.Meets(BytesOf(views[i])))
+      const Slot& read = plan->slots_[step.inputs[i]];
+      if (read.root != slot.root && bytes.Meets(BytesOf(views[i], read)))
         return Wrong(absl::StrCat("output ", k - step.inputs.size(), " lies on input ", i));
     }
   }
@@ -98,25 +112,27 @@ absl::Status Frame::CheckScratch(const Step& step, absl::Span<const TensorView> 
       (!step.scratch_by_run && needed > step.scratch_bytes.At(SizedRows())))
     return Wrong(absl::StrCat("it needs ", needed, " bytes of scratch, more than were planned"));
   for (size_t k = 0; k < views.size(); ++k) {
-    if (bytes.Meets(BytesOf(views[k]))) return Wrong(absl::StrCat("its scratch lies on value ", k));
+    const int s = k < step.inputs.size() ? step.inputs[k] : step.outputs[k - step.inputs.size()];
+    if (bytes.Meets(BytesOf(views[k], plan->slots_[s])))
+      return Wrong(absl::StrCat("its scratch lies on value ", k));
   }
   return absl::OkStatus();
 }
 
 void Frame::FillOutputs(const Step& step) const {
-  for (int s : step.outputs) {
-    const Slot& slot = plan->slots_[s];
-    const bool own = slot.home == Slot::Home::kArena && slot.root == s;
-    if (own) FillMemory(pool->fill(), slots[s].data, AlignUp(slots[s].bytes()));
+  for (size_t k = 0; k < step.outputs.size(); ++k) {
+    const TensorView& view = slots[step.outputs[k]];
+    if (StartsEmpty(plan->slots_, step, k))
+      FillMemory(pool->fill(), view.data, AlignUp(view.bytes()));
   }
 }
 
 absl::Status Frame::CheckOutputs(const Step& step) const {
   for (size_t k = 0; k < step.outputs.size(); ++k) {
-    const int s = step.outputs[k];
-    const size_t bytes = slots[s].bytes();
-    if (plan->slots_[s].home != Slot::Home::kArena || plan->slots_[s].root != s) continue;
-    if (!StillFilled(pool->fill(), slots[s].data, bytes, AlignUp(bytes)))
+    const TensorView& view = slots[step.outputs[k]];
+    const size_t bytes = view.bytes();
+    if (StartsEmpty(plan->slots_, step, k) &&
+        !StillFilled(pool->fill(), view.data, bytes, AlignUp(bytes)))
       return Wrong(absl::StrCat("it wrote behind output ", k));
   }
   return absl::OkStatus();

@@ -62,6 +62,7 @@ struct CompileOptions {
   size_t max_plans = 64;  // bound of the plan cache, entries
   // Passes that do not run (runtime/passes/passes.h); tests compare with and without.
   std::vector<std::string> disabled_passes;
+  bool line_windows = true;  // runtime/line_windows.h; tests compare with and without
   // While a model is compiled, and while a request's shapes are inferred. A run has its context's.
   ResourceLimits limits;
   // Packed weights that others may have too; null: of this model alone.

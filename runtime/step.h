@@ -28,7 +28,10 @@ struct Slot {
   };
   TensorType type;
   Home home = Home::kNone;
-  int root = -1;       // the slot whose bytes these are; itself when its own
+  int root = -1;  // the slot whose bytes these are; itself when its own
+  // A window of the root's value: its first line begins so many bytes behind the root's, and its
+  // lines lie so many elements apart. 0: the bytes of the root, line behind line.
+  int64_t window_offset = 0, line_stride = 0;
   AffineBytes offset;  // of an arena root: in the fixed region, or (per_row != 0) in the region
                        // that grows with rows
   Tensor constant;
@@ -37,14 +40,25 @@ struct Slot {
   Tensor per_row;
 };
 
+// Whether the bytes of `part` are some of each line of `whole`.
+inline bool IsWindowOf(const Slot& part, const Slot& whole) {
+  const SymShape& shape = whole.type.shape;
+  if (part.line_stride == 0 || part.root != whole.root || shape.rank() == 0) return false;
+  const int64_t ahead = part.window_offset - whole.window_offset,
+                line = shape.dim(shape.rank() - 1).size() *
+                       static_cast<int64_t>(DTypeSize(whole.type.dtype));
+  return ahead >= 0 && ahead < line;
+}
+
 struct Step {
   int node = -1;                   // in the compiled signature's graph
   const Kernel* kernel = nullptr;  // null: an alias of unknown shape, or control flow
   const std::vector<std::shared_ptr<const CompiledSignature>>* programs =
-      nullptr;                       // subgraphs of an If, Case or While
-  std::vector<int> inputs, outputs;  // slots
-  int first_arg = 0;                 // of the frame's argument views: inputs, then outputs
-  bool dynamic = false;              // shapes are settled during the run
+      nullptr;                        // subgraphs of an If, Case or While
+  std::vector<int> inputs, outputs;   // slots
+  int first_arg = 0;                  // of the frame's argument views: inputs, then outputs
+  std::vector<int64_t> line_strides;  // of the same; empty: none is a window
+  bool dynamic = false;               // shapes are settled during the run
   uint64_t last_reads =
       0;  // bit k: nobody reads input k after this step (inputs past 63 never count)
   AffineBytes scratch_bytes, scratch_offset;

@@ -147,5 +147,50 @@ def step_classes(g):
     g.step("classes", choice(g, [tf.nn.softmax, tf.nn.softmax, tf.nn.log_softmax]), [i], exact=False)
 
 
+BRANCHES = [1, 1, 3, 3, 5, "MAX", "AVG", "transpose", "nearest", "bilinear", "split", "slice"]
+
+
+def branch(g, x, kind, channels, out):
+    """The number of the value of one branch over image x."""
+    def step(name, run, *inputs, exact=True):
+        return g.step(f"branch_{name}", run, list(inputs), exact=exact)[0]
+
+    _, height, width, _ = g.values[x].shape
+    if kind in ("MAX", "AVG"):
+        return step(kind.lower(), lambda v: tf.nn.pool(v, 3, kind, 1, "SAME"), x, exact=kind == "MAX")
+    if kind in ("nearest", "bilinear"):
+        half = step("half", lambda v: tf.nn.max_pool2d(v, 2, 2, "SAME"), x)
+        return step(kind, lambda v: tf.image.resize(v, [height, width], kind), half, exact=kind == "nearest")
+    if kind == "split":
+        return step("split", lambda v: tf.split(v, [channels - channels // 2, channels // 2], -1), x)
+    if kind == "slice":
+        return step("slice", lambda v: v[..., channels // 3:], x)
+    if kind == "transpose":
+        weights = g.constant(g.numbers("float32", [2, 2, out, channels]))
+        return step("transpose", lambda v, w: tf.nn.conv2d_transpose(
+            v, w, tf.concat([tf.shape(v)[:3], [out]], 0), 1, "SAME"), x, weights, exact=False)
+    weights = g.constant(g.numbers("float32", [kind, kind, channels, out]))
+    return step("conv", lambda v, w: tf.nn.conv2d(v, w, 1, "SAME"), x, weights, exact=False)
+
+
+def normed(g, x, channels):
+    scale, offset = (g.numbers("float32", [channels]) for _ in range(2))
+    return g.step("normed", lambda v: tf.nn.relu(v * scale + offset), [x], exact=False)[0]
+
+
+def step_joined_branches(g):
+    """Branches that are concatenated, once or as in a dense block, with channels enough for windows of the whole."""
+    x = new_image(g, int(g.rng.randint(1, 25)))
+    for _ in range(int(g.rng.randint(1, 4))):
+        channels = g.values[x].shape[-1]
+        source = normed(g, x, channels) if g.rng.rand() < 0.6 else x
+        parts = [branch(g, source, choice(g, BRANCHES), channels, int(g.rng.randint(12, 25)))
+                 for _ in range(int(g.rng.randint(1, 4)))]
+        if g.rng.rand() < 0.8:
+            parts.append(x)
+        order = [parts[i] for i in g.rng.permutation(len(parts))]
+        x = g.step("joined", lambda *v: tf.concat(v, -1), order)[0]
+
+
 FUSED = [step_turned_conv, step_turned_conv, step_residual, step_padded_conv, step_attention, step_layer_norm, step_gelu,
-         step_grouped_conv, step_narrow_conv, step_group_norm, step_classes]
+         step_grouped_conv, step_narrow_conv, step_group_norm, step_classes, step_joined_branches, step_joined_branches]
