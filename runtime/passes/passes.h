@@ -110,6 +110,10 @@ absl::Status SimplifyAlgebra(Graph* graph, absl::Span<const TensorType> inputs,
 // an effect, a state or subgraphs stay apart.
 void MergeCommonSubexpressions(Graph* graph);
 
+// A concatenation of values that another joins already takes that one in their place: layers that
+// join all values before them, as in dense blocks, then copy none twice.
+void NestConcats(Graph* graph);
+
 // Einsum of a value and constant weights becomes BatchMatMul where it is one product. `inputs`:
 // types of graph->inputs.
 absl::Status MultiplyEinsums(Graph* graph, absl::Span<const TensorType> inputs,

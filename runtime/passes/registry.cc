@@ -45,6 +45,7 @@ constexpr Pass kPasses[] = {
     {"move_transposes", Typed<MoveTransposes>},
     {"algebraic_simplification", Typed<SimplifyAlgebra>},
     {"common_subexpressions", Always<MergeCommonSubexpressions>},
+    {"nest_concats", Always<NestConcats>},
     {"pair_recurrent", Always<PairRecurrent>},
     {"fold_pads", Always<FoldPads>},
     {"multiply_einsums", Typed<MultiplyEinsums>},
