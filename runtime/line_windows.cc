@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "model/ops/strided_slice.h"
@@ -46,6 +47,9 @@ class WindowMaker {
   struct Use {
     const Step* step;
     int input;
+  };
+  struct Shapes {
+    std::vector<Shape> inputs, outputs;
   };
 
   static bool IsPlanned(const Step& step) { return !step.dynamic && step.kernel != nullptr; }
@@ -94,9 +98,8 @@ class WindowMaker {
   void PlaceSlice(const Step& step) {
     const std::string& op = graph_.node(step.node).op->name;
     if ((op != "Slice" && op != "StridedSlice") || !IsPlanned(step)) return;
-    const int whole = step.inputs[0];
     const std::optional<int64_t> at = SliceStart(step);
-    if (at.has_value() && slots_[whole].line_stride == 0) PlacePart(whole, step.outputs[0], *at);
+    if (at.has_value()) PlacePart(step.inputs[0], step.outputs[0], *at);
   }
 
   // The elements of each line in front of a slice of all lines.
@@ -123,6 +126,7 @@ class WindowMaker {
       if (d.axis < 0 || d.shrink) return std::nullopt;
     }
     const ops::SliceDim& d = dims->back();
+    if (d.axis != last) return std::nullopt;
     if (d.entry < 0 || d.begin_masked) return 0;
     const int64_t first = (*begin)[d.entry], size = in.dim(last).size();
     return std::clamp<int64_t>(first < 0 ? first + size : first, 0, size);
@@ -139,9 +143,10 @@ class WindowMaker {
   void PlacePart(int whole, int part, int64_t at) {
     const Slot& of = slots_[whole];
     Slot& slot = slots_[part];
-    const int64_t width = Width(of.type), size = static_cast<int64_t>(DTypeSize(of.type.dtype));
-    if (slots_[of.root].home != Slot::Home::kArena || width == 0 ||
-        Width(slot.type) < kShortestWindowLine || !IsOwn(part) || !AllReadSpaced(part))
+    const int64_t width = Width(of.type), line = Width(slot.type),
+                  size = static_cast<int64_t>(DTypeSize(of.type.dtype));
+    if (slots_[of.root].home != Slot::Home::kArena || line < kShortestWindowLine || at < 0 ||
+        at + line > width || !IsOwn(part) || !AllReadSpaced(part))
       return;
     slot.root = of.root;
     slot.window_offset = of.window_offset + at * size;
@@ -152,20 +157,23 @@ class WindowMaker {
     return slots_[part].home == Slot::Home::kArena && slots_[part].root == part && !pinned_[part];
   }
 
-  bool AllReadSpaced(int part) const {
+  bool AllReadSpaced(int part) {
     return std::all_of(uses_[part].begin(), uses_[part].end(),
                        [this](const Use& use) { return ReadsSpaced(use); });
   }
 
-  bool ReadsSpaced(const Use& use) const {
+  bool ReadsSpaced(const Use& use) {
     if (!IsPlanned(*use.step)) return false;
-    const auto shapes = [this](const std::vector<int>& slots) {
-      std::vector<Shape> at_rows;
-      for (const int s : slots) at_rows.push_back(slots_[s].type.shape.At(kTriedRows));
-      return at_rows;
-    };
-    return use.step->kernel->ReadsSpacedLines(use.input, shapes(use.step->inputs),
-                                              shapes(use.step->outputs));
+    const auto [at, fresh] = shapes_.try_emplace(use.step);
+    if (fresh) at->second = {ShapesOf(use.step->inputs), ShapesOf(use.step->outputs)};
+    return use.step->kernel->ReadsSpacedLines(use.input, at->second.inputs, at->second.outputs);
+  }
+
+  std::vector<Shape> ShapesOf(const std::vector<int>& slots) const {
+    std::vector<Shape> shapes;
+    shapes.reserve(slots.size());
+    for (const int s : slots) shapes.push_back(slots_[s].type.shape.At(kTriedRows));
+    return shapes;
   }
 
   void SetStrides(Step* step) const {
@@ -184,6 +192,7 @@ class WindowMaker {
   std::vector<std::vector<Use>> uses_;  // by slot
   std::vector<const Step*> maker_;      // by slot
   std::vector<bool> pinned_;            // read as they are: outputs, and what others are views of
+  std::unordered_map<const Step*, Shapes> shapes_;  // of steps that were asked
 };
 
 }  // namespace
