@@ -31,46 +31,54 @@ HWY_INLINE V LoadLeft(const float* p, size_t left) {
   return left == 0 ? hn::LoadU(D(), p) : LoadPartial(D(), p, left);
 }
 
-// One link's op over vectors side by side.
-template <bool kOne, int kVectors>
+#define FLOE_FUNCTION(NAME, EXPRESSION)                                  \
+  struct NAME {                                                          \
+    HWY_INLINE V operator()(V x, V operand) const { return EXPRESSION; } \
+  };
+FLOE_FUNCTION(Sum, hn::Add(x, operand))
+FLOE_FUNCTION(Less, hn::Sub(x, operand))
+FLOE_FUNCTION(LessFrom, hn::Sub(operand, x))
+FLOE_FUNCTION(Product, hn::Mul(x, operand))
+FLOE_FUNCTION(Quotient, hn::Div(x, operand))
+FLOE_FUNCTION(QuotientOf, hn::Div(operand, x))
+#undef FLOE_FUNCTION
+
+// x[v] = f(x[v], operand), vectors side by side.
+template <class F, int kVectors>
 HWY_INLINE void Apply(const ChainLink& link, size_t at, size_t left, V (&x)[kVectors]) {
   const D d;
+  const F f;
+  if (link.step == 0) {
+    const V one = hn::Set(d, *link.operand);
+    FLOE_UNROLL for (int v = 0; v < kVectors; ++v) x[v] = f(x[v], one);
+    return;
+  }
+  const float* p = link.operand + at;
   const size_t lanes = hn::Lanes(d);
-  const float* p = kOne ? link.operand : link.operand + at;
-  const V one = kOne ? hn::Set(d, *p) : hn::Zero(d);
+  FLOE_UNROLL for (int v = 0; v < kVectors; ++v) x[v] = f(x[v], LoadLeft(p + v * lanes, left));
+}
+
+template <int kVectors>
+HWY_INLINE void Follow(const ChainLink& link, size_t at, size_t left, V (&x)[kVectors]) {
+  const D d;
   switch (link.op) {
     case ChainOp::kAdd:
-      FLOE_UNROLL for (int v = 0; v < kVectors; ++v) {
-        x[v] = hn::Add(x[v], kOne ? one : LoadLeft(p + v * lanes, left));
-      }
-      return;
+      return Apply<Sum>(link, at, left, x);
     case ChainOp::kSub:
-      FLOE_UNROLL for (int v = 0; v < kVectors; ++v) {
-        x[v] = hn::Sub(x[v], kOne ? one : LoadLeft(p + v * lanes, left));
-      }
-      return;
+      return Apply<Less>(link, at, left, x);
     case ChainOp::kSubFrom:
-      FLOE_UNROLL for (int v = 0; v < kVectors; ++v) {
-        x[v] = hn::Sub(kOne ? one : LoadLeft(p + v * lanes, left), x[v]);
-      }
-      return;
+      return Apply<LessFrom>(link, at, left, x);
     case ChainOp::kMul:
-      FLOE_UNROLL for (int v = 0; v < kVectors; ++v) {
-        x[v] = hn::Mul(x[v], kOne ? one : LoadLeft(p + v * lanes, left));
-      }
-      return;
+      return Apply<Product>(link, at, left, x);
     case ChainOp::kDiv:
-      FLOE_UNROLL for (int v = 0; v < kVectors; ++v) {
-        x[v] = hn::Div(x[v], kOne ? one : LoadLeft(p + v * lanes, left));
-      }
-      return;
+      return Apply<Quotient>(link, at, left, x);
     case ChainOp::kDivInto:
-      FLOE_UNROLL for (int v = 0; v < kVectors; ++v) {
-        x[v] = hn::Div(kOne ? one : LoadLeft(p + v * lanes, left), x[v]);
-      }
-      return;
+      return Apply<QuotientOf>(link, at, left, x);
     case ChainOp::kRelu:
+      FLOE_UNROLL for (int v = 0; v < kVectors; ++v) x[v] = Relu(d, x[v]);
+      return;
     case ChainOp::kRelu6:
+      FLOE_UNROLL for (int v = 0; v < kVectors; ++v) x[v] = Relu6(d, x[v]);
       return;
   }
 }
@@ -84,18 +92,7 @@ HWY_INLINE void Block(const float* x, int64_t step, const ChainLink* links, size
   FLOE_UNROLL for (int v = 0; v < kVectors; ++v) {
     so_far[v] = step == 0 ? hn::Set(d, *x) : LoadLeft(x + at + v * lanes, left);
   }
-  for (size_t k = 0; k < count; ++k) {
-    const ChainLink& link = links[k];
-    if (link.op == ChainOp::kRelu) {
-      FLOE_UNROLL for (int v = 0; v < kVectors; ++v) so_far[v] = Relu(d, so_far[v]);
-    } else if (link.op == ChainOp::kRelu6) {
-      FLOE_UNROLL for (int v = 0; v < kVectors; ++v) so_far[v] = Relu6(d, so_far[v]);
-    } else if (link.step == 0) {
-      Apply<true>(link, at, left, so_far);
-    } else {
-      Apply<false>(link, at, left, so_far);
-    }
-  }
+  for (size_t k = 0; k < count; ++k) Follow(links[k], at, left, so_far);
   FLOE_UNROLL for (int v = 0; v < kVectors; ++v) {
     if (left == 0) {
       hn::StoreU(so_far[v], d, y + at + v * lanes);
