@@ -6,8 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "model/ops/strided_slice.h"
-#include "model/tensor.h"
+#include "runtime/passes/line_slice.h"
 
 namespace floe {
 namespace {
@@ -96,47 +95,16 @@ class WindowMaker {
   }
 
   void PlaceSlice(const Step& step) {
-    const std::string& op = graph_.node(step.node).op->name;
-    if ((op != "Slice" && op != "StridedSlice") || !IsPlanned(step)) return;
-    const std::optional<int64_t> at = SliceStart(step);
-    if (at.has_value()) PlacePart(step.inputs[0], step.outputs[0], *at);
-  }
-
-  // The elements of each line in front of a slice of all lines.
-  std::optional<int64_t> SliceStart(const Step& step) const {
     const Node& node = graph_.node(step.node);
-    const SymShape &in = slots_[step.inputs[0]].type.shape,
-                   &out = slots_[step.outputs[0]].type.shape;
-    const int rank = in.rank(), last = rank - 1;
-    if (rank < 2 || out.rank() != rank) return std::nullopt;
-    for (int i = 0; i < last; ++i) {
-      if (in.dim(i) != out.dim(i)) return std::nullopt;
+    if ((node.op->name != "Slice" && node.op->name != "StridedSlice") || !IsPlanned(step)) return;
+    std::vector<ValueInfo> inputs;
+    for (const int in : step.inputs) {
+      const bool constant = slots_[in].home == Slot::Home::kConstant;
+      inputs.push_back({slots_[in].type, constant ? slots_[in].constant : Tensor(), {}});
     }
-    const auto begin = ConstantOf(step.inputs[1]);
-    if (!begin.has_value()) return std::nullopt;
-    if (node.op->name == "Slice") return begin->back();
-    const auto strides = ConstantOf(step.inputs[3]);
-    if (!strides.has_value() ||
-        std::any_of(strides->begin(), strides->end(), [](int64_t step) { return step != 1; }))
-      return std::nullopt;
-    const auto dims = ops::ResolveStridedSlice(ops::SliceMasks(node.attrs),
-                                               static_cast<int>(begin->size()), rank);
-    if (!dims.ok()) return std::nullopt;
-    for (const ops::SliceDim& d : *dims) {
-      if (d.axis < 0 || d.shrink) return std::nullopt;
-    }
-    const ops::SliceDim& d = dims->back();
-    if (d.axis != last) return std::nullopt;
-    if (d.entry < 0 || d.begin_masked) return 0;
-    const int64_t first = (*begin)[d.entry], size = in.dim(last).size();
-    return std::clamp<int64_t>(first < 0 ? first + size : first, 0, size);
-  }
-
-  std::optional<std::vector<int64_t>> ConstantOf(int slot) const {
-    if (slots_[slot].home != Slot::Home::kConstant) return std::nullopt;
-    auto values = IntegerValues(slots_[slot].constant.view());
-    if (!values.ok() || values->empty()) return std::nullopt;
-    return *std::move(values);
+    const std::optional<int64_t> at =
+        LineSliceStart(node, inputs, slots_[step.outputs[0]].type.shape);
+    if (at.has_value()) PlacePart(step.inputs[0], step.outputs[0], *at);
   }
 
   // Elements [at, at + its width) of each line of the whole.

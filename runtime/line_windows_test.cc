@@ -186,7 +186,7 @@ TEST(LineWindows, ReadersOfAPartReadSpacedLines) {
   g.Output(g.Conv("square", part, {3, 3, 33, 5}));
   g.Output(g.Conv("winograd", part, {3, 3, 33, 64}));
   g.Output(g.Conv("strided", part, {1, 1, 33, 8}, 2));
-  EXPECT_GE(SameBits(g), 3);
+  EXPECT_EQ(SameBits(g), 4);  // three of the whole, and what is pooled
 }
 
 // Units that keep one half and work on the other, then a gate.
@@ -221,7 +221,7 @@ TEST(LineWindows, SlicesOfChannels) {
   g.Output(g.Conv("of all", all, {1, 1, 51, 16}));
   g.Output(g.Op("Mean", "read otherwise", {strided("mean", 3, 40, 0), g.Ints("axes", {1, 2})}));
   g.Output(g.Conv("of back", back, {1, 1, 17, 16}));
-  EXPECT_GE(SameBits(g), 2);
+  EXPECT_EQ(SameBits(g), 4);  // not what the mean reads
 }
 
 TEST(LineWindows, WhatIsReadOtherwiseIsCopied) {
