@@ -200,11 +200,13 @@ TEST(Conv2D, ResidualsOnEveryIsaAndBackend) {
         EXPECT_NO_FATAL_FAILURE(ExpectConv(t, backend));
         t.groups = 2;
         EXPECT_NO_FATAL_FAILURE(ExpectConv(t, backend));
-        ConvCase narrow{2, 7, 9, 30, 3, 3, 3};
-        narrow.residual = true;
-        narrow.const_mask = 2 + 8;
-        narrow.activation = activation;
-        EXPECT_NO_FATAL_FAILURE(ExpectConv(narrow, backend));
+        for (const int64_t outputs : {3, 10}) {
+          ConvCase narrow{2, 7, 9, 40, 3, 3, outputs};
+          narrow.residual = true;
+          narrow.const_mask = 2 + 8;
+          narrow.activation = activation;
+          EXPECT_NO_FATAL_FAILURE(ExpectConv(narrow, backend));
+        }
         ConvCase point{3, 5, 6, 400, 1, 1, 33};  // more than one block of K
         point.residual = true;
         point.activation = activation;

@@ -58,6 +58,8 @@ struct GemmTask {
   float alpha = 0;
 };
 
+inline constexpr int64_t kMostNarrowColumns = 10;
+
 // The functions of one instruction set. Never allocate, never fail, any thread.
 struct GemmKernels {
   int64_t lanes;       // floats of a vector
@@ -76,7 +78,9 @@ struct GemmKernels {
   int64_t PaddedColumns(int64_t n) const { return (n + lanes - 1) / lanes * lanes; }
   // Whether a product gains by being narrow. Columns would leave most lanes of a vector idle: the
   // lanes hold neighbours in k, each sums its own in their order, and they are added at last.
-  bool Narrow(int64_t k, int64_t n) const { return 4 * n <= lanes && k >= 4 * lanes; }
+  bool Narrow(int64_t k, int64_t n) const {
+    return n <= kMostNarrowColumns && k >= (4 * n <= lanes ? 4 * lanes : 32 * n);
+  }
   // Floats of a packed K x N matrix. The last panel is one vector wide when that holds its columns.
   int64_t PackedFloats(int64_t k, int64_t n) const { return k * PaddedColumns(n); }
 };

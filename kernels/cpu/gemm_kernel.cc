@@ -448,10 +448,16 @@ void NarrowTile(const GemmTask& task, const float* const* rows, float* c) {
   }
 }
 
-// One column has few sums in flight to hide the latency of a multiply-add: more rows at once.
+// Rows at once: their sums, the weights and a vector of A must fit the registers. One column has
+// few sums to hide the latency of a multiply-add.
+constexpr int NarrowTileRows(int columns) {
+  constexpr int kSums = kTileRows == 8 ? 20 : 10;
+  return columns == 1 ? 8 : HWY_MIN(4, HWY_MAX(1, kSums / columns));
+}
+
 template <int kColumns>
 void NarrowRows(const GemmTask& task, const float* const* rows, int64_t count, float* c) {
-  constexpr int kRows = kColumns == 1 ? 8 : 4;
+  constexpr int kRows = NarrowTileRows(kColumns);
   int64_t i = 0;
   for (; i + kRows <= count; i += kRows)
     NarrowTile<kRows, kColumns>(task, rows + i, c + i * task.ldc);
@@ -460,7 +466,9 @@ void NarrowRows(const GemmTask& task, const float* const* rows, int64_t count, f
 
 void NarrowBlock(const GemmTask& task, const float* const* rows, int64_t count, float* c) {
   constexpr void (*kByColumns[])(const GemmTask&, const float* const*, int64_t, float*) = {
-      nullptr, NarrowRows<1>, NarrowRows<2>, NarrowRows<3>, NarrowRows<4>};
+      nullptr,       NarrowRows<1>, NarrowRows<2>, NarrowRows<3>, NarrowRows<4>, NarrowRows<5>,
+      NarrowRows<6>, NarrowRows<7>, NarrowRows<8>, NarrowRows<9>, NarrowRows<10>};
+  static_assert(sizeof(kByColumns) / sizeof(kByColumns[0]) == kMostNarrowColumns + 1);
   kByColumns[task.n](task, rows, count, c);
   Epilogue epilogue;
   epilogue.activation = task.activation;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "kernels/cpu/activation.h"
+#include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/kernel_test_util.h"
 #include "kernels/cpu/openblas.h"
 #include "model/half.h"
@@ -90,6 +91,22 @@ TEST(MatMul, TransposedConstantAndNotOnEveryBackend) {
   }
 }
 
+// From where the lanes take neighbours in k, and just below.
+TEST(MatMul, FewColumnsOnEveryIsa) {
+  OnEveryIsa([] {
+    for (int64_t n = 1; n <= 11; ++n) {
+      for (const int64_t k : {32 * n - 1, 32 * n, 32 * n + 7, int64_t{400}}) {
+        for (const int64_t m : {1, 2, 9}) {
+          for (const uint64_t mask : {0, 2, 6}) {
+            ExpectProduct({m, k, n, false, false, mask, Activation::kRelu, true},
+                          GemmBackend::kNative);
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST(MatMul, FusedActivationsOnEveryBackend) {
   for (GemmBackend backend : Backends()) {
     for (const Activation activation :
@@ -157,6 +174,7 @@ void ExpectRowsIndependent(int64_t columns) {
 TEST(MatMul, BitsOfARowDoNotDependOnTheBatchOrThreads) {
   ExpectRowsIndependent(70);
   ExpectRowsIndependent(3);
+  ExpectRowsIndependent(10);
 }
 
 void ExpectBatchProduct(const Shape& a_shape, const Shape& b_shape, const Shape& c_shape,
