@@ -36,9 +36,9 @@ std::optional<int64_t> LineSliceStart(const Node& node, absl::Span<const ValueIn
   const auto dims = ops::ResolveStridedSlice(ops::SliceMasks(node.attrs),
                                              static_cast<int>(begin->size()), in.rank());
   if (!dims.ok()) return std::nullopt;
-  for (const ops::SliceDim& d : *dims) {
-    if (d.axis < 0 || d.shrink) return std::nullopt;
-  }
+  // With as many dims as before, an axis goes only where another comes.
+  if (std::any_of(dims->begin(), dims->end(), [](const ops::SliceDim& d) { return d.axis < 0; }))
+    return std::nullopt;
   const ops::SliceDim& d = dims->back();
   if (d.axis != last) return std::nullopt;
   if (d.entry < 0 || d.begin_masked) return 0;
