@@ -229,13 +229,11 @@ absl::Status Frame::RunStep(const Step& step, size_t s, ThreadPool* threads) {
   } else {
     const absl::Span<const TensorView> all(args.data() + step.first_arg,
                                            step.inputs.size() + step.outputs.size());
-    const KernelContext context{all.first(step.inputs.size()),
-                                all.subspan(step.inputs.size()),
-                                Scratch(step),
-                                threads,
-                                nullptr,
-                                0,
-                                step.line_strides};
+    const KernelContext context{.inputs = all.first(step.inputs.size()),
+                                .outputs = all.subspan(step.inputs.size()),
+                                .scratch = Scratch(step),
+                                .pool = threads,
+                                .line_strides = step.line_strides};
     FLOE_RETURN_IF_ERROR(
         checked ? RunKernel(step, context, static_cast<size_t>(plan->ScratchBytes(step, rows)))
                 : step.kernel->Run(context));
