@@ -209,23 +209,21 @@ class FusedKernel final : public Kernel {
         [&](int64_t begin, int64_t end) {
           TileMemory memory;
           std::array<TileOperand, kInputs + kSteps> values;
-          std::array<const std::byte*, kInputs> whole{};  // of the block, by operand
+          // By operand: its first element in the block, which others follow; -1: it repeats.
+          std::array<int64_t, kInputs> whole{};
           for (int64_t t = begin; t < end; ++t) {
             const int64_t block = t / tiles, at = t % tiles * tile, count = std::min(tile, n - at);
             for (int k = 0; k < inputs_; ++k) {
               const TensorView& in = ctx.in(k);
               if (t == begin || at == 0) {
                 const int64_t elements = Inner(in.shape, out.rank(), blocks.axis);
-                const void* from = At(in, BlockOffset(in.shape, out, blocks.axis, block));
-                values[k] =
-                    FirstTile(from, elements, DTypeSize(in.dtype), n, tile, memory.repeated[k]);
-                whole[k] = elements == n && n != 1 ? static_cast<const std::byte*>(from) : nullptr;
+                const int64_t first = BlockOffset(in.shape, out, blocks.axis, block);
+                values[k] = FirstTile(At(in, first), elements, DTypeSize(in.dtype), n, tile,
+                                      memory.repeated[k]);
+                whole[k] = elements == n && n != 1 ? first : -1;
               }
-              if (IsSpaced(ctx, k)) {
-                values[k].data = Gather(ctx, k, block * n + at, count, memory.repeated[k]);
-              } else if (whole[k] != nullptr) {
-                values[k].data = whole[k] + at * static_cast<int64_t>(DTypeSize(in.dtype));
-              }
+              if (whole[k] >= 0)
+                values[k].data = Elements(ctx, k, whole[k] + at, count, memory.repeated[k]);
             }
             if (!Tile(values.data(), &memory, At(ctx.out(0), block * n + at), count, failure))
               return;
@@ -263,9 +261,7 @@ class FusedKernel final : public Kernel {
                    const int64_t count = std::min(tile_, run - i);
                    for (int k = 0; k < inputs_; ++k) {
                      const int64_t step = walk.strides[k].back(), from = in[k] + i * step;
-                     values[k] = {IsSpaced(ctx, k) ? Gather(ctx, k, from, count, memory.repeated[k])
-                                                   : At(ctx.in(k), from),
-                                  step};
+                     values[k] = {Elements(ctx, k, from, count, memory.repeated[k]), step};
                    }
                    if (!Tile(values.data(), &memory, At(ctx.out(0), at + i), count, failure))
                      return;
@@ -292,10 +288,8 @@ class FusedKernel final : public Kernel {
                       for (int k = 0; k < inputs_; ++k) {
                         if (expanders[k].has_value()) {
                           expanders[k]->Write(count, memory.repeated[k]);
-                        } else if (IsSpaced(ctx, k)) {
-                          values[k].data = Gather(ctx, k, at, count, memory.repeated[k]);
                         } else if (values[k].step != 0) {
-                          values[k].data = At(ctx.in(k), at);
+                          values[k].data = Elements(ctx, k, at, count, memory.repeated[k]);
                         }
                       }
                       if (!Tile(values.data(), &memory, At(ctx.out(0), at), count, failure)) return;
@@ -303,15 +297,13 @@ class FusedKernel final : public Kernel {
                   });
   }
 
-  // Such an input has the output's shape: ReadsSpacedLines.
-  static bool IsSpaced(const KernelContext& ctx, int k) {
-    return !ctx.line_strides.empty() && ctx.line_strides[k] != 0;
-  }
-
-  // `count` elements of a spaced input from element `at` on, one behind the other. Lines are too
-  // short for the processor to fetch the next ones from memory by itself.
-  static void* Gather(const KernelContext& ctx, int k, int64_t at, int64_t count, std::byte* to) {
+  // `count` elements of an input from element `at` on, one behind the other: where they are, or
+  // gathered into `to` where lines lie apart. Those are too short for the processor to fetch the
+  // next ones from memory by itself. Such an input has the output's shape (ReadsSpacedLines).
+  static const void* Elements(const KernelContext& ctx, int k, int64_t at, int64_t count,
+                              std::byte* to) {
     const TensorView& in = ctx.in(k);
+    if (ctx.line_strides.empty() || ctx.line_strides[k] == 0) return At(in, at);
     const auto size = static_cast<int64_t>(DTypeSize(in.dtype));
     const int64_t width = in.shape.dim(in.shape.rank() - 1), stride = ctx.InLineStride(k);
     const int64_t ahead = (kTileBytes / (width * size) + 1) * stride * size;
