@@ -13,36 +13,48 @@ int64_t Product(const Shape& shape, int begin, int end) {
   return n;
 }
 
-// A band of each line of [outer, width]: where the first begins, and elements from line to line.
-struct Band {
-  char* data;
-  int64_t stride;
+// Arguments of a kernel, counted as KernelContext::line_strides does: a whole, and its parts side
+// by side.
+struct Joined {
+  size_t whole, first_part, parts;
 };
 
-Band BandOf(const TensorView& view, int64_t at, int64_t stride) {
-  return {view.as<char>() + at * static_cast<int64_t>(ElementBytes(view.dtype)), stride};
+const TensorView& ArgOf(const KernelContext& ctx, size_t arg) {
+  const size_t inputs = ctx.inputs.size();
+  return arg < inputs ? ctx.inputs[arg] : ctx.outputs[arg - inputs];
 }
 
-void CopyBand(const KernelContext& ctx, DType dtype, const Band& from, const Band& to,
-              int64_t outer, int64_t width) {
-  Grid grid;
-  grid.Add(outer, from.stride, to.stride);
-  grid.Add(width, 1, 1);
-  CopyGrid(std::move(grid), dtype, from.data, to.data, ctx.pool);
+// Elements from band to band of an argument.
+int64_t StrideOf(const KernelContext& ctx, size_t arg, int64_t dense) {
+  const int64_t spaced = ctx.line_strides.empty() ? 0 : ctx.line_strides[arg];
+  return spaced != 0 ? spaced : dense;
 }
 
-// Calls copy(i, part's width, whole's elements in front of it) for `parts` side by side along
-// `axis` of the whole; their sizes follow from their elements.
-template <class Copy>
-absl::Status ForParts(const Shape& whole, absl::Span<const TensorView> parts, int axis,
-                      const Copy& copy) {
-  const int64_t outer = Product(whole, 0, axis), width = Product(whole, axis, whole.rank());
+// From the parts to the whole or from the whole to the parts, whichever is written: of each of
+// `outer` lines of the whole every part has a band. Only bands of the last dimension may lie apart.
+// Parts without data are left out; their sizes along `axis` follow from their elements.
+absl::Status CopyParts(const KernelContext& ctx, const Joined& joined, int axis) {
+  const TensorView& whole = ArgOf(ctx, joined.whole);
+  const int64_t outer = Product(whole.shape, 0, axis),
+                width = Product(whole.shape, axis, whole.shape.rank());
   if (outer == 0 || width == 0) return absl::OkStatus();
+  const int64_t whole_stride = StrideOf(ctx, joined.whole, width);
+  const bool into_whole = joined.whole >= ctx.inputs.size();
   int64_t at = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const int64_t part_width = parts[i].elements() / outer;
+  for (size_t arg = joined.first_part; arg < joined.first_part + joined.parts; ++arg) {
+    const TensorView& part = ArgOf(ctx, arg);
+    const int64_t part_width = part.elements() / outer;
     if (at + part_width > width) return absl::InvalidArgumentError("the parts exceed the whole");
-    if (parts[i].data != nullptr) copy(static_cast<int>(i), part_width, at);
+    if (part.data != nullptr) {
+      const int64_t part_stride = StrideOf(ctx, arg, part_width);
+      void* const band = whole.as<char>() + at * static_cast<int64_t>(ElementBytes(whole.dtype));
+      Grid grid;
+      grid.Add(outer, into_whole ? part_stride : whole_stride,
+               into_whole ? whole_stride : part_stride);
+      grid.Add(part_width, 1, 1);
+      CopyGrid(std::move(grid), whole.dtype, into_whole ? part.data : band,
+               into_whole ? band : part.data, ctx.pool);
+    }
     at += part_width;
   }
   if (at == width) return absl::OkStatus();
@@ -50,24 +62,12 @@ absl::Status ForParts(const Shape& whole, absl::Span<const TensorView> parts, in
       absl::StrCat("the parts take ", at, " of the ", width, " elements along axis ", axis));
 }
 
-// Parts that are the bands of lines of [outer, width], dense all.
-absl::Status CopyParts(const KernelContext& ctx, const TensorView& whole,
-                       absl::Span<const TensorView> parts, int axis, bool into_whole) {
-  const int64_t outer = Product(whole.shape, 0, axis),
-                width = Product(whole.shape, axis, whole.shape.rank());
-  return ForParts(whole.shape, parts, axis, [&](int i, int64_t part_width, int64_t at) {
-    const Band band = BandOf(whole, at, width), part = BandOf(parts[i], 0, part_width);
-    CopyBand(ctx, whole.dtype, into_whole ? part : band, into_whole ? band : part, outer,
-             part_width);
-  });
-}
-
 class PackKernel : public Kernel {
  public:
   explicit PackKernel(int64_t axis) : axis_(axis) {}
   absl::Status Run(const KernelContext& ctx) const override {
     FLOE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_, ctx.out(0).shape.rank()));
-    return CopyParts(ctx, ctx.out(0), ctx.inputs, axis, true);
+    return CopyParts(ctx, {ctx.inputs.size(), 0, ctx.inputs.size()}, axis);
   }
 
  private:
@@ -79,7 +79,7 @@ class UnpackKernel : public Kernel {
   explicit UnpackKernel(int64_t axis) : axis_(axis) {}
   absl::Status Run(const KernelContext& ctx) const override {
     FLOE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axis_, ctx.in(0).shape.rank()));
-    return CopyParts(ctx, ctx.in(0), ctx.outputs, axis, false);
+    return CopyParts(ctx, {0, 1, ctx.outputs.size()}, axis);
   }
 
  private:
@@ -106,16 +106,9 @@ class ConcatKernel : public Kernel {
   absl::Status Run(const KernelContext& ctx) const override {
     FLOE_ASSIGN_OR_RETURN(const int64_t axis,
                           ReadInt(kAxisFirst ? ctx.inputs.front() : ctx.inputs.back()));
-    const TensorView& whole = ctx.out(0);
-    FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis, whole.shape.rank()));
-    constexpr int kFirst = kAxisFirst ? 1 : 0;
-    const auto parts = ctx.inputs.subspan(kFirst, ctx.inputs.size() - 1);
-    if (!joins_lines_) return CopyParts(ctx, whole, parts, along, true);
-    const int64_t outer = Product(whole.shape, 0, along), stride = ctx.OutLineStride(0);
-    return ForParts(whole.shape, parts, along, [&](int i, int64_t width, int64_t at) {
-      CopyBand(ctx, whole.dtype, BandOf(parts[i], 0, ctx.InLineStride(kFirst + i)),
-               BandOf(whole, at, stride), outer, width);
-    });
+    FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis, ctx.out(0).shape.rank()));
+    const size_t inputs = ctx.inputs.size();
+    return CopyParts(ctx, {inputs, kAxisFirst ? size_t{1} : 0, inputs - 1}, along);
   }
 
  private:
@@ -133,14 +126,8 @@ class SplitKernel : public Kernel {
 
   absl::Status Run(const KernelContext& ctx) const override {
     FLOE_ASSIGN_OR_RETURN(const int64_t axis, ReadInt(ctx.in(kAxis)));
-    const TensorView& whole = ctx.in(kData);
-    FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis, whole.shape.rank()));
-    if (!splits_lines_) return CopyParts(ctx, whole, ctx.outputs, along, false);
-    const int64_t outer = Product(whole.shape, 0, along), stride = ctx.InLineStride(kData);
-    return ForParts(whole.shape, ctx.outputs, along, [&](int i, int64_t width, int64_t at) {
-      CopyBand(ctx, whole.dtype, BandOf(whole, at, stride),
-               BandOf(ctx.out(i), 0, ctx.OutLineStride(i)), outer, width);
-    });
+    FLOE_ASSIGN_OR_RETURN(const int along, NormalizeAxis(axis, ctx.in(kData).shape.rank()));
+    return CopyParts(ctx, {kData, ctx.inputs.size(), ctx.outputs.size()}, along);
   }
 
  private:
