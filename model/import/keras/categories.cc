@@ -107,7 +107,8 @@ void DropSpecial(Vocabulary* v) {
 Lookup LookupOf(LayerContext& c, DType key, const Json& options, const std::string& asset_path,
                 bool text_vectorization) {
   Lookup lookup{.key = key};
-  Config o(options);
+  Config o = c.Nested(options, "");
+  o.Ignore({"vocabulary", "vocabulary_size", "vocabulary_dtype", "has_input_vocabulary"});
   Vocabulary& v = lookup.vocabulary;
   lookup.mode = o.String("output_mode", "int");
   if (lookup.mode == "binary") lookup.mode = "multi_hot";
@@ -126,7 +127,12 @@ Lookup LookupOf(LayerContext& c, DType key, const Json& options, const std::stri
   v.tokens = Tokens(c, options, asset_path);
   DropSpecial(&v);
   lookup.depth = static_cast<int64_t>(v.tokens.size()) + v.token_start;
-  if (o.Bool("pad_to_max_tokens", false)) lookup.depth = o.Int("max_tokens", lookup.depth);
+  if (o.Bool("sparse", false)) c.Refuse("sparse=True");
+  if (o.String("encoding", "utf-8") != "utf-8") c.Refuse("an encoding other than utf-8");
+  // Read where they are needed: of inputs outside of the vocabulary, and by tf_idf.
+  o.Ignore({"oov_method", "salt", "invert", "idf_weights"});
+  const int64_t most = o.Int("max_tokens", lookup.depth);
+  if (o.Bool("pad_to_max_tokens", false)) lookup.depth = most;
   c.b.Fail(o.status());
   return lookup;
 }

@@ -13,5 +13,7 @@ ValueRef ResizeImages(LayerContext& c, ValueRef images, int64_t height, int64_t 
                       const std::string& way, bool antialias = false);
 // The largest part in the middle that has the proportions of height and width.
 ValueRef CropToAspect(LayerContext& c, ValueRef images, int64_t height, int64_t width);
+// Images with `value` around them, so that they have the proportions of height and width.
+ValueRef PadToAspect(LayerContext& c, ValueRef images, int64_t height, int64_t width, double value);
 
 }  // namespace floe::keras

@@ -8,6 +8,7 @@
 #include "base/memory_budget.h"
 #include "base/quoted.h"
 #include "base/status.h"
+#include "model/import/keras/read_log.h"
 
 namespace floe::keras {
 namespace {
@@ -91,6 +92,15 @@ bool ToInt(const Json& value, int64_t* out) {
   if (!(std::abs(number) < kMost) || number != std::floor(number)) return false;
   *out = static_cast<int64_t>(number);
   return true;
+}
+
+const Json& Config::At(const std::string& name) const {
+  if (log_ != nullptr) log_->Note(*object_, name);
+  return Member(*object_, name);
+}
+
+void Config::Ignore(std::initializer_list<const char*> names) const {
+  for (const char* name : names) At(name);
 }
 
 void Config::Fail(const std::string& message) {

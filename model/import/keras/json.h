@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -29,13 +30,16 @@ std::string Shown(const Json& value);
 // A whole number that fits, also when it is written as 3.0.
 bool ToInt(const Json& value, int64_t* out);
 
+class ReadLog;
+
 // The options of one layer. A value of another type than the one asked for is remembered as an
-// error, which status() gives; the default is returned then, so that readers need not check.
+// error, which status() gives; the default is returned then, so that readers need not check. What
+// is read is noted in a log, where there is one.
 class Config {
  public:
-  explicit Config(const Json& object) : object_(&object) {}
+  explicit Config(const Json& object, ReadLog* log = nullptr) : object_(&object), log_(log) {}
 
-  const Json& At(const std::string& name) const { return Member(*object_, name); }
+  const Json& At(const std::string& name) const;
   bool Has(const std::string& name) const { return !At(name).is_null(); }
 
   int64_t Int(const std::string& name, int64_t otherwise);
@@ -45,6 +49,8 @@ class Config {
   // A list; a number alone stands for `count` of it (count < 0: for a list of one).
   std::vector<int64_t> Ints(const std::string& name, int count, std::vector<int64_t> otherwise);
   std::vector<float> Floats(const std::string& name);
+  // Options that say nothing of the answer, or not as the others stand.
+  void Ignore(std::initializer_list<const char*> names) const;
 
   void Fail(const std::string& message);
   const absl::Status& status() const { return status_; }
@@ -53,6 +59,7 @@ class Config {
   void Wrong(const std::string& name, const char* expected);
 
   const Json* object_;
+  ReadLog* log_;
   absl::Status status_;
 };
 

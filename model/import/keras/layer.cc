@@ -10,6 +10,7 @@
 #include "base/quoted.h"
 #include "base/status.h"
 #include "base/work_note.h"
+#include "model/import/keras/constants.h"
 
 namespace floe::keras {
 namespace {
@@ -24,17 +25,19 @@ std::map<std::string, Registered>& Registry() {
   return registry;
 }
 
-constexpr const char* kExport =
-    "export the model with model.export() in Python and serve the SavedModel that it writes";
-
-void FlattenInto(const KValue& value, std::vector<KTensor>* out) {
-  if (value.is_tensor()) out->push_back(value.tensor);
+// The order of a value's items in Keras' tree.flatten: a dict's by their keys.
+std::vector<size_t> FlatOrder(const KValue& value) {
   std::vector<size_t> order(value.items.size());
   for (size_t k = 0; k < order.size(); ++k) order[k] = k;
   if (value.kind == KValue::Kind::kDict)
     std::sort(order.begin(), order.end(),
               [&](size_t a, size_t b) { return value.keys[a] < value.keys[b]; });
-  for (const size_t k : order) FlattenInto(value.items[k], out);
+  return order;
+}
+
+void FlattenInto(const KValue& value, std::vector<KTensor>* out) {
+  if (value.is_tensor()) out->push_back(value.tensor);
+  for (const size_t k : FlatOrder(value)) FlattenInto(value.items[k], out);
 }
 
 KTensor* FirstTensor(KValue* value) {
@@ -112,6 +115,16 @@ std::string PolicyName(const Json& policy, bool compute) {
   return name;
 }
 
+KValue LayerContext::Refuse(const std::string& what) {
+  b.Fail(absl::UnimplementedError(absl::StrCat(what, " is not supported; ", kExport)));
+  return {};
+}
+
+const Call& LayerContext::WholeCall() {
+  log.NoteAll(call);
+  return call;
+}
+
 KTensor LayerContext::Input(int i) {
   const std::vector<KTensor> inputs = Inputs();
   if (i < static_cast<int>(inputs.size())) return inputs[i];
@@ -119,28 +132,67 @@ KTensor LayerContext::Input(int i) {
   return {};
 }
 
-std::vector<KTensor> LayerContext::Inputs() const {
-  if (!call.args.empty()) return Flatten(call.args[0]);
-  const auto named = call.kwargs.find("inputs");
-  return named == call.kwargs.end() ? std::vector<KTensor>() : Flatten(named->second);
+namespace {
+
+// A constant of the configuration. Mere numbers are what TensorFlow makes of them; floating ones
+// are in the type that a layer computes in.
+ValueRef ConstantValue(GraphBuilder& b, const Json& json, DType floating) {
+  if (!b.ok()) return {};
+  const absl::StatusOr<Constant> constant = ConstantOf(json);
+  if (!constant.ok()) {
+    b.Fail(constant.status());
+    return {};
+  }
+  DType dtype = constant->dtype;
+  if (constant->weak) dtype = IsFloating(dtype) ? DType::kFloat32 : DType::kInt32;
+  if (IsFloating(dtype) && floating != DType::kInvalid) dtype = floating;
+  return b.Cast(b.Const(constant->tensor), dtype);
 }
 
-bool LayerContext::Flag(const std::string& name) const {
+void InputsOf(GraphBuilder& b, DType floating, const KValue& value, std::vector<KTensor>* out) {
+  if (value.kind == KValue::Kind::kJson && !value.json->is_null())
+    out->push_back({ConstantValue(b, *value.json, floating), {}});
+  if (value.is_tensor()) out->push_back(value.tensor);
+  for (const size_t k : FlatOrder(value)) InputsOf(b, floating, value.items[k], out);
+}
+
+}  // namespace
+
+std::vector<KTensor> LayerContext::Inputs() {
+  std::vector<KTensor> inputs;
+  InputsOf(b, compute_dtype, First(), &inputs);
+  return inputs;
+}
+
+bool LayerContext::Flag(const std::string& name) {
   const KValue& value = Arg(-1, name);
   return value.kind == KValue::Kind::kJson && *value.json == true;
 }
 
-const KValue& LayerContext::Arg(int position, const std::string& name) const {
+const KValue& LayerContext::Arg(int position, const std::string& name) {
   static const KValue none;
-  if (position >= 0 && position < static_cast<int>(call.args.size())) return call.args[position];
+  log.NoteArgument(name);
+  if (position >= 0 && position < static_cast<int>(call.args.size())) {
+    log.NoteArgument(position);
+    return call.args[position];
+  }
   const auto found = call.kwargs.find(name);
   return found == call.kwargs.end() ? none : found->second;
 }
 
+ValueRef LayerContext::ArgValue(int position, const std::string& name) {
+  const KValue& value = Arg(position, name);
+  if (value.is_tensor()) return value.tensor.value;
+  if (value.kind == KValue::Kind::kJson && !value.json->is_null())
+    return ConstantValue(b, *value.json, DType::kInvalid);
+  if (!value.items.empty()) Fail(absl::StrCat("argument ", Quoted(name), " is a list"));
+  return {};
+}
+
 ValueRef LayerContext::Mask() {
-  const KValue& named = Arg(-1, "mask");
-  if (named.is_tensor()) return named.tensor.value;
-  const std::vector<KTensor> inputs = Inputs();
+  const ValueRef named = ArgValue(-1, "mask");
+  if (named.node >= 0) return named;
+  const std::vector<KTensor> inputs = Flatten(First());
   return inputs.empty() ? ValueRef() : inputs[0].mask;
 }
 
@@ -153,6 +205,26 @@ ValueRef LayerContext::Weight(const LayerWeights& weights, int index) {
   }
   const ValueRef value = b.Const(*tensor);
   return b.Floating(value) ? b.Cast(value, compute_dtype) : value;
+}
+
+void LayerContext::CheckSize(const std::string& option, int64_t size, const std::string& what) {
+  const int64_t wanted = config.Int(option, size);
+  if (b.ok() && wanted != size)
+    Fail(absl::StrCat("option ", Quoted(option), " is ", wanted, " and ", what, " has ", size));
+}
+
+void LayerContext::Promote(const std::vector<ValueRef*>& values) {
+  if (keras2() || !b.ok()) return;
+  std::vector<OperandType> types;
+  for (const ValueRef* value : values) types.push_back({b.dtype(*value)});
+  const DType dtype = ResultType(types);
+  if (dtype == DType::kInvalid) Fail("values of types that have no common one");
+  for (ValueRef* value : values) *value = b.ok() ? b.Cast(*value, dtype) : ValueRef();
+}
+
+Config LayerContext::Nested(const Json& object, const std::string& what) {
+  if (object.is_object()) log.Watch(object, what);
+  return Config(object, &log);
 }
 
 bool LayerContext::ChannelsLast() {
@@ -191,7 +263,9 @@ KValue CallLayer(GraphBuilder& b, const ModelFile& file, const LayerObject& laye
     return {};
   }
   Call cast = call;
-  LayerContext c{b, file, layer, cast, Config(options), found->first, name};
+  ReadLog log(operation, file.version < 3);
+  if (options.is_object()) log.Watch(options, "");
+  LayerContext c{b, file, layer, cast, log, Config(options, &log), found->first, name};
   const std::string computes = PolicyName(Member(options, "dtype"), /*compute=*/true);
   const absl::StatusOr<DType> dtype = DTypeFromName(computes);
   const bool floating = dtype.ok() && IsFloating(*dtype);
@@ -207,11 +281,14 @@ KValue CallLayer(GraphBuilder& b, const ModelFile& file, const LayerObject& laye
   KValue out = found->second.rule(c);
   b.set_scope(outer);
   b.Fail(c.config.status());
+  if (b.ok()) {
+    b.Fail(log.Check(cast));
+  }
   b.AnnotateError(where);
   if (!b.ok()) return {};
   if (found->second.masks == Masks::kPass) {
     KTensor* const first = FirstTensor(&out);
-    const std::vector<KTensor> inputs = c.Inputs();
+    const std::vector<KTensor> inputs = Flatten(c.First());
     if (first != nullptr && !first->has_mask() && !inputs.empty()) first->mask = c.Mask();
   }
   return out;

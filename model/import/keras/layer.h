@@ -10,15 +10,13 @@
 
 #include "model/import/keras/builder.h"
 #include "model/import/keras/json.h"
+#include "model/import/keras/promotion.h"
+#include "model/import/keras/read_log.h"
 #include "model/import/keras/value.h"
+#include "model/import/keras/way_out.h"
 #include "model/import/keras/weights.h"
 
 namespace floe::keras {
-
-struct Call {
-  std::vector<KValue> args;
-  std::map<std::string, KValue> kwargs;
-};
 
 // What is the same for all layers of a file.
 struct ModelFile {
@@ -36,33 +34,52 @@ struct LayerObject {
 };
 
 // One call of a layer. Rules return what the layer gives; errors go to `b` or `config`, which the
-// caller looks at. Threading: one thread.
+// caller looks at. What a rule has not read of the configuration and the call is an error after it,
+// so a rule reads every option and argument that may change its answer. Threading: one thread.
 struct LayerContext {
   GraphBuilder& b;
   const ModelFile& file;
   const LayerObject& layer;
   const Call& call;
+  ReadLog& log;
   Config config;
   std::string class_name, name;
   DType compute_dtype = DType::kFloat32;
 
   void Fail(const std::string& message) { b.Fail(message); }
+  // Refuses what Keras can do and floe cannot, with the way out.
+  KValue Refuse(const std::string& what);
   bool keras2() const { return file.version < 3; }
 
+  // All arguments, for another layer that is called with them.
+  const Call& WholeCall();
   // Tensor number i of the first argument, which is a tensor or a list.
   KTensor Input(int i = 0);
-  std::vector<KTensor> Inputs() const;
+  // All of them; arrays of numbers among them are constants.
+  std::vector<KTensor> Inputs();
   ValueRef In(int i = 0) { return Input(i).value; }
+  // The first argument as it is; None where there is none.
+  const KValue& First() { return Arg(0, "inputs"); }
   // An argument by its position or name; None where it is left out.
-  const KValue& Arg(int position, const std::string& name) const;
-  bool Flag(const std::string& name) const;  // whether an argument of this name is true
+  const KValue& Arg(int position, const std::string& name);
+  // It as a tensor, also where it is a constant; not a value where it is left out.
+  ValueRef ArgValue(int position, const std::string& name);
+  bool Flag(const std::string& name);  // whether an argument of this name is true
   // The mask that the call names, or else that of the first input; not a value where there is none.
   ValueRef Mask();
   // The layer's own variable, in the type it computes in.
   ValueRef Weight(int index) { return Weight(layer.weights, index); }
   ValueRef Weight(const LayerWeights& weights, int index);
+  // Fails where an option is there and is not `size`, which the layer's variables have.
+  void CheckSize(const std::string& option, int64_t size, const std::string& what);
   // True: the last axis holds channels.
   bool ChannelsLast();
+  // The values in the one type that Keras 3 computes in; as they are in Keras 2, which has no such
+  // rule.
+  void Promote(const std::vector<ValueRef*>& values);
+  // The options of an object in the configuration, `what` in messages. Those that the rule does not
+  // read are refused, as its own.
+  Config Nested(const Json& object, const std::string& what);
   // Calls another layer that this one's configuration has.
   KValue CallLayer(const Json& json, const LayerWeights& weights, const Call& inner);
   // The function that an option names, applied.

@@ -322,12 +322,12 @@ KValue RunSequential(GraphBuilder& b, const ModelFile& file, const LayerObject& 
 }
 
 KValue ModelLayer(LayerContext& c) {
-  if (!c.b.ok() || c.call.args.empty()) {
-    c.Fail("it is called without inputs");
-    return {};
-  }
-  if (c.class_name == "Sequential") return RunSequential(c.b, c.file, c.layer, c.call.args[0]);
-  return Functional(c.b, c.file, c.layer).Run(c.call.args[0]);
+  const KValue& inputs = c.First();
+  c.config.Ignore({"layers", "input_layers", "output_layers"});  // which are read there
+  if (inputs.is_none()) c.Fail("it is called without inputs");
+  if (!c.b.ok()) return {};
+  if (c.class_name == "Sequential") return RunSequential(c.b, c.file, c.layer, inputs);
+  return Functional(c.b, c.file, c.layer).Run(inputs);
 }
 
 const LayerRegistrar kModels({"Functional", "Model", "Sequential"}, ModelLayer);

@@ -4,143 +4,226 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "model/import/keras/constants.h"
 
 namespace floe::keras {
 namespace {
 
-std::map<std::string, LayerRule>& OperationFunctions() {
-  static std::map<std::string, LayerRule> functions;
+struct Function {
+  LayerRule rule = nullptr;
+  std::string op;  // its name in keras.ops, or ""
+};
+
+std::map<std::string, Function>& Functions() {
+  static std::map<std::string, Function> functions;
   return functions;
+}
+
+const Function* Find(const std::string& function) {
+  const std::string old = "compat.v1.";
+  const auto found =
+      Functions().find(absl::StartsWith(function, old) ? function.substr(old.size()) : function);
+  return found == Functions().end() ? nullptr : &found->second;
 }
 
 const Json kNone;
 
-// bool < integers < floating, wider ones later.
-int Order(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return 0;
-    case DType::kUInt8:
-    case DType::kInt8:
-      return 1;
-    case DType::kInt16:
-    case DType::kUInt16:
-      return 2;
-    case DType::kInt32:
-    case DType::kUInt32:
-      return 3;
-    case DType::kInt64:
-    case DType::kUInt64:
-      return 4;
-    case DType::kFloat16:
-    case DType::kBFloat16:
-      return 5;
-    case DType::kFloat32:
-      return 6;
-    case DType::kFloat64:
-      return 7;
-    default:
-      return -1;
-  }
-}
-
 }  // namespace
 
-OperationRegistrar::OperationRegistrar(const char* op, std::initializer_list<const char*> functions,
-                                       LayerRule rule) {
+OperationRegistrar::OperationRegistrar(const char* op, Names functions, LayerRule rule) {
   if (*op != '\0') {
     const std::string name = absl::StrCat("ops.", op);
     const LayerRegistrar registered({name.c_str()}, rule);
   }
-  for (const char* function : functions) OperationFunctions()[function] = rule;
+  for (const char* function : functions) Functions()[function] = {rule, op};
 }
 
 LayerRule FindFunction(const std::string& function) {
-  const std::string old = "compat.v1.";
-  const bool is_old = function.compare(0, old.size(), old) == 0;
-  const auto found = OperationFunctions().find(is_old ? function.substr(old.size()) : function);
-  return found == OperationFunctions().end() ? nullptr : found->second;
+  const Function* const found = Find(function);
+  return found == nullptr ? nullptr : found->rule;
 }
 
-const Json& Option(const LayerContext& c, std::initializer_list<const char*> names) {
+bool IsKeras3(const LayerContext& c) { return absl::StartsWith(c.class_name, "ops."); }
+
+std::string OperationName(const LayerContext& c) {
+  if (IsKeras3(c)) return c.class_name.substr(4);
+  const Function* const found = Find(c.class_name);
+  return found == nullptr || found->op.empty() ? c.class_name : found->op;
+}
+
+// ---- options ----
+
+const Json& Option(LayerContext& c, Names names) {
+  const Json* option = &kNone;
   for (const char* name : names) {
-    if (c.config.Has(name)) return c.config.At(name);
+    // What Keras 2's layer around a function has are no arguments of the function.
+    if (IsKeras3(c) && option->is_null()) option = &c.config.At(name);
     const KValue& value = c.Arg(-1, name);
-    if (value.kind == KValue::Kind::kJson) return *value.json;
+    if (value.is_tensor() || !value.items.empty())
+      c.Fail(absl::StrCat("argument ", Quoted(name), " is computed, which is not supported"));
+    if (option->is_null() && value.kind == KValue::Kind::kJson) option = value.json;
   }
-  return kNone;
+  return *option;
 }
 
-std::vector<int64_t> IntOptions(LayerContext& c, std::initializer_list<const char*> names) {
-  const Json wrapped{{"v", Option(c, names)}};
+namespace {
+
+// Reads an option by one of Config's readers.
+template <typename Read>
+auto ReadOption(LayerContext& c, Names names, const Read& read) {
+  const std::string name = names.size() == 0 ? std::string() : *names.begin();
+  const Json wrapped{{name, Option(c, names)}};
   Config config(wrapped);
-  std::vector<int64_t> values = config.Ints("v", -1, {});
+  auto value = read(config, name);
   c.b.Fail(config.status());
-  return values;
+  return value;
 }
 
-bool BoolOption(LayerContext& c, std::initializer_list<const char*> names, bool otherwise) {
-  const Json& value = Option(c, names);
-  return value.is_boolean() ? value.get<bool>() : otherwise;
+}  // namespace
+
+std::vector<int64_t> IntOptions(LayerContext& c, Names names) {
+  return ReadOption(
+      c, names, [](Config& config, const std::string& name) { return config.Ints(name, -1, {}); });
 }
 
-const KValue& Operand(LayerContext& c, int i, std::initializer_list<const char*> names) {
-  if (i < static_cast<int>(c.call.args.size())) return c.call.args[i];
-  for (const char* name : names) {
-    const KValue& value = c.Arg(-1, name);
-    if (!value.is_none()) return value;
-  }
-  static const KValue none;
-  return none;
+int64_t IntOption(LayerContext& c, Names names, int64_t otherwise) {
+  return ReadOption(c, names, [&](Config& config, const std::string& name) {
+    return config.Int(name, otherwise);
+  });
 }
 
-ValueRef OperandValue(LayerContext& c, const KValue& operand, ValueRef like) {
-  GraphBuilder& b = c.b;
-  if (operand.is_tensor()) return operand.tensor.value;
-  const Json* json = operand.kind == KValue::Kind::kJson ? operand.json : nullptr;
-  if (json != nullptr &&
-      (Text(*json, "class_name") == "__numpy__" || Text(*json, "class_name") == "__tensor__"))
-    json = &Member(Member(*json, "config"), "value");
-  if (json != nullptr && json->is_boolean())
-    return b.Scalar(DType::kBool, json->get<bool>() ? 1 : 0);
-  if (json != nullptr && json->is_string()) return b.Text(json->get<std::string>());
-  const bool floating = like.node < 0 || b.Floating(like);
-  if (json != nullptr && json->is_number()) {
-    const DType dtype = floating && like.node >= 0                    ? b.dtype(like)
-                        : json->is_number_integer() && like.node >= 0 ? b.dtype(like)
-                                                                      : DType::kFloat32;
-    return b.Scalar(dtype, json->get<double>());
-  }
-  if (json != nullptr && json->is_array()) {
-    const Json wrapped{{"v", *json}};
-    Config config(wrapped);
-    const std::vector<float> numbers = config.Floats("v");
-    if (config.status().ok())
-      return b.Cast(b.Const(Tensor::Vector(DType::kFloat32, numbers)),
-                    like.node >= 0 ? b.dtype(like) : DType::kFloat32);
-  }
-  c.Fail(absl::StrCat("an argument is ", json == nullptr ? "missing" : Shown(*json)));
+double NumberOption(LayerContext& c, Names names, double otherwise) {
+  return ReadOption(c, names, [&](Config& config, const std::string& name) {
+    return config.Number(name, otherwise);
+  });
+}
+
+bool BoolOption(LayerContext& c, Names names, bool otherwise) {
+  return ReadOption(c, names, [&](Config& config, const std::string& name) {
+    return config.Bool(name, otherwise);
+  });
+}
+
+std::string TextOption(LayerContext& c, Names names, const std::string& otherwise) {
+  return ReadOption(c, names, [&](Config& config, const std::string& name) {
+    return config.String(name, otherwise);
+  });
+}
+
+std::optional<DType> TypeOption(LayerContext& c, Names names) {
+  const Json& option = Option(c, names);
+  if (option.is_null()) return {};
+  int64_t number = 0;
+  if (ToInt(option, &number) && number > 0 && number <= static_cast<int64_t>(DType::kUInt64))
+    return static_cast<DType>(number);
+  const std::string name = PolicyName(option, /*compute=*/true);
+  // Keras' own names of the types that TensorFlow gives Python's numbers.
+  if (name == "int") return DType::kInt64;
+  if (name == "float") return DType::kFloat32;
+  const absl::StatusOr<DType> dtype = DTypeFromName(name);
+  if (dtype.ok()) return *dtype;
+  c.Fail(absl::StrCat("argument ", Quoted(*names.begin()), " is ", Shown(option), ", no type"));
   return {};
 }
 
-std::pair<ValueRef, ValueRef> TwoOperands(LayerContext& c) {
-  GraphBuilder& b = c.b;
-  const KValue& first = Operand(c, 0, {"x", "x1", "a"});
-  const KValue& second = Operand(c, 1, {"y", "x2", "b"});
-  ValueRef x = first.is_tensor() ? first.tensor.value : ValueRef();
-  ValueRef y = second.is_tensor() ? second.tensor.value : ValueRef();
-  if (x.node < 0) x = OperandValue(c, first, y);
-  if (y.node < 0) y = OperandValue(c, second, x);
-  if (!b.ok()) return {};
-  const int ox = Order(b.dtype(x)), oy = Order(b.dtype(y));
-  if (ox >= 0 && oy >= 0 && ox != oy) {
-    const DType to = ox > oy ? b.dtype(x) : b.dtype(y);
-    x = b.Cast(x, to);
-    y = b.Cast(y, to);
+// ---- operands ----
+
+namespace {
+
+const KValue& ArgumentAt(LayerContext& c, int i, Names names) {
+  const KValue* found = &c.Arg(i, "");
+  for (const char* name : names) {
+    const KValue& value = c.Arg(-1, name);
+    if (found->is_none()) found = &value;
   }
-  return {x, y};
+  return *found;
+}
+
+Operand OperandOf(LayerContext& c, const KValue& value) {
+  if (value.is_tensor()) return {value.tensor.value};
+  if (value.kind != KValue::Kind::kJson || value.json->is_null() || !c.b.ok()) return {};
+  const absl::StatusOr<Constant> constant = ConstantOf(*value.json);
+  if (!constant.ok()) {
+    c.b.Fail(constant.status());
+    return {};
+  }
+  return {c.b.Cast(c.b.Const(constant->tensor), constant->dtype), constant->weak, true};
+}
+
+}  // namespace
+
+Operand OperandAt(LayerContext& c, int i, Names names) {
+  const KValue& value = ArgumentAt(c, i, names);
+  if (!value.items.empty()) {
+    c.Fail(absl::StrCat("argument ", i, " is a list with tensors, one is expected"));
+    return {};
+  }
+  return OperandOf(c, value);
+}
+
+std::vector<Operand> OperandsAt(LayerContext& c, int i, Names names) {
+  const KValue& value = ArgumentAt(c, i, names);
+  std::vector<Operand> operands;
+  for (const KValue& item : value.items) operands.push_back(OperandOf(c, item));
+  if (value.items.empty()) operands.push_back(OperandOf(c, value));
+  for (const Operand& operand : operands) {
+    if (!operand.present()) c.Fail(absl::StrCat("argument ", i, " has a part that is missing"));
+  }
+  return operands;
+}
+
+ValueRef TensorAt(LayerContext& c, int i, Names names) {
+  const Operand operand = OperandAt(c, i, names);
+  if (!operand.present())
+    c.Fail(absl::StrCat("argument ", i, names.size() == 0 ? "" : ", ",
+                        names.size() == 0 ? "" : *names.begin(), ", is missing"));
+  return Strong(c, operand).value;
+}
+
+Operand Strong(LayerContext& c, Operand operand) {
+  if (!c.b.ok() || !operand.weak || !IsKeras3(c)) return operand;
+  return {c.b.Cast(operand.value, ResultType({{c.b.dtype(operand.value), true}})), false, true};
+}
+
+ValueRef FirstTensor(LayerContext& c) {
+  return TensorAt(c, 0,
+                  {"x", "input", "inputs", "input_tensor", "features", "tensor", "value", "images",
+                   "image", "values", "params", "data", "a"});
+}
+
+std::vector<ValueRef> InOneType(LayerContext& c, const std::vector<Operand>& operands,
+                                std::optional<OperandType> at_least) {
+  GraphBuilder& b = c.b;
+  if (!b.ok()) return std::vector<ValueRef>(operands.size());
+  std::vector<OperandType> types;
+  if (at_least.has_value()) types.push_back(*at_least);
+  for (const Operand& operand : operands) types.push_back({b.dtype(operand.value), operand.weak});
+  DType dtype = ResultType(types);
+  if (!IsKeras3(c)) {
+    const auto tensor = std::find_if(operands.begin(), operands.end(),
+                                     [](const Operand& operand) { return !operand.constant; });
+    if (tensor != operands.end()) dtype = b.dtype(tensor->value);
+  }
+  if (dtype == DType::kInvalid) c.Fail("values of types that have no common one");
+  std::vector<ValueRef> values;
+  values.reserve(operands.size());
+  for (const Operand& operand : operands) {
+    // TensorFlow refuses tensors of two types, and so does the op.
+    const bool cast = IsKeras3(c) || operand.constant;
+    values.push_back(b.ok() && cast ? b.Cast(operand.value, dtype) : operand.value);
+  }
+  return values;
+}
+
+std::pair<ValueRef, ValueRef> TwoOperands(LayerContext& c) {
+  const Operand x = OperandAt(c, 0, {"x1", "x", "a"}), y = OperandAt(c, 1, {"x2", "y", "b"});
+  if (!x.present() || !y.present()) c.Fail("it needs two arguments");
+  if (!c.b.ok()) return {};
+  const std::vector<ValueRef> values = InOneType(c, {x, y});
+  return {values[0], values[1]};
 }
 
 }  // namespace floe::keras

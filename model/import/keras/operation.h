@@ -4,6 +4,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,22 +12,58 @@
 
 namespace floe::keras {
 
-// The option under the first of these names that is there; null where none is.
-const Json& Option(const LayerContext& c, std::initializer_list<const char*> names);
-std::vector<int64_t> IntOptions(LayerContext& c, std::initializer_list<const char*> names);
-bool BoolOption(LayerContext& c, std::initializer_list<const char*> names, bool otherwise);
+using Names = std::initializer_list<const char*>;
 
-// Argument number i, or by name; the position of a name that Keras 2 uses for tensors.
-const KValue& Operand(LayerContext& c, int i, std::initializer_list<const char*> names);
-// It as a value: a number becomes a constant that fits beside `like`.
-ValueRef OperandValue(LayerContext& c, const KValue& operand, ValueRef like);
-// Two operands in one type.
+// ---- options: the arguments of a function that are no tensors ----
+
+// The option under the first of these names that is there; null where none is. One that is
+// computed is an error.
+const Json& Option(LayerContext& c, Names names);
+std::vector<int64_t> IntOptions(LayerContext& c, Names names);
+int64_t IntOption(LayerContext& c, Names names, int64_t otherwise);
+double NumberOption(LayerContext& c, Names names, double otherwise);
+bool BoolOption(LayerContext& c, Names names, bool otherwise);
+std::string TextOption(LayerContext& c, Names names, const std::string& otherwise);
+// A type by its name, a policy or TensorFlow's number of it; none where it is null.
+std::optional<DType> TypeOption(LayerContext& c, Names names);
+
+// ---- operands: the arguments that may be tensors ----
+
+// A tensor, a constant, or a number that takes the type of what it meets.
+struct Operand {
+  ValueRef value;
+  bool weak = false;      // a number of Python, int64 or float64
+  bool constant = false;  // no tensor of the graph
+  bool present() const { return value.node >= 0; }
+};
+
+// Argument number i, or by one of these names; not present where it is left out or None.
+Operand OperandAt(LayerContext& c, int i, Names names);
+// All that argument number i has: of a list, each of its items.
+std::vector<Operand> OperandsAt(LayerContext& c, int i, Names names);
+// Argument number i as a tensor; an error where it is left out. A number alone is int32 or float32.
+ValueRef TensorAt(LayerContext& c, int i, Names names);
+// The first one, "x".
+ValueRef FirstTensor(LayerContext& c);
+
+// The operand with the type that TensorFlow gives a mere number: int32 or float32.
+Operand Strong(LayerContext& c, Operand operand);
+// Operands in one type: in Keras 3 the one it promotes to, in Keras 2 constants take the type of
+// the first tensor. `at_least` joins the types in Keras 3.
+std::vector<ValueRef> InOneType(LayerContext& c, const std::vector<Operand>& operands,
+                                std::optional<OperandType> at_least = {});
+// Arguments 0 and 1 in one type.
 std::pair<ValueRef, ValueRef> TwoOperands(LayerContext& c);
+
+// The name that keras.ops has for it ("Add"), whichever of the two it is called by.
+std::string OperationName(const LayerContext& c);
+// Whether it is one of keras.ops.
+bool IsKeras3(const LayerContext& c);
 
 // Registers a rule as keras.ops' class name and by the names of Keras 2's functions.
 class OperationRegistrar {
  public:
-  OperationRegistrar(const char* op, std::initializer_list<const char*> functions, LayerRule rule);
+  OperationRegistrar(const char* op, Names functions, LayerRule rule);
 };
 
 // The rule of a function of TensorFlow ("math.add"); null where there is none.

@@ -211,7 +211,8 @@ SequenceResult RunSequence(GraphBuilder& b, Cell& cell, const Sequence& sequence
 }
 
 RecurrentOptions OptionsOf(LayerContext& c, const Json& config) {
-  Config options(config);
+  Config options = c.Nested(config, "a layer in it");
+  options.Ignore({"cell"});  // which CellOf reads
   if (options.Bool("stateful", false))
     c.b.Fail(
         absl::UnimplementedError("stateful=True: requests of a server are not one after the other; "
@@ -226,7 +227,10 @@ RecurrentOptions OptionsOf(LayerContext& c, const Json& config) {
 
 std::vector<ValueRef> InitialStates(LayerContext& c) {
   std::vector<ValueRef> states;
-  for (const KTensor& state : Flatten(c.Arg(1, "initial_state"))) states.push_back(state.value);
+  const KValue& given = c.Arg(1, "initial_state");
+  if (given.kind == KValue::Kind::kJson && !given.json->is_null())
+    c.Fail("an initial state that is constant");
+  for (const KTensor& state : Flatten(given)) states.push_back(state.value);
   if (!states.empty()) return states;
   const std::vector<KTensor> inputs = c.Inputs();
   for (size_t k = 1; k < inputs.size(); ++k) states.push_back(inputs[k].value);

@@ -18,7 +18,7 @@ struct CellStep {
 class Cell {
  public:
   // The options, weights and file of `c`, whose call is none of the cell's.
-  explicit Cell(const LayerContext& c, const Json& config, LayerWeights weights);
+  Cell(LayerContext& c, const Json& config, LayerWeights weights);
   virtual ~Cell() = default;
 
   // What depends on the inputs alone, done for all steps at once (x of any rank, features last).
@@ -35,13 +35,13 @@ class Cell {
   ValueRef Weight(GraphBuilder& b, int index) const;
   ValueRef Activate(GraphBuilder& b, const std::string& option, ValueRef x) const;
   bool Option(const std::string& name, bool otherwise) const;
-  const Json& config() const { return config_; }
+  const Config& options() const { return options_; }
 
   int64_t units_ = 1;
 
  private:
-  const LayerContext& c_;
-  const Json& config_;
+  LayerContext& c_;
+  const Config options_;
   const LayerWeights weights_;
 };
 

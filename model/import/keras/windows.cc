@@ -32,6 +32,15 @@ ValueRef ChannelsFromLast(GraphBuilder& b, ValueRef y, bool channels_last) {
   return b.Transpose(y, order);
 }
 
+void CheckKernel(GraphBuilder& b, ValueRef kernel, const std::vector<int64_t>& sizes) {
+  const int rank = static_cast<int>(sizes.size());
+  for (int k = 0; k < rank; ++k) {
+    const int64_t size = b.Size(kernel, k - rank - 2, "a kernel");
+    if (b.ok() && size != sizes[k])
+      b.Fail(absl::StrCat("kernel_size has ", sizes[k], " and its kernel ", size));
+  }
+}
+
 Windows::Windows(LayerContext& c, int spatial) : c_(c), spatial_(spatial) {
   GraphBuilder& b = c.b;
   channels_last_ = c.ChannelsLast();

@@ -34,6 +34,8 @@ class Windows {
   ValueRef x_;
 };
 
+// Fails where a kernel [(1,) sizes..., in, out] has not the sizes that the options say.
+void CheckKernel(GraphBuilder& b, ValueRef kernel, const std::vector<int64_t>& sizes);
 // The spatial dims that the end of a class name tells ("Conv2D"), or 0.
 int SpatialOf(const std::string& class_name);
 // Channels of an input moved to the last axis, and back to where `channels_last` says.

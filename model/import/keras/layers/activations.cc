@@ -38,6 +38,7 @@ KValue LeakyRelu(LayerContext& c) {
 KValue PRelu(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = c.In();
+  c.config.Ignore({"shared_axes"});  // of the variable's shape
   const ValueRef negative = b.Op("Relu", {b.Op("Neg", {x})});
   return b.Sub(b.Op("Relu", {x}), b.Mul(c.Weight(0), negative));
 }
@@ -63,8 +64,8 @@ KValue ThresholdedRelu(LayerContext& c) {
 KValue Softmax(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = c.In();
-  const KValue& named = c.Arg(1, "mask");
-  ValueRef mask = named.is_tensor() ? named.tensor.value : c.Mask();
+  ValueRef mask = c.ArgValue(1, "mask");
+  if (mask.node < 0) mask = c.Mask();
   if (mask.node >= 0) {
     mask = b.Cast(mask, DType::kBool);
     const ValueRef far = b.Scalar(b.dtype(x), b.dtype(x) == DType::kFloat16 ? -3e4 : -1e9);

@@ -47,20 +47,29 @@ ValueRef Scores(LayerContext& c, ValueRef query, ValueRef key) {
 // The masks of the call, or those of the inputs.
 ValueRef MaskNumber(LayerContext& c, size_t k) {
   const KValue& named = c.Arg(-1, "mask");
+  if (named.kind == KValue::Kind::kJson && !named.json->is_null())
+    c.Fail("a mask that is constant");
   if (named.kind == KValue::Kind::kList)
     return k < named.items.size() ? named.items[k].tensor.value : ValueRef();
   return c.Input(static_cast<int>(k)).mask;
 }
 
+// Said by the call, or in Keras 2 by the layer.
+bool Causal(LayerContext& c) {
+  const bool layer = c.config.Bool("causal", false);
+  return c.Flag("use_causal_mask") || layer;
+}
+
 KValue Attention(LayerContext& c) {
   GraphBuilder& b = c.b;
+  c.config.Ignore({"dropout"});
   const ValueRef query = c.In(0), value = c.In(1);
   const ValueRef key = c.Inputs().size() > 2 ? c.In(2) : value;
   ValueRef scores = Scores(c, query, key);
   const ValueRef query_mask = MaskNumber(c, 0), value_mask = MaskNumber(c, 1);
   ValueRef mask;
   if (value_mask.node >= 0) mask = b.ExpandDims(b.Cast(value_mask, DType::kBool), -2);
-  if (c.Flag("use_causal_mask") || c.config.Bool("causal", false)) {
+  if (Causal(c)) {
     const ValueRef causal = CausalMask(b, scores);
     mask = mask.node < 0 ? causal : b.Op("LogicalAnd", {mask, causal});
   }

@@ -10,6 +10,7 @@ namespace {
 KValue Discretization(LayerContext& c) {
   GraphBuilder& b = c.b;
   const std::vector<float> boundaries = c.config.Floats("bin_boundaries");
+  c.config.Ignore({"num_bins", "epsilon"});  // of adapting
   if (boundaries.empty()) c.Fail("it has no bin_boundaries; adapt it before saving");
   const ValueRef bins = b.Op("Bucketize", {c.In()}, {{"boundaries", boundaries}});
   const std::string mode = c.config.String("output_mode", "int");
@@ -19,11 +20,10 @@ KValue Discretization(LayerContext& c) {
 }
 
 KValue CategoryEncoding(LayerContext& c) {
-  const KValue& weights = c.Arg(1, "count_weights");
-  return EncodeCategories(
-      c, c.In(), c.config.String("output_mode", "multi_hot"), c.config.Int("num_tokens", 0),
-      c.compute_dtype,
-      weights.is_tensor() ? c.b.Cast(weights.tensor.value, c.compute_dtype) : ValueRef());
+  const ValueRef weights = c.ArgValue(1, "count_weights");
+  return EncodeCategories(c, c.In(), c.config.String("output_mode", "multi_hot"),
+                          c.config.Int("num_tokens", 0), c.compute_dtype,
+                          weights.node >= 0 ? c.b.Cast(weights, c.compute_dtype) : ValueRef());
 }
 
 // True where the input is the value that is masked.

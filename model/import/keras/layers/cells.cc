@@ -9,9 +9,10 @@
 
 namespace floe::keras {
 
-Cell::Cell(const LayerContext& c, const Json& config, LayerWeights weights)
-    : c_(c), config_(config), weights_(std::move(weights)) {
-  Config options(config);
+Cell::Cell(LayerContext& c, const Json& config, LayerWeights weights)
+    : c_(c), options_(c.Nested(config, "its cell")), weights_(std::move(weights)) {
+  Config options = options_;
+  options.Ignore({"dropout", "recurrent_dropout", "unit_forget_bias"});  // of training
   units_ = options.Int("units", options.Int("filters", 1));
   c.b.Fail(options.status());
   if (units_ < 1 || units_ > INT32_MAX / 8) c.b.Fail(absl::StrCat("units is ", units_));
@@ -28,13 +29,14 @@ ValueRef Cell::Weight(GraphBuilder& b, int index) const {
 }
 
 ValueRef Cell::Activate(GraphBuilder& b, const std::string& option, ValueRef x) const {
-  LayerContext inner{b,       c_.file,         c_.layer, c_.call, Config(config_), c_.class_name,
-                     c_.name, c_.compute_dtype};
+  LayerContext inner{b,        c_.file,       c_.layer, c_.call,         c_.log,
+                     options_, c_.class_name, c_.name,  c_.compute_dtype};
   return inner.Activate(option, x);
 }
 
 bool Cell::Option(const std::string& name, bool otherwise) const {
-  return Config(config_).Bool(name, otherwise);
+  Config options = options_;
+  return options.Bool(name, otherwise);
 }
 
 std::vector<ValueRef> Cell::ZeroStates(GraphBuilder& b, ValueRef projected) {
@@ -125,7 +127,7 @@ class Stack : public Cell {
  public:
   Stack(LayerContext& c, const Json& config, const LayerWeights& weights)
       : Cell(c, config, weights) {
-    const Json& cells = Member(config, "cells");
+    const Json& cells = options().At("cells");
     std::map<std::string, int> places;
     for (const Json& cell : cells) {
       const std::string name = Text(cell, "class_name"), snake = SnakeCase(name);

@@ -30,8 +30,10 @@ KValue Conv(LayerContext& c) {
                          {"dilations", w.Attribute(dilation)},
                          {"padding", padding},
                          {"data_format", std::string(w.spatial() == 3 ? "NDHWC" : "NHWC")}};
-  ValueRef y =
-      Convolve(b, w.x(), w.Kernel(c.Weight(0)), c.config.Int("groups", 1), w.spatial() == 3, attrs);
+  const ValueRef kernel = w.Kernel(c.Weight(0));
+  c.CheckSize("filters", b.Size(kernel, -1, "a kernel"), "its kernel");
+  CheckKernel(b, kernel, size);
+  ValueRef y = Convolve(b, w.x(), kernel, c.config.Int("groups", 1), w.spatial() == 3, attrs);
   if (c.config.Bool("use_bias", true)) y = b.Op("BiasAdd", {y, c.Weight(1)});
   return c.Activate("activation", w.Back(y));
 }
@@ -41,7 +43,11 @@ ValueRef Depthwise(LayerContext& c, Windows& w) {
   const std::vector<int64_t> size = w.Option("kernel_size", 1), strides = w.Option("strides", 1);
   const std::vector<int64_t> dilation = w.Option("dilation_rate", 1);
   const std::string padding = w.Padding(size, dilation);
-  return c.b.Op("DepthwiseConv2dNative", {w.x(), w.Kernel(c.Weight(0))},
+  const ValueRef kernel = w.Kernel(c.Weight(0));
+  CheckKernel(c.b, kernel, size);
+  c.CheckSize("depth_multiplier", c.b.Size(kernel, -1, "a kernel"), "its kernel");
+  c.config.Ignore({"groups"});  // as many as there are channels
+  return c.b.Op("DepthwiseConv2dNative", {w.x(), kernel},
                 {{"strides", w.Attribute(strides)},
                  {"dilations", w.Attribute(dilation)},
                  {"padding", padding},
@@ -60,7 +66,9 @@ KValue SeparableConv(LayerContext& c) {
   GraphBuilder& b = c.b;
   Windows w(c, SpatialOf(c.class_name));
   ValueRef y = Depthwise(c, w);
-  y = b.Op("Conv2D", {y, w.Kernel(c.Weight(1))},
+  const ValueRef points = w.Kernel(c.Weight(1));
+  c.CheckSize("filters", b.Size(points, -1, "a kernel"), "its kernel");
+  y = b.Op("Conv2D", {y, points},
            {{"strides", w.Attribute(Ones(w))},
             {"dilations", w.Attribute(Ones(w))},
             {"padding", std::string("VALID")},
@@ -128,6 +136,9 @@ KValue ConvTranspose(LayerContext& c) {
   }
   const std::string padding = w.Padding(t.size, t.dilation);
   const ValueRef kernel = w.Kernel(c.Weight(0));
+  CheckKernel(b, kernel, t.size);
+  c.CheckSize("filters", b.Size(kernel, -2, "a kernel"), "its kernel");
+  if (c.config.Int("groups", 1) != 1) return c.Refuse("groups of a transposed convolution");
   std::vector<WantedDim> known;
   const ValueRef shape = OutputShape(b, w, t, kernel, &known);
   const bool three = w.spatial() == 3;

@@ -11,10 +11,11 @@ namespace {
 
 class ConvLstm : public Cell {
  public:
-  ConvLstm(const LayerContext& c, const Json& config, LayerWeights weights, int spatial)
+  ConvLstm(LayerContext& c, const Json& config, LayerWeights weights, int spatial)
       : Cell(c, config, std::move(weights)), spatial_(spatial) {
-    Config options(config);
+    Config options = this->options();
     const std::vector<int64_t> ones(spatial, 1);
+    size_ = options.Ints("kernel_size", spatial, ones);
     strides_ = options.Ints("strides", spatial, ones);
     dilation_ = options.Ints("dilation_rate", spatial, ones);
     padding_ = options.String("padding", "valid") == "same" ? "SAME" : "VALID";
@@ -26,6 +27,7 @@ class ConvLstm : public Cell {
     const int rank = b.rank(x);
     if (b.ok() && rank != spatial_ + 3) b.Fail(absl::StrCat("an input of rank ", rank));
     if (!b.ok()) return {};
+    CheckKernel(b, Weight(b, 0), size_);
     std::vector<WantedDim> merged{-1}, dims{b.DimOf(x, 0), b.DimOf(x, 1)};
     for (int k = 2; k < rank; ++k) merged.push_back(b.Size(x, k, "the size of the images"));
     ValueRef y = Convolve(b, b.Reshape(x, merged), Weight(b, 0), strides_, dilation_, padding_);
@@ -84,7 +86,7 @@ class ConvLstm : public Cell {
   }
 
   const int spatial_;
-  std::vector<int64_t> strides_, dilation_;
+  std::vector<int64_t> size_, strides_, dilation_;
   std::string padding_;
 };
 

@@ -4,10 +4,18 @@
 namespace floe::keras {
 namespace {
 
-KValue LayerScale(LayerContext& c) { return c.b.Mul(c.In(), c.Weight(0)); }
+KValue LayerScale(LayerContext& c) {
+  c.config.Ignore({"init_values"});
+  const ValueRef scale = c.Weight(0);
+  c.CheckSize("projection_dim", c.b.Size(scale, -1, "a weight"), "its weight");
+  return c.b.Mul(c.In(), scale);
+}
 
 // Drops whole samples in training only.
-KValue StochasticDepth(LayerContext& c) { return c.Input(); }
+KValue StochasticDepth(LayerContext& c) {
+  c.config.Ignore({"drop_path_rate"});
+  return c.Input();
+}
 
 const LayerRegistrar kScale({"LayerScale"}, LayerScale);
 const LayerRegistrar kDepth({"StochasticDepth"}, StochasticDepth);

@@ -9,7 +9,10 @@ namespace {
 
 KValue Dense(LayerContext& c) {
   GraphBuilder& b = c.b;
-  ValueRef y = b.MatMul(c.In(), c.Weight(0));
+  ValueRef x = c.In(), kernel = c.Weight(0);
+  c.CheckSize("units", b.Size(kernel, -1, "a kernel"), "its kernel");
+  c.Promote({&x, &kernel});
+  ValueRef y = b.MatMul(x, kernel);
   if (c.config.Bool("use_bias", true)) y = b.Op("BiasAdd", {y, c.Weight(1)});
   return c.Activate("activation", y);
 }
@@ -41,7 +44,10 @@ KValue EinsumDense(LayerContext& c) {
     c.Fail(absl::StrCat("equation ", Quoted(equation)));
     return {};
   }
-  ValueRef y = b.Op("Einsum", {c.In(), c.Weight(0)}, {{"equation", equation}, {"N", int64_t{2}}});
+  ValueRef x = c.In(), kernel = c.Weight(0);
+  c.config.Ignore({"output_shape"});  // which the kernel has
+  c.Promote({&x, &kernel});
+  ValueRef y = b.Op("Einsum", {x, kernel}, {{"equation", equation}, {"N", int64_t{2}}});
   if (c.config.Has("bias_axes")) {
     std::string output = sides[1];
     if (const size_t dots = output.rfind('.'); dots != std::string::npos)
@@ -55,7 +61,11 @@ KValue Embedding(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef ids = c.In();
   if (b.dtype(ids) != DType::kInt64) ids = b.Cast(ids, DType::kInt32);
-  const ValueRef y = b.Op("GatherV2", {c.Weight(0), ids, b.Int(0)});
+  const ValueRef rows = c.Weight(0);
+  c.CheckSize("input_dim", b.Size(rows, 0, "the embeddings"), "its variable");
+  c.CheckSize("output_dim", b.Size(rows, 1, "the embeddings"), "its variable");
+  c.config.Ignore({"input_length", "sparse"});  // the shape of inputs, and how it is trained
+  const ValueRef y = b.Op("GatherV2", {rows, ids, b.Int(0)});
   KTensor out{y, {}};
   if (c.config.Bool("mask_zero", false))
     out.mask = b.Op("NotEqual", {ids, b.Scalar(b.dtype(ids), 0)});
@@ -66,8 +76,12 @@ KValue Embedding(LayerContext& c) {
 KValue ReversibleEmbedding(LayerContext& c) {
   GraphBuilder& b = c.b;
   const KValue& reverse = c.Arg(1, "reverse");
+  c.config.Ignore({"tie_weights", "logit_soft_cap", "reverse_dtype"});  // of calls in reverse
   if (reverse.kind != KValue::Kind::kJson || *reverse.json != true) return Embedding(c);
   const bool tied = c.config.Bool("tie_weights", true);
+  c.config.Ignore({"mask_zero", "input_length"});
+  c.CheckSize("input_dim", b.Size(c.Weight(0), 0, "the embeddings"), "its variable");
+  c.CheckSize("output_dim", b.Size(c.Weight(0), 1, "the embeddings"), "its variable");
   const ValueRef weights = c.Weight(tied ? 0 : 1);
   ValueRef x = c.In(), kernel = tied ? b.Transpose(weights, {1, 0}) : weights;
   const std::string dtype = c.config.String("reverse_dtype", "");

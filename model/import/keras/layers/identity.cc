@@ -4,7 +4,11 @@
 namespace floe::keras {
 namespace {
 
-KValue Same(LayerContext& c) { return c.call.args.empty() ? KValue(c.Input()) : c.call.args[0]; }
+// The rates of training.
+KValue Same(LayerContext& c) {
+  c.config.Ignore({"rate", "noise_shape", "stddev", "l1", "l2", "data_format"});
+  return c.First().is_none() ? KValue(c.Input()) : c.First();
+}
 
 const LayerRegistrar kPassing({"Identity", "Dropout", "SpatialDropout1D", "SpatialDropout2D",
                                "SpatialDropout3D", "GaussianDropout", "GaussianNoise",

@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "base/status.h"
+#include "model/import/keras/constants.h"
 #include "model/import/keras/images.h"
 #include "model/import/keras/windows.h"
 
@@ -77,21 +79,28 @@ ValueRef CropToAspect(LayerContext& c, ValueRef images, int64_t height, int64_t 
   return Middle(c, images, part.height, part.width);
 }
 
+ValueRef PadToAspect(LayerContext& c, ValueRef images, int64_t height, int64_t width,
+                     double value) {
+  GraphBuilder& b = c.b;
+  const Part part = Proportional(c, images, height, width, true);
+  const int64_t top = (part.height - b.Size(images, 1, "the height")) / 2,
+                left = (part.width - b.Size(images, 2, "the width")) / 2;
+  return b.Pad(images, {{0, 0}, {top, top}, {left, left}, {0, 0}}, value);
+}
+
 namespace {
 
 // A number, a list or an array of the options.
 ValueRef Numbers(LayerContext& c, const std::string& option, double otherwise, DType dtype) {
   GraphBuilder& b = c.b;
   const Json& value = c.config.At(option);
-  if (value.is_null() || value.is_number())
-    return b.Scalar(dtype, c.config.Number(option, otherwise));
-  const Json wrapped{{"v", Text(value, "class_name") == "__numpy__"
-                               ? Member(Member(value, "config"), "value")
-                               : value}};
-  Config inner(wrapped);
-  const std::vector<float> numbers = inner.Floats("v");
-  b.Fail(inner.status());
-  return b.Cast(b.Const(Tensor::Vector(DType::kFloat32, numbers)), dtype);
+  if (value.is_null()) return b.Scalar(dtype, otherwise);
+  const absl::StatusOr<Constant> numbers = ConstantOf(value);
+  if (!numbers.ok()) {
+    b.Fail(Annotate(numbers.status(), option));
+    return {};
+  }
+  return b.Cast(b.Const(numbers->tensor), dtype);
 }
 
 KValue Rescaling(LayerContext& c) {
@@ -129,14 +138,6 @@ KValue Normalization(LayerContext& c) {
   return b.Op("RealDiv", {b.Sub(x, mean), deviation});
 }
 
-ValueRef Padded(LayerContext& c, ValueRef x, int64_t height, int64_t width) {
-  GraphBuilder& b = c.b;
-  const Part part = Proportional(c, x, height, width, true);
-  const int64_t top = (part.height - b.Size(x, 1, "the height")) / 2,
-                left = (part.width - b.Size(x, 2, "the width")) / 2;
-  return b.Pad(x, {{0, 0}, {top, top}, {left, left}, {0, 0}}, c.config.Number("fill_value", 0));
-}
-
 KValue Resizing(LayerContext& c) {
   GraphBuilder& b = c.b;
   const bool last = c.ChannelsLast();
@@ -144,7 +145,12 @@ KValue Resizing(LayerContext& c) {
   const int64_t height = c.config.Int("height", 1), width = c.config.Int("width", 1);
   if (b.ok() && b.rank(x) != 4) c.Fail("images with a batch are needed");
   if (c.config.Bool("crop_to_aspect_ratio", false)) x = CropToAspect(c, x, height, width);
-  if (c.config.Bool("pad_to_aspect_ratio", false)) x = Padded(c, x, height, width);
+  const double fill = c.config.Number("fill_value", 0);
+  const std::string mode = c.config.String("fill_mode", "constant");
+  if (c.config.Bool("pad_to_aspect_ratio", false)) {
+    if (mode != "constant") return c.Refuse(absl::StrCat("fill_mode ", Quoted(mode)));
+    x = PadToAspect(c, x, height, width, fill);
+  }
   const ValueRef y = ResizeImages(c, x, height, width, c.config.String("interpolation", "bilinear"),
                                   c.config.Bool("antialias", false));
   return ChannelsFromLast(b, y, last);
@@ -166,8 +172,48 @@ KValue CenterCrop(LayerContext& c) {
   return ChannelsFromLast(b, x, last);
 }
 
+// What these do in training is all that their options say.
 KValue Augmentation(LayerContext& c) {
-  if (!c.call.args.empty() && !c.call.args[0].is_tensor()) return c.call.args[0];
+  c.config.Ignore({"alpha",
+                   "auto_vectorize",
+                   "bounding_box_format",
+                   "brightness_factor",
+                   "contrast_factor",
+                   "data_format",
+                   "factor",
+                   "fill_mode",
+                   "fill_value",
+                   "height",
+                   "height_factor",
+                   "hue_factor",
+                   "interpolation",
+                   "kernel_size",
+                   "max_x_factor",
+                   "max_y_factor",
+                   "mode",
+                   "num_chain",
+                   "num_ops",
+                   "rate",
+                   "saturation_factor",
+                   "scale",
+                   "sigma",
+                   "value_range",
+                   "width",
+                   "width_factor",
+                   "x_factor",
+                   "y_factor",
+                   "zoom_factor",
+                   "addition_factor",
+                   "threshold_factor",
+                   "chain_depth",
+                   "num_chains",
+                   "ratio",
+                   "bins",
+                   "magnitude",
+                   "cutout_factor",
+                   "all_ops",
+                   "random_order"});
+  if (!c.First().is_tensor()) return c.First();
   return c.b.Cast(c.In(), c.compute_dtype);
 }
 
@@ -195,6 +241,7 @@ ValueRef Ranged(LayerContext& c, ValueRef x, bool to) {
 // Each channel of an image is stretched over the whole range; one of equal pixels stays.
 KValue AutoContrast(LayerContext& c) {
   GraphBuilder& b = c.b;
+  c.config.Ignore({"data_format", "factor", "bounding_box_format"});  // which Keras does not read
   const ValueRef images = b.Cast(c.In(), c.compute_dtype);
   if (b.ok() && b.rank(images) != 4) c.Fail("images with a batch are needed");
   if (!b.ok()) return {};

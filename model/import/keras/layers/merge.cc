@@ -38,7 +38,11 @@ KValue Joined(LayerContext& c, const Join& join) {
   const std::vector<ValueRef> values = Aligned(c);
   if (!c.b.ok()) return {};
   ValueRef sum = values[0];
-  for (size_t k = 1; k < values.size(); ++k) sum = join(sum, values[k]);
+  for (size_t k = 1; k < values.size(); ++k) {
+    ValueRef next = values[k];
+    c.Promote({&sum, &next});
+    sum = join(sum, next);
+  }
   return KTensor{sum, MaskOfAll(c)};
 }
 
@@ -61,7 +65,10 @@ KValue Average(LayerContext& c) {
   KValue sum = Add(c);
   if (!c.b.ok()) return {};
   const auto count = static_cast<double>(c.Inputs().size());
-  sum.tensor.value = c.b.Mul(sum.tensor.value, 1.0 / count);
+  ValueRef& y = sum.tensor.value;
+  // Keras divides, which makes whole numbers floats.
+  if (!c.keras2()) y = c.b.Cast(y, FloatingType(c.b.dtype(y)));
+  y = c.b.Mul(y, 1.0 / count);
   return sum;
 }
 
@@ -77,6 +84,9 @@ KValue Concatenate(LayerContext& c) {
   auto axis = static_cast<int>(c.config.Int("axis", -1));
   if (values.empty() || !b.ok()) return {};
   if (axis < 0) axis += b.rank(values[0]);
+  std::vector<ValueRef*> all;
+  for (ValueRef& value : values) all.push_back(&value);
+  c.Promote(all);
   KTensor out{b.Concat(values, axis), {}};
   if (!masked) return out;
   // Of the masks, spread over their inputs; what one lets through on the whole last axis.
@@ -96,6 +106,7 @@ KValue Concatenate(LayerContext& c) {
 KValue Dot(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = c.In(0), y = c.In(1);
+  c.Promote({&x, &y});
   std::vector<int64_t> axes = c.config.Ints("axes", 2, {-1, -1});
   const int rx = b.rank(x), ry = b.rank(y);
   if (!b.ok()) return {};

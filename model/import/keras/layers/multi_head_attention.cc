@@ -75,9 +75,9 @@ Arguments ArgumentsOf(LayerContext& c) {
   return a;
 }
 
-ValueRef MaskOf(const LayerContext& c, const char* name, ValueRef otherwise) {
-  const KValue& named = c.Arg(-1, name);
-  return named.is_tensor() ? named.tensor.value : otherwise;
+ValueRef MaskOf(LayerContext& c, int position, const char* name, ValueRef otherwise) {
+  const ValueRef named = c.ArgValue(position, name);
+  return named.node >= 0 ? named : otherwise;
 }
 
 // What may attend to what: [batch, queries, keys], or less where less is said.
@@ -90,12 +90,12 @@ ValueRef AttentionMask(LayerContext& c, const Arguments& a, ValueRef scores) {
     if (axis != 0) mask = b.ExpandDims(mask, axis);
     all = all.node < 0 ? mask : b.Op("LogicalAnd", {all, mask});
   };
-  also(MaskOf(c, "query_mask", a.query.mask), -1);
-  also(MaskOf(c, "value_mask", a.value.mask), -2);
-  also(MaskOf(c, "key_mask", a.own_key ? a.key.mask : ValueRef()), -2);
+  also(MaskOf(c, 3, "query_mask", a.query.mask), -1);
+  also(MaskOf(c, 4, "value_mask", a.value.mask), -2);
+  also(MaskOf(c, 5, "key_mask", a.own_key ? a.key.mask : ValueRef()), -2);
   if (c.Flag("use_causal_mask")) also(b.ExpandDims(CausalMask(b, scores), 0), 0);
   if (c.config.Has("sliding_window")) c.Fail("sliding_window is not supported");
-  also(MaskOf(c, "attention_mask", {}), 0);
+  also(MaskOf(c, c.keras2() ? 3 : 6, "attention_mask", {}), 0);
   return all;
 }
 
@@ -153,6 +153,14 @@ ValueRef MaskedSoftmax(LayerContext& c, ValueRef scores, ValueRef mask, int axes
   return b.Op("SelectV2", {mask, y, b.Scalar(b.dtype(y), 0)});
 }
 
+// What variables say already, and how Keras computes it.
+void IgnoreSizes(LayerContext& c) {
+  c.config.Ignore({"value_dim", "output_shape", "flash_attention", "query_shape", "key_shape",
+                   "value_shape", "num_heads", "num_query_heads", "num_key_value_heads",
+                   "dropout"});
+  if (c.config.Bool("softmax_robust_masking", false)) c.Refuse("softmax_robust_masking=True");
+}
+
 KValue Attend(LayerContext& c, const Arguments& a, ValueRef q, ValueRef k, ValueRef v,
               const std::vector<int>& axes, double scale) {
   GraphBuilder& b = c.b;
@@ -176,6 +184,7 @@ KValue Attend(LayerContext& c, const Arguments& a, ValueRef q, ValueRef k, Value
 KValue MultiHeadAttention(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Arguments a = ArgumentsOf(c);
+  IgnoreSizes(c);
   if (!b.ok()) return {};
   const ValueRef q = ToHeads(c, a.query.value, Part(c, "query_dense"));
   const ValueRef k = ToHeads(c, a.key.value, Part(c, "key_dense"));
@@ -198,6 +207,7 @@ ValueRef RepeatHeads(LayerContext& c, ValueRef x, int64_t times) {
 KValue GroupedQueryAttention(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Arguments a = ArgumentsOf(c);
+  IgnoreSizes(c);
   if (!b.ok()) return {};
   const ValueRef q = ToHeads(c, a.query.value, Part(c, "query_dense"));
   ValueRef k = ToHeads(c, a.key.value, Part(c, "key_dense"));

@@ -46,6 +46,9 @@ KValue BatchNormalization(LayerContext& c) {
   const ValueRef x = Upcast(b, c.In());
   const std::vector<int64_t> axes = Axes(c, {-1}, x);
   if (axes.size() != 1) c.Fail("several axes are not supported");
+  // How the statistics were gathered, and by which kernel.
+  c.config.Ignore(
+      {"momentum", "renorm", "renorm_clipping", "renorm_momentum", "fused", "virtual_batch_size"});
   const bool scale = c.config.Bool("scale", true), center = c.config.Bool("center", true);
   const int first = (scale ? 1 : 0) + (center ? 1 : 0);
   const ValueRef mean = Own(c, first, x), variance = Own(c, first + 1, x);
@@ -157,7 +160,8 @@ KValue UnitNormalization(LayerContext& c) {
 
 // At inference the kernel is what training left: the wrapped layer, as it is.
 KValue SpectralNormalization(LayerContext& c) {
-  return c.CallLayer(c.config.At("layer"), c.layer.weights.Child("layer"), c.call);
+  c.config.Ignore({"power_iterations"});
+  return c.CallLayer(c.config.At("layer"), c.layer.weights.Child("layer"), c.WholeCall());
 }
 
 const LayerRegistrar kBatch({"BatchNormalization", "SyncBatchNormalization", "BatchNormalizationV1",

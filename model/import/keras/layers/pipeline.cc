@@ -13,7 +13,7 @@ KValue Pipeline(LayerContext& c) {
     c.Fail("its configuration has no list of layers");
     return {};
   }
-  KValue value = c.call.args.empty() ? KValue(c.Input()) : c.call.args[0];
+  KValue value = c.First().is_none() ? KValue(c.Input()) : c.First();
   std::map<std::string, int> places;
   for (const Json& layer : *layers) {
     const std::string snake = SnakeCase(Text(layer, "class_name"));

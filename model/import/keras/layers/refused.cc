@@ -5,24 +5,21 @@
 namespace floe::keras {
 namespace {
 
-KValue Refuse(LayerContext& c, const std::string& why) {
-  c.b.Fail(absl::UnimplementedError(absl::StrCat(
-      why, "; export the model with model.export() and serve the SavedModel that it writes")));
-  return {};
-}
-
 KValue OtherFramework(LayerContext& c) {
-  return Refuse(c, "it runs a model of another framework, which is not in the file");
+  return c.Refuse("a model of another framework, which is not in the file,");
 }
 KValue Histograms(LayerContext& c) {
-  return Refuse(c, "it equalises the histograms of parts of an image, which is not supported");
+  return c.Refuse("equalising the histograms of parts of an image");
 }
 // Of images alone it changes nothing.
 KValue Boxes(LayerContext& c) {
-  if (c.call.args.empty() || c.call.args[0].is_tensor()) return c.In();
-  return Refuse(c, "bounding boxes are not supported");
+  c.config.Ignore({"max_number", "fill_value", "bounding_box_format", "data_format"});
+  if (c.First().is_none() || c.First().is_tensor()) return c.In();
+  return c.Refuse("a dict of bounding boxes");
 }
-KValue Wrapping(LayerContext& c) { return Refuse(c, "a wrapper's code is not in the file"); }
+KValue Wrapping(LayerContext& c) {
+  return c.Refuse("a base class, whose code is not in the file,");
+}
 
 const LayerRegistrar kOther({"TFSMLayer", "TorchModuleWrapper", "JaxLayer", "FlaxLayer"},
                             OtherFramework);

@@ -77,7 +77,7 @@ KValue Bidirectional(LayerContext& c) {
 // The layer sees all steps of all rows as rows.
 KValue TimeDistributed(LayerContext& c) {
   GraphBuilder& b = c.b;
-  const KTensor in = c.Input();
+  const KTensor in{c.In(), c.Mask()};
   const int rank = b.rank(in.value);
   if (b.ok() && rank < 3) c.Fail(absl::StrCat("an input of rank ", rank));
   const auto merged = [&](ValueRef v) {

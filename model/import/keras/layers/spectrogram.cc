@@ -50,6 +50,8 @@ KValue Stft(LayerContext& c) {
   if (!b.ok()) return {};
   const int64_t channels = b.Size(x, c.ChannelsLast() ? 2 : 1, "the channels");
   const std::string mode = c.config.String("mode", "log");
+  c.config.Ignore(
+      {"window", "periodic", "scaling", "fft_length"});  // of the waves in its variables
   ValueRef real, imag;
   if (mode != "imag") real = Waves(c, x, channels, c.Weight(0));
   if (mode != "real") imag = Waves(c, x, channels, c.Weight(mode == "imag" ? 0 : 1));
@@ -173,6 +175,7 @@ KValue MelSpectrogram(LayerContext& c) {
   const ValueRef magnitude =
       b.Op("Pow", {b.Op("Sqrt", {sum}), b.Scalar(DType::kFloat32, exponent)});
   ValueRef y = b.MatMul(magnitude, weights);
+  c.config.Ignore({"min_power", "ref_power", "top_db"});  // which Decibels reads
   if (c.config.Bool("power_to_db", true)) y = Decibels(c, y);
   return b.Cast(b.Transpose(y, {0, 2, 1}), c.compute_dtype);
 }

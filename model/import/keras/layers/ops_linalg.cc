@@ -1,0 +1,46 @@
+// Products: matmul, einsum.
+#include <string>
+
+#include "model/import/keras/operation.h"
+
+namespace floe::keras {
+namespace {
+
+KValue MatMul(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const auto [x, y] = TwoOperands(c);
+  for (const char* const unknown : {"adjoint_a", "adjoint_b", "a_is_sparse", "b_is_sparse"}) {
+    if (BoolOption(c, {unknown}, false)) return c.Refuse(std::string(unknown) + "=True");
+  }
+  const bool tx = BoolOption(c, {"transpose_a"}, false), ty = BoolOption(c, {"transpose_b"}, false);
+  if (b.ok() && (b.rank(x) < 2 || b.rank(y) < 2)) return c.Refuse("a product of vectors");
+  if (!tx && !ty) return b.MatMul(x, y);
+  return b.Op("BatchMatMulV2", {x, y}, {{"adj_x", tx}, {"adj_y", ty}});
+}
+
+KValue Einsum(LayerContext& c) {
+  const KValue& first = c.Arg(0, "equation");  // in Keras 2
+  std::string equation;
+  std::vector<Operand> operands;
+  for (int k = 0; k < static_cast<int>(c.call.args.size()); ++k) {
+    const bool text = k == 0 && first.kind == KValue::Kind::kJson && first.json->is_string();
+    if (text) {
+      equation = first.json->get<std::string>();
+      continue;
+    }
+    for (const Operand& operand : OperandsAt(c, k, {})) operands.push_back(operand);
+  }
+  if (equation.empty()) equation = TextOption(c, {"subscripts", "equation"}, "");
+  if (equation.empty()) c.Fail("no equation");
+  Option(c, {"optimize"});  // the order of products
+  if (!c.b.ok()) return {};
+  const std::vector<ValueRef> values = InOneType(c, operands);
+  return c.b.Op("Einsum", values,
+                {{"equation", equation}, {"N", static_cast<int64_t>(values.size())}});
+}
+
+const OperationRegistrar kLinalg[] = {{"Matmul", {"linalg.matmul", "matmul"}, MatMul},
+                                      {"Einsum", {"einsum"}, Einsum}};
+
+}  // namespace
+}  // namespace floe::keras

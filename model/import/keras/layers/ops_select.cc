@@ -1,0 +1,44 @@
+// Clip, where, cast.
+#include "model/import/keras/operation.h"
+
+namespace floe::keras {
+namespace {
+
+KValue Clip(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  ValueRef x = TensorAt(c, 0, {"x", "t"});
+  const Operand low = OperandAt(c, 1, {"clip_value_min"}),
+                high = OperandAt(c, 2, {"clip_value_max"});
+  if (!b.ok()) return {};
+  if (IsKeras3(c) && b.dtype(x) == DType::kBool) x = b.Cast(x, DType::kInt32);
+  const auto bound = [&](const Operand& operand, const char* option, double none) {
+    if (operand.present()) return b.Cast(operand.value, b.dtype(x));
+    if (!IsKeras3(c)) c.Fail("it needs two bounds");
+    return b.Scalar(b.dtype(x), NumberOption(c, {option}, none));
+  };
+  const ValueRef least = bound(low, "x_min", 0), most = bound(high, "x_max", 0);
+  return b.Op("Minimum", {b.Op("Maximum", {x, least}), most});
+}
+
+KValue Where(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef condition = b.Cast(TensorAt(c, 0, {"condition"}), DType::kBool);
+  const Operand x = OperandAt(c, 1, {"x1", "x"}), y = OperandAt(c, 2, {"x2", "y"});
+  if (b.ok() && (!x.present() || !y.present())) return c.Refuse("the indices of what is true");
+  if (!b.ok()) return {};
+  const std::vector<ValueRef> values = InOneType(c, {x, y});
+  return b.Op("SelectV2", {condition, values[0], values[1]});
+}
+
+KValue Cast(LayerContext& c) {
+  const ValueRef x = FirstTensor(c);
+  const std::optional<DType> dtype = TypeOption(c, {"dtype"});
+  if (!dtype.has_value()) c.Fail("no type");
+  return c.b.ok() ? KValue(c.b.Cast(x, *dtype)) : KValue();
+}
+
+const OperationRegistrar kSelect[] = {
+    {"Clip", {"clip_by_value"}, Clip}, {"Where", {"where"}, Where}, {"Cast", {"cast"}, Cast}};
+
+}  // namespace
+}  // namespace floe::keras

@@ -1,0 +1,112 @@
+// Operations that change the shape of a tensor, and move or repeat its elements.
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/quoted.h"
+#include "model/import/keras/operation.h"
+
+namespace floe::keras {
+namespace {
+
+KValue Reshape(LayerContext& c) {
+  std::vector<WantedDim> dims;
+  for (const int64_t size : IntOptions(c, {"newshape", "shape"})) dims.emplace_back(size);
+  const auto open =
+      std::count_if(dims.begin(), dims.end(), [](const WantedDim& d) { return d.size < 0; });
+  if (open > 1) c.Fail("a shape with two sizes left out");
+  return c.b.Reshape(FirstTensor(c), dims);
+}
+
+KValue ExpandDims(LayerContext& c) {
+  ValueRef x = FirstTensor(c);
+  std::vector<int64_t> axes = IntOptions(c, {"axis"});
+  const auto rank = c.b.rank(x) + static_cast<int64_t>(axes.size());
+  for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
+  std::sort(axes.begin(), axes.end());
+  for (const int64_t axis : axes) x = c.b.Op("ExpandDims", {x, c.b.Int(axis)});
+  return x;
+}
+
+KValue Squeeze(LayerContext& c) {
+  return c.b.Squeeze(FirstTensor(c), IntOptions(c, {"axis", "squeeze_dims"}));
+}
+
+KValue Transpose(LayerContext& c) {
+  const ValueRef x = FirstTensor(c);
+  if (BoolOption(c, {"conjugate"}, false)) return c.Refuse("conjugate=True");
+  std::vector<int64_t> order = IntOptions(c, {"axes", "perm"});
+  if (order.empty()) {
+    for (int k = c.b.rank(x) - 1; k >= 0; --k) order.push_back(k);
+  }
+  const int rank = c.b.rank(x);
+  for (int64_t& axis : order) axis += axis < 0 ? rank : 0;
+  return c.b.Transpose(x, order);
+}
+
+KValue SwapAxes(LayerContext& c) {
+  const ValueRef x = FirstTensor(c);
+  const int rank = c.b.rank(x);
+  std::vector<int64_t> order(rank), axes = IntOptions(c, {"axis1"});
+  for (const int64_t axis : IntOptions(c, {"axis2"})) axes.push_back(axis);
+  for (int k = 0; k < rank; ++k) order[k] = k;
+  for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
+  if (axes.size() != 2 || axes[0] < 0 || axes[0] >= rank || axes[1] < 0 || axes[1] >= rank) {
+    c.Fail("two axes of the input are needed");
+    return {};
+  }
+  std::swap(order[axes[0]], order[axes[1]]);
+  return c.b.Transpose(x, order);
+}
+
+KValue Tile(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  ValueRef x = FirstTensor(c);
+  std::vector<int64_t> times = IntOptions(c, {"repeats", "multiples"});
+  const int rank = b.rank(x);
+  while (static_cast<int>(times.size()) < rank) times.insert(times.begin(), 1);
+  for (int k = rank; k < static_cast<int>(times.size()); ++k) x = b.ExpandDims(x, 0);
+  return b.Op("Tile", {x, b.Ints(times)});
+}
+
+KValue Flip(LayerContext& c) {
+  const ValueRef x = FirstTensor(c);
+  std::vector<int64_t> axes = IntOptions(c, {"axis"});
+  const int rank = axes.empty() ? c.b.rank(x) : 0;
+  for (int k = 0; k < rank; ++k) axes.push_back(k);
+  return c.b.Op("ReverseV2", {x, c.b.Ints(axes)});
+}
+
+KValue Pad(LayerContext& c) {
+  const std::string how = TextOption(c, {"mode"}, "constant");
+  if (how != "constant" && how != "CONSTANT") c.Fail(absl::StrCat("mode ", Quoted(how)));
+  std::vector<std::pair<int64_t, int64_t>> pads;
+  const Json* const items = Items(Option(c, {"pad_width", "paddings"}));
+  static const Json none;
+  for (const Json& item : items == nullptr ? none : *items) {
+    const Json* const pair = Items(item);
+    int64_t before = 0, after = 0;
+    if (pair == nullptr || pair->size() != 2 || !ToInt((*pair)[0], &before) ||
+        !ToInt((*pair)[1], &after))
+      c.Fail(absl::StrCat("a padding of ", Shown(item)));
+    pads.emplace_back(before, after);
+  }
+  return c.b.Pad(FirstTensor(c), pads, NumberOption(c, {"constant_values"}, 0));
+}
+
+KValue BroadcastTo(LayerContext& c) {
+  return c.b.Op("BroadcastTo", {FirstTensor(c), c.b.Ints(IntOptions(c, {"shape"}))});
+}
+
+const OperationRegistrar kShapes[] = {{"Reshape", {"reshape"}, Reshape},
+                                      {"ExpandDims", {"expand_dims"}, ExpandDims},
+                                      {"Squeeze", {"squeeze"}, Squeeze},
+                                      {"Transpose", {"transpose"}, Transpose},
+                                      {"Swapaxes", {}, SwapAxes},
+                                      {"Tile", {"tile"}, Tile},
+                                      {"Flip", {"reverse"}, Flip},
+                                      {"Pad", {"pad"}, Pad},
+                                      {"BroadcastTo", {"broadcast_to"}, BroadcastTo}};
+
+}  // namespace
+}  // namespace floe::keras
