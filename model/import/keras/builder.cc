@@ -17,6 +17,10 @@ namespace {
 
 const TensorType kNothing;
 
+// Far past every model of keras.applications. Models in models, each called several times, may
+// make more than any machine has room for.
+constexpr int kMostNodes = 100'000;
+
 }  // namespace
 
 void GraphBuilder::AnnotateError(const std::string& prefix) { status_ = Annotate(status_, prefix); }
@@ -44,6 +48,12 @@ ValueInfo GraphBuilder::InfoOf(ValueRef v) const {
 }
 
 std::vector<ValueRef> GraphBuilder::Raw(Node node, std::vector<TensorType> types) {
+  if (graph_.size() >= kMostNodes) {
+    Fail(absl::ResourceExhaustedError(
+        absl::StrCat("the model needs more than ", kMostNodes,
+                     " nodes; models inside it are called too often")));
+    return std::vector<ValueRef>(types.size());
+  }
   node.num_outputs = static_cast<int>(types.size());
   const int index = graph_.Add(std::move(node));
   std::vector<ValueRef> outputs;

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "base/memory_budget.h"
 #include "base/quoted.h"
 #include "base/status.h"
 #include "model/import/keras/read_log.h"
@@ -15,27 +14,106 @@ namespace {
 
 constexpr int kMaxJsonDepth = 200;
 constexpr size_t kMaxText = size_t{256} << 20;
-// What two bytes of text ("0,") may become, at most.
-constexpr int64_t kUnfolded = 24;
+constexpr int64_t kMostMemory = int64_t{512} << 20;
+// Memory is asked for in steps of this.
+constexpr int64_t kStep = int64_t{1} << 20;
 
 const Json kNull;
 
-bool TooDeep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      in_string = c != '"';
-      continue;
-    }
-    if (c == '"') in_string = true;
-    if ((c == '[' || c == '{') && ++depth > kMaxJsonDepth) return true;
-    if (c == ']' || c == '}') --depth;
+// Makes the values of a text as the parser meets them, each after memory was taken for it. The
+// names are those that the parser of nlohmann::json calls.
+class Maker {
+ public:
+  explicit Maker(MemoryShare* share) : share_(share) {}
+
+  const absl::Status& status() const { return status_; }
+  Json& root() { return root_; }
+
+  bool null() { return Add(Json(), 0); }
+  bool boolean(bool value) { return Add(value, 0); }
+  bool number_integer(int64_t value) { return Add(value, 0); }
+  bool number_unsigned(uint64_t value) { return Add(value, 0); }
+  bool number_float(double value, const std::string&) { return Add(value, 0); }
+  bool string(std::string& value) {  // NOLINT: the parser's own buffer, which may be taken
+    const int64_t bytes = OfString(value);
+    return Add(std::move(value), bytes);
   }
-  return false;
-}
+  bool binary(Json::binary_t&) { return false; }
+  bool start_object(size_t) { return Open(Json::object()); }
+  bool start_array(size_t) { return Open(Json::array()); }
+  bool end_object() { return Close(); }
+  bool end_array() { return Close(); }
+  bool key(std::string& name) {  // NOLINT
+    constexpr int64_t kEntry = 64;
+    if (!Take(kEntry + OfString(name))) return false;
+    key_ = std::move(name);
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const Json::exception&) { return false; }
+
+ private:
+  static int64_t OfString(const std::string& text) {
+    return 48 + (text.size() > 15 ? static_cast<int64_t>(text.size()) + 17 : 0);
+  }
+
+  bool Take(int64_t bytes) {
+    taken_ += bytes;
+    if (taken_ <= granted_) return true;
+    if (taken_ > kMostMemory) {
+      status_ = absl::ResourceExhaustedError(
+          absl::StrCat("the values of a configuration take more than ", kMostMemory >> 20, " MiB"));
+      return false;
+    }
+    const int64_t wanted = (taken_ + kStep - 1) / kStep * kStep;
+    if (granted_ == 0) {
+      absl::StatusOr<MemoryShare> share = TakeMemory(wanted);
+      status_ = share.status();
+      if (share.ok()) *share_ = *std::move(share);
+    } else {
+      status_ = share_->Resize(wanted);
+    }
+    granted_ = wanted;
+    return status_.ok();
+  }
+
+  Json* Place(Json value, int64_t bytes) {
+    constexpr int64_t kValue = 2 * sizeof(Json);  // lists grow by doubling
+    if (!Take(kValue + bytes)) return nullptr;
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    Json& into = *open_.back();
+    if (into.is_object()) return &(into[key_] = std::move(value));
+    into.push_back(std::move(value));
+    return &into.back();
+  }
+  bool Add(Json value, int64_t bytes) { return Place(std::move(value), bytes) != nullptr; }
+
+  bool Open(Json empty) {
+    constexpr int64_t kContainer = 64;
+    if (open_.size() >= kMaxJsonDepth) {
+      status_ = absl::InvalidArgumentError(
+          absl::StrCat("the configuration nests deeper than ", kMaxJsonDepth));
+      return false;
+    }
+    Json* const made = Place(std::move(empty), kContainer);
+    if (made != nullptr) open_.push_back(made);
+    return made != nullptr;
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  MemoryShare* const share_;
+  int64_t taken_ = 0, granted_ = 0;
+  absl::Status status_;
+  Json root_;
+  std::vector<Json*> open_;  // the list or object that values go to is the last; none moves
+                             // while something in it is open
+  std::string key_;
+};
 
 // A double past the range of float has no meaning as one.
 float ToFloat(double value) {
@@ -45,18 +123,17 @@ float ToFloat(double value) {
 
 }  // namespace
 
-absl::StatusOr<Json> ParseJson(std::string_view text) {
+absl::StatusOr<Json> ParseJson(std::string_view text, MemoryShare* share) {
   if (text.size() > kMaxText)
     return absl::InvalidArgumentError(
         absl::StrCat("a configuration of ", text.size(), " bytes is past the limit of ", kMaxText));
-  if (TooDeep(text))
-    return absl::InvalidArgumentError(
-        absl::StrCat("the configuration nests deeper than ", kMaxJsonDepth));
-  FLOE_RETURN_IF_ERROR(CheckMemory(static_cast<int64_t>(text.size()) * kUnfolded));
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object())
+  MemoryShare own;
+  Maker maker(share == nullptr ? &own : share);
+  const bool parsed = Json::sax_parse(text, &maker);
+  FLOE_RETURN_IF_ERROR(maker.status());
+  if (!parsed || !maker.root().is_object())
     return absl::InvalidArgumentError("the configuration is not a JSON object");
-  return json;
+  return std::move(maker.root());
 }
 
 const Json& Member(const Json& object, const std::string& name) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/memory_budget.h"
 #include "model/dtype.h"
 
 namespace floe::keras {
@@ -16,8 +17,9 @@ namespace floe::keras {
 using Json = nlohmann::json;
 
 // INVALID_ARGUMENT for text that is no JSON object, nests deeper than 200 or is past 256 MiB;
-// RESOURCE_EXHAUSTED where the thread's memory budget has no room for it.
-absl::StatusOr<Json> ParseJson(std::string_view text);
+// RESOURCE_EXHAUSTED, before the values are made, where they take more than 512 MiB or the thread's
+// memory budget has no room for them. `share` holds what they take, null: nothing holds it.
+absl::StatusOr<Json> ParseJson(std::string_view text, MemoryShare* share = nullptr);
 
 // The member `name` of an object; null (a JSON null) when there is none.
 const Json& Member(const Json& object, const std::string& name);

@@ -106,8 +106,15 @@ absl::StatusOr<SignatureDef> SignatureOf(Graph* graph, const keras::ModelEnds& e
   return signature;
 }
 
+absl::StatusOr<LayerWeights> WeightsOf(const Hdf5File& file, const Json& model) {
+  if (file.Has("layers") || file.Has("_layer_checkpoint_dependencies"))
+    return keras::WeightsByPlace(&file, model);
+  return keras::WeightsInOrder(&file, file.Has("model_weights") ? "model_weights" : "", model);
+}
+
 absl::StatusOr<ImportedModel> Build(const Json& model, const keras::ModelFile& file,
-                                    const LayerWeights& weights, const ImportOptions& options) {
+                                    const Hdf5File& hdf5, const ImportOptions& options) {
+  FLOE_ASSIGN_OR_RETURN(const LayerWeights weights, WeightsOf(hdf5, model));
   keras::GraphBuilder b;
   const keras::ModelEnds ends = keras::BuildModel(b, file, {&model, weights});
   FLOE_RETURN_IF_ERROR(b.status());
@@ -120,12 +127,6 @@ absl::StatusOr<ImportedModel> Build(const Json& model, const keras::ModelFile& f
   return imported;
 }
 
-LayerWeights WeightsOf(const Hdf5File& file) {
-  if (file.Has("layers") || file.Has("_layer_checkpoint_dependencies"))
-    return keras::WeightsByPlace(&file);
-  return keras::WeightsByName(&file, file.Has("model_weights") ? "model_weights" : "");
-}
-
 // ---- .keras ----
 
 absl::StatusOr<ImportedModel> ImportArchive(const Bytes& bytes, const ImportOptions& options) {
@@ -135,7 +136,8 @@ absl::StatusOr<ImportedModel> ImportArchive(const Bytes& bytes, const ImportOpti
         absl::StrCat("this is a zip archive without a ", kConfig,
                      ", no model of Keras; unpack it and name the model inside"));
   FLOE_ASSIGN_OR_RETURN(const Tensor config, archive.Read(kConfig));
-  FLOE_ASSIGN_OR_RETURN(const Json model, keras::ParseJson(ViewOf(config)));
+  MemoryShare share;
+  FLOE_ASSIGN_OR_RETURN(const Json model, keras::ParseJson(ViewOf(config), &share));
   std::string version;
   if (archive.Has(kMetadata)) {
     FLOE_ASSIGN_OR_RETURN(const Tensor text, archive.Read(kMetadata));
@@ -153,7 +155,7 @@ absl::StatusOr<ImportedModel> ImportArchive(const Bytes& bytes, const ImportOpti
   FLOE_ASSIGN_OR_RETURN(const Tensor h5, archive.Read(kWeights));
   const Bytes weights = BytesOf(h5);
   FLOE_ASSIGN_OR_RETURN(const auto hdf5, Hdf5File::Open(weights.view, weights.owner));
-  return Build(model, file, WeightsOf(*hdf5), options);
+  return Build(model, file, *hdf5, options);
 }
 
 // ---- .h5, and weights with a configuration beside them ----
@@ -179,7 +181,8 @@ absl::StatusOr<ImportedModel> ImportBeside(const Hdf5File& hdf5, const std::stri
     std::error_code none;
     if (!std::filesystem::exists(name, none)) continue;
     FLOE_ASSIGN_OR_RETURN(const Bytes text, ReadBytes(name, options, /*the_model=*/false));
-    absl::StatusOr<Json> model = keras::ParseJson(text.view);
+    MemoryShare share;
+    absl::StatusOr<Json> model = keras::ParseJson(text.view, &share);
     if (!model.ok()) return Annotate(model.status(), name);
     if (keras::Text(*model, "class_name").empty()) continue;  // of something else
     std::string version = keras::Text(*model, "keras_version");
@@ -193,7 +196,7 @@ absl::StatusOr<ImportedModel> ImportBeside(const Hdf5File& hdf5, const std::stri
     file.asset = [&](const std::string& asset) -> absl::StatusOr<std::string> {
       return ReadFileBeneath(DirectoryOf(name), "assets/" + asset, kMaxAssetBytes);
     };
-    return Build(*model, file, WeightsOf(hdf5), options);
+    return Build(*model, file, hdf5, options);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("an HDF5 file without a model: it has no attribute 'model_config', and none of ",
@@ -208,11 +211,12 @@ absl::StatusOr<ImportedModel> ImportHdf5(const Bytes& bytes, const std::string& 
   FLOE_ASSIGN_OR_RETURN(const auto hdf5, Hdf5File::Open(bytes.view, bytes.owner));
   FLOE_ASSIGN_OR_RETURN(const auto config, hdf5->Strings("", "model_config"));
   if (config.empty()) return ImportBeside(*hdf5, path, options);
-  FLOE_ASSIGN_OR_RETURN(const Json model, keras::ParseJson(config[0]));
+  MemoryShare share;
+  FLOE_ASSIGN_OR_RETURN(const Json model, keras::ParseJson(config[0], &share));
   FLOE_ASSIGN_OR_RETURN(const auto version, hdf5->Strings("", "keras_version"));
   keras::ModelFile file{.version = VersionOf(version.empty() ? "" : version[0], model)};
   file.asset = NoAsset;
-  return Build(model, file, WeightsOf(*hdf5), options);
+  return Build(model, file, *hdf5, options);
 }
 
 absl::StatusOr<ImportedModel> ImportWhole(const Bytes& bytes, const std::string& path,

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
 #include "base/status.h"
+#include "model/import/keras/variables.h"
 
 namespace floe::keras {
 namespace {
@@ -38,9 +39,33 @@ bool IsConstantOfKeras2(const Json& json) {
   return json.is_array() && json.size() >= 3 && json[0] == "_CONSTANT_VALUE";
 }
 
-bool IsModel(const Json& layer) {
-  const std::string name = Text(layer, "class_name");
-  return name == "Functional" || name == "Model" || name == "Sequential";
+// What a call is given, in words that are the same for the same values.
+void Describe(const KValue& value, std::string* words) {
+  if (value.is_tensor()) {
+    const KTensor& t = value.tensor;
+    absl::StrAppend(words, "t", t.value.node, ":", t.value.output, "/", t.mask.node, ":",
+                    t.mask.output, ",");
+  } else if (value.kind == KValue::Kind::kJson) {
+    absl::StrAppend(
+        words, value.json->dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace),
+        ",");
+  }
+  absl::StrAppend(words, "(");
+  for (size_t k = 0; k < value.items.size(); ++k) {
+    if (k < value.keys.size()) absl::StrAppend(words, Quoted(value.keys[k]), "=");
+    Describe(value.items[k], words);
+  }
+  absl::StrAppend(words, ")");
+}
+
+std::string Describe(const Call& call) {
+  std::string words;
+  for (const KValue& arg : call.args) Describe(arg, &words);
+  for (const auto& [name, value] : call.kwargs) {
+    absl::StrAppend(&words, Quoted(name), "=");
+    Describe(value, &words);
+  }
+  return words;
 }
 
 // The graph of layers of a functional model.
@@ -73,8 +98,10 @@ class Functional {
   struct Node {
     int layer = 0;
     const Json* call = nullptr;
-    int missing = 0;           // calls that it waits for
+    int missing = 0;           // how many calls it waits for
     std::vector<int> waiting;  // calls that wait for it
+    std::vector<int> needs;    // calls that it waits for
+    bool needed = false;       // for the outputs
     std::optional<std::vector<KTensor>> out;
     KValue value;
   };
@@ -101,17 +128,14 @@ class Functional {
   bool Index() {
     const Json& layers = Member(config_, "layers");
     if (!layers.is_array()) return Fail("the configuration has no list of layers");
-    std::map<std::string, int> places;
+    PlaceNames places;
     for (const Json& layer : layers) {
-      const std::string name = NameOf(layer), snake = SnakeCase(Text(layer, "class_name"));
+      const std::string name = NameOf(layer);
       if (!by_name_.emplace(name, static_cast<int>(objects_.size())).second)
         return Fail(absl::StrCat("two layers are called ", Quoted(name)));
       LayerObject object{&layer, {}};
-      if (!IsOperation(layer)) {
-        const int number = places[snake]++;
-        object.weights =
-            weights_.OfLayer(number == 0 ? snake : absl::StrCat(snake, "_", number), name);
-      }
+      if (!IsOperation(layer))
+        object.weights = weights_.OfLayer(places.Next(Text(layer, "class_name")));
       objects_.push_back(std::move(object));
       first_.push_back(static_cast<int>(nodes_.size()));
       const Json& calls = Member(layer, "inbound_nodes");
@@ -126,13 +150,18 @@ class Functional {
     return true;
   }
 
-  std::optional<int> Find(const Reference& ref) const {
+  // A model is called once by itself, which is not in the file. In Keras 2 all numbers count that
+  // call, in Keras 3 those of outputs do, where the model is no Sequential.
+  std::optional<int> Find(const Reference& ref, bool output = false) const {
     const auto found = by_name_.find(ref.layer);
     if (found == by_name_.end() || ref.node < 0 || ref.node > INT32_MAX) return {};
-    // In Keras 2 a model is called once by itself, which is not in the file.
-    const bool itself = file_.version < 3 && IsModel(*objects_[found->second].json);
-    const int64_t node = first_[found->second] + ref.node - (itself && ref.node > 0 ? 1 : 0);
-    if (node >= first_[found->second + 1]) return {};
+    const Json& layer = *objects_[found->second].json;
+    int64_t number = ref.node;
+    if (file_.version < 3 && IsModel(layer) && number > 0) --number;
+    if (file_.version >= 3 && IsModel(layer) && Text(layer, "class_name") != "Sequential" && output)
+      --number;
+    const int64_t node = first_[found->second] + number;
+    if (number < 0 || node >= first_[found->second + 1]) return {};
     return static_cast<int>(node);
   }
 
@@ -165,6 +194,7 @@ class Functional {
     if (const auto ref = TensorReference(json); ref.has_value()) {
       if (const auto node = Find(*ref); node.has_value() && seen->insert(*node).second) {
         nodes_[*node].waiting.push_back(user);
+        nodes_[user].needs.push_back(*node);
         ++nodes_[user].missing;
       }
     }
@@ -173,15 +203,40 @@ class Functional {
     }
   }
 
+  // Marks what the outputs need, and says how many calls that are.
+  size_t MarkNeeded() {
+    std::vector<int> open;
+    AddOutputs(Member(config_, "output_layers"), &open);
+    size_t count = 0;
+    while (!open.empty()) {
+      Node& node = nodes_[open.back()];
+      open.pop_back();
+      if (std::exchange(node.needed, true)) continue;
+      ++count;
+      open.insert(open.end(), node.needs.begin(), node.needs.end());
+    }
+    return count;
+  }
+
+  void AddOutputs(const Json& json, std::vector<int>* calls) const {
+    if (const auto ref = ListReference(json); ref.has_value()) {
+      if (const auto node = Find(*ref, /*output=*/true)) calls->push_back(*node);
+    } else if (json.is_array() || json.is_object()) {
+      for (const Json& item : json) AddOutputs(item, calls);
+    }
+  }
+
+  // A call that no output needs is left out: among many, each of a model that makes many itself,
+  // there may be more of them than of all others.
   bool CallAll() {
     std::deque<int> ready;
     for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) {
       std::set<int> seen;
       if (nodes_[n].call != nullptr) Depend(*nodes_[n].call, n, &seen);
     }
-    size_t left = nodes_.size();
+    size_t left = MarkNeeded();
     for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) {
-      if (nodes_[n].missing == 0) ready.push_back(n);
+      if (nodes_[n].needed && nodes_[n].missing == 0) ready.push_back(n);
     }
     while (!ready.empty() && b_.ok()) {
       const int n = ready.front();
@@ -189,17 +244,23 @@ class Functional {
       --left;
       if (nodes_[n].call != nullptr && !nodes_[n].out.has_value()) CallOne(&nodes_[n]);
       for (const int user : nodes_[n].waiting) {
-        if (--nodes_[user].missing == 0) ready.push_back(user);
+        if (--nodes_[user].missing == 0 && nodes_[user].needed) ready.push_back(user);
       }
     }
     if (b_.ok() && left != 0) return Fail("its layers take each other's outputs in a circle");
     return b_.ok();
   }
 
+  // The same call twice is one.
   void CallOne(Node* node) {
     const Call call = CallOf(*node->call);
     if (!b_.ok()) return;
-    node->value = CallLayer(b_, file_, objects_[node->layer], call);
+    const bool several = first_[node->layer + 1] - first_[node->layer] > 1;
+    const std::pair key(node->layer, several ? Describe(call) : "");
+    const auto done = several ? done_.find(key) : done_.end();
+    node->value =
+        done != done_.end() ? done->second : CallLayer(b_, file_, objects_[node->layer], call);
+    if (several) done_.emplace(key, node->value);
     node->out = Flatten(node->value);
   }
 
@@ -251,8 +312,8 @@ class Functional {
     return dict;
   }
 
-  KValue Referred(const Reference& ref) {
-    const std::optional<int> node = Find(ref);
+  KValue Referred(const Reference& ref, bool output = false) {
+    const std::optional<int> node = Find(ref, output);
 #ifdef FLOE_FUZZ_PLANTED_BUG  // a check left out, for scripts/fuzz --self-test
     if (node.has_value() && nodes_[*node].out.has_value()) return (*nodes_[*node].out)[ref.tensor];
 #endif
@@ -266,7 +327,8 @@ class Functional {
 
   // The outputs, in the nesting that the configuration has them in.
   KValue Structure(const Json& json) {
-    if (const auto ref = ListReference(json); ref.has_value()) return Referred(*ref);
+    if (const auto ref = ListReference(json); ref.has_value())
+      return Referred(*ref, /*output=*/true);
     KValue value{std::vector<KValue>()};
     if (json.is_object()) {
       value.kind = KValue::Kind::kDict;
@@ -292,21 +354,17 @@ class Functional {
   std::map<std::string, int> by_name_;
   std::vector<int> first_;  // a layer's first call; one more at the end
   std::vector<Node> nodes_;
+  std::map<std::pair<int, std::string>, KValue> done_;  // what a layer gave for a call
 };
 
 // The layers of a Sequential, without its input layer.
 std::vector<LayerObject> SequentialLayers(const LayerObject& model) {
-  const Json& config = Member(*model.json, "config");
   std::vector<LayerObject> objects;
-  std::map<std::string, int> places;
-  for (const Json& layer : config.is_array() ? config : Member(config, "layers")) {
+  PlaceNames places;
+  for (const Json& layer : LayersOf(*model.json)) {
     const std::string class_name = Text(layer, "class_name");
     if (class_name == "InputLayer") continue;
-    const std::string snake = SnakeCase(class_name);
-    const int number = places[snake]++;
-    objects.push_back(
-        {&layer, model.weights.OfLayer(number == 0 ? snake : absl::StrCat(snake, "_", number),
-                                       Text(Member(layer, "config"), "name"))});
+    objects.push_back({&layer, model.weights.OfLayer(places.Next(class_name))});
   }
   return objects;
 }
@@ -368,9 +426,8 @@ KTensor AddInput(GraphBuilder& b, const Json& options, const std::string& name) 
 
 // The first layer's own shape, as Keras 2 and models built late have it.
 KTensor SequentialInput(GraphBuilder& b, const Json& model, std::string* name) {
-  const Json& config = Member(model, "config");
-  const Json& layers = config.is_array() ? config : Member(config, "layers");
-  if (!layers.is_array() || layers.empty()) {
+  const Json &config = Member(model, "config"), &layers = LayersOf(model);
+  if (layers.empty()) {
     b.Fail("a Sequential without layers");
     return {};
   }

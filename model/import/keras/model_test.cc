@@ -4,7 +4,8 @@
 #include <gmock/gmock.h>
 
 #include "absl/strings/str_cat.h"
-#include "model/import/keras/weights.h"
+#include "absl/strings/str_replace.h"
+#include "model/import/keras/variables.h"
 
 namespace floe::keras {
 namespace {
@@ -131,6 +132,78 @@ TEST(Model, RefusesBrokenReferences) {
     EXPECT_FALSE(built.status.ok()) << model;
     EXPECT_THAT(built.status.message(), HasSubstr(message));
   }
+}
+
+// A model of this name that calls the model or layer `inner` as `calls` say.
+std::string Outer(const std::string& name, const std::string& inner_name, const std::string& inner,
+                  const std::string& calls, const std::string& output) {
+  return absl::StrCat(R"({"module": "keras", "class_name": "Functional", "name": ")", name,
+                      R"(", "config": {"name": ")", name, R"(", "layers": [
+        {"name": "x", "class_name": "InputLayer", "config": {"name": "x", "batch_shape": [null, 4]}, "inbound_nodes": []},)",
+                      inner.substr(0, inner.rfind('}')), R"(, "inbound_nodes": [)", calls,
+                      R"(]}], "input_layers": [["x", 0, 0]], "output_layers": [[")", inner_name,
+                      "\", ", output, ", 0]]}}");
+}
+
+// Models of models, each of which calls the one inside of it as `calls` say.
+std::string Nest(int depth, const std::string& calls, const std::string& output) {
+  std::string model = Outer("m0", "r",
+                            R"({"name": "r", "module": "keras.layers", "class_name": "ReLU",
+                                "config": {"name": "r"}})",
+                            Node("x"), "0");
+  for (int k = 1; k <= depth; ++k) {
+    const std::string inner = absl::StrCat("m", k - 1);
+    model = Outer(absl::StrCat("m", k), inner, model,
+                  absl::StrReplaceAll(calls, {{"INNER", inner}}), output);
+  }
+  return model;
+}
+
+TEST(Model, OutputsNumberTheCallsOfModelsFromOne) {
+  const std::string calls = absl::StrCat(Node("x"), ",", Node("INNER"));
+  EXPECT_TRUE(Build(Nest(1, calls, "1")).status.ok());
+  EXPECT_TRUE(Build(Nest(1, calls, "2")).status.ok());
+  EXPECT_GT(Build(Nest(1, calls, "2")).graph.size(), Build(Nest(1, calls, "1")).graph.size());
+  EXPECT_THAT(Build(Nest(1, calls, "0")).status.message(), HasSubstr("which there is not"));
+  EXPECT_THAT(Build(Nest(1, calls, "3")).status.message(), HasSubstr("which there is not"));
+}
+
+TEST(Model, ACallThatNoOutputNeedsCostsNothing) {
+  const std::string calls = absl::StrCat(Node("x"), ",", Node("INNER"));
+  const Built built = Build(Nest(30, calls, "1"));
+  EXPECT_TRUE(built.status.ok()) << built.status;
+  EXPECT_LT(built.graph.size(), 100);
+}
+
+TEST(Model, TheSameCallTwiceIsOne) {
+  const std::string calls = absl::StrCat(Node("x"), ",", Node("x"));
+  const Built built = Build(Nest(30, calls, "2"));
+  EXPECT_TRUE(built.status.ok()) << built.status;
+  EXPECT_LT(built.graph.size(), 100);
+}
+
+TEST(Model, HasABoundOfNodes) {
+  const std::string calls = absl::StrCat(Node("x"), ",", Node("INNER"));
+  const Built built = Build(Nest(30, calls, "2"));
+  EXPECT_EQ(built.status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(built.status.message(), HasSubstr("layer 'm29' (Functional)"));
+  EXPECT_THAT(built.status.message(), HasSubstr("called too often"));
+}
+
+TEST(Json, IsPaidForBeforeItIsMade) {
+  std::string text = "{\"a\": [0";
+  for (int k = 0; k < 100'000; ++k) text += ",{}";
+  text += "]}";
+  MemoryShare share;
+  const MemoryBudget budget(int64_t{64} << 20);
+  const MemoryScope scope(budget);
+  ASSERT_TRUE(ParseJson(text, &share).ok());
+  EXPECT_GT(share.bytes(), 5'000'000);
+  EXPECT_EQ(budget.in_use(), share.bytes());
+  const MemoryBudget small(int64_t{4} << 20);
+  const MemoryScope inner(small);
+  EXPECT_EQ(ParseJson(text).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(small.in_use(), 0);
 }
 
 TEST(Json, HasLimits) {

@@ -1,123 +1,142 @@
 #include "model/import/keras/weights.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/str_join.h"
 #include "base/quoted.h"
 #include "base/status.h"
+#include "model/import/keras/variables.h"
 
 namespace floe::keras {
 namespace {
 
+constexpr const char* kOldLayers = "_layer_checkpoint_dependencies";
+
+std::string Arrays(size_t count) { return absl::StrCat(count, count == 1 ? " array" : " arrays"); }
+
+// That an array has the shape which the configuration says.
+absl::Status CheckShape(const Tensor& array, const Variable& variable) {
+  if (!variable.dims.has_value()) return absl::OkStatus();
+  const std::vector<int64_t>& want = *variable.dims;
+  bool same = array.shape().rank() == static_cast<int>(want.size());
+  for (int k = 0; same && k < array.shape().rank(); ++k)
+    same = want[k] < 0 || want[k] == array.shape().dim(k);
+  if (same) return absl::OkStatus();
+  const auto shown = [](std::string* out, int64_t dim) {
+    absl::StrAppend(out, dim < 0 ? "?" : absl::StrCat(dim));
+  };
+  return absl::InvalidArgumentError(
+      absl::StrCat("its shape in the weights file is [", absl::StrJoin(array.shape().dims(), ", "),
+                   "], by the configuration it is [", absl::StrJoin(want, ", ", shown),
+                   "]; the two are not of the same model"));
+}
+
 class ByPlace : public WeightSource {
  public:
-  explicit ByPlace(const Hdf5File* file) : file_(file) {}
+  ByPlace(const Hdf5File* file, LayerVariables variables)
+      : file_(file), moved_(std::move(variables.moved)) {
+    for (Variable& variable : variables.all) known_[variable.path].push_back(std::move(variable));
+  }
 
   absl::StatusOr<Tensor> Get(const std::string& path, int index) override {
-    std::string full = absl::StrCat(path, path.empty() ? "" : "/", "vars/", index);
-    if (!file_->Has(full)) {  // Keras 2.13
-      const std::string old =
-          absl::StrReplaceAll(full, {{"layers", "_layer_checkpoint_dependencies"}});
-      if (file_->Has(old)) full = old;
-    }
-    return file_->Read(full);
+    const std::string vars = absl::StrCat(path, path.empty() ? "" : "/", "vars");
+    const auto known = known_.find(path);
+    if (known == known_.end()) return file_->Read(absl::StrCat(vars, "/", index));
+    const size_t count = file_->Names(vars).size(), wanted = known->second.size();
+    if (count != wanted)
+      return absl::InvalidArgumentError(
+          absl::StrCat("the weights file has ", Arrays(count), " in ", Quoted(vars),
+                       ", by its configuration the layer has ", wanted));
+    FLOE_ASSIGN_OR_RETURN(Tensor array, file_->Read(absl::StrCat(vars, "/", index)));
+    if (index >= 0 && static_cast<size_t>(index) < wanted)
+      FLOE_RETURN_IF_ERROR(CheckShape(array, known->second[index]));
+    return array;
   }
 
   bool Has(const std::string& path) const override { return file_->Has(path); }
 
-  std::shared_ptr<WeightSource> OfLayer(const std::string& path, const std::string&,
-                                        std::string* layer_path) override {
-    *layer_path = path;
-    return shared_from_this();
+  std::string Moved(const std::string& path) const override {
+    const auto moved = moved_.find(path);
+    return moved == moved_.end() ? path : moved->second;
   }
 
  private:
   const Hdf5File* const file_;
+  const std::map<std::string, std::string> moved_;
+  std::map<std::string, std::vector<Variable>> known_;  // by path, in order
 };
 
-// Has a source for each layer, by its name.
-class ByLayer : public WeightSource {
+// Which array each variable is was settled beforehand, or why it cannot be.
+class InOrder : public WeightSource {
  public:
-  ByLayer(const Hdf5File* file, std::string group) : file_(file), group_(std::move(group)) {}
+  explicit InOrder(const Hdf5File* file) : file_(file) {}
 
-  bool Has(const std::string&) const override { return true; }
-
-  std::shared_ptr<WeightSource> OfLayer(const std::string&, const std::string& name,
-                                        std::string* layer_path) override {
-    layer_path->clear();
-    std::shared_ptr<WeightSource>& layer = layers_[name];
-    if (layer == nullptr) layer = Make(name);
-    return layer;
+  // The variables of a layer in Keras' order, and the arrays of its group.
+  void Assign(const NamedVariables& layer, const std::string& group,
+              const std::vector<std::string>& arrays) {
+    std::vector<Variable> variables = layer.variables.all;
+    std::stable_partition(variables.begin(), variables.end(),
+                          [](const Variable& variable) { return variable.trained; });
+    absl::Status wrong;
+    if (arrays.size() != variables.size()) {
+      const std::vector<std::string>& unknown = layer.variables.unknown;
+      wrong = absl::InvalidArgumentError(
+          absl::StrCat("the weights file has ", Arrays(arrays.size()), " in ", Quoted(group),
+                       ", by its configuration the layer has ", variables.size(),
+                       unknown.empty() ? ""
+                                       : absl::StrCat(", and what a layer of class ",
+                                                      Quoted(unknown[0]), " has is not known")));
+    }
+    for (size_t k = 0; k < variables.size(); ++k) {
+      Place place{wrong, wrong.ok() ? absl::StrCat(group, "/", arrays[k]) : "", variables[k]};
+      places_.emplace(std::pair(variables[k].path, variables[k].index), std::move(place));
+    }
   }
-
- protected:
-  virtual std::shared_ptr<WeightSource> Make(const std::string& name) = 0;
-
-  const Hdf5File* const file_;
-  const std::string group_;
-
- private:
-  std::map<std::string, std::shared_ptr<WeightSource>> layers_;
-};
-
-// The arrays of one layer, in order.
-class Ordered : public ByLayer {
- public:
-  Ordered(const Hdf5File* file, std::string group, std::vector<std::string> names)
-      : ByLayer(file, std::move(group)), names_(std::move(names)) {}
 
   absl::StatusOr<Tensor> Get(const std::string& path, int index) override {
-    // A layer's own variables lie side by side, whichever is asked for first.
-    int& own = own_[path];
-    for (; own <= index; ++own) taken_[{path, own}] = next_++;
-    const size_t number = taken_[{path, index}];
-    if (number >= names_.size())
-      return absl::NotFoundError(absl::StrCat("the weights file has ", names_.size(), " arrays in ",
-                                              Quoted(group_), ", one more is needed"));
-    return file_->Read(absl::StrCat(group_, "/", names_[number]));
+    const auto found = places_.find({path, index});
+    if (found == places_.end()) return absl::NotFoundError("the weights file has no array for it");
+    const Place& place = found->second;
+    FLOE_RETURN_IF_ERROR(place.wrong);
+    FLOE_ASSIGN_OR_RETURN(Tensor array, file_->Read(place.array));
+    FLOE_RETURN_IF_ERROR(CheckShape(array, place.variable));
+    return array;
   }
+
+  bool Has(const std::string&) const override { return true; }
+  std::string Moved(const std::string& path) const override { return path; }
 
  private:
-  // Weights of a nested model carry the names of their layers.
-  std::shared_ptr<WeightSource> Make(const std::string& name) override {
-    std::vector<std::string> mine;
-    for (const std::string& full : names_) {
-      const std::vector<std::string> parts = absl::StrSplit(full, '/');
-      if (std::find(parts.begin(), parts.end(), name) != parts.end()) mine.push_back(full);
-    }
-    return std::make_shared<Ordered>(file_, group_, std::move(mine));
-  }
+  struct Place {
+    absl::Status wrong;
+    std::string array;
+    Variable variable;
+  };
 
-  const std::vector<std::string> names_;
-  std::map<std::pair<std::string, int>, size_t> taken_;  // which array a variable is
-  std::map<std::string, int> own_;                       // variables of a path that are taken
-  size_t next_ = 0;
+  const Hdf5File* const file_;
+  std::map<std::pair<std::string, int>, Place> places_;
 };
 
-class ByName : public ByLayer {
- public:
-  using ByLayer::ByLayer;
-
-  absl::StatusOr<Tensor> Get(const std::string&, int) override {
-    return absl::NotFoundError("weights of the model itself, outside its layers");
-  }
-
- private:
-  std::shared_ptr<WeightSource> Make(const std::string& name) override {
-    const std::string group = absl::StrCat(group_, group_.empty() ? "" : "/", name);
-    auto names = file_->Strings(group, "weight_names");
-    if (!names.ok()) names = std::vector<std::string>();
-    return std::make_shared<Ordered>(file_, group, *std::move(names));
-  }
+struct Group {
+  std::string name;
+  std::vector<std::string> arrays;
 };
 
-bool Upper(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; }
-bool Lower(char c) { return std::islower(static_cast<unsigned char>(c)) != 0; }
+// The groups of layers that have arrays.
+absl::StatusOr<std::vector<Group>> GroupsOf(const Hdf5File& file, const std::string& root) {
+  FLOE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file.Strings(root, "layer_names"));
+  std::vector<Group> groups;
+  for (const std::string& name : names) {
+    FLOE_ASSIGN_OR_RETURN(
+        std::vector<std::string> arrays,
+        file.Strings(absl::StrCat(root, root.empty() ? "" : "/", name), "weight_names"));
+    if (!arrays.empty()) groups.push_back({name, std::move(arrays)});
+  }
+  return groups;
+}
 
 }  // namespace
 
@@ -135,39 +154,36 @@ LayerWeights LayerWeights::Child(const std::string& name, const std::string& oth
   return source_ == nullptr || source_->Has(first.path_) ? first : Child(other);
 }
 
-LayerWeights LayerWeights::OfLayer(const std::string& place, const std::string& name) const {
+LayerWeights LayerWeights::OfLayer(const std::string& place) const {
   if (source_ == nullptr) return {};
-  std::string path;
-  auto source = source_->OfLayer(absl::StrCat(path_, path_.empty() ? "" : "/", "layers/", place),
-                                 name, &path);
-  return {std::move(source), std::move(path)};
+  return {source_, source_->Moved(absl::StrCat(path_, path_.empty() ? "" : "/", "layers/", place))};
 }
 
-LayerWeights WeightsByPlace(const Hdf5File* file) { return {std::make_shared<ByPlace>(file), ""}; }
-
-LayerWeights WeightsByName(const Hdf5File* file, const std::string& group) {
-  return {std::make_shared<ByName>(file, group), ""};
+LayerWeights WeightsByPlace(const Hdf5File* file, const Json& model) {
+  const Places places = file->Has(kOldLayers) ? Places::kTwice : Places::kOnce;
+  return {std::make_shared<ByPlace>(file, VariablesOf(model, "", places)), ""};
 }
 
-std::string SnakeCase(const std::string& exported_name) {
-  // The one layer whose class is not called as it is exported.
-  const std::string class_name =
-      exported_name == "GroupQueryAttention" ? "GroupedQueryAttention" : exported_name;
-  std::string words;  // a word that begins with a capital and goes on in small letters
-  for (size_t i = 0; i < class_name.size();) {
-    if (i + 2 < class_name.size() && Upper(class_name[i + 1]) && Lower(class_name[i + 2])) {
-      words += {class_name[i], '_', class_name[i + 1]};
-      for (i += 2; i < class_name.size() && Lower(class_name[i]); ++i) words += class_name[i];
-    } else {
-      words += class_name[i++];
-    }
+absl::StatusOr<LayerWeights> WeightsInOrder(const Hdf5File* file, const std::string& group,
+                                            const Json& model) {
+  FLOE_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(*file, group));
+  std::vector<NamedVariables> layers = VariablesOfLayers(model, Places::kOnce);
+  layers.erase(std::remove_if(layers.begin(), layers.end(),
+                              [](const auto& layer) { return layer.variables.all.empty(); }),
+               layers.end());
+  const bool by_name = groups.size() != layers.size();
+  auto source = std::make_shared<InOrder>(file);
+  for (size_t k = 0; k < layers.size(); ++k) {
+    auto found = groups.begin() + (by_name ? 0 : static_cast<int64_t>(k));
+    if (by_name)
+      found = std::find_if(groups.begin(), groups.end(),
+                           [&](const Group& g) { return g.name == layers[k].name; });
+    const std::string path =
+        absl::StrCat(group, group.empty() ? "" : "/", found == groups.end() ? "" : found->name);
+    source->Assign(layers[k], path,
+                   found == groups.end() ? std::vector<std::string>() : found->arrays);
   }
-  std::string snake;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (i > 0 && Lower(words[i - 1]) && Upper(words[i])) snake += '_';
-    snake += static_cast<char>(std::tolower(static_cast<unsigned char>(words[i])));
-  }
-  return snake;
+  return LayerWeights(std::move(source), "");
 }
 
 }  // namespace floe::keras

@@ -6,6 +6,7 @@
 #include "base/quoted.h"
 #include "base/status.h"
 #include "model/import/keras/recurrent.h"
+#include "model/import/keras/variables.h"
 
 namespace floe::keras {
 
@@ -128,11 +129,9 @@ class Stack : public Cell {
   Stack(LayerContext& c, const Json& config, const LayerWeights& weights)
       : Cell(c, config, weights) {
     const Json& cells = options().At("cells");
-    std::map<std::string, int> places;
+    PlaceNames places;
     for (const Json& cell : cells) {
-      const std::string name = Text(cell, "class_name"), snake = SnakeCase(name);
-      const int number = places[snake]++;
-      const std::string place = number == 0 ? snake : absl::StrCat(snake, "_", number);
+      const std::string name = Text(cell, "class_name"), place = places.Next(name);
       cells_.push_back(
           MakeCell(c, name, Member(cell, "config"), weights.Child("cells").Child(place)));
       if (cells_.back() == nullptr) return;

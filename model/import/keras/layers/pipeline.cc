@@ -1,8 +1,6 @@
 // Pipeline: layers in a row.
-#include <map>
-
-#include "absl/strings/str_cat.h"
 #include "model/import/keras/layer.h"
+#include "model/import/keras/variables.h"
 
 namespace floe::keras {
 namespace {
@@ -14,16 +12,12 @@ KValue Pipeline(LayerContext& c) {
     return {};
   }
   KValue value = c.First().is_none() ? KValue(c.Input()) : c.First();
-  std::map<std::string, int> places;
+  PlaceNames places;
   for (const Json& layer : *layers) {
-    const std::string snake = SnakeCase(Text(layer, "class_name"));
-    const int number = places[snake]++;
     Call inner;
     inner.args.push_back(value);
-    value = c.CallLayer(layer,
-                        c.layer.weights.Child("layers").Child(
-                            number == 0 ? snake : absl::StrCat(snake, "_", number)),
-                        inner);
+    const std::string place = places.Next(Text(layer, "class_name"));
+    value = c.CallLayer(layer, c.layer.weights.Child("layers").Child(place), inner);
     if (!c.b.ok()) return {};
   }
   return value;
