@@ -106,15 +106,16 @@ absl::StatusOr<SignatureDef> SignatureOf(Graph* graph, const keras::ModelEnds& e
   return signature;
 }
 
-absl::StatusOr<LayerWeights> WeightsOf(const Hdf5File& file, const Json& model) {
+absl::StatusOr<LayerWeights> WeightsOf(const Hdf5File& file, const Json& model, int version) {
   if (file.Has("layers") || file.Has("_layer_checkpoint_dependencies"))
     return keras::WeightsByPlace(&file, model);
-  return keras::WeightsInOrder(&file, file.Has("model_weights") ? "model_weights" : "", model);
+  return keras::WeightsInOrder(&file, file.Has("model_weights") ? "model_weights" : "", model,
+                               version);
 }
 
 absl::StatusOr<ImportedModel> Build(const Json& model, const keras::ModelFile& file,
                                     const Hdf5File& hdf5, const ImportOptions& options) {
-  FLOE_ASSIGN_OR_RETURN(const LayerWeights weights, WeightsOf(hdf5, model));
+  FLOE_ASSIGN_OR_RETURN(const LayerWeights weights, WeightsOf(hdf5, model, file.version));
   keras::GraphBuilder b;
   const keras::ModelEnds ends = keras::BuildModel(b, file, {&model, weights});
   FLOE_RETURN_IF_ERROR(b.status());

@@ -121,21 +121,21 @@ Own Spectrogram(Config& c, const std::string&) {
 
 Own One(Config&, const std::string&) { return {Trained(kAny)}; }
 
-Own Cell(Config& c, const std::string& class_name) {
-  const int64_t units = c.Int("units", -1);
-  const int64_t gates = absl::StartsWith(class_name, "LSTM")  ? 4 * units
-                        : absl::StartsWith(class_name, "GRU") ? 3 * units
-                                                              : units;
-  if (units < 0 || units > INT32_MAX) return WithBias(c, kAny, kAny);
-  const bool two = absl::StartsWith(class_name, "GRU") && c.Bool("reset_after", true);
-  Own own = WithBias(c, Sizes({-1, gates}), two ? Sizes({2, gates}) : Sizes({gates}));
-  own.insert(own.begin() + 1, Trained(Sizes({units, gates})));
-  return own;
-}
-
 Own ConvCell(Config& c, const std::string&) {
   Own own = WithBias(c, kAny, kAny);
   own.insert(own.begin() + 1, Trained(kAny));
+  return own;
+}
+
+Own Cell(Config& c, const std::string& class_name) {
+  const int64_t units = c.Int("units", -1);
+  if (units < 0 || units > INT32_MAX) return ConvCell(c, class_name);
+  const int64_t gates = absl::StartsWith(class_name, "LSTM")  ? 4 * units
+                        : absl::StartsWith(class_name, "GRU") ? 3 * units
+                                                              : units;
+  const bool two = absl::StartsWith(class_name, "GRU") && c.Bool("reset_after", true);
+  Own own = WithBias(c, Sizes({-1, gates}), two ? Sizes({2, gates}) : Sizes({gates}));
+  own.insert(own.begin() + 1, Trained(Sizes({units, gates})));
   return own;
 }
 
@@ -212,12 +212,16 @@ bool IsKnown(const std::string& class_name) {
 // Walks a layer and all layers in it.
 class Collector {
  public:
-  Collector(Places places, LayerVariables* out) : places_(places), out_(*out) {}
+  // `root`: what the walk begins with.
+  Collector(Writer writer, const Json& root, LayerVariables* out)
+      : writer_(writer), root_(IsTrained(root)), out_(*out) {}
 
-  void Layer(const Json& layer, const std::string& path, bool trained) {
+  // `around`: whether all layers around it are trained. Keras 3 asks each variable whether it is
+  // trained, which the layer that owns it knows, and besides only the root.
+  void Layer(const Json& layer, const std::string& path, bool around) {
     const std::string class_name = Text(layer, "class_name");
     const Json& config = Member(layer, "config");
-    trained = trained && Member(config, "trainable") != false;
+    const bool trained = (writer_ == Writer::kKeras3 ? root_ : around) && IsTrained(layer);
     if (IsModel(layer)) return Model(layer, path, trained);
     if (IsQuantised(config) || !IsKnown(class_name)) return out_.unknown.push_back(class_name);
     Config c(config);
@@ -234,7 +238,7 @@ class Collector {
       const std::string folder = absl::StrCat(path, path.empty() ? "" : "/", "layers/");
       const std::string own = folder + once.Next(class_name);
       std::string there = own;
-      if (places_ == Places::kTwice) {
+      if (writer_ == Writer::kKeras213) {
         there = absl::StrCat(path, path.empty() ? "" : "/", "_layer_checkpoint_dependencies/",
                              twice.Next(class_name));
         out_.moved[own] = there;
@@ -299,7 +303,12 @@ class Collector {
       Layer(layer, folder + names.Next(Text(layer, "class_name")), trained);
   }
 
-  const Places places_;
+  static bool IsTrained(const Json& layer) {
+    return Member(Member(layer, "config"), "trainable") != false;
+  }
+
+  const Writer writer_;
+  const bool root_;
   LayerVariables& out_;
 };
 
@@ -320,9 +329,9 @@ bool IsModel(const Json& layer) {
   return name == "Functional" || name == "Model" || name == "Sequential";
 }
 
-LayerVariables VariablesOf(const Json& layer, const std::string& path, Places places) {
+LayerVariables VariablesOf(const Json& layer, const std::string& path, Writer writer) {
   LayerVariables variables;
-  Collector collector(places, &variables);
+  Collector collector(writer, layer, &variables);
   if (path.empty() && IsModel(layer))
     collector.Model(layer, path, true);
   else
@@ -330,7 +339,7 @@ LayerVariables VariablesOf(const Json& layer, const std::string& path, Places pl
   return variables;
 }
 
-std::vector<NamedVariables> VariablesOfLayers(const Json& model, Places places) {
+std::vector<NamedVariables> VariablesOfLayers(const Json& model, Writer writer) {
   std::vector<NamedVariables> layers;
   PlaceNames names;
   for (const Json& layer : LayersOf(model)) {
@@ -340,7 +349,7 @@ std::vector<NamedVariables> VariablesOfLayers(const Json& model, Places places) 
     std::string name = Text(layer, "name");
     if (name.empty()) name = Text(Member(layer, "config"), "name");
     layers.push_back({std::move(name),
-                      VariablesOf(layer, absl::StrCat("layers/", names.Next(class_name)), places)});
+                      VariablesOf(layer, absl::StrCat("layers/", names.Next(class_name)), writer)});
   }
   return layers;
 }

@@ -19,10 +19,11 @@ struct Variable {
   std::optional<std::vector<int64_t>> dims = {};
 };
 
-// How a file counts the layers of a class within a model.
-enum class Places {
-  kOnce,   // dense, dense_1, dense_2
-  kTwice,  // Keras 2.13: layers with variables twice, dense, dense_2, dense_4
+// What wrote a file, where that makes a difference.
+enum class Writer {
+  kKeras3,
+  kKeras2,    // nothing inside of a layer that is not trained is
+  kKeras213,  // places count layers with variables twice: dense, dense_2, dense_4
 };
 
 struct LayerVariables {
@@ -33,13 +34,13 @@ struct LayerVariables {
 };
 
 // Those of a layer and of all layers in it. `path` is the layer's own.
-LayerVariables VariablesOf(const Json& layer, const std::string& path, Places places);
+LayerVariables VariablesOf(const Json& layer, const std::string& path, Writer writer);
 // Those of the layers of a model, one by one in the model's order.
 struct NamedVariables {
   std::string name;
   LayerVariables variables;
 };
-std::vector<NamedVariables> VariablesOfLayers(const Json& model, Places places);
+std::vector<NamedVariables> VariablesOfLayers(const Json& model, Writer writer);
 
 // The list of a model's layers; a JSON null where the configuration has none.
 const Json& LayersOf(const Json& model);

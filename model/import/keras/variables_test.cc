@@ -32,7 +32,7 @@ TEST(Variables, OfANestedModelComeDepthFirst) {
   const Json inner = Sequential({Layer("InputLayer", {}), Layer("Dense", {{"units", 3}}),
                                  Layer("BatchNormalization", {{"scale", false}})});
   const Json model = Sequential({Layer("Dense", {{"units", 2}, {"use_bias", false}}), inner});
-  EXPECT_THAT(Shown(VariablesOf(model, "", Places::kOnce)),
+  EXPECT_THAT(Shown(VariablesOf(model, "", Writer::kKeras2)),
               ElementsAre("layers/dense/0", "layers/sequential/layers/dense/0",
                           "layers/sequential/layers/dense/1",
                           "layers/sequential/layers/batch_normalization/0",
@@ -45,9 +45,20 @@ TEST(Variables, NothingInsideOfWhatIsFrozenIsTrained) {
       "Functional", {{"trainable", false}, {"layers", {Layer("PReLU", {})}}, {"name", "inner"}});
   const Json frozen = Layer("Dense", {{"units", 2}, {"trainable", false}});
   EXPECT_THAT(
-      Shown(VariablesOf(Sequential({inner, frozen, Layer("PReLU", {})}), "", Places::kOnce)),
+      Shown(VariablesOf(Sequential({inner, frozen, Layer("PReLU", {})}), "", Writer::kKeras2)),
       ElementsAre("layers/functional/layers/p_re_lu/0-", "layers/dense/0-", "layers/dense/1-",
                   "layers/p_re_lu/0"));
+}
+
+TEST(Variables, AreAskedThemselvesByKeras3) {
+  const Json inner = Sequential({Layer("PReLU", Json::object())}, {{"trainable", false}});
+  const auto shown = [](const Json& layer) {
+    return Shown(VariablesOf(layer, "l", Writer::kKeras3));
+  };
+  EXPECT_THAT(shown(Sequential({inner})), ElementsAre("l/layers/sequential/layers/p_re_lu/0"));
+  EXPECT_THAT(shown(inner), ElementsAre("l/layers/p_re_lu/0-"));
+  EXPECT_THAT(shown(Layer("LSTM", {{"trainable", false}, {"use_bias", false}})),
+              ElementsAre("l/cell/0-", "l/cell/1-"));
 }
 
 TEST(Variables, OfLayersWithinLayersAreKnown) {
@@ -59,7 +70,7 @@ TEST(Variables, OfLayersWithinLayersAreKnown) {
                   Layer("RNN", {{"cell", Layer("StackedRNNCells", {{"cells", cells}})}}),
                   Layer("TimeDistributed", {{"layer", Layer("PReLU", {})}})});
   EXPECT_THAT(
-      Shown(VariablesOf(model, "", Places::kOnce)),
+      Shown(VariablesOf(model, "", Writer::kKeras2)),
       ElementsAre(
           "layers/bidirectional/forward_layer/cell/0", "layers/bidirectional/forward_layer/cell/1",
           "layers/bidirectional/forward_layer/cell/2", "layers/bidirectional/backward_layer/cell/0",
@@ -72,14 +83,14 @@ TEST(Variables, OfLayersWithinLayersAreKnown) {
 TEST(Variables, WhereLayersCountTwiceThoseWithoutVariablesDoNot) {
   const Json model = Sequential({Layer("Dense", {{"units", 2}}), Layer("Dropout", {}),
                                  Layer("Dense", {{"units", 3}}), Layer("Dropout", {})});
-  const LayerVariables variables = VariablesOf(model, "", Places::kTwice);
+  const LayerVariables variables = VariablesOf(model, "", Writer::kKeras213);
   EXPECT_EQ(variables.moved.at("layers/dense_1"), "_layer_checkpoint_dependencies/dense_2");
   EXPECT_EQ(variables.moved.at("layers/dropout_1"), "_layer_checkpoint_dependencies/dropout_1");
 }
 
 TEST(Variables, HaveTheSizesThatTheConfigurationSays) {
   const auto sizes = [](const Json& layer, size_t k) {
-    const LayerVariables variables = VariablesOf(layer, "l", Places::kOnce);
+    const LayerVariables variables = VariablesOf(layer, "l", Writer::kKeras2);
     if (k >= variables.all.size() || !variables.all[k].dims.has_value()) return std::string("any");
     return absl::StrJoin(*variables.all[k].dims, ",");
   };

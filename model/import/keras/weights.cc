@@ -160,14 +160,15 @@ LayerWeights LayerWeights::OfLayer(const std::string& place) const {
 }
 
 LayerWeights WeightsByPlace(const Hdf5File* file, const Json& model) {
-  const Places places = file->Has(kOldLayers) ? Places::kTwice : Places::kOnce;
-  return {std::make_shared<ByPlace>(file, VariablesOf(model, "", places)), ""};
+  const Writer writer = file->Has(kOldLayers) ? Writer::kKeras213 : Writer::kKeras3;
+  return {std::make_shared<ByPlace>(file, VariablesOf(model, "", writer)), ""};
 }
 
 absl::StatusOr<LayerWeights> WeightsInOrder(const Hdf5File* file, const std::string& group,
-                                            const Json& model) {
+                                            const Json& model, int version) {
   FLOE_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(*file, group));
-  std::vector<NamedVariables> layers = VariablesOfLayers(model, Places::kOnce);
+  std::vector<NamedVariables> layers =
+      VariablesOfLayers(model, version < 3 ? Writer::kKeras2 : Writer::kKeras3);
   layers.erase(std::remove_if(layers.begin(), layers.end(),
                               [](const auto& layer) { return layer.variables.all.empty(); }),
                layers.end());

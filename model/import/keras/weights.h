@@ -52,9 +52,9 @@ class LayerWeights {
 LayerWeights WeightsByPlace(const Hdf5File* file, const Json& model);
 // Whole models in .h5 and old save_weights: a group for each layer, whose weight_names lists its
 // arrays, those of nested models too, in Keras' order: all that are trained before all others.
-// `group` is where they begin. Layers and groups are matched in order as well; their names count
-// only where there are more of the one than of the other.
+// `group` is where they begin, `version` that of Keras, 2 or 3. Layers and groups are matched in
+// order as well; their names count only where there are more of the one than of the other.
 absl::StatusOr<LayerWeights> WeightsInOrder(const Hdf5File* file, const std::string& group,
-                                            const Json& model);
+                                            const Json& model, int version);
 
 }  // namespace floe::keras
