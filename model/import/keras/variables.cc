@@ -230,18 +230,20 @@ class Collector {
   }
 
   void Model(const Json& model, const std::string& path, bool trained) {
+    const bool moves = writer_ == Writer::kKeras213 || writer_ == Writer::kKeras214;
+    const std::string folder = absl::StrCat(path, path.empty() ? "" : "/");
     PlaceNames once, twice;
     for (const Json& layer : LayersOf(model)) {
       const std::string class_name = Text(layer, "class_name");
       const bool input = class_name == "InputLayer" && Text(model, "class_name") == "Sequential";
       if (input || IsOperation(layer)) continue;
-      const std::string folder = absl::StrCat(path, path.empty() ? "" : "/", "layers/");
-      const std::string own = folder + once.Next(class_name);
-      std::string there = own;
-      if (writer_ == Writer::kKeras213) {
-        there = absl::StrCat(path, path.empty() ? "" : "/", "_layer_checkpoint_dependencies/",
-                             twice.Next(class_name));
-        out_.moved[own] = there;
+      const std::string own = once.Next(class_name), second = twice.Next(class_name);
+      std::string there = absl::StrCat(folder, "layers/", own);
+      if (moves) {
+        const std::string moved =
+            absl::StrCat(folder, kOldLayers, "/", writer_ == Writer::kKeras213 ? second : own);
+        out_.moved[there] = moved;
+        there = moved;
       }
       const size_t before = out_.all.size();
       Layer(layer, there, trained);

@@ -23,12 +23,16 @@ struct Variable {
 enum class Writer {
   kKeras3,
   kKeras2,    // nothing inside of a layer that is not trained is
-  kKeras213,  // places count layers with variables twice: dense, dense_2, dense_4
+  kKeras213,  // places are of another name, and count layers with variables twice: dense, dense_2
+  kKeras214,  // places are of that name
 };
+
+// What Keras 2.13 and 2.14 call the "layers" of a model.
+inline constexpr const char* kOldLayers = "_layer_checkpoint_dependencies";
 
 struct LayerVariables {
   std::vector<Variable> all;  // depth first, in the order of Keras' own list
-  // By the path that counts once: where a file that counts twice has the layer.
+  // Where such a file has a layer, by the path that others have it at.
   std::map<std::string, std::string> moved;
   std::vector<std::string> unknown;  // classes of which nothing is known, which may have more
 };

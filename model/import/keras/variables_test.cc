@@ -86,6 +86,8 @@ TEST(Variables, WhereLayersCountTwiceThoseWithoutVariablesDoNot) {
   const LayerVariables variables = VariablesOf(model, "", Writer::kKeras213);
   EXPECT_EQ(variables.moved.at("layers/dense_1"), "_layer_checkpoint_dependencies/dense_2");
   EXPECT_EQ(variables.moved.at("layers/dropout_1"), "_layer_checkpoint_dependencies/dropout_1");
+  EXPECT_EQ(VariablesOf(model, "", Writer::kKeras214).moved.at("layers/dense_1"),
+            "_layer_checkpoint_dependencies/dense_1");
 }
 
 TEST(Variables, HaveTheSizesThatTheConfigurationSays) {

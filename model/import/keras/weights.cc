@@ -13,8 +13,6 @@
 namespace floe::keras {
 namespace {
 
-constexpr const char* kOldLayers = "_layer_checkpoint_dependencies";
-
 std::string Arrays(size_t count) { return absl::StrCat(count, count == 1 ? " array" : " arrays"); }
 
 // That an array has the shape which the configuration says.
@@ -160,8 +158,24 @@ LayerWeights LayerWeights::OfLayer(const std::string& place) const {
 }
 
 LayerWeights WeightsByPlace(const Hdf5File* file, const Json& model) {
-  const Writer writer = file->Has(kOldLayers) ? Writer::kKeras213 : Writer::kKeras3;
-  return {std::make_shared<ByPlace>(file, VariablesOf(model, "", writer)), ""};
+  LayerVariables best;
+  if (!file->Has(kOldLayers)) {
+    best = VariablesOf(model, "", Writer::kKeras3);
+  } else {
+    // Which of the two it was is seen from the places that are there.
+    int64_t most = -1;
+    for (const Writer writer : {Writer::kKeras214, Writer::kKeras213}) {
+      LayerVariables variables = VariablesOf(model, "", writer);
+      const int64_t there =
+          std::count_if(variables.all.begin(), variables.all.end(), [&](const Variable& variable) {
+            return file->Has(absl::StrCat(variable.path, "/vars/", variable.index));
+          });
+      if (there <= most) continue;
+      most = there;
+      best = std::move(variables);
+    }
+  }
+  return {std::make_shared<ByPlace>(file, std::move(best)), ""};
 }
 
 absl::StatusOr<LayerWeights> WeightsInOrder(const Hdf5File* file, const std::string& group,
