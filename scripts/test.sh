@@ -5,7 +5,8 @@
 #
 #   (nothing)    Release build and all tests, those in Python included
 #   --ci         also sanitizers, static checks, every instruction set, installation and the systemd unit
-#   --full       with --ci: static checks look at all files, not only at changed ones; libFuzzer runs too
+#   --full       with --ci: static checks look at all files, not only at changed ones; libFuzzer runs too, and
+#                older and newer versions of Keras write files, each in an environment of its own
 #   --offline    nothing is downloaded: packages must be there; Python tests are skipped without their environment
 #
 # Prints each stage's time, and at last the line "N passed, N failed, N skipped". Exit status 0: nothing failed.
@@ -69,6 +70,11 @@ fuzz() {
   scripts/fuzz --self-test || return 1
   local name
   for name in "$@"; do scripts/fuzz "$name" --minutes 1 || return 1; done
+}
+
+keras_writers() {
+  local python
+  python=$(scripts/pyenv.sh) && "$python" tests/python/keras_writers.py
 }
 
 # build PRESET [TARGET...]
@@ -136,6 +142,7 @@ if [ -n "$ci" ]; then
   check "build tsan" build tsan base_tests model_tests runtime_tests serving_tests api_tests
   TSAN_OPTIONS=suppressions=$root/tests/tsan_suppressions.txt \
     run_tests tsan build/tsan -R '^(base|model|runtime|serving|api)$'
+  [ -z "$full" ] || [ -n "$offline" ] || check "writers of Keras files" keras_writers
   if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph saved_model bundle keras content wire; fi
 fi
 

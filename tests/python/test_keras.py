@@ -1,9 +1,13 @@
 """Models of Keras 3 and Keras 2, saved by them as .keras and .h5, give Keras' answers."""
 import contextlib
+import json
+import pathlib
 import re
 import subprocess
+import tarfile
 import zipfile
 
+import h5py
 import keras
 import numpy as np
 import pytest
@@ -15,6 +19,7 @@ import keras_cases
 import keras_files
 import keras_nested_cases  # these add to keras_cases
 import keras_new_cases
+import keras_writers
 from keras_files import ROOT
 
 # "CASE FORMAT" -> why floe's answer differs or is refused. The aim of 97 % counts these as failures.
@@ -135,6 +140,64 @@ def test_a_stateful_layer_is_refused(tmp_path):
     model.save(tmp_path / "m.keras")
     error = keras_files.run(tmp_path / "m.keras", [np.zeros((2, 4, 3), np.float32)], tmp_path)
     assert "stateful" in error and "(LSTM)" in error
+
+
+def contradict(model, change):
+    """Changes what the configuration of the first Dense layer of a model says."""
+    for layer in model["config"]["layers"]:
+        if "layers" in layer["config"]:
+            return contradict(layer, change)
+        if layer["class_name"] == "Dense":
+            layer["config"].update(change)
+            return
+
+
+@pytest.mark.parametrize("suffix", ["keras", "h5"])
+@pytest.mark.parametrize("package", [keras, tf_keras])
+@pytest.mark.parametrize("change, words", [
+    ({"units": 7}, r"'inner_dense' \(Dense\).*its shape in the weights file is \[4, 3\], by the configuration it is \[\?, 7\]"),
+    ({"use_bias": False}, r"'inner_dense' \(Dense\).*the weights file has \d arrays? in .*, by its configuration the layer has \d")])
+def test_sizes_that_contradict_the_weights_are_refused(package, suffix, change, words, tmp_path):
+    L = package.layers
+    inner = package.Sequential([L.Input((4,)), L.Dense(3, name="inner_dense"), L.BatchNormalization()], name="inner")
+    model = package.Sequential([L.Input((4,)), inner, L.Activation("relu")])
+    model.save(tmp_path / f"m.{suffix}")
+    if suffix == "h5":
+        with h5py.File(tmp_path / "m.h5", "r+") as file:
+            config = json.loads(file.attrs["model_config"])
+            contradict(config, change)
+            file.attrs["model_config"] = json.dumps(config)
+    else:
+        with zipfile.ZipFile(tmp_path / "m.keras") as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        config = json.loads(parts["config.json"])
+        contradict(config, change)
+        parts["config.json"] = json.dumps(config)
+        with zipfile.ZipFile(tmp_path / "m.keras", "w") as archive:
+            for name, part in parts.items():
+                archive.writestr(name, part)
+    error = keras_files.run(tmp_path / f"m.{suffix}", [np.zeros((1, 4), np.float32)], tmp_path)
+    assert isinstance(error, str) and re.search(words, error), error
+
+
+def test_a_name_twice_in_an_old_file_is_refused(tmp_path):
+    L = keras.layers
+    inner = keras.Sequential([L.Input((4,)), L.Dense(4), L.Dense(4)], name="inner")
+    keras.Sequential([L.Input((4,)), inner]).save(tmp_path / "m.h5")
+    with h5py.File(tmp_path / "m.h5", "r+") as file:
+        names = file["model_weights/inner"].attrs["weight_names"]
+        file["model_weights/inner"].attrs["weight_names"] = [names[0], names[1], names[0], names[1]]
+    assert "have the same name" in keras_files.run(tmp_path / "m.h5", [np.zeros((1, 4), np.float32)], tmp_path)
+
+
+def test_files_of_other_versions(tmp_path):
+    """Two of the models of write_keras.py, by versions that are not here, and those versions' answers."""
+    with tarfile.open(pathlib.Path(__file__).with_name("keras_written.tar.xz")) as archive:
+        archive.extractall(tmp_path / "written")
+    files = [f for f in sorted(tmp_path.glob("written/*/*")) if f.suffix != ".npz"]
+    wrong = {str(f): why for f in files if (why := keras_writers.compare(f, f.with_suffix(".npz"), tmp_path))}
+    assert not wrong
+    assert len(files) > 20 and len({f.parent for f in files}) == 8
 
 
 RECURRENT = {  # layers of cases: loops over time that must run as one step each

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -88,6 +89,12 @@ class InOrder : public WeightSource {
                                        : absl::StrCat(", and what a layer of class ",
                                                       Quoted(unknown[0]), " has is not known")));
     }
+    // Keras 3.0 stops in the middle of a file in which it has given a name twice.
+    const std::set<std::string> names(arrays.begin(), arrays.end());
+    if (wrong.ok() && names.size() != arrays.size())
+      wrong = absl::InvalidArgumentError(
+          absl::StrCat("two arrays in ", Quoted(group),
+                       " have the same name, so the file is incomplete; save it as .keras"));
     for (size_t k = 0; k < variables.size(); ++k) {
       Place place{wrong, wrong.ok() ? absl::StrCat(group, "/", arrays[k]) : "", variables[k]};
       places_.emplace(std::pair(variables[k].path, variables[k].index), std::move(place));
