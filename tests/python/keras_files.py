@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-FLOECTL = pathlib.Path(os.environ.get("FLOE_BUILD_DIR", ROOT / "build" / "release")) / "floectl"
+FLOECTL = os.environ.get("FLOECTL") or pathlib.Path(os.environ.get("FLOE_BUILD_DIR", ROOT / "build" / "release")) / "floectl"
 
 
 def randomise(model, rng):
@@ -75,6 +75,8 @@ def run(path, inputs, folder):
         if x.dtype == object:
             command += ["--shape", f"a{k}=" + ",".join(map(str, x.shape))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode < 0:
+        return f"ended by signal {-done.returncode}"
     if done.returncode:
         return done.stderr.strip() or f"exit status {done.returncode}"
     arrays = np.load(folder / "out.npz")

@@ -1,0 +1,4 @@
+def cases(package):
+    return {}
+def missing(package):
+    return []
