@@ -80,8 +80,8 @@ class Inputs:
 
     def names(self):
         """What an expression may use."""
-        names = {"A": lambda v, dtype="float32": np.array(v, dtype), "np": np, "tf": tf, "L": self.package.layers,
-                 "keras": self.package, "spd": self.positive_definite, "NONE": None}
+        names = {"np": np, "tf": tf, "L": self.package.layers,
+                 "keras": self.package, "spd": self.positive_definite}
         for letter, (dtype, values) in KINDS.items():
             names[letter] = lambda *s, dtype=dtype, values=values: self.make(dtype, (None, *s), values)
             names[letter.upper()] = lambda *s, dtype=dtype, values=values: self.make(dtype, s, values)
@@ -109,7 +109,10 @@ def build(package, expression):
     """(model, arrays) of an expression."""
     seed = zlib.crc32(expression.encode())
     package.utils.set_random_seed(7)
-    package.backend.clear_session()
+    if package is keras:  # names begin anew; the whole of clear_session() takes longer than a case
+        keras.backend.clear_session(free_memory=False)
+    else:
+        tf_keras.backend.reset_uids()
     inputs = Inputs(package, seed)
     try:
         outputs = tensors_of(eval(expression, inputs.names()))  # pylint: disable=eval-used

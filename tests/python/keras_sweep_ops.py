@@ -35,7 +35,7 @@ add("ceil cos exp floor log sqrt tanh trunc erf sin reciprocal relu log1p exp2 d
 add("abs absolute fabs negative sign square isfinite isinf isnan isneginf isposinf isreal copy conj conjugate real imag angle "
     "logical_not signbit nan_to_num stop_gradient ones_like zeros_like empty_like round ravel size",
     *each("fzhdilubj", "@(?(4))"))
-CASES["empty_like"] = ["ops.zeros_like(ops.empty_like(f(4)))"]
+CASES["empty_like"] = ["ops.zeros_like(ops.empty_like(f(4)))", "ops.zeros_like(ops.empty_like(f(4), dtype='int32'))"]
 add("size", "@(f(2, 3))", "@(F(2, 3))")
 add("ravel", "@(f(2, 3))", "@(F(2, 3))")
 add("bitwise_invert bitwise_not", *each("iluj", "@(?(4))"), "@(b(4))")
@@ -278,6 +278,8 @@ add("image.gaussian_blur", "@(f(6, 5, 3))", "@(f(6, 5, 3), kernel_size=(5, 3), s
 add("image.perspective_transform", "@(F(6, 5, 3), A([[0., 0.], [4., 0.], [0., 5.], [4., 5.]]), A([[0., 1.], [4., 0.], [0., 5.], [3., 5.]]))", "@(F(6, 5, 3), A([[0., 0.], [4., 0.], [0., 5.], [4., 5.]]), A([[0., 1.], [4., 0.], [0., 5.], [3., 5.]]), interpolation='nearest', fill_value=1.)")
 add("image.elastic_transform", "@(f(6, 5, 3), seed=1)")
 add("image.scale_and_translate", "@(F(6, 5, 3), (4, 4, 3), A([.5, .5]), A([0., 1.]), spatial_dims=(0, 1), method='linear')", "@(F(6, 5, 3), (4, 4, 3), A([.5, .5]), A([0., 1.]), (0, 1), 'cubic', antialias=False)")
+add("image.sobel_edges", "@(f(6, 5, 3))", "@(f(3, 6, 5), data_format='channels_first')")
+add("image.ssim", "@(r(12, 12, 3), r(12, 12, 3), max_val=1.)")
 # Operators, written as Python writes them.
 CASES["operators"] = ["f(4) + 1", "1 - f(4)", "-f(4)", "abs(f(4))", "f(4) ** 2", "2 ** f(4)", "f(4) / 2", "i(4) / 2", "i(4) // 2", "i(4) % 3", "7 // n(4)", "f(4) @ A([[1.], [2.], [3.], [4.]])", "f(4) > 0", "f(4) <= f(4)", "f(4) == 0.", "f(4) != f(4)",
                       "~b(4)", "b(4) & b(4)", "b(4) | b(4)", "b(4) ^ b(4)", "i(4) + 1.5", "u(4) + 1", "u(4) * 2.5", "u(4) / 255", "u(4) - i(4)", "h(4) * 2", "i(4) * f(4)", "A([1., 2., 3., 4.]) * f(4)", "f(4) % 0.7", "f(4) // 0.7", "b(4) + b(4)", "b(4) * 2.",

@@ -1,1 +1,158 @@
+"""The cases of tf.* functions between the layers of Keras 2: {function: [expressions]}, as in keras_sweep_ops.py."""
+
 CASES = {}
+
+
+def add(names, *templates):
+    for name in names.split():
+        CASES.setdefault(name, []).extend(t.replace("@", f"tf.{name}") for t in templates)
+
+
+def each(kinds, template):
+    return [template.replace("?", kind) for kind in kinds]
+
+
+# One value to one value.
+add("abs exp sqrt square sigmoid tanh sin cos sign round negative identity math.log math.log1p math.rsqrt math.floor math.ceil math.erf math.reciprocal "
+    "math.softplus math.expm1 math.sinh math.cosh math.tan math.asin math.acos math.atan math.lgamma math.is_nan math.is_finite math.is_inf math.rint",
+    "@(f(4))", "@(p(2, 3))", "@(h(4))", "@(z(4))")
+add("abs square sign negative identity zeros_like ones_like", "@(i(4))", "@(l(4))")
+add("logical_not math.logical_not", "@(b(4))")
+add("stop_gradient zeros_like ones_like", "@(f(4))", "@(z(4))")
+add("zeros_like ones_like", "@(f(4), dtype='int32')", "@(f(4), dtype=tf.bool)")
+add("nn.relu nn.relu6 nn.elu nn.selu nn.silu nn.swish nn.softplus nn.softsign nn.sigmoid nn.tanh", "@(f(4))", "@(h(4))", "@(z(2, 3))")
+add("nn.leaky_relu", "@(f(4))", "@(f(4), alpha=0.5)", "@(f(4), 0.1)")
+add("nn.gelu", "@(f(4))", "@(f(4), approximate=True)")
+add("nn.crelu", "@(f(4))", "@(f(3, 4), axis=1)")
+add("nn.softmax nn.log_softmax", "@(f(4))", "@(f(3, 4), axis=1)", "@(f(3, 4), axis=-1)", "@(h(4))")
+add("nn.l2_normalize math.l2_normalize", "@(f(4), axis=1)", "@(f(3, 4), axis=[1, 2])", "@(f(4), -1)", "@(f(4), axis=-1, epsilon=0.5)", "@(f(4))")
+add("cast", *[f"@({k}(4), {t})" for k in "fkiubh" for t in ("tf.float32", "'float16'", "tf.int32", "'uint8'", "tf.bool", "'int64'")], "@(f(4), dtype=tf.float64)")
+add("saturate_cast", "@(k(4), tf.uint8)", "@(i(4), dtype='uint8')")
+add("clip_by_value", "@(f(4), -0.5, 0.5)", "@(i(4), clip_value_min=-2, clip_value_max=2)", "@(z(4), -1., 1.)")
+add("clip_by_norm", "@(f(4), 1.)", "@(f(4), 1., axes=[1])")
+add("bitcast", "@(f(4), tf.int32)")
+add("ensure_shape", "@(f(4), [None, 4])")
+# Two values.
+add("add subtract multiply divide maximum minimum math.add math.subtract math.multiply math.divide math.maximum math.minimum", "@(f(4), f(4))", "@(f(4), 2.5)", "@(2., f(4))",
+    "@(i(4), i(4))", "@(f(4), np.array([1., 2., 3., 4.], 'float32'))", "@(f(2, 1), f(1, 3))", "@(h(4), 2.)")
+add("pow math.pow", "@(p(4), 2.5)", "@(f(4), 2.)", "@(2., f(4))", "@(p(4), f(4))")
+add("math.floordiv math.floormod math.mod math.squared_difference squared_difference math.divide_no_nan math.multiply_no_nan math.atan2 atan2 math.truediv", "@(f(4), f(4))", "@(f(4), 0.7)", "@(f(4), 0.)")
+add("math.floordiv math.floormod", "@(i(4), 3)", "@(i(4), -3)")
+add("equal not_equal greater greater_equal less less_equal math.equal math.greater", "@(f(4), f(4))", "@(f(4), 0.5)", "@(i(4), 2)", "@(0., f(4))", "@(z(4), 0.)")
+add("logical_and logical_or math.logical_xor", "@(b(4), b(4))", "@(b(4), True)")
+add("add_n math.add_n", "@([f(4), f(4), f(4)])", "@([i(4), i(4)])")
+add("where", "@(b(4), f(4), f(4))", "@(b(4), f(4), 0.)", "@(b(4), 1., f(4))", "@(f(4) > 0, f(4), tf.zeros_like(f(4)))", "@(b(1), f(4), f(4))", "@(b(4), i(4), 2)", "@(b(4))")
+CASES["operators"] = ["f(4) + 1", "1 - f(4)", "-f(4)", "abs(f(4))", "f(4) ** 2", "2 ** f(4)", "f(4) / 2", "i(4) / 2", "i(4) // 2", "i(4) % 3", "f(4) @ np.ones((4, 2), 'float32')", "f(4) > 0", "f(4) <= f(4)", "~b(4)", "b(4) & b(4)", "b(4) | b(4)", "f(4) * f(4)",
+                      "u(4) / 255", "tf.cast(u(4), tf.float32) / 255. - 0.5", "f(4) % 0.7", "f(4) // 0.7", "b(4) ^ b(4)"]
+CASES["__getitem__"] = ["f(3, 4)[:, 1]", "f(3, 4)[:, ::2, -1]", "f(3, 4)[..., 1:]", "f(3, 4)[:, None]", "f(3, 4)[0]", "f(3, 4)[:, ::-1]", "f(3, 4)[..., tf.newaxis, 2]", "f(4)[1:]", "f(3, 4)[:, -2:, :-1]", "f(3, 4)[:, 1:][:, 0]", "f(6, 5, 3)[..., ::-1]"]
+# Reductions.
+add("reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_logsumexp math.reduce_sum math.reduce_mean math.reduce_max math.reduce_std math.reduce_variance math.reduce_euclidean_norm", "@(f(3, 4))", "@(f(3, 4), axis=1)", "@(f(3, 4), 2)",
+    "@(f(3, 4), axis=[1, 2])", "@(f(3, 4), axis=-1, keepdims=True)", "@(f(3, 4), axis=(1, 2), keepdims=True)", "@(f(3, 4), axis=0)", "@(f(3, 4), keepdims=True)", "@(h(3, 4), axis=1)", "@(z(3, 4), axis=1)")
+add("reduce_sum reduce_max reduce_min reduce_prod reduce_mean", "@(i(3, 4), axis=1)", "@(i(3, 4))")
+add("reduce_all reduce_any math.reduce_any", "@(b(3, 4))", "@(b(3, 4), axis=1)", "@(b(3, 4), axis=-1, keepdims=True)")
+add("argmax argmin math.argmax", "@(f(3, 4))", "@(f(3, 4), axis=1)", "@(f(3, 4), axis=-1)", "@(f(3, 4), 1, output_type=tf.int32)", "@(f(4), axis=-1, output_type='int32')")
+add("norm linalg.norm", "@(f(3, 4))", "@(f(3, 4), axis=1)", "@(f(3, 4), axis=-1, keepdims=True)", "@(f(3, 4), ord=1, axis=2)", "@(f(3, 4), ord=np.inf, axis=1)", "@(f(3, 4), ord='fro', axis=[1, 2])", "@(f(3, 4), axis=[1, 2])")
+add("nn.moments", "@(f(3, 4), axes=[1])", "@(f(3, 4), [1, 2], keepdims=True)")
+add("cumsum math.cumsum math.cumprod", "@(f(3, 4), axis=1)", "@(f(3, 4), 1, exclusive=True)", "@(f(3, 4), axis=1, reverse=True)", "@(f(3, 4), axis=-1, exclusive=True, reverse=True)", "@(i(4), axis=1)", "@(f(3, 4))")
+add("math.top_k nn.top_k", "@(f(5), 2)", "@(f(5), k=3, sorted=False)", "@(f(3, 5), k=2)", "@(i(5), 2)", "@(f(5))")
+add("math.count_nonzero", "@(f(4), axis=1)", "@(i(4))", "@(i(4), axis=1, keepdims=True, dtype=tf.int32)")
+add("sort argsort", "@(f(4))", "@(f(3, 4), axis=1)", "@(f(4), direction='DESCENDING')", "@(i(4), axis=-1)")
+add("math.in_top_k", "@(n(), f(5), 2)")
+add("math.segment_sum", "@(F(5, 2), np.array([0, 0, 1, 1, 2]))")
+add("math.unsorted_segment_sum math.unsorted_segment_max", "@(F(5, 2), np.array([0, 2, 1, 1, 2]), 4)", "@(F(5), N(5), num_segments=5)")
+add("math.bincount", "@(n(4), minlength=5, maxlength=5, axis=-1)")
+# Shapes.
+add("reshape", "@(f(4), [-1, 2, 2])", "@(f(2, 3), (-1, 6))", "@(f(2, 3), shape=[-1, 3, 2])", "@(f(4), [-1])", "@(f(2, 3), [tf.shape(f(2, 3))[0], 6])", "@(f(2, 3), tf.concat([tf.shape(f(4))[:1], [6]], 0))")
+add("shape", "@(f(4))", "@(f(4))[0]", "@(f(3, 4), out_type=tf.int64)", "tf.cast(tf.shape(f(4))[1], tf.float32) * f(4)")
+add("size rank", "@(f(4))")
+add("expand_dims", "@(f(4), 1)", "@(f(4), axis=-1)", "@(f(4), 0)")
+add("squeeze", "@(f(1, 4), 1)", "@(f(1, 4), axis=[1])", "@(f(4, 1), axis=-1)", "@(f(4, 1, 1), [2, 3])", "@(f(1, 4))")
+add("transpose", "@(f(2, 3), [0, 2, 1])", "@(f(2, 3), perm=[2, 0, 1])", "@(f(2, 3))", "@(f(4))")
+add("concat", "@([f(4), f(3)], 1)", "@([f(4), f(4)], axis=0)", "@([f(2, 3), f(2, 3)], axis=-1)", "@([i(4), i(3)], axis=1)", "@((f(4), tf.zeros_like(f(4))), 1)", "@([f(4), f(4)], axis=-1)")
+add("stack", "@([f(4), f(4)])", "@([f(4), f(4)], axis=1)", "@([f(4), f(4)], axis=-1)", "@((f(4), 2. * f(4)), 2)")
+add("unstack", "@(f(3, 4), axis=1)", "@(f(3, 4), num=4, axis=-1)")
+add("split", "@(f(4), 2, axis=1)", "@(f(4), [1, 3], axis=1)", "@(f(3, 4), num_or_size_splits=4, axis=-1)", "@(f(4), [1, -1], 1)")
+add("tile", "@(f(4), [1, 2])", "@(f(3, 4), (1, 2, 3))", "@(f(4), multiples=[2, 1])")
+add("repeat", "@(f(4), 2, axis=1)", "@(f(3, 4), repeats=3, axis=-1)", "@(f(3), [1, 2, 3], axis=1)", "@(f(3), 2)")
+add("pad", "@(f(4), [[0, 0], [1, 2]])", "@(f(4), [[0, 0], [1, 2]], constant_values=7.)", "@(f(4), [[0, 0], [1, 2]], mode='REFLECT')", "@(f(4), [[0, 0], [1, 2]], 'SYMMETRIC')", "@(f(4), paddings=((0, 0), (2, 1)), mode='CONSTANT', constant_values=-1)", "@(i(4), [[0, 0], [1, 0]])")
+add("slice", "@(f(4), [0, 1], [-1, 2])", "@(f(3, 4), begin=[0, 1, 0], size=[-1, 2, 3])")
+add("strided_slice", "@(f(4), [0, 1], [3, 4], [1, 2])", "@(f(3, 4), [0, 0, 1], [0, 3, 4], begin_mask=1, end_mask=1)")
+add("gather", "@(f(4), [0, 2], axis=1)", "@(f(4), 1, axis=1)", "@(np.arange(10.).astype('float32'), n(4))", "@(f(5), n(3), batch_dims=1)", "@(f(5, 2), n(3), axis=1, batch_dims=1)", "@(f(3, 4), indices=np.array([[0, 1]]), axis=-1)", "@(f(4), [0, 1])")
+add("gather_nd", "@(f(5), n(1), batch_dims=1)", "@(f(4), [[0, 1], [2, 3]])", "@(np.arange(10.).astype('float32'), n(4, 1))")
+add("boolean_mask", "@(f(4), [True, False, True, True], axis=1)", "@(f(4), b(4))")
+add("one_hot", "@(n(4), 5)", "@(n(4), depth=3)", "@(n(4), 5, on_value=2., off_value=-1.)", "@(n(4), 5, axis=1)", "@(n(4), 5, dtype=tf.int32)", "@(n(), 5)", "@(n(4), 5, on_value=True, off_value=False, dtype=tf.bool)")
+add("reverse", "@(f(4), [1])", "@(f(3, 4), axis=[1, 2])", "@(f(3, 4), axis=[-1])", "@(f(3, 4), axis=[0])")
+add("roll", "@(f(4), 1, axis=1)", "@(f(3, 4), shift=[1, 2], axis=[1, 2])", "@(f(4), shift=-1, axis=0)")
+add("broadcast_to", "@(f(1), [3, 4])", "@(f(1, 4), [3, 2, 4])")
+add("sequence_mask", "@(n(), 5)", "@(n(), maxlen=6, dtype=tf.float32)", "@(n(3), 5)")
+add("reverse_sequence", "@(f(5), np.array([2, 3, 1]), seq_axis=1)", "@(f(5, 2), n(), seq_axis=1, batch_axis=0)")
+add("linalg.band_part", "@(f(3, 4), -1, 0)", "@(f(3, 4), num_lower=0, num_upper=-1)", "@(f(3, 4), 1, 1)")
+add("linalg.diag_part", "@(f(3, 4))", "@(f(3, 4), k=1)")
+add("linalg.diag", "@(f(3))", "@(f(3), k=1)")
+add("linalg.trace", "@(f(3, 3))")
+add("linalg.matrix_transpose", "@(f(3, 4))")
+add("linalg.inv linalg.det", "@(spd(3))")
+add("linalg.cholesky", "@(spd(3))")
+add("scatter_nd", "@(np.array([[0], [2]]), F(2), [5])", "@(n(1), f(), shape=[6])")
+add("tensor_scatter_nd_update tensor_scatter_nd_add", "@(F(6), np.array([[0], [2]]), F(2))")
+add("meshgrid", "@(F(3), F(4))", "@(F(3), F(4), indexing='ij')")
+add("searchsorted", "@(np.array([-1., 0., 1.], 'float32'), F(4))", "@(np.array([-1., 0., 1.], 'float32'), F(4), side='right')")
+add("fill", "@([3, 2], 1.5) * F(3, 2)", "@([tf.shape(f(4))[0], 2], 2.)")
+add("range", "@(tf.shape(f(4))[0])", "@(4) + i(4)")
+add("eye", "@(3) + f(3, 3)", "@(tf.shape(f(4))[0])")
+# Products.
+add("matmul linalg.matmul", "@(f(3, 4), f(4, 2))", "@(f(3, 4), f(2, 4), transpose_b=True)", "@(f(4, 3), f(4, 2), transpose_a=True)", "@(f(3, 4), np.ones((4, 2), 'float32'))", "@(i(3, 4), i(4, 2))", "@(f(4, 3), f(2, 4), True, True)", "@(f(4, 3), f(2, 4), adjoint_a=True, adjoint_b=True)")
+add("tensordot", "@(f(3, 4), np.ones((4, 2), 'float32'), axes=1)", "@(f(3, 4), np.ones((3, 4), 'float32'), axes=[[1, 2], [0, 1]])", "@(f(4), np.ones((4, 2), 'float32'), [[1], [0]])")
+add("einsum", "@('bij,bjk->bik', f(3, 4), f(4, 2))", "@('bij->bji', f(3, 4))", "@('bi,bj->bij', f(3), f(2))", "@('...i,ij->...j', f(3, 4), np.ones((4, 2), 'float32'))", "@('bij,bij->b', f(3, 4), f(3, 4))", "@('bhi,bhj,bjk->bik', f(2, 3), f(2, 4), f(4, 2))")
+add("linalg.matvec", "@(f(3, 4), f(4))", "@(f(3, 4), f(3), transpose_a=True)")
+# Neural networks.
+C4 = "np.linspace(-1, 1, 2*2*3*4).reshape(2, 2, 3, 4).astype('float32')"
+add("nn.conv2d", *[t.replace("W", C4) for t in ("@(f(6, 5, 3), W, strides=1, padding='SAME')", "@(f(6, 5, 3), W, [1, 2, 2, 1], 'VALID')", "@(f(6, 5, 3), W, 1, 'VALID', dilations=2)", "@(f(6, 5, 3), filters=W, strides=(2, 1), padding='SAME')", "@(f(6, 5, 3), W, 1, [[0, 0], [1, 2], [0, 1], [0, 0]])")])
+add("nn.depthwise_conv2d", *[t.replace("W", C4) for t in ("@(f(6, 5, 3), W, [1, 1, 1, 1], 'SAME')", "@(f(6, 5, 3), W, [1, 2, 2, 1], 'VALID')", "@(f(6, 5, 3), W, [1, 1, 1, 1], 'VALID', dilations=[2, 2])")])
+add("nn.conv2d_transpose", f"@(F(2, 3, 3, 4), {C4}, [2, 6, 6, 3], 2, 'SAME')", f"@(F(2, 3, 3, 4), {C4}, output_shape=[2, 4, 4, 3], strides=1, padding='VALID')")
+add("nn.conv1d", "@(f(6, 3), np.ones((2, 3, 4), 'float32'), 1, 'SAME')", "@(f(6, 3), np.ones((2, 3, 4), 'float32'), stride=2, padding='VALID')", "@(f(6, 3), np.ones((2, 3, 4), 'float32'), 1, 'VALID', dilations=2)")
+add("nn.max_pool nn.avg_pool nn.max_pool2d nn.avg_pool2d", "@(f(6, 5, 3), 2, 2, 'SAME')", "@(f(6, 5, 3), ksize=[1, 2, 1, 1], strides=[1, 1, 2, 1], padding='VALID')", "@(f(6, 5, 3), (2, 3), 1, 'SAME')")
+add("nn.max_pool1d nn.avg_pool1d", "@(f(6, 3), 2, 2, 'SAME')", "@(f(6, 3), ksize=3, strides=1, padding='VALID')")
+add("nn.pool", "@(f(6, 5, 3), [2, 2], 'MAX', strides=[2, 2], padding='SAME')", "@(f(6, 5, 3), (2, 2), 'AVG')")
+add("nn.bias_add", "@(f(4), np.ones(4, 'float32'))", "@(f(3, 4), bias=np.arange(4.).astype('float32'))", "@(f(3, 4), np.arange(3.).astype('float32'), data_format='NCHW')")
+add("nn.batch_normalization", "@(f(4), np.ones(4, 'float32'), np.full(4, 2, 'float32'), np.ones(4, 'float32'), np.ones(4, 'float32'), 0.1)", "@(f(4), 0.5, 2., None, None, 0.001)")
+add("nn.local_response_normalization nn.lrn", "@(f(4, 4, 8))", "@(f(4, 4, 8), depth_radius=2, bias=2., alpha=0.5, beta=0.7)")
+add("nn.space_to_depth", "@(f(4, 6, 3), 2)")
+add("nn.depth_to_space", "@(f(2, 3, 8), block_size=2)")
+add("nn.embedding_lookup", "@(np.ones((6, 2), 'float32'), n(4))")
+add("nn.dropout", "@(f(4), 0.)")
+add("nn.sigmoid_cross_entropy_with_logits", "@(labels=p(4), logits=f(4))")
+add("nn.softmax_cross_entropy_with_logits", "@(labels=p(4), logits=f(4))", "@(p(3, 4), f(3, 4), axis=1)")
+add("nn.sparse_softmax_cross_entropy_with_logits", "@(labels=n(), logits=f(5))")
+add("space_to_batch batch_to_space", "@(F(4, 4, 4, 3), [2, 2], [[0, 0], [0, 0]])")
+add("image.extract_patches", "@(f(6, 6, 3), [1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1], 'VALID')", "@(f(6, 6, 3), sizes=[1, 3, 2, 1], strides=[1, 1, 2, 1], rates=[1, 2, 1, 1], padding='SAME')")
+# Images.
+add("image.resize", "@(p(6, 5, 3), (4, 8))", "@(p(6, 5, 3), size=[12, 10], method='nearest')", "@(p(6, 5, 3), (4, 8), 'bicubic')", "@(p(6, 5, 3), (4, 8), method='area')", "@(p(6, 5, 3), (4, 8), antialias=True)", "@(p(6, 5, 3), (4, 8), preserve_aspect_ratio=True)", "@(p(6, 5, 3), (4, 8), 'lanczos3')", "@(p(6, 5, 3), (4, 8), 'gaussian')",
+    "@(u(6, 5, 3), (4, 8))", "@(u(6, 5, 3), (4, 8), 'nearest')", "@(p(6, 5, 3), (4, 8), tf.image.ResizeMethod.BICUBIC, antialias=True)")
+add("image.resize_with_pad image.resize_with_crop_or_pad", "@(p(6, 5, 3), 4, 8)", "@(p(6, 5, 3), 9, 3)")
+add("image.resize_with_pad", "@(p(6, 5, 3), 4, 8, 'nearest')")
+add("image.rgb_to_grayscale image.rgb_to_hsv image.hsv_to_rgb image.rgb_to_yuv image.yuv_to_rgb image.per_image_standardization image.flip_left_right image.flip_up_down image.transpose image.sobel_edges image.image_gradients", "@(r(6, 5, 3))")
+add("image.grayscale_to_rgb", "@(f(6, 5, 1))")
+add("image.central_crop", "@(f(6, 6, 3), 0.5)")
+add("image.crop_to_bounding_box", "@(f(6, 5, 3), 1, 1, 3, 2)")
+add("image.pad_to_bounding_box", "@(f(6, 5, 3), 1, 1, 9, 8)")
+add("image.adjust_brightness", "@(r(6, 5, 3), 0.2)")
+add("image.adjust_contrast", "@(r(6, 5, 3), 0.5)", "@(r(6, 5, 3), contrast_factor=2.)")
+add("image.adjust_gamma", "@(r(6, 5, 3), gamma=2.)", "@(r(6, 5, 3), 0.5, gain=2.)")
+add("image.adjust_hue image.adjust_saturation", "@(r(6, 5, 3), 0.2)")
+add("image.convert_image_dtype", "@(u(6, 5, 3), tf.float32)", "@(r(6, 5, 3), dtype='uint8')", "@(r(6, 5, 3), tf.uint8, saturate=True)")
+add("image.rot90", "@(f(6, 5, 3))", "@(f(6, 5, 3), k=2)", "@(f(6, 5, 3), 3)")
+add("image.crop_and_resize", "@(F(2, 6, 5, 3), np.array([[0., 0., .5, .5]], 'float32'), np.array([1]), (3, 3))")
+add("image.total_variation", "@(f(6, 5, 3))")
+add("image.psnr", "@(r(6, 5, 3), r(6, 5, 3), max_val=1.)")
+# Signals and strings.
+add("signal.rfft", "tf.abs(@(f(8)))", "tf.abs(@(f(8), fft_length=[12]))")
+add("signal.stft", "tf.abs(@(f(64), 16, 8))", "tf.abs(@(f(64), frame_length=16, frame_step=8, fft_length=32, pad_end=True))")
+add("signal.frame", "@(f(16), 4, 2)", "@(f(15), 4, 2, pad_end=True)")
+add("strings.lower strings.upper strings.length strings.strip", "@(s(4))")
+add("strings.regex_replace", "@(s(4), '[aeiou]', '')", "@(s(4), 'r', 'x', replace_global=False)")
+add("strings.to_number", "@(tf.strings.as_string(i(4)))", "@(tf.strings.as_string(i(4)), tf.int32)")
+add("strings.to_hash_bucket_fast", "@(s(4), 7)")
+add("strings.join", "@([s(4), s(4)])", "@([s(4), s(4)], separator=' ')")
+add("strings.substr", "@(s(4), 0, 2)")
+add("strings.as_string", "@(i(4))", "@(f(4), precision=2)")
