@@ -20,6 +20,24 @@ def test_random_graphs_give_tensorflows_answers():
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+def test_random_saved_keras_models_give_keras_answers():
+    minutes = os.environ.get("FLOE_KERAS_MINUTES") or "1"
+    done = subprocess.run([sys.executable, os.path.join(ROOT, "tests/differential/keras_saved.py"), "--minutes", minutes,
+                           "--models", "400"], capture_output=True, text=True, check=False)
+    print(done.stdout[-20000:])
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_a_wrong_answer_of_a_saved_model_is_found_and_made_small(monkeypatch):
+    import keras
+    import keras_files
+    import keras_saved
+    case = keras_saved.Case(keras, "1", 0, "keras")
+    assert keras_saved.tried(case, case.outputs[:1])[0] in ("right", "refused")
+    monkeypatch.setattr(keras_files, "run", lambda path, arrays, folder: [a + 1 for a in case.written(case.outputs[:1], folder)[2]])
+    assert keras_saved.tried(case, case.outputs[:1])[0] == "WRONG"
+
+
 def test_a_wrong_answer_is_found_and_made_small(tmp_path):
     import differential
     made = differential.make("1", "elementwise", 3)
