@@ -57,14 +57,16 @@ def flat(answers):
     return answers if isinstance(answers, (list, tuple)) else [answers]
 
 
-def answers_of(model, inputs):
+def answers_of(model, inputs, graph=False):
+    """Keras' answers; with `graph`, those of a traced function, as predict() has."""
     import tensorflow as tf
     tensors = [tf.constant(np.array(x, dtype=object if x.dtype == object else x.dtype)) for x in inputs]
     if any(isinstance(getattr(model, name, None), dict) for name in ("_inputs_struct", "_nested_inputs")):
         tensors = {tensor.name: t for tensor, t in zip(model.inputs, tensors)}
     elif len(tensors) == 1:
         tensors = tensors[0]
-    return [np.asarray(a) for a in flat(model(tensors, training=False))]
+    call = tf.function(lambda t: model(t, training=False)) if graph else lambda t: model(t, training=False)
+    return [np.asarray(a) for a in flat(call(tensors))]
 
 
 def run(path, inputs, folder):
