@@ -10,6 +10,8 @@ that have documented layers alone are answered.
 import argparse
 import collections
 import concurrent.futures
+import contextlib
+import io
 import os
 import pathlib
 import re
@@ -82,7 +84,8 @@ class Case:
             if self.form == "saved":
                 tf.saved_model.save(model, str(path))
             elif self.form == "export":
-                model.export(path, verbose=False) if self.package is keras else model.export(path)
+                with contextlib.redirect_stdout(io.StringIO()):  # it describes what it writes
+                    model.export(path)
             else:
                 model.save(path)
         except Exception as error:
@@ -199,7 +202,8 @@ class Count:
             if self.causes[cause(why)] > 1:
                 return
         if outcome in ("WRONG", "crash", "refused"):
-            outputs = minimised(case, outcome) if self.args.most > self.outcomes["WRONG"] + self.outcomes["crash"] + len(self.causes) else case.outputs
+            few = outcome != "refused" and self.outcomes["WRONG"] + self.outcomes["crash"] <= self.args.most  # a refusal names its layer
+            outputs = minimised(case, outcome) if few else case.outputs
             text = f"# {outcome} {label}: {why[:500]}\n{case.text(outputs)}\n"
             print(text, flush=True)
             if self.args.keep and outcome != "refused":
