@@ -98,6 +98,9 @@ class Unbuilt(Exception):
 
 
 def first_line(error):
+    told = re.search(r"calling .*?\x1b\[1m(.*?)\x1b\[0m", str(error), re.S)  # what Keras wraps
+    if told:
+        return told[1].strip().splitlines()[0]
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 

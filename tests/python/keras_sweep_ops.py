@@ -123,9 +123,10 @@ add("trace", "@(f(3, 4))", "@(f(3, 4), axis1=1, axis2=2)", "@(f(3, 4), offset=1,
     "@(F(3, 4))")
 add("trapezoid", "@(f(3, 4))", "@(f(4), dx=0.5)", "@(f(3, 4), axis=1)", "@(f(3, 4), x=A([0., 1., 3., 4.]))", "@(f(4), x=f(4))", "@(i(4))")
 add("searchsorted", "@(A([-1., 0., 1.]), f(4))", "@(A([-1., 0., 1.]), f(4), side='right')", "@(A([1, 2, 3], 'int32'), i(4))", "@(A([1., 2., 3.]), i(4), 'right')")
+add("searchsorted", "@(A([-1., 0., 1.]), F(4))", "@(A([-1., 0., 1.]), F(4), side='right')", "@(A([1, 2, 3], 'int32'), I(4))", "@(F(3), F(4))")
 add("digitize", "@(f(4), A([-1., 0., 1.]))", "@(f(4), [-1., 0., 1.])", "@(i(4), A([-1, 0, 3], 'int32'))", "@(f(4), bins=np.array([-0.5, 0.5]))")
 add("bincount", "@(n(4))", "@(n(4), minlength=9)", "@(n(4), weights=f(4))", "@(N(4))", "@(N(4), weights=F(4), minlength=3)", "@(n(4), weights=f(4), minlength=7)", "@(n(4), sparse=True)")
-add("histogram", "@(f(4))", "@(f(4), bins=4)", "@(f(4), bins=4, range=(-1, 1))", "@(i(4), bins=3)")
+add("histogram", "@(f(4))", "@(f(4), bins=4)", "@(f(4), bins=4, range=(-1, 1))", "@(i(4), bins=3)", "@(F(6), bins=4)", "@(F(6), bins=4, range=(-1, 1))")
 add("unique", "@(i(4))", "@(I(6))", "@(I(6), return_counts=True)", "@(I(6), return_index=True, return_inverse=True)", "@(I(6), size=4, fill_value=9)", "@(i(3), axis=1)", "@(I(6), sorted=False)")
 add("nonzero", "@(f(4))", "@(i(4))", "@(F(2, 3))", "@(b(4))")
 add("isin", "@(i(4), A([1, 2, 3], 'int32'))", "@(i(4), [1, 2, 3])", "@(i(4), A([1, 2], 'int32'), invert=True)", "@(i(4), A([1, 2], 'int32'), assume_unique=True)", "@(f(4), A([1., 2.]))", "@(i(4), i(4))",
@@ -203,6 +204,7 @@ add("depth_to_space", "@(f(2, 3, 8), 2)", "@(f(2, 3, 9), block_size=3)", "@(f(8,
 add("space_to_depth", "@(f(4, 6, 2), 2)", "@(f(3, 6, 2), block_size=3)", "@(f(2, 4, 6), 2, data_format='channels_first')")
 add("rearrange", "@(f(2, 3), 'b h w -> b w h')", "@(f(2, 6), 'b h (w c) -> b h w c', c=2)", "@(f(2, 3), 'b h w -> b (h w)')", "@(f(4, 6), 'b (h p) w -> b h (p w)', p=2)", "@(f(2, 3, 4), 'b ... c -> b c ...')")
 
+add("rearrange", "@(F(4, 2, 3), 'b h w -> b w h')", "@(F(4, 2, 6), 'b h (w c) -> b h w c', c=2)", "@(F(4, 2, 3), 'b h w -> b (h w)')")
 # Products and linear algebra.
 add("matmul", "@(f(3, 4), f(4, 2))", "@(f(4), A([[1.], [2.], [3.], [4.]]))", "@(F(3, 4), F(4))", "@(i(3, 4), i(4, 2))", "@(f(3, 4), i(4, 2))", "@(h(3, 4), f(4, 2))", "@(A([[1., 2., 3.]]), f(3, 2))", "@(f(3, 4), A([1., 2., 3., 4.]))", "@(f(2, 3, 4), f(4, 2))", "@(F(4), F(4))", "@(j(3, 4), j(4, 2))",
     "@(u(3, 4), i(4, 2))", "@(b(3, 4), f(4, 2))", "@(F(4), F(4, 2))", "@(h(3, 4), h(4, 2))")
@@ -232,10 +234,12 @@ add("solve_triangular", "@(spd(3), f(3, 2))", "@(spd(3), f(3, 2), lower=True)")
 add("average_pool max_pool", "@(f(6, 5, 3), 2)", "@(f(6, 5, 3), (2, 1), strides=2)", "@(f(6, 5, 3), 2, strides=(1, 2), padding='same')", "@(f(6, 3), 2)", "@(f(6, 3), 3, strides=1, padding='same')", "@(f(3, 6, 5), 2, data_format='channels_first')", "@(f(4, 4, 4, 2), 2)", "@(h(6, 5, 3), 2)",
     "@(f(6, 5, 3), pool_size=[3, 2], padding='SAME')")
 add("adaptive_average_pool adaptive_max_pool", "@(f(6, 5, 3), 2)", "@(f(6, 5, 3), output_size=(3, 2))", "@(f(6, 3), 4)", "@(f(3, 6, 5), 2, data_format='channels_first')", "@(f(4, 4, 4, 2), 2)")
+add("adaptive_average_pool adaptive_max_pool", "@(f(6, 5, 3), (2, 2))", "@(f(6, 3), (4,))", "@(f(4, 4, 4, 2), (2, 2, 2))", "@(F(2, 6, 5, 3), 2)")
 add("conv", "@(f(6, 5, 3), K(2, 2, 3, 4))", "@(f(6, 5, 3), K(2, 2, 3, 4), strides=2)", "@(f(6, 5, 3), K(3, 2, 3, 4), 1, 'same')", "@(f(6, 5, 3), K(2, 2, 3, 4), dilation_rate=2)", "@(f(3, 6, 5), K(2, 2, 3, 4), data_format='channels_first')", "@(f(6, 3), K(2, 3, 4))", "@(f(6, 3), K(2, 3, 4), padding='same', strides=2)",
     "@(f(4, 4, 4, 2), K(2, 2, 2, 2, 3))", "@(f(6, 5, 4), K(2, 2, 2, 4))", "@(f(6, 5, 3), K(2, 2, 3, 4), strides=(1, 2), padding='same', dilation_rate=(1, 1))", "@(h(6, 5, 3), K(2, 2, 3, 4))", "@(i(6, 5, 3), K(2, 2, 3, 4))", "@(f(6, 5, 3), F(2, 2, 3, 4))")
 add("conv_transpose", "@(f(4, 3, 3), K(2, 2, 4, 3))", "@(f(4, 3, 3), K(2, 2, 4, 3), strides=2)", "@(f(4, 3, 3), K(3, 3, 4, 3), 2, 'same')", "@(f(4, 3, 3), K(3, 3, 4, 3), strides=2, padding='same', output_padding=1)", "@(f(4, 3), K(2, 4, 3), strides=2)", "@(f(3, 4, 3), K(2, 2, 4, 3), data_format='channels_first')",
     "@(f(4, 3, 3), K(2, 2, 4, 3), dilation_rate=2)")
+add("conv_transpose", "@(F(2, 4, 3, 3), K(2, 2, 4, 3))", "@(F(2, 4, 3, 3), K(3, 3, 4, 3), 2, 'same')", "@(F(2, 4, 3), K(2, 4, 3), strides=2)")
 add("depthwise_conv", "@(f(6, 5, 3), K(2, 2, 3, 2))", "@(f(6, 5, 3), K(2, 2, 3, 1), strides=2, padding='same')", "@(f(6, 5, 3), K(2, 2, 3, 1), dilation_rate=2)", "@(f(6, 3), K(2, 3, 2))", "@(f(3, 6, 5), K(2, 2, 3, 1), data_format='channels_first')")
 add("separable_conv", "@(f(6, 5, 3), K(2, 2, 3, 2), K(1, 1, 6, 4))", "@(f(6, 5, 3), K(2, 2, 3, 1), K(1, 1, 3, 4), strides=2, padding='same')", "@(f(6, 5, 3), K(2, 2, 3, 1), K(1, 1, 3, 4), dilation_rate=2)", "@(f(6, 3), K(2, 3, 1), K(1, 3, 4))", "@(f(3, 6, 5), K(2, 2, 3, 1), K(1, 1, 3, 4), data_format='channels_first')")
 add("batch_normalization", "@(f(3, 4), A([.1, .2, .3, .4]), A([1., 2., 3., 4.]), axis=-1)", "@(f(3, 4), A([.1, .2, .3]), A([1., 2., 3.]), 1)", "@(f(3, 4), A([.1, .2, .3, .4]), A([1., 2., 3., 4.]), axis=2, offset=A([1., 2., 3., 4.]), scale=A([2., 1., 2., 1.]), epsilon=0.1)", "@(f(4), A([.1, .2, .3, .4]), A([1., 2., 3., 4.]), -1, scale=A([2., 1., 2., 1.]))",
