@@ -288,7 +288,8 @@ def short(message):
     """A message without what differs from run to run."""
     message = re.sub(r"/tmp/\S*?/model\.\w+:? ?", "", " ".join(message.split()))
     message = re.sub(r"0x[0-9a-f]+|<.*? at .*?>", "...", message)
-    return message.replace(" | ", "; ")[:200]
+    message = re.sub(r"floectl run: [A-Z_]+: |; export the model with .*", "", message)
+    return message.replace(" | ", "; ")[:120].strip()
 
 
 def table_lines(cases, found):
