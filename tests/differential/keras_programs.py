@@ -47,9 +47,9 @@ class Program:
         dtype = self.space[name].dtype
         return getattr(dtype, "name", dtype)
 
-    def pick(self, rank=None, dtypes=("float32",)):
+    def pick(self, dtypes):
         """A value, rather a late one; None where there is none."""
-        have = [n for n in self.values if (rank is None or len(self.shape(n)) == rank) and self.dtype(n) in dtypes
+        have = [n for n in self.values if self.dtype(n) in dtypes
                 and None not in self.shape(n)[1:]]
         if not have:
             return None
@@ -70,6 +70,8 @@ def namespace(package):
     return space
 
 
+FLOATS = ("float32",)
+ANY = ("float32", "float16", "float64", "int32", "int64", "uint8", "bool")
 ACTIVATIONS = "relu tanh sigmoid gelu elu selu softplus softsign linear swish hard_sigmoid softmax relu6 exponential leaky_relu silu".split()
 TANH, SAME, BILINEAR, OTHERS, INT32, AXIS_D = ["'tanh'"], ["'same'"], ["'bilinear'"], ["'nearest'", "'bicubic'"], ["'int32'"], ["'d'"]
 MERGES = ["'sum'", "'mul'", "'ave'"]
@@ -136,10 +138,10 @@ def functions3(p, x):
     axis, keep = p.rng.randint(1, rank), arguments(p, keepdims=[True])
     y = p.like(x)
     return p.choice([
-        f"ops.{p.choice(['sum', 'mean', 'max', 'min', 'std', 'var', 'logsumexp', 'prod'])}({x}, axis={p.choice([axis, -1, (axis,)])}{keep})", f"ops.{p.choice(['relu', 'gelu', 'silu', 'tanh', 'sin', 'cos', 'erf', 'square', 'abs', 'softplus', 'sigmoid', 'negative', 'exp2', 'arctan', 'log_sigmoid', 'celu', 'hard_tanh', 'tanh_shrink'])}({x})",
+        f"ops.{p.choice(['sum', 'mean', 'max', 'min', 'std', 'var', 'logsumexp', 'prod'])}({x}, axis={p.choice([axis, -1, (axis,), None])}{keep})", f"ops.{p.choice(['relu', 'gelu', 'silu', 'tanh', 'sin', 'cos', 'erf', 'square', 'abs', 'softplus', 'sigmoid', 'negative', 'exp2', 'arctan', 'log_sigmoid', 'celu', 'hard_tanh', 'tanh_shrink'])}({x})",
         f"ops.{p.choice(['add', 'subtract', 'multiply', 'maximum', 'minimum', 'arctan2', 'logaddexp', 'hypot'])}({x}, {p.choice([y, y, '2', '.5', '-1.5'])})", f"{x} * {p.choice(['2', '.5', '-3'])} + {p.choice([y, '1'])}", f"ops.clip({x}, {p.choice(['-.5, .5', '0, 1', '-1, 2.'])})",
         f"ops.concatenate([{x}, {y}], axis={p.choice([axis, -1])})", f"ops.stack([{x}, {y}], axis={p.choice([axis, -1])})", f"ops.expand_dims({x}, {p.choice([1, -1])})", f"ops.{p.choice(['softmax', 'log_softmax'])}({x}, axis={p.choice([axis, -1])})",
-        f"ops.{p.choice(['flip', 'cumsum', 'sort'])}({x}, axis={axis})", f"ops.roll({x}, {p.choice([1, -2])}, axis={axis})", f"ops.repeat({x}, 2, axis={axis})", f"ops.transpose({x}, {[0] + [int(a) + 1 for a in p.rng.permutation(rank - 1)]})",
+        f"ops.{p.choice(['flip', 'cumsum', 'sort'])}({x}, axis={axis})", f"ops.flip({x})", f"ops.roll({x}, {p.choice([1, -2])}, axis={axis})", f"ops.repeat({x}, 2, axis={axis})", f"ops.transpose({x}, {[0] + [int(a) + 1 for a in p.rng.permutation(rank - 1)]})",
         f"ops.take({x}, {p.choice(['[0]', '0', 'np.array([0, -1])'])}, axis={axis})", f"{x}[:, {p.choice(['::-1', ':1', '-1', '::2', 'None'])}]", f"{x}[..., {p.choice(['::-1', ':1', '-1', 'None', '::2'])}]", f"ops.normalize({x}, axis={p.choice([axis, -1])}{arguments(p, order=[1, 2])})",
         f"ops.norm({x}, axis={axis}{keep}{arguments(p, ord=[1, 2])})", f"ops.pad({x}, {[[0, 0]] * (rank - 1) + [[1, 2]]}{arguments(p, constant_values=[1., -2.])})", f"ops.tile({x}, {[1] * (rank - 1) + [2]})", f"ops.leaky_relu({x}{arguments(p, negative_slope=[.1, .5])})",
         f"ops.where({p.choice(p.inputs) if p.dtype(p.inputs[0]) == 'bool' else x + ' > 0'}, {x}, {p.choice([y, '0.', '1'])})", f"ops.cast({x}, {p.choice(['float16', 'float64', 'float32'])!r})", f"ops.zeros_like({x})", f"ops.ones_like({x}{arguments(p, dtype=INT32)})", f"ops.squeeze({x}{arguments(p, axis=[-1, 1])})",
@@ -153,7 +155,7 @@ def functions2(p, x):
     axis, keep = p.rng.randint(1, rank), arguments(p, keepdims=[True])
     y = p.like(x)
     return p.choice([
-        f"tf.reduce_{p.choice(['sum', 'mean', 'max', 'min', 'prod', 'logsumexp'])}({x}, axis={p.choice([axis, -1, [axis]])}{keep})", f"tf.{p.choice(['nn.relu', 'nn.gelu', 'nn.silu', 'tanh', 'sin', 'cos', 'math.erf', 'square', 'abs', 'nn.softplus', 'sigmoid', 'negative', 'nn.relu6', 'nn.elu', 'nn.selu'])}({x})",
+        f"tf.reduce_{p.choice(['sum', 'mean', 'max', 'min', 'prod', 'logsumexp'])}({x}, axis={p.choice([axis, -1, [axis], None])}{keep})", f"tf.{p.choice(['nn.relu', 'nn.gelu', 'nn.silu', 'tanh', 'sin', 'cos', 'math.erf', 'square', 'abs', 'nn.softplus', 'sigmoid', 'negative', 'nn.relu6', 'nn.elu', 'nn.selu'])}({x})",
         f"tf.{p.choice(['add', 'subtract', 'multiply', 'maximum', 'minimum', 'math.squared_difference', 'math.atan2'])}({x}, {p.choice([y, y, '2.', '.5', '-1.5'])})", f"{x} * {p.choice(['2.', '.5', '-3.'])} + {p.choice([y, '1.'])}", f"tf.clip_by_value({x}, {p.choice(['-.5, .5', '0., 1.'])})",
         f"tf.concat([{x}, {y}], {p.choice([axis, -1])})", f"tf.stack([{x}, {y}], axis={p.choice([axis, -1])})", f"tf.expand_dims({x}, {p.choice([1, -1])})", f"tf.nn.{p.choice(['softmax', 'log_softmax'])}({x}, axis={p.choice([axis, -1])})", f"tf.reverse({x}, [{axis}])",
         f"tf.cumsum({x}, axis={axis}{arguments(p, exclusive=[True], reverse=[True])})", f"tf.roll({x}, {p.choice([1, -2])}, axis={axis})", f"tf.repeat({x}, 2, axis={axis})", f"tf.transpose({x}, {[0] + [int(a) + 1 for a in p.rng.permutation(rank - 1)]})", f"tf.gather({x}, {p.choice(['[0]', '0', '[0, 0]'])}, axis={axis})",
@@ -181,7 +183,7 @@ def start(p):
 
 
 def step(p, functions):
-    x = p.pick()
+    x = p.pick(dtypes=ANY if p.rng.rand() < .15 else FLOATS)
     if x is None:
         return
     rank, kind = len(p.shape(x)), p.rng.rand()
