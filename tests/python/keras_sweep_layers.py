@@ -26,8 +26,9 @@ def conv(rank, transpose=False, depthwise=False):
     size = {1: "8, 4", 2: "6, 5, 4", 3: "4, 5, 4, 4"}[rank]
     first = {1: "4, 8", 2: "4, 6, 5", 3: "4, 4, 5, 4"}[rank]
     given = "2" if depthwise else "4, 2"
+    no_bias = ", use_bias=False"  # TensorFlow with oneDNN adds it wrongly there: answers differ from float64 sums
     more = {"strides": ["2"] + [f"({', '.join('12'[k % 2] for k in range(rank))},)"], "padding": ["'same'"] + (["'causal'"] if rank == 1 and not transpose and not depthwise else []),
-            "data_format": [f"'channels_first' | f({first})"], "dilation_rate": ["2"], "groups": ["2"], "depth_multiplier": ["2"],
+            "data_format": [f"'channels_first'{no_bias} | f({first})"], "dilation_rate": ["2"], "groups": ["2"], "depth_multiplier": ["2"],
             "output_padding": ["0", "1, strides=2"]}
     return given, f"f({size})", more
 
