@@ -31,11 +31,20 @@ def test_random_saved_keras_models_give_keras_answers():
 def test_a_wrong_answer_of_a_saved_model_is_found_and_made_small(monkeypatch):
     import keras
     import keras_files
+    import keras_programs
     import keras_saved
+    import numpy as np
     case = keras_saved.Case(keras, "1", 0, "keras")
-    assert keras_saved.tried(case, case.outputs[:1])[0] in ("right", "refused")
-    monkeypatch.setattr(keras_files, "run", lambda path, arrays, folder: [a + 1 for a in case.written(case.outputs[:1], folder)[2]])
-    assert keras_saved.tried(case, case.outputs[:1])[0] == "WRONG"
+    case.program = keras_programs.Program(keras, np.random.RandomState(1))
+    case.program.input([4], "float32")
+    first = case.program.value("L.Dense(3)(in0)")
+    last = case.program.value(f"L.ReLU()({first})")
+    case.outputs = [last]
+    assert keras_saved.tried(case, case.outputs) == ("right", "")
+    run = keras_files.run
+    monkeypatch.setattr(keras_files, "run", lambda *args: [a + 1 for a in run(*args)])
+    assert keras_saved.tried(case, case.outputs)[0] == "WRONG"
+    assert keras_saved.minimised(case, "WRONG") == [first]
 
 
 def test_a_wrong_answer_is_found_and_made_small(tmp_path):
