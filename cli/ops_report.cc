@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/kernel.h"
+#include "model/flat_rows.h"
 #include "model/op_def.h"
 #include "model/refused_ops.h"
 
@@ -52,6 +53,7 @@ std::string DTypesOf(const OpDef& op) {
 
 std::string RowsOf(const OpDef& op) {
   if (op.rows == nullptr) return "no row rule: never batched";
+  if (op.rows == RowsNever && FindFlatRule(op.name) != nullptr) return "keeps ragged rows";
   if (op.rows == RowsNever) return "mixes rows";
   if (op.rows == RowsElementwise) return "keeps rows";
   if (op.rows == RowsOfInput0) return "keeps rows of its first input";

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "model/input_types.h"
 #include "runtime/evaluate.h"
+#include "runtime/row_marks.h"
 
 namespace floe {
 namespace {
@@ -293,14 +294,6 @@ RowMark Tenable(RowMark mark, const TensorType& type) {
   return type.shape.rank_known() && type.shape.rank() >= least ? mark : RowMark::kMixed;
 }
 
-// Rows of which each has dims of its own come from loops over rows alone; most rules ask for
-// numbers there.
-bool DimsAreKnown(RowMark mark, const ValueInfo& value) {
-  const SymShape& shape = value.type.shape;
-  return mark != RowMark::kRows || value.type.list != nullptr || !shape.rank_known() ||
-         shape.known();
-}
-
 // Not the same for every number of rows, but nothing that an output may be.
 bool IsBad(RowMark mark) {
   return mark == RowMark::kMixed || mark == RowMark::kUnknown || mark == RowMark::kRowNumber;
@@ -311,6 +304,7 @@ class Analyzer {
   Analyzer(const Graph& graph, const KernelOptions& options) : graph_(graph), options_(options) {
     analysis_.values.resize(graph.size());
     analysis_.marks.resize(graph.size());
+    analysis_.flats.resize(graph.size());
     analysis_.culprit.resize(graph.size());
   }
 
@@ -319,6 +313,7 @@ class Analyzer {
     for (size_t k = 0; k < graph_.inputs.size(); ++k) {
       analysis_.values[graph_.inputs[k]] = {inputs[k]};
       analysis_.marks[graph_.inputs[k]] = {Tenable(marks[k], inputs[k].type)};
+      analysis_.flats[graph_.inputs[k]].resize(1);
     }
     for (int i = 0; i < graph_.size(); ++i) {
       if (!analysis_.values[i].empty()) continue;
@@ -334,22 +329,26 @@ class Analyzer {
  private:
   absl::Status Visit(int i) {
     const Node& node = graph_.node(i);
-    infos_.clear();
-    marks_.clear();
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      infos_.push_back(analysis_.at(node.inputs[k]));
-      marks_.push_back(analysis_.mark(node.inputs[k]));
+    in_ = {};
+    for (const ValueRef& input : node.inputs) {
+      in_.infos.push_back(analysis_.at(input));
+      in_.marks.push_back(analysis_.mark(input));
+      in_.flats.push_back(analysis_.flats[input.node][input.output]);
     }
     if (!node.subgraphs.empty()) {
       FLOE_ASSIGN_OR_RETURN(ControlAnalysis control,
-                            AnalyzeControl(node, infos_, marks_, options_));
+                            AnalyzeControl(node, in_.infos, in_.marks, options_));
       analysis_.values[i] = std::move(control.values);
       analysis_.marks[i] = std::move(control.marks);
+      analysis_.flats[i].resize(analysis_.values[i].size());
       Blame(i, control.culprit, control.over_rows);
       return absl::OkStatus();
     }
-    FLOE_ASSIGN_OR_RETURN(analysis_.values[i], InferNode(node, infos_, options_));
+    FLOE_ASSIGN_OR_RETURN(analysis_.values[i], InferNode(node, in_.infos, options_));
     Mark(i);
+    FLOE_RETURN_IF_ERROR(FollowFlatRows(node, i, in_, options_, &analysis_.values[i],
+                                        &analysis_.marks[i], &analysis_.flats[i]));
+    Blame(i, "");
     return absl::OkStatus();
   }
 
@@ -363,66 +362,35 @@ class Analyzer {
       return;
     Types types;
     for (const ValueInfo& o : out) types.push_back(o.type);
-    marks.assign(out.size(), Rule(node, types));
+    marks.assign(out.size(), MarkOfNode(node, in_, types));
     for (size_t k = 0; k < out.size(); ++k) {
       // Known without running, but another number for each number of rows.
       if (out[k].per_row.valid()) marks[k] = RowMark::kMixed;
       if (out[k].has_constant()) marks[k] = RowMark::kConstant;
     }
-    Blame(i, "");
   }
 
-  RowMark Rule(const Node& node, const Types& types) {
-    const RowContext context{node, marks_, infos_, types};
-    if (Has(RowMark::kRowNumber) || Has(RowMark::kOfRow) || Has(RowMark::kRowList))
-      return RuleByRow(context);
-    const bool time_major = Has(RowMark::kRowsDim1);
-    if (time_major && node.op->time_major == nullptr) return Lost();
-    if (!std::equal(marks_.begin(), marks_.end(), infos_.begin(), DimsAreKnown) &&
-        node.op->rows != RowsElementwise && node.op->name != "Identity")
-      return Lost();
-    RowMark mark = RowMark::kUnknown;
-    if (!time_major && node.op->rows != nullptr) {
-      mark = node.op->rows(context);
-    } else if (!time_major) {
-      const bool constant =
-          !node.op->stateful && std::all_of(marks_.begin(), marks_.end(),
-                                            [](RowMark m) { return m == RowMark::kConstant; });
-      mark = constant ? RowMark::kConstant : RowMark::kUnknown;
+  bool LosesRows(int i) const {
+    for (size_t k = 0; k < analysis_.marks[i].size(); ++k) {
+      if (IsBad(analysis_.marks[i][k]) && !analysis_.flats[i][k].known()) return true;
     }
-    // Rows that leave dim 0 may still be told apart in dim 1.
-    if (node.op->time_major != nullptr && (time_major || mark == RowMark::kMixed))
-      mark = node.op->time_major(context);
-    return mark;
+    return false;
   }
-
-  // Inside a loop over rows, and what its lists meet before and behind it.
-  RowMark RuleByRow(const RowContext& c) const {
-    const OpDef& op = *c.node.op;
-    if (op.name == "Identity") return c.marks[0];
-    if (Has(RowMark::kRowNumber) || Has(RowMark::kRowList))
-      return op.by_row != nullptr ? op.by_row(c) : Lost();
-    const bool of_row = std::all_of(marks_.begin(), marks_.end(), [](RowMark m) {
-      return m == RowMark::kOfRow || m == RowMark::kConstant;
-    });
-    // A list is a value; arrays and random numbers have a state that all rows share.
-    const bool shares =
-        op.stateful && (op.by_row == nullptr || c.inputs[0].type.dtype == DType::kResource);
-    return of_row && !shares ? RowMark::kOfRow : Lost();
-  }
-
-  bool Has(RowMark mark) const { return std::count(marks_.begin(), marks_.end(), mark) != 0; }
-  RowMark Lost() const { return Has(RowMark::kUnknown) ? RowMark::kUnknown : RowMark::kMixed; }
 
   // Records where rows were lost: in an input already, or here. A loop over rows has their number
   // as an input, which is not to blame.
   void Blame(int i, const std::string& inside, bool over_rows = false) {
     const Node& node = graph_.node(i);
-    if (std::none_of(analysis_.marks[i].begin(), analysis_.marks[i].end(), IsBad)) return;
+    if (!LosesRows(i)) return;
+    const bool of_elements = std::any_of(in_.flats.begin(), in_.flats.end(),
+                                         [](const Flat& flat) { return flat.known(); });
     for (size_t k = 0; k < node.inputs.size() && !over_rows; ++k) {
       // The rule has seen in the types what a known shape does.
-      if (k < 64 && (node.op->shape_inputs >> k & 1) != 0 && infos_[k].constant.valid()) continue;
-      if (IsBad(marks_[k]) && !analysis_.culprit[node.inputs[k].node].empty()) {
+      if (k < 64 && (node.op->shape_inputs >> k & 1) != 0 && in_.infos[k].constant.valid())
+        continue;
+      // That rows are counted is no reason where their elements are lost.
+      if (of_elements && in_.infos[k].IsRowCount()) continue;
+      if (IsBad(in_.marks[k]) && !analysis_.culprit[node.inputs[k].node].empty()) {
         analysis_.culprit[i] = analysis_.culprit[node.inputs[k].node];
         return;
       }
@@ -435,8 +403,7 @@ class Analyzer {
   const Graph& graph_;
   const KernelOptions& options_;
   Analysis analysis_;
-  std::vector<ValueInfo> infos_;  // of the node being visited
-  std::vector<RowMark> marks_;
+  NodeInputs in_;  // of the node being visited
 };
 
 }  // namespace

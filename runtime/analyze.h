@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
+#include "model/flat_rows.h"
 #include "model/graph.h"
 #include "model/op_def.h"
 
@@ -14,6 +15,7 @@ namespace floe {
 struct Analysis {
   std::vector<std::vector<ValueInfo>> values;  // [node][output]
   std::vector<std::vector<RowMark>> marks;     // [node][output]
+  std::vector<std::vector<Flat>> flats;        // [node][output]: any number of elements a row
   std::vector<std::string>
       culprit;  // [node]: where rows were first mixed, "'name' (Op)"; empty when they were not
 

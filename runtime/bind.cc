@@ -372,6 +372,10 @@ class Binder {
         const Node& node = graph_.node(out.node);
         why = absl::StrCat(name, " has the request's rows in dimension 1 at node ",
                            Quoted(node.name), " (", node.op->name, ")");
+      } else if (mark != RowMark::kRows && analysis_.flats[out.node][out.output].known()) {
+        why = absl::StrCat(name, " is as long as the contents of all rows say, at node ",
+                           Quoted(graph_.node(out.node).name), " (", graph_.node(out.node).op->name,
+                           ")");
       } else if (mark != RowMark::kRows) {
         why = absl::StrCat(name,
                            mark == RowMark::kUnknown ? " cannot be proved row-wise" : " mixes rows",

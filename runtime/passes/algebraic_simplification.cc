@@ -48,6 +48,7 @@ class Simplifier {
     }
     if (op == "AddN" && node.inputs.size() == 1) return 0;
     if (op == "Add" || op == "Sub" || op == "Mul") return NeutralInteger(node);
+    if (op == "Minimum" || op == "Maximum") return Absorbing(node);
     if (op == "Transpose") {
       const auto perm = PermutationOf(graph_, node);
       const SymShape& shape = TypeOf(node.inputs[0]).shape;
@@ -71,6 +72,30 @@ class Simplifier {
       return std::nullopt;
     const bool none = std::all_of(pads->begin(), pads->end(), [](int64_t p) { return p == 0; });
     return none ? std::optional<int>(0) : std::nullopt;
+  }
+
+  // min(x, max(x, y)) and max(x, min(x, y)) of integers are x: so a bincount of a given length is
+  // written.
+  std::optional<int> Absorbing(const Node& node) const {
+    const char* const opposite = node.op->name == "Minimum" ? "Maximum" : "Minimum";
+    for (const int side : {0, 1}) {
+      const ValueRef x = node.inputs[side], bound = node.inputs[1 - side];
+      const Node& inner = graph_.node(bound.node);
+      const TensorType& type = TypeOf(x);
+      if (inner.op->name != opposite || !IsIndex(type.dtype) || !type.shape.concrete() ||
+          TypeOf(bound).shape != type.shape)
+        continue;
+      if (IsSame(x, inner.inputs[0]) || IsSame(x, inner.inputs[1])) return side;
+    }
+    return std::nullopt;
+  }
+
+  static bool IsIndex(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
+
+  bool IsSame(ValueRef a, ValueRef b) const {
+    if (a == b) return true;
+    const auto left = IntsOf(graph_, a), right = IntsOf(graph_, b);
+    return left.has_value() && left == right && TypeOf(a).shape == TypeOf(b).shape;
   }
 
   // x + 0, 0 + x, x - 0, x * 1 and 1 * x of integers, where the constant makes x no larger.

@@ -114,6 +114,34 @@ TEST(SimplifyAlgebra, NeutralNumbersOnlyOfIntegers) {
   }
 }
 
+// As a bincount of a given length is written.
+TEST(SimplifyAlgebra, BoundsOnBothSidesAreTheBound) {
+  struct Bounds {
+    const char *outer, *inner;
+    DType dtype;
+    int low, high;
+    int left;  // how many of the two stay
+  };
+  for (const Bounds& c : {Bounds{"Minimum", "Maximum", DType::kInt32, 7, 7, 0},
+                          Bounds{"Maximum", "Minimum", DType::kInt32, 7, 7, 0},
+                          Bounds{"Minimum", "Maximum", DType::kInt32, 6, 7, 2},
+                          Bounds{"Minimum", "Minimum", DType::kInt32, 7, 7, 2},
+                          Bounds{"Minimum", "Maximum", DType::kFloat32, 7, 7, 2}}) {
+    TestGraph t;
+    const auto number = [&](const char* name, int v) {
+      return c.dtype == DType::kInt32 ? t.Int(name, v)
+                                      : t.Floats(name, {}, {static_cast<float>(v)});
+    };
+    const ValueRef x = t.Input("x", c.dtype, {});
+    const ValueRef inner = t.Op(c.inner, "inner", {x, number("low", c.low)});
+    t.Output(t.Op("Neg", "y", {t.Op(c.outer, "outer", {number("high", c.high), inner})}));
+    ASSERT_TRUE(SimplifyAlgebra(&t.graph, t.InputTypes(), {}).ok());
+    Prune(&t.graph);
+    EXPECT_EQ(CountOps(t.graph, "Minimum") + CountOps(t.graph, "Maximum"), c.left)
+        << c.outer << " " << c.inner << " " << c.low << " " << c.high;
+  }
+}
+
 TEST(SimplifyAlgebra, SmallPowersAreMultiplied) {
   for (const float exponent : {2.0f, 3.0f, 4.0f}) {
     for (const Shape& shape : {Shape({}), Shape({1, 1}), Shape({1, 1, 1})}) {

@@ -236,14 +236,13 @@ ValueRef LookUp(LayerContext& c, const Lookup& lookup, ValueRef ids) {
   return found;
 }
 
-ValueRef EncodeLookup(LayerContext& c, const Lookup& lookup, ValueRef ids) {
+namespace {
+
+// Counts as the layer answers them: of tf_idf weighted, otherwise of the layer's type.
+ValueRef FromCounts(LayerContext& c, const Lookup& lookup, ValueRef counts) {
   GraphBuilder& b = c.b;
-  if (lookup.mode == "int") return ids;
-  const bool idf = lookup.mode == "tf_idf";
-  const DType dtype = idf ? DType::kFloat32 : DType::kInt64;
-  const ValueRef out = EncodeCategories(c, ids, idf ? "count" : lookup.mode, lookup.depth, dtype);
   if (!b.ok()) return {};
-  if (!idf) return b.Cast(out, c.keras2() ? c.compute_dtype : DType::kInt64);
+  if (lookup.mode != "tf_idf") return b.Cast(counts, c.keras2() ? c.compute_dtype : DType::kInt64);
   std::vector<float> weights = c.config.Floats("idf_weights");
   if (weights.empty()) {
     b.Fail(
@@ -260,7 +259,32 @@ ValueRef EncodeLookup(LayerContext& c, const Lookup& lookup, ValueRef ids) {
                    sum / static_cast<float>(weights.size()));
   }
   weights.resize(static_cast<size_t>(std::max<int64_t>(lookup.depth, 0)), 0.0F);
-  return b.Mul(out, b.Const(Tensor::Vector(DType::kFloat32, weights)));
+  return b.Mul(counts, b.Const(Tensor::Vector(DType::kFloat32, weights)));
+}
+
+DType CountType(const Lookup& lookup) {
+  return lookup.mode == "tf_idf" ? DType::kFloat32 : DType::kInt64;
+}
+
+}  // namespace
+
+ValueRef EncodeLookup(LayerContext& c, const Lookup& lookup, ValueRef ids) {
+  if (lookup.mode == "int") return ids;
+  const std::string mode = lookup.mode == "tf_idf" ? "count" : lookup.mode;
+  return FromCounts(c, lookup, EncodeCategories(c, ids, mode, lookup.depth, CountType(lookup)));
+}
+
+ValueRef EncodeRaggedLookup(LayerContext& c, const Lookup& lookup, ValueRef ids, ValueRef splits) {
+  GraphBuilder& b = c.b;
+  if (lookup.depth < 1 || lookup.depth > kMaxDepth)
+    c.Fail(absl::StrCat("a depth of ", lookup.depth));
+  const bool once = lookup.mode == "multi_hot";
+  if (!once && lookup.mode != "count" && lookup.mode != "tf_idf")
+    c.Fail(absl::StrCat("output_mode is ", Quoted(lookup.mode)));
+  const ValueRef all_ones = b.Const(Tensor::Allocate(CountType(lookup), Shape({0})));
+  const ValueRef counts = b.Op("RaggedBincount", {splits, ids, b.Int64(lookup.depth), all_ones},
+                               {{"binary_output", once}});
+  return FromCounts(c, lookup, counts);
 }
 
 }  // namespace floe::keras

@@ -37,5 +37,7 @@ Lookup LookupOf(LayerContext& c, DType key, const Json& options, const std::stri
 ValueRef LookUp(LayerContext& c, const Lookup& lookup, ValueRef ids);
 // Encoded as the mode says, with idf_weights for tf_idf.
 ValueRef EncodeLookup(LayerContext& c, const Lookup& lookup, ValueRef ids);
+// The same of rows of unlike lengths: those of `ids` [all of them] that `splits` names.
+ValueRef EncodeRaggedLookup(LayerContext& c, const Lookup& lookup, ValueRef ids, ValueRef splits);
 
 }  // namespace floe::keras

@@ -45,9 +45,8 @@ RowTokens SplitWords(LayerContext& c, ValueRef text) {
   const std::vector<ValueRef> parts =
       b.Outputs("StringSplitV2", {text, b.Text("")}, 3, {{"maxsplit", int64_t{-1}}});
   const ValueRef rows = b.At(parts[0], 1, 0);
-  const ValueRef ones = b.Op("OnesLike", {rows});
-  const ValueRef count = b.At(parts[2], 0, 0);
-  const ValueRef lengths = b.Op("UnsortedSegmentSum", {ones, rows, count});
+  const ValueRef all_ones = b.Const(Tensor::Allocate(DType::kInt64, Shape({0})));
+  const ValueRef lengths = b.Op("DenseBincount", {rows, b.At(parts[2], 0, 0), all_ones});
   const ValueRef ends = b.Op("Cumsum", {lengths, b.Int(0)});
   const ValueRef zero = b.Const(Tensor::Vector(DType::kInt64, std::vector<int64_t>{0}));
   return {parts[1], b.Concat({zero, ends}, 0)};
@@ -75,12 +74,11 @@ RowTokens Ngrams(LayerContext& c, RowTokens tokens) {
   return {out[0], out[1]};
 }
 
-// Rows of unlike lengths, cut or filled up to `length` (-1: to the longest).
-ValueRef Dense(GraphBuilder& b, const RowTokens& tokens, int64_t length, int64_t fill) {
+// Rows of unlike lengths, cut or filled with zeros up to `length` (-1: to the longest).
+ValueRef Dense(GraphBuilder& b, const RowTokens& tokens, int64_t length) {
   const ValueRef shape = b.Const(Tensor::Vector(DType::kInt64, std::vector<int64_t>{-1, length}));
-  const ValueRef otherwise = b.Const(Tensor::Scalar(DType::kInt64, fill));
   const ValueRef dense =
-      b.Op("RaggedTensorToTensor", {shape, tokens.values, otherwise, tokens.splits},
+      b.Op("RaggedTensorToTensor", {shape, tokens.values, b.Int64(0), tokens.splits},
            {{"row_partition_types", std::vector<std::string>{"ROW_SPLITS"}},
             {"num_row_partition_tensors", int64_t{1}}});
   if (b.ok()) b.Refine(dense, {Dim::Unknown(), length < 0 ? Dim::Unknown() : Dim(length)});
@@ -107,8 +105,8 @@ KValue TextVectorization(LayerContext& c) {
   if (rank > 2) c.Fail(absl::StrCat("an input of rank ", rank));
   RowTokens tokens = Ngrams(c, SplitWords(c, text));
   tokens.values = LookUp(c, lookup, tokens.values);
-  if (lookup.mode == "int") return Dense(b, tokens, length, 0);
-  return EncodeLookup(c, lookup, Dense(b, tokens, -1, -1));
+  if (lookup.mode == "int") return Dense(b, tokens, length);
+  return EncodeRaggedLookup(c, lookup, tokens.values, tokens.splits);
 }
 
 const LayerRegistrar kLookup({"StringLookup", "IntegerLookup"}, LookupLayer);
