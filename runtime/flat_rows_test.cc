@@ -116,7 +116,7 @@ std::vector<Case> Mixed() {
       {"padded to the longest row", "'padded' (RaggedTensorToTensor)",
        [](const Words& w) { return w.Padded("padded", w.Hashed(w.values), -1); }},
       {"the words themselves",
-       "as long as the contents of all rows say, at node 'again' (Identity)",
+       "as long as the contents of all rows say, at node 'text/split' (StringSplitV2)",
        [](const Words& w) { return w.g.Op("Identity", "again", {w.values}); }},
       {"the sum over all words", "'sum' (Sum)",
        [](const Words& w) {

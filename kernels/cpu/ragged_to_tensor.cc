@@ -176,10 +176,19 @@ absl::Status ToTensor(const KernelContext& ctx, const std::vector<std::string>& 
   const int first_inner = static_cast<int>(nested.size()) + 1;
   FLOE_RETURN_IF_ERROR(FillDefault(ctx, out, first_inner));
   if (out.elements() == 0 || values.elements() == 0) return absl::OkStatus();
-  const BudgetVector<int64_t> places = Places(nested, rows, shape);
-  const auto count = static_cast<int64_t>(places.size());
   const int64_t inner = values.elements() / values.shape.dim(0);
   const auto step = inner * static_cast<int64_t>(ElementBytes(values.dtype));
+  if (nested.size() == 1) {  // what is kept of a row stays in one piece
+    const int64_t width = shape.dim(1);
+    for (int64_t r = 0; r < std::min(rows, shape.dim(0)); ++r) {
+      const int64_t begin = nested[0][r], kept = std::min(nested[0][r + 1] - begin, width);
+      CopyElements(values.dtype, values.as<std::byte>() + begin * step,
+                   out.as<std::byte>() + r * width * step, kept * inner);
+    }
+    return absl::OkStatus();
+  }
+  const BudgetVector<int64_t> places = Places(nested, rows, shape);
+  const auto count = static_cast<int64_t>(places.size());
   for (int64_t i = 0; i < count; ++i) {
     if (places[i] >= 0)
       CopyElements(values.dtype, values.as<std::byte>() + i * step,

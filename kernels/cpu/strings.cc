@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/budget.h"
 #include "base/parse_number.h"
 #include "kernels/cpu/function_kernel.h"
@@ -118,28 +119,35 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeJoin(const KernelArgs& args) {
   });
 }
 
-// As Python's str.split. An empty separator means any run of white space, and none at either end;
-// then the part after the last split allowed is given even where nothing is left.
-std::vector<std::string> Parts(const std::string& text, const std::string& separator,
-                               int64_t most) {
-  const std::string blanks = " \t\n\v\f\r";
+bool IsBlank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// Appends the parts of a text, as Python's str.split. An empty separator means any run of white
+// space, and none at either end; then the part after the last split allowed is given even where
+// nothing is left.
+void AppendParts(absl::string_view text, absl::string_view separator, int64_t most,
+                 std::vector<absl::string_view>* parts) {
   const bool by_blanks = separator.empty();
-  std::vector<std::string> parts;
-  if (most == 0) return {text};
+  if (most == 0) return parts->push_back(text);
+  const size_t first = parts->size();
   const auto skip = [&](size_t at) {
-    return by_blanks ? std::min(text.find_first_not_of(blanks, at), text.size()) : at;
+    while (by_blanks && at < text.size() && IsBlank(text[at])) ++at;
+    return at;
   };
+  const auto find = [&](size_t at) {
+    if (!by_blanks) return text.find(separator, at);
+    while (at < text.size() && !IsBlank(text[at])) ++at;
+    return at;
+  };
+  const auto full = [&] { return most > 0 && static_cast<int64_t>(parts->size() - first) == most; };
   size_t at = skip(0);
   while (!by_blanks || at < text.size()) {
-    const size_t end = by_blanks ? std::min(text.find_first_of(blanks, at), text.size())
-                                 : text.find(separator, at);
-    if (end == std::string::npos) break;
-    parts.push_back(text.substr(at, end - at));
-    at = skip(end + separator.size());
-    if (most > 0 && static_cast<int64_t>(parts.size()) == most) break;
+    const size_t end = find(at);
+    if (end == absl::string_view::npos) break;
+    parts->push_back(text.substr(at, end - at));
+    at = std::min(skip(end + separator.size()), text.size());
+    if (full()) break;
   }
-  if (!by_blanks || static_cast<int64_t>(parts.size()) == most) parts.push_back(text.substr(at));
-  return parts;
+  if (!by_blanks || full()) parts->push_back(text.substr(at));
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeStringSplit(const KernelArgs& args) {
@@ -149,24 +157,31 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeStringSplit(const KernelArgs& args) 
     if (ctx.in(1).dtype != DType::kString || ctx.in(1).shape.rank() != 0)
       return absl::InvalidArgumentError(
           absl::StrCat("a separator of shape ", ctx.in(1).shape.ToString()));
-    std::vector<int64_t> indices;
-    std::vector<std::string> values;
-    int64_t longest = 0;
+    std::vector<absl::string_view> parts;
+    std::vector<size_t> ends;  // of each text's parts
+    size_t longest = 0;
     for (int64_t i = 0; i < in.elements(); ++i) {
-      std::vector<std::string> parts =
-          Parts(in.as<std::string>()[i], *ctx.in(1).as<std::string>(), most);
+      const size_t begin = parts.size();
+      AppendParts(in.as<std::string>()[i], *ctx.in(1).as<std::string>(), most, &parts);
       constexpr int64_t kPartBytes = sizeof(std::string) + 2 * sizeof(int64_t);
-      FLOE_RETURN_IF_ERROR(
-          CheckValueBytes(static_cast<int64_t>(values.size() + parts.size()) * kPartBytes));
-      for (size_t k = 0; k < parts.size(); ++k) {
-        indices.insert(indices.end(), {i, static_cast<int64_t>(k)});
-        values.push_back(std::move(parts[k]));
-      }
-      longest = std::max<int64_t>(longest, static_cast<int64_t>(parts.size()));
+      FLOE_RETURN_IF_ERROR(CheckValueBytes(static_cast<int64_t>(parts.size()) * kPartBytes));
+      ends.push_back(parts.size());
+      longest = std::max(longest, parts.size() - begin);
     }
-    FLOE_RETURN_IF_ERROR(Give(ctx, 0, indices, Shape({static_cast<int64_t>(values.size()), 2})));
-    FLOE_RETURN_IF_ERROR(Give(ctx, 1, values));
-    return Give(ctx, 2, std::vector<int64_t>{in.elements(), longest});
+    const auto count = static_cast<int64_t>(parts.size());
+    FLOE_ASSIGN_OR_RETURN(const TensorView indices,
+                          ctx.allocator->Allocate(0, DType::kInt64, Shape({count, 2})));
+    FLOE_ASSIGN_OR_RETURN(const TensorView values,
+                          ctx.allocator->Allocate(1, DType::kString, Shape({count})));
+    size_t part = 0;
+    for (size_t i = 0; i < ends.size(); ++i) {
+      for (const size_t begin = part; part < ends[i]; ++part) {
+        indices.as<int64_t>()[2 * part] = static_cast<int64_t>(i);
+        indices.as<int64_t>()[2 * part + 1] = static_cast<int64_t>(part - begin);
+        values.as<std::string>()[part].assign(parts[part].data(), parts[part].size());
+      }
+    }
+    return Give(ctx, 2, std::vector<int64_t>{in.elements(), static_cast<int64_t>(longest)});
   });
 }
 
