@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "model/ops/op_util.h"
 #include "runtime/analyze.h"
 
 namespace floe {
@@ -32,12 +31,19 @@ RowMark RuleByRow(const RowContext& c, const NodeInputs& in) {
   return of_row && !shares ? RowMark::kOfRow : in.Lost();
 }
 
-// Dim 0 is the rows, or not known and thereby the rows too; the others are numbers.
+// Dim 0 is the rows, every other dim a number.
+bool OneForEachRow(const SymShape& shape) {
+  if (!shape.rank_known() || shape.rank() == 0 || shape.dim(0) != Dim::Rows()) return false;
+  return std::all_of(shape.dims().begin() + 1, shape.dims().end(),
+                     [](Dim dim) { return dim.concrete(); });
+}
+
+// The same, where a dim 0 that is not known is the rows.
 bool SetRows(TensorType* type) {
   SymShape& shape = type->shape;
   if (!shape.rank_known() || shape.rank() == 0) return false;
   if (!shape.dim(0).known()) shape.set_dim(0, Dim::Rows());
-  return shape.dim(0) == Dim::Rows() && ops::LeadingRows(*type);
+  return OneForEachRow(shape);
 }
 
 bool HasElements(FlatKind kind) {
@@ -124,7 +130,7 @@ class FlatRows {
       marks_[k] = RowMark::kConstant;
     } else if (info.constant.valid()) {
       flats_[k] = {FlatKind::kSizes, division, info};
-    } else if (rows && ops::LeadingRows(info.type) && info.type.shape.dim(0) == Dim::Rows()) {
+    } else if (rows && OneForEachRow(info.type.shape)) {
       flats_[k] = {FlatKind::kElements, division, info};
     }
   }
