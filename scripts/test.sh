@@ -5,8 +5,8 @@
 #
 #   (nothing)    Release build and all tests, those in Python included
 #   --ci         also sanitizers, static checks, every instruction set, installation and the systemd unit
-#   --full       with --ci: static checks look at all files, not only at changed ones; libFuzzer runs too, and
-#                older and newer versions of Keras write files, each in an environment of its own
+#   --full       with --ci: static checks look at all files, not only at changed ones; libFuzzer and long rounds of mutants run
+#                too, and older and newer versions of Keras write files, each in an environment of its own
 #   --offline    nothing is downloaded: packages must be there; Python tests are skipped without their environment
 #
 # Prints each stage's time, and at last the line "N passed, N failed, N skipped". Exit status 0: nothing failed.
@@ -77,6 +77,16 @@ keras_writers() {
   python=$(scripts/pyenv.sh) && "$python" tests/python/keras_writers.py
 }
 
+# 5,000 mutants of each kind of model file through floed and floectl.
+mutants() {
+  local seeds code=0
+  seeds=$(mktemp -d)
+  "$(scripts/pyenv.sh)" tests/fuzz/make_mutant_seeds.py "$seeds" >/dev/null 2>&1 \
+    && tests/fuzz/mutants.py --seeds "$seeds" --jobs "$(nproc)" || code=1
+  rm -rf "$seeds"
+  return $code
+}
+
 # build PRESET [TARGET...]
 build() {
   configure "$1" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON && ninja -k 0 -C "build/$1" "${@:2}"
@@ -143,6 +153,7 @@ if [ -n "$ci" ]; then
   TSAN_OPTIONS=suppressions=$root/tests/tsan_suppressions.txt \
     run_tests tsan build/tsan -R '^(base|model|runtime|serving|api)$'
   [ -z "$full" ] || [ -n "$offline" ] || check "writers of Keras files" keras_writers
+  [ -z "$full" ] || check "mutants" mutants
   if [ -n "$full" ] && command -v clang++ >/dev/null; then check "fuzzers" fuzz graph saved_model bundle keras content wire; fi
 fi
 
