@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """floe and TensorFlow on graphs of one op each, one thread, as ratios from one run.
 
-    bench/ops.py [NAME...] [--build build/release] [--seconds 0.15] [--below RATIO]
+    bench/ops.py [NAME...] [--build build/release] [--seconds 0.15] [--rounds 3] [--below RATIO]
 
-Finds ops whose kernel was forgotten. NAME: the beginning of cases' names; without any, all run. Times are the least of each
-program's calls, because other programs only add to them. `ratio` is TensorFlow's time by floe's: above 1, floe is faster. The
+Finds ops whose kernel was forgotten. NAME: the beginning of cases' names; without any, all run. `after_conv_...` are Keras'
+activations, each with the convolution and the bias before it. Both programs run in turn. Times are the least of each program's
+calls, because other programs only add to them. `ratio` is TensorFlow's time by floe's: above 1, floe is faster. The
 slowest come first. Calls of TensorFlow cost some 50 us each, so that a fast op says little. Needs tensorflow-cpu.
 """
 import argparse
@@ -40,6 +41,10 @@ def depthwise(size, channels, taps, stride=1):
 def transposed(size, inputs, outputs, taps, stride):
     return [1, size, size, inputs], lambda x: tf.nn.conv2d_transpose(
         x, weights(taps, taps, outputs, inputs), [1, size * stride, size * stride, outputs], stride, "SAME")
+
+
+def activated(function):
+    return [1, 256, 256, 3], lambda x: function(tf.nn.conv2d(x, weights(3, 3, 3, 64) * 4, 1, "SAME") + weights(64))
 
 
 def elementwise(function):
@@ -99,33 +104,68 @@ CASES.update({
     "rfft": ([16, 1024], lambda x: tf.abs(tf.signal.rfft(x))), "stft": (SOUND, lambda x: tf.abs(tf.signal.stft(x, 400, 160, 512))),
     "non_max_suppression": ([200, 4], lambda x: tf.image.non_max_suppression(tf.abs(x), tf.constant(RNG.rand(200).astype("float32")), 50)),
 })
+# As Keras 3 writes them into a graph.
+ACTIVATIONS = {
+    "none": lambda x: x, "relu": tf.nn.relu, "relu6": tf.nn.relu6, "leaky_relu": tf.nn.leaky_relu, "elu": tf.nn.elu, "selu": tf.nn.selu,
+    "celu": lambda x: tf.maximum(x, 0) + tf.math.expm1(tf.minimum(x, 0)), "gelu": tf.nn.gelu,
+    "gelu_tanh": lambda x: tf.nn.gelu(x, approximate=True), "silu": lambda x: x * tf.sigmoid(x), "sigmoid": tf.sigmoid, "tanh": tf.tanh,
+    "softplus": tf.nn.softplus, "softsign": tf.nn.softsign, "exponential": tf.exp,
+    "hard_sigmoid": lambda x: tf.nn.relu6(x + 3) / 6, "hard_sigmoid_2": lambda x: tf.clip_by_value(x * 0.2 + 0.5, 0, 1),
+    "hard_silu": lambda x: x * (tf.nn.relu6(x + 3) / 6), "hard_tanh": lambda x: tf.clip_by_value(x, -1, 1),
+    "mish": lambda x: x * tf.tanh(tf.nn.softplus(x)), "log_sigmoid": tf.math.log_sigmoid,
+    "squareplus": lambda x: (x + tf.sqrt(x * x + 4)) / 2, "tanh_shrink": lambda x: x - tf.tanh(x),
+    "soft_shrink": lambda x: tf.where(x > 0.5, x - 0.5, tf.where(x < -0.5, x + 0.5, tf.zeros_like(x))),
+    "hard_shrink": lambda x: tf.where(tf.abs(x) > 0.5, x, tf.zeros_like(x)),
+    "threshold": lambda x: tf.where(x > 0.1, x, tf.constant(0.2)),
+    "sparse_plus": lambda x: tf.where(x <= -1, tf.zeros_like(x), tf.where(x < 1, (x + 1) ** 2 / 4, x)),
+    "sparse_sigmoid": lambda x: tf.where(x <= -1, 0.0, tf.where(x >= 1, 1.0, 0.5 * (x + 1)))}
+CASES.update({"after_conv_" + name: activated(function) for name, function in ACTIVATIONS.items()})
 for axes in ([0], [1], [3], [1, 2], [1, 3]):
     CASES["sum_" + "".join(map(str, axes))] = (IMAGES, lambda x, axes=axes: tf.reduce_sum(x, axes))
 for order in ([0, 3, 1, 2], [0, 2, 3, 1], [0, 2, 1, 3], [3, 2, 1, 0]):
     CASES["transpose_" + "".join(map(str, order))] = (IMAGES, lambda x, order=order: tf.transpose(x, order))
 
 
-def tensorflow_us(graph, values, seconds):
-    config = tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
-    with tf1.Session(graph=graph, config=config) as session:
-        call = session.make_callable("y:0", ["x:0"])
+class TensorFlow:
+    def __init__(self, graph):
+        config = tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+        self.session = tf1.Session(graph=graph, config=config)
+        self.call = self.session.make_callable("y:0", ["x:0"])
+
+    def us(self, values, seconds):
         for _ in range(5):
-            call(values)
+            self.call(values)
         least, end = np.inf, time.perf_counter() + seconds
         while (start := time.perf_counter()) < end:
-            call(values)
+            self.call(values)
             least = min(least, time.perf_counter() - start)
-    return least * 1e6
+        return least * 1e6
 
 
-def floe_us(floectl, graph, values, seconds, folder):
-    model, inputs = os.path.join(folder, "graph.pb"), os.path.join(folder, "in.npz")
-    with open(model, "wb") as f:
-        f.write(graph.as_graph_def().SerializeToString())
-    np.savez(inputs, x=values)
-    done = subprocess.run([floectl, "bench", model, "--inputs", inputs, "--seconds", str(seconds), "--json"], check=True,
-                          capture_output=True, text=True)
-    return json.loads(done.stdout)["min_us"]
+class Floe:
+    def __init__(self, graph, values, floectl, folder):
+        self.floectl, self.model, self.inputs = floectl, os.path.join(folder, "graph.pb"), os.path.join(folder, "in.npz")
+        with open(self.model, "wb") as f:
+            f.write(graph.as_graph_def().SerializeToString())
+        np.savez(self.inputs, x=values)
+
+    def us(self, seconds):
+        done = subprocess.run([self.floectl, "bench", self.model, "--inputs", self.inputs, "--seconds", str(seconds), "--json"],
+                              check=True, capture_output=True, text=True)
+        return json.loads(done.stdout)["min_us"]
+
+
+def times_of(case, args, folder):
+    """floe's and TensorFlow's."""
+    shape, build = case
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.identity(build(tf1.placeholder("float32", shape, name="x")), name="y")
+    values = RNG.randn(*shape).astype("float32")
+    theirs, ours = TensorFlow(graph), Floe(graph, values, os.path.join(args.build, "floectl"), folder)
+    with theirs.session:
+        rounds = [(ours.us(args.seconds), theirs.us(values, args.seconds)) for _ in range(args.rounds)]
+    return map(min, zip(*rounds))
 
 
 def main():
@@ -133,19 +173,15 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--build", default=os.path.join(ROOT, "build/release"))
     parser.add_argument("--seconds", type=float, default=0.15)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--below", type=float, default=np.inf, help="show ratios below this alone")
     args = parser.parse_args()
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, (shape, build) in CASES.items():
+        for name, case in CASES.items():
             if args.names and not name.startswith(tuple(args.names)):
                 continue
-            graph = tf.Graph()
-            with graph.as_default():
-                tf.identity(build(tf1.placeholder("float32", shape, name="x")), name="y")
-            values = RNG.randn(*shape).astype("float32")
-            theirs = tensorflow_us(graph, values, args.seconds)
-            ours = floe_us(os.path.join(args.build, "floectl"), graph, values, args.seconds, folder)
+            ours, theirs = times_of(case, args, folder)
             found.append((theirs / ours, name, ours, theirs))
     print("| op | floe us | TensorFlow us | ratio |\n| --- | --- | --- | --- |")
     for ratio, name, ours, theirs in sorted(found):

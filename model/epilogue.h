@@ -15,6 +15,10 @@ enum class Activation : uint8_t {
   kSigmoid,
   kTanh,
   kElu,
+  kSelu,
+  kSoftplus,
+  kSoftsign,
+  kExp,
   kLeakyRelu,
   kSwish,  // x * Sigmoid(x)
   kGelu,

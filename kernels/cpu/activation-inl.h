@@ -33,13 +33,23 @@ HWY_INLINE V LeakyRelu(D d, V x, float alpha) {
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, alpha)), x);
 }
 
-// x for x >= 0, e^x - 1 below. Near zero e^x - 1 is tanh(x/2) * (e^x + 1), which cancels nothing.
+// x for x >= 0, e^x - 1 below.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Elu(D d, V x) {
-  const V one = hn::Set(d, 1.0f);
-  const V below = hn::Min(x, hn::Zero(d));
-  const V e = hn::Mul(Tanh(d, hn::Mul(below, hn::Set(d, 0.5f))), hn::Add(Exp(d, below), one));
-  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, x);
+  const auto below = hn::Lt(x, hn::Zero(d));
+  return hn::IfThenElse(below, Expm1UpToZero(d, hn::IfThenElseZero(below, x)), x);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Selu(D d, V x) {
+  const V scale = hn::Set(d, 1.0507009873554804934193349852946f);
+  const V scale_alpha = hn::Set(d, 1.7580993408473768599402175208123f);
+  return hn::Mul(Elu(d, x), hn::IfThenElse(hn::Lt(x, hn::Zero(d)), scale_alpha, scale));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Softsign(D d, V x) {
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Abs(x)));
 }
 
 // Whether an activation is done in the registers of the sums. Others would take these registers.
@@ -99,6 +109,14 @@ inline HWY_NOINLINE void ActivateInPlace(Activation activation, float alpha,
       return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Tanh(d, v); });
     case Activation::kElu:
       return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Elu(d, v); });
+    case Activation::kSelu:
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Selu(d, v); });
+    case Activation::kSoftplus:
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Softplus(d, v); });
+    case Activation::kSoftsign:
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Softsign(d, v); });
+    case Activation::kExp:
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Exp(d, v); });
     case Activation::kSwish:
       return MapInPlace(d, rows, [&](V v) HWY_ATTR { return hn::Mul(v, Sigmoid(d, v)); });
     case Activation::kLeakyRelu:

@@ -18,6 +18,17 @@ T GeluTanhPlain(T x) {
   return static_cast<T>(v / (1 + std::exp(-1.5957691216057308 * (v + 0.044715 * v * v * v))));
 }
 
+template <typename T>
+T SeluPlain(T x) {
+  const auto v = static_cast<double>(x);
+  return static_cast<T>(v < 0 ? 1.7580993408473767 * std::expm1(v) : 1.0507009873554805 * v);
+}
+template <typename T>
+T SoftplusPlain(T x) {
+  const auto v = static_cast<double>(x);
+  return static_cast<T>((v > 0 ? v : 0) + std::log1p(std::exp(-std::abs(v))));
+}
+
 // For the reference kernels and tests.
 template <typename T>
 T ActivatePlain(const Epilogue& epilogue, T x) {
@@ -34,6 +45,14 @@ T ActivatePlain(const Epilogue& epilogue, T x) {
       return static_cast<T>(std::tanh(static_cast<double>(x)));
     case Activation::kElu:
       return x < T(0) ? static_cast<T>(std::expm1(static_cast<double>(x))) : x;
+    case Activation::kSelu:
+      return SeluPlain(x);
+    case Activation::kSoftplus:
+      return SoftplusPlain(x);
+    case Activation::kSoftsign:
+      return static_cast<T>(x / (1 + std::abs(static_cast<double>(x))));
+    case Activation::kExp:
+      return static_cast<T>(std::exp(static_cast<double>(x)));
     case Activation::kLeakyRelu:
       return x < T(0) ? static_cast<T>(x * static_cast<double>(epilogue.alpha)) : x;
     case Activation::kSwish:

@@ -59,19 +59,6 @@ namespace hn = hwy::HWY_NAMESPACE;
     }                                                      \
   };
 
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V SeluOf(D d, V x) {
-  const V scale = hn::Set(d, 1.0507009873554804934193349852946f);
-  const V scale_alpha = hn::Set(d, 1.7580993408473768599402175208123f);
-  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(scale_alpha, Elu(d, x)), hn::Mul(scale, x));
-}
-
-// e^x - 1 without cancellation, as Elu has it.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V Expm1Of(D d, V x) {
-  return hn::Mul(Tanh(d, hn::Mul(x, hn::Set(d, 0.5f))), hn::Add(Exp(d, x), hn::Set(d, 1.0f)));
-}
-
 // log(1 + x) by the ratio of two equally rounded terms.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Log1pOf(D d, V x) {
@@ -81,22 +68,15 @@ HWY_INLINE V Log1pOf(D d, V x) {
   return hn::IfThenElse(hn::Eq(w, one), x, hn::IfThenElse(hn::Gt(w, most), Log(d, w), ratio));
 }
 
-// log(1 + e^x) as max(x, 0) + log1p(e^-|x|).
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V SoftplusOf(D d, V x) {
-  const V log1p = Log1pOf(d, Exp(d, hn::Neg(hn::Abs(x))));
-  return hn::Add(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x), log1p);
-}
-
 FLOE_FUNCTION(Relu, Relu(d, x))
 FLOE_FUNCTION(Relu6, Relu6(d, x))
 FLOE_FUNCTION(Elu, Elu(d, x))
-FLOE_FUNCTION(Selu, SeluOf(d, x))
+FLOE_FUNCTION(Selu, Selu(d, x))
 FLOE_FUNCTION(LeakyRelu, LeakyRelu(d, x, alpha))
 FLOE_FUNCTION(Sigmoid, Sigmoid(d, x))
 FLOE_FUNCTION(Tanh, Tanh(d, x))
 FLOE_FUNCTION(Exp, Exp(d, x))
-FLOE_FUNCTION(Expm1, Expm1Of(d, x))
+FLOE_FUNCTION(Expm1, Expm1(d, x))
 FLOE_FUNCTION(Log, Log(d, x))
 FLOE_FUNCTION(Log1p, Log1pOf(d, x))
 FLOE_FUNCTION(Sqrt, hn::Sqrt(x))
@@ -104,8 +84,8 @@ FLOE_FUNCTION(Rsqrt, hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)))
 FLOE_FUNCTION(Square, hn::Mul(x, x))
 FLOE_FUNCTION(Neg, hn::Neg(x))
 FLOE_FUNCTION(Abs, hn::Abs(x))
-FLOE_FUNCTION(Softplus, SoftplusOf(d, x))
-FLOE_FUNCTION(Softsign, hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Abs(x))))
+FLOE_FUNCTION(Softplus, Softplus(d, x))
+FLOE_FUNCTION(Softsign, Softsign(d, x))
 FLOE_FUNCTION(Erf, Erf(d, x))
 FLOE_FUNCTION(Erfc, Erfc(d, x))
 FLOE_FUNCTION(Floor, hn::Floor(x))

@@ -1,10 +1,13 @@
-// Elementary functions of float vectors: Exp, Log, Tanh, Sigmoid, Erf, Erfc, Gelu. Every lane is
-// computed alone by the same operations, so a partly loaded vector rounds as a full one does.
+// Elementary functions of float vectors: Exp, Expm1, Log, Tanh, Sigmoid, Softplus, Erf, Erfc, Gelu.
+// Every lane is computed alone by the same operations, so a partly loaded vector rounds as a full
+// one does.
 // Relative error below 1e-6 against float64 wherever the result is a normal number, unless a
 // function says otherwise; NaN in, NaN out; infinities and overflow as in C's functions.
 
 // Range reductions and coefficients: S. L. Moshier, Cephes Mathematical Library, single precision
-// (expf, logf, tanhf, ndtrf), https://www.netlib.org/cephes/.
+// (expf, logf, ndtrf), https://www.netlib.org/cephes/. e^x - 1 is put together from the rest of the
+// range reduction as in P. T. P. Tang, Table-Driven Implementation of the Expm1 Function in IEEE
+// Floating-Point Arithmetic, ACM TOMS 18 (1992), with a polynomial in the place of its table.
 
 // Included once per target: include "kernels/cpu/hwy_targets.h", foreach_target.h and highway.h
 // first.
@@ -58,15 +61,46 @@ HWY_INLINE V PowerOfTwo(D d, VI n) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
 }
 
+// x - n * ln 2, for n next to x / ln 2.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V RestOfExponent(D d, V x, V n) {
+  // ln 2 in two parts, the first exact in a product with n.
+  const V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
+  return hn::MulAdd(n, hn::Set(d, 2.12194440e-4f), r);
+}
+
+// (e^r - 1 - r) / r^2 for |r| up to ln(2) / 2.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V ExpTerms(D d, V r) {
+  constexpr float kTerms[] = {1.9875691500E-4f, 1.3981999507E-3f, 8.3334519073E-3f,
+                              4.1665795894E-2f, 1.6666665459E-1f, 5.0000001201E-1f};
+  return Polynomial(d, r, kTerms);
+}
+
 // e^x / 2^n, for n next to x / ln 2.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V ExpOfRest(D d, V x, V n) {
-  // ln 2 in two parts, the first exact in a product with n.
-  V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
-  r = hn::MulAdd(n, hn::Set(d, 2.12194440e-4f), r);
-  constexpr float kTerms[] = {1.9875691500E-4f, 1.3981999507E-3f, 8.3334519073E-3f,
-                              4.1665795894E-2f, 1.6666665459E-1f, 5.0000001201E-1f};
-  return hn::MulAdd(Polynomial(d, r, kTerms), hn::Mul(r, r), hn::Add(r, hn::Set(d, 1.0f)));
+  const V r = RestOfExponent(d, x, n);
+  return hn::MulAdd(ExpTerms(d, r), hn::Mul(r, r), hn::Add(r, hn::Set(d, 1.0f)));
+}
+
+// e^x / 2^n - 1, for n next to x / ln 2.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Expm1OfRest(D d, V x, V n) {
+  const V r = RestOfExponent(d, x, n);
+  return hn::MulAdd(ExpTerms(d, r), hn::Mul(r, r), r);
+}
+
+// Rounds x / ln 2 to an integer, for |x| up to 88, and gives 2 to its power.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V NearestPowerOfE(D d, V x, V* n) {
+  const hn::Rebind<int32_t, D> di;
+  // Added to 1.5 * 2^23, a number is rounded to an integer, which stands in the lowest bits.
+  const V shift = hn::Set(d, 12582912.0f);
+  const V shifted = hn::MulAdd(x, hn::Set(d, 1.44269504088896341f), shift);
+  *n = hn::Sub(shifted, shift);
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
+  return hn::BitCast(d, hn::Add(exponent, hn::Set(di, 127 << 23)));
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -117,28 +151,45 @@ HWY_INLINE V Log(D d, V x) {
 // e^x for x in [-88, 88]; beyond, that of the bound.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V ExpWithin88(D d, V x) {
-  const hn::Rebind<int32_t, D> di;
   const V bounded = AtLeast(d, AtMost(d, x, 88.0f), -88.0f);
-  // Added to 1.5 * 2^23, a number is rounded to an integer, which stands in the lowest bits.
-  const V shift = hn::Set(d, 12582912.0f);
-  const V shifted = hn::MulAdd(bounded, hn::Set(d, 1.44269504088896341f), shift);
-  const V nf = hn::Sub(shifted, shift);
-  const auto n = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
-  const V power = hn::BitCast(d, hn::Add(n, hn::Set(di, 127 << 23)));
-  return hn::Mul(ExpOfRest(d, bounded, nf), power);
+  V n;
+  const V power = NearestPowerOfE(d, bounded, &n);
+  return hn::Mul(ExpOfRest(d, bounded, n), power);
 }
 
+// e^x - 1 for x <= 0. Error below one unit in the last place.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Expm1UpToZero(D d, V x) {
+  const V bounded = AtLeast(d, x, -18.0f);  // below, the result is -1
+  V n;
+  const V power = NearestPowerOfE(d, bounded, &n);
+  // 2^n * (e^r - 1) + (2^n - 1): the last term is exact, and for n = 0 it vanishes.
+  const V rest = Expm1OfRest(d, bounded, n);
+  return hn::MulAdd(power, rest, hn::Sub(power, hn::Set(d, 1.0f)));
+}
+
+// e^x - 1. Error below two units in the last place.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Expm1(D d, V x) {
+  const hn::Rebind<int32_t, D> di;
+  const V bounded = AtLeast(d, AtMost(d, x, 89.0f), -18.0f);
+  const auto n = hn::NearestInt(hn::Mul(bounded, hn::Set(d, 1.44269504088896341f)));
+  const V nf = hn::ConvertTo(d, n);
+  const V rest = Expm1OfRest(d, bounded, nf);
+  // Half of the result, doubled: n runs to 128, beyond what an exponent field holds.
+  const V half = PowerOfTwo(d, hn::Sub(n, hn::Set(di, 1)));
+  const V y = hn::MulAdd(half, rest, hn::Sub(half, hn::Set(d, 0.5f)));
+  // The rest alone keeps subnormals, whose half may not be a number, and loses the sign of zero.
+  const V near_zero = hn::IfThenElse(hn::Eq(nf, hn::Zero(d)), hn::CopySign(rest, x), hn::Add(y, y));
+  return hn::IfThenElse(hn::IsNaN(x), x, near_zero);
+}
+
+// By e = e^(-2|x|) - 1, which cancels nothing: -e / (e + 2).
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Tanh(D d, V x) {
-  const V one = hn::Set(d, 1.0f), two = hn::Set(d, 2.0f);
   const V size = hn::Abs(x);
-  constexpr float kTanhTerms[] = {-5.70498872745E-3f, 2.06390887954E-2f, -5.37397155531E-2f,
-                                  1.33314422036E-1f, -3.33332819422E-1f};
-  const V square = hn::Mul(x, x);
-  const V near_zero = hn::MulAdd(hn::Mul(Polynomial(d, square, kTanhTerms), square), x, x);
-  const V far = hn::Sub(one, hn::Div(two, hn::Add(ExpWithin88(d, hn::Mul(size, two)), one)));
-  // The sign is copied in both branches: the polynomial turns -0 into +0.
-  return hn::CopySign(hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.625f)), near_zero, far), x);
+  const V e = Expm1UpToZero(d, hn::Neg(hn::Add(size, size)));
+  return hn::CopySign(hn::Div(e, hn::Add(e, hn::Set(d, 2.0f))), x);
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -208,6 +259,24 @@ HWY_INLINE V ExpUpToZero(D d, V x) {
   const V nf = hn::ConvertTo(d, n);
   // A product, not a sum of exponents: it lets NaN pass.
   return hn::IfThenZeroElse(tiny, hn::Mul(ExpOfRest(d, x, nf), PowerOfTwo(d, n)));
+}
+
+// log(1 + x) for x in [0, 1], as 2 * atanh(x / (x + 2)).
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Log1pUpToOne(D d, V x) {
+  const V s = hn::Div(x, hn::Add(x, hn::Set(d, 2.0f))), square = hn::Mul(s, s);
+  // (atanh(s) / s - 1) / s^2, minimax in relative error up to s = 1/3.
+  constexpr float kTerms[] = {1.21504664e-01f, 1.07138291e-01f, 1.43084422e-01f, 1.99994385e-01f,
+                              3.33333373e-01f};
+  const V twice = hn::Add(s, s);
+  return hn::MulAdd(hn::Mul(Polynomial(d, square, kTerms), square), twice, twice);
+}
+
+// log(1 + e^x), as max(x, 0) + log(1 + e^-|x|).
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Softplus(D d, V x) {
+  const V log1p = Log1pUpToOne(d, ExpUpToZero(d, hn::Neg(hn::Abs(x))));
+  return hn::Add(AtLeast(d, x, 0.0f), log1p);
 }
 
 // x times the normal distribution's integral from -infinity to x: x/2 * erfc(-x / sqrt(2)). Below

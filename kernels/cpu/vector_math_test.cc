@@ -15,11 +15,29 @@
 
 #include "kernels/cpu/vector_math-inl.h"
 
+#ifndef FLOE_VECTOR_MATH_FUNCTIONS  // once, not for each target
+#define FLOE_VECTOR_MATH_FUNCTIONS
+namespace floe::kernels {
+enum Function {
+  kExp,
+  kExpm1,
+  kExpm1UpToZero,
+  kLog,
+  kTanh,
+  kSigmoid,
+  kSoftplus,
+  kErf,
+  kErfc,
+  kExpUpToZero,
+  kGelu,
+  kGeluTanh
+};
+}  // namespace floe::kernels
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace floe::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-enum Function { kExp, kLog, kTanh, kSigmoid, kErf, kErfc, kExpUpToZero, kGelu, kGeluTanh };
 
 // y[i] = f(x[i]); n is a multiple of 64.
 void Apply(int function, const float* x, float* y, size_t n) {
@@ -29,6 +47,15 @@ void Apply(int function, const float* x, float* y, size_t n) {
     switch (function) {
       case kExp:
         hn::StoreU(Exp(d, v), d, y + i);
+        break;
+      case kExpm1:
+        hn::StoreU(Expm1(d, v), d, y + i);
+        break;
+      case kExpm1UpToZero:
+        hn::StoreU(Expm1UpToZero(d, v), d, y + i);
+        break;
+      case kSoftplus:
+        hn::StoreU(Softplus(d, v), d, y + i);
         break;
       case kLog:
         hn::StoreU(Log(d, v), d, y + i);
@@ -66,12 +93,15 @@ namespace floe::kernels {
 namespace {
 HWY_EXPORT(Apply);
 
-enum Function { kExp, kLog, kTanh, kSigmoid, kErf, kErfc, kExpUpToZero, kGelu, kGeluTanh };
-
 double Reference(int function, double x) {
   switch (function) {
     case kExp:
       return std::exp(x);
+    case kExpm1:
+    case kExpm1UpToZero:
+      return std::expm1(x);
+    case kSoftplus:
+      return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
     case kLog:
       return std::log(x);
     case kTanh:
@@ -91,14 +121,17 @@ double Reference(int function, double x) {
   }
 }
 
-bool Matches(float y, double want, double tolerance) {
+constexpr double kFlushed = 1.5e-38;  // subnormals may be zero
+constexpr double kKept = 2e-45;       // no, they are right to the last place but one
+
+bool Matches(float y, double want, double tolerance, double least) {
   if (std::isnan(want)) return std::isnan(y);
   if (std::abs(want) > std::numeric_limits<float>::max()) return y == static_cast<float>(want);
-  return std::abs(y - want) <=
-         tolerance * std::abs(want) + 1.5e-38;  // the last term: subnormals may be flushed
+  return std::abs(y - want) <= tolerance * std::abs(want) + least;
 }
 
-void ExpectClose(int function, const std::vector<float>& x, double tolerance = 1e-6) {
+void ExpectClose(int function, const std::vector<float>& x, double tolerance = 1e-6,
+                 double least = kFlushed) {
   for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(isa);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
@@ -108,7 +141,7 @@ void ExpectClose(int function, const std::vector<float>& x, double tolerance = 1
     HWY_DYNAMIC_DISPATCH(Apply)(function, padded.data(), y.data(), padded.size());
     for (size_t i = 0; i < x.size(); ++i) {
       const double want = Reference(function, x[i]);
-      ASSERT_TRUE(Matches(y[i], want, tolerance))
+      ASSERT_TRUE(Matches(y[i], want, tolerance, least))
           << hwy::TargetName(isa) << " function " << function << " x=" << x[i] << ": " << y[i]
           << " is not " << want;
     }
@@ -137,6 +170,35 @@ TEST(VectorMath, EveryIsaMatchesFloat64) {
   }
 }
 
+// Every exponent of a float, subnormals too, with both signs.
+std::vector<float> AllExponents() {
+  std::vector<float> x;
+  for (int e = -149; e < 128; ++e) {
+    for (double m : {1.0, 1.2, 1.4142, 1.5, 1.9999}) {
+      x.push_back(static_cast<float>(std::ldexp(m, e)));
+      x.push_back(-x.back());
+    }
+  }
+  return x;
+}
+
+std::vector<float> UpToZero(std::vector<float> x) {
+  for (float& value : x) value = -std::abs(value);
+  return x;
+}
+
+TEST(VectorMath, Expm1IsRightToSomeUnitsOfTheLastPlace) {
+  // 1.2e-7 are between one and two of them.
+  for (const std::vector<float>& x :
+       {Range(-20, 89, 400000), Range(-1, 1, 400000), AllExponents(), kSpecial}) {
+    ExpectClose(kExpm1, x, 1.2e-7, kKept);
+    ExpectClose(kExpm1UpToZero, UpToZero(x), 1.2e-7, kKept);
+    ExpectClose(kTanh, x, 2e-7, kKept);
+    ExpectClose(kSoftplus, x, 2.5e-7);
+  }
+  ExpectClose(kSoftplus, Range(-88, 88, 400000), 2.5e-7);
+}
+
 TEST(VectorMath, ExpUpToZeroIsZeroBelowNormalNumbers) {
   ExpectClose(kExpUpToZero, Range(-87.3, 0, 100000));
   ExpectClose(kExpUpToZero, {-kInf, std::numeric_limits<float>::quiet_NaN(), -0.0f, -100.0f,
@@ -155,22 +217,17 @@ TEST(VectorMath, GeluMatchesFloat64) {
 TEST(VectorMath, LogMatchesFloat64OverAllExponents) {
   ExpectClose(kLog, kSpecial);
   ExpectClose(kLog, Range(0.001, 4, 100000));
-  std::vector<float> x;
-  for (int e = -148; e < 128; ++e) {
-    for (double m : {1.0, 1.2, 1.4142, 1.5, 1.9999})
-      x.push_back(static_cast<float>(std::ldexp(m, e)));
-  }
-  ExpectClose(kLog, x);
+  ExpectClose(kLog, AllExponents());
 }
 
 TEST(VectorMath, ExpIsZeroOrInfiniteBeyondFloat) {
   ExpectClose(kExp, {-104.0f, -200.0f, 88.72f, 88.73f, 100.0f});
 }
 
-TEST(VectorMath, TanhAndErfKeepTheSignOfZero) {
+TEST(VectorMath, Expm1TanhAndErfKeepTheSignOfZero) {
   std::vector<float> x(64, -0.0f), y(64);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  for (int function : {kTanh, kErf}) {
+  for (int function : {kExpm1, kTanh, kErf}) {
     HWY_DYNAMIC_DISPATCH(Apply)(function, x.data(), y.data(), x.size());
     EXPECT_TRUE(std::signbit(y[0])) << function;
   }

@@ -19,6 +19,8 @@ Activation ActivationOf(const std::string& op) {
       {"Relu", Activation::kRelu},       {"Relu6", Activation::kRelu6},
       {"Sigmoid", Activation::kSigmoid}, {"Tanh", Activation::kTanh},
       {"Elu", Activation::kElu},         {"LeakyRelu", Activation::kLeakyRelu},
+      {"Selu", Activation::kSelu},       {"Softplus", Activation::kSoftplus},
+      {"Exp", Activation::kExp},         {"Softsign", Activation::kSoftsign},
       {"Gelu", Activation::kGelu},       {"GeluTanh", Activation::kGeluTanh}};
   const auto it = ops.find(op);
   return it == ops.end() ? Activation::kNone : it->second;
