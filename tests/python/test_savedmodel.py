@@ -11,7 +11,8 @@ from floed import FLOECTL, Floed, predict_request
 from google.protobuf import text_format
 from npz_strings import decode, encode
 from saved_models import CASES, answers
-from tensorflow_serving.apis import prediction_log_pb2
+from saved_objects import OBJECT_CASES, loaded_answers
+from tensorflow_serving.apis import get_model_status_pb2, prediction_log_pb2
 
 
 def run(model, inputs, folder, signature="", expect=0):
@@ -41,6 +42,15 @@ def test_answers_are_tensorflows(case, tmp_path):
     path.parent.mkdir()
     feeds = case.make(str(path))
     for signature, want in answers(str(path), feeds, case.tags).items():
+        check(run(path, feeds[signature], tmp_path, signature), want)
+
+
+@pytest.mark.parametrize("case", OBJECT_CASES, ids=repr)
+def test_answers_are_those_of_the_loader_in_python(case, tmp_path):
+    path = tmp_path / "model" / "1"
+    path.parent.mkdir()
+    feeds = case.make(str(path))
+    for signature, want in loaded_answers(str(path), feeds).items():
         check(run(path, feeds[signature], tmp_path, signature), want)
 
 
@@ -150,6 +160,23 @@ def inspect(path, expect=0):
     return json.loads(done.stdout) if expect == 0 else done.stderr
 
 
+def test_functions_are_offered_where_there_are_no_signatures(tmp_path):
+    case = {case.name: case for case in OBJECT_CASES}
+    case["functions"].make(str(tmp_path / "f"))
+    report = inspect(tmp_path / "f")
+    assert [s["name"] for s in report["signatures"]] == ["__call__", "serving_default", "split", "two", "words"]
+    assert "assigns to a variable" in report["left_out"]["learn"]
+    case["traces"].make(str(tmp_path / "t"))
+    assert {s["name"] for s in inspect(tmp_path / "t")["signatures"]} == {"call", "call_2", "serving_default"}
+    case["inner_functions"].make(str(tmp_path / "i"))
+    assert {s["name"] for s in inspect(tmp_path / "i")["signatures"]} == {"encoder.encode", "model"}
+    case["functions_with_signatures"].make(str(tmp_path / "s"))
+    assert {s["name"] for s in inspect(tmp_path / "s")["signatures"]} == {"serving_default", "split", "words"}
+    freeze(tmp_path / "f", "--signature", "two", "-o", tmp_path / "two.pb")
+    got = run(tmp_path / "two.pb", {"function/two_left": np.float32([1, 2]), "function/two_right": np.arange(2)}, tmp_path)
+    assert [list(v) for v in got.values()].count([1, 3]) == 1
+
+
 def test_inspect_shows_what_a_saved_model_is(tmp_path):
     save_counter(tmp_path / "m")
     report = inspect(tmp_path / "m")
@@ -195,3 +222,72 @@ def test_floed_serves_versions_that_are_saved_models(tmp_path):
         reply = client.predict("m", {"inputs": np.array([[4.0]], np.float32)}, signature="regress_x2_to_y3")
         np.testing.assert_allclose(tf.make_ndarray(reply.outputs["outputs"]), [[5.0]])
         assert "1 recorded requests" in server.log()
+
+
+def versions_of(server, model):
+    with server.client() as client:
+        request = get_model_status_pb2.GetModelStatusRequest()
+        request.model_spec.name = model
+        states = client.models.GetModelStatus(request, timeout=30).model_version_status
+        return {s.version: get_model_status_pb2.ModelVersionStatus.State.Name(s.state) for s in states}
+
+
+@pytest.mark.parametrize("late", ["variables.data-00000-of-00001", "variables.index", "half a shard"])
+def test_a_version_waits_for_the_files_of_its_checkpoint(late, tmp_path):
+    """Another signature of the version needs no variable; that one alone would be no good."""
+    class Module(tf.Module):
+        def __init__(self, value):
+            super().__init__()
+            self.v = tf.Variable([value])
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
+        def scale(self, x):
+            return {"y": x * self.v}
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
+        def same(self, x):
+            return {"y": x + 0}
+
+    def save(value, path):
+        module = Module(value)
+        tf.saved_model.save(module, str(path), {"serving_default": module.scale, "same": module.same})
+
+    def answer(client):
+        reply = client.predict("m", {"x": np.float32([3])})
+        return reply.model_spec.version.value, tf.make_ndarray(reply.outputs["y"]).tolist()
+
+    (tmp_path / "m").mkdir()
+    save(2.0, tmp_path / "m" / "1")
+    with contextlib.closing(Floed(f"--model_base_path={tmp_path}/m", "--model_name=m", "--file_system_poll_wait_seconds=1",
+                                  "--load_retry_interval_micros=100000", "--max_num_load_retries=1000")) as server, \
+            server.client() as client:
+        assert answer(client) == (1, [6.0])
+        save(5.0, tmp_path / "new")
+        file = tmp_path / "new" / "variables" / (late if "." in late else "variables.data-00000-of-00001")
+        whole = file.read_bytes()
+        if late == "half a shard":
+            file.write_bytes(whole[:3])
+        else:
+            file.unlink()
+        (tmp_path / "new").rename(tmp_path / "m" / "2")
+        file = tmp_path / "m" / "2" / "variables" / file.name
+        server.wait_until(lambda: "version 2 is not served yet: " in server.log())
+        assert versions_of(server, "m")[1] == "AVAILABLE"
+        assert answer(client) == (1, [6.0])
+        file.write_bytes(whole)
+        server.wait_until(lambda: versions_of(server, "m").get(2) == "AVAILABLE")
+        server.wait_until(lambda: answer(client) == (2, [15.0]))
+        assert "signature '" not in server.log()
+
+
+def test_a_variable_that_the_checkpoint_lacks_is_not_waited_for(tmp_path):
+    save_counter(tmp_path / "m")
+    other = tf.train.Checkpoint(other=tf.Variable(1.0))
+    for file in (tmp_path / "m" / "variables").iterdir():
+        file.unlink()
+    other.write(str(tmp_path / "m" / "variables" / "variables"))
+    error = run(tmp_path / "m", {"x": np.float32(1)}, tmp_path, "read", expect=1)
+    assert "has no tensor" in error and "nearest: " in error
+    with contextlib.closing(Floed(f"--model_base_path={tmp_path}/m", "--model_name=m", wait=False)) as server:
+        server.wait_until(lambda: "is not served: " in server.log())
+        assert "has no tensor" in server.log() and "not served yet" not in server.log()

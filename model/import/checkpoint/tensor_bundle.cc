@@ -74,7 +74,7 @@ absl::Status NoIndex(const std::string& prefix) {
         prefix,
         " is a checkpoint of version 1, which floe does not read: restore it in TensorFlow "
         "and save it again (tf.compat.v1.train.Saver writes version 2)"));
-  return absl::NotFoundError(absl::StrCat(prefix, ".index does not exist", how));
+  return absl::UnavailableError(absl::StrCat(prefix, ".index does not exist", how));
 }
 
 absl::StatusOr<std::vector<SliceRange>> ParseRegion(const std::string& spec, const Shape& shape) {
@@ -118,6 +118,9 @@ absl::StatusOr<std::unique_ptr<TensorBundle>> TensorBundle::Open(const std::stri
   const std::string path = prefix + ".index";
   if (!IsFile(path)) return NoIndex(prefix);
   FLOE_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(path, max_index_bytes));
+  if (!IsSortedTable(file.view()))  // by its end
+    return absl::UnavailableError(absl::StrCat(
+        path, " is no table of a checkpoint, or cut short, or not all of it has been copied"));
   std::unique_ptr<TensorBundle> bundle(new TensorBundle(prefix, file.size));
   const absl::Status read =
       ReadSortedTable(file.view(), [&bundle](std::string_view key, std::string_view value) {
@@ -218,15 +221,22 @@ absl::StatusOr<const InputFile*> TensorBundle::ShardWith(const Entry& entry) {
         absl::StrCat("it is in shard ", entry.shard, ", and there are ", shards_));
   auto shard = open_.find(entry.shard);
   if (shard == open_.end()) {
-    FLOE_ASSIGN_OR_RETURN(InputFile opened,
-                          InputFile::Open(ShardName(prefix_, entry.shard, shards_), INT64_MAX));
-    shard = open_.emplace(entry.shard, std::move(opened)).first;
+    absl::StatusOr<InputFile> opened =
+        InputFile::Open(ShardName(prefix_, entry.shard, shards_), INT64_MAX);
+    if (absl::IsNotFound(opened.status()))  // unlike a tensor, it may come later
+      return absl::UnavailableError(opened.status().message());
+    FLOE_RETURN_IF_ERROR(opened.status());
+    shard = open_.emplace(entry.shard, *std::move(opened)).first;
   }
   const auto have = static_cast<int64_t>(shard->second.size());
-  if (entry.offset < 0 || entry.size < 0 || entry.offset > have || entry.size > have - entry.offset)
-    return absl::DataLossError(absl::StrCat(shard->second.path(), " has ", have,
-                                            " bytes, it would be the ", entry.size, " bytes at ",
-                                            entry.offset));
+  const std::string place = absl::StrCat("it would be the ", entry.size, " bytes at ",
+                                         entry.offset);
+  if (entry.offset < 0 || entry.size < 0)
+    return absl::DataLossError(absl::StrCat(place, " of ", shard->second.path()));
+  if (entry.offset > have || entry.size > have - entry.offset)
+    return absl::UnavailableError(absl::StrCat(
+        shard->second.path(), " has ", have, " bytes, ", place,
+        "; it is cut short, or not all of it has been copied"));
   return &shard->second;
 }
 

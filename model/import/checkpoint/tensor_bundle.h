@@ -25,8 +25,8 @@ namespace floe {
 // Threading: one thread; the tensors that were read may go to any.
 class TensorBundle {
  public:
-  // NOT_FOUND: there is no PREFIX.index. INVALID_ARGUMENT: a checkpoint of another version or byte
-  // order, by that name. DATA_LOSS: a damaged index.
+  // UNAVAILABLE: there is no PREFIX.index, or its end is missing. INVALID_ARGUMENT: a checkpoint of
+  // another version or byte order, by that name. DATA_LOSS: a damaged index.
   static absl::StatusOr<std::unique_ptr<TensorBundle>> Open(const std::string& prefix,
                                                             int64_t max_index_bytes);
   ~TensorBundle();
@@ -39,7 +39,7 @@ class TensorBundle {
 
   // A tensor in memory of its own, put together where it was partitioned. The checksum has been
   // looked at. Errors name tensor and shard: NOT_FOUND with the nearest names; DATA_LOSS;
-  // UNAVAILABLE for a shard that is cut short meanwhile; INVALID_ARGUMENT for dtypes that floe does
+  // UNAVAILABLE for a shard that is not there or too short; INVALID_ARGUMENT for dtypes that floe does
   // not have.
   absl::StatusOr<Tensor> Read(const std::string& name);
   // The part of a tensor that `spec` means, as RestoreV2 takes it: "" for all of it, else the whole

@@ -111,9 +111,10 @@ absl::StatusOr<Frozen> FreezeSavedModelFile(const std::string& file,
   FLOE_ASSIGN_OR_RETURN(request.signatures[0], PickSignature(ReadSignatures(meta), signature));
   request.init_nodes = InitNodes(*meta);
   request.restore_op = meta->saver_def().restore_op_name();
+  request.objects = CapturedVariables(*meta);
   for (const auto& [node, asset] : AssetFiles(*meta))
     request.assets[node] = absl::StrCat(directory, "/assets/", asset);
-  return Freeze(std::move(request), directory + "/variables/variables", meta->mutable_graph_def());
+  return Freeze(std::move(request), CheckpointOf(directory), meta->mutable_graph_def());
 }
 
 // A MetaGraphDef is no GraphDef: their first fields differ.

@@ -1,6 +1,7 @@
 #include "model/import/savedmodel/freeze_meta_graph.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -263,12 +264,28 @@ class GraphFreezer {
     return bundle->ReadSlice(whole, slices[number]);
   }
 
+  // A variable that the saver leaves out, as it does with those of Keras 3: as the object graph
+  // says, if there is one.
+  absl::StatusOr<Tensor> ReadByObject(const std::string& name) {
+    const auto path = request_.objects.find(name);
+    if (path == request_.objects.end()) return ReadByName(name);
+    if (!objects_.has_value()) {
+      FLOE_ASSIGN_OR_RETURN(TensorBundle * bundle, checkpoint_());
+      if (!bundle->Has(CheckpointObjects::kName)) return ReadByName(name);
+      FLOE_ASSIGN_OR_RETURN(const Tensor graph, bundle->Read(CheckpointObjects::kName));
+      if (graph.dtype() != DType::kString || graph.elements() != 1) return ReadByName(name);
+      FLOE_ASSIGN_OR_RETURN(objects_, CheckpointObjects::Parse(graph.as<std::string>()[0]));
+    }
+    const std::string key = objects_->KeyOf(path->second);
+    return ReadByName(key.empty() ? name : key);
+  }
+
   absl::StatusOr<Tensor> ReadVariable(const std::string& name) {
     const auto assigned = assigned_.find(name);
     if (assigned != assigned_.end()) return assigned->second;
     const auto planned = plan_.variables.find(name);
     absl::StatusOr<Tensor> value =
-        planned != plan_.variables.end() ? Restored(planned->second) : ReadByName(name);
+        planned != plan_.variables.end() ? Restored(planned->second) : ReadByObject(name);
     if (value.ok()) return value;
     return Annotate(value.status(), absl::StrCat("variable ", Quoted(name)));
   }
@@ -281,18 +298,25 @@ class GraphFreezer {
       if (needed.count(node.name()) == 0) continue;
       absl::Status read = ReadFor(&node);
       if (read.ok()) continue;
-      // Other signatures may do without it; a damaged file is no good to any.
+      // Other signatures may do without a variable that the checkpoint lacks; a file that is
+      // missing or damaged is no good to any.
       if (!absl::IsNotFound(read)) return read;
-      refused_.emplace(node.name(), read);
+      refused_.emplace(node.name(), Lacking(read));
     }
     for (auto& function : *graph_.mutable_library()->mutable_function()) {
       for (NodeDef& node : *function.mutable_node_def()) {
         const absl::Status read = ReadFor(&node);
         if (!read.ok())
-          return Annotate(read, absl::StrCat("function ", Quoted(function.signature().name())));
+          return Annotate(absl::IsNotFound(read) ? Lacking(read) : read,
+                          absl::StrCat("function ", Quoted(function.signature().name())));
       }
     }
     return absl::OkStatus();
+  }
+
+  // Not as a file that is not found: a tensor does not come later.
+  static absl::Status Lacking(const absl::Status& missing) {
+    return absl::InvalidArgumentError(missing.message());
   }
 
   absl::Status ReadFor(NodeDef* node) {
@@ -375,8 +399,9 @@ class GraphFreezer {
   absl::Status NothingLeft() const {
     if (request_.signatures.empty())
       return absl::InvalidArgumentError(
-          "it has no signatures; export it with one (tf.saved_model.save(model, path, "
-          "signatures=...)), or name its inputs and outputs in the configuration "
+          "it has no signatures, and no function that was traced before it was saved; export it "
+          "with one (tf.saved_model.save(model, path, signatures=...)), or name its inputs and "
+          "outputs in the configuration "
           "(signature.inputs, signature.outputs)");
     const auto usual = frozen_.left_out.find("serving_default");
     const auto& [name, why] = usual != frozen_.left_out.end() ? *usual : *frozen_.left_out.begin();
@@ -388,6 +413,7 @@ class GraphFreezer {
   GraphDef& graph_;
   RestorePlan plan_;
   std::map<std::string, Tensor> assigned_;  // by SharedName
+  std::optional<CheckpointObjects> objects_;
   std::map<std::string, absl::Status> refused_;
   FrozenGraph frozen_;
 };

@@ -1,7 +1,9 @@
 #include "model/import/savedmodel/meta_graph.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -12,6 +14,8 @@
 #include "model/import/message_ptr.h"
 #include "model/import/savedmodel/closure.h"
 #include "model/import/savedmodel/node_names.h"
+#include "model/import/savedmodel/offered_functions.h"
+#include "model/import/savedmodel/structure.h"
 #include "model/import/tensor_proto.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
@@ -27,15 +31,31 @@ absl::StatusOr<SignatureTensor> ReadTensor(const std::string& key, const TensorI
   if (info.encoding_case() == TensorInfo::kCooSparse)
     return absl::UnimplementedError(
         absl::StrCat(Quoted(key), " is a sparse tensor, which no request can name"));
-  if (info.encoding_case() == TensorInfo::kCompositeTensor)
-    return absl::UnimplementedError(
-        absl::StrCat(Quoted(key), " is a composite tensor, which no request can name"));
   if (info.name().empty())
     return absl::InvalidArgumentError(absl::StrCat(Quoted(key), " names no tensor"));
   tensor.tensor_name = CanonicalTensor(info.name());
   FLOE_ASSIGN_OR_RETURN(tensor.type.dtype, DTypeFromNumber(info.dtype()));
   tensor.type.shape = ShapeFromProto(info.tensor_shape());
   return tensor;
+}
+
+// A ragged tensor is as many as it has parts.
+absl::Status ReadTensors(const std::string& key, const TensorInfo& info,
+                         std::vector<SignatureTensor>* tensors) {
+  if (info.encoding_case() != TensorInfo::kCompositeTensor) {
+    FLOE_ASSIGN_OR_RETURN(SignatureTensor tensor, ReadTensor(key, info));
+    tensors->push_back(std::move(tensor));
+    return absl::OkStatus();
+  }
+  const TensorInfo::CompositeTensor& parts = info.composite_tensor();
+  FLOE_ASSIGN_OR_RETURN(const std::vector<std::string> keys,
+                        RaggedParts(parts.type_spec(), key, parts.components_size()));
+  for (size_t k = 0; k < keys.size(); ++k) {
+    FLOE_ASSIGN_OR_RETURN(SignatureTensor tensor,
+                          ReadTensor(keys[k], parts.components(static_cast<int>(k))));
+    tensors->push_back(std::move(tensor));
+  }
+  return absl::OkStatus();
 }
 
 // Protobuf's maps have no order; the file's keys are served in that of their letters.
@@ -49,8 +69,9 @@ std::vector<std::string> SortedKeys(const Map& map) {
 
 absl::Status Read(tensorflow::SignatureDef* file, SignatureDef* def) {
   for (const std::string& key : SortedKeys(file->inputs())) {
-    absl::StatusOr<SignatureTensor> input = ReadTensor(key, file->inputs().at(key));
-    if (!input.ok()) return Annotate(input.status(), "input");
+    const absl::Status read = ReadTensors(key, file->inputs().at(key), &def->inputs);
+    if (!read.ok()) return Annotate(read, "input");
+    SignatureTensor* const input = &def->inputs.back();
     const auto fallback = file->mutable_defaults()->find(key);
     if (fallback != file->mutable_defaults()->end()) {
       FLOE_ASSIGN_OR_RETURN(input->default_value, TensorFromProto(&fallback->second));
@@ -60,12 +81,10 @@ absl::Status Read(tensorflow::SignatureDef* file, SignatureDef* def) {
             ", the input is ", DTypeName(input->type.dtype)));
       input->optional = true;
     }
-    def->inputs.push_back(*std::move(input));
   }
   for (const std::string& key : SortedKeys(file->outputs())) {
-    absl::StatusOr<SignatureTensor> output = ReadTensor(key, file->outputs().at(key));
-    if (!output.ok()) return Annotate(output.status(), "output");
-    def->outputs.push_back(*std::move(output));
+    const absl::Status read = ReadTensors(key, file->outputs().at(key), &def->outputs);
+    if (!read.ok()) return Annotate(read, "output");
   }
   if (def->outputs.empty()) return absl::InvalidArgumentError("it has no outputs");
   return absl::OkStatus();
@@ -99,7 +118,7 @@ std::vector<FileSignature> ReadSignatures(MetaGraphDef* meta) {
     signature.problem = Read(&file, &signature.def);
     signatures.push_back(std::move(signature));
   }
-  return signatures;
+  return signatures.empty() ? OfferFunctions(meta) : std::move(signatures);
 }
 
 std::vector<std::string> InitNodes(const MetaGraphDef& meta) {
@@ -130,6 +149,15 @@ std::map<std::string, std::string> AssetFiles(const MetaGraphDef& meta) {
     if (asset->ParseFromString(any.value())) add(*asset);
   }
   return files;
+}
+
+std::string CheckpointOf(const std::string& directory) {
+  std::error_code error;
+  const std::string usual = directory + "/variables/variables", beside = directory + "/variables";
+  return !std::filesystem::exists(usual + ".index", error) &&
+                 std::filesystem::exists(beside + ".index", error)
+             ? beside
+             : usual;
 }
 
 absl::StatusOr<MetaGraphDef*> ChooseMetaGraph(const std::vector<std::string>& tags,

@@ -23,7 +23,9 @@ struct FileSignature {
   absl::Status problem;
 };
 
-// Those of a meta graph by name, without the ones that loaders keep for themselves.
+// Those of a meta graph by name, without the ones that loaders keep for themselves. Where there are
+// none, the functions that OfferFunctions finds, whose calls are added to the graph. A ragged
+// tensor is as many tensors as RaggedParts names.
 std::vector<FileSignature> ReadSignatures(tensorflow::MetaGraphDef* meta);
 
 // Nodes that are run once after variables were restored; empty: none.
@@ -31,6 +33,10 @@ std::vector<std::string> InitNodes(const tensorflow::MetaGraphDef& meta);
 
 // Node -> the file's name beneath assets/.
 std::map<std::string, std::string> AssetFiles(const tensorflow::MetaGraphDef& meta);
+
+// The prefix of a SavedModel's checkpoint: variables/variables, or variables where only that is
+// there, beside saved_model.pb.
+std::string CheckpointOf(const std::string& directory);
 
 // The meta graph whose tags are exactly those; where none are asked for, the one of tag "serve",
 // or the only one. INVALID_ARGUMENT with the tags there are.

@@ -60,6 +60,7 @@ class Importer {
     }
     request.init_nodes = InitNodes(*meta);
     request.restore_op = meta->saver_def().restore_op_name();
+    request.objects = CapturedVariables(*meta);
     for (const auto& [node, file] : AssetFiles(*meta)) request.assets[node] = "assets/" + file;
     const OpenCheckpoint open = [this] { return Checkpoint(); };
     FLOE_ASSIGN_OR_RETURN(FrozenGraph frozen,
@@ -107,8 +108,8 @@ class Importer {
 
   absl::StatusOr<TensorBundle*> Checkpoint() {
     if (bundle_ == nullptr) {
-      FLOE_ASSIGN_OR_RETURN(bundle_, TensorBundle::Open(directory_ + "/variables/variables",
-                                                        options_.max_file_bytes));
+      FLOE_ASSIGN_OR_RETURN(bundle_,
+                            TensorBundle::Open(CheckpointOf(directory_), options_.max_file_bytes));
     }
     return bundle_.get();
   }
