@@ -275,15 +275,6 @@ def vocabulary_file(path):
     return {"look": {"w": np.array([b"beta", b"omega", b"alpha"])}}
 
 
-def variables_beside(path):
-    feeds = sequential(path)
-    folder = os.path.join(path, "variables")
-    for name in os.listdir(folder):
-        os.rename(os.path.join(folder, name), os.path.join(path, name))
-    os.rmdir(folder)
-    return feeds
-
-
 OBJECT_CASES = [Case(make.__name__, make) for make in (
     sequential, functional, nested, subclassed, recurrent, images, words_in_keras, module_with_a_model, repeated_names, functions,
-    functions_with_signatures, traces, inner_functions, ragged, vocabulary_file, variables_beside)]
+    functions_with_signatures, traces, inner_functions, ragged, vocabulary_file)]

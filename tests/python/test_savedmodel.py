@@ -54,6 +54,15 @@ def test_answers_are_those_of_the_loader_in_python(case, tmp_path):
         check(run(path, feeds[signature], tmp_path, signature), want)
 
 
+def test_variables_may_lie_beside_the_graph(tmp_path):
+    feeds = next(case for case in OBJECT_CASES if case.name == "sequential").make(str(tmp_path / "m"))
+    want = loaded_answers(str(tmp_path / "m"), feeds)["serving_default"]
+    for file in (tmp_path / "m" / "variables").iterdir():
+        file.rename(tmp_path / "m" / file.name)
+    (tmp_path / "m" / "variables").rmdir()
+    check(run(tmp_path / "m", feeds["serving_default"], tmp_path), want)
+
+
 def freeze(*args, expect=0):
     done = subprocess.run([FLOECTL, "freeze", *map(str, args)], capture_output=True, text=True)
     assert done.returncode == expect, done.stderr
@@ -281,12 +290,12 @@ def test_a_version_waits_for_the_files_of_its_checkpoint(late, tmp_path):
 
 
 def test_a_variable_that_the_checkpoint_lacks_is_not_waited_for(tmp_path):
-    save_counter(tmp_path / "m")
+    next(case for case in OBJECT_CASES if case.name == "sequential").make(str(tmp_path / "m"))
     other = tf.train.Checkpoint(other=tf.Variable(1.0))
     for file in (tmp_path / "m" / "variables").iterdir():
         file.unlink()
     other.write(str(tmp_path / "m" / "variables" / "variables"))
-    error = run(tmp_path / "m", {"x": np.float32(1)}, tmp_path, "read", expect=1)
+    error = run(tmp_path / "m", {"inputs": np.zeros((1, 4), np.float32)}, tmp_path, expect=1)
     assert "has no tensor" in error and "nearest: " in error
     with contextlib.closing(Floed(f"--model_base_path={tmp_path}/m", "--model_name=m", wait=False)) as server:
         server.wait_until(lambda: "is not served: " in server.log())
