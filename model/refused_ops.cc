@@ -10,7 +10,7 @@ namespace {
 constexpr RefusedOps kRefused[] = {
     {"Decision forests",
      "forests of TensorFlow Decision Forests are run by a library of their own; serve them "
-     "with it, or distil the forest into a network",
+     "with it",
      "SimpleML* Yggdrasil* DecisionForest*"},
     {"Boosted trees of estimators",
      "TensorFlow 2.21 has no kernels for boosted tree estimators either; train the "
@@ -20,8 +20,8 @@ constexpr RefusedOps kRefused[] = {
      "floe puts requests into batches itself; export the model without the batching op",
      "Batch BatchFunction Unbatch UnbatchGrad"},
     {"Python inside the graph",
-     "it calls Python code, which is not in the file; export the model with TensorFlow's "
-     "ops",
+     "it calls Python code, which is not in the file; write that part with TensorFlow's ops, or do "
+     "it before the request",
      "PyFunc PyFuncStateless EagerPyFunc"},
     {"Assigning while serving",
      "a model is read-only while it serves; export an inference graph that assigns nothing",
@@ -60,6 +60,11 @@ constexpr RefusedOps kRefused[] = {
      "MapClear MapIncompleteSize OrderedMap* Stack StackV2 StackPop* StackPush* StackClose* "
      "Mutex* ConsumeMutexLock GetSessionHandle* GetSessionTensor DeleteSessionTensor "
      "AddManySparseToTensorsMap AddSparseToTensorsMap TakeManySparseFromTensorsMap"},
+    {"Programs of JAX",
+     "it holds a program of XLA (StableHLO), as jax2tf's native serialization writes it, and no "
+     "ops of TensorFlow; serve the .keras file of a Keras model, or convert again with "
+     "jax2tf.convert(..., native_serialization=False) in a version of JAX that still has it",
+     "XlaCallModule"},
     {"Several devices or machines",
      "it is for models spread over devices or machines; export the model for one",
      "Collective* Nccl* AllToAll CrossReplicaSum Send Recv RemoteCall SyncDevice "
@@ -71,8 +76,8 @@ constexpr RefusedOps kRefused[] = {
      "*Summary *SummaryV2 SummaryWriter *SummaryWriter Write*Summary ImportEvent "
      "CreateSummary* Debug* Copy CopyHost CheckPinned Abort Timestamp *SummaryDbWriter"},
     {"cuDNN's recurrent layers",
-     "weights are packed for a GPU's library; export the layer with implementation=1 or for "
-     "CPUs",
+     "weights are packed for a GPU's library; build the model with layers that run on CPUs, such "
+     "as Keras' LSTM and GRU, load the weights there and export it",
      "CudnnRNN*"},
     {"Rarer image formats", "convert images to JPEG, PNG, GIF or BMP before they are sent",
      "DecodeWebP DecodeJxl"},
@@ -82,8 +87,8 @@ constexpr RefusedOps kRefused[] = {
      "DecodeProtoV2 EncodeProto DecodeJSONExample ParseSequenceExample "
      "ParseSingleSequenceExample"},
     {"TensorFlow Text",
-     "ops of tensorflow_text are a library of their own; tokenise before the request, or "
-     "use TextVectorization",
+     "ops of tensorflow_text are a library of their own; tokenise before the request, and export "
+     "the model without the tokeniser",
      "*Tokenize* *Detokenize* Sentencepiece* NormalizeUTF8* CaseFoldUTF8* FastWordpiece* "
      "SentenceFragments* RegexSplitWithOffsets ConstrainedSequence* TFText* *TFText* "
      "RougeL* MstParse* PhraseTokenize* ByteSplit* TrimPhrase* RoundRobin* "

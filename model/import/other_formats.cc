@@ -17,7 +17,12 @@
 namespace floe {
 namespace {
 
-constexpr const char* kExport = "export the model as a SavedModel (docs/models.md says how)";
+constexpr const char* kOriginal =
+    "where it was made from a model of TensorFlow or Keras, serve that (docs/models.md)";
+constexpr const char* kValues =
+    "which has values and no graph: serve the model that they belong to, a SavedModel, a frozen "
+    "graph or a Keras file (docs/models.md)";
+constexpr const char* kNoModel = "it is no model of TensorFlow or Keras (docs/models.md)";
 
 absl::Status OtherFormat(const std::string& what, const std::string& remedy) {
   return absl::InvalidArgumentError(
@@ -92,27 +97,25 @@ absl::Status CheckNoJson(std::string_view bytes) {
   const size_t begin = bytes.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos || bytes[begin] != '{') return absl::OkStatus();
   if (bytes.find("\"modelTopology\"") != std::string_view::npos)
-    return OtherFormat("a model of TensorFlow.js", "serve the model that it was converted from");
+    return OtherFormat("a model of TensorFlow.js", kOriginal);
   if (bytes.find("\"class_name\"") != std::string_view::npos)
     return OtherFormat("the configuration of a Keras model, without its weights",
                        "serve the .keras file, or the weights file that lies beside it "
                        "(docs/keras.md)");
-  return OtherFormat("a file of JSON", kExport);
+  return OtherFormat("a file of JSON", kNoModel);
 }
 
 // Models and data of other programs.
 absl::Status CheckNoStranger(std::string_view bytes) {
-  if (BeginsWith(bytes, "\x80\x02\x8a\x0a")) return OtherFormat("a file of PyTorch", kExport);
+  if (BeginsWith(bytes, "\x80\x02\x8a\x0a")) return OtherFormat("a file of PyTorch", kNoModel);
   if (BeginsWith(bytes, "\x80") && bytes.size() > 1 && bytes[1] >= 2 && bytes[1] <= 5)
-    return OtherFormat("a pickle of Python, such as scikit-learn's", kExport);
-  if (IsSafetensors(bytes))
-    return OtherFormat("a file of safetensors, which has no graph", kExport);
-  if (BeginsWith(bytes, "GGUF")) return OtherFormat("a GGUF model", kExport);
-  if (BeginsWith(bytes, "ptrt"))
-    return OtherFormat("an engine of TensorRT", "serve the model that it was built from");
-  if (BeginsWith(bytes, "\x93NUMPY")) return OtherFormat("an array of NumPy", kExport);
+    return OtherFormat("a pickle of Python, such as scikit-learn's", kNoModel);
+  if (IsSafetensors(bytes)) return OtherFormat("a file of safetensors", kValues);
+  if (BeginsWith(bytes, "GGUF")) return OtherFormat("a GGUF model", kNoModel);
+  if (BeginsWith(bytes, "ptrt")) return OtherFormat("an engine of TensorRT", kOriginal);
+  if (BeginsWith(bytes, "\x93NUMPY")) return OtherFormat("an array of NumPy", kValues);
   if (BeginsWith(bytes, "<?xml"))
-    return OtherFormat("an XML file, such as OpenVINO's or PMML's", kExport);
+    return OtherFormat("an XML file, such as OpenVINO's or PMML's", kOriginal);
   return CheckNoJson(bytes);
 }
 
@@ -143,13 +146,12 @@ absl::Status CheckNoOtherFormat(std::string_view bytes) {
                  "\x8b"
                  "FLOE"))
     return OtherFormat("a model converted by floe 0.1", "serve the frozen graph it was made from");
-  if (BeginsWith(bytes, "TFL3", 4))
-    return OtherFormat("a TensorFlow Lite model", "serve the model that it was converted from");
-  if (IsOnnx(bytes)) return OtherFormat("an ONNX model", kExport);
+  if (BeginsWith(bytes, "TFL3", 4)) return OtherFormat("a TensorFlow Lite model", kOriginal);
+  if (IsOnnx(bytes)) return OtherFormat("an ONNX model", kOriginal);
   if (BeginsWith(bytes, "PK\x03\x04") && ArchiveHas(bytes, "data.pkl"))
-    return OtherFormat("an archive of PyTorch (TorchScript or weights)", kExport);
+    return OtherFormat("an archive of PyTorch (TorchScript or weights)", kNoModel);
   if (BeginsWith(bytes, "PK\x03\x04") && ArchiveHas(bytes, ".npy"))
-    return OtherFormat("an archive of NumPy arrays", kExport);
+    return OtherFormat("an archive of NumPy arrays", kValues);
   if (BeginsWith(bytes, "PK\x03\x04"))
     return OtherFormat("a zip archive", "unpack it and serve what is in it");
   FLOE_RETURN_IF_ERROR(CheckNoCheckpoint(bytes));
