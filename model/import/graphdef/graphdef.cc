@@ -14,6 +14,7 @@
 #include "base/work_note.h"
 #include "model/import/graphdef/attributes.h"
 #include "model/import/graphdef/functions.h"
+#include "model/import/graphdef/known_attributes.h"
 #include "model/import/graphdef/structure_loops.h"
 #include "model/import/import.h"
 #include "model/op_def.h"
@@ -362,6 +363,7 @@ class Importer {
       node.op = FindOp("Unsupported");
       node.attrs.Set("tensorflow_op", def.op());
     }
+    if (supported && !call) FLOE_RETURN_IF_ERROR(CheckAttributes(def));
     for (auto& [name, value] : *def.mutable_attr()) {
       if (name[0] == '_') continue;  // TensorFlow's notes to itself
       const absl::Status set = SetAttr(name, value, &node.attrs);

@@ -42,8 +42,8 @@ using OpenCheckpoint = std::function<absl::StatusOr<TensorBundle*>()>;
 
 // Rewrites `graph` so that nothing is left that the signatures do not need. Constants that were
 // variables have no value: it is in `variables`. A signature that assigns, or needs a variable that
-// the checkpoint lacks, is left out. Errors: no signature is left; a damaged checkpoint; UNAVAILABLE
-// for files of it that are missing or too short.
+// the checkpoint lacks, is left out. Errors: no signature is left; a damaged checkpoint;
+// UNAVAILABLE for files of it that are missing or too short.
 absl::StatusOr<FrozenGraph> FreezeGraph(FreezeRequest request, const OpenCheckpoint& checkpoint,
                                         tensorflow::GraphDef* graph);
 
