@@ -22,6 +22,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/child_process.h"
+#include "base/owned_fd.h"
 #include "base/status.h"
 #include "server/registry/version_policy.h"
 
@@ -37,31 +39,13 @@ constexpr bool kMemoryIsKnown = false;
 constexpr bool kMemoryIsKnown = true;
 #endif
 
-class Fd {
- public:
-  explicit Fd(int fd = -1) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() { Close(); }
-  void Close() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 // Numbers of /proc/PID/statm, in bytes.
 struct MemoryOf {
   int64_t own = 0;   // resident, and of no file
   int64_t data = 0;  // as RLIMIT_DATA counts
 };
 std::optional<MemoryOf> MemoryOfProcess(const std::string& pid) {
-  const Fd file(::open(absl::StrCat("/proc/", pid, "/statm").c_str(), O_RDONLY | O_CLOEXEC));
+  const OwnedFd file(::open(absl::StrCat("/proc/", pid, "/statm").c_str(), O_RDONLY | O_CLOEXEC));
   char text[256] = {};
   if (file.get() < 0 || ::read(file.get(), text, sizeof(text) - 1) <= 0) return std::nullopt;
   int64_t size = 0, resident = 0, shared = 0, code = 0, library = 0, data = 0;
@@ -73,14 +57,14 @@ std::optional<MemoryOf> MemoryOfProcess(const std::string& pid) {
 }
 
 // Memory that processes share by its file.
-absl::StatusOr<Fd> SharedMemory(const char* name) {
-  Fd file(::memfd_create(name, MFD_CLOEXEC));
+absl::StatusOr<OwnedFd> SharedMemory(const char* name) {
+  OwnedFd file(::memfd_create(name, MFD_CLOEXEC));
   if (file.get() < 0) return absl::ErrnoToStatus(errno, "memfd_create");
   return file;
 }
 
-absl::StatusOr<Fd> FileOf(const std::string& text) {
-  FLOE_ASSIGN_OR_RETURN(Fd file, SharedMemory("floe-trial"));
+absl::StatusOr<OwnedFd> FileOf(const std::string& text) {
+  FLOE_ASSIGN_OR_RETURN(OwnedFd file, SharedMemory("floe-trial"));
   for (size_t done = 0; done < text.size();) {
     const ssize_t wrote = ::write(file.get(), text.data() + done, text.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
@@ -122,7 +106,7 @@ class OwnBoard {
 
  private:
   OwnBoard() = default;
-  Fd file_;
+  OwnedFd file_;
   TrialBoard* board_ = nullptr;
 };
 
@@ -131,24 +115,17 @@ class Process {
  public:
   static absl::StatusOr<Process> Start(const StartTrial& start, const std::string& request,
                                        int board) {
-    FLOE_ASSIGN_OR_RETURN(const Fd input, FileOf(request));
+    FLOE_ASSIGN_OR_RETURN(const OwnedFd input, FileOf(request));
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe2");
-    Process process;
-    process.words_ = Fd(ends[0]);
-    const Fd output(ends[1]);
+    OwnedFd words(ends[0]);
+    const OwnedFd output(ends[1]);
     (void)::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    FLOE_ASSIGN_OR_RETURN(process.pid_, start({input.get(), output.get(), board}));
-    return process;
-  }
-  Process(Process&& other) noexcept
-      : pid_(std::exchange(other.pid_, -1)), words_(std::move(other.words_)) {}
-  Process& operator=(Process&&) = delete;
-  ~Process() {
-    if (pid_ > 0) Kill();
+    FLOE_ASSIGN_OR_RETURN(const pid_t pid, start({input.get(), output.get(), board}));
+    return Process(pid, std::move(words));
   }
 
-  pid_t pid() const { return pid_; }
+  ChildProcess& child() { return child_; }
 
   // Reads what it said, for so long, or until it says no more.
   void Listen(Duration longest) {
@@ -167,32 +144,17 @@ class Process {
   const std::string& said() const { return said_; }
   bool silent() const { return words_.get() < 0; }  // it has ended, or nearly so
 
-  // Whether it has ended; then with what, as waitpid says.
-  bool Ended(int* how) {
-    const pid_t got = ::waitpid(pid_, how, WNOHANG);
-    if (got == 0 || (got < 0 && errno == EINTR)) return false;
-    if (got < 0) *how = 0;  // somebody else has waited for it
-    pid_ = -1;
-    return true;
-  }
-
   void Kill() {
-    ::kill(-pid_, SIGKILL);
-    ::kill(pid_, SIGKILL);
-    // One that waits for storage that hangs may not even end: then nobody waits for it.
-    const TimePoint end = Clock::Steady().Now() + kSlowAfter;
-    for (int how = 0; !Ended(&how) && Clock::Steady().Now() < end;)
-      Listen(std::chrono::milliseconds(1));
-    pid_ = -1;
+    child_.Kill();
+    Listen(std::chrono::milliseconds(1));  // its last words
   }
 
  private:
   static constexpr size_t kMostWords = 2000;
-  static constexpr Duration kSlowAfter = std::chrono::seconds(5);
 
-  Process() = default;
-  pid_t pid_ = -1;
-  Fd words_;
+  Process(pid_t pid, OwnedFd words) : child_(pid), words_(std::move(words)) {}
+  ChildProcess child_;
+  OwnedFd words_;
   std::string said_;  // the end of it
 };
 
@@ -214,11 +176,8 @@ absl::StatusOr<FileIdentity> Outcome(const TrialBoard& board) {
 absl::StatusOr<FileIdentity> OutcomeOf(int how, const TrialBoard& board) {
   if (WIFSIGNALED(how)) {
     const int signal = WTERMSIG(how);
-    const char* const name = sigabbrev_np(signal);
     const std::string text =
-        absl::StrCat("the trial load was ended by ",
-                     name == nullptr ? absl::StrCat("signal ", signal) : absl::StrCat("SIG", name),
-                     During(board));
+        absl::StrCat("the trial load was ended by ", SignalName(signal), During(board));
     if (signal != SIGKILL) return absl::InternalError(text);
     return absl::UnavailableError(
         absl::StrCat(text, "; where memory is short the system ends processes so"));
@@ -239,7 +198,7 @@ class Watch {
     for (;;) {
       process_.Listen(pause);
       int how = 0;
-      if (process_.Ended(&how)) return OutcomeOf(how, board_);
+      if (process_.child().Ended(&how)) return OutcomeOf(how, board_);
       if (absl::Status over = Check(); !over.ok()) {
         process_.Kill();
         return over;
@@ -268,7 +227,7 @@ class Watch {
   absl::Status Charge() const {
     const int64_t before = board_.bytes_before.load(std::memory_order_acquire);
     if (!kMemoryIsKnown || !limits_.charge || before < 0) return absl::OkStatus();
-    const auto now = MemoryOfProcess(absl::StrCat(process_.pid()));
+    const auto now = MemoryOfProcess(absl::StrCat(process_.child().pid()));
     if (!now) return absl::OkStatus();
     const absl::Status charged = limits_.charge(std::max<int64_t>(0, now->own - before));
     return Annotate(charged, absl::StrCat("the trial load was ended", During(board_)));

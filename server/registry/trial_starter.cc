@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -19,6 +18,8 @@
 #include <cstring>
 #include <initializer_list>
 #include <utility>
+
+#include "base/child_process.h"
 
 namespace floe::server {
 namespace {
@@ -164,42 +165,14 @@ Answer ForkTrial(const Order& order, const Files& files, const TrialProgram& pro
   ::_exit(0);
 }
 
-absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& command, const TrialFiles& given) {
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, given.input, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&files, given.output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&files, given.output, STDERR_FILENO);
-  posix_spawn_file_actions_adddup2(&files, given.board, kTrialBoard);
-  posix_spawn_file_actions_addclosefrom_np(&files, kTrialBoard + 1);
-  posix_spawnattr_t traits;
-  posix_spawnattr_init(&traits);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&traits, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&traits, &signals);
-  posix_spawnattr_setpgroup(&traits, 0);
-  posix_spawnattr_setflags(&traits,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  std::vector<char*> arguments;
-  arguments.reserve(command.size() + 1);
-  for (const std::string& argument : command)
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  pid_t pid = -1;
-  const int error =
-      ::posix_spawn(&pid, command[0].c_str(), &files, &traits, arguments.data(), environ);
-  posix_spawnattr_destroy(&traits);
-  posix_spawn_file_actions_destroy(&files);
-  if (error != 0) return absl::ErrnoToStatus(error, "posix_spawn");
-  return pid;
-}
-
 }  // namespace
 
 StartTrial ByExec(std::vector<std::string> command) {
-  return [command = std::move(command)](const TrialFiles& files) { return Spawn(command, files); };
+  static_assert(kTrialBoard == 3);
+  return [command = std::move(command)](const TrialFiles& files) {
+    return SpawnChild(command, {files.input, files.output, files.output, files.board},
+                      ProcessGroup::kOwn);
+  };
 }
 
 absl::StatusOr<std::unique_ptr<TrialStarter>> TrialStarter::Fork(absl::Span<char> title,

@@ -128,6 +128,15 @@ absl::StatusOr<ImportedModel> Build(const Json& model, const keras::ModelFile& f
   return imported;
 }
 
+absl::StatusOr<ImportedModel> BuildWith(const Hdf5File& weights, const Json& model,
+                                        const keras::ModelFile& file,
+                                        const ImportOptions& options) {
+  absl::StatusOr<ImportedModel> built = Build(model, file, weights, options);
+  // What follows from a file that ended its parser tells nothing.
+  if (!weights.status().ok()) return Annotate(weights.status(), "HDF5");
+  return built;
+}
+
 // ---- .keras ----
 
 absl::StatusOr<ImportedModel> ImportArchive(const Bytes& bytes, const ImportOptions& options) {
@@ -156,7 +165,7 @@ absl::StatusOr<ImportedModel> ImportArchive(const Bytes& bytes, const ImportOpti
   FLOE_ASSIGN_OR_RETURN(const Tensor h5, archive.Read(kWeights));
   const Bytes weights = BytesOf(h5);
   FLOE_ASSIGN_OR_RETURN(const auto hdf5, Hdf5File::Open(weights.view, weights.owner));
-  return Build(model, file, *hdf5, options);
+  return BuildWith(*hdf5, model, file, options);
 }
 
 // ---- .h5, and weights with a configuration beside them ----
@@ -197,7 +206,7 @@ absl::StatusOr<ImportedModel> ImportBeside(const Hdf5File& hdf5, const std::stri
     file.asset = [&](const std::string& asset) -> absl::StatusOr<std::string> {
       return ReadFileBeneath(DirectoryOf(name), "assets/" + asset, kMaxAssetBytes);
     };
-    return Build(*model, file, hdf5, options);
+    return BuildWith(hdf5, *model, file, options);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("an HDF5 file without a model: it has no attribute 'model_config', and none of ",
@@ -217,7 +226,7 @@ absl::StatusOr<ImportedModel> ImportHdf5(const Bytes& bytes, const std::string& 
   FLOE_ASSIGN_OR_RETURN(const auto version, hdf5->Strings("", "keras_version"));
   keras::ModelFile file{.version = VersionOf(version.empty() ? "" : version[0], model)};
   file.asset = NoAsset;
-  return Build(model, file, *hdf5, options);
+  return BuildWith(*hdf5, model, file, options);
 }
 
 absl::StatusOr<ImportedModel> ImportWhole(const Bytes& bytes, const std::string& path,
