@@ -15,8 +15,11 @@ ln -sfn usr/lib64 "$out/lib64"
 objcopy --strip-unneeded "$build/floed" "$out/usr/bin/floed"
 chmod 755 "$out/usr/bin/floed"
 ln -s floed "$out/usr/bin/floectl"
+mkdir -p "$out/usr/libexec/floe"
+objcopy --strip-unneeded "$build/floe-hdf5" "$out/usr/libexec/floe/floe-hdf5"
+chmod 755 "$out/usr/libexec/floe/floe-hdf5"
 
-# floed loads HDF5 by name when the first Keras file needs it. HDF5 can read from S3 by libcurl, which brings 9 MB of libraries.
+# floe-hdf5 parses HDF5 files. libhdf5 can read from S3 by libcurl, which brings 9 MB of libraries.
 # floe reads files alone: a libcurl whose functions return 0 stands in its place, and ldd below lists what is needed with that.
 work=$(mktemp -d)
 hdf5=$(ldconfig -p | awk '!found && $1 ~ /^libhdf5_serial[.]so[.][0-9]+$/ { print $NF; found = 1 }')  # reads to the end: no SIGPIPE
@@ -26,7 +29,7 @@ echo "$(grep -oE 'CURL_[A-Z]+_[0-9]+' "$work/symbols" | sort -u) { *; };" >"$wor
 cc -shared -nostdlib -Wl,-soname,libcurl.so.4,--version-script,"$work/curl.map" -o "$work/libcurl.so.4" "$work/curl.c"
 
 # Each library as ldd finds it, at the same place. Symbolic links of Debian's / (/lib -> /usr/lib) are resolved.
-{ echo "$hdf5"; LD_LIBRARY_PATH=$work ldd "$build/floed" "$hdf5" | grep -v ':$' | grep -oE '/[^ ]+[.]so[^ ]*'; } | sort -u | while read -r library; do
+{ echo "$hdf5"; LD_LIBRARY_PATH=$work ldd "$build/floed" "$build/floe-hdf5" "$hdf5" | grep -v ':$' | grep -oE '/[^ ]+[.]so[^ ]*'; } | sort -u | while read -r library; do
   place=$out/usr${library#/usr}
   case $library in "$work"/*) place=$(dirname "$out/usr${hdf5#/usr}")/${library##*/} ;; esac
   install -D -m 755 "$(readlink -f "$library")" "$place"

@@ -60,7 +60,7 @@ LIBRARIES = {
     r"snappy": ["model/import", "tests"],
     r"xxhash": ["base"],
     r"boost/": ["server/request", "server/scheduling"],
-    r"hdf5|H5": ["model/import/keras"],
+    r"hdf5|H5": ["model/import/keras/hdf5", "model/import/keras/hdf5_file_test.cc"],
     r"zip\.h$": ["model/import/keras", "cli", "tests"],
     r"nlohmann/": ["model/import/keras", "cli", "tests"],
     r"CLI/": ["cli", "server/main.cc", "server/flags", "bench", "examples", "tests"],
