@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the SBOM of a Debian package of floe, as SPDX 2.3 in JSON: the package, the Debian packages of the libraries that its
-programs load, at their start or when they need them, and those whose headers are compiled in.
+programs load, and those whose headers are compiled in.
 
     make_sbom.py --package FILE.deb --program FILE... --version V --time SECONDS --out FILE
 """
@@ -22,8 +22,7 @@ def run(*words):
 
 def libraries(program):
     """Paths of the shared libraries that a program loads, its loader left out."""
-    later = re.findall(r"^\s*libhdf5_serial\.so\.\d+ .*=> (/\S+)", run("/sbin/ldconfig", "-p"), re.M)
-    return later + re.findall(r"=> (/\S+)", run("ldd", program, *later))
+    return re.findall(r"=> (/\S+)", run("ldd", program))
 
 
 def package_of(path):

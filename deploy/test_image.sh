@@ -63,7 +63,7 @@ END
   { cat "$work/answer"; fail "UnicodeTranscode"; }
 grep -q '本' "$image/tmp/decoded.npz" || fail "SHIFT_JIS is not decoded"
 
-# HDF5 comes without libcurl. It reads the weights of a Keras file all the same.
+# HDF5 comes without libcurl. floe-hdf5 reads the weights of a Keras file all the same.
 cp tests/fuzz/corpus/keras/04_keras3.keras "$image/tmp/weights.keras"
 "${in_image[@]}" /usr/bin/floectl bench /tmp/weights.keras --seconds 0.01 >"$work/answer" 2>&1 || { cat "$work/answer"; fail "a Keras file"; }
 

@@ -36,7 +36,7 @@ ls "$build"/packages/floe-dbgsym_*.?deb >/dev/null || fail "no package of debug 
 kib=$(dpkg-deb -f "$package" Installed-Size)
 echo "installed: $(awk "BEGIN { printf \"%.1f\", $kib / 1024 }") MiB (mark: 15)"
 dpkg-deb -x "$package" "$work/files"
-for file in usr/bin/{floed,floectl} etc/floe/floe.yaml usr/lib/systemd/system/floed.{service,socket} \
+for file in usr/bin/{floed,floectl} usr/libexec/floe/floe-hdf5 etc/floe/floe.yaml usr/lib/systemd/system/floed.{service,socket} \
             usr/lib/{sysusers,tmpfiles}.d/floe.conf usr/share/man/man1/floectl.1.gz usr/share/man/man8/floed.8.gz \
             usr/share/bash-completion/completions/{floed,floectl}; do
   [ -s "$work/files/$file" ] || fail "not in the package: /$file"
@@ -52,7 +52,7 @@ else
   echo "not run: lintian is not installed"
 fi
 
-python3 deploy/make_sbom.py --package "$package" --program "$build/floed" --version 1 --time 0 \
+python3 deploy/make_sbom.py --package "$package" --program "$build/floed" --program "$build/floe-hdf5" --version 1 --time 0 \
   --out "$work/sbom.json" || fail "make_sbom.py"
 for name in $(dpkg-deb -f "$package" Depends | sed 's/([^)]*)//g; s/,//g'); do
   dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null | grep -x installed >/dev/null || continue  # a virtual package

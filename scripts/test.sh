@@ -118,7 +118,7 @@ install_and_unit() {
   local dest code=0
   dest=$(mktemp -d)
   DESTDIR=$dest cmake --install build/release --prefix /usr >/dev/null || code=1
-  for file in usr/bin/floed usr/bin/floectl etc/floe/floe.yaml usr/lib/systemd/system/floed.{service,socket}; do
+  for file in usr/bin/floed usr/bin/floectl usr/libexec/floe/floe-hdf5 etc/floe/floe.yaml usr/lib/systemd/system/floed.{service,socket}; do
     [ -e "$dest/$file" ] || { echo "not installed: /$file"; code=1; }
   done
   # verify looks for the program where the unit says: in the staged tree, for this one.
