@@ -11,6 +11,7 @@
 #include "model/import/keras/keras.h"
 #include "model/import/keras/layer.h"
 #include "tests/fuzz/fuzzer.h"
+#include "tests/fuzz/hdf5_in_process.h"
 #include "tests/fuzz/run_model.h"
 
 namespace floe::fuzz {
@@ -127,7 +128,10 @@ extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; } 
 
 namespace floe::fuzz {
 
-absl::Status RunUnit(const std::string& bytes) { return LoadAndRun(bytes, ChoicesOf(bytes)); }
+absl::Status RunUnit(const std::string& bytes) {
+  keras::Hdf5ParserStarter() = StartHdf5Thread;
+  return LoadAndRun(bytes, ChoicesOf(bytes));
+}
 
 std::string MutateUnit(const std::string& bytes, size_t max_size, Random& random) {
   Parts parts;
