@@ -9,6 +9,7 @@ import threading
 import time
 
 import grpc
+import h5py
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -51,11 +52,11 @@ def huge():
     return graph_of(build)
 
 
-def put(place, version, data):
+def put(place, version, data, name="frozen.pb"):
     """As a careful copier does it: complete at once."""
     new = os.path.join(place, "new")
     os.makedirs(new)
-    with open(os.path.join(new, "frozen.pb"), "wb") as f:
+    with open(os.path.join(new, name), "wb") as f:
         f.write(data)
     open(os.path.join(new, "done"), "w", encoding="utf-8").close()
     os.rename(new, os.path.join(place, str(version)))
@@ -210,6 +211,33 @@ def test_one_that_takes_all_memory_takes_none_of_the_servers(place):
 def test_never_tries_nothing(place):
     floed = start(place, "--trial_load=never")
     assert "and a trial of" not in floed.log()
+    floed.close()
+
+
+def hostile_hdf5(tmp_path, at, value):
+    """A file with this byte of its strings' heap changed: libhdf5 believes the sizes that are there."""
+    path = os.path.join(tmp_path.parent, f"{at}.h5")
+    with h5py.File(path, "w") as f:
+        f.attrs["keras_version"] = "2.15.0"
+        f.attrs["model_config"] = "{}"
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    data[data.index(b"GCOL") + at] = value
+    return bytes(data)
+
+
+@pytest.mark.parametrize("at, value, end", [(31, 1, "SIGSEGV"), (48, 255, "limit of [0-9]+ CPU seconds")])
+def test_hostile_hdf5_harms_nobody_without_a_trial(place, at, value, end):
+    floed = start(place, "--trial_load=never", config="lifecycle: {load_retry_interval_micros: 100000}\n")
+    with Callers(floed):
+        put(place, 2, hostile_hdf5(place, at, value), name="model.h5")
+        error = wait_for_error(floed, 2)
+        floed.wait_until(lambda: "is not served: " in floed.log())
+    assert error.error_code == 3 and re.search(f"the HDF5 parser was ended by (its )?{end}", error.error_message), error
+    assert floed.log().count("the HDF5 parser") == 1  # it is not tried again
+    assert "floe-hdf5" not in children(floed).values()
+    with open(f"/proc/{floed.process.pid}/maps", encoding="utf-8") as f:
+        assert "libhdf5" not in f.read()
     floed.close()
 
 
