@@ -113,8 +113,8 @@ absl::StatusOr<LayerWeights> WeightsOf(const Hdf5File& file, const Json& model, 
                                version);
 }
 
-absl::StatusOr<ImportedModel> Build(const Json& model, const keras::ModelFile& file,
-                                    const Hdf5File& hdf5, const ImportOptions& options) {
+absl::StatusOr<ImportedModel> ModelOf(const Json& model, const keras::ModelFile& file,
+                                      const Hdf5File& hdf5, const ImportOptions& options) {
   FLOE_ASSIGN_OR_RETURN(const LayerWeights weights, WeightsOf(hdf5, model, file.version));
   keras::GraphBuilder b;
   const keras::ModelEnds ends = keras::BuildModel(b, file, {&model, weights});
@@ -128,12 +128,11 @@ absl::StatusOr<ImportedModel> Build(const Json& model, const keras::ModelFile& f
   return imported;
 }
 
-absl::StatusOr<ImportedModel> BuildWith(const Hdf5File& weights, const Json& model,
-                                        const keras::ModelFile& file,
-                                        const ImportOptions& options) {
-  absl::StatusOr<ImportedModel> built = Build(model, file, weights, options);
+absl::StatusOr<ImportedModel> Build(const Json& model, const keras::ModelFile& file,
+                                    const Hdf5File& hdf5, const ImportOptions& options) {
+  absl::StatusOr<ImportedModel> built = ModelOf(model, file, hdf5, options);
   // What follows from a file that ended its parser tells nothing.
-  if (!weights.status().ok()) return Annotate(weights.status(), "HDF5");
+  if (!hdf5.status().ok()) return Annotate(hdf5.status(), "HDF5");
   return built;
 }
 
@@ -165,7 +164,7 @@ absl::StatusOr<ImportedModel> ImportArchive(const Bytes& bytes, const ImportOpti
   FLOE_ASSIGN_OR_RETURN(const Tensor h5, archive.Read(kWeights));
   const Bytes weights = BytesOf(h5);
   FLOE_ASSIGN_OR_RETURN(const auto hdf5, Hdf5File::Open(weights.view, weights.owner));
-  return BuildWith(*hdf5, model, file, options);
+  return Build(model, file, *hdf5, options);
 }
 
 // ---- .h5, and weights with a configuration beside them ----
@@ -206,7 +205,7 @@ absl::StatusOr<ImportedModel> ImportBeside(const Hdf5File& hdf5, const std::stri
     file.asset = [&](const std::string& asset) -> absl::StatusOr<std::string> {
       return ReadFileBeneath(DirectoryOf(name), "assets/" + asset, kMaxAssetBytes);
     };
-    return BuildWith(hdf5, *model, file, options);
+    return Build(*model, file, hdf5, options);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("an HDF5 file without a model: it has no attribute 'model_config', and none of ",
@@ -226,7 +225,7 @@ absl::StatusOr<ImportedModel> ImportHdf5(const Bytes& bytes, const std::string& 
   FLOE_ASSIGN_OR_RETURN(const auto version, hdf5->Strings("", "keras_version"));
   keras::ModelFile file{.version = VersionOf(version.empty() ? "" : version[0], model)};
   file.asset = NoAsset;
-  return BuildWith(*hdf5, model, file, options);
+  return Build(model, file, *hdf5, options);
 }
 
 absl::StatusOr<ImportedModel> ImportWhole(const Bytes& bytes, const std::string& path,
