@@ -1,0 +1,216 @@
+// Products of tensors over chosen axes.
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "model/import/keras/operation.h"
+
+namespace floe::keras {
+namespace {
+
+using Axes = std::vector<int64_t>;
+
+// One side of a product as a matrix: what is kept, and what is summed over.
+struct Side {
+  ValueRef matrix;
+  std::vector<WantedDim> kept;
+};
+
+Side MatrixOf(LayerContext& c, ValueRef x, Axes summed, bool summed_last) {
+  GraphBuilder& b = c.b;
+  const int rank = b.rank(x);
+  Axes kept;
+  Side side;
+  int64_t inner = 1;
+  for (int64_t& axis : summed) {
+    if (axis < 0) axis += rank;
+    if (b.ok() && (axis < 0 || axis >= rank)) c.Fail("an axis past the rank");
+    if (!b.ok()) return side;
+    inner *= b.Size(x, static_cast<int>(axis), "an axis that is summed over");
+    if (inner > INT32_MAX) c.Fail("axes too long to sum over");
+  }
+  for (int k = 0; k < rank; ++k) {
+    if (std::count(summed.begin(), summed.end(), k) != 0) continue;
+    kept.push_back(k);
+    side.kept.push_back(b.DimOf(x, k));
+  }
+  Axes order = summed_last ? kept : summed;
+  order.insert(order.end(), summed_last ? summed.begin() : kept.begin(),
+               summed_last ? summed.end() : kept.end());
+  Axes same(rank);
+  for (int k = 0; k < rank; ++k) same[k] = k;
+  const ValueRef ordered = order == same ? x : b.Transpose(x, order);
+  side.matrix = summed_last ? b.Reshape(ordered, {-1, inner}) : b.Reshape(ordered, {inner, -1});
+  return side;
+}
+
+ValueRef SumOver(LayerContext& c, ValueRef x, ValueRef y, const Axes& in_x, const Axes& in_y) {
+  GraphBuilder& b = c.b;
+  if (in_x.size() != in_y.size()) c.Fail("axes that differ in number");
+  const Side left = MatrixOf(c, x, in_x, true), right = MatrixOf(c, y, in_y, false);
+  if (!b.ok()) return {};
+  std::vector<WantedDim> out = left.kept;
+  out.insert(out.end(), right.kept.begin(), right.kept.end());
+  return b.Reshape(b.Op("MatMul", {left.matrix, right.matrix}), out);
+}
+
+struct Pair {
+  ValueRef x, y;
+  DType result = DType::kInvalid;
+};
+
+// Both in the type that Keras computes in, float for whole numbers where `floating`.
+Pair Both(LayerContext& c, bool floating) {
+  const Operand x = Strong(c, OperandAt(c, 0, {"x1", "a", "x"})),
+                y = Strong(c, OperandAt(c, 1, {"x2", "b", "y"}));
+  if (!x.present() || !y.present()) c.Fail("it needs two arguments");
+  if (!c.b.ok()) return {};
+  const std::vector<ValueRef> both = InOneType(c, {x, y});
+  if (!c.b.ok()) return {};
+  Pair pair{both[0], both[1], c.b.dtype(both[0])};
+  if (floating) {
+    pair.x = c.b.Cast(pair.x, FloatingType(pair.result));
+    pair.y = c.b.Cast(pair.y, FloatingType(pair.result));
+  }
+  return pair;
+}
+
+KValue Dot(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const Pair p = Both(c, true);
+  if (!b.ok()) return {};
+  const bool inner = OperationName(c) == "Inner";
+  if (b.rank(p.x) == 0 || b.rank(p.y) == 0) return b.Cast(b.Mul(p.x, p.y), p.result);
+  const int64_t axis = inner || b.rank(p.y) == 1 ? -1 : -2;
+  const ValueRef y = SumOver(c, p.x, p.y, {-1}, {axis});
+  return b.ok() ? KValue(b.Cast(y, p.result)) : KValue();
+}
+
+KValue Vdot(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const Pair p = Both(c, true);
+  if (!b.ok()) return {};
+  const ValueRef product = b.Mul(b.Reshape(p.x, {-1}), b.Reshape(p.y, {-1}));
+  return b.Cast(b.Reduce("Sum", product, {0}, false), p.result);
+}
+
+KValue Outer(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const Pair p = Both(c, false);
+  if (!b.ok()) return {};
+  return b.Mul(b.Reshape(p.x, {-1, 1}), b.Reshape(p.y, {1, -1}));
+}
+
+bool ReadAxes(const Json& json, Axes* axes) {
+  const Json* const items = Items(json);
+  int64_t axis = 0;
+  if (ToInt(json, &axis)) {
+    axes->push_back(axis);
+    return true;
+  }
+  if (items == nullptr) return false;
+  for (const Json& item : *items) {
+    if (!ToInt(item, &axis)) return false;
+    axes->push_back(axis);
+  }
+  return true;
+}
+
+KValue TensorDot(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  Pair p = Both(c, false);
+  const KValue& third = c.Arg(2, "axes");
+  const Json& json = third.kind == KValue::Kind::kJson ? *third.json : Option(c, {"axes"});
+  if (!b.ok()) return {};
+  Axes in_x, in_y;
+  int64_t count = 2;
+  const int rank = b.rank(p.x);
+  const Json* const items = Items(json);
+  if (json.is_null() || ToInt(json, &count)) {
+    if (count < 0 || count > rank) c.Fail(absl::StrCat("axes is ", count));
+    for (int64_t k = 0; k < count && b.ok(); ++k) {
+      in_x.push_back(rank - count + k);
+      in_y.push_back(k);
+    }
+  } else if (items == nullptr || items->size() != 2 || !ReadAxes((*items)[0], &in_x) ||
+             !ReadAxes((*items)[1], &in_y)) {
+    c.Fail(absl::StrCat("axes is ", Shown(json)));
+  }
+  if (!b.ok()) return {};
+  const bool computed = IsFloating(p.result) || p.result == DType::kInt32 ||
+                        p.result == DType::kInt64 || !IsKeras3(c);
+  const DType dtype = computed ? p.result : FloatingType(p.result);
+  const ValueRef y = SumOver(c, b.Cast(p.x, dtype), b.Cast(p.y, dtype), in_x, in_y);
+  return b.ok() ? KValue(b.Cast(y, p.result)) : KValue();
+}
+
+KValue Kron(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  Pair p = Both(c, false);
+  while (b.ok() && b.rank(p.x) < b.rank(p.y)) p.x = b.ExpandDims(p.x, 0);
+  while (b.ok() && b.rank(p.y) < b.rank(p.x)) p.y = b.ExpandDims(p.y, 0);
+  const int rank = b.rank(p.x);
+  std::vector<WantedDim> left, right, out;
+  int open = 0;
+  for (int k = 0; k < rank; ++k) {
+    const WantedDim m = b.DimOf(p.x, k), n = b.DimOf(p.y, k);
+    left.push_back(m);
+    left.emplace_back(1);
+    right.emplace_back(1);
+    right.push_back(n);
+    const bool fixed = m.fixed() && n.fixed();
+    open += fixed ? 0 : 1;
+    out.emplace_back(fixed ? m.size * n.size : -1);
+  }
+  if (open > 1) return c.Refuse("a product of tensors with several open dimensions");
+  if (!b.ok()) return {};
+  return b.Reshape(b.Mul(b.Reshape(p.x, left), b.Reshape(p.y, right)), out);
+}
+
+// Axis `from` last, or the last one at `to`.
+ValueRef Moved(LayerContext& c, ValueRef x, int64_t from, int64_t to) {
+  const int rank = c.b.rank(x);
+  if (from < 0) from += rank;
+  if (to < 0) to += rank;
+  if (from < 0 || to < 0 || from >= rank || to >= rank) c.Fail("an axis past the rank");
+  if (!c.b.ok() || from == to) return x;
+  Axes order;
+  for (int k = 0; k < rank; ++k) {
+    if (k != from) order.push_back(k);
+  }
+  order.insert(order.begin() + to, from);
+  return c.b.Transpose(x, order);
+}
+
+KValue Cross(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const Pair p = Both(c, false);
+  int64_t in_x = IntOption(c, {"axisa"}, -1), in_y = IntOption(c, {"axisb"}, -1),
+          out = IntOption(c, {"axisc"}, -1);
+  if (!Option(c, {"axis"}).is_null()) in_x = in_y = out = IntOption(c, {"axis"}, -1);
+  ValueRef x = Moved(c, p.x, in_x, -1), y = Moved(c, p.y, in_y, -1);
+  const int64_t of_x = b.Size(x, -1, "the length of vectors"),
+                of_y = b.Size(y, -1, "the length of vectors");
+  if (b.ok() && (of_x < 2 || of_x > 3 || of_y < 2 || of_y > 3))
+    c.Fail("vectors of 2 or 3 elements are needed");
+  if (!b.ok()) return {};
+  const auto widened = [&](ValueRef v, int64_t size) {
+    std::vector<std::pair<int64_t, int64_t>> pads(b.rank(v), {0, 0});
+    pads.back().second = 1;
+    return size == 3 ? v : b.Pad(v, pads);
+  };
+  const ValueRef z = b.Op("Cross", {widened(x, of_x), widened(y, of_y)});
+  if (of_x == 2 && of_y == 2) return b.At(z, -1, 2);
+  return Moved(c, z, -1, out);
+}
+
+const OperationRegistrar kProducts[] = {{"Dot", {}, Dot},
+                                        {"Inner", {}, Dot},
+                                        {"Vdot", {}, Vdot},
+                                        {"Outer", {}, Outer},
+                                        {"Tensordot", {"tensordot"}, TensorDot},
+                                        {"Kron", {}, Kron},
+                                        {"Cross", {"linalg.cross"}, Cross}};
+
+}  // namespace
+}  // namespace floe::keras
