@@ -1,0 +1,262 @@
+// Operations that take pieces out of tensors, or put pieces into them.
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/quoted.h"
+#include "model/import/keras/operation.h"
+
+namespace floe::keras {
+namespace {
+
+constexpr int64_t kMostParts = 4096;
+
+// hsplit, vsplit, dsplit and array_split.
+KValue SplitAlong(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const std::string name = OperationName(c);
+  const ValueRef x = FirstTensor(c);
+  const int rank = b.rank(x);
+  int64_t axis = name == "Vsplit" ? 0 : name == "Dsplit" ? 2 : rank == 1 ? 0 : 1;
+  const bool uneven = name == "ArraySplit";
+  if (uneven) axis = IntOption(c, {"axis"}, 0);
+  if (axis < 0) axis += rank;
+  if (b.ok() && (axis < 0 || axis >= rank)) c.Fail("an axis past the rank");
+  const Json& parts = Option(c, {"indices_or_sections"});
+  std::vector<int64_t> at = IntOptions(c, {"indices_or_sections"});
+  int64_t count = 0;
+  if (!b.ok()) return {};
+  if (ToInt(parts, &count)) {
+    if (count < 1 || count > kMostParts) c.Fail(absl::StrCat(count, " parts"));
+    const int64_t size = b.Size(x, static_cast<int>(axis), "the axis that is split");
+    if (!b.ok()) return {};
+    if (!uneven && size % count != 0) c.Fail(absl::StrCat(size, " elements in ", count, " parts"));
+    at.clear();
+    for (int64_t k = 1; k < count; ++k)
+      at.push_back(k * (size / count) + std::min(k, size % count));
+  } else if (uneven) {
+    return c.Refuse("array_split at indices");
+  }
+  std::vector<KValue> out;
+  int64_t begin = 0;
+  for (const int64_t end : at) {
+    out.emplace_back(b.Slice(x, static_cast<int>(axis), begin, end));
+    begin = end;
+  }
+  out.emplace_back(b.Slice(x, static_cast<int>(axis), begin, GraphBuilder::kToEnd));
+  return out;
+}
+
+KValue TakeAlongAxis(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  ValueRef x = FirstTensor(c), at = b.Cast(TensorAt(c, 1, {"indices"}), DType::kInt64);
+  const bool whole = Option(c, {"axis"}).is_null();
+  if (whole) x = b.Reshape(x, {-1});
+  const int rank = b.rank(x);
+  int64_t axis = whole ? 0 : IntOption(c, {"axis"}, 0);
+  if (axis < 0) axis += rank;
+  if (b.ok() && (axis < 0 || axis >= rank || b.rank(at) != rank))
+    c.Fail("indices of another rank, or an axis past it");
+  if (!b.ok()) return {};
+  const auto last = static_cast<int>(axis);
+  // Both are made as large as the other but for the axis.
+  const auto spread = [&](ValueRef v, ValueRef other) {
+    const ValueRef one = b.Op("ZerosLike", {b.Slice(b.Cast(other, DType::kBool), last, 0, 1)});
+    const ValueRef shape = b.Op("Shape", {one}), mine = b.Op("Shape", {v});
+    return b.Op("BroadcastTo", {v, b.Op("Maximum", {shape, mine})});
+  };
+  bool alike = true;
+  for (int k = 0; k < rank; ++k) {
+    const Dim m = b.dim(x, k), n = b.dim(at, k);
+    alike = alike && (k == axis || (m.concrete() && n.concrete() && m.size() == n.size()) ||
+                      (!m.concrete() && !n.concrete()));
+  }
+  const ValueRef wide = alike ? x : spread(x, at);
+  if (!alike) at = spread(at, x);
+  const ValueRef size = b.Cast(b.At(b.Op("Shape", {x}), 0, last), DType::kInt64);
+  at = b.Op("SelectV2", {b.Op("Less", {at, b.Int64(0)}), b.Add(at, size), at});
+  std::vector<int64_t> order(rank);
+  for (int k = 0; k < rank; ++k) order[k] = k;
+  std::swap(order[axis], order[rank - 1]);
+  const auto turned = [&](ValueRef v) { return axis == rank - 1 ? v : b.Transpose(v, order); };
+  const ValueRef y = b.Op("GatherV2", {turned(wide), turned(at), b.Int(rank - 1)},
+                          {{"batch_dims", static_cast<int64_t>(rank - 1)}});
+  return turned(y);
+}
+
+KValue UnravelIndex(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  ValueRef at = TensorAt(c, 0, {"indices"});
+  const std::vector<int64_t> dims = IntOptions(c, {"shape"});
+  const bool vector = b.rank(at) == 1;
+  if (!b.ok()) return {};
+  const DType dtype = b.dtype(at);
+  // Keras takes the dims from the end for a vector, and from the start otherwise.
+  std::vector<KValue> out;
+  for (size_t k = 0; k < dims.size(); ++k) {
+    const int64_t dim = vector ? dims[dims.size() - 1 - k] : dims[k];
+    const ValueRef size = b.Scalar(dtype, static_cast<double>(dim));
+    out.emplace_back(b.Op("FloorMod", {at, size}));
+    at = b.Op("FloorDiv", {at, size});
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+// Argument i, or an option, as a vector of int32, computed or not.
+ValueRef Vector(LayerContext& c, int i, const char* name) {
+  GraphBuilder& b = c.b;
+  const Json& option = i < 0 ? Option(c, {name}) : c.config.At(name);
+  if (!option.is_null()) return b.Ints(IntOptions(c, {name}));
+  std::vector<Operand> parts = OperandsAt(c, i, {name});
+  if (parts.size() == 1) {
+    const ValueRef one = b.Cast(parts[0].value, DType::kInt32);
+    return b.rank(one) == 0 ? b.ExpandDims(one, 0) : one;
+  }
+  std::vector<ValueRef> values;
+  for (const Operand& part : parts) values.push_back(b.Cast(part.value, DType::kInt32));
+  return b.Pack(values, 0);
+}
+
+KValue Slice(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = TensorAt(c, 0, {"inputs", "input_"});
+  if (IsKeras3(c))
+    return b.Op("Slice", {x, Vector(c, 1, "start_indices"), b.Ints(IntOptions(c, {"shape"}))});
+  return b.Op("Slice", {x, Vector(c, 1, "begin"), Vector(c, 2, "size")});
+}
+
+KValue Scatter(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef at = TensorAt(c, 0, {"indices"}), values = TensorAt(c, 1, {"values", "updates"});
+  if (!b.ok()) return {};
+  const ValueRef dims = IsKeras3(c) ? b.Ints(IntOptions(c, {"shape"})) : Vector(c, 2, "shape");
+  return b.Op("ScatterNd", {b.Cast(at, DType::kInt32), values, dims});
+}
+
+KValue ScatterUpdate(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = TensorAt(c, 0, {"inputs", "tensor"}), at = TensorAt(c, 1, {"indices"}),
+                 values = TensorAt(c, 2, {"updates"});
+  std::string how = TextOption(c, {"reduction"}, "");
+  if (c.class_name == "tensor_scatter_nd_add") how = "add";
+  const char* const op = how.empty()    ? "TensorScatterUpdate"
+                         : how == "add" ? "TensorScatterAdd"
+                         : how == "max" ? "TensorScatterMax"
+                         : how == "min" ? "TensorScatterMin"
+                                        : nullptr;
+  if (op == nullptr) return c.Refuse(absl::StrCat("reduction ", Quoted(how)));
+  if (!b.ok()) return {};
+  const ValueRef ids = b.dtype(at) == DType::kInt64 ? at : b.Cast(at, DType::kInt32);
+  return b.Op(op, {x, ids, b.Cast(values, b.dtype(x))});
+}
+
+KValue GatherNd(LayerContext& c) {
+  const ValueRef x = TensorAt(c, 0, {"params"}), at = TensorAt(c, 1, {"indices"});
+  if (IntOption(c, {"batch_dims"}, 0) != 0) return c.Refuse("batch_dims");
+  return c.b.Op("GatherNd", {x, at});
+}
+
+KValue Nonzero(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = FirstTensor(c);
+  const int rank = b.rank(x);
+  if (!b.ok()) return {};
+  const ValueRef at = b.Cast(b.Op("Where", {b.Cast(x, DType::kBool)}), DType::kInt32);
+  std::vector<KValue> out;
+  for (int k = 0; k < rank; ++k) out.emplace_back(b.At(at, 1, k));
+  return out;
+}
+
+KValue IsIn(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const Operand x = Strong(c, OperandAt(c, 0, {"x1"})), y = Strong(c, OperandAt(c, 1, {"x2"}));
+  BoolOption(c, {"assume_unique"}, false);  // how it is found
+  const bool invert = BoolOption(c, {"invert"}, false);
+  if (!x.present() || !y.present()) c.Fail("it needs two arguments");
+  if (!b.ok()) return {};
+  const std::vector<ValueRef> both = InOneType(c, {x, y});
+  const int rank = b.rank(both[0]);
+  const ValueRef found = b.Op("Equal", {b.ExpandDims(both[0], -1), b.Reshape(both[1], {-1})});
+  const ValueRef any = b.Reduce("Any", found, {rank}, false);
+  return invert ? b.Op("LogicalNot", {any}) : any;
+}
+
+KValue Bincount(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  ValueRef x = FirstTensor(c);
+  const Operand given = OperandAt(c, -1, {"weights"});
+  const Json& option = c.config.At("weights");
+  if (!option.is_null() && !given.present()) return c.Refuse("weights that are a constant");
+  const int64_t least = IntOption(c, {"minlength"}, 0);
+  if (BoolOption(c, {"sparse"}, false)) return c.Refuse("sparse=True");
+  if (!b.ok()) return {};
+  DType dtype = DType::kInt32;
+  if (given.present()) dtype = ResultType({{b.dtype(x)}, {b.dtype(given.value)}});
+  if (b.dtype(x) != DType::kInt64) x = b.Cast(x, DType::kInt32);
+  const int rank = b.rank(x);
+  if (b.ok() && rank != 1 && rank != 2) c.Fail("a vector or a matrix is needed");
+  if (!b.ok()) return {};
+  const DType index = b.dtype(x);
+  std::vector<int64_t> axes;
+  for (int k = 0; k < rank; ++k) axes.push_back(k);
+  // An empty input has no greatest number: the least length is what it gives.
+  const ValueRef flat = b.Concat({b.Reshape(x, {-1}), b.Cast(b.Ints({-1}), index)}, 0);
+  const ValueRef most = b.Add(b.Reduce("Max", flat, {0}, false), 1);
+  const ValueRef size = b.Op("Maximum", {most, b.Scalar(index, static_cast<double>(least))});
+  ValueRef weights = given.present() ? given.value : b.Cast(b.Ints({}), DType::kInt32);
+  if (given.present() && IsInteger(b.dtype(weights)) && b.dtype(weights) != DType::kInt64)
+    weights = b.Cast(weights, DType::kInt32);
+  if (given.present() && b.dtype(weights) == DType::kFloat16)
+    weights = b.Cast(weights, DType::kFloat32);
+  const ValueRef counts = b.Op("DenseBincount", {x, size, weights}, {{"binary_output", false}});
+  return b.ok() ? KValue(b.Cast(counts, dtype)) : KValue();
+}
+
+KValue MeshGrid(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const std::string indexing = TextOption(c, {"indexing"}, "xy");
+  std::vector<ValueRef> values;
+  for (int k = 0; k < static_cast<int>(c.call.args.size()); ++k) {
+    for (const Operand& part : OperandsAt(c, k, {})) values.push_back(Strong(c, part).value);
+  }
+  const int n = static_cast<int>(values.size());
+  if (indexing != "xy" && indexing != "ij") c.Fail(absl::StrCat("indexing ", Quoted(indexing)));
+  if (n == 0) c.Fail("no values");
+  if (!b.ok()) return {};
+  std::vector<int> place(n);
+  for (int k = 0; k < n; ++k) place[k] = k;
+  if (indexing == "xy" && n > 1) std::swap(place[0], place[1]);
+  std::vector<ValueRef> sizes(n);
+  for (int k = 0; k < n; ++k) {
+    values[k] = b.Reshape(values[k], {-1});
+    sizes[place[k]] = b.At(b.Op("Shape", {values[k]}), 0, 0);
+  }
+  const ValueRef dims = b.Pack(sizes, 0);
+  std::vector<KValue> out;
+  for (int k = 0; k < n; ++k) {
+    std::vector<WantedDim> mine(n, WantedDim(1));
+    mine[place[k]] = WantedDim(-1);
+    out.emplace_back(b.Op("BroadcastTo", {b.Reshape(values[k], mine), dims}));
+  }
+  return out;
+}
+
+const OperationRegistrar kPieces[] = {
+    {"Hsplit", {}, SplitAlong},
+    {"Vsplit", {}, SplitAlong},
+    {"Dsplit", {}, SplitAlong},
+    {"ArraySplit", {}, SplitAlong},
+    {"TakeAlongAxis", {}, TakeAlongAxis},
+    {"UnravelIndex", {}, UnravelIndex},
+    {"Slice", {"slice"}, Slice},
+    {"Scatter", {"scatter_nd"}, Scatter},
+    {"ScatterUpdate", {"tensor_scatter_nd_update", "tensor_scatter_nd_add"}, ScatterUpdate},
+    {"", {"gather_nd"}, GatherNd},
+    {"Nonzero", {}, Nonzero},
+    {"IsIn", {}, IsIn},
+    {"Bincount", {}, Bincount},
+    {"Meshgrid", {"meshgrid"}, MeshGrid}};
+
+}  // namespace
+}  // namespace floe::keras
