@@ -10,10 +10,19 @@ KValue Same(LayerContext& c) {
   return c.First().is_none() ? KValue(c.Input()) : c.First();
 }
 
-const LayerRegistrar kPassing({"Identity", "Dropout", "SpatialDropout1D", "SpatialDropout2D",
-                               "SpatialDropout3D", "GaussianDropout", "GaussianNoise",
-                               "AlphaDropout", "ActivityRegularization"},
+const LayerRegistrar kPassing({"Identity", "TFDIdentity", "Dropout", "SpatialDropout1D",
+                               "SpatialDropout2D", "SpatialDropout3D", "GaussianDropout",
+                               "GaussianNoise", "AlphaDropout", "ActivityRegularization"},
                               Same, Masks::kPass);
+
+// FeatureSpace's cast to the type of its policy, which may be a whole number.
+KValue CastLayer(LayerContext& c) {
+  const absl::StatusOr<DType> dtype = DTypeFromName(PolicyName(c.config.At("dtype"), true));
+  if (!dtype.ok()) c.Fail("no type to cast to");
+  return c.b.ok() ? KValue(c.b.Cast(c.In(), *dtype)) : KValue();
+}
+
+const LayerRegistrar kCast({"TFDCast"}, CastLayer);
 
 }  // namespace
 }  // namespace floe::keras

@@ -144,7 +144,7 @@ const LayerRegistrar kMultiply({"Multiply"}, Multiply);
 const LayerRegistrar kMaximum({"Maximum"}, Maximum);
 const LayerRegistrar kMinimum({"Minimum"}, Minimum);
 const LayerRegistrar kAverage({"Average"}, Average);
-const LayerRegistrar kConcatenate({"Concatenate"}, Concatenate);
+const LayerRegistrar kConcatenate({"Concatenate", "TFDConcat"}, Concatenate);
 const LayerRegistrar kDot({"Dot"}, Dot);
 
 }  // namespace

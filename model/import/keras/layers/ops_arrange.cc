@@ -61,7 +61,20 @@ KValue Rot90(LayerContext& c) {
   const int64_t turns = ((IntOption(c, {"k"}, 1) % 4) + 4) % 4;
   if (b.ok() && (axes.size() != 2 || axes[0] == axes[1])) c.Fail("two axes are needed");
   if (!b.ok() || turns == 0) return x;
-  if (turns == 2) return b.Op("ReverseV2", {x, b.Ints(axes)});
+  if (turns == 2) {
+    // Keras reads the quarter turn as if it had the shape of the array itself.
+    ValueRef y = MoveAxes(c, x, axes, {-2, -1});
+    std::vector<WantedDim> dims;
+    for (int k = 0; k < rank; ++k) dims.push_back(b.DimOf(y, k));
+    std::vector<int64_t> swapped(rank);
+    std::iota(swapped.begin(), swapped.end(), 0);
+    std::swap(swapped[rank - 2], swapped[rank - 1]);
+    for (int k = 0; k < 2; ++k) {
+      y = b.Transpose(b.Op("ReverseV2", {y, b.Ints({rank - 1})}), swapped);
+      y = b.Reshape(y, dims);
+    }
+    return MoveAxes(c, y, {-2, -1}, axes);
+  }
   std::vector<int64_t> order(rank);
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[axes[0]], order[axes[1]]);
@@ -180,13 +193,6 @@ KValue Triangle(LayerContext& c) {
   return b.Op("SelectV2", {out, b.Op("ZerosLike", {x}), x});
 }
 
-KValue BandPart(LayerContext& c) {
-  GraphBuilder& b = c.b;
-  const ValueRef x = FirstTensor(c);
-  const ValueRef lower = TensorAt(c, 1, {"num_lower"}), upper = TensorAt(c, 2, {"num_upper"});
-  return b.Op("MatrixBandPart", {x, b.Cast(lower, DType::kInt64), b.Cast(upper, DType::kInt64)});
-}
-
 ValueRef DiagonalOf(LayerContext& c, ValueRef x, int64_t offset) {
   GraphBuilder& b = c.b;
   return b.Op("MatrixDiagPartV3", {x, b.Int(offset), b.Scalar(b.dtype(x), 0)},
@@ -208,13 +214,6 @@ KValue Diag(LayerContext& c) {
   return rank == 1 ? WithDiagonal(c, x, k) : DiagonalOf(c, x, k);
 }
 
-// tf.linalg.diag and diag_part of one diagonal, without padding.
-KValue MatrixDiagonal(LayerContext& c) {
-  const ValueRef x = TensorAt(c, 0, {"diagonal", "input"});
-  const int64_t k = IntOption(c, {"k"}, 0);
-  return c.class_name == "linalg.diag" ? WithDiagonal(c, x, k) : DiagonalOf(c, x, k);
-}
-
 KValue Diagonal(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
@@ -232,7 +231,6 @@ KValue Diagonal(LayerContext& c) {
 KValue Trace(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = FirstTensor(c);
-  if (!IsKeras3(c)) return b.Reduce("Sum", DiagonalOf(c, x, 0), {-1}, false);
   const int64_t offset = IntOption(c, {"offset"}, 0), axis1 = IntOption(c, {"axis1"}, 0),
                 axis2 = IntOption(c, {"axis2"}, 1);
   const ValueRef moved = MoveAxes(c, b.Cast(x, SumType(b.dtype(x))), {axis1, axis2}, {-2, -1});
@@ -269,25 +267,13 @@ KValue Diff(LayerContext& c) {
   return x;
 }
 
-const OperationRegistrar kArranged[] = {{"Moveaxis", {}, MoveAxis},
-                                        {"Fliplr", {}, FlipAxis},
-                                        {"Flipud", {}, FlipAxis},
-                                        {"Rot90", {}, Rot90},
-                                        {"Roll", {"roll"}, Roll},
-                                        {"Repeat", {"repeat"}, Repeat},
-                                        {"Append", {}, Append},
-                                        {"Hstack", {}, JoinAll},
-                                        {"Vstack", {}, JoinAll},
-                                        {"Dstack", {}, JoinAll},
-                                        {"Tril", {}, Triangle},
-                                        {"Triu", {}, Triangle},
-                                        {"", {"linalg.band_part"}, BandPart},
-                                        {"Diag", {}, Diag},
-                                        {"Diagflat", {}, Diag},
-                                        {"", {"linalg.diag", "linalg.diag_part"}, MatrixDiagonal},
-                                        {"Diagonal", {}, Diagonal},
-                                        {"Trace", {"linalg.trace"}, Trace},
-                                        {"Diff", {}, Diff}};
+const OperationRegistrar kArranged[] = {
+    {"Moveaxis", {}, MoveAxis}, {"Fliplr", {}, FlipAxis}, {"Flipud", {}, FlipAxis},
+    {"Rot90", {}, Rot90},       {"Roll", {"roll"}, Roll}, {"Repeat", {"repeat"}, Repeat},
+    {"Append", {}, Append},     {"Hstack", {}, JoinAll},  {"Vstack", {}, JoinAll},
+    {"Dstack", {}, JoinAll},    {"Tril", {}, Triangle},   {"Triu", {}, Triangle},
+    {"Diag", {}, Diag},         {"Diagflat", {}, Diag},   {"Diagonal", {}, Diagonal},
+    {"Trace", {}, Trace},       {"Diff", {}, Diff}};
 
 }  // namespace
 }  // namespace floe::keras

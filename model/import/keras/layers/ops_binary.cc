@@ -107,8 +107,8 @@ const OperationRegistrar kBinaries[] = {
     {"LogicalAnd", {"math.logical_and", "logical_and"}, Binary},
     {"LogicalOr", {"math.logical_or", "logical_or"}, Binary},
     {"LogicalXor", {"math.logical_xor"}, Binary},
-    {"Arctan2", {"math.atan2"}, Binary},
-    {"SquaredDifference", {"math.squared_difference"}, Binary}};
+    {"Arctan2", {"math.atan2", "atan2"}, Binary},
+    {"SquaredDifference", {"math.squared_difference", "squared_difference"}, Binary}};
 
 }  // namespace
 }  // namespace floe::keras

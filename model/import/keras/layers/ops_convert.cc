@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "model/import/keras/op_values.h"
 #include "model/import/keras/operation.h"
 
 namespace floe::keras {
@@ -146,10 +147,9 @@ KValue FullLike(LayerContext& c) {
 KValue Filled(LayerContext& c) {
   GraphBuilder& b = c.b;
   const bool fill = c.class_name == "fill";
-  const ValueRef dims = fill ? TensorAt(c, 0, {"dims"}) : TensorAt(c, 0, {"shape"});
+  const ValueRef narrow = VectorAt(c, 0, fill ? "dims" : "shape");
   const DType dtype = TypeOption(c, {"dtype"}).value_or(DType::kFloat32);
   if (!b.ok()) return {};
-  const ValueRef narrow = b.Cast(dims, DType::kInt32);
   if (!fill) return b.Op("Fill", {narrow, b.Scalar(dtype, c.class_name == "ones" ? 1 : 0)});
   return b.Op("Fill", {narrow, TensorAt(c, 1, {"value"})});
 }

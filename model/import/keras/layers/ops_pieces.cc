@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "model/import/keras/op_values.h"
 #include "model/import/keras/operation.h"
 
 namespace floe::keras {
@@ -103,34 +104,19 @@ KValue UnravelIndex(LayerContext& c) {
   return out;
 }
 
-// Argument i, or an option, as a vector of int32, computed or not.
-ValueRef Vector(LayerContext& c, int i, const char* name) {
-  GraphBuilder& b = c.b;
-  const Json& option = i < 0 ? Option(c, {name}) : c.config.At(name);
-  if (!option.is_null()) return b.Ints(IntOptions(c, {name}));
-  std::vector<Operand> parts = OperandsAt(c, i, {name});
-  if (parts.size() == 1) {
-    const ValueRef one = b.Cast(parts[0].value, DType::kInt32);
-    return b.rank(one) == 0 ? b.ExpandDims(one, 0) : one;
-  }
-  std::vector<ValueRef> values;
-  for (const Operand& part : parts) values.push_back(b.Cast(part.value, DType::kInt32));
-  return b.Pack(values, 0);
-}
-
 KValue Slice(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"inputs", "input_"});
   if (IsKeras3(c))
-    return b.Op("Slice", {x, Vector(c, 1, "start_indices"), b.Ints(IntOptions(c, {"shape"}))});
-  return b.Op("Slice", {x, Vector(c, 1, "begin"), Vector(c, 2, "size")});
+    return b.Op("Slice", {x, VectorAt(c, 1, "start_indices"), b.Ints(IntOptions(c, {"shape"}))});
+  return b.Op("Slice", {x, VectorAt(c, 1, "begin"), VectorAt(c, 2, "size")});
 }
 
 KValue Scatter(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef at = TensorAt(c, 0, {"indices"}), values = TensorAt(c, 1, {"values", "updates"});
   if (!b.ok()) return {};
-  const ValueRef dims = IsKeras3(c) ? b.Ints(IntOptions(c, {"shape"})) : Vector(c, 2, "shape");
+  const ValueRef dims = IsKeras3(c) ? b.Ints(IntOptions(c, {"shape"})) : VectorAt(c, 2, "shape");
   return b.Op("ScatterNd", {b.Cast(at, DType::kInt32), values, dims});
 }
 

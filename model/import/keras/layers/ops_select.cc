@@ -20,12 +20,24 @@ KValue Clip(LayerContext& c) {
   return b.Op("Minimum", {b.Op("Maximum", {x, least}), most});
 }
 
+// Where a condition is true: in Keras 3 a vector for each axis, in TensorFlow a matrix.
+KValue IndicesOf(LayerContext& c, ValueRef condition) {
+  GraphBuilder& b = c.b;
+  const int rank = b.rank(condition);
+  const ValueRef at = b.Op("Where", {condition});
+  if (!IsKeras3(c)) return at;
+  std::vector<KValue> out;
+  for (int k = 0; k < rank; ++k) out.emplace_back(b.At(b.Cast(at, DType::kInt32), 1, k));
+  return out;
+}
+
 KValue Where(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef condition = b.Cast(TensorAt(c, 0, {"condition"}), DType::kBool);
   const Operand x = OperandAt(c, 1, {"x1", "x"}), y = OperandAt(c, 2, {"x2", "y"});
-  if (b.ok() && (!x.present() || !y.present())) return c.Refuse("the indices of what is true");
+  if (x.present() != y.present()) c.Fail("one of two values is missing");
   if (!b.ok()) return {};
+  if (!x.present()) return IndicesOf(c, condition);
   const std::vector<ValueRef> values = InOneType(c, {x, y});
   return b.Op("SelectV2", {condition, values[0], values[1]});
 }

@@ -4,12 +4,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "model/import/keras/op_values.h"
 #include "model/import/keras/operation.h"
 
 namespace floe::keras {
 namespace {
 
 KValue Reshape(LayerContext& c) {
+  if (!IsKeras3(c) && IsComputed(c, 1, "shape"))
+    return c.b.Op("Reshape", {TensorAt(c, 0, {"tensor"}), VectorAt(c, 1, "shape")});
   std::vector<WantedDim> dims;
   for (const int64_t size : IntOptions(c, {"newshape", "shape"})) dims.emplace_back(size);
   const auto open =
@@ -79,7 +82,10 @@ KValue Flip(LayerContext& c) {
 
 KValue Pad(LayerContext& c) {
   const std::string how = TextOption(c, {"mode"}, "constant");
-  if (how != "constant" && how != "CONSTANT") c.Fail(absl::StrCat("mode ", Quoted(how)));
+  const bool constant = how == "constant" || how == "CONSTANT";
+  const bool reflects = how == "reflect" || how == "REFLECT";
+  if (!constant && !reflects && how != "symmetric" && how != "SYMMETRIC")
+    c.Fail(absl::StrCat("mode ", Quoted(how)));
   std::vector<std::pair<int64_t, int64_t>> pads;
   const Json* const items = Items(Option(c, {"pad_width", "paddings"}));
   static const Json none;
@@ -91,11 +97,22 @@ KValue Pad(LayerContext& c) {
       c.Fail(absl::StrCat("a padding of ", Shown(item)));
     pads.emplace_back(before, after);
   }
-  return c.b.Pad(FirstTensor(c), pads, NumberOption(c, {"constant_values"}, 0));
+  const double value = NumberOption(c, {"constant_values"}, 0);
+  if (constant) return c.b.Pad(FirstTensor(c), pads, value);
+  std::vector<int32_t> flat;
+  for (const auto& [before, after] : pads) {
+    if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX) c.Fail("a padding");
+    flat.insert(flat.end(), {static_cast<int32_t>(before), static_cast<int32_t>(after)});
+  }
+  if (!c.b.ok()) return {};
+  const Tensor paddings =
+      Tensor::Vector(DType::kInt32, flat).Reshaped({static_cast<int64_t>(pads.size()), 2});
+  return c.b.Op("MirrorPad", {FirstTensor(c), c.b.Const(paddings)},
+                {{"mode", std::string(reflects ? "REFLECT" : "SYMMETRIC")}});
 }
 
 KValue BroadcastTo(LayerContext& c) {
-  return c.b.Op("BroadcastTo", {FirstTensor(c), c.b.Ints(IntOptions(c, {"shape"}))});
+  return c.b.Op("BroadcastTo", {FirstTensor(c), VectorAt(c, 1, "shape")});
 }
 
 const OperationRegistrar kShapes[] = {{"Reshape", {"reshape"}, Reshape},

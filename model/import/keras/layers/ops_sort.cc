@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "model/import/keras/op_values.h"
 #include "model/import/keras/operation.h"
 
 namespace floe::keras {
@@ -43,7 +44,8 @@ int AxisOf(LayerContext& c, ValueRef x, int64_t axis) {
   return c.b.ok() ? static_cast<int>(at) : 0;
 }
 
-// x along its last axis in order, or the indices that put it in order.
+}  // namespace
+
 ValueRef SortLast(GraphBuilder& b, ValueRef x, bool ascending, bool indices) {
   const int last = b.rank(x) - 1;
   if (!b.ok()) return {};
@@ -53,6 +55,8 @@ ValueRef SortLast(GraphBuilder& b, ValueRef x, bool ascending, bool indices) {
   if (indices) return found[1];
   return ascending ? Turned(b, found[0]) : found[0];
 }
+
+namespace {
 
 KValue Sorted(LayerContext& c) {
   GraphBuilder& b = c.b;
@@ -105,6 +109,7 @@ Quantiles ReadQuantiles(LayerContext& c) {
   for (int64_t& axis : quantiles.axes) axis = AxisOf(c, quantiles.x, axis);
   std::sort(quantiles.axes.begin(), quantiles.axes.end());
   quantiles.method = TextOption(c, {"method"}, "linear");
+  if (name == "Quantile") quantiles.method = "linear";  // Keras' own operation does not pass it on
   quantiles.keep = BoolOption(c, {"keepdims"}, false);
   if (b.rank(quantiles.q) > 1) c.Fail("q has more than one dimension");
   return quantiles;
