@@ -144,6 +144,16 @@ const KValue& ArgumentAt(LayerContext& c, int i, Names names) {
 
 Operand OperandOf(LayerContext& c, const KValue& value) {
   if (value.is_tensor()) return {value.tensor.value};
+  if (value.kind == KValue::Kind::kList && !value.items.empty()) {
+    // A list inside a list: a tensor of what it has.
+    std::vector<Operand> parts;
+    for (const KValue& item : value.items) parts.push_back(OperandOf(c, item));
+    const bool whole =
+        std::all_of(parts.begin(), parts.end(), [](const Operand& part) { return part.present(); });
+    const std::vector<ValueRef> values =
+        whole && c.b.ok() ? InOneType(c, parts) : std::vector<ValueRef>();
+    return values.empty() ? Operand() : Operand{c.b.Pack(values, 0)};
+  }
   if (value.kind != KValue::Kind::kJson || value.json->is_null() || !c.b.ok()) return {};
   const absl::StatusOr<Constant> constant = ConstantOf(*value.json);
   if (!constant.ok()) {

@@ -94,7 +94,7 @@ const OperationRegistrar kBinaries[] = {
     {"Maximum", {"math.maximum", "maximum"}, Binary},
     {"Minimum", {"math.minimum", "minimum"}, Binary},
     {"Power", {"math.pow", "pow", "__operators__.pow"}, Binary},
-    {"FloorDivide", {"__operators__.floordiv", "math.floordiv"}, Binary},
+    {"FloorDivide", {"__operators__.floordiv", "math.floordiv", "floordiv", "floor_div"}, Binary},
     {"Mod", {"math.mod", "math.floormod", "__operators__.mod"}, Binary},
     {"Equal", {"math.equal", "equal", "__operators__.eq", "__operators__.__eq__"}, Binary},
     {"NotEqual",
@@ -107,7 +107,7 @@ const OperationRegistrar kBinaries[] = {
     {"LogicalAnd", {"math.logical_and", "logical_and"}, Binary},
     {"LogicalOr", {"math.logical_or", "logical_or"}, Binary},
     {"LogicalXor", {"math.logical_xor"}, Binary},
-    {"Arctan2", {"math.atan2", "atan2"}, Binary},
+    {"Arctan2", {}, Binary},
     {"SquaredDifference", {"math.squared_difference", "squared_difference"}, Binary}};
 
 }  // namespace

@@ -151,12 +151,16 @@ KValue Filled(LayerContext& c) {
   const DType dtype = TypeOption(c, {"dtype"}).value_or(DType::kFloat32);
   if (!b.ok()) return {};
   if (!fill) return b.Op("Fill", {narrow, b.Scalar(dtype, c.class_name == "ones" ? 1 : 0)});
-  return b.Op("Fill", {narrow, TensorAt(c, 1, {"value"})});
+  const Operand value = OperandAt(c, 1, {"value"});
+  if (!value.present()) c.Fail("no value to fill with");
+  if (!b.ok()) return {};
+  const DType type = ResultType({{b.dtype(value.value), value.weak}});
+  return b.Op("Fill", {narrow, b.Cast(value.value, type)});
 }
 
 const OperationRegistrar kConversions[] = {
     {"ConvertToTensor", {"convert_to_tensor", "constant"}, ConvertToTensor},
-    {"SaturateCast", {"saturate_cast"}, SaturateCast},
+    {"SaturateCast", {"saturate_cast", "dtypes.saturate_cast"}, SaturateCast},
     {"View", {"bitcast"}, View},
     {"Size", {"size"}, Size},
     {"", {"shape"}, Shape},

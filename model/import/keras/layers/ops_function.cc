@@ -7,7 +7,8 @@ namespace {
 
 KValue Function(LayerContext& c) {
   std::string function = c.config.String("function", "");
-  if (c.class_name == "SlicingOpLambda") function = "__operators__.getitem";
+  if (c.class_name == "SlicingOpLambda" && FindFunction(function) == nullptr)
+    function = "__operators__.getitem";
   const LayerRule rule = FindFunction(function);
   if (rule == nullptr) return c.Refuse(absl::StrCat("function tf.", function, " in a Keras file"));
   c.class_name = function;

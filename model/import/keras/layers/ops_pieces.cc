@@ -112,8 +112,16 @@ KValue Slice(LayerContext& c) {
   return b.Op("Slice", {x, VectorAt(c, 1, "begin"), VectorAt(c, 2, "size")});
 }
 
+// What TensorFlow does with indices past the end: its default alone.
+void CheckIndexPolicy(LayerContext& c) {
+  const std::string policy = TextOption(c, {"bad_indices_policy"}, "");
+  if (!policy.empty() && policy != "DEFAULT")
+    c.Refuse(absl::StrCat("bad_indices_policy ", Quoted(policy)));
+}
+
 KValue Scatter(LayerContext& c) {
   GraphBuilder& b = c.b;
+  if (!IsKeras3(c)) CheckIndexPolicy(c);
   const ValueRef at = TensorAt(c, 0, {"indices"}), values = TensorAt(c, 1, {"values", "updates"});
   if (!b.ok()) return {};
   const ValueRef dims = IsKeras3(c) ? b.Ints(IntOptions(c, {"shape"})) : VectorAt(c, 2, "shape");
@@ -125,6 +133,7 @@ KValue ScatterUpdate(LayerContext& c) {
   const ValueRef x = TensorAt(c, 0, {"inputs", "tensor"}), at = TensorAt(c, 1, {"indices"}),
                  values = TensorAt(c, 2, {"updates"});
   std::string how = TextOption(c, {"reduction"}, "");
+  if (!IsKeras3(c)) CheckIndexPolicy(c);
   if (c.class_name == "tensor_scatter_nd_add") how = "add";
   const char* const op = how.empty()    ? "TensorScatterUpdate"
                          : how == "add" ? "TensorScatterAdd"
@@ -138,9 +147,15 @@ KValue ScatterUpdate(LayerContext& c) {
 }
 
 KValue GatherNd(LayerContext& c) {
+  GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"params"}), at = TensorAt(c, 1, {"indices"});
-  if (IntOption(c, {"batch_dims"}, 0) != 0) return c.Refuse("batch_dims");
-  return c.b.Op("GatherNd", {x, at});
+  const int64_t batch_dims = IntOption(c, {"batch_dims"}, 0);
+  CheckIndexPolicy(c);
+  if (batch_dims == 0) return b.Op("GatherNd", {x, at});
+  if (b.Size(at, -1, "the depth of the indices") != 1)
+    return c.Refuse("batch_dims with indices of several axes");
+  return b.Op("GatherV2", {x, b.Squeeze(at, {-1}), b.Int(batch_dims)},
+              {{"batch_dims", batch_dims}});
 }
 
 KValue Nonzero(LayerContext& c) {

@@ -48,6 +48,22 @@ KValue AddN(LayerContext& c) {
   return c.b.Op("AddN", values, {{"N", count}});
 }
 
+KValue Atan2(LayerContext& c) {
+  const Operand y = OperandAt(c, 0, {"y"}), x = OperandAt(c, 1, {"x"});
+  if (!x.present() || !y.present()) c.Fail("it needs two arguments");
+  if (!c.b.ok()) return {};
+  const std::vector<ValueRef> both = InOneType(c, {y, x});
+  return c.b.Op("Atan2", {both[0], both[1]});
+}
+
+// space_to_batch and back.
+KValue Blocks(LayerContext& c) {
+  const bool split = c.class_name == "space_to_batch_nd" || c.class_name == "space_to_batch";
+  const ValueRef x = TensorAt(c, 0, {"input"}), block = TensorAt(c, 1, {"block_shape"}),
+                 edges = TensorAt(c, 2, {split ? "paddings" : "crops"});
+  return c.b.Op(split ? "SpaceToBatchND" : "BatchToSpaceND", {x, block, edges});
+}
+
 KValue MulNoNan(LayerContext& c) {
   const auto [x, y] = TwoOperands(c);
   return c.b.Op("MulNoNan", {x, y});
@@ -194,6 +210,8 @@ const OperationRegistrar kTensorFlow[] = {
      Elementwise},
     {"", {"math.add_n", "add_n"}, AddN},
     {"", {"math.multiply_no_nan"}, MulNoNan},
+    {"", {"math.atan2", "atan2"}, Atan2},
+    {"", {"space_to_batch_nd", "space_to_batch", "batch_to_space_nd", "batch_to_space"}, Blocks},
     {"", {"ensure_shape"}, EnsureShape},
     {"", {"range"}, Range},
     {"", {"eye"}, Eye},
