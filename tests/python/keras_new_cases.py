@@ -42,3 +42,45 @@ for tied in (True, False):
         i = L.Input((6,), dtype="int32")
         layer = L.ReversibleEmbedding(9, 4, tie_weights=tied, mask_zero=tied, logit_soft_cap=None if tied else 2.5)
         return K.Model(i, layer(L.Dense(4)(layer(i)), reverse=True)), [ints((3, 6), 9)]
+
+
+def quantised(K, model, x):
+    model.quantize("int8")
+    return model, [x]
+
+
+@case("int8 dense", to=KERAS3)
+def _(K, L):
+    i = L.Input((6,))
+    return quantised(K, K.Model(i, L.Dense(3, use_bias=False)(L.Dense(4, activation="relu")(i))), sounds(5, 6)[0])
+
+
+for equation, shape, out in (("abc,cde->abde", (4, 6), (None, 3, 5)), ("abc,cb->ac", (4, 6), (6,)), ("abc,bcd->ad", (4, 6), (3,))):
+    @case(f"int8 einsum {equation}", to=KERAS3)
+    def _(K, L, equation=equation, shape=shape, out=out):
+        i = L.Input(shape)
+        layer = L.EinsumDense(equation, output_shape=out, bias_axes=equation[-1])
+        return quantised(K, K.Model(i, layer(i)), sounds(3, *shape)[0])
+
+
+@case("int8 embedding", to=KERAS3)
+def _(K, L):
+    i = L.Input((4,), dtype="int32")
+    return quantised(K, K.Model(i, L.Embedding(9, 5)(i)), ints((2, 4), 9))
+
+
+@case("stateful", to=KERAS3)
+def _(K, L):
+    i = L.Input(batch_shape=(2, 4, 3))
+    return K.Model(i, [L.LSTM(3, stateful=True)(i), L.GRU(3, stateful=True, return_sequences=True)(i)]), sounds(2, 4, 3)
+
+
+row("conv lstm channels first", (3, 3, 4, 5), lambda L: L.ConvLSTM2D(2, 2, data_format="channels_first"),
+    lambda L: L.ConvLSTM2D(2, 2, data_format="channels_first", return_sequences=True), to=KERAS3)
+
+
+@case("resized whole numbers", to=KERAS3)
+def _(K, L):
+    i = L.Input((6, 5, 3), dtype="uint8")
+    x = np.random.default_rng(5).integers(0, 256, (2, 6, 5, 3)).astype(np.uint8)
+    return K.Model(i, [L.Resizing(4, 8)(i), L.Resizing(9, 8, interpolation="bicubic")(i)]), [x]

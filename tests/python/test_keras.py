@@ -135,13 +135,6 @@ def test_a_custom_layer_is_refused_by_name(tmp_path):
     assert "'twice' (Twice)" in error and "model.export()" in error
 
 
-def test_a_stateful_layer_is_refused(tmp_path):
-    model = keras.Sequential([keras.layers.Input((4, 3), batch_size=2), keras.layers.LSTM(3, stateful=True)])
-    model.save(tmp_path / "m.keras")
-    error = keras_files.run(tmp_path / "m.keras", [np.zeros((2, 4, 3), np.float32)], tmp_path)
-    assert "stateful" in error and "(LSTM)" in error
-
-
 def contradict(model, change):
     """Changes what the configuration of the first Dense layer of a model says."""
     for layer in model["config"]["layers"]:

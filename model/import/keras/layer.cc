@@ -1,6 +1,7 @@
 #include "model/import/keras/layer.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -115,6 +116,34 @@ std::string PolicyName(const Json& policy, bool compute) {
   return name;
 }
 
+namespace {
+
+// "int8_from_float32" in its two parts; both empty for a policy that quantises nothing.
+std::pair<std::string, std::string> QuantizedPolicy(const Json& policy) {
+  const Json& config = Member(policy, "config");
+  std::string mode = Text(config, "mode"), source = Text(config, "source_name");
+  const std::string name = policy.is_string() ? policy.get<std::string>() : Text(config, "name");
+  if (const size_t from = name.find("_from_"); mode.empty() && from != std::string::npos) {
+    mode = name.substr(0, from);
+    source = name.substr(from + 6);
+  }
+  if (absl::StartsWith(source, "mixed_")) source = source.substr(6);
+  return {mode, source};
+}
+
+// What a layer's policy and options say of quantising it.
+std::string ReadQuantizing(LayerContext& c, const Json& options, std::string computes) {
+  auto [mode, source] = QuantizedPolicy(Member(options, "dtype"));
+  if (mode.empty() && Member(options, "quantization_config").is_null()) return computes;
+  static const std::set<std::string> known{"Dense", "EinsumDense", "Embedding"};
+  c.int8 = mode == "int8" && known.contains(c.class_name);
+  if (!c.int8)
+    c.Refuse(absl::StrCat("a layer quantised to ", mode.empty() ? "other numbers" : mode));
+  return source;
+}
+
+}  // namespace
+
 KValue LayerContext::Refuse(const std::string& what) {
   b.Fail(absl::UnimplementedError(absl::StrCat(what, " is not supported; ", kExport)));
   return {};
@@ -204,6 +233,7 @@ ValueRef LayerContext::Weight(const LayerWeights& weights, int index) {
     return {};
   }
   const ValueRef value = b.Const(*tensor);
+  if (b.dtype(value) == DType::kInt8 && !int8) Refuse("a variable of int8");
   return b.Floating(value) ? b.Cast(value, compute_dtype) : value;
 }
 
@@ -266,11 +296,10 @@ KValue CallLayer(GraphBuilder& b, const ModelFile& file, const LayerObject& laye
   ReadLog log(operation, file.version < 3);
   if (options.is_object()) log.Watch(options, "");
   LayerContext c{b, file, layer, cast, log, Config(options, &log), found->first, name};
-  const std::string computes = PolicyName(Member(options, "dtype"), /*compute=*/true);
+  const std::string computes =
+      ReadQuantizing(c, options, PolicyName(Member(options, "dtype"), /*compute=*/true));
   const absl::StatusOr<DType> dtype = DTypeFromName(computes);
   const bool floating = dtype.ok() && IsFloating(*dtype);
-  if (absl::StrContains(computes, "_from_") || !Member(options, "quantization_config").is_null())
-    b.Fail(absl::UnimplementedError(absl::StrCat("a quantised layer is not supported; ", kExport)));
   if (floating) c.compute_dtype = *dtype;
   const bool casts = !operation && class_name != "TFOpLambda" && class_name != "SlicingOpLambda";
   if (floating && casts && c.config.Bool("autocast", true)) {

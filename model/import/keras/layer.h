@@ -45,6 +45,7 @@ struct LayerContext {
   Config config;
   std::string class_name, name;
   DType compute_dtype = DType::kFloat32;
+  bool int8 = false;  // its variables are int8 and have scales, as Keras' quantize() leaves them
 
   void Fail(const std::string& message) { b.Fail(message); }
   // Refuses what Keras can do and floe cannot, with the way out.

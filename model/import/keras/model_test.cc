@@ -73,7 +73,6 @@ TEST(Model, RefusesWhatLayersCannotDo) {
       {Layer("Dense", R"("name": "l", "units": 3)"), "variable 0"},
       {Layer("Activation", R"("name": "l", "activation": "loud")"), "activation 'loud'"},
       {Layer("Activation", R"("name": "l", "activation": 7)"), ""},
-      {Layer("LSTM", R"("name": "l", "units": 3, "stateful": true)"), "stateful"},
       {Layer("LSTM", R"("name": "l", "units": -3)"), "units is -3"},
       {Layer("Conv2D", R"("name": "l")"), "expected rank 4"},
       {Layer("Reshape", R"("name": "l", "target_shape": "wide")"), "'target_shape'"},

@@ -213,10 +213,8 @@ SequenceResult RunSequence(GraphBuilder& b, Cell& cell, const Sequence& sequence
 RecurrentOptions OptionsOf(LayerContext& c, const Json& config) {
   Config options = c.Nested(config, "a layer in it");
   options.Ignore({"cell"});  // which CellOf reads
-  if (options.Bool("stateful", false))
-    c.b.Fail(
-        absl::UnimplementedError("stateful=True: requests of a server are not one after the other; "
-                                 "save the model with stateful=False"));
+  // Requests of a server are not one after the other: each begins with a state of zeros.
+  options.Ignore({"stateful"});
   if (options.Bool("time_major", false)) c.Fail("time_major=True is not supported");
   const RecurrentOptions read{
       options.Bool("go_backwards", false), options.Bool("zero_output_for_mask", false),

@@ -1,5 +1,7 @@
 // ConvLSTM1D, 2D and 3D.
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
@@ -9,10 +11,23 @@
 namespace floe::keras {
 namespace {
 
+// Channels first to last (`in`) or back, where they are first; `at`: the axis that they have there.
+ValueRef Moved(GraphBuilder& b, ValueRef x, int at, bool last, bool in) {
+  const int rank = b.rank(x);
+  if (last || !b.ok() || rank <= at) return x;
+  std::vector<int64_t> order;
+  for (int k = 0; k < rank; ++k) order.push_back(k);
+  if (in)
+    std::rotate(order.begin() + at, order.begin() + at + 1, order.end());
+  else
+    std::rotate(order.begin() + at, order.end() - 1, order.end());
+  return b.Transpose(x, order);
+}
+
 class ConvLstm : public Cell {
  public:
-  ConvLstm(LayerContext& c, const Json& config, LayerWeights weights, int spatial)
-      : Cell(c, config, std::move(weights)), spatial_(spatial) {
+  ConvLstm(LayerContext& c, const Json& config, LayerWeights weights, int spatial, bool last)
+      : Cell(c, config, std::move(weights)), spatial_(spatial), last_(last) {
     Config options = this->options();
     const std::vector<int64_t> ones(spatial, 1);
     size_ = options.Ints("kernel_size", spatial, ones);
@@ -24,6 +39,7 @@ class ConvLstm : public Cell {
 
   // x: [batch, time, spatial..., channels]; all steps as one batch of images.
   ValueRef Project(GraphBuilder& b, ValueRef x) override {
+    x = Moved(b, x, 2, last_, true);
     const int rank = b.rank(x);
     if (b.ok() && rank != spatial_ + 3) b.Fail(absl::StrCat("an input of rank ", rank));
     if (!b.ok()) return {};
@@ -86,20 +102,30 @@ class ConvLstm : public Cell {
   }
 
   const int spatial_;
+  const bool last_;
   std::vector<int64_t> size_, strides_, dilation_;
   std::string padding_;
 };
 
 KValue Layer(LayerContext& c) {
-  if (!c.ChannelsLast()) {
-    c.b.Fail(absl::UnimplementedError("data_format='channels_first' is not supported"));
-    return {};
-  }
+  GraphBuilder& b = c.b;
+  const bool last = c.ChannelsLast();
   const Json& config = Member(*c.layer.json, "config");
   const RecurrentOptions options = OptionsOf(c, config);
-  ConvLstm cell(c, config, c.layer.weights.Child("cell"), SpatialOf(c.class_name));
-  if (!c.b.ok()) return {};
-  return RunRecurrent(c, cell, options, InitialStates(c));
+  ConvLstm cell(c, config, c.layer.weights.Child("cell"), SpatialOf(c.class_name), last);
+  std::vector<ValueRef> states = InitialStates(c);
+  for (ValueRef& state : states) state = Moved(b, state, 1, last, true);
+  if (!b.ok()) return {};
+  KValue out = RunRecurrent(c, cell, options, std::move(states));
+  if (last || !b.ok()) return out;
+  const auto back = [&](KValue* value, bool sequence) {
+    if (value->is_tensor())
+      value->tensor.value = Moved(b, value->tensor.value, sequence ? 2 : 1, last, false);
+  };
+  back(&out, options.return_sequences);
+  for (size_t k = 0; k < out.items.size(); ++k)
+    back(&out.items[k], k == 0 && options.return_sequences);
+  return out;
 }
 
 const LayerRegistrar kConvLstm({"ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"}, Layer);

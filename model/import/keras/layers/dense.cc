@@ -1,4 +1,5 @@
 // Dense, EinsumDense, Embedding, ReversibleEmbedding.
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/quoted.h"
@@ -7,21 +8,123 @@
 namespace floe::keras {
 namespace {
 
+// ---- int8, as Keras' quantize() leaves it ----
+
+// Where the variables are: .keras files have the bias behind the kernel, .h5 files have what is
+// trained before what is not.
+struct Places {
+  int kernel = 0, bias = 1, scale = 2;
+};
+
+Places PlacesOf(LayerContext& c, bool bias) {
+  if (!c.int8) return {};
+  if (!bias) return {0, -1, 1};
+  return c.b.dtype(c.Weight(0)) == DType::kInt8 ? Places{} : Places{1, 0, 2};
+}
+
+// Whether inputs are rounded to int8 as well, by the greatest of each row.
+bool QuantizesInputs(LayerContext& c) {
+  const Json& config = c.config.At("quantization_config");
+  if (config.is_null()) return true;
+  const Json& quantizer = Member(Member(config, "config"), "activation_quantizer");
+  if (quantizer.is_null()) return false;
+  const Json& options = Member(quantizer, "config");
+  const Json& range = Member(options, "value_range");
+  const Json* const ends = Items(range);
+  const bool usual = ends != nullptr && ends->size() == 2 && (*ends)[0] == -127 &&
+                     (*ends)[1] == 127 && Text(options, "output_dtype") == "int8" &&
+                     Member(options, "epsilon") == 1e-7;
+  if (Text(quantizer, "class_name") != "AbsMaxQuantizer" || !usual)
+    c.Refuse("another quantizer than AbsMaxQuantizer() of int8");
+  return true;
+}
+
+// Whole numbers in float32, in which sums of their products are as near as those that Keras casts
+// from int32; and what they were multiplied by, `axes` being ones.
+struct Quantized {
+  ValueRef x, scale;
+};
+
+Quantized QuantizeOver(GraphBuilder& b, ValueRef x, const std::vector<int64_t>& axes) {
+  if (!b.ok()) return {};
+  const DType dtype = b.dtype(x);
+  const ValueRef most = b.Add(b.Reduce("Max", b.Op("Abs", {x}), axes, true), 1e-7);
+  const ValueRef scale = b.Op("RealDiv", {b.Scalar(dtype, 127), most});
+  const ValueRef whole = b.Op("Round", {b.Mul(x, scale)});
+  const ValueRef most_whole = b.Op("Minimum", {whole, b.Scalar(dtype, 127)});
+  return {b.Cast(b.Op("Maximum", {most_whole, b.Scalar(dtype, -127)}), DType::kFloat32), scale};
+}
+
+ValueRef Int8MatMul(LayerContext& c, ValueRef x, ValueRef kernel, ValueRef scale) {
+  GraphBuilder& b = c.b;
+  x = b.Cast(x, c.compute_dtype);
+  Quantized q{b.Cast(x, DType::kFloat32), {}};
+  if (QuantizesInputs(c)) q = QuantizeOver(b, x, {-1});
+  const ValueRef y = b.MatMul(q.x, b.Cast(kernel, DType::kFloat32));
+  if (q.scale.node >= 0) scale = b.Mul(scale, q.scale);
+  return b.Op("RealDiv", {b.Cast(y, c.compute_dtype), scale});
+}
+
+// The scales of a product's input as they lie along its output.
+ValueRef AlongOutput(LayerContext& c, ValueRef scale, const std::string& input,
+                     const std::string& output) {
+  GraphBuilder& b = c.b;
+  std::vector<int64_t> order;
+  std::vector<WantedDim> dims;
+  for (const char axis : output) {
+    const size_t at = input.find(axis);
+    if (at != std::string::npos) order.push_back(static_cast<int64_t>(at));
+    dims.push_back(at == std::string::npos ? WantedDim(1) : b.DimOf(scale, static_cast<int>(at)));
+  }
+  for (size_t k = 0; k < input.size(); ++k) {
+    if (output.find(input[k]) == std::string::npos) order.push_back(static_cast<int64_t>(k));
+  }
+  return b.Reshape(b.Transpose(scale, order), dims);
+}
+
+ValueRef Int8Einsum(LayerContext& c, ValueRef x, ValueRef kernel, ValueRef scale,
+                    const std::string& equation) {
+  GraphBuilder& b = c.b;
+  const std::vector<std::string> sides = absl::StrSplit(equation, "->");
+  const std::vector<std::string> in = absl::StrSplit(sides[0], ',');
+  if (in.size() != 2 || absl::StrContains(equation, '.')) {
+    c.Refuse(absl::StrCat("equation ", equation, " of a layer quantised to int8"));
+    return {};
+  }
+  x = b.Cast(x, c.compute_dtype);
+  Quantized q{b.Cast(x, DType::kFloat32), {}};
+  if (QuantizesInputs(c)) {
+    std::vector<int64_t> axes;
+    for (size_t k = 0; k < in[0].size(); ++k) {
+      if (in[1].find(in[0][k]) != std::string::npos) axes.push_back(static_cast<int64_t>(k));
+    }
+    q = QuantizeOver(b, x, axes);
+    if (!b.ok()) return {};
+    scale = b.Mul(AlongOutput(c, q.scale, in[0], sides[1]), scale);
+  }
+  const ValueRef y = b.Op("Einsum", {q.x, b.Cast(kernel, DType::kFloat32)},
+                          {{"equation", equation}, {"N", int64_t{2}}});
+  return b.Op("RealDiv", {b.Cast(y, c.compute_dtype), scale});
+}
+
+// ---- layers ----
+
 KValue Dense(LayerContext& c) {
   GraphBuilder& b = c.b;
-  ValueRef x = c.In(), kernel = c.Weight(0);
+  const bool bias = c.config.Bool("use_bias", true);
+  const Places at = PlacesOf(c, bias);
+  ValueRef x = c.In(), kernel = c.Weight(at.kernel);
   c.CheckSize("units", b.Size(kernel, -1, "a kernel"), "its kernel");
-  c.Promote({&x, &kernel});
-  ValueRef y = b.MatMul(x, kernel);
-  if (c.config.Bool("use_bias", true)) y = b.Op("BiasAdd", {y, c.Weight(1)});
+  if (!c.int8) c.Promote({&x, &kernel});
+  ValueRef y = c.int8 ? Int8MatMul(c, x, kernel, c.Weight(at.scale)) : b.MatMul(x, kernel);
+  if (bias) y = b.Op("BiasAdd", {y, c.Weight(at.bias)});
   return c.Activate("activation", y);
 }
 
 // A bias has the shape of the output's axes that bias_axes names, broadcast along the others.
-ValueRef EinsumBias(LayerContext& c, const std::string& output) {
+ValueRef EinsumBias(LayerContext& c, ValueRef bias, const std::string& output) {
   GraphBuilder& b = c.b;
   const std::string axes = c.config.String("bias_axes", "");
-  const ValueRef bias = c.Weight(1);
   std::vector<WantedDim> dims;
   int next = 0;
   bool begun = false;
@@ -44,15 +147,17 @@ KValue EinsumDense(LayerContext& c) {
     c.Fail(absl::StrCat("equation ", Quoted(equation)));
     return {};
   }
-  ValueRef x = c.In(), kernel = c.Weight(0);
+  const Places at = PlacesOf(c, c.config.Has("bias_axes"));
+  ValueRef x = c.In(), kernel = c.Weight(at.kernel);
   c.config.Ignore({"output_shape"});  // which the kernel has
-  c.Promote({&x, &kernel});
-  ValueRef y = b.Op("Einsum", {x, kernel}, {{"equation", equation}, {"N", int64_t{2}}});
+  if (!c.int8) c.Promote({&x, &kernel});
+  ValueRef y = c.int8 ? Int8Einsum(c, x, kernel, c.Weight(at.scale), equation)
+                      : b.Op("Einsum", {x, kernel}, {{"equation", equation}, {"N", int64_t{2}}});
   if (c.config.Has("bias_axes")) {
     std::string output = sides[1];
     if (const size_t dots = output.rfind('.'); dots != std::string::npos)
       output = output.substr(dots + 1);
-    y = b.Add(y, EinsumBias(c, output));
+    y = b.Add(y, EinsumBias(c, c.Weight(at.bias), output));
   }
   return c.Activate("activation", y);
 }
@@ -65,7 +170,12 @@ KValue Embedding(LayerContext& c) {
   c.CheckSize("input_dim", b.Size(rows, 0, "the embeddings"), "its variable");
   c.CheckSize("output_dim", b.Size(rows, 1, "the embeddings"), "its variable");
   c.config.Ignore({"input_length", "sparse"});  // the shape of inputs, and how it is trained
-  const ValueRef y = b.Op("GatherV2", {rows, ids, b.Int(0)});
+  ValueRef y = b.Op("GatherV2", {rows, ids, b.Int(0)});
+  if (c.int8) {
+    c.config.Ignore({"quantization_config"});  // ids have no scale
+    const ValueRef scale = b.Op("GatherV2", {c.Weight(1), ids, b.Int(0)});
+    y = b.Op("RealDiv", {b.Cast(y, c.compute_dtype), b.ExpandDims(scale, -1)});
+  }
   KTensor out{y, {}};
   if (c.config.Bool("mask_zero", false))
     out.mask = b.Op("NotEqual", {ids, b.Scalar(b.dtype(ids), 0)});

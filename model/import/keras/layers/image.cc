@@ -1,6 +1,7 @@
 // Image layers: Rescaling, Normalization, Resizing, CenterCrop, AutoContrast, and augmentation,
 // which changes nothing at inference.
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
@@ -10,6 +11,23 @@
 #include "model/import/keras/windows.h"
 
 namespace floe::keras {
+
+namespace {
+
+// Whole numbers are rounded and kept in the range of their type, as Keras 3 does.
+ValueRef RoundedTo(GraphBuilder& b, ValueRef x, DType dtype) {
+  const bool is_signed = dtype == DType::kInt8 || dtype == DType::kInt16;
+  if (!IsInteger(dtype)) return b.Cast(x, dtype);
+  if (DTypeSize(dtype) > 2) return b.Cast(b.Op("Round", {x}), dtype);
+  const double bits = 8.0 * static_cast<double>(DTypeSize(dtype)) - (is_signed ? 1 : 0);
+  const double most = std::pow(2.0, bits) - 1;
+  const ValueRef low = b.Scalar(b.dtype(x), is_signed ? -most - 1 : 0);
+  const ValueRef rounded = b.Op("Round", {x});
+  return b.Cast(b.Op("Maximum", {b.Op("Minimum", {rounded, b.Scalar(b.dtype(x), most)}), low}),
+                dtype);
+}
+
+}  // namespace
 
 ValueRef ResizeImages(LayerContext& c, ValueRef images, int64_t height, int64_t width,
                       const std::string& way, bool antialias) {
@@ -22,10 +40,10 @@ ValueRef ResizeImages(LayerContext& c, ValueRef images, int64_t height, int64_t 
   const ValueRef size = b.Ints({height, width});
   const Attributes centers{{"half_pixel_centers", true}, {"align_corners", false}};
   if (way == "nearest") return b.Op("ResizeNearestNeighbor", {images, size}, centers);
-  if (way == "area") return b.Cast(b.Op("ResizeArea", {images, size}), dtype);
+  if (way == "area") return RoundedTo(b, b.Op("ResizeArea", {images, size}), dtype);
   if (!antialias && (way == "bilinear" || way == "bicubic"))
-    return b.Cast(
-        b.Op(way == "bilinear" ? "ResizeBilinear" : "ResizeBicubic", {images, size}, centers),
+    return RoundedTo(
+        b, b.Op(way == "bilinear" ? "ResizeBilinear" : "ResizeBicubic", {images, size}, centers),
         dtype);
   std::string kernel = way;
   if (way == "bilinear") kernel = "triangle";
@@ -39,7 +57,7 @@ ValueRef ResizeImages(LayerContext& c, ValueRef images, int64_t height, int64_t 
            {b.Cast(images, DType::kFloat32), size, b.Const(Tensor::Vector(DType::kFloat32, scale)),
             b.Const(Tensor::Vector(DType::kFloat32, std::vector<float>{0, 0}))},
            {{"kernel_type", kernel}, {"antialias", antialias}});
-  return b.Cast(resized, dtype);
+  return RoundedTo(b, resized, dtype);
 }
 
 namespace {
@@ -141,7 +159,9 @@ KValue Normalization(LayerContext& c) {
 KValue Resizing(LayerContext& c) {
   GraphBuilder& b = c.b;
   const bool last = c.ChannelsLast();
-  ValueRef x = b.Cast(ChannelsToLast(b, c.In(), last), c.compute_dtype);
+  ValueRef x = ChannelsToLast(b, c.In(), last);
+  // Keras 3 answers whole numbers in their own type.
+  if (c.keras2()) x = b.Cast(x, c.compute_dtype);
   const int64_t height = c.config.Int("height", 1), width = c.config.Int("width", 1);
   if (b.ok() && b.rank(x) != 4) c.Fail("images with a batch are needed");
   if (c.config.Bool("crop_to_aspect_ratio", false)) x = CropToAspect(c, x, height, width);

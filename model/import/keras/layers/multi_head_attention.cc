@@ -80,6 +80,18 @@ ValueRef MaskOf(LayerContext& c, int position, const char* name, ValueRef otherw
   return named.node >= 0 ? named : otherwise;
 }
 
+// True for keys that are fewer steps than the window away from a query, [1, queries, keys].
+ValueRef Nearby(LayerContext& c, ValueRef scores) {
+  GraphBuilder& b = c.b;
+  const int64_t window = c.config.Int("sliding_window", 1);
+  if (window < 1) c.Fail(absl::StrCat("sliding_window is ", window));
+  if (!b.ok()) return {};
+  const ValueRef ones =
+      b.Fill({b.DimOf(scores, -2), b.DimOf(scores, -1)}, b.Scalar(DType::kInt32, 1));
+  const ValueRef band = b.Op("MatrixBandPart", {ones, b.Int64(window - 1), b.Int64(window - 1)});
+  return b.ExpandDims(b.Cast(band, DType::kBool), 0);
+}
+
 // What may attend to what: [batch, queries, keys], or less where less is said.
 ValueRef AttentionMask(LayerContext& c, const Arguments& a, ValueRef scores) {
   GraphBuilder& b = c.b;
@@ -90,11 +102,13 @@ ValueRef AttentionMask(LayerContext& c, const Arguments& a, ValueRef scores) {
     if (axis != 0) mask = b.ExpandDims(mask, axis);
     all = all.node < 0 ? mask : b.Op("LogicalAnd", {all, mask});
   };
+  if (!c.keras2() && c.class_name == "MultiHeadAttention" && c.ArgValue(3, "query_mask").node >= 0)
+    c.Refuse("a query_mask in the call, which versions of Keras read or leave,");
   also(MaskOf(c, 3, "query_mask", a.query.mask), -1);
   also(MaskOf(c, 4, "value_mask", a.value.mask), -2);
   also(MaskOf(c, 5, "key_mask", a.own_key ? a.key.mask : ValueRef()), -2);
   if (c.Flag("use_causal_mask")) also(b.ExpandDims(CausalMask(b, scores), 0), 0);
-  if (c.config.Has("sliding_window")) c.Fail("sliding_window is not supported");
+  if (c.config.Has("sliding_window")) also(Nearby(c, scores), 0);
   also(MaskOf(c, c.keras2() ? 3 : 6, "attention_mask", {}), 0);
   return all;
 }

@@ -45,7 +45,6 @@ KValue BatchNormalization(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = Upcast(b, c.In());
   const std::vector<int64_t> axes = Axes(c, {-1}, x);
-  if (axes.size() != 1) c.Fail("several axes are not supported");
   // How the statistics were gathered, and by which kernel.
   c.config.Ignore(
       {"momentum", "renorm", "renorm_clipping", "renorm_momentum", "fused", "virtual_batch_size"});
@@ -57,7 +56,10 @@ KValue BatchNormalization(LayerContext& c) {
   ValueRef shift = b.Mul(mean, factor);
   shift = center ? b.Sub(Own(c, scale ? 1 : 0, x), shift) : b.Op("Neg", {shift});
   if (axes.empty()) return {};
-  const ValueRef y = b.Add(b.Mul(x, Along(b, factor, x, axes[0])), Along(b, shift, x, axes[0]));
+  // Variables over several axes have the rank of x.
+  const bool one = axes.size() == 1;
+  const auto placed = [&](ValueRef v) { return one ? Along(b, v, x, axes[0]) : v; };
+  const ValueRef y = b.Add(b.Mul(x, placed(factor)), placed(shift));
   return b.Cast(y, c.compute_dtype);
 }
 
@@ -161,7 +163,10 @@ KValue UnitNormalization(LayerContext& c) {
 // At inference the kernel is what training left: the wrapped layer, as it is.
 KValue SpectralNormalization(LayerContext& c) {
   c.config.Ignore({"power_iterations"});
-  return c.CallLayer(c.config.At("layer"), c.layer.weights.Child("layer"), c.WholeCall());
+  const KValue out =
+      c.CallLayer(c.config.At("layer"), c.layer.weights.Child("layer"), c.WholeCall());
+  if (!c.b.ok() || c.keras2() || !out.is_tensor()) return out;
+  return KTensor{c.b.Cast(out.tensor.value, c.compute_dtype), out.tensor.mask};
 }
 
 const LayerRegistrar kBatch({"BatchNormalization", "SyncBatchNormalization", "BatchNormalizationV1",

@@ -1,6 +1,7 @@
 // Keras' activations as operations.
 #include <map>
 #include <string>
+#include <utility>
 
 #include "model/import/keras/operation.h"
 
@@ -14,12 +15,8 @@ KValue Activation(LayerContext& c) {
                                                         {"HardTanh", "hard_tanh"},
                                                         {"LogSigmoid", "log_sigmoid"},
                                                         {"TanhShrink", "tanh_shrink"},
-                                                        {"Squareplus", "squareplus"},
                                                         {"SparsePlus", "sparse_plus"},
-                                                        {"SparseSigmoid", "sparse_sigmoid"},
-                                                        {"Sparsemax", "sparsemax"},
-                                                        {"HardShrink", "hard_shrink"},
-                                                        {"SoftShrink", "soft_shrink"}};
+                                                        {"SparseSigmoid", "sparse_sigmoid"}};
   const auto found = names.find(OperationName(c));
   if (found == names.end()) return c.Refuse("this function");
   return ApplyActivation(c.b, found->second, FirstTensor(c), false);
@@ -35,13 +32,108 @@ KValue LeakyRelu(LayerContext& c) {
   return c.b.Op("LeakyRelu", {FirstTensor(c)}, {{"alpha", static_cast<float>(slope)}});
 }
 
-ValueRef SoftmaxOf(LayerContext& c) {
-  std::vector<int64_t> axes = IntOptions(c, {"axis"});
-  if (axes.empty()) axes = {-1};
-  return SoftmaxOver(c.b, TensorAt(c, 0, {"x", "logits"}), axes);
+// x where `far` holds and `otherwise` elsewhere.
+ValueRef Where(GraphBuilder& b, ValueRef far, ValueRef x, double otherwise) {
+  return b.Op("SelectV2", {far, x, b.Scalar(b.dtype(x), otherwise)});
 }
-KValue Softmax(LayerContext& c) { return SoftmaxOf(c); }
-KValue LogSoftmax(LayerContext& c) { return c.b.Op("Log", {SoftmaxOf(c)}); }
+
+KValue HardShrink(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = FirstTensor(c);
+  const double threshold = NumberOption(c, {"threshold"}, 0.5);
+  if (!b.ok()) return {};
+  return Where(b, b.Op("Greater", {b.Op("Abs", {x}), b.Scalar(b.dtype(x), threshold)}), x, 0);
+}
+
+KValue SoftShrink(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = FirstTensor(c);
+  const double threshold = NumberOption(c, {"threshold"}, 0.5);
+  if (!b.ok()) return {};
+  const ValueRef edge = b.Scalar(b.dtype(x), threshold), low = b.Scalar(b.dtype(x), -threshold);
+  const ValueRef below = Where(b, b.Op("Less", {x, low}), b.Add(x, edge), 0);
+  return b.Op("SelectV2", {b.Op("Greater", {x, edge}), b.Sub(x, edge), below});
+}
+
+KValue Threshold(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = FirstTensor(c);
+  const double threshold = NumberOption(c, {"threshold"}, 0),
+               otherwise = NumberOption(c, {"default_value"}, 0);
+  if (!b.ok()) return {};
+  return Where(b, b.Op("Greater", {x, b.Scalar(b.dtype(x), threshold)}), x, otherwise);
+}
+
+KValue Squareplus(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = FirstTensor(c);
+  const double beyond = NumberOption(c, {"b"}, 4);
+  if (!b.ok()) return {};
+  const ValueRef root = b.Op("Sqrt", {b.Add(b.Op("Square", {x}), beyond)});
+  return b.Mul(b.Add(x, root), 0.5);
+}
+
+KValue Celu(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = FirstTensor(c);
+  const double alpha = NumberOption(c, {"alpha"}, 1);
+  if (!b.ok()) return {};
+  const ValueRef zero = b.Scalar(b.dtype(x), 0), low = b.Op("Minimum", {x, zero});
+  const ValueRef curve = b.Op("Expm1", {b.Op("RealDiv", {low, b.Scalar(b.dtype(x), alpha)})});
+  return b.Add(b.Op("Maximum", {x, zero}), b.Mul(curve, alpha));
+}
+
+KValue Glu(LayerContext& c) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = FirstTensor(c);
+  const int64_t axis = IntOption(c, {"axis"}, -1);
+  if (!b.ok()) return {};
+  const std::vector<ValueRef> halves = b.Split(x, static_cast<int>(axis), 2);
+  return b.Mul(halves[0], b.Op("Sigmoid", {halves[1]}));
+}
+
+// An axis at the end, where the function works.
+template <typename Function>
+ValueRef AlongLast(GraphBuilder& b, ValueRef x, int64_t axis, const Function& function) {
+  const int rank = b.rank(x);
+  if (axis < 0) axis += rank;
+  if (!b.ok() || axis == rank - 1) return function(x);
+  if (axis < 0 || axis >= rank) {
+    b.Fail("an axis past the rank of the input");
+    return {};
+  }
+  std::vector<int64_t> order;
+  for (int k = 0; k < rank; ++k) order.push_back(k);
+  std::swap(order[axis], order[rank - 1]);
+  return b.Transpose(function(b.Transpose(x, order)), order);
+}
+
+KValue Sparsemax(LayerContext& c) {
+  const ValueRef x = FirstTensor(c);
+  return AlongLast(c.b, x, IntOption(c, {"axis"}, -1),
+                   [&](ValueRef v) { return ApplyActivation(c.b, "sparsemax", v, false); });
+}
+
+// Without an axis, Keras 3 takes all numbers as one vector and TensorFlow the last axis.
+KValue SoftmaxOf(LayerContext& c, const char* op) {
+  GraphBuilder& b = c.b;
+  const ValueRef x = TensorAt(c, 0, {"x", "logits"});
+  const std::vector<int64_t> axes = IntOptions(c, {"axis", "dim"});
+  const bool given = c.layer.config().contains("axis");
+  const auto function = [&](ValueRef v) { return b.Op(op, {v}); };
+  if (!b.ok()) return {};
+  if (axes.empty() && IsKeras3(c) && given) {
+    std::vector<WantedDim> dims;
+    for (int k = 0; k < b.rank(x); ++k) dims.push_back(b.DimOf(x, k));
+    const ValueRef flat = b.Reshape(x, {WantedDim(1), WantedDim(-1)});
+    return b.Reshape(function(flat), dims);
+  }
+  if (axes.size() > 1 && std::string(op) == "Softmax") return SoftmaxOver(b, x, axes);
+  if (axes.size() > 1) return c.Refuse("several axes");
+  return AlongLast(b, x, axes.empty() ? -1 : axes[0], function);
+}
+KValue Softmax(LayerContext& c) { return SoftmaxOf(c, "Softmax"); }
+KValue LogSoftmax(LayerContext& c) { return SoftmaxOf(c, "LogSoftmax"); }
 
 const OperationRegistrar kActivations[] = {{"Silu", {"nn.silu", "nn.swish"}, Activation},
                                            {"HardSigmoid", {}, Activation},
@@ -49,12 +141,15 @@ const OperationRegistrar kActivations[] = {{"Silu", {"nn.silu", "nn.swish"}, Act
                                            {"HardTanh", {}, Activation},
                                            {"LogSigmoid", {"math.log_sigmoid"}, Activation},
                                            {"TanhShrink", {}, Activation},
-                                           {"Squareplus", {}, Activation},
+                                           {"Squareplus", {}, Squareplus},
                                            {"SparsePlus", {}, Activation},
                                            {"SparseSigmoid", {}, Activation},
-                                           {"Sparsemax", {}, Activation},
-                                           {"HardShrink", {}, Activation},
-                                           {"SoftShrink", {}, Activation},
+                                           {"Sparsemax", {}, Sparsemax},
+                                           {"HardShrink", {}, HardShrink},
+                                           {"SoftShrink", {}, SoftShrink},
+                                           {"Celu", {}, Celu},
+                                           {"Glu", {}, Glu},
+                                           {"Threshold", {}, Threshold},
                                            {"Gelu", {"nn.gelu"}, Gelu},
                                            {"LeakyRelu", {"nn.leaky_relu"}, LeakyRelu},
                                            {"Softmax", {"nn.softmax"}, Softmax},

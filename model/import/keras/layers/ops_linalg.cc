@@ -9,10 +9,15 @@ namespace {
 KValue MatMul(LayerContext& c) {
   GraphBuilder& b = c.b;
   const auto [x, y] = TwoOperands(c);
-  for (const char* const unknown : {"adjoint_a", "adjoint_b", "a_is_sparse", "b_is_sparse"}) {
-    if (BoolOption(c, {unknown}, false)) return c.Refuse(std::string(unknown) + "=True");
-  }
-  const bool tx = BoolOption(c, {"transpose_a"}, false), ty = BoolOption(c, {"transpose_b"}, false);
+  for (const char* const hint : {"a_is_sparse", "b_is_sparse"}) BoolOption(c, {hint}, false);
+  const auto is_complex = [&](ValueRef v) {
+    return b.dtype(v) == DType::kComplex64 || b.dtype(v) == DType::kComplex128;
+  };
+  if (b.ok() && (is_complex(x) || is_complex(y))) return c.Refuse("a product of complex numbers");
+  // Of real numbers an adjoint is a transpose; both at once are refused by TensorFlow.
+  const bool ax = BoolOption(c, {"adjoint_a"}, false), ay = BoolOption(c, {"adjoint_b"}, false);
+  const bool tx = BoolOption(c, {"transpose_a"}, ax) || ax,
+             ty = BoolOption(c, {"transpose_b"}, ay) || ay;
   if (b.ok() && (b.rank(x) < 2 || b.rank(y) < 2)) return c.Refuse("a product of vectors");
   if (!tx && !ty) return b.MatMul(x, y);
   return b.Op("BatchMatMulV2", {x, y}, {{"adj_x", tx}, {"adj_y", ty}});

@@ -99,7 +99,8 @@ KValue TimeDistributed(LayerContext& c) {
   std::vector<WantedDim> dims{b.DimOf(in.value, 0), b.DimOf(in.value, 1)};
   if (!dims[0].fixed() && dims[1].fixed()) dims[0] = -1;
   for (int k = 1; k < b.rank(flat[0].value); ++k) dims.push_back(b.DimOf(flat[0].value, k));
-  return b.Reshape(flat[0].value, dims);
+  const bool floating = b.Floating(flat[0].value) && !c.keras2();
+  return b.Reshape(floating ? b.Cast(flat[0].value, c.compute_dtype) : flat[0].value, dims);
 }
 
 const LayerRegistrar kRecurrent({"LSTM", "GRU", "SimpleRNN", "RNN"}, Recurrent);
