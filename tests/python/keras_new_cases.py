@@ -75,8 +75,10 @@ def _(K, L):
     return K.Model(i, [L.LSTM(3, stateful=True)(i), L.GRU(3, stateful=True, return_sequences=True)(i)]), sounds(2, 4, 3)
 
 
-row("conv lstm channels first", (3, 3, 4, 5), lambda L: L.ConvLSTM2D(2, 2, data_format="channels_first"),
-    lambda L: L.ConvLSTM2D(2, 2, data_format="channels_first", return_sequences=True), to=KERAS3)
+row("conv lstm channels first", (3, 3, 4, 5), lambda L: L.ConvLSTM2D(2, 2, data_format="channels_first"), to=KERAS3)
+row("conv lstm channels first sequences", (3, 3, 4, 5), lambda L: L.ConvLSTM2D(2, 2, data_format="channels_first", return_sequences=True), to=KERAS3)
+row("attention in a window", (6, 5), lambda L: lambda x: L.MultiHeadAttention(2, 4, sliding_window=2)(x, x), to=KERAS3)
+row("mean of whole numbers", (6, 5, 3), lambda L: L.GlobalAveragePooling2D(), to=KERAS3, dtype="uint8")
 
 
 @case("resized whole numbers", to=KERAS3)

@@ -250,6 +250,12 @@ KValue SobelEdges(LayerContext& c) {
   const Tensor pads = Tensor::Vector(DType::kInt32, std::vector<int32_t>{0, 0, 1, 1, 1, 1, 0, 0});
   const ValueRef around = b.Op("MirrorPad", {images.x, b.Const(pads.Reshaped({4, 2}))},
                                {{"mode", std::string("REFLECT")}});
+  SymShape padded = b.shape(images.x);
+  for (const int k : {1, 2}) {
+    const Dim size = padded.dim(k);
+    padded.set_dim(k, size.concrete() ? Dim(size.size() + 2) : Dim::Unknown());
+  }
+  if (b.ok()) b.Refine(around, padded);
   const std::vector<float> kernels{-1, -1, -2, 0, -1, 1, 0, -2, 0, 0, 0, 2, 1, -1, 2, 0, 1, 1};
   const ValueRef y = Filtered(c, around, kernels, 3, 3, 2, "VALID");
   const ValueRef edges =

@@ -6,11 +6,27 @@
 namespace floe::keras {
 namespace {
 
+// A vector counts as a row before a product and as a column behind it.
+ValueRef VectorMatMul(GraphBuilder& b, ValueRef x, ValueRef y) {
+  const bool row = b.rank(x) == 1, column = b.rank(y) == 1;
+  if (row) x = b.ExpandDims(x, 0);
+  if (column) y = b.ExpandDims(y, -1);
+  std::vector<int64_t> gone;
+  if (row) gone.push_back(-2);
+  if (column) gone.push_back(-1);
+  return b.Squeeze(b.Op("BatchMatMulV2", {x, y}, {{"adj_x", false}, {"adj_y", false}}), gone);
+}
+
 KValue MatMul(LayerContext& c) {
   GraphBuilder& b = c.b;
-  const auto [x, y] = TwoOperands(c);
+  auto [x, y] = TwoOperands(c);
+  // Keras has products of int8 in int32.
+  if (b.ok() && IsKeras3(c) && b.dtype(x) == DType::kInt8 && b.dtype(y) == DType::kInt8) {
+    x = b.Cast(x, DType::kInt32);
+    y = b.Cast(y, DType::kInt32);
+  }
   for (const char* const hint : {"a_is_sparse", "b_is_sparse"}) BoolOption(c, {hint}, false);
-  const auto is_complex = [&](ValueRef v) {
+  const auto is_complex = [&b](ValueRef v) {
     return b.dtype(v) == DType::kComplex64 || b.dtype(v) == DType::kComplex128;
   };
   if (b.ok() && (is_complex(x) || is_complex(y))) return c.Refuse("a product of complex numbers");
@@ -18,6 +34,7 @@ KValue MatMul(LayerContext& c) {
   const bool ax = BoolOption(c, {"adjoint_a"}, false), ay = BoolOption(c, {"adjoint_b"}, false);
   const bool tx = BoolOption(c, {"transpose_a"}, ax) || ax,
              ty = BoolOption(c, {"transpose_b"}, ay) || ay;
+  if (b.ok() && IsKeras3(c) && (b.rank(x) == 1 || b.rank(y) == 1)) return VectorMatMul(b, x, y);
   if (b.ok() && (b.rank(x) < 2 || b.rank(y) < 2)) return c.Refuse("a product of vectors");
   if (!tx && !ty) return b.MatMul(x, y);
   return b.Op("BatchMatMulV2", {x, y}, {{"adj_x", tx}, {"adj_y", ty}});

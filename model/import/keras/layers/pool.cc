@@ -45,7 +45,10 @@ KValue GlobalPool(LayerContext& c) {
   std::vector<int64_t> axes;
   axes.reserve(spatial);
   for (int k = 0; k < spatial; ++k) axes.push_back(k + (last ? 1 : 2));
-  return b.Reduce(most ? "Max" : "Mean", x, axes, keep);
+  // Keras 3 has means of whole numbers in float32.
+  const bool cast = !most && !c.keras2() && b.ok();
+  const ValueRef numbers = cast ? b.Cast(x, FloatingType(b.dtype(x))) : x;
+  return b.Reduce(most ? "Max" : "Mean", numbers, axes, keep);
 }
 
 // Each output takes the inputs in [i * in / out, ceil((i + 1) * in / out)).
