@@ -96,7 +96,8 @@ ValueRef Int8Einsum(LayerContext& c, ValueRef x, ValueRef kernel, ValueRef scale
   if (QuantizesInputs(c)) {
     std::vector<int64_t> axes;
     for (size_t k = 0; k < in[0].size(); ++k) {
-      if (in[1].find(in[0][k]) != std::string::npos) axes.push_back(static_cast<int64_t>(k));
+      if (absl::StrContains(in[1], in[0][k]) && !absl::StrContains(sides[1], in[0][k]))
+        axes.push_back(static_cast<int64_t>(k));
     }
     q = QuantizeOver(b, x, axes);
     if (!b.ok()) return {};
