@@ -1,8 +1,21 @@
 #include "model/import/keras/op_values.h"
 
+#include <cfloat>
 #include <vector>
 
 namespace floe::keras {
+
+ValueRef WithNegativeZeros(GraphBuilder& b, ValueRef x) {
+  if (!b.ok() || !b.Floating(x)) return x;
+  const DType dtype = ResultType({{b.dtype(x)}, {DType::kFloat32}});
+  x = b.Cast(x, dtype);
+  const ValueRef bits = b.Op("Bitcast", {b.Cast(x, DType::kFloat32)},
+                             {{"T", DType::kFloat32}, {"type", DType::kInt32}});
+  const ValueRef negative =
+      b.Op("LogicalAnd", {b.Op("Equal", {x, b.Scalar(dtype, 0)}), b.Op("Less", {bits, b.Int(0)})});
+  const double least = dtype == DType::kFloat64 ? DBL_MIN : FLT_MIN;
+  return b.Op("SelectV2", {negative, b.Scalar(dtype, -least), x});
+}
 
 bool IsComputed(LayerContext& c, int i, const char* name) {
   const KValue& at = c.Arg(i, name);

@@ -147,6 +147,7 @@ Operand OperandOf(LayerContext& c, const KValue& value) {
   if (value.kind == KValue::Kind::kList && !value.items.empty()) {
     // A list inside a list: a tensor of what it has.
     std::vector<Operand> parts;
+    parts.reserve(value.items.size());
     for (const KValue& item : value.items) parts.push_back(OperandOf(c, item));
     const bool whole =
         std::all_of(parts.begin(), parts.end(), [](const Operand& part) { return part.present(); });

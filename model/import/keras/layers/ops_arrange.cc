@@ -65,6 +65,7 @@ KValue Rot90(LayerContext& c) {
     // Keras reads the quarter turn as if it had the shape of the array itself.
     ValueRef y = MoveAxes(c, x, axes, {-2, -1});
     std::vector<WantedDim> dims;
+    dims.reserve(rank);
     for (int k = 0; k < rank; ++k) dims.push_back(b.DimOf(y, k));
     std::vector<int64_t> swapped(rank);
     std::iota(swapped.begin(), swapped.end(), 0);
@@ -92,6 +93,7 @@ KValue Roll(LayerContext& c) {
   }
   const int rank = b.rank(x);
   std::vector<WantedDim> dims;
+  dims.reserve(rank);
   for (int k = 0; k < rank; ++k) dims.push_back(b.DimOf(x, k));
   return b.Reshape(b.Op("Roll", {b.Reshape(x, {-1}), b.Ints(shift), b.Ints({0})}), dims);
 }

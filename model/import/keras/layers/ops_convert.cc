@@ -98,6 +98,7 @@ KValue View(LayerContext& c) {
   // TensorFlow's own op adds or takes a dim.
   if (before == after || !IsKeras3(c)) return bitcast(x);
   std::vector<WantedDim> dims;
+  dims.reserve(rank + 1);
   for (int k = 0; k + 1 < rank; ++k) dims.push_back(b.DimOf(x, k));
   const int64_t last = b.Size(x, -1, "the last dimension");
   if (before > after) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "model/import/keras/op_values.h"
 #include "model/import/keras/operation.h"
 
 namespace floe::keras {
@@ -101,6 +102,7 @@ KValue NanArg(LayerContext& c) {
   const ValueRef none =
       b.Floating(x) ? b.Reduce("All", b.Op("IsNan", {x}), over.axes, over.keep) : ValueRef();
   x = Without(b, x, most ? -kInfinity : kInfinity);
+  x = WithNegativeZeros(b, x);
   if (whole) x = b.Reshape(x, {-1});
   const int64_t axis = whole ? 0 : over.axes[0];
   ValueRef y = b.Op(most ? "ArgMax" : "ArgMin", {x, b.Int(axis)}, {{"output_type", DType::kInt32}});

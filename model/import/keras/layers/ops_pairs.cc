@@ -212,6 +212,7 @@ KValue IsClose(LayerContext& c) {
   }
   if (!all) return close;
   std::vector<int64_t> axes;
+  axes.reserve(b.rank(close));
   for (int k = 0; k < b.rank(close); ++k) axes.push_back(k);
   return b.Reduce("All", close, axes, false);
 }

@@ -165,6 +165,7 @@ KValue Nonzero(LayerContext& c) {
   if (!b.ok()) return {};
   const ValueRef at = b.Cast(b.Op("Where", {b.Cast(x, DType::kBool)}), DType::kInt32);
   std::vector<KValue> out;
+  out.reserve(rank);
   for (int k = 0; k < rank; ++k) out.emplace_back(b.At(at, 1, k));
   return out;
 }
@@ -199,8 +200,6 @@ KValue Bincount(LayerContext& c) {
   if (b.ok() && rank != 1 && rank != 2) c.Fail("a vector or a matrix is needed");
   if (!b.ok()) return {};
   const DType index = b.dtype(x);
-  std::vector<int64_t> axes;
-  for (int k = 0; k < rank; ++k) axes.push_back(k);
   // An empty input has no greatest number: the least length is what it gives.
   const ValueRef flat = b.Concat({b.Reshape(x, {-1}), b.Cast(b.Ints({-1}), index)}, 0);
   const ValueRef most = b.Add(b.Reduce("Max", flat, {0}, false), 1);

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "model/import/keras/op_values.h"
 #include "model/import/keras/operation.h"
 
 namespace floe::keras {
@@ -104,6 +105,7 @@ KValue ArgExtreme(LayerContext& c) {
   const int rank = b.rank(x);
   const bool keras3 = IsKeras3(c), whole = keras3 && Option(c, {"axis"}).is_null();
   const int64_t axis = IntOption(c, {"axis", "dimension"}, 0);
+  if (keras3) x = WithNegativeZeros(b, x);
   if (whole) x = b.Reshape(x, {-1});
   const bool most = absl::StrContains(OperationName(c), "max");
   const DType type =

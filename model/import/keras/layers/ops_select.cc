@@ -27,6 +27,7 @@ KValue IndicesOf(LayerContext& c, ValueRef condition) {
   const ValueRef at = b.Op("Where", {condition});
   if (!IsKeras3(c)) return at;
   std::vector<KValue> out;
+  out.reserve(rank);
   for (int k = 0; k < rank; ++k) out.emplace_back(b.At(b.Cast(at, DType::kInt32), 1, k));
   return out;
 }

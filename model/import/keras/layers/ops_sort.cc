@@ -215,6 +215,7 @@ KValue SearchSorted(LayerContext& c) {
   const int rank = b.rank(x), y_rank = b.rank(y);
   if (b.ok() && rank != 1 && rank != y_rank) return c.Refuse("a search in rows of another rank");
   std::vector<WantedDim> dims;
+  dims.reserve(y_rank);
   for (int k = 0; k < y_rank; ++k) dims.push_back(b.DimOf(y, k));
   // The op has rows of both.
   const int64_t width = rank == 1 ? -1 : b.Size(x, -1, "the length of the sequence");

@@ -125,6 +125,7 @@ KValue SequenceMask(LayerContext& c) {
   if (!b.ok()) return {};
   const DType type = b.dtype(lengths);
   std::vector<int64_t> axes;
+  axes.reserve(b.rank(lengths));
   for (int k = 0; k < b.rank(lengths); ++k) axes.push_back(k);
   const ValueRef longest =
       b.Op("Maximum", {b.Reduce("Max", lengths, axes, false), b.Scalar(type, 0)});
