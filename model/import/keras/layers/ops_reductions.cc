@@ -37,7 +37,8 @@ KValue Sum(LayerContext& c) {
 
 KValue Prod(LayerContext& c) {
   ValueRef x = FirstTensor(c);
-  if (IsKeras3(c)) x = c.b.Cast(x, TypeOption(c, {"dtype"}).value_or(SumType(c.b.dtype(x))));
+  // Keras leaves the type alone where one is named, whichever that is.
+  if (IsKeras3(c) && !TypeOption(c, {"dtype"}).has_value()) x = c.b.Cast(x, SumType(c.b.dtype(x)));
   return c.b.Reduce("Prod", x, AxesOf(c, x), Keeps(c));
 }
 
