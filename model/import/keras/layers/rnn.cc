@@ -99,7 +99,12 @@ KValue TimeDistributed(LayerContext& c) {
   std::vector<WantedDim> dims{b.DimOf(in.value, 0), b.DimOf(in.value, 1)};
   if (!dims[0].fixed() && dims[1].fixed()) dims[0] = -1;
   for (int k = 1; k < b.rank(flat[0].value); ++k) dims.push_back(b.DimOf(flat[0].value, k));
-  const bool floating = b.Floating(flat[0].value) && !c.keras2();
+  // Keras 3 answers in the type that this layer computes in; one of 16 bits throughout gives way to
+  // the layer inside.
+  const Json& policy = Member(c.layer.config(), "dtype");
+  const bool own =
+      c.compute_dtype == DType::kFloat64 || PolicyName(policy, true) != PolicyName(policy, false);
+  const bool floating = b.Floating(flat[0].value) && !c.keras2() && own;
   return b.Reshape(floating ? b.Cast(flat[0].value, c.compute_dtype) : flat[0].value, dims);
 }
 
