@@ -20,6 +20,40 @@ constexpr int64_t kStep = int64_t{1} << 20;
 
 const Json kNull;
 
+// Python writes numbers that are not finite as NaN, Infinity and -Infinity, which JSON lacks. They
+// reach the parser as strings that begin with this.
+constexpr char kMark = '\x01';
+
+double NotFinite(const std::string& name) {
+  if (name == "NaN") return std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  return name[0] == '-' ? -infinity : infinity;
+}
+
+// The text with such numbers as marked strings; "" where it has none.
+std::string Marked(std::string_view text) {
+  std::string marked;
+  size_t copied = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (in_string && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (text[i] == 'N' || text[i] == 'I' || text[i] == '-')) {
+      for (const std::string_view name : {"NaN", "Infinity", "-Infinity"}) {
+        if (text.substr(i, name.size()) != name) continue;
+        marked.append(text.substr(copied, i - copied)).append("\"\\u0001").append(name);
+        marked += '"';
+        copied = i + name.size();
+        i = copied - 1;
+        break;
+      }
+    }
+  }
+  return copied == 0 ? marked : marked.append(text.substr(copied));
+}
+
 // Makes the values of a text as the parser meets them, each after memory was taken for it. The
 // names are those that the parser of nlohmann::json calls.
 class Maker {
@@ -35,6 +69,7 @@ class Maker {
   bool number_unsigned(uint64_t value) { return Add(value, 0); }
   bool number_float(double value, const std::string&) { return Add(value, 0); }
   bool string(std::string& value) {  // NOLINT: the parser's own buffer, which may be taken
+    if (!value.empty() && value[0] == kMark) return Add(NotFinite(value.substr(1)), 0);
     const int64_t bytes = OfString(value);
     return Add(std::move(value), bytes);
   }
@@ -129,7 +164,8 @@ absl::StatusOr<Json> ParseJson(std::string_view text, MemoryShare* share) {
         absl::StrCat("a configuration of ", text.size(), " bytes is past the limit of ", kMaxText));
   MemoryShare own;
   Maker maker(share == nullptr ? &own : share);
-  const bool parsed = Json::sax_parse(text, &maker);
+  const std::string marked = Marked(text);
+  const bool parsed = Json::sax_parse(marked.empty() ? text : std::string_view(marked), &maker);
   FLOE_RETURN_IF_ERROR(maker.status());
   if (!parsed || !maker.root().is_object())
     return absl::InvalidArgumentError("the configuration is not a JSON object");

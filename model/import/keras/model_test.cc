@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "model/import/keras/variables.h"
@@ -213,6 +216,19 @@ TEST(Json, HasLimits) {
       ParseJson(absl::StrCat("{\"a\":", deep, std::string(300, ']'), "}")).status().message(),
       HasSubstr("deeper"));
   EXPECT_TRUE(ParseJson(R"({"a": "[[[[\"[["})").ok());
+}
+
+TEST(Json, HasNumbersThatAreNotFiniteAsPythonWritesThem) {
+  const absl::StatusOr<Json> json =
+      ParseJson(R"({"a": [NaN, Infinity, -Infinity, -1], "NaN": "say \"Infinity, NaN"})");
+  ASSERT_TRUE(json.ok()) << json.status();
+  const Json& a = Member(*json, "a");
+  EXPECT_TRUE(std::isnan(a[0].get<double>()));
+  EXPECT_EQ(a[1].get<double>(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(a[2].get<double>(), -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(a[3], -1);
+  EXPECT_EQ(Text(*json, "NaN"), "say \"Infinity, NaN");
+  EXPECT_FALSE(ParseJson(R"({"a": Inf})").ok());
 }
 
 TEST(Weights, PlacesAreInSnakeCase) {
