@@ -1,5 +1,7 @@
 #include "model/import/keras/read_log.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
@@ -36,6 +38,13 @@ std::string Value(const KValue& value) {
   return value.is_tensor() ? "a tensor" : "a list or dict with tensors";
 }
 
+// None, or a list or dict of it, as the masks of several inputs are.
+bool HasOnlyNulls(const Json& json) {
+  if (json.is_null()) return true;
+  return (json.is_array() || json.is_object()) &&
+         std::all_of(json.begin(), json.end(), [](const Json& item) { return HasOnlyNulls(item); });
+}
+
 absl::Status NotRead(const std::string& what, const std::string& value) {
   return absl::UnimplementedError(
       absl::StrCat(what, " is ", value, ", which is not supported here; ", kExport));
@@ -53,7 +62,7 @@ void ReadLog::NoteAll(const Call& call) {
 bool ReadLog::SaysNothing(const std::string& name, const KValue& value) const {
   if (value.is_none()) return true;
   if (value.kind != KValue::Kind::kJson) return false;
-  return value.json->is_null() || (name == "name" && value.json->is_string()) ||
+  return HasOnlyNulls(*value.json) || (name == "name" && value.json->is_string()) ||
          (name == "training" && (!keras2_ || *value.json == false || *value.json == 0));
 }
 

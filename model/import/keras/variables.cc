@@ -44,12 +44,30 @@ Dims Kernel(Config& c, const std::string& class_name, bool ones, int64_t a, int6
   return dims;
 }
 
+// A layer that model.quantize("int8") has quantised: its kernel and the scales of that are not
+// trained.
+bool IsInt8(Config& c) {
+  const Json& policy = c.At("dtype");
+  const std::string name =
+      policy.is_string() ? policy.get<std::string>() : Text(Member(policy, "config"), "name");
+  return absl::StartsWith(name, "int8_from_");
+}
+
+Own Quantised(Dims kernel, bool bias, Dims of_bias) {
+  Own own;
+  if (bias) own.push_back(Trained(std::move(of_bias)));
+  own.insert(own.end(), {Fixed(std::move(kernel)), Fixed(kAny)});
+  return own;
+}
+
 Own Dense(Config& c, const std::string&) {
   const int64_t units = c.Int("units", -1);
+  if (IsInt8(c)) return Quantised(Sizes({-1, units}), c.Bool("use_bias", true), Sizes({units}));
   return WithBias(c, Sizes({-1, units}), Sizes({units}));
 }
 
 Own EinsumDense(Config& c, const std::string&) {
+  if (IsInt8(c)) return Quantised(kAny, c.Has("bias_axes"), kAny);
   Own own{Trained(kAny)};
   if (c.Has("bias_axes")) own.push_back(Trained(kAny));
   return own;
@@ -57,6 +75,7 @@ Own EinsumDense(Config& c, const std::string&) {
 
 Own Embedding(Config& c, const std::string& class_name) {
   const int64_t ids = c.Int("input_dim", -1), size = c.Int("output_dim", -1);
+  if (IsInt8(c) && class_name == "Embedding") return Quantised(Sizes({ids, size}), false, kAny);
   Own own{Trained(Sizes({ids, size}))};
   if (class_name == "ReversibleEmbedding" && !c.Bool("tie_weights", true))
     own.push_back(Trained(Sizes({size, ids})));
