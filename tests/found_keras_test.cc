@@ -82,7 +82,6 @@ Tensor ToFloat32(const TensorView& from) {
 absl::Status Compare(const SignatureDef& def, const NamedTensors& answers,
                      const ExecContext& context) {
   corpus::CorpusCase tolerance;
-  tolerance.rtol = 1e-4;
   tolerance.atol = 1e-5;
   if (answers.size() != def.outputs.size())
     return absl::DataLossError(
@@ -94,6 +93,7 @@ absl::Status Compare(const SignatureDef& def, const NamedTensors& answers,
     const TensorView out = context.Output(static_cast<int>(k));
     // NumPy has no bfloat16: such answers lie in the file as float32.
     const Tensor wide = out.dtype == DType::kBFloat16 ? ToFloat32(out) : Tensor();
+    tolerance.rtol = wide.valid() ? 0x1p-7 : 1e-4;  // one unit in the last place of bfloat16
     FLOE_RETURN_IF_ERROR(Annotate(
         corpus::CompareTensors(tolerance, wide.valid() ? wide.view() : out, want.view()), key));
   }

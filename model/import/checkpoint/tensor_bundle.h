@@ -39,8 +39,8 @@ class TensorBundle {
 
   // A tensor in memory of its own, put together where it was partitioned. The checksum has been
   // looked at. Errors name tensor and shard: NOT_FOUND with the nearest names; DATA_LOSS;
-  // UNAVAILABLE for a shard that is not there or too short; INVALID_ARGUMENT for dtypes that floe does
-  // not have.
+  // UNAVAILABLE for a shard that is not there or too short; INVALID_ARGUMENT for dtypes that floe
+  // does not have.
   absl::StatusOr<Tensor> Read(const std::string& name);
   // The part of a tensor that `spec` means, as RestoreV2 takes it: "" for all of it, else the whole
   // shape and a range for each dim, "3 4 0,2:-".

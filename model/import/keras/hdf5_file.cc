@@ -125,7 +125,7 @@ absl::StatusOr<Tensor> Hdf5File::Read(const std::string& path) const {
   FLOE_RETURN_IF_ERROR(CheckValueBytes(data->bytes));
   if (data->bytes == 0) return Tensor::Allocate(data->dtype, data->shape);
   if (data->layout == Layout::kPlain) return InPlace(*data);
-  const absl::StatusOr<Tensor> filled = client_.Fill(absl::StrJoin(parts, "/"), *data);
+  absl::StatusOr<Tensor> filled = client_.Fill(absl::StrJoin(parts, "/"), *data);
   if (!filled.ok()) return Wrong(path, filled.status());
   if (data->dtype != DType::kBool && data->bytes > kSmallBytes) return filled;
   return Copied(data->dtype, data->shape, filled->data());

@@ -246,6 +246,7 @@ void LayerContext::CheckSize(const std::string& option, int64_t size, const std:
 void LayerContext::Promote(const std::vector<ValueRef*>& values) {
   if (keras2() || !b.ok()) return;
   std::vector<OperandType> types;
+  types.reserve(values.size());
   for (const ValueRef* value : values) types.push_back({b.dtype(*value)});
   const DType dtype = ResultType(types);
   if (dtype == DType::kInvalid) Fail("values of types that have no common one");

@@ -14,13 +14,18 @@ KValue Discretization(LayerContext& c) {
   if (boundaries.empty()) c.Fail("it has no bin_boundaries; adapt it before saving");
   const ValueRef bins = b.Op("Bucketize", {c.In()}, {{"boundaries", boundaries}});
   const std::string mode = c.config.String("output_mode", "int");
-  const DType plain = c.keras2() ? DType::kInt64 : DType::kInt32;
+  const DType named = OptionType(c, DType::kInt64);
+  const DType wide = IsInteger(named) ? named : DType::kInt64;
+  const DType plain = c.keras2() ? wide : DType::kInt32;
   return EncodeCategories(c, bins, mode, static_cast<int64_t>(boundaries.size()) + 1,
                           mode == "int" ? plain : c.compute_dtype);
 }
 
 KValue CategoryEncoding(LayerContext& c) {
   const ValueRef weights = c.ArgValue(1, "count_weights");
+  // Keras 3 answers in the type of variables, which a mixed policy computes in no more.
+  const absl::StatusOr<DType> kept = DTypeFromName(PolicyName(c.config.At("dtype"), false));
+  if (!c.keras2() && kept.ok() && IsFloating(*kept)) c.compute_dtype = *kept;
   return EncodeCategories(c, c.In(), c.config.String("output_mode", "multi_hot"),
                           c.config.Int("num_tokens", 0), c.compute_dtype,
                           weights.node >= 0 ? c.b.Cast(weights, c.compute_dtype) : ValueRef());

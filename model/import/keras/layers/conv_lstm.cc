@@ -1,6 +1,7 @@
 // ConvLSTM1D, 2D and 3D.
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,8 +16,8 @@ namespace {
 ValueRef Moved(GraphBuilder& b, ValueRef x, int at, bool last, bool in) {
   const int rank = b.rank(x);
   if (last || !b.ok() || rank <= at) return x;
-  std::vector<int64_t> order;
-  for (int k = 0; k < rank; ++k) order.push_back(k);
+  std::vector<int64_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
   if (in)
     std::rotate(order.begin() + at, order.begin() + at + 1, order.end());
   else

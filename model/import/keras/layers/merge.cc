@@ -85,6 +85,7 @@ KValue Concatenate(LayerContext& c) {
   if (values.empty() || !b.ok()) return {};
   if (axis < 0) axis += b.rank(values[0]);
   std::vector<ValueRef*> all;
+  all.reserve(values.size());
   for (ValueRef& value : values) all.push_back(&value);
   c.Promote(all);
   KTensor out{b.Concat(values, axis), {}};

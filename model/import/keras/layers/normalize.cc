@@ -163,8 +163,7 @@ KValue UnitNormalization(LayerContext& c) {
 // At inference the kernel is what training left: the wrapped layer, as it is.
 KValue SpectralNormalization(LayerContext& c) {
   c.config.Ignore({"power_iterations"});
-  const KValue out =
-      c.CallLayer(c.config.At("layer"), c.layer.weights.Child("layer"), c.WholeCall());
+  KValue out = c.CallLayer(c.config.At("layer"), c.layer.weights.Child("layer"), c.WholeCall());
   if (!c.b.ok() || c.keras2() || !out.is_tensor()) return out;
   return KTensor{c.b.Cast(out.tensor.value, c.compute_dtype), out.tensor.mask};
 }

@@ -1,5 +1,6 @@
 // Keras' activations as operations.
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -102,8 +103,8 @@ ValueRef AlongLast(GraphBuilder& b, ValueRef x, int64_t axis, const Function& fu
     b.Fail("an axis past the rank of the input");
     return {};
   }
-  std::vector<int64_t> order;
-  for (int k = 0; k < rank; ++k) order.push_back(k);
+  std::vector<int64_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
   std::swap(order[axis], order[rank - 1]);
   return b.Transpose(function(b.Transpose(x, order)), order);
 }
@@ -124,7 +125,9 @@ KValue SoftmaxOf(LayerContext& c, const char* op) {
   if (!b.ok()) return {};
   if (axes.empty() && IsKeras3(c) && given) {
     std::vector<WantedDim> dims;
-    for (int k = 0; k < b.rank(x); ++k) dims.push_back(b.DimOf(x, k));
+    const int rank = b.rank(x);
+    dims.reserve(rank);
+    for (int k = 0; k < rank; ++k) dims.push_back(b.DimOf(x, k));
     const ValueRef flat = b.Reshape(x, {WantedDim(1), WantedDim(-1)});
     return b.Reshape(function(flat), dims);
   }

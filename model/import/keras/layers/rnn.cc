@@ -51,6 +51,10 @@ std::vector<KTensor> Direction(LayerContext& c, const Json& layer, const std::st
 KValue Bidirectional(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Json &forward = c.config.At("layer"), &own = c.config.At("backward_layer");
+  const std::string mine = PolicyName(c.config.At("dtype"), true),
+                    theirs = PolicyName(Member(Member(forward, "config"), "dtype"), true);
+  if (c.keras2() && !mine.empty() && !theirs.empty() && mine != theirs)
+    return c.Refuse(absl::StrCat("dtype ", Quoted(mine), " around a layer of ", Quoted(theirs)));
   const std::vector<ValueRef> initial = InitialStates(c);
   const auto half = static_cast<int64_t>(initial.size() / 2);
   RecurrentOptions options, back_options;
