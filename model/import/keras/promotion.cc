@@ -6,7 +6,7 @@
 namespace floe::keras {
 namespace {
 
-enum Node : uint8_t {
+enum TypeNode : uint8_t {
   kB,
   kU8,
   kU16,
@@ -24,17 +24,17 @@ enum Node : uint8_t {
   kF64,
   kC64,
   kC128,
-  kNodes,
-  kNone = kNodes
+  kTypeNodes,
+  kNoType = kTypeNodes
 };
 
 struct Edges {
   DType dtype;
-  std::vector<Node> up;  // the types just above
+  std::vector<TypeNode> up;  // the types just above
 };
 
-const std::array<Edges, kNodes>& Lattice() {
-  static const std::array<Edges, kNodes> lattice{{
+const std::array<Edges, kTypeNodes>& Lattice() {
+  static const std::array<Edges, kTypeNodes> lattice{{
       {DType::kBool, {kWeakInt}},
       {DType::kUInt8, {kI16, kU16}},
       {DType::kUInt16, {kI32, kU32}},
@@ -57,13 +57,13 @@ const std::array<Edges, kNodes>& Lattice() {
 }
 
 // Bit n: node n is this one or above it.
-std::array<uint32_t, kNodes> UpperBounds() {
-  std::array<uint32_t, kNodes> bounds{};
+std::array<uint32_t, kTypeNodes> UpperBounds() {
+  std::array<uint32_t, kTypeNodes> bounds{};
   for (bool changed = true; changed;) {
     changed = false;
-    for (size_t n = 0; n < kNodes; ++n) {
+    for (size_t n = 0; n < kTypeNodes; ++n) {
       uint32_t all = bounds[n] | (1U << n);
-      for (const Node up : Lattice()[n].up) all |= bounds[up];
+      for (const TypeNode up : Lattice()[n].up) all |= bounds[up];
       changed = changed || all != bounds[n];
       bounds[n] = all;
     }
@@ -71,17 +71,17 @@ std::array<uint32_t, kNodes> UpperBounds() {
   return bounds;
 }
 
-Node NodeOf(const OperandType& type) {
+TypeNode NodeOf(const OperandType& type) {
   if (type.weak && IsInteger(type.dtype)) return kWeakInt;
   if (type.weak && IsFloating(type.dtype)) return kWeakFloat;
-  for (size_t n = 0; n < kNodes; ++n) {
+  for (size_t n = 0; n < kTypeNodes; ++n) {
     if (Lattice()[n].dtype == type.dtype && type.dtype != DType::kInvalid)
-      return static_cast<Node>(n);
+      return static_cast<TypeNode>(n);
   }
-  return kNone;
+  return kNoType;
 }
 
-DType TypeOf(Node node) {
+DType TypeOf(TypeNode node) {
   if (node == kWeakInt) return DType::kInt32;
   if (node == kWeakFloat) return DType::kFloat32;
   // Keras has no uint64 of mixed types.
@@ -91,18 +91,19 @@ DType TypeOf(Node node) {
 }  // namespace
 
 DType ResultType(const std::vector<OperandType>& types) {
-  static const std::array<uint32_t, kNodes> bounds = UpperBounds();
+  static const std::array<uint32_t, kTypeNodes> bounds = UpperBounds();
   if (types.empty()) return DType::kFloat32;
   uint32_t common = ~0U;
   bool same = true;
   for (const OperandType& type : types) {
-    const Node node = NodeOf(type);
+    const TypeNode node = NodeOf(type);
     same = same && type.dtype == types[0].dtype && !type.weak;
-    common &= node == kNone ? 0 : bounds[node];
+    common &= node == kNoType ? 0 : bounds[node];
   }
   if (same && types[0].dtype != DType::kUInt64) return types[0].dtype;
-  for (size_t n = 0; n < kNodes; ++n) {
-    if ((common >> n & 1U) != 0 && (common & ~bounds[n]) == 0) return TypeOf(static_cast<Node>(n));
+  for (size_t n = 0; n < kTypeNodes; ++n) {
+    if ((common >> n & 1U) != 0 && (common & ~bounds[n]) == 0)
+      return TypeOf(static_cast<TypeNode>(n));
   }
   return DType::kInvalid;
 }

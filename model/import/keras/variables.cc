@@ -146,7 +146,7 @@ Own ConvCell(Config& c, const std::string&) {
   return own;
 }
 
-Own Cell(Config& c, const std::string& class_name) {
+Own OfCell(Config& c, const std::string& class_name) {
   const int64_t units = c.Int("units", -1);
   if (units < 0 || units > INT32_MAX) return ConvCell(c, class_name);
   const int64_t gates = absl::StartsWith(class_name, "LSTM")  ? 4 * units
@@ -196,9 +196,9 @@ OwnRule OwnRuleOf(const std::string& class_name) {
       {"Attention", Attention},
       {"AdditiveAttention", Attention},
       {"STFTSpectrogram", Spectrogram},
-      {"LSTMCell", Cell},
-      {"GRUCell", Cell},
-      {"SimpleRNNCell", Cell},
+      {"LSTMCell", OfCell},
+      {"GRUCell", OfCell},
+      {"SimpleRNNCell", OfCell},
   };
   const auto found = rules.find(class_name);
   return found == rules.end() ? nullptr : found->second;
@@ -288,7 +288,7 @@ class Collector {
     Config c(config);
     const auto part = [&](const std::string& name) { return absl::StrCat(path, "/", name); };
     if (IsRecurrent(class_name)) {
-      Add(Cell(c, class_name), part("cell"), trained);
+      Add(OfCell(c, class_name), part("cell"), trained);
     } else if (absl::StartsWith(class_name, "ConvLSTM")) {
       Add(ConvCell(c, class_name), part("cell"), trained);
     } else if (class_name == "RNN") {

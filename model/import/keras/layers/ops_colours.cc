@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -134,8 +135,8 @@ KValue Grayscale(LayerContext& c) {
   const DType dtype = b.dtype(x);
   ValueRef y =
       IsKeras3(c) ? b.Cast(x, FloatingType(dtype)) : Converted(c, x, DType::kFloat32, false);
-  std::vector<int64_t> order;
-  for (int k = 0; k < rank; ++k) order.push_back(k);
+  std::vector<int64_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
   if (!last) std::rotate(order.end() - 3, order.end() - 2, order.end());
   if (!last) y = b.Transpose(y, order);
   y = Mixed(b, y, {0.2989F, 0.5870F, 0.1140F}, 1);

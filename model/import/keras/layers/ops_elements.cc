@@ -104,7 +104,7 @@ KValue LogOfBase(LayerContext& c) {
   return b.Op("RealDiv", {b.Op("Log", {x}), b.Op("Log", {b.Scalar(b.dtype(x), base)})});
 }
 
-double Greatest(DType dtype) {
+double GreatestOf(DType dtype) {
   switch (dtype) {
     case DType::kFloat16:
       return 65504;
@@ -121,7 +121,7 @@ KValue NanToNum(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = FirstTensor(c);
   const DType dtype = b.dtype(x);
-  const double most = Greatest(dtype);
+  const double most = GreatestOf(dtype);
   const double nan = NumberOption(c, {"nan"}, 0), above = NumberOption(c, {"posinf"}, most),
                below = NumberOption(c, {"neginf"}, -most);
   if (!b.ok() || !b.Floating(x)) return x;

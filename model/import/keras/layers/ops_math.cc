@@ -281,7 +281,7 @@ KValue Dropout(LayerContext& c) {
   return x;
 }
 
-const OperationRegistrar kMath[] = {
+const OperationRegistrar kMathFunctions[] = {
     {"SegmentSum", {"math.segment_sum", "math.unsorted_segment_sum"}, Segment},
     {"SegmentMax", {"math.segment_max", "math.unsorted_segment_max"}, Segment},
     {"SegmentMin", {"math.segment_min", "math.unsorted_segment_min"}, Segment},

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -22,8 +23,8 @@ ValueRef Matrix(LayerContext& c) { return MatrixAt(c, 0, {"x", "a", "input", "ma
 ValueRef Transposed(GraphBuilder& b, ValueRef x) {
   const int rank = b.rank(x);
   if (!b.ok()) return {};
-  std::vector<int64_t> order;
-  for (int k = 0; k < rank; ++k) order.push_back(k);
+  std::vector<int64_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
   std::swap(order[rank - 1], order[rank - 2]);
   return b.Transpose(x, order);
 }

@@ -1,5 +1,6 @@
 // Operations that normalise, and statistics that they need.
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -124,8 +125,8 @@ KValue Normalize(LayerContext& c) {
   const ValueRef x = TensorAt(c, 0, {"x"});
   const int64_t order = IntOption(c, {"order"}, 2);
   const double epsilon = NumberOption(c, {"epsilon"}, 1e-7);
-  std::vector<int64_t> all;
-  for (int k = 0; k < b.rank(x); ++k) all.push_back(k);
+  std::vector<int64_t> all(b.rank(x));
+  std::iota(all.begin(), all.end(), 0);
   const bool given = c.layer.config().contains("axis");  // None: all of them
   const std::vector<int64_t> axes = AxesOf(c, x, {"axis"}, given ? all : std::vector<int64_t>{-1});
   if (!b.ok()) return {};
@@ -148,8 +149,8 @@ KValue L2Normalize(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"x"});
   const double epsilon = NumberOption(c, {"epsilon"}, 1e-12);
-  std::vector<int64_t> all;
-  for (int k = 0; k < b.rank(x); ++k) all.push_back(k);
+  std::vector<int64_t> all(b.rank(x));
+  std::iota(all.begin(), all.end(), 0);
   const std::vector<int64_t> axes = AxesOf(c, x, {"axis", "dim"}, all);
   if (!b.ok()) return {};
   const ValueRef sum = b.Reduce("Sum", b.Op("Square", {x}), axes, true);

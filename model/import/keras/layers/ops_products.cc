@@ -54,20 +54,20 @@ ValueRef SumOver(LayerContext& c, ValueRef x, ValueRef y, const Axes& in_x, cons
   return b.Reshape(b.Op("MatMul", {left.matrix, right.matrix}), out);
 }
 
-struct Pair {
+struct Factors {
   ValueRef x, y;
   DType result = DType::kInvalid;
 };
 
 // Both in the type that Keras computes in, float for whole numbers where `floating`.
-Pair Both(LayerContext& c, bool floating) {
+Factors BothFactors(LayerContext& c, bool floating) {
   const Operand x = Strong(c, OperandAt(c, 0, {"x1", "a", "x"})),
                 y = Strong(c, OperandAt(c, 1, {"x2", "b", "y"}));
   if (!x.present() || !y.present()) c.Fail("it needs two arguments");
   if (!c.b.ok()) return {};
   const std::vector<ValueRef> both = InOneType(c, {x, y});
   if (!c.b.ok()) return {};
-  Pair pair{both[0], both[1], c.b.dtype(both[0])};
+  Factors pair{both[0], both[1], c.b.dtype(both[0])};
   if (floating) {
     pair.x = c.b.Cast(pair.x, FloatingType(pair.result));
     pair.y = c.b.Cast(pair.y, FloatingType(pair.result));
@@ -77,7 +77,7 @@ Pair Both(LayerContext& c, bool floating) {
 
 KValue Dot(LayerContext& c) {
   GraphBuilder& b = c.b;
-  const Pair p = Both(c, true);
+  const Factors p = BothFactors(c, true);
   if (!b.ok()) return {};
   const bool inner = OperationName(c) == "Inner";
   if (b.rank(p.x) == 0 || b.rank(p.y) == 0) return b.Cast(b.Mul(p.x, p.y), p.result);
@@ -88,7 +88,7 @@ KValue Dot(LayerContext& c) {
 
 KValue Vdot(LayerContext& c) {
   GraphBuilder& b = c.b;
-  const Pair p = Both(c, true);
+  const Factors p = BothFactors(c, true);
   if (!b.ok()) return {};
   const ValueRef product = b.Mul(b.Reshape(p.x, {-1}), b.Reshape(p.y, {-1}));
   return b.Cast(b.Reduce("Sum", product, {0}, false), p.result);
@@ -96,7 +96,7 @@ KValue Vdot(LayerContext& c) {
 
 KValue Outer(LayerContext& c) {
   GraphBuilder& b = c.b;
-  const Pair p = Both(c, false);
+  const Factors p = BothFactors(c, false);
   if (!b.ok()) return {};
   return b.Mul(b.Reshape(p.x, {-1, 1}), b.Reshape(p.y, {1, -1}));
 }
@@ -118,7 +118,7 @@ bool ReadAxes(const Json& json, Axes* axes) {
 
 KValue TensorDot(LayerContext& c) {
   GraphBuilder& b = c.b;
-  Pair p = Both(c, false);
+  Factors p = BothFactors(c, false);
   const KValue& third = c.Arg(2, "axes");
   const Json& json = third.kind == KValue::Kind::kJson ? *third.json : Option(c, {"axes"});
   if (!b.ok()) return {};
@@ -146,7 +146,7 @@ KValue TensorDot(LayerContext& c) {
 
 KValue Kron(LayerContext& c) {
   GraphBuilder& b = c.b;
-  Pair p = Both(c, false);
+  Factors p = BothFactors(c, false);
   while (b.ok() && b.rank(p.x) < b.rank(p.y)) p.x = b.ExpandDims(p.x, 0);
   while (b.ok() && b.rank(p.y) < b.rank(p.x)) p.y = b.ExpandDims(p.y, 0);
   const int rank = b.rank(p.x);
@@ -184,7 +184,7 @@ ValueRef Moved(LayerContext& c, ValueRef x, int64_t from, int64_t to) {
 
 KValue Cross(LayerContext& c) {
   GraphBuilder& b = c.b;
-  const Pair p = Both(c, false);
+  const Factors p = BothFactors(c, false);
   int64_t in_x = IntOption(c, {"axisa"}, -1), in_y = IntOption(c, {"axisb"}, -1),
           out = IntOption(c, {"axisc"}, -1);
   if (!Option(c, {"axis"}).is_null()) in_x = in_y = out = IntOption(c, {"axis"}, -1);

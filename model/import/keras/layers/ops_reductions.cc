@@ -9,7 +9,7 @@ namespace floe::keras {
 namespace {
 
 // The axes that are named, or all of them.
-std::vector<int64_t> AxesOf(LayerContext& c, ValueRef x) {
+std::vector<int64_t> ReducedAxes(LayerContext& c, ValueRef x) {
   const bool all = Option(c, {"axis"}).is_null();
   std::vector<int64_t> axes = IntOptions(c, {"axis"});
   const int rank = all ? c.b.rank(x) : 0;
@@ -23,23 +23,23 @@ KValue Mean(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   // TensorFlow's own mean of whole numbers is a whole number.
-  if (!IsKeras3(c) && !b.Floating(x)) return b.Reduce("Mean", x, AxesOf(c, x), Keeps(c));
+  if (!IsKeras3(c) && !b.Floating(x)) return b.Reduce("Mean", x, ReducedAxes(c, x), Keeps(c));
   const DType wide = ResultType({{b.dtype(x)}, {DType::kFloat32}});
-  const ValueRef mean = b.Reduce("Mean", b.Cast(x, wide), AxesOf(c, x), Keeps(c));
+  const ValueRef mean = b.Reduce("Mean", b.Cast(x, wide), ReducedAxes(c, x), Keeps(c));
   return b.Floating(x) ? b.Cast(mean, b.dtype(x)) : mean;
 }
 
 KValue Sum(LayerContext& c) {
   ValueRef x = FirstTensor(c);
   if (IsKeras3(c)) x = c.b.Cast(x, SumType(c.b.dtype(x)));
-  return c.b.Reduce("Sum", x, AxesOf(c, x), Keeps(c));
+  return c.b.Reduce("Sum", x, ReducedAxes(c, x), Keeps(c));
 }
 
 KValue Prod(LayerContext& c) {
   ValueRef x = FirstTensor(c);
   // Keras leaves the type alone where one is named, whichever that is.
   if (IsKeras3(c) && !TypeOption(c, {"dtype"}).has_value()) x = c.b.Cast(x, SumType(c.b.dtype(x)));
-  return c.b.Reduce("Prod", x, AxesOf(c, x), Keeps(c));
+  return c.b.Reduce("Prod", x, ReducedAxes(c, x), Keeps(c));
 }
 
 KValue Extreme(LayerContext& c, bool most) {
@@ -47,7 +47,7 @@ KValue Extreme(LayerContext& c, bool most) {
   const ValueRef x = FirstTensor(c);
   const bool truth = b.dtype(x) == DType::kBool;
   const char* const op = truth ? (most ? "Any" : "All") : (most ? "Max" : "Min");
-  const ValueRef y = b.Reduce(op, x, AxesOf(c, x), Keeps(c));
+  const ValueRef y = b.Reduce(op, x, ReducedAxes(c, x), Keeps(c));
   if (Option(c, {"initial"}).is_null() || !b.ok()) return y;
   const double bound = NumberOption(c, {"initial"}, 0);
   const DType dtype = truth ? DType::kInt32 : b.dtype(y);
@@ -60,14 +60,14 @@ KValue Min(LayerContext& c) { return Extreme(c, false); }
 
 KValue Truth(LayerContext& c, const char* op) {
   const ValueRef x = FirstTensor(c);
-  return c.b.Reduce(op, c.b.Cast(x, DType::kBool), AxesOf(c, x), Keeps(c));
+  return c.b.Reduce(op, c.b.Cast(x, DType::kBool), ReducedAxes(c, x), Keeps(c));
 }
 KValue Any(LayerContext& c) { return Truth(c, "Any"); }
 KValue All(LayerContext& c) { return Truth(c, "All"); }
 
 ValueRef VarianceOf(LayerContext& c, ValueRef x) {
   GraphBuilder& b = c.b;
-  const std::vector<int64_t> axes = AxesOf(c, x);
+  const std::vector<int64_t> axes = ReducedAxes(c, x);
   const ValueRef mean = b.Reduce("Mean", x, axes, true);
   return b.Reduce("Mean", b.Op("Square", {b.Sub(x, mean)}), axes, Keeps(c));
 }
@@ -90,7 +90,7 @@ KValue LogSumExp(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = FirstTensor(c);
   x = b.Cast(x, FloatingType(b.dtype(x)));
-  const std::vector<int64_t> axes = AxesOf(c, x);
+  const std::vector<int64_t> axes = ReducedAxes(c, x);
   const ValueRef greatest = b.Reduce("Max", x, axes, true);
   // A greatest of infinity is not taken off: it would leave NaN.
   const ValueRef most =

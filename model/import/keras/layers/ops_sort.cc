@@ -13,7 +13,7 @@
 namespace floe::keras {
 namespace {
 
-bool Unsigned(DType dtype) {
+bool UnsignedOrder(DType dtype) {
   return dtype == DType::kUInt8 || dtype == DType::kUInt16 || dtype == DType::kUInt32 ||
          dtype == DType::kUInt64;
 }
@@ -21,7 +21,7 @@ bool Unsigned(DType dtype) {
 // Numbers in the opposite order. It is its own inverse.
 ValueRef Turned(GraphBuilder& b, ValueRef x) {
   const DType dtype = b.dtype(x);
-  if (Unsigned(dtype)) return b.Op("Invert", {x});
+  if (UnsignedOrder(dtype)) return b.Op("Invert", {x});
   if (IsInteger(dtype)) return b.Op("Invert", {x});  // -x - 1, which every number has
   return b.Op("Neg", {x});
 }

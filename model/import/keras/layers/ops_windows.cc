@@ -80,7 +80,7 @@ std::vector<int64_t> Whole(const Frame& f, const std::vector<int64_t>& numbers) 
 std::string Padding(LayerContext& c, bool numbers = false) {
   const Json& option = Option(c, {"padding"});
   if (numbers && option.is_array()) return "VALID";
-  const std::string padding =
+  std::string padding =
       option.is_string() ? absl::AsciiStrToUpper(option.get<std::string>()) : "VALID";
   if (!option.is_null() && !option.is_string()) {
     c.Refuse("padding in numbers");
@@ -105,7 +105,7 @@ ValueRef Pooled(LayerContext& c, const Frame& f, bool most, const std::vector<in
   return Back(c, f, c.b.Op(absl::StrCat(most ? "MaxPool" : "AvgPool", three), {f.x}, attrs));
 }
 
-KValue Pool(LayerContext& c) {
+KValue PoolFunction(LayerContext& c) {
   const Frame f = FrameOf(c);
   if (!c.b.ok()) return {};
   const std::vector<int64_t> size = Spatial(c, f, {"pool_size", "ksize"}, {});
@@ -273,8 +273,10 @@ KValue ConvTranspose(LayerContext& c) {
 }
 
 const OperationRegistrar kWindows[] = {
-    {"MaxPool", {"nn.max_pool", "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"}, Pool},
-    {"AveragePool", {"nn.avg_pool", "nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d"}, Pool},
+    {"MaxPool", {"nn.max_pool", "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"}, PoolFunction},
+    {"AveragePool",
+     {"nn.avg_pool", "nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d"},
+     PoolFunction},
     {"", {"nn.pool"}, AnyPool},
     {"Conv", {"nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.convolution"}, Conv},
     {"DepthwiseConv", {"nn.depthwise_conv2d"}, DepthwiseConv},
