@@ -37,7 +37,7 @@ bool FillsTable(const std::string& op) {
          absl::StartsWith(op, "LookupTableInsert");
 }
 
-bool IsTable(const std::string& op) { return op.find("HashTable") != std::string::npos; }
+bool IsTableObject(const std::string& op) { return op.find("HashTable") != std::string::npos; }
 
 class GraphFreezer {
  public:
@@ -160,7 +160,7 @@ class GraphFreezer {
     if (request_.keep_tables_unused) return;
     const GraphClosure::Names needed = NeededBySignatures(closure);
     const bool any = std::any_of(needed.begin(), needed.end(), [&](std::string_view name) {
-      return IsTable(closure.Find(name)->op());
+      return IsTableObject(closure.Find(name)->op());
     });
     if (!any) frozen_.initialisers.clear();
   }
