@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/work_note.h"
 #include "model/import/keras/constants.h"
+#include "model/import/keras/quantized.h"
 
 namespace floe::keras {
 namespace {
@@ -118,28 +119,15 @@ std::string PolicyName(const Json& policy, bool compute) {
 
 namespace {
 
-// "int8_from_float32" in its two parts; both empty for a policy that quantises nothing.
-std::pair<std::string, std::string> QuantizedPolicy(const Json& policy) {
-  const Json& config = Member(policy, "config");
-  std::string mode = Text(config, "mode"), source = Text(config, "source_name");
-  const std::string name = policy.is_string() ? policy.get<std::string>() : Text(config, "name");
-  if (const size_t from = name.find("_from_"); mode.empty() && from != std::string::npos) {
-    mode = name.substr(0, from);
-    source = name.substr(from + 6);
-  }
-  if (absl::StartsWith(source, "mixed_")) source = source.substr(6);
-  return {mode, source};
-}
-
 // What a layer's policy and options say of quantising it.
 std::string ReadQuantizing(LayerContext& c, const Json& options, std::string computes) {
-  auto [mode, source] = QuantizedPolicy(Member(options, "dtype"));
-  if (mode.empty() && Member(options, "quantization_config").is_null()) return computes;
-  static const std::set<std::string> known{"Dense", "EinsumDense", "Embedding"};
-  c.int8 = mode == "int8" && known.contains(c.class_name);
+  const Quantized quantized = QuantizedOf(c.class_name, options);
+  if (!quantized.any) return computes;
+  c.int8 = quantized.int8;
   if (!c.int8)
-    c.Refuse(absl::StrCat("a layer quantised to ", mode.empty() ? "other numbers" : mode));
-  return source;
+    c.Refuse(absl::StrCat("a layer quantised to ",
+                          quantized.mode.empty() ? "other numbers" : quantized.mode));
+  return quantized.source;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "model/import/keras/layer.h"
+#include "model/import/keras/quantized.h"
 
 namespace floe::keras {
 namespace {
@@ -44,30 +45,22 @@ Dims Kernel(Config& c, const std::string& class_name, bool ones, int64_t a, int6
   return dims;
 }
 
-// A layer that model.quantize("int8") has quantised: its kernel and the scales of that are not
-// trained.
-bool IsInt8(Config& c) {
-  const Json& policy = c.At("dtype");
-  const std::string name =
-      policy.is_string() ? policy.get<std::string>() : Text(Member(policy, "config"), "name");
-  return absl::StartsWith(name, "int8_from_");
-}
-
-Own Quantised(Dims kernel, bool bias, Dims of_bias) {
+// Of a layer that is quantised to int8: its bias, which alone is trained, its kernel and the scales
+// of that.
+Own OfInt8(Config& c, const std::string& class_name) {
   Own own;
-  if (bias) own.push_back(Trained(std::move(of_bias)));
-  own.insert(own.end(), {Fixed(std::move(kernel)), Fixed(kAny)});
+  const bool dense = class_name == "Dense" && c.Bool("use_bias", true);
+  if (dense || (class_name == "EinsumDense" && c.Has("bias_axes"))) own.push_back(Trained(kAny));
+  own.insert(own.end(), {Fixed(kAny), Fixed(kAny)});
   return own;
 }
 
 Own Dense(Config& c, const std::string&) {
   const int64_t units = c.Int("units", -1);
-  if (IsInt8(c)) return Quantised(Sizes({-1, units}), c.Bool("use_bias", true), Sizes({units}));
   return WithBias(c, Sizes({-1, units}), Sizes({units}));
 }
 
 Own EinsumDense(Config& c, const std::string&) {
-  if (IsInt8(c)) return Quantised(kAny, c.Has("bias_axes"), kAny);
   Own own{Trained(kAny)};
   if (c.Has("bias_axes")) own.push_back(Trained(kAny));
   return own;
@@ -75,7 +68,6 @@ Own EinsumDense(Config& c, const std::string&) {
 
 Own Embedding(Config& c, const std::string& class_name) {
   const int64_t ids = c.Int("input_dim", -1), size = c.Int("output_dim", -1);
-  if (IsInt8(c) && class_name == "Embedding") return Quantised(Sizes({ids, size}), false, kAny);
   Own own{Trained(Sizes({ids, size}))};
   if (class_name == "ReversibleEmbedding" && !c.Bool("tie_weights", true))
     own.push_back(Trained(Sizes({size, ids})));
@@ -217,11 +209,6 @@ bool IsCell(const std::string& class_name) {
   return absl::EndsWith(class_name, "Cell") || class_name == "StackedRNNCells";
 }
 
-bool IsQuantised(const Json& config) {
-  return !Member(config, "quantization_config").is_null() ||
-         absl::StrContains(PolicyName(Member(config, "dtype"), /*compute=*/true), "_from_");
-}
-
 bool IsKnown(const std::string& class_name) {
   static const std::vector<std::string> known = LayerNames();
   return std::binary_search(known.begin(), known.end(), class_name) || IsCell(class_name) ||
@@ -242,9 +229,12 @@ class Collector {
     const Json& config = Member(layer, "config");
     const bool trained = (writer_ == Writer::kKeras3 ? root_ : around) && IsTrained(layer);
     if (IsModel(layer)) return Model(layer, path, trained);
-    if (IsQuantised(config) || !IsKnown(class_name)) return out_.unknown.push_back(class_name);
+    const Quantized quantized = QuantizedOf(class_name, config);
+    const bool known = IsKnown(class_name) && (!quantized.any || quantized.int8);
+    if (!known) return out_.unknown.push_back(class_name);
     Config c(config);
-    if (const OwnRule rule = OwnRuleOf(class_name)) Add(rule(c, class_name), path, trained);
+    if (const OwnRule rule = quantized.int8 ? OfInt8 : OwnRuleOf(class_name))
+      Add(rule(c, class_name), path, trained);
     Parts(layer, class_name, path, trained);
   }
 

@@ -41,13 +41,17 @@ void CheckKernel(GraphBuilder& b, ValueRef kernel, const std::vector<int64_t>& s
   }
 }
 
+ValueRef SpatialInput(LayerContext& c, int spatial) {
+  const ValueRef x = c.In();
+  if (c.b.rank(x) != spatial + 2)
+    c.Fail(absl::StrCat("the input is ", c.b.shape(x).ToString(), ", expected rank ", spatial + 2));
+  return x;
+}
+
 Windows::Windows(LayerContext& c, int spatial) : c_(c), spatial_(spatial) {
   GraphBuilder& b = c.b;
   channels_last_ = c.ChannelsLast();
-  const ValueRef x = c.In();
-  if (b.rank(x) != spatial + 2)
-    c.Fail(absl::StrCat("the input is ", b.shape(x).ToString(), ", expected rank ", spatial + 2));
-  x_ = ChannelsToLast(b, x, channels_last_);
+  x_ = ChannelsToLast(b, SpatialInput(c, spatial), channels_last_);
   if (spatial == 1) x_ = b.ExpandDims(x_, 1);
 }
 

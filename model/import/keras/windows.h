@@ -34,6 +34,8 @@ class Windows {
   ValueRef x_;
 };
 
+// Input 0, whose rank must be `spatial` and two.
+ValueRef SpatialInput(LayerContext& c, int spatial);
 // Fails where a kernel [(1,) sizes..., in, out] has not the sizes that the options say.
 void CheckKernel(GraphBuilder& b, ValueRef kernel, const std::vector<int64_t>& sizes);
 // The spatial dims that the end of a class name tells ("Conv2D"), or 0.

@@ -1,9 +1,9 @@
 // Keras' activations as operations.
 #include <map>
-#include <numeric>
 #include <string>
 #include <utility>
 
+#include "model/import/keras/axes.h"
 #include "model/import/keras/operation.h"
 
 namespace floe::keras {
@@ -96,17 +96,8 @@ KValue Glu(LayerContext& c) {
 // An axis at the end, where the function works.
 template <typename Function>
 ValueRef AlongLast(GraphBuilder& b, ValueRef x, int64_t axis, const Function& function) {
-  const int rank = b.rank(x);
-  if (axis < 0) axis += rank;
-  if (!b.ok() || axis == rank - 1) return function(x);
-  if (axis < 0 || axis >= rank) {
-    b.Fail("an axis past the rank of the input");
-    return {};
-  }
-  std::vector<int64_t> order(rank);
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[axis], order[rank - 1]);
-  return b.Transpose(function(b.Transpose(x, order)), order);
+  const ValueRef y = function(SwapAxes(b, x, axis, -1));
+  return SwapAxes(b, y, axis, -1);
 }
 
 KValue Sparsemax(LayerContext& c) {

@@ -5,25 +5,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "model/import/keras/axes.h"
 #include "model/import/keras/operation.h"
 
 namespace floe::keras {
 namespace {
 
 // Axes from the start; an error where one is past the rank.
-std::vector<int64_t> Normal(LayerContext& c, std::vector<int64_t> axes, int rank) {
-  for (int64_t& axis : axes) {
-    if (axis < 0) axis += rank;
-    if (c.b.ok() && (axis < 0 || axis >= rank)) c.Fail(absl::StrCat("an axis past rank ", rank));
-  }
-  if (!c.b.ok()) axes.clear();
-  return axes;
-}
-
 ValueRef MoveAxes(LayerContext& c, ValueRef x, std::vector<int64_t> from, std::vector<int64_t> to) {
   const int rank = c.b.rank(x);
-  from = Normal(c, std::move(from), rank);
-  to = Normal(c, std::move(to), rank);
+  from = AxesOf(c.b, x, std::move(from));
+  to = AxesOf(c.b, x, std::move(to));
   if (from.size() != to.size()) c.Fail("axes to move and places for them differ in number");
   if (!c.b.ok() || from == to) return x;
   std::vector<int64_t> order;
@@ -57,7 +49,7 @@ KValue Rot90(LayerContext& c) {
   const int rank = b.rank(x);
   std::vector<int64_t> axes = IntOptions(c, {"axes"});
   if (axes.empty()) axes = {0, 1};
-  axes = Normal(c, axes, rank);
+  axes = AxesOf(b, x, axes);
   const int64_t turns = ((IntOption(c, {"k"}, 1) % 4) + 4) % 4;
   if (b.ok() && (axes.size() != 2 || axes[0] == axes[1])) c.Fail("two axes are needed");
   if (!b.ok() || turns == 0) return x;
@@ -76,10 +68,7 @@ KValue Rot90(LayerContext& c) {
     }
     return MoveAxes(c, y, {-2, -1}, axes);
   }
-  std::vector<int64_t> order(rank);
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[axes[0]], order[axes[1]]);
-  const ValueRef turned = b.Transpose(x, order);
+  const ValueRef turned = SwapAxes(b, x, axes[0], axes[1]);
   return b.Op("ReverseV2", {turned, b.Ints({turns == 1 ? axes[0] : axes[1]})});
 }
 
@@ -107,8 +96,7 @@ KValue Repeat(LayerContext& c) {
   if (items == nullptr) items = Items(Member(Member(json, "config"), "value"));
   const bool whole = Option(c, {"axis"}).is_null();
   if (whole) x = b.Reshape(x, {-1});
-  const int rank = b.rank(x);
-  const std::vector<int64_t> axes = Normal(c, {IntOption(c, {"axis"}, 0)}, rank);
+  const int axis = AxisOf(b, x, IntOption(c, {"axis"}, 0));
   int64_t times = 0;
   std::vector<int64_t> counts;
   const Json one = Json::array({json});
@@ -122,23 +110,13 @@ KValue Repeat(LayerContext& c) {
     if (!b.ok()) return {};
   }
   if (!b.ok() || counts.empty()) return c.Refuse("no repeats");
-  const int axis = static_cast<int>(axes[0]);
   if (counts.size() > 1) {
     std::vector<int64_t> at;
     for (size_t k = 0; k < counts.size(); ++k)
       at.insert(at.end(), counts[k], static_cast<int64_t>(k));
     return b.Op("GatherV2", {x, b.Ints(at), b.Int(axis)});
   }
-  std::vector<WantedDim> dims;
-  for (int k = 0; k < rank; ++k) {
-    const WantedDim dim = b.DimOf(x, k);
-    // A batch that is repeated has a size that only a run tells.
-    if (k == axis) dims.push_back(dim.fixed() ? WantedDim(dim.size * times) : WantedDim(-1));
-    if (k != axis) dims.push_back(dim);
-  }
-  std::vector<int64_t> tiles(rank + 1, 1);
-  tiles[axis + 1] = times;
-  return b.Reshape(b.Op("Tile", {b.ExpandDims(x, axis + 1), b.Ints(tiles)}), dims);
+  return RepeatElements(b, x, axis, times);
 }
 
 KValue Append(LayerContext& c) {
@@ -259,7 +237,7 @@ KValue Diff(LayerContext& c) {
   const int64_t n = IntOption(c, {"n"}, 1);
   constexpr int64_t kMost = 64;
   if (n < 0 || n > kMost) c.Fail(absl::StrCat("n is ", n));
-  const std::vector<int64_t> axes = Normal(c, {IntOption(c, {"axis"}, -1)}, b.rank(x));
+  const std::vector<int64_t> axes = AxesOf(b, x, {IntOption(c, {"axis"}, -1)});
   for (int64_t k = 0; k < n && b.ok(); ++k) {
     const int axis = static_cast<int>(axes[0]);
     const ValueRef after = b.Slice(x, axis, 1, GraphBuilder::kToEnd),

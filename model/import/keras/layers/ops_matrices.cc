@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "model/import/keras/axes.h"
 #include "model/import/keras/operation.h"
 
 namespace floe::keras {
@@ -20,14 +20,7 @@ ValueRef MatrixAt(LayerContext& c, int i, Names names) {
 }
 ValueRef Matrix(LayerContext& c) { return MatrixAt(c, 0, {"x", "a", "input", "matrix", "tensor"}); }
 
-ValueRef Transposed(GraphBuilder& b, ValueRef x) {
-  const int rank = b.rank(x);
-  if (!b.ok()) return {};
-  std::vector<int64_t> order(rank);
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[rank - 1], order[rank - 2]);
-  return b.Transpose(x, order);
-}
+ValueRef Transposed(GraphBuilder& b, ValueRef x) { return SwapAxes(b, x, -2, -1); }
 
 // ---- norms ----
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "model/import/keras/axes.h"
 #include "model/import/keras/op_values.h"
 #include "model/import/keras/operation.h"
 
@@ -54,15 +55,12 @@ KValue TakeAlongAxis(LayerContext& c) {
   const bool whole = Option(c, {"axis"}).is_null();
   if (whole) x = b.Reshape(x, {-1});
   const int rank = b.rank(x);
-  int64_t axis = whole ? 0 : IntOption(c, {"axis"}, 0);
-  if (axis < 0) axis += rank;
-  if (b.ok() && (axis < 0 || axis >= rank || b.rank(at) != rank))
-    c.Fail("indices of another rank, or an axis past it");
+  const int axis = AxisOf(b, x, whole ? 0 : IntOption(c, {"axis"}, 0));
+  if (b.ok() && b.rank(at) != rank) c.Fail("indices of another rank");
   if (!b.ok()) return {};
-  const auto last = static_cast<int>(axis);
   // Both are made as large as the other but for the axis.
   const auto spread = [&](ValueRef v, ValueRef other) {
-    const ValueRef one = b.Op("ZerosLike", {b.Slice(b.Cast(other, DType::kBool), last, 0, 1)});
+    const ValueRef one = b.Op("ZerosLike", {b.Slice(b.Cast(other, DType::kBool), axis, 0, 1)});
     const ValueRef shape = b.Op("Shape", {one}), mine = b.Op("Shape", {v});
     return b.Op("BroadcastTo", {v, b.Op("Maximum", {shape, mine})});
   };
@@ -74,12 +72,9 @@ KValue TakeAlongAxis(LayerContext& c) {
   }
   const ValueRef wide = alike ? x : spread(x, at);
   if (!alike) at = spread(at, x);
-  const ValueRef size = b.Cast(b.At(b.Op("Shape", {x}), 0, last), DType::kInt64);
+  const ValueRef size = b.Cast(b.At(b.Op("Shape", {x}), 0, axis), DType::kInt64);
   at = b.Op("SelectV2", {b.Op("Less", {at, b.Int64(0)}), b.Add(at, size), at});
-  std::vector<int64_t> order(rank);
-  for (int k = 0; k < rank; ++k) order[k] = k;
-  std::swap(order[axis], order[rank - 1]);
-  const auto turned = [&](ValueRef v) { return axis == rank - 1 ? v : b.Transpose(v, order); };
+  const auto turned = [&](ValueRef v) { return SwapAxes(b, v, axis, -1); };
   const ValueRef y = b.Op("GatherV2", {turned(wide), turned(at), b.Int(rank - 1)},
                           {{"batch_dims", static_cast<int64_t>(rank - 1)}});
   return turned(y);

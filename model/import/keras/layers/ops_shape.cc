@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "model/import/keras/axes.h"
 #include "model/import/keras/op_values.h"
 #include "model/import/keras/operation.h"
 
@@ -42,24 +43,11 @@ KValue Transpose(LayerContext& c) {
   if (order.empty()) {
     for (int k = c.b.rank(x) - 1; k >= 0; --k) order.push_back(k);
   }
-  const int rank = c.b.rank(x);
-  for (int64_t& axis : order) axis += axis < 0 ? rank : 0;
-  return c.b.Transpose(x, order);
+  return c.b.Transpose(x, AxesOf(c.b, x, order));
 }
 
-KValue SwapAxes(LayerContext& c) {
-  const ValueRef x = FirstTensor(c);
-  const int rank = c.b.rank(x);
-  std::vector<int64_t> order(rank), axes = IntOptions(c, {"axis1"});
-  for (const int64_t axis : IntOptions(c, {"axis2"})) axes.push_back(axis);
-  for (int k = 0; k < rank; ++k) order[k] = k;
-  for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
-  if (axes.size() != 2 || axes[0] < 0 || axes[0] >= rank || axes[1] < 0 || axes[1] >= rank) {
-    c.Fail("two axes of the input are needed");
-    return {};
-  }
-  std::swap(order[axes[0]], order[axes[1]]);
-  return c.b.Transpose(x, order);
+KValue SwapTwoAxes(LayerContext& c) {
+  return SwapAxes(c.b, FirstTensor(c), IntOption(c, {"axis1"}, 0), IntOption(c, {"axis2"}, 0));
 }
 
 KValue Tile(LayerContext& c) {
@@ -119,7 +107,7 @@ const OperationRegistrar kShapes[] = {{"Reshape", {"reshape"}, Reshape},
                                       {"ExpandDims", {"expand_dims"}, ExpandDims},
                                       {"Squeeze", {"squeeze"}, Squeeze},
                                       {"Transpose", {"transpose"}, Transpose},
-                                      {"Swapaxes", {}, SwapAxes},
+                                      {"Swapaxes", {}, SwapTwoAxes},
                                       {"Tile", {"tile"}, Tile},
                                       {"Flip", {"reverse"}, Flip},
                                       {"Pad", {"pad"}, Pad},

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "model/import/keras/axes.h"
 #include "model/import/keras/op_values.h"
 #include "model/import/keras/operation.h"
 
@@ -24,24 +25,6 @@ ValueRef Turned(GraphBuilder& b, ValueRef x) {
   if (UnsignedOrder(dtype)) return b.Op("Invert", {x});
   if (IsInteger(dtype)) return b.Op("Invert", {x});  // -x - 1, which every number has
   return b.Op("Neg", {x});
-}
-
-// The axis among the last ones: x with it last, and back.
-ValueRef WithLast(GraphBuilder& b, ValueRef x, int axis) {
-  const int rank = b.rank(x);
-  if (axis == rank - 1 || !b.ok()) return x;
-  std::vector<int64_t> order(rank);
-  for (int k = 0; k < rank; ++k) order[k] = k;
-  std::swap(order[axis], order[rank - 1]);
-  return b.Transpose(x, order);
-}
-
-int AxisOf(LayerContext& c, ValueRef x, int64_t axis) {
-  const int rank = c.b.rank(x);
-  const int64_t at = axis < 0 ? axis + rank : axis;
-  if (c.b.ok() && (at < 0 || at >= rank))
-    c.Fail(absl::StrCat("axis ", axis, " of a value of rank ", rank));
-  return c.b.ok() ? static_cast<int>(at) : 0;
 }
 
 }  // namespace
@@ -68,13 +51,13 @@ KValue Sorted(LayerContext& c) {
     c.Fail(absl::StrCat("direction ", Quoted(direction)));
   const bool whole = IsKeras3(c) && c.config.Has("axis") == false;
   if (whole) x = b.Reshape(x, {-1});
-  const int axis = AxisOf(c, x, whole ? 0 : IntOption(c, {"axis"}, -1));
+  const int axis = AxisOf(b, x, whole ? 0 : IntOption(c, {"axis"}, -1));
   Option(c, {"axis"});
   if (!b.ok()) return {};
   const DType dtype = b.dtype(x);
   if (dtype == DType::kBool) x = b.Cast(x, DType::kUInt8);
-  const ValueRef y = SortLast(b, WithLast(b, x, axis), direction == "ASCENDING", indices);
-  const ValueRef back = WithLast(b, y, axis);
+  const ValueRef y = SortLast(b, SwapAxes(b, x, axis, -1), direction == "ASCENDING", indices);
+  const ValueRef back = SwapAxes(b, y, axis, -1);
   return indices || !b.ok() ? back : b.Cast(back, dtype);
 }
 
@@ -106,7 +89,7 @@ Quantiles ReadQuantiles(LayerContext& c) {
   quantiles.axes = IntOptions(c, {"axis"});
   const int rank = b.rank(quantiles.x);
   for (int k = 0; quantiles.whole && k < rank; ++k) quantiles.axes.push_back(k);
-  for (int64_t& axis : quantiles.axes) axis = AxisOf(c, quantiles.x, axis);
+  for (int64_t& axis : quantiles.axes) axis = AxisOf(c.b, quantiles.x, axis);
   std::sort(quantiles.axes.begin(), quantiles.axes.end());
   quantiles.method = TextOption(c, {"method"}, "linear");
   if (name == "Quantile") quantiles.method = "linear";  // Keras' own operation does not pass it on

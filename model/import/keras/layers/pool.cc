@@ -37,9 +37,7 @@ KValue GlobalPool(LayerContext& c) {
   GraphBuilder& b = c.b;
   const int spatial = SpatialOf(c.class_name);
   const bool last = c.ChannelsLast(), keep = c.config.Bool("keepdims", false);
-  const ValueRef x = c.In();
-  if (b.rank(x) != spatial + 2)
-    c.Fail(absl::StrCat("the input is ", b.shape(x).ToString(), ", expected rank ", spatial + 2));
+  const ValueRef x = SpatialInput(c, spatial);
   const bool most = absl::StartsWith(c.class_name, "GlobalMax");
   if (!most && spatial == 1 && c.Mask().node >= 0) return MaskedMean(c, x, c.Mask(), last, keep);
   std::vector<int64_t> axes;
@@ -68,7 +66,7 @@ KValue AdaptivePool(LayerContext& c) {
   const bool last = c.ChannelsLast();
   const std::vector<int64_t> sizes =
       c.config.Ints("output_size", spatial, std::vector<int64_t>(spatial, 1));
-  ValueRef x = c.In();
+  ValueRef x = SpatialInput(c, spatial);
   constexpr int64_t kMostParts = 4096;
   for (int k = 0; k < spatial && b.ok(); ++k) {
     if (sizes[k] < 1 || sizes[k] > kMostParts)

@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "model/import/keras/axes.h"
 #include "model/import/keras/images.h"
 #include "model/import/keras/windows.h"
 
@@ -99,7 +100,7 @@ KValue Cropping(LayerContext& c) {
   GraphBuilder& b = c.b;
   const int spatial = SpatialOf(c.class_name);
   const bool last = c.ChannelsLast();
-  ValueRef x = c.In();
+  ValueRef x = SpatialInput(c, spatial);
   const auto pairs = Pairs(c, "cropping", spatial);
   for (int k = 0; k < spatial && b.ok(); ++k) {
     const int axis = k + (last ? 1 : 2);
@@ -120,29 +121,7 @@ KValue ZeroPadding(LayerContext& c) {
   std::vector<std::pair<int64_t, int64_t>> pads(spatial + 2);
   const auto pairs = Pairs(c, "padding", spatial);
   for (int k = 0; k < spatial; ++k) pads[k + (last ? 1 : 2)] = pairs[k];
-  return b.Pad(c.In(), pads);
-}
-
-// Each element `times` times in a row along an axis.
-ValueRef Repeat(LayerContext& c, ValueRef x, int axis, int64_t times) {
-  GraphBuilder& b = c.b;
-  if (times == 1 || !b.ok()) return x;
-  if (times < 1 || times > INT32_MAX) {
-    c.Fail(absl::StrCat("size ", times));
-    return {};
-  }
-  const int rank = b.rank(x);
-  std::vector<int64_t> tiles(rank + 1, 1);
-  tiles[axis + 1] = times;
-  const ValueRef tiled = b.Op("Tile", {b.ExpandDims(x, axis + 1), b.Ints(tiles)});
-  std::vector<WantedDim> dims;
-  dims.reserve(rank);
-  for (int k = 0; k < rank; ++k) dims.push_back(b.DimOf(x, k));
-  int64_t size = -1;
-  if (dims[axis].fixed() && __builtin_mul_overflow(dims[axis].size, times, &size))
-    c.Fail("a size past every limit");
-  dims[axis] = size;
-  return b.Reshape(tiled, dims);
+  return b.Pad(SpatialInput(c, spatial), pads);
 }
 
 KValue UpSampling(LayerContext& c) {
@@ -151,9 +130,10 @@ KValue UpSampling(LayerContext& c) {
   const bool last = c.ChannelsLast();
   std::vector<int64_t> size = c.config.Ints("size", spatial, std::vector<int64_t>(spatial, 2));
   const std::string way = c.config.String("interpolation", "nearest");
-  ValueRef x = c.In();
+  ValueRef x = SpatialInput(c, spatial);
   if (way == "nearest") {
-    for (int k = 0; k < spatial && b.ok(); ++k) x = Repeat(c, x, k + (last ? 1 : 2), size[k]);
+    for (int k = 0; k < spatial && b.ok(); ++k)
+      x = RepeatElements(b, x, k + (last ? 1 : 2), size[k]);
     return x;
   }
   if (spatial != 2) c.Fail(absl::StrCat("interpolation ", Quoted(way)));
