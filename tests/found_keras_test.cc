@@ -90,7 +90,7 @@ absl::Status Compare(const SignatureDef& def, const NamedTensors& answers,
     const std::string& key = def.outputs[k].key;
     const Tensor* named = FindTensor(answers, key);
     const Tensor& want = named == nullptr ? answers[k].second : *named;
-    const TensorView out = context.Output(static_cast<int>(k));
+    const TensorView& out = context.Output(static_cast<int>(k));
     // NumPy has no bfloat16: such answers lie in the file as float32.
     const Tensor wide = out.dtype == DType::kBFloat16 ? ToFloat32(out) : Tensor();
     tolerance.rtol = wide.valid() ? 0x1p-7 : 1e-4;  // one unit in the last place of bfloat16
