@@ -190,6 +190,12 @@ const Json* Items(const Json& value) {
   return items.is_array() ? &items : nullptr;
 }
 
+bool HasOnlyNulls(const Json& json) {
+  if (json.is_null()) return true;
+  return (json.is_array() || json.is_object()) &&
+         std::all_of(json.begin(), json.end(), [](const Json& item) { return HasOnlyNulls(item); });
+}
+
 std::string Shown(const Json& value) {
   return Escaped(value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace));
 }

@@ -27,6 +27,8 @@ const Json& Member(const Json& object, const std::string& name);
 std::string Text(const Json& object, const std::string& name);
 // The items of a list, or of what Keras 3 writes for a tuple; null when it is neither.
 const Json* Items(const Json& value);
+// Whether it is null, or a list or dict of nulls, as the masks of several inputs are.
+bool HasOnlyNulls(const Json& json);
 // For a message: the value on one line, cut where it is long.
 std::string Shown(const Json& value);
 // A whole number that fits, also when it is written as 3.0.

@@ -200,7 +200,7 @@ const KValue& LayerContext::Arg(int position, const std::string& name) {
 ValueRef LayerContext::ArgValue(int position, const std::string& name) {
   const KValue& value = Arg(position, name);
   if (value.is_tensor()) return value.tensor.value;
-  if (value.kind == KValue::Kind::kJson && !value.json->is_null())
+  if (value.kind == KValue::Kind::kJson && !HasOnlyNulls(*value.json))
     return ConstantValue(b, *value.json, DType::kInvalid);
   if (!value.items.empty()) Fail(absl::StrCat("argument ", Quoted(name), " is a list"));
   return {};

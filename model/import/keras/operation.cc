@@ -12,21 +12,21 @@
 namespace floe::keras {
 namespace {
 
-struct Function {
+struct NamedFunction {
   LayerRule rule = nullptr;
   std::string op;  // its name in keras.ops, or ""
 };
 
-std::map<std::string, Function>& Functions() {
-  static std::map<std::string, Function> functions;
+std::map<std::string, NamedFunction>& NamedFunctions() {
+  static std::map<std::string, NamedFunction> functions;
   return functions;
 }
 
-const Function* Find(const std::string& function) {
+const NamedFunction* FindNamed(const std::string& function) {
   const std::string old = "compat.v1.";
-  const auto found =
-      Functions().find(absl::StartsWith(function, old) ? function.substr(old.size()) : function);
-  return found == Functions().end() ? nullptr : &found->second;
+  const auto found = NamedFunctions().find(
+      absl::StartsWith(function, old) ? function.substr(old.size()) : function);
+  return found == NamedFunctions().end() ? nullptr : &found->second;
 }
 
 const Json kNone;
@@ -38,11 +38,11 @@ OperationRegistrar::OperationRegistrar(const char* op, Names functions, LayerRul
     const std::string name = absl::StrCat("ops.", op);
     const LayerRegistrar registered({name.c_str()}, rule);
   }
-  for (const char* function : functions) Functions()[function] = {rule, op};
+  for (const char* function : functions) NamedFunctions()[function] = {rule, op};
 }
 
 LayerRule FindFunction(const std::string& function) {
-  const Function* const found = Find(function);
+  const NamedFunction* const found = FindNamed(function);
   return found == nullptr ? nullptr : found->rule;
 }
 
@@ -50,7 +50,7 @@ bool IsKeras3(const LayerContext& c) { return absl::StartsWith(c.class_name, "op
 
 std::string OperationName(const LayerContext& c) {
   if (IsKeras3(c)) return c.class_name.substr(4);
-  const Function* const found = Find(c.class_name);
+  const NamedFunction* const found = FindNamed(c.class_name);
   return found == nullptr || found->op.empty() ? c.class_name : found->op;
 }
 

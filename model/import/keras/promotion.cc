@@ -81,7 +81,7 @@ TypeNode NodeOf(const OperandType& type) {
   return kNoType;
 }
 
-DType TypeOf(TypeNode node) {
+DType TypeOfNode(TypeNode node) {
   if (node == kWeakInt) return DType::kInt32;
   if (node == kWeakFloat) return DType::kFloat32;
   // Keras has no uint64 of mixed types.
@@ -103,7 +103,7 @@ DType ResultType(const std::vector<OperandType>& types) {
   if (same && types[0].dtype != DType::kUInt64) return types[0].dtype;
   for (size_t n = 0; n < kTypeNodes; ++n) {
     if ((common >> n & 1U) != 0 && (common & ~bounds[n]) == 0)
-      return TypeOf(static_cast<TypeNode>(n));
+      return TypeOfNode(static_cast<TypeNode>(n));
   }
   return DType::kInvalid;
 }

@@ -1,7 +1,5 @@
 #include "model/import/keras/read_log.h"
 
-#include <algorithm>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
@@ -36,13 +34,6 @@ bool ChangesNoAnswer(const std::string& option) {
 std::string Value(const KValue& value) {
   if (value.kind == KValue::Kind::kJson) return Shown(*value.json);
   return value.is_tensor() ? "a tensor" : "a list or dict with tensors";
-}
-
-// None, or a list or dict of it, as the masks of several inputs are.
-bool HasOnlyNulls(const Json& json) {
-  if (json.is_null()) return true;
-  return (json.is_array() || json.is_object()) &&
-         std::all_of(json.begin(), json.end(), [](const Json& item) { return HasOnlyNulls(item); });
 }
 
 absl::Status NotRead(const std::string& what, const std::string& value) {

@@ -226,7 +226,7 @@ RecurrentOptions OptionsOf(LayerContext& c, const Json& config) {
 std::vector<ValueRef> InitialStates(LayerContext& c) {
   std::vector<ValueRef> states;
   const KValue& given = c.Arg(1, "initial_state");
-  if (given.kind == KValue::Kind::kJson && !given.json->is_null())
+  if (given.kind == KValue::Kind::kJson && !HasOnlyNulls(*given.json))
     c.Fail("an initial state that is constant");
   for (const KTensor& state : Flatten(given)) states.push_back(state.value);
   if (!states.empty()) return states;

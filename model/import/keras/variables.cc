@@ -19,14 +19,14 @@ Dims Sizes(std::initializer_list<int64_t> sizes) { return std::vector<int64_t>(s
 const Dims kAny;  // of any shape
 
 // The variables that a layer itself makes.
-using Own = std::vector<Variable>;
+using OwnVariables = std::vector<Variable>;
 
 Variable Trained(Dims dims) { return {.dims = std::move(dims)}; }
 Variable Fixed(Dims dims) { return {.trained = false, .dims = std::move(dims)}; }
 
 // A kernel that ends with `units`, and its bias.
-Own WithBias(Config& c, Dims kernel, Dims bias) {
-  Own own{Trained(std::move(kernel))};
+OwnVariables WithBias(Config& c, Dims kernel, Dims bias) {
+  OwnVariables own{Trained(std::move(kernel))};
   if (c.Bool("use_bias", true)) own.push_back(Trained(std::move(bias)));
   return own;
 }
@@ -47,146 +47,146 @@ Dims Kernel(Config& c, const std::string& class_name, bool ones, int64_t a, int6
 
 // Of a layer that is quantised to int8: its bias, which alone is trained, its kernel and the scales
 // of that.
-Own OfInt8(Config& c, const std::string& class_name) {
-  Own own;
+OwnVariables OfInt8(Config& c, const std::string& class_name) {
+  OwnVariables own;
   const bool dense = class_name == "Dense" && c.Bool("use_bias", true);
   if (dense || (class_name == "EinsumDense" && c.Has("bias_axes"))) own.push_back(Trained(kAny));
   own.insert(own.end(), {Fixed(kAny), Fixed(kAny)});
   return own;
 }
 
-Own Dense(Config& c, const std::string&) {
+OwnVariables OfDense(Config& c, const std::string&) {
   const int64_t units = c.Int("units", -1);
   return WithBias(c, Sizes({-1, units}), Sizes({units}));
 }
 
-Own EinsumDense(Config& c, const std::string&) {
-  Own own{Trained(kAny)};
+OwnVariables OfEinsumDense(Config& c, const std::string&) {
+  OwnVariables own{Trained(kAny)};
   if (c.Has("bias_axes")) own.push_back(Trained(kAny));
   return own;
 }
 
-Own Embedding(Config& c, const std::string& class_name) {
+OwnVariables OfEmbedding(Config& c, const std::string& class_name) {
   const int64_t ids = c.Int("input_dim", -1), size = c.Int("output_dim", -1);
-  Own own{Trained(Sizes({ids, size}))};
+  OwnVariables own{Trained(Sizes({ids, size}))};
   if (class_name == "ReversibleEmbedding" && !c.Bool("tie_weights", true))
     own.push_back(Trained(Sizes({size, ids})));
   return own;
 }
 
-Own Conv(Config& c, const std::string& class_name) {
+OwnVariables OfConv(Config& c, const std::string& class_name) {
   const int64_t filters = c.Int("filters", -1);
   return WithBias(c, Kernel(c, class_name, false, -1, filters), Sizes({filters}));
 }
 
-Own ConvTranspose(Config& c, const std::string& class_name) {
+OwnVariables OfConvTranspose(Config& c, const std::string& class_name) {
   const int64_t filters = c.Int("filters", -1);
   return WithBias(c, Kernel(c, class_name, false, filters, -1), Sizes({filters}));
 }
 
-Own DepthwiseConv(Config& c, const std::string& class_name) {
+OwnVariables OfDepthwiseConv(Config& c, const std::string& class_name) {
   return WithBias(c, Kernel(c, class_name, false, -1, c.Int("depth_multiplier", 1)), Sizes({-1}));
 }
 
-Own SeparableConv(Config& c, const std::string& class_name) {
+OwnVariables OfSeparableConv(Config& c, const std::string& class_name) {
   const int64_t filters = c.Int("filters", -1);
-  Own own = WithBias(c, Kernel(c, class_name, true, -1, filters), Sizes({filters}));
+  OwnVariables own = WithBias(c, Kernel(c, class_name, true, -1, filters), Sizes({filters}));
   own.insert(own.begin(), Trained(Kernel(c, class_name, false, -1, c.Int("depth_multiplier", 1))));
   return own;
 }
 
-Own ScaleAndCenter(Config& c, const std::string& class_name) {
+OwnVariables ScaleAndCenter(Config& c, const std::string& class_name) {
   const bool rms = class_name == "LayerNormalization" && c.Bool("rms_scaling", false);
-  Own own;
+  OwnVariables own;
   if (rms || c.Bool("scale", true)) own.push_back(Trained(kAny));
   if (!rms && c.Bool("center", true)) own.push_back(Trained(kAny));
   return own;
 }
 
-Own BatchNormalization(Config& c, const std::string& class_name) {
-  Own own = ScaleAndCenter(c, class_name);
+OwnVariables OfBatchNormalization(Config& c, const std::string& class_name) {
+  OwnVariables own = ScaleAndCenter(c, class_name);
   for (Variable& variable : own) variable.dims = Sizes({-1});
   own.insert(own.end(), {Fixed(Sizes({-1})), Fixed(Sizes({-1}))});
   return own;
 }
 
-Own Normalization(Config& c, const std::string&) {
+OwnVariables OfNormalization(Config& c, const std::string&) {
   if (c.Has("mean")) return {};
   return {Fixed(kAny), Fixed(kAny), Fixed(Sizes({}))};  // and a count
 }
 
-Own Attention(Config& c, const std::string& class_name) {
+OwnVariables OfAttention(Config& c, const std::string& class_name) {
   const bool additive = class_name == "AdditiveAttention";
-  Own own;
+  OwnVariables own;
   if (c.Bool("use_scale", additive)) own.push_back(Trained(kAny));
   if (!additive && c.String("score_mode", "dot") == "concat") own.push_back(Trained(kAny));
   return own;
 }
 
-Own Spectrogram(Config& c, const std::string&) {
+OwnVariables Spectrogram(Config& c, const std::string&) {
   const std::string mode = c.String("mode", "log");
-  Own own{Trained(kAny)};
+  OwnVariables own{Trained(kAny)};
   if (mode != "real" && mode != "imag") own.push_back(Trained(kAny));
   return own;
 }
 
-Own One(Config&, const std::string&) { return {Trained(kAny)}; }
+OwnVariables One(Config&, const std::string&) { return {Trained(kAny)}; }
 
-Own ConvCell(Config& c, const std::string&) {
-  Own own = WithBias(c, kAny, kAny);
+OwnVariables ConvCell(Config& c, const std::string&) {
+  OwnVariables own = WithBias(c, kAny, kAny);
   own.insert(own.begin() + 1, Trained(kAny));
   return own;
 }
 
-Own OfCell(Config& c, const std::string& class_name) {
+OwnVariables OfCell(Config& c, const std::string& class_name) {
   const int64_t units = c.Int("units", -1);
   if (units < 0 || units > INT32_MAX) return ConvCell(c, class_name);
   const int64_t gates = absl::StartsWith(class_name, "LSTM")  ? 4 * units
                         : absl::StartsWith(class_name, "GRU") ? 3 * units
                                                               : units;
   const bool two = absl::StartsWith(class_name, "GRU") && c.Bool("reset_after", true);
-  Own own = WithBias(c, Sizes({-1, gates}), two ? Sizes({2, gates}) : Sizes({gates}));
+  OwnVariables own = WithBias(c, Sizes({-1, gates}), two ? Sizes({2, gates}) : Sizes({gates}));
   own.insert(own.begin() + 1, Trained(Sizes({units, gates})));
   return own;
 }
 
-using OwnRule = Own (*)(Config&, const std::string& class_name);
+using OwnRule = OwnVariables (*)(Config&, const std::string& class_name);
 
 OwnRule OwnRuleOf(const std::string& class_name) {
   static const std::map<std::string, OwnRule> rules = {
-      {"Dense", Dense},
-      {"EinsumDense", EinsumDense},
-      {"Embedding", Embedding},
-      {"ReversibleEmbedding", Embedding},
-      {"Conv1D", Conv},
-      {"Conv2D", Conv},
-      {"Conv3D", Conv},
-      {"Convolution1D", Conv},
-      {"Convolution2D", Conv},
-      {"Convolution3D", Conv},
-      {"DepthwiseConv1D", DepthwiseConv},
-      {"DepthwiseConv2D", DepthwiseConv},
-      {"SeparableConv1D", SeparableConv},
-      {"SeparableConv2D", SeparableConv},
-      {"SeparableConvolution1D", SeparableConv},
-      {"SeparableConvolution2D", SeparableConv},
-      {"Conv1DTranspose", ConvTranspose},
-      {"Conv2DTranspose", ConvTranspose},
-      {"Conv3DTranspose", ConvTranspose},
-      {"Convolution2DTranspose", ConvTranspose},
-      {"Convolution3DTranspose", ConvTranspose},
-      {"BatchNormalization", BatchNormalization},
-      {"BatchNormalizationV1", BatchNormalization},
-      {"BatchNormalizationV2", BatchNormalization},
-      {"SyncBatchNormalization", BatchNormalization},
+      {"Dense", OfDense},
+      {"EinsumDense", OfEinsumDense},
+      {"Embedding", OfEmbedding},
+      {"ReversibleEmbedding", OfEmbedding},
+      {"Conv1D", OfConv},
+      {"Conv2D", OfConv},
+      {"Conv3D", OfConv},
+      {"Convolution1D", OfConv},
+      {"Convolution2D", OfConv},
+      {"Convolution3D", OfConv},
+      {"DepthwiseConv1D", OfDepthwiseConv},
+      {"DepthwiseConv2D", OfDepthwiseConv},
+      {"SeparableConv1D", OfSeparableConv},
+      {"SeparableConv2D", OfSeparableConv},
+      {"SeparableConvolution1D", OfSeparableConv},
+      {"SeparableConvolution2D", OfSeparableConv},
+      {"Conv1DTranspose", OfConvTranspose},
+      {"Conv2DTranspose", OfConvTranspose},
+      {"Conv3DTranspose", OfConvTranspose},
+      {"Convolution2DTranspose", OfConvTranspose},
+      {"Convolution3DTranspose", OfConvTranspose},
+      {"BatchNormalization", OfBatchNormalization},
+      {"BatchNormalizationV1", OfBatchNormalization},
+      {"BatchNormalizationV2", OfBatchNormalization},
+      {"SyncBatchNormalization", OfBatchNormalization},
       {"LayerNormalization", ScaleAndCenter},
       {"GroupNormalization", ScaleAndCenter},
       {"RMSNormalization", One},
       {"LayerScale", One},
       {"PReLU", One},
-      {"Normalization", Normalization},
-      {"Attention", Attention},
-      {"AdditiveAttention", Attention},
+      {"Normalization", OfNormalization},
+      {"Attention", OfAttention},
+      {"AdditiveAttention", OfAttention},
       {"STFTSpectrogram", Spectrogram},
       {"LSTMCell", OfCell},
       {"GRUCell", OfCell},
@@ -261,7 +261,7 @@ class Collector {
   }
 
  private:
-  void Add(Own own, const std::string& path, bool trained) {
+  void Add(OwnVariables own, const std::string& path, bool trained) {
     int index = 0;
     for (Variable& variable : own) {
       variable.path = path;

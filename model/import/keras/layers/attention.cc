@@ -47,7 +47,7 @@ ValueRef Scores(LayerContext& c, ValueRef query, ValueRef key) {
 // The masks of the call, or those of the inputs.
 ValueRef MaskNumber(LayerContext& c, size_t k) {
   const KValue& named = c.Arg(-1, "mask");
-  if (named.kind == KValue::Kind::kJson && !named.json->is_null())
+  if (named.kind == KValue::Kind::kJson && !HasOnlyNulls(*named.json))
     c.Fail("a mask that is constant");
   if (named.kind == KValue::Kind::kList)
     return k < named.items.size() ? named.items[k].tensor.value : ValueRef();

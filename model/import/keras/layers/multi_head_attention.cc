@@ -9,7 +9,7 @@
 namespace floe::keras {
 namespace {
 
-LayerWeights Part(const LayerContext& c, const std::string& name) {
+LayerWeights AttentionPart(const LayerContext& c, const std::string& name) {
   return c.layer.weights.Child(name, "_" + name);
 }
 
@@ -31,8 +31,8 @@ ValueRef ToHeads(LayerContext& c, ValueRef x, const LayerWeights& weights) {
 // The gate's variables are made between those of keys and values, which files in order rely on.
 void TakeGate(LayerContext& c) {
   if (!c.config.Bool("use_gate", false)) return;
-  c.Weight(Part(c, "gate_dense"), 0);
-  if (c.config.Bool("use_bias", true)) c.Weight(Part(c, "gate_dense"), 1);
+  c.Weight(AttentionPart(c, "gate_dense"), 0);
+  if (c.config.Bool("use_bias", true)) c.Weight(AttentionPart(c, "gate_dense"), 1);
 }
 
 // x [..., heads, size] by a kernel [heads, size, out...].
@@ -189,8 +189,8 @@ KValue Attend(LayerContext& c, const Arguments& a, ValueRef q, ValueRef k, Value
                                          static_cast<int>(axes.size()), by_layer);
   ValueRef y = b.Op("Einsum", {weights, v}, {{"equation", equations.combine}, {"N", int64_t{2}}});
   if (c.config.Bool("use_gate", false))
-    y = b.Mul(y, b.Op("Sigmoid", {ToHeads(c, a.query.value, Part(c, "gate_dense"))}));
-  const KTensor out{FromHeads(c, y, Part(c, "output_dense")), a.query.mask};
+    y = b.Mul(y, b.Op("Sigmoid", {ToHeads(c, a.query.value, AttentionPart(c, "gate_dense"))}));
+  const KTensor out{FromHeads(c, y, AttentionPart(c, "output_dense")), a.query.mask};
   if (!with_scores) return out;
   return std::vector<KValue>{out, weights};
 }
@@ -200,10 +200,10 @@ KValue MultiHeadAttention(LayerContext& c) {
   const Arguments a = ArgumentsOf(c);
   IgnoreSizes(c);
   if (!b.ok()) return {};
-  const ValueRef q = ToHeads(c, a.query.value, Part(c, "query_dense"));
-  const ValueRef k = ToHeads(c, a.key.value, Part(c, "key_dense"));
+  const ValueRef q = ToHeads(c, a.query.value, AttentionPart(c, "query_dense"));
+  const ValueRef k = ToHeads(c, a.key.value, AttentionPart(c, "key_dense"));
   TakeGate(c);
-  const ValueRef v = ToHeads(c, a.value.value, Part(c, "value_dense"));
+  const ValueRef v = ToHeads(c, a.value.value, AttentionPart(c, "value_dense"));
   const double size = c.config.Number("key_dim", 1);
   if (!b.ok()) return {};
   return Attend(c, a, q, k, v, AttentionAxes(c, b.rank(q)), 1 / std::sqrt(size));
@@ -223,10 +223,10 @@ KValue GroupedQueryAttention(LayerContext& c) {
   const Arguments a = ArgumentsOf(c);
   IgnoreSizes(c);
   if (!b.ok()) return {};
-  const ValueRef q = ToHeads(c, a.query.value, Part(c, "query_dense"));
-  ValueRef k = ToHeads(c, a.key.value, Part(c, "key_dense"));
+  const ValueRef q = ToHeads(c, a.query.value, AttentionPart(c, "query_dense"));
+  ValueRef k = ToHeads(c, a.key.value, AttentionPart(c, "key_dense"));
   TakeGate(c);
-  ValueRef v = ToHeads(c, a.value.value, Part(c, "value_dense"));
+  ValueRef v = ToHeads(c, a.value.value, AttentionPart(c, "value_dense"));
   const int64_t heads = b.Size(q, 2, "heads"), groups = b.Size(k, 2, "heads");
   if (b.ok() && (b.rank(q) != 4 || groups < 1 || heads % groups != 0))
     c.Fail(absl::StrCat(heads, " heads of queries for ", groups));

@@ -9,7 +9,7 @@
 namespace floe::keras {
 namespace {
 
-KValue Activation(LayerContext& c) {
+KValue ActivationFunction(LayerContext& c) {
   static const std::map<std::string, std::string> names{{"Silu", "silu"},
                                                         {"HardSigmoid", "hard_sigmoid"},
                                                         {"HardSilu", "hard_silu"},
@@ -23,12 +23,12 @@ KValue Activation(LayerContext& c) {
   return ApplyActivation(c.b, found->second, FirstTensor(c), false);
 }
 
-KValue Gelu(LayerContext& c) {
+KValue GeluFunction(LayerContext& c) {
   const bool approximate = BoolOption(c, {"approximate"}, IsKeras3(c));
   return ApplyActivation(c.b, approximate ? "gelu_approximate" : "gelu", FirstTensor(c), false);
 }
 
-KValue LeakyRelu(LayerContext& c) {
+KValue LeakyReluFunction(LayerContext& c) {
   const double slope = NumberOption(c, {"negative_slope", "alpha"}, 0.2);
   return c.b.Op("LeakyRelu", {FirstTensor(c)}, {{"alpha", static_cast<float>(slope)}});
 }
@@ -38,7 +38,7 @@ ValueRef Where(GraphBuilder& b, ValueRef far, ValueRef x, double otherwise) {
   return b.Op("SelectV2", {far, x, b.Scalar(b.dtype(x), otherwise)});
 }
 
-KValue HardShrink(LayerContext& c) {
+KValue HardShrinkFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const double threshold = NumberOption(c, {"threshold"}, 0.5);
@@ -46,7 +46,7 @@ KValue HardShrink(LayerContext& c) {
   return Where(b, b.Op("Greater", {b.Op("Abs", {x}), b.Scalar(b.dtype(x), threshold)}), x, 0);
 }
 
-KValue SoftShrink(LayerContext& c) {
+KValue SoftShrinkFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const double threshold = NumberOption(c, {"threshold"}, 0.5);
@@ -65,7 +65,7 @@ KValue Threshold(LayerContext& c) {
   return Where(b, b.Op("Greater", {x, b.Scalar(b.dtype(x), threshold)}), x, otherwise);
 }
 
-KValue Squareplus(LayerContext& c) {
+KValue SquareplusFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const double beyond = NumberOption(c, {"b"}, 4);
@@ -74,7 +74,7 @@ KValue Squareplus(LayerContext& c) {
   return b.Mul(b.Add(x, root), 0.5);
 }
 
-KValue Celu(LayerContext& c) {
+KValue CeluFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const double alpha = NumberOption(c, {"alpha"}, 1);
@@ -84,7 +84,7 @@ KValue Celu(LayerContext& c) {
   return b.Add(b.Op("Maximum", {x, zero}), b.Mul(curve, alpha));
 }
 
-KValue Glu(LayerContext& c) {
+KValue GluFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const int64_t axis = IntOption(c, {"axis"}, -1);
@@ -100,7 +100,7 @@ ValueRef AlongLast(GraphBuilder& b, ValueRef x, int64_t axis, const Function& fu
   return SwapAxes(b, y, axis, -1);
 }
 
-KValue Sparsemax(LayerContext& c) {
+KValue SparsemaxFunction(LayerContext& c) {
   const ValueRef x = FirstTensor(c);
   return AlongLast(c.b, x, IntOption(c, {"axis"}, -1),
                    [&](ValueRef v) { return ApplyActivation(c.b, "sparsemax", v, false); });
@@ -126,28 +126,28 @@ KValue SoftmaxOf(LayerContext& c, const char* op) {
   if (axes.size() > 1) return c.Refuse("several axes");
   return AlongLast(b, x, axes.empty() ? -1 : axes[0], function);
 }
-KValue Softmax(LayerContext& c) { return SoftmaxOf(c, "Softmax"); }
-KValue LogSoftmax(LayerContext& c) { return SoftmaxOf(c, "LogSoftmax"); }
+KValue SoftmaxFunction(LayerContext& c) { return SoftmaxOf(c, "Softmax"); }
+KValue LogSoftmaxFunction(LayerContext& c) { return SoftmaxOf(c, "LogSoftmax"); }
 
-const OperationRegistrar kActivations[] = {{"Silu", {"nn.silu", "nn.swish"}, Activation},
-                                           {"HardSigmoid", {}, Activation},
-                                           {"HardSilu", {}, Activation},
-                                           {"HardTanh", {}, Activation},
-                                           {"LogSigmoid", {"math.log_sigmoid"}, Activation},
-                                           {"TanhShrink", {}, Activation},
-                                           {"Squareplus", {}, Squareplus},
-                                           {"SparsePlus", {}, Activation},
-                                           {"SparseSigmoid", {}, Activation},
-                                           {"Sparsemax", {}, Sparsemax},
-                                           {"HardShrink", {}, HardShrink},
-                                           {"SoftShrink", {}, SoftShrink},
-                                           {"Celu", {}, Celu},
-                                           {"Glu", {}, Glu},
+const OperationRegistrar kActivations[] = {{"Silu", {"nn.silu", "nn.swish"}, ActivationFunction},
+                                           {"HardSigmoid", {}, ActivationFunction},
+                                           {"HardSilu", {}, ActivationFunction},
+                                           {"HardTanh", {}, ActivationFunction},
+                                           {"LogSigmoid", {"math.log_sigmoid"}, ActivationFunction},
+                                           {"TanhShrink", {}, ActivationFunction},
+                                           {"Squareplus", {}, SquareplusFunction},
+                                           {"SparsePlus", {}, ActivationFunction},
+                                           {"SparseSigmoid", {}, ActivationFunction},
+                                           {"Sparsemax", {}, SparsemaxFunction},
+                                           {"HardShrink", {}, HardShrinkFunction},
+                                           {"SoftShrink", {}, SoftShrinkFunction},
+                                           {"Celu", {}, CeluFunction},
+                                           {"Glu", {}, GluFunction},
                                            {"Threshold", {}, Threshold},
-                                           {"Gelu", {"nn.gelu"}, Gelu},
-                                           {"LeakyRelu", {"nn.leaky_relu"}, LeakyRelu},
-                                           {"Softmax", {"nn.softmax"}, Softmax},
-                                           {"LogSoftmax", {"nn.log_softmax"}, LogSoftmax}};
+                                           {"Gelu", {"nn.gelu"}, GeluFunction},
+                                           {"LeakyRelu", {"nn.leaky_relu"}, LeakyReluFunction},
+                                           {"Softmax", {"nn.softmax"}, SoftmaxFunction},
+                                           {"LogSoftmax", {"nn.log_softmax"}, LogSoftmaxFunction}};
 
 }  // namespace
 }  // namespace floe::keras

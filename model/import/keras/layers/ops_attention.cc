@@ -18,7 +18,7 @@ ValueRef Repeated(GraphBuilder& b, ValueRef x, int64_t heads) {
 }
 
 // True where a query may see a key: those at its time and before.
-ValueRef Causal(GraphBuilder& b, ValueRef logits) {
+ValueRef CausalOption(GraphBuilder& b, ValueRef logits) {
   const ValueRef all = b.Fill({b.DimOf(logits, 2), b.DimOf(logits, 3)}, b.Scalar(DType::kInt32, 1));
   const ValueRef past = b.Op("MatrixBandPart", {all, b.Int64(-1), b.Int64(0)});
   return b.Cast(past, DType::kBool);
@@ -51,7 +51,7 @@ KValue DotProductAttention(LayerContext& c) {
   if (bias.present()) logits = b.Add(logits, b.Cast(bias.value, dtype));
   ValueRef open = mask.present() ? b.Cast(mask.value, DType::kBool) : ValueRef();
   if (causal) {
-    const ValueRef past = Causal(b, logits);
+    const ValueRef past = CausalOption(b, logits);
     open = mask.present() ? b.Op("LogicalAnd", {open, past}) : past;
   }
   if (mask.present() || causal) {
@@ -142,7 +142,7 @@ KValue SparseLoss(LayerContext& c) {
   return b.Op("SelectV2", {known, loss, b.Scalar(dtype, NAN)});
 }
 
-const OperationRegistrar kAttention[] = {
+const OperationRegistrar kAttentionFunctions[] = {
     {"DotProductAttention", {}, DotProductAttention},
     {"BinaryCrossentropy", {"nn.sigmoid_cross_entropy_with_logits"}, Loss},
     {"CategoricalCrossentropy",

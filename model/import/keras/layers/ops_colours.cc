@@ -155,7 +155,7 @@ KValue FromGrayscale(LayerContext& c) {
   return c.b.ok() ? KValue(c.b.Concat({x, x, x}, rank - 1)) : KValue();
 }
 
-KValue Matrix(LayerContext& c) {
+KValue ColourMatrix(LayerContext& c) {
   static const std::map<std::string, std::vector<float>> matrices{
       {"image.rgb_to_yuv",
        {0.299F, -0.14714119F, 0.61497538F, 0.587F, -0.28886916F, -0.51496512F, 0.114F, 0.43601035F,
@@ -202,7 +202,9 @@ const OperationRegistrar kColours[] = {
     {"RGBToHSV", {"image.rgb_to_hsv"}, Hsv},
     {"HSVToRGB", {"image.hsv_to_rgb"}, Hsv},
     {"", {"image.grayscale_to_rgb"}, FromGrayscale},
-    {"", {"image.rgb_to_yuv", "image.yuv_to_rgb", "image.rgb_to_yiq", "image.yiq_to_rgb"}, Matrix},
+    {"",
+     {"image.rgb_to_yuv", "image.yuv_to_rgb", "image.rgb_to_yiq", "image.yiq_to_rgb"},
+     ColourMatrix},
     {"", {"image.per_image_standardization"}, Standardise},
     {"",
      {"image.adjust_brightness", "image.adjust_contrast", "image.adjust_gamma", "image.adjust_hue",

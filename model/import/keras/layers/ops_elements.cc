@@ -53,7 +53,7 @@ KValue Conjugate(LayerContext& c) {
 }
 
 // The real or imaginary part.
-KValue Part(LayerContext& c) {
+KValue ElementPart(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
   const bool real = OperationName(c) == "Real";
@@ -166,8 +166,8 @@ const OperationRegistrar kMath[] = {{"Fabs", {}, Fabs},
                                     {"Cbrt", {}, Cbrt},
                                     {"Conjugate", {}, Conjugate},
                                     {"Conj", {"math.conj"}, Conjugate},
-                                    {"Real", {"math.real"}, Part},
-                                    {"Imag", {"math.imag"}, Part},
+                                    {"Real", {"math.real"}, ElementPart},
+                                    {"Imag", {"math.imag"}, ElementPart},
                                     {"Copy", {}, Copy},
                                     {"Deg2rad", {}, Degrees},
                                     {"Rad2deg", {}, Degrees},

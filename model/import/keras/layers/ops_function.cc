@@ -5,7 +5,7 @@
 namespace floe::keras {
 namespace {
 
-KValue Function(LayerContext& c) {
+KValue TensorFlowFunction(LayerContext& c) {
   std::string function = c.config.String("function", "");
   if (c.class_name == "SlicingOpLambda" && FindFunction(function) == nullptr)
     function = "__operators__.getitem";
@@ -15,7 +15,7 @@ KValue Function(LayerContext& c) {
   return rule(c);
 }
 
-const LayerRegistrar kLambda({"TFOpLambda", "SlicingOpLambda"}, Function);
+const LayerRegistrar kLambda({"TFOpLambda", "SlicingOpLambda"}, TensorFlowFunction);
 
 }  // namespace
 }  // namespace floe::keras

@@ -12,7 +12,8 @@ namespace floe::keras {
 namespace {
 
 // The size inside `size` that has the proportions of the images.
-std::vector<int64_t> Proportional(GraphBuilder& b, ValueRef x, const std::vector<int64_t>& size) {
+std::vector<int64_t> ProportionalSize(GraphBuilder& b, ValueRef x,
+                                      const std::vector<int64_t>& size) {
   const auto height = static_cast<float>(b.Size(x, 1, "the height")),
              width = static_cast<float>(b.Size(x, 2, "the width"));
   const float scale =
@@ -40,7 +41,7 @@ KValue Resize(LayerContext& c) {
   if (crop) x = CropToAspect(c, x, size[0], size[1]);
   if (pad && fill != "constant") return c.Refuse("fill_mode " + fill);
   if (pad) x = PadToAspect(c, x, size[0], size[1], value);
-  if (keep) size = Proportional(b, x, size);
+  if (keep) size = ProportionalSize(b, x, size);
   // TensorFlow's own answers in float32, but for the nearest pixels.
   if (!IsKeras3(c) && way != "nearest") x = b.Cast(x, DType::kFloat32);
   ValueRef y = ResizeImages(c, x, size[0], size[1], way, antialias);

@@ -31,7 +31,7 @@ Images ImagesOf(LayerContext& c) {
   return images;
 }
 
-ValueRef Back(LayerContext& c, const Images& images, ValueRef y) {
+ValueRef SizedBack(LayerContext& c, const Images& images, ValueRef y) {
   y = ChannelsFromLast(c.b, y, images.last);
   return images.alone ? c.b.Squeeze(y, {0}) : y;
 }
@@ -90,7 +90,7 @@ KValue PadImages(LayerContext& c) {
   const Span y =
       SpanOf(c, Height(c, images.x), 1, "top_padding", "bottom_padding", "target_height");
   const Span x = SpanOf(c, Width(c, images.x), 1, "left_padding", "right_padding", "target_width");
-  return Back(c, images, Padded(c, images.x, y.begin, x.begin, y.wanted, x.wanted));
+  return SizedBack(c, images, Padded(c, images.x, y.begin, x.begin, y.wanted, x.wanted));
 }
 
 KValue CropImages(LayerContext& c) {
@@ -100,7 +100,7 @@ KValue CropImages(LayerContext& c) {
       SpanOf(c, Height(c, images.x), -1, "top_cropping", "bottom_cropping", "target_height");
   const Span x =
       SpanOf(c, Width(c, images.x), -1, "left_cropping", "right_cropping", "target_width");
-  return Back(c, images, Cut(c, images.x, y.begin, x.begin, y.wanted, x.wanted));
+  return SizedBack(c, images, Cut(c, images.x, y.begin, x.begin, y.wanted, x.wanted));
 }
 
 KValue BoundingBox(LayerContext& c) {
@@ -110,9 +110,9 @@ KValue BoundingBox(LayerContext& c) {
                 width = IntOption(c, {"target_width"}, 0);
   if (!c.b.ok()) return {};
   const bool crop = c.class_name == "image.crop_to_bounding_box";
-  return Back(c, images,
-              crop ? Cut(c, images.x, top, left, height, width)
-                   : Padded(c, images.x, top, left, height, width));
+  return SizedBack(c, images,
+                   crop ? Cut(c, images.x, top, left, height, width)
+                        : Padded(c, images.x, top, left, height, width));
 }
 
 KValue CentralCrop(LayerContext& c) {
@@ -126,7 +126,7 @@ KValue CentralCrop(LayerContext& c) {
     return static_cast<int64_t>((whole - whole * fraction) / 2);
   };
   const int64_t top = margin(h), left = margin(w);
-  return Back(c, images, Cut(c, images.x, top, left, h - 2 * top, w - 2 * left));
+  return SizedBack(c, images, Cut(c, images.x, top, left, h - 2 * top, w - 2 * left));
 }
 
 KValue CropOrPad(LayerContext& c) {
@@ -139,9 +139,9 @@ KValue CropOrPad(LayerContext& c) {
       Cut(c, images.x, std::max<int64_t>((h - height) / 2, 0),
           std::max<int64_t>((w - width) / 2, 0), std::min(h, height), std::min(w, width));
   if (!c.b.ok()) return {};
-  return Back(c, images,
-              Padded(c, cut, std::max<int64_t>((height - h) / 2, 0),
-                     std::max<int64_t>((width - w) / 2, 0), height, width));
+  return SizedBack(c, images,
+                   Padded(c, cut, std::max<int64_t>((height - h) / 2, 0),
+                          std::max<int64_t>((width - w) / 2, 0), height, width));
 }
 
 KValue ResizeWithPad(LayerContext& c) {
@@ -161,9 +161,9 @@ KValue ResizeWithPad(LayerContext& c) {
   if (way != "nearest" && !c.b.Floating(x)) x = c.b.Cast(x, DType::kFloat32);
   const ValueRef resized = ResizeImages(c, x, inside(rh), inside(rw), way, antialias);
   if (!c.b.ok()) return {};
-  return Back(c, images,
-              Padded(c, resized, std::max<int64_t>(inside((th - rh) / 2), 0),
-                     std::max<int64_t>(inside((tw - rw) / 2), 0), height, width));
+  return SizedBack(c, images,
+                   Padded(c, resized, std::max<int64_t>(inside((th - rh) / 2), 0),
+                          std::max<int64_t>(inside((tw - rw) / 2), 0), height, width));
 }
 
 // Flips and turns: what becomes of the two axes of an image.
@@ -182,7 +182,7 @@ KValue Turn(LayerContext& c) {
   ValueRef y = images.x;
   if (!reversed.empty()) y = b.Op("ReverseV2", {y, b.Ints(reversed)});
   if (name == "image.transpose" || k == 1 || k == 3) y = b.Transpose(y, {0, 2, 1, 3});
-  return Back(c, images, y);
+  return SizedBack(c, images, y);
 }
 
 // ---- filters ----
@@ -238,7 +238,7 @@ KValue GaussianBlur(LayerContext& c) {
   for (const float s : second) {
     for (const float f : first) kernel.push_back(s * f);
   }
-  return Back(c, images, Filtered(c, images.x, kernel, size[0], size[1], 1, "SAME"));
+  return SizedBack(c, images, Filtered(c, images.x, kernel, size[0], size[1], 1, "SAME"));
 }
 
 KValue SobelEdges(LayerContext& c) {

@@ -104,7 +104,7 @@ ValueRef ComplexOf(LayerContext& c, bool conjugate) {
               {{"Tout", wide ? DType::kComplex128 : DType::kComplex64}});
 }
 
-std::vector<KValue> Parts(GraphBuilder& b, ValueRef z) {
+std::vector<KValue> ComplexParts(GraphBuilder& b, ValueRef z) {
   if (!b.ok()) return {};
   const DType dtype = b.dtype(z) == DType::kComplex128 ? DType::kFloat64 : DType::kFloat32;
   return {b.Op("Real", {z}, {{"Tout", dtype}}), b.Op("Imag", {z}, {{"Tout", dtype}})};
@@ -113,9 +113,9 @@ std::vector<KValue> Parts(GraphBuilder& b, ValueRef z) {
 KValue Fourier(LayerContext& c) {
   GraphBuilder& b = c.b;
   const std::string name = OperationName(c);
-  if (name == "FFT") return Parts(b, b.Op("FFT", {ComplexOf(c, false)}));
-  if (name == "FFT2") return Parts(b, b.Op("FFT2D", {ComplexOf(c, false)}));
-  return Parts(b, b.Op("IFFT2D", {ComplexOf(c, false)}));
+  if (name == "FFT") return ComplexParts(b, b.Op("FFT", {ComplexOf(c, false)}));
+  if (name == "FFT2") return ComplexParts(b, b.Op("FFT2D", {ComplexOf(c, false)}));
+  return ComplexParts(b, b.Op("IFFT2D", {ComplexOf(c, false)}));
 }
 
 KValue RealFourier(LayerContext& c) {
@@ -126,8 +126,8 @@ KValue RealFourier(LayerContext& c) {
                 Option(c, {"fft_length"}).is_null() ? b.Size(x, -1, "the length of a signal") : 0);
   if (!b.ok()) return {};
   const bool wide = b.dtype(x) == DType::kFloat64;
-  return Parts(b, b.Op("RFFT", {x, b.Ints({length})},
-                       {{"Tcomplex", wide ? DType::kComplex128 : DType::kComplex64}}));
+  return ComplexParts(b, b.Op("RFFT", {x, b.Ints({length})},
+                              {{"Tcomplex", wide ? DType::kComplex128 : DType::kComplex64}}));
 }
 
 KValue InverseRealFourier(LayerContext& c) {
@@ -177,7 +177,7 @@ KValue Frames(LayerContext& c) {
 
 // ---- blocks ----
 
-KValue Blocks(LayerContext& c) {
+KValue MathBlocks(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"x", "input"});
   const int64_t size = IntOption(c, {"block_size"}, 2);
@@ -189,7 +189,7 @@ KValue Blocks(LayerContext& c) {
   return ChannelsFromLast(b, y, last);
 }
 
-std::vector<int64_t> Pair(LayerContext& c, Names names, int64_t otherwise) {
+std::vector<int64_t> BothParts(LayerContext& c, Names names, int64_t otherwise) {
   std::vector<int64_t> pair = IntOptions(c, names);
   if (pair.empty()) pair = {otherwise};
   if (pair.size() == 1) pair.push_back(pair[0]);
@@ -201,8 +201,9 @@ std::vector<int64_t> Pair(LayerContext& c, Names names, int64_t otherwise) {
 KValue Unfold(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = TensorAt(c, 0, {"x"});
-  const std::vector<int64_t> k = Pair(c, {"kernel_size"}, 1), d = Pair(c, {"dilation"}, 1),
-                             p = Pair(c, {"padding"}, 0), s = Pair(c, {"stride"}, 1);
+  const std::vector<int64_t> k = BothParts(c, {"kernel_size"}, 1),
+                             d = BothParts(c, {"dilation"}, 1), p = BothParts(c, {"padding"}, 0),
+                             s = BothParts(c, {"stride"}, 1);
   const int64_t channels = b.Size(x, 1, "the number of channels");
   if (!b.ok()) return {};
   if (p[0] != 0 || p[1] != 0) x = b.Pad(x, {{0, 0}, {0, 0}, {p[0], p[0]}, {p[1], p[1]}});
@@ -296,8 +297,8 @@ const OperationRegistrar kMathFunctions[] = {
     {"RFFT", {}, RealFourier},
     {"IRFFT", {}, InverseRealFourier},
     {"ExtractSequences", {"signal.frame"}, Frames},
-    {"DepthToSpace", {"nn.depth_to_space"}, Blocks},
-    {"SpaceToDepth", {"nn.space_to_depth"}, Blocks},
+    {"DepthToSpace", {"nn.depth_to_space"}, MathBlocks},
+    {"SpaceToDepth", {"nn.space_to_depth"}, MathBlocks},
     {"Unfold", {}, Unfold},
     {"Erfinv", {"math.erfinv"}, InverseErf},
     {"MultiHot", {}, MultiHot},

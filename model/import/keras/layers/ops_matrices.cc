@@ -20,7 +20,7 @@ ValueRef MatrixAt(LayerContext& c, int i, Names names) {
 }
 ValueRef Matrix(LayerContext& c) { return MatrixAt(c, 0, {"x", "a", "input", "matrix", "tensor"}); }
 
-ValueRef Transposed(GraphBuilder& b, ValueRef x) { return SwapAxes(b, x, -2, -1); }
+ValueRef TransposedMatrix(GraphBuilder& b, ValueRef x) { return SwapAxes(b, x, -2, -1); }
 
 // ---- norms ----
 
@@ -117,7 +117,7 @@ KValue Norm(LayerContext& c) {
 KValue Cholesky(LayerContext& c) {
   const bool upper = BoolOption(c, {"upper"}, false);
   const ValueRef y = c.b.Op("Cholesky", {Matrix(c)});
-  return upper ? Transposed(c.b, y) : y;
+  return upper ? TransposedMatrix(c.b, y) : y;
 }
 
 // The identity beside a matrix, in its shape.
@@ -176,7 +176,7 @@ KValue SingularValues(LayerContext& c) {
   const std::vector<ValueRef> parts =
       b.Outputs("Svd", {Matrix(c)}, 3, {{"compute_uv", vectors}, {"full_matrices", full}});
   if (!vectors) return parts[0];
-  return std::vector<KValue>{parts[1], parts[0], Transposed(b, parts[2])};
+  return std::vector<KValue>{parts[1], parts[0], TransposedMatrix(b, parts[2])};
 }
 
 KValue Solve(LayerContext& c) {
@@ -244,7 +244,7 @@ KValue BandPart(LayerContext& c) {
 
 KValue MatrixTranspose(LayerContext& c) {
   if (BoolOption(c, {"conjugate"}, false)) return c.Refuse("conjugate=True");
-  return Transposed(c.b, Matrix(c));
+  return TransposedMatrix(c.b, Matrix(c));
 }
 
 KValue DiagonalPart(LayerContext& c) {
@@ -263,7 +263,7 @@ KValue DiagonalPart(LayerContext& c) {
               {{"align", align}});
 }
 
-KValue Diagonal(LayerContext& c) {
+KValue MatrixDiagonal(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"diagonal"});
   const std::vector<int64_t> k = IntOptions(c, {"k"});
@@ -280,7 +280,7 @@ KValue Diagonal(LayerContext& c) {
               {{"align", align}});
 }
 
-KValue Trace(LayerContext& c) {
+KValue MatrixTrace(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = Matrix(c);
   if (!b.ok()) return {};
@@ -304,8 +304,8 @@ const OperationRegistrar kMatrices[] = {{"Norm", {"norm", "linalg.norm"}, Norm},
                                         {"", {"linalg.band_part"}, BandPart},
                                         {"", {"linalg.matrix_transpose"}, MatrixTranspose},
                                         {"", {"linalg.diag_part"}, DiagonalPart},
-                                        {"", {"linalg.diag"}, Diagonal},
-                                        {"", {"linalg.trace"}, Trace}};
+                                        {"", {"linalg.diag"}, MatrixDiagonal},
+                                        {"", {"linalg.trace"}, MatrixTrace}};
 
 }  // namespace
 }  // namespace floe::keras

@@ -10,15 +10,15 @@ namespace floe::keras {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kPositiveInfinity = std::numeric_limits<double>::infinity();
 
-struct Over {
+struct OverAxes {
   std::vector<int64_t> axes;
   bool keep = false;
 };
 
-Over AxesOf(LayerContext& c, ValueRef x) {
-  Over over;
+OverAxes NanAxes(LayerContext& c, ValueRef x) {
+  OverAxes over;
   const bool all = Option(c, {"axis"}).is_null();
   over.axes = IntOptions(c, {"axis"});
   const int rank = all ? c.b.rank(x) : 0;
@@ -36,13 +36,13 @@ ValueRef Without(GraphBuilder& b, ValueRef x, double instead) {
 KValue NanExtreme(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
-  const Over over = AxesOf(c, x);
+  const OverAxes over = NanAxes(c, x);
   if (!b.ok()) return {};
   const bool most = OperationName(c) == "Nanmax";
   if (b.dtype(x) == DType::kBool) return b.Reduce(most ? "Any" : "All", x, over.axes, over.keep);
   const char* const op = most ? "Max" : "Min";
-  const ValueRef y =
-      b.Reduce(op, Without(b, x, most ? -kInfinity : kInfinity), over.axes, over.keep);
+  const ValueRef y = b.Reduce(op, Without(b, x, most ? -kPositiveInfinity : kPositiveInfinity),
+                              over.axes, over.keep);
   if (!b.Floating(x)) return y;
   const ValueRef none = b.Reduce("All", b.Op("IsNan", {x}), over.axes, over.keep);
   return b.Op("SelectV2", {none, b.Scalar(b.dtype(x), kNaN), y});
@@ -51,7 +51,7 @@ KValue NanExtreme(LayerContext& c) {
 KValue NanSum(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
-  const Over over = AxesOf(c, x);
+  const OverAxes over = NanAxes(c, x);
   if (!b.ok()) return {};
   const bool sum = OperationName(c) == "Nansum";
   const ValueRef clean = b.Cast(Without(b, x, sum ? 0 : 1), SumType(b.dtype(x)));
@@ -59,12 +59,12 @@ KValue NanSum(LayerContext& c) {
 }
 
 // How many are not NaN, in the type of x.
-ValueRef Count(GraphBuilder& b, ValueRef x, const Over& over) {
+ValueRef Count(GraphBuilder& b, ValueRef x, const OverAxes& over) {
   const ValueRef there = b.Op("LogicalNot", {b.Op("IsNan", {x})});
   return b.Reduce("Sum", b.Cast(there, b.dtype(x)), over.axes, over.keep);
 }
 
-ValueRef NanMeanOf(GraphBuilder& b, ValueRef x, const Over& over) {
+ValueRef NanMeanOf(GraphBuilder& b, ValueRef x, const OverAxes& over) {
   const ValueRef sum = b.Reduce("Sum", Without(b, x, 0), over.axes, over.keep);
   return b.Op("RealDiv", {sum, Count(b, x, over)});
 }
@@ -72,7 +72,7 @@ ValueRef NanMeanOf(GraphBuilder& b, ValueRef x, const Over& over) {
 KValue NanMean(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
-  const Over over = AxesOf(c, x);
+  const OverAxes over = NanAxes(c, x);
   if (!b.ok()) return {};
   if (b.Floating(x)) return NanMeanOf(b, x, over);
   return b.Reduce("Mean", b.Cast(x, DType::kFloat32), over.axes, over.keep);
@@ -82,7 +82,7 @@ KValue NanVariance(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = FirstTensor(c);
   x = b.Cast(x, FloatingType(b.dtype(x)));
-  const Over over = AxesOf(c, x);
+  const OverAxes over = NanAxes(c, x);
   if (!b.ok()) return {};
   const ValueRef mean = NanMeanOf(b, x, {over.axes, true});
   const ValueRef valid = b.Op(
@@ -96,12 +96,12 @@ KValue NanArg(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = FirstTensor(c);
   const int rank = b.rank(x);
-  const Over over = AxesOf(c, x);
+  const OverAxes over = NanAxes(c, x);
   const bool whole = Option(c, {"axis"}).is_null(), most = OperationName(c) == "Nanargmax";
   if (!b.ok() || (!whole && over.axes.size() != 1)) return c.Refuse("more than one axis");
   const ValueRef none =
       b.Floating(x) ? b.Reduce("All", b.Op("IsNan", {x}), over.axes, over.keep) : ValueRef();
-  x = Without(b, x, most ? -kInfinity : kInfinity);
+  x = Without(b, x, most ? -kPositiveInfinity : kPositiveInfinity);
   x = WithNegativeZeros(b, x);
   if (whole) x = b.Reshape(x, {-1});
   const int64_t axis = whole ? 0 : over.axes[0];
@@ -115,7 +115,7 @@ KValue NanArg(LayerContext& c) {
 KValue CountNonzero(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"x", "input", "input_tensor"});
-  const Over over = AxesOf(c, x);
+  const OverAxes over = NanAxes(c, x);
   const DType dtype =
       TypeOption(c, {"dtype"}).value_or(IsKeras3(c) ? DType::kInt32 : DType::kInt64);
   if (b.ok() && b.dtype(x) == DType::kString) return c.Refuse("a count of strings");
@@ -126,15 +126,15 @@ KValue CountNonzero(LayerContext& c) {
 KValue Ptp(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c);
-  const Over over = AxesOf(c, x);
+  const OverAxes over = NanAxes(c, x);
   return b.Sub(b.Reduce("Max", x, over.axes, over.keep), b.Reduce("Min", x, over.axes, over.keep));
 }
 
-KValue Average(LayerContext& c) {
+KValue AverageFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = FirstTensor(c);
   const Operand given = OperandAt(c, 1, {"weights"});
-  const Over over = AxesOf(c, x);
+  const OverAxes over = NanAxes(c, x);
   const bool whole = Option(c, {"axis"}).is_null();
   if (!b.ok()) return {};
   if (!given.present())
@@ -198,7 +198,7 @@ const OperationRegistrar kNan[] = {{"Nanmax", {}, NanExtreme},
                                    {"Nanargmin", {}, NanArg},
                                    {"CountNonzero", {"math.count_nonzero"}, CountNonzero},
                                    {"Ptp", {}, Ptp},
-                                   {"Average", {}, Average},
+                                   {"Average", {}, AverageFunction},
                                    {"Cumsum", {"cumsum", "math.cumsum"}, Cumulative},
                                    {"Cumprod", {"math.cumprod"}, Cumulative},
                                    {"Nancumsum", {}, Cumulative},

@@ -9,8 +9,8 @@
 namespace floe::keras {
 namespace {
 
-std::vector<int64_t> AxesOf(LayerContext& c, ValueRef x, Names names,
-                            const std::vector<int64_t>& otherwise) {
+std::vector<int64_t> NormAxes(LayerContext& c, ValueRef x, Names names,
+                              const std::vector<int64_t>& otherwise) {
   std::vector<int64_t> axes = IntOptions(c, names);
   if (axes.empty()) axes = otherwise;
   const int rank = c.b.rank(x);
@@ -24,12 +24,12 @@ std::vector<int64_t> AxesOf(LayerContext& c, ValueRef x, Names names,
   return axes;
 }
 
-ValueRef Upcast(GraphBuilder& b, ValueRef x) {
+ValueRef UpcastNorm(GraphBuilder& b, ValueRef x) {
   return b.dtype(x) == DType::kFloat64 ? x : b.Cast(x, DType::kFloat32);
 }
 
 // A value over some axes of x, with ones at the others.
-ValueRef Over(GraphBuilder& b, ValueRef v, ValueRef x, const std::vector<int64_t>& axes) {
+ValueRef NormOver(GraphBuilder& b, ValueRef v, ValueRef x, const std::vector<int64_t>& axes) {
   const int rank = b.rank(x);
   if (!b.ok() || b.rank(v) == rank) return v;
   std::vector<WantedDim> dims;
@@ -50,10 +50,10 @@ Statistics StatisticsOf(GraphBuilder& b, ValueRef x, const std::vector<int64_t>&
   return {keep ? mean : b.Squeeze(mean, axes), b.Reduce("Mean", squares, axes, keep)};
 }
 
-KValue Moments(LayerContext& c) {
+KValue MomentsFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = TensorAt(c, 0, {"x"});
-  std::vector<int64_t> axes = AxesOf(c, x, {"axes"}, {});
+  std::vector<int64_t> axes = NormAxes(c, x, {"axes"}, {});
   if (c.Arg(-1, "shift").is_tensor()) return c.Refuse("shift");
   BoolOption(c, {"synchronized"}, false);  // among replicas
   const bool keep = BoolOption(c, {"keepdims"}, false);
@@ -76,10 +76,10 @@ KValue BatchNorm(LayerContext& c) {
   ValueRef mean = TensorAt(c, 1, {"mean"}), variance = TensorAt(c, 2, {"variance"});
   Operand offset = OperandAt(c, 3, {"offset"}), scale = OperandAt(c, 4, {"scale"});
   const double epsilon = NumberOption(c, {"epsilon", "variance_epsilon"}, 1e-3);
-  const std::vector<int64_t> axes = AxesOf(c, x, {"axis"}, {-1});
+  const std::vector<int64_t> axes = NormAxes(c, x, {"axis"}, {-1});
   if (!b.ok()) return {};
   const bool keras3 = IsKeras3(c);
-  const auto placed = [&](ValueRef v) { return keras3 ? Over(b, v, x, axes) : v; };
+  const auto placed = [&](ValueRef v) { return keras3 ? NormOver(b, v, x, axes) : v; };
   ValueRef factor = b.Op("Rsqrt", {b.Add(placed(variance), epsilon)});
   if (scale.present()) factor = b.Mul(factor, b.Cast(placed(scale.value), b.dtype(factor)));
   ValueRef shift = b.Mul(b.Op("Neg", {placed(mean)}), factor);
@@ -93,10 +93,12 @@ KValue LayerNorm(LayerContext& c) {
   const Operand gamma = OperandAt(c, 1, {"gamma"}), beta = OperandAt(c, 2, {"beta"});
   const double epsilon = NumberOption(c, {"epsilon"}, 1e-7);
   const bool rms = BoolOption(c, {"rms_scaling"}, false);
-  const std::vector<int64_t> axes = AxesOf(c, in, {"axis"}, {-1});
+  const std::vector<int64_t> axes = NormAxes(c, in, {"axis"}, {-1});
   if (!b.ok()) return {};
-  const ValueRef x = Upcast(b, in);
-  const auto own = [&](const Operand& v) { return b.Cast(Over(b, v.value, x, axes), b.dtype(x)); };
+  const ValueRef x = UpcastNorm(b, in);
+  const auto own = [&](const Operand& v) {
+    return b.Cast(NormOver(b, v.value, x, axes), b.dtype(x));
+  };
   const Statistics s = StatisticsOf(b, x, axes, true);
   ValueRef factor = b.Op("Rsqrt", {b.Add(s.variance, epsilon)});
   if (gamma.present()) factor = b.Mul(factor, own(gamma));
@@ -111,9 +113,9 @@ KValue RmsNorm(LayerContext& c) {
   const ValueRef in = TensorAt(c, 0, {"x"});
   const Operand scale = OperandAt(c, 1, {"scale"});
   const double epsilon = NumberOption(c, {"epsilon"}, 1e-7);
-  const std::vector<int64_t> axes = AxesOf(c, in, {"axis"}, {-1});
+  const std::vector<int64_t> axes = NormAxes(c, in, {"axis"}, {-1});
   if (!b.ok()) return {};
-  const ValueRef x = Upcast(b, in);
+  const ValueRef x = UpcastNorm(b, in);
   const ValueRef mean = b.Reduce("Mean", b.Op("Square", {x}), axes, true);
   ValueRef y = b.Mul(x, b.Op("Rsqrt", {b.Add(mean, epsilon)}));
   if (scale.present()) y = b.Mul(y, b.Cast(scale.value, b.dtype(x)));
@@ -128,7 +130,8 @@ KValue Normalize(LayerContext& c) {
   std::vector<int64_t> all(b.rank(x));
   std::iota(all.begin(), all.end(), 0);
   const bool given = c.layer.config().contains("axis");  // None: all of them
-  const std::vector<int64_t> axes = AxesOf(c, x, {"axis"}, given ? all : std::vector<int64_t>{-1});
+  const std::vector<int64_t> axes =
+      NormAxes(c, x, {"axis"}, given ? all : std::vector<int64_t>{-1});
   if (!b.ok()) return {};
   if (!b.Floating(x)) return c.Refuse("whole numbers");
   const DType dtype = b.dtype(x);
@@ -151,7 +154,7 @@ KValue L2Normalize(LayerContext& c) {
   const double epsilon = NumberOption(c, {"epsilon"}, 1e-12);
   std::vector<int64_t> all(b.rank(x));
   std::iota(all.begin(), all.end(), 0);
-  const std::vector<int64_t> axes = AxesOf(c, x, {"axis", "dim"}, all);
+  const std::vector<int64_t> axes = NormAxes(c, x, {"axis", "dim"}, all);
   if (!b.ok()) return {};
   const ValueRef sum = b.Reduce("Sum", b.Op("Square", {x}), axes, true);
   return b.Mul(x, b.Op("Rsqrt", {b.Op("Maximum", {sum, b.Scalar(b.dtype(x), epsilon)})}));
@@ -184,7 +187,7 @@ KValue BiasAdd(LayerContext& c) {
 }
 
 const OperationRegistrar kNormalize[] = {
-    {"Moments", {"nn.moments"}, Moments},
+    {"Moments", {"nn.moments"}, MomentsFunction},
     {"BatchNorm", {"nn.batch_normalization"}, BatchNorm},
     {"LayerNorm", {}, LayerNorm},
     {"RMSNorm", {}, RmsNorm},

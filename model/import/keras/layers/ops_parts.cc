@@ -14,20 +14,20 @@ int AxisOption(LayerContext& c, int64_t otherwise) {
       std::clamp<int64_t>(IntOption(c, {"axis"}, otherwise), INT32_MIN, INT32_MAX));
 }
 
-KValue Concatenate(LayerContext& c) {
+KValue ConcatenateFunction(LayerContext& c) {
   std::vector<Operand> parts = OperandsAt(c, 0, {"xs", "values"});
   const int axis = AxisOption(c, IsKeras3(c) ? -1 : 0);
   for (Operand& part : parts) part = Strong(c, part);
   return c.b.Concat(InOneType(c, parts), axis);
 }
 
-KValue Stack(LayerContext& c) {
+KValue StackFunction(LayerContext& c) {
   const std::vector<Operand> parts = OperandsAt(c, 0, {"x", "values"});
   const int axis = AxisOption(c, 0);
   return c.b.Pack(InOneType(c, parts), axis);
 }
 
-KValue Split(LayerContext& c) {
+KValue SplitFunction(LayerContext& c) {
   const Json& parts = Option(c, {"indices_or_sections", "num_or_size_splits"});
   int64_t count = 0;
   constexpr int64_t kMost = 4096;
@@ -184,9 +184,9 @@ KValue GetItem(LayerContext& c) {
                {"shrink_axis_mask", s.shrunk}});
 }
 
-const OperationRegistrar kParts[] = {{"Concatenate", {"concat"}, Concatenate},
-                                     {"Stack", {"stack"}, Stack},
-                                     {"Split", {"split"}, Split},
+const OperationRegistrar kParts[] = {{"Concatenate", {"concat"}, ConcatenateFunction},
+                                     {"Stack", {"stack"}, StackFunction},
+                                     {"Split", {"split"}, SplitFunction},
                                      {"Unstack", {"unstack"}, Unstack},
                                      {"", {"gather"}, Gather},
                                      {"Take", {}, Take},

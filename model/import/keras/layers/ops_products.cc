@@ -8,7 +8,7 @@
 namespace floe::keras {
 namespace {
 
-using Axes = std::vector<int64_t>;
+using ProductAxes = std::vector<int64_t>;
 
 // One side of a product as a matrix: what is kept, and what is summed over.
 struct Side {
@@ -16,10 +16,10 @@ struct Side {
   std::vector<WantedDim> kept;
 };
 
-Side MatrixOf(LayerContext& c, ValueRef x, Axes summed, bool summed_last) {
+Side MatrixOf(LayerContext& c, ValueRef x, ProductAxes summed, bool summed_last) {
   GraphBuilder& b = c.b;
   const int rank = b.rank(x);
-  Axes kept;
+  ProductAxes kept;
   Side side;
   int64_t inner = 1;
   for (int64_t& axis : summed) {
@@ -34,17 +34,18 @@ Side MatrixOf(LayerContext& c, ValueRef x, Axes summed, bool summed_last) {
     kept.push_back(k);
     side.kept.push_back(b.DimOf(x, k));
   }
-  Axes order = summed_last ? kept : summed;
+  ProductAxes order = summed_last ? kept : summed;
   order.insert(order.end(), summed_last ? summed.begin() : kept.begin(),
                summed_last ? summed.end() : kept.end());
-  Axes same(rank);
+  ProductAxes same(rank);
   for (int k = 0; k < rank; ++k) same[k] = k;
   const ValueRef ordered = order == same ? x : b.Transpose(x, order);
   side.matrix = summed_last ? b.Reshape(ordered, {-1, inner}) : b.Reshape(ordered, {inner, -1});
   return side;
 }
 
-ValueRef SumOver(LayerContext& c, ValueRef x, ValueRef y, const Axes& in_x, const Axes& in_y) {
+ValueRef SumOver(LayerContext& c, ValueRef x, ValueRef y, const ProductAxes& in_x,
+                 const ProductAxes& in_y) {
   GraphBuilder& b = c.b;
   if (in_x.size() != in_y.size()) c.Fail("axes that differ in number");
   const Side left = MatrixOf(c, x, in_x, true), right = MatrixOf(c, y, in_y, false);
@@ -75,7 +76,7 @@ Factors BothFactors(LayerContext& c, bool floating) {
   return pair;
 }
 
-KValue Dot(LayerContext& c) {
+KValue DotFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Factors p = BothFactors(c, true);
   if (!b.ok()) return {};
@@ -101,7 +102,7 @@ KValue Outer(LayerContext& c) {
   return b.Mul(b.Reshape(p.x, {-1, 1}), b.Reshape(p.y, {1, -1}));
 }
 
-bool ReadAxes(const Json& json, Axes* axes) {
+bool ReadAxes(const Json& json, ProductAxes* axes) {
   const Json* const items = Items(json);
   int64_t axis = 0;
   if (ToInt(json, &axis)) {
@@ -122,7 +123,7 @@ KValue TensorDot(LayerContext& c) {
   const KValue& third = c.Arg(2, "axes");
   const Json& json = third.kind == KValue::Kind::kJson ? *third.json : Option(c, {"axes"});
   if (!b.ok()) return {};
-  Axes in_x, in_y;
+  ProductAxes in_x, in_y;
   int64_t count = 2;
   const int rank = b.rank(p.x);
   const Json* const items = Items(json);
@@ -168,13 +169,13 @@ KValue Kron(LayerContext& c) {
 }
 
 // Axis `from` last, or the last one at `to`.
-ValueRef Moved(LayerContext& c, ValueRef x, int64_t from, int64_t to) {
+ValueRef MovedAxes(LayerContext& c, ValueRef x, int64_t from, int64_t to) {
   const int rank = c.b.rank(x);
   if (from < 0) from += rank;
   if (to < 0) to += rank;
   if (from < 0 || to < 0 || from >= rank || to >= rank) c.Fail("an axis past the rank");
   if (!c.b.ok() || from == to) return x;
-  Axes order;
+  ProductAxes order;
   for (int k = 0; k < rank; ++k) {
     if (k != from) order.push_back(k);
   }
@@ -188,7 +189,7 @@ KValue Cross(LayerContext& c) {
   int64_t in_x = IntOption(c, {"axisa"}, -1), in_y = IntOption(c, {"axisb"}, -1),
           out = IntOption(c, {"axisc"}, -1);
   if (!Option(c, {"axis"}).is_null()) in_x = in_y = out = IntOption(c, {"axis"}, -1);
-  ValueRef x = Moved(c, p.x, in_x, -1), y = Moved(c, p.y, in_y, -1);
+  ValueRef x = MovedAxes(c, p.x, in_x, -1), y = MovedAxes(c, p.y, in_y, -1);
   const int64_t of_x = b.Size(x, -1, "the length of vectors"),
                 of_y = b.Size(y, -1, "the length of vectors");
   if (b.ok() && (of_x < 2 || of_x > 3 || of_y < 2 || of_y > 3))
@@ -201,11 +202,11 @@ KValue Cross(LayerContext& c) {
   };
   const ValueRef z = b.Op("Cross", {widened(x, of_x), widened(y, of_y)});
   if (of_x == 2 && of_y == 2) return b.At(z, -1, 2);
-  return Moved(c, z, -1, out);
+  return MovedAxes(c, z, -1, out);
 }
 
-const OperationRegistrar kProducts[] = {{"Dot", {}, Dot},
-                                        {"Inner", {}, Dot},
+const OperationRegistrar kProducts[] = {{"Dot", {}, DotFunction},
+                                        {"Inner", {}, DotFunction},
                                         {"Vdot", {}, Vdot},
                                         {"Outer", {}, Outer},
                                         {"Tensordot", {"tensordot"}, TensorDot},

@@ -4,7 +4,7 @@
 namespace floe::keras {
 namespace {
 
-KValue Clip(LayerContext& c) {
+KValue ClipFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   ValueRef x = TensorAt(c, 0, {"x", "t"});
   const Operand low = OperandAt(c, 1, {"clip_value_min"}),
@@ -32,7 +32,7 @@ KValue IndicesOf(LayerContext& c, ValueRef condition) {
   return out;
 }
 
-KValue Where(LayerContext& c) {
+KValue WhereFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef condition = b.Cast(TensorAt(c, 0, {"condition"}), DType::kBool);
   const Operand x = OperandAt(c, 1, {"x1", "x"}), y = OperandAt(c, 2, {"x2", "y"});
@@ -50,8 +50,9 @@ KValue Cast(LayerContext& c) {
   return c.b.ok() ? KValue(c.b.Cast(x, *dtype)) : KValue();
 }
 
-const OperationRegistrar kSelect[] = {
-    {"Clip", {"clip_by_value"}, Clip}, {"Where", {"where"}, Where}, {"Cast", {"cast"}, Cast}};
+const OperationRegistrar kSelect[] = {{"Clip", {"clip_by_value"}, ClipFunction},
+                                      {"Where", {"where"}, WhereFunction},
+                                      {"Cast", {"cast"}, Cast}};
 
 }  // namespace
 }  // namespace floe::keras

@@ -83,7 +83,7 @@ KValue EnsureShape(LayerContext& c) {
   return c.b.Op("EnsureShape", {x}, {{"shape", shape}});
 }
 
-KValue Range(LayerContext& c) {
+KValue RangeFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   Operand start = OperandAt(c, 0, {"start", "limit"}), limit = OperandAt(c, 1, {"limit"});
   const Operand delta = OperandAt(c, 2, {"delta"});
@@ -214,7 +214,7 @@ const OperationRegistrar kTensorFlow[] = {
     {"", {"math.atan2", "atan2"}, Atan2},
     {"", {"space_to_batch_nd", "space_to_batch", "batch_to_space_nd", "batch_to_space"}, Blocks},
     {"", {"ensure_shape"}, EnsureShape},
-    {"", {"range"}, Range},
+    {"", {"range"}, RangeFunction},
     {"", {"eye"}, Eye},
     {"", {"sequence_mask"}, SequenceMask},
     {"", {"reverse_sequence"}, ReverseSequence},

@@ -106,7 +106,7 @@ KValue Round(LayerContext& c) {
   return b.Cast(b.Op("RealDiv", {scaled, b.Scalar(dtype, factor)}), b.dtype(x));
 }
 
-KValue Elu(LayerContext& c) {
+KValue EluFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = FirstTensor(c), y = b.Op("Elu", {x});
   const double alpha = NumberOption(c, {"alpha"}, 1);
@@ -160,7 +160,7 @@ const OperationRegistrar kUnaries[] = {
     {"Relu", {"nn.relu"}, Unary},
     {"Relu6", {"nn.relu6"}, Unary},
     {"Selu", {"nn.selu"}, Unary},
-    {"Elu", {"nn.elu"}, Elu},
+    {"Elu", {"nn.elu"}, EluFunction},
     {"Identity", {"identity"}, Unary},
     {"StopGradient", {"stop_gradient"}, Unary},
     {"Isnan", {"math.is_nan"}, Unary},

@@ -36,7 +36,7 @@ Frame FrameOf(LayerContext& c) {
   return f;
 }
 
-ValueRef Back(LayerContext& c, const Frame& f, ValueRef y) {
+ValueRef WindowBack(LayerContext& c, const Frame& f, ValueRef y) {
   if (f.spatial == 1) y = c.b.Squeeze(y, {1});
   return ChannelsFromLast(c.b, y, f.last);
 }
@@ -66,7 +66,7 @@ std::vector<int64_t> Spatial(LayerContext& c, const Frame& f, Names names,
   return numbers;
 }
 
-std::vector<int64_t> Ones(const Frame& f) { return std::vector<int64_t>(f.spatial, 1); }
+std::vector<int64_t> OnesFor(const Frame& f) { return std::vector<int64_t>(f.spatial, 1); }
 
 std::vector<int64_t> Whole(const Frame& f, const std::vector<int64_t>& numbers) {
   std::vector<int64_t> all{1};
@@ -102,7 +102,7 @@ ValueRef Pooled(LayerContext& c, const Frame& f, bool most, const std::vector<in
   Attributes attrs = WindowAttributes(c, f, strides);
   attrs.emplace_back("ksize", Whole(f, size));
   const char* const three = f.spatial == 3 ? "3D" : "";
-  return Back(c, f, c.b.Op(absl::StrCat(most ? "MaxPool" : "AvgPool", three), {f.x}, attrs));
+  return WindowBack(c, f, c.b.Op(absl::StrCat(most ? "MaxPool" : "AvgPool", three), {f.x}, attrs));
 }
 
 KValue PoolFunction(LayerContext& c) {
@@ -121,9 +121,10 @@ KValue AnyPool(LayerContext& c) {
   const std::string type = TextOption(c, {"pooling_type"}, "");
   if (type != "MAX" && type != "AVG") c.Fail(absl::StrCat("pooling_type is ", Quoted(type)));
   if (!c.b.ok()) return {};
-  const std::vector<int64_t> size = Spatial(c, f, {"window_shape"}, Ones(f));
-  const std::vector<int64_t> strides = Spatial(c, f, {"strides"}, Ones(f));
-  if (Spatial(c, f, {"dilations"}, Ones(f)) != Ones(f)) return c.Refuse("dilations of a pool");
+  const std::vector<int64_t> size = Spatial(c, f, {"window_shape"}, OnesFor(f));
+  const std::vector<int64_t> strides = Spatial(c, f, {"strides"}, OnesFor(f));
+  if (Spatial(c, f, {"dilations"}, OnesFor(f)) != OnesFor(f))
+    return c.Refuse("dilations of a pool");
   return Pooled(c, f, type == "MAX", size, strides);
 }
 
@@ -135,9 +136,10 @@ ValueRef KernelAt(LayerContext& c, const Frame& f, int i, Names names) {
 }
 
 Attributes ConvAttributes(LayerContext& c, const Frame& f, bool numbers = false) {
-  Attributes attrs = WindowAttributes(c, f, Spatial(c, f, {"strides", "stride"}, Ones(f)), numbers);
+  Attributes attrs =
+      WindowAttributes(c, f, Spatial(c, f, {"strides", "stride"}, OnesFor(f)), numbers);
   attrs.emplace_back("dilations",
-                     Whole(f, Spatial(c, f, {"dilation_rate", "dilations", "rate"}, Ones(f))));
+                     Whole(f, Spatial(c, f, {"dilation_rate", "dilations", "rate"}, OnesFor(f))));
   return attrs;
 }
 
@@ -164,7 +166,7 @@ void PadBefore(LayerContext& c, Frame* f) {
   f->x = c.b.Pad(f->x, pads);
 }
 
-KValue Conv(LayerContext& c) {
+KValue ConvFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   Frame f = FrameOf(c);
   if (!b.ok()) return {};
@@ -174,32 +176,33 @@ KValue Conv(LayerContext& c) {
   const bool three = f.spatial == 3;
   if (three && b.Size(f.x, -1, "the channels") != b.Size(kernel, -2, "a kernel"))
     return c.Refuse("groups of three dims");
-  return Back(c, f, b.Op(three ? "Conv3D" : "Conv2D", {f.x, kernel}, ConvAttributes(c, f, true)));
+  return WindowBack(c, f,
+                    b.Op(three ? "Conv3D" : "Conv2D", {f.x, kernel}, ConvAttributes(c, f, true)));
 }
 
-ValueRef Depthwise(LayerContext& c, const Frame& f, Names kernels) {
+ValueRef DepthwiseFunction(LayerContext& c, const Frame& f, Names kernels) {
   if (f.spatial == 3) c.Fail("a depthwise convolution over three dims");
   if (!c.b.ok()) return {};
   const ValueRef kernel = KernelAt(c, f, 1, kernels);
   return c.b.Op("DepthwiseConv2dNative", {f.x, kernel}, ConvAttributes(c, f));
 }
 
-KValue DepthwiseConv(LayerContext& c) {
+KValue DepthwiseConvFunction(LayerContext& c) {
   const Frame f = FrameOf(c);
-  return Back(c, f, Depthwise(c, f, {"kernel", "filter"}));
+  return WindowBack(c, f, DepthwiseFunction(c, f, {"kernel", "filter"}));
 }
 
-KValue SeparableConv(LayerContext& c) {
+KValue SeparableConvFunction(LayerContext& c) {
   const Frame f = FrameOf(c);
-  const ValueRef y = Depthwise(c, f, {"depthwise_kernel", "depthwise_filter"});
+  const ValueRef y = DepthwiseFunction(c, f, {"depthwise_kernel", "depthwise_filter"});
   if (!c.b.ok()) return {};
   const ValueRef points = KernelAt(c, f, 2, {"pointwise_kernel", "pointwise_filter"});
-  return Back(c, f,
-              c.b.Op("Conv2D", {y, points},
-                     {{"strides", Whole(f, Ones(f))},
-                      {"dilations", Whole(f, Ones(f))},
-                      {"padding", std::string("VALID")},
-                      {"data_format", std::string("NHWC")}}));
+  return WindowBack(c, f,
+                    c.b.Op("Conv2D", {y, points},
+                           {{"strides", Whole(f, OnesFor(f))},
+                            {"dilations", Whole(f, OnesFor(f))},
+                            {"padding", std::string("VALID")},
+                            {"data_format", std::string("NHWC")}}));
 }
 
 // The identity as a kernel: what each window holds becomes channels.
@@ -218,7 +221,7 @@ KValue ExtractPatches(LayerContext& c) {
   if (b.ok() && b.rank(x) != f.spatial + 2)
     c.Fail(absl::StrCat("the input is ", b.shape(x).ToString()));
   f.x = ChannelsToLast(b, x, last);
-  const std::vector<int64_t> size = Spatial(c, f, {"size"}, Ones(f));
+  const std::vector<int64_t> size = Spatial(c, f, {"size"}, OnesFor(f));
   const int64_t channels = b.Size(f.x, -1, "the number of channels");
   int64_t all = channels;
   std::vector<int64_t> dims;
@@ -236,9 +239,9 @@ KValue ExtractPatches(LayerContext& c) {
   const ValueRef kernel =
       b.Cast(b.Reshape(b.Const(Tensor::Vector(DType::kFloat32, identity)), wanted), b.dtype(f.x));
   Attributes attrs = WindowAttributes(c, f, Spatial(c, f, {"strides"}, size));
-  attrs.emplace_back("dilations", Whole(f, Spatial(c, f, {"dilation_rate"}, Ones(f))));
+  attrs.emplace_back("dilations", Whole(f, Spatial(c, f, {"dilation_rate"}, OnesFor(f))));
   const ValueRef y = b.Op(f.spatial == 3 ? "Conv3D" : "Conv2D", {f.x, kernel}, attrs);
-  const ValueRef out = Back(c, f, y);
+  const ValueRef out = WindowBack(c, f, y);
   return alone ? b.Squeeze(out, {0}) : out;
 }
 
@@ -253,7 +256,7 @@ KValue TensorFlowPatches(LayerContext& c) {
 }
 
 // tf.nn.conv2d_transpose: the shape of the output is an argument.
-KValue ConvTranspose(LayerContext& c) {
+KValue ConvTransposeFunction(LayerContext& c) {
   GraphBuilder& b = c.b;
   const std::string format = TextOption(c, {"data_format"}, "NHWC");
   const ValueRef x = TensorAt(c, 0, {"input"}), kernel = TensorAt(c, 1, {"filters"});
@@ -265,8 +268,8 @@ KValue ConvTranspose(LayerContext& c) {
   Frame f{x, 2, true};
   if (format != "NHWC" || b.rank(x) != 4) return c.Refuse("data_format " + format);
   const ValueRef shape = dims.size() == 1 ? dims[0] : b.Pack(dims, 0);
-  Attributes attrs{{"strides", Whole(f, Spatial(c, f, {"strides"}, Ones(f)))},
-                   {"dilations", Whole(f, Spatial(c, f, {"dilations"}, Ones(f)))},
+  Attributes attrs{{"strides", Whole(f, Spatial(c, f, {"strides"}, OnesFor(f)))},
+                   {"dilations", Whole(f, Spatial(c, f, {"dilations"}, OnesFor(f)))},
                    {"data_format", std::string("NHWC")}};
   attrs.emplace_back("padding", Option(c, {"padding"}).is_null() ? "SAME" : Padding(c));
   return b.Op("Conv2DBackpropInput", {shape, kernel, x}, attrs);
@@ -278,12 +281,12 @@ const OperationRegistrar kWindows[] = {
      {"nn.avg_pool", "nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d"},
      PoolFunction},
     {"", {"nn.pool"}, AnyPool},
-    {"Conv", {"nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.convolution"}, Conv},
-    {"DepthwiseConv", {"nn.depthwise_conv2d"}, DepthwiseConv},
-    {"SeparableConv", {"nn.separable_conv2d"}, SeparableConv},
+    {"Conv", {"nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.convolution"}, ConvFunction},
+    {"DepthwiseConv", {"nn.depthwise_conv2d"}, DepthwiseConvFunction},
+    {"SeparableConv", {"nn.separable_conv2d"}, SeparableConvFunction},
     {"ExtractPatches", {}, ExtractPatches},
     {"", {"image.extract_patches"}, TensorFlowPatches},
-    {"", {"nn.conv2d_transpose"}, ConvTranspose}};
+    {"", {"nn.conv2d_transpose"}, ConvTransposeFunction}};
 
 }  // namespace
 }  // namespace floe::keras
