@@ -43,6 +43,9 @@ void Fill(Tensor& tensor, std::mt19937& random) {
 // Plans of large graphs take their time.
 constexpr int64_t kMostNodesPlanned = 200'000, kLeastAttempts = 30, kMostAttempts = 500;
 
+// A file may declare inputs of any size; nobody waits for numbers to fill such.
+constexpr int64_t kMostInputBytes = int64_t{1} << 30;
+
 // Sizes that images, windows and sequences have; 1 first, as the least that says something.
 std::vector<int64_t> UsualSizes() {
   std::vector<int64_t> sizes = {1, 224, 299, 128, 64, 32, 28, 256, 512, 227};
@@ -165,7 +168,7 @@ class Search {
                                                        "; give it with --inputs"));
       }
       const Shape shape = ShapeOf(i, ranks[i], rows, size);
-      FLOE_RETURN_IF_ERROR(CheckedElements(shape.dims(), element, int64_t{1} << 36).status());
+      FLOE_RETURN_IF_ERROR(CheckedElements(shape.dims(), element, kMostInputBytes).status());
       made.inputs.back() = Tensor::Allocate(dtype, shape);
     }
     // Values take longer than plans: they are made for the shapes that fit.

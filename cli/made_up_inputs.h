@@ -22,7 +22,7 @@ struct MadeUpCall {
 // Shapes that the model can be planned for. What the signature leaves open, ranks included, is
 // taken from the ops that read an input, or else looked for among usual ones. Floats are uniform in
 // [0, 1) with a fixed seed, everything else is zero. The error of the first attempt where none
-// fits; INVALID_ARGUMENT for inputs whose values cannot be made up.
+// fits; INVALID_ARGUMENT for inputs whose values cannot be made up, or of more than 1 GiB.
 absl::StatusOr<MadeUpCall> MakeUpInputs(const Signature& signature, const MadeUpOptions& options);
 
 }  // namespace floe::cli

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -24,15 +25,22 @@ using AttrValue = std::variant<int64_t, float, bool, std::string, DType, SymShap
                                std::vector<bool>, std::vector<std::string>, std::vector<DType>,
                                std::vector<SymShape>, std::vector<FunctionName>, Epilogue>;
 
+// Names that are looked up on this thread while somebody listens, for the test of what ops read.
+inline thread_local std::set<std::string>* attrs_looked_up = nullptr;
+
 // A small map. Typed getters return the given default when the name is absent or of another type.
 class Attrs {
  public:
   void Set(const std::string& name, AttrValue value) { values_[name] = std::move(value); }
   void Erase(const std::string& name) { values_.erase(name); }
-  bool Has(const std::string& name) const { return values_.count(name) != 0; }
+  bool Has(const std::string& name) const {
+    Note(name);
+    return values_.count(name) != 0;
+  }
 
   template <typename T>
   const T* Find(const std::string& name) const {
+    Note(name);
     const auto it = values_.find(name);
     return it == values_.end() ? nullptr : std::get_if<T>(&it->second);
   }
@@ -63,6 +71,10 @@ class Attrs {
   const std::map<std::string, AttrValue>& values() const { return values_; }
 
  private:
+  static void Note(const std::string& name) {
+    if (attrs_looked_up != nullptr) attrs_looked_up->insert(name);
+  }
+
   std::map<std::string, AttrValue> values_;
 };
 

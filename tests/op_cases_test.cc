@@ -1,5 +1,6 @@
 // Every op against the project's own cases (tests/op_cases): TensorFlow's answers, the proof that
 // rows may be batched, and that no op is without kernel, cases or its line in docs/ops.md.
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +17,11 @@
 #include "absl/strings/str_cat.h"
 #include "cli/ops_report.h"
 #include "kernels/kernel.h"
+#include "model/attrs.h"
+#include "model/import/graphdef/known_attributes.h"
 #include "model/op_def.h"
 #include "runtime/passes/passes.h"
+#include "tensorflow/core/framework/graph.pb.h"
 #include "tests/op_case_file.h"
 #include "tests/row_check.h"
 
@@ -137,6 +141,34 @@ TEST(Ops, HaveCases) {
       EXPECT_TRUE(used.count(name) != 0 || NeedsVariables(name))
           << name << " has no case; add one to a family in tests/op_cases and run make.py there";
     }
+  }
+}
+
+// What the table of known attributes calls read is looked up by the op, or by who imports it.
+TEST(Ops, ReadTheAttributesThatAreCalledRead) {
+  if (std::getenv("FLOE_CORPUS_FILTER") != nullptr) return;  // not all were read
+  std::set<std::pair<std::string, std::string>> seen, read;
+  for (const CorpusCase& c : AllCases()) {
+    tensorflow::GraphDef graph;
+    if (!google::protobuf::TextFormat::ParseFromString(c.variants[0].text, &graph)) continue;
+    std::set<std::string> names;
+    attrs_looked_up = &names;
+    (void)RunCorpusCase(c, c.variants[0], {"all"});
+    attrs_looked_up = nullptr;
+    for (const tensorflow::NodeDef& node : graph.node()) {
+      for (const auto& [name, value] : node.attr()) {
+        seen.emplace(node.op(), name);
+        if (names.count(name) != 0) read.emplace(node.op(), name);
+      }
+    }
+  }
+  EXPECT_GT(read.size(), 500);
+  for (const auto& [op, attribute] : AttributesThatOpsRead()) {
+    const std::pair<std::string, std::string> one(op, attribute);
+    EXPECT_TRUE(seen.count(one) != 0 || NeedsVariables(one.first))
+        << "no case has " << op << " with " << attribute;
+    EXPECT_TRUE(read.count(one) != 0 || seen.count(one) == 0)
+        << op << " does not read " << attribute;
   }
 }
 

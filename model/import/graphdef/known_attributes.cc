@@ -24,6 +24,12 @@ constexpr const char* kHarmless[] = {
     "executor_type",
     "parallel_iterations",
     "use_cudnn_on_gpu",
+    // How many inputs or outputs there are, which the node shows.
+    "N",
+    "num_outs",
+    "num_row_partition_tensors",
+    // Has had no effect since indices are always checked.
+    "validate_indices",
     // What is known of shapes, and of what stays the same in a loop.
     "element_shape_except0",
     "is_constant",
@@ -51,12 +57,16 @@ constexpr const char* kHarmless[] = {
     "sorted",
 };
 
-// What an op's meaning does not read: only TensorFlow's default will do.
+// What an op's meaning does not read: only these values will do, TensorFlow's default and what is
+// the same on a CPU. `op` null: of all.
 struct DefaultOnly {
   const char *op, *attribute, *value;
 };
 constexpr DefaultOnly kDefaultOnly[] = {
     {"Cast", "Truncate", "b: false"},
+    {nullptr, "bad_indices_policy", "s: \"\""},
+    {nullptr, "bad_indices_policy", "s: \"DEFAULT\""},
+    {nullptr, "bad_indices_policy", "s: \"ERROR\""},
 };
 
 // Attributes that are read, or that restate what the node's inputs and outputs tell, and the ops
@@ -66,10 +76,6 @@ struct Reads {
   const char *attribute, *ops;
 };
 constexpr Reads kReads[] = {
-    {"N",
-     "AccumulateNV2 AddN Concat ConcatV2 DynamicStitch Einsum Merge Pack ParallelDynamicStitch "
-     "QuantizedConcat RefMerge ShapeN SparseConcat SparseCross SparseCrossHashed SparseCrossV2 "
-     "StringJoin"},
     {"Ncontext_sparse", "ParseSequenceExampleV2"},
     {"Ndense", "ParseExample"},
     {"Nfeature_list_dense", "ParseSequenceExampleV2"},
@@ -93,9 +99,6 @@ constexpr Reads kReads[] = {
     {"aspect_ratio_range", "SampleDistortedBoundingBox SampleDistortedBoundingBoxV2"},
     {"axis",
      "Dequantize OneHot Pack QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeV2 Unpack"},
-    {"bad_indices_policy",
-     "GatherNd ScatterNd TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub "
-     "TensorScatterUpdate"},
     {"batch_dim", "ReverseSequence"},
     {"batch_dims", "GatherV2"},
     {"batched_input", "RaggedTensorToVariant"},
@@ -215,9 +218,7 @@ constexpr Reads kReads[] = {
     {"num_buckets",
      "RaggedCross SparseCross StringToHashBucket StringToHashBucketFast StringToHashBucketStrong"},
     {"num_elements", "TensorListStack"},
-    {"num_outs", "_SwitchN"},
     {"num_partitions", "DynamicPartition"},
-    {"num_row_partition_tensors", "RaggedTensorToTensor"},
     {"num_sparse", "ParseExampleV2 ParseSingleExample"},
     {"num_split", "SparseSplit Split SplitV"},
     {"offset", "InitializeTableFromTextFile InitializeTableFromTextFileV2"},
@@ -294,9 +295,6 @@ constexpr Reads kReads[] = {
     {"use_image_if_no_bounding_boxes", "SampleDistortedBoundingBox SampleDistortedBoundingBoxV2"},
     {"use_peephole", "BlockLSTM BlockLSTMV2 LSTMBlockCell"},
     {"use_quote_delim", "DecodeCSV"},
-    {"validate_indices",
-     "DenseToDenseSetOperation DenseToSparseSetOperation Gather SetSize SparseToDense "
-     "SparseToSparseSetOperation"},
     {"value", "Const"},
     {"value_index", "InitializeTableFromTextFile InitializeTableFromTextFileV2"},
     {"value_shape", "MutableHashTableOfTensors MutableHashTableOfTensorsV2"},
@@ -351,14 +349,27 @@ std::string ValueText(const tensorflow::AttrValue& value) {
   return value.ShortDebugString().substr(0, kShown);
 }
 
-const DefaultOnly* FindDefaultOnly(std::string_view op, std::string_view attribute) {
+// The first row of the table for this attribute of this op, or that with this value.
+const DefaultOnly* FindDefaultOnly(std::string_view op, std::string_view attribute,
+                                   std::string_view value) {
+  const DefaultOnly* first = nullptr;
   for (const DefaultOnly& one : kDefaultOnly) {
-    if (op == one.op && attribute == one.attribute) return &one;
+    if ((one.op != nullptr && op != one.op) || attribute != one.attribute) continue;
+    if (value == one.value) return &one;
+    if (first == nullptr) first = &one;
   }
-  return nullptr;
+  return first;
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string_view, std::string_view>> AttributesThatOpsRead() {
+  std::vector<std::pair<std::string_view, std::string_view>> all;
+  for (const auto& [attribute, ops] : Readers()) {
+    for (const std::string_view op : ops) all.emplace_back(op, attribute);
+  }
+  return all;
+}
 
 absl::Status CheckAttributes(const tensorflow::NodeDef& node) {
   const auto refuse = [&node](const std::string& name, const std::string& text,
@@ -374,7 +385,7 @@ absl::Status CheckAttributes(const tensorflow::NodeDef& node) {
     const auto readers = Readers().find(name);
     if (readers != Readers().end() && readers->second.count(node.op()) != 0) continue;
     const std::string text = ValueText(value);
-    const DefaultOnly* const only = FindDefaultOnly(node.op(), name);
+    const DefaultOnly* const only = FindDefaultOnly(node.op(), name, text);
     if (only == nullptr)
       return refuse(name, text,
                     "is none that floe knows of this op; save the graph with a version of "

@@ -36,6 +36,16 @@ TEST(KnownAttributes, OnesThatChangeAnswersMustHaveTheirDefault) {
               AllOf(HasSubstr("'Truncate' (b: true)"), HasSubstr("b: false")));
 }
 
+TEST(KnownAttributes, OnesThatAreTheSameOnACpuMayBeThere) {
+  tensorflow::NodeDef node = Named("ScatterNd");
+  for (const char* const policy : {"", "DEFAULT", "ERROR"}) {
+    (*node.mutable_attr())["bad_indices_policy"].set_s(policy);
+    EXPECT_TRUE(CheckAttributes(node).ok()) << policy;
+  }
+  (*node.mutable_attr())["bad_indices_policy"].set_s("IGNORE");
+  EXPECT_THAT(std::string(CheckAttributes(node).message()), HasSubstr("'bad_indices_policy'"));
+}
+
 TEST(KnownAttributes, HintsNotesAndTypesMayBeThere) {
   tensorflow::NodeDef node = Named("While");
   (*node.mutable_attr())["parallel_iterations"].set_i(3);
