@@ -19,7 +19,7 @@ const std::set<std::string>& Harmless() {
       // The shape of the input, which the graph has.
       "batch_input_shape", "batch_shape", "input_shape", "input_dtype", "build_input_shape",
       // How training, or another backend, computes the same.
-      "synchronized", "use_cudnn", "jit_compile", "unroll", "implementation",
+      "dynamic", "synchronized", "use_cudnn", "jit_compile", "unroll", "implementation",
       // Low-rank updates: files have the sum of both.
       "lora_rank", "lora_alpha"};
   return names;

@@ -66,6 +66,8 @@ KValue Softmax(LayerContext& c) {
   ValueRef x = c.In();
   ValueRef mask = c.ArgValue(1, "mask");
   if (mask.node < 0) mask = c.Mask();
+  if (c.config.Bool("robust_masking", false) && mask.node >= 0)
+    return c.Refuse("robust_masking=True");
   if (mask.node >= 0) {
     mask = b.Cast(mask, DType::kBool);
     const ValueRef far = b.Scalar(b.dtype(x), b.dtype(x) == DType::kFloat16 ? -3e4 : -1e9);

@@ -115,6 +115,7 @@ KValue Dense(LayerContext& c) {
   const bool bias = c.config.Bool("use_bias", true);
   const Places at = PlacesOf(c, bias);
   ValueRef x = c.In(), kernel = c.Weight(at.kernel);
+  if (c.keras2()) x = c.b.Cast(x, c.compute_dtype);  // whole numbers too
   c.CheckSize("units", b.Size(kernel, -1, "a kernel"), "its kernel");
   if (!c.int8) c.Promote({&x, &kernel});
   ValueRef y = c.int8 ? Int8MatMul(c, x, kernel, c.Weight(at.scale)) : b.MatMul(x, kernel);

@@ -32,14 +32,34 @@ struct RowTokens {
   ValueRef values, splits;
 };
 
+// Each character is a token.
+RowTokens SplitCharacters(LayerContext& c, ValueRef text) {
+  GraphBuilder& b = c.b;
+  const std::string utf8 = "UTF-8", replace = "replace";
+  constexpr int64_t kReplacement = 65533;
+  const std::vector<ValueRef> decoded = b.Outputs("UnicodeDecode", {text}, 2,
+                                                  {{"input_encoding", utf8},
+                                                   {"errors", replace},
+                                                   {"replacement_char", kReplacement},
+                                                   {"replace_control_characters", false},
+                                                   {"Tsplits", DType::kInt64}});
+  const ValueRef count = b.Cast(b.At(b.Op("Shape", {decoded[1]}), 0, 0), DType::kInt64);
+  const ValueRef one = b.Int64(1);
+  const ValueRef places = b.Op("Range", {b.Int64(0), b.Add(count, one), one});
+  const ValueRef characters = b.Op("UnicodeEncode", {decoded[1], places},
+                                   {{"output_encoding", utf8},
+                                    {"errors", replace},
+                                    {"replacement_char", kReplacement},
+                                    {"Tsplits", DType::kInt64}});
+  return {characters, decoded[0]};
+}
+
 RowTokens SplitWords(LayerContext& c, ValueRef text) {
   GraphBuilder& b = c.b;
   const std::string how = c.config.String("split", "");
+  if (how == "character") return SplitCharacters(c, text);
   if (how != "whitespace") {
-    b.Fail(absl::UnimplementedError(
-        absl::StrCat("split is ", Quoted(how),
-                     ", floe splits at white space; export the model with "
-                     "model.export() and serve the SavedModel that it writes")));
+    c.Refuse(absl::StrCat("split=", Quoted(how)));
     return {};
   }
   const std::vector<ValueRef> parts =

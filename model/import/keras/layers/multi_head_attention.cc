@@ -19,6 +19,7 @@ ValueRef ToHeads(LayerContext& c, ValueRef x, const LayerWeights& weights) {
   const ValueRef kernel = c.Weight(weights, 0);
   const int64_t in = b.Size(kernel, 0, "a kernel"), heads = b.Size(kernel, 1, "a kernel"),
                 size = b.Size(kernel, 2, "a kernel");
+  x = b.Cast(x, c.compute_dtype);  // arguments by name are as they were
   const ValueRef flat = b.MatMul(x, b.Reshape(kernel, {in, heads * size}));
   std::vector<WantedDim> dims;
   for (int k = 0; k + 1 < b.rank(x); ++k) dims.push_back(b.DimOf(x, k));

@@ -46,6 +46,7 @@ KValue BatchNormalization(LayerContext& c) {
   const ValueRef x = Upcast(b, c.In());
   const std::vector<int64_t> axes = Axes(c, {-1}, x);
   // How the statistics were gathered, and by which kernel.
+  c.Arg(-1, "mask");
   c.config.Ignore(
       {"momentum", "renorm", "renorm_clipping", "renorm_momentum", "fused", "virtual_batch_size"});
   const bool scale = c.config.Bool("scale", true), center = c.config.Bool("center", true);

@@ -1,6 +1,14 @@
 // Products: matmul, einsum.
+#include <algorithm>
+#include <cctype>
 #include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/quoted.h"
 #include "model/import/keras/operation.h"
 
 namespace floe::keras {
@@ -40,6 +48,51 @@ KValue MatMul(LayerContext& c) {
   return b.Op("BatchMatMulV2", {x, y}, {{"adj_x", tx}, {"adj_y", ty}});
 }
 
+// The letters that stand once in all operands, in their order: the output where none is named.
+std::string ImpliedOutput(const std::string& operands) {
+  std::string output;
+  for (char letter = 'A'; letter <= 'z'; ++letter) {
+    if (std::isalpha(static_cast<unsigned char>(letter)) != 0 &&
+        std::count(operands.begin(), operands.end(), letter) == 1)
+      output += letter;
+  }
+  return output;
+}
+
+// Two operands at a time, as the op takes them: what is left of a product are the letters that the
+// others or the output still need.
+ValueRef Contracted(LayerContext& c, std::string equation, std::vector<ValueRef> values) {
+  GraphBuilder& b = c.b;
+  equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
+  const bool dots = absl::StrContains(equation, "...");
+  if (!absl::StrContains(equation, "->")) {
+    if (dots) c.Refuse("an equation with ... and without ->");
+    equation += absl::StrCat("->", ImpliedOutput(equation));
+  }
+  const std::vector<std::string> sides = absl::StrSplit(equation, "->");
+  std::vector<std::string> terms = absl::StrSplit(sides[0], ',');
+  if (terms.size() != values.size() || sides.size() != 2)
+    c.Fail(absl::StrCat("equation ", Quoted(equation), " for ", values.size(), " operands"));
+  if (dots && values.size() > 2) c.Refuse("an equation of three operands with ...");
+  while (b.ok() && terms.size() > 2) {
+    std::string needed = sides[1], left;
+    for (size_t k = 2; k < terms.size(); ++k) needed += terms[k];
+    for (const char letter : terms[0] + terms[1]) {
+      if (absl::StrContains(needed, letter) && !absl::StrContains(left, letter)) left += letter;
+    }
+    values[1] =
+        b.Op("Einsum", {values[0], values[1]},
+             {{"equation", absl::StrCat(terms[0], ",", terms[1], "->", left)}, {"N", int64_t{2}}});
+    terms[1] = left;
+    values.erase(values.begin());
+    terms.erase(terms.begin());
+  }
+  if (!b.ok()) return {};
+  return b.Op("Einsum", values,
+              {{"equation", absl::StrCat(absl::StrJoin(terms, ","), "->", sides[1])},
+               {"N", static_cast<int64_t>(values.size())}});
+}
+
 KValue Einsum(LayerContext& c) {
   const KValue& first = c.Arg(0, "equation");  // in Keras 2
   std::string equation;
@@ -57,8 +110,7 @@ KValue Einsum(LayerContext& c) {
   Option(c, {"optimize"});  // the order of products
   if (!c.b.ok()) return {};
   const std::vector<ValueRef> values = InOneType(c, operands);
-  return c.b.Op("Einsum", values,
-                {{"equation", equation}, {"N", static_cast<int64_t>(values.size())}});
+  return Contracted(c, equation, values);
 }
 
 const OperationRegistrar kLinalg[] = {{"Matmul", {"linalg.matmul", "matmul"}, MatMul},
