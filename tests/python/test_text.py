@@ -55,8 +55,6 @@ def saved(folder, package, options):
     model = classifier(package, options)
     (folder / "exported").mkdir()
     model.export(str(folder / "exported" / "1"))
-    if options.get("output_mode") == "tf_idf":
-        return model, ["exported"]  # .keras files lack the weights of adapted words
     (folder / "file" / "1").mkdir(parents=True)
     model.save(folder / "file" / "1" / "model.keras")
     return model, ["exported", "file"]

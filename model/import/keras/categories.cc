@@ -244,11 +244,15 @@ ValueRef FromCounts(LayerContext& c, const Lookup& lookup, ValueRef counts) {
   if (!b.ok()) return {};
   if (lookup.mode != "tf_idf") return b.Cast(counts, c.keras2() ? c.compute_dtype : DType::kInt64);
   std::vector<float> weights = c.config.Floats("idf_weights");
-  if (weights.empty()) {
-    b.Fail(
-        "tf_idf without idf_weights in the configuration; export the model with "
-        "model.export() and serve the SavedModel that it writes");
-    return {};
+  if (weights.empty()) {  // of an adapted layer
+    const absl::StatusOr<Tensor> saved = c.layer.weights.Named("idf_weights");
+    const bool fits =
+        saved.ok() && saved->dtype() == DType::kFloat32 && saved->shape() == Shape({lookup.depth});
+    if (!fits) {
+      c.Refuse("tf_idf without weights for its words");
+      return {};
+    }
+    return b.Mul(counts, b.Const(*saved));
   }
   const auto front = static_cast<int64_t>(lookup.vocabulary.tokens.size()) +
                      lookup.vocabulary.token_start - static_cast<int64_t>(weights.size());

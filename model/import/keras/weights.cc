@@ -55,6 +55,10 @@ class ByPlace : public WeightSource {
     return array;
   }
 
+  absl::StatusOr<Tensor> Named(const std::string& path, const std::string& name) override {
+    return file_->Read(absl::StrCat(path, path.empty() ? "" : "/", "vars/", name));
+  }
+
   bool Has(const std::string& path) const override { return file_->Has(path); }
 
   std::string Moved(const std::string& path) const override {
@@ -99,6 +103,10 @@ class InOrder : public WeightSource {
       Place place{wrong, wrong.ok() ? absl::StrCat(group, "/", arrays[k]) : "", variables[k]};
       places_.emplace(std::pair(variables[k].path, variables[k].index), std::move(place));
     }
+  }
+
+  absl::StatusOr<Tensor> Named(const std::string& path, const std::string& name) override {
+    return absl::NotFoundError(absl::StrCat(Quoted(path), " has no ", Quoted(name)));
   }
 
   absl::StatusOr<Tensor> Get(const std::string& path, int index) override {
@@ -148,6 +156,11 @@ absl::StatusOr<std::vector<Group>> GroupsOf(const Hdf5File& file, const std::str
 absl::StatusOr<Tensor> LayerWeights::Get(int index) const {
   if (source_ == nullptr) return absl::NotFoundError("there is no weights file");
   return source_->Get(path_, index);
+}
+
+absl::StatusOr<Tensor> LayerWeights::Named(const std::string& name) const {
+  if (source_ == nullptr) return absl::NotFoundError("there is no weights file");
+  return source_->Named(path_, name);
 }
 
 LayerWeights LayerWeights::Child(const std::string& name) const {

@@ -18,6 +18,7 @@ class WeightSource {
  public:
   virtual ~WeightSource() = default;
   virtual absl::StatusOr<Tensor> Get(const std::string& path, int index) = 0;
+  virtual absl::StatusOr<Tensor> Named(const std::string& path, const std::string& name) = 0;
   // Whether there is something at a path; true where paths mean nothing.
   virtual bool Has(const std::string& path) const = 0;
   // Where a layer is that has this path if layers of a class are counted once.
@@ -35,6 +36,8 @@ class LayerWeights {
   // are trained first. NOT_FOUND names the place; INVALID_ARGUMENT where the file has more or fewer
   // arrays than the configuration asks for, or one of another shape.
   absl::StatusOr<Tensor> Get(int index) const;
+  // What the layer has saved by a name of its own. NOT_FOUND, always in .h5 files.
+  absl::StatusOr<Tensor> Named(const std::string& name) const;
   // Those of the attribute `name` of the layer, which is a layer.
   LayerWeights Child(const std::string& name) const;
   // The same for an attribute that versions of Keras call differently: the name that is there.
