@@ -255,6 +255,9 @@ void Tile(const GemmTask& task, const KBlock& block, const TilePlace<B>& at) {
   V sum[kRows][kWide];
   if (block.first) {
     FLOE_UNROLL for (int i = 0; i < kRows; ++i) {
+      // The lines come while the sums are made: else stores wait for memory.
+      FLOE_UNROLL for (int j = 0; j < kWide; j += kNumbersOfLine<const float*> / kLanes)
+          __builtin_prefetch(at.c + i * task.ldc + j * kLanes, 1);
       FLOE_UNROLL for (int j = 0; j < kWide; ++j) sum[i][j] = hn::Zero(d);
     }
   } else {
