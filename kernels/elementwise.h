@@ -23,4 +23,19 @@ class ElementwiseKernel : public Kernel {
   virtual const char* Failure() const { return ""; }
 };
 
+// loop(steps...), with constants in place of steps, each of which is 0 or 1: the compiler makes
+// vectors of a loop only where it knows them.
+template <class Loop>
+auto WithConstantSteps(const Loop& loop) {
+  return loop();
+}
+template <class Loop, class... Steps>
+auto WithConstantSteps(const Loop& loop, int64_t step, Steps... steps) {
+  const auto with = [&](auto constant) {
+    return WithConstantSteps([&](auto... more) { return loop(constant, more...); }, steps...);
+  };
+  return step == 0 ? with(std::integral_constant<int64_t, 0>())
+                   : with(std::integral_constant<int64_t, 1>());
+}
+
 }  // namespace floe

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/binary_f32.h"
 #include "kernels/cpu/dtypes.h"
+#include "kernels/elementwise.h"
 
 namespace floe::kernels {
 
@@ -39,9 +40,16 @@ struct BinaryOf {
     const T *pa = static_cast<const T*>(a), *pb = static_cast<const T*>(b);
     Stored* to = static_cast<Stored*>(y);
     bool failed = false;
-    for (int64_t i = 0; i < n; ++i) {
-      to[i] = static_cast<Stored>(
-          Apply(static_cast<C>(pa[i * step_a]), static_cast<C>(pb[i * step_b]), &failed));
+    const auto loop = [&](auto a_step, auto b_step) {
+      for (int64_t i = 0; i < n; ++i) {
+        to[i] = static_cast<Stored>(
+            Apply(static_cast<C>(pa[i * a_step]), static_cast<C>(pb[i * b_step]), &failed));
+      }
+    };
+    if constexpr (std::is_same_v<Stored, bool>) {
+      WithConstantSteps(loop, step_a, step_b);
+    } else {
+      loop(step_a, step_b);
     }
     return !failed;
   }

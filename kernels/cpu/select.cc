@@ -8,15 +8,23 @@
 namespace floe::kernels {
 namespace {
 
-// out[i] = c[i * sc] ? x[i * sx] : y[i * sy]
+// out[i] = c[i * sc] ? x[i * sx] : y[i * sy], steps 0 or 1
 template <class T>
 void PickRun(const bool* c, int64_t sc, const T* x, int64_t sx, const T* y, int64_t sy, T* out,
              int64_t n) {
   if constexpr (std::is_unsigned_v<T>) {  // without branches, which conditions at random mislead
-    for (int64_t i = 0; i < n; ++i) {
-      const auto mask = static_cast<T>(-static_cast<T>(c[i * sc]));
-      out[i] = static_cast<T>((x[i * sx] & mask) | (y[i * sy] & static_cast<T>(~mask)));
-    }
+    WithConstantSteps(
+        [&](auto step_c, auto step_x, auto step_y) {
+#ifndef __clang__
+#pragma GCC ivdep  // `out` is x or y, or apart from them
+#endif
+          for (int64_t i = 0; i < n; ++i) {
+            const auto mask = static_cast<T>(-static_cast<T>(c[i * step_c]));
+            out[i] =
+                static_cast<T>((x[i * step_x] & mask) | (y[i * step_y] & static_cast<T>(~mask)));
+          }
+        },
+        sc, sx, sy);
   } else {
     for (int64_t i = 0; i < n; ++i) out[i] = c[i * sc] ? x[i * sx] : y[i * sy];
   }
