@@ -15,7 +15,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string GraphFile() { return WriteText("measured.pbtxt", kGraph); }
+std::string MeasuredGraphFile() { return WriteText("measured.pbtxt", kGraph); }
 
 // y = neg(x after three rounds of x = exp(x)); the rounds are counted by add.
 std::string LoopFile() {
@@ -46,7 +46,7 @@ library {
 }
 
 // Two rows.
-std::string InputFile() {
+std::string MeasuredInputFile() {
   std::string path = testing::TempDir() + "measured.npz";
   const Tensor rows = Tensor::Vector<float>(DType::kFloat32, {1, 1, 2, -1}).Reshaped({2, 2});
   EXPECT_TRUE(WriteNpz(path, {{"input", rows}}).ok());
@@ -67,8 +67,8 @@ TEST(Bench, ANameIsAModelOfAServer) {
 }
 
 TEST(Bench, ReportsFiguresInOrder) {
-  const Outcome outcome = Floectl(
-      {"bench", GraphFile(), "--seconds", "0.02", "--batch", "3", "--threads", "2", "--json"});
+  const Outcome outcome = Floectl({"bench", MeasuredGraphFile(), "--seconds", "0.02", "--batch",
+                                   "3", "--threads", "2", "--json"});
   ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(json["batch"], 3);
@@ -84,16 +84,16 @@ TEST(Bench, ReportsFiguresInOrder) {
 
 TEST(Bench, BatchDefaultsToTheRowsOfTheInputs) {
   const Outcome outcome =
-      Floectl({"bench", GraphFile(), "-s", "0.01", "-i", InputFile(), "--json"});
+      Floectl({"bench", MeasuredGraphFile(), "-s", "0.01", "-i", MeasuredInputFile(), "--json"});
   ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
   EXPECT_EQ(nlohmann::json::parse(outcome.out)["batch"], 2);
-  const Outcome more =
-      Floectl({"bench", GraphFile(), "-s", "0.01", "-i", InputFile(), "-b", "5", "--json"});
+  const Outcome more = Floectl(
+      {"bench", MeasuredGraphFile(), "-s", "0.01", "-i", MeasuredInputFile(), "-b", "5", "--json"});
   EXPECT_EQ(nlohmann::json::parse(more.out)["batch"], 5);
 }
 
 TEST(Bench, AListOfBatchesIsARowForEach) {
-  const json rows = Json({"bench", GraphFile(), "-s", "0.01", "-b", "1,5,3", "--json"});
+  const json rows = Json({"bench", MeasuredGraphFile(), "-s", "0.01", "-b", "1,5,3", "--json"});
   ASSERT_EQ(rows.size(), 3u);
   std::vector<int> batches;
   for (const json& row : rows) {
@@ -105,12 +105,12 @@ TEST(Bench, AListOfBatchesIsARowForEach) {
                 row["rows_per_second"].get<double>() * 0.01);
   }
   EXPECT_THAT(batches, ElementsAre(1, 5, 3));
-  const Outcome text = Floectl({"bench", GraphFile(), "-s", "0.01", "-b", "7,9"});
+  const Outcome text = Floectl({"bench", MeasuredGraphFile(), "-s", "0.01", "-b", "7,9"});
   EXPECT_THAT(text.out, HasSubstr("batch  p50 us"));
   EXPECT_THAT(text.out, HasSubstr("\n7 "));
   EXPECT_THAT(text.out, HasSubstr("\n9 "));
   // One batch is an object, whatever the number of rows.
-  EXPECT_TRUE(Json({"bench", GraphFile(), "-s", "0.01", "-b", "7", "--json"}).is_object());
+  EXPECT_TRUE(Json({"bench", MeasuredGraphFile(), "-s", "0.01", "-b", "7", "--json"}).is_object());
 }
 
 const json* StepOf(const json& profile, const std::string& name) {
@@ -121,13 +121,14 @@ const json* StepOf(const json& profile, const std::string& name) {
 }
 
 TEST(Profile, AStepHasTheCostsThatInspectEstimates) {
-  const json profile = Json({"profile", GraphFile(), "--runs", "50", "-b", "8", "--json"});
+  const json profile = Json({"profile", MeasuredGraphFile(), "--runs", "50", "-b", "8", "--json"});
   EXPECT_EQ(profile["runs"], 50);
   EXPECT_EQ(profile["batch"], 8);
   EXPECT_GT(profile["unobserved_us"], 0);
   ASSERT_EQ(profile["steps"].size(), 1u);
   const json& step = profile["steps"][0];
-  const json plan = Json({"inspect", GraphFile(), "--plan", "--rows", "8", "--json"})["plan"];
+  const json plan =
+      Json({"inspect", MeasuredGraphFile(), "--plan", "--rows", "8", "--json"})["plan"];
   for (const char* key : {"name", "op", "route", "flops", "bytes"})
     EXPECT_EQ(step[key], plan["steps"][0][key]) << key;
   EXPECT_GE(step["flops"], 8 * 12);
@@ -142,8 +143,8 @@ TEST(Profile, AStepHasTheCostsThatInspectEstimates) {
 }
 
 TEST(Profile, TimesAndSharesAddUpToTheRun) {
-  const json profile =
-      Json({"profile", GraphFile(), "--seconds", "0.05", "--disable-pass", "all", "--json"});
+  const json profile = Json(
+      {"profile", MeasuredGraphFile(), "--seconds", "0.05", "--disable-pass", "all", "--json"});
   ASSERT_EQ(profile["steps"].size(), 3u);
   const double run_us = profile["total"]["time_us"];
   const double rounding = 0.001 / run_us + 1e-5;  // times are to a nanosecond, shares to 1e-5
@@ -221,8 +222,8 @@ TEST(Profile, TheTraceHasEveryCallInsideItsCaller) {
 }
 
 TEST(Profile, ATraceThatCannotBeWrittenNamesItsFile) {
-  const Outcome outcome =
-      Floectl({"profile", GraphFile(), "--runs", "1", "--trace", "/nonexistent/trace.json"});
+  const Outcome outcome = Floectl(
+      {"profile", MeasuredGraphFile(), "--runs", "1", "--trace", "/nonexistent/trace.json"});
   EXPECT_EQ(outcome.code, kExitFailed);
   EXPECT_THAT(outcome.err, HasSubstr("/nonexistent/trace.json"));
 }

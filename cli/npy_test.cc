@@ -12,9 +12,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kData = FLOE_SOURCE_DIR "/cli/testdata/";
+const std::string kNpyData = FLOE_SOURCE_DIR "/cli/testdata/";
 
-std::string FileBytes(const std::string& path) {
+std::string NpyBytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
 }
@@ -33,7 +33,7 @@ std::vector<T> Values(const Tensor& tensor) {
 }
 
 TEST(Npy, ReadsWhatNumPyWrote) {
-  const auto tensor = ReadNpyFile(kData + "f4_2x3.npy");
+  const auto tensor = ReadNpyFile(kNpyData + "f4_2x3.npy");
   ASSERT_TRUE(tensor.ok()) << tensor.status();
   EXPECT_EQ(tensor->dtype(), DType::kFloat32);
   EXPECT_EQ(tensor->shape(), Shape({2, 3}));
@@ -41,7 +41,7 @@ TEST(Npy, ReadsWhatNumPyWrote) {
 }
 
 TEST(Npy, ReadsFormatVersion2) {
-  const auto tensor = ReadNpyFile(kData + "version2.npy");
+  const auto tensor = ReadNpyFile(kNpyData + "version2.npy");
   ASSERT_TRUE(tensor.ok()) << tensor.status();
   EXPECT_THAT(Values<int16_t>(*tensor), ElementsAre(0, 1, 2, 3, 4, 5));
 }
@@ -50,7 +50,7 @@ TEST(Npy, WritesTheBytesNumPyWrites) {
   const Tensor tensor = Tensor::Vector<float>(DType::kFloat32, {0, 1, 2, 3, 4, 5}).Reshaped({2, 3});
   const auto bytes = SerializeNpy(tensor.view());
   ASSERT_TRUE(bytes.ok());
-  EXPECT_EQ(*bytes, FileBytes(kData + "f4_2x3.npy"));
+  EXPECT_EQ(*bytes, NpyBytes(kNpyData + "f4_2x3.npy"));
 }
 
 TEST(Npy, HeaderNeedsNoParticularSpacingOrOrder) {
@@ -106,7 +106,7 @@ TEST(Npy, RefusesHostileHeaders) {
 }
 
 TEST(Npy, RefusesWhatIsCutAnywhere) {
-  const std::string whole = FileBytes(kData + "f4_2x3.npy");
+  const std::string whole = NpyBytes(kNpyData + "f4_2x3.npy");
   for (size_t size = 0; size < whole.size(); ++size) {
     EXPECT_FALSE(ParseNpy(whole.substr(0, size)).ok()) << size;
   }
@@ -116,7 +116,7 @@ TEST(Npy, RefusesWhatIsCutAnywhere) {
 TEST(Npy, RefusesForeignFilesAndVersions) {
   EXPECT_THAT(std::string(ParseNpy("PK\x03\x04 and something").status().message()),
               HasSubstr("begin with"));
-  std::string version9 = FileBytes(kData + "f4_2x3.npy");
+  std::string version9 = NpyBytes(kNpyData + "f4_2x3.npy");
   version9[6] = 9;
   EXPECT_THAT(std::string(ParseNpy(version9).status().message()), HasSubstr("version 9"));
   std::string long_header("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12);
@@ -125,7 +125,7 @@ TEST(Npy, RefusesForeignFilesAndVersions) {
 }
 
 TEST(Npy, MissingFileIsNotFound) {
-  const auto tensor = ReadNpyFile(kData + "nothing.npy");
+  const auto tensor = ReadNpyFile(kNpyData + "nothing.npy");
   EXPECT_EQ(tensor.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(tensor.status().message()), HasSubstr("nothing.npy"));
 }

@@ -38,7 +38,7 @@ std::string Dims(const std::vector<int>& dims) {
   return text;
 }
 
-std::string Floats(const std::string& name, const std::vector<int>& dims) {
+std::string FloatArray(const std::string& name, const std::vector<int>& dims) {
   return Node(
       name, "Const", {},
       Attr("dtype", "type: DT_FLOAT") + Attr("value", "tensor { dtype: DT_FLOAT tensor_shape { " +
@@ -54,7 +54,7 @@ std::string Integers(const std::string& name, const std::vector<int>& values) {
                                     Dims({static_cast<int>(values.size())}) + " }" + text + " }"));
 }
 
-std::string GraphFile(const std::string& text) {
+std::string ShapesGraphFile(const std::string& text) {
   std::string path = testing::TempDir() + "shapes.pbtxt";
   std::ofstream(path, std::ios::trunc) << "versions { producer: 1000 }\n" << text;
   return path;
@@ -63,7 +63,7 @@ std::string GraphFile(const std::string& text) {
 // What `inspect` planned an input for.
 std::string Planned(const std::string& graph, const std::string& input,
                     const std::vector<std::string>& options = {}) {
-  std::vector<std::string> args = {"inspect", GraphFile(graph), "--json"};
+  std::vector<std::string> args = {"inspect", ShapesGraphFile(graph), "--json"};
   args.insert(args.end(), options.begin(), options.end());
   const Outcome outcome = Floectl(args);
   EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
@@ -71,7 +71,7 @@ std::string Planned(const std::string& graph, const std::string& input,
   return nlohmann::json::parse(outcome.out)["planned_inputs"][input];
 }
 
-const std::string kDense = Floats("w", {4, 2}) + Node("y", "MatMul", {"scaled", "w"});
+const std::string kDense = FloatArray("w", {4, 2}) + Node("y", "MatMul", {"scaled", "w"});
 
 // 2^40 ways lead from the input to the op that tells its shape.
 TEST(Inspect, TakesNoLongerForManyWaysThroughAGraph) {
@@ -85,13 +85,15 @@ TEST(Inspect, TakesNoLongerForManyWaysThroughAGraph) {
 }
 
 TEST(Inspect, TakesUnknownRanksFromWhatReadsThem) {
-  EXPECT_EQ(Planned(Placeholder("x") + Floats("w", {4, 2}) + Node("y", "MatMul", {"x", "w"}), "x"),
-            "float32[1,4]");
-  EXPECT_EQ(Planned(Placeholder("x") + Floats("c", {}) + Node("scaled", "Mul", {"x", "c"}) + kDense,
-                    "x", {"--rows", "7"}),
-            "float32[7,4]");
+  EXPECT_EQ(
+      Planned(Placeholder("x") + FloatArray("w", {4, 2}) + Node("y", "MatMul", {"x", "w"}), "x"),
+      "float32[1,4]");
+  EXPECT_EQ(
+      Planned(Placeholder("x") + FloatArray("c", {}) + Node("scaled", "Mul", {"x", "c"}) + kDense,
+              "x", {"--rows", "7"}),
+      "float32[7,4]");
   const std::string conv =
-      Floats("k", {3, 3, 5, 2}) +
+      FloatArray("k", {3, 3, 5, 2}) +
       Node("y", "Conv2D", {"padded", "k"},
            Attr("strides", "list { i: 1 i: 1 i: 1 i: 1 }") + Attr("padding", "s: 'SAME'"));
   const std::string paddings = Node(
@@ -108,10 +110,10 @@ TEST(Inspect, TakesUnknownRanksFromWhatReadsThem) {
 TEST(Inspect, LooksForSizesThatFit) {
   const std::string image = Placeholder("x", "DT_FLOAT", Dims({-1, -1, 3}));
   const std::string graph = image + Integers("s", {1, 84}) + Node("flat", "Reshape", {"x", "s"}) +
-                            Floats("w", {84, 2}) + Node("y", "MatMul", {"flat", "w"});
+                            FloatArray("w", {84, 2}) + Node("y", "MatMul", {"flat", "w"});
   EXPECT_EQ(Planned(graph, "x"), "float32[1,28,3]");
   EXPECT_EQ(Planned(graph, "x", {"--dim", "14"}), "float32[2,14,3]");
-  const Outcome refused = Floectl({"inspect", GraphFile(graph), "--dim", "5"});
+  const Outcome refused = Floectl({"inspect", ShapesGraphFile(graph), "--dim", "5"});
   EXPECT_EQ(refused.code, kExitFailed);
 }
 
@@ -120,7 +122,7 @@ TEST(Inspect, PlansForTheRowsThatItIsTold) {
   const std::string graph = Placeholder("x", "DT_FLOAT", Dims({-1, 2})) + Integers("s", {6}) +
                             Node("y", "Reshape", {"x", "s"});
   EXPECT_EQ(Planned(graph, "x", {"--rows", "3"}), "float32[3,2]");
-  const Outcome outcome = Floectl({"inspect", GraphFile(graph), "--rows", "3"});
+  const Outcome outcome = Floectl({"inspect", ShapesGraphFile(graph), "--rows", "3"});
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("no plan at 1 row"), HasSubstr("x float32[3,2]")));
 }
 
@@ -130,7 +132,7 @@ const std::string kPipeline = Node("iterator", "IteratorV2", {}) +
                               Node("y", "Neg", {"next:1"}) + Node("z", "Neg", {"y"});
 
 TEST(Feeds, ToolsFeedTensorsInsideTheGraph) {
-  const std::string graph = GraphFile(kPipeline);
+  const std::string graph = ShapesGraphFile(kPipeline);
   const std::string in = testing::TempDir() + "inner.npz", out = testing::TempDir() + "out.npz";
   for (const std::string name : {"next__1", "y"}) {
     const Tensor rows = Tensor::Vector<float>(DType::kFloat32, {1, -2});
@@ -150,8 +152,8 @@ TEST(Feeds, ToolsFeedTensorsInsideTheGraph) {
 
 TEST(Feeds, FetchesRefuseNothingThatTheyDoNotNeed) {
   const std::string graph =
-      GraphFile(Placeholder("x") + Node("y", "Neg", {"x"}) + Node("other", "NoSuchOp", {"x"}) +
-                Node("broken", "Neg", {"missing"}));
+      ShapesGraphFile(Placeholder("x") + Node("y", "Neg", {"x"}) +
+                      Node("other", "NoSuchOp", {"x"}) + Node("broken", "Neg", {"missing"}));
   const std::string in = testing::TempDir() + "x.npz", out = testing::TempDir() + "out.npz";
   ASSERT_TRUE(WriteNpz(in, {{"x", Tensor::Vector<float>(DType::kFloat32, {1})}}).ok());
   EXPECT_EQ(Floectl({"run", graph, "-i", in, "-o", out}).code, kExitFailed);

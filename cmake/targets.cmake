@@ -50,6 +50,7 @@ function(floe_tests name)
     return()
   endif()
   add_executable(${name}_tests ${tests})
+  set_target_properties(${name}_tests PROPERTIES UNITY_BUILD ${FLOE_UNITY} UNITY_BUILD_BATCH_SIZE 12)
   target_link_libraries(${name}_tests PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   # Optimised further, tests run no sooner than they take longer to build.
   target_compile_options(${name}_tests PRIVATE $<$<CONFIG:Release>:-O1>)

@@ -42,7 +42,7 @@ if(FLOE_SANITIZE)
 endif()
 # Most of the time to compile a source goes into the headers it includes. But a change compiles all sources of its group,
 # and clang-tidy wants to know how each is compiled.
-option(FLOE_UNITY "Compile the sources of libraries in groups: a first build takes less than half as long" OFF)
+option(FLOE_UNITY "Compile the sources of libraries and of their tests in groups: a first build takes less than half as long" OFF)
 if(FLOE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # In a group a source is an included file, and g++ warns of types of included files that use an anonymous namespace.
   add_compile_options(-Wno-subobject-linkage)

@@ -20,7 +20,7 @@ ModelListContext FileContext() {
   return context;
 }
 
-std::vector<std::string> Mistakes(const std::string& text) {
+std::vector<std::string> ConfigMistakes(const std::string& text) {
   std::vector<std::string> notes;
   return MistakesOf(ParseModelServerConfig(text, FileContext(), &notes).status());
 }
@@ -90,7 +90,7 @@ TEST(ModelServerConfig, ModelsOfTheSameNameLendTheRest) {
 
 TEST(ModelServerConfig, MistakesNameLineFieldAndFix) {
   EXPECT_THAT(
-      Mistakes(R"(model_config_list {
+      ConfigMistakes(R"(model_config_list {
   config { name: "a" }
   config {
     base_path: "gs://bucket/b"
@@ -118,7 +118,8 @@ TEST(ModelServerConfig, MistakesNameLineFieldAndFix) {
 
 TEST(ModelServerConfig, EveryUnknownFieldIsNamed) {
   EXPECT_THAT(
-      Mistakes("model_config_list {\n  config {\n    nam: \"a\"\n    base_pth: \"/x\"\n  }\n}\n"),
+      ConfigMistakes(
+          "model_config_list {\n  config {\n    nam: \"a\"\n    base_pth: \"/x\"\n  }\n}\n"),
       ElementsAre(AllOf(StartsWith("m.config:3: unknown field 'nam' of ModelConfig; nearest: "
                                    "'name'; expected one of name, base_path"),
                         HasSubstr("version_labels")),
@@ -127,18 +128,20 @@ TEST(ModelServerConfig, EveryUnknownFieldIsNamed) {
 }
 
 TEST(ModelServerConfig, BrokenTextNamesTheLine) {
-  EXPECT_THAT(Mistakes("model_config_list {\n  config {\n    name: 3\n"),
+  EXPECT_THAT(ConfigMistakes("model_config_list {\n  config {\n    name: 3\n"),
               ElementsAre(StartsWith("m.config:3: not valid text format: ")));
-  EXPECT_THAT(Mistakes("models:\n- name: a\n")[0], HasSubstr("unknown field 'models'"));
-  EXPECT_THAT(Mistakes(""), ElementsAre(AllOf(StartsWith("m.config: there is no model_config_list"),
-                                              HasSubstr("base_path: \"PATH\""))));
-  EXPECT_THAT(Mistakes("custom_model_config { }"), ElementsAre(HasSubstr("custom_model_config")));
-  EXPECT_THAT(Mistakes("model_config_list { config { name: 'a' name: 'b' base_path: '/' } }"),
+  EXPECT_THAT(ConfigMistakes("models:\n- name: a\n")[0], HasSubstr("unknown field 'models'"));
+  EXPECT_THAT(ConfigMistakes(""),
+              ElementsAre(AllOf(StartsWith("m.config: there is no model_config_list"),
+                                HasSubstr("base_path: \"PATH\""))));
+  EXPECT_THAT(ConfigMistakes("custom_model_config { }"),
+              ElementsAre(HasSubstr("custom_model_config")));
+  EXPECT_THAT(ConfigMistakes("model_config_list { config { name: 'a' name: 'b' base_path: '/' } }"),
               ElementsAre(HasSubstr("name")));
   // Nesting is bounded.
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "model_config_list { x {";
-  EXPECT_NE(Mistakes(deep), std::vector<std::string>{"(none)"});
+  EXPECT_NE(ConfigMistakes(deep), std::vector<std::string>{"(none)"});
 }
 
 TEST(ModelServerConfig, MoreLatestVersionsThanCanBeAreAllThereAre) {
@@ -174,7 +177,7 @@ TEST(ModelServerConfig, AFileUrlIsAPath) {
 }
 
 TEST(ModelServerConfig, AnEmptyListIsAList) {
-  EXPECT_EQ(Mistakes("model_config_list {}")[0], "(none)");
+  EXPECT_EQ(ConfigMistakes("model_config_list {}")[0], "(none)");
 }
 
 TEST(ModelServerConfig, CallsNeedAbsolutePaths) {

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 template <typename Message>
-std::vector<std::string> Mistakes(const std::string& text) {
+std::vector<std::string> TextMistakes(const std::string& text) {
   Message message;
   return MistakesOf(ParseTextProto(text, "dir/f", &message, nullptr));
 }
@@ -47,9 +47,9 @@ TEST(TextProto, PlacesAreFileAndLine) {
 
 TEST(TextProto, EveryUnknownFieldIsAMistake) {
   EXPECT_THAT(
-      Mistakes<BatchingParameters>("max_batch_sise { value: 1 }\n"
-                                   "max_enqueued_batches { valeu: 1 }\n"
-                                   "7: 1\n"),
+      TextMistakes<BatchingParameters>("max_batch_sise { value: 1 }\n"
+                                       "max_enqueued_batches { valeu: 1 }\n"
+                                       "7: 1\n"),
       ElementsAre(AllOf(StartsWith("dir/f:1: unknown field 'max_batch_sise' of BatchingParameters; "
                                    "nearest: 'max_batch_size'; expected one of "),
                         HasSubstr("pad_variable_length_inputs")),
@@ -57,7 +57,7 @@ TEST(TextProto, EveryUnknownFieldIsAMistake) {
                   "value",
                   StartsWith("dir/f:3: unknown field '7' of BatchingParameters; ")))
       << "all of them, not only the first";
-  EXPECT_THAT(Mistakes<BatchingParameters>("\n[some.extension] { a: 1 }"),
+  EXPECT_THAT(TextMistakes<BatchingParameters>("\n[some.extension] { a: 1 }"),
               ElementsAre(AllOf(StartsWith("dir/f:2: "), HasSubstr("some.extension"))));
 }
 
@@ -74,7 +74,7 @@ TEST(TextProto, WrongTypesAndBrokenTextsNameTheLine) {
         Case{"max_batch_size {\n", "dir/f:2: ", "identifier"},
         Case{"pad_variable_length_inputs: true\npad_variable_length_inputs: false",
              "dir/f:2: ", "\"pad_variable_length_inputs\" is specified multiple times"}})
-    EXPECT_THAT(Mistakes<BatchingParameters>(c.text),
+    EXPECT_THAT(TextMistakes<BatchingParameters>(c.text),
                 testing::Contains(AllOf(StartsWith(std::string(c.line) + "not valid text format: "),
                                         HasSubstr(c.words))))
         << c.text;
@@ -82,16 +82,16 @@ TEST(TextProto, WrongTypesAndBrokenTextsNameTheLine) {
 
 TEST(TextProto, DeprecatedFieldsAreAccepted) {
   EXPECT_THAT(
-      Mistakes<ModelServerConfig>("model_config_list { config { model_type: TENSORFLOW } }"),
+      TextMistakes<ModelServerConfig>("model_config_list { config { model_type: TENSORFLOW } }"),
       ElementsAre("(none)"));
-  EXPECT_THAT(Mistakes<ModelServerConfig>("model_config_list { config { model_type: CAFFE } }"),
+  EXPECT_THAT(TextMistakes<ModelServerConfig>("model_config_list { config { model_type: CAFFE } }"),
               ElementsAre(AllOf(StartsWith("dir/f:1: "), HasSubstr("CAFFE"))));
 }
 
 TEST(TextProto, NestingIsBounded) {
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "a {";
-  EXPECT_THAT(Mistakes<BatchingParameters>(deep).back(), HasSubstr("too deep"));
+  EXPECT_THAT(TextMistakes<BatchingParameters>(deep).back(), HasSubstr("too deep"));
 }
 
 }  // namespace

@@ -120,14 +120,14 @@ TEST(While, RunsRowWiseForEveryBatchSize) {
   }
 }
 
-std::string With(std::string text, const std::string& from, const std::string& to) {
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
 }
 
 TEST(While, ZeroRoundsGiveTheInitialValues) {
-  const auto model = Load(With(kLoop, "int_val: 3", "int_val: 0"));
+  const auto model = Load(Replaced(kLoop, "int_val: 3", "int_val: 0"));
   ASSERT_TRUE(model.ok()) << model.status();
   const auto plan = (*model)->Find("")->default_variant().Bind({Shape({1, 2})});
   ASSERT_TRUE(plan.ok());
@@ -143,9 +143,9 @@ TEST(While, ZeroRoundsGiveTheInitialValues) {
 TEST(While, SwappedVariablesKeepTheirValues) {
   // Three iterations of (i, c, x) -> (i + 1, x, c): values change places through the two contexts
   // of the body.
-  std::string text =
-      With(kLoop, "ret { key: \"c_same\" value: \"c\" } ret { key: \"x_next\" value: \"sub:z:0\" }",
-           "ret { key: \"c_same\" value: \"x\" } ret { key: \"x_next\" value: \"c\" }");
+  std::string text = Replaced(
+      kLoop, "ret { key: \"c_same\" value: \"c\" } ret { key: \"x_next\" value: \"sub:z:0\" }",
+      "ret { key: \"c_same\" value: \"x\" } ret { key: \"x_next\" value: \"c\" }");
   const auto model = Load(text, {"loop:2", "loop:3"});
   ASSERT_TRUE(model.ok()) << model.status();
   const auto plan = (*model)->Find("")->default_variant().Bind({Shape({1, 2})});
@@ -195,18 +195,19 @@ TEST(Functions, HostileLibrariesAreRefused) {
     return std::string(Load(text).status().message());
   };
   EXPECT_THAT(
-      error(
-          With(With(kLoop, "op: \"Relu\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } }",
-                    "op: \"PartitionedCall\" input: \"x\" attr { key: \"f\" value { func { name: "
-                    "\"step\" } } } attr { key: \"Tout\" value { list { type: DT_FLOAT } } }"),
-               "relu:activations:0", "relu:output:0")),
+      error(Replaced(
+          Replaced(kLoop, "op: \"Relu\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } }",
+                   "op: \"PartitionedCall\" input: \"x\" attr { key: \"f\" value { func { name: "
+                   "\"step\" } } } attr { key: \"Tout\" value { list { type: DT_FLOAT } } }"),
+          "relu:activations:0", "relu:output:0")),
       HasSubstr("'step' calls itself"));
-  EXPECT_THAT(error(With(kLoop, "func { name: \"double\" }", "func { name: \"absent\" }")),
+  EXPECT_THAT(error(Replaced(kLoop, "func { name: \"double\" }", "func { name: \"absent\" }")),
               HasSubstr("no function 'absent'"));
-  EXPECT_THAT(error(With(kLoop, "input: \"zero\" input: \"n\"", "input: \"zero\"")),
+  EXPECT_THAT(error(Replaced(kLoop, "input: \"zero\" input: \"n\"", "input: \"zero\"")),
               HasSubstr("passes 3 values"));
-  EXPECT_THAT(error(With(kLoop, "value: \"sub:z:0\"", "value: \"gone:z:0\"")), HasSubstr("gone"));
-  EXPECT_THAT(error(With(kLoop, "value: \"less:z:0\"", "value: \"i\"")),
+  EXPECT_THAT(error(Replaced(kLoop, "value: \"sub:z:0\"", "value: \"gone:z:0\"")),
+              HasSubstr("gone"));
+  EXPECT_THAT(error(Replaced(kLoop, "value: \"less:z:0\"", "value: \"i\"")),
               testing::Not(HasSubstr("crash")));
 }
 

@@ -73,13 +73,13 @@ Words SplitWords(TestGraph& g, const std::string& name) {
   return w;
 }
 
-struct Case {
+struct FlatCase {
   const char* name;
   const char* why;  // part of the reason; empty: batchable
   std::function<ValueRef(const Words&)> build;
 };
 
-std::vector<Case> Kept() {
+std::vector<FlatCase> Kept() {
   return {
       {"padded", "", [](const Words& w) { return w.Padded("padded", w.Hashed(w.values), 4); }},
       {"padded by splits", "",
@@ -111,7 +111,7 @@ std::vector<Case> Kept() {
   };
 }
 
-std::vector<Case> Mixed() {
+std::vector<FlatCase> Mixed() {
   return {
       {"padded to the longest row", "'padded' (RaggedTensorToTensor)",
        [](const Words& w) { return w.Padded("padded", w.Hashed(w.values), -1); }},
@@ -177,7 +177,7 @@ std::vector<Case> Mixed() {
   };
 }
 
-std::shared_ptr<const Plan> Bound(const Case& c) {
+std::shared_ptr<const Plan> Bound(const FlatCase& c) {
   TestGraph g;
   const Words words = SplitWords(g, "text");
   g.Output(c.build(words));
@@ -189,7 +189,7 @@ std::shared_ptr<const Plan> Bound(const Case& c) {
 }
 
 TEST(FlatRows, AreBatchedWhereElementsKeepToTheirRows) {
-  for (const Case& c : Kept()) {
+  for (const FlatCase& c : Kept()) {
     const auto plan = Bound(c);
     ASSERT_NE(plan, nullptr) << c.name;
     EXPECT_EQ(plan->why_not_batchable(), "") << c.name;
@@ -197,7 +197,7 @@ TEST(FlatRows, AreBatchedWhereElementsKeepToTheirRows) {
 }
 
 TEST(FlatRows, AreNotBatchedWhereRowsMeet) {
-  for (const Case& c : Mixed()) {
+  for (const FlatCase& c : Mixed()) {
     const auto plan = Bound(c);
     ASSERT_NE(plan, nullptr) << c.name;
     EXPECT_FALSE(plan->batchable()) << c.name;

@@ -41,8 +41,8 @@ std::string NegLoop() {
                      "n:y:0");
 }
 
-absl::StatusOr<std::shared_ptr<const Model>> Load(const std::string& text,
-                                                  const ResourceLimits& limits = {}) {
+absl::StatusOr<std::shared_ptr<const Model>> LoadText(const std::string& text,
+                                                      const ResourceLimits& limits = {}) {
   ImportOptions import;
   import.limits = limits;
   FLOE_ASSIGN_OR_RETURN(ImportedModel imported, ImportBytes(text, import));
@@ -61,7 +61,7 @@ absl::Status RunOn(const Model& model, ExecContext& context, int64_t elements) {
 }
 
 TEST(Limits, AnEndlessLoopRunsOutOfRounds) {
-  const auto model = Load(NegLoop());
+  const auto model = LoadText(NegLoop());
   ASSERT_TRUE(model.ok()) << model.status();
   ExecContext context;
   context.budget().SetLimits({.max_loop_iterations = 50});
@@ -73,7 +73,7 @@ TEST(Limits, AnEndlessLoopRunsOutOfRounds) {
 }
 
 TEST(Limits, AnEndlessLoopEndsAtTheDeadlineOrWhenCancelled) {
-  const auto model = Load(NegLoop());
+  const auto model = LoadText(NegLoop());
   ASSERT_TRUE(model.ok()) << model.status();
   class EachLookTakesASecond : public Clock {
    public:
@@ -90,13 +90,13 @@ TEST(Limits, AnEndlessLoopEndsAtTheDeadlineOrWhenCancelled) {
 }
 
 TEST(Limits, AValueThatDoublesEachRoundStopsAtTheMemoryLimit) {
-  const auto model = Load(EndlessLoop(absl::StrCat(R"(
+  const auto model = LoadText(EndlessLoop(absl::StrCat(R"(
       node_def { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
                  attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 0 } } } }
       node_def { name: "twice" op: "ConcatV2" input: "x" input: "x" input: "axis:output:0"
                  attr { key: "N" value { i: 2 } } )",
-                                                   kFloatAttr, "}"),
-                                      "twice:output:0"));
+                                                       kFloatAttr, "}"),
+                                          "twice:output:0"));
   ASSERT_TRUE(model.ok()) << model.status();
   ExecContext context;
   context.budget().SetLimits({.max_bytes = 1 << 20, .max_loop_iterations = 1000});
@@ -123,7 +123,7 @@ TEST(Limits, StringsThatDoubleEachRoundStopAtTheMemoryLimit) {
       "j:output:0");
   for (size_t at; (at = text.find("DT_FLOAT")) != std::string::npos;)
     text.replace(at, 8, "DT_STRING");
-  const auto model = Load(text);
+  const auto model = LoadText(text);
   ASSERT_TRUE(model.ok()) << model.status();
   const std::string value = "abc";
   const absl::Status status =
@@ -132,7 +132,7 @@ TEST(Limits, StringsThatDoubleEachRoundStopAtTheMemoryLimit) {
 }
 
 TEST(Limits, ListsMayNotReserveMoreThanTheLimit) {
-  const auto model = Load(R"(
+  const auto model = LoadText(R"(
       versions { producer: 1000 }
       node { name: "n" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "shape" value { shape {} } } }
       node { name: "s" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
@@ -167,7 +167,7 @@ TEST(Limits, CallsThatMultiplyAreRefusedBeforeTheyTakeMemory) {
   const std::string text = Bomb(30, R"(
     node_def { name: "a" op: "PartitionedCall" input: "x" attr { key: "f" value { func { name: "INNER" } } } }
     node_def { name: "b" op: "PartitionedCall" input: "a:output:0" attr { key: "f" value { func { name: "INNER" } } } })");
-  const auto model = Load(text, {.max_visits = 100'000});
+  const auto model = LoadText(text, {.max_visits = 100'000});
   EXPECT_EQ(model.status().code(), absl::StatusCode::kResourceExhausted) << model.status();
 }
 
@@ -178,25 +178,25 @@ TEST(Limits, BranchesThatMultiplyAreRefused) {
     node_def { name: "b" op: "If" input: "p:output:0" input: "x"
                attr { key: "then_branch" value { func { name: "INNER" } } }
                attr { key: "else_branch" value { func { name: "INNER" } } } })");
-  const auto model = Load(text, {.max_visits = 100'000});
+  const auto model = LoadText(text, {.max_visits = 100'000});
   EXPECT_EQ(model.status().code(), absl::StatusCode::kResourceExhausted) << model.status();
   EXPECT_THAT(std::string(model.status().message()), HasSubstr("100000 nodes"));
 }
 
 TEST(Limits, AFewBytesMayNotStandForManyConstants) {
   const auto model =
-      Load(R"(node { name: "c" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+      LoadText(R"(node { name: "c" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1000 } dim { size: 1000 } } float_val: 1 } } } })",
-           {.max_value_bytes = 1 << 20});
+               {.max_value_bytes = 1 << 20});
   EXPECT_THAT(std::string(model.status().message()), HasSubstr("4000000 bytes"));
 }
 
 TEST(Limits, ShapesPastMemoryAreErrorsWhenTheModelIsLoaded) {
-  const auto model = Load(absl::StrCat(R"(
+  const auto model = LoadText(absl::StrCat(R"(
       node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
              attr { key: "shape" value { shape { dim { size: 4294967296 } dim { size: 4294967296 } } } } }
       node { name: "y" op: "Neg" input: "x" )",
-                                       kFloatAttr, "}"));
+                                           kFloatAttr, "}"));
   EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument) << model.status();
   EXPECT_THAT(std::string(model.status().message()), HasSubstr("'x'"));
 }

@@ -12,9 +12,9 @@
 namespace floe {
 namespace {
 
-constexpr DType kFloat = DType::kFloat32;
+constexpr DType kItems = DType::kFloat32;
 
-std::vector<std::pair<std::string, AttrValue>> Element() { return {{"element_dtype", kFloat}}; }
+std::vector<std::pair<std::string, AttrValue>> Element() { return {{"element_dtype", kItems}}; }
 
 class Collecting : public testing::TestWithParam<Container> {};
 
@@ -67,20 +67,20 @@ ValueRef MaskedStep(TestGraph* b, ValueRef t, ValueRef h, ValueRef item, ValueRe
 // is [rows, 3, 2], `h` [rows, 2], `lengths` [rows].
 TestGraph Recurrent(bool arrays) {
   TestGraph g;
-  const ValueRef x = g.Input("x", kFloat, {Dim::Unknown(), 3, 2}),
-                 h = g.Input("h", kFloat, {Dim::Unknown(), 2}),
+  const ValueRef x = g.Input("x", kItems, {Dim::Unknown(), 3, 2}),
+                 h = g.Input("h", kItems, {Dim::Unknown(), 2}),
                  lengths = g.Input("lengths", DType::kInt32, {Dim::Unknown()});
   const ValueRef major = g.Op("Transpose", "major", {x, g.Ints("perm", {1, 0, 2})});
   ValueRef stack;
   if (arrays) {
-    const std::vector<std::pair<std::string, AttrValue>> attrs{{"dtype", kFloat}};
+    const std::vector<std::pair<std::string, AttrValue>> attrs{{"dtype", kItems}};
     const int in = g.Op("TensorArrayV3", "in", {g.Int("size", 3)}, attrs).node,
               out = g.Op("TensorArrayV3", "out", {g.Int("size2", 3)}, attrs).node;
     const ValueRef steps = g.Ints("steps", {0, 1, 2});
     const ValueRef filled =
         g.Op("TensorArrayScatterV3", "scatter", {{in, 0}, steps, major, {in, 1}});
-    const std::vector<DType> dtypes{DType::kResource, kFloat, DType::kResource,
-                                    kFloat,           kFloat, DType::kInt32};
+    const std::vector<DType> dtypes{DType::kResource, kItems, DType::kResource,
+                                    kItems,           kItems, DType::kInt32};
     const int loop = AddLoop(
         &g, 3, {{in, 0}, filled, {out, 0}, {out, 1}, h, lengths}, dtypes,
         [&](TestGraph* b, const std::vector<ValueRef>& v) {
@@ -97,7 +97,7 @@ TestGraph Recurrent(bool arrays) {
     const ValueRef out = g.Op("TensorListReserve", "out",
                               {g.Ints("element2", {-1, 2}), g.Int("size", 3)}, Element());
     const int loop = AddLoop(
-        &g, 3, {in, out, h, lengths}, {DType::kVariant, DType::kVariant, kFloat, DType::kInt32},
+        &g, 3, {in, out, h, lengths}, {DType::kVariant, DType::kVariant, kItems, DType::kInt32},
         [](TestGraph* b, const std::vector<ValueRef>& v) {
           const ValueRef item = b->Op("TensorListGetItem", "get",
                                       {v[1], v[0], b->Ints("element", {-1, -1})}, Element());
@@ -194,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(Containers, RecurrentLoop, testing::Bool(), [](const au
 // Nothing but the elements of the lists tells one number of rows from another.
 TEST(ListLoop, OneContextForListsOfSeveralShapes) {
   TestGraph g;
-  const ValueRef x = g.Input("x", kFloat, {Dim::Unknown(), 3, 2});
+  const ValueRef x = g.Input("x", kItems, {Dim::Unknown(), 3, 2});
   const ValueRef major = g.Op("Transpose", "major", {x, g.Ints("perm", {1, 0, 2})});
   const ValueRef in =
       g.Op("TensorListFromTensor", "in", {major, g.Ints("element", {-1, 2})}, Element());
@@ -236,7 +236,7 @@ TEST(ListLoop, OneContextForListsOfSeveralShapes) {
 TEST(ListLoop, MixesAreNotProved) {
   const auto why = [](bool constants, bool moving) {
     TestGraph g;
-    const ValueRef x = g.Input("x", kFloat, {Dim::Unknown(), 2});
+    const ValueRef x = g.Input("x", kItems, {Dim::Unknown(), 2});
     const ValueRef begin =
         constants ? g.Op("TensorListFromTensor", "begin",
                          {g.Floats("numbers", {2, 1, 2}, {1, 2, 3, 4}), g.Ints("element", {-1, 2})},

@@ -147,7 +147,7 @@ std::string Variable(const std::string& frame, const std::string& name, const st
          "node { name: '" + id + "/Next' op: 'NextIteration' input: '" + next + "' }\n" +
          "node { name: '" + id + "/Exit' op: 'Exit' input: '" + id + "/Switch' }\n";
 }
-std::string Int(const std::string& name, int value, const std::string& control) {
+std::string IntNode(const std::string& name, int value, const std::string& control) {
   return "node { name: '" + name + "' op: 'Const' " +
          (control.empty() ? "" : "input: '^" + control + "' ") +
          "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { "
@@ -165,20 +165,21 @@ TEST(LoweredLoop, TheResultOfAnInnerLoopIsTheNextValueOfTheOuter) {
   const std::string text =
       "node { name: 'n' op: 'Placeholder' attr { key: 'dtype' value { type: DT_INT32 } } attr { "
       "key: 'shape' value { shape {} } } }\n" +
-      Int("zero", 0, "") + Variable("out", "i", "zero", "out/add") +
+      IntNode("zero", 0, "") + Variable("out", "i", "zero", "out/add") +
       Variable("out", "a", "zero", "in/a/Exit") +
       "node { name: 'out/n' op: 'Enter' input: 'n' attr { key: 'frame_name' value { s: 'out' } } "
       "attr { key: 'is_constant' value { b: true } } }\n" +
       Binary("out/less", "Less", "out/i/Merge", "out/n") +
       "node { name: 'out/cond' op: 'LoopCond' input: 'out/less' }\n" +
-      Int("out/one", 1, "out/i/Switch") + Binary("out/add", "AddV2", "out/i/Switch:1", "out/one") +
-      Int("in/zero", 0, "out/i/Switch") + Variable("in", "j", "in/zero", "in/add") +
+      IntNode("out/one", 1, "out/i/Switch") +
+      Binary("out/add", "AddV2", "out/i/Switch:1", "out/one") +
+      IntNode("in/zero", 0, "out/i/Switch") + Variable("in", "j", "in/zero", "in/add") +
       Variable("in", "a", "out/a/Switch:1", "in/more") +
       "node { name: 'in/i' op: 'Enter' input: 'out/i/Switch:1' attr { key: 'frame_name' value { s: "
       "'in' } } attr { key: 'is_constant' value { b: true } } }\n" +
       Binary("in/less", "Less", "in/j/Merge", "in/i") +
       "node { name: 'in/cond' op: 'LoopCond' input: 'in/less' }\n" +
-      Int("in/one", 1, "in/j/Switch") + Int("in/two", 2, "in/j/Switch") +
+      IntNode("in/one", 1, "in/j/Switch") + IntNode("in/two", 2, "in/j/Switch") +
       Binary("in/add", "AddV2", "in/j/Switch:1", "in/one") +
       Binary("in/more", "AddV2", "in/a/Switch:1", "in/two") +
       "node { name: 'y' op: 'Identity' input: 'out/a/Exit' }\n";

@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // x[rows,4] -> relu(x w + b) -> sigmoid(. v), as a frozen Keras model has it.
-TestGraph Dense() {
+TestGraph DenseGraph() {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), 4});
   const ValueRef h =
@@ -54,7 +54,7 @@ std::vector<float> RunRows(ExecContext& context, const std::shared_ptr<const Pla
 
 TEST(Plan, OnePlanServesEveryBatchSizeWithTheSameBits) {
   for (bool fuse : {true, false}) {
-    const auto compiled = Dense().Compile(
+    const auto compiled = DenseGraph().Compile(
         {.disabled_passes = fuse ? std::vector<std::string>{} : std::vector<std::string>{"all"}});
     ExecContext context;
     std::shared_ptr<const Plan> first;
@@ -79,7 +79,7 @@ TEST(Plan, OnePlanServesEveryBatchSizeWithTheSameBits) {
 
 TEST(Plan, EmptyBatchesRun) {
   ExecContext context;
-  const auto plan = Dense().Compile()->Bind({Shape({0, 4})});
+  const auto plan = DenseGraph().Compile()->Bind({Shape({0, 4})});
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_TRUE(context.Prepare(*plan, 0).ok());
   EXPECT_EQ(context.Input(0).elements(), 0);
@@ -88,7 +88,7 @@ TEST(Plan, EmptyBatchesRun) {
 }
 
 TEST(Plan, BoundInputsAreReadInPlaceAndLeftAlone) {
-  const auto plan = Dense().Compile()->Bind({Shape({1, 4})});
+  const auto plan = DenseGraph().Compile()->Bind({Shape({1, 4})});
   ASSERT_TRUE(plan.ok());
   ExecContext context;
   std::vector<float> x = {1, 2, 3, 4};
@@ -104,7 +104,7 @@ TEST(Plan, BoundInputsAreReadInPlaceAndLeftAlone) {
 }
 
 TEST(Plan, AnInputThatIsNotFedIsAnError) {
-  const auto plan = Dense().Compile()->Bind({Shape({1, 4})});
+  const auto plan = DenseGraph().Compile()->Bind({Shape({1, 4})});
   ASSERT_TRUE(plan.ok());
   ExecContext context;
   RunRows(context, *plan, {1, 2, 3, 4}, 1);
@@ -114,7 +114,7 @@ TEST(Plan, AnInputThatIsNotFedIsAnError) {
 }
 
 TEST(Bind, WrongShapesNameTheInput) {
-  const auto compiled = Dense().Compile();
+  const auto compiled = DenseGraph().Compile();
   const auto status = compiled->Bind({Shape({2, 5})}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
@@ -195,7 +195,7 @@ TEST(Bind, PlansAndSignaturesDoNotKeepEachOtherAlive) {
   std::weak_ptr<const Plan> cached;
   std::shared_ptr<const Plan> held;
   {
-    const auto compiled = Dense().Compile();
+    const auto compiled = DenseGraph().Compile();
     signature = compiled;
     cached = *compiled->Bind({Shape({1, 4})});
     held = *compiled->Bind({Shape({1, 4})});

@@ -55,7 +55,7 @@ class Observed : public testing::Test {
   Recorder recorder_;
 };
 
-TestGraph Chain() {
+TestGraph ObservedChain() {
   TestGraph g;
   const ValueRef x = g.Input("x", DType::kFloat32, {Dim::Unknown()});
   g.Output(g.Op("Exp", "last", {g.Op("Neg", "second", {g.Op("Abs", "first", {x})})}));
@@ -64,7 +64,7 @@ TestGraph Chain() {
 
 TEST_F(Observed, StepsOfAChainComeInOrder) {
   context_.Observe(&recorder_);
-  ASSERT_TRUE(Run(Chain(), {1, 2, 3}).ok());
+  ASSERT_TRUE(Run(ObservedChain(), {1, 2, 3}).ok());
   EXPECT_THAT(recorder_.said,
               ElementsAre("first(", "first)", "second(", "second)", "last(", "last)"));
   EXPECT_THAT(recorder_.outputs, ElementsAre("[3]", "[3]", "[3]"));
@@ -73,7 +73,7 @@ TEST_F(Observed, StepsOfAChainComeInOrder) {
 TEST_F(Observed, NobodyIsToldOnceItIsUnset) {
   context_.Observe(&recorder_);
   context_.Observe(nullptr);
-  ASSERT_TRUE(Run(Chain(), {1}).ok());
+  ASSERT_TRUE(Run(ObservedChain(), {1}).ok());
   EXPECT_THAT(recorder_.said, IsEmpty());
 }
 

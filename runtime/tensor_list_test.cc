@@ -17,7 +17,9 @@ Tensor FloatTensor(const Shape& shape, const std::vector<float>& values) {
   return Tensor::Vector(DType::kFloat32, values).Reshaped(shape);
 }
 Tensor Int(int32_t value) { return Tensor::Scalar(DType::kInt32, value); }
-Tensor Ints(const std::vector<int32_t>& values) { return Tensor::Vector(DType::kInt32, values); }
+Tensor IntVector(const std::vector<int32_t>& values) {
+  return Tensor::Vector(DType::kInt32, values);
+}
 
 // One op run by itself: outputs, or the error of inference or kernel.
 absl::StatusOr<std::vector<Tensor>> RunOp(const std::string& op, const std::vector<Tensor>& inputs,
@@ -58,7 +60,9 @@ std::string Error(const std::string& op, const std::vector<Tensor>& inputs, Attr
   return std::string(RunOp(op, inputs, std::move(attrs)).status().message());
 }
 
-std::vector<float> Floats(const Tensor& t) { return {t.as<float>(), t.as<float>() + t.elements()}; }
+std::vector<float> ToFloats(const Tensor& t) {
+  return {t.as<float>(), t.as<float>() + t.elements()};
+}
 
 Attrs With(const std::string& name, AttrValue value) {
   Attrs attrs;
@@ -66,7 +70,7 @@ Attrs With(const std::string& name, AttrValue value) {
   return attrs;
 }
 
-const Tensor kOpen = Ints({-1, 2});  // element shape [?, 2]
+const Tensor kOpen = IntVector({-1, 2});  // element shape [?, 2]
 
 // Three elements [?, 2] of which number 1 is [[1, 2]].
 Tensor Partly() {
@@ -77,25 +81,26 @@ Tensor Partly() {
 TEST(TensorList, UnwrittenElementsAreZerosOfTheOthersShape) {
   const Tensor zero = Must("TensorListGetItem", {Partly(), Int(0), kOpen});
   EXPECT_EQ(zero.shape(), Shape({1, 2}));
-  EXPECT_THAT(Floats(zero), ElementsAre(0, 0));
+  EXPECT_THAT(ToFloats(zero), ElementsAre(0, 0));
   for (const Tensor& declared : {kOpen, Int(-1)}) {
     const Tensor stack = Must("TensorListStack", {Partly(), declared});
     EXPECT_EQ(stack.shape(), Shape({3, 1, 2}));
-    EXPECT_THAT(Floats(stack), ElementsAre(0, 0, 1, 2, 0, 0));
+    EXPECT_THAT(ToFloats(stack), ElementsAre(0, 0, 1, 2, 0, 0));
   }
   const Tensor none = Must("TensorListReserve", {kOpen, Int(3)});
-  EXPECT_THAT(Floats(Must("TensorListGetItem", {none, Int(0), Ints({1, 2})})), ElementsAre(0, 0));
+  EXPECT_THAT(ToFloats(Must("TensorListGetItem", {none, Int(0), IntVector({1, 2})})),
+              ElementsAre(0, 0));
   EXPECT_THAT(Error("TensorListGetItem", {none, Int(0), kOpen}), HasSubstr("only known as [?,2]"));
   EXPECT_THAT(Error("TensorListStack", {none, kOpen}), HasSubstr("none of 3 elements was written"));
 }
 
 TEST(TensorList, EmptyListsNeedTheirShape) {
   const Tensor empty = Must("TensorListReserve", {kOpen, Int(0)});
-  EXPECT_EQ(Must("TensorListStack", {empty, Ints({4, 2})}).shape(), Shape({0, 4, 2}));
+  EXPECT_EQ(Must("TensorListStack", {empty, IntVector({4, 2})}).shape(), Shape({0, 4, 2}));
   EXPECT_THAT(Error("TensorListStack", {empty, kOpen}), HasSubstr("[?,2]"));
   const Tensor no_lengths = Tensor::Allocate(DType::kInt64, Shape({0}));
   EXPECT_EQ(Must("TensorListConcatV2", {empty, kOpen, no_lengths}).shape(), Shape({0, 2}));
-  EXPECT_THAT(Error("TensorListGather", {Partly(), Ints({}), kOpen}), HasSubstr("[?,2]"));
+  EXPECT_THAT(Error("TensorListGather", {Partly(), IntVector({}), kOpen}), HasSubstr("[?,2]"));
 }
 
 TEST(TensorList, ErrorsNameIndexAndSize) {
@@ -107,12 +112,13 @@ TEST(TensorList, ErrorsNameIndexAndSize) {
               HasSubstr("index 3 is outside a list of 3 elements"));
   EXPECT_THAT(Error("TensorListSetItem", {Partly(), Int(0), FloatTensor({1, 3}, {1, 2, 3})}),
               HasSubstr("shape [1,3], elements have [?,2]"));
-  EXPECT_THAT(Error("TensorListSetItem", {Partly(), Int(0), Ints({1, 2})}),
+  EXPECT_THAT(Error("TensorListSetItem", {Partly(), Int(0), IntVector({1, 2})}),
               HasSubstr("elements are float32"));
   EXPECT_THAT(
       Error("TensorListGetItem", {Partly(), Int(1), kOpen}, With("element_dtype", DType::kInt32)),
       HasSubstr("elements are float32, the op is for int32"));
-  EXPECT_THAT(Error("TensorListGather", {Partly(), Ints({1, 5}), kOpen}), HasSubstr("index 5"));
+  EXPECT_THAT(Error("TensorListGather", {Partly(), IntVector({1, 5}), kOpen}),
+              HasSubstr("index 5"));
   EXPECT_THAT(Error("TensorListStack", {Partly(), kOpen}, With("num_elements", int64_t{2})),
               HasSubstr("has 3 elements, the op expects 2"));
   EXPECT_THAT(Error("TensorListReserve", {kOpen, Int(-3)}), HasSubstr("-3 elements"));
@@ -121,8 +127,8 @@ TEST(TensorList, ErrorsNameIndexAndSize) {
   EXPECT_THAT(
       Error("TensorListGetItem", {Tensor::Allocate(DType::kVariant, Shape()), Int(0), kOpen}),
       HasSubstr("not that of a TensorList"));
-  EXPECT_THAT(Error("TensorListFromTensor", {Int(1), Ints({3})}), HasSubstr("scalar"));
-  EXPECT_THAT(Error("TensorListFromTensor", {FloatTensor({2, 2}, {1, 2, 3, 4}), Ints({3})}),
+  EXPECT_THAT(Error("TensorListFromTensor", {Int(1), IntVector({3})}), HasSubstr("scalar"));
+  EXPECT_THAT(Error("TensorListFromTensor", {FloatTensor({2, 2}, {1, 2, 3, 4}), IntVector({3})}),
               HasSubstr("shape [2], elements have [3]"));
   const Tensor two =
       Must("TensorListSetItem", {Partly(), Int(2), FloatTensor({2, 2}, {1, 2, 3, 4})});
@@ -138,7 +144,7 @@ TEST(TensorList, PushAndPop) {
               HasSubstr("may have 1 elements"));
   const auto popped = RunOp("TensorListPopBack", {one, Int(-1)});
   ASSERT_TRUE(popped.ok()) << popped.status();
-  EXPECT_THAT(Floats(popped->at(1)), ElementsAre(4));
+  EXPECT_THAT(ToFloats(popped->at(1)), ElementsAre(4));
   EXPECT_EQ(*Must("TensorListLength", {popped->at(0)}).as<int32_t>(), 0);
   EXPECT_EQ(*Must("TensorListLength", {one}).as<int32_t>(), 1);
   EXPECT_THAT(Error("TensorListPopBack", {empty, Int(-1)}), HasSubstr("empty"));
@@ -151,7 +157,7 @@ TEST(TensorList, Sizes) {
             1);
   const Tensor grown = Must("TensorListSetItem", {Partly(), Int(6), FloatTensor({1, 2}, {5, 6})},
                             With("resize_if_index_out_of_bounds", true));
-  EXPECT_THAT(Floats(Must("TensorListStack", {grown, kOpen})),
+  EXPECT_THAT(ToFloats(Must("TensorListStack", {grown, kOpen})),
               ElementsAre(0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 5, 6));
   const Tensor shape =
       Must("TensorListElementShape", {Partly()}, With("shape_type", DType::kInt32));
@@ -164,7 +170,7 @@ TEST(TensorList, Sizes) {
 }
 
 TEST(TensorList, GatherScatterConcatSplit) {
-  EXPECT_THAT(Floats(Must("TensorListGather", {Partly(), Ints({1, 0, 1}), kOpen})),
+  EXPECT_THAT(ToFloats(Must("TensorListGather", {Partly(), IntVector({1, 0, 1}), kOpen})),
               ElementsAre(1, 2, 0, 0, 1, 2));
 
   const Tensor ragged =
@@ -174,7 +180,7 @@ TEST(TensorList, GatherScatterConcatSplit) {
             {ragged, kOpen, Tensor::Vector(DType::kInt64, std::vector<int64_t>{3, 9, 9})});
   ASSERT_TRUE(joined.ok()) << joined.status();
   EXPECT_EQ(joined->at(0).shape(), Shape({6, 2}));
-  EXPECT_THAT(Floats(joined->at(0)), ElementsAre(0, 0, 0, 0, 0, 0, 1, 2, 1, 2, 3, 4));
+  EXPECT_THAT(ToFloats(joined->at(0)), ElementsAre(0, 0, 0, 0, 0, 0, 1, 2, 1, 2, 3, 4));
   EXPECT_THAT(std::vector<int64_t>(joined->at(1).as<int64_t>(), joined->at(1).as<int64_t>() + 3),
               ElementsAre(3, 1, 2));
   EXPECT_THAT(
@@ -184,7 +190,7 @@ TEST(TensorList, GatherScatterConcatSplit) {
   const Tensor eight = FloatTensor({4, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
   const Tensor split = Must(
       "TensorListSplit", {eight, kOpen, Tensor::Vector(DType::kInt64, std::vector<int64_t>{1, 3})});
-  EXPECT_THAT(Floats(Must("TensorListGetItem", {split, Int(1), Int(-1)})),
+  EXPECT_THAT(ToFloats(Must("TensorListGetItem", {split, Int(1), Int(-1)})),
               ElementsAre(2, 3, 4, 5, 6, 7));
   EXPECT_THAT(Error("TensorListSplit",
                     {eight, kOpen, Tensor::Vector(DType::kInt64, std::vector<int64_t>{1, 2})}),
@@ -192,20 +198,21 @@ TEST(TensorList, GatherScatterConcatSplit) {
 
   const Tensor rows = FloatTensor({2, 2}, {1, 2, 3, 4});
   const auto scattered = [&](int32_t size) {
-    return std::vector<Tensor>{rows, Ints({0, 3}), Ints({2}), Int(size)};
+    return std::vector<Tensor>{rows, IntVector({0, 3}), IntVector({2}), Int(size)};
   };
-  EXPECT_THAT(
-      Floats(Must("TensorListStack", {Must("TensorListScatterV2", scattered(-1)), Ints({2})})),
-      ElementsAre(1, 2, 0, 0, 0, 0, 3, 4));
-  EXPECT_EQ(Must("TensorListStack", {Must("TensorListScatterV2", scattered(5)), Ints({2})}).shape(),
-            Shape({5, 2}));
+  EXPECT_THAT(ToFloats(Must("TensorListStack",
+                            {Must("TensorListScatterV2", scattered(-1)), IntVector({2})})),
+              ElementsAre(1, 2, 0, 0, 0, 0, 3, 4));
+  EXPECT_EQ(
+      Must("TensorListStack", {Must("TensorListScatterV2", scattered(5)), IntVector({2})}).shape(),
+      Shape({5, 2}));
   EXPECT_THAT(Error("TensorListScatterV2", scattered(2)),
               HasSubstr("index 3 is outside a list of 2"));
 
-  const Tensor list = Must("TensorListFromTensor", {rows, Ints({2})});
-  const Tensor more =
-      Must("TensorListScatterIntoExistingList", {list, FloatTensor({1, 2}, {7, 8}), Ints({3})});
-  EXPECT_THAT(Floats(Must("TensorListStack", {more, Ints({2})})),
+  const Tensor list = Must("TensorListFromTensor", {rows, IntVector({2})});
+  const Tensor more = Must("TensorListScatterIntoExistingList",
+                           {list, FloatTensor({1, 2}, {7, 8}), IntVector({3})});
+  EXPECT_THAT(ToFloats(Must("TensorListStack", {more, IntVector({2})})),
               ElementsAre(1, 2, 3, 4, 0, 0, 7, 8));
 }
 
@@ -213,9 +220,10 @@ TEST(TensorList, Strings) {
   Tensor words = Tensor::Allocate(DType::kString, Shape({2}));
   static_cast<std::string*>(words.mutable_data())[1] = "two";
   const Attrs attrs = With("element_dtype", DType::kString);
-  const Tensor list = Must("TensorListResize",
-                           {Must("TensorListFromTensor", {words, Ints({})}, attrs), Int(3)}, attrs);
-  const Tensor stack = Must("TensorListStack", {list, Ints({})}, attrs);
+  const Tensor list =
+      Must("TensorListResize",
+           {Must("TensorListFromTensor", {words, IntVector({})}, attrs), Int(3)}, attrs);
+  const Tensor stack = Must("TensorListStack", {list, IntVector({})}, attrs);
   EXPECT_THAT(std::vector<std::string>(stack.as<std::string>(), stack.as<std::string>() + 3),
               ElementsAre("", "two", ""));
 }
@@ -231,13 +239,13 @@ TEST(TensorList, IsWrittenInPlaceOnlyByItsSingleOwner) {
   ASSERT_TRUE(next.ok());
   EXPECT_NE(next->at(0).as<Handle>()->get(), object);
   EXPECT_EQ(copied_list_elements - before, 3);
-  EXPECT_THAT(Floats(Must("TensorListStack", {list, kOpen})), ElementsAre(0, 0, 1, 2, 0, 0));
+  EXPECT_THAT(ToFloats(Must("TensorListStack", {list, kOpen})), ElementsAre(0, 0, 1, 2, 0, 0));
 
   // Nobody does, but a second handle exists: a copy.
   const Handle second = *list.as<Handle>();
   next = RunOp("TensorListSetItem", {list, Int(0), item}, {}, 1);
   EXPECT_NE(next->at(0).as<Handle>()->get(), object);
-  EXPECT_THAT(Floats(Must("TensorListStack", {list, kOpen})), ElementsAre(0, 0, 1, 2, 0, 0));
+  EXPECT_THAT(ToFloats(Must("TensorListStack", {list, kOpen})), ElementsAre(0, 0, 1, 2, 0, 0));
 }
 
 TEST(TensorList, TakesOverAListNobodyElseSees) {
@@ -249,7 +257,8 @@ TEST(TensorList, TakesOverAListNobodyElseSees) {
   ASSERT_TRUE(next.ok());
   EXPECT_EQ(next->at(0).as<Handle>()->get(), object);
   EXPECT_EQ(copied_list_elements, before);
-  EXPECT_THAT(Floats(Must("TensorListStack", {next->at(0), kOpen})), ElementsAre(9, 9, 1, 2, 0, 0));
+  EXPECT_THAT(ToFloats(Must("TensorListStack", {next->at(0), kOpen})),
+              ElementsAre(9, 9, 1, 2, 0, 0));
 }
 
 }  // namespace

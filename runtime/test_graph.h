@@ -13,6 +13,8 @@
 
 namespace floe {
 
+inline const SymShape kRows4 = {Dim::Unknown(), 4};  // [rows, 4]
+
 class TestGraph {
  public:
   ValueRef Input(const std::string& name, DType dtype, SymShape shape) {

@@ -45,7 +45,7 @@ std::vector<float> FloatsOf(const absl::StatusOr<Tensor>& t) {
   return t.ok() ? std::vector<float>(t->as<float>(), t->as<float>() + t->elements())
                 : std::vector<float>{};
 }
-std::string Error(const absl::StatusOr<Tensor>& t) { return std::string(t.status().message()); }
+std::string ErrorOf(const absl::StatusOr<Tensor>& t) { return std::string(t.status().message()); }
 
 // x[rows, 2] through the nodes that `make` adds.
 template <class Make>
@@ -72,7 +72,7 @@ TEST(OpenRows, PartsMustMakeTheWhole) {
     return split;
   };
   EXPECT_THAT(FloatsOf(OfRows(4, parts)), ElementsAre(0, 1));
-  EXPECT_THAT(Error(OfRows(2, parts)), HasSubstr("the sizes exceed 2"));
+  EXPECT_THAT(ErrorOf(OfRows(2, parts)), HasSubstr("the sizes exceed 2"));
 
   const auto elements = [](TestGraph& g, ValueRef x) {
     const ValueRef two = g.Op("Unpack", "two", {x}, {{"num", int64_t{2}}});
@@ -80,7 +80,7 @@ TEST(OpenRows, PartsMustMakeTheWhole) {
     return two;
   };
   EXPECT_THAT(FloatsOf(OfRows(2, elements)), ElementsAre(0, 1));
-  EXPECT_THAT(Error(OfRows(3, elements)), HasSubstr("dimension 0 of [3,2] is not 2"));
+  EXPECT_THAT(ErrorOf(OfRows(3, elements)), HasSubstr("dimension 0 of [3,2] is not 2"));
 }
 
 TEST(OpenRows, VectorsAlongThemMustBeAsLong) {
@@ -88,21 +88,21 @@ TEST(OpenRows, VectorsAlongThemMustBeAsLong) {
     return g.Op("BiasAdd", "b", {x, g.Floats("bias", {3}, {10, 20, 30})});
   };
   EXPECT_THAT(FloatsOf(OfColumns(3, bias)), ElementsAre(10, 22, 34, 11, 23, 35));
-  EXPECT_THAT(Error(OfColumns(5, bias)), HasSubstr("bias has 3 elements"));
+  EXPECT_THAT(ErrorOf(OfColumns(5, bias)), HasSubstr("bias has 3 elements"));
 
   const auto select = [](TestGraph& g, ValueRef x) {
     const Tensor pick = Tensor::Vector<uint8_t>(DType::kBool, {1, 0, 1});
     return g.Op("Select", "s", {g.Const("pick", pick), x, g.Op("Neg", "n", {x})});
   };
   EXPECT_THAT(FloatsOf(OfRows(3, select)), ElementsAre(0, 1, -2, -3, 4, 5));
-  EXPECT_THAT(Error(OfRows(5, select)), HasSubstr("condition of shape [3]"));
+  EXPECT_THAT(ErrorOf(OfRows(5, select)), HasSubstr("condition of shape [3]"));
 
   const auto product = [](TestGraph& g, ValueRef x) {
     return g.Op("Einsum", "e", {x, g.Floats("w", {3, 1}, {1, 10, 100})},
                 {{"equation", std::string("ij,jk->ik")}});
   };
   EXPECT_THAT(FloatsOf(OfColumns(3, product)), ElementsAre(420, 531));
-  EXPECT_THAT(Error(OfColumns(5, product)), HasSubstr("elsewhere"));
+  EXPECT_THAT(ErrorOf(OfColumns(5, product)), HasSubstr("elsewhere"));
 
   const auto norm = [](TestGraph& g, ValueRef x) {
     const std::vector<float> ones(3, 1);
@@ -113,7 +113,7 @@ TEST(OpenRows, VectorsAlongThemMustBeAsLong) {
                 {{"is_training", false}, {"epsilon", 0.f}});
   };
   EXPECT_THAT(FloatsOf(OfColumns(3, norm)), ElementsAre(1, 3, 5, 2, 4, 6));
-  EXPECT_THAT(Error(OfColumns(5, norm)), HasSubstr("5 channels"));
+  EXPECT_THAT(ErrorOf(OfColumns(5, norm)), HasSubstr("5 channels"));
 }
 
 // Sizes are known when the model is bound, places come with the request.
@@ -124,7 +124,8 @@ TEST(UnseenValues, SlicesStayInside) {
   const Tensor values = Floats({4}, {0, 1, 2, 3});
   EXPECT_THAT(FloatsOf(RunGraph(g, {values, Longs({1}, {3})})), ElementsAre(3));
   for (const int64_t place : {int64_t{4}, int64_t{-1}, kHuge, INT64_MIN + 1})
-    EXPECT_THAT(Error(RunGraph(g, {values, Longs({1}, {place})})), HasSubstr("leave dimension 0"));
+    EXPECT_THAT(ErrorOf(RunGraph(g, {values, Longs({1}, {place})})),
+                HasSubstr("leave dimension 0"));
 }
 
 TEST(UnseenValues, SpecificationsAreVectorsOfOneLength) {

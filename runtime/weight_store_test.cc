@@ -15,7 +15,7 @@
 namespace floe {
 namespace {
 
-constexpr int64_t kWidth = 512, kLayerBytes = kWidth * kWidth * sizeof(float);
+constexpr int64_t kWidth = 512, kDenseBytes = kWidth * kWidth * sizeof(float);
 
 Tensor Weights(float seed) {
   Tensor weights = Tensor::Allocate(DType::kFloat32, Shape({kWidth, kWidth}));
@@ -66,16 +66,16 @@ class WeightStoreTest : public testing::Test {
 TEST_F(WeightStoreTest, ModelsHoldEqualWeightsOnce) {
   auto first = Load({1, 2});
   const int64_t alone = budget_.in_use();
-  EXPECT_GE(alone, 2 * kLayerBytes);
+  EXPECT_GE(alone, 2 * kDenseBytes);
   auto second = Load({1, 3});
   EXPECT_EQ(KernelOf(*first, "y0"), KernelOf(*second, "y0"));
   EXPECT_NE(KernelOf(*first, "y1"), KernelOf(*second, "y1"));
   EXPECT_EQ(second->weight_bytes(), first->weight_bytes());
-  EXPECT_LT(budget_.in_use(), alone + kLayerBytes * 3 / 2);
+  EXPECT_LT(budget_.in_use(), alone + kDenseBytes * 3 / 2);
 
   first.reset();  // what the second has stays
-  EXPECT_GE(budget_.in_use(), 2 * kLayerBytes);
-  EXPECT_LT(budget_.in_use(), 3 * kLayerBytes);
+  EXPECT_GE(budget_.in_use(), 2 * kDenseBytes);
+  EXPECT_LT(budget_.in_use(), 3 * kDenseBytes);
   second.reset();
   EXPECT_EQ(budget_.in_use(), 0);
 }
@@ -96,7 +96,7 @@ TEST_F(WeightStoreTest, LoadsAtTheSameTimeShareToo) {
   for (auto& model : models) loads.emplace_back([&] { model = Load({1, 2}); });
   for (std::thread& load : loads) load.join();
   for (const auto& model : models) EXPECT_EQ(KernelOf(*model, "y1"), KernelOf(*models[0], "y1"));
-  EXPECT_LT(budget_.in_use(), 3 * kLayerBytes);
+  EXPECT_LT(budget_.in_use(), 3 * kDenseBytes);
 }
 
 TEST_F(WeightStoreTest, ForgetsKernelsWithoutUsers) {
@@ -108,7 +108,7 @@ TEST_F(WeightStoreTest, ForgetsKernelsWithoutUsers) {
 TEST(Compile, GivesBackEachConstantOnceItIsPacked) {
   std::vector<float> seeds(20);
   std::iota(seeds.begin(), seeds.end(), 0.0f);
-  const MemoryBudget budget(26 * kLayerBytes);
+  const MemoryBudget budget(26 * kDenseBytes);
   const MemoryScope scope(budget);
   const auto model = Chain(seeds, {});
   EXPECT_TRUE(model.ok()) << model.status();

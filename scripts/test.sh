@@ -133,7 +133,7 @@ install_and_unit() {
 }
 
 check "build release" build release
-FLOE_DIFFERENTIAL_MINUTES=${ci:+5} FLOE_KERAS_MINUTES=${ci:+3} FLOE_SWEEP_EVERY=${full:+1} run_tests release build/release
+FLOE_DIFFERENTIAL_MINUTES=${ci:+3} FLOE_KERAS_MINUTES=${ci:+3} FLOE_SWEEP_EVERY=${full:+1} run_tests release build/release
 if [ -n "$ci" ]; then
   check "include directions" scripts/check_includes.py
   check "file and function sizes" scripts/check_sizes.py

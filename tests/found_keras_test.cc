@@ -145,8 +145,13 @@ TEST_P(FoundKeras, GivesTheWritersAnswers) {
 // What is wrong with how `floectl inspect` took the file, in a process of its own; "" when it ended
 // by itself, in time and in memory, whatever it said.
 std::string Inspect(const std::string& file) {
+#ifdef FLOE_SANITIZED  // many times slower, and the memory is mostly the sanitizer's own
+  constexpr rlim_t kSeconds = 300;
+  constexpr int64_t kMostKilobytes = int64_t{1} << 23;
+#else
   constexpr rlim_t kSeconds = 10;
   constexpr int64_t kMostKilobytes = int64_t{1} << 20;
+#endif
   const std::string program = std::string(FLOE_BINARY_DIR) + "/floectl";
   const pid_t child = fork();
   if (child == 0) {

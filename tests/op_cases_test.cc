@@ -87,8 +87,13 @@ TEST(OpCases, GiveThemWithoutEachPassToo) {
 }
 
 TEST(OpCases, GiveTheSameWithNothingDeclared) {
+#ifdef FLOE_SANITIZED
+  const std::vector<bool> declared = {false};
+#else
+  const std::vector<bool> declared = {false, true};
+#endif
   for (const CorpusCase& c : AllCases()) {
-    for (const bool ranks : {true, false}) {
+    for (const bool ranks : declared) {
       const absl::Status status = RunUndeclaredCase(c, c.variants[0], ranks);
       EXPECT_TRUE(status.ok()) << c.variants[0].name << (ranks ? ", ranks" : ", nothing")
                                << " declared: " << status.message();

@@ -31,14 +31,14 @@ std::string Binary(const std::string& text) {
   return def.SerializeAsString();
 }
 
-std::vector<std::string> Keys(const std::vector<SignatureTensor>& tensors) {
+std::vector<std::string> KeysOf(const std::vector<SignatureTensor>& tensors) {
   std::vector<std::string> keys;
   keys.reserve(tensors.size());
   for (const SignatureTensor& t : tensors) keys.push_back(t.key);
   return keys;
 }
 
-std::string ErrorOf(const std::string& bytes, const ImportOptions& options = {}) {
+std::string ImportError(const std::string& bytes, const ImportOptions& options = {}) {
   const auto model = ImportBytes(bytes, options);
   return model.ok() ? "no error" : std::string(model.status().message());
 }
@@ -59,8 +59,8 @@ TEST(Import, MakesASignatureFromPlaceholdersAndSinks) {
   const SignatureDef& signature = model->signatures.at(0);
   EXPECT_EQ(signature.name, "serving_default");
   EXPECT_EQ(signature.method, "tensorflow/serving/predict");
-  EXPECT_THAT(Keys(signature.inputs), ElementsAre("x"));
-  EXPECT_THAT(Keys(signature.outputs), ElementsAre("y"));
+  EXPECT_THAT(KeysOf(signature.inputs), ElementsAre("x"));
+  EXPECT_THAT(KeysOf(signature.outputs), ElementsAre("y"));
   EXPECT_EQ(signature.inputs[0].type.shape.ToString(), "[?,2]");
 }
 
@@ -71,7 +71,7 @@ TEST(Import, APlaceholderThatNoOutputReadsNeedNotBeFed) {
     node { name: "cond/unused_control_flow_input_3" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } } })",
                                  {});
   ASSERT_TRUE(model.ok()) << model.status();
-  ASSERT_THAT(Keys(model->signatures[0].inputs), ElementsAre("x", "unused"));
+  ASSERT_THAT(KeysOf(model->signatures[0].inputs), ElementsAre("x", "unused"));
   EXPECT_FALSE(model->signatures[0].inputs[0].optional);
   EXPECT_TRUE(model->signatures[0].inputs[1].optional);
 }
@@ -84,7 +84,7 @@ TEST(Import, WeightsThatNobodyReadsAreNoOutputs) {
     node { name: "y" op: "Mul" input: "x" input: "w" attr { key: "T" value { type: DT_FLOAT } } })",
                                  {});
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_THAT(Keys(model->signatures[0].outputs), ElementsAre("y"));
+  EXPECT_THAT(KeysOf(model->signatures[0].outputs), ElementsAre("y"));
 }
 
 TEST(Import, ConfigurationRenamesAndChooses) {
@@ -93,21 +93,22 @@ TEST(Import, ConfigurationRenamesAndChooses) {
   options.output_aliases = {{"scores", "y"}};
   const auto model = ImportBytes(kDense, options);
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_THAT(Keys(model->signatures[0].inputs), ElementsAre("features"));
-  EXPECT_THAT(Keys(model->signatures[0].outputs), ElementsAre("scores"));
+  EXPECT_THAT(KeysOf(model->signatures[0].inputs), ElementsAre("features"));
+  EXPECT_THAT(KeysOf(model->signatures[0].outputs), ElementsAre("scores"));
 }
 
 TEST(Import, WrongNamesAreAnsweredWithNearestAndSinks) {
   ImportOptions options;
   options.fetches = {"Y"};
-  EXPECT_THAT(ErrorOf(kDense, options), AllOf(HasSubstr("no 'Y'"), HasSubstr("nearest: 'y'"),
-                                              HasSubstr("sinks of the graph: 'y'")));
+  EXPECT_THAT(ImportError(kDense, options), AllOf(HasSubstr("no 'Y'"), HasSubstr("nearest: 'y'"),
+                                                  HasSubstr("sinks of the graph: 'y'")));
   options = {};
   options.input_aliases = {{"in", "xx"}};
-  EXPECT_THAT(ErrorOf(kDense, options), AllOf(HasSubstr("input 'in'"), HasSubstr("nearest: 'x'")));
+  EXPECT_THAT(ImportError(kDense, options),
+              AllOf(HasSubstr("input 'in'"), HasSubstr("nearest: 'x'")));
   options = {};
   options.placeholder_defaults = {{"phase", Tensor::Scalar(DType::kBool, true)}};
-  EXPECT_THAT(ErrorOf(kDense, options), HasSubstr("placeholder_defaults"));
+  EXPECT_THAT(ImportError(kDense, options), HasSubstr("placeholder_defaults"));
   // Unlike a file that is missing, it does not pass.
   EXPECT_EQ(ImportBytes(kDense, options).status().code(), absl::StatusCode::kInvalidArgument);
 }
@@ -155,11 +156,11 @@ TEST(Import, DefaultsFeedPlaceholdersThatTheChosenInputsLeaveOut) {
   const auto model = ImportBytes(graph, options);
   ASSERT_TRUE(model.ok()) << model.status();
   const auto& inputs = model->signatures[0].inputs;
-  ASSERT_THAT(Keys(inputs), ElementsAre("in", "scale"));
+  ASSERT_THAT(KeysOf(inputs), ElementsAre("in", "scale"));
   EXPECT_FALSE(inputs[0].optional);
   EXPECT_TRUE(inputs[1].optional);
   options.input_aliases = {{"scale", "x"}};
-  EXPECT_THAT(ErrorOf(graph, options), HasSubstr("signature.inputs: 'scale'"));
+  EXPECT_THAT(ImportError(graph, options), HasSubstr("signature.inputs: 'scale'"));
 }
 
 TEST(Import, AScalarDefaultFillsThePlaceholdersShape) {
@@ -183,7 +184,7 @@ TEST(Import, SinksOfSeveralOutputsGetNumbers) {
     node { name: "halves" op: "Split" input: "axis" input: "x" attr { key: "num_split" value { i: 2 } } attr { key: "T" value { type: DT_FLOAT } } })",
                                  {});
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_THAT(Keys(model->signatures[0].outputs), ElementsAre("halves", "halves:1"));
+  EXPECT_THAT(KeysOf(model->signatures[0].outputs), ElementsAre("halves", "halves:1"));
 }
 
 struct Malformed {
@@ -240,20 +241,20 @@ TEST(Import, MalformedGraphsNameNodeAndReason) {
        "node { name: \"a\" op: \"Placeholder\" attr { key: \"dtype\" value { type: 77 } } }",
        "dtype"},
   };
-  for (const Malformed& c : cases) EXPECT_THAT(ErrorOf(c.graph), HasSubstr(c.error)) << c.what;
+  for (const Malformed& c : cases) EXPECT_THAT(ImportError(c.graph), HasSubstr(c.error)) << c.what;
 }
 
 TEST(Import, EveryTruncationAndByteFlipIsAnErrorOrAGraph) {
   const std::string whole = Binary(kDense);
-  for (size_t n = 0; n < whole.size(); ++n) ErrorOf(whole.substr(0, n));
+  for (size_t n = 0; n < whole.size(); ++n) ImportError(whole.substr(0, n));
   for (size_t n = 0; n < whole.size(); ++n) {
     for (int bit : {0, 3, 7}) {
       std::string flipped = whole;
       flipped[n] = static_cast<char>(flipped[n] ^ (1 << bit));
-      ErrorOf(flipped);
+      ImportError(flipped);
     }
   }
-  EXPECT_THAT(ErrorOf(whole.substr(0, whole.size() - 3)), HasSubstr("malformed or cut off"));
+  EXPECT_THAT(ImportError(whole.substr(0, whole.size() - 3)), HasSubstr("malformed or cut off"));
 }
 
 // while (i < 3) { i = i + 1; x = x * c }, as TensorFlow 1 writes it.
@@ -291,7 +292,7 @@ TEST(Import, AVersionOneLoopBecomesAWhile) {
     EXPECT_EQ(node.subgraphs.size(), 2u);
   }
   EXPECT_EQ(loops, 1);
-  EXPECT_THAT(Keys(model->signatures[0].outputs), ElementsAre("y"));
+  EXPECT_THAT(KeysOf(model->signatures[0].outputs), ElementsAre("y"));
 }
 
 TEST(Import, WhatALoopComputesForNobodyIsLeftOut) {
@@ -300,16 +301,16 @@ TEST(Import, WhatALoopComputesForNobodyIsLeftOut) {
   node { name: "unused/too" op: "Neg" input: "unused" attr { key: "T" value { type: DT_FLOAT } } })",
                                  {});
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_THAT(Keys(model->signatures[0].outputs), ElementsAre("y"));
+  EXPECT_THAT(KeysOf(model->signatures[0].outputs), ElementsAre("y"));
 }
 
 TEST(Import, LoopsWithoutAFormAreRefusedByName) {
   std::string text = kLoop;
   const std::string from = "input: \"x/Switch:1\" input: \"c/Enter\"";
   text.replace(text.find(from), from.size(), "input: \"x/Switch:1\" input: \"x\"");
-  EXPECT_THAT(ErrorOf(text),
+  EXPECT_THAT(ImportError(text),
               AllOf(HasSubstr("'x'"), HasSubstr("frame 'loop'"), HasSubstr("without an Enter")));
-  EXPECT_THAT(ErrorOf(R"(
+  EXPECT_THAT(ImportError(R"(
     node { name: "enter" op: "Enter" input: "x" }
     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
     node { name: "merge" op: "Merge" input: "enter" input: "next" }
@@ -318,7 +319,7 @@ TEST(Import, LoopsWithoutAFormAreRefusedByName) {
 }
 
 TEST(Import, PlaceholdersInFunctionsAreRefused) {
-  EXPECT_THAT(ErrorOf(R"(
+  EXPECT_THAT(ImportError(R"(
     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
     node { name: "y" op: "PartitionedCall" input: "x" attr { key: "f" value { func { name: "f" } } } }
     library { function { signature { name: "f" input_arg { name: "a" type: DT_FLOAT } output_arg { name: "r" type: DT_FLOAT } }

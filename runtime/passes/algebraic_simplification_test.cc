@@ -8,11 +8,11 @@
 namespace floe {
 namespace {
 
-const SymShape kImages = {Dim::Unknown(), 3, 1, 5};
+const SymShape kThinImages = {Dim::Unknown(), 3, 1, 5};
 
 // What is left of a graph around x, after the answers were compared.
 Graph Simplified(const std::function<ValueRef(TestGraph&, ValueRef)>& build,
-                 const SymShape& shape = kImages, const Shape& run = Shape({2, 3, 1, 5})) {
+                 const SymShape& shape = kThinImages, const Shape& run = Shape({2, 3, 1, 5})) {
   TestGraph t;
   t.Output(build(t, t.Input("x", DType::kFloat32, shape)));
   const std::vector<Tensor> in = {Wavy(run, 1)};
@@ -61,7 +61,7 @@ TEST(SimplifyAlgebra, MovingDimsOfOneIsAReshape) {
 
 TEST(SimplifyAlgebra, RowsAreStillProved) {
   TestGraph t;
-  const ValueRef x = t.Input("x", DType::kFloat32, kImages);
+  const ValueRef x = t.Input("x", DType::kFloat32, kThinImages);
   t.Output(t.Op("Transpose", "y", {x, t.Ints("p", {0, 2, 1, 3})}));
   const auto plan = t.Compile()->Bind({Shape({7, 3, 1, 5})});
   ASSERT_TRUE(plan.ok()) << plan.status();

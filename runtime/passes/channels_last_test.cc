@@ -61,14 +61,14 @@ TEST(ChannelsLast, ConvolutionByItsDefinition) {
   }
 }
 
-struct Case {
+struct LayoutCase {
   std::string op;
   Attributes first, last;  // the attributes for either layout
   Shape filter = {};       // none for pools
 };
 
 // The op with channels in front, and between transposes by hand.
-void ExpectSame(const Case& c, const SymShape& type, const Shape& run) {
+void ExpectSame(const LayoutCase& c, const SymShape& type, const Shape& run) {
   SCOPED_TRACE(c.op);
   TestGraph first, last;
   const bool volume = run.rank() == 5;

@@ -6,8 +6,6 @@
 namespace floe {
 namespace {
 
-const SymShape kRows4 = {Dim::Unknown(), 4};
-
 TEST(MergeCommonSubexpressions, EqualNodesOfEqualInputsAreOne) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, kRows4);

@@ -16,8 +16,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-const SymShape kRows4 = {Dim::Unknown(), 4};
-
 TEST(FoldConstants, ComputesWithTheKernels) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, kRows4);

@@ -47,12 +47,12 @@ Graph Folded(TestGraph t, const Shape& run) {
   return t.graph;
 }
 
-const SymShape kImages = {Dim::Unknown(), 9, 8, 2};
-const Shape kRun({3, 9, 8, 2});
+const SymShape kDilatedImages = {Dim::Unknown(), 9, 8, 2};
+const Shape kDilatedRun({3, 9, 8, 2});
 
 TestGraph Images(const Blocks& blocks, const Build& build) {
   TestGraph t;
-  t.Output(Between(t, t.Input("x", DType::kFloat32, kImages), blocks, build));
+  t.Output(Between(t, t.Input("x", DType::kFloat32, kDilatedImages), blocks, build));
   return t;
 }
 
@@ -68,16 +68,16 @@ TEST(FoldDilations, TheConvolutionPads) {
         g.Op("BiasAdd", "biased", {Conv(g, x), g.Floats("b", {4}, {1, 2, 3, 4})});
     return g.Op("Relu", "y", {biased});
   });
-  const Graph graph = Folded(t, kRun);
+  const Graph graph = Folded(t, kDilatedRun);
   EXPECT_EQ(CountOps(graph, "SpaceToBatchND") + CountOps(graph, "BatchToSpaceND"), 0);
-  EXPECT_EQ(WhyNotBatchable(t, kRun), "");
+  EXPECT_EQ(WhyNotBatchable(t, kDilatedRun), "");
 }
 
 TEST(FoldDilations, ACropOfTheImageItselfStays) {
   const TestGraph t = Images({{2, 2}, {0, 1, 0, 0}, {1, 0, 0, 1}},
                              [](TestGraph& g, ValueRef x) { return Conv(g, x); });
-  EXPECT_EQ(CountOps(Folded(t, kRun), "BatchToSpaceND"), 1);
-  EXPECT_EQ(WhyNotBatchable(t, kRun), "");
+  EXPECT_EQ(CountOps(Folded(t, kDilatedRun), "BatchToSpaceND"), 1);
+  EXPECT_EQ(WhyNotBatchable(t, kDilatedRun), "");
 }
 
 // Zeros are added in front of the Relu and the bias, not behind them.
@@ -85,8 +85,8 @@ TEST(FoldDilations, WhatComesBeforeTheConvolutionSeesThePads) {
   const TestGraph t = Images({{2, 2}, {2, 3, 2, 2}, {0, 1, 0, 0}}, [](TestGraph& g, ValueRef x) {
     return Conv(g, g.Op("BiasAdd", "biased", {x, g.Floats("b", {2}, {5, 7})}));
   });
-  EXPECT_EQ(CountOps(Folded(t, kRun), "SpaceToBatchND"), 1);
-  EXPECT_EQ(WhyNotBatchable(t, kRun), "");
+  EXPECT_EQ(CountOps(Folded(t, kDilatedRun), "SpaceToBatchND"), 1);
+  EXPECT_EQ(WhyNotBatchable(t, kDilatedRun), "");
 }
 
 TEST(FoldDilations, SeveralConvolutionsAndDepthwiseOnes) {
@@ -96,8 +96,8 @@ TEST(FoldDilations, SeveralConvolutionsAndDepthwiseOnes) {
              {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", std::string("VALID")}});
     return Conv(g, deep);
   });
-  EXPECT_EQ(CountOps(Folded(t, kRun), "SpaceToBatchND"), 0);
-  EXPECT_EQ(WhyNotBatchable(t, kRun), "");
+  EXPECT_EQ(CountOps(Folded(t, kDilatedRun), "SpaceToBatchND"), 0);
+  EXPECT_EQ(WhyNotBatchable(t, kDilatedRun), "");
 }
 
 TEST(FoldDilations, SequencesAreImagesOfHeightOne) {
@@ -145,7 +145,7 @@ TEST(FoldDilations, OtherChainsStay) {
       },
   };
   for (const Build& other : others)
-    EXPECT_EQ(CountOps(Folded(Images(blocks, other), kRun), "SpaceToBatchND"), 1);
+    EXPECT_EQ(CountOps(Folded(Images(blocks, other), kDilatedRun), "SpaceToBatchND"), 1);
   TestGraph read_again = Images(blocks, [](TestGraph& g, ValueRef x) { return Conv(g, x); });
   for (int i = 0; i < read_again.graph.size(); ++i) {
     if (read_again.graph.node(i).name == "apart") read_again.Output({i, 0});

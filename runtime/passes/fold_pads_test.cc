@@ -6,17 +6,17 @@
 namespace floe {
 namespace {
 
-struct Case {
+struct PadCase {
   std::vector<int32_t> pads = {0, 0, 2, 1, 0, 3, 0, 0};
   std::string padding = "VALID", op = "Conv2D";
   std::optional<float> value = std::nullopt;
 };
 
-const SymShape kImages = {Dim::Unknown(), 9, 8, 2};
+const SymShape kPaddedImages = {Dim::Unknown(), 9, 8, 2};
 
-TestGraph Padded(const Case& c) {
+TestGraph Padded(const PadCase& c) {
   TestGraph t;
-  const ValueRef x = t.Input("x", DType::kFloat32, kImages);
+  const ValueRef x = t.Input("x", DType::kFloat32, kPaddedImages);
   const ValueRef pads =
       t.Const("pads", Tensor::Vector(DType::kInt32, c.pads)
                           .Reshaped(Shape({static_cast<int64_t>(c.pads.size()) / 2, 2})));
@@ -44,21 +44,22 @@ int PadsLeft(TestGraph t, const Shape& run) {
   return CountOps(t.graph, "Pad") + CountOps(t.graph, "PadV2");
 }
 
-const Shape kRun({3, 9, 8, 2});
+const Shape kPaddedRun({3, 9, 8, 2});
 
 TEST(FoldPads, TheConvolutionPads) {
   for (const char* op : {"Conv2D", "DepthwiseConv2dNative"}) {
     for (const char* padding : {"VALID", "EXPLICIT"}) {
-      EXPECT_EQ(PadsLeft(Padded({.padding = padding, .op = op}), kRun), 0) << op << " " << padding;
+      EXPECT_EQ(PadsLeft(Padded({.padding = padding, .op = op}), kPaddedRun), 0)
+          << op << " " << padding;
     }
   }
-  EXPECT_EQ(PadsLeft(Padded({.value = 0}), kRun), 0);
+  EXPECT_EQ(PadsLeft(Padded({.value = 0}), kPaddedRun), 0);
 }
 
 TEST(FoldPads, OtherPadsStay) {
-  EXPECT_EQ(PadsLeft(Padded({.value = 1}), kRun), 1);
-  EXPECT_EQ(PadsLeft(Padded({.padding = "SAME"}), kRun), 1);
-  EXPECT_EQ(PadsLeft(Padded({.pads = {1, 0, 0, 0, 0, 0, 0, 0}}), kRun), 1);
+  EXPECT_EQ(PadsLeft(Padded({.value = 1}), kPaddedRun), 1);
+  EXPECT_EQ(PadsLeft(Padded({.padding = "SAME"}), kPaddedRun), 1);
+  EXPECT_EQ(PadsLeft(Padded({.pads = {1, 0, 0, 0, 0, 0, 0, 0}}), kPaddedRun), 1);
   TestGraph deeper = Padded({});
   for (int i = 0; i < deeper.graph.size(); ++i) {
     if (deeper.graph.node(i).name == "pad") deeper.Output({i, 0});

@@ -9,7 +9,7 @@ namespace floe {
 namespace {
 
 // Sizes that no two axes share: 2 heads, 5 queries, 7 keys, 3 features, values of 4.
-struct Case {
+struct AttentionCase {
   ValueRef In(const std::string& name, const std::vector<int64_t>& dims) {
     SymShape open;
     std::vector<int64_t> sizes = dims;
@@ -52,7 +52,7 @@ struct Case {
   std::vector<Tensor> inputs;
 };
 
-constexpr int64_t kRows = -1;  // In() opens it
+constexpr int64_t kOpenRows = -1;  // In() opens it
 
 TEST(FuseAttention, EinsumsOfKeras) {
   struct Form {
@@ -61,9 +61,9 @@ TEST(FuseAttention, EinsumsOfKeras) {
   };
   for (const Form& form : {Form{"BTNH,BSNH->BNTS", "BNTS,BSNH->BTNH", false},
                            Form{"aecd,abcd->acbe", "acbe,aecd->abcd", true}}) {
-    Case c;
-    const ValueRef q = c.In("q", {kRows, 5, 2, 3}), k = c.In("k", {kRows, 7, 2, 3}),
-                   v = c.In("v", {kRows, 7, 2, 4});
+    AttentionCase c;
+    const ValueRef q = c.In("q", {kOpenRows, 5, 2, 3}), k = c.In("k", {kOpenRows, 7, 2, 3}),
+                   v = c.In("v", {kOpenRows, 7, 2, 4});
     const ValueRef scores =
         c.Einsum("scores", form.scores, form.key_first ? k : q, form.key_first ? q : k);
     const ValueRef soft = c.t.Op("Softmax", "soft", {c.Scaled(scores)});
@@ -74,19 +74,19 @@ TEST(FuseAttention, EinsumsOfKeras) {
 TEST(FuseAttention, ProductsWithAndWithoutTransposes) {
   for (const bool heads_last : {false, true}) {
     for (const bool adj : {false, true}) {
-      Case c;
+      AttentionCase c;
       ValueRef q, k, v;
       const std::vector<int32_t> swap = {0, 2, 1, 3};
       if (heads_last) {
-        q = c.Turn("qt", c.In("q", {kRows, 5, 2, 3}), swap);
-        k = c.Turn("kt", c.In("k", {kRows, 7, 2, 3}),
+        q = c.Turn("qt", c.In("q", {kOpenRows, 5, 2, 3}), swap);
+        k = c.Turn("kt", c.In("k", {kOpenRows, 7, 2, 3}),
                    adj ? swap : std::vector<int32_t>{0, 2, 3, 1});
-        v = c.Turn("vt", c.In("v", {kRows, 7, 2, 4}), swap);
+        v = c.Turn("vt", c.In("v", {kOpenRows, 7, 2, 4}), swap);
       } else {
-        q = c.In("q", {kRows, 2, 5, 3});
-        k = c.In("k",
-                 adj ? std::vector<int64_t>{kRows, 2, 7, 3} : std::vector<int64_t>{kRows, 2, 3, 7});
-        v = c.In("v", {kRows, 2, 7, 4});
+        q = c.In("q", {kOpenRows, 2, 5, 3});
+        k = c.In("k", adj ? std::vector<int64_t>{kOpenRows, 2, 7, 3}
+                          : std::vector<int64_t>{kOpenRows, 2, 3, 7});
+        v = c.In("v", {kOpenRows, 2, 7, 4});
       }
       const ValueRef scores = c.Product("scores", q, k, adj);
       const ValueRef soft = c.t.Op(
@@ -99,10 +99,10 @@ TEST(FuseAttention, ProductsWithAndWithoutTransposes) {
 
 TEST(FuseAttention, ScaledQueries) {
   for (const bool read_twice : {false, true}) {
-    Case c;
+    AttentionCase c;
     const ValueRef q =
-        c.t.Op("Mul", "half", {c.t.Floats("c", {}, {0.6f}), c.In("q", {kRows, 5, 2, 3})});
-    const ValueRef k = c.In("k", {kRows, 7, 2, 3}), v = c.In("v", {kRows, 7, 2, 4});
+        c.t.Op("Mul", "half", {c.t.Floats("c", {}, {0.6f}), c.In("q", {kOpenRows, 5, 2, 3})});
+    const ValueRef k = c.In("k", {kOpenRows, 7, 2, 3}), v = c.In("v", {kOpenRows, 7, 2, 4});
     if (read_twice) c.t.Output(q);
     const ValueRef scores = c.Scaled(c.Einsum("scores", "BTNH,BSNH->BNTS", q, k));
     c.Expect(true, c.Einsum("y", "BNTS,BSNH->BTNH", c.t.Op("Softmax", "soft", {scores}), v));
@@ -113,20 +113,20 @@ TEST(FuseAttention, ScaledQueries) {
 }
 
 TEST(FuseAttention, WithoutHeadsAndScale) {
-  Case c;
-  const ValueRef q = c.In("q", {kRows, 5, 3}), k = c.In("k", {kRows, 7, 3}),
-                 v = c.In("v", {kRows, 7, 4});
+  AttentionCase c;
+  const ValueRef q = c.In("q", {kOpenRows, 5, 3}), k = c.In("k", {kOpenRows, 7, 3}),
+                 v = c.In("v", {kOpenRows, 7, 4});
   c.Expect(true,
            c.Product("y", c.t.Op("Softmax", "soft", {c.Product("scores", q, k, true)}), v, false));
 }
 
 TEST(FuseAttention, MasksOfEveryShapeOnEitherSide) {
   for (const std::vector<int64_t>& dims :
-       {std::vector<int64_t>{kRows, 1, 1, 7}, {kRows, 1, 5, 7}, {kRows, 2, 5, 1}}) {
+       {std::vector<int64_t>{kOpenRows, 1, 1, 7}, {kOpenRows, 1, 5, 7}, {kOpenRows, 2, 5, 1}}) {
     for (const bool first : {false, true}) {
-      Case c;
-      const ValueRef q = c.In("q", {kRows, 2, 5, 3}), k = c.In("k", {kRows, 2, 7, 3}),
-                     v = c.In("v", {kRows, 2, 7, 4}), mask = c.In("mask", dims);
+      AttentionCase c;
+      const ValueRef q = c.In("q", {kOpenRows, 2, 5, 3}), k = c.In("k", {kOpenRows, 2, 7, 3}),
+                     v = c.In("v", {kOpenRows, 2, 7, 4}), mask = c.In("mask", dims);
       // A mask that is itself a product with a constant.
       const ValueRef far = c.t.Op("Mul", "far", {mask, c.t.Floats("much", {}, {-3.0f})});
       const ValueRef scores = c.Scaled(c.Product("scores", q, k, true));
@@ -136,9 +136,9 @@ TEST(FuseAttention, MasksOfEveryShapeOnEitherSide) {
     }
   }
   for (const Shape& shape : {Shape({1, 1, 5, 7}), Shape({5, 7}), Shape({7}), Shape({5, 1})}) {
-    Case c;
-    const ValueRef q = c.In("q", {kRows, 2, 5, 3}), k = c.In("k", {kRows, 2, 7, 3}),
-                   v = c.In("v", {kRows, 2, 7, 4});
+    AttentionCase c;
+    const ValueRef q = c.In("q", {kOpenRows, 2, 5, 3}), k = c.In("k", {kOpenRows, 2, 7, 3}),
+                   v = c.In("v", {kOpenRows, 2, 7, 4});
     const ValueRef sum =
         c.t.Op("Add", "sum", {c.Product("scores", q, k, true), c.t.Const("mask", Wavy(shape, 9))});
     c.Expect(true, c.Product("y", c.t.Op("Softmax", "soft", {sum}), v, false));
@@ -149,9 +149,10 @@ TEST(FuseAttention, MasksOfEveryShapeOnEitherSide) {
 TEST(FuseAttention, MasksThatSelect) {
   for (const bool zero : {false, true}) {
     for (const bool turned : {false, true}) {
-      Case c;
-      const ValueRef q = c.In("q", {kRows, 5, 2, 3}), k = c.In("k", {kRows, 7, 2, 3}),
-                     v = c.In("v", {kRows, 7, 2, 4}), number = c.In("mask", {kRows, 1, 5, 7});
+      AttentionCase c;
+      const ValueRef q = c.In("q", {kOpenRows, 5, 2, 3}), k = c.In("k", {kOpenRows, 7, 2, 3}),
+                     v = c.In("v", {kOpenRows, 7, 2, 4}),
+                     number = c.In("mask", {kOpenRows, 1, 5, 7});
       const ValueRef mask = c.t.Op("Greater", "greater", {number, c.t.Floats("at", {}, {0.1f})});
       const ValueRef keys = c.Turn("kt", k, {0, 2, 1, 3});
       const ValueRef scores =
@@ -171,9 +172,9 @@ TEST(FuseAttention, MasksThatSelect) {
 
 TEST(FuseAttention, LeavesSelectsOfOtherMasksOrValues) {
   for (const int kind : {0, 1, 2}) {
-    Case c;
-    const ValueRef q = c.In("q", {kRows, 2, 5, 3}), k = c.In("k", {kRows, 2, 7, 3}),
-                   v = c.In("v", {kRows, 2, 7, 4}), number = c.In("mask", {kRows, 1, 5, 7});
+    AttentionCase c;
+    const ValueRef q = c.In("q", {kOpenRows, 2, 5, 3}), k = c.In("k", {kOpenRows, 2, 7, 3}),
+                   v = c.In("v", {kOpenRows, 2, 7, 4}), number = c.In("mask", {kOpenRows, 1, 5, 7});
     const ValueRef mask = c.t.Op("Greater", "greater", {number, c.t.Floats("at", {}, {0.1f})});
     const ValueRef other = c.t.Op("Less", "less", {number, c.t.Floats("to", {}, {0.2f})});
     const ValueRef scores = c.Product("s", q, k, true);
@@ -190,57 +191,58 @@ TEST(FuseAttention, LeavesSelectsOfOtherMasksOrValues) {
 }
 
 TEST(FuseAttention, LeavesWhatIsNearlyOne) {
-  const auto inputs = [](Case* c) {
-    return std::array<ValueRef, 3>{c->In("q", {kRows, 2, 5, 3}), c->In("k", {kRows, 2, 7, 3}),
-                                   c->In("v", {kRows, 2, 7, 4})};
+  const auto inputs = [](AttentionCase* c) {
+    return std::array<ValueRef, 3>{c->In("q", {kOpenRows, 2, 5, 3}),
+                                   c->In("k", {kOpenRows, 2, 7, 3}),
+                                   c->In("v", {kOpenRows, 2, 7, 4})};
   };
   {
-    Case c;  // the scores are an output too
+    AttentionCase c;  // the scores are an output too
     const auto [q, k, v] = inputs(&c);
     const ValueRef scores = c.Product("scores", q, k, true);
     c.t.Output(scores);
     c.Expect(false, c.Product("y", c.t.Op("Softmax", "soft", {scores}), v, false));
   }
   {
-    Case c;  // a scale for each key
+    AttentionCase c;  // a scale for each key
     const auto [q, k, v] = inputs(&c);
     const ValueRef scores = c.t.Op(
         "Mul", "s", {c.Product("scores", q, k, true), c.t.Const("each", Wavy(Shape({7}), 4))});
     c.Expect(false, c.Product("y", c.t.Op("Softmax", "soft", {scores}), v, false));
   }
   {
-    Case c;  // the softmax weighs what is multiplied from the left
-    const ValueRef q = c.In("q", {kRows, 2, 5, 3}), k = c.In("k", {kRows, 2, 7, 3}),
-                   v = c.In("v", {kRows, 2, 4, 5});
+    AttentionCase c;  // the softmax weighs what is multiplied from the left
+    const ValueRef q = c.In("q", {kOpenRows, 2, 5, 3}), k = c.In("k", {kOpenRows, 2, 7, 3}),
+                   v = c.In("v", {kOpenRows, 2, 4, 5});
     const ValueRef soft = c.t.Op("Softmax", "soft", {c.Product("scores", q, k, true)});
     c.Expect(false, c.Product("y", v, soft, false));
   }
   {
-    Case c;  // values along the queries
-    const ValueRef q = c.In("q", {kRows, 5, 2, 3}), k = c.In("k", {kRows, 5, 2, 3}),
-                   v = c.In("v", {kRows, 5, 2, 4});
+    AttentionCase c;  // values along the queries
+    const ValueRef q = c.In("q", {kOpenRows, 5, 2, 3}), k = c.In("k", {kOpenRows, 5, 2, 3}),
+                   v = c.In("v", {kOpenRows, 5, 2, 4});
     const ValueRef soft = c.t.Op("Softmax", "soft", {c.Einsum("s", "BTNH,BSNH->BNTS", q, k)});
     c.Expect(false, c.Einsum("y", "BNTS,BTNH->BSNH", soft, v));
   }
   {
-    Case c;  // softmax along the queries
-    const ValueRef q = c.In("q", {kRows, 5, 2, 3}), k = c.In("k", {kRows, 5, 2, 3}),
-                   v = c.In("v", {kRows, 5, 2, 4});
+    AttentionCase c;  // softmax along the queries
+    const ValueRef q = c.In("q", {kOpenRows, 5, 2, 3}), k = c.In("k", {kOpenRows, 5, 2, 3}),
+                   v = c.In("v", {kOpenRows, 5, 2, 4});
     const ValueRef soft = c.t.Op("Softmax", "soft", {c.Einsum("s", "BTNH,BSNH->BNST", q, k)});
     const ValueRef y = c.Einsum("y", "BNST,BSNH->BTNH", soft, v);
     c.Expect(false, y);
   }
   {
-    Case c;  // heads with a transposition of their own
-    const ValueRef q = c.In("q", {kRows, 2, 2, 3}), k = c.In("k", {kRows, 2, 2, 3}),
-                   v = c.In("v", {kRows, 2, 2, 4});
+    AttentionCase c;  // heads with a transposition of their own
+    const ValueRef q = c.In("q", {kOpenRows, 2, 2, 3}), k = c.In("k", {kOpenRows, 2, 2, 3}),
+                   v = c.In("v", {kOpenRows, 2, 2, 4});
     const ValueRef soft = c.t.Op("Softmax", "soft", {c.Einsum("s", "BTNH,BSNH->BTNS", q, k)});
     c.Expect(false, c.Einsum("y", "BTNS,BTNH->BSNH", soft, v));
   }
   {
-    Case c;  // a mask that has more queries than the scores
-    const ValueRef q = c.In("q", {kRows, 2, 1, 3}), k = c.In("k", {kRows, 2, 7, 3}),
-                   v = c.In("v", {kRows, 2, 7, 4});
+    AttentionCase c;  // a mask that has more queries than the scores
+    const ValueRef q = c.In("q", {kOpenRows, 2, 1, 3}), k = c.In("k", {kOpenRows, 2, 7, 3}),
+                   v = c.In("v", {kOpenRows, 2, 7, 4});
     const ValueRef sum = c.t.Op(
         "Add", "sum", {c.Product("scores", q, k, true), c.t.Const("mask", Wavy(Shape({5, 7}), 9))});
     c.Expect(false, c.Product("y", c.t.Op("Softmax", "soft", {sum}), v, false));

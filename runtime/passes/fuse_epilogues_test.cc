@@ -9,8 +9,6 @@
 namespace floe {
 namespace {
 
-const SymShape kRows4 = {Dim::Unknown(), 4};
-
 TEST(FuseEpilogues, BiasAndActivationJoinTheirMatMul) {
   for (const char* bias_op : {"BiasAdd", "Add"}) {
     TestGraph t;

@@ -8,7 +8,7 @@
 namespace floe {
 namespace {
 
-Graph Fused(const TestGraph& t) {
+Graph FusedGelu(const TestGraph& t) {
   Graph graph = t.graph;
   const absl::Status status = FuseGelu(&graph, t.InputTypes(), {});
   EXPECT_TRUE(status.ok()) << status;
@@ -31,7 +31,7 @@ struct Formula {
 // One node is left, and it gives float64's answers.
 void ExpectFused(Formula* f, ValueRef y, const char* op, double (*reference)(double)) {
   f->t.Output(y);
-  const Graph fused = Fused(f->t);
+  const Graph fused = FusedGelu(f->t);
   EXPECT_EQ(CountOps(fused, op), 1) << DebugString(fused);
   EXPECT_EQ(fused.size(), 2) << DebugString(fused);
   Tensor in = Wavy(Shape({9, 37}), 1), want = Tensor::Allocate(DType::kFloat32, in.shape());
@@ -47,7 +47,7 @@ void ExpectFused(Formula* f, ValueRef y, const char* op, double (*reference)(dou
 
 void ExpectLeft(Formula* f, ValueRef y) {
   f->t.Output(y);
-  const Graph fused = Fused(f->t);
+  const Graph fused = FusedGelu(f->t);
   EXPECT_EQ(CountOps(fused, "Gelu") + CountOps(fused, "GeluTanh"), 0) << DebugString(fused);
   const std::vector<Tensor> in = {Wavy(Shape({9, 37}), 1)};
   const auto got = RunGraph(f->t, in), want = RunGraph(f->t, in, {"all"});
@@ -106,7 +106,7 @@ TEST(FuseGelu, OfASumThatIsItselfArithmetic) {
   const ValueRef x = f.F("Add", f.F("Mul", f.x, f.C(2)), f.C(1));
   const ValueRef more = f.F("Add", f.F("Erf", f.F("Mul", x, f.C(0.70710677f))), f.C(1));
   f.t.Output(f.F("Mul", f.F("Mul", x, more), f.C(0.5f)));
-  const Graph fused = Fused(f.t);
+  const Graph fused = FusedGelu(f.t);
   EXPECT_EQ(CountOps(fused, "Gelu"), 1) << DebugString(fused);
   EXPECT_EQ(CountOps(fused, "Erf"), 0) << DebugString(fused);
   const std::vector<Tensor> in = {Wavy(Shape({9, 37}), 1)};

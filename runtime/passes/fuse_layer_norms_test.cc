@@ -9,8 +9,8 @@ namespace {
 constexpr int kWidth = 19;
 
 // Writes formulas into a graph, one operation after the other.
-struct Formula {
-  Formula() : x(t.Input("x", DType::kFloat32, {Dim::Unknown(), 5, kWidth})) {}
+struct NormFormula {
+  NormFormula() : x(t.Input("x", DType::kFloat32, {Dim::Unknown(), 5, kWidth})) {}
   std::string Name() { return "n" + std::to_string(next++); }
   ValueRef C(float value) { return t.Floats(Name(), {}, {value}); }
   ValueRef V(float seed) { return t.Const(Name(), Wavy(Shape({kWidth}), seed)); }
@@ -25,7 +25,7 @@ struct Formula {
   int next = 0;
 };
 
-void ExpectNorms(Formula* f, int count) {
+void ExpectNorms(NormFormula* f, int count) {
   Graph fused = f->t.graph;
   const absl::Status status = FuseLayerNorms(&fused, f->t.InputTypes(), {});
   EXPECT_TRUE(status.ok()) << status;
@@ -44,7 +44,7 @@ void ExpectNorms(Formula* f, int count) {
 // tf.nn.batch_normalization over tf.nn.moments, which Keras 3 calls: x * f + (offset - mean * f).
 TEST(FuseLayerNorms, MomentsAndBatchNormalization) {
   for (const bool negated : {false, true}) {
-    Formula f;
+    NormFormula f;
     const ValueRef mean = f.Mean(f.x);
     const ValueRef variance = f.Mean(f.F("SquaredDifference", f.x, mean));
     ValueRef factor = f.F("Rsqrt", f.F("Add", variance, f.C(1e-3f)));
@@ -59,7 +59,7 @@ TEST(FuseLayerNorms, MomentsAndBatchNormalization) {
 // As ONNX's exporters write it.
 TEST(FuseLayerNorms, DistanceOverRoot) {
   for (const char* square : {"Square", "Mul", "Pow"}) {
-    Formula f;
+    NormFormula f;
     const ValueRef distance = f.F("Sub", f.x, f.Mean(f.x));
     const ValueRef squares = std::string(square) == "Mul"   ? f.F("Mul", distance, distance)
                              : std::string(square) == "Pow" ? f.F("Pow", distance, f.C(2))
@@ -72,7 +72,7 @@ TEST(FuseLayerNorms, DistanceOverRoot) {
 }
 
 TEST(FuseLayerNorms, WithoutScaleOrOffset) {
-  Formula f;
+  NormFormula f;
   const ValueRef distance = f.F("Sub", f.x, f.Mean(f.x, 2));
   const ValueRef variance = f.Mean(f.F("Square", distance), 2);
   f.t.Output(f.F("Mul", distance, f.F("Rsqrt", f.F("Add", f.C(1e-3f), variance))));
@@ -81,7 +81,7 @@ TEST(FuseLayerNorms, WithoutScaleOrOffset) {
 
 // What is read before the offset ends the formula there.
 TEST(FuseLayerNorms, EndsWhereOthersRead) {
-  Formula f;
+  NormFormula f;
   const ValueRef distance = f.F("Sub", f.x, f.Mean(f.x));
   const ValueRef variance = f.Mean(f.F("Square", distance));
   const ValueRef y = f.F("Mul", distance, f.F("Rsqrt", f.F("Add", variance, f.C(1e-3f))));
@@ -91,7 +91,7 @@ TEST(FuseLayerNorms, EndsWhereOthersRead) {
 }
 
 // As Keras 2 writes it.
-ValueRef TrainingNorm(Formula* f, ValueRef flat, float scale, int channels) {
+ValueRef TrainingNorm(NormFormula* f, ValueRef flat, float scale, int channels) {
   std::vector<float> scales(channels, scale);
   std::vector<ValueRef> inputs = {
       flat, f->t.Floats(f->Name(), {channels}, scales),
@@ -103,7 +103,7 @@ ValueRef TrainingNorm(Formula* f, ValueRef flat, float scale, int channels) {
 
 TEST(FuseLayerNorms, TheTrainingFormOfBatchNorm) {
   for (const float scale : {1.0f, 2.0f}) {
-    Formula f;
+    NormFormula f;
     const ValueRef flat =
         f.t.Op("Reshape", f.Name(), {f.x, f.t.Ints(f.Name(), {1, -1, kWidth, 1})});
     const ValueRef norm = TrainingNorm(&f, flat, scale, 15);
@@ -114,7 +114,7 @@ TEST(FuseLayerNorms, TheTrainingFormOfBatchNorm) {
 }
 
 TEST(FuseLayerNorms, NotWhenTheReshapeCutsRows) {
-  Formula f;
+  NormFormula f;
   const ValueRef flat =
       f.t.Op("Reshape", f.Name(), {f.x, f.t.Ints(f.Name(), {1, -1, 5 * kWidth, 1})});
   const ValueRef norm = TrainingNorm(&f, flat, 1, 3);
@@ -124,34 +124,34 @@ TEST(FuseLayerNorms, NotWhenTheReshapeCutsRows) {
 
 TEST(FuseLayerNorms, LeavesWhatIsNearlyOne) {
   {
-    Formula f;  // the mean of another dim
+    NormFormula f;  // the mean of another dim
     const ValueRef distance = f.F("Sub", f.x, f.Mean(f.x, 1));
     const ValueRef variance = f.Mean(f.F("Square", distance), 1);
     f.t.Output(f.F("Mul", distance, f.F("Rsqrt", f.F("Add", variance, f.C(1e-3f)))));
     ExpectNorms(&f, 0);
   }
   {
-    Formula f;  // the variance of one dim, the mean of another
+    NormFormula f;  // the variance of one dim, the mean of another
     const ValueRef distance = f.F("Sub", f.x, f.Mean(f.x));
     const ValueRef variance = f.Mean(f.F("Square", distance), 1);
     f.t.Output(f.F("Mul", distance, f.F("Rsqrt", f.F("Add", variance, f.C(1e-3f)))));
     ExpectNorms(&f, 0);
   }
   {
-    Formula f;  // without the mean in the result
+    NormFormula f;  // without the mean in the result
     const ValueRef variance = f.Mean(f.F("SquaredDifference", f.x, f.Mean(f.x)));
     f.t.Output(f.F("Mul", f.x, f.F("Rsqrt", f.F("Add", variance, f.C(1e-3f)))));
     ExpectNorms(&f, 0);
   }
   {
-    Formula f;  // squares of x itself
+    NormFormula f;  // squares of x itself
     const ValueRef distance = f.F("Sub", f.x, f.Mean(f.x));
     const ValueRef squares = f.Mean(f.F("Square", f.x));
     f.t.Output(f.F("Mul", distance, f.F("Rsqrt", f.F("Add", squares, f.C(1e-3f)))));
     ExpectNorms(&f, 0);
   }
   {
-    Formula f;  // the mean scaled by something else
+    NormFormula f;  // the mean scaled by something else
     const ValueRef mean = f.Mean(f.x);
     const ValueRef variance = f.Mean(f.F("SquaredDifference", f.x, mean));
     const ValueRef factor = f.F("Rsqrt", f.F("Add", variance, f.C(1e-3f)));
@@ -160,7 +160,7 @@ TEST(FuseLayerNorms, LeavesWhatIsNearlyOne) {
     ExpectNorms(&f, 0);
   }
   {
-    Formula f;  // the variance is an output too
+    NormFormula f;  // the variance is an output too
     const ValueRef distance = f.F("Sub", f.x, f.Mean(f.x));
     const ValueRef variance = f.Mean(f.F("Square", distance));
     f.t.Output(variance);
@@ -168,7 +168,7 @@ TEST(FuseLayerNorms, LeavesWhatIsNearlyOne) {
     ExpectNorms(&f, 0);
   }
   {
-    Formula f;  // an epsilon for each column
+    NormFormula f;  // an epsilon for each column
     const ValueRef distance = f.F("Sub", f.x, f.Mean(f.x));
     const ValueRef variance = f.Mean(f.F("Square", distance));
     const ValueRef epsilon = f.t.Floats(f.Name(), {kWidth}, std::vector<float>(kWidth, 1e-3f));

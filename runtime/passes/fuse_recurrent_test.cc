@@ -330,7 +330,7 @@ class Layer {
 };
 
 // With the pass and without it; `fused` says whether the loop goes.
-void ExpectSame(const Options& options, bool fused) {
+void ExpectSameLoop(const Options& options, bool fused) {
   Layer layer(options);
   Graph graph = layer.t.graph;
   SpecializeSubgraphs(&graph);
@@ -363,7 +363,7 @@ TEST(FuseRecurrent, EveryCell) {
       o.backwards = (flags & 4) != 0;
       o.use_state = (flags & 8) != 0 && !o.open_length;
       SCOPED_TRACE(absl::StrCat(cell, " ", flags));
-      ExpectSame(o, true);
+      ExpectSameLoop(o, true);
     }
   }
 }
@@ -377,10 +377,10 @@ TEST(FuseRecurrent, EveryFunction) {
       Options o;
       o.cell = cell;
       o.value = function;
-      ExpectSame(o, true);
+      ExpectSameLoop(o, true);
       o.value = "Tanh";
       o.gate = function;
-      if (o.gate != "Linear") ExpectSame(o, true);
+      if (o.gate != "Linear") ExpectSameLoop(o, true);
     }
   }
 }
@@ -395,7 +395,7 @@ TEST(FuseRecurrent, TensorArrays) {
       o.use_state = (flags & 2) != 0;
       o.change = o.backwards ? "the last element is read" : "";
       SCOPED_TRACE(absl::StrCat(cell, " ", flags));
-      ExpectSame(o, true);
+      ExpectSameLoop(o, true);
     }
   }
   for (const char* change :
@@ -404,7 +404,7 @@ TEST(FuseRecurrent, TensorArrays) {
     Options o;
     o.arrays = true;
     o.change = change;
-    ExpectSame(o, false);
+    ExpectSameLoop(o, false);
   }
 }
 
@@ -420,7 +420,7 @@ TEST(FuseRecurrent, Masks) {
       o.use_state = (flags & 8) != 0;
       o.zero_state = (flags & 16) != 0;
       SCOPED_TRACE(absl::StrCat(cell, " masked ", flags));
-      ExpectSame(o, true);
+      ExpectSameLoop(o, true);
     }
   }
 }
@@ -435,22 +435,22 @@ TEST(FuseRecurrent, OtherMasksStayInTheLoop) {
     o.change = change;
     o.backwards = o.change == "only the sequence is turned";
     o.zero_output = o.change == "one, not zero";
-    ExpectSame(o, false);
+    ExpectSameLoop(o, false);
   }
 }
 
 TEST(FuseRecurrent, FewerStepsThanTheSequenceHas) {
   Options o;
   o.steps = o.reserved = kTime - 2;
-  ExpectSame(o, true);
+  ExpectSameLoop(o, true);
   o.backwards = true;
-  ExpectSame(o, true);
+  ExpectSameLoop(o, true);
 }
 
 TEST(FuseRecurrent, GatesInAnyOrder) {
   Options o;
   o.change = "gates in another order";
-  ExpectSame(o, true);
+  ExpectSameLoop(o, true);
 }
 
 TEST(FuseRecurrent, WhatIsNotQuiteALayerStaysALoop) {
@@ -474,7 +474,7 @@ TEST(FuseRecurrent, WhatIsNotQuiteALayerStaysALoop) {
   misses.back().value = "Sin";
   for (const Options& o : misses) {
     SCOPED_TRACE(absl::StrCat(o.cell, ": ", o.change));
-    ExpectSame(o, false);
+    ExpectSameLoop(o, false);
   }
 }
 

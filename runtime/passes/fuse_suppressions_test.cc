@@ -37,7 +37,7 @@ struct Detector {
   ValueRef boxes, scores, zero, minus_one, filter, near, likely, chosen;
 };
 
-void Expect(bool fused, const Detector& d) {
+void ExpectFused(bool fused, const Detector& d) {
   Graph graph = d.t.graph;
   const absl::Status status = FuseSuppressions(&graph, d.t.InputTypes(), {});
   ASSERT_TRUE(status.ok()) << status;
@@ -60,7 +60,7 @@ TEST(FuseSuppressions, TheHigherThresholdCounts) {
       Detector d;
       d.FilterBy(d.Above(filter));
       d.Suppress(d.Flat(), score);
-      Expect(true, d);
+      ExpectFused(true, d);
     }
   }
 }
@@ -70,14 +70,14 @@ TEST(FuseSuppressions, OtherSpellings) {
   less.FilterBy(less.t.Op("Less", "above", {less.t.Floats("threshold", {1}, {0.2f}), less.scores}));
   less.Suppress(
       less.t.Op("Squeeze", "flat", {less.filter}, {{"squeeze_dims", std::vector<int64_t>{1}}}), -1);
-  Expect(true, less);
+  ExpectFused(true, less);
 
   Detector no_score;
   no_score.FilterBy(no_score.Above(0.3f));
   no_score.Suppress(no_score.Flat(), 0, /*with_score=*/false);
   const ValueRef size = no_score.t.Op("Size", "size", {no_score.chosen});
   no_score.t.Output(size);
-  Expect(true, no_score);
+  ExpectFused(true, no_score);
 }
 
 TEST(FuseSuppressions, LeavesWhatIsReadOtherwise) {
@@ -85,32 +85,32 @@ TEST(FuseSuppressions, LeavesWhatIsReadOtherwise) {
   output.FilterBy(output.Above(0.1f));
   output.Suppress(output.Flat(), -1);
   output.t.Output(output.chosen);
-  Expect(false, output);
+  ExpectFused(false, output);
 
   Detector reader;
   reader.FilterBy(reader.Above(0.1f));
   reader.Suppress(reader.Flat(), -1);
   reader.t.Output(reader.t.Op("Add", "next", {reader.chosen, reader.zero}));
-  Expect(false, reader);
+  ExpectFused(false, reader);
 
   Detector all;  // gathered from all boxes by places among the filtered ones
   all.FilterBy(all.Above(0.1f));
   all.Suppress(all.Flat(), -1);
   all.t.Output(all.Gather("all", all.boxes, all.chosen));
-  Expect(false, all);
+  ExpectFused(false, all);
 
   Detector at_least;
   at_least.FilterBy(at_least.t.Op("GreaterEqual", "above",
                                   {at_least.scores, at_least.t.Floats("threshold", {}, {0.1f})}));
   at_least.Suppress(at_least.Flat(), -1);
-  Expect(false, at_least);
+  ExpectFused(false, at_least);
 
   Detector others;  // filtered by something else than the scores
   others.FilterBy(others.t.Op(
       "Greater", "above",
       {others.t.Op("Neg", "neg", {others.scores}), others.t.Floats("threshold", {}, {0.1f})}));
   others.Suppress(others.Flat(), -1);
-  Expect(false, others);
+  ExpectFused(false, others);
 }
 
 }  // namespace

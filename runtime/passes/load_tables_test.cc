@@ -61,14 +61,14 @@ std::string Words(const std::string& name, const std::vector<std::string>& words
   for (const std::string& word : words) absl::StrAppend(&values, "string_val: '", word, "' ");
   return Const(name, "STRING", absl::StrCat("dim { size: ", words.size(), " }"), values);
 }
-std::string Numbers(const std::string& name, const std::vector<int64_t>& numbers) {
+std::string NumberList(const std::string& name, const std::vector<int64_t>& numbers) {
   std::string values;
   for (const int64_t number : numbers) absl::StrAppend(&values, "int64_val: ", number, " ");
   return Const(name, "INT64", absl::StrCat("dim { size: ", numbers.size(), " }"), values);
 }
 std::string FromTensors(const std::string& name, const std::string& table,
                         const std::string& op = "InitializeTableV2") {
-  return Words(name + "_keys", {"a", "b"}) + Numbers(name + "_values", {10, 20}) +
+  return Words(name + "_keys", {"a", "b"}) + NumberList(name + "_values", {10, 20}) +
          Op(name, op, {table, name + "_keys", name + "_values"});
 }
 std::string FromFile(const std::string& name, const std::string& table, const std::string& file) {
@@ -141,7 +141,7 @@ TEST_F(LoadTablesTest, InitialisersOfTablesInUseRunByThemselves) {
 
 TEST_F(LoadTablesTest, KeysAreComputedByTheKernels) {
   const std::string graph = Table("t", "STRING", "INT64") + Words("k", {"A", "B"}) +
-                            Op("keys", "StringLower", {"k"}) + Numbers("v", {1, 2}) +
+                            Op("keys", "StringLower", {"k"}) + NumberList("v", {1, 2}) +
                             Op("values", "AddV2", {"v", "v"}, Type("T", "INT64")) +
                             Op("init", "InitializeTableV2", {"t", "keys", "values"}) + Lookup("t");
   EXPECT_THAT(Answers(graph, {"a", "b", "A"}), ElementsAre(2, 4, -1));
@@ -187,7 +187,7 @@ TEST_F(LoadTablesTest, ATableMayBeChosenByEveryRequest) {
 
 TEST_F(LoadTablesTest, AGroupOfInitialisersIsRunByName) {
   const std::string graph = Table("t", "STRING", "INT64") + FromTensors("first", "t") +
-                            Words("k", {"a"}) + Numbers("v", {7}) +
+                            Words("k", {"a"}) + NumberList("v", {7}) +
                             Op("second", "InitializeTableV2", {"t", "k", "v"}) +
                             Op("init_all_tables", "NoOp", {"^second"}) + Lookup("t");
   EXPECT_THAT(Answers(graph, {"a", "b"}, {"init_all_tables"}), ElementsAre(7, -1));
@@ -256,7 +256,7 @@ TEST_F(LoadTablesTest, OutputsMayWaitForTheInitialiser) {
 }
 
 TEST_F(LoadTablesTest, TablesThatRequestsWouldFillAreRefused) {
-  EXPECT_THAT(Error(Table("t", "STRING", "INT64") + Lookup("t") + Numbers("v", {1}) +
+  EXPECT_THAT(Error(Table("t", "STRING", "INT64") + Lookup("t") + NumberList("v", {1}) +
                     Op("init", "InitializeTableV2", {"t", "x", "v"})),
               HasSubstr("cannot depend on what requests feed"));
   EXPECT_THAT(Error(Table("t", "STRING", "INT64") + Lookup("t")),
@@ -265,7 +265,7 @@ TEST_F(LoadTablesTest, TablesThatRequestsWouldFillAreRefused) {
 
 TEST_F(LoadTablesTest, MutableTablesKeepTheLastValueAndMayStayEmpty) {
   const std::string table = Table("t", "STRING", "INT64", "", "MutableHashTableV2");
-  const std::string twice = Words("k", {"a", "a"}) + Numbers("v", {1, 2}) +
+  const std::string twice = Words("k", {"a", "a"}) + NumberList("v", {1, 2}) +
                             Op("init", "LookupTableImportV2", {"t", "k", "v"});
   EXPECT_THAT(Answers(table + twice + Lookup("t"), {"a", "b"}), ElementsAre(2, -1));
   EXPECT_THAT(Answers(table + Lookup("t"), {"a"}), ElementsAre(-1));
@@ -284,7 +284,7 @@ TEST_F(LoadTablesTest, MutableTablesKeepTheLastValueAndMayStayEmpty) {
 }
 
 TEST_F(LoadTablesTest, ContradictionsAreNamed) {
-  const std::string twice = Words("k", {"a", "a"}) + Numbers("v", {1, 2}) +
+  const std::string twice = Words("k", {"a", "a"}) + NumberList("v", {1, 2}) +
                             Op("init", "InitializeTableV2", {"t", "k", "v"});
   EXPECT_THAT(Error(Table("t", "STRING", "INT64") + twice + Lookup("t")),
               HasSubstr("'init' (InitializeTable): key 'a' has two different values"));

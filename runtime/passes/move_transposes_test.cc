@@ -9,10 +9,10 @@
 namespace floe {
 namespace {
 
-using Attributes = std::vector<std::pair<std::string, AttrValue>>;
-using Numbers = std::vector<int64_t>;
+using AttrPairs = std::vector<std::pair<std::string, AttrValue>>;
+using Int64s = std::vector<int64_t>;
 
-const SymShape kImages = {Dim::Unknown(), 3, 9, 8};  // channels in front
+const SymShape kPlanarImages = {Dim::Unknown(), 3, 9, 8};  // channels in front
 const Shape kRun({2, 3, 9, 8});
 
 ValueRef Turn(TestGraph& t, const std::string& name, ValueRef x, const std::vector<int32_t>& perm) {
@@ -23,7 +23,7 @@ ValueRef Turn(TestGraph& t, const std::string& name, ValueRef x, const std::vect
 ValueRef TurnedConv(TestGraph& t, const std::string& name, ValueRef x, int64_t in, int64_t out) {
   const ValueRef last = Turn(t, name + "/last", x, {0, 2, 3, 1});
   const ValueRef conv = t.Op("Conv2D", name, {last, t.Const(name + "/w", Wavy({3, 3, in, out}, 2))},
-                             {{"strides", Numbers{1, 1, 1, 1}}, {"padding", std::string("SAME")}});
+                             {{"strides", Int64s{1, 1, 1, 1}}, {"padding", std::string("SAME")}});
   return Turn(t, name + "/first", conv, {0, 3, 1, 2});
 }
 
@@ -42,14 +42,14 @@ Graph Moved(const TestGraph& t, const Shape& run = kRun) {
   return graph;
 }
 
-TestGraph Images(const std::function<ValueRef(TestGraph&, ValueRef)>& build) {
+TestGraph PlanarImages(const std::function<ValueRef(TestGraph&, ValueRef)>& build) {
   TestGraph t;
-  t.Output(build(t, t.Input("x", DType::kFloat32, kImages)));
+  t.Output(build(t, t.Input("x", DType::kFloat32, kPlanarImages)));
   return t;
 }
 
 TEST(MoveTransposes, ElementwiseOpsBetweenConvolutions) {
-  const TestGraph t = Images([](TestGraph& g, ValueRef x) {
+  const TestGraph t = PlanarImages([](TestGraph& g, ValueRef x) {
     ValueRef y = TurnedConv(g, "a", x, 3, 4);
     y = g.Op("Add", "biased", {y, g.Const("b", Wavy({1, 4, 1, 1}, 3))});
     const ValueRef slope =
@@ -66,7 +66,7 @@ TEST(MoveTransposes, ElementwiseOpsBetweenConvolutions) {
 }
 
 TEST(MoveTransposes, ConcatSplitPadAndReductions) {
-  const TestGraph t = Images([](TestGraph& g, ValueRef x) {
+  const TestGraph t = PlanarImages([](TestGraph& g, ValueRef x) {
     const ValueRef a = TurnedConv(g, "a", x, 3, 4), b = TurnedConv(g, "b", x, 3, 2);
     const ValueRef joined = g.Op("ConcatV2", "joined", {a, b, g.Int("axis", -3)});
     const ValueRef padded = g.Op(
@@ -90,16 +90,16 @@ TEST(MoveTransposes, ConcatSplitPadAndReductions) {
 // The transposes around ops that had channels in front cancel.
 TEST(MoveTransposes, BetweenImageOps) {
   const std::string first = "NCHW";
-  const TestGraph t = Images([&](TestGraph& g, ValueRef x) {
+  const TestGraph t = PlanarImages([&](TestGraph& g, ValueRef x) {
     ValueRef y = g.Op("Conv2D", "conv", {x, g.Const("w", Wavy({3, 2, 3, 4}, 2))},
-                      {{"strides", Numbers{1, 1, 2, 1}},
-                       {"dilations", Numbers{1, 1, 1, 2}},
+                      {{"strides", Int64s{1, 1, 2, 1}},
+                       {"dilations", Int64s{1, 1, 1, 2}},
                        {"padding", std::string("EXPLICIT")},
-                       {"explicit_paddings", Numbers{0, 0, 0, 0, 2, 1, 0, 3}},
+                       {"explicit_paddings", Int64s{0, 0, 0, 0, 2, 1, 0, 3}},
                        {"data_format", first}});
     y = g.Op("BiasAdd", "biased", {y, g.Floats("b", {4}, {1, 2, 3, 4})}, {{"data_format", first}});
     y = g.Op("DepthwiseConv2dNative", "deep", {y, g.Const("v", Wavy({2, 3, 4, 2}, 3))},
-             {{"strides", Numbers{1, 1, 1, 1}},
+             {{"strides", Int64s{1, 1, 1, 1}},
               {"padding", std::string("SAME")},
               {"data_format", first}});
     const int norm =
@@ -109,14 +109,14 @@ TEST(MoveTransposes, BetweenImageOps) {
              {{"is_training", false}, {"data_format", first}})
             .node;
     g.graph.mutable_node(norm).num_outputs = 6;
-    const Attributes pool = {{"ksize", Numbers{1, 1, 2, 3}},
-                             {"strides", Numbers{1, 1, 1, 2}},
-                             {"padding", std::string("VALID")},
-                             {"data_format", first}};
+    const AttrPairs pool = {{"ksize", Int64s{1, 1, 2, 3}},
+                            {"strides", Int64s{1, 1, 1, 2}},
+                            {"padding", std::string("VALID")},
+                            {"data_format", first}};
     y = g.Op("MaxPool", "max", {{norm, 0}}, pool);
     return g.Op("AvgPool", "mean_pool", {y},
-                {{"ksize", Numbers{1, 1, 2, 1}},
-                 {"strides", Numbers{1, 1, 2, 1}},
+                {{"ksize", Int64s{1, 1, 2, 1}},
+                 {"strides", Int64s{1, 1, 2, 1}},
                  {"padding", std::string("SAME")},
                  {"data_format", first}});
   });
@@ -127,7 +127,7 @@ TEST(MoveTransposes, VolumesToo) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, {Dim::Unknown(), 2, 4, 5, 6});
   const ValueRef conv = t.Op("Conv3D", "conv", {x, t.Const("w", Wavy({2, 3, 1, 2, 3}, 2))},
-                             {{"strides", Numbers{1, 1, 1, 2, 1}},
+                             {{"strides", Int64s{1, 1, 1, 2, 1}},
                               {"padding", std::string("SAME")},
                               {"data_format", std::string("NCDHW")}});
   t.Output(t.Op("Relu", "y", {conv}));
@@ -136,7 +136,7 @@ TEST(MoveTransposes, VolumesToo) {
 
 // As many transposes, but the activation reaches its convolution.
 TEST(MoveTransposes, ToTheEndOfAnEpilogue) {
-  const TestGraph t = Images(
+  const TestGraph t = PlanarImages(
       [](TestGraph& g, ValueRef x) { return g.Op("Relu", "r", {TurnedConv(g, "c", x, 3, 4)}); });
   const Graph graph = Moved(t);
   EXPECT_EQ(CountOps(graph, "Transpose"), 2);
@@ -145,7 +145,7 @@ TEST(MoveTransposes, ToTheEndOfAnEpilogue) {
 
 // A value that others need as it is has its transpose once, in front of them.
 TEST(MoveTransposes, WhatIsReadElsewhereIsMadeOnce) {
-  TestGraph t = Images([](TestGraph& g, ValueRef x) {
+  TestGraph t = PlanarImages([](TestGraph& g, ValueRef x) {
     const ValueRef y = TurnedConv(g, "a", x, 3, 4);
     g.Output(y);
     const ValueRef flat = g.Op("Reshape", "flat", {y, g.Ints("shape", {-1, 288})});
@@ -156,7 +156,7 @@ TEST(MoveTransposes, WhatIsReadElsewhereIsMadeOnce) {
 }
 
 TEST(MoveTransposes, WithoutAGainTheGraphStays) {
-  const TestGraph t = Images([](TestGraph& g, ValueRef x) {
+  const TestGraph t = PlanarImages([](TestGraph& g, ValueRef x) {
     const ValueRef turned = Turn(g, "turned", x, {0, 2, 3, 1});
     const ValueRef other = g.Op("Reshape", "other", {x, g.Ints("shape", {-1, 9, 8, 3})});
     return g.Op("Add", "sum", {g.Op("Relu", "r", {turned}), other});

@@ -7,8 +7,6 @@
 namespace floe {
 namespace {
 
-const SymShape kRows4 = {Dim::Unknown(), 4};
-
 TEST(Prune, DropsWhatNoOutputNeedsAndKeepsInputs) {
   TestGraph t;
   const ValueRef x = t.Input("x", DType::kFloat32, kRows4);

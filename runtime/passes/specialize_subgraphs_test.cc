@@ -6,8 +6,6 @@
 namespace floe {
 namespace {
 
-const SymShape kRows4 = {Dim::Unknown(), 4};
-
 TEST(SpecializeSubgraphs, ConstantsThatNoRoundChangesGoInside) {
   Loop loop(true);
   SpecializeSubgraphs(&loop.t.graph);

@@ -11,8 +11,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-const SymShape kRows4 = {Dim::Unknown(), 4};
-
 TEST(StructureConditionals, SwitchAndMergeBecomeIf) {
   Cond cond(false);
   ASSERT_TRUE(StructureConditionals(&cond.t.graph).ok());

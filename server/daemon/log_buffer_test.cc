@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 TimePoint Soon() { return Clock::Steady().Now() + std::chrono::seconds(60); }
 
 // Buffers are never freed; the memory checker finds them here.
-LogBuffer* Make(int fd, size_t bytes) {
+LogBuffer* MakeBuffer(int fd, size_t bytes) {
   static auto* const all = new std::deque<LogBuffer*>;
   all->push_back(new LogBuffer(fd, bytes));
   EXPECT_TRUE(all->back()->Start().ok());
@@ -40,7 +40,7 @@ TEST(LogBuffer, AFileThatBlocksDoesNotBlockTheCaller) {
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   const int room = fcntl(ends[1], F_SETPIPE_SZ, 4096);
   ASSERT_GE(room, 4096);
-  LogBuffer* const log = Make(ends[1], 10'000);
+  LogBuffer* const log = MakeBuffer(ends[1], 10'000);
   const std::string line(99, 'x');
   const int lines = 10 * (room + 10'000) / 100;
   for (int i = 0; i < lines; ++i) log->Add(line + "\n");
@@ -60,7 +60,7 @@ TEST(LogBuffer, AFileThatBlocksDoesNotBlockTheCaller) {
 TEST(LogBuffer, AFullDiskIsCounted) {
   const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
   if (full < 0) GTEST_SKIP() << "no /dev/full";
-  LogBuffer* const log = Make(full, 1000);
+  LogBuffer* const log = MakeBuffer(full, 1000);
   log->Add("lost\n");
   EXPECT_TRUE(log->Flush(Soon()));
   EXPECT_EQ(log->dropped(), 1);

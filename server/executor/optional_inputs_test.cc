@@ -40,8 +40,8 @@ std::string SumGraph(const std::string& dims, const std::string& default_dims) {
 }
 
 // One slot, stepped by hand, in memory of this filling.
-struct Served {
-  Served(const std::string& graph, MemoryFill fill) : model(CompileText(graph)) {
+struct ServedOptional {
+  ServedOptional(const std::string& graph, MemoryFill fill) : model(CompileText(graph)) {
     auto owned =
         std::make_unique<PlanExecutor>(1, 1, PlanExecutor::Options{.max_rows = 8, .fill = fill});
     scheduler = std::make_unique<Scheduler>(
@@ -86,7 +86,7 @@ TEST_P(OptionalInputs, UnfedOnesAreTheirDefaultsInTurns) {
        {Case{"", "", Shape()}, Case{"dim { size: 1 }", "dim { size: 1 }", Shape({1})},
         Case{"dim { size: -1 }", "dim { size: 1 }", Shape({1})}}) {
     SCOPED_TRACE(c.dims);
-    Served s(SumGraph(c.dims, c.default_dims), GetParam());
+    ServedOptional s(SumGraph(c.dims, c.default_dims), GetParam());
     const Input unfed;
     const auto fed = [&](float value) { return Input{c.shape, {value}}; };
     for (int round = 0; round < 3; ++round) {
@@ -99,7 +99,7 @@ TEST_P(OptionalInputs, UnfedOnesAreTheirDefaultsInTurns) {
 }
 
 TEST_P(OptionalInputs, CallersOfDisjointSubsetsShareABatch) {
-  Served s(SumGraph("dim { size: -1 }", "dim { size: 1 }"), GetParam());
+  ServedOptional s(SumGraph("dim { size: -1 }", "dim { size: 1 }"), GetParam());
   FloatCall a({{Shape({1}), {5}}, {}}), b({{}, {Shape({1}), {kSecret}}}),
       both({{Shape({2}), {2, 3}}, {Shape({2}), {kSecret, 4}}});
   for (FloatCall* call : {&both, &a, &b}) s.Submit(call);
@@ -110,14 +110,14 @@ TEST_P(OptionalInputs, CallersOfDisjointSubsetsShareABatch) {
 }
 
 TEST_P(OptionalInputs, ADefaultOfOneRowIsBroadcastAsTheGraphDoes) {
-  Served s(SumGraph("dim { size: -1 }", "dim { size: 1 }"), GetParam());
+  ServedOptional s(SumGraph("dim { size: -1 }", "dim { size: 1 }"), GetParam());
   EXPECT_THAT(s.Ask({{Shape({3}), {1, 2, 3}}, {}}), ElementsAre(21, 22, 23));
 }
 
 // The default follows what is fed: b = 10 x and c = 100 x unless they are fed.
 TEST_P(OptionalInputs, ComputedDefaultsAreComputedForEveryRequest) {
   const std::string rows = "dim { size: -1 }";
-  Served s(
+  ServedOptional s(
       absl::StrCat(
           R"(node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
            attr { key: "shape" value { shape { )",
@@ -198,7 +198,7 @@ struct Subset {
 };
 
 TEST_P(OptionalInputs, AnySubsetOfManyComputedOnesMayBeFedInTurns) {
-  Served s(FiveDefaults(), GetParam());
+  ServedOptional s(FiveDefaults(), GetParam());
   for (int turn = 0; turn < 100; ++turn) {
     const unsigned fed = turn < 32 ? turn : static_cast<unsigned>(turn * 2654435761u >> 7) % 32;
     SCOPED_TRACE(absl::StrCat("turn ", turn, ", fed ", fed));
@@ -208,7 +208,7 @@ TEST_P(OptionalInputs, AnySubsetOfManyComputedOnesMayBeFedInTurns) {
 }
 
 TEST_P(OptionalInputs, CallersOfAnySubsetsOfManyShareABatch) {
-  Served s(FiveDefaults(), GetParam());
+  ServedOptional s(FiveDefaults(), GetParam());
   for (unsigned d = 0; d < 2; ++d) {  // d has no rows: those who feed it have a batch of their own
     for (unsigned first = 1; first < 16; first += 3) {
       std::vector<Subset> subsets;
@@ -248,7 +248,7 @@ TEST_P(OptionalInputs, ComputedDefaultsMayHaveAShapeThatOnlyTheRunTells) {
   text = absl::StrReplaceAll(
       text, {{"op: \"Where\" input: \"positive\" attr { key: \"T\" value { type: DT_FLOAT } }",
               "op: \"Where\" input: \"positive\" attr { key: \"T\" value { type: DT_BOOL } }"}});
-  Served s(text, GetParam());
+  ServedOptional s(text, GetParam());
   const Input one{Shape(), {1}}, unfed, x{Shape({4}), {3, -1, 5, 2}}, w{Shape({2}), {8, 9}};
   const int at = s.model->Find("")->FindInput("w");
   ASSERT_GE(at, 0);
@@ -276,7 +276,7 @@ TEST_P(OptionalInputs, WhoSharesRandomNumbersFeedsAllOrNone) {
   for (const char* name : {"a", "b", "c", "d"}) text += Default(name, "r", "");
   text += R"(node { name: "y" op: "AddN" input: "a" input: "b" input: "c" input: "d"
       attr { key: "N" value { i: 4 } } attr { key: "T" value { type: DT_FLOAT } } })";
-  Served s(text, GetParam());
+  ServedOptional s(text, GetParam());
   const Input one{Shape(), {1}}, unfed;
   EXPECT_THAT(s.Ask({one, one, one, one}), ElementsAre(4));
   FloatCall some({one, one, unfed, unfed});
@@ -297,7 +297,7 @@ node { name: "b" op: "PlaceholderWithDefault" input: "db" attr { key: "dtype" va
   attr { key: "shape" value { shape { } } } }
 node { name: "y" op: "StringJoin" input: "a" input: "b" attr { key: "N" value { i: 2 } } }
 )";
-  Served s(kJoin, GetParam());
+  ServedOptional s(kJoin, GetParam());
   const ModelHandle numbers = CompileText(SumGraph("", ""));
   const auto ask = [&](const std::string* a, const std::string* b) {
     std::string answer;

@@ -13,10 +13,10 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-constexpr int64_t kRevision = 1;
+constexpr int64_t kDiffRevision = 1;
 constexpr TimePoint kAtOnce = TimePoint::min();
 
-DesiredVersion Wanted(int64_t version, int64_t revision = kRevision) {
+DesiredVersion Wanted(int64_t version, int64_t revision = kDiffRevision) {
   return {.key = {revision, version, "f", 7}};
 }
 DesiredVersion Failed(int64_t version, TimePoint retry_at = TimePoint::max()) {
@@ -28,9 +28,9 @@ DesiredVersion Failed(int64_t version, TimePoint retry_at = TimePoint::max()) {
 class DiffTest : public testing::Test {
  protected:
   void Current(std::vector<DesiredVersion> versions) {
-    desired_.current = Desired{kRevision, std::move(versions), {}};
+    desired_.current = Desired{kDiffRevision, std::move(versions), {}};
   }
-  ServableId Add(int64_t version, VersionState state, int64_t revision = kRevision) {
+  ServableId Add(int64_t version, VersionState state, int64_t revision = kDiffRevision) {
     Servable& one = actual_.emplace_back();
     one.id = static_cast<ServableId>(actual_.size());
     one.key = {revision, version, "f", 7};
@@ -110,12 +110,12 @@ TEST_F(DiffTest, FilesAreScannedBeforeTheyAreLoaded) {
 
 TEST_F(DiffTest, WhatIsStagedIsLoadedBesideAndNotPublished) {
   Current({Wanted(3)});
-  desired_.staged = Desired{kRevision + 1, {Wanted(3, kRevision + 1)}, {}};
+  desired_.staged = Desired{kDiffRevision + 1, {Wanted(3, kDiffRevision + 1)}, {}};
   Add(3, VersionState::kAvailable);
   ASSERT_EQ(Now().load.size(), 1u);
-  EXPECT_EQ(Now().load[0].key.revision, kRevision + 1);
+  EXPECT_EQ(Now().load[0].key.revision, kDiffRevision + 1);
   EXPECT_TRUE(Now().load[0].staged);
-  Add(3, VersionState::kAvailable, kRevision + 1);
+  Add(3, VersionState::kAvailable, kDiffRevision + 1);
   EXPECT_THAT(Now().publish, ElementsAre(1));
   EXPECT_THAT(Now().withdraw, IsEmpty());
 }

@@ -13,8 +13,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const absl::Status kPassing = absl::UnavailableError("the disk is slow today");
-
 VersionPolicy Policy(VersionPolicy::Kind kind, std::vector<int64_t> specific = {}) {
   VersionPolicy policy;
   policy.kind = kind;

@@ -33,6 +33,8 @@ inline Lifecycle::Options WithoutPolling() {
 
 // A load's end that no further try changes.
 inline const absl::Status kBadModel = absl::InvalidArgumentError("this is no model");
+// One that another try may change.
+inline const absl::Status kPassing = absl::UnavailableError("the disk is slow today");
 
 // Looks happen at once; loads and unloads when the test says so.
 class LifecycleWorld {

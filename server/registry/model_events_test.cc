@@ -12,9 +12,9 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::Key;
 
-const absl::Status kPassing = absl::UnavailableError("the disk is slow today");
+const absl::Status kPassingFailure = absl::UnavailableError("the disk is slow today");
 
-FoundVersion File(int64_t version, uint64_t stamp = 7) {
+FoundVersion FileVersion(int64_t version, uint64_t stamp = 7) {
   return {.version = version, .file = "f", .stamp = stamp, .quiet = std::chrono::hours(1)};
 }
 
@@ -49,17 +49,17 @@ class ModelEventsTest : public testing::Test {
 };
 
 TEST_F(ModelEventsTest, AFailureIsKeptByConfigurationVersionAndFiles) {
-  EXPECT_TRUE(Scan({File(1)}));
+  EXPECT_TRUE(Scan({FileVersion(1)}));
   EXPECT_EQ(Step().loads.size(), 1u);
-  EndLoad(kPassing);
+  EndLoad(kPassingFailure);
   EXPECT_THAT(model_.attempts, ElementsAre(Key(KeyOf(1))));
   EXPECT_EQ(Step().next, now_ + times_.retry);
   now_ += times_.retry;
   EXPECT_EQ(Step().loads.size(), 1u);
-  EndLoad(kPassing);
+  EndLoad(kPassingFailure);
   EXPECT_EQ(model_.attempts[KeyOf(1)].failures, 2);
   // Other files are tried at once, and take its place.
-  EXPECT_TRUE(Scan({File(1, 8)}));
+  EXPECT_TRUE(Scan({FileVersion(1, 8)}));
   EXPECT_EQ(Step().loads.size(), 1u);
   EXPECT_TRUE(model_.attempts.empty());
   EndLoad(absl::OkStatus());
@@ -69,44 +69,44 @@ TEST_F(ModelEventsTest, AFailureIsKeptByConfigurationVersionAndFiles) {
 
 TEST_F(ModelEventsTest, ARetryEndsWithTheBoundOrWithAnErrorThatStays) {
   times_.max_retries = 1;
-  Scan({File(1)});
+  Scan({FileVersion(1)});
   for (const bool last : {false, true}) {
     EXPECT_EQ(Step().loads.size(), 1u);
-    EndLoad(kPassing);
+    EndLoad(kPassingFailure);
     EXPECT_EQ(model_.attempts[KeyOf(1)].retry_at == TimePoint::max(), last);
     now_ += times_.retry;
   }
-  Scan({File(1, 8)});
+  Scan({FileVersion(1, 8)});
   Step();
   EndLoad(absl::InvalidArgumentError("no model"));
   EXPECT_EQ(model_.attempts[KeyOf(1, 8)].retry_at, TimePoint::max());
 }
 
 TEST_F(ModelEventsTest, AReloadIsToldApartFromWhatWasBefore) {
-  Scan({File(1)});
+  Scan({FileVersion(1)});
   Step();
-  EndLoad(kPassing);
+  EndLoad(kPassingFailure);
   Stage(&model_, model_.current->configuration.model, {});
   const Attempt& attempt = model_.attempts[KeyOf(1)];
   EXPECT_LT(attempt.last_reload, model_.reloads);
   EXPECT_EQ(Step().loads.size(), 1u) << "it is retried at once";
-  EndLoad(kPassing);
+  EndLoad(kPassingFailure);
   EXPECT_LT(attempt.first_reload, model_.reloads);
   EXPECT_EQ(attempt.last_reload, model_.reloads);
 }
 
 TEST_F(ModelEventsTest, FailuresOfAConfigurationThatIsDroppedAreForgotten) {
-  Scan({File(1)});
+  Scan({FileVersion(1)});
   Step();
   EndLoad(absl::OkStatus());
   ModelConfig other;
   other.workers = 7;
   Stage(&model_, std::make_shared<const ModelConfig>(other), {});
   (void)BeginScan(model_, &*model_.staged);
-  NoteScanned(&model_, model_.staged->scan_ticket, std::vector{File(1)}, now_, times_);
+  NoteScanned(&model_, model_.staged->scan_ticket, std::vector{FileVersion(1)}, now_, times_);
   const Work work = Step();
   ASSERT_EQ(work.loads.size(), 1u);
-  NoteLoaded(&model_, work.loads[0].id, kPassing, now_, times_, {});
+  NoteLoaded(&model_, work.loads[0].id, kPassingFailure, now_, times_, {});
   EXPECT_EQ(model_.attempts.size(), 1u);
   model_.staged.reset();
   Step();
@@ -114,30 +114,30 @@ TEST_F(ModelEventsTest, FailuresOfAConfigurationThatIsDroppedAreForgotten) {
 }
 
 TEST_F(ModelEventsTest, AVersionThatIsGoneIsRememberedAsEnded) {
-  Scan({File(2), File(1)});
+  Scan({FileVersion(2), FileVersion(1)});
   Step();
-  EndLoad(kPassing);
-  Scan({File(1)});
+  EndLoad(kPassingFailure);
+  Scan({FileVersion(1)});
   EXPECT_TRUE(model_.attempts.empty());
   ASSERT_EQ(model_.ended.size(), 1u);
   EXPECT_EQ(model_.ended[0].version, 2);
-  EXPECT_EQ(model_.ended[0].error, kPassing);
+  EXPECT_EQ(model_.ended[0].error, kPassingFailure);
 }
 
 TEST_F(ModelEventsTest, APlaceIsGivenUpThoughScansGoOn) {
   times_.max_retries = 1;
   for (const bool given_up : {false, true}) {
     (void)BeginScan(model_, &*model_.current);
-    EXPECT_TRUE(NoteScanned(&model_, model_.current->scan_ticket, kPassing, now_, times_));
+    EXPECT_TRUE(NoteScanned(&model_, model_.current->scan_ticket, kPassingFailure, now_, times_));
     EXPECT_EQ(model_.current->failed_scans->retry_at == TimePoint::max(), given_up);
     EXPECT_EQ(model_.current->next_scan, now_ + times_.poll);
   }
-  Scan({File(1)});
+  Scan({FileVersion(1)});
   EXPECT_FALSE(model_.current->failed_scans);
 }
 
 TEST_F(ModelEventsTest, WhatWasRefusedForMemoryIsTriedWhenItComesBack) {
-  Scan({File(1)});
+  Scan({FileVersion(1)});
   Step();
   EndLoad(absl::ResourceExhaustedError("too much"));
   EXPECT_TRUE(Step().loads.empty());
@@ -150,7 +150,7 @@ TEST_F(ModelEventsTest, StagingTellsHowFarItIs) {
   EXPECT_EQ(*ProgressOfStaged(model_, true), StagedProgress::kWaiting);
   EXPECT_EQ(*ProgressOfStaged(model_, false), StagedProgress::kReady) << "it stays as it is";
   (void)BeginScan(model_, &*model_.staged);
-  NoteScanned(&model_, model_.staged->scan_ticket, std::vector{File(1)}, now_, times_);
+  NoteScanned(&model_, model_.staged->scan_ticket, std::vector{FileVersion(1)}, now_, times_);
   Step();
   EXPECT_EQ(StagedWaitsFor(model_), "version 1 is being loaded");
   EXPECT_FALSE(WillBeAvailable(model_, 1));

@@ -7,8 +7,6 @@
 namespace floe::server {
 namespace {
 
-const absl::Status kPassing = absl::UnavailableError("the disk is slow today");
-
 TEST(Reload, ABadVersionIsTheErrorOfOneAttempt) {
   for (const bool without_model : {false, true}) {
     ServingWorld world(TestModel("a"), WithoutPolling());

@@ -14,8 +14,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const absl::Status kPassing = absl::UnavailableError("the disk is slow today");
-
 TEST(Reload, AllOfItComesAtOnceAndWhatIsGoneLeaves) {
   LifecycleWorld world({TestModel("a"), TestModel("b")});
   for (const char* path : {"/a", "/b", "/c"}) world.Put(path, 1);
@@ -434,9 +432,10 @@ TEST(Reload, AModelThatLeftMayComeBackWhileItIsStillUnloaded) {
 
 // Random schedules: files come and go, loads fail, reloads succeed and do not, in any order.
 // A model that is configured and has served serves on; what was loaded is served or goes.
-class Schedule {
+class ReloadSchedule {
  public:
-  explicit Schedule(uint32_t seed) : random_(seed), world_({TestModel("a"), TestModel("b")}) {}
+  explicit ReloadSchedule(uint32_t seed)
+      : random_(seed), world_({TestModel("a"), TestModel("b")}) {}
 
   void Run(int steps) {
     for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
@@ -521,7 +520,7 @@ class Schedule {
 TEST(Reload, RandomSchedules) {
   for (uint32_t seed = 0; seed < 300 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Schedule(seed).Run(200);
+    ReloadSchedule(seed).Run(200);
   }
 }
 

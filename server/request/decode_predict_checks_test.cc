@@ -18,10 +18,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr char kX[] =
+constexpr char kXText[] =
     "inputs { key: 'x' value { dtype: DT_FLOAT float_val: [1, 2] "
     "tensor_shape { dim { size: 1 } dim { size: 2 } } } }";
-constexpr char kIds[] =
+constexpr char kIdsText[] =
     "inputs { key: 'ids' value { dtype: DT_INT64 int64_val: 300 "
     "tensor_shape { dim { size: 1 } } } }";
 
@@ -53,7 +53,7 @@ class DecodePredictChecks : public testing::Test {
 };
 
 TEST_F(DecodePredictChecks, FillsInputsInTheSignaturesOrder) {
-  const absl::Status filled = Decode(std::string("model_spec { name: 'm' }") + kIds + kX);
+  const absl::Status filled = Decode(std::string("model_spec { name: 'm' }") + kIdsText + kXText);
   ASSERT_TRUE(filled.ok()) << filled;
   EXPECT_EQ(named_, "m");
   EXPECT_EQ(request_->model, model_);
@@ -70,7 +70,7 @@ TEST_F(DecodePredictChecks, FillsInputsInTheSignaturesOrder) {
 
 TEST_F(DecodePredictChecks, AnOptionalInputMayBeSent) {
   const absl::Status filled =
-      Decode(std::string(kX) + kIds +
+      Decode(std::string(kXText) + kIdsText +
              "inputs { key: 'training' value { dtype: DT_BOOL bool_val: true tensor_shape { } } }");
   ASSERT_TRUE(filled.ok()) << filled;
   ASSERT_EQ(request_->inputs[2].dtype, DType::kBool);
@@ -78,7 +78,7 @@ TEST_F(DecodePredictChecks, AnOptionalInputMayBeSent) {
 }
 
 TEST_F(DecodePredictChecks, SignaturesByNameAndDefault) {
-  const std::string inputs = std::string(kX) + kIds;
+  const std::string inputs = std::string(kXText) + kIdsText;
   EXPECT_TRUE(Decode(inputs).ok());
   EXPECT_TRUE(Decode(inputs + "model_spec { signature_name: 'serving_default' }").ok());
   const absl::Status none = Decode("model_spec { signature_name: 'classify' }");
@@ -92,14 +92,14 @@ TEST_F(DecodePredictChecks, WrongInputsAreListedBesideTheRightOnes) {
       "model 'mnist' version 4, signature 'serving_default' takes inputs 'x', "
       "'ids', 'training' (optional), but ";
   EXPECT_EQ(Refused(""), both + "(none) were sent");
-  EXPECT_EQ(Refused(kX), both + "'x' were sent");
-  EXPECT_THAT(Refused(std::string(kX) + kIds + "inputs { key: 'trainin' value { } }"),
+  EXPECT_EQ(Refused(kXText), both + "'x' were sent");
+  EXPECT_THAT(Refused(std::string(kXText) + kIdsText + "inputs { key: 'trainin' value { } }"),
               AllOf(StartsWith(both + "'ids', 'trainin', 'x' were sent"),
                     HasSubstr("unknown 'trainin'; nearest: 'training'")));
 }
 
 TEST_F(DecodePredictChecks, AnotherDTypeIsNamed) {
-  EXPECT_EQ(Refused(std::string(kIds) + "inputs { key: 'x' value { dtype: DT_DOUBLE } }"),
+  EXPECT_EQ(Refused(std::string(kIdsText) + "inputs { key: 'x' value { dtype: DT_DOUBLE } }"),
             "input 'x': model 'mnist' version 4, signature 'serving_default' takes float32, but "
             "float64 was sent");
 }
@@ -107,14 +107,14 @@ TEST_F(DecodePredictChecks, AnotherDTypeIsNamed) {
 TEST_F(DecodePredictChecks, AShapeTheModelDoesNotTakeIsRefusedBeforeAnythingIsAllocated) {
   EXPECT_EQ(Refused("inputs { key: 'x' value { dtype: DT_FLOAT float_val: 1 "
                     "tensor_shape { dim { size: 1000 } dim { size: 67 } } } }" +
-                    std::string(kIds)),
+                    std::string(kIdsText)),
             "input 'x' has shape [1000,67], the model takes [?,2]");
   EXPECT_EQ(request_->held_bytes, bytes_.size());
 }
 
 TEST_F(DecodePredictChecks, ValuesThatStandForManyArePending) {
   const absl::Status filled =
-      Decode(std::string(kX) +
+      Decode(std::string(kXText) +
              "inputs { key: 'ids' value { dtype: DT_INT64 int64_val: [3, 4] "
              "tensor_shape { dim { size: 100000 } } } }");
   ASSERT_TRUE(filled.ok()) << filled;
@@ -134,7 +134,7 @@ TEST_F(DecodePredictChecks, ValuesThatStandForManyArePending) {
 }
 
 TEST_F(DecodePredictChecks, WhatWouldTakeTooMuchIsRefusedAtOnce) {
-  const absl::Status filled = Decode(std::string(kX) +
+  const absl::Status filled = Decode(std::string(kXText) +
                                      "inputs { key: 'ids' value { dtype: DT_INT64 int64_val: 3 "
                                      "tensor_shape { dim { size: 1000000000 } } } }");
   EXPECT_TRUE(absl::IsResourceExhausted(filled)) << filled;

@@ -10,22 +10,22 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-const TimePoint kStart = TimePoint() + std::chrono::hours(1);
+const TimePoint kFirstHour = TimePoint() + std::chrono::hours(1);
 
 TEST(IncidentLog, OneLineACauseAndMinute) {
   IncidentLog log;
   SchedulerStats stats;
   stats[Outcome::kAnswered] = 100;
-  EXPECT_THAT(log.Lines(stats, kStart), IsEmpty());
+  EXPECT_THAT(log.Lines(stats, kFirstHour), IsEmpty());
   stats[Outcome::kRefusedFull] = 3;
-  EXPECT_THAT(log.Lines(stats, kStart), ElementsAre("3 requests refused: the queue was full"));
+  EXPECT_THAT(log.Lines(stats, kFirstHour), ElementsAre("3 requests refused: the queue was full"));
   stats[Outcome::kRefusedFull] = 500;
   stats[Outcome::kExpired] = 1;
-  EXPECT_THAT(log.Lines(stats, kStart + seconds(10)), ElementsAre("1 requests expired"));
-  EXPECT_THAT(log.Lines(stats, kStart + seconds(59)), IsEmpty());
-  EXPECT_THAT(log.Lines(stats, kStart + seconds(60)),
+  EXPECT_THAT(log.Lines(stats, kFirstHour + seconds(10)), ElementsAre("1 requests expired"));
+  EXPECT_THAT(log.Lines(stats, kFirstHour + seconds(59)), IsEmpty());
+  EXPECT_THAT(log.Lines(stats, kFirstHour + seconds(60)),
               ElementsAre("497 requests refused: the queue was full"));
-  EXPECT_THAT(log.Lines(stats, kStart + seconds(300)), IsEmpty()) << "nothing new";
+  EXPECT_THAT(log.Lines(stats, kFirstHour + seconds(300)), IsEmpty()) << "nothing new";
 }
 
 TEST(IncidentLog, NamesTheLastInternalError) {
@@ -33,7 +33,7 @@ TEST(IncidentLog, NamesTheLastInternalError) {
   SchedulerStats stats;
   stats.by_code[static_cast<size_t>(absl::StatusCode::kInternal)] = 2;
   stats.last_internal_error = "node 'x' gave two rows";
-  EXPECT_THAT(log.Lines(stats, kStart),
+  EXPECT_THAT(log.Lines(stats, kFirstHour),
               ElementsAre("2 requests failed with INTERNAL, the last one: node 'x' gave two rows"));
 }
 

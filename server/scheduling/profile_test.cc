@@ -15,7 +15,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr size_t kKeys = 3 * tuning::kCostProfiles;
+constexpr size_t kProfileKeys = 3 * tuning::kCostProfiles;
 
 // Names a request's kind by its key's place among the test's keys; nothing is run.
 class Names : public Executor {
@@ -30,7 +30,7 @@ class Names : public Executor {
   }
   void Outputs(int, const Request&, int64_t, TensorViews*) override {}
 
-  std::array<char, kKeys> keys{};
+  std::array<char, kProfileKeys> keys{};
 };
 
 class CostProfilesTest : public testing::Test {
@@ -80,18 +80,18 @@ TEST_F(CostProfilesTest, TheOneNotUsedForLongestGoesToTheOthers) {
   EXPECT_EQ(kinds.back().name, "(others)");
   EXPECT_EQ(kinds.back().batches.rows, 101u);
   EXPECT_EQ(kinds.back().batches.requests, 2u);
-  for (size_t kind = kOwn + 1; kind < kKeys; ++kind) Count(kind, 1);
+  for (size_t kind = kOwn + 1; kind < kProfileKeys; ++kind) Count(kind, 1);
   kinds = profiles_.Stats();
   ASSERT_EQ(kinds.size(), kOwn + 1) << "however many kinds there are";
   uint64_t batches = 0;
   for (const ProfileStats& one : kinds) batches += one.batches.batches;
-  EXPECT_EQ(batches, kKeys) << "none is lost";
-  EXPECT_NE(profiles_.Find(&names_.keys[kKeys - 1]), nullptr);
+  EXPECT_EQ(batches, kProfileKeys) << "none is lost";
+  EXPECT_NE(profiles_.Find(&names_.keys[kProfileKeys - 1]), nullptr);
 }
 
 TEST_F(CostProfilesTest, OneThatComesBackBeginsAnew) {
   Of(0).Learn(Duration::zero(), 1, milliseconds(5));
-  for (size_t kind = 1; kind < kKeys; ++kind) Of(kind);
+  for (size_t kind = 1; kind < kProfileKeys; ++kind) Of(kind);
   EXPECT_EQ(Of(0).Expect(Duration::zero(), 1), Duration::zero());
   EXPECT_EQ(Of(0).usual_run(), Duration::zero());
 }

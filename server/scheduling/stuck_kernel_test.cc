@@ -29,10 +29,10 @@ class StuckKernel final : public Kernel {
   }
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelArgs&) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeStuck(const KernelArgs&) {
   return std::make_unique<StuckKernel>();
 }
-FLOE_REGISTER_KERNEL(StuckForTest, kCpu, Make, DType::kFloat32);
+FLOE_REGISTER_KERNEL(StuckForTest, kCpu, MakeStuck, DType::kFloat32);
 const OpRegistrar kStuckForTest(OpDef{
     .name = "StuckForTest",
     .min_inputs = 1,

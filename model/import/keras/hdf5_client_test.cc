@@ -24,7 +24,6 @@ using hdf5::EntryKind;
 using hdf5::Frame;
 using hdf5::Kind;
 using hdf5::Layout;
-using hdf5::Writer;
 using ::testing::HasSubstr;
 
 constexpr size_t kFileBytes = 4096;
@@ -82,7 +81,7 @@ bool Answer(int socket, const std::string& body) {
 // A list of one dataset "x" of floats.
 std::string OneDataset(Layout layout, uint64_t dim, uint64_t at, uint64_t stored,
                        uint64_t chunks = 0, DType dtype = DType::kFloat32, uint32_t rank = 1) {
-  Writer list;
+  hdf5::Writer list;
   list.Add(uint32_t{0});
   list.Add(uint32_t{1});
   list.AddText("x");
@@ -161,7 +160,7 @@ TEST_F(Hdf5Client, ListsThatAreCutOffOrEndlessAreRefused) {
   const std::string whole = OneDataset(Layout::kPlain, 8, 0, 32);
   for (size_t size = 0; size < whole.size(); ++size)
     EXPECT_FALSE(ReadAfter(whole.substr(0, size)).ok()) << size;
-  Writer endless;
+  hdf5::Writer endless;
   endless.Add(UINT32_MAX);
   EXPECT_THAT(ErrorAfter(endless.bytes()), HasSubstr("a count without end"));
   endless.Add(uint32_t{0});

@@ -11,7 +11,7 @@ namespace floe::keras {
 namespace {
 
 // In the order of the rows and columns below; the last two are Python's int and float.
-const std::vector<OperandType>& Types() {
+const std::vector<OperandType>& TypeNames() {
   static const std::vector<OperandType> types{
       {DType::kBool},    {DType::kUInt8},       {DType::kUInt16},       {DType::kUInt32},
       {DType::kUInt64},  {DType::kInt8},        {DType::kInt16},        {DType::kInt32},
@@ -31,7 +31,7 @@ constexpr const char* kKeras[] = {
     "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8", "i4 u1 u2 u4 u4 i1 i2 i4 i8 bf f2 f4 f8 i4 f4",
     "f4 f4 f4 f4 f4 f4 f4 f4 f4 bf f2 f4 f8 f4 f4"};
 
-DType Named(const std::string& name) {
+DType NamedType(const std::string& name) {
   static const std::map<std::string, DType> names{
       {"b1", DType::kBool},    {"u1", DType::kUInt8},   {"u2", DType::kUInt16},
       {"u4", DType::kUInt32},  {"i1", DType::kInt8},    {"i2", DType::kInt16},
@@ -41,11 +41,11 @@ DType Named(const std::string& name) {
 }
 
 TEST(Promotion, OfEveryPairIsThatOfKeras) {
-  for (size_t i = 0; i < Types().size(); ++i) {
+  for (size_t i = 0; i < TypeNames().size(); ++i) {
     std::istringstream row(kKeras[i]);
     std::string name;
-    for (size_t j = 0; j < Types().size() && row >> name; ++j)
-      EXPECT_EQ(ResultType({Types()[i], Types()[j]}), Named(name)) << i << " and " << j;
+    for (size_t j = 0; j < TypeNames().size() && row >> name; ++j)
+      EXPECT_EQ(ResultType({TypeNames()[i], TypeNames()[j]}), NamedType(name)) << i << " and " << j;
   }
 }
 

@@ -11,13 +11,13 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Json Layer(const std::string& class_name, Json config) {
+Json LayerOf(const std::string& class_name, Json config) {
   return {{"module", "keras.layers"}, {"class_name", class_name}, {"config", std::move(config)}};
 }
 
 Json Sequential(std::vector<Json> layers, Json options = Json::object()) {
   options["layers"] = std::move(layers);
-  return Layer("Sequential", std::move(options));
+  return LayerOf("Sequential", std::move(options));
 }
 
 // PATH/INDEX, and "-" behind what is not trained.
@@ -29,9 +29,9 @@ std::vector<std::string> Shown(const LayerVariables& variables) {
 }
 
 TEST(Variables, OfANestedModelComeDepthFirst) {
-  const Json inner = Sequential({Layer("InputLayer", {}), Layer("Dense", {{"units", 3}}),
-                                 Layer("BatchNormalization", {{"scale", false}})});
-  const Json model = Sequential({Layer("Dense", {{"units", 2}, {"use_bias", false}}), inner});
+  const Json inner = Sequential({LayerOf("InputLayer", {}), LayerOf("Dense", {{"units", 3}}),
+                                 LayerOf("BatchNormalization", {{"scale", false}})});
+  const Json model = Sequential({LayerOf("Dense", {{"units", 2}, {"use_bias", false}}), inner});
   EXPECT_THAT(Shown(VariablesOf(model, "", Writer::kKeras2)),
               ElementsAre("layers/dense/0", "layers/sequential/layers/dense/0",
                           "layers/sequential/layers/dense/1",
@@ -41,34 +41,34 @@ TEST(Variables, OfANestedModelComeDepthFirst) {
 }
 
 TEST(Variables, NothingInsideOfWhatIsFrozenIsTrained) {
-  const Json inner = Layer(
-      "Functional", {{"trainable", false}, {"layers", {Layer("PReLU", {})}}, {"name", "inner"}});
-  const Json frozen = Layer("Dense", {{"units", 2}, {"trainable", false}});
+  const Json inner = LayerOf(
+      "Functional", {{"trainable", false}, {"layers", {LayerOf("PReLU", {})}}, {"name", "inner"}});
+  const Json frozen = LayerOf("Dense", {{"units", 2}, {"trainable", false}});
   EXPECT_THAT(
-      Shown(VariablesOf(Sequential({inner, frozen, Layer("PReLU", {})}), "", Writer::kKeras2)),
+      Shown(VariablesOf(Sequential({inner, frozen, LayerOf("PReLU", {})}), "", Writer::kKeras2)),
       ElementsAre("layers/functional/layers/p_re_lu/0-", "layers/dense/0-", "layers/dense/1-",
                   "layers/p_re_lu/0"));
 }
 
 TEST(Variables, AreAskedThemselvesByKeras3) {
-  const Json inner = Sequential({Layer("PReLU", Json::object())}, {{"trainable", false}});
+  const Json inner = Sequential({LayerOf("PReLU", Json::object())}, {{"trainable", false}});
   const auto shown = [](const Json& layer) {
     return Shown(VariablesOf(layer, "l", Writer::kKeras3));
   };
   EXPECT_THAT(shown(Sequential({inner})), ElementsAre("l/layers/sequential/layers/p_re_lu/0"));
   EXPECT_THAT(shown(inner), ElementsAre("l/layers/p_re_lu/0-"));
-  EXPECT_THAT(shown(Layer("LSTM", {{"trainable", false}, {"use_bias", false}})),
+  EXPECT_THAT(shown(LayerOf("LSTM", {{"trainable", false}, {"use_bias", false}})),
               ElementsAre("l/cell/0-", "l/cell/1-"));
 }
 
 TEST(Variables, OfLayersWithinLayersAreKnown) {
-  const Json lstm = Layer("LSTM", {{"units", 2}});
-  const Json cells = {Layer("GRUCell", {{"units", 2}, {"use_bias", false}}),
-                      Layer("GRUCell", {{"units", 2}, {"use_bias", false}})};
+  const Json lstm = LayerOf("LSTM", {{"units", 2}});
+  const Json cells = {LayerOf("GRUCell", {{"units", 2}, {"use_bias", false}}),
+                      LayerOf("GRUCell", {{"units", 2}, {"use_bias", false}})};
   const Json model =
-      Sequential({Layer("Bidirectional", {{"layer", lstm}}),
-                  Layer("RNN", {{"cell", Layer("StackedRNNCells", {{"cells", cells}})}}),
-                  Layer("TimeDistributed", {{"layer", Layer("PReLU", {})}})});
+      Sequential({LayerOf("Bidirectional", {{"layer", lstm}}),
+                  LayerOf("RNN", {{"cell", LayerOf("StackedRNNCells", {{"cells", cells}})}}),
+                  LayerOf("TimeDistributed", {{"layer", LayerOf("PReLU", {})}})});
   EXPECT_THAT(
       Shown(VariablesOf(model, "", Writer::kKeras2)),
       ElementsAre(
@@ -81,8 +81,8 @@ TEST(Variables, OfLayersWithinLayersAreKnown) {
 }
 
 TEST(Variables, WhereLayersCountTwiceThoseWithoutVariablesDoNot) {
-  const Json model = Sequential({Layer("Dense", {{"units", 2}}), Layer("Dropout", {}),
-                                 Layer("Dense", {{"units", 3}}), Layer("Dropout", {})});
+  const Json model = Sequential({LayerOf("Dense", {{"units", 2}}), LayerOf("Dropout", {}),
+                                 LayerOf("Dense", {{"units", 3}}), LayerOf("Dropout", {})});
   const LayerVariables variables = VariablesOf(model, "", Writer::kKeras213);
   EXPECT_EQ(variables.moved.at("layers/dense_1"), "_layer_checkpoint_dependencies/dense_2");
   EXPECT_EQ(variables.moved.at("layers/dropout_1"), "_layer_checkpoint_dependencies/dropout_1");
@@ -96,14 +96,14 @@ TEST(Variables, HaveTheSizesThatTheConfigurationSays) {
     if (k >= variables.all.size() || !variables.all[k].dims.has_value()) return std::string("any");
     return absl::StrJoin(*variables.all[k].dims, ",");
   };
-  const Json conv = Layer("Conv2D", {{"filters", 5}, {"kernel_size", {3, 2}}});
+  const Json conv = LayerOf("Conv2D", {{"filters", 5}, {"kernel_size", {3, 2}}});
   EXPECT_EQ(sizes(conv, 0), "3,2,-1,5");
   EXPECT_EQ(sizes(conv, 1), "5");
-  EXPECT_EQ(sizes(Layer("Dense", {{"units", 4}}), 0), "-1,4");
-  EXPECT_EQ(sizes(Layer("GRU", {{"units", 4}}), 2), "2,12");
-  EXPECT_EQ(sizes(Layer("LSTM", {{"units", 4}}), 1), "4,16");
-  EXPECT_EQ(sizes(Layer("Normalization", Json::object()), 2), "");
-  EXPECT_EQ(sizes(Layer("LayerNormalization", Json::object()), 0), "any");
+  EXPECT_EQ(sizes(LayerOf("Dense", {{"units", 4}}), 0), "-1,4");
+  EXPECT_EQ(sizes(LayerOf("GRU", {{"units", 4}}), 2), "2,12");
+  EXPECT_EQ(sizes(LayerOf("LSTM", {{"units", 4}}), 1), "4,16");
+  EXPECT_EQ(sizes(LayerOf("Normalization", Json::object()), 2), "");
+  EXPECT_EQ(sizes(LayerOf("LayerNormalization", Json::object()), 0), "any");
 }
 
 }  // namespace
