@@ -79,6 +79,9 @@ row("conv lstm channels first", (3, 3, 4, 5), lambda L: L.ConvLSTM2D(2, 2, data_
 row("conv lstm channels first sequences", (3, 3, 4, 5), lambda L: L.ConvLSTM2D(2, 2, data_format="channels_first", return_sequences=True), to=KERAS3)
 row("attention in a window", (6, 5), lambda L: lambda x: L.MultiHeadAttention(2, 4, sliding_window=2)(x, x), to=KERAS3)
 row("mean of whole numbers", (6, 5, 3), lambda L: L.GlobalAveragePooling2D(), to=KERAS3, dtype="uint8")
+row("layer normalisation of whole numbers", (6, 5), lambda L: L.LayerNormalization(), to=KERAS3, dtype="int32")
+row("rms normalisation of whole numbers", (6, 5), lambda L: L.RMSNormalization(), to=KERAS3, dtype="int32")
+row("group normalisation of whole numbers", (5, 4, 6), lambda L: L.GroupNormalization(3), to=KERAS3, dtype="int32")
 
 
 @case("resized whole numbers", to=KERAS3)
@@ -86,3 +89,13 @@ def _(K, L):
     i = L.Input((6, 5, 3), dtype="uint8")
     x = np.random.default_rng(5).integers(0, 256, (2, 6, 5, 3)).astype(np.uint8)
     return K.Model(i, [L.Resizing(4, 8)(i), L.Resizing(9, 8, interpolation="bicubic")(i)]), [x]
+
+
+# What a mask leaves out counts in products and extremes of Keras 3, and masks go on to the layers behind.
+for kind in ("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"):
+    @case(f"masks of {kind}")
+    def _(K, L, kind=kind):
+        a, b, c = L.Input((5,), dtype="int32"), L.Input((5,), dtype="int32"), L.Input((5, 3))
+        x, y = L.Embedding(6, 3, mask_zero=True)(a), L.Embedding(6, 3, mask_zero=True)(b)
+        joined = [getattr(L, kind)()(pair) for pair in ([x, y], [x, c], [c, y])]
+        return K.Model([a, b, c], joined + [L.LSTM(2)(z) for z in joined]), [ints((4, 5), 3), ints((4, 5), 6) % 3, sounds(4, 5, 3)[0]]

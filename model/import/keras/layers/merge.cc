@@ -23,19 +23,35 @@ std::vector<ValueRef> Aligned(LayerContext& c) {
   return values;
 }
 
-// Keras keeps the mask where all inputs have one: what all let through.
-ValueRef MaskOfAll(LayerContext& c) {
-  ValueRef all;
+// Keras 2: what all masks that there are let through. Keras 3: what any lets through, where every
+// input has one.
+ValueRef JoinedMask(LayerContext& c) {
+  ValueRef joined;
   for (const KTensor& input : c.Inputs()) {
-    if (!input.has_mask()) return {};
-    all = all.node < 0 ? input.mask : c.b.Op("LogicalAnd", {all, input.mask});
+    if (!input.has_mask()) {
+      if (c.keras2()) continue;
+      return {};
+    }
+    const char* op = c.keras2() ? "LogicalAnd" : "LogicalOr";
+    joined = joined.node < 0 ? input.mask : c.b.Op(op, {joined, input.mask});
   }
-  return all;
+  return joined;
+}
+
+// By input, its mask with a last dim of one: none for those that have none, or that Aligned has
+// given more dims, which takes it from them. Keras 2 looks at no mask when it joins.
+std::vector<ValueRef> OpenMasks(LayerContext& c, const std::vector<ValueRef>& aligned) {
+  std::vector<ValueRef> masks;
+  for (size_t k = 0; k < aligned.size(); ++k) {
+    const KTensor& input = c.Inputs()[k];
+    const bool masked = !c.keras2() && input.has_mask() && aligned[k] == input.value;
+    masks.push_back(masked ? c.b.ExpandDims(input.mask, c.b.rank(input.mask)) : ValueRef());
+  }
+  return masks;
 }
 
 template <typename Join>
-KValue Joined(LayerContext& c, const Join& join) {
-  const std::vector<ValueRef> values = Aligned(c);
+KValue Joined(LayerContext& c, const std::vector<ValueRef>& values, const Join& join) {
   if (!c.b.ok()) return {};
   ValueRef sum = values[0];
   for (size_t k = 1; k < values.size(); ++k) {
@@ -43,24 +59,60 @@ KValue Joined(LayerContext& c, const Join& join) {
     c.Promote({&sum, &next});
     sum = join(sum, next);
   }
-  return KTensor{sum, MaskOfAll(c)};
+  return KTensor{sum, JoinedMask(c)};
 }
 
 KValue Add(LayerContext& c) {
-  return Joined(c, [&](ValueRef a, ValueRef d) { return c.b.Add(a, d); });
+  return Joined(c, Aligned(c), [&](ValueRef a, ValueRef d) { return c.b.Add(a, d); });
 }
 KValue Subtract(LayerContext& c) {
-  return Joined(c, [&](ValueRef a, ValueRef d) { return c.b.Sub(a, d); });
+  return Joined(c, Aligned(c), [&](ValueRef a, ValueRef d) { return c.b.Sub(a, d); });
 }
+
+// What a mask leaves out counts as one, and is 0 where all leave it out.
 KValue Multiply(LayerContext& c) {
-  return Joined(c, [&](ValueRef a, ValueRef d) { return c.b.Mul(a, d); });
+  GraphBuilder& b = c.b;
+  std::vector<ValueRef> values = Aligned(c);
+  if (!b.ok()) return {};
+  const std::vector<ValueRef> masks = OpenMasks(c, values);
+  ValueRef any;
+  bool all_masked = true;
+  for (size_t k = 0; k < values.size(); ++k) {
+    if (masks[k].node < 0) {
+      all_masked = false;
+      continue;
+    }
+    values[k] = b.Op("SelectV2", {masks[k], values[k], b.Scalar(b.dtype(values[k]), 1)});
+    any = any.node < 0 ? masks[k] : b.Op("LogicalOr", {any, masks[k]});
+  }
+  KValue product = Joined(c, values, [&](ValueRef a, ValueRef d) { return b.Mul(a, d); });
+  if (!b.ok() || !all_masked) return product;
+  ValueRef& y = product.tensor.value;
+  y = b.Op("SelectV2", {any, y, b.Scalar(b.dtype(y), 0)});
+  return product;
 }
-KValue Maximum(LayerContext& c) {
-  return Joined(c, [&](ValueRef a, ValueRef d) { return c.b.Op("Maximum", {a, d}); });
+
+// The largest or smallest of what the masks let through: the other input where one leaves it out.
+KValue Extreme(LayerContext& c, const char* op) {
+  GraphBuilder& b = c.b;
+  const std::vector<ValueRef> values = Aligned(c);
+  if (!b.ok()) return {};
+  const std::vector<ValueRef> masks = OpenMasks(c, values);
+  ValueRef y = values[0], mask = masks[0];
+  for (size_t k = 1; k < values.size(); ++k) {
+    ValueRef next = values[k];
+    c.Promote({&y, &next});
+    if (masks[k].node >= 0) next = b.Op("SelectV2", {masks[k], next, y});
+    if (mask.node >= 0) y = b.Op("SelectV2", {mask, y, next});
+    const bool both = mask.node >= 0 && masks[k].node >= 0;
+    mask = both ? b.Op("LogicalOr", {mask, masks[k]}) : ValueRef();
+    y = b.Op(op, {y, next});
+  }
+  return KTensor{y, JoinedMask(c)};
 }
-KValue Minimum(LayerContext& c) {
-  return Joined(c, [&](ValueRef a, ValueRef d) { return c.b.Op("Minimum", {a, d}); });
-}
+KValue Maximum(LayerContext& c) { return Extreme(c, "Maximum"); }
+KValue Minimum(LayerContext& c) { return Extreme(c, "Minimum"); }
+
 KValue Average(LayerContext& c) {
   KValue sum = Add(c);
   if (!c.b.ok()) return {};

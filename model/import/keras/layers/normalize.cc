@@ -84,6 +84,13 @@ ValueRef Over(GraphBuilder& b, ValueRef v, ValueRef x, const std::vector<int64_t
   return b.Reshape(v, dims);
 }
 
+// What a layer answers of its input: Keras 3 takes it back to the input's type first, which for
+// whole numbers cuts it.
+ValueRef Answer(LayerContext& c, ValueRef y) {
+  if (!c.keras2()) y = c.b.Cast(y, c.b.dtype(c.In()));
+  return c.b.Cast(y, c.compute_dtype);
+}
+
 KValue LayerNormalization(LayerContext& c) {
   GraphBuilder& b = c.b;
   const ValueRef x = Upcast(b, c.In());
@@ -95,10 +102,10 @@ KValue LayerNormalization(LayerContext& c) {
   const Moments m = MomentsOf(b, x, axes);
   ValueRef factor = b.Op("Rsqrt", {b.Add(m.variance, epsilon)});
   if (scale) factor = b.Mul(factor, Over(b, Own(c, 0, x), x, axes));
-  if (rms) return b.Cast(b.Mul(x, factor), c.compute_dtype);
+  if (rms) return Answer(c, b.Mul(x, factor));
   ValueRef shift = b.Op("Neg", {b.Mul(m.mean, factor)});
   if (center) shift = b.Add(shift, Over(b, Own(c, scale ? 1 : 0, x), x, axes));
-  return b.Cast(b.Add(b.Mul(x, factor), shift), c.compute_dtype);
+  return Answer(c, b.Add(b.Mul(x, factor), shift));
 }
 
 KValue RmsNormalization(LayerContext& c) {
@@ -107,7 +114,7 @@ KValue RmsNormalization(LayerContext& c) {
   const std::vector<int64_t> axes = Axes(c, {-1}, x);
   const ValueRef square = b.Reduce("Mean", b.Op("Square", {x}), axes, true);
   const ValueRef root = b.Op("Rsqrt", {b.Add(square, c.config.Number("epsilon", 1e-6))});
-  return b.Cast(b.Mul(b.Mul(x, root), Over(b, Own(c, 0, x), x, axes)), c.compute_dtype);
+  return b.Cast(b.Mul(b.Mul(x, root), Over(b, Own(c, 0, x), x, axes)), b.dtype(c.In()));
 }
 
 // The axis of channels is cut into groups, which become an axis before it.
@@ -150,7 +157,7 @@ KValue GroupNormalization(LayerContext& c) {
   ValueRef shift = b.Op("Neg", {b.Mul(m.mean, factor)});
   if (c.config.Bool("center", true))
     shift = b.Add(shift, b.Reshape(Own(c, scale ? 1 : 0, x), broadcast));
-  return b.Cast(b.Reshape(b.Add(b.Mul(grouped, factor), shift), back), c.compute_dtype);
+  return Answer(c, b.Reshape(b.Add(b.Mul(grouped, factor), shift), back));
 }
 
 KValue UnitNormalization(LayerContext& c) {
