@@ -22,7 +22,8 @@ enum class Activation : uint8_t {
   kLeakyRelu,
   kSwish,  // x * Sigmoid(x)
   kGelu,
-  kGeluTanh
+  kGeluTanh,
+  kMish
 };
 
 // In this order: the bias is added, then the residual, then the activation is applied.

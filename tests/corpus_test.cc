@@ -98,6 +98,7 @@ std::vector<Result> RunAll(const std::vector<fs::path>& folders, const RunVarian
   std::vector<std::vector<Result>> by_case(folders.size());
   std::atomic<size_t> next{0};
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (size_t i = next++; i < folders.size(); i = next++)

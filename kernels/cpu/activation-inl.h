@@ -125,6 +125,8 @@ inline HWY_NOINLINE void ActivateInPlace(Activation activation, float alpha,
       return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Gelu(d, v); });
     case Activation::kGeluTanh:
       return MapInPlace(d, rows, [&](V v) HWY_ATTR { return GeluTanh(d, v); });
+    case Activation::kMish:
+      return MapInPlace(d, rows, [&](V v) HWY_ATTR { return Mish(d, v); });
   }
 }
 

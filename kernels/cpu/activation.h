@@ -28,6 +28,11 @@ T SoftplusPlain(T x) {
   const auto v = static_cast<double>(x);
   return static_cast<T>((v > 0 ? v : 0) + std::log1p(std::exp(-std::abs(v))));
 }
+template <typename T>
+T MishPlain(T x) {
+  const auto v = static_cast<double>(x);
+  return static_cast<T>(v * std::tanh((v > 0 ? v : 0) + std::log1p(std::exp(-std::abs(v)))));
+}
 
 // For the reference kernels and tests.
 template <typename T>
@@ -61,6 +66,8 @@ T ActivatePlain(const Epilogue& epilogue, T x) {
       return GeluPlain(x);
     case Activation::kGeluTanh:
       return GeluTanhPlain(x);
+    case Activation::kMish:
+      return MishPlain(x);
   }
   return x;
 }

@@ -113,8 +113,8 @@ TEST(MatMul, FusedActivationsOnEveryBackend) {
     for (const Activation activation :
          {Activation::kRelu, Activation::kRelu6, Activation::kSigmoid, Activation::kTanh,
           Activation::kElu, Activation::kLeakyRelu, Activation::kSwish, Activation::kGelu,
-          Activation::kGeluTanh, Activation::kSelu, Activation::kSoftplus, Activation::kSoftsign,
-          Activation::kExp}) {
+          Activation::kGeluTanh, Activation::kMish, Activation::kSelu, Activation::kSoftplus,
+          Activation::kSoftsign, Activation::kExp}) {
       for (int64_t n : {1, 19, 64}) {
         ExpectProduct({5, 90, n, false, false, 6, activation, true}, backend);
         ExpectProduct({5, 90, n, false, false, 0, activation, false}, backend);

@@ -42,7 +42,8 @@
   X(Rint)                 \
   X(Reciprocal)           \
   X(Gelu)                 \
-  X(GeluTanh)
+  X(GeluTanh)             \
+  X(Mish)
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -95,6 +96,7 @@ FLOE_FUNCTION(Rint, hn::Round(x))
 FLOE_FUNCTION(Reciprocal, hn::Div(hn::Set(d, 1.0f), x))
 FLOE_FUNCTION(Gelu, Gelu(d, x))
 FLOE_FUNCTION(GeluTanh, GeluTanh(d, x))
+FLOE_FUNCTION(Mish, Mish(d, x))
 #undef FLOE_FUNCTION
 
 template <class Function>

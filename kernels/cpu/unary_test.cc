@@ -53,6 +53,7 @@ const Case kCases[] = {
     {"GeluTanh",
      [](double x) { return x / (1 + std::exp(-1.5957691216057308 * (x + 0.044715 * x * x * x))); },
      1e-5},
+    {"Mish", [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }, 1e-6},
     {"Floor", [](double x) { return std::floor(x); }, 0},
     {"Ceil", [](double x) { return std::ceil(x); }, 0},
     {"Round", [](double x) { return std::nearbyint(x); }, 0},

@@ -1,4 +1,5 @@
-// Elementary functions of float vectors: Exp, Expm1, Log, Tanh, Sigmoid, Softplus, Erf, Erfc, Gelu.
+// Elementary functions of float vectors: Exp, Expm1, Log, Tanh, Sigmoid, Softplus, Erf, Erfc, Gelu,
+// Mish.
 // Every lane is computed alone by the same operations, so a partly loaded vector rounds as a full
 // one does.
 // Relative error below 1e-6 against float64 wherever the result is a normal number, unless a
@@ -313,6 +314,14 @@ HWY_INLINE V GeluTanh(D d, V x) {
   const V inner =
       hn::MulAdd(hn::Mul(x, x), hn::Set(d, -0.0713548162726f), hn::Set(d, -1.59576912160573f));
   return hn::Div(x, hn::Add(one, Exp(d, hn::Mul(x, inner))));
+}
+
+// x * tanh(softplus(x)), which is x * w / (w + 2) for w = e^x * (e^x + 2). From 20 on it is x.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Mish(D d, V x) {
+  const V two = hn::Set(d, 2.0f), e = Exp(d, AtMost(d, x, 20.0f));
+  const V w = hn::Mul(e, hn::Add(e, two));
+  return hn::Mul(x, hn::Div(w, hn::Add(w, two)));
 }
 
 }  // namespace floe::kernels::HWY_NAMESPACE

@@ -30,7 +30,8 @@ enum Function {
   kErfc,
   kExpUpToZero,
   kGelu,
-  kGeluTanh
+  kGeluTanh,
+  kMish
 };
 }  // namespace floe::kernels
 #endif
@@ -78,6 +79,9 @@ void Apply(int function, const float* x, float* y, size_t n) {
       case kGeluTanh:
         hn::StoreU(GeluTanh(d, v), d, y + i);
         break;
+      case kMish:
+        hn::StoreU(Mish(d, v), d, y + i);
+        break;
       default:
         hn::StoreU(Erfc(d, v), d, y + i);
         break;
@@ -116,6 +120,8 @@ double Reference(int function, double x) {
       return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
     case kGeluTanh:
       return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case kMish:
+      return x * std::tanh(std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))));
     default:
       return std::erfc(x);
   }
@@ -212,6 +218,11 @@ TEST(VectorMath, GeluMatchesFloat64) {
   ExpectClose(kGeluTanh, Range(-2, 110, 200000));
   ExpectClose(kGeluTanh, Range(-9.9, -2, 100000), 2e-5);
   ExpectClose(kGeluTanh, kSpecial);
+}
+
+TEST(VectorMath, MishMatchesFloat64) {
+  ExpectClose(kMish, Range(-87, 110, 300000));
+  ExpectClose(kMish, kSpecial);
 }
 
 TEST(VectorMath, LogMatchesFloat64OverAllExponents) {

@@ -68,6 +68,7 @@ const OpRegistrar kLayerNorm({.name = "LayerNorm",
 const OpRegistrar kGelu[] = {
     OpRegistrar(Activation("Gelu")),      // x times the normal distribution's integral up to x
     OpRegistrar(Activation("GeluTanh")),  // its approximation by tanh
+    OpRegistrar(Activation("Mish")),      // x * tanh(softplus(x))
 };
 
 }  // namespace

@@ -21,7 +21,8 @@ Activation ActivationOf(const std::string& op) {
       {"Elu", Activation::kElu},         {"LeakyRelu", Activation::kLeakyRelu},
       {"Selu", Activation::kSelu},       {"Softplus", Activation::kSoftplus},
       {"Exp", Activation::kExp},         {"Softsign", Activation::kSoftsign},
-      {"Gelu", Activation::kGelu},       {"GeluTanh", Activation::kGeluTanh}};
+      {"Gelu", Activation::kGelu},       {"GeluTanh", Activation::kGeluTanh},
+      {"Mish", Activation::kMish}};
   const auto it = ops.find(op);
   return it == ops.end() ? Activation::kNone : it->second;
 }

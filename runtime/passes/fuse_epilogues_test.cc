@@ -29,7 +29,7 @@ TEST(FuseEpilogues, BiasAndActivationJoinTheirMatMul) {
 TEST(FuseEpilogues, EveryActivationOfTheKernels) {
   for (const char* name :
        {"Relu", "Relu6", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "Swish", "Swish times one", "Gelu",
-        "GeluTanh", "Selu", "Softplus", "Softsign", "Exp"}) {
+        "GeluTanh", "Mish", "Selu", "Softplus", "Softsign", "Exp"}) {
     TestGraph t;
     const ValueRef x = t.Input("x", DType::kFloat32, kRows4);
     ValueRef y = t.Op("MatMul", "mm", {x, t.Const("w", Wavy(Shape({4, 3}), 1))});

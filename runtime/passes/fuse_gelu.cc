@@ -1,4 +1,5 @@
-// x/2 * (1 + erf(x / sqrt(2))), its forms with erfc and with tanh, in any order of operations.
+// x/2 * (1 + erf(x / sqrt(2))), its forms with erfc and with tanh, in any order of operations; and
+// x * tanh(softplus(x)), which is Mish.
 #include <algorithm>
 #include <map>
 
@@ -43,7 +44,8 @@ const Form* FormOf(const Node& node) {
 // Looked at before anything is analysed: the tanh of a cell, say, has no product inside.
 bool MayBeGeluPart(const Graph& graph, const Node& node) {
   if (FormOf(node) == nullptr) return false;
-  return node.op->name != "Tanh" || graph.node(node.inputs[0].node).op->name == "Mul";
+  const std::string& argument = graph.node(node.inputs[0].node).op->name;
+  return node.op->name != "Tanh" || argument == "Mul" || argument == "Softplus";
 }
 
 struct GeluMatch {
@@ -62,6 +64,10 @@ class GeluFinder {
     for (int i = 0; i < graph_.size(); ++i) {
       const Form* form = FormOf(graph_.node(i));
       if (form == nullptr || analysis_.values[i][0].type.dtype != DType::kFloat32) continue;
+      if (const int product = MishOf(i); product >= 0) {
+        matches[product] = {graph_.node(graph_.node(i).inputs[0].node).inputs[0], "Mish"};
+        continue;
+      }
       for (const ValueRef& x : Candidates(graph_.node(i).inputs[0])) {
         const int root = RootOf(i, *form, x);
         if (root < 0) continue;
@@ -73,6 +79,19 @@ class GeluFinder {
   }
 
  private:
+  // The product of x and tanh node `i` of softplus(x), or -1.
+  int MishOf(int i) const {
+    const int softplus = graph_.node(i).inputs[0].node, product = uses_.OnlyUser(i);
+    if (product < 0 || graph_.node(i).op->name != "Tanh" || uses_.OnlyUser(softplus) != i ||
+        graph_.node(softplus).op->name != "Softplus" || graph_.node(product).op->name != "Mul" ||
+        !graph_.node(softplus).control_inputs.empty() ||
+        !graph_.node(product).control_inputs.empty())
+      return -1;
+    const std::vector<ValueRef>& factors = graph_.node(product).inputs;
+    const ValueRef x = graph_.node(softplus).inputs[0];
+    return factors[0] == x || factors[1] == x ? product : -1;
+  }
+
   // What the argument may be computed from: the values on the way, the nearest first.
   std::vector<ValueRef> Candidates(ValueRef argument) const {
     constexpr size_t kMost = 12;

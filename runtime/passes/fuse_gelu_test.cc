@@ -48,7 +48,8 @@ void ExpectFused(Formula* f, ValueRef y, const char* op, double (*reference)(dou
 void ExpectLeft(Formula* f, ValueRef y) {
   f->t.Output(y);
   const Graph fused = FusedGelu(f->t);
-  EXPECT_EQ(CountOps(fused, "Gelu") + CountOps(fused, "GeluTanh"), 0) << DebugString(fused);
+  EXPECT_EQ(CountOps(fused, "Gelu") + CountOps(fused, "GeluTanh") + CountOps(fused, "Mish"), 0)
+      << DebugString(fused);
   const std::vector<Tensor> in = {Wavy(Shape({9, 37}), 1)};
   const auto got = RunGraph(f->t, in), want = RunGraph(f->t, in, {"all"});
   ASSERT_EQ(got.size(), f->t.graph.outputs.size());
@@ -98,6 +99,29 @@ TEST(FuseGelu, TanhWithEveryCube) {
     const ValueRef tanh = f.F("Tanh", f.F("Mul", inner, slope));
     ExpectFused(&f, f.F("Mul", f.F("Mul", f.C(0.5f), f.x), f.F("Add", tanh, one)), "GeluTanh",
                 GeluTanh);
+  }
+}
+
+double Mish(double x) { return x * std::tanh(std::log1p(std::exp(x))); }
+
+TEST(FuseGelu, MishInEitherOrder) {
+  for (const bool first : {true, false}) {
+    Formula f;
+    const ValueRef tanh = f.F("Tanh", f.F("Softplus", f.x));
+    ExpectFused(&f, first ? f.F("Mul", f.x, tanh) : f.F("Mul", tanh, f.x), "Mish", Mish);
+  }
+}
+
+TEST(FuseGelu, LeavesWhatIsNearlyMish) {
+  {
+    Formula f;  // of another value
+    ExpectLeft(&f, f.F("Mul", f.F("Neg", f.x), f.F("Tanh", f.F("Softplus", f.x))));
+  }
+  {
+    Formula f;  // whose inner value is an answer
+    const ValueRef inner = f.F("Softplus", f.x);
+    f.t.Output(inner);
+    ExpectLeft(&f, f.F("Mul", f.x, f.F("Tanh", inner)));
   }
 }
 

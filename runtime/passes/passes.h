@@ -125,7 +125,8 @@ absl::Status MultiplyEinsums(Graph* graph, absl::Span<const TensorType> inputs,
 absl::Status FuseLayerNorms(Graph* graph, absl::Span<const TensorType> inputs,
                             const KernelOptions& options);
 
-// The formula of Gelu, written with Erf, Erfc or Tanh, becomes one node of Gelu or GeluTanh.
+// The formula of Gelu, written with Erf, Erfc or Tanh, becomes one node of Gelu or GeluTanh;
+// x * Tanh(Softplus(x)) one of Mish.
 // `inputs`: types of graph->inputs.
 absl::Status FuseGelu(Graph* graph, absl::Span<const TensorType> inputs,
                       const KernelOptions& options);

@@ -62,8 +62,8 @@ class Sinker {
   }
 
   bool SinkActivation(int i) {
-    static const std::set<std::string> names = {"Relu", "Relu6",     "Sigmoid", "Tanh",
-                                                "Elu",  "LeakyRelu", "Gelu",    "GeluTanh"};
+    static const std::set<std::string> names = {"Relu",      "Relu6", "Sigmoid",  "Tanh", "Elu",
+                                                "LeakyRelu", "Gelu",  "GeluTanh", "Mish"};
     const Node& node = graph_.node(i);
     if (names.count(node.op->name) == 0 || !node.control_inputs.empty()) return false;
     const Node* reshape = Movable(node.inputs[0]);
