@@ -10,7 +10,6 @@
 namespace floe::server {
 namespace {
 
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 

@@ -385,6 +385,7 @@ TEST(Reload, AFewWaitAndThoseThatLeaveMakeRoom) {
   world.Put("/a", 1);
   const int64_t first = world.Reload({TestModel("a")});
   std::vector<int64_t> waiting;
+  waiting.reserve(8);
   for (int i = 0; i < 8; ++i) waiting.push_back(world.Reload({}));
   EXPECT_EQ(world.Outcome(world.Reload({})).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(world.lifecycle().config().last_error.ok()) << "of no change that was tried";

@@ -9,7 +9,6 @@ that have documented layers alone are answered.
 """
 import argparse
 import collections
-import concurrent.futures
 import contextlib
 import io
 import os
@@ -236,7 +235,7 @@ def main():
     parser.add_argument("--most", type=int, default=40, help="failures to make smaller")
     args = parser.parse_args()
     end, number, count = time.monotonic() + 60 * args.minutes, args.number or 0, Count(args)
-    with tempfile.TemporaryDirectory() as root, concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with tempfile.TemporaryDirectory() as root:
         waiting = collections.deque()
         while time.monotonic() < end and (not args.models or number < args.models):
             for name in args.package or sorted(PACKAGES):
@@ -251,7 +250,7 @@ def main():
                     if os.environ.get("FLOE_DIFFERENTIAL_VERBOSE"):
                         print(f"{name} {number} {case.form}: {error}")
                     continue
-                waiting.append((f"{name} {number} {case.form}", case, path, arrays, wanted, pool.submit(keras_files.run, path, arrays, folder)))
+                waiting.append((f"{name} {number} {case.form}", case, path, arrays, wanted, keras_files.Running(path, arrays, folder)))
                 while len(waiting) > 3:
                     settle(count, waiting.popleft())
             if args.number is not None:

@@ -69,21 +69,37 @@ def answers_of(model, inputs, graph=False):
     return [np.asarray(a) for a in flat(call(tensors))]
 
 
+class Running:
+    """A floectl at work on a file. No thread waits for it: CPython 3.11 parses headers of arrays, as TensorFlow does
+    functions, with a counter that its threads share, and fails now and then where two do so."""
+
+    def __init__(self, path, inputs, folder):
+        self.folder = folder
+        with open(folder / "stdout", "w") as out, open(folder / "stderr", "w") as errors:
+            self.process = subprocess.Popen(command_for(path, inputs, folder), stdout=out, stderr=errors)
+
+    def result(self):
+        """What it gives, in the order of the signature; the error's text where it refuses."""
+        code = self.process.wait(600)
+        if code < 0:
+            return f"ended by signal {-code}"
+        if code:
+            return (self.folder / "stderr").read_text().strip() or f"exit status {code}"
+        arrays = np.load(self.folder / "out.npz")
+        return [arrays[line.split()[0]] for line in (self.folder / "stdout").read_text().splitlines()]
+
+
 def run(path, inputs, folder):
-    """What floectl gives, in the order of the signature; the error's text where it refuses."""
+    return Running(path, inputs, folder).result()
+
+
+def command_for(path, inputs, folder):
     np.savez(folder / "in.npz", **{f"a{k}": encoded(x) for k, x in enumerate(inputs)})
     command = [FLOECTL, "run", path, "--inputs", folder / "in.npz", "--outputs", folder / "out.npz", "--by-position"]
     for k, x in enumerate(inputs):
         if x.dtype == object:
             command += ["--shape", f"a{k}=" + ",".join(map(str, x.shape))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    if done.returncode < 0:
-        return f"ended by signal {-done.returncode}"
-    if done.returncode:
-        return done.stderr.strip() or f"exit status {done.returncode}"
-    arrays = np.load(folder / "out.npz")
-    names = [line.split()[0] for line in done.stdout.splitlines()]
-    return [arrays[n] for n in names]
+    return command
 
 
 def difference(wanted, got, tolerance):

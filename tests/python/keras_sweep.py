@@ -10,7 +10,6 @@ writes it. Exit status 1: an outcome differs from that file, or something has no
 """
 import argparse
 import collections
-import concurrent.futures
 import inspect
 import os
 import pathlib
@@ -200,23 +199,21 @@ class Sweep:
     def run(self, cases):
         """{(set, expression): (outcome, why)} of [(set, package, expression)]."""
         found, waiting = {}, collections.deque()
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            for kind, package, expression in cases:
-                folder = self.folder / str(self.number)
-                self.number += 1
-                folder.mkdir()
-                path = folder / f"model.{self.suffix}"
-                try:
-                    arrays, wanted = written(package, expression, path)
-                except Unbuilt as error:
-                    found[kind, expression] = "unbuilt", str(error)
-                    continue
-                waiting.append((kind, package, expression, path, arrays, wanted,
-                                pool.submit(keras_files.run, path, arrays, folder)))
-                while len(waiting) > 4:
-                    self.take(found, *waiting.popleft())
-            while waiting:
+        for kind, package, expression in cases:
+            folder = self.folder / str(self.number)
+            self.number += 1
+            folder.mkdir()
+            path = folder / f"model.{self.suffix}"
+            try:
+                arrays, wanted = written(package, expression, path)
+            except Unbuilt as error:
+                found[kind, expression] = "unbuilt", str(error)
+                continue
+            waiting.append((kind, package, expression, path, arrays, wanted, keras_files.Running(path, arrays, folder)))
+            while len(waiting) > 4:
                 self.take(found, *waiting.popleft())
+        while waiting:
+            self.take(found, *waiting.popleft())
         return found
 
     def take(self, found, kind, package, expression, path, arrays, wanted, job):

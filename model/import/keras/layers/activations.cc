@@ -15,18 +15,18 @@ KValue Relu(LayerContext& c) {
   const bool bounded = c.config.Has("max_value");
   const double most = c.config.Number("max_value", 0);
   if (slope == 0 && threshold == 0 && bounded && most == 6) return b.Op("Relu6", {x});
-  ValueRef y;
-  if (threshold == 0) {
-    y = slope == 0 ? b.Op("Relu", {x})
-                   : b.Op("LeakyRelu", {x}, {{"alpha", static_cast<float>(slope)}});
-  } else {
-    const ValueRef edge = b.Scalar(b.dtype(x), threshold);
-    const ValueRef below = slope == 0 ? b.Scalar(b.dtype(x), 0) : b.Mul(b.Sub(x, edge), slope);
-    // Keras 3 takes the threshold itself as above it where there is a slope.
-    const char* const above = slope == 0 ? "Greater" : "GreaterEqual";
-    y = b.Op("SelectV2", {b.Op(above, {x, edge}), x, below});
+  if (slope != 0 && threshold == 0 && !bounded)
+    return b.Op("LeakyRelu", {x}, {{"alpha", static_cast<float>(slope)}});
+  // Of the threshold itself Keras answers 0, and it bounds what is above before it adds the rest.
+  const ValueRef edge = b.Scalar(b.dtype(x), threshold), zero = b.Scalar(b.dtype(x), 0);
+  ValueRef y =
+      threshold == 0 ? b.Op("Relu", {x}) : b.Op("SelectV2", {b.Op("Greater", {x, edge}), x, zero});
+  if (bounded) {
+    if (threshold < 0) y = b.Op("Relu", {y});
+    y = b.Op("Minimum", {y, b.Scalar(b.dtype(x), most)});
   }
-  return bounded ? b.Op("Minimum", {y, b.Scalar(b.dtype(x), most)}) : y;
+  if (slope == 0) return y;
+  return b.Sub(y, b.Mul(b.Op("Relu", {b.Sub(edge, x)}), slope));
 }
 
 KValue LeakyRelu(LayerContext& c) {
