@@ -91,6 +91,13 @@ def _(K, L):
     return K.Model(i, [L.Resizing(4, 8)(i), L.Resizing(9, 8, interpolation="bicubic")(i)]), [x]
 
 
+for made in ("Identity()", "Rescaling(.5)", "Normalization(mean=0., variance=1.)", "Dropout(.1)", "ReLU()", "LayerNormalization()"):
+    @case(f"mask behind {made}")
+    def _(K, L, made=made):
+        i = L.Input((5,), dtype="int32")
+        return K.Model(i, L.LSTM(2)(eval(f"L.{made}", {"L": L})(L.Embedding(6, 3, mask_zero=True)(i)))), [ints((4, 5), 3)]
+
+
 # What a mask leaves out counts in products and extremes of Keras 3, and masks go on to the layers behind.
 for kind in ("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"):
     @case(f"masks of {kind}")

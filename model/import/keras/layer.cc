@@ -304,7 +304,8 @@ KValue CallLayer(GraphBuilder& b, const ModelFile& file, const LayerObject& laye
   }
   b.AnnotateError(where);
   if (!b.ok()) return {};
-  if (found->second.masks == Masks::kPass) {
+  const Masks masks = found->second.masks;
+  if (masks == Masks::kPass || (masks == Masks::kPassInKeras3 && !c.keras2())) {
     KTensor* const first = FirstTensor(&out);
     const std::vector<KTensor> inputs = Flatten(c.First());
     if (first != nullptr && !first->has_mask() && !inputs.empty()) first->mask = c.Mask();

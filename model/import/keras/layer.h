@@ -91,7 +91,8 @@ using LayerRule = KValue (*)(LayerContext&);
 
 // What becomes of the mask where the rule says nothing of it.
 enum class Masks {
-  kPass,  // of the first input to the first output
+  kPass,          // of the first input to the first output
+  kPassInKeras3,  // the same; Keras 2 drops it
   kDrop,
 };
 

@@ -10,9 +10,17 @@ KValue Same(LayerContext& c) {
   return c.First().is_none() ? KValue(c.Input()) : c.First();
 }
 
-const LayerRegistrar kPassing({"Identity", "TFDIdentity", "Dropout", "SpatialDropout1D",
-                               "SpatialDropout2D", "SpatialDropout3D", "GaussianDropout",
-                               "GaussianNoise", "AlphaDropout", "ActivityRegularization"},
+// That of Keras 2 makes a new tensor, without the mask.
+KValue Identity(LayerContext& c) {
+  KValue out = Same(c);
+  if (c.keras2() && out.is_tensor()) out.tensor.mask = {};
+  return out;
+}
+
+const LayerRegistrar kIdentity({"Identity", "TFDIdentity"}, Identity, Masks::kPassInKeras3);
+const LayerRegistrar kPassing({"Dropout", "SpatialDropout1D", "SpatialDropout2D",
+                               "SpatialDropout3D", "GaussianDropout", "GaussianNoise",
+                               "AlphaDropout", "ActivityRegularization"},
                               Same, Masks::kPass);
 
 // FeatureSpace's cast to the type of its policy, which may be a whole number.

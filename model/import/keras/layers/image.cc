@@ -237,8 +237,8 @@ KValue Augmentation(LayerContext& c) {
   return c.b.Cast(c.In(), c.compute_dtype);
 }
 
-const LayerRegistrar kRescaling({"Rescaling"}, Rescaling, Masks::kPass);
-const LayerRegistrar kNormalization({"Normalization"}, Normalization, Masks::kPass);
+const LayerRegistrar kRescaling({"Rescaling"}, Rescaling, Masks::kPassInKeras3);
+const LayerRegistrar kNormalization({"Normalization"}, Normalization, Masks::kPassInKeras3);
 const LayerRegistrar kResizing({"Resizing"}, Resizing);
 // Keras 2 brings images to the size at inference too.
 KValue RandomCrop(LayerContext& c) { return c.keras2() ? CenterCrop(c) : Augmentation(c); }
