@@ -73,8 +73,6 @@ row("relu 6", (5,), lambda L: L.ReLU(6.))
 row("relu options", (5,), lambda L: L.ReLU(max_value=1., negative_slope=.2, threshold=.3))
 row("relu threshold", (5,), lambda L: L.ReLU(threshold=.3))
 row("relu at the threshold", (9,), lambda L: L.Rescaling(1.), lambda L: L.ReLU(negative_slope=.5, threshold=1.), dtype="int32")
-for options in ({"threshold": -.5, "max_value": 1.}, {"threshold": -.5, "negative_slope": .25}, {"threshold": .5, "negative_slope": -.5, "max_value": .75}):
-    row(f"relu of {options}", (9,), lambda L, o=options: L.ReLU(**o))
 row("leaky relu", (5,), lambda L: L.LeakyReLU(.15))
 row("prelu", (4, 5), lambda L: L.PReLU())
 row("prelu shared", (4, 5), lambda L: L.PReLU(shared_axes=[1]))
