@@ -317,3 +317,12 @@ def _(K, L):
     features = K.Sequential([L.Input((12, 12, 3)), base, L.GlobalAveragePooling2D()])
     head = K.Sequential([L.Input((4,)), L.Dense(5, activation="relu"), L.Dense(2, use_bias=False, activation="softmax")])
     return K.Sequential([features, head])
+
+
+for kind in ("functional", "sequential"):
+    @case(f"{kind} of floats on whole numbers", to=KERAS3)
+    def _(K, L, kind=kind):
+        layers = [L.Input((5, 4)), L.LayerNormalization()]
+        inner = K.Sequential(layers) if kind == "sequential" else K.Model(layers[0], layers[1](layers[0]))
+        i = L.Input((5, 4), dtype="int32")
+        return K.Model(i, inner(i)), [ints((3, 5, 4), 9)]

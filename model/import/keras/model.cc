@@ -68,6 +68,13 @@ std::string Describe(const Call& call) {
   return words;
 }
 
+// A model takes what it is called with to the type of its input layer.
+ValueRef AsInput(GraphBuilder& b, const Json& layer, ValueRef x) {
+  const std::string name = PolicyName(Member(Member(layer, "config"), "dtype"), /*compute=*/false);
+  const absl::StatusOr<DType> dtype = DTypeFromName(name);
+  return b.ok() && dtype.ok() ? b.Cast(x, *dtype) : x;
+}
+
 // The graph of layers of a functional model.
 class Functional {
  public:
@@ -183,6 +190,7 @@ class Functional {
     for (size_t k = 0; k < names.size(); ++k) {
       const std::optional<int> node = Find({names[k]});
       if (!node.has_value()) return Fail(absl::StrCat("no input layer ", Quoted(names[k])));
+      values[k].value = AsInput(b_, *objects_[nodes_[*node].layer].json, values[k].value);
       nodes_[*node].out = std::vector<KTensor>{values[k]};
       nodes_[*node].value = values[k];
     }
@@ -371,6 +379,9 @@ std::vector<LayerObject> SequentialLayers(const LayerObject& model) {
 
 KValue RunSequential(GraphBuilder& b, const ModelFile& file, const LayerObject& model,
                      KValue value) {
+  const Json& layers = LayersOf(*model.json);
+  if (value.is_tensor() && !layers.empty() && Text(layers[0], "class_name") == "InputLayer")
+    value.tensor.value = AsInput(b, layers[0], value.tensor.value);
   for (const LayerObject& layer : SequentialLayers(model)) {
     Call call;
     call.args.push_back(std::move(value));

@@ -41,9 +41,10 @@ ValueRef JoinedMask(LayerContext& c) {
 // By input, its mask with a last dim of one: none for those that have none, or that Aligned has
 // given more dims, which takes it from them. Keras 2 looks at no mask when it joins.
 std::vector<ValueRef> OpenMasks(LayerContext& c, const std::vector<ValueRef>& aligned) {
+  const std::vector<KTensor> inputs = c.Inputs();
   std::vector<ValueRef> masks;
   for (size_t k = 0; k < aligned.size(); ++k) {
-    const KTensor& input = c.Inputs()[k];
+    const KTensor& input = inputs[k];
     const bool masked = !c.keras2() && input.has_mask() && aligned[k] == input.value;
     masks.push_back(masked ? c.b.ExpandDims(input.mask, c.b.rank(input.mask)) : ValueRef());
   }
