@@ -31,7 +31,7 @@ T SoftplusPlain(T x) {
 template <typename T>
 T MishPlain(T x) {
   const auto v = static_cast<double>(x);
-  return static_cast<T>(v * std::tanh((v > 0 ? v : 0) + std::log1p(std::exp(-std::abs(v)))));
+  return static_cast<T>(v * std::tanh(SoftplusPlain(v)));
 }
 
 // For the reference kernels and tests.
