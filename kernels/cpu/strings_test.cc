@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <random>
 
 #include "kernels/cpu/kernel_test_util.h"
 
@@ -179,6 +180,28 @@ TEST(Regex, ReplacesAsRe2Does) {
               HasSubstr("pattern '(': missing )"));
   EXPECT_THAT(Error("RegexReplace", {Text({"a"}), Text({"a"}), Text({""}, {})}),
               HasSubstr("pattern is string[1], expected a single string"));
+}
+
+// A group around it has RE2 look for the match.
+TEST(Regex, ReplacesCharactersOfABracketAsRe2Does) {
+  std::mt19937 random(7);
+  Strings texts(40);
+  for (std::string& text : texts) {
+    text.resize(random() % 50);
+    for (char& c : text) c = static_cast<char>(random() % 4 == 0 ? random() : 32 + random() % 95);
+  }
+  texts.emplace_back("[naïve] a-b^c\\d, 日本");
+  for (const std::string bracket :
+       {"[!\"#$%&()\\*\\+,-\\./:;<=>?@\\[\\\\\\]^_`{|}~\\']", "[a-c]", "[]a]", "[a-]", "[^a]", "[é]",
+        "[\\d_]", "[[:punct:]]", "[[a]", "[a][b]", "[a]+", "[a\\-z]", "[.]"}) {
+    for (const std::string rewrite : {"", "-", "<>", "\\0\\0"}) {
+      const auto replace = [&](const std::string& pattern) {
+        return Answer("StaticRegexReplace", {Text(texts)},
+                      {{"pattern", pattern}, {"rewrite", rewrite}, {"replace_global", true}});
+      };
+      EXPECT_EQ(replace(bracket), replace("(?:" + bracket + ")")) << bracket;
+    }
+  }
 }
 
 TEST(Regex, MatchesTheWholeString) {

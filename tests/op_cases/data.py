@@ -129,6 +129,7 @@ def patterns(c):
         more = {"replace_global": everywhere, "case": f"global{everywhere:d}"}
         c.op("StaticRegexReplace", Feed(text), pattern="(a+)b", rewrite="<\\1>", **more)
         c.op("RegexReplace", Feed(text), "[0-9 ]", "_", **more)
+    c.op("StaticRegexReplace", Feed(text), pattern="[,-\\.a\\]\\[]", rewrite="", case="bracket")
     c.op("RegexFullMatch", Feed(text), "[a-z. ]+")
     c.op("StaticRegexFullMatch", Feed(text), pattern="F.*2")
     c.op("StringStrip", Feed(text))
