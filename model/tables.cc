@@ -83,18 +83,21 @@ std::string TableObject::TypeText() const {
                       value_shape_.rank() == 0 ? "" : value_shape_.ToString());
 }
 
-absl::Status TableObject::CheckDTypes(const TensorView& keys, const TensorView& values) const {
-  if (keys.dtype == key_dtype_ && values.dtype == value_dtype_) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("keys of ", DTypeName(keys.dtype),
-                                                 " and values of ", DTypeName(values.dtype),
-                                                 " for a table of ", TypeText()));
+absl::Status TableObject::CheckDTypes(DType keys, DType values) const {
+  if (keys == key_dtype_ && values == value_dtype_) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("keys of ", DTypeName(keys), " and values of ",
+                                                 DTypeName(values), " for a table of ",
+                                                 TypeText()));
+}
+
+int64_t TableObject::PlaceOf(absl::string_view key) const {
+  const auto& strings = std::get<Strings>(places_);
+  const auto found = strings.find(key);
+  return found == strings.end() ? -1 : found->second;
 }
 
 int64_t TableObject::PlaceOf(const TensorView& keys, int64_t i) const {
-  if (const auto* strings = std::get_if<Strings>(&places_)) {
-    const auto found = strings->find(keys.as<std::string>()[i]);
-    return found == strings->end() ? -1 : found->second;
-  }
+  if (key_dtype_ == DType::kString) return PlaceOf(keys.as<std::string>()[i]);
   const auto& integers = std::get<Integers>(places_);
   const auto found = integers.find(IntegerKey(keys, i));
   return found == integers.end() ? -1 : found->second;
@@ -147,7 +150,7 @@ void TableObject::Write(int64_t place, const TensorView& values, int64_t i) {
 }
 
 absl::Status TableObject::Insert(const TensorView& keys, const TensorView& values) {
-  FLOE_RETURN_IF_ERROR(CheckDTypes(keys, values));
+  FLOE_RETURN_IF_ERROR(CheckDTypes(keys.dtype, values.dtype));
   if (values.shape != ShapeOfValues(keys.shape, value_shape_)) {
     return absl::InvalidArgumentError(absl::StrCat("keys of shape ", keys.shape.ToString(),
                                                    " with values of shape ",
@@ -176,12 +179,12 @@ TensorView TableObject::Values() const {
   return {value_dtype_, shape, const_cast<void*>(data)};
 }
 
-absl::Status TableObject::Find(const TensorView& keys, const TensorView& fallback,
-                               const TensorView& out) const {
-  FLOE_RETURN_IF_ERROR(CheckDTypes(keys, fallback));
-  const Shape wanted = ShapeOfValues(keys.shape, value_shape_);
+template <class PlaceOfKey>
+absl::Status TableObject::Copy(const Shape& keys, const PlaceOfKey& place_of,
+                               const TensorView& fallback, const TensorView& out) const {
+  const Shape wanted = ShapeOfValues(keys, value_shape_);
   if (out.shape != wanted) {
-    return absl::InvalidArgumentError(absl::StrCat("keys of shape ", keys.shape.ToString(),
+    return absl::InvalidArgumentError(absl::StrCat("keys of shape ", keys.ToString(),
                                                    " give values of shape ", wanted.ToString(),
                                                    ", expected ", out.shape.ToString()));
   }
@@ -193,8 +196,8 @@ absl::Status TableObject::Find(const TensorView& keys, const TensorView& fallbac
   }
   const TensorView values = Values();
   const size_t bytes = static_cast<size_t>(width_) * DTypeSize(value_dtype_);
-  for (int64_t i = 0; i < keys.elements(); ++i) {
-    const int64_t place = PlaceOf(keys, i);
+  for (int64_t i = 0, count = keys.elements(); i < count; ++i) {
+    const int64_t place = place_of(i);
     const TensorView& from = place < 0 ? fallback : values;
     const int64_t at = place >= 0 ? place : one ? 0 : i;
     if (value_dtype_ == DType::kString) {
@@ -204,6 +207,20 @@ absl::Status TableObject::Find(const TensorView& keys, const TensorView& fallbac
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status TableObject::Find(const TensorView& keys, const TensorView& fallback,
+                               const TensorView& out) const {
+  FLOE_RETURN_IF_ERROR(CheckDTypes(keys.dtype, fallback.dtype));
+  const auto place_of = [&](int64_t i) { return PlaceOf(keys, i); };
+  return Copy(keys.shape, place_of, fallback, out);
+}
+
+absl::Status TableObject::Find(absl::Span<const absl::string_view> keys, const TensorView& fallback,
+                               const TensorView& out) const {
+  FLOE_RETURN_IF_ERROR(CheckDTypes(DType::kString, fallback.dtype));
+  const auto place_of = [&](int64_t i) { return PlaceOf(keys[i]); };
+  return Copy(Shape({static_cast<int64_t>(keys.size())}), place_of, fallback, out);
 }
 
 bool TableObject::SameEntries(const TableObject& other) const {

@@ -9,6 +9,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "model/handle.h"
 #include "model/tensor.h"
 
@@ -48,6 +50,9 @@ class TableObject final : public Object {
   // table.
   absl::Status Find(const TensorView& keys, const TensorView& fallback,
                     const TensorView& out) const;
+  // The same for a vector of keys, of a table of strings.
+  absl::Status Find(absl::Span<const absl::string_view> keys, const TensorView& fallback,
+                    const TensorView& out) const;
 
   // The same keys with the same values.
   bool SameEntries(const TableObject& other) const;
@@ -61,9 +66,14 @@ class TableObject final : public Object {
 
   TableObject(TableKind kind, DType key_dtype, DType value_dtype, const Shape& value_shape);
 
-  absl::Status CheckDTypes(const TensorView& keys, const TensorView& values) const;
+  absl::Status CheckDTypes(DType keys, DType values) const;
   // The place of key i, or -1.
   int64_t PlaceOf(const TensorView& keys, int64_t i) const;
+  int64_t PlaceOf(absl::string_view key) const;
+  // Find for keys of this shape; place_of(i) says where key i is.
+  template <class PlaceOfKey>
+  absl::Status Copy(const Shape& keys, const PlaceOfKey& place_of, const TensorView& fallback,
+                    const TensorView& out) const;
   // The same after adding it with the next free place; true when it is new.
   bool AddPlace(const TensorView& keys, int64_t i, int64_t* place);
   // Value i of `values`, against or into the value at `place`.

@@ -12,6 +12,7 @@
 #include "kernels/cpu/function_kernel.h"
 #include "kernels/cpu/give.h"
 #include "kernels/cpu/string_hash.h"
+#include "model/tables.h"
 
 namespace floe::kernels {
 namespace {
@@ -150,38 +151,61 @@ void AppendParts(absl::string_view text, absl::string_view separator, int64_t mo
   if (!by_blanks || full()) parts->push_back(text.substr(at));
 }
 
+// The parts of all texts; their places and the shape become outputs 0 and 2.
+absl::StatusOr<std::vector<absl::string_view>> SplitTexts(const KernelContext& ctx, int64_t most) {
+  const TensorView& in = ctx.in(0);
+  if (ctx.in(1).dtype != DType::kString || ctx.in(1).shape.rank() != 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("a separator of shape ", ctx.in(1).shape.ToString()));
+  std::vector<absl::string_view> parts;
+  std::vector<size_t> ends;  // of each text's parts
+  size_t longest = 0;
+  for (int64_t i = 0; i < in.elements(); ++i) {
+    const size_t begin = parts.size();
+    AppendParts(in.as<std::string>()[i], *ctx.in(1).as<std::string>(), most, &parts);
+    constexpr int64_t kPartBytes = sizeof(std::string) + 2 * sizeof(int64_t);
+    FLOE_RETURN_IF_ERROR(CheckValueBytes(static_cast<int64_t>(parts.size()) * kPartBytes));
+    ends.push_back(parts.size());
+    longest = std::max(longest, parts.size() - begin);
+  }
+  const auto count = static_cast<int64_t>(parts.size());
+  FLOE_ASSIGN_OR_RETURN(const TensorView indices,
+                        ctx.allocator->Allocate(0, DType::kInt64, Shape({count, 2})));
+  size_t part = 0;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    for (const size_t begin = part; part < ends[i]; ++part) {
+      indices.as<int64_t>()[2 * part] = static_cast<int64_t>(i);
+      indices.as<int64_t>()[2 * part + 1] = static_cast<int64_t>(part - begin);
+    }
+  }
+  FLOE_RETURN_IF_ERROR(
+      Give(ctx, 2, std::vector<int64_t>{in.elements(), static_cast<int64_t>(longest)}));
+  return parts;
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> MakeStringSplit(const KernelArgs& args) {
   const int64_t most = args.node.attrs.Int("maxsplit", -1);
   return FromFunction([most](const KernelContext& ctx) -> absl::Status {
-    const TensorView& in = ctx.in(0);
-    if (ctx.in(1).dtype != DType::kString || ctx.in(1).shape.rank() != 0)
-      return absl::InvalidArgumentError(
-          absl::StrCat("a separator of shape ", ctx.in(1).shape.ToString()));
-    std::vector<absl::string_view> parts;
-    std::vector<size_t> ends;  // of each text's parts
-    size_t longest = 0;
-    for (int64_t i = 0; i < in.elements(); ++i) {
-      const size_t begin = parts.size();
-      AppendParts(in.as<std::string>()[i], *ctx.in(1).as<std::string>(), most, &parts);
-      constexpr int64_t kPartBytes = sizeof(std::string) + 2 * sizeof(int64_t);
-      FLOE_RETURN_IF_ERROR(CheckValueBytes(static_cast<int64_t>(parts.size()) * kPartBytes));
-      ends.push_back(parts.size());
-      longest = std::max(longest, parts.size() - begin);
-    }
-    const auto count = static_cast<int64_t>(parts.size());
-    FLOE_ASSIGN_OR_RETURN(const TensorView indices,
-                          ctx.allocator->Allocate(0, DType::kInt64, Shape({count, 2})));
-    FLOE_ASSIGN_OR_RETURN(const TensorView values,
-                          ctx.allocator->Allocate(1, DType::kString, Shape({count})));
-    size_t part = 0;
-    for (size_t i = 0; i < ends.size(); ++i) {
-      for (const size_t begin = part; part < ends[i]; ++part) {
-        indices.as<int64_t>()[2 * part] = static_cast<int64_t>(i);
-        indices.as<int64_t>()[2 * part + 1] = static_cast<int64_t>(part - begin);
-        values.as<std::string>()[part].assign(parts[part].data(), parts[part].size());
-      }
-    }
-    return Give(ctx, 2, std::vector<int64_t>{in.elements(), static_cast<int64_t>(longest)});
+    FLOE_ASSIGN_OR_RETURN(const std::vector<absl::string_view> parts, SplitTexts(ctx, most));
+    FLOE_ASSIGN_OR_RETURN(
+        const TensorView values,
+        ctx.allocator->Allocate(1, DType::kString, Shape({static_cast<int64_t>(parts.size())})));
+    for (size_t i = 0; i < parts.size(); ++i)
+      values.as<std::string>()[i].assign(parts[i].data(), parts[i].size());
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeSplitLookup(const KernelArgs& args) {
+  const int64_t most = args.node.attrs.Int("maxsplit", -1);
+  return FromFunction([most](const KernelContext& ctx) -> absl::Status {
+    const TableObject* const table = TableOf(ctx.in(2));
+    if (table == nullptr) return absl::InvalidArgumentError("input 2 is no lookup table");
+    FLOE_ASSIGN_OR_RETURN(const std::vector<absl::string_view> parts, SplitTexts(ctx, most));
+    FLOE_ASSIGN_OR_RETURN(
+        const TensorView values,
+        ctx.allocator->Allocate(1, ctx.in(3).dtype, Shape({static_cast<int64_t>(parts.size())})));
+    return table->Find(parts, ctx.in(3), values);
   });
 }
 
@@ -192,6 +216,7 @@ FLOE_REGISTER_KERNEL(StringToHashBucketFast, kCpu, MakeHashBucket, DType::kStrin
 FLOE_REGISTER_KERNEL(StringStrip, kCpu, MakeFunction<&Strip>, DType::kString);
 FLOE_REGISTER_KERNEL(StringJoin, kCpu, MakeJoin, DType::kString);
 FLOE_REGISTER_KERNEL(StringSplitV2, kCpu, MakeStringSplit, DType::kString);
+FLOE_REGISTER_KERNEL(StringSplitLookup, kCpu, MakeSplitLookup, DType::kString);
 
 }  // namespace
 }  // namespace floe::kernels

@@ -165,6 +165,15 @@ absl::StatusOr<Types> InferStringSplit(const InferContext& c) {
   return Types{Matrix(DType::kInt64, 2), ops::UnknownVector(DType::kString), {DType::kInt64, {2}}};
 }
 
+// input, separator, table, the value of unknown words -> indices, the words' values, dense shape.
+// A pass makes it; no file holds it.
+absl::StatusOr<Types> InferStringSplitLookup(const InferContext& c) {
+  FLOE_ASSIGN_OR_RETURN(Types types, InferStringSplit(c));
+  FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, 3, 0));
+  types[1].dtype = c.dtype(3);
+  return types;
+}
+
 absl::Status ExpectSparse(const InferContext& c, int first) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, first, 2));
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, first + 1, 1));
@@ -269,6 +278,9 @@ const OpRegistrar kAllocating[] = {
     OpRegistrar(
         ops::Allocating("StringSplitV2", 2, {"indices", "values", "shape"}, InferStringSplit),
         "string string"),
+    OpRegistrar(ops::Allocating("StringSplitLookup", 4, {"indices", "values", "shape"},
+                                InferStringSplitLookup),
+                "string string resource T"),
     OpRegistrar(
         ops::Allocating("DenseToDenseSetOperation", 2,
                         {"result_indices", "result_values", "result_shape"}, InferSetOperation),

@@ -33,9 +33,12 @@ bool AreWeights(const FlatContext& c, int i, int values) {
 
 // ---- ops that divide rows ----
 
-// text, separator -> indices, values, shape
+// text, separator[, table, default] -> indices, values, shape
 void Split(const FlatContext& c, Out out) {
-  if (!c.OnePerRow(0) || !c.Constant(1)) return;
+  if (!c.OnePerRow(0)) return;
+  for (size_t i = 1; i < c.inputs.size(); ++i) {
+    if (!c.Constant(static_cast<int>(i))) return;
+  }
   out[0] = {.kind = kIndices, .division = c.fresh};
   out[1] = {.kind = kElements, .division = c.fresh};
   out[2] = {.kind = kSparseShape, .division = c.fresh};
@@ -238,7 +241,7 @@ void Encode(const FlatContext& c, Out out) {
 }
 
 const FlatRuleRegistrar kRules[] = {
-    {{"StringSplit", "StringSplitV2"}, Split},
+    {{"StringSplit", "StringSplitV2", "StringSplitLookup"}, Split},
     {{"UnicodeDecode", "UnicodeDecodeWithOffsets"}, Decode},
     {{"StringNGrams"}, NGrams},
     {{"RaggedGather"}, Gather},

@@ -7,12 +7,11 @@
 namespace floe {
 namespace {
 
-// The product of the dims that are above 0, at most 2^62; of a shape whose dims are numbers.
-int64_t WithoutZeros(const SymShape& shape) {
-  int64_t product = 1;
+// The product of the dims that are not 0.
+Dim WithoutZeros(const SymShape& shape) {
+  Dim product = 1;
   for (const Dim d : shape.dims()) {
-    if (d.size() > 0 && __builtin_mul_overflow(product, d.size(), &product))
-      return int64_t{1} << 62;
+    if (d != Dim(0)) product = product * d;
   }
   return product;
 }
@@ -48,8 +47,11 @@ absl::StatusOr<Types> InferReshapeTo(const InferContext& c) {
   };
   const bool both_numbers = elements.concrete() && product.concrete();
   if (open >= 0 && both_numbers && elements.size() == 0 && product.size() == 0) {
-    out.set_dim(open, WithoutZeros(c.shape(0)) / WithoutZeros(out));
-    if (WithoutZeros(c.shape(0)) % WithoutZeros(out) != 0) return mismatch();
+    // TensorFlow leaves dims of 0 out on both sides.
+    out.set_dim(open, 1);
+    const Dim from = WithoutZeros(c.shape(0)), to = WithoutZeros(out);
+    out.set_dim(open, DivideExactly(from, to));
+    if (from.concrete() && to.concrete() && !out.dim(open).known()) return mismatch();
   } else if (open >= 0) {
     if (both_numbers && (product.size() == 0 || elements.size() % product.size() != 0))
       return mismatch();

@@ -129,6 +129,10 @@ TEST(RowRules, Reshapes) {
   EXPECT_MARK(Mark("Reshape", {Rows(kX), Known({-1})}), kR, "[4*rows]");
   EXPECT_MARK(Mark("Reshape", {Rows(kX), Known({2, -1, 3})}), kM, "[2,?,3]");
   EXPECT_MARK(Mark("Reshape", {Rows(kX), Known({1, 4})}), kM, "[?,?]");  // fits one row only
+  EXPECT_MARK(Mark("Reshape", {Rows({kRows, 0}), Known({-1, 0})}), kR, "[rows,0]");
+  EXPECT_MARK(Mark("Reshape", {Rows({kRows, 0, 2}), Known({-1, 0})}), kR, "[2*rows,0]");
+  EXPECT_MARK(Mark("Reshape", {Rows({kRows, 0, 2}), Known({-1, 0, 3})}), kM, "[?,0,3]");
+  EXPECT_MARK(Mark("Reshape", {Weight({3, 0, 4}), Known({0, -1})}), kC, "[0,12]");
   EXPECT_MARK(Mark("Reshape", {Weight({2, 6}), Known({-1, 4})}), kC, "[3,4]");
   EXPECT_MARK(Mark("ExpandDims", {Rows(kX), KnownScalar(-1)}), kR, "[rows,4,1]");
   EXPECT_MARK(Mark("ExpandDims", {Rows(kX), KnownScalar(0)}), kM, "[1,rows,4]");

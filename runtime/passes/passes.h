@@ -142,6 +142,14 @@ absl::Status FuseAttention(Graph* graph, absl::Span<const TensorType> inputs,
 absl::Status FuseSuppressions(Graph* graph, absl::Span<const TensorType> inputs,
                               const KernelOptions& options);
 
+// StringSplitV2 of which only a constant table looks up the words becomes StringSplitLookup.
+void FuseWordLookups(Graph* graph);
+
+// Sum or Mean of the rows that a Gather takes from a float32 table becomes EmbeddingBag. `inputs`:
+// types of graph->inputs.
+absl::Status FuseEmbeddingBags(Graph* graph, absl::Span<const TensorType> inputs,
+                               const KernelOptions& options);
+
 // MatMul -> Reshape -> bias or activation becomes MatMul -> bias or activation -> Reshape.
 // `inputs`: types of graph->inputs.
 absl::Status SinkReshapes(Graph* graph, absl::Span<const TensorType> inputs,

@@ -53,6 +53,8 @@ constexpr Pass kPasses[] = {
     {"fuse_gelu", Typed<FuseGelu>},
     {"fuse_attention", Typed<FuseAttention>},
     {"fuse_suppressions", Typed<FuseSuppressions>},
+    {"fuse_word_lookups", Always<FuseWordLookups>},
+    {"fuse_embedding_bags", Typed<FuseEmbeddingBags>},
     {"sink_reshapes", Typed<SinkReshapes>},
     {"fold_batch_norms", Always<FoldBatchNorms>},
     {"fuse_epilogues", Epilogues},

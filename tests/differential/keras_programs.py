@@ -113,7 +113,7 @@ def sequences(p, x):
         f"L.MaxPooling1D({p.rng.randint(1, 4)}{arguments(p, strides=[1, 2], padding=SAME)})({x})", f"L.AveragePooling1D(2{arguments(p, strides=[1], padding=SAME)})({x})",
         f"L.GlobalAveragePooling1D({arguments(p, keepdims=[True])[2:]})({x})", f"L.GlobalMaxPooling1D()({x})", f"L.TimeDistributed(L.Dense({units}))({x})", f"L.UpSampling1D({p.rng.randint(2, 4)})({x})",
         f"L.ZeroPadding1D({p.choice([1, (0, 2)])})({x})", f"L.Cropping1D({p.choice([1, (0, 1)])})({x})" if time > 2 else f"L.Permute((2, 1))({x})", f"L.Permute((2, 1))({x})",
-        f"L.MultiHeadAttention(2, {units}{arguments(p, value_dim=[3], use_bias=[False])})({x}, {x}{arguments(p, use_causal_mask=[True])})", f"L.Attention({arguments(p, use_scale=[True])[2:]})([{x}, {p.like(x)}])",
+        f"L.MultiHeadAttention(2, {max(units, 2)}{arguments(p, value_dim=[3], use_bias=[False])})({x}, {x}{arguments(p, use_causal_mask=[True])})", f"L.Attention({arguments(p, use_scale=[True])[2:]})([{x}, {p.like(x)}])",
         f"L.SeparableConv1D({units}, 2{weights(p)})({x})", f"L.DepthwiseConv1D(2{weights(p)}{arguments(p, depth_multiplier=[2])})({x})", f"L.Conv1DTranspose({units}, 3{arguments(p, strides=[2], padding=SAME)})({x})",
         f"L.EinsumDense('abc,cd->abd', output_shape=(None, {units}){arguments(p, bias_axes=AXIS_D)})({x})", f"L.AdditiveAttention()([{x}, {p.like(x)}])", f"L.Dot((2, 2))([{x}, {p.like(x)}])",
         f"L.SpatialDropout1D(.2)({x})", f"L.LSTM({units})(L.Masking(.0)({x}))"])
