@@ -3,6 +3,7 @@
 #include "server/registry/lifecycle.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "server/registry/model_status.h"
@@ -13,56 +14,107 @@ namespace floe::server {
 Lifecycle::Lifecycle(const std::vector<ModelConfig>& models, Options options)
     : options_(options), reloads_(&models_, &config_, options.allow_labels_for_unavailable) {
   config_.models = models;
+  changes_.config = true;
   const CpuShares cpu_shares = CpuSharesOf(models);
   for (const ModelConfig& model : models)
     SetCurrent(&ModelNamed(model.name, &models_), std::make_shared<const ModelConfig>(model),
                cpu_shares);
+  TouchAll(true);
+}
+
+void Lifecycle::Touch(const ModelState& model, bool changed) {
+  touched_.insert(model.name);
+  if (changed) changes_.models.insert(model.name);
+  if (IsSettled(model)) {
+    unsettled_.erase(model.name);
+  } else {
+    unsettled_.insert(model.name);
+  }
+}
+
+void Lifecycle::TouchAll(bool changed) {
+  for (const auto& named : models_) Touch(named.second, changed);
 }
 
 void Lifecycle::Scanned(const std::string& model, int64_t ticket,
                         const absl::StatusOr<std::vector<FoundVersion>>& found, TimePoint now) {
   std::erase_if(scanning_, [ticket](const auto& scan) { return scan.second == ticket; });
-  if (const auto it = models_.find(model); it != models_.end())
-    changed_ |= NoteScanned(&it->second, ticket, found, now, options_.times);
+  touched_.merge(hindered_);
+  hindered_.clear();
+  const auto it = models_.find(model);
+  if (it == models_.end()) return;
+  const bool changed = NoteScanned(&it->second, ticket, found, now, options_.times);
+  Touch(it->second, changed);
 }
 
 void Lifecycle::Loaded(const std::string& model, ServableId id, const absl::Status& status,
                        TimePoint now, const std::optional<FileIdentity>& identity) {
-  if (const auto it = models_.find(model); it != models_.end())
-    NoteLoaded(&it->second, id, status, now, options_.times, identity);
-  changed_ = true;
+  const auto it = models_.find(model);
+  if (it == models_.end()) return;
+  NoteLoaded(&it->second, id, status, now, options_.times, identity);
+  Touch(it->second, true);
 }
 
 void Lifecycle::Unloaded(const std::string& model, ServableId id, const absl::Status& status) {
-  if (const auto it = models_.find(model); it != models_.end())
+  if (const auto it = models_.find(model); it != models_.end()) {
     NoteUnloaded(&it->second, id, status);
-  for (auto& [name, state] : models_) RetryRefused(&state);
-  changed_ = true;
+    Touch(it->second, true);
+  }
+  for (auto& [name, state] : models_)
+    if (RetryRefused(&state)) Touch(state, true);
 }
 
 Work Lifecycle::Step(TimePoint now, std::vector<Ended>* ended) {
   Work work;
-  do {
-    for (auto& [name, model] : models_) Reconcile(&model, now, &work);
-  } while (reloads_.Advance(now, ended));
-  BeginScans(now, &work);
-  std::erase_if(models_, [](const auto& named) { return named.second.Empty(); });
-  changed_ |= !work.loads.empty() || !work.unloads.empty() || !ended->empty();
+  while (!alarms_.empty() && alarms_.begin()->first <= now) {
+    const std::string name = alarms_.begin()->second;
+    touched_.insert(name);
+    SetAlarm(name, TimePoint::max());
+  }
+  std::set<std::string> stepped;
+  for (bool more = true; more;) {
+    const std::set<std::string> names = std::exchange(touched_, {});
+    for (const std::string& name : names)
+      if (const auto it = models_.find(name); it != models_.end())
+        StepModel(&it->second, now, &work);
+    reloads_.Touched(names);
+    stepped.insert(names.begin(), names.end());
+    const size_t before = ended->size();
+    more = reloads_.Advance(now, ended);
+    if (more) TouchAll(ended->size() != before);
+  }
+  BeginScans(stepped, now, &work);
+  for (const std::string& name : stepped) Forget(name);
+  changes_.config |= !ended->empty();
+  if (!alarms_.empty()) work.next = alarms_.begin()->first;
   work.next = std::min(work.next, reloads_.Next(now));
   return work;
 }
 
+void Lifecycle::StepModel(ModelState* model, TimePoint now, Work* work) {
+  Work own;
+  Reconcile(model, now, &own);
+  Touch(*model, !own.loads.empty() || !own.unloads.empty());
+  touched_.erase(model->name);
+  SetAlarm(model->name, own.next);
+  std::move(own.loads.begin(), own.loads.end(), std::back_inserter(work->loads));
+  std::move(own.unloads.begin(), own.unloads.end(), std::back_inserter(work->unloads));
+}
+
 // A place is scanned once at a time, lest one that hangs take all threads there are for it. Those
 // that have waited longest come first.
-void Lifecycle::BeginScans(TimePoint now, Work* work) {
+void Lifecycle::BeginScans(const std::set<std::string>& models, TimePoint now, Work* work) {
   std::vector<std::pair<const ModelState*, Target*>> due;
-  for (auto& [name, model] : models_) {
-    for (std::optional<Target>* target : {&model.current, &model.staged}) {
+  for (const std::string& name : models) {
+    const auto it = models_.find(name);
+    if (it == models_.end()) continue;
+    for (std::optional<Target>* target : {&it->second.current, &it->second.staged}) {
       if (!*target || (*target)->scan_ticket != 0) continue;
       if ((*target)->next_scan <= now) {
-        due.emplace_back(&model, &**target);
-      } else {
-        work->next = std::min(work->next, (*target)->next_scan);
+        due.emplace_back(&it->second, &**target);
+      } else if (const auto alarm = alarm_of_.find(name);
+                 alarm == alarm_of_.end() || (*target)->next_scan < alarm->second) {
+        SetAlarm(name, (*target)->next_scan);
       }
     }
   }
@@ -71,15 +123,32 @@ void Lifecycle::BeginScans(TimePoint now, Work* work) {
   });
   for (const auto& [model, target] : due) {
     const auto [place, free] = scanning_.emplace(target->config().base_path, 0);
-    if (!free) continue;
+    if (!free) {
+      hindered_.insert(model->name);
+      continue;
+    }
     work->scans.push_back(BeginScan(*model, target));
     place->second = target->scan_ticket;
   }
 }
 
-bool Lifecycle::Settled() const {
-  return std::all_of(models_.begin(), models_.end(),
-                     [](const auto& named) { return IsSettled(named.second); });
+void Lifecycle::SetAlarm(const std::string& model, TimePoint at) {
+  if (const auto before = alarm_of_.find(model); before != alarm_of_.end()) {
+    alarms_.erase({before->second, model});
+    alarm_of_.erase(before);
+  }
+  if (at == TimePoint::max()) return;
+  alarm_of_[model] = at;
+  alarms_.insert({at, model});
+}
+
+// Of a model that is gone.
+void Lifecycle::Forget(const std::string& model) {
+  const auto it = models_.find(model);
+  if (it == models_.end() || !it->second.Empty()) return;
+  SetAlarm(model, TimePoint::max());
+  unsettled_.erase(model);
+  models_.erase(it);
 }
 
 }  // namespace floe::server

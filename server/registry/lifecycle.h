@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,12 +20,19 @@
 
 namespace floe::server {
 
+// Of many models only those are looked at to which something has happened, or whose time has come.
 // Threading: one thread at a time.
 class Lifecycle {
  public:
   struct Options {
     LifecycleTimes times;
     bool allow_labels_for_unavailable = false;
+  };
+  // What can be seen from outside, and may have changed.
+  struct Changes {
+    bool config = false;           // or how the last reload went
+    std::set<std::string> models;  // names; some may be gone
+    bool any() const { return config || !models.empty(); }
   };
   using Ended = Reloads::Ended;
 
@@ -46,7 +54,7 @@ class Lifecycle {
   // How a change went that did not get as far as models.
   void NoteReload(const absl::Status& status) {
     config_.last_error = status;
-    changed_ = true;
+    changes_.config = true;
   }
 
   // What is to be done at `now`, each of it once, and which reloads have ended.
@@ -54,19 +62,29 @@ class Lifecycle {
 
   const ConfigState& config() const { return config_; }
   const ModelStates& models() const { return models_; }
-  bool Settled() const;  // of all models
-  // Whether something that can be seen from outside may have changed since the last call.
-  bool TakeChanged() { return std::exchange(changed_, false); }
+  bool Settled() const { return unsettled_.empty(); }            // all models are
+  Changes TakeChanges() { return std::exchange(changes_, {}); }  // since the last call
 
  private:
-  void BeginScans(TimePoint now, Work* work);
+  void Touch(const ModelState& model, bool changed);
+  void TouchAll(bool changed);
+  void StepModel(ModelState* model, TimePoint now, Work* work);
+  void BeginScans(const std::set<std::string>& models, TimePoint now, Work* work);
+  void SetAlarm(const std::string& model, TimePoint at);  // max(): none
+  void Forget(const std::string& model);
 
   const Options options_;
   ConfigState config_;
   ModelStates models_;
   Reloads reloads_;
   std::map<std::string, int64_t> scanning_;  // tickets of scans under way by base_path
-  bool changed_ = true;
+  Changes changes_;
+  std::set<std::string> touched_;    // to be stepped
+  std::set<std::string> unsettled_;  // not IsSettled
+  std::set<std::string> hindered_;   // whose place another scan is in
+  // When models are to be stepped though nothing happens to them.
+  std::set<std::pair<TimePoint, std::string>> alarms_;
+  std::map<std::string, TimePoint> alarm_of_;
 };
 
 }  // namespace floe::server

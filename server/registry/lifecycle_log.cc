@@ -29,18 +29,22 @@ void ReportVersion(const ModelConfig& config, const VersionStatus& now) {
 
 }  // namespace
 
-void LifecycleLog::Report(const Lifecycle& lifecycle) {
-  std::map<std::string, Known> now;
-  for (const auto& [name, model] : lifecycle.models()) {
-    if (!model.current) continue;
-    const ModelConfig& config = model.current->config();
-    const Known& before = known_[name];
-    Known& known = now[name];
-    known.scan_error = std::string(model.current->scan_error().message());
+void LifecycleLog::Report(const Lifecycle& lifecycle, const std::set<std::string>& models) {
+  for (const std::string& name : models) {
+    const Known before = std::exchange(known_[name], {});
+    const auto model = lifecycle.models().find(name);
+    if (model == lifecycle.models().end() || !model->second.current) {
+      known_.erase(name);
+      continue;
+    }
+    const ModelState& state = model->second;
+    const ModelConfig& config = state.current->config();
+    Known& known = known_[name];
+    known.scan_error = std::string(state.current->scan_error().message());
     if (!known.scan_error.empty() && known.scan_error != before.scan_error)
       spdlog::error("{}: model '{}': {}{}", config.where, name, known.scan_error,
-                    !Published(model).empty() ? "; what was loaded before stays in service" : "");
-    for (VersionStatus& status : Statuses(model)) {
+                    !Published(state).empty() ? "; what was loaded before stays in service" : "");
+    for (VersionStatus& status : Statuses(state)) {
       const auto it = before.versions.find(status.version);
       const bool same = it != before.versions.end() && it->second.state == status.state &&
                         it->second.error == status.error;
@@ -48,7 +52,6 @@ void LifecycleLog::Report(const Lifecycle& lifecycle) {
       known.versions[status.version] = std::move(status);
     }
   }
-  known_ = std::move(now);
 }
 
 }  // namespace floe::server

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "server/registry/lifecycle.h"
@@ -13,7 +14,8 @@ namespace floe::server {
 // through, each once. Threading: one thread at a time.
 class LifecycleLog {
  public:
-  void Report(const Lifecycle& lifecycle);
+  // Of these models alone.
+  void Report(const Lifecycle& lifecycle, const std::set<std::string>& models);
 
  private:
   struct Known {

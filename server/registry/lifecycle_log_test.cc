@@ -39,7 +39,7 @@ class LifecycleLogTest : public testing::Test {
 
   std::string Said(LifecycleWorld& world) {
     text_.str("");
-    log_.Report(world.lifecycle());
+    log_.Report(world.lifecycle(), world.lifecycle().TakeChanges().models);
     return text_.str();
   }
 

@@ -41,14 +41,14 @@ absl::StatusOr<std::vector<ModelStats>> LocalRegistry::Stats(std::string_view na
   for (const auto& [model, entry] : table->models) {
     if (!name.empty() && name != model) continue;
     ModelStats stats{model, {}};
-    for (const VersionStatus& status : entry.statuses) {
+    for (const VersionStatus& status : entry->statuses) {
       VersionStats version;
       version.status = status;
       if (const auto load = load_watch_.Find(LoadName(model, status.version)); load.has_value()) {
         version.load_stage = load->stage;
         version.loading = options_.clock->Now() - load->start;
       }
-      for (const ServedTable::Version& served : entry.available) {
+      for (const ServedTable::Version& served : entry->available) {
         if (served.version != status.version) continue;
         version.scheduler = served.served->scheduler().Stats();
         version.memory_bytes = served.served->memory_bytes();
@@ -67,7 +67,7 @@ void LocalRegistry::CheckProgress(TimePoint now) {
   CheckStuck(now);
   const auto table = Table();
   for (const auto& [name, entry] : table->models) {
-    for (const ServedTable::Version& version : entry.available) {
+    for (const ServedTable::Version& version : entry->available) {
       version.served->LogIncidents(now);
       version.served->scheduler().TrimIdle(now);
     }

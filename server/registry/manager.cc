@@ -72,7 +72,7 @@ Manager::Manager(const std::vector<ModelConfig>& models, const RegistryOptions& 
                lifecycle_.Unloaded(model, id, status);
              }}),
       scans_(kScanThreads, {"scan", 0, {}}) {
-  Publish();
+  Publish(lifecycle_.TakeChanges());
 }
 
 absl::Status Manager::Start() {
@@ -92,7 +92,7 @@ TimePoint Manager::Advance() {
   std::vector<Reloads::Ended> ended;
   const Work work = lifecycle_.Step(now, &ended);
   TimePoint next = std::min(work.next, host_.EndLate(now));
-  if (lifecycle_.TakeChanged()) Publish();
+  if (const Lifecycle::Changes changes = lifecycle_.TakeChanges(); changes.any()) Publish(changes);
   CarryOut(work, now);
   EndReloads(ended);
   if (!work.unloads.empty()) next = std::min(next, now + options_.drain);
@@ -130,14 +130,21 @@ void Manager::EndReloads(const std::vector<Reloads::Ended>& ended) {
   }
 }
 
-void Manager::Publish() {
-  log_.Report(lifecycle_);
-  ServedTable table;
-  table.config = lifecycle_.config();
+void Manager::Publish(const Lifecycle::Changes& changes) {
+  log_.Report(lifecycle_, changes.models);
+  ServedTable table = *publication_.Table();
+  if (changes.config) table.config = std::make_shared<const ConfigState>(lifecycle_.config());
   table.settled = lifecycle_.Settled();
-  for (const auto& [name, model] : lifecycle_.models())
-    if (model.current) table.models[name] = EntryOf(model, host_);
-  publication_.Publish(std::move(table));
+  for (const std::string& name : changes.models) {
+    const auto model = lifecycle_.models().find(name);
+    if (model == lifecycle_.models().end() || !model->second.current) {
+      table.models.erase(name);
+    } else {
+      table.models[name] =
+          std::make_shared<const ServedTable::Entry>(EntryOf(model->second, host_));
+    }
+  }
+  publication_.Publish(std::move(table), changes.models);
 }
 
 void Manager::CheckThreads(TimePoint now) {

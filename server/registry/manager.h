@@ -37,7 +37,7 @@ class Manager {
   void CarryOut(const Work& work, TimePoint now);
   void RunScan(const ScanAction& action);
   void EndReloads(const std::vector<Reloads::Ended>& ended);
-  void Publish();
+  void Publish(const Lifecycle::Changes& changes);
 
   const RegistryOptions& options_;
   Publication& publication_;

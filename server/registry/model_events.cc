@@ -282,10 +282,14 @@ void NoteUnloaded(ModelState* model, ServableId id, const absl::Status& status) 
   model->servables.erase(one);
 }
 
-void RetryRefused(ModelState* model) {
-  for (auto& [key, attempt] : model->attempts)
-    if (absl::IsResourceExhausted(attempt.error) && MayRetryLoad(key, attempt))
-      attempt.retry_at = TimePoint::min();
+bool RetryRefused(ModelState* model) {
+  bool any = false;
+  for (auto& [key, attempt] : model->attempts) {
+    if (!absl::IsResourceExhausted(attempt.error) || !MayRetryLoad(key, attempt)) continue;
+    attempt.retry_at = TimePoint::min();
+    any = true;
+  }
+  return any;
 }
 
 }  // namespace floe::server

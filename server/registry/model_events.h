@@ -63,6 +63,7 @@ void NoteLoaded(ModelState* model, ServableId id, const absl::Status& status, Ti
 // `status`: why not all of it ended.
 void NoteUnloaded(ModelState* model, ServableId id, const absl::Status& status);
 // Memory came back: what was refused for lack of it is tried at once, also what was given up.
-void RetryRefused(ModelState* model);
+// True: there is something to try.
+bool RetryRefused(ModelState* model);
 
 }  // namespace floe::server

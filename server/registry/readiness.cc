@@ -3,6 +3,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace floe::server {
@@ -20,20 +23,23 @@ ServingStatus StatusOf(bool serves) {
 
 Readiness::Readiness(HealthState* health, bool strict) : health_(health), strict_(strict) {
   MutexLock lock(mutex_);
-  Report();
+  Report({});
 }
 
-void Readiness::SetModels(const std::map<std::string, bool>& available) {
+void Readiness::Update(const std::map<std::string, std::optional<bool>>& available) {
   MutexLock lock(mutex_);
-  for (const auto& [name, was] : available_) {
-    if (available.count(name) != 0) continue;
-    once_.erase(name);
-    health_->Remove(absl::StrCat("model/", name));
+  std::set<std::string> models;
+  for (const auto& [name, is] : available) {
+    if (!is.has_value()) {
+      once_.erase(name);
+      if (available_.erase(name) != 0) health_->Remove(absl::StrCat("model/", name));
+      continue;
+    }
+    available_[name] = *is;
+    if (*is) once_.insert(name);
+    models.insert(name);
   }
-  available_ = available;
-  for (const auto& [name, is] : available_)
-    if (is) once_.insert(name);
-  Report();
+  Report(models);
 }
 
 void Readiness::SetStuck(const std::set<std::string>& models) {
@@ -46,24 +52,28 @@ void Readiness::SetStuck(const std::set<std::string>& models) {
           name);
   for (const std::string& name : stuck_)
     if (models.count(name) == 0) spdlog::info("model '{}' makes progress again", name);
-  stuck_ = models;
-  Report();
+  std::set<std::string> changed = std::exchange(stuck_, models);
+  changed.insert(models.begin(), models.end());
+  Report(changed);
 }
 
 void Readiness::SetAnswering(bool answering) {
   MutexLock lock(mutex_);
   answering_ = answering;
-  Report();
+  Report({});
 }
 
-void Readiness::Report() {
+void Readiness::Report(const std::set<std::string>& models) {
+  const auto serves = [this](const auto& model) {
+    return model.second && stuck_.count(model.first) == 0;
+  };
   std::map<std::string, ServingStatus> states;
-  bool any_goes_on = stuck_.empty();  // those that are not available yet are another matter
-  for (const auto& [name, available] : available_) {
-    const bool serves = available && stuck_.count(name) == 0;
-    states[absl::StrCat("model/", name)] = StatusOf(serves);
-    any_goes_on |= serves;
-  }
+  for (const std::string& name : models)
+    if (const auto it = available_.find(name); it != available_.end())
+      states[absl::StrCat("model/", name)] = StatusOf(serves(*it));
+  // Those that are not available yet are another matter.
+  const bool any_goes_on =
+      stuck_.empty() || std::any_of(available_.begin(), available_.end(), serves);
   const bool enough = once_.size() == available_.size() || (!strict_ && !once_.empty());
   for (const char* name : kOverallNames)
     states[name] = StatusOf(answering_ && enough && any_goes_on);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -19,13 +20,14 @@ class Readiness {
   // `health` outlives it.
   Readiness(HealthState* health, bool strict);
 
-  // All configured models, and which have an available version. Names that are gone are removed.
-  void SetModels(const std::map<std::string, bool>& available);
+  // Of configured models, whether they have an available version now; nullopt: the model is gone.
+  void Update(const std::map<std::string, std::optional<bool>>& available);
   void SetStuck(const std::set<std::string>& models);  // whose work does not go on; logs changes
   void SetAnswering(bool answering);  // whether the server as a whole does; false at first
 
  private:
-  void Report() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The overall names, and those of these models.
+  void Report(const std::set<std::string>& models) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   HealthState* const health_;
   const bool strict_;

@@ -28,23 +28,23 @@ struct Reported {
 TEST(Readiness, StrictWaitsForEveryModelOnce) {
   Reported reported(/*strict=*/true);
   reported.readiness.SetAnswering(true);
-  reported.readiness.SetModels({{"a", true}, {"b", false}});
+  reported.readiness.Update({{"a", true}, {"b", false}});
   EXPECT_EQ(reported.Overall(), kNo);
   EXPECT_EQ(reported.Of("model/a"), kYes);
   EXPECT_EQ(reported.Of("model/b"), kNo);
-  reported.readiness.SetModels({{"a", false}, {"b", true}});
+  reported.readiness.Update({{"a", false}, {"b", true}});
   EXPECT_EQ(reported.Overall(), kYes) << "each has been available, if not at the same time";
   EXPECT_EQ(reported.Of("model/a"), kNo);
-  reported.readiness.SetModels({{"a", true}, {"b", true}, {"c", false}});
+  reported.readiness.Update({{"a", true}, {"b", true}, {"c", false}});
   EXPECT_EQ(reported.Overall(), kNo) << "a new one counts too";
 }
 
 TEST(Readiness, NotStrictIsContentWithOne) {
   Reported reported(/*strict=*/false);
   reported.readiness.SetAnswering(true);
-  reported.readiness.SetModels({{"a", false}, {"b", false}});
+  reported.readiness.Update({{"a", false}, {"b", false}});
   EXPECT_EQ(reported.Overall(), kNo);
-  reported.readiness.SetModels({{"a", false}, {"b", true}});
+  reported.readiness.Update({{"a", false}, {"b", true}});
   EXPECT_EQ(reported.Overall(), kYes);
   EXPECT_EQ(reported.Of("model/a"), kNo);
 }
@@ -52,12 +52,12 @@ TEST(Readiness, NotStrictIsContentWithOne) {
 TEST(Readiness, AStuckModelIsNotServingAndTheServerIs) {
   Reported reported(/*strict=*/true);
   reported.readiness.SetAnswering(true);
-  reported.readiness.SetModels({{"a", true}, {"b", true}});
+  reported.readiness.Update({{"a", true}, {"b", true}});
   reported.readiness.SetStuck({"a"});
   EXPECT_EQ(reported.Of("model/a"), kNo);
   EXPECT_EQ(reported.Of("model/b"), kYes);
   EXPECT_EQ(reported.Overall(), kYes);
-  reported.readiness.SetModels({{"a", true}, {"b", true}});
+  reported.readiness.Update({{"a", true}, {"b", true}});
   EXPECT_EQ(reported.Of("model/a"), kNo) << "a new version does not make it move";
   reported.readiness.SetStuck({});
   EXPECT_EQ(reported.Of("model/a"), kYes);
@@ -66,12 +66,12 @@ TEST(Readiness, AStuckModelIsNotServingAndTheServerIs) {
 TEST(Readiness, WhereNoModelGoesOnTheServerIsNotServing) {
   Reported reported(/*strict=*/true);
   reported.readiness.SetAnswering(true);
-  reported.readiness.SetModels({{"a", true}, {"b", true}});
+  reported.readiness.Update({{"a", true}, {"b", true}});
   reported.readiness.SetStuck({"a", "b"});
   EXPECT_EQ(reported.Overall(), kNo);
   reported.readiness.SetStuck({"b"});
   EXPECT_EQ(reported.Overall(), kYes);
-  reported.readiness.SetModels({{"a", false}, {"b", true}});
+  reported.readiness.Update({{"a", false}, {"b", true}});
   EXPECT_EQ(reported.Overall(), kNo) << "the one that is left is stuck";
   reported.readiness.SetStuck({});
   EXPECT_EQ(reported.Overall(), kYes);
@@ -80,7 +80,7 @@ TEST(Readiness, WhereNoModelGoesOnTheServerIsNotServing) {
 TEST(Readiness, AServerThatDoesNotAnswerIsNotServing) {
   Reported reported(/*strict=*/true);
   EXPECT_EQ(reported.Overall(), kNo) << "it is not known to answer at first";
-  reported.readiness.SetModels({{"a", true}});
+  reported.readiness.Update({{"a", true}});
   EXPECT_EQ(reported.Overall(), kNo);
   reported.readiness.SetAnswering(true);
   EXPECT_EQ(reported.Overall(), kYes);
@@ -92,13 +92,13 @@ TEST(Readiness, AServerThatDoesNotAnswerIsNotServing) {
 TEST(Readiness, ModelsThatAreGoneAreForgotten) {
   Reported reported(/*strict=*/true);
   reported.readiness.SetAnswering(true);
-  reported.readiness.SetModels({{"a", true}, {"b", false}});
-  reported.readiness.SetModels({{"a", true}});
+  reported.readiness.Update({{"a", true}, {"b", false}});
+  reported.readiness.Update({{"b", std::nullopt}});
   EXPECT_EQ(reported.health.Get("model/b"), std::nullopt);
   EXPECT_EQ(reported.Overall(), kYes) << "nothing more to wait for";
-  reported.readiness.SetModels({});
+  reported.readiness.Update({{"a", std::nullopt}});
   EXPECT_EQ(reported.health.Get("model/a"), std::nullopt);
-  reported.readiness.SetModels({{"a", false}});
+  reported.readiness.Update({{"a", false}});
   EXPECT_EQ(reported.Overall(), kNo) << "that it was available was in an earlier configuration";
 }
 
@@ -112,7 +112,7 @@ TEST(Readiness, AllNamesChangeTogether) {
                                           "model/a"};
   Reported reported(/*strict=*/true);
   reported.readiness.SetAnswering(true);
-  reported.readiness.SetModels({{"a", false}});
+  reported.readiness.Update({{"a", false}});
   std::vector<ServingStatus> heard;
   for (const std::string& name : names) {
     reported.health.Watch(name, [&](ServingStatus status) {
@@ -121,7 +121,7 @@ TEST(Readiness, AllNamesChangeTogether) {
     });
   }
   heard.clear();
-  reported.readiness.SetModels({{"a", true}});
+  reported.readiness.Update({{"a", true}});
   EXPECT_THAT(heard, ElementsAre(kYes, kYes, kYes, kYes, kYes, kYes));
 }
 

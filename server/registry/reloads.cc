@@ -106,6 +106,7 @@ void Reloads::EndLate(TimePoint now, std::vector<Ended>* ended) {
 
 bool Reloads::Advance(TimePoint now, std::vector<Ended>* ended) {
   EndLate(now, ended);
+  if (!begun_) touched_.clear();
   if (queue_.empty()) return false;
   if (stopped_) {
     Finish(absl::UnavailableError("the server is stopping"), ended);
@@ -148,22 +149,33 @@ absl::Status Reloads::Begin(TimePoint now) {
   if (reload.replaces) FLOE_RETURN_IF_ERROR(CheckGeneration(*reload.replaces, config_.generation));
   FLOE_RETURN_IF_ERROR(CheckModels(reload.models));
   const CpuShares cpu_shares = CpuSharesOf(reload.models);
-  for (const ModelConfig& model : reload.models)
+  for (const ModelConfig& model : reload.models) {
     Stage(&ModelNamed(model.name, &models_), std::make_shared<const ModelConfig>(model),
           cpu_shares);
+    unready_.insert(model.name);
+  }
+  waits_for_scans_ = true;
   return absl::OkStatus();
 }
 
 // Of all staged models together: an error first.
-absl::StatusOr<StagedProgress> Reloads::Progress(TimePoint now) const {
-  bool waiting = false;
-  for (const auto& [name, model] : models_) {
-    if (!model.staged) continue;
-    FLOE_ASSIGN_OR_RETURN(const StagedProgress progress,
-                          ProgressOfStaged(model, now < scans_until_));
-    waiting |= progress == StagedProgress::kWaiting;
+absl::StatusOr<StagedProgress> Reloads::Progress(TimePoint now) {
+  if (waits_for_scans_ && now >= scans_until_) {
+    waits_for_scans_ = false;
+    touched_.insert(unready_.begin(), unready_.end());
   }
-  return waiting ? StagedProgress::kWaiting : StagedProgress::kReady;
+  for (const std::string& name : std::exchange(touched_, {})) {
+    const auto model = models_.find(name);
+    if (model == models_.end() || !model->second.staged) continue;
+    FLOE_ASSIGN_OR_RETURN(const StagedProgress progress,
+                          ProgressOfStaged(model->second, waits_for_scans_));
+    if (progress == StagedProgress::kReady) {
+      unready_.erase(name);
+    } else {
+      unready_.insert(name);
+    }
+  }
+  return unready_.empty() ? StagedProgress::kReady : StagedProgress::kWaiting;
 }
 
 absl::Status Reloads::CheckStagedLabels() const {
@@ -202,6 +214,7 @@ void Reloads::CommitAll() {
 
 void Reloads::Finish(const absl::Status& status, std::vector<Ended>* ended) {
   for (auto& [name, model] : models_) model.staged.reset();
+  unready_.clear();
   config_.last_error = Annotate(status, kNotChanged);
   ended->push_back({queue_.front(), config_.last_error, ""});
   queue_.pop_front();

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,10 @@ class Reloads {
   void Stop() { stopped_ = true; }
   void Drop() { queue_.clear(); }  // those that have not ended
 
+  // Something has happened to these models: others are not asked again how far they are.
+  void Touched(const std::set<std::string>& models) {
+    touched_.insert(models.begin(), models.end());
+  }
   // Begins, ends or goes on with what is under way. True: models have something new to decide.
   bool Advance(TimePoint now, std::vector<Ended>* ended);
   TimePoint Next(TimePoint now) const;  // when to advance though nothing has happened
@@ -73,7 +78,7 @@ class Reloads {
  private:
   void EndLate(TimePoint now, std::vector<Ended>* ended);
   absl::Status Begin(TimePoint now);
-  absl::StatusOr<StagedProgress> Progress(TimePoint now) const;
+  absl::StatusOr<StagedProgress> Progress(TimePoint now);
   absl::Status CheckStagedLabels() const;
   std::string Unfinished(TimePoint now) const;
   void CommitAll();
@@ -84,7 +89,10 @@ class Reloads {
   const bool allow_labels_;
   std::deque<std::shared_ptr<Transaction>> queue_;  // the first is under way when `begun_`
   bool begun_ = false, stopped_ = false;
-  TimePoint scans_until_ = TimePoint::min();  // of the one under way: see ProgressOfStaged
+  // Of the one under way.
+  TimePoint scans_until_ = TimePoint::min();  // see ProgressOfStaged
+  bool waits_for_scans_ = false;
+  std::set<std::string> touched_, unready_;  // since the last Progress; staged and not ready
 };
 
 }  // namespace floe::server

@@ -145,7 +145,7 @@ absl::StatusOr<ServedHandle> ServedTable::Acquire(std::string_view name,
                                                   const VersionChoice& choice) const {
   const auto it = models.find(name);
   if (it == models.end()) return UnknownModel(*this, name);
-  const Entry& entry = it->second;
+  const Entry& entry = *it->second;
   FLOE_ASSIGN_OR_RETURN(const std::optional<int64_t> version, ChosenVersion(name, entry, choice));
   if (!version) {
     if (entry.available.empty()) return NotAvailable(*this, name, entry);
@@ -160,7 +160,7 @@ absl::StatusOr<std::vector<VersionStatus>> ServedTable::Status(std::string_view 
                                                                const VersionChoice& choice) const {
   const auto it = models.find(name);
   if (it == models.end()) return UnknownModel(*this, name);
-  const Entry& entry = it->second;
+  const Entry& entry = *it->second;
   FLOE_ASSIGN_OR_RETURN(const std::optional<int64_t> version, ChosenVersion(name, entry, choice));
   if (!version && entry.statuses.empty())
     return absl::NotFoundError(absl::StrCat(
@@ -175,8 +175,8 @@ absl::StatusOr<std::vector<VersionStatus>> ServedTable::Status(std::string_view 
 ServedTable::Tally ServedTable::CountModels() const {
   Tally tally{models.size(), 0, settled, {}};
   for (const auto& [name, entry] : models) {
-    if (!entry.available.empty()) ++tally.available;
-    if (entry.failed) tally.failed.push_back(name);
+    if (!entry->available.empty()) ++tally.available;
+    if (entry->failed) tally.failed.push_back(name);
   }
   return tally;
 }
@@ -184,7 +184,7 @@ ServedTable::Tally ServedTable::CountModels() const {
 std::string ServedTable::UnderWay() const {
   std::vector<std::string> versions;
   for (const auto& [name, entry] : models)
-    for (const VersionStatus& one : entry.statuses)
+    for (const VersionStatus& one : entry->statuses)
       if (one.state == VersionState::kUnloading ||
           (one.state == VersionState::kLoading && one.error.ok()))
         versions.push_back(absl::StrCat("model '", name, "' version ", one.version, " (",
@@ -204,14 +204,18 @@ std::shared_ptr<const ServedTable> Publication::Replace(std::shared_ptr<const Se
   return std::exchange(table_, std::move(table));
 }
 
-void Publication::Publish(ServedTable table) {
-  std::map<std::string, bool> available;
-  for (const auto& [name, entry] : table.models) available[name] = !entry.available.empty();
+void Publication::Publish(ServedTable table, const std::set<std::string>& changed) {
+  std::map<std::string, std::optional<bool>> available;
+  for (const std::string& name : changed) {
+    const auto entry = table.models.find(name);
+    if (entry != table.models.end()) available[name] = !entry->second->available.empty();
+    if (entry == table.models.end()) available[name] = std::nullopt;
+  }
   const bool settled = table.settled;
   Replace(
       std::make_shared<const ServedTable>(std::move(table)));  // the old one ends without the lock
   // Whoever waited for the table can read it off the health.
-  readiness_.SetModels(available);
+  readiness_.Update(available);
   {
     MutexLock lock(mutex_);
     settled_ = settled;
@@ -244,7 +248,7 @@ void Publication::CheckStuck(TimePoint now) {
   std::set<std::string> stuck;
   const std::shared_ptr<const ServedTable> table = Table();
   for (const auto& [name, entry] : table->models)
-    for (const ServedTable::Version& version : entry.available)
+    for (const ServedTable::Version& version : entry->available)
       if (Stuck(name, version, now)) stuck.insert(name);
   readiness_.SetStuck(stuck);
 }
@@ -253,8 +257,10 @@ void Publication::Close() {
   ServedTable table = *Table();
   table.stopping = true;
   for (auto& [name, entry] : table.models) {
-    entry.available.clear();
-    for (VersionStatus& status : entry.statuses) status.state = VersionState::kEnd;
+    ServedTable::Entry ended = *entry;
+    ended.available.clear();
+    for (VersionStatus& status : ended.statuses) status.state = VersionState::kEnd;
+    entry = std::make_shared<const ServedTable::Entry>(std::move(ended));
   }
   Replace(std::make_shared<const ServedTable>(std::move(table)));
   changed_.NotifyAll();

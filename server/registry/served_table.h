@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,8 +79,9 @@ struct ServedTable {
     bool settled = false;                 // IsSettled
     bool failed = false;                  // HasFailed
   };
-  std::map<std::string, Entry, std::less<>> models;
-  ConfigState config;
+  // One table has most of its entries from the one before.
+  std::map<std::string, std::shared_ptr<const Entry>, std::less<>> models;
+  std::shared_ptr<const ConfigState> config = std::make_shared<const ConfigState>();
   bool settled = false;
   bool stopping = false;
 
@@ -111,13 +113,14 @@ class Publication : public ModelRegistry {
                                                     const VersionChoice& choice) const override {
     return Table()->Status(name, choice);
   }
-  ConfigState CurrentConfig() const override { return Table()->config; }
+  ConfigState CurrentConfig() const override { return *Table()->config; }
 
   std::shared_ptr<const ServedTable> Table() const;
   void WaitUntilLoaded() const;  // until all have settled, or Close was called
 
-  // Whoever hears that a model is ready finds it in the table.
-  void Publish(ServedTable table);
+  // Whoever hears that a model is ready finds it in the table. `changed`: the models whose entries
+  // are not those of the table before.
+  void Publish(ServedTable table, const std::set<std::string>& changed);
   // The model that the daemon's own probe asks; null: there is none.
   void SetProbe(std::shared_ptr<LocalServed> probe);
   // Whether the server as a whole answers (the daemon's probe); overall health needs it besides the

@@ -27,15 +27,22 @@ class Served : public ServedModel {
 // Versions 7 and 5 of "digits" are available, 6 has failed; "later" is loading.
 class ServedTableTest : public testing::Test {
  protected:
+  // To be written to.
+  ServedTable::Entry& Entry(const std::string& model) {
+    auto entry = std::make_shared<ServedTable::Entry>();
+    if (const auto it = table_.models.find(model); it != table_.models.end()) *entry = *it->second;
+    table_.models[model] = entry;
+    return *entry;
+  }
   ServedTableTest() {
-    ServedTable::Entry& digits = table_.models["digits"];
+    ServedTable::Entry& digits = Entry("digits");
     digits.available = {{7, seven_, nullptr}, {5, five_, nullptr}};
     digits.statuses = {{7, VersionState::kAvailable, absl::OkStatus()},
                        {6, VersionState::kEnd, absl::InvalidArgumentError("no such op")},
                        {5, VersionState::kAvailable, absl::OkStatus()}};
     digits.labels = {{"stable", 5}, {"canary", 6}};
     digits.settled = true;
-    ServedTable::Entry& later = table_.models["later"];
+    ServedTable::Entry& later = Entry("later");
     later.statuses = {{1, VersionState::kLoading, absl::OkStatus()}};
     later.labels = {{"stable", 1}};
   }
@@ -57,7 +64,7 @@ class ServedTableTest : public testing::Test {
 };
 
 TEST_F(ServedTableTest, WhereNoVersionHasBeenFoundTheStatusSaysWhy) {
-  ServedTable::Entry& none = table_.models["none"];
+  ServedTable::Entry& none = Entry("none");
   EXPECT_EQ(table_.Status("none", {}).status(),
             absl::NotFoundError("no version of model 'none' has been found yet"));
   none.last_error = absl::InvalidArgumentError("its place is empty");
@@ -67,7 +74,7 @@ TEST_F(ServedTableTest, WhereNoVersionHasBeenFoundTheStatusSaysWhy) {
 
 // The distance to each of ten thousand names would take a transport's thread a tenth of a second.
 TEST_F(ServedTableTest, AmongManyModelsNoNearestIsLookedFor) {
-  for (int i = 0; i < 200; ++i) table_.models["model" + std::to_string(i)];
+  for (int i = 0; i < 200; ++i) Entry("model" + std::to_string(i));
   EXPECT_EQ(Refused("digit", {}, "there is no model 'digit' among the 202"),
             absl::StatusCode::kNotFound);
 }
@@ -96,7 +103,7 @@ TEST_F(ServedTableTest, NotFoundNamesWhatThereIs) {
 TEST_F(ServedTableTest, UnknownLabels) {
   EXPECT_EQ(Refused("digits", {std::nullopt, "beta"}, "'beta'; it has 'canary', 'stable'"),
             absl::StatusCode::kInvalidArgument);
-  table_.models.at("digits").labels.clear();
+  Entry("digits").labels.clear();
   EXPECT_EQ(Refused("digits", {std::nullopt, "beta"}, "leave version_label out"),
             absl::StatusCode::kInvalidArgument);
 }
@@ -112,7 +119,7 @@ TEST_F(ServedTableTest, ALabelOfAVersionThatIsNotAvailable) {
 TEST_F(ServedTableTest, UnavailableWhileItIsNotKnownWhatThereWillBe) {
   for (const VersionChoice& choice : {VersionChoice{}, VersionChoice{1, ""}})
     EXPECT_EQ(Refused("later", choice, "'later' is still loading"), absl::StatusCode::kUnavailable);
-  ServedTable::Entry& later = table_.models.at("later");
+  ServedTable::Entry& later = Entry("later");
   later.last_error = absl::NotFoundError("no such directory");
   EXPECT_EQ(Refused("later", {}, "not available: no such directory"),
             absl::StatusCode::kUnavailable);
@@ -153,11 +160,14 @@ class ReadOnly : public Publication {
 
 ServedTable TableOf(const std::string& model, int64_t version, bool settled) {
   ServedTable table;
-  table.config.generation = version;
+  ConfigState config;
+  config.generation = version;
+  table.config = std::make_shared<const ConfigState>(std::move(config));
   table.settled = settled;
-  ServedTable::Entry& entry = table.models[model];
+  ServedTable::Entry entry;
   entry.available.push_back({version, nullptr, nullptr});
   entry.statuses.push_back({version, VersionState::kAvailable, absl::OkStatus()});
+  table.models[model] = std::make_shared<const ServedTable::Entry>(std::move(entry));
   return table;
 }
 
@@ -172,13 +182,13 @@ TEST(Publication, HealthFollowsTheTable) {
       EXPECT_TRUE(publication.Acquire("m", {}).ok());
     }
   });
-  publication.Publish(TableOf("m", 1, true));
+  publication.Publish(TableOf("m", 1, true), {"m"});
   publication.WaitUntilLoaded();
   EXPECT_EQ(health.Get("model/m"), ServingStatus::kServing);
   EXPECT_EQ(health.Get(""), ServingStatus::kServing);
   EXPECT_EQ(publication.CurrentConfig().generation, 1);
   EXPECT_EQ(changes, 1);
-  publication.Publish(TableOf("n", 2, true));
+  publication.Publish(TableOf("n", 2, true), {"m", "n"});
   EXPECT_EQ(health.Get("model/m"), std::nullopt);
   EXPECT_EQ(publication.Status("n", {})->at(0).version, 2);
 }
@@ -186,17 +196,17 @@ TEST(Publication, HealthFollowsTheTable) {
 TEST(Publication, ATableThatIsHeldStaysAsItIs) {
   HealthState health;
   ReadOnly publication(&health, true, nullptr);
-  publication.Publish(TableOf("m", 1, false));
+  publication.Publish(TableOf("m", 1, false), {"m"});
   const auto before = publication.Table();
-  publication.Publish(TableOf("m", 2, false));
-  EXPECT_EQ(before->models.at("m").available[0].version, 1);
-  EXPECT_EQ(publication.Table()->models.at("m").available[0].version, 2);
+  publication.Publish(TableOf("m", 2, false), {"m"});
+  EXPECT_EQ(before->models.at("m")->available[0].version, 1);
+  EXPECT_EQ(publication.Table()->models.at("m")->available[0].version, 2);
 }
 
 TEST(Publication, AfterItsEndRequestsAreRefused) {
   HealthState health;
   ReadOnly publication(&health, true, nullptr);
-  publication.Publish(TableOf("m", 1, false));
+  publication.Publish(TableOf("m", 1, false), {"m"});
   publication.Close();
   publication.WaitUntilLoaded();  // for nothing more
   EXPECT_EQ(publication.Acquire("m", {}).status().code(), absl::StatusCode::kUnavailable);
