@@ -44,6 +44,7 @@ LocalRegistry::Options RegistryOptionsOf(const ServerConfig& config, TrialStarte
   options.lifecycle = config.lifecycle;
   options.load = LoadOptionsOf(config);
   options.load.compile.weights = std::make_shared<WeightStore>();
+  options.load.end_threads = std::make_shared<EndThreads>();
   options.trial = TryInProcess(config, starter);
   // With drain_timeout_seconds: 0 the process ends at once, but a new version fails no calls.
   options.drain = std::chrono::seconds(std::max<int64_t>(1, config.server.drain_timeout_seconds));

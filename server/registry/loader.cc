@@ -165,6 +165,7 @@ absl::StatusOr<std::shared_ptr<LocalServed>> LoadOrThrow(const ModelConfig& conf
     spdlog::warn("model '{}' version {}: signature '{}' is not served: {}", config.name,
                  source.version, name, std::string(why.message()));
   const ReplyFormat reply = config.reply.value_or(options.default_reply);
+  prepared.setup.options.end_threads = options.end_threads;
   const int64_t bytes =
       static_cast<int64_t>(prepared.model->weight_bytes()) + prepared.setup.memory_bytes;
   return std::make_shared<LocalServed>(

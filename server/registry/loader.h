@@ -22,6 +22,7 @@ struct LoadOptions {
   CompileOptions compile;
   ReplyFormat default_reply = ReplyFormat::kTyped;
   PrepareOptions prepare;
+  std::shared_ptr<EndThreads> end_threads;  // of all versions together; null: each has its own
   LoadWatch::Load* progress = nullptr;  // gets the stages; may be null
 };
 

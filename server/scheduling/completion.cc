@@ -1,12 +1,11 @@
-// Answers requests: on the thread that has their outputs, or on one of its own those that were
-// taken out of the queue by a thread that must not wait.
+// Answers requests: on the thread that has their outputs, or on another one those that were taken
+// out of the queue by a thread that must not wait.
 #include "server/scheduling/completion.h"
 
 #include <memory>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/budget.h"
-#include "base/threads.h"
 
 namespace floe::server {
 
@@ -51,8 +50,8 @@ Completion::Completion() {
   (void)ExpiredError();
 }
 
-void Completion::Start(const std::string& name) {
-  thread_ = SpawnThread({absl::StrCat("s:", name), 0, {}}, [this] { Work(); });
+void Completion::Start(std::shared_ptr<AlarmThread> thread) {
+  alarm_.emplace(std::move(thread), [this] { Drain(); });
 }
 
 void Completion::Answer(Request* request, Outputs outputs) {
@@ -86,7 +85,7 @@ void Completion::Post(Request* request, Outcome outcome, const absl::Status& sta
   request->status = status;
   MutexLock lock(mutex_);
   ended_.push_back(*request);
-  posted_.NotifyOne();
+  if (alarm_) alarm_->Set(TimePoint::min());
 }
 
 bool Completion::Drain() {
@@ -104,26 +103,10 @@ bool Completion::Drain() {
   return any;
 }
 
-void Completion::Work() {
-  mutex_.Lock();
-  for (;;) {
-    while (ended_.empty() && !stopping_) posted_.Wait(mutex_);
-    if (ended_.empty()) break;
-    mutex_.Unlock();
-    (void)Drain();
-    mutex_.Lock();
-  }
-  mutex_.Unlock();
-}
-
 void Completion::Stop() {
-  {
-    MutexLock lock(mutex_);
-    stopping_ = true;
-    posted_.NotifyOne();
+  alarm_.reset();
+  while (Drain()) {
   }
-  if (thread_.joinable()) thread_.join();
-  (void)Drain();
 }
 
 }  // namespace floe::server

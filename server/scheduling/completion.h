@@ -3,9 +3,11 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 
+#include "base/alarm_thread.h"
 #include "base/mutex.h"
 #include "server/scheduling/queue.h"
 #include "server/scheduling/stats.h"
@@ -39,8 +41,8 @@ class Completion {
   Completion();
   ~Completion() { Stop(); }
 
-  // Its thread; without it, Drain does the work. Throws std::system_error.
-  void Start(const std::string& name);
+  // Answers what is posted on this thread; without it, Drain does. Throws std::system_error.
+  void Start(std::shared_ptr<AlarmThread> thread);
 
   // By the request's outcome and status; `outputs` count where that is OK.
   void Answer(Request* request, Outputs outputs = {});
@@ -50,20 +52,16 @@ class Completion {
   // Answers what was posted; false: there was nothing.
   bool Drain();
 
-  // Answers what was posted and ends the thread. May be called again.
+  // Answers what was posted, and needs the thread no more. May be called again.
   void Stop();
   AnswerCounts& counts() { return counts_; }
   const AnswerCounts& counts() const { return counts_; }
 
  private:
-  void Work();
-
   AnswerCounts counts_;
   Mutex mutex_;
-  CondVar posted_;
   RequestList<&Request::arrival_hook> ended_ ABSL_GUARDED_BY(mutex_);
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  std::optional<Alarm> alarm_;
 };
 
 }  // namespace floe::server

@@ -2,6 +2,7 @@
 #include "server/scheduling/expiry.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -33,34 +34,25 @@ void Cancel(SchedulerState& state, Request* request) {
   }
 }
 
-void Expiry::Start(const std::string& name) {
-  thread_ = SpawnThread({absl::StrCat("t:", name), 0, {}}, [this] { Work(); });
-}
-
-// Sleeps until the earliest deadline. Whoever queues a later one does not wake it, so a stream of
-// requests with deadlines far away costs one wake-up per deadline length, not one per request.
-void Expiry::Work() {
+void Expiry::Start(std::shared_ptr<AlarmThread> thread) {
+  alarm_.emplace(std::move(thread), [this] { Ring(); });
   MutexLock lock(state_.mutex);
-  for (;;) {
-    CollectExpired(state_, state_.Now());
-    if (stopping_) return;
-    const TimePoint until = state_.expiry_sleeps_until = state_.queue.NextDeadline();
-    if (until == TimePoint::max()) {
-      state_.expiry.Wait(state_.mutex);
-    } else {
-      state_.expiry.WaitUntil(state_.mutex, until);
-    }
-    state_.expiry_sleeps_until = TimePoint::min();
-  }
+  alarm_at_ = TimePoint::max();
 }
 
-void Expiry::Stop() {
-  {
-    MutexLock lock(state_.mutex);
-    stopping_ = true;
-    state_.expiry.NotifyOne();
-  }
-  if (thread_.joinable()) thread_.join();
+// A later deadline changes nothing, so a stream of requests with deadlines far away costs one ring
+// per deadline length, not one per request.
+void Expiry::Wake(TimePoint deadline) {
+  if (deadline >= alarm_at_) return;
+  alarm_at_ = deadline;
+  alarm_->Set(deadline);
+}
+
+void Expiry::Ring() {
+  MutexLock lock(state_.mutex);
+  CollectExpired(state_, state_.Now());
+  alarm_at_ = state_.queue.NextDeadline();
+  alarm_->Set(alarm_at_);
 }
 
 }  // namespace floe::server

@@ -1,9 +1,10 @@
 // Expiry: ends requests that are late or whose callers left. It never sends.
 #pragma once
 
-#include <string>
-#include <thread>
+#include <memory>
+#include <optional>
 
+#include "base/alarm_thread.h"
 #include "server/scheduling/state.h"
 
 namespace floe::server {
@@ -19,21 +20,24 @@ void RefuseQueued(SchedulerState& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mut
 // CancelToken's listener: it does not answer.
 void Cancel(SchedulerState& state, Request* request);
 
-// The thread that ends late requests in time, however busy the workers are.
+// Ends late requests in time, however busy the workers are. Threading: Wake with the state's lock;
+// Start and Stop one at a time.
 class Expiry {
  public:
   explicit Expiry(SchedulerState& state) : state_(state) {}
-  ~Expiry() { Stop(); }
 
-  void Start(const std::string& name);  // throws std::system_error
-  void Stop();
+  // Until then nothing is ended. Throws std::system_error.
+  void Start(std::shared_ptr<AlarmThread> thread);
+  void Stop() { alarm_.reset(); }
+  // A request with this deadline waits now.
+  void Wake(TimePoint deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex);
 
  private:
-  void Work();
+  void Ring();
 
   SchedulerState& state_;
-  bool stopping_ ABSL_GUARDED_BY(state_.mutex) = false;
-  std::thread thread_;
+  std::optional<Alarm> alarm_;
+  TimePoint alarm_at_ ABSL_GUARDED_BY(state_.mutex) = TimePoint::min();
 };
 
 }  // namespace floe::server

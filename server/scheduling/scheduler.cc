@@ -138,8 +138,10 @@ Scheduler::Scheduler(std::unique_ptr<Executor> executor, Options options)
       large_requests_(state_, [this](std::unique_ptr<Request> part) { Enqueue(part.release()); }) {
   if (state_.options.threads == 0) return;
   try {
-    state_.completion.Start(state_.options.name);
-    expiry_.Start(state_.options.name);
+    auto ends = state_.options.end_threads;
+    if (ends == nullptr) ends = std::make_shared<EndThreads>();
+    state_.completion.Start({ends, &ends->completion});
+    expiry_.Start({ends, &ends->expiry});
     workers_.Start();
   } catch (...) {
     Stop();
@@ -185,7 +187,7 @@ void Scheduler::Enqueue(Request* request) {
     };
     if (absl::Status pushed = CatchOutOfMemory(push); !pushed.ok())
       Refuse(request, Outcome::kFailed, std::move(pushed));
-    if (queued && deadline < state_.expiry_sleeps_until) state_.expiry.NotifyOne();
+    if (queued) expiry_.Wake(deadline);
     wake_worker = state_.waiting_workers > 0 && state_.slots.any_idle();
   }
   if (!queued) return state_.completion.Answer(request, request->outcome, request->status);
@@ -207,7 +209,7 @@ void Scheduler::Split(Request* whole) {
       Refuse(whole, Outcome::kRefusedFull, QueueFullError(state_));
       return whole->status;
     }
-    if (whole->deadline < state_.expiry_sleeps_until) state_.expiry.NotifyOne();
+    expiry_.Wake(whole->deadline);
     return absl::OkStatus();
   });
   if (!status.ok()) return state_.completion.Answer(whole, whole->outcome, status);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/alarm_thread.h"
 #include "base/memory_budget.h"
 #include "base/mutex.h"
 #include "base/recent_times.h"
@@ -23,6 +24,12 @@
 #include "server/scheduling/queue.h"
 
 namespace floe::server {
+
+// The threads that end what workers do not: late requests, and the answers to what was taken out of
+// a queue. They do little, so many schedulers share them.
+struct EndThreads {
+  AlarmThread expiry{"expiry"}, completion{"completion"};
+};
 
 struct SchedulerOptions {
   RequestQueue::Limits limits;
@@ -39,6 +46,7 @@ struct SchedulerOptions {
   std::function<void(int slot)> first_run;
   std::vector<MeasuredSignature> measured;                        // for Scheduler::Stats
   absl::StatusCode full_status = absl::StatusCode::kUnavailable;  // of refusals by the queue
+  std::shared_ptr<EndThreads> end_threads;                        // null: its own
   // The queue is full when its requests are expected to take its workers longer than this.
   Duration max_enqueued_time = Duration::max();
 
@@ -162,9 +170,8 @@ struct SchedulerState {
   Completion completion;
 
   mutable Mutex mutex;
-  CondVar work;    // workers: something is queued, a slot is free, or the end is near
-  CondVar expiry;  // there is an earlier deadline
-  CondVar idle;    // who waits for the end: Busy() may have changed
+  CondVar work;  // workers: something is queued, a slot is free, or the end is near
+  CondVar idle;  // who waits for the end: Busy() may have changed
   RequestQueue queue ABSL_GUARDED_BY(mutex);
   CostProfiles profiles ABSL_GUARDED_BY(mutex);
   Quarantine quarantine ABSL_GUARDED_BY(mutex);
@@ -173,7 +180,6 @@ struct SchedulerState {
   RecentTimes queue_waits ABSL_GUARDED_BY(mutex), run_times ABSL_GUARDED_BY(mutex);
   RunCounts counts ABSL_GUARDED_BY(mutex);
   TimePoint last_finished ABSL_GUARDED_BY(mutex) = TimePoint::min();
-  TimePoint expiry_sleeps_until ABSL_GUARDED_BY(mutex) = TimePoint::min();  // min(): it is awake
   int waiting_workers ABSL_GUARDED_BY(mutex) = 0;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   std::atomic<bool> given_up{false};  // runs under way are to end
