@@ -106,3 +106,43 @@ for kind in ("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"):
         x, y = L.Embedding(6, 3, mask_zero=True)(a), L.Embedding(6, 3, mask_zero=True)(b)
         joined = [getattr(L, kind)()(pair) for pair in ([x, y], [x, c], [c, y])]
         return K.Model([a, b, c], joined + [L.LSTM(2)(z) for z in joined]), [ints((4, 5), 3), ints((4, 5), 6) % 3, sounds(4, 5, 3)[0]]
+
+
+# Attention takes the masks off its inputs, for all that Keras runs after it.
+def attend(L, *x):
+    return L.MultiHeadAttention(2, 3)(*x)
+
+
+for name, build in {
+    "residual": lambda L, x: L.Add()([x, attend(L, x, x)]),
+    "twice": lambda L, x: attend(L, attend(L, x, x), x),
+    "beside": lambda L, x: L.Concatenate()([attend(L, x, x), attend(L, x, x)]),
+    "before": lambda L, x: L.Concatenate()([L.LSTM(3, return_sequences=True)(x), attend(L, x, x)]),
+    "after": lambda L, x: L.Concatenate()([attend(L, x, x), L.LSTM(3, return_sequences=True)(x)]),
+    "deeper": lambda L, x: L.Concatenate()([attend(L, x, x), L.Dense(3)(L.LSTM(3, return_sequences=True)(x))]),
+    "dropped out": lambda L, x: L.Add()([x, attend(L, L.Dropout(.5)(x), x)]),
+    "cross": lambda L, x: L.AdditiveAttention()([x, attend(L, L.Dense(4)(x), x)]),
+}.items():
+    @case(f"attention and masks {name}", to=KERAS3)
+    def _(K, L, build=build):
+        i = L.Input((5,), dtype="int32")
+        y = build(L, L.Embedding(6, 4, mask_zero=True)(i))
+        return K.Model(i, L.LSTM(2)(y)), [ints((4, 5), 3)]
+
+
+@case("attention and masks in a model in a model", to=KERAS3)
+def _(K, L):
+    inner = L.Input((5, 4))
+    encoder = K.Model(inner, L.LayerNormalization()(attend(L, inner, inner)))
+    i = L.Input((5,), dtype="int32")
+    x = L.Embedding(6, 4, mask_zero=True)(i)
+    return K.Model(i, L.LSTM(2)(L.Add()([encoder(x), x]))), [ints((4, 5), 3)]
+
+
+@case("attention and masks into models")
+def _(K, L):
+    a, b = L.Input((5, 4)), L.Input((5, 4))
+    pair = K.Model([a, b], [L.LSTM(2)(a), L.LSTM(3)(b)])
+    i = L.Input((5,), dtype="int32")
+    x = L.Embedding(6, 4, mask_zero=True)(i)
+    return K.Model(i, [K.Sequential([L.Input((5, 4)), L.LSTM(2)])(x), *pair([x, L.Dense(4)(x)])]), [ints((4, 5), 3)]

@@ -5,6 +5,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct ModelFile {
   int version = 3;  // of Keras: 2 or 3
   // The text of a file among the model's assets; NOT_FOUND.
   std::function<absl::StatusOr<std::string>(const std::string& path)> asset;
+  // Values whose masks a call has taken off: calls after it find none.
+  mutable std::set<ValueRef> unmasked = {};
 };
 
 // One layer of the file, which may be called several times.

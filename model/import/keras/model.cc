@@ -1,7 +1,6 @@
 #include "model/import/keras/model.h"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
 #include "base/status.h"
+#include "model/import/keras/call_order.h"
 #include "model/import/keras/variables.h"
 
 namespace floe::keras {
@@ -108,7 +108,6 @@ class Functional {
     int missing = 0;           // how many calls it waits for
     std::vector<int> waiting;  // calls that wait for it
     std::vector<int> needs;    // calls that it waits for
-    bool needed = false;       // for the outputs
     std::optional<std::vector<KTensor>> out;
     KValue value;
   };
@@ -211,19 +210,13 @@ class Functional {
     }
   }
 
-  // Marks what the outputs need, and says how many calls that are.
-  size_t MarkNeeded() {
-    std::vector<int> open;
-    AddOutputs(Member(config_, "output_layers"), &open);
-    size_t count = 0;
-    while (!open.empty()) {
-      Node& node = nodes_[open.back()];
-      open.pop_back();
-      if (std::exchange(node.needed, true)) continue;
-      ++count;
-      open.insert(open.end(), node.needs.begin(), node.needs.end());
-    }
-    return count;
+  // The calls that the outputs need, as Keras runs them.
+  std::vector<int> NeededCalls() const {
+    std::vector<int> outputs;
+    AddOutputs(Member(config_, "output_layers"), &outputs);
+    std::vector<OrderedCall> calls;
+    for (const Node& node : nodes_) calls.push_back({node.layer, node.needs});
+    return CallOrder(calls, outputs);
   }
 
   void AddOutputs(const Json& json, std::vector<int>* calls) const {
@@ -237,22 +230,24 @@ class Functional {
   // A call that no output needs is left out: among many, each of a model that makes many itself,
   // there may be more of them than of all others.
   bool CallAll() {
-    std::deque<int> ready;
     for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) {
       std::set<int> seen;
       if (nodes_[n].call != nullptr) Depend(*nodes_[n].call, n, &seen);
     }
-    size_t left = MarkNeeded();
-    for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) {
-      if (nodes_[n].needed && nodes_[n].missing == 0) ready.push_back(n);
+    const std::vector<int> order = NeededCalls();
+    std::vector<int> place(nodes_.size(), -1);
+    std::set<int> ready;  // places in the order
+    for (size_t k = 0; k < order.size(); ++k) {
+      place[order[k]] = static_cast<int>(k);
+      if (nodes_[order[k]].missing == 0) ready.insert(static_cast<int>(k));
     }
-    while (!ready.empty() && b_.ok()) {
-      const int n = ready.front();
-      ready.pop_front();
-      --left;
+    size_t left = order.size();
+    for (; !ready.empty() && b_.ok(); --left) {
+      const int n = order[*ready.begin()];
+      ready.erase(ready.begin());
       if (nodes_[n].call != nullptr && !nodes_[n].out.has_value()) CallOne(&nodes_[n]);
       for (const int user : nodes_[n].waiting) {
-        if (--nodes_[user].missing == 0 && nodes_[user].needed) ready.push_back(user);
+        if (--nodes_[user].missing == 0 && place[user] >= 0) ready.insert(place[user]);
       }
     }
     if (b_.ok() && left != 0) return Fail("its layers take each other's outputs in a circle");
@@ -327,7 +322,11 @@ class Functional {
 #endif
     const bool there = node.has_value() && nodes_[*node].out.has_value() && ref.tensor >= 0 &&
                        ref.tensor < static_cast<int64_t>(nodes_[*node].out->size());
-    if (there) return (*nodes_[*node].out)[ref.tensor];
+    if (there) {
+      KTensor tensor = (*nodes_[*node].out)[ref.tensor];
+      if (file_.unmasked.count(tensor.value) != 0) tensor.mask = {};
+      return tensor;
+    }
     Fail(absl::StrCat("a layer takes output ", ref.tensor, " of call ", ref.node, " of layer ",
                       Quoted(ref.layer), ", which there is not"));
     return {};
@@ -390,8 +389,16 @@ KValue RunSequential(GraphBuilder& b, const ModelFile& file, const LayerObject& 
   return value;
 }
 
+// The inputs with the masks that the call gives them.
+KValue Masked(KValue inputs, const KValue& masks) {
+  if (inputs.is_tensor() && masks.is_tensor()) inputs.tensor.mask = masks.tensor.value;
+  for (size_t k = 0; k < std::min(inputs.items.size(), masks.items.size()); ++k)
+    inputs.items[k] = Masked(std::move(inputs.items[k]), masks.items[k]);
+  return inputs;
+}
+
 KValue ModelLayer(LayerContext& c) {
-  const KValue& inputs = c.First();
+  const KValue inputs = Masked(c.First(), c.Arg(-1, "mask"));
   c.config.Ignore({"layers", "input_layers", "output_layers"});  // which are read there
   if (inputs.is_none()) c.Fail("it is called without inputs");
   if (!c.b.ok()) return {};

@@ -199,6 +199,8 @@ KValue Attend(LayerContext& c, const Arguments& a, ValueRef q, ValueRef k, Value
 KValue MultiHeadAttention(LayerContext& c) {
   GraphBuilder& b = c.b;
   const Arguments a = ArgumentsOf(c);
+  // Keras 3 of today deals with masks here, and takes them off.
+  if (!c.keras2()) c.file.unmasked.insert({a.query.value, a.value.value, a.key.value});
   IgnoreSizes(c);
   if (!b.ok()) return {};
   const ValueRef q = ToHeads(c, a.query.value, AttentionPart(c, "query_dense"));
