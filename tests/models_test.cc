@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "cli/local_model.h"
+#include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 
 namespace floe::cli {
@@ -193,7 +194,7 @@ TEST_P(ReferenceModel, ARowHasTheSameBitsOverLoadsAndCallers) {
 }
 
 TEST_P(ReferenceModel, ARowHasTheSameBitsOnEachInstructionSet) {
-  for (const int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (const int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     const LocalModel lowered = Load(GetParam(), case_);
     if (lowered.signature != nullptr) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
 #include "kernels/cpu/softmax_f32.h"
@@ -102,7 +103,7 @@ void ExpectAttention(const Case& c, int threads = 1) {
 }
 
 TEST(Attention, EveryIsaMatchesFloat64) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     SCOPED_TRACE(hwy::TargetName(isa));
     ExpectAttention({1, 1, 1, 1, 1, 1});
@@ -138,7 +139,7 @@ TEST(Attention, EveryMask) {
 }
 
 TEST(Attention, MasksOfBools) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     for (const bool zero : {false, true}) {
       for (const std::vector<int64_t>& mask :
@@ -202,7 +203,7 @@ TEST(Attention, RefusesWhatDoesNotFit) {
 }
 
 TEST(ScaledSoftmax, EveryTailOnEveryIsa) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     const auto softmax = kernels::PickScaledSoftmaxF32();
     for (const int64_t n : {1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 33, 100}) {

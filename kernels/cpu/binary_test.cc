@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/cpu/binary_f32.h"
+#include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
 
@@ -33,7 +34,7 @@ const Case kCases[] = {
 
 TEST(BinaryF32, EveryIsaMatchesReference) {
   constexpr float kCanary = 12345.f;
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     for (const Case& c : kCases) {
       const kernels::BinaryF32Set fns = kernels::FindBinaryF32(c.op);
@@ -74,7 +75,7 @@ TEST(BinaryF32, EveryIsaMatchesReference) {
 // Zeros, infinities, and what lies on the borders of octants.
 TEST(BinaryF32, AnglesOfEveryQuadrant) {
   const float kTiny = 1e-42f, kValues[] = {0, 1, 3, 1e-20f, kTiny, 1e30f, 3e38f, kInf};
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     const kernels::BinaryF32 atan2 = kernels::FindBinaryF32("Atan2").vectors;
     for (float height : kValues) {
@@ -95,7 +96,7 @@ TEST(BinaryF32, AnglesOfEveryQuadrant) {
 }
 
 TEST(BinaryF32, QuotientsByZero) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     for (float a : {0.0f, -1.0f, kInf, kNan}) {
       const float zero = 0;

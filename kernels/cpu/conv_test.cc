@@ -160,7 +160,7 @@ TEST(Conv2D, StridesDilationsAndPaddingsOnEveryBackend) {
 }
 
 TEST(Conv2D, ManySizesOnEveryIsa) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     SCOPED_TRACE(hwy::TargetName(isa));
     for (const char* padding : {"VALID", "SAME"}) {
@@ -186,7 +186,7 @@ TEST(Conv2D, ManySizesOnEveryIsa) {
 }
 
 TEST(Conv2D, ResidualsOnEveryIsaAndBackend) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     SCOPED_TRACE(hwy::TargetName(isa));
     for (GemmBackend backend : Backends()) {
@@ -365,7 +365,7 @@ TEST(Depthwise, StridesDilationsPaddingsAndMultipliers) {
 }
 
 TEST(Depthwise, EveryChannelTailOnEveryIsa) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     SCOPED_TRACE(hwy::TargetName(isa));
     for (int64_t channels : {1, 3, 4, 8, 15, 16, 17, 31, 64, 65, 100}) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 
 namespace floe::kernels {
@@ -23,7 +24,7 @@ std::vector<float> Random(size_t count, uint32_t seed) {
 // Calls body(kernels) for every instruction set that this CPU has.
 template <typename Body>
 void ForEveryIsa(const Body& body) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     SCOPED_TRACE(hwy::TargetName(isa));
     body(PickGemm());

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
 
@@ -72,7 +73,7 @@ Tensor Most(int32_t n) { return Tensor::Scalar<int32_t>(DType::kInt32, n); }
 Tensor Number(float value) { return Tensor::Scalar(DType::kFloat32, value); }
 
 TEST(NonMaxSuppression, ManyBoxesAsPairByPair) {
-  for (const int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (const int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     for (const int count : {1, 7, 15, 16, 17, 40, 300}) {
       for (const float iou : {0.0f, 0.1f, 0.5f, 1.0f}) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/cpu/bf16_weights_for_test.h"
+#include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
 #include "model/ops/recurrent_pair.h"
@@ -224,7 +225,7 @@ class OnEveryIsa : public testing::Test {
  protected:
   template <class F>
   void ForEach(const F& f) {
-    for (const int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+    for (const int64_t isa : IsasToTest()) {
       hwy::SetSupportedTargetsForTest(isa);
       SCOPED_TRACE(hwy::TargetName(isa));
       f();

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/denormals.h"
 #include "kernels/cpu/dtypes.h"
+#include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
 
@@ -162,7 +163,7 @@ void ReductionsOf(kernels::TypeList<Ts...>, const std::vector<std::string>& name
 }
 
 TEST(Rows, ReductionsOfFloat32OnEveryIsa) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     SCOPED_TRACE(hwy::TargetName(isa));
     Reductions<float>({"Sum", "Mean", "Prod", "Max", "Min"}, {2, 19});
@@ -198,7 +199,7 @@ void AlongAxis() {
 }
 
 TEST(Rows, ScansAndSoftmaxAndArgMax) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     SCOPED_TRACE(hwy::TargetName(isa));
     AlongAxis<float>();

@@ -192,8 +192,8 @@ TEST(Regex, ReplacesCharactersOfABracketAsRe2Does) {
   }
   texts.emplace_back("[naïve] a-b^c\\d, 日本");
   for (const std::string bracket :
-       {"[!\"#$%&()\\*\\+,-\\./:;<=>?@\\[\\\\\\]^_`{|}~\\']", "[a-c]", "[]a]", "[a-]", "[^a]", "[é]",
-        "[\\d_]", "[[:punct:]]", "[[a]", "[a][b]", "[a]+", "[a\\-z]", "[.]"}) {
+       {"[!\"#$%&()\\*\\+,-\\./:;<=>?@\\[\\\\\\]^_`{|}~\\']", "[a-c]", "[]a]", "[a-]", "[^a]",
+        "[é]", "[\\d_]", "[[:punct:]]", "[[a]", "[a][b]", "[a]+", "[a\\-z]", "[.]"}) {
     for (const std::string rewrite : {"", "-", "<>", "\\0\\0"}) {
       const auto replace = [&](const std::string& pattern) {
         return Answer("StaticRegexReplace", {Text(texts)},

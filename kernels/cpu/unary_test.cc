@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/kernel_test_util.h"
 #include "kernels/cpu/unary_f32.h"
@@ -65,7 +66,7 @@ const Case kCases[] = {
 // [0, n).
 TEST(UnaryF32, EveryIsaMatchesReference) {
   constexpr float kCanary = 12345.f;
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     for (const Case& c : kCases) {
       const auto fn = kernels::FindUnaryF32(c.op);
@@ -94,7 +95,7 @@ TEST(UnaryF32, EveryIsaMatchesReference) {
 
 // Element i gets the bits it would get anywhere else.
 TEST(UnaryF32, BitsDoNotDependOnPlace) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     for (const Case& c : kCases) {
       const auto fn = kernels::FindUnaryF32(c.op);
@@ -113,7 +114,7 @@ TEST(UnaryF32, BitsDoNotDependOnPlace) {
 }
 
 TEST(UnaryF32, SpecialValues) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     SCOPED_TRACE(hwy::TargetName(isa));
     const auto at = [](const char* op, float x, float alpha = 0) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/cpu/every_isa_for_test.h"
 #include "kernels/cpu/hwy_targets.h"
 
 // clang-format off
@@ -138,7 +139,7 @@ bool Matches(float y, double want, double tolerance, double least) {
 
 void ExpectClose(int function, const std::vector<float>& x, double tolerance = 1e-6,
                  double least = kFlushed) {
-  for (int64_t isa : hwy::SupportedAndGeneratedTargets()) {
+  for (int64_t isa : IsasToTest()) {
     hwy::SetSupportedTargetsForTest(isa);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
     std::vector<float> padded = x;
