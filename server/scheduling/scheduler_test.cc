@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
@@ -20,6 +22,8 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Key;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 TEST(Scheduler, RowsGoBackToTheirOwners) {
   Stepped s;
@@ -48,21 +52,25 @@ TEST(Scheduler, EachWorkerHasRunBeforeTheFirstRequest) {
 
 TEST(Scheduler, SlotsThatStayIdleAreTrimmedOnce) {
   Stepped s({}, 2);
-  s.scheduler->TrimIdle(s.clock.Now() + std::chrono::hours(1));
-  EXPECT_THAT(s.executor->trimmed, ElementsAre());  // none was used
+  const auto trimmed = [&](Duration after) {
+    s.scheduler->TrimIdle(s.clock.Now() + after);
+    return std::exchange(s.executor->trimmed, {});
+  };
+  EXPECT_THAT(trimmed(seconds(59)), ElementsAre());
+  // The warm-up has used both.
+  EXPECT_THAT(trimmed(seconds(60)), UnorderedElementsAre(0, 1));
+  EXPECT_THAT(trimmed(std::chrono::hours(1)), ElementsAre());
   Call a({1}), b({2});
   s.scheduler->Submit(a.MakeRequest());
   s.Drain();
-  s.scheduler->TrimIdle(s.clock.Now() + seconds(59));
-  EXPECT_THAT(s.executor->trimmed, ElementsAre());
-  s.scheduler->TrimIdle(s.clock.Now() + seconds(60));
-  s.scheduler->TrimIdle(s.clock.Now() + seconds(120));
-  EXPECT_THAT(s.executor->trimmed, ElementsAre(0));
+  EXPECT_THAT(trimmed(seconds(59)), ElementsAre());
+  const std::vector<int> first = trimmed(seconds(60));
+  EXPECT_EQ(first.size(), 1u);
+  EXPECT_THAT(trimmed(seconds(120)), ElementsAre());
   s.scheduler->Submit(b.MakeRequest());
   s.Drain();
   b.ExpectDoubled();
-  s.scheduler->TrimIdle(s.clock.Now() + seconds(60));
-  EXPECT_THAT(s.executor->trimmed, ElementsAre(0, 1));  // the slot with memory goes first
+  EXPECT_THAT(trimmed(seconds(60)), SizeIs(1));
 }
 
 TEST(Scheduler, WhatBindRefusesNeverQueues) {

@@ -56,7 +56,7 @@ struct SchedulerOptions {
 // A run, from the time its slot is taken.
 struct SlotUse {
   TimePoint started = TimePoint::max();     // max(): the slot is idle
-  TimePoint idle_since = TimePoint::max();  // max(): never used, or trimmed since
+  TimePoint idle_since = TimePoint::max();  // max(): trimmed since
   double batches = 1;                       // rows / max_rows, at least 1
   int64_t rows = 0;
   const void* key = nullptr;             // Binding::key
@@ -74,8 +74,12 @@ struct SlotUse {
 // What each slot of an executor runs. Threading: the caller locks.
 class SlotTable {
  public:
-  explicit SlotTable(int slots) : slots_(slots) {
-    for (int slot = slots - 1; slot >= 0; --slot) idle_.push_back(slot);
+  // The warm-up has used them all until `now`.
+  SlotTable(int slots, TimePoint now) : slots_(slots) {
+    for (int slot = slots - 1; slot >= 0; --slot) {
+      slots_[slot].idle_since = now;
+      idle_.push_back(slot);
+    }
   }
 
   bool any_idle() const { return !idle_.empty(); }
@@ -152,7 +156,7 @@ struct SchedulerState {
         options(std::move(how)),
         memory(MemoryScope::Current() == nullptr ? MemoryBudget() : *MemoryScope::Current()),
         queue(options.limits),
-        slots(executor->slots()),
+        slots(executor->slots(), options.clock->Now()),
         slowest(options.slowest, options.clock->Now()) {}
 
   // Something waits, runs, or is to come of a request that is computed in parts.
