@@ -56,7 +56,7 @@ class ExecContext {
   // Memory of values whose size a run settles; kept at its high water, so that runs like those
   // before need no more.
   size_t pool_bytes() const;
-  // Gives that memory back, and an arena of more than 16 MiB, for a context that will be idle.
+  // Gives that memory back, and an arena of more than 64 KiB, for a context that will be idle.
   // Outputs are gone, and Prepare comes before the next Run. Returns how many bytes.
   size_t Trim();
   ThreadPool& pool() { return *pool_; }

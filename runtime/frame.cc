@@ -17,7 +17,7 @@ namespace {
 // More than any arena that could be meant; the check comes before the multiplication can overflow.
 constexpr int64_t kMaxArenaBytes = int64_t{1} << 40;
 constexpr int64_t kMaxRows = INT32_MAX;
-constexpr size_t kSmallArena = size_t{16} << 20;  // kept by contexts that are idle
+constexpr size_t kSmallArena = size_t{64} << 10;  // kept by contexts that are idle
 
 #ifdef NDEBUG
 constexpr bool kDebugBuild = false;
