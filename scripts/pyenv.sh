@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Prints the path of a Python that has the packages of tests/python/requirements.txt, making a virtual
-# environment the first time. The environment is cached outside the checkout under a hash of that file.
+# Prints the path of a Python that has the packages of REQUIREMENTS, by default tests/python/requirements.txt, making a
+# virtual environment the first time. The environment is cached outside the checkout under a hash of that file.
 #
-#   scripts/pyenv.sh [--offline]     --offline: exit 1 where it would have to be made
+#   scripts/pyenv.sh [--offline] [REQUIREMENTS]     --offline: exit 1 where it would have to be made
 #
 # FLOE_PYENV_DIR says where environments live; default $XDG_CACHE_HOME/floe or ~/.cache/floe.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-requirements=$root/tests/python/requirements.txt
+offline=
+[ "${1:-}" != --offline ] || { offline=1; shift; }
+requirements=${1:-$root/tests/python/requirements.txt}
 
 base=/usr/bin/python3
 [ -x "$base" ] || base=$(command -v python3)
@@ -19,7 +21,7 @@ venv=$folder/pyenv-$key
 python=$venv/bin/python
 
 if [ ! -e "$venv/complete" ]; then
-  if [ "${1:-}" = --offline ]; then
+  if [ -n "$offline" ]; then
     echo "no Python environment at $venv, and --offline forbids making it" >&2
     exit 1
   fi

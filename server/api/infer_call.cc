@@ -10,11 +10,15 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
+#include "base/mutex.h"
 #include "base/quoted.h"
 #include "base/status.h"
 #include "base/task_thread_pool.h"
@@ -71,6 +75,12 @@ struct Shared {
     return lines.fetch_add(1) < tuning::kSlowLinesPerSecond;
   }
 
+  // Whether no reply of this model has been logged as large.
+  bool TakeLargeReply(const std::string& model) const {
+    const MutexLock lock(large_mutex);
+    return with_large_replies.insert(model).second;
+  }
+
   const ApiContext context;
   const InferCodec codec;
   mutable std::atomic<int> handed_over{0};  // replies that the sender has
@@ -79,6 +89,8 @@ struct Shared {
   const bool sends;            // the sender was started
   mutable std::atomic<int64_t> second{0};
   mutable std::atomic<int> lines{0};
+  mutable Mutex large_mutex;
+  mutable std::set<std::string> with_large_replies ABSL_GUARDED_BY(large_mutex);
 };
 
 // Kept alive by its request, whose inputs are views into the message. The request holds the model
@@ -101,6 +113,7 @@ class InferCall : public CallHandler, public std::enable_shared_from_this<InferC
   absl::Status Write(Outputs outputs);
   void Finish(const absl::Status& status);
   void LogIfSlow(const Timings& timings);
+  void LogIfLarge(size_t reply_bytes);
 
   const Shared& shared_;
   const std::shared_ptr<Responder> responder_;
@@ -189,6 +202,7 @@ absl::Status InferCall::Write(Outputs outputs) {
     }
     FLOE_RETURN_IF_ERROR(shared_.codec.encode(*request_, outputs, encoding_, &reply));
   }
+  LogIfLarge(reply.size());
   responder_->Write(std::move(reply));
   return absl::OkStatus();
 }
@@ -221,6 +235,18 @@ void InferCall::LogIfSlow(const Timings& timings) {
       "slow request {}: {}, {:.1f} ms: waited {:.1f} ms, ran {:.1f} ms in a batch of {} rows",
       Quoted(request_id_), ModelAndSignature(*request_), millis(took), millis(timings.queue),
       millis(timings.run), timings.batch_rows);
+}
+
+// The error is made by the client, so that only this line can tell an operator of it.
+void InferCall::LogIfLarge(size_t reply_bytes) {
+  if (reply_bytes <= tuning::kUsualReplyLimit) return;
+  if (!shared_.TakeLargeReply(request_->model->info().name)) return;
+  spdlog::info(
+      "{}: a reply has {:.1f} MiB; gRPC clients refuse replies of more than {} MiB "
+      "(RESOURCE_EXHAUSTED) unless their channel has a larger grpc.max_receive_message_length; "
+      "logged once for each model",
+      ModelAndSignature(*request_), static_cast<double>(reply_bytes) / (1 << 20),
+      tuning::kUsualReplyLimit >> 20);
 }
 
 }  // namespace

@@ -1,9 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <future>
+#include <sstream>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "server/api/api.h"
 #include "server/api/fakes_for_test.h"
@@ -339,6 +343,40 @@ TEST_F(Predict, TheQueueKnowsWhenTheCallArrived) {
     Invoke(*table_.Find(kPath), head, Message{*bytes, bytes}, std::make_shared<FakeResponder>());
     EXPECT_EQ(arrived, sent == TimePoint::min() ? TimePoint::max() : sent);
   }
+}
+
+// Clients refuse such replies by default, and the server sees no error.
+TEST_F(Predict, ReplyBeyondWhatClientsTakeIsLoggedOnceForEachModel) {
+  std::vector<float> values(1 << 20);  // 4 MiB, without the rest of the message
+  int64_t rows = 0;
+  auto other = std::make_shared<FakeServed>(MakeTestModel("other", 1));
+  registry_.models["other"] = other;
+  served_->on_submit = other->on_submit = [&](std::unique_ptr<Request> request) {
+    const TensorView y{DType::kFloat32, Shape({rows, 2}), values.data()};
+    AnswerWith(*request, absl::OkStatus(), std::vector<TensorView>(3, y));
+  };
+  const auto usual = spdlog::default_logger();
+  std::ostringstream said;
+  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(said);
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("predict_test", sink));
+  spdlog::default_logger()->set_pattern("%l: %v");
+  const auto said_for = [&](const std::string& model, int64_t with_rows) {
+    rows = with_rows;
+    said.str("");
+    PredictRequest request;
+    request.ParseFromString(Encode(absl::StrCat(kX, kIds, "output_filter: 'y'")));
+    request.mutable_model_spec()->set_name(model);
+    const auto done = CallUnary(table_, kPath, request.SerializeAsString());
+    EXPECT_TRUE(done->status.ok()) << done->status;
+    return said.str();
+  };
+  EXPECT_EQ(said_for("mnist", (1 << 19) - 100), "");
+  EXPECT_THAT(said_for("mnist", 1 << 19),
+              AllOf(HasSubstr("info: model 'mnist'"), HasSubstr("a reply has 4.0 MiB"),
+                    HasSubstr("grpc.max_receive_message_length")));
+  EXPECT_EQ(said_for("mnist", 1 << 19), "");
+  EXPECT_THAT(said_for("other", 1 << 19), HasSubstr("model 'other'"));
+  spdlog::set_default_logger(usual);
 }
 
 // Requests that never come to the queue count too.

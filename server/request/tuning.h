@@ -25,6 +25,9 @@ inline constexpr int64_t kUnpaidInputBytes = int64_t{64} << 10;
 // Replies of a worker with more to do are sent by another thread, so many at a time.
 inline constexpr int kHandedOver = 256;
 
+// What clients of gRPC receive at most unless they ask for more.
+inline constexpr size_t kUsualReplyLimit = size_t{4} << 20;
+
 // Lines about slow requests, each second.
 inline constexpr int kSlowLinesPerSecond = 10;
 
