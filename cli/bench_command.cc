@@ -142,7 +142,7 @@ void PrintTable(const MeasureOptions& options, const std::vector<Result>& result
 }
 
 absl::Status Run(BenchOptions options, Context& context) {
-  FLOE_ASSIGN_OR_RETURN(const MeasuredModel model, LoadMeasured(&options.measure));
+  FLOE_ASSIGN_OR_RETURN(const MeasuredModel model, LoadMeasured(&options.measure, context.err));
   std::vector<int64_t> batches = options.batches;
   if (batches.empty()) batches.push_back(0);
   std::vector<Result> results;

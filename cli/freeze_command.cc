@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/inspect_report.h"
+#include "cli/model_path.h"
 #include "model/import/savedmodel/freeze.h"
 
 namespace floe::cli {
@@ -47,14 +48,17 @@ absl::StatusOr<std::string> Written(const FreezeOptions& options,
   return absl::InvalidArgumentError("the frozen graph is past protobuf's limit of 2 GiB");
 }
 
+absl::StatusOr<Frozen> FreezeWhatIsMeant(const FreezeOptions& options, std::ostream& notes) {
+  const std::string& file = options.meta.empty() ? options.graph : options.meta;
+  if (options.saved_model.empty())
+    return FreezeCheckpoint(file, options.checkpoint, options.outputs);
+  FLOE_ASSIGN_OR_RETURN(const std::string model, FindModelFile(options.saved_model, notes));
+  return FreezeSavedModel(model, options.tags, options.signature);
+}
+
 absl::Status Run(const FreezeOptions& options, Context& context) {
   FLOE_RETURN_IF_ERROR(CheckUsage(options));
-  const std::string& file = options.meta.empty() ? options.graph : options.meta;
-  FLOE_ASSIGN_OR_RETURN(
-      const Frozen frozen,
-      options.saved_model.empty()
-          ? FreezeCheckpoint(file, options.checkpoint, options.outputs)
-          : FreezeSavedModel(options.saved_model, options.tags, options.signature));
+  FLOE_ASSIGN_OR_RETURN(const Frozen frozen, FreezeWhatIsMeant(options, context.err));
   FLOE_ASSIGN_OR_RETURN(const std::string bytes, Written(options, frozen.graph));
   FLOE_ASSIGN_OR_RETURN(AtomicFile out, AtomicFile::Create(options.output));
   FLOE_RETURN_IF_ERROR(out.Write(bytes.data(), bytes.size()));
@@ -85,7 +89,9 @@ void AddFreezeCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<FreezeOptions>();
   CLI::App* const command = app.add_subcommand(
       "freeze", "Write a graph whose variables are constants, for TensorFlow and floe");
-  command->add_option("SAVED_MODEL", options->saved_model, "A SavedModel's directory");
+  command->add_option(
+      "SAVED_MODEL", options->saved_model,
+      "A SavedModel's directory, or a directory of numbered versions, of which the newest counts");
   command
       ->add_option("--signature", options->signature,
                    "Of the SavedModel (default serving_default, or the only one)")

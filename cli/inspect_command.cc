@@ -3,8 +3,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/quoted.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "cli/inspect_report.h"
+#include "cli/model_path.h"
 #include "cli/table.h"
 #include "nlohmann/json.hpp"
 
@@ -140,8 +142,9 @@ absl::Status Run(InspectArguments& options, Context& context) {
   if (!gemm.ok()) return gemm.status();
   options.inspect.local.compile.kernels.gemm = *gemm;
   if (options.rows_given->count() != 0) options.inspect.plan_rows = options.inspect.rows;
+  FLOE_ASSIGN_OR_RETURN(const std::string file, FindModelFile(options.file, context.err));
   InspectReport report;
-  absl::Status status = Inspect(options.file, options.inspect, &report);
+  absl::Status status = Inspect(file, options.inspect, &report);
   if (options.json) {
     PrintJson(options, report, status, context.out);
   } else {
@@ -156,8 +159,7 @@ void AddInspectCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<InspectArguments>();
   CLI::App* const command =
       app.add_subcommand("inspect", "Show the contents of a model file and what serving it costs");
-  command->add_option("FILE", options->file, "The model: a SavedModel's directory, or a file")
-      ->required();
+  command->add_option("FILE", options->file, kModelHelp)->required();
   command->add_flag("--nodes", options->nodes, "List the file's nodes: name, op, type");
   command->add_flag("--plan", options->plan,
                     "List the steps of the plan: op, outputs and their memory, cost");

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/made_up_inputs.h"
+#include "cli/model_path.h"
 #include "cli/npz.h"
 #include "cli/served_model.h"
 #include "server/registry/model_options.h"
@@ -50,8 +51,9 @@ absl::StatusOr<LocalModel> LoadServed(LocalOptions local, MeasureOptions* option
 void AddMeasureOptions(CLI::App& command, MeasureOptions& options) {
   command
       .add_option("MODEL", options.file,
-                  "A SavedModel's directory, a file, or the name of a model that the server at "
-                  "--target serves, if there is no such file")
+                  absl::StrCat(kModelHelp,
+                               ". Or the name of a model that the server at --target serves, if "
+                               "there is no such file"))
       ->required();
   AddTargetOptions(command, options.target);
   command
@@ -92,7 +94,7 @@ void AddMeasureOptions(CLI::App& command, MeasureOptions& options) {
   AddRouteOption(command, options.local.compile.kernels.routes);
 }
 
-absl::StatusOr<MeasuredModel> LoadMeasured(MeasureOptions* options) {
+absl::StatusOr<MeasuredModel> LoadMeasured(MeasureOptions* options, std::ostream& notes) {
   MeasuredModel model;
   LocalOptions local = options->local;
   FLOE_ASSIGN_OR_RETURN(local.compile.kernels.gemm, GemmBackendFromName(options->gemm));
@@ -104,6 +106,7 @@ absl::StatusOr<MeasuredModel> LoadMeasured(MeasureOptions* options) {
   if (IsServed(options->file)) {
     FLOE_ASSIGN_OR_RETURN(model.local, LoadServed(std::move(local), options));
   } else {
+    FLOE_ASSIGN_OR_RETURN(options->file, FindModelFile(options->file, notes));
     FLOE_ASSIGN_OR_RETURN(model.local, LoadLocal(options->file, local));
   }
   options->threads = std::max(options->threads, 1);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@
 namespace floe::cli {
 
 struct MeasureOptions {
-  std::string file;  // or the name of a model that `target` serves
+  std::string file;  // as of FindModelFile, or the name of a model that `target` serves
   std::string inputs;
   Target target;
   std::string gemm = "auto";
@@ -37,8 +38,9 @@ struct MeasuredModel {
   NamedTensors arrays;
   double load_ms = 0;  // of reading and compiling the file
 };
-// Sets the file and the threads where the options leave them to a server.
-absl::StatusOr<MeasuredModel> LoadMeasured(MeasureOptions* options);
+// Sets the file, and the threads where the options leave them to a server. `notes` as of
+// FindModelFile.
+absl::StatusOr<MeasuredModel> LoadMeasured(MeasureOptions* options, std::ostream& notes);
 
 // The inputs of a call of `batch` rows: the arrays, their rows repeated, or made-up values.
 // `batch` 0: the rows of the arrays, or 1.

@@ -60,7 +60,7 @@ absl::Status Trace(const ProfileOptions& options, const BoundCall& call, ExecCon
 }
 
 absl::Status Run(ProfileOptions options, Context& context) {
-  FLOE_ASSIGN_OR_RETURN(const MeasuredModel model, LoadMeasured(&options.measure));
+  FLOE_ASSIGN_OR_RETURN(const MeasuredModel model, LoadMeasured(&options.measure, context.err));
   const MeasureOptions& measure = options.measure;
   FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs,
                         MeasuredInputs(measure, model, options.batch));

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/local_model.h"
+#include "cli/model_path.h"
 #include "cli/npz.h"
 #include "cli/string_array.h"
 
@@ -57,7 +58,8 @@ absl::Status Run(const RunOptions& options, Context& context) {
     FLOE_ASSIGN_OR_RETURN(arrays, ReadNpz(options.inputs));
   }
   if (!match.by_position) local.feeds = FeedsOf(arrays);
-  FLOE_ASSIGN_OR_RETURN(const LocalModel loaded, LoadLocal(options.file, local));
+  FLOE_ASSIGN_OR_RETURN(const std::string file, FindModelFile(options.file, context.err));
+  FLOE_ASSIGN_OR_RETURN(const LocalModel loaded, LoadLocal(file, local));
   match.signature = loaded.signature;
   FLOE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, MatchInputs(loaded.def(), arrays, match));
   FLOE_ASSIGN_OR_RETURN(const BoundCall call, BindCall(*loaded.signature, inputs));
@@ -86,8 +88,7 @@ void AddRunCommand(CLI::App& app, Context& context) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* const command =
       app.add_subcommand("run", "Run a model file once in this process, from .npz to .npz");
-  command->add_option("FILE", options->file, "The model: a SavedModel's directory, or a file")
-      ->required();
+  command->add_option("FILE", options->file, kModelHelp)->required();
   command->add_option("-i,--inputs", options->inputs, "Arrays to feed (.npz)")->type_name("IN.npz");
   command->add_option("-o,--outputs", options->outputs, "Where to write the results (.npz)")
       ->type_name("OUT.npz")

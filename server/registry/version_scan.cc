@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <optional>
@@ -88,24 +89,36 @@ bool Holds(const Listing& listing, const char* file) {
   return std::binary_search(listing.files.begin(), listing.files.end(), file);
 }
 
-// The model file among the files of a directory; nullopt: there is none.
+bool HasSuffix(const std::string& name, std::initializer_list<const char*> suffixes) {
+  return std::any_of(suffixes.begin(), suffixes.end(),
+                     [&name](const char* suffix) { return absl::EndsWith(name, suffix); });
+}
+
+// Names of files that belong to a model and are none, whatever they end with.
+bool IsCompanion(const std::string& name, const Listing& listing) {
+  if (name == "batching_params.pbtxt") return true;
+  const bool text = Holds(listing, "saved_model.pbtxt");
+  if (!text && !Holds(listing, "saved_model.pb")) return false;
+  // Of a SavedModel in both forms, TensorFlow reads the binary one.
+  if (name == "saved_model.pbtxt") return Holds(listing, "saved_model.pb");
+  return name == "fingerprint.pb" || name == "keras_metadata.pb" || name == "tfhub_module.pb";
+}
+
+// The model file among the files of a directory; nullopt: there is none. Where there is no other,
+// a file of a format that floe does not load will do: its loader says what to do about it.
 absl::StatusOr<std::optional<std::string>> ChooseFile(const std::string& directory,
                                                       const Listing& listing) {
-  for (const char* name : {"frozen.pb", "graph.pb"})
-    if (Holds(listing, name)) return absl::StrCat(directory, "/", name);
-  for (const char* name : {"saved_model.pb", "saved_model.pbtxt"})
-    if (Holds(listing, name)) return absl::StrCat(directory, "/", name);
-  for (const char* suffix : {".pb", ".pbtxt", ".keras", ".h5"}) {
-    std::vector<std::string> found;
-    for (const std::string& name : listing.files)
-      if (absl::EndsWith(name, suffix) && name != "batching_params.pbtxt") found.push_back(name);
-    if (found.size() > 1)
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", directory, "' holds several models (", QuotedList(found),
-                       "); keep one, or call the right one frozen.pb"));
-    if (found.size() == 1) return absl::StrCat(directory, "/", found[0]);
+  std::vector<std::string> found, others;
+  for (const std::string& name : listing.files) {
+    if (HasSuffix(name, {".pb", ".pbtxt", ".keras", ".h5"}) && !IsCompanion(name, listing))
+      found.push_back(name);
+    if (HasSuffix(name, {".onnx", ".tflite"})) others.push_back(name);
   }
-  return std::optional<std::string>();
+  if (found.empty()) found = std::move(others);
+  if (found.empty()) return std::optional<std::string>();
+  if (found.size() == 1) return absl::StrCat(directory, "/", found[0]);
+  return absl::InvalidArgumentError(absl::StrCat("'", directory, "' holds several models (",
+                                                 QuotedList(found), "); keep one of them there"));
 }
 
 // Digits only; nullopt when it is no version.
@@ -174,9 +187,9 @@ FoundVersion ScanDirectory(int64_t version, const std::string& directory, const 
         absl::StrCat("'", directory, "' has no '", marker, "' yet, the completion_marker that ",
                      "whoever copies a version puts there last"));
   } else if (!file->has_value()) {
-    found.error = absl::InvalidArgumentError(absl::StrCat(
-        "'", directory, "' holds ", Describe(*inside),
-        "; expected saved_model.pb, frozen.pb, graph.pb or one *.pb, *.keras or *.h5 file"));
+    found.error = absl::InvalidArgumentError(
+        absl::StrCat("'", directory, "' holds ", Describe(*inside),
+                     "; expected saved_model.pb or one *.pb, *.pbtxt, *.keras or *.h5 file"));
   } else {
     found.file = **file;
   }
@@ -339,7 +352,7 @@ absl::StatusOr<std::vector<FoundVersion>> ScanVersions(const std::string& base_p
   return absl::NotFoundError(
       absl::StrCat("'", base_path, "' holds ", Describe(top),
                    "; expected directories named by a version number (1, 2, ...) with a model in "
-                   "each, or one *.pb file"));
+                   "each, or one *.pb, *.pbtxt, *.keras or *.h5 file"));
 }
 
 }  // namespace floe::server

@@ -68,8 +68,9 @@ inline constexpr int kMostWithoutModel = 16;
 
 // Versions in descending order, at least one. Where `latest` comes upon one without a model it
 // scans the next older one, too. `base_path` is a model file (version 1), a directory
-// with one (version 1), or a directory with <version>/ directories. The model file is frozen.pb,
-// else graph.pb, else saved_model.pb or .pbtxt, else the only *.pb, *.pbtxt, *.keras or *.h5.
+// with one (version 1), or a directory with <version>/ directories. The model file is the only
+// *.pb, *.pbtxt, *.keras or *.h5 but for the companions of a SavedModel and batching_params.pbtxt;
+// of several, none is chosen.
 // NOT_FOUND and PERMISSION_DENIED say when a service's sandbox may hide the path; INVALID_ARGUMENT:
 // there is no version, with what was found and what was expected. Threading: any thread that may
 // wait for a file system.

@@ -52,9 +52,14 @@ class VersionScan : public testing::Test {
 TEST_F(VersionScan, Layouts) {
   Write("file.pb", "");
   Write("flat/anything.pb", "");
-  Write("named/other.pb", "");
-  Write("named/graph.pb", "");
-  Write("named/frozen.pb", "");
+  Write("saved/saved_model.pb", "");
+  Write("saved/saved_model.pbtxt", "");
+  Write("saved/fingerprint.pb", "");
+  Write("saved/keras_metadata.pb", "");
+  Write("saved/batching_params.pbtxt", "");
+  Write("foreign/model.onnx", "");
+  Write("both/model.onnx", "");
+  Write("both/model.keras", "");
   Write("versions/2/graph.pb", "");
   Write("versions/10/model.pb", "");
   Write("versions/0/m.pb", "");
@@ -73,7 +78,9 @@ TEST_F(VersionScan, Layouts) {
   };
   EXPECT_EQ(find("/file.pb"), "1 /file.pb");
   EXPECT_EQ(find("/flat"), "1 /flat/anything.pb");
-  EXPECT_EQ(find("/named"), "1 /named/frozen.pb");
+  EXPECT_EQ(find("/saved"), "1 /saved/saved_model.pb");
+  EXPECT_EQ(find("/foreign"), "1 /foreign/model.onnx") << "whose loader says what to do";
+  EXPECT_EQ(find("/both"), "1 /both/model.keras");
   EXPECT_EQ(find("/versions"),
             "10 /versions/10/model.pb, 2 /versions/2/graph.pb, 0 /versions/0/m.pb");
 }
@@ -93,11 +100,14 @@ TEST_F(VersionScan, ErrorsNameWhatWasFound) {
   Write("two/b.pb", "");
   EXPECT_THAT(error("/two", absl::StatusCode::kInvalidArgument),
               HasSubstr("several models ('a.pb', 'b.pb')"));
-  Write("saved/saved_model.pb", "");
-  Write("saved/fingerprint.pb", "");
-  const auto saved = ScanVersions(root_ + "/saved");
-  ASSERT_TRUE(saved.ok()) << saved.status();
-  EXPECT_EQ((*saved)[0].file, root_ + "/saved/saved_model.pb");
+  // Whatever they are called: no name is better than another.
+  for (const std::string other : {"graph.pb", "saved_model.pb", "m.keras", "m.h5", "m.pbtxt"}) {
+    const std::string folder = "frozen_and_" + other;
+    Write(folder + "/frozen.pb", "");
+    Write(folder + "/" + other, "");
+    EXPECT_THAT(error("/" + folder, absl::StatusCode::kInvalidArgument),
+                AllOf(HasSubstr("holds several models"), HasSubstr("'" + other + "'")));
+  }
   for (const char* name : {"model.keras", "model.h5"}) {
     const std::string folder = absl::StrCat("of_", name);
     const std::string file = Write(absl::StrCat(folder, "/2/", name), "");
@@ -117,7 +127,7 @@ TEST_F(VersionScan, ErrorsNameWhatWasFound) {
   EXPECT_EQ((*bad)[0].file, "");
   EXPECT_EQ((*bad)[0].error.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string((*bad)[0].error.message()),
-              AllOf(HasSubstr("/bad/3'"), HasSubstr("'variables/'"), HasSubstr("frozen.pb")));
+              AllOf(HasSubstr("/bad/3'"), HasSubstr("'variables/'"), HasSubstr("saved_model.pb")));
   EXPECT_TRUE((*bad)[1].error.ok());
   // A path that is hidden from services says so.
   for (const std::string place : {"/home", "/root", "/run/user", "/tmp", "/var/tmp"})

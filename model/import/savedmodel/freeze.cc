@@ -161,6 +161,11 @@ absl::StatusOr<Frozen> FreezeSavedModel(const std::string& path,
     if (absl::Status other = CheckNoOtherFormat(bytes.view()); !other.ok())
       return Annotate(other, path);
   }
+  if (found.format == Format::kKeras || found.format == Format::kHdf5)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     " is a Keras file, which floe serves as it is; 'freeze' takes what "
+                     "model.export() writes"));
   if (found.format != Format::kSavedModel)
     return absl::InvalidArgumentError(
         absl::StrCat(path,

@@ -1,0 +1,77 @@
+"""floectl beside floed: it takes what the server serves."""
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from floed import FLOECTL, MNIST, Floed
+
+BEGINNER = os.path.join(MNIST, "models/mnist_beginner/1/frozen.pb")
+
+
+def floectl(*args, code=0):
+    done = subprocess.run([FLOECTL, *map(str, args)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Models whose newest version is 10: a Keras archive, an HDF5 file, a SavedModel. Version 9 is no model."""
+    root = tmp_path_factory.mktemp("store")
+    model = keras.Sequential([keras.layers.Input((3,), name="x"), keras.layers.Dense(2)])
+    for name in ("archive", "hdf5", "saved"):
+        (root / name / "9").mkdir(parents=True)
+        (root / name / "9" / "frozen.pb").write_text("no model")
+        (root / name / "10").mkdir()
+    model.save(root / "archive" / "10" / "model.keras")
+    model.save(root / "hdf5" / "10" / "model.h5")
+    model.export(root / "saved" / "10", verbose=False)
+    np.savez(root / "in.npz", x=np.ones((4, 3), np.float32))
+    np.save(root / "expected.npy", model.predict(np.ones((4, 3), np.float32), verbose=0))
+    return root
+
+
+@pytest.mark.parametrize("name", ["archive", "hdf5", "saved"])
+@pytest.mark.parametrize("version", ["", "10"])
+def test_every_command_takes_what_is_served(store, tmp_path, name, version):
+    path = store / name / version
+    said = floectl("inspect", path).stderr
+    assert ("version 10: " in said) == (version == "")
+    floectl("run", path, "-i", store / "in.npz", "-o", tmp_path / "out.npz", "--by-position")
+    (y,) = np.load(tmp_path / "out.npz").values()
+    np.testing.assert_allclose(y, np.load(store / "expected.npy"), rtol=1e-5, atol=1e-6)
+    assert json.loads(floectl("bench", path, "--seconds", 0.01, "--json").stdout)["calls"] > 0
+    floectl("profile", path, "--runs", 2)
+    if name == "saved":
+        floectl("freeze", path, "-o", tmp_path / "frozen.pb")
+        floectl("inspect", tmp_path / "frozen.pb")
+    else:
+        assert "a Keras file" in floectl("freeze", path, "-o", tmp_path / "frozen.pb", code=1).stderr
+
+
+def test_two_models_in_a_directory_are_an_error_in_both_programs(store, tmp_path):
+    shutil.copytree(store / "archive" / "10", tmp_path / "1")
+    shutil.copy(BEGINNER, tmp_path / "1" / "frozen.pb")
+    words = "holds several models ('frozen.pb', 'model.keras')"
+    assert words in floectl("inspect", tmp_path / "1", code=1).stderr
+    with contextlib.closing(Floed("--model_name=m", f"--model_base_path={tmp_path}", wait=False)) as server:
+        server.wait_until(lambda: words in server.log())
+
+
+def test_a_saved_models_directory_is_one_model(tmp_path):
+    """Whatever TensorFlow writes beside saved_model.pb."""
+    class Module(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
+        def __call__(self, x):
+            return x + 1
+    tf.saved_model.save(Module(), str(tmp_path / "1"))
+    for name in ("fingerprint.pb", "keras_metadata.pb"):
+        (tmp_path / "1" / name).touch()
+    floectl("inspect", tmp_path)
