@@ -8,8 +8,8 @@
 #include "base/quoted.h"
 #include "base/status.h"
 #include "cli/command.h"
-#include "cli/inspect_report.h"
 #include "cli/model_path.h"
+#include "cli/signature_report.h"
 #include "model/import/savedmodel/freeze.h"
 
 namespace floe::cli {

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/inspect_report.h"
 #include "cli/model_path.h"
+#include "cli/signature_report.h"
 #include "cli/table.h"
 #include "nlohmann/json.hpp"
 
@@ -23,24 +24,6 @@ struct InspectArguments {
   bool nodes = false, plan = false, json = false;
 };
 
-Json TensorsJson(const std::vector<SignatureTensor>& tensors) {
-  Json list = Json::array();
-  for (const SignatureTensor& tensor : tensors) {
-    Json entry = {{"key", tensor.key},
-                  {"tensor", tensor.tensor_name},
-                  {"dtype", DTypeName(tensor.type.dtype)}};
-    entry["shape"] = nullptr;  // unknown rank
-    if (tensor.type.shape.rank_known()) {
-      entry["shape"] = Json::array();
-      for (const Dim dim : tensor.type.shape.dims())
-        entry["shape"].push_back(dim.concrete() ? dim.size() : -1);
-    }
-    if (tensor.optional) entry["optional"] = true;
-    list.push_back(std::move(entry));
-  }
-  return list;
-}
-
 Json NodesJson(const std::vector<InspectedNode>& nodes) {
   Json list = Json::array();
   for (const InspectedNode& node : nodes)
@@ -56,12 +39,8 @@ void PrintJson(const InspectArguments& options, const InspectReport& report,
   for (const auto& [name, why] : report.left_out)
     json["left_out"][name] = std::string(why.message());
   json["signatures"] = Json::array();
-  for (const SignatureDef& def : report.signatures) {
-    json["signatures"].push_back({{"name", def.name},
-                                  {"method", def.method},
-                                  {"inputs", TensorsJson(def.inputs)},
-                                  {"outputs", TensorsJson(def.outputs)}});
-  }
+  for (const SignatureDef& def : report.signatures)
+    json["signatures"].push_back(SignatureJson(def));
   json["ops"] = report.ops;
   json["parameters"] = report.parameters;
   if (status.ok()) {
@@ -80,18 +59,6 @@ void PrintJson(const InspectArguments& options, const InspectReport& report,
   if (options.nodes) json["nodes"] = NodesJson(report.nodes);
   if (options.plan && status.ok()) json["plan"] = PlanJson(report.plan);
   out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-}
-
-void PrintSignature(const SignatureDef& def, std::ostream& out) {
-  out << "signature " << def.name << " (" << def.method << ")\n";
-  Table table({"", "KEY", "TENSOR", "TYPE"});
-  for (const bool inputs : {true, false}) {
-    for (const SignatureTensor& tensor : inputs ? def.inputs : def.outputs) {
-      table.Add({inputs ? (tensor.optional ? "in, optional" : "in") : "out", tensor.key,
-                 tensor.tensor_name, TypeText(tensor.type)});
-    }
-  }
-  table.Print(out, 2);
 }
 
 void PrintNodes(const std::vector<InspectedNode>& nodes, std::ostream& out) {

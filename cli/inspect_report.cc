@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "cli/made_up_inputs.h"
+#include "cli/signature_report.h"
 #include "model/op_def.h"
 #include "runtime/analyze.h"
 
@@ -144,12 +145,6 @@ absl::Status InspectPlan(const LocalModel& model, const InspectOptions& options,
 }
 
 }  // namespace
-
-std::string TypeText(const TensorType& type) {
-  if (type.dtype == DType::kInvalid) return "?";
-  return absl::StrCat(DTypeName(type.dtype),
-                      type.shape.rank_known() ? type.shape.ToString() : "[...]");
-}
 
 absl::Status Inspect(const std::string& path, const InspectOptions& options,
                      InspectReport* report) {

@@ -51,7 +51,4 @@ struct InspectOptions {
 // What was found before an error is in `report` even then.
 absl::Status Inspect(const std::string& path, const InspectOptions& options, InspectReport* report);
 
-// "float32[?,784]"
-std::string TypeText(const TensorType& type);
-
 }  // namespace floe::cli

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cli/inspect_report.h"
+#include "cli/signature_report.h"
 #include "cli/table.h"
 #include "model/op_def.h"
 #include "runtime/line_windows.h"

@@ -9,10 +9,10 @@
 #include "cli/command.h"
 #include "cli/predict_io.h"
 #include "cli/rpc.h"
+#include "cli/served_signatures.h"
 #include "cli/string_array.h"
 #include "cli/tensor_json.h"
 #include "model/import/tensor_proto.h"
-#include "tensorflow_serving/apis/get_model_metadata.pb.h"
 #include "tensorflow_serving/apis/predict.pb.h"
 
 namespace floe::cli {
@@ -35,25 +35,16 @@ void FillSpec(const PredictOptions& options, tfs::ModelSpec* spec) {
 
 absl::StatusOr<SignatureDef> FetchSignature(const RpcClient& client,
                                             const PredictOptions& options) {
-  tfs::GetModelMetadataRequest request;
-  tfs::GetModelMetadataResponse response;
-  FillSpec(options, request.mutable_model_spec());
-  request.add_metadata_field("signature_def");
-  FLOE_RETURN_IF_ERROR(
-      client.Call("/tensorflow.serving.PredictionService/GetModelMetadata", request, &response));
-  tfs::SignatureDefMap map;
-  const auto packed = response.metadata().find("signature_def");
-  if (packed == response.metadata().end() || !packed->second.UnpackTo(&map)) {
-    return absl::InternalError("the server's metadata holds no signature_def");
+  tfs::ModelSpec spec;
+  FillSpec(options, &spec);
+  FLOE_ASSIGN_OR_RETURN(ServedSignatures served, FetchSignatures(client, spec));
+  std::vector<std::string> names;
+  for (SignatureDef& def : served.signatures) {
+    if (def.name == options.signature) return std::move(def);
+    names.push_back(def.name);
   }
-  const auto found = map.signature_def().find(options.signature);
-  if (found == map.signature_def().end()) {
-    std::vector<std::string> names;
-    for (const auto& [name, signature] : map.signature_def()) names.push_back(name);
-    return absl::NotFoundError(absl::StrCat("model '", options.model, "' has no signature '",
-                                            options.signature, "'; it has ", QuotedList(names)));
-  }
-  return SignatureFromProto(found->first, found->second);
+  return absl::NotFoundError(absl::StrCat("model '", options.model, "' has no signature '",
+                                          options.signature, "'; it has ", QuotedList(names)));
 }
 
 // In the order of their keys.

@@ -15,25 +15,6 @@
 namespace floe::cli {
 namespace {
 
-absl::StatusOr<std::vector<SignatureTensor>> TensorsFromProto(
-    const google::protobuf::Map<std::string, tensorflow::TensorInfo>& infos) {
-  std::vector<SignatureTensor> tensors;
-  for (const auto& [key, info] : infos) {
-    SignatureTensor tensor;
-    tensor.key = key;
-    tensor.tensor_name = info.name();
-    const auto dtype = DTypeFromNumber(info.dtype());
-    if (!dtype.ok())
-      return Annotate(dtype.status(), absl::StrCat("tensor '", key, "' of the signature"));
-    tensor.type.dtype = *dtype;
-    tensor.type.shape = ShapeFromProto(info.tensor_shape());
-    tensors.push_back(std::move(tensor));
-  }
-  std::sort(tensors.begin(), tensors.end(),
-            [](const SignatureTensor& a, const SignatureTensor& b) { return a.key < b.key; });
-  return tensors;
-}
-
 absl::StatusOr<Tensor> FromJson(const SignatureDef& def, const InputArgument& argument) {
   FLOE_ASSIGN_OR_RETURN(const int index, FindInput(def, argument.name));
   const DType dtype = def.inputs[index].type.dtype;
@@ -69,16 +50,6 @@ absl::StatusOr<InputArgument> ParseInputArgument(const std::string& text) {
   }
   if (argument.path.empty() && argument.json.empty()) return absl::InvalidArgumentError(forms);
   return argument;
-}
-
-absl::StatusOr<SignatureDef> SignatureFromProto(const std::string& name,
-                                                const tensorflow::SignatureDef& proto) {
-  SignatureDef def;
-  def.name = name;
-  def.method = proto.method_name();
-  FLOE_ASSIGN_OR_RETURN(def.inputs, TensorsFromProto(proto.inputs()));
-  FLOE_ASSIGN_OR_RETURN(def.outputs, TensorsFromProto(proto.outputs()));
-  return def;
 }
 
 absl::StatusOr<std::vector<Tensor>> TensorsFromArguments(

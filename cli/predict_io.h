@@ -7,7 +7,7 @@
 
 #include "cli/npz.h"
 #include "model/graph.h"
-#include "tensorflow/core/protobuf/meta_graph.pb.h"
+#include "tensorflow/core/framework/tensor.pb.h"
 
 namespace floe::cli {
 
@@ -19,10 +19,6 @@ struct InputArgument {
 };
 // INVALID_ARGUMENT says which forms there are.
 absl::StatusOr<InputArgument> ParseInputArgument(const std::string& text);
-
-// A served signature as floe's type, tensors in the order of their keys.
-absl::StatusOr<SignatureDef> SignatureFromProto(const std::string& name,
-                                                const tensorflow::SignatureDef& proto);
 
 // Reads files and JSON (whose dtypes come from the signature) and matches them to the inputs; one
 // tensor for each input, invalid where none was given. Errors name the input.

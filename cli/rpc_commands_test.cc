@@ -62,6 +62,8 @@ class RpcCommands : public testing::Test {
       auto* version = response.add_model_version_status();
       version->set_version(3);
       version->set_state(state);
+      if (state == tfs::ModelVersionStatus::END)
+        version->mutable_status()->set_error_code(tensorflow::error::INVALID_ARGUMENT);
       version->mutable_status()->set_error_message("why not");
       *reply = response.SerializeAsString();
       return grpc::Status::OK;
@@ -85,6 +87,7 @@ class RpcCommands : public testing::Test {
       inputs["word"].set_dtype(tensorflow::DT_STRING);
       inputs["word"].mutable_tensor_shape()->add_dim()->set_size(-1);
       tfs::GetModelMetadataResponse response;
+      response.mutable_model_spec()->mutable_version()->set_value(3);
       (*response.mutable_metadata())["signature_def"].PackFrom(map);
       *reply = response.SerializeAsString();
       return grpc::Status::OK;
@@ -181,6 +184,69 @@ TEST_F(RpcCommands, StatusFailsForWhatDoesNotServe) {
   EXPECT_THAT(Floectl({"status", "--model", "other"}).err, HasSubstr("NOT_FOUND: no such model"));
   AnswerHealth({{"", 2}});
   EXPECT_EQ(Floectl({"status"}).code, kExitFailed);
+}
+
+TEST_F(RpcCommands, StatusOfAModelShowsWhatCallersNeed) {
+  AnswerHealth({{"", 1}, {"model/mnist", 1}});
+  AnswerStatus(tfs::ModelVersionStatus::AVAILABLE);
+  AnswerMetadata();
+  const std::string text = Floectl({"status", "--model", "mnist"}).out;
+  EXPECT_THAT(text, HasSubstr("mnist version 3:\nsignature serving_default"));
+  EXPECT_THAT(text, testing::ContainsRegex("in +x +.*float32\\[\\?,2\\]\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("in +word +.*string\\[\\?\\]\n"));
+  const auto json = nlohmann::json::parse(Floectl({"status", "--model", "mnist", "--json"}).out);
+  EXPECT_EQ(json["signatures"][0]["inputs"][2]["shape"].dump(), "[-1,2]");
+}
+
+// An older version may serve on: a script that put a new one there has to be told.
+TEST_F(RpcCommands, StatusFailsForANewestVersionThatFailed) {
+  AnswerHealth({{"", 1}, {"model/mnist", 1}});
+  AnswerStatus(tfs::ModelVersionStatus::END);
+  const Outcome one = Floectl({"status", "--model", "mnist"});
+  EXPECT_EQ(one.code, kExitFailed);
+  EXPECT_THAT(one.out, HasSubstr("version 3 failed: INVALID_ARGUMENT: why not\n"));
+  EXPECT_THAT(one.err,
+              HasSubstr("model 'mnist' is not serving; version 3 of model 'mnist' failed"));
+  EXPECT_EQ(Floectl({"status", "--model", "mnist", "--no-fail"}).code, kExitOk);
+
+  GetStatsResponse stats;
+  ModelStats* const model = stats.add_models();
+  model->set_name("a");
+  model->set_serving(true);
+  VersionStats* const newest = model->add_versions();
+  newest->set_version(8);
+  newest->set_state(tfs::ModelVersionStatus::END);
+  newest->mutable_error()->set_error_code(tensorflow::error::INVALID_ARGUMENT);
+  VersionStats* const older = model->add_versions();
+  older->set_version(7);
+  older->set_state(tfs::ModelVersionStatus::AVAILABLE);
+  server_.handlers["/floe.Admin/GetStats"] = [&](const std::string&, std::string* reply) {
+    *reply = stats.SerializeAsString();
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Floectl({"status"}).err,
+            "floectl status: UNAVAILABLE: version 8 of model 'a' failed\n");
+  EXPECT_EQ(Floectl({"status", "--no-fail"}).code, kExitOk);
+  newest->set_state(tfs::ModelVersionStatus::LOADING);
+  EXPECT_EQ(Floectl({"status"}).code, kExitOk) << "it is tried again";
+  model->set_serving(false);
+  EXPECT_EQ(Floectl({"status"}).err, "floectl status: UNAVAILABLE: model 'a' is not serving\n");
+}
+
+TEST_F(RpcCommands, StatusOfAModelShowsItsLabels) {
+  AnswerHealth({{"", 1}, {"model/mnist", 1}});
+  AnswerStatus(tfs::ModelVersionStatus::AVAILABLE);
+  server_.handlers["/floe.Admin/GetStats"] = [](const std::string&, std::string* reply) {
+    GetStatsResponse stats;
+    ModelStats* const model = stats.add_models();
+    model->set_name("mnist");
+    (*model->mutable_labels())["stable"] = 3;
+    (*model->mutable_labels())["canary"] = 4;
+    *reply = stats.SerializeAsString();
+    return grpc::Status::OK;
+  };
+  EXPECT_THAT(Floectl({"status", "--model", "mnist"}).out,
+              HasSubstr("label canary: version 4\nlabel stable: version 3\n"));
 }
 
 TEST_F(RpcCommands, ServersWithoutHealthAreUnknownNotBroken) {

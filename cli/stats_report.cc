@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/quoted.h"
 #include "cli/table.h"
 
 namespace floe::cli {
@@ -63,6 +65,12 @@ std::string UptimeText(double seconds) {
   if (seconds < 120) return absl::StrFormat("%.0f s", seconds);
   if (seconds < 7200) return absl::StrFormat("%.0f min", seconds / 60);
   return absl::StrFormat("%.1f h", seconds / 3600);
+}
+
+void PrintLabels(const ModelStats& model, std::ostream& out) {
+  const std::map<std::string, int64_t> labels(model.labels().begin(), model.labels().end());
+  for (const auto& [label, version] : labels)
+    out << "label " << Escaped(label) << ": version " << version << "\n";
 }
 
 void PrintSignatures(const VersionStats& version, std::ostream& out) {
@@ -125,6 +133,7 @@ void PrintModels(const GetStatsResponse& stats, const GetStatsResponse* before, 
 
 void PrintDetails(const GetStatsResponse& stats, std::ostream& out) {
   for (const ModelStats& model : stats.models()) {
+    PrintLabels(model, out);
     for (const VersionStats& one : model.versions()) {
       if (one.state() != ModelVersion::AVAILABLE) continue;
       out << "\n"

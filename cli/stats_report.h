@@ -15,7 +15,8 @@ void PrintServer(const ServerStats& server, std::ostream& out);
 void PrintModels(const GetStatsResponse& stats, const GetStatsResponse* before, double seconds,
                  std::ostream& out);
 
-// Of each version: errors by code, signatures with the sizes of their batches, stuck runs.
+// Labels, and of each version: errors by code, signatures with the sizes of their batches, stuck
+// runs.
 void PrintDetails(const GetStatsResponse& stats, std::ostream& out);
 
 }  // namespace floe::cli

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/cpus.h"
 #include "base/status.h"
 #include "floe/admin.pb.h"
@@ -141,6 +142,10 @@ Method GetStatsMethod(const ApiContext& context) {
           out->set_name(model.name);
           for (const VersionStats& version : model.versions)
             FillVersion(version, out->add_versions());
+          for (const auto& [label, version] : model.labels)
+            (*out->mutable_labels())[label] = version;
+          const auto health = context.health.Get(absl::StrCat("model/", model.name));
+          if (health) out->set_serving(*health == ServingStatus::kServing);
         }
         return absl::OkStatus();
       });

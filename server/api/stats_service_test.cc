@@ -41,7 +41,8 @@ class StatsService : public testing::Test {
     VersionStats loading{{3, VersionState::kLoading, {}}};
     loading.load_stage = "warm-up";
     loading.loading = std::chrono::seconds(7);
-    registry_.stats = {{"a", {loading, served}}};
+    registry_.stats = {{"a", {loading, served}, {{"stable", 2}}}};
+    health_.Set("model/a", ServingStatus::kServing);
     Register();
   }
 
@@ -84,6 +85,8 @@ TEST_F(StatsService, ShowsTheServerAndEveryVersion) {
   EXPECT_GT(stats.server().cpus(), 0);
   EXPECT_GT(stats.server().open_file_limit(), 0);
   ASSERT_EQ(stats.models_size(), 1);
+  EXPECT_TRUE(stats.models(0).serving());
+  EXPECT_EQ(stats.models(0).labels().at("stable"), 2);
   ASSERT_EQ(stats.models(0).versions_size(), 2);
   const floe::VersionStats& loading = stats.models(0).versions(0);
   EXPECT_EQ(loading.load_stage(), "warm-up");

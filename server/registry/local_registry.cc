@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<ModelStats>> LocalRegistry::Stats(std::string_view na
   std::vector<ModelStats> all;
   for (const auto& [model, entry] : table->models) {
     if (!name.empty() && name != model) continue;
-    ModelStats stats{model, {}};
+    ModelStats stats{model, {}, entry->labels};
     for (const VersionStatus& status : entry->statuses) {
       VersionStats version;
       version.status = status;

@@ -19,6 +19,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 
 std::vector<std::string> NamesOf(const LocalRegistry& registry) {
   std::vector<std::string> names;
@@ -259,6 +260,7 @@ TEST_F(RegistryTest, ReloadIsSeenInNamesHealthAndLabels) {
   };
   EXPECT_EQ(version("stable"), 1);
   EXPECT_EQ(version("canary"), 2);
+  EXPECT_THAT(registry.Stats("b")->at(0).labels, ElementsAre(Pair("canary", 2), Pair("stable", 1)));
   EXPECT_EQ(registry.Acquire("b", {std::nullopt, "beta"}).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(registry.Status("b", {std::nullopt, "stable"})->at(0).version, 1);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,6 +70,7 @@ struct VersionStats {
 struct ModelStats {
   std::string name;
   std::vector<VersionStats> versions;  // newest first
+  std::map<std::string, int64_t, std::less<>> labels = {};
 };
 
 // Versions that were unloaded while runs of them would not end.

@@ -1,4 +1,4 @@
-"""floectl beside floed: it takes what the server serves."""
+"""floectl beside floed: it takes what the server serves, and tells what callers and operators need."""
 import contextlib
 import json
 import os
@@ -63,6 +63,30 @@ def test_two_models_in_a_directory_are_an_error_in_both_programs(store, tmp_path
     assert words in floectl("inspect", tmp_path / "1", code=1).stderr
     with contextlib.closing(Floed("--model_name=m", f"--model_base_path={tmp_path}", wait=False)) as server:
         server.wait_until(lambda: words in server.log())
+
+
+def test_status_of_a_model_whose_newest_version_failed(tmp_path):
+    for version in ("1", "2"):
+        (tmp_path / "digits" / version).mkdir(parents=True)
+        shutil.copy(BEGINNER, tmp_path / "digits" / version)
+    config = tmp_path / "floe.yaml"
+    config.write_text(f"models: [{{name: digits, base_path: {tmp_path}/digits, versions: {{latest: 2}},\n"
+                      "          version_labels: {stable: 1, canary: 2}}]\n")
+    with contextlib.closing(Floed("--config", str(config))) as server:
+        target = ("--target", server.target)
+        shown = floectl("status", "--model", "digits", *target).stdout
+        assert "float32[?,784]" in shown and "float32[?,10]" in shown
+        assert "label canary: version 2\nlabel stable: version 1\n" in shown
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new" / "frozen.pb").write_text("no model")
+        (tmp_path / "new").rename(tmp_path / "digits" / "3")
+        server.wait_until(lambda: "version 3 is not served: " in server.log())
+        for model in (("--model", "digits"), ()):
+            failed = floectl("status", *model, *target, code=1)
+            assert "version 3 of model 'digits' failed" in failed.stderr
+            floectl("status", "--no-fail", *model, *target)
+        assert "version 3 failed: INVALID_ARGUMENT: " in floectl("status", "--model", "digits", *target, code=1).stdout
+        assert json.loads(floectl("status", "--no-fail", "--json", *target).stdout)["stats"]["models"][0]["serving"] is True
 
 
 def test_a_saved_models_directory_is_one_model(tmp_path):
