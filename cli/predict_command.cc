@@ -23,7 +23,8 @@ namespace tfs = tensorflow::serving;
 struct PredictOptions {
   Target target;
   std::string model, signature = "serving_default", out;
-  int64_t version = 0;  // 0: the server's choice
+  int64_t version = 0;  // 0: that of the label
+  std::string label;    // empty too: the server's choice
   std::vector<std::string> inputs;
   bool json = false, content = false;
 };
@@ -31,6 +32,7 @@ struct PredictOptions {
 void FillSpec(const PredictOptions& options, tfs::ModelSpec* spec) {
   spec->set_name(options.model);
   if (options.version != 0) spec->mutable_version()->set_value(options.version);
+  if (!options.label.empty()) spec->set_version_label(options.label);
 }
 
 absl::StatusOr<SignatureDef> FetchSignature(const RpcClient& client,
@@ -146,11 +148,17 @@ void AddPredictCommand(CLI::App& app, Context& context) {
   command->add_option("--signature", options->signature, "Signature to call")
       ->type_name("NAME")
       ->capture_default_str();
+  CLI::Option* const version =
+      command
+          ->add_option("--version", options->version,
+                       "Version of the model (default: the server's choice)")
+          ->type_name("N")
+          ->check(CLI::PositiveNumber);
   command
-      ->add_option("--version", options->version,
-                   "Version of the model (default: the server's choice)")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->add_option("--label", options->label,
+                   "The version that has this label, instead of --version")
+      ->type_name("NAME")
+      ->excludes(version);
   command->add_option("-o,--out", options->out, "Write the outputs to an .npz file")
       ->type_name("FILE.npz");
   command->add_flag("--json", options->json, "Print JSON");

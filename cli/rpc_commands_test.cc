@@ -290,6 +290,18 @@ TEST_F(RpcCommands, PredictTakesJsonByTheModelsDTypes) {
   EXPECT_EQ(json["outputs"]["label"]["values"], "four");
 }
 
+TEST_F(RpcCommands, PredictChoosesAVersionByItsLabel) {
+  AnswerMetadata();
+  AnswerPredict();
+  const Outcome outcome = Floectl({"predict", "adder", "x=[[1, 2]]", "--label", "stable"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_EQ(request_.model_spec().version_label(), "stable");
+  const Outcome both =
+      Floectl({"predict", "adder", "x=[[1, 2]]", "--label", "stable", "--version", "7"});
+  EXPECT_EQ(both.code, kExitUsage);
+  EXPECT_THAT(both.err, HasSubstr("--version"));
+}
+
 TEST_F(RpcCommands, PredictReadsFilesAndWritesOne) {
   AnswerMetadata();
   AnswerPredict();

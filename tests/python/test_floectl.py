@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from floed import FLOECTL, MNIST, Floed
+from floed import FLOECTL, MNIST, Floed, digits
 
 BEGINNER = os.path.join(MNIST, "models/mnist_beginner/1/frozen.pb")
 
@@ -72,11 +72,17 @@ def test_status_of_a_model_whose_newest_version_failed(tmp_path):
     config = tmp_path / "floe.yaml"
     config.write_text(f"models: [{{name: digits, base_path: {tmp_path}/digits, versions: {{latest: 2}},\n"
                       "          version_labels: {stable: 1, canary: 2}}]\n")
+    np.save(tmp_path / "x.npy", digits()[:2])
     with contextlib.closing(Floed("--config", str(config))) as server:
         target = ("--target", server.target)
         shown = floectl("status", "--model", "digits", *target).stdout
         assert "float32[?,784]" in shown and "float32[?,10]" in shown
         assert "label canary: version 2\nlabel stable: version 1\n" in shown
+        for choice, version in ((("--label", "stable"), 1), (("--version", "2"), 2), ((), 2)):
+            said = floectl("predict", "digits", f"input=@{tmp_path}/x.npy", *choice, *target).stdout
+            assert said.startswith(f"model digits, version {version}, "), said
+        assert "'stable'" in floectl("predict", "digits", f"input=@{tmp_path}/x.npy", "--label", "old", *target, code=1).stderr
+
         (tmp_path / "new").mkdir()
         (tmp_path / "new" / "frozen.pb").write_text("no model")
         (tmp_path / "new").rename(tmp_path / "digits" / "3")
