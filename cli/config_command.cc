@@ -185,15 +185,6 @@ absl::Status Apply(const ApplyOptions& options, Context& context) {
   return absl::OkStatus();
 }
 
-// The address first, since these commands are about one server; --timeout as elsewhere.
-void AddAddress(CLI::App& command, Target& target, const char* timeout_help) {
-  command.add_option("ADDRESS", target.address, "The server: HOST:PORT or unix:PATH")->required();
-  command.add_option("--timeout", target.timeout_s, timeout_help)
-      ->type_name("S")
-      ->check(CLI::Range(0.001, 86400.0))
-      ->capture_default_str();
-}
-
 void AddCheck(CLI::App& app, Context& context) {
   auto options = std::make_shared<CheckOptions>();
   CLI::App* const command = app.add_subcommand(
@@ -218,9 +209,9 @@ void AddShow(CLI::App& app, Context& context) {
   auto options = std::make_shared<ShowOptions>();
   CLI::App* const command = app.add_subcommand(
       "show", "Print the active configuration of a server, and the last reload's result");
-  AddAddress(*command, options->target, "Time limit of the call, in seconds");
+  AddTargetOptions(*command, options->target);
   command->add_flag("--json", options->json, "Print JSON");
-  command->footer("Example:\n  floectl config show 127.0.0.1:8500");
+  command->footer("Example:\n  floectl config show --target 127.0.0.1:8500");
   command->callback([options, &context] {
     context.action = [options, &context] { return Show(*options, context); };
   });
@@ -231,7 +222,7 @@ void AddApply(CLI::App& app, Context& context) {
   options->target.timeout_s = 120;
   CLI::App* const command = app.add_subcommand(
       "apply", "Replace a server's models with a file's: all of them, or none if one fails");
-  AddAddress(*command, options->target, "Time limit for loading the models, in seconds");
+  AddTargetOptions(*command, options->target, "Seconds to wait for the models to load");
   command
       ->add_option(
           "FILE", options->file,
@@ -247,7 +238,7 @@ void AddApply(CLI::App& app, Context& context) {
       "The server's own files do not change. When they do, or at a restart, the server goes back "
       "to "
       "them.\n"
-      "Example:\n  floectl config apply 127.0.0.1:8500 models.config");
+      "Example:\n  floectl config apply models.config --target 127.0.0.1:8500");
   command->callback([options, &context] {
     context.action = [options, &context] { return Apply(*options, context); };
   });

@@ -115,11 +115,11 @@ TEST_F(ConfigCommand, ShowPrintsYamlWithTheRestAsComments) {
     *reply = response.SerializeAsString();
     return grpc::Status::OK;
   };
-  ASSERT_EQ(Floectl({"config", "show", server_.address()}), kExitOk) << err_;
+  ASSERT_EQ(Floectl({"config", "show", "--target", server_.address()}), kExitOk) << err_;
   EXPECT_THAT(out_, StartsWith("# generation 3\n# the last reload failed: INVALID_ARGUMENT: first\n"
                                "# second\nserver:\n"));
   EXPECT_EQ(ParseConfig(out_, "out", "")->server.port, 77);
-  ASSERT_EQ(Floectl({"config", "show", server_.address(), "--json"}), kExitOk);
+  ASSERT_EQ(Floectl({"config", "show", "--target", server_.address(), "--json"}), kExitOk);
   const auto json = nlohmann::json::parse(out_);
   EXPECT_EQ(json["generation"], 3);
   EXPECT_EQ(json["last_error_message"], "first\nsecond");
@@ -136,14 +136,16 @@ TEST_F(ConfigCommand, ApplySendsAListAsItIs) {
       Write("m",
             "model_config_list { config { name: 'a' base_path: 'model' version_labels { key: 'l' "
             "value: 2 } } }");
-  ASSERT_EQ(Floectl({"config", "apply", server_.address(), list}), kExitOk) << err_;
+  ASSERT_EQ(Floectl({"config", "apply", "--target", server_.address(), list}), kExitOk) << err_;
   EXPECT_EQ(out_, "applied\n");
   ASSERT_EQ(request_.config().model_config_list().config_size(), 1);
   const auto& sent = request_.config().model_config_list().config(0);
   EXPECT_EQ(sent.base_path(), std::filesystem::absolute(folder_ + "/model").lexically_normal());
   EXPECT_EQ(sent.version_labels().at("l"), 2);
   EXPECT_EQ(server_.metadata.count("floe-config-generation"), 0u);
-  ASSERT_EQ(Floectl({"config", "apply", server_.address(), list, "--if-generation", "5"}), kExitOk);
+  ASSERT_EQ(
+      Floectl({"config", "apply", "--target", server_.address(), list, "--if-generation", "5"}),
+      kExitOk);
   EXPECT_EQ(server_.metadata.find("floe-config-generation")->second, "5");
 }
 
@@ -152,7 +154,7 @@ TEST_F(ConfigCommand, ApplySendsYamlWhole) {
   const std::string text =
       "server: {port: 9}\nmodels: [{name: a, base_path: model, cpu_shares: 5}]\n";
   const std::string yaml = Write("f.yaml", text);
-  ASSERT_EQ(Floectl({"config", "apply", server_.address(), yaml}), kExitOk) << err_;
+  ASSERT_EQ(Floectl({"config", "apply", "--target", server_.address(), yaml}), kExitOk) << err_;
   EXPECT_THAT(err_, HasSubstr("only the models"));
   floe::YamlModels sent;
   ASSERT_TRUE(request_.config().custom_model_config().UnpackTo(&sent));
@@ -165,18 +167,21 @@ TEST_F(ConfigCommand, ApplyFailsWithTheServersReason) {
   const std::string list =
       Write("m", "model_config_list { config { name: 'a' base_path: 'model' } }");
   AnswerReload(grpc::Status(grpc::StatusCode::NOT_FOUND, "model 'a': no versions"));
-  EXPECT_EQ(Floectl({"config", "apply", server_.address(), list}), kExitFailed);
+  EXPECT_EQ(Floectl({"config", "apply", "--target", server_.address(), list}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("NOT_FOUND: model 'a': no versions"));
   AnswerReload(grpc::Status::OK, 3);
-  EXPECT_EQ(Floectl({"config", "apply", server_.address(), list}), kExitFailed);
+  EXPECT_EQ(Floectl({"config", "apply", "--target", server_.address(), list}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("INVALID_ARGUMENT: inside"));
   request_.Clear();
-  EXPECT_EQ(Floectl({"config", "apply", server_.address(), Write("bad", "model_config_list {")}),
+  EXPECT_EQ(Floectl({"config", "apply", "--target", server_.address(),
+                     Write("bad", "model_config_list {")}),
             kExitFailed);
-  EXPECT_EQ(Floectl({"config", "apply", server_.address(), Write("b", "max_batch_size {}")}),
-            kExitFailed);
-  EXPECT_EQ(Floectl({"config", "apply", server_.address(), Write("none", "# nothing yet\n")}),
-            kExitFailed);
+  EXPECT_EQ(
+      Floectl({"config", "apply", "--target", server_.address(), Write("b", "max_batch_size {}")}),
+      kExitFailed);
+  EXPECT_EQ(
+      Floectl({"config", "apply", "--target", server_.address(), Write("none", "# nothing yet\n")}),
+      kExitFailed);
   EXPECT_THAT(err_, HasSubstr("names no models"));
   EXPECT_FALSE(request_.has_config()) << "what is wrong here is not sent";
 }

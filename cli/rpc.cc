@@ -6,6 +6,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 
@@ -14,11 +15,24 @@
 
 namespace floe::cli {
 
-void AddTargetOptions(CLI::App& app, Target& target) {
-  app.add_option("--target", target.address, "The server: HOST:PORT or unix:PATH")
+std::string WithPort(const std::string& address) {
+  constexpr char kPort[] = ":8500";
+  for (const char* scheme : {"unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:"})
+    if (absl::StartsWith(address, scheme)) return address;
+  const auto colons = std::count(address.begin(), address.end(), ':');
+  if (absl::EndsWith(address, "]") || colons == 0) return absl::StrCat(address, kPort);
+  if (colons == 1 || absl::StartsWith(address, "[") || absl::StrContains(address, "://"))
+    return address;
+  return absl::StrCat("[", address, "]", kPort);
+}
+
+void AddTargetOptions(CLI::App& app, Target& target, const char* timeout_help) {
+  app.add_option("--target", target.address,
+                 "The server: HOST:PORT, HOST for port 8500, or unix:PATH")
+      ->transform(WithPort)
       ->type_name("ADDRESS")
       ->capture_default_str();
-  app.add_option("--timeout", target.timeout_s, "Seconds to wait for each answer")
+  app.add_option("--timeout", target.timeout_s, timeout_help)
       ->type_name("S")
       ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();

@@ -22,7 +22,11 @@ struct Target {
   std::string address = "127.0.0.1:8500";  // HOST:PORT, unix:PATH or any name gRPC resolves
   double timeout_s = 10;                   // of each call, connecting included
 };
-void AddTargetOptions(CLI::App& app, Target& target);
+// "host" -> "host:8500", "::1" -> "[::1]:8500"; what has a port or names a resolver stays.
+std::string WithPort(const std::string& address);
+// --target, completed by WithPort, and --timeout.
+void AddTargetOptions(CLI::App& app, Target& target,
+                      const char* timeout_help = "Seconds to wait for each answer");
 
 // Threading: any thread. Messages may be as large as protobuf allows.
 class RpcClient {

@@ -8,6 +8,7 @@
 #include "cli/floectl_for_test.h"
 #include "cli/npy.h"
 #include "cli/npz.h"
+#include "cli/rpc.h"
 #include "cli/scripted_server_test_util.h"
 #include "floe/admin.pb.h"
 #include "gmock/gmock.h"
@@ -261,6 +262,30 @@ TEST_F(RpcCommands, NobodyListening) {
   EXPECT_EQ(Main({"status", "--target", "unix:" + testing::TempDir() + "nobody.sock"}, out, err),
             kExitFailed);
   EXPECT_THAT(err.str(), HasSubstr("no server answers at unix:"));
+}
+
+TEST(TargetOption, MayLeaveThePortOut) {
+  for (const auto& [given, asked] :
+       std::map<std::string, std::string>{{"localhost", "localhost:8500"},
+                                          {"127.0.0.1:1", "127.0.0.1:1"},
+                                          {"::1", "[::1]:8500"},
+                                          {"[::1]", "[::1]:8500"},
+                                          {"[::1]:1", "[::1]:1"},
+                                          {"unix:/none", "unix:/none"},
+                                          {"dns:///localhost:1", "dns:///localhost:1"}})
+    EXPECT_EQ(WithPort(given), asked);
+  EXPECT_THAT(cli::Floectl({"status", "--target", "no.such.host.invalid"}).err,
+              HasSubstr("no server answers at no.such.host.invalid:8500"));
+}
+
+TEST(TargetOption, EveryCommandThatCallsAServerHasIt) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"status"},  {"log-level"},      {"predict"},        {"bench"},
+      {"profile"}, {"config", "show"}, {"config", "apply"}};
+  for (std::vector<std::string> command : commands) {
+    command.push_back("--help");
+    EXPECT_THAT(cli::Floectl(command).out, HasSubstr("--target ADDRESS=127.0.0.1:8500"));
+  }
 }
 
 TEST_F(RpcCommands, PredictTakesJsonByTheModelsDTypes) {

@@ -94,7 +94,7 @@ def test_a_reload_that_fails_changes_nothing(store, tmp_path):
                 reload(client, config, timeout=20)
             assert words in error.value.details()
         assert client.softmax("old", digits()[:2]).shape == (2, 10)
-        shown = floectl("config", "show", floed.target)
+        shown = floectl("config", "show", "--target", floed.target)
         assert shown.stdout.startswith("# generation 1\n"), shown
     floed.close()
 
@@ -106,12 +106,12 @@ def test_floectl_check_show_and_apply(store, tmp_path):
     assert checked.returncode == 1 and f"{bad}:1: unknown field 'nam'" in checked.stderr
     models = write(tmp_path / "models.yaml", "models: [{name: y, base_path: store, cpu_shares: 3}]\n")
     floed = Floed("--model_name=old", f"--model_base_path={store}")
-    applied = floectl("config", "apply", floed.target, models, "--if-generation", "1")
+    applied = floectl("config", "apply", models, "--target", floed.target, "--if-generation", "1")
     assert applied.returncode == 0, applied
-    shown = floectl("config", "show", floed.target)
+    shown = floectl("config", "show", "--target", floed.target)
     assert shown.stdout.startswith("# generation 2\n")
     assert "cpu_shares: 3" in shown.stdout
-    late = floectl("config", "apply", floed.target, models, "--if-generation", "1")
+    late = floectl("config", "apply", models, "--target", floed.target, "--if-generation", "1")
     assert late.returncode == 1 and "ABORTED" in late.stderr
     with floed.client() as client:
         assert client.softmax("y", digits()[:2]).shape == (2, 10)

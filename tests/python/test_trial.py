@@ -184,7 +184,7 @@ def test_one_that_hangs_ends_in_time(place):
     both = f"{other}.yaml"
     with open(both, "w", encoding="utf-8") as f:
         f.write(f"models:\n  - {{name: m, base_path: {place}, completion_marker: done}}\n  - {{name: other, base_path: {other}}}\n")
-    applied = subprocess.run([FLOECTL, "config", "apply", floed.target, both], capture_output=True, text=True, timeout=120, check=False)
+    applied = subprocess.run([FLOECTL, "config", "apply", both, "--target", floed.target], capture_output=True, text=True, timeout=120, check=False)
     assert applied.returncode != 0 and "max_load_seconds (2 s)" in applied.stderr, applied
     with floed.client() as client:
         assert client.softmax("m", digits()[:1]).shape == (1, 10)
