@@ -24,6 +24,7 @@
 #include "base/task_thread_pool.h"
 #include "runtime/evaluate.h"
 #include "server/api/methods.h"
+#include "server/api/refusal_log.h"
 
 namespace floe::server {
 namespace {
@@ -91,6 +92,7 @@ struct Shared {
   mutable std::atomic<int> lines{0};
   mutable Mutex large_mutex;
   mutable std::set<std::string> with_large_replies ABSL_GUARDED_BY(large_mutex);
+  mutable RefusalLog refusals;
 };
 
 // Kept alive by its request, whose inputs are views into the message. The request holds the model
@@ -102,16 +104,21 @@ class InferCall : public CallHandler, public std::enable_shared_from_this<InferC
   InferCall(const Shared& shared, std::shared_ptr<Responder> responder)
       : shared_(shared), responder_(std::move(responder)) {}
 
+  // An error that names the request.
   absl::Status Open(const CallHead& head);
   void OnMessage(Message message) override;
+  absl::Status OnRefused(const absl::Status& status) override { return Refused(status); }
 
  private:
   // Decodes the message and hands the request to its model.
   void Submit();
+  absl::Status TryOpen(const CallHead& head);
   absl::Status TrySubmit();
   void Complete(const absl::StatusOr<Outputs>& outputs, const Timings& timings);
   absl::Status Write(Outputs outputs);
   void Finish(const absl::Status& status);
+  // The error with the request's id, after a line in the log.
+  absl::Status Refused(const absl::Status& status);
   void LogIfSlow(const Timings& timings);
   void LogIfLarge(size_t reply_bytes);
 
@@ -124,9 +131,16 @@ class InferCall : public CallHandler, public std::enable_shared_from_this<InferC
   ReplyEncoding encoding_ = ReplyEncoding::kTyped;
   TimePoint arrived_ = TimePoint::min();
   std::string request_id_;  // "": not needed yet
+  std::string_view model_;  // as the message names it
 };
 
 absl::Status InferCall::Open(const CallHead& head) {
+  request_id_ = head.request_id;
+  const absl::Status status = TryOpen(head);
+  return status.ok() ? status : Refused(status);
+}
+
+absl::Status InferCall::TryOpen(const CallHead& head) {
   FLOE_ASSIGN_OR_RETURN(wished_, WishedEncoding(head));
   FLOE_ASSIGN_OR_RETURN(made_->priority, PriorityOf(head));
   made_->deadline = head.deadline;
@@ -135,7 +149,6 @@ absl::Status InferCall::Open(const CallHead& head) {
   made_->storage = InputStorage(shared_.context.max_input_bytes, shared_.context.memory);
   arrived_ = head.arrived;
   if (arrived_ != TimePoint::min()) made_->arrived = arrived_;
-  request_id_ = head.request_id;
   return absl::OkStatus();
 }
 
@@ -155,6 +168,7 @@ absl::Status InferCall::TrySubmit() {
   const ApiContext& context = shared_.context;
   ServedHandle served;
   const auto find = [&](const ModelSpec& spec) -> absl::StatusOr<ModelHandle> {
+    model_ = spec.name;
     if (spec.name.empty()) return CheckModelName(context.registry, spec.name);
     FLOE_ASSIGN_OR_RETURN(served, context.registry.Acquire(spec.name, {spec.version, spec.label}));
     return served->model();
@@ -207,16 +221,27 @@ absl::Status InferCall::Write(Outputs outputs) {
   return absl::OkStatus();
 }
 
-// An error names the request, for those who look for it in the log.
+// For those who look for the request in the log.
+absl::Status InferCall::Refused(const absl::Status& status) {
+  if (request_id_.empty()) request_id_ = NewRequestId();
+  // Callers that leave are no news.
+  if (!absl::IsCancelled(status)) {
+    const std::string line =
+        shared_.refusals.Line(model_, request_id_, status, Clock::Steady().Now());
+    if (!line.empty()) spdlog::info("{}", line);
+  }
+  absl::Status named(status.code(),
+                     absl::StrCat(status.message(), " [request ", Quoted(request_id_), "]"));
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { named.SetPayload(url, payload); });
+  return named;
+}
+
 void InferCall::Finish(const absl::Status& status) {
   if (status.ok()) return responder_->Finish(status);
   absl::Status named = status;
   const absl::Status made = CatchOutOfMemory([&] {
-    if (request_id_.empty()) request_id_ = NewRequestId();
-    named = absl::Status(status.code(),
-                         absl::StrCat(status.message(), " [request ", Quoted(request_id_), "]"));
-    status.ForEachPayload(
-        [&](absl::string_view url, const absl::Cord& payload) { named.SetPayload(url, payload); });
+    named = Refused(status);
     return absl::OkStatus();
   });
   responder_->Finish(made.ok() ? named : status,

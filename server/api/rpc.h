@@ -86,6 +86,8 @@ class CallHandler {
   virtual ~CallHandler() = default;
   // Unary calls get one message, and nothing else: the transport lets go of the handler then.
   virtual void OnMessage(Message message) = 0;
+  // Instead of a unary call's message, which is not taken for this reason: what to answer.
+  virtual absl::Status OnRefused(const absl::Status& status) { return status; }
   virtual void OnHalfClose() {}  // the caller will send no more
   virtual void OnWritable() {}   // all that was written is sent
   virtual void OnDrain() {}      // the server stops: what is written now is the last

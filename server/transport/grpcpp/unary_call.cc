@@ -83,7 +83,8 @@ grpc::ServerUnaryReactor* UnaryCall::Start(grpc::CallbackServerContext* context,
     MessageLimits limits = rules.messages;
     if (method.info.max_bytes > 0)
       limits.max_bytes = std::min(limits.max_bytes, method.info.max_bytes);
-    FLOE_RETURN_IF_ERROR(call->Begin(rules.book, limits, request, head.peer));
+    const absl::Status begun = call->Begin(rules.book, limits, request, head.peer);
+    if (!begun.ok()) return opened->OnRefused(begun);
     opened->OnMessage(Message{BytesOf(call->message_.slice), call});
     return absl::OkStatus();
   });
