@@ -10,6 +10,8 @@
 namespace floe {
 namespace {
 
+constexpr size_t kMaxLength = 128;
+
 std::string Lower(std::string s) {
   for (char& c : s) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return s;
@@ -31,26 +33,36 @@ size_t EditDistance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
+// Twice the edit distance, or less where the candidate contains the name. `wanted` is in lower
+// case.
+size_t DistanceOf(const std::string& wanted, const std::string& candidate_text) {
+  const std::string candidate = Lower(candidate_text.substr(0, kMaxLength));
+  const size_t distance = 2 * EditDistance(wanted, candidate);
+  const bool contained = !wanted.empty() && candidate.find(wanted) != std::string::npos;
+  return contained ? std::min<size_t>(distance, 3) : distance;
+}
+
 }  // namespace
 
 std::vector<std::string> NearestNames(const std::string& name,
                                       const std::vector<std::string>& candidates, size_t count) {
-  constexpr size_t kMaxLength = 128;
   const std::string wanted = Lower(name.substr(0, kMaxLength));
   std::vector<std::pair<size_t, size_t>> ranked;  // distance, index
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    const std::string candidate = Lower(candidates[i].substr(0, kMaxLength));
-    size_t distance = 2 * EditDistance(wanted, candidate);
-    if (!wanted.empty() && candidate.find(wanted) != std::string::npos)
-      distance = std::min<size_t>(distance, 3);
-    ranked.emplace_back(distance, i);
-  }
+  for (size_t i = 0; i < candidates.size(); ++i)
+    ranked.emplace_back(DistanceOf(wanted, candidates[i]), i);
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> nearest;
   for (size_t i = 0; i < std::min(count, ranked.size()); ++i)
     nearest.push_back(candidates[ranked[i].second]);
   return nearest;
+}
+
+std::string NearestHint(const std::string& name, const std::vector<std::string>& candidates) {
+  const std::vector<std::string> near = NearestNames(name, candidates, 1);
+  if (near.empty()) return "";
+  const size_t distance = DistanceOf(Lower(name.substr(0, kMaxLength)), near[0]);
+  return distance > std::max(name.size(), near[0].size()) ? "" : "; nearest: " + Quoted(near[0]);
 }
 
 std::string QuotedList(const std::vector<std::string>& names) {

@@ -13,6 +13,10 @@ namespace floe {
 std::vector<std::string> NearestNames(const std::string& name,
                                       const std::vector<std::string>& candidates, size_t count = 3);
 
+// "; nearest: 'x'", the candidate nearest to `name` where one is like it: at most half of its
+// characters differ, or it contains `name`. Otherwise "".
+std::string NearestHint(const std::string& name, const std::vector<std::string>& candidates);
+
 inline constexpr size_t kMostListedNames = 20;
 
 // "'a', 'b', 'c'": the names quoted (base/quoted.h) and joined; "(none)" when empty. Past

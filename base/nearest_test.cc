@@ -27,5 +27,14 @@ TEST(QuotedList, IsBounded) {
   EXPECT_EQ(QuotedList(std::vector<std::string>(kMostListedNames + 3, "a")), all + " and 3 more");
 }
 
+TEST(NearestHint, OnlyWhatIsLikeTheName) {
+  const std::vector<std::string> flags = {"--port", "--model_name", "--model_base_path"};
+  EXPECT_EQ(NearestHint("--prt", flags), "; nearest: '--port'");
+  EXPECT_EQ(NearestHint("--Model_Name", flags), "; nearest: '--model_name'");
+  EXPECT_EQ(NearestHint("base", flags), "; nearest: '--model_base_path'");
+  EXPECT_EQ(NearestHint("tls", {"log", "cpu", "server"}), "");
+  EXPECT_EQ(NearestHint("x", {}), "");
+}
+
 }  // namespace
 }  // namespace floe

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/byte_size.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/measured_call.h"

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/usage.h"
 #include "cli/version.h"
 #include "kernels/kernel.h"
 #include "runtime/passes/passes.h"
@@ -28,6 +29,16 @@ int RunAction(const std::string& name, const Context& context) {
   context.err << "floectl " << name << ": " << absl::StatusCodeToString(status.code()) << ": "
               << std::string(status.message()) << "\n";
   return kExitFailed;
+}
+
+// Flags of other tools.
+const char* InsteadOfFlagHere(const std::string& name) {
+  static constexpr char kTarget[] =
+      "the server is named by --target HOST:PORT or --target unix:PATH";
+  for (const char* const other :
+       {"p", "port", "host", "H", "address", "addr", "server", "url", "endpoint", "socket"})
+    if (name == other) return kTarget;
+  return nullptr;
 }
 
 }  // namespace
@@ -116,7 +127,7 @@ int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& 
                                       args.rend());  // CLI11 takes them from the back
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& e) {
-    return app.exit(e, out, err) == 0 ? kExitOk : kExitUsage;
+    return ExplainUsage(app, e, InsteadOfFlagHere, out, err) ? kExitOk : kExitUsage;
   }
   return RunAction(app.get_subcommands().front()->get_name(), context);
 }

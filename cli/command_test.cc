@@ -75,6 +75,39 @@ TEST(Usage, MistakesExitWith2AndSayWhatIsWrong) {
   EXPECT_THAT(Floectl({"predict", "m", "nonsense"}).err, HasSubstr("NAME=@FILE.npy"));
 }
 
+TEST(Usage, WhatIsUnknownNamesTheNearest) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
+      {{"statuss"}, "floectl has no command 'statuss'; nearest: 'status'"},
+      {{"statuss", "--target", "x"}, "floectl has no command 'statuss'; nearest: 'status'"},
+      {{"zzzzzzzz"}, "floectl has no command 'zzzzzzzz'; commands: 'status'"},
+      {{"config", "shw"}, "floectl config has no command 'shw'; nearest: 'show'"},
+      {{"status", "--tarjet=x"}, "floectl status has no flag '--tarjet'; nearest: '--target'"},
+      {{"run", "x.pb", "--outptus", "o"},
+       "floectl run has no flag '--outptus'; nearest: '--outputs'"},
+      {{"status", "extra"}, "floectl status takes no argument 'extra'"},
+      {{"status", "-p", "8500"},
+       "floectl status has no flag '-p': the server is named by --target"},
+      {{"predict", "m", "--host", "h"},
+       "no flag '--host': the server is named by --target HOST:PORT"},
+      {{"inspect", "--\x1b[31m"}, "'--\\x1b[31m'"},
+  };
+  for (const auto& [args, words] : mistakes) {
+    const Outcome outcome = Floectl(args);
+    EXPECT_EQ(outcome.code, kExitUsage) << words;
+    EXPECT_THAT(outcome.err, HasSubstr(words));
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(Usage, ATargetIsNoUrl) {
+  for (const std::string scheme : {"http", "https", "grpc"}) {
+    const Outcome outcome = Floectl({"status", "--target", scheme + "://localhost:8500/v1"});
+    EXPECT_EQ(outcome.code, kExitUsage);
+    EXPECT_THAT(outcome.err, HasSubstr("is a URL; expected HOST:PORT or unix:PATH, such as "
+                                       "localhost:8500\n"));
+  }
+}
+
 TEST(Usage, FailuresExitWith1NameTheCommandAndTheFile) {
   for (const std::string command : {"inspect", "bench", "profile"}) {
     const Outcome outcome = Floectl({command, "/nonexistent/graph.pb"});

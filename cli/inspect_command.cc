@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/byte_size.h"
 #include "base/quoted.h"
 #include "base/status.h"
 #include "cli/command.h"

@@ -12,8 +12,26 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/quoted.h"
 
 namespace floe::cli {
+
+namespace {
+
+// What is wrong with an address, or "". gRPC would look up the whole as a name.
+std::string AddressMistake(const std::string& address) {
+  const size_t at = address.find("://");
+  if (at == std::string::npos) return "";
+  const std::string scheme = address.substr(0, at);
+  if (scheme != "http" && scheme != "https" && scheme != "grpc" && scheme != "grpcs" &&
+      scheme != "tcp")
+    return "";  // one of gRPC's, such as dns:///HOST
+  const std::string rest = address.substr(at + 3);
+  return absl::StrCat(Quoted(address), " is a URL; expected HOST:PORT or unix:PATH, such as ",
+                      Escaped(rest.substr(0, rest.find('/'))));
+}
+
+}  // namespace
 
 std::string WithPort(const std::string& address) {
   constexpr char kPort[] = ":8500";
@@ -31,6 +49,7 @@ void AddTargetOptions(CLI::App& app, Target& target, const char* timeout_help) {
                  "The server: HOST:PORT, HOST for port 8500, or unix:PATH")
       ->transform(WithPort)
       ->type_name("ADDRESS")
+      ->check(AddressMistake)
       ->capture_default_str();
   app.add_option("--timeout", target.timeout_s, timeout_help)
       ->type_name("S")

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/byte_size.h"
 #include "base/quoted.h"
 #include "cli/table.h"
 

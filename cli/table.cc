@@ -2,29 +2,11 @@
 #include "cli/table.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdint>
+
+#include "absl/strings/str_format.h"
 
 namespace floe::cli {
-namespace {
-
-std::string Scaled(double value, const char* unit) {
-  static constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P"};
-  size_t prefix = 0;
-  while (value >= 999.5 && prefix + 1 < std::size(kPrefixes)) {
-    value /= 1000;
-    ++prefix;
-  }
-  const bool whole = prefix == 0 && value == static_cast<int64_t>(value);
-  const int decimals = whole || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-  char text[40];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  std::string result = text;
-  const std::string suffix = std::string(kPrefixes[prefix]) + unit;
-  if (!suffix.empty()) result += " " + suffix;
-  return result;
-}
-
-}  // namespace
 
 void Table::Print(std::ostream& out, int indent) const {
   std::vector<size_t> widths;
@@ -43,7 +25,16 @@ void Table::Print(std::ostream& out, int indent) const {
   }
 }
 
-std::string HumanBytes(double bytes) { return Scaled(bytes, "B"); }
-std::string HumanCount(double count) { return Scaled(count, ""); }
+std::string HumanCount(double count) {
+  static constexpr const char* kPrefixes[] = {"", " k", " M", " G", " T", " P"};
+  size_t prefix = 0;
+  while (count >= 999.5 && prefix + 1 < std::size(kPrefixes)) {
+    count /= 1000;
+    ++prefix;
+  }
+  const bool whole = prefix == 0 && count == static_cast<double>(static_cast<int64_t>(count));
+  const int decimals = whole || count >= 99.95 ? 0 : count >= 9.995 ? 1 : 2;
+  return absl::StrFormat("%.*f%s", decimals, count, kPrefixes[prefix]);
+}
 
 }  // namespace floe::cli

@@ -18,9 +18,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// "12.3 MB", "640 B": powers of 1000, three digits.
-std::string HumanBytes(double bytes);
-// "12.3 M", "640": the same without a unit.
+// "12.3 M", "640": powers of 1000, three digits.
 std::string HumanCount(double count);
 
 }  // namespace floe::cli

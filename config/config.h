@@ -191,6 +191,9 @@ struct ServerConfig {
   std::vector<ModelConfig> models;
   ModelConfig model_defaults;               // what models start from that do not say otherwise
   ReplyFormat reply = ReplyFormat::kTyped;  // of models that do not say
+  // By key, for messages: where it is set and how it is called there, such as "floe.yaml:3:
+  // server.port" or "--port". Keys that are not set have none.
+  std::map<std::string, std::string> where;
   // What was asked for and has no effect here, a sentence each; to be said once at start.
   std::vector<std::string> notes;
   ConfigSource source;

@@ -262,6 +262,94 @@ TEST(Config, AFileIsOneDocument) {
   EXPECT_TRUE(ParseConfig("---\nmodels: []\n...\n", "f.yaml", "").ok());
 }
 
+TEST(Config, KeysOfOtherServersAreExplained) {
+  EXPECT_THAT(
+      Mistakes("tls: {cert: x}\nserver:\n  metrics: 9\nauth: a\nrest_port: 8501\n"),
+      ElementsAre(AllOf(StartsWith("f.yaml:1: tls: floed does not encrypt connections"),
+                        HasSubstr("proxy"), HasSubstr("docs/security.md")),
+                  AllOf(StartsWith("f.yaml:3: server.metrics: there is no port for metrics"),
+                        HasSubstr("docs/monitoring.md")),
+                  AllOf(StartsWith("f.yaml:4: auth: floed does not ask callers"),
+                        HasSubstr("docs/security.md")),
+                  AllOf(StartsWith("f.yaml:5: rest_port: there is no REST API"),
+                        HasSubstr("server.port"))));
+}
+
+TEST(Config, UnknownKeysNameTheNearestOnlyIfItIsLikeThem) {
+  EXPECT_THAT(Mistakes("logg: {}\nzzz: 1\n"),
+              ElementsAre(StartsWith("f.yaml:1: logg: unknown key; nearest: 'log'; expected one"),
+                          StartsWith("f.yaml:2: zzz: unknown key; expected one of server, log")));
+}
+
+TEST(Config, KeysOfTheWrongLevelNameTheirPlace) {
+  EXPECT_THAT(
+      Mistakes("server:\nport: 1\nlevel: info\nmodels:\n- {name: a, base_path: /a, workers: 1}\n"
+               "base_path: /b\nlog: {cpu: {}}\n"),
+      ElementsAre("f.yaml:2: port: is no key here, but 'server.port' is one; check the indent",
+                  "f.yaml:3: level: is no key here, but 'log.level' is one; check the indent",
+                  "f.yaml:6: base_path: is no key here, but 'models[].base_path' is one; check "
+                  "the indent",
+                  "f.yaml:7: log.cpu: is no key here, but 'cpu' is one; check the indent"));
+}
+
+TEST(Config, TabsAndWrongIndentsAreNamed) {
+  EXPECT_THAT(Mistakes("server:\n\tport: 1\n"),
+              ElementsAre(HasSubstr("a tab indents line 2, and YAML allows spaces only")));
+  for (const char* text :
+       {"server:\n  port: 1\n   bind_address: ::1\n", "models:\n- name: a\n   base_path: /a\n"})
+    EXPECT_THAT(Mistakes(text),
+                ElementsAre(AllOf(StartsWith("f.yaml:3: not valid YAML"),
+                                  HasSubstr("this line is indented by 3 and none above it is"))))
+        << text;
+  // What is wrong elsewhere is not the indent's fault.
+  for (const char* text : {"a: b: c\n", "models:\n- name: a\n  base_path: b: c\n", "server: {\n"})
+    EXPECT_THAT(Mistakes(text), ElementsAre(Not(HasSubstr("indent")))) << text;
+}
+
+TEST(Config, SizesHaveUnitsEverywhere) {
+  const auto config = ParseConfig(R"(
+server: {max_message_bytes: 10MB, max_call_bytes: 4GB, max_call_bytes_per_address: 4 GiB}
+lifecycle: {memory_limit: 4GB}
+models:
+  - {name: a, base_path: /a, max_run_bytes: 1GiB, batching: {max_enqueued_bytes: 512mb}}
+)",
+                                  "f.yaml", "");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->server.max_message_bytes, 10'000'000);
+  EXPECT_EQ(config->server.max_call_bytes, 4'000'000'000);
+  EXPECT_EQ(config->server.max_call_bytes_per_address, int64_t{4} << 30);
+  EXPECT_EQ(config->lifecycle.memory_limit, (MemoryLimit{0, 4'000'000'000}));
+  EXPECT_EQ(config->models[0].max_run_bytes, 1 << 30);
+  EXPECT_EQ(config->models[0].batching.max_enqueued_bytes, 512'000'000);
+  EXPECT_THAT(Mistakes("server: {max_message_bytes: 10}\n"),
+              ElementsAre(HasSubstr("from 1024 to 2147483647, got '10'")));
+}
+
+TEST(Config, WarningIsALogLevel) {
+  const auto config = ParseConfig("log: {level: warning}", "f.yaml", "");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->log.level, "warn");
+}
+
+TEST(Config, ListenMistakesNameTheirPlace) {
+  const auto mistake = [](const std::string& text) {
+    const auto config = ParseConfig(text, "f.yaml", "");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return std::string(ValidateConfig(*config).message());
+  };
+  EXPECT_THAT(mistake("server:\n  port: 8500\n  bind_address: 0.0.0.0\n"),
+              AllOf(StartsWith("f.yaml:3: server.bind_address: '0.0.0.0' is reachable"),
+                    HasSubstr("insecure_public: true")));
+  for (const std::string address : {"127.0.0.1:8500", "\"[::1]:8500\"", "localhost:8500"})
+    EXPECT_THAT(mistake("server:\n  bind_address: " + address + "\n"),
+                AllOf(StartsWith("f.yaml:2: server.bind_address: "),
+                      HasSubstr("has a port, which belongs to server.port")))
+        << address;
+  EXPECT_EQ(mistake("server: {bind_address: \"::1\"}"), "");
+  EXPECT_THAT(mistake("server:\n  grpc_channel_arguments: x\n"),
+              StartsWith("f.yaml:2: server.grpc_channel_arguments: 'x' is not key=value"));
+}
+
 TEST(Config, LabelsHaveNames) {
   EXPECT_THAT(
       ParseConfig("models:\n- {name: a, base_path: /a, version_labels: {\"\": 2}}", "f.yaml", "")

@@ -20,6 +20,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/byte_size.h"
 #include "base/nearest.h"
 #include "config/key_table.h"
 #include "config/limits.h"
@@ -97,24 +98,22 @@ struct AnyText {
   static std::string Text(const std::string& value) { return value; }
 };
 
-// "1048576", "512MiB", "2GiB" (KiB, MiB, GiB, TiB; K, M, G, T mean the same), up to 1 PiB.
+// As ParseByteSize reads them.
 struct Bytes {
   static constexpr bool kQuoted = false;
-  static constexpr int64_t kMost = int64_t{1} << 50;
-  static bool Parse(const std::string& text, bool /*quoted*/, int64_t* out) {
-    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    std::string unit = text.substr(digits);
-    if (unit.size() == 3 && unit.substr(1) == "iB") unit.resize(1);
-    const size_t power = unit.empty() ? 0 : std::string("KMGT").find(unit) + 1;
+  IntRange bounds{0, kMostByteSize};
+
+  bool Parse(const std::string& text, bool /*quoted*/, int64_t* out) const {
     int64_t value = 0;
-    if (digits == 0 || unit.size() > 1 || (!unit.empty() && power == 0) ||
-        !absl::SimpleAtoi(text.substr(0, digits), &value) || value > kMost >> (10 * power))
-      return false;
-    *out = value << (10 * power);
+    if (!ParseByteSize(text, &value) || !bounds.Has(value)) return false;
+    *out = value;
     return true;
   }
-  static std::string Expected(const std::string& /*text*/) {
-    return absl::StrCat("bytes, such as 1048576, 512MiB or 2GiB, up to ", kMost);
+  std::string Expected(const std::string& /*text*/) const {
+    return absl::StrCat(
+        kByteSizeForms, ", ",
+        bounds.low > 0 ? absl::StrCat("from ", bounds.low, " to ") : std::string("up to "),
+        bounds.high);
   }
   static std::string Text(int64_t value) { return absl::StrCat(value); }
 };
@@ -125,7 +124,7 @@ struct PercentOrBytes {
   static bool Parse(const std::string& text, bool quoted, MemoryLimit* out) {
     MemoryLimit limit{0, 0};
     if (!absl::EndsWith(text, "%")
-            ? !Bytes::Parse(text, quoted, &limit.bytes)
+            ? !Bytes().Parse(text, quoted, &limit.bytes)
             : !absl::SimpleAtoi(text.substr(0, text.size() - 1), &limit.percent) ||
                   !IntRange{1, 100}.Has(limit.percent))
       return false;
@@ -133,7 +132,7 @@ struct PercentOrBytes {
     return true;
   }
   static std::string Expected(const std::string& text) {
-    return absl::EndsWith(text, "%") ? "1% to 100%" : Bytes::Expected(text);
+    return absl::EndsWith(text, "%") ? "1% to 100%" : Bytes().Expected(text);
   }
   static std::string Text(const MemoryLimit& limit) {
     return limit.percent > 0 ? absl::StrCat(limit.percent, "%") : absl::StrCat(limit.bytes);
@@ -144,13 +143,16 @@ struct PercentOrBytes {
 struct OneOf {
   static constexpr bool kQuoted = true;
   std::vector<std::string> names;
+  std::map<std::string, std::string> aliases = {};  // what a name may be written as: that name
 
   bool Parse(const std::string& text, bool /*quoted*/, auto* out) const {
     using T = std::remove_pointer_t<decltype(out)>;
-    const auto found = std::find(names.begin(), names.end(), text);
+    const auto alias = aliases.find(text);
+    const auto found =
+        std::find(names.begin(), names.end(), alias == aliases.end() ? text : alias->second);
     if (found == names.end()) return false;
     if constexpr (std::is_same_v<T, std::string>)
-      *out = text;
+      *out = *found;
     else if constexpr (std::is_enum_v<T>)
       *out = static_cast<T>(found - names.begin());
     else

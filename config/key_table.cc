@@ -2,6 +2,7 @@
 #include "config/key_table.h"
 
 #include <limits>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -38,8 +39,8 @@ ServerKeyList ListenKeys() {
        "Unix socket to listen on, as well or instead; `@name` is an abstract one"},
       {FLOE_KEY(server.enable_reflection), YesNo(),
        "Offers gRPC reflection, which grpcurl and other tools use"},
-      {FLOE_KEY(server.max_message_bytes), Whole{{1024, std::numeric_limits<int32_t>::max()}},
-       "Largest message accepted; larger ones end in RESOURCE_EXHAUSTED"},
+      {FLOE_KEY(server.max_message_bytes), Bytes{{1024, std::numeric_limits<int32_t>::max()}},
+       "Largest message accepted, e.g. `64MiB`; larger ones end in RESOURCE_EXHAUSTED"},
       {FLOE_KEY(server.drain_timeout_seconds), Whole{{0, 3600}},
        "Time for accepted calls after SIGTERM, and for the runs of a version that is unloaded"},
       {FLOE_KEY(server.drain_lame_duck_seconds), Whole{{0, 3600}},
@@ -85,7 +86,8 @@ ServerKeyList ListenKeys() {
 
 ServerKeyList LogAndCpuKeys() {
   return {
-      {FLOE_KEY(log.level), OneOf{{"trace", "debug", "info", "warn", "error", "off"}},
+      {FLOE_KEY(log.level),
+       OneOf{{"trace", "debug", "info", "warn", "error", "off"}, {{"warning", "warn"}}},
        "Lowest level that is logged, on standard error"},
       {FLOE_KEY(log.format), OneOf{{"text", "json"}},
        "Format of the log; json: one object per line"},
@@ -225,6 +227,53 @@ const Key<S>& Find(const std::vector<Key<S>>& keys, const std::string& path) {
                        [&](const Key<S>& key) { return key.path == path; });
 }
 
+constexpr char kNoTls[] =
+    "floed does not encrypt connections; keep it on loopback or a unix socket, and put a proxy "
+    "that speaks TLS in front of it (docs/security.md)";
+constexpr char kNoAuth[] =
+    "floed does not ask callers who they are; put a proxy that does in front of it "
+    "(docs/security.md)";
+constexpr char kNoMetrics[] =
+    "there is no port for metrics; `floectl status --json` has the numbers "
+    "(docs/monitoring.md)";
+constexpr char kNoRest[] =
+    "there is no REST API; clients call gRPC at server.port (docs/serving.md)";
+constexpr char kAddress[] = "the address is server.bind_address, as a flag --bind_address";
+constexpr char kPort[] = "the port is server.port, as a flag --port";
+
+// Names that are no keys, though other servers or older versions have them.
+std::map<std::string, const char*> NotKeys() {
+  return {
+      {"preferred_batch_size",
+       "was removed: max_batch_size and batch_timeout_micros decide when a batch runs"},
+      {"version_transition",
+       "was removed: new versions always load before old ones are unloaded; memory_limit bounds "
+       "the memory"},
+      {"weight", "was removed: use cpu_shares"},
+      {"tls", kNoTls},
+      {"ssl", kNoTls},
+      {"https", kNoTls},
+      {"auth", kNoAuth},
+      {"authentication", kNoAuth},
+      {"api_key", kNoAuth},
+      {"token", kNoAuth},
+      {"metrics", kNoMetrics},
+      {"metrics_port", kNoMetrics},
+      {"prometheus", kNoMetrics},
+      {"monitoring", kNoMetrics},
+      {"rest", kNoRest},
+      {"rest_port", kNoRest},
+      {"rest_api_port", kNoRest},
+      {"http", kNoRest},
+      {"http_port", kNoRest},
+      {"host", kAddress},
+      {"address", kAddress},
+      {"bind", kAddress},
+      {"p", kPort},
+      {"grpc_port", kPort},
+  };
+}
+
 // A row of a table, in which the key has this name.
 template <typename S>
 std::string MarkdownRow(const Key<S>& key, const std::string& name) {
@@ -264,12 +313,9 @@ bool operator==(const ModelConfig& a, const ModelConfig& b) {
 }
 
 const char* InsteadOf(const std::string& name) {
-  if (name == "preferred_batch_size")
-    return "max_batch_size and batch_timeout_micros decide when a batch runs";
-  if (name == "version_transition")
-    return "new versions always load before old ones are unloaded; memory_limit bounds the memory";
-  if (name == "weight") return "use cpu_shares";
-  return nullptr;
+  static const auto* const names = new std::map<std::string, const char*>(NotKeys());
+  const auto found = names->find(name);
+  return found == names->end() ? nullptr : found->second;
 }
 
 std::string KeysMarkdown() {

@@ -56,7 +56,8 @@ const std::vector<Key<ModelConfig>>& ModelKeys();
 const Key<ServerConfig>& ServerKey(const std::string& path);
 const Key<ModelConfig>& ModelKey(const std::string& path);
 
-// What to do instead of a key that was taken out; null: the key never was one.
+// What to do instead of a key that other servers or older versions have, as a clause: "was removed:
+// use cpu_shares". Null: nothing is known of it.
 const char* InsteadOf(const std::string& name);
 
 // The tables of docs/config.md.

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "config/base_path.h"
 #include "config/limits.h"
 #include "tensorflow_serving/config/model_server_config.pb.h"
 
@@ -83,24 +83,18 @@ class Entry {
   }
 
   void ReadBasePath(ModelConfig* model) {
-    std::string path = proto_.base_path();
-    if (absl::StartsWith(path, "file:///")) path.erase(0, std::string_view("file://").size());
-    if (path.empty()) {
+    absl::StatusOr<std::string> path = LocalPath(proto_.base_path(), context_.directory);
+    if (!path.ok()) return Fail("base_path", std::string(path.status().message()));
+    if (path->empty()) {
       Fail("base_path",
            "is missing; expected base_path: \"PATH\", the directory that holds <version>/ "
            "directories");
-    } else if (absl::StrContains(path, "://")) {
-      Fail("base_path", absl::StrCat("'", path,
-                                     "' is a URL; expected a path of this machine's "
-                                     "file system, where the store is mounted or copied to"));
-    } else if (path[0] != '/' && context_.directory.empty()) {
-      Fail("base_path", absl::StrCat("'", path,
+    } else if (path->front() != '/') {
+      Fail("base_path", absl::StrCat("'", *path,
                                      "' is relative, which a call cannot be; expected an "
                                      "absolute path on the server"));
     }
-    model->base_path = path.empty() || path[0] == '/' || context_.directory.empty()
-                           ? path
-                           : absl::StrCat(context_.directory, "/", path);
+    model->base_path = *std::move(path);
   }
 
   void ReadPlatform() {

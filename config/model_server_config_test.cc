@@ -108,7 +108,7 @@ TEST(ModelServerConfig, MistakesNameLineFieldAndFix) {
                 HasSubstr("expected base_path:")),
           StartsWith("m.config:3: model_config_list.config[1].name: is missing"),
           AllOf(StartsWith("m.config:4: model_config_list.config[1].base_path: 'gs://bucket/b'"),
-                HasSubstr("expected a path")),
+                HasSubstr("expected the path")),
           AllOf(StartsWith("m.config:5: model_config_list.config[1].model_platform: 'caffe'"),
                 HasSubstr("expected \"tensorflow\"")),
           AllOf(StartsWith("m.config:10: "), HasSubstr("specific names no version")),

@@ -24,9 +24,7 @@ std::string FieldHint(const std::string& message_name, const std::string& field)
   std::vector<std::string> names;
   names.reserve(type->field_count());
   for (int i = 0; i < type->field_count(); ++i) names.push_back(type->field(i)->name());
-  const std::vector<std::string> near = NearestNames(field, names, 1);
-  return absl::StrCat(near.empty() ? "" : absl::StrCat("; nearest: '", near[0], "'"),
-                      "; expected one of ", absl::StrJoin(names, ", "));
+  return absl::StrCat(NearestHint(field, names), "; expected one of ", absl::StrJoin(names, ", "));
 }
 
 // Unknown fields come as warnings, so that the parser goes on behind the first of them.

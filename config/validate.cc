@@ -17,21 +17,42 @@
 namespace floe {
 namespace {
 
-void CheckListen(const ListenConfig& listen, std::vector<std::string>* errors) {
+// "floe.yaml:3: server.port: ", or "--port: ".
+std::string At(const ServerConfig& config, const std::string& key) {
+  const auto found = config.where.find(key);
+  return absl::StrCat(found == config.where.end() ? key : found->second, ": ");
+}
+
+// "[::1]:8500", "localhost:8500" and the like.
+bool HasPort(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return false;
+  const bool one = address.find(':') == colon;  // several belong to an address of IPv6
+  return one || address[colon - 1] == ']';
+}
+
+void CheckListen(const ServerConfig& config, std::vector<std::string>* errors) {
+  const ListenConfig& listen = config.server;
   if (listen.port == 0 && listen.grpc_socket_path.empty())
-    errors->push_back("server: nothing to listen on; set port, or grpc_socket_path, or both");
-  if (listen.port != 0 && !IsLoopback(listen.bind_address) && !listen.insecure_public)
-    errors->push_back(
-        absl::StrCat("bind_address: ", listen.bind_address,
-                     " is reachable from other machines and the connection is not encrypted; add "
-                     "--insecure_public (or "
-                     "insecure_public: true) if the network is trusted, or keep 127.0.0.1"));
+    errors->push_back(absl::StrCat(At(config, "server.port"),
+                                   "nothing to listen on; set port, or grpc_socket_path, or both"));
+  const std::string address = Quoted(listen.bind_address);
+  if (HasPort(listen.bind_address))
+    errors->push_back(absl::StrCat(At(config, "server.bind_address"), address,
+                                   " has a port, which belongs to server.port (--port)"));
+  else if (listen.port != 0 && !IsLoopback(listen.bind_address) && !listen.insecure_public)
+    errors->push_back(absl::StrCat(
+        At(config, "server.bind_address"), address,
+        " is reachable from other machines and the connection is not encrypted; add "
+        "--insecure_public (or insecure_public: true) if the network is trusted, or keep "
+        "127.0.0.1"));
   if (listen.grpc_socket_path.size() > 107)  // sun_path, less its final zero
-    errors->push_back(absl::StrCat("grpc_socket_path: '", listen.grpc_socket_path, "' has ",
-                                   listen.grpc_socket_path.size(),
-                                   " characters; the system's limit is 107"));
+    errors->push_back(absl::StrCat(
+        At(config, "server.grpc_socket_path"), Quoted(listen.grpc_socket_path), " has ",
+        listen.grpc_socket_path.size(), " characters; the system's limit is 107"));
   if (const auto args = ParseChannelArguments(listen.grpc_channel_arguments); !args.ok())
-    errors->push_back(std::string(args.status().message()));
+    errors->push_back(absl::StrCat(At(config, "server.grpc_channel_arguments"),
+                                   std::string(args.status().message())));
 }
 
 void CheckModel(const ModelConfig& model, std::vector<std::string>* errors) {
@@ -74,8 +95,8 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParseChannelArg
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     const size_t equals = part.find('=');
     if (equals == absl::string_view::npos || equals == 0)
-      return absl::InvalidArgumentError(absl::StrCat(
-          "grpc_channel_arguments: '", part, "' is not key=value (the whole is '", text, "')"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", part, "' is not key=value (the whole is '", text, "')"));
     pairs.emplace_back(part.substr(0, equals), part.substr(equals + 1));
   }
   return pairs;
@@ -83,11 +104,11 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParseChannelArg
 
 absl::Status ValidateConfig(const ServerConfig& config) {
   std::vector<std::string> errors;
-  CheckListen(config.server, &errors);
+  CheckListen(config, &errors);
   for (const Key<ServerConfig>& key : ServerKeys()) {
     ServerConfig read;
     const std::string mistake = key.parse(key.text(config), &read);
-    if (!mistake.empty()) errors.push_back(absl::StrCat(key.path, ": ", mistake));
+    if (!mistake.empty()) errors.push_back(absl::StrCat(At(config, key.path), mistake));
   }
   for (size_t i = 0; i < config.models.size(); ++i) {
     const ModelConfig& model = config.models[i];

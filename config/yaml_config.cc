@@ -1,5 +1,11 @@
 // floe.yaml -> ServerConfig, and back.
+#include <algorithm>
+#include <set>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status.h"
+#include "config/base_path.h"
 #include "config/config.h"
 #include "config/files.h"
 #include "config/key_table.h"
@@ -19,13 +25,22 @@ std::vector<std::string> TopNames(const std::vector<Key<S>>& keys) {
   return names;
 }
 
+// Where a model's keys are is in ModelConfig::where.
+void NoteWhere(const std::string& /*path*/, const std::string& /*where*/, ModelConfig* /*out*/) {}
+void NoteWhere(const std::string& path, const std::string& where, ServerConfig* out) {
+  out->where[path] = absl::StrCat(where, ": ", path);
+}
+
 // Reads a value or, where `name` is that of a section, its keys.
 template <typename S>
 void ReadKey(YamlReader& r, const std::vector<Key<S>>& keys, const std::string& name,
              const std::string& path, const YAML::Node& node, S* out) {
   std::vector<std::string> names;
   for (const Key<S>& key : keys) {
-    if (key.path == name) return key.read(r, path, node, out);
+    if (key.path == name) {
+      NoteWhere(path, r.Where(node), out);
+      return key.read(r, path, node, out);
+    }
     if (key.section == name) names.push_back(key.name);
   }
   r.Entries(node, path, names, [&](auto& inner, auto& inner_path, auto& value) {
@@ -74,8 +89,10 @@ void ReadModel(YamlReader& r, const std::string& path, const YAML::Node& node,
       r.Fail(at("name"), path + ".name",
              absl::StrCat("the model name '", model.name, "' is taken (", other.where,
                           "); names must differ"));
-  if (!model.base_path.empty() && model.base_path[0] != '/' && !directory.empty())
-    model.base_path = absl::StrCat(directory, "/", model.base_path);
+  if (absl::StatusOr<std::string> local = LocalPath(model.base_path, directory); local.ok())
+    model.base_path = *std::move(local);
+  else
+    r.Fail(at("base_path"), path + ".base_path", std::string(local.status().message()));
   models->push_back(std::move(model));
 }
 
@@ -105,14 +122,38 @@ absl::StatusOr<ServerConfig> Parse(const std::string& text, const std::string& f
   return config;
 }
 
+// What yaml-cpp cannot say of a text that it does not understand from `line` on: that the indent of
+// this line or one before it is wrong.
+std::string IndentHint(const std::string& text, size_t line) {
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  std::set<size_t> indents;
+  for (size_t i = 0; i <= line && i < lines.size(); ++i) {
+    const size_t indent = lines[i].find_first_not_of(' ');
+    if (indent == std::string::npos || lines[i][indent] == '#') continue;
+    if (lines[i][indent] == '\t')
+      return absl::StrCat("; a tab indents line ", i + 1, ", and YAML allows spaces only");
+    if (i == line && !indents.empty() && indents.count(indent) == 0)
+      return absl::StrCat("; this line is indented by ", indent,
+                          " and none above it is; the keys of a mapping have the same indent");
+    indents.insert(indent);
+    // "- a: 1" begins a mapping whose further keys are where "a" is.
+    if (lines[i].compare(indent, 2, "- ") == 0)
+      indents.insert(std::min(lines[i].find_first_not_of(' ', indent + 1), lines[i].size()));
+  }
+  return "";
+}
+
 // The one boundary where yaml-cpp's exceptions stop.
 template <typename Read>
-auto WithoutExceptions(const std::string& file, const Read& read) -> decltype(read()) {
+auto WithoutExceptions(const std::string& text, const std::string& file, const Read& read)
+    -> decltype(read()) {
   try {
     return read();
   } catch (const YAML::Exception& e) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        file, ":", e.mark.line + 1, ": not valid YAML (column ", e.mark.column + 1, "): ", e.msg));
+    const int line = std::max(e.mark.line, 0);
+    return absl::InvalidArgumentError(absl::StrCat(file, ":", line + 1, ": not valid YAML (column ",
+                                                   e.mark.column + 1, "): ", e.msg,
+                                                   IndentHint(text, static_cast<size_t>(line))));
   }
 }
 
@@ -121,11 +162,11 @@ auto WithoutExceptions(const std::string& file, const Read& read) -> decltype(re
 absl::StatusOr<ServerConfig> ParseConfig(const std::string& text, const std::string& file,
                                          const std::string& directory,
                                          const ModelConfig& defaults) {
-  return WithoutExceptions(file, [&] { return Parse(text, file, directory, defaults); });
+  return WithoutExceptions(text, file, [&] { return Parse(text, file, directory, defaults); });
 }
 
 absl::Status CheckListsModels(const std::string& yaml, const std::string& file) {
-  return WithoutExceptions(file, [&]() -> absl::Status {
+  return WithoutExceptions(yaml, file, [&]() -> absl::Status {
     const YAML::Node root = YAML::Load(yaml);
     if (root.IsMap() && root["models"].IsDefined() && root["models"].IsSequence())
       return absl::OkStatus();

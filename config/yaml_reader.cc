@@ -14,11 +14,21 @@ namespace {
 // From 0 on; an empty document has no position.
 int LineOf(const YAML::Node& node) { return std::max(node.Mark().line, 0); }
 
+// "server.port": where a key of this name belongs; "": nowhere.
+std::string PathOf(const std::string& name) {
+  for (const Key<ServerConfig>& key : ServerKeys())
+    if (key.name == name || key.section == name) return key.name == name ? key.path : name;
+  for (const Key<ModelConfig>& key : ModelKeys())
+    if (key.name == name) return "models[]." + key.path;
+  return name == "models" ? name : "";
+}
+
 std::string Unknown(const std::string& key, const std::vector<std::string>& known) {
-  if (const char* instead = InsteadOf(key)) return absl::StrCat("was removed: ", instead);
-  const auto near = NearestNames(key, known, 1);
-  return absl::StrCat("unknown key", near.empty() ? "" : "; nearest: '" + near[0] + "'",
-                      "; expected one of ", absl::StrJoin(known, ", "));
+  if (const char* instead = InsteadOf(key)) return instead;
+  if (const std::string path = PathOf(key); !path.empty())
+    return absl::StrCat("is no key here, but '", path, "' is one; check the indent");
+  return absl::StrCat("unknown key", NearestHint(key, known), "; expected one of ",
+                      absl::StrJoin(known, ", "));
 }
 
 // "a list", "the text 'abc'", "nothing": what a value is, for messages.

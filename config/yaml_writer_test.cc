@@ -125,7 +125,8 @@ TEST(ConfigToYaml, HostileTextsReadBack) {
     ServerConfig config = OneModel();
     config.server.bind_address = config.server.grpc_socket_path = text;
     ModelConfig& m = config.models[0];
-    m.name = m.base_path = text;
+    m.name = text;
+    m.base_path = "/" + text;
     m.version_labels[text] = 1;
     m.batching.pad_variable_length_inputs = true;
     m.batching.padding_values[text] = 1;

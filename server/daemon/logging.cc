@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/quoted.h"
 #include "base/status.h"
@@ -105,11 +104,10 @@ absl::Status InitLogging(const LogConfig& config) {
 }
 
 absl::Status SetLogLevel(const std::string& level) {
-  const std::vector<std::string>& levels = ServerKey("log.level").choices;
-  if (std::find(levels.begin(), levels.end(), level) == levels.end())
-    return absl::InvalidArgumentError(
-        absl::StrCat("no log level ", Quoted(level), "; levels: ", absl::StrJoin(levels, ", ")));
-  spdlog::set_level(spdlog::level::from_str(level));
+  ServerConfig read;
+  const std::string mistake = ServerKey("log.level").parse(level, &read);
+  if (!mistake.empty()) return absl::InvalidArgumentError(absl::StrCat("log level: ", mistake));
+  spdlog::set_level(spdlog::level::from_str(read.log.level));
   return absl::OkStatus();
 }
 

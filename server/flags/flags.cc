@@ -14,8 +14,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/nearest.h"
 #include "base/status.h"
+#include "cli/usage.h"
+#include "config/base_path.h"
 #include "config/files.h"
 #include "config/key_table.h"
 #include "server/flags/tfs_flags.h"
@@ -48,8 +49,12 @@ using Given = std::optional<T>;
 struct Flags {
   ConfigFiles files;
   bool check_config = false;
-  // Keys of floe.yaml that flags set, each with the value's text.
-  std::vector<std::pair<const Key<ServerConfig>*, std::string>> keys;
+  // Keys of floe.yaml that flags set, each with the value's text and the flag's name.
+  struct Setting {
+    const Key<ServerConfig>* key;
+    std::string text, flag;
+  };
+  std::vector<Setting> keys;
   Given<std::string> model_name, model_base_path, full_status, ssl_config, saved_model_tags;
   Given<bool> content, enable_batching, per_model_batching, alts;
   Given<int64_t> session_parallelism, intra_op_parallelism, inter_op_parallelism;
@@ -70,7 +75,7 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--bind_address", "server.bind_address", "ADDRESS"},
     {"--insecure_public", "server.insecure_public"},
     {"--grpc_socket_path", "server.grpc_socket_path", "PATH"},
-    {"--grpc_max_message_bytes", "server.max_message_bytes"},
+    {"--grpc_max_message_bytes", "server.max_message_bytes", "BYTES"},
     {"--grpc_channel_arguments", "server.grpc_channel_arguments", "KEY=VALUE,..."},
     {"--enable_reflection", "server.enable_reflection"},
     {"--enable_health_watch", "server.enable_health_watch"},
@@ -166,7 +171,9 @@ void AddKeyFlag(CLI::App& app, Flags& f, const KeyFlag& flag) {
   // docs/config.md marks code with `; a terminal needs no marks.
   const std::string help = absl::StrCat(absl::StrReplaceAll(key.help, {{"`", ""}}),
                                         usual.empty() ? "" : absl::StrCat(" [", usual, "]"));
-  const auto set = [&f, &key](const std::string& text) { f.keys.emplace_back(&key, text); };
+  const auto set = [&f, &key, name = flag.name](const std::string& text) {
+    f.keys.push_back({&key, text, name});
+  };
   if (flag.nearest) {
     const auto set_number = [set](int64_t number) { set(absl::StrCat(number)); };
     return AddNearest(app, f, flag.name, *key.range, set_number, help);
@@ -176,10 +183,6 @@ void AddKeyFlag(CLI::App& app, Flags& f, const KeyFlag& flag) {
                                       : FlagKind::kText;
   CLI::Option* const option = AddFlag(app, flag.name, kind, set, help);
   if (kind == FlagKind::kSwitch) return;
-  if (!key.choices.empty()) {
-    option->type_name("NAME")->check(CLI::IsMember(key.choices));
-    return;
-  }
   const auto check = [&key](const std::string& text) {
     ServerConfig unused;
     return key.parse(text, &unused);
@@ -187,7 +190,7 @@ void AddKeyFlag(CLI::App& app, Flags& f, const KeyFlag& flag) {
   if (key.range)
     option->check(check, absl::StrCat("from ", key.range->low, " to ", key.range->high));
   else
-    option->type_name(flag.type)->check(check);
+    option->type_name(key.choices.empty() ? flag.type : "NAME")->check(check);
 }
 
 void AddFiles(CLI::App& app, Flags& f) {
@@ -226,19 +229,22 @@ void AddFlags(CLI::App& app, Flags& f) {
         [&f, flag](int64_t number) { f.*flag.value = number; }, flag.help);
   for (const KeyFlag& flag : kKeyFlags) AddKeyFlag(app, f, flag);
   // TensorFlow Serving ignores a number of runs below 1.
+  constexpr char kIterations[] = "--num_request_iterations_for_warmup";
   const Key<ServerConfig>& iterations = ServerKey("lifecycle.num_request_iterations_for_warmup");
   AddNearest(
-      app, f, "--num_request_iterations_for_warmup",
-      {std::numeric_limits<int32_t>::min(), iterations.range->high},
+      app, f, kIterations, {std::numeric_limits<int32_t>::min(), iterations.range->high},
       [&](int64_t runs) {
-        if (runs > 0) f.keys.emplace_back(&iterations, absl::StrCat(runs));
+        if (runs > 0) f.keys.push_back({&iterations, absl::StrCat(runs), kIterations});
       },
       "How often each recorded warm-up request runs [1]");
   AddFlagsWithoutEffect(app, &f.notes);
 }
 
 void Overlay(const Flags& f, ServerConfig* config) {
-  for (const auto& [key, text] : f.keys) key->parse(text, config);
+  for (const auto& [key, text, flag] : f.keys) {
+    key->parse(text, config);
+    config->where[key->path] = flag;
+  }
   if (f.content) config->reply = *f.content ? ReplyFormat::kContent : ReplyFormat::kTyped;
   if (f.per_model_batching)
     config->lifecycle.enable_per_model_batching_parameters =
@@ -293,17 +299,23 @@ std::optional<SingleModel> SingleModelOf(const Flags& f) {
 }
 
 // Replaces the models; one of the same name lends its other settings.
-void ServeOnly(const SingleModel& single, const ModelConfig& defaults, ServerConfig* config) {
+absl::Status ServeOnly(const SingleModel& single, const ModelConfig& defaults,
+                       ServerConfig* config) {
   const auto known =
       std::find_if(config->models.begin(), config->models.end(),
                    [&](const ModelConfig& model) { return model.name == single.name; });
   ModelConfig model = known == config->models.end() ? defaults : *known;
   model.name = single.name;
   if (!single.base_path.empty() || known == config->models.end()) {
-    model.base_path = AbsolutePath(single.base_path);
+    const absl::StatusOr<std::string> path = LocalPath(single.base_path, /*directory=*/"");
+    if (!path.ok())
+      return absl::InvalidArgumentError(
+          absl::StrCat(single.where, ": ", std::string(path.status().message())));
+    model.base_path = AbsolutePath(*path);
     model.where = single.where;
   }
   config->models = {std::move(model)};
+  return absl::OkStatus();
 }
 
 // Refuses to serve plain connections to somebody who asked for encryption.
@@ -343,7 +355,7 @@ absl::StatusOr<ServerConfig> Assemble(const Flags& f) {
   config.model_defaults = defaults;
   config.notes.insert(config.notes.begin(), f.notes.begin(), f.notes.end());
   if (single && f.files.model_config.empty())
-    ServeOnly(*single, defaults, &config);
+    FLOE_RETURN_IF_ERROR(ServeOnly(*single, defaults, &config));
   else if (single)
     config.notes.push_back(absl::StrCat(
         single->where, " has no effect here: the models come from --model_config_file"));
@@ -357,21 +369,6 @@ absl::StatusOr<ServerConfig> Assemble(const Flags& f) {
   FLOE_RETURN_IF_ERROR(ValidateConfig(config));
   if (f.check_config) FLOE_RETURN_IF_ERROR(CheckPaths(config));
   return config;
-}
-
-// What to do about the first argument that was not understood: "; nearest: '--port'".
-std::string Advice(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) names.push_back(option->get_name());
-  for (const std::string& extra : app.remaining()) {
-    if (extra.rfind("--", 0) != 0) continue;
-    const std::string name = extra.substr(0, extra.find('='));
-    if (const char* instead = InsteadOf(name.substr(2)))
-      return absl::StrCat("; ", name, " was removed: ", instead);
-    const auto near = NearestNames(name, names, 1);
-    return near.empty() ? "" : absl::StrCat("; nearest: '", near[0], "'");
-  }
-  return "";
 }
 
 // "--name=" as two arguments; CLI11 would take the next argument for its value.
@@ -396,12 +393,8 @@ std::optional<Flags> ParseFlags(const std::vector<std::string>& given, std::ostr
     std::vector<std::string> args = WithEmptyValues(given);
     std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
     app.parse(std::move(args));
-  } catch (const CLI::ExtrasError& e) {
-    err << e.what() << Advice(app) << "\n";
-    *exit_code = 2;
-    return std::nullopt;
   } catch (const CLI::ParseError& e) {
-    *exit_code = app.exit(e, out, err) == 0 ? 0 : 2;
+    *exit_code = cli::ExplainUsage(app, e, InsteadOf, out, err) ? 0 : 2;
     return std::nullopt;
   }
   return flags;

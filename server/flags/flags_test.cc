@@ -272,7 +272,16 @@ TEST_F(FlagsTest, MistakesAreSaidOnStderr) {
   };
   fails({"--no-such-flag"}, 2, "no-such-flag");
   fails({"--prot=5"}, 2, "nearest: '--port'");
-  fails({"--version_transition=resource"}, 2, "--version_transition was removed: new versions");
+  fails({"--version_transition=resource"}, 2, "'--version_transition': was removed: new versions");
+  fails({"--host=h"}, 2, "floed has no flag '--host': the address is server.bind_address");
+  fails({"-p", "8500"}, 2, "floed has no flag '-p': the port is server.port");
+  fails({"--tls_cert"}, 2, "floed has no flag '--tls_cert'");
+  fails({"--rest_port=1"}, 2, "there is no REST API");
+  fails({"serve"}, 2, "floed takes no argument 'serve'");
+  fails({"--log_level=loud"}, 2, "expected one of 'trace'");
+  fails({"--grpc_max_message_bytes=1"}, 2, "from 1024");
+  fails({"--model_base_path=s3://b/m"}, 1, "--model_base_path: 's3://b/m' is a URL");
+  fails({"--model_base_path=~/m"}, 1, "only shells know");
   fails({"--enable_reflection=maybe"}, 2, "maybe");
   fails({"--enable_profiler=maybe"}, 2, "maybe");
   fails({"--rest_api_port=x"}, 2, "rest_api_port");
@@ -283,7 +292,17 @@ TEST_F(FlagsTest, MistakesAreSaidOnStderr) {
   fails({}, 1, "nothing to serve");
   fails({"--model_name=a"}, 1, "'a' has no path");
   fails({"--config=/nonexistent.yaml"}, 1, "/nonexistent.yaml");
-  fails({"--config=" + file_, "--bind_address=0.0.0.0"}, 1, "insecure_public");
+  fails({"--config=" + file_, "--bind_address=0.0.0.0"}, 1, "--bind_address: '0.0.0.0' is reach");
+}
+
+TEST_F(FlagsTest, SizesLevelsAndUrlsAsInTheFile) {
+  const Parsed p = Parse({"--model_base_path=file:///srv/m", "--grpc_max_message_bytes=10MB",
+                          "--memory_limit=4GB", "--log_level=warning"});
+  ASSERT_TRUE(p.command) << p.err;
+  EXPECT_EQ(p.command->config.models.at(0).base_path, "/srv/m");
+  EXPECT_EQ(p.command->config.server.max_message_bytes, 10'000'000);
+  EXPECT_EQ(p.command->config.lifecycle.memory_limit.bytes, 4'000'000'000);
+  EXPECT_EQ(p.command->config.log.level, "warn");
 }
 
 TEST_F(FlagsTest, CheckConfigLooksAtPathsToo) {

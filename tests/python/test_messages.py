@@ -1,0 +1,85 @@
+"""What people read when something is wrong: errors and log lines of the real programs."""
+import re
+import subprocess
+
+import grpc
+import numpy as np
+import pytest
+
+from floed import CONFIG, FLOECTL, FLOED, Floed, MNIST
+
+IMAGE = np.zeros((1, 784), np.float32)
+
+
+def said(*command, rc):
+    """What a command writes to standard error, which ends with `rc` and writes nothing else."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == rc, done
+    return done.stderr
+
+
+def test_refused_requests_are_logged_with_the_id_that_the_caller_got():
+    server = Floed("--config", CONFIG)
+
+    def refused(model, x, **metadata):
+        with pytest.raises(grpc.RpcError) as error:
+            client.predict(model, {"input": x}, metadata=list(metadata.items()))
+        return dict(error.value.trailing_metadata())["x-request-id"]
+
+    with server.client() as client:
+        made = refused("mnist_beginner", IMAGE[:, :5])
+        more = [refused("mnist_beginner", IMAGE[:, :n]) for n in (6, 7, 8)]
+        unknown = refused("mnits\x1b[31m", IMAGE)
+        with pytest.raises(grpc.RpcError) as error:
+            client.predict("mnist_conv", {"input": IMAGE}, metadata=[("floe-priority", "9"), ("x-request-id", "head-1")])
+    assert error.value.details().endswith("[request 'head-1']")
+    server.wait_until(lambda: "'head-1'" in server.log())
+    lines = [line for line in server.log().splitlines() if " refused: " in line]
+    assert len(lines) == 3, lines
+    assert re.search(rf" info request '{made}' of model 'mnist_beginner' refused: INVALID_ARGUMENT: .*784", lines[0])
+    assert not any(id in server.log() for id in more)
+    assert rf"info request '{unknown}' of model 'mnits\x1b[31m' refused: NOT_FOUND: " in lines[1]
+    assert "info request 'head-1' refused: INVALID_ARGUMENT: metadata floe-priority is '9'" in lines[2]
+    server.close()
+
+
+def test_messages_that_are_too_large_are_logged():
+    server = Floed("--config", CONFIG, "--grpc_max_message_bytes=10KB")
+    with server.client() as client, pytest.raises(grpc.RpcError) as error:
+        client.predict("mnist_beginner", {"input": np.zeros((8, 784), np.float32)}, metadata=[("x-request-id", "large-1")])
+    assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    server.wait_until(lambda: "request 'large-1' refused: RESOURCE_EXHAUSTED: " in server.log())
+    assert "the server accepts 10000" in server.log()
+    server.close()
+
+
+@pytest.mark.parametrize("program, args, words", [
+    (FLOECTL, ["statuss"], "floectl has no command 'statuss'; nearest: 'status'"),
+    (FLOECTL, ["status", "--tarjet", "x"], "floectl status has no flag '--tarjet'; nearest: '--target'"),
+    (FLOECTL, ["status", "-p", "8500"], "named by --target HOST:PORT"),
+    (FLOECTL, ["status", "--target", "http://localhost:8500/"], "is a URL; expected HOST:PORT or unix:PATH, such as localhost:8500"),
+    (FLOED, ["--prt=8500"], "floed has no flag '--prt'; nearest: '--port'"),
+    (FLOED, ["--log_level=warnin"], "expected one of 'trace'"),
+])
+def test_wrong_command_lines(program, args, words):
+    assert words in said(program, *args, rc=2)
+
+
+@pytest.mark.parametrize("text, words", [
+    ("tls: {cert: x}", "f.yaml:1: tls: floed does not encrypt connections"),
+    ("server:\n\tport: 1", "f.yaml:2: not valid YAML (column 6): illegal map value; a tab indents line 2"),
+    ("server:\n  bind_address: 0.0.0.0", "f.yaml:2: server.bind_address: '0.0.0.0' is reachable from other machines"),
+    ("models:\n- name: a\n  base_path: s3://bucket/a", "f.yaml:3: models[0].base_path: 's3://bucket/a' is a URL"),
+    ("models:\n- name: a\n  base_path: ~/a", "f.yaml:3: models[0].base_path: '~/a' begins with '~'"),
+])
+def test_wrong_configurations(tmp_path, text, words):
+    (tmp_path / "f.yaml").write_text(text + "\n")
+    assert words in said(FLOED, "--config", tmp_path / "f.yaml", "--check-config", rc=1)
+
+
+def test_file_urls_and_sizes_are_served():
+    server = Floed(f"--model_base_path=file://{MNIST}/models/mnist_beginner", "--model_name=m", "--memory_limit=4GB",
+                   "--log_level=warning")
+    with server.client() as client:
+        assert client.predict("m", {"input": IMAGE}).outputs
+    server.close()
