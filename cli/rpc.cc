@@ -87,7 +87,11 @@ absl::Status RpcClient::Call(const std::string& method,
   const bool unreachable =
       status.error_code() == grpc::StatusCode::UNAVAILABLE &&
       (absl::StrContains(message, "failed to connect") || absl::StrContains(message, "resolution"));
-  if (unreachable) {
+  if (unreachable && absl::StrContains(message, "Permission denied")) {
+    message = absl::StrCat("this user may not open the socket ", target_.address,
+                           ", as its owner and mode say (ls -l); call as its owner or a member of "
+                           "its group");
+  } else if (unreachable) {
     message = absl::StrCat("no server answers at ", target_.address,
                            " (--target names another): ", message);
   } else if (message.empty()) {

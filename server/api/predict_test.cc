@@ -194,10 +194,11 @@ TEST_F(Predict, SpecErrors) {
 }
 
 TEST_F(Predict, InputErrors) {
-  EXPECT_THAT(
-      Refused(Encode(std::string(kIds) +
-                     "inputs { key: 'x' value { dtype: DT_DOUBLE double_val: 1 } }")),
-      AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("takes float32, but float64 was sent")));
+  EXPECT_THAT(Refused(Encode(std::string(kIds) +
+                             "inputs { key: 'x' value { dtype: DT_DOUBLE double_val: 1 } }")),
+              AllOf(HasSubstr("INVALID_ARGUMENT"),
+                    HasSubstr("takes float32, but float64 was sent; cast it first, in NumPy with "
+                              "x.astype(\"float32\")")));
   EXPECT_THAT(
       Refused(Encode(std::string(kIds) +
                      "inputs { key: 'x' value { dtype: DT_FLOAT tensor_content: 'abc' } }")),

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/nearest.h"
+#include "base/quoted.h"
 
 namespace floe::server {
 
@@ -56,8 +57,14 @@ std::vector<std::string> MethodTable::Paths() const {
 absl::Status UnknownMethodError(const MethodTable& table, const std::string& path) {
   constexpr size_t kShown = 200;  // a path is the caller's text and may be long
   const std::string shown = path.substr(0, kShown);
-  return absl::UnimplementedError(absl::StrCat("this server has no method '", shown, "'; nearest: ",
-                                               QuotedList(NearestNames(shown, table.Paths()))));
+  // The paths of TensorFlow Serving's and KServe's REST APIs.
+  if (shown.starts_with("/v1/") || shown.starts_with("/v2/"))
+    return absl::UnimplementedError(
+        absl::StrCat("there is no REST API here, as ", Quoted(shown),
+                     " belongs to one: clients call gRPC (docs/serving.md)"));
+  return absl::UnimplementedError(
+      absl::StrCat("this server has no method ", Quoted(shown),
+                   "; nearest: ", QuotedList(NearestNames(shown, table.Paths()))));
 }
 
 }  // namespace floe::server

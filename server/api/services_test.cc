@@ -142,6 +142,9 @@ TEST_F(Services, KnownButNotOffered) {
       UnknownMethodError(table_, "/tensorflow.serving.PredictionService/Predikt").ToString(),
       AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("/Predikt"),
             HasSubstr("'/tensorflow.serving.PredictionService/Predict'")));
+  for (const char* path : {"/v1/models/m:predict", "/v2/health/ready"})
+    EXPECT_THAT(UnknownMethodError(table_, path).ToString(),
+                AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("there is no REST API here")));
 }
 
 HealthCheckResponse::ServingStatus StatusIn(const std::string& bytes) {

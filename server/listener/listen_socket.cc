@@ -30,7 +30,12 @@ absl::Status CannotListen(const std::string& listener, int error) {
   std::string why = std::strerror(error);
   if (error == EADDRINUSE) why = "the address is in use";
   if (error == EADDRNOTAVAIL) why = "the address is not this machine's";
-  if (error == EACCES) why = "not permitted; ports below 1024 need CAP_NET_BIND_SERVICE";
+  if (error == EACCES)
+    why =
+        listener.starts_with("unix:")
+            ? "this user may not make files in its directory, as the directory's owner and mode say"
+            : "not permitted; ports below 1024 need CAP_NET_BIND_SERVICE";
+
   return absl::UnavailableError(absl::StrCat("cannot listen on ", listener, ": ", why));
 }
 

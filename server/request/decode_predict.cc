@@ -78,6 +78,16 @@ absl::Status DecodeInputs(absl::Span<const Encoded> inputs, Request* request) {
   return absl::OkStatus();
 }
 
+// How NumPy's clients send what is taken; "" where no cast makes sense.
+std::string CastHint(DType sent, DType taken) {
+  const std::string name = DTypeName(taken);
+  if (sent == DType::kString || taken == DType::kString || name.starts_with("q") ||
+      name.starts_with("bfloat"))
+    return "";
+
+  return absl::StrCat("; cast it first, in NumPy with x.astype(\"", name, "\")");
+}
+
 // Fills the inputs of a request, which has its signature.
 class InputReader {
  public:
@@ -90,7 +100,8 @@ class InputReader {
     if (dtype != taken.type.dtype)
       return absl::InvalidArgumentError(
           absl::StrCat("input ", Quoted(input.key), ": ", ModelAndSignature(request_), " takes ",
-                       DTypeName(taken.type.dtype), ", but ", DTypeName(dtype), " was sent"));
+                       DTypeName(taken.type.dtype), ", but ", DTypeName(dtype), " was sent",
+                       CastHint(dtype, taken.type.dtype)));
     FLOE_ASSIGN_OR_RETURN(const CheckedTensor checked, CheckTensor(input.key, input.tensor));
     FLOE_RETURN_IF_ERROR(CheckInputShape(taken, checked.view.shape));
     FLOE_RETURN_IF_ERROR(request_.storage.Charge(checked.bytes));

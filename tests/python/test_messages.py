@@ -1,12 +1,16 @@
 """What people read when something is wrong: errors and log lines of the real programs."""
+import os
 import re
 import subprocess
 
 import grpc
 import numpy as np
 import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_service_pb2_grpc
 
-from floed import CONFIG, FLOECTL, FLOED, Floed, MNIST
+from floed import CONFIG, FLOECTL, FLOED, Floed, MNIST, predict_request
+
 
 IMAGE = np.zeros((1, 784), np.float32)
 
@@ -75,6 +79,51 @@ def test_wrong_command_lines(program, args, words):
 def test_wrong_configurations(tmp_path, text, words):
     (tmp_path / "f.yaml").write_text(text + "\n")
     assert words in said(FLOED, "--config", tmp_path / "f.yaml", "--check-config", rc=1)
+
+
+def weak(*command):
+    """The command for a process that file modes bind, whoever runs the tests."""
+    dropped = "-dac_override,-dac_read_search"
+    return ["setpriv", f"--bounding-set={dropped}", f"--inh-caps={dropped}", *command] if os.geteuid() == 0 else [*command]
+
+
+def test_sockets_without_permission(tmp_path):
+    path = tmp_path / "socket"
+    server = Floed("--config", CONFIG, f"--grpc_socket_path={path}")
+    path.chmod(0)
+    assert f"this user may not open the socket unix:{path}" in said(*weak(FLOECTL, "status", "--target", f"unix:{path}"), rc=1)
+    path.chmod(0o700)
+    server.close()
+    tmp_path.chmod(0o500)
+    log = said(*weak(FLOED, "--config", CONFIG, "--port=0", f"--grpc_socket_path={path}"), rc=1)
+    assert f"cannot listen on unix:{path}: this user may not make files in its directory" in log
+    tmp_path.chmod(0o700)
+
+
+def test_refused_gzip_names_the_key(server):
+    with grpc.insecure_channel(server.target, compression=grpc.Compression.Gzip) as channel, pytest.raises(grpc.RpcError) as error:
+        prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(
+            predict_request("mnist_beginner", {"input": IMAGE}), timeout=60)
+    assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert "set server.enable_compression: true" in error.value.details()
+
+
+def test_float64_names_the_cast(client):
+    with pytest.raises(grpc.RpcError) as error:
+        client.predict("mnist_beginner", {"input": IMAGE.astype(np.float64)})
+    assert 'takes float32, but float64 was sent; cast it first, in NumPy with x.astype("float32")' in error.value.details()
+
+
+def test_a_cut_shard_is_told_in_words(tmp_path):
+    module = tf.Module()
+    module.v = tf.Variable(np.ones((64, 64), np.float32))
+    module.f = tf.function(lambda x: x @ module.v, input_signature=[tf.TensorSpec([None, 64], tf.float32)])
+    tf.saved_model.save(module, tmp_path / "1", signatures=module.f)
+    shard = tmp_path / "1/variables/variables.data-00000-of-00001"
+    os.truncate(shard, 5000)
+    message = said(FLOECTL, "inspect", tmp_path / "1", rc=1)
+    assert f"the file {shard} is cut short, or not all of it has been copied yet: it has 5000 bytes" in message, message
+    assert re.search(r"the values are the 16384 at byte \d+; copy it again", message), message
 
 
 def test_file_urls_and_sizes_are_served():

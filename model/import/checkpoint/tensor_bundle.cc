@@ -229,14 +229,16 @@ absl::StatusOr<const InputFile*> TensorBundle::ShardWith(const Entry& entry) {
     shard = open_.emplace(entry.shard, *std::move(opened)).first;
   }
   const auto have = static_cast<int64_t>(shard->second.size());
-  const std::string place =
-      absl::StrCat("it would be the ", entry.size, " bytes at ", entry.offset);
   if (entry.offset < 0 || entry.size < 0)
-    return absl::DataLossError(absl::StrCat(place, " of ", shard->second.path()));
+    return absl::DataLossError(absl::StrCat("the index says that it is the ", entry.size,
+                                            " bytes at ", entry.offset, " of ",
+                                            shard->second.path()));
   if (entry.offset > have || entry.size > have - entry.offset)
     return absl::UnavailableError(
-        absl::StrCat(shard->second.path(), " has ", have, " bytes, ", place,
-                     "; it is cut short, or not all of it has been copied"));
+        absl::StrCat("the file ", shard->second.path(),
+                     " is cut short, or not all of it has been copied yet: it has ", have,
+                     " bytes, and the values are the ", entry.size, " at byte ", entry.offset,
+                     "; copy it again"));
   return &shard->second;
 }
 

@@ -109,9 +109,11 @@ int Millis(Duration time) {
 std::map<std::string, int> ArgumentsOf(const TransportOptions& options) {
   std::map<std::string, int> arguments = {
       {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Millis(options.times.handshake)},
-      // gzip is unpacked on this side, because gRPC unpacks without a bound.
+      // gzip is unpacked on this side, because gRPC unpacks without a bound, or refused here,
+      // because
+      // gRPC's words do not name the key.
       {GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
-       1 << GRPC_COMPRESS_NONE | (options.compression ? 1 << GRPC_COMPRESS_GZIP : 0)},
+       1 << GRPC_COMPRESS_NONE | 1 << GRPC_COMPRESS_GZIP},
       {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0},
   };
   const auto set = [&arguments](const char* name, int64_t value) {

@@ -130,7 +130,12 @@ absl::Status TakeMessage(grpc::ByteBuffer* buffer, const MessageLimits& limits,
   if (!status.ok())
     return absl::InternalError(
         absl::StrCat("the request cannot be read: ", status.error_message()));
-  if (!limits.unpack || !IsGzip(BytesOf(*slice))) return absl::OkStatus();
+  if (!IsGzip(BytesOf(*slice))) return absl::OkStatus();
+  if (!limits.unpack)
+    return absl::UnimplementedError(
+        "the request is compressed with gzip, which this server does not accept; send it "
+        "uncompressed, or set server.enable_compression: true there");
+
   FLOE_ASSIGN_OR_RETURN(std::string unpacked, Gunzip(BytesOf(*slice), limits.max_bytes));
   *slice = SliceOf(std::move(unpacked));
   return absl::OkStatus();
