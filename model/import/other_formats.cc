@@ -22,6 +22,8 @@ constexpr const char* kOriginal =
 constexpr const char* kValues =
     "which has values and no graph: serve the model that they belong to, a SavedModel, a frozen "
     "graph or a Keras file (docs/models.md)";
+constexpr const char* kConvert =
+    "make a SavedModel or a Keras file of it (docs/models.md#models-of-other-frameworks)";
 constexpr const char* kNoModel = "it is no model of TensorFlow or Keras (docs/models.md)";
 
 absl::Status OtherFormat(const std::string& what, const std::string& remedy) {
@@ -107,9 +109,9 @@ absl::Status CheckNoJson(std::string_view bytes) {
 
 // Models and data of other programs.
 absl::Status CheckNoStranger(std::string_view bytes) {
-  if (BeginsWith(bytes, "\x80\x02\x8a\x0a")) return OtherFormat("a file of PyTorch", kNoModel);
+  if (BeginsWith(bytes, "\x80\x02\x8a\x0a")) return OtherFormat("a file of PyTorch", kConvert);
   if (BeginsWith(bytes, "\x80") && bytes.size() > 1 && bytes[1] >= 2 && bytes[1] <= 5)
-    return OtherFormat("a pickle of Python, such as scikit-learn's", kNoModel);
+    return OtherFormat("a pickle of Python, such as scikit-learn's", kConvert);
   if (IsSafetensors(bytes)) return OtherFormat("a file of safetensors", kValues);
   if (BeginsWith(bytes, "GGUF")) return OtherFormat("a GGUF model", kNoModel);
   if (BeginsWith(bytes, "ptrt")) return OtherFormat("an engine of TensorRT", kOriginal);
@@ -147,9 +149,9 @@ absl::Status CheckNoOtherFormat(std::string_view bytes) {
                  "FLOE"))
     return OtherFormat("a model converted by floe 0.1", "serve the frozen graph it was made from");
   if (BeginsWith(bytes, "TFL3", 4)) return OtherFormat("a TensorFlow Lite model", kOriginal);
-  if (IsOnnx(bytes)) return OtherFormat("an ONNX model", kOriginal);
+  if (IsOnnx(bytes)) return OtherFormat("an ONNX model", kConvert);
   if (BeginsWith(bytes, "PK\x03\x04") && ArchiveHas(bytes, "data.pkl"))
-    return OtherFormat("an archive of PyTorch (TorchScript or weights)", kNoModel);
+    return OtherFormat("an archive of PyTorch (TorchScript or weights)", kConvert);
   if (BeginsWith(bytes, "PK\x03\x04") && ArchiveHas(bytes, ".npy"))
     return OtherFormat("an archive of NumPy arrays", kValues);
   if (BeginsWith(bytes, "PK\x03\x04"))

@@ -1,7 +1,12 @@
 """What people read when something is wrong: errors and log lines of the real programs."""
+import json
 import os
+import pickle
 import re
 import subprocess
+import sys
+import types
+
 
 import grpc
 import numpy as np
@@ -9,7 +14,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 
-from floed import CONFIG, FLOECTL, FLOED, Floed, MNIST, predict_request
+from floed import CONFIG, FLOECTL, FLOED, Floed, MNIST, ROOT, predict_request
 
 
 IMAGE = np.zeros((1, 784), np.float32)
@@ -124,6 +129,66 @@ def test_a_cut_shard_is_told_in_words(tmp_path):
     message = said(FLOECTL, "inspect", tmp_path / "1", rc=1)
     assert f"the file {shard} is cut short, or not all of it has been copied yet: it has 5000 bytes" in message, message
     assert re.search(r"the values are the 16384 at byte \d+; copy it again", message), message
+
+
+CONVERSIONS = "docs/models.md#models-of-other-frameworks"
+
+
+@pytest.mark.parametrize("name, content", [
+    ("model.onnx", b"\x08\x08\x12\x07pytorch\x1a\x05" + b"2.0.0"),
+    ("model.pkl", pickle.dumps({"coef": 1}, protocol=4)),
+    ("model.pt", pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2)),
+])
+def test_files_of_other_frameworks_link_to_the_conversion(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    assert CONVERSIONS in said(FLOECTL, "inspect", tmp_path / name, rc=1)
+
+
+@pytest.fixture(scope="module", name="conversions")
+def run_conversions(tmp_path_factory):
+    """A directory in which the Python of docs/models.md has run: a model of PyTorch's names and a pickle became others."""
+    with open(os.path.join(ROOT, "docs/models.md"), encoding="utf-8") as f:
+        section = f.read().split("## Models of other frameworks\n")[1].split("\n## ")[0]
+    random = np.random.default_rng(1)
+    state = {name: tf.constant(random.normal(size=shape), tf.float32) for name, shape in
+             {"0.weight": (8, 1, 3, 3), "0.bias": (8,), "4.weight": (10, 8), "4.bias": (10,)}.items()}
+    fitted = types.SimpleNamespace(n_features_in_=4, coef_=random.normal(size=(3, 4)), intercept_=random.normal(size=3))
+    folder = tmp_path_factory.mktemp("conversions")
+    (folder / "model.pkl").write_bytes(pickle.dumps(fitted))
+    torch = types.ModuleType("torch")
+    torch.load = lambda path, weights_only: state
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setitem(sys.modules, "torch", torch)
+        for program in re.findall("```python\n(.*?)```", section, re.S):
+            exec(compile(program, "models.md", "exec"), {"__name__": "models"})  # pylint: disable=exec-used
+    return folder, {name: value.numpy().astype(np.float64) for name, value in state.items()}, fitted
+
+
+def run_file(path, **inputs):
+    """What floectl run computes."""
+    np.savez(path.parent / "in.npz", **inputs)
+    subprocess.run([FLOECTL, "run", path, "-i", path.parent / "in.npz", "-o", path.parent / "out.npz"], check=True, timeout=60)
+    (value,) = np.load(path.parent / "out.npz").values()
+    return value
+
+
+def test_the_documented_conversion_of_pytorch(conversions):
+    folder, weights, _ = conversions
+    x = np.random.default_rng(2).normal(size=(2, 1, 28, 28)).astype(np.float32)  # as PyTorch has images
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), (3, 3), axis=(2, 3))
+    hidden = np.einsum("ncijkl,ockl->noij", windows, weights["0.weight"]) + weights["0.bias"][:, None, None]
+    expected = np.maximum(hidden, 0).mean(axis=(2, 3)) @ weights["4.weight"].T + weights["4.bias"]
+    shown = subprocess.run([FLOECTL, "inspect", folder / "model.keras", "--json"], check=True, capture_output=True, timeout=60).stdout
+    key = json.loads(shown)["signatures"][0]["inputs"][0]["key"]
+    np.testing.assert_allclose(run_file(folder / "model.keras", **{key: x.transpose(0, 2, 3, 1)}), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_documented_conversion_of_a_pickle(conversions):
+    folder, _, fitted = conversions
+    x = np.random.default_rng(3).normal(size=(5, 4)).astype(np.float32)
+    scores = np.exp(x @ fitted.coef_.T + fitted.intercept_)
+    np.testing.assert_allclose(run_file(folder / "exported/1", x=x), scores / scores.sum(1, keepdims=True), rtol=1e-5)
 
 
 def test_file_urls_and_sizes_are_served():
