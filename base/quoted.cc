@@ -2,6 +2,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 
 namespace floe {
@@ -27,19 +28,42 @@ size_t CharacterAt(std::string_view text) {
   return 4;
 }
 
+// Of a character of two or three bytes in UTF-8.
+unsigned CodePoint(std::string_view part) {
+  const auto bits = [part](size_t i, unsigned mask) {
+    return static_cast<unsigned char>(part[i]) & mask;
+  };
+  return part.size() == 2 ? bits(0, 0x1F) << 6 | bits(1, 0x3F)
+                          : bits(0, 0x0F) << 12 | bits(1, 0x3F) << 6 | bits(2, 0x3F);
+}
+
+// Controls of 8 bits, marks that turn the direction of what follows, separators of lines.
+bool IsHiddenMark(unsigned code) {
+  return (code >= 0x80 && code < 0xA0) || code == 0x61C || code == 0x200E || code == 0x200F ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
+
+// What stands for a character, or for a byte that is none (`size` 0); "": it stands for itself.
+std::string EscapeOf(std::string_view part, size_t size) {
+  const auto first = static_cast<unsigned char>(part[0]);
+  if (size == 0 || first < 0x20) return first == '\n' ? "" : absl::CHexEscape(std::string(part));
+  // In the form of JSON, where these may stand as they are.
+  if (first == 0x7F) return "\\u007f";
+  if ((size == 2 || size == 3) && IsHiddenMark(CodePoint(part)))
+    return absl::StrFormat("\\u%04x", CodePoint(part));
+  return "";
+}
+
 }  // namespace
 
 std::string Printable(std::string_view text, size_t most) {
   std::string out;
   while (!text.empty()) {
     const size_t size = CharacterAt(text);
-    const auto first = static_cast<unsigned char>(text[0]);
-    const bool control = first < 0x20 || first == 0x7F ||
-                         (size == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0);
     const size_t taken = size == 0 ? 1 : size;
-    const std::string part(text.substr(0, taken));
-    const bool plain = size > 0 && (!control || first == '\n');
-    const std::string shown = plain ? part : absl::CHexEscape(part);
+    const std::string_view part = text.substr(0, taken);
+    const std::string escape = EscapeOf(part, size);
+    const std::string_view shown = escape.empty() ? part : escape;
     if (out.size() + shown.size() > most) return out + "...";
     out += shown;
     text.remove_prefix(taken);

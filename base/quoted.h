@@ -14,8 +14,9 @@ std::string Escaped(std::string_view name);
 // "'name'", the same in quotes, which are escaped inside it.
 std::string Quoted(std::string_view name);
 
-// A whole message, in which a name may have slipped through. Control codes but for line ends, and
-// bytes that are no UTF-8, are escaped. Beyond `most` bytes it is cut.
+// A whole message, in which a name may have slipped through. Control codes but for line ends, marks
+// that change the direction of text, and bytes that are no UTF-8, are escaped. Beyond `most` bytes
+// it is cut. JSON stays JSON with the same values.
 std::string Printable(std::string_view text, size_t most);
 
 }  // namespace floe

@@ -19,8 +19,13 @@ TEST(Printable, KeepsTextAndEscapesTheRest) {
   EXPECT_EQ(Printable("a 'b' \\ \"c\"\nd", 100), "a 'b' \\ \"c\"\nd");
   EXPECT_EQ(Printable("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", 100),
             "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
-  EXPECT_EQ(Printable("a\x1b[2J\r\x7f", 100), "a\\x1b[2J\\r\\x7f");
-  EXPECT_EQ(Printable("\xc2\x9b", 100), "\\xc2\\x9b") << "a control code of two bytes";
+  EXPECT_EQ(Printable("a\x1b[2J\r\x7f", 100), "a\\x1b[2J\\r\\u007f");
+  EXPECT_EQ(Printable("\xc2\x9b", 100), "\\u009b") << "a control code of two bytes";
+  EXPECT_EQ(Printable("\xe2\x80\xae"
+                      "gnp.exe \xd8\x9c\xe2\x81\xa6",
+                      100),
+            "\\u202egnp.exe \\u061c\\u2066")
+      << "marks of direction";
   // Cut short, too long a form, half of a pair, beyond the last character, a byte alone.
   for (const char* const bad : {"\xe2\x82", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80",
                                 "\xf4\x90\x80\x80", "\xf0\x8f\xbf\xbf", "\x80", "\xff"})

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/printable_stream.h"
 #include "cli/usage.h"
 #include "cli/version.h"
 #include "kernels/kernel.h"
@@ -103,7 +104,8 @@ CLI::Option* AddRouteOption(CLI::App& app, std::map<std::string, std::string>& r
       ->allow_extra_args(false);
 }
 
-int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+int Main(const std::vector<std::string>& args, std::ostream& to_out, std::ostream& to_err) {
+  PrintableStream out(to_out), err(to_err);
   CLI::App app("floectl inspects and runs model files, and shows and configures floe servers.",
                "floectl");
   app.set_version_flag("--version", std::string("floectl ") + kVersion);

@@ -39,7 +39,7 @@ void AddOpsCommand(CLI::App& app, Context& context);
 void AddConfigCommand(CLI::App& app, Context& context);
 
 // The whole tool: parses `args` (without the program's name), runs, reports. Returns the exit code.
-// Never throws.
+// Never throws. Names in what it writes cannot steer a terminal (base/printable_stream.h).
 int Main(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 
 // --gemm NAME, checked while parsing.

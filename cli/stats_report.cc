@@ -58,10 +58,6 @@ std::string NoteOf(const VersionStats& version) {
   return version.error().error_message();
 }
 
-std::string StateOf(const VersionStats& version) {
-  return ModelVersion::State_Name(version.state());
-}
-
 std::string UptimeText(double seconds) {
   if (seconds < 120) return absl::StrFormat("%.0f s", seconds);
   if (seconds < 7200) return absl::StrFormat("%.0f min", seconds / 60);
@@ -97,6 +93,12 @@ void PrintSignatures(const VersionStats& version, std::ostream& out) {
 
 }  // namespace
 
+std::string StateName(ModelVersion::State state, bool failed) {
+  if (state == ModelVersion::END && failed) return "FAILED";
+  const std::string name = ModelVersion::State_Name(state);
+  return name.empty() ? absl::StrCat("state ", static_cast<int>(state)) : name;
+}
+
 void PrintServer(const ServerStats& server, std::ostream& out) {
   out << "floed " << server.version() << ", up " << UptimeText(server.uptime_seconds()) << "; "
       << server.cpus() << " CPUs, " << server.workers() << " workers; memory "
@@ -122,7 +124,8 @@ void PrintModels(const GetStatsResponse& stats, const GetStatsResponse* before, 
     for (const VersionStats& one : model.versions()) {
       const VersionStats* const then =
           before == nullptr ? nullptr : Find(*before, model.name(), one.version());
-      table.Add({model.name(), absl::StrCat(one.version()), StateOf(one),
+      table.Add({model.name(), absl::StrCat(one.version()),
+                 StateName(one.state(), one.error().error_code() != 0),
                  RequestsText(one, then, seconds), absl::StrCat(Asked(one) - Answered(one)),
                  absl::StrCat(one.queued_requests()), TimesText(one.queue_wait()),
                  absl::StrFormat("%.3g", one.mean_batch_rows()), TimesText(one.run()),

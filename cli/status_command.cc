@@ -55,11 +55,6 @@ absl::StatusOr<std::string> Health(const RpcClient& client, const std::string& s
   return grpc::health::v1::HealthCheckResponse::ServingStatus_Name(response.status());
 }
 
-std::string StateName(const tfs::ModelVersionStatus& version) {
-  const std::string name = tfs::ModelVersionStatus::State_Name(version.state());
-  return name.empty() ? absl::StrCat("state ", static_cast<int>(version.state())) : name;
-}
-
 // A version that is being tried again is LOADING.
 bool HasFailed(tfs::ModelVersionStatus::State state, const tfs::StatusProto& error) {
   return state == tfs::ModelVersionStatus::END && error.error_code() != 0;
@@ -74,7 +69,7 @@ void PrintJson(const StatusOptions& options, const Report& report, std::ostream&
     json["versions"] = nlohmann::ordered_json::array();
     for (const auto& version : report.model.model_version_status()) {
       json["versions"].push_back({{"version", version.version()},
-                                  {"state", StateName(version)},
+                                  {"state", StateName(version.state(), /*failed=*/false)},
                                   {"error_code", static_cast<int>(version.status().error_code())},
                                   {"error_message", version.status().error_message()}});
     }
@@ -99,7 +94,7 @@ void PrintModel(const StatusOptions& options, const Report& report, std::ostream
     out << "version " << versions[0].version() << " failed: "
         << absl::StatusCodeToString(
                static_cast<absl::StatusCode>(versions[0].status().error_code()))
-        << ": " << versions[0].status().error_message() << "\n";
+        << ": " << Escaped(versions[0].status().error_message()) << "\n";
   if (!report.signatures.ok()) return;
   out << Escaped(options.model) << " version " << report.signatures->version << ":\n";
   for (const SignatureDef& def : report.signatures->signatures) PrintSignature(def, out);
@@ -124,8 +119,9 @@ void PrintText(const StatusOptions& options, const Report& report, const Report*
   }
   Table table({"MODEL", "VERSION", "STATE", "HEALTH", "ERROR"});
   for (const auto& version : report.model.model_version_status()) {
-    table.Add({options.model, std::to_string(version.version()), StateName(version),
-               report.model_health, version.status().error_message()});
+    table.Add({options.model, std::to_string(version.version()),
+               StateName(version.state(), version.status().error_code() != 0), report.model_health,
+               version.status().error_message()});
   }
   table.Print(out);
   PrintModel(options, report, out);

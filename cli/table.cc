@@ -3,10 +3,20 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "base/quoted.h"
 
 namespace floe::cli {
+
+void Table::Add(std::vector<std::string> row) {
+  for (std::string& cell : row)
+    cell =
+        absl::StrReplaceAll(Printable(cell, std::numeric_limits<size_t>::max()), {{"\n", "\\n"}});
+  rows_.push_back(std::move(row));
+}
 
 void Table::Print(std::ostream& out, int indent) const {
   std::vector<size_t> widths;

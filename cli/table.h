@@ -10,7 +10,8 @@ namespace floe::cli {
 class Table {
  public:
   explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
-  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  // A cell is one line: line ends and what may steer a terminal are escaped.
+  void Add(std::vector<std::string> row);
   // Two spaces between columns, no trailing blanks; `indent` spaces before each line.
   void Print(std::ostream& out, int indent = 0) const;
 

@@ -265,6 +265,14 @@ int FindKey(const std::vector<SignatureTensor>& tensors, std::string_view key) {
 int Signature::FindInput(std::string_view key) const { return FindKey(def_.inputs, key); }
 int Signature::FindOutput(std::string_view key) const { return FindKey(def_.outputs, key); }
 
+std::string Signature::NameOf(const CompiledSignature& variant) const {
+  std::vector<std::string> more;
+  for (const SignatureTensor& input : variant.signature().inputs)
+    if (FindKey(default_variant().signature().inputs, input.key) < 0) more.push_back(input.key);
+  return absl::StrCat(def_.name.empty() ? "serving_default" : def_.name,
+                      more.empty() ? "" : " with " + QuotedList(more));
+}
+
 absl::StatusOr<Signature::Choice> Signature::Choose(absl::Span<const TensorView*> fed) const {
   bool live = false;
   uint64_t computed = 0;

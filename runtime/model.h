@@ -48,6 +48,9 @@ class Signature {
 
   // The variant without optional inputs. It is the first of variants().
   const CompiledSignature& default_variant() const { return *variants_[0].compiled; }
+  // "serving_default", "serving_default with 'training'": a variant with the optional inputs that
+  // it takes.
+  std::string NameOf(const CompiledSignature& variant) const;
   absl::Span<const Variant> variants() const { return variants_; }
   absl::Span<const DefaultProgram> default_programs() const { return programs_; }
 

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/cpus.h"
+#include "base/printable_stream.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "config/cpu_budget.h"
@@ -58,14 +59,17 @@ static void AllowOpenFiles() {
 
 static int Serve(int argc, char** argv) {
   int exit_code = 0;
-  const auto command = floe::server::ParseCommandLine(argc, argv, std::cout, std::cerr, &exit_code);
+  // What is in files and flags cannot steer a terminal.
+  floe::PrintableStream out(std::cout), err(std::cerr);
+  const auto command = floe::server::ParseCommandLine(argc, argv, out, err, &exit_code);
+
   if (!command) return exit_code;
   if (command->check_config) {
-    for (const std::string& note : command->config.notes) std::cerr << note << "\n";
+    for (const std::string& note : command->config.notes) err << note << "\n";
     for (const std::string& warning :
          floe::CpuBudgetWarnings(command->config.models, floe::FindUsableCpus()))
-      std::cerr << "warning: " << warning << "\n";
-    std::cout << "OK\n";
+      err << "warning: " << warning << "\n";
+    out << "OK\n";
     return 0;
   }
   const auto starter = floe::server::ForkTrialStarter(command->config, argc, argv);

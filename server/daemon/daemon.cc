@@ -262,6 +262,8 @@ class Daemon {
   StartUp::Options StartUpOptions() {
     StartUp::Options options;
     options.exit_on_error = config_.lifecycle.exit_on_error;
+    options.strict = config_.lifecycle.strict_readiness;
+
     options.polls = config_.lifecycle.file_system_poll_wait_seconds > 0;
     options.ready = [](const std::string& status) { Notify("READY=1\nSTATUS=" + status); };
     options.status = [](const std::string& status) { Notify("STATUS=" + status); };

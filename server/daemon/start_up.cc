@@ -19,15 +19,24 @@ bool StartUp::Step(const ServedTable::Tally& models, TimePoint now) {
       absl::StrCat("Serving ", models.available, " of ", models.models, " models");
   const bool changed = status != status_;
   status_ = status;
-  if (!ready_ && (models.settled || now >= until_)) {
-    ready_ = true;
+  const bool starts = !started_ && (models.settled || now >= until_);
+  if (starts) {
+    started_ = true;
     options_.ready(status);
-    spdlog::info("ready: {}{}", status, models.settled ? "" : "; others are still being loaded");
   } else if (changed) {
     options_.status(status);
   }
+  if (starts || (started_ && changed && !logged_ready_)) LogReadiness(models);
+
   ReportFailed(models.failed);
   return true;
+}
+
+void StartUp::LogReadiness(const ServedTable::Tally& models) {
+  const bool all = models.available == models.models;
+  logged_ready_ = all || (!options_.strict && models.available > 0);
+  spdlog::info("{}ready: {}{}", logged_ready_ ? "" : "not ", status_,
+               models.settled ? "" : "; others are still being loaded");
 }
 
 void StartUp::ReportFailed(const std::vector<std::string>& failed) {

@@ -10,12 +10,14 @@
 
 namespace floe::server {
 
-// Ready: every model serves or has failed, or kTimeout is over. Health and status say which models
-// serve. Threading: one thread at a time.
+// The start is over when every model serves or has failed, or kTimeout is over. This is what the
+// service manager is told. The log says "ready" when health does. Threading: one thread at a time.
 class StartUp {
  public:
   struct Options {
     bool exit_on_error = false;
+    bool strict = true;  // ready when all models serve; false: when one does (strict_readiness)
+
     bool polls = true;                                      // base_paths are scanned periodically
     std::function<void(const std::string& status)> ready;   // once
     std::function<void(const std::string& status)> status;  // when it has changed
@@ -30,14 +32,17 @@ class StartUp {
   // Reports changes. False: a model has failed and exit_on_error is set, so the process must end.
   bool Step(const ServedTable::Tally& models, TimePoint now);
   // When to step even if nothing has changed.
-  TimePoint next() const { return ready_ ? TimePoint::max() : until_; }
+  TimePoint next() const { return started_ ? TimePoint::max() : until_; }
 
  private:
+  void LogReadiness(const ServedTable::Tally& models);
   void ReportFailed(const std::vector<std::string>& failed);
 
   const Options options_;
   const TimePoint until_;
-  bool ready_ = false;
+  bool started_ = false;
+  bool logged_ready_ = false;
+
   bool complete_ = false;  // all models have been available at the same time
   std::string status_;
   std::vector<std::string> failed_;

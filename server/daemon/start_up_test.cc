@@ -84,6 +84,31 @@ TEST_F(StartUpTest, GoesOnWithoutAModelAndSaysOnceWhatHelps) {
                                 HasSubstr("SIGHUP"), Not(HasSubstr("files change"))));
 }
 
+TEST_F(StartUpTest, TheLogSaysReadyWhenHealthDoes) {
+  StartUp none = Make();
+  EXPECT_TRUE(none.Step(Models(0, 1, true, {"m"}), now_));
+  EXPECT_THAT(log_.str(), HasSubstr("not ready: Serving 0 of 1 models\n"));
+  log_.str("");
+  EXPECT_TRUE(none.Step(Models(1, 1, true), now_));
+  EXPECT_THAT(log_.str(), HasSubstr(" ready: Serving 1 of 1 models\n"));
+  log_.str("");
+  EXPECT_TRUE(none.Step(Models(0, 1, true), now_));
+  EXPECT_TRUE(none.Step(Models(1, 1, true), now_));
+  EXPECT_EQ(log_.str(), "") << "what comes and goes later is told of the models";
+
+  StartUp strict = Make();
+  EXPECT_TRUE(strict.Step(Models(1, 2, true, {"m"}), now_));
+  EXPECT_THAT(log_.str(), HasSubstr("not ready: Serving 1 of 2 models\n"));
+  log_.str("");
+  StartUp::Options options;
+  options.strict = false;
+  options.ready = options.status = [](const std::string&) {};
+  StartUp loose(std::move(options), now_);
+  EXPECT_TRUE(loose.Step(Models(1, 2, true), now_));
+  EXPECT_THAT(log_.str(),
+              AllOf(HasSubstr("ready: Serving 1 of 2 models\n"), Not(HasSubstr("not ready"))));
+}
+
 TEST_F(StartUpTest, ExitOnErrorIsForModelsThatFailAtTheStart) {
   StartUp start = Make(/*exit_on_error=*/true);
   EXPECT_TRUE(start.Step(Models(1, 2, true), now_)) << "the other one is tried again";

@@ -286,8 +286,8 @@ int64_t PlanExecutor::RunRows(const Request& request, int64_t rows) const {
 
 std::string PlanExecutor::Describe(const Request& request) const {
   const Binding& binding = request.binding;
-  std::string text = binding.variant->signature().name;
-  if (text.empty()) text = "serving_default";
+  std::string text = request.signature->NameOf(*binding.variant);
+
   const bool padded = binding.key == binding.variant;
   for (const TensorType& type : binding.plan->input_types())
     absl::StrAppend(&text, " ", padded ? "padded" : type.shape.ToString());

@@ -18,6 +18,10 @@ void ReportVersion(const ModelConfig& config, const VersionStatus& now) {
                   now.version, error);
   } else if (!now.error.ok() && now.state == VersionState::kAvailable) {
     spdlog::warn("{}: model '{}' version {}: {}", config.where, config.name, now.version, error);
+  } else if (!now.error.ok() && now.state == VersionState::kStart) {
+    // It has just been copied, as all new versions are.
+    spdlog::info("{}: model '{}' version {} is not loaded yet: {}", config.where, config.name,
+                 now.version, error);
   } else if (!now.error.ok()) {
     spdlog::warn("{}: model '{}' version {} is not served yet: {}", config.where, config.name,
                  now.version, error);

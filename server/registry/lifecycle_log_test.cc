@@ -76,6 +76,17 @@ TEST_F(LifecycleLogTest, SaysOnceWhatFailedAndWhy) {
   EXPECT_EQ(Said(world), "error: f.yaml:3: model 'm' version 3 is not served: this is no model\n");
 }
 
+TEST_F(LifecycleLogTest, AFreshCopyIsNoWarning) {
+  ServingWorld world(Placed());
+  EXPECT_EQ(Said(world), "");
+  world.Put("/m", 2, /*stamp=*/1, /*quiet=*/Duration::zero());
+  world.Advance(seconds(1));
+  EXPECT_EQ(
+      Said(world),
+      "info: f.yaml:3: model 'm' version 2 is not loaded yet: its files have just changed; it "
+      "is loaded once they stay the same\n");
+}
+
 TEST_F(LifecycleLogTest, SaysWhichVersionLeaves) {
   ServingWorld world(Placed());
   world.Put("/m", 2);

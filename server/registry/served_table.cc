@@ -53,8 +53,11 @@ std::string Versions(const ServedTable::Entry& entry) {
 std::string Fate(const ServedTable::Entry& entry, int64_t version) {
   for (const VersionStatus& one : entry.statuses)
     if (one.version == version && one.state != VersionState::kAvailable)
-      return absl::StrCat(" (it is ", VersionStateName(one.state), one.error.ok() ? "" : ": ",
-                          std::string(one.error.message()), ")");
+      return absl::StrCat(" (it is ",
+                          one.state == VersionState::kEnd && !one.error.ok()
+                              ? "FAILED"
+                              : VersionStateName(one.state),
+                          one.error.ok() ? "" : ": ", std::string(one.error.message()), ")");
   return "";
 }
 

@@ -90,7 +90,7 @@ TEST_F(ServedTableTest, NotFoundNamesWhatThereIs) {
   EXPECT_EQ(Refused("digit", {}, "'digit'; nearest: 'digits'"), absl::StatusCode::kNotFound);
   EXPECT_EQ(Refused("digits", {8, ""}, "no version 8 loaded; available: 7, 5"),
             absl::StatusCode::kNotFound);
-  EXPECT_EQ(Refused("digits", {6, ""}, "(it is END: no such op); available: 7, 5"),
+  EXPECT_EQ(Refused("digits", {6, ""}, "(it is FAILED: no such op); available: 7, 5"),
             absl::StatusCode::kNotFound);
   const std::string long_name(5000, '\n');
   const absl::Status status = table_.Acquire(long_name, {}).status();
@@ -110,7 +110,7 @@ TEST_F(ServedTableTest, UnknownLabels) {
 
 TEST_F(ServedTableTest, ALabelOfAVersionThatIsNotAvailable) {
   EXPECT_EQ(Refused("digits", {std::nullopt, "canary"},
-                    "label 'canary' stands for version 6, which is not available (it is END"),
+                    "label 'canary' stands for version 6, which is not available (it is FAILED"),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Refused("later", {std::nullopt, "stable"}, "(it is LOADING)"),
             absl::StatusCode::kFailedPrecondition);

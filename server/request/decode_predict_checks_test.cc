@@ -101,7 +101,7 @@ TEST_F(DecodePredictChecks, WrongInputsAreListedBesideTheRightOnes) {
 TEST_F(DecodePredictChecks, AnotherDTypeIsNamed) {
   EXPECT_EQ(Refused(std::string(kIdsText) + "inputs { key: 'x' value { dtype: DT_DOUBLE } }"),
             "input 'x': model 'mnist' version 4, signature 'serving_default' takes float32, but "
-            "float64 was sent");
+            "float64 was sent; cast it first, in NumPy with x.astype(\"float32\")");
 }
 
 TEST_F(DecodePredictChecks, AShapeTheModelDoesNotTakeIsRefusedBeforeAnythingIsAllocated) {

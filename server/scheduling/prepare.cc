@@ -157,13 +157,16 @@ int64_t MostRows(const WarmUpReport& report, const WarmUpOptions& options) {
   return most;
 }
 
-std::vector<MeasuredSignature> MeasuredBy(const WarmUpReport& report) {
+std::string NameOf(const Model& model, const CompiledSignature& variant) {
+  const Signature* const signature = model.Find(variant.signature().name);
+  return signature == nullptr ? variant.signature().name : signature->NameOf(variant);
+}
+
+std::vector<MeasuredSignature> MeasuredBy(const Model& model, const WarmUpReport& report) {
   std::vector<MeasuredSignature> measured;
-  for (const RunCost& cost : report.costs) {
-    const std::string& name = cost.variant->signature().name;
-    measured.push_back({name.empty() ? "serving_default" : name, cost.max_rows,
-                        cost.curve.Micros(1), cost.why_not_batchable});
-  }
+  for (const RunCost& cost : report.costs)
+    measured.push_back({NameOf(model, *cost.variant), cost.max_rows, cost.curve.Micros(1),
+                        cost.why_not_batchable});
   return measured;
 }
 
@@ -173,7 +176,10 @@ void SetDeviations(const Model& model, DeviationMeter* meter,
   const ModelHandle handle(std::shared_ptr<void>(), &model);  // for the time of the call
   if (meter->largest().empty()) meter->CompareMadeUp(handle);
   for (MeasuredSignature& signature : *measured) {
-    const auto found = meter->largest().find(signature.name);
+    // Of a signature's variants, the meter knows the signature alone.
+    const std::string of = signature.name.substr(0, signature.name.find(" with '"));
+    const auto found = meter->largest().find(of);
+
     if (found != meter->largest().end()) signature.deviation = found->second;
   }
 }
@@ -205,10 +211,11 @@ void SetLimits(const ModelConfig& config, int64_t max_rows, int64_t most_rows,
   set(config.default_timeout_microseconds, std::chrono::microseconds(1), &options->default_timeout);
 }
 
-std::string DescribeSizes(const WarmUpReport& report) {
+std::string DescribeSizes(const Model& model, const WarmUpReport& report) {
   std::string text = "batches of at most";
   for (const RunCost& cost : report.costs)
-    absl::StrAppend(&text, &cost == &report.costs[0] ? " " : ", ", cost.max_rows, " rows (",
+    absl::StrAppend(&text, &cost == &report.costs[0] ? " " : ", ", cost.max_rows, " rows",
+                    report.costs.size() == 1 ? "" : " of " + NameOf(model, *cost.variant), " (",
                     cost.curve.Micros(1), " us for one, ", cost.curve.Micros(cost.max_rows),
                     " us for all)");
   return text;
@@ -247,13 +254,14 @@ absl::StatusOr<SchedulerSetup> PrepareScheduler(const Model& model, const ModelC
   const WarmUpOptions warm_up = WarmUpOptionsOf(config, options, prepare);
   FLOE_ASSIGN_OR_RETURN(WarmUpReport report, WarmUp(model, executor.get(), warm_up));
   if (prepare.measure) {
-    if (warm_up.choose_rows && !report.costs.empty()) report.notes.push_back(DescribeSizes(report));
+    if (warm_up.choose_rows && !report.costs.empty())
+      report.notes.push_back(DescribeSizes(model, report));
     if (AnyInline(report, options.inline_below_us)) PrepareInline(report, warm_up, executor.get());
   }
   const int64_t most_rows = MostRows(report, warm_up);
   SchedulerSetup setup;
   if (prepare.measure) setup.options.first_run = FirstRuns(report, executor.get(), warm_up.limits);
-  setup.options.measured = MeasuredBy(report);
+  setup.options.measured = MeasuredBy(model, report);
   executor->SetCosts(std::exchange(report.costs, {}));
   std::optional<DeviationMeter> meter;
   if (prepare.exact != nullptr) meter.emplace(prepare.exact, warm_up.limits, options);

@@ -131,6 +131,81 @@ def test_a_cut_shard_is_told_in_words(tmp_path):
     assert re.search(r"the values are the 16384 at byte \d+; copy it again", message), message
 
 
+def frozen(name):
+    """The bytes of an example's file."""
+    with open(f"{MNIST}/models/{name}/1/frozen.pb", "rb") as f:
+        return f.read()
+
+
+def status(server, *args):
+    """What floectl status prints; a model that does not serve is no matter here."""
+    done = subprocess.run([FLOECTL, "status", "--target", server.target, *args], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode in (0, 1) and done.stdout, done
+    return done.stdout
+
+
+def test_models_that_fail_or_are_new(tmp_path):
+    for model, content in ("fine", frozen("mnist_beginner")), ("cut", frozen("mnist_beginner")[:100]):
+        (tmp_path / model / "1").mkdir(parents=True)
+        (tmp_path / model / "1/frozen.pb").write_bytes(content)
+    only = Floed(f"--model_base_path={tmp_path}/cut", wait=False)
+    only.wait_until(lambda: "not ready: Serving 0 of 1 models" in only.log())
+    assert " ready: Serving 0" not in only.log().replace("not ready", "") and " warning " not in only.log(), only.log()
+    assert re.search(r"^default +1 +FAILED +", status(only), re.M), status(only)
+    # A version that is copied while the server runs is told of, and is no warning.
+    (tmp_path / "cut/2").mkdir()
+    (tmp_path / "cut/2/frozen.pb").write_bytes(frozen("mnist_beginner"))
+    only.wait_until(lambda: " ready: Serving 1 of 1 models" in only.log())
+    assert " info --model_base_path: model 'default' version 2 is not loaded yet: its files have just changed" in only.log(), only.log()
+    assert " warning " not in only.log()
+    with only.client() as client, pytest.raises(grpc.RpcError) as error:
+        client.predict("default", {"input": IMAGE}, version=1)
+    assert "version 1" in error.value.details() and "END" not in error.value.details()
+    only.close()
+
+
+def test_variants_of_a_signature_are_told_apart(server):
+    lines = [line.split("  ")[1] for line in status(server, "--model", "mnist_conv").splitlines() if line.startswith("  serving_default")]
+    assert lines[:2] == ["serving_default", "serving_default with 'keras_learning_phase'"], lines
+    sizes = re.search(r"model 'mnist_conv': batches of at most (.*)", server.log())[1]
+    assert "rows of serving_default (" in sizes and "rows of serving_default with 'keras_learning_phase' (" in sizes, sizes
+
+
+def test_sizes_have_one_style(server):
+    assert re.search(r"memory [\d.]+ [KMG]iB of [\d.]+ [KMG]iB", status(server))
+    shown = subprocess.run([FLOECTL, "inspect", f"{MNIST}/models/mnist_conv/1/frozen.pb"], check=True, capture_output=True, text=True, timeout=60)
+    for text in status(server), shown.stdout, server.log():
+        assert not re.search(r"\d ?[kKMG]B\b", text), text
+
+
+EVIL = "a\x1b]0;x\x07\u202eb"
+
+
+@pytest.mark.parametrize("args", [(), ("--json",)])
+def test_names_do_not_steer_the_terminal(tmp_path, args):
+    (tmp_path / "m/1").mkdir(parents=True)
+    (tmp_path / "m/1/frozen.pb").write_bytes(frozen("mnist_beginner"))
+    (tmp_path / "f.yaml").write_text(f"models:\n- name: {json.dumps(EVIL)}\n  base_path: {tmp_path}/m\n")
+    server = Floed("--config", tmp_path / "f.yaml")
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.identity(tf.compat.v1.placeholder(tf.float32, [None], name="x"), name="y")
+    definition = graph.as_graph_def()
+    definition.node[0].name = definition.node[1].input[0] = EVIL
+    (tmp_path / "g.pb").write_bytes(definition.SerializeToString())
+    said_by = {command[0]: subprocess.run([FLOECTL, *command, *args], capture_output=True, timeout=60, check=False) for command in (
+        ["status", "--target", server.target], ["inspect", tmp_path / "g.pb"], ["bench", EVIL], ["inspect", EVIL])}
+    for name, done in said_by.items():
+        text = (done.stdout + done.stderr).decode()
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e]", text), (name, text)
+        if args and done.returncode == 0:
+            json.loads(done.stdout)
+    assert "a" + (r"\u001b" if args else r"\x1b") in said_by["status"].stdout.decode(), said_by["status"]
+    log = server.log()
+    assert r"\x1b]0;x\x07\u202eb" in log and not re.search("[\x1b\x07\u202e]", log), log
+    server.close()
+
+
 CONVERSIONS = "docs/models.md#models-of-other-frameworks"
 
 

@@ -67,7 +67,7 @@ std::string PeerText(std::string peer) {
 }
 
 // A text that the caller chose, for messages and the log.
-std::string Kept(grpc::string_ref value) {
+std::string Kept(const grpc::string_ref& value) {
   constexpr size_t kMostBytes = 128;
   return Printable({value.data(), std::min(value.size(), kMostBytes)}, 3 * kMostBytes);
 }
