@@ -5,15 +5,21 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/clock.h"
 #include "server/listener/connection_table.h"
 #include "server/listener/listen_socket.h"
 
 namespace floe::server {
 
+// A connection is handed on when its first bytes are there, or after a moment without any. One that
+// speaks HTTP/1 or TLS (server/listener/stranger.h) is answered and closed instead.
+//
 // A connection beyond a limit is accepted and closed at once, so that its client hears of it and
 // the listener's queue keeps moving. For a process without free descriptors, one is kept in
 // reserve.
@@ -45,7 +51,21 @@ class Acceptor {
   void TakeOrRefuse(int listener, int fd, const sockaddr_storage& peer);
   bool Shed(int listener);
 
-  std::vector<ListenSocket> listeners_;  // the loop's while it runs
+  // A connection whose first bytes are not there yet.
+  struct Silent {
+    int listener, fd;
+    std::string host;
+    TimePoint until;
+  };
+  // False: nothing has arrived yet. Otherwise the connection was handed on or answered.
+  bool Greet(const Silent& connection);
+  void Answer(const Silent& connection, std::string_view stranger);
+  void GreetAll(TimePoint now);
+
+  std::vector<ListenSocket> listeners_;     // the loop's while it runs
+  std::vector<Silent> silent_;              // the loop's while it runs
+  TimePoint next_line_ = TimePoint::min();  // the loop's: when strangers may be logged again
+
   ConnectionTable connections_;
   const Take take_;
   int reserve_ = -1;  // a descriptor to accept with when there is no other

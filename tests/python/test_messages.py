@@ -1,4 +1,5 @@
 """What people read when something is wrong: errors and log lines of the real programs."""
+import http.client
 import json
 import os
 import pickle
@@ -204,6 +205,18 @@ def test_names_do_not_steer_the_terminal(tmp_path, args):
     log = server.log()
     assert r"\x1b]0;x\x07\u202eb" in log and not re.search("[\x1b\x07\u202e]", log), log
     server.close()
+
+
+def test_http_1_is_answered(server):
+    for method, path in ("GET", "/v1/models/m"), ("POST", "/v1/models/m:predict"):
+        connection = http.client.HTTPConnection(server.target, timeout=60)
+        connection.request(method, path, body=b"{}")
+        reply = connection.getresponse()
+        assert reply.status == 400 and b"This port speaks gRPC" in reply.read()
+        connection.close()
+    server.wait_until(lambda: "a client at 127.0.0.1 speaks HTTP/1, and this server plain gRPC" in server.log())
+    with server.client() as client:
+        client.predict("mnist_beginner", {"input": IMAGE})
 
 
 CONVERSIONS = "docs/models.md#models-of-other-frameworks"
