@@ -146,3 +146,10 @@ def _(K, L):
     i = L.Input((5,), dtype="int32")
     x = L.Embedding(6, 4, mask_zero=True)(i)
     return K.Model(i, [K.Sequential([L.Input((5, 4)), L.LSTM(2)])(x), *pair([x, L.Dense(4)(x)])]), [ints((4, 5), 3)]
+
+
+for dtype in ("int32", "int64", "uint16", "float16"):
+    @case(f"average of {dtype}", to=KERAS3)
+    def _(K, L, dtype=dtype):
+        i, j = L.Input((5,), dtype=dtype), L.Input((5,), dtype="uint8")
+        return K.Model([i, j], L.Average()([i, j])), [ints((3, 5), 50).astype(dtype), ints((3, 5), 9).astype("uint8")]

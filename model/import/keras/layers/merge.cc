@@ -119,8 +119,10 @@ KValue Average(LayerContext& c) {
   if (!c.b.ok()) return {};
   const auto count = static_cast<double>(c.Inputs().size());
   ValueRef& y = sum.tensor.value;
-  // Keras divides, which makes whole numbers floats.
-  if (!c.keras2()) y = c.b.Cast(y, FloatingType(c.b.dtype(y)));
+  // Keras 3 divides as TensorFlow does, which makes whole numbers of 32 bits and more doubles.
+  const DType type = c.b.dtype(y), floating = FloatingType(type);
+  if (!c.keras2())
+    y = c.b.Cast(y, type != floating && DTypeSize(type) >= 4 ? DType::kFloat64 : floating);
   y = c.b.Mul(y, 1.0 / count);
   return sum;
 }
