@@ -58,8 +58,7 @@ std::optional<ByteSet> BracketOf(const RE2& compiled) {
   for (; at == 1 || (at < pattern.size() && pattern[at] != ']'); ++at) {
     if (pattern[at] == '\\' && (++at == pattern.size() || !absl::ascii_ispunct(pattern[at])))
       return std::nullopt;
-    if (!absl::ascii_isascii(pattern[at]) || pattern.compare(at, 2, "[:") == 0)
-      return std::nullopt;
+    if (!absl::ascii_isascii(pattern[at]) || pattern.compare(at, 2, "[:") == 0) return std::nullopt;
   }
   if (at + 1 != pattern.size()) return std::nullopt;
   ByteSet set{};
