@@ -63,7 +63,7 @@ class Entry {
   // "file:line" of a field, or of the entry when it does not have it.
   std::string Place(const std::string& field) const {
     if (list_ == nullptr) return context_.file;
-    const std::string own =
+    std::string own =
         places_ == nullptr ? context_.file : PlaceOf(context_.file, *places_, proto_, field);
     if (own != context_.file) return own;
     return absl::StrCat(context_.file, ":", list_->GetLocation(ConfigField(), index_).line + 1);

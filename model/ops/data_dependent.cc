@@ -173,6 +173,12 @@ absl::StatusOr<Types> InferStringSplitLookup(const InferContext& c) {
   types[1].dtype = c.dtype(3);
   return types;
 }
+OpDef StringSplitLookup() {
+  OpDef def = ops::Allocating("StringSplitLookup", 4, {"indices", "values", "shape"},
+                              InferStringSplitLookup);
+  def.tensorflow.clear();
+  return def;
+}
 
 absl::Status ExpectSparse(const InferContext& c, int first) {
   FLOE_RETURN_IF_ERROR(ops::ExpectRank(c, first, 2));
@@ -278,9 +284,7 @@ const OpRegistrar kAllocating[] = {
     OpRegistrar(
         ops::Allocating("StringSplitV2", 2, {"indices", "values", "shape"}, InferStringSplit),
         "string string"),
-    OpRegistrar(ops::Allocating("StringSplitLookup", 4, {"indices", "values", "shape"},
-                                InferStringSplitLookup),
-                "string string resource T"),
+    OpRegistrar(StringSplitLookup(), "string string resource T"),
     OpRegistrar(
         ops::Allocating("DenseToDenseSetOperation", 2,
                         {"result_indices", "result_values", "result_shape"}, InferSetOperation),

@@ -93,6 +93,7 @@ Work Lifecycle::Step(TimePoint now, std::vector<Ended>* ended) {
 
 void Lifecycle::StepModel(ModelState* model, TimePoint now, Work* work) {
   Work own;
+  ++stepped_;
   Reconcile(model, now, &own);
   Touch(*model, !own.loads.empty() || !own.unloads.empty());
   touched_.erase(model->name);

@@ -64,6 +64,7 @@ class Lifecycle {
   const ModelStates& models() const { return models_; }
   bool Settled() const { return unsettled_.empty(); }            // all models are
   Changes TakeChanges() { return std::exchange(changes_, {}); }  // since the last call
+  int64_t stepped() const { return stepped_; }  // how often a model was looked at, for tests
 
  private:
   void Touch(const ModelState& model, bool changed);
@@ -79,6 +80,7 @@ class Lifecycle {
   Reloads reloads_;
   std::map<std::string, int64_t> scanning_;  // tickets of scans under way by base_path
   Changes changes_;
+  int64_t stepped_ = 0;
   std::set<std::string> touched_;    // to be stepped
   std::set<std::string> unsettled_;  // not IsSettled
   std::set<std::string> hindered_;   // whose place another scan is in

@@ -267,6 +267,26 @@ TEST(LifecycleTest, APlaceIsGivenUpAfterAsManyLooksAsLoads) {
   EXPECT_TRUE(world.lifecycle().TakeChanges().any()) << "whoever waits for it is told";
 }
 
+TEST(LifecycleTest, AScanStepsOnlyItsOwnModel) {
+  constexpr int kModels = 50;
+  std::vector<ModelConfig> models;
+  for (int i = 0; i < kModels; ++i) models.push_back(TestModel("m" + std::to_string(i)));
+  Lifecycle lifecycle(models, Lifecycle::Options());
+  TimePoint now(std::chrono::hours(1));
+  for (int poll = 0; poll < 3; ++poll) {
+    std::vector<Lifecycle::Ended> ended;
+    const Work work = lifecycle.Step(now, &ended);
+    ASSERT_EQ(work.scans.size(), kModels);
+    const int64_t before = lifecycle.stepped();
+    for (const ScanAction& scan : work.scans) {
+      lifecycle.Scanned(scan.model, scan.ticket, absl::NotFoundError("nothing yet"), now);
+      EXPECT_TRUE(lifecycle.Step(now, &ended).scans.empty());
+    }
+    EXPECT_EQ(lifecycle.stepped() - before, kModels);
+    now += seconds(1);
+  }
+}
+
 TEST(LifecycleTest, AVersionThatServesIsEnoughToBeSettled) {
   ServingWorld world;
   world.Put("/m", 2, 1, Duration::zero());
