@@ -64,7 +64,7 @@ void Readiness::SetAnswering(bool answering) {
 }
 
 void Readiness::Report(const std::set<std::string>& models) {
-  const auto serves = [this](const auto& model) {
+  const auto serves = [this](const auto& model) ABSL_NO_THREAD_SAFETY_ANALYSIS {  // it is locked
     return model.second && stuck_.count(model.first) == 0;
   };
   std::map<std::string, ServingStatus> states;
