@@ -38,7 +38,10 @@ void Lifecycle::TouchAll(bool changed) {
 
 void Lifecycle::Scanned(const std::string& model, int64_t ticket,
                         const absl::StatusOr<std::vector<FoundVersion>>& found, TimePoint now) {
-  std::erase_if(scanning_, [ticket](const auto& scan) { return scan.second == ticket; });
+  if (const auto scan = scanning_.find(ticket); scan != scanning_.end()) {
+    scanned_places_.erase(scan->second);
+    scanning_.erase(scan);
+  }
   touched_.merge(hindered_);
   hindered_.clear();
   const auto it = models_.find(model);
@@ -123,13 +126,13 @@ void Lifecycle::BeginScans(const std::set<std::string>& models, TimePoint now, W
     return a.second->next_scan < b.second->next_scan;
   });
   for (const auto& [model, target] : due) {
-    const auto [place, free] = scanning_.emplace(target->config().base_path, 0);
-    if (!free) {
+    const std::string& place = target->config().base_path;
+    if (!scanned_places_.insert(place).second) {
       hindered_.insert(model->name);
       continue;
     }
     work->scans.push_back(BeginScan(*model, target));
-    place->second = target->scan_ticket;
+    scanning_[target->scan_ticket] = place;
   }
 }
 

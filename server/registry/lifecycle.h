@@ -78,7 +78,8 @@ class Lifecycle {
   ConfigState config_;
   ModelStates models_;
   Reloads reloads_;
-  std::map<std::string, int64_t> scanning_;  // tickets of scans under way by base_path
+  std::set<std::string> scanned_places_;     // base_paths that scans are in
+  std::map<int64_t, std::string> scanning_;  // the same by the scans' tickets
   Changes changes_;
   int64_t stepped_ = 0;
   std::set<std::string> touched_;    // to be stepped
