@@ -8,17 +8,17 @@
 namespace floe::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json TensorsJson(const std::vector<SignatureTensor>& tensors) {
-  Json list = Json::array();
+OrderedJson TensorsJson(const std::vector<SignatureTensor>& tensors) {
+  OrderedJson list = OrderedJson::array();
   for (const SignatureTensor& tensor : tensors) {
-    Json entry = {{"key", tensor.key},
-                  {"tensor", tensor.tensor_name},
-                  {"dtype", DTypeName(tensor.type.dtype)}};
+    OrderedJson entry = {{"key", tensor.key},
+                         {"tensor", tensor.tensor_name},
+                         {"dtype", DTypeName(tensor.type.dtype)}};
     entry["shape"] = nullptr;  // unknown rank
     if (tensor.type.shape.rank_known()) {
-      entry["shape"] = Json::array();
+      entry["shape"] = OrderedJson::array();
       for (const Dim dim : tensor.type.shape.dims())
         entry["shape"].push_back(dim.concrete() ? dim.size() : -1);
     }
@@ -42,7 +42,7 @@ void PrintSignature(const SignatureDef& def, std::ostream& out) {
   table.Print(out, 2);
 }
 
-Json SignatureJson(const SignatureDef& def) {
+OrderedJson SignatureJson(const SignatureDef& def) {
   return {{"name", def.name},
           {"method", def.method},
           {"inputs", TensorsJson(def.inputs)},
