@@ -229,11 +229,11 @@ void AddFlags(CLI::App& app, Flags& f) {
         [&f, flag](int64_t number) { f.*flag.value = number; }, flag.help);
   for (const KeyFlag& flag : kKeyFlags) AddKeyFlag(app, f, flag);
   // TensorFlow Serving ignores a number of runs below 1.
-  constexpr char kIterations[] = "--num_request_iterations_for_warmup";
+  static constexpr char kIterations[] = "--num_request_iterations_for_warmup";
   const Key<ServerConfig>& iterations = ServerKey("lifecycle.num_request_iterations_for_warmup");
   AddNearest(
       app, f, kIterations, {std::numeric_limits<int32_t>::min(), iterations.range->high},
-      [&](int64_t runs) {
+      [&f, &iterations](int64_t runs) {
         if (runs > 0) f.keys.push_back({&iterations, absl::StrCat(runs), kIterations});
       },
       "How often each recorded warm-up request runs [1]");
